@@ -1,0 +1,232 @@
+// Package bead keeps the work items: state/work/{bead}.json. The bead
+// arbitrates: every step of a piece of work is a compare-and-swap on it, so
+// that it lands at most once however late an old worker wakes up.
+package bead
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Status is where a bead stands.
+type Status string
+
+const (
+	// Open: to be done; ends when it is slung, blocked or cancelled.
+	Open Status = "open"
+	// Hooked: on an agent's hook; ends when the agent activates it, or it is taken back.
+	Hooked Status = "hooked"
+	// InProgress: a worker works; ends when the attempt is retired, or taken away.
+	InProgress Status = "in_progress"
+	// Done: submitted to the merge queue; ends when it lands or is reworked.
+	Done Status = "done"
+	// Merged: landed on the target branch. Final.
+	Merged Status = "merged"
+	// Closed: finished with nothing to land. Final unless reopened.
+	Closed Status = "closed"
+	// Failed: this attempt is over; the mayor decides what comes next.
+	Failed Status = "failed"
+	// Blocked: waits for a person; ends with reopen or cancel.
+	Blocked Status = "blocked"
+	// Cancelled: not wanted any more; ends only with reopen.
+	Cancelled Status = "cancelled"
+)
+
+// Landed tells whether dependants may start.
+func (s Status) Landed() bool { return s == Merged || s == Closed }
+
+// Finished tells whether nothing more will happen by itself.
+func (s Status) Finished() bool { return s.Landed() || s == Cancelled }
+
+// next lists the legal moves. Who makes them: mayor and human open, hooked,
+// blocked, cancelled; the polecat in_progress, done, failed, closed; the
+// refinery merged.
+func (s Status) next() []Status {
+	switch s {
+	case Open:
+		return []Status{Hooked, Blocked, Cancelled}
+	case Hooked:
+		return []Status{InProgress, Open, Blocked, Cancelled}
+	case InProgress:
+		return []Status{Done, Failed, Closed, Open, Blocked, Cancelled}
+	case Done:
+		return []Status{Merged, Open, Blocked, Cancelled}
+	case Failed:
+		return []Status{Open, Blocked, Cancelled}
+	case Blocked:
+		return []Status{Open, Done, Cancelled} // done again: its merge request is retried
+	case Closed, Cancelled:
+		return []Status{Open}
+	case Merged:
+		return nil
+	}
+	return nil
+}
+
+// CanBecome tells whether a move is legal.
+func (s Status) CanBecome(to Status) bool { return slices.Contains(s.next(), to) }
+
+// Known tells whether s is a status at all.
+func (s Status) Known() bool { return s == Merged || len(s.next()) > 0 }
+
+// Priority is P1 (first) to P3.
+type Priority string
+
+// Priorities.
+const (
+	P1 Priority = "P1"
+	P2 Priority = "P2"
+	P3 Priority = "P3"
+)
+
+// Rank is 1 for P1 to 3 for P3.
+func (p Priority) Rank() int {
+	switch p {
+	case P1:
+		return 1
+	case P3:
+		return 3
+	case P2:
+	}
+	return 2
+}
+
+// Bead is one work item.
+type Bead struct {
+	ID          state.BeadID   `json:"id"`
+	Title       string         `json:"title"`
+	Description string         `json:"description,omitempty"`
+	Acceptance  string         `json:"acceptance,omitempty"`
+	Status      Status         `json:"status"`
+	Priority    Priority       `json:"priority"`
+	Type        string         `json:"type,omitempty"`
+	Labels      []string       `json:"labels,omitempty"`
+	BlockedBy   []state.BeadID `json:"blocked_by,omitempty"`
+	ConvoyID    state.ConvoyID `json:"convoy_id,omitempty"`
+
+	Assignee     state.AgentID      `json:"assignee,omitempty"`
+	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
+	// Branch is the branch of the present or last assignment.
+	Branch string `json:"branch,omitempty"`
+	// Assignments counts how often the bead was slung; it numbers the branches.
+	Assignments int `json:"assignments,omitempty"`
+	// Attempts counts attempts that failed and are charged, Conflicts merge
+	// conflicts, Restarts stalled workers that were replaced.
+	Attempts  int `json:"attempts,omitempty"`
+	Conflicts int `json:"conflicts,omitempty"`
+	Restarts  int `json:"restarts,omitempty"`
+	// ReworkNotes tell the next worker why the attempts before failed, oldest first.
+	ReworkNotes []string `json:"rework_notes,omitempty"`
+
+	CreatedAt state.Time    `json:"created_at"`
+	CreatedBy state.AgentID `json:"created_by,omitempty"`
+	UpdatedAt state.Time    `json:"updated_at"`
+	// ReadyAt is when a cooled-down restart or rework may be slung again.
+	ReadyAt     *state.Time       `json:"ready_at,omitempty"`
+	ClosedAt    *state.Time       `json:"closed_at,omitempty"`
+	CloseReason string            `json:"close_reason,omitempty"`
+	AllowEmpty  bool              `json:"allow_empty,omitempty"`
+	Worker      string            `json:"worker,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+	// Gen counts the writes; every change is a compare-and-swap on it.
+	Gen int64 `json:"gen"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (b *Bead) UnmarshalJSON(data []byte) error {
+	type plain Bead
+	return state.UnmarshalKeeping(data, (*plain)(b), &b.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (b Bead) MarshalJSON() ([]byte, error) {
+	type plain Bead
+	return state.MarshalKeeping(plain(b), b.Extra)
+}
+
+// Charged counts everything that was held against the bead, for messages.
+func (b *Bead) Charged() string {
+	return fmt.Sprintf("%d failed attempts, %d conflicts, %d restarts", b.Attempts, b.Conflicts, b.Restarts)
+}
+
+// Become moves the bead, or returns an ErrConflict. Timestamps and gen follow.
+func (b *Bead) Become(to Status, reason string, now state.Time) error {
+	if !b.Status.CanBecome(to) {
+		return state.Conflictf("bead "+string(b.ID), "is %s and can't become %s", b.Status, to)
+	}
+	b.Status, b.UpdatedAt = to, now
+	b.Gen++
+	b.ReadyAt = nil
+	if to.Finished() {
+		b.ClosedAt = &now
+	} else {
+		b.ClosedAt = nil
+	}
+	b.CloseReason = reason
+	if to == Open {
+		b.Assignee, b.AssignmentID = "", ""
+	}
+	return nil
+}
+
+// Touch counts a change that moves nothing.
+func (b *Bead) Touch(now state.Time) { b.UpdatedAt = now; b.Gen++ }
+
+// Owned returns an ErrConflict unless the bead is in one of the given statuses
+// under this assignment: what an earlier incarnation says is stale.
+func (b *Bead) Owned(by state.AssignmentID, in ...Status) error {
+	if b.AssignmentID != by || !slices.Contains(in, b.Status) {
+		return state.Conflictf("bead "+string(b.ID), "is %s under assignment %q, not %v under %q", b.Status, b.AssignmentID, in, by)
+	}
+	return nil
+}
+
+// BranchFor is the branch of the n-th assignment (from 1); never shared by two.
+func BranchFor(id state.BeadID, n int) string {
+	if n <= 1 {
+		return "polecat/" + string(id)
+	}
+	return fmt.Sprintf("polecat/%s-%d", id, n)
+}
+
+// Limits of what a person or an agent may write into a bead, in bytes.
+const (
+	MaxTitle = 500
+	MaxText  = 512 << 10
+)
+
+var prefixPattern = regexp.MustCompile(`^[a-z0-9]{1,8}$`)
+
+// NewID returns a fresh name {prefix}-{5 of a-z0-9}.
+func NewID(prefix string) (state.BeadID, error) {
+	if !prefixPattern.MatchString(prefix) {
+		return "", fmt.Errorf("%w: bead prefix %q", state.ErrBadID, prefix)
+	}
+	return state.BeadID(prefix + "-" + state.Random(5)), nil
+}
+
+func check(name string, b *Bead) error {
+	switch {
+	case string(b.ID) != name:
+		return fmt.Errorf("id %q contradicts the file's name", b.ID)
+	case !b.Status.Known():
+		return fmt.Errorf("unknown status %q", b.Status)
+	case b.Priority != P1 && b.Priority != P2 && b.Priority != P3:
+		return fmt.Errorf("unknown priority %q", b.Priority)
+	case strings.TrimSpace(b.Title) == "":
+		return fmt.Errorf("no title")
+	case len(b.Title) > MaxTitle || strings.ContainsAny(b.Title, "\n\r\x00"):
+		return fmt.Errorf("the title must be one line of at most %d bytes", MaxTitle)
+	case b.Gen < 0 || b.Attempts < 0 || b.Restarts < 0 || b.Conflicts < 0 || b.Assignments < 0:
+		return fmt.Errorf("a counter is negative")
+	case (b.Status == Hooked || b.Status == InProgress || b.Status == Done) && b.AssignmentID == "":
+		return fmt.Errorf("%s without an assignment_id", b.Status)
+	}
+	return nil
+}

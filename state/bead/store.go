@@ -1,0 +1,145 @@
+package bead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Dir is the folder of the beads.
+const Dir = state.StateDir + "/work"
+
+// Store is state/work/.
+type Store struct{ *state.Store[Bead] }
+
+// NewStore opens the beads of a tree.
+func NewStore(t *state.Tree) Store {
+	landed := func(b *Bead) bool { return b.Status == Merged }
+	return Store{state.NewStore(t, Dir, "bead", state.LockBead, check).Settling(landed)}
+}
+
+// Add publishes a new open bead under a fresh name and returns it. Unknown
+// dependencies and cycles are refused. Durable when it returns nil.
+func (s Store) Add(b Bead, prefix string, now state.Time) (Bead, error) {
+	if b.Priority == "" {
+		b.Priority = P2
+	}
+	b.Status, b.CreatedAt, b.UpdatedAt, b.Gen = Open, now, now, 1
+	if err := s.CheckDependencies(b.ID, b.BlockedBy); err != nil {
+		return b, err
+	}
+	for {
+		id, err := NewID(prefix)
+		if err != nil {
+			return b, err
+		}
+		b.ID = id
+		err = s.Create(string(id), b)
+		if errors.Is(err, state.ErrExists) {
+			continue
+		}
+		return b, err
+	}
+}
+
+// CheckDependencies refuses unknown beads and a cycle through id ("" for a
+// bead that does not exist yet and so can be in no cycle).
+func (s Store) CheckDependencies(id state.BeadID, blockedBy []state.BeadID) error {
+	if len(blockedBy) == 0 {
+		return nil
+	}
+	for _, dep := range blockedBy {
+		if dep == id {
+			return state.Conflictf("bead "+string(id), "can't be blocked by itself")
+		}
+		if _, err := s.Get(string(dep)); err != nil {
+			return err
+		}
+	}
+	if id == "" {
+		return nil
+	}
+	all, _, err := s.All()
+	if err != nil {
+		return err
+	}
+	graph := make(map[state.BeadID][]state.BeadID, len(all))
+	for i := range all {
+		graph[all[i].ID] = all[i].BlockedBy
+	}
+	graph[id] = blockedBy
+	if cycle := findCycle(graph, id); cycle != nil {
+		return state.Conflictf("bead "+string(id), "dependency cycle: %s", strings.Join(cycle, " → "))
+	}
+	return nil
+}
+
+func findCycle(graph map[state.BeadID][]state.BeadID, start state.BeadID) []string {
+	visited := map[state.BeadID]bool{}
+	var path []string
+	var visit func(at state.BeadID) bool
+	visit = func(at state.BeadID) bool {
+		path = append(path, string(at))
+		for _, next := range graph[at] {
+			if next == start {
+				path = append(path, string(next))
+				return true
+			}
+			if !visited[next] {
+				visited[next] = true
+				if visit(next) {
+					return true
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		return false
+	}
+	if visit(start) {
+		return path
+	}
+	return nil
+}
+
+// Move changes a bead's status when it stands in one of from under assignment
+// (which may be "" to ask for none). Errors: ErrConflict, ErrNotFound. Durable
+// when it returns nil.
+func (s Store) Move(ctx context.Context, id state.BeadID, assignment state.AssignmentID, from []Status, to Status, reason string, now state.Time) (Bead, error) {
+	return s.Update(ctx, string(id), func(b *Bead) error {
+		if assignment != "" {
+			if err := b.Owned(assignment, from...); err != nil {
+				return err
+			}
+		} else if !slices.Contains(from, b.Status) {
+			return state.Conflictf("bead "+string(id), "is %s", b.Status)
+		}
+		return b.Become(to, reason, now)
+	})
+}
+
+// Blockers lists which of b's dependencies have not landed, with why.
+func Blockers(b *Bead, byID map[state.BeadID]*Bead) []string {
+	var open []string
+	for _, dep := range b.BlockedBy {
+		switch d := byID[dep]; {
+		case d == nil:
+			open = append(open, fmt.Sprintf("%s (missing)", dep))
+		case !d.Status.Landed():
+			open = append(open, fmt.Sprintf("%s (%s)", dep, d.Status))
+		}
+	}
+	return open
+}
+
+// Index makes a map of beads by their names.
+func Index(all []Bead) map[state.BeadID]*Bead {
+	byID := make(map[state.BeadID]*Bead, len(all))
+	for i := range all {
+		byID[all[i].ID] = &all[i]
+	}
+	return byID
+}

@@ -1,0 +1,57 @@
+// Package convoy keeps groups of beads: state/convoys/{convoy}.json.
+package convoy
+
+import (
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Convoy is a group of beads and how much of it has landed.
+type Convoy struct {
+	ID      state.ConvoyID `json:"id"`
+	Name    string         `json:"name"`
+	BeadIDs []state.BeadID `json:"bead_ids"`
+	// Progress is landed / all, 0.0 to 1.0.
+	Progress    float64     `json:"progress"`
+	CreatedAt   state.Time  `json:"created_at"`
+	CompletedAt *state.Time `json:"completed_at,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (c *Convoy) UnmarshalJSON(b []byte) error {
+	type plain Convoy
+	return state.UnmarshalKeeping(b, (*plain)(c), &c.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (c Convoy) MarshalJSON() ([]byte, error) {
+	type plain Convoy
+	return state.MarshalKeeping(plain(c), c.Extra)
+}
+
+// Dir is the folder of the convoys.
+const Dir = state.StateDir + "/convoys"
+
+// Store is state/convoys/.
+type Store struct{ *state.Store[Convoy] }
+
+// NewStore opens the convoys of a tree.
+func NewStore(t *state.Tree) Store {
+	return Store{state.NewStore(t, Dir, "convoy", state.LockRecord, check)}
+}
+
+func check(name string, c *Convoy) error {
+	switch {
+	case string(c.ID) != name:
+		return fmt.Errorf("id %q contradicts the file's name", c.ID)
+	case c.Progress < 0 || c.Progress > 1:
+		return fmt.Errorf("progress %v is not between 0 and 1", c.Progress)
+	}
+	return nil
+}
+
+// NewID returns a fresh cv-… name.
+func NewID() state.ConvoyID { return state.ConvoyID("cv-" + state.Random(5)) }

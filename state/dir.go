@@ -1,0 +1,327 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Store holds the JSON objects of one folder, one file each. It remembers what
+// it has parsed, so that looking at a folder again costs a stat per file;
+// every compare-and-swap reads the file itself. Values it returns share what
+// they point to: treat them as read-only.
+type Store[T any] struct {
+	tree  *Tree
+	dir   Path
+	kind  string
+	lock  LockKind
+	check func(name string, v *T) error
+	// settled tells which objects hardly ever change again, or is nil.
+	settled func(v *T) bool
+
+	mu    sync.Mutex
+	cache map[string]cached[T]
+}
+
+type cached[T any] struct {
+	info  fs.FileInfo
+	fresh bool // old enough when read that no later write can look the same
+	value T
+	err   error
+	// settled objects are taken from here without a look at the file, until
+	// settledTrust after looked.
+	settled bool
+	looked  time.Time
+}
+
+//nolint:forbidigo // how long ago it was, on the clock that never jumps; not what time it was
+func (c *cached[T]) look() { c.looked = time.Now() }
+
+// settledTrust is how long what is settled is not looked at again.
+const settledTrust = 2 * time.Second
+
+// NewStore makes a store of the objects in dir. kind names one in messages;
+// lock is the class of their locks; check refuses an object that contradicts
+// its file's name (without .json).
+func NewStore[T any](t *Tree, dir Path, kind string, lock LockKind, check func(name string, v *T) error) *Store[T] {
+	return &Store[T]{tree: t, dir: dir, kind: kind, lock: lock, check: check, cache: map[string]cached[T]{}}
+}
+
+// Settling makes the store look less often at objects of which settled says
+// that their story is over: a change of one is noticed within seconds instead
+// of at once. It returns the store.
+func (s *Store[T]) Settling(settled func(v *T) bool) *Store[T] {
+	s.settled = settled
+	return s
+}
+
+// Dir is the folder of the store.
+func (s *Store[T]) Dir() Path { return s.dir }
+
+// Path is the file of the object called name.
+func (s *Store[T]) Path(name string) Path { return s.dir.Join(name + ".json") }
+
+// Get reads one object. Errors: *Unknown (an ErrNotFound), *Corruption.
+func (s *Store[T]) Get(name string) (T, error) {
+	var zero T
+	if err := CheckID(name); err != nil {
+		return zero, err
+	}
+	v, err := s.read(name)
+	if errors.Is(err, ErrNotFound) {
+		return zero, s.unknown(name)
+	}
+	return v, err
+}
+
+// Look is Get for facts: what was read before and has not changed since is not
+// read again.
+func (s *Store[T]) Look(name string) (T, error) {
+	var zero T
+	if err := CheckID(name); err != nil {
+		return zero, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, gone := s.cachedRead(name)
+	if gone {
+		return zero, &Unknown{Kind: s.kind, Name: name}
+	}
+	return c.value, c.err
+}
+
+func (s *Store[T]) read(name string) (T, error) {
+	var v T
+	p := s.Path(name)
+	data, err := s.tree.Read(p, MaxFile)
+	if err != nil {
+		return v, err
+	}
+	if err := Decode(string(p), data, &v); err != nil {
+		return v, err
+	}
+	if err := s.check(name, &v); err != nil {
+		return v, &Corruption{Path: string(p), Reason: err.Error()}
+	}
+	return v, nil
+}
+
+func (s *Store[T]) unknown(name string) error {
+	var names []string
+	entries, _ := s.tree.List(s.dir)
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".json"))
+	}
+	return &Unknown{Kind: s.kind, Name: name, Nearest: Nearest(name, names)}
+}
+
+// All returns every object in the order of their names, and beside them what
+// could not be read (each a *Corruption). The error is for the folder itself.
+func (s *Store[T]) All() ([]T, []error, error) {
+	entries, err := s.tree.List(s.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	values := make([]T, 0, len(entries))
+	var bad []error
+	seen := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || CheckID(name) != nil {
+			bad = append(bad, &Corruption{Path: string(s.dir.Join(e.Name())), Reason: "not a name of a " + s.kind})
+			continue
+		}
+		seen[name] = true
+		c, gone := s.cachedRead(name)
+		switch {
+		case gone:
+		case c.err != nil:
+			bad = append(bad, c.err)
+		default:
+			values = append(values, c.value)
+		}
+	}
+	for name := range s.cache {
+		if !seen[name] {
+			delete(s.cache, name)
+		}
+	}
+	return values, bad, nil
+}
+
+// racyWindow is how old a file must be, when it is read, for its time stamp to
+// tell it from any later version (kernels stamp with ticks of up to 10 ms).
+const racyWindow = 100 * time.Millisecond
+
+// SameVersion tells whether two looks at a path saw the same file with the same
+// content and the same number of names, for whoever remembers what it parsed.
+func SameVersion(a, b fs.FileInfo) bool {
+	if !os.SameFile(a, b) || a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) || a.Mode() != b.Mode() {
+		return false
+	}
+	sa, okA := a.Sys().(*unixStat)
+	sb, okB := b.Sys().(*unixStat)
+	return okA && okB && sa.Nlink == sb.Nlink
+}
+
+func (s *Store[T]) cachedRead(name string) (cached[T], bool) {
+	c, known := s.cache[name]
+	if known && c.settled && time.Since(c.looked) < settledTrust {
+		return c, false
+	}
+	info, err := os.Lstat(s.tree.Abs(s.Path(name)))
+	if err != nil {
+		return cached[T]{err: err}, errors.Is(err, fs.ErrNotExist)
+	}
+	if known && c.fresh && SameVersion(c.info, info) {
+		if c.settled {
+			c.look()
+			s.cache[name] = c
+		}
+		return c, false
+	}
+	// The stamp is taken before the content: a write between the two makes the
+	// entry look stale, never fresh.
+	age := time.Since(info.ModTime())
+	v, err := s.read(name)
+	if errors.Is(err, ErrNotFound) {
+		return cached[T]{err: err}, true
+	}
+	// What the system refused may be granted without any change to the file.
+	lasting := err == nil || errors.Is(err, ErrCorrupt)
+	c = cached[T]{info: info, fresh: lasting && age > racyWindow, value: v, err: err}
+	if err == nil && s.settled != nil && s.settled(&v) {
+		c.settled = true
+		c.look()
+	}
+	s.cache[name] = c
+	return c, false
+}
+
+// Create publishes a new object; ErrExists when the name is taken. Durable
+// when it returns nil.
+func (s *Store[T]) Create(name string, v T) error {
+	data, err := s.encode(name, &v)
+	if err != nil {
+		return err
+	}
+	return s.tree.WriteNew(s.Path(name), data)
+}
+
+// Put replaces or makes an object without looking at what was there. Durable
+// when it returns nil.
+func (s *Store[T]) Put(name string, v T) error {
+	data, err := s.encode(name, &v)
+	if err != nil {
+		return err
+	}
+	defer s.forget(name)
+	return s.tree.Replace(s.Path(name), data)
+}
+
+// forget makes the next look read the file.
+func (s *Store[T]) forget(name string) {
+	s.mu.Lock()
+	delete(s.cache, name)
+	s.mu.Unlock()
+}
+
+func (s *Store[T]) encode(name string, v *T) ([]byte, error) {
+	if err := CheckID(name); err != nil {
+		return nil, err
+	}
+	if err := s.check(name, v); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", s.kind, name, err)
+	}
+	data, err := Encode(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("%s %s: %w: %d bytes, at most %d", s.kind, name, ErrTooLarge, len(data), MaxFile)
+	}
+	return data, nil
+}
+
+// ErrUnchanged is returned by the function given to Update to leave the object
+// as it is; Update then returns the object and nil.
+var ErrUnchanged = errors.New("unchanged")
+
+// Update changes one object under its lock: read, change, replace. An error of
+// change leaves the file untouched and is returned. Durable when it returns nil.
+func (s *Store[T]) Update(ctx context.Context, name string, change func(v *T) error) (T, error) {
+	return s.UpdateThen(ctx, name, change, nil)
+}
+
+// UpdateThen is Update with work that must be done between reading and
+// writing, still under the lock: act runs after change agreed and before the
+// object is replaced; its error leaves the file untouched.
+func (s *Store[T]) UpdateThen(ctx context.Context, name string, change func(v *T) error, act func() error) (T, error) {
+	var zero T
+	if err := CheckID(name); err != nil {
+		return zero, err
+	}
+	l, err := s.tree.Lock(ctx, s.lock, name, s.dir)
+	if err != nil {
+		return zero, err
+	}
+	defer l.Unlock()
+	v, err := s.Get(name)
+	if err != nil {
+		return zero, err
+	}
+	if err := change(&v); err != nil {
+		if errors.Is(err, ErrUnchanged) {
+			return v, nil
+		}
+		return zero, err
+	}
+	if act != nil {
+		if err := act(); err != nil {
+			return zero, err
+		}
+	}
+	return v, s.Put(name, v)
+}
+
+// Upsert is Update for an object that may not exist yet: found is false then
+// and v is zero.
+func (s *Store[T]) Upsert(ctx context.Context, name string, change func(v *T, found bool) error) (T, error) {
+	var zero T
+	if err := CheckID(name); err != nil {
+		return zero, err
+	}
+	l, err := s.tree.Lock(ctx, s.lock, name, s.dir)
+	if err != nil {
+		return zero, err
+	}
+	defer l.Unlock()
+	v, err := s.read(name)
+	found := err == nil
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return zero, err
+	}
+	if err := change(&v, found); err != nil {
+		if errors.Is(err, ErrUnchanged) {
+			return v, nil
+		}
+		return zero, err
+	}
+	return v, s.Put(name, v)
+}
+
+// Remove takes an object away that has no meaning any more.
+func (s *Store[T]) Remove(name string) error {
+	if err := CheckID(name); err != nil {
+		return err
+	}
+	defer s.forget(name)
+	return s.tree.Remove(s.Path(name))
+}

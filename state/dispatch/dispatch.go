@@ -1,0 +1,74 @@
+// Package dispatch keeps the write-ahead records of the sling pipeline:
+// state/dispatch/{bead}.json. Whatever a process was doing when it died is
+// finished or undone from them.
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Stage is how far a dispatch came.
+type Stage string
+
+const (
+	// Stored: intent is durable; the bead and the hook may or may not be taken.
+	Stored Stage = "stored"
+	// Launched: bead hooked, hook pending; the mail may or may not be sent.
+	Launched Stage = "launched"
+	// Confirmed: all of it is durable. Final.
+	Confirmed Stage = "confirmed"
+)
+
+// Record is one dispatch.
+type Record struct {
+	BeadID       state.BeadID       `json:"bead_id"`
+	AgentID      state.AgentID      `json:"agent_id"`
+	AssignmentID state.AssignmentID `json:"assignment_id"`
+	// By is who slung it: the mayor, human, or in pull mode the polecat.
+	By     state.AgentID `json:"by"`
+	Branch string        `json:"branch"`
+	Stage  Stage         `json:"stage"`
+	// MailName fixes the name of the work_assignment, so that a retry publishes
+	// the same message again.
+	MailName  string     `json:"mail_name"`
+	CreatedAt state.Time `json:"created_at"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (r *Record) UnmarshalJSON(b []byte) error {
+	type plain Record
+	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (r Record) MarshalJSON() ([]byte, error) {
+	type plain Record
+	return state.MarshalKeeping(plain(r), r.Extra)
+}
+
+// Dir is the folder of the records.
+const Dir = state.StateDir + "/dispatch"
+
+// Store is state/dispatch/.
+type Store struct{ *state.Store[Record] }
+
+// NewStore opens the records of a tree.
+func NewStore(t *state.Tree) Store {
+	return Store{state.NewStore(t, Dir, "dispatch record", state.LockRecord, check)}
+}
+
+func check(name string, r *Record) error {
+	switch {
+	case string(r.BeadID) != name:
+		return fmt.Errorf("bead_id %q contradicts the file's name", r.BeadID)
+	case r.AgentID == "" || r.AssignmentID == "":
+		return fmt.Errorf("no agent_id or assignment_id")
+	case r.Stage != Stored && r.Stage != Launched && r.Stage != Confirmed:
+		return fmt.Errorf("unknown stage %q", r.Stage)
+	}
+	return nil
+}

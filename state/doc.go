@@ -1,0 +1,48 @@
+// Package state is the only code of chipset that touches the disk below
+// .chipset/. It knows names, bytes, locks and fsync, never meanings.
+//
+//	.chipset/
+//	  state/                       durable and auditable
+//	    rig.json                   {rig_id, format}: this is the live tree of this rig
+//	    agents/{agent}.json        identity: role, rig, life-cycle status, session
+//	    work/{bead}.json           beads, the work items
+//	    convoys/{convoy}.json      groups of beads
+//	    hooks/{agent}.json         exactly one per agent
+//	    mail/{agent}/{time}-{from}.json
+//	    mail/{agent}/archive/{time}-{from}.json
+//	    nudge/{agent}/latest.json, from/{sender}.json, seen.json
+//	    merge-queue/{mr}.json
+//	    dispatch/{bead}.json       write-ahead record of a dispatch
+//	    retire/{assignment}.json   the end of an attempt, published once
+//	    handoff/{agent}/{time}.json
+//	    incidents/{incident}.json
+//	    events/{YYYY-MM-DD}.jsonl  append-only story
+//	    quarantine/…               what did not belong, with a reason beside it
+//	  run/                         volatile: locks, liveness, worker records
+//	  logs/                        transcripts
+//	  worktrees/                   git worktrees
+//
+// # The protocol
+//
+// Every durable change is one of five verbs, and each verb returns nil only
+// when its effect survives a power cut:
+//
+//	WriteNew   unique temp → write → fsync → close → rename without replacing → fsync directory
+//	Replace    temp in the same directory → write → fsync → rename → fsync directory
+//	Move       rename without replacing → fsync destination → fsync source
+//	MkdirAll   per component, top-down: mkdir → fsync parent, also when it already existed
+//	Append     one write with O_APPEND; synced by SyncFile, because events are a story and not the truth
+//
+// A failed fsync is never retried on the same file: the page cache lies
+// afterwards, so the temp file is thrown away and the operation fails with
+// the old content intact. What is visible is not yet durable: Lock fsyncs the
+// directory of what it protects before its holder looks, so that nobody acts
+// on an entry of another process that a power cut could still take back.
+//
+// Locks are flock(2) on a file below run/locks/ of its own for every object;
+// it is never renamed or removed and never inherited. Lock order: dispatch,
+// bead, hook, queue, mailbox.
+//
+// Nothing is reached through a symbolic link, a FIFO, a device, or a file with
+// a second hard link.
+package state

@@ -1,0 +1,87 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrNotFound is returned by verbs and stores when the named object does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrExists is returned by WriteNew and Move when the name is taken; nothing was changed.
+	ErrExists = errors.New("already exists")
+	// ErrConflict is returned when a compare-and-swap lost or a transition is not legal; nothing was changed.
+	ErrConflict = errors.New("conflict")
+	// ErrCorrupt is returned for a file that cannot be parsed or contradicts its name.
+	ErrCorrupt = errors.New("corrupt state")
+	// ErrNotRegular is returned for a name that is reached through a link or is no regular file.
+	ErrNotRegular = errors.New("not a regular file of the tree")
+	// ErrSecondName is returned for a file with a second hard link. It is an ErrNotRegular.
+	ErrSecondName = fmt.Errorf("%w: it has a second hard link", ErrNotRegular)
+	// ErrTooLarge is returned for content above the limit of its kind.
+	ErrTooLarge = errors.New("too large")
+	// ErrBadID is returned for an identifier that does not match the grammar of IDs.
+	ErrBadID = errors.New("bad id")
+	// ErrLockTimeout is returned when a lock could not be had before its deadline.
+	ErrLockTimeout = errors.New("timed out waiting for a lock")
+	// ErrNoTree is returned when rig.json is missing or names another rig.
+	ErrNoTree = errors.New("not the live tree of this rig")
+)
+
+// Conflict is an ErrConflict that says what was found instead.
+type Conflict struct {
+	// What names the object, for example "hook polecat-alpha".
+	What string
+	// Why is one sentence for a person.
+	Why string
+}
+
+func (c *Conflict) Error() string { return c.What + ": " + c.Why }
+
+// Unwrap makes errors.Is(err, ErrConflict) true.
+func (c *Conflict) Unwrap() error { return ErrConflict }
+
+// Conflictf makes a Conflict.
+func Conflictf(what, format string, args ...any) error {
+	return &Conflict{What: what, Why: fmt.Sprintf(format, args...)}
+}
+
+// Corruption is an ErrCorrupt with its file and reason.
+type Corruption struct {
+	// Path is relative to .chipset.
+	Path string
+	// Reason is one sentence for a person.
+	Reason string
+	// Cause is a sentinel such as ErrTooLarge, or nil.
+	Cause error
+}
+
+func (c *Corruption) Error() string { return c.Path + ": " + c.Reason }
+
+// Unwrap makes errors.Is true for ErrCorrupt and for the cause.
+func (c *Corruption) Unwrap() []error {
+	if c.Cause == nil {
+		return []error{ErrCorrupt}
+	}
+	return []error{ErrCorrupt, c.Cause}
+}
+
+// Unknown is an ErrNotFound that lists the nearest existing names.
+type Unknown struct {
+	Kind, Name string
+	Nearest    []string
+}
+
+func (u *Unknown) Error() string { return fmt.Sprintf("no %s %q", u.Kind, u.Name) }
+
+// Unwrap makes errors.Is(err, ErrNotFound) true.
+func (u *Unknown) Unwrap() error { return ErrNotFound }
+
+// Hint names what could have been meant, or is empty.
+func (u *Unknown) Hint() string {
+	if len(u.Nearest) == 0 {
+		return ""
+	}
+	return "did you mean " + strings.Join(u.Nearest, ", ") + "?"
+}

@@ -1,0 +1,184 @@
+// Package event keeps the story of a rig: state/events/{YYYY-MM-DD}.jsonl,
+// append-only, one object a line. Events are the story and not the truth:
+// they are appended after the change they tell of and synced in the
+// background, so that they cost a sender nothing.
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Event is one line of the story.
+type Event struct {
+	Time state.Time `json:"time"`
+	// Type is noun.verb, for example "hook.activated" or "mail.sent".
+	Type string `json:"type"`
+	// Agent is who did it.
+	Agent      state.AgentID      `json:"agent,omitempty"`
+	Bead       state.BeadID       `json:"bead_id,omitempty"`
+	Assignment state.AssignmentID `json:"assignment_id,omitempty"`
+	Session    state.SessionID    `json:"session,omitempty"`
+	// Subject is the object it happened to: an agent, a mail's name, a merge request.
+	Subject string `json:"subject,omitempty"`
+	From    string `json:"from,omitempty"`
+	To      string `json:"to,omitempty"`
+	// Text is one sentence for a person.
+	Text string `json:"text,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (e *Event) UnmarshalJSON(b []byte) error {
+	type plain Event
+	return state.UnmarshalKeeping(b, (*plain)(e), &e.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (e Event) MarshalJSON() ([]byte, error) {
+	type plain Event
+	return state.MarshalKeeping(plain(e), e.Extra)
+}
+
+// Dir is the folder of the log.
+const Dir = state.StateDir + "/events"
+
+// Log is state/events/.
+type Log struct {
+	tree *state.Tree
+
+	mu    sync.Mutex
+	dirty map[state.Path]bool
+}
+
+// NewLog opens the story of a tree.
+func NewLog(t *state.Tree) *Log { return &Log{tree: t, dirty: map[state.Path]bool{}} }
+
+// maxText bounds one event's text, so that a line stays one write.
+const maxText = 4 << 10
+
+// Append adds events in order. They are visible when it returns and durable
+// after the next Sync.
+func (l *Log) Append(events ...Event) error {
+	byDay := map[state.Path][]byte{}
+	var days []state.Path
+	for _, e := range events {
+		if len(e.Text) > maxText {
+			e.Text = strings.ToValidUTF8(e.Text[:maxText], "") + "…"
+		}
+		line, err := state.EncodeLine(e)
+		if err != nil {
+			return err
+		}
+		day := Dir.Join(e.Time.UTC().Format(time.DateOnly) + ".jsonl")
+		if _, ok := byDay[day]; !ok {
+			days = append(days, day)
+		}
+		byDay[day] = append(byDay[day], line...)
+	}
+	for _, day := range days {
+		if err := l.tree.Append(day, byDay[day]); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		l.dirty[day] = true
+		l.mu.Unlock()
+	}
+	return nil
+}
+
+// Sync makes what was appended by this process durable.
+func (l *Log) Sync() error {
+	l.mu.Lock()
+	days := l.dirty
+	l.dirty = map[state.Path]bool{}
+	l.mu.Unlock()
+	var first error
+	for day := range days {
+		if err := l.tree.SyncFile(day); err != nil && first == nil && !errors.Is(err, state.ErrNotFound) {
+			first = err
+		}
+	}
+	return first
+}
+
+// Position says how far a reader of the log has come.
+type Position struct {
+	day    string
+	offset int
+}
+
+// maxDay bounds how much of one day is read, in bytes.
+const maxDay = 1 << 30
+
+// Read returns the events after a position (the zero Position is the
+// beginning) that are not older than since, in the order of the log, and the
+// position behind them. Lines that are torn or not JSON come back as errors
+// with file and line; they never stop the reading. An unfinished last line is
+// left for the next call.
+func (l *Log) Read(after Position, since time.Time) ([]Event, []error, Position, error) {
+	entries, err := l.tree.List(Dir)
+	if err != nil {
+		return nil, nil, after, err
+	}
+	var events []Event
+	var bad []error
+	for _, entry := range entries {
+		day, ok := strings.CutSuffix(entry.Name(), ".jsonl")
+		if _, err := time.Parse(time.DateOnly, day); !ok || err != nil {
+			bad = append(bad, &state.Corruption{Path: string(Dir.Join(entry.Name())), Reason: "not a day of the log"})
+			continue
+		}
+		if day < after.day || day < since.UTC().Format(time.DateOnly) {
+			continue
+		}
+		data, err := l.tree.Read(Dir.Join(entry.Name()), maxDay)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		offset := 0
+		if day == after.day {
+			offset = min(after.offset, len(data))
+		}
+		found, broken, end := parse(Dir.Join(entry.Name()), data, offset, since)
+		events, bad = append(events, found...), append(bad, broken...)
+		after = Position{day: day, offset: end}
+	}
+	return events, bad, after, nil
+}
+
+func parse(p state.Path, data []byte, offset int, since time.Time) ([]Event, []error, int) {
+	var events []Event
+	var bad []error
+	line := bytes.Count(data[:offset], []byte{'\n'})
+	for offset < len(data) {
+		end := bytes.IndexByte(data[offset:], '\n')
+		if end < 0 {
+			break
+		}
+		raw := data[offset : offset+end]
+		offset += end + 1
+		line++
+		if len(bytes.TrimSpace(raw)) == 0 {
+			continue
+		}
+		var e Event
+		if err := json.Unmarshal(raw, &e); err != nil {
+			bad = append(bad, &state.Corruption{Path: string(p), Reason: fmt.Sprintf("line %d: %v", line, err)})
+			continue
+		}
+		if !e.Time.Before(since) {
+			events = append(events, e)
+		}
+	}
+	return events, bad, offset
+}

@@ -1,0 +1,113 @@
+// Package handoff keeps what one session leaves to the next:
+// state/handoff/{agent}/{timestamp}.json, write-once.
+package handoff
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Handoff is one note of a session to its successor.
+type Handoff struct {
+	AgentID      state.AgentID      `json:"agent_id"`
+	BeadID       state.BeadID       `json:"bead_id,omitempty"`
+	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
+	Session      state.SessionID    `json:"session,omitempty"`
+	Summary      string             `json:"summary"`
+	Remaining    []string           `json:"remaining,omitempty"`
+	// Salvage is the ref that holds the session's unfinished work.
+	Salvage   string     `json:"salvage,omitempty"`
+	Timestamp state.Time `json:"timestamp"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (h *Handoff) UnmarshalJSON(b []byte) error {
+	type plain Handoff
+	return state.UnmarshalKeeping(b, (*plain)(h), &h.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (h Handoff) MarshalJSON() ([]byte, error) {
+	type plain Handoff
+	return state.MarshalKeeping(plain(h), h.Extra)
+}
+
+// Dir is the folder above the agents' folders.
+const Dir = state.StateDir + "/handoff"
+
+// Store is state/handoff/.
+type Store struct{ tree *state.Tree }
+
+// NewStore opens the hand-offs of a tree.
+func NewStore(t *state.Tree) Store { return Store{t} }
+
+// Write publishes a hand-off under the next free nanosecond. Durable when it
+// returns nil.
+func (s Store) Write(h Handoff) (Handoff, error) {
+	if err := state.CheckID(string(h.AgentID)); err != nil {
+		return h, fmt.Errorf("hand-off: %w", err)
+	}
+	for {
+		data, err := state.Encode(h)
+		if err != nil {
+			return h, err
+		}
+		if len(data) > state.MaxFile {
+			return h, fmt.Errorf("hand-off: %w: %d bytes, at most %d", state.ErrTooLarge, len(data), state.MaxFile)
+		}
+		err = s.tree.WriteNew(Dir.Join(string(h.AgentID), h.Timestamp.Stamp()+".json"), data)
+		if !errors.Is(err, state.ErrExists) {
+			return h, err
+		}
+		h.Timestamp = state.At(h.Timestamp.Add(1))
+	}
+}
+
+// List returns an agent's hand-offs, oldest first, and what could not be read.
+func (s Store) List(id state.AgentID) ([]Handoff, []error, error) {
+	dir := Dir.Join(string(id))
+	entries, err := s.tree.List(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []Handoff
+	var bad []error
+	for _, e := range entries {
+		p := dir.Join(e.Name())
+		var h Handoff
+		data, err := s.tree.Read(p, state.MaxFile)
+		if err == nil {
+			err = state.Decode(string(p), data, &h)
+		}
+		if err == nil && (h.AgentID != id || !strings.HasSuffix(e.Name(), ".json")) {
+			err = &state.Corruption{Path: string(p), Reason: fmt.Sprintf("agent_id %q contradicts its folder", h.AgentID)}
+		}
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		all = append(all, h)
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].Timestamp.Before(all[j].Timestamp.Time) })
+	return all, bad, nil
+}
+
+// Latest returns the newest hand-off about a bead, or nil.
+func (s Store) Latest(id state.AgentID, bead state.BeadID) (*Handoff, error) {
+	all, _, err := s.List(id)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if bead == "" || all[i].BeadID == bead {
+			return &all[i], nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,131 @@
+// Package incident keeps what the witness holds open:
+// state/incidents/{incident}.json.
+package incident
+
+import (
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Severity grows with the time and the silence.
+type Severity string
+
+// Severities. None closes an incident.
+const (
+	None     Severity = ""
+	Warning  Severity = "warning"
+	Alert    Severity = "alert"
+	Critical Severity = "critical"
+)
+
+// Rank orders severities.
+func (s Severity) Rank() int {
+	switch s {
+	case Warning:
+		return 1
+	case Alert:
+		return 2
+	case Critical:
+		return 3
+	case None:
+	}
+	return 0
+}
+
+// Kind is what is wrong.
+type Kind string
+
+// Kinds of incidents.
+const (
+	Stalled      Kind = "stalled"          // active without progress
+	NotPickedUp  Kind = "not_picked_up"    // pending and nobody activates
+	ProcessGone  Kind = "process_gone"     // active and its process is dead
+	Restarts     Kind = "restart_limit"    // the same bead was restarted too often
+	CorruptHook  Kind = "corrupt_hook"     // the hook can't be read
+	MergeStuck   Kind = "merge_stuck"      // a request merging for too long
+	QueueBlocked Kind = "queue_blocked"    // nothing lands
+	QueueDeep    Kind = "queue_deep"       // too many wait
+	MayorSilent  Kind = "mayor_silent"     // work that nobody dispatches, urgent mail unread
+	MayorMissing Kind = "mayor_missing"    // no process runs the mayor
+	RefineryGone Kind = "refinery_missing" // requests wait and no process runs the refinery
+	DiskLow      Kind = "disk_low"
+)
+
+// Incident is one thing that is wrong, open until ResolvedAt is set.
+type Incident struct {
+	ID           state.IncidentID   `json:"id"`
+	AgentID      state.AgentID      `json:"agent_id"`
+	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
+	BeadID       state.BeadID       `json:"bead_id,omitempty"`
+	Kind         Kind               `json:"kind"`
+	Severity     Severity           `json:"severity"`
+	// Nudges counts health checks sent; LastNudge is the newest of them.
+	Nudges    int         `json:"nudges"`
+	LastNudge *state.Time `json:"last_nudge,omitempty"`
+	// Answers counts the nudges that were answered, at most Nudges; AnsweredAt
+	// is the time of the newest answer.
+	Answers    int         `json:"answers,omitempty"`
+	AnsweredAt *state.Time `json:"answered_at,omitempty"`
+	// Activity is the hook's last_activity when the incident opened: another one
+	// is progress, whatever was done to the clock.
+	Activity    *state.Time `json:"activity,omitempty"`
+	OpenedAt    state.Time  `json:"opened_at"`
+	EscalatedAt *state.Time `json:"escalated_at,omitempty"`
+	ResolvedAt  *state.Time `json:"resolved_at,omitempty"`
+	Resolution  string      `json:"resolution,omitempty"`
+	Detail      string      `json:"detail,omitempty"`
+	// MailName fixes the name of the escalation at the present severity.
+	MailName string `json:"mail_name,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (i *Incident) UnmarshalJSON(b []byte) error {
+	type plain Incident
+	return state.UnmarshalKeeping(b, (*plain)(i), &i.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (i Incident) MarshalJSON() ([]byte, error) {
+	type plain Incident
+	return state.MarshalKeeping(plain(i), i.Extra)
+}
+
+// Open tells whether the incident still stands.
+func (i *Incident) Open() bool { return i.ResolvedAt == nil }
+
+// Key is what at most one open incident exists for.
+type Key struct {
+	Agent      state.AgentID
+	Assignment state.AssignmentID
+	Kind       Kind
+}
+
+// Key returns the incident's key.
+func (i *Incident) Key() Key { return Key{i.AgentID, i.AssignmentID, i.Kind} }
+
+// Dir is the folder of the incidents.
+const Dir = state.StateDir + "/incidents"
+
+// Store is state/incidents/.
+type Store struct{ *state.Store[Incident] }
+
+// NewStore opens the incidents of a tree.
+func NewStore(t *state.Tree) Store {
+	return Store{state.NewStore(t, Dir, "incident", state.LockRecord, check)}
+}
+
+func check(name string, i *Incident) error {
+	switch {
+	case string(i.ID) != name:
+		return fmt.Errorf("id %q contradicts the file's name", i.ID)
+	case i.Severity.Rank() == 0:
+		return fmt.Errorf("unknown severity %q", i.Severity)
+	}
+	return nil
+}
+
+// NewID returns a fresh in-… name.
+func NewID() state.IncidentID { return state.IncidentID("in-" + state.Random(8)) }

@@ -1,0 +1,152 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// LockKind is the class of an object that can be locked. The constants stand
+// in the order in which one process may take several.
+type LockKind string
+
+// Lock kinds, in lock order.
+const (
+	LockAgent    LockKind = "agent" // held by a role process as long as it lives
+	LockDispatch LockKind = "dispatch"
+	LockBead     LockKind = "bead"
+	LockHook     LockKind = "hook"
+	LockQueue    LockKind = "queue"
+	LockMailbox  LockKind = "mailbox"
+	LockRecord   LockKind = "record" // retire records, incidents, convoys, nudges
+	// LockAgentRecord protects an identity file; LockAgent is liveness.
+	LockAgentRecord LockKind = "agent-record"
+	LockGit         LockKind = "git"
+	LockAppend      LockKind = "append" // held for one write to a log
+)
+
+// LockDeadline is how long a lock is waited for when the context says nothing.
+const LockDeadline = 15 * time.Second
+
+// Lock is a held lock.
+type Lock struct {
+	f    *os.File
+	path Path
+}
+
+// Lock takes the lock of one object, waiting until ctx ends or LockDeadline.
+// Before it returns it makes the entries of dirs durable, so that the holder
+// never acts on what a power cut could still take back. Errors: ErrLockTimeout.
+func (t *Tree) Lock(ctx context.Context, kind LockKind, name string, dirs ...Path) (*Lock, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, LockDeadline)
+		defer cancel()
+	}
+	wait := 200 * time.Microsecond
+	for {
+		l, err := t.TryLock(kind, name)
+		if err == nil {
+			return l, t.syncAll(l, dirs)
+		}
+		if !errors.Is(err, ErrLockTimeout) {
+			return nil, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			if err := ctx.Err(); errors.Is(err, context.Canceled) { // nobody waits any more
+				return nil, fmt.Errorf("%s %s: %w: %w", kind, name, ErrLockTimeout, err)
+			}
+			return nil, fmt.Errorf("%s %s: %w", kind, name, ErrLockTimeout)
+		case <-timer.C:
+		}
+		wait = min(wait*2, 10*time.Millisecond)
+	}
+}
+
+func (t *Tree) syncAll(l *Lock, dirs []Path) error {
+	for _, dir := range dirs {
+		if err := t.SyncDir(dir); err != nil && !errors.Is(err, ErrNotFound) {
+			l.Unlock()
+			return err
+		}
+	}
+	return nil
+}
+
+// LockPath is where the lock file of an object lies.
+func LockPath(kind LockKind, name string) Path {
+	return RunDir.Join("locks", string(kind), name+".lock")
+}
+
+// TryLock takes a lock that is free, or returns ErrLockTimeout at once.
+func (t *Tree) TryLock(kind LockKind, name string) (*Lock, error) {
+	p := LockPath(kind, name)
+	for {
+		if err := t.MkdirAll(p.Dir()); err != nil {
+			return nil, err
+		}
+		f, err := os.OpenFile(t.Abs(p), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, filePerm)
+		if err != nil {
+			return nil, wrapPath(p, err)
+		}
+		err = flock(f)
+		if err != nil {
+			_ = f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, fmt.Errorf("%s %s: %w", kind, name, ErrLockTimeout)
+			}
+			return nil, wrapPath(p, err)
+		}
+		// A lock file that was deleted under us (run/ emptied) protects nothing.
+		held, heldErr := f.Stat()
+		named, namedErr := os.Lstat(t.Abs(p))
+		if heldErr == nil && namedErr == nil && os.SameFile(held, named) {
+			return &Lock{f: f, path: p}, nil
+		}
+		_ = f.Close()
+	}
+}
+
+func flock(f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// Lost tells whether the lock file was taken away from under its holder, so
+// that somebody else could hold "the same" lock now.
+func (l *Lock) Lost(t *Tree) bool {
+	held, heldErr := l.f.Stat()
+	named, namedErr := os.Lstat(t.Abs(l.path))
+	return heldErr != nil || namedErr != nil || !os.SameFile(held, named)
+}
+
+// Unlock releases the lock. It may be called once more than needed.
+func (l *Lock) Unlock() {
+	if l != nil && l.f != nil {
+		_ = l.f.Close() // closing the only descriptor releases the flock
+		l.f = nil
+	}
+}
+
+// Held tells whether somebody holds a lock now, without waiting.
+func (t *Tree) Held(kind LockKind, name string) bool {
+	f, err := os.OpenFile(t.Abs(LockPath(kind, name)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	// A shared probe never makes another probe fail; one who takes the lock in
+	// this instant tries again.
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}

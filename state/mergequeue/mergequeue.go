@@ -1,0 +1,243 @@
+// Package mergequeue keeps the merge requests: state/merge-queue/{mr}.json.
+package mergequeue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Status is where a merge request stands.
+type Status string
+
+const (
+	// Pending: waits for its turn.
+	Pending Status = "pending"
+	// Merging: the refinery works on it; after a crash it starts again or is finished.
+	Merging Status = "merging"
+	// Merged: its candidate is on the target branch, durably. Final.
+	Merged Status = "merged"
+	// Conflicted: it can't land (conflict, red tests, could not run); ends with
+	// superseded (rework), pending (retry) or dropped.
+	Conflicted Status = "conflicted"
+	// Superseded: a rework takes its place. Final.
+	Superseded Status = "superseded"
+	// Dropped: a person gave it up. Final.
+	Dropped Status = "dropped"
+)
+
+// Live tells whether the refinery still has to do with it.
+func (s Status) Live() bool { return s == Pending || s == Merging || s == Conflicted }
+
+func (s Status) next() []Status {
+	switch s {
+	case Pending:
+		return []Status{Merging, Dropped, Superseded}
+	case Merging:
+		return []Status{Pending, Merged, Conflicted, Superseded, Dropped}
+	case Conflicted:
+		return []Status{Pending, Superseded, Dropped}
+	case Merged, Superseded, Dropped:
+	}
+	return nil
+}
+
+// Stage is how far the refinery came with a merging request.
+type Stage string
+
+// Stages, in order.
+const (
+	StageCheckout Stage = "checkout"
+	StageRebase   Stage = "rebase"
+	StageTest     Stage = "test"
+	StageMerge    Stage = "merge"
+	StagePush     Stage = "push"
+)
+
+// Failure is which of the three bad ends a request came to.
+type Failure string
+
+// The bad ends. None of them is ever merged.
+const (
+	FailConflict    Failure = "conflict"
+	FailTests       Failure = "tests_failed"
+	FailCouldNotRun Failure = "could_not_run"
+	FailRefused     Failure = "refused" // the branch touches .chipset/ or its head is gone
+)
+
+// Request is one merge request.
+type Request struct {
+	ID state.MergeID `json:"id"`
+	// Seq is strictly increasing: the FIFO order.
+	Seq          int64              `json:"seq"`
+	BeadID       state.BeadID       `json:"bead_id"`
+	AssignmentID state.AssignmentID `json:"assignment_id"`
+	AgentID      state.AgentID      `json:"agent_id"`
+	SourceBranch string             `json:"source_branch"`
+	TargetBranch string             `json:"target_branch"`
+	// Head is exactly what lands, rebased.
+	Head string `json:"head"`
+	// Base is where the branch began.
+	Base   string `json:"base,omitempty"`
+	Status Status `json:"status"`
+	Stage  Stage  `json:"stage,omitempty"`
+	// Onto is the tip of the target that Candidate was rebased on and tested with.
+	Onto      string `json:"onto,omitempty"`
+	Candidate string `json:"candidate,omitempty"`
+	// Tested is true once the test command was green on Candidate.
+	Tested    bool    `json:"tested,omitempty"`
+	MergedSHA string  `json:"merged_sha,omitempty"`
+	Failure   Failure `json:"failure,omitempty"`
+	Reason    string  `json:"reason,omitempty"`
+	// Waiting says why a request that is not to blame stands still: the tip is
+	// red, or a checkout has local changes in the way.
+	Waiting     string     `json:"waiting,omitempty"`
+	Attempts    int        `json:"attempts"`
+	SubmittedAt state.Time `json:"submitted_at"`
+	UpdatedAt   state.Time `json:"updated_at"`
+	// NoticeName is the fixed name of the merge_notification to the mayor.
+	NoticeName string `json:"notice_name,omitempty"`
+	// Notified is true once that mail is durable: an end nobody was told of is told.
+	Notified bool `json:"notified,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (r *Request) UnmarshalJSON(b []byte) error {
+	type plain Request
+	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (r Request) MarshalJSON() ([]byte, error) {
+	type plain Request
+	return state.MarshalKeeping(plain(r), r.Extra)
+}
+
+// Untold tells whether the request came to an end, good or bad, that its mail
+// has not told of yet. A bad end may be superseded or dropped by then.
+func (r *Request) Untold() bool {
+	ended := r.Status == Merged || r.Status == Conflicted || !r.Status.Live() && r.Failure != ""
+	return ended && r.NoticeName != "" && !r.Notified
+}
+
+// Become moves the request or returns an ErrConflict.
+func (r *Request) Become(to Status, now state.Time) error {
+	if !slices.Contains(r.Status.next(), to) {
+		return state.Conflictf("merge request "+string(r.ID), "is %s and can't become %s", r.Status, to)
+	}
+	r.Status, r.UpdatedAt = to, now
+	if to == Pending {
+		r.Stage, r.Onto, r.Candidate, r.Tested, r.Failure, r.Waiting = "", "", "", false, "", ""
+	}
+	return nil
+}
+
+// Dir is the folder of the queue.
+const Dir = state.StateDir + "/merge-queue"
+
+// Store is state/merge-queue/.
+type Store struct {
+	*state.Store[Request]
+	tree *state.Tree
+}
+
+// NewStore opens the queue of a tree.
+func NewStore(t *state.Tree) Store {
+	over := func(r *Request) bool { return !r.Status.Live() && !r.Untold() }
+	return Store{state.NewStore(t, Dir, "merge request", state.LockRecord, check).Settling(over), t}
+}
+
+var hashPattern = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+
+func check(name string, r *Request) error {
+	switch {
+	case string(r.ID) != name:
+		return fmt.Errorf("id %q contradicts the file's name", r.ID)
+	case len(r.Status.next()) == 0 && r.Status != Merged && r.Status != Superseded && r.Status != Dropped:
+		return fmt.Errorf("unknown status %q", r.Status)
+	case r.Seq <= 0:
+		return fmt.Errorf("seq %d is not positive", r.Seq)
+	case r.BeadID == "" || r.AssignmentID == "":
+		return fmt.Errorf("no bead_id or assignment_id")
+	case r.SourceBranch == "" || strings.HasPrefix(r.SourceBranch, "-") || strings.HasPrefix(r.TargetBranch, "-"):
+		return fmt.Errorf("a branch is missing or begins with a dash")
+	}
+	for _, h := range []string{r.Head, r.Base, r.Onto, r.Candidate, r.MergedSHA} {
+		if h != "" && !hashPattern.MatchString(h) {
+			return fmt.Errorf("%q is not a commit hash", h)
+		}
+	}
+	return nil
+}
+
+// Queue returns the requests in FIFO order, and what could not be read.
+func (s Store) Queue() ([]Request, []error, error) {
+	all, bad, err := s.All()
+	sort.Slice(all, func(i, j int) bool {
+		if all[i].Seq != all[j].Seq {
+			return all[i].Seq < all[j].Seq
+		}
+		return all[i].ID < all[j].ID
+	})
+	return all, bad, err
+}
+
+// Submit publishes the merge request of an assignment, with the next seq, or
+// returns the one that is there. Durable when it returns nil.
+func (s Store) Submit(ctx context.Context, r Request, now state.Time) (Request, error) {
+	lock, err := s.tree.Lock(ctx, state.LockQueue, "queue", Dir)
+	if err != nil {
+		return r, err
+	}
+	defer lock.Unlock()
+	all, bad, err := s.Queue()
+	if err != nil {
+		return r, err
+	}
+	var seq int64
+	n := 1
+	for i := range all {
+		if all[i].AssignmentID == r.AssignmentID {
+			return all[i], nil
+		}
+		if all[i].BeadID == r.BeadID {
+			n++
+		}
+		seq = max(seq, all[i].Seq)
+	}
+	// A request that can't be read may hold a higher number: leave room for all of them.
+	r.Seq = seq + 1 + int64(len(bad))
+	r.Status, r.SubmittedAt, r.UpdatedAt = Pending, now, now
+	for ; ; n++ {
+		r.ID = idFor(r.BeadID, n)
+		err := s.Create(string(r.ID), r)
+		if !errors.Is(err, state.ErrExists) {
+			return r, err
+		}
+	}
+}
+
+func idFor(bead state.BeadID, n int) state.MergeID {
+	if n <= 1 {
+		return state.MergeID("mr-" + string(bead))
+	}
+	return state.MergeID(fmt.Sprintf("mr-%s-%d", bead, n))
+}
+
+// Find returns the request of an assignment among all.
+func Find(all []Request, a state.AssignmentID) *Request {
+	for i := range all {
+		if all[i].AssignmentID == a {
+			return &all[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package state
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
+)
+
+// ReadOutside returns the content of a regular file of at most limit bytes that
+// lies outside of the state tree. Links are followed, because people keep their
+// configuration behind them; a FIFO or a device is never opened in a way that
+// could hang. Errors: fs.ErrNotExist, ErrTooLarge, a *Corruption for what is no file.
+func ReadOutside(path string, limit int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &Corruption{Path: path, Reason: "it is " + kind(info.Mode()) + ", not a regular file", Cause: ErrNotRegular}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s: %w: %d bytes, at most %d", path, ErrTooLarge, max(info.Size(), limit+1), limit)
+	}
+	return data, nil
+}
+
+// ReplaceOutside durably puts a small file in place that belongs to a rig but
+// lies outside of its state tree: chipset.yaml, the ignore file, the pointer in
+// git's own folder. It follows the rules of Tree.Replace.
+func ReplaceOutside(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithPermissions(filePerm), renameio.WithExistingPermissions())
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup() //nolint:errcheck // after success a no-op, after an error the first error counts
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// MkdirOutside makes one folder outside of the tree durably; one that exists is
+// no error.
+func MkdirOutside(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}

@@ -1,0 +1,101 @@
+package state
+
+import (
+	"errors"
+	"strings"
+)
+
+// QuarantineDir holds what could not be parsed or did not belong.
+const QuarantineDir Path = "state/quarantine"
+
+// Quarantined is the file {name}.reason.json beside what it speaks of.
+type Quarantined struct {
+	// Path is where the file stood, relative to .chipset.
+	Path string `json:"path"`
+	// File is its name in the quarantine.
+	File string `json:"file"`
+	// Reason is one sentence for a person.
+	Reason string `json:"reason"`
+	At     Time   `json:"at"`
+	// Copied is true when the original was left in its place (a hook).
+	Copied bool `json:"copied,omitempty"`
+}
+
+// Quarantine moves what stands at p away with its reason, and never deletes
+// it. The reason is durable before the move, the move when it returns nil.
+func (t *Tree) Quarantine(p Path, reason string, now Time) (Quarantined, error) {
+	q, err := t.reason(p, reason, now, false)
+	if err != nil {
+		return q, err
+	}
+	err = t.Move(p, QuarantineDir.Join(q.File))
+	if errors.Is(err, ErrNotFound) { // somebody else moved it first
+		return q, t.Remove(QuarantineDir.Join(q.File + ".reason.json"))
+	}
+	return q, err
+}
+
+// QuarantineCopy keeps a copy of what stands at p and leaves the original: for
+// a hook, whose absence would be taken for "no work".
+func (t *Tree) QuarantineCopy(p Path, reason string, now Time) (Quarantined, error) {
+	data, err := t.Read(p, 16*MaxFile)
+	if err != nil {
+		return Quarantined{}, err
+	}
+	q, err := t.reason(p, reason, now, true)
+	if err != nil {
+		return q, err
+	}
+	return q, t.WriteNew(QuarantineDir.Join(q.File), data)
+}
+
+func (t *Tree) reason(p Path, reason string, now Time, copied bool) (Quarantined, error) {
+	q := Quarantined{Path: strings.ToValidUTF8(string(p), "\uFFFD"), Reason: reason, At: now, Copied: copied,
+		File: now.Stamp() + "-" + Random(5) + "-" + plainName(string(p))}
+	data, err := Encode(q)
+	if err != nil {
+		return q, err
+	}
+	return q, t.WriteNew(QuarantineDir.Join(q.File+".reason.json"), data)
+}
+
+// plainName flattens a path into one component that is safe to show and print.
+func plainName(p string) string {
+	p = strings.TrimPrefix(p, string(StateDir)+"/")
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '_':
+			return r
+		}
+		return '_'
+	}, p)
+	if len(clean) > 120 {
+		clean = clean[len(clean)-120:]
+	}
+	return clean
+}
+
+// Quarantined lists everything that was moved away, oldest first.
+func (t *Tree) Quarantined() ([]Quarantined, error) {
+	entries, err := t.List(QuarantineDir)
+	if err != nil {
+		return nil, err
+	}
+	var all []Quarantined
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".reason.json") {
+			continue
+		}
+		var q Quarantined
+		p := QuarantineDir.Join(e.Name())
+		data, err := t.Read(p, MaxFile)
+		if err == nil {
+			err = Decode(string(p), data, &q)
+		}
+		if err != nil {
+			q = Quarantined{Path: string(p), File: e.Name(), Reason: err.Error()}
+		}
+		all = append(all, q)
+	}
+	return all, nil
+}

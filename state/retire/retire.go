@@ -1,0 +1,126 @@
+// Package retire keeps the ends of attempts: state/retire/{assignment}.json.
+// A record is published once, the first one wins, and it is the point of no
+// return: its stage advances with every step of the done pipeline, and the
+// next start finishes what is left.
+package retire
+
+import (
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Outcome is how an attempt ended.
+type Outcome string
+
+const (
+	// Done: the work is finished and shall land.
+	Done Outcome = "done"
+	// Fail: this attempt is over without a result.
+	Fail Outcome = "fail"
+	// Block: a person must decide.
+	Block Outcome = "block"
+)
+
+// Stage is how far the done pipeline came.
+type Stage string
+
+// Stages, in order. Each says what is durable.
+const (
+	// Published: the outcome is fixed; the worker may still run.
+	Published Stage = "published"
+	// Committed: the worker is gone; Head is durable on the branch (done), or
+	// the work is saved on the salvage ref (fail, block).
+	Committed Stage = "committed"
+	// Recorded: the bead says done, failed or closed.
+	Recorded Stage = "recorded"
+	// Submitted: the merge request exists (done with something to land).
+	Submitted Stage = "submitted"
+	// Reported: completion_report and the note to the witness are sent.
+	Reported Stage = "reported"
+	// Completed: the hook says completed.
+	Completed Stage = "completed"
+	// Released: the worktree is free for the next bead. Final.
+	Released Stage = "released"
+	// Stale: the bead was taken away before the bead could be recorded; the
+	// work is salvaged, nothing lands. Final.
+	Stale Stage = "stale"
+)
+
+// Rank orders the stages; unknown ones are -1.
+func (s Stage) Rank() int {
+	for i, known := range []Stage{Published, Committed, Recorded, Submitted, Reported, Completed, Released, Stale} {
+		if s == known {
+			return i
+		}
+	}
+	return -1
+}
+
+// Final tells whether nothing is left to do.
+func (s Stage) Final() bool { return s == Released || s == Stale }
+
+// Record is the end of one attempt.
+type Record struct {
+	AssignmentID state.AssignmentID `json:"assignment_id"`
+	AgentID      state.AgentID      `json:"agent_id"`
+	BeadID       state.BeadID       `json:"bead_id"`
+	Session      state.SessionID    `json:"session,omitempty"`
+	Outcome      Outcome            `json:"outcome"`
+	Reason       string             `json:"reason,omitempty"`
+	Summary      string             `json:"summary,omitempty"`
+	Branch       string             `json:"branch,omitempty"`
+	Base         string             `json:"base,omitempty"`
+	Head         string             `json:"head,omitempty"`
+	// Salvage is the ref that holds unfinished work, if any was saved.
+	Salvage string `json:"salvage,omitempty"`
+	// Empty is true when there was nothing to land and the bead allows that.
+	Empty bool          `json:"empty,omitempty"`
+	Stage Stage         `json:"stage"`
+	MR    state.MergeID `json:"mr,omitempty"`
+	// ReportName and NoteName fix the names of the mails to mayor and witness.
+	ReportName string     `json:"report_name,omitempty"`
+	NoteName   string     `json:"note_name,omitempty"`
+	CreatedAt  state.Time `json:"created_at"`
+	UpdatedAt  state.Time `json:"updated_at"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (r *Record) UnmarshalJSON(b []byte) error {
+	type plain Record
+	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (r Record) MarshalJSON() ([]byte, error) {
+	type plain Record
+	return state.MarshalKeeping(plain(r), r.Extra)
+}
+
+// Dir is the folder of the records.
+const Dir = state.StateDir + "/retire"
+
+// Store is state/retire/.
+type Store struct{ *state.Store[Record] }
+
+// NewStore opens the records of a tree.
+func NewStore(t *state.Tree) Store {
+	over := func(r *Record) bool { return r.Stage.Final() }
+	return Store{state.NewStore(t, Dir, "retire record", state.LockRecord, check).Settling(over)}
+}
+
+func check(name string, r *Record) error {
+	switch {
+	case string(r.AssignmentID) != name:
+		return fmt.Errorf("assignment_id %q contradicts the file's name", r.AssignmentID)
+	case r.Outcome != Done && r.Outcome != Fail && r.Outcome != Block:
+		return fmt.Errorf("unknown outcome %q", r.Outcome)
+	case r.Stage.Rank() < 0:
+		return fmt.Errorf("unknown stage %q", r.Stage)
+	case r.BeadID == "" || r.AgentID == "":
+		return fmt.Errorf("no bead_id or agent_id")
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package retire
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+func TestStagesAreInOrder(t *testing.T) {
+	last := -1
+	for _, s := range []Stage{Published, Committed, Recorded, Submitted, Reported, Completed, Released, Stale} {
+		if s.Rank() <= last {
+			t.Errorf("%s ranks %d after %d", s, s.Rank(), last)
+		}
+		last = s.Rank()
+		if s.Final() != (s == Released || s == Stale) {
+			t.Errorf("%s: final %v", s, s.Final())
+		}
+	}
+	if Stage("").Rank() != -1 || Stage("lost").Final() {
+		t.Error("a stage that is none has a rank")
+	}
+}
+
+func TestTheFirstRecordWins(t *testing.T) {
+	tree, err := state.Create(filepath.Join(t.TempDir(), ".chipset"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStore(tree)
+	r := Record{AssignmentID: "as-1", AgentID: "polecat-alpha", BeadID: "gt-a", Outcome: Done, Stage: Published}
+	if err := s.Create("as-1", r); err != nil {
+		t.Fatal(err)
+	}
+	second := r
+	second.Outcome = Fail
+	if err := s.Create("as-1", second); !errors.Is(err, state.ErrExists) {
+		t.Errorf("second record: %v, want ErrExists", err)
+	}
+	if got, err := s.Get("as-1"); err != nil || got.Outcome != Done {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, spoil := range map[string]func(*Record){
+		"name":    func(r *Record) { r.AssignmentID = "as-2" },
+		"outcome": func(r *Record) { r.Outcome = "maybe" },
+		"stage":   func(r *Record) { r.Stage = "lost" },
+		"bead":    func(r *Record) { r.BeadID = "" },
+	} {
+		bad := r
+		spoil(&bad)
+		if err := s.Put("as-1", bad); err == nil {
+			t.Errorf("%s: was written", name)
+		}
+	}
+}

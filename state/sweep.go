@@ -1,0 +1,82 @@
+package state
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// leftover matches the names of unfinished files: those of WriteNew, and those
+// of Replace (a dot, the final name, a random number). Other dot-files belong
+// to somebody else and stay.
+var leftover = regexp.MustCompile(`^(\.tmp-.+|\..+\.jsonl?[0-9]+)$`)
+
+// TempAge is how old the temp file of an unknown writer must be before it is
+// taken for abandoned. Removing one is always safe for the tree: its writer, if
+// it still lives, fails at the rename and has acknowledged nothing.
+const TempAge = time.Minute
+
+// Temps lists the abandoned temp files below state/: those of processes that
+// are gone, and those of unknown writers older than TempAge.
+func (t *Tree) Temps(now time.Time) ([]Path, error) {
+	var found []Path
+	root := t.Abs(StateDir)
+	err := filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		if e.IsDir() || !leftover.MatchString(e.Name()) {
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil || !abandoned(e.Name(), info, now) {
+			return nil //nolint:nilerr // it vanished: its writer finished
+		}
+		rel, err := filepath.Rel(t.root, at)
+		if err != nil {
+			return err
+		}
+		found = append(found, Path(filepath.ToSlash(rel)))
+		return nil
+	})
+	return found, err
+}
+
+func abandoned(name string, info fs.FileInfo, now time.Time) bool {
+	if now.Sub(info.ModTime()) > TempAge {
+		return true
+	}
+	rest, ours := strings.CutPrefix(name, tempPrefix)
+	if !ours {
+		return false
+	}
+	number, _, _ := strings.Cut(rest, "-")
+	pid, err := strconv.Atoi(number)
+	return err == nil && pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH)
+}
+
+// Sweep removes abandoned temp files and tells how many.
+func (t *Tree) Sweep(now time.Time) (int, error) {
+	temps, err := t.Temps(now)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, p := range temps {
+		if err := os.Remove(t.Abs(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return n, wrapPath(p, err)
+		}
+		n++
+	}
+	return n, nil
+}

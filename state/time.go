@@ -1,0 +1,101 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// TimeLayout is RFC 3339 in UTC with nine fractional digits, the form of every
+// time in the tree.
+const TimeLayout = "2006-01-02T15:04:05.000000000Z07:00"
+
+// Time is an instant as the tree's files hold it.
+type Time struct{ time.Time }
+
+// At makes a Time in UTC; the monotonic reading is dropped.
+func At(t time.Time) Time { return Time{t.UTC().Round(0)} }
+
+// String returns the form used in files.
+func (t Time) String() string { return t.UTC().Format(TimeLayout) }
+
+// MarshalText writes TimeLayout.
+func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// MarshalJSON writes TimeLayout.
+func (t Time) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }
+
+// UnmarshalJSON reads any RFC 3339 precision and offset.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var s *string // some writers escape the '+' of an offset, so the string is unquoted properly
+	if err := json.Unmarshal(b, &s); err != nil || s == nil {
+		return fmt.Errorf("time %s is not a string", clip(string(b)))
+	}
+	parsed, err := parseTime(*s)
+	if err != nil {
+		return fmt.Errorf("time %q is not RFC 3339", clip(*s))
+	}
+	*t = parsed
+	return nil
+}
+
+// UnmarshalText reads what UnmarshalJSON reads.
+func (t *Time) UnmarshalText(b []byte) error {
+	parsed, err := parseTime(string(b))
+	if err != nil {
+		return fmt.Errorf("time %q is not RFC 3339", clip(string(b)))
+	}
+	*t = parsed
+	return nil
+}
+
+// parseTime refuses an instant whose year in UTC has no four digits, because
+// it could be written and never be read again.
+func parseTime(s string) (Time, error) {
+	parsed, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return Time{}, err
+	}
+	if year := parsed.UTC().Year(); year < 0 || year > 9999 {
+		return Time{}, fmt.Errorf("the year %d has no four digits", year)
+	}
+	return At(parsed), nil
+}
+
+// Stamp is the time as it stands in a file's name: every ':' is a '-'.
+func (t Time) Stamp() string { return strings.ReplaceAll(t.String(), ":", "-") }
+
+var stampPattern = regexp.MustCompile(
+	`^(\d{4}-\d{2}-\d{2}T\d{2})-(\d{2})-(\d{2}(?:\.\d{1,9})?)(Z|[+-]\d{2}-\d{2})-(.+)\.json$`)
+
+// ParseStamped splits a name {timestamp}-{id}.json into its instant and id.
+// The timestamp may have any RFC 3339 precision and offset, as other writers
+// of the format make them.
+func ParseStamped(name string) (Time, AgentID, error) {
+	m := stampPattern.FindStringSubmatch(name)
+	if m == nil {
+		return Time{}, "", fmt.Errorf("%w: name %q is not {timestamp}-{agent}.json", ErrCorrupt, clip(name))
+	}
+	zone := m[4]
+	if zone != "Z" {
+		zone = zone[:3] + ":" + zone[4:]
+	}
+	at, err := parseTime(m[1] + ":" + m[2] + ":" + m[3] + zone)
+	if err != nil {
+		return Time{}, "", fmt.Errorf("%w: name %q holds no time", ErrCorrupt, clip(name))
+	}
+	id, err := ParseAgentID(m[5])
+	if err != nil {
+		return Time{}, "", fmt.Errorf("%w: name %q: %w", ErrCorrupt, clip(name), err)
+	}
+	return at, id, nil
+}
+
+// Clock tells the time. It is passed as a value so that tests and simulations
+// can inject another.
+type Clock func() time.Time
+
+// Now is the clock's reading as a Time.
+func (c Clock) Now() Time { return At(c()) }

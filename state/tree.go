@@ -1,0 +1,346 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Path names a file or folder relative to .chipset, with slashes, for example
+// "state/hooks/polecat-alpha.json". Every verb checks all of its components.
+type Path string
+
+// Join appends components.
+func (p Path) Join(elem ...string) Path {
+	return Path(path.Join(append([]string{string(p)}, elem...)...))
+}
+
+// Dir is the folder that holds p.
+func (p Path) Dir() Path { return Path(path.Dir(string(p))) }
+
+// Base is the last component.
+func (p Path) Base() string { return path.Base(string(p)) }
+
+// StateDir, RunDir, LogDir and WorktreeDir are the four folders below .chipset.
+const (
+	StateDir    Path = "state"
+	RunDir      Path = "run"
+	LogDir      Path = "logs"
+	WorktreeDir Path = "worktrees"
+	rigFile     Path = "state/rig.json"
+)
+
+// Format is the version of the tree that this package reads and writes.
+const Format = 1
+
+// Identity is rig.json: the proof that a tree is the live one of its rig.
+type Identity struct {
+	RigID  RigID `json:"rig_id"`
+	Format int   `json:"format"`
+}
+
+// Tree is one open .chipset folder. It is safe for concurrent use, in one
+// process and across processes.
+type Tree struct {
+	root     string
+	identity Identity
+
+	mu      sync.Mutex
+	durable map[Path]bool // folders whose entry this process has synced
+}
+
+// Create makes a new tree in root (the .chipset folder, which is made when
+// missing) with a new rig id. It returns ErrExists when there is one already,
+// and ErrNoTree when state/ holds something, but not whose it is.
+// When it returns nil the tree and its identity are durable.
+func Create(root string) (*Tree, error) {
+	id := Identity{RigID: RigID("rig-" + Random(10)), Format: Format}
+	t := &Tree{root: filepath.Clean(root), identity: id, durable: map[Path]bool{}}
+	if err := os.Mkdir(t.root, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if err := syncDir(filepath.Dir(t.root)); err != nil {
+		return nil, err
+	}
+	for _, dir := range []Path{StateDir, RunDir, LogDir, WorktreeDir} {
+		if err := t.mkdir(dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.unowned(); err != nil {
+		return nil, err
+	}
+	data, err := Encode(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.WriteNew(rigFile, data); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// unowned refuses to begin a tree over the remains of one whose rig.json was lost.
+func (t *Tree) unowned() error {
+	entries, err := t.List(StateDir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == rigFile.Base() {
+			return fmt.Errorf("%s: %w", rigFile, ErrExists)
+		}
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s: %w: %s is not empty, but rig.json is missing", t.root, ErrNoTree, StateDir)
+	}
+	return nil
+}
+
+// Open opens the live tree in root. It returns ErrNoTree when rig.json is
+// missing, so that nobody makes a new tree over one that was moved away.
+func Open(root string) (*Tree, error) {
+	t := &Tree{root: filepath.Clean(root), durable: map[Path]bool{}}
+	id, err := t.readIdentity()
+	if err != nil {
+		return nil, err
+	}
+	t.identity = id
+	return t, nil
+}
+
+// Verify returns ErrNoTree when the tree is no longer the one that was opened.
+func (t *Tree) Verify() error {
+	id, err := t.readIdentity()
+	if err != nil {
+		return err
+	}
+	if id.RigID != t.identity.RigID {
+		return fmt.Errorf("%s: %w: it says %s, expected %s", t.Abs(rigFile), ErrNoTree, id.RigID, t.identity.RigID)
+	}
+	return nil
+}
+
+func (t *Tree) readIdentity() (Identity, error) {
+	var id Identity
+	data, err := t.Read(rigFile, MaxFile)
+	if errors.Is(err, ErrNotFound) {
+		return id, fmt.Errorf("%s: %w: rig.json is missing", t.root, ErrNoTree)
+	}
+	if err != nil {
+		return id, err
+	}
+	if err := Decode(string(rigFile), data, &id); err != nil {
+		return id, err
+	}
+	if id.RigID == "" || id.Format != Format {
+		return id, &Corruption{Path: string(rigFile), Reason: fmt.Sprintf("format %d is not %d", id.Format, Format)}
+	}
+	return id, nil
+}
+
+// RigID is the identity of the rig this tree belongs to.
+func (t *Tree) RigID() RigID { return t.identity.RigID }
+
+// Root is the absolute path of .chipset.
+func (t *Tree) Root() string { return t.root }
+
+// Abs is the path of p for programs that are handed a file name.
+func (t *Tree) Abs(p Path) string { return filepath.Join(t.root, filepath.FromSlash(string(p))) }
+
+// valid refuses a path with a component that could leave the tree.
+func (p Path) valid() error {
+	bad := p == "" || strings.ContainsRune(string(p), 0)
+	for part := range strings.SplitSeq(string(p), "/") {
+		bad = bad || part == "" || part == "." || part == ".." || len(part) > 255
+	}
+	if bad {
+		return &Corruption{Path: string(p), Reason: "not a path of the tree", Cause: ErrBadID}
+	}
+	return nil
+}
+
+// check refuses a path with a component that could leave the tree, and one
+// that is reached through a link.
+func (t *Tree) check(p Path) error {
+	if err := p.valid(); err != nil {
+		return err
+	}
+	parts := strings.Split(string(p), "/")
+	at := t.root
+	for _, part := range parts[:len(parts)-1] {
+		at = filepath.Join(at, part)
+		info, err := os.Lstat(at)
+		if err != nil {
+			return wrapPath(p, err)
+		}
+		if !info.IsDir() {
+			return &Corruption{Path: string(p), Reason: "reached through " + kind(info.Mode()), Cause: ErrNotRegular}
+		}
+	}
+	return nil
+}
+
+// folder refuses what is no folder itself, or is reached through a link.
+func (t *Tree) folder(dir Path) error {
+	if err := t.check(dir); err != nil {
+		return err
+	}
+	info, err := os.Lstat(t.Abs(dir))
+	if err != nil {
+		return wrapPath(dir, err)
+	}
+	if !info.IsDir() {
+		return &Corruption{Path: string(dir), Reason: "it is " + kind(info.Mode()) + ", not a folder", Cause: ErrNotRegular}
+	}
+	return nil
+}
+
+func kind(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	case mode.IsDir():
+		return "a folder"
+	}
+	return "a file"
+}
+
+// wrapPath gives an error of the system the path relative to .chipset, and
+// makes a missing file an ErrNotFound.
+func wrapPath(p Path, err error) error {
+	var pe *fs.PathError
+	var le *os.LinkError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", p, ErrNotFound)
+	case errors.As(err, &pe):
+		return fmt.Errorf("%s %s: %w", pe.Op, p, pe.Err)
+	case errors.As(err, &le):
+		return fmt.Errorf("%s %s: %w", le.Op, p, le.Err)
+	}
+	return fmt.Errorf("%s: %w", p, err)
+}
+
+// Read returns the content of a regular file of at most limit bytes. Errors:
+// ErrNotFound; a *Corruption when it is too large, or no file of this tree
+// alone. A FIFO or a device is never opened in a way that could hang.
+func (t *Tree) Read(p Path, limit int64) ([]byte, error) {
+	if err := t.check(p); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(t.Abs(p), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+		return nil, &Corruption{Path: string(p), Reason: "it is a link or a special file", Cause: ErrNotRegular}
+	}
+	if err != nil {
+		return nil, wrapPath(p, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, wrapPath(p, err)
+	}
+	if err := t.regular(p, info); err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, &Corruption{Path: string(p), Cause: ErrTooLarge,
+			Reason: fmt.Sprintf("%d bytes, more than the %d allowed", info.Size(), limit)}
+	}
+	data := make([]byte, info.Size())
+	n, err := readFull(f, data)
+	if err != nil {
+		return nil, wrapPath(p, err)
+	}
+	return data[:n], nil
+}
+
+func readFull(f *os.File, data []byte) (int, error) {
+	n := 0
+	for n < len(data) {
+		m, err := f.Read(data[n:])
+		n += m
+		if m == 0 || err != nil {
+			if errors.Is(err, io.EOF) {
+				return n, nil
+			}
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// regular refuses everything but a plain file with one name, or with a second
+// name that is a leftover of its own publication.
+func (t *Tree) regular(p Path, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return &Corruption{Path: string(p), Reason: "it is " + kind(info.Mode()), Cause: ErrNotRegular}
+	}
+	st, ok := info.Sys().(*unixStat)
+	if !ok || st.Nlink <= 1 {
+		return nil
+	}
+	entries, err := os.ReadDir(t.Abs(p.Dir()))
+	if err != nil {
+		return wrapPath(p, err)
+	}
+	for _, e := range entries {
+		if other, err := e.Info(); err == nil && isTemp(e.Name()) && os.SameFile(info, other) && st.Nlink == 2 {
+			return nil
+		}
+	}
+	return &Corruption{Path: string(p), Reason: "it has a second hard link", Cause: ErrSecondName}
+}
+
+// Exists tells whether something stands at p, whatever it is.
+func (t *Tree) Exists(p Path) (bool, error) {
+	if err := t.check(p); errors.Is(err, ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	_, err := os.Lstat(t.Abs(p))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, wrapPath(p, err)
+}
+
+// List returns the entries of a folder in the order of their names, without
+// temp files and other dot-files. A folder that does not exist is empty. What
+// stands there and is no folder is a *Corruption.
+func (t *Tree) List(dir Path) ([]fs.DirEntry, error) {
+	if err := t.folder(dir); errors.Is(err, ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	all, err := os.ReadDir(t.Abs(dir))
+	if err != nil {
+		return nil, wrapPath(dir, err)
+	}
+	visible := all[:0]
+	for _, e := range all {
+		if !strings.HasPrefix(e.Name(), ".") {
+			visible = append(visible, e)
+		}
+	}
+	return visible, nil
+}
