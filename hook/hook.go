@@ -1,0 +1,252 @@
+// Package hook keeps what is on each agent's hook: state/hooks/{agent}.json.
+//
+//	empty → pending → active → completed → empty
+//
+// The mayor (or human) sets and clears; the agent itself activates, touches
+// and completes. Every transition is a compare-and-swap across processes that
+// checks status, owner and assignment, increments gen, and is durable when it
+// returns nil. A loser gets a conflict and the file is untouched.
+package hook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Status is where a hook stands.
+type Status string
+
+const (
+	// Empty: nothing on it; ends when work is slung.
+	Empty Status = "empty"
+	// Pending: work hangs there; ends when the agent activates it, which it does at once.
+	Pending Status = "pending"
+	// Active: the agent works; ends when the attempt is retired or taken back.
+	Active Status = "active"
+	// Completed: the attempt is retired; ends when the mayor has verified it.
+	Completed Status = "completed"
+)
+
+// WorkItem is what hangs on a hook.
+type WorkItem struct {
+	AssignedAt   state.Time         `json:"assigned_at"`
+	AssignmentID state.AssignmentID `json:"assignment_id"`
+	BeadID       state.BeadID       `json:"bead_id"`
+	Title        string             `json:"title"`
+	// Session is the worker's incarnation, set once active.
+	Session state.SessionID `json:"session,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (w *WorkItem) UnmarshalJSON(b []byte) error {
+	type plain WorkItem
+	return state.UnmarshalKeeping(b, (*plain)(w), &w.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (w WorkItem) MarshalJSON() ([]byte, error) {
+	type plain WorkItem
+	return state.MarshalKeeping(plain(w), w.Extra)
+}
+
+// Hook is one agent's hook.
+type Hook struct {
+	AgentID state.AgentID `json:"agent_id"`
+	// Gen counts the writes.
+	Gen int64 `json:"gen"`
+	// LastActivity is the last progress of the work, not of the process.
+	LastActivity state.Time `json:"last_activity"`
+	Status       Status     `json:"status"`
+	// WorkItem is nil when the hook is empty.
+	WorkItem *WorkItem `json:"work_item"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (h *Hook) UnmarshalJSON(b []byte) error {
+	type plain Hook
+	return state.UnmarshalKeeping(b, (*plain)(h), &h.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (h Hook) MarshalJSON() ([]byte, error) {
+	type plain Hook
+	return state.MarshalKeeping(plain(h), h.Extra)
+}
+
+// Assignment is what the hook names, or "".
+func (h *Hook) Assignment() state.AssignmentID {
+	if h.WorkItem == nil {
+		return ""
+	}
+	return h.WorkItem.AssignmentID
+}
+
+// Dir is the folder of the hooks.
+const Dir = state.StateDir + "/hooks"
+
+// Store is state/hooks/.
+type Store struct{ *state.Store[Hook] }
+
+// NewStore opens the hooks of a tree.
+func NewStore(t *state.Tree) Store {
+	return Store{state.NewStore(t, Dir, "hook", state.LockHook, check)}
+}
+
+func check(name string, h *Hook) error {
+	switch {
+	case string(h.AgentID) != name:
+		return fmt.Errorf("agent_id %q contradicts the file's name", h.AgentID)
+	case !slices.Contains([]Status{Empty, Pending, Active, Completed}, h.Status):
+		return fmt.Errorf("unknown status %q", h.Status)
+	case h.Status == Empty && h.WorkItem != nil:
+		return fmt.Errorf("empty, but with a work_item")
+	case h.Status != Empty && (h.WorkItem == nil || h.WorkItem.AssignmentID == "" || h.WorkItem.BeadID == ""):
+		return fmt.Errorf("%s without a whole work_item", h.Status)
+	case h.Gen < 0:
+		return fmt.Errorf("gen %d is negative", h.Gen)
+	}
+	return nil
+}
+
+// Make publishes an empty hook for a new agent; one that exists stays.
+func (s Store) Make(ctx context.Context, id state.AgentID, now state.Time) error {
+	_, err := s.Upsert(ctx, string(id), func(h *Hook, found bool) error {
+		if found {
+			return state.ErrUnchanged
+		}
+		*h = Hook{AgentID: id, Status: Empty, LastActivity: now}
+		return nil
+	})
+	return err
+}
+
+func (s Store) step(ctx context.Context, id state.AgentID, change func(h *Hook) error) (Hook, error) {
+	return s.Update(ctx, string(id), func(h *Hook) error {
+		if err := change(h); err != nil {
+			return err
+		}
+		h.Gen++
+		return nil
+	})
+}
+
+func illegal(h *Hook, step string) error {
+	return state.Conflictf("hook "+string(h.AgentID), "is %s (assignment %q) and can't be %s", h.Status, h.Assignment(), step)
+}
+
+// stale refuses a step of an earlier incarnation; session "" is not compared.
+func stale(h *Hook, a state.AssignmentID, session state.SessionID) error {
+	if h.Assignment() != a {
+		return state.Conflictf("hook "+string(h.AgentID), "names assignment %q, not %q", h.Assignment(), a)
+	}
+	if session != "" && h.WorkItem.Session != "" && h.WorkItem.Session != session {
+		return state.Conflictf("hook "+string(h.AgentID), "belongs to session %q, not %q", h.WorkItem.Session, session)
+	}
+	return nil
+}
+
+// Set hangs work on an empty hook: empty → pending.
+func (s Store) Set(ctx context.Context, id state.AgentID, w WorkItem, now state.Time) (Hook, error) {
+	return s.step(ctx, id, func(h *Hook) error {
+		if h.Status != Empty {
+			return illegal(h, "set")
+		}
+		w.Session = ""
+		h.Status, h.WorkItem, h.LastActivity = Pending, &w, now
+		return nil
+	})
+}
+
+// Activate is the agent's answer to a pending hook: pending → active.
+func (s Store) Activate(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
+	return s.step(ctx, id, func(h *Hook) error {
+		if h.Status != Pending {
+			return illegal(h, "activated")
+		}
+		if err := stale(h, a, ""); err != nil {
+			return err
+		}
+		w := *h.WorkItem
+		w.Session = session
+		h.Status, h.WorkItem, h.LastActivity = Active, &w, now
+		return nil
+	})
+}
+
+// Resume gives an active hook a new session after a crash of its agent's
+// process: the assignment stays, what the old session still says is stale.
+func (s Store) Resume(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
+	return s.step(ctx, id, func(h *Hook) error {
+		if h.Status != Active {
+			return illegal(h, "resumed")
+		}
+		if err := stale(h, a, ""); err != nil {
+			return err
+		}
+		w := *h.WorkItem
+		w.Session = session
+		h.WorkItem, h.LastActivity = &w, now
+		return nil
+	})
+}
+
+// TouchInterval is how often progress is written at most.
+const TouchInterval = 15 * time.Second
+
+// Touch records progress of the work. It writes at most once per interval;
+// until then it returns the hook as it is. A last_activity in the future (the
+// clock was set back) is put right.
+func (s Store) Touch(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time, interval time.Duration) (Hook, error) {
+	return s.step(ctx, id, func(h *Hook) error {
+		if h.Status != Active {
+			return illegal(h, "touched")
+		}
+		if err := stale(h, a, session); err != nil {
+			return err
+		}
+		if since := now.Sub(h.LastActivity.Time); since >= 0 && since < interval {
+			return state.ErrUnchanged
+		}
+		h.LastActivity = now
+		return nil
+	})
+}
+
+// Complete ends an attempt: active → completed.
+func (s Store) Complete(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
+	return s.step(ctx, id, func(h *Hook) error {
+		if h.Status != Active {
+			return illegal(h, "completed")
+		}
+		if err := stale(h, a, session); err != nil {
+			return err
+		}
+		h.Status, h.LastActivity = Completed, now
+		return nil
+	})
+}
+
+// Clear takes the work off: pending, active or completed → empty. With an
+// assignment it clears that one only.
+func (s Store) Clear(ctx context.Context, id state.AgentID, a state.AssignmentID, now state.Time) (Hook, error) {
+	return s.step(ctx, id, func(h *Hook) error {
+		if h.Status == Empty {
+			return illegal(h, "cleared")
+		}
+		if a != "" {
+			if err := stale(h, a, ""); err != nil {
+				return err
+			}
+		}
+		h.Status, h.WorkItem, h.LastActivity = Empty, nil, now
+		return nil
+	})
+}

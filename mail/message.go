@@ -1,0 +1,320 @@
+// Package mail is the durable, write-once channel: one JSON file per message
+// in state/mail/{to}/, named {timestamp}-{from}.json.
+//
+// The format is that of the Gastown chipset's mail and of every other writer
+// of it; any RFC 3339 precision or offset in a name is read, and order is by
+// time. Messages written here have nanosecond names.
+package mail
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Type is what a message is about.
+type Type string
+
+// The types the roles know. A sender's own begin with "x-".
+const (
+	WorkAssignment     Type   = "work_assignment"
+	CompletionReport   Type   = "completion_report"
+	MergeNotification  Type   = "merge_notification"
+	HealthEscalation   Type   = "health_escalation"
+	Coordination       Type   = "coordination"
+	IdleNotification   Type   = "idle_notification"
+	ShutdownRequest    Type   = "shutdown_request"
+	ShutdownResponse   Type   = "shutdown_response"
+	PlanRequest        Type   = "plan_approval_request"
+	PlanResponse       Type   = "plan_approval_response"
+	PermissionRequest  Type   = "permission_request"
+	PermissionResponse Type   = "permission_response"
+	ownPrefix          string = "x-"
+)
+
+// Types lists the known types, for help texts and checks.
+func Types() []Type {
+	return []Type{WorkAssignment, CompletionReport, MergeNotification, HealthEscalation, Coordination,
+		IdleNotification, ShutdownRequest, ShutdownResponse, PlanRequest, PlanResponse, PermissionRequest, PermissionResponse}
+}
+
+// Machinery tells whether only the role process may retire mail of this type.
+func (t Type) Machinery() bool {
+	return t == WorkAssignment || t == ShutdownRequest || strings.HasSuffix(string(t), "_response")
+}
+
+// Priority orders mail inside a group of senders.
+type Priority string
+
+// Priorities.
+const (
+	Urgent Priority = "urgent"
+	Normal Priority = "normal"
+	Low    Priority = "low"
+)
+
+func (p Priority) rank() int {
+	switch p {
+	case Urgent:
+		return 0
+	case Low:
+		return 2
+	case Normal:
+	}
+	return 1 // another writer's word counts as normal
+}
+
+// Ref is what a message speaks of.
+type Ref struct {
+	BeadID       state.BeadID       `json:"bead_id,omitempty"`
+	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
+	Session      state.SessionID    `json:"session,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (r *Ref) UnmarshalJSON(b []byte) error {
+	type plain Ref
+	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (r Ref) MarshalJSON() ([]byte, error) {
+	type plain Ref
+	return state.MarshalKeeping(plain(r), r.Extra)
+}
+
+// Message is one message. Only Read ever changes.
+type Message struct {
+	From      state.AgentID `json:"from"`
+	To        state.AgentID `json:"to"`
+	Type      Type          `json:"type"`
+	Subject   string        `json:"subject"`
+	Body      string        `json:"body"`
+	Timestamp state.Time    `json:"timestamp"`
+	// Read is true once the recipient has processed it.
+	Read     bool     `json:"read"`
+	Priority Priority `json:"priority"`
+	// ID is set by the sender for idempotent retries.
+	ID        string `json:"id,omitempty"`
+	Thread    string `json:"thread,omitempty"`
+	InReplyTo string `json:"in_reply_to,omitempty"`
+	Ref       *Ref   `json:"ref,omitempty"`
+	// TTL is how many hops are left, Trace who passed it on (loop protection).
+	TTL       *int            `json:"ttl,omitempty"`
+	Trace     []state.AgentID `json:"trace,omitempty"`
+	Deadline  *state.Time     `json:"deadline,omitempty"`
+	ExpiresAt *state.Time     `json:"expires_at,omitempty"`
+	Task      json.RawMessage `json:"task,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"`
+	Callback  json.RawMessage `json:"callback,omitempty"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (m *Message) UnmarshalJSON(b []byte) error {
+	type plain Message
+	return state.UnmarshalKeeping(b, (*plain)(m), &m.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (m Message) MarshalJSON() ([]byte, error) {
+	type plain Message
+	return state.MarshalKeeping(plain(m), m.Extra)
+}
+
+// AsksToEnd tells whether the message asks this very session to end, and comes
+// from somebody who may: the person or the mayor. One that names another
+// session, or none, was not meant for it.
+func (m *Message) AsksToEnd(mayor state.AgentID, session state.SessionID) bool {
+	return m.Type == ShutdownRequest && (m.From == state.Human || m.From == mayor) && m.Ref != nil && m.Ref.Session == session
+}
+
+// Name is a message's file name in its mailbox.
+type Name string
+
+// NameAt is the name of a message from an agent at an instant.
+func NameAt(at state.Time, from state.AgentID) Name {
+	return Name(at.Stamp() + "-" + string(from) + ".json")
+}
+
+// ParseName checks a name that a person or a file gave; ".json" may be left out.
+func ParseName(s string) (Name, error) {
+	if !strings.HasSuffix(s, ".json") {
+		s += ".json"
+	}
+	if _, _, err := state.ParseStamped(s); err != nil {
+		return "", err
+	}
+	return Name(s), nil
+}
+
+// Time is the instant in the name; the zero time for a name that is none.
+func (n Name) Time() state.Time {
+	at, _, err := state.ParseStamped(string(n))
+	if err != nil {
+		return state.Time{}
+	}
+	return at
+}
+
+// MaxSize is the largest message, in bytes of its file.
+const MaxSize = 64 << 10
+
+var typePattern = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
+
+// Validate returns an error unless the message may be sent.
+func (m *Message) Validate() error {
+	switch {
+	case m.From == "" || m.To == "":
+		return fmt.Errorf("message: from and to are required")
+	case !slices.Contains(Types(), m.Type) && (!strings.HasPrefix(string(m.Type), ownPrefix) || !typePattern.MatchString(string(m.Type))):
+		return fmt.Errorf("message: unknown type %q (one of %v, or your own x-…)", m.Type, Types())
+	case strings.TrimSpace(m.Subject) == "":
+		return fmt.Errorf("message: no subject")
+	case strings.ContainsAny(m.Subject, "\n\r\x00"):
+		return fmt.Errorf("message: the subject must be one line")
+	case m.Priority != Urgent && m.Priority != Normal && m.Priority != Low:
+		return fmt.Errorf("message: unknown priority %q (urgent, normal, low)", m.Priority)
+	case len(m.ID) > 200:
+		return fmt.Errorf("message: id of %d bytes, at most 200", len(m.ID))
+	case m.TTL != nil && *m.TTL < 0:
+		return fmt.Errorf("message: ttl %d is used up", *m.TTL)
+	case slices.Contains(m.Trace, m.To):
+		return fmt.Errorf("message: %s is in the trace already: it would go round in a loop", m.To)
+	}
+	return nil
+}
+
+// Encode gives the bytes of the message's file, or an error above MaxSize.
+func (m *Message) Encode(limit int64) ([]byte, error) {
+	data, err := state.Encode(m)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("message: %w: %d bytes, at most %d", state.ErrTooLarge, len(data), limit)
+	}
+	return data, nil
+}
+
+// Decode parses the file of a message that lies in the mailbox of owner under
+// name. What contradicts the name is a *Corruption.
+func Decode(path string, owner state.AgentID, name Name, data []byte) (Message, error) {
+	var m Message
+	if err := state.Decode(path, data, &m); err != nil {
+		return m, err
+	}
+	at, from, err := state.ParseStamped(string(name))
+	if err != nil {
+		return m, &state.Corruption{Path: path, Reason: "the name is not {timestamp}-{from}.json"}
+	}
+	if missing := missingFields(data); missing != "" {
+		return m, &state.Corruption{Path: path, Reason: "no " + missing}
+	}
+	var reason string
+	switch skew := m.Timestamp.Sub(at.Time); {
+	case m.To != owner:
+		reason = fmt.Sprintf("to %q is not the mailbox it lies in", m.To)
+	case m.From != from:
+		reason = fmt.Sprintf("from %q contradicts the file's name", m.From)
+	case skew > time.Second || skew < -time.Second: // other writers cut fractions off
+		reason = fmt.Sprintf("timestamp %s contradicts the file's name", m.Timestamp)
+	case !typePattern.MatchString(string(m.Type)):
+		reason = fmt.Sprintf("type %q is none", m.Type)
+	}
+	if reason != "" {
+		return m, &state.Corruption{Path: path, Reason: reason}
+	}
+	return m, nil
+}
+
+func missingFields(data []byte) string {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err.Error()
+	}
+	var missing []string
+	for _, f := range []string{"from", "to", "type", "subject", "body", "timestamp", "read", "priority"} {
+		if raw, ok := all[f]; !ok || string(raw) == "null" {
+			missing = append(missing, f)
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
+// markRead returns the file's bytes with the top-level "read" flipped to true
+// and nothing else changed, whoever wrote it and however it is laid out.
+func markRead(data []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		if key == "read" {
+			end := int(dec.InputOffset())
+			start := end - len(value)
+			return slices.Concat(data[:start], []byte("true"), data[end:]), nil
+		}
+	}
+	return nil, fmt.Errorf("no read field")
+}
+
+// Entry is a message as it lies in a mailbox.
+type Entry struct {
+	Name Name
+	// Archived is true for one below archive/.
+	Archived bool
+	Message
+}
+
+// Sort puts entries in the order of time; equal times in the order of names.
+func Sort(entries []Entry) {
+	slices.SortStableFunc(entries, func(a, b Entry) int {
+		if c := a.Timestamp.Compare(b.Timestamp.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.Name), string(b.Name))
+	})
+}
+
+// ProcessingOrder is how a recipient takes unread mail: shutdown_request
+// first, then from human, then from the mayor, then peers; inside each group
+// by priority, then by time.
+func ProcessingOrder(entries []Entry, mayor state.AgentID) {
+	group := func(m *Message) int {
+		switch {
+		case m.Type == ShutdownRequest:
+			return 0
+		case m.From == state.Human:
+			return 1
+		case m.From == mayor:
+			return 2
+		}
+		return 3
+	}
+	Sort(entries)
+	slices.SortStableFunc(entries, func(a, b Entry) int {
+		if c := group(&a.Message) - group(&b.Message); c != 0 {
+			return c
+		}
+		return a.Priority.rank() - b.Priority.rank()
+	})
+}

@@ -1,0 +1,256 @@
+// Package nudge keeps latest-wins pings: state/nudge/{agent}/. Mail is the
+// truth, a nudge is a hint: a rig in which every nudge is lost still finishes
+// all work.
+//
+// from/{sender}.json is the newest nudge of each sender, written first;
+// latest.json the newest of all; seen.json what the agent has processed, per
+// sender. Latest wins per sender, so a response can't wipe somebody else's
+// abort.
+package nudge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Type is what a nudge asks.
+type Type string
+
+// Types of nudges. Only mayor and human may abort.
+const (
+	HealthCheck    Type = "health_check"
+	StallWarning   Type = "stall_warning"
+	PriorityChange Type = "priority_change"
+	Abort          Type = "abort"
+	SyncRequest    Type = "sync_request"
+	Response       Type = "nudge_response"
+)
+
+// Types lists all of them, for help texts and checks.
+func Types() []Type {
+	return []Type{HealthCheck, StallWarning, PriorityChange, Abort, SyncRequest, Response}
+}
+
+// Ref is what a nudge speaks of; another assignment or session makes it stale.
+type Ref struct {
+	BeadID       state.BeadID       `json:"bead_id,omitempty"`
+	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
+	Session      state.SessionID    `json:"session,omitempty"`
+}
+
+// Nudge is one ping.
+type Nudge struct {
+	From             state.AgentID `json:"from"`
+	Type             Type          `json:"type"`
+	Message          string        `json:"message"`
+	Timestamp        state.Time    `json:"timestamp"`
+	RequiresResponse bool          `json:"requires_response"`
+	Ref              *Ref          `json:"ref,omitempty"`
+	// InReplyTo is the timestamp of the nudge a response answers.
+	InReplyTo *state.Time `json:"in_reply_to,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (n *Nudge) UnmarshalJSON(b []byte) error {
+	type plain Nudge
+	return state.UnmarshalKeeping(b, (*plain)(n), &n.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (n Nudge) MarshalJSON() ([]byte, error) {
+	type plain Nudge
+	return state.MarshalKeeping(plain(n), n.Extra)
+}
+
+// MaxMessage bounds a nudge's text, in bytes.
+const MaxMessage = 4 << 10
+
+// Dir is the folder above the agents' folders.
+const Dir = state.StateDir + "/nudge"
+
+// Slot is the place of one agent's nudges.
+type Slot struct {
+	tree  *state.Tree
+	owner state.AgentID
+}
+
+// NewSlot opens the slot of an agent.
+func NewSlot(t *state.Tree, owner state.AgentID) Slot { return Slot{t, owner} }
+
+// Dir is the agent's folder.
+func (s Slot) Dir() state.Path { return Dir.Join(string(s.owner)) }
+
+// Send puts a nudge into the slot. Its timestamp is the later of now and one
+// nanosecond after the sender's previous one. Durable when it returns nil.
+func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) {
+	if err := n.check(); err != nil {
+		return n, err
+	}
+	from := s.Dir().Join("from", string(n.From)+".json")
+	l, err := s.tree.Lock(ctx, state.LockRecord, "nudge-"+string(s.owner))
+	if err != nil {
+		return n, err
+	}
+	defer l.Unlock()
+	n.Timestamp = now
+	previous, err := s.read(from)
+	switch {
+	case err == nil && !now.After(previous.Timestamp.Time):
+		n.Timestamp = state.At(previous.Timestamp.Add(1))
+	case err == nil, errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrCorrupt): // a hint that can't be read is replaced by the newer one
+	default:
+		return n, err
+	}
+	data, err := state.Encode(n)
+	if err != nil {
+		return n, err
+	}
+	if err := s.tree.Replace(from, data); err != nil {
+		return n, err
+	}
+	return n, s.tree.Replace(s.Dir().Join("latest.json"), data)
+}
+
+func (n *Nudge) check() error {
+	if n.From == "" {
+		return errors.New("nudge: from is required")
+	}
+	if !slices.Contains(Types(), n.Type) {
+		return fmt.Errorf("nudge: unknown type %q", n.Type)
+	}
+	if len(n.Message) > MaxMessage {
+		return fmt.Errorf("nudge: %w: %d bytes, at most %d", state.ErrTooLarge, len(n.Message), MaxMessage)
+	}
+	return nil
+}
+
+func (s Slot) read(p state.Path) (Nudge, error) {
+	var n Nudge
+	data, err := s.tree.Read(p, state.MaxFile)
+	if err != nil {
+		return n, err
+	}
+	if err := state.Decode(string(p), data, &n); err != nil {
+		return n, err
+	}
+	if sender, ok := strings.CutSuffix(p.Base(), ".json"); p.Dir().Base() == "from" && (!ok || string(n.From) != sender) {
+		return n, &state.Corruption{Path: string(p), Reason: fmt.Sprintf("from %q contradicts the file's name", n.From)}
+	}
+	if err := n.check(); err != nil {
+		return n, &state.Corruption{Path: string(p), Reason: err.Error()}
+	}
+	return n, nil
+}
+
+// Latest returns the newest nudge of all, or ErrNotFound.
+func (s Slot) Latest() (Nudge, error) { return s.read(s.Dir().Join("latest.json")) }
+
+// All returns the newest nudge of each sender, oldest first, and what could
+// not be read.
+func (s Slot) All() ([]Nudge, []error, error) {
+	entries, err := s.tree.List(s.Dir().Join("from"))
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []Nudge
+	var bad []error
+	for _, e := range entries {
+		n, err := s.read(s.Dir().Join("from", e.Name()))
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		all = append(all, n)
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].Timestamp.Before(all[j].Timestamp.Time) })
+	return all, bad, nil
+}
+
+// Seen is what the agent has processed: the newest timestamp per sender.
+type Seen struct {
+	Seen map[state.AgentID]state.Time `json:"seen"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (s *Seen) UnmarshalJSON(b []byte) error {
+	type plain Seen
+	return state.UnmarshalKeeping(b, (*plain)(s), &s.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (s Seen) MarshalJSON() ([]byte, error) {
+	type plain Seen
+	return state.MarshalKeeping(plain(s), s.Extra)
+}
+
+// Seen reads seen.json; a missing one is empty.
+func (s Slot) Seen() (Seen, error) {
+	p := s.Dir().Join("seen.json")
+	var seen Seen
+	data, err := s.tree.Read(p, state.MaxFile)
+	if errors.Is(err, state.ErrNotFound) {
+		return Seen{}, nil
+	}
+	if err != nil {
+		return seen, err
+	}
+	return seen, state.Decode(string(p), data, &seen)
+}
+
+// Unseen returns the nudges that are newer than what seen.json says of their
+// senders, oldest first.
+func (s Slot) Unseen() ([]Nudge, []error, error) {
+	all, bad, err := s.All()
+	if err != nil || len(all) == 0 {
+		return nil, bad, err
+	}
+	seen, err := s.Seen()
+	if err != nil {
+		bad = append(bad, err) // hints processed twice do no harm
+	}
+	fresh := all[:0]
+	for _, n := range all {
+		if n.Timestamp.After(seen.Seen[n.From].Time) {
+			fresh = append(fresh, n)
+		}
+	}
+	return fresh, bad, nil
+}
+
+// MarkSeen records that a nudge was processed. Durable when it returns nil.
+func (s Slot) MarkSeen(ctx context.Context, n Nudge) error {
+	l, err := s.tree.Lock(ctx, state.LockRecord, "seen-"+string(s.owner))
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	seen, err := s.Seen()
+	if err != nil && !errors.Is(err, state.ErrCorrupt) {
+		return err
+	}
+	if !n.Timestamp.After(seen.Seen[n.From].Time) {
+		return nil
+	}
+	next := maps.Clone(seen.Seen)
+	if next == nil {
+		next = map[state.AgentID]state.Time{}
+	}
+	next[n.From] = n.Timestamp
+	seen.Seen = next
+	data, err := state.Encode(seen)
+	if err != nil {
+		return err
+	}
+	return s.tree.Replace(s.Dir().Join("seen.json"), data)
+}
