@@ -1,0 +1,128 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Advance moves a branch from old to new, a descendant of it. It returns nil only when the branch holds new;
+// if it already does, nothing is done.
+//
+// A branch that is checked out nowhere is moved by compare-and-swap. One that is checked out is moved by a
+// fast-forward merge in that checkout, so that its files follow; local changes that git would overwrite, a
+// lock, or an operation in progress give a *RefusedError, and nothing has moved. ErrMoved
+// is returned when the branch holds neither old nor new, or is no ancestor of new.
+//
+// After any other failure, and after a kill, the checkout may hold some files of new:
+// [Repo.RepairInterruptedAdvance] takes them back. What was advanced is durable after [Repo.Sync].
+func (r *Repo) Advance(ctx context.Context, b Branch, old, new Hash) error {
+	if err := errors.Join(b.check(), checkCommits(old, new)); err != nil {
+		return err
+	}
+	held, found, err := r.ResolveRef(ctx, b.Ref())
+	switch {
+	case err != nil:
+		return err
+	case found && held == new:
+		return nil
+	case !found || held != old:
+		return r.moved(b, old)
+	}
+	if forward, err := r.IsAncestor(ctx, old, new); err != nil {
+		return err
+	} else if !forward {
+		return fmt.Errorf("advance %s: %s is no descendant of %s: %w", b, new.Short(), old.Short(), ErrMoved)
+	}
+	checkouts, err := r.checkouts(ctx, b)
+	if err != nil {
+		return err
+	}
+	if at, busy, err := r.rebasing(b); err != nil {
+		return err
+	} else if busy {
+		return &RefusedError{Path: at, Output: "a rebase or bisect of " + string(b) + " is in progress"}
+	}
+	switch len(checkouts) {
+	case 0:
+		return r.UpdateBranch(ctx, b, new, old)
+	case 1:
+		return r.fastForward(ctx, r.In(checkouts[0]), b, old, new)
+	default:
+		return &RefusedError{Path: checkouts[0], Output: fmt.Sprintf("%s is also checked out at %s", b, checkouts[1])}
+	}
+}
+
+func (r *Repo) moved(b Branch, old Hash) error {
+	return fmt.Errorf("advance %s from %s: %w", b, old.Short(), ErrMoved)
+}
+
+func (r *Repo) fastForward(ctx context.Context, w *Worktree, b Branch, old, new Hash) error {
+	p, err := w.place()
+	if err != nil {
+		return err
+	}
+	if err := w.inTheWay(p, b); err != nil {
+		return err
+	}
+	if on, found, err := r.headBranch(ctx, p); err != nil {
+		return err
+	} else if !found || on != b {
+		return r.moved(b, old)
+	}
+	if head, err := w.present(ctx, p); err != nil && !errors.Is(err, ErrNoCommits) {
+		return err
+	} else if head != old {
+		return r.moved(b, old)
+	}
+	// The person may configure branch.<name>.mergeOptions; what is said here comes after it and wins.
+	stdout, stderr, failed := r.runBoth(ctx, p, Command{Args: []string{"merge", "--quiet", "--no-squash", "--commit",
+		"--no-autostash", "--no-verify", "--no-stat", "--ff-only", string(new)}})
+	held, found, err := r.ResolveRef(context.WithoutCancel(ctx), b.Ref())
+	switch {
+	case err != nil:
+		return errors.Join(failed, err)
+	case found && held == new:
+		return nil
+	case !found || held != old:
+		return errors.Join(r.moved(b, old), failed)
+	case exited(failed, 1):
+		return &RefusedError{Path: w.path, Output: stderr + string(stdout)}
+	case exited(failed, 128):
+		// git has no exit status of its own for "somebody else's lock".
+		if refused := w.inTheWay(p, b); refused != nil {
+			return refused
+		}
+		return failed
+	case failed != nil:
+		return failed
+	}
+	return r.moved(b, old)
+}
+
+// inTheWay refuses a checkout that is not there, or whose person is in the middle of something.
+func (w *Worktree) inTheWay(p place, b Branch) error {
+	if _, err := os.Lstat(p.workTree); err != nil {
+		return &RefusedError{Path: w.path, Output: err.Error()}
+	}
+	if op := operation(p.gitDir); op != NoOperation && op != OperationBisect {
+		return &RefusedError{Path: w.path, Output: "a " + string(op) + " is in progress"}
+	}
+	for _, lock := range advanceLocks(p, w.repo.common, b) {
+		if _, err := os.Lstat(lock); err == nil {
+			return &RefusedError{Path: w.path, Output: lock + " exists: another git is at work there, or was killed"}
+		}
+	}
+	return nil
+}
+
+// advanceLocks are the lock files that git holds while it fast-forwards a branch in the checkout at p.
+func advanceLocks(p place, common string, b Branch) []string {
+	locks := []string{filepath.Join(common, filepath.FromSlash(string(b.Ref()))+".lock")}
+	if p.workTree != "" {
+		locks = append(locks, filepath.Join(p.gitDir, "index.lock"), filepath.Join(p.gitDir, "HEAD.lock"))
+	}
+	return locks
+}

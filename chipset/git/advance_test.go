@@ -1,0 +1,351 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// diverged is a branch with two commits, and a target that moved on meanwhile.
+func diverged(f *fixture) (w *Worktree, head, onto Hash) {
+	f.Helper()
+	w = f.prepared()
+	f.commit(w.Path(), map[string]string{"b": "b"})
+	head = f.commit(w.Path(), map[string]string{"c": "c"})
+	onto = f.commit(f.TopLevel(), map[string]string{"d": "d"})
+	return w, head, onto
+}
+
+func TestRebase(t *testing.T) {
+	f := newFixture(t)
+	w, _, onto := diverged(f)
+	f.git(f.TopLevel(), "config", "rebase.backend", "apply")
+	f.git(f.TopLevel(), "config", "rebase.rebaseMerges", "true")
+	f.git(w.Path(), "commit", "-q", "--amend", "--no-edit", "--author", "Worker <w@example.org>")
+	head := f.head(w.Path())
+	for _, key := range []string{"user.name", "user.email"} {
+		f.git(f.TopLevel(), "config", "--unset", key)
+	}
+	candidate, err := w.Rebase(f.ctx, head, onto, "refinery")
+	f.must(err)
+	f.wantPrepared(w, "", candidate)
+	if n, err := f.CountCommits(f.ctx, onto, candidate); err != nil || n != 2 {
+		t.Errorf("%d commits %v", n, err)
+	}
+	if who := f.git(w.Path(), "log", "-1", "--format=%an %cn"); who != "Worker refinery" {
+		t.Errorf("%q", who)
+	}
+	f.wantTree(string(candidate), ".gitignore", "a.txt", "b", "c", "d")
+	if held, _, err := f.ResolveRef(f.ctx, "refs/heads/polecat/x"); err != nil || held != head {
+		t.Errorf("the branch moved to %v %v", held, err)
+	}
+	// Already there, and already landed.
+	if again, err := w.Rebase(f.ctx, candidate, onto, "refinery"); err != nil || again != candidate {
+		t.Errorf("%v %v", again, err)
+	}
+	if landed, err := w.Rebase(f.ctx, onto, candidate, "refinery"); err != nil || landed != candidate {
+		t.Errorf("%v %v", landed, err)
+	}
+}
+
+func TestRebaseFlattensAndDropsEmpty(t *testing.T) {
+	f := newFixture(t)
+	w, _, _ := diverged(f)
+	f.git(w.Path(), "merge", "-q", "--no-edit", "main")
+	head := f.commit(w.Path(), map[string]string{"e": "e"})
+	onto := f.commit(f.TopLevel(), map[string]string{"b": "b"}) // the same change as a commit of the branch
+	candidate, err := w.Rebase(f.ctx, head, onto, "refinery")
+	f.must(err)
+	if n, err := f.CountCommits(f.ctx, onto, candidate); err != nil || n != 2 {
+		t.Errorf("%d commits %v", n, err)
+	}
+	// Linear history is needed even where the target did not move.
+	merged := f.head(f.TopLevel())
+	f.git(w.Path(), "checkout", "-q", "--detach", string(merged))
+	f.git(w.Path(), "checkout", "-q", "-b", "s")
+	f.commit(w.Path(), map[string]string{"s": "s"})
+	f.git(w.Path(), "checkout", "-q", "--detach", string(merged))
+	f.git(w.Path(), "merge", "-q", "--no-ff", "--no-edit", "s")
+	candidate, err = w.Rebase(f.ctx, f.head(w.Path()), merged, "refinery")
+	f.must(err)
+	if c, err := f.commitRange(f.ctx, merged, candidate); err != nil || c.fork != merged {
+		t.Errorf("%+v %v, want a linear range on %s", c, err, merged)
+	}
+}
+
+func TestRebaseConflict(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	head := f.commit(w.Path(), map[string]string{"a.txt": "theirs\n"})
+	onto := f.commit(f.TopLevel(), map[string]string{"a.txt": "ours\n"})
+	_, err := w.Rebase(f.ctx, head, onto, "refinery")
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) || !slices.Equal(conflict.Paths, []string{"a.txt"}) || !strings.Contains(conflict.Output, "CONFLICT") {
+		t.Fatalf("%v", err)
+	}
+	f.wantPrepared(w, "", head)
+	ctx, cancel := context.WithCancel(f.ctx)
+	cancel()
+	_, err = w.Rebase(ctx, head, onto, "refinery")
+	f.wantErr(err, context.Canceled)
+}
+
+func (f *fixture) wantBranch(b Branch, want Hash) {
+	f.Helper()
+	if held, _, err := f.ResolveRef(f.ctx, b.Ref()); err != nil || held != want {
+		f.Fatalf("%s holds %v (%v), want %v", b, held, err, want)
+	}
+}
+
+// step is main at old, and new a commit on top of it that changes, adds and removes files, and changes modes, links
+// and what is a directory.
+func step(f *fixture) (old, new Hash) {
+	f.Helper()
+	f.must(os.Symlink("a.txt", filepath.Join(f.TopLevel(), "link")))
+	old = f.commit(f.TopLevel(), map[string]string{"gone": "g\n", "dir/only": "o\n", "kept": "k\n", "tool": "#!/bin/sh\n", "was file": "w\n"})
+	w := f.prepared()
+	f.must(os.Chmod(filepath.Join(w.Path(), "tool"), 0o755))
+	f.must(os.Remove(filepath.Join(w.Path(), "link")))
+	f.must(os.Symlink("kept", filepath.Join(w.Path(), "link")))
+	f.must(os.Remove(filepath.Join(w.Path(), "was file")))
+	new = f.commit(w.Path(), map[string]string{"a.txt": "one\nTWO\nthree\n", "added/new": "n\n", "gone": "", "dir/only": "", "was file/below": "w\n"})
+	f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+	return old, new
+}
+
+func TestAdvance(t *testing.T) {
+	f := newFixture(t)
+	old, new := step(f)
+	f.write(f.TopLevel(), "untracked", "mine")
+	f.write(f.TopLevel(), "kept", "changed by a person")
+	f.git(f.TopLevel(), "config", "branch.main.mergeOptions", "--no-ff --squash")
+	f.must(f.Advance(f.ctx, "main", old, new))
+	f.wantBranch("main", new)
+	f.wantFile(f.TopLevel(), "added/new", "n\n")
+	f.wantFile(f.TopLevel(), "kept", "changed by a person")
+	f.wantGone(f.TopLevel(), "gone")
+	f.must(f.Advance(f.ctx, "main", old, new))
+	f.wantErr(f.Advance(f.ctx, "main", new, old), ErrMoved)
+}
+
+func TestAdvanceOfABranchNobodyHas(t *testing.T) {
+	f := newFixture(t)
+	old, new := step(f)
+	f.git(f.TopLevel(), "checkout", "-q", "-b", "elsewhere")
+	f.must(f.Advance(f.ctx, "main", old, new))
+	f.wantBranch("main", new)
+	f.wantErr(f.Advance(f.ctx, "nope", old, new), ErrMoved)
+	newer := f.commit(f.In(f.TopLevel()).Path(), map[string]string{"x": "x"})
+	f.wantErr(f.Advance(f.ctx, "main", old, newer), ErrMoved)
+	f.wantErr(f.Advance(f.ctx, "main", new, newer), ErrMoved) // not a fast-forward
+	f.wantBranch("main", new)
+}
+
+func TestAdvanceRefused(t *testing.T) {
+	cases := map[string]func(f *fixture){
+		"changed file":      func(f *fixture) { f.write(f.TopLevel(), "a.txt", "mine\n") },
+		"untracked file":    func(f *fixture) { f.write(f.TopLevel(), "added/new", "mine\n") },
+		"staged change":     func(f *fixture) { f.write(f.TopLevel(), "gone", "mine\n"); f.git(f.TopLevel(), "add", "gone") },
+		"locked index":      func(f *fixture) { f.write(f.CommonDir(), "index.lock", "") },
+		"merge in progress": func(f *fixture) { f.write(f.CommonDir(), "MERGE_HEAD", string(f.head(f.TopLevel()))+"\n") },
+		"rebase of it": func(f *fixture) {
+			f.git(f.TopLevel(), "checkout", "-q", "--detach")
+			f.write(f.CommonDir(), "rebase-merge/head-name", "refs/heads/main\n")
+		},
+	}
+	for name, obstruct := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.git(f.TopLevel(), "config", "merge.autoStash", "true")
+			old, new := step(f)
+			obstruct(f)
+			before := f.git(f.TopLevel(), "-c", "core.quotePath=false", "status", "--porcelain", "-uall", "--no-renames")
+			err := f.Advance(f.ctx, "main", old, new)
+			var refused *RefusedError
+			if !errors.As(err, &refused) || refused.Path != f.TopLevel() || refused.Output == "" {
+				t.Fatalf("%v", err)
+			}
+			f.wantBranch("main", old)
+			if after := f.git(f.TopLevel(), "-c", "core.quotePath=false", "status", "--porcelain", "-uall", "--no-renames"); after != before {
+				t.Errorf("touched:\n%s\n%s", before, after)
+			}
+		})
+	}
+}
+
+func TestAdvanceInALinkedCheckout(t *testing.T) {
+	f := newFixture(t)
+	old, new := step(f)
+	f.git(f.TopLevel(), "checkout", "-q", "-b", "elsewhere")
+	linked := filepath.Join(t.TempDir(), "main here")
+	f.git(f.TopLevel(), "worktree", "add", "-q", linked, "main")
+	f.must(f.Advance(f.ctx, "main", old, new))
+	f.wantFile(linked, "added/new", "n\n")
+	f.wantBranch("elsewhere", old)
+	f.must(os.RemoveAll(linked))
+	newer := f.commitOn(new)
+	f.must(f.Advance(f.ctx, "main", new, newer)) // its directory is gone: nobody has it
+	f.wantBranch("main", newer)
+}
+
+// commitOn makes a commit on parent without any checkout.
+func (f *fixture) commitOn(parent Hash) Hash {
+	f.Helper()
+	return Hash(f.git(f.TopLevel(), "commit-tree", "-p", string(parent), "-m", "x", string(parent)+"^{tree}"))
+}
+
+// TestRepairInterruptedAdvance builds what a kill leaves and checks that the repair leads back to a clean checkout at
+// old, and that the advance then succeeds.
+func TestRepairInterruptedAdvance(t *testing.T) {
+	cases := map[string]func(f *fixture, old, new Hash){
+		"nothing written": func(*fixture, Hash, Hash) {},
+		"some files": func(f *fixture, old, new Hash) {
+			f.write(f.TopLevel(), "a.txt", "one\nTWO\nthree\n")
+			f.write(f.TopLevel(), "added/new", "n\n")
+			f.must(os.Remove(filepath.Join(f.TopLevel(), "gone")))
+		},
+		"cut off": func(f *fixture, old, new Hash) {
+			f.write(f.TopLevel(), "a.txt", "one\nTW")
+			f.write(f.TopLevel(), "added/new", "")
+		},
+		"unlinked": func(f *fixture, old, new Hash) {
+			f.must(os.Remove(filepath.Join(f.TopLevel(), "a.txt")))
+			f.must(os.RemoveAll(filepath.Join(f.TopLevel(), "dir")))
+		},
+		"modes, links, directories": func(f *fixture, old, new Hash) {
+			f.must(os.Chmod(filepath.Join(f.TopLevel(), "tool"), 0o755))
+			f.must(os.Remove(filepath.Join(f.TopLevel(), "link")))
+			f.must(os.Symlink("kept", filepath.Join(f.TopLevel(), "link")))
+			f.must(os.Remove(filepath.Join(f.TopLevel(), "was file")))
+			f.write(f.TopLevel(), "was file/below", "w\n")
+		},
+		"index written, ref not": func(f *fixture, old, new Hash) {
+			f.git(f.TopLevel(), "merge", "-q", "--ff-only", string(new))
+			f.git(f.TopLevel(), "update-ref", "refs/heads/main", string(old))
+		},
+	}
+	for name, kill := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			old, new := step(f)
+			kill(f, old, new)
+			f.write(f.TopLevel(), "kept", "a person's")
+			f.write(f.CommonDir(), "index.lock", "half an index")
+			f.write(f.CommonDir(), "refs/heads/main.lock", "")
+			_, err := f.RepairInterruptedAdvance(f.ctx, "main", old, new, false)
+			f.wantErr(err, ErrLocked)
+			for range 2 {
+				repaired, err := f.RepairInterruptedAdvance(f.ctx, "main", old, new, true)
+				f.must(err)
+				if repaired.Checkout != f.TopLevel() || repaired.Left != nil {
+					t.Fatalf("%+v", repaired)
+				}
+				if status := f.git(f.TopLevel(), "status", "--porcelain", "-uall"); status != " M kept" {
+					t.Fatalf("after %+v:\n%s", repaired, status)
+				}
+			}
+			f.wantGone(f.TopLevel(), "added")
+			f.must(f.Advance(f.ctx, "main", old, new))
+			f.wantFile(f.TopLevel(), "kept", "a person's")
+			repaired, err := f.RepairInterruptedAdvance(f.ctx, "main", old, new, true)
+			f.must(err)
+			if repaired.Restored != nil {
+				t.Errorf("%+v", repaired)
+			}
+		})
+	}
+}
+
+func TestRepairLeavesWhatIsAPersons(t *testing.T) {
+	f := newFixture(t)
+	old, new := step(f)
+	top := f.TopLevel()
+	f.write(top, "a.txt", "one\nTWO\nthree\nand mine\n")
+	f.write(top, "added/new", "mine\n")
+	f.write(top, "gone", "mine\n")
+	f.must(os.RemoveAll(filepath.Join(top, "dir")))
+	f.write(top, "dir", "mine: a file where old has a directory\n")
+	repaired, err := f.RepairInterruptedAdvance(f.ctx, "main", old, new, true)
+	f.must(err)
+	slices.Sort(repaired.Left)
+	if repaired.Restored != nil || !slices.Equal(repaired.Left, []string{"a.txt", "added/new", "dir/only", "gone"}) {
+		t.Errorf("%+v", repaired)
+	}
+	f.wantFile(top, "a.txt", "one\nTWO\nthree\nand mine\n")
+	f.wantFile(top, "added/new", "mine\n")
+	f.wantFile(top, "dir", "mine: a file where old has a directory\n")
+
+	f.must(os.Remove(filepath.Join(top, "a.txt")))
+	f.write(top, "a.txt/inside", "mine\n")
+	_, err = f.RepairInterruptedAdvance(f.ctx, "main", old, new, true)
+	f.must(err)
+	f.wantFile(top, "a.txt/inside", "mine\n")
+
+	f.must(os.Remove(filepath.Join(top, "was file")))
+	f.write(top, "was file/below", "w\n")
+	f.write(top, "was file/mine", "mine\n")
+	f.must(os.Remove(filepath.Join(top, "link")))
+	f.must(os.Symlink("mine", filepath.Join(top, "link")))
+	repaired, err = f.RepairInterruptedAdvance(f.ctx, "main", old, new, true)
+	f.must(err)
+	f.wantFile(top, "was file/mine", "mine\n")
+	if target, err := os.Readlink(filepath.Join(top, "link")); err != nil || target != "mine" || !slices.Contains(repaired.Left, "link") {
+		t.Errorf("link leads to %q (%v): %+v", target, err, repaired)
+	}
+
+	f.git(top, "commit", "-q", "--allow-empty", "-m", "person")
+	_, err = f.RepairInterruptedAdvance(f.ctx, "main", old, new, true)
+	f.wantErr(err, ErrMoved)
+}
+
+// TestRepairNeverLosesBytes throws any mixture of half-written and personal states at the repair. What is
+// neither in old nor in new must still be there afterwards, and the rest must be at old.
+func TestRepairNeverLosesBytes(t *testing.T) {
+	f := newFixture(t)
+	old, new := step(f)
+	top := f.TopLevel()
+	oldText := map[string]string{"a.txt": "one\ntwo\nthree\n", "gone": "g\n", "dir/only": "o\n"}
+	newText := map[string]string{"a.txt": "one\nTWO\nthree\n", "added/new": "n\n"}
+	rapid.Check(t, func(t *rapid.T) {
+		f.git(top, "reset", "-q", "--hard", string(old))
+		f.git(top, "clean", "-fdq")
+		mine := map[string]string{}
+		for _, path := range []string{"a.txt", "added/new", "gone", "dir/only"} {
+			state := rapid.SampledFrom([]string{"old", "new", "cut", "missing", "mine"}).Draw(t, path)
+			_ = os.RemoveAll(filepath.Join(top, path))
+			text, present := oldText[path], oldText[path] != ""
+			switch state {
+			case "new":
+				text, present = newText[path], newText[path] != ""
+			case "cut":
+				text, present = newText[path][:len(newText[path])/2], newText[path] != ""
+			case "missing":
+				present = false
+			case "mine":
+				text, present = "mine "+path+"\n", true
+				mine[path] = text
+			}
+			if present {
+				f.write(top, path, text)
+			}
+		}
+		_, err := f.RepairInterruptedAdvance(f.ctx, "main", old, new, true)
+		f.must(err)
+		for _, path := range []string{"a.txt", "added/new", "gone", "dir/only"} {
+			want, isMine := mine[path]
+			if !isMine {
+				want = oldText[path]
+			}
+			data, err := os.ReadFile(filepath.Join(top, path))
+			if string(data) != want || (err != nil) != (want == "") {
+				t.Fatalf("%s holds %q (%v), want %q", path, data, err, want)
+			}
+		}
+	})
+}

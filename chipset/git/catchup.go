@@ -1,0 +1,88 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+)
+
+// A person works in the checkout of a branch while a rig lands on it, and git's own commands are not atomic
+// against each other. Two of their races do harm after Advance has returned:
+//
+//   - "git reset --hard", which every "git stash" ends with, resolves HEAD, and writes what it resolved back
+//     at its end. An advance in between is taken back. TakenBack recognises that.
+//   - "git switch" to the branch resolves it, fills the checkout, and only then says that the branch is
+//     checked out. An advance in between leaves a checkout whose index is one commit behind, and
+//     whose next commit would undo the advance. CatchUp mends that.
+
+// TakenBack reports whether the last thing that happened to the branch was a reset that meant to move nothing
+// ("moving to HEAD") but took it from new back to old. A reset that names a commit is a person's
+// decision and is none. Without a reflog nothing is known, and false.
+func (r *Repo) TakenBack(ctx context.Context, b Branch, old, new Hash) (bool, error) {
+	if err := errors.Join(b.check(), checkCommits(old, new)); err != nil {
+		return false, err
+	}
+	out, err := r.run(ctx, r.plain(), Command{Read: true,
+		Args: []string{"log", "--walk-reflogs", "--max-count=2", "--format=%H %gs", string(b.Ref()), "--"}})
+	if err != nil {
+		if exited(err, 128) { // no reflog
+			return false, nil
+		}
+		return false, err
+	}
+	lines := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+	return len(lines) == 2 && lines[0] == string(old)+" reset: moving to HEAD" && strings.HasPrefix(lines[1], string(new)+" "), nil
+}
+
+// CatchUp brings the checkout of a branch that holds new, but whose index was left at old by a switch that an
+// advance overtook, to new. It does so only when the index has exactly old's entries for every path
+// that differs between the two; local changes elsewhere stay, and those in the way keep it from
+// doing anything. It reports whether it did something.
+func (r *Repo) CatchUp(ctx context.Context, b Branch, old, new Hash) (bool, error) {
+	if err := errors.Join(b.check(), checkCommits(old, new)); err != nil {
+		return false, err
+	}
+	at, out, err := r.CheckedOutAt(ctx, b)
+	if err != nil || !out {
+		return false, err
+	}
+	w := r.In(at)
+	p, err := w.place()
+	if err != nil || w.inTheWay(p, b) != nil {
+		return false, err
+	}
+	if head, err := w.present(ctx, p); err != nil || head != new {
+		return false, err
+	}
+	changed, err := r.run(ctx, r.plain(), Command{Read: true, Args: []string{"diff-tree", "-r", "-z", "--name-only", "--no-renames", string(old), string(new), "--"}})
+	if err != nil || len(changed) == 0 {
+		return false, err
+	}
+	staged, err := r.run(ctx, p, Command{Read: true, Args: []string{"diff-index", "--cached", "-z", "--name-only", "--no-renames", string(new), "--"}})
+	if err != nil {
+		return false, err
+	}
+	fromOld, err := r.run(ctx, p, Command{Read: true, Args: []string{"diff-index", "--cached", "-z", "--name-only", "--no-renames", string(old), "--"}})
+	if err != nil {
+		return false, err
+	}
+	behind, own := names(staged), names(fromOld)
+	for path := range names(changed) {
+		if !behind[path] || own[path] {
+			return false, nil // not left behind, or somebody's own
+		}
+	}
+	_, err = r.run(ctx, p, Command{Args: []string{"read-tree", "-m", "-u", string(old), string(new)}})
+	return err == nil, err
+}
+
+func names(list []byte) map[string]bool {
+	set := map[string]bool{}
+	for name := range bytes.SplitSeq(list, []byte{0}) {
+		if len(name) > 0 {
+			set[string(name)] = true
+		}
+	}
+	return set
+}

@@ -1,0 +1,120 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Committed is the outcome of CommitAll.
+type Committed struct {
+	Hash     Hash     // HEAD afterwards
+	Made     bool     // a commit was made
+	Embedded []string // repositories inside the worktree, which were left out
+}
+
+// CommitAll commits everything that is not ignored, except the top-level .chipset and embedded
+// repositories, on whatever HEAD is. Without anything to commit it makes no commit, so it may be
+// repeated. A merge that the worker resolved is concluded. It returns *UnmergedError for unresolved
+// conflicts and ErrInProgress in the middle of a rebase, am or bisect.
+func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Committed, error) {
+	p, err := w.ours()
+	if err != nil {
+		return Committed{}, err
+	}
+	if err := w.repo.clearLocks(ctx, p.gitDir); err != nil {
+		return Committed{}, err
+	}
+	status, err := w.status(ctx, p)
+	if err != nil {
+		return Committed{}, err
+	}
+	if len(status.Unmerged) > 0 {
+		return Committed{}, &UnmergedError{Paths: status.Unmerged}
+	}
+	switch status.Operation {
+	case OperationRebase, OperationAm, OperationBisect:
+		return Committed{}, fmt.Errorf("commit in %s: %w: %s", w.path, ErrInProgress, status.Operation)
+	}
+	result := Committed{Embedded: status.Embedded}
+	if len(status.Dirty) == 0 && status.Operation != OperationMerge {
+		result.Hash, err = w.present(ctx, p)
+		return result, err
+	}
+	if err := w.stageAll(ctx, p, status.Embedded); err != nil {
+		return Committed{}, err
+	}
+	staged, err := w.staged(ctx, p)
+	if err != nil {
+		return Committed{}, err
+	}
+	if staged || status.Operation == OperationMerge {
+		if err := w.commit(ctx, p, message, agentID); err != nil {
+			return Committed{}, err
+		}
+		result.Made = true
+	}
+	result.Hash, err = w.present(ctx, p)
+	return result, err
+}
+
+// present is the commit that HEAD names.
+func (w *Worktree) present(ctx context.Context, p place) (Hash, error) {
+	if h, known := w.repo.readHeadHash(p.gitDir); known {
+		return h, nil
+	}
+	h, found, err := w.repo.resolve(ctx, p, "HEAD")
+	if err == nil && !found {
+		err = fmt.Errorf("%s: %w", w.path, ErrNoCommits)
+	}
+	return h, err
+}
+
+func (w *Worktree) stageAll(ctx context.Context, p place, embedded []string) error {
+	_, err := w.repo.run(ctx, p, Command{
+		Args:  []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"},
+		Stdin: pathspecs(append(slices.Clone(embedded), ownDirectory)),
+	})
+	if err != nil {
+		return err
+	}
+	// What the worker itself staged below .chipset goes out again.
+	_, err = w.repo.run(ctx, p, Command{
+		Args:  []string{"reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul"},
+		Stdin: []byte(":(top,literal)" + ownDirectory + "\x00"),
+	})
+	return err
+}
+
+// staged reports whether the index differs from HEAD, or from nothing on a branch without commits.
+func (w *Worktree) staged(ctx context.Context, p place) (bool, error) {
+	_, err := w.repo.run(ctx, p, Command{
+		Args: []string{"diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none"}, Read: true})
+	if exited(err, 1) {
+		return true, nil
+	}
+	return false, err
+}
+
+func (w *Worktree) commit(ctx context.Context, p place, message, agentID string) error {
+	identity, err := w.repo.IdentityEnv(ctx, agentID)
+	if err != nil {
+		return err
+	}
+	_, err = w.repo.run(ctx, p, Command{
+		Args:  []string{"commit", "--quiet", "--no-verify", "--no-status", "--cleanup=whitespace", "--file=-"},
+		Stdin: commitMessage(message),
+		Env:   identity,
+	})
+	return err
+}
+
+// commitMessage is the message as git takes it: not blank, without NUL.
+func commitMessage(message string) []byte {
+	message = strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "")
+	if strings.TrimSpace(message) == "" {
+		message = "Uncommitted work"
+	}
+	return []byte(message + "\n")
+}

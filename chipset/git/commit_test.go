@@ -1,0 +1,230 @@
+package git
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func (f *fixture) wantTree(revision string, want ...string) {
+	f.Helper()
+	out, err := f.read(f.ctx, "ls-tree", "-r", "-z", "--name-only", "--full-tree", revision)
+	f.must(err)
+	slices.Sort(want)
+	if got := fields(out); !slices.Equal(got, want) {
+		f.Fatalf("%s holds %q, want %q", revision, got, want)
+	}
+}
+
+func TestCommitAll(t *testing.T) {
+	f := newFixture(t)
+	for _, key := range []string{"user.name", "user.email"} {
+		f.git(f.TopLevel(), "config", "--unset", key)
+	}
+	w := f.prepared()
+	base := f.head(w.Path())
+	result, err := w.CommitAll(f.ctx, "nothing", "polecat-alpha")
+	f.must(err)
+	if result.Made || result.Hash != base {
+		t.Fatalf("%+v", result)
+	}
+	f.must(os.Remove(filepath.Join(w.Path(), "a.txt")))
+	f.write(w.Path(), "a.txt/now a directory", "x")
+	f.write(w.Path(), "new\nline", "x")
+	f.write(w.Path(), "--all", "x")
+	f.write(w.Path(), ":(exclude)magic", "x")
+	f.write(w.Path(), "[ab]*", "x")
+	f.write(w.Path(), "ignored/x", "x")
+	f.write(w.Path(), ".chipset/state/x", "x")
+	f.write(w.Path(), "sub/.chipset/x", "x")
+	f.git(w.Path(), "add", "-f", ".chipset/state/x")
+	f.git(w.Path(), "init", "-q", "empty inner")
+	f.git(w.Path(), "init", "-q", "inner")
+	f.git(filepath.Join(w.Path(), "inner"), "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "x")
+	admin, err := f.gitDirOf(w.Path())
+	f.must(err)
+	f.write(admin, "index.lock", "") // the worker was killed in the middle of an add
+	result, err = w.CommitAll(f.ctx, "-m looks like an option\n\n# not a comment\n", "polecat-alpha")
+	f.must(err)
+	if !result.Made || result.Hash != f.head(w.Path()) || !slices.Equal(result.Embedded, []string{"empty inner", "inner"}) {
+		t.Fatalf("%+v", result)
+	}
+	f.wantTree("polecat/x", ".gitignore", "--all", ":(exclude)magic", "[ab]*", "a.txt/now a directory", "new\nline", "sub/.chipset/x")
+	if got := f.git(w.Path(), "log", "-1", "--format=%an <%ae> %cn%n%B"); got != "polecat-alpha <polecat-alpha@chipset.invalid> polecat-alpha\n-m looks like an option\n\n# not a comment\n" {
+		t.Errorf("%q", got)
+	}
+	again, err := w.CommitAll(f.ctx, "again", "polecat-alpha")
+	f.must(err)
+	if again.Made || again.Hash != result.Hash {
+		t.Errorf("%+v", again)
+	}
+	f.wantFile(w.Path(), ".chipset/state/x", "x")
+}
+
+func TestCommitAllLeavesTrackedChipsetAlone(t *testing.T) {
+	f := newFixture(t)
+	f.commit(f.TopLevel(), map[string]string{".chipset/chipset.yaml": "agents"})
+	w := f.prepared()
+	f.write(w.Path(), ".chipset/chipset.yaml", "changed")
+	result, err := w.CommitAll(f.ctx, "m", "polecat-alpha")
+	f.must(err)
+	if result.Made {
+		t.Error("committed .chipset")
+	}
+	f.wantTree("polecat/x", ".gitignore", "a.txt", ".chipset/chipset.yaml")
+}
+
+func TestCommitAllConcludesMergeButNotRebase(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	f.conflict(w.Path(), "merge")
+	f.write(w.Path(), "a.txt", "resolved\n")
+	f.git(w.Path(), "add", "a.txt")
+	result, err := w.CommitAll(f.ctx, "merged", "polecat-alpha")
+	f.must(err)
+	if !result.Made || len(strings.Fields(f.git(w.Path(), "rev-list", "--parents", "-1", "HEAD"))) != 3 {
+		t.Errorf("%+v", result)
+	}
+	f.conflict(w.Path(), "rebase")
+	f.write(w.Path(), "a.txt", "resolved again\n")
+	f.git(w.Path(), "add", "a.txt")
+	_, err = w.CommitAll(f.ctx, "m", "polecat-alpha")
+	f.wantErr(err, ErrInProgress)
+}
+
+const salvageRef Ref = "refs/chipset/salvage/as-k3f9q"
+
+func TestSalvage(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	base := f.head(w.Path())
+	q := SalvageRequest{Base: base, Ref: salvageRef, Message: "salvage", AgentID: "polecat-alpha"}
+	saved, err := w.Salvage(f.ctx, q)
+	f.must(err)
+	if saved.Saved {
+		t.Fatalf("saved nothing: %+v", saved)
+	}
+
+	f.write(w.Path(), "a.txt", "changed\n")
+	f.write(w.Path(), "new\nline", "x")
+	f.write(w.Path(), "ignored/x", "x")
+	f.write(w.Path(), "staged", "x")
+	f.git(w.Path(), "add", "staged")
+	f.git(w.Path(), "init", "-q", "inner")
+	f.write(w.Path(), "inner/deep/file", "x")
+	f.git(filepath.Join(w.Path(), "inner"), "init", "-q", "innermost")
+	f.write(w.Path(), "inner/innermost/y", "y")
+	before := f.git(w.Path(), "status", "--porcelain", "-uall")
+	saved, err = w.Salvage(f.ctx, q)
+	f.must(err)
+	if !saved.Saved || saved.Ref != salvageRef {
+		t.Fatalf("%+v", saved)
+	}
+	f.wantTree(string(salvageRef), ".gitignore", "a.txt", "new\nline", "staged", "inner/deep/file", "inner/innermost/y")
+	if after := f.git(w.Path(), "status", "--porcelain", "-uall"); after != before || f.head(w.Path()) != base {
+		t.Errorf("the worktree was touched:\n%s\n%s", before, after)
+	}
+	again, err := w.Salvage(f.ctx, q)
+	f.must(err)
+	if again != saved {
+		t.Errorf("saved twice: %+v %+v", again, saved)
+	}
+	f.write(w.Path(), "a.txt", "more\n")
+	third, err := w.Salvage(f.ctx, q)
+	f.must(err)
+	if third.Ref != salvageRef+"-2" || f.git(w.Path(), "show", string(third.Ref)+":a.txt") != "more" {
+		t.Errorf("%+v", third)
+	}
+	admin, err := f.gitDirOf(w.Path())
+	f.must(err)
+	if left, _ := filepath.Glob(filepath.Join(admin, "chipset-salvage-*")); left != nil {
+		t.Errorf("left %q", left)
+	}
+}
+
+func TestSalvageOfCommitsAlone(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	base := f.head(w.Path())
+	head := f.commit(w.Path(), map[string]string{"b": "b"})
+	saved, err := w.Salvage(f.ctx, SalvageRequest{Base: base, Ref: salvageRef})
+	f.must(err)
+	if !saved.Saved || saved.Hash != head {
+		t.Errorf("%+v, want %s itself", saved, head)
+	}
+	if saved, err = w.Salvage(f.ctx, SalvageRequest{Base: head, Ref: salvageRef + "x"}); err != nil || saved.Saved {
+		t.Errorf("%+v %v", saved, err)
+	}
+}
+
+func TestSalvageInTheMiddle(t *testing.T) {
+	harms := map[string]func(f *fixture, w *Worktree){
+		"merge":       func(f *fixture, w *Worktree) { f.conflict(w.Path(), "merge") },
+		"rebase":      func(f *fixture, w *Worktree) { f.conflict(w.Path(), "rebase") },
+		"cherry-pick": func(f *fixture, w *Worktree) { f.conflict(w.Path(), "cherry-pick") },
+		"orphan": func(f *fixture, w *Worktree) {
+			f.git(w.Path(), "checkout", "-q", "--orphan", "lost")
+			f.write(w.Path(), "a.txt", "<<<<<<< theirs")
+		},
+		"index corrupt, .git gone, locked": func(f *fixture, w *Worktree) {
+			admin, err := f.gitDirOf(w.Path())
+			f.must(err)
+			f.write(admin, "index", "rubbish")
+			f.write(admin, "index.lock", "rubbish")
+			f.must(os.Remove(filepath.Join(w.Path(), ".git")))
+			f.write(w.Path(), "a.txt", "<<<<<<< theirs")
+		},
+	}
+	for name, harm := range harms {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			w := f.prepared()
+			base := f.head(w.Path())
+			harm(f, w)
+			f.write(w.Path(), "untracked", "x")
+			saved, err := w.Salvage(f.ctx, SalvageRequest{Base: base, Ref: salvageRef, Message: "m", AgentID: "a"})
+			f.must(err)
+			if !saved.Saved {
+				t.Fatal("not saved")
+			}
+			f.wantTree(string(salvageRef), ".gitignore", "a.txt", "untracked")
+			if text := f.git(f.TopLevel(), "show", string(salvageRef)+":a.txt"); !strings.Contains(text, "<<<<<<<") {
+				t.Errorf("a.txt %q", text)
+			}
+			if name == "rebase" { // the branch as it was must be reachable too
+				f.git(f.TopLevel(), "merge-base", "--is-ancestor", "ours-rebase", string(salvageRef))
+			}
+		})
+	}
+}
+
+func TestSalvageDespiteABrokenFilter(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	f.git(f.TopLevel(), "config", "filter.broken.clean", "false")
+	f.git(f.TopLevel(), "config", "filter.broken.required", "true")
+	f.write(f.CommonDir(), "info/attributes", "secret filter=broken\n")
+	f.write(w.Path(), "secret", "x")
+	f.write(w.Path(), "zebra", "x")
+	saved, err := w.Salvage(f.ctx, SalvageRequest{Ref: salvageRef, Message: "m", AgentID: "a"})
+	f.must(err)
+	f.wantTree(string(saved.Hash), ".gitignore", "a.txt", "secret", "zebra")
+}
+
+func TestSalvageSaysWhatItCouldNotRead(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	f.write(w.Path(), "open", "x")
+	f.git(w.Path(), "init", "-q", "inner")
+	f.write(w.Path(), "inner/x", "x")
+	f.write(w.Path(), "inner/.git/config", "rubbish [")
+	saved, err := w.Salvage(f.ctx, SalvageRequest{Ref: salvageRef, Message: "m", AgentID: "a"})
+	var incomplete *IncompleteError
+	if !errors.As(err, &incomplete) || !saved.Saved || incomplete.Error() == "" {
+		t.Fatalf("%+v %v", saved, err)
+	}
+	f.wantTree(string(saved.Hash), ".gitignore", "a.txt", "open")
+}

@@ -1,0 +1,37 @@
+// Package git is everything a rig does with git, by running the git binary
+// (2.39 or newer).
+//
+// # Explicit places
+//
+// The worktrees of a rig live below its main worktree. A git that runs in one of them and
+// finds its .git file gone would walk upwards and find the person's own checkout,
+// and "reset --hard" or "clean" would then hit that. So no command of this package
+// ever lets git discover a repository: each names its git directory, and its work tree if it
+// needs one. Only [Open] discovers, and it changes nothing.
+//
+// # Processes
+//
+// A git process costs more than most of what it is asked. What refs and HEADs hold is therefore read from
+// git's own files where these are plain, and asked of git where they are not. What was found out about two commits
+// is remembered, because their names cover their whole history; in shallow clones and beside
+// grafts or replacements it is asked anew. Everything that changes a repository is git's to do.
+//
+// # What is durable when a method returns
+//
+// Objects, refs and indexes are written with core.fsync=all. That does not cover
+// every directory entry on every file system, so whoever acknowledges a commit or a
+// merge calls [Repo.Sync] first.
+//
+// # Locks
+//
+// A Repo serialises making and removing worktrees inside one process. Between processes the
+// callers hold a lock of their own; git's own locks guard the rest. A stale lock
+// in a linked worktree of the rig is removed after a grace, because nobody but the rig works
+// there. A lock in a person's checkout is only ever removed when the caller vouches for it.
+//
+// # Trust
+//
+// Branch names, hashes and remotes are types whose values are checked again in every method;
+// refs are passed to git by their full name. User hooks never run. Paths of the work tree go
+// through NUL-separated standard input with literal pathspecs, never through arguments.
+package git

@@ -1,0 +1,177 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// lockPoll is how often a lock that is in the way is looked at.
+const lockPoll = 20 * time.Millisecond
+
+// heal frees a linked worktree from the locks of a killed git and from every operation in progress.
+func (w *Worktree) heal(ctx context.Context, p place) error {
+	if !w.repo.linked(p) {
+		return nil
+	}
+	if err := w.repo.clearLocks(ctx, p.gitDir); err != nil {
+		return err
+	}
+	return w.quit(ctx, p)
+}
+
+// clearLocks removes the lock files of a worktree's own git directory once they have stood unchanged for the
+// grace; a git that is alive releases them sooner.
+func (r *Repo) clearLocks(ctx context.Context, gitDir string) error {
+	entries, err := os.ReadDir(gitDir)
+	if err != nil {
+		return fmt.Errorf("clear locks: %w", err)
+	}
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), ".lock") && entry.Type().IsRegular() {
+			if err := r.clearLock(ctx, filepath.Join(gitDir, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Repo) clearLock(ctx context.Context, path string) error {
+	first, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("clear lock: %w", err)
+	}
+	grace := time.NewTimer(r.lockGrace)
+	defer grace.Stop()
+	poll := time.NewTicker(lockPoll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("clear lock %s: %w", path, ctx.Err())
+		case <-grace.C:
+			return removeGitFile(path)
+		case <-poll.C:
+			now, err := os.Lstat(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("clear lock: %w", err)
+			}
+			if !os.SameFile(first, now) || !now.ModTime().Equal(first.ModTime()) || now.Size() != first.Size() {
+				first = now
+				grace.Reset(r.lockGrace)
+			}
+		}
+	}
+}
+
+// operation finds out what git is in the middle of, as git itself does: by the files it keeps.
+func operation(gitDir string) Operation {
+	exists := func(name string) bool {
+		_, err := os.Lstat(filepath.Join(gitDir, name))
+		return err == nil
+	}
+	switch {
+	case exists("rebase-apply/applying"):
+		return OperationAm
+	case exists("rebase-merge"), exists("rebase-apply"):
+		return OperationRebase
+	case exists("MERGE_HEAD"):
+		return OperationMerge
+	case exists("CHERRY_PICK_HEAD"):
+		return OperationCherryPick
+	case exists("REVERT_HEAD"):
+		return OperationRevert
+	case exists("sequencer"):
+		return OperationCherryPick
+	case exists("BISECT_LOG"):
+		return OperationBisect
+	}
+	return NoOperation
+}
+
+// quit ends every operation in progress and leaves HEAD and files as they are; unlike abort it can't
+// fail over what the files look like. Operations can be nested (a cherry-pick inside a rebase).
+func (w *Worktree) quit(ctx context.Context, p place) error {
+	for range 8 {
+		op := operation(p.gitDir)
+		args := []string{string(op), "--quit"}
+		switch op {
+		case NoOperation:
+			return nil
+		case OperationBisect:
+			// An unborn HEAD can't be bisected, so HEAD names a commit here; the force is needed over changed files.
+			if _, err := w.repo.run(ctx, p, Command{Args: []string{"reset", "--quiet", "--hard"}}); err != nil {
+				return err
+			}
+			args = []string{"bisect", "reset", "HEAD"}
+		}
+		if _, err := w.repo.run(ctx, p, Command{Args: args}); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: %w: %s", p.workTree, ErrInProgress, operation(p.gitDir))
+}
+
+// forceCheckout makes the worktree equal to a commit, whatever it holds, and removes untracked files that are
+// not ignored, embedded repositories too.
+func (w *Worktree) forceCheckout(ctx context.Context, p place, target ...string) error {
+	if err := w.checkout(ctx, p, target...); err != nil {
+		return err
+	}
+	_, err := w.repo.run(ctx, p, Command{Args: []string{"clean", "--quiet", "-d", "--force", "--force"}})
+	return err
+}
+
+// checkout makes tracked files equal to a commit. An index that git can't read is made anew.
+func (w *Worktree) checkout(ctx context.Context, p place, target ...string) error {
+	args := append([]string{"checkout", "--quiet", "--force", "--no-recurse-submodules"}, append(target, "--")...)
+	_, err := w.repo.run(ctx, p, Command{Args: args})
+	if exited(err, 1, 128) && w.repo.linked(p) && !w.indexReadable(ctx, p) {
+		if err := removeGitFile(filepath.Join(p.gitDir, "index")); err != nil {
+			return err
+		}
+		_, err = w.repo.run(ctx, p, Command{Args: args})
+	}
+	return err
+}
+
+func (w *Worktree) indexReadable(ctx context.Context, p place) bool {
+	_, err := w.repo.run(ctx, p, Command{Args: []string{"ls-files", "--error-unmatch", "--", ":(top)"}, Read: true})
+	return err == nil || exited(err, 1)
+}
+
+// CheckoutDetached makes the linked worktree equal to a commit, with HEAD detached there and no untracked files.
+func (w *Worktree) CheckoutDetached(ctx context.Context, h Hash) error {
+	if err := checkCommits(h); err != nil {
+		return err
+	}
+	p, err := w.ours()
+	if err != nil {
+		return err
+	}
+	if err := w.heal(ctx, p); err != nil {
+		return err
+	}
+	return w.forceCheckout(ctx, p, "--detach", string(h))
+}
+
+// ours is the place of a linked worktree; in the main one nothing is ever forced.
+func (w *Worktree) ours() (place, error) {
+	p, err := w.place()
+	if err == nil && !w.repo.linked(p) {
+		err = fmt.Errorf("%s: %w: it is the main worktree", w.path, ErrNotWorktree)
+	}
+	return p, err
+}

@@ -1,0 +1,137 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func (f *fixture) admin(w *Worktree) string {
+	f.Helper()
+	dir, err := f.gitDirOf(w.Path())
+	f.must(err)
+	return dir
+}
+
+// A worktree is taken over without a salvage only when nothing in it could be lost.
+func TestPrepareIdleRefuses(t *testing.T) {
+	for name, disturb := range map[string]func(f *fixture, w *Worktree){
+		"nothing there": func(f *fixture, w *Worktree) { f.must(os.RemoveAll(w.Path())) },
+		"never was":     func(f *fixture, w *Worktree) { f.must(f.RemoveWorktree(f.ctx, w.Path())) },
+		"a change":      func(f *fixture, w *Worktree) { f.write(w.Path(), "a.txt", "changed\n") },
+		"a staged one": func(f *fixture, w *Worktree) {
+			f.write(w.Path(), "a.txt", "changed\n")
+			f.git(w.Path(), "add", "-A")
+			f.write(w.Path(), "a.txt", "one\ntwo\nthree\n")
+		},
+		"an untracked file":     func(f *fixture, w *Worktree) { f.write(w.Path(), "new", "new\n") },
+		"a file below .chipset": func(f *fixture, w *Worktree) { f.write(w.Path(), ".chipset/new", "new\n") },
+		"a repository inside":   func(f *fixture, w *Worktree) { f.git(w.Path(), "init", "-q", "inner") },
+		"on a branch":           func(f *fixture, w *Worktree) { f.git(w.Path(), "checkout", "-q", "polecat/x") },
+		"a commit of its own": func(f *fixture, w *Worktree) {
+			f.commit(w.Path(), map[string]string{"n": "n"})
+		},
+		"a commit that only the branch has": func(f *fixture, w *Worktree) {
+			f.git(f.TopLevel(), "branch", "polecat/y", string(f.commit(w.Path(), map[string]string{"n": "n"})))
+		},
+		"a conflict": func(f *fixture, w *Worktree) { f.conflict(w.Path(), "merge") },
+		"a bisect":   func(f *fixture, w *Worktree) { f.git(w.Path(), "bisect", "start") },
+		"no link":    func(f *fixture, w *Worktree) { f.must(os.Remove(filepath.Join(w.Path(), ".git"))) },
+		"another's link": func(f *fixture, w *Worktree) {
+			f.write(w.Path(), ".git", "gitdir: "+f.CommonDir()+"\n")
+		},
+		"a broken index": func(f *fixture, w *Worktree) {
+			f.write(f.admin(w), "index", "nonsense")
+		},
+		"the branch in use": func(f *fixture, w *Worktree) { f.git(f.TopLevel(), "checkout", "-q", "-b", "polecat/y") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			w := f.prepared()
+			f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+			base, admin := f.head(f.TopLevel()), f.admin(w)
+			disturb(f, w)
+			before, _ := os.ReadFile(filepath.Join(admin, "HEAD"))
+			if f.PrepareIdle(f.ctx, w.Path(), "polecat/y", base) {
+				t.Fatal("taken for idle")
+			}
+			after, _ := os.ReadFile(filepath.Join(admin, "HEAD"))
+			if string(before) != string(after) {
+				t.Errorf("HEAD moved from %q to %q", before, after)
+			}
+		})
+	}
+	f := newFixture(t)
+	if f.PrepareIdle(f.ctx, f.TopLevel(), "polecat/y", f.head(f.TopLevel())) {
+		t.Error("took the main worktree")
+	}
+}
+
+func TestPrepareIdle(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	kept := f.commit(w.Path(), map[string]string{"n": "n", "a.txt": "theirs\n"})
+	f.write(w.Path(), "ignored/cache", "kept\n")
+	f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+	f.git(f.TopLevel(), "update-ref", "refs/chipset/landed/mr-x", string(kept))
+	f.git(f.TopLevel(), "branch", "-q", "-D", "polecat/x")
+	base := f.head(f.TopLevel())
+	f.write(f.admin(w), "index.lock", "") // of a git that was killed
+	if !f.PrepareIdle(f.ctx, w.Path(), "polecat/y", base) {
+		t.Fatal("not idle")
+	}
+	f.wantPrepared(w, "polecat/y", base)
+	f.wantGone(w.Path(), "n")
+	f.wantFile(w.Path(), "ignored/cache", "kept\n")
+}
+
+// Whatever a test command left behind, and whatever names a worker gave to branches, the candidate is the same.
+func TestRebaseOverWhatIsLeftOver(t *testing.T) {
+	for name, disturb := range map[string]func(f *fixture, w *Worktree, head, onto Hash){
+		"nothing":          func(*fixture, *Worktree, Hash, Hash) {},
+		"a changed file":   func(f *fixture, w *Worktree, _, _ Hash) { f.write(w.Path(), "a.txt", "built\n") },
+		"a file of head's": func(f *fixture, w *Worktree, _, _ Hash) { f.write(w.Path(), "theirs", "built\n") },
+		"an ignored one":   func(f *fixture, w *Worktree, _, _ Hash) { f.write(w.Path(), "ignored/theirs", "built\n") },
+		"a hidden change":  hide("--assume-unchanged"),
+		"a skipped file":   hide("--skip-worktree"),
+		"a branch named as head": func(f *fixture, _ *Worktree, head, _ Hash) {
+			f.git(f.TopLevel(), "update-ref", "refs/heads/"+string(head), string(head))
+		},
+		"a branch named as onto": func(f *fixture, _ *Worktree, head, onto Hash) {
+			f.git(f.TopLevel(), "update-ref", "refs/heads/"+string(onto), string(head))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			w := f.prepared()
+			f.write(w.Path(), "ignored/theirs", "theirs\n")
+			f.git(w.Path(), "add", "-f", "ignored/theirs")
+			head := f.commit(w.Path(), map[string]string{"theirs": "theirs\n"})
+			onto := f.commit(f.TopLevel(), map[string]string{"ours": "ours\n", "a.txt": "ours\n"})
+			f.git(w.Path(), "checkout", "-q", "--detach", string(onto))
+			disturb(f, w, head, onto)
+			candidate, err := w.Rebase(f.ctx, head, onto, "refinery")
+			f.must(err)
+			if c, err := f.commitRange(f.ctx, onto, candidate); err != nil || c.fork != onto || c.count != 1 {
+				t.Errorf("%+v %v", c, err)
+			}
+			if b, found, err := w.HeadBranch(f.ctx); found || err != nil {
+				t.Errorf("on branch %s %v", b, err)
+			}
+			f.wantFile(w.Path(), "theirs", "theirs\n")
+			f.wantFile(w.Path(), "ignored/theirs", "theirs\n")
+			for _, h := range []Hash{head, onto} {
+				if got, found, err := f.ResolveRef(f.ctx, Ref("refs/heads/"+string(h))); err != nil || found && got != head {
+					t.Errorf("the branch %s was moved to %s: %v", h, got, err)
+				}
+			}
+		})
+	}
+}
+
+func hide(how string) func(*fixture, *Worktree, Hash, Hash) {
+	return func(f *fixture, w *Worktree, _, _ Hash) {
+		f.git(w.Path(), "update-index", how, "a.txt")
+		f.write(w.Path(), "a.txt", "built\n")
+	}
+}

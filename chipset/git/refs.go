@@ -1,0 +1,392 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ResolveRef returns what a ref holds, exactly by its full name and without peeling. A ref that does not exist
+// is found == false without an error.
+func (r *Repo) ResolveRef(ctx context.Context, ref Ref) (h Hash, found bool, err error) {
+	if err := ref.check(); err != nil {
+		return "", false, err
+	}
+	if h, found, known := r.readRef(ref); known {
+		return h, found, nil
+	}
+	// rev-parse would also try refs/tags/refs/… and friends.
+	out, err := r.read(ctx, "for-each-ref", "--format=%(objectname) %(refname)", string(ref))
+	if err != nil {
+		return "", false, err
+	}
+	for l := range strings.Lines(string(out)) {
+		if object, name, _ := strings.Cut(strings.TrimSuffix(l, "\n"), " "); name == string(ref) {
+			h, err := ParseHash(object)
+			return h, err == nil, err
+		}
+	}
+	return "", false, nil
+}
+
+// ResolveCommit returns the commit that a revision of the main worktree names: HEAD, a hash, a full ref, or
+// what a person typed. What names no commit is found == false without an error.
+func (r *Repo) ResolveCommit(ctx context.Context, revision string) (h Hash, found bool, err error) {
+	return r.resolve(ctx, r.plain(), revision)
+}
+
+func (r *Repo) resolve(ctx context.Context, p place, revision string) (Hash, bool, error) {
+	if revision == "" || strings.ContainsAny(revision, "\x00\n") || strings.HasPrefix(revision, "-") {
+		return "", false, nil
+	}
+	out, err := r.run(ctx, p, Command{
+		Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}"}, Read: true})
+	if exited(err, 1) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	h, err := ParseHash(line(out))
+	return h, err == nil, err
+}
+
+// BranchExists reports whether the local branch exists.
+func (r *Repo) BranchExists(ctx context.Context, b Branch) (bool, error) {
+	if err := b.check(); err != nil {
+		return false, err
+	}
+	_, found, err := r.ResolveRef(ctx, b.Ref())
+	return found, err
+}
+
+// CurrentBranch is the branch of the main worktree, also one without commits; found is false when HEAD
+// is detached.
+func (r *Repo) CurrentBranch(ctx context.Context) (b Branch, found bool, err error) {
+	return r.headBranch(ctx, r.plain())
+}
+
+func (r *Repo) headBranch(ctx context.Context, p place) (Branch, bool, error) {
+	if b, _, known := r.readHead(p.gitDir); known {
+		return b, b != "", nil
+	}
+	out, err := r.run(ctx, p, Command{Args: []string{"symbolic-ref", "--quiet", "HEAD"}, Read: true})
+	if exited(err, 1) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	name, ok := strings.CutPrefix(line(out), "refs/heads/")
+	if !ok {
+		return "", false, nil
+	}
+	b, err := ParseBranch(name)
+	return b, err == nil, err
+}
+
+// DefaultTarget is the branch that work lands on when nobody says otherwise: main, else master,
+// else the current branch. It returns ErrNoCommits when none of them has a commit.
+func (r *Repo) DefaultTarget(ctx context.Context) (Branch, error) {
+	candidates := []Branch{"main", "master"}
+	current, found, err := r.CurrentBranch(ctx)
+	if err != nil {
+		return "", err
+	}
+	if found {
+		candidates = append(candidates, current)
+	}
+	for _, b := range candidates {
+		exists, err := r.BranchExists(ctx, b)
+		if err != nil {
+			return "", err
+		}
+		if exists {
+			return b, nil
+		}
+	}
+	if err := r.Check(ctx); err != nil {
+		return "", err
+	}
+	return "", fmt.Errorf("default target of %s: no branch main or master, and HEAD is detached", r.top)
+}
+
+// IsAncestor reports whether ancestor is reachable from h. A commit is its own ancestor.
+func (r *Repo) IsAncestor(ctx context.Context, ancestor, h Hash) (bool, error) {
+	if err := checkCommits(ancestor, h); err != nil {
+		return false, err
+	}
+	if is, known := r.knownAncestor(ancestor, h); known {
+		return is, nil
+	}
+	_, err := r.read(ctx, "merge-base", "--is-ancestor", string(ancestor), string(h))
+	if err != nil && !exited(err, 1) {
+		return false, err
+	}
+	remember(r, &r.facts.ancestors, pair{ancestor, h}, err == nil)
+	return err == nil, nil
+}
+
+// MergeBase returns the best common ancestor, or ErrUnrelated.
+func (r *Repo) MergeBase(ctx context.Context, a, b Hash) (Hash, error) {
+	if err := checkCommits(a, b); err != nil {
+		return "", err
+	}
+	if base, known := r.knownMergeBase(a, b); known {
+		return base, nil
+	}
+	out, err := r.read(ctx, "merge-base", string(a), string(b))
+	if exited(err, 1) {
+		return "", fmt.Errorf("merge base of %s and %s: %w", a.Short(), b.Short(), ErrUnrelated)
+	}
+	if err != nil {
+		return "", err
+	}
+	base, err := ParseHash(line(out))
+	if err == nil {
+		remember(r, &r.facts.bases, pair{a, b}, base)
+	}
+	return base, err
+}
+
+// CountCommits counts what head has and base has not.
+func (r *Repo) CountCommits(ctx context.Context, base, head Hash) (int, error) {
+	c, err := r.commitRange(ctx, base, head)
+	return c.count, err
+}
+
+// AheadCommits lists what head has and base has not, oldest first.
+func (r *Repo) AheadCommits(ctx context.Context, base, head Hash) ([]Hash, error) {
+	if err := checkCommits(base, head); err != nil {
+		return nil, err
+	}
+	out, err := r.read(ctx, "rev-list", "--reverse", "--topo-order", string(base)+".."+string(head), "--")
+	if err != nil {
+		return nil, err
+	}
+	var hashes []Hash
+	for text := range strings.FieldsSeq(string(out)) {
+		h, err := ParseHash(text)
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, h)
+	}
+	return hashes, nil
+}
+
+// Log lists at most limit commits that head has and base has not, newest first. An empty base means the
+// whole history.
+func (r *Repo) Log(ctx context.Context, base, head Hash, limit int) ([]Commit, error) {
+	revision := string(head)
+	if err := checkCommits(head); err != nil {
+		return nil, err
+	}
+	if base != "" {
+		if err := checkCommits(base); err != nil {
+			return nil, err
+		}
+		revision = string(base) + ".." + revision
+	}
+	out, err := r.read(ctx, "log", "-z", "--no-color", "--no-decorate", "--no-mailmap", "--format=%H%n%an%n%ae%n%at%n%s",
+		"--max-count="+strconv.Itoa(max(0, limit)), revision, "--")
+	if err != nil {
+		return nil, err
+	}
+	var commits []Commit
+	for _, record := range fields(out) {
+		parts := strings.SplitN(record, "\n", 5)
+		if len(parts) != 5 {
+			return nil, fmt.Errorf("log %s: unexpected record %q", revision, clip(record, 80))
+		}
+		h, err := ParseHash(parts[0])
+		if err != nil {
+			return nil, err
+		}
+		seconds, err := strconv.ParseInt(parts[3], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("log %s: %w", revision, err)
+		}
+		commits = append(commits, Commit{Hash: h, Author: parts[1], Email: parts[2], When: time.Unix(seconds, 0).UTC(), Subject: parts[4]})
+	}
+	return commits, nil
+}
+
+// ChangedPaths lists the paths that head changes since it left base: the difference to their merge base,
+// or to nothing if they share no history. A rename is both of its paths.
+func (r *Repo) ChangedPaths(ctx context.Context, base, head Hash) ([]string, error) {
+	c, err := r.commitRange(ctx, base, head)
+	if err != nil {
+		return nil, err
+	}
+	from := c.fork
+	if from == "" {
+		from, err = r.MergeBase(ctx, base, head)
+	}
+	start := string(from)
+	if errors.Is(err, ErrUnrelated) {
+		start, err = r.emptyTree(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k := pair{Hash(start), head}
+	if paths, known := recall(r, &r.facts.paths, k); known {
+		return slices.Clone(paths), nil
+	}
+	out, err := r.read(ctx, "diff-tree", "-r", "-z", "--name-only", "--no-renames", start, string(head), "--")
+	paths := fields(out)
+	if err == nil && len(paths) <= maxFactPaths {
+		remember(r, &r.facts.paths, k, slices.Clone(paths))
+	}
+	return paths, err
+}
+
+// emptyTree depends on the repository's object format.
+func (r *Repo) emptyTree(ctx context.Context) (string, error) {
+	out, err := r.run(ctx, r.plain(), Command{Args: []string{"hash-object", "-w", "-t", "tree", "--stdin"}})
+	return line(out), err
+}
+
+// TouchesPath reports whether head changes top or anything below it since it left base. top is one
+// component at the root; case is ignored, because on some file systems .Chipset is .chipset.
+func (r *Repo) TouchesPath(ctx context.Context, base, head Hash, top string) (bool, error) {
+	paths, err := r.ChangedPaths(ctx, base, head)
+	for _, path := range paths {
+		if first, _, _ := strings.Cut(path, "/"); strings.EqualFold(first, top) {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// UpdateBranch moves or creates a branch by compare-and-swap. old == "" takes any old value, ZeroHash wants
+// the branch not to exist. A mismatch is ErrMoved. It works for a branch that is checked out, whose checkout then
+// looks modified: for the target of merges use [Repo.Advance].
+func (r *Repo) UpdateBranch(ctx context.Context, b Branch, new, old Hash) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	return r.UpdateRef(ctx, b.Ref(), new, old)
+}
+
+// UpdateRef is UpdateBranch for any ref.
+func (r *Repo) UpdateRef(ctx context.Context, ref Ref, new, old Hash) error {
+	if err := errors.Join(ref.check(), checkCommits(new)); err != nil {
+		return err
+	}
+	if held, found, known := r.readRef(ref); old == "" && known && found && held == new {
+		return nil // git writes nothing either
+	}
+	args := []string{"update-ref", "--no-deref", "-m", "chipset", string(ref), string(new)}
+	switch {
+	case old == "":
+	case old.IsZero():
+		args = append(args, "") // update-ref's own word for "must not exist", in either hash length
+	default:
+		if err := old.check(); err != nil {
+			return err
+		}
+		args = append(args, string(old))
+	}
+	return r.swap(ctx, ref, old, Command{Args: args})
+}
+
+// DeleteBranch removes a branch that holds old, by compare-and-swap. It returns ErrMoved, or
+// ErrBranchInUse when a worktree has it checked out. A branch that does not exist is no error.
+func (r *Repo) DeleteBranch(ctx context.Context, b Branch, old Hash) error {
+	if found, err := r.deletable(ctx, b, old); err != nil || !found {
+		return err
+	}
+	return r.swap(ctx, b.Ref(), old, Command{Args: []string{"update-ref", "--no-deref", "-d", string(b.Ref()), string(old)}})
+}
+
+// SetAsideBranch is DeleteBranch in one transaction with the ref that keeps old reachable. The ref is written also
+// when the branch does not exist any more, but not when the branch stays.
+func (r *Repo) SetAsideBranch(ctx context.Context, b Branch, old Hash, keep Ref) error {
+	if err := keep.check(); err != nil {
+		return err
+	}
+	found, err := r.deletable(ctx, b, old)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return r.UpdateRef(ctx, keep, old, "")
+	}
+	stdin := fmt.Sprintf("update %s\x00%s\x00\x00delete %s\x00%s\x00", keep, old, b.Ref(), old)
+	return r.swap(ctx, b.Ref(), old, Command{Args: []string{"update-ref", "--no-deref", "-m", "chipset", "-z", "--stdin"}, Stdin: []byte(stdin)})
+}
+
+// deletable reports whether the branch is there to be deleted, or refuses one that is in use.
+func (r *Repo) deletable(ctx context.Context, b Branch, old Hash) (bool, error) {
+	if err := errors.Join(b.check(), checkCommits(old)); err != nil {
+		return false, err
+	}
+	if _, found, err := r.ResolveRef(ctx, b.Ref()); err != nil || !found {
+		return false, err
+	}
+	path, used, err := r.CheckedOutAt(ctx, b)
+	if err == nil && used {
+		err = fmt.Errorf("delete %s: %w: %s", b, ErrBranchInUse, path)
+	}
+	return true, err
+}
+
+// swap runs an update-ref of which old is the value that the ref must have.
+func (r *Repo) swap(ctx context.Context, ref Ref, old Hash, c Command) error {
+	_, err := r.run(ctx, r.plain(), c)
+	if err == nil || old == "" || !exited(err, 1, 128) {
+		return err
+	}
+	// git has one exit status for "moved" and for every other failure, so look.
+	current, found, lookErr := r.ResolveRef(ctx, ref)
+	if lookErr != nil {
+		return err
+	}
+	if found == old.IsZero() || (found && current != old) {
+		return fmt.Errorf("update %s from %s: %w", ref, old.Short(), ErrMoved)
+	}
+	return err
+}
+
+// SweepLocks removes lock files of the given branches that were left by a git that was killed: those
+// last written more than age before now. It returns the paths it removed. The caller names only
+// branches that the rig alone writes.
+func (r *Repo) SweepLocks(ctx context.Context, now time.Time, age time.Duration, branches ...Branch) ([]string, error) {
+	var removed []string
+	for _, b := range branches {
+		if err := errors.Join(ctx.Err(), b.check()); err != nil {
+			return removed, err
+		}
+		path := filepath.Join(r.common, filepath.FromSlash(string(b.Ref()))+".lock")
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) || (err == nil && (!info.Mode().IsRegular() || now.Sub(info.ModTime()) < age)) {
+			continue
+		}
+		if err == nil {
+			err = removeGitFile(path)
+		}
+		if err != nil {
+			return removed, fmt.Errorf("sweep locks: %w", err)
+		}
+		removed = append(removed, path)
+	}
+	return removed, nil
+}
+
+// removeGitFile removes a file inside the git directory; that it is gone already is no error.
+func removeGitFile(path string) error {
+	err := os.Remove(path) //nolint:forbidigo // a file of git's own, below no state tree
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

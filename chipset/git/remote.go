@@ -1,0 +1,122 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// remoteEnv checks that name is a remote of the repository: never a URL or a path, which a
+// definition from elsewhere could point anywhere. It returns the environment for reaching it.
+func (r *Repo) remoteEnv(ctx context.Context, name string) ([]string, error) {
+	if _, err := ParseRef("refs/remotes/" + name); err != nil || strings.HasPrefix(name, "-") {
+		return nil, fmt.Errorf("%q: %w", clip(name, 80), ErrNoRemote)
+	}
+	_, found, err := r.config(ctx, "remote."+name+".url")
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("%q: %w", name, ErrNoRemote)
+	}
+	if hasVariable(r.env, "GIT_SSH_COMMAND") || hasVariable(r.env, "GIT_SSH") {
+		return nil, nil
+	}
+	// The variable would override what the person configured.
+	if _, found, err := r.config(ctx, "core.sshCommand"); err != nil || found {
+		return nil, err
+	}
+	return []string{"GIT_SSH_COMMAND=ssh -oBatchMode=yes"}, nil
+}
+
+// HasRemote reports whether the repository configures a remote of that name.
+func (r *Repo) HasRemote(ctx context.Context, name string) (bool, error) {
+	_, err := r.remoteEnv(ctx, name)
+	if errors.Is(err, ErrNoRemote) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// RemoteHash asks the remote itself what the branch holds there. It returns ErrNoRemote for a remote
+// that is not configured.
+func (r *Repo) RemoteHash(ctx context.Context, remote string, b Branch) (h Hash, found bool, err error) {
+	if err := b.check(); err != nil {
+		return "", false, err
+	}
+	env, err := r.remoteEnv(ctx, remote)
+	if err != nil {
+		return "", false, err
+	}
+	out, err := r.run(ctx, r.plain(), Command{Args: []string{"ls-remote", "--quiet", "--refs", "--", remote, string(b.Ref())}, Env: env, Read: true})
+	if err != nil {
+		return "", false, err
+	}
+	// The pattern also matches refs/x/refs/heads/b.
+	for l := range strings.Lines(string(out)) {
+		if object, name, _ := strings.Cut(strings.TrimSuffix(l, "\n"), "\t"); name == string(b.Ref()) {
+			h, err := ParseHash(object)
+			return h, err == nil, err
+		}
+	}
+	return "", false, nil
+}
+
+// Fetch brings the remote's branch to refs/remotes/{remote}/{branch} and returns what it holds. It returns
+// ErrNoRemote, or ErrNoRemoteBranch. No local branch, tag or FETCH_HEAD changes.
+func (r *Repo) Fetch(ctx context.Context, remote string, b Branch) (Hash, error) {
+	if err := b.check(); err != nil {
+		return "", err
+	}
+	env, err := r.remoteEnv(ctx, remote)
+	if err != nil {
+		return "", fmt.Errorf("fetch: %w", err)
+	}
+	tracking, err := ParseRef("refs/remotes/" + remote + "/" + string(b))
+	if err != nil {
+		return "", fmt.Errorf("fetch: %w", err)
+	}
+	_, err = r.run(ctx, r.plain(), Command{Env: env, Args: []string{"fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head",
+		"--no-recurse-submodules", "--no-auto-maintenance", "--", remote, "+" + string(b.Ref()) + ":" + string(tracking)}})
+	if exited(err, 128) {
+		// git has one exit status for "no such branch" and for "no answer", so ask.
+		if _, found, askErr := r.RemoteHash(ctx, remote, b); askErr == nil && !found {
+			return "", fmt.Errorf("fetch %s from %s: %w", b, remote, ErrNoRemoteBranch)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	h, found, err := r.ResolveRef(ctx, tracking)
+	if err == nil && !found {
+		err = fmt.Errorf("fetch %s from %s: %w", b, remote, ErrNoRemoteBranch)
+	}
+	return h, err
+}
+
+// Push makes the remote's branch h, never by force. What is not a fast-forward there, or what the server
+// refuses, is a *RejectedError, which is an ErrRejected. ErrNoRemote is returned for a remote
+// that is not configured.
+func (r *Repo) Push(ctx context.Context, remote string, h Hash, b Branch) error {
+	if err := errors.Join(b.check(), checkCommits(h)); err != nil {
+		return err
+	}
+	env, err := r.remoteEnv(ctx, remote)
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	stdout, stderr, err := r.runBoth(ctx, r.plain(), Command{Env: env, Args: []string{"push", "--porcelain", "--no-verify", "--no-force",
+		"--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--", remote, string(h) + ":" + string(b.Ref())}})
+	if !exited(err, 1) {
+		return err
+	}
+	for l := range strings.Lines(string(stdout)) {
+		// The documented format: flag, tab, refspec, tab, summary.
+		parts := strings.SplitN(strings.TrimSuffix(l, "\n"), "\t", 3)
+		if len(parts) == 3 && parts[0] == "!" {
+			return &RejectedError{ByHook: strings.HasPrefix(parts[2], "[remote"), Reason: parts[2], Output: stderr}
+		}
+	}
+	return err
+}

@@ -1,0 +1,219 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// lockGrace is how long a lock file in a linked worktree may belong to a git that still runs.
+const lockGrace = 5 * time.Second
+
+// Repo is one repository with a main worktree. Its methods are safe for concurrent use.
+type Repo struct {
+	git       string   // the binary
+	env       []string // of every command
+	top       string
+	common    string
+	lockGrace time.Duration
+	foldsCase bool
+	worktrees sync.Mutex // held while worktrees are made, reset or removed
+	facts     facts
+	identity  identityMemo
+}
+
+// Open finds the repository that dir is in. dir may be any directory inside the main worktree or a
+// linked one. It returns ErrNotRepo, ErrBare, or an *Error when git refuses the repository
+// (another owner, a broken config). It changes nothing.
+func Open(ctx context.Context, dir string) (*Repo, error) {
+	binary, err := exec.LookPath("git")
+	if err != nil {
+		return nil, fmt.Errorf("open repository: %w", err)
+	}
+	dir, err = realPath(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open repository: %w", err)
+	}
+	r := &Repo{git: binary, env: Environment(os.Environ()), lockGrace: lockGrace}
+	gitDir, common, top, err := r.locate(ctx, dir)
+	if err != nil {
+		if exited(err, 128) && !insideRepository(dir) {
+			return nil, fmt.Errorf("open %s: %w", dir, ErrNotRepo)
+		}
+		return nil, err
+	}
+	r.common = common
+	if !filepath.IsAbs(r.common) {
+		r.common = filepath.Join(dir, r.common)
+	}
+	if r.common, err = realPath(r.common); err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	if gitDir, err = realPath(gitDir); err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	r.foldsCase = foldsCase(r.common)
+	if top != "" && gitDir == r.common {
+		r.top, err = realPath(top)
+	} else {
+		err = r.findTop(ctx, dir, gitDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// locate asks git where dir is, all in one. A path that holds a newline, or a dir outside of every work tree, which
+// has no top level, takes another process for each answer, and leaves top to findTop.
+func (r *Repo) locate(ctx context.Context, dir string) (gitDir, common, top string, err error) {
+	out, err := r.run(ctx, place{dir: dir}, Command{Args: []string{"rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel"}, Read: true})
+	if answers := strings.Split(line(out), "\n"); err == nil && len(answers) == 3 {
+		return answers[0], answers[1], answers[2], nil
+	}
+	if gitDir, err = r.discover(ctx, dir, "--absolute-git-dir"); err != nil {
+		return "", "", "", err
+	}
+	common, err = r.discover(ctx, dir, "--git-common-dir")
+	return gitDir, common, "", err
+}
+
+// Init makes a repository in dir, which must exist, with the branch as its first one, and opens it.
+// Git's templates of hooks and the like are left out.
+func Init(ctx context.Context, dir string, b Branch) (*Repo, error) {
+	binary, err := exec.LookPath("git")
+	if err != nil {
+		return nil, fmt.Errorf("init repository: %w", err)
+	}
+	r := &Repo{git: binary, env: Environment(os.Environ())}
+	if _, err := r.run(ctx, place{dir: dir}, Command{Args: []string{"init", "-q", "--template=", "--initial-branch=" + string(b), "--", dir}}); err != nil {
+		return nil, err
+	}
+	return Open(ctx, dir)
+}
+
+// discover asks for one value at a time, because a path may hold a newline.
+func (r *Repo) discover(ctx context.Context, dir, what string) (string, error) {
+	out, err := r.run(ctx, place{dir: dir}, Command{Args: []string{"rev-parse", what}, Read: true})
+	return line(out), err
+}
+
+// findTop sets the root of the main worktree, also when dir is in a linked one or in the git directory.
+func (r *Repo) findTop(ctx context.Context, dir, gitDir string) error {
+	if gitDir == r.common {
+		if inside, err := r.discover(ctx, dir, "--is-inside-work-tree"); err != nil {
+			return err
+		} else if inside == "true" {
+			top, err := r.discover(ctx, dir, "--show-toplevel")
+			if err != nil {
+				return err
+			}
+			r.top, err = realPath(top)
+			return err
+		}
+	}
+	configured, found, err := r.config(ctx, "core.worktree")
+	if err != nil {
+		return err
+	}
+	if found {
+		if !filepath.IsAbs(configured) {
+			configured = filepath.Join(r.common, configured)
+		}
+		r.top, err = realPath(configured)
+		return err
+	}
+	bare, _, err := r.config(ctx, "core.bare")
+	if err != nil {
+		return err
+	}
+	if bare == "true" || filepath.Base(r.common) != ".git" {
+		return fmt.Errorf("open %s: %w", dir, ErrBare)
+	}
+	r.top = filepath.Dir(r.common)
+	return nil
+}
+
+// insideRepository reports whether dir or a parent looks like a repository, so that a git that refuses one
+// is told apart from a directory without one.
+func insideRepository(dir string) bool {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+		_, head := os.Lstat(filepath.Join(dir, "HEAD"))
+		_, objects := os.Lstat(filepath.Join(dir, "objects"))
+		if head == nil && objects == nil {
+			return true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return false
+		}
+		dir = parent
+	}
+}
+
+// TopLevel is the root of the main worktree, absolute and without symlinks.
+func (r *Repo) TopLevel() string { return r.top }
+
+// CommonDir is the git directory that all worktrees share, absolute and without symlinks.
+func (r *Repo) CommonDir() string { return r.common }
+
+// ExcludePath is the file with the ignore rules of this clone alone. It need not exist.
+func (r *Repo) ExcludePath() string { return filepath.Join(r.common, "info", "exclude") }
+
+// Check returns ErrNoCommits when HEAD of the main worktree names no commit. A shallow clone will do.
+func (r *Repo) Check(ctx context.Context) error {
+	_, found, err := r.ResolveCommit(ctx, "HEAD")
+	if err == nil && !found {
+		err = fmt.Errorf("%s: %w", r.top, ErrNoCommits)
+	}
+	return err
+}
+
+// plain is the place of commands that touch no work tree.
+func (r *Repo) plain() place { return place{dir: r.common, gitDir: r.common} }
+
+func (r *Repo) read(ctx context.Context, args ...string) ([]byte, error) {
+	return r.run(ctx, r.plain(), Command{Args: args, Read: true})
+}
+
+// config reads one value; exit status 1 is git's "not set".
+func (r *Repo) config(ctx context.Context, key string) (value string, found bool, err error) {
+	out, err := r.read(ctx, "config", "--get", key)
+	if exited(err, 1) {
+		return "", false, nil
+	}
+	return line(out), err == nil, err
+}
+
+// realPath is the absolute path without symlinks; of a path that does not exist yet, its parents'.
+func realPath(path string) (string, error) {
+	if path == "" || strings.ContainsRune(path, 0) {
+		return "", fmt.Errorf("path %q: %w", path, fs.ErrInvalid)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		return real, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
+		return "", err
+	}
+	parent, err := realPath(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(parent, filepath.Base(path)), nil
+}

@@ -1,0 +1,329 @@
+package git
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxSalvages bounds how many versions of one salvage are kept side by side.
+const maxSalvages = 1000
+
+// maxNesting bounds how deep repositories inside repositories are followed.
+const maxNesting = 8
+
+// SalvageRequest says what to save where.
+type SalvageRequest struct {
+	Base    Hash   // commits reachable from it need no saving; empty: save HEAD in any case
+	Ref     Ref    // refs/chipset/salvage/{assignment-id}
+	Message string // of the commit that holds the uncommitted work
+	AgentID string // its author, if the person configured none
+}
+
+// Salvaged is the outcome of Salvage.
+type Salvaged struct {
+	Saved bool // false: there was nothing to save
+	Ref   Ref  // the ref that holds the work; the requested one, or with -2, -3 … after it
+	Hash  Hash
+}
+
+// Salvage saves on a ref what would be lost with the worktree: uncommitted and untracked files that are
+// not ignored, the files of embedded repositories, commits that Base does not reach, and the
+// branch as it was before a rebase in progress. It touches neither files nor index nor HEAD, and
+// works in the middle of any operation. Saving the same again is a no-op that returns the same ref; if the
+// ref holds something else, the next free of -2, -3 … is taken.
+//
+// An *IncompleteError comes with a valid Salvaged: what could be read is saved.
+func (w *Worktree) Salvage(ctx context.Context, q SalvageRequest) (Salvaged, error) {
+	p, err := w.place()
+	if err != nil {
+		return Salvaged{}, err
+	}
+	if err := q.Ref.check(); err != nil {
+		return Salvaged{}, err
+	}
+	if q.Base != "" {
+		if err := checkCommits(q.Base); err != nil {
+			return Salvaged{}, err
+		}
+	}
+	head, born, err := w.repo.resolve(ctx, p, "HEAD")
+	if err != nil {
+		return Salvaged{}, err
+	}
+	tree, dirty, problems, err := w.snapshot(ctx, p, head)
+	if err != nil {
+		return Salvaged{}, fmt.Errorf("salvage %s: %w", w.path, err)
+	}
+	parents, unsaved, err := w.salvageParents(ctx, p, head, born, q.Base)
+	if err != nil {
+		return Salvaged{}, err
+	}
+	result := Salvaged{}
+	if dirty || unsaved {
+		result, err = w.keep(ctx, p, q, tree, parents, dirty || len(parents) > 1)
+	}
+	if err == nil && len(problems) > 0 {
+		err = &IncompleteError{Output: strings.Join(problems, "\n")}
+	}
+	return result, err
+}
+
+// scratch is an index of its own, in which a salvage collects the tree; the worktree's stays as it is.
+type scratch struct {
+	w        *Worktree
+	p        place
+	file     string
+	settings []string // in front of every command
+}
+
+func (s *scratch) run(ctx context.Context, stdin string, args ...string) ([]byte, error) {
+	return s.w.repo.run(ctx, s.p, Command{
+		Args:  append(slices.Clone(s.settings), args...),
+		Stdin: []byte(stdin),
+		Env:   []string{"GIT_INDEX_FILE=" + s.file},
+	})
+}
+
+func (s *scratch) writeTree(ctx context.Context) (Hash, error) {
+	out, err := s.run(ctx, "", "write-tree")
+	if err != nil {
+		return "", err
+	}
+	return ParseHash(line(out))
+}
+
+func (s *scratch) remove() error {
+	return errors.Join(removeGitFile(s.file), removeGitFile(s.file+".lock"))
+}
+
+// snapshot writes the worktree as a tree; dirty says whether it differs from head's.
+func (w *Worktree) snapshot(ctx context.Context, p place, head Hash) (tree Hash, dirty bool, problems []string, err error) {
+	s := &scratch{w: w, p: p, file: filepath.Join(p.gitDir, "chipset-salvage-"+rand.Text())}
+	defer func() { err = errors.Join(err, s.remove()) }()
+	start := "--empty"
+	if head != "" {
+		start = string(head)
+	}
+	if _, err := s.run(ctx, "", "read-tree", start); err != nil {
+		return "", false, nil, err
+	}
+	before, err := s.writeTree(ctx)
+	if err != nil {
+		return "", false, nil, err
+	}
+	embedded, err := s.embedded(ctx)
+	if err != nil {
+		return "", false, nil, err
+	}
+	if problems, err = s.addReadable(ctx, embedded); err != nil {
+		return "", false, nil, err
+	}
+	for _, inner := range embedded {
+		if err := s.addEmbedded(ctx, inner, 0); err != nil {
+			if ctx.Err() != nil {
+				return "", false, nil, err
+			}
+			problems = append(problems, err.Error())
+		}
+	}
+	tree, err = s.writeTree(ctx)
+	return tree, tree != before, problems, err
+}
+
+// embedded lists untracked repositories by this index, because the worktree's own may be unreadable.
+func (s *scratch) embedded(ctx context.Context) ([]string, error) {
+	out, err := s.run(ctx, "", "ls-files", "--others", "--exclude-standard", "-z")
+	return embeddedIn(out), err
+}
+
+// addReadable adds what can be added, and returns what git said of the rest.
+func (s *scratch) addReadable(ctx context.Context, without []string) (problems []string, err error) {
+	add := func() error {
+		_, err := s.run(ctx, string(pathspecs(without)), "add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+		return err
+	}
+	err = add()
+	if exited(err, 128) {
+		// A filter that fails ends the whole add. Without filters the files are saved as they are.
+		if s.settings, err = s.withoutFilters(ctx); err != nil {
+			return nil, err
+		}
+		err = add()
+	}
+	var failed *Error
+	if errors.As(err, &failed) && failed.Cause == nil {
+		return []string{failed.Stderr}, nil
+	}
+	return nil, err
+}
+
+// withoutFilters returns the settings that switch every configured filter off.
+func (s *scratch) withoutFilters(ctx context.Context) ([]string, error) {
+	out, err := s.run(ctx, "", "config", "--null", "--name-only", "--get-regexp", `^filter\..*\.(clean|process|required)$`)
+	if err != nil && !exited(err, 1) {
+		return nil, err
+	}
+	var settings []string
+	for _, key := range fields(out) {
+		value := ""
+		if strings.HasSuffix(key, ".required") {
+			value = "false"
+		}
+		settings = append(settings, "-c", key+"="+value)
+	}
+	return settings, nil
+}
+
+// addEmbedded adds the files of a repository inside the worktree as plain files.
+func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) error {
+	dir := filepath.Join(s.p.workTree, filepath.FromSlash(inner))
+	if depth > maxNesting {
+		return fmt.Errorf("salvage %s: repositories nested too deeply", dir)
+	}
+	// The inner repository is found from its own directory, and no further up.
+	out, err := s.w.repo.run(ctx, place{dir: dir}, Command{
+		Args: []string{"ls-files", "--cached", "--others", "--exclude-standard", "-z"},
+		Env:  []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}, Read: true})
+	if err != nil {
+		return err
+	}
+	var list strings.Builder
+	for _, path := range fields(out) {
+		if nested, ok := strings.CutSuffix(path, "/"); ok {
+			if err := s.addEmbedded(ctx, inner+"/"+nested, depth+1); err != nil {
+				return err
+			}
+			continue
+		}
+		// Submodules of the inner repository and files deleted there can't be added.
+		if info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(path))); err != nil || info.IsDir() {
+			continue
+		}
+		list.WriteString(inner + "/" + path + "\x00")
+	}
+	if list.Len() == 0 {
+		return nil
+	}
+	_, err = s.run(ctx, list.String(), "update-index", "--add", "-z", "--stdin")
+	return err
+}
+
+// salvageParents returns the commits to keep: HEAD first, then what an operation in progress holds besides. unsaved
+// says whether any of them is out of reach of base.
+func (w *Worktree) salvageParents(ctx context.Context, p place, head Hash, born bool, base Hash) (parents []Hash, unsaved bool, err error) {
+	if born {
+		parents = append(parents, head)
+		if unsaved, err = w.beyond(ctx, head, base); err != nil {
+			return nil, false, err
+		}
+	}
+	for _, name := range []string{"MERGE_HEAD", "rebase-merge/orig-head", "rebase-apply/orig-head"} {
+		data, err := os.ReadFile(filepath.Join(p.gitDir, filepath.FromSlash(name)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("salvage: %w", err)
+		}
+		for text := range strings.FieldsSeq(string(data)) {
+			h, err := ParseHash(text)
+			if err != nil || slices.Contains(parents, h) {
+				continue
+			}
+			out, err := w.beyond(ctx, h, base)
+			if err != nil {
+				return nil, false, err
+			}
+			if out {
+				parents, unsaved = append(parents, h), true
+			}
+		}
+	}
+	return parents, unsaved, nil
+}
+
+func (w *Worktree) beyond(ctx context.Context, h, base Hash) (bool, error) {
+	if base == "" {
+		return true, nil
+	}
+	reached, err := w.repo.IsAncestor(ctx, h, base)
+	return !reached, err
+}
+
+// keep makes the commit, unless HEAD alone holds everything, and puts a ref on it.
+func (w *Worktree) keep(ctx context.Context, p place, q SalvageRequest, tree Hash, parents []Hash, wrap bool) (Salvaged, error) {
+	var h Hash
+	if !wrap {
+		h = parents[0]
+	}
+	for n := 1; n <= maxSalvages; n++ {
+		ref := q.Ref
+		if n > 1 {
+			ref = Ref(fmt.Sprintf("%s-%d", q.Ref, n))
+		}
+		held, found, err := w.repo.ResolveRef(ctx, ref)
+		if err != nil {
+			return Salvaged{}, err
+		}
+		if found {
+			same, err := w.holds(ctx, held, h, tree, parents)
+			if err != nil {
+				return Salvaged{}, err
+			}
+			if same {
+				return Salvaged{Saved: true, Ref: ref, Hash: held}, nil
+			}
+			continue
+		}
+		if h == "" {
+			if h, err = w.commitTree(ctx, p, q, tree, parents); err != nil {
+				return Salvaged{}, err
+			}
+		}
+		err = w.repo.UpdateRef(ctx, ref, h, ZeroHash)
+		if errors.Is(err, ErrMoved) {
+			continue
+		}
+		return Salvaged{Saved: err == nil, Ref: ref, Hash: h}, err
+	}
+	return Salvaged{}, fmt.Errorf("salvage on %s: %w: all %d names are taken", q.Ref, ErrMoved, maxSalvages)
+}
+
+// holds reports whether a ref's commit saves the same: the commit itself, or one of the same tree and parents.
+func (w *Worktree) holds(ctx context.Context, held, h, tree Hash, parents []Hash) (bool, error) {
+	if h != "" {
+		return held == h, nil
+	}
+	out, err := w.repo.read(ctx, "rev-parse", string(held)+"^{tree}", string(held)+"^@")
+	if err != nil {
+		return false, err
+	}
+	want := []string{string(tree)}
+	for _, parent := range parents {
+		want = append(want, string(parent))
+	}
+	return slices.Equal(strings.Fields(string(out)), want), nil
+}
+
+func (w *Worktree) commitTree(ctx context.Context, p place, q SalvageRequest, tree Hash, parents []Hash) (Hash, error) {
+	identity, err := w.repo.IdentityEnv(ctx, q.AgentID)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", "--no-gpg-sign", string(tree)}
+	for _, parent := range parents {
+		args = append(args, "-p", string(parent))
+	}
+	out, err := w.repo.run(ctx, p, Command{Args: args, Stdin: commitMessage(q.Message), Env: identity})
+	if err != nil {
+		return "", err
+	}
+	return ParseHash(line(out))
+}

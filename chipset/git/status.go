@@ -1,0 +1,150 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// ownDirectory is the part of every worktree that is never work.
+const ownDirectory = ".chipset"
+
+// Head is the commit that is checked out; found is false on a branch without commits.
+func (w *Worktree) Head(ctx context.Context) (h Hash, found bool, err error) {
+	p, err := w.place()
+	if err != nil {
+		return "", false, err
+	}
+	return w.repo.resolve(ctx, p, "HEAD")
+}
+
+// HeadBranch is the branch that is checked out; found is false when HEAD is detached.
+func (w *Worktree) HeadBranch(ctx context.Context) (b Branch, found bool, err error) {
+	p, err := w.place()
+	if err != nil {
+		return "", false, err
+	}
+	return w.repo.headBranch(ctx, p)
+}
+
+// Operation is what git is in the middle of there. It costs no process.
+func (w *Worktree) Operation() (Operation, error) {
+	p, err := w.place()
+	if err != nil {
+		return NoOperation, err
+	}
+	return operation(p.gitDir), nil
+}
+
+// Status compares the worktree with its index and HEAD. It takes no locks.
+func (w *Worktree) Status(ctx context.Context) (Status, error) {
+	p, err := w.place()
+	if err != nil {
+		return Status{}, err
+	}
+	return w.status(ctx, p)
+}
+
+func (w *Worktree) rawStatus(ctx context.Context, p place) ([]byte, error) {
+	return w.repo.run(ctx, p, Command{Read: true, Args: []string{"status", "--porcelain=v2", "-z",
+		"--untracked-files=all", "--ignore-submodules=dirty", "--no-renames"}})
+}
+
+// untouched reports that git sees no difference to HEAD at all, .chipset included, and is in the middle of
+// nothing. What git can't compare is touched.
+func (w *Worktree) untouched(ctx context.Context, p place) (bool, error) {
+	if operation(p.gitDir) != NoOperation {
+		return false, nil
+	}
+	out, err := w.rawStatus(ctx, p)
+	if exited(err, 128) {
+		return false, nil
+	}
+	return err == nil && len(out) == 0, err
+}
+
+// idle reports that the worktree holds nothing that would be lost with it when the branch b is reset: HEAD is detached
+// at a commit that another branch or a ref below refs/chipset/ reaches, and no file differs from
+// it. False is no proof of the contrary.
+func (w *Worktree) idle(ctx context.Context, p place, b Branch) bool {
+	_, head, known := w.repo.readHead(p.gitDir)
+	if !known || head == "" {
+		return false
+	}
+	if untouched, err := w.untouched(ctx, p); err != nil || !untouched {
+		return false
+	}
+	out, err := w.repo.read(ctx, "for-each-ref", "--count=2", "--format=%(refname)", "--contains", string(head), "refs/heads/", "refs/chipset/")
+	for name := range strings.Lines(string(out)) {
+		if strings.TrimSuffix(name, "\n") != string(b.Ref()) {
+			return err == nil
+		}
+	}
+	return false
+}
+
+func (w *Worktree) status(ctx context.Context, p place) (Status, error) {
+	out, err := w.rawStatus(ctx, p)
+	if err != nil {
+		return Status{}, err
+	}
+	status := Status{Operation: operation(p.gitDir)}
+	for _, record := range fields(out) {
+		kind, path, err := parseStatus(record)
+		if err != nil {
+			return Status{}, err
+		}
+		switch {
+		case isOwn(path):
+		case kind == 'u':
+			status.Unmerged = append(status.Unmerged, path)
+		case kind == '?' && strings.HasSuffix(path, "/"):
+			status.Embedded = append(status.Embedded, strings.TrimSuffix(path, "/"))
+		default:
+			status.Dirty = append(status.Dirty, path)
+		}
+	}
+	return status, nil
+}
+
+// parseStatus reads one record of porcelain v2: its kind, a fixed number of fields, and the path.
+func parseStatus(record string) (kind byte, path string, err error) {
+	columns := map[byte]int{'1': 9, 'u': 11, '?': 2}
+	if record == "" || columns[record[0]] == 0 {
+		return 0, "", fmt.Errorf("status: unexpected record %q", clip(record, 80))
+	}
+	n := columns[record[0]]
+	parts := strings.SplitN(record, " ", n)
+	if len(parts) != n {
+		return 0, "", fmt.Errorf("status: unexpected record %q", clip(record, 80))
+	}
+	return record[0], parts[n-1], nil
+}
+
+// isOwn reports whether path is the top-level .chipset or below it.
+func isOwn(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return first == ownDirectory
+}
+
+// embeddedIn picks the repositories inside the worktree out of a list of untracked paths: git ends them in a slash.
+// It can't add their files, only a link to a commit that nobody else has.
+func embeddedIn(out []byte) []string {
+	var found []string
+	for _, path := range fields(out) {
+		if strings.HasSuffix(path, "/") {
+			found = append(found, strings.TrimSuffix(path, "/"))
+		}
+	}
+	return found
+}
+
+// pathspecs is the standard input of "add --pathspec-from-file": everything but the given paths.
+func pathspecs(without []string) []byte {
+	var b strings.Builder
+	b.WriteString(":(top)\x00")
+	for _, path := range without {
+		b.WriteString(":(top,exclude,literal)" + path + "\x00")
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,414 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Worktree is one checkout of a Repo. It holds nothing but the path, so it may be made before the
+// worktree exists; its methods return ErrNotWorktree when the path is none.
+type Worktree struct {
+	repo *Repo
+	path string
+}
+
+// In names the worktree with its root at path: the main one or a linked one.
+func (r *Repo) In(path string) *Worktree { return &Worktree{repo: r, path: path} }
+
+// Path is the root as it was given to In.
+func (w *Worktree) Path() string { return w.path }
+
+// Registration is one entry of git's list of worktrees.
+type Registration struct {
+	Path     string
+	Head     Hash   // empty if there is no commit yet
+	Branch   Branch // empty if detached
+	Detached bool
+	Bare     bool
+	Locked   bool
+	Prunable bool // its directory is gone and nothing protects the entry
+}
+
+// ListWorktrees lists every worktree that git knows of, the main one first.
+func (r *Repo) ListWorktrees(ctx context.Context) ([]Registration, error) {
+	out, err := r.read(ctx, "worktree", "list", "--porcelain", "-z")
+	if err != nil {
+		return nil, err
+	}
+	var list []Registration
+	for record := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00\x00"), "\x00\x00") {
+		entry, err := parseRegistration(record)
+		if err != nil {
+			return nil, fmt.Errorf("list worktrees: %w", err)
+		}
+		list = append(list, entry)
+	}
+	// git derives the main path from the git directory, which is wrong when that stands elsewhere.
+	if len(list) > 0 && !list[0].Bare {
+		list[0].Path = r.top
+	}
+	return list, nil
+}
+
+func parseRegistration(record string) (Registration, error) {
+	var entry Registration
+	for attribute := range strings.SplitSeq(record, "\x00") {
+		key, value, _ := strings.Cut(attribute, " ")
+		switch key {
+		case "worktree":
+			entry.Path = value
+		case "HEAD":
+			h, err := ParseHash(value)
+			if err != nil {
+				return entry, err
+			}
+			if !h.IsZero() {
+				entry.Head = h
+			}
+		case "branch":
+			entry.Branch = Branch(strings.TrimPrefix(value, "refs/heads/"))
+		case "detached":
+			entry.Detached = true
+		case "bare":
+			entry.Bare = true
+		case "locked":
+			entry.Locked = true
+		case "prunable":
+			entry.Prunable = true
+		}
+	}
+	return entry, nil
+}
+
+// CheckedOutAt returns the root of the worktree that has the branch checked out. A worktree whose
+// directory is gone does not count, unless it is locked (it may be on a disk that is not mounted).
+func (r *Repo) CheckedOutAt(ctx context.Context, b Branch) (path string, found bool, err error) {
+	if err := b.check(); err != nil {
+		return "", false, err
+	}
+	paths, err := r.checkouts(ctx, b)
+	if err != nil || len(paths) == 0 {
+		return "", false, err
+	}
+	return paths[0], true, nil
+}
+
+// registeredLink is the .git file that a linked worktree's registration names.
+func registeredLink(admin string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	if err != nil {
+		return "", err
+	}
+	link := strings.TrimSuffix(string(data), "\n")
+	if !filepath.IsAbs(link) {
+		link = filepath.Join(admin, link)
+	}
+	return link, nil
+}
+
+// gitDirOf returns the git directory of the worktree at path. It goes by git's own registry, never by
+// the .git file in the worktree, which a worker may have removed or changed.
+func (r *Repo) gitDirOf(path string) (string, error) {
+	real, err := realPath(path)
+	if err != nil {
+		return "", fmt.Errorf("worktree: %w", err)
+	}
+	if real == r.top {
+		return r.common, nil
+	}
+	registry := filepath.Join(r.common, "worktrees")
+	entries, err := os.ReadDir(registry)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("worktree: %w", err)
+	}
+	for _, entry := range entries {
+		admin := filepath.Join(registry, entry.Name())
+		link, err := registeredLink(admin)
+		if err != nil {
+			continue
+		}
+		if registered, err := realPath(filepath.Dir(link)); err == nil && registered == real {
+			return admin, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w", path, ErrNotWorktree)
+}
+
+// place resolves where the commands of the worktree work.
+func (w *Worktree) place() (place, error) {
+	gitDir, err := w.repo.gitDirOf(w.path)
+	if err != nil {
+		return place{}, err
+	}
+	real, err := realPath(w.path)
+	if err != nil {
+		return place{}, err
+	}
+	return place{dir: real, gitDir: gitDir, workTree: real}, nil
+}
+
+// linked reports whether p is a linked worktree, in which the rig alone works.
+func (r *Repo) linked(p place) bool { return p.gitDir != r.common }
+
+// PrepareWorktree makes the linked worktree at path ready for a worker: at base, on branch (made or reset to
+// base), without untracked files. Ignored files stay, because they are mostly build caches.
+// Whatever an earlier worker left there is thrown away, so salvage first.
+//
+// It heals what it finds: a registration without a directory, a broken .git file, locks of a git
+// that was killed, an operation in progress, an unreadable index. It returns ErrForeignDirectory
+// when something else stands at path, and ErrBranchInUse. Other processes must be kept from preparing
+// worktrees of the same repository at the same time.
+func (r *Repo) PrepareWorktree(ctx context.Context, path string, b Branch, base Hash) error {
+	if err := errors.Join(b.check(), checkCommits(base)); err != nil {
+		return fmt.Errorf("prepare worktree %s: %w", path, err)
+	}
+	r.worktrees.Lock()
+	defer r.worktrees.Unlock()
+	if err := r.prepare(ctx, path, b, base); err != nil {
+		return fmt.Errorf("prepare worktree %s: %w", path, err)
+	}
+	return nil
+}
+
+// PrepareDetached is PrepareWorktree without a branch, for the refinery.
+func (r *Repo) PrepareDetached(ctx context.Context, path string, base Hash) error {
+	r.worktrees.Lock()
+	defer r.worktrees.Unlock()
+	err := checkCommits(base)
+	if err == nil {
+		err = r.prepare(ctx, path, "", base)
+	}
+	if err != nil {
+		return fmt.Errorf("prepare worktree %s: %w", path, err)
+	}
+	return nil
+}
+
+func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) error {
+	real, err := realPath(path)
+	if err != nil {
+		return err
+	}
+	if real == r.top {
+		return fmt.Errorf("%w: it is the main worktree", ErrForeignDirectory)
+	}
+	if b != "" {
+		if err := r.checkUnused(ctx, b, real); err != nil {
+			return err
+		}
+	}
+	if err := r.ensureRegistered(ctx, path, real, base); err != nil {
+		return err
+	}
+	w := r.In(real)
+	p, err := w.place()
+	if err != nil {
+		return err
+	}
+	if err := w.heal(ctx, p); err != nil {
+		return err
+	}
+	target := []string{"--detach", string(base)}
+	if b != "" {
+		target = onBranch(b, base)
+	}
+	return w.forceCheckout(ctx, p, target...)
+}
+
+func onBranch(b Branch, base Hash) []string {
+	return []string{"--no-track", "-B", string(b), string(base)}
+}
+
+// PrepareIdle is PrepareWorktree for the usual case that the worktree stands there as ReleaseWorktree left it, with
+// half the processes. It needs no salvage before it: where anything could be lost, needs healing or
+// fails, it reports false, and PrepareWorktree tells.
+func (r *Repo) PrepareIdle(ctx context.Context, path string, b Branch, base Hash) (ready bool) {
+	if errors.Join(b.check(), checkCommits(base)) != nil {
+		return false
+	}
+	r.worktrees.Lock()
+	defer r.worktrees.Unlock()
+	p, err := r.In(path).ours()
+	if err != nil || !linksTo(p.workTree, p.gitDir) {
+		return false
+	}
+	w := r.In(p.workTree)
+	if r.clearLocks(ctx, p.gitDir) != nil || r.checkUnused(ctx, b, p.workTree) != nil || !w.idle(ctx, p, b) {
+		return false
+	}
+	return w.checkout(ctx, p, onBranch(b, base)...) == nil
+}
+
+func (r *Repo) checkUnused(ctx context.Context, b Branch, except string) error {
+	paths, err := r.checkouts(ctx, b)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if at, err := realPath(path); err == nil && at != except {
+			return fmt.Errorf("%w: %s at %s", ErrBranchInUse, b, path)
+		}
+	}
+	return nil
+}
+
+// ensureRegistered leaves a directory at path that git knows as a worktree.
+func (r *Repo) ensureRegistered(ctx context.Context, path, real string, base Hash) error {
+	info, err := os.Lstat(path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return err
+	}
+	if !missing && !info.IsDir() {
+		return fmt.Errorf("%w: not a directory", ErrForeignDirectory)
+	}
+	admin, err := r.gitDirOf(real)
+	registered := err == nil
+	if err != nil && !errors.Is(err, ErrNotWorktree) {
+		return err
+	}
+	if registered && !missing {
+		whole, err := r.repairLink(ctx, real, admin)
+		if err != nil || whole {
+			return err
+		}
+		registered = false
+	}
+	if registered {
+		if err := r.unregister(ctx, real); err != nil {
+			return err
+		}
+	}
+	if !missing {
+		entries, err := os.ReadDir(real)
+		if err != nil {
+			return err
+		}
+		if len(entries) > 0 {
+			return ErrForeignDirectory
+		}
+	}
+	_, err = r.run(ctx, r.plain(), Command{Args: []string{"worktree", "add", "--quiet", "--detach", real, string(base)}})
+	return err
+}
+
+// repairLink makes the .git file of a registered worktree point at its registration again. It returns whole ==
+// false after it took away what a killed "worktree add" left, so that the worktree can be made anew.
+func (r *Repo) repairLink(ctx context.Context, path, admin string) (whole bool, err error) {
+	link := filepath.Join(path, ".git")
+	info, err := os.Lstat(link)
+	if err == nil && !info.Mode().IsRegular() {
+		return false, fmt.Errorf("%w: it is a repository of its own", ErrForeignDirectory)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	_, headErr := os.Lstat(filepath.Join(admin, "HEAD"))
+	_, commonErr := os.Lstat(filepath.Join(admin, "commondir"))
+	if headErr != nil || commonErr != nil {
+		return false, r.dropHalfMade(path, admin)
+	}
+	if reason, err := os.ReadFile(filepath.Join(admin, "locked")); err == nil && strings.TrimSpace(string(reason)) == "initializing" {
+		if err := removeGitFile(filepath.Join(admin, "locked")); err != nil {
+			return false, err
+		}
+	}
+	if linksTo(path, admin) {
+		return true, nil
+	}
+	// repair rewrites only a file that is gone or leads nowhere, not one that leads to another repository.
+	if err := removeGitFile(link); err != nil {
+		return false, err
+	}
+	_, err = r.run(ctx, r.plain(), Command{Args: []string{"worktree", "repair"}})
+	return err == nil, err
+}
+
+// linksTo reports whether the worktree's .git file leads to its registration.
+func linksTo(path, admin string) bool {
+	data, err := os.ReadFile(filepath.Join(path, ".git"))
+	target, ok := strings.CutPrefix(strings.TrimSuffix(string(data), "\n"), "gitdir: ")
+	if err != nil || !ok {
+		return false
+	}
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(path, target)
+	}
+	real, err := realPath(target)
+	return err == nil && real == admin
+}
+
+// dropHalfMade removes a registration that never became whole, and the .git file that points at it. Nothing
+// was checked out by then, and without a HEAD no commit hangs on it.
+func (r *Repo) dropHalfMade(path, admin string) error {
+	if err := removeGitFile(filepath.Join(path, ".git")); err != nil {
+		return err
+	}
+	return os.RemoveAll(admin) //nolint:forbidigo // an incomplete directory of git's own
+}
+
+// unregister makes git forget one worktree whose directory is gone.
+func (r *Repo) unregister(ctx context.Context, path string) error {
+	_, err := r.run(ctx, r.plain(), Command{Args: []string{"worktree", "remove", "--force", "--force", path}})
+	return err
+}
+
+// ReleaseWorktree leaves the linked worktree at path clean, on no branch, for the next assignment. What is not
+// committed is lost, so salvage first. ErrNotWorktree is returned where there is none.
+func (r *Repo) ReleaseWorktree(ctx context.Context, path string) error {
+	r.worktrees.Lock()
+	defer r.worktrees.Unlock()
+	w := r.In(path)
+	p, err := w.place()
+	if err == nil && !r.linked(p) {
+		err = fmt.Errorf("%w: it is the main worktree", ErrNotWorktree)
+	}
+	if err == nil {
+		err = w.heal(ctx, p)
+	}
+	if err == nil {
+		err = w.forceCheckout(ctx, p, "--detach")
+	}
+	if err != nil {
+		return fmt.Errorf("release worktree %s: %w", path, err)
+	}
+	return nil
+}
+
+// RemoveWorktree removes the linked worktree at path with everything in it, and its registration. One
+// that does not exist is no error.
+func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
+	r.worktrees.Lock()
+	defer r.worktrees.Unlock()
+	real, err := realPath(path)
+	if err != nil {
+		return fmt.Errorf("remove worktree: %w", err)
+	}
+	admin, err := r.gitDirOf(real)
+	if errors.Is(err, ErrNotWorktree) {
+		if _, statErr := os.Lstat(real); errors.Is(statErr, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	if err == nil && admin == r.common {
+		err = fmt.Errorf("%w: it is the main worktree", ErrNotWorktree)
+	}
+	if err == nil {
+		_, statErr := os.Lstat(real)
+		if statErr == nil {
+			_, err = r.repairLink(ctx, real, admin)
+		}
+	}
+	if err == nil {
+		err = r.unregister(ctx, real)
+	}
+	if err != nil {
+		return fmt.Errorf("remove worktree %s: %w", path, err)
+	}
+	return nil
+}
