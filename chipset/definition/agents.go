@@ -1,0 +1,293 @@
+package definition
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxPolecats is the largest pool that needs no --force-count.
+	maxPolecats = 30
+	// maxForcedPolecats is the largest pool at all.
+	maxForcedPolecats = 1000
+	maxCrew           = 100
+
+	// poolName always stands for a pool, even for one of a single polecat.
+	poolName = "polecat-pool"
+)
+
+// Agent is one agent of the rig.
+type Agent struct {
+	ID     string
+	Role   Role
+	Skills []string
+	// Line is that of the entry it comes from, 0 for the implied refinery.
+	Line int
+}
+
+// Agents returns every agent of the rig in the order of the definition, pools
+// expanded (polecat-alpha, polecat-bravo, …), the implied refinery last.
+func (d *Definition) Agents() []Agent {
+	agents := d.Topology.expand()
+	if d.polecats > 0 {
+		agents = resize(agents, d.polecats)
+	}
+	if !slices.ContainsFunc(agents, func(a Agent) bool { return a.Role == RoleRefinery }) {
+		agents = append(agents, Agent{ID: string(RoleRefinery), Role: RoleRefinery})
+	}
+	return agents
+}
+
+// AgentsOf returns the agents of one role.
+func (d *Definition) AgentsOf(role Role) []Agent {
+	return slices.DeleteFunc(d.Agents(), func(a Agent) bool { return a.Role != role })
+}
+
+// ErrPolecatCount is returned by WithPolecats for a number of polecats that a rig
+// can't have.
+var ErrPolecatCount = errors.New("polecat count out of range")
+
+// WithPolecats returns the definition with n polecats: the first n that it names,
+// or those and further ones in the order of the alphabet. Errors wrap
+// ErrPolecatCount.
+func (d *Definition) WithPolecats(n int) (*Definition, error) {
+	most := maxPolecats
+	if d.forceCount {
+		most = maxForcedPolecats
+	}
+	if n < 1 || n > most {
+		return nil, fmt.Errorf("%w: %d is not between 1 and %d", ErrPolecatCount, n, most)
+	}
+	changed := *d
+	changed.polecats = n
+	return &changed, nil
+}
+
+func (e AgentEntry) pool() bool {
+	return e.Role == RolePolecat && (e.Count > 1 || e.Name == poolName)
+}
+
+// expand returns the agents of all entries. Names that entries give themselves are
+// taken before any pool is named, so that no pool collides with them.
+func (t Topology) expand() []Agent {
+	taken := map[string]bool{}
+	for _, entry := range t.Entries {
+		if !entry.pool() {
+			taken[entry.Name] = true
+		}
+	}
+	var agents []Agent
+	place := 0
+	for _, entry := range t.Entries {
+		for i := range max(entry.Count, 1) {
+			id := entry.Name
+			switch {
+			case entry.pool():
+				id = nextPolecat(&place, taken)
+			case entry.Count > 1:
+				id += "-" + strconv.Itoa(i+1)
+			}
+			agents = append(agents, Agent{ID: id, Role: entry.Role, Skills: slices.Clone(entry.Skills), Line: entry.Line})
+		}
+	}
+	return agents
+}
+
+// nextPolecat returns the next name of the alphabet that is not taken, and takes it.
+func nextPolecat(place *int, taken map[string]bool) string {
+	for {
+		id := polecatName(*place)
+		*place++
+		if !taken[id] {
+			taken[id] = true
+			return id
+		}
+	}
+}
+
+func polecatName(place int) string {
+	letters := strings.Fields("alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike" +
+		" november oscar papa quebec romeo sierra tango uniform victor whiskey xray yankee zulu")
+	if place < len(letters) {
+		return "polecat-" + letters[place]
+	}
+	return "polecat-" + strconv.Itoa(place+1)
+}
+
+// resize keeps the first n polecats or adds more after the last one, which lends
+// them its skills.
+func resize(agents []Agent, n int) []Agent {
+	var resized []Agent
+	taken := map[string]bool{}
+	last, polecats := -1, 0
+	for _, agent := range agents {
+		taken[agent.ID] = true
+		if agent.Role == RolePolecat {
+			if polecats == n {
+				continue
+			}
+			polecats++
+			last = len(resized)
+		}
+		resized = append(resized, agent)
+	}
+	var added []Agent
+	for place := 0; last >= 0 && polecats < n; polecats++ {
+		added = append(added, Agent{
+			ID: nextPolecat(&place, taken), Role: RolePolecat, Skills: slices.Clone(resized[last].Skills), Line: resized[last].Line,
+		})
+	}
+	return slices.Insert(resized, last+1, added...)
+}
+
+// agentPlace is where an entry and its parts stand.
+type agentPlace struct {
+	entry  value
+	set    map[string]value
+	skills []value
+}
+
+func topology(v value, to *Topology) []agentPlace {
+	var places []agentPlace
+	set := v.mapping(
+		field{"topology", ruled(&to.Name, checkLabel)},
+		field{"agents", func(v value) {
+			v.list(func(v value) {
+				entry := AgentEntry{Count: 1, Line: v.node.Line}
+				place := agentPlace{entry: v}
+				place.set = v.mapping(
+					field{"name", ruled(&entry.Name, checkID)},
+					field{"role", oneOf(&entry.Role, "role", RoleMayor, RoleWitness, RoleRefinery, RolePolecat, RoleCrew)},
+					field{"skills", func(v value) {
+						v.list(func(v value) {
+							var name string
+							ruled(&name, checkKebab)(v)
+							entry.Skills = append(entry.Skills, name)
+							place.skills = append(place.skills, v)
+						})
+					}},
+					field{"count", integer(&entry.Count, 1, maxForcedPolecats)},
+				)
+				v.require(place.set, "name", "role")
+				to.Entries = append(to.Entries, entry)
+				places = append(places, place)
+			})
+		}},
+	)
+	v.require(set, "agents")
+	return places
+}
+
+// checkAgents reports what is wrong with the agents taken together.
+func checkAgents(section value, places []agentPlace, def *Definition, set map[string]value) {
+	entries := def.Topology.Entries
+	_, manifest := set["skills"]
+	known := map[string]bool{}
+	for _, skill := range def.Skills.All() {
+		known[skill.Name] = true
+	}
+	first := map[string]int{}
+	for i, place := range places {
+		entry := entries[i]
+		if !entry.pool() {
+			once(first, place.set["name"], "agent", entry.Name)
+		}
+		if entry.Role != "" && isRole(entry.Name) && entry.Name != string(entry.Role) {
+			place.set["name"].fail("", "%s is the name of a role, and this agent is a %s", quote(entry.Name), entry.Role)
+		}
+		if manifest {
+			checkSkills(place, entry, known)
+		}
+	}
+	checkRoles(section, places, entries)
+	checkPolecats(section, places, def)
+}
+
+func isRole(name string) bool {
+	return slices.Contains([]Role{RoleMayor, RoleWitness, RoleRefinery, RolePolecat, RoleCrew}, Role(name))
+}
+
+func checkSkills(place agentPlace, entry AgentEntry, known map[string]bool) {
+	names := make([]string, 0, len(known))
+	for name := range known {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i, skill := range entry.Skills {
+		if skill != "" && !known[skill] {
+			place.skills[i].fail(suggest(skill, names), "skill %s is not declared in skills", quote(skill))
+		}
+	}
+}
+
+// checkRoles reports roles that are missing or there too often, each at the entry
+// that is one too many.
+func checkRoles(section value, places []agentPlace, entries []AgentEntry) {
+	rules := []struct {
+		role        Role
+		least, most int
+		want        string
+	}{
+		{RoleMayor, 1, 1, "exactly 1 mayor"},
+		{RoleWitness, 1, 1, "exactly 1 witness"},
+		{RoleRefinery, 0, 1, "at most 1 refinery"},
+		{RolePolecat, 1, maxForcedPolecats, "1 polecat or more"},
+		{RoleCrew, 0, maxCrew, fmt.Sprintf("at most %d crew", maxCrew)},
+	}
+	for _, rule := range rules {
+		found, over := 0, -1
+		for i, entry := range entries {
+			if entry.Role != rule.role {
+				continue
+			}
+			if found += entry.Count; found > rule.most && over < 0 {
+				over = i
+			}
+		}
+		switch {
+		case over >= 0:
+			places[over].entry.fail("", "the topology requires %s, found %d", rule.want, found)
+		case found < rule.least:
+			section.fail("", "the topology requires %s, found none", rule.want)
+		}
+	}
+}
+
+// checkPolecats reports a pool that is larger than it should be by accident, and
+// agents whose IDs are the same once counts are expanded.
+func checkPolecats(section value, places []agentPlace, def *Definition) {
+	total := 0
+	for i, entry := range def.Topology.Entries {
+		if entry.Role != RolePolecat {
+			continue
+		}
+		before := total
+		total += entry.Count
+		if total > maxPolecats && before <= maxPolecats && !def.forceCount {
+			at := places[i].entry
+			if count, ok := places[i].set["count"]; ok {
+				at = count
+			}
+			at.fail("--force-count lifts the limit", "at most %d polecats, found %d", maxPolecats, total)
+		}
+	}
+	if section.d.problems.Err() != nil {
+		return
+	}
+	seen := map[string]Agent{}
+	for _, agent := range def.Agents() {
+		other, again := seen[agent.ID]
+		seen[agent.ID] = agent
+		if again || len(agent.ID) > maxIDLength {
+			for i, entry := range def.Topology.Entries {
+				if entry.Line == agent.Line {
+					places[i].entry.fail("", "its count makes the agent ID %s, which line %d has too or is too long", quote(agent.ID), other.Line)
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,308 @@
+package definition
+
+import "time"
+
+// Definition is a rig as chipset.yaml describes it, every default applied. It is
+// made by Parse and not changed afterwards.
+type Definition struct {
+	Header        Header
+	Skills        Skills
+	Topology      Topology
+	Communication Communication
+	Dispatch      Dispatch
+	Evaluation    Evaluation
+	Runtime       Runtime
+	GUPP          GUPP
+	Rig           Rig
+	Worker        Worker
+	Merge         Merge
+	// MergeDefined tells whether the file has a merge section. Without one nobody
+	// has decided how to test; with one, an empty Merge.Test is a decision.
+	MergeDefined bool
+	Mail         Mail
+	Audit        Audit
+
+	// polecats replaces the number of polecats when it is above 0.
+	polecats int
+	// forceCount is Options.ForceCount.
+	forceCount bool
+}
+
+// Header says what this chipset is. It changes nothing about how a rig runs.
+type Header struct {
+	Name        string
+	Version     string
+	Archetype   string
+	Description string
+	Provenance  string
+}
+
+// Skills is the manifest of what the agents may know.
+type Skills struct {
+	Required    []Skill
+	Recommended []Skill
+}
+
+// All returns the required skills, then the recommended ones.
+func (s Skills) All() []Skill {
+	return append(append([]Skill(nil), s.Required...), s.Recommended...)
+}
+
+// Skill is one entry of the manifest.
+type Skill struct {
+	Name        string
+	Domain      string
+	Description string
+	// TokenBudgetWeight is this skill's share of the token budget, 0 to 1.
+	TokenBudgetWeight float64
+}
+
+// Role is what an agent is in its rig.
+type Role string
+
+// The roles a definition may give. A rig has exactly one mayor, one witness and
+// one refinery, at least one polecat, and any crew.
+const (
+	RoleMayor    Role = "mayor"
+	RoleWitness  Role = "witness"
+	RoleRefinery Role = "refinery"
+	RolePolecat  Role = "polecat"
+	// RoleCrew is registered, so it has an inbox and a hook, but no process of the
+	// rig runs it: a person's own workspace, or a program from elsewhere.
+	RoleCrew Role = "crew"
+)
+
+// Topology is the agents section as it is written; Definition.Agents expands it.
+type Topology struct {
+	Name    string
+	Entries []AgentEntry
+}
+
+// AgentEntry is one entry of the agents section: an agent, or a pool of them.
+type AgentEntry struct {
+	Name   string
+	Role   Role
+	Skills []string
+	// Count is how many agents the entry stands for, 1 where it doesn't say.
+	Count int
+	// Line is where the entry begins.
+	Line int
+}
+
+// ChannelType is one of the ways in which agents reach each other.
+type ChannelType string
+
+// The channels of a chipset.
+const (
+	ChannelMail    ChannelType = "mail"
+	ChannelNudge   ChannelType = "nudge"
+	ChannelHook    ChannelType = "hook"
+	ChannelHandoff ChannelType = "handoff"
+)
+
+// Communication lists the channels. It describes and is checked; where a channel
+// lies is fixed by the layout of the state tree.
+type Communication struct {
+	Channels []Channel
+}
+
+// Channel is one declared channel.
+type Channel struct {
+	Name string
+	Type ChannelType
+	// Path is relative to .chipset, slash-separated and clean: state/mail.
+	Path     string
+	Behavior string
+}
+
+// Strategy says who takes a ready bead.
+type Strategy string
+
+const (
+	// StrategySling: the mayor slings ready work to idle polecats.
+	StrategySling Strategy = "sling"
+	// StrategyAutoClaim: idle polecats claim ready work, the mayor watches.
+	StrategyAutoClaim Strategy = "auto_claim"
+)
+
+// Dispatch says how work reaches polecats.
+type Dispatch struct {
+	Strategy Strategy
+	// MaxParallel is how many beads may be out at once.
+	MaxParallel int
+	// BatchThreshold is the number of ready beads above which they become a convoy.
+	BatchThreshold int
+	FormulaSupport bool
+}
+
+// GateAction is what a failing gate does.
+type GateAction string
+
+// The actions of a gate.
+const (
+	GateBlock GateAction = "block"
+	GateWarn  GateAction = "warn"
+	GateLog   GateAction = "log"
+)
+
+// Evaluation holds the checks made before a rig starts to work.
+type Evaluation struct {
+	PreDeploy []Gate
+}
+
+// Gate is one check. What the threshold measures depends on the check.
+type Gate struct {
+	Check     string
+	Threshold float64
+	Action    GateAction
+}
+
+// Runtime lists the agent runtimes the chipset was written for, best first.
+type Runtime struct {
+	Providers []Provider
+}
+
+// Provider is one runtime and what it can do.
+type Provider struct {
+	Name         string
+	Capabilities []string
+}
+
+// GUPP holds what the witness measures by and what the mayor allows.
+type GUPP struct {
+	Thresholds Thresholds
+	Limits     Limits
+}
+
+// Thresholds are the witness's clock. Those that the file leaves out keep their
+// proportion to StallDetection.
+type Thresholds struct {
+	// StallDetection: that long without progress is a stall.
+	StallDetection time.Duration
+	// NudgeInterval: that long a nudge may stay unanswered.
+	NudgeInterval time.Duration
+	// RestartThreshold: after that long without progress a restart is recommended.
+	RestartThreshold time.Duration
+	// SlowStart is added to StallDetection until a worker shows its first progress.
+	SlowStart time.Duration
+}
+
+// Limits bound what is tried for one bead before it waits for a person.
+type Limits struct {
+	// MaxRestarts counts new sessions for a stalled worker; 0 is none.
+	MaxRestarts int
+	// RestartCooldown is the least time between two restarts of a bead.
+	RestartCooldown time.Duration
+	// MaxAttempts counts assignments that ended in a failure.
+	MaxAttempts int
+	// MaxConflicts counts reworks after merge conflicts.
+	MaxConflicts int
+}
+
+// Rig holds what concerns the rig as a whole.
+type Rig struct {
+	// Name is free text without control characters.
+	Name string
+	// BeadPrefix begins every bead's ID: 1 to 8 of a-z and 0-9.
+	BeadPrefix string
+	// Tick is the safety net under file notification: no agent sleeps longer.
+	Tick time.Duration
+	// Patrol is the witness's interval.
+	Patrol time.Duration
+}
+
+// Worker says which command does the work of a polecat.
+type Worker struct {
+	// Default is the name of a preset, built in or of Presets, or a command line.
+	Default string
+	// Permissions is ask, edit or full: what agents may do without being asked.
+	Permissions string
+	// Presets are those of the file, in its order.
+	Presets []WorkerPreset
+	// Grace is the time between TERM and KILL.
+	Grace time.Duration
+}
+
+// Preset returns the file's preset of that name.
+func (w Worker) Preset(name string) (WorkerPreset, bool) {
+	for _, preset := range w.Presets {
+		if preset.Name == name {
+			return preset, true
+		}
+	}
+	return WorkerPreset{}, false
+}
+
+// WorkerPreset is a preset of the file. Where it has the name of a built-in one, it
+// changes only what it sets.
+type WorkerPreset struct {
+	Name string
+	// Command is zero only for a preset that changes a built-in one.
+	Command Command
+	// Prompt is stdin, arg, file or script, or empty where the file is silent.
+	Prompt string
+	// Timeout ends a worker; 0 is never. It counts only where TimeoutSet.
+	Timeout    time.Duration
+	TimeoutSet bool
+	// Env is added to the worker's environment. No name begins with CHIPSET_.
+	Env map[string]string
+	// StallDetection overrides the rig's threshold; 0 is the rig's own.
+	StallDetection time.Duration
+	// Permissions are the arguments that each of ask, edit and full adds.
+	Permissions map[string][]string
+	// Line is where the preset begins.
+	Line int
+}
+
+// Command is a command as the file gives it: a line, which may need a shell, or a
+// list of arguments to execute as they are.
+type Command struct {
+	// Line is the command line, empty for a list.
+	Line string
+	// Argv is the list. For a line it is what Options.ParseCommand made of it, or
+	// empty without one.
+	Argv []string
+}
+
+// IsZero tells that there is no command.
+func (c Command) IsZero() bool { return c.Line == "" && len(c.Argv) == 0 }
+
+// The values of Merge.OnConflict.
+const (
+	// OnConflictRework: the bead is reopened on the new tip, the queue moves on.
+	OnConflictRework = "rework"
+	// OnConflictBlock: the queue waits for a person.
+	OnConflictBlock = "block"
+)
+
+// Merge says how finished work lands.
+type Merge struct {
+	// Target is the branch work lands on, empty for the one recorded by init.
+	Target string
+	// Remote is the name of a git remote, empty for a purely local rig.
+	Remote string
+	// Test must succeed on what is merged; zero is no test, and nothing lands.
+	Test        Command
+	TestTimeout time.Duration
+	OnConflict  string
+	// PushBranches publishes branches that have not landed yet.
+	PushBranches bool
+	// MaxWaiting is the depth of the queue above which the mayor is warned.
+	MaxWaiting int
+}
+
+// Mail holds the limits of mailboxes.
+type Mail struct {
+	// Retention is the age at which read mail is archived.
+	Retention time.Duration
+	// MaxSize bounds one message, in bytes.
+	MaxSize int64
+}
+
+// Audit says when the state tree is committed.
+type Audit struct {
+	// Every is the interval between snapshots; 0 takes none by itself.
+	Every time.Duration
+	// Ref is the branch that keeps them.
+	Ref string
+}

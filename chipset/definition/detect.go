@@ -1,0 +1,76 @@
+package definition
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// DetectTest guesses a repository's test command from its files, or returns "". A
+// Makefile comes first: whoever wrote a target named test meant exactly this. The
+// paths passed to has and read are relative to the repository's root and
+// slash-separated; read returns nil for what it can't read.
+func DetectTest(has func(path string) bool, read func(path string) []byte) string {
+	for _, makefile := range []string{"GNUmakefile", "makefile", "Makefile"} {
+		if has(makefile) {
+			if hasTestTarget(read(makefile)) {
+				return "make test"
+			}
+			break // make reads the first of these names only
+		}
+	}
+	switch {
+	case has("go.mod"):
+		return "go test ./..."
+	case has("Cargo.toml"):
+		return "cargo test"
+	case has("package.json") && hasTestScript(read("package.json")):
+		return "npm test"
+	case has("pytest.ini"), has("pyproject.toml"), has("tests") && hasPython(has):
+		return "python3 -m pytest -q"
+	}
+	return ""
+}
+
+// hasPython tells a project in Python by the files such a project has in its root:
+// a folder named tests alone says nothing.
+func hasPython(has func(path string) bool) bool {
+	for _, file := range []string{"setup.py", "setup.cfg", "requirements.txt", "tests/conftest.py", "tests/__init__.py", "conftest.py"} {
+		if has(file) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasTestTarget finds a rule for the target test. Assignments such as test := x and
+// indented lines of recipes are none.
+func hasTestTarget(makefile []byte) bool {
+	for line := range strings.Lines(string(makefile)) {
+		targets, rest, found := strings.Cut(line, ":")
+		if !found || strings.HasPrefix(strings.TrimLeft(rest, ":"), "=") || strings.HasPrefix(line, "\t") {
+			continue
+		}
+		for _, target := range strings.Fields(targets) {
+			if target == "test" {
+				return true
+			}
+			if strings.HasPrefix(target, "#") || strings.Contains(target, "=") {
+				break
+			}
+		}
+	}
+	return false
+}
+
+// hasTestScript tells a script that somebody wrote from the one that npm init puts
+// there, which only fails.
+func hasTestScript(manifest []byte) bool {
+	var parsed struct {
+		Scripts map[string]any `json:"scripts"`
+	}
+	if json.Unmarshal(manifest, &parsed) != nil {
+		return false
+	}
+	script, _ := parsed.Scripts["test"].(string)
+	return strings.TrimSpace(script) != "" && !strings.Contains(script, "no test specified")
+}
