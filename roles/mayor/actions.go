@@ -1,0 +1,135 @@
+package mayor
+
+import (
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+// Action is one thing to do.
+type Action interface{ action() }
+
+type (
+	// HealDispatch finishes or undoes a dispatch that was left half done.
+	HealDispatch struct{ Bead state.BeadID }
+	// Sling gives a bead to a polecat.
+	Sling struct {
+		Bead  state.BeadID
+		Agent state.AgentID
+	}
+	// ClearHook empties a hook whose attempt is verified to be over.
+	ClearHook struct {
+		Agent      state.AgentID
+		Assignment state.AssignmentID
+		// Verify asks that a merge request of the assignment exists and its head
+		// holds commits, before the hook is cleared.
+		Verify bool
+	}
+	// Reopen makes a bead open again for a rework or a restart; the bead is
+	// swapped first, then the hook it hung on is cleared, then its merge request
+	// superseded.
+	Reopen struct {
+		Bead       state.BeadID
+		Assignment state.AssignmentID
+		From       bead.Status
+		Note       string
+		// Charge says what the bead is charged with.
+		Charge Charge
+		// ReadyAt keeps it from being slung before, when not zero.
+		ReadyAt state.Time
+		// MR is superseded, when not empty.
+		MR state.MergeID
+	}
+	// TakeBack makes a bead open again that nobody can finish: it is assigned,
+	// but the hook of its agent names other work, or none.
+	TakeBack struct {
+		Bead       state.BeadID
+		Assignment state.AssignmentID
+		Agent      state.AgentID
+	}
+	// FinishFor ends what an agent without a process is past the point of no
+	// return with: its work is finished, but nobody would land it.
+	FinishFor struct{ Agent state.AgentID }
+	// Block makes a bead wait for a person, who gets the mail.
+	Block struct {
+		Bead          state.BeadID
+		Assignment    state.AssignmentID
+		From          bead.Status
+		Reason        string
+		Charge        Charge
+		Subject, Body string
+	}
+	// Supersede retires a merge request whose bead has moved on.
+	Supersede struct {
+		MR   state.MergeID
+		Bead state.BeadID
+	}
+	// MakeConvoy groups beads that became ready at once.
+	MakeConvoy struct{ Beads []state.BeadID }
+	// UpdateConvoy records progress.
+	UpdateConvoy struct {
+		ID       state.ConvoyID
+		Progress float64
+		Complete bool
+	}
+	// Nudge sends a hint to an agent.
+	Nudge struct {
+		To      state.AgentID
+		Type    nudge.Type
+		Message string
+		Ref     nudge.Ref
+		// InReplyTo is the timestamp of the nudge that is answered, or zero.
+		InReplyTo state.Time
+	}
+	// Tell sends mail.
+	Tell struct {
+		To            state.AgentID
+		Type          mail.Type
+		Subject, Body string
+		InReplyTo     mail.Name
+		// Thread is kept by whoever replies.
+		Thread string
+		// ID makes a repetition after a crash the same message.
+		ID  string
+		Ref *mail.Ref
+	}
+	// MarkRead retires a message whose effects are durable. Effects is how many of
+	// the actions right before it those are: when one of them failed, the message
+	// stays unread and is handled again.
+	MarkRead struct {
+		Letter  Letter
+		Effects int
+	}
+	// MarkSeen retires a nudge.
+	MarkSeen struct{ Nudge nudge.Nudge }
+	// Finish ends the role.
+	Finish struct{}
+)
+
+func (HealDispatch) action() {}
+func (Sling) action()        {}
+func (ClearHook) action()    {}
+func (Reopen) action()       {}
+func (TakeBack) action()     {}
+func (FinishFor) action()    {}
+func (Block) action()        {}
+func (Supersede) action()    {}
+func (MakeConvoy) action()   {}
+func (UpdateConvoy) action() {}
+func (Nudge) action()        {}
+func (Tell) action()         {}
+func (MarkRead) action()     {}
+func (MarkSeen) action()     {}
+func (Finish) action()       {}
+
+// Charge is what is held against a bead.
+type Charge string
+
+// Charges. A crash or restart of role processes charges nothing.
+const (
+	ChargeNothing  Charge = ""
+	ChargeAttempt  Charge = "attempt"
+	ChargeConflict Charge = "conflict"
+	ChargeRestart  Charge = "restart"
+)

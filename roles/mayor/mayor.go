@@ -1,0 +1,465 @@
+// Package mayor decides how work is coordinated. The mayor dispatches, reworks,
+// restarts and asks a person; it never edits code, runs tests, merges, or
+// measures health itself.
+package mayor
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// State is what the mayor is doing. Everything it needs is on disk, so the
+// state is only a name for what the facts show.
+type State string
+
+const (
+	// Idle: nothing is open. Ends when a bead is added or reopened.
+	Idle State = "idle"
+	// Dispatching: there is ready work and a free polecat. Ends when either runs out.
+	Dispatching State = "dispatching"
+	// Monitoring: all ready work is out. Ends when work becomes ready or all has landed.
+	Monitoring State = "monitoring"
+	// Saturated: ready work, but no free polecat, or max_parallel is reached.
+	Saturated State = "saturated"
+	// Closing: asked to end; no more is dispatched.
+	Closing State = "closing"
+)
+
+// decision is one tick's work in progress: what was decided for a bead or a
+// hook once is not decided again.
+type decision struct {
+	Facts
+	byID    map[state.BeadID]*bead.Bead
+	touched map[state.BeadID]bool
+	// taken are the hooks that an unfinished dispatch is about to use.
+	taken   map[state.AgentID]bool
+	actions []Action
+}
+
+func (d *decision) do(actions ...Action) { d.actions = append(d.actions, actions...) }
+
+// Decide is the mayor's whole behaviour.
+func Decide(s State, f Facts) (State, []Action) {
+	d := &decision{Facts: f, byID: bead.Index(f.Beads), touched: map[state.BeadID]bool{}, taken: map[state.AgentID]bool{}}
+	d.Polecats = slices.Clone(f.Polecats) // what is decided is noted on the copies
+	closing := s == Closing
+	for _, r := range f.Unconfirmed { // first: what was begun must not be begun twice
+		d.do(HealDispatch{r.BeadID})
+		d.touched[r.BeadID], d.taken[r.AgentID] = true, true
+	}
+	closing = d.mail() || closing
+	d.nudges()
+	d.retiredAgents()
+	d.hooks()
+	d.lost()
+	d.failures()
+	d.queue()
+	d.batch()
+	next := Closing
+	if !closing {
+		next = d.dispatch()
+	}
+	d.convoys()
+	if closing {
+		d.do(Finish{})
+	}
+	return next, d.actions
+}
+
+// mail handles what agents wrote. The truth is in the files that the mail
+// speaks of, so reports need no more than being read; only escalations and
+// requests ask for something. It reports whether the mayor is asked to end.
+func (d *decision) mail() (closing bool) {
+	for _, l := range d.Mail {
+		before := len(d.actions)
+		switch l.Type {
+		case mail.ShutdownRequest:
+			if l.AsksToEnd(d.Policy.Mayor, d.Session) {
+				closing = true
+				d.do(Tell{To: l.From, Type: mail.ShutdownResponse, Subject: "mayor ends", Body: "No more is dispatched; work that is out goes on.",
+					InReplyTo: l.Name, ID: "closing:" + string(l.Name), Ref: l.Ref})
+			}
+		case mail.HealthEscalation:
+			d.escalation(l)
+		case mail.PlanRequest, mail.PermissionRequest:
+			d.forward(l)
+		case mail.PlanResponse, mail.PermissionResponse:
+			d.relay(l)
+		default: // reports and coordination: the files say the same
+		}
+		d.do(MarkRead{Letter: l, Effects: len(d.actions) - before})
+	}
+	return closing
+}
+
+// forward hands a question that only a person may answer to the person. The
+// thread names the question, and with it who asked: the answer finds back.
+func (d *decision) forward(l Letter) {
+	if l.From == state.Human {
+		return
+	}
+	d.do(Tell{To: state.Human, Type: l.Type, Subject: string(l.From) + " asks: " + l.Subject, Body: l.Body,
+		InReplyTo: l.Name, Thread: string(l.Name), ID: "forward:" + string(l.Name), Ref: l.Ref})
+}
+
+// relay hands the person's answer to a forwarded question to who asked it.
+// Nobody else's word is passed on under the mayor's name.
+func (d *decision) relay(l Letter) {
+	_, asker, err := state.ParseStamped(l.Thread)
+	if err != nil || l.From != state.Human || asker == d.Policy.Mayor || asker == state.Human {
+		return
+	}
+	d.do(Tell{To: asker, Type: l.Type, Subject: l.Subject, Body: l.Body, InReplyTo: mail.Name(l.Thread), Thread: l.Thread,
+		ID: "relay:" + string(l.Name), Ref: l.Ref})
+}
+
+// escalation answers the witness: nudge, restart, reassign, or ask a person.
+func (d *decision) escalation(l Letter) {
+	if l.Escalation == nil || l.Ref == nil || l.From != d.Policy.Witness && l.From != state.Human {
+		return
+	}
+	b := d.byID[l.Ref.BeadID]
+	if b == nil || l.Ref.AssignmentID == "" || b.Owned(l.Ref.AssignmentID, bead.Hooked, bead.InProgress) != nil || d.touched[b.ID] {
+		return // it speaks of an assignment that is over
+	}
+	if rec, retiring := d.Retired[b.AssignmentID]; retiring { // past the point of no return
+		if !rec.Stage.Final() && !d.live(b.Assignee) && d.otherLive(b.Assignee) {
+			d.finishFor(b.Assignee, b.ID)
+		}
+		return
+	}
+	switch l.Escalation.Recommend {
+	case "reassign":
+		d.reassign(b)
+	case "restart", "human":
+		if !d.live(b.Assignee) { // a dead process is nothing that the work is to blame for
+			d.reassign(b)
+			return
+		}
+		d.restart(b, l)
+	default:
+		d.do(Nudge{To: b.Assignee, Type: nudge.StallWarning, Message: "no progress on " + string(b.ID) + ": " + l.Subject,
+			Ref: nudge.Ref{BeadID: b.ID, AssignmentID: b.AssignmentID}})
+	}
+}
+
+// reassign takes a bead from an agent that can't go on with it. While no other
+// polecat has a process, its own next start is the better hope.
+func (d *decision) reassign(b *bead.Bead) {
+	if d.otherLive(b.Assignee) {
+		d.reopen(b, "the process of "+string(b.Assignee)+" is gone", ChargeNothing, state.Time{}, "")
+	}
+}
+
+func (d *decision) otherLive(than state.AgentID) bool {
+	return slices.ContainsFunc(d.Polecats, func(p Polecat) bool { return p.ID != than && p.Live && !p.Retired })
+}
+
+// finishFor lets the done pipeline of a dead agent run to its end. Its bead and
+// its hook are that pipeline's until then.
+func (d *decision) finishFor(id state.AgentID, b state.BeadID) {
+	if d.touched[b] {
+		return
+	}
+	d.touched[b] = true
+	d.do(FinishFor{Agent: id})
+}
+
+func (d *decision) live(id state.AgentID) bool {
+	return slices.ContainsFunc(d.Polecats, func(p Polecat) bool { return p.ID == id && p.Live })
+}
+
+func (d *decision) restart(b *bead.Bead, l Letter) {
+	if b.Restarts >= d.Policy.MaxRestarts {
+		d.block(b, ChargeNothing, fmt.Sprintf("stalled again after %d restarts", b.Restarts),
+			"Likely causes: the worker waits for an answer nobody gives, the work is too large for one session, or its command hangs.")
+		return
+	}
+	note := fmt.Sprintf("restart %d of %d: the worker on %s made no progress (%s)", b.Restarts+1, d.Policy.MaxRestarts, b.Assignee, l.Subject)
+	d.reopen(b, note, ChargeRestart, state.At(d.Now.Add(d.Policy.RestartCooldown)), "")
+}
+
+func (d *decision) reopen(b *bead.Bead, note string, c Charge, readyAt state.Time, mr state.MergeID) {
+	d.touched[b.ID] = true
+	d.do(Reopen{Bead: b.ID, Assignment: b.AssignmentID, From: b.Status, Note: note, Charge: c, ReadyAt: readyAt, MR: mr})
+}
+
+func (d *decision) block(b *bead.Bead, c Charge, reason, causes string) {
+	d.touched[b.ID] = true
+	subject, body := plea(charged(*b, c), reason, causes)
+	d.do(Block{Bead: b.ID, Assignment: b.AssignmentID, From: b.Status, Reason: reason, Charge: c, Subject: subject, Body: body})
+}
+
+// nudges are hints: this very tick does what there is to do. Who asks for a
+// response gets the count.
+func (d *decision) nudges() {
+	for _, n := range d.Nudges {
+		if n.RequiresResponse && n.Type != nudge.Response {
+			reply := Nudge{To: n.From, Type: nudge.Response, Message: d.census(), InReplyTo: n.Timestamp}
+			if n.Ref != nil {
+				reply.Ref = *n.Ref
+			}
+			d.do(reply)
+		}
+		d.do(MarkSeen{n})
+	}
+}
+
+// retiredAgents takes work away from agents that the definition no longer
+// names.
+func (d *decision) retiredAgents() {
+	for i := range d.Polecats {
+		p := &d.Polecats[i]
+		if !p.Retired || p.Live || p.Corrupt || p.Hook.Status != hook.Pending && p.Hook.Status != hook.Active {
+			continue
+		}
+		if rec, retiring := d.Retired[p.Hook.Assignment()]; retiring && !rec.Stage.Final() {
+			d.finishFor(p.ID, p.Hook.WorkItem.BeadID) // nobody else will: it is not started any more
+			continue
+		}
+		b := d.byID[p.Hook.WorkItem.BeadID]
+		if b != nil && b.Owned(p.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil && !d.touched[b.ID] {
+			d.reopen(b, string(p.ID)+" was taken out of the rig", ChargeNothing, state.Time{}, "")
+		}
+	}
+}
+
+// hooks clears what is over: a completed attempt after verification, and a
+// hook that names an assignment its bead no longer has.
+func (d *decision) hooks() {
+	for i := range d.Polecats {
+		p := &d.Polecats[i]
+		if p.Corrupt || p.Hook.Status == hook.Empty {
+			continue
+		}
+		a := p.Hook.Assignment()
+		if p.Hook.Status == hook.Completed {
+			rec, ok := d.Retired[a]
+			verify := ok && rec.Outcome == retire.Done && !rec.Empty && rec.Stage != retire.Stale
+			d.do(ClearHook{Agent: p.ID, Assignment: a, Verify: verify})
+			p.Hook = hook.Hook{AgentID: p.ID, Status: hook.Empty}
+			continue
+		}
+		b := d.byID[p.Hook.WorkItem.BeadID]
+		if d.touched[p.Hook.WorkItem.BeadID] {
+			continue
+		}
+		if b == nil || b.AssignmentID != a || b.Status == bead.Cancelled || b.Status == bead.Blocked {
+			if rec, retiring := d.Retired[a]; retiring && !rec.Stage.Final() && p.Live {
+				continue // the polecat is in its done pipeline and finds out itself
+			}
+			d.do(ClearHook{Agent: p.ID, Assignment: a})
+		}
+	}
+}
+
+// lost finds beads that are assigned, but hang on no hook: somebody cleared or
+// completed it by hand. Nobody would ever finish them.
+func (d *decision) lost() {
+	for i := range d.Beads {
+		b := &d.Beads[i]
+		if b.Status != bead.Hooked && b.Status != bead.InProgress || d.touched[b.ID] {
+			continue
+		}
+		j := slices.IndexFunc(d.Polecats, func(p Polecat) bool { return p.ID == b.Assignee })
+		if j < 0 || d.Polecats[j].Corrupt || d.Polecats[j].Hook.Assignment() == b.AssignmentID {
+			continue
+		}
+		if rec, retiring := d.Retired[b.AssignmentID]; retiring && !rec.Stage.Final() && d.Polecats[j].Live {
+			continue // the done pipeline has it, with or without the hook
+		}
+		d.touched[b.ID] = true
+		d.do(TakeBack{Bead: b.ID, Assignment: b.AssignmentID, Agent: b.Assignee})
+	}
+}
+
+// finishing tells whether a live polecat still walks through the done pipeline
+// of the bead's assignment; its completed hook is the next news.
+func (d *decision) finishing(b *bead.Bead) bool {
+	rec, ok := d.Retired[b.AssignmentID]
+	return ok && !rec.Stage.Final() && slices.ContainsFunc(d.Polecats, func(p Polecat) bool {
+		return p.ID == b.Assignee && p.Live && p.Hook.Status == hook.Active && p.Hook.Assignment() == b.AssignmentID
+	})
+}
+
+// failures decides what comes after an attempt that is over.
+func (d *decision) failures() {
+	for i := range d.Beads {
+		b := &d.Beads[i]
+		if b.Status != bead.Failed || d.touched[b.ID] || d.finishing(b) {
+			continue
+		}
+		reason := b.CloseReason
+		rec, ok := d.Retired[b.AssignmentID]
+		if ok && rec.Reason != "" {
+			reason = rec.Reason
+		}
+		switch {
+		case ok && rec.Outcome == retire.Block:
+			d.block(b, ChargeNothing, reason, "The worker asked for a person.")
+		case b.Attempts+1 >= d.Policy.MaxAttempts:
+			d.block(b, ChargeAttempt, fmt.Sprintf("attempt %d of %d failed: %s", b.Attempts+1, d.Policy.MaxAttempts, reason),
+				"Likely causes: the task is unclear, its acceptance can't be met, or the worker lacks a permission or a tool.")
+		default:
+			d.reopen(b, fmt.Sprintf("attempt %d failed: %s", b.Attempts+1, reason), ChargeAttempt, state.Time{}, "")
+		}
+	}
+}
+
+// queue reworks what could not land. The bead is reopened before its request
+// is superseded: a crash between the two leaves a request that the next tick
+// recognises as over.
+func (d *decision) queue() {
+	for i := range d.Queue {
+		r := &d.Queue[i]
+		if r.Status != mergequeue.Conflicted {
+			continue
+		}
+		b := d.byID[r.BeadID]
+		switch {
+		case b == nil || d.touched[b.ID] || d.finishing(b):
+		case b.Owned(r.AssignmentID, bead.Done) == nil:
+			if d.Policy.ReworkConflicts {
+				d.rework(b, r)
+			}
+		case b.Status != bead.Blocked || b.AssignmentID != r.AssignmentID:
+			d.do(Supersede{MR: r.ID, Bead: b.ID})
+		}
+	}
+}
+
+func (d *decision) rework(b *bead.Bead, r *mergequeue.Request) {
+	if r.Failure == mergequeue.FailConflict {
+		if b.Conflicts >= d.Policy.MaxConflicts {
+			d.block(b, ChargeConflict, fmt.Sprintf("in conflict again after %d reworks: %s", b.Conflicts, r.Reason),
+				"Likely cause: several beads change the same lines; make one wait for the other.")
+			return
+		}
+		d.reopen(b, "merge conflict on the new tip: "+r.Reason, ChargeConflict, state.Time{}, r.ID)
+		return
+	}
+	if b.Attempts+1 >= d.Policy.MaxAttempts {
+		d.block(b, ChargeAttempt, fmt.Sprintf("attempt %d of %d was not merged (%s): %s", b.Attempts+1, d.Policy.MaxAttempts, r.Failure, r.Reason),
+			"Likely causes: the work breaks the tests, or the test command does not run in a clean checkout.")
+		return
+	}
+	d.reopen(b, fmt.Sprintf("attempt %d was not merged (%s): %s", b.Attempts+1, r.Failure, r.Reason), ChargeAttempt, state.Time{}, r.ID)
+}
+
+func (d *decision) ready() []*bead.Bead {
+	return slices.DeleteFunc(Ready(d.Beads, d.Now), func(b *bead.Bead) bool { return d.touched[b.ID] })
+}
+
+// dispatch slings ready work to free polecats.
+func (d *decision) dispatch() State {
+	ready := d.ready()
+	out := 0
+	open := false
+	for i := range d.Beads {
+		switch d.Beads[i].Status {
+		case bead.Hooked, bead.InProgress:
+			out++
+			open = true
+		case bead.Open, bead.Done, bead.Failed:
+			open = true
+		case bead.Merged, bead.Closed, bead.Blocked, bead.Cancelled:
+		}
+	}
+	if d.Policy.AutoClaim {
+		return named(open, len(ready) > 0 && out < d.Policy.MaxParallel, len(ready) > 0)
+	}
+	free := d.freePolecats()
+	slung := 0
+	for _, b := range ready {
+		if out+slung >= d.Policy.MaxParallel || slung == len(free) {
+			break
+		}
+		d.do(Sling{Bead: b.ID, Agent: free[slung]})
+		slung++
+	}
+	return named(open, slung > 0, len(ready) > slung)
+}
+
+func named(open, dispatching, waiting bool) State {
+	switch {
+	case dispatching:
+		return Dispatching
+	case waiting:
+		return Saturated
+	case open:
+		return Monitoring
+	}
+	return Idle
+}
+
+// freePolecats lists those with a process, the stalled ones last. When no
+// polecat at all has one, the work is hung on hooks anyway and found at the
+// next start; but not before those that start just now had time to be seen.
+func (d *decision) freePolecats() []state.AgentID {
+	anyLive := d.AnyLive()
+	if !anyLive && d.Starting {
+		return nil
+	}
+	var free, stalled []state.AgentID
+	for i := range d.Polecats {
+		p := &d.Polecats[i]
+		switch {
+		case !p.free() || d.taken[p.ID] || !p.Live && anyLive:
+		case p.Stalled:
+			stalled = append(stalled, p.ID)
+		default:
+			free = append(free, p.ID)
+		}
+	}
+	return append(free, stalled...)
+}
+
+// batch makes a convoy of what became ready at once, if it is more than the
+// threshold and not in one yet. A bead that a convoy lists is in it, also when a
+// crash came before the bead could say so.
+func (d *decision) batch() {
+	listed := map[state.BeadID]bool{}
+	for i := range d.Convoys {
+		for _, id := range d.Convoys[i].BeadIDs {
+			listed[id] = true
+		}
+	}
+	var loose []state.BeadID
+	for _, b := range d.ready() {
+		if b.ConvoyID == "" && !listed[b.ID] {
+			loose = append(loose, b.ID)
+		}
+	}
+	if d.Policy.BatchThreshold > 0 && len(loose) > d.Policy.BatchThreshold {
+		d.do(MakeConvoy{Beads: loose})
+	}
+}
+
+// convoys keeps progress: landed of all.
+func (d *decision) convoys() {
+	for i := range d.Convoys {
+		c := &d.Convoys[i]
+		if c.CompletedAt != nil || len(c.BeadIDs) == 0 {
+			continue
+		}
+		landed := 0
+		for _, id := range c.BeadIDs {
+			if b := d.byID[id]; b != nil && b.Status.Landed() {
+				landed++
+			}
+		}
+		progress := float64(landed) / float64(len(c.BeadIDs))
+		whole := landed == len(c.BeadIDs)
+		if progress != c.Progress || whole {
+			d.do(UpdateConvoy{ID: c.ID, Progress: progress, Complete: whole})
+		}
+	}
+}

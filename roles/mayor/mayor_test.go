@@ -1,0 +1,293 @@
+package mayor
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/convoy"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+var (
+	statuses = []bead.Status{bead.Open, bead.Open, bead.Open, bead.Hooked, bead.InProgress, bead.Done, bead.Failed, bead.Blocked,
+		bead.Merged, bead.Closed, bead.Cancelled}
+	hookStatuses = []hook.Status{hook.Empty, hook.Empty, hook.Pending, hook.Active, hook.Completed}
+	outcomes     = []retire.Outcome{retire.Done, retire.Fail, retire.Block}
+	stages       = []retire.Stage{retire.Published, retire.Committed, retire.Recorded, retire.Submitted, retire.Completed, retire.Released, retire.Stale}
+	mailTypes    = append(mail.Types(), "x-own", mail.HealthEscalation, mail.HealthEscalation)
+)
+
+func beadID(n int) state.BeadID             { return state.BeadID(fmt.Sprintf("gt-%d", n)) }
+func polecatID(n int) state.AgentID         { return state.AgentID(fmt.Sprintf("polecat-%d", n)) }
+func assignmentOf(n int) state.AssignmentID { return state.AssignmentID(fmt.Sprintf("as-%d", n)) }
+
+// anyFacts draws a rig in any condition, also in those that should never be.
+func anyFacts(t *rapid.T) Facts {
+	n := rapid.IntRange(0, 8).Draw(t, "beads")
+	m := rapid.IntRange(0, 4).Draw(t, "polecats")
+	which := rapid.IntRange(0, max(n, 1))
+	f := Facts{Now: noon, Session: "se-now", Starting: rapid.Bool().Draw(t, "starting"), Retired: map[state.AssignmentID]retire.Record{}, Policy: Policy{Mayor: "mayor", Witness: "witness",
+		MaxParallel: rapid.IntRange(1, 4).Draw(t, "max_parallel"), BatchThreshold: rapid.IntRange(0, 3).Draw(t, "batch"),
+		AutoClaim: rapid.Bool().Draw(t, "auto_claim"), MaxAttempts: 3, MaxConflicts: 2, MaxRestarts: 2, RestartCooldown: time.Minute,
+		ReworkConflicts: rapid.Bool().Draw(t, "rework")}}
+	for i := range n {
+		b := bead.Bead{ID: beadID(i), Title: "x", Status: rapid.SampledFrom(statuses).Draw(t, "status"), Priority: bead.P2,
+			CreatedAt: state.At(noon.Add(-time.Duration(i) * time.Minute)), Attempts: rapid.IntRange(0, 3).Draw(t, "attempts"),
+			Conflicts: rapid.IntRange(0, 3).Draw(t, "conflicts"), Restarts: rapid.IntRange(0, 3).Draw(t, "restarts")}
+		if b.Status != bead.Open {
+			b.AssignmentID, b.Assignee = assignmentOf(rapid.IntRange(0, n).Draw(t, "as")), polecatID(rapid.IntRange(0, m).Draw(t, "on"))
+		}
+		if rapid.IntRange(0, 3).Draw(t, "blocked") == 0 {
+			b.BlockedBy = []state.BeadID{beadID(which.Draw(t, "by"))}
+		}
+		if rapid.IntRange(0, 5).Draw(t, "cooling") == 0 {
+			at := state.At(noon.Add(time.Second))
+			b.ReadyAt = &at
+		}
+		f.Beads = append(f.Beads, b)
+		if rapid.Bool().Draw(t, "ended") {
+			f.Retired[assignmentOf(i)] = retire.Record{AssignmentID: assignmentOf(i), Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"),
+				Stage: rapid.SampledFrom(stages).Draw(t, "stage"), Reason: "because"}
+		}
+		if rapid.IntRange(0, 2).Draw(t, "request") == 0 {
+			f.Queue = append(f.Queue, mergequeue.Request{ID: state.MergeID("mr-" + string(b.ID)), BeadID: b.ID, AssignmentID: assignmentOf(which.Draw(t, "of")),
+				Status: rapid.SampledFrom([]mergequeue.Status{mergequeue.Pending, mergequeue.Conflicted}).Draw(t, "mr"), Failure: mergequeue.FailTests})
+		}
+		if rapid.IntRange(0, 7).Draw(t, "unconfirmed") == 0 {
+			f.Unconfirmed = append(f.Unconfirmed, dispatch.Record{BeadID: b.ID, AgentID: polecatID(rapid.IntRange(0, m).Draw(t, "to")), AssignmentID: assignmentOf(i)})
+		}
+	}
+	for i := range m {
+		p := Polecat{ID: polecatID(i), Corrupt: rapid.IntRange(0, 5).Draw(t, "corrupt") == 0, Live: rapid.Bool().Draw(t, "live"),
+			Retired: rapid.IntRange(0, 4).Draw(t, "retired") == 0, Stalled: rapid.Bool().Draw(t, "stalled"),
+			Hook: hook.Hook{AgentID: polecatID(i), Status: rapid.SampledFrom(hookStatuses).Draw(t, "hook")}}
+		if p.Hook.Status != hook.Empty {
+			p.Hook.WorkItem = &hook.WorkItem{BeadID: beadID(which.Draw(t, "hangs")), AssignmentID: assignmentOf(which.Draw(t, "hangs as"))}
+		}
+		f.Polecats = append(f.Polecats, p)
+	}
+	f.Mail = anyMail(t, which)
+	for i := range rapid.IntRange(0, 3).Draw(t, "nudges") {
+		f.Nudges = append(f.Nudges, nudge.Nudge{From: polecatID(i), Type: rapid.SampledFrom(nudge.Types()).Draw(t, "nudge"), Timestamp: noon,
+			RequiresResponse: rapid.Bool().Draw(t, "respond")})
+	}
+	if n > 0 && rapid.Bool().Draw(t, "convoy") {
+		f.Convoys = []convoy.Convoy{{ID: "cv-1", BeadIDs: []state.BeadID{beadID(0), beadID(which.Draw(t, "member"))}}}
+	}
+	return f
+}
+
+func anyMail(t *rapid.T, which *rapid.Generator[int]) []Letter {
+	var letters []Letter
+	for i := range rapid.IntRange(0, 5).Draw(t, "mail") {
+		from := rapid.SampledFrom([]state.AgentID{"human", "witness", "polecat-0", "mayor"}).Draw(t, "from")
+		at := state.At(noon.Add(time.Duration(i)))
+		m := mail.Message{From: from, To: "mayor", Type: rapid.SampledFrom(mailTypes).Draw(t, "type"), Subject: "s", Timestamp: at,
+			Thread: rapid.SampledFrom([]string{"", "nonsense", "2026-03-05T12-00-00Z-polecat-0.json"}).Draw(t, "thread")}
+		if rapid.Bool().Draw(t, "ref") {
+			m.Ref = &mail.Ref{BeadID: beadID(which.Draw(t, "bead")), AssignmentID: assignmentOf(which.Draw(t, "ref as")),
+				Session: rapid.SampledFrom([]state.SessionID{"", "se-now", "se-old"}).Draw(t, "session")}
+		}
+		l := Letter{Entry: mail.Entry{Name: mail.NameAt(at, from), Message: m}}
+		if m.Type == mail.HealthEscalation {
+			l.Escalation = &Escalation{Recommend: rapid.SampledFrom([]string{"", "nudge", "restart", "reassign", "human", "?"}).Draw(t, "recommend")}
+		}
+		letters = append(letters, l)
+	}
+	return letters
+}
+
+// moved is the bead that an action moves, or "".
+func moved(a Action) state.BeadID {
+	switch a := a.(type) {
+	case HealDispatch:
+		return a.Bead
+	case Sling:
+		return a.Bead
+	case Reopen:
+		return a.Bead
+	case TakeBack:
+		return a.Bead
+	case Block:
+		return a.Bead
+	}
+	return ""
+}
+
+func TestDecisionsInAnyCondition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFacts(t)
+		from := rapid.SampledFrom([]State{Idle, Dispatching, Monitoring, Saturated, Closing}).Draw(t, "state")
+		next, actions := Decide(from, f)
+		again, same := Decide(from, f)
+		if next != again || !reflect.DeepEqual(actions, same) {
+			t.Fatalf("the same facts, another decision:\n%s", cmp.Diff(actions, same))
+		}
+		byID := bead.Index(f.Beads)
+		seen := map[state.BeadID]int{}
+		agents := map[state.AgentID]bool{}
+		slung, out := 0, 0
+		for _, b := range f.Beads {
+			if b.Status == bead.Hooked || b.Status == bead.InProgress {
+				out++
+			}
+		}
+		for i, a := range actions {
+			if id := moved(a); id != "" {
+				if seen[id]++; seen[id] > 1 {
+					t.Fatalf("%s is moved twice in %v", id, actions)
+				}
+			}
+			switch a := a.(type) {
+			case Sling:
+				slung++
+				checkSling(t, &f, a, agents, byID)
+			case Reopen:
+				checkMove(t, byID[a.Bead], a.Assignment, a.From)
+			case Block:
+				checkMove(t, byID[a.Bead], a.Assignment, a.From)
+				if !strings.Contains(a.Subject, string(a.Bead)) || !strings.Contains(a.Body, "chipset why "+string(a.Bead)) {
+					t.Fatalf("the person is not told what to do: %q %q", a.Subject, a.Body)
+				}
+			case MarkRead:
+				if a.Effects < 0 || a.Effects > i {
+					t.Fatalf("%d effects before action %d", a.Effects, i)
+				}
+			case Finish:
+				if i != len(actions)-1 || next != Closing {
+					t.Fatalf("finish is not the end: %v, %s", actions, next)
+				}
+			}
+		}
+		if slung > max(0, f.Policy.MaxParallel-out) {
+			t.Fatalf("%d slung with %d out and max_parallel %d", slung, out, f.Policy.MaxParallel)
+		}
+		if (next == Closing || f.Policy.AutoClaim) && slung > 0 {
+			t.Fatalf("slung in state %s, auto_claim %v", next, f.Policy.AutoClaim)
+		}
+		checkLetters(t, &f, actions)
+	})
+}
+
+func checkSling(t *rapid.T, f *Facts, a Sling, taken map[state.AgentID]bool, byID map[state.BeadID]*bead.Bead) {
+	b := byID[a.Bead]
+	if b == nil || b.Status != bead.Open || len(bead.Blockers(b, byID)) > 0 || b.ReadyAt != nil && b.ReadyAt.After(f.Now.Time) {
+		t.Fatalf("%s is not ready: %+v", a.Bead, b)
+	}
+	if taken[a.Agent] {
+		t.Fatalf("two beads for %s", a.Agent)
+	}
+	taken[a.Agent] = true
+	i := slices.IndexFunc(f.Polecats, func(p Polecat) bool { return p.ID == a.Agent })
+	if i < 0 || f.Polecats[i].Retired || f.Polecats[i].Corrupt {
+		t.Fatalf("%s gets no work", a.Agent)
+	}
+	if st := f.Polecats[i].Hook.Status; st != hook.Empty && st != hook.Completed {
+		t.Fatalf("the hook of %s is %s", a.Agent, st)
+	}
+}
+
+func checkMove(t *rapid.T, b *bead.Bead, as state.AssignmentID, from bead.Status) {
+	if b == nil || b.Status != from || b.AssignmentID != as || as == "" {
+		t.Fatalf("a move from %s under %q of %+v", from, as, b)
+	}
+}
+
+func checkLetters(t *rapid.T, f *Facts, actions []Action) {
+	read := map[mail.Name]int{}
+	nudged := 0
+	for _, a := range actions {
+		switch a := a.(type) {
+		case MarkRead:
+			read[a.Letter.Name]++
+		case MarkSeen:
+			nudged++
+		}
+	}
+	for _, l := range f.Mail {
+		if read[l.Name] != 1 {
+			t.Fatalf("%s is marked read %d times", l.Name, read[l.Name])
+		}
+	}
+	if len(read) != len(f.Mail) || nudged != len(f.Nudges) {
+		t.Fatalf("%d of %d letters, %d of %d nudges retired", len(read), len(f.Mail), nudged, len(f.Nudges))
+	}
+}
+
+// Whatever is older or of higher priority is never behind what is both younger
+// and of lower priority, and a wait of AgeStep a rank makes up for priority.
+func TestReadyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var beads []bead.Bead
+		for i := range rapid.IntRange(0, 12).Draw(t, "beads") {
+			age := time.Duration(rapid.IntRange(0, 300).Draw(t, "age")) * time.Minute
+			beads = append(beads, bead.Bead{ID: beadID(i), Status: bead.Open, CreatedAt: state.At(noon.Add(-age)),
+				Priority: rapid.SampledFrom([]bead.Priority{bead.P1, bead.P2, bead.P3}).Draw(t, "priority")})
+		}
+		ready := Ready(beads, noon)
+		if len(ready) != len(beads) {
+			t.Fatalf("%d of %d are ready", len(ready), len(beads))
+		}
+		for i := range ready {
+			for _, later := range ready[i+1:] {
+				first := ready[i]
+				switch {
+				case later.Priority.Rank() < first.Priority.Rank() && !later.CreatedAt.After(first.CreatedAt.Time):
+					t.Fatalf("%s is behind %s", later.ID, first.ID)
+				case first.CreatedAt.Sub(later.CreatedAt.Time) > 2*AgeStep:
+					t.Fatalf("%s starves behind %s", later.ID, first.ID)
+				}
+			}
+		}
+	})
+}
+
+func TestNextReady(t *testing.T) {
+	at := func(d time.Duration) *state.Time { s := state.At(noon.Add(d)); return &s }
+	beads := []bead.Bead{{ID: "a", Status: bead.Open}, {ID: "b", Status: bead.Open, ReadyAt: at(-time.Hour)}}
+	if got := NextReady(beads, noon); !got.IsZero() {
+		t.Errorf("nothing cools down, but the next is %s", got)
+	}
+	beads = append(beads, bead.Bead{ID: "c", Status: bead.Open, ReadyAt: at(2 * time.Minute)}, bead.Bead{ID: "d", Status: bead.Open, ReadyAt: at(time.Minute)},
+		bead.Bead{ID: "e", Status: bead.Cancelled, ReadyAt: at(time.Second)})
+	if got := NextReady(beads, noon); !got.Equal(noon.Add(time.Minute)) {
+		t.Errorf("the next is %s, want in a minute", got)
+	}
+}
+
+// The person's mail has the whole history, whatever a worker wrote into it.
+func TestWhatThePersonIsTold(t *testing.T) {
+	b := bead.Bead{ID: "gt-1", Title: "Paint it", Status: bead.Failed, AssignmentID: "as-1", Assignee: "polecat-alpha", Branch: "polecat/gt-1-3",
+		Attempts: 2, ReworkNotes: []string{"attempt 1 failed: red", "attempt 2 failed: green"}, CloseReason: strings.Repeat("ü", 150) + "\nsecond line"}
+	_, actions := Decide(Idle, Facts{Now: noon, Policy: Policy{MaxAttempts: 3}, Beads: []bead.Bead{b}})
+	if len(actions) != 1 {
+		t.Fatalf("%v", actions)
+	}
+	told, ok := actions[0].(Block)
+	if !ok {
+		t.Fatalf("%T, want Block", actions[0])
+	}
+	for _, want := range []string{"Paint it", "3 failed attempts", "polecat-alpha", "polecat/gt-1-3", "attempt 1 failed: red", "attempt 2 failed: green",
+		"second line", "Likely causes", "chipset work reopen gt-1"} {
+		if !strings.Contains(told.Body, want) {
+			t.Errorf("the body does not say %q:\n%s", want, told.Body)
+		}
+	}
+	if strings.Contains(told.Subject, "\n") || len(told.Subject) > 300 || !strings.HasPrefix(told.Subject, "gt-1 is blocked: ") {
+		t.Errorf("subject %q", told.Subject)
+	}
+}

@@ -1,0 +1,44 @@
+package mayor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+// plea is the mail to the person whom a bead waits for: what, why, the history,
+// the likely causes, and what to do about it.
+func plea(b *bead.Bead, reason, causes string) (subject, body string) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %q waits for you: %s\n\n%s\n", b.ID, b.Title, reason, causes)
+	fmt.Fprintf(&text, "\nHistory: %s; last on %s, branch %s.\n", b.Charged(), b.Assignee, b.Branch)
+	for _, n := range b.ReworkNotes {
+		fmt.Fprintf(&text, "- %s\n", n)
+	}
+	fmt.Fprintf(&text, "\nThe whole story: chipset why %s\nTo go on: chipset work reopen %s   To give up: chipset work cancel %s\n", b.ID, b.ID, b.ID)
+	return fmt.Sprintf("%s is blocked: %s", b.ID, firstLine(reason)), text.String()
+}
+
+// charged is the bead as it stands after the charge.
+func charged(b bead.Bead, c Charge) *bead.Bead {
+	switch c {
+	case ChargeAttempt:
+		b.Attempts++
+	case ChargeConflict:
+		b.Conflicts++
+	case ChargeRestart:
+		b.Restarts++
+	case ChargeNothing:
+	}
+	return &b
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	line = strings.TrimRight(line, ": ")
+	if len(line) > 200 {
+		line = strings.ToValidUTF8(line[:200], "") + "…"
+	}
+	return line
+}

@@ -1,0 +1,439 @@
+// Package polecat decides what a polecat does: it executes one bead at a time,
+// and never coordinates, never looks at other polecats, never merges.
+//
+//	state       meaning                                    leaves when
+//	idle        hook empty                                 hook pending
+//	preparing   hook active, worktree being made           the worker is started
+//	executing   the worker runs in the worktree            it exits, is aborted, or its work is taken away
+//	retiring    the done pipeline                          the retire record is final
+//	terminated  this session is over: done means gone      the next bead begins a new one
+//
+// Everything that matters is on the disk; State only spares repetition. A
+// process that has forgotten it all decides the same from the facts.
+package polecat
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// Phase is where the polecat stands.
+type Phase string
+
+const (
+	// Idle: the hook is empty; ends when work hangs there.
+	Idle Phase = "idle"
+	// Preparing: the hook is active and no worker runs yet; ends when one does.
+	Preparing Phase = "preparing"
+	// Executing: the worker runs; ends with its exit, an abort, or when the hook names something else.
+	Executing Phase = "executing"
+	// Retiring: the end of the attempt is fixed; ends when the pipeline is through.
+	Retiring Phase = "retiring"
+	// Terminated: the session is over; ends when the next bead begins a new one.
+	Terminated Phase = "terminated"
+)
+
+// State is what a polecat remembers between two ticks.
+type State struct {
+	Phase Phase
+	// Session is the worker session that this process began; a hook that names
+	// another one was left by an earlier process.
+	Session state.SessionID
+	// Retiring is the assignment whose retire record is not final yet.
+	Retiring state.AssignmentID
+	// Stopping is true once the present worker was told to end.
+	Stopping bool
+	// Lost counts the workers of this assignment that somebody else ended.
+	Lost int
+	// TouchedAt is when progress was last written.
+	TouchedAt state.Time
+	// HookProblem is what was last kept of a hook that can't be read.
+	HookProblem string
+	// Status is what the agent's identity was last made to say.
+	Status agent.Status
+	// ShuttingDown: no more work is taken. Finished: nothing is in hand either.
+	ShuttingDown, Finished bool
+}
+
+// maxLost is how many workers of one assignment may be ended by somebody else
+// before that counts as a failure of the attempt.
+const maxLost = 3
+
+// Decide is the whole behaviour of a polecat. It is pure: same facts, same
+// decision.
+func Decide(s State, f Facts) (State, []Action) {
+	d := &decision{s: s, f: f}
+	if d.s.Phase == "" {
+		d.s.Phase = Idle
+	}
+	d.heedShutdown()
+	d.heedNudges()
+	d.work()
+	d.retireMail()
+	d.status()
+	d.endIfAsked()
+	return d.s, d.out
+}
+
+type decision struct {
+	s   State
+	f   Facts
+	out []Action
+	// published is set once this tick has fixed the end of the attempt.
+	published bool
+}
+
+func (d *decision) do(a Action) { d.out = append(d.out, a) }
+
+func (d *decision) become(p Phase) { d.s.Phase = p }
+
+// work is the state machine proper, the strongest claim first: what is fixed
+// is finished, what was taken away is given up, what runs is watched, what
+// hangs there is begun.
+func (d *decision) work() {
+	switch f := &d.f; {
+	case f.Record != nil && !f.Record.Stage.Final():
+		d.retiring()
+	case f.Hook == nil:
+		d.unreadableHook()
+	case f.Worker.Status != WorkerNone && !d.ownsWorker():
+		d.abandon()
+	case f.Worker.Status == WorkerExited:
+		d.exited()
+	case f.Worker.Status == WorkerRunning:
+		d.executing()
+	case f.Hook.Status == hook.Active:
+		d.begin()
+	case f.Hook.Status == hook.Pending:
+		d.pending()
+	case f.Hook.Status == hook.Completed:
+		d.becomeFree(Terminated)
+	default:
+		d.idle()
+	}
+}
+
+// retiring: the record is the point of no return. The worker goes first, so
+// that nothing changes under the pipeline.
+func (d *decision) retiring() {
+	d.become(Retiring)
+	d.s.Retiring = d.f.Record.AssignmentID
+	if d.f.Worker.Status == WorkerRunning {
+		d.stop("the attempt is retired: "+string(d.f.Record.Outcome), d.f.Policy.Courtesy)
+		return
+	}
+	d.do(Finish{Record: *d.f.Record})
+}
+
+// unreadableHook: nobody knows whose work it is, so nothing is begun and
+// nothing is ended until a person or the mayor has put it right.
+func (d *decision) unreadableHook() {
+	if d.s.HookProblem != d.f.HookProblem {
+		d.s.HookProblem = d.f.HookProblem
+		d.do(CopyHook{Problem: d.f.HookProblem})
+	}
+}
+
+// ownsWorker tells whether the hook still names the worker's own session.
+func (d *decision) ownsWorker() bool {
+	h, w := d.f.Hook, &d.f.Worker
+	return h.Status == hook.Active && h.Assignment() == w.Assignment && h.WorkItem.Session == w.Session
+}
+
+// abandon: the mayor has taken the work away, or somebody began another
+// session of it. The work is saved, the hook read anew.
+func (d *decision) abandon() {
+	if d.f.Worker.Status == WorkerRunning {
+		d.stop("its work was taken away", 0)
+		return
+	}
+	d.do(Abandon{Assignment: d.f.Worker.Assignment, Bead: d.f.Worker.Bead, Session: d.f.Worker.Session})
+	d.becomeFree(Terminated)
+}
+
+func (d *decision) stop(why string, courtesy time.Duration) {
+	if d.s.Stopping {
+		return
+	}
+	d.s.Stopping = true
+	d.do(StopWorker{Why: why, Courtesy: courtesy})
+}
+
+// exited: a worker that ended by itself has retired its attempt. One that
+// somebody ended gets a successor, because that says nothing of the work.
+func (d *decision) exited() {
+	exit := &d.f.Worker.Exit
+	switch {
+	case d.published:
+	case exit.Lost && d.s.Lost+1 < maxLost:
+		d.s.Lost++
+		if d.s.ShuttingDown {
+			return
+		}
+		d.resume()
+	case exit.Lost:
+		d.publish(retire.Fail, fmt.Sprintf("the worker was ended from outside %d times", maxLost))
+	default:
+		outcome, reason := exit.Outcome()
+		d.publish(outcome, reason)
+	}
+}
+
+func (d *decision) publish(outcome retire.Outcome, reason string) {
+	d.published = true
+	d.become(Retiring)
+	item := d.f.Hook.WorkItem
+	d.s.Retiring = item.AssignmentID
+	d.do(Publish{Record: retire.Record{AssignmentID: item.AssignmentID, AgentID: d.f.Self, BeadID: item.BeadID,
+		Session: item.Session, Outcome: outcome, Reason: reason}})
+}
+
+// executing: only progress touches the hook, never mere life.
+func (d *decision) executing() {
+	if d.published {
+		return
+	}
+	d.become(Executing)
+	if since := d.f.Now.Sub(d.s.TouchedAt.Time); d.f.Progress && (since < 0 || since >= d.f.Policy.Touch) {
+		d.s.TouchedAt = d.f.Now
+		d.do(Touch{Assignment: d.f.Worker.Assignment, Session: d.f.Worker.Session})
+	}
+}
+
+// ownsBead tells whether the bead is still this assignment's. The mayor takes
+// the bead first and the hook after it: between the two nothing is begun.
+func (d *decision) ownsBead() bool {
+	b := d.f.Bead
+	return b != nil && b.Owned(d.f.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil
+}
+
+// begin: the hook is active and no worker runs, either because it was just
+// activated, or because an earlier process died over it.
+func (d *decision) begin() {
+	switch {
+	case d.published:
+	case d.f.Record != nil, !d.ownsBead(), d.s.ShuttingDown:
+		d.becomeFree(Terminated)
+	case d.f.Hook.WorkItem.Session != d.s.Session || d.s.Session == "":
+		d.resume()
+	default:
+		d.become(Executing)
+		d.s.Stopping, d.s.TouchedAt = false, d.f.Now
+		d.do(Start{Item: *d.f.Hook.WorkItem})
+	}
+}
+
+func (d *decision) resume() {
+	d.become(Preparing)
+	d.s.Session, d.s.Stopping = d.f.Fresh, false
+	d.do(Resume{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh})
+}
+
+// pending: GUPP, what hangs on the hook is begun at once, without asking.
+func (d *decision) pending() {
+	d.becomeFree(Idle)
+	if d.s.ShuttingDown || !d.ownsBead() {
+		return
+	}
+	d.become(Preparing)
+	d.s.Session = d.f.Fresh
+	d.do(Activate{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh})
+}
+
+func (d *decision) idle() {
+	d.becomeFree(Idle)
+	if d.f.Next != "" && !d.s.ShuttingDown {
+		d.do(Claim{Bead: d.f.Next})
+	}
+}
+
+// becomeFree forgets the assignment that is over.
+func (d *decision) becomeFree(p Phase) {
+	d.become(p)
+	d.s.Session, d.s.Retiring, d.s.Stopping, d.s.Lost = "", "", false, 0
+	d.s.HookProblem = ""
+}
+
+// heedShutdown: a request for an earlier process is retired unacted, so that
+// "down" never ends what was started after it.
+func (d *decision) heedShutdown() {
+	for _, e := range d.f.Mail {
+		if e.AsksToEnd(d.f.Mayor, d.f.Process) {
+			d.s.ShuttingDown = true
+		}
+	}
+}
+
+// heedNudges answers questions and obeys an abort of those who may.
+func (d *decision) heedNudges() {
+	for _, n := range d.f.Nudges {
+		switch {
+		case n.Type == nudge.Abort:
+			d.heedAbort(n)
+		case n.Type != nudge.HealthCheck && n.Type != nudge.SyncRequest:
+			d.do(MarkSeen{Nudge: n})
+		case d.staleRef(n.Ref):
+			d.do(MarkSeen{Nudge: n, Note: "stale: it speaks of another assignment or session"})
+		default:
+			d.do(Answer{Nudge: n, Message: d.report()})
+		}
+	}
+}
+
+// staleRef tells whether a nudge was meant for another incarnation.
+func (d *decision) staleRef(ref *nudge.Ref) bool {
+	if ref == nil {
+		return false
+	}
+	assignment, session := d.f.Worker.Assignment, d.f.Worker.Session
+	if d.f.Hook != nil && d.f.Hook.WorkItem != nil {
+		assignment, session = d.f.Hook.WorkItem.AssignmentID, d.f.Hook.WorkItem.Session
+	}
+	if ref.AssignmentID != "" && ref.AssignmentID != assignment {
+		return true
+	}
+	return ref.Session != "" && ref.Session != session && ref.Session != d.f.Process
+}
+
+func (d *decision) heedAbort(n nudge.Nudge) {
+	h := d.f.Hook
+	switch {
+	case n.From != d.f.Mayor && n.From != state.Human:
+		d.do(MarkSeen{Nudge: n, Note: "refused: only the mayor and human may abort"})
+	case h == nil:
+		// Nobody knows what it would hit; it is heeded once the hook is whole.
+	case d.staleRef(n.Ref) || h.WorkItem != nil && n.Timestamp.Before(h.WorkItem.AssignedAt.Time):
+		d.do(MarkSeen{Nudge: n, Note: "stale: it speaks of another assignment or session"})
+	case h.Status == hook.Pending && d.ownsBead():
+		// It is heeded once the work is activated, by this process or the next.
+	case h.Status != hook.Active || d.f.Record != nil || d.published:
+		d.do(MarkSeen{Nudge: n, Note: "nothing left to abort"})
+	default:
+		d.publish(retire.Fail, "aborted: "+orElse(n.Message, "by "+string(n.From)))
+		d.do(MarkSeen{Nudge: n, Note: "aborted"})
+	}
+}
+
+func orElse(s, other string) string {
+	if strings.TrimSpace(s) == "" {
+		return other
+	}
+	return s
+}
+
+// report is what the polecat knows of its worker, for a health check.
+func (d *decision) report() string {
+	w := &d.f.Worker
+	switch {
+	case d.f.Hook == nil:
+		return "the hook can't be read: " + d.f.HookProblem
+	case w.Status == WorkerRunning:
+		return fmt.Sprintf("%s %s (%s): worker running for %s, last progress %s ago, cpu %s", d.s.Phase, w.Bead, w.Assignment,
+			elapsed(d.f.Now, w.StartedAt), elapsed(d.f.Now, w.LastProgress), w.CPU.Round(10*time.Millisecond))
+	case d.f.Hook.WorkItem != nil:
+		return fmt.Sprintf("%s %s (%s): no worker runs", d.s.Phase, d.f.Hook.WorkItem.BeadID, d.f.Hook.WorkItem.AssignmentID)
+	}
+	return string(d.s.Phase) + ": hook empty"
+}
+
+func elapsed(now, since state.Time) time.Duration {
+	return max(now.Sub(since.Time), 0).Round(100 * time.Millisecond)
+}
+
+// retireMail retires the mail of the machinery; everything else is the
+// worker's to read.
+func (d *decision) retireMail() {
+	for _, e := range d.f.Mail {
+		switch {
+		case e.Type == mail.ShutdownRequest:
+			if !e.AsksToEnd(d.f.Mayor, d.f.Process) {
+				d.do(MarkRead{Entry: e, Note: "stale: it does not name this session, or its sender may not ask"})
+			}
+		case e.Type == mail.WorkAssignment:
+			d.retireAssignment(e)
+		case e.Type.Machinery():
+			// A live worker may still be waiting for the answer.
+			if d.f.Worker.Status != WorkerRunning {
+				d.do(MarkRead{Entry: e})
+			}
+		}
+	}
+}
+
+// retireAssignment: the hook is the truth and the mail about it a hint, read
+// once the hook says more than the mail does.
+func (d *decision) retireAssignment(e mail.Entry) {
+	h := d.f.Hook
+	switch {
+	case h == nil:
+	case e.Ref == nil || e.Ref.AssignmentID != h.Assignment():
+		d.do(MarkRead{Entry: e, Note: "stale: the hook names something else"})
+	case h.Status != hook.Pending:
+		d.do(MarkRead{Entry: e})
+	}
+}
+
+// status keeps the agent's identity in step.
+func (d *decision) status() {
+	want := agent.Idle
+	if d.f.Worker.Status != WorkerNone || d.s.Phase == Preparing || d.s.Phase == Executing || d.s.Phase == Retiring {
+		want = agent.Active
+	}
+	d.setStatus(want)
+}
+
+func (d *decision) setStatus(want agent.Status) {
+	if d.s.Status != want {
+		d.s.Status = want
+		d.do(SetStatus{Status: want})
+	}
+}
+
+// endIfAsked: the present bead is finished first, then the request answered.
+func (d *decision) endIfAsked() {
+	unfinished := d.f.Record != nil && !d.f.Record.Stage.Final()
+	if !d.s.ShuttingDown || unfinished || d.published || d.f.Worker.Status == WorkerRunning {
+		return
+	}
+	d.become(Terminated)
+	d.s.Finished = true
+	d.setStatus(agent.Terminated)
+	for _, e := range d.f.Mail {
+		if e.AsksToEnd(d.f.Mayor, d.f.Process) {
+			d.do(AnswerShutdown{Entry: e})
+		}
+	}
+}
+
+// Outcome is what an exit means for the attempt: code 0 is done, whatever else
+// is a failure whose reason a person and the next worker can use.
+func (e *Exit) Outcome() (retire.Outcome, string) {
+	var reason string
+	switch {
+	case e.NotStarted != "":
+		return retire.Fail, "the worker could not start: " + e.NotStarted
+	case e.TimedOut:
+		reason = fmt.Sprintf("timed out after %s", e.Ran.Round(time.Second))
+	case e.Signal != "":
+		reason = "killed by " + e.Signal
+	case e.Code == 0:
+		return retire.Done, ""
+	case e.Code == 126, e.Code == 127:
+		reason = fmt.Sprintf("exit code %d, a command could not be found or executed", e.Code)
+	default:
+		reason = fmt.Sprintf("exit code %d", e.Code)
+	}
+	if e.Tail != "" {
+		reason += ":\n" + e.Tail
+	}
+	return retire.Fail, reason
+}

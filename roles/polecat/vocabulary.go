@@ -1,0 +1,180 @@
+package polecat
+
+import (
+	"time"
+
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// Policy is what the definition says about a polecat's timing.
+type Policy struct {
+	// Touch is how often progress is written to the hook at most.
+	Touch time.Duration
+	// Courtesy is how long a worker that has said that it is finished may take
+	// to end by itself.
+	Courtesy time.Duration
+}
+
+// TouchInterval is the Touch of a rig with this stall threshold: short enough
+// that a throttled touch never looks like a stall.
+func TouchInterval(stall time.Duration) time.Duration {
+	return min(hook.TouchInterval, stall/4)
+}
+
+// WorkerStatus is what is known of the worker's process.
+type WorkerStatus string
+
+const (
+	// WorkerNone: this process has started none, or has retired it.
+	WorkerNone WorkerStatus = "none"
+	// WorkerRunning: it, or something it started, is alive.
+	WorkerRunning WorkerStatus = "running"
+	// WorkerExited: nothing of it is left; Exit says how it went.
+	WorkerExited WorkerStatus = "exited"
+)
+
+// Worker is the worker of this process.
+type Worker struct {
+	Status     WorkerStatus
+	Assignment state.AssignmentID
+	Bead       state.BeadID
+	Session    state.SessionID
+	StartedAt  state.Time
+	// LastProgress is when its output or its processor time last grew.
+	LastProgress state.Time
+	CPU          time.Duration
+	// Exit is meant only when the worker has exited.
+	Exit Exit
+}
+
+// Exit is how a worker ended.
+type Exit struct {
+	Code   int
+	Signal string
+	// TimedOut: its time was up. Ran is how long it had.
+	TimedOut bool
+	Ran      time.Duration
+	// Lost: it did not end by itself, somebody ended it or its supervisor.
+	Lost bool
+	// NotStarted says why it could not be executed at all, with its path.
+	NotStarted string
+	// Tail is the end of its transcript.
+	Tail string
+}
+
+// Facts are what one tick has fetched.
+type Facts struct {
+	Now    state.Time
+	Self   state.AgentID
+	Mayor  state.AgentID
+	Policy Policy
+	// Process is this process's own session, which a shutdown_request names.
+	Process state.SessionID
+	// Fresh is a name for the session that this decision may begin.
+	Fresh state.SessionID
+	// Hook is nil when it can't be read; HookProblem says why.
+	Hook        *hook.Hook
+	HookProblem string
+	// Bead is that of the hook, nil when there is none or it can't be read.
+	Bead *bead.Bead
+	// Record is the retire record of what is in hand: of State.Retiring, else of
+	// the worker's assignment, else of the hook's. nil when there is none.
+	Record *retire.Record
+	Worker Worker
+	// Progress is true when output or processor time grew since the last look.
+	Progress bool
+	// Mail is unread mail in the order of processing, Nudges what is unseen.
+	Mail   []mail.Entry
+	Nudges []nudge.Nudge
+	// Next is the bead to claim in pull mode, "" without one.
+	Next state.BeadID
+}
+
+// Action is one thing to carry out. The list is carried out in its order; each
+// is idempotent, so a list that broke off is healed by deciding again.
+type Action interface{ action() }
+
+type (
+	// CopyHook keeps a copy of a hook that can't be read in the quarantine and
+	// leaves the original, which is never taken for "no work".
+	CopyHook struct{ Problem string }
+	// Activate is the answer to a pending hook: a new session begins.
+	Activate struct {
+		Item    hook.WorkItem
+		Session state.SessionID
+	}
+	// Resume saves what an earlier session of the same assignment left and gives
+	// the hook a new session. It charges nothing.
+	Resume struct {
+		Item    hook.WorkItem
+		Session state.SessionID
+	}
+	// Start moves the bead to in_progress, makes worktree and branch, and starts
+	// the worker. What can't be made or started ends as a failed attempt.
+	Start struct{ Item hook.WorkItem }
+	// Touch records progress of the work on the hook.
+	Touch struct {
+		Assignment state.AssignmentID
+		Session    state.SessionID
+	}
+	// Publish fixes the end of the attempt, unless it is fixed already.
+	Publish struct{ Record retire.Record }
+	// StopWorker ends the worker: after the courtesy TERM, after the grace KILL.
+	// It does not wait.
+	StopWorker struct {
+		Why      string
+		Courtesy time.Duration
+	}
+	// Finish runs what is left of the done pipeline.
+	Finish struct{ Record retire.Record }
+	// Abandon saves the work of an assignment that was taken away, leaves a
+	// hand-off and frees the worktree.
+	Abandon struct {
+		Assignment state.AssignmentID
+		Bead       state.BeadID
+		Session    state.SessionID
+	}
+	// Claim slings a ready bead to this polecat itself.
+	Claim struct{ Bead state.BeadID }
+	// Answer sends a nudge_response and then marks the nudge seen.
+	Answer struct {
+		Nudge   nudge.Nudge
+		Message string
+	}
+	// MarkSeen retires a nudge; Note tells why nothing else was done.
+	MarkSeen struct {
+		Nudge nudge.Nudge
+		Note  string
+	}
+	// MarkRead retires a message of the machinery.
+	MarkRead struct {
+		Entry mail.Entry
+		Note  string
+	}
+	// AnswerShutdown sends the shutdown_response and marks the request read.
+	AnswerShutdown struct{ Entry mail.Entry }
+	// SetStatus records the agent's life-cycle status.
+	SetStatus struct{ Status agent.Status }
+)
+
+func (CopyHook) action()       {}
+func (Activate) action()       {}
+func (Resume) action()         {}
+func (Start) action()          {}
+func (Touch) action()          {}
+func (Publish) action()        {}
+func (StopWorker) action()     {}
+func (Finish) action()         {}
+func (Abandon) action()        {}
+func (Claim) action()          {}
+func (Answer) action()         {}
+func (MarkSeen) action()       {}
+func (MarkRead) action()       {}
+func (AnswerShutdown) action() {}
+func (SetStatus) action()      {}

@@ -1,0 +1,154 @@
+package refinery
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// TestDecideSafety plays the world against the refinery at random and holds
+// every decision against what must never happen.
+func TestDecideSafety(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		w.policy.Remote = rapid.Bool().Draw(t, "remote")
+		guard := &guard{t: t, w: w}
+		requests := 0
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			line := ""
+			running := w.state.Work.Running && w.asked == nil
+			if w.asked != nil || running && rapid.Bool().Draw(t, "ended") {
+				line = drawResult(t, w.asked)
+			} else {
+				line = drawEvent(t, &requests)
+			}
+			guard.before(line)
+			if err := w.do(line); err != nil {
+				t.Fatal(err)
+			}
+			w.out = nil
+			if !w.settle() {
+				t.Fatalf("after %q the decisions do not settle: %q", line, w.out)
+			}
+			guard.after()
+			if w.finished {
+				return
+			}
+		}
+	})
+}
+
+// drawResult draws an end that the step may come to.
+func drawResult(t *rapid.T, step Action) string {
+	results := []string{"green", "green untested", "red failure=tests_failed exit status 1", "red failure=could_not_run why"}
+	switch step.(type) {
+	case CheckOut:
+		results = []string{"checked_out onto=t0", "checked_out onto=t1", "refused why", "taken", "landed"}
+	case RebaseOnto:
+		results = []string{"rebased candidate=c1", "rebased candidate=c2", "rebased candidate=t0", "conflict a.txt", "taken"}
+	case Land:
+		results = []string{"landed", "moved", "in_the_way why", "taken"}
+	}
+	return "result " + rapid.SampledFrom(append(results, "trouble why")).Draw(t, "result")
+}
+
+func drawEvent(t *rapid.T, requests *int) string {
+	n := rapid.IntRange(1, max(1, *requests)).Draw(t, "which")
+	kind := rapid.SampledFrom([]string{"request", "bead", "tick", "tick", "tip", "retry", "drop", "nudge", "shutdown"}).Draw(t, "event")
+	switch {
+	case kind == "request" || *requests == 0:
+		*requests++
+		return fmt.Sprintf("request %d pending", *requests)
+	case kind == "bead":
+		return fmt.Sprintf("bead %d %s", n, rapid.SampledFrom([]string{"done", "open", "cancelled", "blocked", "corrupt", "gone"}).Draw(t, "bead"))
+	case kind == "tick":
+		return "tick " + rapid.SampledFrom([]string{"1ms", "2s", "1m", "1h"}).Draw(t, "time")
+	case kind == "tip":
+		return rapid.SampledFrom([]string{"tip t0", "tip t1"}).Draw(t, "tip")
+	case kind == "nudge":
+		return rapid.SampledFrom([]string{"nudge human abort", "nudge witness health_check"}).Draw(t, "nudge")
+	case kind == "shutdown":
+		return "shutdown ses-another"
+	}
+	return fmt.Sprintf("%s %d", kind, n)
+}
+
+// guard remembers what was proven and compares what is asked for with it.
+type guard struct {
+	t   *rapid.T
+	w   *world
+	was State
+	// green and untested are the candidate of the last rebase, once it may land.
+	green, untested string
+}
+
+func (g *guard) before(line string) {
+	g.was = g.w.state
+	w := g.was.Work
+	switch {
+	case strings.HasPrefix(line, "result rebased"):
+		g.green, g.untested = "", ""
+	case line == "result green" && w.Blame == "":
+		g.green = w.Candidate
+	case line == "result green untested" && w.Blame == "":
+		g.untested = w.Candidate
+	}
+}
+
+func (g *guard) after() {
+	s := g.w.state
+	if land, ok := g.w.asked.(Land); ok {
+		switch {
+		case land.Candidate == "" || land.Onto == "" || land.Onto != s.Work.Onto:
+			g.t.Fatalf("%+v lands something that was not rebased", land)
+		case land.Candidate == land.Onto: // nothing to test
+		case land.Tested && g.green != land.Candidate || !land.Tested && g.untested != land.Candidate:
+			g.t.Fatalf("%+v lands, proven: green %q, untested %q", land, g.green, g.untested)
+		}
+	}
+	if checkout, ok := g.w.asked.(CheckOut); ok && g.was.Work.ID == "" {
+		g.fifo(checkout)
+	}
+	if s.Work.ID == "" && s.Work != (Work{}) {
+		g.t.Fatalf("work without a request: %+v", s.Work)
+	}
+	if s.Waiting() && s.Wait.Until.Sub(g.w.now) > mostRetryTip {
+		g.t.Fatalf("it waits until %s", s.Wait.Until)
+	}
+}
+
+// fifo checks that nothing older could land.
+func (g *guard) fifo(c CheckOut) {
+	chosen := g.w.request(c.Request)
+	for _, q := range g.w.queue {
+		b := g.w.beads[q.BeadID]
+		if q.Seq < chosen.Seq && q.Status.Live() && q.Status != mergequeue.Merging && b.Owned(q.AssignmentID, bead.Done) == nil {
+			g.t.Fatalf("%s is begun before %s, which is %s", c.Request, q.ID, q.Status)
+		}
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for tries, want := range map[int]time.Duration{0: time.Minute, 1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 15 * time.Minute, 1000: 15 * time.Minute} {
+		if got := backoff(retryTip, mostRetryTip, tries); got != want {
+			t.Errorf("try %d: %s, want %s", tries, got, want)
+		}
+	}
+}
+
+func TestFirstLine(t *testing.T) {
+	for text, want := range map[string]string{"": "", "\n a\nb": "a", "one": "one"} {
+		if got := FirstLine(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if got := FirstLine(string(make([]byte, 500))); len(got) > 210 {
+		t.Errorf("%d bytes", len(got))
+	}
+}

@@ -1,0 +1,474 @@
+// Package refinery decides how finished work lands: one merge request at a
+// time, in strict order, and nothing that is not green on the very tip it is
+// put on.
+//
+//	state     meaning                                        leaves when
+//	idle      nothing waits                                  a request is there
+//	checkout  the request is begun, the tip found            the worktree is ready
+//	rebase    its commits are put on the tip                 they stand there, or conflict
+//	test      the test command runs; before a request is     it ended
+//	          blamed, on the bare tip too
+//	merge     the target is advanced from the tested tip     it holds the candidate, or moved
+//	push      the same, with a remote that goes first        the remote and the target hold it
+//	blocked   the first request waits: for a rework, a       what it waits for is there
+//	          person, or a green tip
+//
+// Three bad ends are told apart and none of them is ever merged: conflict,
+// tests failed, could not run; a fourth, refused, is for a branch that may not
+// land at all. The request becomes conflicted and blocks the queue as long as
+// its bead is still done under its assignment: the mayor ends that by a rework,
+// a person by `queue retry` or `queue drop`.
+package refinery
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// Phase is where the refinery is in its cycle; see the package's table.
+type Phase string
+
+// Phases.
+const (
+	Idle     Phase = ""
+	Checkout Phase = "checkout"
+	Rebase   Phase = "rebase"
+	Test     Phase = "test"
+	Merge    Phase = "merge"
+	Push     Phase = "push"
+	Blocked  Phase = "blocked"
+)
+
+// decision is one tick's work in progress.
+type decision struct {
+	Facts
+	s       State
+	asked   []mail.Entry // shutdown requests that wait for the end
+	actions []Action
+	// changed is true when an action changes what Facts says of the queue: the
+	// next decision goes on, with new facts.
+	changed bool
+}
+
+func (d *decision) do(actions ...Action) { d.actions = append(d.actions, actions...) }
+
+// change is do for actions that change the queue.
+func (d *decision) change(actions ...Action) {
+	d.changed = true
+	d.do(actions...)
+}
+
+// Decide is the refinery's whole behaviour. At most one step is asked for at a
+// time, as the last action. It is to be called again, with new facts, until it
+// asks for nothing and leaves the state as it is.
+func Decide(s State, f Facts) (State, []Action) {
+	d := &decision{Facts: f, s: s}
+	d.mail()
+	d.result()
+	d.nudges()
+	d.takenAway()
+	d.notices()
+	d.sweep()
+	d.depth()
+	switch {
+	case d.changed:
+	case d.s.Closing && (d.s.Work.ID == "" || d.s.Waiting()):
+		d.finish()
+	default:
+		if d.s.Work.ID == "" {
+			d.choose()
+		}
+		d.step()
+	}
+	return d.s, d.actions
+}
+
+// mail: only a shutdown_request asks for something; all else that is written to
+// a refinery says what the queue says too.
+func (d *decision) mail() {
+	for _, e := range d.Mail {
+		if e.AsksToEnd(d.Policy.Mayor, d.Session) {
+			d.s.Closing = true
+			d.asked = append(d.asked, e)
+			continue
+		}
+		d.do(MarkRead{e})
+	}
+}
+
+// finish leaves no request half-way: what waits goes back to its place.
+func (d *decision) finish() {
+	if r := d.request(d.s.Work.ID); r != nil && r.Status == mergequeue.Merging {
+		d.do(Requeue{Request: r.ID, Waiting: r.Waiting})
+	}
+	d.drop()
+	for _, e := range d.asked {
+		d.do(AnswerShutdown{e}, MarkRead{e})
+	}
+	d.do(Finish{})
+}
+
+func (d *decision) request(id state.MergeID) *mergequeue.Request {
+	for i := range d.Queue {
+		if id != "" && d.Queue[i].ID == id {
+			return &d.Queue[i]
+		}
+	}
+	return nil
+}
+
+// owned tells whether the request may land: its bead is done under its assignment.
+func (d *decision) owned(r *mergequeue.Request) bool {
+	b, ok := d.Beads[r.BeadID]
+	return ok && b.Owned(r.AssignmentID, bead.Done) == nil
+}
+
+// result moves on from what the last step came to.
+func (d *decision) result() {
+	w, res := &d.s.Work, d.Result
+	if res.Kind == None || w.ID == "" {
+		return
+	}
+	w.Running = false
+	if d.s.Wait.Kind != RedTip && res.Kind != Trouble && res.Kind != InTheWay {
+		d.s.Wait = Wait{} // it was of use to try again
+	}
+	switch res.Kind {
+	case CheckedOut:
+		w.Onto, d.s.Phase = res.Onto, Rebase
+	case Refused:
+		d.badEnd(mergequeue.FailRefused, res.Text)
+	case Rebased:
+		w.Candidate, d.s.Phase = res.Candidate, Test
+		if w.Candidate == w.Onto { // the target holds all of it already
+			d.s.Phase = d.landing()
+		}
+	case Conflict:
+		d.badEnd(mergequeue.FailConflict, res.Text)
+	case Green:
+		if w.Blame != "" { // the bare tip is green: the request is to blame
+			d.badEnd(w.Blame, w.Reason)
+			return
+		}
+		w.Tested, d.s.Phase = !res.Untested, d.landing()
+	case Red:
+		d.red(res)
+	case Landed:
+		d.drop()
+		d.changed = true
+	case Moved:
+		d.again()
+	case Taken:
+		d.change(Retire{w.ID})
+		d.drop()
+	case InTheWay:
+		d.inTheWay(res.Text)
+	case Trouble:
+		d.trouble(res.Text)
+	case None:
+	}
+}
+
+// drop ends the work on a request, for good or until it is chosen again.
+func (d *decision) drop() { d.s.Work, d.s.Wait, d.s.Phase = Work{}, Wait{}, Idle }
+
+func (d *decision) landing() Phase {
+	if d.Policy.Remote {
+		return Push
+	}
+	return Merge
+}
+
+// again begins the same request anew, on the tip that is there now.
+func (d *decision) again() {
+	d.s.Work, d.s.Phase = Work{ID: d.s.Work.ID}, Checkout
+}
+
+func (d *decision) badEnd(f mergequeue.Failure, reason string) {
+	d.change(MarkConflicted{Request: d.s.Work.ID, Failure: f, Reason: reason})
+	if d.Policy.Block {
+		id := d.s.Work.ID
+		d.do(TellHuman{Request: id, ID: fmt.Sprintf("conflicted:%s:%s", id, d.s.Work.Onto), Subject: string(id) + " could not land: " + FirstLine(reason),
+			Body: fmt.Sprintf("The queue waits for you (on_conflict: block).\n\nTo try again: chipset queue retry %s   To give it up: chipset queue drop %s --reason WHY\n\n%s\n", id, id, reason)})
+	}
+	d.drop()
+}
+
+// red: before a request is blamed, the target's tip is tested alone.
+func (d *decision) red(res Result) {
+	w := &d.s.Work
+	if w.Blame == "" {
+		w.Blame, w.Reason = res.Failure, res.Text
+		return
+	}
+	what := "is red without the request too"
+	if res.Failure == mergequeue.FailCouldNotRun {
+		what = "can't be tested"
+	}
+	reason := fmt.Sprintf("target tip %s %s: %s", short(w.Onto), what, FirstLine(res.Text))
+	d.change(Requeue{Request: w.ID, Waiting: reason})
+	if d.s.Wait.Kind != RedTip { // a new tip that is red as well is the same trouble
+		d.do(TellHuman{Request: w.ID, ID: "tip:" + w.Onto, Subject: "The merge queue is blocked: " + reason,
+			Body: fmt.Sprintf("Nothing lands until this is put right; no bead is charged for it. %s is tried again when the tip moves, "+
+				"after a while, or at once with: chipset queue retry %s\n\nThe test of the bare tip said:\n%s\n", w.ID, w.ID, res.Text)})
+	}
+	tries := 1
+	if d.s.Wait.Kind == RedTip {
+		tries = d.s.Wait.Tries + 1
+	}
+	d.wait(RedTip, tries, backoff(retryTip, mostRetryTip, tries))
+	if !d.Policy.Remote {
+		d.s.Wait.Tip = w.Onto
+	}
+	d.s.Work, d.s.Phase = Work{}, Idle
+}
+
+func (d *decision) inTheWay(text string) {
+	w := d.s.Work
+	reason := "a checkout of the target is in the way: " + text
+	d.change(SetWaiting{Request: w.ID, Waiting: reason})
+	if d.s.Wait.Kind == WaitCheckout && d.s.Wait.Tries == 1 { // not the first time: a passing git of the person is no news
+		d.do(TellHuman{Request: w.ID, ID: "checkout:" + string(w.ID) + ":" + w.Candidate, Subject: string(w.ID) + " can't land: " + FirstLine(text),
+			Body: "Its work is rebased and tested, but the branch it lands on is checked out, and git refuses to advance it there:\n\n" +
+				text + "\n\nNothing was moved. Commit or stash your changes: the request lands by itself then.\n"})
+	}
+	tries := 1
+	if d.s.Wait.Kind == WaitCheckout {
+		tries = d.s.Wait.Tries + 1
+	}
+	d.wait(WaitCheckout, tries, RetryCheckout)
+}
+
+// trouble tries the same step again, and tells a person when that did not help.
+func (d *decision) trouble(text string) {
+	w, tries := d.s.Work, 1
+	if d.s.Wait.Kind == WaitTrouble {
+		tries = d.s.Wait.Tries + 1
+	}
+	d.change(SetWaiting{Request: w.ID, Waiting: "trouble: " + FirstLine(text)})
+	if tries == 2 {
+		d.do(TellHuman{Request: w.ID, ID: "trouble:" + string(w.ID) + ":" + FirstLine(text), Subject: string(w.ID) + " can't land now: " + FirstLine(text),
+			Body: "This is not the fault of its work, and it is tried again after a growing while, or at once with: chipset queue retry " +
+				string(w.ID) + "\n\n" + text + "\n"})
+	}
+	d.wait(WaitTrouble, tries, backoff(retryTrouble, mostRetryTrouble, tries))
+}
+
+func (d *decision) wait(kind WaitKind, tries int, after time.Duration) {
+	d.s.Wait = Wait{Kind: kind, Request: d.s.Work.ID, Tries: tries}
+	if after > 0 {
+		d.s.Wait.Until = state.At(d.Now.Add(after))
+	}
+}
+
+// nudges are answered from what is known here.
+func (d *decision) nudges() {
+	for _, n := range d.Nudges {
+		switch {
+		case n.Type == nudge.Abort && (n.From == state.Human || d.fromMayor(n)):
+			d.abort(n)
+		case n.Type == nudge.HealthCheck, n.Type == nudge.SyncRequest, n.RequiresResponse && n.Type != nudge.Response:
+			d.do(Respond{n, d.describe()})
+		}
+		d.do(MarkSeen{n})
+	}
+}
+
+func (d *decision) fromMayor(n nudge.Nudge) bool { return n.From == d.Policy.Mayor }
+
+func (d *decision) abort(n nudge.Nudge) {
+	r := d.request(d.s.Work.ID)
+	if r == nil || d.landingNow() || n.Ref != nil && n.Ref.AssignmentID != "" && n.Ref.AssignmentID != r.AssignmentID {
+		return
+	}
+	if d.s.Work.Running {
+		d.do(StopTest{})
+	}
+	d.change(Requeue{Request: r.ID, Waiting: fmt.Sprintf("stopped by %s: %s (go on with: chipset queue retry %s)", n.From, FirstLine(n.Message), r.ID)})
+	d.wait(Stopped, 0, 0)
+	d.s.Work, d.s.Phase = Work{}, Idle
+}
+
+func (d *decision) landingNow() bool { return d.s.Phase == Merge || d.s.Phase == Push }
+
+func (d *decision) describe() string {
+	pending := 0
+	for i := range d.Queue {
+		if d.Queue[i].Status == mergequeue.Pending {
+			pending++
+		}
+	}
+	switch {
+	case d.s.Work.ID != "":
+		return fmt.Sprintf("%s is in %s, %d pending", d.s.Work.ID, d.s.Phase, pending)
+	case d.s.Block != "":
+		return fmt.Sprintf("blocked: %s; %d pending", d.s.Block, pending)
+	}
+	return fmt.Sprintf("idle, %d pending", pending)
+}
+
+// takenAway drops the work on a bead that somebody took away meanwhile. Once it
+// lands, the bead's lock decides, and in checkout an earlier process may have
+// landed it.
+func (d *decision) takenAway() {
+	w := d.s.Work
+	r := d.request(w.ID)
+	if w.ID == "" || d.s.Phase != Rebase && d.s.Phase != Test {
+		return
+	}
+	if r != nil && r.Status == mergequeue.Merging && (d.owned(r) || d.Unreadable[r.BeadID] != "") {
+		return
+	}
+	if w.Running {
+		d.do(StopTest{})
+	}
+	if r != nil && r.Status.Live() {
+		d.change(Retire{w.ID})
+	}
+	d.drop()
+}
+
+// notices tells of ends that nobody has been told of, also those of an earlier
+// process.
+func (d *decision) notices() {
+	for i := range d.Queue {
+		if r := &d.Queue[i]; r.Untold() {
+			d.change(Notify{r.ID})
+		}
+	}
+}
+
+// sweep retires the requests that wait for nothing any more. Conflicted ones
+// are the mayor's and the person's: what blocks a bead may come back.
+func (d *decision) sweep() {
+	for i := range d.Queue {
+		r := &d.Queue[i]
+		if r.Status == mergequeue.Pending && r.ID != d.s.Work.ID && !d.owned(r) && d.Unreadable[r.BeadID] == "" {
+			d.change(Retire{r.ID})
+		}
+	}
+}
+
+func (d *decision) depth() {
+	// The one in work counts: begun and put back, it must not cross the limit.
+	waiting, newest := 0, state.MergeID("")
+	for i := range d.Queue {
+		if s := d.Queue[i].Status; s == mergequeue.Pending || s == mergequeue.Merging {
+			waiting++
+			newest = d.Queue[i].ID
+		}
+	}
+	switch {
+	case waiting > d.Policy.MaxWaiting && !d.s.Deep:
+		d.s.Deep = true
+		d.do(WarnDepth{Waiting: waiting, Newest: newest})
+	case waiting <= d.Policy.MaxWaiting && d.s.Deep:
+		d.s.Deep = false
+		d.do(ForgetDepth{})
+	}
+}
+
+// choose takes the next request: one that was begun first, else the oldest.
+func (d *decision) choose() {
+	head := d.head()
+	switch {
+	case head == nil:
+		d.block("", "")
+		d.drop()
+		return
+	case d.Unreadable[head.BeadID] != "":
+		d.block(head.ID, fmt.Sprintf("bead %s can't be read: %s", head.BeadID, d.Unreadable[head.BeadID]))
+	case head.Status == mergequeue.Conflicted:
+		d.block(head.ID, fmt.Sprintf("%s: %s", head.Failure, FirstLine(head.Reason)))
+	case !d.waitOver(head):
+		d.block(head.ID, head.Waiting)
+	default:
+		d.s.Work = Work{ID: head.ID}
+	}
+	d.s.Phase = Blocked
+	if d.s.Work.ID != "" {
+		d.s.Phase = Checkout
+	}
+}
+
+func (d *decision) head() *mergequeue.Request {
+	i := slices.IndexFunc(d.Queue, func(r mergequeue.Request) bool { return r.Status == mergequeue.Merging })
+	if i < 0 {
+		i = slices.IndexFunc(d.Queue, func(r mergequeue.Request) bool {
+			return r.Status.Live() && (d.owned(&r) || d.Unreadable[r.BeadID] != "")
+		})
+	}
+	if i < 0 {
+		return nil
+	}
+	return &d.Queue[i]
+}
+
+// waitOver ends the wait of a request, or that of another one that is gone from
+// the head. How often it was tried is kept.
+func (d *decision) waitOver(r *mergequeue.Request) bool {
+	w := &d.s.Wait
+	switch {
+	case w.Kind == NoWait:
+		return true
+	case w.Request != r.ID:
+		*w = Wait{}
+		return true
+	case r.Waiting == "":
+	case w.Tip != "" && d.Tip != "" && d.Tip != w.Tip:
+	case !w.Until.IsZero() && !d.Now.Before(w.Until.Time):
+	default:
+		return false
+	}
+	w.Until, w.Tip = state.Time{}, ""
+	return true
+}
+
+// block tells the story when the queue begins and ends to stand still.
+func (d *decision) block(id state.MergeID, reason string) {
+	if reason == d.s.Block {
+		return
+	}
+	d.s.Block = reason
+	if reason == "" {
+		d.do(QueueUnblocked{})
+		return
+	}
+	d.do(QueueBlocked{Request: id, Reason: reason})
+}
+
+// step asks for the next step of the request in work, unless it waits or runs.
+func (d *decision) step() {
+	w := &d.s.Work
+	if w.ID == "" || w.Running {
+		return
+	}
+	if d.s.Waiting() {
+		if r := d.request(w.ID); r != nil && !d.waitOver(r) {
+			d.block(w.ID, r.Waiting)
+			return
+		}
+	}
+	if d.s.Wait.Kind == NoWait { // a try that may fail again is no news
+		d.block("", "")
+	}
+	switch d.s.Phase {
+	case Checkout:
+		d.do(CheckOut{w.ID})
+	case Rebase:
+		d.do(RebaseOnto{Request: w.ID, Onto: w.Onto})
+	case Test:
+		w.Running = true
+		d.do(RunTest{Request: w.ID, Onto: w.Onto, Candidate: w.Candidate, Tip: w.Blame != ""})
+	case Merge, Push:
+		d.do(Land{Request: w.ID, Onto: w.Onto, Candidate: w.Candidate, Tested: w.Tested, Push: d.s.Phase == Push})
+	case Idle, Blocked:
+	}
+}

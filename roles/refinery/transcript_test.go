@@ -1,0 +1,315 @@
+package refinery
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/rolestest"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// world is what the executor does, without a disk: it applies the actions to a
+// queue in memory and leaves the results of the steps to the transcript.
+type world struct {
+	now      time.Time
+	policy   Policy
+	queue    []mergequeue.Request
+	beads    map[state.BeadID]bead.Bead
+	corrupt  map[state.BeadID]string
+	tip      string
+	mail     []mail.Entry
+	nudges   []nudge.Nudge
+	state    State
+	result   Result
+	out      []string
+	finished bool
+	// asked is the step that waits for its result.
+	asked Action
+}
+
+func newWorld() *world {
+	return &world{now: time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC), policy: Policy{MaxWaiting: 10, Mayor: "mayor"},
+		beads: map[state.BeadID]bead.Bead{}, corrupt: map[state.BeadID]string{}}
+}
+
+func (w *world) facts() Facts {
+	f := Facts{Now: state.At(w.now), Session: "ses-me", Policy: w.policy, Beads: w.beads, Unreadable: w.corrupt, Result: w.result, Mail: w.mail, Nudges: w.nudges}
+	for _, q := range w.queue {
+		if q.Status.Live() || q.Untold() {
+			f.Queue = append(f.Queue, q)
+		}
+	}
+	if w.state.Wait.Tip != "" {
+		f.Tip = w.tip
+	}
+	return f
+}
+
+// settle decides until there is nothing to do, or a step's result is due. It
+// reports false when decisions do not come to an end.
+func (w *world) settle() bool {
+	for range 100 {
+		next, actions := Decide(w.state, w.facts())
+		settled := next == w.state && len(actions) == 0
+		w.state, w.result = next, Result{}
+		for _, a := range actions {
+			w.out = append(w.out, describe(a))
+			w.apply(a)
+		}
+		if settled || w.asked != nil || w.finished {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) request(id state.MergeID) *mergequeue.Request {
+	for i := range w.queue {
+		if w.queue[i].ID == id {
+			return &w.queue[i]
+		}
+	}
+	return &mergequeue.Request{}
+}
+
+func (w *world) apply(a Action) {
+	now := state.At(w.now)
+	switch a := a.(type) {
+	case CheckOut:
+		q := w.request(a.Request)
+		q.Status, q.Waiting = mergequeue.Merging, ""
+		w.asked = a
+	case RebaseOnto:
+		w.asked = a
+	case Land:
+		w.asked = a
+	case RunTest: // runs on its own: decisions go on meanwhile
+	case MarkConflicted:
+		q := w.request(a.Request)
+		if q.Become(mergequeue.Conflicted, now) == nil {
+			q.Failure, q.Reason, q.NoticeName, q.Notified = a.Failure, a.Reason, "x", false
+		}
+	case Requeue:
+		q := w.request(a.Request)
+		if q.Become(mergequeue.Pending, now) == nil {
+			q.Waiting = a.Waiting
+		}
+	case SetWaiting:
+		w.request(a.Request).Waiting = a.Waiting
+	case Retire:
+		_ = w.request(a.Request).Become(mergequeue.Superseded, now)
+	case Notify:
+		w.request(a.Request).Notified = true
+	case MarkRead:
+		w.mail = w.mail[1:]
+	case MarkSeen:
+		w.nudges = w.nudges[1:]
+	case Finish:
+		w.finished = true
+	}
+}
+
+func describe(a Action) string {
+	name := strings.TrimPrefix(fmt.Sprintf("%T", a), "refinery.")
+	switch a := a.(type) {
+	case CheckOut:
+		return fmt.Sprintf("%s %s", name, a.Request)
+	case RebaseOnto:
+		return fmt.Sprintf("%s %s onto %s", name, a.Request, a.Onto)
+	case RunTest:
+		if a.Tip {
+			return fmt.Sprintf("%s %s bare tip %s", name, a.Request, a.Onto)
+		}
+		return fmt.Sprintf("%s %s candidate %s", name, a.Request, a.Candidate)
+	case Land:
+		return fmt.Sprintf("%s %s %s on %s tested=%t push=%t", name, a.Request, a.Candidate, a.Onto, a.Tested, a.Push)
+	case MarkConflicted:
+		return fmt.Sprintf("%s %s %s: %s", name, a.Request, a.Failure, a.Reason)
+	case Requeue:
+		return fmt.Sprintf("%s %s: %s", name, a.Request, a.Waiting)
+	case SetWaiting:
+		return fmt.Sprintf("%s %s: %s", name, a.Request, a.Waiting)
+	case TellHuman:
+		return fmt.Sprintf("%s %s", name, a.Subject)
+	case WarnDepth:
+		return fmt.Sprintf("%s %d", name, a.Waiting)
+	case QueueBlocked:
+		return fmt.Sprintf("%s by %s: %s", name, a.Request, a.Reason)
+	case Respond:
+		return fmt.Sprintf("%s to %s: %s", name, a.Nudge.From, a.Message)
+	case Retire:
+		return fmt.Sprintf("%s %s", name, a.Request)
+	case Notify:
+		return fmt.Sprintf("%s %s", name, a.Request)
+	}
+	return name
+}
+
+// do carries one line of a transcript out:
+//
+//	request N STATUS     a request of bead gt-N, which is done
+//	bead N STATUS        somebody moved the bead; "gone" and "corrupt" too
+//	result KIND [onto=X] [candidate=X] [failure=X] [untested] [text …]
+//	tick [DURATION]      time goes by
+//	tip X                the target moved
+//	retry N, drop N      what `queue retry` and `queue drop` do
+//	shutdown SESSION, nudge FROM TYPE
+//	remote, max N        policy
+//	restart              the process is a new one
+func (w *world) do(line string) error {
+	words := strings.Fields(line)
+	arg := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	id := state.BeadID("gt-" + arg(1))
+	q := w.request("mr-" + state.MergeID(id))
+	switch words[0] {
+	case "request":
+		seq, err := strconv.Atoi(arg(1))
+		if err != nil {
+			return err
+		}
+		w.beads[id] = bead.Bead{ID: id, Status: bead.Done, AssignmentID: "as-1"}
+		w.queue = append(w.queue, mergequeue.Request{ID: "mr-" + state.MergeID(id), Seq: int64(seq), BeadID: id, AssignmentID: "as-1", Status: mergequeue.Status(arg(2))})
+	case "bead":
+		w.moveBead(id, arg(2))
+	case "result":
+		w.result, w.asked = parseResult(words[1:]), nil
+		if w.result.Kind == Landed {
+			q := w.request(w.state.Work.ID)
+			q.Status, q.NoticeName = mergequeue.Merged, "x"
+			w.beads[q.BeadID] = bead.Bead{ID: q.BeadID, Status: bead.Merged, AssignmentID: "as-1"}
+		}
+	case "tick":
+		if arg(1) != "" {
+			d, err := time.ParseDuration(arg(1))
+			if err != nil {
+				return err
+			}
+			w.now = w.now.Add(d)
+		}
+	case "tip":
+		w.tip = arg(1)
+	case "retry":
+		if q.Status == mergequeue.Conflicted {
+			_ = q.Become(mergequeue.Pending, state.At(w.now))
+			w.moveBead(id, string(bead.Done))
+		}
+		q.Waiting, q.NoticeName, q.Notified = "", "", false
+	case "drop":
+		w.moveBead(id, string(bead.Blocked))
+		_ = q.Become(mergequeue.Dropped, state.At(w.now))
+	case "shutdown":
+		e := mail.Entry{Message: mail.Message{Type: mail.ShutdownRequest, From: state.Human, Ref: &mail.Ref{Session: state.SessionID(arg(1))}}}
+		w.mail = append(w.mail, e)
+	case "nudge":
+		w.nudges = append(w.nudges, nudge.Nudge{From: state.AgentID(arg(1)), Type: nudge.Type(arg(2)), Message: "because"})
+	case "remote":
+		w.policy.Remote = true
+	case "max":
+		w.policy.MaxWaiting, _ = strconv.Atoi(arg(1))
+	case "restart":
+		w.state, w.result, w.asked, w.finished = State{Deep: w.state.Deep}, Result{}, nil, false
+	default:
+		return fmt.Errorf("unknown line %q", line)
+	}
+	return nil
+}
+
+func (w *world) moveBead(id state.BeadID, status string) {
+	delete(w.corrupt, id)
+	switch status {
+	case "gone":
+		delete(w.beads, id)
+	case "corrupt":
+		delete(w.beads, id)
+		w.corrupt[id] = "not JSON"
+	default:
+		b := w.beads[id]
+		b.ID, b.Status = id, bead.Status(status)
+		w.beads[id] = b
+	}
+}
+
+func parseResult(words []string) Result {
+	r := Result{Kind: ResultKind(words[0])}
+	for i, word := range words[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "onto":
+			r.Onto = value
+		case "candidate":
+			r.Candidate = value
+		case "failure":
+			r.Failure = mergequeue.Failure(value)
+		case "untested":
+			r.Untested = true
+		default:
+			r.Text = strings.Join(words[1+i:], " ")
+			return r
+		}
+	}
+	return r
+}
+
+// TestTranscripts holds the decisions against testdata/*.txt. Lines that begin
+// with > are what happens; below them stands what is decided, and the state
+// after it.
+func TestTranscripts(t *testing.T) { rolestest.Run(t, replay) }
+
+func replay(t *testing.T, script string) string {
+	t.Helper()
+	w := newWorld()
+	var out strings.Builder
+	for line := range strings.Lines(script) {
+		line = strings.TrimSuffix(line, "\n")
+		input, ok := strings.CutPrefix(line, "> ")
+		if !ok {
+			if line == "" || strings.HasPrefix(line, "#") {
+				out.WriteString(line + "\n")
+			}
+			continue
+		}
+		out.WriteString(line + "\n")
+		w.out = nil
+		if err := w.do(input); err != nil {
+			t.Fatal(err)
+		}
+		if quiet := strings.Fields(input)[0]; quiet == "request" || quiet == "remote" || quiet == "max" {
+			continue
+		}
+		if !w.settle() {
+			t.Fatalf("%s: the decisions do not settle: %q", input, w.out)
+		}
+		for _, l := range w.out {
+			out.WriteString("  " + l + "\n")
+		}
+		out.WriteString("  = " + w.standing() + "\n")
+	}
+	return out.String()
+}
+
+func (w *world) standing() string {
+	phase := string(w.state.Phase)
+	if phase == "" {
+		phase = "idle"
+	}
+	text := phase
+	if w.state.Work.ID != "" {
+		text += " " + string(w.state.Work.ID)
+	}
+	if at := w.state.WakeAt(); !at.IsZero() {
+		text += ", again in " + at.Sub(w.now).String()
+	}
+	return text
+}

@@ -1,0 +1,292 @@
+package refinery
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// Policy is what the definition says.
+type Policy struct {
+	// MaxWaiting is the depth of the queue above which the mayor is warned.
+	MaxWaiting int
+	// Mayor is whose abort counts beside the person's.
+	Mayor state.AgentID
+	// Remote is true when work lands on a remote first.
+	Remote bool
+	// Block is true when a request that can't land waits for a person instead
+	// of being reworked.
+	Block bool
+}
+
+// Facts is what one tick fetched.
+type Facts struct {
+	Now     state.Time
+	Session state.SessionID
+	Policy  Policy
+	// Queue holds in FIFO order the live requests, and those that came to an end
+	// nobody has been told of.
+	Queue []mergequeue.Request
+	// Beads are those of the queue. One that is in neither map does not exist.
+	Beads map[state.BeadID]bead.Bead
+	// Unreadable says why a bead of the queue could not be read.
+	Unreadable map[state.BeadID]string
+	// Tip is the target's present tip; it is only fetched while State.Wait.Tip asks.
+	Tip string
+	// Result is what came out of the step that the last decision asked for.
+	Result Result
+	// Mail is unread, in processing order. Nudges are unseen, oldest first.
+	Mail   []mail.Entry
+	Nudges []nudge.Nudge
+}
+
+// ResultKind is how a step ended.
+type ResultKind string
+
+// Results. None means that nothing ended since the last decision.
+const (
+	None ResultKind = ""
+	// CheckedOut: the request is marked as merging; Onto is the tip to rebase on.
+	CheckedOut ResultKind = "checked_out"
+	// Refused: the branch may not land whatever the tests say; Text is why.
+	Refused ResultKind = "refused"
+	// Rebased: Candidate stands on Onto.
+	Rebased ResultKind = "rebased"
+	// Conflict: the commits do not apply; Text names the paths.
+	Conflict ResultKind = "conflict"
+	// Green: the test command succeeded, or there is none and that is allowed.
+	Green ResultKind = "green"
+	// Red: it failed or could not run, as Failure says; Text has its last lines.
+	Red ResultKind = "red"
+	// Landed: the target holds the candidate durably, bead and request are merged.
+	Landed ResultKind = "landed"
+	// Moved: the target is no longer at the tip that was tested.
+	Moved ResultKind = "moved"
+	// InTheWay: a person's checkout of the target has changes that git would overwrite.
+	InTheWay ResultKind = "in_the_way"
+	// Taken: the bead is no longer done under the request's assignment.
+	Taken ResultKind = "taken"
+	// Trouble: git, the network or the disk failed; nobody's work is to blame.
+	Trouble ResultKind = "trouble"
+)
+
+// Result is the end of one step. Hashes are full names of commits.
+type Result struct {
+	Kind            ResultKind
+	Onto, Candidate string
+	Failure         mergequeue.Failure
+	// Untested is true for a Green without a test command.
+	Untested bool
+	Text     string
+}
+
+// Work is the request that is being landed.
+type Work struct {
+	ID              state.MergeID
+	Onto, Candidate string
+	// Tested is true once the test command was green on Candidate.
+	Tested bool
+	// Running is true while the test command runs.
+	Running bool
+	// Blame is the bad end that is told once the bare tip turns out green.
+	Blame  mergequeue.Failure
+	Reason string
+}
+
+// WaitKind is why a request stands still although nobody's work is to blame.
+type WaitKind string
+
+// Reasons to wait. All of them end when a person clears the request's Waiting.
+const (
+	NoWait WaitKind = ""
+	// RedTip: the target is red without the request; ends when the tip moves, or is tried again.
+	RedTip WaitKind = "red_tip"
+	// WaitCheckout: a person's checkout is in the way; tried again every RetryCheckout.
+	WaitCheckout WaitKind = "checkout"
+	// WaitTrouble: nobody's work is to blame; tried again after a growing time.
+	WaitTrouble WaitKind = "trouble"
+	// Stopped: mayor or human said abort; ends by a person alone.
+	Stopped WaitKind = "stopped"
+)
+
+// Wait is a request's waiting. The zero Wait is none.
+type Wait struct {
+	Kind    WaitKind
+	Request state.MergeID
+	// Tip is the red tip, where its moving can be seen.
+	Tip string
+	// Until is when to try again; zero is never by itself.
+	Until state.Time
+	// Tries counts the failures in a row, also across a retry.
+	Tries int
+}
+
+// Times between tries.
+const (
+	RetryCheckout    = 2 * time.Second
+	retryTip         = time.Minute
+	mostRetryTip     = 15 * time.Minute
+	retryTrouble     = 2 * time.Second
+	mostRetryTrouble = 5 * time.Minute
+)
+
+// State is what the refinery knows between two ticks. All that must survive it
+// is in the requests; the zero State is that of a process that just started.
+type State struct {
+	Phase Phase
+	Work  Work
+	Wait  Wait
+	// Block is what the story was last told of: why the queue stands still.
+	Block string
+	// Deep is true from the warning about the queue's depth until it has shrunk.
+	Deep bool
+	// Closing is true once the process was asked to end.
+	Closing bool
+}
+
+// Waiting tells whether the request in work stands still until WakeAt.
+func (s State) Waiting() bool { return s.Wait.Kind != NoWait && !s.Wait.Until.IsZero() }
+
+// WakeAt is when the next decision is due without news; the zero time is never.
+func (s State) WakeAt() state.Time {
+	if s.Wait.Kind == NoWait {
+		return state.Time{}
+	}
+	return s.Wait.Until
+}
+
+// Action is one thing to do.
+type Action interface{ action() }
+
+// The steps. Each ends in a Result: RunTest when the command has ended, the
+// others when they return. A step that can't be carried out is Trouble.
+type (
+	// CheckOut begins a request: it is marked as merging, attempts+1, with stage
+	// checkout; the target's tip is found, the branch examined, the worktree
+	// made. A request that an earlier process left in merging is finished when
+	// the target holds its candidate.
+	CheckOut struct{ Request state.MergeID }
+	// RebaseOnto puts the recorded head on the tip, in the refinery's worktree.
+	RebaseOnto struct {
+		Request state.MergeID
+		Onto    string
+	}
+	// RunTest tests one commit. Tip is true for the bare target.
+	RunTest struct {
+		Request         state.MergeID
+		Onto, Candidate string
+		Tip             bool
+	}
+	// Land advances the target from the tip that was tested, under the bead's
+	// lock; with Push the remote first. Bead and request become merged.
+	Land struct {
+		Request         state.MergeID
+		Onto, Candidate string
+		Tested, Push    bool
+	}
+)
+
+// What is done at once: there is no result to wait for.
+type (
+	// StopTest ends a running test command; it has no result.
+	StopTest struct{}
+	// MarkConflicted records a bad end.
+	MarkConflicted struct {
+		Request state.MergeID
+		Failure mergequeue.Failure
+		Reason  string
+	}
+	// Requeue makes a merging request pending again, with why it waits. Nothing is charged.
+	Requeue struct {
+		Request state.MergeID
+		Waiting string
+	}
+	// SetWaiting records why a request stands still without leaving merging.
+	SetWaiting struct {
+		Request state.MergeID
+		Waiting string
+	}
+	// Retire ends a request whose bead is no longer done under its assignment:
+	// superseded or dropped. It is looked at again under the bead's lock.
+	Retire struct{ Request state.MergeID }
+	// Notify tells mayor and witness of a request's end, under its fixed name.
+	Notify struct{ Request state.MergeID }
+	// TellHuman mails the person once: ID makes repetitions the same message.
+	TellHuman struct {
+		Request       state.MergeID
+		ID            string
+		Subject, Body string
+	}
+	// WarnDepth tells the mayor that the queue has grown too deep. Newest tells
+	// one crossing from the next.
+	WarnDepth struct {
+		Waiting int
+		Newest  state.MergeID
+	}
+	// ForgetDepth ends the crossing.
+	ForgetDepth struct{}
+	// QueueBlocked tells in the story that a request holds up the others, and why.
+	QueueBlocked struct {
+		Request state.MergeID
+		Reason  string
+	}
+	// QueueUnblocked tells that none does any more.
+	QueueUnblocked struct{}
+	// Respond answers a nudge.
+	Respond struct {
+		Nudge   nudge.Nudge
+		Message string
+	}
+	// MarkSeen retires a nudge.
+	MarkSeen struct{ Nudge nudge.Nudge }
+	// MarkRead retires a message whose effects are durable.
+	MarkRead struct{ Entry mail.Entry }
+	// AnswerShutdown sends the shutdown_response.
+	AnswerShutdown struct{ Entry mail.Entry }
+	// Finish ends the role.
+	Finish struct{}
+)
+
+func (CheckOut) action()       {}
+func (RebaseOnto) action()     {}
+func (RunTest) action()        {}
+func (Land) action()           {}
+func (StopTest) action()       {}
+func (MarkConflicted) action() {}
+func (Requeue) action()        {}
+func (SetWaiting) action()     {}
+func (Retire) action()         {}
+func (Notify) action()         {}
+func (TellHuman) action()      {}
+func (WarnDepth) action()      {}
+func (ForgetDepth) action()    {}
+func (QueueBlocked) action()   {}
+func (QueueUnblocked) action() {}
+func (Respond) action()        {}
+func (MarkSeen) action()       {}
+func (MarkRead) action()       {}
+func (AnswerShutdown) action() {}
+func (Finish) action()         {}
+
+func backoff(first, most time.Duration, tries int) time.Duration {
+	for ; tries > 1 && first < most; tries-- {
+		first *= 2
+	}
+	return min(first, most)
+}
+
+func short(hash string) string { return hash[:min(10, len(hash))] }
+
+// FirstLine is the beginning of a text that may have many lines, for a subject.
+func FirstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if len(line) > 200 {
+		line = strings.ToValidUTF8(line[:200], "") + "…"
+	}
+	return line
+}

@@ -1,0 +1,136 @@
+package witness
+
+import (
+	"maps"
+	"time"
+
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// Policy holds the thresholds of a rig.
+type Policy struct {
+	// Patrol is the time between two patrols.
+	Patrol time.Duration
+	// Stall is how long work may show no progress, Nudge how long a nudge may
+	// stay unanswered, Restart when a restart is recommended.
+	Stall, Nudge, Restart time.Duration
+	// SlowStart is added to Stall until a session shows its first progress.
+	SlowStart time.Duration
+	// TestTimeout is how long the refinery's test command may take.
+	TestTimeout time.Duration
+	// MaxRestarts bounds the restarts of one bead, MaxParallel the beads that are
+	// out at once, MaxWaiting the depth of the merge queue.
+	MaxRestarts, MaxParallel, MaxWaiting int
+}
+
+const (
+	// leastGap keeps the hiccups of a loaded machine from being taken for sleep
+	// where patrols follow each other quickly.
+	leastGap = 2 * time.Second
+	// mostConfirm bounds how long a death waits for its confirmation.
+	mostConfirm = 3 * time.Second
+)
+
+// gap is the pause between two patrols above which nobody watched.
+func (p Policy) gap() time.Duration { return max(3*p.Patrol, leastGap) }
+
+// confirm is how long a process that lived must be missing to be dead: one that
+// is replaced at once is not.
+func (p Policy) confirm() time.Duration { return min(p.Patrol, mostConfirm) }
+
+// Facts are what one tick fetched.
+type Facts struct {
+	Now state.Time
+	// Self is the witness, Session its incarnation.
+	Self    state.AgentID
+	Session state.SessionID
+	// Mayor and Refinery are the agents with these roles.
+	Mayor, Refinery state.AgentID
+	Policy          Policy
+	// Mail is what the witness has not read, in processing order; Nudges what it
+	// has not seen.
+	Mail   []mail.Entry
+	Nudges []nudge.Nudge
+	// Incidents are those that stand open, oldest first.
+	Incidents []incident.Incident
+	// Scan is nil on a tick that is no patrol.
+	Scan *Scan
+}
+
+// Scan is what a patrol looks at.
+type Scan struct {
+	Agents     []Agent
+	Beads      []bead.Bead
+	Queue      []mergequeue.Request // in FIFO order
+	Dispatches []dispatch.Record
+	// MayorMail is what the mayor has not read.
+	MayorMail []mail.Entry
+	Disk      Disk
+}
+
+// Agent is one registered agent as a patrol sees it.
+type Agent struct {
+	ID     state.AgentID
+	Role   agent.Role
+	Status agent.Status
+	// Alive is true while a process speaks for the agent.
+	Alive bool
+	// Hook is valid unless Corrupt says why it is not.
+	Hook    hook.Hook
+	Corrupt string
+	// Stall is the threshold of the agent's worker, 0 for the rig's own.
+	Stall time.Duration
+}
+
+// Disk is the file system of the state tree, in bytes; Total 0 is unknown.
+type Disk struct{ Free, Total uint64 }
+
+// State is what the witness remembers between two patrols. It is lost with the
+// process, and nothing but a little patience with it: what was told stands in
+// the incidents.
+type State struct {
+	// Patrolled is the previous patrol, Since the first of an unbroken row.
+	Patrolled, Since state.Time
+	// Wake is when the next patrol is due.
+	Wake state.Time
+	// Watches holds what is on each agent's hook.
+	Watches map[state.AgentID]Watch
+	// Lasting holds since when each condition was seen on every patrol.
+	Lasting map[string]state.Time
+	// Lived names the agents that were seen with a process.
+	Lived map[state.AgentID]bool
+}
+
+// Watch is how long one hook has stood still.
+type Watch struct {
+	Assignment state.AssignmentID
+	Session    state.SessionID
+	Status     hook.Status
+	Activity   state.Time
+	// From is since when nothing moved, as far as this witness patrolled.
+	From state.Time
+	// Moved is true once the session has shown progress.
+	Moved bool
+}
+
+// Due tells whether it is time to patrol. A clock that was set back is no
+// reason to wait for it.
+func (s State) Due(now state.Time) bool {
+	return s.Patrolled.IsZero() || !now.Before(s.Wake.Time) || now.Before(s.Patrolled.Time)
+}
+
+func (s State) clone() State {
+	s.Watches, s.Lasting, s.Lived = maps.Clone(s.Watches), maps.Clone(s.Lasting), maps.Clone(s.Lived)
+	if s.Watches == nil {
+		s.Watches, s.Lasting, s.Lived = map[state.AgentID]Watch{}, map[string]state.Time{}, map[state.AgentID]bool{}
+	}
+	return s
+}
