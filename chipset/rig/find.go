@@ -1,0 +1,165 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// idName is the file in git's common folder that records whose tree is the live
+// one, so that the tree of another rig in its place is noticed.
+const idName = "chipset-rig-id"
+
+// sameRig returns state.ErrNoTree when git remembers another rig than the
+// tree's. One that git remembers nothing of is taken as it is.
+func sameRig(repo *git.Repo, tree *state.Tree) error {
+	data, err := state.ReadOutside(filepath.Join(repo.CommonDir(), idName), maxPointer)
+	id := strings.TrimSpace(string(data))
+	if err != nil || id == "" || id == string(tree.RigID()) {
+		return nil //nolint:nilerr // nothing is remembered; the next start writes it
+	}
+	return fmt.Errorf("%s: %w: rig.json says %s, but this repository's rig is %s", tree.Root(), state.ErrNoTree, tree.RigID(), id)
+}
+
+// remember writes down where the rig is and which one it is.
+func remember(repo *git.Repo, dir string, id state.RigID) error {
+	if err := state.ReplaceOutside(filepath.Join(repo.CommonDir(), pointerName), []byte(dir+"\n")); err != nil {
+		return err
+	}
+	return state.ReplaceOutside(filepath.Join(repo.CommonDir(), idName), []byte(string(id)+"\n"))
+}
+
+// pointerName is the file in git's common folder that records a rig's root.
+const pointerName = "chipset"
+
+// maxPointer bounds a file that holds one path, and maxGitFile one that people
+// write for git, in bytes.
+const (
+	maxPointer = 64 << 10
+	maxGitFile = 4 << 20
+)
+
+// Find returns the folder that holds the .chipset meant: flag (--dir), else env
+// ($CHIPSET_DIR), else the root recorded in the git repository around cwd, else
+// that repository's main worktree, else upwards from cwd. Errors: ErrNoRig.
+func Find(ctx context.Context, flag, env, cwd string) (string, error) {
+	for _, given := range []string{flag, env} {
+		if given == "" {
+			continue
+		}
+		dir, err := filepath.Abs(given)
+		if err != nil {
+			return "", err
+		}
+		if filepath.Base(dir) == DirName { // the folder itself was named
+			dir = filepath.Dir(dir)
+		}
+		if !holdsRig(dir) {
+			return "", fmt.Errorf("%s: %w", dir, ErrNoRig)
+		}
+		return dir, nil
+	}
+	if dir := recordedAround(cwd); dir != "" {
+		return dir, nil
+	}
+	if repo, err := git.Open(ctx, cwd); err == nil {
+		if dir := recorded(repo); dir != "" && holdsRig(dir) {
+			return dir, nil
+		}
+		if holdsRig(repo.TopLevel()) {
+			return repo.TopLevel(), nil
+		}
+	} else if !errors.Is(err, git.ErrNotRepo) && ctx.Err() != nil {
+		return "", err
+	}
+	for dir := cwd; ; dir = filepath.Dir(dir) {
+		if holdsRig(dir) {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("%s: %w", cwd, ErrNoRig)
+		}
+	}
+}
+
+func holdsRig(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, DirName))
+	return err == nil && info.IsDir()
+}
+
+// recordedAround is recorded for the usual case that cwd is in a checkout whose git
+// folder stands in the rig's root. It costs no process; "" says nothing.
+func recordedAround(cwd string) string {
+	dir := cwd
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+	common := commonDir(dir)
+	data, err := state.ReadOutside(filepath.Join(common, pointerName), maxPointer)
+	root := strings.TrimSuffix(string(data), "\n")
+	if err != nil || !filepath.IsAbs(root) || !holdsRig(root) {
+		return ""
+	}
+	if _, err := os.Lstat(filepath.Join(common, "HEAD")); err != nil {
+		return ""
+	}
+	here, err := os.Stat(common)
+	if err != nil {
+		return ""
+	}
+	there, err := os.Stat(filepath.Join(root, ".git"))
+	if err != nil || !os.SameFile(here, there) {
+		return ""
+	}
+	return root
+}
+
+// recorded is the root that init wrote down, or "". One that belongs to
+// another repository does not count: this one is a copy of that.
+func recorded(repo *git.Repo) string {
+	data, err := state.ReadOutside(filepath.Join(repo.CommonDir(), pointerName), maxPointer)
+	dir := strings.TrimSuffix(string(data), "\n")
+	if err != nil || !filepath.IsAbs(dir) || dir != repo.TopLevel() && !checkoutOf(repo, dir) {
+		return ""
+	}
+	return dir
+}
+
+// checkoutOf tells whether a folder is a worktree of the repository.
+func checkoutOf(repo *git.Repo, dir string) bool {
+	there, err := os.Stat(commonDir(dir))
+	if err != nil {
+		return false
+	}
+	common, err := os.Stat(repo.CommonDir())
+	return err == nil && os.SameFile(there, common)
+}
+
+// commonDir is where the .git of a checkout leads.
+func commonDir(dir string) string {
+	link := filepath.Join(dir, ".git")
+	data, err := state.ReadOutside(link, maxPointer)
+	if err != nil {
+		return link
+	}
+	// A file that says where.
+	link = strings.TrimSpace(strings.TrimPrefix(string(data), "gitdir:"))
+	if !filepath.IsAbs(link) {
+		link = filepath.Join(dir, link)
+	}
+	if filepath.Base(filepath.Dir(link)) == "worktrees" {
+		link = filepath.Dir(filepath.Dir(link))
+	}
+	return link
+}

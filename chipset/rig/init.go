@@ -1,0 +1,325 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// InitOptions is what a new rig starts from.
+type InitOptions struct {
+	// Dir is any folder of the repository.
+	Dir string
+	// Template fills chipset.yaml, if the repository has none yet.
+	Template definition.TemplateOptions
+	// TemplateGiven is true when the person asked for something in particular,
+	// which an existing chipset.yaml would silently override.
+	TemplateGiven bool
+	// TrackState leaves state/ visible to git add.
+	TrackState bool
+	Clock      state.Clock
+}
+
+// Init makes a rig in the repository around opts.Dir: one per repository, a
+// second is an ErrConflict. A chipset.yaml that is there is kept and used.
+// Everything is durable when it returns nil; after a crash in between, Init
+// again or the first start completes it.
+func Init(ctx context.Context, opts InitOptions) (*Rig, error) {
+	repo, err := git.Open(ctx, opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := repo.Check(ctx); err != nil {
+		return nil, err
+	}
+	dir := repo.TopLevel()
+	root := filepath.Join(dir, DirName)
+	if err := unused(repo, root); err != nil {
+		return nil, err
+	}
+	if err := state.MkdirOutside(root); err != nil {
+		return nil, err
+	}
+	def, err := initDefinition(filepath.Join(root, DefinitionName), opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeIgnore(filepath.Join(root, ".gitignore")); err != nil {
+		return nil, err
+	}
+	if err := exclude(repo, opts.TrackState); err != nil {
+		return nil, err
+	}
+	tree, err := state.Create(root)
+	if err != nil {
+		return nil, err
+	}
+	r := assemble(dir, tree, def, repo, opts.Clock)
+	if err := remember(repo, dir, tree.RigID()); err != nil {
+		return nil, err
+	}
+	if err := r.keepDefinition(); err != nil {
+		return nil, err
+	}
+	if err := r.Sync(ctx, def); err != nil {
+		return nil, err
+	}
+	r.Emit(event.Event{Type: "rig.created", Agent: state.Human, Subject: string(tree.RigID()), Text: dir})
+	return r, nil
+}
+
+const ignoreFile = `# Written by chipset init. state/ is kept out of commits by .git/info/exclude
+# (or tracked, if you said --track-state); these never belong into one.
+run/
+logs/
+worktrees/
+.tmp-*
+.*.json[0-9]*
+`
+
+// writeIgnore leaves a file that is there as it is: the person may have
+// committed it with changes, and .git/info/exclude says the same.
+func writeIgnore(path string) error {
+	_, err := os.Lstat(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return state.ReplaceOutside(path, []byte(ignoreFile))
+}
+
+func unused(repo *git.Repo, root string) error {
+	if _, err := os.Lstat(filepath.Join(root, "state", "rig.json")); err == nil {
+		return state.Conflictf("init", "there is a rig in %s already", filepath.Dir(root))
+	}
+	if dir := recorded(repo); dir != "" {
+		if _, err := os.Lstat(filepath.Join(dir, DirName, "state", "rig.json")); err == nil {
+			return state.Conflictf("init", "this repository has a rig already, in %s", dir)
+		}
+	}
+	if info, err := os.Lstat(root); err == nil && !info.IsDir() {
+		return state.Conflictf("init", "%s is in the way and is no folder", root)
+	}
+	return nil
+}
+
+func initDefinition(path string, opts InitOptions) (*definition.Definition, error) {
+	_, err := os.Lstat(path)
+	switch {
+	case err == nil && opts.TemplateGiven:
+		return nil, state.Conflictf("init", "%s exists: edit it, or run init without options to use it as it is", path)
+	case errors.Is(err, fs.ErrNotExist):
+		if err := state.ReplaceOutside(path, definition.Template(opts.Template)); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	}
+	def, problems, err := LoadDefinition(path, definition.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if bad := problems.Errors(); len(bad) > 0 {
+		return nil, &DefinitionError{bad}
+	}
+	return def, nil
+}
+
+// excludeLines are the rules of the live tree; the last is left out where the
+// person commits state/ as it lies there.
+func excludeLines(trackState bool) []string {
+	lines := []string{"/.chipset/run/", "/.chipset/logs/", "/.chipset/worktrees/", "/.chipset/state/"}
+	if trackState {
+		return lines[:3]
+	}
+	return lines
+}
+
+// exclude keeps the live tree out of everything git does in the checkout: a
+// stash, a clean or another branch must not take it away.
+func exclude(repo *git.Repo, trackState bool) error {
+	lines := excludeLines(trackState)
+	path := repo.ExcludePath()
+	data, err := state.ReadOutside(path, maxGitFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text := string(data)
+	present := map[string]bool{}
+	for line := range strings.SplitSeq(text, "\n") {
+		present[strings.TrimSpace(line)] = true
+	}
+	var add strings.Builder
+	for _, line := range lines {
+		if !present[line] {
+			add.WriteString(line + "\n")
+		}
+	}
+	if add.Len() == 0 {
+		return nil
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	if err := state.MkdirOutside(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return state.ReplaceOutside(path, []byte(text+"# chipset: the live state of the rig\n"+add.String()))
+}
+
+// Sync makes the registered agents those of a definition: new ones get a hook
+// and an identity, in this order, because a registered agent without a hook
+// counts as corrupt; those that are no longer named are retired; retired ones
+// that are named again are revived. Durable when it returns nil.
+func (r *Rig) Sync(ctx context.Context, def *definition.Definition) error {
+	now := r.Clock.Now()
+	named := map[state.AgentID]bool{state.Human: true}
+	register := func(id state.AgentID, role agent.Role, skills []string) error {
+		named[id] = true
+		known, err := r.Tree.Exists(r.Agents.Path(string(id)))
+		if err != nil {
+			return err
+		}
+		if !known {
+			if err := r.Hooks.Make(ctx, id, now); err != nil {
+				return err
+			}
+		}
+		changed, err := r.Agents.Register(ctx, id, role, def.Rig.Name, skills, now)
+		if changed {
+			r.Emit(event.Event{Type: "agent.registered", Agent: id, Subject: string(id), Text: string(role)})
+		}
+		return err
+	}
+	if err := register(state.Human, agent.Human, nil); err != nil {
+		return err
+	}
+	for _, a := range def.Agents() {
+		id, err := state.ParseAgentID(a.ID)
+		if err != nil {
+			return err
+		}
+		if err := register(id, agent.Role(a.Role), a.Skills); err != nil {
+			return fmt.Errorf("agent %s: %w", id, err)
+		}
+	}
+	return r.retireUnnamed(ctx, named, now)
+}
+
+func (r *Rig) retireUnnamed(ctx context.Context, named map[state.AgentID]bool, now state.Time) error {
+	all, _, err := r.Agents.All()
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		if named[a.ID] || a.Status == agent.Retired {
+			continue
+		}
+		if _, alive := r.Alive(a.ID); alive {
+			continue // somebody runs it on purpose; the next start retires it
+		}
+		if err := r.reportUnread(ctx, &a); err != nil {
+			return err
+		}
+		if err := r.Agents.SetStatus(ctx, a.ID, agent.Retired, now); err != nil {
+			return err
+		}
+		r.Emit(event.Event{Type: "agent.retired", Agent: a.ID, Subject: string(a.ID), Text: "no longer in the definition"})
+	}
+	return nil
+}
+
+// reportUnread tells the person of mail that an agent who is about to be
+// retired will not read. It comes before the retirement, which nobody would
+// come back to after a crash; the id keeps it from being sent twice.
+func (r *Rig) reportUnread(ctx context.Context, a *agent.Agent) error {
+	unread, _, err := r.Mailbox(a.ID).Unread()
+	if err != nil || len(unread) == 0 {
+		return err
+	}
+	var body strings.Builder
+	fmt.Fprintf(&body, "The definition no longer names %s; these stay unread in its mailbox:\n\n", a.ID)
+	for _, e := range unread[:min(len(unread), maxReported)] {
+		fmt.Fprintf(&body, "- %s: %.100q\n", e.Name, e.Subject)
+	}
+	if n := len(unread) - maxReported; n > 0 {
+		fmt.Fprintf(&body, "- and %d more\n", n)
+	}
+	m := mail.Message{From: r.Mayor(), To: state.Human, Type: mail.Coordination, Body: body.String(),
+		Subject: fmt.Sprintf("%s is retired with %d unread messages", a.ID, len(unread)), ID: "retired-" + string(a.ID) + "-" + a.UpdatedAt.Stamp()}
+	_, err = r.Send(ctx, m)
+	if errors.Is(err, state.ErrTooLarge) {
+		m.Body = "chipset mail inbox " + string(a.ID) + " --unread lists them.\n"
+		_, err = r.Send(ctx, m)
+	}
+	return err
+}
+
+// maxReported bounds how many messages are named one by one.
+const maxReported = 20
+
+// Prepare makes a rig ready to run: what an interrupted init left undone is
+// completed, and the registered agents become those of def.
+func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
+	if recorded(r.Git) != r.Dir {
+		if err := r.repairWorktrees(ctx); err != nil {
+			return err
+		}
+		if err := remember(r.Git, r.Dir, r.Tree.RigID()); err != nil {
+			return err
+		}
+	}
+	lock, err := r.Tree.Lock(ctx, state.LockRecord, "definition")
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	if err := r.keepDefinition(); err != nil {
+		return err
+	}
+	return r.Sync(ctx, def)
+}
+
+// repairWorktrees makes git find the worktrees again after the repository was
+// moved to another place.
+func (r *Rig) repairWorktrees(ctx context.Context) error {
+	found, err := r.Tree.List(state.WorktreeDir)
+	if err != nil {
+		return err
+	}
+	args := []string{"worktree", "repair", "--"}
+	for _, e := range found {
+		if e.IsDir() {
+			args = append(args, r.Tree.Abs(state.WorktreeDir.Join(e.Name())))
+		}
+	}
+	_, err = r.Git.Run(ctx, git.Command{Args: args})
+	return err
+}
+
+// keepDefinition keeps a copy of chipset.yaml where no stash or clean of the
+// checkout takes it.
+func (r *Rig) keepDefinition() error {
+	data, err := state.ReadOutside(r.Tree.Abs(DefinitionName), definition.MaxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if kept, err := r.Tree.Read(definitionCopy, definition.MaxSize); err == nil && bytes.Equal(kept, data) {
+		return nil
+	}
+	return r.Tree.Replace(definitionCopy, data)
+}

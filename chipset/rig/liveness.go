@@ -1,0 +1,95 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Stamp says which process speaks for an agent. The lock is the proof, the
+// stamp is advice: it names the process to a person.
+type Stamp struct {
+	AgentID   state.AgentID   `json:"agent_id"`
+	PID       int             `json:"pid"`
+	BootID    string          `json:"boot_id,omitempty"`
+	Session   state.SessionID `json:"session"`
+	StartedAt state.Time      `json:"started_at"`
+}
+
+// Owned is returned by Claim when another process speaks for the agent.
+type Owned struct{ Stamp Stamp }
+
+func (o *Owned) Error() string {
+	return fmt.Sprintf("%s is run by another process already (pid %d)", o.Stamp.AgentID, o.Stamp.PID)
+}
+
+// Unwrap makes errors.Is(err, state.ErrConflict) true.
+func (o *Owned) Unwrap() error { return state.ErrConflict }
+
+// Claim makes this process the one that speaks for an agent, until the lock is
+// released or the process ends, however it ends. Errors: *Owned.
+func (r *Rig) Claim(ctx context.Context, id state.AgentID, session state.SessionID) (*state.Lock, error) {
+	// A probe of somebody else holds the lock for an instant: ask again.
+	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	lock, err := r.Tree.Lock(ctx, state.LockAgent, string(id))
+	if errors.Is(err, state.ErrLockTimeout) {
+		stamp, _ := r.stamp(id)
+		stamp.AgentID = id
+		return nil, &Owned{stamp}
+	}
+	if err != nil {
+		return nil, err
+	}
+	stamp := Stamp{AgentID: id, PID: os.Getpid(), BootID: bootID(), Session: session, StartedAt: r.Clock.Now()}
+	data, err := state.Encode(stamp)
+	if err == nil {
+		err = r.Tree.Replace(stampPath(id), data)
+	}
+	if err != nil {
+		lock.Unlock()
+		return nil, err
+	}
+	return lock, nil
+}
+
+func stampPath(id state.AgentID) state.Path { return state.RunDir.Join("agents", string(id)+".json") }
+
+// StampDir is where liveness stamps appear; a change there is news of a
+// process that came.
+const StampDir = state.RunDir + "/agents"
+
+func (r *Rig) stamp(id state.AgentID) (Stamp, error) {
+	var s Stamp
+	p := stampPath(id)
+	data, err := r.Tree.Read(p, state.MaxFile)
+	if err != nil {
+		return s, err
+	}
+	return s, state.Decode(string(p), data, &s)
+}
+
+// Alive tells whether a process speaks for the agent now, and which.
+func (r *Rig) Alive(id state.AgentID) (Stamp, bool) {
+	if !r.Tree.Held(state.LockAgent, string(id)) {
+		return Stamp{AgentID: id}, false
+	}
+	s, _ := r.stamp(id)
+	s.AgentID = id
+	return s, true
+}
+
+// bootID tells one run of the machine from the next; "" where the system does
+// not say.
+func bootID() string {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}

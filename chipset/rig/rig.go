@@ -1,0 +1,282 @@
+// Package rig opens, finds and makes rigs: the definition, the state tree with
+// all its stores, the git repository, and who is alive.
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/convoy"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/handoff"
+	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// DirName is the folder of a rig in its repository.
+const DirName = ".chipset"
+
+// DefinitionName is the file with the rig's definition.
+const DefinitionName = "chipset.yaml"
+
+// Rig is one open rig. It is safe for concurrent use.
+type Rig struct {
+	// Dir is the folder that holds .chipset.
+	Dir  string
+	Tree *state.Tree
+	Def  *definition.Definition
+	// DefCopied is true when chipset.yaml is gone and Def is what the rig was
+	// last started with.
+	DefCopied bool
+	Git       *git.Repo
+
+	Agents    agent.Store
+	Beads     bead.Store
+	Convoys   convoy.Store
+	Queue     mergequeue.Store
+	Dispatch  dispatch.Store
+	Retire    retire.Store
+	Handoffs  handoff.Store
+	Incidents incident.Store
+	Events    *event.Log
+	Hooks     hook.Store
+	Office    *mail.Office
+	Clock     state.Clock
+
+	mu    sync.Mutex
+	boxes map[state.AgentID]*mail.Mailbox
+}
+
+// DefinitionError is returned by Open for a chipset.yaml with errors in it.
+type DefinitionError struct{ Problems definition.Problems }
+
+func (e *DefinitionError) Error() string { return e.Problems.Error() }
+
+// ErrNoRig is returned when no rig is found where one was looked for.
+var ErrNoRig = errors.New("no rig here")
+
+// Open opens the rig whose .chipset lies in dir. Errors: ErrNoRig,
+// state.ErrNoTree, *DefinitionError.
+func Open(ctx context.Context, dir string, clock state.Clock) (*Rig, error) {
+	return open(ctx, dir, clock, true)
+}
+
+// OpenState is Open for commands that need neither the definition to be valid
+// nor git to be there: what can't be had is nil.
+func OpenState(ctx context.Context, dir string, clock state.Clock) (*Rig, error) {
+	return open(ctx, dir, clock, false)
+}
+
+func open(ctx context.Context, dir string, clock state.Clock, strict bool) (*Rig, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Join(abs, DirName)
+	if info, err := os.Lstat(root); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("%s: %w", abs, ErrNoRig)
+	}
+	tree, err := state.Open(root)
+	if errors.Is(err, state.ErrNoTree) && unborn(ctx, abs, root) {
+		return nil, fmt.Errorf("%s: %w: %s has no state yet", abs, ErrNoRig, DirName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	def, problems, err := LoadDefinition(filepath.Join(root, DefinitionName), definition.Options{})
+	copied := false
+	if errors.Is(err, state.ErrNotFound) {
+		// A stash or a clean took it, or another branch is checked out: the rig
+		// goes on with what it was last started with.
+		if again, p, e := LoadDefinition(tree.Abs(definitionCopy), definition.Options{}); e == nil {
+			def, problems, err, copied = again, p, nil, true
+		}
+	}
+	if err == nil && len(problems.Errors()) > 0 {
+		err = &DefinitionError{problems.Errors()}
+	}
+	if err != nil && strict {
+		return nil, err
+	}
+	repo, err := git.Open(ctx, abs)
+	if err != nil && strict {
+		return nil, err
+	}
+	if repo != nil {
+		if err := sameRig(repo, tree); err != nil {
+			return nil, err
+		}
+	}
+	r := assemble(abs, tree, def, repo, clock)
+	r.DefCopied = copied
+	return r, nil
+}
+
+// unborn tells a .chipset that came with a clone, and that init was never run
+// on, from one whose state was lost: state/ holds nothing, and git has no record
+// of a rig.
+func unborn(ctx context.Context, dir, root string) bool {
+	entries, err := os.ReadDir(filepath.Join(root, string(state.StateDir)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(entries) > 0 {
+		return false
+	}
+	repo, err := git.Open(ctx, dir)
+	if err != nil {
+		return errors.Is(err, git.ErrNotRepo)
+	}
+	return recorded(repo) == ""
+}
+
+// definitionCopy is what the rig was last started with.
+const definitionCopy = state.RunDir + "/" + DefinitionName
+
+func assemble(dir string, tree *state.Tree, def *definition.Definition, repo *git.Repo, clock state.Clock) *Rig {
+	r := &Rig{Dir: dir, Tree: tree, Def: def, Git: repo, Clock: clock,
+		Agents: agent.NewStore(tree), Beads: bead.NewStore(tree), Convoys: convoy.NewStore(tree),
+		Queue: mergequeue.NewStore(tree), Dispatch: dispatch.NewStore(tree), Retire: retire.NewStore(tree),
+		Handoffs: handoff.NewStore(tree), Incidents: incident.NewStore(tree), Events: event.NewLog(tree),
+		Hooks: hook.NewStore(tree), boxes: map[state.AgentID]*mail.Mailbox{}}
+	var limit int64
+	if def != nil {
+		limit = def.Mail.MaxSize
+	}
+	r.Office = mail.NewOffice(tree, r.Agents, clock, limit)
+	return r
+}
+
+// LoadDefinition reads and checks a chipset.yaml.
+func LoadDefinition(path string, opts definition.Options) (*definition.Definition, definition.Problems, error) {
+	data, err := state.ReadOutside(path, definition.MaxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s: %w", path, state.ErrNotFound)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if opts.ParseCommand == nil {
+		opts.ParseCommand = runtime.ParseCommand
+	}
+	def, problems := definition.ParseWith(path, data, opts)
+	return def, problems, nil
+}
+
+// CheckCommands are the options with which missing commands become warnings.
+func CheckCommands() definition.Options {
+	return definition.Options{LookPath: exec.LookPath, ParseCommand: runtime.ParseCommand}
+}
+
+// Mailbox is the mailbox of an agent; the same one for the same agent, so that
+// what it remembers is shared.
+func (r *Rig) Mailbox(id state.AgentID) *mail.Mailbox {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.boxes[id]
+	if b == nil {
+		b = mail.NewMailbox(r.Tree, id)
+		r.boxes[id] = b
+	}
+	return b
+}
+
+// Slot is the nudge slot of an agent.
+func (r *Rig) Slot(id state.AgentID) nudge.Slot { return nudge.NewSlot(r.Tree, id) }
+
+// Emit appends to the story. An event that can't be written is no reason to
+// undo the change it tells of, so there is no error.
+func (r *Rig) Emit(events ...event.Event) {
+	now := r.Clock.Now()
+	for i := range events {
+		if events[i].Time.IsZero() {
+			events[i].Time = now
+		}
+	}
+	_ = r.Events.Append(events...)
+}
+
+// Send delivers a message and tells the story of it. See mail.Office.Send.
+func (r *Rig) Send(ctx context.Context, m mail.Message) (mail.Name, error) {
+	n, err := r.Office.Send(ctx, m)
+	if err == nil {
+		r.Emit(mailEvent("mail.sent", n, &m))
+	}
+	return n, err
+}
+
+// SendAs delivers a message under its fixed name. See mail.Office.SendAs.
+func (r *Rig) SendAs(ctx context.Context, n mail.Name, m mail.Message) error {
+	err := r.Office.SendAs(ctx, n, m)
+	if err == nil {
+		r.Emit(mailEvent("mail.sent", n, &m))
+	}
+	return err
+}
+
+// MarkRead retires a message of an agent and tells the story of it.
+func (r *Rig) MarkRead(ctx context.Context, id state.AgentID, e *mail.Entry) error {
+	err := r.Mailbox(id).MarkRead(ctx, e.Name)
+	if err == nil {
+		r.Emit(mailEvent("mail.handled", e.Name, &e.Message))
+	}
+	return err
+}
+
+func mailEvent(kind string, n mail.Name, m *mail.Message) event.Event {
+	e := event.Event{Type: kind, Agent: m.From, Subject: string(m.To) + "/" + string(n), From: string(m.From), To: string(m.To),
+		Text: string(m.Type) + ": " + m.Subject}
+	if kind == "mail.handled" {
+		e.Agent = m.To
+	}
+	if m.Ref != nil {
+		e.Bead, e.Assignment, e.Session = m.Ref.BeadID, m.Ref.AssignmentID, m.Ref.Session
+	}
+	return e
+}
+
+// Role returns the id of the agent with a role that exists once.
+func (r *Rig) Role(role definition.Role) state.AgentID {
+	if r.Def != nil {
+		for _, a := range r.Def.AgentsOf(role) {
+			return state.AgentID(a.ID)
+		}
+	}
+	return state.AgentID(role)
+}
+
+// Mayor is the mayor's id.
+func (r *Rig) Mayor() state.AgentID { return r.Role(definition.RoleMayor) }
+
+// Witness is the witness's id.
+func (r *Rig) Witness() state.AgentID { return r.Role(definition.RoleWitness) }
+
+// Refinery is the refinery's id.
+func (r *Rig) Refinery() state.AgentID { return r.Role(definition.RoleRefinery) }
+
+// Worktree is where an agent works.
+func (r *Rig) Worktree(id state.AgentID) string {
+	return r.Tree.Abs(state.WorktreeDir.Join(string(id)))
+}
+
+// Target is the branch that work lands on.
+func (r *Rig) Target(ctx context.Context) (git.Branch, error) {
+	if r.Def.Merge.Target != "" {
+		return git.ParseBranch(r.Def.Merge.Target)
+	}
+	return r.Git.DefaultTarget(ctx)
+}
