@@ -1,0 +1,200 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Worktree says what a polecat's worktree is used for:
+// run/worktrees/{agent}.json. It is a cache: without it the branch that is
+// checked out tells nearly as much.
+type Worktree struct {
+	AgentID      state.AgentID      `json:"agent_id"`
+	AssignmentID state.AssignmentID `json:"assignment_id"`
+	BeadID       state.BeadID       `json:"bead_id"`
+	Session      state.SessionID    `json:"session,omitempty"`
+	// Base is the tip of the target that the work began on.
+	Base   git.Hash `json:"base"`
+	Branch string   `json:"branch"`
+}
+
+func worktreePath(id state.AgentID) state.Path {
+	return state.RunDir.Join("worktrees", string(id)+".json")
+}
+
+// ReadWorktree returns what the worktree of an agent is used for, and false
+// when nothing says so.
+func ReadWorktree(r *rig.Rig, id state.AgentID) (Worktree, bool) {
+	var w Worktree
+	p := worktreePath(id)
+	data, err := r.Tree.Read(p, state.MaxFile)
+	if err != nil || state.Decode(string(p), data, &w) != nil || w.AgentID != id || w.AssignmentID == "" {
+		return Worktree{}, false // run/ may be emptied at any time
+	}
+	if _, err := git.ParseHash(string(w.Base)); err != nil {
+		return Worktree{}, false
+	}
+	return w, true
+}
+
+// WriteWorktree records what a worktree is used for from now on.
+func WriteWorktree(r *rig.Rig, w Worktree) error {
+	data, err := state.Encode(w)
+	if err != nil {
+		return err
+	}
+	return r.Tree.Replace(worktreePath(w.AgentID), data)
+}
+
+// ForgetWorktree records that a worktree holds nobody's work.
+func ForgetWorktree(r *rig.Rig, id state.AgentID) error { return r.Tree.Remove(worktreePath(id)) }
+
+// TargetTip is the branch that work lands on, and its tip.
+func TargetTip(ctx context.Context, r *rig.Rig) (git.Branch, git.Hash, error) {
+	target, err := r.Target(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	tip, found, err := r.Git.ResolveRef(ctx, target.Ref())
+	if err != nil {
+		return target, "", err
+	}
+	if !found {
+		return target, "", fmt.Errorf("target branch %s: %w", target, state.ErrNotFound)
+	}
+	return target, tip, nil
+}
+
+// SaveWork saves what the worktree of an agent holds that no branch has kept,
+// under the name of the assignment it is used for, and returns the ref or "".
+// A worktree that does not exist holds nothing. Durable when it returns nil.
+func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string) (string, error) {
+	wt := r.Git.In(r.Worktree(id))
+	use, known := ReadWorktree(r, id)
+	gone, err := worktreeGone(r, id)
+	if err != nil {
+		return "", err
+	}
+	if gone {
+		return saveBranch(ctx, r, use)
+	}
+	name, base := string(use.AssignmentID), use.Base
+	head, found, err := wt.Head(ctx)
+	if err != nil && !errors.Is(err, git.ErrNotWorktree) {
+		return "", err
+	}
+	if err != nil || !found {
+		return "", nil
+	}
+	if !known {
+		if name, err = unnamedWork(ctx, wt, head); err != nil {
+			return "", err
+		}
+		base = ""
+	}
+	if base, err = savedBase(ctx, r, wt, head, base); err != nil {
+		return "", err
+	}
+	return salvage(ctx, r, wt, git.SalvageRequest{Base: base, Ref: git.Ref(salvagePrefix + name), Message: message, AgentID: string(id)})
+}
+
+// worktreeGone tells whether somebody has taken the folder away. Git may know
+// the worktree all the same.
+func worktreeGone(r *rig.Rig, id state.AgentID) (bool, error) {
+	_, err := os.Lstat(r.Worktree(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return false, err
+}
+
+// saveBranch saves the commits of a worktree whose folder is gone: preparing
+// it anew resets the branch.
+func saveBranch(ctx context.Context, r *rig.Rig, use Worktree) (string, error) {
+	if use.AssignmentID == "" {
+		return "", nil
+	}
+	branch, err := git.ParseBranch(use.Branch)
+	if err != nil {
+		return "", nil // a cache that holds nonsense names no work
+	}
+	tip, found, err := r.Git.ResolveRef(ctx, branch.Ref())
+	if err != nil || !found {
+		return "", err
+	}
+	landed, err := r.Git.IsAncestor(ctx, tip, use.Base)
+	if err != nil || landed {
+		return "", err
+	}
+	ref := git.Ref(salvagePrefix + string(use.AssignmentID) + "-branch")
+	if err := r.Git.UpdateRef(ctx, ref, tip, ""); err != nil {
+		return "", err
+	}
+	return string(ref), r.Git.Sync(ctx)
+}
+
+const salvagePrefix = "refs/chipset/salvage/"
+
+func salvage(ctx context.Context, r *rig.Rig, wt *git.Worktree, q git.SalvageRequest) (string, error) {
+	saved, err := wt.Salvage(ctx, q)
+	var incomplete *git.IncompleteError
+	if err != nil && !errors.As(err, &incomplete) {
+		return "", err
+	}
+	if !saved.Saved {
+		return "", nil
+	}
+	return string(saved.Ref), r.Git.Sync(ctx)
+}
+
+// unnamedWork names work of which nothing says whose it is: by its branch, or
+// by its commit.
+func unnamedWork(ctx context.Context, wt *git.Worktree, head git.Hash) (string, error) {
+	branch, found, err := wt.HeadBranch(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !found {
+		return "lost-" + head.Short(), nil
+	}
+	return strings.ReplaceAll(string(branch), "/", "-"), nil
+}
+
+// savedBase is the commit up to which nothing needs saving: what is reachable
+// from the target, or, when HEAD is detached, from any branch or saved ref.
+func savedBase(ctx context.Context, r *rig.Rig, wt *git.Worktree, head, base git.Hash) (git.Hash, error) {
+	_, tip, err := TargetTip(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	landed, err := r.Git.IsAncestor(ctx, head, tip)
+	if err != nil || landed {
+		return head, err
+	}
+	_, onBranch, err := wt.HeadBranch(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !onBranch {
+		out, err := r.Git.Run(ctx, git.Command{Read: true,
+			Args: []string{"for-each-ref", "--count=1", "--contains", string(head), "refs/heads/", salvagePrefix}})
+		if err != nil {
+			return "", err
+		}
+		if len(out) > 0 {
+			return head, nil
+		}
+	}
+	if base == "" {
+		base = tip
+	}
+	return base, nil
+}
