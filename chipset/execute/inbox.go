@@ -1,0 +1,105 @@
+package execute
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// archiveInterval is how often an agent archives its own old mail.
+const archiveInterval = time.Hour
+
+// inbox is what every runner does with its own mail and nudges: fetch what is
+// unread in processing order, quarantine what does not belong, archive what is
+// old.
+type inbox struct {
+	Agent
+	archived time.Time
+}
+
+func newInbox(a Agent) *inbox { return &inbox{Agent: a} }
+
+// mail returns the unread mail in processing order.
+func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, error) {
+	box := in.Rig.Mailbox(in.ID)
+	unread, bad, err := box.Unread()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range bad {
+		moved, err := box.Quarantine(ctx, c, in.Now())
+		if err != nil {
+			in.Say("%s: can't quarantine %s: %v", in.ID, c.Path, err)
+			continue
+		}
+		if moved {
+			in.Say("%s: quarantined %s: %s", in.ID, c.Path, c.Reason)
+			in.Rig.Emit(event.Event{Type: "mail.quarantined", Agent: in.ID, Subject: c.Path, Text: c.Reason})
+		}
+	}
+	if len(unread) > 0 {
+		// What is visible may not be durable yet: its sender may have died
+		// between rename and fsync. Nobody acts on it before it is.
+		if err := in.Rig.Tree.SyncDir(box.Dir()); err != nil {
+			return nil, err
+		}
+	}
+	mail.ProcessingOrder(unread, mayor)
+	if err := in.archive(ctx, box); err != nil {
+		in.Say("%s: can't archive old mail: %v", in.ID, err) // it stays where it is: no reason to do nothing else
+	}
+	return unread, nil
+}
+
+// archive moves read mail away that is older than the definition keeps it.
+func (in *inbox) archive(ctx context.Context, box *mail.Mailbox) error {
+	now := in.Now().Time
+	if since := now.Sub(in.archived); since >= 0 && since < archiveInterval {
+		return nil
+	}
+	in.archived = now
+	retention := in.Rig.Def.Mail.Retention
+	_, err := box.ArchiveOld(ctx, now.Add(-retention), false)
+	return err
+}
+
+// nudges returns what is unseen, oldest first. One that can't be read is a
+// hint that is lost: mail is the truth.
+func (in *inbox) nudges() ([]nudge.Nudge, error) {
+	unseen, _, err := in.Rig.Slot(in.ID).Unseen()
+	return unseen, err
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// subjectLine makes text of others fit for a subject: its first line, without
+// control characters, never empty.
+func subjectLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, firstLine(s))
+	if strings.TrimSpace(s) == "" {
+		return "(no subject)"
+	}
+	return s
+}
+
+// clipText bounds a text in bytes, at a whole character.
+func clipText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

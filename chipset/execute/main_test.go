@@ -1,0 +1,24 @@
+package execute
+
+import (
+	"os"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+)
+
+// TestMain makes this binary the supervisor that runners start, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == runtime.SuperviseArg {
+		os.Exit(runtime.Supervise(os.Stdin))
+	}
+	restore := gittest.Isolate()
+	// Or every supervisor under the race detector takes a second to exit.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	restore()
+	os.Exit(code)
+}

@@ -1,0 +1,445 @@
+package execute
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/roles/mayor"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+const mayorRig = `agents:
+  topology: mayor-witness-polecat
+  agents:
+    - {name: mayor, role: mayor}
+    - {name: witness, role: witness}
+    - {name: polecat-pool, role: polecat, count: 2}
+dispatch: {batch_threshold: 3}
+gupp: {limits: {max_attempts_per_bead: 2}}
+rig: {name: test-rig, bead_prefix: tt}
+worker: {default: sh}
+merge: {target: main, test: "true"}
+`
+
+const mayorBravo state.AgentID = "polecat-bravo"
+
+// townHall is a rig whose mayor is ticked by hand; nobody else runs.
+type townHall struct {
+	*testing.T
+	rig  *rig.Rig
+	m    *Mayor
+	at   time.Time
+	said []string
+}
+
+func newTownHall(t *testing.T, more string) *townHall {
+	t.Helper()
+	dir := gittest.Repo(t)
+	gittest.Write(t, dir, ".chipset/chipset.yaml", mayorRig+more)
+	h := &townHall{T: t, at: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
+	var err error
+	h.rig, err = rig.Init(t.Context(), rig.InitOptions{Dir: dir, Clock: h.clock})
+	h.must(err)
+	h.restart()
+	return h
+}
+
+// clock goes on by a millisecond with each look at it.
+func (h *townHall) clock() time.Time { h.at = h.at.Add(time.Millisecond); return h.at }
+
+func (h *townHall) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// restart is a new process of the mayor.
+func (h *townHall) restart() {
+	h.Helper()
+	h.m = NewMayor(Agent{Rig: h.rig, ID: "mayor", Session: state.NewSessionID(), Say: func(format string, args ...any) {
+		h.said = append(h.said, fmt.Sprintf(format, args...))
+	}})
+	h.at = h.at.Add(startGrace)
+	h.must(h.m.Recover(h.Context()))
+}
+
+func (h *townHall) tick() Next {
+	h.Helper()
+	n, err := h.m.Tick(h.Context())
+	h.must(err)
+	return n
+}
+
+func (h *townHall) add(title string) state.BeadID {
+	h.Helper()
+	b, err := h.rig.Beads.Add(bead.Bead{Title: title}, "tt", h.m.Now())
+	h.must(err)
+	return b.ID
+}
+
+func (h *townHall) bead(id state.BeadID) bead.Bead {
+	h.Helper()
+	b, err := h.rig.Beads.Get(string(id))
+	h.must(err)
+	return b
+}
+
+func (h *townHall) hook(id state.AgentID) *hook.Hook {
+	h.Helper()
+	k, err := h.rig.Hooks.Get(string(id))
+	h.must(err)
+	return &k
+}
+
+func (h *townHall) set(id state.BeadID, change func(b *bead.Bead)) {
+	h.Helper()
+	_, err := h.rig.Beads.Update(h.Context(), string(id), func(b *bead.Bead) error { change(b); return nil })
+	h.must(err)
+}
+
+// work takes a slung bead to in_progress, as its polecat would.
+func (h *townHall) work(id state.BeadID) bead.Bead {
+	h.Helper()
+	b := h.bead(id)
+	_, err := h.rig.Hooks.Activate(h.Context(), b.Assignee, b.AssignmentID, "ses-1", h.m.Now())
+	h.must(err)
+	b, err = h.rig.Beads.Move(h.Context(), id, b.AssignmentID, []bead.Status{bead.Hooked}, bead.InProgress, "", h.m.Now())
+	h.must(err)
+	return b
+}
+
+// end retires an attempt as its polecat would: record, bead, hook.
+func (h *townHall) end(id state.BeadID, o retire.Outcome, to bead.Status, reason string) bead.Bead {
+	h.Helper()
+	b := h.work(id)
+	h.must(h.rig.Retire.Create(string(b.AssignmentID), retire.Record{AssignmentID: b.AssignmentID, AgentID: b.Assignee, BeadID: id,
+		Outcome: o, Reason: reason, Stage: retire.Released}))
+	_, err := h.rig.Beads.Move(h.Context(), id, b.AssignmentID, []bead.Status{bead.InProgress}, to, reason, h.m.Now())
+	h.must(err)
+	_, err = h.rig.Hooks.Complete(h.Context(), b.Assignee, b.AssignmentID, "", h.m.Now())
+	h.must(err)
+	return b
+}
+
+// mail is what lies in a mailbox of one type.
+func (h *townHall) mail(to state.AgentID, kind mail.Type) []mail.Entry {
+	h.Helper()
+	all, _, err := h.rig.Mailbox(to).List()
+	h.must(err)
+	var found []mail.Entry
+	for _, e := range all {
+		if e.Type == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func (h *townHall) unread() int {
+	h.Helper()
+	unread, bad, err := h.rig.Mailbox("mayor").Unread()
+	h.must(err)
+	return len(unread) + len(bad)
+}
+
+func TestMayorSlings(t *testing.T) {
+	h := newTownHall(t, "")
+	h.tick()
+	if h.m.state != mayor.Idle {
+		t.Errorf("with nothing to do the mayor is %s", h.m.state)
+	}
+	first, second, third := h.add("one"), h.add("two"), h.add("three")
+	h.tick()
+	if a, b, c := h.bead(first), h.bead(second), h.bead(third); a.Assignee != alpha || b.Assignee != mayorBravo || c.Status != bead.Open {
+		t.Errorf("slung to %q and %q, the third is %s", a.Assignee, b.Assignee, c.Status)
+	}
+	if h.m.state != mayor.Dispatching || h.hook(alpha).Status != hook.Pending || len(h.mail(alpha, mail.WorkAssignment)) != 1 {
+		t.Errorf("%s, hook %+v", h.m.state, h.hook(alpha))
+	}
+	h.tick()
+	if h.m.state != mayor.Saturated {
+		t.Errorf("with work and no polecat the mayor is %s", h.m.state)
+	}
+}
+
+// A mayor that starts together with its polecats slings to those that come.
+func TestMayorWaitsForPolecatsAtStart(t *testing.T) {
+	h := newTownHall(t, "")
+	h.m = NewMayor(h.m.Agent)
+	id := h.add("one")
+	if next := h.tick(); h.bead(id).Status != bead.Open || next.After <= 0 || next.After > startGrace {
+		t.Fatalf("slung to %q, wakes after %s", h.bead(id).Assignee, next.After)
+	}
+	live, err := h.rig.Claim(t.Context(), mayorBravo, "ses-1")
+	h.must(err)
+	h.tick()
+	if b := h.bead(id); b.Assignee != mayorBravo {
+		t.Errorf("slung to %q, not to the one that came", b.Assignee)
+	}
+	live.Unlock()
+	// Nobody came: the work is found at their next start.
+	h.m = NewMayor(h.m.Agent)
+	later := h.add("two")
+	h.at = h.at.Add(h.tick().After)
+	if next := h.tick(); h.bead(later).Assignee != alpha || next.After != 0 {
+		t.Errorf("after the grace it is %s, wakes after %s", h.bead(later).Status, next.After)
+	}
+}
+
+func TestMayorMakesConvoys(t *testing.T) {
+	h := newTownHall(t, "")
+	var ids []state.BeadID
+	for i := range 4 {
+		ids = append(ids, h.add(fmt.Sprint(i)))
+	}
+	h.tick()
+	h.tick()
+	all, _, err := h.rig.Convoys.All()
+	h.must(err)
+	if len(all) != 1 || len(all[0].BeadIDs) != 4 || h.bead(ids[3]).ConvoyID != all[0].ID {
+		t.Fatalf("convoys %+v", all)
+	}
+	for _, id := range ids {
+		h.set(id, func(b *bead.Bead) { b.Status, b.AssignmentID, b.Assignee = bead.Merged, "as-1", alpha })
+	}
+	h.tick()
+	if c, err := h.rig.Convoys.Get(string(all[0].ID)); err != nil || c.Progress != 1 || c.CompletedAt == nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// A failed attempt is reworked, the last one blocks, and the person gets one
+// mail, also when the mayor dies between the mail and the bead.
+func TestMayorReworksThenBlocks(t *testing.T) {
+	h := newTownHall(t, "")
+	id := h.add("one")
+	h.tick()
+	h.end(id, retire.Fail, bead.Failed, "exit status 1\nlast words")
+	h.tick()
+	b := h.bead(id)
+	if b.Status != bead.Open || b.Attempts != 1 || len(b.ReworkNotes) != 1 || !strings.Contains(b.ReworkNotes[0], "last words") {
+		t.Fatalf("after the first failure: %+v", b)
+	}
+	if h.hook(alpha).Status != hook.Empty {
+		t.Errorf("the completed hook is %+v", h.hook(alpha))
+	}
+	h.tick()
+	h.end(id, retire.Fail, bead.Failed, "exit status 2")
+
+	// The process dies after the mail: nothing but the mail has happened.
+	f, err := h.m.fetch(t.Context())
+	h.must(err)
+	_, actions := mayor.Decide(mayor.Idle, f)
+	for _, a := range actions {
+		if blocked, ok := a.(mayor.Block); ok {
+			h.must(h.m.warnOfBlock(t.Context(), blocked, h.bead(id)))
+		}
+	}
+	h.set(id, func(b *bead.Bead) { b.Labels = append(b.Labels, "edited"); b.Touch(h.m.Now()) }) // somebody writes the bead meanwhile
+	h.restart()
+	h.tick()
+	h.tick()
+	b = h.bead(id)
+	told := h.mail(state.Human, mail.Coordination)
+	if b.Status != bead.Blocked || b.Attempts != 2 || len(told) != 1 || !strings.Contains(told[0].Body, "exit status 2") || !strings.Contains(told[0].Subject, string(id)) {
+		t.Errorf("bead %+v\nmail %+v", b, told)
+	}
+	h.must(pipeline.Reopen(t.Context(), h.rig, id, "try again", state.Human))
+	h.tick()
+	h.end(id, retire.Block, bead.Failed, "which colour?")
+	h.tick()
+	b = h.bead(id)
+	if told := h.mail(state.Human, mail.Coordination); b.Status != bead.Blocked || b.Attempts != 0 || len(told) != 2 || !strings.Contains(told[1].Body, "which colour?") {
+		t.Errorf("a worker's question: bead %+v\n%d mails", b, len(told))
+	}
+}
+
+func TestMayorVerifiesCompletedHooks(t *testing.T) {
+	h := newTownHall(t, "")
+	id := h.add("one")
+	h.tick()
+	b := h.end(id, retire.Done, bead.Done, "")
+	h.tick()
+	if h.hook(alpha).Status != hook.Empty {
+		t.Errorf("hook %+v", h.hook(alpha))
+	}
+	told := h.mail(state.Human, mail.Coordination)
+	if len(told) != 1 || !strings.Contains(told[0].Subject, string(b.AssignmentID)) || !strings.Contains(told[0].Body, "no merge request") {
+		t.Errorf("an attempt without a merge request is told as %+v", told)
+	}
+	// With request and commit there is nothing to tell.
+	tip, found, err := h.rig.Git.ResolveCommit(t.Context(), "HEAD")
+	if err != nil || !found {
+		t.Fatal(err)
+	}
+	second := h.add("two")
+	h.tick()
+	b = h.end(second, retire.Done, bead.Done, "")
+	_, err = h.rig.Queue.Submit(t.Context(), mergequeue.Request{BeadID: second, AssignmentID: b.AssignmentID, AgentID: b.Assignee,
+		SourceBranch: b.Branch, TargetBranch: "main", Head: string(tip)}, h.m.Now())
+	h.must(err)
+	h.tick()
+	if got := h.mail(state.Human, mail.Coordination); len(got) != 1 || h.hook(b.Assignee).Status != hook.Empty {
+		t.Errorf("%d mails, hook %+v", len(got), h.hook(b.Assignee))
+	}
+}
+
+// A conflict is reworked on a new assignment, and the request gives its place up.
+func TestMayorReworksConflicts(t *testing.T) {
+	h := newTownHall(t, "")
+	id := h.add("one")
+	h.tick()
+	b := h.end(id, retire.Done, bead.Done, "")
+	mr, err := h.rig.Queue.Submit(t.Context(), mergequeue.Request{BeadID: id, AssignmentID: b.AssignmentID, AgentID: b.Assignee,
+		SourceBranch: b.Branch, TargetBranch: "main", Head: strings.Repeat("a", 40)}, h.m.Now())
+	h.must(err)
+	_, err = h.rig.Queue.Update(t.Context(), string(mr.ID), func(q *mergequeue.Request) error {
+		q.Failure, q.Reason = mergequeue.FailConflict, "both change a.txt"
+		h.must(q.Become(mergequeue.Merging, h.m.Now()))
+		return q.Become(mergequeue.Conflicted, h.m.Now())
+	})
+	h.must(err)
+	h.tick()
+	h.tick()
+	after := h.bead(id)
+	q, err := h.rig.Queue.Get(string(mr.ID))
+	h.must(err)
+	if after.Conflicts != 1 || after.Attempts != 0 || after.Status != bead.Hooked || after.AssignmentID == b.AssignmentID || q.Status != mergequeue.Superseded {
+		t.Errorf("bead %+v, request %s", after, q.Status)
+	}
+}
+
+func TestMayorCorruptFiles(t *testing.T) {
+	h := newTownHall(t, "")
+	broken, whole, late := h.add("one"), h.add("two"), h.add("three")
+	h.tick()
+	half := h.bead(broken).AssignmentID
+	text, err := os.ReadFile(h.rig.Tree.Abs(h.rig.Beads.Path(string(broken))))
+	h.must(err)
+	h.must(os.WriteFile(h.rig.Tree.Abs(h.rig.Beads.Path(string(broken))), text[:9], 0o644))
+	h.tick()
+	if k := h.hook(alpha); k.Assignment() != half {
+		t.Fatalf("the hook of the corrupt bead is %+v; a person may repair the bead", k)
+	}
+	rec, err := h.rig.Dispatch.Get(string(broken))
+	h.must(err)
+	rec.Stage = dispatch.Stored // as if its process had died
+	h.must(h.rig.Dispatch.Put(string(broken), rec))
+	h.must(os.MkdirAll(h.rig.Tree.Abs(h.rig.Mailbox("mayor").Dir()), 0o755))
+	h.must(os.WriteFile(h.rig.Tree.Abs(h.rig.Mailbox("mayor").Dir().Join("2026-03-05T10-30-00Z-witness.json")), []byte("no mail"), 0o644))
+	h.restart()
+	h.said = nil
+	h.end(whole, retire.Fail, bead.Failed, "no")
+	for range 3 {
+		h.tick()
+	}
+	if k := h.hook(alpha); k.Assignment() != half {
+		t.Errorf("the hook of the corrupt bead is %+v; a person may repair the bead", k)
+	}
+	if a, b := h.bead(whole), h.bead(late); a.Attempts != 1 || a.Status != bead.Hooked && b.Status != bead.Hooked {
+		t.Errorf("the others stand still: %s and %s", a.Status, b.Status)
+	}
+	moved, err := h.rig.Tree.Quarantined()
+	h.must(err)
+	if len(moved) != 1 || !strings.Contains(moved[0].Path, "mail/mayor/") || h.unread() != 0 {
+		t.Errorf("quarantine %+v, %d unread", moved, h.unread())
+	}
+	told := 0
+	for _, s := range h.said {
+		if strings.Contains(s, string(broken)) {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("the damage is told %d times: %q", told, h.said)
+	}
+}
+
+// An agent that the definition no longer names loses its work to another.
+func TestMayorReassignsRetired(t *testing.T) {
+	h := newTownHall(t, "")
+	id := h.add("one")
+	h.tick()
+	h.must(h.rig.Agents.SetStatus(t.Context(), alpha, agent.Retired, h.m.Now()))
+	rec, err := h.rig.Dispatch.Get(string(id))
+	h.must(err)
+	rec.Stage = dispatch.Launched // its assignment was not even announced
+	h.must(h.rig.Dispatch.Put(string(id), rec))
+	for _, e := range h.mail(alpha, mail.WorkAssignment) {
+		h.must(os.Remove(h.rig.Tree.Abs(h.rig.Mailbox(alpha).Dir().Join(string(e.Name)))))
+	}
+	h.tick()
+	h.tick()
+	if b := h.bead(id); b.Assignee != mayorBravo || b.Attempts+b.Restarts != 0 || h.hook(alpha).Status != hook.Empty {
+		t.Errorf("bead %+v, hook %+v", b, h.hook(alpha))
+	}
+}
+
+// What hangs on no hook is taken back and slung anew.
+func TestMayorTakesBackLostWork(t *testing.T) {
+	h := newTownHall(t, "")
+	id := h.add("one")
+	h.tick()
+	b := h.work(id)
+	_, err := h.rig.Hooks.Complete(t.Context(), alpha, b.AssignmentID, "", h.m.Now())
+	h.must(err)
+	h.tick()
+	h.tick()
+	if after := h.bead(id); after.Status != bead.Hooked || after.AssignmentID == b.AssignmentID || h.hook(after.Assignee).Assignment() != after.AssignmentID {
+		t.Errorf("bead %+v", after)
+	}
+}
+
+// An agent that was retired past the point of no return has its work landed,
+// not done again.
+func TestMayorFinishesForRetired(t *testing.T) {
+	h := newTownHall(t, "")
+	id := h.add("one")
+	h.set(id, func(b *bead.Bead) { b.AllowEmpty = true })
+	h.tick()
+	b := h.work(id)
+	_, tip, err := pipeline.TargetTip(t.Context(), h.rig)
+	h.must(err)
+	h.must(h.rig.Git.UpdateBranch(t.Context(), git.Branch(b.Branch), tip, ""))
+	_, won, err := pipeline.Publish(t.Context(), h.rig, retire.Record{AssignmentID: b.AssignmentID, AgentID: alpha, Session: "ses-1",
+		Outcome: retire.Done, Summary: "it was done already"})
+	if err != nil || !won {
+		t.Fatal(won, err)
+	}
+	h.must(h.rig.Agents.SetStatus(t.Context(), alpha, agent.Retired, h.m.Now()))
+	live, err := h.rig.Claim(t.Context(), alpha, "ses-1")
+	h.must(err)
+	h.tick()
+	if after := h.bead(id); after.Status != bead.InProgress {
+		t.Errorf("it runs, and is about to finish, but the bead is %s", after.Status)
+	}
+	live.Unlock()
+	h.tick()
+	h.tick()
+	rec, err := h.rig.Retire.Get(string(b.AssignmentID))
+	after := h.bead(id)
+	if err != nil || !rec.Stage.Final() || after.Assignments != 1 || after.Status != bead.Closed {
+		t.Errorf("record %+v, %v\nbead %+v", rec, err, after)
+	}
+	if h.hook(alpha).Status != hook.Empty || len(h.mail("witness", mail.Coordination)) != 1 {
+		t.Errorf("hook %+v", h.hook(alpha))
+	}
+	if _, alive := h.rig.Alive(alpha); alive {
+		t.Error("the mayor still speaks for it")
+	}
+}

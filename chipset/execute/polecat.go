@@ -1,0 +1,241 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/roles/mayor"
+	"github.com/gastown-chipset/chipset/roles/polecat"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// Polecat runs one polecat: it carries out what roles/polecat decides.
+type Polecat struct {
+	Agent
+	inbox *inbox
+	state polecat.State
+	// worker is that of this process, running or exited and not yet retired.
+	worker *worker
+	news   chan struct{}
+	// inHand is the assignment on the hook, for Wants.
+	inHand atomic.Value
+}
+
+// NewPolecat makes a polecat's runner.
+func NewPolecat(a Agent) *Polecat {
+	return &Polecat{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1)}
+}
+
+// soon is when to tick again after an action that leads to the next one.
+const soon = time.Millisecond
+
+// maxCourtesy bounds how long a worker that has reported may go on, whatever
+// the grace of the rig is: it needs no more than to print its last words.
+const maxCourtesy = 2 * time.Second
+
+// Folders are those whose changes wake the polecat.
+func (p *Polecat) Folders() []state.Path {
+	folders := []state.Path{hook.Dir, retire.Dir, p.Rig.Mailbox(p.ID).Dir(), p.Rig.Slot(p.ID).Dir().Join("from")}
+	if p.pulls() {
+		folders = append(folders, bead.Dir)
+	}
+	return folders
+}
+
+// Wants leaves out the hooks and the ends of attempts of the other polecats.
+func (p *Polecat) Wants(file state.Path) bool {
+	switch file.Dir() {
+	case hook.Dir:
+		return file.Base() == string(p.ID)+".json"
+	case retire.Dir:
+		inHand, _ := p.inHand.Load().(state.AssignmentID)
+		return file.Base() == string(inHand)+".json"
+	default:
+		return true
+	}
+}
+
+// News signals that the worker has ended.
+func (p *Polecat) News() <-chan struct{} { return p.news }
+
+// Close ends the worker. Its work stays in the worktree; the next Recover
+// saves it and begins the assignment anew.
+func (p *Polecat) Close() {
+	if p.worker == nil {
+		return
+	}
+	grace := p.Rig.Def.Worker.Grace
+	p.worker.job.Stop(grace)
+	timer := time.NewTimer(grace + time.Second)
+	defer timer.Stop()
+	select {
+	case <-p.worker.job.Done():
+	case <-timer.C: // the lifeline ends with this process, and the worker with it
+	}
+}
+
+// Tick does fetch, decode, execute and retire once.
+func (p *Polecat) Tick(ctx context.Context) (Next, error) {
+	f, err := p.fetch(ctx)
+	if err != nil {
+		return Next{}, err
+	}
+	next, actions := polecat.Decide(p.state, f)
+	p.state = next
+	var failed *multierror.Error
+	again := false
+	for _, a := range actions {
+		more, err := p.execute(ctx, a)
+		switch {
+		case err == nil:
+			again = again || more
+		case ctx.Err() != nil:
+			return Next{}, ctx.Err()
+		case errors.Is(err, state.ErrConflict):
+			// The world moved on after it was fetched: the next tick decides on
+			// what it is now.
+		default:
+			failed = multierror.Append(failed, fmt.Errorf("%T: %w", a, err))
+		}
+	}
+	return Next{After: p.after(again), Finished: p.state.Finished}, failed.ErrorOrNil()
+}
+
+func (p *Polecat) after(again bool) time.Duration {
+	switch {
+	case again:
+		return soon
+	case p.worker != nil && !p.worker.ended():
+		return p.lookInterval()
+	}
+	return 0
+}
+
+// fetch reads what concerns this polecat. Mail comes before the hook: a hook
+// is set before its mail is sent, so an assignment that the hook does not name
+// is stale and not merely newer than the hook that was read.
+func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
+	now := p.Now()
+	f := polecat.Facts{Now: now, Self: p.ID, Mayor: p.Rig.Mayor(), Process: p.Session, Fresh: state.NewSessionID(),
+		Policy: polecat.Policy{Touch: polecat.TouchInterval(p.stall()), Courtesy: min(p.Rig.Def.Worker.Grace, maxCourtesy)}}
+	var err error
+	if f.Nudges, err = p.inbox.nudges(); err != nil {
+		return f, err
+	}
+	if f.Mail, err = p.inbox.mail(ctx, f.Mayor); err != nil {
+		return f, err
+	}
+	f.Worker, f.Progress = p.lookAtWorker(now)
+	if err := p.fetchHook(&f); err != nil {
+		return f, err
+	}
+	if err := p.fetchRecord(&f); err != nil {
+		return f, err
+	}
+	f.Next, err = p.nextReady(&f)
+	return f, err
+}
+
+func (p *Polecat) fetchHook(f *polecat.Facts) error {
+	h, err := p.Rig.Hooks.Get(string(p.ID))
+	switch {
+	case errors.Is(err, state.ErrCorrupt), errors.Is(err, state.ErrNotFound):
+		f.HookProblem = err.Error() // a registered agent without a hook counts as corrupt
+		return nil
+	case err != nil:
+		return err
+	}
+	f.Hook = &h
+	p.inHand.Store(h.Assignment())
+	if h.WorkItem == nil {
+		return nil
+	}
+	b, err := p.Rig.Beads.Get(string(h.WorkItem.BeadID))
+	switch {
+	case errors.Is(err, state.ErrCorrupt), errors.Is(err, state.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	f.Bead = &b
+	return nil
+}
+
+// fetchRecord reads the retire record of what is in hand, the one that is not
+// finished yet first.
+func (p *Polecat) fetchRecord(f *polecat.Facts) error {
+	hooked := state.AssignmentID("")
+	if f.Hook != nil {
+		hooked = f.Hook.Assignment()
+	}
+	for _, a := range []state.AssignmentID{p.state.Retiring, f.Worker.Assignment, hooked} {
+		if a == "" {
+			continue
+		}
+		rec, err := p.Rig.Retire.Get(string(a))
+		switch {
+		case err == nil:
+			f.Record = &rec
+			if !rec.Stage.Final() || a == f.Worker.Assignment || a == hooked {
+				return nil
+			}
+			f.Record = nil
+		case !errors.Is(err, state.ErrNotFound):
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Polecat) pulls() bool { return p.Rig.Def.Dispatch.Strategy == definition.StrategyAutoClaim }
+
+// nextReady is the bead to claim in pull mode, unless as many are out as may be.
+func (p *Polecat) nextReady(f *polecat.Facts) (state.BeadID, error) {
+	if !p.pulls() || f.Hook == nil || f.Hook.Status != hook.Empty || p.worker != nil {
+		return "", nil
+	}
+	beads, _, err := p.Rig.Beads.All()
+	if err != nil {
+		return "", err
+	}
+	out := 0
+	for i := range beads {
+		if beads[i].Status == bead.Hooked || beads[i].Status == bead.InProgress {
+			out++
+		}
+	}
+	ready := mayor.Ready(beads, f.Now)
+	if len(ready) == 0 || out >= p.Rig.Def.Dispatch.MaxParallel {
+		return "", nil
+	}
+	return ready[0].ID, nil
+}
+
+// story emits an event about what is in hand.
+func (p *Polecat) story(kind string, a state.AssignmentID, b state.BeadID, s state.SessionID, text string) {
+	p.Rig.Emit(event.Event{Type: kind, Agent: p.ID, Bead: b, Assignment: a, Session: s, Subject: string(p.ID), Text: text})
+}
+
+// stall is the threshold of the rig, or of the worker's preset.
+func (p *Polecat) stall() time.Duration {
+	if p.worker != nil && p.worker.stall > 0 {
+		return p.worker.stall
+	}
+	return p.Rig.Def.GUPP.Thresholds.StallDetection
+}
+
+// retireDeps is what the done pipeline works with.
+func (p *Polecat) retireDeps() pipeline.RetireDeps {
+	return pipeline.RetireDeps{Rig: p.Rig, Say: p.Say}
+}

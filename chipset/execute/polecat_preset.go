@@ -1,0 +1,68 @@
+package execute
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+)
+
+// presetTimeout bounds a worker whose preset says nothing of it.
+const presetTimeout = time.Hour
+
+// Presets are the workers that a definition knows: the built-in ones, changed
+// and extended by the definition's own.
+func Presets(d *definition.Definition) []runtime.Preset {
+	presets := runtime.BuiltinPresets()
+	for _, own := range d.Worker.Presets {
+		i := slices.IndexFunc(presets, func(p runtime.Preset) bool { return p.Name == own.Name })
+		if i < 0 {
+			presets = append(presets, runtime.Preset{Name: own.Name, Timeout: presetTimeout})
+			i = len(presets) - 1
+		}
+		change(&presets[i], own)
+	}
+	return presets
+}
+
+// change applies what a preset of the definition sets, and nothing else.
+func change(p *runtime.Preset, own definition.WorkerPreset) {
+	if argv := own.Command.Argv; len(argv) > 0 {
+		p.Command = argv
+	} else if argv, err := runtime.ParseCommand(own.Command.Line); err == nil {
+		p.Command = argv
+	}
+	switch {
+	case own.Prompt != "":
+		p.Prompt = runtime.PromptMode(own.Prompt)
+	case p.Prompt == "":
+		p.Prompt = promptMode(p.Command)
+	}
+	if own.TimeoutSet {
+		p.Timeout = own.Timeout
+	}
+	if len(own.Env) > 0 {
+		p.Env = own.Env
+	}
+	if own.StallDetection > 0 {
+		p.StallDetection = own.StallDetection
+	}
+	if len(own.Permissions) > 0 {
+		p.Permissions = own.Permissions
+	}
+}
+
+// promptMode is how a command that does not say it wants its prompt.
+func promptMode(command []string) runtime.PromptMode {
+	for _, arg := range command {
+		switch {
+		case strings.Contains(arg, "{prompt_file}"):
+			return runtime.PromptFile
+		case strings.Contains(arg, "{prompt}"):
+			return runtime.PromptArg
+		}
+	}
+	return runtime.PromptStdin
+}

@@ -1,0 +1,394 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/roles/polecat"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// worker is the job of one session.
+type worker struct {
+	job        *runtime.Job
+	assignment state.AssignmentID
+	bead       state.BeadID
+	session    state.SessionID
+	startedAt  state.Time
+	// stall is the preset's own threshold, or 0.
+	stall time.Duration
+	log   string
+	// What was seen at the last look, and when anything last grew.
+	lookedAt     state.Time
+	bytes        int64
+	cpu          time.Duration
+	lastProgress state.Time
+	// exit is how it ended, once it has.
+	exit *polecat.Exit
+	// courtesy ends a worker that has reported and does not go, or is nil.
+	courtesy *time.Timer
+}
+
+func (w *worker) ended() bool {
+	select {
+	case <-w.job.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func workerRecord(s state.SessionID) state.Path {
+	return state.RunDir.Join("workers", string(s)+".json")
+}
+func workerLog(s state.SessionID) state.Path { return state.LogDir.Join(string(s) + ".log") }
+func promptFile(s state.SessionID) state.Path {
+	return state.RunDir.Join("prompts", string(s)+".txt")
+}
+
+// startFailure is what ends an attempt before its worker runs.
+type startFailure struct {
+	what string
+	err  error
+}
+
+func (e *startFailure) Error() string { return e.what + ": " + e.err.Error() }
+func (e *startFailure) Unwrap() error { return e.err }
+
+// start begins the work. What can't be started is a failed attempt with its
+// reason, and not tried again and again; a lock that is not to be had, and the
+// end of this process, are neither.
+func (p *Polecat) start(ctx context.Context, item hook.WorkItem) error {
+	err := p.tryStart(ctx, item)
+	var failure *startFailure
+	if !errors.As(err, &failure) || ctx.Err() != nil || errors.Is(err, state.ErrLockTimeout) {
+		return err
+	}
+	p.Say("%s: %s can't be started: %v", p.ID, item.BeadID, err)
+	_, _, err = pipeline.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
+		Outcome: retire.Fail, Reason: failure.Error()})
+	return err
+}
+
+func (p *Polecat) tryStart(ctx context.Context, item hook.WorkItem) error {
+	began := false
+	b, err := p.Rig.Beads.Update(ctx, string(item.BeadID), func(b *bead.Bead) error {
+		if b.Owned(item.AssignmentID, bead.InProgress) == nil {
+			return state.ErrUnchanged
+		}
+		if err := b.Owned(item.AssignmentID, bead.Hooked); err != nil {
+			return err
+		}
+		began = true
+		return b.Become(bead.InProgress, "", p.Now())
+	})
+	if err != nil {
+		return err
+	}
+	if began {
+		p.Rig.Emit(event.Event{Type: "bead.in_progress", Agent: p.ID, Bead: b.ID, Assignment: item.AssignmentID, Session: item.Session,
+			From: string(bead.Hooked), To: string(bead.InProgress)})
+	}
+	target, err := p.prepareWorktree(ctx, &b, item)
+	if err != nil {
+		return err
+	}
+	return p.launch(ctx, &b, item, target)
+}
+
+// prepareWorktree makes the worktree ready and returns the target branch. What
+// another assignment left there is saved first, under its own name.
+func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.WorkItem) (git.Branch, error) {
+	lock, err := p.Rig.Tree.Lock(ctx, state.LockGit, "worktrees")
+	if err != nil {
+		return "", err
+	}
+	defer lock.Unlock()
+	branch, err := git.ParseBranch(b.Branch)
+	if err != nil {
+		return "", &startFailure{"branch", err}
+	}
+	target, base, err := pipeline.TargetTip(ctx, p.Rig)
+	if err != nil {
+		return "", &startFailure{"target", err}
+	}
+	if err := p.makeReady(ctx, b.ID, branch, base); err != nil {
+		return "", err
+	}
+	err = pipeline.WriteWorktree(p.Rig, pipeline.Worktree{AgentID: p.ID, AssignmentID: item.AssignmentID, BeadID: b.ID,
+		Session: item.Session, Base: base, Branch: b.Branch})
+	if err != nil {
+		return "", &startFailure{"worktree", err}
+	}
+	return target, nil
+}
+
+// makeReady puts the worktree on a fresh branch, once nothing in it can be lost.
+func (p *Polecat) makeReady(ctx context.Context, id state.BeadID, branch git.Branch, base git.Hash) error {
+	path := p.Rig.Worktree(p.ID)
+	if _, used := pipeline.ReadWorktree(p.Rig, p.ID); !used {
+		if p.Rig.Git.PrepareIdle(ctx, path, branch, base) {
+			return nil
+		}
+	}
+	if _, err := pipeline.SaveWork(ctx, p.Rig, p.ID, "Work found in the worktree of "+string(p.ID)+" before "+string(id)); err != nil {
+		return &startFailure{"save what is in the worktree", err}
+	}
+	if err := p.Rig.Tree.MkdirAll(state.WorktreeDir); err != nil {
+		return &startFailure{"worktree", err}
+	}
+	if err := p.Rig.Git.PrepareWorktree(ctx, path, branch, base); err != nil {
+		return &startFailure{"worktree", err}
+	}
+	return nil
+}
+
+// launch starts the worker's command under its supervisor.
+func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, target git.Branch) error {
+	setting := b.Worker
+	if setting == "" {
+		setting = p.Rig.Def.Worker.Default
+	}
+	preset, err := runtime.ResolveWorker(setting, Presets(p.Rig.Def))
+	if err != nil {
+		return &startFailure{"worker " + setting, err}
+	}
+	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
+	run, err := runtime.Build(preset, runtime.PromptInput{Prompt: prompt.Worker(told), Script: b.Description + "\n",
+		File: p.Rig.Tree.Abs(promptFile(item.Session)), Permission: p.Rig.Def.Worker.Permissions})
+	if err != nil {
+		return &startFailure{"worker " + preset.Name, err}
+	}
+	spec, err := p.spec(ctx, run, item)
+	if err != nil {
+		return &startFailure{"worker " + preset.Name, err}
+	}
+	job, err := runtime.Start(ctx, p.Self, spec)
+	if err != nil {
+		return &startFailure{"worker " + preset.Name, err}
+	}
+	now := p.Now()
+	p.worker = &worker{job: job, assignment: item.AssignmentID, bead: b.ID, session: item.Session, startedAt: now, lookedAt: now,
+		lastProgress: now, stall: run.StallDetection, log: spec.Log}
+	go func() {
+		<-job.Done()
+		select {
+		case p.news <- struct{}{}:
+		default:
+		}
+	}()
+	p.story("worker.started", item.AssignmentID, b.ID, item.Session, preset.Name+": "+strings.Join(preset.Command, " "))
+	for _, e := range told.Mail {
+		p.Rig.Emit(event.Event{Type: "mail.injected", Agent: p.ID, Bead: b.ID, Assignment: item.AssignmentID, Session: item.Session,
+			Subject: string(p.ID) + "/" + string(e.Name)})
+	}
+	p.Say("%s: works on %s: %s", p.ID, b.ID, b.Title)
+	return nil
+}
+
+// spec makes the folders that the supervisor expects, writes the prompt, and
+// says how the command is run.
+func (p *Polecat) spec(ctx context.Context, run runtime.Invocation, item hook.WorkItem) (runtime.Spec, error) {
+	record, log := workerRecord(item.Session), workerLog(item.Session)
+	for _, dir := range []state.Path{record.Dir(), log.Dir()} {
+		if err := p.Rig.Tree.MkdirAll(dir); err != nil {
+			return runtime.Spec{}, err
+		}
+	}
+	if run.File != "" {
+		if err := p.Rig.Tree.Replace(promptFile(item.Session), []byte(run.Content)); err != nil {
+			return runtime.Spec{}, err
+		}
+	}
+	identity, err := p.Rig.Git.IdentityEnv(ctx, string(p.ID))
+	if err != nil {
+		return runtime.Spec{}, err
+	}
+	return runtime.Spec{ID: string(item.Session), Argv: run.Argv, Dir: p.Rig.Worktree(p.ID), Env: p.environment(p.binDir(), identity, run.Env, item),
+		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace}, nil
+}
+
+// binDir is a folder in which "chipset" is this very binary, whatever its file
+// is called and whatever else lies beside it.
+func (p *Polecat) binDir() string {
+	link := state.RunDir.Join("bin", "chipset")
+	if err := p.Rig.Tree.Symlink(link, p.Self); err != nil {
+		p.Say("%s: %v", p.ID, err)
+		return filepath.Dir(p.Self)
+	}
+	return p.Rig.Tree.Abs(link.Dir())
+}
+
+// environment is the worker's: this process's own without what would lead git
+// or another chipset astray, then the preset's, then who it is. Each name
+// stands once, because programs differ in which of two they believe.
+func (p *Polecat) environment(bin string, identity, preset []string, item hook.WorkItem) []string {
+	var env []string
+	set := func(entries ...string) {
+		for _, entry := range entries {
+			name, _, _ := strings.Cut(entry, "=")
+			env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+			env = append(env, entry)
+		}
+	}
+	path := ""
+	for _, entry := range git.Environment(os.Environ()) {
+		if strings.HasPrefix(entry, "CHIPSET_") {
+			continue
+		}
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			path = value
+		}
+		set(entry)
+	}
+	set(identity...)
+	set(preset...)
+	for _, entry := range preset {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			path = value
+		}
+	}
+	// The worker's chipset is this very binary.
+	set("PATH=" + strings.TrimSuffix(bin+string(os.PathListSeparator)+path, string(os.PathListSeparator)))
+	set("CHIPSET_DIR="+p.Rig.Dir, "CHIPSET_AGENT="+string(p.ID), "CHIPSET_BEAD="+string(item.BeadID),
+		"CHIPSET_ASSIGNMENT="+string(item.AssignmentID), runtime.EnvSession+"="+string(item.Session))
+	return env
+}
+
+// forgetWorker drops the worker that is retired, and its prompt.
+func (p *Polecat) forgetWorker() {
+	w := p.worker
+	if w == nil {
+		return
+	}
+	if w.courtesy != nil {
+		w.courtesy.Stop()
+	}
+	p.worker = nil
+	if err := p.Rig.Tree.Remove(promptFile(w.session)); err != nil {
+		p.story("prompt.not_removed", w.assignment, w.bead, w.session, err.Error())
+	}
+}
+
+const (
+	// maxLook bounds the time between two looks at a running worker.
+	maxLook = time.Second
+	minLook = 20 * time.Millisecond
+	// busyShare is the share of one processor above which a worker counts as
+	// busy: an idle client that polls stays below it.
+	busyShare = 20
+	// cpuTick is the resolution of the kernel's account.
+	cpuTick = 10 * time.Millisecond
+)
+
+func (p *Polecat) lookInterval() time.Duration { return max(min(maxLook, p.stall()/4), minLook) }
+
+// lookAtWorker tells how the worker stands and whether it got on since the
+// last look.
+func (p *Polecat) lookAtWorker(now state.Time) (polecat.Worker, bool) {
+	w := p.worker
+	if w == nil {
+		return polecat.Worker{Status: polecat.WorkerNone}, false
+	}
+	facts := polecat.Worker{Status: polecat.WorkerRunning, Assignment: w.assignment, Bead: w.bead, Session: w.session, StartedAt: w.startedAt}
+	progress := false
+	if w.ended() {
+		if w.exit == nil {
+			w.exit = p.describeExit(w)
+		}
+		facts.Status, facts.Exit = polecat.WorkerExited, *w.exit
+	} else {
+		progress = w.look(now, p.lookInterval())
+	}
+	facts.LastProgress, facts.CPU = w.lastProgress, w.cpu
+	return facts, progress
+}
+
+// look compares output and processor time with the last look; between two
+// looks too close to each other nothing can be told.
+func (w *worker) look(now state.Time, interval time.Duration) bool {
+	elapsed := now.Sub(w.lookedAt.Time)
+	if elapsed >= 0 && elapsed < interval {
+		return false
+	}
+	bytes, cpu, err := w.job.Activity()
+	if err != nil {
+		return false
+	}
+	busy := max(min(elapsed, maxLook)/busyShare, cpuTick)
+	progress := bytes > w.bytes || cpu-w.cpu >= busy
+	w.lookedAt, w.bytes, w.cpu = now, bytes, cpu
+	if progress {
+		w.lastProgress = now
+	}
+	return progress
+}
+
+// describeExit says how the worker ended, and tells the story of it.
+func (p *Polecat) describeExit(w *worker) *polecat.Exit {
+	exit := exitOf(w.job.Exit(), w.log)
+	_, reason := exit.Outcome()
+	if exit.Lost {
+		reason = "ended from outside"
+	}
+	if reason == "" {
+		reason = "exit code 0"
+	}
+	p.story("worker.exited", w.assignment, w.bead, w.session, reason)
+	return &exit
+}
+
+// exitOf translates an exit record for the role.
+func exitOf(x runtime.Exit, log string) polecat.Exit {
+	exit := polecat.Exit{Code: x.Code, Signal: x.Signal, TimedOut: x.TimedOut, Lost: x.Stopped || x.Orphaned || x.Code < 0,
+		Ran: x.EndedAt.Sub(x.StartedAt), Tail: logTail(log)}
+	if x.PID == 0 && (x.NotFound || x.NotExecutable) {
+		exit.NotStarted = x.Error
+	}
+	return exit
+}
+
+// Limits of what a reason quotes of a transcript.
+const (
+	maxTailBytes = 2 << 10
+	maxTailLines = 20
+)
+
+// logTail is the end of a transcript, or "" when it can't be read.
+func logTail(path string) string {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) //nolint:forbidigo // read only, and a link that a worker put there is not followed
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	data := make([]byte, min(info.Size(), maxTailBytes))
+	n, err := f.ReadAt(data, info.Size()-int64(len(data)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(data[:n]), "\uFFFD")), "\n")
+	if len(lines) > maxTailLines {
+		lines = lines[len(lines)-maxTailLines:]
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,302 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/roles/refinery"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// Refinery runs the refinery: it carries out what roles/refinery decides.
+type Refinery struct {
+	Agent
+	inbox  *inbox
+	state  refinery.State
+	result refinery.Result
+
+	test *testRun
+	news chan struct{}
+
+	worktree string
+	prepared bool // this process has made sure of the worktree
+	finished bool
+	// spent are landed requests whose branch is not needed any more.
+	spent []mergequeue.Request
+	// inUse counts those of them that were tried at spentAt and are still in use.
+	inUse   int
+	spentAt time.Time
+	// last is the landing that is guarded, or nil.
+	last *landing
+	// head is the bead of the first live request, for Wants.
+	head atomic.Value
+}
+
+// NewRefinery makes the refinery's runner.
+func NewRefinery(a Agent) *Refinery {
+	return &Refinery{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), worktree: a.Rig.Worktree(a.ID)}
+}
+
+const (
+	// spentEvery is how often a branch that is still in use is tried again.
+	spentEvery = 2 * time.Second
+	// maxRounds bounds one tick: decisions that do not settle are a defect, and
+	// must not keep the process from its signals.
+	maxRounds = 500
+)
+
+// Recover ends the tests that an earlier process left running. Requests it left
+// in merging need nothing here: the first decision begins with them, and
+// checking one out finishes it when its candidate has landed.
+func (r *Refinery) Recover(ctx context.Context) error {
+	if err := r.killOrphans(ctx); err != nil {
+		return err
+	}
+	r.state = refinery.State{Deep: r.warnedOfDepth()}
+	return r.recallLanding()
+}
+
+// Folders are those whose changes wake the refinery.
+func (r *Refinery) Folders() []state.Path {
+	return []state.Path{mergequeue.Dir, bead.Dir, r.Rig.Mailbox(r.ID).Dir(), r.Rig.Slot(r.ID).Dir().Join("from")}
+}
+
+// Wants leaves out the beads whose turn has not come: they are read when it
+// comes.
+func (r *Refinery) Wants(file state.Path) bool {
+	head, _ := r.head.Load().(state.BeadID)
+	return file.Dir() != bead.Dir || file.Base() == string(head)+".json"
+}
+
+// News signals that a test has ended.
+func (r *Refinery) News() <-chan struct{} { return r.news }
+
+// Close ends a running test. Its request stays in merging and is begun again by
+// the next process.
+func (r *Refinery) Close() {
+	r.stopTest(closeGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	if err := r.guard(ctx); err != nil {
+		r.Say("%s: %v", r.ID, err)
+	}
+}
+
+// Tick decides and executes until there is nothing to do but to wait.
+func (r *Refinery) Tick(ctx context.Context) (Next, error) {
+	r.collectTest()
+	if err := r.guard(ctx); err != nil {
+		return Next{After: time.Second}, err
+	}
+	for range maxRounds {
+		settled, err := r.round(ctx)
+		if err != nil {
+			return Next{After: time.Second}, err
+		}
+		if settled {
+			break
+		}
+	}
+	r.tidySpent(ctx)
+	return Next{After: r.after(), Finished: r.finished}, nil
+}
+
+// after is the time until something is due that no file tells.
+func (r *Refinery) after() time.Duration {
+	var after time.Duration
+	if at := r.state.WakeAt(); !at.IsZero() {
+		after = max(time.Millisecond, at.Sub(r.Now().Time))
+	}
+	if r.last != nil && r.Now().Sub(r.last.at) < guardBusy && (after == 0 || after > guardEvery) {
+		after = guardEvery
+	}
+	if len(r.spent) > 0 && (after == 0 || after > spentEvery) {
+		after = spentEvery
+	}
+	return after
+}
+
+// round is fetch, decode, execute and retire once. The decision counts only
+// when all of its actions succeeded; else the same facts lead to it again.
+func (r *Refinery) round(ctx context.Context) (settled bool, err error) {
+	facts, err := r.fetch(ctx)
+	if err != nil {
+		return false, err
+	}
+	next, actions := refinery.Decide(r.state, facts)
+	var result refinery.Result
+	for _, a := range actions {
+		got, err := r.execute(ctx, a)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", r.ID, err)
+		}
+		if got.Kind != refinery.None {
+			result = got
+		}
+	}
+	settled = next == r.state && len(actions) == 0 || r.finished
+	r.state, r.result = next, result
+	return settled, nil
+}
+
+// fetch reads nudges, mail, the queue and its beads.
+func (r *Refinery) fetch(ctx context.Context) (refinery.Facts, error) {
+	f := refinery.Facts{Now: r.Now(), Session: r.Session, Result: r.result, Beads: map[state.BeadID]bead.Bead{}}
+	merge := r.Rig.Def.Merge
+	f.Policy = refinery.Policy{MaxWaiting: merge.MaxWaiting, Mayor: r.Rig.Mayor(), Remote: merge.Remote != "", Block: merge.OnConflict == definition.OnConflictBlock}
+	var err error
+	if f.Nudges, err = r.inbox.nudges(); err != nil {
+		return f, err
+	}
+	if f.Mail, err = r.inbox.mail(ctx, r.Rig.Mayor()); err != nil {
+		return f, err
+	}
+	all, _, err := r.Rig.Queue.Queue()
+	if err != nil {
+		return f, err
+	}
+	for i := range all {
+		q := &all[i]
+		if !q.Status.Live() && !q.Untold() {
+			continue
+		}
+		f.Queue = append(f.Queue, *q)
+		if err := r.fetchBead(&f, q.BeadID); err != nil {
+			return f, err
+		}
+	}
+	if len(f.Queue) > 0 {
+		r.head.Store(f.Queue[0].BeadID)
+	}
+	if r.state.Wait.Tip != "" {
+		f.Tip = r.presentTip(ctx)
+	}
+	return f, nil
+}
+
+// fetchBead tells a bead that does not exist from one that can't be read: the
+// request of the one is over, that of the other waits.
+func (r *Refinery) fetchBead(f *refinery.Facts, id state.BeadID) error {
+	b, err := r.Rig.Beads.Look(string(id))
+	switch {
+	case err == nil:
+		f.Beads[id] = b
+	case errors.Is(err, state.ErrNotFound):
+	case errors.Is(err, state.ErrCorrupt):
+		if f.Unreadable == nil {
+			f.Unreadable = map[state.BeadID]string{}
+		}
+		f.Unreadable[id] = err.Error()
+	default:
+		return err
+	}
+	return nil
+}
+
+// presentTip is the target's tip, or "" when it can't be had now.
+func (r *Refinery) presentTip(ctx context.Context) string {
+	target, err := r.Rig.Target(ctx)
+	if err != nil {
+		return ""
+	}
+	tip, _, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
+	if err != nil {
+		return ""
+	}
+	return string(tip)
+}
+
+// tidySpent takes away the branches of landed requests, once no hook names
+// their assignment any more: until then mayor and polecat look at them.
+func (r *Refinery) tidySpent(ctx context.Context) {
+	soon := !r.spentAt.IsZero() && r.Now().Sub(r.spentAt) < spentEvery
+	if len(r.spent) == 0 || soon && len(r.spent) == r.inUse {
+		return
+	}
+	r.spentAt = r.Now().Time
+	left := r.spent[:0]
+	for _, q := range r.spent {
+		if h, err := r.Rig.Hooks.Get(string(q.AgentID)); err == nil && h.Assignment() == q.AssignmentID {
+			left = append(left, q)
+			continue
+		}
+		if err := r.dropBranch(ctx, &q); errors.Is(err, git.ErrBranchInUse) {
+			left = append(left, q)
+		} else if err != nil && ctx.Err() == nil {
+			r.Rig.Emit(event.Event{Type: "warning", Agent: r.ID, Bead: q.BeadID, Subject: string(q.ID), Text: "the branch of a landed request was left: " + err.Error()})
+		}
+	}
+	r.spent, r.inUse = left, len(left)
+}
+
+// dropBranch deletes a landed branch. Where the rebase made other commits of
+// it, its own stay reachable.
+func (r *Refinery) dropBranch(ctx context.Context, q *mergequeue.Request) error {
+	source, err := git.ParseBranch(q.SourceBranch)
+	if err != nil || !strings.HasPrefix(q.SourceBranch, "polecat/") {
+		return nil // not a branch of the rig's own
+	}
+	head, err := git.ParseHash(q.Head)
+	if err != nil {
+		return err
+	}
+	if q.Candidate == q.Head {
+		err = r.Rig.Git.DeleteBranch(ctx, source, head)
+	} else {
+		err = r.Rig.Git.SetAsideBranch(ctx, source, head, git.Ref("refs/chipset/landed/"+string(q.ID)))
+	}
+	if errors.Is(err, git.ErrMoved) {
+		return nil // somebody went on with it: it is theirs
+	}
+	return err
+}
+
+func (r *Refinery) killOrphans(ctx context.Context) error {
+	dir := r.Rig.Tree.Abs(testRecords)
+	files, err := r.Rig.Tree.List(testRecords)
+	if err != nil {
+		return err
+	}
+	var open []runtime.Exit
+	for _, f := range files {
+		if exit, ok, err := runtime.ReadExit(filepath.Join(dir, f.Name())); err == nil && ok && !exit.Done {
+			open = append(open, exit)
+		}
+	}
+	mine := func(env map[string]string) bool {
+		return env[runtime.EnvSession] != "" && env["CHIPSET_AGENT"] == string(r.ID) && env["CHIPSET_DIR"] == r.Rig.Dir
+	}
+	if _, err := runtime.KillOrphans(ctx, mine, time.Second, open...); err != nil {
+		return fmt.Errorf("%s: end an earlier test: %w", r.ID, err)
+	}
+	for _, f := range files {
+		if err := r.Rig.Tree.Remove(testRecords.Join(f.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleanEnvironment is this process's own without what speaks of a rig or of a
+// repository.
+func (r *Refinery) cleanEnvironment(session state.SessionID) []string {
+	var env []string
+	for _, entry := range git.Environment(os.Environ()) {
+		if !strings.HasPrefix(entry, "CHIPSET_") {
+			env = append(env, entry)
+		}
+	}
+	return append(env, "CHIPSET_DIR="+r.Rig.Dir, "CHIPSET_AGENT="+string(r.ID), runtime.EnvSession+"="+string(session))
+}

@@ -1,0 +1,228 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/roles/refinery"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// execute carries one action out. A step's failure is its result; the failure
+// of another action is an error, and the decision is made again.
+func (r *Refinery) execute(ctx context.Context, a refinery.Action) (refinery.Result, error) {
+	switch a := a.(type) {
+	case refinery.CheckOut:
+		return r.step(ctx, a.Request, r.checkOut)
+	case refinery.RebaseOnto:
+		return r.step(ctx, a.Request, func(ctx context.Context, q *mergequeue.Request) (refinery.Result, error) {
+			return r.rebase(ctx, q, a)
+		})
+	case refinery.RunTest:
+		return r.step(ctx, a.Request, func(ctx context.Context, q *mergequeue.Request) (refinery.Result, error) {
+			return r.startTest(ctx, q, a)
+		})
+	case refinery.Land:
+		return r.step(ctx, a.Request, func(ctx context.Context, q *mergequeue.Request) (refinery.Result, error) {
+			return r.land(ctx, q, a)
+		})
+	}
+	return refinery.Result{}, r.other(ctx, a)
+}
+
+// step runs one step on the request as it is now. One that is over, because a
+// person dropped it, is taken.
+func (r *Refinery) step(ctx context.Context, id state.MergeID, run func(context.Context, *mergequeue.Request) (refinery.Result, error)) (refinery.Result, error) {
+	q, err := r.Rig.Queue.Get(string(id))
+	if err == nil && !q.Status.Live() {
+		return refinery.Result{Kind: refinery.Taken}, nil
+	}
+	var res refinery.Result
+	if err == nil {
+		res, err = run(ctx, &q)
+	}
+	switch {
+	case err == nil:
+		return res, nil
+	case ctx.Err() != nil:
+		return refinery.Result{}, err
+	case errors.Is(err, state.ErrNoTree):
+		return refinery.Result{}, err
+	}
+	r.prepared = false // whatever it was, make sure of the worktree again
+	return refinery.Result{Kind: refinery.Trouble, Text: err.Error()}, nil
+}
+
+func (r *Refinery) other(ctx context.Context, a refinery.Action) error {
+	switch a := a.(type) {
+	case refinery.StopTest:
+		r.stopTest(abortGrace)
+		return nil
+	case refinery.MarkConflicted:
+		return r.markConflicted(ctx, a)
+	case refinery.Requeue:
+		return r.requeue(ctx, a)
+	case refinery.SetWaiting:
+		return r.setWaiting(ctx, a)
+	case refinery.Retire:
+		return r.retire(ctx, a.Request)
+	case refinery.Notify:
+		return r.notify(ctx, a.Request)
+	case refinery.TellHuman:
+		return r.tellHuman(ctx, a)
+	case refinery.WarnDepth:
+		return r.warnDepth(ctx, a)
+	case refinery.ForgetDepth:
+		return r.Rig.Tree.Remove(depthRecord)
+	case refinery.QueueBlocked:
+		r.Rig.Emit(event.Event{Type: "queue.blocked", Agent: r.ID, Subject: string(a.Request), Text: a.Reason})
+		r.Say("the merge queue is blocked by %s: %s", a.Request, a.Reason)
+		return nil
+	case refinery.QueueUnblocked:
+		r.Rig.Emit(event.Event{Type: "queue.unblocked", Agent: r.ID})
+		r.Say("the merge queue moves again")
+		return nil
+	case refinery.Respond:
+		return r.respond(ctx, a)
+	case refinery.MarkSeen:
+		err := r.Rig.Slot(r.ID).MarkSeen(ctx, a.Nudge)
+		r.Rig.Emit(event.Event{Type: "nudge.seen", Agent: r.ID, From: string(a.Nudge.From), To: string(r.ID), Text: string(a.Nudge.Type)})
+		return err
+	case refinery.MarkRead:
+		return r.Rig.MarkRead(ctx, r.ID, &a.Entry)
+	case refinery.AnswerShutdown:
+		return r.answerShutdown(ctx, &a.Entry)
+	case refinery.Finish:
+		r.finished = true
+		return nil
+	}
+	return fmt.Errorf("unknown action %T", a)
+}
+
+// story tells of a step of a request.
+func (r *Refinery) story(kind string, q *mergequeue.Request, from, to mergequeue.Status, text string) {
+	r.Rig.Emit(event.Event{Type: kind, Agent: r.ID, Bead: q.BeadID, Assignment: q.AssignmentID, Subject: string(q.ID),
+		From: string(from), To: string(to), Text: text})
+}
+
+// advance records the stage that a merging request comes to, before the stage
+// is begun. A request that is no longer merging is an ErrConflict.
+func (r *Refinery) advance(ctx context.Context, q *mergequeue.Request, stage mergequeue.Stage, change func(*mergequeue.Request)) error {
+	updated, err := r.Rig.Queue.Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
+		if m.Status != mergequeue.Merging {
+			return state.Conflictf("merge request "+string(m.ID), "is %s", m.Status)
+		}
+		m.Stage, m.Waiting, m.UpdatedAt = stage, "", r.Now()
+		change(m)
+		return nil
+	})
+	if err == nil {
+		*q = updated
+	}
+	return err
+}
+
+func (r *Refinery) markConflicted(ctx context.Context, a refinery.MarkConflicted) error {
+	now := r.Now()
+	done := false
+	q, err := r.Rig.Queue.Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
+		if m.Status != mergequeue.Merging {
+			return state.ErrUnchanged
+		}
+		done = true
+		m.Failure, m.Reason, m.Waiting = a.Failure, clipText(a.Reason, maxReason), ""
+		m.NoticeName, m.Notified = string(r.noticeName(now)), false
+		return m.Become(mergequeue.Conflicted, now)
+	})
+	if err == nil && done {
+		r.story("mr.conflicted", &q, mergequeue.Merging, mergequeue.Conflicted, string(a.Failure)+": "+refinery.FirstLine(a.Reason))
+		r.Say("%s did not land (%s): %s", q.BeadID, a.Failure, refinery.FirstLine(a.Reason))
+	}
+	return err
+}
+
+func (r *Refinery) requeue(ctx context.Context, a refinery.Requeue) error {
+	done := false
+	q, err := r.Rig.Queue.Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
+		if m.Status != mergequeue.Merging {
+			return state.ErrUnchanged
+		}
+		done = true
+		err := m.Become(mergequeue.Pending, r.Now())
+		m.Waiting = clipText(a.Waiting, maxReason)
+		return err
+	})
+	if err == nil && done {
+		r.story("mr.retried", &q, mergequeue.Merging, mergequeue.Pending, a.Waiting)
+	}
+	return err
+}
+
+func (r *Refinery) setWaiting(ctx context.Context, a refinery.SetWaiting) error {
+	_, err := r.Rig.Queue.Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
+		waiting := clipText(a.Waiting, maxReason)
+		if !m.Status.Live() || m.Waiting == waiting {
+			return state.ErrUnchanged
+		}
+		m.Waiting = waiting
+		return nil
+	})
+	return err
+}
+
+// errStillDone is how retire finds out that its bead came back.
+var errStillDone = errors.New("the bead is done under this assignment")
+
+// retire ends a request whose bead is no longer done under its assignment. The
+// bead's lock is held, because a retry puts bead and request back together.
+func (r *Refinery) retire(ctx context.Context, id state.MergeID) error {
+	q, err := r.Rig.Queue.Get(string(id))
+	if err != nil {
+		return err
+	}
+	_, err = r.Rig.Beads.Update(ctx, string(q.BeadID), func(b *bead.Bead) error {
+		if b.Owned(q.AssignmentID, bead.Done) == nil {
+			return errStillDone
+		}
+		to := mergequeue.Superseded
+		if b.Status == bead.Cancelled || b.Status == bead.Blocked {
+			to = mergequeue.Dropped
+		}
+		if err := r.end(ctx, id, to, fmt.Sprintf("bead %s is %s", b.ID, b.Status)); err != nil {
+			return err
+		}
+		return state.ErrUnchanged
+	})
+	switch {
+	case errors.Is(err, errStillDone):
+		return nil
+	case errors.Is(err, state.ErrNotFound):
+		return r.end(ctx, id, mergequeue.Dropped, fmt.Sprintf("bead %s does not exist", q.BeadID))
+	}
+	return err
+}
+
+func (r *Refinery) end(ctx context.Context, id state.MergeID, to mergequeue.Status, reason string) error {
+	var from mergequeue.Status
+	q, err := r.Rig.Queue.Update(ctx, string(id), func(m *mergequeue.Request) error {
+		if m.Status != mergequeue.Pending && m.Status != mergequeue.Merging {
+			return state.ErrUnchanged
+		}
+		from = m.Status
+		m.Reason, m.Waiting = reason, ""
+		return m.Become(to, r.Now())
+	})
+	if err == nil && from != "" {
+		kind := "mr.superseded"
+		if to == mergequeue.Dropped {
+			kind = "mr.dropped"
+		}
+		r.story(kind, &q, from, to, reason)
+		r.Say("%s is %s: %s", id, to, reason)
+	}
+	return err
+}

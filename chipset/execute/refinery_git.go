@@ -1,0 +1,359 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/roles/refinery"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// networkTime bounds one conversation with the remote: while the work is
+// pushed, its bead is locked.
+const networkTime = time.Minute
+
+// target is the branch that a request lands on.
+func (r *Refinery) target(ctx context.Context, q *mergequeue.Request) (git.Branch, error) {
+	if q.TargetBranch != "" {
+		return git.ParseBranch(q.TargetBranch)
+	}
+	return r.Rig.Target(ctx)
+}
+
+// checkOut begins a request. One that an earlier process left in merging may
+// have landed: then it is finished and not begun again.
+func (r *Refinery) checkOut(ctx context.Context, q *mergequeue.Request) (refinery.Result, error) {
+	target, err := r.target(ctx, q)
+	badTarget := errors.Is(err, git.ErrBadBranch)
+	if err != nil && !badTarget {
+		return refinery.Result{}, err
+	}
+	if q.Status == mergequeue.Merging && q.Candidate != "" && !badTarget {
+		landed, err := r.finishInterrupted(ctx, q, target)
+		if err != nil {
+			return refinery.Result{}, err
+		}
+		if landed {
+			return refinery.Result{Kind: refinery.Landed}, nil
+		}
+	}
+	b, err := r.Rig.Beads.Get(string(q.BeadID))
+	if errors.Is(err, state.ErrNotFound) || err == nil && b.Owned(q.AssignmentID, bead.Done) != nil {
+		return refinery.Result{Kind: refinery.Taken}, nil
+	}
+	if err != nil {
+		return refinery.Result{}, err
+	}
+	if err := r.begin(ctx, q); errors.Is(err, state.ErrConflict) {
+		return refinery.Result{Kind: refinery.Taken}, nil
+	} else if err != nil {
+		return refinery.Result{}, err
+	}
+	if badTarget {
+		return refinery.Result{Kind: refinery.Refused, Text: fmt.Sprintf("its target %q is no branch", q.TargetBranch)}, nil
+	}
+	onto, err := r.tip(ctx, target)
+	if err != nil {
+		return refinery.Result{}, err
+	}
+	if why, err := r.examine(ctx, q, onto); err != nil {
+		return refinery.Result{}, err
+	} else if why != "" {
+		return refinery.Result{Kind: refinery.Refused, Text: why}, nil
+	}
+	if err := r.prepare(ctx, onto); err != nil {
+		return refinery.Result{}, err
+	}
+	return refinery.Result{Kind: refinery.CheckedOut, Onto: string(onto)}, nil
+}
+
+func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request) error {
+	from := q.Status
+	updated, err := r.Rig.Queue.Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
+		if m.Status != mergequeue.Merging {
+			if err := m.Become(mergequeue.Merging, r.Now()); err != nil {
+				return err
+			}
+			m.Attempts++
+		}
+		m.Stage, m.Waiting, m.Failure, m.Reason = mergequeue.StageCheckout, "", "", ""
+		m.Onto, m.Candidate, m.Tested, m.UpdatedAt = "", "", false, r.Now()
+		return nil
+	})
+	if err == nil {
+		r.story("mr.merging", &updated, from, mergequeue.Merging, fmt.Sprintf("try %d", updated.Attempts))
+		*q = updated
+	}
+	return err
+}
+
+// tip is the commit to rebase on. With a remote it is the remote's, or the local
+// one where that only has more: the push then includes it.
+func (r *Refinery) tip(ctx context.Context, target git.Branch) (git.Hash, error) {
+	local, found, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
+	if err == nil && !found {
+		err = fmt.Errorf("the target branch %s does not exist", target)
+	}
+	remote := r.Rig.Def.Merge.Remote
+	if err != nil || remote == "" {
+		return local, err
+	}
+	netCtx, cancel := context.WithTimeout(ctx, networkTime)
+	defer cancel()
+	there, err := r.Rig.Git.Fetch(netCtx, remote, target)
+	if errors.Is(err, git.ErrNoRemoteBranch) {
+		return local, nil
+	}
+	if err != nil || there == local {
+		return there, err
+	}
+	if behind, err := r.Rig.Git.IsAncestor(ctx, local, there); err != nil || behind {
+		return there, err
+	}
+	if ahead, err := r.Rig.Git.IsAncestor(ctx, there, local); err != nil || ahead {
+		return local, err
+	}
+	return "", fmt.Errorf("%s (%s) and %s/%s (%s) have diverged: nothing can land before you bring them together",
+		target, local.Short(), remote, target, there.Short())
+}
+
+// examine refuses what may not land whatever the tests say.
+func (r *Refinery) examine(ctx context.Context, q *mergequeue.Request, onto git.Hash) (string, error) {
+	head, err := git.ParseHash(q.Head)
+	if err != nil {
+		return fmt.Sprintf("its head %q is no commit", q.Head), nil
+	}
+	touches, err := r.Rig.Git.TouchesPath(ctx, onto, head, rig.DirName)
+	if err != nil {
+		// Only now it is worth a question whether the commit is there at all.
+		if _, found, lookErr := r.Rig.Git.ResolveCommit(ctx, q.Head); lookErr == nil && !found {
+			return fmt.Sprintf("its head %s does not exist", head.Short()), nil
+		}
+		return "", err
+	}
+	if touches {
+		return fmt.Sprintf("its branch changes %s/, which is the rig's own", rig.DirName), nil
+	}
+	return "", nil
+}
+
+// prepare makes sure of the worktree once per process, and again after trouble.
+func (r *Refinery) prepare(ctx context.Context, at git.Hash) error {
+	if r.prepared {
+		return nil
+	}
+	// Two processes must not make worktrees of one repository at the same time.
+	lock, err := r.Rig.Tree.Lock(ctx, state.LockGit, "worktrees")
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	if err := r.Rig.Git.PrepareDetached(ctx, r.worktree, at); err != nil {
+		return err
+	}
+	r.prepared = true
+	return nil
+}
+
+func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery.RebaseOnto) (refinery.Result, error) {
+	head, err := git.ParseHash(q.Head)
+	if err != nil {
+		return refinery.Result{}, err
+	}
+	if err := r.advance(ctx, q, mergequeue.StageRebase, func(m *mergequeue.Request) { m.Onto = a.Onto }); err != nil {
+		return takenOr(err)
+	}
+	if err := r.prepare(ctx, git.Hash(a.Onto)); err != nil {
+		return refinery.Result{}, err
+	}
+	candidate, err := r.Rig.Git.In(r.worktree).Rebase(ctx, head, git.Hash(a.Onto), string(r.ID))
+	var conflict *git.ConflictError
+	if errors.As(err, &conflict) {
+		return refinery.Result{Kind: refinery.Conflict, Text: describeConflict(conflict, git.Hash(a.Onto))}, nil
+	}
+	if err != nil {
+		return refinery.Result{}, err
+	}
+	r.story("mr.rebased", q, "", "", fmt.Sprintf("%s on %s is %s", head.Short(), git.Hash(a.Onto).Short(), candidate.Short()))
+	return refinery.Result{Kind: refinery.Rebased, Onto: a.Onto, Candidate: string(candidate)}, nil
+}
+
+// takenOr makes a lost compare-and-swap the result that it is.
+func takenOr(err error) (refinery.Result, error) {
+	if errors.Is(err, state.ErrConflict) {
+		return refinery.Result{Kind: refinery.Taken}, nil
+	}
+	return refinery.Result{}, err
+}
+
+func describeConflict(c *git.ConflictError, onto git.Hash) string {
+	const most = 20
+	paths := c.Paths
+	more := ""
+	if len(paths) > most {
+		more = fmt.Sprintf(" and %d more", len(paths)-most)
+		paths = paths[:most]
+	}
+	return fmt.Sprintf("conflict with %s in %s%s\n\n%s", onto.Short(), strings.Join(paths, ", "), more, lastLines(c.Output, tailLines))
+}
+
+// land advances the target, all under the bead's lock: a bead that was taken
+// away meanwhile never lands, and one that lands can't be taken away half-way.
+func (r *Refinery) land(ctx context.Context, q *mergequeue.Request, a refinery.Land) (refinery.Result, error) {
+	target, err := r.target(ctx, q)
+	if err != nil {
+		return refinery.Result{}, err
+	}
+	stage := mergequeue.StageMerge
+	if a.Push {
+		stage = mergequeue.StagePush
+	}
+	if q.Stage != stage || q.Candidate != a.Candidate || q.Onto != a.Onto || q.Tested != a.Tested {
+		err = r.advance(ctx, q, stage, func(m *mergequeue.Request) { m.Onto, m.Candidate, m.Tested = a.Onto, a.Candidate, a.Tested })
+		if err != nil {
+			return takenOr(err)
+		}
+	}
+	b, err := r.Rig.Beads.UpdateThen(ctx, string(q.BeadID), func(b *bead.Bead) error {
+		if err := b.Owned(q.AssignmentID, bead.Done); err != nil {
+			return err
+		}
+		return b.Become(bead.Merged, "", r.Now())
+	}, func() error { return r.move(ctx, q, target, a) })
+	var refused *git.RefusedError
+	switch {
+	case err == nil:
+	case errors.Is(err, git.ErrMoved):
+		return refinery.Result{Kind: refinery.Moved, Text: err.Error()}, nil
+	case errors.As(err, &refused):
+		return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output)}, nil
+	case errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrNotFound):
+		// Taken away, unless it landed and only the request does not say so yet.
+		return r.takenUnlessLanded(ctx, q, target)
+	case errors.Is(err, errHalfWay):
+		return refinery.Result{}, errors.Join(err, r.repairCheckout(ctx, q, target))
+	default:
+		return refinery.Result{}, err
+	}
+	r.beadMerged(&b, q)
+	return refinery.Result{Kind: refinery.Landed}, r.merged(ctx, q, target)
+}
+
+// move advances remote and branch. Durable when it returns nil.
+func (r *Refinery) move(ctx context.Context, q *mergequeue.Request, target git.Branch, a refinery.Land) error {
+	if err := r.guard(ctx); err != nil {
+		return err
+	}
+	onto, candidate := git.Hash(a.Onto), git.Hash(a.Candidate)
+	local := onto
+	if a.Push {
+		var err error
+		if local, err = r.behind(ctx, target, onto, candidate); err != nil {
+			return err
+		}
+		if err := r.push(ctx, target, candidate); err != nil {
+			return err
+		}
+	}
+	_, out, err := r.Rig.Git.CheckedOutAt(ctx, target)
+	if err != nil {
+		return err
+	}
+	err = r.Rig.Git.Advance(ctx, target, local, candidate)
+	var refused *git.RefusedError
+	switch {
+	case err == nil:
+		r.last = &landing{bead: q.BeadID, mr: q.ID, target: target, from: local, to: candidate, at: r.Now().Time, elsewhere: !out}
+		return r.Rig.Git.Sync(ctx)
+	case errors.Is(err, git.ErrMoved), errors.As(err, &refused):
+		return err
+	}
+	return fmt.Errorf("%w: %w", errHalfWay, err)
+}
+
+// errHalfWay is returned by move when git failed while it wrote: a checkout of
+// the target may hold some files of the candidate.
+var errHalfWay = errors.New("the merge was interrupted")
+
+// behind is where the branch stands that follows the remote: it may lag behind
+// the tip that was tested, but must have nothing of its own.
+func (r *Refinery) behind(ctx context.Context, target git.Branch, onto, candidate git.Hash) (git.Hash, error) {
+	local, found, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
+	switch {
+	case err != nil:
+		return "", err
+	case !found:
+		return "", fmt.Errorf("the target branch %s is gone", target)
+	case local == onto, local == candidate:
+		return local, nil
+	}
+	lags, err := r.Rig.Git.IsAncestor(ctx, local, onto)
+	if err == nil && !lags {
+		err = fmt.Errorf("%s: %w", target, git.ErrMoved)
+	}
+	return local, err
+}
+
+// push makes the remote hold the candidate, and asks it whether it does.
+func (r *Refinery) push(ctx context.Context, target git.Branch, candidate git.Hash) error {
+	ctx, cancel := context.WithTimeout(ctx, networkTime)
+	defer cancel()
+	remote := r.Rig.Def.Merge.Remote
+	for range 2 {
+		err := r.Rig.Git.Push(ctx, remote, candidate, target)
+		var rejected *git.RejectedError
+		if errors.As(err, &rejected) && !rejected.ByHook {
+			return fmt.Errorf("push to %s: %w: %s", remote, git.ErrMoved, rejected.Reason)
+		}
+		if err != nil {
+			if rejected != nil {
+				return fmt.Errorf("%s refuses the push to %s: %s: %s", remote, target, rejected.Reason, lastLines(rejected.Output, tailLines))
+			}
+			return err
+		}
+		there, _, err := r.Rig.Git.RemoteHash(ctx, remote, target)
+		if err != nil {
+			return err
+		}
+		if there == candidate {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s took the push of %s to %s, but does not hold it: %w", remote, candidate.Short(), target, git.ErrMoved)
+}
+
+func (r *Refinery) beadMerged(b *bead.Bead, q *mergequeue.Request) {
+	r.Rig.Emit(event.Event{Type: "bead.merged", Agent: r.ID, Bead: b.ID, Assignment: q.AssignmentID,
+		Subject: string(q.ID), From: string(bead.Done), To: string(bead.Merged)})
+}
+
+// merged records that the candidate is on the target. The notice's name is
+// fixed in the same write.
+func (r *Refinery) merged(ctx context.Context, q *mergequeue.Request, target git.Branch) error {
+	now := r.Now()
+	updated, err := r.Rig.Queue.Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
+		if m.Status == mergequeue.Merged {
+			return state.ErrUnchanged
+		}
+		m.MergedSHA, m.Waiting, m.Reason = m.Candidate, "", ""
+		m.NoticeName, m.Notified = string(r.noticeName(now)), false
+		return m.Become(mergequeue.Merged, now)
+	})
+	if err != nil {
+		return err
+	}
+	*q = updated
+	text := fmt.Sprintf("%s is at %s", target, git.Hash(q.MergedSHA).Short())
+	r.story("mr.merged", q, mergequeue.Merging, mergequeue.Merged, text)
+	r.Say("%s has landed: %s", q.BeadID, text)
+	r.spent = append(r.spent, updated)
+	return nil
+}

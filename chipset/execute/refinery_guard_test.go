@@ -1,0 +1,58 @@
+package execute
+
+import (
+	"testing"
+)
+
+// TestRefineryGuardsItsLanding lets the two races of a person's git happen
+// that take effect after an advance.
+func TestRefineryGuardsItsLanding(t *testing.T) {
+	t.Parallel()
+	t.Run("a stash takes the target back", func(t *testing.T) {
+		t.Parallel()
+		m := newMill(t, `test: "true"`)
+		before := m.tip()
+		m.submit("one.txt", "1\n")
+		m.run()
+		landed := m.tip()
+		// What git reset --hard does when it resolved HEAD before the landing.
+		m.git(m.dir, "read-tree", "--reset", "-u", before)
+		m.git(m.dir, "update-ref", "-m", "reset: moving to HEAD", "refs/heads/main", before)
+		m.tick()
+		if m.tip() != landed {
+			t.Errorf("main is at %s, want %s", m.tip(), landed)
+		}
+		if out := m.git(m.dir, "status", "--porcelain"); out != "" {
+			t.Errorf("the checkout is not clean: %s", out)
+		}
+	})
+	t.Run("a person's own reset stays", func(t *testing.T) {
+		t.Parallel()
+		m := newMill(t, `test: "true"`)
+		before := m.tip()
+		m.submit("one.txt", "1\n")
+		m.run()
+		m.git(m.dir, "reset", "--hard", "-q", before)
+		m.tick()
+		if m.tip() != before {
+			t.Errorf("the refinery overruled the person: main is at %s", m.tip())
+		}
+	})
+	t.Run("a switch is overtaken", func(t *testing.T) {
+		t.Parallel()
+		m := newMill(t, `test: "true"`)
+		m.git(m.dir, "switch", "-q", "-c", "elsewhere")
+		m.submit("one.txt", "1\n")
+		m.run()
+		// The switch had filled the checkout before the landing, and says now
+		// that main is checked out.
+		m.git(m.dir, "symbolic-ref", "HEAD", "refs/heads/main")
+		if out := m.git(m.dir, "status", "--porcelain"); out == "" {
+			t.Fatal("the scene is not what it should be")
+		}
+		m.tick()
+		if out := m.git(m.dir, "status", "--porcelain"); out != "" {
+			t.Errorf("the checkout was left behind: %s", out)
+		}
+	})
+}

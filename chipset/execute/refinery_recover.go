@@ -1,0 +1,196 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/roles/refinery"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// finishInterrupted looks at a request that was being landed when its process
+// ended. It reports true when the target holds the candidate: then bead and
+// request are merged now. Otherwise nothing of the try is left in a checkout.
+func (r *Refinery) finishInterrupted(ctx context.Context, q *mergequeue.Request, target git.Branch) (bool, error) {
+	if q.Stage == mergequeue.StageMerge || q.Stage == mergequeue.StagePush {
+		if err := r.repairCheckout(ctx, q, target); err != nil {
+			return false, err
+		}
+	}
+	landed, err := r.landed(ctx, q, target)
+	if err != nil || !landed {
+		return false, err
+	}
+	return true, r.finish(ctx, q, target)
+}
+
+// landed tells whether the target holds the candidate. What the remote holds
+// has landed too: the branch here follows it first.
+func (r *Refinery) landed(ctx context.Context, q *mergequeue.Request, target git.Branch) (bool, error) {
+	candidate, err := git.ParseHash(q.Candidate)
+	if err != nil {
+		return false, err
+	}
+	if _, found, err := r.Rig.Git.ResolveCommit(ctx, q.Candidate); err != nil || !found {
+		return false, err // the power went before the rebase was durable
+	}
+	local, found, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
+	if err != nil || !found {
+		return false, err
+	}
+	if held, err := r.Rig.Git.IsAncestor(ctx, candidate, local); err != nil || held {
+		return held, err
+	}
+	remote := r.Rig.Def.Merge.Remote
+	if q.Stage != mergequeue.StagePush || remote == "" {
+		return false, nil
+	}
+	netCtx, cancel := context.WithTimeout(ctx, networkTime)
+	defer cancel()
+	there, err := r.Rig.Git.Fetch(netCtx, remote, target)
+	if errors.Is(err, git.ErrNoRemoteBranch) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if held, err := r.Rig.Git.IsAncestor(ctx, candidate, there); err != nil || !held {
+		return false, err
+	}
+	return true, r.Rig.Git.Advance(ctx, target, local, there)
+}
+
+// finish makes a landed request's end known. A bead that was taken away in the
+// meantime keeps what was decided for it: the story says that its work landed.
+func (r *Refinery) finish(ctx context.Context, q *mergequeue.Request, target git.Branch) error {
+	if err := r.Rig.Git.Sync(ctx); err != nil {
+		return err
+	}
+	b, err := r.Rig.Beads.Update(ctx, string(q.BeadID), func(b *bead.Bead) error {
+		if b.AssignmentID == q.AssignmentID && b.Status == bead.Merged {
+			return state.ErrUnchanged
+		}
+		if err := b.Owned(q.AssignmentID, bead.Done); err != nil {
+			return err
+		}
+		return b.Become(bead.Merged, "", r.Now())
+	})
+	switch {
+	case err == nil:
+		r.beadMerged(&b, q)
+	case errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrNotFound):
+		r.Rig.Emit(event.Event{Type: "warning", Agent: r.ID, Bead: q.BeadID, Assignment: q.AssignmentID, Subject: string(q.ID),
+			Text: "its work is on " + string(target) + " although the bead was taken away: " + err.Error()})
+	default:
+		return err
+	}
+	return r.merged(ctx, q, target)
+}
+
+// takenUnlessLanded answers a bead that is no longer done when its work was to
+// land.
+func (r *Refinery) takenUnlessLanded(ctx context.Context, q *mergequeue.Request, target git.Branch) (refinery.Result, error) {
+	landed, err := r.landed(ctx, q, target)
+	var refused *git.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output)}, nil
+	case err != nil:
+		return refinery.Result{}, err
+	case !landed:
+		return refinery.Result{Kind: refinery.Taken}, nil
+	}
+	return refinery.Result{Kind: refinery.Landed}, r.finish(ctx, q, target)
+}
+
+// repairCheckout takes back what an interrupted fast-forward had written into a
+// person's checkout of the target.
+func (r *Refinery) repairCheckout(ctx context.Context, q *mergequeue.Request, target git.Branch) error {
+	candidate, err := git.ParseHash(q.Candidate)
+	if err != nil {
+		return err
+	}
+	local, found, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
+	if err != nil || !found || local == candidate {
+		return err
+	}
+	if forward, err := r.Rig.Git.IsAncestor(ctx, local, candidate); err != nil || !forward {
+		return nil //nolint:nilerr // the candidate is gone, or the person has gone on from here
+	}
+	repaired, err := r.Rig.Git.RepairInterruptedAdvance(ctx, target, local, candidate, false)
+	if errors.Is(err, git.ErrLocked) && r.lockIsOurs(ctx, q, target) {
+		repaired, err = r.Rig.Git.RepairInterruptedAdvance(ctx, target, local, candidate, true)
+	}
+	if err == nil && len(repaired.Restored) > 0 {
+		r.Say("put %d files of %s back that an interrupted merge had written", len(repaired.Restored), repaired.Checkout)
+	}
+	return err
+}
+
+// lockIsOurs vouches that the locks in the target's checkout are those of the
+// git that this request's interrupted landing ran: they are younger than its
+// stage, and no git lives that could hold them. Where the system does not tell
+// which processes live, nothing is vouched for, and the person is asked.
+func (r *Refinery) lockIsOurs(ctx context.Context, q *mergequeue.Request, target git.Branch) bool {
+	locks := []string{filepath.Join(r.Rig.Git.CommonDir(), filepath.FromSlash(string(target.Ref()))+".lock")}
+	checkout, used, err := r.Rig.Git.CheckedOutAt(ctx, target)
+	if err != nil {
+		return false
+	}
+	if used {
+		gitDir := filepath.Join(checkout, ".git")
+		if data, err := os.ReadFile(gitDir); err == nil { // a linked worktree
+			link, _ := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+			gitDir = link
+		}
+		locks = append(locks, filepath.Join(gitDir, "index.lock"), filepath.Join(gitDir, "HEAD.lock"))
+	}
+	for _, lock := range locks {
+		if info, err := os.Lstat(lock); err == nil && info.ModTime().Before(q.UpdatedAt.Add(-time.Second)) {
+			return false
+		}
+	}
+	return noGitLives(checkout, r.Rig.Git.CommonDir())
+}
+
+// noGitLives tells that no git process works in the repository, as far as /proc
+// shows all processes of this user; false where it does not.
+func noGitLives(checkout, common string) bool {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return false
+	}
+	seen := false
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		seen = true
+		dir := filepath.Join("/proc", e.Name())
+		data, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		args := strings.Split(string(data), "\x00")
+		if err != nil || !strings.HasPrefix(filepath.Base(args[0]), "git") {
+			continue
+		}
+		named := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--git-dir="+common) })
+		cwd, err := os.Readlink(filepath.Join(dir, "cwd"))
+		if named || err != nil || within(cwd, checkout) || within(cwd, common) {
+			return false
+		}
+	}
+	return seen
+}
+
+func within(path, root string) bool {
+	return root != "" && (path == root || strings.HasPrefix(path, root+string(filepath.Separator)))
+}

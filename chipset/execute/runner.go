@@ -1,0 +1,58 @@
+// Package execute carries the decisions of the roles out. For each role there
+// is one runner with the four steps of a tick: fetch what changed, decode (the
+// role's pure Decide), execute the actions in their order, retire what is done.
+package execute
+
+import (
+	"context"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Runner is one agent at work. Its methods are called by one goroutine.
+type Runner interface {
+	// Recover heals what an earlier process of this agent left half done. It
+	// runs once, before the first Tick, with the agent's liveness lock held.
+	Recover(ctx context.Context) error
+	// Tick does fetch, decode, execute and retire once.
+	Tick(ctx context.Context) (Next, error)
+	// Folders are those whose changes wake the agent.
+	Folders() []state.Path
+	// Wants tells whether a change of a file in one of them is news to the
+	// agent. It is called by another goroutine.
+	Wants(file state.Path) bool
+	// News signals what no file tells: a worker that ended. It may be nil.
+	News() <-chan struct{}
+	// Close ends what runs on the agent's behalf, within seconds. What is half
+	// done then is healed by the next Recover.
+	Close()
+}
+
+// Next says how a tick left the agent.
+type Next struct {
+	// After is when to tick again without news; 0 leaves it to the rig's tick.
+	After time.Duration
+	// Finished is true when the agent was asked to end and has nothing left to do.
+	Finished bool
+}
+
+// Agent is what every runner knows of itself.
+type Agent struct {
+	Rig *rig.Rig
+	ID  state.AgentID
+	// Session is this process's incarnation of the agent; a shutdown_request
+	// that names another one is stale.
+	Session state.SessionID
+	// Self is the path of this binary, for the supervisor of workers.
+	Self string
+	// Say tells one line of the story to whoever watches the process.
+	Say func(format string, args ...any)
+}
+
+// Wants takes every change in its folders for news, unless a runner knows better.
+func (a *Agent) Wants(state.Path) bool { return true }
+
+// Now is the rig's clock.
+func (a *Agent) Now() state.Time { return a.Rig.Clock.Now() }

@@ -1,0 +1,210 @@
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/witness"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/incident"
+)
+
+func (w *witnessRunner) act(ctx context.Context, action witness.Action) error {
+	switch a := action.(type) {
+	case witness.SetStatus:
+		return w.setStatus(ctx, a)
+	case witness.OpenIncident:
+		return w.open(a.Incident)
+	case witness.RaiseIncident:
+		return w.raise(ctx, a)
+	case witness.ResolveIncident:
+		return w.resolve(ctx, a)
+	case witness.SendNudge:
+		return w.nudge(ctx, a)
+	case witness.RecordAnswer:
+		return w.answered(ctx, a)
+	case witness.Escalate:
+		return w.escalate(ctx, a)
+	}
+	return fmt.Errorf("witness: no way to carry out %T", action)
+}
+
+func (w *witnessRunner) setStatus(ctx context.Context, a witness.SetStatus) error {
+	now := w.Now()
+	_, err := w.Rig.Agents.Update(ctx, string(a.Agent), func(known *agent.Agent) error {
+		if known.Status != a.From {
+			return state.ErrUnchanged
+		}
+		known.Status, known.UpdatedAt = a.To, now
+		return nil
+	})
+	return err
+}
+
+func (w *witnessRunner) open(i incident.Incident) error {
+	err := w.Rig.Incidents.Create(string(i.ID), i)
+	if errors.Is(err, state.ErrExists) {
+		return nil // its name says what for and when: it is this one
+	}
+	if err == nil {
+		w.tell("incident.opened", &i, "", string(i.Severity), i.Detail)
+		w.Say("%s: %s", i.Severity, subjectOf(&i))
+	}
+	return err
+}
+
+// subjectOf is whom an incident is about, of what kind it is, and on which bead,
+// if there is one.
+func subjectOf(i *incident.Incident) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", i.AgentID, i.Kind, i.BeadID))
+}
+
+func (w *witnessRunner) raise(ctx context.Context, a witness.RaiseIncident) error {
+	var from incident.Severity
+	raised := false
+	i, err := w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error {
+		if !i.Open() || i.Severity.Rank() >= a.Severity.Rank() {
+			return state.ErrUnchanged
+		}
+		from, raised = i.Severity, true
+		i.Severity, i.MailName, i.EscalatedAt = a.Severity, string(a.MailName), nil
+		if a.Detail != "" {
+			i.Detail = a.Detail
+		}
+		return nil
+	})
+	if err == nil && raised {
+		w.tell("incident.raised", &i, string(from), string(i.Severity), i.Detail)
+		w.Say("%s: %s", i.Severity, subjectOf(&i))
+	}
+	return err
+}
+
+func (w *witnessRunner) resolve(ctx context.Context, a witness.ResolveIncident) error {
+	now := w.Now()
+	resolved := false
+	i, err := w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error {
+		if !i.Open() {
+			return state.ErrUnchanged
+		}
+		i.ResolvedAt, i.Resolution, resolved = &now, a.Resolution, true
+		return nil
+	})
+	if err == nil && resolved {
+		w.tell("incident.resolved", &i, string(i.Severity), "", a.Resolution)
+		w.Say("resolved: %s: %s", subjectOf(&i), a.Resolution)
+	}
+	return err
+}
+
+// nudge sends first and records then: a nudge that is sent twice is a hint
+// given twice, one that is only recorded would be held against the agent.
+func (w *witnessRunner) nudge(ctx context.Context, a witness.SendNudge) error {
+	sent, err := w.Rig.Slot(a.To).Send(ctx, nudge.Nudge{From: w.ID, Type: a.Type, Message: a.Message,
+		RequiresResponse: a.RequiresResponse, Ref: a.Ref, InReplyTo: a.InReplyTo}, w.Now())
+	if err != nil {
+		return err
+	}
+	e := event.Event{Type: "nudge.sent", Agent: w.ID, Subject: string(a.To), Text: string(a.Type) + ": " + a.Message}
+	if a.Ref != nil {
+		e.Bead, e.Assignment, e.Session = a.Ref.BeadID, a.Ref.AssignmentID, a.Ref.Session
+	}
+	w.Rig.Emit(e)
+	if a.Incident == "" {
+		return nil
+	}
+	_, err = w.Rig.Incidents.Update(ctx, string(a.Incident), func(i *incident.Incident) error {
+		i.Nudges, i.LastNudge = max(i.Nudges, a.Count), &sent.Timestamp
+		return nil
+	})
+	return err
+}
+
+func (w *witnessRunner) answered(ctx context.Context, a witness.RecordAnswer) error {
+	_, err := w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error {
+		if i.AnsweredAt != nil && !a.At.After(i.AnsweredAt.Time) {
+			return state.ErrUnchanged
+		}
+		i.Answers, i.AnsweredAt = min(i.Answers+1, i.Nudges), &a.At
+		return nil
+	})
+	return err
+}
+
+// escalate sends the mail of an incident under the name that the incident
+// fixes, and records that it is sent. A name that is taken by another message
+// is replaced in the incident first.
+func (w *witnessRunner) escalate(ctx context.Context, a witness.Escalate) error {
+	i, err := w.Rig.Incidents.Get(string(a.ID))
+	if err != nil {
+		return err
+	}
+	if !i.Open() || i.EscalatedAt != nil || i.Severity != a.Severity {
+		return nil
+	}
+	metadata, err := json.Marshal(a.Metadata)
+	if err != nil {
+		return err
+	}
+	m := mail.Message{From: w.ID, To: a.To, Type: mail.HealthEscalation, Subject: a.Subject, Body: a.Body,
+		Priority: escalationPriority(a.Severity), ID: fmt.Sprintf("esc-%s-%s", a.ID, a.Severity), Ref: a.Ref, Metadata: metadata}
+	name := mail.Name(i.MailName)
+	for {
+		if name.Time().IsZero() {
+			name = mail.NameAt(w.Now(), w.ID)
+		}
+		if err := w.fixName(ctx, a.ID, name); err != nil {
+			return err
+		}
+		err := w.Rig.SendAs(ctx, name, m)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, state.ErrExists) {
+			return fmt.Errorf("escalation of %s to %s: %w", a.ID, a.To, err)
+		}
+		name = mail.NameAt(state.At(name.Time().Add(1)), w.ID)
+	}
+	now := w.Now()
+	_, err = w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error {
+		i.EscalatedAt = &now
+		return nil
+	})
+	w.Say("told %s: %s", a.To, a.Subject)
+	return err
+}
+
+func (w *witnessRunner) fixName(ctx context.Context, id state.IncidentID, name mail.Name) error {
+	_, err := w.Rig.Incidents.Update(ctx, string(id), func(i *incident.Incident) error {
+		if i.MailName == string(name) {
+			return state.ErrUnchanged
+		}
+		i.MailName = string(name)
+		return nil
+	})
+	return err
+}
+
+func escalationPriority(s incident.Severity) mail.Priority {
+	if s == incident.Critical {
+		return mail.Urgent
+	}
+	return mail.Normal
+}
+
+func (w *witnessRunner) tell(kind string, i *incident.Incident, from, to, text string) {
+	if text == "" {
+		text = string(i.Kind)
+	} else {
+		text = string(i.Kind) + ": " + text
+	}
+	w.Rig.Emit(event.Event{Type: kind, Agent: i.AgentID, Bead: i.BeadID, Assignment: i.AssignmentID,
+		Subject: string(i.ID), From: from, To: to, Text: text})
+}

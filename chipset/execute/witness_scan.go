@@ -1,0 +1,113 @@
+package execute
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/roles/witness"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/incident"
+)
+
+// openIncidents lists what stands open, oldest first. What can't be read is
+// doctor's business.
+func openIncidents(r *rig.Rig) ([]incident.Incident, error) {
+	all, _, err := r.Incidents.All()
+	open := slices.DeleteFunc(all, func(i incident.Incident) bool { return !i.Open() })
+	slices.SortStableFunc(open, func(a, b incident.Incident) int { return a.OpenedAt.Compare(b.OpenedAt.Time) })
+	return open, err
+}
+
+// scan looks at the whole rig. Files that can't be read are left out, but for
+// hooks: a corrupt one is a finding.
+func (w *witnessRunner) scan() (*witness.Scan, error) {
+	r := w.Rig
+	s := &witness.Scan{Disk: diskOf(r.Tree.Root())}
+	var err error
+	if s.Beads, _, err = r.Beads.All(); err != nil {
+		return nil, err
+	}
+	if s.Queue, _, err = r.Queue.Queue(); err != nil {
+		return nil, err
+	}
+	if s.Dispatches, _, err = r.Dispatch.All(); err != nil {
+		return nil, err
+	}
+	if s.MayorMail, _, err = r.Mailbox(r.Mayor()).Unread(); err != nil {
+		return nil, err
+	}
+	s.Agents, err = w.agents(bead.Index(s.Beads))
+	return s, err
+}
+
+func (w *witnessRunner) agents(beads map[state.BeadID]*bead.Bead) ([]witness.Agent, error) {
+	r := w.Rig
+	known, _, err := r.Agents.All()
+	if err != nil {
+		return nil, err
+	}
+	all, _, err := r.Hooks.All()
+	if err != nil {
+		return nil, err
+	}
+	hooks := make(map[state.AgentID]hook.Hook, len(all))
+	for _, h := range all {
+		hooks[h.AgentID] = h
+	}
+	found := make([]witness.Agent, 0, len(known))
+	for _, a := range known {
+		_, alive := r.Alive(a.ID)
+		seen := witness.Agent{ID: a.ID, Role: a.Role, Status: a.Status, Alive: alive || a.ID == w.ID}
+		h, ok := hooks[a.ID]
+		switch {
+		case ok:
+			seen.Hook = h
+			seen.Stall = w.stallOf(&h, beads)
+		case a.Role != agent.Human:
+			if seen.Hook, err = r.Hooks.Get(string(a.ID)); err != nil {
+				seen.Corrupt = corruption(err)
+			}
+		}
+		found = append(found, seen)
+	}
+	return found, nil
+}
+
+func corruption(err error) string {
+	if errors.Is(err, state.ErrNotFound) {
+		return "the agent is registered, but has no hook"
+	}
+	return err.Error()
+}
+
+// stallOf is the threshold of the worker that does the hook's bead, 0 for the
+// rig's own.
+func (w *witnessRunner) stallOf(h *hook.Hook, beads map[state.BeadID]*bead.Bead) time.Duration {
+	if h.WorkItem == nil {
+		return 0
+	}
+	worker := w.Rig.Def.Worker.Default
+	if b := beads[h.WorkItem.BeadID]; b != nil && b.Worker != "" {
+		worker = b.Worker
+	}
+	preset, _ := w.Rig.Def.Worker.Preset(worker)
+	return preset.StallDetection
+}
+
+// diskOf is the room on the file system of dir; zero where the system does not
+// say.
+func diskOf(dir string) witness.Disk {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return witness.Disk{}
+	}
+	block := uint64(fs.Bsize)
+	return witness.Disk{Free: fs.Bavail * block, Total: fs.Blocks * block}
+}
