@@ -1,0 +1,254 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Severity says what a finding means for the rig.
+type Severity string
+
+// Severities of findings.
+const (
+	// Info: worth knowing, nothing is wrong.
+	Info Severity = "info"
+	// Warning: a person should look, or the next start heals it.
+	Warning Severity = "warning"
+	// Error: a rule of the state tree is broken.
+	Error Severity = "error"
+)
+
+func (s Severity) rank() int { return slices.Index([]Severity{Info, Warning, Error}, s) }
+
+// Finding is one thing the doctor saw.
+type Finding struct {
+	// Rule names what was checked, for example "bead-hook".
+	Rule string `json:"rule"`
+	// Path is relative to .chipset, or names a ref or a folder of git.
+	Path     string   `json:"path"`
+	Detail   string   `json:"detail"`
+	Severity Severity `json:"severity"`
+	// Fixed is true when it was repaired just now.
+	Fixed bool `json:"fixed"`
+	// Hint says what to do about it.
+	Hint string `json:"hint,omitempty"`
+}
+
+// finding is a Finding with its cure.
+type finding struct {
+	Finding
+	// settled marks what does not pass by itself, so that one look is enough.
+	settled bool
+	// repair cures it without loss, or is nil.
+	repair func(ctx context.Context) error
+}
+
+func (f *finding) key() [3]string { return [3]string{f.Rule, f.Path, f.Detail} }
+
+// In a rig that runs, two objects that change one after the other contradict
+// each other for moments. What is still there after looking again this often,
+// with this pause, is reported.
+const (
+	looksAgain = 3
+	lookPause  = 150 * time.Millisecond
+)
+
+// check is one group of rules; it returns what it saw at one moment.
+type check func(ctx context.Context, r *rig.Rig) ([]finding, error)
+
+// checks lists all of them.
+func checks() []check {
+	return []check{checkTree, checkObjects, checkChannels, checkRelations, checkRecords, checkAgents, checkGit, checkProcesses, checkQuarantine}
+}
+
+// Doctor checks every rule of the state tree. With fix it repairs what can be
+// repaired without loss, and never deletes what it does not understand. The
+// findings come worst first; the error is for what kept it from looking.
+func Doctor(ctx context.Context, r *rig.Rig, fix bool) ([]Finding, error) {
+	return examine(ctx, r, fix, lookPause)
+}
+
+func examine(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Finding, error) {
+	found := []Finding{}
+	var failed []error
+	for _, c := range checks() {
+		if ctx.Err() != nil {
+			failed = append(failed, ctx.Err())
+			break
+		}
+		seen, err := settle(ctx, r, tolerant(c), pause)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		for i := range seen {
+			if fix && err == nil { // on half a look nothing is repaired
+				seen[i].cure(ctx)
+			}
+			found = append(found, seen[i].Finding)
+		}
+	}
+	found = withoutRepeats(found)
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		if c := b.Severity.rank() - a.Severity.rank(); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Path, b.Path)
+	})
+	return found, once(failed)
+}
+
+// once joins errors, and says what several checks met only once.
+func once(failed []error) error {
+	known := map[string]bool{}
+	return errors.Join(slices.DeleteFunc(failed, func(err error) bool {
+		repeated := known[err.Error()]
+		known[err.Error()] = true
+		return repeated
+	})...)
+}
+
+// tolerant makes a finding of what kept a check from going on, when that is
+// something in the tree that is not what it should be.
+func tolerant(look check) check {
+	return func(ctx context.Context, r *rig.Rig) ([]finding, error) {
+		found, err := look(ctx, r)
+		return noticed(found, err)
+	}
+}
+
+// noticed adds an error to the findings when it is a corruption, and returns
+// it otherwise.
+func noticed(found []finding, err error) ([]finding, error) {
+	if errors.Is(err, state.ErrCorrupt) {
+		return append(found, unreadable(err, nil)...), nil
+	}
+	return found, err
+}
+
+// Standing counts the errors among the findings that were not repaired.
+func Standing(found []Finding) int {
+	n := 0
+	for _, f := range found {
+		if f.Severity == Error && !f.Fixed {
+			n++
+		}
+	}
+	return n
+}
+
+// WriteFindings writes what the doctor saw for a person. Only a doctor who was
+// kept from nothing (whole) says that everything is in order.
+func WriteFindings(w io.Writer, found []Finding, whole bool, how Text) error {
+	out := &screen{Text: how}
+	styles := map[Severity]string{Error: red, Warning: yellow, Info: dim}
+	for _, f := range found {
+		mark, style := string(f.Severity), styles[f.Severity]
+		if f.Fixed {
+			mark, style = "fixed", green
+		}
+		out.row("", []cell{{mark, style}, {f.Rule, plain}, {oneLine(f.Path), bold}}, []int{7, 22, 0})
+		out.wrap("         ", f.Detail, plain)
+		if f.Hint != "" && !f.Fixed {
+			out.wrap("         ", "→ "+f.Hint, dim)
+		}
+	}
+	if len(found) == 0 && whole {
+		out.out.WriteString("everything is in order\n")
+	}
+	return out.writeTo(w)
+}
+
+// settle looks until what it sees is no passing moment.
+func settle(ctx context.Context, r *rig.Rig, look check, pause time.Duration) ([]finding, error) {
+	seen, err := look(ctx, r)
+	for range looksAgain {
+		if err != nil || !slices.ContainsFunc(seen, func(f finding) bool { return !f.settled }) {
+			return seen, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return seen, ctx.Err()
+		case <-timer.C:
+		}
+		again, err := look(ctx, r)
+		if err != nil {
+			return seen, err
+		}
+		still := map[[3]string]bool{}
+		for i := range again {
+			still[again[i].key()] = true
+		}
+		seen = slices.DeleteFunc(seen, func(f finding) bool { return !still[f.key()] })
+	}
+	return seen, err
+}
+
+func (f *finding) cure(ctx context.Context) {
+	if f.repair == nil {
+		return
+	}
+	if err := f.repair(ctx); err != nil {
+		f.Hint = strings.TrimSpace("could not be repaired: " + err.Error() + ". " + f.Hint)
+		return
+	}
+	f.Fixed = true
+}
+
+// withoutRepeats keeps the first of the findings that two checks made of the
+// same unreadable file.
+func withoutRepeats(found []Finding) []Finding {
+	known := map[string]bool{}
+	return slices.DeleteFunc(found, func(f Finding) bool {
+		if f.Rule != ruleUnreadable && f.Rule != ruleSpecial {
+			return false
+		}
+		repeated := known[f.Path]
+		known[f.Path] = true
+		return repeated
+	})
+}
+
+// Rules that several checks share.
+const (
+	ruleUnreadable = "unreadable"
+	ruleSpecial    = "special-file"
+	ruleCanonical  = "canonical-form"
+)
+
+const hintQuarantine = "chipset doctor --fix moves it to state/quarantine with its reason"
+
+// unreadable makes a finding of what a store could not read. A file that
+// vanished meanwhile is none.
+func unreadable(err error, repair func(ctx context.Context, c *state.Corruption) error) []finding {
+	var c *state.Corruption
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return nil
+	case !errors.As(err, &c):
+		return []finding{{Finding: Finding{Rule: ruleUnreadable, Path: string(state.StateDir), Detail: err.Error(), Severity: Error}}}
+	}
+	f := finding{Finding: Finding{Rule: ruleUnreadable, Path: c.Path, Detail: c.Reason, Severity: Error}}
+	switch {
+	case errors.Is(c, state.ErrSecondName):
+		// A backup that shares files by hard links must not cost the whole tree.
+		f.Rule, repair = ruleSpecial, nil
+		f.Hint = "nothing of chipset reads it: take its other name away (find . -samefile " + c.Path + " from .chipset)"
+	case errors.Is(c, state.ErrNotRegular):
+		f.Rule = ruleSpecial
+		f.Hint = "nothing of chipset reads it: move it out of the tree"
+	}
+	if repair != nil {
+		f.Hint = hintQuarantine
+		f.repair = func(ctx context.Context) error { return repair(ctx, c) }
+	}
+	return []finding{f}
+}

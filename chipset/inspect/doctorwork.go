@@ -1,0 +1,241 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// relations is one look at how the objects of a rig fit together. What an
+// unfinished record explains (a dispatch, the end of an attempt, a merge) is no
+// contradiction: checkRecords tells of it.
+type relations struct {
+	*snapshot
+	r     *rig.Rig
+	found []finding
+}
+
+func (c *relations) add(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
+	c.found = append(c.found, finding{Finding: Finding{Rule: rule, Path: string(p), Severity: sev, Hint: hint, Detail: fmt.Sprintf(format, args...)}})
+	return &c.found[len(c.found)-1]
+}
+
+func checkRelations(ctx context.Context, r *rig.Rig) ([]finding, error) {
+	snap, err := look(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	c := &relations{snapshot: snap, r: r}
+	for i := range c.beads {
+		c.bead(&c.beads[i])
+	}
+	for _, a := range c.agents {
+		if h := c.hooks[a.ID]; h != nil && h.WorkItem != nil {
+			c.hook(h)
+		}
+	}
+	c.cycles()
+	c.requests()
+	c.groups()
+	return c.found, nil
+}
+
+// pending tells whether an unfinished record explains why things of an
+// assignment do not fit together yet.
+func (c *relations) pending(id state.BeadID, a state.AssignmentID) bool {
+	if d := c.dispatchOf(id); d != nil && d.AssignmentID == a && d.Stage != dispatch.Confirmed {
+		return true
+	}
+	end := c.retire[a]
+	return end != nil && !end.Stage.Final()
+}
+
+func (c *relations) bead(b *bead.Bead) {
+	p := c.r.Beads.Path(string(b.ID))
+	for _, dep := range b.BlockedBy {
+		if c.byID[dep] == nil {
+			c.add("dependency", p, Error, "chipset work edit "+string(b.ID)+" changes what it waits for",
+				"it waits for %s, which does not exist", dep)
+		}
+	}
+	if c.pending(b.ID, b.AssignmentID) {
+		return
+	}
+	switch b.Status {
+	case bead.Hooked, bead.InProgress:
+		c.assigned(b, p)
+	case bead.Done:
+		c.done(b, p)
+	case bead.Merged:
+		if q := c.requestOf(b.AssignmentID); b.AssignmentID != "" && (q == nil || q.Status != mergequeue.Merged) {
+			c.add("merged-without-request", p, c.unless(c.r.Refinery(), q), "", "it is merged, but its assignment %s has %s", b.AssignmentID, described(q))
+		}
+	case bead.Open, bead.Closed, bead.Failed, bead.Blocked, bead.Cancelled:
+	}
+}
+
+func described(q *mergequeue.Request) string {
+	if q == nil {
+		return "no merge request"
+	}
+	return fmt.Sprintf("the merge request %s, which is %s", q.ID, q.Status)
+}
+
+// unless is how bad a request is that its refinery has not finished: no more
+// than a warning while that does not run, because its next start finishes it.
+func (c *relations) unless(id state.AgentID, q *mergequeue.Request) Severity {
+	if _, alive := c.alive[id]; !alive && q != nil && (q.Status == mergequeue.Merging || q.Status == mergequeue.Merged) {
+		return Warning
+	}
+	return Error
+}
+
+func (c *relations) assigned(b *bead.Bead, p state.Path) {
+	h := c.hooks[b.Assignee]
+	switch {
+	case b.Assignee == "":
+		c.add("bead-hook", p, Error, "", "it is %s, but has no assignee", b.Status)
+	case h == nil || h.Assignment() != b.AssignmentID:
+		f := c.add("bead-hook", p, Error, "chipset doctor --fix opens it again, as the mayor does",
+			"it is %s under %s, but the hook of %s does not name that assignment", b.Status, b.AssignmentID, b.Assignee)
+		id := b.ID
+		f.repair = func(ctx context.Context) error {
+			_, err := pipeline.Unsling(ctx, c.r, id, state.Human)
+			return err
+		}
+	case b.Status == bead.InProgress && h.Status != hook.Active:
+		c.add("bead-hook", p, Error, "", "it is in progress, but the hook of %s is %s", b.Assignee, h.Status)
+	}
+	if d := c.dispatchOf(b.ID); d != nil && d.AssignmentID != b.AssignmentID {
+		c.add("bead-dispatch", p, Warning, "", "its dispatch record names %s, the bead %s", d.AssignmentID, b.AssignmentID)
+	}
+}
+
+func (c *relations) done(b *bead.Bead, p state.Path) {
+	q := c.requestOf(b.AssignmentID)
+	switch {
+	case q == nil || q.Status == mergequeue.Superseded || q.Status == mergequeue.Dropped:
+		f := c.add("done-without-request", p, Error, "chipset work cancel "+string(b.ID)+", then chipset work reopen "+string(b.ID),
+			"it is done under %s, but has %s", b.AssignmentID, described(q))
+		if q == nil && c.r.Def != nil && c.r.Git != nil && landable(c.retire[b.AssignmentID], b) {
+			f.Hint = "chipset doctor --fix submits it again as its attempt ended"
+			id := b.ID
+			f.repair = func(ctx context.Context) error { return resubmit(ctx, c.r, id) }
+		}
+	case q.Status == mergequeue.Merged:
+		c.add("landed-not-told", p, c.unless(c.r.Refinery(), q), "the refinery finishes this when it starts", "its request %s is merged, but the bead is done", q.ID)
+	}
+}
+
+func (c *relations) hook(h *hook.Hook) {
+	p := c.r.Hooks.Path(string(h.AgentID))
+	w := h.WorkItem
+	b := c.byID[w.BeadID]
+	if c.pending(w.BeadID, w.AssignmentID) {
+		return
+	}
+	if b == nil {
+		if h.Status != hook.Completed {
+			c.release(c.add("hook-bead", p, Error, "", "it names the bead %s, which does not exist", w.BeadID), h)
+		}
+		return
+	}
+	// A completed hook waits for the mayor, and its bead may have moved on.
+	fits := h.Status == hook.Completed || b.AssignmentID == w.AssignmentID && (b.Status == bead.Hooked || b.Status == bead.InProgress)
+	if !fits {
+		c.release(c.add("hook-bead", p, Error, "chipset doctor --fix clears it, as the mayor does",
+			"it is %s with %s under %s, but the bead is %s under %q", h.Status, b.ID, w.AssignmentID, b.Status, b.AssignmentID), h)
+	}
+}
+
+func (c *relations) release(f *finding, h *hook.Hook) {
+	id, a := h.AgentID, h.Assignment()
+	f.repair = func(ctx context.Context) error { return pipeline.ReleaseHook(ctx, c.r, id, a, state.Human) }
+}
+
+// cycles reports every dependency cycle once, at its first bead.
+func (c *relations) cycles() {
+	const unseen, open, closed = 0, 1, 2
+	mark := map[state.BeadID]int{}
+	var way []state.BeadID
+	var visit func(id state.BeadID)
+	visit = func(id state.BeadID) {
+		mark[id] = open
+		way = append(way, id)
+		for _, dep := range c.byID[id].BlockedBy {
+			switch {
+			case c.byID[dep] == nil || mark[dep] == closed:
+			case mark[dep] == open:
+				names := []string{}
+				for _, on := range way[slices.Index(way, dep):] {
+					names = append(names, string(on))
+				}
+				c.add("dependency-cycle", c.r.Beads.Path(string(dep)), Error, "chipset work edit breaks it: none of them can ever start",
+					"%s → %s", strings.Join(names, " → "), dep)
+			case mark[dep] == unseen:
+				visit(dep)
+			}
+		}
+		way = way[:len(way)-1]
+		mark[id] = closed
+	}
+	for i := range c.beads {
+		if mark[c.beads[i].ID] == unseen {
+			visit(c.beads[i].ID)
+		}
+	}
+}
+
+func (c *relations) requests() {
+	bySeq, byAssignment := map[int64]state.MergeID{}, map[state.AssignmentID]state.MergeID{}
+	for i := range c.queue {
+		q := &c.queue[i]
+		p := c.r.Queue.Path(string(q.ID))
+		if other, taken := bySeq[q.Seq]; taken {
+			c.add("duplicate-seq", p, Error, "", "%s has the number %d as well", other, q.Seq)
+		}
+		if other, taken := byAssignment[q.AssignmentID]; taken {
+			c.add("assignment-twice", p, Error, "", "%s is of the assignment %s as well", other, q.AssignmentID)
+		}
+		bySeq[q.Seq], byAssignment[q.AssignmentID] = q.ID, q.ID
+		b := c.byID[q.BeadID]
+		switch {
+		case b == nil:
+			c.add("request-bead", p, Error, "chipset queue drop "+string(q.ID)+" takes it out", "its bead %s does not exist", q.BeadID)
+		case q.Status.Live() && (b.AssignmentID != q.AssignmentID || b.Status != bead.Done && b.Status != bead.Merged):
+			if b.Status == bead.Blocked && q.Status == mergequeue.Conflicted || c.pending(q.BeadID, q.AssignmentID) {
+				continue // waits for a person, or for the end of its attempt
+			}
+			c.add("request-bead", p, Warning, "the mayor supersedes it", "it is %s, but its bead %s is %s under %q", q.Status, b.ID, b.Status, b.AssignmentID)
+		case q.Status == mergequeue.Merged && !b.Status.Landed() && b.AssignmentID == q.AssignmentID && b.Status != bead.Done:
+			c.add("landed-not-told", p, Error, "", "it is merged, but its bead %s is %s", b.ID, b.Status)
+		}
+	}
+}
+
+// groups checks convoys.
+func (c *relations) groups() {
+	known := map[state.ConvoyID]bool{}
+	for i := range c.convoys {
+		known[c.convoys[i].ID] = true
+		for _, id := range c.convoys[i].BeadIDs {
+			if c.byID[id] == nil {
+				c.add("convoy", c.r.Convoys.Path(string(c.convoys[i].ID)), Warning, "", "it names the bead %s, which does not exist", id)
+			}
+		}
+	}
+	for i := range c.beads {
+		if id := c.beads[i].ConvoyID; id != "" && !known[id] {
+			c.add("convoy", c.r.Beads.Path(string(c.beads[i].ID)), Warning, "", "it names the convoy %s, which does not exist", id)
+		}
+	}
+}

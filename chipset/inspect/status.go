@@ -1,0 +1,344 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// Status is a rig at a glance. Lists are never null in JSON.
+type Status struct {
+	At    state.Time  `json:"at"`
+	Rig   string      `json:"rig"`
+	RigID state.RigID `json:"rig_id"`
+	Dir   string      `json:"dir"`
+	// Target is the branch work lands on, Tip what it holds.
+	Target     string `json:"target,omitempty"`
+	Tip        string `json:"tip,omitempty"`
+	TipSubject string `json:"tip_subject,omitempty"`
+	Test       string `json:"test,omitempty"`
+
+	Agents []AgentStatus `json:"agents"`
+	Queue  []QueueEntry  `json:"queue"`
+	// Beads counts beads by status; Ready those that could be slung now.
+	Beads     map[bead.Status]int `json:"beads"`
+	Ready     int                 `json:"ready"`
+	Blocked   []BlockedBead       `json:"blocked"`
+	Convoys   []ConvoyStatus      `json:"convoys"`
+	Incidents []incident.Incident `json:"incidents"`
+	// Mail is what waits unread for the person.
+	Mail     []MailLine `json:"mail"`
+	Warnings []string   `json:"warnings"`
+}
+
+// AgentStatus is one agent with what is on its hook.
+type AgentStatus struct {
+	ID     state.AgentID `json:"id"`
+	Role   agent.Role    `json:"role"`
+	Status agent.Status  `json:"status"`
+	// Alive is true while a process speaks for the agent; PID is 0 otherwise.
+	Alive bool `json:"alive"`
+	PID   int  `json:"pid,omitempty"`
+	// Hook is the hook's status, "corrupt" when it can't be read.
+	Hook         hook.Status        `json:"hook"`
+	BeadID       state.BeadID       `json:"bead_id,omitempty"`
+	Title        string             `json:"title,omitempty"`
+	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
+	AssignedAt   *state.Time        `json:"assigned_at,omitempty"`
+	LastActivity *state.Time        `json:"last_activity,omitempty"`
+	Unread       int                `json:"unread"`
+}
+
+// hookCorrupt stands for a hook that is missing or can't be read.
+const hookCorrupt hook.Status = "corrupt"
+
+// QueueEntry is one merge request that has not come to its end.
+type QueueEntry struct {
+	mergequeue.Request
+	Title string
+	// Wait says what it waits for, in words.
+	Wait string
+}
+
+// MarshalJSON writes the request as it is stored, with title and wait beside it.
+func (q QueueEntry) MarshalJSON() ([]byte, error) {
+	type more struct {
+		ID           state.MergeID      `json:"id"`
+		Seq          int64              `json:"seq"`
+		BeadID       state.BeadID       `json:"bead_id"`
+		AssignmentID state.AssignmentID `json:"assignment_id"`
+		AgentID      state.AgentID      `json:"agent_id"`
+		Branch       string             `json:"source_branch"`
+		Status       mergequeue.Status  `json:"status"`
+		Stage        mergequeue.Stage   `json:"stage,omitempty"`
+		Failure      mergequeue.Failure `json:"failure,omitempty"`
+		Reason       string             `json:"reason,omitempty"`
+		SubmittedAt  state.Time         `json:"submitted_at"`
+		UpdatedAt    state.Time         `json:"updated_at"`
+		Title        string             `json:"title,omitempty"`
+		Wait         string             `json:"wait,omitempty"`
+	}
+	return state.EncodeLine(more{q.ID, q.Seq, q.BeadID, q.AssignmentID, q.AgentID, q.SourceBranch, q.Request.Status,
+		q.Stage, q.Failure, q.Reason, q.SubmittedAt, q.UpdatedAt, q.Title, q.Wait})
+}
+
+// BlockedBead waits for a person.
+type BlockedBead struct {
+	ID     state.BeadID `json:"id"`
+	Title  string       `json:"title"`
+	Reason string       `json:"reason"`
+}
+
+// ConvoyStatus is how far a convoy is, counted now.
+type ConvoyStatus struct {
+	ID     state.ConvoyID `json:"id"`
+	Name   string         `json:"name"`
+	Landed int            `json:"landed"`
+	All    int            `json:"all"`
+}
+
+// MailLine is one unread message at a glance.
+type MailLine struct {
+	Name     mail.Name     `json:"name"`
+	From     state.AgentID `json:"from"`
+	Type     mail.Type     `json:"type"`
+	Subject  string        `json:"subject"`
+	Priority mail.Priority `json:"priority"`
+	At       state.Time    `json:"at"`
+}
+
+// GetStatus looks at a rig. A rig opened without git or definition is shown as
+// far as it goes. The error is for folders that can't be read at all.
+func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
+	snap, err := look(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{At: snap.at, Rig: rigName(r), RigID: r.Tree.RigID(), Dir: r.Dir, Beads: map[bead.Status]int{},
+		Agents: []AgentStatus{}, Queue: []QueueEntry{}, Blocked: []BlockedBead{}, Convoys: []ConvoyStatus{},
+		Incidents: []incident.Incident{}, Mail: []MailLine{}, Warnings: []string{}}
+	s.addTarget(ctx, r)
+	if err := s.addAgents(r, snap); err != nil {
+		return nil, err
+	}
+	s.addWork(snap)
+	s.addQueue(snap)
+	for _, i := range snap.incidents {
+		if i.Open() {
+			s.Incidents = append(s.Incidents, i)
+		}
+	}
+	slices.SortStableFunc(s.Incidents, func(a, b incident.Incident) int { return b.Severity.Rank() - a.Severity.Rank() })
+	if err := s.addMail(r); err != nil {
+		return nil, err
+	}
+	return s, s.addWarnings(r, snap)
+}
+
+func rigName(r *rig.Rig) string {
+	if r.Def != nil && r.Def.Rig.Name != "" {
+		return r.Def.Rig.Name
+	}
+	return string(r.Tree.RigID())
+}
+
+func (s *Status) addTarget(ctx context.Context, r *rig.Rig) {
+	if r.Def == nil || r.Git == nil {
+		return
+	}
+	s.Test = r.Def.Merge.Test.Line
+	if s.Test == "" {
+		s.Test = strings.Join(r.Def.Merge.Test.Argv, " ")
+	}
+	branch, err := r.Target(ctx)
+	if err != nil {
+		s.Warnings = append(s.Warnings, "target branch: "+err.Error())
+		return
+	}
+	s.Target = string(branch)
+	tip, found, err := r.Git.ResolveRef(ctx, branch.Ref())
+	if err != nil || !found {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the target branch %s does not exist", branch))
+		return
+	}
+	s.Tip = string(tip)
+	if log, err := r.Git.Log(ctx, "", tip, 1); err == nil && len(log) > 0 {
+		s.TipSubject = log[0].Subject
+	}
+}
+
+func (s *Status) addAgents(r *rig.Rig, snap *snapshot) error {
+	for _, a := range snap.agents {
+		stamp, alive := snap.alive[a.ID]
+		line := AgentStatus{ID: a.ID, Role: a.Role, Status: a.Status, Alive: alive, PID: stamp.PID, Hook: hookCorrupt}
+		if h := snap.hooks[a.ID]; h != nil {
+			line.Hook = h.Status
+			if w := h.WorkItem; w != nil {
+				line.BeadID, line.Title, line.AssignmentID = w.BeadID, w.Title, w.AssignmentID
+				line.AssignedAt, line.LastActivity = &w.AssignedAt, &h.LastActivity
+			}
+		}
+		unread, err := s.unread(r, a.ID)
+		if err != nil {
+			return err
+		}
+		line.Unread = len(unread)
+		if a.Status == agent.Retired && !alive && line.Hook == hook.Empty && line.Unread == 0 {
+			continue
+		}
+		s.Agents = append(s.Agents, line)
+	}
+	order := []agent.Role{agent.Human, agent.Mayor, agent.Witness, agent.Refinery, agent.Polecat, agent.Crew}
+	slices.SortStableFunc(s.Agents, func(a, b AgentStatus) int {
+		return slices.Index(order, a.Role) - slices.Index(order, b.Role)
+	})
+	return nil
+}
+
+func (s *Status) addWork(snap *snapshot) {
+	for i := range snap.beads {
+		b := &snap.beads[i]
+		s.Beads[b.Status]++
+		if b.Status == bead.Open && len(bead.Blockers(b, snap.byID)) == 0 && (b.ReadyAt == nil || !b.ReadyAt.After(snap.at.Time)) {
+			s.Ready++
+		}
+		if b.Status == bead.Blocked {
+			s.Blocked = append(s.Blocked, BlockedBead{b.ID, b.Title, b.CloseReason})
+		}
+	}
+	for i := range snap.convoys {
+		c := &snap.convoys[i]
+		line := ConvoyStatus{ID: c.ID, Name: c.Name, All: len(c.BeadIDs)}
+		for _, id := range c.BeadIDs {
+			if b := snap.byID[id]; b != nil && b.Status.Landed() {
+				line.Landed++
+			}
+		}
+		s.Convoys = append(s.Convoys, line)
+	}
+}
+
+func (s *Status) addQueue(snap *snapshot) {
+	var ahead *mergequeue.Request
+	for i := range snap.queue {
+		q := snap.queue[i]
+		if !q.Status.Live() {
+			continue
+		}
+		entry := QueueEntry{Request: q, Wait: queueWait(&q, ahead)}
+		if b := snap.byID[q.BeadID]; b != nil {
+			entry.Title = b.Title
+		}
+		s.Queue = append(s.Queue, entry)
+		if ahead == nil {
+			ahead = &snap.queue[i]
+		}
+	}
+}
+
+// queueWait says what a live request waits for; ahead is the first of the queue.
+func queueWait(q, ahead *mergequeue.Request) string {
+	switch {
+	case q.Status == mergequeue.Conflicted && q.Reason != "":
+		return firstLine(q.Reason)
+	case q.Status == mergequeue.Conflicted:
+		return string(q.Failure)
+	case q.Waiting != "":
+		return firstLine(q.Waiting)
+	case q.Status == mergequeue.Pending && ahead != nil:
+		return "behind " + string(ahead.ID)
+	}
+	return ""
+}
+
+// unread is what waits in a mailbox. One that is no folder of the tree is a
+// warning and no reason to show nothing.
+func (s *Status) unread(r *rig.Rig, id state.AgentID) ([]mail.Entry, error) {
+	unread, _, err := r.Mailbox(id).Unread()
+	if !errors.Is(err, state.ErrCorrupt) {
+		return unread, err
+	}
+	warning := err.Error() + ": chipset doctor says what to do"
+	if !slices.Contains(s.Warnings, warning) {
+		s.Warnings = append(s.Warnings, warning)
+	}
+	return nil, nil
+}
+
+func (s *Status) addMail(r *rig.Rig) error {
+	unread, err := s.unread(r, state.Human)
+	if err != nil {
+		return err
+	}
+	mail.ProcessingOrder(unread, r.Mayor())
+	for _, e := range unread {
+		s.Mail = append(s.Mail, MailLine{e.Name, e.From, e.Type, e.Subject, e.Priority, e.Timestamp})
+	}
+	return nil
+}
+
+func (s *Status) addWarnings(r *rig.Rig, snap *snapshot) error {
+	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
+	if r.Def == nil {
+		add("chipset.yaml can't be used: chipset validate says why")
+	}
+	if r.Git == nil {
+		add("there is no git repository around %s", r.Dir)
+	}
+	if err := r.Tree.Verify(); err != nil {
+		add("%v", err)
+	}
+	waiting := s.Beads[bead.Open] + s.Beads[bead.Hooked] + s.Beads[bead.InProgress] + s.Beads[bead.Failed]
+	if waiting > 0 {
+		s.warnUnlessAlive(snap, r.Mayor(), "nobody hands out work")
+	}
+	if len(s.Queue) > 0 {
+		s.warnUnlessAlive(snap, r.Refinery(), "nothing lands")
+	}
+	for _, a := range s.Agents {
+		_, alive := snap.alive[a.ID]
+		if a.Role == agent.Polecat && !alive && (a.Hook == hook.Pending || a.Hook == hook.Active) {
+			add("%s holds %s, but does not run: chipset up starts it", a.ID, a.BeadID)
+		}
+		if a.Hook == hookCorrupt {
+			add("the hook of %s is missing or can't be read: chipset doctor says why", a.ID)
+		}
+	}
+	for _, err := range snap.bad {
+		add("%v", err)
+	}
+	kept, err := r.Tree.Quarantined()
+	if len(kept) > 0 {
+		add("%s in quarantine: chipset doctor lists them", count(len(kept), "file"))
+	}
+	return err
+}
+
+func (s *Status) warnUnlessAlive(snap *snapshot, id state.AgentID, so string) {
+	if _, yes := snap.alive[id]; !yes {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%s is not running: %s (chipset up starts the rig)", id, so))
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
