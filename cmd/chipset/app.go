@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"golang.org/x/term"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Environment variables that a worker is started with and every command reads.
+const (
+	envDir        = "CHIPSET_DIR"
+	envAgent      = "CHIPSET_AGENT"
+	envSession    = "CHIPSET_SESSION"
+	envAssignment = "CHIPSET_ASSIGNMENT"
+)
+
+// app is what every command shares: the streams, the surroundings and the
+// global flags. One app serves one command line.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// env reads one environment variable, "" when it is not set.
+	env func(string) string
+	// cwd is the absolute current directory.
+	cwd   string
+	clock state.Clock
+	// self is the path of this binary, for the supervisor of workers.
+	self string
+
+	// dir and as are the global flags --dir and --as.
+	dir, as string
+
+	opened *rig.Rig
+}
+
+// openRig finds and opens the rig; the same one for the whole command. Errors:
+// rig.ErrNoRig, state.ErrNoTree, *rig.DefinitionError.
+func (a *app) openRig(ctx context.Context) (*rig.Rig, error) { return a.open(ctx, rig.Open) }
+
+// openState is openRig for commands that must work although the definition is
+// invalid or git is missing: Rig.Def or Rig.Git may be nil.
+func (a *app) openState(ctx context.Context) (*rig.Rig, error) { return a.open(ctx, rig.OpenState) }
+
+func (a *app) open(ctx context.Context, how func(context.Context, string, state.Clock) (*rig.Rig, error)) (*rig.Rig, error) {
+	if a.opened != nil {
+		return a.opened, nil
+	}
+	dir, err := a.rigDir(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := how(ctx, dir, a.clock)
+	if err != nil {
+		return nil, err
+	}
+	a.opened = r
+	return r, nil
+}
+
+// rigDir is the folder that holds the .chipset meant.
+func (a *app) rigDir(ctx context.Context) (string, error) {
+	return rig.Find(ctx, a.abs(a.dir), a.abs(a.env(envDir)), a.cwd)
+}
+
+// abs resolves a path that a person gave against the app's own directory.
+func (a *app) abs(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(a.cwd, path)
+}
+
+// speaker is who this command speaks for: --as, else $CHIPSET_AGENT, else
+// human. A worker, known by its session or by the worktree it stands in, is its
+// agent, and speaking as another is an ErrConflict. It guards against accidents
+// and is no boundary against a hostile process of the same user.
+func (a *app) speaker(r *rig.Rig) (state.AgentID, error) {
+	bound, why, err := a.boundTo(r)
+	if err != nil {
+		return "", err
+	}
+	for _, given := range []struct{ flag, value string }{{"--as", a.as}, {"$" + envAgent, a.env(envAgent)}} {
+		if given.value == "" {
+			continue
+		}
+		id, err := lookup(r, given.value)
+		if errors.Is(err, state.ErrBadID) {
+			return "", usagef("%s: %v", given.flag, err)
+		}
+		if bound != "" && id != bound && given.value != string(bound) {
+			return "", state.Conflictf(given.flag+" "+given.value, "%s is %s and can't speak as another agent", why, bound)
+		}
+		return id, err
+	}
+	if bound != "" {
+		return lookup(r, string(bound))
+	}
+	return state.Human, nil
+}
+
+// boundTo is the agent that this process is and can't put aside, with how that
+// is known, or "".
+func (a *app) boundTo(r *rig.Rig) (state.AgentID, string, error) {
+	if a.env(envSession) != "" && a.env(envAgent) != "" {
+		id, err := state.ParseAgentID(a.env(envAgent))
+		if err != nil {
+			return "", "", usagef("$%s: %v", envAgent, err)
+		}
+		return id, "a worker's session", nil
+	}
+	if name := worktreeOwner(r.Tree.Abs(state.WorktreeDir), a.cwd); name != "" {
+		id, err := state.ParseAgentID(name)
+		if err != nil {
+			return "", "", fmt.Errorf("the worktree around %s: %w", a.cwd, err)
+		}
+		return id, "whoever stands in this worktree", nil
+	}
+	if a.env(envSession) != "" {
+		return "", "", withHint(usagef("$%s is set, but not $%s: whose session is it?", envSession, envAgent),
+			"a worker has both; unset "+envSession+" to speak as the person")
+	}
+	return "", "", nil
+}
+
+// worktreeOwner is the name of the folder below worktrees that cwd lies in, or "".
+func worktreeOwner(worktrees, cwd string) string {
+	for _, pair := range [][2]string{{worktrees, cwd}, {resolved(worktrees), resolved(cwd)}} {
+		rel, err := filepath.Rel(pair[0], pair[1])
+		if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			continue
+		}
+		name, _, _ := strings.Cut(rel, string(filepath.Separator))
+		return name
+	}
+	return ""
+}
+
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// openSpeaker is openState for a command whose speaker matters.
+func (a *app) openSpeaker(ctx context.Context) (*rig.Rig, state.AgentID, error) {
+	return a.openAgent(ctx, nil)
+}
+
+// openAgent is openState for a command about the agent that an optional argument
+// names by id or role, or else the speaker. A named agent must be registered.
+func (a *app) openAgent(ctx context.Context, args []string) (*rig.Rig, state.AgentID, error) {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	var id state.AgentID
+	if len(args) == 0 || args[0] == "" {
+		id, err = a.speaker(r)
+	} else {
+		id, err = lookup(r, args[0])
+	}
+	return r, id, err
+}
+
+// openPresent is openSpeaker for a command about what the speaker works on.
+func (a *app) openPresent(ctx context.Context) (*rig.Rig, state.AgentID, present, error) {
+	r, id, err := a.openSpeaker(ctx)
+	if err != nil {
+		return r, id, present{}, err
+	}
+	p, err := a.present(r, id)
+	return r, id, p, err
+}
+
+// session is the worker's incarnation that this command belongs to, or "".
+func (a *app) session() (state.SessionID, error) {
+	if a.env(envSession) == "" {
+		return "", nil
+	}
+	id, err := state.ParseSessionID(a.env(envSession))
+	if err != nil {
+		return "", usagef("$%s: %v", envSession, err)
+	}
+	return id, nil
+}
+
+// printf writes to standard output. A lost write is reported when the command ends.
+func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
+
+// tellf writes diagnostics to standard error. Where they can't be written there
+// is nobody to tell.
+func (a *app) tellf(format string, args ...any) { _, _ = fmt.Fprintf(a.stderr, format, args...) }
+
+// warnf writes one diagnostic line to standard error.
+func (a *app) warnf(format string, args ...any) {
+	a.tellf("chipset: warning: %s\n", clean(fmt.Sprintf(format, args...)))
+}
+
+// warnAll reports what could not be read beside what could.
+func warnAll[E error](a *app, bad []E) {
+	for _, err := range bad {
+		a.warnf("%v", err)
+	}
+}
+
+// printJSON writes one object exactly as the tree stores it.
+func (a *app) printJSON(v any) error {
+	data, err := state.Encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(data)
+	return err
+}
+
+// printList writes a list of stored objects as one JSON array, [] when empty.
+func printList[T any](a *app, list []T) error {
+	if list == nil {
+		list = []T{}
+	}
+	return a.printJSON(list)
+}
+
+// table writes aligned columns. Cells are cleaned, so what an agent wrote can
+// neither break the layout nor talk to the terminal.
+func (a *app) table(header []string, rows [][]string) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{header}, rows...) {
+		for i := range row {
+			row[i] = clean(row[i])
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t ")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// clean makes one line of text that is safe to print.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r == '\r' {
+			return ' '
+		}
+		return printable(r)
+	}, s)
+}
+
+// cleanText is clean for text of several lines.
+func cleanText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return printable(r)
+	}, s)
+}
+
+// printable drops what a terminal would obey, and what turns the direction of
+// the text around it.
+func printable(r rune) rune {
+	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		return -1
+	}
+	return r
+}
+
+// terminal tells whether standard output is one, and its width (80 where it
+// does not say).
+func (a *app) terminal() (width int, yes bool) {
+	w := a.stdout
+	if s, ok := w.(*sink); ok {
+		w = s.w
+	}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 80, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		width = 80
+	}
+	return width, true
+}
+
+// colour tells whether output may carry colours.
+func (a *app) colour() bool {
+	_, yes := a.terminal()
+	return yes && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
+}
+
+// interactive tells whether a person can be asked: standard input is a terminal.
+func (a *app) interactive() bool {
+	in, ok := a.stdin.(*os.File)
+	return ok && term.IsTerminal(int(in.Fd()))
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/demo"
+)
+
+type demoOptions struct{ keep bool }
+
+// AddFlags puts the options on a command.
+func (o *demoOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.keep, "keep", false, "leave the repository for a look")
+}
+
+func newDemoCmd(a *app) *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the whole story in a throw-away repository, in seconds",
+		Long: `Make a small program with tests in a temporary repository, and let a rig work on
+it: beads with dependencies, a merge conflict that is reworked, a red test that
+is not merged, a worker that hangs, is noticed and replaced.`,
+		Example: "  chipset demo\n  chipset demo --keep",
+		Args:    nargs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDemo(cmd.Context(), a, o)
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// demoTimeout is far above the few seconds that the demo takes.
+const demoTimeout = 90 * time.Second
+
+func runDemo(ctx context.Context, a *app, o demoOptions) error {
+	return demo.Run(ctx, demo.Options{Out: a.stdout, Keep: o.keep, Clock: a.clock, Timeout: demoTimeout})
+}

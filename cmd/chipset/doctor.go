@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/inspect"
+)
+
+type doctorOptions struct{ fix, json bool }
+
+// AddFlags registers the flags of doctor.
+func (o *doctorOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.fix, "fix", false, "repair what can be repaired without loss")
+	addJSON(fs, &o.json)
+}
+
+func newDoctorCmd(a *app) *cobra.Command {
+	var opts doctorOptions
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check every rule of the state tree, and repair what can be",
+		Long: `Check that every file of the state tree is whole and in its place, and that hooks,
+beads, dispatches, attempts, merge requests, mail and git agree. In a rig that
+runs, what passes within a moment is not reported. Exit 5 while an error stands;
+warnings and notes alone are exit 0.
+
+--fix moves what can't be read to state/quarantine, finishes dispatches that were
+left half done, rebuilds hooks from the beads, and removes leftovers. It never
+deletes what it does not understand.`,
+		Example: "  chipset doctor\n  chipset doctor --fix\n  chipset doctor --json",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := inspect.Doctor(ctx, r, opts.fix)
+	if opts.json {
+		if printErr := printList(a, found); err == nil {
+			err = printErr
+		}
+	} else {
+		if printErr := inspect.WriteFindings(a.stdout, found, err == nil, a.text()); err == nil {
+			err = printErr
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if n := inspect.Standing(found); n > 0 {
+		return exitWith(codeCorrupt, withHint(fmt.Errorf("doctor: %s in the state tree", count(n, "error")), doctorHint(opts)))
+	}
+	return nil
+}
+
+// doctorHint says what helps next.
+func doctorHint(opts doctorOptions) string {
+	if opts.fix {
+		return "what is left needs a person; each line says what it waits for"
+	}
+	return "chipset doctor --fix repairs what can be repaired without loss"
+}

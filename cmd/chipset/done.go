@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// maxVerdict bounds what a worker says at the end of its assignment, in bytes.
+const maxVerdict = 16 << 10
+
+type doneOptions struct{ summary, reason string }
+
+// AddFlags registers the flags of done; fail and block want a reason.
+func (o *doneOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.summary, "summary", "", "what was done, as `text`")
+}
+
+func (o *doneOptions) addReason(fs *pflag.FlagSet) {
+	o.AddFlags(fs)
+	fs.StringVar(&o.reason, "reason", "", "why, as `text`; required")
+}
+
+func newDoneCmd(a *app) *cobra.Command {
+	var opts doneOptions
+	cmd := &cobra.Command{
+		Use:   "done",
+		Short: "A worker says: my assignment is finished",
+		Long: `A worker says that its own assignment is finished. This is the point of no return:
+the polecat ends the worker, commits what is left, and submits the branch to the
+merge queue. What is said first counts; saying the same again is fine, and saying
+something else is exit 4.`,
+		Example: "  chipset done --summary \"Added the README section\"",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runVerdict(cmd.Context(), retire.Done, opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func newFailCmd(a *app) *cobra.Command {
+	return newReasonedCmd(a, "fail", retire.Fail, "A worker says: this attempt failed",
+		`A worker says that it can't finish its own assignment. The unfinished work is saved,
+and the mayor decides whether the bead is tried again, with the reason as a note.`,
+		"  chipset fail --reason \"the API this builds on does not exist\"")
+}
+
+func newBlockCmd(a *app) *cobra.Command {
+	return newReasonedCmd(a, "block", retire.Block, "A worker says: a person must decide",
+		`A worker says that a person must decide something before its own assignment can be
+finished. The unfinished work is saved and the bead waits until chipset work reopen.`,
+		"  chipset block --reason \"which of the two licences is meant?\"")
+}
+
+func newReasonedCmd(a *app, name string, outcome retire.Outcome, short, long, example string) *cobra.Command {
+	var opts doneOptions
+	cmd := &cobra.Command{
+		Use: name + " --reason TEXT", Short: short, Long: long, Example: example,
+		Args: nargs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if strings.TrimSpace(opts.reason) == "" {
+				return usagef("%s: --reason is required", name)
+			}
+			return runVerdict(cmd.Context(), outcome, opts, a)
+		},
+	}
+	opts.addReason(cmd.Flags())
+	return cmd
+}
+
+func runVerdict(ctx context.Context, outcome retire.Outcome, opts doneOptions, a *app) error {
+	r, id, p, err := a.openPresent(ctx)
+	if err != nil {
+		return err
+	}
+	if p.assignment == "" {
+		err := state.Conflictf("hook "+string(id), "is empty: there is no assignment to end")
+		if id == state.Human {
+			err = withHint(err, "you speak as human: a worker speaks of its own assignment, or --as AGENT for it")
+		}
+		return err
+	}
+	for _, text := range []struct{ flag, value string }{{"--reason", opts.reason}, {"--summary", opts.summary}} {
+		if _, err := validText(text.flag, text.value, maxVerdict); err != nil {
+			return err
+		}
+	}
+	rec, won, err := pipeline.Publish(ctx, r, retire.Record{AssignmentID: p.assignment, AgentID: id, Session: p.session,
+		Outcome: outcome, Reason: opts.reason, Summary: opts.summary})
+	if err != nil {
+		return err
+	}
+	if !won && rec.Outcome != outcome {
+		return state.Conflictf("assignment "+string(p.assignment), "ended as %s already, at %s", rec.Outcome, localTime(rec.CreatedAt))
+	}
+	a.printf("%s %s (%s)\n", rec.BeadID, rec.Outcome, rec.AssignmentID)
+	return nil
+}

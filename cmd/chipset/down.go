@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset"
+)
+
+type downOptions struct {
+	now      bool
+	patience time.Duration
+}
+
+// AddFlags puts the options on a command.
+func (o *downOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.now, "now", false, "stop workers at once instead of letting them finish")
+	fs.DurationVar(&o.patience, "wait", 30*time.Second, "the `duration` agents may take to finish what they do, before they are signalled")
+}
+
+func newDownCmd(a *app) *cobra.Command {
+	var o downOptions
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Ask every running agent to finish; then insist",
+		Long: `Ask every running agent by mail (shutdown_request, which names its session) to
+finish what it does and to take nothing new. Whoever still runs after --wait is
+ended by TERM, then KILL. With --now nobody is asked. Work that is cut off is
+saved, and goes on at the next start.`,
+		Example: "  chipset down\n  chipset down --wait 10m\n  chipset down --now",
+		Args:    nargs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDown(cmd.Context(), a, o)
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// insist is how long a signalled process may take to end.
+const insist = 15 * time.Second
+
+func runDown(ctx context.Context, a *app, o downOptions) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	by, err := a.authority(r, "down")
+	if err != nil {
+		return err
+	}
+	n, err := chipset.Down(ctx, r, chipset.DownOptions{Now: o.now, Patience: o.patience, Insist: insist, By: by,
+		Say: func(format string, args ...any) { a.printf(format+"\n", args...) }})
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		a.printf("nothing is running\n")
+		return nil
+	}
+	a.printf("%d agents ended\n", n)
+	return nil
+}

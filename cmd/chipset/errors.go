@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// The exit codes of every command.
+const (
+	codeOK          = 0
+	codeFailed      = 1
+	codeUsage       = 2
+	codeNotFound    = 3
+	codeConflict    = 4
+	codeCorrupt     = 5
+	codeTimeout     = 6
+	codeWaiting     = 7 // the rig finished, but beads wait for a person
+	codeInterrupted = 130
+)
+
+var (
+	// errUsage is returned for a command line that can't be meant.
+	errUsage = errors.New("usage")
+	// errTimeout is returned by the waiting commands when nothing came in time.
+	errTimeout = errors.New("timed out waiting")
+	// errWaiting is returned when the rig finished, but beads wait for a person.
+	errWaiting = errors.New("beads wait for a person")
+	// errSilent is returned by a command that has told everything itself.
+	errSilent = errors.New("failed")
+)
+
+// exitCode is the one table from errors to exit codes. The first row that
+// matches wins: a corrupt file that was also not found is corrupt.
+func exitCode(ctx context.Context, err error) int {
+	if err == nil {
+		return codeOK
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return codeInterrupted
+	}
+	var coded *codedError
+	if errors.As(err, &coded) {
+		return coded.code
+	}
+	for _, row := range []struct {
+		is   error
+		code int
+	}{
+		{errUsage, codeUsage},
+		{errTimeout, codeTimeout},
+		{errWaiting, codeWaiting},
+		{state.ErrNoTree, codeCorrupt},
+		{state.ErrCorrupt, codeCorrupt},
+		{state.ErrConflict, codeConflict},
+		{state.ErrExists, codeConflict},
+		{state.ErrNotFound, codeNotFound},
+		{rig.ErrNoRig, codeNotFound},
+		{state.ErrBadID, codeUsage},
+		{definition.ErrPolecatCount, codeUsage},
+	} {
+		if errors.Is(err, row.is) {
+			return row.code
+		}
+	}
+	return codeFailed
+}
+
+// codedError is an error that has its exit code with it.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+// exitWith gives an error an exit code that the table would not.
+func exitWith(code int, err error) error { return &codedError{code, err} }
+
+// usageError is an errUsage with its sentence.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+func (e *usageError) Unwrap() error { return errUsage }
+
+// usagef makes an error that ends in exit code 2.
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// hinted is an error with a line that says what to do about it.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (h *hinted) Error() string { return h.err.Error() }
+func (h *hinted) Unwrap() error { return h.err }
+
+// Hint is what to do about it.
+func (h *hinted) Hint() string { return h.hint }
+
+// withHint adds a hint to an error; nil stays nil.
+func withHint(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &hinted{err, hint}
+}
+
+// hintFor is the hint that comes with an error, or the one that is always the
+// same for its kind, or "".
+func hintFor(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) && h.Hint() != "" {
+		return h.Hint()
+	}
+	if hint := identityHint(err); hint != "" {
+		return hint
+	}
+	for _, row := range []struct {
+		is   error
+		hint string
+	}{
+		{rig.ErrNoRig, "chipset init makes a rig in the git repository you stand in; --dir names one elsewhere"},
+		{state.ErrCorrupt, "chipset doctor lists everything that can't be read"},
+		{state.ErrLockTimeout, "chipset status shows which processes are alive"},
+	} {
+		if errors.Is(err, row.is) {
+			return row.hint
+		}
+	}
+	return ""
+}
+
+// identityHint is what to do about a rig.json that proves nothing: no command
+// opens such a tree, the doctor no more than the others.
+func identityHint(err error) string {
+	var c *state.Corruption
+	switch {
+	case errors.Is(err, state.ErrNoTree):
+	case !errors.As(err, &c) || c.Path != string(state.StateDir.Join("rig.json")):
+		return ""
+	case errors.Is(err, state.ErrSecondName):
+		return "remove its other name, and keep this one: find . -samefile .chipset/state/rig.json in the rig's folder shows both"
+	}
+	return "put .chipset/state/rig.json back from a backup of this rig, then run chipset doctor; nothing is made over the tree"
+}
+
+// report tells a person about err, once, and returns the exit code.
+func (a *app) report(ctx context.Context, err error) int {
+	code := exitCode(ctx, err)
+	switch {
+	case code == codeOK, code == codeInterrupted, errors.Is(err, errSilent):
+		return code
+	}
+	var invalid *rig.DefinitionError
+	if errors.As(err, &invalid) {
+		for _, p := range invalid.Problems {
+			a.tellf("chipset: %s\n", clean(p.String()))
+		}
+		a.tellf("hint: chipset validate checks it again\n")
+		return code
+	}
+	for i, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
+		if i == 0 {
+			line = "chipset: " + line
+		}
+		a.tellf("%s\n", clean(line))
+	}
+	if hint := hintFor(err); hint != "" {
+		a.tellf("hint: %s\n", clean(hint))
+	}
+	return code
+}

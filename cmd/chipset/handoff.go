@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/handoff"
+)
+
+func newHandoffCmd(a *app) *cobra.Command {
+	return newGroupCmd("handoff", "Hand-offs: what one session leaves to the next",
+		newHandoffWriteCmd(a), newHandoffShowCmd(a))
+}
+
+// maxHandoff bounds the text of a hand-off, in bytes.
+const maxHandoff = 256 << 10
+
+type handoffWriteOptions struct {
+	summary   string
+	remaining []string
+}
+
+// AddFlags registers the flags of handoff write.
+func (o *handoffWriteOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.summary, "summary", "", "what was done and what the next session must know, as `text`; required")
+	fs.StringArrayVar(&o.remaining, "remaining", nil, "one `thing` that remains to be done; may be repeated")
+}
+
+func newHandoffWriteCmd(a *app) *cobra.Command {
+	var opts handoffWriteOptions
+	cmd := &cobra.Command{
+		Use:     "write --summary S",
+		Short:   "Leave a note for the next session of oneself",
+		Long:    "Leave a note for the next session of oneself, about the work on one's own hook. It is\nshown to that session when it begins, and durable when the command returns.",
+		Example: "  chipset handoff write --summary \"parser works, printer does not\" --remaining \"fix indent\" --remaining \"add a test\"",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runHandoffWrite(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runHandoffWrite(ctx context.Context, opts handoffWriteOptions, a *app) error {
+	if strings.TrimSpace(opts.summary) == "" {
+		return usagef("handoff write: --summary is required")
+	}
+	for _, text := range append([]string{opts.summary}, opts.remaining...) {
+		if _, err := validText("handoff write", text, maxHandoff); err != nil {
+			return err
+		}
+	}
+	r, id, p, err := a.openPresent(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := r.Handoffs.Write(handoff.Handoff{AgentID: id, BeadID: p.bead, AssignmentID: p.assignment, Session: p.session,
+		Summary: opts.summary, Remaining: words(opts.remaining), Timestamp: r.Clock.Now()})
+	if err != nil {
+		return err
+	}
+	r.Emit(event.Event{Type: "handoff.written", Agent: id, Bead: p.bead, Assignment: p.assignment, Session: p.session,
+		Subject: h.Timestamp.Stamp(), Text: h.Summary})
+	a.printf("%s/%s.json\n", id, h.Timestamp.Stamp())
+	return nil
+}
+
+type handoffShowOptions struct{ all, json bool }
+
+// AddFlags registers the flags of handoff show.
+func (o *handoffShowOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.all, "all", false, "all of them, oldest first, instead of the newest")
+	addJSON(fs, &o.json)
+}
+
+func newHandoffShowCmd(a *app) *cobra.Command {
+	var opts handoffShowOptions
+	cmd := &cobra.Command{
+		Use:     "show [AGENT]",
+		Short:   "Show the newest hand-off of an agent, by default one's own",
+		Example: "  chipset handoff show polecat-alpha --all",
+		Args:    nargs(0, 1, "one agent"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runHandoffShow(cmd.Context(), opts, args, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runHandoffShow(ctx context.Context, opts handoffShowOptions, args []string, a *app) error {
+	r, id, err := a.openAgent(ctx, args)
+	if err != nil {
+		return err
+	}
+	all, bad, err := r.Handoffs.List(id)
+	if err != nil {
+		return err
+	}
+	warnAll(a, bad)
+	if opts.all && opts.json {
+		return printList(a, all)
+	}
+	if len(all) == 0 {
+		if opts.all {
+			return nil
+		}
+		return fmt.Errorf("handoff show: %s has left none: %w", id, state.ErrNotFound)
+	}
+	if !opts.all {
+		all = all[len(all)-1:]
+	}
+	if opts.json {
+		return a.printJSON(all[0])
+	}
+	for i := range all {
+		if i > 0 {
+			a.printf("\n")
+		}
+		a.showHandoff(&all[i])
+	}
+	return nil
+}
+
+func (a *app) showHandoff(h *handoff.Handoff) {
+	about := strings.TrimSpace(fmt.Sprintf("%s %s", h.BeadID, h.AssignmentID))
+	a.printf("%s  %s  %s\n", localTime(h.Timestamp), h.AgentID, about)
+	if h.Salvage != "" {
+		a.printf("unfinished work: %s\n", clean(h.Salvage))
+	}
+	a.section("summary", h.Summary)
+	if len(h.Remaining) > 0 {
+		a.section("remaining", "- "+strings.Join(h.Remaining, "\n- "))
+	}
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+func newHookCmd(a *app) *cobra.Command {
+	cmd := newGroupCmd("hook", "Hooks: what hangs on each agent's hook, one transition each",
+		newHookShowCmd(a), newHookListCmd(a), newHookSetCmd(a), newHookActivateCmd(a), newHookTouchCmd(a),
+		newHookCompleteCmd(a), newHookClearCmd(a))
+	cmd.Long = `empty → pending → active → completed → empty
+
+The mayor and human set and clear; the agent itself activates, touches and
+completes. Every transition is a compare-and-swap: a loser gets exit 4 and
+changes nothing.`
+	return cmd
+}
+
+func newHookShowCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	cmd := &cobra.Command{
+		Use:     "show [AGENT]",
+		Short:   "Show a hook, by default one's own",
+		Example: "  chipset hook show polecat-alpha --json",
+		Args:    nargs(0, 1, "one agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, id, err := a.openAgent(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			h, err := hookOf(r, id)
+			if err != nil {
+				return err
+			}
+			return a.showHook(&h, opts.json)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func (a *app) showHook(h *hook.Hook, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(h)
+	}
+	line := []string{string(h.AgentID), string(h.Status)}
+	if w := h.WorkItem; w != nil {
+		line = append(line, string(w.BeadID), string(w.AssignmentID))
+		if w.Session != "" {
+			line = append(line, string(w.Session))
+		}
+		line = append(line, w.Title)
+	}
+	a.printf("%s\n", clean(strings.Join(line, "  ")))
+	return nil
+}
+
+func newHookListCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List all hooks",
+		Example: "  chipset hook list",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runHookList(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runHookList(ctx context.Context, opts jsonOptions, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	all, bad, err := r.Hooks.All()
+	if err != nil {
+		return err
+	}
+	agents, _, err := r.Agents.All()
+	if err != nil {
+		return err
+	}
+	for i := range agents {
+		if _, err := hookOf(r, agents[i].ID); errors.Is(err, state.ErrNotFound) {
+			bad = append(bad, err)
+		}
+	}
+	warnAll(a, bad)
+	if opts.json {
+		err = printList(a, all)
+	} else {
+		rows := make([][]string, 0, len(all))
+		for i := range all {
+			row := []string{string(all[i].AgentID), string(all[i].Status), localTime(all[i].LastActivity), "", ""}
+			if w := all[i].WorkItem; w != nil {
+				row[3], row[4] = string(w.BeadID), w.Title
+			}
+			rows = append(rows, row)
+		}
+		err = a.table([]string{"AGENT", "STATUS", "LAST ACTIVITY", "BEAD", "TITLE"}, rows)
+	}
+	if err == nil && len(bad) > 0 { // a hook that can't be read is never taken for none
+		err = &state.Corruption{Path: string(hook.Dir), Reason: count(len(bad), "hook") + " can't be read"}
+	}
+	return err
+}
+
+func newHookSetCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	cmd := &cobra.Command{
+		Use:   "set AGENT BEAD",
+		Short: "The bare transition empty → pending (see sling)",
+		Long: `The bare transition empty → pending, under a new assignment. It does not move the
+bead, sends no mail and leaves no dispatch record, so a running mayor takes it back:
+it is for tests and repair. chipset sling is the whole pipeline.`,
+		Example: "  chipset hook set polecat-alpha gt-abc12",
+		Args:    nargs(2, 2, "an agent and a bead"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runHookSet(cmd.Context(), opts, args[0], args[1], a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	by, err := a.authority(r, "hook set")
+	if err != nil {
+		return err
+	}
+	id, err := lookup(r, name)
+	if err != nil {
+		return err
+	}
+	if who, err := r.Agents.Get(string(id)); err == nil && who.Status == agent.Retired {
+		return state.Conflictf("agent "+name, "is retired and gets no more work")
+	}
+	b, err := r.Beads.Get(beadName)
+	if err != nil {
+		return err
+	}
+	if _, err := hookOf(r, id); err != nil {
+		return err
+	}
+	now := r.Clock.Now()
+	h, err := r.Hooks.Set(ctx, id, hook.WorkItem{AssignedAt: now, AssignmentID: state.NewAssignmentID(), BeadID: b.ID, Title: b.Title}, now)
+	if err != nil {
+		return err
+	}
+	r.Emit(hookEvent("hook.set", by, &h, hook.Empty, ""))
+	return a.showHook(&h, opts.json)
+}
+
+func hookEvent(kind string, by state.AgentID, h *hook.Hook, from hook.Status, note string) event.Event {
+	e := event.Event{Type: kind, Agent: by, Subject: string(h.AgentID), From: string(from), To: string(h.Status), Text: note}
+	if w := h.WorkItem; w != nil {
+		e.Bead, e.Assignment, e.Session = w.BeadID, w.AssignmentID, w.Session
+	}
+	return e
+}
+
+func newHookActivateCmd(a *app) *cobra.Command {
+	return newOwnHookCmd(a, "activate", "pending → active: begin what hangs on one's own hook",
+		nargs(0, 0, ""), func(ctx context.Context, r *rig.Rig, id state.AgentID, p present, _ string) (hook.Hook, error) {
+			if p.session == "" {
+				p.session = state.NewSessionID()
+			}
+			h, err := r.Hooks.Activate(ctx, id, p.assignment, p.session, r.Clock.Now())
+			if err == nil {
+				r.Emit(hookEvent("hook.activated", id, &h, hook.Pending, ""))
+			}
+			return h, err
+		})
+}
+
+func newHookTouchCmd(a *app) *cobra.Command {
+	cmd := newOwnHookCmd(a, "touch [NOTE]", "Say that the work on one's own hook makes progress",
+		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, r *rig.Rig, id state.AgentID, p present, note string) (hook.Hook, error) {
+			before, err := hookOf(r, id)
+			if err != nil {
+				return before, err
+			}
+			h, err := r.Hooks.Touch(ctx, id, p.assignment, p.session, r.Clock.Now(), hook.TouchInterval)
+			if err == nil && (h.Gen != before.Gen || note != "") {
+				e := hookEvent("hook.touched", id, &h, "", note)
+				e.To = "" // nothing moved
+				r.Emit(e)
+			}
+			return h, err
+		})
+	cmd.Long = "Say that the work on one's own hook makes progress. The hook is written at most once in\n15 seconds; a note goes into the event log every time."
+	return cmd
+}
+
+func newHookCompleteCmd(a *app) *cobra.Command {
+	cmd := newOwnHookCmd(a, "complete", "active → completed: the bare transition (see done)",
+		nargs(0, 0, ""), func(ctx context.Context, r *rig.Rig, id state.AgentID, p present, _ string) (hook.Hook, error) {
+			h, err := r.Hooks.Complete(ctx, id, p.assignment, p.session, r.Clock.Now())
+			if err == nil {
+				r.Emit(hookEvent("hook.completed", id, &h, hook.Active, ""))
+			}
+			return h, err
+		})
+	cmd.Long = "The bare transition active → completed. A worker that has finished says chipset done\ninstead: its polecat then commits, submits and completes."
+	return cmd
+}
+
+// newOwnHookCmd is a transition that only the agent itself makes.
+func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
+	step func(ctx context.Context, r *rig.Rig, id state.AgentID, p present, note string) (hook.Hook, error)) *cobra.Command {
+	var opts jsonOptions
+	name, _, _ := strings.Cut(use, " ")
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: args,
+		Example: "  chipset hook " + name + " --as polecat-alpha",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, id, p, err := a.openPresent(cmd.Context())
+			if err != nil {
+				return err
+			}
+			h, err := step(cmd.Context(), r, id, p, strings.Join(args, " "))
+			if err != nil {
+				if id == state.Human && errors.Is(err, state.ErrConflict) {
+					err = withHint(err, "you speak as human: --as AGENT speaks for another")
+				}
+				return err
+			}
+			return a.showHook(&h, opts.json)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+type hookClearOptions struct {
+	jsonOptions
+	assignment string
+}
+
+// AddFlags registers the flags of hook clear.
+func (o *hookClearOptions) AddFlags(fs *pflag.FlagSet) {
+	o.jsonOptions.AddFlags(fs)
+	fs.StringVar(&o.assignment, "assignment", "", "clear this `assignment` only")
+}
+
+func newHookClearCmd(a *app) *cobra.Command {
+	var opts hookClearOptions
+	cmd := &cobra.Command{
+		Use:   "clear AGENT",
+		Short: "The bare transition to empty (see unsling)",
+		Long: `The bare transition pending, active or completed → empty. It does not move the bead:
+it is for tests and repair. chipset unsling takes a bead back.`,
+		Example: "  chipset hook clear polecat-alpha",
+		Args:    nargs(1, 1, "one agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runHookClear(cmd.Context(), opts, args[0], a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	by, err := a.authority(r, "hook clear")
+	if err != nil {
+		return err
+	}
+	id, err := lookup(r, name)
+	if err != nil {
+		return err
+	}
+	if opts.assignment != "" {
+		if _, err := state.ParseAssignmentID(opts.assignment); err != nil {
+			return usagef("--assignment: %v", err)
+		}
+	}
+	before, err := hookOf(r, id)
+	if err != nil {
+		return err
+	}
+	h, err := r.Hooks.Clear(ctx, id, state.AssignmentID(opts.assignment), r.Clock.Now())
+	if err != nil {
+		return err
+	}
+	e := hookEvent("hook.cleared", by, &before, before.Status, "")
+	e.To = string(h.Status)
+	r.Emit(e)
+	return a.showHook(&h, opts.json)
+}

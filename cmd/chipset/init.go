@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// maxInitPolecats is how many polecats a definition may have without --force-count.
+const maxInitPolecats = 30
+
+type initOptions struct {
+	rig, worker, target, test, permissions string
+	polecats                               int
+	trackState                             bool
+	// given holds the names of the flags that decide about chipset.yaml.
+	given map[string]bool
+}
+
+// AddFlags registers the flags of init.
+func (o *initOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.rig, "rig", "", "the `name` of the rig (default: the directory's name)")
+	fs.StringVar(&o.worker, "worker", "", "a preset (claude, codex, gemini, opencode, aider, sh) or a `command` line (default: the first preset found on PATH)")
+	fs.IntVar(&o.polecats, "polecats", 5, "how many polecats work in parallel, `1-30`")
+	fs.StringVar(&o.target, "target", "", "the `branch` that work lands on (default main, master, or the current one)")
+	fs.StringVar(&o.test, "test", "", "the `command` that must succeed on everything that lands (default: detected)")
+	fs.StringVar(&o.permissions, "permissions", "", "what agents may do unasked: `ask|edit|full`; needed for an agent preset")
+	fs.BoolVar(&o.trackState, "track-state", false, "leave .chipset/state visible to git add; a stash or another branch can then take the live tree away")
+}
+
+func newInitCmd(a *app) *cobra.Command {
+	var opts initOptions
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make a rig in the current repository",
+		Long: `Make .chipset/ with a commented chipset.yaml and the state tree, and register every
+agent of the definition. One rig per repository: a second is exit 4. An existing
+chipset.yaml is kept and used as it is; nothing is ever overwritten.
+
+A headless agent can ask nobody: what its client would ask about is refused. So an
+agent preset (claude, codex, gemini, opencode, aider) needs a decision. On a
+terminal init asks; elsewhere give --permissions:
+  ask   the client's own defaults; whatever it would ask about is refused
+  edit  it may edit files in its worktree
+  full  it may do anything its user may`,
+		Example: "  chipset init --worker claude --permissions edit --test \"go test ./...\"\n  chipset init --worker sh --polecats 2",
+		Args:    nargs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts.given = map[string]bool{}
+			cmd.Flags().Visit(func(f *pflag.Flag) { opts.given[f.Name] = true })
+			return runInit(cmd.Context(), opts, a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// decides tells whether the person asked for something in particular that an
+// existing chipset.yaml would override.
+func (o *initOptions) decides() bool {
+	return slices.ContainsFunc([]string{"rig", "worker", "polecats", "target", "test", "permissions"},
+		func(name string) bool { return o.given[name] })
+}
+
+func runInit(ctx context.Context, opts initOptions, a *app) error {
+	dir := a.cwd
+	if a.dir != "" {
+		dir = a.abs(a.dir)
+	}
+	repo, err := git.Open(ctx, dir)
+	if err != nil {
+		return withHint(err, "init wants a git repository: git init, and a first commit")
+	}
+	if err := opts.check(); err != nil {
+		return err
+	}
+	root := filepath.Join(repo.TopLevel(), rig.DirName)
+	undetected := false
+	template := definition.TemplateOptions{}
+	if !exists(filepath.Join(root, rig.DefinitionName)) && !exists(filepath.Join(root, "state", "rig.json")) {
+		if template, undetected, err = opts.template(ctx, a, repo); err != nil {
+			return err
+		}
+	}
+	r, err := rig.Init(ctx, rig.InitOptions{Dir: dir, Template: template, TemplateGiven: opts.decides(), TrackState: opts.trackState, Clock: a.clock})
+	if err != nil {
+		return err
+	}
+	a.opened = r
+	if undetected {
+		a.warnf("no test command was found: with test: \"true\" nothing is tested before it lands; set merge.test in %s", filepath.Join(root, rig.DefinitionName))
+	}
+	return tellInit(ctx, a, r)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// check refuses values that would only be found wrong in the written file.
+func (o *initOptions) check() error {
+	if o.polecats < 1 || o.polecats > maxInitPolecats {
+		return usagef("init: --polecats %d is not between 1 and %d", o.polecats, maxInitPolecats)
+	}
+	if o.given["permissions"] && !slices.Contains(permissionChoices(), o.permissions) {
+		return usagef("init: --permissions %q is not one of %s", o.permissions, strings.Join(permissionChoices(), ", "))
+	}
+	if o.given["worker"] {
+		if _, err := runtime.ResolveWorker(o.worker, runtime.BuiltinPresets()); err != nil {
+			return usagef("init: --worker: %v", err)
+		}
+	}
+	if o.target != "" {
+		if _, err := git.ParseBranch(o.target); err != nil {
+			return usagef("init: --target: %v", err)
+		}
+	}
+	if strings.TrimSpace(o.test) != "" {
+		if _, err := runtime.ParseCommand(o.test); err != nil {
+			return usagef("init: --test: %v", err)
+		}
+	}
+	return nil
+}
+
+func permissionChoices() []string {
+	return []string{runtime.PermissionAsk, runtime.PermissionEdit, runtime.PermissionFull}
+}
+
+// template settles what the new definition says. It reports whether no test
+// command could be detected.
+func (o *initOptions) template(ctx context.Context, a *app, repo *git.Repo) (definition.TemplateOptions, bool, error) {
+	t := definition.TemplateOptions{RigName: o.rig, Worker: o.worker, Polecats: o.polecats, Target: o.target,
+		Test: o.test, Permissions: o.permissions}
+	if t.RigName == "" {
+		t.RigName = filepath.Base(repo.TopLevel())
+	}
+	if t.Worker == "" {
+		t.Worker = detectWorker()
+	}
+	if t.Target == "" {
+		target, err := repo.DefaultTarget(ctx)
+		if err != nil {
+			return t, false, err
+		}
+		t.Target = string(target)
+	} else if found, err := repo.BranchExists(ctx, git.Branch(t.Target)); err != nil || !found {
+		if err == nil {
+			err = exitWith(codeNotFound, fmt.Errorf("init: --target: no branch %q", t.Target))
+		}
+		return t, false, err
+	}
+	undetected := false
+	if !o.given["test"] {
+		t.Test = detectTest(repo.TopLevel())
+		if undetected = t.Test == ""; undetected {
+			t.Test = "true"
+		}
+	}
+	if isAgentPreset(t.Worker) && t.Permissions == "" {
+		var err error
+		if t.Permissions, err = a.askPermissions(t.Worker); err != nil {
+			return t, undetected, err
+		}
+	}
+	return t, undetected, nil
+}
+
+// detectWorker is the first built-in preset whose command is on PATH. sh always is.
+func detectWorker() string {
+	for _, p := range runtime.BuiltinPresets() {
+		if _, err := exec.LookPath(p.Command[0]); err == nil && len(p.Permissions) > 0 {
+			return p.Name
+		}
+	}
+	return "sh"
+}
+
+func isAgentPreset(worker string) bool {
+	return slices.ContainsFunc(runtime.BuiltinPresets(), func(p runtime.Preset) bool {
+		return p.Name == worker && len(p.Permissions) > 0
+	})
+}
+
+// maxProbe bounds what is read of a file that may name the test command, in bytes.
+const maxProbe = 1 << 20
+
+func detectTest(top string) string {
+	regular := func(path string) bool {
+		info, err := os.Stat(filepath.Join(top, filepath.FromSlash(path)))
+		return err == nil && (info.IsDir() || info.Mode().IsRegular() && info.Size() <= maxProbe)
+	}
+	return definition.DetectTest(regular, func(path string) []byte {
+		if !regular(path) {
+			return nil
+		}
+		data, err := state.ReadOutside(filepath.Join(top, filepath.FromSlash(path)), maxProbe)
+		if err != nil {
+			return nil
+		}
+		return data
+	})
+}
+
+func (a *app) askPermissions(worker string) (string, error) {
+	if !a.interactive() {
+		return "", withHint(usagef("init: the worker %s needs a decision about its permissions", worker),
+			"add --permissions ask, edit or full (chipset help init says what they mean), or --worker sh")
+	}
+	a.tellf(`What may %s do without being asked? Headless, nobody can answer it.
+  ask   the client's own defaults; whatever it would ask about is refused
+  edit  it may edit files in its worktree
+  full  it may do anything your user may
+`, worker)
+	in := bufio.NewReader(a.stdin)
+	for {
+		a.tellf("ask, edit or full? ")
+		line, err := in.ReadString('\n')
+		if answer := strings.TrimSpace(line); slices.Contains(permissionChoices(), answer) {
+			return answer, nil
+		}
+		if err != nil {
+			return "", usagef("init: no decision about the permissions of %s", worker)
+		}
+	}
+}
+
+func tellInit(ctx context.Context, a *app, r *rig.Rig) error {
+	target, err := r.Target(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, agent := range r.Def.Agents() {
+		names = append(names, agent.ID)
+	}
+	worker := r.Def.Worker.Default
+	if isAgentPreset(worker) {
+		worker += " (permissions: " + r.Def.Worker.Permissions + ")"
+	}
+	test := r.Def.Merge.Test.Line
+	if test == "" {
+		test = strings.Join(r.Def.Merge.Test.Argv, " ")
+	}
+	if test == "" {
+		test = "none: nothing is tested before it lands"
+	}
+	a.printf("made %s\n", filepath.Join(r.Dir, rig.DirName))
+	for _, line := range [][2]string{
+		{"rig", r.Def.Rig.Name + " (beads " + r.Def.Rig.BeadPrefix + "-…)"},
+		{"agents", strings.Join(names, ", ")},
+		{"worker", worker},
+		{"target", string(target)},
+		{"test", test},
+		{"settings", filepath.Join(rig.DirName, rig.DefinitionName)},
+	} {
+		a.printf("  %-9s %s\n", line[0], clean(line[1]))
+	}
+	a.printf("next:\n  chipset work add \"What is to be done\" -d \"How, and what else to know\"\n  chipset up\n")
+	return nil
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// textInput is text that is given as an argument, in a file, or on standard
+// input. Only one of them may be.
+type textInput struct {
+	// flag and fileFlag are the names for messages, such as "--body".
+	flag, fileFlag string
+	text, file     string
+	textGiven      bool
+}
+
+// read returns the text. limit is the most that is taken, in bytes.
+func (t textInput) read(ctx context.Context, a *app, limit int64) (string, error) {
+	if t.file == "" {
+		return validText(t.flag, t.text, limit)
+	}
+	if t.textGiven {
+		return "", usagef("%s and %s at once", t.flag, t.fileFlag)
+	}
+	if t.file == "-" {
+		data, err := untilDone(ctx, func() ([]byte, error) { return readLimited(a.stdin, limit+1) })
+		if err != nil {
+			return "", fmt.Errorf("%s: standard input: %w", t.fileFlag, err)
+		}
+		return readText(t.fileFlag, data, limit)
+	}
+	data, err := readInput(ctx, a.abs(t.file), limit+1)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("%s %s: %w", t.fileFlag, t.file, state.ErrNotFound)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", t.fileFlag, err)
+	}
+	return readText(t.fileFlag+" "+t.file, data, limit)
+}
+
+// readText is validText for what was read only up to one byte more than limit.
+func readText(what string, data []byte, limit int64) (string, error) {
+	if int64(len(data)) > limit {
+		return "", fmt.Errorf("%s: %w: more than %d bytes", what, state.ErrTooLarge, limit)
+	}
+	return validText(what, string(data), limit)
+}
+
+// readInput reads at most limit bytes of a file, which may be a pipe such as
+// <(…) gives: where nobody writes to it the end of ctx ends the wait.
+func readInput(ctx context.Context, path string, limit int64) ([]byte, error) {
+	return untilDone(ctx, func() ([]byte, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return readLimited(f, limit)
+	})
+}
+
+// untilDone waits for read, or for the end of ctx. A read that can't be broken
+// off is left behind: it holds no more than its limit, and ends with the process.
+func untilDone(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := read()
+		done <- result{data, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-done:
+		return r.data, r.err
+	}
+}
+
+func validText(what, text string, limit int64) (string, error) {
+	switch {
+	case int64(len(text)) > limit:
+		return "", fmt.Errorf("%s: %w: %d bytes, at most %d", what, state.ErrTooLarge, len(text), limit)
+	case !utf8.ValidString(text):
+		return "", fmt.Errorf("%s: not valid UTF-8", what)
+	}
+	return text, nil
+}
+
+// oneLine checks a line that a person gave.
+func oneLine(what, text string, limit int) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return usagef("%s is empty", what)
+	case !utf8.ValidString(text):
+		return usagef("%s is not valid UTF-8", what)
+	case strings.ContainsAny(text, "\n\r\x00"):
+		return usagef("%s must be one line", what)
+	case len(text) > limit:
+		return usagef("%s has %d bytes, at most %d", what, len(text), limit)
+	}
+	return nil
+}
+
+// parseAge reads a duration; days as in 7d are understood too.
+func parseAge(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no duration such as 90s, 1h30m or 7d", s)
+		}
+		return time.Duration(n) * 24 * time.Hour, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is no duration such as 90s, 1h30m or 7d", s)
+	}
+	return d, nil
+}
+
+// parseSince reads an instant: how long ago, RFC 3339, or a day in local time.
+func parseSince(s string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, nil
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
+		return t, nil
+	}
+	age, err := parseAge(s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is no duration such as 1h, no RFC 3339 time and no day", s)
+	}
+	return now.Add(-age), nil
+}
+
+// localTime is an instant as a person reads it.
+func localTime(t state.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04:05")
+}

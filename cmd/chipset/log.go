@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+type logOptions struct {
+	follow, json             bool
+	since, agent, bead, kind string
+	limit                    int
+}
+
+// AddFlags registers the flags of log.
+func (o *logOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens next, until interrupted")
+	fs.StringVar(&o.since, "since", "", "only from this `time` on: how long ago (1h, 7d), RFC 3339, or a day")
+	fs.StringVar(&o.agent, "agent", "", "only what this `agent` did, or what was done to it")
+	fs.StringVar(&o.bead, "bead", "", "only what concerns this `bead`")
+	fs.StringVar(&o.kind, "type", "", "only this `type`, or all of a noun: mail.sent, mail")
+	fs.IntVarP(&o.limit, "limit", "n", 0, "only the newest `N`")
+	fs.BoolVar(&o.json, "json", false, "print the stored events, one JSON object a line")
+}
+
+func newLogCmd(a *app) *cobra.Command {
+	var opts logOptions
+	cmd := &cobra.Command{
+		Use:     "log",
+		Short:   "Print the event log: everything that happened, oldest first",
+		Example: "  chipset log --since 1h --type mail\n  chipset log --follow --agent polecat-alpha --json",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runLog(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runLog(ctx context.Context, opts logOptions, a *app) error {
+	if opts.limit < 0 {
+		return usagef("log: --limit %d is negative", opts.limit)
+	}
+	for _, id := range []struct{ flag, value string }{{"--agent", opts.agent}, {"--bead", opts.bead}} {
+		if err := state.CheckID(id.value); id.value != "" && err != nil {
+			return usagef("%s: %v", id.flag, err)
+		}
+	}
+	var since time.Time
+	if opts.since != "" {
+		var err error
+		if since, err = parseSince(opts.since, a.clock()); err != nil {
+			return usagef("--since: %v", err)
+		}
+	}
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	reader := &logReader{app: a, rig: r, opts: &opts, since: since}
+	if err := reader.more(opts.limit); err != nil || !opts.follow {
+		return err
+	}
+	return waitFor(ctx, r, "log", 0, func() (bool, error) {
+		return false, reader.more(0)
+	}, event.Dir)
+}
+
+// logReader prints what was added to the log since it last looked.
+type logReader struct {
+	app   *app
+	rig   *rig.Rig
+	opts  *logOptions
+	since time.Time
+	at    event.Position
+}
+
+func (l *logReader) more(limit int) error {
+	events, bad, at, err := l.rig.Events.Read(l.at, l.since)
+	if err != nil {
+		return err
+	}
+	l.at = at
+	warnAll(l.app, bad)
+	var chosen []event.Event
+	for i := range events {
+		if l.opts.match(&events[i]) {
+			chosen = append(chosen, events[i])
+		}
+	}
+	if limit > 0 && len(chosen) > limit {
+		chosen = chosen[len(chosen)-limit:]
+	}
+	for i := range chosen {
+		if err := l.print(&chosen[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *logReader) print(e *event.Event) error {
+	if l.opts.json {
+		line, err := state.EncodeLine(e)
+		if err != nil {
+			return err
+		}
+		_, err = l.app.stdout.Write(line)
+		return err
+	}
+	fields := []string{string(e.Agent), string(e.Bead)}
+	if e.Subject != "" && e.Subject != string(e.Agent) && e.Subject != string(e.Bead) {
+		fields = append(fields, e.Subject)
+	}
+	if e.From != "" || e.To != "" {
+		fields = append(fields, strings.TrimSpace(e.From+" → "+e.To))
+	}
+	fields = append(fields, e.Text)
+	_, err := l.app.stdout.Write([]byte(localTime(e.Time) + "  " + pad(clean(e.Type), 18) + clean(strings.Join(words(fields), "  ")) + "\n"))
+	return err
+}
+
+func pad(s string, n int) string {
+	if len(s) < n {
+		s += strings.Repeat(" ", n-len(s))
+	}
+	return s + " "
+}
+
+func (o *logOptions) match(e *event.Event) bool {
+	if o.agent != "" && string(e.Agent) != o.agent && e.Subject != o.agent && e.From != o.agent && e.To != o.agent {
+		return false
+	}
+	if o.bead != "" && string(e.Bead) != o.bead {
+		return false
+	}
+	return o.kind == "" || e.Type == o.kind || strings.HasPrefix(e.Type, o.kind+".")
+}

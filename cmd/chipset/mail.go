@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+func newMailCmd(a *app) *cobra.Command {
+	return newGroupCmd("mail", "Mail: durable, write-once messages between agents",
+		newMailSendCmd(a), newMailInboxCmd(a), newMailReadCmd(a), newMailPeekCmd(a), newMailReplyCmd(a),
+		newMailWaitCmd(a), newMailSearchCmd(a), newMailArchiveCmd(a), newMailTraceCmd(a))
+}
+
+// mailboxFlag names whose mailbox is meant; a name given as AGENT/NAME says it too.
+type mailboxFlag struct{ mailbox string }
+
+// AddFlags registers --mailbox.
+func (o *mailboxFlag) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.mailbox, "mailbox", "", "the `agent` whose mailbox is meant (default: the speaker)")
+}
+
+// owner is whose mailbox is meant.
+func (o *mailboxFlag) owner(a *app, r *rig.Rig) (state.AgentID, error) {
+	if o.mailbox == "" {
+		return a.speaker(r)
+	}
+	return lookup(r, o.mailbox)
+}
+
+// find looks a message up. The person, who looks after all of them, finds a
+// name in any mailbox.
+func (o mailboxFlag) find(a *app, r *rig.Rig, given string) (state.AgentID, mail.Entry, error) {
+	if box, rest, found := strings.Cut(given, "/"); found && o.mailbox == "" {
+		o.mailbox, given = box, strings.TrimPrefix(rest, "archive/")
+	}
+	owner, err := o.owner(a, r)
+	if err != nil {
+		return "", mail.Entry{}, err
+	}
+	name, err := mail.ParseName(given)
+	if err != nil {
+		return "", mail.Entry{}, withHint(usagef("%q is no name of a message", given), "names are printed by chipset mail send, inbox and search")
+	}
+	e, err := r.Mailbox(owner).Get(name)
+	if !errors.Is(err, state.ErrNotFound) || o.mailbox != "" || owner != state.Human {
+		return owner, e, err
+	}
+	agents, _, listErr := r.Agents.All()
+	if listErr != nil {
+		return "", e, listErr
+	}
+	var found []mail.Entry
+	for i := range agents {
+		if other, err := r.Mailbox(agents[i].ID).Get(name); err == nil {
+			found = append(found, other)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return owner, e, err
+	case 1:
+		return found[0].To, found[0], nil
+	}
+	var boxes []string
+	for i := range found {
+		boxes = append(boxes, string(found[i].To))
+	}
+	return owner, e, usagef("%s stands in %d mailboxes: say --mailbox %s", name, len(found), strings.Join(boxes, " or --mailbox "))
+}
+
+type mailInboxOptions struct {
+	unread, archived, json, xml bool
+	limit                       int
+}
+
+// AddFlags registers the flags of mail inbox.
+func (o *mailInboxOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.unread, "unread", false, "only what is not read")
+	fs.BoolVar(&o.archived, "archived", false, "the archive instead")
+	fs.IntVar(&o.limit, "limit", 0, "only the newest `N`")
+	fs.BoolVar(&o.xml, "xml", false, "print XML, with everything in the messages escaped")
+	addJSON(fs, &o.json)
+}
+
+func newMailInboxCmd(a *app) *cobra.Command {
+	var opts mailInboxOptions
+	cmd := &cobra.Command{
+		Use:   "inbox [AGENT]",
+		Short: "List a mailbox, newest last; marks nothing",
+		Long: `List a mailbox, by default one's own, in the order of time, newest last. Nothing is
+marked or moved. What can't be read is reported on standard error.`,
+		Example: "  chipset mail inbox --unread\n  chipset mail inbox polecat-alpha --limit 5 --json",
+		Args:    nargs(0, 1, "one agent"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runMailInbox(cmd.Context(), opts, args, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runMailInbox(ctx context.Context, opts mailInboxOptions, args []string, a *app) error {
+	if opts.json && opts.xml {
+		return usagef("mail inbox: --json and --xml at once")
+	}
+	if opts.limit < 0 {
+		return usagef("mail inbox: --limit %d is negative", opts.limit)
+	}
+	r, owner, err := a.openAgent(ctx, args)
+	if err != nil {
+		return err
+	}
+	list := r.Mailbox(owner).List
+	if opts.archived {
+		list = r.Mailbox(owner).Archive
+	}
+	entries, bad, err := list()
+	if err != nil {
+		return err
+	}
+	warnAll(a, bad)
+	if opts.unread {
+		entries = unread(entries)
+	}
+	if opts.limit > 0 && len(entries) > opts.limit {
+		entries = entries[len(entries)-opts.limit:]
+	}
+	switch {
+	case opts.xml:
+		return a.printMailXML(entries)
+	case opts.json:
+		return printList(a, entries)
+	}
+	return a.printMailTable(entries)
+}
+
+func unread(entries []mail.Entry) []mail.Entry {
+	var out []mail.Entry
+	for _, e := range entries {
+		if !e.Read {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (a *app) printMailTable(entries []mail.Entry) error {
+	rows := make([][]string, 0, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		flag := "unread"
+		switch {
+		case e.Archived:
+			flag = "archived"
+		case e.Read:
+			flag = "read"
+		}
+		rows = append(rows, []string{string(e.Name), flag, string(e.From), string(e.Type), string(e.Priority), e.Subject})
+	}
+	return a.table([]string{"NAME", "", "FROM", "TYPE", "PRIORITY", "SUBJECT"}, rows)
+}
+
+// xmlMessage is a message as inbox --xml writes it. The body is data: nothing
+// in it can end its element.
+type xmlMessage struct {
+	Name      string `xml:"name,attr"`
+	From      string `xml:"from,attr"`
+	To        string `xml:"to,attr"`
+	Type      string `xml:"type,attr"`
+	Priority  string `xml:"priority,attr"`
+	Timestamp string `xml:"timestamp,attr"`
+	Read      bool   `xml:"read,attr"`
+	Thread    string `xml:"thread,attr,omitempty"`
+	InReplyTo string `xml:"in_reply_to,attr,omitempty"`
+	Bead      string `xml:"bead_id,attr,omitempty"`
+	Subject   string `xml:"subject"`
+	Body      struct {
+		Escaped string `xml:",innerxml"`
+	} `xml:"body"`
+}
+
+// escapeBody is XML's escaping, with the ends of lines left as they are: agents
+// read the body as text.
+func escapeBody(body string) (string, error) {
+	var b strings.Builder
+	if err := xml.EscapeText(&b, []byte(body)); err != nil {
+		return "", err
+	}
+	return strings.NewReplacer("&#xA;", "\n", "&#x9;", "\t").Replace(b.String()), nil
+}
+
+func (a *app) printMailXML(entries []mail.Entry) error {
+	doc := struct {
+		XMLName xml.Name     `xml:"messages"`
+		List    []xmlMessage `xml:"message"`
+	}{}
+	for i := range entries {
+		e := &entries[i]
+		m := xmlMessage{Name: string(e.Name), From: string(e.From), To: string(e.To), Type: string(e.Type),
+			Priority: string(e.Priority), Timestamp: e.Timestamp.String(), Read: e.Read,
+			Thread: e.Thread, InReplyTo: e.InReplyTo, Subject: e.Subject}
+		var err error
+		if m.Body.Escaped, err = escapeBody(e.Body); err != nil {
+			return err
+		}
+		if e.Ref != nil {
+			m.Bead = string(e.Ref.BeadID)
+		}
+		doc.List = append(doc.List, m)
+	}
+	data, err := xml.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return err
+	}
+	a.printf("%s\n", data)
+	return nil
+}
+
+type mailReadOptions struct {
+	mailboxFlag
+	json bool
+}
+
+// AddFlags registers the flags of mail read and peek.
+func (o *mailReadOptions) AddFlags(fs *pflag.FlagSet) {
+	o.mailboxFlag.AddFlags(fs)
+	addJSON(fs, &o.json)
+}
+
+func newMailReadCmd(a *app) *cobra.Command {
+	var opts mailReadOptions
+	cmd := &cobra.Command{
+		Use:   "read NAME",
+		Short: "Show a message, and mark one's own as read",
+		Long: `Show a message. One in the speaker's own mailbox is marked read, which says that it
+has been dealt with; only the flag in the file changes. Mail of somebody else, and the mail
+of an agent's machinery (assignments, shutdowns, responses), which its role process
+retires, is only shown.`,
+		Example: "  chipset mail read 2026-03-05T10-30-00.000000000Z-mayor.json",
+		Args:    nargs(1, 1, "the name of a message"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runMailRead(cmd.Context(), opts, args[0], true, a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func newMailPeekCmd(a *app) *cobra.Command {
+	var opts mailReadOptions
+	cmd := &cobra.Command{
+		Use:     "peek NAME",
+		Short:   "Show a message; marks nothing",
+		Example: "  chipset mail peek 2026-03-05T10-30-00.000000000Z-mayor.json --json",
+		Args:    nargs(1, 1, "the name of a message"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runMailRead(cmd.Context(), opts, args[0], false, a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runMailRead(ctx context.Context, opts mailReadOptions, given string, mark bool, a *app) error {
+	r, speaker, err := a.openSpeaker(ctx)
+	if err != nil {
+		return err
+	}
+	owner, e, err := opts.find(a, r, given)
+	if err != nil {
+		return err
+	}
+	if mark && !e.Read && owner == speaker && retires(speaker, e.Type) {
+		if err := r.MarkRead(ctx, owner, &e); err != nil {
+			return err
+		}
+		e.Read = true
+	}
+	if opts.json {
+		return a.printJSON(e)
+	}
+	a.showMail(&e)
+	return nil
+}
+
+// retires tells whether who types the command may mark mail of a type as read.
+// The mail of an agent's machinery is its role process's; the person has none.
+func retires(speaker state.AgentID, t mail.Type) bool {
+	return speaker == state.Human || !t.Machinery()
+}
+
+func (a *app) showMail(e *mail.Entry) {
+	field := func(name, value string) {
+		if value != "" {
+			a.printf("%-10s %s\n", name+":", clean(value))
+		}
+	}
+	field("name", string(e.Name))
+	field("from", string(e.From))
+	field("to", string(e.To))
+	field("type", string(e.Type))
+	field("priority", string(e.Priority))
+	field("time", e.Timestamp.String())
+	field("thread", e.Thread)
+	field("reply to", e.InReplyTo)
+	if e.Ref != nil {
+		field("about", strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Ref.BeadID, e.Ref.AssignmentID, e.Ref.Session)))
+	}
+	if e.Deadline != nil {
+		field("deadline", e.Deadline.String())
+	}
+	if e.ExpiresAt != nil {
+		field("expires", e.ExpiresAt.String())
+	}
+	field("task", string(e.Task))
+	field("subject", e.Subject)
+	if body := strings.TrimRight(cleanText(e.Body), "\n"); body != "" {
+		a.printf("\n%s\n", body)
+	}
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+type mailSearchOptions struct {
+	mailboxFlag
+	archived, json bool
+}
+
+// AddFlags registers the flags of mail search.
+func (o *mailSearchOptions) AddFlags(fs *pflag.FlagSet) {
+	o.mailboxFlag.AddFlags(fs)
+	fs.BoolVar(&o.archived, "archived", false, "look through the archive too")
+	addJSON(fs, &o.json)
+}
+
+func newMailSearchCmd(a *app) *cobra.Command {
+	var opts mailSearchOptions
+	cmd := &cobra.Command{
+		Use:     "search TEXT",
+		Short:   "Find mail by a text in its subject, body, sender, type, thread or bead",
+		Long:    "Find mail that holds a text, in any case, in its subject, body, sender, type, thread, id\nor bead. Marks nothing.",
+		Example: "  chipset mail search conflict --archived",
+		Args:    nargs(1, 1, "one text (quote it)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runMailSearch(cmd.Context(), opts, args[0], a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runMailSearch(ctx context.Context, opts mailSearchOptions, text string, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	owner, err := opts.owner(a, r)
+	if err != nil {
+		return err
+	}
+	box := r.Mailbox(owner)
+	entries, bad, err := box.List()
+	if err != nil {
+		return err
+	}
+	if opts.archived {
+		old, alsoBad, err := box.Archive()
+		if err != nil {
+			return err
+		}
+		entries, bad = append(old, entries...), append(alsoBad, bad...)
+		mail.Sort(entries)
+	}
+	warnAll(a, bad)
+	var found []mail.Entry
+	for _, e := range entries {
+		if mentions(&e, strings.ToLower(text)) {
+			found = append(found, e)
+		}
+	}
+	if opts.json {
+		return printList(a, found)
+	}
+	return a.printMailTable(found)
+}
+
+func mentions(e *mail.Entry, lower string) bool {
+	fields := []string{e.Subject, e.Body, string(e.From), string(e.Type), e.Thread, e.ID, string(e.Name)}
+	if e.Ref != nil {
+		fields = append(fields, string(e.Ref.BeadID), string(e.Ref.AssignmentID))
+	}
+	for _, f := range fields {
+		if strings.Contains(strings.ToLower(f), lower) {
+			return true
+		}
+	}
+	return false
+}
+
+type mailArchiveOptions struct {
+	mailboxFlag
+	olderThan string
+	unread    bool
+}
+
+// AddFlags registers the flags of mail archive.
+func (o *mailArchiveOptions) AddFlags(fs *pflag.FlagSet) {
+	o.mailboxFlag.AddFlags(fs)
+	fs.StringVar(&o.olderThan, "older-than", "", "the age as a `duration` (default: mail.retention of the definition)")
+	fs.BoolVar(&o.unread, "unread", false, "move unread mail too; it is lost to whoever polls for it")
+}
+
+func newMailArchiveCmd(a *app) *cobra.Command {
+	var opts mailArchiveOptions
+	cmd := &cobra.Command{
+		Use:   "archive",
+		Short: "Move old read mail of one's own mailbox to its archive; prints the names",
+		Long: `Move read mail that is older than the retention to archive/, under the same names, and
+print them. Unread mail is never moved by age alone. Archived mail stays searchable.`,
+		Example: "  chipset mail archive --older-than 0s",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runMailArchive(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// defaultRetention is used where no definition says otherwise.
+const defaultRetention = 24 * time.Hour
+
+func runMailArchive(ctx context.Context, opts mailArchiveOptions, a *app) error {
+	r, speaker, err := a.openSpeaker(ctx)
+	if err != nil {
+		return err
+	}
+	owner, err := opts.owner(a, r)
+	if err != nil {
+		return err
+	}
+	if owner != speaker && speaker != state.Human {
+		return state.Conflictf("mail archive", "the mailbox of %s is not yours (you speak as %s)", owner, speaker)
+	}
+	age := defaultRetention
+	if r.Def != nil {
+		age = r.Def.Mail.Retention
+	}
+	if opts.olderThan != "" {
+		if age, err = parseAge(opts.olderThan); err != nil {
+			return usagef("--older-than: %v", err)
+		}
+	}
+	moved, err := r.Mailbox(owner).ArchiveOld(ctx, r.Clock().Add(-age), opts.unread)
+	for _, name := range moved {
+		r.Emit(event.Event{Type: "mail.archived", Agent: speaker, Subject: string(owner) + "/" + string(name)})
+		a.printf("%s\n", name)
+	}
+	return err
+}
+
+type mailTraceOptions struct {
+	mailboxFlag
+	json bool
+}
+
+// AddFlags registers the flags of mail trace.
+func (o *mailTraceOptions) AddFlags(fs *pflag.FlagSet) {
+	o.mailboxFlag.AddFlags(fs)
+	addJSON(fs, &o.json)
+}
+
+func newMailTraceCmd(a *app) *cobra.Command {
+	var opts mailTraceOptions
+	cmd := &cobra.Command{
+		Use:   "trace NAME",
+		Short: "Tell what became of a message: stored, injected, read, handled",
+		Long: `Tell what became of a message, from the event log: when it was stored, shown to a
+worker, marked read, archived. The last line says how it stands now. --json prints the events.`,
+		Example: "  chipset mail trace mayor/2026-03-05T10-30-00.000000000Z-polecat-alpha.json",
+		Args:    nargs(1, 1, "the name of a message"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runMailTrace(cmd.Context(), opts, args[0], a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runMailTrace(ctx context.Context, opts mailTraceOptions, given string, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	owner, e, err := opts.find(a, r, given)
+	if err != nil {
+		return err
+	}
+	// A name that another writer gave may be off by the second it cut off.
+	since := e.Timestamp.Add(-time.Minute)
+	events, _, _, err := r.Events.Read(event.Position{}, since)
+	if err != nil {
+		return err
+	}
+	subject := string(owner) + "/" + string(e.Name)
+	var story []event.Event
+	for _, ev := range events {
+		if ev.Subject == subject {
+			story = append(story, ev)
+		}
+	}
+	if opts.json {
+		return printList(a, story)
+	}
+	if len(story) == 0 || story[0].Type != "mail.sent" {
+		a.printf("%s  stored by another writer, from %s\n", localTime(e.Timestamp), e.From)
+	}
+	for _, ev := range story {
+		a.printf("%s  %s\n", localTime(ev.Time), clean(traceLine(&ev)))
+	}
+	switch {
+	case e.Archived:
+		a.printf("now: archived\n")
+	case e.Read:
+		a.printf("now: read\n")
+	default:
+		a.printf("now: unread by %s\n", owner)
+	}
+	return nil
+}
+
+func traceLine(e *event.Event) string {
+	switch e.Type {
+	case "mail.sent":
+		return fmt.Sprintf("stored: %s → %s, %s", e.From, e.To, e.Text)
+	case "mail.injected":
+		return strings.TrimSpace(fmt.Sprintf("injected: shown to %s %s", e.Agent, e.Session))
+	case "mail.handled":
+		return fmt.Sprintf("read: handled by %s", e.Agent)
+	case "mail.archived":
+		return fmt.Sprintf("archived by %s", e.Agent)
+	}
+	return strings.TrimSpace(e.Type + " " + e.Text)
+}

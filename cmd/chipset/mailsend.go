@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+type mailSendOptions struct {
+	subject, body, bodyFile  string
+	kind, priority           string
+	thread, ref, id          string
+	ttl                      int
+	batch, bodyGiven, hasTTL bool
+}
+
+// AddFlags registers the flags of mail send.
+func (o *mailSendOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVarP(&o.subject, "subject", "s", "", "the subject, one `line`; required")
+	fs.StringVarP(&o.body, "body", "b", "", "the body, as `text`")
+	fs.StringVar(&o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
+	fs.StringVar(&o.kind, "type", string(mail.Coordination), "what the message is about: a known `type`, or your own x-…")
+	fs.StringVar(&o.priority, "priority", string(mail.Normal), "`urgent`, normal or low")
+	fs.StringVar(&o.thread, "thread", "", "the `name` of the message that began the thread")
+	fs.StringVar(&o.ref, "ref", "", "the `bead` it speaks of")
+	fs.StringVar(&o.id, "id", "", "your own `key`: sent again with the same key, it is delivered once")
+	fs.IntVar(&o.ttl, "ttl", 0, "how many `hops` it may still make (loop protection)")
+	fs.BoolVar(&o.batch, "batch", false, "read JSON lines from standard input, one message each")
+}
+
+func newMailSendCmd(a *app) *cobra.Command {
+	var opts mailSendOptions
+	cmd := &cobra.Command{
+		Use:   "send TO… --subject S",
+		Short: "Send a message; prints its name when it is durable",
+		Long: `Send a message, and print its name when it would survive a power cut. TO is an agent,
+a role (mayor, witness, refinery), several of them, @polecats, or @all; with several, one line is
+printed for each in their order (@… in alphabetical order): the name, or "error: …".
+
+With --batch each line of standard input is one message as JSON, with to and subject,
+and any of body, type, priority, thread, in_reply_to, id, ref, ttl, deadline, expires_at,
+task, content, callback, metadata. One line is printed for each, in order.
+
+Types: ` + strings.Join(typeNames(), ", ") + `.`,
+		Example: "  chipset mail send mayor --subject \"Question\" --body \"Which branch?\"\n" +
+			"  git log -1 | chipset mail send @polecats -s \"Just landed\" --body-file -\n" +
+			"  printf '%s\\n' '{\"to\":\"mayor\",\"subject\":\"one\"}' | chipset mail send --batch",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.bodyGiven, opts.hasTTL = cmd.Flags().Changed("body"), cmd.Flags().Changed("ttl")
+			if opts.batch {
+				return runMailBatch(cmd.Context(), cmd, args, a)
+			}
+			if len(args) == 0 {
+				return withHint(usagef("mail send: to whom?"), "chipset status lists the agents")
+			}
+			return runMailSend(cmd.Context(), opts, args, a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func typeNames() []string {
+	var names []string
+	for _, t := range mail.Types() {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app) error {
+	r, from, err := a.openSpeaker(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := opts.message(ctx, a, r, from)
+	if err != nil {
+		return err
+	}
+	if len(to) == 1 && !strings.HasPrefix(to[0], "@") {
+		name, err := send(ctx, r, m, to[0])
+		if err == nil {
+			a.printf("%s\n", name)
+		}
+		return err
+	}
+	recipients, err := expand(r, to, from)
+	if err != nil {
+		return err
+	}
+	var failed tally
+	for _, id := range recipients {
+		name, err := send(ctx, r, m, id)
+		failed.line(a, string(name), id, err)
+	}
+	return failed.err("mail send")
+}
+
+// message is what the flags say, without a recipient.
+func (o *mailSendOptions) message(ctx context.Context, a *app, r *rig.Rig, from state.AgentID) (mail.Message, error) {
+	m := mail.Message{From: from, Type: mail.Type(o.kind), Subject: o.subject, Priority: mail.Priority(o.priority), ID: o.id}
+	if strings.TrimSpace(o.subject) == "" {
+		return m, usagef("mail send: --subject is required")
+	}
+	if !utf8.ValidString(o.subject) || !utf8.ValidString(o.id) {
+		return m, usagef("mail send: not valid UTF-8")
+	}
+	if o.thread != "" {
+		name, err := mail.ParseName(o.thread)
+		if err != nil {
+			return m, usagef("--thread: %q is no name of a message", o.thread)
+		}
+		m.Thread = string(name)
+	}
+	if o.hasTTL {
+		if o.ttl < 0 {
+			return m, usagef("--ttl %d is negative", o.ttl)
+		}
+		m.TTL = &o.ttl
+	}
+	if o.ref != "" {
+		ref, err := a.refTo(r, from, o.ref)
+		if err != nil {
+			return m, err
+		}
+		m.Ref = ref
+	}
+	body, err := textInput{flag: "--body", fileFlag: "--body-file", text: o.body, file: o.bodyFile, textGiven: o.bodyGiven}.read(ctx, a, mail.MaxSize)
+	m.Body = body
+	if err != nil {
+		return m, err
+	}
+	return m, checkMessage(m, from)
+}
+
+// checkMessage tells what is wrong with a message whoever it goes to, as a usage error.
+func checkMessage(m mail.Message, from state.AgentID) error {
+	m.To = "nobody"
+	if from == m.To {
+		m.To = "somebody"
+	}
+	m.Trace = nil
+	if err := m.Validate(); err != nil {
+		return usagef("%v", err)
+	}
+	return nil
+}
+
+// refTo speaks of a bead, and of the speaker's own assignment when it works on it.
+func (a *app) refTo(r *rig.Rig, from state.AgentID, name string) (*mail.Ref, error) {
+	b, err := r.Beads.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	ref := &mail.Ref{BeadID: b.ID}
+	if p, err := a.present(r, from); err == nil && p.bead == b.ID {
+		ref.AssignmentID, ref.Session = p.assignment, p.session
+	}
+	return ref, nil
+}
+
+// expand puts the members of a group in its place, once each.
+func expand(r *rig.Rig, to []string, from state.AgentID) ([]string, error) {
+	var out []string
+	for _, name := range to {
+		members := []string{name}
+		if strings.HasPrefix(name, "@") {
+			ids, err := group(r, name, from)
+			if err != nil {
+				return nil, err
+			}
+			members = nil
+			for _, id := range ids {
+				members = append(members, string(id))
+			}
+		}
+		for _, m := range members {
+			if !slices.Contains(out, m) {
+				out = append(out, m)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("mail send: nobody is in %s: %w", strings.Join(to, " "), state.ErrNotFound)
+	}
+	return out, nil
+}
+
+func send(ctx context.Context, r *rig.Rig, m mail.Message, to string) (mail.Name, error) {
+	id, err := lookup(r, to)
+	if err != nil {
+		return "", err
+	}
+	m.To = id
+	if m.Type == mail.ShutdownRequest {
+		if err := nameSession(r, &m); err != nil {
+			return "", err
+		}
+	}
+	return r.Send(ctx, m)
+}
+
+// nameSession makes a shutdown_request speak of the process that runs its
+// recipient now: a later one must not be ended by it.
+func nameSession(r *rig.Rig, m *mail.Message) error {
+	if m.From != state.Human && m.From != r.Mayor() {
+		return state.Conflictf("mail to "+string(m.To), "only the mayor and human ask an agent to end")
+	}
+	stamp, alive := r.Alive(m.To)
+	if !alive {
+		return state.Conflictf("mail to "+string(m.To), "no process runs it that could be asked to end")
+	}
+	ref := mail.Ref{}
+	if m.Ref != nil {
+		ref = *m.Ref
+	}
+	ref.Session = stamp.Session
+	m.Ref = &ref
+	return nil
+}
+
+// tally counts what could not be delivered.
+type tally struct {
+	all, failed int
+	first       error
+}
+
+// line prints what became of one message: its name, or "error: …".
+func (t *tally) line(a *app, name, to string, err error) {
+	t.all++
+	if err == nil {
+		a.printf("%s\n", name)
+		return
+	}
+	t.failed++
+	if t.first == nil {
+		t.first = err
+	}
+	text := err.Error()
+	if to != "" {
+		text = to + ": " + text
+	}
+	if hint := hintFor(err); hint != "" {
+		text += " (" + hint + ")"
+	}
+	a.printf("error: %s\n", clean(text))
+}
+
+// err has the exit code of the first failure.
+func (t *tally) err(what string) error {
+	if t.failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %d of %d not delivered: %w", what, t.failed, t.all, t.first)
+}
+
+// maxBatchLine bounds one line of a batch: a message, and what escaping adds.
+const maxBatchLine = 8 * mail.MaxSize
+
+func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app) error {
+	stray := ""
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "batch" && cmd.InheritedFlags().Lookup(f.Name) == nil {
+			stray = "--" + f.Name
+		}
+	})
+	if len(args) > 0 {
+		stray = args[0]
+	}
+	if stray != "" {
+		return usagef("mail send: --batch takes everything from standard input, so not %s", stray)
+	}
+	r, from, err := a.openSpeaker(ctx)
+	if err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(a.stdin, 64<<10)
+	var failed tally
+	for ctx.Err() == nil {
+		line, tooLong, err := readLine(in)
+		if text := bytes.TrimSpace(line); tooLong || len(text) > 0 {
+			name, sendErr := sendLine(ctx, r, from, text, tooLong)
+			failed.line(a, string(name), "", sendErr)
+		}
+		if errors.Is(err, io.EOF) {
+			return failed.err("mail send --batch")
+		}
+		if err != nil {
+			return fmt.Errorf("mail send --batch: standard input: %w", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// readLine reads one line. What exceeds maxBatchLine is skipped, not stored.
+func readLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > maxBatchLine {
+			tooLong, line = true, nil
+		}
+		if !tooLong {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, tooLong, err
+		}
+	}
+}
+
+func sendLine(ctx context.Context, r *rig.Rig, from state.AgentID, line []byte, tooLong bool) (mail.Name, error) {
+	if tooLong {
+		return "", fmt.Errorf("message: %w: a line of more than %d bytes", state.ErrTooLarge, maxBatchLine)
+	}
+	var m mail.Message
+	var broken *state.Corruption
+	if err := state.Decode("message", line, &m); errors.As(err, &broken) {
+		return "", usagef("message: %s", strings.Replace(broken.Reason, "the file ", "the line ", 1))
+	} else if err != nil {
+		return "", err
+	}
+	if m.From != "" && m.From != from {
+		return "", state.Conflictf("message", "from %s, but you speak as %s", m.From, from)
+	}
+	if m.To == "" {
+		return "", usagef("message: no to")
+	}
+	// Time and read flag are not the sender's to say.
+	m.From, m.Timestamp, m.Read = from, state.Time{}, false
+	if m.Type == "" {
+		m.Type = mail.Coordination
+	}
+	if m.Priority == "" {
+		m.Priority = mail.Normal
+	}
+	if err := checkMessage(m, from); err != nil {
+		return "", err
+	}
+	return send(ctx, r, m, string(m.To))
+}

@@ -1,0 +1,88 @@
+// Command chipset runs a rig: a git repository in which coding agents work on
+// beads in parallel, talk through durable mail, and land what they finish one
+// tested merge at a time. Its command tree is in root.go, what every command
+// shares in app.go, and which error leads to which exit code in errors.go.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+)
+
+func main() { os.Exit(mainCode()) }
+
+// mainCode is main without the exit, so that deferred calls run.
+func mainCode() int {
+	// The supervisor of a worker is this same binary; it knows nothing of the rest.
+	if len(os.Args) > 1 && os.Args[1] == runtime.SuperviseArg {
+		return runtime.Supervise(os.Stdin)
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "chipset: current directory: %v\n", err)
+		return codeFailed
+	}
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "chipset: own path: %v\n", err)
+		return codeFailed
+	}
+	cobra.EnableCommandSorting = false // the order of commandGroups is meant; a variable of the library, so set once
+	return run(os.Args[1:], &app{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		env: os.Getenv, cwd: cwd, clock: time.Now, self: self,
+	})
+}
+
+// doubled is how long a signal that comes again counts as the same one: some
+// tools, timeout(1) for one, signal a process and then its whole group.
+const doubled = 500 * time.Millisecond
+
+// run executes one command line and returns the exit code. The first SIGINT or
+// SIGTERM cancels the command's context; a later one has its usual effect.
+func run(args []string, a *app) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(doubled, stop) })()
+	return execute(ctx, args, a)
+}
+
+// execute is run without the signals of the process.
+func execute(ctx context.Context, args []string, a *app) int {
+	out := &sink{w: a.stdout}
+	a.stdout = out
+	root := newRootCmd(a)
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("standard output: %w", out.err)
+	}
+	return a.report(ctx, err)
+}
+
+// sink remembers that output was lost: a command whose answer did not arrive
+// has not succeeded.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	return n, err
+}

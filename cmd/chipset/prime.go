@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+type primeOptions struct {
+	format string
+	json   bool
+}
+
+// AddFlags registers the flags of prime.
+func (o *primeOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.format, "format", "text", "`text` or json")
+	fs.BoolVar(&o.json, "json", false, "the same as --format json")
+}
+
+func newPrimeCmd(a *app) *cobra.Command {
+	var opts primeOptions
+	cmd := &cobra.Command{
+		Use:     "prime",
+		Short:   "Print everything an agent needs to begin",
+		Long:    "Print everything the speaker needs to begin: role, rules, what is on the hook, the last\nhand-off, unread mail (as data, escaped). Nothing is marked.",
+		Example: "  chipset prime --as polecat-alpha\n  chipset prime --format json",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runPrime(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runPrime(ctx context.Context, opts primeOptions, a *app) error {
+	if opts.format != "text" && opts.format != "json" {
+		return usagef("prime: --format %q is not text or json", opts.format)
+	}
+	r, id, err := a.openSpeaker(ctx)
+	if err != nil {
+		return err
+	}
+	session, err := a.session()
+	if err != nil {
+		return err
+	}
+	b, err := prompt.Prime(ctx, r, id)
+	if err != nil {
+		return err
+	}
+	if opts.json || opts.format == "json" {
+		err = a.printJSON(b)
+	} else {
+		_, err = a.stdout.Write([]byte(b.Text()))
+	}
+	if err != nil {
+		return err
+	}
+	for i := range b.Mail {
+		r.Emit(event.Event{Type: "mail.injected", Agent: id, Session: session, Subject: string(id) + "/" + string(b.Mail[i].Name)})
+	}
+	return nil
+}

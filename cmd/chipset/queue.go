@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+func newQueueCmd(a *app) *cobra.Command {
+	return newGroupCmd("queue", "The merge queue: what lands, one request at a time, in order",
+		newQueueListCmd(a), newQueueShowCmd(a), newQueueRetryCmd(a), newQueueDropCmd(a))
+}
+
+type queueListOptions struct {
+	statuses   []string
+	live, json bool
+}
+
+// AddFlags registers the flags of queue list.
+func (o *queueListOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.statuses, "status", nil, "only requests of this `status`; may be repeated")
+	fs.BoolVar(&o.live, "live", false, "only what has not come to its end")
+	addJSON(fs, &o.json)
+}
+
+func newQueueListCmd(a *app) *cobra.Command {
+	var opts queueListOptions
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the merge requests in their order",
+		Example: "  chipset queue list --live\n  chipset queue list --status merged --json",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runQueueList(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
+	known := []mergequeue.Status{mergequeue.Pending, mergequeue.Merging, mergequeue.Merged, mergequeue.Conflicted, mergequeue.Superseded, mergequeue.Dropped}
+	for _, s := range opts.statuses {
+		if !slices.Contains(known, mergequeue.Status(s)) {
+			return usagef("queue list: unknown status %q", s)
+		}
+	}
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	all, bad, err := r.Queue.Queue()
+	if err != nil {
+		return err
+	}
+	warnAll(a, bad)
+	all = slices.DeleteFunc(all, func(q mergequeue.Request) bool {
+		return opts.live && !q.Status.Live() || len(opts.statuses) > 0 && !slices.Contains(opts.statuses, string(q.Status))
+	})
+	if opts.json {
+		return printList(a, all)
+	}
+	rows := make([][]string, 0, len(all))
+	for i := range all {
+		q := &all[i]
+		status := string(q.Status)
+		if q.Status == mergequeue.Merging && q.Stage != "" {
+			status += ": " + string(q.Stage)
+		}
+		rows = append(rows, []string{fmt.Sprint(q.Seq), string(q.ID), status, string(q.BeadID), string(q.AgentID), whyOf(q)})
+	}
+	return a.table([]string{"SEQ", "ID", "STATUS", "BEAD", "AGENT", "WHY"}, rows)
+}
+
+// whyOf is the first line of what keeps a request from landing.
+func whyOf(q *mergequeue.Request) string {
+	why := q.Waiting
+	if why == "" {
+		why = q.Reason
+	}
+	why, _, _ = strings.Cut(strings.TrimSpace(why), "\n")
+	if q.Failure != "" {
+		why = strings.TrimSuffix(string(q.Failure)+": "+why, ": ")
+	}
+	return why
+}
+
+func newQueueShowCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show a merge request",
+		Example: "  chipset queue show mr-gt-abc12",
+		Args:    nargs(1, 1, "the ID of a merge request"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runQueueShow(cmd.Context(), opts, args[0], a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runQueueShow(ctx context.Context, opts jsonOptions, id string, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	q, err := r.Queue.Get(id)
+	if err != nil {
+		return err
+	}
+	if opts.json {
+		return a.printJSON(q)
+	}
+	a.printf("%s  %s\n", q.ID, q.Status)
+	for _, f := range [][2]string{
+		{"seq", fmt.Sprint(q.Seq)}, {"bead", string(q.BeadID)}, {"assignment", string(q.AssignmentID)}, {"agent", string(q.AgentID)},
+		{"branch", q.SourceBranch + " → " + q.TargetBranch}, {"head", q.Head}, {"stage", string(q.Stage)}, {"candidate", q.Candidate},
+		{"merged", q.MergedSHA}, {"failure", string(q.Failure)}, {"waits for", q.Waiting},
+		{"submitted", localTime(q.SubmittedAt)}, {"updated", localTime(q.UpdatedAt)},
+	} {
+		if f[1] != "" {
+			a.printf("  %-11s %s\n", f[0], clean(f[1]))
+		}
+	}
+	a.section("reason", q.Reason)
+	return nil
+}
+
+func newQueueRetryCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "retry ID",
+		Short: "Try a merge request again that could not land",
+		Long: `Put a merge request that could not land back to its place in the queue, and let one
+that waits try again at once. Nothing is charged to its bead. One that has landed, was
+dropped or reworked is exit 4.`,
+		Example: "  chipset queue retry mr-gt-abc12",
+		Args:    nargs(1, 1, "the ID of a merge request"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runQueueStep(cmd.Context(), "retry", "", args[0], a)
+		},
+	}
+	return cmd
+}
+
+func newQueueDropCmd(a *app) *cobra.Command {
+	var opts reasonOptions
+	cmd := &cobra.Command{
+		Use:     "drop ID --reason TEXT",
+		Short:   "Give a merge request up; its bead is blocked",
+		Example: "  chipset queue drop mr-gt-abc12 --reason \"superseded by hand\"",
+		Args:    nargs(1, 1, "the ID of a merge request"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(opts.reason) == "" {
+				return usagef("queue drop: --reason is required")
+			}
+			return runQueueStep(cmd.Context(), "drop", opts.reason, args[0], a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runQueueStep(ctx context.Context, step, reason, name string, a *app) error {
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	by, err := a.authority(r, "queue "+step)
+	if err != nil {
+		return err
+	}
+	id, err := state.ParseMergeID(name)
+	if err != nil {
+		return err
+	}
+	if _, err := validText("--reason", reason, maxVerdict); err != nil {
+		return err
+	}
+	var q mergequeue.Request
+	if step == "drop" {
+		q, err = pipeline.Drop(ctx, r, id, reason, by)
+	} else {
+		q, err = pipeline.Retry(ctx, r, id, by)
+	}
+	if err != nil {
+		return err
+	}
+	a.printf("%s %s\n", q.ID, q.Status)
+	return nil
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gastown-chipset/chipset/chipset"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+func newMayorCmd(a *app) *cobra.Command {
+	return newRoleCmd(a, agent.Mayor, "mayor", "Run the mayor in this terminal",
+		"It hands ready beads to polecats, reworks what failed, and asks a person when it must.", "  chipset mayor")
+}
+
+func newRefineryCmd(a *app) *cobra.Command {
+	return newRoleCmd(a, agent.Refinery, "refinery", "Run the refinery in this terminal",
+		"It lands merge requests on the target branch: one by one, rebased and tested.", "  chipset refinery")
+}
+
+func newWitnessCmd(a *app) *cobra.Command {
+	return newRoleCmd(a, agent.Witness, "witness", "Run the witness in this terminal",
+		"It notices whatever stands still, nudges, and escalates.", "  chipset witness")
+}
+
+func newPolecatCmd(a *app) *cobra.Command {
+	return newRoleCmd(a, agent.Polecat, "polecat ID", "Run one polecat in this terminal",
+		"It takes what hangs on its hook, lets a worker do it in a worktree, and submits the result.", "  chipset polecat polecat-alpha")
+}
+
+func newRoleCmd(a *app, role agent.Role, use, short, what, example string) *cobra.Command {
+	o := upOptions{}
+	args := nargs(0, 0, "")
+	if role == agent.Polecat {
+		args = nargs(1, 1, "one polecat")
+	}
+	cmd := &cobra.Command{
+		Use: use, Short: short,
+		Long: what + `
+
+A second process for the same agent is refused with the pid of the first
+(exit 4). Ctrl-C (or TERM) ends it within seconds; what was half done is healed
+by the next start.`,
+		Example: example,
+		Args:    args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRole(cmd.Context(), a, role, args, o)
+		},
+	}
+	o.addCommon(cmd.Flags())
+	return cmd
+}
+
+func runRole(ctx context.Context, a *app, role agent.Role, args []string, o upOptions) error {
+	say, err := a.storyteller(o.logFormat)
+	if err != nil {
+		return err
+	}
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.Prepare(ctx, r.Def); err != nil {
+		return err
+	}
+	a.tellCopied(r)
+	var id state.AgentID
+	switch role {
+	case agent.Mayor:
+		id = r.Mayor()
+	case agent.Refinery:
+		id = r.Refinery()
+	case agent.Witness:
+		id = r.Witness()
+	default:
+		if id, err = state.ParseAgentID(args[0]); err != nil {
+			return err
+		}
+		known, err := r.Agents.Get(string(id))
+		if err != nil {
+			return err
+		}
+		if known.Role != role {
+			return state.Conflictf("agent "+string(id), "is a %s, not a %s", known.Role, role)
+		}
+	}
+	return a.runAgents(ctx, r, say, chipset.UpOptions{Timeout: o.timeout, Agents: []state.AgentID{id}})
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// commandGroup is a heading of the help and the commands below it.
+type commandGroup struct {
+	id, title string
+	make      []func(*app) *cobra.Command
+}
+
+// commandGroups lists every command, in the order of the help.
+func commandGroups() []commandGroup {
+	return []commandGroup{
+		{"rig", "The rig:", []func(*app) *cobra.Command{
+			newDemoCmd, newInitCmd, newValidateCmd, newUpCmd, newMayorCmd, newPolecatCmd, newRefineryCmd, newWitnessCmd, newDownCmd,
+		}},
+		{"work", "Work:", []func(*app) *cobra.Command{
+			newWorkCmd, newConvoyCmd, newSlingCmd, newUnslingCmd, newQueueCmd,
+		}},
+		{"look", "Looking:", []func(*app) *cobra.Command{
+			newStatusCmd, newLogCmd, newWhyCmd, newDoctorCmd, newVersionCmd,
+		}},
+		{"talk", "Channels:", []func(*app) *cobra.Command{
+			newMailCmd, newNudgeCmd, newHookCmd,
+		}},
+		{"agent", "For agents:", []func(*app) *cobra.Command{
+			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd,
+		}},
+	}
+}
+
+func newRootCmd(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "chipset",
+		Short: "Run coding agents in parallel on one repository, and land what they finish",
+		Long: `chipset runs a rig: one git repository in which a mayor hands beads (work items)
+to polecats, polecats let workers (coding agents or any command) do them in
+worktrees of their own, a refinery tests and lands the results one by one, and a
+witness notices whatever stands still. Everything that must survive is plain
+JSON below .chipset/state/.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
+6 timed out waiting, 7 the rig finished but beads wait for a person,
+130 interrupted.`,
+		Example:       "  chipset init --worker sh --test true\n  chipset work add \"Say hello\" -d \"echo hello > hello.txt\"\n  chipset up --until-idle",
+		Version:       currentVersion().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.SetVersionTemplate(currentVersion().String() + "\n")
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return withHint(usagef("%s: %v", commandName(cmd), err), seeHelp(cmd))
+	})
+	a.addGlobalFlags(root.PersistentFlags())
+	for _, g := range commandGroups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, construct := range g.make {
+			cmd := construct(a)
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetHelpCommand(newHelpCmd(root))
+	return root
+}
+
+func (a *app) addGlobalFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&a.dir, "dir", "", "the `directory` that holds .chipset (default $CHIPSET_DIR, else found from here)")
+	fs.StringVar(&a.as, "as", "", "the `agent` to speak as (default $CHIPSET_AGENT, else human)")
+}
+
+// addJSON adds --json to a command that reads.
+func addJSON(fs *pflag.FlagSet, to *bool) {
+	fs.BoolVar(to, "json", false, "print exactly the stored objects as one JSON document")
+}
+
+// newGroupCmd is a command that only holds others.
+func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			var names []string
+			for _, sub := range cmd.Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, sub.Name())
+				}
+			}
+			return withHint(usagef("%s: which of %s?", commandName(cmd), strings.Join(names, ", ")), seeHelp(cmd))
+		},
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// nargs checks the number of arguments; max -1 is any number. what names them
+// for the message.
+func nargs(low, high int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= low && (high < 0 || len(args) <= high) {
+			return nil
+		}
+		if what == "" {
+			return withHint(usagef("%s: takes no arguments, got %q", commandName(cmd), args[0]), seeHelp(cmd))
+		}
+		return withHint(usagef("%s: wants %s, got %d arguments", commandName(cmd), what, len(args)), seeHelp(cmd))
+	}
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	hint := seeHelp(cmd)
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, ", "))
+	}
+	return withHint(usagef("unknown command %q for %q", name, cmd.CommandPath()), hint)
+}
+
+// commandName is a command's path without the program's name.
+func commandName(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), "chipset ")
+}
+
+func seeHelp(cmd *cobra.Command) string {
+	if cmd.HasParent() {
+		return "see chipset help " + commandName(cmd)
+	}
+	return "see chipset help"
+}
+
+func newHelpCmd(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]…",
+		Short:   "Show the help of a command",
+		Example: "  chipset help mail send",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd := root
+			for _, name := range args {
+				next := subcommand(cmd, name)
+				if next == nil {
+					return unknownCommand(cmd, name)
+				}
+				cmd = next
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+func subcommand(cmd *cobra.Command, name string) *cobra.Command {
+	for _, sub := range cmd.Commands() {
+		if sub.Name() == name || sub.HasAlias(name) {
+			return sub
+		}
+	}
+	return nil
+}

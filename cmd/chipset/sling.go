@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+func newSlingCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "sling BEAD [AGENT]",
+		Short: "Hang a bead on a polecat's hook by hand",
+		Long: `Dispatch one ready bead through the mayor's own pipeline: dispatch record, bead
+hooked, hook pending, assignment mail. Without AGENT a free polecat is chosen,
+one with a running process first. A bead that is slung already is left as it is;
+one that waits for others is refused with their names (exit 4).`,
+		Example: "  chipset sling gt-abc12\n  chipset sling gt-abc12 polecat-bravo",
+		Args:    nargs(1, 2, "a bead, and perhaps an agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runSling(cmd.Context(), a, args)
+		},
+	}
+}
+
+func runSling(ctx context.Context, a *app, args []string) error {
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	by, err := a.authority(r, "sling")
+	if err != nil {
+		return err
+	}
+	id, err := state.ParseBeadID(args[0])
+	if err != nil {
+		return err
+	}
+	var to state.AgentID
+	if len(args) == 2 {
+		if to, err = state.ParseAgentID(args[1]); err != nil {
+			return err
+		}
+	} else if to, err = freePolecat(r); err != nil {
+		return err
+	}
+	rec, err := pipeline.Sling(ctx, r, id, to, by)
+	var slung *pipeline.AlreadySlung
+	if errors.As(err, &slung) {
+		a.printf("%s\n", slung.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a.printf("%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
+	return nil
+}
+
+func freePolecat(r *rig.Rig) (state.AgentID, error) {
+	agents, _, err := r.Agents.All()
+	if err != nil {
+		return "", err
+	}
+	var free state.AgentID
+	for _, known := range agents {
+		if known.Role != agent.Polecat || known.Status == agent.Retired {
+			continue
+		}
+		h, err := r.Hooks.Get(string(known.ID))
+		if err != nil || h.Status != hook.Empty {
+			continue
+		}
+		if _, alive := r.Alive(known.ID); alive {
+			return known.ID, nil
+		}
+		if free == "" {
+			free = known.ID
+		}
+	}
+	if free == "" {
+		return "", withHint(state.Conflictf("sling", "no polecat is free"), "chipset hook list shows what hangs on whose hook")
+	}
+	return free, nil
+}
+
+func newUnslingCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "unsling BEAD",
+		Short: "Take a slung bead back",
+		Long: `Make a slung bead open again. Its hook is cleared, and its polecat stops the
+worker and saves the unfinished work on a salvage ref.`,
+		Example: "  chipset unsling gt-abc12",
+		Args:    nargs(1, 1, "one bead"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runUnsling(cmd.Context(), a, args[0])
+		},
+	}
+}
+
+func runUnsling(ctx context.Context, a *app, arg string) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	by, err := a.authority(r, "unsling")
+	if err != nil {
+		return err
+	}
+	id, err := state.ParseBeadID(arg)
+	if err != nil {
+		return err
+	}
+	if _, err := pipeline.Unsling(ctx, r, id, by); err != nil {
+		return err
+	}
+	a.printf("%s is open again\n", id)
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/inspect"
+)
+
+type statusOptions struct{ health, json bool }
+
+// AddFlags registers the flags of status.
+func (o *statusOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.health, "health", false, "the health of the agents, as the witness sees it")
+	addJSON(fs, &o.json)
+}
+
+func newStatusCmd(a *app) *cobra.Command {
+	var opts statusOptions
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "The rig at a glance: agents, work, queue, incidents",
+		Long: `Show who runs, what hangs on which hook and for how long, what waits to land and
+why, what waits for a person, and what is wrong. Nothing is changed.`,
+		Example: "  chipset status\n  chipset status --health\n  chipset status --json",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runStatus(ctx context.Context, opts statusOptions, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	if opts.health {
+		h, err := inspect.Health(ctx, r)
+		if err != nil {
+			return err
+		}
+		if opts.json {
+			return a.printJSON(h)
+		}
+		return h.WriteText(a.stdout, a.text())
+	}
+	s, err := inspect.GetStatus(ctx, r)
+	if err != nil {
+		return err
+	}
+	if opts.json {
+		return a.printJSON(s)
+	}
+	return s.WriteText(a.stdout, a.text())
+}
+
+// text is how screens are written here: cut and coloured on a terminal only.
+func (a *app) text() inspect.Text {
+	width, yes := a.terminal()
+	if !yes {
+		return inspect.Text{}
+	}
+	return inspect.Text{Width: width, Colour: a.colour()}
+}

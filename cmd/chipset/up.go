@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset"
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+type upOptions struct {
+	polecats   int
+	untilIdle  bool
+	timeout    time.Duration
+	logFormat  string
+	forceCount bool
+}
+
+// AddFlags puts the options on a command.
+func (o *upOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.IntVar(&o.polecats, "polecats", 0, "run a pool of `N` polecats instead of the definition's")
+	fs.BoolVar(&o.untilIdle, "until-idle", false, "end when nothing is left to do (exit 7 when beads wait for a person)")
+	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
+	o.addCommon(fs)
+}
+
+func (o *upOptions) addCommon(fs *pflag.FlagSet) {
+	fs.DurationVar(&o.timeout, "timeout", 0, "end with exit 6 after this `duration`")
+	fs.StringVar(&o.logFormat, "log-format", "text", "how the story is printed: text or json")
+}
+
+func newUpCmd(a *app) *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run the whole rig: mayor, polecats, refinery and witness",
+		Long: `Run every agent of the rig in this process. An agent that another process
+runs already is left to it, and taken over when that process ends. Ctrl-C (or
+TERM) ends the rig within seconds; what was half done is healed by the next
+start.`,
+		Example: "  chipset up\n  chipset up --until-idle --timeout 2h\n  chipset up --polecats 8 --log-format json",
+		Args:    nargs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runUp(cmd.Context(), a, o)
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runUp(ctx context.Context, a *app, o upOptions) error {
+	say, err := a.storyteller(o.logFormat)
+	if err != nil {
+		return err
+	}
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	a.tellCopied(r)
+	def := r.Def
+	if o.polecats != 0 {
+		if def, err = def.WithPolecats(o.polecats); err != nil {
+			return err
+		}
+	}
+	named := r.Def // a smaller pool runs fewer polecats and retires none
+	if len(def.AgentsOf(definition.RolePolecat)) > len(named.AgentsOf(definition.RolePolecat)) {
+		named = def
+	}
+	if err := r.Prepare(ctx, named); err != nil {
+		return err
+	}
+	agents, err := agentsOf(def)
+	if err != nil {
+		return err
+	}
+	return a.runAgents(ctx, r, say, chipset.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents})
+}
+
+// tellCopied warns that the rig runs on a copy of its definition.
+func (a *app) tellCopied(r *rig.Rig) {
+	if r.DefCopied {
+		a.warnf("%s is gone from the checkout; this is the one of the last start", rig.DefinitionName)
+	}
+}
+
+// agentsOf lists the agents of a definition that have a process.
+func agentsOf(def *definition.Definition) ([]state.AgentID, error) {
+	var ids []state.AgentID
+	for _, agent := range def.Agents() {
+		if agent.Role == definition.RoleCrew {
+			continue
+		}
+		id, err := state.ParseAgentID(agent.ID)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any), opts chipset.UpOptions) error {
+	p, err := chipset.NewProcess(r, say)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	err = chipset.Up(ctx, p, opts)
+	var waiting *chipset.Waiting
+	switch {
+	case errors.As(err, &waiting):
+		return withHint(exitWith(codeWaiting, err), "chipset mail inbox human tells why; chipset work reopen or cancel goes on")
+	case errors.Is(err, chipset.ErrTimeout):
+		return exitWith(codeTimeout, err)
+	}
+	return err
+}
+
+// storyteller prints the lines that a running rig says, one at a time.
+func (a *app) storyteller(format string) (func(string, ...any), error) {
+	var mu sync.Mutex
+	switch format {
+	case "text":
+		return func(text string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			a.printf("%s  %s\n", a.clock().Format("15:04:05.000"), clean(fmt.Sprintf(text, args...)))
+		}, nil
+	case "json":
+		return func(text string, args ...any) {
+			line, err := json.Marshal(map[string]string{"time": a.clock.Now().String(), "text": fmt.Sprintf(text, args...)})
+			if err != nil {
+				return // two strings always encode
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			a.printf("%s\n", line)
+		}, nil
+	}
+	return nil, usagef("--log-format %q: text or json", format)
+}

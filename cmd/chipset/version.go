@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+type versionOptions struct{ json bool }
+
+// AddFlags registers the flags of version.
+func (o *versionOptions) AddFlags(fs *pflag.FlagSet) { addJSON(fs, &o.json) }
+
+func newVersionCmd(a *app) *cobra.Command {
+	var opts versionOptions
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this binary and of the state tree it writes",
+		Example: "  chipset version",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(*cobra.Command, []string) error { return runVersion(opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// versionInfo is what version --json prints.
+type versionInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Format   int    `json:"format"`
+}
+
+// currentVersion is what the build wrote into this binary.
+func currentVersion() versionInfo {
+	v := versionInfo{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Format: state.Format}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			v.Version = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				v.Revision = s.Value
+			case "vcs.modified":
+				v.Modified = s.Value == "true"
+			}
+		}
+	}
+	return v
+}
+
+func (v versionInfo) String() string {
+	return fmt.Sprintf("chipset %s (%s, %s, state format %d)", v.Version, v.Go, v.Platform, v.Format)
+}
+
+func runVersion(opts versionOptions, a *app) error {
+	v := currentVersion()
+	if opts.json {
+		return a.printJSON(v)
+	}
+	a.printf("%s\n", v)
+	return nil
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gastown-chipset/chipset/chipset/inspect"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+func newWhyCmd(a *app) *cobra.Command {
+	var json bool
+	cmd := &cobra.Command{
+		Use:   "why BEAD",
+		Short: "The whole story of one bead, and what it waits for",
+		Long: `Say in one sentence what a bead waits for, then tell its story in order: every
+event, mail, attempt, hand-off and merge request, with its branches and what was
+salvaged.`,
+		Example: "  chipset why gt-abc12\n  chipset why gt-abc12 --json",
+		Args:    nargs(1, 1, "one bead"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runWhy(cmd.Context(), args[0], json, a) },
+	}
+	addJSON(cmd.Flags(), &json)
+	return cmd
+}
+
+func runWhy(ctx context.Context, name string, json bool, a *app) error {
+	id, err := state.ParseBeadID(name)
+	if err != nil {
+		return usagef("why: %v", err)
+	}
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	story, err := inspect.Why(ctx, r, id)
+	if err != nil {
+		return err
+	}
+	if json {
+		return a.printJSON(story)
+	}
+	return story.WriteText(a.stdout, a.text())
+}

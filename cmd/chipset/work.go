@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+func newWorkCmd(a *app) *cobra.Command {
+	return newGroupCmd("work", "Beads: the work items of the rig",
+		newWorkAddCmd(a), newWorkListCmd(a), newWorkShowCmd(a), newWorkEditCmd(a), newWorkCancelCmd(a), newWorkReopenCmd(a))
+}
+
+type workListOptions struct {
+	statuses, labels     []string
+	ready, blocked, json bool
+}
+
+// AddFlags registers the flags of work list.
+func (o *workListOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.statuses, "status", nil, "only beads of this `status`; may be repeated")
+	fs.StringSliceVar(&o.labels, "label", nil, "only beads with this `label`; may be repeated, and then all are wanted")
+	fs.BoolVar(&o.ready, "ready", false, "only what could be slung now, in the order it would be")
+	fs.BoolVar(&o.blocked, "blocked", false, "only what waits for a person or for other beads")
+	addJSON(fs, &o.json)
+}
+
+func newWorkListCmd(a *app) *cobra.Command {
+	var opts workListOptions
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List beads, oldest first",
+		Example: "  chipset work list --status open,blocked\n  chipset work list --ready --json",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runWorkList(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
+	for _, s := range opts.statuses {
+		if !bead.Status(s).Known() {
+			return usagef("work list: unknown status %q", s)
+		}
+	}
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	all, bad, err := r.Beads.All()
+	if err != nil {
+		return err
+	}
+	warnAll(a, bad)
+	byID := bead.Index(all)
+	var chosen []bead.Bead
+	for i := range all {
+		if opts.match(&all[i], byID, r) {
+			chosen = append(chosen, all[i])
+		}
+	}
+	sort.SliceStable(chosen, func(i, j int) bool {
+		if opts.ready && chosen[i].Priority != chosen[j].Priority {
+			return chosen[i].Priority.Rank() < chosen[j].Priority.Rank()
+		}
+		return chosen[i].CreatedAt.Before(chosen[j].CreatedAt.Time)
+	})
+	if opts.json {
+		return printList(a, chosen)
+	}
+	rows := make([][]string, 0, len(chosen))
+	for i := range chosen {
+		b := &chosen[i]
+		waits := ""
+		if !b.Status.Finished() {
+			waits = strings.Join(bead.Blockers(b, byID), ", ")
+		}
+		rows = append(rows, []string{string(b.ID), string(b.Priority), string(b.Status), b.Title, string(b.Assignee), waits})
+	}
+	return a.table([]string{"ID", "PRIO", "STATUS", "TITLE", "ASSIGNEE", "WAITS FOR"}, rows)
+}
+
+func (o *workListOptions) match(b *bead.Bead, byID map[state.BeadID]*bead.Bead, r *rig.Rig) bool {
+	if len(o.statuses) > 0 && !slices.Contains(o.statuses, string(b.Status)) {
+		return false
+	}
+	for _, l := range o.labels {
+		if !slices.Contains(b.Labels, l) {
+			return false
+		}
+	}
+	waits := len(bead.Blockers(b, byID)) > 0
+	if o.ready && !ready(b, waits, r) {
+		return false
+	}
+	return !o.blocked || b.Status == bead.Blocked || b.Status == bead.Open && waits
+}
+
+func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
+	if b.Status != bead.Open || waits || b.ReadyAt != nil && b.ReadyAt.After(r.Clock()) {
+		return false
+	}
+	return r.Def == nil || b.Attempts < r.Def.GUPP.Limits.MaxAttempts
+}
+
+type workShowOptions struct{ json bool }
+
+// AddFlags registers the flags of work show.
+func (o *workShowOptions) AddFlags(fs *pflag.FlagSet) { addJSON(fs, &o.json) }
+
+func newWorkShowCmd(a *app) *cobra.Command {
+	var opts workShowOptions
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show a bead",
+		Example: "  chipset work show gt-abc12 --json",
+		Args:    nargs(1, 1, "the ID of a bead"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runWorkShow(cmd.Context(), opts, args[0], a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runWorkShow(ctx context.Context, opts workShowOptions, id string, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := r.Beads.Get(id)
+	if err != nil {
+		return err
+	}
+	if opts.json {
+		return a.printJSON(b)
+	}
+	all, _, err := r.Beads.All()
+	if err != nil {
+		return err
+	}
+	a.showBead(&b, bead.Blockers(&b, bead.Index(all)))
+	return nil
+}
+
+func (a *app) showBead(b *bead.Bead, blockers []string) {
+	a.printf("%s  %s  %s  %s\n", b.ID, b.Priority, b.Status, clean(b.Title))
+	field := func(name, value string) {
+		if value != "" {
+			a.printf("  %-13s %s\n", name, clean(value))
+		}
+	}
+	field("reason", b.CloseReason)
+	field("waits for", strings.Join(blockers, ", "))
+	field("assignee", string(b.Assignee))
+	field("assignment", string(b.AssignmentID))
+	field("branch", b.Branch)
+	if b.Attempts+b.Conflicts+b.Restarts > 0 {
+		field("charged", b.Charged())
+	}
+	field("worker", b.Worker)
+	field("convoy", string(b.ConvoyID))
+	field("type", b.Type)
+	field("labels", strings.Join(b.Labels, ", "))
+	if b.AllowEmpty {
+		field("allow empty", "yes: no change is a success")
+	}
+	field("created", strings.TrimSpace(localTime(b.CreatedAt)+" "+string(b.CreatedBy)))
+	field("updated", localTime(b.UpdatedAt))
+	if b.ClosedAt != nil {
+		field("closed", localTime(*b.ClosedAt))
+	}
+	a.section("description", b.Description)
+	a.section("acceptance", b.Acceptance)
+	a.section("rework notes", strings.Join(b.ReworkNotes, "\n---\n"))
+}
+
+// section prints text of several lines under a heading.
+func (a *app) section(title, text string) {
+	text = strings.TrimRight(cleanText(text), "\n")
+	if strings.TrimSpace(text) != "" {
+		a.printf("\n%s:\n  %s\n", title, strings.ReplaceAll(text, "\n", "\n  "))
+	}
+}
+
+type reasonOptions struct{ reason string }
+
+// AddFlags registers --reason.
+func (o *reasonOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.reason, "reason", "", "why, in a `sentence`")
+}
+
+func newWorkCancelCmd(a *app) *cobra.Command {
+	return newInterventionCmd(a, "cancel", "cancelled", "Give a bead up",
+		`Give a bead up. A worker on it is stopped and its unfinished work saved; a merge
+request of it will not land. What has landed can't be cancelled (exit 4).`, pipeline.Cancel)
+}
+
+func newWorkReopenCmd(a *app) *cobra.Command {
+	return newInterventionCmd(a, "reopen", "open", "Open a bead again that is blocked, failed, closed or cancelled",
+		`Open a bead again that is blocked, failed, closed or cancelled. What was charged to
+it starts anew, and the reason goes into the rework notes of its next assignment.`, pipeline.Reopen)
+}
+
+func newInterventionCmd(a *app, name, outcome, short, long string,
+	act func(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by state.AgentID) error) *cobra.Command {
+	var opts reasonOptions
+	cmd := &cobra.Command{
+		Use: name + " ID", Short: short, Long: long,
+		Example: fmt.Sprintf("  chipset work %s gt-abc12 --reason \"the plan changed\"", name),
+		Args:    nargs(1, 1, "the ID of a bead"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := a.openRig(cmd.Context())
+			if err != nil {
+				return err
+			}
+			by, err := a.authority(r, "work "+name)
+			if err != nil {
+				return err
+			}
+			id, err := state.ParseBeadID(args[0])
+			if err != nil {
+				return err
+			}
+			if err := act(cmd.Context(), r, id, opts.reason, by); err != nil {
+				return err
+			}
+			a.printf("%s %s\n", id, outcome)
+			return nil
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// beadFlags are what a person may say about a bead, for add and edit.
+type beadFlags struct {
+	description, file, accept, priority, kind, worker string
+	blockedBy, labels                                 []string
+	allowEmpty                                        bool
+}
+
+// AddFlags registers the flags that add and edit share.
+func (o *beadFlags) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVarP(&o.description, "description", "d", "", "what is to be done, as `text`")
+	fs.StringVarP(&o.file, "file", "f", "", "read the description from a `file`; - is standard input")
+	fs.StringVar(&o.accept, "accept", "", "when it is finished, as `text`")
+	fs.StringVarP(&o.priority, "priority", "p", "P2", "`P1` (first) to P3")
+	fs.StringVar(&o.kind, "type", "", "the sender's own `word` for what kind of work it is")
+	fs.StringSliceVar(&o.blockedBy, "blocked-by", nil, "the `ID` of a bead that must land first; may be repeated")
+	fs.StringSliceVar(&o.labels, "label", nil, "a `label`; may be repeated")
+	fs.StringVar(&o.worker, "worker", "", "a preset or a `command` line, instead of the rig's default worker")
+	fs.BoolVar(&o.allowEmpty, "allow-empty", false, "no change in the repository is a success")
+}
+
+func newWorkAddCmd(a *app) *cobra.Command {
+	var opts beadFlags
+	cmd := &cobra.Command{
+		Use:   "add TITLE",
+		Short: "Add a bead; prints its ID alone",
+		Long: `Add a bead, and print its ID alone. It is durable when the command returns. With
+the worker sh the description is the script that is run.`,
+		Example: "  chipset work add \"Say hello\" -d \"echo hello > hello.txt\" -p P1\n  chipset work add \"Then this\" -f notes.md --blocked-by gt-abc12 --accept \"go test passes\"",
+		Args:    nargs(1, 1, "one title (quote it)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runWorkAdd(cmd.Context(), opts, cmd.Flags().Changed("description"), args[0], a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title string, a *app) error {
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	by, err := a.speaker(r)
+	if err != nil {
+		return err
+	}
+	b := bead.Bead{Title: title, CreatedBy: by}
+	set := map[string]bool{"description": described || opts.file != "", "accept": true, "priority": true, "type": true,
+		"blocked-by": true, "label": true, "worker": true, "allow-empty": true}
+	if err := opts.apply(ctx, a, r, &b, func(flag string) bool { return set[flag] }, described); err != nil {
+		return err
+	}
+	if err := oneLine("the title", title, bead.MaxTitle); err != nil {
+		return err
+	}
+	a.warnWorker(r, b.Worker)
+	b, err = r.Beads.Add(b, r.Def.Rig.BeadPrefix, r.Clock.Now())
+	if err != nil {
+		return err
+	}
+	r.Emit(event.Event{Type: "bead.added", Agent: by, Bead: b.ID, To: string(b.Status), Text: b.Title})
+	a.printf("%s\n", b.ID)
+	return nil
+}
+
+// apply checks what was given and puts it into a bead. given tells which flags
+// count, described whether -d was among them.
+func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead, given func(flag string) bool, described bool) error {
+	if given("description") || o.file != "" {
+		text, err := textInput{flag: "--description", fileFlag: "--file", text: o.description, file: o.file, textGiven: described}.read(ctx, a, bead.MaxText)
+		if err != nil {
+			return err
+		}
+		b.Description = text
+	}
+	if given("accept") {
+		text, err := validText("--accept", o.accept, bead.MaxText)
+		if err != nil {
+			return err
+		}
+		b.Acceptance = text
+	}
+	if len(b.Description)+len(b.Acceptance) > bead.MaxText {
+		return fmt.Errorf("description and acceptance: %w: %d bytes, at most %d", state.ErrTooLarge, len(b.Description)+len(b.Acceptance), bead.MaxText)
+	}
+	if given("priority") {
+		b.Priority = bead.Priority(strings.ToUpper(o.priority))
+		if !slices.Contains([]bead.Priority{bead.P1, bead.P2, bead.P3}, b.Priority) {
+			return usagef("priority %q is not P1, P2 or P3", o.priority)
+		}
+	}
+	if given("worker") {
+		if err := checkWorker(r, o.worker); err != nil {
+			return err
+		}
+		b.Worker = o.worker
+	}
+	if given("allow-empty") {
+		b.AllowEmpty = o.allowEmpty
+	}
+	return o.applyLists(b, given)
+}
+
+func (o *beadFlags) applyLists(b *bead.Bead, given func(flag string) bool) error {
+	if given("type") {
+		b.Type = o.kind
+		if o.kind != "" {
+			if err := oneLine("--type", o.kind, 64); err != nil {
+				return err
+			}
+		}
+	}
+	if given("blocked-by") {
+		b.BlockedBy = nil
+		for _, name := range words(o.blockedBy) {
+			id, err := state.ParseBeadID(name)
+			if err != nil {
+				return usagef("--blocked-by: %v", err)
+			}
+			if !slices.Contains(b.BlockedBy, id) {
+				b.BlockedBy = append(b.BlockedBy, id)
+			}
+		}
+	}
+	if given("label") {
+		b.Labels = nil
+		for _, label := range words(o.labels) {
+			if err := oneLine("--label", label, 64); err != nil {
+				return err
+			}
+			if !slices.Contains(b.Labels, label) {
+				b.Labels = append(b.Labels, label)
+			}
+		}
+	}
+	return nil
+}
+
+// words drops what is empty: --label "" clears the list.
+func words(list []string) []string {
+	var out []string
+	for _, w := range list {
+		if w = strings.TrimSpace(w); w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// checkWorker refuses a worker that could never be started. "" is the rig's default.
+func checkWorker(r *rig.Rig, worker string) error {
+	if worker == "" {
+		return nil
+	}
+	if r.Def != nil {
+		if _, ok := r.Def.Worker.Preset(worker); ok {
+			return nil
+		}
+	}
+	if _, err := runtime.ResolveWorker(worker, runtime.BuiltinPresets()); err != nil {
+		return usagef("--worker: %v", err)
+	}
+	return nil
+}
+
+// warnWorker tells of a worker that can't be started here and now: it is no
+// preset, and no command on PATH. A path is looked for in the worktree only.
+func (a *app) warnWorker(r *rig.Rig, worker string) {
+	if worker == "" {
+		return
+	}
+	presets := runtime.BuiltinPresets()
+	if r.Def != nil {
+		if _, ok := r.Def.Worker.Preset(worker); ok {
+			return
+		}
+	}
+	preset, err := runtime.ResolveWorker(worker, presets)
+	if err != nil || preset.Name == worker && slices.ContainsFunc(presets, func(p runtime.Preset) bool { return p.Name == worker }) {
+		return
+	}
+	program := preset.Command[0]
+	if strings.Contains(program, "/") {
+		return
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		a.warnf("--worker: %q is neither a preset nor a command on PATH", program)
+	}
+}
+
+type workEditOptions struct {
+	beadFlags
+	title string
+}
+
+// AddFlags registers the flags of work edit.
+func (o *workEditOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.title, "title", "", "the new `title`")
+	o.beadFlags.AddFlags(fs)
+}
+
+func newWorkEditCmd(a *app) *cobra.Command {
+	var opts workEditOptions
+	cmd := &cobra.Command{
+		Use:   "edit ID",
+		Short: "Change a bead that nobody works on",
+		Long: `Change what is given of a bead that is open, failed or blocked; in any other status
+it is exit 4. --label and --blocked-by replace the whole list, and "" clears it.`,
+		Example: "  chipset work edit gt-abc12 --title \"A better title\" -p P1\n  chipset work edit gt-abc12 --blocked-by \"\"",
+		Args:    nargs(1, 1, "the ID of a bead"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runWorkEdit(cmd.Context(), opts, cmd.Flags().Changed, args[0], a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag string) bool, id string, a *app) error {
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	by, err := a.authority(r, "work edit")
+	if err != nil {
+		return err
+	}
+	flags := []string{"title", "description", "file", "accept", "priority", "type", "blocked-by", "label", "worker", "allow-empty"}
+	if !slices.ContainsFunc(flags, given) {
+		return usagef("work edit: nothing to change was given")
+	}
+	if err := opts.prepare(ctx, a, r, given); err != nil {
+		return err
+	}
+	if given("blocked-by") {
+		// Two edits at once could each be fine and close a circle together.
+		lock, err := r.Tree.Lock(ctx, state.LockDispatch, "dependencies")
+		if err != nil {
+			return err
+		}
+		defer lock.Unlock()
+	}
+	b, err := r.Beads.Update(ctx, id, func(b *bead.Bead) error {
+		if !slices.Contains([]bead.Status{bead.Open, bead.Failed, bead.Blocked}, b.Status) {
+			return state.Conflictf("bead "+id, "is %s and can't be edited", b.Status)
+		}
+		return opts.change(ctx, a, r, b, given)
+	})
+	if err != nil {
+		return err
+	}
+	changed := slices.DeleteFunc(flags, func(f string) bool { return !given(f) })
+	r.Emit(event.Event{Type: "bead.edited", Agent: by, Bead: b.ID, Text: strings.Join(changed, ", ")})
+	a.printf("%s edited\n", b.ID)
+	return nil
+}
+
+// prepare checks what was given, and reads what comes from a file or a pipe,
+// before anything is locked.
+func (o *workEditOptions) prepare(ctx context.Context, a *app, r *rig.Rig, given func(flag string) bool) error {
+	if given("title") {
+		if err := oneLine("the title", o.title, bead.MaxTitle); err != nil {
+			return err
+		}
+	}
+	var scratch bead.Bead
+	if err := o.apply(ctx, a, r, &scratch, given, given("description")); err != nil {
+		return err
+	}
+	a.warnWorker(r, scratch.Worker)
+	if given("file") {
+		o.description, o.file = scratch.Description, ""
+	}
+	return nil
+}
+
+// change makes the edit. It runs under the bead's lock.
+func (o *workEditOptions) change(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead, given func(flag string) bool) error {
+	if given("title") {
+		b.Title = o.title
+	}
+	described := func(flag string) bool { return given(flag) || flag == "description" && given("file") }
+	if err := o.apply(ctx, a, r, b, described, false); err != nil {
+		return err
+	}
+	if given("blocked-by") {
+		if err := r.Beads.CheckDependencies(b.ID, b.BlockedBy); err != nil {
+			return err
+		}
+	}
+	b.Touch(r.Clock.Now())
+	return nil
+}
