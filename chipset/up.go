@@ -60,7 +60,7 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	}
 	addDone(&g, ctx, &running)
 	addInterrupt(&g, ctx)
-	addStoryteller(&g, ctx, p.Rig)
+	addStoryteller(&g, ctx, p)
 	if opts.UntilIdle {
 		addIdle(&g, ctx, p)
 	}
@@ -156,17 +156,24 @@ func addInterrupt(g *run.Group, ctx context.Context) {
 // syncInterval is how often the story is made durable.
 const syncInterval = 2 * time.Second
 
-func addStoryteller(g *run.Group, ctx context.Context, r *rig.Rig) {
+// addStoryteller makes the story durable, and warns when notification fails.
+func addStoryteller(g *run.Group, ctx context.Context, p *Process) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.Add(func() error {
 		ticker := time.NewTicker(syncInterval)
 		defer ticker.Stop()
+		var failed <-chan error
+		if p.Watcher != nil {
+			failed = p.Watcher.Errors()
+		}
 		for {
 			select {
+			case err := <-failed:
+				p.Say("warning: file notification: %v; what it misses is found every %s", err, p.Rig.Def.Rig.Tick)
 			case <-ticker.C:
-				_ = r.Events.Sync() // a lost moment of the story is allowed
+				_ = p.Rig.Events.Sync() // a lost moment of the story is allowed
 			case <-ctx.Done():
-				return r.Events.Sync()
+				return p.Rig.Events.Sync()
 			}
 		}
 	}, func(error) { cancel() })

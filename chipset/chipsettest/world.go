@@ -189,13 +189,6 @@ func (p *Process) Kill() { p.Cmd.Process.Kill(); <-p.done }
 // KillGroup is kill -9 of the process and of what shares its group (git).
 func (p *Process) KillGroup() { syscall.Kill(-p.Cmd.Process.Pid, syscall.SIGKILL); <-p.done }
 
-// Terminate is TERM; it waits for the end and returns the exit code.
-func (p *Process) Terminate() int {
-	p.Cmd.Process.Signal(syscall.SIGTERM)
-	<-p.done
-	return p.Cmd.ProcessState.ExitCode()
-}
-
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 

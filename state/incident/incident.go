@@ -126,6 +126,3 @@ func check(name string, i *Incident) error {
 	}
 	return nil
 }
-
-// NewID returns a fresh in-… name.
-func NewID() state.IncidentID { return state.IncidentID("in-" + state.Random(8)) }
