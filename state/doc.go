@@ -24,18 +24,29 @@
 //
 // # The protocol
 //
-// Every durable change is one of five verbs, and each verb returns nil only
-// when its effect survives a power cut:
+// Every durable change is one of these verbs, and each verb returns nil only
+// when its effect survives a power cut. They are written with the calls of
+// package disk and no others:
 //
-//	WriteNew   unique temp → write → fsync → close → rename without replacing → fsync directory
+//	WriteNew   write → fsync → close → name without replacing → fsync directory
+//	WriteAll   write each → barrier → name each → barrier
 //	Replace    temp in the same directory → write → fsync → rename → fsync directory
 //	Move       rename without replacing → fsync destination → fsync source
 //	MkdirAll   per component, top-down: mkdir → fsync parent, also when it already existed
 //	Append     one write with O_APPEND; synced by SyncFile, because events are a story and not the truth
 //
+// WriteNew writes to a unique temp name that it renames, or, where that was
+// tried and found to survive, to a file without a name that it links. Many
+// callers at once are served like WriteAll. A barrier is syncfs and an fsync;
+// on file systems that are not known to keep the promise with it, WriteAll is
+// WriteNew with one fsync per directory. Without a journal a rename between two
+// folders can lose the file, so Move publishes a copy there and then removes
+// the original. What each file system is trusted with stands in disk.Features.
+//
 // A failed fsync is never retried on the same file: the page cache lies
 // afterwards, so the temp file is thrown away and the operation fails with
-// the old content intact. What is visible is not yet durable: Lock fsyncs the
+// the old content intact. No name comes before its content, because the fsync
+// of any other process could make the name durable alone. What is visible is not yet durable: Lock fsyncs the
 // directory of what it protects before its holder looks, so that nobody acts
 // on an entry of another process that a power cut could still take back.
 //

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/state/disk"
 )
 
 // LockKind is the class of an object that can be locked. The constants stand
@@ -92,7 +94,7 @@ func (t *Tree) TryLock(kind LockKind, name string) (*Lock, error) {
 		if err := t.MkdirAll(p.Dir()); err != nil {
 			return nil, err
 		}
-		f, err := os.OpenFile(t.Abs(p), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, filePerm)
+		f, err := os.OpenFile(t.Abs(p), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, disk.Perm)
 		if err != nil {
 			return nil, wrapPath(p, err)
 		}

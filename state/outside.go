@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/state/disk"
 )
 
 // ReadOutside returns the content of a regular file of at most limit bytes that
@@ -42,7 +44,7 @@ func ReadOutside(path string, limit int64) ([]byte, error) {
 // git's own folder. It follows the rules of Tree.Replace.
 func ReplaceOutside(path string, data []byte) error {
 	dir := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithPermissions(filePerm), renameio.WithExistingPermissions())
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithPermissions(disk.Perm), renameio.WithExistingPermissions())
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func ReplaceOutside(path string, data []byte) error {
 	if err := f.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return disk.OS{}.SyncDir(dir)
 }
 
 // MkdirOutside makes one folder outside of the tree durably; one that exists is
@@ -62,5 +64,5 @@ func MkdirOutside(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return disk.OS{}.SyncDir(filepath.Dir(path))
 }

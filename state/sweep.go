@@ -3,7 +3,6 @@ package state
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -73,7 +72,7 @@ func (t *Tree) Sweep(now time.Time) (int, error) {
 	}
 	n := 0
 	for _, p := range temps {
-		if err := os.Remove(t.Abs(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := t.disk.Remove(t.Abs(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return n, wrapPath(p, err)
 		}
 		n++

@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/state/disk"
 )
 
 // Path names a file or folder relative to .chipset, with slashes, for example
@@ -52,6 +54,11 @@ type Identity struct {
 type Tree struct {
 	root     string
 	identity Identity
+	disk     disk.Disk
+	groups   groups
+
+	looked   sync.Once
+	features disk.Features // of the file system, once looked
 
 	mu      sync.Mutex
 	durable map[Path]bool // folders whose entry this process has synced
@@ -61,13 +68,16 @@ type Tree struct {
 // missing) with a new rig id. It returns ErrExists when there is one already,
 // and ErrNoTree when state/ holds something, but not whose it is.
 // When it returns nil the tree and its identity are durable.
-func Create(root string) (*Tree, error) {
+func Create(root string) (*Tree, error) { return CreateOn(disk.OS{}, root) }
+
+// CreateOn is Create on a disk that is not this machine's.
+func CreateOn(d disk.Disk, root string) (*Tree, error) {
 	id := Identity{RigID: RigID("rig-" + Random(10)), Format: Format}
-	t := &Tree{root: filepath.Clean(root), identity: id, durable: map[Path]bool{}}
-	if err := os.Mkdir(t.root, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	t := &Tree{root: filepath.Clean(root), identity: id, disk: d, durable: map[Path]bool{}}
+	if err := d.Mkdir(t.root); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	if err := syncDir(filepath.Dir(t.root)); err != nil {
+	if err := d.SyncDir(filepath.Dir(t.root)); err != nil {
 		return nil, err
 	}
 	for _, dir := range []Path{StateDir, RunDir, LogDir, WorktreeDir} {
@@ -107,8 +117,11 @@ func (t *Tree) unowned() error {
 
 // Open opens the live tree in root. It returns ErrNoTree when rig.json is
 // missing, so that nobody makes a new tree over one that was moved away.
-func Open(root string) (*Tree, error) {
-	t := &Tree{root: filepath.Clean(root), durable: map[Path]bool{}}
+func Open(root string) (*Tree, error) { return OpenOn(disk.OS{}, root) }
+
+// OpenOn is Open on a disk that is not this machine's.
+func OpenOn(d disk.Disk, root string) (*Tree, error) {
+	t := &Tree{root: filepath.Clean(root), disk: d, durable: map[Path]bool{}}
 	id, err := t.readIdentity()
 	if err != nil {
 		return nil, err

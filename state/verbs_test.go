@@ -82,25 +82,6 @@ func TestOneWinnerPublishes(t *testing.T) {
 	}
 }
 
-func TestLinkThenUnlink(t *testing.T) {
-	dir := t.TempDir()
-	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-	must(t, os.WriteFile(a, []byte("a"), 0o644))
-	must(t, os.WriteFile(b, []byte("b"), 0o644))
-	if err := linkThenUnlink(a, b); !errors.Is(err, os.ErrExist) {
-		t.Errorf("onto a file: %v, want ErrExist", err)
-	}
-	must(t, linkThenUnlink(a, filepath.Join(dir, "c")))
-	if _, err := os.Lstat(a); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the old name is still there: %v", err)
-	}
-	must(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
-	if err := linkThenUnlink(filepath.Join(dir, "d"), b); !errors.Is(err, os.ErrExist) {
-		t.Errorf("folder onto a file: %v, want ErrExist", err)
-	}
-	must(t, linkThenUnlink(filepath.Join(dir, "d"), filepath.Join(dir, "e")))
-}
-
 // A crash between link and unlink leaves the temp name beside the real one.
 func TestSecondNameOfOwnPublicationIsRead(t *testing.T) {
 	tree := newTree(t)

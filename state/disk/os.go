@@ -1,0 +1,105 @@
+package disk
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
+)
+
+// Perm are the permissions of new files, FolderPerm those of new folders.
+const (
+	Perm       = 0o644
+	FolderPerm = 0o755
+)
+
+// OS is the disk of this machine.
+type OS struct{}
+
+// osFile is a file of this machine.
+type osFile struct{ *os.File }
+
+// Create implements Disk.
+func (OS) Create(path string) (File, error) {
+	return open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+}
+
+// Append implements Disk. A FIFO or a device is not opened in a way that could hang.
+func (OS) Append(path string) (File, error) {
+	return open(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK)
+}
+
+func open(path string, flags int) (File, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, Perm)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+// pending is renameio's, which picks a random name beside the file, gives it
+// back after an error, and syncs before it closes and renames.
+type pending struct{ *renameio.PendingFile }
+
+func (p pending) Replace() error { return p.CloseAtomicallyReplace() }
+
+// Pending implements Disk. renameio would probe $TMPDIR for a faster place and
+// never syncs the folder: the place is given, and the caller syncs.
+func (OS) Pending(path string) (Pending, error) {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(Perm))
+	if err != nil {
+		return nil, err
+	}
+	return pending{f}, nil
+}
+
+// RenameNew implements Disk.
+func (OS) RenameNew(from, to string) error { return renameNew(from, to) }
+
+// Rename implements Disk.
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// Remove implements Disk.
+func (OS) Remove(path string) error { return os.Remove(path) }
+
+// Mkdir implements Disk.
+func (OS) Mkdir(path string) error { return os.Mkdir(path, FolderPerm) }
+
+// Symlink implements Disk.
+func (OS) Symlink(target, path string) error { return os.Symlink(target, path) }
+
+// SyncFile implements Disk.
+func (OS) SyncFile(path string) error { return syncAt(path, unix.O_NOFOLLOW) }
+
+// SyncDir implements Disk.
+func (OS) SyncDir(path string) error { return syncAt(path, unix.O_DIRECTORY) }
+
+func syncAt(path string, flags int) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_CLOEXEC|flags, 0)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	// An error of close can be the only word of a failed write.
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// linkThenUnlink is RenameNew on systems and file systems that have no such
+// call. A crash between its steps leaves a temp file with a second name, which
+// package state recognises and its sweep removes.
+func linkThenUnlink(from, to string) error {
+	if info, err := os.Lstat(from); err == nil && info.IsDir() {
+		if _, err := os.Lstat(to); err == nil {
+			return &os.LinkError{Op: "rename", Old: from, New: to, Err: os.ErrExist}
+		}
+		return os.Rename(from, to)
+	}
+	if err := os.Link(from, to); err != nil {
+		return err
+	}
+	return os.Remove(from)
+}

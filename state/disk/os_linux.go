@@ -1,0 +1,133 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// assumed is set by the linker in builds for tests (-X), to run the short cuts
+// on a file system that Features does not know: a list of names of fields.
+var assumed string //nolint:gochecknoglobals // the linker sets nothing else
+
+// Features implements Disk.
+func (OS) Features(dir string) Features {
+	if assumed != "" {
+		has := func(name string) bool { return strings.Contains(assumed, name) }
+		return Features{Unnamed: has("unnamed"), Barrier: has("barrier"), Ordered: has("ordered"), Journal: has("journal")}
+	}
+	var at unix.Statfs_t
+	if unix.Statfs(dir, &at) != nil {
+		return Features{}
+	}
+	switch int64(at.Type) { //nolint:unconvert // the type differs between architectures
+	case unix.EXT4_SUPER_MAGIC: // ext2 and ext3 too
+		journal := ext4Journal(dir)
+		return Features{Unnamed: journal, Barrier: syncfsReports(), Ordered: journal, Journal: journal}
+	case unix.XFS_SUPER_MAGIC:
+		return Features{Unnamed: true, Barrier: syncfsReports(), Ordered: true, Journal: true}
+	case unix.BTRFS_SUPER_MAGIC:
+		return Features{Unnamed: true, Barrier: syncfsReports(), Journal: true}
+	}
+	return Features{}
+}
+
+// ext4Journal tells whether the ext4 that holds dir has a journal: only then
+// the kernel names its journal's thread in sysfs.
+func ext4Journal(dir string) bool {
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) != nil {
+		return false
+	}
+	device, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)))
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(filepath.Join("/sys/fs/ext4", filepath.Base(device), "journal_task"))
+	return err == nil
+}
+
+// syncfsReports tells whether syncfs says that something could not be written:
+// since Linux 5.8 (syncfs(2), "Errors").
+func syncfsReports() bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	version := strings.SplitN(unix.ByteSliceToString(name.Release[:]), ".", 3)
+	if len(version) < 2 {
+		return false
+	}
+	major, majorErr := strconv.Atoi(version[0])
+	minor, minorErr := strconv.Atoi(strings.TrimRightFunc(version[1], func(r rune) bool { return r < '0' || r > '9' }))
+	return majorErr == nil && minorErr == nil && (major > 5 || major == 5 && minor >= 8)
+}
+
+// Unnamed implements Disk.
+func (OS) Unnamed(dir string) (File, error) {
+	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, Perm)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
+		return nil, fmt.Errorf("unnamed file in %s: %w", dir, errors.ErrUnsupported)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+// Link implements Disk, by way of /proc, which needs no privilege (open(2), "O_TMPFILE").
+func (OS) Link(f File, path string) error {
+	file, ok := f.(osFile)
+	if !ok {
+		return fmt.Errorf("link %s: a file of another disk: %w", path, errors.ErrUnsupported)
+	}
+	unnamed := fmt.Sprintf("/proc/self/fd/%d", file.Fd())
+	err := unix.Linkat(unix.AT_FDCWD, unnamed, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
+	if err != nil {
+		return &os.LinkError{Op: "link", Old: unnamed, New: path, Err: err}
+	}
+	return nil
+}
+
+// StartFlush implements File.
+func (f osFile) StartFlush() error { return f.flush(unix.SYNC_FILE_RANGE_WRITE) }
+
+// Flush implements File.
+func (f osFile) Flush() error {
+	return f.flush(unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER)
+}
+
+func (f osFile) flush(flags int) error {
+	return os.NewSyscallError("sync_file_range", unix.SyncFileRange(int(f.Fd()), 0, 0, flags))
+}
+
+// Barrier implements Disk. The kernel's syncfs writes the metadata of an ext4
+// without a journal after it has flushed the device's cache; the fsync that
+// follows flushes it once more.
+func (OS) Barrier(dir string) error {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return &os.PathError{Op: "syncfs", Path: dir, Err: err}
+	}
+	return f.Sync()
+}
+
+func renameNew(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		return linkThenUnlink(from, to) // a file system without the flag
+	}
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}

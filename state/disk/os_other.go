@@ -1,0 +1,32 @@
+//go:build !linux
+
+package disk
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Features implements Disk: no short cut was tried on this system.
+func (OS) Features(string) Features { return Features{} }
+
+// Unnamed implements Disk.
+func (OS) Unnamed(dir string) (File, error) {
+	return nil, fmt.Errorf("unnamed file in %s: %w", dir, errors.ErrUnsupported)
+}
+
+// Link implements Disk.
+func (OS) Link(_ File, path string) error {
+	return fmt.Errorf("link %s: %w", path, errors.ErrUnsupported)
+}
+
+// StartFlush implements File.
+func (f osFile) StartFlush() error { return nil }
+
+// Flush implements File.
+func (f osFile) Flush() error { return f.Sync() }
+
+// Barrier implements Disk.
+func (OS) Barrier(dir string) error {
+	return fmt.Errorf("barrier on %s: %w", dir, errors.ErrUnsupported)
+}

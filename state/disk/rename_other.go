@@ -1,0 +1,5 @@
+//go:build !linux && !darwin
+
+package disk
+
+func renameNew(from, to string) error { return linkThenUnlink(from, to) }

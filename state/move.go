@@ -1,0 +1,153 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Moving is a file and the place it is to have.
+type Moving struct{ From, To Path }
+
+// Move gives a file another place under a name that nobody has there. It
+// returns ErrExists when the name is taken by something else, ErrNotFound when
+// there is nothing to move. When it returns nil the move survives a power cut;
+// on an error the file is where it was, or at both places with the same bytes,
+// and moving it again ends that.
+func (t *Tree) Move(from, to Path) error { return t.MoveAll([]Moving{{From: from, To: to}})[0] }
+
+// MoveAll is Move for many files at the cost of one sync for each folder. It
+// tells of each, in their order, what Move would have returned.
+func (t *Tree) MoveAll(moves []Moving) []error {
+	errs := make([]error, len(moves))
+	for i, m := range moves {
+		if errs[i] = t.check(m.From); errs[i] == nil {
+			errs[i] = t.makeRoom(m.To)
+		}
+	}
+	if t.able().Journal {
+		t.renameAll(moves, errs)
+	} else {
+		t.copyAll(moves, errs)
+	}
+	return errs
+}
+
+// renameAll renames, then syncs where the files went to, then where they came
+// from: at no time a power cut leaves a file without a name.
+func (t *Tree) renameAll(moves []Moving, errs []error) {
+	moved := make([]bool, len(moves))
+	to, from := map[Path]error{}, map[Path]error{}
+	for i, m := range moves {
+		if errs[i] != nil {
+			continue
+		}
+		err := t.disk.RenameNew(t.Abs(m.From), t.Abs(m.To))
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			errs[i] = t.finishMove(m)
+		case err != nil:
+			errs[i] = wrapPath(m.From, err)
+		default:
+			moved[i], to[m.To.Dir()], from[m.From.Dir()] = true, nil, nil
+		}
+	}
+	t.syncEach(to)
+	for i, m := range moves {
+		if err := to[m.To.Dir()]; moved[i] && err != nil {
+			errs[i], moved[i] = err, false
+			_ = t.disk.RenameNew(t.Abs(m.To), t.Abs(m.From)) // the first error counts
+		}
+	}
+	t.syncEach(from)
+	for i, m := range moves {
+		if moved[i] {
+			errs[i] = from[m.From.Dir()]
+		}
+	}
+}
+
+func (t *Tree) syncEach(dirs map[Path]error) {
+	for dir := range dirs {
+		dirs[dir] = t.SyncDir(dir)
+	}
+}
+
+// copyAll publishes a copy of each and removes the original after that, for
+// file systems on which a renamed file can lose its old name before its new one
+// is on the disk. What is no plain file of ours, such as a link in the way, is
+// renamed: nobody was promised anything of it.
+func (t *Tree) copyAll(moves []Moving, errs []error) {
+	var copies []New
+	var at, rest []int
+	for i, m := range moves {
+		if errs[i] != nil {
+			continue
+		}
+		data, err := t.Read(m.From, MaxFile)
+		switch {
+		case err == nil:
+			copies, at = append(copies, New{Path: m.To, Data: data}), append(at, i)
+		case errors.Is(err, ErrCorrupt):
+			rest = append(rest, i)
+		default:
+			errs[i] = err
+		}
+	}
+	gone := map[Path]error{}
+	for k, err := range t.WriteAll(copies) {
+		i := at[k]
+		if errs[i] = err; errors.Is(err, ErrExists) {
+			errs[i] = t.same(moves[i])
+		}
+		if errs[i] == nil {
+			errs[i] = wrapPath(moves[i].From, t.disk.Remove(t.Abs(moves[i].From)))
+			gone[moves[i].From.Dir()] = nil
+		}
+	}
+	t.syncEach(gone)
+	for _, i := range at {
+		if errs[i] == nil {
+			errs[i] = gone[moves[i].From.Dir()]
+		}
+	}
+	for _, i := range rest {
+		one := errs[i : i+1]
+		t.renameAll(moves[i:i+1], one)
+	}
+}
+
+// finishMove ends a move that a crash left half done: the file is at both
+// places, and one of them goes. Anything else that has the name keeps it.
+func (t *Tree) finishMove(m Moving) error {
+	if err := t.same(m); err != nil {
+		return err
+	}
+	if err := t.SyncDir(m.To.Dir()); err != nil {
+		return err
+	}
+	return t.Remove(m.From)
+}
+
+// same is nil when both places hold the same bytes, and ErrExists otherwise.
+func (t *Tree) same(m Moving) error {
+	from, fromErr := t.Read(m.From, MaxFile)
+	to, toErr := t.Read(m.To, MaxFile)
+	if errors.Is(fromErr, ErrNotFound) {
+		return fromErr
+	}
+	if fromErr != nil || toErr != nil || !bytes.Equal(from, to) {
+		return t.exists(m.To)
+	}
+	return nil
+}
+
+// exists makes the entry of another writer durable before its existence is
+// reported, because the caller may acknowledge on it.
+func (t *Tree) exists(p Path) error {
+	if err := t.SyncDir(p.Dir()); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", p, ErrExists)
+}

@@ -1,0 +1,78 @@
+package state
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/state/disk"
+)
+
+func moveKinds() map[string]disk.Features {
+	return map[string]disk.Features{"journal": {Journal: true}, "no journal": {}}
+}
+
+func TestMoveAll(t *testing.T) {
+	for name, features := range moveKinds() {
+		t.Run(name, func(t *testing.T) {
+			tree := treeOn(t, &featured{features: features})
+			for _, f := range []string{"a", "b", "other", "half"} {
+				plant(t, tree, Path("state/work/"+f), f)
+			}
+			plant(t, tree, "state/done/other", "somebody else's")
+			plant(t, tree, "state/done/half", "half")
+			var moves []Moving
+			for _, f := range []string{"a", "missing", "other", "half", "b"} {
+				moves = append(moves, Moving{From: Path("state/work/" + f), To: Path("state/done/" + f)})
+			}
+			errs := tree.MoveAll(moves)
+			for i, want := range []error{nil, ErrNotFound, ErrExists, nil, nil} {
+				if !errors.Is(errs[i], want) {
+					t.Errorf("%s: %v, want %v", moves[i].From, errs[i], want)
+				}
+			}
+			for path, want := range map[Path]string{"state/done/a": "a", "state/done/b": "b", "state/done/half": "half",
+				"state/done/other": "somebody else's", "state/work/other": "other"} {
+				if data, err := tree.Read(path, MaxFile); err != nil || string(data) != want {
+					t.Errorf("%s: %q, %v", path, data, err)
+				}
+			}
+			if entries, _ := tree.List("state/work"); len(entries) != 1 {
+				t.Errorf("work/ holds %v, want the one that could not be moved", entries)
+			}
+		})
+	}
+}
+
+func TestAFailedMoveLosesNothing(t *testing.T) {
+	failure := errors.New("input/output error")
+	for name, features := range moveKinds() {
+		for _, folder := range []string{"/done", "/work"} {
+			t.Run(name+folder, func(t *testing.T) {
+				d := &featured{features: features}
+				tree := treeOn(t, d)
+				plant(t, tree, "state/work/a", "a")
+				must(t, tree.MkdirAll("state/done"))
+				d.fail = func(op, path string) error {
+					if op == "sync-dir" && strings.HasSuffix(path, folder) {
+						return failure
+					}
+					return nil
+				}
+				if err := tree.Move("state/work/a", "state/done/a"); !errors.Is(err, failure) {
+					t.Fatalf("Move: %v", err)
+				}
+				d.fail = nil
+				if folder == "/done" {
+					if data, err := tree.Read("state/work/a", MaxFile); err != nil || string(data) != "a" {
+						t.Errorf("not put back: %q, %v", data, err)
+					}
+					must(t, tree.Move("state/work/a", "state/done/a"))
+				}
+				if data, err := tree.Read("state/done/a", MaxFile); err != nil || string(data) != "a" {
+					t.Errorf("%q, %v", data, err)
+				}
+			})
+		}
+	}
+}

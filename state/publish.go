@@ -1,0 +1,288 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/gastown-chipset/chipset/state/disk"
+)
+
+// New is a file to be published: a name that nobody has, and its content.
+type New struct {
+	Path Path
+	Data []byte
+}
+
+// WriteNew publishes a new file under a name that nobody has. It returns
+// ErrExists when the name is taken. When it returns nil the file survives a
+// power cut; on every other error there is no file. Many callers at once are
+// served in groups, which share what it costs to be durable.
+func (t *Tree) WriteNew(p Path, data []byte) error {
+	return t.groups.publish(t, &publication{New: New{Path: p, Data: data}})
+}
+
+// WriteAll publishes many files and tells of each, in their order, what
+// WriteNew would have returned. When it returns, all that have no error are
+// durable.
+func (t *Tree) WriteAll(news []New) []error {
+	pubs := make([]*publication, len(news))
+	for i, n := range news {
+		pubs[i] = &publication{New: n}
+	}
+	for rest := pubs; len(rest) > 0; {
+		n := min(groupMost, len(rest))
+		t.publishAll(rest[:n])
+		rest = rest[n:]
+	}
+	errs := make([]error, len(news))
+	for i, pub := range pubs {
+		errs[i] = pub.err
+	}
+	return errs
+}
+
+// publication is one new file on its way to its name.
+type publication struct {
+	New
+	file  disk.File // nil when there is none or it is closed already
+	temp  string    // the path of a named temp file, or ""
+	named bool      // its name stands, but may not be durable
+	err   error
+
+	// Of one that waits for a group: done is closed when err is known, lead when
+	// it is to commit the next group.
+	done, lead chan struct{}
+}
+
+// publishOne publishes one file by itself.
+func (t *Tree) publishOne(pub *publication) {
+	dir := pub.Path.Dir()
+	if pub.prepare(t, t.able().Unnamed); pub.err == nil {
+		pub.sync()
+	}
+	if pub.name(t); pub.named {
+		if err := t.SyncDir(dir); err != nil {
+			pub.undo(t, err)
+		}
+	}
+	pub.finish(t)
+}
+
+// prepare writes the content to a file without a name, or to a temp file
+// beside the name.
+func (pub *publication) prepare(t *Tree, unnamed bool) {
+	if pub.err = t.makeRoom(pub.Path); pub.err != nil {
+		return
+	}
+	dir := t.Abs(pub.Path.Dir())
+	var err error
+	if unnamed {
+		pub.file, err = t.disk.Unnamed(dir)
+	}
+	if !unnamed || errors.Is(err, errors.ErrUnsupported) {
+		pub.temp = t.tempBeside(pub.Path)
+		pub.file, err = t.disk.Create(pub.temp)
+	}
+	if err != nil {
+		pub.file, pub.temp = nil, ""
+		pub.fail(err)
+		return
+	}
+	if _, err := pub.file.Write(pub.Data); err != nil {
+		pub.fail(err)
+	}
+}
+
+func (pub *publication) fail(err error) { pub.err = wrapPath(pub.Path, err) }
+
+// sync makes the content durable. A file whose sync failed is never given a name.
+func (pub *publication) sync() {
+	if err := pub.file.Sync(); err != nil {
+		pub.fail(err)
+	}
+}
+
+// name gives the file its name, unless something failed before. The file is
+// closed before that when it has a temp name, because an error of close can be
+// the only word of a failed write; an unnamed file lives as long as it is open.
+func (pub *publication) name(t *Tree) {
+	if pub.err != nil {
+		return
+	}
+	var err error
+	if pub.temp == "" {
+		err = t.disk.Link(pub.file, t.Abs(pub.Path))
+	} else if err = pub.close(); err == nil {
+		err = t.disk.RenameNew(pub.temp, t.Abs(pub.Path))
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		pub.err = ErrExists
+	case err != nil:
+		pub.fail(err)
+	default:
+		pub.named, pub.temp = true, ""
+		if err := pub.close(); err != nil {
+			pub.undo(t, err)
+		}
+	}
+}
+
+func (pub *publication) close() error {
+	if pub.file == nil {
+		return nil
+	}
+	f := pub.file
+	pub.file = nil
+	return f.Close()
+}
+
+// undo takes a name back that could not be made durable, so that a failed
+// publication leaves nothing that could be taken for a success.
+func (pub *publication) undo(t *Tree, err error) {
+	pub.fail(err)
+	if pub.named {
+		_ = t.disk.Remove(t.Abs(pub.Path)) // the first error counts
+		pub.named = false
+	}
+}
+
+// finish leaves no temp file behind.
+func (pub *publication) finish(t *Tree) {
+	_ = pub.close() // after an error before: that one counts
+	if pub.temp != "" {
+		_ = t.disk.Remove(pub.temp)
+	}
+	if errors.Is(pub.err, ErrExists) {
+		pub.err = t.exists(pub.Path)
+	}
+	pub.Data = nil
+}
+
+// tempBeside is a name for an unfinished file in the folder of p.
+func (t *Tree) tempBeside(p Path) string {
+	return t.Abs(p.Dir().Join(fmt.Sprintf("%s%d-%s", tempPrefix, os.Getpid(), Random(12))))
+}
+
+// publishAll publishes a group of files at the cost of about one:
+//
+//	write each → barrier → name each → barrier
+//
+// No name comes before its content is on the disk, because the fsync of any
+// other process could make the name durable alone. Where the file system
+// writes in order, flushing each file does for the first barrier.
+//
+// Without a barrier each file is synced by itself and each folder once. After
+// a failed barrier nothing of the group is believed: each of its files is
+// written anew and published by itself, and gets an error of its own.
+func (t *Tree) publishAll(pubs []*publication) {
+	if !t.able().Barrier || len(pubs) < groupFrom || t.elsewhere(pubs) {
+		t.publishEach(pubs)
+		return
+	}
+	for _, pub := range pubs {
+		pub.prepare(t, t.able().Unnamed)
+	}
+	if err := t.settle(pubs); err != nil {
+		t.publishAgain(pubs)
+		return
+	}
+	for _, pub := range pubs {
+		pub.name(t)
+	}
+	if err := t.disk.Barrier(t.Abs(StateDir)); err != nil {
+		for _, pub := range pubs {
+			if pub.named {
+				pub.undo(t, err)
+			}
+		}
+		t.publishAgain(pubs)
+		return
+	}
+	for _, pub := range pubs {
+		pub.finish(t)
+	}
+}
+
+// settle puts the content of all files on the disk before any name.
+func (t *Tree) settle(pubs []*publication) error {
+	if !t.able().Ordered {
+		return t.disk.Barrier(t.Abs(StateDir))
+	}
+	for _, step := range []func(disk.File) error{disk.File.StartFlush, disk.File.Flush} {
+		for _, pub := range pubs {
+			if pub.err != nil {
+				continue
+			}
+			if err := step(pub.file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// publishAgain publishes by itself, from a new file, what a failed barrier left
+// in doubt. What failed for a reason of its own keeps it.
+func (t *Tree) publishAgain(pubs []*publication) {
+	for _, pub := range pubs {
+		_ = pub.close() // not believed any more, whatever it says
+		if pub.temp != "" {
+			_ = t.disk.Remove(pub.temp)
+		}
+		again := &publication{New: pub.New}
+		t.publishOne(again)
+		pub.err, pub.Data = again.err, nil
+	}
+}
+
+// publishEach syncs every file by itself and every folder once.
+func (t *Tree) publishEach(pubs []*publication) {
+	touched := map[Path]error{}
+	for _, pub := range pubs {
+		if pub.prepare(t, t.able().Unnamed); pub.err == nil {
+			pub.sync()
+		}
+		if pub.name(t); pub.named {
+			touched[pub.Path.Dir()] = nil
+		}
+	}
+	for dir := range touched {
+		touched[dir] = t.SyncDir(dir)
+	}
+	for _, pub := range pubs {
+		if err := touched[pub.Path.Dir()]; pub.named && err != nil {
+			pub.undo(t, err)
+		}
+		pub.finish(t)
+	}
+}
+
+// elsewhere tells whether a folder lies on another file system than the tree,
+// where the barrier says nothing.
+func (t *Tree) elsewhere(pubs []*publication) bool {
+	tree, err := os.Stat(t.Abs(StateDir))
+	if err != nil {
+		return true
+	}
+	seen := map[Path]bool{}
+	for _, pub := range pubs {
+		dir := pub.Path.Dir()
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		if info, err := os.Stat(t.Abs(dir)); err == nil && device(info) != device(tree) {
+			return true
+		}
+	}
+	return false
+}
+
+// able says what the file system of the tree keeps, having looked once.
+func (t *Tree) able() disk.Features {
+	t.looked.Do(func() { t.features = t.disk.Features(t.Abs(StateDir)) })
+	return t.features
+}
