@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 )
 
 // Dir is the folder above the mailboxes.
@@ -264,4 +265,141 @@ func (b *Mailbox) Quarantine(ctx context.Context, c *state.Corruption, now state
 	}
 	_, err = b.tree.Quarantine(p, again.Reason, now)
 	return err == nil, err
+}
+
+// Office is the sender's side: it delivers into the mailboxes of a tree.
+type Office struct {
+	tree   *state.Tree
+	agents agent.Store
+	clock  state.Clock
+	// limit is the largest message in bytes.
+	limit int64
+}
+
+// NewOffice opens the sender's side. limit 0 means MaxSize; it can only be lower.
+func NewOffice(t *state.Tree, agents agent.Store, clock state.Clock, limit int64) *Office {
+	if limit <= 0 || limit > MaxSize {
+		limit = MaxSize
+	}
+	return &Office{tree: t, agents: agents, clock: clock, limit: limit}
+}
+
+// recipient returns an error unless mail to id would be found by somebody.
+func (o *Office) recipient(id state.AgentID) error {
+	a, err := o.agents.Get(string(id))
+	switch {
+	case id == state.Human && errors.Is(err, state.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case a.Status == agent.Retired:
+		return state.Conflictf("agent "+string(id), "is retired and gets no more mail")
+	}
+	return nil
+}
+
+// Send delivers a message under the next free nanosecond and returns its name.
+// It returns nil only when the message survives a power cut; on every error
+// there is no message. A message with an ID that the same sender delivered to
+// the same recipient before is not delivered again: the earlier name comes back.
+func (o *Office) Send(ctx context.Context, m Message) (Name, error) {
+	m.Read = false
+	if m.Priority == "" {
+		m.Priority = Normal
+	}
+	if m.Timestamp.IsZero() {
+		m.Timestamp = o.clock.Now()
+	}
+	if err := m.Validate(); err != nil {
+		return "", err
+	}
+	if err := o.recipient(m.To); err != nil {
+		return "", err
+	}
+	box := NewMailbox(o.tree, m.To)
+	if m.ID != "" {
+		l, err := box.lock(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer l.Unlock()
+		if n, err := box.findID(m.From, m.ID); err != nil || n != "" {
+			return n, err
+		}
+	}
+	for {
+		n := NameAt(m.Timestamp, m.From)
+		err := o.publish(box, n, &m)
+		if !errors.Is(err, state.ErrExists) {
+			return n, err
+		}
+		m.Timestamp = state.At(m.Timestamp.Add(1))
+	}
+}
+
+func (o *Office) publish(box *Mailbox, n Name, m *Message) error {
+	data, err := m.Encode(o.limit)
+	if err != nil {
+		return err
+	}
+	archived, err := o.tree.Exists(box.path(n, true))
+	if err != nil {
+		return err
+	}
+	if archived {
+		return fmt.Errorf("%s: %w", n, state.ErrExists)
+	}
+	return o.tree.WriteNew(box.path(n, false), data)
+}
+
+func (b *Mailbox) findID(from state.AgentID, id string) (Name, error) {
+	for _, archived := range []bool{false, true} {
+		entries, _, err := b.list(archived, false)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range entries {
+			if e.From == from && e.ID == id {
+				return e.Name, b.tree.SyncDir(b.path(e.Name, archived).Dir())
+			}
+		}
+	}
+	return "", nil
+}
+
+// SendAs delivers a message under a name that was fixed before, in a record
+// that survives its sender. The message needs an ID: what stands at the name,
+// in the mailbox or the archive, with the same sender and ID, is this message
+// and counts as delivered. Anything else there is ErrExists, and the caller
+// fixes another name. Durable when it returns nil.
+func (o *Office) SendAs(ctx context.Context, n Name, m Message) error {
+	m.Read, m.Timestamp = false, n.Time()
+	if m.Priority == "" {
+		m.Priority = Normal
+	}
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	if m.ID == "" || n != NameAt(m.Timestamp, m.From) {
+		return fmt.Errorf("message %s: a fixed name needs an id and the sender's own name", n)
+	}
+	if err := o.recipient(m.To); err != nil {
+		return err
+	}
+	box := NewMailbox(o.tree, m.To)
+	l, err := box.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	there, err := box.Get(n)
+	switch {
+	case err == nil && there.From == m.From && there.ID == m.ID:
+		return o.tree.SyncDir(box.path(n, there.Archived).Dir())
+	case err == nil, errors.Is(err, state.ErrCorrupt):
+		return fmt.Errorf("%s: %w", n, state.ErrExists)
+	case !errors.Is(err, state.ErrNotFound):
+		return err
+	}
+	return o.publish(box, n, &m)
 }

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -200,19 +204,13 @@ func send(ctx context.Context, r *rig.Rig, m mail.Message, to string) (mail.Name
 	if err != nil {
 		return "", err
 	}
-	if err := address(r, &m, id); err != nil {
-		return "", err
+	m.To = id
+	if m.Type == mail.ShutdownRequest {
+		if err := nameSession(r, &m); err != nil {
+			return "", err
+		}
 	}
 	return r.Send(ctx, m)
-}
-
-// address directs a message to an agent.
-func address(r *rig.Rig, m *mail.Message, to state.AgentID) error {
-	m.To = to
-	if m.Type == mail.ShutdownRequest {
-		return nameSession(r, m)
-	}
-	return nil
 }
 
 // nameSession makes a shutdown_request speak of the process that runs its
@@ -267,4 +265,89 @@ func (t *tally) err(what string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %d of %d not delivered: %w", what, t.failed, t.all, t.first)
+}
+
+// maxBatchLine bounds one line of a batch: a message, and what escaping adds.
+const maxBatchLine = 8 * mail.MaxSize
+
+func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app) error {
+	stray := ""
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "batch" && cmd.InheritedFlags().Lookup(f.Name) == nil {
+			stray = "--" + f.Name
+		}
+	})
+	if len(args) > 0 {
+		stray = args[0]
+	}
+	if stray != "" {
+		return usagef("mail send: --batch takes everything from standard input, so not %s", stray)
+	}
+	r, from, err := a.openSpeaker(ctx)
+	if err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(a.stdin, 64<<10)
+	var failed tally
+	for ctx.Err() == nil {
+		line, tooLong, err := readLine(in)
+		if text := bytes.TrimSpace(line); tooLong || len(text) > 0 {
+			name, sendErr := sendLine(ctx, r, from, text, tooLong)
+			failed.line(a, string(name), "", sendErr)
+		}
+		if errors.Is(err, io.EOF) {
+			return failed.err("mail send --batch")
+		}
+		if err != nil {
+			return fmt.Errorf("mail send --batch: standard input: %w", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// readLine reads one line. What exceeds maxBatchLine is skipped, not stored.
+func readLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > maxBatchLine {
+			tooLong, line = true, nil
+		}
+		if !tooLong {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, tooLong, err
+		}
+	}
+}
+
+func sendLine(ctx context.Context, r *rig.Rig, from state.AgentID, line []byte, tooLong bool) (mail.Name, error) {
+	if tooLong {
+		return "", fmt.Errorf("message: %w: a line of more than %d bytes", state.ErrTooLarge, maxBatchLine)
+	}
+	var m mail.Message
+	var broken *state.Corruption
+	if err := state.Decode("message", line, &m); errors.As(err, &broken) {
+		return "", usagef("message: %s", strings.Replace(broken.Reason, "the file ", "the line ", 1))
+	} else if err != nil {
+		return "", err
+	}
+	if m.From != "" && m.From != from {
+		return "", state.Conflictf("message", "from %s, but you speak as %s", m.From, from)
+	}
+	if m.To == "" {
+		return "", usagef("message: no to")
+	}
+	// Time and read flag are not the sender's to say.
+	m.From, m.Timestamp, m.Read = from, state.Time{}, false
+	if m.Type == "" {
+		m.Type = mail.Coordination
+	}
+	if m.Priority == "" {
+		m.Priority = mail.Normal
+	}
+	if err := checkMessage(m, from); err != nil {
+		return "", err
+	}
+	return send(ctx, r, m, string(m.To))
 }

@@ -1,0 +1,345 @@
+package powercut
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	typeMask = syscall.S_IFMT
+	maxName  = 255
+)
+
+// Tree is one state of the disk: what programs see, and below it what would
+// survive. It is not safe for concurrent use.
+type Tree struct {
+	root *node
+	// changes are the changes of folders that no fsync has made durable, oldest first.
+	changes []*change
+	// unsynced are the files with content that no fsync has made durable.
+	unsynced map[*node]bool
+	// gone is set once the machine has stopped: what still runs gets EIO.
+	gone bool
+}
+
+// NewTree makes an empty disk.
+func NewTree() *Tree {
+	t := &Tree{unsynced: map[*node]bool{}}
+	t.root = t.newNode(syscall.S_IFDIR | 0o755)
+	t.root.nlink = 1
+	return t
+}
+
+// node is one file, folder or symbolic link.
+type node struct {
+	tree    *Tree
+	id      uint64 // given by FS when the kernel first hears of it
+	lookups uint64 // how often the kernel heard of it and has not forgotten
+	mode    uint32
+	mtime   time.Time
+	nlink   uint32
+
+	parent *node  // with name, where it was last seen; for the log
+	name   string // empty for the root
+
+	content    content           // of a file
+	dirtyClose bool              // written to since the last close
+	target     string            // of a symbolic link
+	entries    map[string]*entry // of a folder, as programs see them
+	kept       map[string]*node  // of a folder, as a cut leaves them
+	cookie     uint64            // of a folder, the last one given
+}
+
+// entry is a name in a folder. Its cookie never changes, so that a listing can
+// go on where it stopped.
+type entry struct {
+	to     *node
+	cookie uint64
+}
+
+// change is one name that began to mean something else.
+type change struct {
+	dir  *node
+	name string
+	to   *node // nil when the name went away
+	// needs is the new name of a file whose old name goes away with this change:
+	// no file system that journals loses both.
+	needs *change
+}
+
+func (t *Tree) newNode(mode uint32) *node {
+	n := &node{tree: t, mode: mode, mtime: time.Now()}
+	if n.isDir() {
+		n.entries, n.kept = map[string]*entry{}, map[string]*node{}
+	}
+	return n
+}
+
+func (n *node) isDir() bool  { return n.mode&typeMask == syscall.S_IFDIR }
+func (n *node) isFile() bool { return n.mode&typeMask == syscall.S_IFREG }
+
+// path is where the node was last seen.
+func (n *node) path() string {
+	if n.parent == nil {
+		return n.name
+	}
+	return path.Join(n.parent.path(), n.name)
+}
+
+// set lets a name mean another node (nil: nothing) and notes that it is not durable.
+func (t *Tree) set(dir *node, name string, to *node, needs *change) *change {
+	if old := dir.entries[name]; old != nil {
+		old.to.nlink--
+		delete(dir.entries, name)
+	}
+	if to != nil {
+		dir.cookie++
+		dir.entries[name] = &entry{to: to, cookie: dir.cookie}
+		to.nlink++
+		to.parent, to.name = dir, name
+	}
+	dir.mtime = time.Now()
+	c := &change{dir: dir, name: name, to: to, needs: needs}
+	t.changes = append(t.changes, c)
+	return c
+}
+
+func (t *Tree) lookup(dir *node, name string) (*node, syscall.Errno) {
+	if !dir.isDir() {
+		return nil, syscall.ENOTDIR
+	}
+	if len(name) > maxName {
+		return nil, syscall.ENAMETOOLONG
+	}
+	e := dir.entries[name]
+	if e == nil {
+		return nil, syscall.ENOENT
+	}
+	return e.to, 0
+}
+
+// make puts a new node into a folder.
+func (t *Tree) make(dir *node, name string, mode uint32, target string) (*node, syscall.Errno) {
+	switch _, err := t.lookup(dir, name); err {
+	case syscall.ENOENT:
+	case 0:
+		return nil, syscall.EEXIST
+	default:
+		return nil, err
+	}
+	n := t.newNode(mode)
+	n.target = target
+	t.set(dir, name, n, nil)
+	return n, 0
+}
+
+func (t *Tree) link(n, dir *node, name string) syscall.Errno {
+	if n.isDir() {
+		return syscall.EPERM
+	}
+	switch _, err := t.lookup(dir, name); err {
+	case syscall.ENOENT:
+		t.set(dir, name, n, nil)
+		return 0
+	case 0:
+		return syscall.EEXIST
+	default:
+		return err
+	}
+}
+
+func (t *Tree) remove(dir *node, name string, folder bool) syscall.Errno {
+	n, err := t.lookup(dir, name)
+	switch {
+	case err != 0:
+		return err
+	case folder && !n.isDir():
+		return syscall.ENOTDIR
+	case !folder && n.isDir():
+		return syscall.EISDIR
+	case n.isDir() && len(n.entries) > 0:
+		return syscall.ENOTEMPTY
+	}
+	t.set(dir, name, nil, nil)
+	return 0
+}
+
+func (t *Tree) rename(from *node, oldName string, to *node, newName string, noReplace bool) syscall.Errno {
+	n, err := t.lookup(from, oldName)
+	if err != 0 {
+		return err
+	}
+	there, err := t.lookup(to, newName)
+	switch {
+	case err == syscall.ENOENT:
+	case err != 0:
+		return err
+	case noReplace:
+		return syscall.EEXIST
+	case there == n:
+		return 0
+	case there.isDir() && !n.isDir():
+		return syscall.EISDIR
+	case !there.isDir() && n.isDir():
+		return syscall.ENOTDIR
+	case there.isDir() && len(there.entries) > 0:
+		return syscall.ENOTEMPTY
+	}
+	added := t.set(to, newName, n, nil)
+	t.set(from, oldName, nil, added)
+	n.parent, n.name = to, newName
+	return 0
+}
+
+// syncDir makes the entries of a folder durable.
+func (t *Tree) syncDir(dir *node) {
+	t.commit(func(c *change) bool { return c.dir == dir })
+}
+
+// syncFile makes the content of a file durable.
+func (t *Tree) syncFile(n *node) {
+	n.content.sync()
+	delete(t.unsynced, n)
+}
+
+// loseFile is a failed fsync of a file.
+func (t *Tree) loseFile(n *node) {
+	n.content.lose()
+	delete(t.unsynced, n)
+}
+
+// syncAll makes everything durable.
+func (t *Tree) syncAll() {
+	for n := range t.unsynced {
+		n.content.sync()
+	}
+	clear(t.unsynced)
+	t.commit(func(*change) bool { return true })
+}
+
+// loseAll is a failed sync of everything: the content that waited is gone.
+func (t *Tree) loseAll() {
+	for n := range t.unsynced {
+		n.content.lose()
+	}
+	clear(t.unsynced)
+}
+
+// commit makes the chosen changes durable, and with them what they need: the
+// earlier changes of the same names.
+func (t *Tree) commit(chosen func(*change) bool) {
+	take := t.closure(chosen)
+	t.changes = slices.DeleteFunc(t.changes, func(c *change) bool {
+		if take[c] {
+			apply(c)
+		}
+		return take[c]
+	})
+}
+
+func apply(c *change) {
+	if c.to == nil {
+		delete(c.dir.kept, c.name)
+	} else {
+		c.dir.kept[c.name] = c.to
+	}
+}
+
+// closure is the set of changes that are durable when the chosen ones are.
+func (t *Tree) closure(chosen func(*change) bool) map[*change]bool {
+	take := map[*change]bool{}
+	// Backwards, because what a change needs and what it builds upon lies before it.
+	type place struct {
+		dir  *node
+		name string
+	}
+	upTo := map[place]bool{}
+	for _, c := range slices.Backward(t.changes) {
+		at := place{c.dir, c.name}
+		if !chosen(c) && !upTo[at] && !take[c] {
+			continue
+		}
+		take[c], upTo[at] = true, true
+		if c.needs != nil {
+			take[c.needs] = true
+		}
+	}
+	return take
+}
+
+// Clone is the tree as programs see it, on a disk of its own, all durable.
+func (t *Tree) Clone() *Tree {
+	return t.build(func(dir *node) map[string]*node {
+		names := make(map[string]*node, len(dir.entries))
+		for name, e := range dir.entries {
+			names[name] = e.to
+		}
+		return names
+	}, func(n *node) []byte {
+		n.content.shared = true
+		return n.content.now
+	})
+}
+
+// build makes a tree of what entries and data say of the old one.
+func (t *Tree) build(entries func(*node) map[string]*node, data func(*node) []byte) *Tree {
+	fresh := &Tree{unsynced: map[*node]bool{}}
+	copies := map[*node]*node{}
+	var visit func(n *node) *node
+	visit = func(n *node) *node {
+		c := fresh.newNode(n.mode)
+		c.mtime, c.target, c.name = n.mtime, n.target, n.name
+		copies[n] = c
+		if n.isFile() {
+			c.content = durable(data(n))
+		}
+		if !n.isDir() {
+			return c
+		}
+		names := entries(n)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			old := names[name]
+			to := copies[old]
+			switch {
+			case to == nil:
+				to = visit(old)
+			case old.isDir():
+				continue // a folder that was moved shows at one of its places
+			}
+			c.cookie++
+			c.entries[name] = &entry{to: to, cookie: c.cookie}
+			c.kept[name] = to
+			to.parent, to.name = c, name
+			to.nlink++
+		}
+		return c
+	}
+	fresh.root = visit(t.root)
+	fresh.root.nlink = 1
+	return fresh
+}
+
+// find is the node at a slash-separated path from the root, or nil.
+func (t *Tree) find(name string) *node {
+	n := t.root
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." {
+			continue
+		}
+		if n = n.child(part); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+func (n *node) child(name string) *node {
+	if e := n.entries[name]; e != nil {
+		return e.to
+	}
+	return nil
+}
