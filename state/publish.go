@@ -183,7 +183,7 @@ func (t *Tree) publishAll(pubs []*publication) {
 		return
 	}
 	for _, pub := range pubs {
-		pub.prepare(t, t.able().Unnamed)
+		pub.prepare(t, t.able().UnnamedGroup)
 	}
 	if err := t.settle(pubs); err != nil {
 		t.publishAgain(pubs)

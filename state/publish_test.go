@@ -51,10 +51,10 @@ func treeOn(t *testing.T, d disk.Disk) *Tree {
 func kinds() map[string]disk.Features {
 	return map[string]disk.Features{
 		"plain":              {},
-		"unnamed":            {Unnamed: true, Journal: true},
+		"unnamed":            {Unnamed: true, UnnamedGroup: true, Journal: true},
 		"barrier":            {Barrier: true},
-		"barrier, unnamed":   {Barrier: true, Unnamed: true, Journal: true},
-		"ordered, unnamed":   {Barrier: true, Ordered: true, Unnamed: true, Journal: true},
+		"barrier, unnamed":   {Barrier: true, Unnamed: true, UnnamedGroup: true, Journal: true},
+		"ordered, unnamed":   {Barrier: true, Ordered: true, Unnamed: true, UnnamedGroup: true, Journal: true},
 		"ordered, temp name": {Barrier: true, Ordered: true, Journal: true},
 	}
 }
@@ -94,7 +94,7 @@ func TestWriteAllTellsOfEachInOrder(t *testing.T) {
 }
 
 func TestManyWritersShareBarriers(t *testing.T) {
-	d := &featured{features: disk.Features{Barrier: true, Unnamed: true}}
+	d := &featured{features: disk.Features{Barrier: true, Unnamed: true, UnnamedGroup: true}}
 	tree := treeOn(t, d)
 	const writers, each = 64, 20
 	var wg sync.WaitGroup

@@ -80,6 +80,9 @@ type Features struct {
 	// Unnamed: a file that was written and synced before it got its name with
 	// Link is durable once the folder is synced.
 	Unnamed bool
+	// UnnamedGroup: files that got their names with Link between two barriers are
+	// durable after the second.
+	UnnamedGroup bool
 	// Barrier: syncfs makes everything durable and reports what it could not write.
 	Barrier bool
 	// Ordered: what Flush has written comes to the disk no later than any name

@@ -19,7 +19,7 @@ var assumed string //nolint:gochecknoglobals // the linker sets nothing else
 func (OS) Features(dir string) Features {
 	if assumed != "" {
 		has := func(name string) bool { return strings.Contains(assumed, name) }
-		return Features{Unnamed: has("unnamed"), Barrier: has("barrier"), Ordered: has("ordered"), Journal: has("journal")}
+		return Features{Unnamed: has("unnamed"), UnnamedGroup: has("unnamed"), Barrier: has("barrier"), Ordered: has("ordered"), Journal: has("journal")}
 	}
 	var at unix.Statfs_t
 	if unix.Statfs(dir, &at) != nil {
@@ -28,17 +28,18 @@ func (OS) Features(dir string) Features {
 	switch int64(at.Type) { //nolint:unconvert // the type differs between architectures
 	case unix.EXT4_SUPER_MAGIC: // ext2 and ext3 too
 		journal := ext4Journal(dir)
-		return Features{Unnamed: journal, Barrier: syncfsReports(), Ordered: journal, Journal: journal}
+		return Features{Unnamed: journal, UnnamedGroup: true, Barrier: syncfsReports(), Ordered: journal, Journal: journal}
 	case unix.XFS_SUPER_MAGIC:
-		return Features{Unnamed: true, Barrier: syncfsReports(), Ordered: true, Journal: true}
+		return Features{Unnamed: true, UnnamedGroup: true, Barrier: syncfsReports(), Ordered: true, Journal: true}
 	case unix.BTRFS_SUPER_MAGIC:
-		return Features{Unnamed: true, Barrier: syncfsReports(), Journal: true}
+		return Features{Unnamed: true, UnnamedGroup: true, Barrier: syncfsReports(), Journal: true}
 	}
 	return Features{}
 }
 
 // ext4Journal tells whether the ext4 that holds dir has a journal: only then
-// the kernel names its journal's thread in sysfs.
+// the kernel tells the number of its journal's thread in sysfs, and "<none>"
+// otherwise (fs/ext4/sysfs.c, journal_task_show).
 func ext4Journal(dir string) bool {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil {
@@ -48,7 +49,15 @@ func ext4Journal(dir string) bool {
 	if err != nil {
 		return false
 	}
-	_, err = os.Stat(filepath.Join("/sys/fs/ext4", filepath.Base(device), "journal_task"))
+	return journalOf(filepath.Base(device))
+}
+
+func journalOf(device string) bool {
+	task, err := os.ReadFile(filepath.Join("/sys/fs/ext4", device, "journal_task"))
+	if err != nil {
+		return false
+	}
+	_, err = strconv.Atoi(strings.TrimSpace(string(task)))
 	return err == nil
 }
 
