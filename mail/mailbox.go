@@ -284,24 +284,12 @@ func NewOffice(t *state.Tree, agents agent.Store, clock state.Clock, limit int64
 	return &Office{tree: t, agents: agents, clock: clock, limit: limit}
 }
 
-// recipient returns an error unless mail to id would be found by somebody.
-func (o *Office) recipient(id state.AgentID) error {
-	a, err := o.agents.Get(string(id))
-	switch {
-	case id == state.Human && errors.Is(err, state.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	case a.Status == agent.Retired:
-		return state.Conflictf("agent "+string(id), "is retired and gets no more mail")
-	}
-	return nil
-}
-
 // Send delivers a message under the next free nanosecond and returns its name.
 // It returns nil only when the message survives a power cut; on every error
 // there is no message. A message with an ID that the same sender delivered to
 // the same recipient before is not delivered again: the earlier name comes back.
+// A message about a task is held to the task's life, see admitTask. Errors:
+// ErrNotFound, ErrConflict, ErrTooLarge.
 func (o *Office) Send(ctx context.Context, m Message) (Name, error) {
 	m.Read = false
 	if m.Priority == "" {
@@ -313,19 +301,24 @@ func (o *Office) Send(ctx context.Context, m Message) (Name, error) {
 	if err := m.Validate(); err != nil {
 		return "", err
 	}
-	if err := o.recipient(m.To); err != nil {
+	if err := o.recipient(&m); err != nil {
 		return "", err
 	}
 	box := NewMailbox(o.tree, m.To)
-	if m.ID != "" {
+	if m.ID != "" || m.Task != nil {
 		l, err := box.lock(ctx)
 		if err != nil {
 			return "", err
 		}
 		defer l.Unlock()
+	}
+	if m.ID != "" {
 		if n, err := box.findID(m.From, m.ID); err != nil || n != "" {
 			return n, err
 		}
+	}
+	if err := o.admitTask(box, &m); err != nil {
+		return "", err
 	}
 	for {
 		n := NameAt(m.Timestamp, m.From)
@@ -383,7 +376,7 @@ func (o *Office) SendAs(ctx context.Context, n Name, m Message) error {
 	if m.ID == "" || n != NameAt(m.Timestamp, m.From) {
 		return fmt.Errorf("message %s: a fixed name needs an id and the sender's own name", n)
 	}
-	if err := o.recipient(m.To); err != nil {
+	if err := o.recipient(&m); err != nil {
 		return err
 	}
 	box := NewMailbox(o.tree, m.To)

@@ -192,7 +192,10 @@ func (m *Message) Validate() error {
 	case slices.Contains(m.Trace, m.To):
 		return fmt.Errorf("message: %s is in the trace already: it would go round in a loop", m.To)
 	}
-	return nil
+	if err := m.checkTask(); err != nil {
+		return err
+	}
+	return m.checkCallback()
 }
 
 // Encode gives the bytes of the message's file, or an error above MaxSize.

@@ -3,8 +3,8 @@ package agent
 
 import (
 	"context"
-
 	"fmt"
+	"slices"
 
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -46,10 +46,23 @@ type Agent struct {
 	Status Status        `json:"status"`
 	// Session is the latest role process that spoke for this agent; a
 	// shutdown_request names it.
-	Session   state.SessionID `json:"session,omitempty"`
-	Skills    []string        `json:"skills,omitempty"`
-	CreatedAt state.Time      `json:"created_at"`
-	UpdatedAt state.Time      `json:"updated_at"`
+	Session state.SessionID `json:"session,omitempty"`
+	Skills  []string        `json:"skills,omitempty"`
+
+	// The card: what others may know and ask of the agent.
+
+	// Description is one sentence for whoever looks for help.
+	Description string `json:"description,omitempty"`
+	// Capabilities are words for what it can do.
+	Capabilities []string `json:"capabilities,omitempty"`
+	// AllowFrom are the agents that may write to it, beside the person and the
+	// rig's own roles; empty, or with a "*" in it, everybody may.
+	AllowFrom []string `json:"allow_from,omitempty"`
+	// MaxTasks is how many tasks it has accepted or works on at most; 0 is no limit.
+	MaxTasks int `json:"max_concurrent_tasks,omitempty"`
+
+	CreatedAt state.Time `json:"created_at"`
+	UpdatedAt state.Time `json:"updated_at"`
 
 	Extra state.Extra `json:"-"`
 }
@@ -64,6 +77,44 @@ func (a *Agent) UnmarshalJSON(b []byte) error {
 func (a Agent) MarshalJSON() ([]byte, error) {
 	type plain Agent
 	return state.MarshalKeeping(plain(a), a.Extra)
+}
+
+// Accepts tells whether the agent's card lets another one write to it. It
+// always hears the person, and itself.
+func (a *Agent) Accepts(from state.AgentID) bool {
+	return len(a.AllowFrom) == 0 || from == state.Human || from == a.ID ||
+		slices.Contains(a.AllowFrom, "*") || slices.Contains(a.AllowFrom, string(from))
+}
+
+// Limits of a card, in bytes and in entries.
+const (
+	MaxDescription = 500
+	MaxWords       = 50
+	MaxWord        = 64
+)
+
+// checkCard returns an error unless the card may be stored.
+func (a *Agent) checkCard() error {
+	if len(a.Description) > MaxDescription || len(a.Capabilities) > MaxWords || len(a.AllowFrom) > MaxWords {
+		return fmt.Errorf("the card is too long: a description of %d bytes, %d capabilities, %d allow_from at most", MaxDescription, MaxWords, MaxWords)
+	}
+	for _, c := range a.Capabilities {
+		if c == "" || len(c) > MaxWord {
+			return fmt.Errorf("capability %q: 1 to %d bytes", c, MaxWord)
+		}
+	}
+	for _, from := range a.AllowFrom {
+		if from == "*" {
+			continue
+		}
+		if _, err := state.ParseAgentID(from); err != nil {
+			return fmt.Errorf("allow_from: %w", err)
+		}
+	}
+	if a.MaxTasks < 0 {
+		return fmt.Errorf("max_concurrent_tasks %d is negative", a.MaxTasks)
+	}
+	return nil
 }
 
 // Dir is the folder of the identities.
@@ -91,7 +142,7 @@ func check(name string, a *Agent) error {
 	default:
 		return fmt.Errorf("unknown status %q", a.Status)
 	}
-	return nil
+	return a.checkCard()
 }
 
 // Register makes an identity, or revives a retired one; what exists otherwise

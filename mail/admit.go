@@ -1,0 +1,167 @@
+package mail
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// recipient returns an error unless mail of m would be found by somebody who
+// wants it.
+func (o *Office) recipient(m *Message) error {
+	a, err := o.agents.Get(string(m.To))
+	switch {
+	case m.To == state.Human && errors.Is(err, state.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case a.Status == agent.Retired:
+		return state.Conflictf("agent "+string(m.To), "is retired and gets no more mail")
+	case a.Accepts(m.From) || o.machinery(m.From) || o.answers(m):
+		return nil
+	}
+	return state.Conflictf("mail to "+string(m.To), "its card lets only %v write to it, and %s is not among them; ask the mayor to pass it on", a.AllowFrom, m.From)
+}
+
+// machinery tells whether the rig itself speaks: a card that shuts out mayor,
+// witness or refinery would stop the rig, and not its chatter.
+func (o *Office) machinery(from state.AgentID) bool {
+	a, err := o.agents.Get(string(from))
+	return err == nil && (a.Role == agent.Mayor || a.Role == agent.Witness || a.Role == agent.Refinery)
+}
+
+// answers tells whether a message replies to one that its recipient has sent:
+// who asks must hear the answer.
+func (o *Office) answers(m *Message) bool {
+	n, err := ParseName(m.InReplyTo)
+	if err != nil {
+		return false
+	}
+	e, err := NewMailbox(o.tree, m.From).Get(n)
+	return err == nil && e.From == m.To
+}
+
+// admitTask holds a message to the life of the task it speaks of, and completes
+// it: state, deadline and callback are those of the task. The recipient's
+// mailbox is locked, so that of two moves at once one is refused. Errors:
+// ErrConflict for a move that is not legal or not the sender's, ErrNotFound.
+func (o *Office) admitTask(box *Mailbox, m *Message) error {
+	t, err := m.TaskOf()
+	if err != nil || t == nil {
+		return err
+	}
+	own := NewMailbox(o.tree, m.From)
+	asked, err := request(own, m.To, t.ID)
+	if err != nil {
+		return err
+	}
+	if asked != nil && asked.pending() {
+		return o.admitMove(box, own, asked, m, t)
+	}
+	asked, err = request(box, m.From, t.ID)
+	switch {
+	case err != nil:
+		return err
+	case asked != nil && asked.pending():
+		return admitRemark(own, asked, m, t)
+	case t.State == "" || t.State == TaskPending:
+		t.State = TaskPending
+		if t.Deadline == nil {
+			t.Deadline = m.Deadline
+		}
+		return m.SetTask(*t)
+	}
+	return &state.Unknown{Kind: "task of " + string(m.To) + " in the mailbox of " + string(m.From) + ":", Name: string(t.ID)}
+}
+
+// pending tells whether the message asks for its task.
+func (m *Message) pending() bool {
+	t, err := m.TaskOf()
+	return err == nil && t != nil && t.State == TaskPending
+}
+
+// admitMove is a message of the assignee to the requester.
+func (o *Office) admitMove(box, own *Mailbox, asked *Entry, m *Message, t *Task) error {
+	s, err := TaskStatusOf(box, asked)
+	if err != nil {
+		return err
+	}
+	what := "task " + string(t.ID)
+	switch {
+	case t.State == "" || t.State == s.State && s.State == TaskWorking:
+		t.State = s.State // a remark, or a word of progress
+	case !slices.Contains(s.State.next(), t.State):
+		return state.Conflictf(what, "is %s and can't become %s%s", s.State, t.State, thenWhat(s.State))
+	case t.State == TaskAccepted && s.Overdue(o.clock()):
+		return state.Conflictf(what, "its deadline passed at %s: it can only be rejected", s.Deadline)
+	case t.State == TaskAccepted:
+		if err := o.roomFor(own, m.From); err != nil {
+			return err
+		}
+	}
+	t.Deadline = s.Deadline
+	m.Callback = s.Callback
+	return m.SetTask(*t)
+}
+
+func thenWhat(s TaskState) string {
+	if s.Final() {
+		return ": it is over"
+	}
+	text := ", only"
+	for i, next := range s.next() {
+		if i > 0 {
+			text += ","
+		}
+		text += " " + string(next)
+	}
+	return text
+}
+
+// admitRemark is a message of the requester about a task it has asked for.
+func admitRemark(own *Mailbox, asked *Entry, m *Message, t *Task) error {
+	s, err := TaskStatusOf(own, asked)
+	if err != nil {
+		return err
+	}
+	what := "task " + string(t.ID)
+	switch {
+	case t.State != "" && t.State != s.State:
+		return state.Conflictf(what, "is %s, and only %s moves it", s.State, m.To)
+	case m.InReplyTo == "" && m.Thread == "":
+		return state.Conflictf(what, "was asked of %s already: take another id, or write to its thread", m.To)
+	}
+	t.State, t.Deadline, m.Callback = s.State, s.Deadline, s.Callback
+	if s.State == TaskPending { // two requests of one task would be counted twice
+		m.Task = nil
+		return nil
+	}
+	return m.SetTask(*t)
+}
+
+// roomFor refuses one task more than an agent's card allows at once.
+func (o *Office) roomFor(own *Mailbox, id state.AgentID) error {
+	a, err := o.agents.Get(string(id))
+	if err != nil || a.MaxTasks == 0 {
+		if errors.Is(err, state.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	tasks, err := TasksFor(own, func(id state.AgentID) *Mailbox { return NewMailbox(o.tree, id) })
+	if err != nil {
+		return err
+	}
+	busy := 0
+	for i := range tasks {
+		if tasks[i].State == TaskAccepted || tasks[i].State == TaskWorking {
+			busy++
+		}
+	}
+	if busy >= a.MaxTasks {
+		return state.Conflictf("agent "+string(id), "has %d tasks in hand, and its card allows %d: complete one first, or reject this one", busy, a.MaxTasks)
+	}
+	return nil
+}

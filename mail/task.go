@@ -1,0 +1,287 @@
+package mail
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// TaskState is where a task stands between who asked for it and who does it.
+type TaskState string
+
+const (
+	// TaskPending: asked for; ends when the assignee accepts or rejects it.
+	TaskPending TaskState = "pending"
+	// TaskAccepted: promised; ends when the assignee begins, or gives it back.
+	TaskAccepted TaskState = "accepted"
+	// TaskWorking: begun; ends with its outcome.
+	TaskWorking TaskState = "working"
+	// TaskCompleted: done; final.
+	TaskCompleted TaskState = "completed"
+	// TaskRejected: not taken, or given back; final.
+	TaskRejected TaskState = "rejected"
+	// TaskFailed: tried in vain; final.
+	TaskFailed TaskState = "failed"
+)
+
+// TaskStates lists the states, for help texts and checks.
+func TaskStates() []TaskState {
+	return []TaskState{TaskPending, TaskAccepted, TaskWorking, TaskCompleted, TaskRejected, TaskFailed}
+}
+
+// next lists the legal moves, all of them the assignee's.
+func (s TaskState) next() []TaskState {
+	switch s {
+	case TaskPending:
+		return []TaskState{TaskAccepted, TaskRejected}
+	case TaskAccepted:
+		return []TaskState{TaskWorking, TaskRejected, TaskFailed}
+	case TaskWorking:
+		return []TaskState{TaskCompleted, TaskRejected, TaskFailed}
+	case TaskCompleted, TaskRejected, TaskFailed:
+	}
+	return nil
+}
+
+// Final tells whether the task is over.
+func (s TaskState) Final() bool { return s == TaskCompleted || s == TaskRejected || s == TaskFailed }
+
+// rank is how far along a task is; what is no state is nowhere.
+func (s TaskState) rank() int {
+	switch s {
+	case TaskPending:
+		return 0
+	case TaskAccepted:
+		return 1
+	case TaskWorking:
+		return 2
+	case TaskCompleted, TaskRejected, TaskFailed:
+		return 3
+	}
+	return -1
+}
+
+// TaskID names a task; it is the requester's own word, unique among what it
+// asks of one assignee.
+type TaskID string
+
+// NewTaskID makes one.
+func NewTaskID() TaskID { return TaskID("tk-" + state.Random(8)) }
+
+var taskIDPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
+
+// Task is what a message says of a task.
+type Task struct {
+	ID TaskID `json:"id"`
+	// State is the state that the message moves the task to, or leaves it in.
+	State    TaskState   `json:"state,omitempty"`
+	Deadline *state.Time `json:"deadline,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (t *Task) UnmarshalJSON(b []byte) error {
+	type plain Task
+	return state.UnmarshalKeeping(b, (*plain)(t), &t.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (t Task) MarshalJSON() ([]byte, error) {
+	type plain Task
+	return state.MarshalKeeping(plain(t), t.Extra)
+}
+
+// TaskOf is the task that a message speaks of, or nil. What other writers of
+// the format put there may be none: that is an error, and no damage.
+func (m *Message) TaskOf() (*Task, error) {
+	if len(m.Task) == 0 || string(m.Task) == "null" {
+		return nil, nil
+	}
+	var t Task
+	if err := json.Unmarshal(m.Task, &t); err != nil {
+		return nil, fmt.Errorf("message: task: %w", err)
+	}
+	return &t, nil
+}
+
+// SetTask puts a task into a message.
+func (m *Message) SetTask(t Task) error {
+	data, err := json.Marshal(t)
+	m.Task = data
+	return err
+}
+
+// checkTask returns an error unless what the message says of a task may be
+// sent by somebody. An empty state leaves it as it is.
+func (m *Message) checkTask() error {
+	t, err := m.TaskOf()
+	switch {
+	case err != nil || t == nil:
+		return err
+	case !taskIDPattern.MatchString(string(t.ID)):
+		return fmt.Errorf("message: task id %q: letters, digits and ._:-, at most 128", t.ID)
+	case t.State != "" && !slices.Contains(TaskStates(), t.State):
+		return fmt.Errorf("message: unknown task state %q (one of %v)", t.State, TaskStates())
+	}
+	return nil
+}
+
+// checkCallback returns an error unless callback is an object of strings: it is
+// carried through by agents that know nothing of it.
+func (m *Message) checkCallback() error {
+	if len(m.Callback) == 0 {
+		return nil
+	}
+	var c map[string]any
+	if err := json.Unmarshal(m.Callback, &c); err != nil {
+		return fmt.Errorf("message: callback: not an object")
+	}
+	for _, key := range []string{"channel", "session_id"} {
+		if _, ok := c[key].(string); c[key] != nil && !ok {
+			return fmt.Errorf("message: callback: %s is no string", key)
+		}
+	}
+	return nil
+}
+
+// TaskStatus is a task as the messages of both sides tell it.
+type TaskStatus struct {
+	Task
+	Requester state.AgentID `json:"requester"`
+	Assignee  state.AgentID `json:"assignee"`
+	Subject   string        `json:"subject"`
+	// Request is the message that asked for it, in the assignee's mailbox.
+	Request   Name            `json:"request"`
+	Callback  json.RawMessage `json:"callback,omitempty"`
+	UpdatedAt state.Time      `json:"updated_at"`
+}
+
+// MarshalJSON writes one flat object: the fields of the task beside the others.
+func (t TaskStatus) MarshalJSON() ([]byte, error) {
+	type flat struct {
+		ID        TaskID          `json:"id"`
+		State     TaskState       `json:"state"`
+		Deadline  *state.Time     `json:"deadline,omitempty"`
+		Requester state.AgentID   `json:"requester"`
+		Assignee  state.AgentID   `json:"assignee"`
+		Subject   string          `json:"subject"`
+		Request   Name            `json:"request"`
+		Callback  json.RawMessage `json:"callback,omitempty"`
+		UpdatedAt state.Time      `json:"updated_at"`
+	}
+	return json.Marshal(flat{t.ID, t.State, t.Deadline, t.Requester, t.Assignee, t.Subject, t.Request, t.Callback, t.UpdatedAt})
+}
+
+// Overdue tells whether the deadline has passed and the task is not over.
+func (t *TaskStatus) Overdue(now time.Time) bool {
+	return t.Deadline != nil && !t.State.Final() && now.After(t.Deadline.Time)
+}
+
+// about reads the messages of one sender that speak of a task, in the order of
+// time; id "" is any. Only files whose name tells that sender are opened.
+func (b *Mailbox) about(from state.AgentID, id TaskID, archived bool) ([]Entry, error) {
+	files, err := b.tree.List(b.path("x", archived).Dir())
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var found []Entry
+	for _, f := range files {
+		n := Name(f.Name())
+		if _, sender, err := state.ParseStamped(f.Name()); err != nil || from != "" && sender != from {
+			continue
+		}
+		m, err := b.peek(n, archived)
+		switch {
+		case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrCorrupt):
+			continue // moved meanwhile, or the doctor's
+		case err != nil:
+			return nil, err
+		}
+		if t, err := m.TaskOf(); err == nil && t != nil && (id == "" || t.ID == id) {
+			found = append(found, Entry{Name: n, Archived: archived, Message: m})
+		}
+	}
+	Sort(found)
+	return found, nil
+}
+
+// request is the message in the assignee's mailbox that asked for a task, or nil.
+func request(assignee *Mailbox, requester state.AgentID, id TaskID) (*Entry, error) {
+	for _, archived := range []bool{true, false} { // the oldest is the request
+		all, err := assignee.about(requester, id, archived)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) > 0 {
+			return &all[0], nil
+		}
+	}
+	return nil, nil
+}
+
+// TaskStatusOf tells where the task stands that a message asked for, by the
+// assignee's messages in the requester's mailbox. nil when it asked for none.
+func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
+	t, err := asked.TaskOf()
+	if err != nil || t == nil {
+		return nil, nil
+	}
+	s := &TaskStatus{Task: *t, Requester: asked.From, Assignee: asked.To, Subject: asked.Subject, Request: asked.Name,
+		Callback: asked.Callback, UpdatedAt: asked.Timestamp}
+	s.State = TaskPending
+	if s.Deadline == nil {
+		s.Deadline = asked.Deadline
+	}
+	for _, archived := range []bool{true, false} {
+		updates, err := requester.about(asked.To, t.ID, archived)
+		if err != nil {
+			return nil, err
+		}
+		for i := range updates {
+			said, _ := updates[i].TaskOf()
+			// A task only goes forward, whatever the clocks of its messages say.
+			if said.State.rank() > s.State.rank() {
+				s.State, s.UpdatedAt = said.State, updates[i].Timestamp
+			}
+		}
+	}
+	return s, nil
+}
+
+// TasksFor tells of the tasks that were asked of an agent and whose requests
+// are not archived, in the order of time. box finds the mailbox of a requester.
+func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
+	asked, err := assignee.about("", "", false)
+	if err != nil {
+		return nil, err
+	}
+	type key struct {
+		from state.AgentID
+		id   TaskID
+	}
+	seen := map[key]bool{}
+	var tasks []TaskStatus
+	for i := range asked {
+		e := &asked[i]
+		t, _ := e.TaskOf()
+		if k := (key{e.From, t.ID}); t.State != TaskPending || seen[k] {
+			continue // an update to what this agent asked of others, or a later word
+		} else {
+			seen[k] = true
+		}
+		s, err := TaskStatusOf(box(e.From), e)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, *s)
+	}
+	return tasks, nil
+}
