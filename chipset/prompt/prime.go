@@ -131,7 +131,7 @@ func rules(role agent.Role) []string {
 // Text is the briefing for a person or a model to read.
 func (b Briefing) Text() string {
 	var p strings.Builder
-	fmt.Fprintf(&p, "You are %s (%s) in the rig %s at %s.\n%s\n\nRules:\n", b.Agent, b.Role, clean(b.Rig), b.Dir, b.Duty)
+	fmt.Fprintf(&p, "You are %s (%s) in the rig %s at %s.\n%s\n\nRules:\n", b.Agent, b.Role, Line(b.Rig, maxWord), b.Dir, b.Duty)
 	for _, rule := range b.Rules {
 		fmt.Fprintf(&p, "- %s\n", rule)
 	}
@@ -140,11 +140,8 @@ func (b Briefing) Text() string {
 	}
 	b.writeHook(&p)
 	if h := b.Handoff; h != nil {
-		fmt.Fprintf(&p, "\nHand-off of %s, %s:\n<hand-off>\n%s\n", h.AgentID, h.Timestamp, quote(clip(h.Summary)))
-		for _, rest := range h.Remaining {
-			fmt.Fprintf(&p, "remaining: %s\n", quote(clip(rest)))
-		}
-		p.WriteString("</hand-off>\n")
+		p.WriteString("\nAn earlier session left a hand-off:\n")
+		writeHandoff(&p, h)
 		if h.Salvage != "" {
 			fmt.Fprintf(&p, "Its unfinished work: %s\n", h.Salvage)
 		}
@@ -154,37 +151,29 @@ func (b Briefing) Text() string {
 		return p.String()
 	}
 	fmt.Fprintf(&p, "\n%d unread:\n\n", len(b.Mail))
+	letters := make([]mail.Entry, 0, len(b.Mail))
 	for i := range b.Mail {
-		if i == maxQuotedMail {
-			fmt.Fprintf(&p, "(%d more: chipset mail inbox --unread)\n", len(b.Mail)-i)
-			break
-		}
-		writeLetter(&p, &mail.Entry{Name: b.Mail[i].Name, Message: b.Mail[i].Message})
+		letters = append(letters, mail.Entry{Name: b.Mail[i].Name, Message: b.Mail[i].Message})
 	}
+	p.WriteString(Frames(letters, maxQuotedMail))
 	return p.String()
 }
 
 func (b Briefing) writeHook(p *strings.Builder) {
 	switch {
 	case b.Hook == nil:
-		fmt.Fprintf(p, "\nYour hook can't be read: %s\n", b.HookProblem)
+		fmt.Fprintf(p, "\nYour hook can't be read: %s\n", Line(b.HookProblem, maxQuotedText))
 		return
 	case b.Hook.WorkItem == nil:
 		p.WriteString("\nYour hook is empty.\n")
 		return
 	}
 	item := b.Hook.WorkItem
-	fmt.Fprintf(p, "\nOn your hook (%s): %s %s, assignment %s\n", b.Hook.Status, item.BeadID, clean(item.Title), item.AssignmentID)
+	fmt.Fprintf(p, "\nOn your hook (%s): %s %s, assignment %s\n", b.Hook.Status, item.BeadID, Line(item.Title, bead.MaxTitle), item.AssignmentID)
 	if b.Bead == nil {
 		return
 	}
-	if b.Bead.Description != "" {
-		fmt.Fprintf(p, "\n%s\n", clean(b.Bead.Description))
-	}
-	if b.Bead.Acceptance != "" {
-		fmt.Fprintf(p, "\nAccepted when: %s\n", clean(b.Bead.Acceptance))
-	}
-	for _, note := range b.Bead.ReworkNotes {
-		fmt.Fprintf(p, "<rework-note>\n%s\n</rework-note>\n", quote(clip(note)))
-	}
+	p.WriteString("\n")
+	writeBead(p, b.Bead)
+	writeReworkNotes(p, b.Bead.ReworkNotes)
 }
