@@ -77,12 +77,9 @@ func (g *groups) commit(t *Tree) {
 	g.waiting = append([]*publication(nil), g.waiting[n:]...)
 	g.mu.Unlock()
 
-	begin := clock()
-	t.publishAll(pubs)
-	took := clock().Sub(begin)
+	g.publishAll(t, pubs)
 
 	g.mu.Lock()
-	g.pace.group(took, len(pubs))
 	if len(g.waiting) > 0 {
 		g.waiting[0].lead <- struct{}{}
 	} else {
@@ -91,6 +88,30 @@ func (g *groups) commit(t *Tree) {
 	g.mu.Unlock()
 	for _, pub := range pubs {
 		close(pub.done)
+	}
+}
+
+// publishAll publishes a group in the way that pays.
+func (g *groups) publishAll(t *Tree, pubs []*publication) {
+	g.mu.Lock()
+	together := len(pubs) >= groupFrom && t.able().Barrier && !g.pace.slow()
+	g.mu.Unlock()
+	together = together && !t.elsewhere(pubs)
+
+	begin := clock()
+	if together {
+		t.publishTogether(pubs)
+	} else {
+		t.publishEach(pubs)
+	}
+	took := clock().Sub(begin)
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if together {
+		g.pace.group(took, len(pubs))
+	} else {
+		g.pace.single(took, len(pubs))
 	}
 }
 
@@ -108,16 +129,19 @@ type pace struct {
 	pause time.Duration
 }
 
+// Before a tree has seen a file published by itself it takes eachGuess for what
+// that costs. Groups pause longer each time in a row that they did not pay.
 const (
+	eachGuess  = 400 * time.Microsecond
 	pauseFirst = 100 * time.Millisecond
 	pauseMost  = 10 * time.Second
 )
 
 func (p *pace) slow() bool { return !p.until.IsZero() && clock().Before(p.until) }
 
-// single learns from a file that was published by itself beside others.
-func (p *pace) single(took time.Duration, beside int) {
-	each := took / time.Duration(max(1, beside))
+// single learns from n files that were published side by side.
+func (p *pace) single(took time.Duration, n int) {
+	each := took / time.Duration(max(1, n))
 	if p.each == 0 {
 		p.each = each
 	}
@@ -125,9 +149,13 @@ func (p *pace) single(took time.Duration, beside int) {
 }
 
 // group judges a group of n: one that took much longer than its files by
-// themselves stops groups for a while, longer each time in a row.
+// themselves stops groups for a while.
 func (p *pace) group(took time.Duration, n int) {
-	if p.each == 0 || took <= 2*p.each*time.Duration(n) {
+	each := p.each
+	if each == 0 {
+		each = eachGuess
+	}
+	if took <= 2*each*time.Duration(n) {
 		p.pause = 0
 		return
 	}

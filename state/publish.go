@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/gastown-chipset/chipset/state/disk"
 )
@@ -33,7 +34,7 @@ func (t *Tree) WriteAll(news []New) []error {
 	}
 	for rest := pubs; len(rest) > 0; {
 		n := min(groupMost, len(rest))
-		t.publishAll(rest[:n])
+		t.groups.publishAll(t, rest[:n])
 		rest = rest[n:]
 	}
 	errs := make([]error, len(news))
@@ -166,7 +167,7 @@ func (t *Tree) tempBeside(p Path) string {
 	return t.Abs(p.Dir().Join(fmt.Sprintf("%s%d-%s", tempPrefix, os.Getpid(), Random(12))))
 }
 
-// publishAll publishes a group of files at the cost of about one:
+// publishTogether publishes a group of files at the cost of about one:
 //
 //	write each → barrier → name each → barrier
 //
@@ -174,14 +175,9 @@ func (t *Tree) tempBeside(p Path) string {
 // other process could make the name durable alone. Where the file system
 // writes in order, flushing each file does for the first barrier.
 //
-// Without a barrier each file is synced by itself and each folder once. After
-// a failed barrier nothing of the group is believed: each of its files is
+// After a failed barrier nothing of the group is believed: each of its files is
 // written anew and published by itself, and gets an error of its own.
-func (t *Tree) publishAll(pubs []*publication) {
-	if !t.able().Barrier || len(pubs) < groupFrom || t.elsewhere(pubs) {
-		t.publishEach(pubs)
-		return
-	}
+func (t *Tree) publishTogether(pubs []*publication) {
 	for _, pub := range pubs {
 		pub.prepare(t, t.able().UnnamedGroup)
 	}
@@ -238,20 +234,30 @@ func (t *Tree) publishAgain(pubs []*publication) {
 	}
 }
 
+// sideBySide is how many files are written and synced at a time: their syncs
+// share commits of the file system's journal.
+const sideBySide = 8
+
 // publishEach syncs every file by itself and every folder once.
 func (t *Tree) publishEach(pubs []*publication) {
+	var writers sync.WaitGroup
+	for w := range min(sideBySide, len(pubs)) {
+		writers.Go(func() {
+			for i := w; i < len(pubs); i += sideBySide {
+				if pubs[i].prepare(t, t.able().Unnamed); pubs[i].err == nil {
+					pubs[i].sync()
+				}
+			}
+		})
+	}
+	writers.Wait()
 	touched := map[Path]error{}
 	for _, pub := range pubs {
-		if pub.prepare(t, t.able().Unnamed); pub.err == nil {
-			pub.sync()
-		}
 		if pub.name(t); pub.named {
 			touched[pub.Path.Dir()] = nil
 		}
 	}
-	for dir := range touched {
-		touched[dir] = t.SyncDir(dir)
-	}
+	t.syncEach(touched)
 	for _, pub := range pubs {
 		if err := touched[pub.Path.Dir()]; pub.named && err != nil {
 			pub.undo(t, err)
