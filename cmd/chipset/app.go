@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -94,7 +95,7 @@ func (a *app) speaker(r *rig.Rig) (state.AgentID, error) {
 		if given.value == "" {
 			continue
 		}
-		id, err := lookup(r, given.value)
+		id, err := speaker.Lookup(r, given.value)
 		if errors.Is(err, state.ErrBadID) {
 			return "", usagef("%s: %v", given.flag, err)
 		}
@@ -104,7 +105,7 @@ func (a *app) speaker(r *rig.Rig) (state.AgentID, error) {
 		return id, err
 	}
 	if bound != "" {
-		return lookup(r, string(bound))
+		return speaker.Lookup(r, string(bound))
 	}
 	return state.Human, nil
 }
@@ -169,19 +170,9 @@ func (a *app) openAgent(ctx context.Context, args []string) (*rig.Rig, state.Age
 	if len(args) == 0 || args[0] == "" {
 		id, err = a.speaker(r)
 	} else {
-		id, err = lookup(r, args[0])
+		id, err = speaker.Lookup(r, args[0])
 	}
 	return r, id, err
-}
-
-// openPresent is openSpeaker for a command about what the speaker works on.
-func (a *app) openPresent(ctx context.Context) (*rig.Rig, state.AgentID, present, error) {
-	r, id, err := a.openSpeaker(ctx)
-	if err != nil {
-		return r, id, present{}, err
-	}
-	p, err := a.present(r, id)
-	return r, id, p, err
 }
 
 // session is the worker's incarnation that this command belongs to, or "".

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,14 +9,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
-	"github.com/gastown-chipset/chipset/state/event"
 )
-
-// maxConvoyName bounds a convoy's name, in bytes.
-const maxConvoyName = 200
 
 func newConvoyCmd(a *app) *cobra.Command {
 	return newGroupCmd("convoy", "Convoys: groups of beads and how much of them has landed",
@@ -40,92 +35,16 @@ most: one that is in another already is exit 4, and nothing is made.`,
 }
 
 func runConvoyCreate(ctx context.Context, name string, names []string, a *app) error {
-	r, by, err := a.openSpeaker(ctx)
+	s, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	if err := oneLine("the name", name, maxConvoyName); err != nil {
-		return err
-	}
-	c, err := loadConvoy(r, name, names)
+	c, err := s.CreateConvoy(ctx, name, names)
 	if err != nil {
 		return err
 	}
-	for {
-		c.ID = convoy.NewID()
-		err := r.Convoys.Create(string(c.ID), c)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, state.ErrExists) {
-			return err
-		}
-	}
-	if err := joinConvoy(ctx, r, &c); err != nil {
-		return err
-	}
-	r.Emit(event.Event{Type: "convoy.created", Agent: by, Subject: string(c.ID), Text: c.Name})
 	a.printf("%s\n", c.ID)
 	return nil
-}
-
-// loadConvoy makes the convoy of the named beads, without an ID.
-func loadConvoy(r *rig.Rig, name string, names []string) (convoy.Convoy, error) {
-	c := convoy.Convoy{Name: name, CreatedAt: r.Clock.Now()}
-	landed := 0
-	for _, n := range names {
-		b, err := r.Beads.Get(n)
-		if err != nil {
-			return c, err
-		}
-		if b.ConvoyID != "" {
-			return c, state.Conflictf("bead "+n, "is in convoy %s already", b.ConvoyID)
-		}
-		if slices.Contains(c.BeadIDs, b.ID) {
-			continue
-		}
-		c.BeadIDs = append(c.BeadIDs, b.ID)
-		if b.Status.Landed() {
-			landed++
-		}
-	}
-	c.Progress = float64(landed) / float64(len(c.BeadIDs))
-	if landed == len(c.BeadIDs) {
-		c.CompletedAt = &c.CreatedAt
-	}
-	return c, nil
-}
-
-// joinConvoy writes the convoy into its beads. The convoy's own list counts, so
-// a crash in between loses nothing; when somebody else was faster with a bead,
-// what was made is taken back.
-func joinConvoy(ctx context.Context, r *rig.Rig, c *convoy.Convoy) error {
-	for i, id := range c.BeadIDs {
-		err := setConvoy(ctx, r, id, "", c.ID)
-		if err == nil {
-			continue
-		}
-		failed := []error{fmt.Errorf("convoy %s: %w", c.ID, err)}
-		for _, joined := range c.BeadIDs[:i] {
-			failed = append(failed, setConvoy(ctx, r, joined, c.ID, ""))
-		}
-		failed = append(failed, r.Tree.Remove(r.Convoys.Path(string(c.ID))))
-		return errors.Join(failed...)
-	}
-	return nil
-}
-
-// setConvoy is a compare-and-swap on the convoy of a bead.
-func setConvoy(ctx context.Context, r *rig.Rig, id state.BeadID, from, to state.ConvoyID) error {
-	_, err := r.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
-		if b.ConvoyID != from {
-			return state.Conflictf("bead "+string(id), "is in convoy %q meanwhile", b.ConvoyID)
-		}
-		b.ConvoyID = to
-		b.Touch(r.Clock.Now())
-		return nil
-	})
-	return err
 }
 
 type jsonOptions struct{ json bool }
@@ -167,7 +86,7 @@ func runConvoyList(ctx context.Context, opts jsonOptions, a *app) error {
 	}
 	rows := make([][]string, 0, len(all))
 	for i := range all {
-		rows = append(rows, []string{string(all[i].ID), landedOf(&all[i], byID), all[i].Name, localTime(all[i].CreatedAt)})
+		rows = append(rows, []string{string(all[i].ID), speaker.LandedOf(&all[i], byID), all[i].Name, localTime(all[i].CreatedAt)})
 	}
 	return a.table([]string{"ID", "LANDED", "NAME", "CREATED"}, rows)
 }
@@ -175,18 +94,6 @@ func runConvoyList(ctx context.Context, opts jsonOptions, a *app) error {
 func beadIndex(r *rig.Rig) (map[state.BeadID]*bead.Bead, error) {
 	all, _, err := r.Beads.All()
 	return bead.Index(all), err
-}
-
-// landedOf is counted from the beads: the stored progress is the mayor's, and
-// he may not have looked yet.
-func landedOf(c *convoy.Convoy, byID map[state.BeadID]*bead.Bead) string {
-	landed := 0
-	for _, id := range c.BeadIDs {
-		if b := byID[id]; b != nil && b.Status.Landed() {
-			landed++
-		}
-	}
-	return fmt.Sprintf("%d/%d", landed, len(c.BeadIDs))
 }
 
 func newConvoyShowCmd(a *app) *cobra.Command {
@@ -218,7 +125,7 @@ func runConvoyShow(ctx context.Context, opts jsonOptions, id string, a *app) err
 	if err != nil {
 		return err
 	}
-	a.printf("%s  %s landed  %s\n", c.ID, landedOf(&c, byID), clean(c.Name))
+	a.printf("%s  %s landed  %s\n", c.ID, speaker.LandedOf(&c, byID), clean(c.Name))
 	rows := make([][]string, 0, len(c.BeadIDs))
 	for _, id := range c.BeadIDs {
 		row := []string{"  " + string(id), "missing", "", ""}

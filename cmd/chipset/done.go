@@ -7,13 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
-	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
-
-// maxVerdict bounds what a worker says at the end of its assignment, in bytes.
-const maxVerdict = 16 << 10
 
 type doneOptions struct{ summary, reason string }
 
@@ -75,29 +70,13 @@ func newReasonedCmd(a *app, name string, outcome retire.Outcome, short, long, ex
 }
 
 func runVerdict(ctx context.Context, outcome retire.Outcome, opts doneOptions, a *app) error {
-	r, id, p, err := a.openPresent(ctx)
+	s, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	if p.assignment == "" {
-		err := state.Conflictf("hook "+string(id), "is empty: there is no assignment to end")
-		if id == state.Human {
-			err = withHint(err, "you speak as human: a worker speaks of its own assignment, or --as AGENT for it")
-		}
-		return err
-	}
-	for _, text := range []struct{ flag, value string }{{"--reason", opts.reason}, {"--summary", opts.summary}} {
-		if _, err := validText(text.flag, text.value, maxVerdict); err != nil {
-			return err
-		}
-	}
-	rec, won, err := pipeline.Publish(ctx, r, retire.Record{AssignmentID: p.assignment, AgentID: id, Session: p.session,
-		Outcome: outcome, Reason: opts.reason, Summary: opts.summary})
+	rec, err := s.Verdict(ctx, outcome, opts.summary, opts.reason)
 	if err != nil {
 		return err
-	}
-	if !won && rec.Outcome != outcome {
-		return state.Conflictf("assignment "+string(p.assignment), "ended as %s already, at %s", rec.Outcome, localTime(rec.CreatedAt))
 	}
 	a.printf("%s %s (%s)\n", rec.BeadID, rec.Outcome, rec.AssignmentID)
 	return nil

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -25,10 +25,6 @@ const (
 )
 
 var (
-	// errUsage is returned for a command line that can't be meant.
-	errUsage = errors.New("usage")
-	// errTimeout is returned by the waiting commands when nothing came in time.
-	errTimeout = errors.New("timed out waiting")
 	// errWaiting is returned when the rig finished, but beads wait for a person.
 	errWaiting = errors.New("beads wait for a person")
 	// errSilent is returned by a command that has told everything itself.
@@ -52,8 +48,8 @@ func exitCode(ctx context.Context, err error) int {
 		is   error
 		code int
 	}{
-		{errUsage, codeUsage},
-		{errTimeout, codeTimeout},
+		{speaker.ErrInvalid, codeUsage},
+		{speaker.ErrTimeout, codeTimeout},
 		{errWaiting, codeWaiting},
 		{state.ErrNoTree, codeCorrupt},
 		{state.ErrCorrupt, codeCorrupt},
@@ -83,34 +79,11 @@ func (e *codedError) Unwrap() error { return e.err }
 // exitWith gives an error an exit code that the table would not.
 func exitWith(code int, err error) error { return &codedError{code, err} }
 
-// usageError is an errUsage with its sentence.
-type usageError struct{ text string }
-
-func (e *usageError) Error() string { return e.text }
-func (e *usageError) Unwrap() error { return errUsage }
-
 // usagef makes an error that ends in exit code 2.
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
-
-// hinted is an error with a line that says what to do about it.
-type hinted struct {
-	err  error
-	hint string
-}
-
-func (h *hinted) Error() string { return h.err.Error() }
-func (h *hinted) Unwrap() error { return h.err }
-
-// Hint is what to do about it.
-func (h *hinted) Hint() string { return h.hint }
+func usagef(format string, args ...any) error { return speaker.Invalidf(format, args...) }
 
 // withHint adds a hint to an error; nil stays nil.
-func withHint(err error, hint string) error {
-	if err == nil {
-		return nil
-	}
-	return &hinted{err, hint}
-}
+func withHint(err error, hint string) error { return speaker.WithHint(err, hint) }
 
 // hintFor is the hint that comes with an error, or the one that is always the
 // same for its kind, or "".

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/handoff"
 )
 
@@ -17,9 +16,6 @@ func newHandoffCmd(a *app) *cobra.Command {
 	return newGroupCmd("handoff", "Hand-offs: what one session leaves to the next",
 		newHandoffWriteCmd(a), newHandoffShowCmd(a))
 }
-
-// maxHandoff bounds the text of a hand-off, in bytes.
-const maxHandoff = 256 << 10
 
 type handoffWriteOptions struct {
 	summary   string
@@ -50,23 +46,15 @@ func runHandoffWrite(ctx context.Context, opts handoffWriteOptions, a *app) erro
 	if strings.TrimSpace(opts.summary) == "" {
 		return usagef("handoff write: --summary is required")
 	}
-	for _, text := range append([]string{opts.summary}, opts.remaining...) {
-		if _, err := validText("handoff write", text, maxHandoff); err != nil {
-			return err
-		}
-	}
-	r, id, p, err := a.openPresent(ctx)
+	s, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	h, err := r.Handoffs.Write(handoff.Handoff{AgentID: id, BeadID: p.bead, AssignmentID: p.assignment, Session: p.session,
-		Summary: opts.summary, Remaining: words(opts.remaining), Timestamp: r.Clock.Now()})
+	h, err := s.WriteHandoff(opts.summary, opts.remaining)
 	if err != nil {
 		return err
 	}
-	r.Emit(event.Event{Type: "handoff.written", Agent: id, Bead: p.bead, Assignment: p.assignment, Session: p.session,
-		Subject: h.Timestamp.Stamp(), Text: h.Summary})
-	a.printf("%s/%s.json\n", id, h.Timestamp.Stamp())
+	a.printf("%s/%s.json\n", s.ID, h.Timestamp.Stamp())
 	return nil
 }
 

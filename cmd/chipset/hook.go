@@ -8,11 +8,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 func newHookCmd(a *app) *cobra.Command {
@@ -39,7 +38,7 @@ func newHookShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h, err := hookOf(r, id)
+			h, err := speaker.HookOf(r, id)
 			if err != nil {
 				return err
 			}
@@ -94,7 +93,7 @@ func runHookList(ctx context.Context, opts jsonOptions, a *app) error {
 		return err
 	}
 	for i := range agents {
-		if _, err := hookOf(r, agents[i].ID); errors.Is(err, state.ErrNotFound) {
+		if _, err := speaker.HookOf(r, agents[i].ID); errors.Is(err, state.ErrNotFound) {
 			bad = append(bad, err)
 		}
 	}
@@ -145,7 +144,7 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 	if err != nil {
 		return err
 	}
-	id, err := lookup(r, name)
+	id, err := speaker.Lookup(r, name)
 	if err != nil {
 		return err
 	}
@@ -156,7 +155,7 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 	if err != nil {
 		return err
 	}
-	if _, err := hookOf(r, id); err != nil {
+	if _, err := speaker.HookOf(r, id); err != nil {
 		return err
 	}
 	now := r.Clock.Now()
@@ -164,27 +163,19 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 	if err != nil {
 		return err
 	}
-	r.Emit(hookEvent("hook.set", by, &h, hook.Empty, ""))
+	r.Emit(speaker.HookEvent("hook.set", by, &h, hook.Empty, ""))
 	return a.showHook(&h, opts.json)
-}
-
-func hookEvent(kind string, by state.AgentID, h *hook.Hook, from hook.Status, note string) event.Event {
-	e := event.Event{Type: kind, Agent: by, Subject: string(h.AgentID), From: string(from), To: string(h.Status), Text: note}
-	if w := h.WorkItem; w != nil {
-		e.Bead, e.Assignment, e.Session = w.BeadID, w.AssignmentID, w.Session
-	}
-	return e
 }
 
 func newHookActivateCmd(a *app) *cobra.Command {
 	return newOwnHookCmd(a, "activate", "pending → active: begin what hangs on one's own hook",
-		nargs(0, 0, ""), func(ctx context.Context, r *rig.Rig, id state.AgentID, p present, _ string) (hook.Hook, error) {
-			if p.session == "" {
-				p.session = state.NewSessionID()
+		nargs(0, 0, ""), func(ctx context.Context, s *speaker.Speaker, p speaker.Present, _ string) (hook.Hook, error) {
+			if p.Session == "" {
+				p.Session = state.NewSessionID()
 			}
-			h, err := r.Hooks.Activate(ctx, id, p.assignment, p.session, r.Clock.Now())
+			h, err := s.Hooks.Activate(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
 			if err == nil {
-				r.Emit(hookEvent("hook.activated", id, &h, hook.Pending, ""))
+				s.Emit(speaker.HookEvent("hook.activated", s.ID, &h, hook.Pending, ""))
 			}
 			return h, err
 		})
@@ -192,18 +183,8 @@ func newHookActivateCmd(a *app) *cobra.Command {
 
 func newHookTouchCmd(a *app) *cobra.Command {
 	cmd := newOwnHookCmd(a, "touch [NOTE]", "Say that the work on one's own hook makes progress",
-		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, r *rig.Rig, id state.AgentID, p present, note string) (hook.Hook, error) {
-			before, err := hookOf(r, id)
-			if err != nil {
-				return before, err
-			}
-			h, err := r.Hooks.Touch(ctx, id, p.assignment, p.session, r.Clock.Now(), hook.TouchInterval)
-			if err == nil && (h.Gen != before.Gen || note != "") {
-				e := hookEvent("hook.touched", id, &h, "", note)
-				e.To = "" // nothing moved
-				r.Emit(e)
-			}
-			return h, err
+		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, s *speaker.Speaker, _ speaker.Present, note string) (hook.Hook, error) {
+			return s.Touch(ctx, note)
 		})
 	cmd.Long = "Say that the work on one's own hook makes progress. The hook is written at most once in\n15 seconds; a note goes into the event log every time."
 	return cmd
@@ -211,10 +192,10 @@ func newHookTouchCmd(a *app) *cobra.Command {
 
 func newHookCompleteCmd(a *app) *cobra.Command {
 	cmd := newOwnHookCmd(a, "complete", "active → completed: the bare transition (see done)",
-		nargs(0, 0, ""), func(ctx context.Context, r *rig.Rig, id state.AgentID, p present, _ string) (hook.Hook, error) {
-			h, err := r.Hooks.Complete(ctx, id, p.assignment, p.session, r.Clock.Now())
+		nargs(0, 0, ""), func(ctx context.Context, s *speaker.Speaker, p speaker.Present, _ string) (hook.Hook, error) {
+			h, err := s.Hooks.Complete(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
 			if err == nil {
-				r.Emit(hookEvent("hook.completed", id, &h, hook.Active, ""))
+				s.Emit(speaker.HookEvent("hook.completed", s.ID, &h, hook.Active, ""))
 			}
 			return h, err
 		})
@@ -224,20 +205,24 @@ func newHookCompleteCmd(a *app) *cobra.Command {
 
 // newOwnHookCmd is a transition that only the agent itself makes.
 func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
-	step func(ctx context.Context, r *rig.Rig, id state.AgentID, p present, note string) (hook.Hook, error)) *cobra.Command {
+	step func(ctx context.Context, s *speaker.Speaker, p speaker.Present, note string) (hook.Hook, error)) *cobra.Command {
 	var opts jsonOptions
 	name, _, _ := strings.Cut(use, " ")
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: args,
 		Example: "  chipset hook " + name + " --as polecat-alpha",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, id, p, err := a.openPresent(cmd.Context())
+			s, err := a.voice(cmd.Context(), a.openState)
 			if err != nil {
 				return err
 			}
-			h, err := step(cmd.Context(), r, id, p, strings.Join(args, " "))
+			p, err := s.Present()
 			if err != nil {
-				if id == state.Human && errors.Is(err, state.ErrConflict) {
+				return err
+			}
+			h, err := step(cmd.Context(), s, p, strings.Join(args, " "))
+			if err != nil {
+				if s.ID == state.Human && errors.Is(err, state.ErrConflict) {
 					err = withHint(err, "you speak as human: --as AGENT speaks for another")
 				}
 				return err
@@ -286,7 +271,7 @@ func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *ap
 	if err != nil {
 		return err
 	}
-	id, err := lookup(r, name)
+	id, err := speaker.Lookup(r, name)
 	if err != nil {
 		return err
 	}
@@ -295,7 +280,7 @@ func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *ap
 			return usagef("--assignment: %v", err)
 		}
 	}
-	before, err := hookOf(r, id)
+	before, err := speaker.HookOf(r, id)
 	if err != nil {
 		return err
 	}
@@ -303,7 +288,7 @@ func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *ap
 	if err != nil {
 		return err
 	}
-	e := hookEvent("hook.cleared", by, &before, before.Status, "")
+	e := speaker.HookEvent("hook.cleared", by, &before, before.Status, "")
 	e.To = string(h.Status)
 	r.Emit(e)
 	return a.showHook(&h, opts.json)

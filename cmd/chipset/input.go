@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -25,7 +25,7 @@ type textInput struct {
 // read returns the text. limit is the most that is taken, in bytes.
 func (t textInput) read(ctx context.Context, a *app, limit int64) (string, error) {
 	if t.file == "" {
-		return validText(t.flag, t.text, limit)
+		return speaker.Text(t.flag, t.text, limit)
 	}
 	if t.textGiven {
 		return "", usagef("%s and %s at once", t.flag, t.fileFlag)
@@ -52,7 +52,7 @@ func readText(what string, data []byte, limit int64) (string, error) {
 	if int64(len(data)) > limit {
 		return "", fmt.Errorf("%s: %w: more than %d bytes", what, state.ErrTooLarge, limit)
 	}
-	return validText(what, string(data), limit)
+	return speaker.Text(what, string(data), limit)
 }
 
 // readInput reads at most limit bytes of a file, which may be a pipe such as
@@ -86,31 +86,6 @@ func untilDone(ctx context.Context, read func() ([]byte, error)) ([]byte, error)
 	case r := <-done:
 		return r.data, r.err
 	}
-}
-
-func validText(what, text string, limit int64) (string, error) {
-	switch {
-	case int64(len(text)) > limit:
-		return "", fmt.Errorf("%s: %w: %d bytes, at most %d", what, state.ErrTooLarge, len(text), limit)
-	case !utf8.ValidString(text):
-		return "", fmt.Errorf("%s: not valid UTF-8", what)
-	}
-	return text, nil
-}
-
-// oneLine checks a line that a person gave.
-func oneLine(what, text string, limit int) error {
-	switch {
-	case strings.TrimSpace(text) == "":
-		return usagef("%s is empty", what)
-	case !utf8.ValidString(text):
-		return usagef("%s is not valid UTF-8", what)
-	case strings.ContainsAny(text, "\n\r\x00"):
-		return usagef("%s must be one line", what)
-	case len(text) > limit:
-		return usagef("%s has %d bytes, at most %d", what, len(text), limit)
-	}
-	return nil
 }
 
 // parseAge reads a duration; days as in 7d are understood too.

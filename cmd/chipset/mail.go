@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -34,7 +35,7 @@ func (o *mailboxFlag) owner(a *app, r *rig.Rig) (state.AgentID, error) {
 	if o.mailbox == "" {
 		return a.speaker(r)
 	}
-	return lookup(r, o.mailbox)
+	return speaker.Lookup(r, o.mailbox)
 }
 
 // find looks a message up. The person, who looks after all of them, finds a
@@ -270,7 +271,7 @@ func newMailPeekCmd(a *app) *cobra.Command {
 }
 
 func runMailRead(ctx context.Context, opts mailReadOptions, given string, mark bool, a *app) error {
-	r, speaker, err := a.openSpeaker(ctx)
+	r, by, err := a.openSpeaker(ctx)
 	if err != nil {
 		return err
 	}
@@ -278,23 +279,16 @@ func runMailRead(ctx context.Context, opts mailReadOptions, given string, mark b
 	if err != nil {
 		return err
 	}
-	if mark && !e.Read && owner == speaker && retires(speaker, e.Type) {
-		if err := r.MarkRead(ctx, owner, &e); err != nil {
+	if mark && owner == by {
+		if err := (&speaker.Speaker{Rig: r, ID: by}).MarkOwn(ctx, &e); err != nil {
 			return err
 		}
-		e.Read = true
 	}
 	if opts.json {
 		return a.printJSON(e)
 	}
 	a.showMail(&e)
 	return nil
-}
-
-// retires tells whether who types the command may mark mail of a type as read.
-// The mail of an agent's machinery is its role process's; the person has none.
-func retires(speaker state.AgentID, t mail.Type) bool {
-	return speaker == state.Human || !t.Machinery()
 }
 
 func (a *app) showMail(e *mail.Entry) {

@@ -7,14 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -82,36 +81,36 @@ func typeNames() []string {
 }
 
 func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app) error {
-	r, from, err := a.openSpeaker(ctx)
+	by, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	m, err := opts.message(ctx, a, r, from)
+	m, err := opts.message(ctx, a, by)
 	if err != nil {
 		return err
 	}
 	if len(to) == 1 && !strings.HasPrefix(to[0], "@") {
-		name, err := send(ctx, r, m, to[0])
+		name, err := by.SendMail(ctx, m, to[0])
 		if err == nil {
 			a.printf("%s\n", name)
 		}
 		return err
 	}
-	recipients, err := expand(r, to, from)
+	recipients, err := by.Expand(to)
 	if err != nil {
 		return err
 	}
 	var failed tally
 	for _, id := range recipients {
-		name, err := send(ctx, r, m, id)
+		name, err := by.SendMail(ctx, m, id)
 		failed.line(a, string(name), id, err)
 	}
 	return failed.err("mail send")
 }
 
 // message is what the flags say, without a recipient.
-func (o *mailSendOptions) message(ctx context.Context, a *app, r *rig.Rig, from state.AgentID) (mail.Message, error) {
-	m := mail.Message{From: from, Type: mail.Type(o.kind), Subject: o.subject, Priority: mail.Priority(o.priority), ID: o.id}
+func (o *mailSendOptions) message(ctx context.Context, a *app, by *speaker.Speaker) (mail.Message, error) {
+	m := mail.Message{From: by.ID, Type: mail.Type(o.kind), Subject: o.subject, Priority: mail.Priority(o.priority), ID: o.id}
 	if strings.TrimSpace(o.subject) == "" {
 		return m, usagef("mail send: --subject is required")
 	}
@@ -132,7 +131,7 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, r *rig.Rig, from 
 		m.TTL = &o.ttl
 	}
 	if o.ref != "" {
-		ref, err := a.refTo(r, from, o.ref)
+		ref, err := by.RefTo(o.ref)
 		if err != nil {
 			return m, err
 		}
@@ -143,93 +142,7 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, r *rig.Rig, from 
 	if err != nil {
 		return m, err
 	}
-	return m, checkMessage(m, from)
-}
-
-// checkMessage tells what is wrong with a message whoever it goes to, as a usage error.
-func checkMessage(m mail.Message, from state.AgentID) error {
-	m.To = "nobody"
-	if from == m.To {
-		m.To = "somebody"
-	}
-	m.Trace = nil
-	if err := m.Validate(); err != nil {
-		return usagef("%v", err)
-	}
-	return nil
-}
-
-// refTo speaks of a bead, and of the speaker's own assignment when it works on it.
-func (a *app) refTo(r *rig.Rig, from state.AgentID, name string) (*mail.Ref, error) {
-	b, err := r.Beads.Get(name)
-	if err != nil {
-		return nil, err
-	}
-	ref := &mail.Ref{BeadID: b.ID}
-	if p, err := a.present(r, from); err == nil && p.bead == b.ID {
-		ref.AssignmentID, ref.Session = p.assignment, p.session
-	}
-	return ref, nil
-}
-
-// expand puts the members of a group in its place, once each.
-func expand(r *rig.Rig, to []string, from state.AgentID) ([]string, error) {
-	var out []string
-	for _, name := range to {
-		members := []string{name}
-		if strings.HasPrefix(name, "@") {
-			ids, err := group(r, name, from)
-			if err != nil {
-				return nil, err
-			}
-			members = nil
-			for _, id := range ids {
-				members = append(members, string(id))
-			}
-		}
-		for _, m := range members {
-			if !slices.Contains(out, m) {
-				out = append(out, m)
-			}
-		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("mail send: nobody is in %s: %w", strings.Join(to, " "), state.ErrNotFound)
-	}
-	return out, nil
-}
-
-func send(ctx context.Context, r *rig.Rig, m mail.Message, to string) (mail.Name, error) {
-	id, err := lookup(r, to)
-	if err != nil {
-		return "", err
-	}
-	m.To = id
-	if m.Type == mail.ShutdownRequest {
-		if err := nameSession(r, &m); err != nil {
-			return "", err
-		}
-	}
-	return r.Send(ctx, m)
-}
-
-// nameSession makes a shutdown_request speak of the process that runs its
-// recipient now: a later one must not be ended by it.
-func nameSession(r *rig.Rig, m *mail.Message) error {
-	if m.From != state.Human && m.From != r.Mayor() {
-		return state.Conflictf("mail to "+string(m.To), "only the mayor and human ask an agent to end")
-	}
-	stamp, alive := r.Alive(m.To)
-	if !alive {
-		return state.Conflictf("mail to "+string(m.To), "no process runs it that could be asked to end")
-	}
-	ref := mail.Ref{}
-	if m.Ref != nil {
-		ref = *m.Ref
-	}
-	ref.Session = stamp.Session
-	m.Ref = &ref
-	return nil
+	return m, speaker.CheckMessage(m)
 }
 
 // tally counts what could not be delivered.
@@ -283,7 +196,7 @@ func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app
 	if stray != "" {
 		return usagef("mail send: --batch takes everything from standard input, so not %s", stray)
 	}
-	r, from, err := a.openSpeaker(ctx)
+	by, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
@@ -292,7 +205,7 @@ func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app
 	for ctx.Err() == nil {
 		line, tooLong, err := readLine(in)
 		if text := bytes.TrimSpace(line); tooLong || len(text) > 0 {
-			name, sendErr := sendLine(ctx, r, from, text, tooLong)
+			name, sendErr := sendLine(ctx, by, text, tooLong)
 			failed.line(a, string(name), "", sendErr)
 		}
 		if errors.Is(err, io.EOF) {
@@ -321,7 +234,7 @@ func readLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
 	}
 }
 
-func sendLine(ctx context.Context, r *rig.Rig, from state.AgentID, line []byte, tooLong bool) (mail.Name, error) {
+func sendLine(ctx context.Context, by *speaker.Speaker, line []byte, tooLong bool) (mail.Name, error) {
 	if tooLong {
 		return "", fmt.Errorf("message: %w: a line of more than %d bytes", state.ErrTooLarge, maxBatchLine)
 	}
@@ -332,22 +245,11 @@ func sendLine(ctx context.Context, r *rig.Rig, from state.AgentID, line []byte, 
 	} else if err != nil {
 		return "", err
 	}
-	if m.From != "" && m.From != from {
-		return "", state.Conflictf("message", "from %s, but you speak as %s", m.From, from)
+	if m.From != "" && m.From != by.ID {
+		return "", state.Conflictf("message", "from %s, but you speak as %s", m.From, by.ID)
 	}
 	if m.To == "" {
 		return "", usagef("message: no to")
 	}
-	// Time and read flag are not the sender's to say.
-	m.From, m.Timestamp, m.Read = from, state.Time{}, false
-	if m.Type == "" {
-		m.Type = mail.Coordination
-	}
-	if m.Priority == "" {
-		m.Priority = mail.Normal
-	}
-	if err := checkMessage(m, from); err != nil {
-		return "", err
-	}
-	return send(ctx, r, m, string(m.To))
+	return by.SendMail(ctx, m, string(m.To))
 }

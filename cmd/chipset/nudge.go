@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/agent"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 func newNudgeCmd(a *app) *cobra.Command {
@@ -58,55 +55,19 @@ func runNudgeSend(ctx context.Context, opts nudgeSendOptions, name string, a *ap
 	if !slices.Contains(nudge.Types(), nudge.Type(opts.kind)) {
 		return withHint(usagef("nudge send: --type %q is no type of nudge", opts.kind), fmt.Sprintf("one of %v", nudge.Types()))
 	}
-	if _, err := validText("--message", opts.message, nudge.MaxMessage); err != nil {
-		return err
-	}
-	r, from, err := a.openSpeaker(ctx)
+	by, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	if nudge.Type(opts.kind) == nudge.Abort {
-		if _, err := a.authority(r, "nudge abort"); err != nil {
-			return err
-		}
+	n, to, err := by.SendNudge(ctx, name, nudge.Type(opts.kind), opts.message, opts.respond)
+	if err == nil {
+		a.printNudge(&n, to)
 	}
-	to, err := lookup(r, name)
-	if err != nil {
-		return err
-	}
-	if who, err := r.Agents.Get(string(to)); err == nil && who.Status == agent.Retired {
-		return state.Conflictf("agent "+string(to), "is retired and gets no more nudges")
-	}
-	n := nudge.Nudge{From: from, Type: nudge.Type(opts.kind), Message: opts.message, RequiresResponse: opts.respond, Ref: hookRef(r, to)}
-	return a.sendNudge(ctx, r, to, n)
+	return err
 }
 
-// hookRef is the assignment on an agent's hook. A hook that can't be read has
-// none: a nudge is no reason to fail.
-func hookRef(r *rig.Rig, id state.AgentID) *nudge.Ref {
-	h, err := r.Hooks.Get(string(id))
-	if err != nil || h.WorkItem == nil {
-		return nil
-	}
-	return &nudge.Ref{BeadID: h.WorkItem.BeadID, AssignmentID: h.WorkItem.AssignmentID, Session: h.WorkItem.Session}
-}
-
-func (a *app) sendNudge(ctx context.Context, r *rig.Rig, to state.AgentID, n nudge.Nudge) error {
-	n, err := r.Slot(to).Send(ctx, n, r.Clock.Now())
-	if err != nil {
-		return err
-	}
-	r.Emit(nudgeEvent("nudge.sent", n.From, to, &n))
+func (a *app) printNudge(n *nudge.Nudge, to state.AgentID) {
 	a.printf("%s → %s %s %s\n", n.From, to, n.Type, n.Timestamp)
-	return nil
-}
-
-func nudgeEvent(kind string, by, to state.AgentID, n *nudge.Nudge) event.Event {
-	e := event.Event{Type: kind, Agent: by, Subject: string(to), From: string(n.From), To: string(to), Text: strings.TrimSpace(string(n.Type) + ": " + n.Message)}
-	if n.Ref != nil {
-		e.Bead, e.Assignment, e.Session = n.Ref.BeadID, n.Ref.AssignmentID, n.Ref.Session
-	}
-	return e
 }
 
 type nudgeShowOptions struct{ unseen, json bool }
@@ -185,55 +146,15 @@ it as seen. With none of those, the newest that wanted one is answered again.`,
 }
 
 func runNudgeRespond(ctx context.Context, opts nudgeRespondOptions, a *app) error {
-	if _, err := validText("--message", opts.message, nudge.MaxMessage); err != nil {
-		return err
-	}
-	r, id, err := a.openSpeaker(ctx)
+	by, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	asked, again, err := a.unanswered(r, id)
-	if err != nil {
-		return err
+	sent, err := by.Respond(ctx, opts.message)
+	for i := range sent {
+		a.printNudge(&sent[i].Response, sent[i].To)
 	}
-	for i := range asked {
-		n := &asked[i]
-		answer := nudge.Nudge{From: id, Type: nudge.Response, Message: opts.message, Ref: n.Ref, InReplyTo: &n.Timestamp}
-		if err := a.sendNudge(ctx, r, n.From, answer); err != nil {
-			return err
-		}
-		if again {
-			continue
-		}
-		if err := r.Slot(id).MarkSeen(ctx, *n); err != nil {
-			return err
-		}
-		r.Emit(nudgeEvent("nudge.seen", id, id, n))
-	}
-	return nil
-}
-
-// unanswered is what wants a response, or again the newest that wanted one.
-func (a *app) unanswered(r *rig.Rig, id state.AgentID) (asked []nudge.Nudge, again bool, _ error) {
-	wanted := func(list []nudge.Nudge) []nudge.Nudge {
-		return slices.DeleteFunc(list, func(n nudge.Nudge) bool { return !n.RequiresResponse || n.Type == nudge.Response })
-	}
-	fresh, bad, err := r.Slot(id).Unseen()
-	if err != nil {
-		return nil, false, err
-	}
-	warnAll(a, bad)
-	if fresh = wanted(fresh); len(fresh) > 0 {
-		return fresh, false, nil
-	}
-	all, _, err := r.Slot(id).All()
-	if err != nil {
-		return nil, false, err
-	}
-	if all = wanted(all); len(all) == 0 {
-		return nil, false, fmt.Errorf("nudge respond: no nudge to %s wants a response: %w", id, state.ErrNotFound)
-	}
-	return all[len(all)-1:], true, nil
+	return err
 }
 
 type nudgeWaitOptions struct {
@@ -273,7 +194,7 @@ func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
 	}
 	slot := r.Slot(id)
 	var fresh []nudge.Nudge
-	err = waitFor(ctx, r, "nudge wait", opts.timeout, func() (bool, error) {
+	err = speaker.Wait(ctx, r, "nudge wait", opts.timeout, func() (bool, error) {
 		var err error
 		fresh, _, err = slot.Unseen()
 		return len(fresh) > 0, err
@@ -291,11 +212,9 @@ func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
 	}
 	var failed []error
 	for i := range fresh {
-		if err := slot.MarkSeen(ctx, fresh[i]); err != nil {
+		if err := (&speaker.Speaker{Rig: r, ID: id}).Seen(ctx, &fresh[i]); err != nil {
 			failed = append(failed, err)
-			continue
 		}
-		r.Emit(nudgeEvent("nudge.seen", id, id, &fresh[i]))
 	}
 	return errors.Join(failed...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
@@ -179,7 +180,7 @@ func runQueueStep(ctx context.Context, step, reason, name string, a *app) error 
 	if err != nil {
 		return err
 	}
-	if _, err := validText("--reason", reason, maxVerdict); err != nil {
+	if _, err := speaker.Text("--reason", reason, speaker.MaxVerdict); err != nil {
 		return err
 	}
 	var q mergequeue.Request

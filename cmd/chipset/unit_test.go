@@ -15,6 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -44,7 +45,7 @@ func TestExitCodes(t *testing.T) {
 		{t.Context(), corrupt, 5},
 		{t.Context(), errors.Join(state.ErrNotFound, corrupt), 5},
 		{t.Context(), state.ErrNoTree, 5},
-		{t.Context(), fmt.Errorf("x: %w", errTimeout), 6},
+		{t.Context(), fmt.Errorf("x: %w", speaker.ErrTimeout), 6},
 		{t.Context(), errWaiting, 7},
 		{interrupted, fmt.Errorf("x: %w", context.Canceled), 130},
 		{interrupted, state.ErrNotFound, 3},
@@ -215,44 +216,5 @@ func TestLostOutputIsAFailure(t *testing.T) {
 		if code := execute(t.Context(), args, fresh(a)); code != codeFailed || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%v: exit %d, %q", args, code, errs)
 		}
-	}
-}
-
-func TestConvoyIsTakenBack(t *testing.T) {
-	a, out, errs := newTestApp(t)
-	var ids []state.BeadID
-	for range 3 {
-		out.Reset()
-		if code := execute(t.Context(), []string{"work", "add", "Thing"}, fresh(a)); code != codeOK {
-			t.Fatalf("work add: exit %d: %s", code, errs)
-		}
-		ids = append(ids, state.BeadID(strings.TrimSpace(out.String())))
-	}
-	r, err := fresh(a).openRig(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := loadConvoy(r, "late", []string{string(ids[0]), string(ids[1]), string(ids[2])})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.ID = "cv-mine0"
-	if err := r.Convoys.Create(string(c.ID), c); err != nil {
-		t.Fatal(err)
-	}
-	if err := setConvoy(t.Context(), r, ids[1], "", "cv-other"); err != nil { // somebody is faster
-		t.Fatal(err)
-	}
-	if err := joinConvoy(t.Context(), r, &c); !errors.Is(err, state.ErrConflict) {
-		t.Errorf("joined: %v, expected a conflict", err)
-	}
-	for i, want := range []state.ConvoyID{"", "cv-other", ""} {
-		b, err := r.Beads.Get(string(ids[i]))
-		if err != nil || b.ConvoyID != want {
-			t.Errorf("bead %d is in convoy %q, %v, expected %q", i, b.ConvoyID, err, want)
-		}
-	}
-	if _, err := r.Convoys.Get(string(c.ID)); !errors.Is(err, state.ErrNotFound) {
-		t.Errorf("the convoy is still there: %v", err)
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -59,24 +58,15 @@ func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 	if err != nil {
 		return err
 	}
-	all, bad, err := r.Beads.All()
+	filter := speaker.BeadFilter{Labels: opts.labels, Ready: opts.ready, Blocked: opts.blocked}
+	for _, s := range opts.statuses {
+		filter.Statuses = append(filter.Statuses, bead.Status(s))
+	}
+	chosen, byID, bad, err := speaker.ListBeads(r, filter)
 	if err != nil {
 		return err
 	}
 	warnAll(a, bad)
-	byID := bead.Index(all)
-	var chosen []bead.Bead
-	for i := range all {
-		if opts.match(&all[i], byID, r) {
-			chosen = append(chosen, all[i])
-		}
-	}
-	sort.SliceStable(chosen, func(i, j int) bool {
-		if opts.ready && chosen[i].Priority != chosen[j].Priority {
-			return chosen[i].Priority.Rank() < chosen[j].Priority.Rank()
-		}
-		return chosen[i].CreatedAt.Before(chosen[j].CreatedAt.Time)
-	})
 	if opts.json {
 		return printList(a, chosen)
 	}
@@ -90,29 +80,6 @@ func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 		rows = append(rows, []string{string(b.ID), string(b.Priority), string(b.Status), b.Title, string(b.Assignee), waits})
 	}
 	return a.table([]string{"ID", "PRIO", "STATUS", "TITLE", "ASSIGNEE", "WAITS FOR"}, rows)
-}
-
-func (o *workListOptions) match(b *bead.Bead, byID map[state.BeadID]*bead.Bead, r *rig.Rig) bool {
-	if len(o.statuses) > 0 && !slices.Contains(o.statuses, string(b.Status)) {
-		return false
-	}
-	for _, l := range o.labels {
-		if !slices.Contains(b.Labels, l) {
-			return false
-		}
-	}
-	waits := len(bead.Blockers(b, byID)) > 0
-	if o.ready && !ready(b, waits, r) {
-		return false
-	}
-	return !o.blocked || b.Status == bead.Blocked || b.Status == bead.Open && waits
-}
-
-func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
-	if b.Status != bead.Open || waits || b.ReadyAt != nil && b.ReadyAt.After(r.Clock()) {
-		return false
-	}
-	return r.Def == nil || b.Attempts < r.Def.GUPP.Limits.MaxAttempts
 }
 
 type workShowOptions struct{ json bool }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -55,29 +56,23 @@ the worker sh the description is the script that is run.`,
 }
 
 func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title string, a *app) error {
-	r, err := a.openRig(ctx)
+	by, err := a.voice(ctx, a.openRig)
 	if err != nil {
 		return err
 	}
-	by, err := a.speaker(r)
-	if err != nil {
-		return err
-	}
-	b := bead.Bead{Title: title, CreatedBy: by}
+	b := bead.Bead{Title: title}
 	set := map[string]bool{"description": described || opts.file != "", "accept": true, "priority": true, "type": true,
 		"blocked-by": true, "label": true, "worker": true, "allow-empty": true}
-	if err := opts.apply(ctx, a, r, &b, func(flag string) bool { return set[flag] }, described); err != nil {
+	if err := opts.apply(ctx, a, by.Rig, &b, func(flag string) bool { return set[flag] }, described); err != nil {
 		return err
 	}
-	if err := oneLine("the title", title, bead.MaxTitle); err != nil {
+	if err := speaker.OneLine("the title", title, bead.MaxTitle); err != nil {
 		return err
 	}
-	a.warnWorker(r, b.Worker)
-	b, err = r.Beads.Add(b, r.Def.Rig.BeadPrefix, r.Clock.Now())
-	if err != nil {
+	a.warnWorker(by.Rig, b.Worker)
+	if b, err = by.AddBead(b); err != nil {
 		return err
 	}
-	r.Emit(event.Event{Type: "bead.added", Agent: by, Bead: b.ID, To: string(b.Status), Text: b.Title})
 	a.printf("%s\n", b.ID)
 	return nil
 }
@@ -93,7 +88,7 @@ func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead,
 		b.Description = text
 	}
 	if given("accept") {
-		text, err := validText("--accept", o.accept, bead.MaxText)
+		text, err := speaker.Text("--accept", o.accept, bead.MaxText)
 		if err != nil {
 			return err
 		}
@@ -124,14 +119,14 @@ func (o *beadFlags) applyLists(b *bead.Bead, given func(flag string) bool) error
 	if given("type") {
 		b.Type = o.kind
 		if o.kind != "" {
-			if err := oneLine("--type", o.kind, 64); err != nil {
+			if err := speaker.OneLine("--type", o.kind, 64); err != nil {
 				return err
 			}
 		}
 	}
 	if given("blocked-by") {
 		b.BlockedBy = nil
-		for _, name := range words(o.blockedBy) {
+		for _, name := range speaker.Words(o.blockedBy) {
 			id, err := state.ParseBeadID(name)
 			if err != nil {
 				return usagef("--blocked-by: %v", err)
@@ -143,8 +138,8 @@ func (o *beadFlags) applyLists(b *bead.Bead, given func(flag string) bool) error
 	}
 	if given("label") {
 		b.Labels = nil
-		for _, label := range words(o.labels) {
-			if err := oneLine("--label", label, 64); err != nil {
+		for _, label := range speaker.Words(o.labels) {
+			if err := speaker.OneLine("--label", label, 64); err != nil {
 				return err
 			}
 			if !slices.Contains(b.Labels, label) {
@@ -153,17 +148,6 @@ func (o *beadFlags) applyLists(b *bead.Bead, given func(flag string) bool) error
 		}
 	}
 	return nil
-}
-
-// words drops what is empty: --label "" clears the list.
-func words(list []string) []string {
-	var out []string
-	for _, w := range list {
-		if w = strings.TrimSpace(w); w != "" {
-			out = append(out, w)
-		}
-	}
-	return out
 }
 
 // checkWorker refuses a worker that could never be started. "" is the rig's default.
@@ -278,7 +262,7 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 // before anything is locked.
 func (o *workEditOptions) prepare(ctx context.Context, a *app, r *rig.Rig, given func(flag string) bool) error {
 	if given("title") {
-		if err := oneLine("the title", o.title, bead.MaxTitle); err != nil {
+		if err := speaker.OneLine("the title", o.title, bead.MaxTitle); err != nil {
 			return err
 		}
 	}
