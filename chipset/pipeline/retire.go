@@ -310,6 +310,16 @@ func (f *finish) freeWorktree(ctx context.Context) {
 	if known && use.AssignmentID != f.rec.AssignmentID {
 		return // it holds other work already
 	}
+	if !known { // it may hold anything, also what was saved for nobody yet
+		ref, err := SaveWork(ctx, f.Rig, f.rec.AgentID, "Work found in the worktree of "+string(f.rec.AgentID)+" after "+string(f.rec.BeadID))
+		if err != nil {
+			f.warn("worktree.not_released", err)
+			return
+		}
+		if ref != "" {
+			f.Rig.Emit(retireEvent("worker.salvaged", &f.rec, "what was in the worktree is on "+ref))
+		}
+	}
 	if err := FreeWorktree(ctx, f.Rig, f.rec.AgentID); err != nil {
 		f.warn("worktree.not_released", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Worktree says what a polecat's worktree is used for:
@@ -75,7 +76,8 @@ func TargetTip(ctx context.Context, r *rig.Rig) (git.Branch, git.Hash, error) {
 
 // SaveWork saves what the worktree of an agent holds that no branch has kept,
 // under the name of the assignment it is used for, and returns the ref or "".
-// A worktree that does not exist holds nothing. Durable when it returns nil.
+// One whose own files of git are torn is mended first. A worktree that does not
+// exist holds nothing. Durable when it returns nil.
 func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string) (string, error) {
 	wt := r.Git.In(r.Worktree(id))
 	use, known := ReadWorktree(r, id)
@@ -86,24 +88,51 @@ func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string)
 	if gone {
 		return saveBranch(ctx, r, use)
 	}
-	name, base := string(use.AssignmentID), use.Base
-	head, found, err := wt.Head(ctx)
-	if err != nil && !errors.Is(err, git.ErrNotWorktree) {
+	if err := mendWorktree(ctx, r, id); err != nil {
 		return "", err
 	}
-	if err != nil || !found {
+	name, base := string(use.AssignmentID), use.Base
+	head, found, err := wt.Head(ctx)
+	if errors.Is(err, git.ErrNotWorktree) { // nothing was ever checked out there
 		return "", nil
 	}
+	if err != nil {
+		return "", err
+	}
 	if !known {
-		if name, err = unnamedWork(ctx, wt, head); err != nil {
+		if name, err = unnamedWork(ctx, wt, id, head); err != nil {
 			return "", err
 		}
 		base = ""
 	}
-	if base, err = savedBase(ctx, r, wt, head, base); err != nil {
+	if !found { // a branch without a commit: everything in it is new
+		base = ""
+	} else if base, err = savedBase(ctx, r, wt, head, base); err != nil {
 		return "", err
 	}
 	return salvage(ctx, r, wt, git.SalvageRequest{Base: base, Ref: git.Ref(salvagePrefix + name), Message: message, AgentID: string(id)})
+}
+
+// mendWorktree makes an agent's worktree readable for git again, if a power cut or
+// somebody's hand tore what git keeps of it. Without that nothing in it could be
+// saved. The caller speaks for the agent, and nothing of its worker runs.
+func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
+	hint := git.Hint{}
+	if use, known := ReadWorktree(r, id); known {
+		hint = git.Hint{Branch: git.Branch(use.Branch), Base: use.Base}
+	}
+	if _, err := git.ParseBranch(string(hint.Branch)); err != nil {
+		hint.Branch = "" // a cache that holds nonsense names no work
+	}
+	mended, err := r.Git.Mend(ctx, r.Worktree(id), hint)
+	if err != nil || len(mended) == 0 {
+		return err
+	}
+	for _, w := range mended {
+		r.Emit(event.Event{Type: "worktree.mended", Agent: id, Subject: string(id), Text: w.String()})
+	}
+	// What was torn with them would be taken for saved.
+	return r.Git.DropEmptyObjects()
 }
 
 // worktreeGone tells whether somebody has taken the folder away. Git may know
@@ -157,15 +186,17 @@ func salvage(ctx context.Context, r *rig.Rig, wt *git.Worktree, q git.SalvageReq
 
 // unnamedWork names work of which nothing says whose it is: by its branch, or
 // by its commit.
-func unnamedWork(ctx context.Context, wt *git.Worktree, head git.Hash) (string, error) {
+func unnamedWork(ctx context.Context, wt *git.Worktree, id state.AgentID, head git.Hash) (string, error) {
 	branch, found, err := wt.HeadBranch(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
+	case found:
+		return strings.ReplaceAll(string(branch), "/", "-"), nil
+	case head == "":
+		return "lost-" + string(id), nil
 	}
-	if !found {
-		return "lost-" + head.Short(), nil
-	}
-	return strings.ReplaceAll(string(branch), "/", "-"), nil
+	return "lost-" + head.Short(), nil
 }
 
 // savedBase is the commit up to which nothing needs saving: what is reachable

@@ -1,0 +1,124 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tears are what a power cut or a hand can do to git's own files of a worktree.
+var tears = map[string]func(f *fixture, w *Worktree, admin string){
+	"link torn":        func(f *fixture, w *Worktree, _ string) { f.write(w.Path(), ".git", "gitd") },
+	"link gone":        func(f *fixture, w *Worktree, _ string) { f.must(os.Remove(filepath.Join(w.Path(), ".git"))) },
+	"link astray":      func(f *fixture, w *Worktree, _ string) { f.write(w.Path(), ".git", "gitdir: /nowhere\n") },
+	"HEAD empty":       func(f *fixture, _ *Worktree, admin string) { f.write(admin, "HEAD", "") },
+	"HEAD zeros":       func(f *fixture, _ *Worktree, admin string) { f.write(admin, "HEAD", strings.Repeat("\x00", 41)) },
+	"HEAD gone":        func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "HEAD"))) },
+	"HEAD to nothing":  func(f *fixture, _ *Worktree, admin string) { f.write(admin, "HEAD", strings.Repeat("1", 40)+"\n") },
+	"index empty":      func(f *fixture, _ *Worktree, admin string) { f.write(admin, "index", "") },
+	"index torn":       func(f *fixture, _ *Worktree, admin string) { f.must(os.Truncate(filepath.Join(admin, "index"), 50)) },
+	"index gone":       func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "index"))) },
+	"gitdir empty":     func(f *fixture, _ *Worktree, admin string) { f.write(admin, "gitdir", "") },
+	"gitdir gone":      func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "gitdir"))) },
+	"commondir empty":  func(f *fixture, _ *Worktree, admin string) { f.write(admin, "commondir", "") },
+	"commondir gone":   func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "commondir"))) },
+	"locked":           func(f *fixture, _ *Worktree, admin string) { f.write(admin, "index.lock", ""); f.write(admin, "index", "") },
+	"registry gone":    func(f *fixture, _ *Worktree, admin string) { f.must(os.RemoveAll(admin)) },
+	"branch file torn": func(f *fixture, _ *Worktree, _ string) { f.write(f.common, "refs/heads/polecat/x", "") },
+	"commit not there": func(f *fixture, _ *Worktree, _ string) { f.write(f.common, "refs/heads/polecat/x", strings.Repeat("1", 40)+"\n") },
+	"link and gitdir": func(f *fixture, w *Worktree, admin string) {
+		f.write(w.Path(), ".git", "")
+		f.write(admin, "gitdir", "")
+	},
+	"everything": func(f *fixture, w *Worktree, admin string) {
+		for _, name := range []string{"gitdir", "HEAD", "commondir", "index"} {
+			f.write(admin, name, "")
+		}
+		f.must(os.Remove(filepath.Join(w.Path(), ".git")))
+	},
+}
+
+// Whatever of git's own files is torn, what the worktree holds can be saved afterwards: commits and files.
+func TestMend(t *testing.T) {
+	for name, tear := range tears {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			w := f.prepared()
+			base := f.head(f.TopLevel())
+			own := f.commit(w.Path(), map[string]string{"own.txt": "committed"})
+			f.write(w.Path(), "new.txt", "not committed")
+			admin, err := f.gitDirOf(w.Path())
+			f.must(err)
+			if found, err := f.Wounds(f.ctx, w.Path()); err != nil || len(found) > 0 {
+				t.Fatalf("a whole one has wounds: %v, %v", found, err)
+			}
+			tear(f, w, admin)
+			found, err := f.Wounds(f.ctx, w.Path())
+			if err != nil || len(found) == 0 {
+				t.Fatalf("not noticed: %v", err)
+			}
+			_, err = f.Mend(f.ctx, w.Path(), Hint{Branch: "polecat/x", Base: base})
+			f.must(err)
+			if found, err := f.Wounds(f.ctx, w.Path()); err != nil || len(found) > 0 {
+				t.Errorf("left: %v, %v", found, err)
+			}
+			f.git(w.Path(), "status")
+			saved, err := w.Salvage(f.ctx, SalvageRequest{Base: base, Ref: "refs/chipset/salvage/as-1", Message: "m", AgentID: "a"})
+			f.must(err)
+			if !saved.Saved || f.git(f.TopLevel(), "show", string(saved.Hash)+":new.txt") != "not committed" ||
+				f.git(f.TopLevel(), "show", string(saved.Hash)+":own.txt") != "committed" {
+				t.Errorf("saved %+v", saved)
+			}
+			if reached, err := f.IsAncestor(f.ctx, own, saved.Hash); name != "registry gone" && (err != nil || !reached) && !strings.HasPrefix(name, "commit") {
+				t.Errorf("the commit is not among what was saved: %v", err)
+			}
+			f.must(f.PrepareWorktree(f.ctx, w.Path(), "polecat/y", base))
+			f.wantPrepared(w, "polecat/y", base)
+		})
+	}
+}
+
+// Nothing is mended that is not torn, or that belongs to somebody else.
+func TestMendLeavesAlone(t *testing.T) {
+	f := newFixture(t)
+	empty := filepath.Join(f.TopLevel(), "wt", "empty")
+	f.must(os.MkdirAll(empty, 0o755))
+	w := f.prepared()
+	f.git(w.Path(), "checkout", "-q", "--orphan", "fresh")
+	for _, path := range []string{empty, filepath.Join(f.TopLevel(), "wt", "none"), f.TopLevel(), w.Path()} {
+		if found, err := f.Mend(f.ctx, path, Hint{}); err != nil || len(found) > 0 {
+			t.Errorf("%s: %v, %v", path, found, err)
+		}
+	}
+}
+
+// A branch is put back on what its reflog or its records tell of, and a whole one stays.
+func TestMendRef(t *testing.T) {
+	f := newFixture(t)
+	first := f.head(f.TopLevel())
+	f.git(f.TopLevel(), "branch", "polecat/z", string(first))
+	f.write(f.common, "refs/heads/polecat/z", "")
+	f.must(f.MendRef(f.ctx, "refs/heads/polecat/z", "", first))
+	if h, found, err := f.ResolveRef(f.ctx, "refs/heads/polecat/z"); err != nil || !found || h != first {
+		t.Errorf("%s %v %v", h, found, err)
+	}
+	second := f.commit(f.TopLevel(), map[string]string{"b": "b"})
+	f.must(f.MendRef(f.ctx, "refs/heads/polecat/z", second))
+	if h, _, _ := f.ResolveRef(f.ctx, "refs/heads/polecat/z"); h != first {
+		t.Errorf("moved to %s", h)
+	}
+}
+
+func TestEmptyObjects(t *testing.T) {
+	f := newFixture(t)
+	f.write(f.common, "objects/aa/"+strings.Repeat("b", 38), "")
+	found, err := f.EmptyObjects()
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	f.must(f.DropEmptyObjects())
+	f.wantGone(f.common, "objects/aa/"+strings.Repeat("b", 38))
+	f.git(f.TopLevel(), "fsck")
+}
