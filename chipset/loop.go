@@ -103,6 +103,7 @@ func (p *Process) RunAgent(ctx context.Context, id state.AgentID) error {
 	err = p.drive(ctx, id, runner, lock)
 	runner.Close()
 	p.end(id, session)
+	p.Rig.Unstamp(id) // before the lock is released: the next process makes its own
 	return err
 }
 

@@ -254,3 +254,110 @@ func (s Slot) MarkSeen(ctx context.Context, n Nudge) error {
 	}
 	return s.tree.Replace(s.Dir().Join("seen.json"), data)
 }
+
+// Reconcile puts right what a lost or damaged file left of the slot: latest.json
+// becomes the newest nudge of all, a nudge that only latest.json still has goes
+// back to its sender's file, and seen.json is taken back to the newest nudge of
+// each sender where it lies ahead of that and of the clock. Durable when it
+// returns nil.
+func (s Slot) Reconcile(ctx context.Context, now state.Time) error {
+	l, err := s.tree.Lock(ctx, state.LockRecord, "nudge-"+string(s.owner))
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	all, bad, err := s.All()
+	if err != nil || len(bad) > 0 {
+		return errors.Join(append(bad, err)...)
+	}
+	latest, err := s.Latest()
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	newest := map[state.AgentID]state.Time{}
+	last := latest
+	for _, n := range all {
+		newest[n.From] = n.Timestamp
+		if !n.Timestamp.Before(last.Timestamp.Time) {
+			last = n
+		}
+	}
+	if err == nil && latest.Timestamp.After(newest[latest.From].Time) {
+		if err := s.put(s.Dir().Join("from", string(latest.From)+".json"), latest); err != nil {
+			return err
+		}
+		newest[latest.From] = latest.Timestamp
+	}
+	if last.From != "" && (err != nil || !last.Timestamp.Equal(latest.Timestamp.Time)) {
+		if err := s.put(s.Dir().Join("latest.json"), last); err != nil {
+			return err
+		}
+	}
+	return s.takeBack(ctx, newest, now)
+}
+
+func (s Slot) put(p state.Path, v any) error {
+	data, err := state.Encode(v)
+	if err != nil {
+		return err
+	}
+	return s.tree.Replace(p, data)
+}
+
+// takeBack corrects what seen.json says of the future.
+func (s Slot) takeBack(ctx context.Context, newest map[state.AgentID]state.Time, now state.Time) error {
+	l, err := s.tree.Lock(ctx, state.LockRecord, "seen-"+string(s.owner))
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	seen, err := s.Seen()
+	if err != nil {
+		return err
+	}
+	next, changed := maps.Clone(seen.Seen), false
+	for from, t := range seen.Seen {
+		if !t.After(newest[from].Time) || !t.After(now.Time) {
+			continue
+		}
+		changed = true
+		if newest[from].IsZero() {
+			delete(next, from)
+		} else {
+			next[from] = newest[from]
+		}
+	}
+	if !changed {
+		return nil
+	}
+	seen.Seen = next
+	return s.put(s.Dir().Join("seen.json"), seen)
+}
+
+// Quarantine moves a file of the slot away that still can't be read under its
+// lock.
+func (s Slot) Quarantine(ctx context.Context, p state.Path, now state.Time) error {
+	lock := "nudge-"
+	if p == s.Dir().Join("seen.json") {
+		lock = "seen-"
+	}
+	l, err := s.tree.Lock(ctx, state.LockRecord, lock+string(s.owner))
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	switch p {
+	case s.Dir().Join("seen.json"):
+		_, err = s.Seen()
+	case s.Dir().Join("from"):
+		_, err = s.tree.List(p)
+	default:
+		_, err = s.read(p)
+	}
+	var c *state.Corruption
+	if !errors.As(err, &c) || errors.Is(c, state.ErrSecondName) {
+		return nil // whole or gone by now, or a backup shares it
+	}
+	_, err = s.tree.Quarantine(p, c.Reason, now)
+	return err
+}

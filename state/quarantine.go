@@ -59,6 +59,20 @@ func (t *Tree) reason(p Path, reason string, now Time, copied bool) (Quarantined
 	return q, t.WriteNew(QuarantineDir.Join(q.File+".reason.json"), data)
 }
 
+// Explain puts a reason beside a file of the quarantine that has none. It
+// returns ErrExists when there is one. Durable when it returns nil.
+func (t *Tree) Explain(p Path, reason string, now Time) error {
+	if p.Dir() != QuarantineDir {
+		return &Corruption{Path: string(p), Reason: "it is not in the quarantine"}
+	}
+	q := Quarantined{Path: strings.ToValidUTF8(string(p), "\uFFFD"), Reason: reason, At: now, File: p.Base()}
+	data, err := Encode(q)
+	if err != nil {
+		return err
+	}
+	return t.WriteNew(p+".reason.json", data)
+}
+
 // plainName flattens a path into one component that is safe to show and print.
 func plainName(p string) string {
 	p = strings.TrimPrefix(p, string(StateDir)+"/")

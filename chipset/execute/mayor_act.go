@@ -223,23 +223,14 @@ func (m *Mayor) warnOfBlock(ctx context.Context, a mayor.Block, b bead.Bead) err
 // not be finished.
 const finishAgain = time.Minute
 
-// finishFor does for an agent without a process what its next start would do
-// first: it ends what is left of its workers and finishes its pipelines. The
-// agent's liveness lock is held meanwhile, so that it can't start in between.
+// finishFor heals an agent without a process, not too often.
 func (m *Mayor) finishFor(ctx context.Context, id state.AgentID) error {
 	now := m.Now()
 	if last, ok := m.finished[id]; ok && now.Sub(last.Time) < finishAgain && now.After(last.Time) {
 		return nil
 	}
 	m.finished[id] = now
-	lock, err := m.Rig.Claim(ctx, id, m.Session)
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	p := NewPolecat(Agent{Rig: m.Rig, ID: id, Session: m.Session, Self: m.Self, Say: m.Say})
-	defer p.Close()
-	return p.Recover(ctx)
+	return HealPolecat(ctx, Agent{Rig: m.Rig, ID: id, Session: m.Session, Self: m.Self, Say: m.Say})
 }
 
 // makeConvoy publishes the convoy before its beads name it: a bead that names

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -160,37 +158,5 @@ func (r *Refinery) lockIsOurs(ctx context.Context, q *mergequeue.Request, target
 			return false
 		}
 	}
-	return noGitLives(checkout, r.Rig.Git.CommonDir())
-}
-
-// noGitLives tells that no git process works in the repository, as far as /proc
-// shows all processes of this user; false where it does not.
-func noGitLives(checkout, common string) bool {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return false
-	}
-	seen := false
-	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
-			continue
-		}
-		seen = true
-		dir := filepath.Join("/proc", e.Name())
-		data, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		args := strings.Split(string(data), "\x00")
-		if err != nil || !strings.HasPrefix(filepath.Base(args[0]), "git") {
-			continue
-		}
-		named := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--git-dir="+common) })
-		cwd, err := os.Readlink(filepath.Join(dir, "cwd"))
-		if named || err != nil || within(cwd, checkout) || within(cwd, common) {
-			return false
-		}
-	}
-	return seen
-}
-
-func within(path, root string) bool {
-	return root != "" && (path == root || strings.HasPrefix(path, root+string(filepath.Separator)))
+	return r.Rig.Git.Quiet(checkout)
 }

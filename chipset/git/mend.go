@@ -271,7 +271,11 @@ func (s *wounds) mendHead(ctx context.Context, hint Hint) error {
 		return err
 	}
 	if s.broken != "" {
-		return s.r.MendRef(ctx, s.broken.Ref(), last, hint.Base)
+		instead, err := s.r.fallback(ctx, hint.Base)
+		if err != nil {
+			return err
+		}
+		return s.r.MendRef(ctx, s.broken.Ref(), last, instead)
 	}
 	file := filepath.Join(s.admin, "HEAD")
 	if hint.Branch != "" {
@@ -281,7 +285,11 @@ func (s *wounds) mendHead(ctx context.Context, hint Hint) error {
 		if reason, err := s.r.brokenRef(ctx, hint.Branch.Ref()); err != nil {
 			return err
 		} else if reason != "" {
-			if err := s.r.MendRef(ctx, hint.Branch.Ref(), last, hint.Base); err != nil {
+			instead, err := s.r.fallback(ctx, hint.Base)
+			if err != nil {
+				return err
+			}
+			if err := s.r.MendRef(ctx, hint.Branch.Ref(), last, instead); err != nil {
 				return err
 			}
 		}
@@ -316,12 +324,16 @@ func (r *Repo) fallback(ctx context.Context, base Hash) (Hash, error) {
 }
 
 // MendRef puts a broken ref on the newest commit of which its reflog tells that is there, else on the first of
-// instead that is, else on HEAD of the main worktree. One that is not broken stays.
+// instead that is. One that is not broken stays. ErrNoCommits is returned when nothing tells of one.
 func (r *Repo) MendRef(ctx context.Context, ref Ref, instead ...Hash) error {
 	if err := ref.check(); err != nil {
 		return err
 	}
 	if reason, err := r.brokenRef(ctx, ref); err != nil || reason == "" {
+		return err
+	}
+	// A torn object would keep the same commit from being written again.
+	if err := r.DropEmptyObjects(); err != nil {
 		return err
 	}
 	to, err := r.lastWhole(ctx, filepath.Join(r.common, "logs", filepath.FromSlash(string(ref))))
@@ -341,9 +353,7 @@ func (r *Repo) MendRef(ctx context.Context, ref Ref, instead ...Hash) error {
 		}
 	}
 	if to == "" {
-		if to, err = r.fallback(ctx, ""); err != nil {
-			return err
-		}
+		return fmt.Errorf("mend %s: %w", ref, ErrNoCommits)
 	}
 	// git updates no ref whose file it can't read.
 	file := filepath.Join(r.common, filepath.FromSlash(string(ref)))

@@ -9,24 +9,29 @@ import (
 
 // tears are what a power cut or a hand can do to git's own files of a worktree.
 var tears = map[string]func(f *fixture, w *Worktree, admin string){
-	"link torn":        func(f *fixture, w *Worktree, _ string) { f.write(w.Path(), ".git", "gitd") },
-	"link gone":        func(f *fixture, w *Worktree, _ string) { f.must(os.Remove(filepath.Join(w.Path(), ".git"))) },
-	"link astray":      func(f *fixture, w *Worktree, _ string) { f.write(w.Path(), ".git", "gitdir: /nowhere\n") },
-	"HEAD empty":       func(f *fixture, _ *Worktree, admin string) { f.write(admin, "HEAD", "") },
-	"HEAD zeros":       func(f *fixture, _ *Worktree, admin string) { f.write(admin, "HEAD", strings.Repeat("\x00", 41)) },
-	"HEAD gone":        func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "HEAD"))) },
-	"HEAD to nothing":  func(f *fixture, _ *Worktree, admin string) { f.write(admin, "HEAD", strings.Repeat("1", 40)+"\n") },
-	"index empty":      func(f *fixture, _ *Worktree, admin string) { f.write(admin, "index", "") },
-	"index torn":       func(f *fixture, _ *Worktree, admin string) { f.must(os.Truncate(filepath.Join(admin, "index"), 50)) },
-	"index gone":       func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "index"))) },
-	"gitdir empty":     func(f *fixture, _ *Worktree, admin string) { f.write(admin, "gitdir", "") },
-	"gitdir gone":      func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "gitdir"))) },
-	"commondir empty":  func(f *fixture, _ *Worktree, admin string) { f.write(admin, "commondir", "") },
-	"commondir gone":   func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "commondir"))) },
-	"locked":           func(f *fixture, _ *Worktree, admin string) { f.write(admin, "index.lock", ""); f.write(admin, "index", "") },
+	"link torn":       func(f *fixture, w *Worktree, _ string) { f.write(w.Path(), ".git", "gitd") },
+	"link gone":       func(f *fixture, w *Worktree, _ string) { f.must(os.Remove(filepath.Join(w.Path(), ".git"))) },
+	"link astray":     func(f *fixture, w *Worktree, _ string) { f.write(w.Path(), ".git", "gitdir: /nowhere\n") },
+	"HEAD empty":      func(f *fixture, _ *Worktree, admin string) { f.write(admin, "HEAD", "") },
+	"HEAD zeros":      func(f *fixture, _ *Worktree, admin string) { f.write(admin, "HEAD", strings.Repeat("\x00", 41)) },
+	"HEAD gone":       func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "HEAD"))) },
+	"HEAD to nothing": func(f *fixture, _ *Worktree, admin string) { f.write(admin, "HEAD", strings.Repeat("1", 40)+"\n") },
+	"index empty":     func(f *fixture, _ *Worktree, admin string) { f.write(admin, "index", "") },
+	"index torn":      func(f *fixture, _ *Worktree, admin string) { f.must(os.Truncate(filepath.Join(admin, "index"), 50)) },
+	"index gone":      func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "index"))) },
+	"gitdir empty":    func(f *fixture, _ *Worktree, admin string) { f.write(admin, "gitdir", "") },
+	"gitdir gone":     func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "gitdir"))) },
+	"commondir empty": func(f *fixture, _ *Worktree, admin string) { f.write(admin, "commondir", "") },
+	"commondir gone":  func(f *fixture, _ *Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "commondir"))) },
+	"locked": func(f *fixture, _ *Worktree, admin string) {
+		f.write(admin, "index.lock", "")
+		f.write(admin, "index", "")
+	},
 	"registry gone":    func(f *fixture, _ *Worktree, admin string) { f.must(os.RemoveAll(admin)) },
 	"branch file torn": func(f *fixture, _ *Worktree, _ string) { f.write(f.common, "refs/heads/polecat/x", "") },
-	"commit not there": func(f *fixture, _ *Worktree, _ string) { f.write(f.common, "refs/heads/polecat/x", strings.Repeat("1", 40)+"\n") },
+	"commit not there": func(f *fixture, _ *Worktree, _ string) {
+		f.write(f.common, "refs/heads/polecat/x", strings.Repeat("1", 40)+"\n")
+	},
 	"link and gitdir": func(f *fixture, w *Worktree, admin string) {
 		f.write(w.Path(), ".git", "")
 		f.write(admin, "gitdir", "")

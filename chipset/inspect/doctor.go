@@ -37,7 +37,9 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	// Fixed is true when it was repaired just now.
 	Fixed bool `json:"fixed"`
-	// Hint says what to do about it.
+	// Repair is what --fix does about it, or did.
+	Repair string `json:"repair"`
+	// Hint says what a person can do about it.
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -63,20 +65,57 @@ const (
 // check is one group of rules; it returns what it saw at one moment.
 type check func(ctx context.Context, r *rig.Rig) ([]finding, error)
 
-// checks lists all of them.
+// checks lists all of them. What others need to be repaired comes first: locks,
+// files, identities, git.
 func checks() []check {
-	return []check{checkTree, checkObjects, checkChannels, checkRelations, checkRecords, checkAgents, checkGit, checkProcesses, checkQuarantine}
+	return []check{checkRun, checkTree, checkObjects, checkChannels, checkStory, checkRegistered, checkRepository, checkRelations,
+		checkRecords, checkAgents, checkGit, checkProcesses, checkTimes, checkQuarantine}
 }
 
+// maxRounds bounds how often --fix looks again, because a repair can make
+// another one possible: a bead in quarantine frees a hook.
+const maxRounds = 6
+
 // Doctor checks every rule of the state tree. With fix it repairs what can be
-// repaired without loss, and never deletes what it does not understand. The
-// findings come worst first; the error is for what kept it from looking.
+// repaired without loss, and never deletes what it does not understand. It may
+// be killed at any instant and run again, also while the rig runs. The findings
+// come worst first; the error is for what kept it from looking.
 func Doctor(ctx context.Context, r *rig.Rig, fix bool) ([]Finding, error) {
 	return examine(ctx, r, fix, lookPause)
 }
 
 func examine(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Finding, error) {
-	found := []Finding{}
+	var fixed, standing []Finding
+	var err error
+	for range maxRounds {
+		var all []Finding
+		all, err = round(ctx, r, fix, pause)
+		before := len(fixed)
+		standing = standing[:0]
+		for _, f := range all {
+			if f.Fixed {
+				fixed = append(fixed, f)
+			} else {
+				standing = append(standing, f)
+			}
+		}
+		if !fix || len(fixed) == before || ctx.Err() != nil {
+			break
+		}
+	}
+	found := append([]Finding{}, withoutRepeats(append(fixed, standing...))...)
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		if c := b.Severity.rank() - a.Severity.rank(); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Path, b.Path)
+	})
+	return found, err
+}
+
+// round runs every check once, and repairs what it finds.
+func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Finding, error) {
+	var found []Finding
 	var failed []error
 	for _, c := range checks() {
 		if ctx.Err() != nil {
@@ -88,20 +127,29 @@ func examine(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]
 			failed = append(failed, err)
 		}
 		for i := range seen {
+			seen[i].explain()
 			if fix && err == nil { // on half a look nothing is repaired
 				seen[i].cure(ctx)
 			}
 			found = append(found, seen[i].Finding)
 		}
 	}
-	found = withoutRepeats(found)
-	slices.SortStableFunc(found, func(a, b Finding) int {
-		if c := b.Severity.rank() - a.Severity.rank(); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Path, b.Path)
-	})
 	return found, once(failed)
+}
+
+// explain says what --fix does about a finding.
+func (f *finding) explain() {
+	rule, _ := ruleOf(f.Rule)
+	f.Repair = rule.Repair
+	if f.repair == nil && !strings.HasPrefix(rule.Repair, byHand) {
+		f.Repair = byHand + "this one needs a person"
+	}
+	if advice, manual := strings.CutPrefix(rule.Repair, byHand); f.Hint == "" && manual {
+		f.Hint = advice
+	}
+	if f.Hint == "" && f.repair != nil {
+		f.Hint = "chipset doctor --fix " + rule.Repair
+	}
 }
 
 // once joins errors, and says what several checks met only once.
@@ -197,6 +245,7 @@ func (f *finding) cure(ctx context.Context) {
 		return
 	}
 	if err := f.repair(ctx); err != nil {
+		f.Repair = byHand + "it could not be repaired now"
 		f.Hint = strings.TrimSpace("could not be repaired: " + err.Error() + ". " + f.Hint)
 		return
 	}
@@ -204,15 +253,16 @@ func (f *finding) cure(ctx context.Context) {
 }
 
 // withoutRepeats keeps the first of the findings that two checks made of the
-// same unreadable file.
+// same unreadable file, or two rounds of the same fault.
 func withoutRepeats(found []Finding) []Finding {
 	known := map[string]bool{}
 	return slices.DeleteFunc(found, func(f Finding) bool {
+		key := f.Path
 		if f.Rule != ruleUnreadable && f.Rule != ruleSpecial {
-			return false
+			key += "\x00" + f.Rule + "\x00" + f.Detail
 		}
-		repeated := known[f.Path]
-		known[f.Path] = true
+		repeated := known[key]
+		known[key] = true
 		return repeated
 	})
 }

@@ -100,7 +100,7 @@ var damages = []struct {
 	{"the person's record and hook", func(f *fixture) {
 		must(f.t, f.Agents.Remove(string(state.Human)))
 		must(f.t, f.Hooks.Remove(string(state.Human)))
-	}, "agent-missing:warning hook-missing:warning", "agent-missing:warning hook-missing:warning"},
+	}, "agent-missing:warning", "agent-missing:warning+"},
 	{"archive that is a file", func(f *fixture) {
 		f.plant("state/mail/polecat-alpha/archive", "x")
 		f.bead("gt-aaaaa", bead.InProgress, nil)
@@ -115,7 +115,7 @@ var damages = []struct {
 	}, "special-file:error special-file:error special-file:error",
 		"quarantine:warning quarantine:warning quarantine:warning special-file:error+ special-file:error+ special-file:error+"},
 	{"from that is a file", func(f *fixture) { f.plant("state/nudge/polecat-alpha/from", "x") },
-		"foreign:warning special-file:error", "foreign:warning quarantine:warning special-file:error+"},
+		"foreign:warning special-file:error", "quarantine:warning special-file:error+"},
 	{"a link in place of all beads", func(f *fixture) {
 		f.hang(f.bead("gt-aaaaa", bead.InProgress, nil), hook.Active)
 		must(f.t, os.Rename(f.Tree.Abs("state/work"), filepath.Join(f.dir, "elsewhere")))
@@ -132,7 +132,7 @@ var damages = []struct {
 	{"agent not registered", func(f *fixture) {
 		must(f.t, f.Agents.Remove(string(bravo)))
 		must(f.t, f.Hooks.Remove(string(bravo)))
-	}, "agent-missing:warning", "agent-missing:warning"},
+	}, "agent-missing:warning", "agent-missing:warning+"},
 	{"bead whose hook is empty", func(f *fixture) { f.bead("gt-aaaaa", bead.InProgress, nil) }, "bead-hook:error", "bead-hook:error+"},
 	{"bead whose hook has moved on", func(f *fixture) {
 		f.bead("gt-bbbbb", bead.Hooked, nil)
@@ -147,7 +147,7 @@ var damages = []struct {
 		f.hang(f.bead("gt-aaaaa", bead.Hooked, nil), hook.Pending)
 		must(f.t, f.Beads.Remove("gt-aaaaa"))
 	}, "hook-bead:error", "hook-bead:error+"},
-	{"in progress on a pending hook", func(f *fixture) { f.hang(f.bead("gt-aaaaa", bead.InProgress, nil), hook.Pending) }, "bead-hook:error", "bead-hook:error"},
+	{"in progress on a pending hook", func(f *fixture) { f.hang(f.bead("gt-aaaaa", bead.InProgress, nil), hook.Pending) }, "bead-hook:warning", "bead-hook:warning"},
 	{"done, but not submitted", func(f *fixture) { f.bead("gt-aaaaa", bead.Done, nil) }, "done-without-request:error", "done-without-request:error"},
 	{"done, and its request is gone", func(f *fixture) {
 		b := f.bead("gt-aaaaa", bead.Done, nil)
@@ -157,7 +157,7 @@ var damages = []struct {
 			return nil
 		})
 		must(f.t, err)
-	}, "done-without-request:error", "done-without-request:error+"},
+	}, "done-without-request:error", "done-without-request:error+ request-branch:warning+"},
 	{"done, being submitted", func(f *fixture) { f.end(f.bead("gt-aaaaa", bead.Done, nil), retire.Done, retire.Recorded) },
 		"retire-unfinished:warning", "retire-unfinished:warning"},
 	{"merged by nobody", func(f *fixture) { f.bead("gt-aaaaa", bead.Merged, nil) }, "merged-without-request:error", "merged-without-request:error"},
@@ -167,7 +167,7 @@ var damages = []struct {
 		f.request(f.bead("gt-aaaaa", bead.Done, nil), mergequeue.Merged, nil)
 	}, "landed-not-told:error", "landed-not-told:error"},
 	{"merging, and nobody does it", func(f *fixture) { f.request(f.bead("gt-aaaaa", bead.Done, nil), mergequeue.Merging, nil) },
-		"merge-unfinished:warning", "merge-unfinished:warning"},
+		"merge-unfinished:warning", "merge-unfinished:warning+"},
 	{"request of a bead that moved on", func(f *fixture) {
 		b := f.bead("gt-aaaaa", bead.Done, nil)
 		f.bead("gt-aaaaa", bead.Open, nil)
@@ -181,12 +181,12 @@ var damages = []struct {
 		for _, id := range []state.BeadID{"gt-aaaaa", "gt-bbbbb"} {
 			f.request(f.bead(id, bead.Done, nil), mergequeue.Pending, func(q *mergequeue.Request) { q.Seq = 7 })
 		}
-	}, "duplicate-seq:error", "duplicate-seq:error"},
+	}, "duplicate-seq:error", "duplicate-seq:error+"},
 	{"one assignment, two requests", func(f *fixture) {
 		b := f.bead("gt-aaaaa", bead.Done, nil)
 		f.request(b, mergequeue.Pending, nil)
 		f.request(b, mergequeue.Pending, func(q *mergequeue.Request) { q.ID = "mr-gt-aaaaa-2" })
-	}, "assignment-twice:error", "assignment-twice:error"},
+	}, "assignment-twice:error", "assignment-twice:error+"},
 	{"merged elsewhere", func(f *fixture) {
 		f.git("checkout", "-q", "--detach")
 		f.git("commit", "-q", "--allow-empty", "-m", "elsewhere")
@@ -241,12 +241,13 @@ var damages = []struct {
 		f.plant("state/nudge/polecat-alpha/seen.json", "")
 		f.plant("state/handoff/polecat-alpha/x.json", "{}")
 	}, "unreadable:error unreadable:error unreadable:error unreadable:error", ""},
-	{"lines of the story", func(f *fixture) { f.plant("state/events/2026-03-04.jsonl", "{}\nbroken\n") }, "event-line:warning", "event-line:warning"},
+	{"lines of the story", func(f *fixture) { f.plant("state/events/2026-03-04.jsonl", "{}\nbroken\n{\"time\":") },
+		"event-day:warning event-line:warning event-torn:warning", "event-day:warning event-line:warning event-line:warning event-torn:warning+"},
 	{"incidents", func(f *fixture) {
 		for _, id := range []state.IncidentID{"in-1", "in-2"} {
 			must(f.t, f.Incidents.Put(string(id), incident.Incident{ID: id, AgentID: alpha, AssignmentID: "as-old", Kind: incident.Stalled, Severity: incident.Alert, OpenedAt: f.at()}))
 		}
-	}, "incident-stale:info incident-stale:info incident-twice:error", "incident-stale:info incident-stale:info incident-twice:error"},
+	}, "incident-stale:info incident-stale:info incident-twice:error", "incident-stale:info incident-twice:error+"},
 	{"guards of the live tree", func(f *fixture) {
 		must(f.t, os.WriteFile(f.Git.ExcludePath(), []byte("# mine\n"), 0o644))
 		must(f.t, os.WriteFile(filepath.Join(f.Git.CommonDir(), "chipset"), []byte("/nowhere\n"), 0o644))

@@ -7,9 +7,7 @@ import (
 	"slices"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -31,19 +29,23 @@ func checkRecords(ctx context.Context, r *rig.Rig) ([]finding, error) {
 			continue
 		}
 		id := d.BeadID
+		if c.byID[id] == nil && c.absent(c.r.Beads.Path(string(id))) {
+			f := c.add("dispatch-bead", r.Dispatch.Path(string(id)), Warning, "", "its bead does not exist")
+			f.repair = healDispatch(r, id)
+			continue
+		}
 		f := c.add("dispatch-unfinished", r.Dispatch.Path(string(id)), Warning, "the mayor finishes or undoes it when it starts; so does chipset doctor --fix",
 			"the dispatch to %s stopped at the stage %s", d.AgentID, d.Stage)
-		f.repair = func(ctx context.Context) error {
-			_, err := pipeline.HealDispatch(ctx, r, id)
-			return err
-		}
+		f.repair = healDispatch(r, id)
 	}
 	for _, a := range slices.Sorted(maps.Keys(c.retire)) {
 		end := c.retire[a]
 		p := r.Retire.Path(string(a))
 		if _, alive := c.alive[end.AgentID]; !alive && !end.Stage.Final() {
-			c.add("retire-unfinished", p, Warning, "its polecat finishes it when it starts: chipset up",
+			f := c.add("retire-unfinished", p, Warning, "its polecat finishes it when it starts: chipset up; so does chipset doctor --fix",
 				"the end of this attempt stopped at the stage %s, and %s does not run", end.Stage, end.AgentID)
+			c.heals(f, end.AgentID, agent.Polecat)
+			f.repair = thenFinal(r, a, f.repair)
 		}
 		if c.byID[end.BeadID] == nil {
 			c.add("retire-bead", p, Warning, "", "its bead %s does not exist", end.BeadID)
@@ -52,8 +54,9 @@ func checkRecords(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	for i := range c.queue {
 		q := &c.queue[i]
 		if _, alive := c.alive[r.Refinery()]; !alive && q.Status == mergequeue.Merging {
-			c.add("merge-unfinished", r.Queue.Path(string(q.ID)), Warning, "the refinery starts it again or finishes it: chipset up",
+			f := c.add("merge-unfinished", r.Queue.Path(string(q.ID)), Warning, "the refinery starts it again or finishes it: chipset up; so does chipset doctor --fix",
 				"it stopped at the stage %s, and the refinery does not run", q.Stage)
+			c.heals(f, r.Refinery(), agent.Refinery)
 		}
 	}
 	return c.found, nil
@@ -78,16 +81,6 @@ func checkAgents(ctx context.Context, r *rig.Rig) ([]finding, error) {
 			c.orphan(id)
 		}
 	}
-	if err := c.human(known); err != nil {
-		return c.found, err
-	}
-	if r.Def != nil {
-		for _, a := range r.Def.Agents() {
-			if !known[state.AgentID(a.ID)] {
-				c.add("agent-missing", agent.Dir.Join(a.ID+".json"), Warning, "chipset up registers it", "%s is in chipset.yaml, but not registered", a.ID)
-			}
-		}
-	}
 	c.openIncidents()
 	return c.found, nil
 }
@@ -102,8 +95,8 @@ func (c *relations) orphan(id state.AgentID) {
 	p := c.r.Hooks.Path(string(id))
 	f := c.add("hook-without-agent", p, sev, "name the agent in chipset.yaml and start the rig", "%s is not registered", id)
 	switch {
-	case id == state.Human:
-		f.Hint = hintHuman
+	case id == state.Human: // checkRegistered makes the record again
+		f.Hint = "chipset up registers the person again; so does chipset doctor --fix"
 	case c.r.Def == nil || sev == Error || registered(c.r, string(id)):
 	case !slices.ContainsFunc(c.r.Def.Agents(), func(a definition.Agent) bool { return a.ID == string(id) }):
 		f.Hint = hintQuarantine + ", or name the agent in chipset.yaml and start the rig"
@@ -131,24 +124,6 @@ func quarantineOrphan(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return err
 }
 
-const hintHuman = "chipset up makes it again"
-
-// human reports that the person's own record or hook is missing, which no
-// definition names.
-func (c *relations) human(known map[state.AgentID]bool) error {
-	p := c.r.Agents.Path(string(state.Human))
-	there, err := c.r.Tree.Exists(p)
-	if err != nil || there || known[state.Human] {
-		return err // a hook that is missing is another finding, and so is a record that can't be read
-	}
-	c.add("agent-missing", p, Warning, hintHuman, "the person has no record")
-	h := c.r.Hooks.Path(string(state.Human))
-	if there, err = c.r.Tree.Exists(h); err == nil && !there {
-		c.add("hook-missing", h, Warning, hintHuman, "the person has no hook")
-	}
-	return err
-}
-
 func (c *relations) agent(a *agent.Agent) error {
 	h := c.hooks[a.ID]
 	if h == nil {
@@ -160,6 +135,9 @@ func (c *relations) agent(a *agent.Agent) error {
 			"%s is registered, but has no hook", id)
 		f.repair = func(ctx context.Context) error { return rebuildHook(ctx, c.r, id) }
 		return nil
+	}
+	if h.Status != hook.Empty && a.Role != agent.Polecat {
+		c.add("hook-role", c.r.Hooks.Path(string(a.ID)), Warning, "", "it is %s, but %s is a %s, which executes no beads", h.Status, a.ID, a.Role)
 	}
 	if a.Status != agent.Retired {
 		return nil
@@ -183,52 +161,15 @@ func (c *relations) openIncidents() {
 		}
 		p := c.r.Incidents.Path(string(in.ID))
 		if other, twice := first[in.Key()]; twice {
-			c.add("incident-twice", p, Error, "", "%s is open for the same agent, assignment and kind", other)
+			f := c.add("incident-twice", p, Error, "", "%s is open for the same agent, assignment and kind", other)
+			f.repair = resolveTwin(c.r, in.ID, other)
 		}
 		first[in.Key()] = in.ID
+		if !slices.ContainsFunc(c.agents, func(a agent.Agent) bool { return a.ID == in.AgentID }) {
+			c.add("incident-agent", p, Warning, "", "it names %q, which is not registered", in.AgentID)
+		}
 		if h := c.hooks[in.AgentID]; in.AssignmentID != "" && h != nil && h.Assignment() != in.AssignmentID {
 			c.add("incident-stale", p, Info, "the witness resolves it on its next patrol", "the assignment %s is no longer on the hook of %s", in.AssignmentID, in.AgentID)
 		}
 	}
-}
-
-// workerDir is where the supervisors of workers keep their exit records.
-const workerDir = state.RunDir + "/workers"
-
-// checkProcesses looks for workers whose polecat is gone. Their supervisor ends
-// them within seconds; one that is still there outlived it.
-func checkProcesses(_ context.Context, r *rig.Rig) ([]finding, error) {
-	entries, err := r.Tree.List(workerDir)
-	if err != nil {
-		return nil, err
-	}
-	hooks, _, err := r.Hooks.All()
-	if err != nil {
-		return nil, err
-	}
-	owner := map[string]state.AgentID{}
-	for i := range hooks {
-		if w := hooks[i].WorkItem; w != nil && w.Session != "" {
-			owner[string(w.Session)] = hooks[i].AgentID
-		}
-	}
-	var found []finding
-	for _, e := range entries {
-		p := workerDir.Join(e.Name())
-		exit, there, err := runtime.ReadExit(r.Tree.Abs(p))
-		if errors.Is(err, runtime.ErrBadRecord) {
-			found = append(found, finding{Finding: Finding{Rule: "worker-record", Path: string(p), Severity: Warning, Detail: err.Error()}})
-			continue
-		}
-		if err != nil || !there || !exit.Alive() {
-			continue
-		}
-		if _, alive := r.Alive(owner[exit.ID]); alive && owner[exit.ID] != "" {
-			continue
-		}
-		found = append(found, finding{Finding: Finding{Rule: "orphaned-worker", Path: string(p), Severity: Error,
-			Detail: "the worker of the session " + exit.ID + " still runs, but no polecat follows it",
-			Hint:   "chipset up ends it and saves its work"}})
-	}
-	return found, nil
 }

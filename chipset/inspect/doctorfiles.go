@@ -10,11 +10,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // folderOf tells whether state/ has a folder of that name, and the kind of lock
@@ -177,18 +175,6 @@ func checkObjects(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	collect(checkStore(r, r.Retire.Store))
 	collect(checkStore(r, r.Incidents.Store))
 	collect(checkStore(r, r.Hooks.Store))
-	_, bad, _, err := r.Events.Read(event.Position{}, time.Time{})
-	if err != nil {
-		failed = append(failed, err)
-	}
-	for _, err := range bad {
-		for _, f := range unreadable(err, nil) {
-			if f.Rule == ruleUnreadable {
-				f.Rule, f.Severity, f.settled = "event-line", Warning, true
-			}
-			found = append(found, f)
-		}
-	}
 	return found, errors.Join(append(failed, ctx.Err())...)
 }
 
@@ -275,17 +261,4 @@ func quarantineObject[T any](ctx context.Context, r *rig.Rig, s *state.Store[T],
 	}
 	_, err = r.Tree.Quarantine(s.Path(name), c.Reason, r.Clock.Now())
 	return err
-}
-
-func checkQuarantine(_ context.Context, r *rig.Rig) ([]finding, error) {
-	kept, err := r.Tree.Quarantined()
-	if err != nil {
-		return nil, err
-	}
-	var found []finding
-	for _, q := range kept {
-		found = append(found, finding{settled: true, Finding: Finding{Rule: "quarantine", Path: string(state.QuarantineDir.Join(q.File)),
-			Severity: Warning, Detail: "from " + q.Path + ": " + q.Reason, Hint: "look at it, then remove it and its .reason.json by hand"}})
-	}
-	return found, nil
 }

@@ -53,7 +53,7 @@ func checkGit(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	if err := c.landed(ctx, target, tip); err != nil {
 		return c.found, err
 	}
-	return c.found, c.branches(ctx)
+	return c.found, errors.Join(c.branches(ctx), c.requestCommits(ctx), c.salvageRefs(ctx))
 }
 
 func (c *relations) guards() error {
@@ -151,6 +151,14 @@ func (c *relations) worktrees(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	torn := map[string]bool{}
+	for i := range c.agents {
+		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(c.agents[i].ID))
+		if err != nil {
+			return err
+		}
+		torn[string(c.agents[i].ID)] = len(wounds) > 0
+	}
 	home := c.r.Tree.Abs(state.WorktreeDir)
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
@@ -170,7 +178,7 @@ func (c *relations) worktrees(ctx context.Context) error {
 		if role[name] != agent.Polecat && role[name] != agent.Refinery {
 			c.add("worktree-agent", p, Warning, "look at what it holds, then: git worktree remove", "no polecat and no refinery of this rig is called %s", name)
 		}
-		if w.Prunable {
+		if w.Prunable && !torn[name] {
 			f := c.add("worktree-gone", p, Warning, "chipset doctor --fix forgets it; its commit is kept on a salvage ref",
 				"git knows a worktree here, but the folder is gone")
 			f.repair = func(ctx context.Context) error { return forgetWorktree(ctx, c.r, w) }
@@ -181,7 +189,7 @@ func (c *relations) worktrees(ctx context.Context) error {
 		return err
 	}
 	for _, e := range entries {
-		if !registered[e.Name()] {
+		if !registered[e.Name()] && !torn[e.Name()] {
 			c.add("worktree-foreign", state.WorktreeDir.Join(e.Name()), Warning, "chipset leaves it alone; move it away", "git knows no worktree here")
 		}
 	}

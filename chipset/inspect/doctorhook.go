@@ -3,18 +3,24 @@ package inspect
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // errStillRuns is returned by rebuildHook while a process speaks for the agent.
 var errStillRuns = errors.New("its agent runs; stop it first (chipset down)")
 
 // rebuildHook makes a hook anew that is missing or can't be read, from what the
-// beads say, because the bead arbitrates. What stood there is kept in the
+// beads say, because the bead arbitrates. Its gen is above every one that anybody
+// has seen: a gen that fell would make a stale compare-and-swap succeed. What stood there is kept in the
 // quarantine. The agent must not run, because only its own process knows what
 // it does.
 func rebuildHook(ctx context.Context, r *rig.Rig, id state.AgentID) error {
@@ -28,6 +34,9 @@ func rebuildHook(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	defer l.Unlock()
 	h, err := hookFromBeads(r, id)
 	if err != nil {
+		return err
+	}
+	if h.Gen, err = genAbove(r, id); err != nil {
 		return err
 	}
 	_, err = r.Hooks.Get(string(id))
@@ -89,4 +98,50 @@ func hookFromBeads(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 		}
 	}
 	return h, nil
+}
+
+// genMargin is by how much a rebuilt hook's gen is above all that is known of it:
+// more than the transitions of the moments that a power cut takes from the story.
+const genMargin = 64
+
+// genAbove is a gen that a hook never had: above what the damaged file still
+// says, what copies of it in quarantine say, and the transitions that are told of.
+func genAbove(r *rig.Rig, id state.AgentID) (int64, error) {
+	p := r.Hooks.Path(string(id))
+	highest := genIn(r, p)
+	kept, err := r.Tree.Quarantined()
+	if err != nil {
+		return 0, err
+	}
+	for _, q := range kept {
+		if q.Path == string(p) {
+			highest = max(highest, genIn(r, state.QuarantineDir.Join(q.File)))
+		}
+	}
+	events, _, _, err := r.Events.Read(event.Position{}, time.Time{})
+	if err != nil {
+		return 0, err
+	}
+	told := int64(0)
+	for i := range events {
+		if events[i].Subject == string(id) && strings.HasPrefix(events[i].Type, "hook.") {
+			told++
+		}
+	}
+	return max(highest, told) + genMargin, nil
+}
+
+// genIn is the highest gen that the bytes of a file hold, whole or not.
+func genIn(r *rig.Rig, p state.Path) int64 {
+	data, err := r.Tree.Read(p, 16*state.MaxFile)
+	if err != nil {
+		return 0 // nothing is told by what can't be opened
+	}
+	highest := int64(0)
+	for _, m := range regexp.MustCompile(`"gen"\s*:\s*([0-9]{1,12})\b`).FindAllSubmatch(data, -1) {
+		if n, err := strconv.ParseInt(string(m[1]), 10, 64); err == nil {
+			highest = max(highest, n)
+		}
+	}
+	return highest
 }

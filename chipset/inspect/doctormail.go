@@ -59,6 +59,7 @@ func checkMailbox(r *rig.Rig, id state.AgentID, known bool) ([]finding, error) {
 			return err
 		})...)
 	}
+	found = append(found, checkSenders(r, box, current)...)
 	if !known && len(current) > 0 {
 		found = append(found, finding{Finding: Finding{Rule: "mail-unknown-recipient", Path: string(box.Dir()), Severity: Error,
 			Detail: fmt.Sprintf("%s to an agent that is not registered", count(len(current), "message")),
@@ -157,39 +158,35 @@ func dropTwin(ctx context.Context, r *rig.Rig, box *mail.Mailbox, n mail.Name) e
 	return r.Tree.Remove(box.Dir().Join(string(n)))
 }
 
-func checkSlot(r *rig.Rig, id state.AgentID, _ bool) ([]finding, error) {
-	slot := r.Slot(id)
-	_, bad, err := slot.All()
-	switch {
-	case errors.Is(err, state.ErrCorrupt):
-		bad = append(bad, err) // from/ is no folder
-	case err != nil:
-		return nil, err
+// checkSenders checks who the mail is from, and that no sender's id was delivered
+// twice.
+func checkSenders(r *rig.Rig, box *mail.Mailbox, current []mail.Entry) []finding {
+	type key struct {
+		from state.AgentID
+		id   string
 	}
-	if _, err := slot.Latest(); err != nil {
-		bad = append(bad, err)
-	}
-	if _, err := slot.Seen(); err != nil {
-		bad = append(bad, err)
-	}
+	seen := map[key]mail.Name{}
+	known := map[state.AgentID]bool{}
 	var found []finding
-	for _, err := range bad {
-		found = append(found, unreadable(err, func(_ context.Context, c *state.Corruption) error {
-			_, err := r.Tree.Quarantine(state.Path(c.Path), c.Reason, r.Clock.Now())
-			return err
-		})...)
+	for i := range current {
+		e := &current[i]
+		p := string(box.Dir().Join(string(e.Name)))
+		is, asked := known[e.From]
+		if !asked {
+			_, err := r.Agents.Look(string(e.From))
+			is = e.From == state.Human || !errors.Is(err, state.ErrNotFound)
+			known[e.From] = is
+		}
+		if !is && !asked {
+			found = append(found, finding{settled: true, Finding: Finding{Rule: "mail-unknown-sender", Path: p, Severity: Warning,
+				Detail: fmt.Sprintf("it is from %s, which is not registered", e.From)}})
+		}
+		k := key{e.From, e.ID}
+		if other, twice := seen[k]; twice && e.ID != "" {
+			found = append(found, finding{settled: true, Finding: Finding{Rule: "mail-same-id", Path: p, Severity: Warning,
+				Detail: fmt.Sprintf("%s from the same sender has the id %q as well", other, e.ID)}})
+		}
+		seen[k] = e.Name
 	}
-	return found, nil
-}
-
-func checkHandoffs(r *rig.Rig, id state.AgentID, _ bool) ([]finding, error) {
-	_, bad, err := r.Handoffs.List(id)
-	var found []finding
-	for _, err := range bad {
-		found = append(found, unreadable(err, func(_ context.Context, c *state.Corruption) error {
-			_, err := r.Tree.Quarantine(state.Path(c.Path), c.Reason, r.Clock.Now())
-			return err
-		})...)
-	}
-	return found, err
+	return found
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -46,6 +47,7 @@ func checkRelations(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	c.cycles()
 	c.requests()
 	c.groups()
+	c.branchNames()
 	return c.found, nil
 }
 
@@ -103,21 +105,49 @@ func (c *relations) assigned(b *bead.Bead, p state.Path) {
 	h := c.hooks[b.Assignee]
 	switch {
 	case b.Assignee == "":
-		c.add("bead-hook", p, Error, "", "it is %s, but has no assignee", b.Status)
+		c.opens(c.add("bead-hook", p, Error, "", "it is %s, but has no assignee", b.Status), b.ID)
 	case h == nil || h.Assignment() != b.AssignmentID:
 		f := c.add("bead-hook", p, Error, "chipset doctor --fix opens it again, as the mayor does",
 			"it is %s under %s, but the hook of %s does not name that assignment", b.Status, b.AssignmentID, b.Assignee)
-		id := b.ID
-		f.repair = func(ctx context.Context) error {
-			_, err := pipeline.Unsling(ctx, c.r, id, state.Human)
-			return err
+		if h == nil && !c.absent(c.r.Hooks.Path(string(b.Assignee))) {
+			f.Hint = "its hook can't be read, which comes first" // the rebuilt hook will name it
+			break
 		}
+		if h == nil && c.registered(b.Assignee) {
+			f.Hint = "its hook is missing, which comes first"
+			break
+		}
+		c.opens(f, b.ID)
 	case b.Status == bead.InProgress && h.Status != hook.Active:
-		c.add("bead-hook", p, Error, "", "it is in progress, but the hook of %s is %s", b.Assignee, h.Status)
+		f := c.add("bead-hook", p, Error, "", "it is in progress, but the hook of %s is %s", b.Assignee, h.Status)
+		if h.Status == hook.Completed {
+			f.Hint = "chipset doctor --fix opens it again, as the mayor does: its attempt is over"
+			c.opens(f, b.ID)
+		} else {
+			f.Severity, f.Hint = Warning, "its polecat activates the hook when it starts: chipset up"
+		}
 	}
 	if d := c.dispatchOf(b.ID); d != nil && d.AssignmentID != b.AssignmentID {
 		c.add("bead-dispatch", p, Warning, "", "its dispatch record names %s, the bead %s", d.AssignmentID, b.AssignmentID)
 	}
+}
+
+// opens makes it the repair to take a bead back, as the mayor does.
+func (c *relations) opens(f *finding, id state.BeadID) {
+	f.repair = func(ctx context.Context) error {
+		_, err := pipeline.Unsling(ctx, c.r, id, state.Human)
+		return err
+	}
+}
+
+// absent tells that nothing at all stands at a path.
+func (c *relations) absent(p state.Path) bool {
+	there, err := c.r.Tree.Exists(p)
+	return err == nil && !there
+}
+
+func (c *relations) registered(id state.AgentID) bool {
+	return slices.ContainsFunc(c.agents, func(a agent.Agent) bool { return a.ID == id })
 }
 
 func (c *relations) done(b *bead.Bead, p state.Path) {
@@ -132,7 +162,8 @@ func (c *relations) done(b *bead.Bead, p state.Path) {
 			f.repair = func(ctx context.Context) error { return resubmit(ctx, c.r, id) }
 		}
 	case q.Status == mergequeue.Merged:
-		c.add("landed-not-told", p, c.unless(c.r.Refinery(), q), "the refinery finishes this when it starts", "its request %s is merged, but the bead is done", q.ID)
+		f := c.add("landed-not-told", p, c.unless(c.r.Refinery(), q), "the refinery finishes this when it starts", "its request %s is merged, but the bead is done", q.ID)
+		c.heals(f, c.r.Refinery(), agent.Refinery)
 	}
 }
 
@@ -144,6 +175,9 @@ func (c *relations) hook(h *hook.Hook) {
 		return
 	}
 	if b == nil {
+		if !c.absent(c.r.Beads.Path(string(w.BeadID))) {
+			return // its file can't be read, which comes first
+		}
 		if h.Status != hook.Completed {
 			c.release(c.add("hook-bead", p, Error, "", "it names the bead %s, which does not exist", w.BeadID), h)
 		}
@@ -201,10 +235,15 @@ func (c *relations) requests() {
 		q := &c.queue[i]
 		p := c.r.Queue.Path(string(q.ID))
 		if other, taken := bySeq[q.Seq]; taken {
-			c.add("duplicate-seq", p, Error, "", "%s has the number %d as well", other, q.Seq)
+			c.add("duplicate-seq", p, Error, "", "%s has the number %d as well", other, q.Seq).repair = renumber(c.r, q.ID, q.Seq)
 		}
 		if other, taken := byAssignment[q.AssignmentID]; taken {
-			c.add("assignment-twice", p, Error, "", "%s is of the assignment %s as well", other, q.AssignmentID)
+			f := c.add("assignment-twice", p, Error, "", "%s is of the assignment %s as well", other, q.AssignmentID)
+			if q.Status == mergequeue.Pending {
+				f.repair = dropTwinRequest(c.r, q.ID, other)
+			} else if !q.Status.Live() && q.Status != mergequeue.Merged {
+				c.found = c.found[:len(c.found)-1] // given up already
+			}
 		}
 		bySeq[q.Seq], byAssignment[q.AssignmentID] = q.ID, q.ID
 		b := c.byID[q.BeadID]
@@ -217,25 +256,7 @@ func (c *relations) requests() {
 			}
 			c.add("request-bead", p, Warning, "the mayor supersedes it", "it is %s, but its bead %s is %s under %q", q.Status, b.ID, b.Status, b.AssignmentID)
 		case q.Status == mergequeue.Merged && !b.Status.Landed() && b.AssignmentID == q.AssignmentID && b.Status != bead.Done:
-			c.add("landed-not-told", p, Error, "", "it is merged, but its bead %s is %s", b.ID, b.Status)
-		}
-	}
-}
-
-// groups checks convoys.
-func (c *relations) groups() {
-	known := map[state.ConvoyID]bool{}
-	for i := range c.convoys {
-		known[c.convoys[i].ID] = true
-		for _, id := range c.convoys[i].BeadIDs {
-			if c.byID[id] == nil {
-				c.add("convoy", c.r.Convoys.Path(string(c.convoys[i].ID)), Warning, "", "it names the bead %s, which does not exist", id)
-			}
-		}
-	}
-	for i := range c.beads {
-		if id := c.beads[i].ConvoyID; id != "" && !known[id] {
-			c.add("convoy", c.r.Beads.Path(string(c.beads[i].ID)), Warning, "", "it names the convoy %s, which does not exist", id)
+			c.add("landed-not-told", p, Error, "chipset queue show "+string(q.ID), "it is merged, but its bead %s is %s", b.ID, b.Status)
 		}
 	}
 }

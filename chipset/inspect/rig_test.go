@@ -76,6 +76,10 @@ func (f *fixture) bead(id state.BeadID, st bead.Status, change func(b *bead.Bead
 		b.Assignee, b.AssignmentID, b.Assignments, b.Branch = alpha, state.AssignmentID("as-"+string(id)), 1, bead.BranchFor(id, 1)
 	case bead.Open, bead.Closed, bead.Failed, bead.Blocked, bead.Cancelled:
 	}
+	if st.Finished() {
+		at := f.at()
+		b.ClosedAt = &at
+	}
 	if change != nil {
 		change(&b)
 	}
@@ -101,6 +105,9 @@ func (f *fixture) request(b bead.Bead, st mergequeue.Status, change func(q *merg
 	}
 	if change != nil {
 		change(&q)
+	}
+	if q.Status.Live() {
+		f.git("branch", "-f", q.SourceBranch, q.Head)
 	}
 	must(f.t, f.Queue.Put(string(q.ID), q))
 	return q

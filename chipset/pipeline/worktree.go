@@ -27,9 +27,10 @@ type Worktree struct {
 	Branch string   `json:"branch"`
 }
 
-func worktreePath(id state.AgentID) state.Path {
-	return state.RunDir.Join("worktrees", string(id)+".json")
-}
+// WorktreeRecords is the folder of what says whose work the worktrees hold.
+const WorktreeRecords = state.RunDir + "/worktrees"
+
+func worktreePath(id state.AgentID) state.Path { return WorktreeRecords.Join(string(id) + ".json") }
 
 // ReadWorktree returns what the worktree of an agent is used for, and false
 // when nothing says so.

@@ -185,24 +185,7 @@ func exclude(repo *git.Repo, trackState bool) error {
 func (r *Rig) Sync(ctx context.Context, def *definition.Definition) error {
 	now := r.Clock.Now()
 	named := map[state.AgentID]bool{state.Human: true}
-	register := func(id state.AgentID, role agent.Role, skills []string) error {
-		named[id] = true
-		known, err := r.Tree.Exists(r.Agents.Path(string(id)))
-		if err != nil {
-			return err
-		}
-		if !known {
-			if err := r.Hooks.Make(ctx, id, now); err != nil {
-				return err
-			}
-		}
-		changed, err := r.Agents.Register(ctx, id, role, def.Rig.Name, skills, now)
-		if changed {
-			r.Emit(event.Event{Type: "agent.registered", Agent: id, Subject: string(id), Text: string(role)})
-		}
-		return err
-	}
-	if err := register(state.Human, agent.Human, nil); err != nil {
+	if err := r.register(ctx, state.Human, agent.Human, def.Rig.Name, nil); err != nil {
 		return err
 	}
 	for _, a := range def.Agents() {
@@ -210,11 +193,50 @@ func (r *Rig) Sync(ctx context.Context, def *definition.Definition) error {
 		if err != nil {
 			return err
 		}
-		if err := register(id, agent.Role(a.Role), a.Skills); err != nil {
+		named[id] = true
+		if err := r.register(ctx, id, agent.Role(a.Role), def.Rig.Name, a.Skills); err != nil {
 			return fmt.Errorf("agent %s: %w", id, err)
 		}
 	}
 	return r.retireUnnamed(ctx, named, now)
+}
+
+func (r *Rig) register(ctx context.Context, id state.AgentID, role agent.Role, rigName string, skills []string) error {
+	now := r.Clock.Now()
+	known, err := r.Tree.Exists(r.Agents.Path(string(id)))
+	if err != nil {
+		return err
+	}
+	if !known {
+		if err := r.Hooks.Make(ctx, id, now); err != nil {
+			return err
+		}
+	}
+	changed, err := r.Agents.Register(ctx, id, role, rigName, skills, now)
+	if changed {
+		r.Emit(event.Event{Type: "agent.registered", Agent: id, Subject: string(id), Text: string(role)})
+	}
+	return err
+}
+
+// RegisterNamed registers one agent that the rig's definition names, or the
+// person, and leaves all others as they are. Durable when it returns nil.
+// Errors: state.ErrNotFound for an agent that is not named.
+func (r *Rig) RegisterNamed(ctx context.Context, id state.AgentID) error {
+	lock, err := r.Tree.Lock(ctx, state.LockRecord, "definition")
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	if id == state.Human {
+		return r.register(ctx, id, agent.Human, r.Def.Rig.Name, nil)
+	}
+	for _, a := range r.Def.Agents() {
+		if a.ID == string(id) {
+			return r.register(ctx, id, agent.Role(a.Role), r.Def.Rig.Name, a.Skills)
+		}
+	}
+	return fmt.Errorf("%s in %s: %w", id, DefinitionName, state.ErrNotFound)
 }
 
 func (r *Rig) retireUnnamed(ctx context.Context, named map[state.AgentID]bool, now state.Time) error {

@@ -60,6 +60,28 @@ func (r *Rig) Claim(ctx context.Context, id state.AgentID, session state.Session
 
 func stampPath(id state.AgentID) state.Path { return state.RunDir.Join("agents", string(id)+".json") }
 
+// Unstamp takes the stamp of an agent away whose lock the caller holds and is
+// about to release. It is advice only: one that stays behind misleads nobody.
+func (r *Rig) Unstamp(id state.AgentID) { _ = r.Tree.Remove(stampPath(id)) }
+
+// Stamps lists the agents that have a stamp, and what else lies among them.
+func (r *Rig) Stamps() (agents []state.AgentID, foreign []state.Path, err error) {
+	entries, err := r.Tree.List(StampDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		id, err := state.ParseAgentID(name)
+		if !ok || err != nil || !e.Type().IsRegular() {
+			foreign = append(foreign, StampDir.Join(e.Name()))
+			continue
+		}
+		agents = append(agents, id)
+	}
+	return agents, foreign, nil
+}
+
 // StampDir is where liveness stamps appear; a change there is news of a
 // process that came.
 const StampDir = state.RunDir + "/agents"

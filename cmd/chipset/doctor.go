@@ -10,11 +10,12 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/inspect"
 )
 
-type doctorOptions struct{ fix, json bool }
+type doctorOptions struct{ fix, rules, json bool }
 
 // AddFlags registers the flags of doctor.
 func (o *doctorOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.fix, "fix", false, "repair what can be repaired without loss")
+	fs.BoolVar(&o.rules, "rules", false, "list the rules, and look at nothing")
 	addJSON(fs, &o.json)
 }
 
@@ -28,10 +29,14 @@ beads, dispatches, attempts, merge requests, mail and git agree. In a rig that
 runs, what passes within a moment is not reported. Exit 5 while an error stands;
 warnings and notes alone are exit 0.
 
---fix moves what can't be read to state/quarantine, finishes dispatches that were
-left half done, rebuilds hooks from the beads, and removes leftovers. It never
-deletes what it does not understand.`,
-		Example: "  chipset doctor\n  chipset doctor --fix\n  chipset doctor --json",
+--fix moves what can't be read to state/quarantine, finishes dispatches, attempts
+and merges that were left half done as the roles themselves do, rebuilds hooks from
+the beads, mends git's files of worktrees and saves what they hold, and removes
+leftovers. It never deletes what it does not understand. It can be interrupted at
+any time and run again, and works beside a rig that runs.
+
+--rules lists what is checked, with what --fix does about each.`,
+		Example: "  chipset doctor\n  chipset doctor --fix\n  chipset doctor --json\n  chipset doctor --rules",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), opts, a) },
 	}
@@ -40,6 +45,9 @@ deletes what it does not understand.`,
 }
 
 func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {
+	if opts.rules {
+		return printRules(opts, a)
+	}
 	r, err := a.openState(ctx)
 	if err != nil {
 		return err
@@ -69,4 +77,20 @@ func doctorHint(opts doctorOptions) string {
 		return "what is left needs a person; each line says what it waits for"
 	}
 	return "chipset doctor --fix repairs what can be repaired without loss"
+}
+
+// printRules lists the rules; it needs no rig.
+func printRules(opts doctorOptions, a *app) error {
+	if opts.fix {
+		return usagef("--rules looks at nothing, so there is nothing to --fix")
+	}
+	rules := inspect.Rules()
+	if opts.json {
+		return printList(a, rules)
+	}
+	rows := make([][]string, 0, len(rules))
+	for _, r := range rules {
+		rows = append(rows, []string{r.ID, string(r.Severity), r.Meaning, r.Repair})
+	}
+	return a.table([]string{"RULE", "SEVERITY", "WHAT MUST BE TRUE", "--FIX"}, rows)
 }

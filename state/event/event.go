@@ -156,6 +156,24 @@ func (l *Log) Read(after Position, since time.Time) ([]Event, []error, Position,
 	return events, bad, after, nil
 }
 
+// Day reads one file of the log whole, for whoever checks it, with the day in
+// its name. Errors: a *state.Corruption for what is no day of the log.
+func (l *Log) Day(p state.Path) (day string, data []byte, err error) {
+	day, ok := strings.CutSuffix(p.Base(), ".jsonl")
+	if _, err := time.Parse(time.DateOnly, day); !ok || err != nil {
+		return "", nil, &state.Corruption{Path: string(p), Reason: "not a day of the log"}
+	}
+	data, err = l.tree.Read(p, maxDay)
+	return day, data, err
+}
+
+// Lines returns the events of a day's file, and an error for each whole line
+// that is none.
+func Lines(p state.Path, data []byte) ([]Event, []error) {
+	events, bad, _ := parse(p, data, 0, time.Time{})
+	return events, bad
+}
+
 func parse(p state.Path, data []byte, offset int, since time.Time) ([]Event, []error, int) {
 	var events []Event
 	var bad []error

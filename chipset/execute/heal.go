@@ -1,0 +1,104 @@
+package execute
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// HealPolecat does for a polecat without a process what its next start would do
+// first: it ends what is left of its workers, saves what they left in the
+// worktree, and finishes its pipelines. The agent's liveness lock is held
+// meanwhile, so that it can't start in between. A polecat that runs is an
+// *rig.Owned.
+func HealPolecat(ctx context.Context, a Agent) error {
+	lock, err := a.Rig.Claim(ctx, a.ID, a.Session)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	defer a.Rig.Unstamp(a.ID)
+	p := NewPolecat(a)
+	defer p.Close()
+	return p.Recover(ctx)
+}
+
+// RescueWorktree mends the worktree of a polecat without a process, and saves
+// what it holds of an assignment that its hook does not name any more. It frees
+// nothing. A polecat that runs is an *rig.Owned.
+func RescueWorktree(ctx context.Context, a Agent) error {
+	lock, err := a.Rig.Claim(ctx, a.ID, a.Session)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	defer a.Rig.Unstamp(a.ID)
+	gitLock, err := a.Rig.Tree.Lock(ctx, state.LockGit, "worktrees")
+	if err != nil {
+		return err
+	}
+	defer gitLock.Unlock()
+	_, err = pipeline.SaveWork(ctx, a.Rig, a.ID, "Work found in the worktree of "+string(a.ID))
+	return err
+}
+
+// HealMerges does for a refinery without a process what its next start would do
+// with the request that it was landing: one that the target holds is merged,
+// every other one waits for its turn again. A refinery that runs is an
+// *rig.Owned.
+func HealMerges(ctx context.Context, a Agent) error {
+	lock, err := a.Rig.Claim(ctx, a.ID, a.Session)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	defer a.Rig.Unstamp(a.ID)
+	r := NewRefinery(a)
+	defer r.Close()
+	if err := r.Recover(ctx); err != nil {
+		return err
+	}
+	all, _, err := a.Rig.Queue.Queue()
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range all {
+		if all[i].Status == mergequeue.Merging || all[i].Status == mergequeue.Merged {
+			failed = append(failed, r.healMerge(ctx, &all[i]))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *Refinery) healMerge(ctx context.Context, q *mergequeue.Request) error {
+	if q.Status == mergequeue.Merged {
+		b, err := r.Rig.Beads.Get(string(q.BeadID))
+		if err != nil || b.Owned(q.AssignmentID, bead.Done) != nil {
+			return nil //nolint:nilerr // its bead knows, or is another finding
+		}
+	}
+	target, _, err := pipeline.TargetTip(ctx, r.Rig)
+	if err != nil {
+		return err
+	}
+	if q.Candidate != "" {
+		if landed, err := r.finishInterrupted(ctx, q, target); err != nil || landed {
+			return err
+		}
+	}
+	if q.Status == mergequeue.Merged {
+		return state.Conflictf("merge request "+string(q.ID), "is merged, but %s does not hold it", target)
+	}
+	_, err = r.Rig.Queue.Update(ctx, string(q.ID), func(now *mergequeue.Request) error {
+		if now.Status != mergequeue.Merging {
+			return state.ErrUnchanged
+		}
+		return now.Become(mergequeue.Pending, r.Now())
+	})
+	return err
+}

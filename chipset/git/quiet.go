@@ -1,0 +1,79 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Quiet tells that no git process works in the repository or in the checkout, as far as
+// /proc shows all processes of this user; false where the system does not tell.
+func (r *Repo) Quiet(checkout string) bool {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return false
+	}
+	seen := false
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		seen = true
+		dir := filepath.Join("/proc", e.Name())
+		data, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		args := strings.Split(string(data), "\x00")
+		if err != nil || !strings.HasPrefix(filepath.Base(args[0]), "git") {
+			continue
+		}
+		named := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--git-dir="+r.common) })
+		cwd, err := os.Readlink(filepath.Join(dir, "cwd"))
+		if named || err != nil || within(cwd, checkout) || within(cwd, r.common) {
+			return false
+		}
+	}
+	return seen
+}
+
+func within(path, root string) bool {
+	return root != "" && (path == root || strings.HasPrefix(path, root+string(filepath.Separator)))
+}
+
+// Locks lists the lock files of git's own that stand now: of HEAD, of indexes, of the config, of refs. A git that
+// runs takes its locks away within moments; one that was killed leaves them, and they refuse every other.
+func (r *Repo) Locks() ([]string, error) {
+	var found []string
+	collect := func(dir string, deep bool) error {
+		return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil:
+				return err
+			case e.IsDir() && path != dir && !deep:
+				return fs.SkipDir
+			case e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".lock"):
+				found = append(found, path)
+			}
+			return nil
+		})
+	}
+	err := errors.Join(collect(r.common, false), collect(filepath.Join(r.common, "refs"), true), collect(filepath.Join(r.common, "worktrees"), true))
+	return found, err
+}
+
+// BreakLock removes a lock file that Locks listed, once it has stood unchanged for the grace while no git works in
+// the repository. Otherwise it is an ErrLocked.
+func (r *Repo) BreakLock(ctx context.Context, path string) error {
+	if !within(path, r.common) || !strings.HasSuffix(path, ".lock") {
+		return fs.ErrInvalid
+	}
+	if !r.Quiet(r.top) {
+		return ErrLocked
+	}
+	return r.clearLock(ctx, path)
+}

@@ -1,0 +1,52 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// checkRegistered checks that who ought to be registered is: the agents of the
+// definition, and the person.
+func checkRegistered(ctx context.Context, r *rig.Rig) ([]finding, error) {
+	snap, err := look(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	c := &relations{snapshot: snap, r: r}
+	c.named(state.Human, agent.Human)
+	if r.Def == nil {
+		return c.found, nil
+	}
+	for _, a := range r.Def.Agents() {
+		if id, err := state.ParseAgentID(a.ID); err == nil {
+			c.named(id, roleOf(a))
+		}
+	}
+	return c.found, nil
+}
+
+func roleOf(a definition.Agent) agent.Role { return agent.Role(a.Role) }
+
+func (c *relations) named(id state.AgentID, role agent.Role) {
+	p := c.r.Agents.Path(string(id))
+	for _, a := range c.agents {
+		if a.ID != id {
+			continue
+		}
+		if a.Role != role {
+			c.add("agent-role", p, Warning, "", "it is a %s, and chipset.yaml makes it a %s", a.Role, role)
+		}
+		return
+	}
+	if !c.absent(p) {
+		return // it can't be read, which is another finding
+	}
+	f := c.add("agent-missing", p, Warning, "chipset up registers it; so does chipset doctor --fix", "%s ought to be registered, and is not", id)
+	if c.r.Def != nil {
+		f.repair = func(ctx context.Context) error { return c.r.RegisterNamed(ctx, id) }
+	}
+}

@@ -1,0 +1,201 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// checkRepository looks at git's own files: locks that a killed git left, objects
+// and refs that a power cut tore, worktrees. It comes before what asks git.
+func checkRepository(ctx context.Context, r *rig.Rig) ([]finding, error) {
+	if r.Git == nil {
+		return nil, nil // checkGit tells of it
+	}
+	snap, err := look(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	c := &relations{snapshot: snap, r: r}
+	return c.found, errors.Join(c.gitLocks(), c.emptyObjects(), c.brokenRefs(ctx), c.tornWorktrees(ctx))
+}
+
+func (c *relations) gitLocks() error {
+	locks, err := c.r.Git.Locks()
+	for _, path := range locks {
+		info, statErr := os.Lstat(path)
+		if statErr != nil {
+			continue // its git is done
+		}
+		f := c.add("git-lock", gitPath(c.r, path), Warning, "", "written %s", state.At(info.ModTime()))
+		f.repair = func(ctx context.Context) error { return c.r.Git.BreakLock(ctx, path) }
+	}
+	return err
+}
+
+// gitPath is a path in git's folder as a finding names it.
+func gitPath(r *rig.Rig, path string) state.Path {
+	if rel, err := filepath.Rel(r.Git.CommonDir(), path); err == nil && !strings.HasPrefix(rel, "..") {
+		return state.Path(filepath.ToSlash(filepath.Join(filepath.Base(r.Git.CommonDir()), rel)))
+	}
+	return state.Path(path)
+}
+
+// maxNamed bounds how many of one kind are named one by one.
+const maxNamed = 20
+
+func (c *relations) emptyObjects() error {
+	empty, err := c.r.Git.EmptyObjects()
+	for i, path := range empty {
+		if i == maxNamed {
+			c.add("git-object", gitPath(c.r, filepath.Dir(filepath.Dir(path))), Error, "", "%d more are empty", len(empty)-i)
+			break
+		}
+		c.add("git-object", gitPath(c.r, path), Error, "", "the object is empty: a power cut came before git had written it")
+	}
+	for i := range c.found {
+		if c.found[i].Rule == "git-object" {
+			c.found[i].repair = func(context.Context) error { return c.r.Git.DropEmptyObjects() }
+		}
+	}
+	return err
+}
+
+func (c *relations) brokenRefs(ctx context.Context) error {
+	prefixes := []string{"refs/heads/polecat/", "refs/chipset/"}
+	if c.r.Def != nil {
+		if target, err := c.r.Target(ctx); err == nil {
+			prefixes = append(prefixes, string(target.Ref()))
+		}
+	}
+	broken, err := c.r.Git.BrokenRefs(ctx, prefixes...)
+	for _, b := range broken {
+		instead := c.recorded(b.Ref)
+		f := c.add("git-ref", state.Path(b.Ref), Error, "", "%s", b.Reason)
+		f.repair = func(ctx context.Context) error { return c.r.Git.MendRef(ctx, b.Ref, instead...) }
+	}
+	return err
+}
+
+// recorded are the commits that the rig's records tell of a ref, best first.
+func (c *relations) recorded(ref git.Ref) []git.Hash {
+	var all []git.Hash
+	branch, _ := strings.CutPrefix(string(ref), "refs/heads/")
+	for i := range c.queue {
+		q := &c.queue[len(c.queue)-1-i]
+		if q.SourceBranch == branch {
+			all = append(all, git.Hash(q.Head), git.Hash(q.Base))
+		}
+		if q.TargetBranch == branch && q.Status == mergequeue.Merged {
+			all = append(all, git.Hash(q.MergedSHA))
+		}
+	}
+	for _, end := range c.retire {
+		if end.Branch == branch {
+			all = append(all, git.Hash(end.Head), git.Hash(end.Base))
+		}
+	}
+	return all
+}
+
+func (c *relations) tornWorktrees(ctx context.Context) error {
+	var failed []error
+	for _, a := range c.agents {
+		if a.Role != agent.Polecat && a.Role != agent.Refinery {
+			continue
+		}
+		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(a.ID))
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		if len(wounds) == 0 {
+			continue
+		}
+		reasons := make([]string, len(wounds))
+		for i, w := range wounds {
+			reasons[i] = fmt.Sprintf("%s %s", gitPath(c.r, w.Path), w.Reason)
+		}
+		f := c.add("worktree-torn", state.WorktreeDir.Join(string(a.ID)), Error, "chipset up mends it as well", "%s", strings.Join(reasons, "; "))
+		f.repair = rescue(c.r, a.ID, a.Role)
+	}
+	return errors.Join(failed...)
+}
+
+// requestCommits checks that what the live requests are to land is there.
+func (c *relations) requestCommits(ctx context.Context) error {
+	heads := map[git.Ref]git.Hash{}
+	for i := range c.queue {
+		if q := &c.queue[i]; q.Status.Live() && q.Head != "" {
+			heads[git.Ref(q.ID)] = git.Hash(q.Head)
+		}
+	}
+	missing, err := c.r.Git.Missing(ctx, heads)
+	if err != nil {
+		return err
+	}
+	for _, id := range missing {
+		c.add("request-head", c.r.Queue.Path(string(id)), Error, "", "its head %s is not in the repository", heads[id].Short())
+		delete(heads, id)
+	}
+	for i := range c.queue {
+		q := &c.queue[i]
+		head, live := heads[git.Ref(q.ID)]
+		branch, err := git.ParseBranch(q.SourceBranch)
+		if !live || err != nil {
+			continue
+		}
+		there, err := c.r.Git.RefExists(ctx, branch.Ref())
+		if err != nil {
+			return err
+		}
+		if !there {
+			f := c.add("request-branch", c.r.Queue.Path(string(q.ID)), Warning, "", "its branch %s is gone", branch)
+			f.repair = func(ctx context.Context) error {
+				if err := c.r.Git.UpdateRef(ctx, branch.Ref(), head, git.ZeroHash); err != nil {
+					return err
+				}
+				return c.r.Git.Sync(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// salvageRefs checks that the saved work that records name is there.
+func (c *relations) salvageRefs(ctx context.Context) error {
+	refs, err := listRefs(ctx, c.r.Git, "refs/chipset/salvage/")
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, ref := range refs {
+		there[string(ref.Ref)] = true
+	}
+	for a, end := range c.retire {
+		if end.Salvage != "" && !there[end.Salvage] {
+			c.add("salvage-ref", c.r.Retire.Path(string(a)), Warning, "", "it names %s, which does not exist", end.Salvage)
+		}
+	}
+	for _, a := range c.agents {
+		notes, _, err := c.r.Handoffs.List(a.ID)
+		if err != nil {
+			return err
+		}
+		for i := range notes {
+			if s := notes[i].Salvage; s != "" && !there[s] {
+				c.add("salvage-ref", handoffPath(&notes[i]), Warning, "", "it names %s, which does not exist", s)
+			}
+		}
+	}
+	return nil
+}
