@@ -1,0 +1,296 @@
+package blockcut_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/state/statetest/blockcut"
+)
+
+const (
+	ext4      = "ext4"
+	noJournal = "ext4-nojournal"
+	xfs       = "xfs"
+	btrfs     = "btrfs"
+)
+
+// sequence is one way to publish a file, or a group of them.
+type sequence struct {
+	// steps are those of actor.do; "group" publishes groupSize files at once, each
+	// step for all of them before the next.
+	steps string
+	// breaks names the file systems on which a power cut loses what was
+	// acknowledged, or leaves a name with torn content.
+	breaks []string
+	// rarely names those on which it takes a rare order of writes: nothing may be
+	// built on it, and no test can wait for it.
+	rarely []string
+}
+
+// sequences is the table that docs/durability.md explains.
+func sequences() []sequence {
+	all := []string{ext4, noJournal, xfs, btrfs}
+	return []sequence{
+		// One file. The first is the protocol of package state.
+		{steps: "temp fsync rename dir"},
+		{steps: "temp fsync rename", breaks: all},
+		{steps: "temp rename dir", breaks: all},
+		{steps: "temp rename", breaks: all},
+		{steps: "temp fsync replace dir"},
+		{steps: "temp fsync replace", breaks: all},
+		{steps: "temp replace dir", breaks: all},
+		{steps: "temp fsync rename reader dir"},
+		{steps: "temp rename reader fsync dir", breaks: []string{ext4, xfs, btrfs}, rarely: []string{noJournal}},
+		{steps: "temp range rename fsync", rarely: []string{noJournal}},
+		{steps: "temp range rename reader fsync", breaks: []string{btrfs}, rarely: []string{noJournal}},
+		{steps: "tmpfile fsync link dir", breaks: []string{noJournal}},
+		{steps: "tmpfile fsync link fsync"},
+		{steps: "tmpfile fsync link fsync dir"},
+		{steps: "tmpfile range link reader fsync", breaks: []string{btrfs}, rarely: []string{noJournal}},
+		// Many files. The second barrier is one fsync when they share a directory.
+		{steps: "group temp fsync rename dir"},
+		{steps: "group temp syncfs any rename dir"},
+		{steps: "group temp syncfs any rename syncfs any"},
+		{steps: "group temp syncfs rename syncfs", breaks: []string{noJournal}},
+		{steps: "group temp syncfs any rename", breaks: all},
+		{steps: "group temp any rename dir", breaks: all},
+		{steps: "group temp range any rename dir", breaks: []string{noJournal, btrfs}},
+		{steps: "group temp range rename reader syncfs any", breaks: []string{btrfs}, rarely: []string{noJournal}},
+		{steps: "group tmpfile syncfs any link dir", breaks: []string{noJournal}},
+		{steps: "group tmpfile syncfs any link syncfs any"},
+	}
+}
+
+// TestWhatFileSystemsKeep cuts the power in the midst of sequences of system
+// calls on real file systems. What holds on every one of them is what package
+// state may promise; each sequence that must break shows that the disk is able
+// to show it.
+func TestWhatFileSystemsKeep(t *testing.T) {
+	images, seed := number(t, "CHIPSET_IMAGES", 6), number(t, "CHIPSET_SEED", 1)
+	if !blockcut.Isolated(t) {
+		return
+	}
+	t.Logf("CHIPSET_IMAGES=%d CHIPSET_SEED=%d", images, seed)
+	for _, f := range blockcut.FileSystems() {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			lab := blockcut.NewLab(t, f)
+			if err := lab.Prepare(fill); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range sequences() {
+				got := try(t, lab, s, images, uint64(seed))
+				t.Logf("%-14s %-46s %s", f.Name, s.steps, got)
+				if got.dead != nil {
+					t.Errorf("%s: a disk can't be mounted: %v", s.steps, got.dead)
+				}
+				switch breaks := slices.Contains(s.breaks, f.Name); {
+				case breaks && got.broken() == 0:
+					t.Errorf("%s: none of %d images shows what is wrong with it", s.steps, got.images)
+				case !breaks && got.broken() > 0 && !slices.Contains(s.rarely, f.Name):
+					t.Errorf("%s: %s", s.steps, got.first)
+				}
+			}
+		})
+	}
+}
+
+// oldFiles is the number of files that are there before: nothing may take them.
+const oldFiles = 40
+
+func oldName(i int) string { return fmt.Sprintf("old-%d", i) }
+
+func box(dir string) string { return filepath.Join(dir, "box") }
+
+func fill(dir string) error {
+	if err := os.Mkdir(box(dir), 0o755); err != nil {
+		return err
+	}
+	names := []string{"replaced"}
+	for i := range oldFiles {
+		names = append(names, oldName(i))
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(box(dir), name), content(name, 0), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outcome counts the images of one sequence.
+type outcome struct {
+	images, lost, torn int
+	writes, flushes    float64 // for one round
+	first              string
+	dead               error
+}
+
+func (o outcome) broken() int { return o.lost + o.torn }
+
+func (o outcome) String() string {
+	return fmt.Sprintf("%4.1f writes %4.1f flushes, of %d images %d lost, %d torn", o.writes, o.flushes, o.images, o.lost, o.torn)
+}
+
+func try(t *testing.T, lab *blockcut.Lab, s sequence, images int, seed uint64) outcome {
+	t.Helper()
+	record, err := lab.Record(func(r *blockcut.Record) error { return direct(r, s.steps, box(lab.Dir())) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes, flushes := record.Counts()
+	o := outcome{images: images, writes: float64(writes) / rounds, flushes: float64(flushes) / rounds}
+	for _, cut := range cuts(record, images, seed) {
+		err := lab.Look(record.Image(cut), func(dir string) error {
+			lost, torn, err := compare(box(dir), record.Told(cut.At))
+			if len(lost) > 0 {
+				o.lost++
+			}
+			if len(torn) > 0 {
+				o.torn++
+			}
+			if len(lost)+len(torn) > 0 {
+				o.first = cmp.Or(o.first, fmt.Sprintf("%+v: lost %v, torn %v", cut, lost, torn))
+			}
+			return err
+		})
+		if err != nil && o.dead == nil {
+			o.dead = fmt.Errorf("%+v: %w", cut, err)
+		}
+	}
+	return o
+}
+
+// cuts begins with the cuts right after each word of the program, with nothing
+// of the disk's cache kept; then come random ones.
+func cuts(r *blockcut.Record, n int, seed uint64) []blockcut.Cut {
+	var all []blockcut.Cut
+	marks := r.Marks()
+	for _, at := range marks {
+		all = append(all, blockcut.Cut{At: at})
+	}
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for len(all) < n {
+		at := marks[rnd.IntN(len(marks))]
+		if rnd.IntN(2) == 0 {
+			at = rnd.IntN(r.Len() + 1)
+		}
+		all = append(all, blockcut.Cut{
+			At: at, Keep: blockcut.All + blockcut.Keep(rnd.IntN(3)),
+			Sector: 512 << (3 * rnd.IntN(2)), Seed: rnd.Uint64(),
+		})
+	}
+	return all[:n]
+}
+
+// direct runs the actor and marks what it says.
+func direct(r *blockcut.Record, steps, dir string) error {
+	cmd := exec.Command("/proc/self/exe", dir)
+	cmd.Env = append(os.Environ(), actorVar+"="+steps)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		r.Mark(lines.Text())
+		if _, err := fmt.Fprintln(in); err != nil {
+			break // it has ended early; Wait says why
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("%s: %w: %s", steps, err, &errs)
+	}
+	return nil
+}
+
+// compare holds the directory against what had been said before the cut.
+func compare(dir string, told []string) (lost, torn []string, err error) {
+	// A process that another test starts at this moment would hold an open file
+	// until its exec, and the disk could not be unmounted.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	promised := map[string]int{"replaced": 0}
+	for i := range oldFiles {
+		promised[oldName(i)] = 0
+	}
+	for _, text := range told {
+		rest, ok := strings.CutPrefix(text, acked)
+		if !ok {
+			continue
+		}
+		for _, word := range strings.Fields(rest) {
+			name, version, _ := strings.Cut(word, ":")
+			if promised[name], err = strconv.Atoi(version); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		version, whole := read(filepath.Join(dir, e.Name()))
+		if !whole {
+			torn = append(torn, e.Name())
+		}
+		if version >= promised[e.Name()] {
+			delete(promised, e.Name())
+		}
+	}
+	for name := range promised {
+		lost = append(lost, name)
+	}
+	slices.Sort(lost)
+	return lost, torn, nil
+}
+
+// read tells which version of itself a file holds; a torn one holds none.
+func read(name string) (version int, whole bool) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return -1, false
+	}
+	for v := range rounds + 1 {
+		if bytes.Equal(data, content(filepath.Base(name), v)) {
+			return v, true
+		}
+	}
+	return -1, false
+}
+
+func number(t *testing.T, name string, otherwise int) int {
+	s := os.Getenv(name)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
