@@ -156,7 +156,7 @@ func (r *Refinery) prepare(ctx context.Context, at git.Hash) error {
 		return err
 	}
 	defer lock.Unlock()
-	if _, err := r.Rig.Git.Mend(ctx, r.worktree, git.Hint{Base: at}); err != nil {
+	if _, err := r.Rig.Git.Mend(ctx, r.worktree, git.Hint{}); err != nil {
 		return err
 	}
 	if err := r.Rig.Git.PrepareDetached(ctx, r.worktree, at); err != nil {

@@ -42,9 +42,10 @@ func (s *wounds) add(which *bool, path, reason string) {
 }
 
 // Wounds tells what is torn of the linked worktree at path: the file .git in it, and of its registration HEAD,
-// commondir, gitdir and the index. A path where nothing stands, or where nothing was ever checked out, has none.
-func (r *Repo) Wounds(ctx context.Context, path string) ([]Wound, error) {
-	s, err := r.examine(ctx, path)
+// commondir, gitdir and the index. A path where nothing stands, or where nothing was ever checked out, has none, and
+// so has a folder of which neither git nor the hint knows: it is somebody's own.
+func (r *Repo) Wounds(ctx context.Context, path string, hint Hint) ([]Wound, error) {
+	s, err := r.examine(ctx, path, hint)
 	if err != nil {
 		return nil, fmt.Errorf("examine worktree %s: %w", path, err)
 	}
@@ -56,7 +57,7 @@ func (r *Repo) Wounds(ctx context.Context, path string) ([]Wound, error) {
 // tells, else on what the hint says, else on HEAD of the main worktree: the work is then a change against
 // that. A torn index is kept beside the new one. It may be repeated after a kill. Nobody may work in the worktree.
 func (r *Repo) Mend(ctx context.Context, path string, hint Hint) ([]Wound, error) {
-	s, err := r.examine(ctx, path)
+	s, err := r.examine(ctx, path, hint)
 	if err == nil && len(s.list) > 0 {
 		r.worktrees.Lock()
 		err = s.mend(ctx, hint)
@@ -68,7 +69,7 @@ func (r *Repo) Mend(ctx context.Context, path string, hint Hint) ([]Wound, error
 	return s.list, nil
 }
 
-func (r *Repo) examine(ctx context.Context, path string) (*wounds, error) {
+func (r *Repo) examine(ctx context.Context, path string, hint Hint) (*wounds, error) {
 	s := &wounds{r: r}
 	real, err := realPath(path)
 	if err != nil {
@@ -83,6 +84,10 @@ func (r *Repo) examine(ctx context.Context, path string) (*wounds, error) {
 	}
 	s.path = real
 	if s.admin = r.adminFor(real); s.admin == "" {
+		link, err := os.Lstat(filepath.Join(real, ".git"))
+		if (err != nil || !link.Mode().IsRegular()) && hint == (Hint{}) {
+			return s, nil
+		}
 		s.add(&s.gitdir, filepath.Join(r.common, "worktrees", filepath.Base(real)), "git has no record of this worktree")
 		s.commondir, s.head, s.index, s.link = true, true, true, true
 		return s, nil

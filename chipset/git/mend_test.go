@@ -56,17 +56,17 @@ func TestMend(t *testing.T) {
 			f.write(w.Path(), "new.txt", "not committed")
 			admin, err := f.gitDirOf(w.Path())
 			f.must(err)
-			if found, err := f.Wounds(f.ctx, w.Path()); err != nil || len(found) > 0 {
+			if found, err := f.Wounds(f.ctx, w.Path(), Hint{Branch: "polecat/x"}); err != nil || len(found) > 0 {
 				t.Fatalf("a whole one has wounds: %v, %v", found, err)
 			}
 			tear(f, w, admin)
-			found, err := f.Wounds(f.ctx, w.Path())
+			found, err := f.Wounds(f.ctx, w.Path(), Hint{Branch: "polecat/x"})
 			if err != nil || len(found) == 0 {
 				t.Fatalf("not noticed: %v", err)
 			}
 			_, err = f.Mend(f.ctx, w.Path(), Hint{Branch: "polecat/x", Base: base})
 			f.must(err)
-			if found, err := f.Wounds(f.ctx, w.Path()); err != nil || len(found) > 0 {
+			if found, err := f.Wounds(f.ctx, w.Path(), Hint{Branch: "polecat/x"}); err != nil || len(found) > 0 {
 				t.Errorf("left: %v, %v", found, err)
 			}
 			f.git(w.Path(), "status")
@@ -90,9 +90,11 @@ func TestMendLeavesAlone(t *testing.T) {
 	f := newFixture(t)
 	empty := filepath.Join(f.TopLevel(), "wt", "empty")
 	f.must(os.MkdirAll(empty, 0o755))
+	foreign := filepath.Join(f.TopLevel(), "wt", "foreign")
+	f.write(foreign, "notes.txt", "a person's")
 	w := f.prepared()
 	f.git(w.Path(), "checkout", "-q", "--orphan", "fresh")
-	for _, path := range []string{empty, filepath.Join(f.TopLevel(), "wt", "none"), f.TopLevel(), w.Path()} {
+	for _, path := range []string{empty, foreign, filepath.Join(f.TopLevel(), "wt", "none"), f.TopLevel(), w.Path()} {
 		if found, err := f.Mend(f.ctx, path, Hint{}); err != nil || len(found) > 0 {
 			t.Errorf("%s: %v, %v", path, found, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -153,7 +154,7 @@ func (c *relations) worktrees(ctx context.Context) error {
 	}
 	torn := map[string]bool{}
 	for i := range c.agents {
-		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(c.agents[i].ID))
+		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(c.agents[i].ID), pipeline.HintOf(c.r, c.agents[i].ID))
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -113,7 +114,7 @@ func (c *relations) tornWorktrees(ctx context.Context) error {
 		if a.Role != agent.Polecat && a.Role != agent.Refinery {
 			continue
 		}
-		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(a.ID))
+		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(a.ID), pipeline.HintOf(c.r, a.ID))
 		if err != nil {
 			failed = append(failed, err)
 			continue

@@ -114,18 +114,24 @@ func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string)
 	return salvage(ctx, r, wt, git.SalvageRequest{Base: base, Ref: git.Ref(salvagePrefix + name), Message: message, AgentID: string(id)})
 }
 
+// HintOf is what the record of an agent's worktree tells of it, for git.
+func HintOf(r *rig.Rig, id state.AgentID) git.Hint {
+	use, known := ReadWorktree(r, id)
+	if !known {
+		return git.Hint{}
+	}
+	hint := git.Hint{Branch: git.Branch(use.Branch), Base: use.Base}
+	if _, err := git.ParseBranch(use.Branch); err != nil {
+		hint.Branch = "" // a cache that holds nonsense names no work
+	}
+	return hint
+}
+
 // mendWorktree makes an agent's worktree readable for git again, if a power cut or
 // somebody's hand tore what git keeps of it. Without that nothing in it could be
 // saved. The caller speaks for the agent, and nothing of its worker runs.
 func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
-	hint := git.Hint{}
-	if use, known := ReadWorktree(r, id); known {
-		hint = git.Hint{Branch: git.Branch(use.Branch), Base: use.Base}
-	}
-	if _, err := git.ParseBranch(string(hint.Branch)); err != nil {
-		hint.Branch = "" // a cache that holds nonsense names no work
-	}
-	mended, err := r.Git.Mend(ctx, r.Worktree(id), hint)
+	mended, err := r.Git.Mend(ctx, r.Worktree(id), HintOf(r, id))
 	if err != nil || len(mended) == 0 {
 		return err
 	}
