@@ -26,12 +26,23 @@ func (t *Tree) MoveAll(moves []Moving) []error {
 			errs[i] = t.makeRoom(m.To)
 		}
 	}
-	if t.able().Journal {
+	if t.able().Journal || volatile(moves) {
 		t.renameAll(moves, errs)
 	} else {
 		t.copyAll(moves, errs)
 	}
 	return errs
+}
+
+// volatile tells whether nothing of it need survive. Below run/ a move is one
+// step, so that of many who want a file one gets it.
+func volatile(moves []Moving) bool {
+	for _, m := range moves {
+		if !inRun(m.From) || !inRun(m.To) {
+			return false
+		}
+	}
+	return true
 }
 
 // renameAll renames, then syncs where the files went to, then where they came

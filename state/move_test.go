@@ -2,7 +2,10 @@ package state
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gastown-chipset/chipset/state/disk"
@@ -74,5 +77,48 @@ func TestAFailedMoveLosesNothing(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestOneOfManyGetsWhatIsMovedBelowRun(t *testing.T) {
+	tree := treeOn(t, &featured{})
+	plant(t, tree, "run/pending/a", "a")
+	const takers = 8
+	errs := make([]error, takers)
+	var wg sync.WaitGroup
+	for i := range takers {
+		wg.Go(func() { errs[i] = tree.Move("run/pending/a", Path(fmt.Sprintf("run/claimed/%d", i))) })
+	}
+	wg.Wait()
+	got := 0
+	for _, err := range errs {
+		if err == nil {
+			got++
+		} else if !errors.Is(err, ErrNotFound) {
+			t.Error(err)
+		}
+	}
+	if entries, _ := tree.List("run/claimed"); got != 1 || len(entries) != 1 {
+		t.Errorf("%d got it, %d files", got, len(entries))
+	}
+}
+
+func TestRemoveAllIsForRunAlone(t *testing.T) {
+	tree := treeOn(t, &featured{})
+	plant(t, tree, "run/clients/a/b/c.json", "c")
+	plant(t, tree, "state/work/a.json", "a")
+	must(t, os.Symlink(tree.Abs("state/work"), tree.Abs("run/clients/a/link")))
+	must(t, tree.RemoveAll("run/clients/a"))
+	must(t, tree.RemoveAll("run/clients/missing"))
+	for _, dir := range []Path{"state/work", "run", "run/../state/work"} {
+		if err := tree.RemoveAll(dir); err == nil {
+			t.Errorf("%s was removed", dir)
+		}
+	}
+	if ok, err := tree.Exists("run/clients/a"); ok || err != nil {
+		t.Errorf("still there: %t, %v", ok, err)
+	}
+	if data, err := tree.Read("state/work/a.json", MaxFile); err != nil || string(data) != "a" {
+		t.Errorf("behind the link: %q, %v", data, err)
 	}
 }

@@ -103,6 +103,21 @@ func (t *Tree) Remove(p Path) error {
 	return nil
 }
 
+// RemoveAll takes away a folder below run/ with all that is in it, links and
+// not what they lead to. It is no error when there is nothing.
+func (t *Tree) RemoveAll(dir Path) error {
+	if !strings.HasPrefix(string(dir), string(RunDir)+"/") {
+		return &Corruption{Path: string(dir), Reason: "only what lies below run/ may go as a whole", Cause: ErrBadID}
+	}
+	if err := t.check(dir); err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	return wrapPath(dir, os.RemoveAll(t.Abs(dir)))
+}
+
 // makeRoom makes the folder for a new file.
 func (t *Tree) makeRoom(p Path) error {
 	if err := p.valid(); err != nil {
@@ -179,15 +194,20 @@ func (t *Tree) mkdir(dir Path) error {
 	if !info.IsDir() {
 		return &Corruption{Path: string(dir), Reason: "it is " + kind(info.Mode()) + " and no folder", Cause: ErrNotRegular}
 	}
-	if dir == RunDir || strings.HasPrefix(string(dir), string(RunDir)+"/") {
+	if inRun(dir) {
 		return nil // volatile
 	}
 	return t.SyncDir(dir.Dir())
 }
 
+// inRun tells whether p is run/ or lies in it.
+func inRun(p Path) bool {
+	return p == RunDir || strings.HasPrefix(string(p), string(RunDir)+"/")
+}
+
 // SyncDir makes the entries of a folder durable.
 func (t *Tree) SyncDir(dir Path) error {
-	if dir == RunDir || strings.HasPrefix(string(dir), string(RunDir)+"/") {
+	if inRun(dir) {
 		return nil // run/ is volatile by contract
 	}
 	return wrapPath(dir, t.disk.SyncDir(t.Abs(dir)))

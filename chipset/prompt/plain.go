@@ -46,11 +46,11 @@ func Line(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	return cut(s, limit-len("…")) + "…"
+	return Cut(s, limit-len("…")) + "…"
 }
 
-// cut takes at most n bytes, at a whole character.
-func cut(s string, n int) string {
+// Cut takes at most n bytes, at a whole character.
+func Cut(s string, n int) string {
 	if n >= len(s) {
 		return s
 	}
@@ -88,7 +88,7 @@ func quoteUpTo(s string, limit int) (string, bool) {
 	if len(q) <= limit {
 		return q, false
 	}
-	q = cut(q, limit)
+	q = Cut(q, limit)
 	if i := strings.LastIndexByte(q, '&'); i >= 0 && !strings.Contains(q[i:], ";") {
 		q = q[:i]
 	}

@@ -245,7 +245,8 @@ func (r *Rig) retireUnnamed(ctx context.Context, named map[state.AgentID]bool, n
 		return err
 	}
 	for _, a := range all {
-		if named[a.ID] || a.Status == agent.Retired {
+		// A helper is its parent's, and never stands in the definition.
+		if named[a.ID] || a.Status == agent.Retired || a.Parent != "" {
 			continue
 		}
 		if _, alive := r.Alive(a.ID); alive {

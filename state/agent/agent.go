@@ -48,6 +48,8 @@ type Agent struct {
 	// shutdown_request names it.
 	Session state.SessionID `json:"session,omitempty"`
 	Skills  []string        `json:"skills,omitempty"`
+	// Parent is the agent that spawned this one as its helper, or "".
+	Parent state.AgentID `json:"parent,omitempty"`
 
 	// The card: what others may know and ask of the agent.
 
@@ -161,6 +163,25 @@ func (s Store) Register(ctx context.Context, id state.AgentID, role Role, rig st
 		return nil
 	})
 	return changed, err
+}
+
+// Adopt registers the helper that an agent spawned, or brings it back.
+// Durable when it returns nil.
+func (s Store) Adopt(ctx context.Context, id, parent state.AgentID, rig string, now state.Time) error {
+	_, err := s.Upsert(ctx, string(id), func(a *Agent, found bool) error {
+		if found && a.Parent != parent {
+			return state.Conflictf("agent "+string(id), "is no helper of %s", parent)
+		}
+		if !found {
+			*a = Agent{ID: id, Role: Crew, Rig: rig, Parent: parent, CreatedAt: now}
+		}
+		if found && a.Status == Active {
+			return state.ErrUnchanged
+		}
+		a.Status, a.UpdatedAt = Active, now
+		return nil
+	})
+	return err
 }
 
 // SetStatus records a life-cycle step; no write when nothing changes.

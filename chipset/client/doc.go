@@ -1,0 +1,30 @@
+// Package client answers the hooks of coding-agent clients: what a client asks
+// at the steps of its session, and what the rig has to say to the agent then.
+//
+// A client runs `chipset client-hook CLIENT EVENT` with a JSON object on
+// standard input and reads the answer from standard output:
+//
+//	event              what the agent gets
+//	SessionStart       who it is, its hook, assignment, hand-off, unread mail
+//	UserPromptSubmit   mail and nudges that it was not shown yet, once
+//	PostToolUse        the same; and its hook is touched
+//	PreToolUse         how work is proposed here, when it enters or leaves plan mode;
+//	                   the name of a subagent it spawns is kept for SubagentStart
+//	Stop               a reason to go on while work is on its hook
+//	SubagentStart      the subagent's own identity
+//	SubagentStop       nothing; what became free is told to its parent at its next step
+//	TeammateIdle       a reason to go on while work is on its hook
+//	TaskCompleted      a task tagged chipset:bead:ID ends the assignment of that bead
+//	SessionEnd         nothing; a hand-off is written and what lies in run/ is removed
+//
+// The names are Claude Code's; Canonical maps those of other clients. A hook
+// has nothing to say most of the time, and then says nothing. What goes wrong
+// is an error of Answer and never a reason to hold a client up.
+//
+// What a session was shown lies in run/clients/SESSION/, which may be deleted:
+// the agent is then shown its unread mail once more.
+//
+//	run/clients/{session}/memory.json            what was shown
+//	run/clients/{session}/pending/{time}.json    a subagent that is being spawned
+//	run/clients/{session}/claimed/{agent}.json   a subagent that runs, under the client's id
+package client

@@ -1,0 +1,227 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// Hooks answers the events of one session.
+type Hooks struct {
+	Rig *rig.Rig
+	// Agent is who the client speaks for; human in a person's own session.
+	Agent state.AgentID
+	// Assignment and Session are what a worker was started for, or "".
+	Assignment state.AssignmentID
+	Session    state.SessionID
+
+	in Input
+}
+
+// maxShown bounds how many messages are shown at one step.
+const maxShown = 10
+
+// Answer says what the agent gets at an event. An error means that something
+// could not be found out; the answer is silence then.
+func (h Hooks) Answer(ctx context.Context, e Event, in Input) (Answer, error) {
+	h.in = in
+	who := h.who()
+	switch e {
+	case SessionStart:
+		return h.start(ctx)
+	case UserPromptSubmit:
+		return h.tell(ctx, who)
+	case PreToolUse:
+		return h.beforeTool(ctx, who)
+	case PostToolUse:
+		return h.afterTool(ctx, who)
+	case Stop:
+		return h.stop(ctx, h.Agent)
+	case SubagentStart:
+		return h.subagentStart(ctx)
+	case SubagentStop:
+		return h.subagentStop(ctx)
+	case TeammateIdle:
+		return h.idle(ctx)
+	case TaskCompleted:
+		return h.taskCompleted(ctx)
+	case SessionEnd:
+		return Answer{}, h.end(ctx)
+	}
+	return Answer{}, nil
+}
+
+// who is the agent whose step it is: a subagent that has an identity, or the
+// session's own.
+func (h *Hooks) who() state.AgentID {
+	if h.in.AgentID == "" {
+		return h.Agent
+	}
+	if s, err := h.readSubagent(h.claimedPath(h.in.AgentID)); err == nil {
+		return s.Identity
+	}
+	return h.Agent
+}
+
+// start tells an agent everything it needs to begin, or to go on after its
+// client forgot what it was told.
+func (h *Hooks) start(ctx context.Context) (Answer, error) {
+	n, err := h.unread(h.Agent)
+	if err != nil {
+		return Answer{}, err
+	}
+	var text string
+	if h.Agent == state.Human {
+		text = h.welcome(&n)
+	} else {
+		b, err := prompt.Prime(ctx, h.Rig, h.Agent)
+		if err != nil {
+			return Answer{}, err
+		}
+		text = b.Text() + h.reporting()
+	}
+	if len(n.nudges) > 0 {
+		text += "\n" + frameNudges(n)
+	}
+	err = h.change(ctx, h.Agent, func(m *memory) bool {
+		m.note(n)
+		m.KeptGoing = 0
+		return true
+	})
+	h.injected(h.Agent, n)
+	return Answer{Context: text}, err
+}
+
+// welcome is for the agent of a person's own session, which works beside the rig.
+func (h *Hooks) welcome(n *news) string {
+	var p strings.Builder
+	fmt.Fprintf(&p, "This repository has a chipset rig (%s). You speak for the person who runs it.\n", h.Rig.Dir)
+	p.WriteString("`chipset status` shows the rig, `chipset work add TITLE -d TEXT` gives it work, `chipset why BEAD` tells the story of a bead.\n")
+	p.WriteString("Never edit files below .chipset/ by hand.\n")
+	if len(n.letters) > 0 {
+		fmt.Fprintf(&p, "\n%d unread for the person (`chipset mail inbox`):\n\n%s", len(n.letters), prompt.Frames(n.letters, maxShown))
+	}
+	return p.String()
+}
+
+func (h *Hooks) reporting() string {
+	if h.Assignment == "" {
+		return ""
+	}
+	return "\nYou are told of new mail and nudges while you work. End with `chipset done --summary TEXT`, " +
+		"`chipset fail --reason TEXT` or `chipset block --reason TEXT`.\n"
+}
+
+// tell shows an agent what it was not shown yet, once.
+func (h *Hooks) tell(ctx context.Context, who state.AgentID) (Answer, error) {
+	all, err := h.unread(who)
+	if err != nil {
+		return Answer{}, err
+	}
+	before := h.recall(who)
+	if fresh := before.unshown(all); fresh.empty() && len(before.Notices) == 0 {
+		return Answer{}, nil // most of the time; nothing is locked or written
+	}
+	var text string
+	var fresh news
+	err = h.change(ctx, who, func(m *memory) bool {
+		fresh = m.unshown(all)
+		text = frameNews(fresh, m.Notices)
+		m.Notices = nil
+		m.note(all)
+		return text != ""
+	})
+	if err != nil {
+		return Answer{}, err
+	}
+	h.injected(who, fresh)
+	return Answer{Context: text}, nil
+}
+
+func frameNews(n news, notices []string) string {
+	var p strings.Builder
+	for _, notice := range notices {
+		p.WriteString(notice + "\n")
+	}
+	if len(n.letters) > 0 {
+		p.WriteString("New mail. " + prompt.Frames(n.letters, maxShown))
+		p.WriteString("`chipset mail read NAME` marks one as read, `chipset mail reply NAME --body TEXT` answers it.\n")
+	}
+	p.WriteString(frameNudges(n))
+	return p.String()
+}
+
+func frameNudges(n news) string {
+	var p strings.Builder
+	for i := range n.nudges {
+		p.WriteString("A nudge, as data like mail:\n" + prompt.FrameNudge(&n.nudges[i]) + "\n")
+	}
+	return p.String()
+}
+
+// injected tells the story of the messages that came before an agent.
+func (h *Hooks) injected(who state.AgentID, n news) {
+	events := make([]event.Event, 0, len(n.letters))
+	for i := range n.letters {
+		events = append(events, event.Event{Type: "mail.injected", Agent: who, Session: h.Session,
+			Subject: string(who) + "/" + string(n.letters[i].Name)})
+	}
+	if len(events) > 0 {
+		h.Rig.Emit(events...)
+	}
+}
+
+// afterTool counts as progress of the work.
+func (h *Hooks) afterTool(ctx context.Context, who state.AgentID) (Answer, error) {
+	err := h.touch(ctx, who)
+	if m := h.recall(who); m.KeptGoing > 0 {
+		err = errors.Join(err, h.change(ctx, who, func(m *memory) bool { m.KeptGoing = 0; return true }))
+	}
+	a, tellErr := h.tell(ctx, who)
+	return a, errors.Join(err, tellErr)
+}
+
+// touch writes at most once in hook.TouchInterval.
+func (h *Hooks) touch(ctx context.Context, who state.AgentID) error {
+	item, active := h.work(who)
+	if !active {
+		return nil
+	}
+	now := h.Rig.Clock.Now()
+	current, err := h.Rig.Hooks.Get(string(who))
+	if err != nil {
+		return err
+	}
+	if since := now.Sub(current.LastActivity.Time); since >= 0 && since < hook.TouchInterval {
+		return nil
+	}
+	_, err = h.Rig.Hooks.Touch(ctx, who, item.AssignmentID, item.Session, now, hook.TouchInterval)
+	if errors.Is(err, state.ErrConflict) {
+		return nil // it was taken away meanwhile: no progress of anything
+	}
+	return err
+}
+
+// work is the assignment that an agent is at: the one that this session was
+// started for, active, and not ended yet.
+func (h *Hooks) work(who state.AgentID) (hook.WorkItem, bool) {
+	current, err := h.Rig.Hooks.Get(string(who))
+	if err != nil || current.Status != hook.Active || current.WorkItem == nil {
+		return hook.WorkItem{}, false
+	}
+	item := *current.WorkItem
+	if who == h.Agent && h.Assignment != "" && item.AssignmentID != h.Assignment {
+		return item, false
+	}
+	if _, err := h.Rig.Retire.Get(string(item.AssignmentID)); err == nil {
+		return item, false // done, fail or block was said
+	}
+	return item, true
+}

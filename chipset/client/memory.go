@@ -1,0 +1,129 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// memory is what one session was shown. It lies in run/: without it the agent
+// is shown its unread mail again.
+type memory struct {
+	// Shown are the unread messages that the agent has seen.
+	Shown []mail.Name `json:"shown,omitempty"`
+	// Nudges is the newest nudge of each sender that the agent has seen.
+	Nudges map[state.AgentID]state.Time `json:"nudges,omitempty"`
+	// Notices wait for the agent's next step.
+	Notices []string `json:"notices,omitempty"`
+	// KeptGoing counts the times in a row that the agent wanted to stop, and was
+	// kept from it, without a tool call between them.
+	KeptGoing int `json:"kept_going,omitempty"`
+	// Last is the agent's last word, for a hand-off.
+	Last string `json:"last,omitempty"`
+}
+
+const clientsDir = state.RunDir + "/clients"
+
+func (h *Hooks) sessionDir() state.Path { return clientsDir.Join(key(h.in.SessionID)) }
+
+func (h *Hooks) memoryPath(who state.AgentID) state.Path {
+	if who == h.Agent {
+		return h.sessionDir().Join("memory.json")
+	}
+	return h.sessionDir().Join("memory-" + string(who) + ".json")
+}
+
+// recall reads what an agent was shown. What can't be read was not shown.
+func (h *Hooks) recall(who state.AgentID) memory {
+	var m memory
+	p := h.memoryPath(who)
+	data, err := h.Rig.Tree.Read(p, state.MaxFile)
+	if err != nil || state.Decode(string(p), data, &m) != nil {
+		return memory{}
+	}
+	return m
+}
+
+// change rewrites an agent's memory under the session's lock, because tools and
+// so hooks run side by side. change tells whether it changed anything.
+func (h *Hooks) change(ctx context.Context, who state.AgentID, change func(m *memory) bool) error {
+	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "client-"+key(h.in.SessionID))
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	m := h.recall(who)
+	if !change(&m) {
+		return nil
+	}
+	data, err := state.Encode(m)
+	if err != nil {
+		return err
+	}
+	return h.Rig.Tree.Replace(h.memoryPath(who), data)
+}
+
+// news are the messages and nudges of an agent that a session was not shown.
+type news struct {
+	letters []mail.Entry
+	nudges  []nudge.Nudge
+}
+
+func (n *news) empty() bool { return len(n.letters) == 0 && len(n.nudges) == 0 }
+
+// unread is what the agent has not processed: of mail what is meant to be read
+// by it, and not by its role process.
+func (h *Hooks) unread(who state.AgentID) (news, error) {
+	var n news
+	letters, _, err := h.Rig.Mailbox(who).Unread()
+	if err != nil {
+		return n, err
+	}
+	for i := range letters {
+		if !letters[i].Type.Machinery() {
+			n.letters = append(n.letters, letters[i])
+		}
+	}
+	mail.ProcessingOrder(n.letters, h.Rig.Mayor())
+	n.nudges, _, err = h.Rig.Slot(who).Unseen()
+	if errors.Is(err, state.ErrNotFound) {
+		err = nil
+	}
+	return n, err
+}
+
+// unshown leaves of n what m does not know.
+func (m *memory) unshown(n news) news {
+	var left news
+	for i := range n.letters {
+		if !slices.Contains(m.Shown, n.letters[i].Name) {
+			left.letters = append(left.letters, n.letters[i])
+		}
+	}
+	for i := range n.nudges {
+		if n.nudges[i].Timestamp.After(m.Nudges[n.nudges[i].From].Time) {
+			left.nudges = append(left.nudges, n.nudges[i])
+		}
+	}
+	return left
+}
+
+// note records that all of n was shown, and forgets what is unread no more.
+func (m *memory) note(n news) {
+	m.Shown = m.Shown[:0]
+	for i := range n.letters {
+		m.Shown = append(m.Shown, n.letters[i].Name)
+	}
+	for i := range n.nudges {
+		if m.Nudges == nil {
+			m.Nudges = map[state.AgentID]state.Time{}
+		}
+		if at := n.nudges[i].Timestamp; at.After(m.Nudges[n.nudges[i].From].Time) {
+			m.Nudges[n.nudges[i].From] = at
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/handoff"
+)
+
+// maxKeptGoing is how often in a row an agent is kept from stopping. Claude Code
+// overrides the ninth block without a tool call between, and ends with exit code
+// 0 then; stopping before that lets the polecat see what happened.
+const maxKeptGoing = 6
+
+// maxLast bounds what is kept of an agent's last word, in bytes.
+const maxLast = 4 << 10
+
+// stop keeps an agent going while its work is on its hook, unless it waits for
+// a person.
+func (h *Hooks) stop(ctx context.Context, who state.AgentID) (Answer, error) {
+	item, active := h.work(who)
+	if !active || who == state.Human {
+		return Answer{}, nil
+	}
+	waiting, err := h.waitsForPerson(who, &item)
+	if err != nil || waiting {
+		return Answer{}, err
+	}
+	all, err := h.unread(who)
+	if err != nil {
+		return Answer{}, err
+	}
+	var a Answer
+	var fresh news
+	err = h.change(ctx, who, func(m *memory) bool {
+		if h.in.LastAssistantMessage != "" {
+			m.Last = prompt.Cut(h.in.LastAssistantMessage, maxLast)
+		}
+		if m.KeptGoing >= maxKeptGoing {
+			return true
+		}
+		m.KeptGoing++
+		fresh = m.unshown(all)
+		a.GoOn = propulsion(&item) + frameNews(fresh, m.Notices)
+		m.Notices = nil
+		m.note(all)
+		return true
+	})
+	if err != nil {
+		return Answer{}, err
+	}
+	h.injected(who, fresh)
+	kind := "client.kept_going"
+	if a.GoOn == "" {
+		kind = "client.stopped_early"
+	}
+	h.Rig.Emit(event.Event{Type: kind, Agent: who, Bead: item.BeadID, Assignment: item.AssignmentID, Session: item.Session})
+	return a, nil
+}
+
+func propulsion(item *hook.WorkItem) string {
+	return fmt.Sprintf("Bead %s (%s) is still on your hook, so this session is not over. Go on with it, and end it yourself: "+
+		"`chipset done --summary TEXT` when it is finished and committed, `chipset fail --reason TEXT` when it can't be done, "+
+		"`chipset block --reason TEXT` when a person must decide.\n", item.BeadID, prompt.Line(item.Title, bead.MaxTitle))
+}
+
+// waitsForPerson tells whether the agent asked a person for something about
+// this assignment, and has no answer yet.
+func (h *Hooks) waitsForPerson(who state.AgentID, item *hook.WorkItem) (bool, error) {
+	asked, _, err := h.Rig.Mailbox(state.Human).List()
+	if err != nil {
+		return false, err
+	}
+	open := map[string]bool{}
+	for i := range asked {
+		e := &asked[i]
+		if e.From != who || e.Ref == nil || e.Ref.AssignmentID != item.AssignmentID {
+			continue
+		}
+		if e.Type == mail.PermissionRequest || e.Type == mail.PlanRequest {
+			open[string(e.Name)] = true
+		}
+	}
+	if len(open) == 0 {
+		return false, nil
+	}
+	answers, _, err := h.Rig.Mailbox(who).List()
+	if err != nil {
+		return false, err
+	}
+	for i := range answers {
+		delete(open, answers[i].InReplyTo)
+	}
+	return len(open) > 0, nil
+}
+
+// end leaves a hand-off for the next session of unfinished work, and nothing in run/.
+func (h *Hooks) end(ctx context.Context) error {
+	item, active := h.work(h.Agent)
+	var err error
+	if active && h.Agent != state.Human && item.Session == h.Session {
+		last := h.recall(h.Agent).Last
+		if last == "" {
+			last = "The session ended before its work was finished, and left no last word."
+		}
+		_, err = h.Rig.Handoffs.Write(handoff.Handoff{AgentID: h.Agent, BeadID: item.BeadID, AssignmentID: item.AssignmentID,
+			Session: item.Session, Summary: last, Timestamp: h.Rig.Clock.Now()})
+	}
+	return errors.Join(err, h.endSubagents(ctx), h.forget(ctx))
+}
+
+// forget removes what lies in run/ for this session.
+func (h *Hooks) forget(ctx context.Context) error {
+	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "client-"+key(h.in.SessionID))
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	return h.Rig.Tree.RemoveAll(h.sessionDir())
+}

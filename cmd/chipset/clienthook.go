@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gastown-chipset/chipset/chipset/client"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// clientHookDeadline is how long a client waits for its hook at most: longer
+// than any lock is held, and shorter than a person's patience.
+const clientHookDeadline = 5 * time.Second
+
+func newClientHookCmd(a *app) *cobra.Command {
+	var kinds, events []string
+	for _, k := range client.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	for _, e := range client.Events() {
+		events = append(events, string(e))
+	}
+	return &cobra.Command{
+		Use:   "client-hook CLIENT EVENT",
+		Short: "Answer a hook of a coding-agent client",
+		Long: `Answer a hook of a coding-agent client, for the client to run: the event is read from
+standard input as JSON, and what the agent is to know is printed in the client's own
+format. There is nothing to say most of the time, outside of a rig always, and then
+nothing is printed. What goes wrong is told on standard error and never holds the
+client up: the exit code is 0 but for a teammate or a task that is kept going (2).
+
+Clients: ` + strings.Join(kinds, ", ") + `. Events, in Claude Code's words: ` + strings.Join(events, ", ") + `.
+chipset plugin install writes the configuration that calls this.`,
+		Example: "  echo '{\"session_id\":\"s\",\"source\":\"startup\"}' | chipset client-hook claude SessionStart",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 { // not a usage error: its exit code would hold a client up
+				return exitWith(codeFailed, fmt.Errorf("client-hook: wants a client and an event, got %d arguments", len(args)))
+			}
+			return runClientHook(cmd.Context(), args[0], args[1], a)
+		},
+	}
+}
+
+func runClientHook(ctx context.Context, kind, name string, a *app) error {
+	event, known := client.Canonical(client.Kind(kind), name)
+	if !known {
+		return nil // a newer client has more events than are answered
+	}
+	ctx, cancel := context.WithTimeout(ctx, clientHookDeadline)
+	defer cancel()
+	answer, err := a.clientAnswer(ctx, event)
+	if err != nil {
+		a.warnf("client-hook %s %s: %v", kind, name, err)
+	}
+	stdout, stderr, code := answer.Render(client.Kind(kind), event, name)
+	a.printf("%s", stdout)
+	a.tellf("%s", stderr)
+	if code != 0 {
+		return exitWith(code, errSilent)
+	}
+	return nil
+}
+
+// clientAnswer is silence outside of a rig.
+func (a *app) clientAnswer(ctx context.Context, event client.Event) (client.Answer, error) {
+	data, err := io.ReadAll(io.LimitReader(a.stdin, client.MaxInput))
+	if err != nil {
+		return client.Answer{}, err
+	}
+	in, err := client.Decode(data)
+	if err != nil {
+		return client.Answer{}, err
+	}
+	r, err := a.openState(ctx)
+	if errors.Is(err, rig.ErrNoRig) {
+		return client.Answer{}, nil
+	}
+	if err != nil {
+		return client.Answer{}, err
+	}
+	id, err := a.speaker(r)
+	if err != nil {
+		return client.Answer{}, err
+	}
+	hooks := client.Hooks{Rig: r, Agent: id}
+	if hooks.Session, err = a.session(); err != nil {
+		return client.Answer{}, err
+	}
+	if given := a.env(envAssignment); given != "" {
+		if hooks.Assignment, err = state.ParseAssignmentID(given); err != nil {
+			return client.Answer{}, err
+		}
+	}
+	return hooks.Answer(ctx, event, in)
+}
