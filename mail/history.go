@@ -1,0 +1,73 @@
+package mail
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/audit"
+)
+
+// History says how messages move from one snapshot of the tree to the next:
+// into the archive of their mailbox under the same name, and otherwise nowhere.
+// Only "read" ever changes, from false to true.
+func History() []audit.Rule {
+	return []audit.Rule{
+		{Patterns: []string{"mail/*/*.json"}, Moved: moved, MovesTo: func(p string) string {
+			return path.Join(path.Dir(p), archiveName, path.Base(p))
+		}},
+		{Patterns: []string{"mail/*/" + archiveName + "/*.json"}, Moved: moved},
+	}
+}
+
+// moved compares all fields, also those this version does not know; the layout
+// of the file may be another writer's.
+func moved(p string, before, after []byte) error {
+	if before == nil {
+		_, _, err := content(p, after)
+		return err
+	}
+	old, wasRead, err := content(p, before)
+	if err != nil {
+		return nil //nolint:nilerr // it never was a message, or was told of when it ceased to be one
+	}
+	now, isRead, err := content(p, after)
+	if err != nil {
+		return fmt.Errorf("the message was damaged: %w", err)
+	}
+	if wasRead && !isRead {
+		return errors.New("read went back from true to false")
+	}
+	for name := range now {
+		if _, there := old[name]; !there {
+			return fmt.Errorf("the message was changed: it has a field %q now", name)
+		}
+	}
+	for name := range old {
+		if !reflect.DeepEqual(old[name], now[name]) {
+			return fmt.Errorf("the message was changed: its %s is another", name)
+		}
+	}
+	return nil
+}
+
+// content is a message's fields but for "read", numbers with all their digits.
+func content(p string, data []byte) (fields map[string]any, read bool, err error) {
+	owner, _, _ := strings.Cut(strings.TrimPrefix(p, "mail/"), "/")
+	m, err := Decode(p, state.AgentID(owner), Name(path.Base(p)), data)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", audit.ErrUnreadable, err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&fields); err != nil {
+		return nil, false, fmt.Errorf("%w: %w", audit.ErrUnreadable, err)
+	}
+	delete(fields, "read")
+	return fields, m.Read, nil
+}

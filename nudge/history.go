@@ -1,0 +1,44 @@
+package nudge
+
+import (
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/state/audit"
+)
+
+// History says how nudges move from one snapshot of the tree to the next: a
+// newer one takes the place of an older one of the same sender, and what an
+// agent has seen is never unseen.
+func History() []audit.Rule {
+	whole := func(_ string, n *Nudge) error { return n.check() }
+	sent := func(name string, n *Nudge) error {
+		if string(n.From) != name {
+			return fmt.Errorf("from %q contradicts the file's name", n.From)
+		}
+		return n.check()
+	}
+	return []audit.Rule{
+		{Patterns: []string{"nudge/*/seen.json"}, Moved: audit.Typed(func(string, *Seen) error { return nil }, seenMoved)},
+		{Patterns: []string{"nudge/*/latest.json"}, Moved: audit.Typed(whole, moved)},
+		{Patterns: []string{"nudge/*/from/*.json"}, Moved: audit.Typed(sent, moved)},
+	}
+}
+
+func moved(before, after *Nudge) error {
+	if before != nil && before.From == after.From && !after.Timestamp.After(before.Timestamp.Time) {
+		return fmt.Errorf("the nudge of %s at %s took the place of the one at %s, which is not older", after.From, after.Timestamp, before.Timestamp)
+	}
+	return nil
+}
+
+func seenMoved(before, after *Seen) error {
+	if before == nil {
+		return nil
+	}
+	for from, at := range before.Seen {
+		if after.Seen[from].Before(at.Time) {
+			return fmt.Errorf("what %s sent at %s was seen, and is not any more", from, at)
+		}
+	}
+	return nil
+}

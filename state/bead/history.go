@@ -1,0 +1,171 @@
+package bead
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/audit"
+)
+
+// History says how beads move from one snapshot of the tree to the next.
+func History() audit.Rule {
+	return audit.Rule{Patterns: []string{"work/*.json"}, Moved: audit.Typed(check, moved), Appears: true}
+}
+
+// moved returns why after can't be reached from before by legal steps, each of
+// which counts gen up by one. A nil before is a bead that appears.
+func moved(before, after *Bead) error {
+	appears := before == nil
+	if appears {
+		before = &Bead{ID: after.ID, CreatedAt: after.CreatedAt, CreatedBy: after.CreatedBy, Status: Open, Gen: 1}
+		before.copyText(after)
+		if after.Gen < 1 {
+			return fmt.Errorf("gen %d is below that of a new bead", after.Gen)
+		}
+	}
+	if err := audit.Fixed("id", before.ID, after.ID, "created_at", before.CreatedAt.String(), after.CreatedAt.String(),
+		"created_by", before.CreatedBy, after.CreatedBy); err != nil {
+		return err
+	}
+	switch {
+	case after.Gen < before.Gen:
+		return fmt.Errorf("gen fell from %d to %d", before.Gen, after.Gen)
+	case after.Gen == before.Gen && !appears:
+		return fmt.Errorf("changed without a new gen (%d)", after.Gen)
+	case after.Assignments < before.Assignments:
+		return fmt.Errorf("assignments fell from %d to %d", before.Assignments, after.Assignments)
+	case after.AssignmentID != "" && after.AssignmentID == before.AssignmentID:
+		if err := audit.Fixed("assignee", before.Assignee, after.Assignee, "branch", before.Branch, after.Branch,
+			"assignments", before.Assignments, after.Assignments); err != nil {
+			return fmt.Errorf("under assignment %s %w", after.AssignmentID, err)
+		}
+	}
+	return reachable(before, after)
+}
+
+// place is where a bead stands as far as its history goes.
+type place struct {
+	status Status
+	// holder is whose assignment it carries: the one it had before (old), one
+	// that was given since (fresh), or none.
+	holder holder
+	// slung counts the assignments since.
+	slung int
+	// edited is true once a person may have changed the text.
+	edited bool
+}
+
+type holder string
+
+const (
+	nobody holder = ""
+	old    holder = "old"
+	fresh  holder = "new"
+)
+
+// reachable walks breadth first over the legal moves, for as many steps as gen
+// counts. A step may also change something else than the status, so what can be
+// reached in fewer steps can be reached.
+func reachable(before, after *Bead) error {
+	steps, slung := after.Gen-before.Gen, after.Assignments-before.Assignments
+	// Each assignment beyond the third is once around: hooked, and open again.
+	if around := slung - 3; around > 0 {
+		steps -= int64(2 * around)
+		slung = 3
+	}
+	goal := place{after.Status, nobody, slung, !before.sameText(after)}
+	switch after.AssignmentID {
+	case "":
+	case before.AssignmentID:
+		goal.holder = old
+	default:
+		goal.holder = fresh
+	}
+	start := place{status: before.Status}
+	if before.AssignmentID != "" {
+		start.holder = old
+	}
+	reached := []place{start}
+	seen := map[place]bool{start: true}
+	for range max(0, steps) {
+		var next []place
+		for _, p := range reached {
+			for _, q := range p.next() {
+				if q.slung <= slung && !seen[q] {
+					seen[q] = true
+					next = append(next, q)
+				}
+			}
+		}
+		if reached = next; len(reached) == 0 || seen[goal] {
+			break
+		}
+	}
+	if seen[goal] || !goal.edited && seen[place{goal.status, goal.holder, goal.slung, true}] {
+		return nil
+	}
+	return fmt.Errorf("%s can't have become %s in %d steps (gen %d to %d)%s", before.standing(), after.standing(),
+		after.Gen-before.Gen, before.Gen, after.Gen, map[bool]string{true: " with its text changed"}[goal.edited])
+}
+
+// next are the places that one legal step leads to.
+func (p place) next() []place {
+	var all []place
+	for _, to := range p.status.next() {
+		if to == Done && p.holder == nobody {
+			continue // nothing was submitted that could be retried
+		}
+		q := p
+		q.status = to
+		switch to {
+		case Open:
+			q.holder = nobody
+		case Hooked:
+			q.holder, q.slung = fresh, p.slung+1
+		default:
+		}
+		all = append(all, q)
+	}
+	if slices.Contains([]Status{Open, Failed, Blocked}, p.status) {
+		p.edited = true
+		all = append(all, p)
+	}
+	return all
+}
+
+func (b *Bead) standing() string {
+	s := string(b.Status)
+	if b.AssignmentID != "" {
+		s += " under " + string(b.AssignmentID)
+	}
+	return fmt.Sprintf("%s (%d assignments)", s, b.Assignments)
+}
+
+// sameText tells whether nothing changed that only an edit may change.
+func (b *Bead) sameText(o *Bead) bool {
+	return b.Title == o.Title && b.Description == o.Description && b.Acceptance == o.Acceptance && b.Priority == o.Priority &&
+		b.Type == o.Type && b.Worker == o.Worker && b.AllowEmpty == o.AllowEmpty &&
+		slices.Equal(b.Labels, o.Labels) && slices.Equal(b.BlockedBy, o.BlockedBy)
+}
+
+func (b *Bead) copyText(o *Bead) {
+	b.Title, b.Description, b.Acceptance, b.Priority, b.Type, b.Worker = o.Title, o.Description, o.Acceptance, o.Priority, o.Type, o.Worker
+	b.AllowEmpty, b.Labels, b.BlockedBy = o.AllowEmpty, o.Labels, o.BlockedBy
+}
+
+// Unnamed returns an audit.Rule's MayGo for something that beads name, such as a
+// convoy: it may be taken back as long as none of them names it any more.
+func Unnamed(ids []state.BeadID, later audit.Snapshot, names func(b *Bead) bool) error {
+	for _, id := range ids {
+		f, err := later("work/" + string(id) + ".json")
+		if err != nil {
+			return err
+		}
+		var b Bead
+		if f.There() && state.Decode("work/"+string(id), f.Data, &b) == nil && names(&b) {
+			return fmt.Errorf("it is gone, but bead %s names it", id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/state/audit"
+)
+
+// History says how dispatch records move from one snapshot of the tree to the
+// next. One that was finished or undone may go.
+func History() audit.Rule {
+	return audit.Rule{Patterns: []string{"dispatch/*.json"}, Moved: audit.Typed(check, moved), MayGo: audit.Freely}
+}
+
+func (s Stage) rank() int {
+	switch s {
+	case Stored:
+		return 0
+	case Launched:
+		return 1
+	case Confirmed:
+	}
+	return 2
+}
+
+func moved(before, after *Record) error {
+	if before == nil || before.AssignmentID != after.AssignmentID {
+		return nil // the next dispatch of the same bead takes its place
+	}
+	if after.Stage.rank() < before.Stage.rank() {
+		return fmt.Errorf("stage went back from %s to %s", before.Stage, after.Stage)
+	}
+	if err := audit.Fixed("agent_id", before.AgentID, after.AgentID, "by", before.By, after.By, "branch", before.Branch, after.Branch,
+		"created_at", before.CreatedAt.String(), after.CreatedAt.String()); err != nil {
+		return err
+	}
+	if before.Stage != Confirmed {
+		return nil
+	}
+	return audit.Fixed("mail_name", before.MailName, after.MailName)
+}

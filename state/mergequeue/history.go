@@ -1,0 +1,69 @@
+package mergequeue
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/state/audit"
+)
+
+// History says how merge requests move from one snapshot of the tree to the next.
+func History() audit.Rule {
+	return audit.Rule{Patterns: []string{"merge-queue/*.json"}, Moved: audit.Typed(check, moved), Appears: true}
+}
+
+// moved returns why after can't be reached from before. A nil before is a
+// request that appears.
+func moved(before, after *Request) error {
+	if before == nil {
+		first := *after
+		first.Status, first.Attempts, first.MergedSHA = Pending, 0, ""
+		before = &first
+	}
+	if err := audit.Fixed("seq", before.Seq, after.Seq, "bead_id", before.BeadID, after.BeadID,
+		"assignment_id", before.AssignmentID, after.AssignmentID, "agent_id", before.AgentID, after.AgentID,
+		"source_branch", before.SourceBranch, after.SourceBranch, "target_branch", before.TargetBranch, after.TargetBranch,
+		"head", before.Head, after.Head, "base", before.Base, after.Base,
+		"submitted_at", before.SubmittedAt.String(), after.SubmittedAt.String()); err != nil {
+		return err
+	}
+	tries := after.Attempts - before.Attempts
+	switch {
+	case tries < 0:
+		return fmt.Errorf("attempts fell from %d to %d", before.Attempts, after.Attempts)
+	case after.Status == Merged && (after.MergedSHA == "" || after.MergedSHA != after.Candidate):
+		return fmt.Errorf("merged, but merged_sha %q is not the candidate %q", after.MergedSHA, after.Candidate)
+	case before.Status == Merged && before.MergedSHA != after.MergedSHA:
+		return fmt.Errorf("merged_sha changed from %s to %s", before.MergedSHA, after.MergedSHA)
+	case after.Status != Merged && after.MergedSHA != "":
+		return fmt.Errorf("%s, but with a merged_sha", after.Status)
+	case !reachable(before.Status, after.Status, tries):
+		return fmt.Errorf("%s can't have become %s in %d tries", before.Status, after.Status, tries)
+	}
+	return nil
+}
+
+// reachable tells whether exactly that many beginnings of a merge can lie
+// between two statuses.
+func reachable(from, to Status, tries int) bool {
+	at := closure([]Status{from})
+	for range min(tries, 4) { // from the second on, one more changes nothing
+		if !slices.Contains(at, Pending) {
+			return false
+		}
+		at = closure([]Status{Merging})
+	}
+	return slices.Contains(at, to)
+}
+
+// closure is what can be reached without beginning a merge.
+func closure(at []Status) []Status {
+	for i := 0; i < len(at); i++ {
+		for _, s := range at[i].next() {
+			if s != Merging && !slices.Contains(at, s) {
+				at = append(at, s)
+			}
+		}
+	}
+	return at
+}

@@ -1,0 +1,42 @@
+package retire
+
+import (
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/state/audit"
+)
+
+// History says how retire records move from one snapshot of the tree to the next.
+func History() audit.Rule {
+	return audit.Rule{Patterns: []string{"retire/*.json"}, Moved: audit.Typed(check, moved)}
+}
+
+// moved returns why a record can't have become what it is: it is published once,
+// and its stage only advances.
+func moved(before, after *Record) error {
+	if before == nil {
+		return nil
+	}
+	if err := audit.Fixed("assignment_id", before.AssignmentID, after.AssignmentID, "agent_id", before.AgentID, after.AgentID,
+		"bead_id", before.BeadID, after.BeadID, "session", before.Session, after.Session, "summary", before.Summary, after.Summary,
+		"branch", before.Branch, after.Branch, "created_at", before.CreatedAt.String(), after.CreatedAt.String()); err != nil {
+		return err
+	}
+	switch {
+	case before.Stage.Final():
+		return fmt.Errorf("changed after it was %s", before.Stage)
+	case after.Stage.Rank() < before.Stage.Rank():
+		return fmt.Errorf("stage went back from %s to %s", before.Stage, after.Stage)
+	case after.Stage == Stale && before.Stage.Rank() >= Recorded.Rank():
+		return fmt.Errorf("stale after it was %s", before.Stage)
+	case before.Stage == Published && before.Outcome == Done && after.Outcome == Fail:
+		return nil // what was submitted as done was not fit to land
+	}
+	if err := audit.Fixed("outcome", before.Outcome, after.Outcome, "reason", before.Reason, after.Reason); err != nil {
+		return err
+	}
+	if before.Stage == Published {
+		return nil
+	}
+	return audit.Fixed("head", before.Head, after.Head, "base", before.Base, after.Base, "empty", before.Empty, after.Empty)
+}
