@@ -39,6 +39,23 @@ func (r *Repo) IdentityEnv(ctx context.Context, agentID string) ([]string, error
 	return env, nil
 }
 
+// Committer is who commits, as "Name <address>": the person that git knows, completed like IdentityEnv.
+func (r *Repo) Committer(ctx context.Context, agentID string) (string, error) {
+	identity, err := r.IdentityEnv(ctx, agentID)
+	if err != nil {
+		return "", err
+	}
+	out, err := r.run(ctx, r.plain(), Command{Args: []string{"var", "GIT_COMMITTER_IDENT"}, Env: identity, Read: true})
+	if err != nil {
+		return "", err
+	}
+	who, _, found := strings.Cut(line(out), "> ")
+	if !found || strings.ContainsAny(who, "\n\x00") {
+		return "", fmt.Errorf("committer: unexpected identity %q", clip(line(out), 200))
+	}
+	return who + ">", nil
+}
+
 // person is what git knows of who commits.
 type person struct {
 	complete    bool   // git needs no help

@@ -299,6 +299,33 @@ func (r *Repo) UpdateRef(ctx context.Context, ref Ref, new, old Hash) error {
 	return r.swap(ctx, ref, old, Command{Args: args})
 }
 
+// SwapRef moves or creates a ref by compare-and-swap, as UpdateRef does (old == "" wants that it does not exist), and in the
+// same transaction deletes others, whatever they hold.
+func (r *Repo) SwapRef(ctx context.Context, ref Ref, new, old Hash, drop ...Ref) error {
+	if err := errors.Join(ref.check(), checkCommits(new)); err != nil {
+		return err
+	}
+	var stdin strings.Builder
+	if old == "" {
+		old = ZeroHash
+	}
+	if old.IsZero() {
+		fmt.Fprintf(&stdin, "create %s\x00%s\x00", ref, new)
+	} else {
+		if err := old.check(); err != nil {
+			return err
+		}
+		fmt.Fprintf(&stdin, "update %s\x00%s\x00%s\x00", ref, new, old)
+	}
+	for _, d := range drop {
+		if err := d.check(); err != nil {
+			return err
+		}
+		fmt.Fprintf(&stdin, "delete %s\x00\x00", d)
+	}
+	return r.swap(ctx, ref, old, Command{Args: []string{"update-ref", "--no-deref", "-m", "chipset", "-z", "--stdin"}, Stdin: []byte(stdin.String())})
+}
+
 // DeleteBranch removes a branch that holds old, by compare-and-swap. It returns ErrMoved, or
 // ErrBranchInUse when a worktree has it checked out. A branch that does not exist is no error.
 func (r *Repo) DeleteBranch(ctx context.Context, b Branch, old Hash) error {
