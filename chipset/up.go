@@ -61,6 +61,7 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	addDone(&g, ctx, &running)
 	addInterrupt(&g, ctx)
 	addStoryteller(&g, ctx, p)
+	addAuditor(&g, ctx, p)
 	if opts.UntilIdle {
 		addIdle(&g, ctx, p)
 	}

@@ -204,8 +204,7 @@ mail:
   max_size: 64KiB
 
 audit:
-  # How often the state tree is committed by itself; 0s is never. Checked, but not
-  # acted on yet.
+  # How often a running rig commits a snapshot of the state tree; 0s is never.
   every: 0s
   # The branch that keeps these commits.
   ref: chipset/audit

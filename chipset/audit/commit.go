@@ -1,0 +1,327 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// Recorder commits snapshots of a rig's state tree to its audit branch. It is safe for
+// concurrent use, also by several processes.
+type Recorder struct {
+	rig    *rig.Rig
+	branch git.Branch
+	// root is the state tree's path in the repository, without a slash at the end.
+	root string
+
+	mu     sync.Mutex
+	reader *reader
+	// tip is the newest commit that this process knows to be durable.
+	tip git.Hash
+}
+
+// Outcome is what Commit did.
+type Outcome struct {
+	// Commit is the tip of the audit branch.
+	Commit git.Hash
+	// Made is false when nothing was new.
+	Made bool
+	// Changed counts the files that changed since the commit before, Files all of them.
+	Changed, Files int
+	// Skipped says what could not be kept, with why: nothing of it is a file of the tree.
+	Skipped []error
+}
+
+// NewRecorder opens the audit branch of a rig. Errors: git.ErrBadBranch.
+func NewRecorder(r *rig.Rig) (*Recorder, error) {
+	branch, err := git.ParseBranch(r.Def.Audit.Ref)
+	if err != nil {
+		return nil, fmt.Errorf("audit.ref: %w", err)
+	}
+	root, err := stateRoot(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Recorder{rig: r, branch: branch, root: root}, nil
+}
+
+// stateRoot is where the state tree of a rig lies in its repository.
+func stateRoot(r *rig.Rig) (string, error) {
+	top, err := filepath.EvalSymlinks(r.Tree.Abs(state.StateDir))
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(r.Git.TopLevel(), top)
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return "", fmt.Errorf("the state tree %s is not inside the repository %s", top, r.Git.TopLevel())
+	}
+	return filepath.ToSlash(rel), nil
+}
+
+// lockDeadline is how long a snapshot of another process is waited for.
+const lockDeadline = time.Minute
+
+// tries is how often a snapshot is taken anew because somebody else moved the branch.
+const tries = 3
+
+// Commit records the state tree as it is now. Without anything new it makes no
+// commit. Durable when it returns nil. Errors: git.ErrBranchInUse while somebody has
+// the branch checked out, git.ErrMoved when it is moved again and again.
+func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting, cancel := context.WithTimeout(ctx, lockDeadline)
+	defer cancel()
+	lock, err := c.rig.Tree.Lock(waiting, state.LockRecord, "audit")
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer lock.Unlock()
+	if path, used, err := c.rig.Git.CheckedOutAt(ctx, c.branch); err != nil {
+		return Outcome{}, err
+	} else if used {
+		return Outcome{}, fmt.Errorf("audit commit to %s: %w: %s", c.branch, git.ErrBranchInUse, path)
+	}
+	for n := 1; ; n++ {
+		out, err := c.record(ctx, message)
+		if n >= tries || !errors.Is(err, git.ErrMoved) {
+			return out, err
+		}
+	}
+}
+
+func (c *Recorder) record(ctx context.Context, message string) (Outcome, error) {
+	parent, _, err := c.rig.Git.ResolveRef(ctx, c.branch.Ref())
+	if err != nil {
+		return Outcome{}, err
+	}
+	before, err := c.listing(ctx, parent)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := c.prepareReader(ctx); err != nil {
+		return Outcome{}, err
+	}
+	now, err := c.reader.read(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	changed, gone := compare(before, now.files)
+	out := Outcome{Commit: parent, Changed: len(changed) + len(gone), Files: len(now.files), Skipped: now.skipped}
+	if out.Changed == 0 && parent != "" {
+		return out, c.settle(ctx, parent)
+	}
+	if err := c.sync(changed, gone); err != nil {
+		return out, err
+	}
+	if err := c.fill(now.files, changed); err != nil {
+		return out, err
+	}
+	made, temp, err := c.write(ctx, parent, message, now.files, changed, gone)
+	forget(now.files)
+	if err != nil {
+		return out, err
+	}
+	if err := c.rig.Git.Sync(ctx); err != nil {
+		return out, err
+	}
+	if err := c.advance(ctx, parent, made, temp); err != nil {
+		return out, err
+	}
+	out.Commit, out.Made = made, true
+	return out, c.settle(ctx, made)
+}
+
+// forget drops what was read: the next snapshot compares names only.
+func forget(files map[string]version) {
+	for p, v := range files {
+		v.data = nil
+		files[p] = v
+	}
+}
+
+// settle makes sure that a tip is durable before anybody is told of it.
+func (c *Recorder) settle(ctx context.Context, tip git.Hash) error {
+	if c.tip == tip {
+		return nil
+	}
+	if err := c.rig.Git.Sync(ctx); err != nil {
+		return err
+	}
+	c.tip = tip
+	return nil
+}
+
+func (c *Recorder) prepareReader(ctx context.Context) error {
+	if c.reader != nil {
+		return nil
+	}
+	format, err := c.rig.Git.Run(ctx, git.Command{Read: true, Args: []string{"rev-parse", "--show-object-format"}})
+	if err != nil {
+		return err
+	}
+	c.reader = &reader{tree: c.rig.Tree, name: blobNamer(strings.TrimSpace(string(format)))}
+	return nil
+}
+
+// listing is what a commit holds of the state tree, by the path below it.
+func (c *Recorder) listing(ctx context.Context, commit git.Hash) (map[string]git.Hash, error) {
+	held := map[string]git.Hash{}
+	if commit == "" {
+		return held, nil
+	}
+	out, err := c.rig.Git.Run(ctx, git.Command{Read: true,
+		Args: []string{"--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", string(commit), "--", c.root + "/"}})
+	if err != nil {
+		return nil, err
+	}
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		meta, p, ok := strings.Cut(entry, "\t")
+		parts := strings.Fields(meta)
+		if below, inside := strings.CutPrefix(p, c.root+"/"); ok && inside && len(parts) == 3 {
+			held[below] = git.Hash(parts[2])
+		}
+	}
+	return held, nil
+}
+
+// compare lists what is new or other than before, and what is gone, each in order.
+func compare(before map[string]git.Hash, now map[string]version) (changed, gone []string) {
+	for p, v := range now {
+		if before[p] != v.id {
+			changed = append(changed, p)
+		}
+	}
+	for p := range before {
+		if _, there := now[p]; !there {
+			gone = append(gone, p)
+		}
+	}
+	sort.Strings(changed)
+	sort.Strings(gone)
+	return changed, gone
+}
+
+// sync makes durable what the snapshot is going to tell of.
+func (c *Recorder) sync(changed, gone []string) error {
+	dirs := map[state.Path]bool{}
+	for _, p := range slices.Concat(changed, gone) {
+		dirs[state.StateDir.Join(path.Dir(p))] = true
+	}
+	for _, p := range changed {
+		if full := state.StateDir.Join(p); full.Dir() == event.Dir {
+			if err := c.rig.Tree.SyncFile(full); err != nil {
+				return err
+			}
+		}
+	}
+	for dir := range dirs {
+		// A folder is never removed, but by a person.
+		if err := c.rig.Tree.SyncDir(dir); err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill reads again what an earlier snapshot had read and no commit holds.
+func (c *Recorder) fill(files map[string]version, changed []string) error {
+	for _, p := range changed {
+		v := files[p]
+		if v.data != nil {
+			continue
+		}
+		data, err := c.rig.Tree.Read(state.StateDir.Join(p), maxLog)
+		if err != nil || c.reader.name(data) != v.id {
+			c.reader.known = nil
+			return errors.Join(err, fmt.Errorf("snapshot of %s: it was replaced meanwhile: %w", p, git.ErrMoved))
+		}
+		v.data = data
+		files[p] = v
+	}
+	return nil
+}
+
+// pending is where commits stand that the branch does not hold yet. The lock is held, so
+// whatever else is there was left by a process that is gone.
+const pending = "refs/chipset/snapshot/"
+
+// write makes the commit, on a ref of its own.
+func (c *Recorder) write(ctx context.Context, parent git.Hash, message string, files map[string]version, changed, gone []string) (git.Hash, git.Ref, error) {
+	who, err := c.rig.Git.Committer(ctx, string(c.rig.Mayor()))
+	if err != nil {
+		return "", "", err
+	}
+	temp := git.Ref(pending + state.Random(12))
+	var in bytes.Buffer
+	text := messageOf(message, len(changed)+len(gone), len(files))
+	fmt.Fprintf(&in, "feature done\ncommit %s\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", temp, who, c.rig.Clock().Unix(), len(text), text)
+	if parent != "" {
+		fmt.Fprintf(&in, "from %s\n", parent)
+	}
+	for _, p := range gone {
+		fmt.Fprintf(&in, "D %s\n", quote(c.root+"/"+p))
+	}
+	for _, p := range changed {
+		data := files[p].data
+		fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n", quote(c.root+"/"+p), len(data))
+		in.Write(data)
+		in.WriteByte('\n')
+	}
+	in.WriteString("\nget-mark :1\ndone\n")
+	out, err := c.rig.Git.Run(ctx, git.Command{Args: []string{"fast-import", "--quiet", "--force", "--done", "--date-format=raw"}, Stdin: in.Bytes()})
+	if err != nil {
+		return "", "", err
+	}
+	made, err := git.ParseHash(strings.TrimSpace(string(out)))
+	return made, temp, err
+}
+
+// messageOf is the commit's message: the person's, or a count.
+func messageOf(message string, changed, files int) string {
+	message = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", ""))
+	if message == "" {
+		message = fmt.Sprintf("Snapshot: %d of %d files changed", changed, files)
+	}
+	return message + "\n"
+}
+
+// quote is a path as fast-import reads it.
+func quote(p string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(p) + `"`
+}
+
+// staleLock is how old a lock of the branch must be to have been left by a git that was killed.
+const staleLock = time.Minute
+
+// advance moves the branch by compare-and-swap and removes the refs that unfinished
+// commits stood on, all in one transaction.
+func (c *Recorder) advance(ctx context.Context, parent, made git.Hash, temp git.Ref) error {
+	if _, err := c.rig.Git.SweepLocks(ctx, c.rig.Clock(), staleLock, c.branch); err != nil {
+		return err
+	}
+	left, err := c.rig.Git.Run(ctx, git.Command{Read: true, Args: []string{"for-each-ref", "--format=%(refname)", pending}})
+	if err != nil {
+		return err
+	}
+	drop := []git.Ref{temp}
+	for name := range strings.FieldsSeq(string(left)) {
+		if ref, err := git.ParseRef(name); err == nil && ref != temp {
+			drop = append(drop, ref)
+		}
+	}
+	return c.rig.Git.SwapRef(ctx, c.branch.Ref(), made, parent, drop...)
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/audit"
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+func newAuditCmd(a *app) *cobra.Command {
+	return newGroupCmd("audit", "The history of the state tree: snapshots in git, and the proof that nothing in it was tampered with",
+		newAuditCommitCmd(a), newAuditLogCmd(a), newAuditVerifyCmd(a))
+}
+
+type auditCommitOptions struct{ message string }
+
+// AddFlags registers the flags of audit commit.
+func (o *auditCommitOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVarP(&o.message, "message", "m", "", "the commit's `message` (default: how much changed)")
+}
+
+func newAuditCommitCmd(a *app) *cobra.Command {
+	var opts auditCommitOptions
+	cmd := &cobra.Command{
+		Use:   "commit",
+		Short: "Commit a snapshot of the state tree; prints its hash alone",
+		Long: `Commit the state tree as it is now to the branch that audit.ref names
+(chipset/audit), and print the commit's hash alone. No checkout, no index and no
+HEAD is touched, and the rig may run meanwhile. The commit is durable when it
+returns. When nothing has changed since the last one there is no new commit: it
+says so, and prints the last one.
+
+With audit.every in chipset.yaml a running rig does this by itself.`,
+		Example: "  chipset audit commit -m \"before the upgrade\"",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runAuditCommit(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runAuditCommit(ctx context.Context, opts auditCommitOptions, a *app) error {
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	recorder, err := audit.NewRecorder(r)
+	if err != nil {
+		return err
+	}
+	out, err := recorder.Commit(ctx, opts.message)
+	warnAll(a, out.Skipped)
+	switch {
+	case errors.Is(err, git.ErrBranchInUse):
+		return withHint(exitWith(codeConflict, err), "git switch to another branch there; the audit branch is the rig's own")
+	case errors.Is(err, git.ErrMoved):
+		return exitWith(codeConflict, err)
+	case err != nil:
+		return err
+	}
+	if !out.Made {
+		a.tellf("chipset: nothing has changed since the last snapshot\n")
+	}
+	a.printf("%s\n", out.Commit)
+	return nil
+}
+
+type auditLogOptions struct {
+	json  bool
+	limit int
+}
+
+// AddFlags registers the flags of audit log.
+func (o *auditLogOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.IntVarP(&o.limit, "limit", "n", 0, "only the newest `N`")
+	addJSON(fs, &o.json)
+}
+
+func newAuditLogCmd(a *app) *cobra.Command {
+	var opts auditLogOptions
+	cmd := &cobra.Command{
+		Use:     "log",
+		Short:   "List the snapshots of the state tree, newest first",
+		Example: "  chipset audit log -n 10",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runAuditLog(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runAuditLog(ctx context.Context, opts auditLogOptions, a *app) error {
+	if opts.limit < 0 {
+		return usagef("audit log: --limit %d is negative", opts.limit)
+	}
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	entries, err := audit.Log(ctx, r, opts.limit)
+	if err != nil {
+		return noHistory(err)
+	}
+	if opts.json {
+		return printList(a, entries)
+	}
+	rows := make([][]string, 0, len(entries))
+	for _, e := range entries {
+		rows = append(rows, []string{e.Commit.Short(), localTime(e.When), e.Subject})
+	}
+	return a.table([]string{"COMMIT", "WHEN", "MESSAGE"}, rows)
+}
+
+// noHistory tells how a history comes about where there is none.
+func noHistory(err error) error {
+	if errors.Is(err, state.ErrNotFound) {
+		return withHint(err, "chipset audit commit makes the first snapshot; audit.every in chipset.yaml makes them by itself")
+	}
+	return err
+}
+
+func newAuditVerifyCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	cmd := &cobra.Command{
+		Use:   "verify [REF]",
+		Short: "Prove that nothing in the history of the state tree moved illegally",
+		Long: `Hold every snapshot against the one before it, over the whole history: no message
+changed but for "read", which only ever becomes true; none vanished other than
+into the archive or, with a reason, the quarantine; every hook, bead, merge
+request, convoy, attempt, dispatch, incident and nudge moved as the rules allow;
+the event log was only added to. Between two snapshots many steps may lie; what
+can't have been reached by legal steps is told with commit and file.
+
+REF is a branch, tag or commit of your own where you commit .chipset/state
+yourself; without it, it is the branch that audit.ref names. Exit 5 when
+something is wrong, 3 when there is no history.`,
+		Example: "  chipset audit verify\n  chipset audit verify main --json",
+		Args:    nargs(0, 1, "at most one ref"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runAuditVerify(cmd.Context(), opts, args, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runAuditVerify(ctx context.Context, opts jsonOptions, args []string, a *app) error {
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	ref := ""
+	if len(args) == 1 {
+		if ref = args[0]; ref == "" {
+			return usagef("audit verify: REF is empty")
+		}
+	}
+	report, err := audit.Verify(ctx, r, ref)
+	if err != nil {
+		return noHistory(err)
+	}
+	if opts.json {
+		err = a.printJSON(report)
+	} else {
+		a.printReport(report)
+	}
+	if n := len(report.Violations); err == nil && n > 0 {
+		err = exitWith(codeCorrupt, withHint(fmt.Errorf("audit: %s in the history of %s", count(n, "illegal change"), report.Ref),
+			"git show COMMIT -- PATH shows a change"))
+	}
+	return err
+}
+
+func (a *app) printReport(r *audit.Report) {
+	for _, v := range r.Violations {
+		a.printf("%s  %s  %s\n            %s\n", v.Commit.Short(), localTime(v.When), clean(v.Path), clean(v.Reason))
+	}
+	verdict := "everything moved legally"
+	if n := len(r.Violations); n > 0 {
+		verdict = count(n, "illegal change")
+	}
+	a.printf("%s at %s: %s, %s: %s\n", clean(r.Ref), r.Tip.Short(), count(r.Commits, "snapshot"), count(r.Changes, "change"), verdict)
+}
