@@ -106,6 +106,20 @@ func (a *actor) do(verb string) error {
 		return a.files[len(a.files)-1].Sync()
 	case "dir":
 		return a.inDir((*os.File).Sync)
+	case "barrier": // as state/disk has it
+		return a.inFolder(filepath.Dir(a.dir), func(f *os.File) error { return errors.Join(unix.Syncfs(int(f.Fd())), f.Sync()) })
+	case "move":
+		return a.each(func(f *file) error {
+			return os.Rename(filepath.Join(a.dir, f.name), filepath.Join(a.archive(), f.name))
+		})
+	case "copy": // to where it is to go, before it goes from here
+		return a.each(a.copy)
+	case "remove":
+		return a.each(func(f *file) error { return os.Remove(filepath.Join(a.dir, f.name)) })
+	case "archive":
+		return a.inFolder(a.archive(), (*os.File).Sync)
+	case "ack":
+		return a.tell(acked)
 	case "reader": // another process, which acts on what it sees
 		return errors.Join(a.inDir((*os.File).Sync), a.tell(named))
 	case "syncfs":
@@ -135,8 +149,22 @@ func (f *file) open(name string, flags int) error {
 	return err
 }
 
-func (a *actor) inDir(do func(f *os.File) error) error {
-	f, err := os.Open(a.dir)
+// archive is a second directory.
+func (a *actor) archive() string { return filepath.Join(a.dir, "archive") }
+
+func (a *actor) copy(f *file) error {
+	to := file{name: f.name, version: f.version}
+	temp := filepath.Join(a.archive(), ".tmp-"+f.name)
+	if err := to.open(temp, os.O_CREATE|os.O_EXCL); err != nil {
+		return err
+	}
+	return errors.Join(to.Sync(), to.Close(), os.Rename(temp, filepath.Join(a.archive(), f.name)))
+}
+
+func (a *actor) inDir(do func(f *os.File) error) error { return a.inFolder(a.dir, do) }
+
+func (a *actor) inFolder(dir string, do func(f *os.File) error) error {
+	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}

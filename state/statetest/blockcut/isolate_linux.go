@@ -1,9 +1,11 @@
 package blockcut
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +28,11 @@ func Isolated(t *testing.T) bool {
 	}
 	statetest.RequireFUSE(t)
 	statetest.RequireLoop(t)
-	args := []string{"-test.run=^" + t.Name() + "$"}
+	pattern := "^" + t.Name() + "$"
+	if _, subtests, ok := strings.Cut(flag.Lookup("test.run").Value.String(), "/"); ok {
+		pattern += "/" + subtests
+	}
+	args := []string{"-test.run=" + pattern}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}

@@ -69,6 +69,14 @@ func sequences() []sequence {
 		{steps: "group temp range rename reader syncfs any", breaks: []string{btrfs}, rarely: []string{noJournal}},
 		{steps: "group tmpfile syncfs any link dir", breaks: []string{noJournal}},
 		{steps: "group tmpfile syncfs any link syncfs any"},
+		{steps: "group temp barrier rename barrier"},
+		{steps: "group tmpfile barrier link barrier"},
+		{steps: "group temp range rename reader barrier", breaks: []string{btrfs}, rarely: []string{noJournal}},
+		// To another directory: at every moment the file is in one of them.
+		{steps: "temp fsync rename dir ack move archive dir"},
+		{steps: "temp fsync rename dir ack move reader archive dir", breaks: []string{noJournal}},
+		{steps: "temp fsync rename dir ack copy archive remove reader dir"},
+		{steps: "temp fsync rename dir ack copy archive remove dir"},
 	}
 }
 
@@ -90,19 +98,23 @@ func TestWhatFileSystemsKeep(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, s := range sequences() {
-				got := try(t, lab, s, images, uint64(seed))
-				t.Logf("%-14s %-46s %s", f.Name, s.steps, got)
-				if got.dead != nil {
-					t.Errorf("%s: a disk can't be mounted: %v", s.steps, got.dead)
-				}
-				switch breaks := slices.Contains(s.breaks, f.Name); {
-				case breaks && got.broken() == 0:
-					t.Errorf("%s: none of %d images shows what is wrong with it", s.steps, got.images)
-				case !breaks && got.broken() > 0 && !slices.Contains(s.rarely, f.Name):
-					t.Errorf("%s: %s", s.steps, got.first)
-				}
+				t.Run(s.steps, func(t *testing.T) { check(t, lab, f.Name, s, images, uint64(seed)) })
 			}
 		})
+	}
+}
+
+func check(t *testing.T, lab *blockcut.Lab, on string, s sequence, images int, seed uint64) {
+	got := try(t, lab, s, images, seed)
+	t.Logf("%-14s %-50s %s", on, s.steps, got)
+	if got.dead != nil {
+		t.Errorf("a disk can't be mounted: %v", got.dead)
+	}
+	switch breaks := slices.Contains(s.breaks, on); {
+	case breaks && got.broken() == 0:
+		t.Errorf("none of %d images shows what is wrong with it", got.images)
+	case !breaks && got.broken() > 0 && !slices.Contains(s.rarely, on):
+		t.Error(got.first)
 	}
 }
 
@@ -114,7 +126,7 @@ func oldName(i int) string { return fmt.Sprintf("old-%d", i) }
 func box(dir string) string { return filepath.Join(dir, "box") }
 
 func fill(dir string) error {
-	if err := os.Mkdir(box(dir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(box(dir), "archive"), 0o755); err != nil {
 		return err
 	}
 	names := []string{"replaced"}
@@ -246,20 +258,22 @@ func compare(dir string, told []string) (lost, torn []string, err error) {
 			}
 		}
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			continue
+	for _, folder := range []string{dir, filepath.Join(dir, "archive")} {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return nil, nil, err
 		}
-		version, whole := read(filepath.Join(dir, e.Name()))
-		if !whole {
-			torn = append(torn, e.Name())
-		}
-		if version >= promised[e.Name()] {
-			delete(promised, e.Name())
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".") || e.IsDir() {
+				continue
+			}
+			version, whole := read(filepath.Join(folder, e.Name()))
+			if !whole {
+				torn = append(torn, e.Name())
+			}
+			if version >= promised[e.Name()] {
+				delete(promised, e.Name())
+			}
 		}
 	}
 	for name := range promised {
