@@ -22,13 +22,16 @@ type Extra map[string]json.RawMessage
 // UnmarshalKeeping decodes data into the plain struct that v points to, with
 // exact (case-sensitive) field names, and puts all other fields into extra.
 func UnmarshalKeeping(data []byte, v any, extra *Extra) error {
+	*extra = nil
+	names := fieldNames(reflect.TypeOf(v).Elem())
+	if onlyKnown(data, names) {
+		return json.Unmarshal(data, v)
+	}
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(data, &all); err != nil {
 		return err
 	}
-	*extra = nil
 	known := map[string]json.RawMessage{}
-	names := fieldNames(reflect.TypeOf(v).Elem())
 	for name := range names {
 		if raw, ok := all[name]; ok {
 			known[name] = raw
@@ -47,6 +50,16 @@ func UnmarshalKeeping(data []byte, v any, extra *Extra) error {
 	}
 	*extra = all
 	return nil
+}
+
+// onlyKnown tells, without decoding, that an object has no other fields.
+func onlyKnown(data []byte, names map[string]bool) bool {
+	var buf [outlineFields]Field
+	fields, ok := Outline(data, buf[:0])
+	for _, f := range fields {
+		ok = ok && names[string(f.Name)]
+	}
+	return ok
 }
 
 // MarshalKeeping encodes the plain struct v together with extra.
@@ -119,7 +132,11 @@ func Decode(path string, data []byte, v any) error {
 	if reason := inspect(data); reason != "" {
 		return &Corruption{Path: path, Reason: reason}
 	}
-	if err := json.Unmarshal(data, v); err != nil {
+	decode := func() error { return json.Unmarshal(data, v) }
+	if own, ok := v.(json.Unmarshaler); ok {
+		decode = func() error { return own.UnmarshalJSON(data) } // which saves a pass over what was inspected
+	}
+	if err := decode(); err != nil {
 		return &Corruption{Path: path, Reason: mismatch(err)}
 	}
 	return nil
@@ -176,6 +193,15 @@ func wordFor(t reflect.Type) string {
 const MaxDepth = 64
 
 func inspect(data []byte) string {
+	var buf [outlineFields]Field
+	if _, ok := Outline(data, buf[:0]); ok {
+		return ""
+	}
+	return inspectTokens(data)
+}
+
+// inspectTokens says what is wrong with a text, or "".
+func inspectTokens(data []byte) string {
 	switch trimmed := bytes.TrimSpace(data); {
 	case len(trimmed) == 0:
 		return "the file is empty"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,12 +25,23 @@ type Store[T any] struct {
 	// settled tells which objects hardly ever change again, or is nil.
 	settled func(v *T) bool
 
-	mu    sync.Mutex
-	cache map[string]cached[T]
+	mu     sync.Mutex
+	follow Follower
+	cache  map[string]cached[T] // by file name
+	// young names are looked at again, because a later version of the file could
+	// look the same, or because the system refused to read it.
+	young map[string]bool
+	// order are the names of cache, and values and bad what All returns, unless
+	// they are nil.
+	order  []string
+	values []T
+	bad    []error
+	// reads counts files that were read, for tests of what is remembered.
+	reads atomic.Int64
 }
 
 type cached[T any] struct {
-	info  fs.FileInfo
+	stamp Stamp
 	fresh bool // old enough when read that no later write can look the same
 	value T
 	err   error
@@ -49,7 +61,16 @@ const settledTrust = 2 * time.Second
 // lock is the class of their locks; check refuses an object that contradicts
 // its file's name (without .json).
 func NewStore[T any](t *Tree, dir Path, kind string, lock LockKind, check func(name string, v *T) error) *Store[T] {
-	return &Store[T]{tree: t, dir: dir, kind: kind, lock: lock, check: check, cache: map[string]cached[T]{}}
+	return &Store[T]{tree: t, dir: dir, kind: kind, lock: lock, check: check, follow: NewFollower(t, dir, nil),
+		cache: map[string]cached[T]{}, young: map[string]bool{}}
+}
+
+// Follow makes All look only at what the watcher told of, as long as it tells
+// everything.
+func (s *Store[T]) Follow(w *Watcher) {
+	s.mu.Lock()
+	s.follow = NewFollower(s.tree, s.dir, w)
+	s.mu.Unlock()
 }
 
 // Settling makes the store look less often at objects of which settled says
@@ -64,7 +85,7 @@ func (s *Store[T]) Settling(settled func(v *T) bool) *Store[T] {
 func (s *Store[T]) Dir() Path { return s.dir }
 
 // Path is the file of the object called name.
-func (s *Store[T]) Path(name string) Path { return s.dir.Join(name + ".json") }
+func (s *Store[T]) Path(name string) Path { return s.dir.Join(name + suffix) }
 
 // Get reads one object. Errors: *Unknown (an ErrNotFound), *Corruption.
 func (s *Store[T]) Get(name string) (T, error) {
@@ -88,12 +109,15 @@ func (s *Store[T]) Look(name string) (T, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, gone := s.cachedRead(name)
+	c, gone := s.look(nil, name+suffix)
 	if gone {
 		return zero, &Unknown{Kind: s.kind, Name: name}
 	}
 	return c.value, c.err
 }
+
+// suffix ends the names of the files.
+const suffix = ".json"
 
 func (s *Store[T]) read(name string) (T, error) {
 	var v T
@@ -102,11 +126,17 @@ func (s *Store[T]) read(name string) (T, error) {
 	if err != nil {
 		return v, err
 	}
-	if err := Decode(string(p), data, &v); err != nil {
+	return s.decode(name, data)
+}
+
+func (s *Store[T]) decode(name string, data []byte) (T, error) {
+	var v T
+	p := string(s.Path(name))
+	if err := Decode(p, data, &v); err != nil {
 		return v, err
 	}
 	if err := s.check(name, &v); err != nil {
-		return v, &Corruption{Path: string(p), Reason: err.Error()}
+		return v, &Corruption{Path: p, Reason: err.Error()}
 	}
 	return v, nil
 }
@@ -115,50 +145,10 @@ func (s *Store[T]) unknown(name string) error {
 	var names []string
 	entries, _ := s.tree.List(s.dir)
 	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".json"))
+		names = append(names, strings.TrimSuffix(e.Name(), suffix))
 	}
 	return &Unknown{Kind: s.kind, Name: name, Nearest: Nearest(name, names)}
 }
-
-// All returns every object in the order of their names, and beside them what
-// could not be read (each a *Corruption). The error is for the folder itself.
-func (s *Store[T]) All() ([]T, []error, error) {
-	entries, err := s.tree.List(s.dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	values := make([]T, 0, len(entries))
-	var bad []error
-	seen := make(map[string]bool, len(entries))
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok || CheckID(name) != nil {
-			bad = append(bad, &Corruption{Path: string(s.dir.Join(e.Name())), Reason: "not a name of a " + s.kind})
-			continue
-		}
-		seen[name] = true
-		c, gone := s.cachedRead(name)
-		switch {
-		case gone:
-		case c.err != nil:
-			bad = append(bad, c.err)
-		default:
-			values = append(values, c.value)
-		}
-	}
-	for name := range s.cache {
-		if !seen[name] {
-			delete(s.cache, name)
-		}
-	}
-	return values, bad, nil
-}
-
-// racyWindow is how old a file must be, when it is read, for its time stamp to
-// tell it from any later version (kernels stamp with ticks of up to 10 ms).
-const racyWindow = 100 * time.Millisecond
 
 // SameVersion tells whether two looks at a path saw the same file with the same
 // content and the same number of names, for whoever remembers what it parsed.
@@ -169,40 +159,6 @@ func SameVersion(a, b fs.FileInfo) bool {
 	sa, okA := a.Sys().(*unixStat)
 	sb, okB := b.Sys().(*unixStat)
 	return okA && okB && sa.Nlink == sb.Nlink
-}
-
-func (s *Store[T]) cachedRead(name string) (cached[T], bool) {
-	c, known := s.cache[name]
-	if known && c.settled && time.Since(c.looked) < settledTrust {
-		return c, false
-	}
-	info, err := os.Lstat(s.tree.Abs(s.Path(name)))
-	if err != nil {
-		return cached[T]{err: err}, errors.Is(err, fs.ErrNotExist)
-	}
-	if known && c.fresh && SameVersion(c.info, info) {
-		if c.settled {
-			c.look()
-			s.cache[name] = c
-		}
-		return c, false
-	}
-	// The stamp is taken before the content: a write between the two makes the
-	// entry look stale, never fresh.
-	age := time.Since(info.ModTime())
-	v, err := s.read(name)
-	if errors.Is(err, ErrNotFound) {
-		return cached[T]{err: err}, true
-	}
-	// What the system refused may be granted without any change to the file.
-	lasting := err == nil || errors.Is(err, ErrCorrupt)
-	c = cached[T]{info: info, fresh: lasting && age > racyWindow, value: v, err: err}
-	if err == nil && s.settled != nil && s.settled(&v) {
-		c.settled = true
-		c.look()
-	}
-	s.cache[name] = c
-	return c, false
 }
 
 // Create publishes a new object; ErrExists when the name is taken. Durable
@@ -229,8 +185,13 @@ func (s *Store[T]) Put(name string, v T) error {
 // forget makes the next look read the file.
 func (s *Store[T]) forget(name string) {
 	s.mu.Lock()
-	delete(s.cache, name)
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	file := name + suffix
+	if c, known := s.cache[file]; known {
+		c.stamp, c.fresh, c.settled = Stamp{}, false, false
+		s.cache[file] = c
+	}
+	s.young[file] = true
 }
 
 func (s *Store[T]) encode(name string, v *T) ([]byte, error) {

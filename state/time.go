@@ -74,6 +74,9 @@ var stampPattern = regexp.MustCompile(
 // The timestamp may have any RFC 3339 precision and offset, as other writers
 // of the format make them.
 func ParseStamped(name string) (Time, AgentID, error) {
+	if at, id, ok := parseOwnStamped(name); ok {
+		return at, id, nil
+	}
 	m := stampPattern.FindStringSubmatch(name)
 	if m == nil {
 		return Time{}, "", fmt.Errorf("%w: name %q is not {timestamp}-{agent}.json", ErrCorrupt, clip(name))
@@ -91,6 +94,23 @@ func ParseStamped(name string) (Time, AgentID, error) {
 		return Time{}, "", fmt.Errorf("%w: name %q: %w", ErrCorrupt, clip(name), err)
 	}
 	return at, id, nil
+}
+
+// parseOwnStamped is ParseStamped for the form that Stamp writes, of which a
+// mailbox may hold very many.
+func parseOwnStamped(name string) (Time, AgentID, bool) {
+	const form = "2006-01-02T15-04-05.000000000Z"
+	if len(name) < len(form)+1 || name[len(form)-1:len(form)+1] != "Z-" || name[13] != '-' || name[16] != '-' || name[19] != '.' {
+		return Time{}, "", false
+	}
+	id, ok := strings.CutSuffix(name[len(form)+1:], ".json")
+	if !ok || CheckID(id) != nil {
+		return Time{}, "", false
+	}
+	stamp := []byte(name[:len(form)])
+	stamp[13], stamp[16] = ':', ':'
+	at, err := parseTime(string(stamp))
+	return at, AgentID(id), err == nil
 }
 
 // Clock tells the time. It is passed as a value so that tests and simulations

@@ -1,24 +1,19 @@
 package state
 
-import (
-	"errors"
-	"path/filepath"
-	"strings"
-	"sync"
+import "sync"
 
-	"github.com/fsnotify/fsnotify"
-)
-
-// Watcher tells its subscribers when something changed in their folders. One
-// serves a whole process, because systems limit how many a user may have. A
-// lost notification costs latency only: every role also ticks.
+// Watcher tells its subscribers when something changed in their folders, and
+// its followers what. One serves a whole process, because systems limit how
+// many a user may have. A lost notification costs latency only: every role
+// also ticks.
 type Watcher struct {
 	tree *Tree
-	fs   *fsnotify.Watcher
+	src  *source // of this system's notifications
 
-	mu   sync.Mutex
-	subs map[string][]subscription // by absolute folder
-	errs chan error
+	mu    sync.Mutex
+	subs  map[string][]subscription // by absolute folder
+	feeds map[string][]*feed        // by absolute folder
+	errs  chan error
 }
 
 // subscription is one subscriber's interest in a folder.
@@ -31,12 +26,12 @@ type subscription struct {
 // NewWatcher starts one. An error means that notification is not to be had
 // (limits, a network file system) and the tick must do.
 func NewWatcher(t *Tree) (*Watcher, error) {
-	inner, err := fsnotify.NewWatcher()
+	w := &Watcher{tree: t, subs: map[string][]subscription{}, feeds: map[string][]*feed{}, errs: make(chan error, 1)}
+	src, err := newSource(w)
 	if err != nil {
 		return nil, err
 	}
-	w := &Watcher{tree: t, fs: inner, subs: map[string][]subscription{}, errs: make(chan error, 1)}
-	go w.run()
+	w.src = src
 	return w, nil
 }
 
@@ -47,7 +42,8 @@ func (w *Watcher) Subscribe(dirs ...Path) (<-chan struct{}, error) {
 }
 
 // SubscribeTo is Subscribe for those changes only of which wants, called from
-// another goroutine, says that they are news; nil wants all.
+// another goroutine, says that they are news; nil wants all. It must not look
+// at the tree.
 func (w *Watcher) SubscribeTo(wants func(Path) bool, dirs ...Path) (<-chan struct{}, error) {
 	ch := make(chan struct{}, 1)
 	for _, dir := range dirs {
@@ -63,7 +59,7 @@ func (w *Watcher) SubscribeTo(wants func(Path) bool, dirs ...Path) (<-chan struc
 		w.subs[abs] = append(w.subs[abs], sub)
 		w.mu.Unlock()
 		// Adding a folder again changes nothing, and mends one that was made anew.
-		if err := w.fs.Add(abs); err != nil {
+		if err := w.src.add(abs); err != nil {
 			return ch, wrapPath(dir, err)
 		}
 	}
@@ -74,31 +70,49 @@ func (w *Watcher) SubscribeTo(wants func(Path) bool, dirs ...Path) (<-chan struc
 func (w *Watcher) Errors() <-chan error { return w.errs }
 
 // Close ends all notification.
-func (w *Watcher) Close() error { return w.fs.Close() }
+func (w *Watcher) Close() error { return w.src.close() }
 
-func (w *Watcher) run() {
-	for {
-		select {
-		case ev, ok := <-w.fs.Events:
-			if !ok {
-				return
-			}
-			if ev.Op == fsnotify.Chmod || strings.HasPrefix(filepath.Base(ev.Name), ".") {
-				continue // temp files are nobody's news
-			}
-			w.signal(filepath.Dir(ev.Name), filepath.Base(ev.Name))
-		case err, ok := <-w.fs.Errors:
-			if !ok {
-				return
-			}
-			select {
-			case w.errs <- err:
-			default:
-			}
-			if errors.Is(err, fsnotify.ErrEventOverflow) {
-				w.signalAll()
-			}
+// changed is called by the source: something happened to a name in a folder.
+func (w *Watcher) changed(dir, name string) {
+	w.mu.Lock()
+	for _, f := range w.feeds[dir] {
+		f.note(name)
+	}
+	w.mu.Unlock()
+	if !isTemp(name) { // temp files are nobody's news
+		w.signal(dir, name)
+	}
+}
+
+// lose is called by the source: the folder is no longer watched, because it
+// was taken away, or made anew in its place.
+func (w *Watcher) lose(dir string) {
+	w.mu.Lock()
+	for _, f := range w.feeds[dir] {
+		f.lose()
+	}
+	w.mu.Unlock()
+	w.signal(dir, "")
+}
+
+// overflow is called by the source: an unknown number of changes was missed.
+func (w *Watcher) overflow(err error) {
+	w.fail(err)
+	w.mu.Lock()
+	for _, feeds := range w.feeds {
+		for _, f := range feeds {
+			f.lose()
 		}
+	}
+	w.mu.Unlock()
+	w.signalAll()
+}
+
+// fail keeps the first error that nobody has taken yet.
+func (w *Watcher) fail(err error) {
+	select {
+	case w.errs <- err:
+	default:
 	}
 }
 

@@ -1,0 +1,168 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Stamp tells one version of a file or folder from another without reading it.
+// Stamps are compared with ==.
+type Stamp struct {
+	Inode uint64
+	Size  int64
+	// Modified and Changed are the system's times in nanoseconds since 1970.
+	Modified, Changed int64
+	Mode              uint32
+	Links             uint32
+	// Born is when a folder was made, where the system says; only Folder.Stamp asks.
+	Born int64
+}
+
+// SameFile tells whether two stamps are of one file, whatever happened to it.
+func (s Stamp) SameFile(other Stamp) bool {
+	return s.Inode == other.Inode && s.Inode != 0 && s.Born == other.Born
+}
+
+// racyWindow is how old a file must be, when it is read, for its time stamp to
+// tell it from any later version (kernels stamp with ticks of up to 10 ms).
+const racyWindow = 100 * time.Millisecond
+
+// coarseWindow is racyWindow where the system keeps whole seconds.
+const coarseWindow = 2500 * time.Millisecond
+
+// Settled tells whether the last change is so long before now that no later
+// version can look the same.
+func (s Stamp) Settled(now time.Time) bool {
+	window := racyWindow
+	if s.Modified%int64(time.Second) == 0 {
+		window = coarseWindow
+	}
+	return now.UnixNano()-max(s.Modified, s.Changed) > int64(window)
+}
+
+// IsDir tells whether the stamp is that of a folder.
+func (s Stamp) IsDir() bool { return s.Mode&unix.S_IFMT == unix.S_IFDIR }
+
+func lstat(path string) (Stamp, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return Stamp{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return stampOf(&st), nil
+}
+
+// Folder is an open folder of the tree, for whoever looks at many of its files:
+// its path is checked once, and each file costs as few calls as can be.
+type Folder struct {
+	tree *Tree
+	dir  Path
+	file *os.File
+	fd   int
+}
+
+// OpenFolder opens a folder. Errors: ErrNotFound; a *Corruption for what is no
+// folder, or is reached through a link.
+func (t *Tree) OpenFolder(dir Path) (*Folder, error) {
+	if err := t.folder(dir); err != nil {
+		return nil, err
+	}
+	fd, err := ignoringEINTR(func() (int, error) {
+		return unix.Open(t.Abs(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, wrapPath(dir, err)
+	}
+	return &Folder{tree: t, dir: dir, file: os.NewFile(uintptr(fd), t.Abs(dir)), fd: fd}, nil
+}
+
+// Close ends the use of the folder.
+func (f *Folder) Close() error { return f.file.Close() }
+
+// Path is the folder's place in the tree.
+func (f *Folder) Path() Path { return f.dir }
+
+// Stamp is the folder's own. A change of a name in it changes the stamp.
+func (f *Folder) Stamp() (Stamp, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(f.fd, &st); err != nil {
+		return Stamp{}, wrapPath(f.dir, err)
+	}
+	stamp := stampOf(&st)
+	stamp.Born = born(f.fd)
+	return stamp, nil
+}
+
+// Name is an entry of a folder.
+type Name struct {
+	Name string
+	// Inode is that of the file, as the folder has it.
+	Inode uint64
+}
+
+// Look is the stamp of a file. Errors: ErrNotFound.
+func (f *Folder) Look(name string) (Stamp, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return Stamp{}, wrapPath(f.dir.Join(name), err)
+	}
+	return stampOf(&st), nil
+}
+
+// Read is Tree.Read for a file of the folder, with the stamp of what was read.
+// The content is put into buf when that is large enough.
+func (f *Folder) Read(name string, limit int64, buf []byte) ([]byte, Stamp, error) {
+	p := f.dir.Join(name)
+	fd, err := ignoringEINTR(func() (int, error) {
+		return unix.Openat(f.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	})
+	switch {
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
+		return nil, Stamp{}, &Corruption{Path: string(p), Reason: "it is a link or a special file", Cause: ErrNotRegular}
+	case err != nil:
+		return nil, Stamp{}, wrapPath(p, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, Stamp{}, wrapPath(p, err)
+	}
+	stamp := stampOf(&st)
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG || stamp.Links > 1:
+		data, err := f.tree.Read(p, limit) // which knows what to make of it
+		return data, stamp, err
+	case stamp.Size > limit:
+		return nil, stamp, &Corruption{Path: string(p), Cause: ErrTooLarge,
+			Reason: fmt.Sprintf("%d bytes, more than the %d allowed", stamp.Size, limit)}
+	}
+	if int64(cap(buf)) < stamp.Size {
+		buf = make([]byte, stamp.Size)
+	}
+	buf = buf[:stamp.Size]
+	n := 0
+	for n < len(buf) {
+		m, err := ignoringEINTR(func() (int, error) { return unix.Read(fd, buf[n:]) })
+		if err != nil {
+			return nil, stamp, wrapPath(p, &fs.PathError{Op: "read", Path: string(p), Err: err})
+		}
+		if m == 0 {
+			break
+		}
+		n += m
+	}
+	return buf[:n], stamp, nil
+}
+
+func ignoringEINTR(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}

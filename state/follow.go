@@ -1,0 +1,146 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// feed collects the names in one folder that something happened to.
+type feed struct {
+	mu sync.Mutex
+	// names are what was noted since they were taken, temp files left out.
+	names map[string]bool
+	// stirred is true when anything was noted, temp files included.
+	stirred bool
+	// lost is true when names do not tell everything.
+	lost bool
+}
+
+// maxFeed bounds what a feed remembers for a follower that does not ask. Past
+// that a look at the whole folder is cheaper anyway.
+const maxFeed = 10_000
+
+func (f *feed) note(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stirred = true
+	switch {
+	case f.lost || isTemp(name):
+	case len(f.names) >= maxFeed:
+		f.names, f.lost = nil, true
+	default:
+		if f.names == nil {
+			f.names = map[string]bool{}
+		}
+		f.names[name] = true
+	}
+}
+
+func (f *feed) lose() {
+	f.mu.Lock()
+	f.names, f.lost = nil, true
+	f.mu.Unlock()
+}
+
+func (f *feed) take() (names map[string]bool, stirred, lost bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names, stirred, lost = f.names, f.stirred, f.lost
+	f.names, f.stirred, f.lost = nil, false, false
+	return names, stirred, lost
+}
+
+// Follower tells somebody who keeps what a folder holds which names to look at
+// again. Notification makes that cheap and is not relied on: a folder whose own
+// time stamp moved without one is looked at whole, and every folder is from
+// time to time. It is used by one goroutine at a time.
+type Follower struct {
+	tree *Tree
+	dir  Path
+	// watcher is nil when every look must be at the whole folder.
+	watcher *Watcher
+	feed    *feed
+	watched Stamp // the folder when its watch was set up
+	seen    Stamp // the folder at the last look
+	whole   time.Time
+	refused time.Time // when a watch could not be had, or zero
+}
+
+// wholeInterval is how often a followed folder is looked at whole all the same,
+// and how long it takes until a watch that was refused is asked for again.
+const wholeInterval = 30 * time.Second
+
+// NewFollower follows a folder; a nil watcher makes every look one at the whole.
+func NewFollower(t *Tree, dir Path, w *Watcher) Follower {
+	return Follower{tree: t, dir: dir, watcher: w}
+}
+
+// News is what may have changed in a folder since it was asked for before.
+type News struct {
+	// Whole is true when every name must be looked at; Names are none then.
+	Whole bool
+	Names map[string]bool
+}
+
+// Next tells what to look at. What was acknowledged before it was called is
+// in its answer.
+func (f *Follower) Next() (News, error) {
+	if f.watcher == nil || !f.watcher.src.follows() {
+		return News{Whole: true}, nil
+	}
+	now := time.Now() //nolint:forbidigo // how long ago something was, on the clock that never jumps
+	stamp, err := lstat(f.tree.Abs(f.dir))
+	if errors.Is(err, os.ErrNotExist) {
+		f.watched = Stamp{}
+		return News{Whole: true}, nil
+	}
+	if err != nil {
+		return News{}, wrapPath(f.dir, err)
+	}
+	if f.feed == nil {
+		f.feed = f.watcher.feed(f.tree.Abs(f.dir))
+	}
+	f.watcher.src.drain()
+	names, stirred, lost := f.feed.take()
+	if lost || !f.watched.SameFile(stamp) {
+		if !f.watch(stamp, now) {
+			return News{Whole: true}, nil
+		}
+		lost = true
+	}
+	// The folder changed, but nothing told of it: nothing can be told of it then.
+	silent := stamp != f.seen && !stirred
+	f.seen = stamp
+	if lost || silent || now.Sub(f.whole) >= wholeInterval {
+		f.whole = now
+		return News{Whole: true}, nil
+	}
+	return News{Names: names}, nil
+}
+
+// watch begins to watch the folder. Where that can't be had, it is tried again
+// after a while, and said once.
+func (f *Follower) watch(stamp Stamp, now time.Time) bool {
+	if !f.refused.IsZero() && now.Sub(f.refused) < wholeInterval {
+		return false
+	}
+	if err := f.watcher.src.add(f.tree.Abs(f.dir)); err != nil {
+		f.watcher.fail(err)
+		f.watched, f.refused = Stamp{}, now
+		return false
+	}
+	f.refused = time.Time{}
+	f.watched = stamp
+	return true
+}
+
+// feed registers one more listener to a folder.
+func (w *Watcher) feed(dir string) *feed {
+	f := &feed{lost: true}
+	w.mu.Lock()
+	w.feeds[dir] = append(w.feeds[dir], f)
+	w.mu.Unlock()
+	return f
+}

@@ -1,0 +1,248 @@
+package state
+
+import (
+	"errors"
+	"io/fs"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// All returns every object in the order of their names, and beside them what
+// could not be read (each a *Corruption). The error is for the folder itself.
+// What was acknowledged before it was called is in its answer.
+func (s *Store[T]) All() ([]T, []error, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := s.follow.Next()
+	if err != nil {
+		return nil, nil, err
+	}
+	if n.Whole {
+		if err := s.lookAtAll(); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		for file := range s.young {
+			if !n.Names[file] {
+				s.look(nil, file)
+			}
+		}
+		for file := range n.Names {
+			s.drop(file)
+			s.look(nil, file)
+		}
+	}
+	s.collect()
+	return slices.Clone(s.values), slices.Clone(s.bad), nil
+}
+
+// collect makes values and bad from cache, unless nothing changed.
+func (s *Store[T]) collect() {
+	if s.values != nil {
+		return
+	}
+	if s.order == nil {
+		s.order = make([]string, 0, len(s.cache))
+		for file := range s.cache {
+			s.order = append(s.order, file)
+		}
+		slices.Sort(s.order)
+	}
+	s.values, s.bad = make([]T, 0, len(s.order)), nil
+	for _, file := range s.order {
+		if c := s.cache[file]; c.err != nil {
+			s.bad = append(s.bad, c.err)
+		} else {
+			s.values = append(s.values, c.value)
+		}
+	}
+}
+
+// drop makes the next look read the file.
+func (s *Store[T]) drop(file string) {
+	if c, known := s.cache[file]; known {
+		c.stamp, c.fresh, c.settled = Stamp{}, false, false
+		s.cache[file] = c
+	}
+}
+
+func (s *Store[T]) remove(file string) {
+	if _, known := s.cache[file]; known {
+		delete(s.cache, file)
+		s.order, s.values = nil, nil
+	}
+	delete(s.young, file)
+}
+
+func (s *Store[T]) keep(file string, c cached[T]) {
+	if _, known := s.cache[file]; !known {
+		s.order = nil
+	}
+	s.values = nil
+	s.cache[file] = c
+	if c.fresh {
+		delete(s.young, file)
+	} else {
+		s.young[file] = true
+	}
+}
+
+// look returns what is known of a file, after reading it when that is not
+// what stands there now. gone is true when nothing does. The folder may be nil.
+func (s *Store[T]) look(dir *Folder, file string) (c cached[T], gone bool) {
+	c, known := s.cache[file]
+	if known && c.settled && time.Since(c.looked) < settledTrust {
+		return c, false
+	}
+	stamp, err := s.stamp(dir, file)
+	if err != nil {
+		if gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotFound); gone {
+			s.remove(file)
+			return cached[T]{err: err}, true
+		}
+		c = cached[T]{err: err}
+		s.keep(file, c)
+		return c, false
+	}
+	if known && c.fresh && c.stamp == stamp {
+		if c.settled {
+			c.look()
+			s.cache[file] = c
+		}
+		return c, false
+	}
+	c, gone = s.readFile(dir, file, nil)
+	if gone {
+		s.remove(file)
+		return c, true
+	}
+	s.keep(file, c)
+	return c, false
+}
+
+func (s *Store[T]) stamp(dir *Folder, file string) (Stamp, error) {
+	if dir != nil {
+		return dir.Look(file)
+	}
+	return lstat(s.tree.Abs(s.dir.Join(file)))
+}
+
+// readFile reads one file anew. The folder may be nil.
+func (s *Store[T]) readFile(dir *Folder, file string, buf []byte) (c cached[T], gone bool) {
+	name, ok := strings.CutSuffix(file, suffix)
+	if !ok || CheckID(name) != nil {
+		return cached[T]{fresh: true, err: &Corruption{Path: string(s.dir.Join(file)), Reason: "not a name of a " + s.kind}}, false
+	}
+	s.reads.Add(1)
+	now := time.Now() //nolint:forbidigo // the age of a file, not what time it is
+	data, stamp, err := s.content(dir, file, buf)
+	if errors.Is(err, ErrNotFound) {
+		return cached[T]{err: err}, true
+	}
+	var v T
+	if err == nil {
+		v, err = s.decode(name, data)
+	}
+	// What the system refused may be granted without any change to the file.
+	lasting := err == nil || errors.Is(err, ErrCorrupt)
+	c = cached[T]{stamp: stamp, fresh: lasting && stamp.Settled(now), value: v, err: err}
+	if err == nil && s.settled != nil && s.settled(&v) {
+		c.settled = true
+		c.look()
+	}
+	return c, false
+}
+
+// content reads a file, and its stamp before that: a write between the two
+// makes what is kept look stale, never fresh.
+func (s *Store[T]) content(dir *Folder, file string, buf []byte) ([]byte, Stamp, error) {
+	if dir != nil {
+		data, stamp, err := dir.Read(file, MaxFile, buf)
+		if stamp == (Stamp{}) && err != nil { // a link, or something else that was not opened
+			stamp, _ = dir.Look(file)
+		}
+		return data, stamp, err
+	}
+	p := s.dir.Join(file)
+	stamp, err := lstat(s.tree.Abs(p))
+	if err != nil {
+		return nil, stamp, wrapPath(p, err)
+	}
+	data, err := s.tree.Read(p, MaxFile)
+	return data, stamp, err
+}
+
+// lookAtAll looks at every file of the folder.
+func (s *Store[T]) lookAtAll() error {
+	dir, err := s.tree.OpenFolder(s.dir)
+	if errors.Is(err, ErrNotFound) {
+		s.cache, s.young, s.order, s.values = map[string]cached[T]{}, map[string]bool{}, nil, nil
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	var unknown []string
+	seen := make(map[string]bool, len(names))
+	for _, n := range names {
+		seen[n.Name] = true
+		if _, known := s.cache[n.Name]; known {
+			s.look(dir, n.Name)
+		} else {
+			unknown = append(unknown, n.Name)
+		}
+	}
+	for file := range s.cache {
+		if !seen[file] {
+			s.remove(file)
+		}
+	}
+	for i, c := range ReadMany(unknown, func(file string, buf []byte) *cached[T] {
+		if c, gone := s.readFile(dir, file, buf); !gone {
+			return &c
+		}
+		return nil
+	}) {
+		if c != nil {
+			s.keep(unknown[i], *c)
+		}
+	}
+	return nil
+}
+
+// fewFiles are read by one goroutine.
+const fewFiles = 64
+
+// ReadMany calls read for each of many files, on all processors, with a buffer
+// that each call may use until it returns.
+func ReadMany[R any](files []string, read func(file string, buf []byte) R) []R {
+	results := make([]R, len(files))
+	workers := runtime.GOMAXPROCS(0)
+	if len(files) < fewFiles {
+		workers = 1
+	}
+	var wg sync.WaitGroup
+	for w := range workers {
+		work := func() {
+			buf := make([]byte, 16<<10)
+			for i := w; i < len(files); i += workers {
+				results[i] = read(files[i], buf)
+			}
+		}
+		if workers == 1 {
+			work()
+			break
+		}
+		wg.Go(work)
+	}
+	wg.Wait()
+	return results
+}
