@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -19,25 +19,36 @@ const Dir = state.StateDir + "/mail"
 
 const archiveName = "archive"
 
-// Mailbox is one agent's mail.
+// Mailbox is one agent's mail. It remembers what is read, so that a look at
+// the unread costs what is new and not what lies around; see index.go.
 type Mailbox struct {
 	tree  *state.Tree
 	owner state.AgentID
 
-	mu    sync.Mutex
-	cache map[Name]known
-}
-
-type known struct {
-	info  fs.FileInfo
-	fresh bool
-	msg   Message
-	err   error
+	mu     sync.Mutex
+	follow state.Follower
+	index  index
+	// aged are candidates for the archive, oldest first.
+	aged []Name
+	// large is how many read messages make a cache worth its while.
+	large int
+	// parsed counts files that were read, for tests of what is remembered.
+	parsed atomic.Int64
 }
 
 // NewMailbox opens the mailbox of an agent. It need not exist yet.
 func NewMailbox(t *state.Tree, owner state.AgentID) *Mailbox {
-	return &Mailbox{tree: t, owner: owner, cache: map[Name]known{}}
+	b := &Mailbox{tree: t, owner: owner, large: largeMailbox}
+	b.follow = state.NewFollower(t, b.Dir(), nil)
+	return b
+}
+
+// Follow makes Unread look only at what the watcher told of, as long as it
+// tells everything.
+func (b *Mailbox) Follow(w *state.Watcher) {
+	b.mu.Lock()
+	b.follow = state.NewFollower(b.tree, b.Dir(), w)
+	b.mu.Unlock()
 }
 
 // Owner is whose mailbox it is.
@@ -59,79 +70,63 @@ func (b *Mailbox) lock(ctx context.Context) (*state.Lock, error) {
 
 // List returns the mail that is not archived in the order of time, and beside
 // it what does not belong (each a *Corruption). Nothing is moved or flipped.
-func (b *Mailbox) List() ([]Entry, []*state.Corruption, error) { return b.list(false, false) }
+func (b *Mailbox) List() ([]Entry, []*state.Corruption, error) { return b.list(false, nil) }
 
 // Archive returns the archived mail like List.
-func (b *Mailbox) Archive() ([]Entry, []*state.Corruption, error) { return b.list(true, false) }
+func (b *Mailbox) Archive() ([]Entry, []*state.Corruption, error) { return b.list(true, nil) }
 
-func (b *Mailbox) list(archived, unread bool) ([]Entry, []*state.Corruption, error) {
-	dir := b.path("x", archived).Dir()
-	files, err := b.tree.List(dir)
+// list reads the messages whose names are wanted; nil wants all.
+func (b *Mailbox) list(archived bool, wanted func(Name) bool) ([]Entry, []*state.Corruption, error) {
+	dir, err := b.tree.OpenFolder(b.path("x", archived).Dir())
+	if errors.Is(err, state.ErrNotFound) {
+		return nil, nil, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var entries []Entry
-	var bad []*state.Corruption
-	seen := make(map[Name]bool, len(files))
-	for _, f := range files {
-		if f.IsDir() && !archived && f.Name() == archiveName {
-			continue
-		}
-		n := Name(f.Name())
-		seen[n] = true
-		if k, known := b.cache[n]; unread && known && k.err == nil && k.msg.Read {
-			continue // read once is read for ever: no need to look
-		}
-		m, err := b.peek(n, archived)
-		var c *state.Corruption
-		switch {
-		case errors.Is(err, state.ErrNotFound):
-		case errors.As(err, &c):
-			bad = append(bad, c)
-		case err != nil:
-			return nil, nil, err
-		default:
-			entries = append(entries, Entry{Name: n, Archived: archived, Message: m})
+	defer dir.Close()
+	names, err := b.names(dir, archived)
+	if err != nil {
+		return nil, nil, err
+	}
+	var files []string
+	for _, n := range names {
+		if wanted == nil || wanted(Name(n.Name)) {
+			files = append(files, n.Name)
 		}
 	}
-	if !archived {
-		for n := range b.cache {
-			if !seen[n] {
-				delete(b.cache, n)
-			}
+	slices.Sort(files)
+	var entries []Entry
+	var bad []*state.Corruption
+	for i, k := range state.ReadMany(files, func(file string, buf []byte) known { return b.read(dir, Name(file), true, buf) }) {
+		var c *state.Corruption
+		switch {
+		case errors.Is(k.err, state.ErrNotFound):
+		case errors.As(k.err, &c):
+			bad = append(bad, c)
+		case k.err != nil:
+			return nil, nil, k.err
+		default:
+			entries = append(entries, Entry{Name: Name(files[i]), Archived: archived, Message: *k.msg})
 		}
 	}
 	Sort(entries)
 	return entries, bad, nil
 }
 
-// racyWindow: see state.Store; a file this old when read can't be replaced by
-// one that looks the same.
-const racyWindow = 100 * time.Millisecond
-
-func (b *Mailbox) peek(n Name, archived bool) (Message, error) {
-	p := b.path(n, archived)
-	if archived {
-		return b.readMessage(p, n)
+// names are the files of a mailbox's folder, without the archive.
+func (b *Mailbox) names(dir *state.Folder, archived bool) ([]state.Name, error) {
+	names, err := dir.Names()
+	if archived || err != nil {
+		return names, err
 	}
-	info, err := os.Lstat(b.tree.Abs(p))
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return Message{}, fmt.Errorf("%s: %w", p, state.ErrNotFound)
+	return slices.DeleteFunc(names, func(n state.Name) bool {
+		if n.Name != archiveName {
+			return false
 		}
-		return Message{}, err
-	}
-	if k, ok := b.cache[n]; ok && k.fresh && state.SameVersion(k.info, info) {
-		return k.msg, k.err
-	}
-	age := time.Since(info.ModTime())
-	m, err := b.readMessage(p, n)
-	// What the system refused may be granted without any change to the file.
-	lasting := err == nil || errors.Is(err, state.ErrCorrupt)
-	b.cache[n] = known{info: info, fresh: lasting && age > racyWindow, msg: m, err: err}
-	return m, err
+		stamp, err := dir.Look(archiveName)
+		return err == nil && stamp.IsDir()
+	}), nil
 }
 
 func (b *Mailbox) readMessage(p state.Path, n Name) (Message, error) {
@@ -151,18 +146,6 @@ func (b *Mailbox) Get(n Name) (Entry, error) {
 		}
 	}
 	return Entry{}, &state.Unknown{Kind: "message", Name: string(n)}
-}
-
-// Unread returns what the owner has not processed, in the order of time.
-func (b *Mailbox) Unread() ([]Entry, []*state.Corruption, error) {
-	all, bad, err := b.list(false, true)
-	unread := all[:0]
-	for _, e := range all {
-		if !e.Read {
-			unread = append(unread, e)
-		}
-	}
-	return unread, bad, err
 }
 
 // MarkRead records that the owner has processed a message; nothing but the
@@ -191,56 +174,11 @@ func (b *Mailbox) MarkRead(ctx context.Context, n Name) error {
 	if err != nil {
 		return &state.Corruption{Path: string(p), Reason: err.Error()}
 	}
-	return b.tree.Replace(p, flipped)
-}
-
-// ArchiveOld moves read mail whose time is before cutoff to archive/ under the
-// same name, and returns the names. Unread mail is moved only when unread is
-// asked for. A message that can't be moved stops no other: the error is all of
-// theirs. Durable when it returns nil.
-func (b *Mailbox) ArchiveOld(ctx context.Context, cutoff time.Time, unread bool) ([]Name, error) {
-	candidates, _, err := b.List()
-	if err != nil {
-		return nil, err
+	if err := b.tree.Replace(p, flipped); err != nil {
+		return err
 	}
-	var moved []Name
-	var failed []error
-	for _, e := range candidates {
-		if !e.Timestamp.Before(cutoff) || !e.Read && !unread {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return moved, errors.Join(append(failed, err)...)
-		}
-		switch done, err := b.archiveOne(ctx, e.Name, unread); {
-		case err != nil:
-			failed = append(failed, err)
-		case done:
-			moved = append(moved, e.Name)
-		}
-	}
-	return moved, errors.Join(failed...)
-}
-
-// archiveOne holds the lock for one message only, so that a large archival
-// does not stop the mailbox. It reports whether it moved the message.
-func (b *Mailbox) archiveOne(ctx context.Context, n Name, unread bool) (bool, error) {
-	l, err := b.lock(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer l.Unlock()
-	m, err := b.readMessage(b.path(n, false), n)
-	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
-		return false, nil // moved or damaged meanwhile; quarantine is another step
-	}
-	if err != nil || !m.Read && !unread {
-		return false, err
-	}
-	if err := b.tree.Move(b.path(n, false), b.path(n, true)); err != nil {
-		return false, err
-	}
-	return true, nil
+	b.forget(n)
+	return nil
 }
 
 // Quarantine moves a file that does not belong out of the mailbox, after
@@ -264,6 +202,7 @@ func (b *Mailbox) Quarantine(ctx context.Context, c *state.Corruption, now state
 		return false, nil // gone, or whole by now
 	}
 	_, err = b.tree.Quarantine(p, again.Reason, now)
+	b.forget(Name(p.Base()))
 	return err == nil, err
 }
 
@@ -347,7 +286,10 @@ func (o *Office) publish(box *Mailbox, n Name, m *Message) error {
 
 func (b *Mailbox) findID(from state.AgentID, id string) (Name, error) {
 	for _, archived := range []bool{false, true} {
-		entries, _, err := b.list(archived, false)
+		entries, _, err := b.list(archived, func(n Name) bool {
+			_, sender, err := state.ParseStamped(string(n))
+			return err == nil && sender == from
+		})
 		if err != nil {
 			return "", err
 		}

@@ -241,13 +241,18 @@ func Decode(path string, owner state.AgentID, name Name, data []byte) (Message, 
 	return m, nil
 }
 
+// requiredFields are those without which a file is no message.
+func requiredFields() [8]string {
+	return [8]string{"from", "to", "type", "subject", "body", "timestamp", "read", "priority"}
+}
+
 func missingFields(data []byte) string {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
 		return err.Error()
 	}
 	var missing []string
-	for _, f := range []string{"from", "to", "type", "subject", "body", "timestamp", "read", "priority"} {
+	for _, f := range requiredFields() {
 		if raw, ok := all[f]; !ok || string(raw) == "null" {
 			missing = append(missing, f)
 		}

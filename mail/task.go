@@ -2,7 +2,6 @@ package mail
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -186,30 +185,19 @@ func (t *TaskStatus) Overdue(now time.Time) bool {
 // about reads the messages of one sender that speak of a task, in the order of
 // time; id "" is any. Only files whose name tells that sender are opened.
 func (b *Mailbox) about(from state.AgentID, id TaskID, archived bool) ([]Entry, error) {
-	files, err := b.tree.List(b.path("x", archived).Dir())
+	all, _, err := b.list(archived, func(n Name) bool { // what is damaged is the doctor's
+		_, sender, err := state.ParseStamped(string(n))
+		return err == nil && (from == "" || sender == from)
+	})
 	if err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	var found []Entry
-	for _, f := range files {
-		n := Name(f.Name())
-		if _, sender, err := state.ParseStamped(f.Name()); err != nil || from != "" && sender != from {
-			continue
-		}
-		m, err := b.peek(n, archived)
-		switch {
-		case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrCorrupt):
-			continue // moved meanwhile, or the doctor's
-		case err != nil:
-			return nil, err
-		}
-		if t, err := m.TaskOf(); err == nil && t != nil && (id == "" || t.ID == id) {
-			found = append(found, Entry{Name: n, Archived: archived, Message: m})
+	for _, e := range all {
+		if t, err := e.TaskOf(); err == nil && t != nil && (id == "" || t.ID == id) {
+			found = append(found, e)
 		}
 	}
-	Sort(found)
 	return found, nil
 }
 

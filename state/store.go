@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,17 +146,6 @@ func (s *Store[T]) unknown(name string) error {
 		names = append(names, strings.TrimSuffix(e.Name(), suffix))
 	}
 	return &Unknown{Kind: s.kind, Name: name, Nearest: Nearest(name, names)}
-}
-
-// SameVersion tells whether two looks at a path saw the same file with the same
-// content and the same number of names, for whoever remembers what it parsed.
-func SameVersion(a, b fs.FileInfo) bool {
-	if !os.SameFile(a, b) || a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) || a.Mode() != b.Mode() {
-		return false
-	}
-	sa, okA := a.Sys().(*unixStat)
-	sb, okB := b.Sys().(*unixStat)
-	return okA && okB && sa.Nlink == sb.Nlink
 }
 
 // Create publishes a new object; ErrExists when the name is taken. Durable

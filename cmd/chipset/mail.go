@@ -120,17 +120,22 @@ func runMailInbox(ctx context.Context, opts mailInboxOptions, args []string, a *
 		return err
 	}
 	list := r.Mailbox(owner).List
-	if opts.archived {
+	switch {
+	case opts.archived && opts.unread: // which --unread has put there
+		list = func() ([]mail.Entry, []*state.Corruption, error) {
+			all, bad, err := r.Mailbox(owner).Archive()
+			return unread(all), bad, err
+		}
+	case opts.archived:
 		list = r.Mailbox(owner).Archive
+	case opts.unread:
+		list = r.Mailbox(owner).Unread
 	}
 	entries, bad, err := list()
 	if err != nil {
 		return err
 	}
 	warnAll(a, bad)
-	if opts.unread {
-		entries = unread(entries)
-	}
 	if opts.limit > 0 && len(entries) > opts.limit {
 		entries = entries[len(entries)-opts.limit:]
 	}

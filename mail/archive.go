@@ -1,0 +1,119 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// archiveSlice is how many messages are moved under one hold of the lock. It
+// bounds how long a large archival keeps others waiting, and shares between
+// them what a durable move costs.
+const archiveSlice = 128
+
+// ArchiveOld moves read mail whose time is before cutoff to archive/ under the
+// same name, and returns the names. Unread mail is moved only when unread is
+// asked for. A message that can't be moved stops no other: the error is all of
+// theirs. The lock is released between slices. Durable when it returns nil.
+func (b *Mailbox) ArchiveOld(ctx context.Context, cutoff time.Time, unread bool) ([]Name, error) {
+	var moved []Name
+	var failed []error
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			failed = append(failed, err)
+			break
+		}
+		var some []Name
+		var err error
+		some, more, err = b.ArchiveSome(ctx, cutoff, unread)
+		moved = append(moved, some...)
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return moved, errors.Join(failed...)
+}
+
+// ArchiveSome is one slice of ArchiveOld. more is true when it was not the last.
+func (b *Mailbox) ArchiveSome(ctx context.Context, cutoff time.Time, unread bool) (moved []Name, more bool, err error) {
+	names, more, err := b.nextAged(cutoff, unread)
+	if err != nil || len(names) == 0 {
+		return nil, false, err
+	}
+	l, err := b.lock(ctx)
+	if err != nil {
+		return nil, more, err
+	}
+	defer l.Unlock()
+	var moves []state.Moving
+	var at []Name
+	var failed []error
+	for _, n := range names {
+		// Moved or damaged meanwhile: quarantine is another step.
+		m, err := b.readMessage(b.path(n, false), n)
+		switch {
+		case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrCorrupt):
+		case err != nil:
+			failed = append(failed, err)
+		case m.Timestamp.Before(cutoff) && (m.Read || unread):
+			moves, at = append(moves, state.Moving{From: b.path(n, false), To: b.path(n, true)}), append(at, n)
+		}
+	}
+	for i, err := range b.tree.MoveAll(moves) {
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		b.forget(at[i])
+		moved = append(moved, at[i])
+	}
+	return moved, more, errors.Join(failed...)
+}
+
+// nextAged takes the next candidates off the list, which is made when there is
+// none: what may be older than cutoff, by its name.
+func (b *Mailbox) nextAged(cutoff time.Time, unread bool) (names []Name, more bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.aged) == 0 {
+		if err := b.refresh(); err != nil {
+			return nil, false, err
+		}
+		b.unpack()
+		b.listAged(cutoff.Add(time.Second), unread) // a name may be a second off
+	}
+	n := min(archiveSlice, len(b.aged))
+	names, b.aged = b.aged[:n], b.aged[n:]
+	return names, len(b.aged) > 0, nil
+}
+
+func (b *Mailbox) listAged(cutoff time.Time, unread bool) {
+	type candidate struct {
+		name Name
+		at   time.Time
+	}
+	var old []candidate
+	add := func(n Name) {
+		if at, _, err := state.ParseStamped(string(n)); err == nil && at.Before(cutoff) {
+			old = append(old, candidate{n, at.Time})
+		}
+	}
+	for n := range b.index.read {
+		add(n)
+	}
+	if unread {
+		for n, k := range b.index.live {
+			if k.err == nil {
+				add(n)
+			}
+		}
+	}
+	slices.SortFunc(old, func(a, c candidate) int { return a.at.Compare(c.at) })
+	b.aged = nil
+	for _, c := range old {
+		b.aged = append(b.aged, c.name)
+	}
+}

@@ -1,0 +1,82 @@
+package mail
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// readAlready tells whether a file is certainly a message that Decode would
+// accept, and that is read: all that is asked of most messages in a large
+// mailbox. When it is false nothing is known, and Decode finds out.
+func readAlready(owner state.AgentID, n Name, data []byte) bool {
+	var buf [24]state.Field
+	fields, ok := state.Outline(data, buf[:0])
+	if !ok || string(state.FieldNamed(fields, "read")) != "true" {
+		return false
+	}
+	for _, name := range requiredFields() {
+		value := state.FieldNamed(fields, name)
+		if name != "read" && (len(value) == 0 || value[0] != '"') {
+			return false
+		}
+	}
+	for _, f := range fields {
+		if !certain(f) {
+			return false
+		}
+	}
+	at, from, err := state.ParseStamped(string(n))
+	return err == nil && is(fields, "to", string(owner)) && is(fields, "from", string(from)) && knownType(fields) && sentAt(fields, at)
+}
+
+// certain tells that the value of a field, by its looks, is one that Decode
+// accepts.
+func certain(f state.Field) bool {
+	switch string(f.Name) {
+	case "ttl", "trace", "deadline", "expires_at":
+		return false
+	case "ref":
+		return certainRef(f.Value)
+	case "id", "thread", "in_reply_to":
+		return f.Value[0] == '"'
+	}
+	return true // looked at elsewhere, or kept as it is
+}
+
+func certainRef(value []byte) bool {
+	var buf [8]state.Field
+	fields, ok := state.Outline(value, buf[:0])
+	for _, f := range fields {
+		switch string(f.Name) {
+		case "bead_id", "assignment_id", "session":
+			text, plain := state.PlainText(f.Value)
+			ok = ok && plain && state.CheckID(string(text)) == nil
+		}
+	}
+	return ok
+}
+
+func is(fields []state.Field, name, want string) bool {
+	text, plain := state.PlainText(state.FieldNamed(fields, name))
+	return plain && string(text) == want
+}
+
+func knownType(fields []state.Field) bool {
+	text, plain := state.PlainText(state.FieldNamed(fields, "type"))
+	return plain && typePattern.Match(text)
+}
+
+func sentAt(fields []state.Field, at state.Time) bool {
+	text, plain := state.PlainText(state.FieldNamed(fields, "timestamp"))
+	if !plain || bytes.IndexByte(text, '"') >= 0 {
+		return false
+	}
+	var sent state.Time
+	if err := sent.UnmarshalText(text); err != nil {
+		return false
+	}
+	skew := sent.Sub(at.Time)
+	return skew <= time.Second && skew >= -time.Second
+}

@@ -1,0 +1,218 @@
+package mail
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// index is what a mailbox remembers of its folder. A message is written once,
+// and its flag goes from unread to read and never back, always by a new file
+// in the place of the old one. So what was read once, under its name and with
+// its inode, needs no look; everything else gets one each time.
+type index struct {
+	// folder is the mailbox's, when it was last looked at whole: another one in
+	// its place may have given the same inodes to other messages.
+	folder state.Stamp
+	// read are the inodes of the messages known to be read.
+	read map[Name]uint64
+	// live is everything else: unread, damaged, not to be opened.
+	live map[Name]known
+	// stored holds more of read, as the cache has it, until somebody asks.
+	stored []byte
+	// loaded is true once the cache was asked.
+	loaded bool
+}
+
+// known is a file as it was read.
+type known struct {
+	stamp state.Stamp
+	fresh bool // no later version of the file can have the same stamp
+	msg   *Message
+	err   error
+}
+
+func newIndex() index { return index{read: map[Name]uint64{}, live: map[Name]known{}} }
+
+// unread tells whether the file must stay in the index's live part.
+func (k *known) unread() bool { return k.err != nil || !k.msg.Read }
+
+// Unread returns what the owner has not processed, in the order of time. What
+// was acknowledged before it was called is in its answer.
+func (b *Mailbox) Unread() ([]Entry, []*state.Corruption, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.refresh(); err != nil {
+		return nil, nil, err
+	}
+	var entries []Entry
+	var bad []*state.Corruption
+	for n, k := range b.index.live {
+		var c *state.Corruption
+		switch {
+		case errors.As(k.err, &c):
+			bad = append(bad, c)
+		case k.err != nil:
+			return nil, nil, k.err
+		case !k.msg.Read:
+			entries = append(entries, Entry{Name: n, Message: *k.msg})
+		}
+	}
+	Sort(entries)
+	slices.SortFunc(bad, func(a, c *state.Corruption) int { return strings.Compare(a.Path, c.Path) })
+	return entries, bad, nil
+}
+
+// refresh brings the index up to date.
+func (b *Mailbox) refresh() error {
+	news, err := b.follow.Next()
+	if err != nil {
+		return err
+	}
+	if b.index.live == nil || news.Whole {
+		return b.scan()
+	}
+	if len(news.Names) == 0 && len(b.index.live) == 0 {
+		return nil
+	}
+	dir, err := b.tree.OpenFolder(b.Dir())
+	if errors.Is(err, state.ErrNotFound) {
+		b.index = newIndex()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for name := range news.Names {
+		b.forgetLocked(Name(name))
+		b.look(dir, Name(name))
+	}
+	for n := range b.index.live {
+		if !news.Names[string(n)] {
+			b.look(dir, n)
+		}
+	}
+	return nil
+}
+
+// look brings one name of the index up to date.
+func (b *Mailbox) look(dir *state.Folder, n Name) {
+	stamp, err := dir.Look(string(n))
+	if errors.Is(err, state.ErrNotFound) || n == archiveName && err == nil && stamp.IsDir() {
+		delete(b.index.live, n)
+		delete(b.index.read, n)
+		return
+	}
+	if k, ok := b.index.live[n]; ok && k.fresh && err == nil && k.stamp == stamp {
+		return
+	}
+	b.keep(n, b.read(dir, n, false, nil))
+}
+
+func (b *Mailbox) keep(n Name, k known) {
+	switch {
+	case errors.Is(k.err, state.ErrNotFound):
+		delete(b.index.live, n)
+		delete(b.index.read, n)
+	case k.unread():
+		b.index.live[n] = k
+		delete(b.index.read, n)
+	default:
+		delete(b.index.live, n)
+		b.index.read[n] = k.stamp.Inode
+	}
+}
+
+// forget makes the next look read the file: this process changed it.
+func (b *Mailbox) forget(n Name) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.index.live != nil {
+		b.forgetLocked(n)
+	}
+}
+
+func (b *Mailbox) forgetLocked(n Name) {
+	delete(b.index.read, n)
+	b.index.live[n] = known{}
+}
+
+// read reads one file of the folder. Unless the whole message is asked for, one
+// that is read already may come back with nothing but its flag.
+func (b *Mailbox) read(dir *state.Folder, n Name, whole bool, buf []byte) known {
+	b.parsed.Add(1)
+	now := time.Now() //nolint:forbidigo // the age of a file, not what time it is
+	data, stamp, err := dir.Read(string(n), MaxSize, buf)
+	if err != nil {
+		if stamp == (state.Stamp{}) { // a link, or something else that was not opened
+			stamp, _ = dir.Look(string(n))
+		}
+		return known{stamp: stamp, err: err, fresh: errors.Is(err, state.ErrCorrupt) && stamp.Settled(now)}
+	}
+	if !whole && readAlready(b.owner, n, data) {
+		return known{stamp: stamp, msg: &Message{Read: true}}
+	}
+	m, err := Decode(string(dir.Path().Join(string(n))), b.owner, n, data)
+	return known{stamp: stamp, msg: &m, err: err, fresh: stamp.Settled(now)}
+}
+
+// scan looks at the whole mailbox.
+func (b *Mailbox) scan() error {
+	dir, err := b.tree.OpenFolder(b.Dir())
+	if errors.Is(err, state.ErrNotFound) {
+		b.index = newIndex()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	now := time.Now() //nolint:forbidigo // the age of the folder's stamp
+	stamp, err := dir.Stamp()
+	if err != nil {
+		return err
+	}
+	if !b.index.folder.SameFile(stamp) {
+		b.index = newIndex()
+	}
+	b.index.folder = stamp
+	if !b.index.loaded {
+		b.index.loaded = true
+		if live, ok := b.load(stamp); ok {
+			b.readAll(dir, live)
+			return nil
+		}
+	}
+	b.unpack()
+	names, err := b.names(dir, false)
+	if err != nil {
+		return err
+	}
+	before := b.index
+	b.index = index{folder: stamp, read: make(map[Name]uint64, len(names)), live: map[Name]known{}, loaded: true}
+	var unknown []string
+	for _, entry := range names {
+		n := Name(entry.Name)
+		if inode, yes := before.read[n]; yes && inode == entry.Inode {
+			b.index.read[n] = inode
+		} else if k, yes := before.live[n]; yes && k.fresh {
+			b.index.live[n] = k
+			b.look(dir, n)
+		} else {
+			unknown = append(unknown, entry.Name)
+		}
+	}
+	b.readAll(dir, unknown)
+	b.store(stamp, stamp.Settled(now), len(unknown))
+	return nil
+}
+
+func (b *Mailbox) readAll(dir *state.Folder, files []string) {
+	for i, k := range state.ReadMany(files, func(file string, buf []byte) known { return b.read(dir, Name(file), false, buf) }) {
+		b.keep(Name(files[i]), k)
+	}
+}
