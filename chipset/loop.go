@@ -44,6 +44,8 @@ func NewProcess(r *rig.Rig, say func(format string, args ...any)) (*Process, err
 	p := &Process{Rig: r, Self: self, Say: say}
 	if p.Watcher, err = state.NewWatcher(r.Tree); err != nil {
 		say("warning: no file notification (%v); agents wake every %s only", err, r.Def.Rig.Tick)
+	} else {
+		r.Follow(p.Watcher)
 	}
 	if _, err := r.Tree.Sweep(r.Clock()); err != nil {
 		return nil, err

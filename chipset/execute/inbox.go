@@ -21,6 +21,9 @@ const archiveInterval = time.Hour
 type inbox struct {
 	Agent
 	archived time.Time
+	// durable are the unread messages of which this process knows that they
+	// survive a power cut.
+	durable map[mail.Name]bool
 }
 
 func newInbox(a Agent) *inbox { return &inbox{Agent: a} }
@@ -43,12 +46,8 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 			in.Rig.Emit(event.Event{Type: "mail.quarantined", Agent: in.ID, Subject: c.Path, Text: c.Reason})
 		}
 	}
-	if len(unread) > 0 {
-		// What is visible may not be durable yet: its sender may have died
-		// between rename and fsync. Nobody acts on it before it is.
-		if err := in.Rig.Tree.SyncDir(box.Dir()); err != nil {
-			return nil, err
-		}
+	if err := in.settle(box, unread); err != nil {
+		return nil, err
 	}
 	mail.ProcessingOrder(unread, mayor)
 	if err := in.archive(ctx, box); err != nil {
@@ -57,15 +56,36 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 	return unread, nil
 }
 
-// archive moves read mail away that is older than the definition keeps it.
+// settle makes sure that the unread messages survive a power cut. What is
+// visible may not be durable yet: its sender may have died between rename and
+// fsync. Nobody acts on it before it is.
+func (in *inbox) settle(box *mail.Mailbox, unread []mail.Entry) error {
+	durable := make(map[mail.Name]bool, len(unread))
+	fresh := false
+	for i := range unread {
+		durable[unread[i].Name] = true
+		fresh = fresh || !in.durable[unread[i].Name]
+	}
+	if fresh {
+		if err := in.Rig.Tree.SyncDir(box.Dir()); err != nil {
+			return err
+		}
+	}
+	in.durable = durable
+	return nil
+}
+
+// archive moves read mail away that is older than the definition keeps it, a
+// slice with each tick: what it moves is itself news that brings the next tick.
 func (in *inbox) archive(ctx context.Context, box *mail.Mailbox) error {
 	now := in.Now().Time
 	if since := now.Sub(in.archived); since >= 0 && since < archiveInterval {
 		return nil
 	}
-	in.archived = now
-	retention := in.Rig.Def.Mail.Retention
-	_, err := box.ArchiveOld(ctx, now.Add(-retention), false)
+	_, more, err := box.ArchiveSome(ctx, now.Add(-in.Rig.Def.Mail.Retention), false)
+	if !more || err != nil {
+		in.archived = now
+	}
 	return err
 }
 

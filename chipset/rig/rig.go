@@ -60,8 +60,9 @@ type Rig struct {
 	Office    *mail.Office
 	Clock     state.Clock
 
-	mu    sync.Mutex
-	boxes map[state.AgentID]*mail.Mailbox
+	mu      sync.Mutex
+	boxes   map[state.AgentID]*mail.Mailbox
+	watcher *state.Watcher // nil unless the rig is followed
 }
 
 // DefinitionError is returned by Open for a chipset.yaml with errors in it.
@@ -190,9 +191,29 @@ func (r *Rig) Mailbox(id state.AgentID) *mail.Mailbox {
 	b := r.boxes[id]
 	if b == nil {
 		b = mail.NewMailbox(r.Tree, id)
+		b.Follow(r.watcher)
 		r.boxes[id] = b
 	}
 	return b
+}
+
+// Follow makes whatever looks at the rig's folders again and again look only at
+// what the watcher told of. It is for processes that run for long.
+func (r *Rig) Follow(w *state.Watcher) {
+	r.mu.Lock()
+	r.watcher = w
+	for _, b := range r.boxes {
+		b.Follow(w)
+	}
+	r.mu.Unlock()
+	r.Agents.Follow(w)
+	r.Beads.Follow(w)
+	r.Convoys.Follow(w)
+	r.Queue.Follow(w)
+	r.Dispatch.Follow(w)
+	r.Retire.Follow(w)
+	r.Incidents.Follow(w)
+	r.Hooks.Follow(w)
 }
 
 // Slot is the nudge slot of an agent.
