@@ -184,6 +184,7 @@ func (t *Tree) mkdir(dir Path) error {
 		return err
 	}
 	err := t.disk.Mkdir(t.Abs(dir))
+	made := err == nil
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return wrapPath(dir, err)
 	}
@@ -197,7 +198,14 @@ func (t *Tree) mkdir(dir Path) error {
 	if inRun(dir) {
 		return nil // volatile
 	}
-	return t.SyncDir(dir.Dir())
+	if err := t.SyncDir(dir.Dir()); err != nil {
+		if made {
+			// The next sync of the parent would succeed though the entry is lost.
+			_ = t.disk.Remove(t.Abs(dir)) // the first error counts
+		}
+		return err
+	}
+	return nil
 }
 
 // inRun tells whether p is run/ or lies in it.
