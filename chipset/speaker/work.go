@@ -204,12 +204,17 @@ func (s *Speaker) joinConvoy(ctx context.Context, c *convoy.Convoy) error {
 		if err == nil {
 			continue
 		}
-		failed := []error{fmt.Errorf("convoy %s: %w", c.ID, err)}
-		for _, joined := range c.BeadIDs[:i] {
-			failed = append(failed, s.setConvoy(ctx, joined, c.ID, ""))
+		err = fmt.Errorf("convoy %s: %w", c.ID, err)
+		var stuck []error
+		for _, joined := range c.BeadIDs[:i+1] { // also the one that failed: a write can fail after it shows
+			if err := s.setConvoy(ctx, joined, c.ID, ""); !errors.Is(err, state.ErrConflict) {
+				stuck = append(stuck, err)
+			}
 		}
-		failed = append(failed, s.Tree.Remove(s.Convoys.Path(string(c.ID))))
-		return errors.Join(failed...)
+		if stuck := errors.Join(stuck...); stuck != nil {
+			return errors.Join(err, stuck) // a bead that names a missing convoy is worse than a convoy too many
+		}
+		return errors.Join(err, s.Tree.Remove(s.Convoys.Path(string(c.ID))))
 	}
 	return nil
 }
