@@ -2,6 +2,7 @@ package powercut
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 )
 
@@ -48,21 +49,26 @@ func (t *Tree) Cut(mode Mode, rnd *rand.Rand) *Tree {
 			changed[c.dir] = append(changed[c.dir], c)
 		}
 	}
-	entries := func(dir *node) map[string]*node {
-		names := make(map[string]*node, len(dir.kept))
-		for name, to := range dir.kept {
-			names[name] = to
+	return t.build(func(n *node) remains {
+		r := remains{mtime: n.kept}
+		if !n.isDir() {
+			r.data = n.content.cut(mode, rnd)
+			if mode == Keep || mode != Drop && rnd.IntN(2) == 0 {
+				r.mtime = n.mtime
+			}
+			return r
 		}
-		for _, c := range changed[dir] {
+		r.entries = maps.Clone(n.durable)
+		for _, c := range changed[n] {
+			r.mtime = c.at
 			if c.to == nil {
-				delete(names, c.name)
+				delete(r.entries, c.name)
 			} else {
-				names[c.name] = c.to
+				r.entries[c.name] = c.to
 			}
 		}
-		return names
-	}
-	return t.build(entries, func(n *node) []byte { return n.content.cut(mode, rnd) })
+		return r
+	})
 }
 
 // survivors tells which changes of folders a cut keeps.

@@ -30,8 +30,8 @@
 // can be read, and the same Fault at the same number plays it again.
 //
 // What is modelled otherwise than a disk would do it: access times do not exist,
-// modification times and permission bits are durable at once, and a symbolic link is durable
-// with its name. A failed fsync loses what the file was waiting to write, as
+// times that utimes sets and permission bits are durable at once, and a symbolic
+// link is durable with its name. A failed fsync loses what the file was waiting to write, as
 // Linux does: the page cache still shows it, the next fsync succeeds, and it is
 // gone. A failed fsync of a folder leaves its entries waiting: where that
 // happens to a journal, nothing can be written any more, which ReadOnly models.

@@ -110,6 +110,7 @@ type script struct {
 	kill  func()
 	log   []Op
 	hit   bool
+	met   chan struct{} // closed when the fault was met
 }
 
 // verdict is what is to happen to one operation.
@@ -126,6 +127,9 @@ func (s *script) next(class Class, name, path string) verdict {
 	v := s.judge(op)
 	op.Err = v.errno
 	if v != (verdict{}) {
+		if !s.hit {
+			close(s.met)
+		}
 		s.hit = true
 		op.Note = s.fault.Kind.String()
 	}

@@ -38,7 +38,8 @@ type FS struct {
 // Mount mounts an empty disk below dir, which must be an empty folder.
 func Mount(dir string) (*FS, error) {
 	f := &FS{RawFileSystem: fuse.NewDefaultRawFileSystem(), dir: dir, nodes: map[uint64]*node{}}
-	f.top = &node{id: fuse.FUSE_ROOT_ID, mode: syscall.S_IFDIR | 0o755, nlink: 2, entries: map[string]*entry{}}
+	f.Inject(Fault{}, nil)
+	f.top = &node{id: fuse.FUSE_ROOT_ID, ino: 1 << 40, mode: syscall.S_IFDIR | 0o755, nlink: 2, entries: map[string]*entry{}}
 	f.top.tree = &Tree{root: f.top}
 	f.nodes[f.top.id], f.lastID = f.top, f.top.id
 	f.put(NewTree())
@@ -94,6 +95,13 @@ func (f *FS) Image() *Tree {
 	return f.disk.Clone()
 }
 
+// Stop stops the machine: whatever runs on the disk gets EIO from now on.
+func (f *FS) Stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.disk.gone = true
+}
+
 // Cut plays a power cut: what runs gets EIO from now on, and the disk that
 // survived is put in.
 func (f *FS) Cut(mode Mode, rnd *rand.Rand) error {
@@ -106,11 +114,13 @@ func (f *FS) Cut(mode Mode, rnd *rand.Rand) error {
 
 // Inject begins a new count of operations, with a fault at one of them. kill is
 // called, with operations waiting for it, when the fault is a kill; it must end
-// the programs without waiting for them.
-func (f *FS) Inject(fault Fault, kill func()) {
+// the programs without waiting for them. What is returned is closed when the
+// fault is met.
+func (f *FS) Inject(fault Fault, kill func()) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.script = script{fault: fault, kill: kill}
+	f.script = script{fault: fault, kill: kill, met: make(chan struct{})}
+	return f.script.met
 }
 
 // Log is what changed something since Inject, and whether the fault was met.
@@ -170,11 +180,13 @@ func (f *FS) Syncfs() syscall.Errno {
 // flushed makes the content of a file durable, as sync_file_range(2) does on a
 // file system that writes content before later names. FUSE does not tell of it
 // either, so there is no fault and no count.
-func (f *FS) flushed(id uint64) {
+func (f *FS) flushed(ino uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if n := f.nodes[id]; n != nil && n.isFile() {
-		n.tree.syncFile(n)
+	for _, n := range f.nodes {
+		if n.ino == ino && n.tree == f.disk && n.isFile() {
+			n.tree.syncFile(n)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (f *FS) tell(n *node, out *fuse.EntryOut) {
 }
 
 func attr(n *node, out *fuse.Attr) {
-	*out = fuse.Attr{Ino: n.id, Mode: n.mode, Nlink: n.nlink, Size: uint64(len(n.content.now)), Blksize: 4096}
+	*out = fuse.Attr{Ino: n.ino, Mode: n.mode, Nlink: n.nlink, Size: uint64(len(n.content.now)), Blksize: 4096}
 	if n.isDir() {
 		out.Nlink = 2
 	}
@@ -122,7 +122,7 @@ func (f *FS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) f
 		return fuse.Status(err)
 	}
 	if mtime, ok := in.GetMTime(); ok {
-		n.mtime = mtime
+		n.mtime, n.kept = mtime, mtime
 	}
 	out.SetTimeout(forever)
 	attr(n, &out.Attr)
@@ -406,7 +406,7 @@ func (f *FS) listing(in *fuse.ReadIn) ([]fuse.DirEntry, syscall.Errno) {
 	var all []fuse.DirEntry
 	for name, e := range n.entries {
 		if e.cookie > in.Offset {
-			all = append(all, fuse.DirEntry{Name: name, Mode: e.to.mode, Ino: e.to.id, Off: e.cookie})
+			all = append(all, fuse.DirEntry{Name: name, Mode: e.to.mode, Ino: e.to.ino, Off: e.cookie})
 		}
 	}
 	slices.SortFunc(all, func(a, b fuse.DirEntry) int { return int(a.Off) - int(b.Off) }) //nolint:gosec // small numbers

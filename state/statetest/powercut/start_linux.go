@@ -37,8 +37,14 @@ func (f *FS) NewStarter() (*Starter, error) {
 // Close ends the thread; what it started goes on.
 func (s *Starter) Close() { close(s.starts) }
 
-// Start is cmd.Start.
+// Start is cmd.Start. A working directory on the disk is entered by a shell:
+// between fork and exec the child is a part of the test, which waits for it
+// without serving the disk that it would be waiting for.
 func (s *Starter) Start(cmd *exec.Cmd) error {
+	if strings.HasPrefix(cmd.Dir+"/", s.fs.Dir()+"/") {
+		cmd.Args = append([]string{"sh", "-c", `cd "$0" && exec "$@"`, cmd.Dir, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path, cmd.Dir = "/bin/sh", ""
+	}
 	result := make(chan error)
 	s.starts <- start{cmd, result}
 	return <-result

@@ -22,6 +22,7 @@ type Tree struct {
 	changes []*change
 	// unsynced are the files with content that no fsync has made durable.
 	unsynced map[*node]bool
+	lastIno  uint64
 	// gone is set once the machine has stopped: what still runs gets EIO.
 	gone bool
 }
@@ -37,10 +38,12 @@ func NewTree() *Tree {
 // node is one file, folder or symbolic link.
 type node struct {
 	tree    *Tree
+	ino     uint64 // what programs see; it survives a cut
 	id      uint64 // given by FS when the kernel first hears of it
 	lookups uint64 // how often the kernel heard of it and has not forgotten
 	mode    uint32
 	mtime   time.Time
+	kept    time.Time // the modification time that a cut leaves
 	nlink   uint32
 
 	parent *node  // with name, where it was last seen; for the log
@@ -50,7 +53,7 @@ type node struct {
 	dirtyClose bool              // written to since the last close
 	target     string            // of a symbolic link
 	entries    map[string]*entry // of a folder, as programs see them
-	kept       map[string]*node  // of a folder, as a cut leaves them
+	durable    map[string]*node  // of a folder, as a cut leaves them
 	cookie     uint64            // of a folder, the last one given
 }
 
@@ -66,15 +69,18 @@ type change struct {
 	dir  *node
 	name string
 	to   *node // nil when the name went away
+	at   time.Time
 	// needs is the new name of a file whose old name goes away with this change:
 	// no file system that journals loses both.
 	needs *change
 }
 
 func (t *Tree) newNode(mode uint32) *node {
-	n := &node{tree: t, mode: mode, mtime: time.Now()}
+	t.lastIno++
+	n := &node{tree: t, ino: t.lastIno, mode: mode, mtime: time.Now()}
+	n.kept = n.mtime
 	if n.isDir() {
-		n.entries, n.kept = map[string]*entry{}, map[string]*node{}
+		n.entries, n.durable = map[string]*entry{}, map[string]*node{}
 	}
 	return n
 }
@@ -103,7 +109,7 @@ func (t *Tree) set(dir *node, name string, to *node, needs *change) *change {
 		to.parent, to.name = dir, name
 	}
 	dir.mtime = time.Now()
-	c := &change{dir: dir, name: name, to: to, needs: needs}
+	c := &change{dir: dir, name: name, to: to, at: dir.mtime, needs: needs}
 	t.changes = append(t.changes, c)
 	return c
 }
@@ -203,6 +209,7 @@ func (t *Tree) syncDir(dir *node) {
 // syncFile makes the content of a file durable.
 func (t *Tree) syncFile(n *node) {
 	n.content.sync()
+	n.kept = n.mtime
 	delete(t.unsynced, n)
 }
 
@@ -216,6 +223,7 @@ func (t *Tree) loseFile(n *node) {
 func (t *Tree) syncAll() {
 	for n := range t.unsynced {
 		n.content.sync()
+		n.kept = n.mtime
 	}
 	clear(t.unsynced)
 	t.commit(func(*change) bool { return true })
@@ -242,10 +250,11 @@ func (t *Tree) commit(chosen func(*change) bool) {
 }
 
 func apply(c *change) {
+	c.dir.kept = c.at
 	if c.to == nil {
-		delete(c.dir.kept, c.name)
+		delete(c.dir.durable, c.name)
 	} else {
-		c.dir.kept[c.name] = c.to
+		c.dir.durable[c.name] = c.to
 	}
 }
 
@@ -273,36 +282,40 @@ func (t *Tree) closure(chosen func(*change) bool) map[*change]bool {
 
 // Clone is the tree as programs see it, on a disk of its own, all durable.
 func (t *Tree) Clone() *Tree {
-	return t.build(func(dir *node) map[string]*node {
-		names := make(map[string]*node, len(dir.entries))
-		for name, e := range dir.entries {
-			names[name] = e.to
-		}
-		return names
-	}, func(n *node) []byte {
+	return t.build(func(n *node) remains {
+		r := remains{mtime: n.mtime, data: n.content.now}
 		n.content.shared = true
-		return n.content.now
+		if n.isDir() {
+			r.entries = make(map[string]*node, len(n.entries))
+			for name, e := range n.entries {
+				r.entries[name] = e.to
+			}
+		}
+		return r
 	})
 }
 
-// build makes a tree of what entries and data say of the old one.
-func (t *Tree) build(entries func(*node) map[string]*node, data func(*node) []byte) *Tree {
+// remains is what is left of a node.
+type remains struct {
+	entries map[string]*node
+	data    []byte
+	mtime   time.Time
+}
+
+// build makes a tree of what is left of the nodes of the old one.
+func (t *Tree) build(left func(*node) remains) *Tree {
 	fresh := &Tree{unsynced: map[*node]bool{}}
 	copies := map[*node]*node{}
 	var visit func(n *node) *node
 	visit = func(n *node) *node {
-		c := fresh.newNode(n.mode)
-		c.mtime, c.target, c.name = n.mtime, n.target, n.name
+		c, r := fresh.newNode(n.mode), left(n)
+		c.mtime, c.kept, c.ino, c.target, c.name = r.mtime, r.mtime, n.ino, n.target, n.name
 		copies[n] = c
 		if n.isFile() {
-			c.content = durable(data(n))
+			c.content = durable(r.data)
 		}
-		if !n.isDir() {
-			return c
-		}
-		names := entries(n)
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			old := names[name]
+		for _, name := range slices.Sorted(maps.Keys(r.entries)) {
+			old := r.entries[name]
 			to := copies[old]
 			switch {
 			case to == nil:
@@ -312,14 +325,14 @@ func (t *Tree) build(entries func(*node) map[string]*node, data func(*node) []by
 			}
 			c.cookie++
 			c.entries[name] = &entry{to: to, cookie: c.cookie}
-			c.kept[name] = to
+			c.durable[name] = to
 			to.parent, to.name = c, name
 			to.nlink++
 		}
 		return c
 	}
 	fresh.root = visit(t.root)
-	fresh.root.nlink = 1
+	fresh.root.nlink, fresh.lastIno = 1, t.lastIno
 	return fresh
 }
 
