@@ -20,11 +20,12 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// Build compiles the binary once for a test and returns its path.
-func Build(t testing.TB) string {
+// Build compiles the binary once for a test and returns its path. It is linked
+// with ldflags.
+func Build(t testing.TB, ldflags ...string) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "chipset")
-	cmd := exec.Command("go", "build", "-o", bin, "github.com/gastown-chipset/chipset/cmd/chipset")
+	cmd := exec.Command("go", "build", "-ldflags", strings.Join(ldflags, " "), "-o", bin, "github.com/gastown-chipset/chipset/cmd/chipset")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -34,10 +35,11 @@ func Build(t testing.TB) string {
 
 // World is one repository with a rig in it.
 type World struct {
-	t   testing.TB
-	Bin string
-	Dir string
-	env []string
+	t     testing.TB
+	Bin   string
+	Dir   string
+	env   []string
+	start func(*exec.Cmd) error
 }
 
 // Options of a new world.
@@ -50,12 +52,22 @@ type Options struct {
 	Definition string
 	// Checkout is the branch that the person has checked out; "" means main.
 	Checkout string
+	// Dir is where the repository is made; "" means a new folder.
+	Dir string
+	// Start replaces (*exec.Cmd).Start, for programs that need a start of their own kind.
+	Start func(*exec.Cmd) error
 }
 
 // New makes a repository with one commit and a rig in it.
 func New(t testing.TB, bin string, opts Options) *World {
 	t.Helper()
-	w := &World{t: t, Bin: bin, Dir: filepath.Join(t.TempDir(), "my repo")}
+	w := &World{t: t, Bin: bin, Dir: opts.Dir, start: opts.Start}
+	if w.Dir == "" {
+		w.Dir = filepath.Join(t.TempDir(), "my repo")
+	}
+	if w.start == nil {
+		w.start = (*exec.Cmd).Start
+	}
 	home := t.TempDir()
 	w.env = append(clean(os.Environ()), "HOME="+home, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@chipset.invalid", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@chipset.invalid")
@@ -110,18 +122,31 @@ func (w *World) Read(name string) string {
 // Git runs git in the checkout and returns its output; a failure ends the test.
 func (w *World) Git(args ...string) string {
 	w.t.Helper()
-	out, err := w.command("git", args...).CombinedOutput()
+	out, err := w.TryGit(args...)
 	if err != nil {
 		w.t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
-	return strings.TrimRight(string(out), "\n")
+	return strings.TrimRight(out, "\n")
 }
 
 // TryGit is Git that may fail.
 func (w *World) TryGit(args ...string) (string, error) {
-	out, err := w.command("git", args...).CombinedOutput()
-	return string(out), err
+	var out bytes.Buffer
+	cmd := w.command("git", args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := w.run(cmd)
+	return out.String(), err
 }
+
+func (w *World) run(cmd *exec.Cmd) error {
+	if err := w.start(cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+// Command is a command in the checkout, as Git and Try run it, not started.
+func (w *World) Command(name string, args ...string) *exec.Cmd { return w.command(name, args...) }
 
 func (w *World) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
@@ -146,7 +171,7 @@ func (w *World) Try(args ...string) (string, int) {
 	var out, errs bytes.Buffer
 	cmd := w.command(w.Bin, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
+	err := w.run(cmd)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -172,7 +197,7 @@ func (w *World) Start(args ...string) *Process {
 	p := &Process{Cmd: w.command(w.Bin, args...), Output: &bytes.Buffer{}, done: make(chan struct{})}
 	p.Cmd.Stdout, p.Cmd.Stderr = p.Output, p.Output
 	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.Cmd.Start(); err != nil {
+	if err := w.start(p.Cmd); err != nil {
 		w.t.Fatal(err)
 	}
 	go func() {

@@ -1,0 +1,205 @@
+package chipsettest_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+	"github.com/gastown-chipset/chipset/state/statetest"
+	"github.com/gastown-chipset/chipset/state/statetest/powercut"
+)
+
+// bench is one power-cut disk, used for all states of a sweep: the prepared
+// trees are put in one after the other.
+type bench struct {
+	t       *testing.T
+	fs      *powercut.FS
+	starter *powercut.Starter
+	bin     string
+	world   *chipsettest.World
+	fresh   *powercut.Tree // a rig in which nothing has happened yet
+	out     string         // what commands print lies here, off the disk
+}
+
+// markEnv marks what was started on the disk, so that all of it can be ended.
+const markEnv = "POWERCUT_DISK"
+
+func newBench(t *testing.T, ldflags string) *bench {
+	t.Helper()
+	statetest.RequireFUSE(t)
+	b := &bench{t: t, bin: chipsettest.Build(t, ldflags), out: t.TempDir()}
+	var err error
+	if b.fs, err = powercut.Mount(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	if b.starter, err = b.fs.NewStarter(); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(markEnv, b.fs.Dir())
+	b.world = chipsettest.New(t, b.bin, chipsettest.Options{Dir: filepath.Join(b.fs.Dir(), "repo"),
+		Start: b.starter.Start, Definition: sweepDefinition})
+	b.fresh = b.fs.Image()
+	t.Cleanup(func() {
+		b.endAll()
+		b.starter.Close()
+		if err := b.fs.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+const sweepDefinition = `rig: {name: sweep, bead_prefix: sw, tick: 100ms, patrol: 200ms}
+agents:
+  agents:
+    - {name: mayor, role: mayor}
+    - {name: witness, role: witness}
+    - {name: refinery, role: refinery}
+    - {name: polecat-pool, role: polecat, count: 2}
+worker: {default: sh, grace: 1s}
+merge: {target: main, test: "true"}
+gupp: {limits: {restart_cooldown: 0s}}
+`
+
+func (b *bench) insert(image *powercut.Tree) {
+	b.t.Helper()
+	b.fs.Inject(powercut.Fault{}, nil)
+	if err := b.fs.Insert(image.Clone()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// outcome is how one command on the disk ended.
+type outcome struct {
+	out, errs string
+	code      int // -1 when it was killed
+	ops       []powercut.Op
+	hit       bool
+}
+
+// run runs a command with a fault and waits for its end, and for the end of
+// all that it started when the machine stops.
+func (b *bench) run(c invocation, fault powercut.Fault) outcome {
+	b.t.Helper()
+	var files [2]*os.File
+	for i, name := range []string{"out", "err"} {
+		f, err := os.Create(filepath.Join(b.out, name))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		defer f.Close()
+		files[i] = f
+	}
+	cmd := b.world.Command(b.bin, c.args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(c.stdin), files[0], files[1]
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	started := make(chan struct{})
+	kill := func() {
+		<-started
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	met := b.fs.Inject(fault, kill)
+	if err := b.starter.Start(cmd); err != nil {
+		b.t.Fatal(err)
+	}
+	close(started)
+	if fault.Kind == powercut.DiskFull || fault.Kind == powercut.ReadOnly {
+		defer c.impatience(met, kill)()
+	}
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		b.t.Fatal(err)
+	}
+	o := outcome{code: cmd.ProcessState.ExitCode()}
+	o.ops, o.hit = b.fs.Log()
+	for i, to := range []*string{&o.out, &o.errs} {
+		data, err := os.ReadFile(files[i].Name())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		*to = string(data)
+	}
+	return o
+}
+
+// impatience ends a command that does not end by itself while the disk takes
+// nothing, some time after it met the fault.
+func (c invocation) impatience(met <-chan struct{}, kill func()) (stop func()) {
+	if c.patience == 0 {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-ended:
+			return
+		case <-met:
+		}
+		select {
+		case <-ended:
+		case <-time.After(c.patience):
+			kill()
+		}
+	}()
+	return func() { close(ended) }
+}
+
+// cut ends what runs and plays the power cut.
+func (b *bench) cut(s cutting) {
+	b.t.Helper()
+	b.fs.Stop()
+	b.endAll()
+	if err := b.fs.Cut(s.mode, s.rnd()); err != nil {
+		b.t.Fatal(err)
+	}
+	b.fs.Inject(powercut.Fault{}, nil)
+}
+
+// endAll ends every process that was started on the disk and is still there:
+// git, workers, supervisors.
+func (b *bench) endAll() {
+	mark := []byte(markEnv + "=" + b.fs.Dir() + "\x00")
+	self := os.Getpid()
+	for again := true; again; {
+		again = false
+		entries, err := os.ReadDir("/proc")
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, e := range entries {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil || pid == self {
+				continue
+			}
+			environ, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+			if err == nil && bytes.Contains(environ, mark) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				again = true // it may have started another meanwhile
+			}
+		}
+	}
+}
+
+// view is what stands on the disk below .chipset, read past the kernel.
+type view map[string][]byte
+
+func (b *bench) view() view {
+	v := view{}
+	for _, name := range b.fs.Files("repo/.chipset/state") {
+		data, err := b.fs.ReadFile(name)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		v[strings.TrimPrefix(name, "repo/.chipset/state/")] = data
+	}
+	return v
+}

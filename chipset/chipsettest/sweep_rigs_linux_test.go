@@ -1,0 +1,92 @@
+package chipsettest_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+)
+
+// rigActs run the whole rig until it has nothing left to do. Whatever happens to
+// it and to the disk, doing that again leads to the same end.
+func rigActs() []act {
+	up := invocation{args: []string{"up", "--until-idle", "--timeout", "2m"}, patience: time.Second}
+	rig := func(name string, effect func(v view) (int, error), prepare func(b *bench)) act {
+		return act{name: "rig-" + name, touches: []string{""}, repeatable: true, effect: effect, git: landed,
+			acks: func(o outcome) int { return count(o.code == 0) },
+			prepare: func(b *bench) invocation {
+				prepare(b)
+				return up
+			}}
+	}
+	return []act{
+		rig("work", merged, func(b *bench) { b.world.Chipset("sling", mark(b), alpha) }),
+		rig("merge", merged, func(b *bench) {
+			b.world.Chipset("sling", mark(b), alpha)
+			p := b.world.Start("polecat", alpha)
+			b.world.Eventually(time.Minute, "the merge request", func() bool {
+				v := b.view()
+				return v.object("hooks/"+alpha+".json").text("status") == "completed" && v.count("merge-queue", status("pending")) == 1
+			})
+			p.KillGroup()
+			b.endAll()
+		}),
+	}
+}
+
+// mark adds a bead whose worker leaves one commit behind, without any fsync of its own.
+func mark(b *bench) string {
+	return strings.TrimSpace(b.world.Chipset("work", "add", "mark", "-d",
+		"mkdir -p marks\necho ran >> marks/$CHIPSET_BEAD\ngit add -A\ngit commit -q -m \"mark $CHIPSET_BEAD\"\n"))
+}
+
+// merged wants the bead and its one merge request merged, the reports sent once,
+// and the hook free.
+func merged(v view) (int, error) {
+	for kind, most := range map[string]int{"completion_report": 1, "merge_notification": 1} {
+		n := v.count("mail/mayor", func(o object) bool { return o.text("type") == kind })
+		if n > most {
+			return 0, fmt.Errorf("%d messages of type %s to the mayor", n, kind)
+		}
+		if n == 0 && v.count("work", status("merged")) > 0 && kind == "completion_report" {
+			return 0, fmt.Errorf("a merged bead without a %s", kind)
+		}
+	}
+	if n := v.count("merge-queue", status("merged")); n > 1 {
+		return 0, fmt.Errorf("%d merge requests landed", n)
+	}
+	return count(v.count("work", status("merged")) == 1 && v.count("merge-queue", status("merged")) == 1 &&
+		v.object("hooks/"+alpha+".json").text("status") == "empty"), nil
+}
+
+// landed wants on the target branch what the tree says has landed, and once.
+func landed(w *chipsettest.World, v view) error {
+	log, err := w.TryGit("log", "--format=%H %s", "main", "--")
+	if err != nil {
+		return fmt.Errorf("git log main: %w: %s", err, log)
+	}
+	for _, name := range v.below("work") {
+		o := v.object(name)
+		n := strings.Count(log, "mark "+o.text("id")+"\n")
+		if n > 1 || n == 0 && o.text("status") == "merged" {
+			return fmt.Errorf("bead %s is %s and stands %d times on main", o.text("id"), o.text("status"), n)
+		}
+	}
+	for _, name := range v.below("merge-queue") {
+		o := v.object(name)
+		sha := o.text("merged_sha")
+		if o.text("status") == "merged" && (sha == "" || !strings.Contains(log, sha)) {
+			return fmt.Errorf("%s is merged as %q, which is not on main:\n%s", name, sha, log)
+		}
+		// What was submitted can be landed: the refinery takes exactly this commit.
+		head := o.text("head")
+		if out, err := w.TryGit("rev-list", "--objects", head, "--"); err != nil {
+			return fmt.Errorf("%s: its head %s is not whole: %w: %s", name, head, err, out)
+		}
+		if out, err := w.TryGit("show", "--stat", head, "--"); err != nil {
+			return fmt.Errorf("%s: its head %s can't be read: %w: %s", name, head, err, out)
+		}
+	}
+	return nil
+}
