@@ -42,7 +42,8 @@ func newRecorder(w *chipsettest.World) *recorder {
 
 // try runs one process to its end, or kills it after a while, and records the step.
 func (r *recorder) try(client int, s chipsettest.Step, lifetime time.Duration, tell func(out []byte) (chipsettest.Seen, error), env []string, args ...string) {
-	cmd := r.w.Command(env, args...)
+	cmd := r.w.Command(r.w.Bin, args...)
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	call := time.Since(r.began)

@@ -154,13 +154,6 @@ func (w *World) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Command is a run of the binary that the test starts itself, with more in its environment.
-func (w *World) Command(env []string, args ...string) *exec.Cmd {
-	cmd := w.command(w.Bin, args...)
-	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], env...)
-	return cmd
-}
-
 // Chipset runs the binary and returns its output; a failure ends the test.
 func (w *World) Chipset(args ...string) string {
 	w.t.Helper()
