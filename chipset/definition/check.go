@@ -58,7 +58,7 @@ func (v value) checkDefault(worker Worker, presets []string) {
 		return
 	}
 	if slices.Contains(builtinPresets(), worker.Default) {
-		v.lookPath(Command{Argv: []string{worker.Default}})
+		v.lookPath(Command{Argv: []string{programOf(worker.Default)}})
 		return
 	}
 	argv, err := v.d.parseCommand(worker.Default)

@@ -250,6 +250,12 @@ type WorkerPreset struct {
 	StallDetection time.Duration
 	// Permissions are the arguments that each of ask, edit and full adds.
 	Permissions map[string][]string
+	// Client is whose output the command prints, where its name does not tell.
+	Client string
+	// Resumes is how often a session that ended too early is continued. It counts
+	// only where ResumesSet.
+	Resumes    int
+	ResumesSet bool
 	// Line is where the preset begins.
 	Line int
 }

@@ -173,7 +173,15 @@ func permissions() []string { return []string{"ask", "edit", "full"} }
 
 // builtinPresets names the presets every rig knows, and the command each runs.
 func builtinPresets() []string {
-	return []string{"claude", "codex", "gemini", "opencode", "aider", "sh"}
+	return []string{"claude", "codex", "gemini", "opencode", "aider", "cursor", "amp", "goose", "sh"}
+}
+
+// programOf is the program that a built-in preset runs.
+func programOf(preset string) string {
+	if preset == "cursor" {
+		return "cursor-agent"
+	}
+	return preset
 }
 
 func preset(from pair) WorkerPreset {
@@ -189,6 +197,11 @@ func preset(from pair) WorkerPreset {
 		field{"env", func(v value) { preset.Env = environment(v) }},
 		field{"stall_detection", duration(&preset.StallDetection, leastThreshold, mostThreshold)},
 		field{"permissions", func(v value) { preset.Permissions = permissionArguments(v) }},
+		field{"client", oneOf(&preset.Client, "client", append(builtinPresets(), "command")...)},
+		field{"resumes", func(v value) {
+			preset.ResumesSet = true
+			integer(&preset.Resumes, 0, 100)(v)
+		}},
 	)
 	if at, ok := set["command"]; ok && preset.Command.IsZero() && !at.d.failed(at) {
 		at.fail("", "the command is empty")

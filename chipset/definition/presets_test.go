@@ -9,6 +9,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/runtime/client"
 )
 
 const agents = "agents: {agents: [{name: mayor, role: mayor}, {name: witness, role: witness}, {name: p, role: polecat}]}\n"
@@ -16,7 +17,7 @@ const agents = "agents: {agents: [{name: mayor, role: mayor}, {name: witness, ro
 // TestBuiltinPresetsAgree: the presets a definition may name without a command are
 // those the runtime has. The packages don't import each other.
 func TestBuiltinPresetsAgree(t *testing.T) {
-	for _, preset := range runtime.BuiltinPresets() {
+	for _, preset := range client.Presets() {
 		def, problems := definition.Parse("f", []byte(agents+"worker: {presets: {"+preset.Name+": {timeout: 1s}}}\n"))
 		if def == nil || len(problems) > 0 {
 			t.Errorf("%s: %v", preset.Name, problems)

@@ -120,9 +120,9 @@ agents:
     - {name: polecat-pool, role: polecat, count: {polecats}}
 
 worker:
-  # Who does the work: a preset ({presets},
-  # or one of your own below), or a command line. Default: the first of
-  # runtime.providers that has a preset, else claude.
+  # Who does the work: a preset, one of your own below, or a command line. Default:
+  # the first of runtime.providers that has a preset, else claude. Presets:
+  # {presets}.
   default: {worker}
   # What an agent may do without asking; nobody is there to be asked, so "ask" means
   # that it is refused. ask, edit (change files in its worktree) or full (run
@@ -147,6 +147,10 @@ worker:
   #     stall_detection: 15m
   #     # Arguments that each permission adds.
   #     permissions: {edit: [--allow-edits], full: [--allow-all]}
+  #     # Whose output it prints, where its name does not tell: a preset's name.
+  #     client: claude
+  #     # How often a session that ended too early is continued. Default: 2.
+  #     resumes: 1
   presets: {}
 
 merge:

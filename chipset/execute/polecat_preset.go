@@ -7,6 +7,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/runtime/client"
 )
 
 // presetTimeout bounds a worker whose preset says nothing of it.
@@ -15,7 +16,7 @@ const presetTimeout = time.Hour
 // Presets are the workers that a definition knows: the built-in ones, changed
 // and extended by the definition's own.
 func Presets(d *definition.Definition) []runtime.Preset {
-	presets := runtime.BuiltinPresets()
+	presets := client.Presets()
 	for _, own := range d.Worker.Presets {
 		i := slices.IndexFunc(presets, func(p runtime.Preset) bool { return p.Name == own.Name })
 		if i < 0 {
@@ -51,6 +52,15 @@ func change(p *runtime.Preset, own definition.WorkerPreset) {
 	}
 	if len(own.Permissions) > 0 {
 		p.Permissions = own.Permissions
+	}
+	if own.Client != "" {
+		p.Client = own.Client
+	}
+	if own.ResumesSet {
+		p.Resumes = own.Resumes
+		if own.Resumes == 0 {
+			p.Resumes = runtime.NoResumes
+		}
 	}
 }
 

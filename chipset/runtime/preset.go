@@ -35,8 +35,15 @@ const (
 // ErrBadPreset is returned for a preset that can't be run as it is written.
 var ErrBadPreset = errors.New("invalid worker preset")
 
-// defaultWorkerTimeout bounds a worker whose preset says nothing else.
-const defaultWorkerTimeout = time.Hour
+// DefaultWorkerTimeout bounds a worker whose preset says nothing else.
+const DefaultWorkerTimeout = time.Hour
+
+const (
+	// DefaultResumes is how often a session that ended too early is continued.
+	DefaultResumes = 2
+	// NoResumes is the Resumes of a preset whose sessions never are.
+	NoResumes = -1
+)
 
 // Preset is a named way to run a worker.
 type Preset struct {
@@ -52,6 +59,20 @@ type Preset struct {
 	// Permissions are the arguments added to Command for each decision. A preset
 	// without any has nothing to decide.
 	Permissions map[string][]string
+	// Client is the program whose words are understood, where the command's name
+	// does not tell: for one behind a wrapper. Package client has the list.
+	Client string
+	// Resumes is how often a session that its client ended before the work was
+	// through is continued; 0 is DefaultResumes, NoResumes never.
+	Resumes int
+}
+
+// MaxResumes is how often a session of this preset is continued at most.
+func (p Preset) MaxResumes() int {
+	if p.Resumes == 0 {
+		return DefaultResumes
+	}
+	return max(p.Resumes, 0)
 }
 
 // Check returns an error that wraps ErrBadPreset and names what is wrong.
@@ -136,74 +157,6 @@ func shellCode(command []string) int {
 	return -1
 }
 
-// BuiltinPresets returns the presets every rig knows. The caller may change them.
-func BuiltinPresets() []Preset {
-	return []Preset{
-		{
-			Name:    "claude",
-			Command: []string{"claude", "-p", "--output-format", "stream-json", "--verbose"},
-			Prompt:  PromptStdin,
-			Timeout: defaultWorkerTimeout,
-			Permissions: map[string][]string{
-				PermissionAsk:  nil,
-				PermissionEdit: {"--permission-mode", "acceptEdits"},
-				PermissionFull: {"--permission-mode", "bypassPermissions"},
-			},
-		},
-		{
-			Name:    "codex",
-			Command: []string{"codex", "exec", "--json"},
-			Prompt:  PromptStdin,
-			Timeout: defaultWorkerTimeout,
-			Permissions: map[string][]string{
-				PermissionAsk:  {"--sandbox", "read-only"},
-				PermissionEdit: {"--sandbox", "workspace-write"},
-				PermissionFull: {"--dangerously-bypass-approvals-and-sandbox"},
-			},
-		},
-		{
-			Name:    "gemini",
-			Command: []string{"gemini", "--output-format", "stream-json", "--skip-trust", "--prompt={prompt}"},
-			Prompt:  PromptArg,
-			Timeout: defaultWorkerTimeout,
-			Permissions: map[string][]string{
-				PermissionAsk:  {"--approval-mode", "default"},
-				PermissionEdit: {"--approval-mode", "auto_edit"},
-				PermissionFull: {"--approval-mode", "yolo"},
-			},
-		},
-		{
-			Name:    "opencode",
-			Command: []string{"opencode", "run", "--format", "json"},
-			Prompt:  PromptArg,
-			Timeout: defaultWorkerTimeout,
-			// The client has no flag between its configuration and everything.
-			Permissions: map[string][]string{
-				PermissionAsk:  nil,
-				PermissionEdit: nil,
-				PermissionFull: {"--auto"},
-			},
-		},
-		{
-			Name:    "aider",
-			Command: []string{"aider", "--no-stream", "--no-pretty", "--no-check-update", "--message-file={prompt_file}"},
-			Prompt:  PromptFile,
-			Timeout: defaultWorkerTimeout,
-			Permissions: map[string][]string{
-				PermissionAsk:  nil,
-				PermissionEdit: {"--yes-always", "--no-suggest-shell-commands"},
-				PermissionFull: {"--yes-always"},
-			},
-		},
-		{
-			Name:    "sh",
-			Command: []string{"sh", "-e"},
-			Prompt:  PromptScript,
-			Timeout: defaultWorkerTimeout,
-		},
-	}
-}
-
 // CommandPreset makes a preset of a worker given as a command line. Where a
 // placeholder stands decides how the prompt is passed; without one it is on
 // standard input. Errors wrap ErrNoCommand, ErrBadCommand or ErrBadPreset.
@@ -212,7 +165,7 @@ func CommandPreset(line string) (Preset, error) {
 	if err != nil {
 		return Preset{}, fmt.Errorf("worker command: %w", err)
 	}
-	preset := Preset{Name: argv[0], Command: argv, Prompt: PromptStdin, Timeout: defaultWorkerTimeout}
+	preset := Preset{Name: argv[0], Command: argv, Prompt: PromptStdin, Timeout: DefaultWorkerTimeout}
 	for _, arg := range argv {
 		switch placeholderIn(arg) {
 		case placeholderPrompt:

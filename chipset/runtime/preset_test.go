@@ -5,48 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
-
-func TestBuiltinPresets(t *testing.T) {
-	const file = "/rig/run/s1.prompt"
-	want := map[string][]string{
-		"claude":   {"claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"},
-		"codex":    {"codex", "exec", "--json", "--sandbox", "workspace-write"},
-		"gemini":   {"gemini", "--output-format", "stream-json", "--skip-trust", "--prompt=P", "--approval-mode", "auto_edit"},
-		"opencode": {"opencode", "run", "--format", "json", "P"},
-		"aider":    {"aider", "--no-stream", "--no-pretty", "--no-check-update", "--message-file=" + file, "--yes-always", "--no-suggest-shell-commands"},
-		"sh":       {"sh", "-e", file},
-	}
-	presets := BuiltinPresets()
-	if len(presets) != len(want) {
-		t.Errorf("%d presets, want %d", len(presets), len(want))
-	}
-	for _, preset := range presets {
-		run, err := Build(preset, PromptInput{Prompt: "P", Script: "S", File: file, Permission: PermissionEdit})
-		if err != nil {
-			t.Errorf("%s: %v", preset.Name, err)
-			continue
-		}
-		if diff := cmp.Diff(want[preset.Name], run.Argv); diff != "" {
-			t.Errorf("%s: %s", preset.Name, diff)
-		}
-		if run.Timeout != time.Hour {
-			t.Errorf("%s: time-out %v", preset.Name, run.Timeout)
-		}
-		for _, permission := range []string{"", PermissionAsk, PermissionFull} {
-			if _, err := Build(preset, PromptInput{Prompt: "P", File: file, Permission: permission}); err != nil {
-				t.Errorf("%s with permission %q: %v", preset.Name, permission, err)
-			}
-		}
-		if _, err := Build(preset, PromptInput{Prompt: "P", File: file, Permission: "everything"}); !errors.Is(err, ErrBadPreset) {
-			t.Errorf("%s with an unknown permission: %v", preset.Name, err)
-		}
-	}
-}
 
 func TestBuildModes(t *testing.T) {
 	in := PromptInput{Prompt: "the prompt", Script: "the script", File: "/run/p"}
@@ -191,7 +153,7 @@ func TestResolveWorker(t *testing.T) {
 		{`cat "$CHIPSET_PROMPT_FILE" | tool`, []string{"sh", "-c", `cat "$CHIPSET_PROMPT_FILE" | tool`}, PromptStdin},
 	}
 	for _, test := range tests {
-		preset, err := ResolveWorker(test.worker, BuiltinPresets())
+		preset, err := ResolveWorker(test.worker, []Preset{{Name: "sh", Command: []string{"sh", "-e"}, Prompt: PromptScript}})
 		if err != nil || preset.Prompt != test.mode {
 			t.Errorf("%q: %+v, %v", test.worker, preset, err)
 		} else if diff := cmp.Diff(test.argv, preset.Command); diff != "" {

@@ -1,0 +1,39 @@
+package client
+
+import (
+	"slices"
+
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+)
+
+// amp is Sourcegraph's Amp, known from its documentation alone. Its stream is of
+// Claude Code's form.
+type amp struct{}
+
+func (amp) Preset() runtime.Preset {
+	return runtime.Preset{
+		Name:    "amp",
+		Command: []string{"amp", "-x", "--stream-json"},
+		Prompt:  runtime.PromptStdin,
+		Timeout: runtime.DefaultWorkerTimeout,
+		Permissions: map[string][]string{
+			runtime.PermissionAsk:  nil,
+			runtime.PermissionEdit: nil,
+			runtime.PermissionFull: {"--dangerously-allow-all"},
+		},
+	}
+}
+
+func (amp) About() About {
+	return About{Title: "Amp", Stream: true, Resume: true, ExitCode: "not tried"}
+}
+
+func (amp) Equip(argv []string, kit Kit) Equipped {
+	argv = slices.Clone(argv)
+	if kit.Resume != "" && len(argv) > 1 {
+		argv = slices.Insert(argv, 1, "threads", "continue", kit.Resume)
+	}
+	return Equipped{Argv: argv}
+}
+
+func (amp) Reader() Reader { return &claudeReader{} }

@@ -1,0 +1,162 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+)
+
+// TestCommandLines is the whole of what each client is run with.
+func TestCommandLines(t *testing.T) {
+	const file = "/rig/run/s1.prompt"
+	kit := Kit{Chipset: "/opt/chipset", Identity: []string{"CHIPSET_AGENT=p\"1"}, Permission: runtime.PermissionEdit, Session: "uuid", Files: "/rig/run/s1."}
+	tests := []struct {
+		client         string
+		begun, resumed []string
+	}{
+		{"claude", words("claude -p --output-format stream-json --verbose --permission-mode acceptEdits --session-id uuid --allowedTools=Bash(chipset:*),Bash(git_add:*),Bash(git_commit:*),Bash(git_status:*)"),
+			words("claude -p --output-format stream-json --verbose --permission-mode acceptEdits --resume old --allowedTools=Bash(chipset:*),Bash(git_add:*),Bash(git_commit:*),Bash(git_status:*)")},
+		{"codex", words("codex exec --json --sandbox workspace-write"), words("codex exec --json --sandbox workspace-write resume old -")},
+		{"gemini", words("gemini --output-format stream-json --skip-trust --approval-mode auto_edit --session-id uuid"),
+			words("gemini --output-format stream-json --skip-trust --approval-mode auto_edit --resume old")},
+		{"opencode", words("opencode run --format json"), words("opencode run --format json --session old")},
+		{"aider", words("aider --no-stream --no-pretty --no-check-update --message-file=" + file + " --yes-always --no-suggest-shell-commands"), nil},
+		{"cursor", words("cursor-agent -p --output-format stream-json --trust P"), words("cursor-agent --resume=old -p --output-format stream-json --trust P")},
+		{"amp", words("amp -x --stream-json"), words("amp threads continue old -x --stream-json")},
+		{"goose", words("goose run --instructions " + file), nil},
+		{"sh", words("sh -e " + file), nil},
+	}
+	if len(tests) != len(All()) {
+		t.Errorf("%d clients, want %d", len(All()), len(tests))
+	}
+	for _, tt := range tests {
+		c := Named(tt.client)
+		run, err := runtime.Build(c.Preset(), runtime.PromptInput{Prompt: "P", Script: "S", File: file, Permission: runtime.PermissionEdit})
+		if err != nil {
+			t.Errorf("%s: %v", tt.client, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.begun, c.Equip(run.Argv, kit).Argv); diff != "" {
+			t.Errorf("%s begins with %s", tt.client, diff)
+		}
+		if resumes := tt.resumed != nil; resumes != c.About().Resume {
+			t.Errorf("%s resumes: %v, and says %v", tt.client, resumes, c.About().Resume)
+		}
+		again := kit
+		again.Resume = "old"
+		if got := c.Equip(run.Argv, again).Argv; tt.resumed != nil && !cmp.Equal(got, tt.resumed) {
+			t.Errorf("%s resumes with %s", tt.client, cmp.Diff(tt.resumed, got))
+		}
+	}
+}
+
+// words splits a command line; _ stands for a blank within one.
+func words(line string) []string {
+	var words []string
+	for _, word := range strings.Fields(line) {
+		if strings.HasPrefix(word, "--allowedTools") {
+			word = strings.ReplaceAll(word, "_", " ")
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+func TestPresetsAreSound(t *testing.T) {
+	for _, preset := range Presets() {
+		if preset.Timeout != time.Hour {
+			t.Errorf("%s: time-out %v", preset.Name, preset.Timeout)
+		}
+		for _, permission := range []string{"", runtime.PermissionAsk, runtime.PermissionFull} {
+			if _, err := runtime.Build(preset, runtime.PromptInput{Prompt: "P", File: "/p", Permission: permission}); err != nil {
+				t.Errorf("%s with permission %q: %v", preset.Name, permission, err)
+			}
+		}
+		if _, err := runtime.Build(preset, runtime.PromptInput{Prompt: "P", File: "/p", Permission: "everything"}); !errors.Is(err, runtime.ErrBadPreset) {
+			t.Errorf("%s with an unknown permission: %v", preset.Name, err)
+		}
+	}
+}
+
+// TestHandedOverTools: each client is told of the server in its own way, and a
+// quotation mark in a name breaks none of them.
+func TestHandedOverTools(t *testing.T) {
+	kit := Kit{Chipset: `/opt/a "b"/chipset`, Identity: []string{"CHIPSET_AGENT=polecat-alpha", "CHIPSET_DIR=/a=b"}, Files: "/rig/s1.", MCP: true}
+	for _, name := range []string{"claude", "gemini"} {
+		e := Named(name).Equip([]string{name}, kit)
+		if len(e.Files) != 1 {
+			t.Fatalf("%s: files %v", name, e.Files)
+		}
+		for file, text := range e.Files {
+			var config struct {
+				Servers map[string]struct {
+					Command string
+					Args    []string
+					Env     map[string]string
+				} `json:"mcpServers"`
+			}
+			if err := json.Unmarshal([]byte(text), &config); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			server := config.Servers["chipset"]
+			if server.Command != kit.Chipset || !slices.Equal(server.Args, []string{"mcp"}) || server.Env["CHIPSET_DIR"] != "/a=b" {
+				t.Errorf("%s: %+v", name, server)
+			}
+			if all := strings.Join(append(e.Argv, e.Env...), " "); !strings.Contains(all, kit.Files+file) {
+				t.Errorf("%s is not told of %s: %s", name, file, all)
+			}
+		}
+	}
+	codex := Named("codex").Equip([]string{"codex"}, kit).Argv
+	if !slices.Contains(codex, `mcp_servers.chipset.command="/opt/a \"b\"/chipset"`) {
+		t.Errorf("codex: %q", codex)
+	}
+	opencode := Named("opencode").Equip([]string{"opencode"}, kit)
+	if len(opencode.Env) != 1 || !strings.Contains(opencode.Env[0], `"command":["/opt/a \"b\"/chipset","mcp"]`) {
+		t.Errorf("opencode: %q", opencode.Env)
+	}
+}
+
+func TestOf(t *testing.T) {
+	tests := []struct {
+		preset runtime.Preset
+		want   string
+	}{
+		{runtime.Preset{Name: "fast", Command: []string{"/opt/bin/claude", "-p"}}, "claude"},
+		{runtime.Preset{Name: "mine", Command: []string{"cursor-agent"}}, "cursor"},
+		{runtime.Preset{Name: "claude", Command: []string{"./wrapper"}}, "command"},
+		{runtime.Preset{Name: "claude", Command: []string{"./wrapper"}, Client: "codex"}, "codex"},
+		{runtime.Preset{Name: "quiet", Command: []string{"claude"}, Client: "command"}, "command"},
+		{runtime.Preset{Name: "nothing"}, "command"},
+	}
+	for _, tt := range tests {
+		if got := Of(tt.preset).Preset().Name; got != tt.want {
+			t.Errorf("%+v is %s, want %s", tt.preset, got, tt.want)
+		}
+	}
+}
+
+func TestInherit(t *testing.T) {
+	got := Inherit([]string{"PATH=/bin", "CLAUDECODE=1", "ANTHROPIC_API_KEY=secret", "GEMINI_CLI=1", "EMPTY"})
+	if diff := cmp.Diff([]string{"PATH=/bin", "ANTHROPIC_API_KEY=secret", "EMPTY"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFiguresInWords(t *testing.T) {
+	for want, f := range map[string]Figures{
+		"": {}, "1 turn": {Turns: 1}, "2 turns, 1 tool call, 12.3k tokens, $0.05": {Turns: 2, Tools: 1, TokensIn: 12000, TokensOut: 345, CostUSD: 0.05},
+		"999 tokens": {TokensIn: 999}, "1.5M tokens": {TokensOut: 1_500_000},
+	} {
+		if got := f.String(); got != want {
+			t.Errorf("%+v is %q, want %q", f, got, want)
+		}
+	}
+}
