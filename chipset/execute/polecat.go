@@ -136,7 +136,7 @@ func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 	if f.Mail, err = p.inbox.mail(ctx, f.Mayor); err != nil {
 		return f, err
 	}
-	f.Worker, f.Progress = p.lookAtWorker(now)
+	f.Worker, f.Progress = p.lookAtWorker(ctx, now)
 	if err := p.fetchHook(&f); err != nil {
 		return f, err
 	}

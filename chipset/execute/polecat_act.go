@@ -29,6 +29,8 @@ func (p *Polecat) execute(ctx context.Context, a polecat.Action) (bool, error) {
 		return true, p.resume(ctx, a)
 	case polecat.Start:
 		return true, p.start(ctx, a.Item)
+	case polecat.Continue:
+		return true, p.goOn(ctx, a)
 	case polecat.Touch:
 		return false, p.touch(ctx, a)
 	case polecat.Publish:

@@ -23,7 +23,7 @@ import (
 func (p *Polecat) Recover(ctx context.Context) error {
 	// Looked at before anything is ended: a worker that is told to end may
 	// well say that it has finished.
-	item, exit := p.finishedAlone()
+	item, exit := p.finishedAlone(ctx)
 	if err := p.endOrphans(ctx); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (p *Polecat) leftRunning() []runtime.Exit {
 
 // finishedAlone returns how the hook's worker ended, if it ended by itself
 // while nobody watched, and nil if it did not or nothing says so.
-func (p *Polecat) finishedAlone() (*hook.WorkItem, *polecat.Exit) {
+func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.Exit) {
 	h, err := p.Rig.Hooks.Get(string(p.ID))
 	if err != nil || h.Status != hook.Active || h.WorkItem.Session == "" {
 		return nil, nil // a hook that can't be read is the first decision's
@@ -115,7 +115,13 @@ func (p *Polecat) finishedAlone() (*hook.WorkItem, *polecat.Exit) {
 		return nil, nil
 	}
 	exit := exitOf(x, p.Rig.Tree.Abs(workerLog(s)))
-	if exit.Lost {
+	p.reread(ctx, &exit, s)
+	b, err := p.Rig.Beads.Get(string(h.WorkItem.BeadID))
+	if err != nil {
+		return nil, nil // the first decision's too
+	}
+	// A session that should go on begins anew: its work is saved for the next.
+	if exit.Lost || exit.GoOn(runtime.DefaultResumes, &b) != "" {
 		return nil, nil
 	}
 	return h.WorkItem, &exit

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/runtime/client"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -31,6 +30,10 @@ type worker struct {
 	bead       state.BeadID
 	session    state.SessionID
 	startedAt  state.Time
+	preset     runtime.Preset
+	talk       *talk
+	// files are those of its client, to be removed with its prompt.
+	files []state.Path
 	// stall is the preset's own threshold, or 0.
 	stall time.Duration
 	log   string
@@ -170,29 +173,10 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 		return &startFailure{"worker " + setting, err}
 	}
 	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
-	run, err := runtime.Build(preset, runtime.PromptInput{Prompt: prompt.Worker(told), Script: b.Description + "\n",
-		File: p.Rig.Tree.Abs(promptFile(item.Session)), Permission: p.Rig.Def.Worker.Permissions})
-	if err != nil {
-		return &startFailure{"worker " + preset.Name, err}
+	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(client.Of(preset))}
+	if err := p.run(ctx, w, item, prompt.Worker(told), b.Description+"\n"); err != nil {
+		return err
 	}
-	spec, err := p.spec(ctx, run, item)
-	if err != nil {
-		return &startFailure{"worker " + preset.Name, err}
-	}
-	job, err := runtime.Start(ctx, p.Self, spec)
-	if err != nil {
-		return &startFailure{"worker " + preset.Name, err}
-	}
-	now := p.Now()
-	p.worker = &worker{job: job, assignment: item.AssignmentID, bead: b.ID, session: item.Session, startedAt: now, lookedAt: now,
-		lastProgress: now, stall: run.StallDetection, log: spec.Log}
-	go func() {
-		<-job.Done()
-		select {
-		case p.news <- struct{}{}:
-		default:
-		}
-	}()
 	p.story("worker.started", item.AssignmentID, b.ID, item.Session, preset.Name+": "+strings.Join(preset.Command, " "))
 	for _, e := range told.Mail {
 		p.Rig.Emit(event.Event{Type: "mail.injected", Agent: p.ID, Bead: b.ID, Assignment: item.AssignmentID, Session: item.Session,
@@ -202,9 +186,38 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 	return nil
 }
 
+// run starts a worker's command, for the first time or again, with what it is told.
+func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, script string) error {
+	name := "worker " + w.preset.Name
+	run, err := runtime.Build(w.preset, runtime.PromptInput{Prompt: text, Script: script,
+		File: p.Rig.Tree.Abs(promptFile(item.Session)), Permission: p.Rig.Def.Worker.Permissions})
+	if err != nil {
+		return &startFailure{name, err}
+	}
+	spec, err := p.spec(ctx, w, run, item)
+	if err != nil {
+		return &startFailure{name, err}
+	}
+	job, err := runtime.Start(ctx, p.Self, spec)
+	if err != nil {
+		return &startFailure{name, err}
+	}
+	now := p.Now()
+	w.job, w.startedAt, w.lookedAt, w.lastProgress, w.stall, w.log = job, now, now, now, run.StallDetection, spec.Log
+	p.worker = w
+	go func() {
+		<-job.Done()
+		select {
+		case p.news <- struct{}{}:
+		default:
+		}
+	}()
+	return nil
+}
+
 // spec makes the folders that the supervisor expects, writes the prompt, and
 // says how the command is run.
-func (p *Polecat) spec(ctx context.Context, run runtime.Invocation, item hook.WorkItem) (runtime.Spec, error) {
+func (p *Polecat) spec(ctx context.Context, w *worker, run runtime.Invocation, item hook.WorkItem) (runtime.Spec, error) {
 	record, log := workerRecord(item.Session), workerLog(item.Session)
 	for _, dir := range []state.Path{record.Dir(), log.Dir()} {
 		if err := p.Rig.Tree.MkdirAll(dir); err != nil {
@@ -220,7 +233,12 @@ func (p *Polecat) spec(ctx context.Context, run runtime.Invocation, item hook.Wo
 	if err != nil {
 		return runtime.Spec{}, err
 	}
-	return runtime.Spec{ID: string(item.Session), Argv: run.Argv, Dir: p.Rig.Worktree(p.ID), Env: p.environment(p.binDir(), identity, run.Env, item),
+	kit, err := p.equip(w, run.Argv, item)
+	if err != nil {
+		return runtime.Spec{}, err
+	}
+	env := p.environment(p.binDir(), identity, append(kit.Env, run.Env...), item)
+	return runtime.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env,
 		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace}, nil
 }
 
@@ -248,7 +266,7 @@ func (p *Polecat) environment(bin string, identity, preset []string, item hook.W
 		}
 	}
 	path := ""
-	for _, entry := range git.Environment(os.Environ()) {
+	for _, entry := range client.Inherit(git.Environment(os.Environ())) {
 		if strings.HasPrefix(entry, "CHIPSET_") {
 			continue
 		}
@@ -266,8 +284,7 @@ func (p *Polecat) environment(bin string, identity, preset []string, item hook.W
 	}
 	// The worker's chipset is this very binary.
 	set("PATH=" + strings.TrimSuffix(bin+string(os.PathListSeparator)+path, string(os.PathListSeparator)))
-	set("CHIPSET_DIR="+p.Rig.Dir, "CHIPSET_AGENT="+string(p.ID), "CHIPSET_BEAD="+string(item.BeadID),
-		"CHIPSET_ASSIGNMENT="+string(item.AssignmentID), runtime.EnvSession+"="+string(item.Session))
+	set(p.identity(item)...)
 	return env
 }
 
@@ -281,9 +298,12 @@ func (p *Polecat) forgetWorker() {
 		w.courtesy.Stop()
 	}
 	p.worker = nil
-	if err := p.Rig.Tree.Remove(promptFile(w.session)); err != nil {
-		p.story("prompt.not_removed", w.assignment, w.bead, w.session, err.Error())
+	for _, file := range append(w.files, promptFile(w.session)) {
+		if err := p.Rig.Tree.Remove(file); err != nil {
+			p.story("prompt.not_removed", w.assignment, w.bead, w.session, err.Error())
+		}
 	}
+	p.tellTotals(w)
 }
 
 const (
@@ -301,20 +321,24 @@ func (p *Polecat) lookInterval() time.Duration { return max(min(maxLook, p.stall
 
 // lookAtWorker tells how the worker stands and whether it got on since the
 // last look.
-func (p *Polecat) lookAtWorker(now state.Time) (polecat.Worker, bool) {
+func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Worker, bool) {
 	w := p.worker
 	if w == nil {
 		return polecat.Worker{Status: polecat.WorkerNone}, false
 	}
-	facts := polecat.Worker{Status: polecat.WorkerRunning, Assignment: w.assignment, Bead: w.bead, Session: w.session, StartedAt: w.startedAt}
+	facts := polecat.Worker{Status: polecat.WorkerRunning, Assignment: w.assignment, Bead: w.bead, Session: w.session, StartedAt: w.startedAt,
+		Resumes: w.preset.MaxResumes() - w.talk.resumed}
 	progress := false
 	if w.ended() {
 		if w.exit == nil {
-			w.exit = p.describeExit(w)
+			w.exit = p.describeExit(ctx, w)
 		}
 		facts.Status, facts.Exit = polecat.WorkerExited, *w.exit
 	} else {
-		progress = w.look(now, p.lookInterval())
+		if progress = w.look(now, p.lookInterval()); progress {
+			w.talk.listen(w.log)
+			p.show(w, now, false)
+		}
 	}
 	facts.LastProgress, facts.CPU = w.lastProgress, w.cpu
 	return facts, progress
@@ -341,13 +365,16 @@ func (w *worker) look(now state.Time, interval time.Duration) bool {
 }
 
 // describeExit says how the worker ended, and tells the story of it.
-func (p *Polecat) describeExit(w *worker) *polecat.Exit {
+func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 	exit := exitOf(w.job.Exit(), w.log)
-	_, reason := exit.Outcome()
-	if exit.Lost {
+	w.talk.hearOut(w.log)
+	p.show(w, p.Now(), true)
+	p.judge(ctx, &exit, w.talk.reader.End(exit.Code), w.talk.reader.Session())
+	outcome, reason := exit.Outcome()
+	switch {
+	case exit.Lost:
 		reason = "ended from outside"
-	}
-	if reason == "" {
+	case outcome == retire.Done:
 		reason = "exit code 0"
 	}
 	p.story("worker.exited", w.assignment, w.bead, w.session, reason)
@@ -372,15 +399,11 @@ const (
 
 // logTail is the end of a transcript, or "" when it can't be read.
 func logTail(path string) string {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) //nolint:forbidigo // read only, and a link that a worker put there is not followed
+	f, info, err := openLog(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
 	data := make([]byte, min(info.Size(), maxTailBytes))
 	n, err := f.ReadAt(data, info.Size()-int64(len(data)))
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -57,7 +58,9 @@ type AgentStatus struct {
 	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
 	AssignedAt   *state.Time        `json:"assigned_at,omitempty"`
 	LastActivity *state.Time        `json:"last_activity,omitempty"`
-	Unread       int                `json:"unread"`
+	// Progress is what the worker's client says it has done so far.
+	Progress *progress.Record `json:"progress,omitempty"`
+	Unread   int              `json:"unread"`
 }
 
 // hookCorrupt stands for a hook that is missing or can't be read.
@@ -187,6 +190,7 @@ func (s *Status) addAgents(r *rig.Rig, snap *snapshot) error {
 			if w := h.WorkItem; w != nil {
 				line.BeadID, line.Title, line.AssignmentID = w.BeadID, w.Title, w.AssignmentID
 				line.AssignedAt, line.LastActivity = &w.AssignedAt, &h.LastActivity
+				line.Progress = progress.Read(r.Tree, w.Session)
 			}
 		}
 		unread, err := s.unread(r, a.ID)

@@ -93,6 +93,9 @@ func (s *Status) workOf(a AgentStatus) string {
 		for_ := age(s.At.Sub(a.AssignedAt.Time))
 		if a.Hook == hook.Active {
 			for_ += ", progress " + age(s.At.Sub(a.LastActivity.Time)) + " ago"
+			if done := a.Progress.String(); done != "" {
+				for_ += "; " + done
+			}
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s) %s", a.BeadID, for_, a.Title))
 	}

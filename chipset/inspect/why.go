@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -28,7 +29,9 @@ type Story struct {
 	Now  string    `json:"now"`
 	Bead bead.Bead `json:"bead"`
 	// Hook is the hook that names the bead, if one does.
-	Hook     *hook.Hook           `json:"hook,omitempty"`
+	Hook *hook.Hook `json:"hook,omitempty"`
+	// Progress is what the worker's client says it has done so far.
+	Progress *progress.Record     `json:"progress,omitempty"`
 	Dispatch *dispatch.Record     `json:"dispatch,omitempty"`
 	Attempts []retire.Record      `json:"attempts"`
 	Requests []mergequeue.Request `json:"merge_requests"`
@@ -80,7 +83,7 @@ func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*Story, error) {
 	}
 	s := &Story{Bead: b, Attempts: []retire.Record{}, Requests: []mergequeue.Request{}, Handoffs: []handoff.Handoff{},
 		Mail: []StoryMail{}, Refs: []StoryRef{}, Events: []event.Event{}, Timeline: []Line{}, Problems: []string{}}
-	s.addRecords(snap)
+	s.addRecords(r.Tree, snap)
 	if err := s.addHandoffs(r, snap); err != nil {
 		return nil, err
 	}
@@ -102,11 +105,14 @@ func (s *Story) problem(errs ...error) {
 	}
 }
 
-func (s *Story) addRecords(snap *snapshot) {
+func (s *Story) addRecords(tree *state.Tree, snap *snapshot) {
 	for _, id := range slices.Sorted(maps.Keys(snap.hooks)) {
 		if h := snap.hooks[id]; h.WorkItem != nil && h.WorkItem.BeadID == s.Bead.ID {
 			s.Hook = h
 		}
+	}
+	if s.Hook != nil {
+		s.Progress = progress.Read(tree, s.Hook.WorkItem.Session)
 	}
 	s.Dispatch = snap.dispatchOf(s.Bead.ID)
 	for _, a := range slices.Sorted(maps.Keys(snap.retire)) {

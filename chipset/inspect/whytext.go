@@ -80,6 +80,9 @@ func (s *Story) WriteText(w io.Writer, how Text) error {
 	if b.Assignee != "" {
 		rows = append(rows, []cell{{"assigned", dim}, {string(b.Assignee) + " as " + string(b.AssignmentID), plain}})
 	}
+	if done := s.Progress.String(); done != "" {
+		rows = append(rows, []cell{{"so far", dim}, {s.Progress.Client + ": " + done, plain}})
+	}
 	for _, note := range b.ReworkNotes {
 		rows = append(rows, []cell{{"rework", dim}, {firstLine(note), plain}})
 	}

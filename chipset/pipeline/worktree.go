@@ -142,6 +142,22 @@ func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return r.Git.DropEmptyObjects()
 }
 
+// WorktreeChanged tells whether the worktree of an agent holds anything that the
+// base of its assignment does not, committed or not.
+func WorktreeChanged(ctx context.Context, r *rig.Rig, id state.AgentID) (bool, error) {
+	wt := r.Git.In(r.Worktree(id))
+	use, known := ReadWorktree(r, id)
+	head, found, err := wt.Head(ctx)
+	if err != nil {
+		return false, err
+	}
+	if found && known && head != use.Base {
+		return true, nil
+	}
+	status, err := wt.Status(ctx)
+	return !status.Clean(), err
+}
+
 // worktreeGone tells whether somebody has taken the folder away. Git may know
 // the worktree all the same.
 func worktreeGone(r *rig.Rig, id state.AgentID) (bool, error) {

@@ -152,6 +152,9 @@ func (d *decision) ownsWorker() bool {
 // abandon: the mayor has taken the work away, or somebody began another
 // session of it. The work is saved, the hook read anew.
 func (d *decision) abandon() {
+	if d.published {
+		return // what the hook names was aborted in this tick; that goes first
+	}
 	if d.f.Worker.Status == WorkerRunning {
 		d.stop("its work was taken away", 0)
 		return
@@ -182,10 +185,23 @@ func (d *decision) exited() {
 		d.resume()
 	case exit.Lost:
 		d.publish(retire.Fail, fmt.Sprintf("the worker was ended from outside %d times", maxLost))
+	case exit.GoOn(d.f.Worker.Resumes, d.f.Bead) != "":
+		d.goOn(exit.GoOn(d.f.Worker.Resumes, d.f.Bead))
 	default:
 		outcome, reason := exit.Outcome()
 		d.publish(outcome, reason)
 	}
+}
+
+// goOn continues a session that ended before its work was through. A polecat that
+// shuts down leaves it to its successor.
+func (d *decision) goOn(why string) {
+	if d.s.ShuttingDown {
+		return
+	}
+	d.become(Executing)
+	d.s.Stopping, d.s.TouchedAt = false, d.f.Now
+	d.do(Continue{Item: *d.f.Hook.WorkItem, Why: why})
 }
 
 func (d *decision) publish(outcome retire.Outcome, reason string) {
@@ -412,28 +428,4 @@ func (d *decision) endIfAsked() {
 			d.do(AnswerShutdown{Entry: e})
 		}
 	}
-}
-
-// Outcome is what an exit means for the attempt: code 0 is done, whatever else
-// is a failure whose reason a person and the next worker can use.
-func (e *Exit) Outcome() (retire.Outcome, string) {
-	var reason string
-	switch {
-	case e.NotStarted != "":
-		return retire.Fail, "the worker could not start: " + e.NotStarted
-	case e.TimedOut:
-		reason = fmt.Sprintf("timed out after %s", e.Ran.Round(time.Second))
-	case e.Signal != "":
-		reason = "killed by " + e.Signal
-	case e.Code == 0:
-		return retire.Done, ""
-	case e.Code == 126, e.Code == 127:
-		reason = fmt.Sprintf("exit code %d, a command could not be found or executed", e.Code)
-	default:
-		reason = fmt.Sprintf("exit code %d", e.Code)
-	}
-	if e.Tail != "" {
-		reason += ":\n" + e.Tail
-	}
-	return retire.Fail, reason
 }

@@ -22,6 +22,7 @@ import (
 //	hook pending AS BEAD | active AS BEAD SESSION | completed … | empty | corrupt WHY
 //	bead STATUS AS | gone
 //	worker none | running AS SESSION | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [tail=T] [notstarted=T]
+//	  [client=silent|finished|unfinished|refused|broken] [why=T] [changed] [left=N]
 //	record AS OUTCOME STAGE | none
 //	mail TYPE FROM [as=AS] [session=SESSION]
 //	nudge TYPE FROM [as=AS] [session=SESSION] [early]
@@ -123,6 +124,8 @@ func describe(a Action) string {
 		return fmt.Sprintf("resume %s as %s after %s", a.Item.AssignmentID, a.Session, a.Item.Session)
 	case Start:
 		return fmt.Sprintf("start %s of %s", a.Item.Session, a.Item.AssignmentID)
+	case Continue:
+		return fmt.Sprintf("continue %s of %s (%s)", a.Item.Session, a.Item.AssignmentID, a.Why)
 	case Touch:
 		return fmt.Sprintf("touch %s %s", a.Assignment, a.Session)
 	case Publish:
@@ -234,6 +237,21 @@ func (w *world) worker(words []string) error {
 			exit.Tail = value
 		case "notstarted":
 			exit.NotStarted = value
+		case "client":
+			exit.Ending, exit.Resumable = Ending(value), true
+			if exit.Ending == "silent" {
+				exit.Ending = ByCode
+			}
+		case "why":
+			exit.Why = value
+		case "changed":
+			exit.Changed = true
+		case "left":
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return err
+			}
+			w.f.Worker.Resumes = n
 		default:
 			return fmt.Errorf("unknown word %q", word)
 		}

@@ -49,6 +49,8 @@ type Worker struct {
 	// LastProgress is when its output or its processor time last grew.
 	LastProgress state.Time
 	CPU          time.Duration
+	// Resumes is how often its session may still be continued.
+	Resumes int
 	// Exit is meant only when the worker has exited.
 	Exit Exit
 }
@@ -66,6 +68,13 @@ type Exit struct {
 	NotStarted string
 	// Tail is the end of its transcript.
 	Tail string
+	// Ending is what its client says, and Why the reason it gives.
+	Ending Ending
+	Why    string
+	// Resumable: the client can continue the session. Changed: the worktree holds
+	// something that its base does not, committed or not; meant only where the
+	// client says how it ended.
+	Resumable, Changed bool
 }
 
 // Facts are what one tick has fetched.
@@ -118,6 +127,12 @@ type (
 	// Start moves the bead to in_progress, makes worktree and branch, and starts
 	// the worker. What can't be made or started ends as a failed attempt.
 	Start struct{ Item hook.WorkItem }
+	// Continue starts the worker again, in the same worktree and session, and tells
+	// it why. It charges nothing.
+	Continue struct {
+		Item hook.WorkItem
+		Why  string
+	}
 	// Touch records progress of the work on the hook.
 	Touch struct {
 		Assignment state.AssignmentID
@@ -167,6 +182,7 @@ func (CopyHook) action()       {}
 func (Activate) action()       {}
 func (Resume) action()         {}
 func (Start) action()          {}
+func (Continue) action()       {}
 func (Touch) action()          {}
 func (Publish) action()        {}
 func (StopWorker) action()     {}

@@ -1,0 +1,227 @@
+package execute
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/progress"
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/runtime/client"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/roles/polecat"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// talk follows what the client of a session says, through all its runs.
+type talk struct {
+	name   string
+	reader client.Reader
+	lines  *client.Lines
+	// offset is how far the transcript has been read, began where this run's
+	// part of it begins.
+	offset, began int64
+	resumed       int
+	// shown is the progress that was last written down, and when.
+	shown progress.Record
+}
+
+func newTalk(c client.Client) *talk {
+	t := &talk{name: c.Preset().Name, reader: c.Reader()}
+	t.lines = &client.Lines{To: t.reader.Line}
+	return t
+}
+
+// Limits of reading along.
+const (
+	// maxGulp bounds what is read of a transcript at one look.
+	maxGulp = 8 << 20
+	// showInterval is the time between two writings of the progress.
+	showInterval = 2 * time.Second
+)
+
+// listen reads what the transcript has grown by, at most a gulp of it, and
+// reports whether there may be more.
+func (t *talk) listen(log string) (more bool) {
+	f, info, err := openLog(log)
+	if err != nil {
+		return false // no progress is known, and none is claimed
+	}
+	defer f.Close()
+	n, err := io.Copy(t.lines, io.NewSectionReader(f, t.offset, min(maxGulp, max(info.Size()-t.offset, 0))))
+	t.offset += n
+	return err == nil && t.offset < info.Size()
+}
+
+// hearOut reads the transcript to its end.
+func (t *talk) hearOut(log string) {
+	for t.listen(log) {
+	}
+	t.lines.Flush()
+}
+
+// openLog opens a transcript, but no link or pipe that a worker put in its place.
+func openLog(path string) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) //nolint:forbidigo // read only, and a link that a worker put there is not followed
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = state.ErrNotRegular
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// show writes the progress of the session down when it has changed, but not at
+// every look.
+func (p *Polecat) show(w *worker, now state.Time, atOnce bool) {
+	t := w.talk
+	rec := progress.Record{Session: w.session, Client: t.name, ClientSession: t.reader.Session(), Figures: t.reader.Figures(),
+		Resumes: t.resumed, Began: t.began, UpdatedAt: t.shown.UpdatedAt}
+	since := now.Sub(t.shown.UpdatedAt.Time)
+	if rec == t.shown || rec.ClientSession == "" && !rec.Known() || !atOnce && since >= 0 && since < showInterval {
+		return
+	}
+	rec.UpdatedAt = now
+	t.shown = rec
+	if err := progress.Write(p.Rig.Tree, rec); err != nil {
+		p.story("progress.not_written", w.assignment, w.bead, w.session, err.Error())
+	}
+}
+
+// tellTotals ends a session's progress with one event.
+func (p *Polecat) tellTotals(w *worker) {
+	rec := w.talk.shown
+	if text := rec.String(); text != "" {
+		e := event.Event{Type: "worker.totals", Agent: p.ID, Bead: w.bead, Assignment: w.assignment, Session: w.session,
+			Subject: string(p.ID), Text: rec.Client + ": " + text}
+		if figures, err := json.Marshal(rec.Figures); err == nil {
+			e.Extra = state.Extra{"totals": figures}
+		}
+		p.Rig.Emit(e)
+	}
+	if err := progress.Remove(p.Rig.Tree, w.session); err != nil && !errors.Is(err, state.ErrNotFound) {
+		p.story("progress.not_removed", w.assignment, w.bead, w.session, err.Error())
+	}
+}
+
+// judge completes an exit with what the client says about it.
+func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end client.End, session string) {
+	exit.Ending, exit.Why = endingOf(end.Verdict), end.Reason
+	exit.Resumable = session != ""
+	if end.Said != "" && (exit.Ending != polecat.ByCode || exit.Resumable) {
+		exit.Tail = end.Said // words for people instead of lines of JSON
+	}
+	if exit.Ending == polecat.Clean || exit.Resumable {
+		// What can't be looked at counts as changed: the done pipeline has its own
+		// eyes, and says what is wrong.
+		changed, err := pipeline.WorktreeChanged(ctx, p.Rig, p.ID)
+		exit.Changed = changed || err != nil
+	}
+}
+
+func endingOf(v client.Verdict) polecat.Ending {
+	switch v {
+	case client.Finished:
+		return polecat.Clean
+	case client.Unfinished:
+		return polecat.Early
+	case client.Refused:
+		return polecat.Refused
+	case client.Broken:
+		return polecat.Broken
+	case client.ByExitCode:
+	}
+	return polecat.ByCode
+}
+
+// reread judges the end of a worker that nobody watched, by its transcript.
+func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.SessionID) {
+	rec := progress.Read(p.Rig.Tree, s)
+	if rec == nil {
+		return
+	}
+	t := newTalk(client.Named(rec.Client))
+	t.offset = rec.Began
+	t.hearOut(p.Rig.Tree.Abs(workerLog(s)))
+	p.judge(ctx, exit, t.reader.End(exit.Code), rec.ClientSession)
+}
+
+// goOn starts the worker again where it stopped. The touch proves that the
+// assignment is still this session's.
+func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
+	old := p.worker
+	if old == nil {
+		return nil
+	}
+	if _, err := p.Rig.Hooks.Touch(ctx, p.ID, a.Item.AssignmentID, a.Item.Session, p.Now(), 0); err != nil {
+		return err
+	}
+	b, err := p.Rig.Beads.Get(string(a.Item.BeadID))
+	if err != nil {
+		return err
+	}
+	target, err := p.Rig.Target(ctx)
+	if err != nil {
+		return err
+	}
+	w := &worker{assignment: old.assignment, bead: old.bead, session: old.session, preset: old.preset, talk: old.talk}
+	w.talk.reader.Resumed()
+	w.talk.resumed++
+	w.talk.began = w.talk.offset
+	p.story("worker.resumed", w.assignment, w.bead, w.session, a.Why)
+	p.Say("%s: goes on with %s: %s", p.ID, w.bead, a.Why)
+	err = p.run(ctx, w, a.Item, prompt.Resume(p.ID, &b, string(target), a.Why), b.Description+"\n")
+	var failure *startFailure
+	if !errors.As(err, &failure) {
+		return err
+	}
+	_, _, err = pipeline.Publish(ctx, p.Rig, retire.Record{AssignmentID: a.Item.AssignmentID, AgentID: p.ID, Session: a.Item.Session,
+		Outcome: retire.Fail, Reason: failure.Error()})
+	return err
+}
+
+// equip adds what this rig hands to the client, and writes its files.
+func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (client.Equipped, error) {
+	files := string(promptFile(item.Session)) + "."
+	kit := client.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Files: p.Rig.Tree.Abs(state.Path(files)),
+		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
+	e := client.Of(w.preset).Equip(argv, kit)
+	for name, text := range e.Files {
+		file := state.Path(files + name)
+		if err := p.Rig.Tree.Replace(file, []byte(text)); err != nil {
+			return e, err
+		}
+		w.files = append(w.files, file)
+	}
+	return e, nil
+}
+
+// identity is who the worker is, in the variables every chipset command reads.
+func (p *Polecat) identity(item hook.WorkItem) []string {
+	return []string{"CHIPSET_DIR=" + p.Rig.Dir, "CHIPSET_AGENT=" + string(p.ID), "CHIPSET_BEAD=" + string(item.BeadID),
+		"CHIPSET_ASSIGNMENT=" + string(item.AssignmentID), runtime.EnvSession + "=" + string(item.Session)}
+}
+
+// uuidOf is the name of a session for clients that want a UUID: the same for
+// the same session, so that it can be found again.
+func uuidOf(s state.SessionID) string {
+	h := sha256.Sum256([]byte("chipset session " + s))
+	h[6], h[8] = h[6]&0x0f|0x80, h[8]&0x3f|0x80 // version 8, made by rules of our own
+	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}

@@ -1,0 +1,30 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+// Resume is what a worker is told whose session ended before its work was through.
+// It remembers the assignment; why is the reason, and quotes its client.
+func Resume(id state.AgentID, b *bead.Bead, target, why string) string {
+	var p strings.Builder
+	fmt.Fprintf(&p, `You are %s, and bead %s is still on your hook: your last turn ended, but the work
+was neither finished nor reported.
+
+<why>
+`, id, b.ID)
+	writeNote(&p, why)
+	p.WriteString(`</why>
+
+Go on where you stopped; the worktree is as you left it. If everything is done and
+committed, report it. If you were refused something, find another way, or ask a person
+with chipset block. Ending your turn without a report is no answer.
+
+`)
+	writeReporting(&p, &Assignment{Agent: id, Bead: *b, Target: target})
+	return p.String()
+}

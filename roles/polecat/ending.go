@@ -1,0 +1,92 @@
+package polecat
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// Ending is what a worker's client says about its end, where it says anything:
+// the exit codes of agents lie.
+type Ending string
+
+const (
+	// ByCode: it says nothing, and the exit code counts.
+	ByCode Ending = ""
+	// Clean: the agent ended its turn by itself, and without an error.
+	Clean Ending = "finished"
+	// Early: it was made to end before it was through.
+	Early Ending = "unfinished"
+	// Refused: it ended, but was not permitted what it asked for.
+	Refused Ending = "refused"
+	// Broken: it could not go on, and going on would change nothing.
+	Broken Ending = "broken"
+)
+
+// GoOn says why a session should be continued rather than retired, and "" when it
+// should not: it can't be, it has been often enough, or its end is the end. b is
+// the bead, nil where it can't be read.
+func (e *Exit) GoOn(left int, b *bead.Bead) string {
+	if !e.Resumable || left <= 0 || e.NotStarted != "" || e.TimedOut {
+		return ""
+	}
+	switch e.Ending {
+	case ByCode:
+		// Somebody told the client alone to end, and its worktree is as it was.
+		if e.terminated() {
+			return "it was ended from outside in the middle of its work"
+		}
+		return ""
+	case Clean:
+		if e.Changed || b != nil && b.AllowEmpty {
+			return ""
+		}
+		return "it ended although nothing has changed, and nothing was reported"
+	case Early, Refused:
+		return e.Why
+	case Broken:
+	}
+	return ""
+}
+
+// terminated tells an end by a polite signal, which some clients turn into a code.
+func (e *Exit) terminated() bool {
+	const hangup, interrupt, term = 128 + 1, 128 + 2, 128 + 15
+	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP"}, e.Signal) || slices.Contains([]int{hangup, interrupt, term}, e.Code)
+}
+
+// Outcome is what an exit means for the attempt: a clean end or code 0 is done,
+// whatever else is a failure whose reason a person and the next worker can use.
+// What only a person can permit is a question to one.
+func (e *Exit) Outcome() (retire.Outcome, string) {
+	var reason string
+	switch {
+	case e.NotStarted != "":
+		return retire.Fail, "the worker could not start: " + e.NotStarted
+	case e.TimedOut:
+		reason = fmt.Sprintf("timed out after %s", e.Ran.Round(time.Second))
+	case e.Ending == Refused:
+		return retire.Block, e.Why + e.tail()
+	case e.Ending == Early, e.Ending == Broken:
+		reason = e.Why
+	case e.Signal != "":
+		reason = "killed by " + e.Signal
+	case e.Code == 0:
+		return retire.Done, ""
+	case e.Code == 126, e.Code == 127:
+		reason = fmt.Sprintf("exit code %d, a command could not be found or executed", e.Code)
+	default:
+		reason = fmt.Sprintf("exit code %d", e.Code)
+	}
+	return retire.Fail, reason + e.tail()
+}
+
+func (e *Exit) tail() string {
+	if e.Tail == "" {
+		return ""
+	}
+	return ":\n" + e.Tail
+}
