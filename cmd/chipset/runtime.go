@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	executor "github.com/gastown-chipset/chipset/chipset/execute"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/runtime/client"
+)
+
+func newRuntimeCmd(a *app) *cobra.Command {
+	return newGroupCmd("runtime", "Which agents' clients are here, and how they are run",
+		newRuntimeListCmd(a), newRuntimeShowCmd(a))
+}
+
+func newRuntimeListCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the clients that a rig can use, with what is installed",
+		Long: `List every client that has a preset: where it is installed, its version, and what a
+rig can do with it.
+  stream  turns, tool calls and tokens are seen while it works
+  resume  a session that ended too early is continued with what it knows
+  hooks   the rig can hand its hooks over
+  mcp     the rig can hand its tools over
+  cost    it says what a session cost
+
+A program that does not answer in time is listed without its version. Nothing here
+is needed by a rig that uses something else.`,
+		Example: "  chipset runtime list\n  chipset runtime list --json",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runRuntimeList(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// runtimeLine is one client of runtime list --json.
+type runtimeLine struct {
+	client.Found
+	Title string `json:"title"`
+	// Tried is the version this binary was tried with.
+	Tried  string `json:"tried,omitempty"`
+	Stream bool   `json:"stream"`
+	Resume bool   `json:"resume"`
+	Hooks  bool   `json:"hooks"`
+	MCP    bool   `json:"mcp"`
+	Cost   bool   `json:"cost"`
+}
+
+func runRuntimeList(ctx context.Context, opts jsonOptions, a *app) error {
+	clients := client.All()
+	var lines []runtimeLine
+	for i, found := range client.Detect(ctx, clients, client.DetectDeadline) {
+		about := clients[i].About()
+		lines = append(lines, runtimeLine{Found: found, Title: about.Title, Tried: about.Tried, Stream: about.Stream, Resume: about.Resume,
+			Hooks: about.Hooks, MCP: about.MCP, Cost: about.Cost})
+	}
+	if opts.json {
+		return printList(a, lines)
+	}
+	rows := make([][]string, 0, len(lines))
+	for i := range lines {
+		l := &lines[i]
+		rows = append(rows, []string{l.Name, versionCell(l), l.abilities(), l.Title, l.Path})
+	}
+	return a.table([]string{"PRESET", "VERSION", "CAN", "CLIENT", "PATH"}, rows)
+}
+
+func versionCell(l *runtimeLine) string {
+	switch {
+	case l.Path == "":
+		return "not installed"
+	case l.Problem != "":
+		return l.Problem
+	case l.Version == "":
+		return "installed"
+	}
+	return l.Version
+}
+
+func (l *runtimeLine) abilities() string {
+	var can []string
+	for _, ability := range []struct {
+		name string
+		has  bool
+	}{{"stream", l.Stream}, {"resume", l.Resume}, {"hooks", l.Hooks}, {"mcp", l.MCP}, {"cost", l.Cost}} {
+		if ability.has {
+			can = append(can, ability.name)
+		}
+	}
+	if len(can) == 0 {
+		return "-"
+	}
+	return strings.Join(can, " ")
+}
+
+type runtimeShowOptions struct{ permissions string }
+
+// AddFlags registers the flags of runtime show.
+func (o *runtimeShowOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.permissions, "permissions", "", "`ask|edit|full` (default: the rig's, else ask)")
+}
+
+func newRuntimeShowCmd(a *app) *cobra.Command {
+	var opts runtimeShowOptions
+	cmd := &cobra.Command{
+		Use:   "show PRESET",
+		Short: "Show the command line that a worker would be run with",
+		Long: `Show how a worker is run: its command line, how the prompt goes in, how a session is
+continued, and what its exit code does not say. In a rig the presets of its
+chipset.yaml are known too; a command line is shown as what is made of it.`,
+		Example: "  chipset runtime show claude\n  chipset runtime show codex --permissions edit\n  chipset runtime show my-agent",
+		Args:    nargs(1, 1, "one preset or command line"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runRuntimeShow(cmd.Context(), opts, args[0], a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
+	presets, permission := client.Presets(), runtime.PermissionAsk
+	if r, err := a.openState(ctx); err == nil && r.Def != nil {
+		presets, permission = executor.Presets(r.Def), r.Def.Worker.Permissions
+	}
+	if opts.permissions != "" {
+		permission = opts.permissions
+	}
+	preset, err := runtime.ResolveWorker(worker, presets)
+	if err != nil {
+		return usagef("runtime show: %v", err)
+	}
+	in := runtime.PromptInput{Prompt: "PROMPT", Script: "SCRIPT", File: "/PROMPT-FILE", Permission: permission}
+	run, err := runtime.Build(preset, in)
+	if err != nil {
+		return usagef("runtime show: %v", err)
+	}
+	c := client.Of(preset)
+	kit := client.Kit{Chipset: "chipset", Permission: permission, Session: "SESSION", Files: "/FILE-"}
+	begun := c.Equip(run.Argv, kit)
+	kit.Resume = "SESSION"
+	resumed := c.Equip(run.Argv, kit)
+	about := c.About()
+	lines := [][2]string{
+		{"client", about.Title}, {"tried with", about.Tried}, {"permissions", permission}, {"prompt", promptWay(preset, &run)},
+		{"command", commandLine(begun.Argv)}, {"environment", commandLine(append(begun.Env, names(preset.Env)...))},
+		{"time-out", timeOut(preset.Timeout)}, {"exit code", exitCodeOf(about)},
+	}
+	if about.Resume {
+		lines = append(lines, [2]string{"resumed", fmt.Sprintf("at most %d times: %s", preset.MaxResumes(), commandLine(resumed.Argv))})
+	}
+	a.printf("%s\n", clean(preset.Name))
+	for _, line := range lines {
+		if line[1] != "" {
+			a.printf("  %-11s %s\n", line[0], clean(line[1]))
+		}
+	}
+	return nil
+}
+
+// names leaves the values of an environment out: they may be secret.
+func names(env map[string]string) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"=…")
+	}
+	return list
+}
+
+func timeOut(d time.Duration) string {
+	if d == 0 {
+		return "never"
+	}
+	return d.String()
+}
+
+func promptWay(p runtime.Preset, run *runtime.Invocation) string {
+	switch {
+	case run.Stdin != "":
+		return "on standard input"
+	case p.Prompt == runtime.PromptScript:
+		return "the bead's description, in a file"
+	case run.File != "":
+		return "in a file"
+	}
+	return "as an argument"
+}
+
+// commandLine writes words as a person would type them.
+func commandLine(words []string) string {
+	quoted := make([]string, 0, len(words))
+	for _, word := range words {
+		if word == "" || strings.ContainsAny(word, " \t\n'\"\\$`!*?[](){}<>|&;#~") {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		quoted = append(quoted, word)
+	}
+	return strings.Join(quoted, " ")
+}
+
+func exitCodeOf(about client.About) string {
+	if about.ExitCode == "" {
+		return "0 is done"
+	}
+	return "does not say everything: " + about.ExitCode
+}
