@@ -9,7 +9,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/client"
+	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 )
 
 const agents = "agents: {agents: [{name: mayor, role: mayor}, {name: witness, role: witness}, {name: p, role: polecat}]}\n"
@@ -17,7 +17,7 @@ const agents = "agents: {agents: [{name: mayor, role: mayor}, {name: witness, ro
 // TestBuiltinPresetsAgree: the presets a definition may name without a command are
 // those the runtime has. The packages don't import each other.
 func TestBuiltinPresetsAgree(t *testing.T) {
-	for _, preset := range client.Presets() {
+	for _, preset := range adapter.Presets() {
 		def, problems := definition.Parse("f", []byte(agents+"worker: {presets: {"+preset.Name+": {timeout: 1s}}}\n"))
 		if def == nil || len(problems) > 0 {
 			t.Errorf("%s: %v", preset.Name, problems)

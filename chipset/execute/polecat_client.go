@@ -16,7 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/client"
+	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -27,8 +27,8 @@ import (
 // talk follows what the client of a session says, through all its runs.
 type talk struct {
 	name   string
-	reader client.Reader
-	lines  *client.Lines
+	reader adapter.Reader
+	lines  *adapter.Lines
 	// offset is how far the transcript has been read, began where this run's
 	// part of it begins.
 	offset, began int64
@@ -37,9 +37,9 @@ type talk struct {
 	shown progress.Record
 }
 
-func newTalk(c client.Client) *talk {
+func newTalk(c adapter.Client) *talk {
 	t := &talk{name: c.Preset().Name, reader: c.Reader()}
-	t.lines = &client.Lines{To: t.reader.Line}
+	t.lines = &adapter.Lines{To: t.reader.Line}
 	return t
 }
 
@@ -121,7 +121,7 @@ func (p *Polecat) tellTotals(w *worker) {
 }
 
 // judge completes an exit with what the client says about it.
-func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end client.End, session string) {
+func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end adapter.End, session string) {
 	exit.Ending, exit.Why = endingOf(end.Verdict), end.Reason
 	exit.Resumable = session != ""
 	if end.Said != "" && (exit.Ending != polecat.ByCode || exit.Resumable) {
@@ -135,17 +135,17 @@ func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end client.End,
 	}
 }
 
-func endingOf(v client.Verdict) polecat.Ending {
+func endingOf(v adapter.Verdict) polecat.Ending {
 	switch v {
-	case client.Finished:
+	case adapter.Finished:
 		return polecat.Clean
-	case client.Unfinished:
+	case adapter.Unfinished:
 		return polecat.Early
-	case client.Refused:
+	case adapter.Refused:
 		return polecat.Refused
-	case client.Broken:
+	case adapter.Broken:
 		return polecat.Broken
-	case client.ByExitCode:
+	case adapter.ByExitCode:
 	}
 	return polecat.ByCode
 }
@@ -156,7 +156,7 @@ func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.Sessio
 	if rec == nil {
 		return
 	}
-	t := newTalk(client.Named(rec.Client))
+	t := newTalk(adapter.Named(rec.Client))
 	t.offset = rec.Began
 	t.hearOut(p.Rig.Tree.Abs(workerLog(s)))
 	p.judge(ctx, exit, t.reader.End(exit.Code), rec.ClientSession)
@@ -197,11 +197,11 @@ func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
 }
 
 // equip adds what this rig hands to the client, and writes its files.
-func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (client.Equipped, error) {
+func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (adapter.Equipped, error) {
 	files := string(promptFile(item.Session)) + "."
-	kit := client.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Files: p.Rig.Tree.Abs(state.Path(files)),
+	kit := adapter.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
-	e := client.Of(w.preset).Equip(argv, kit)
+	e := adapter.Of(w.preset).Equip(argv, kit)
 	for name, text := range e.Files {
 		file := state.Path(files + name)
 		if err := p.Rig.Tree.Replace(file, []byte(text)); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/client"
+	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 )
 
 // presetTimeout bounds a worker whose preset says nothing of it.
@@ -16,7 +16,7 @@ const presetTimeout = time.Hour
 // Presets are the workers that a definition knows: the built-in ones, changed
 // and extended by the definition's own.
 func Presets(d *definition.Definition) []runtime.Preset {
-	presets := client.Presets()
+	presets := adapter.Presets()
 	for _, own := range d.Worker.Presets {
 		i := slices.IndexFunc(presets, func(p runtime.Preset) bool { return p.Name == own.Name })
 		if i < 0 {

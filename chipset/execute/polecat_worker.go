@@ -14,7 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/client"
+	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -173,7 +173,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 		return &startFailure{"worker " + setting, err}
 	}
 	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
-	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(client.Of(preset))}
+	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(adapter.Of(preset))}
 	if err := p.run(ctx, w, item, prompt.Worker(told), b.Description+"\n"); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (p *Polecat) environment(bin string, identity, preset []string, item hook.W
 		}
 	}
 	path := ""
-	for _, entry := range client.Inherit(git.Environment(os.Environ())) {
+	for _, entry := range adapter.Inherit(git.Environment(os.Environ())) {
 		if strings.HasPrefix(entry, "CHIPSET_") {
 			continue
 		}

@@ -60,7 +60,7 @@ type Preset struct {
 	// without any has nothing to decide.
 	Permissions map[string][]string
 	// Client is the program whose words are understood, where the command's name
-	// does not tell: for one behind a wrapper. Package client has the list.
+	// does not tell: for one behind a wrapper. Package adapter has the list.
 	Client string
 	// Resumes is how often a session that its client ended before the work was
 	// through is continued; 0 is DefaultResumes, NoResumes never.

@@ -17,7 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/client"
+	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -122,7 +122,7 @@ func (o *initOptions) check() error {
 		return usagef("init: --permissions %q is not one of %s", o.permissions, strings.Join(permissionChoices(), ", "))
 	}
 	if o.given["worker"] {
-		if _, err := runtime.ResolveWorker(o.worker, client.Presets()); err != nil {
+		if _, err := runtime.ResolveWorker(o.worker, adapter.Presets()); err != nil {
 			return usagef("init: --worker: %v", err)
 		}
 	}
@@ -184,7 +184,7 @@ func (o *initOptions) template(ctx context.Context, a *app, repo *git.Repo) (def
 
 // detectWorker is the first built-in preset whose command is on PATH. sh always is.
 func detectWorker() string {
-	for _, p := range client.Presets() {
+	for _, p := range adapter.Presets() {
 		if _, err := exec.LookPath(p.Command[0]); err == nil && len(p.Permissions) > 0 {
 			return p.Name
 		}
@@ -193,7 +193,7 @@ func detectWorker() string {
 }
 
 func isAgentPreset(worker string) bool {
-	return slices.ContainsFunc(client.Presets(), func(p runtime.Preset) bool {
+	return slices.ContainsFunc(adapter.Presets(), func(p runtime.Preset) bool {
 		return p.Name == worker && len(p.Permissions) > 0
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 	executor "github.com/gastown-chipset/chipset/chipset/execute"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/client"
+	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 )
 
 func newRuntimeCmd(a *app) *cobra.Command {
@@ -46,7 +46,7 @@ is needed by a rig that uses something else.`,
 
 // runtimeLine is one client of runtime list --json.
 type runtimeLine struct {
-	client.Found
+	adapter.Found
 	Title string `json:"title"`
 	// Tried is the version this binary was tried with.
 	Tried  string `json:"tried,omitempty"`
@@ -58,9 +58,9 @@ type runtimeLine struct {
 }
 
 func runRuntimeList(ctx context.Context, opts jsonOptions, a *app) error {
-	clients := client.All()
+	clients := adapter.All()
 	var lines []runtimeLine
-	for i, found := range client.Detect(ctx, clients, client.DetectDeadline) {
+	for i, found := range adapter.Detect(ctx, clients, adapter.DetectDeadline) {
 		about := clients[i].About()
 		lines = append(lines, runtimeLine{Found: found, Title: about.Title, Tried: about.Tried, Stream: about.Stream, Resume: about.Resume,
 			Hooks: about.Hooks, MCP: about.MCP, Cost: about.Cost})
@@ -128,7 +128,7 @@ chipset.yaml are known too; a command line is shown as what is made of it.`,
 }
 
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
-	presets, permission := client.Presets(), runtime.PermissionAsk
+	presets, permission := adapter.Presets(), runtime.PermissionAsk
 	if r, err := a.openState(ctx); err == nil && r.Def != nil {
 		presets, permission = executor.Presets(r.Def), r.Def.Worker.Permissions
 	}
@@ -144,8 +144,8 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 	if err != nil {
 		return usagef("runtime show: %v", err)
 	}
-	c := client.Of(preset)
-	kit := client.Kit{Chipset: "chipset", Permission: permission, Session: "SESSION", Files: "/FILE-"}
+	c := adapter.Of(preset)
+	kit := adapter.Kit{Chipset: "chipset", Permission: permission, Session: "SESSION", Files: "/FILE-"}
 	begun := c.Equip(run.Argv, kit)
 	kit.Resume = "SESSION"
 	resumed := c.Equip(run.Argv, kit)
@@ -207,7 +207,7 @@ func commandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-func exitCodeOf(about client.About) string {
+func exitCodeOf(about adapter.About) string {
 	if about.ExitCode == "" {
 		return "0 is done"
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/client"
+	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -161,7 +161,7 @@ func checkWorker(r *rig.Rig, worker string) error {
 			return nil
 		}
 	}
-	if _, err := runtime.ResolveWorker(worker, client.Presets()); err != nil {
+	if _, err := runtime.ResolveWorker(worker, adapter.Presets()); err != nil {
 		return usagef("--worker: %v", err)
 	}
 	return nil
@@ -173,7 +173,7 @@ func (a *app) warnWorker(r *rig.Rig, worker string) {
 	if worker == "" {
 		return
 	}
-	presets := client.Presets()
+	presets := adapter.Presets()
 	if r.Def != nil {
 		if _, ok := r.Def.Worker.Preset(worker); ok {
 			return

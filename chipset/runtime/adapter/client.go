@@ -1,4 +1,4 @@
-// Package client knows the command-line clients of coding agents: how each is
+// Package adapter knows the command-line clients of coding agents: how each is
 // run headless, what its output says, and when its exit code lies.
 //
 // A client is one small file behind one interface, [Client], and stands in one
@@ -13,7 +13,7 @@
 // which versions. They move, so everything here is tolerant: a line that is not
 // understood is skipped, and a client whose words are not understood at all is
 // judged by its exit code, like any other command.
-package client
+package adapter
 
 import (
 	"github.com/gastown-chipset/chipset/chipset/runtime"
