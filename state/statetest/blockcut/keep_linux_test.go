@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,7 +162,7 @@ func try(t *testing.T, lab *blockcut.Lab, s sequence, images int, seed uint64) o
 	}
 	writes, flushes := record.Counts()
 	o := outcome{images: images, writes: float64(writes) / rounds, flushes: float64(flushes) / rounds}
-	for _, cut := range cuts(record, images, seed) {
+	for _, cut := range record.Cuts(images, seed) {
 		err := lab.Look(record.Image(cut), func(dir string) error {
 			lost, torn, err := compare(box(dir), record.Told(cut.At))
 			if len(lost) > 0 {
@@ -182,29 +181,6 @@ func try(t *testing.T, lab *blockcut.Lab, s sequence, images int, seed uint64) o
 		}
 	}
 	return o
-}
-
-// cuts begins with the cuts right after each word of the program, with nothing
-// of the disk's cache kept; then come random ones.
-func cuts(r *blockcut.Record, n int, seed uint64) []blockcut.Cut {
-	var all []blockcut.Cut
-	marks := r.Marks()
-	for _, at := range marks {
-		all = append(all, blockcut.Cut{At: at})
-	}
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for len(all) < n {
-		at := marks[rnd.IntN(len(marks))]
-		if rnd.IntN(2) == 0 {
-			at = rnd.IntN(r.Len() + 1)
-		}
-		all = append(all, blockcut.Cut{
-			At: at, Keep: blockcut.All + blockcut.Keep(rnd.IntN(3)),
-			Sector: 512 << (3 * rnd.IntN(2)), Seed: rnd.Uint64(),
-		})
-	}
-	return all[:n]
 }
 
 // direct runs the actor and marks what it says.

@@ -71,7 +71,7 @@ func (l *Lab) Prepare(fill func(dir string) error) error {
 
 // Record runs work on the file system that Prepare made and records what
 // reaches the disk. Only other processes may touch Dir meanwhile.
-func (l *Lab) Record(work func(r *Record) error) (*Record, error) {
+func (l *Lab) Record(work func(r *Record) error) (r *Record, err error) {
 	name := filepath.Join(l.dir, "content")
 	if err := l.base.write(name); err != nil {
 		return nil, err
@@ -84,27 +84,24 @@ func (l *Lab) Record(work func(r *Record) error) (*Record, error) {
 	if err := os.Remove(name); err != nil { // the open file is enough
 		return nil, err
 	}
-	r := &Record{base: l.base, whole: l.fs.whole}
+	r = &Record{base: l.base, whole: l.fs.whole}
 	server, err := serve(l.served(), &disk{content: content, size: l.base.size, record: r})
 	if err != nil {
 		return nil, fmt.Errorf("serve the disk: %w", err)
 	}
-	var kept int
+	defer func() {
+		if unmountErr := server.Unmount(); unmountErr != nil {
+			// Forcing ends every request of a device that could not be detached.
+			err = errors.Join(err, unmountErr, unix.Unmount(l.served(), unix.MNT_FORCE|unix.MNT_DETACH))
+		}
+	}()
 	err = l.mounted(filepath.Join(l.served(), diskName), func() error {
+		defer r.end() // what unmounting writes is not part of the story
 		if err := queueUp(filepath.Join(l.served(), diskName)); err != nil {
 			return err
 		}
-		err := work(r)
-		kept = r.Len()
-		return err
+		return work(r)
 	})
-	r.mu.Lock()
-	r.events = r.events[:kept] // what unmounting writes is not part of the story
-	r.mu.Unlock()
-	if unmountErr := server.Unmount(); unmountErr != nil {
-		// Forcing ends every request of a device that could not be detached.
-		err = errors.Join(err, unmountErr, unix.Unmount(l.served(), unix.MNT_FORCE|unix.MNT_DETACH))
-	}
 	return r, err
 }
 
@@ -123,16 +120,18 @@ func (l *Lab) Look(disk *Image, look func(dir string) error) error {
 	return errors.Join(err, os.Remove(name))
 }
 
-// mounted runs do while the disk is mounted.
-func (l *Lab) mounted(disk string, do func() error) error {
+// mounted runs do while the disk is mounted; also a test that ends in do leaves
+// it unmounted.
+func (l *Lab) mounted(disk string, do func() error) (err error) {
 	if err := run("mount", "-t", l.fs.Type, "-o", l.fs.options(), disk, l.Dir()); err != nil {
 		return err
 	}
-	err := do()
-	if unmountErr := run("umount", l.Dir()); unmountErr != nil {
-		return errors.Join(err, unmountErr, unix.Unmount(l.Dir(), unix.MNT_DETACH))
-	}
-	return err
+	defer func() {
+		if unmountErr := run("umount", l.Dir()); unmountErr != nil {
+			err = errors.Join(err, unmountErr, unix.Unmount(l.Dir(), unix.MNT_DETACH))
+		}
+	}()
+	return do()
 }
 
 // queueUp makes the loop device of a disk pass on requests as they come, without

@@ -12,6 +12,7 @@ type Record struct {
 	base   *Image
 	whole  []int64 // the blocks that are never torn
 	events []event
+	ended  bool
 }
 
 // event is one write, one flush (no data), or one mark.
@@ -33,7 +34,15 @@ const (
 func (r *Record) add(e event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, e)
+	if !r.ended {
+		r.events = append(r.events, e)
+	}
+}
+
+func (r *Record) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
 }
 
 // Mark notes what the programs had been told when everything that is in the
@@ -111,6 +120,26 @@ type Cut struct {
 	Sector int
 	// Seed decides over Some and Torn.
 	Seed uint64
+}
+
+// Cuts picks n power cuts. First come those right after each mark with nothing of
+// the disk's cache kept, which is when a missing fsync shows; then random ones.
+func (r *Record) Cuts(n int, seed uint64) []Cut {
+	var all []Cut
+	marks := r.Marks()
+	for _, at := range marks {
+		all = append(all, Cut{At: at})
+	}
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for len(all) < n {
+		at := rnd.IntN(r.Len() + 1)
+		if len(marks) > 0 && rnd.IntN(2) == 0 {
+			at = marks[rnd.IntN(len(marks))]
+		}
+		all = append(all, Cut{At: at, Keep: All + Keep(rnd.IntN(3)), Sector: 512 << (3 * rnd.IntN(2)), Seed: rnd.Uint64()})
+	}
+	return all[:n]
 }
 
 // Image makes the disk that a power cut leaves.
