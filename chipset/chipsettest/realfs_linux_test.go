@@ -1,6 +1,7 @@
 package chipsettest_test
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -142,19 +143,37 @@ func (r *rigOn) sendMail(record *blockcut.Record) func(told []string) {
 		token := fmt.Sprintf("batch%d", i)
 		fmt.Fprintf(&lines, "{\"to\":\"mayor\",\"subject\":%q,\"id\":%q,\"body\":%q}\n", token, token, body(token))
 	}
-	cmd := r.w.Command(r.w.Bin, "mail", "send", "--batch")
-	cmd.Stdin = strings.NewReader(lines.String())
-	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "error") {
-		r.t.Errorf("send --batch: %v\n%s", err, out)
-	}
-	for i := range 24 {
-		tell(fmt.Sprintf("batch%d", i))
-	}
+	r.batch(lines.String(), func(line int) { tell(fmt.Sprintf("batch%d", line)) })
 	return func(told []string) {
 		r.checkTokens(told, false)
 		r.w.Chipset("doctor", "--fix")
 		r.checkTokens(told, true)
 		checkClean(r.t, r.w)
+	}
+}
+
+// batch sends a message for each line, and tells of each as soon as its
+// acknowledgement is printed.
+func (r *rigOn) batch(lines string, tell func(line int)) {
+	r.t.Helper()
+	cmd := r.w.Command(r.w.Bin, "mail", "send", "--batch")
+	cmd.Stdin = strings.NewReader(lines)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	n := 0
+	for printed := bufio.NewScanner(out); printed.Scan(); n++ {
+		if strings.Contains(printed.Text(), "error") {
+			r.t.Errorf("line %d: %s", n, printed.Text())
+		}
+		tell(n)
+	}
+	if err := cmd.Wait(); err != nil || n != strings.Count(lines, "\n") {
+		r.t.Errorf("send --batch: %v, %d lines acknowledged", err, n)
 	}
 }
 
