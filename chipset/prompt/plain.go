@@ -81,18 +81,29 @@ func escape(plain string) string {
 // quote makes text of others fit to stand in an element.
 func quote(s string) string { return escape(Plain(s)) }
 
-// quoteUpTo is quote of at most limit bytes of result, never with half a
-// character reference at its end, and tells whether something was left off.
+// part is the longest beginning of plain text that can be found quickly whose
+// escaped form has at most limit bytes. It is never empty unless plain is.
+func part(plain string, limit int) string {
+	p := Cut(plain, limit)
+	for {
+		n := len(escape(p))
+		if n <= limit {
+			return p
+		}
+		shorter := Cut(p, len(p)*limit/n)
+		if shorter == "" || shorter == p {
+			return p
+		}
+		p = shorter
+	}
+}
+
+// quoteUpTo is quote of at most limit bytes of result, and tells whether
+// something was left off.
 func quoteUpTo(s string, limit int) (string, bool) {
-	q := quote(s)
-	if len(q) <= limit {
-		return q, false
-	}
-	q = Cut(q, limit)
-	if i := strings.LastIndexByte(q, '&'); i >= 0 && !strings.Contains(q[i:], ";") {
-		q = q[:i]
-	}
-	return q, true
+	plain := Plain(s)
+	p := part(plain, limit)
+	return escape(p), len(p) < len(plain)
 }
 
 // attribute makes text for between two quotation marks, of at most limit bytes

@@ -159,6 +159,13 @@ func (b Briefing) Text() string {
 	return p.String()
 }
 
+// Assignment is the part of the briefing that tells of the hook.
+func (b Briefing) Assignment() string {
+	var p strings.Builder
+	b.writeHook(&p)
+	return strings.TrimLeft(p.String(), "\n")
+}
+
 func (b Briefing) writeHook(p *strings.Builder) {
 	switch {
 	case b.Hook == nil:

@@ -27,11 +27,30 @@ const (
 	person = "person"
 )
 
+// Excerpt says how much of a message is framed, for whom.
+type Excerpt struct {
+	// Limit is the most that is shown of the text, in bytes; 0 is the usual.
+	Limit int
+	// Offset is where in the plain text to begin.
+	Offset int
+	// Rest says how to read on from an offset; nil is the command line's way.
+	Rest func(n mail.Name, offset int) string
+}
+
 // Frame renders a message as data for a prompt: one element, whose sender is
 // the rig's word, around the escaped text. What is too long says how to read
 // the rest.
-func Frame(e *mail.Entry) string {
-	f := frame{from: e.From, summary: e.Subject, body: Text(&e.Message), rest: "chipset mail read " + string(e.Name)}
+func Frame(e *mail.Entry) string { return FrameExcerpt(e, Excerpt{}) }
+
+// FrameExcerpt is Frame of a part of a message.
+func FrameExcerpt(e *mail.Entry, x Excerpt) string {
+	f := frame{from: e.From, summary: e.Subject, body: Text(&e.Message), limit: x.Limit, offset: x.Offset}
+	f.rest = func(offset int) string {
+		if x.Rest == nil {
+			return "chipset mail read " + string(e.Name)
+		}
+		return x.Rest(e.Name, offset)
+	}
 	f.add("name", string(e.Name))
 	f.add("type", string(e.Type))
 	f.add("priority", string(e.Priority))
@@ -52,7 +71,7 @@ func Frame(e *mail.Entry) string {
 
 // FrameNudge renders a nudge like Frame renders a message.
 func FrameNudge(n *nudge.Nudge) string {
-	f := frame{from: n.From, summary: string(n.Type), body: n.Message, rest: "chipset nudge show"}
+	f := frame{from: n.From, summary: string(n.Type), body: n.Message, rest: func(int) string { return "chipset nudge show" }}
 	f.add("type", string(n.Type))
 	f.add("at", n.Timestamp.String())
 	if n.RequiresResponse && n.Type != nudge.Response {
@@ -112,8 +131,9 @@ func Text(m *mail.Message) string {
 type frame struct {
 	from          state.AgentID
 	summary, body string
-	// rest is the command that shows what was left off.
-	rest       string
+	limit, offset int
+	// rest says how to read on from an offset.
+	rest       func(offset int) string
 	attributes strings.Builder
 }
 
@@ -125,16 +145,22 @@ func (f *frame) add(name, value string) {
 }
 
 func (f *frame) String() string {
-	body, more := quoteUpTo(strings.TrimRight(f.body, " \t\r\n"), maxQuotedText)
-	if more {
+	limit := maxQuotedText
+	if f.limit > 0 {
+		limit = f.limit
+	}
+	text := Plain(strings.TrimRight(f.body, " \t\r\n"))
+	text = text[len(Cut(text, f.offset)):]
+	body := part(text, limit)
+	if more := len(text) - len(body); more > 0 {
 		// An attribute, because the text could claim anything about itself.
-		f.add("cut", "the rest: "+f.rest)
+		f.add("cut", fmt.Sprintf("%d bytes more: %s", more, f.rest(f.offset+len(body))))
 	}
 	if f.from == state.Human {
 		f.add("role", person)
 	}
 	return fmt.Sprintf("<teammate-message teammate_id=\"%s\" color=\"%s\" summary=\"%s\"%s>\n%s\n</teammate-message>",
-		attribute(string(f.from), maxWord), Color(f.from), attribute(f.summary, maxSummary), f.attributes.String(), body)
+		attribute(string(f.from), maxWord), Color(f.from), attribute(f.summary, maxSummary), f.attributes.String(), escape(body))
 }
 
 // Color is an agent's colour: the same one everywhere, and the person's is nobody

@@ -150,6 +150,21 @@ func writeHandoff(p *strings.Builder, h *handoff.Handoff) {
 	p.WriteString("</hand-off>\n")
 }
 
+// HandoffText is a hand-off as data for a prompt.
+func HandoffText(h *handoff.Handoff) string {
+	var p strings.Builder
+	writeHandoff(&p, h)
+	return p.String()
+}
+
+// BeadText is what a bead asks for, labelled with its author where that is not
+// the person.
+func BeadText(b *bead.Bead) string {
+	var p strings.Builder
+	writeBead(&p, b)
+	return p.String()
+}
+
 // writeReworkNotes writes why earlier attempts did not do, oldest first.
 func writeReworkNotes(p *strings.Builder, notes []string) {
 	for _, note := range notes {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // ErrHops is returned for passing on a message that may make no more hops.
@@ -144,6 +146,14 @@ func (s *Speaker) MarkOwn(ctx context.Context, e *mail.Entry) error {
 	return nil
 }
 
+// Injected tells the story that messages of the speaker's mailbox have entered
+// its context.
+func (s *Speaker) Injected(names ...mail.Name) {
+	for _, n := range names {
+		s.Emit(event.Event{Type: "mail.injected", Agent: s.ID, Session: s.Session, Subject: string(s.ID) + "/" + string(n)})
+	}
+}
+
 // Answer is what a reply says for itself; the rest comes from the message that
 // it answers.
 type Answer struct {
@@ -249,6 +259,24 @@ func responseTo(t mail.Type) mail.Type {
 	default:
 		return mail.Coordination
 	}
+}
+
+// ParseDeadline reads until when something is wanted: a duration from now on or
+// an RFC 3339 time; "" is no deadline. Errors: ErrInvalid.
+func ParseDeadline(text string, now time.Time) (*state.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		t := state.At(at)
+		return &t, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return nil, Invalidf("deadline %q is neither a duration such as 2h nor an RFC 3339 time", text)
+	}
+	t := state.At(now.Add(d))
+	return &t, nil
 }
 
 // DefaultTTL is how often a message may be passed on when its sender does not say.

@@ -85,45 +85,6 @@ func usagef(format string, args ...any) error { return speaker.Invalidf(format, 
 // withHint adds a hint to an error; nil stays nil.
 func withHint(err error, hint string) error { return speaker.WithHint(err, hint) }
 
-// hintFor is the hint that comes with an error, or the one that is always the
-// same for its kind, or "".
-func hintFor(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) && h.Hint() != "" {
-		return h.Hint()
-	}
-	if hint := identityHint(err); hint != "" {
-		return hint
-	}
-	for _, row := range []struct {
-		is   error
-		hint string
-	}{
-		{rig.ErrNoRig, "chipset init makes a rig in the git repository you stand in; --dir names one elsewhere"},
-		{state.ErrCorrupt, "chipset doctor lists everything that can't be read"},
-		{state.ErrLockTimeout, "chipset status shows which processes are alive"},
-	} {
-		if errors.Is(err, row.is) {
-			return row.hint
-		}
-	}
-	return ""
-}
-
-// identityHint is what to do about a rig.json that proves nothing: no command
-// opens such a tree, the doctor no more than the others.
-func identityHint(err error) string {
-	var c *state.Corruption
-	switch {
-	case errors.Is(err, state.ErrNoTree):
-	case !errors.As(err, &c) || c.Path != string(state.StateDir.Join("rig.json")):
-		return ""
-	case errors.Is(err, state.ErrSecondName):
-		return "remove its other name, and keep this one: find . -samefile .chipset/state/rig.json in the rig's folder shows both"
-	}
-	return "put .chipset/state/rig.json back from a backup of this rig, then run chipset doctor; nothing is made over the tree"
-}
-
 // report tells a person about err, once, and returns the exit code.
 func (a *app) report(ctx context.Context, err error) int {
 	code := exitCode(ctx, err)
@@ -145,7 +106,7 @@ func (a *app) report(ctx context.Context, err error) int {
 		}
 		a.tellf("%s\n", clean(line))
 	}
-	if hint := hintFor(err); hint != "" {
+	if hint := speaker.HintFor(err); hint != "" {
 		a.tellf("hint: %s\n", clean(hint))
 	}
 	return code

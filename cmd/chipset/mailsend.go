@@ -166,7 +166,7 @@ func (t *tally) line(a *app, name, to string, err error) {
 	if to != "" {
 		text = to + ": " + text
 	}
-	if hint := hintFor(err); hint != "" {
+	if hint := speaker.HintFor(err); hint != "" {
 		text += " (" + hint + ")"
 	}
 	a.printf("error: %s\n", clean(text))

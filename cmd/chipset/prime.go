@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 type primeOptions struct {
@@ -39,15 +38,11 @@ func runPrime(ctx context.Context, opts primeOptions, a *app) error {
 	if opts.format != "text" && opts.format != "json" {
 		return usagef("prime: --format %q is not text or json", opts.format)
 	}
-	r, id, err := a.openSpeaker(ctx)
+	by, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	session, err := a.session()
-	if err != nil {
-		return err
-	}
-	b, err := prompt.Prime(ctx, r, id)
+	b, err := prompt.Prime(ctx, by.Rig, by.ID)
 	if err != nil {
 		return err
 	}
@@ -60,7 +55,7 @@ func runPrime(ctx context.Context, opts primeOptions, a *app) error {
 		return err
 	}
 	for i := range b.Mail {
-		r.Emit(event.Event{Type: "mail.injected", Agent: id, Session: session, Subject: string(id) + "/" + string(b.Mail[i].Name)})
+		by.Injected(b.Mail[i].Name)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func commandGroups() []commandGroup {
 			newMailCmd, newNudgeCmd, newHookCmd,
 		}},
 		{"agent", "For agents:", []func(*app) *cobra.Command{
-			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd, newClientHookCmd, newPluginCmd,
+			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd, newMCPCmd, newClientHookCmd, newPluginCmd,
 		}},
 	}
 }

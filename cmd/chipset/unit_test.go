@@ -70,7 +70,7 @@ func TestHintsOfABrokenIdentity(t *testing.T) {
 		{&state.Corruption{Path: "state/rig.json", Reason: "x", Cause: state.ErrSecondName}, "-samefile"},
 		{&state.Corruption{Path: "state/work/gt-a.json", Reason: "x"}, "chipset doctor lists"},
 	} {
-		if got := hintFor(c.err); !strings.Contains(got, c.want) {
+		if got := speaker.HintFor(c.err); !strings.Contains(got, c.want) {
 			t.Errorf("hint of %v is %q, expected %q", c.err, got, c.want)
 		}
 	}

@@ -1,0 +1,187 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// none is for tools without arguments.
+type none struct{}
+
+type agentArgs struct {
+	Agent string `json:"agent,omitempty" jsonschema:"whose; your own when left out"`
+}
+
+type touchArgs struct {
+	Note string `json:"note,omitempty" jsonschema:"what is going on, for the log"`
+}
+
+type doneArgs struct {
+	Summary string `json:"summary" jsonschema:"what you did, for who reviews it"`
+}
+
+type reasonArgs struct {
+	Reason string `json:"reason" jsonschema:"why, so that the next attempt or the person knows what to do"`
+}
+
+type nudgeArgs struct {
+	To      string `json:"to" jsonschema:"who: an agent's id or a role"`
+	Type    string `json:"type" jsonschema:"what kind of nudge; only mayor and human may abort"`
+	Message string `json:"message,omitempty" jsonschema:"what you tell"`
+	Respond bool   `json:"respond,omitempty" jsonschema:"true asks for a response"`
+}
+
+type respondArgs struct {
+	Message string `json:"message" jsonschema:"what you tell"`
+}
+
+type handoffArgs struct {
+	Summary   string   `json:"summary" jsonschema:"what was done, and what the next session must know"`
+	Remaining []string `json:"remaining,omitempty" jsonschema:"what remains to be done, one thing each"`
+}
+
+func (s *Server) addHookTools() {
+	add(s, tool{name: "hook_show", title: "Show a hook", effect: reads,
+		description: "What hangs on your hook, or on that of another agent: its bead, assignment and status."}, showHook)
+	add(s, tool{name: "hook_touch", title: "Say that you make progress", effect: settles,
+		description: "Say that your work makes progress, so that nobody takes a long quiet step for a stall."}, touchHook)
+	add(s, tool{name: "done", title: "Finish your assignment", effect: ends,
+		description: "Your assignment is finished: commit first. Your branch goes to the merge queue and this session is over."},
+		func(ctx context.Context, sp *speaker.Speaker, in doneArgs) (string, error) {
+			return verdict(ctx, sp, retire.Done, in.Summary, "")
+		})
+	add(s, tool{name: "fail", title: "Give your assignment back", effect: ends,
+		description: "This attempt failed. What you have is saved, the mayor decides what comes next, and this session is over."},
+		func(ctx context.Context, sp *speaker.Speaker, in reasonArgs) (string, error) {
+			return verdict(ctx, sp, retire.Fail, "", in.Reason)
+		})
+	add(s, tool{name: "block", title: "Ask a person to decide", effect: ends,
+		description: "A person must decide something before your assignment can be finished. What you have is saved, and this session is over."},
+		func(ctx context.Context, sp *speaker.Speaker, in reasonArgs) (string, error) {
+			return verdict(ctx, sp, retire.Block, "", in.Reason)
+		})
+	add(s, tool{name: "nudge_send", title: "Nudge an agent", effect: adds, words: map[string][]string{"type": names(nudge.Types())},
+		description: "Wake an agent with a hint. The newest of each sender counts and may be lost; what must arrive is mail."}, sendNudge)
+	add(s, tool{name: "nudge_show", title: "Show your nudges", effect: reads,
+		description: "Nudges to you that were not answered or seen yet."}, showNudges)
+	add(s, tool{name: "nudge_respond", title: "Answer your nudges", effect: adds,
+		description: "Answer every nudge to you that wants a response."}, respond)
+	add(s, tool{name: "handoff_write", title: "Leave a hand-off", effect: adds,
+		description: "Leave a note for your next session, which begins without your memory. Write it before your context ends."}, writeHandoff)
+	add(s, tool{name: "handoff_show", title: "Show a hand-off", effect: reads,
+		description: "The newest hand-off of yours, or of another agent."}, showHandoff)
+}
+
+func showHook(_ context.Context, sp *speaker.Speaker, in agentArgs) (string, error) {
+	id, err := whose(sp, in.Agent)
+	if err != nil {
+		return "", err
+	}
+	h, err := speaker.HookOf(sp.Rig, id)
+	if err != nil {
+		return "", err
+	}
+	return hookText(&h), nil
+}
+
+// whose is the agent that an optional argument names.
+func whose(sp *speaker.Speaker, name string) (state.AgentID, error) {
+	if name == "" {
+		return sp.ID, nil
+	}
+	return speaker.Lookup(sp.Rig, name)
+}
+
+func hookText(h *hook.Hook) string {
+	if h.WorkItem == nil {
+		return fmt.Sprintf("The hook of %s is %s.", h.AgentID, h.Status)
+	}
+	w := h.WorkItem
+	return fmt.Sprintf("The hook of %s is %s: bead %s (%s), assignment %s, assigned %s, last progress %s.",
+		h.AgentID, h.Status, w.BeadID, prompt.Line(w.Title, 200), w.AssignmentID, w.AssignedAt, h.LastActivity)
+}
+
+func touchHook(ctx context.Context, sp *speaker.Speaker, in touchArgs) (string, error) {
+	if _, err := speaker.Text("the note", in.Note, speaker.MaxVerdict); err != nil {
+		return "", err
+	}
+	h, err := sp.Touch(ctx, in.Note)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Noted. Last progress %s.", h.LastActivity), nil
+}
+
+func verdict(ctx context.Context, sp *speaker.Speaker, outcome retire.Outcome, summary, reason string) (string, error) {
+	rec, err := sp.Verdict(ctx, outcome, summary, reason)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: %s (%s). This session is over: stop here, change nothing more.", rec.BeadID, rec.Outcome, rec.AssignmentID), nil
+}
+
+func sendNudge(ctx context.Context, sp *speaker.Speaker, in nudgeArgs) (string, error) {
+	n, to, err := sp.SendNudge(ctx, in.To, nudge.Type(in.Type), in.Message, in.Respond)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("nudged %s: %s at %s", to, n.Type, n.Timestamp), nil
+}
+
+func showNudges(_ context.Context, sp *speaker.Speaker, _ none) (string, error) {
+	fresh, _, err := sp.Slot(sp.ID).Unseen()
+	if err != nil {
+		return "", err
+	}
+	if len(fresh) == 0 {
+		return "No nudges.", nil
+	}
+	var lines []string
+	for i := range fresh {
+		lines = append(lines, prompt.FrameNudge(&fresh[i])+"\n")
+	}
+	return prompt.Preamble + "\n\n" + listed(lines, 20, "", "nudge_respond answers those that want it"), nil
+}
+
+func respond(ctx context.Context, sp *speaker.Speaker, in respondArgs) (string, error) {
+	sent, err := sp.Respond(ctx, in.Message)
+	if err != nil {
+		return "", err
+	}
+	var to []string
+	for _, a := range sent {
+		to = append(to, string(a.To))
+	}
+	return "answered " + strings.Join(to, ", "), nil
+}
+
+func writeHandoff(_ context.Context, sp *speaker.Speaker, in handoffArgs) (string, error) {
+	h, err := sp.WriteHandoff(in.Summary, in.Remaining)
+	if err != nil {
+		return "", err
+	}
+	return "left for your next session: " + h.Timestamp.Stamp(), nil
+}
+
+func showHandoff(_ context.Context, sp *speaker.Speaker, in agentArgs) (string, error) {
+	id, err := whose(sp, in.Agent)
+	if err != nil {
+		return "", err
+	}
+	h, err := sp.Handoffs.Latest(id, "")
+	if err != nil {
+		return "", err
+	}
+	if h == nil {
+		return fmt.Sprintf("%s has left none.", id), nil
+	}
+	return prompt.HandoffText(h), nil
+}

@@ -1,0 +1,109 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+)
+
+// Path is where the HTTP endpoint lies.
+const Path = "/mcp"
+
+const (
+	// idleSession is when a client that says nothing more is forgotten.
+	idleSession = time.Hour
+	// farewell is how long open requests may take when the server ends.
+	farewell = 2 * time.Second
+)
+
+// Listen opens a port for HTTP on this machine alone; port 0 takes a free one.
+// Errors: speaker.ErrInvalid for an address that others could reach.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, speaker.Invalidf("%q is no address such as 127.0.0.1:7777", addr)
+	}
+	if !loopback(host) {
+		return nil, speaker.WithHint(speaker.Invalidf("%q is not this machine's own address", host),
+			"whoever reaches the port speaks as you: only 127.0.0.1, ::1 and localhost are allowed")
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// Serve answers HTTP clients until ctx ends. token is what they must bear, or "".
+func (s *Server) Serve(ctx context.Context, l net.Listener, token string) error {
+	srv := &http.Server{Handler: s.Handler(token), ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	done := context.AfterFunc(ctx, func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		if srv.Shutdown(ending) != nil {
+			_ = srv.Close() // streams have no end of their own
+		}
+	})
+	defer done()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Handler is the endpoint, closed to web pages and to other names for this
+// machine: a page that a person looks at must not speak as their agent.
+func (s *Server) Handler(token string) http.Handler {
+	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.inner },
+		&mcp.StreamableHTTPOptions{SessionTimeout: idleSession})
+	mux := http.NewServeMux()
+	mux.Handle(Path, guard(token, inner))
+	return mux
+}
+
+func guard(token string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		switch {
+		case !ownHost(r.Host):
+			http.Error(w, "this server has no such name", http.StatusForbidden)
+		case !ownOrigin(r.Header.Get("Origin")):
+			http.Error(w, "not for web pages of another origin", http.StatusForbidden)
+		case token != "" && subtle.ConstantTimeCompare([]byte(bearer), []byte(token)) != 1:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "a bearer token is wanted", http.StatusUnauthorized)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// ownHost tells whether a Host header names this machine by its own names.
+func ownHost(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	return loopback(name)
+}
+
+// ownOrigin tells whether an Origin header, if there is one, is a page of this
+// machine.
+func ownOrigin(origin string) bool {
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && loopback(u.Hostname())
+}

@@ -1,0 +1,94 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+)
+
+func TestListenOnThisMachineAlone(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.com:80", "192.0.2.1:80", "127.0.0.1", "x", "127.0.0.1.example.com:80"} {
+		if l, err := Listen(t.Context(), addr); !errors.Is(err, speaker.ErrInvalid) {
+			t.Errorf("%s: %v", addr, err)
+			if l != nil {
+				l.Close()
+			}
+		}
+	}
+}
+
+// TestGuard: neither another name for this machine nor a page of another origin
+// gets through.
+func TestGuard(t *testing.T) {
+	r := newRig(t, "")
+	server := New(t.Context(), Options{Open: func(context.Context) (*speaker.Speaker, error) {
+		return &speaker.Speaker{Rig: r, ID: "polecat-alpha"}, nil
+	}})
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, l, "secret") }()
+	url := "http://" + l.Addr().String() + Path
+	for name, c := range map[string]struct {
+		host, origin, token string
+		want                int
+	}{
+		"as it should be":    {"", "", "secret", 200},
+		"a page of here":     {"", "http://localhost:1234", "secret", 200},
+		"another name":       {"evil.example:80", "", "secret", 403},
+		"rebound":            {"evil.example", "http://evil.example", "secret", 403},
+		"a name that begins": {"localhost.evil.example", "", "secret", 403},
+		"another page":       {"", "https://evil.example", "secret", 403},
+		"a page of a file":   {"", "null", "secret", 403},
+		"a page of nothing":  {"", "file:///x", "secret", 403},
+		"without the token":  {"", "", "", 401},
+		"another token":      {"", "", "secret2", 401},
+	} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		must(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if c.host != "" {
+			req.Host = c.host
+		}
+		if c.origin != "" {
+			req.Header.Set("Origin", c.origin)
+		}
+		if c.token != "" {
+			req.Header.Set("Authorization", "Bearer "+c.token)
+		}
+		res, err := http.DefaultClient.Do(req)
+		must(t, err)
+		res.Body.Close()
+		if res.StatusCode != c.want {
+			t.Errorf("%s: %d, expected %d", name, res.StatusCode, c.want)
+		}
+	}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "t"}, nil).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer("secret")}}, nil)
+	must(t, err)
+	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "hook_show"})
+	if err != nil || res.IsError {
+		t.Errorf("over HTTP: %v %v", res, err)
+	}
+	session.Close()
+	cancel()
+	must(t, <-served)
+}
+
+// bearer adds a token to every request.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}

@@ -1,0 +1,108 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+// The resources. Each is the speaker's own.
+const (
+	inboxURI      = "chipset://inbox"
+	hookURI       = "chipset://hook"
+	assignmentURI = "chipset://assignment"
+)
+
+func known(uri string) bool { return uri == inboxURI || uri == hookURI || uri == assignmentURI }
+
+func (s *Server) addResources() {
+	s.resource(&mcp.Resource{URI: inboxURI, Name: "inbox", Title: "Your unread mail", MIMEType: "text/plain",
+		Description: "Your unread mail in the order to take it, as data of its senders."},
+		func(ctx context.Context, sp *speaker.Speaker) (string, error) { return showInbox(ctx, sp, inboxArgs{}) })
+	s.resource(&mcp.Resource{URI: hookURI, Name: "hook", Title: "Your hook", MIMEType: "application/json",
+		Description: "What hangs on your hook, as it is stored."},
+		func(_ context.Context, sp *speaker.Speaker) (string, error) {
+			h, err := speaker.HookOf(sp.Rig, sp.ID)
+			if err != nil {
+				return "", err
+			}
+			data, err := state.Encode(h)
+			return string(data), err
+		})
+	s.resource(&mcp.Resource{URI: assignmentURI, Name: "assignment", Title: "Your assignment", MIMEType: "text/markdown",
+		Description: "What you are to do: the bead on your hook, when it is accepted, and why earlier attempts did not do."},
+		func(ctx context.Context, sp *speaker.Speaker) (string, error) {
+			b, err := prompt.Prime(ctx, sp.Rig, sp.ID)
+			if err != nil {
+				return "", err
+			}
+			return b.Assignment(), nil
+		})
+}
+
+func (s *Server) resource(r *mcp.Resource, read func(context.Context, *speaker.Speaker) (string, error)) {
+	s.inner.AddResource(r, func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		kind := r.MIMEType
+		text := ""
+		sp, err := s.speaker(ctx)
+		if err == nil {
+			text, err = read(ctx, sp)
+		}
+		if err != nil {
+			text, kind = explain(err), "text/plain" // an error of the protocol would reach no model
+		}
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.URI, MIMEType: kind, Text: text}}}, nil
+	})
+}
+
+// watch tells subscribers of changes, from the first subscription on. Without a
+// rig, or without notification, there is nothing to tell: they may read again.
+func (s *Server) watch(ctx context.Context) {
+	sp, err := s.speaker(ctx)
+	if err != nil {
+		return
+	}
+	s.watching.Do(func() {
+		w, err := state.NewWatcher(sp.Tree)
+		if err != nil {
+			return
+		}
+		own := string(sp.ID) + ".json"
+		inbox, inboxErr := w.Subscribe(sp.Mailbox(sp.ID).Dir())
+		hooks, hookErr := w.SubscribeTo(func(p state.Path) bool { return p.Base() == own }, hook.Dir)
+		beads, beadErr := w.Subscribe(bead.Dir)
+		if inboxErr != nil || hookErr != nil || beadErr != nil {
+			_ = w.Close() // it never told anybody anything
+			return
+		}
+		go s.tell(w, inbox, hooks, beads)
+	})
+}
+
+// tell passes changes on until the server ends.
+func (s *Server) tell(w *state.Watcher, inbox, hooks, beads <-chan struct{}) {
+	defer w.Close()
+	for {
+		var uris []string
+		select {
+		case <-inbox:
+			uris = []string{inboxURI}
+		case <-hooks:
+			uris = []string{hookURI, assignmentURI}
+		case <-beads:
+			uris = []string{assignmentURI}
+		case <-s.live.Done():
+			return
+		}
+		for _, uri := range uris {
+			// A client that has gone misses nothing.
+			_ = s.inner.ResourceUpdated(s.live, &mcp.ResourceUpdatedNotificationParams{URI: uri})
+		}
+	}
+}

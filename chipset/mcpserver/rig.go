@@ -1,0 +1,68 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/inspect"
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+type queueArgs struct {
+	All   bool `json:"all,omitempty" jsonschema:"true shows what has landed or was dropped as well"`
+	Limit int  `json:"limit,omitempty" jsonschema:"at most so many; 50 when left out"`
+}
+
+func (s *Server) addRigTools() {
+	add(s, tool{name: "queue_list", title: "List the merge queue", effect: reads,
+		description: "Merge requests in the order they land, with what keeps one from landing."}, listQueue)
+	add(s, tool{name: "status", title: "Show the rig", effect: reads,
+		description: "The rig at a glance: who runs, what hangs on which hook, the queue, incidents, what waits for a person."}, status)
+}
+
+func listQueue(_ context.Context, sp *speaker.Speaker, in queueArgs) (string, error) {
+	all, _, err := sp.Queue.Queue()
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for i := range all {
+		q := &all[i]
+		if !in.All && !q.Status.Live() {
+			continue
+		}
+		line := fmt.Sprintf("%d %s %s: %s by %s", q.Seq, q.ID, q.Status, q.BeadID, q.AgentID)
+		if why := why(q); why != "" {
+			line += " (" + why + ")"
+		}
+		lines = append(lines, line)
+	}
+	return listed(lines, limited(in.Limit, 50), "The merge queue is empty.", "a larger limit"), nil
+}
+
+// why is what keeps a request from landing, on one line.
+func why(q *mergequeue.Request) string {
+	text := q.Waiting
+	if text == "" {
+		text, _, _ = strings.Cut(strings.TrimSpace(q.Reason), "\n")
+	}
+	if q.Failure != "" {
+		text = strings.TrimSuffix(string(q.Failure)+": "+text, ": ")
+	}
+	return prompt.Line(text, 200)
+}
+
+func status(ctx context.Context, sp *speaker.Speaker, _ none) (string, error) {
+	st, err := inspect.GetStatus(ctx, sp.Rig)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if err := st.WriteText(&b, inspect.Text{}); err != nil {
+		return "", err
+	}
+	return listed(strings.Split(prompt.Plain(strings.TrimRight(b.String(), "\n")), "\n"), 300, "", "bead_list, queue_list and convoy_list show parts of it"), nil
+}

@@ -1,0 +1,147 @@
+// Package mcpserver offers a rig to any client of the Model Context Protocol:
+// tools that do what the commands do, resources to look at, and the prompt
+// prime. Who speaks is settled when the server is made; no argument of a call
+// changes it. What others wrote leaves here escaped and labelled only.
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Options are what a server needs to know.
+type Options struct {
+	// Version is that of the binary.
+	Version string
+	// Open finds the rig and who speaks there. It is called again until it
+	// succeeds once: a server may be started before there is a rig.
+	Open func(context.Context) (*speaker.Speaker, error)
+}
+
+// Server is one server with its identity. It serves any number of sessions,
+// all of them as the same agent.
+type Server struct {
+	opts  Options
+	inner *mcp.Server
+	// watching makes sure that changes are watched once.
+	watching sync.Once
+	// live ends the watching.
+	live context.Context
+
+	mu     sync.Mutex
+	opened *speaker.Speaker
+}
+
+// instructions are what a client may show to its model at once.
+const instructions = `This server is your place in a chipset rig: a git repository in which several agents work on beads
+(work items). Call the prompt "prime" or read chipset://assignment first. Touch your hook during long quiet steps,
+look at your mail between steps, and end your assignment with exactly one of done, fail or block.
+` + prompt.Preamble
+
+// New makes a server. What it watches for its subscribers ends with ctx.
+func New(ctx context.Context, opts Options) *Server {
+	s := &Server{opts: opts, live: ctx}
+	s.inner = mcp.NewServer(&mcp.Implementation{Name: "chipset", Title: "chipset rig", Version: opts.Version}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &mcp.ServerCapabilities{},
+		SubscribeHandler: func(ctx context.Context, req *mcp.SubscribeRequest) error {
+			if !known(req.Params.URI) {
+				return mcp.ResourceNotFoundError(req.Params.URI)
+			}
+			s.watch(ctx)
+			return nil
+		},
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	})
+	s.addMailTools()
+	s.addHookTools()
+	s.addWorkTools()
+	s.addRigTools()
+	s.addResources()
+	s.addPrompt()
+	return s
+}
+
+// Run serves one client until it goes or ctx ends.
+func (s *Server) Run(ctx context.Context, t mcp.Transport) error {
+	err := s.inner.Run(ctx, t)
+	if ctx.Err() != nil {
+		return nil // ending is what was asked for
+	}
+	return err
+}
+
+// speaker is who speaks, once the rig is found.
+func (s *Server) speaker(ctx context.Context) (*speaker.Speaker, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened != nil {
+		return s.opened, nil
+	}
+	opened, err := s.opts.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.opened = opened
+	return opened, nil
+}
+
+// addPrompt offers the briefing.
+func (s *Server) addPrompt() {
+	s.inner.AddPrompt(&mcp.Prompt{Name: "prime", Title: "Begin", Description: "Everything you need to begin: your role and its rules, what is on your hook, the last hand-off, unread mail."},
+		func(ctx context.Context, _ *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			text := ""
+			sp, err := s.speaker(ctx)
+			if err == nil {
+				text, err = s.prime(ctx, sp)
+			}
+			if err != nil {
+				text = explain(err) // a client can show it; an error it might swallow
+			}
+			return &mcp.GetPromptResult{Description: "Who you are in this rig and what hangs on your hook",
+				Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
+		})
+}
+
+func (s *Server) prime(ctx context.Context, sp *speaker.Speaker) (string, error) {
+	b, err := prompt.Prime(ctx, sp.Rig, sp.ID)
+	if err != nil {
+		return "", err
+	}
+	for i := range b.Mail {
+		sp.Injected(b.Mail[i].Name)
+	}
+	return b.Text(), nil
+}
+
+// explain is what a model is told of an error: what went wrong, and what it
+// can do next.
+func explain(err error) string {
+	text := prompt.Plain(err.Error())
+	next := speaker.HintFor(err)
+	switch {
+	case errors.Is(err, rig.ErrNoRig):
+		next = "there is no rig where this server was started. Nothing you call here will help: tell the person that `chipset init` makes one, or that --dir (or CHIPSET_DIR) must name it. " + next
+	case next != "":
+	case errors.Is(err, state.ErrNotFound):
+		next = "look for the right name: status lists the agents; mail_inbox, bead_list, convoy_list and queue_list the rest"
+	case errors.Is(err, speaker.ErrInvalid), errors.Is(err, state.ErrBadID):
+		next = "put the argument right and call again"
+	case errors.Is(err, state.ErrTooLarge):
+		next = "say it shorter, or put it into a file of your branch and name the file"
+	case errors.Is(err, state.ErrConflict):
+		next = "nothing was changed. Look at what is there now (hook_show, bead_show, status) before you decide what to do; do not just repeat the call"
+	default:
+		next = "nothing was changed. Try once more; if it fails again, go on without it and say so in your summary"
+	}
+	return fmt.Sprintf("%s\nNext: %s.", text, prompt.Line(next, 600))
+}

@@ -1,0 +1,124 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+)
+
+// effect is what a tool does to the rig, for clients that ask before they call.
+type effect int
+
+const (
+	// reads changes nothing.
+	reads effect = iota
+	// adds makes something new each time.
+	adds
+	// settles does the same however often it is called.
+	settles
+	// ends can't be taken back.
+	ends
+)
+
+func (e effect) annotations(title string) *mcp.ToolAnnotations {
+	no, yes := false, true
+	a := &mcp.ToolAnnotations{Title: title, OpenWorldHint: &no, DestructiveHint: &no}
+	switch e {
+	case reads:
+		a.ReadOnlyHint, a.IdempotentHint = true, true
+	case adds:
+	case settles:
+		a.IdempotentHint = true
+	case ends:
+		a.IdempotentHint, a.DestructiveHint = true, &yes
+	}
+	return a
+}
+
+// tool is one tool, told in words.
+type tool struct {
+	name, title, description string
+	effect                   effect
+	// words are the words that an argument may be, by its name.
+	words map[string][]string
+}
+
+// maxResult bounds the text of a result, in bytes. Every tool has a way to get
+// the rest that costs less than reading all of it again.
+const maxResult = 24 << 10
+
+// add offers a tool. What run returns is the text of the result; its error
+// becomes the result of a failed call, with what to do next.
+func add[In any](s *Server, t tool, run func(context.Context, *speaker.Speaker, In) (string, error)) {
+	mcp.AddTool(s.inner, &mcp.Tool{Name: t.name, Title: t.title, Description: t.description, InputSchema: schema[In](t),
+		Annotations: t.effect.annotations(t.title)},
+		func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+			text := ""
+			sp, err := s.speaker(ctx)
+			if err == nil {
+				text, err = run(ctx, sp, in)
+			}
+			if err != nil {
+				return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: explain(err)}}}, nil, nil
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+		})
+}
+
+// schema is that of the arguments, as every client understands it: one type for
+// each property, and the words where only some are allowed.
+func schema[In any](t tool) *jsonschema.Schema {
+	sch, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic(fmt.Sprintf("tool %s: %v", t.name, err)) // a mistake in the table, found by any test
+	}
+	for name, p := range sch.Properties {
+		if len(p.Types) == 2 && p.Types[0] == "null" {
+			p.Type, p.Types = p.Types[1], nil
+		}
+		for _, w := range t.words[name] {
+			p.Enum = append(p.Enum, w)
+		}
+	}
+	return sch
+}
+
+// listed joins lines, at most limit of them and maxResult bytes, and says how to
+// see the others. none is the text without any.
+func listed(lines []string, limit int, none, rest string) string {
+	if len(lines) == 0 {
+		return none
+	}
+	var b strings.Builder
+	for i, line := range lines {
+		if i >= limit || b.Len()+len(line) > maxResult {
+			fmt.Fprintf(&b, "(%d more: %s)\n", len(lines)-i, rest)
+			break
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// limited is a limit that a caller gave, or the usual one.
+func limited(given, usual int) int {
+	if given <= 0 {
+		return usual
+	}
+	return min(given, 200)
+}
+
+// names are the words of a list of typed words.
+func names[T ~string](list []T) []string {
+	var out []string
+	for _, w := range list {
+		out = append(out, string(w))
+	}
+	return slices.Clip(out)
+}

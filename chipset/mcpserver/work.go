@@ -1,0 +1,211 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/convoy"
+)
+
+type addArgs struct {
+	Title       string   `json:"title" jsonschema:"one line"`
+	Description string   `json:"description,omitempty" jsonschema:"what is to be done; whoever does it knows nothing else"`
+	Acceptance  string   `json:"acceptance,omitempty" jsonschema:"when it is finished"`
+	Priority    string   `json:"priority,omitempty" jsonschema:"P1 is first; P2 when left out"`
+	BlockedBy   []string `json:"blocked_by,omitempty" jsonschema:"ids of beads that must land first"`
+	Labels      []string `json:"labels,omitempty" jsonschema:"words to find it by"`
+	AllowEmpty  bool     `json:"allow_empty,omitempty" jsonschema:"true: no change in the repository is a success"`
+}
+
+type listArgs struct {
+	Status  string `json:"status,omitempty" jsonschema:"only beads of this status"`
+	Label   string `json:"label,omitempty" jsonschema:"only beads with this label"`
+	Ready   bool   `json:"ready,omitempty" jsonschema:"only what could be begun now, in its order"`
+	Blocked bool   `json:"blocked,omitempty" jsonschema:"only what waits for a person or for other beads"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"at most so many; 50 when left out"`
+}
+
+type beadArgs struct {
+	ID string `json:"id" jsonschema:"the id of the bead"`
+}
+
+type claimArgs struct {
+	ID string `json:"id,omitempty" jsonschema:"the id of the bead; the next ready one when left out"`
+}
+
+type convoyCreateArgs struct {
+	Name  string   `json:"name" jsonschema:"one line"`
+	Beads []string `json:"beads" jsonschema:"ids of its beads"`
+}
+
+type convoyArgs struct {
+	ID string `json:"id" jsonschema:"the id of the convoy"`
+}
+
+type limitArgs struct {
+	Limit int `json:"limit,omitempty" jsonschema:"at most so many; 50 when left out"`
+}
+
+func (s *Server) addWorkTools() {
+	priorities := []string{string(bead.P1), string(bead.P2), string(bead.P3)}
+	statuses := names([]bead.Status{bead.Open, bead.Hooked, bead.InProgress, bead.Done, bead.Merged, bead.Closed, bead.Failed, bead.Blocked, bead.Cancelled})
+	add(s, tool{name: "bead_add", title: "Add a bead", effect: adds, words: map[string][]string{"priority": priorities},
+		description: "Add a work item to the rig; the mayor hands it to a polecat when it is ready. Returns its id."}, addBead)
+	add(s, tool{name: "bead_list", title: "List beads", effect: reads, words: map[string][]string{"status": statuses},
+		description: "The rig's work items, oldest first, one line each."}, listBeads)
+	add(s, tool{name: "bead_show", title: "Show a bead", effect: reads, description: "One work item with its description, acceptance and what it waits for."}, showBead)
+	add(s, tool{name: "bead_claim", title: "Claim a bead", effect: settles,
+		description: "Hang a ready bead on your own empty hook. Only in a rig with dispatch.strategy auto_claim; elsewhere the mayor hands work out."}, claimBead)
+	add(s, tool{name: "convoy_create", title: "Make a convoy", effect: adds, description: "Group beads, to see how much of them has landed. Returns its id."}, createConvoy)
+	add(s, tool{name: "convoy_list", title: "List convoys", effect: reads, description: "Groups of beads and how much of each has landed."}, listConvoys)
+	add(s, tool{name: "convoy_show", title: "Show a convoy", effect: reads, description: "One convoy with its beads."}, showConvoy)
+}
+
+func addBead(_ context.Context, sp *speaker.Speaker, in addArgs) (string, error) {
+	b := bead.Bead{Title: in.Title, Description: in.Description, Acceptance: in.Acceptance, Priority: bead.P2,
+		Labels: speaker.Words(in.Labels), AllowEmpty: in.AllowEmpty}
+	if in.Priority != "" {
+		b.Priority = bead.Priority(in.Priority)
+	}
+	for _, label := range b.Labels {
+		if err := speaker.OneLine("a label", label, 64); err != nil {
+			return "", err
+		}
+	}
+	for _, name := range speaker.Words(in.BlockedBy) {
+		id, err := state.ParseBeadID(name)
+		if err != nil {
+			return "", err
+		}
+		if !slices.Contains(b.BlockedBy, id) {
+			b.BlockedBy = append(b.BlockedBy, id)
+		}
+	}
+	b, err := sp.AddBead(b)
+	if err != nil {
+		return "", err
+	}
+	return string(b.ID), nil
+}
+
+func listBeads(_ context.Context, sp *speaker.Speaker, in listArgs) (string, error) {
+	f := speaker.BeadFilter{Ready: in.Ready, Blocked: in.Blocked}
+	if in.Status != "" {
+		f.Statuses = []bead.Status{bead.Status(in.Status)}
+	}
+	if in.Label != "" {
+		f.Labels = []string{in.Label}
+	}
+	chosen, byID, _, err := speaker.ListBeads(sp.Rig, f)
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for i := range chosen {
+		lines = append(lines, beadLine(&chosen[i], byID))
+	}
+	return listed(lines, limited(in.Limit, 50), "No such beads.", "a larger limit, or a narrower status or label"), nil
+}
+
+// beadLine is a bead on one line.
+func beadLine(b *bead.Bead, byID map[state.BeadID]*bead.Bead) string {
+	line := fmt.Sprintf("%s %s %s: %s", b.ID, b.Priority, b.Status, prompt.Line(b.Title, 160))
+	if b.Assignee != "" && !b.Status.Finished() {
+		line += " [" + string(b.Assignee) + "]"
+	}
+	if waits := bead.Blockers(b, byID); len(waits) > 0 && !b.Status.Finished() {
+		line += " (waits for " + prompt.Line(strings.Join(waits, ", "), 200) + ")"
+	}
+	return line
+}
+
+func showBead(_ context.Context, sp *speaker.Speaker, in beadArgs) (string, error) {
+	b, err := sp.Beads.Get(in.ID)
+	if err != nil {
+		return "", err
+	}
+	_, byID, _, err := speaker.ListBeads(sp.Rig, speaker.BeadFilter{Ready: true})
+	if err != nil {
+		return "", err
+	}
+	text := beadLine(&b, byID) + "\n"
+	field := func(name, value string) {
+		if value != "" {
+			text += name + ": " + prompt.Line(value, 300) + "\n"
+		}
+	}
+	field("reason", b.CloseReason)
+	field("branch", b.Branch)
+	field("convoy", string(b.ConvoyID))
+	field("labels", strings.Join(b.Labels, ", "))
+	field("created by", string(b.CreatedBy))
+	return text + "\n" + prompt.BeadText(&b), nil
+}
+
+func claimBead(ctx context.Context, sp *speaker.Speaker, in claimArgs) (string, error) {
+	var id state.BeadID
+	if in.ID != "" {
+		var err error
+		if id, err = state.ParseBeadID(in.ID); err != nil {
+			return "", err
+		}
+	}
+	rec, err := sp.Claim(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s hangs on your hook (%s), branch %s.", rec.BeadID, rec.AssignmentID, rec.Branch), nil
+}
+
+func createConvoy(ctx context.Context, sp *speaker.Speaker, in convoyCreateArgs) (string, error) {
+	c, err := sp.CreateConvoy(ctx, in.Name, in.Beads)
+	if err != nil {
+		return "", err
+	}
+	return string(c.ID), nil
+}
+
+func listConvoys(_ context.Context, sp *speaker.Speaker, in limitArgs) (string, error) {
+	all, _, err := sp.Convoys.All()
+	if err != nil {
+		return "", err
+	}
+	beads, _, err := sp.Beads.All()
+	if err != nil {
+		return "", err
+	}
+	slices.SortStableFunc(all, func(x, y convoy.Convoy) int { return y.CreatedAt.Compare(x.CreatedAt.Time) })
+	byID := bead.Index(beads)
+	var lines []string
+	for i := range all {
+		lines = append(lines, fmt.Sprintf("%s %s landed: %s", all[i].ID, speaker.LandedOf(&all[i], byID), prompt.Line(all[i].Name, 160)))
+	}
+	return listed(lines, limited(in.Limit, 50), "No convoys.", "a larger limit"), nil
+}
+
+func showConvoy(_ context.Context, sp *speaker.Speaker, in convoyArgs) (string, error) {
+	c, err := sp.Convoys.Get(in.ID)
+	if err != nil {
+		return "", err
+	}
+	beads, _, err := sp.Beads.All()
+	if err != nil {
+		return "", err
+	}
+	byID := bead.Index(beads)
+	lines := []string{fmt.Sprintf("%s %s landed: %s", c.ID, speaker.LandedOf(&c, byID), prompt.Line(c.Name, 200))}
+	for _, id := range c.BeadIDs {
+		if b := byID[id]; b != nil {
+			lines = append(lines, beadLine(b, byID))
+		} else {
+			lines = append(lines, string(id)+" is missing")
+		}
+	}
+	return listed(lines, 200, "", "bead_list and bead_show"), nil
+}

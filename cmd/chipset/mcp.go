@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/mcpserver"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+)
+
+// envToken is what HTTP clients of chipset mcp must bear, when it is set.
+const envToken = "CHIPSET_MCP_TOKEN"
+
+type mcpOptions struct{ http string }
+
+// AddFlags registers the flags of mcp.
+func (o *mcpOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.http, "http", "", "serve HTTP on this `address` of the machine itself, such as 127.0.0.1:7777, instead of standard input and output")
+}
+
+func newMCPCmd(a *app) *cobra.Command {
+	var opts mcpOptions
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the rig to a client of the Model Context Protocol",
+		Long: `Serve mail, hook, beads, convoys, queue and hand-offs as tools of the Model Context
+Protocol, over standard input and output, for the agent that started it. Who speaks is
+settled at the start as for every command, and no call changes it. Outside of a rig the
+server starts all the same, and every call says what is missing.
+
+With --http it serves streamable HTTP at /mcp, on this machine alone, and prints the
+address; port 0 takes a free one. Everybody who reaches the port speaks as the same agent:
+set $` + envToken + ` to a secret that clients must bear, where others use the machine.`,
+		Example: "  chipset mcp\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0\n  claude mcp add chipset -- chipset mcp",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runMCP(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := mcpserver.New(ctx, mcpserver.Options{Version: currentVersion().Version, Open: func(ctx context.Context) (*speaker.Speaker, error) {
+		return a.voice(ctx, a.openRig)
+	}})
+	if opts.http == "" {
+		return server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(a.stdin), Writer: unclosed{a.stdout}})
+	}
+	l, err := mcpserver.Listen(ctx, opts.http)
+	if err != nil {
+		return err
+	}
+	a.printf("http://%s%s\n", l.Addr(), mcpserver.Path)
+	return server.Serve(ctx, l, a.env(envToken))
+}
+
+// unclosed is standard output, which is not the transport's to close.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
