@@ -29,7 +29,7 @@
 // package disk and no others:
 //
 //	WriteNew   write → fsync → close → name without replacing → fsync directory
-//	WriteAll   write each → barrier → name each → barrier
+//	WriteAll   write each → settle → name each → fsync each directory
 //	Replace    temp in the same directory → write → fsync → rename → fsync directory
 //	Move       rename without replacing → fsync destination → fsync source
 //	MkdirAll   per component, top-down: mkdir → fsync parent, also when it already existed
@@ -37,18 +37,21 @@
 //
 // WriteNew writes to a unique temp name that it renames, or, where that was
 // tried and found to survive, to a file without a name that it links. Many
-// callers at once are served like WriteAll. A barrier is syncfs and an fsync;
-// on file systems that are not known to keep the promise with it, WriteAll is
-// WriteNew with one fsync per directory. Without a journal a rename between two
-// folders can lose the file, so Move publishes a copy there and then removes
-// the original. What each file system is trusted with stands in disk.Features.
+// callers at once are served like WriteAll. To settle is to put the content of
+// all on the disk: by a barrier, which is syncfs and an fsync, or where the file
+// system writes in order by flushing each and syncing one. On file systems that
+// are not known to keep the promise with either, WriteAll syncs each file by
+// itself. Without a journal a rename between two folders can lose the file, so
+// Move publishes a copy there and then removes the original. What each file
+// system is trusted with stands in disk.Features, and why in docs/durability.md.
 //
 // A failed fsync is never retried on the same file: the page cache lies
 // afterwards, so the temp file is thrown away and the operation fails with
 // the old content intact. No name comes before its content, because the fsync
-// of any other process could make the name durable alone. What is visible is not yet durable: Lock fsyncs the
-// directory of what it protects before its holder looks, so that nobody acts
-// on an entry of another process that a power cut could still take back.
+// of any other process could make the name durable alone. What is visible is not
+// yet durable: Lock fsyncs the directory of what it protects before its holder
+// looks, so that nobody acts on an entry of another process that a power cut
+// could still take back.
 //
 // Locks are flock(2) on a file below run/locks/ of its own for every object;
 // it is never renamed or removed and never inherited. Lock order: dispatch,

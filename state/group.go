@@ -27,7 +27,7 @@ type groups struct {
 
 // publish sets pub.err and returns it.
 func (g *groups) publish(t *Tree, pub *publication) error {
-	if !t.able().Barrier {
+	if !t.groupable() {
 		t.publishOne(pub)
 		return pub.err
 	}
@@ -91,10 +91,13 @@ func (g *groups) commit(t *Tree) {
 	}
 }
 
+// groupable tells whether the file system has a way to settle many files at once.
+func (t *Tree) groupable() bool { return t.able().Barrier || t.able().Ordered }
+
 // publishAll publishes a group in the way that pays.
 func (g *groups) publishAll(t *Tree, pubs []*publication) {
 	g.mu.Lock()
-	together := len(pubs) >= groupFrom && t.able().Barrier && !g.pace.slow()
+	together := len(pubs) >= groupFrom && t.groupable() && !g.pace.slow()
 	g.mu.Unlock()
 	together = together && !t.elsewhere(pubs)
 

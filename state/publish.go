@@ -169,44 +169,54 @@ func (t *Tree) tempBeside(p Path) string {
 
 // publishTogether publishes a group of files at the cost of about one:
 //
-//	write each → barrier → name each → barrier
+//	write each → settle → name each → fsync each directory
 //
 // No name comes before its content is on the disk, because the fsync of any
-// other process could make the name durable alone. Where the file system
-// writes in order, flushing each file does for the first barrier.
-//
-// After a failed barrier nothing of the group is believed: each of its files is
-// written anew and published by itself, and gets an error of its own.
+// other process could make the name durable alone. After a failed sync nothing
+// of the group is believed: each of its files is written anew and published by
+// itself, and gets an error of its own.
 func (t *Tree) publishTogether(pubs []*publication) {
 	for _, pub := range pubs {
-		pub.prepare(t, t.able().UnnamedGroup)
+		pub.prepare(t, t.able().Unnamed)
 	}
 	if err := t.settle(pubs); err != nil {
 		t.publishAgain(pubs)
 		return
 	}
+	touched := t.nameAll(pubs)
+	again := pubs[:0:0]
 	for _, pub := range pubs {
-		pub.name(t)
-	}
-	if err := t.disk.Barrier(t.Abs(StateDir)); err != nil {
-		for _, pub := range pubs {
-			if pub.named {
-				pub.undo(t, err)
-			}
+		if err := touched[pub.Path.Dir()]; pub.named && err != nil {
+			pub.undo(t, err)
+			again = append(again, pub)
+		} else {
+			pub.finish(t)
 		}
-		t.publishAgain(pubs)
-		return
 	}
-	for _, pub := range pubs {
-		pub.finish(t)
-	}
+	t.publishAgain(again)
 }
 
-// settle puts the content of all files on the disk before any name.
+// nameAll gives each file its name, and tells for each folder whether its names
+// are durable.
+func (t *Tree) nameAll(pubs []*publication) map[Path]error {
+	touched := map[Path]error{}
+	for _, pub := range pubs {
+		if pub.name(t); pub.named {
+			touched[pub.Path.Dir()] = nil
+		}
+	}
+	t.syncEach(touched)
+	return touched
+}
+
+// settle puts the content of all files on the disk before any name: with a
+// barrier, or where the file system writes in order by flushing each of them
+// and syncing one, which leaves alone what others are writing.
 func (t *Tree) settle(pubs []*publication) error {
 	if !t.able().Ordered {
 		return t.disk.Barrier(t.Abs(StateDir))
 	}
+	var last disk.File
 	for _, step := range []func(disk.File) error{disk.File.StartFlush, disk.File.Flush} {
 		for _, pub := range pubs {
 			if pub.err != nil {
@@ -215,9 +225,13 @@ func (t *Tree) settle(pubs []*publication) error {
 			if err := step(pub.file); err != nil {
 				return err
 			}
+			last = pub.file
 		}
 	}
-	return nil
+	if last == nil {
+		return nil
+	}
+	return last.Sync()
 }
 
 // publishAgain publishes by itself, from a new file, what a failed barrier left
@@ -234,30 +248,25 @@ func (t *Tree) publishAgain(pubs []*publication) {
 	}
 }
 
-// sideBySide is how many files are written and synced at a time: their syncs
-// share commits of the file system's journal.
-const sideBySide = 8
-
 // publishEach syncs every file by itself and every folder once.
 func (t *Tree) publishEach(pubs []*publication) {
-	var writers sync.WaitGroup
-	for w := range min(sideBySide, len(pubs)) {
-		writers.Go(func() {
-			for i := w; i < len(pubs); i += sideBySide {
-				if pubs[i].prepare(t, t.able().Unnamed); pubs[i].err == nil {
-					pubs[i].sync()
-				}
+	lanes := min(max(1, t.able().Parallel), len(pubs))
+	lane := func(first int) {
+		for i := first; i < len(pubs); i += lanes {
+			if pubs[i].prepare(t, t.able().Unnamed); pubs[i].err == nil {
+				pubs[i].sync()
 			}
-		})
-	}
-	writers.Wait()
-	touched := map[Path]error{}
-	for _, pub := range pubs {
-		if pub.name(t); pub.named {
-			touched[pub.Path.Dir()] = nil
 		}
 	}
-	t.syncEach(touched)
+	var others sync.WaitGroup
+	for first := 1; first < lanes; first++ {
+		others.Go(func() { lane(first) })
+	}
+	if lanes > 0 {
+		lane(0)
+	}
+	others.Wait()
+	touched := t.nameAll(pubs)
 	for _, pub := range pubs {
 		if err := touched[pub.Path.Dir()]; pub.named && err != nil {
 			pub.undo(t, err)

@@ -51,10 +51,10 @@ func treeOn(t *testing.T, d disk.Disk) *Tree {
 func kinds() map[string]disk.Features {
 	return map[string]disk.Features{
 		"plain":              {},
-		"unnamed":            {Unnamed: true, UnnamedGroup: true, Journal: true},
+		"unnamed":            {Unnamed: true, Journal: true},
 		"barrier":            {Barrier: true},
-		"barrier, unnamed":   {Barrier: true, Unnamed: true, UnnamedGroup: true, Journal: true},
-		"ordered, unnamed":   {Barrier: true, Ordered: true, Unnamed: true, UnnamedGroup: true, Journal: true},
+		"barrier, unnamed":   {Barrier: true, Unnamed: true, Journal: true},
+		"ordered, unnamed":   {Barrier: true, Ordered: true, Unnamed: true, Journal: true},
 		"ordered, temp name": {Barrier: true, Ordered: true, Journal: true},
 	}
 }
@@ -94,7 +94,7 @@ func TestWriteAllTellsOfEachInOrder(t *testing.T) {
 }
 
 func TestManyWritersShareBarriers(t *testing.T) {
-	d := &featured{features: disk.Features{Barrier: true, Unnamed: true, UnnamedGroup: true}}
+	d := &featured{features: disk.Features{Barrier: true, Unnamed: true}}
 	tree := treeOn(t, d)
 	const writers, each = 64, 20
 	var wg sync.WaitGroup
@@ -115,14 +115,14 @@ func TestManyWritersShareBarriers(t *testing.T) {
 }
 
 func TestAfterAFailedBarrierEachFileIsWrittenAnew(t *testing.T) {
-	for _, failing := range []int{1, 2} {
-		calls := 0
+	for failing, syncs := range map[string]int{"barrier": 1, "sync-dir": 1 + groupFrom} {
+		calls, armed := 0, false
 		d := &featured{features: disk.Features{Barrier: true}}
 		d.fail = func(op, _ string) error {
-			if op != "barrier" {
+			if op != failing || !armed {
 				return nil
 			}
-			if calls++; calls == failing {
+			if calls++; calls == 1 {
 				return errors.New("input/output error")
 			}
 			return nil
@@ -132,6 +132,8 @@ func TestAfterAFailedBarrierEachFileIsWrittenAnew(t *testing.T) {
 		for i := range news {
 			news[i] = New{Path: Path(fmt.Sprintf("state/work/%d.json", i)), Data: []byte("x")}
 		}
+		must(t, tree.MkdirAll("state/work"))
+		armed = true
 		inodes := map[string]bool{}
 		for i, err := range tree.WriteAll(news) {
 			must(t, err)
@@ -139,8 +141,8 @@ func TestAfterAFailedBarrierEachFileIsWrittenAnew(t *testing.T) {
 			must(t, err)
 			inodes[fmt.Sprint(info.Sys().(*unixStat).Ino)] = true
 		}
-		if len(inodes) != len(news) || calls != failing {
-			t.Errorf("barrier %d failed: %d files, %d barriers", failing, len(inodes), calls)
+		if len(inodes) != len(news) || calls != syncs {
+			t.Errorf("a %s failed: %d files, called %d times, want %d", failing, len(inodes), calls, syncs)
 		}
 		if left := leftovers(t, tree); len(left) > 0 {
 			t.Errorf("left %v", left)

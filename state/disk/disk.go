@@ -80,15 +80,15 @@ type Features struct {
 	// Unnamed: a file that was written and synced before it got its name with
 	// Link is durable once the folder is synced.
 	Unnamed bool
-	// UnnamedGroup: files that got their names with Link between two barriers are
-	// durable after the second.
-	UnnamedGroup bool
 	// Barrier: syncfs makes everything durable and reports what it could not write.
 	Barrier bool
-	// Ordered: what Flush has written comes to the disk no later than any name
-	// given afterwards.
+	// Ordered: content that Flush has written, and a Sync of any file after it,
+	// come to the disk no later than any name given afterwards.
 	Ordered bool
 	// Journal: a rename between two folders is on the disk as a whole or not at
 	// all. Without it a file can lose its old name before its new one is there.
 	Journal bool
+	// Parallel is how many files are worth syncing at a time, because their syncs
+	// share commits of the file system's journal; 0 is one.
+	Parallel int
 }

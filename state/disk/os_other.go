@@ -8,7 +8,7 @@ import (
 )
 
 // Features implements Disk: no short cut was tried on this system.
-func (OS) Features(string) Features { return Features{} }
+func (OS) Features(string) Features { return Features{Parallel: 1} }
 
 // Unnamed implements Disk.
 func (OS) Unnamed(dir string) (File, error) {
