@@ -233,8 +233,8 @@ func kind(mode fs.FileMode) string {
 	return "a file"
 }
 
-// wrapPath gives an error of the system the path relative to .chipset, and
-// makes a missing file an ErrNotFound.
+// wrapPath gives an error of the system the path relative to .chipset, makes a
+// missing file an ErrNotFound, and a file in place of a folder a Corruption.
 func wrapPath(p Path, err error) error {
 	var pe *fs.PathError
 	var le *os.LinkError
@@ -243,6 +243,8 @@ func wrapPath(p Path, err error) error {
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", p, ErrNotFound)
+	case errors.Is(err, unix.ENOTDIR):
+		return &Corruption{Path: string(p), Reason: "a file stands where a folder belongs", Cause: ErrNotRegular}
 	case errors.As(err, &pe):
 		return fmt.Errorf("%s %s: %w", pe.Op, p, pe.Err)
 	case errors.As(err, &le):
