@@ -81,6 +81,7 @@ func (r *Refinery) healMerge(ctx context.Context, q *mergequeue.Request) error {
 		if err != nil || b.Owned(q.AssignmentID, bead.Done) != nil {
 			return nil //nolint:nilerr // its bead knows, or is another finding
 		}
+		q.Candidate = q.MergedSHA // what landed, whatever else was tried
 	}
 	target, _, err := pipeline.TargetTip(ctx, r.Rig)
 	if err != nil {

@@ -148,17 +148,15 @@ func (c *relations) branches(ctx context.Context) error {
 
 // worktrees compares the folders of the rig with git's list of them.
 func (c *relations) worktrees(ctx context.Context) error {
+	for i := range c.agents {
+		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(c.agents[i].ID), pipeline.HintOf(c.r, c.agents[i].ID))
+		if err != nil || len(wounds) > 0 {
+			return err // checkRepository tells of it, and git's list is not to be had
+		}
+	}
 	list, err := c.r.Git.ListWorktrees(ctx)
 	if err != nil {
 		return err
-	}
-	torn := map[string]bool{}
-	for i := range c.agents {
-		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(c.agents[i].ID), pipeline.HintOf(c.r, c.agents[i].ID))
-		if err != nil {
-			return err
-		}
-		torn[string(c.agents[i].ID)] = len(wounds) > 0
 	}
 	home := c.r.Tree.Abs(state.WorktreeDir)
 	if real, err := filepath.EvalSymlinks(home); err == nil {
@@ -179,7 +177,7 @@ func (c *relations) worktrees(ctx context.Context) error {
 		if role[name] != agent.Polecat && role[name] != agent.Refinery {
 			c.add("worktree-agent", p, Warning, "look at what it holds, then: git worktree remove", "no polecat and no refinery of this rig is called %s", name)
 		}
-		if w.Prunable && !torn[name] {
+		if w.Prunable {
 			f := c.add("worktree-gone", p, Warning, "chipset doctor --fix forgets it; its commit is kept on a salvage ref",
 				"git knows a worktree here, but the folder is gone")
 			f.repair = func(ctx context.Context) error { return forgetWorktree(ctx, c.r, w) }
@@ -190,7 +188,7 @@ func (c *relations) worktrees(ctx context.Context) error {
 		return err
 	}
 	for _, e := range entries {
-		if !registered[e.Name()] && !torn[e.Name()] {
+		if !registered[e.Name()] {
 			c.add("worktree-foreign", state.WorktreeDir.Join(e.Name()), Warning, "chipset leaves it alone; move it away", "git knows no worktree here")
 		}
 	}

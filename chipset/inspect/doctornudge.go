@@ -24,7 +24,7 @@ func checkSlot(r *rig.Rig, id state.AgentID, known bool) ([]finding, error) {
 	}
 	latest, err := slot.Latest()
 	hasLatest := err == nil
-	if err != nil {
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		bad = append(bad, err)
 	}
 	seen, err := slot.Seen()

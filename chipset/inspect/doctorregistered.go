@@ -47,6 +47,14 @@ func (c *relations) named(id state.AgentID, role agent.Role) {
 	}
 	f := c.add("agent-missing", p, Warning, "chipset up registers it; so does chipset doctor --fix", "%s ought to be registered, and is not", id)
 	if c.r.Def != nil {
-		f.repair = func(ctx context.Context) error { return c.r.RegisterNamed(ctx, id) }
+		f.repair = func(ctx context.Context) error {
+			// An agent that was lost with its hook had work and a gen, maybe.
+			if c.absent(c.r.Hooks.Path(string(id))) {
+				if err := rebuildHook(ctx, c.r, id); err != nil {
+					return err
+				}
+			}
+			return c.r.RegisterNamed(ctx, id)
+		}
 	}
 }

@@ -32,6 +32,9 @@ type fixture struct {
 func TestMain(m *testing.M) {
 	restore := gittest.Isolate()
 	code := m.Run()
+	if dir, err := template(); err == nil {
+		os.RemoveAll(dir)
+	}
 	restore()
 	os.Exit(code)
 }
