@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,44 +58,44 @@ var tears = []struct {
 	name, rule, stays string
 	tear              func(f *fixture, path string)
 }{
-	{"empty", ruleUnreadable, "", func(f *fixture, path string) { must(f.t, os.Truncate(path, 0)) }},
-	{"torn", ruleUnreadable, "", func(f *fixture, path string) { must(f.t, os.Truncate(path, 21)) }},
-	{"zeros", ruleUnreadable, "", func(f *fixture, path string) { must(f.t, os.WriteFile(path, make([]byte, 512), 0o644)) }},
+	{"empty", ruleUnreadable, "", func(f *fixture, path string) { f.must(os.Truncate(path, 0)) }},
+	{"torn", ruleUnreadable, "", func(f *fixture, path string) { f.must(os.Truncate(path, 21)) }},
+	{"zeros", ruleUnreadable, "", func(f *fixture, path string) { f.must(os.WriteFile(path, make([]byte, 512), 0o644)) }},
 	{"zero tail", ruleUnreadable, "", func(f *fixture, path string) { appendTo(f, path, string(make([]byte, 100))) }},
 	{"another's content", ruleUnreadable, "", func(f *fixture, path string) {
-		must(f.t, os.WriteFile(path, []byte("{\n  \"id\": \"somebody\",\n  \"from\": \"nobody\"\n}\n"), 0o644))
+		f.must(os.WriteFile(path, []byte("{\n  \"id\": \"somebody\",\n  \"from\": \"nobody\"\n}\n"), 0o644))
 	}},
 	{"a key twice", ruleUnreadable, "", func(f *fixture, path string) {
 		data, err := os.ReadFile(path)
-		must(f.t, err)
-		must(f.t, os.WriteFile(path, []byte(strings.Replace(string(data), "{", `{"x":1,"x":2,`, 1)), 0o644))
+		f.must(err)
+		f.must(os.WriteFile(path, []byte(strings.Replace(string(data), "{", `{"x":1,"x":2,`, 1)), 0o644))
 	}},
-	{"too large", ruleUnreadable, "", func(f *fixture, path string) { must(f.t, os.Truncate(path, 3<<20)) }},
-	{"a FIFO", ruleSpecial, "", func(f *fixture, path string) { must(f.t, os.Remove(path)); must(f.t, unix.Mkfifo(path, 0o644)) }},
+	{"too large", ruleUnreadable, "", func(f *fixture, path string) { f.must(os.Truncate(path, 3<<20)) }},
+	{"a FIFO", ruleSpecial, "", func(f *fixture, path string) { f.must(os.Remove(path)); f.must(unix.Mkfifo(path, 0o644)) }},
 	{"a link", ruleSpecial, "", func(f *fixture, path string) {
-		must(f.t, os.Rename(path, filepath.Join(f.dir, "moved.json")))
-		must(f.t, os.Symlink(filepath.Join(f.dir, "moved.json"), path))
+		f.must(os.Rename(path, filepath.Join(f.dir, "moved.json")))
+		f.must(os.Symlink(filepath.Join(f.dir, "moved.json"), path))
 	}},
-	{"a folder", ruleSpecial, "", func(f *fixture, path string) { must(f.t, os.Remove(path)); must(f.t, os.Mkdir(path, 0o755)) }},
-	{"a second name", ruleSpecial, ruleSpecial, func(f *fixture, path string) { must(f.t, os.Link(path, filepath.Join(f.dir, "second"))) }},
+	{"a folder", ruleSpecial, "", func(f *fixture, path string) { f.must(os.Remove(path)); f.must(os.Mkdir(path, 0o755)) }},
+	{"a second name", ruleSpecial, ruleSpecial, func(f *fixture, path string) { f.must(os.Link(path, filepath.Join(f.dir, "second"))) }},
 }
 
 func appendTo(f *fixture, path, text string) {
 	f.t.Helper()
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	must(f.t, err)
+	f.must(err)
 	_, err = file.WriteString(text)
-	must(f.t, err)
-	must(f.t, file.Close())
+	f.must(err)
+	f.must(file.Close())
 }
 
 // one is the only file that a pattern below .chipset matches, or the first.
 func (f *fixture) one(pattern string) string {
 	f.t.Helper()
 	found, err := filepath.Glob(f.Tree.Abs(state.Path(pattern)))
-	must(f.t, err)
+	f.must(err)
 	if len(found) == 0 {
-		f.t.Fatalf("nothing matches %s", pattern)
+		f.must(fmt.Errorf("nothing matches %s", pattern))
 	}
 	return found[0]
 }
@@ -103,13 +105,21 @@ func (f *fixture) edit(pattern string, change func(v map[string]any)) {
 	f.t.Helper()
 	path := f.one(pattern)
 	data, err := os.ReadFile(path)
-	must(f.t, err)
+	f.must(err)
 	var v map[string]any
-	must(f.t, json.Unmarshal(data, &v))
+	f.must(json.Unmarshal(data, &v))
 	change(v)
 	data, err = state.Encode(v)
-	must(f.t, err)
-	must(f.t, os.WriteFile(path, data, 0o644))
+	f.must(err)
+	f.must(os.WriteFile(path, data, 0o644))
+}
+
+func (f *fixture) item(v map[string]any) map[string]any {
+	item, ok := v["work_item"].(map[string]any)
+	if !ok {
+		f.must(errors.New("nothing hangs there"))
+	}
+	return item
 }
 
 func (f *fixture) inGit(elem ...string) string {
@@ -118,31 +128,31 @@ func (f *fixture) inGit(elem ...string) string {
 
 func (f *fixture) put(path, text string) {
 	f.t.Helper()
-	must(f.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(f.t, os.WriteFile(path, []byte(text), 0o644))
+	f.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	f.must(os.WriteFile(path, []byte(text), 0o644))
 }
 
 // single are the damages that are no tear of one file.
 var single = []damage{
-	{"agent gone", func(f *fixture) { must(f.t, os.Remove(f.one("state/agents/polecat-alpha.json"))) }, "agent-missing", ""},
-	{"person gone", func(f *fixture) { must(f.t, os.Remove(f.one("state/agents/human.json"))) }, "agent-missing", ""},
+	{"agent gone", func(f *fixture) { f.must(os.Remove(f.one("state/agents/polecat-alpha.json"))) }, "agent-missing", ""},
+	{"person gone", func(f *fixture) { f.must(os.Remove(f.one("state/agents/human.json"))) }, "agent-missing", ""},
 	{"agent of another role", func(f *fixture) {
 		f.edit("state/agents/polecat-alpha.json", func(v map[string]any) { v["role"] = "crew" })
 	}, "agent-role hook-role", "agent-role hook-role worktree-agent"},
-	{"hook gone", func(f *fixture) { must(f.t, os.Remove(f.one("state/hooks/polecat-alpha.json"))) }, "hook-missing", ""},
-	{"all hooks gone", func(f *fixture) { must(f.t, os.RemoveAll(f.Tree.Abs("state/hooks"))) }, "hook-missing", ""},
+	{"hook gone", func(f *fixture) { f.must(os.Remove(f.one("state/hooks/polecat-alpha.json"))) }, "hook-missing", ""},
+	{"all hooks gone", func(f *fixture) { f.must(os.RemoveAll(f.Tree.Abs("state/hooks"))) }, "hook-missing", ""},
 	{"hook and agent gone", func(f *fixture) {
-		must(f.t, os.Remove(f.one("state/hooks/polecat-alpha.json")))
-		must(f.t, os.Remove(f.one("state/agents/polecat-alpha.json")))
+		f.must(os.Remove(f.one("state/hooks/polecat-alpha.json")))
+		f.must(os.Remove(f.one("state/agents/polecat-alpha.json")))
 	}, "agent-missing bead-hook", ""},
 	{"hook cleared by hand", func(f *fixture) {
-		must(f.t, f.Hooks.Put(string(alpha), hook.Hook{AgentID: alpha, Status: hook.Empty, Gen: 9, LastActivity: f.at()}))
+		f.must(f.Hooks.Put(string(alpha), hook.Hook{AgentID: alpha, Status: hook.Empty, Gen: 9, LastActivity: f.at()}))
 	}, "bead-hook", "incident-stale"},
 	{"hook of another bead", func(f *fixture) {
-		f.edit("state/hooks/polecat-alpha.json", func(v map[string]any) { v["work_item"].(map[string]any)["bead_id"] = "gt-eeeee" })
+		f.edit("state/hooks/polecat-alpha.json", func(v map[string]any) { f.item(v)["bead_id"] = "gt-eeeee" })
 	}, "hook-bead", "incident-stale"},
 	{"hook of an old assignment", func(f *fixture) {
-		f.edit("state/hooks/polecat-alpha.json", func(v map[string]any) { v["work_item"].(map[string]any)["assignment_id"] = "as-old" })
+		f.edit("state/hooks/polecat-alpha.json", func(v map[string]any) { f.item(v)["assignment_id"] = "as-old" })
 	}, "bead-hook hook-bead", "incident-stale"},
 	{"hook set back to pending", func(f *fixture) {
 		f.edit("state/hooks/polecat-alpha.json", func(v map[string]any) { v["status"] = "pending" })
@@ -151,13 +161,13 @@ var single = []damage{
 		f.edit("state/hooks/polecat-alpha.json", func(v map[string]any) { v["status"] = "completed" })
 	}, "bead-hook", "incident-stale"},
 	{"hook of nobody", func(f *fixture) {
-		must(f.t, f.Hooks.Make(f.t.Context(), "polecat-zulu", f.at()))
+		f.must(f.Hooks.Make(f.t.Context(), "polecat-zulu", f.at()))
 	}, "hook-without-agent", ""},
 	{"bead opened by hand", func(f *fixture) {
 		f.edit("state/work/gt-aaaaa.json", func(v map[string]any) { v["status"] = "open"; delete(v, "assignment_id") })
 	}, "hook-bead", "incident-stale"},
-	{"bead gone", func(f *fixture) { must(f.t, os.Remove(f.one("state/work/gt-aaaaa.json"))) }, "hook-bead dependency", "dependency incident-stale"},
-	{"bead of a submitted request gone", func(f *fixture) { must(f.t, os.Remove(f.one("state/work/gt-ccccc.json"))) }, "request-bead retire-bead convoy", "request-bead retire-bead convoy"},
+	{"bead gone", func(f *fixture) { f.must(os.Remove(f.one("state/work/gt-aaaaa.json"))) }, "hook-bead dependency", "dependency incident-stale"},
+	{"bead of a submitted request gone", func(f *fixture) { f.must(os.Remove(f.one("state/work/gt-ccccc.json"))) }, "request-bead retire-bead convoy", "request-bead retire-bead convoy"},
 	{"bead without assignee", func(f *fixture) { f.edit("state/work/gt-aaaaa.json", func(v map[string]any) { delete(v, "assignee") }) }, "bead-hook", "incident-stale"},
 	{"bead in a loop", func(f *fixture) {
 		f.edit("state/work/gt-aaaaa.json", func(v map[string]any) { v["blocked_by"] = []string{"gt-eeeee"} })
@@ -180,8 +190,8 @@ var single = []damage{
 	{"bead written by hand", func(f *fixture) {
 		path := f.one("state/work/gt-eeeee.json")
 		data, err := os.ReadFile(path)
-		must(f.t, err)
-		must(f.t, os.WriteFile(path, []byte(strings.ReplaceAll(string(data), "\n", "")), 0o644))
+		f.must(err)
+		f.must(os.WriteFile(path, []byte(strings.ReplaceAll(string(data), "\n", "")), 0o644))
 	}, "canonical-form", ""},
 	{"merged bead set back to done", func(f *fixture) {
 		f.edit("state/work/gt-ddddd.json", func(v map[string]any) { v["status"] = "done"; delete(v, "closed_at") })
@@ -196,15 +206,15 @@ var single = []damage{
 		f.edit("state/work/gt-ccccc.json", func(v map[string]any) { delete(v, "convoy_id") })
 	}, "convoy-member", ""},
 	{"convoy counts wrong", func(f *fixture) { f.edit("state/convoys/cv-aaa.json", func(v map[string]any) { v["progress"] = 0.9 }) }, "convoy-progress", "convoy-progress"},
-	{"request gone", func(f *fixture) { must(f.t, os.Remove(f.one("state/merge-queue/mr-gt-ccccc.json"))) }, "done-without-request", ""},
+	{"request gone", func(f *fixture) { f.must(os.Remove(f.one("state/merge-queue/mr-gt-ccccc.json"))) }, "done-without-request", ""},
 	{"one number twice", func(f *fixture) {
 		f.edit("state/merge-queue/mr-gt-ccccc.json", func(v map[string]any) { v["seq"] = 1 })
 	}, "duplicate-seq", ""},
 	{"one assignment twice", func(f *fixture) {
 		q, err := f.Queue.Get("mr-gt-ccccc")
-		must(f.t, err)
+		f.must(err)
 		q.ID, q.Seq = "mr-gt-ccccc-2", 77
-		must(f.t, f.Queue.Put(string(q.ID), q))
+		f.must(f.Queue.Put(string(q.ID), q))
 	}, "assignment-twice", ""},
 	{"merging, and nobody does it", func(f *fixture) {
 		f.edit("state/merge-queue/mr-gt-ccccc.json", func(v map[string]any) { v["status"] = "merging"; v["stage"] = "rebase" })
@@ -217,59 +227,59 @@ var single = []damage{
 	}, "request-head", "request-head"},
 	{"dispatch half done", func(f *fixture) {
 		_, err := f.Dispatch.Update(f.t.Context(), "gt-bbbbb", func(r *dispatch.Record) error { r.Stage = dispatch.Stored; return nil })
-		must(f.t, err)
+		f.must(err)
 	}, "dispatch-unfinished", ""},
 	{"dispatch of nothing", func(f *fixture) {
-		must(f.t, f.Dispatch.Put("gt-zzzzz", dispatch.Record{BeadID: "gt-zzzzz", AgentID: bravo, AssignmentID: "as-zzz", By: "mayor",
+		f.must(f.Dispatch.Put("gt-zzzzz", dispatch.Record{BeadID: "gt-zzzzz", AgentID: bravo, AssignmentID: "as-zzz", By: "mayor",
 			Branch: "polecat/gt-zzzzz", Stage: dispatch.Launched, MailName: "x", CreatedAt: f.at()}))
 	}, "dispatch-bead", ""},
 	{"attempt half ended: done", func(f *fixture) { f.publishes(alpha, retire.Done) }, "retire-unfinished", "incident-stale"},
 	{"attempt half ended: failed", func(f *fixture) { f.publishes(alpha, retire.Fail) }, "retire-unfinished", "incident-stale"},
 	{"attempt half ended, torn worktree, no record of it", func(f *fixture) {
 		f.publishes(alpha, retire.Fail)
-		must(f.t, os.RemoveAll(f.Tree.Abs("run/worktrees")))
+		f.must(os.RemoveAll(f.Tree.Abs("run/worktrees")))
 		f.put(filepath.Join(f.Worktree(alpha), ".git"), "")
 		f.put(f.inGit("worktrees", string(alpha), "gitdir"), "")
 	}, "retire-unfinished worktree-torn", "incident-stale"},
 	{"two incidents", func(f *fixture) {
 		in, err := f.Incidents.Get("in-aaa")
-		must(f.t, err)
+		f.must(err)
 		in.ID = "in-bbb"
-		must(f.t, f.Incidents.Put("in-bbb", in))
+		f.must(f.Incidents.Put("in-bbb", in))
 	}, "incident-twice", ""},
 	{"incident of nobody", func(f *fixture) {
-		must(f.t, f.Incidents.Put("in-bbb", incident.Incident{ID: "in-bbb", AgentID: "polecat-zulu", Kind: incident.Stalled, Severity: incident.Alert, OpenedAt: f.at()}))
+		f.must(f.Incidents.Put("in-bbb", incident.Incident{ID: "in-bbb", AgentID: "polecat-zulu", Kind: incident.Stalled, Severity: incident.Alert, OpenedAt: f.at()}))
 	}, "incident-agent", "incident-agent"},
 	{"mail in both places", func(f *fixture) {
 		path := f.one("state/mail/mayor/archive/*.json")
 		data, err := os.ReadFile(path)
-		must(f.t, err)
+		f.must(err)
 		f.put(filepath.Join(filepath.Dir(filepath.Dir(path)), filepath.Base(path)), string(data))
 	}, "mail-twice", ""},
 	{"mail in the wrong box", func(f *fixture) {
 		path := f.one("state/mail/human/*.json")
 		f.put(f.Tree.Abs("state/mail/polecat-bravo/"+state.Path(filepath.Base(path))), f.text(path))
-		must(f.t, os.Remove(path))
+		f.must(os.Remove(path))
 	}, "unreadable", ""},
 	{"mail under another time", func(f *fixture) {
 		path := f.one("state/mail/human/*.json")
-		must(f.t, os.Rename(path, filepath.Join(filepath.Dir(path), "2020-01-01T00-00-00.000000000Z-mayor.json")))
+		f.must(os.Rename(path, filepath.Join(filepath.Dir(path), "2020-01-01T00-00-00.000000000Z-mayor.json")))
 	}, "unreadable", ""},
 	{"mail twice by one id", func(f *fixture) {
 		m := f.text(f.one("state/mail/mayor/*polecat-alpha.json"))
 		later := "2026-03-05T12:30:00.000000000Z"
 		var v map[string]any
-		must(f.t, json.Unmarshal([]byte(m), &v))
+		f.must(json.Unmarshal([]byte(m), &v))
 		v["timestamp"] = later
 		data, err := state.Encode(v)
-		must(f.t, err)
+		f.must(err)
 		f.plant("state/mail/mayor/2026-03-05T12-30-00.000000000Z-polecat-alpha.json", string(data))
 	}, "mail-same-id", "mail-same-id"},
 	{"mail from nobody, to nobody", func(f *fixture) {
 		f.plant("state/mail/polecat-zulu/2026-03-05T11-30-00.000000000Z-ghost.json", `{"body":"b","from":"ghost","priority":"normal","read":false,"subject":"s","timestamp":"2026-03-05T11:30:00Z","to":"polecat-zulu","type":"coordination"}`)
 	}, "mail-unknown-recipient mail-unknown-sender", "mail-unknown-recipient mail-unknown-sender canonical-form"},
-	{"latest nudge gone", func(f *fixture) { must(f.t, os.Remove(f.one("state/nudge/polecat-alpha/latest.json"))) }, "nudge-latest", ""},
-	{"newest nudge of a sender gone", func(f *fixture) { must(f.t, os.Remove(f.one("state/nudge/polecat-alpha/from/human.json"))) }, "nudge-latest", ""},
+	{"latest nudge gone", func(f *fixture) { f.must(os.Remove(f.one("state/nudge/polecat-alpha/latest.json"))) }, "nudge-latest", ""},
+	{"newest nudge of a sender gone", func(f *fixture) { f.must(os.Remove(f.one("state/nudge/polecat-alpha/from/human.json"))) }, "nudge-latest", ""},
 	{"nudges seen ahead of time", func(f *fixture) {
 		f.edit("state/nudge/polecat-alpha/seen.json", func(v map[string]any) {
 			v["seen"] = map[string]any{"mayor": "2199-01-01T00:00:00.000000000Z", "human": "2199-01-01T00:00:00.000000000Z"}
@@ -277,11 +287,11 @@ var single = []damage{
 	}, "nudge-seen", ""},
 	{"abort by a peer", func(f *fixture) {
 		_, err := f.Slot(alpha).Send(f.t.Context(), nudge.Nudge{From: bravo, Type: nudge.Abort, Message: "stop"}, f.at())
-		must(f.t, err)
+		f.must(err)
 	}, "nudge-abort", "nudge-abort"},
 	{"hand-off under another name", func(f *fixture) {
 		path := f.one("state/handoff/polecat-alpha/*.json")
-		must(f.t, os.Rename(path, filepath.Join(filepath.Dir(path), "2020-01-01T00-00-00.000000000Z.json")))
+		f.must(os.Rename(path, filepath.Join(filepath.Dir(path), "2020-01-01T00-00-00.000000000Z.json")))
 	}, "handoff-name", ""},
 	{"torn end of the story", func(f *fixture) { appendTo(f, f.one("state/events/*.jsonl"), `{"time":"2026-03-`) }, "event-torn", "event-line"},
 	{"torn line of the story", func(f *fixture) { appendTo(f, f.one("state/events/*.jsonl"), "{\"time\":\n{}\n") }, "event-line", "event-line event-day"},
@@ -292,39 +302,39 @@ var single = []damage{
 	}, "leftover", ""},
 	{"quarantine without reason", func(f *fixture) { f.plant("state/quarantine/odd.json", "x") }, "quarantine-reason", ""},
 	{"reason without file", func(f *fixture) {
-		must(f.t, f.Tree.Explain("state/quarantine/gone.json", "r", f.at()))
+		f.must(f.Tree.Explain("state/quarantine/gone.json", "r", f.at()))
 	}, "quarantine-reason", ""},
 	{"torn reason", func(f *fixture) { f.plant("state/quarantine/odd.json.reason.json", "{") }, "quarantine-reason", "quarantine-reason"},
 	{"folder that is a link", func(f *fixture) {
-		must(f.t, os.Rename(f.Tree.Abs("state/convoys"), filepath.Join(f.dir, "elsewhere")))
-		must(f.t, os.Symlink(filepath.Join(f.dir, "elsewhere"), f.Tree.Abs("state/convoys")))
+		f.must(os.Rename(f.Tree.Abs("state/convoys"), filepath.Join(f.dir, "elsewhere")))
+		f.must(os.Symlink(filepath.Join(f.dir, "elsewhere"), f.Tree.Abs("state/convoys")))
 	}, "special-file", "special-file"},
-	{"logs that is a file", func(f *fixture) { must(f.t, os.RemoveAll(f.Tree.Abs("logs"))); f.plant("logs", "x") }, "folder", ""},
-	{"run is gone", func(f *fixture) { must(f.t, os.RemoveAll(f.Tree.Abs("run"))) }, "", ""},
+	{"logs that is a file", func(f *fixture) { f.must(os.RemoveAll(f.Tree.Abs("logs"))); f.plant("logs", "x") }, "folder", ""},
+	{"run is gone", func(f *fixture) { f.must(os.RemoveAll(f.Tree.Abs("run"))) }, "", ""},
 	{"lock that is a FIFO", func(f *fixture) {
-		must(f.t, os.MkdirAll(f.Tree.Abs("run/locks/bead"), 0o755))
+		f.must(os.MkdirAll(f.Tree.Abs("run/locks/bead"), 0o755))
 		os.Remove(f.Tree.Abs("run/locks/bead/gt-eeeee.lock"))
-		must(f.t, unix.Mkfifo(f.Tree.Abs("run/locks/bead/gt-eeeee.lock"), 0o644))
+		f.must(unix.Mkfifo(f.Tree.Abs("run/locks/bead/gt-eeeee.lock"), 0o644))
 	}, "lock-file", ""},
-	{"locks that are a file", func(f *fixture) { must(f.t, os.RemoveAll(f.Tree.Abs("run/locks"))); f.plant("run/locks", "x") }, "lock-file", ""},
+	{"locks that are a file", func(f *fixture) { f.must(os.RemoveAll(f.Tree.Abs("run/locks"))); f.plant("run/locks", "x") }, "lock-file", ""},
 	{"stamp of a dead process", func(f *fixture) { f.plant("run/agents/polecat-alpha.json", `{"agent_id":"polecat-alpha","pid":1}`) }, "stale-liveness", ""},
 	{"stamp that is none", func(f *fixture) { f.plant("run/agents/Odd", "x") }, "run-file", ""},
 	{"torn worktree record", func(f *fixture) { f.plant("run/worktrees/polecat-alpha.json", "{") }, "run-file", ""},
 	{"torn worker record", func(f *fixture) { f.plant("run/workers/ses-x.json", "{") }, "worker-record", ""},
-	{"chipset.yaml gone", func(f *fixture) { must(f.t, os.Remove(f.Tree.Abs("chipset.yaml"))) }, "definition", "definition"},
+	{"chipset.yaml gone", func(f *fixture) { f.must(os.Remove(f.Tree.Abs("chipset.yaml"))) }, "definition", "definition"},
 	{"chipset.yaml broken", func(f *fixture) { f.plant("chipset.yaml", "rig: [") }, "definition", "definition"},
 	{"exclude and pointer gone", func(f *fixture) {
-		must(f.t, os.Remove(f.inGit("info", "exclude")))
-		must(f.t, os.Remove(f.inGit("chipset")))
-		must(f.t, os.Remove(f.inGit("chipset-rig-id")))
+		f.must(os.Remove(f.inGit("info", "exclude")))
+		f.must(os.Remove(f.inGit("chipset")))
+		f.must(os.Remove(f.inGit("chipset-rig-id")))
 	}, "exclude pointer", ""},
-	{"worktree gone", func(f *fixture) { must(f.t, os.RemoveAll(f.Worktree("refinery"))) }, "worktree-gone", ""},
+	{"worktree gone", func(f *fixture) { f.must(os.RemoveAll(f.Worktree("refinery"))) }, "worktree-gone", ""},
 	{"worktree link torn", func(f *fixture) { f.put(filepath.Join(f.Worktree(alpha), ".git"), "gitd") }, "worktree-torn", ""},
 	{"worktree HEAD torn", func(f *fixture) { f.put(f.inGit("worktrees", string(alpha), "HEAD"), "") }, "worktree-torn", ""},
-	{"worktree index torn", func(f *fixture) { must(f.t, os.Truncate(f.inGit("worktrees", string(alpha), "index"), 40)) }, "worktree-torn", ""},
-	{"worktree unregistered", func(f *fixture) { must(f.t, os.RemoveAll(f.inGit("worktrees", string(alpha)))) }, "worktree-torn", ""},
+	{"worktree index torn", func(f *fixture) { f.must(os.Truncate(f.inGit("worktrees", string(alpha), "index"), 40)) }, "worktree-torn", ""},
+	{"worktree unregistered", func(f *fixture) { f.must(os.RemoveAll(f.inGit("worktrees", string(alpha)))) }, "worktree-torn", ""},
 	{"worktree torn everywhere", func(f *fixture) {
-		must(f.t, os.RemoveAll(f.inGit("worktrees", string(alpha))))
+		f.must(os.RemoveAll(f.inGit("worktrees", string(alpha))))
 		f.put(filepath.Join(f.Worktree(alpha), ".git"), "")
 		f.plant("run/worktrees/polecat-alpha.json", "{")
 	}, "worktree-torn run-file", ""},
@@ -339,14 +349,14 @@ var single = []damage{
 	{"empty objects", func(f *fixture) { f.put(f.inGit("objects", "aa", strings.Repeat("b", 38)), "") }, "git-object", ""},
 	{"two hooks name one bead", func(f *fixture) {
 		h, err := f.Hooks.Get(string(alpha))
-		must(f.t, err)
-		must(f.t, f.Hooks.Put(string(charlie), hook.Hook{AgentID: charlie, Gen: 50, Status: hook.Active, LastActivity: f.at(), WorkItem: h.WorkItem}))
+		f.must(err)
+		f.must(f.Hooks.Put(string(charlie), hook.Hook{AgentID: charlie, Gen: 50, Status: hook.Active, LastActivity: f.at(), WorkItem: h.WorkItem}))
 	}, "", ""},
 	{"retired, with work and mail", func(f *fixture) {
 		f.edit("state/agents/polecat-alpha.json", func(v map[string]any) { v["status"] = "retired" })
 	}, "retired-agent", "retired-agent"},
 	{"hook on the mayor", func(f *fixture) {
-		must(f.t, f.Hooks.Put("mayor", hook.Hook{AgentID: "mayor", Gen: 5, Status: hook.Pending, LastActivity: f.at(),
+		f.must(f.Hooks.Put("mayor", hook.Hook{AgentID: "mayor", Gen: 5, Status: hook.Pending, LastActivity: f.at(),
 			WorkItem: &hook.WorkItem{AssignedAt: f.at(), AssignmentID: "as-m", BeadID: "gt-eeeee", Title: "x"}}))
 	}, "hook-role hook-bead", ""},
 	{"request of a cancelled bead", func(f *fixture) {
@@ -354,7 +364,7 @@ var single = []damage{
 	}, "request-bead", "request-bead"},
 	{"request dropped, bead done", func(f *fixture) {
 		_, err := f.Queue.Update(f.t.Context(), "mr-gt-ccccc", func(q *mergequeue.Request) error { return q.Become(mergequeue.Dropped, f.at()) })
-		must(f.t, err)
+		f.must(err)
 	}, "done-without-request", "done-without-request"},
 	{"stale lock of git", func(f *fixture) { f.put(f.inGit("refs", "heads", "polecat", "gt-ccccc.lock"), "") }, "git-lock", ""},
 	{"stale index lock of the checkout", func(f *fixture) { f.put(f.inGit("index.lock"), ""); f.put(f.inGit("packed-refs.lock"), "") }, "git-lock", ""},
@@ -363,7 +373,7 @@ var single = []damage{
 func (f *fixture) text(path string) string {
 	f.t.Helper()
 	data, err := os.ReadFile(path)
-	must(f.t, err)
+	f.must(err)
 	return string(data)
 }
 

@@ -62,6 +62,33 @@ const (
 	lookPause  = 150 * time.Millisecond
 )
 
+// Where no process speaks for an agent, only a command of a person can be in the
+// middle of something, which takes milliseconds.
+const (
+	looksAgainQuiet = 1
+	lookPauseQuiet  = 50 * time.Millisecond
+)
+
+// patience is how often, and with which pause, is looked again.
+type patience struct {
+	looks int
+	pause time.Duration
+}
+
+// patienceWith asks for less of it in a rig in which nothing runs.
+func patienceWith(r *rig.Rig, pause time.Duration) patience {
+	agents, _, err := r.Agents.All()
+	for _, a := range agents {
+		if _, alive := r.Alive(a.ID); alive {
+			return patience{looksAgain, pause}
+		}
+	}
+	if err != nil {
+		return patience{looksAgain, pause}
+	}
+	return patience{looksAgainQuiet, min(pause, lookPauseQuiet)}
+}
+
 // check is one group of rules; it returns what it saw at one moment.
 type check func(ctx context.Context, r *rig.Rig) ([]finding, error)
 
@@ -122,7 +149,7 @@ func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Fi
 			failed = append(failed, ctx.Err())
 			break
 		}
-		seen, err := settle(ctx, r, tolerant(c), pause)
+		seen, err := settle(ctx, r, tolerant(c), patienceWith(r, pause))
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -214,13 +241,13 @@ func WriteFindings(w io.Writer, found []Finding, whole bool, how Text) error {
 }
 
 // settle looks until what it sees is no passing moment.
-func settle(ctx context.Context, r *rig.Rig, look check, pause time.Duration) ([]finding, error) {
+func settle(ctx context.Context, r *rig.Rig, look check, p patience) ([]finding, error) {
 	seen, err := look(ctx, r)
-	for range looksAgain {
+	for range p.looks {
 		if err != nil || !slices.ContainsFunc(seen, func(f finding) bool { return !f.settled }) {
 			return seen, err
 		}
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(p.pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

@@ -161,7 +161,7 @@ var damages = []struct {
 	{"done, being submitted", func(f *fixture) { f.end(f.bead("gt-aaaaa", bead.Done, nil), retire.Done, retire.Recorded) },
 		"retire-unfinished:warning", "retire-unfinished:warning"},
 	{"merged by nobody", func(f *fixture) { f.bead("gt-aaaaa", bead.Merged, nil) }, "merged-without-request:error", "merged-without-request:error"},
-	{"landed, not told", func(f *fixture) { f.request(f.bead("gt-aaaaa", bead.Done, nil), mergequeue.Merged, nil) }, "landed-not-told:warning", "landed-not-told:warning"},
+	{"landed, not told", func(f *fixture) { f.request(f.bead("gt-aaaaa", bead.Done, nil), mergequeue.Merged, nil) }, "landed-not-told:warning", "landed-not-told:warning+"},
 	{"landed, not told by a refinery that runs", func(f *fixture) {
 		f.run("refinery")
 		f.request(f.bead("gt-aaaaa", bead.Done, nil), mergequeue.Merged, nil)
@@ -365,7 +365,7 @@ func TestSettle(t *testing.T) {
 				return nil, nil
 			}
 			return []finding{{Finding: Finding{Rule: "r", Path: "p"}, settled: c.settled}}, nil
-		}, 0)
+		}, patience{looksAgain, 0})
 		if err != nil || looks != c.looks || len(found) != c.found {
 			t.Errorf("%s: %d looks, %d found, %v; want %+v", name, looks, len(found), err, c)
 		}

@@ -77,7 +77,7 @@ func (f *fixture) reopen() {
 	f.t.Helper()
 	var err error
 	f.Rig, err = rig.OpenState(f.t.Context(), f.dir, func() time.Time { return f.now })
-	must(f.t, err)
+	f.must(err)
 }
 
 func buildMidflight(t *testing.T, dir string) {
@@ -120,14 +120,14 @@ func (f *fixture) works(id state.BeadID, who state.AgentID) {
 	f.t.Helper()
 	ctx := f.t.Context()
 	rec, err := pipeline.Sling(ctx, f.Rig, id, who, "mayor")
-	must(f.t, err)
+	f.must(err)
 	session := state.SessionID("ses-" + string(id))
 	_, err = f.Hooks.Activate(ctx, who, rec.AssignmentID, session, f.at())
-	must(f.t, err)
+	f.must(err)
 	_, err = f.Beads.Move(ctx, id, rec.AssignmentID, []bead.Status{bead.Hooked}, bead.InProgress, "", f.at())
-	must(f.t, err)
-	must(f.t, f.Git.PrepareWorktree(ctx, f.Worktree(who), git.Branch(rec.Branch), git.Hash(f.tip())))
-	must(f.t, pipeline.WriteWorktree(f.Rig, pipeline.Worktree{AgentID: who, AssignmentID: rec.AssignmentID, BeadID: id, Session: session,
+	f.must(err)
+	f.must(f.Git.PrepareWorktree(ctx, f.Worktree(who), git.Branch(rec.Branch), git.Hash(f.tip())))
+	f.must(pipeline.WriteWorktree(f.Rig, pipeline.Worktree{AgentID: who, AssignmentID: rec.AssignmentID, BeadID: id, Session: session,
 		Base: git.Hash(f.tip()), Branch: rec.Branch}))
 	gittest.Write(f.t, f.Worktree(who), string(id)+".txt", "committed\n")
 	gittest.Run(f.t, f.Worktree(who), "add", "-A")
@@ -139,28 +139,28 @@ func (f *fixture) retires(who state.AgentID, o retire.Outcome) retire.Record {
 	f.t.Helper()
 	rec := f.publishes(who, o)
 	rec, err := pipeline.Finish(f.t.Context(), pipeline.RetireDeps{Rig: f.Rig}, rec)
-	must(f.t, err)
+	f.must(err)
 	return rec
 }
 
 func (f *fixture) publishes(who state.AgentID, o retire.Outcome) retire.Record {
 	f.t.Helper()
 	h, err := f.Hooks.Get(string(who))
-	must(f.t, err)
+	f.must(err)
 	rec, won, err := pipeline.Publish(f.t.Context(), f.Rig, retire.Record{AssignmentID: h.Assignment(), AgentID: who, Outcome: o, Reason: "so it ended"})
-	must(f.t, err)
+	f.must(err)
 	if !won {
-		f.t.Fatal("somebody else published")
+		f.must(errors.New("somebody else published"))
 	}
 	return rec
 }
 
 func (f *fixture) groups(id state.ConvoyID, beads ...state.BeadID) {
 	f.t.Helper()
-	must(f.t, f.Convoys.Put(string(id), convoy.Convoy{ID: id, Name: "two", BeadIDs: beads, Progress: 0.5, CreatedAt: f.at()}))
+	f.must(f.Convoys.Put(string(id), convoy.Convoy{ID: id, Name: "two", BeadIDs: beads, Progress: 0.5, CreatedAt: f.at()}))
 	for _, b := range beads {
 		_, err := f.Beads.Update(f.t.Context(), string(b), func(b *bead.Bead) error { b.ConvoyID = id; b.Touch(f.at()); return nil })
-		must(f.t, err)
+		f.must(err)
 	}
 }
 
@@ -173,22 +173,22 @@ func (f *fixture) letters() {
 	} {
 		m.Type, m.Body = mail.Coordination, "a body\n"
 		n, err := f.Send(ctx, m)
-		must(f.t, err)
+		f.must(err)
 		if m.Subject == "two" {
-			must(f.t, f.Mailbox("mayor").MarkRead(ctx, n))
+			f.must(f.Mailbox("mayor").MarkRead(ctx, n))
 		}
 	}
 	_, err := f.Mailbox("mayor").ArchiveOld(ctx, f.now.Add(time.Hour), false)
-	must(f.t, err)
+	f.must(err)
 }
 
 func (f *fixture) pings() {
 	f.t.Helper()
 	for _, from := range []state.AgentID{"mayor", state.Human} {
 		n, err := f.Slot(alpha).Send(f.t.Context(), nudge.Nudge{From: from, Type: nudge.HealthCheck, Message: "how is it?", RequiresResponse: true}, f.at())
-		must(f.t, err)
+		f.must(err)
 		if from == "mayor" {
-			must(f.t, f.Slot(alpha).MarkSeen(f.t.Context(), n))
+			f.must(f.Slot(alpha).MarkSeen(f.t.Context(), n))
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (f *fixture) files() files {
 	f.t.Helper()
 	all := files{}
 	root := f.Tree.Abs(state.StateDir)
-	must(f.t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	f.must(filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			if errors.Is(err, fs.ErrPermission) {
 				return nil

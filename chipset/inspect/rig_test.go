@@ -2,7 +2,9 @@ package inspect
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +29,35 @@ type fixture struct {
 	t   *testing.T
 	dir string
 	now time.Time
+	// lenient is for many damages at once, of which one can take another's place.
+	lenient bool
+}
+
+// errSpoiled is what a damage that can't be done any more panics with.
+type errSpoiled struct{ error }
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil && f.lenient {
+		panic(errSpoiled{err})
+	}
+	must(f.t, err)
+}
+
+// try does a damage if it can still be done.
+func (f *fixture) try(spoil func(f *fixture)) (done bool) {
+	f.lenient = true
+	defer func() {
+		f.lenient = false
+		if e := recover(); e != nil {
+			if _, expected := e.(errSpoiled); !expected {
+				panic(e)
+			}
+			done = false
+		}
+	}()
+	spoil(f)
+	return true
 }
 
 func TestMain(m *testing.M) {
@@ -58,14 +89,22 @@ func must(t *testing.T, err error) {
 
 func (f *fixture) git(args ...string) string {
 	f.t.Helper()
-	return gittest.Run(f.t, f.dir, append([]string{"-c", "user.name=t", "-c", "user.email=t@example.invalid"}, args...)...)
+	args = append([]string{"-c", "user.name=t", "-c", "user.email=t@example.invalid"}, args...)
+	if f.lenient {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = f.dir
+		out, err := cmd.Output()
+		f.must(err)
+		return strings.TrimSpace(string(out))
+	}
+	return gittest.Run(f.t, f.dir, args...)
 }
 
 // plant puts a file into the tree the way another program would.
 func (f *fixture) plant(p state.Path, content string) {
 	f.t.Helper()
-	must(f.t, os.MkdirAll(filepath.Dir(f.Tree.Abs(p)), 0o755))
-	must(f.t, os.WriteFile(f.Tree.Abs(p), []byte(content), 0o644))
+	f.must(os.MkdirAll(filepath.Dir(f.Tree.Abs(p)), 0o755))
+	f.must(os.WriteFile(f.Tree.Abs(p), []byte(content), 0o644))
 }
 
 func (f *fixture) at() state.Time { return f.Clock.Now() }
@@ -86,21 +125,21 @@ func (f *fixture) bead(id state.BeadID, st bead.Status, change func(b *bead.Bead
 	if change != nil {
 		change(&b)
 	}
-	must(f.t, f.Beads.Put(string(id), b))
+	f.must(f.Beads.Put(string(id), b))
 	return b
 }
 
 // hang hangs a bead on its assignee's hook.
 func (f *fixture) hang(b bead.Bead, st hook.Status) {
 	f.t.Helper()
-	must(f.t, f.Hooks.Put(string(b.Assignee), hook.Hook{AgentID: b.Assignee, Gen: 3, Status: st, LastActivity: f.at(),
+	f.must(f.Hooks.Put(string(b.Assignee), hook.Hook{AgentID: b.Assignee, Gen: 3, Status: st, LastActivity: f.at(),
 		WorkItem: &hook.WorkItem{AssignedAt: f.at(), AssignmentID: b.AssignmentID, BeadID: b.ID, Title: b.Title, Session: "ses-1"}}))
 }
 
 func (f *fixture) request(b bead.Bead, st mergequeue.Status, change func(q *mergequeue.Request)) mergequeue.Request {
 	f.t.Helper()
 	all, _, err := f.Queue.Queue()
-	must(f.t, err)
+	f.must(err)
 	q := mergequeue.Request{ID: state.MergeID("mr-" + string(b.ID)), Seq: int64(len(all) + 1), BeadID: b.ID, AssignmentID: b.AssignmentID,
 		AgentID: b.Assignee, SourceBranch: b.Branch, TargetBranch: "main", Head: f.tip(), Status: st, SubmittedAt: f.at(), UpdatedAt: f.at()}
 	if st == mergequeue.Merged {
@@ -112,7 +151,7 @@ func (f *fixture) request(b bead.Bead, st mergequeue.Status, change func(q *merg
 	if q.Status.Live() {
 		f.git("branch", "-f", q.SourceBranch, q.Head)
 	}
-	must(f.t, f.Queue.Put(string(q.ID), q))
+	f.must(f.Queue.Put(string(q.ID), q))
 	return q
 }
 
@@ -120,7 +159,7 @@ func (f *fixture) tip() string { return f.git("rev-parse", "main") }
 
 func (f *fixture) end(b bead.Bead, o retire.Outcome, s retire.Stage) {
 	f.t.Helper()
-	must(f.t, f.Retire.Put(string(b.AssignmentID), retire.Record{AssignmentID: b.AssignmentID, AgentID: b.Assignee, BeadID: b.ID,
+	f.must(f.Retire.Put(string(b.AssignmentID), retire.Record{AssignmentID: b.AssignmentID, AgentID: b.Assignee, BeadID: b.ID,
 		Session: "ses-1", Outcome: o, Stage: s, CreatedAt: f.at(), UpdatedAt: f.at()}))
 }
 
@@ -129,7 +168,7 @@ func (f *fixture) run(ids ...state.AgentID) {
 	f.t.Helper()
 	for _, id := range ids {
 		lock, err := f.Claim(f.t.Context(), id, "ses-1")
-		must(f.t, err)
+		f.must(err)
 		f.t.Cleanup(lock.Unlock)
 	}
 }
@@ -137,6 +176,6 @@ func (f *fixture) run(ids ...state.AgentID) {
 func (f *fixture) ref(name, hash string) {
 	f.t.Helper()
 	ref, err := git.ParseRef(name)
-	must(f.t, err)
-	must(f.t, f.Git.UpdateRef(f.t.Context(), ref, git.Hash(hash), git.ZeroHash))
+	f.must(err)
+	f.must(f.Git.UpdateRef(f.t.Context(), ref, git.Hash(hash), git.ZeroHash))
 }
