@@ -70,6 +70,8 @@ const (
 	dispatched = `{"agent_id":"polecat-alpha","assignment_id":"as-1","bead_id":"gt-abc12","branch":"b","by":"mayor","created_at":"2026-03-05T10:30:00Z","mail_name":"x","stage":"launched"}`
 )
 
+const handedOff = `{"agent_id":"mayor","summary":"s","timestamp":"2026-03-05T10:31:00Z"}`
+
 func reason(path, file string, copied bool) string {
 	return fmt.Sprintf(`{"at":"2026-03-05T10:30:00.000000000Z","copied":%v,"file":%q,"path":%q,"reason":"r"}`, copied, file, "state/"+path)
 }
@@ -81,7 +83,7 @@ func TestSteps(t *testing.T) {
 		inbox: message, "hooks/mayor.json": oldHook, "convoys/cv-1.json": convoyFile, "merge-queue/mr-gt-abc12.json": mr, "retire/as-1.json": retired,
 		"nudge/mayor/from/human.json": nudged, "nudge/mayor/seen.json": `{"seen":{"human":"2026-03-05T10:30:00Z"}}`,
 		"events/2026-03-05.jsonl": "{\"type\":\"a\"}\n{\"type\":\"b\"}\n", "rig.json": `{"format":1,"rig_id":"rig-1"}`,
-		"dispatch/gt-abc12.json": dispatched, "handoff/mayor/2026-03-05T10-30-00.000000000Z.json": `{"agent_id":"mayor","summary":"s"}`,
+		"dispatch/gt-abc12.json": dispatched, "handoff/mayor/2026-03-05T10-30-00.000000000Z.json": handedOff,
 		"quarantine/q1": "x", "strange/thing.txt": "?",
 	}
 	edit := func(p, old, new string) tree {
@@ -138,6 +140,8 @@ func TestSteps(t *testing.T) {
 		{"dispatch backwards", edit("dispatch/gt-abc12.json", "launched", "stored"), "dispatch/gt-abc12.json"},
 		{"the next dispatch", base.with("dispatch/gt-abc12.json", strings.NewReplacer("as-1", "as-2", "launched", "stored").Replace(dispatched)), ""},
 		{"hand-off changed", edit("handoff/mayor/2026-03-05T10-30-00.000000000Z.json", `"s"`, `"z"`), "handoff/mayor/2026-03-05T10-30-00.000000000Z.json"},
+		{"hand-off gone", base.without("handoff/mayor/2026-03-05T10-30-00.000000000Z.json"), "handoff/mayor/2026-03-05T10-30-00.000000000Z.json"},
+		{"hand-off under the name of its time", base.without("handoff/mayor/2026-03-05T10-30-00.000000000Z.json").with("handoff/mayor/2026-03-05T10-31-00.000000000Z.json", handedOff), ""},
 		{"quarantine changed", base.with("quarantine/q1", "y"), "quarantine/q1"},
 		{"quarantine dealt with", base.without("quarantine/q1"), ""},
 		{"what no rule knows", base.with("strange/thing.txt", "!"), ""},

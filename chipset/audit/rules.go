@@ -11,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/handoff"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/retire"
@@ -30,10 +31,10 @@ func NewJudge() *audit.Judge {
 			convoy.History(),
 			dispatch.History(),
 			incident.History(),
+			handoff.History(),
 			agent.History(),
 			// The tree is one rig's for ever.
 			{Patterns: []string{"rig.json"}, Moved: audit.WriteOnce},
-			{Patterns: []string{"handoff/*/*.json"}, Moved: audit.WriteOnce},
 			{Patterns: []string{"events/*.jsonl"}, Moved: audit.AppendOnly},
 		})
 	return audit.NewJudge(rules...)
