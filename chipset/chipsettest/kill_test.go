@@ -59,14 +59,22 @@ gupp: {limits: {restart_cooldown: 0s}}
 func addBeads(w *chipsettest.World, rnd *rand.Rand, n int) []string {
 	var ids []string
 	for i := range n {
-		script := fmt.Sprintf("mkdir -p marks\necho ran >> marks/$CHIPSET_BEAD\nsleep 0.0%d\ngit add -A\ngit commit -q -m \"mark $CHIPSET_BEAD\"\n", rnd.IntN(10))
-		args := []string{"work", "add", fmt.Sprintf("mark %d", i), "-d", script}
+		args := []string{"work", "add", fmt.Sprintf("mark %d", i), "-d", markScript(rnd)}
 		if i > 2 && rnd.IntN(3) == 0 {
 			args = append(args, "--blocked-by", ids[rnd.IntN(len(ids))])
 		}
 		ids = append(ids, strings.TrimSpace(w.Chipset(args...)))
 	}
 	return ids
+}
+
+func markScript(rnd *rand.Rand) string {
+	return fmt.Sprintf("mkdir -p marks\necho ran >> marks/$CHIPSET_BEAD\nsleep 0.0%d\ngit add -A\ngit commit -q -m \"mark $CHIPSET_BEAD\"\n", rnd.IntN(10))
+}
+
+// roleCommands are the command lines that together run the rig of killDefinition.
+func roleCommands() [][]string {
+	return [][]string{{"mayor"}, {"witness"}, {"refinery"}, {"polecat", "polecat-alpha"}, {"polecat", "polecat-bravo"}, {"polecat", "polecat-charlie"}}
 }
 
 // TestKillsAtRandomMoments kills role processes and whole rigs with -9 at
@@ -116,7 +124,7 @@ func TestKillsAtRandomMoments(t *testing.T) {
 
 // rampage starts and kills until the beads have landed or n kills are done.
 func rampage(t *testing.T, w *chipsettest.World, rnd *rand.Rand, n int) int {
-	roles := [][]string{{"mayor"}, {"witness"}, {"refinery"}, {"polecat", "polecat-alpha"}, {"polecat", "polecat-bravo"}, {"polecat", "polecat-charlie"}}
+	roles := roleCommands()
 	kills := 0
 	for kills < n && !allFinished(w) {
 		var running []*chipsettest.Process

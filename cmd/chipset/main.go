@@ -39,7 +39,7 @@ func mainCode() int {
 	cobra.EnableCommandSorting = false // the order of commandGroups is meant; a variable of the library, so set once
 	return run(os.Args[1:], &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.Getenv, cwd: cwd, clock: time.Now, self: self,
+		env: os.Getenv, cwd: cwd, clock: clockOf(time.Now), self: self,
 	})
 }
 
