@@ -23,6 +23,10 @@ type Store[T any] struct {
 	// settled tells which objects hardly ever change again, or is nil.
 	settled func(v *T) bool
 
+	// fields and cachePath are those of Briefing.
+	fields    func(v *T) []string
+	cachePath Path
+
 	mu     sync.Mutex
 	follow Follower
 	cache  map[string]cached[T] // by file name

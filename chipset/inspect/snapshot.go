@@ -33,10 +33,45 @@ type snapshot struct {
 	bad []error
 }
 
+// glance is look for an overview: of beads it holds outlines, of merge requests
+// the live ones, of ended attempts and dispatches nothing. Its cost hardly grows
+// with what has landed.
+func glance(ctx context.Context, r *rig.Rig) (*snapshot, error) {
+	s := &snapshot{at: r.Clock.Now()}
+	var err error
+	take(&s.bad, &err, &s.agents, r.Agents.All)
+	take(&s.bad, &err, &s.beads, r.Beads.Outlines)
+	take(&s.bad, &err, &s.convoys, r.Convoys.All)
+	take(&s.bad, &err, &s.queue, r.Queue.Live)
+	take(&s.bad, &err, &s.dispatch, r.Dispatch.All)
+	take(&s.bad, &err, &s.incidents, r.Incidents.All)
+	var hooks []hook.Hook
+	take(&s.bad, &err, &hooks, r.Hooks.All)
+	var ends []state.Brief
+	take(&s.bad, &err, &ends, r.Retire.Briefs)
+	if err != nil {
+		return nil, err
+	}
+	s.index(r, hooks)
+	return s, ctx.Err()
+}
+
+// index fills what is found by name.
+func (s *snapshot) index(r *rig.Rig, hooks []hook.Hook) {
+	s.byID, s.hooks, s.alive = bead.Index(s.beads), map[state.AgentID]*hook.Hook{}, map[state.AgentID]rig.Stamp{}
+	for i := range hooks {
+		s.hooks[hooks[i].AgentID] = &hooks[i]
+	}
+	for _, a := range s.agents {
+		if stamp, yes := r.Alive(a.ID); yes {
+			s.alive[a.ID] = stamp
+		}
+	}
+}
+
 // look reads all stores. What can't be read is in bad; the error is for folders.
 func look(ctx context.Context, r *rig.Rig) (*snapshot, error) {
-	s := &snapshot{at: r.Clock.Now(), hooks: map[state.AgentID]*hook.Hook{},
-		retire: map[state.AssignmentID]*retire.Record{}, alive: map[state.AgentID]rig.Stamp{}}
+	s := &snapshot{at: r.Clock.Now(), retire: map[state.AssignmentID]*retire.Record{}}
 	var err error
 	take(&s.bad, &err, &s.agents, r.Agents.All)
 	take(&s.bad, &err, &s.beads, r.Beads.All)
@@ -51,17 +86,9 @@ func look(ctx context.Context, r *rig.Rig) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.byID = bead.Index(s.beads)
-	for i := range hooks {
-		s.hooks[hooks[i].AgentID] = &hooks[i]
-	}
+	s.index(r, hooks)
 	for i := range ends {
 		s.retire[ends[i].AssignmentID] = &ends[i]
-	}
-	for _, a := range s.agents {
-		if stamp, yes := r.Alive(a.ID); yes {
-			s.alive[a.ID] = stamp
-		}
 	}
 	return s, ctx.Err()
 }

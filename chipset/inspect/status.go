@@ -124,7 +124,7 @@ type MailLine struct {
 // GetStatus looks at a rig. A rig opened without git or definition is shown as
 // far as it goes. The error is for folders that can't be read at all.
 func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
-	snap, err := look(ctx, r)
+	snap, err := glance(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,49 @@ type Store struct{ *state.Store[Bead] }
 // NewStore opens the beads of a tree.
 func NewStore(t *state.Tree) Store {
 	landed := func(b *Bead) bool { return b.Status == Merged }
-	return Store{state.NewStore(t, Dir, "bead", state.LockBead, check).Settling(landed)}
+	return Store{state.NewStore(t, Dir, "bead", state.LockBead, check).Settling(landed).Briefing("1", outlineFields)}
+}
+
+func outlineFields(b *Bead) []string {
+	var reason, ready string
+	if b.Status == Blocked {
+		reason = b.CloseReason
+	}
+	if b.Status == Open && b.ReadyAt != nil {
+		ready = b.ReadyAt.String()
+	}
+	fields := []string{string(b.Status), b.Title, reason, ready}
+	if b.Status == Open {
+		for _, dep := range b.BlockedBy {
+			fields = append(fields, string(dep))
+		}
+	}
+	return fields
+}
+
+// Outlines is All for overviews, in the time of a look at the files' stamps. Of
+// each bead it tells ID, status and title, of an open one what it waits for and
+// until when, of a blocked one why.
+func (s Store) Outlines() ([]Bead, []error, error) {
+	briefs, bad, err := s.Briefs()
+	all := make([]Bead, 0, len(briefs))
+	for _, brief := range briefs {
+		if len(brief.Fields) < 4 {
+			continue // no outlineFields made that
+		}
+		b := Bead{ID: state.BeadID(brief.Name), Status: Status(brief.Fields[0]), Title: brief.Fields[1], CloseReason: brief.Fields[2]}
+		if brief.Fields[3] != "" {
+			var at state.Time
+			if err := at.UnmarshalText([]byte(brief.Fields[3])); err == nil {
+				b.ReadyAt = &at
+			}
+		}
+		for _, dep := range brief.Fields[4:] {
+			b.BlockedBy = append(b.BlockedBy, state.BeadID(dep))
+		}
+		all = append(all, b)
+	}
+	return all, bad, err
 }
 
 // Add publishes a new open bead under a fresh name and returns it. Unknown

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -152,10 +151,13 @@ type Store struct {
 // NewStore opens the queue of a tree.
 func NewStore(t *state.Tree) Store {
 	over := func(r *Request) bool { return !r.Status.Live() && !r.Untold() }
-	return Store{state.NewStore(t, Dir, "merge request", state.LockRecord, check).Settling(over), t}
+	return Store{state.NewStore(t, Dir, "merge request", state.LockRecord, check).Settling(over).Briefing("1", func(r *Request) []string { return []string{string(r.Status)} }), t}
 }
 
-var hashPattern = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+// isHash tells whether s is the full name of a commit.
+func isHash(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
+}
 
 func check(name string, r *Request) error {
 	switch {
@@ -171,7 +173,7 @@ func check(name string, r *Request) error {
 		return fmt.Errorf("a branch is missing or begins with a dash")
 	}
 	for _, h := range []string{r.Head, r.Base, r.Onto, r.Candidate, r.MergedSHA} {
-		if h != "" && !hashPattern.MatchString(h) {
+		if h != "" && !isHash(h) {
 			return fmt.Errorf("%q is not a commit hash", h)
 		}
 	}
@@ -181,13 +183,39 @@ func check(name string, r *Request) error {
 // Queue returns the requests in FIFO order, and what could not be read.
 func (s Store) Queue() ([]Request, []error, error) {
 	all, bad, err := s.All()
+	inOrder(all)
+	return all, bad, err
+}
+
+func inOrder(all []Request) {
 	sort.Slice(all, func(i, j int) bool {
 		if all[i].Seq != all[j].Seq {
 			return all[i].Seq < all[j].Seq
 		}
 		return all[i].ID < all[j].ID
 	})
-	return all, bad, err
+}
+
+// Live returns the requests that have not come to their end, in FIFO order, and
+// what could not be read. It is for a process that looks once.
+func (s Store) Live() ([]Request, []error, error) {
+	briefs, bad, err := s.Briefs()
+	var live []Request
+	for _, b := range briefs {
+		if len(b.Fields) != 1 || !Status(b.Fields[0]).Live() {
+			continue
+		}
+		r, err := s.Look(b.Name)
+		switch {
+		case errors.Is(err, state.ErrNotFound):
+		case err != nil:
+			bad = append(bad, err)
+		case r.Status.Live(): // it may have ended since
+			live = append(live, r)
+		}
+	}
+	inOrder(live)
+	return live, bad, err
 }
 
 // Submit publishes the merge request of an assignment, with the next seq, or
