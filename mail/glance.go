@@ -65,7 +65,7 @@ func is(fields []state.Field, name, want string) bool {
 
 func knownType(fields []state.Field) bool {
 	text, plain := state.PlainText(state.FieldNamed(fields, "type"))
-	return plain && typePattern.Match(text)
+	return plain && Type(text).wellFormed()
 }
 
 func sentAt(fields []state.Field, at state.Time) bool {

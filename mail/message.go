@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -170,14 +169,26 @@ func (n Name) Time() state.Time {
 // MaxSize is the largest message, in bytes of its file.
 const MaxSize = 64 << 10
 
-var typePattern = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
+const (
+	lowerLetters = "abcdefghijklmnopqrstuvwxyz"
+	digits       = "0123456789"
+	alphanumeric = lowerLetters + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits
+)
+
+// word tells whether s is made of some characters, the first of them of fewer.
+func word(s string, most int, first, rest string) bool {
+	return s != "" && len(s) <= most && strings.Contains(first, s[:1]) && strings.Trim(s, rest) == ""
+}
+
+// wellFormed tells whether a type can be one at all.
+func (t Type) wellFormed() bool { return word(string(t), 64, lowerLetters, lowerLetters+digits+"_.-") }
 
 // Validate returns an error unless the message may be sent.
 func (m *Message) Validate() error {
 	switch {
 	case m.From == "" || m.To == "":
 		return fmt.Errorf("message: from and to are required")
-	case !slices.Contains(Types(), m.Type) && (!strings.HasPrefix(string(m.Type), ownPrefix) || !typePattern.MatchString(string(m.Type))):
+	case !slices.Contains(Types(), m.Type) && (!strings.HasPrefix(string(m.Type), ownPrefix) || !m.Type.wellFormed()):
 		return fmt.Errorf("message: unknown type %q (one of %v, or your own x-…)", m.Type, Types())
 	case strings.TrimSpace(m.Subject) == "":
 		return fmt.Errorf("message: no subject")
@@ -232,7 +243,7 @@ func Decode(path string, owner state.AgentID, name Name, data []byte) (Message, 
 		reason = fmt.Sprintf("from %q contradicts the file's name", m.From)
 	case skew > time.Second || skew < -time.Second: // other writers cut fractions off
 		reason = fmt.Sprintf("timestamp %s contradicts the file's name", m.Timestamp)
-	case !typePattern.MatchString(string(m.Type)):
+	case !m.Type.wellFormed():
 		reason = fmt.Sprintf("type %q is none", m.Type)
 	}
 	if reason != "" {

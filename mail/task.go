@@ -3,7 +3,6 @@ package mail
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -72,8 +71,6 @@ type TaskID string
 // NewTaskID makes one.
 func NewTaskID() TaskID { return TaskID("tk-" + state.Random(8)) }
 
-var taskIDPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
-
 // Task is what a message says of a task.
 type Task struct {
 	ID TaskID `json:"id"`
@@ -123,7 +120,7 @@ func (m *Message) checkTask() error {
 	switch {
 	case err != nil || t == nil:
 		return err
-	case !taskIDPattern.MatchString(string(t.ID)):
+	case !word(string(t.ID), 128, alphanumeric, alphanumeric+"._:-"):
 		return fmt.Errorf("message: task id %q: letters, digits and ._:-, at most 128", t.ID)
 	case t.State != "" && !slices.Contains(TaskStates(), t.State):
 		return fmt.Errorf("message: unknown task state %q (one of %v)", t.State, TaskStates())

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -17,6 +18,10 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/runtime"
 )
+
+// gcPercent lets a command that is over in milliseconds be over before the
+// collector has begun. A process that runs agents sets its own.
+const gcPercent = 1000
 
 func main() { os.Exit(mainCode()) }
 
@@ -26,6 +31,7 @@ func mainCode() int {
 	if len(os.Args) > 1 && os.Args[1] == runtime.SuperviseArg {
 		return runtime.Supervise(os.Stdin)
 	}
+	debug.SetGCPercent(gcPercent)
 	cwd, err := os.Getwd()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "chipset: current directory: %v\n", err)
