@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/state"
 )
 
 // What the actor says: which files it has given a name, and which it has
@@ -24,7 +26,7 @@ const (
 	// rounds is how often a sequence is carried out.
 	rounds = 4
 	// groupSize is the number of files of a sequence for a group.
-	groupSize = 8
+	groupSize = 16
 	// contentSize is more than one block, so that a file can be torn between them.
 	contentSize = 6000
 )
@@ -60,7 +62,7 @@ func act(steps, dir string) error {
 	for round := range rounds {
 		for i := range size {
 			f := file{name: fmt.Sprintf("file-%d-%d", round, i)}
-			if strings.Contains(steps, "replace") {
+			if strings.Contains(strings.ToLower(steps), "replace") {
 				f = file{name: "replaced", version: round + 1}
 			}
 			a.files = append(a.files, f)
@@ -118,6 +120,14 @@ func (a *actor) do(verb string) error {
 		return a.each(func(f *file) error { return os.Remove(filepath.Join(a.dir, f.name)) })
 	case "archive":
 		return a.inFolder(a.archive(), (*os.File).Sync)
+	case "WriteNew":
+		return a.verb(func(tree *state.Tree, f *file) error { return tree.WriteNew(inTree(f), content(f.name, f.version)) })
+	case "Replace":
+		return a.verb(func(tree *state.Tree, f *file) error { return tree.Replace(inTree(f), content(f.name, f.version)) })
+	case "WriteAll":
+		return a.writeAll()
+	case "MoveAll":
+		return a.moveAll()
 	case "ack":
 		return a.tell(acked)
 	case "reader": // another process, which acts on what it sees
@@ -180,4 +190,46 @@ func (a *actor) tell(what string) error {
 	fmt.Println(what)
 	_, err := a.answers.ReadString('\n')
 	return err
+}
+
+// inTree is where a file has its place for the verbs of package state.
+func inTree(f *file) state.Path { return boxPath.Join(f.name) }
+
+// tree is the one that the directory belongs to.
+func (a *actor) tree() (*state.Tree, error) {
+	return state.Open(strings.TrimSuffix(a.dir, "/"+string(boxPath)))
+}
+
+func (a *actor) verb(do func(tree *state.Tree, f *file) error) error {
+	tree, err := a.tree()
+	if err != nil {
+		return err
+	}
+	return a.each(func(f *file) error { return do(tree, f) })
+}
+
+func (a *actor) writeAll() error {
+	tree, err := a.tree()
+	if err != nil {
+		return err
+	}
+	var news []state.New
+	for i := range a.files {
+		f := &a.files[i]
+		news = append(news, state.New{Path: inTree(f), Data: content(f.name, f.version)})
+	}
+	return errors.Join(tree.WriteAll(news)...)
+}
+
+func (a *actor) moveAll() error {
+	tree, err := a.tree()
+	if err != nil {
+		return err
+	}
+	var moves []state.Moving
+	for i := range a.files {
+		f := &a.files[i]
+		moves = append(moves, state.Moving{From: inTree(f), To: boxPath.Join("archive").Join(f.name)})
+	}
+	return errors.Join(tree.MoveAll(moves)...)
 }
