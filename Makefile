@@ -6,7 +6,13 @@ PKGS          ?= ./...
 PREFIX        ?=
 # A number of runs, because go's own deadline of a fuzz run sometimes fails it.
 FUZZTIME      ?= 20000x
-CRASHCOUNT    ?= 2
+# How much `make prove` tries: crash states of the real binary, images of recorded
+# disks, how long a rig is soaked in faults. CI takes these; more is better.
+STATES        ?= 2000
+IMAGES        ?= 20
+SOAK          ?= 30s
+# How many of the mutants `make mutants` tries, drawn by a seed; 0 is all.
+MUTANTS       ?= 0
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 SOURCES := chipset cmd hook mail nudge roles state
@@ -19,7 +25,7 @@ BUILDFLAGS := -trimpath -buildvcs=$(BUILDVCS) -ldflags=-s
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help build install test race cli vet lint fuzz crash docs demo verify clean
+.PHONY: help build install test race cli vet lint fuzz prove soak mutants bench docs demo verify clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -36,14 +42,18 @@ else
 endif
 
 test: ## run every test
-	$(GO) test $(PKGS)
+	$(GO) test -timeout 20m $(PKGS)
 
-race: ## run every test under the race detector (needs a C compiler)
+# Tests of whole rigs and of file systems run other processes, in which the
+# detector sees nothing.
+RACEPKGS = $(shell $(GO) list $(PKGS) | grep -vE '/chipset/chipsettest|/statetest/(blockcut|powercut)')
+
+race: ## run the tests under the race detector (needs a C compiler)
 	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ]; then \
-		echo '$(GO) test -race $(PKGS)'; $(GO) test -race $(PKGS); \
+		echo '$(GO) test -race -short'; $(GO) test -race -short -timeout 20m $(RACEPKGS); \
 	else \
 		echo 'race: no C compiler, and the race detector needs one: running the tests without it' >&2; \
-		echo '$(GO) test $(PKGS)'; $(GO) test $(PKGS); \
+		$(GO) test -short $(RACEPKGS); \
 	fi
 
 cli: ## run the command-line tests, with the real main
@@ -70,11 +80,21 @@ fuzz: ## fuzz every fuzz target for FUZZTIME
 	done
 
 # Where a kill hits differs from run to run, so these never come from the cache.
-crash: ## run the tests that kill processes, CRASHCOUNT times over
-	@dirs=$$(grep -rlE '^func Test[A-Za-z0-9_]*(Kill|Crash)' --include='*_test.go' $(SOURCES) | sed 's|/[^/]*$$||; s|^|./|' | sort -u); \
-		[ -n "$$dirs" ] || { echo 'crash: no test is named after a kill or a crash' >&2; exit 1; }; \
-		echo $(GO) test -count=$(CRASHCOUNT) -run "'^Test.*(Kill|Crash)'" $$dirs; \
-		$(GO) test -count=$(CRASHCOUNT) -run '^Test.*(Kill|Crash)' $$dirs
+# Each prints its seed; CHIPSET_SEED plays the same choices again.
+prove: ## cut the power, kill and inject faults: the promise of docs/durability.md
+	CHIPSET_FULL=1 $(GO) test -count=1 -timeout 15m -run Crash ./state/... ./mail ./hook ./nudge
+	CHIPSET_STATES=$(STATES) CHIPSET_IMAGES=$(IMAGES) CHIPSET_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 40m \
+		-run 'Sweep|RealFileSystems|Soak|Linearizable|Kills' ./chipset/chipsettest
+
+soak: ## the same for hours: SOAK=2h STATES=20000 IMAGES=100, every mutant
+	$(MAKE) prove STATES=20000 IMAGES=100 SOAK=$(or $(filter-out 30s,$(SOAK)),2h)
+	$(MAKE) mutants MUTANTS=0
+
+mutants: ## weaken the protocol in one place at a time; a test must notice each
+	$(GO) run ./chipset/chipsettest/mutants -sample $(MUTANTS)
+
+bench: ## measure, each beside its baseline in the same run
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./state/... ./mail ./chipset/...
 
 docs: ## write docs/commands.md anew from the commands' own help
 	$(GO) test ./cmd/chipset -run TestCommandReference -update
@@ -83,7 +103,7 @@ demo: build ## build, and play the demo in a throw-away repository
 	bin/chipset demo
 
 # What `make test` has just run and nothing has touched since comes from go's cache.
-verify: build vet lint race cli fuzz crash ## everything CI checks
+verify: build lint race cli fuzz prove mutants ## everything CI checks
 	@echo 'verify: all passed'
 
 clean: ## remove what was built
