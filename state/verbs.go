@@ -16,12 +16,31 @@ const tempPrefix = ".tmp-"
 func isTemp(name string) bool { return strings.HasPrefix(name, ".") }
 
 // Replace puts data in the place of the file at p, or makes it. When it
-// returns nil the new content survives a power cut; on an error before that
-// the old content is intact.
+// returns nil the new content survives a power cut; on an error the old content
+// is there.
 func (t *Tree) Replace(p Path, data []byte) error {
 	if err := t.makeRoom(p); err != nil {
 		return err
 	}
+	before, beforeErr := t.Read(p, MaxFile)
+	if err := t.replace(p, data); err != nil {
+		return err
+	}
+	err := t.SyncDir(p.Dir())
+	switch {
+	case err == nil:
+	case beforeErr == nil:
+		// Who reads the new content would take it for durable after the next sync of
+		// the folder, which succeeds though the name is lost.
+		_ = t.replace(p, before) // the first error counts, here and below
+	case errors.Is(beforeErr, ErrNotFound):
+		_ = t.disk.Remove(t.Abs(p))
+	}
+	return err
+}
+
+// replace is Replace before its last step: the name is not durable.
+func (t *Tree) replace(p Path, data []byte) error {
 	f, err := t.disk.Pending(t.Abs(p))
 	if err != nil {
 		return wrapPath(p, err)
@@ -30,10 +49,7 @@ func (t *Tree) Replace(p Path, data []byte) error {
 	if _, err := f.Write(data); err != nil {
 		return wrapPath(p, err)
 	}
-	if err := f.Replace(); err != nil {
-		return wrapPath(p, err)
-	}
-	return t.SyncDir(p.Dir())
+	return wrapPath(p, f.Replace())
 }
 
 // Append adds data (whole lines) to a file in one write. It is not durable

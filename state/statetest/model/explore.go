@@ -109,15 +109,7 @@ func (x *explorer) play(from moment, do func(*Run) error, fault Fault) (r *Recor
 }
 
 // process is one process that opens the tree and does something.
-func (x *explorer) process(r *Recorder, do func(*Run) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			if _, ours := p.(killed); !ours {
-				panic(p)
-			}
-			err = errKilled
-		}
-	}()
+func (x *explorer) process(r *Recorder, do func(*Run) error) error {
 	var d disk.Disk = r
 	if x.weaken != nil {
 		d = x.weaken(r)
@@ -126,7 +118,11 @@ func (x *explorer) process(r *Recorder, do func(*Run) error) (err error) {
 	if err != nil {
 		return err
 	}
-	return do(&Run{Context: context.Background(), Tree: tree, recorder: r})
+	err = do(&Run{Context: context.Background(), Tree: tree, recorder: r})
+	if r.isDead() {
+		return errKilled // whatever it would have returned
+	}
+	return err
 }
 
 // judging says how a recording is looked at.
@@ -330,7 +326,7 @@ func (x *explorer) faulty(fault Fault) error {
 	if errors.Is(opErr, errKilled) && fault.Kind != KillBefore && fault.Kind != KillAfter {
 		return fmt.Errorf("the model's own error came back: %w", opErr)
 	}
-	if opErr == nil && fault.Kind == IOError && r.calls[fault.Call].Op == "close" {
+	if opErr == nil && fault.Kind == IOError && fault.Call < len(r.calls) && r.calls[fault.Call].Op == "close" {
 		return errors.New("a failed close, which can be the only word of a failed write, was not reported")
 	}
 	if err := x.visible(r, opErr, false); err != nil {

@@ -37,13 +37,9 @@ type Call struct {
 var (
 	_ disk.Disk = (*Recorder)(nil)
 
-	// errKilled is what a killed process gets of calls that it still makes while
-	// its stack unwinds.
+	// errKilled is what a killed process gets of all calls that it still makes.
 	errKilled = errors.New("the process is dead")
 )
-
-// killed is the panic that ends an operation in the middle.
-type killed struct{}
 
 // newRecorder records on the folder top, whose content is taken to be durable.
 func newRecorder(top string, features disk.Features) (*Recorder, error) {
@@ -140,12 +136,16 @@ func (r *Recorder) do(op, path string, act func() error, note func(call int), sy
 		}
 		return err
 	}
-	r.kill(call, KillBefore)
+	if r.killed(call, KillBefore) {
+		return errKilled
+	}
 	if err := act(); err != nil {
 		return err
 	}
 	note(call)
-	r.kill(call, KillAfter)
+	if r.killed(call, KillAfter) {
+		return errKilled
+	}
 	return nil
 }
 
@@ -157,11 +157,11 @@ func (r *Recorder) relative(path string) string {
 	return filepath.ToSlash(rel)
 }
 
-func (r *Recorder) kill(call int, when FaultKind) {
-	if r.fault.Call == call && r.fault.Kind == when {
-		r.dead = true
-		panic(killed{})
-	}
+// killed tells whether the process ends here. What is left of it can do nothing
+// any more: each call fails and changes nothing, and no promise counts.
+func (r *Recorder) killed(call int, when FaultKind) bool {
+	r.dead = r.dead || r.fault.Call == call && r.fault.Kind == when
+	return r.dead
 }
 
 // failing returns the error that a call is to end with, if any.

@@ -168,3 +168,13 @@ func place(t testing.TB) string {
 	t.Cleanup(func() { _ = os.RemoveAll(at) })
 	return at
 }
+
+// Promised asks about each promise, in their order, and returns the first error.
+func (c *Crash) Promised(kept func(fact string) error) error {
+	for _, fact := range c.facts {
+		if err := kept(fact); err != nil {
+			return fmt.Errorf("%s: %w", fact, err)
+		}
+	}
+	return nil
+}
