@@ -22,7 +22,8 @@
 // In part means: of a file any 512 bytes are as they were after any of the
 // writes since the last fsync, or zeros where there was nothing, and its size
 // is any it had since. A rename within or between folders shows the old name,
-// the new name, or both; it never shows neither. A new name for a file that
+// the new name, or both; it never shows neither, and with AtomicRenames never
+// both. A new name for a file that
 // never was synced shows an empty or torn file.
 //
 // A Fault changes the result of the nth operation that changes something. All

@@ -24,27 +24,30 @@ const (
 	ReadOnly
 	// FailedSync fails an fsync or syncfs with EIO and loses what it was to make durable.
 	FailedSync
+	// FailedBarrier is FailedSync of a syncfs alone.
+	FailedBarrier
 	// ShortWrite writes half of what it was given, and says so.
 	ShortWrite
 )
 
 // Kinds are all kinds of faults, without None.
 func Kinds() []Kind {
-	return []Kind{KillBefore, KillAfter, IOError, DiskFull, ReadOnly, FailedSync, ShortWrite}
+	return []Kind{KillBefore, KillAfter, IOError, DiskFull, ReadOnly, FailedSync, FailedBarrier, ShortWrite}
 }
 
 func (k Kind) String() string {
-	names := [...]string{"none", "kill-before", "kill-after", "eio", "enospc", "erofs", "failed-sync", "short-write"}
+	names := [...]string{"none", "kill-before", "kill-after", "eio", "enospc", "erofs", "failed-sync", "failed-barrier", "short-write"}
 	if k < 0 || int(k) >= len(names) {
 		return fmt.Sprintf("kind %d", int(k))
 	}
 	return names[k]
 }
 
-// Fault is one thing that goes wrong at one operation.
+// Fault is one thing that goes wrong at one operation: that with the number At,
+// or the next that it applies to. The first operation is 1.
 type Fault struct {
 	Kind Kind
-	At   int // the first operation is 1
+	At   int
 }
 
 func (f Fault) String() string { return fmt.Sprintf("%s@%d", f.Kind, f.At) }
@@ -63,6 +66,8 @@ const (
 	Attr
 	// Sync makes something durable.
 	Sync
+	// Barrier makes everything durable.
+	Barrier
 	// Close is the close of a file that was written to.
 	Close
 )
@@ -75,7 +80,9 @@ func (k Kind) Applies(c Class) bool {
 	case ReadOnly:
 		return c != Close
 	case FailedSync:
-		return c == Sync
+		return c == Sync || c == Barrier
+	case FailedBarrier:
+		return c == Barrier
 	case ShortWrite:
 		return c == Data
 	case None, KillBefore, KillAfter, IOError:
@@ -146,10 +153,10 @@ func (s *script) judge(op Op) verdict {
 	case DiskFull:
 		return verdict{errno: syscall.ENOSPC}
 	case ReadOnly:
-		return verdict{errno: syscall.EROFS, lose: op.Class == Sync}
-	case None, KillBefore, KillAfter, IOError, FailedSync, ShortWrite:
+		return verdict{errno: syscall.EROFS, lose: op.Class == Sync || op.Class == Barrier}
+	case None, KillBefore, KillAfter, IOError, FailedSync, FailedBarrier, ShortWrite:
 	}
-	if op.N > f.At {
+	if s.hit {
 		return verdict{}
 	}
 	switch f.Kind {
@@ -159,7 +166,7 @@ func (s *script) judge(op Op) verdict {
 		return verdict{stop: true}
 	case ShortWrite:
 		return verdict{half: true}
-	case None, IOError, DiskFull, ReadOnly, FailedSync:
+	case None, IOError, DiskFull, ReadOnly, FailedSync, FailedBarrier:
 	}
 	return verdict{errno: syscall.EIO, lose: true}
 }

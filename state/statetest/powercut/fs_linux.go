@@ -166,7 +166,7 @@ func (f *FS) Files(below string) []string {
 func (f *FS) Syncfs() syscall.Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.change(f.disk.root, Sync, "syncfs", "", func(v verdict) syscall.Errno {
+	return f.change(f.disk.root, Barrier, "syncfs", "", func(v verdict) syscall.Errno {
 		if v.lose {
 			f.disk.loseAll()
 		}

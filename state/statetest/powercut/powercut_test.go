@@ -187,6 +187,27 @@ func TestMoveBetweenFolders(t *testing.T) {
 	}
 }
 
+func TestJournalKeepsRenamesTogether(t *testing.T) {
+	d := newDisk(t)
+	d.AtomicRenames()
+	from, to := d.mkdir("from"), d.mkdir("to")
+	n, err := d.make(from, "x", syscall.S_IFREG|0o644, "")
+	d.must(err)
+	n.content.write(0, []byte("m"))
+	d.unsynced[n] = true
+	d.syncAll()
+	d.must(d.rename(from, "x", to, "x", true))
+	for _, mode := range []Mode{Ordered, Scatter} {
+		wantOnly(t, mode.String(), outcomes(d.Tree, mode, "from/x", "to/x"), "m - ", "- m ")
+	}
+	d.must(d.rename(to, "x", from, "x", true)) // and back
+	for _, mode := range []Mode{Ordered, Scatter} {
+		wantOnly(t, "back: "+mode.String(), outcomes(d.Tree, mode, "from/x", "to/x"), "m - ", "- m ")
+	}
+	d.syncDir(to)
+	wantOnly(t, "synced", outcomes(d.Tree, Drop, "from/x", "to/x"), "m - ")
+}
+
 func TestFolderWithoutSyncOfItsParentIsGoneWithAllInIt(t *testing.T) {
 	d := newDisk(t)
 	dir := d.mkdir("dir")

@@ -23,9 +23,15 @@ type Tree struct {
 	// unsynced are the files with content that no fsync has made durable.
 	unsynced map[*node]bool
 	lastIno  uint64
+	// atomic is set where a journal keeps the two names of a rename together.
+	atomic bool
 	// gone is set once the machine has stopped: what still runs gets EIO.
 	gone bool
 }
+
+// AtomicRenames makes it a disk with a journal: of the two names of a rename a cut
+// leaves one, never both. The trees that are made of it are the same.
+func (t *Tree) AtomicRenames() { t.atomic = true }
 
 // NewTree makes an empty disk.
 func NewTree() *Tree {
@@ -73,6 +79,8 @@ type change struct {
 	// needs is the new name of a file whose old name goes away with this change:
 	// no file system that journals loses both.
 	needs *change
+	// mate is the other half of a rename.
+	mate *change
 }
 
 func (t *Tree) newNode(mode uint32) *node {
@@ -196,7 +204,8 @@ func (t *Tree) rename(from *node, oldName string, to *node, newName string, noRe
 		return syscall.ENOTEMPTY
 	}
 	added := t.set(to, newName, n, nil)
-	t.set(from, oldName, nil, added)
+	added.mate = t.set(from, oldName, nil, added)
+	added.mate.mate = added
 	n.parent, n.name = to, newName
 	return 0
 }
@@ -261,7 +270,20 @@ func apply(c *change) {
 // closure is the set of changes that are durable when the chosen ones are.
 func (t *Tree) closure(chosen func(*change) bool) map[*change]bool {
 	take := map[*change]bool{}
-	// Backwards, because what a change needs and what it builds upon lies before it.
+	for _, c := range t.changes {
+		if chosen(c) {
+			take[c] = true
+		}
+	}
+	for grown := true; grown; {
+		grown = t.spread(take)
+	}
+	return take
+}
+
+// spread takes, from the newest on, what the taken ones need and build upon, and
+// tells whether another look is needed.
+func (t *Tree) spread(take map[*change]bool) (grown bool) {
 	type place struct {
 		dir  *node
 		name string
@@ -269,15 +291,18 @@ func (t *Tree) closure(chosen func(*change) bool) map[*change]bool {
 	upTo := map[place]bool{}
 	for _, c := range slices.Backward(t.changes) {
 		at := place{c.dir, c.name}
-		if !chosen(c) && !upTo[at] && !take[c] {
+		if !take[c] && !upTo[at] {
 			continue
 		}
 		take[c], upTo[at] = true, true
 		if c.needs != nil {
-			take[c.needs] = true
+			take[c.needs] = true // it lies before
+		}
+		if t.atomic && c.mate != nil && !take[c.mate] {
+			take[c.mate], grown = true, true
 		}
 	}
-	return take
+	return grown
 }
 
 // Clone is the tree as programs see it, on a disk of its own, all durable.
@@ -304,7 +329,7 @@ type remains struct {
 
 // build makes a tree of what is left of the nodes of the old one.
 func (t *Tree) build(left func(*node) remains) *Tree {
-	fresh := &Tree{unsynced: map[*node]bool{}}
+	fresh := &Tree{unsynced: map[*node]bool{}, atomic: t.atomic}
 	copies := map[*node]*node{}
 	var visit func(n *node) *node
 	visit = func(n *node) *node {
