@@ -183,6 +183,14 @@ func TestSweepOfTheRealBinary(t *testing.T) {
 	b.sweep(acts(), number(t, "CHIPSET_STATES", 150), fixedSeed(t))
 }
 
+// TestSweepOfTheShortCuts does the same to the ways of publishing that are taken
+// on file systems known to keep the promise with fewer syncs.
+func TestSweepOfTheShortCuts(t *testing.T) {
+	b := newBench(t, "-X github.com/gastown-chipset/chipset/state/disk.assumed=unnamed,barrier,ordered,journal")
+	b.fresh.AtomicRenames()
+	b.sweep(mailActs(), number(t, "CHIPSET_STATES", 150)/5, fixedSeed(t))
+}
+
 // TestSweepOfWholeRigs does the same to whole rigs, from a bead on a hook to
 // its commit on the target branch. A state takes seconds, so there are fewer.
 func TestSweepOfWholeRigs(t *testing.T) {
