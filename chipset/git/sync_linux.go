@@ -22,5 +22,9 @@ func (r *Repo) Sync(ctx context.Context) error {
 	if err := unix.Syncfs(int(dir.Fd())); err != nil {
 		return fmt.Errorf("sync repository: syncfs %s: %w", r.common, err)
 	}
+	// A file system without a journal flushes the disk's cache before its last metadata is on the way.
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("sync repository: %w", err)
+	}
 	return nil
 }
