@@ -108,6 +108,9 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 	if err != nil {
 		return err
 	}
+	if err := f.secure(ctx, work, tip); err != nil {
+		return err
+	}
 	base, err := f.validate(ctx, b, work, tip)
 	if err != nil {
 		return err
@@ -127,6 +130,22 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 	}
 	f.rec.Head = string(work)
 	return f.step("branch")
+}
+
+// secure makes the commits of the work durable. What a power cut tore of them is
+// stored again as far as the worktree still holds it.
+func (f *finish) secure(ctx context.Context, work, tip git.Hash) error {
+	err := f.Rig.Git.Secure(ctx, work, tip)
+	if !errors.Is(err, git.ErrTorn) {
+		return err
+	}
+	if e := f.Rig.Git.In(f.Rig.Worktree(f.rec.AgentID)).Rewrite(ctx); e != nil && !errors.Is(e, git.ErrNotWorktree) {
+		return errors.Join(err, e)
+	}
+	if err = f.Rig.Git.Secure(ctx, work, tip); errors.Is(err, git.ErrTorn) {
+		return unfitf("%v", err)
+	}
+	return err
 }
 
 // head commits what is uncommitted and returns the commit to submit: HEAD,

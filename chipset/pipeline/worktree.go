@@ -190,7 +190,7 @@ func saveBranch(ctx context.Context, r *rig.Rig, use Worktree) (string, error) {
 	if err := r.Git.UpdateRef(ctx, ref, tip, ""); err != nil {
 		return "", err
 	}
-	return string(ref), r.Git.Sync(ctx)
+	return string(ref), keep(ctx, r, tip)
 }
 
 const salvagePrefix = "refs/chipset/salvage/"
@@ -204,7 +204,20 @@ func salvage(ctx context.Context, r *rig.Rig, wt *git.Worktree, q git.SalvageReq
 	if !saved.Saved {
 		return "", nil
 	}
-	return string(saved.Ref), r.Git.Sync(ctx)
+	return string(saved.Ref), keep(ctx, r, saved.Hash)
+}
+
+// keep makes a commit and the refs durable. What of it is torn already stays lost:
+// the rest is saved all the same.
+func keep(ctx context.Context, r *rig.Rig, commit git.Hash) error {
+	var have []git.Hash
+	if _, tip, err := TargetTip(ctx, r); err == nil {
+		have = []git.Hash{tip}
+	}
+	if err := r.Git.Secure(ctx, commit, have...); err != nil && !errors.Is(err, git.ErrTorn) {
+		return err
+	}
+	return r.Git.Sync(ctx)
 }
 
 // unnamedWork names work of which nothing says whose it is: by its branch, or

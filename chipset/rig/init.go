@@ -303,6 +303,11 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 			return err
 		}
 	}
+	// What a power cut left of objects is taken by git for the objects themselves,
+	// and a worker that makes the same again would build on nothing.
+	if err := r.Git.DropEmptyObjects(); err != nil {
+		return err
+	}
 	lock, err := r.Tree.Lock(ctx, state.LockRecord, "definition")
 	if err != nil {
 		return err

@@ -1,0 +1,93 @@
+package git
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// spoil puts other content under the name of a loose object, as a power cut does.
+func (f *fixture) spoil(o Hash, content func(whole []byte) []byte) {
+	f.Helper()
+	path := f.loose(o)
+	whole, err := os.ReadFile(path)
+	f.must(err)
+	f.must(os.Remove(path))
+	f.must(os.WriteFile(path, content(whole), 0o444))
+}
+
+func TestSecureWritesAnewWhatItMakesDurable(t *testing.T) {
+	f := newFixture(t)
+	first := f.head(f.TopLevel())
+	second := f.commit(f.TopLevel(), map[string]string{"dir/new": "new"})
+	before := map[Hash]os.FileInfo{}
+	objects, err := f.reached(f.ctx, second, []Hash{first})
+	f.must(err)
+	if len(objects) < 4 { // commit, two trees, blob
+		t.Fatalf("reached %v", objects)
+	}
+	for _, o := range objects {
+		before[o], err = os.Lstat(f.loose(o))
+		f.must(err)
+	}
+	f.must(f.Secure(f.ctx, second, first))
+	for _, o := range objects {
+		now, err := os.Lstat(f.loose(o))
+		f.must(err)
+		if os.SameFile(before[o], now) || now.Size() != before[o].Size() || now.Mode() != before[o].Mode() {
+			t.Errorf("%s: was not written anew: %v", o, now)
+		}
+	}
+	f.git(f.TopLevel(), "fsck", "--strict")
+	if left, err := filepath.Glob(filepath.Join(f.common, "objects", "*", "tmp_obj_*")); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	f.git(f.TopLevel(), "gc", "-q")
+	f.must(f.Secure(f.ctx, second, first)) // what is in packs is git's own care
+}
+
+func TestSecureNamesWhatIsTornAndRewriteStoresItAgain(t *testing.T) {
+	spoils := map[string]func([]byte) []byte{
+		"empty": func([]byte) []byte { return nil },
+		"zeros": func(b []byte) []byte { return make([]byte, len(b)) },
+		"half":  func(b []byte) []byte { return b[:len(b)/2] },
+		"of another": func([]byte) []byte {
+			return []byte("\x78\x01\x4b\xca\xc9\x4f\x52\x30\x60\x00\x00\x09\xb0\x01\xf0") // "blob 0\0"
+		},
+	}
+	for name, spoil := range spoils {
+		for _, what := range []string{"HEAD:dir/new", "HEAD:dir", "HEAD^{tree}"} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				f := newFixture(t)
+				w := f.prepared()
+				base := f.head(w.Path())
+				head := f.commit(w.Path(), map[string]string{"dir/new": "new"})
+				torn := Hash(f.git(w.Path(), "rev-parse", what))
+				f.spoil(torn, spoil)
+				err := f.Secure(f.ctx, head, base)
+				var e *TornError
+				if !errors.As(err, &e) || !errors.Is(err, ErrTorn) || !slices.Contains(e.Objects, torn) {
+					t.Fatalf("Secure: %v, expected it to name %s", err, torn)
+				}
+				f.must(w.Rewrite(f.ctx))
+				f.must(f.Secure(f.ctx, head, base))
+				f.git(w.Path(), "fsck", "--strict")
+			})
+		}
+	}
+}
+
+func TestSecureOfWhatIsLostStaysTorn(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	base := f.head(w.Path())
+	f.commit(w.Path(), map[string]string{"new": "first"})
+	torn := Hash(f.git(w.Path(), "rev-parse", "HEAD:new"))
+	head := f.commit(w.Path(), map[string]string{"new": "second"})
+	f.spoil(torn, func([]byte) []byte { return nil })
+	f.wantErr(f.Secure(f.ctx, head, base), ErrTorn)
+	f.must(w.Rewrite(f.ctx))
+	f.wantErr(f.Secure(f.ctx, head, base), ErrTorn) // the older version is nowhere any more
+}
