@@ -27,6 +27,8 @@ type Process struct {
 	Watcher *state.Watcher
 	// Say tells one line of the story.
 	Say func(format string, args ...any)
+
+	began time.Time // on the clock that never jumps
 }
 
 // gcPercent trades a few MiB for a third of the collector's work: a rig lives
@@ -41,7 +43,7 @@ func NewProcess(r *rig.Rig, say func(format string, args ...any)) (*Process, err
 		return nil, err
 	}
 	debug.SetGCPercent(gcPercent)
-	p := &Process{Rig: r, Self: self, Say: say}
+	p := &Process{Rig: r, Self: self, Say: say, began: time.Now()} //nolint:forbidigo // paces real work, decides nothing
 	if p.Watcher, err = state.NewWatcher(r.Tree); err != nil {
 		say("warning: no file notification (%v); agents wake every %s only", err, r.Def.Rig.Tick)
 	} else {
@@ -206,11 +208,18 @@ func backoff(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures, 8), 15*time.Second)
 }
 
+// untilTick is how long it is to the next tick of the process. All its agents
+// tick together: an idle process sleeps in between, and does not wake for each.
+func (p *Process) untilTick() time.Duration {
+	tick := p.Rig.Def.Rig.Tick
+	return tick - time.Since(p.began)%tick
+}
+
 // wait returns when there is something to do; false when ctx ended. After a
 // failure only the timer counts, because the failing tick's own writes are
 // news as well.
 func (p *Process) wait(ctx context.Context, after time.Duration, changed, news <-chan struct{}, failed bool) bool {
-	limit := p.Rig.Def.Rig.Tick
+	limit := p.untilTick()
 	if failed {
 		limit, changed = after, nil
 	} else if after > 0 && after < limit {

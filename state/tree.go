@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -54,6 +56,7 @@ type Identity struct {
 type Tree struct {
 	root     string
 	identity Identity
+	verified atomic.Pointer[Stamp] // of rig.json, when it said what identity says
 	disk     disk.Disk
 	groups   groups
 
@@ -132,6 +135,14 @@ func OpenOn(d disk.Disk, root string) (*Tree, error) {
 
 // Verify returns ErrNoTree when the tree is no longer the one that was opened.
 func (t *Tree) Verify() error {
+	if err := t.check(rigFile); err != nil {
+		return t.missing(err)
+	}
+	stamp, err := lstat(t.Abs(rigFile))
+	if known := t.verified.Load(); err == nil && known != nil && *known == stamp {
+		return nil
+	}
+	now := time.Now() //nolint:forbidigo // the age of a file, not what time it is
 	id, err := t.readIdentity()
 	if err != nil {
 		return err
@@ -139,17 +150,25 @@ func (t *Tree) Verify() error {
 	if id.RigID != t.identity.RigID {
 		return fmt.Errorf("%s: %w: it says %s, expected %s", t.Abs(rigFile), ErrNoTree, id.RigID, t.identity.RigID)
 	}
+	if stamp.Settled(now) {
+		t.verified.Store(&stamp)
+	}
 	return nil
+}
+
+// missing makes an error of a path that is gone one of the tree.
+func (t *Tree) missing(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("%s: %w: rig.json is missing", t.root, ErrNoTree)
+	}
+	return err
 }
 
 func (t *Tree) readIdentity() (Identity, error) {
 	var id Identity
 	data, err := t.Read(rigFile, MaxFile)
-	if errors.Is(err, ErrNotFound) {
-		return id, fmt.Errorf("%s: %w: rig.json is missing", t.root, ErrNoTree)
-	}
 	if err != nil {
-		return id, err
+		return id, t.missing(err)
 	}
 	if err := Decode(string(rigFile), data, &id); err != nil {
 		return id, err

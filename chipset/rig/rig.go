@@ -63,6 +63,7 @@ type Rig struct {
 	mu      sync.Mutex
 	boxes   map[state.AgentID]*mail.Mailbox
 	watcher *state.Watcher // nil unless the rig is followed
+	named   names
 }
 
 // DefinitionError is returned by Open for a chipset.yaml with errors in it.
@@ -272,12 +273,29 @@ func mailEvent(kind string, n mail.Name, m *mail.Message) event.Event {
 
 // Role returns the id of the agent with a role that exists once.
 func (r *Rig) Role(role definition.Role) state.AgentID {
-	if r.Def != nil {
-		for _, a := range r.Def.AgentsOf(role) {
-			return state.AgentID(a.ID)
-		}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.named.def != r.Def || r.named.ids == nil {
+		r.named = names{def: r.Def, ids: map[definition.Role]state.AgentID{}}
 	}
-	return state.AgentID(role)
+	id, known := r.named.ids[role]
+	if !known {
+		id = state.AgentID(role)
+		if r.Def != nil {
+			for _, a := range r.Def.AgentsOf(role) {
+				id = state.AgentID(a.ID)
+				break
+			}
+		}
+		r.named.ids[role] = id
+	}
+	return id
+}
+
+// names are what Role has found in a definition: every tick asks.
+type names struct {
+	def *definition.Definition
+	ids map[definition.Role]state.AgentID
 }
 
 // Mayor is the mayor's id.
