@@ -241,6 +241,19 @@ func (r *Rig) Send(ctx context.Context, m mail.Message) (mail.Name, error) {
 	return n, err
 }
 
+// SendAll delivers many messages. See mail.Office.SendAll.
+func (r *Rig) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []error) {
+	names, errs := r.Office.SendAll(ctx, ms)
+	var events []event.Event
+	for i, err := range errs {
+		if err == nil {
+			events = append(events, mailEvent("mail.sent", names[i], &ms[i]))
+		}
+	}
+	r.Emit(events...)
+	return names, errs
+}
+
 // SendAs delivers a message under its fixed name. See mail.Office.SendAs.
 func (r *Rig) SendAs(ctx context.Context, n mail.Name, m mail.Message) error {
 	err := r.Office.SendAs(ctx, n, m)

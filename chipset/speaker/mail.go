@@ -77,6 +77,47 @@ func (s *Speaker) Expand(to []string) ([]string, error) {
 // and that it is unread is not the message's to say. Errors: ErrInvalid, those
 // of mail.Office.Send.
 func (s *Speaker) SendMail(ctx context.Context, m mail.Message, to string) (mail.Name, error) {
+	m, err := s.address(m, func() (state.AgentID, error) { return Lookup(s.Rig, to) })
+	if err != nil {
+		return "", err
+	}
+	return s.Send(ctx, m)
+}
+
+// SendAll is SendMail for many messages at little more than the cost of a few.
+// Each goes to the agent that its To names by id or role. It tells of each, in
+// their order, what SendMail would have returned.
+func (s *Speaker) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []error) {
+	type found struct {
+		id  state.AgentID
+		err error
+	}
+	known := map[state.AgentID]found{}
+	names, errs := make([]mail.Name, len(ms)), make([]error, len(ms))
+	var sent []mail.Message
+	var at []int
+	for i, m := range ms {
+		m, err := s.address(m, func() (state.AgentID, error) {
+			f, is := known[m.To]
+			if !is {
+				f.id, f.err = Lookup(s.Rig, string(m.To))
+				known[m.To] = f
+			}
+			return f.id, f.err
+		})
+		if errs[i] = err; err == nil {
+			sent, at = append(sent, m), append(at, i)
+		}
+	}
+	gone, failed := s.Rig.SendAll(ctx, sent)
+	for k, i := range at {
+		names[i], errs[i] = gone[k], failed[k]
+	}
+	return names, errs
+}
+
+// address completes a message of the speaker for the agent that lookup finds.
+func (s *Speaker) address(m mail.Message, lookup func() (state.AgentID, error)) (mail.Message, error) {
 	m.From, m.Timestamp, m.Read = s.ID, state.Time{}, false
 	if m.Type == "" {
 		m.Type = mail.Coordination
@@ -85,19 +126,17 @@ func (s *Speaker) SendMail(ctx context.Context, m mail.Message, to string) (mail
 		m.Priority = mail.Normal
 	}
 	if err := CheckMessage(m); err != nil {
-		return "", err
+		return m, err
 	}
-	id, err := Lookup(s.Rig, to)
+	id, err := lookup()
 	if err != nil {
-		return "", err
+		return m, err
 	}
 	m.To = id
 	if m.Type == mail.ShutdownRequest {
-		if err := s.nameSession(&m); err != nil {
-			return "", err
-		}
+		return m, s.nameSession(&m)
 	}
-	return s.Send(ctx, m)
+	return m, nil
 }
 
 // nameSession makes a shutdown_request speak of the process that runs its

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -15,7 +11,6 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/state"
 )
 
 type mailSendOptions struct {
@@ -178,78 +173,4 @@ func (t *tally) err(what string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %d of %d not delivered: %w", what, t.failed, t.all, t.first)
-}
-
-// maxBatchLine bounds one line of a batch: a message, and what escaping adds.
-const maxBatchLine = 8 * mail.MaxSize
-
-func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app) error {
-	stray := ""
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name != "batch" && cmd.InheritedFlags().Lookup(f.Name) == nil {
-			stray = "--" + f.Name
-		}
-	})
-	if len(args) > 0 {
-		stray = args[0]
-	}
-	if stray != "" {
-		return usagef("mail send: --batch takes everything from standard input, so not %s", stray)
-	}
-	by, err := a.voice(ctx, a.openState)
-	if err != nil {
-		return err
-	}
-	in := bufio.NewReaderSize(a.stdin, 64<<10)
-	var failed tally
-	for ctx.Err() == nil {
-		line, tooLong, err := readLine(in)
-		if text := bytes.TrimSpace(line); tooLong || len(text) > 0 {
-			name, sendErr := sendLine(ctx, by, text, tooLong)
-			failed.line(a, string(name), "", sendErr)
-		}
-		if errors.Is(err, io.EOF) {
-			return failed.err("mail send --batch")
-		}
-		if err != nil {
-			return fmt.Errorf("mail send --batch: standard input: %w", err)
-		}
-	}
-	return ctx.Err()
-}
-
-// readLine reads one line. What exceeds maxBatchLine is skipped, not stored.
-func readLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > maxBatchLine {
-			tooLong, line = true, nil
-		}
-		if !tooLong {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, tooLong, err
-		}
-	}
-}
-
-func sendLine(ctx context.Context, by *speaker.Speaker, line []byte, tooLong bool) (mail.Name, error) {
-	if tooLong {
-		return "", fmt.Errorf("message: %w: a line of more than %d bytes", state.ErrTooLarge, maxBatchLine)
-	}
-	var m mail.Message
-	var broken *state.Corruption
-	if err := state.Decode("message", line, &m); errors.As(err, &broken) {
-		return "", usagef("message: %s", strings.Replace(broken.Reason, "the file ", "the line ", 1))
-	} else if err != nil {
-		return "", err
-	}
-	if m.From != "" && m.From != by.ID {
-		return "", state.Conflictf("message", "from %s, but you speak as %s", m.From, by.ID)
-	}
-	if m.To == "" {
-		return "", usagef("message: no to")
-	}
-	return by.SendMail(ctx, m, string(m.To))
 }

@@ -1,0 +1,150 @@
+package mail
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// SendAll delivers many messages at little more than the cost of a few. It
+// tells of each, in their order, what Send would have returned; when it
+// returns, all that have a name and no error are durable. Messages of one
+// batch get times that grow in its order, but for one whose name was taken.
+func (o *Office) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
+	b := batch{office: o, names: make([]Name, len(ms)), errs: make([]error, len(ms)),
+		boxes: map[state.AgentID]*Mailbox{}, admitted: map[pair]error{}}
+	var free, tasks []*letter
+	keyed := map[*Mailbox][]*letter{}
+	var last state.Time
+	for i := range ms {
+		l := &letter{Message: ms[i], at: i}
+		if b.errs[i] = b.accept(l, &last); b.errs[i] != nil {
+			continue
+		}
+		switch {
+		case l.Task != nil:
+			tasks = append(tasks, l)
+		case l.ID == "":
+			free = append(free, l)
+		default:
+			keyed[l.box] = append(keyed[l.box], l)
+		}
+	}
+	b.publish(free)
+	for box, letters := range keyed {
+		b.publishKeyed(ctx, box, letters)
+	}
+	for _, l := range tasks { // each is held to what those before it did to its task
+		b.names[l.at], b.errs[l.at] = o.Send(ctx, l.Message)
+	}
+	return b.names, b.errs
+}
+
+// letter is one message of a batch.
+type letter struct {
+	Message
+	at  int // its place in the batch
+	box *Mailbox
+}
+
+type batch struct {
+	office *Office
+	names  []Name
+	errs   []error
+	boxes  map[state.AgentID]*Mailbox
+	// admitted are the senders and recipients that were looked at.
+	admitted map[pair]error
+}
+
+type pair struct{ from, to state.AgentID }
+
+func (b *batch) accept(l *letter, last *state.Time) error {
+	if err := b.office.complete(&l.Message); err != nil {
+		return err
+	}
+	if !l.Timestamp.After(last.Time) {
+		l.Timestamp = state.At(last.Add(1))
+	}
+	*last = l.Timestamp
+	if l.box = b.boxes[l.To]; l.box == nil {
+		l.box = NewMailbox(b.office.tree, l.To)
+		b.boxes[l.To] = l.box
+	}
+	if l.InReplyTo != "" { // an answer may go where nothing else may
+		return b.office.recipient(&l.Message)
+	}
+	who := pair{l.From, l.To}
+	err, known := b.admitted[who]
+	if !known {
+		err = b.office.recipient(&l.Message)
+		b.admitted[who] = err
+	}
+	return err
+}
+
+// publish gives each letter the next free nanosecond. A name that is taken is
+// rare, and tried again with those that met one too.
+func (b *batch) publish(letters []*letter) {
+	for len(letters) > 0 {
+		var news []state.New
+		var waiting, taken []*letter
+		for _, l := range letters {
+			n := NameAt(l.Timestamp, l.From)
+			file, err := b.office.file(l.box, n, &l.Message)
+			switch {
+			case errors.Is(err, state.ErrExists):
+				taken = append(taken, l)
+			case err != nil:
+				b.errs[l.at] = err
+			default:
+				news, waiting = append(news, file), append(waiting, l)
+				b.names[l.at] = n
+			}
+		}
+		for i, err := range b.office.tree.WriteAll(news) {
+			l := waiting[i]
+			switch {
+			case errors.Is(err, state.ErrExists):
+				taken = append(taken, l)
+			case err != nil:
+				b.names[l.at], b.errs[l.at] = "", err
+			}
+		}
+		for _, l := range taken {
+			l.Timestamp = state.At(l.Timestamp.Add(1))
+		}
+		letters = taken
+	}
+}
+
+// publishKeyed delivers letters with an ID to one mailbox, each once, under its lock.
+func (b *batch) publishKeyed(ctx context.Context, box *Mailbox, letters []*letter) {
+	lock, err := box.lock(ctx)
+	if err != nil {
+		for _, l := range letters {
+			b.errs[l.at] = err
+		}
+		return
+	}
+	defer lock.Unlock()
+	first, wanted := map[delivery]*letter{}, map[delivery]bool{}
+	for _, l := range letters {
+		if d := (delivery{l.From, l.ID}); first[d] == nil {
+			first[d], wanted[d] = l, true
+		}
+	}
+	earlier, err := box.delivered(wanted)
+	var fresh []*letter
+	for d, l := range first {
+		b.names[l.at], b.errs[l.at] = earlier[d], err
+		if err == nil && earlier[d] == "" {
+			fresh = append(fresh, l)
+		}
+	}
+	b.publish(fresh)
+	for _, l := range letters { // the same ID twice in one batch is one message
+		of := first[delivery{l.From, l.ID}]
+		b.names[l.at], b.errs[l.at] = b.names[of.at], b.errs[of.at]
+	}
+}

@@ -1,0 +1,185 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// Office is the sender's side: it delivers into the mailboxes of a tree.
+type Office struct {
+	tree   *state.Tree
+	agents agent.Store
+	clock  state.Clock
+	// limit is the largest message in bytes.
+	limit int64
+}
+
+// NewOffice opens the sender's side. limit 0 means MaxSize; it can only be lower.
+func NewOffice(t *state.Tree, agents agent.Store, clock state.Clock, limit int64) *Office {
+	if limit <= 0 || limit > MaxSize {
+		limit = MaxSize
+	}
+	return &Office{tree: t, agents: agents, clock: clock, limit: limit}
+}
+
+// Send delivers a message under the next free nanosecond and returns its name.
+// It returns nil only when the message survives a power cut; on every error
+// there is no message. A message with an ID that the same sender delivered to
+// the same recipient before is not delivered again: the earlier name comes back.
+// A message about a task is held to the task's life, see admitTask. Errors:
+// ErrNotFound, ErrConflict, ErrTooLarge.
+func (o *Office) Send(ctx context.Context, m Message) (Name, error) {
+	if err := o.complete(&m); err != nil {
+		return "", err
+	}
+	if err := o.recipient(&m); err != nil {
+		return "", err
+	}
+	box := NewMailbox(o.tree, m.To)
+	if m.ID != "" || m.Task != nil {
+		l, err := box.lock(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer l.Unlock()
+	}
+	if m.ID != "" {
+		if n, err := box.findID(m.From, m.ID); err != nil || n != "" {
+			return n, err
+		}
+	}
+	if err := o.admitTask(box, &m); err != nil {
+		return "", err
+	}
+	for {
+		n := NameAt(m.Timestamp, m.From)
+		err := o.publish(box, n, &m)
+		if !errors.Is(err, state.ErrExists) {
+			return n, err
+		}
+		m.Timestamp = state.At(m.Timestamp.Add(1))
+	}
+}
+
+// complete fills in what a sender may leave out, and refuses what is no message.
+func (o *Office) complete(m *Message) error {
+	m.Read = false
+	if m.Priority == "" {
+		m.Priority = Normal
+	}
+	if m.Timestamp.IsZero() {
+		m.Timestamp = o.clock.Now()
+	}
+	return m.Validate()
+}
+
+func (o *Office) publish(box *Mailbox, n Name, m *Message) error {
+	file, err := o.file(box, n, m)
+	if err != nil {
+		return err
+	}
+	return o.tree.WriteNew(file.Path, file.Data)
+}
+
+// file is what publishes a message, unless its name stands in the archive.
+func (o *Office) file(box *Mailbox, n Name, m *Message) (state.New, error) {
+	data, err := m.Encode(o.limit)
+	if err != nil {
+		return state.New{}, err
+	}
+	archived, err := o.tree.Exists(box.path(n, true))
+	if err != nil {
+		return state.New{}, err
+	}
+	if archived {
+		return state.New{}, fmt.Errorf("%s: %w", n, state.ErrExists)
+	}
+	return state.New{Path: box.path(n, false), Data: data}, nil
+}
+
+// delivery is what makes a message with an ID the same as an earlier one to
+// the same mailbox.
+type delivery struct {
+	from state.AgentID
+	id   string
+}
+
+// findID returns the name of an earlier delivery, whose entry is durable then,
+// or "".
+func (b *Mailbox) findID(from state.AgentID, id string) (Name, error) {
+	found, err := b.delivered(map[delivery]bool{{from, id}: true})
+	return found[delivery{from, id}], err
+}
+
+// delivered returns the earlier deliveries that are wanted, and makes their
+// entries durable.
+func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error) {
+	senders := map[state.AgentID]bool{}
+	for d := range wanted {
+		senders[d.from] = true
+	}
+	found := map[delivery]Name{}
+	for _, archived := range []bool{false, true} {
+		entries, _, err := b.list(archived, func(n Name) bool {
+			_, sender, err := state.ParseStamped(string(n))
+			return err == nil && senders[sender]
+		})
+		if err != nil {
+			return nil, err
+		}
+		some := false
+		for i := range entries {
+			d := delivery{entries[i].From, entries[i].ID}
+			if _, earlier := found[d]; !earlier && wanted[d] {
+				found[d], some = entries[i].Name, true
+			}
+		}
+		if some {
+			if err := b.tree.SyncDir(b.path("x", archived).Dir()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// SendAs delivers a message under a name that was fixed before, in a record
+// that survives its sender. The message needs an ID: what stands at the name,
+// in the mailbox or the archive, with the same sender and ID, is this message
+// and counts as delivered. Anything else there is ErrExists, and the caller
+// fixes another name. Durable when it returns nil.
+func (o *Office) SendAs(ctx context.Context, n Name, m Message) error {
+	m.Read, m.Timestamp = false, n.Time()
+	if m.Priority == "" {
+		m.Priority = Normal
+	}
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	if m.ID == "" || n != NameAt(m.Timestamp, m.From) {
+		return fmt.Errorf("message %s: a fixed name needs an id and the sender's own name", n)
+	}
+	if err := o.recipient(&m); err != nil {
+		return err
+	}
+	box := NewMailbox(o.tree, m.To)
+	l, err := box.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	there, err := box.Get(n)
+	switch {
+	case err == nil && there.From == m.From && there.ID == m.ID:
+		return o.tree.SyncDir(box.path(n, there.Archived).Dir())
+	case err == nil, errors.Is(err, state.ErrCorrupt):
+		return fmt.Errorf("%s: %w", n, state.ErrExists)
+	case !errors.Is(err, state.ErrNotFound):
+		return err
+	}
+	return o.publish(box, n, &m)
+}
