@@ -10,10 +10,18 @@ import (
 	"testing"
 )
 
+// asked is how large the tests are to be. It is read before the tests are isolated
+// from the environment.
+var asked = map[string]string{
+	"CHIPSET_SEED":         os.Getenv("CHIPSET_SEED"),
+	"CHIPSET_DAMAGES":      os.Getenv("CHIPSET_DAMAGES"),
+	"CHIPSET_COMBINATIONS": os.Getenv("CHIPSET_COMBINATIONS"),
+}
+
 // number is a size of the test from the environment, or its default.
 func number(t *testing.T, name string, otherwise int) int {
 	t.Helper()
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+	if n, err := strconv.Atoi(asked[name]); err == nil {
 		return n
 	}
 	return otherwise
