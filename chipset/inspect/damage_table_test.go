@@ -77,7 +77,7 @@ var tears = []struct {
 		f.must(os.Symlink(filepath.Join(f.dir, "moved.json"), path))
 	}},
 	{"a folder", ruleSpecial, "", func(f *fixture, path string) { f.must(os.Remove(path)); f.must(os.Mkdir(path, 0o755)) }},
-	{"a second name", ruleSpecial, ruleSpecial, func(f *fixture, path string) { f.must(os.Link(path, filepath.Join(f.dir, "second"))) }},
+	{"a second name", ruleSpecial, "special-file bead-hook hook-without-agent incident-agent worktree-agent", func(f *fixture, path string) { f.must(os.Link(path, filepath.Join(f.dir, "second"))) }},
 }
 
 func appendTo(f *fixture, path, text string) {
@@ -382,6 +382,9 @@ func allDamages() []damage {
 	all := append([]damage{}, single...)
 	for _, v := range victims {
 		for _, tear := range tears {
+			if strings.HasSuffix(v.path, "seen.json") && tear.name == "another's content" {
+				continue // nothing that belongs to seen.json alone: it was seen by nobody
+			}
 			all = append(all, damage{name: tear.name + ": " + v.path, named: tear.rule, stays: v.stays + " " + tear.stays,
 				spoil: func(f *fixture) { tear.tear(f, f.one(v.path)) }})
 		}
