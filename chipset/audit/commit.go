@@ -29,8 +29,10 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	reader *reader
-	// tip is the newest commit that this process knows to be durable.
-	tip git.Hash
+	// tip is the newest commit that this process knows to be durable, and held
+	// what it holds.
+	tip  git.Hash
+	held map[string]version
 }
 
 // Outcome is what Commit did.
@@ -108,11 +110,11 @@ func (c *Recorder) record(ctx context.Context, message string) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
-	before, err := c.listing(ctx, parent)
-	if err != nil {
+	if err := c.prepareReader(ctx); err != nil {
 		return Outcome{}, err
 	}
-	if err := c.prepareReader(ctx); err != nil {
+	before, err := c.listing(ctx, parent)
+	if err != nil {
 		return Outcome{}, err
 	}
 	now, err := c.reader.read(ctx)
@@ -122,7 +124,7 @@ func (c *Recorder) record(ctx context.Context, message string) (Outcome, error) 
 	changed, gone := compare(before, now.files)
 	out := Outcome{Commit: parent, Changed: len(changed) + len(gone), Files: len(now.files), Skipped: now.skipped}
 	if out.Changed == 0 && parent != "" {
-		return out, c.settle(ctx, parent)
+		return out, c.settle(ctx, parent, now.files)
 	}
 	if err := c.sync(changed, gone); err != nil {
 		return out, err
@@ -142,7 +144,7 @@ func (c *Recorder) record(ctx context.Context, message string) (Outcome, error) 
 		return out, err
 	}
 	out.Commit, out.Made = made, true
-	return out, c.settle(ctx, made)
+	return out, c.settle(ctx, made, now.files)
 }
 
 // forget drops what was read: the next snapshot compares names only.
@@ -154,14 +156,13 @@ func forget(files map[string]version) {
 }
 
 // settle makes sure that a tip is durable before anybody is told of it.
-func (c *Recorder) settle(ctx context.Context, tip git.Hash) error {
-	if c.tip == tip {
-		return nil
+func (c *Recorder) settle(ctx context.Context, tip git.Hash, files map[string]version) error {
+	if c.tip != tip {
+		if err := c.rig.Git.Sync(ctx); err != nil {
+			return err
+		}
 	}
-	if err := c.rig.Git.Sync(ctx); err != nil {
-		return err
-	}
-	c.tip = tip
+	c.tip, c.held = tip, files
 	return nil
 }
 
@@ -179,8 +180,14 @@ func (c *Recorder) prepareReader(ctx context.Context) error {
 
 // listing is what a commit holds of the state tree, by the path below it.
 func (c *Recorder) listing(ctx context.Context, commit git.Hash) (map[string]git.Hash, error) {
-	held := map[string]git.Hash{}
+	held := make(map[string]git.Hash, len(c.held))
 	if commit == "" {
+		return held, nil
+	}
+	if commit == c.tip {
+		for p, v := range c.held {
+			held[p] = v.id
+		}
 		return held, nil
 	}
 	out, err := c.rig.Git.Run(ctx, git.Command{Read: true,
@@ -304,15 +311,13 @@ func quote(p string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(p) + `"`
 }
 
-// staleLock is how old a lock of the branch must be to have been left by a git that was killed.
-const staleLock = time.Minute
+// staleLock is how old a lock of the branch must be to have been left by a git that was killed. Git
+// itself waits that long for one.
+const staleLock = 5 * time.Second
 
 // advance moves the branch by compare-and-swap and removes the refs that unfinished
 // commits stood on, all in one transaction.
 func (c *Recorder) advance(ctx context.Context, parent, made git.Hash, temp git.Ref) error {
-	if _, err := c.rig.Git.SweepLocks(ctx, c.rig.Clock(), staleLock, c.branch); err != nil {
-		return err
-	}
 	left, err := c.rig.Git.Run(ctx, git.Command{Read: true, Args: []string{"for-each-ref", "--format=%(refname)", pending}})
 	if err != nil {
 		return err
@@ -322,6 +327,13 @@ func (c *Recorder) advance(ctx context.Context, parent, made git.Hash, temp git.
 		if ref, err := git.ParseRef(name); err == nil && ref != temp {
 			drop = append(drop, ref)
 		}
+	}
+	err = c.rig.Git.SwapRef(ctx, c.branch.Ref(), made, parent, drop...)
+	if err == nil || errors.Is(err, git.ErrMoved) {
+		return err
+	}
+	if swept, sweepErr := c.rig.Git.SweepLocks(ctx, c.rig.Clock(), staleLock, c.branch); sweepErr != nil || len(swept) == 0 {
+		return errors.Join(err, sweepErr)
 	}
 	return c.rig.Git.SwapRef(ctx, c.branch.Ref(), made, parent, drop...)
 }

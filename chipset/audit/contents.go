@@ -175,7 +175,7 @@ func (v *verifier) objects(ctx context.Context, places []place) ([]object, error
 		}
 		fmt.Fprintf(&in, "%s:%s\x00", p.tree, p.path)
 	}
-	out, err := v.repo.Run(ctx, git.Command{Read: true, Args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype)", "--buffer", "-z"},
+	out, err := v.git(ctx, git.Command{Args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype)", "--buffer", "-z"},
 		Stdin: []byte(in.String())})
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (v *verifier) load(ctx context.Context, ids []git.Hash) (map[git.Hash][]byt
 	if len(ids) == 0 {
 		return contents, nil
 	}
-	out, err := v.repo.Run(ctx, git.Command{Read: true, Args: []string{"cat-file", "--batch", "--buffer"}, Stdin: []byte(joined(ids))})
+	out, err := v.git(ctx, git.Command{Args: []string{"cat-file", "--batch", "--buffer"}, Stdin: []byte(joined(ids))})
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (v *verifier) sizes(ctx context.Context) (map[git.Hash]int64, error) {
 	if ids = unique(ids); len(ids) == 0 {
 		return sizes, nil
 	}
-	out, err := v.repo.Run(ctx, git.Command{Read: true, Stdin: []byte(joined(ids)),
+	out, err := v.git(ctx, git.Command{Stdin: []byte(joined(ids)),
 		Args: []string{"cat-file", "--batch-check=%(objectname) %(objectsize)", "--buffer"}})
 	if err != nil {
 		return nil, err

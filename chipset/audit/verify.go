@@ -113,9 +113,16 @@ type verifier struct {
 	report  *Report
 }
 
+// git reads what the repository really holds: replacements and grafts could show a
+// history in which nothing ever happened.
+func (v *verifier) git(ctx context.Context, c git.Command) ([]byte, error) {
+	c.Read, c.Env = true, []string{"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null"}
+	return v.repo.Run(ctx, c)
+}
+
 // history lists the commits, parents first.
 func (v *verifier) history(ctx context.Context, tip git.Hash) error {
-	out, err := v.repo.Run(ctx, git.Command{Read: true,
+	out, err := v.git(ctx, git.Command{
 		Args: []string{"log", "-z", "--topo-order", "--reverse", "--no-color", "--no-decorate", "--format=%H %ct %P", string(tip), "--"}})
 	if err != nil {
 		return err
@@ -183,7 +190,7 @@ func (v *verifier) compare(ctx context.Context) error {
 	if len(v.pairs) == 0 {
 		return nil
 	}
-	out, err := v.repo.Run(ctx, git.Command{Read: true, Stdin: []byte(in.String()),
+	out, err := v.git(ctx, git.Command{Stdin: []byte(in.String()),
 		Args: []string{"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv"}})
 	if err != nil {
 		return err

@@ -90,3 +90,14 @@ func TestOwnBranch(t *testing.T) {
 		t.Errorf("without the tree: %+v", report.Violations)
 	}
 }
+
+// TestReplacedHistory: what git was told to show instead of a commit proves nothing.
+func TestReplacedHistory(t *testing.T) {
+	y := newYard(t)
+	first := y.commit()
+	y.act()
+	y.plant("events/2026-03-05.jsonl", "{}\n")
+	forged := y.commit()
+	y.git("replace", string(forged.Commit), string(first.Commit))
+	y.verify("", "events/2026-03-05.jsonl")
+}
