@@ -174,7 +174,7 @@ func (c *Recorder) prepareReader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.reader = &reader{tree: c.rig.Tree, name: blobNamer(strings.TrimSpace(string(format)))}
+	c.reader = &reader{tree: c.rig.Tree, name: newNamer(strings.TrimSpace(string(format)))}
 	return nil
 }
 
@@ -252,7 +252,7 @@ func (c *Recorder) fill(files map[string]version, changed []string) error {
 			continue
 		}
 		data, err := c.rig.Tree.Read(state.StateDir.Join(p), maxLog)
-		if err != nil || c.reader.name(data) != v.id {
+		if err != nil || c.reader.name("blob", data) != v.id {
 			c.reader.known = nil
 			return errors.Join(err, fmt.Errorf("snapshot of %s: it was replaced meanwhile: %w", p, git.ErrMoved))
 		}
@@ -273,22 +273,24 @@ func (c *Recorder) write(ctx context.Context, parent git.Hash, message string, f
 		return "", "", err
 	}
 	temp := git.Ref(pending + state.Random(12))
+	whole, err := c.writeTrees(ctx, files, slices.Concat(changed, gone))
+	if err != nil {
+		return "", "", err
+	}
 	var in bytes.Buffer
-	text := messageOf(message, len(changed)+len(gone), len(files))
-	fmt.Fprintf(&in, "feature done\ncommit %s\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", temp, who, c.rig.Clock().Unix(), len(text), text)
-	if parent != "" {
-		fmt.Fprintf(&in, "from %s\n", parent)
-	}
-	for _, p := range gone {
-		fmt.Fprintf(&in, "D %s\n", quote(c.root+"/"+p))
-	}
+	in.WriteString("feature done\n")
 	for _, p := range changed {
 		data := files[p].data
-		fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n", quote(c.root+"/"+p), len(data))
+		fmt.Fprintf(&in, "blob\ndata %d\n", len(data))
 		in.Write(data)
 		in.WriteByte('\n')
 	}
-	in.WriteString("\nget-mark :1\ndone\n")
+	text := messageOf(message, len(changed)+len(gone), len(files))
+	fmt.Fprintf(&in, "commit %s\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", temp, who, c.rig.Clock().Unix(), len(text), text)
+	if parent != "" {
+		fmt.Fprintf(&in, "from %s\n", parent)
+	}
+	fmt.Fprintf(&in, "M 040000 %s %s\n\nget-mark :1\ndone\n", whole, quote(c.root))
 	out, err := c.rig.Git.Run(ctx, git.Command{Args: []string{"fast-import", "--quiet", "--force", "--done", "--date-format=raw"}, Stdin: in.Bytes()})
 	if err != nil {
 		return "", "", err

@@ -260,9 +260,9 @@ func (v *verifier) logs(ctx context.Context, sizes map[git.Hash]int64) (map[git.
 			return nil, err
 		}
 		whole := contents[longest]
-		name := blobNamer(map[bool]string{true: "sha256"}[len(longest) == 64])
+		name := newNamer(map[bool]string{true: "sha256"}[len(longest) == 64])
 		for _, id := range ids {
-			if n := sizes[id]; id == longest || name(whole[:n]) == id {
+			if n := sizes[id]; id == longest || name("blob", whole[:n]) == id {
 				known[id] = whole[:n:n]
 			}
 		}

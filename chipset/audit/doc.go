@@ -17,8 +17,8 @@
 //
 // # A commit
 //
-// One git fast-import writes blobs, trees and the commit, on a ref of its own;
-// one update-ref moves the branch by compare-and-swap. No checkout, index or HEAD is
+// git mktree writes the folders that changed, one git fast-import the blobs and the
+// commit, on a ref of its own; one update-ref moves the branch by compare-and-swap. No checkout, index or HEAD is
 // touched. The repository is synced before the branch moves and once more after it.
 //
 // # A proof

@@ -30,7 +30,7 @@ func (t tree) file(p string) audit.File {
 	if !there {
 		return audit.File{}
 	}
-	return audit.File{ID: string(blobNamer("sha1")([]byte(content))), Data: []byte(content)}
+	return audit.File{ID: string(newNamer("sha1")("blob", []byte(content))), Data: []byte(content)}
 }
 
 // judge holds one snapshot against the next.

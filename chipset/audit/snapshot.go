@@ -3,11 +3,8 @@ package audit
 import (
 	"bytes"
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io/fs"
 	"path"
 	"strings"
@@ -48,9 +45,8 @@ type snapshot struct {
 
 // reader takes snapshots of one tree and remembers what it has read.
 type reader struct {
-	tree *state.Tree
-	// name is what the repository calls a blob of this content.
-	name  func(data []byte) git.Hash
+	tree  *state.Tree
+	name  namer
 	known map[string]version
 }
 
@@ -155,7 +151,7 @@ func (r *reader) file(s *snapshot, p state.Path, e fs.DirEntry) error {
 	if p.Dir() == event.Dir {
 		v.data = v.data[:bytes.LastIndexByte(v.data, '\n')+1]
 	}
-	v.id = r.name(v.data)
+	v.id = r.name("blob", v.data)
 	s.files[below] = v
 	return nil
 }
@@ -167,21 +163,5 @@ func (s *snapshot) dropMoved() {
 		if mailbox, archived := strings.CutSuffix(dir, "/archive/"); archived && strings.HasPrefix(p, "mail/") {
 			delete(s.files, path.Join(mailbox, name))
 		}
-	}
-}
-
-// blobNamer returns the function that names blobs as the repository of a commit
-// does: by SHA-1, or by SHA-256.
-func blobNamer(format string) func(data []byte) git.Hash {
-	return func(data []byte) git.Hash {
-		var h hash.Hash
-		if format == "sha256" {
-			h = sha256.New()
-		} else {
-			h = sha1.New()
-		}
-		h.Write(fmt.Appendf(nil, "blob %d\x00", len(data)))
-		h.Write(data)
-		return git.Hash(fmt.Sprintf("%x", h.Sum(nil)))
 	}
 }
