@@ -247,6 +247,9 @@ func (l *Left) countQueue(queue []mergequeue.Request, byID map[state.BeadID]*bea
 	head := true
 	for i := range queue {
 		r := &queue[i]
+		if r.Untold() {
+			l.Busy++ // its mail is still to come
+		}
 		switch r.Status {
 		case mergequeue.Merging, mergequeue.Pending:
 			if r.Status == mergequeue.Merging {
