@@ -23,7 +23,8 @@ var leftover = regexp.MustCompile(`^(\.tmp-.+|\..+\.jsonl?[0-9]+)$`)
 const TempAge = time.Minute
 
 // Temps lists the abandoned temp files below state/: those of processes that
-// are gone, and those of unknown writers older than TempAge.
+// are gone, those of unknown writers older than TempAge, and names that a power
+// cut left to published files.
 func (t *Tree) Temps(now time.Time) ([]Path, error) {
 	var found []Path
 	root := t.Abs(StateDir)
@@ -57,7 +58,10 @@ func abandoned(name string, info fs.FileInfo, now time.Time) bool {
 	}
 	rest, ours := strings.CutPrefix(name, tempPrefix)
 	if !ours {
-		return false
+		// No writer gives the temp file of Replace a second name: a power cut left it
+		// beside the name that it was given.
+		st, ok := info.Sys().(*unixStat)
+		return ok && st.Nlink > 1
 	}
 	number, _, _ := strings.Cut(rest, "-")
 	pid, err := strconv.Atoi(number)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -93,6 +94,23 @@ func TestSecondNameOfOwnPublicationIsRead(t *testing.T) {
 	must(t, os.Link(tree.Abs("state/work/a.json"), filepath.Join(t.TempDir(), "third")))
 	if _, err := tree.Read("state/work/a.json", MaxFile); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("a name outside: %v, want ErrNotRegular", err)
+	}
+}
+
+// On an ext4 without a journal a power cut can leave every name that a file had.
+func TestNamesOfOwnPublicationGoAtOnce(t *testing.T) {
+	tree := newTree(t)
+	plant(t, tree, "state/work/a.json", "{}")
+	for _, name := range []Path{".a.json123", ".a.json456"} {
+		must(t, os.Link(tree.Abs("state/work/a.json"), tree.Abs(Path("state/work").Join(string(name)))))
+	}
+	if _, err := tree.Read("state/work/a.json", MaxFile); err != nil {
+		t.Errorf("with two names of its own publication: %v", err)
+	}
+	n, err := tree.Sweep(time.Now())
+	must(t, err)
+	if data, err := tree.Read("state/work/a.json", MaxFile); n != 2 || string(data) != "{}" {
+		t.Errorf("swept %d, want 2; the file holds %q, %v", n, data, err)
 	}
 }
 

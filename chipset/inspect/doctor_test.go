@@ -83,6 +83,12 @@ var damages = []struct {
 		b := f.bead("gt-aaaaa", bead.Open, nil)
 		must(f.t, os.Link(f.Tree.Abs(f.Beads.Path(string(b.ID))), filepath.Join(f.dir, "second")))
 	}, "special-file:error", "special-file:error"},
+	{"names that a power cut left", func(f *fixture) {
+		b := f.bead("gt-aaaaa", bead.Open, nil)
+		for _, left := range []string{".gt-aaaaa.json1", ".gt-aaaaa.json2"} {
+			must(f.t, os.Link(f.Tree.Abs(f.Beads.Path(string(b.ID))), f.Tree.Abs(state.Path("state/work").Join(left))))
+		}
+	}, "leftover:warning leftover:warning", "leftover:warning+ leftover:warning+"},
 	{"corrupt hook", func(f *fixture) {
 		f.hang(f.bead("gt-aaaaa", bead.InProgress, nil), hook.Active)
 		f.plant("state/hooks/polecat-alpha.json", "{")

@@ -103,10 +103,16 @@ func checkEntry(r *rig.Rig, p state.Path, e fs.DirEntry) []finding {
 	if err != nil || e.IsDir() {
 		return nil //nolint:nilerr // it vanished
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 2 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 2 && hasOtherName(r, p) {
 		return []finding{special(fmt.Sprintf("it has %d names (hard links)", st.Nlink), "nothing of chipset reads it; take its other names away")}
 	}
 	return nil
+}
+
+// hasOtherName tells whether a file has a name that no publication left behind.
+func hasOtherName(r *rig.Rig, p state.Path) bool {
+	_, err := r.Tree.Read(p, state.MaxFile)
+	return errors.Is(err, state.ErrSecondName)
 }
 
 // isObject tells whether a path below state/ has the name of an object that is
