@@ -40,10 +40,11 @@ gupp: {limits: {restart_cooldown: 0s}}
 `
 
 // TestRealFileSystems runs the real binary on real file systems and cuts the
-// power: right after acknowledgements, and anywhere. CHIPSET_IMAGES is the number
-// of power cuts for each file system and scenario; CHIPSET_RIGS that of whole rigs.
+// power: right after acknowledgements, anywhere, and again while it recovers.
+// CHIPSET_IMAGES is the number of power cuts for each file system and scenario;
+// CHIPSET_RIGS that of whole rigs.
 func TestRealFileSystems(t *testing.T) {
-	images, rigs := number(t, "CHIPSET_IMAGES", 5), number(t, "CHIPSET_RIGS", 1)
+	images, rigs := number(t, "CHIPSET_IMAGES", 5), number(t, "CHIPSET_RIGS", 2)
 	only := os.Getenv("CHIPSET_FS")
 	seed := fixedSeed(t)
 	if !blockcut.Isolated(t) {
@@ -59,7 +60,12 @@ func TestRealFileSystems(t *testing.T) {
 			r := newRigOn(t, f, bin, seed)
 			r.play("mail", r.sendMail, images)
 			r.play("hook", r.moveHook, images)
-			r.play("rig", r.landBeads, rigs)
+			if last := r.play("rig", r.landBeads, rigs); last != nil {
+				if err := r.lab.Restart(last); err != nil {
+					t.Fatal(err)
+				}
+				r.play("rig, again", r.goOn, rigs)
+			}
 		})
 	}
 }
@@ -84,7 +90,9 @@ func newRigOn(t *testing.T, f blockcut.FileSystem, bin string, seed uint64) *rig
 // a power cut, given what had been acknowledged.
 type scenario func(record *blockcut.Record) (check func(told []string))
 
-func (r *rigOn) play(name string, do scenario, images int) {
+// play returns the disk that the last of its power cuts left, which is not one
+// right after an acknowledgement unless there is no other.
+func (r *rigOn) play(name string, do scenario, images int) (last *blockcut.Image) {
 	r.t.Helper()
 	var check func(told []string)
 	record, err := r.lab.Record(func(record *blockcut.Record) error {
@@ -94,10 +102,11 @@ func (r *rigOn) play(name string, do scenario, images int) {
 	if err != nil {
 		r.t.Fatalf("%s: %v", name, err)
 	}
-	writes, flushes := record.Counts()
+	writes, flushes := record.Counts(0, record.Len())
 	for _, cut := range record.Cuts(images, r.seed) {
 		failed := r.t.Failed()
-		err := r.lab.Look(record.Image(cut), func(string) error {
+		last = record.Image(cut)
+		err := r.lab.Look(last, func(string) error {
 			check(record.Told(cut.At))
 			return nil
 		})
@@ -108,7 +117,8 @@ func (r *rigOn) play(name string, do scenario, images int) {
 			r.t.Errorf("%s on %s failed after %+v of %d", name, r.fs, cut, record.Len())
 		}
 	}
-	r.t.Logf("%-14s %-4s %d power cuts of %d writes, %d flushes, %d acknowledgements", r.fs, name, images, writes, flushes, len(record.Marks()))
+	r.t.Logf("%-14s %-10s %d power cuts of %d writes, %d flushes, %d acknowledgements", r.fs, name, images, writes, flushes, len(record.Marks()))
+	return last
 }
 
 // body is long enough to be torn, and no two are alike.
@@ -250,32 +260,44 @@ func (r *rigOn) moveHook(record *blockcut.Record) func(told []string) {
 	}
 }
 
-// landBeads lets a whole rig work, and go on after the power is back.
+// landBeads lets a whole rig work. Its only acknowledgement is the last, so that
+// the other power cuts fall anywhere.
 func (r *rigOn) landBeads(record *blockcut.Record) func(told []string) {
-	var ids []string
 	for i := range 3 {
 		script := "mkdir -p marks\necho ran >> marks/$CHIPSET_BEAD\ngit add -A\ngit commit -q -m \"mark $CHIPSET_BEAD\"\n"
-		ids = append(ids, r.w.Chipset("work", "add", fmt.Sprintf("mark %d", i), "-d", script))
-		record.Mark("bead " + ids[i])
+		r.w.Chipset("work", "add", fmt.Sprintf("mark %d", i), "-d", script)
 	}
-	r.w.Chipset("up", "--until-idle", "--timeout", "300s")
+	return r.goOn(record)
+}
+
+// goOn starts the rig, as after a power cut, and lets it finish.
+func (r *rigOn) goOn(record *blockcut.Record) func(told []string) {
+	r.finish()
 	record.Mark("landed")
 	return func(told []string) {
 		r.checkTarget()
 		if slices.Contains(told, "landed") {
-			checkLanded(r.t, r.w, ids)
+			checkLanded(r.t, r.w, r.beads())
 		}
-		r.w.Chipset("doctor", "--fix")
-		r.w.Chipset("up", "--until-idle", "--timeout", "300s")
-		var known []string
-		for _, id := range ids {
-			if slices.Contains(told, "bead "+id) || strings.Contains(r.w.Chipset("work", "list"), id) {
-				known = append(known, id)
-			}
-		}
-		checkLanded(r.t, r.w, known)
+		r.finish()
+		checkLanded(r.t, r.w, r.beads())
 		r.checkTarget()
 	}
+}
+
+func (r *rigOn) finish() {
+	r.t.Helper()
+	r.w.Chipset("doctor", "--fix")
+	r.w.Chipset("up", "--until-idle", "--timeout", "300s")
+}
+
+func (r *rigOn) beads() []string {
+	r.t.Helper()
+	var ids []string
+	for _, b := range r.w.Beads() {
+		ids = append(ids, string(b.ID))
+	}
+	return ids
 }
 
 // checkTarget holds what is on the target against the commits that were tested.

@@ -173,7 +173,8 @@ func try(t *testing.T, lab *blockcut.Lab, s sequence, images int, seed uint64) o
 	if err != nil {
 		t.Fatal(err)
 	}
-	writes, flushes := record.Counts()
+	marks := record.Marks()
+	writes, flushes := record.Counts(marks[0], marks[len(marks)-1])
 	o := outcome{images: images, writes: float64(writes) / rounds, flushes: float64(flushes) / rounds}
 	for _, cut := range record.Cuts(images, seed) {
 		err := lab.Look(record.Image(cut), func(dir string) error {

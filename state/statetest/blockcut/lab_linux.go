@@ -105,6 +105,20 @@ func (l *Lab) Record(work func(r *Record) error) (r *Record, err error) {
 	return r, err
 }
 
+// Restart lets what is recorded next begin with a disk that a power cut left, so
+// that the recovery itself can be cut off.
+func (l *Lab) Restart(disk *Image) error {
+	name := filepath.Join(l.dir, "after")
+	err := disk.write(name)
+	if err == nil {
+		err = l.fs.repair(name)
+	}
+	if err == nil {
+		l.base, err = readImage(name)
+	}
+	return errors.Join(err, os.Remove(name))
+}
+
 // Look starts the machine again after a power cut: the disk is checked and
 // mounted as at a boot, and look sees what is there. The error says that the
 // disk could not be mounted, or is that of look.

@@ -56,14 +56,9 @@ func (r *Record) Len() int {
 	return len(r.events)
 }
 
-// Counts returns the numbers of writes and of flushes between the first mark and
-// the last.
-func (r *Record) Counts() (writes, flushes int) {
-	marks := r.Marks()
-	if len(marks) == 0 {
-		return 0, 0
-	}
-	for _, e := range r.events[marks[0]:marks[len(marks)-1]] {
+// Counts returns the numbers of writes and of flushes between two points.
+func (r *Record) Counts(from, to int) (writes, flushes int) {
+	for _, e := range r.events[from:to] {
 		switch e.kind {
 		case wrote:
 			writes++
