@@ -336,7 +336,7 @@ func (t *Tree) regular(p Path, info fs.FileInfo) error {
 	if err != nil {
 		return wrapPath(p, err)
 	}
-	elsewhere := uint64(st.Nlink) - 1
+	elsewhere := int(st.Nlink) - 1
 	for _, e := range entries {
 		if other, err := e.Info(); err == nil && isTemp(e.Name()) && os.SameFile(info, other) {
 			elsewhere--

@@ -44,7 +44,7 @@ gupp: {limits: {restart_cooldown: 0s}}
 // CHIPSET_IMAGES is the number of power cuts for each file system and scenario;
 // CHIPSET_RIGS that of whole rigs.
 func TestRealFileSystems(t *testing.T) {
-	images, rigs := number(t, "CHIPSET_IMAGES", 5), number(t, "CHIPSET_RIGS", 2)
+	images, rigs := number(t, "CHIPSET_IMAGES", 5), number(t, "CHIPSET_RIGS", 1)
 	only := os.Getenv("CHIPSET_FS")
 	seed := fixedSeed(t)
 	if !blockcut.Isolated(t) {
