@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -55,6 +56,25 @@ func (b *Mailbox) Owner() state.AgentID { return b.owner }
 
 // Dir is the mailbox's folder.
 func (b *Mailbox) Dir() state.Path { return Dir.Join(string(b.owner)) }
+
+// Stamp is the version of the mailbox: while it stays the same nothing came, was
+// read or went. It is zero when a change may have left no trace in it yet, and
+// for a mailbox that was never written to.
+func (b *Mailbox) Stamp() (state.Stamp, error) {
+	dir, err := b.tree.OpenFolder(b.Dir())
+	if errors.Is(err, state.ErrNotFound) {
+		return state.Stamp{}, nil
+	}
+	if err != nil {
+		return state.Stamp{}, err
+	}
+	defer dir.Close()
+	stamp, err := dir.Stamp()
+	if err != nil || !stamp.Settled(time.Now()) { //nolint:forbidigo // compared with the system's own stamps
+		return state.Stamp{}, err
+	}
+	return stamp, nil
+}
 
 func (b *Mailbox) path(n Name, archived bool) state.Path {
 	if archived {

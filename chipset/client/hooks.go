@@ -121,12 +121,12 @@ func (h *Hooks) reporting() string {
 
 // tell shows an agent what it was not shown yet, once.
 func (h *Hooks) tell(ctx context.Context, who state.AgentID) (Answer, error) {
-	all, err := h.unread(who)
+	before := h.recall(who)
+	all, err := h.unreadSince(who, before.Looked)
 	if err != nil {
 		return Answer{}, err
 	}
-	before := h.recall(who)
-	if fresh := before.unshown(all); fresh.empty() && len(before.Notices) == 0 {
+	if fresh := before.unshown(all); fresh.empty() && len(before.Notices) == 0 && (all.same || all.looked == (state.Stamp{})) {
 		return Answer{}, nil // most of the time; nothing is locked or written
 	}
 	var text string
@@ -136,7 +136,7 @@ func (h *Hooks) tell(ctx context.Context, who state.AgentID) (Answer, error) {
 		text = frameNews(fresh, m.Notices)
 		m.Notices = nil
 		m.note(all)
-		return text != ""
+		return true
 	})
 	if err != nil {
 		return Answer{}, err

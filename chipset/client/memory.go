@@ -15,6 +15,9 @@ import (
 type memory struct {
 	// Shown are the unread messages that the agent has seen.
 	Shown []mail.Name `json:"shown,omitempty"`
+	// Looked is the version of the mailbox whose unread messages are all shown, so
+	// that nothing need be read to know that nothing is new.
+	Looked state.Stamp `json:"looked"`
 	// Nudges is the newest nudge of each sender that the agent has seen.
 	Nudges map[state.AgentID]state.Time `json:"nudges,omitempty"`
 	// Notices wait for the agent's next step.
@@ -71,24 +74,39 @@ func (h *Hooks) change(ctx context.Context, who state.AgentID, change func(m *me
 type news struct {
 	letters []mail.Entry
 	nudges  []nudge.Nudge
+	// looked is the version of the mailbox before it was read, same that it is
+	// the one that was looked at before, and letters were not read again.
+	looked state.Stamp
+	same   bool
 }
 
 func (n *news) empty() bool { return len(n.letters) == 0 && len(n.nudges) == 0 }
 
 // unread is what the agent has not processed: of mail what is meant to be read
 // by it, and not by its role process.
-func (h *Hooks) unread(who state.AgentID) (news, error) {
+func (h *Hooks) unread(who state.AgentID) (news, error) { return h.unreadSince(who, state.Stamp{}) }
+
+// unreadSince is unread without the messages of a mailbox that has the version
+// looked still.
+func (h *Hooks) unreadSince(who state.AgentID, looked state.Stamp) (news, error) {
 	var n news
-	letters, _, err := h.Rig.Mailbox(who).Unread()
-	if err != nil {
+	var err error
+	box := h.Rig.Mailbox(who)
+	if n.looked, err = box.Stamp(); err != nil {
 		return n, err
 	}
-	for i := range letters {
-		if !letters[i].Type.Machinery() {
-			n.letters = append(n.letters, letters[i])
+	if n.same = looked != (state.Stamp{}) && n.looked == looked; !n.same {
+		letters, _, err := box.Unread()
+		if err != nil {
+			return n, err
 		}
+		for i := range letters {
+			if !letters[i].Type.Machinery() {
+				n.letters = append(n.letters, letters[i])
+			}
+		}
+		mail.ProcessingOrder(n.letters, h.Rig.Mayor())
 	}
-	mail.ProcessingOrder(n.letters, h.Rig.Mayor())
 	n.nudges, _, err = h.Rig.Slot(who).Unseen()
 	if errors.Is(err, state.ErrNotFound) {
 		err = nil
@@ -114,9 +132,11 @@ func (m *memory) unshown(n news) news {
 
 // note records that all of n was shown, and forgets what is unread no more.
 func (m *memory) note(n news) {
-	m.Shown = m.Shown[:0]
-	for i := range n.letters {
-		m.Shown = append(m.Shown, n.letters[i].Name)
+	if !n.same {
+		m.Looked, m.Shown = n.looked, m.Shown[:0]
+		for i := range n.letters {
+			m.Shown = append(m.Shown, n.letters[i].Name)
+		}
 	}
 	for i := range n.nudges {
 		if m.Nudges == nil {
