@@ -336,3 +336,15 @@ func TestManyJobsAtOnce(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// TestPWDIsTheDirectory: programs that believe the environment work where they run,
+// not where the rig was started.
+func TestPWDIsTheDirectory(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("env")
+	spec.Env = append(spec.Env, "PWD=/elsewhere", "OLDPWD=/before")
+	b.run(spec)
+	if log := b.log(); !strings.Contains(log, "PWD="+b.dir+"\n") || strings.Contains(log, "/elsewhere") || strings.Contains(log, "/before") {
+		t.Errorf("the environment is %s", log)
+	}
+}

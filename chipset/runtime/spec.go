@@ -50,8 +50,9 @@ type Spec struct {
 	Argv []string `json:"argv"`
 	// Dir is the command's working directory.
 	Dir string `json:"dir"`
-	// Env is the command's complete environment; nothing is inherited. It should
-	// hold EnvSession, or KillOrphans can't tell the command's processes.
+	// Env is the command's complete environment but for PWD, which is Dir; nothing
+	// is inherited. It should hold EnvSession, or KillOrphans can't tell the command's
+	// processes.
 	Env []string `json:"env"`
 	// Stdin is the file the command reads, "" for the null device.
 	Stdin string `json:"stdin"`

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	goruntime "runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -228,7 +230,7 @@ func (s *supervisor) exec(files []*os.File) (*child, error) {
 	in, out := files[0].Fd(), files[1].Fd()
 	pid, err := syscall.ForkExec(path, s.spec.Argv, &syscall.ProcAttr{
 		Dir:   s.spec.Dir,
-		Env:   s.spec.Env,
+		Env:   inDirectory(s.spec.Env, s.spec.Dir),
 		Files: []uintptr{in, out, out},
 		Sys:   childAttributes(),
 	})
@@ -299,4 +301,14 @@ func (s *supervisor) end(cause *bool, grace time.Duration) {
 	}
 	s.deadline = deadline
 	s.kill.Reset(time.Until(deadline))
+}
+
+// inDirectory makes an environment say where the command runs. Shells and some
+// programs believe PWD more than the kernel, and would work where the rig was
+// started.
+func inDirectory(env []string, dir string) []string {
+	kept := slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		return strings.HasPrefix(entry, "PWD=") || strings.HasPrefix(entry, "OLDPWD=")
+	})
+	return append(kept, "PWD="+dir)
 }
