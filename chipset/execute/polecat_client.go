@@ -199,7 +199,7 @@ func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
 // equip adds what this rig hands to the client, and writes its files.
 func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (adapter.Equipped, error) {
 	files := string(promptFile(item.Session)) + "."
-	kit := adapter.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Files: p.Rig.Tree.Abs(state.Path(files)),
+	kit := adapter.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
 	e := adapter.Of(w.preset).Equip(argv, kit)
 	for name, text := range e.Files {

@@ -84,7 +84,7 @@ func TestClientEndings(t *testing.T) {
 		{"refused for good", []string{begins + refused, speaks + refused, speaks + refused}, "", retire.Block, "it was refused what it asked for: Bash:\nI was not allowed."},
 		{"refused, and never resumed", []string{begins + refused}, ", resumes: 0", retire.Block, "it was refused"},
 		{"told to go on too often", []string{begins + commits + capped, speaks + finished}, "", retire.Done, ""},
-		{"told to go on too often, every time", []string{begins + commits + capped, speaks + capped}, ", resumes: 1", retire.Fail, "it was told to go on"},
+		{"told to go on too often, every time", []string{begins + commits + capped, speaks + capped}, ", resumes: 1", retire.Fail, "it was told again and again"},
 		{"an overloaded API, then none", []string{begins + overload, speaks + commits + finished}, "", retire.Done, ""},
 		{"an overloaded API", []string{begins + overload, overload, overload}, "", retire.Fail, "API error 529: overloaded"},
 		{"a bad key", []string{begins + badKey}, "", retire.Fail, "API error 401: bad key"},

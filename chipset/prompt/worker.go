@@ -216,6 +216,8 @@ func writeReporting(p *strings.Builder, a *Assignment) {
 - Still at it during a long quiet step: chipset hook touch "what is going on"
 - Something to ask or tell: chipset mail send mayor --subject "…" --body "…"
 
+Where you have tools of a server named chipset (done, fail, block, mail_send, …), they do the same.
+
 Ending with exit code 0 also means finished. After done, fail or block this session is over.
 `, a.Bead.Branch, a.Target)
 }

@@ -19,6 +19,9 @@ import (
 // than any lock is held, and shorter than a person's patience.
 const clientHookDeadline = 5 * time.Second
 
+// envWorkerHooks is set in a worker whose client was given the rig's hooks.
+const envWorkerHooks = "CHIPSET_WORKER_HOOKS"
+
 func newClientHookCmd(a *app) *cobra.Command {
 	var kinds, events []string
 	for _, k := range client.Kinds() {
@@ -27,7 +30,8 @@ func newClientHookCmd(a *app) *cobra.Command {
 	for _, e := range client.Events() {
 		events = append(events, string(e))
 	}
-	return &cobra.Command{
+	var worker bool
+	cmd := &cobra.Command{
 		Use:   "client-hook CLIENT EVENT",
 		Short: "Answer a hook of a coding-agent client",
 		Long: `Answer a hook of a coding-agent client, for the client to run: the event is read from
@@ -44,9 +48,14 @@ chipset plugin install writes the configuration that calls this.`,
 			if len(args) != 2 { // not a usage error: its exit code would hold a client up
 				return exitWith(codeFailed, fmt.Errorf("client-hook: wants a client and an event, got %d arguments", len(args)))
 			}
+			if !worker && a.env(envWorkerHooks) != "" {
+				return nil // this worker was given hooks of its own, which say it all
+			}
 			return runClientHook(cmd.Context(), args[0], args[1], a)
 		},
 	}
+	cmd.Flags().BoolVar(&worker, "worker", false, "called by what a rig hands to its own workers; other hooks are silent in those")
+	return cmd
 }
 
 func runClientHook(ctx context.Context, kind, name string, a *app) error {

@@ -34,8 +34,10 @@ server starts all the same, and every call says what is missing.
 
 With --http it serves streamable HTTP at /mcp, on this machine alone, and prints the
 address; port 0 takes a free one. Everybody who reaches the port speaks as the same agent:
-set $` + envToken + ` to a secret that clients must bear, where others use the machine.`,
-		Example: "  chipset mcp\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0\n  claude mcp add chipset -- chipset mcp",
+set $` + envToken + ` to a secret that clients must bear, where others use the machine.
+
+A client of your own session gets it with: claude mcp add chipset -- chipset mcp`,
+		Example: "  chipset mcp\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runMCP(cmd.Context(), opts, a) },
 	}

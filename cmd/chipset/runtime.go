@@ -145,7 +145,7 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 		return usagef("runtime show: %v", err)
 	}
 	c := adapter.Of(preset)
-	kit := adapter.Kit{Chipset: "chipset", Permission: permission, Session: "SESSION", Files: "/FILE-"}
+	kit := adapter.Kit{Chipset: "chipset", Permission: permission, Session: "SESSION", Files: "/FILE-", Hooks: true, MCP: true}
 	begun := c.Equip(run.Argv, kit)
 	kit.Resume = "SESSION"
 	resumed := c.Equip(run.Argv, kit)

@@ -45,34 +45,50 @@ func (claude) Equip(argv []string, kit Kit) Equipped {
 	if kit.Permission == runtime.PermissionEdit {
 		allowed = append(allowed, "Bash(git add:*)", "Bash(git commit:*)", "Bash(git status:*)")
 	}
-	var files map[string]string
+	e := Equipped{Files: map[string]string{}}
+	if kit.Hooks && !has(argv, "--settings") {
+		const name = "settings.json"
+		e.Files[name] = settings(map[string]any{"hooks": hookTable(kit, "claude", 1, claudeHooks())})
+		argv, e.Env = append(argv, "--settings="+kit.Files+name), []string{hooksHandedOver}
+	}
 	if kit.MCP {
 		const name = "mcp.json"
-		files = map[string]string{name: mcpServers(kit, nil)}
+		e.Files[name] = settings(map[string]any{"mcpServers": mcpServers(kit, nil)})
 		argv = append(argv, "--mcp-config="+kit.Files+name)
 		allowed = append(allowed, "mcp__"+serverName)
 	}
-	return Equipped{Argv: append(argv, "--allowedTools="+strings.Join(allowed, ",")), Files: files}
+	e.Argv = append(argv, "--allowedTools="+strings.Join(allowed, ","))
+	return e
 }
 
-// mcpServers is the JSON in which most clients are told of MCP servers; more are
-// keys of the client's own.
-func mcpServers(kit Kit, more map[string]any) string {
-	server := map[string]any{"command": kit.Chipset, "args": mcpArgs()}
+func claudeHooks() []onHook {
+	return []onHook{{"SessionStart", ""}, {"UserPromptSubmit", ""}, {"PreToolUse", "EnterPlanMode|ExitPlanMode|Task|Agent"}, {"PostToolUse", ""},
+		{"Stop", ""}, {"SubagentStart", ""}, {"SubagentStop", ""}, {"TeammateIdle", ""}, {"TaskCompleted", ""}, {"SessionEnd", ""}}
+}
+
+// has tells whether an option stands on a command line already, so that what its
+// author decided is not overruled.
+func has(argv []string, option string) bool {
+	return slices.ContainsFunc(argv, func(arg string) bool { return arg == option || strings.HasPrefix(arg, option+"=") })
+}
+
+// mcpServers is how most clients are told of MCP servers; more are keys of the
+// client's own.
+func mcpServers(kit Kit, more map[string]any) map[string]any {
+	server := map[string]any{"command": kit.Chipset, "args": mcpArgs(), "env": identityOf(kit)}
+	for key, value := range more {
+		server[key] = value
+	}
+	return map[string]any{serverName: server}
+}
+
+func identityOf(kit Kit) map[string]string {
 	env := map[string]string{}
 	for _, entry := range kit.Identity {
 		name := variable(entry)
 		env[name] = strings.TrimPrefix(entry, name+"=")
 	}
-	server["env"] = env
-	for key, value := range more {
-		server[key] = value
-	}
-	text, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{serverName: server}}, "", "  ")
-	if err != nil {
-		return "{}" // of strings alone, which always encode
-	}
-	return string(text) + "\n"
+	return env
 }
 
 func (claude) Reader() Reader { return &claudeReader{} }
@@ -82,7 +98,10 @@ type claudeReader struct {
 	// message is the last answer that was counted: it comes in several lines.
 	message string
 	result  *claudeLine
-	capped  bool
+	// capped is true once the client overrode its hooks; toldToGoOn counts how
+	// often in a row they kept the agent from ending.
+	capped     bool
+	toldToGoOn int
 }
 
 // claudeLine is the part that matters of any line of stream-json.
@@ -133,6 +152,8 @@ func (r *claudeReader) Line(line []byte) {
 		r.named(l.Session)
 	case l.Type == "system" && l.Key == "stop-hook-block-cap":
 		r.capped = true
+	case l.Type == "user" && strings.HasPrefix(textOf(l.Message.Content), "Stop hook feedback:"):
+		r.toldToGoOn++
 	case l.Type == "assistant":
 		r.assistant(&l)
 	case l.Type == "result":
@@ -156,11 +177,21 @@ func (r *claudeReader) assistant(l *claudeLine) {
 	for _, block := range blocks {
 		switch block.Type {
 		case "tool_use":
+			r.toldToGoOn = 0
 			r.tool(block.Name)
 		case "text":
 			r.say(block.Text)
 		}
 	}
+}
+
+// textOf is the text that a message begins with, "" for anything else.
+func textOf(content json.RawMessage) string {
+	var blocks []struct{ Type, Text string }
+	if json.Unmarshal(content, &blocks) != nil || len(blocks) == 0 || blocks[0].Type != "text" {
+		return ""
+	}
+	return blocks[0].Text
 }
 
 // end takes the totals, which are those of the whole session.
@@ -178,7 +209,7 @@ func (r *claudeReader) end(l *claudeLine) {
 	r.figures.CostUSD = max(r.figures.CostUSD, l.Cost)
 }
 
-func (r *claudeReader) Resumed() { r.result, r.capped, r.noise = nil, false, nil }
+func (r *claudeReader) Resumed() { r.result, r.capped, r.toldToGoOn, r.noise = nil, false, 0, nil }
 
 func (r *claudeReader) End(code int) End {
 	end := r.judge(code)
@@ -205,8 +236,8 @@ func (r *claudeReader) judge(code int) End {
 			tools = append(tools, clip(d.Tool))
 		}
 		return refused(tools)
-	case r.capped:
-		return End{Verdict: Unfinished, Reason: "it was told to go on as often as its client allows, and stopped all the same"}
+	case r.capped || r.toldToGoOn >= toldToGoOn:
+		return End{Verdict: Unfinished, Reason: "it was told again and again to go on, and ended all the same"}
 	case code != 0:
 		return End{}
 	}

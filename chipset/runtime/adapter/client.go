@@ -64,8 +64,8 @@ type Kit struct {
 	// Files is the absolute path that, with a name behind it, is that of a file
 	// the client can be given.
 	Files string
-	// MCP: the binary serves the rig's tools.
-	MCP bool
+	// Hooks: the binary answers the client's hooks. MCP: it serves the rig's tools.
+	Hooks, MCP bool
 }
 
 // Equipped is a command line with what it needs around it.

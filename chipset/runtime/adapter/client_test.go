@@ -23,7 +23,7 @@ func TestCommandLines(t *testing.T) {
 	}{
 		{"claude", words("claude -p --output-format stream-json --verbose --permission-mode acceptEdits --session-id uuid --allowedTools=Bash(chipset:*),Bash(git_add:*),Bash(git_commit:*),Bash(git_status:*)"),
 			words("claude -p --output-format stream-json --verbose --permission-mode acceptEdits --resume old --allowedTools=Bash(chipset:*),Bash(git_add:*),Bash(git_commit:*),Bash(git_status:*)")},
-		{"codex", words("codex exec --json --sandbox workspace-write"), words("codex exec --json --sandbox workspace-write resume old -")},
+		{"codex", words("codex exec --json --sandbox workspace-write -c allow_login_shell=false"), words("codex exec --json --sandbox workspace-write -c allow_login_shell=false resume old -")},
 		{"gemini", words("gemini --output-format stream-json --skip-trust --approval-mode auto_edit --session-id uuid"),
 			words("gemini --output-format stream-json --skip-trust --approval-mode auto_edit --resume old")},
 		{"opencode", words("opencode run --format json"), words("opencode run --format json --session old")},
@@ -121,6 +121,27 @@ func TestHandedOverTools(t *testing.T) {
 	opencode := Named("opencode").Equip([]string{"opencode"}, kit)
 	if len(opencode.Env) != 1 || !strings.Contains(opencode.Env[0], `"command":["/opt/a \"b\"/chipset","mcp"]`) {
 		t.Errorf("opencode: %q", opencode.Env)
+	}
+}
+
+// TestHandedOverHooks: the clients with hooks are told to ask this very binary, and
+// a plugin of the person's is kept silent.
+func TestHandedOverHooks(t *testing.T) {
+	kit := Kit{Chipset: "/opt/it's/chipset", Files: "/rig/s1.", Hooks: true}
+	for _, c := range All() {
+		e := c.Equip([]string{"x"}, kit)
+		all := strings.Join(e.Argv, " ")
+		for _, text := range e.Files {
+			all += text
+		}
+		name := c.Preset().Name
+		if got := strings.Contains(all, "client-hook "+name); got != c.About().Hooks || got != slices.Contains(e.Env, "CHIPSET_WORKER_HOOKS=1") {
+			t.Errorf("%s says it has hooks: %v; it is told %s, with %q", name, c.About().Hooks, all, e.Env)
+		}
+	}
+	own := Named("claude").Equip([]string{"claude", "--settings", "mine.json"}, kit)
+	if len(own.Files) != 0 || slices.Contains(own.Env, "CHIPSET_WORKER_HOOKS=1") {
+		t.Errorf("somebody's own settings are overruled: %q", own.Argv)
 	}
 }
 

@@ -33,24 +33,37 @@ func (codex) About() About {
 // Equip hands over the rig's tools. Codex runs their server outside its sandbox,
 // so an agent that may write nowhere but in its worktree can still report.
 func (codex) Equip(argv []string, kit Kit) Equipped {
-	argv = slices.Clone(argv)
+	// A login shell would put the system's own PATH in place of the worker's, and
+	// the rig's commands would not be found.
+	argv = append(slices.Clone(argv), "-c", "allow_login_shell=false")
+	var env []string
+	if kit.Hooks {
+		env = []string{hooksHandedOver}
+		// Hooks that nobody reviewed do not run, and nobody is there to do it. In a
+		// linked worktree Codex reads no hooks of the repository's own.
+		argv = append(argv, "--dangerously-bypass-hook-trust")
+		for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"} {
+			argv = append(argv, "-c", fmt.Sprintf("hooks.%s=[{hooks=[{type=\"command\",command=%s,timeout=%d}]}]", event,
+				tomlText(hookCommand(kit, "codex", event)), hookTimeout))
+		}
+	}
 	if kit.MCP {
 		server := "mcp_servers." + serverName
-		var args, env []string
+		var args, identity []string
 		for _, arg := range mcpArgs() {
 			args = append(args, tomlText(arg))
 		}
 		for _, entry := range kit.Identity {
 			name := variable(entry)
-			env = append(env, name+"="+tomlText(strings.TrimPrefix(entry, name+"=")))
+			identity = append(identity, name+"="+tomlText(strings.TrimPrefix(entry, name+"=")))
 		}
 		argv = append(argv, "-c", server+".command="+tomlText(kit.Chipset), "-c", server+".args=["+strings.Join(args, ",")+"]",
-			"-c", server+".env={"+strings.Join(env, ",")+"}", "-c", server+`.default_tools_approval_mode="approve"`)
+			"-c", server+".env={"+strings.Join(identity, ",")+"}", "-c", server+`.default_tools_approval_mode="approve"`)
 	}
 	if kit.Resume != "" {
 		argv = append(argv, "resume", kit.Resume, "-")
 	}
-	return Equipped{Argv: argv}
+	return Equipped{Argv: argv, Env: env}
 }
 
 // tomlText writes a basic string of TOML.

@@ -3,6 +3,7 @@ package adapter
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/runtime"
 )
@@ -40,10 +41,18 @@ func (gemini) Equip(argv []string, kit Kit) Equipped {
 		argv = append(argv, "--session-id", kit.Session)
 	}
 	e := Equipped{Argv: argv}
+	parts := map[string]any{}
+	if kit.Hooks {
+		parts["hooks"] = hookTable(kit, "gemini", 1000, []onHook{{"SessionStart", ""}, {"BeforeAgent", ""}, {"AfterTool", ""}, {"AfterAgent", ""}, {"SessionEnd", ""}})
+		e.Env = []string{hooksHandedOver}
+	}
 	if kit.MCP {
+		parts["mcpServers"] = mcpServers(kit, map[string]any{"trust": true})
+	}
+	if len(parts) > 0 {
 		const name = "gemini.json"
-		e.Files = map[string]string{name: mcpServers(kit, map[string]any{"trust": true})}
-		e.Env = []string{"GEMINI_CLI_SYSTEM_DEFAULTS_PATH=" + kit.Files + name}
+		e.Files = map[string]string{name: settings(parts)}
+		e.Env = append(e.Env, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH="+kit.Files+name)
 	}
 	return e
 }
@@ -54,7 +63,9 @@ type geminiReader struct {
 	transcript
 	result *geminiLine
 	// speaking is true while the parts of one answer come.
-	speaking            bool
+	speaking bool
+	// toldToGoOn counts how often in a row hooks kept the agent from ending.
+	toldToGoOn          int
 	beforeIn, beforeOut int64
 }
 
@@ -65,6 +76,8 @@ type geminiLine struct {
 	Content string `json:"content"`
 	Tool    string `json:"tool_name"`
 	Status  string `json:"status"`
+	// Message is that of a warning.
+	Message string `json:"message"`
 	Error   struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
@@ -92,7 +105,12 @@ func (r *geminiReader) Line(line []byte) {
 		if answer {
 			r.say(l.Content)
 		}
+	case "error":
+		if strings.HasPrefix(l.Message, "Agent execution blocked") {
+			r.toldToGoOn++
+		}
 	case "tool_use":
+		r.toldToGoOn = 0
 		r.tool(l.Tool)
 	case "result":
 		r.result = &l
@@ -101,7 +119,7 @@ func (r *geminiReader) Line(line []byte) {
 }
 
 func (r *geminiReader) Resumed() {
-	r.result, r.noise, r.speaking = nil, nil, false
+	r.result, r.noise, r.speaking, r.toldToGoOn = nil, nil, false, 0
 	r.beforeIn, r.beforeOut = r.figures.TokensIn, r.figures.TokensOut
 }
 
@@ -137,6 +155,8 @@ func (r *geminiReader) judge(code int) End {
 		return End{Verdict: Unfinished, Reason: "it ended without a result"}
 	case r.result == nil:
 		return End{}
+	case r.toldToGoOn >= toldToGoOn:
+		return End{Verdict: Unfinished, Reason: "it was told again and again to go on, and ended all the same"}
 	}
 	return End{Verdict: Finished}
 }

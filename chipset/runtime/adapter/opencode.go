@@ -44,12 +44,7 @@ func (opencode) Equip(argv []string, kit Kit) Equipped {
 			"bash": map[string]string{"*": "deny", "chipset *": "allow", "git add *": "allow", "git commit *": "allow", "git status*": "allow"}}
 	}
 	if kit.MCP {
-		env := map[string]string{}
-		for _, entry := range kit.Identity {
-			name := variable(entry)
-			env[name] = strings.TrimPrefix(entry, name+"=")
-		}
-		config["mcp"] = map[string]any{serverName: map[string]any{"type": "local", "enabled": true, "environment": env,
+		config["mcp"] = map[string]any{serverName: map[string]any{"type": "local", "enabled": true, "environment": identityOf(kit),
 			"command": append([]string{kit.Chipset}, mcpArgs()...)}}
 	}
 	e := Equipped{Argv: argv}

@@ -39,7 +39,7 @@ func TestRecordings(t *testing.T) {
 		{"claude-bad-key", 1, End{Verdict: Broken, Reason: "API error 401: Invalid API key"}, Figures{Turns: 1}},
 		{"claude-refused", 0, End{Verdict: Refused, Reason: "it was refused what it asked for: Bash", Said: "Finished."},
 			Figures{Turns: 2, Tools: 1, TokensIn: 25027, TokensOut: 14, CostUSD: 0.100388, Tool: "Bash"}},
-		{"claude-stop-cap", 0, End{Verdict: Unfinished, Reason: "it was told to go on as often", Said: "I think I am finished."},
+		{"claude-stop-cap", 0, End{Verdict: Unfinished, Reason: "it was told again and again to go on", Said: "I think I am finished."},
 			Figures{Turns: 9, TokensIn: 114757, TokensOut: 63, CostUSD: 0.46028800000000003}},
 		{"claude-max-turns", 1, End{Verdict: Unfinished, Reason: "it reached its limit of turns", Said: "I make a file."},
 			Figures{Turns: 1, Tools: 1, TokensIn: 12508, TokensOut: 7, CostUSD: 0.050172, Tool: "Bash"}},

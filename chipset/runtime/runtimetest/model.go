@@ -106,6 +106,13 @@ func NewModel(script ...Turn) *Model {
 	return m
 }
 
+// Play gives it a new script, for turns that need to know what came after its start.
+func (m *Model) Play(script ...Turn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.script = slices.Clone(script)
+}
+
 // Close ends it, and with it the requests that it still holds.
 func (m *Model) Close() {
 	m.server.CloseClientConnections()
