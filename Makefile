@@ -25,10 +25,10 @@ BUILDFLAGS := -trimpath -buildvcs=$(BUILDVCS) -ldflags=-s
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help build install test race cli vet lint fuzz prove soak mutants bench docs demo verify clean
+.PHONY: help build install test race cli vet lint fuzz prove soak mutants bench e2e docs demo verify clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | \
+	@sed -n 's/^\([a-z0-9]*\):[^#]*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | \
 		while IFS='	' read -r name text; do printf '  %-8s  %s\n' "$$name" "$$text"; done
 
 build: ## make bin/chipset, one static binary
@@ -95,6 +95,18 @@ mutants: ## weaken the protocol in one place at a time; a test must notice each
 
 bench: ## measure, each beside its baseline in the same run
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./state/... ./mail ./chipset/...
+
+# The real clients against a stand-in for their models: no account, no network but
+# for the installation. npm of late runs no package's own steps unasked; two of these
+# packages fetch the program for this machine with theirs.
+E2E_DIR     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/chipset-e2e
+E2E_CLIENTS := @anthropic-ai/claude-code@2.1.329 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33
+
+e2e: ## run whole rigs with the real clients, installed from npm into E2E_DIR
+	npm install --no-audit --no-fund --prefix $(E2E_DIR) $(E2E_CLIENTS)
+	cd $(E2E_DIR)/node_modules/@anthropic-ai/claude-code && node install.cjs
+	cd $(E2E_DIR)/node_modules/opencode-ai && node postinstall.mjs
+	CHIPSET_E2E=$(E2E_DIR)/node_modules/.bin $(GO) test -count=1 -timeout 30m -v ./chipset/chipsettest/e2e
 
 docs: ## write docs/commands.md anew from the commands' own help
 	$(GO) test ./cmd/chipset -run TestCommandReference -update

@@ -52,6 +52,8 @@ type Options struct {
 	Definition string
 	// Checkout is the branch that the person has checked out; "" means main.
 	Checkout string
+	// Env has NAME=VALUE entries for every command.
+	Env []string
 	// Dir is where the repository is made; "" means a new folder.
 	Dir string
 	// Start replaces (*exec.Cmd).Start, for programs that need a start of their own kind.
@@ -71,6 +73,7 @@ func New(t testing.TB, bin string, opts Options) *World {
 	home := t.TempDir()
 	w.env = append(clean(os.Environ()), "HOME="+home, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@chipset.invalid", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@chipset.invalid")
+	w.env = append(w.env, opts.Env...)
 	if err := os.MkdirAll(w.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

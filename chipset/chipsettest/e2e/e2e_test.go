@@ -1,0 +1,221 @@
+// Package e2e_test runs whole rigs whose workers are the real clients of coding
+// agents, talking to a scripted model on this machine. It needs no account and no
+// network, only the clients: `make e2e` installs the pinned versions and says where
+// they are in CHIPSET_E2E; without that everything here is skipped.
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+	"github.com/gastown-chipset/chipset/chipset/runtime/runtimetest"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// envBinary names the binary that TestMain has built.
+const envBinary = "CHIPSET_E2E_BINARY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv("CHIPSET_E2E") == "" {
+		os.Exit(m.Run())
+	}
+	dir, err := os.MkdirTemp("", "chipset-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	binary := filepath.Join(dir, "chipset")
+	build := exec.Command("go", "build", "-o", binary, "github.com/gastown-chipset/chipset/cmd/chipset")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	code := 1
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	} else if err := os.Setenv(envBinary, binary); err == nil {
+		code = m.Run()
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// upTime bounds a rig that hangs. A client starts in seconds even on a busy machine.
+const upTime = "300s"
+
+// stage is a rig with one polecat whose worker is a real client, and its model.
+type stage struct {
+	*chipsettest.World
+	t     *testing.T
+	model *runtimetest.Model
+}
+
+// set makes a stage. The definition says the rest of its worker section and more.
+func set(t *testing.T, client, permissions, more string, script ...runtimetest.Turn) *stage {
+	t.Helper()
+	bin := os.Getenv("CHIPSET_E2E")
+	if bin == "" {
+		t.Skip("CHIPSET_E2E names no folder with the clients: make e2e installs them")
+	}
+	if _, err := os.Stat(filepath.Join(bin, client)); err != nil {
+		t.Skipf("%s is not installed: %v", client, err)
+	}
+	private(t)
+	s := &stage{t: t, model: runtimetest.StartModel(t, script...)}
+	home := t.TempDir()
+	configure(t, home, s.model.URL)
+	s.World = chipsettest.New(t, os.Getenv(envBinary), chipsettest.Options{Definition: definition(client, permissions, more), Env: []string{
+		"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "XDG_STATE_HOME=",
+		"ANTHROPIC_BASE_URL=" + s.model.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_MAX_RETRIES=1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+		"GOOGLE_GEMINI_BASE_URL=" + s.model.URL, "GEMINI_API_KEY=none", "GEMINI_MODEL=gemini-2.5-pro", "STAND_IN_KEY=none",
+		"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1"}})
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.tell()
+		}
+	})
+	return s
+}
+
+// private makes the test's folders where only this user can write: Gemini CLI reads
+// no settings below a folder that is everybody's, as /tmp is.
+func private(t *testing.T) {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(cache, "chipset-e2e-tmp")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+}
+
+// configure points the clients that read a file to the stand-in.
+func configure(t *testing.T, home, url string) {
+	t.Helper()
+	provider := map[string]any{"npm": "@ai-sdk/openai-compatible", "name": "stand-in", "options": map[string]any{"baseURL": url + "/v1", "apiKey": "none"},
+		"models": map[string]any{"m": map[string]any{"name": "m", "limit": map[string]any{"context": 100000, "output": 4000}}}}
+	opencode, err := json.Marshal(map[string]any{"model": "stand-in/m", "small_model": "stand-in/m", "autoupdate": false, "share": "disabled",
+		"provider": map[string]any{"stand-in": provider}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codex := fmt.Sprintf("model_provider = \"stand-in\"\n[model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"%s/v1\"\nwire_api = \"responses\"\n"+
+		"env_key = \"STAND_IN_KEY\"\nrequest_max_retries = 1\nstream_max_retries = 1\n", url)
+	for name, text := range map[string]string{
+		".codex/config.toml":             codex,
+		".gemini/settings.json":          `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"enableAutoUpdate":false}}`,
+		".config/opencode/opencode.json": string(opencode),
+	} {
+		file := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func definition(client, permissions, more string) string {
+	return fmt.Sprintf(`agents:
+  agents:
+    - {name: mayor, role: mayor}
+    - {name: witness, role: witness}
+    - {name: polecat-pool, role: polecat, count: 1}
+rig: {name: e2e, bead_prefix: ee}
+gupp: {limits: {max_attempts_per_bead: 1}}
+worker: {default: %s, permissions: %s%s}
+merge: {target: main, test: "true"}
+`, client, permissions, more)
+}
+
+// add makes the one bead, and mail that waits for its worker.
+func (s *stage) add() string {
+	s.t.Helper()
+	id := s.Chipset("work", "add", "Write the greeting", "-d", "Put ASSIGNED-TEXT into greeting.txt")
+	s.Chipset("mail", "send", "polecat-alpha", "--subject", "before you start", "--body", "MAIL-BEFORE")
+	return id
+}
+
+// lands lets the rig run until the bead has landed with the greeting.
+func (s *stage) lands(id string) {
+	s.t.Helper()
+	out, code := s.Try("up", "--until-idle", "--timeout", upTime)
+	if b := s.bead(id); code != 0 || b.Status != bead.Merged {
+		s.t.Fatalf("up: exit %d, %s is %s: %s\n%s", code, id, b.Status, b.CloseReason, out)
+	}
+	if got := s.Git("show", "main:greeting.txt"); got != "hello" {
+		s.t.Errorf("landed with %q", got)
+	}
+}
+
+// blocks lets the rig run until the bead waits for a person, and returns why.
+func (s *stage) blocks(id string) string {
+	s.t.Helper()
+	out, code := s.Try("up", "--until-idle", "--timeout", upTime)
+	b := s.bead(id)
+	if code != 7 || b.Status != bead.Blocked {
+		s.t.Fatalf("up: exit %d, %s is %s\n%s", code, id, b.Status, out)
+	}
+	return b.CloseReason + "\n" + strings.Join(b.ReworkNotes, "\n")
+}
+
+func (s *stage) bead(id string) bead.Bead {
+	s.t.Helper()
+	for _, b := range s.Beads() {
+		if string(b.ID) == id {
+			return b
+		}
+	}
+	s.t.Fatalf("no bead %s", id)
+	return bead.Bead{}
+}
+
+// events returns those of one type.
+func (s *stage) events(kind string) []event.Event {
+	s.t.Helper()
+	var found []event.Event
+	for _, line := range strings.Split(s.Chipset("log", "--json", "--type", kind), "\n") {
+		if line == "" {
+			continue
+		}
+		var e event.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			s.t.Fatalf("log: %v in %q", err, line)
+		}
+		found = append(found, e)
+	}
+	return found
+}
+
+// request is the nth request that the script answered.
+func (s *stage) request(n int) *runtimetest.Request {
+	s.t.Helper()
+	all := s.model.Requests()
+	if n >= len(all) {
+		s.t.Fatalf("the model was asked %d times, want more than %d", len(all), n)
+	}
+	return &all[n]
+}
+
+// tell shows what went on, after a failure.
+func (s *stage) tell() {
+	for i, r := range s.model.Requests() {
+		s.t.Logf("request %d, what is new in it:\n%s", i, r.Last)
+	}
+	out, _ := s.Try("log")
+	s.t.Logf("%s", out)
+	logs, _ := filepath.Glob(filepath.Join(s.Dir, ".chipset/logs/*.log"))
+	for _, file := range logs {
+		data, _ := os.ReadFile(file)
+		s.t.Logf("%s ends with\n%s", file, data[max(0, len(data)-4000):])
+	}
+}

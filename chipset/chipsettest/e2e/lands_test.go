@@ -1,0 +1,125 @@
+package e2e_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/runtime/runtimetest"
+)
+
+const (
+	writes  = "echo hello > greeting.txt && git add greeting.txt && git commit -qm greeting && echo COMMITTED"
+	reports = "chipset done --summary 'wrote it' && echo REPORTED"
+)
+
+// TestLands: a real client is the worker of a bead. It begins with assignment and
+// mail before it, gets another mail while it works, is not let go when it ends too
+// early, and what it commits lands.
+func TestLands(t *testing.T) {
+	tests := []struct {
+		client string
+		// hooked: the rig's hooks reach it, so it gets mail in the middle and is kept
+		// going in its turn; else it is resumed after it.
+		hooked bool
+	}{{"claude", true}, {"codex", true}, {"gemini", true}, {"opencode", false}}
+	for _, tt := range tests {
+		t.Run(tt.client, func(t *testing.T) {
+			asked, mailed := make(chan struct{}), make(chan struct{})
+			s := set(t, tt.client, "full", "",
+				runtimetest.Turn{Say: "I look around.", Calls: []runtimetest.Call{runtimetest.Shell("echo LOOKED")}, Seen: asked, Hold: mailed},
+				runtimetest.Turn{Has: []string{"LOOKED"}, Say: "I think I am finished."},
+				runtimetest.Turn{Has: []string{"still on your hook"}, Say: "I write it.", Calls: []runtimetest.Call{runtimetest.Shell(writes)}},
+				runtimetest.Turn{Has: []string{"COMMITTED"}, Say: "I report.", Calls: []runtimetest.Call{runtimetest.Shell(reports)}},
+				runtimetest.Turn{Has: []string{"REPORTED"}, Say: "That was all.", Always: true})
+			id := s.add()
+			go func() {
+				<-asked
+				s.Try("mail", "send", "polecat-alpha", "--subject", "while you work", "--body", "MAIL-MEANWHILE")
+				close(mailed)
+			}()
+			s.lands(id)
+			if r := s.request(0); !r.Has(id, "ASSIGNED-TEXT", "MAIL-BEFORE", "chipset done") {
+				t.Errorf("it began with\n%s", r.Text)
+			}
+			if r := s.request(1); r.Has("MAIL-MEANWHILE") != tt.hooked {
+				t.Errorf("its second step had %s", r.Last)
+			}
+			if kept := len(s.events("client.kept_going")); kept > 1 || (kept == 1) != tt.hooked {
+				t.Errorf("kept going %d times", kept)
+			}
+			if resumed := len(s.events("worker.resumed")); (resumed == 1) == tt.hooked {
+				t.Errorf("resumed %d times", resumed)
+			}
+			totals := s.events("worker.totals")
+			if len(totals) != 1 || !strings.HasPrefix(totals[0].Text, tt.client+": ") || !strings.Contains(totals[0].Text, "tool call") {
+				t.Errorf("totals %+v", totals)
+			}
+			if strays := s.Strays(); len(strays) > 0 {
+				t.Errorf("left running: %v", strays)
+			}
+		})
+	}
+}
+
+// TestBadKey: an API that refuses is the bead's reason, in the API's own words.
+func TestBadKey(t *testing.T) {
+	// opencode tries for a minute; what it says then is among the recordings.
+	for _, client := range []string{"claude", "codex", "gemini"} {
+		t.Run(client, func(t *testing.T) {
+			s := set(t, client, "full", ", presets: {"+client+": {resumes: 1}}",
+				runtimetest.Turn{Status: 401, Say: "that key is not known here", Always: true})
+			if why := s.blocks(s.add()); !strings.Contains(why, "401") && !strings.Contains(why, "API key") {
+				t.Errorf("blocked because %s", why)
+			}
+			if resumed := len(s.events("worker.resumed")); resumed > 1 {
+				t.Errorf("resumed %d times", resumed)
+			}
+		})
+	}
+}
+
+// TestEditsAndReportsByTool: with no more permission than to edit, an agent still
+// reports, because the rig's tools are its to use. What it could not commit, the
+// rig does.
+func TestEditsAndReportsByTool(t *testing.T) {
+	write := func(tool, path string) func(file string) runtimetest.Call {
+		return func(file string) runtimetest.Call {
+			return runtimetest.Use(tool, map[string]any{path: file, "content": "hello\n"})
+		}
+	}
+	report := func(tool string) runtimetest.Call {
+		return runtimetest.Use(tool, map[string]any{"summary": "wrote it"})
+	}
+	tests := []struct {
+		client string
+		write  func(file string) runtimetest.Call
+		report runtimetest.Call
+	}{
+		{"claude", write("Write", "file_path"), report("mcp__chipset__done")},
+		{"codex", func(string) runtimetest.Call { return runtimetest.Shell("echo hello > greeting.txt") },
+			runtimetest.Call{Tool: "exec", Raw: `text(JSON.stringify(await tools.mcp__chipset__done({summary: "wrote it"})));`}},
+		{"gemini", write("write_file", "file_path"), report("mcp_chipset_done")},
+		{"opencode", write("write", "filePath"), report("chipset_done")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.client, func(t *testing.T) {
+			s := set(t, tt.client, "edit", "")
+			id := s.add()
+			s.model.Play(
+				runtimetest.Turn{Say: "I write.", Calls: []runtimetest.Call{tt.write(filepath.Join(s.Dir, ".chipset/worktrees/polecat-alpha/greeting.txt"))}},
+				runtimetest.Turn{Say: "I report.", Calls: []runtimetest.Call{tt.report}},
+				runtimetest.Turn{Say: "That was all.", Always: true})
+			s.lands(id)
+			if done := s.events("retire.published"); len(done) != 1 || s.bead(id).Assignments != 1 {
+				t.Errorf("reported %+v", done)
+			}
+			if resumed := s.events("worker.resumed"); len(resumed) > 0 {
+				t.Errorf("resumed %+v", resumed)
+			}
+			if r := s.request(2); !r.Has("This session is over") {
+				t.Errorf("the tool said\n%s", r.Last)
+			}
+		})
+	}
+}
