@@ -22,8 +22,12 @@ type Quarantined struct {
 }
 
 // Quarantine moves what stands at p away with its reason, and never deletes
-// it. The reason is durable before the move, the move when it returns nil.
+// it. The reason is durable before the move, the move when it returns nil. A
+// move that a crash left half done is ended.
 func (t *Tree) Quarantine(p Path, reason string, now Time) (Quarantined, error) {
+	if q, half := t.halfQuarantined(p); half {
+		return q, t.finishMove(Moving{From: p, To: QuarantineDir.Join(q.File)})
+	}
 	q, err := t.reason(p, reason, now, false)
 	if err != nil {
 		return q, err
@@ -33,6 +37,21 @@ func (t *Tree) Quarantine(p Path, reason string, now Time) (Quarantined, error) 
 		return q, t.Remove(QuarantineDir.Join(q.File + ".reason.json"))
 	}
 	return q, err
+}
+
+// halfQuarantined finds the copy that was published before what stands at p
+// could be removed.
+func (t *Tree) halfQuarantined(p Path) (Quarantined, bool) {
+	all, err := t.Quarantined()
+	if err != nil {
+		return Quarantined{}, false // then it is quarantined once more, and nothing is lost
+	}
+	for _, q := range all {
+		if q.Path == string(p) && !q.Copied && q.File == Path(q.File).Base() && t.same(Moving{From: p, To: QuarantineDir.Join(q.File)}) == nil {
+			return q, true
+		}
+	}
+	return Quarantined{}, false
 }
 
 // QuarantineCopy keeps a copy of what stands at p and leaves the original: for

@@ -249,3 +249,30 @@ func TestQuarantine(t *testing.T) {
 		}
 	}
 }
+
+func TestQuarantineThatWasHalfDoneIsEnded(t *testing.T) {
+	tree := newTree(t)
+	const p = Path("state/mail/mayor/bad.json")
+	now := At(fixedTime)
+	plant(t, tree, p, "{")
+	first, err := tree.Quarantine(p, "why", now)
+	must(t, err)
+	plant(t, tree, p, "{") // the copy was there, and the original not removed yet
+	second, err := tree.Quarantine(p, "why", now)
+	must(t, err)
+	if there, _ := tree.Exists(p); there || second.File != first.File {
+		t.Errorf("moved to %s and then to %s, still there: %v", first.File, second.File, there)
+	}
+	plant(t, tree, p, "{ other")
+	if third, err := tree.Quarantine(p, "why", now); err != nil || third.File == first.File {
+		t.Errorf("something else went to %s, %v", third.File, err)
+	}
+	// A reason that lies about its file does not lead out of the quarantine.
+	plant(t, tree, p, "{ lie")
+	plant(t, tree, "state/quarantine/lie.reason.json", `{"at":"2026-03-05T10:30:00.000000000Z","file":"../mail/mayor/bad.json","path":"state/mail/mayor/bad.json","reason":"x"}`)
+	fourth, err := tree.Quarantine(p, "why", now)
+	must(t, err)
+	if data, err := tree.Read(QuarantineDir.Join(fourth.File), MaxFile); err != nil || string(data) != "{ lie" {
+		t.Errorf("%s holds %q, %v", fourth.File, data, err)
+	}
+}
