@@ -35,8 +35,9 @@ type act struct {
 	// effect is how often what it does stands there: 0 not or not wholly, 1 once
 	// and whole. The error is for what must never be.
 	effect func(v view) (int, error)
-	// git holds the repository against the tree, at any moment.
-	git func(w *chipsettest.World, v view) error
+	// git holds the repository against the tree, and against how much was
+	// acknowledged, at any moment.
+	git func(w *chipsettest.World, v view, acked int) error
 	// acks is how many effects what it printed acknowledges; nil: one, if it
 	// printed anything or ended with 0.
 	acks func(o outcome) int
@@ -322,6 +323,23 @@ func verdict(outcome string, args ...string) act {
 	}}
 }
 
+// snapshot wants the commit that audit has made to be there and whole.
+func snapshot(w *chipsettest.World, _ view, acked int) error {
+	const ref = "refs/heads/chipset/audit"
+	if out, err := w.TryGit("rev-parse", "--verify", "--quiet", ref); err != nil {
+		if acked > 0 {
+			return fmt.Errorf("the snapshot is gone: %s", out)
+		}
+		return nil
+	}
+	for _, args := range [][]string{{"rev-list", "--objects", ref, "--"}, {"show", "--stat", ref, "--"}} {
+		if out, err := w.TryGit(args...); err != nil && acked > 0 {
+			return fmt.Errorf("the snapshot is not whole: %s", out)
+		}
+	}
+	return nil
+}
+
 // doctorActs move what can't be read to the quarantine.
 func doctorActs() []act {
 	const garbage = "{\"torn\": tr"
@@ -349,6 +367,11 @@ func doctorActs() []act {
 		}}
 	}
 	return []act{
+		{name: "audit-commit", repeatable: true, git: snapshot, effect: func(view) (int, error) { return 1, nil },
+			prepare: func(b *bench) invocation {
+				b.world.Chipset("mail", "send", alpha, "--subject", "first", "--body", "the body")
+				return run("audit", "commit")
+			}},
 		quarantine("mail", "mail/"+alpha+"/2026-03-05T10-30-00.000000000Z-mayor.json"),
 		quarantine("bead", "work/sw-zzzzz.json"),
 	}

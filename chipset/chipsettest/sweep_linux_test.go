@@ -340,7 +340,7 @@ func (tr *trial) look(when string) int {
 		tr.fail("%s: not its business: %s", when, line)
 	}
 	if tr.git != nil {
-		if err := tr.git(tr.world, v); err != nil {
+		if err := tr.git(tr.world, v, tr.acked); err != nil {
 			tr.fail("%s: %v", when, err)
 		}
 	}
