@@ -78,11 +78,17 @@ func (s *Store[T]) remove(file string) {
 }
 
 func (s *Store[T]) keep(file string, c cached[T]) {
-	if _, known := s.cache[file]; !known {
+	old, known := s.cache[file]
+	s.cache[file] = c
+	if !known {
 		s.order = nil
 	}
-	s.values = nil
-	s.cache[file] = c
+	// Most changes are of one object in a folder without damage.
+	if at, found := slices.BinarySearch(s.order, file); known && found && s.values != nil && len(s.bad) == 0 && old.err == nil && c.err == nil {
+		s.values[at] = c.value
+	} else {
+		s.values = nil
+	}
 	if c.fresh {
 		delete(s.young, file)
 	} else {

@@ -1,0 +1,158 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bench"
+)
+
+// recipient is who the measured mail goes to.
+const recipient state.AgentID = "recipient"
+
+// yard is a scratch tree to measure on.
+type yard struct {
+	scratch string
+	tree    *state.Tree
+	office  *mail.Office
+	data    []byte
+	series  int
+}
+
+func newYard(ctx context.Context, scratch string, clock state.Clock) (*yard, error) {
+	tree, err := state.Create(filepath.Join(scratch, ".chipset"))
+	if err != nil {
+		return nil, err
+	}
+	agents := agent.NewStore(tree)
+	for _, id := range []state.AgentID{recipient, "measurer"} {
+		if _, err := agents.Register(ctx, id, agent.Polecat, "measured", nil, clock.Now()); err != nil {
+			return nil, err
+		}
+	}
+	m := Message(recipient, 0)
+	data, err := m.Encode(mail.MaxSize)
+	return &yard{scratch: scratch, tree: tree, office: mail.NewOffice(tree, agents, clock, 0), data: data}, err
+}
+
+// folder is a fresh one for each series.
+func (y *yard) folder() (string, error) {
+	y.series++
+	return bench.Folder(y.scratch, fmt.Sprintf("plain-%d", y.series))
+}
+
+func (y *yard) plain(senders, total int) (float64, error) {
+	dir, err := y.folder()
+	if err != nil {
+		return 0, err
+	}
+	return bench.Rate(senders, total, bench.Plain(dir, y.data))
+}
+
+func (y *yard) cheapest(total int) (float64, error) {
+	dir, err := y.folder()
+	if err != nil {
+		return 0, err
+	}
+	send, closer, err := bench.Cheapest(dir, y.data)
+	if err != nil {
+		return 0, err
+	}
+	defer closer() //nolint:errcheck // only synced through
+	return bench.Rate(1, total, send)
+}
+
+func (y *yard) own(senders, total int) (float64, error) {
+	dir := y.fresh()
+	if err := y.tree.MkdirAll(dir); err != nil {
+		return 0, err
+	}
+	return bench.Rate(senders, total, bench.Own(y.tree, dir, y.data))
+}
+
+func (y *yard) batch(total int) (float64, error) {
+	dir := y.fresh()
+	if err := y.tree.MkdirAll(dir); err != nil {
+		return 0, err
+	}
+	return bench.OwnBatch(y.tree, dir, y.data, total)
+}
+
+func (y *yard) fresh() state.Path {
+	y.series++
+	return mail.Dir.Join(fmt.Sprintf("own-%d", y.series))
+}
+
+// SendRow is how many messages of 500 bytes become durable in a second.
+type SendRow struct {
+	// Senders at once; 0 is one batch.
+	Senders int `json:"senders"`
+	// Plain is the plain protocol before and after the others, in the same run.
+	Plain float64 `json:"plain_per_second"`
+	// Cheapest is the bare loop of the cheapest calls, for one sender alone.
+	Cheapest float64 `json:"cheapest_per_second,omitempty"`
+	Own      float64 `json:"own_per_second"`
+	// Ratio is Own to Plain, OfCheapest Own to Cheapest: medians of the rounds'
+	// ratios, each between neighbours in time.
+	Ratio      float64 `json:"ratio"`
+	OfCheapest float64 `json:"of_cheapest,omitempty"`
+}
+
+// sends measures one number of senders, in rounds.
+func (y *yard) sends(ctx context.Context, senders, total, rounds int) (SendRow, error) {
+	row := SendRow{Senders: senders}
+	var plain, cheapest, own, ratio, of []float64
+	for range rounds {
+		if err := ctx.Err(); err != nil {
+			return row, err
+		}
+		before, err := y.plain(max(senders, 1), total)
+		if err != nil {
+			return row, err
+		}
+		var bare, mine float64
+		if senders == 1 {
+			if bare, err = y.cheapest(total); err != nil {
+				return row, err
+			}
+		}
+		if senders == 0 {
+			mine, err = y.batch(total)
+		} else {
+			mine, err = y.own(senders, total)
+		}
+		if err != nil {
+			return row, err
+		}
+		after, err := y.plain(max(senders, 1), total)
+		if err != nil {
+			return row, err
+		}
+		base := (before + after) / 2
+		plain, own, ratio = append(plain, base), append(own, mine), append(ratio, mine/base)
+		if senders == 1 {
+			cheapest, of = append(cheapest, bare), append(of, mine/bare)
+		}
+	}
+	row.Plain, row.Own, row.Ratio = median(plain), median(own), median(ratio)
+	if senders == 1 {
+		row.Cheapest, row.OfCheapest = median(cheapest), median(of)
+	}
+	return row, nil
+}
+
+func median(of []float64) float64 { return quantile(of, 0.5) }
+
+// quantile is the value below which a share of all lies, 0 of none.
+func quantile(of []float64, share float64) float64 {
+	if len(of) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
+}

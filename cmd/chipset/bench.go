@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/measure"
+)
+
+type benchOptions struct {
+	quick, json bool
+	echo        string
+}
+
+// AddFlags registers the flags of bench.
+func (o *benchOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.quick, "quick", false, "a few seconds, with rough figures")
+	fs.StringVar(&o.echo, "echo", "", "be the recipient's process of a measurement in a `tree`")
+	_ = fs.MarkHidden("echo") // it was registered a line above
+	addJSON(fs, &o.json)
+}
+
+func newBenchCmd(a *app) *cobra.Command {
+	var opts benchOptions
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure sends, polls and wake-ups on this disk",
+		Long: `Measure, on the disk that --dir or the current directory lies on, how many messages
+become durable in a second, what it takes to find the unread among many, and how soon a
+message is in its recipient's hands. Each figure stands beside a baseline of the same
+run. It needs no rig, works in a folder of its own, and removes that at the end.
+docs/performance.md says how to read the tables.`,
+		Example: "  chipset bench --quick\n  chipset bench --dir /mnt/disk --json",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runBench(cmd.Context(), opts, a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runBench(ctx context.Context, opts benchOptions, a *app) error {
+	if opts.echo != "" {
+		return measure.Echo(ctx, opts.echo, a.stdout)
+	}
+	dir := a.abs(a.dir)
+	if dir == "" {
+		dir = a.cwd
+	}
+	report, err := measure.Run(ctx, measure.Options{Dir: dir, Quick: opts.quick, Clock: a.clock,
+		Echo: func(ctx context.Context, root string) *exec.Cmd {
+			return exec.CommandContext(ctx, a.self, "bench", "--echo", root)
+		},
+		Say: func(format string, args ...any) { a.tellf(format+" …\n", args...) }})
+	if err != nil {
+		return err
+	}
+	if opts.json {
+		return a.printJSON(report)
+	}
+	return report.WriteText(a.stdout)
+}

@@ -1,0 +1,149 @@
+// Package bench holds the loops that this program's sends are measured against,
+// and the folders they run in. A figure without a baseline of the same run says
+// nothing: disks have noisy spells, and every machine is another.
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/disk"
+)
+
+// prefix begins the names of scratch folders.
+const prefix = ".chipset-bench-"
+
+// Scratch makes a folder to measure in, on the file system of dir. remove takes
+// it away with all that is in it.
+func Scratch(dir string) (path string, remove func() error, err error) {
+	path, err = os.MkdirTemp(dir, prefix)
+	if err != nil {
+		return "", nil, err
+	}
+	return path, func() error { return os.RemoveAll(path) }, nil
+}
+
+// Folder makes a fresh folder below a scratch folder. Each series gets one of
+// its own, because file systems are slow to make files where many were removed.
+func Folder(scratch, name string) (string, error) {
+	at := filepath.Join(scratch, name)
+	return at, os.MkdirAll(at, disk.FolderPerm)
+}
+
+// Send publishes one message of a series durably, the i-th.
+type Send func(i int) error
+
+// Rate is how many sends per second a number of senders at once manage. Each
+// takes the next message when its last is acknowledged.
+func Rate(senders, total int, send Send) (float64, error) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	errs := make([]error, senders)
+	runtime.GC()        // what an earlier series left is not this one's
+	began := time.Now() //nolint:forbidigo // a measurement
+	for s := range senders {
+		wg.Go(func() {
+			for errs[s] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= total {
+					return
+				}
+				errs[s] = send(i)
+			}
+		})
+	}
+	wg.Wait()
+	return float64(total) / time.Since(began).Seconds(), errors.Join(errs...)
+}
+
+// Plain is the plain protocol: a temp file, write, fsync, rename, fsync of the
+// folder, everything opened anew for each message.
+func Plain(dir string, data []byte) Send {
+	return func(i int) error {
+		name := filepath.Join(dir, fmt.Sprintf("m%08d.json", i))
+		f, err := os.OpenFile(name+".tmp", os.O_WRONLY|os.O_CREATE|os.O_EXCL, disk.Perm)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		if err == nil {
+			err = f.Sync()
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		if err := os.Rename(name+".tmp", name); err != nil {
+			return err
+		}
+		return disk.OS{}.SyncDir(dir)
+	}
+}
+
+// Cheapest is a bare loop of the cheapest calls that are known to keep the same
+// promise on the file system of dir with one file for each message, for one
+// sender: the folder stays open, nothing is checked, no name is made up.
+func Cheapest(dir string, data []byte) (send Send, closer func() error, err error) {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	unnamed := disk.OS{}.Features(dir).Unnamed
+	return func(i int) error {
+		name := filepath.Join(dir, fmt.Sprintf("m%08d.json", i))
+		if err := cheapest(dir, name, data, unnamed); err != nil {
+			return err
+		}
+		return folder.Sync()
+	}, folder.Close, nil
+}
+
+func cheapest(dir, name string, data []byte, unnamed bool) error {
+	d := disk.OS{}
+	var f disk.File
+	var err error
+	if unnamed {
+		f, err = d.Unnamed(dir)
+	} else {
+		f, err = d.Create(name + ".tmp")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil && unnamed {
+		err = d.Link(f, name)
+	}
+	if err := errors.Join(err, f.Close()); err != nil || unnamed {
+		return err
+	}
+	return d.RenameNew(name+".tmp", name)
+}
+
+// Own is this program's way for one message at a time.
+func Own(t *state.Tree, dir state.Path, data []byte) Send {
+	return func(i int) error {
+		return t.WriteNew(dir.Join(fmt.Sprintf("m%08d.json", i)), data)
+	}
+}
+
+// OwnBatch is this program's way for many messages at once: messages per second.
+func OwnBatch(t *state.Tree, dir state.Path, data []byte, total int) (float64, error) {
+	news := make([]state.New, total)
+	for i := range news {
+		news[i] = state.New{Path: dir.Join(fmt.Sprintf("m%08d.json", i)), Data: data}
+	}
+	runtime.GC()
+	began := time.Now() //nolint:forbidigo // a measurement
+	errs := t.WriteAll(news)
+	return float64(total) / time.Since(began).Seconds(), errors.Join(errs...)
+}
