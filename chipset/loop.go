@@ -35,16 +35,28 @@ type Process struct {
 // on small, short-lived values.
 const gcPercent = 400
 
+// Notification says whether a process asks the system to be told of changes.
+type Notification bool
+
+// Notified is usual. Unnotified agents look with every tick, as they do where
+// the system tells nothing.
+const (
+	Notified   Notification = true
+	Unnotified Notification = false
+)
+
+var errSwitchedOff = errors.New("it is switched off")
+
 // NewProcess prepares this process to run agents of a rig: it watches the
 // tree, and sweeps what dead processes left unfinished in it.
-func NewProcess(r *rig.Rig, say func(format string, args ...any)) (*Process, error) {
+func NewProcess(r *rig.Rig, notified Notification, say func(format string, args ...any)) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	debug.SetGCPercent(gcPercent)
 	p := &Process{Rig: r, Self: self, Say: say, began: time.Now()} //nolint:forbidigo // paces real work, decides nothing
-	if p.Watcher, err = state.NewWatcher(r.Tree); err != nil {
+	if p.Watcher, err = watcher(r.Tree, notified); err != nil {
 		say("warning: no file notification (%v); agents wake every %s only", err, r.Def.Rig.Tick)
 	} else {
 		r.Follow(p.Watcher)
@@ -53,6 +65,13 @@ func NewProcess(r *rig.Rig, say func(format string, args ...any)) (*Process, err
 		return nil, err
 	}
 	return p, nil
+}
+
+func watcher(t *state.Tree, notified Notification) (*state.Watcher, error) {
+	if !notified {
+		return nil, errSwitchedOff
+	}
+	return state.NewWatcher(t)
 }
 
 // Close ends the notification and makes the story durable.

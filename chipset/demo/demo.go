@@ -197,7 +197,7 @@ func (s *show) plan(r *rig.Rig) (map[string]state.BeadID, error) {
 }
 
 func (s *show) play(ctx context.Context, r *rig.Rig) error {
-	p, err := chipset.NewProcess(r, s.say)
+	p, err := chipset.NewProcess(r, chipset.Notified, s.say)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ const (
 	envAgent      = "CHIPSET_AGENT"
 	envSession    = "CHIPSET_SESSION"
 	envAssignment = "CHIPSET_ASSIGNMENT"
+	envNotify     = "CHIPSET_NOTIFY"
 )
 
 // app is what every command shares: the streams, the surroundings and the

@@ -110,8 +110,24 @@ func agentsOf(def *definition.Definition) ([]state.AgentID, error) {
 	return ids, nil
 }
 
+// notified is what $CHIPSET_NOTIFY says.
+func (a *app) notified() (chipset.Notification, error) {
+	switch value := a.env(envNotify); value {
+	case "":
+		return chipset.Notified, nil
+	case "off":
+		return chipset.Unnotified, nil
+	default:
+		return chipset.Notified, usagef("$%s is %q, and can only be off", envNotify, value)
+	}
+}
+
 func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any), opts chipset.UpOptions) error {
-	p, err := chipset.NewProcess(r, say)
+	notified, err := a.notified()
+	if err != nil {
+		return err
+	}
+	p, err := chipset.NewProcess(r, notified, say)
 	if err != nil {
 		return err
 	}
