@@ -13,6 +13,8 @@ IMAGES        ?= 20
 SOAK          ?= 30s
 # How many of the mutants `make mutants` tries, drawn by a seed; 0 is all.
 MUTANTS       ?= 0
+# How long the sweeps and the soak may take; 0 is as long as they do.
+PROVETIME     ?= 40m
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 SOURCES := chipset cmd hook mail nudge roles state
@@ -83,11 +85,11 @@ fuzz: ## fuzz every fuzz target for FUZZTIME
 # Each prints its seed; CHIPSET_SEED plays the same choices again.
 prove: ## cut the power, kill and inject faults: the promise of docs/durability.md
 	CHIPSET_FULL=1 $(GO) test -count=1 -timeout 15m -run Crash ./state/... ./mail ./hook ./nudge
-	CHIPSET_STATES=$(STATES) CHIPSET_IMAGES=$(IMAGES) CHIPSET_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 40m \
-		-run 'Sweep|RealFileSystems|Soak|Linearizable|Kills' ./chipset/chipsettest
+	CHIPSET_STATES=$(STATES) CHIPSET_IMAGES=$(IMAGES) CHIPSET_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout $(PROVETIME) \
+		-run 'Sweep|RealFileSystems|Soak|Linearizable|Kills|KilledSnapshots' ./chipset/chipsettest
 
 soak: ## the same for hours: SOAK=2h STATES=20000 IMAGES=100, every mutant
-	$(MAKE) prove STATES=20000 IMAGES=100 SOAK=$(or $(filter-out 30s,$(SOAK)),2h)
+	$(MAKE) prove PROVETIME=0 STATES=20000 IMAGES=100 SOAK=$(or $(filter-out 30s,$(SOAK)),2h)
 	$(MAKE) mutants MUTANTS=0
 
 mutants: ## weaken the protocol in one place at a time; a test must notice each
