@@ -182,9 +182,14 @@ func (t *TaskStatus) Overdue(now time.Time) bool {
 // about reads the messages of one sender that speak of a task, in the order of
 // time; id "" is any. Only files whose name tells that sender are opened.
 func (b *Mailbox) about(from state.AgentID, id TaskID, archived bool) ([]Entry, error) {
+	return b.matching(archived, id, func(_ Name, sender state.AgentID) bool { return from == "" || sender == from })
+}
+
+// matching reads the messages whose names are wanted and that speak of a task.
+func (b *Mailbox) matching(archived bool, id TaskID, wanted func(Name, state.AgentID) bool) ([]Entry, error) {
 	all, _, err := b.list(archived, func(n Name) bool { // what is damaged is the doctor's
 		_, sender, err := state.ParseStamped(string(n))
-		return err == nil && (from == "" || sender == from)
+		return err == nil && wanted(n, sender)
 	})
 	if err != nil {
 		return nil, err
@@ -241,10 +246,34 @@ func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
 	return s, nil
 }
 
+// maxTaskLook is how many of the newest messages of a mailbox are looked
+// through for tasks: a task that so much mail came after is nobody's news.
+const maxTaskLook = 2000
+
+// recent are the messages of the newest mail that speak of a task.
+func (b *Mailbox) recent() ([]Entry, error) {
+	files, err := b.tree.List(b.Dir())
+	if err != nil {
+		return nil, err
+	}
+	if len(files) <= maxTaskLook {
+		return b.about("", "", false)
+	}
+	names := make([]string, 0, len(files))
+	for _, f := range files {
+		if _, _, err := state.ParseStamped(f.Name()); err == nil {
+			names = append(names, f.Name())
+		}
+	}
+	slices.Sort(names)
+	oldest := Name(names[max(0, len(names)-maxTaskLook)])
+	return b.matching(false, "", func(n Name, _ state.AgentID) bool { return n >= oldest })
+}
+
 // TasksFor tells of the tasks that were asked of an agent and whose requests
 // are not archived, in the order of time. box finds the mailbox of a requester.
 func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
-	asked, err := assignee.about("", "", false)
+	asked, err := assignee.recent()
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@
 //	    retire/{assignment}.json   the end of an attempt, published once
 //	    handoff/{agent}/{time}.json
 //	    incidents/{incident}.json
+//	    permissions/{rule}.json    what the person has decided for good
 //	    events/{YYYY-MM-DD}.jsonl  append-only story
 //	    quarantine/…               what did not belong, with a reason beside it
 //	  run/                         volatile: locks, liveness, worker records

@@ -24,7 +24,7 @@ const (
 	LockHook     LockKind = "hook"
 	LockQueue    LockKind = "queue"
 	LockMailbox  LockKind = "mailbox"
-	LockRecord   LockKind = "record" // retire records, incidents, convoys, nudges
+	LockRecord   LockKind = "record" // retire records, incidents, convoys, nudges, permissions
 	// LockAgentRecord protects an identity file; LockAgent is liveness.
 	LockAgentRecord LockKind = "agent-record"
 	LockGit         LockKind = "git"

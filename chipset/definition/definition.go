@@ -256,6 +256,8 @@ type WorkerPreset struct {
 	// only where ResumesSet.
 	Resumes    int
 	ResumesSet bool
+	// Plan makes its workers have a plan approved before they change anything.
+	Plan bool
 	// Line is where the preset begins.
 	Line int
 }

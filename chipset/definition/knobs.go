@@ -197,6 +197,7 @@ func preset(from pair) WorkerPreset {
 		field{"env", func(v value) { preset.Env = environment(v) }},
 		field{"stall_detection", duration(&preset.StallDetection, leastThreshold, mostThreshold)},
 		field{"permissions", func(v value) { preset.Permissions = permissionArguments(v) }},
+		field{"plan", boolean(&preset.Plan)},
 		field{"client", oneOf(&preset.Client, "client", append(builtinPresets(), "command")...)},
 		field{"resumes", func(v value) {
 			preset.ResumesSet = true

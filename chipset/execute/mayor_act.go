@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -45,7 +46,7 @@ func (m *Mayor) execute(ctx context.Context, a mayor.Action) error {
 		return m.nudge(ctx, a)
 	case mayor.Tell:
 		return m.tell(ctx, mail.Message{To: a.To, Type: a.Type, Subject: a.Subject, Body: a.Body,
-			InReplyTo: string(a.InReplyTo), Thread: a.Thread, ID: a.ID, Ref: a.Ref})
+			InReplyTo: string(a.InReplyTo), Thread: a.Thread, ID: a.ID, Ref: a.Ref, Metadata: a.Metadata})
 	case mayor.MarkRead:
 		return m.Rig.MarkRead(ctx, m.ID, &a.Letter.Entry)
 	case mayor.MarkSeen:
@@ -74,6 +75,9 @@ const maxSubject = 300
 // can't get any is dropped with an event: its message would never be handled.
 func (m *Mayor) tell(ctx context.Context, msg mail.Message) error {
 	msg.From = m.ID
+	if msg.Type == mail.ShutdownResponse {
+		msg.Metadata = team.Approval()
+	}
 	msg.Subject = clipText(subjectLine(msg.Subject), maxSubject)
 	_, err := m.Rig.Send(ctx, msg)
 	if errors.Is(err, state.ErrTooLarge) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -34,7 +35,10 @@ func (p *Polecat) execute(ctx context.Context, a polecat.Action) (bool, error) {
 	case polecat.Touch:
 		return false, p.touch(ctx, a)
 	case polecat.Publish:
-		_, _, err := pipeline.Publish(ctx, p.Rig, a.Record)
+		rec, err := p.planned(a.Record)
+		if err == nil {
+			_, _, err = pipeline.Publish(ctx, p.Rig, rec)
+		}
 		return true, err
 	case polecat.StopWorker:
 		p.stopWorker(a)
@@ -154,11 +158,12 @@ func (p *Polecat) stopWorker(a polecat.StopWorker) {
 }
 
 func (p *Polecat) finish(ctx context.Context, a polecat.Finish) error {
-	if _, err := pipeline.Finish(ctx, p.retireDeps(), a.Record); err != nil {
+	rec, err := pipeline.Finish(ctx, p.retireDeps(), a.Record)
+	if err != nil {
 		return err
 	}
 	p.forgetWorker()
-	return nil
+	return p.tellIdle(ctx, &rec)
 }
 
 // abandon gives up an assignment that was taken away. A record of its end that
@@ -247,7 +252,7 @@ func (p *Polecat) markSeen(ctx context.Context, n nudge.Nudge, note string) erro
 
 func (p *Polecat) answerShutdown(ctx context.Context, e mail.Entry) error {
 	_, err := p.Rig.Send(ctx, mail.Message{From: p.ID, To: e.From, Type: mail.ShutdownResponse, Subject: string(p.ID) + " ends",
-		Body: "Nothing is in hand; no more work is taken.\n", InReplyTo: string(e.Name), ID: "shutdown:" + string(e.Name), Ref: e.Ref})
+		Body: "Nothing is in hand; no more work is taken.\n", Metadata: team.Approval(), InReplyTo: string(e.Name), ID: "shutdown:" + string(e.Name), Ref: e.Ref})
 	if err != nil && !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrConflict) {
 		return err
 	}

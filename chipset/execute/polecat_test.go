@@ -48,10 +48,17 @@ func TestPolecatFinishesABead(t *testing.T) {
 	if h := k.hook(); h.Status != hook.Completed || h.Assignment() != rec.AssignmentID {
 		t.Errorf("hook %+v", h)
 	}
-	for to, kind := range map[state.AgentID]mail.Type{"mayor": mail.CompletionReport, "witness": mail.Coordination} {
+	for to, kinds := range map[state.AgentID][]mail.Type{"mayor": {mail.CompletionReport, mail.IdleNotification}, "witness": {mail.Coordination}} {
 		unread, _, _ := k.rig.Mailbox(to).Unread()
-		if len(unread) != 1 || unread[0].Type != kind || unread[0].Ref.AssignmentID != rec.AssignmentID {
-			t.Errorf("mail to %s: %+v", to, unread)
+		var got []mail.Type
+		for i := range unread {
+			got = append(got, unread[i].Type)
+			if unread[i].Ref.AssignmentID != rec.AssignmentID {
+				t.Errorf("mail to %s: %+v", to, unread[i])
+			}
+		}
+		if !slices.Equal(got, kinds) {
+			t.Errorf("mail to %s: %v", to, got)
 		}
 	}
 	if unread, _, _ := k.rig.Mailbox(alpha).Unread(); len(unread) != 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/roles/refinery"
@@ -155,7 +156,7 @@ func (r *Refinery) respond(ctx context.Context, a refinery.Respond) error {
 }
 
 func (r *Refinery) answerShutdown(ctx context.Context, e *mail.Entry) error {
-	_, err := r.Rig.Send(ctx, mail.Message{From: r.ID, To: e.From, Type: mail.ShutdownResponse, Ref: e.Ref, InReplyTo: string(e.Name),
+	_, err := r.Rig.Send(ctx, mail.Message{From: r.ID, To: e.From, Type: mail.ShutdownResponse, Metadata: team.Approval(), Ref: e.Ref, InReplyTo: string(e.Name),
 		ID: clipText(string(mail.ShutdownResponse)+":"+string(e.Name), 190), Subject: string(r.ID) + " ends",
 		Body: "The request at hand is done; what waits, waits for the next process.\n"})
 	return r.deliverable(e.From, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/roles/witness"
@@ -131,7 +132,7 @@ func (w *witnessRunner) markSeen(ctx context.Context, n nudge.Nudge) error {
 }
 
 func (w *witnessRunner) finish(ctx context.Context, request mail.Entry) error {
-	_, err := w.Rig.Send(ctx, mail.Message{From: w.ID, To: request.From, Type: mail.ShutdownResponse,
+	_, err := w.Rig.Send(ctx, mail.Message{From: w.ID, To: request.From, Type: mail.ShutdownResponse, Metadata: team.Approval(),
 		Subject: string(w.ID) + " ends", ID: answerID(request), InReplyTo: string(request.Name), Ref: request.Ref})
 	if err != nil && !undeliverable(err) {
 		return err

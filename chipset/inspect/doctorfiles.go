@@ -25,7 +25,7 @@ func folderOf(name string) (lock state.LockKind, known bool) {
 		return state.LockBead, true
 	case "hooks":
 		return state.LockHook, true
-	case "convoys", "merge-queue", "dispatch", "retire", "incidents":
+	case "convoys", "merge-queue", "dispatch", "retire", "incidents", "permissions":
 		return state.LockRecord, true
 	case "mail", "nudge", "handoff", "events", "quarantine":
 		return "", true
@@ -181,6 +181,7 @@ func checkObjects(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	collect(checkStore(r, r.Retire.Store))
 	collect(checkStore(r, r.Incidents.Store))
 	collect(checkStore(r, r.Hooks.Store))
+	collect(checkStore(r, r.Permissions.Store))
 	return found, errors.Join(append(failed, ctx.Err())...)
 }
 

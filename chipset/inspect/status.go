@@ -39,8 +39,10 @@ type Status struct {
 	Convoys   []ConvoyStatus      `json:"convoys"`
 	Incidents []incident.Incident `json:"incidents"`
 	// Mail is what waits unread for the person.
-	Mail     []MailLine `json:"mail"`
-	Warnings []string   `json:"warnings"`
+	Mail []MailLine `json:"mail"`
+	// Overdue are tasks of mail whose deadline has passed.
+	Overdue  []mail.TaskStatus `json:"overdue,omitempty"`
+	Warnings []string          `json:"warnings"`
 }
 
 // AgentStatus is one agent with what is on its hook.
@@ -146,7 +148,27 @@ func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 	if err := s.addMail(r); err != nil {
 		return nil, err
 	}
+	if err := s.addOverdue(r); err != nil {
+		return nil, err
+	}
 	return s, s.addWarnings(r, snap)
+}
+
+// addOverdue finds the tasks that should have been done by now.
+func (s *Status) addOverdue(r *rig.Rig) error {
+	for i := range s.Agents {
+		tasks, err := mail.TasksFor(r.Mailbox(s.Agents[i].ID), r.Mailbox)
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			if t.Overdue(s.At.Time) {
+				s.Overdue = append(s.Overdue, t)
+				s.Warnings = append(s.Warnings, fmt.Sprintf("task %s of %s for %s is overdue since %s: %s (%s)", t.ID, t.Requester, t.Assignee, t.Deadline, t.Subject, t.State))
+			}
+		}
+	}
+	return nil
 }
 
 func rigName(r *rig.Rig) string {

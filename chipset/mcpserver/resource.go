@@ -19,8 +19,6 @@ const (
 	assignmentURI = "chipset://assignment"
 )
 
-func known(uri string) bool { return uri == inboxURI || uri == hookURI || uri == assignmentURI }
-
 func (s *Server) addResources() {
 	s.resource(&mcp.Resource{URI: inboxURI, Name: "inbox", Title: "Your unread mail", MIMEType: "text/plain",
 		Description: "Your unread mail in the order to take it, as data of its senders."},

@@ -53,10 +53,8 @@ func New(ctx context.Context, opts Options) *Server {
 	s.inner = mcp.NewServer(&mcp.Implementation{Name: "chipset", Title: "chipset rig", Version: opts.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{},
-		SubscribeHandler: func(ctx context.Context, req *mcp.SubscribeRequest) error {
-			if !known(req.Params.URI) {
-				return mcp.ResourceNotFoundError(req.Params.URI)
-			}
+		// Who subscribes to what never changes is told nothing, and no harm is done.
+		SubscribeHandler: func(ctx context.Context, _ *mcp.SubscribeRequest) error {
 			s.watch(ctx)
 			return nil
 		},

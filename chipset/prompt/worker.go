@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -36,12 +37,14 @@ type Assignment struct {
 	Salvage string
 	// Mail is unread mail of others for this worker.
 	Mail []mail.Entry
+	// Plan is true for a worker whose plan must be approved first.
+	Plan bool
 }
 
 // Gather reads what is known about a bead for its next worker. What can't be
 // read is left out: the assignment itself is the bead.
 func Gather(r *rig.Rig, id state.AgentID, b bead.Bead, target string) Assignment {
-	a := Assignment{Agent: id, Bead: b, Target: target, Mail: readable(r, id)}
+	a := Assignment{Agent: id, Bead: b, Target: target, Mail: readable(r, id), Plan: team.MustPlan(r, &b)}
 	a.Handoff = latestHandoff(r, b.ID)
 	if a.Handoff != nil {
 		a.Salvage = a.Handoff.Salvage
@@ -201,6 +204,9 @@ func writeMail(p *strings.Builder, letters []mail.Entry) {
 }
 
 func writeReporting(p *strings.Builder, a *Assignment) {
+	if a.Plan {
+		p.WriteString(planFirst)
+	}
 	fmt.Fprintf(p, `## Rules
 
 - Work only in the current directory, a git worktree on the branch %s.
@@ -221,6 +227,16 @@ Where you have tools of a server named chipset (done, fail, block, mail_send, â€
 Ending with exit code 0 also means finished. After done, fail or block this session is over.
 `, a.Bead.Branch, a.Target)
 }
+
+// planFirst is for a worker whose preset says plan.
+const planFirst = `## Plan first
+
+Read, and write nothing: no file is changed and nothing is committed before your plan is approved.
+Send the plan and wait for the answer: chipset request plan --body-file - --wait 1h
+Exit code 0 is an approval. Exit code 1 sends it back with a reason: change the plan and send it again.
+Work without an approved plan counts as a failed attempt.
+
+`
 
 // clean is for the text of the person, which keeps every visible character: it
 // removes control characters that no text needs and that a terminal, an

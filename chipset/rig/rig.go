@@ -27,6 +27,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/handoff"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/permission"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -55,10 +56,12 @@ type Rig struct {
 	Retire    retire.Store
 	Handoffs  handoff.Store
 	Incidents incident.Store
-	Events    *event.Log
-	Hooks     hook.Store
-	Office    *mail.Office
-	Clock     state.Clock
+	// Permissions are what the person has decided for good.
+	Permissions permission.Store
+	Events      *event.Log
+	Hooks       hook.Store
+	Office      *mail.Office
+	Clock       state.Clock
 
 	mu      sync.Mutex
 	boxes   map[state.AgentID]*mail.Mailbox
@@ -153,7 +156,7 @@ func assemble(dir string, tree *state.Tree, def *definition.Definition, repo *gi
 	r := &Rig{Dir: dir, Tree: tree, Def: def, Git: repo, Clock: clock,
 		Agents: agent.NewStore(tree), Beads: bead.NewStore(tree), Convoys: convoy.NewStore(tree),
 		Queue: mergequeue.NewStore(tree), Dispatch: dispatch.NewStore(tree), Retire: retire.NewStore(tree),
-		Handoffs: handoff.NewStore(tree), Incidents: incident.NewStore(tree), Events: event.NewLog(tree),
+		Handoffs: handoff.NewStore(tree), Incidents: incident.NewStore(tree), Permissions: permission.NewStore(tree), Events: event.NewLog(tree),
 		Hooks: hook.NewStore(tree), boxes: map[state.AgentID]*mail.Mailbox{}}
 	var limit int64
 	if def != nil {

@@ -2,11 +2,13 @@ package speaker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
@@ -72,6 +74,14 @@ func (s *Speaker) Verdict(ctx context.Context, outcome retire.Outcome, summary, 
 	}
 	for _, text := range []struct{ what, value string }{{"the reason", reason}, {"the summary", summary}} {
 		if _, err := Text(text.what, text.value, MaxVerdict); err != nil {
+			return retire.Record{}, err
+		}
+	}
+	if outcome == retire.Done {
+		if err := team.CheckPlan(s.Rig, s.ID, p.Assignment); errors.Is(err, team.ErrNoPlan) {
+			return retire.Record{}, WithHint(state.Conflictf("assignment "+string(p.Assignment), "%v", team.ErrNoPlan),
+				"chipset request plan --body-file - --wait 1h sends it; chipset fail --reason gives the assignment back")
+		} else if err != nil {
 			return retire.Record{}, err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 func newMailCmd(a *app) *cobra.Command {
 	return newGroupCmd("mail", "Mail: durable, write-once messages between agents",
-		newMailSendCmd(a), newMailInboxCmd(a), newMailReadCmd(a), newMailPeekCmd(a), newMailReplyCmd(a),
+		newMailSendCmd(a), newMailInboxCmd(a), newMailReadCmd(a), newMailPeekCmd(a), newMailReplyCmd(a), newMailForwardCmd(a),
 		newMailWaitCmd(a), newMailSearchCmd(a), newMailArchiveCmd(a), newMailTraceCmd(a))
 }
 

@@ -13,6 +13,7 @@ import (
 
 type mailReplyOptions struct {
 	body, bodyFile, subject, kind, priority string
+	state                                   string
 	bodyGiven                               bool
 }
 
@@ -22,6 +23,7 @@ func (o *mailReplyOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
 	fs.StringVarP(&o.subject, "subject", "s", "", "the subject (default: Re: that of the message)")
 	fs.StringVar(&o.kind, "type", "", "the `type` (default: the response to a request, else coordination)")
+	fs.StringVar(&o.state, "state", "", "move the task that the message speaks of: accepted, working, completed, rejected or `failed`")
 	fs.StringVar(&o.priority, "priority", "", "`urgent`, normal or low (default: that of the message)")
 }
 
@@ -59,7 +61,7 @@ func runMailReply(ctx context.Context, opts mailReplyOptions, given string, a *a
 	if err != nil {
 		return err
 	}
-	name, err := by.Reply(ctx, &e, speaker.Answer{Body: body, Subject: opts.subject, Type: mail.Type(opts.kind), Priority: mail.Priority(opts.priority)})
+	name, err := by.Reply(ctx, &e, speaker.Answer{Body: body, Subject: opts.subject, Type: mail.Type(opts.kind), Priority: mail.Priority(opts.priority), State: mail.TaskState(opts.state)})
 	if name != "" {
 		a.printf("%s\n", name)
 	}

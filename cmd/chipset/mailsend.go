@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +18,8 @@ type mailSendOptions struct {
 	subject, body, bodyFile  string
 	kind, priority           string
 	thread, ref, id          string
+	task, deadline           string
+	callback                 string
 	ttl                      int
 	batch, bodyGiven, hasTTL bool
 }
@@ -31,6 +34,9 @@ func (o *mailSendOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.thread, "thread", "", "the `name` of the message that began the thread")
 	fs.StringVar(&o.ref, "ref", "", "the `bead` it speaks of")
 	fs.StringVar(&o.id, "id", "", "your own `key`: sent again with the same key, it is delivered once")
+	fs.StringVar(&o.task, "task", "", "ask for something under this `ID` that is reported on: pending, accepted, working, completed; new makes one")
+	fs.StringVar(&o.deadline, "deadline", "", "until `when`: a duration such as 2h, or an RFC 3339 time")
+	fs.StringVar(&o.callback, "callback", "", "`JSON` that every message about the task carries: {\"channel\": …, \"session_id\": …}")
 	fs.IntVar(&o.ttl, "ttl", 0, "how many `hops` it may still make (loop protection)")
 	fs.BoolVar(&o.batch, "batch", false, "read JSON lines from standard input, one message each")
 }
@@ -132,12 +138,36 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, by *speaker.Speak
 		}
 		m.Ref = ref
 	}
+	if err := o.addTask(&m, by); err != nil {
+		return m, err
+	}
 	body, err := textInput{flag: "--body", fileFlag: "--body-file", text: o.body, file: o.bodyFile, textGiven: o.bodyGiven}.read(ctx, a, mail.MaxSize)
 	m.Body = body
 	if err != nil {
 		return m, err
 	}
 	return m, speaker.CheckMessage(m)
+}
+
+// addTask puts in what makes a message ask for something.
+func (o *mailSendOptions) addTask(m *mail.Message, by *speaker.Speaker) (err error) {
+	if m.Deadline, err = speaker.ParseDeadline(o.deadline, by.Clock()); err != nil {
+		return err
+	}
+	if o.callback != "" {
+		if !json.Valid([]byte(o.callback)) {
+			return usagef("--callback is not JSON")
+		}
+		m.Callback = json.RawMessage(o.callback)
+	}
+	if o.task == "" {
+		return nil
+	}
+	id := mail.TaskID(o.task)
+	if id == "new" {
+		id = mail.NewTaskID()
+	}
+	return m.SetTask(mail.Task{ID: id, Deadline: m.Deadline})
 }
 
 // tally counts what could not be delivered.

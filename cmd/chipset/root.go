@@ -27,10 +27,10 @@ func commandGroups() []commandGroup {
 			newStatusCmd, newLogCmd, newWhyCmd, newDoctorCmd, newAuditCmd, newBenchCmd, newRuntimeCmd, newVersionCmd,
 		}},
 		{"talk", "Channels:", []func(*app) *cobra.Command{
-			newMailCmd, newNudgeCmd, newHookCmd,
+			newMailCmd, newNudgeCmd, newHookCmd, newAgentsCmd, newApproveCmd, newDenyCmd, newPermissionsCmd,
 		}},
 		{"agent", "For agents:", []func(*app) *cobra.Command{
-			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd, newMCPCmd, newClientHookCmd, newPluginCmd,
+			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd, newRequestCmd, newIdleCmd, newMCPCmd, newClientHookCmd, newPluginCmd,
 		}},
 	}
 }

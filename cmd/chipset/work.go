@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 
 func newWorkCmd(a *app) *cobra.Command {
 	return newGroupCmd("work", "Beads: the work items of the rig",
-		newWorkAddCmd(a), newWorkListCmd(a), newWorkShowCmd(a), newWorkEditCmd(a), newWorkCancelCmd(a), newWorkReopenCmd(a))
+		newWorkAddCmd(a), newWorkListCmd(a), newWorkShowCmd(a), newWorkEditCmd(a), newWorkCancelCmd(a), newWorkReopenCmd(a), newWorkClaimCmd(a))
 }
 
 type workListOptions struct {
@@ -208,4 +209,37 @@ func newInterventionCmd(a *app, name, outcome, short, long string,
 	}
 	opts.AddFlags(cmd.Flags())
 	return cmd
+}
+
+func newWorkClaimCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "claim [ID]",
+		Short: "Hang a ready bead on one's own hook, in a rig that works by pulling",
+		Long: `Hang a ready bead, by default the next one, on one's own empty hook, through the
+mayor's own pipeline. Only polecats do, and only where dispatch.strategy is auto_claim;
+elsewhere the mayor hands work out (exit 4).`,
+		Example: "  chipset work claim --as polecat-alpha",
+		Args:    nargs(0, 1, "the ID of a bead"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			by, err := a.voice(cmd.Context(), a.openRig)
+			if err != nil {
+				return err
+			}
+			var id state.BeadID
+			if len(args) > 0 {
+				if id, err = state.ParseBeadID(args[0]); err != nil {
+					return err
+				}
+			}
+			rec, err := by.Claim(cmd.Context(), id)
+			var slung *pipeline.AlreadySlung
+			if errors.As(err, &slung) {
+				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
+			}
+			if err == nil {
+				a.printf("%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
+			}
+			return err
+		},
+	}
 }

@@ -1,6 +1,8 @@
 package mayor
 
 import (
+	"encoding/json"
+
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
@@ -93,6 +95,8 @@ type (
 		// ID makes a repetition after a crash the same message.
 		ID  string
 		Ref *mail.Ref
+		// Metadata is passed on as it is.
+		Metadata json.RawMessage
 	}
 	// MarkRead retires a message whose effects are durable. Effects is how many of
 	// the actions right before it those are: when one of them failed, the message

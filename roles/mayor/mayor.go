@@ -107,7 +107,7 @@ func (d *decision) forward(l Letter) {
 		return
 	}
 	d.do(Tell{To: state.Human, Type: l.Type, Subject: string(l.From) + " asks: " + l.Subject, Body: l.Body,
-		InReplyTo: l.Name, Thread: string(l.Name), ID: "forward:" + string(l.Name), Ref: l.Ref})
+		InReplyTo: l.Name, Thread: string(l.Name), ID: "forward:" + string(l.Name), Ref: l.Ref, Metadata: l.Metadata})
 }
 
 // relay hands the person's answer to a forwarded question to who asked it.
@@ -118,7 +118,7 @@ func (d *decision) relay(l Letter) {
 		return
 	}
 	d.do(Tell{To: asker, Type: l.Type, Subject: l.Subject, Body: l.Body, InReplyTo: mail.Name(l.Thread), Thread: l.Thread,
-		ID: "relay:" + string(l.Name), Ref: l.Ref})
+		ID: "relay:" + string(l.Name), Ref: l.Ref, Metadata: l.Metadata})
 }
 
 // escalation answers the witness: nudge, restart, reassign, or ask a person.

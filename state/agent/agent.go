@@ -95,8 +95,8 @@ const (
 	MaxWord        = 64
 )
 
-// checkCard returns an error unless the card may be stored.
-func (a *Agent) checkCard() error {
+// CheckCard returns an error unless the card may be stored.
+func (a *Agent) CheckCard() error {
 	if len(a.Description) > MaxDescription || len(a.Capabilities) > MaxWords || len(a.AllowFrom) > MaxWords {
 		return fmt.Errorf("the card is too long: a description of %d bytes, %d capabilities, %d allow_from at most", MaxDescription, MaxWords, MaxWords)
 	}
@@ -144,7 +144,7 @@ func check(name string, a *Agent) error {
 	default:
 		return fmt.Errorf("unknown status %q", a.Status)
 	}
-	return a.checkCard()
+	return a.CheckCard()
 }
 
 // Register makes an identity, or revives a retired one; what exists otherwise

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+func newAgentsCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	cmd := newGroupCmd("agents", "Agents: who they are, what they can do, who may write to them",
+		newAgentsListCmd(a, &opts, "list"), newAgentsShowCmd(a), newAgentsSetCmd(a))
+	listed := newAgentsListCmd(a, &opts, "agents")
+	group := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return group(cmd, args)
+		}
+		return listed.RunE(cmd, args)
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func newAgentsListCmd(a *app, opts *jsonOptions, use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     use,
+		Aliases: []string{"ls"},
+		Short:   "List the agents with their cards",
+		Example: "  chipset agents list --json",
+		Args:    nargs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := a.openState(cmd.Context())
+			if err != nil {
+				return err
+			}
+			all, bad, err := r.Agents.All()
+			if err != nil {
+				return err
+			}
+			warnAll(a, bad)
+			if opts.json {
+				return printList(a, all)
+			}
+			rows := make([][]string, 0, len(all))
+			for i := range all {
+				rows = append(rows, cardRow(r, &all[i]))
+			}
+			return a.table([]string{"ID", "ROLE", "STATUS", "PROCESS", "TASKS", "CAPABILITIES", "DESCRIPTION"}, rows)
+		},
+	}
+	if use == "list" {
+		opts.AddFlags(cmd.Flags())
+	}
+	return cmd
+}
+
+func cardRow(r *rig.Rig, c *agent.Agent) []string {
+	return []string{string(c.ID), string(c.Role), string(c.Status), liveness(r, c), taskCount(r, c), strings.Join(c.Capabilities, ", "), c.Description}
+}
+
+// liveness is what proves that an agent has a process.
+func liveness(r *rig.Rig, c *agent.Agent) string {
+	if stamp, alive := r.Alive(c.ID); alive {
+		return fmt.Sprintf("pid %d", stamp.PID)
+	}
+	return "–"
+}
+
+// taskCount is how many tasks of mail an agent has in hand, of how many at most.
+func taskCount(r *rig.Rig, c *agent.Agent) string {
+	tasks, err := mail.TasksFor(r.Mailbox(c.ID), r.Mailbox)
+	if err != nil {
+		return "?"
+	}
+	busy := 0
+	for i := range tasks {
+		if tasks[i].State == mail.TaskAccepted || tasks[i].State == mail.TaskWorking {
+			busy++
+		}
+	}
+	if c.MaxTasks > 0 {
+		return fmt.Sprintf("%d/%d", busy, c.MaxTasks)
+	}
+	return fmt.Sprint(busy)
+}
+
+func newAgentsShowCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	cmd := &cobra.Command{
+		Use:     "show [ID]",
+		Short:   "Show an agent's card, by default one's own",
+		Example: "  chipset agents show polecat-alpha",
+		Args:    nargs(0, 1, "one agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, id, err := a.openAgent(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			c, err := r.Agents.Get(string(id))
+			if err != nil {
+				return err
+			}
+			if opts.json {
+				return a.printJSON(c)
+			}
+			a.printf("%s  %s  %s\n", c.ID, c.Role, c.Status)
+			for _, f := range [][2]string{
+				{"description", c.Description}, {"capabilities", strings.Join(c.Capabilities, ", ")}, {"allow from", allowed(&c)},
+				{"tasks", taskCount(r, &c)}, {"process", liveness(r, &c)}, {"session", string(c.Session)}, {"since", localTime(c.CreatedAt)},
+			} {
+				if f[1] != "" {
+					a.printf("  %-13s %s\n", f[0], clean(f[1]))
+				}
+			}
+			return nil
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func allowed(c *agent.Agent) string {
+	if len(c.AllowFrom) == 0 {
+		return "everybody"
+	}
+	return strings.Join(c.AllowFrom, ", ") + " (and human, mayor, witness, refinery)"
+}
+
+type agentsSetOptions struct {
+	description             string
+	capabilities, allowFrom []string
+	maxTasks                int
+}
+
+// AddFlags registers the flags of agents set.
+func (o *agentsSetOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.description, "description", "", "one `sentence` for whoever looks for help")
+	fs.StringSliceVar(&o.capabilities, "capability", nil, "a `word` for what it can do; may be repeated")
+	fs.StringSliceVar(&o.allowFrom, "allow-from", nil, "an `agent` that may write to it, or *; may be repeated")
+	fs.IntVar(&o.maxTasks, "max-concurrent-tasks", 0, "how many tasks it may have in hand; 0 is no limit")
+}
+
+func newAgentsSetCmd(a *app) *cobra.Command {
+	var opts agentsSetOptions
+	cmd := &cobra.Command{
+		Use:   "set ID",
+		Short: "Change what is given of an agent's card",
+		Long: `Change what is given of an agent's card: one's own, or as mayor or human anybody's.
+--capability and --allow-from replace the whole list, and "" clears it. The person, mayor,
+witness and refinery can always write, and so can who answers a message of the agent itself.`,
+		Example: "  chipset agents set polecat-alpha --description \"knows the parser\" --capability go --allow-from polecat-bravo --max-concurrent-tasks 2",
+		Args:    nargs(1, 1, "one agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			by, err := a.voice(cmd.Context(), a.openState)
+			if err != nil {
+				return err
+			}
+			id, err := speaker.Lookup(by.Rig, args[0])
+			if err != nil {
+				return err
+			}
+			c := speaker.Card{}
+			given := cmd.Flags().Changed
+			if given("description") {
+				c.Description = &opts.description
+			}
+			if given("capability") {
+				c.Capabilities = &opts.capabilities
+			}
+			if given("allow-from") {
+				c.AllowFrom = &opts.allowFrom
+			}
+			if given("max-concurrent-tasks") {
+				c.MaxTasks = &opts.maxTasks
+			}
+			if c == (speaker.Card{}) {
+				return usagef("agents set: nothing to change was given")
+			}
+			if _, err := by.SetCard(cmd.Context(), id, c); err != nil {
+				return err
+			}
+			a.printf("%s set\n", id)
+			return nil
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}

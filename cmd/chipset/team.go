@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state/permission"
+)
+
+func newRequestCmd(a *app) *cobra.Command {
+	return newGroupCmd("request", "Ask for a decision: a plan, a permission", newRequestPlanCmd(a), newRequestPermissionCmd(a))
+}
+
+// waitOption is how long a request waits for its answer.
+type waitOption struct{ wait time.Duration }
+
+// AddFlags registers --wait.
+func (o *waitOption) AddFlags(fs *pflag.FlagSet) {
+	fs.DurationVar(&o.wait, "wait", 0, "wait this `duration` for the answer (default: print the name of the request)")
+}
+
+// answer prints the name of a request, or waits for what is decided: nil for an
+// approval, an error with the reason for a denial.
+func (o *waitOption) answer(ctx context.Context, a *app, by *speaker.Speaker, name mail.Name) error {
+	if o.wait <= 0 {
+		a.printf("%s\n", name)
+		return nil
+	}
+	answer, err := by.WaitDecision(ctx, name, o.wait)
+	if err != nil {
+		return withHint(err, "the answer comes as mail in the thread of "+string(name))
+	}
+	return a.decided(*answer.Approved, answer.Reason)
+}
+
+func (a *app) decided(approved bool, reason string) error {
+	if !approved {
+		return fmt.Errorf("denied: %s", clean(reason))
+	}
+	a.printf("%s\n", clean(strings.TrimSuffix("approved: "+reason, ": ")))
+	return nil
+}
+
+type requestPlanOptions struct {
+	waitOption
+	body, bodyFile string
+}
+
+// AddFlags registers the flags of request plan.
+func (o *requestPlanOptions) AddFlags(fs *pflag.FlagSet) {
+	o.waitOption.AddFlags(fs)
+	fs.StringVarP(&o.body, "body", "b", "", "the plan, as `text`")
+	fs.StringVar(&o.bodyFile, "body-file", "", "read the plan from a `file`; - is standard input")
+}
+
+func newRequestPlanCmd(a *app) *cobra.Command {
+	var opts requestPlanOptions
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Send one's plan, and change nothing before it is approved",
+		Long: `Mail a plan to the mayor, who approves it or passes it on to the person. With --wait
+the command ends when it is decided: exit 0 for an approval, exit 1 with the reason when it
+is sent back, exit 6 when nobody decides in time.`,
+		Example: "  chipset request plan --body-file plan.md --wait 1h",
+		Args:    nargs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			plan, err := textInput{flag: "--body", fileFlag: "--body-file", text: opts.body, file: opts.bodyFile,
+				textGiven: cmd.Flags().Changed("body")}.read(ctx, a, mail.MaxSize)
+			if err != nil {
+				return err
+			}
+			by, err := a.voice(ctx, a.openState)
+			if err != nil {
+				return err
+			}
+			name, err := by.RequestPlan(ctx, plan)
+			if err != nil {
+				return err
+			}
+			return opts.answer(ctx, a, by, name)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+type requestPermissionOptions struct {
+	waitOption
+	reason string
+}
+
+// AddFlags registers the flags of request permission.
+func (o *requestPermissionOptions) AddFlags(fs *pflag.FlagSet) {
+	o.waitOption.AddFlags(fs)
+	fs.StringVar(&o.reason, "reason", "", "what it is for, as `text`")
+}
+
+func newRequestPermissionCmd(a *app) *cobra.Command {
+	var opts requestPermissionOptions
+	cmd := &cobra.Command{
+		Use:   "permission RULE",
+		Short: "Ask the person for a permission",
+		Long: `Ask the person for a permission. RULE says on one line what it is, word by word. What
+the person has decided for good (chipset approve --remember) is answered at once: exit 0 when
+it is permitted, exit 1 when it is not.`,
+		Example: "  chipset request permission \"Bash(npm publish)\" --reason \"the bead asks for a release\" --wait 30m",
+		Args:    nargs(1, 1, "one rule (quote it)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			by, err := a.voice(ctx, a.openState)
+			if err != nil {
+				return err
+			}
+			name, known, err := by.RequestPermission(ctx, args[0], opts.reason)
+			if err != nil {
+				return err
+			}
+			if known != nil {
+				return a.decided(known.Decision == permission.Approve, strings.TrimSpace("remembered as "+known.ID+" "+known.Reason))
+			}
+			return opts.answer(ctx, a, by, name)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+type decideOptions struct {
+	reason              string
+	remember, onlyAgent bool
+}
+
+// AddFlags registers the flags of approve and deny.
+func (o *decideOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.reason, "reason", "", "why, as `text`; required to send a plan back or to refuse an end")
+	fs.BoolVar(&o.remember, "remember", false, "decide the same permission the same way for good, for every agent")
+	fs.BoolVar(&o.onlyAgent, "only-agent", false, "with --remember: for the agent alone that asked")
+}
+
+func newApproveCmd(a *app) *cobra.Command {
+	return newDecideCmd(a, "approve", true, "Approve a request in one's mailbox: a plan, a permission, an end")
+}
+
+func newDenyCmd(a *app) *cobra.Command {
+	return newDecideCmd(a, "deny", false, "Deny a request in one's mailbox, or send a plan back")
+}
+
+func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Command {
+	var opts decideOptions
+	cmd := &cobra.Command{
+		Use:   name + " NAME",
+		Short: short,
+		Long: short + `. NAME is the message that asks; the
+person finds it in any mailbox. The person decides permissions, the mayor or the person plans, and one of the crew whether it
+ends. The answer goes to who asked, also when the mayor has passed the request on.`,
+		Example: "  chipset mail inbox --unread\n  chipset " + name + " 2026-03-05T10-30-00.000000000Z-polecat-alpha --reason \"as we said\"",
+		Args:    nargs(1, 1, "the name of a message"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.onlyAgent && !opts.remember {
+				return usagef("%s: --only-agent belongs to --remember", name)
+			}
+			by, err := a.voice(cmd.Context(), a.openState)
+			if err != nil {
+				return err
+			}
+			_, e, err := mailboxFlag{}.find(a, by.Rig, args[0])
+			if err != nil {
+				return err
+			}
+			n, err := by.Decide(cmd.Context(), &e, speaker.Decision{Approved: approved, Reason: opts.reason, Remember: opts.remember, OnlyAgent: opts.onlyAgent})
+			if n != "" {
+				a.printf("%s\n", n)
+			}
+			return err
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+type idleOptions struct{ reason, summary string }
+
+// AddFlags registers the flags of idle.
+func (o *idleOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.reason, "reason", "available", "why: available, interrupted or `failed`")
+	fs.StringVar(&o.summary, "summary", "", "what was done last, as `text`")
+}
+
+func newIdleCmd(a *app) *cobra.Command {
+	var opts idleOptions
+	cmd := &cobra.Command{
+		Use:   "idle",
+		Short: "Tell the mayor that one has nothing in hand",
+		Long: `Tell the mayor that one has nothing in hand, and why. Polecats do it by themselves at
+the end of each attempt. While an earlier notification waits unread, its name is printed and
+there is no second.`,
+		Example: "  chipset idle --summary \"the review is done\"",
+		Args:    nargs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			by, err := a.voice(cmd.Context(), a.openState)
+			if err != nil {
+				return err
+			}
+			n, err := by.Idle(cmd.Context(), speaker.IdleReason(opts.reason), opts.summary)
+			if err == nil {
+				a.printf("%s\n", n)
+			}
+			return err
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func newPermissionsCmd(a *app) *cobra.Command {
+	return newGroupCmd("permissions", "What the person has decided for good", newPermissionsListCmd(a), newPermissionsRevokeCmd(a))
+}
+
+func newPermissionsListCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the decisions that are remembered",
+		Example: "  chipset permissions list",
+		Args:    nargs(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := a.openState(cmd.Context())
+			if err != nil {
+				return err
+			}
+			all, bad, err := r.Permissions.All()
+			if err != nil {
+				return err
+			}
+			warnAll(a, bad)
+			if opts.json {
+				return printList(a, all)
+			}
+			rows := make([][]string, 0, len(all))
+			for i := range all {
+				p := &all[i]
+				rows = append(rows, []string{p.ID, string(p.Decision), string(p.AgentID), p.Rule, localTime(p.CreatedAt), p.Reason})
+			}
+			return a.table([]string{"ID", "DECISION", "AGENT", "RULE", "SINCE", "REASON"}, rows)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func newPermissionsRevokeCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Forget a decision: the next agent asks again",
+		Example: "  chipset permissions revoke pm-0123456789abcdef",
+		Args:    nargs(1, 1, "the ID of a decision"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			by, err := a.voice(cmd.Context(), a.openState)
+			if err != nil {
+				return err
+			}
+			rule, err := by.Revoke(args[0])
+			if err == nil {
+				a.printf("%s revoked: %s\n", rule.ID, clean(rule.Rule))
+			}
+			return err
+		},
+	}
+}

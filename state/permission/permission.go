@@ -1,0 +1,110 @@
+// Package permission keeps what the person has decided once and for all:
+// state/permissions/{rule}.json. A file is one rule; its name follows from what
+// it is about, so that a later decision takes the place of an earlier one.
+package permission
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Decision is what the person said.
+type Decision string
+
+const (
+	// Approve: whoever asks for it may.
+	Approve Decision = "approve"
+	// Deny: whoever asks for it may not.
+	Deny Decision = "deny"
+)
+
+// MaxRule bounds the text of a rule, in bytes.
+const MaxRule = 1000
+
+// Rule is one decision that is remembered.
+type Rule struct {
+	ID string `json:"id"`
+	// Rule is what was asked for, word by word: there are no patterns, because a
+	// pattern permits what nobody has looked at.
+	Rule string `json:"rule"`
+	// AgentID is whom it holds for; "" is every agent of the rig.
+	AgentID  state.AgentID `json:"agent_id,omitempty"`
+	Decision Decision      `json:"decision"`
+	Reason   string        `json:"reason,omitempty"`
+	// By is who decided; only the person does.
+	By        state.AgentID `json:"by"`
+	CreatedAt state.Time    `json:"created_at"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (r *Rule) UnmarshalJSON(b []byte) error {
+	type plain Rule
+	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (r Rule) MarshalJSON() ([]byte, error) {
+	type plain Rule
+	return state.MarshalKeeping(plain(r), r.Extra)
+}
+
+// IDOf is the name of the rule about a text, for one agent or, with "", for all.
+func IDOf(rule string, id state.AgentID) string {
+	sum := sha256.Sum256([]byte(string(id) + "\n" + rule))
+	return "pm-" + hex.EncodeToString(sum[:8])
+}
+
+// CheckRule returns an error unless the text may be a rule: one line, so that a
+// person sees the whole of what they permit.
+func CheckRule(rule string) error {
+	switch {
+	case strings.TrimSpace(rule) == "":
+		return errors.New("the rule is empty")
+	case len(rule) > MaxRule:
+		return fmt.Errorf("the rule has %d bytes, at most %d", len(rule), MaxRule)
+	case !utf8.ValidString(rule) || strings.ContainsAny(rule, "\n\r\x00"):
+		return errors.New("the rule is not one line")
+	}
+	return nil
+}
+
+// Dir is the folder of the rules.
+const Dir = state.StateDir + "/permissions"
+
+// Store is state/permissions/.
+type Store struct{ *state.Store[Rule] }
+
+// NewStore opens the rules of a tree.
+func NewStore(t *state.Tree) Store {
+	return Store{state.NewStore(t, Dir, "permission", state.LockRecord, check)}
+}
+
+func check(name string, r *Rule) error {
+	switch {
+	case r.ID != name || name != IDOf(r.Rule, r.AgentID):
+		return fmt.Errorf("id %q contradicts the file's name or what the rule is about", r.ID)
+	case r.Decision != Approve && r.Decision != Deny:
+		return fmt.Errorf("unknown decision %q", r.Decision)
+	case r.By != state.Human:
+		return fmt.Errorf("by %q, but only %s decides", r.By, state.Human)
+	}
+	return CheckRule(r.Rule)
+}
+
+// Find is the rule that holds when an agent asks for something: its own before
+// that of all. Errors: state.ErrNotFound when the person must be asked.
+func (s Store) Find(rule string, id state.AgentID) (Rule, error) {
+	r, err := s.Get(IDOf(rule, id))
+	if errors.Is(err, state.ErrNotFound) {
+		r, err = s.Get(IDOf(rule, ""))
+	}
+	return r, err
+}
