@@ -66,3 +66,24 @@ func MkdirOutside(path string) error {
 	}
 	return disk.OS{}.SyncDir(filepath.Dir(path))
 }
+
+// ClaimOutside makes a folder that nobody has, as programs that lock with mkdir
+// do; fs.ErrExist when somebody holds it.
+func ClaimOutside(path string) error { return os.Mkdir(path, 0o755) }
+
+// ReleaseOutside takes the folder of ClaimOutside away.
+func ReleaseOutside(path string) error { return os.Remove(path) }
+
+// MoveOutside gives a file outside of the tree another name that nobody has, in
+// a folder of the same file system; fs.ErrExist when it is taken. Durable when
+// it returns nil.
+func MoveOutside(from, to string) error {
+	d := disk.OS{}
+	if err := d.RenameNew(from, to); err != nil {
+		return err
+	}
+	if err := d.SyncDir(filepath.Dir(to)); err != nil {
+		return err
+	}
+	return d.SyncDir(filepath.Dir(from))
+}

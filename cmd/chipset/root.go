@@ -30,7 +30,7 @@ func commandGroups() []commandGroup {
 			newMailCmd, newNudgeCmd, newHookCmd, newAgentsCmd, newApproveCmd, newDenyCmd, newPermissionsCmd,
 		}},
 		{"agent", "For agents:", []func(*app) *cobra.Command{
-			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd, newRequestCmd, newIdleCmd, newMCPCmd, newClientHookCmd, newPluginCmd,
+			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd, newRequestCmd, newIdleCmd, newMCPCmd, newClientHookCmd, newPluginCmd, newBridgeCmd,
 		}},
 	}
 }

@@ -1,0 +1,276 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// ClaudeTeam is the inboxes of an agent team of Claude Code: inboxes/NAME.json
+// below the team's folder, an array each. Today's versions delete an entry when
+// it was delivered, older ones set read; the folder's layout tells them apart.
+// Writers lock with mkdir NAME.json.lock. Tried with Claude Code 2.1.329.
+type ClaudeTeam struct {
+	// Dir is the team's folder, such as ~/.claude/teams/session-0a1b2c3d.
+	Dir string
+}
+
+// maxInbox bounds a foreign inbox, in bytes.
+const maxInbox = 16 << 20
+
+// claudeEntry is what is read of an entry; the rest of it is kept as it is.
+type claudeEntry struct {
+	From      string `json:"from"`
+	Text      string `json:"text"`
+	Timestamp string `json:"timestamp"`
+	Read      *bool  `json:"read"`
+	MsgID     string `json:"msg_id"`
+	Summary   string `json:"summary"`
+}
+
+// claudeOut is what is written.
+type claudeOut struct {
+	From      string `json:"from"`
+	Text      string `json:"text"`
+	Timestamp string `json:"timestamp"`
+	Read      bool   `json:"read"`
+	MsgID     string `json:"msg_id"`
+	MsgV      int    `json:"msgV"`
+	Type      string `json:"type"`
+	Summary   string `json:"summary,omitempty"`
+}
+
+// OpenClaudeTeam checks that dir is the folder of a team.
+func OpenClaudeTeam(dir string) (*ClaudeTeam, error) {
+	info, err := os.Lstat(filepath.Join(dir, "inboxes"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no inboxes/ in it, so no team of Claude Code: %w", dir, state.ErrNotFound)
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s: inboxes is no folder", dir)
+	}
+	return &ClaudeTeam{Dir: dir}, nil
+}
+
+// Name implements Foreign.
+func (c *ClaudeTeam) Name() string { return "claude-teams/" + filepath.Base(c.Dir) }
+
+// current tells whether delivered entries are deleted, and not marked.
+func (c *ClaudeTeam) current() bool {
+	return strings.HasPrefix(filepath.Base(c.Dir), "session-")
+}
+
+func (c *ClaudeTeam) inbox(name string) string {
+	return filepath.Join(c.Dir, "inboxes", name+".json")
+}
+
+// lockWait is how long another writer is waited for. Claude Code renews a lock
+// that it holds every 5 s and takes one of 10 s for dead (proper-lockfile's
+// defaults); lockDead is far beyond that.
+const (
+	lockWait = 5 * time.Second
+	lockStep = 10 * time.Millisecond
+	lockDead = time.Minute
+)
+
+// locked runs change on an inbox under its lock, and writes what it returns
+// unless it is nil.
+func (c *ClaudeTeam) locked(ctx context.Context, name string, change func(entries []json.RawMessage) ([]json.RawMessage, error)) error {
+	file := c.inbox(name)
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	for {
+		err := state.ClaimOutside(file + ".lock")
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if info, err := os.Lstat(file + ".lock"); err == nil && time.Since(info.ModTime()) > lockDead {
+			if err := state.ReleaseOutside(file + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s.lock: %w: another program has held it for %s; remove the folder if none is left", file, state.ErrLockTimeout, lockWait)
+		case <-time.After(lockStep):
+		}
+	}
+	defer state.ReleaseOutside(file + ".lock") //nolint:errcheck // nothing is left to do about it
+	entries, err := readInbox(file)
+	if err != nil {
+		return err
+	}
+	after, err := change(entries)
+	if after == nil || err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(after, "", "  ")
+	if err != nil {
+		return err
+	}
+	return state.ReplaceOutside(file, data)
+}
+
+func readInbox(file string) ([]json.RawMessage, error) {
+	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: it is no regular file", file)
+	}
+	data, err := state.ReadOutside(file, maxInbox)
+	if errors.Is(err, fs.ErrNotExist) {
+		return []json.RawMessage{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return []json.RawMessage{}, nil
+	}
+	var entries []json.RawMessage
+	if err := json.Unmarshal(data, &entries); err != nil || entries == nil {
+		return nil, fmt.Errorf("%s: it is no array of messages, and is left as it is (another version of the program?)", file)
+	}
+	return entries, nil
+}
+
+// Receive implements Foreign. The mail is sent before the entry is retired, and
+// outside of the lock, so that nobody waits for the rig's disk.
+func (c *ClaudeTeam) Receive(ctx context.Context, inbox string, take func(Letter) error) error {
+	entries, err := readInbox(c.inbox(inbox))
+	if err != nil {
+		return err
+	}
+	done := map[string]bool{}
+	var failed []error
+	for i, raw := range entries {
+		letter, unread, err := claudeLetter(raw)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("entry %d: %w", i+1, err))
+			continue
+		}
+		if !unread {
+			continue
+		}
+		if err := take(letter); err != nil {
+			failed = append(failed, fmt.Errorf("entry %d: %w", i+1, err))
+			continue
+		}
+		done[letter.Key] = true
+	}
+	if len(done) > 0 {
+		err := c.locked(ctx, inbox, func(now []json.RawMessage) ([]json.RawMessage, error) { return c.retire(now, done) })
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// retire deletes or marks the entries that are done, and keeps every other
+// byte for byte.
+func (c *ClaudeTeam) retire(now []json.RawMessage, done map[string]bool) ([]json.RawMessage, error) {
+	after := make([]json.RawMessage, 0, len(now))
+	for _, raw := range now {
+		letter, unread, err := claudeLetter(raw)
+		switch {
+		case err != nil || !unread || !done[letter.Key]:
+			after = append(after, raw)
+		case !c.current():
+			marked, err := setRead(raw)
+			if err != nil {
+				return nil, err
+			}
+			after = append(after, marked)
+		}
+	}
+	return after, nil
+}
+
+func setRead(raw json.RawMessage) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	fields["read"] = json.RawMessage("true")
+	return json.Marshal(fields)
+}
+
+// claudeType is what a protocol message of the team is here, by the type in the
+// JSON of an entry's text. What would permit or end something stays text: only
+// the person and the mayor say that in a rig, and nobody from outside.
+func claudeType(t string) mail.Type {
+	switch t {
+	case "idle_notification":
+		return mail.IdleNotification
+	case "plan_approval_request":
+		return mail.PlanRequest
+	case "permission_request":
+		return mail.PermissionRequest
+	case "shutdown_approved", "shutdown_rejected":
+		return mail.ShutdownResponse
+	}
+	return mail.Coordination
+}
+
+// claudeLetter reads an entry, and tells whether it is unread.
+func claudeLetter(raw json.RawMessage) (Letter, bool, error) {
+	var e claudeEntry
+	if err := json.Unmarshal(raw, &e); err != nil || e.From == "" || e.Timestamp == "" {
+		return Letter{}, false, errors.New("no message of a teammate, and is left as it is")
+	}
+	at, err := time.Parse(time.RFC3339Nano, e.Timestamp)
+	if err != nil {
+		return Letter{}, false, fmt.Errorf("timestamp %q, and is left as it is", clip(e.Timestamp))
+	}
+	l := Letter{Key: e.MsgID, From: e.From, Subject: firstLine(e.Summary, firstLine(e.Text, "(no text)"))}
+	if l.Key == "" {
+		l.Key = e.Timestamp + "\x00" + e.From + "\x00" + e.Text
+	}
+	var protocol struct {
+		Type    string `json:"type"`
+		Summary string `json:"summary"`
+	}
+	kind := mail.Coordination
+	if json.Unmarshal([]byte(e.Text), &protocol) == nil && protocol.Type != "" {
+		kind = claudeType(protocol.Type)
+		l.Subject = firstLine(protocol.Summary, protocol.Type)
+	}
+	sent, err := json.Marshal(map[string]string{"bridge": "claude-teams", "sent": at.UTC().Format(time.RFC3339Nano), "from": e.From})
+	if err != nil {
+		return Letter{}, false, err
+	}
+	l.Message = mail.Message{Type: kind, Body: strings.ToValidUTF8(e.Text, "\uFFFD"), Metadata: sent}
+	return l, e.Read == nil || !*e.Read, nil
+}
+
+// Deliver implements Foreign.
+func (c *ClaudeTeam) Deliver(ctx context.Context, inbox, from string, e *mail.Entry) error {
+	id := "chipset-" + strings.TrimSuffix(string(e.Name), ".json")
+	return c.locked(ctx, inbox, func(entries []json.RawMessage) ([]json.RawMessage, error) {
+		for _, raw := range entries {
+			var there claudeEntry
+			if json.Unmarshal(raw, &there) == nil && there.MsgID == id {
+				return nil, nil // an earlier try came this far
+			}
+		}
+		raw, err := json.Marshal(claudeOut{From: from, Text: e.Body, Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
+			MsgID: id, MsgV: 1, Type: "message", Summary: e.Subject})
+		if err != nil {
+			return nil, err
+		}
+		return append(entries, raw), nil
+	})
+}

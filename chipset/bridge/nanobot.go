@@ -1,0 +1,220 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Nanobot is a folder of mailboxes with a file per message:
+//
+//	_registry.json                      who is there, one card each
+//	AGENT/inbox/{time}_{from}.msg.json  waiting
+//	AGENT/processed/…                   the same file, once it was handled
+type Nanobot struct {
+	Root string
+}
+
+// maxNanobot bounds a foreign message, in bytes.
+const maxNanobot = 1 << 20
+
+// nanobotMessage is a message; field names are the other system's.
+type nanobotMessage struct {
+	ID        string            `json:"id"`
+	From      string            `json:"from"`
+	To        string            `json:"to"`
+	Timestamp string            `json:"timestamp"`
+	Type      string            `json:"type"`
+	TTL       *int              `json:"ttl,omitempty"`
+	Trace     []string          `json:"trace,omitempty"`
+	Task      json.RawMessage   `json:"task,omitempty"`
+	Content   nanobotContent    `json:"content"`
+	Callback  json.RawMessage   `json:"callback,omitempty"`
+	ReplyTo   string            `json:"reply_to,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+}
+
+type nanobotContent struct {
+	Parts []json.RawMessage `json:"parts"`
+}
+
+type nanobotText struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// OpenNanobot checks that root holds such mailboxes.
+func OpenNanobot(root string) (*Nanobot, error) {
+	info, err := os.Lstat(filepath.Join(root, "_registry.json"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no _registry.json in it, so no mailboxes: %w", root, state.ErrNotFound)
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: _registry.json is no regular file", root)
+	}
+	return &Nanobot{Root: root}, nil
+}
+
+// Name implements Foreign.
+func (n *Nanobot) Name() string { return "nanobot/" + filepath.Base(n.Root) }
+
+// folder is a folder of a mailbox; a link in its place is refused.
+func (n *Nanobot) folder(agent, name string) (string, error) {
+	at := n.Root
+	for _, part := range []string{agent, name} {
+		at = filepath.Join(at, part)
+		if info, err := os.Lstat(at); err == nil && !info.IsDir() {
+			return "", fmt.Errorf("%s: it is no folder", at)
+		}
+	}
+	return at, nil
+}
+
+// Receive implements Foreign. A message that became mail is moved to
+// processed/, as the other system's own reader does.
+func (n *Nanobot) Receive(ctx context.Context, inbox string, take func(Letter) error) error {
+	from, err := n.folder(inbox, "inbox")
+	if err != nil {
+		return err
+	}
+	processed, err := n.folder(inbox, "processed")
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !strings.HasSuffix(e.Name(), ".msg.json") {
+			continue // another writer's temp file
+		}
+		letter, err := readNanobot(filepath.Join(from, e.Name()), inbox)
+		if err == nil {
+			err = take(letter)
+		}
+		if err == nil {
+			err = retireFile(filepath.Join(from, e.Name()), processed)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", e.Name(), err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func retireFile(file, processed string) error {
+	if err := state.MkdirOutside(processed); err != nil {
+		return err
+	}
+	err := state.MoveOutside(file, filepath.Join(processed, filepath.Base(file)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // its own reader was faster; the mail has an id
+	}
+	return err
+}
+
+func readNanobot(file, inbox string) (Letter, error) {
+	var m nanobotMessage
+	info, err := os.Lstat(file)
+	if err != nil {
+		return Letter{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return Letter{}, errors.New("it is no regular file, and is left as it is")
+	}
+	data, err := state.ReadOutside(file, maxNanobot)
+	if err != nil {
+		return Letter{}, err
+	}
+	if err := json.Unmarshal(data, &m); err != nil || m.ID == "" || m.From == "" {
+		return Letter{}, errors.New("no message of a mailbox, and is left as it is")
+	}
+	if m.To != inbox {
+		return Letter{}, fmt.Errorf("it is for %q, and is left as it is", clip(m.To))
+	}
+	var body strings.Builder
+	for _, part := range m.Content.Parts {
+		var text nanobotText
+		if json.Unmarshal(part, &text) == nil && text.Type == "text" {
+			body.WriteString(strings.ToValidUTF8(text.Text, "\uFFFD") + "\n")
+		}
+	}
+	content, err := json.Marshal(m.Content)
+	if err != nil {
+		return Letter{}, err
+	}
+	about, err := json.Marshal(map[string]string{"bridge": "nanobot", "id": m.ID, "sent": m.Timestamp, "from": m.From, "type": m.Type})
+	if err != nil {
+		return Letter{}, err
+	}
+	l := Letter{Key: m.ID, From: m.From, Subject: firstLine(body.String(), m.Type), Message: mail.Message{Type: mail.Coordination,
+		Body: body.String(), TTL: m.TTL, Callback: m.Callback, Metadata: about}}
+	if len(m.Content.Parts) > 1 || body.Len() == 0 {
+		l.Message.Content = content
+	}
+	return l, nil
+}
+
+// Deliver implements Foreign. The file's name is made of the rig's message, and
+// the other system never deletes one, so what stands in inbox/ or processed/
+// was delivered.
+func (n *Nanobot) Deliver(_ context.Context, inbox, from string, e *mail.Entry) error {
+	to, err := n.folder(inbox, "inbox")
+	if err != nil {
+		return err
+	}
+	processed, err := n.folder(inbox, "processed")
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%d_%s.msg.json", e.Timestamp.UnixNano(), from)
+	for _, dir := range []string{to, processed} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	data, err := json.MarshalIndent(outwardMessage(inbox, from, e), "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := state.MkdirOutside(to); err != nil {
+		return err
+	}
+	return state.ReplaceOutside(filepath.Join(to, name), append(data, '\n'))
+}
+
+func outwardMessage(inbox, from string, e *mail.Entry) nanobotMessage {
+	text, _ := json.Marshal(nanobotText{Type: "text", Text: strings.TrimPrefix(e.Subject+"\n\n"+e.Body, "\n\n")})
+	m := nanobotMessage{ID: "chipset-" + strings.TrimSuffix(string(e.Name), ".json"), From: from, To: inbox,
+		Timestamp: e.Timestamp.UTC().Format(time.RFC3339Nano), Type: "message", TTL: e.TTL, Callback: e.Callback,
+		Content: nanobotContent{Parts: []json.RawMessage{text}}, Metadata: map[string]string{"chipset": string(e.Name)}}
+	for _, id := range e.Trace {
+		m.Trace = append(m.Trace, string(id))
+	}
+	if !slices.Contains(m.Trace, from) {
+		m.Trace = append(m.Trace, from)
+	}
+	return m
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/bridge"
+)
+
+type bridgeOptions struct {
+	ours, theirs []string
+	watch        bool
+	every        time.Duration
+}
+
+// AddFlags registers the flags of both bridges.
+func (o *bridgeOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.ours, "ours", nil, "an agent of the rig that can be written to from there, as `NAME[=AGENT]`; may be repeated")
+	fs.StringSliceVar(&o.theirs, "theirs", nil, "a foreign agent that can be written to from here, as `NAME[=AGENT]`; may be repeated")
+	fs.BoolVar(&o.watch, "watch", false, "go on until interrupted")
+	fs.DurationVar(&o.every, "every", time.Second, "how often to look with --watch, as a `duration`")
+}
+
+func newBridgeCmd(a *app) *cobra.Command {
+	return newGroupCmd("bridge", "Carry mail to and from the mailboxes of other systems",
+		newBridgeToCmd(a, "claude-team DIR", "an agent team of Claude Code",
+			`DIR is the team's folder, such as ~/.claude/teams/session-0a1b2c3d, of today's versions (which
+delete what was delivered) or of older ones (which mark it).`,
+			"  chipset bridge claude-team ~/.claude/teams/session-0a1b2c3d --ours mayor --theirs researcher",
+			func(dir string) (bridge.Foreign, error) { return bridge.OpenClaudeTeam(dir) }),
+		newBridgeToCmd(a, "nanobot DIR", "mailboxes with a file for each message",
+			`DIR holds _registry.json and a folder with inbox/ and processed/ for each agent.`,
+			"  chipset bridge nanobot ~/mailboxes --ours mayor --theirs coder=nano-coder --watch",
+			func(dir string) (bridge.Foreign, error) { return bridge.OpenNanobot(dir) }))
+}
+
+func newBridgeToCmd(a *app, use, what, about, example string, open func(dir string) (bridge.Foreign, error)) *cobra.Command {
+	var opts bridgeOptions
+	cmd := &cobra.Command{
+		Use:   use + " --ours NAME[=AGENT]… --theirs NAME[=AGENT]…",
+		Short: "Carry mail to and from " + what,
+		Long: "Carry mail to and from " + what + ", in both directions, each message once.\n" + about + `
+
+For each of --theirs an agent is registered that stands for it in the rig: mail to that
+agent is written into the foreign inbox and then marked as read. What comes into the
+foreign inbox of one of --ours becomes mail to that agent, and is retired there as the
+other system's own reader does. What can't be understood is left as it is and reported.`,
+		Example: example,
+		Args:    nargs(1, 1, "the folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			foreign, err := open(a.abs(args[0]))
+			if err != nil {
+				return err
+			}
+			return runBridge(cmd.Context(), foreign, opts, a)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runBridge(ctx context.Context, foreign bridge.Foreign, opts bridgeOptions, a *app) error {
+	if len(opts.ours)+len(opts.theirs) == 0 {
+		return usagef("bridge: whose mail? --ours and --theirs name agents")
+	}
+	if opts.every <= 0 {
+		return usagef("--every %s is not positive", opts.every)
+	}
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	b := bridge.Bridge{Rig: r, Foreign: foreign}
+	if b.Ours, err = parsePairs(opts.ours); err != nil {
+		return err
+	}
+	if b.Theirs, err = parsePairs(opts.theirs); err != nil {
+		return err
+	}
+	if err := b.Register(ctx); err != nil {
+		return err
+	}
+	told := ""
+	for {
+		n, err := b.Carry(ctx)
+		if n != (bridge.Count{}) || !opts.watch {
+			a.printf("%d in, %d out\n", n.In, n.Out)
+		}
+		if !opts.watch {
+			return err
+		}
+		if err != nil && err.Error() != told && ctx.Err() == nil {
+			told = err.Error()
+			a.warnf("%v", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(opts.every):
+		}
+	}
+}
+
+func parsePairs(texts []string) ([]bridge.Pair, error) {
+	var pairs []bridge.Pair
+	for _, text := range texts {
+		p, err := bridge.ParsePair(text)
+		if err != nil {
+			return nil, usagef("%v", fmt.Errorf("%s: %w", text, err))
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs, nil
+}
