@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -193,4 +194,18 @@ func TestCrashQuarantine(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// A late marker can't bring a moved file back: marking waits for the lock.
+func TestMarkReadHoldsTheLock(t *testing.T) {
+	p := newPost(t)
+	n := p.send(t, hello())
+	l, err := p.box.lock(t.Context())
+	must(t, err)
+	defer l.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := NewMailbox(p.tree, "mayor").MarkRead(ctx, n); !errors.Is(err, state.ErrLockTimeout) {
+		t.Errorf("with the lock taken: %v", err)
+	}
 }

@@ -61,7 +61,7 @@ func isPublished(p state.Path, data []byte) func(c *model.Crash) error {
 		case c.Acked("published"):
 			return has(c, p, data)
 		case c.Failed:
-			return has(c, p, nil)
+			return errors.Join(has(c, p, nil), noTemps(c))
 		}
 		return has(c, p, nil, data)
 	}
@@ -239,6 +239,53 @@ func TestCrashQuarantine(t *testing.T) {
 				return errors.New("it is lost")
 			}
 			return has(c, p, nil, long('?'))
+		},
+	})
+}
+
+// What is visible is not yet durable: who takes the lock makes it so before it
+// looks, also when the one who made it was killed before its own sync.
+func TestCrashLock(t *testing.T) {
+	const p = state.Path("state/work/gt-abc12.json")
+	look := func(r *model.Run) error {
+		lock, err := r.Tree.Lock(r, state.LockBead, "gt-abc12", p.Dir())
+		if err != nil {
+			return err
+		}
+		defer lock.Unlock()
+		if there, err := r.Tree.Exists(p); err != nil || !there {
+			return err
+		}
+		r.Ack("published") // the holder has seen it
+		return nil
+	}
+	model.Sweep(t, model.Scenario{
+		Name:    "a lock, and what another process made",
+		Prepare: func(r *model.Run) error { return r.Tree.WriteNew("state/work/other.json", nil) },
+		Do:      func(r *model.Run) error { return r.Tree.WriteNew(p, long('n')) },
+		Heal:    look,
+		Check:   isPublished(p, long('n')),
+	})
+}
+
+func TestCrashRemove(t *testing.T) {
+	const p = state.Path("state/dispatch/gt-abc12.json")
+	remove := func(r *model.Run) error {
+		if err := r.Tree.Remove(p); err != nil {
+			return err
+		}
+		r.Ack("removed")
+		return nil
+	}
+	model.Sweep(t, model.Scenario{
+		Name:    "Remove",
+		Prepare: func(r *model.Run) error { return r.Tree.WriteNew(p, long('r')) },
+		Do:      remove,
+		Check: func(c *model.Crash) error {
+			if c.Acked("removed") {
+				return has(c, p, nil)
+			}
+			return has(c, p, nil, long('r'))
 		},
 	})
 }

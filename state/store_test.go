@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"sync"
 	"testing"
@@ -214,6 +215,45 @@ func TestLockExcludes(t *testing.T) {
 }
 
 // Emptying run/ while a lock is held must not let two holders in for one file.
+// A lock file that is taken away from under its holder protects nothing, and
+// the holder can know.
+func TestLostLock(t *testing.T) {
+	tree := newTree(t)
+	l, err := tree.TryLock(LockBead, "a")
+	must(t, err)
+	defer l.Unlock()
+	if l.Lost(tree) {
+		t.Error("lost, though nobody touched it")
+	}
+	must(t, os.RemoveAll(tree.Abs(RunDir)))
+	if !l.Lost(tree) {
+		t.Error("its file is gone")
+	}
+	other, err := tree.TryLock(LockBead, "a")
+	must(t, err)
+	defer other.Unlock()
+	if !l.Lost(tree) {
+		t.Error("another file has its name")
+	}
+}
+
+// A lock ends with its holder, also when a child of the holder lives on.
+func TestLockIsNotInherited(t *testing.T) {
+	tree := newTree(t)
+	l, err := tree.TryLock(LockBead, "a")
+	must(t, err)
+	child := exec.Command("sleep", "60")
+	must(t, child.Start())
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	}()
+	l.Unlock()
+	if tree.Held(LockBead, "a") {
+		t.Error("the child holds it")
+	}
+}
+
 func TestLockOnADeletedFileIsTakenAnew(t *testing.T) {
 	tree := newTree(t)
 	old, err := tree.TryLock(LockBead, "a")

@@ -194,6 +194,7 @@ func TestSweepTakesOnlyAbandonedTemps(t *testing.T) {
 		"state/work/.tmp-" + Path(gone) + "-abc":             true,
 		"state/work/.tmp-" + Path(pidText()) + "-abc":        false,
 		"state/mail/mayor/.x.json123":                        false, // young, of an unknown writer
+		"state/work/.tmp-" + Path(pidText()) + "-young":      false,
 		"state/mail/mayor/.y.json123":                        true,  // old
 		"state/events/.2026-01-01.jsonl77":                   true,  // old
 		"state/work/.gitkeep":                                false, // old, but nobody's leftover
@@ -206,7 +207,7 @@ func TestSweepTakesOnlyAbandonedTemps(t *testing.T) {
 	for _, p := range []Path{"state/mail/mayor/.y.json123", "state/events/.2026-01-01.jsonl77", "state/work/.gitkeep", "state/work/gt-aaaaa.json"} {
 		must(t, os.Chtimes(tree.Abs(p), old, old))
 	}
-	n, err := tree.Sweep(now)
+	n, err := tree.Sweep(now.Add(TempAge / 2))
 	must(t, err)
 	if n != 4 {
 		t.Errorf("swept %d, want 4", n)

@@ -97,10 +97,6 @@ func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) 
 	} else if used {
 		return Outcome{}, fmt.Errorf("audit commit to %s: %w: %s", c.branch, git.ErrBranchInUse, path)
 	}
-	// What a power cut left of an earlier snapshot would be taken for a part of this one.
-	if err := c.rig.Git.DropEmptyObjects(); err != nil {
-		return Outcome{}, err
-	}
 	for n := 1; ; n++ {
 		out, err := c.record(ctx, message)
 		if n >= tries || !errors.Is(err, git.ErrMoved) {

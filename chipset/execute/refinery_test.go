@@ -337,6 +337,24 @@ func TestRefineryBeadIsTakenBeforeLanding(t *testing.T) {
 	m.is(q, mergequeue.Superseded, bead.Open)
 }
 
+// A bead that is done again, under another assignment, does not vouch for the
+// work of the first.
+func TestRefineryBeadIsDoneByAnother(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, `test: "true"`)
+	q := m.submit("one.txt", "1\n")
+	tip := m.tip()
+	m.tick()
+	<-m.r.test.job.Done()
+	m.setBead(q.BeadID, func(b *bead.Bead) { b.AssignmentID = "as-other" })
+	got := m.request(q)
+	res, err := m.r.land(m.ctx, &got, refinery.Land{Request: q.ID, Onto: got.Onto, Candidate: got.Candidate, Tested: true})
+	m.must(err)
+	if res.Kind != refinery.Taken || m.tip() != tip {
+		t.Errorf("%+v, the target moved: %t", res, m.tip() != tip)
+	}
+}
+
 func TestRefineryShutdown(t *testing.T) {
 	t.Parallel()
 	merge, release := hold(t)

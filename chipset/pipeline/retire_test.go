@@ -6,13 +6,17 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -31,6 +35,9 @@ func TestFinishSurvivesEveryCrash(t *testing.T) {
 			want := a.outcome()
 			if want.Bead != string(s.bead) || end.Stage != s.stage {
 				t.Fatalf("without a crash: %+v", want)
+			}
+			if rec.Outcome != retire.Done && want.Salvage == "" {
+				t.Error("the unfinished work is not saved")
 			}
 			if !want.WorktreeClean {
 				t.Error("the worktree is not free")
@@ -130,6 +137,50 @@ func TestPublish(t *testing.T) {
 	cancel()
 	if _, err := Finish(cancelled, RetireDeps{Rig: a.rig}, first); !errors.Is(err, context.Canceled) {
 		t.Errorf("Finish under a cancelled context: %v", err)
+	}
+}
+
+// Somebody else ends the attempt after this process has looked and before it
+// writes: the first end stays, and both hear of it.
+func TestPublishAtOnce(t *testing.T) {
+	a := newAttempt(t, nil)
+	var once sync.Once
+	clock := a.rig.Clock
+	a.rig.Clock = func() time.Time {
+		once.Do(func() {
+			other, err := rig.Open(t.Context(), a.rig.Dir, time.Now)
+			a.must(err)
+			_, won, err := Publish(t.Context(), other, retire.Record{AssignmentID: a.as, AgentID: alpha, Outcome: retire.Fail, Reason: "first"})
+			if err != nil || !won {
+				t.Errorf("the first: won %t, %v", won, err)
+			}
+		})
+		return clock()
+	}
+	rec, won, err := Publish(t.Context(), a.rig, retire.Record{AssignmentID: a.as, AgentID: alpha, Outcome: retire.Done, Reason: "second"})
+	if err != nil || won || rec.Reason != "first" {
+		t.Errorf("the second: won %t, %v, %+v", won, err, rec)
+	}
+}
+
+// The bead is taken away after the work is committed: nothing is submitted.
+func TestFinishLosesTheBead(t *testing.T) {
+	a := newAttempt(t, nil)
+	rec := a.publish(retire.Done, "")
+	end, err := Finish(t.Context(), RetireDeps{Rig: a.rig, Step: func(effect string) error {
+		if effect != string(retire.Committed) {
+			return nil
+		}
+		_, err := a.rig.Beads.Update(t.Context(), string(a.bead), func(b *bead.Bead) error {
+			return b.Become(bead.Open, "", a.rig.Clock.Now())
+		})
+		return err
+	}}, rec)
+	a.must(err)
+	all, _, err := a.rig.Queue.Queue()
+	a.must(err)
+	if end.Stage != retire.Stale || len(all) > 0 {
+		t.Errorf("%s, requests %v", end.Stage, all)
 	}
 }
 

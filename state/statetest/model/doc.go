@@ -15,8 +15,8 @@
 //     is worth nothing before its inode is on the disk: the link count of a
 //     linked file and a new folder are changes of their own, which only the sync
 //     of that very file or folder, or a barrier, makes durable.
-//   - Content that was flushed comes before any later name where
-//     Features.Ordered is set.
+//   - Content that was flushed, and then any file synced, comes before any later
+//     name where Features.Ordered is set.
 //   - After a failed sync or barrier what it should have saved is in doubt for
 //     ever, whatever a later one returns.
 //

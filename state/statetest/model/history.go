@@ -118,7 +118,8 @@ type content struct {
 	durable  int // version
 	latest   int // version
 	inode    bool
-	flushed  int // the effect after which content comes before names, or -1
+	flushed  int  // the effect after which content comes before names, or -1
+	flushing bool // written out, but not past the device's cache
 	doubtful bool
 }
 
@@ -170,15 +171,16 @@ func (s *surface) apply(i int) {
 			s.inPlace = append(s.inPlace, e.node)
 		}
 		c.latest++
-		c.flushed = -1
+		c.flushed, c.flushing = -1, false
 		s.files[e.node] = c
 	case flushed:
-		if s.h.features.Ordered {
-			c.flushed = i
-			s.files[e.node] = c
-		}
+		c.flushing = s.h.features.Ordered
+		s.files[e.node] = c
 	case synced:
 		s.syncFile(e.node, e.failed)
+		if !e.failed {
+			s.settle(i)
+		}
 	case torn:
 		if c.durable != c.latest {
 			c.doubtful, c.flushed = true, -1
@@ -225,6 +227,16 @@ func (s *surface) syncFile(number int, failed bool) {
 		c.durable, c.inode = c.latest, true
 	}
 	s.files[number] = c
+}
+
+// settle is what a sync of any file does for what was flushed before it.
+func (s *surface) settle(i int) {
+	for number, c := range s.files {
+		if c.flushing {
+			c.flushed, c.flushing = i, false
+			s.files[number] = c
+		}
+	}
 }
 
 // sync makes the chosen changes durable, and with each the earlier ones of the

@@ -351,8 +351,11 @@ func (r *Recorder) SyncDir(path string) error {
 	return r.do("sync-dir", path, func() error { return r.real.SyncDir(path) }, note(false), note(true))
 }
 
-// Barrier implements disk.Disk.
+// Barrier implements disk.Disk. It promises nothing where it is no feature.
 func (r *Recorder) Barrier(dir string) error {
+	if !r.features.Barrier {
+		return r.do("barrier", dir, func() error { return nil }, r.nothing, nil)
+	}
 	note := func(failed bool) func(int) {
 		return func(call int) { r.h.note(effect{kind: barrier, call: call, failed: failed}) }
 	}

@@ -76,8 +76,8 @@ func Kinds() map[string]disk.Features {
 		"journal":            {Journal: true},
 		"barrier":            {Barrier: true},
 		"barrier, unnamed":   {Barrier: true, Unnamed: true, Journal: true},
-		"ordered, unnamed":   {Barrier: true, Ordered: true, Unnamed: true, Journal: true},
-		"ordered, temp name": {Barrier: true, Ordered: true, Journal: true},
+		"ordered, unnamed":   {Ordered: true, Unnamed: true, Journal: true},
+		"ordered, temp name": {Ordered: true, Journal: true},
 	}
 }
 
