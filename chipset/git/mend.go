@@ -77,6 +77,7 @@ func (r *Repo) examine(ctx context.Context, path string, hint Hint) (*wounds, er
 	}
 	entries, err := os.ReadDir(real)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != ".git" }) {
+		s.examineGone(real)
 		return s, nil // the next preparation makes it anew
 	}
 	if err != nil || real == r.top {
@@ -112,6 +113,18 @@ func (r *Repo) examine(ctx context.Context, path string, hint Hint) (*wounds, er
 		s.add(&s.link, link, "does not lead to "+s.admin)
 	}
 	return s, nil
+}
+
+// examineGone looks at the registration that a folder left behind: without its commondir git refuses every
+// command about worktrees.
+func (s *wounds) examineGone(real string) {
+	s.path, s.admin = real, s.r.adminFor(real)
+	if s.admin == "" {
+		return
+	}
+	if common, err := readPlain(filepath.Join(s.admin, "commondir")); err != nil || !s.r.isCommon(s.admin, common) {
+		s.add(&s.commondir, filepath.Join(s.admin, "commondir"), "does not lead to "+s.r.common)
+	}
 }
 
 // adminFor finds the registration of a worktree by three ways, because each may be torn: from the

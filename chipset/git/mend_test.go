@@ -101,6 +101,24 @@ func TestMendLeavesAlone(t *testing.T) {
 	}
 }
 
+// A registration whose folder is gone does not keep git from its other worktrees.
+func TestMendRegistrationWithoutFolder(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	admin, err := f.gitDirOf(w.Path())
+	f.must(err)
+	f.must(os.RemoveAll(w.Path()))
+	f.write(admin, "commondir", "")
+	if _, err := f.ListWorktrees(f.ctx); err == nil {
+		t.Skip("this git reads its list without it")
+	}
+	_, err = f.Mend(f.ctx, w.Path(), Hint{})
+	f.must(err)
+	if list, err := f.ListWorktrees(f.ctx); err != nil || len(list) != 2 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // A branch is put back on what its reflog or its records tell of, and a whole one stays.
 func TestMendRef(t *testing.T) {
 	f := newFixture(t)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -148,11 +147,8 @@ func (c *relations) branches(ctx context.Context) error {
 
 // worktrees compares the folders of the rig with git's list of them.
 func (c *relations) worktrees(ctx context.Context) error {
-	for i := range c.agents {
-		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(c.agents[i].ID), pipeline.HintOf(c.r, c.agents[i].ID))
-		if err != nil || len(wounds) > 0 {
-			return err // checkRepository tells of it, and git's list is not to be had
-		}
+	if torn, err := c.torn(ctx); err != nil || len(torn) > 0 {
+		return err // checkRepository tells of it, and git's list is not to be had
 	}
 	list, err := c.r.Git.ListWorktrees(ctx)
 	if err != nil {

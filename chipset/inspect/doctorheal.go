@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/chipset/execute"
-	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
@@ -67,13 +66,11 @@ func healDispatch(r *rig.Rig, id state.BeadID) func(context.Context) error {
 	}
 }
 
-// rescue mends a worktree and saves what it holds.
+// rescue mends a worktree and saves what it holds. Where no definition says what
+// work lands on, or nobody knows whose it is, it is mended alone.
 func rescue(r *rig.Rig, id state.AgentID, role agent.Role) func(context.Context) error {
-	if !healable(r) {
-		return nil
-	}
 	return func(ctx context.Context) error {
-		if role == agent.Polecat {
+		if role == agent.Polecat && healable(r) {
 			return execute.RescueWorktree(ctx, substitute(r, id))
 		}
 		lock, err := r.Claim(ctx, id, state.NewSessionID())
@@ -82,7 +79,7 @@ func rescue(r *rig.Rig, id state.AgentID, role agent.Role) func(context.Context)
 		}
 		defer lock.Unlock()
 		defer r.Unstamp(id)
-		_, err = r.Git.Mend(ctx, r.Worktree(id), git.Hint{})
+		_, err = r.Git.Mend(ctx, r.Worktree(id), pipeline.HintOf(r, id))
 		return err
 	}
 }

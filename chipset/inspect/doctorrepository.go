@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
@@ -109,27 +111,51 @@ func (c *relations) recorded(ref git.Ref) []git.Hash {
 }
 
 func (c *relations) tornWorktrees(ctx context.Context) error {
-	var failed []error
-	for _, a := range c.agents {
-		if a.Role != agent.Polecat && a.Role != agent.Refinery {
-			continue
-		}
-		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(a.ID), pipeline.HintOf(c.r, a.ID))
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		if len(wounds) == 0 {
-			continue
-		}
+	torn, err := c.torn(ctx)
+	for _, id := range slices.Sorted(maps.Keys(torn)) {
+		wounds := torn[id]
 		reasons := make([]string, len(wounds))
 		for i, w := range wounds {
 			reasons[i] = fmt.Sprintf("%s %s", gitPath(c.r, w.Path), w.Reason)
 		}
-		f := c.add("worktree-torn", state.WorktreeDir.Join(string(a.ID)), Error, "chipset up mends it as well", "%s", strings.Join(reasons, "; "))
-		f.repair = rescue(c.r, a.ID, a.Role)
+		f := c.add("worktree-torn", state.WorktreeDir.Join(string(id)), Error, "chipset up mends it as well", "%s", strings.Join(reasons, "; "))
+		f.repair = rescue(c.r, id, c.roleOf(id))
 	}
-	return errors.Join(failed...)
+	return err
+}
+
+// torn are the worktrees whose own files of git are torn, also of agents that are
+// not registered.
+func (c *relations) torn(ctx context.Context) (map[state.AgentID][]git.Wound, error) {
+	entries, err := c.r.Tree.List(state.WorktreeDir)
+	torn := map[state.AgentID][]git.Wound{}
+	failed := []error{err}
+	ids := map[state.AgentID]bool{}
+	for _, a := range c.agents {
+		ids[a.ID] = true
+	}
+	for _, e := range entries {
+		if id, err := state.ParseAgentID(e.Name()); err == nil && e.IsDir() {
+			ids[id] = true
+		}
+	}
+	for id := range ids {
+		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(id), pipeline.HintOf(c.r, id))
+		if len(wounds) > 0 {
+			torn[id] = wounds
+		}
+		failed = append(failed, err)
+	}
+	return torn, errors.Join(failed...)
+}
+
+func (c *relations) roleOf(id state.AgentID) agent.Role {
+	for _, a := range c.agents {
+		if a.ID == id {
+			return a.Role
+		}
+	}
+	return ""
 }
 
 // requestCommits checks that what the live requests are to land is there.
