@@ -188,7 +188,7 @@ func TestSweepOfTheRealBinary(t *testing.T) {
 func TestSweepOfTheShortCuts(t *testing.T) {
 	b := newBench(t, "-X github.com/gastown-chipset/chipset/state/disk.assumed=unnamed,barrier,ordered,journal")
 	b.fresh.AtomicRenames()
-	b.sweep(mailActs(), number(t, "CHIPSET_STATES", 150)/5, fixedSeed(t))
+	b.sweep(mailActs(), number(t, "CHIPSET_STATES", 150)/3, fixedSeed(t))
 }
 
 // TestSweepOfWholeRigs does the same to whole rigs, from a bead on a hook to
