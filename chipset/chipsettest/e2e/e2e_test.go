@@ -213,9 +213,23 @@ func (s *stage) tell() {
 	}
 	out, _ := s.Try("log")
 	s.t.Logf("%s", out)
-	logs, _ := filepath.Glob(filepath.Join(s.Dir, ".chipset/logs/*.log"))
-	for _, file := range logs {
-		data, _ := os.ReadFile(file)
-		s.t.Logf("%s ends with\n%s", file, data[max(0, len(data)-4000):])
+	log := s.transcripts()
+	s.t.Logf("the transcripts end with\n%s", log[max(0, len(log)-8000):])
+}
+
+// transcripts are what the clients of all sessions have printed.
+func (s *stage) transcripts() string {
+	logs, err := filepath.Glob(filepath.Join(s.Dir, ".chipset/logs/ses-*.log"))
+	if err != nil {
+		s.t.Fatal(err)
 	}
+	var all strings.Builder
+	for _, file := range logs {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		all.Write(data)
+	}
+	return all.String()
 }

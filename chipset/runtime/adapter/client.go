@@ -85,11 +85,18 @@ func mcpArgs() []string { return []string{"mcp"} }
 
 // nestedMarkers are variables by which a client tells its children that they run
 // inside it. A rig started from within an agent must not pass them to its workers:
-// they would take themselves for that agent's tools, and some refuse to start.
+// they would take themselves for that agent's tools, and some refuse to start. The
+// names are those that the versions tried give their children.
 func nestedMarkers() []string {
 	return []string{
-		"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT",
-		"CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "OPENCODE_PID", "OPENCODE_CLIENT",
+		"AGENT", "AI_AGENT",
+		"CLAUDECODE", "CLAUDE_CODE_CHILD_NOTES_DIR", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH",
+		"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_SESSION_ID",
+		"CLAUDE_CODE_SSE_PORT", "CLAUDE_EFFORT", "CLAUDE_PID", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PROJECT_DIR",
+		"CODEX_CI", "CODEX_MANAGED_BY_NPM", "CODEX_MANAGED_PACKAGE_ROOT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SESSION_ID",
+		"CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION",
+		"GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE",
+		"OPENCODE", "OPENCODE_CLIENT", "OPENCODE_PID",
 		"AMP_CURRENT_THREAD_ID", "CURSOR_AGENT", "GOOSE_TERMINAL",
 	}
 }

@@ -165,8 +165,8 @@ func TestOf(t *testing.T) {
 }
 
 func TestInherit(t *testing.T) {
-	got := Inherit([]string{"PATH=/bin", "CLAUDECODE=1", "ANTHROPIC_API_KEY=secret", "GEMINI_CLI=1", "EMPTY"})
-	if diff := cmp.Diff([]string{"PATH=/bin", "ANTHROPIC_API_KEY=secret", "EMPTY"}, got); diff != "" {
+	got := Inherit([]string{"PATH=/bin", "CLAUDECODE=1", "ANTHROPIC_API_KEY=secret", "GEMINI_CLI=1", "CLAUDE_CODE_MESSAGING_TOKEN=secret", "CLAUDE_CODE_MAX_RETRIES=2", "EMPTY"})
+	if diff := cmp.Diff([]string{"PATH=/bin", "ANTHROPIC_API_KEY=secret", "CLAUDE_CODE_MAX_RETRIES=2", "EMPTY"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

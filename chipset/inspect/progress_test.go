@@ -1,0 +1,33 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/progress"
+	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
+)
+
+// TestProgressIsShown: what the client of a worker says, beside the bead and in its story.
+func TestProgressIsShown(t *testing.T) {
+	f := busy(t)
+	must(t, progress.Write(f.Tree, progress.Record{Session: "ses-1", Client: "claude", Resumes: 1,
+		Figures: adapter.Figures{Turns: 3, Tools: 4, TokensIn: 12000, CostUSD: 0.5, Tool: "Bash\x1b[31m"}}))
+	s, err := GetStatus(t.Context(), f.Rig)
+	must(t, err)
+	var out strings.Builder
+	must(t, s.WriteText(&out, Text{}))
+	if want := "(1h 0m, progress 1h 0m ago; 3 turns, 4 tool calls, 12.0k tokens, $0.50, resumed once)"; !strings.Contains(out.String(), want) {
+		t.Errorf("no %q in\n%s", want, out.String())
+	}
+	story, err := Why(t.Context(), f.Rig, "gt-work1")
+	must(t, err)
+	out.Reset()
+	must(t, story.WriteText(&out, Text{}))
+	if want := "so far    claude: 3 turns, 4 tool calls"; !strings.Contains(out.String(), want) {
+		t.Errorf("no %q in\n%s", want, out.String())
+	}
+	if strings.Contains(out.String(), "\x1b") {
+		t.Error("an escape sequence reaches the terminal")
+	}
+}
