@@ -64,6 +64,7 @@ func New(ctx context.Context, opts Options) *Server {
 	s.addHookTools()
 	s.addWorkTools()
 	s.addRigTools()
+	s.addTeamTools()
 	s.addResources()
 	s.addPrompt()
 	return s

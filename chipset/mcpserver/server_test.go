@@ -59,7 +59,7 @@ func connect(t *testing.T, open func(context.Context) (*speaker.Speaker, error))
 	near, far := mcp.NewInMemoryTransports()
 	_, err := server.inner.Connect(t.Context(), far, nil)
 	must(t, err)
-	c := &client{t: t, updated: make(chan string, 100)}
+	c := &client{t: t, updated: make(chan string, 10000)}
 	inner := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) { c.updated <- req.Params.URI }})
 	c.ClientSession, err = inner.Connect(t.Context(), near, nil)
@@ -260,6 +260,34 @@ func TestWorkTools(t *testing.T) {
 	}
 }
 
+func TestTeamTools(t *testing.T) {
+	r := newRig(t, "")
+	alpha := serve(t, r, "polecat-alpha")
+	if text := alpha.ok("agents_list", nil); !strings.Contains(text, "polecat-bravo (polecat): idle") {
+		t.Errorf("agents: %s", text)
+	}
+	if text := alpha.ok("request_plan", map[string]any{"plan": "this, then that"}); !strings.Contains(text, "Nothing is decided yet") {
+		t.Errorf("asked: %s", text)
+	}
+	alpha.refused("request_permission", map[string]any{"rule": "a\nb"}, "not one line")
+	alpha.ok("request_permission", map[string]any{"rule": "Bash(x)"})
+	person := &speaker.Speaker{Rig: r, ID: state.Human}
+	unread, _, err := r.Mailbox(state.Human).Unread()
+	must(t, err)
+	_, err = person.Decide(t.Context(), &unread[0], speaker.Decision{Reason: "not here", Remember: true})
+	must(t, err)
+	if text := alpha.ok("request_permission", map[string]any{"rule": "Bash(x)"}); text != "Denied: not here" {
+		t.Errorf("asked again: %s", text)
+	}
+	tools, err := alpha.ListTools(t.Context(), nil)
+	must(t, err)
+	for _, tool := range tools.Tools {
+		if strings.Contains(tool.Name, "approve") || strings.Contains(tool.Name, "deny") || strings.Contains(tool.Name, "decide") {
+			t.Errorf("%s lets a model decide", tool.Name)
+		}
+	}
+}
+
 func TestResourcesAndPrompt(t *testing.T) {
 	r := newRig(t, "")
 	b := sling(t, r)
@@ -295,25 +323,35 @@ func TestSubscriptions(t *testing.T) {
 	for _, uri := range []string{inboxURI, hookURI} {
 		must(t, alpha.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}))
 	}
-	wait := func(want string) {
+	// A client's Subscribe may return before the server has heard of it, so what
+	// changes goes on changing until it is told.
+	until := func(want string, change func() error) {
 		t.Helper()
-		for deadline := time.After(time.Minute); ; {
+		again := time.NewTicker(50 * time.Millisecond)
+		defer again.Stop()
+		for deadline := time.After(2 * time.Minute); ; {
 			select {
 			case uri := <-alpha.updated:
 				if uri == want {
 					return
 				}
+			case <-again.C:
+				must(t, change())
 			case <-deadline:
 				t.Fatalf("nothing was heard of %s", want)
 			}
 		}
 	}
-	_, err := r.Send(t.Context(), mail.Message{From: "mayor", To: "polecat-alpha", Type: mail.Coordination, Subject: "s"})
+	until(inboxURI, func() error {
+		_, err := r.Send(t.Context(), mail.Message{From: "mayor", To: "polecat-alpha", Type: mail.Coordination, Subject: "s"})
+		return err
+	})
+	h, err := r.Hooks.Get("polecat-alpha")
 	must(t, err)
-	wait(inboxURI)
-	_, err = r.Hooks.Clear(t.Context(), "polecat-alpha", "", r.Clock.Now())
-	must(t, err)
-	wait(hookURI)
+	until(hookURI, func() error {
+		_, err := r.Hooks.Touch(t.Context(), "polecat-alpha", h.Assignment(), "ses-1", r.Clock.Now(), 0)
+		return err
+	})
 }
 
 // TestOutsideOfARig: the server is there, says what is missing, and finds a rig

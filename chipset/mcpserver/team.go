@@ -1,0 +1,102 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state/permission"
+)
+
+type planArgs struct {
+	Plan    string `json:"plan" jsonschema:"what you are going to do, step by step"`
+	Seconds int    `json:"timeout_seconds,omitempty" jsonschema:"how long to wait for the decision: 0 to 600; 0 does not wait"`
+}
+
+type permissionArgs struct {
+	Rule    string `json:"rule" jsonschema:"on one line and word by word what you want to do, such as Bash(npm publish)"`
+	Reason  string `json:"reason,omitempty" jsonschema:"what it is for"`
+	Seconds int    `json:"timeout_seconds,omitempty" jsonschema:"how long to wait for the decision: 0 to 600; 0 does not wait"`
+}
+
+func (s *Server) addTeamTools() {
+	add(s, tool{name: "agents_list", title: "List the agents", effect: reads,
+		description: "Who belongs to the rig: role, status, whether it runs, what it can do and who may write to it."}, listAgents)
+	add(s, tool{name: "request_plan", title: "Have a plan approved", effect: adds,
+		description: "Send your plan to the mayor or the person, and change nothing before it is approved. No tool of this server approves one."}, requestPlan)
+	add(s, tool{name: "request_permission", title: "Ask for a permission", effect: adds,
+		description: "Ask the person for a permission. What they have decided for good is answered at once. No tool of this server grants one."}, requestPermission)
+}
+
+func listAgents(_ context.Context, sp *speaker.Speaker, _ none) (string, error) {
+	all, _, err := sp.Agents.All()
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for i := range all {
+		a := &all[i]
+		line := fmt.Sprintf("%s (%s): %s", a.ID, a.Role, a.Status)
+		if _, alive := sp.Alive(a.ID); alive {
+			line += ", runs"
+		}
+		if len(a.Capabilities) > 0 {
+			line += "; can " + prompt.Line(strings.Join(a.Capabilities, ", "), 200)
+		}
+		if a.Description != "" {
+			line += "; " + prompt.Line(a.Description, 200)
+		}
+		if !a.Accepts(sp.ID) {
+			line += "; does not take mail from you"
+		}
+		lines = append(lines, line)
+	}
+	return listed(lines, 100, "No agents.", "status shows them all"), nil
+}
+
+func requestPlan(ctx context.Context, sp *speaker.Speaker, in planArgs) (string, error) {
+	n, err := sp.RequestPlan(ctx, in.Plan)
+	if err != nil {
+		return "", err
+	}
+	return awaitDecision(ctx, sp, n, in.Seconds)
+}
+
+func requestPermission(ctx context.Context, sp *speaker.Speaker, in permissionArgs) (string, error) {
+	n, known, err := sp.RequestPermission(ctx, in.Rule, in.Reason)
+	switch {
+	case err != nil:
+		return "", err
+	case known != nil:
+		return decided(known.Decision == permission.Approve, known.Reason), nil
+	}
+	return awaitDecision(ctx, sp, n, in.Seconds)
+}
+
+func awaitDecision(ctx context.Context, sp *speaker.Speaker, asked mail.Name, seconds int) (string, error) {
+	open := fmt.Sprintf("Asked: %s. Nothing is decided yet; the answer comes as mail in its thread. Until then do nothing that needs it.", asked)
+	if seconds <= 0 {
+		return open, nil
+	}
+	answer, err := sp.WaitDecision(ctx, asked, time.Duration(min(seconds, 600))*time.Second)
+	if errors.Is(err, speaker.ErrTimeout) {
+		return open, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return decided(*answer.Approved, answer.Reason), nil
+}
+
+func decided(approved bool, reason string) string {
+	word := "Approved"
+	if !approved {
+		word = "Denied"
+	}
+	return strings.TrimSuffix(word+": "+prompt.Line(reason, 2000), ": ")
+}
