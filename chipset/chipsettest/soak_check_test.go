@@ -144,7 +144,9 @@ func TestSoakSees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprint(f, line, line)
+	if _, err := f.WriteString(line + line); err != nil {
+		t.Fatal(err)
+	}
 	f.Close()
 	sees("a step told twice", "hook.set as-twice is told 2 times")
 	s.Git("commit", "-q", "--allow-empty", "-m", "mark by nobody")
