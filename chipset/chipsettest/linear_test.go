@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -206,20 +207,39 @@ func TestHooksAreLinearizable(t *testing.T) {
 	checkForgeries(t, r.history)
 }
 
-// checkForgeries: one forged answer in a true history is no order any more.
+// checkForgeries: one forged answer in a true history is no order any more. It takes the
+// beginning of one hook's history, because to refuse is to try every order.
 func checkForgeries(t *testing.T, history []porcupine.Operation) {
 	t.Helper()
-	forged := 0
-	for i, op := range history {
-		seen, step := op.Output.(chipsettest.Seen), op.Input.(chipsettest.Step)
-		if seen.Verdict != chipsettest.Did || forged >= 40 {
+	const long = 24
+	var begin []porcupine.Operation
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	for _, op := range history {
+		if op.Input.(chipsettest.Step).Object == "polecat-alpha" && len(begin) < long {
+			begin = append(begin, op)
+		}
+	}
+	model := chipsettest.HookModel(chipsettest.Told(history))
+	if !porcupine.CheckOperations(model, begin) {
+		t.Log("nothing forged: an answer at the beginning tells of a later step")
+		return
+	}
+	forged, killed := 0, int64(0)
+	for _, op := range begin {
+		if op.Output.(chipsettest.Seen).Verdict == chipsettest.Unknown {
+			killed++
+		}
+	}
+	for i, op := range begin {
+		seen := op.Output.(chipsettest.Seen)
+		if seen.Verdict != chipsettest.Did {
 			continue
 		}
-		seen.Gen++ // as if a step before it had been lost, or told twice
-		copied := append([]porcupine.Operation(nil), history...)
+		seen.Gen += 1 + killed // one more than the killed steps could explain
+		copied := slices.Clone(begin)
 		copied[i].Output = seen
-		if porcupine.CheckOperations(chipsettest.HookModel(chipsettest.Told(copied)), copied) {
-			t.Errorf("%v with gen %d instead of %d passes for linearizable", step, seen.Gen, seen.Gen-1)
+		if porcupine.CheckOperations(model, copied) {
+			t.Errorf("%v with gen %d instead of %d passes for linearizable", op.Input, seen.Gen, seen.Gen-1-killed)
 		}
 		forged++
 	}
