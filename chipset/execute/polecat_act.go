@@ -106,6 +106,7 @@ func (p *Polecat) resume(ctx context.Context, a polecat.Resume) error {
 		return err
 	}
 	p.forgetWorker()
+	p.forgetSession(a.Item.Session)
 	p.story("hook.resumed", a.Item.AssignmentID, a.Item.BeadID, a.Session, "after session "+string(a.Item.Session))
 	p.Say("%s: begins %s anew", p.ID, a.Item.BeadID)
 	return nil

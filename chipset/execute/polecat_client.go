@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -115,8 +116,23 @@ func (p *Polecat) tellTotals(w *worker) {
 		}
 		p.Rig.Emit(e)
 	}
-	if err := progress.Remove(p.Rig.Tree, w.session); err != nil && !errors.Is(err, state.ErrNotFound) {
-		p.story("progress.not_removed", w.assignment, w.bead, w.session, err.Error())
+}
+
+// forgetSession removes what lies in run/ for a session that is over: its prompt,
+// its progress, and the files of its client.
+func (p *Polecat) forgetSession(s state.SessionID) {
+	if s == "" {
+		return
+	}
+	dir := promptFile(s).Dir()
+	entries, err := p.Rig.Tree.List(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), string(s)+".") {
+			err = errors.Join(err, p.Rig.Tree.Remove(dir.Join(e.Name())))
+		}
+	}
+	if err = errors.Join(err, progress.Remove(p.Rig.Tree, s)); err != nil {
+		p.story("session.not_forgotten", "", "", s, err.Error())
 	}
 }
 
@@ -203,11 +219,9 @@ func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (adapter.E
 		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
 	e := adapter.Of(w.preset).Equip(argv, kit)
 	for name, text := range e.Files {
-		file := state.Path(files + name)
-		if err := p.Rig.Tree.Replace(file, []byte(text)); err != nil {
+		if err := p.Rig.Tree.Replace(state.Path(files+name), []byte(text)); err != nil {
 			return e, err
 		}
-		w.files = append(w.files, file)
 	}
 	return e, nil
 }

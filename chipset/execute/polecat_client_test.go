@@ -188,6 +188,12 @@ func TestClientEndsUnwatched(t *testing.T) {
 			if n := len(calls()); n != tt.runs {
 				t.Errorf("it ran %d times, want %d", n, tt.runs)
 			}
+			k.until("the worker is forgotten", func() bool { return k.p.worker == nil })
+			for _, dir := range []string{"prompts", "progress"} {
+				if left, err := os.ReadDir(filepath.Join(k.dir, ".chipset/run", dir)); err != nil || len(left) > 0 {
+					t.Errorf("left in %s: %v, %v", dir, left, err)
+				}
+			}
 		})
 	}
 }

@@ -156,7 +156,9 @@ func (p *Polecat) finishPipelines(ctx context.Context) error {
 			}
 			p.story("retire.unfinished", rec.AssignmentID, rec.BeadID, rec.Session, err.Error())
 			p.Say("%s: %v", p.ID, err)
+			continue
 		}
+		p.forgetSession(rec.Session)
 	}
 	return nil
 }

@@ -32,8 +32,6 @@ type worker struct {
 	startedAt  state.Time
 	preset     runtime.Preset
 	talk       *talk
-	// files are those of its client, to be removed with its prompt.
-	files []state.Path
 	// stall is the preset's own threshold, or 0.
 	stall time.Duration
 	log   string
@@ -298,12 +296,8 @@ func (p *Polecat) forgetWorker() {
 		w.courtesy.Stop()
 	}
 	p.worker = nil
-	for _, file := range append(w.files, promptFile(w.session)) {
-		if err := p.Rig.Tree.Remove(file); err != nil {
-			p.story("prompt.not_removed", w.assignment, w.bead, w.session, err.Error())
-		}
-	}
 	p.tellTotals(w)
+	p.forgetSession(w.session)
 }
 
 const (
