@@ -24,6 +24,8 @@ func Wait(ctx context.Context, r *rig.Rig, what string, timeout time.Duration, l
 		defer w.Close()
 		if ch, err := w.Subscribe(folders...); err == nil {
 			news = ch
+			r.Follow(w)
+			defer r.Follow(nil) // before the watcher is closed
 		}
 	}
 	var over <-chan time.Time
