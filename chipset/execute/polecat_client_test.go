@@ -81,7 +81,7 @@ func TestClientEndings(t *testing.T) {
 		{"nothing, then the work", []string{begins + finished, speaks + commits + finished}, "", retire.Done, ""},
 		{"nothing, ever", []string{begins + finished, speaks + finished, speaks + finished}, "", retire.Fail, "no change"},
 		{"refused, then another way", []string{begins + refused, speaks + commits + finished}, "", retire.Done, ""},
-		{"refused for good", []string{begins + refused, speaks + refused, speaks + refused}, "", retire.Block, "it was refused what it asked for: Bash:\nI was not allowed."},
+		{"refused for good", []string{begins + refused, speaks + refused, speaks + refused}, "", retire.Block, "it was refused what it asked for: Bash: I was not allowed."},
 		{"refused, and never resumed", []string{begins + refused}, ", resumes: 0", retire.Block, "it was refused"},
 		{"told to go on too often", []string{begins + commits + capped, speaks + finished}, "", retire.Done, ""},
 		{"told to go on too often, every time", []string{begins + commits + capped, speaks + capped}, ", resumes: 1", retire.Fail, "it was told again and again"},
@@ -90,7 +90,7 @@ func TestClientEndings(t *testing.T) {
 		{"a bad key", []string{begins + badKey}, "", retire.Fail, "API error 401: bad key"},
 		{"ended by TERM", []string{begins + "kill -TERM $$\n", speaks + commits + finished}, "", retire.Done, ""},
 		{"another program behind the name", []string{commits + "echo all is well\n"}, "", retire.Done, ""},
-		{"not understood", []string{"echo a Stack Trace\nexit 3\n"}, "", retire.Fail, "exit code 3:\na Stack Trace"},
+		{"not understood", []string{"echo a Stack Trace\nexit 3\n"}, "", retire.Fail, "exit code 3: a Stack Trace"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

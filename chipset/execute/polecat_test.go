@@ -82,7 +82,7 @@ func TestPolecatFailures(t *testing.T) {
 		salvaged             string
 	}{
 		{name: "exit code", script: "echo half > half.txt; echo what went wrong; exit 3", outcome: retire.Fail,
-			reason: "exit code 3:\nwhat went wrong", status: bead.Failed, salvaged: "half.txt"},
+			reason: "exit code 3: what went wrong", status: bead.Failed, salvaged: "half.txt"},
 		{name: "no change", script: "true", outcome: retire.Fail, reason: "no change", status: bead.Failed},
 		{name: "nothing but an empty commit", script: "git commit -q --allow-empty -m nothing", outcome: retire.Fail, reason: "no change", status: bead.Failed},
 		{name: "allowed to be empty", script: "true", outcome: retire.Done, status: bead.Closed, change: func(b *bead.Bead) { b.AllowEmpty = true }},

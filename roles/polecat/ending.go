@@ -3,6 +3,7 @@ package polecat
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -84,9 +85,14 @@ func (e *Exit) Outcome() (retire.Outcome, string) {
 	return retire.Fail, reason + e.tail()
 }
 
+// tail quotes the last words: one line beside the reason, because many places show
+// only the first line, more of them below it.
 func (e *Exit) tail() string {
-	if e.Tail == "" {
+	switch {
+	case e.Tail == "":
 		return ""
+	case strings.Contains(e.Tail, "\n"):
+		return ":\n" + e.Tail
 	}
-	return ":\n" + e.Tail
+	return ": " + e.Tail
 }
