@@ -326,7 +326,7 @@ func (x *explorer) faulty(fault Fault) error {
 	if errors.Is(opErr, errKilled) && fault.Kind != KillBefore && fault.Kind != KillAfter {
 		return fmt.Errorf("the model's own error came back: %w", opErr)
 	}
-	if opErr == nil && fault.Kind == IOError && fault.Call < len(r.calls) && r.calls[fault.Call].Op == "close" {
+	if opErr == nil && r.spoilt {
 		return errors.New("a failed close, which can be the only word of a failed write, was not reported")
 	}
 	if err := x.visible(r, opErr, false); err != nil {

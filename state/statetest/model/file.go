@@ -88,6 +88,9 @@ func (f *file) Close() error {
 	return f.r.do("close", f.path, f.File.Close, f.r.nothing, func(call int) {
 		_ = f.File.Close() // a failed close closes as well
 		f.r.h.note(effect{kind: torn, call: call, node: f.number})
+		for _, number := range f.r.names {
+			f.r.spoilt = f.r.spoilt || number == f.number
+		}
 	})
 }
 

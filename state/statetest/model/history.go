@@ -51,7 +51,7 @@ const (
 	synced                      // a file: content and inode
 	syncedDir
 	barrier
-	torn         // a close failed: what was not synced may be gone
+	torn         // a close failed: what was neither synced nor flushed may be gone
 	acknowledged // the operation promised something
 )
 
@@ -182,8 +182,8 @@ func (s *surface) apply(i int) {
 			s.settle(i)
 		}
 	case torn:
-		if c.durable != c.latest {
-			c.doubtful, c.flushed = true, -1
+		if c.durable != c.latest && c.flushed < 0 {
+			c.doubtful = true
 			s.files[e.node] = c
 		}
 	case syncedDir:

@@ -27,6 +27,8 @@ type Recorder struct {
 	fault Fault
 	dead  bool
 	stuck error // every call fails with it from now on
+	// spoilt: the close of a file that has a name failed.
+	spoilt bool
 }
 
 // Call is one call of the disk, for reading.
