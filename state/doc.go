@@ -55,9 +55,13 @@
 // could still take back.
 //
 // Locks are flock(2) on a file below run/locks/ of its own for every object;
-// it is never renamed or removed and never inherited. Lock order: dispatch,
+// it is never renamed and never inherited, and removed only where a power cut let
+// two of them be one, by who holds it. Lock order: dispatch,
 // bead, hook, queue, mailbox.
 //
 // Nothing is reached through a symbolic link, a FIFO, a device, or a file with
-// a second hard link.
+// a second hard link. On a file system without a journal a power cut leaves such
+// files: an old name, of a lock or of a ref of git, comes back after its inode was
+// given to a file of the state. Where all other names lie in the rig's own
+// folders, UnshareAll gives the file an inode of its own; what it holds was synced.
 package state

@@ -109,10 +109,21 @@ func (t *Tree) TryLock(kind LockKind, name string) (*Lock, error) {
 		// A lock file that was deleted under us (run/ emptied) protects nothing.
 		held, heldErr := f.Stat()
 		named, namedErr := os.Lstat(t.Abs(p))
-		if heldErr == nil && namedErr == nil && os.SameFile(held, named) {
+		ours := heldErr == nil && namedErr == nil && os.SameFile(held, named)
+		if ours && links(held) == 1 {
 			return &Lock{f: f, path: p}, nil
 		}
-		_ = f.Close()
+		if ours {
+			// A power cut left it: two objects with one lock would keep each other
+			// out. Nobody else can hold this file now, and who waits for it looks again.
+			err = t.Remove(p)
+		}
+		if closeErr := f.Close(); err == nil && closeErr != nil {
+			err = wrapPath(p, closeErr)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 }
 

@@ -126,6 +126,13 @@ func Open(root string) (*Tree, error) { return OpenOn(disk.OS{}, root) }
 func OpenOn(d disk.Disk, root string) (*Tree, error) {
 	t := &Tree{root: filepath.Clean(root), disk: d, durable: map[Path]bool{}}
 	id, err := t.readIdentity()
+	if errors.Is(err, ErrSecondName) {
+		// Without it nobody, not even the doctor, opens the tree.
+		if _, err := t.UnshareAll(); err != nil {
+			return nil, err
+		}
+		id, err = t.readIdentity()
+	}
 	if err != nil {
 		return nil, err
 	}

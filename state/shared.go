@@ -1,0 +1,210 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Shared is a file below state/ that nobody reads, because it has other names,
+// all of which lie in folders of the rig. On a file system without a journal a
+// power cut leaves them: the name of a lock or of a temp file can come back after
+// its inode was given to a file of the state. What the file holds was synced under
+// its own name and is right; it is the other name that is old.
+type Shared struct {
+	Path Path
+	// Others are the absolute paths of the other names, without links in them.
+	Others []string
+}
+
+// fileID is what two names of one file have in common.
+type fileID struct{ device, inode uint64 }
+
+// namesOf is all that is known of one file.
+type namesOf struct {
+	links int
+	found map[string]bool
+}
+
+// Shared lists the files below state/ that have other names, when each of these
+// lies below .chipset or one of the folders in within. A file with a name
+// elsewhere is not among them: what is reached through a hard link from outside
+// stays refused.
+func (t *Tree) Shared(within ...string) ([]Shared, error) {
+	files, paths, err := t.manyNames()
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	root, err := filepath.EvalSymlinks(t.root)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range append([]string{root}, within...) {
+		if err := findNames(dir, files); err != nil {
+			return nil, err
+		}
+	}
+	var shared []Shared
+	for _, p := range paths {
+		info, err := os.Lstat(t.Abs(p))
+		if err != nil {
+			continue // gone by now
+		}
+		names, ok := files[idOf(info)]
+		if !ok || len(names.found) < names.links || t.regular(p, info) == nil {
+			continue
+		}
+		s := Shared{Path: p}
+		for name := range names.found {
+			if name != filepath.Join(root, filepath.FromSlash(string(p))) {
+				s.Others = append(s.Others, name)
+			}
+		}
+		slices.Sort(s.Others)
+		shared = append(shared, s)
+	}
+	return shared, nil
+}
+
+// manyNames finds the files below state/ that have more than one name.
+func (t *Tree) manyNames() (files map[fileID]*namesOf, paths []Path, err error) {
+	files = map[fileID]*namesOf{}
+	err = filepath.WalkDir(t.Abs(StateDir), func(at string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || isTemp(e.Name()) {
+			return skipLost(err)
+		}
+		info, err := e.Info()
+		if err != nil || links(info) < 2 {
+			return skipLost(err)
+		}
+		rel, err := filepath.Rel(t.root, at)
+		if err != nil {
+			return err
+		}
+		files[idOf(info)] = &namesOf{links: links(info), found: map[string]bool{}}
+		paths = append(paths, Path(filepath.ToSlash(rel)))
+		return nil
+	})
+	return files, paths, err
+}
+
+// findNames adds to files the names that they have below root.
+func findNames(root string, files map[fileID]*namesOf) error {
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return skipLost(err)
+	}
+	return filepath.WalkDir(real, func(at string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return skipLost(err)
+		}
+		info, err := e.Info()
+		if err != nil || links(info) < 2 {
+			return skipLost(err)
+		}
+		if names := files[idOf(info)]; names != nil {
+			names.found[at] = true
+		}
+		return nil
+	})
+}
+
+// skipLost lets a walk go on where something vanished meanwhile, or may not be
+// looked into: no name is known of what lies there.
+func skipLost(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+func idOf(info fs.FileInfo) fileID {
+	if st, ok := info.Sys().(*unixStat); ok {
+		return fileID{device(info), st.Ino}
+	}
+	return fileID{}
+}
+
+// links is how many names a file has; 1 where the system does not say.
+func links(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*unixStat); ok {
+		return int(st.Nlink)
+	}
+	return 1
+}
+
+// Unshare gives a shared file a copy of its own in its place, and takes away its
+// other names below run/, where any name may be lost. All others keep what they
+// hold. Durable when it returns nil; one that has a single name by now stays.
+func (t *Tree) Unshare(s Shared) error {
+	if err := t.check(s.Path); err != nil {
+		return err
+	}
+	// Who appends would write to the old file, and a second one who heals would
+	// put back what was replaced since. Nobody else changes what nobody reads.
+	lock, err := t.Lock(context.Background(), LockAppend, s.Path.Base())
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	if err := t.copyInPlace(s.Path); err != nil {
+		return wrapPath(s.Path, err)
+	}
+	root, err := filepath.EvalSymlinks(t.root)
+	if err != nil {
+		return err
+	}
+	for _, other := range s.Others {
+		rel, err := filepath.Rel(root, other)
+		p := Path(filepath.ToSlash(rel))
+		// A lock file is somebody's, and the next who takes the lock mends it.
+		if err != nil || !inRun(p) || strings.HasPrefix(string(p), string(RunDir)+"/locks/") {
+			continue
+		}
+		if err := t.Remove(p); err != nil {
+			return err
+		}
+	}
+	return t.SyncDir(s.Path.Dir())
+}
+
+func (t *Tree) copyInPlace(p Path) error {
+	f, err := os.OpenFile(t.Abs(p), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || links(info) < 2 {
+		return err
+	}
+	own, err := t.disk.Pending(t.Abs(p))
+	if err != nil {
+		return err
+	}
+	defer own.Cleanup() //nolint:errcheck // after success a no-op, after an error the first error counts
+	if _, err := io.Copy(own, f); err != nil {
+		return err
+	}
+	return own.Replace()
+}
+
+// UnshareAll unshares what Shared lists, and tells how many files.
+func (t *Tree) UnshareAll(within ...string) (int, error) {
+	shared, err := t.Shared(within...)
+	if err != nil {
+		return 0, err
+	}
+	var failed []error
+	for _, s := range shared {
+		failed = append(failed, t.Unshare(s))
+	}
+	return len(shared), errors.Join(failed...)
+}
