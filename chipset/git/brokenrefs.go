@@ -46,12 +46,15 @@ func (r *Repo) BrokenRefs(ctx context.Context, prefixes ...string) ([]BrokenRef,
 // looseRefs adds what the files of refs hold, and returns those that hold nothing.
 func (r *Repo) looseRefs(prefix string, held map[Ref]Hash) ([]BrokenRef, error) {
 	var broken []BrokenRef
-	err := filepath.WalkDir(filepath.Join(r.common, filepath.FromSlash(prefix)), func(path string, e fs.DirEntry, err error) error {
+	root := filepath.Join(r.common, filepath.FromSlash(prefix))
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil || e.IsDir() || strings.HasSuffix(path, ".lock"):
 			return err
+		case strings.HasSuffix(prefix, "/") && path == root:
+			return nil // Obstacles tells of it
 		}
 		name, err := filepath.Rel(r.common, path)
 		if err != nil {

@@ -95,7 +95,7 @@ type check func(ctx context.Context, r *rig.Rig) ([]finding, error)
 // checks lists all of them. What others need to be repaired comes first: locks,
 // files, identities, git.
 func checks() []check {
-	return []check{checkRun, checkTree, checkObjects, checkChannels, checkStory, checkRegistered, checkRepository, checkRelations,
+	return []check{checkShared, checkRun, checkTree, checkObjects, checkChannels, checkStory, checkRegistered, checkRepository, checkRelations,
 		checkRecords, checkAgents, checkGit, checkProcesses, checkTimes, checkQuarantine}
 }
 

@@ -83,6 +83,17 @@ var damages = []struct {
 		b := f.bead("gt-aaaaa", bead.Open, nil)
 		must(f.t, os.Link(f.Tree.Abs(f.Beads.Path(string(b.ID))), filepath.Join(f.dir, "second")))
 	}, "special-file:error", "special-file:error"},
+	{"a second name in the rig's folders", func(f *fixture) {
+		b := f.bead("gt-aaaaa", bead.Open, nil)
+		for _, other := range []string{f.Tree.Abs("run/cache.json"), filepath.Join(f.Git.CommonDir(), "refs", "heads", "polecat")} {
+			must(f.t, os.MkdirAll(filepath.Dir(other), 0o755))
+			must(f.t, os.Link(f.Tree.Abs(f.Beads.Path(string(b.ID))), other))
+		}
+	}, "git-obstacle:error special-file:error", "git-obstacle:error+ special-file:error+"},
+	{"a file in place of a folder", func(f *fixture) {
+		must(f.t, os.RemoveAll(f.Tree.Abs("state/mail")))
+		f.plant("state/mail", "{}")
+	}, "special-file:error", "quarantine:warning special-file:error+"},
 	{"names that a power cut left", func(f *fixture) {
 		b := f.bead("gt-aaaaa", bead.Open, nil)
 		for _, left := range []string{".gt-aaaaa.json1", ".gt-aaaaa.json2"} {

@@ -33,6 +33,23 @@ func folderOf(name string) (lock state.LockKind, known bool) {
 	return "", false
 }
 
+// checkShared looks for files of the state that have a second name in another
+// folder of the rig, as a power cut leaves them where there is no journal.
+func checkShared(_ context.Context, r *rig.Rig) ([]finding, error) {
+	var within []string
+	if r.Git != nil {
+		within = append(within, r.Git.CommonDir())
+	}
+	shared, err := r.Tree.Shared(within...)
+	var found []finding
+	for _, s := range shared {
+		found = append(found, finding{settled: true, Finding: Finding{Rule: ruleSpecial, Path: string(s.Path), Severity: Error,
+			Detail: "it has a second name: " + strings.Join(s.Others, ", "), Hint: "chipset doctor --fix and chipset up give it a file of its own"},
+			repair: func(context.Context) error { return r.Tree.Unshare(s) }})
+	}
+	return found, err
+}
+
 // checkTree walks state/ and looks at what lies there without reading it: its
 // identity, special files, second names, what does not belong, leftovers.
 func checkTree(_ context.Context, r *rig.Rig) ([]finding, error) {
@@ -92,6 +109,13 @@ func checkEntry(r *rig.Rig, p state.Path, e fs.DirEntry) []finding {
 	if strings.HasPrefix(e.Name(), ".") {
 		return nil // never listed; what is abandoned is a leftover
 	}
+	if len(parts) == 1 && !e.IsDir() {
+		if _, known := folderOf(parts[0]); known {
+			f := special("it is a file, and not a folder", hintQuarantine)
+			f.repair = replaceByFolder(r, p)
+			return []finding{f}
+		}
+	}
 	if !belongs(parts, e.IsDir()) {
 		if len(parts) > 1 && !belongs(parts[:len(parts)-1], true) {
 			return nil // its folder is told of
@@ -107,6 +131,17 @@ func checkEntry(r *rig.Rig, p state.Path, e fs.DirEntry) []finding {
 		return []finding{special(fmt.Sprintf("it has %d names (hard links)", st.Nlink), "nothing of chipset reads it; take its other names away")}
 	}
 	return nil
+}
+
+// replaceByFolder moves a file away that stands where a folder of state/ belongs.
+// The folder is made anew by the next use.
+func replaceByFolder(r *rig.Rig, p state.Path) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if _, err := r.Tree.List(p); !errors.Is(err, state.ErrNotRegular) {
+			return err // a folder by now
+		}
+		return putAway(r, p, "it stood where a folder of the rig belongs")(ctx)
+	}
 }
 
 // hasOtherName tells whether a file has a name that no publication left behind.

@@ -29,7 +29,7 @@ func checkRepository(ctx context.Context, r *rig.Rig) ([]finding, error) {
 		return nil, err
 	}
 	c := &relations{snapshot: snap, r: r}
-	return c.found, errors.Join(c.gitLocks(), c.emptyObjects(), c.brokenRefs(ctx), c.tornWorktrees(ctx))
+	return c.found, errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(), c.brokenRefs(ctx), c.tornWorktrees(ctx))
 }
 
 func (c *relations) gitLocks() error {
@@ -68,6 +68,19 @@ func (c *relations) emptyObjects() error {
 	for i := range c.found {
 		if c.found[i].Rule == "git-object" {
 			c.found[i].repair = func(context.Context) error { return c.r.Git.DropEmptyObjects() }
+		}
+	}
+	return err
+}
+
+// obstacles tells of files in place of the folders of the rig's refs.
+func (c *relations) obstacles() error {
+	paths, err := c.r.Git.Obstacles(rig.RefFolders()...)
+	for _, path := range paths {
+		f := c.add("git-obstacle", gitPath(c.r, path), Error, "", "a file stands where git needs a folder")
+		f.repair = func(context.Context) error {
+			_, err := c.r.Git.SetAside(path)
+			return err
 		}
 	}
 	return err

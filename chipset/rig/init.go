@@ -295,6 +295,11 @@ const maxReported = 20
 // Prepare makes a rig ready to run: what an interrupted init left undone is
 // completed, and the registered agents become those of def.
 func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
+	// Where there is no journal a power cut leaves files of the state with a second
+	// name, and nobody reads those.
+	if _, err := r.Tree.UnshareAll(r.Git.CommonDir()); err != nil {
+		return err
+	}
 	if recorded(r.Git) != r.Dir {
 		if err := r.repairWorktrees(ctx); err != nil {
 			return err
@@ -302,6 +307,9 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 		if err := remember(r.Git, r.Dir, r.Tree.RigID()); err != nil {
 			return err
 		}
+	}
+	if err := r.freeRefFolders(); err != nil {
+		return err
 	}
 	// What a power cut left of objects is taken by git for the objects themselves,
 	// and a worker that makes the same again would build on nothing.
@@ -317,6 +325,21 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 		return err
 	}
 	return r.Sync(ctx, def)
+}
+
+// RefFolders are the folders of refs that the rig makes in the repository.
+func RefFolders() []string {
+	return []string{"refs/heads/polecat/", "refs/chipset/", "refs/chipset/salvage/", "refs/chipset/landed/", "refs/chipset/snapshot/"}
+}
+
+// freeRefFolders puts aside what a power cut left in the way of the rig's refs.
+func (r *Rig) freeRefFolders() error {
+	paths, err := r.Git.Obstacles(RefFolders()...)
+	for _, path := range paths {
+		_, asideErr := r.Git.SetAside(path)
+		err = errors.Join(err, asideErr)
+	}
+	return err
 }
 
 // repairWorktrees makes git find the worktrees again after the repository was
