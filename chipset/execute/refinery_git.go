@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
@@ -156,7 +157,7 @@ func (r *Refinery) prepare(ctx context.Context, at git.Hash) error {
 		return err
 	}
 	defer lock.Unlock()
-	if _, err := r.Rig.Git.Mend(ctx, r.worktree, git.Hint{}); err != nil {
+	if err := pipeline.MendCandidates(ctx, r.Rig, r.ID); err != nil {
 		return err
 	}
 	if err := r.Rig.Git.PrepareDetached(ctx, r.worktree, at); err != nil {

@@ -15,12 +15,16 @@ import (
 type Hint struct {
 	Branch Branch // that was checked out
 	Base   Hash   // where the branch began
+	// Own: the folder is the rig's, so that it is a worktree also when neither git nor a file .git in it says so.
+	Own bool
 }
 
 // Wound is one of git's own files of a linked worktree that a power cut tore, or that somebody removed.
 type Wound struct {
 	Path   string // absolute
 	Reason string
+	// Unknown: git had no record of the worktree at all, so nothing but its files tells what it holds.
+	Unknown bool
 }
 
 func (w Wound) String() string { return w.Path + ": " + w.Reason }
@@ -38,7 +42,7 @@ type wounds struct {
 
 func (s *wounds) add(which *bool, path, reason string) {
 	*which = true
-	s.list = append(s.list, Wound{path, reason})
+	s.list = append(s.list, Wound{Path: path, Reason: reason})
 }
 
 // Wounds tells what is torn of the linked worktree at path: the file .git in it, and of its registration HEAD,
@@ -86,10 +90,11 @@ func (r *Repo) examine(ctx context.Context, path string, hint Hint) (*wounds, er
 	s.path = real
 	if s.admin = r.adminFor(real); s.admin == "" {
 		link, err := os.Lstat(filepath.Join(real, ".git"))
-		if (err != nil || !link.Mode().IsRegular()) && hint == (Hint{}) {
+		if err == nil && link.IsDir() || (err != nil || !link.Mode().IsRegular()) && hint == (Hint{}) {
 			return s, nil
 		}
 		s.add(&s.gitdir, filepath.Join(r.common, "worktrees", filepath.Base(real)), "git has no record of this worktree")
+		s.list[0].Unknown = true
 		s.commondir, s.head, s.index, s.link = true, true, true, true
 		return s, nil
 	}

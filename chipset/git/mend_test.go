@@ -119,6 +119,50 @@ func TestMendRegistrationWithoutFolder(t *testing.T) {
 	}
 }
 
+// A folder of the rig's own is a worktree also when a power cut left neither its registration nor its link.
+func TestMendOwnFolder(t *testing.T) {
+	f := newFixture(t)
+	base := f.head(f.TopLevel())
+	w := f.prepared()
+	f.write(w.Path(), "new.txt", "not committed")
+	f.must(os.RemoveAll(filepath.Join(f.common, "worktrees")))
+	f.must(os.Remove(filepath.Join(w.Path(), ".git")))
+	if found, err := f.Wounds(f.ctx, w.Path(), Hint{}); err != nil || len(found) > 0 {
+		t.Errorf("without a word of whose it is: %v, %v", found, err)
+	}
+	mended, err := f.Mend(f.ctx, w.Path(), Hint{Own: true})
+	if err != nil || len(mended) == 0 || !mended[0].Unknown {
+		t.Fatalf("mended %+v, %v", mended, err)
+	}
+	saved, err := w.Salvage(f.ctx, SalvageRequest{Base: base, Ref: "refs/chipset/salvage/lost", Message: "m", AgentID: "a"})
+	f.must(err)
+	if !saved.Saved || f.git(f.TopLevel(), "show", string(saved.Hash)+":new.txt") != "not committed" {
+		t.Errorf("saved %+v", saved)
+	}
+	f.must(f.PrepareDetached(f.ctx, w.Path(), base))
+}
+
+// Nor is a repository of somebody's own taken for one of the rig's.
+func TestMendLeavesOwnRepositories(t *testing.T) {
+	f := newFixture(t)
+	path := filepath.Join(f.TopLevel(), "wt", "theirs")
+	f.write(path, "a.txt", "x")
+	f.git(path, "init", "-q")
+	if found, err := f.Mend(f.ctx, path, Hint{Own: true, Branch: "polecat/x"}); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+	f.wantErr(f.PrepareDetached(f.ctx, path, f.head(f.TopLevel())), ErrForeignDirectory)
+}
+
+// A link to a registration that is gone, beside which nothing was ever checked out, is in nobody's way.
+func TestPrepareOverLinkAlone(t *testing.T) {
+	f := newFixture(t)
+	path := filepath.Join(f.TopLevel(), "wt", "refinery")
+	f.write(path, ".git", "gitdir: "+filepath.Join(f.common, "worktrees", "refinery")+"\n")
+	f.must(f.PrepareDetached(f.ctx, path, f.head(f.TopLevel())))
+	f.wantFile(path, "a.txt", "one\ntwo\nthree\n")
+}
+
 // A branch is put back on what its reflog or its records tell of, and a whole one stays.
 func TestMendRef(t *testing.T) {
 	f := newFixture(t)

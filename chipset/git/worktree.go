@@ -289,6 +289,13 @@ func (r *Repo) ensureRegistered(ctx context.Context, path, real string, base Has
 		if err != nil {
 			return err
 		}
+		if len(entries) == 1 && entries[0].Name() == ".git" && entries[0].Type().IsRegular() {
+			// A link without a registration, and nothing was ever checked out.
+			if err := removeGitFile(filepath.Join(real, ".git")); err != nil {
+				return err
+			}
+			entries = nil
+		}
 		if len(entries) > 0 {
 			return ErrForeignDirectory
 		}

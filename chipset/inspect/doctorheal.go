@@ -79,8 +79,7 @@ func rescue(r *rig.Rig, id state.AgentID, role agent.Role) func(context.Context)
 		}
 		defer lock.Unlock()
 		defer r.Unstamp(id)
-		_, err = r.Git.Mend(ctx, r.Worktree(id), pipeline.HintOf(r, id))
-		return err
+		return pipeline.MendCandidates(ctx, r, id)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -24,6 +25,10 @@ func TestLostWorktreeRecordLosesNothing(t *testing.T) {
 		},
 		"registration gone": func(a *attempt) {
 			a.must(os.RemoveAll(filepath.Join(a.rig.Git.CommonDir(), "worktrees", string(alpha))))
+		},
+		"registration and link gone": func(a *attempt) {
+			a.must(os.RemoveAll(filepath.Join(a.rig.Git.CommonDir(), "worktrees", string(alpha))))
+			a.must(os.Remove(filepath.Join(a.worktree(), ".git")))
 		},
 		"on another branch": func(a *attempt) { a.git(a.worktree(), "checkout", "-q", "-b", "elsewhere") },
 	}
@@ -55,4 +60,29 @@ func TestLostWorktreeRecordLosesNothing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The refinery makes its worktree anew when a power cut took all that git knew of
+// it, and what lay there is saved first. What it knows of needs no saving.
+func TestTornCandidatesAreInNobodysWay(t *testing.T) {
+	y := newYard(t, "")
+	id, path := y.Refinery(), y.Worktree(y.Refinery())
+	_, tip, err := TargetTip(t.Context(), y.Rig)
+	y.must(err)
+	y.must(y.Git.PrepareDetached(t.Context(), path, tip))
+	gittest.Write(t, path, "notes.txt", "somebody's")
+	admin := filepath.Join(y.Git.CommonDir(), "worktrees", string(id))
+	y.must(os.WriteFile(filepath.Join(admin, "HEAD"), nil, 0o644))
+	y.must(MendCandidates(t.Context(), y.Rig, id))
+	if refs := gittest.Run(t, y.Dir, "for-each-ref", salvagePrefix); refs != "" {
+		t.Errorf("a candidate was saved: %s", refs)
+	}
+	y.must(os.RemoveAll(admin))
+	y.must(os.Remove(filepath.Join(path, ".git")))
+	y.must(MendCandidates(t.Context(), y.Rig, id))
+	ref := gittest.Run(t, y.Dir, "for-each-ref", "--format=%(refname)", salvagePrefix)
+	if got := gittest.Run(t, y.Dir, "show", ref+":notes.txt"); got != "somebody's" {
+		t.Errorf("saved on %q: %q", ref, got)
+	}
+	y.must(y.Git.PrepareDetached(t.Context(), path, tip))
 }

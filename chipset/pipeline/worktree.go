@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
@@ -89,7 +90,7 @@ func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string)
 	if gone {
 		return saveBranch(ctx, r, use)
 	}
-	if err := mendWorktree(ctx, r, id); err != nil {
+	if _, err := mendWorktree(ctx, r, id); err != nil {
 		return "", err
 	}
 	name, base := string(use.AssignmentID), use.Base
@@ -114,8 +115,13 @@ func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string)
 	return salvage(ctx, r, wt, git.SalvageRequest{Base: base, Ref: git.Ref(salvagePrefix + name), Message: message, AgentID: string(id)})
 }
 
-// HintOf is what the record of an agent's worktree tells of it, for git.
+// HintOf is what the record of an agent's worktree tells of it, for git. The
+// refinery has none, and its folder is the rig's, whatever a power cut left of it.
+// In that of a polecat without a record a person may have put something.
 func HintOf(r *rig.Rig, id state.AgentID) git.Hint {
+	if id == r.Refinery() {
+		return git.Hint{Own: true}
+	}
 	use, known := ReadWorktree(r, id)
 	if !known {
 		return git.Hint{}
@@ -130,16 +136,29 @@ func HintOf(r *rig.Rig, id state.AgentID) git.Hint {
 // mendWorktree makes an agent's worktree readable for git again, if a power cut or
 // somebody's hand tore what git keeps of it. Without that nothing in it could be
 // saved. The caller speaks for the agent, and nothing of its worker runs.
-func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
+func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) ([]git.Wound, error) {
 	mended, err := r.Git.Mend(ctx, r.Worktree(id), HintOf(r, id))
 	if err != nil || len(mended) == 0 {
-		return err
+		return nil, err
 	}
 	for _, w := range mended {
 		r.Emit(event.Event{Type: "worktree.mended", Agent: id, Subject: string(id), Text: w.String()})
 	}
 	// What was torn with them would be taken for saved.
-	return r.Git.DropEmptyObjects()
+	return mended, r.Git.DropEmptyObjects()
+}
+
+// MendCandidates is what SaveWork is for others for the worktree of the refinery:
+// it holds nothing but candidates, which are recorded or made again. Only when git
+// knew nothing of it any more its files are saved, because they could be
+// somebody's. The caller speaks for the refinery.
+func MendCandidates(ctx context.Context, r *rig.Rig, id state.AgentID) error {
+	mended, err := mendWorktree(ctx, r, id)
+	if err != nil || !slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Unknown }) {
+		return err
+	}
+	_, err = SaveWork(ctx, r, id, "found in the refinery's worktree")
+	return err
 }
 
 // WorktreeChanged tells whether the worktree of an agent holds anything that the
