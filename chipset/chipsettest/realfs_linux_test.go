@@ -276,6 +276,11 @@ func (r *rigOn) goOn(record *blockcut.Record) func(told []string) {
 	record.Mark("landed")
 	return func(told []string) {
 		r.checkTarget()
+		if r.fs == "ext4-nojournal" {
+			// Old names come back there over the inodes of new files. It is for the next
+			// start, or for the doctor, to part them.
+			r.w.Chipset("doctor", "--fix")
+		}
 		if slices.Contains(told, "landed") {
 			checkLanded(r.t, r.w, r.beads())
 		}
