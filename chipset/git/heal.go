@@ -117,11 +117,25 @@ func (w *Worktree) quit(ctx context.Context, p place) error {
 			}
 			args = []string{"bisect", "reset", "HEAD"}
 		}
-		if _, err := w.repo.run(ctx, p, Command{Args: args}); err != nil {
+		_, err := w.repo.run(ctx, p, Command{Args: args})
+		if exited(err, 1, 128) && op != OperationBisect {
+			err = dropOperation(p.gitDir) // its own records are torn: git can't read what it is to end
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%s: %w: %s", p.workTree, ErrInProgress, operation(p.gitDir))
+}
+
+// dropOperation takes away what says that git is in the middle of something, as --quit does where it can be read.
+func dropOperation(gitDir string) error {
+	for _, name := range []string{"rebase-apply", "rebase-merge", "sequencer", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
+		if err := os.RemoveAll(filepath.Join(gitDir, name)); err != nil { //nolint:forbidigo // git's own records of an operation
+			return err
+		}
+	}
+	return nil
 }
 
 // forceCheckout makes the worktree equal to a commit, whatever it holds, and removes untracked files that are

@@ -163,6 +163,23 @@ func TestPrepareOverLinkAlone(t *testing.T) {
 	f.wantFile(path, "a.txt", "one\ntwo\nthree\n")
 }
 
+// An operation of which git can't read its own records any more is ended all the same.
+func TestPrepareEndsTornOperations(t *testing.T) {
+	for _, torn := range []string{"rebase-merge/autostash", "rebase-merge/head-name", "rebase-apply/applying", "rebase-merge"} {
+		t.Run(torn, func(t *testing.T) {
+			f := newFixture(t)
+			w := f.prepared()
+			admin, err := f.gitDirOf(w.Path())
+			f.must(err)
+			f.write(admin, torn, "")
+			f.must(f.PrepareDetached(f.ctx, w.Path(), f.head(f.TopLevel())))
+			if op := operation(admin); op != NoOperation {
+				t.Errorf("still in the middle of %s", op)
+			}
+		})
+	}
+}
+
 // A branch is put back on what its reflog or its records tell of, and a whole one stays.
 func TestMendRef(t *testing.T) {
 	f := newFixture(t)
