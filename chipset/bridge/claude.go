@@ -76,42 +76,15 @@ func (c *ClaudeTeam) inbox(name string) string {
 	return filepath.Join(c.Dir, "inboxes", name+".json")
 }
 
-// lockWait is how long another writer is waited for. Claude Code renews a lock
-// that it holds every 5 s and takes one of 10 s for dead (proper-lockfile's
-// defaults); lockDead is far beyond that.
-const (
-	lockWait = 5 * time.Second
-	lockStep = 10 * time.Millisecond
-	lockDead = time.Minute
-)
-
 // locked runs change on an inbox under its lock, and writes what it returns
 // unless it is nil.
 func (c *ClaudeTeam) locked(ctx context.Context, name string, change func(entries []json.RawMessage) ([]json.RawMessage, error)) error {
 	file := c.inbox(name)
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	for {
-		err := state.ClaimOutside(file + ".lock")
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		if info, err := os.Lstat(file + ".lock"); err == nil && time.Since(info.ModTime()) > lockDead {
-			if err := state.ReleaseOutside(file + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s.lock: %w: another program has held it for %s; remove the folder if none is left", file, state.ErrLockTimeout, lockWait)
-		case <-time.After(lockStep):
-		}
+	release, err := foreignLock(ctx, file+".lock")
+	if err != nil {
+		return err
 	}
-	defer state.ReleaseOutside(file + ".lock") //nolint:errcheck // nothing is left to do about it
+	defer release()
 	entries, err := readInbox(file)
 	if err != nil {
 		return err

@@ -21,6 +21,10 @@ type bridgeOptions struct {
 func (o *bridgeOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.ours, "ours", nil, "an agent of the rig that can be written to from there, as `NAME[=AGENT]`; may be repeated")
 	fs.StringSliceVar(&o.theirs, "theirs", nil, "a foreign agent that can be written to from here, as `NAME[=AGENT]`; may be repeated")
+	o.addWatch(fs)
+}
+
+func (o *bridgeOptions) addWatch(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.watch, "watch", false, "go on until interrupted")
 	fs.DurationVar(&o.every, "every", time.Second, "how often to look with --watch, as a `duration`")
 }
@@ -35,7 +39,38 @@ delete what was delivered) or of older ones (which mark it).`,
 		newBridgeToCmd(a, "nanobot DIR", "mailboxes with a file for each message",
 			`DIR holds _registry.json and a folder with inbox/ and processed/ for each agent.`,
 			"  chipset bridge nanobot ~/mailboxes --ours mayor --theirs coder=nano-coder --watch",
-			func(dir string) (bridge.Foreign, error) { return bridge.OpenNanobot(dir) }))
+			func(dir string) (bridge.Foreign, error) { return bridge.OpenNanobot(dir) }),
+		newBridgeTasksCmd(a))
+}
+
+func newBridgeTasksCmd(a *app) *cobra.Command {
+	var export bool
+	var opts bridgeOptions
+	cmd := &cobra.Command{
+		Use:   "claude-tasks DIR",
+		Short: "Tie a task list of Claude Code to beads",
+		Long: `Make a bead of each open task of the list in DIR, such as ~/.claude/tasks/session-0a1b2c3d,
+and let tasks follow their beads: in progress when somebody works on it, completed when it
+has landed. What ties them is the tag chipset:bead:ID in the task's description. With
+--export each open bead without a task gets one.`,
+		Example: "  chipset bridge claude-tasks ~/.claude/tasks/session-0a1b2c3d --export",
+		Args:    nargs(1, 1, "the folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			by, err := a.voice(cmd.Context(), a.openRig)
+			if err != nil {
+				return err
+			}
+			list, err := bridge.OpenClaudeTasks(a.abs(args[0]), by)
+			if err != nil {
+				return err
+			}
+			list.Export = export
+			return a.carry(cmd.Context(), list.Carry, opts)
+		},
+	}
+	cmd.Flags().BoolVar(&export, "export", false, "make tasks of open beads, too")
+	opts.addWatch(cmd.Flags())
+	return cmd
 }
 
 func newBridgeToCmd(a *app, use, what, about, example string, open func(dir string) (bridge.Foreign, error)) *cobra.Command {
@@ -67,9 +102,6 @@ func runBridge(ctx context.Context, foreign bridge.Foreign, opts bridgeOptions, 
 	if len(opts.ours)+len(opts.theirs) == 0 {
 		return usagef("bridge: whose mail? --ours and --theirs name agents")
 	}
-	if opts.every <= 0 {
-		return usagef("--every %s is not positive", opts.every)
-	}
 	r, err := a.openRig(ctx)
 	if err != nil {
 		return err
@@ -84,9 +116,18 @@ func runBridge(ctx context.Context, foreign bridge.Foreign, opts bridgeOptions, 
 	if err := b.Register(ctx); err != nil {
 		return err
 	}
+	return a.carry(ctx, b.Carry, opts)
+}
+
+// carry carries once, or with --watch until it is interrupted, and then tells of
+// each trouble once.
+func (a *app) carry(ctx context.Context, carry func(context.Context) (bridge.Count, error), opts bridgeOptions) error {
+	if opts.every <= 0 {
+		return usagef("--every %s is not positive", opts.every)
+	}
 	told := ""
 	for {
-		n, err := b.Carry(ctx)
+		n, err := carry(ctx)
 		if n != (bridge.Count{}) || !opts.watch {
 			a.printf("%d in, %d out\n", n.In, n.Out)
 		}

@@ -1,0 +1,314 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+// ClaudeTasks is a task list of Claude Code: N.json, a task each. A task is
+// made under .lock.lock and changed under N.json.lock. Its tie to a bead is the
+// tag chipset:bead:ID in its description, which the client's hooks know too.
+type ClaudeTasks struct {
+	// Dir is the list's folder, such as ~/.claude/tasks/session-0a1b2c3d.
+	Dir string
+	// By makes the beads.
+	By *speaker.Speaker
+	// Export makes tasks of the rig's open beads, too.
+	Export bool
+}
+
+// claudeTask is what is read of a task; the rest is kept as it is.
+type claudeTask struct {
+	ID          string   `json:"id"`
+	Subject     string   `json:"subject"`
+	Description string   `json:"description"`
+	Status      string   `json:"status"`
+	BlockedBy   []string `json:"blockedBy"`
+
+	file   string
+	fields map[string]json.RawMessage
+}
+
+// newTask is what is written of a bead.
+type newTask struct {
+	ID          string   `json:"id"`
+	Subject     string   `json:"subject"`
+	Description string   `json:"description"`
+	Status      string   `json:"status"`
+	Blocks      []string `json:"blocks"`
+	BlockedBy   []string `json:"blockedBy"`
+}
+
+// beadTag ties a task to a bead.
+var beadTag = regexp.MustCompile(`\bchipset:bead:([a-z0-9][a-z0-9._-]{0,63})`)
+
+// taskFile is a task's file.
+var taskFile = regexp.MustCompile(`^([0-9]{1,9})\.json$`)
+
+// origin is the key of a bead's metadata that names the task it was made of.
+const origin = "claude-task"
+
+// OpenClaudeTasks checks that dir is a folder.
+func OpenClaudeTasks(dir string, by *speaker.Speaker) (*ClaudeTasks, error) {
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w", dir, state.ErrNotFound)
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is no folder", dir)
+	}
+	return &ClaudeTasks{Dir: dir, By: by}, nil
+}
+
+// Carry makes a bead of each task that has none, lets tasks follow their beads,
+// and with Export makes a task of each open bead that has none. It goes on past
+// what it can't carry; the error is all of that.
+func (c *ClaudeTasks) Carry(ctx context.Context) (Count, error) {
+	var n Count
+	tasks, failed := c.tasks()
+	beads, _, err := c.By.Beads.All()
+	if err != nil {
+		return n, err
+	}
+	byID := bead.Index(beads)
+	byOrigin := map[string]*bead.Bead{}
+	for i := range beads {
+		if from := beads[i].Metadata[origin]; from != "" {
+			byOrigin[from] = &beads[i]
+		}
+	}
+	tied := map[state.BeadID]string{}
+	beadOf := map[string]state.BeadID{}
+	for _, t := range tasks {
+		b, made, err := c.tie(ctx, t, byID, byOrigin, beadOf)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("task %s: %w", t.ID, err))
+			continue
+		}
+		if made {
+			n.In++
+		}
+		if b == nil {
+			continue
+		}
+		tied[b.ID], beadOf[t.ID] = t.ID, b.ID
+		if moved, err := c.follow(ctx, t, b); err != nil {
+			failed = append(failed, fmt.Errorf("task %s: %w", t.ID, err))
+		} else if moved {
+			n.Out++
+		}
+	}
+	if c.Export {
+		made, err := c.export(ctx, beads, tied)
+		n.Out += made
+		failed = append(failed, err)
+	}
+	return n, errors.Join(failed...)
+}
+
+// tasks reads the list in the order of its numbers.
+func (c *ClaudeTasks) tasks() ([]*claudeTask, []error) {
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return nil, []error{err}
+	}
+	var tasks []*claudeTask
+	var failed []error
+	for _, e := range entries {
+		if !taskFile.MatchString(e.Name()) {
+			continue
+		}
+		t, err := readTask(filepath.Join(c.Dir, e.Name()))
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", e.Name(), err))
+			continue
+		}
+		tasks = append(tasks, t)
+	}
+	slices.SortFunc(tasks, func(a, b *claudeTask) int { return number(a.ID) - number(b.ID) })
+	return tasks, failed
+}
+
+func number(id string) int {
+	n, _ := strconv.Atoi(id)
+	return n
+}
+
+func readTask(file string) (*claudeTask, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file, and is left as it is")
+	}
+	data, err := state.ReadOutside(file, state.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	t := &claudeTask{file: file}
+	if json.Unmarshal(data, t) != nil || json.Unmarshal(data, &t.fields) != nil ||
+		t.ID+".json" != filepath.Base(file) || strings.TrimSpace(t.Subject) == "" {
+		return nil, errors.New("no task, and is left as it is")
+	}
+	return t, nil
+}
+
+// change rewrites fields of a task under its lock, if it is still there.
+func (c *ClaudeTasks) change(ctx context.Context, file string, change func(t *claudeTask) map[string]any) error {
+	release, err := foreignLock(ctx, file+".lock")
+	if err != nil {
+		return err
+	}
+	defer release()
+	t, err := readTask(file)
+	if err != nil {
+		return err
+	}
+	fields := change(t)
+	if len(fields) == 0 {
+		return nil
+	}
+	for name, value := range fields {
+		if t.fields[name], err = json.Marshal(value); err != nil {
+			return err
+		}
+	}
+	data, err := json.MarshalIndent(t.fields, "", "  ")
+	if err != nil {
+		return err
+	}
+	return state.ReplaceOutside(file, data)
+}
+
+// tie finds the bead of a task, or makes it. The bead says which task it was
+// made of, so that a crash before the task is tagged makes no second one.
+func (c *ClaudeTasks) tie(ctx context.Context, t *claudeTask, byID map[state.BeadID]*bead.Bead, byOrigin map[string]*bead.Bead, beadOf map[string]state.BeadID) (*bead.Bead, bool, error) {
+	if tag := beadTag.FindStringSubmatch(t.Description); tag != nil {
+		return byID[state.BeadID(tag[1])], false, nil // nil: a bead of somebody else's rig
+	}
+	if t.Status == "completed" || t.Status == "deleted" {
+		return nil, false, nil
+	}
+	from := filepath.Base(c.Dir) + "/" + t.ID
+	b, made := byOrigin[from], false
+	if b == nil {
+		var blockers []state.BeadID
+		for _, id := range t.BlockedBy {
+			if on, known := beadOf[id]; known {
+				blockers = append(blockers, on)
+			}
+		}
+		added, err := c.By.AddBead(bead.Bead{Title: firstLine(t.Subject, "task "+t.ID), Description: strings.ToValidUTF8(t.Description, "\uFFFD"),
+			BlockedBy: blockers, Metadata: map[string]string{origin: from}})
+		if err != nil {
+			return nil, false, err
+		}
+		b, made = &added, true
+	}
+	err := c.change(ctx, t.file, func(now *claudeTask) map[string]any {
+		return map[string]any{"description": strings.TrimLeft(now.Description+"\n\nchipset:bead:"+string(b.ID), "\n")}
+	})
+	return b, made, err
+}
+
+// rank orders what a task can be; it only moves forward.
+func rank(status string) int {
+	return slices.Index([]string{"pending", "in_progress", "completed"}, status)
+}
+
+// follow moves a task to where its bead is.
+func (c *ClaudeTasks) follow(ctx context.Context, t *claudeTask, b *bead.Bead) (bool, error) {
+	want := ""
+	switch b.Status {
+	case bead.Hooked, bead.InProgress, bead.Done:
+		want = "in_progress"
+	case bead.Merged, bead.Closed:
+		want = "completed"
+	case bead.Open, bead.Failed, bead.Blocked, bead.Cancelled:
+	}
+	if rank(t.Status) < 0 || rank(want) <= rank(t.Status) {
+		return false, nil
+	}
+	return true, c.change(ctx, t.file, func(now *claudeTask) map[string]any {
+		if rank(now.Status) < 0 || rank(want) <= rank(now.Status) {
+			return nil
+		}
+		return map[string]any{"status": want}
+	})
+}
+
+// export makes a task of each open bead that has none.
+func (c *ClaudeTasks) export(ctx context.Context, beads []bead.Bead, tied map[state.BeadID]string) (int, error) {
+	var missing []*bead.Bead
+	for i := range beads {
+		if b := &beads[i]; b.Status == bead.Open && tied[b.ID] == "" {
+			missing = append(missing, b)
+		}
+	}
+	if len(missing) == 0 {
+		return 0, nil
+	}
+	release, err := foreignLock(ctx, filepath.Join(c.Dir, ".lock.lock"))
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	// Looked at again under the lock: an earlier run may have come this far.
+	tasks, _ := c.tasks()
+	last := 0
+	for _, t := range tasks {
+		last = max(last, number(t.ID))
+		if tag := beadTag.FindStringSubmatch(t.Description); tag != nil {
+			tied[state.BeadID(tag[1])] = t.ID
+		}
+	}
+	counter := filepath.Join(c.Dir, ".counter")
+	if data, err := state.ReadOutside(counter, 64); err == nil {
+		last = max(last, number(strings.TrimSpace(string(data))))
+	}
+	n := 0
+	for _, b := range missing {
+		if tied[b.ID] != "" {
+			continue
+		}
+		last++
+		t := newTask{ID: strconv.Itoa(last), Subject: b.Title, Description: strings.TrimLeft(b.Description+"\n\nchipset:bead:"+string(b.ID), "\n"),
+			Status: "pending", Blocks: []string{}, BlockedBy: []string{}}
+		for _, on := range b.BlockedBy {
+			if id := tied[on]; id != "" {
+				t.BlockedBy = append(t.BlockedBy, id)
+			}
+		}
+		data, err := json.MarshalIndent(t, "", "  ")
+		if err != nil {
+			return n, err
+		}
+		// The counter goes first: a number that was skipped is no harm, one that is
+		// given twice is.
+		if err := state.ReplaceOutside(counter, []byte(strconv.Itoa(last))); err != nil {
+			return n, err
+		}
+		if err := state.ReplaceOutside(filepath.Join(c.Dir, t.ID+".json"), data); err != nil {
+			return n, err
+		}
+		tied[b.ID] = t.ID
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,122 @@
+package bridge
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+func taskList(t *testing.T, export bool) *ClaudeTasks {
+	t.Helper()
+	c, err := OpenClaudeTasks(t.TempDir(), &speaker.Speaker{Rig: testRig(t), ID: state.Human})
+	must(t, err)
+	c.Export = export
+	return c
+}
+
+func (c *ClaudeTasks) path(id string) string { return filepath.Join(c.Dir, id+".json") }
+
+func task(t *testing.T, c *ClaudeTasks, id string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	must(t, json.Unmarshal([]byte(read(t, c.path(id))), &m))
+	return m
+}
+
+func TestTasksBecomeBeadsOnce(t *testing.T) {
+	c := taskList(t, false)
+	write(t, c.path("1"), `{"id":"1","subject":"Parse","description":"the input","status":"pending","blocks":["2"],"blockedBy":[],"activeForm":"Parsing","future":{"b":1}}`)
+	write(t, c.path("2"), `{"id":"2","subject":"Print","description":"","status":"in_progress","owner":"researcher","blocks":[],"blockedBy":["1"]}`)
+	write(t, c.path("3"), `{"id":"3","subject":"Old","status":"completed","blocks":[],"blockedBy":[]}`)
+	write(t, c.path("4"), `{"id":"9","subject":"It lies about its number"}`)
+	write(t, c.path("5"), `{"id":"5","subject":"Foreign","description":"chipset:bead:zz-other","status":"pending"}`)
+	before := read(t, c.path("4")) + read(t, c.path("3")) + read(t, c.path("5"))
+	n, err := c.Carry(t.Context())
+	if n.In != 2 || err == nil || !strings.Contains(err.Error(), "4.json") {
+		t.Errorf("%+v, %v", n, err)
+	}
+	beads, _, err := c.By.Beads.All()
+	must(t, err)
+	byTitle := map[string]*bead.Bead{}
+	for i := range beads {
+		byTitle[beads[i].Title] = &beads[i]
+	}
+	parse, prints := byTitle["Parse"], byTitle["Print"]
+	if len(beads) != 2 || parse == nil || prints == nil || len(prints.BlockedBy) != 1 || prints.BlockedBy[0] != parse.ID {
+		t.Fatalf("%+v", beads)
+	}
+	one := task(t, c, "1")
+	if !strings.HasSuffix(one["description"].(string), "the input\n\nchipset:bead:"+string(parse.ID)) || one["activeForm"] != "Parsing" || one["future"] == nil {
+		t.Errorf("%v", one)
+	}
+	if after := read(t, c.path("4")) + read(t, c.path("3")) + read(t, c.path("5")); after != before {
+		t.Errorf("tasks that are none of ours were changed: %s", after)
+	}
+	// A crash before the task was tagged.
+	write(t, c.path("1"), `{"id":"1","subject":"Parse","description":"the input","status":"pending"}`)
+	if n, _ := c.Carry(t.Context()); n.In != 0 {
+		t.Errorf("%d beads made again", n.In)
+	}
+	if !strings.Contains(task(t, c, "1")["description"].(string), string(parse.ID)) {
+		t.Error("not tagged after the crash")
+	}
+
+	set := func(id state.BeadID, s bead.Status) {
+		_, err := c.By.Beads.Update(t.Context(), string(id), func(b *bead.Bead) error {
+			b.Status, b.AssignmentID, b.Assignee = s, "as-abcde", "polecat-alpha"
+			return nil
+		})
+		must(t, err)
+	}
+	set(parse.ID, bead.InProgress)
+	_, _ = c.Carry(t.Context())
+	if s := task(t, c, "1")["status"]; s != "in_progress" {
+		t.Errorf("its bead is in progress, the task %v", s)
+	}
+	set(parse.ID, bead.Merged)
+	_, _ = c.Carry(t.Context())
+	set(prints.ID, bead.Blocked)
+	_, _ = c.Carry(t.Context())
+	if one, two := task(t, c, "1")["status"], task(t, c, "2")["status"]; one != "completed" || two != "in_progress" {
+		t.Errorf("%v and %v", one, two)
+	}
+	if left, _ := filepath.Glob(filepath.Join(c.Dir, "*.lock")); len(left) > 0 {
+		t.Errorf("locks left: %v", left)
+	}
+}
+
+func TestBeadsBecomeTasksOnce(t *testing.T) {
+	c := taskList(t, true)
+	write(t, c.path("7"), `{"id":"7","subject":"There before","status":"completed"}`)
+	first, err := c.By.AddBead(bead.Bead{Title: "First", Description: "do it"})
+	must(t, err)
+	second, err := c.By.AddBead(bead.Bead{Title: "Second", BlockedBy: []state.BeadID{first.ID}})
+	must(t, err)
+	for i := range 3 {
+		n, err := c.Carry(t.Context())
+		must(t, err)
+		if want := (Count{}); i > 0 && n != want || i == 0 && n.Out != 2 {
+			t.Errorf("run %d: %+v", i, n)
+		}
+		if i == 1 { // a crash before anything but the files was written
+			must(t, os.Remove(filepath.Join(c.Dir, ".counter")))
+		}
+	}
+	eight, nine := task(t, c, "8"), task(t, c, "9")
+	if eight["subject"] == "Second" {
+		eight, nine = nine, eight
+	}
+	if eight["description"] != "do it\n\nchipset:bead:"+string(first.ID) || eight["status"] != "pending" ||
+		!strings.Contains(nine["description"].(string), string(second.ID)) {
+		t.Errorf("%v\n%v", eight, nine)
+	}
+	if files, _ := filepath.Glob(filepath.Join(c.Dir, "*.json")); len(files) != 3 {
+		t.Errorf("%v", files)
+	}
+}
