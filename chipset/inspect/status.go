@@ -158,6 +158,9 @@ func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 func (s *Status) addOverdue(r *rig.Rig) error {
 	for i := range s.Agents {
 		tasks, err := mail.TasksFor(r.Mailbox(s.Agents[i].ID), r.Mailbox)
+		if errors.Is(err, state.ErrCorrupt) {
+			continue // a mailbox that can't be read is a warning already
+		}
 		if err != nil {
 			return err
 		}
