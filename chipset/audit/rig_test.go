@@ -156,6 +156,31 @@ func (y *yard) moveBead(at state.Time) error {
 	return err
 }
 
+// land takes a bead its whole way, and leaves a hook completed.
+func (y *yard) land() {
+	y.t.Helper()
+	at := y.Clock.Now()
+	b, err := y.Beads.Add(bead.Bead{Title: "Landed"}, "gt", at)
+	must(y.t, err)
+	for _, to := range []bead.Status{bead.Hooked, bead.InProgress, bead.Done, bead.Merged} {
+		_, err := y.Beads.Update(y.t.Context(), string(b.ID), func(b *bead.Bead) error {
+			if to == bead.Hooked {
+				b.Assignments, b.AssignmentID, b.Assignee = 1, state.NewAssignmentID(), agents()[0]
+				b.Branch = bead.BranchFor(b.ID, 1)
+			}
+			return b.Become(to, "", at)
+		})
+		must(y.t, err)
+	}
+	ctx, id, as := y.t.Context(), agents()[0], state.NewAssignmentID()
+	_, err = y.Hooks.Set(ctx, id, hook.WorkItem{AssignedAt: at, AssignmentID: as, BeadID: b.ID, Title: b.Title}, at)
+	must(y.t, err)
+	_, err = y.Hooks.Activate(ctx, id, as, "", at)
+	must(y.t, err)
+	_, err = y.Hooks.Complete(ctx, id, as, "", at)
+	must(y.t, err)
+}
+
 // tree is the state tree as it lies on the disk.
 func (y *yard) tree() tree {
 	y.t.Helper()

@@ -114,6 +114,9 @@ func (b *Bridge) Register(ctx context.Context) error {
 func (b *Bridge) Carry(ctx context.Context) (Count, error) {
 	var n Count
 	var failed []error
+	if with, is := b.Foreign.(*Nanobot); is {
+		failed = append(failed, b.introduce(ctx, with))
+	}
 	for _, p := range b.Theirs {
 		out, err := b.outward(ctx, p)
 		n.Out += out

@@ -320,3 +320,35 @@ func TestNanobotOutward(t *testing.T) {
 		t.Errorf("delivered twice: %v", files)
 	}
 }
+
+func TestNanobotRegistry(t *testing.T) {
+	r := testRig(t)
+	n := nanobotRoot(t)
+	other := `{"agent_id": "writer", "status": "busy", "own": {"b": 1, "a": 2}}`
+	write(t, n.registryFile(), `{"researcher": {"agent_id": "researcher", "description": "finds things\nout", "capabilities": ["search", ""], "status": "idle"}, "writer": `+other+`}`)
+	b := testBridge(t, r, n)
+	carry(t, b, 0, 0)
+	a, err := r.Agents.Get("ext-researcher")
+	if err != nil || a.Description != "finds things" || len(a.Capabilities) != 1 || a.Capabilities[0] != "search" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	entries, err := n.registry()
+	must(t, err)
+	var lead registryCard
+	must(t, json.Unmarshal(entries["lead"], &lead))
+	if lead.AgentID != "lead" || lead.Heartbeat == "" || lead.MaxTasks != defaultTasks || len(entries) != 3 {
+		t.Errorf("%+v of %d", lead, len(entries))
+	}
+	if got := strings.Join(strings.Fields(string(entries["writer"])), ""); got != strings.Join(strings.Fields(other), "") {
+		t.Errorf("somebody else's entry became %s", got)
+	}
+	before := read(t, n.registryFile())
+	carry(t, b, 0, 0)
+	if after := read(t, n.registryFile()); after != before {
+		t.Errorf("written again without need: %s", after)
+	}
+	write(t, n.registryFile(), `[]`)
+	if _, err := b.Carry(t.Context()); err == nil || read(t, n.registryFile()) != "[]" {
+		t.Errorf("%v; the registry is %s", err, read(t, n.registryFile()))
+	}
+}

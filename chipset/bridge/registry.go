@@ -1,0 +1,166 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// registryCard is an agent's entry in _registry.json.
+type registryCard struct {
+	AgentID      string   `json:"agent_id"`
+	Description  string   `json:"description"`
+	Capabilities []string `json:"capabilities"`
+	Status       string   `json:"status"`
+	AllowFrom    []string `json:"allow_from"`
+	MaxTasks     int      `json:"max_concurrent_tasks"`
+	CurrentTasks []string `json:"current_tasks"`
+	RegisteredAt string   `json:"registered_at"`
+	Heartbeat    string   `json:"last_heartbeat"`
+}
+
+// heartbeat is how often an entry is renewed; the other system takes an agent
+// whose heartbeat is minutes old for offline.
+const heartbeat = 30 * time.Second
+
+// defaultTasks is what an agent without a limit of its own is announced with,
+// because the other system knows no "any number".
+const defaultTasks = 3
+
+func (n *Nanobot) registryFile() string { return filepath.Join(n.Root, "_registry.json") }
+
+func (n *Nanobot) registry() (map[string]json.RawMessage, error) {
+	file := n.registryFile()
+	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: it is no regular file", file)
+	}
+	data, err := state.ReadOutside(file, maxNanobot)
+	if err != nil {
+		return nil, err
+	}
+	entries := map[string]json.RawMessage{}
+	if err := json.Unmarshal(data, &entries); err != nil {
+		return nil, fmt.Errorf("%s: no registry, and is left as it is", file)
+	}
+	return entries, nil
+}
+
+// registryTries bounds how often an entry is written that others wrote over:
+// the other system replaces the file without a lock.
+const registryTries = 5
+
+// announce puts an agent of the rig into the registry, or renews it, and keeps
+// everybody else's entry byte for byte.
+func (n *Nanobot) announce(card registryCard, now time.Time) error {
+	for range registryTries {
+		entries, err := n.registry()
+		if err != nil {
+			return err
+		}
+		var there registryCard
+		if old, known := entries[card.AgentID]; known {
+			if err := json.Unmarshal(old, &there); err != nil {
+				return fmt.Errorf("_registry.json: the entry of %s is none, and is left as it is", card.AgentID)
+			}
+			card.RegisteredAt = there.RegisteredAt
+		}
+		last, err := time.Parse(time.RFC3339, there.Heartbeat)
+		if err == nil && now.Sub(last) < heartbeat && !last.After(now) && sameCard(there, card) {
+			return nil
+		}
+		card.Heartbeat = now.UTC().Format(time.RFC3339)
+		if card.RegisteredAt == "" {
+			card.RegisteredAt = card.Heartbeat
+		}
+		if entries[card.AgentID], err = json.Marshal(card); err != nil {
+			return err
+		}
+		data, err := json.MarshalIndent(entries, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := state.ReplaceOutside(n.registryFile(), append(data, '\n')); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("_registry.json: another program writes over the entry of %s", card.AgentID)
+}
+
+func sameCard(a, b registryCard) bool {
+	return a.Description == b.Description && a.Status == b.Status && a.MaxTasks == b.MaxTasks &&
+		slices.Equal(a.Capabilities, b.Capabilities) && slices.Equal(a.AllowFrom, b.AllowFrom)
+}
+
+// introduce announces the rig's agents, and takes over what the registry says
+// of the foreign ones.
+func (b *Bridge) introduce(ctx context.Context, n *Nanobot) error {
+	var failed []error
+	for _, p := range b.Ours {
+		a, err := b.Rig.Agents.Get(string(p.Agent))
+		if err != nil {
+			if !errors.Is(err, state.ErrNotFound) {
+				failed = append(failed, err)
+			}
+			continue // the person needs no card
+		}
+		failed = append(failed, n.announce(b.card(p, &a), b.Rig.Clock.Now().Time))
+	}
+	entries, err := n.registry()
+	if err != nil {
+		return errors.Join(append(failed, err)...)
+	}
+	for _, p := range b.Theirs {
+		var card registryCard
+		if raw, known := entries[p.Foreign]; !known || json.Unmarshal(raw, &card) != nil {
+			continue
+		}
+		failed = append(failed, b.learn(ctx, p.Agent, card))
+	}
+	return errors.Join(failed...)
+}
+
+func (b *Bridge) card(p Pair, a *agent.Agent) registryCard {
+	card := registryCard{AgentID: p.Foreign, Description: a.Description, Capabilities: append([]string{}, a.Capabilities...), Status: "idle",
+		AllowFrom: []string{"*"}, MaxTasks: a.MaxTasks, CurrentTasks: []string{}}
+	if a.Status == agent.Active {
+		card.Status = "busy"
+	}
+	if card.MaxTasks == 0 {
+		card.MaxTasks = defaultTasks
+	}
+	if len(a.AllowFrom) > 0 {
+		card.AllowFrom = nil
+		for _, from := range a.AllowFrom {
+			card.AllowFrom = append(card.AllowFrom, b.foreignName(state.AgentID(from)))
+		}
+	}
+	return card
+}
+
+// learn writes what a foreign card says into the card of the agent that stands
+// for it, as far as it fits there.
+func (b *Bridge) learn(ctx context.Context, id state.AgentID, card registryCard) error {
+	description := firstLine(card.Description, "")
+	var words []string
+	for _, w := range card.Capabilities {
+		if w = firstLine(w, ""); w != "" && len(w) <= agent.MaxWord && len(words) < agent.MaxWords {
+			words = append(words, w)
+		}
+	}
+	_, err := b.Rig.Agents.Update(ctx, string(id), func(a *agent.Agent) error {
+		if a.Description == description && slices.Equal(a.Capabilities, words) {
+			return state.ErrUnchanged
+		}
+		a.Description, a.Capabilities, a.UpdatedAt = description, words, b.Rig.Clock.Now()
+		return nil
+	})
+	return err
+}
