@@ -15,6 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -30,6 +31,8 @@ type Mayor struct {
 	Agent
 	state mayor.State
 	inbox *inbox
+	// backlog is what this process knows of beads and convoys.
+	backlog *backlog.Backlog
 	// started is when this process began.
 	started state.Time
 	// told are the damages that were spoken of, so that each is told once.
@@ -40,7 +43,7 @@ type Mayor struct {
 
 // NewMayor makes the mayor's runner.
 func NewMayor(a Agent) *Mayor {
-	return &Mayor{Agent: a, state: mayor.Idle, started: a.Now(), inbox: newInbox(a), told: map[string]bool{}, finished: map[state.AgentID]state.Time{}}
+	return &Mayor{Agent: a, state: mayor.Idle, started: a.Now(), inbox: newInbox(a), backlog: backlog.New(), told: map[string]bool{}, finished: map[state.AgentID]state.Time{}}
 }
 
 // Folders are those whose changes wake the mayor. The records of pipelines are
@@ -138,7 +141,7 @@ func (m *Mayor) grace(now state.Time) time.Duration {
 // cooled down, or its own grace is over.
 func (m *Mayor) cooldown(f mayor.Facts) time.Duration {
 	var after time.Duration
-	if at := mayor.NextReady(f.Beads, f.Now); !at.IsZero() {
+	if at := f.Backlog.NextReady(f.Now); !at.IsZero() {
 		after = max(time.Millisecond, at.Sub(f.Now.Time))
 	}
 	if grace := m.grace(f.Now); grace > 0 && !f.AnyLive() && (after == 0 || grace < after) {
@@ -152,7 +155,7 @@ func (m *Mayor) cooldown(f mayor.Facts) time.Duration {
 // be older than the bead, and what looks stale is stale.
 func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 	now := m.Now()
-	f := mayor.Facts{Now: now, Policy: m.policy(), Session: m.Session, Starting: m.grace(now) > 0}
+	f := mayor.Facts{Now: now, Policy: m.policy(), Session: m.Session, Starting: m.grace(now) > 0, Backlog: m.backlog}
 	var err error
 	if f.Nudges, err = m.inbox.nudges(); err != nil {
 		return f, err
@@ -174,14 +177,19 @@ func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 	if f.Queue, damaged, err = m.Rig.Queue.Queue(); err != nil {
 		return f, err
 	}
+	f.Queue = slices.DeleteFunc(f.Queue, func(r mergequeue.Request) bool { return r.Status != mergequeue.Conflicted })
 	m.tellDamage(ctx, damaged)
-	if f.Beads, damaged, err = m.Rig.Beads.All(); err != nil {
+	beads, damaged, err := m.Rig.Beads.All()
+	if err != nil {
 		return f, err
 	}
 	m.tellDamage(ctx, damaged)
-	if f.Convoys, _, err = m.Rig.Convoys.All(); err != nil {
+	m.backlog.Sync(beads)
+	convoys, _, err := m.Rig.Convoys.All()
+	if err != nil {
 		return f, err
 	}
+	m.backlog.SyncConvoys(convoys)
 	f.Retired, err = m.retired(&f)
 	return f, err
 }
@@ -253,16 +261,7 @@ func (m *Mayor) unconfirmed() ([]dispatch.Record, error) {
 
 // retired reads the retire records of the assignments that matter now.
 func (m *Mayor) retired(f *mayor.Facts) (map[state.AssignmentID]retire.Record, error) {
-	want := map[state.AssignmentID]bool{}
-	for i := range f.Polecats {
-		want[f.Polecats[i].Hook.Assignment()] = true
-	}
-	for i := range f.Beads {
-		if b := &f.Beads[i]; b.Status == bead.Failed || b.Status == bead.Done || b.Status == bead.InProgress {
-			want[b.AssignmentID] = true
-		}
-	}
-	delete(want, "")
+	want := f.Matters()
 	found := make(map[state.AssignmentID]retire.Record, len(want))
 	for a := range want {
 		rec, err := m.Rig.Retire.Look(string(a))

@@ -12,7 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/hook"
-	"github.com/gastown-chipset/chipset/roles/mayor"
+	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -215,7 +215,7 @@ func (p *Polecat) nextReady(f *polecat.Facts) (state.BeadID, error) {
 			out++
 		}
 	}
-	ready := mayor.Ready(beads, f.Now)
+	ready := backlog.Ready(beads, f.Now)
 	if len(ready) == 0 || out >= p.Rig.Def.Dispatch.MaxParallel {
 		return "", nil
 	}

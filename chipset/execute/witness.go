@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -19,10 +20,14 @@ type witnessRunner struct {
 	Agent
 	inbox *inbox
 	state witness.State
+	// backlog is what this process knows of beads.
+	backlog *backlog.Backlog
 }
 
 // NewWitness returns the runner of the witness.
-func NewWitness(a Agent) Runner { return &witnessRunner{Agent: a, inbox: newInbox(a)} }
+func NewWitness(a Agent) Runner {
+	return &witnessRunner{Agent: a, inbox: newInbox(a), backlog: backlog.New()}
+}
 
 // Recover has nothing to heal: what an earlier witness left half done stands in
 // the incidents, and the first patrol finishes it.

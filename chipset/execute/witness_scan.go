@@ -12,7 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
-	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/incident"
 )
 
@@ -29,25 +29,29 @@ func openIncidents(r *rig.Rig) ([]incident.Incident, error) {
 // hooks: a corrupt one is a finding.
 func (w *witnessRunner) scan() (*witness.Scan, error) {
 	r := w.Rig
-	s := &witness.Scan{Disk: diskOf(r.Tree.Root())}
-	var err error
-	if s.Beads, _, err = r.Beads.All(); err != nil {
+	s := &witness.Scan{Disk: diskOf(r.Tree.Root()), Backlog: w.backlog}
+	beads, _, err := r.Beads.All()
+	if err != nil {
 		return nil, err
 	}
-	if s.Queue, _, err = r.Queue.Queue(); err != nil {
+	w.backlog.Sync(beads)
+	queue, _, err := r.Queue.Queue()
+	if err != nil {
 		return nil, err
 	}
+	s.Queue = witness.QueueOf(queue, w.backlog)
 	if s.Dispatches, _, err = r.Dispatch.All(); err != nil {
 		return nil, err
 	}
+	s.Dispatches = slices.DeleteFunc(s.Dispatches, func(d dispatch.Record) bool { return d.Stage == dispatch.Confirmed })
 	if s.MayorMail, _, err = r.Mailbox(r.Mayor()).Unread(); err != nil {
 		return nil, err
 	}
-	s.Agents, err = w.agents(bead.Index(s.Beads))
+	s.Agents, err = w.agents()
 	return s, err
 }
 
-func (w *witnessRunner) agents(beads map[state.BeadID]*bead.Bead) ([]witness.Agent, error) {
+func (w *witnessRunner) agents() ([]witness.Agent, error) {
 	r := w.Rig
 	known, _, err := r.Agents.All()
 	if err != nil {
@@ -69,7 +73,7 @@ func (w *witnessRunner) agents(beads map[state.BeadID]*bead.Bead) ([]witness.Age
 		switch {
 		case ok:
 			seen.Hook = h
-			seen.Stall = w.stallOf(&h, beads)
+			seen.Stall = w.stallOf(&h)
 		case a.Role != agent.Human:
 			if seen.Hook, err = r.Hooks.Get(string(a.ID)); err != nil {
 				seen.Corrupt = corruption(err)
@@ -89,12 +93,12 @@ func corruption(err error) string {
 
 // stallOf is the threshold of the worker that does the hook's bead, 0 for the
 // rig's own.
-func (w *witnessRunner) stallOf(h *hook.Hook, beads map[state.BeadID]*bead.Bead) time.Duration {
+func (w *witnessRunner) stallOf(h *hook.Hook) time.Duration {
 	if h.WorkItem == nil {
 		return 0
 	}
 	worker := w.Rig.Def.Worker.Default
-	if b := beads[h.WorkItem.BeadID]; b != nil && b.Worker != "" {
+	if b := w.backlog.Get(h.WorkItem.BeadID); b != nil && b.Worker != "" {
 		worker = b.Worker
 	}
 	preset, _ := w.Rig.Def.Worker.Preset(worker)

@@ -10,7 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/roles/mayor"
+	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
@@ -124,7 +124,7 @@ func (s *Speaker) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, 
 	if id != "" {
 		return pipeline.Sling(ctx, s.Rig, id, s.ID, s.ID)
 	}
-	for _, next := range mayor.Ready(beads, s.Clock.Now()) {
+	for _, next := range backlog.Ready(beads, s.Clock.Now()) {
 		rec, err := pipeline.Sling(ctx, s.Rig, next.ID, s.ID, s.ID)
 		var slung *pipeline.AlreadySlung
 		if !errors.As(err, &slung) { // another was faster with that one

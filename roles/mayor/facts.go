@@ -1,17 +1,14 @@
 package mayor
 
 import (
-	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/bead"
-	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/retire"
@@ -69,14 +66,16 @@ type Facts struct {
 	// Starting is true for the first moments of the mayor's process: polecats
 	// that are started together with it may not speak for themselves yet.
 	Starting bool
-	Beads    []bead.Bead
+	// Backlog is all beads and convoys. A decision only reads it.
+	Backlog  *backlog.Backlog
 	Polecats []Polecat
 	// Unconfirmed are dispatches that somebody began and did not finish.
 	Unconfirmed []dispatch.Record
-	Queue       []mergequeue.Request
-	// Retired are the ends of the assignments that beads and hooks name.
+	// Queue are the conflicted merge requests, in FIFO order; of others nothing is
+	// asked.
+	Queue []mergequeue.Request
+	// Retired are the ends of the assignments that Matters lists.
 	Retired map[state.AssignmentID]retire.Record
-	Convoys []convoy.Convoy
 	// Mail is unread, in processing order. Nudges are unseen, oldest first.
 	Mail   []Letter
 	Nudges []nudge.Nudge
@@ -87,54 +86,24 @@ func (f *Facts) AnyLive() bool {
 	return slices.ContainsFunc(f.Polecats, func(p Polecat) bool { return p.Live && !p.Retired })
 }
 
-// census is the rig in one line, for who asks the mayor how it goes.
-func (f *Facts) census() string {
-	count := map[bead.Status]int{}
-	for i := range f.Beads {
-		count[f.Beads[i].Status]++
+// Matters lists the assignments whose ends a decision asks for: those of hooks,
+// of beads that are out or failed, and of conflicted requests.
+func (f *Facts) Matters() map[state.AssignmentID]bool {
+	want := map[state.AssignmentID]bool{}
+	for i := range f.Polecats {
+		want[f.Polecats[i].Hook.Assignment()] = true
 	}
-	return fmt.Sprintf("%d open, %d out, %d to land, %d wait for a person", count[bead.Open]+count[bead.Failed],
-		count[bead.Hooked]+count[bead.InProgress], count[bead.Done], count[bead.Blocked])
-}
-
-// AgeStep is how much older a bead must be to go before one of the next
-// higher priority: priority counts, and age beats it in the end, so that
-// nothing starves.
-const AgeStep = time.Hour
-
-// Ready lists the beads that can be slung now, first first: open, every
-// blocker landed, not cooling down.
-func Ready(beads []bead.Bead, now state.Time) []*bead.Bead {
-	byID := bead.Index(beads)
-	var ready []*bead.Bead
-	for i := range beads {
-		b := &beads[i]
-		if b.Status != bead.Open || b.ReadyAt != nil && b.ReadyAt.After(now.Time) || len(bead.Blockers(b, byID)) > 0 {
-			continue
-		}
-		ready = append(ready, b)
+	for b := range f.Backlog.Out() {
+		want[b.AssignmentID] = true
 	}
-	due := func(b *bead.Bead) time.Time {
-		return b.CreatedAt.Add(time.Duration(b.Priority.Rank()) * AgeStep)
+	for b := range f.Backlog.Failed() {
+		want[b.AssignmentID] = true
 	}
-	sort.SliceStable(ready, func(i, j int) bool {
-		a, b := due(ready[i]), due(ready[j])
-		if !a.Equal(b) {
-			return a.Before(b)
-		}
-		return ready[i].ID < ready[j].ID
-	})
-	return ready
-}
-
-// NextReady is when the first bead that only cools down may be slung, or zero.
-func NextReady(beads []bead.Bead, now state.Time) state.Time {
-	var first state.Time
-	for i := range beads {
-		b := &beads[i]
-		if b.Status == bead.Open && b.ReadyAt != nil && b.ReadyAt.After(now.Time) && (first.IsZero() || b.ReadyAt.Before(first.Time)) {
-			first = *b.ReadyAt
+	for i := range f.Queue {
+		if f.Queue[i].Status == mergequeue.Conflicted {
+			want[f.Queue[i].AssignmentID] = true
 		}
 	}
-	return first
+	delete(want, "")
+	return want
 }

@@ -37,19 +37,18 @@ const (
 // hook once is not decided again.
 type decision struct {
 	Facts
-	byID    map[state.BeadID]*bead.Bead
 	touched map[state.BeadID]bool
-	// taken are the hooks that an unfinished dispatch is about to use.
-	taken   map[state.AgentID]bool
-	actions []Action
+	// taken are the hooks that an unfinished dispatch is about to use, cleared those
+	// that this decision clears.
+	taken, cleared map[state.AgentID]bool
+	actions        []Action
 }
 
 func (d *decision) do(actions ...Action) { d.actions = append(d.actions, actions...) }
 
 // Decide is the mayor's whole behaviour.
 func Decide(s State, f Facts) (State, []Action) {
-	d := &decision{Facts: f, byID: bead.Index(f.Beads), touched: map[state.BeadID]bool{}, taken: map[state.AgentID]bool{}}
-	d.Polecats = slices.Clone(f.Polecats) // what is decided is noted on the copies
+	d := &decision{Facts: f, touched: map[state.BeadID]bool{}, taken: map[state.AgentID]bool{}, cleared: map[state.AgentID]bool{}}
 	closing := s == Closing
 	for _, r := range f.Unconfirmed { // first: what was begun must not be begun twice
 		d.do(HealDispatch{r.BeadID})
@@ -126,7 +125,7 @@ func (d *decision) escalation(l Letter) {
 	if l.Escalation == nil || l.Ref == nil || l.From != d.Policy.Witness && l.From != state.Human {
 		return
 	}
-	b := d.byID[l.Ref.BeadID]
+	b := d.Backlog.Get(l.Ref.BeadID)
 	if b == nil || l.Ref.AssignmentID == "" || b.Owned(l.Ref.AssignmentID, bead.Hooked, bead.InProgress) != nil || d.touched[b.ID] {
 		return // it speaks of an assignment that is over
 	}
@@ -203,7 +202,7 @@ func (d *decision) block(b *bead.Bead, c Charge, reason, causes string) {
 func (d *decision) nudges() {
 	for _, n := range d.Nudges {
 		if n.RequiresResponse && n.Type != nudge.Response {
-			reply := Nudge{To: n.From, Type: nudge.Response, Message: d.census(), InReplyTo: n.Timestamp}
+			reply := Nudge{To: n.From, Type: nudge.Response, Message: d.Backlog.String(), InReplyTo: n.Timestamp}
 			if n.Ref != nil {
 				reply.Ref = *n.Ref
 			}
@@ -225,7 +224,7 @@ func (d *decision) retiredAgents() {
 			d.finishFor(p.ID, p.Hook.WorkItem.BeadID) // nobody else will: it is not started any more
 			continue
 		}
-		b := d.byID[p.Hook.WorkItem.BeadID]
+		b := d.Backlog.Get(p.Hook.WorkItem.BeadID)
 		if b != nil && b.Owned(p.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil && !d.touched[b.ID] {
 			d.reopen(b, string(p.ID)+" was taken out of the rig", ChargeNothing, state.Time{}, "")
 		}
@@ -245,10 +244,10 @@ func (d *decision) hooks() {
 			rec, ok := d.Retired[a]
 			verify := ok && rec.Outcome == retire.Done && !rec.Empty && rec.Stage != retire.Stale
 			d.do(ClearHook{Agent: p.ID, Assignment: a, Verify: verify})
-			p.Hook = hook.Hook{AgentID: p.ID, Status: hook.Empty}
+			d.cleared[p.ID] = true
 			continue
 		}
-		b := d.byID[p.Hook.WorkItem.BeadID]
+		b := d.Backlog.Get(p.Hook.WorkItem.BeadID)
 		if d.touched[p.Hook.WorkItem.BeadID] {
 			continue
 		}
@@ -264,21 +263,48 @@ func (d *decision) hooks() {
 // lost finds beads that are assigned, but hang on no hook: somebody cleared or
 // completed it by hand. Nobody would ever finish them.
 func (d *decision) lost() {
-	for i := range d.Beads {
-		b := &d.Beads[i]
-		if b.Status != bead.Hooked && b.Status != bead.InProgress || d.touched[b.ID] {
+	if d.hanging() == d.Backlog.OutCount() {
+		return
+	}
+	polecats := make(map[state.AgentID]*Polecat, len(d.Polecats))
+	for i := range d.Polecats {
+		polecats[d.Polecats[i].ID] = &d.Polecats[i]
+	}
+	for b := range d.Backlog.Out() {
+		p := polecats[b.Assignee]
+		if d.touched[b.ID] || p == nil || p.Corrupt || d.hangs(p) == b.AssignmentID {
 			continue
 		}
-		j := slices.IndexFunc(d.Polecats, func(p Polecat) bool { return p.ID == b.Assignee })
-		if j < 0 || d.Polecats[j].Corrupt || d.Polecats[j].Hook.Assignment() == b.AssignmentID {
-			continue
-		}
-		if rec, retiring := d.Retired[b.AssignmentID]; retiring && !rec.Stage.Final() && d.Polecats[j].Live {
+		if rec, retiring := d.Retired[b.AssignmentID]; retiring && !rec.Stage.Final() && p.Live {
 			continue // the done pipeline has it, with or without the hook
 		}
 		d.touched[b.ID] = true
 		d.do(TakeBack{Bead: b.ID, Assignment: b.AssignmentID, Agent: b.Assignee})
 	}
+}
+
+// hangs is the assignment on a hook, once this decision is carried out.
+func (d *decision) hangs(p *Polecat) state.AssignmentID {
+	if d.cleared[p.ID] {
+		return ""
+	}
+	return p.Hook.Assignment()
+}
+
+// hanging counts the beads that hang where they say.
+func (d *decision) hanging() int {
+	n := 0
+	for i := range d.Polecats {
+		p := &d.Polecats[i]
+		if p.Hook.WorkItem == nil || p.Corrupt || d.cleared[p.ID] {
+			continue
+		}
+		b := d.Backlog.Get(p.Hook.WorkItem.BeadID)
+		if b != nil && b.Assignee == p.ID && b.Owned(p.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // finishing tells whether a live polecat still walks through the done pipeline
@@ -292,9 +318,8 @@ func (d *decision) finishing(b *bead.Bead) bool {
 
 // failures decides what comes after an attempt that is over.
 func (d *decision) failures() {
-	for i := range d.Beads {
-		b := &d.Beads[i]
-		if b.Status != bead.Failed || d.touched[b.ID] || d.finishing(b) {
+	for b := range d.Backlog.Failed() {
+		if d.touched[b.ID] || d.finishing(b) {
 			continue
 		}
 		reason := b.CloseReason
@@ -323,7 +348,7 @@ func (d *decision) queue() {
 		if r.Status != mergequeue.Conflicted {
 			continue
 		}
-		b := d.byID[r.BeadID]
+		b := d.Backlog.Get(r.BeadID)
 		switch {
 		case b == nil || d.touched[b.ID] || d.finishing(b):
 		case b.Owned(r.AssignmentID, bead.Done) == nil:
@@ -354,38 +379,26 @@ func (d *decision) rework(b *bead.Bead, r *mergequeue.Request) {
 	d.reopen(b, fmt.Sprintf("attempt %d was not merged (%s): %s", b.Attempts+1, r.Failure, r.Reason), ChargeAttempt, state.Time{}, r.ID)
 }
 
-func (d *decision) ready() []*bead.Bead {
-	return slices.DeleteFunc(Ready(d.Beads, d.Now), func(b *bead.Bead) bool { return d.touched[b.ID] })
-}
-
 // dispatch slings ready work to free polecats.
 func (d *decision) dispatch() State {
-	ready := d.ready()
-	out := 0
-	open := false
-	for i := range d.Beads {
-		switch d.Beads[i].Status {
-		case bead.Hooked, bead.InProgress:
-			out++
-			open = true
-		case bead.Open, bead.Done, bead.Failed:
-			open = true
-		case bead.Merged, bead.Closed, bead.Blocked, bead.Cancelled:
+	out, open := d.Backlog.OutCount(), d.Backlog.Unfinished() > 0
+	room, free := d.Policy.MaxParallel-out, []state.AgentID(nil)
+	if !d.Policy.AutoClaim {
+		free = d.freePolecats()
+		room = min(room, len(free))
+	}
+	slung, waiting := 0, false
+	for b := range d.Backlog.Ready(d.Now) {
+		if d.touched[b.ID] {
+			continue
 		}
-	}
-	if d.Policy.AutoClaim {
-		return named(open, len(ready) > 0 && out < d.Policy.MaxParallel, len(ready) > 0)
-	}
-	free := d.freePolecats()
-	slung := 0
-	for _, b := range ready {
-		if out+slung >= d.Policy.MaxParallel || slung == len(free) {
+		if waiting = d.Policy.AutoClaim || slung >= room; waiting {
 			break
 		}
 		d.do(Sling{Bead: b.ID, Agent: free[slung]})
 		slung++
 	}
-	return named(open, slung > 0, len(ready) > slung)
+	return named(open, slung > 0 || d.Policy.AutoClaim && waiting && room > 0, waiting)
 }
 
 func named(open, dispatching, waiting bool) State {
@@ -412,7 +425,7 @@ func (d *decision) freePolecats() []state.AgentID {
 	for i := range d.Polecats {
 		p := &d.Polecats[i]
 		switch {
-		case !p.free() || d.taken[p.ID] || !p.Live && anyLive:
+		case !p.free() && !d.cleared[p.ID] || p.Corrupt || p.Retired || d.taken[p.ID] || !p.Live && anyLive:
 		case p.Stalled:
 			stalled = append(stalled, p.ID)
 		default:
@@ -422,42 +435,35 @@ func (d *decision) freePolecats() []state.AgentID {
 	return append(free, stalled...)
 }
 
+// maxConvoy bounds a convoy: its file names every bead, and has a largest size.
+const maxConvoy = 1000
+
 // batch makes a convoy of what became ready at once, if it is more than the
 // threshold and not in one yet. A bead that a convoy lists is in it, also when a
 // crash came before the bead could say so.
 func (d *decision) batch() {
-	listed := map[state.BeadID]bool{}
-	for i := range d.Convoys {
-		for _, id := range d.Convoys[i].BeadIDs {
-			listed[id] = true
-		}
+	if d.Policy.BatchThreshold <= 0 {
+		return
 	}
 	var loose []state.BeadID
-	for _, b := range d.ready() {
-		if b.ConvoyID == "" && !listed[b.ID] {
+	for b := range d.Backlog.Loose(d.Now) {
+		if !d.touched[b.ID] {
 			loose = append(loose, b.ID)
 		}
+		if len(loose) == maxConvoy {
+			break
+		}
 	}
-	if d.Policy.BatchThreshold > 0 && len(loose) > d.Policy.BatchThreshold {
+	if len(loose) > d.Policy.BatchThreshold {
 		d.do(MakeConvoy{Beads: loose})
 	}
 }
 
 // convoys keeps progress: landed of all.
 func (d *decision) convoys() {
-	for i := range d.Convoys {
-		c := &d.Convoys[i]
-		if c.CompletedAt != nil || len(c.BeadIDs) == 0 {
-			continue
-		}
-		landed := 0
-		for _, id := range c.BeadIDs {
-			if b := d.byID[id]; b != nil && b.Status.Landed() {
-				landed++
-			}
-		}
-		progress := float64(landed) / float64(len(c.BeadIDs))
-		whole := landed == len(c.BeadIDs)
+	for c := range d.Backlog.Convoys() {
+		progress := float64(c.Landed) / float64(len(c.BeadIDs))
+		whole := c.Landed == len(c.BeadIDs)
 		if progress != c.Progress || whole {
 			d.do(UpdateConvoy{ID: c.ID, Progress: progress, Complete: whole})
 		}

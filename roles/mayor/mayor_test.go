@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
@@ -40,7 +41,7 @@ func anyFacts(t *rapid.T) Facts {
 	n := rapid.IntRange(0, 8).Draw(t, "beads")
 	m := rapid.IntRange(0, 4).Draw(t, "polecats")
 	which := rapid.IntRange(0, max(n, 1))
-	f := Facts{Now: noon, Session: "se-now", Starting: rapid.Bool().Draw(t, "starting"), Retired: map[state.AssignmentID]retire.Record{}, Policy: Policy{Mayor: "mayor", Witness: "witness",
+	f := Facts{Now: noon, Session: "se-now", Starting: rapid.Bool().Draw(t, "starting"), Retired: map[state.AssignmentID]retire.Record{}, Backlog: backlog.New(), Policy: Policy{Mayor: "mayor", Witness: "witness",
 		MaxParallel: rapid.IntRange(1, 4).Draw(t, "max_parallel"), BatchThreshold: rapid.IntRange(0, 3).Draw(t, "batch"),
 		AutoClaim: rapid.Bool().Draw(t, "auto_claim"), MaxAttempts: 3, MaxConflicts: 2, MaxRestarts: 2, RestartCooldown: time.Minute,
 		ReworkConflicts: rapid.Bool().Draw(t, "rework")}}
@@ -58,7 +59,7 @@ func anyFacts(t *rapid.T) Facts {
 			at := state.At(noon.Add(time.Second))
 			b.ReadyAt = &at
 		}
-		f.Beads = append(f.Beads, b)
+		f.Backlog.Put(b)
 		if rapid.Bool().Draw(t, "ended") {
 			f.Retired[assignmentOf(i)] = retire.Record{AssignmentID: assignmentOf(i), Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"),
 				Stage: rapid.SampledFrom(stages).Draw(t, "stage"), Reason: "because"}
@@ -86,7 +87,7 @@ func anyFacts(t *rapid.T) Facts {
 			RequiresResponse: rapid.Bool().Draw(t, "respond")})
 	}
 	if n > 0 && rapid.Bool().Draw(t, "convoy") {
-		f.Convoys = []convoy.Convoy{{ID: "cv-1", BeadIDs: []state.BeadID{beadID(0), beadID(which.Draw(t, "member"))}}}
+		f.Backlog.PutConvoy(convoy.Convoy{ID: "cv-1", BeadIDs: []state.BeadID{beadID(0), beadID(which.Draw(t, "member"))}})
 	}
 	return f
 }
@@ -137,11 +138,12 @@ func TestDecisionsInAnyCondition(t *testing.T) {
 		if next != again || !reflect.DeepEqual(actions, same) {
 			t.Fatalf("the same facts, another decision:\n%s", cmp.Diff(actions, same))
 		}
-		byID := bead.Index(f.Beads)
+		byID := map[state.BeadID]*bead.Bead{}
 		seen := map[state.BeadID]int{}
 		agents := map[state.AgentID]bool{}
 		slung, out := 0, 0
-		for _, b := range f.Beads {
+		for b := range f.Backlog.All() {
+			byID[b.ID] = b
 			if b.Status == bead.Hooked || b.Status == bead.InProgress {
 				out++
 			}
@@ -228,52 +230,11 @@ func checkLetters(t *rapid.T, f *Facts, actions []Action) {
 	}
 }
 
-// Whatever is older or of higher priority is never behind what is both younger
-// and of lower priority, and a wait of AgeStep a rank makes up for priority.
-func TestReadyOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var beads []bead.Bead
-		for i := range rapid.IntRange(0, 12).Draw(t, "beads") {
-			age := time.Duration(rapid.IntRange(0, 300).Draw(t, "age")) * time.Minute
-			beads = append(beads, bead.Bead{ID: beadID(i), Status: bead.Open, CreatedAt: state.At(noon.Add(-age)),
-				Priority: rapid.SampledFrom([]bead.Priority{bead.P1, bead.P2, bead.P3}).Draw(t, "priority")})
-		}
-		ready := Ready(beads, noon)
-		if len(ready) != len(beads) {
-			t.Fatalf("%d of %d are ready", len(ready), len(beads))
-		}
-		for i := range ready {
-			for _, later := range ready[i+1:] {
-				first := ready[i]
-				switch {
-				case later.Priority.Rank() < first.Priority.Rank() && !later.CreatedAt.After(first.CreatedAt.Time):
-					t.Fatalf("%s is behind %s", later.ID, first.ID)
-				case first.CreatedAt.Sub(later.CreatedAt.Time) > 2*AgeStep:
-					t.Fatalf("%s starves behind %s", later.ID, first.ID)
-				}
-			}
-		}
-	})
-}
-
-func TestNextReady(t *testing.T) {
-	at := func(d time.Duration) *state.Time { s := state.At(noon.Add(d)); return &s }
-	beads := []bead.Bead{{ID: "a", Status: bead.Open}, {ID: "b", Status: bead.Open, ReadyAt: at(-time.Hour)}}
-	if got := NextReady(beads, noon); !got.IsZero() {
-		t.Errorf("nothing cools down, but the next is %s", got)
-	}
-	beads = append(beads, bead.Bead{ID: "c", Status: bead.Open, ReadyAt: at(2 * time.Minute)}, bead.Bead{ID: "d", Status: bead.Open, ReadyAt: at(time.Minute)},
-		bead.Bead{ID: "e", Status: bead.Cancelled, ReadyAt: at(time.Second)})
-	if got := NextReady(beads, noon); !got.Equal(noon.Add(time.Minute)) {
-		t.Errorf("the next is %s, want in a minute", got)
-	}
-}
-
 // The person's mail has the whole history, whatever a worker wrote into it.
 func TestWhatThePersonIsTold(t *testing.T) {
 	b := bead.Bead{ID: "gt-1", Title: "Paint it", Status: bead.Failed, AssignmentID: "as-1", Assignee: "polecat-alpha", Branch: "polecat/gt-1-3",
 		Attempts: 2, ReworkNotes: []string{"attempt 1 failed: red", "attempt 2 failed: green"}, CloseReason: strings.Repeat("ü", 150) + "\nsecond line"}
-	_, actions := Decide(Idle, Facts{Now: noon, Policy: Policy{MaxAttempts: 3}, Beads: []bead.Bead{b}})
+	_, actions := Decide(Idle, Facts{Now: noon, Policy: Policy{MaxAttempts: 3}, Backlog: backlog.New(b)})
 	if len(actions) != 1 {
 		t.Fatalf("%v", actions)
 	}
@@ -289,5 +250,28 @@ func TestWhatThePersonIsTold(t *testing.T) {
 	}
 	if strings.Contains(told.Subject, "\n") || len(told.Subject) > 300 || !strings.HasPrefix(told.Subject, "gt-1 is blocked: ") {
 		t.Errorf("subject %q", told.Subject)
+	}
+}
+
+// A convoy's file names all of its beads, and no file may grow for ever.
+func TestConvoysAreBounded(t *testing.T) {
+	l := backlog.New()
+	for i := range 2*maxConvoy + 100 {
+		l.Put(bead.Bead{ID: beadID(i), Status: bead.Open, CreatedAt: noon})
+	}
+	f := Facts{Now: noon, Backlog: l, Policy: Policy{BatchThreshold: 3}}
+	for n, want := range []int{maxConvoy, maxConvoy, 100} {
+		_, actions := Decide(Idle, f)
+		if len(actions) != 1 {
+			t.Fatalf("%d actions", len(actions))
+		}
+		made, ok := actions[0].(MakeConvoy)
+		if !ok || len(made.Beads) != want {
+			t.Fatalf("convoy %d: %T with %d beads, want %d", n, actions[0], len(made.Beads), want)
+		}
+		l.PutConvoy(convoy.Convoy{ID: state.ConvoyID(fmt.Sprintf("cv-%d", n)), BeadIDs: made.Beads})
+	}
+	if _, actions := Decide(Idle, f); len(actions) != 0 {
+		t.Errorf("all travel, but %v", actions)
 	}
 }

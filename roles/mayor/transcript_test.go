@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -48,7 +49,7 @@ type stage struct {
 var noon = state.At(time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC))
 
 func newStage() *stage {
-	return &stage{state: Idle, Facts: Facts{Now: noon, Session: "se-now", Retired: map[state.AssignmentID]retire.Record{},
+	return &stage{state: Idle, Facts: Facts{Now: noon, Session: "se-now", Backlog: backlog.New(), Retired: map[state.AssignmentID]retire.Record{},
 		Policy: Policy{Mayor: "mayor", Witness: "witness", MaxParallel: 10, MaxAttempts: 3, MaxConflicts: 2, MaxRestarts: 3,
 			RestartCooldown: time.Minute, ReworkConflicts: true}}}
 }
@@ -196,15 +197,10 @@ func (s *stage) bead(name string, o options, text string) {
 		b.ReadyAt = &at
 	}
 	if o.has("gone") {
-		for i := range s.Beads {
-			if s.Beads[i].ID == b.ID {
-				s.Beads = append(s.Beads[:i], s.Beads[i+1:]...)
-				return
-			}
-		}
+		s.Backlog.Remove(b.ID)
 		return
 	}
-	s.Beads = put(s.Beads, b, func(b *bead.Bead) string { return string(b.ID) })
+	s.Backlog.Put(b)
 }
 
 func (s *stage) request(name string, o options, text string) {
@@ -228,7 +224,7 @@ func (s *stage) convoy(name string, o options) {
 		at := noon
 		c.CompletedAt = &at
 	}
-	s.Convoys = put(s.Convoys, c, func(c *convoy.Convoy) string { return string(c.ID) })
+	s.Backlog.PutConvoy(c)
 }
 
 // mail is from NAME; its own name counts up.

@@ -7,6 +7,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -67,13 +68,42 @@ type Facts struct {
 
 // Scan is what a patrol looks at.
 type Scan struct {
-	Agents     []Agent
-	Beads      []bead.Bead
-	Queue      []mergequeue.Request // in FIFO order
+	Agents []Agent
+	// Backlog is all beads; a decision only reads it.
+	Backlog *backlog.Backlog
+	Queue   Queue
+	// Dispatches are those that somebody began and did not finish.
 	Dispatches []dispatch.Record
 	// MayorMail is what the mayor has not read.
 	MayorMail []mail.Entry
 	Disk      Disk
+}
+
+// Queue is what a patrol looks at in the merge queue.
+type Queue struct {
+	// Head is the first request that can land or is in the way, or nil.
+	Head *mergequeue.Request
+	// Waiting counts the requests that can land.
+	Waiting int
+}
+
+// QueueOf looks at requests in FIFO order. Those that have landed, or whose bead
+// has moved on, count for nothing.
+func QueueOf(requests []mergequeue.Request, beads *backlog.Backlog) (q Queue) {
+	for i := range requests {
+		r := &requests[i]
+		b := beads.Get(r.BeadID)
+		if !r.Status.Live() || b == nil || b.Owned(r.AssignmentID, bead.Done) != nil {
+			continue
+		}
+		if q.Head == nil {
+			q.Head = r
+		}
+		if r.Status != mergequeue.Conflicted {
+			q.Waiting++
+		}
+	}
+	return q
 }
 
 // Agent is one registered agent as a patrol sees it.

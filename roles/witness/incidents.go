@@ -175,10 +175,5 @@ func (d *decision) bead(id state.BeadID) *bead.Bead {
 	if d.f.Scan == nil {
 		return nil
 	}
-	for k := range d.f.Scan.Beads {
-		if d.f.Scan.Beads[k].ID == id {
-			return &d.f.Scan.Beads[k]
-		}
-	}
-	return nil
+	return d.f.Scan.Backlog.Get(id)
 }

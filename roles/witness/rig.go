@@ -8,7 +8,6 @@ import (
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
-	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -74,12 +73,7 @@ func (d *decision) missing(who state.AgentID, kind incident.Kind, needed bool, d
 // mayor watches that somebody coordinates.
 func (d *decision) mayor() {
 	who := d.f.Mayor
-	waiting := 0
-	for i := range d.f.Scan.Beads {
-		if s := d.f.Scan.Beads[i].Status; !s.Finished() && s != bead.Blocked {
-			waiting++
-		}
-	}
+	waiting := d.f.Scan.Backlog.Unfinished()
 	d.missing(who, incident.MayorMissing, waiting > 0,
 		fmt.Sprintf("no process runs the mayor and %s not finished", counted(waiting, "bead")))
 
@@ -120,7 +114,7 @@ func (d *decision) neglected() []neglect {
 			add("dispatch "+string(r.AssignmentID), "the dispatch of %s to %s is not finished", r.BeadID, r.AgentID)
 		}
 	}
-	free, out := 0, 0
+	free := 0
 	for i := range scan.Agents {
 		a := &scan.Agents[i]
 		switch {
@@ -131,45 +125,25 @@ func (d *decision) neglected() []neglect {
 			free++
 		}
 	}
-	byID := bead.Index(scan.Beads)
-	for i := range scan.Beads {
-		switch b := &scan.Beads[i]; {
-		case b.Status == bead.Failed:
-			add("failed "+string(b.ID), "%s failed and nobody decides", b.ID)
-		case b.Status == bead.Hooked || b.Status == bead.InProgress:
-			out++
-		}
+	for b := range scan.Backlog.Failed() {
+		add("failed "+string(b.ID), "%s failed and nobody decides", b.ID)
 	}
-	if free == 0 || d.f.Policy.MaxParallel > 0 && out >= d.f.Policy.MaxParallel {
-		return all
+	room := free
+	if most := d.f.Policy.MaxParallel; most > 0 {
+		room = min(room, most-scan.Backlog.OutCount())
 	}
-	for i := range scan.Beads {
-		b := &scan.Beads[i]
-		if b.Status == bead.Open && (b.ReadyAt == nil || !b.ReadyAt.After(now.Time)) && len(bead.Blockers(b, byID)) == 0 {
-			add("ready "+string(b.ID), "%s is ready, %s free, and nobody takes it", b.ID, counted(free, "polecat"))
+	for b := range scan.Backlog.Ready(now) { // who comes later waits for nobody's fault
+		if room--; room < 0 {
+			break
 		}
+		add("ready "+string(b.ID), "%s is ready, %s free, and nobody takes it", b.ID, counted(free, "polecat"))
 	}
 	return all
 }
 
 // refinery watches that finished work lands.
 func (d *decision) refinery() {
-	who, waiting := d.f.Refinery, 0
-	var head *mergequeue.Request
-	for i := range d.f.Scan.Queue {
-		r := &d.f.Scan.Queue[i]
-		b := d.bead(r.BeadID)
-		owned := b != nil && b.Status == bead.Done && b.AssignmentID == r.AssignmentID
-		if !r.Status.Live() || !owned {
-			continue // landed, or about to be passed over
-		}
-		if head == nil {
-			head = r
-		}
-		if r.Status != mergequeue.Conflicted {
-			waiting++
-		}
-	}
+	who, waiting, head := d.f.Refinery, d.f.Scan.Queue.Waiting, d.f.Scan.Queue.Head
 	d.missing(who, incident.RefineryGone, waiting > 0,
 		fmt.Sprintf("no process runs the refinery and %s to land", counted(waiting, "request")))
 	d.mergeStuck(head)

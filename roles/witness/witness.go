@@ -41,7 +41,10 @@ import (
 // Decide turns what a tick fetched into what to do, in order. It changes
 // neither of its arguments.
 func Decide(s State, f Facts) (State, []Action) {
-	d := &decision{f: f, s: s.clone(), open: slices.Clone(f.Incidents), since: map[state.IncidentID]state.Time{}}
+	d := &decision{f: f, s: s, open: slices.Clone(f.Incidents), since: map[state.IncidentID]state.Time{}}
+	if f.Scan != nil || len(f.Nudges) > 0 { // mail alone changes nothing of it
+		d.s = s.clone()
+	}
 	d.answers()
 	if f.Scan != nil {
 		d.patrol()

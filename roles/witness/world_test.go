@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -95,7 +96,8 @@ func (w *world) facts() Facts {
 	f := Facts{Now: w.now, Self: "witness", Session: w.session, Mayor: "mayor", Refinery: "refinery", Policy: w.policy,
 		Mail: slices.Clone(w.mail), Nudges: slices.Clone(w.nudges), Incidents: w.open()}
 	if w.state.Due(w.now) {
-		f.Scan = &Scan{Agents: slices.Clone(w.agents), Beads: w.beads, Queue: w.queue, MayorMail: w.mayorMail, Disk: w.disk}
+		beads := backlog.New(w.beads...)
+		f.Scan = &Scan{Agents: slices.Clone(w.agents), Backlog: beads, Queue: QueueOf(w.queue, beads), MayorMail: w.mayorMail, Disk: w.disk}
 	}
 	return f
 }
