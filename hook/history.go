@@ -8,7 +8,7 @@ import (
 
 // History says how hooks move from one snapshot of the tree to the next.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"hooks/*.json"}, Moved: audit.Typed(check, moved), Appears: true,
+	return audit.Rule{Patterns: []string{"hooks/*.json"}, Moved: audit.Typed(check, Moved), Appears: true,
 		Repaired: audit.Typed(check, rebuilt)}
 }
 
@@ -21,9 +21,9 @@ func rebuilt(before, after *Hook) error {
 	return nil
 }
 
-// moved returns why after can't be reached from before in exactly as many
-// transitions as gen counts. A nil before is the hook of a new agent.
-func moved(before, after *Hook) error {
+// Moved returns why after can't have been reached from before by legal steps. A nil
+// before is one that appears.
+func Moved(before, after *Hook) error {
 	if before == nil {
 		before = &Hook{AgentID: after.AgentID, Status: Empty}
 		if after.Gen == 0 && after.Status == Empty {

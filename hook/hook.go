@@ -129,73 +129,23 @@ func (s Store) Make(ctx context.Context, id state.AgentID, now state.Time) error
 }
 
 func (s Store) step(ctx context.Context, id state.AgentID, change func(h *Hook) error) (Hook, error) {
-	return s.Update(ctx, string(id), func(h *Hook) error {
-		if err := change(h); err != nil {
-			return err
-		}
-		h.Gen++
-		return nil
-	})
-}
-
-func illegal(h *Hook, step string) error {
-	return state.Conflictf("hook "+string(h.AgentID), "is %s (assignment %q) and can't be %s", h.Status, h.Assignment(), step)
-}
-
-// stale refuses a step of an earlier incarnation; session "" is not compared.
-func stale(h *Hook, a state.AssignmentID, session state.SessionID) error {
-	if h.Assignment() != a {
-		return state.Conflictf("hook "+string(h.AgentID), "names assignment %q, not %q", h.Assignment(), a)
-	}
-	if session != "" && h.WorkItem.Session != "" && h.WorkItem.Session != session {
-		return state.Conflictf("hook "+string(h.AgentID), "belongs to session %q, not %q", h.WorkItem.Session, session)
-	}
-	return nil
+	return s.Update(ctx, string(id), change)
 }
 
 // Set hangs work on an empty hook: empty → pending.
 func (s Store) Set(ctx context.Context, id state.AgentID, w WorkItem, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error {
-		if h.Status != Empty {
-			return illegal(h, "set")
-		}
-		w.Session = ""
-		h.Status, h.WorkItem, h.LastActivity = Pending, &w, now
-		return nil
-	})
+	return s.step(ctx, id, func(h *Hook) error { return h.Set(w, now) })
 }
 
 // Activate is the agent's answer to a pending hook: pending → active.
 func (s Store) Activate(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error {
-		if h.Status != Pending {
-			return illegal(h, "activated")
-		}
-		if err := stale(h, a, ""); err != nil {
-			return err
-		}
-		w := *h.WorkItem
-		w.Session = session
-		h.Status, h.WorkItem, h.LastActivity = Active, &w, now
-		return nil
-	})
+	return s.step(ctx, id, func(h *Hook) error { return h.Activate(a, session, now) })
 }
 
 // Resume gives an active hook a new session after a crash of its agent's
 // process: the assignment stays, what the old session still says is stale.
 func (s Store) Resume(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error {
-		if h.Status != Active {
-			return illegal(h, "resumed")
-		}
-		if err := stale(h, a, ""); err != nil {
-			return err
-		}
-		w := *h.WorkItem
-		w.Session = session
-		h.WorkItem, h.LastActivity = &w, now
-		return nil
-	})
+	return s.step(ctx, id, func(h *Hook) error { return h.Resume(a, session, now) })
 }
 
 // TouchInterval is how often progress is written at most.
@@ -205,48 +155,16 @@ const TouchInterval = 15 * time.Second
 // until then it returns the hook as it is. A last_activity in the future (the
 // clock was set back) is put right.
 func (s Store) Touch(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time, interval time.Duration) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error {
-		if h.Status != Active {
-			return illegal(h, "touched")
-		}
-		if err := stale(h, a, session); err != nil {
-			return err
-		}
-		if since := now.Sub(h.LastActivity.Time); since >= 0 && since < interval {
-			return state.ErrUnchanged
-		}
-		h.LastActivity = now
-		return nil
-	})
+	return s.step(ctx, id, func(h *Hook) error { return h.Touch(a, session, now, interval) })
 }
 
 // Complete ends an attempt: active → completed.
 func (s Store) Complete(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error {
-		if h.Status != Active {
-			return illegal(h, "completed")
-		}
-		if err := stale(h, a, session); err != nil {
-			return err
-		}
-		h.Status, h.LastActivity = Completed, now
-		return nil
-	})
+	return s.step(ctx, id, func(h *Hook) error { return h.Complete(a, session, now) })
 }
 
 // Clear takes the work off: pending, active or completed → empty. With an
 // assignment it clears that one only.
 func (s Store) Clear(ctx context.Context, id state.AgentID, a state.AssignmentID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error {
-		if h.Status == Empty {
-			return illegal(h, "cleared")
-		}
-		if a != "" {
-			if err := stale(h, a, ""); err != nil {
-				return err
-			}
-		}
-		h.Status, h.WorkItem, h.LastActivity = Empty, nil, now
-		return nil
-	})
+	return s.step(ctx, id, func(h *Hook) error { return h.Clear(a, now) })
 }

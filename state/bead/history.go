@@ -10,12 +10,12 @@ import (
 
 // History says how beads move from one snapshot of the tree to the next.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"work/*.json"}, Moved: audit.Typed(check, moved), Appears: true}
+	return audit.Rule{Patterns: []string{"work/*.json"}, Moved: audit.Typed(check, Moved), Appears: true}
 }
 
-// moved returns why after can't be reached from before by legal steps, each of
-// which counts gen up by one. A nil before is a bead that appears.
-func moved(before, after *Bead) error {
+// Moved returns why after can't have been reached from before by legal steps. A nil
+// before is one that appears.
+func Moved(before, after *Bead) error {
 	appears := before == nil
 	if appears {
 		before = &Bead{ID: after.ID, CreatedAt: after.CreatedAt, CreatedBy: after.CreatedBy, Status: Open, Gen: 1}

@@ -53,7 +53,7 @@ func TestHistory(t *testing.T) {
 		{"merged without an assignment", made(2, Blocked, "", 0), made(4, Merged, "", 0), false},
 		{"assignments fell", made(3, Open, "", 2), made(4, Open, "", 1), false},
 	} {
-		if err := moved(c.before, c.after); (err == nil) != c.legal {
+		if err := Moved(c.before, c.after); (err == nil) != c.legal {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

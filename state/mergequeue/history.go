@@ -9,12 +9,12 @@ import (
 
 // History says how merge requests move from one snapshot of the tree to the next.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"merge-queue/*.json"}, Moved: audit.Typed(check, moved), Appears: true}
+	return audit.Rule{Patterns: []string{"merge-queue/*.json"}, Moved: audit.Typed(check, Moved), Appears: true}
 }
 
-// moved returns why after can't be reached from before. A nil before is a
-// request that appears.
-func moved(before, after *Request) error {
+// Moved returns why after can't have been reached from before by legal steps. A nil
+// before is one that appears.
+func Moved(before, after *Request) error {
 	if before == nil {
 		first := *after
 		first.Status, first.Attempts, first.MergedSHA = Pending, 0, ""
