@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +75,8 @@ func stateRoot(r *rig.Rig) (string, error) {
 // lockDeadline is how long a snapshot of another process is waited for.
 const lockDeadline = time.Minute
 
-// tries is how often a snapshot is taken anew because somebody else moved the branch.
+// tries is how often a snapshot is taken anew because somebody else moved the branch, or because
+// objects that a power cut tore were in the way.
 const tries = 3
 
 // Commit records the state tree as it is now. Without anything new it makes no
@@ -99,7 +99,7 @@ func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) 
 	}
 	for n := 1; ; n++ {
 		out, err := c.record(ctx, message)
-		if n >= tries || !errors.Is(err, git.ErrMoved) {
+		if n >= tries || !errors.Is(err, git.ErrMoved) && !errors.Is(err, git.ErrTorn) {
 			return out, err
 		}
 	}
@@ -113,7 +113,7 @@ func (c *Recorder) record(ctx context.Context, message string) (Outcome, error) 
 	if err := c.prepareReader(ctx); err != nil {
 		return Outcome{}, err
 	}
-	before, err := c.listing(ctx, parent)
+	before, err := c.before(ctx, parent)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -132,7 +132,7 @@ func (c *Recorder) record(ctx context.Context, message string) (Outcome, error) 
 	if err := c.fill(now.files, changed); err != nil {
 		return out, err
 	}
-	made, temp, err := c.write(ctx, parent, message, now.files, changed, gone)
+	made, temp, err := c.store(ctx, &step{parent: parent, message: message, files: now.files, changed: changed, gone: gone})
 	forget(now.files)
 	if err != nil {
 		return out, err
@@ -176,6 +176,20 @@ func (c *Recorder) prepareReader(ctx context.Context) error {
 	}
 	c.reader = &reader{tree: c.rig.Tree, name: newNamer(strings.TrimSpace(string(format)))}
 	return nil
+}
+
+// before is what the commit before holds. Where folders of it can't be read any more it is as if it held nothing, so
+// that everything is stored again: most of what is torn has its content here.
+func (c *Recorder) before(ctx context.Context, parent git.Hash) (map[string]git.Hash, error) {
+	held, err := c.listing(ctx, parent)
+	if err == nil || ctx.Err() != nil {
+		return held, err
+	}
+	missing, lookErr := c.rig.Git.Missing(ctx, map[git.Ref]git.Hash{c.branch.Ref(): parent})
+	if lookErr != nil || len(missing) > 0 {
+		return nil, errors.Join(err, lookErr)
+	}
+	return map[string]git.Hash{}, nil
 }
 
 // listing is what a commit holds of the state tree, by the path below it.
@@ -260,57 +274,6 @@ func (c *Recorder) fill(files map[string]version, changed []string) error {
 		files[p] = v
 	}
 	return nil
-}
-
-// pending is where commits stand that the branch does not hold yet. The lock is held, so
-// whatever else is there was left by a process that is gone.
-const pending = "refs/chipset/snapshot/"
-
-// write makes the commit, on a ref of its own.
-func (c *Recorder) write(ctx context.Context, parent git.Hash, message string, files map[string]version, changed, gone []string) (git.Hash, git.Ref, error) {
-	who, err := c.rig.Git.Committer(ctx, string(c.rig.Mayor()))
-	if err != nil {
-		return "", "", err
-	}
-	temp := git.Ref(pending + state.Random(12))
-	whole, err := c.writeTrees(ctx, files, slices.Concat(changed, gone))
-	if err != nil {
-		return "", "", err
-	}
-	var in bytes.Buffer
-	in.WriteString("feature done\n")
-	for _, p := range changed {
-		data := files[p].data
-		fmt.Fprintf(&in, "blob\ndata %d\n", len(data))
-		in.Write(data)
-		in.WriteByte('\n')
-	}
-	text := messageOf(message, len(changed)+len(gone), len(files))
-	fmt.Fprintf(&in, "commit %s\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", temp, who, c.rig.Clock().Unix(), len(text), text)
-	if parent != "" {
-		fmt.Fprintf(&in, "from %s\n", parent)
-	}
-	fmt.Fprintf(&in, "M 040000 %s %s\n\nget-mark :1\ndone\n", whole, quote(c.root))
-	out, err := c.rig.Git.Run(ctx, git.Command{Args: []string{"fast-import", "--quiet", "--force", "--done", "--date-format=raw"}, Stdin: in.Bytes()})
-	if err != nil {
-		return "", "", err
-	}
-	made, err := git.ParseHash(strings.TrimSpace(string(out)))
-	return made, temp, err
-}
-
-// messageOf is the commit's message: the person's, or a count.
-func messageOf(message string, changed, files int) string {
-	message = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", ""))
-	if message == "" {
-		message = fmt.Sprintf("Snapshot: %d of %d files changed", changed, files)
-	}
-	return message + "\n"
-}
-
-// quote is a path as fast-import reads it.
-func quote(p string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(p) + `"`
 }
 
 // staleLock is how old a lock of the branch must be to have been left by a git that was killed. Git

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -102,22 +103,24 @@ func encoded(entries []entry) []byte {
 	return b.Bytes()
 }
 
-// writeTrees makes the trees of all folders that have changed, and returns that of the whole.
-func (c *Recorder) writeTrees(ctx context.Context, files map[string]version, changed []string) (git.Hash, error) {
-	all, root := folders(files, c.reader.name)
+// movedFolders are the folders that hold something else than before, and "." of all of them.
+func movedFolders(all map[string][]entry, changed []string) []string {
 	moved := map[string]bool{".": true}
 	for _, p := range changed {
 		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-			moved[dir] = true
+			if _, there := all[dir]; there {
+				moved[dir] = true
+			}
 		}
 	}
+	return slices.Collect(maps.Keys(moved))
+}
+
+// writeTrees has git write the trees of all folders that have changed.
+func (c *Recorder) writeTrees(ctx context.Context, s *step) error {
 	var in bytes.Buffer
-	for dir := range moved {
-		entries, there := all[dir]
-		if !there {
-			continue // the folder is gone
-		}
-		for _, e := range entries {
+	for _, dir := range s.moved {
+		for _, e := range s.folders[dir] {
 			kind := "100644 blob"
 			if e.tree {
 				kind = "040000 tree"
@@ -127,8 +130,8 @@ func (c *Recorder) writeTrees(ctx context.Context, files map[string]version, cha
 		in.WriteByte(0)
 	}
 	out, err := c.rig.Git.Run(ctx, git.Command{Args: []string{"mktree", "-z", "--missing", "--batch"}, Stdin: in.Bytes()})
-	if err == nil && !strings.Contains(string(out), string(root)) {
-		err = fmt.Errorf("snapshot: git made other trees than %s", root)
+	if err == nil && !strings.Contains(string(out), string(s.whole)) {
+		err = fmt.Errorf("snapshot: git made other trees than %s", s.whole)
 	}
-	return root, err
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+	"github.com/gastown-chipset/chipset/state/statetest/powercut"
 )
 
 // invocation is one run of the binary.
@@ -88,7 +89,7 @@ func mailActs() []act {
 			return run(append(send(alpha, "polecat-bravo"), "--id", "once")...)
 		}},
 		{name: "mail-batch", effect: messages("mail", "sweep"), whole: batchSize, acks: lines, repeatable: true, prepare: func(*bench) invocation {
-			return invocation{args: []string{"mail", "send", "--batch"}, stdin: batch()}
+			return invocation{args: []string{"mail", "send", "--batch"}, stdin: batch(batchSize)}
 		}},
 		{name: "mail-read", touches: []string{box + "/"}, repeatable: true, prepare: func(b *bench) invocation {
 			return as(alpha, "mail", "read", first(b))
@@ -142,9 +143,9 @@ func lines(o outcome) int { return strings.Count(o.out, "-human.json\n") }
 
 const batchSize = 14
 
-func batch() string {
+func batch(n int) string {
 	var b strings.Builder
-	for i := range batchSize {
+	for i := range n {
 		fmt.Fprintf(&b, `{"to":%q,"subject":"sweep","body":"the body","id":"line-%d"}`+"\n", []string{alpha, "polecat-bravo"}[i%2], i)
 	}
 	return b.String()
@@ -366,12 +367,24 @@ func doctorActs() []act {
 			return count(kept == 1 && there == 0), nil
 		}}
 	}
-	return []act{
-		{name: "audit-commit", repeatable: true, git: snapshot, effect: func(view) (int, error) { return 1, nil },
+	audit := func(name string, prepare func(b *bench)) act {
+		return act{name: "audit-commit" + name, repeatable: true, git: snapshot, effect: func(view) (int, error) { return 1, nil },
 			prepare: func(b *bench) invocation {
 				b.world.Chipset("mail", "send", alpha, "--subject", "first", "--body", "the body")
+				prepare(b)
 				return run("audit", "commit")
-			}},
+			}}
+	}
+	return []act{
+		audit("", func(*bench) {}),
+		audit("-next", func(b *bench) {
+			b.world.Chipset("audit", "commit")
+			b.world.Chipset("mail", "send", alpha, "--subject", "second", "--body", "the body")
+		}),
+		// What is new is more than git stores one by one.
+		audit("-many", func(b *bench) {
+			b.run(invocation{args: []string{"mail", "send", "--batch"}, stdin: batch(110)}, powercut.Fault{})
+		}),
 		quarantine("mail", "mail/"+alpha+"/2026-03-05T10-30-00.000000000Z-mayor.json"),
 		quarantine("bead", "work/sw-zzzzz.json"),
 	}

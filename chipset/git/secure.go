@@ -56,34 +56,12 @@ func (e *TornError) Unwrap() error { return ErrTorn }
 func (r *Repo) Secure(ctx context.Context, head Hash, have ...Hash) error {
 	objects, err := r.reached(ctx, head, have)
 	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		// Git can't follow a torn commit or tree to the end, so any object may be it.
-		torn, scanErr := r.dropTorn()
-		return errors.Join(&TornError{Head: head, Objects: torn, Cause: err}, scanErr)
+		return r.unfollowed(ctx, head, err)
 	}
-	var fresh []copied
-	defer func() {
-		for _, c := range fresh {
-			_ = removeGitFile(c.temp) // those that got their names are not there any more
-		}
-	}()
-	var torn []Hash
-	for _, o := range objects {
-		c, err := r.copyObject(o)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue // in a pack, or of a repository that this one borrows from
-		case errors.Is(err, errNotItsName):
-			torn = append(torn, o)
-			err = removeGitFile(r.loose(o))
-		default:
-			fresh = append(fresh, c)
-		}
-		if err != nil {
-			return fmt.Errorf("secure %s: %w", head.Short(), err)
-		}
+	fresh, torn, err := r.copyAll(objects, false)
+	defer discard(fresh)
+	if err != nil {
+		return fmt.Errorf("secure %s: %w", head.Short(), err)
 	}
 	if len(torn) > 0 {
 		return &TornError{Head: head, Objects: torn}
@@ -92,6 +70,88 @@ func (r *Repo) Secure(ctx context.Context, head Hash, have ...Hash) error {
 		return nil
 	}
 	return r.replaceAll(ctx, fresh)
+}
+
+// Renew makes ready for what git is going to store: of the objects that lie there loose, torn ones are removed and
+// returned, because git takes them for there and would write them never again; whole ones are written anew, content
+// before names, because once a sync has failed nobody can tell what of them is on the disk. The names are
+// durable after the next Sync.
+func (r *Repo) Renew(ctx context.Context, objects []Hash) (torn []Hash, err error) {
+	fresh, torn, err := r.copyAll(objects, true)
+	defer discard(fresh)
+	if err == nil {
+		err = ctx.Err()
+	}
+	for _, c := range fresh {
+		if err == nil {
+			err = os.Rename(c.temp, c.path) //nolint:forbidigo // a file of git's own, synced just now
+		}
+	}
+	if err != nil {
+		return torn, fmt.Errorf("renew objects: %w", err)
+	}
+	return torn, nil
+}
+
+// RenewRest is Renew of what head reaches, but for what have does and for the known. Errors: *TornError when
+// some of it was torn or is not there. What was torn is removed, so that git can store it again.
+func (r *Repo) RenewRest(ctx context.Context, head, have Hash, known []Hash) error {
+	var without []Hash
+	if have != "" {
+		without = append(without, have)
+	}
+	objects, err := r.reached(ctx, head, without)
+	if err != nil {
+		return r.unfollowed(ctx, head, err)
+	}
+	sure := make(map[Hash]bool, len(known))
+	for _, o := range known {
+		sure[o] = true
+	}
+	rest := slices.DeleteFunc(objects, func(o Hash) bool { return sure[o] })
+	torn, err := r.Renew(ctx, rest)
+	if err == nil && len(torn) > 0 {
+		err = &TornError{Head: head, Objects: torn}
+	}
+	return err
+}
+
+// unfollowed is the error of a head that git can't follow to the end. Any torn commit or tree may be why, so
+// all of them are removed.
+func (r *Repo) unfollowed(ctx context.Context, head Hash, cause error) error {
+	if ctx.Err() != nil {
+		return cause
+	}
+	torn, err := r.DropTorn()
+	return errors.Join(&TornError{Head: head, Objects: torn, Cause: cause}, err)
+}
+
+// copyAll copies those of the objects that lie there loose and are whole, and removes those that are torn. The
+// copies are the caller's also beside an error; sync makes the content of each durable.
+func (r *Repo) copyAll(objects []Hash, sync bool) (fresh []copied, torn []Hash, err error) {
+	for _, o := range objects {
+		c, err := r.copyObject(o, sync)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // in a pack, or of a repository that this one borrows from
+		case errors.Is(err, errNotItsName):
+			torn = append(torn, o)
+			err = removeGitFile(r.loose(o))
+		case err == nil:
+			fresh = append(fresh, c)
+		}
+		if err != nil {
+			return fresh, torn, err
+		}
+	}
+	return fresh, torn, nil
+}
+
+// discard removes copies that did not get their names.
+func discard(fresh []copied) {
+	for _, c := range fresh {
+		_ = removeGitFile(c.temp) // those that got their names are not there any more
+	}
 }
 
 // replaceAll puts copies in the place of their originals, once they are durable.
@@ -134,7 +194,7 @@ type copied struct{ temp, path string }
 var errNotItsName = errors.New("the content does not match the name")
 
 // copyObject copies a loose object to a temp file of git's kind, which git itself clears away when it is left.
-func (r *Repo) copyObject(o Hash) (copied, error) {
+func (r *Repo) copyObject(o Hash, sync bool) (copied, error) {
 	if err := o.check(); err != nil {
 		return copied{}, err
 	}
@@ -156,6 +216,9 @@ func (r *Repo) copyObject(o Hash) (copied, error) {
 	}
 	if err == nil {
 		err = to.Chmod(0o444)
+	}
+	if err == nil && sync {
+		err = to.Sync()
 	}
 	if closeErr := to.Close(); err == nil {
 		err = closeErr
@@ -200,8 +263,8 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// dropTorn removes every loose object that is torn, and names them.
-func (r *Repo) dropTorn() ([]Hash, error) {
+// DropTorn removes every loose object that is torn, and names them. It reads all of them.
+func (r *Repo) DropTorn() ([]Hash, error) {
 	var torn []Hash
 	err := filepath.WalkDir(filepath.Join(r.common, "objects"), func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -92,6 +92,9 @@ func (c *relations) brokenRefs(ctx context.Context) error {
 		if target, err := c.r.Target(ctx); err == nil {
 			prefixes = append(prefixes, string(target.Ref()))
 		}
+		if audit, err := git.ParseBranch(c.r.Def.Audit.Ref); err == nil {
+			prefixes = append(prefixes, string(audit.Ref()))
+		}
 	}
 	broken, err := c.r.Git.BrokenRefs(ctx, prefixes...)
 	for _, b := range broken {

@@ -24,8 +24,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// AlreadySlung is returned by Sling for a bead that hangs on a hook: nothing
-// was done, and that is no failure.
+// AlreadySlung is returned by Sling for a bead that hangs on a hook, durably: nothing
+// was done but what an earlier dispatch had left to do, and that is no failure.
 type AlreadySlung struct {
 	Bead  state.BeadID
 	Agent state.AgentID
@@ -39,7 +39,7 @@ func (a *AlreadySlung) Error() string {
 // and assignment mail are durable. Errors: *AlreadySlung; ErrConflict when the
 // bead is not open, waits for others (they are named), or the hook is taken;
 // ErrNotFound. On an error nothing is left half done, unless the process dies:
-// then HealDispatch finishes or undoes it.
+// then the next Sling of the bead, or HealDispatch, finishes or undoes it.
 func Sling(ctx context.Context, r *rig.Rig, id state.BeadID, to, by state.AgentID) (dispatch.Record, error) {
 	return (&sling{Rig: r}).begin(ctx, id, to, by)
 }
@@ -67,7 +67,12 @@ func (s *sling) begin(ctx context.Context, id state.BeadID, to, by state.AgentID
 		return dispatch.Record{}, err
 	}
 	defer lock.Unlock()
-	b, err := ready(r, id)
+	// A crash may have ended an earlier dispatch of it half-way. That comes to its end first: whoever is told
+	// "already" relies on the hook and on the mail.
+	if _, err := s.settle(ctx, id); err != nil && !errors.Is(err, state.ErrCorrupt) {
+		return dispatch.Record{}, err
+	}
+	b, err := s.ready(id)
 	if err != nil {
 		return dispatch.Record{}, err
 	}
@@ -88,12 +93,19 @@ func (s *sling) begin(ctx context.Context, id state.BeadID, to, by state.AgentID
 	return s.carryOut(ctx, rec)
 }
 
-func ready(r *rig.Rig, id state.BeadID) (bead.Bead, error) {
+// ready reads the bead and refuses one that can't be slung.
+func (s *sling) ready(id state.BeadID) (bead.Bead, error) {
+	r := s.Rig
 	b, err := r.Beads.Get(string(id))
 	if err != nil {
 		return b, err
 	}
 	if b.Status == bead.Hooked || b.Status == bead.InProgress {
+		for _, dir := range []state.Path{r.Beads.Dir(), hook.Dir} { // visible is not durable
+			if err := r.Tree.SyncDir(dir); err != nil {
+				return b, err
+			}
+		}
 		return b, &AlreadySlung{id, b.Assignee}
 	}
 	if b.Status != bead.Open {
@@ -325,6 +337,11 @@ func (s *sling) heal(ctx context.Context, id state.BeadID) (bool, error) {
 		return false, err
 	}
 	defer lock.Unlock()
+	return s.settle(ctx, id)
+}
+
+// settle is heal with the dispatch lock held.
+func (s *sling) settle(ctx context.Context, id state.BeadID) (bool, error) {
 	rec, err := s.Dispatch.Get(string(id))
 	if errors.Is(err, state.ErrNotFound) {
 		return false, nil

@@ -225,6 +225,32 @@ func (o *obstacle) crashAfter(y *yard, n int) bool {
 	return crashed
 }
 
+// Whatever the effect was that a crash came after, slinging again comes to the same end as healing: a bead that is
+// called slung has its hook and its mail.
+func TestSlingAgainAfterEveryCrash(t *testing.T) {
+	for n := 1; ; n++ {
+		y := newYard(t, "")
+		id := y.add()
+		var seen []string
+		_, err := (&sling{Rig: y.Rig, step: stopAt(n, &seen)}).begin(t.Context(), id, alpha, "mayor")
+		crashed := errors.Is(err, errKilled)
+		_, err = Sling(t.Context(), y.another(), id, alpha, "human")
+		var slung *AlreadySlung
+		if err != nil && !errors.As(err, &slung) {
+			t.Errorf("again after %v: %v", seen, err)
+		}
+		if !y.whole(id, alpha) || len(y.letters(alpha, id)) != 1 {
+			t.Errorf("after %v: bead %+v, hook %+v, %d letters", seen, y.bead(id), y.hook(alpha), len(y.letters(alpha, id)))
+		}
+		if healed, err := HealDispatches(t.Context(), y.another()); healed != 0 || err != nil {
+			t.Errorf("after %v: %d were left to heal, %v", seen, healed, err)
+		}
+		if !crashed {
+			return
+		}
+	}
+}
+
 // Text that a person or another tool made is never too large to be announced.
 func TestSlingAnnouncesAnyText(t *testing.T) {
 	y := newYard(t, "mail: {max_size: 1KiB}\n")
