@@ -139,6 +139,8 @@ func TestBadKnobs(t *testing.T) {
 		{"remote is an option", "merge: {remote: -u}\n", 1, "is not the name of a git remote"},
 		{"on_conflict", "merge: {on_conflict: reworked}\n", 1, `did you mean "rework"?`},
 		{"max_waiting", "merge: {max_waiting: 0}\n", 1, "0 is not between"},
+		{"batch", "merge: {batch: 0}\n", 1, "0 is not between"},
+		{"batch above", "merge: {batch: 101}\n", 1, "101 is not between"},
 		{"no size", "mail: {max_size: big}\n", 1, `"big" is not a size`},
 		{"size too large", "mail: {max_size: 65KiB}\n", 1, "65KiB is not between 1KiB and 64KiB"},
 		{"size too small", "mail: {max_size: 10}\n", 1, "10 is not between 1KiB and 64KiB"},

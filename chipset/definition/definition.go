@@ -297,6 +297,8 @@ type Merge struct {
 	PushBranches bool
 	// MaxWaiting is the depth of the queue above which the mayor is warned.
 	MaxWaiting int
+	// Batch is how many requests may be rebased and tested as one stack; 1 is each by itself.
+	Batch int
 }
 
 // Mail holds the limits of mailboxes.

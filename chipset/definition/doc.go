@@ -22,7 +22,7 @@
 //	worker         default, permissions, grace, presets: name to command,
 //	               prompt, timeout, env, stall_detection, permissions
 //	merge          target, remote, test, test_timeout, on_conflict,
-//	               push_branches, max_waiting
+//	               push_branches, max_waiting, batch
 //	mail           retention, max_size
 //	audit          every, ref
 //

@@ -34,7 +34,7 @@ func defaults() *Definition {
 		},
 		Rig:    Rig{Tick: 2 * time.Second},
 		Worker: Worker{Permissions: "ask", Grace: 5 * time.Second},
-		Merge:  Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10},
+		Merge:  Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1},
 		Mail:   Mail{Retention: 24 * time.Hour, MaxSize: maxMessage},
 		Audit:  Audit{Ref: "chipset/audit"},
 	}
@@ -120,6 +120,9 @@ func rig(v value, to *Rig) {
 	)
 }
 
+// mostBatch bounds the requests of a stack: all their beads are locked while it lands.
+const mostBatch = 100
+
 func merge(v value, to *Merge) {
 	v.mapping(
 		field{"target", ruled(&to.Target, checkTarget)},
@@ -129,6 +132,7 @@ func merge(v value, to *Merge) {
 		field{"on_conflict", oneOf(&to.OnConflict, "answer to a conflict", OnConflictRework, OnConflictBlock)},
 		field{"push_branches", boolean(&to.PushBranches)},
 		field{"max_waiting", integer(&to.MaxWaiting, 1, 10_000)},
+		field{"batch", integer(&to.Batch, 1, mostBatch)},
 	)
 }
 

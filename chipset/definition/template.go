@@ -170,6 +170,9 @@ merge:
   push_branches: false
   # More requests than this in the queue are worth a warning.
   max_waiting: 10
+  # So many requests may be tested together, and land when the last one is green
+  # on top of the others; a red one among them is looked for. 1: each by itself.
+  batch: 1
 
 dispatch:
   # sling (the mayor hands work out) or auto_claim (idle polecats take it).

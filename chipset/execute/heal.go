@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/state"
@@ -67,35 +68,49 @@ func HealMerges(ctx context.Context, a Agent) error {
 		return err
 	}
 	var failed []error
+	var open []*mergequeue.Request
 	for i := range all {
 		if all[i].Status == mergequeue.Merging || all[i].Status == mergequeue.Merged {
-			failed = append(failed, r.healMerge(ctx, &all[i]))
+			done, err := r.healMerge(ctx, &all[i])
+			failed = append(failed, err)
+			if err == nil && !done {
+				open = append(open, &all[i])
+			}
 		}
+	}
+	slices.Reverse(open) // of a stack, the oldest is the last to be pending again
+	for _, q := range open {
+		failed = append(failed, r.backToPending(ctx, q))
 	}
 	return errors.Join(failed...)
 }
 
-func (r *Refinery) healMerge(ctx context.Context, q *mergequeue.Request) error {
+// healMerge finishes a request that has landed, and reports whether that is so.
+func (r *Refinery) healMerge(ctx context.Context, q *mergequeue.Request) (bool, error) {
 	if q.Status == mergequeue.Merged {
 		b, err := r.Rig.Beads.Get(string(q.BeadID))
 		if err != nil || b.Owned(q.AssignmentID, bead.Done) != nil {
-			return nil //nolint:nilerr // its bead knows, or is another finding
+			return true, nil //nolint:nilerr // its bead knows, or is another finding
 		}
 		q.Candidate = q.MergedSHA // what landed, whatever else was tried
 	}
 	target, _, err := pipeline.TargetTip(ctx, r.Rig)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if q.Candidate != "" {
 		if landed, err := r.finishInterrupted(ctx, q, target); err != nil || landed {
-			return err
+			return landed, err
 		}
 	}
 	if q.Status == mergequeue.Merged {
-		return state.Conflictf("merge request "+string(q.ID), "is merged, but %s does not hold it", target)
+		return false, state.Conflictf("merge request "+string(q.ID), "is merged, but %s does not hold it", target)
 	}
-	_, err = r.Rig.Queue.Update(ctx, string(q.ID), func(now *mergequeue.Request) error {
+	return false, nil
+}
+
+func (r *Refinery) backToPending(ctx context.Context, q *mergequeue.Request) error {
+	_, err := r.Rig.Queue.Update(ctx, string(q.ID), func(now *mergequeue.Request) error {
 		if now.Status != mergequeue.Merging {
 			return state.ErrUnchanged
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,8 @@ type Refinery struct {
 
 	worktree string
 	prepared bool // this process has made sure of the worktree
+	// at is the commit that the worktree holds untouched, or "".
+	at       git.Hash
 	finished bool
 	// spent are landed requests whose branch is not needed any more.
 	spent []mergequeue.Request
@@ -40,8 +43,8 @@ type Refinery struct {
 	spentAt time.Time
 	// last is the landing that is guarded, or nil.
 	last *landing
-	// head is the bead of the first live request, for Wants.
-	head atomic.Value
+	// awaited are the beads of the first live request and of the stack, for Wants.
+	awaited atomic.Value
 }
 
 // NewRefinery makes the refinery's runner.
@@ -76,8 +79,9 @@ func (r *Refinery) Folders() []state.Path {
 // Wants leaves out the beads whose turn has not come: they are read when it
 // comes.
 func (r *Refinery) Wants(file state.Path) bool {
-	head, _ := r.head.Load().(state.BeadID)
-	return file.Dir() != bead.Dir || file.Base() == string(head)+".json"
+	awaited, _ := r.awaited.Load().([]state.BeadID)
+	id := state.BeadID(strings.TrimSuffix(file.Base(), ".json"))
+	return file.Dir() != bead.Dir || slices.Contains(awaited, id)
 }
 
 // News signals that a test has ended.
@@ -155,7 +159,8 @@ func (r *Refinery) round(ctx context.Context) (settled bool, err error) {
 func (r *Refinery) fetch(ctx context.Context) (refinery.Facts, error) {
 	f := refinery.Facts{Now: r.Now(), Session: r.Session, Result: r.result, Beads: map[state.BeadID]bead.Bead{}}
 	merge := r.Rig.Def.Merge
-	f.Policy = refinery.Policy{MaxWaiting: merge.MaxWaiting, Mayor: r.Rig.Mayor(), Remote: merge.Remote != "", Block: merge.OnConflict == definition.OnConflictBlock}
+	f.Policy = refinery.Policy{MaxWaiting: merge.MaxWaiting, Mayor: r.Rig.Mayor(), Remote: merge.Remote != "", Block: merge.OnConflict == definition.OnConflictBlock,
+		Batch: merge.Batch}
 	var err error
 	if f.Nudges, err = r.inbox.nudges(); err != nil {
 		return f, err
@@ -177,13 +182,23 @@ func (r *Refinery) fetch(ctx context.Context) (refinery.Facts, error) {
 			return f, err
 		}
 	}
-	if len(f.Queue) > 0 {
-		r.head.Store(f.Queue[0].BeadID)
-	}
+	r.await(f.Queue)
 	if r.state.Wait.Tip != "" {
 		f.Tip = r.presentTip(ctx)
 	}
 	return f, nil
+}
+
+// await remembers whose news matters.
+func (r *Refinery) await(queue []mergequeue.Request) {
+	stack := r.state.Work.Stack.Requests()
+	var awaited []state.BeadID
+	for i := range queue {
+		if i == 0 || slices.Contains(stack, queue[i].ID) {
+			awaited = append(awaited, queue[i].BeadID)
+		}
+	}
+	r.awaited.Store(awaited)
 }
 
 // fetchBead tells a bead that does not exist from one that can't be read: the

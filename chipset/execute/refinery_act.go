@@ -66,6 +66,8 @@ func (r *Refinery) other(ctx context.Context, a refinery.Action) error {
 		return r.markConflicted(ctx, a)
 	case refinery.Requeue:
 		return r.requeue(ctx, a)
+	case refinery.LeaveOut:
+		return r.leaveOut(a)
 	case refinery.SetWaiting:
 		return r.setWaiting(ctx, a)
 	case refinery.Retire:
@@ -160,6 +162,15 @@ func (r *Refinery) requeue(ctx context.Context, a refinery.Requeue) error {
 		r.story("mr.retried", &q, mergequeue.Merging, mergequeue.Pending, a.Waiting)
 	}
 	return err
+}
+
+func (r *Refinery) leaveOut(a refinery.LeaveOut) error {
+	q, err := r.Rig.Queue.Look(string(a.Request))
+	if err != nil {
+		return nil //nolint:nilerr // gone: there is nothing to tell
+	}
+	r.story("mr.left_out", &q, "", "", "it waits for its own turn: "+a.Reason)
+	return nil
 }
 
 func (r *Refinery) setWaiting(ctx context.Context, a refinery.SetWaiting) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
-	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -86,7 +85,8 @@ func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request) error {
 			m.Attempts++
 		}
 		m.Stage, m.Waiting, m.Failure, m.Reason = mergequeue.StageCheckout, "", "", ""
-		m.Onto, m.Candidate, m.Tested, m.UpdatedAt = "", "", false, r.Now()
+		m.Forget()
+		m.UpdatedAt = r.Now()
 		return nil
 	})
 	if err == nil {
@@ -172,12 +172,19 @@ func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery
 	if err != nil {
 		return refinery.Result{}, err
 	}
-	if err := r.advance(ctx, q, mergequeue.StageRebase, func(m *mergequeue.Request) { m.Onto = a.Onto }); err != nil {
+	if a.Stacked {
+		if why, err := r.examine(ctx, q, git.Hash(a.Onto)); err != nil {
+			return refinery.Result{}, err
+		} else if why != "" {
+			return refinery.Result{Kind: refinery.Refused, Text: why}, nil
+		}
+	} else if err := r.advance(ctx, q, mergequeue.StageRebase, func(m *mergequeue.Request) { m.Onto = a.Onto }); err != nil {
 		return takenOr(err)
 	}
 	if err := r.prepare(ctx, git.Hash(a.Onto)); err != nil {
 		return refinery.Result{}, err
 	}
+	r.at = ""
 	candidate, err := r.Rig.Git.In(r.worktree).Rebase(ctx, head, git.Hash(a.Onto), string(r.ID))
 	var conflict *git.ConflictError
 	if errors.As(err, &conflict) {
@@ -186,6 +193,7 @@ func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery
 	if err != nil {
 		return refinery.Result{}, err
 	}
+	r.at = candidate
 	r.story("mr.rebased", q, "", "", fmt.Sprintf("%s on %s is %s", head.Short(), git.Hash(a.Onto).Short(), candidate.Short()))
 	return refinery.Result{Kind: refinery.Rebased, Onto: a.Onto, Candidate: string(candidate)}, nil
 }
@@ -207,157 +215,4 @@ func describeConflict(c *git.ConflictError, onto git.Hash) string {
 		paths = paths[:most]
 	}
 	return fmt.Sprintf("conflict with %s in %s%s\n\n%s", onto.Short(), strings.Join(paths, ", "), more, lastLines(c.Output, tailLines))
-}
-
-// land advances the target, all under the bead's lock: a bead that was taken
-// away meanwhile never lands, and one that lands can't be taken away half-way.
-func (r *Refinery) land(ctx context.Context, q *mergequeue.Request, a refinery.Land) (refinery.Result, error) {
-	target, err := r.target(ctx, q)
-	if err != nil {
-		return refinery.Result{}, err
-	}
-	stage := mergequeue.StageMerge
-	if a.Push {
-		stage = mergequeue.StagePush
-	}
-	if q.Stage != stage || q.Candidate != a.Candidate || q.Onto != a.Onto || q.Tested != a.Tested {
-		err = r.advance(ctx, q, stage, func(m *mergequeue.Request) { m.Onto, m.Candidate, m.Tested = a.Onto, a.Candidate, a.Tested })
-		if err != nil {
-			return takenOr(err)
-		}
-	}
-	b, err := r.Rig.Beads.UpdateThen(ctx, string(q.BeadID), func(b *bead.Bead) error {
-		if err := b.Owned(q.AssignmentID, bead.Done); err != nil {
-			return err
-		}
-		return b.Become(bead.Merged, "", r.Now())
-	}, func() error { return r.move(ctx, q, target, a) })
-	var refused *git.RefusedError
-	switch {
-	case err == nil:
-	case errors.Is(err, git.ErrMoved):
-		return refinery.Result{Kind: refinery.Moved, Text: err.Error()}, nil
-	case errors.As(err, &refused):
-		return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output)}, nil
-	case errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrNotFound):
-		// Taken away, unless it landed and only the request does not say so yet.
-		return r.takenUnlessLanded(ctx, q, target)
-	case errors.Is(err, errHalfWay):
-		return refinery.Result{}, errors.Join(err, r.repairCheckout(ctx, q, target))
-	default:
-		return refinery.Result{}, err
-	}
-	r.beadMerged(&b, q)
-	return refinery.Result{Kind: refinery.Landed}, r.merged(ctx, q, target)
-}
-
-// move advances remote and branch. Durable when it returns nil.
-func (r *Refinery) move(ctx context.Context, q *mergequeue.Request, target git.Branch, a refinery.Land) error {
-	if err := r.guard(ctx); err != nil {
-		return err
-	}
-	onto, candidate := git.Hash(a.Onto), git.Hash(a.Candidate)
-	local := onto
-	if a.Push {
-		var err error
-		if local, err = r.behind(ctx, target, onto, candidate); err != nil {
-			return err
-		}
-		if err := r.push(ctx, target, candidate); err != nil {
-			return err
-		}
-	}
-	_, out, err := r.Rig.Git.CheckedOutAt(ctx, target)
-	if err != nil {
-		return err
-	}
-	err = r.Rig.Git.Advance(ctx, target, local, candidate)
-	var refused *git.RefusedError
-	switch {
-	case err == nil:
-		r.last = &landing{bead: q.BeadID, mr: q.ID, target: target, from: local, to: candidate, at: r.Now().Time, elsewhere: !out}
-		return r.Rig.Git.Sync(ctx)
-	case errors.Is(err, git.ErrMoved), errors.As(err, &refused):
-		return err
-	}
-	return fmt.Errorf("%w: %w", errHalfWay, err)
-}
-
-// errHalfWay is returned by move when git failed while it wrote: a checkout of
-// the target may hold some files of the candidate.
-var errHalfWay = errors.New("the merge was interrupted")
-
-// behind is where the branch stands that follows the remote: it may lag behind
-// the tip that was tested, but must have nothing of its own.
-func (r *Refinery) behind(ctx context.Context, target git.Branch, onto, candidate git.Hash) (git.Hash, error) {
-	local, found, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
-	switch {
-	case err != nil:
-		return "", err
-	case !found:
-		return "", fmt.Errorf("the target branch %s is gone", target)
-	case local == onto, local == candidate:
-		return local, nil
-	}
-	lags, err := r.Rig.Git.IsAncestor(ctx, local, onto)
-	if err == nil && !lags {
-		err = fmt.Errorf("%s: %w", target, git.ErrMoved)
-	}
-	return local, err
-}
-
-// push makes the remote hold the candidate, and asks it whether it does.
-func (r *Refinery) push(ctx context.Context, target git.Branch, candidate git.Hash) error {
-	ctx, cancel := context.WithTimeout(ctx, networkTime)
-	defer cancel()
-	remote := r.Rig.Def.Merge.Remote
-	for range 2 {
-		err := r.Rig.Git.Push(ctx, remote, candidate, target)
-		var rejected *git.RejectedError
-		if errors.As(err, &rejected) && !rejected.ByHook {
-			return fmt.Errorf("push to %s: %w: %s", remote, git.ErrMoved, rejected.Reason)
-		}
-		if err != nil {
-			if rejected != nil {
-				return fmt.Errorf("%s refuses the push to %s: %s: %s", remote, target, rejected.Reason, lastLines(rejected.Output, tailLines))
-			}
-			return err
-		}
-		there, _, err := r.Rig.Git.RemoteHash(ctx, remote, target)
-		if err != nil {
-			return err
-		}
-		if there == candidate {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s took the push of %s to %s, but does not hold it: %w", remote, candidate.Short(), target, git.ErrMoved)
-}
-
-func (r *Refinery) beadMerged(b *bead.Bead, q *mergequeue.Request) {
-	r.Rig.Emit(event.Event{Type: "bead.merged", Agent: r.ID, Bead: b.ID, Assignment: q.AssignmentID,
-		Subject: string(q.ID), From: string(bead.Done), To: string(bead.Merged)})
-}
-
-// merged records that the candidate is on the target. The notice's name is
-// fixed in the same write.
-func (r *Refinery) merged(ctx context.Context, q *mergequeue.Request, target git.Branch) error {
-	now := r.Now()
-	updated, err := r.Rig.Queue.Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
-		if m.Status == mergequeue.Merged {
-			return state.ErrUnchanged
-		}
-		m.MergedSHA, m.Waiting, m.Reason = m.Candidate, "", ""
-		m.NoticeName, m.Notified = string(r.noticeName(now)), false
-		return m.Become(mergequeue.Merged, now)
-	})
-	if err != nil {
-		return err
-	}
-	*q = updated
-	text := fmt.Sprintf("%s is at %s", target, git.Hash(q.MergedSHA).Short())
-	r.story("mr.merged", q, mergequeue.Merging, mergequeue.Merged, text)
-	r.Say("%s has landed: %s", q.BeadID, text)
-	r.spent = append(r.spent, updated)
-	return nil
 }

@@ -50,9 +50,25 @@ func (r *Refinery) recallLanding() error {
 	if err != nil {
 		return nil //nolint:nilerr // doctor names it
 	}
-	r.last = &landing{bead: last.BeadID, mr: last.ID, target: target, from: git.Hash(last.Onto), to: git.Hash(last.MergedSHA),
+	r.last = &landing{bead: last.BeadID, mr: last.ID, target: target, from: git.Hash(stackBase(all, last)), to: git.Hash(last.MergedSHA),
 		at: last.UpdatedAt.Time, elsewhere: true}
+	if last.StackTip != "" {
+		r.last.to = git.Hash(last.StackTip)
+	}
 	return nil
+}
+
+// stackBase is what the target held before a request landed, with its stack if
+// it was one of several.
+func stackBase(all []mergequeue.Request, q *mergequeue.Request) string {
+	if len(q.Stack) > 0 {
+		for i := range all {
+			if all[i].ID == q.Stack[0] && all[i].StackTip == q.StackTip {
+				return all[i].Onto
+			}
+		}
+	}
+	return q.Onto
 }
 
 // guard looks whether the last landing still stands, and restores it when a

@@ -56,20 +56,15 @@ func (r *Refinery) startTest(ctx context.Context, q *mergequeue.Request, a refin
 	r.stopTest(abortGrace) // of a decision that was not kept
 	if err := r.advance(ctx, q, mergequeue.StageTest, func(m *mergequeue.Request) {
 		m.Onto, m.Candidate, m.Tested = a.Onto, a.Candidate, false
+		if a.Stack.Len() > 0 {
+			m.Candidate = a.Stack.Layers()[0].Candidate
+		}
+		r.tie(m, a.Stack)
 	}); err != nil {
 		return takenOr(err)
 	}
-	if a.Tip || !r.prepared {
-		at := a.Candidate
-		if a.Tip {
-			at = a.Onto
-		}
-		if err := r.prepare(ctx, git.Hash(at)); err != nil {
-			return refinery.Result{}, err
-		}
-		if err := r.Rig.Git.In(r.worktree).CheckoutDetached(ctx, git.Hash(at)); err != nil {
-			return refinery.Result{}, err
-		}
+	if err := r.stand(ctx, a); err != nil {
+		return refinery.Result{}, err
 	}
 	command, argv, err := r.testCommand()
 	if err != nil {
@@ -88,11 +83,34 @@ func (r *Refinery) startTest(ctx context.Context, q *mergequeue.Request, a refin
 	return r.launch(ctx, q, a, command, argv)
 }
 
+// stand makes the worktree hold what is to be tested. After the rebase it does.
+func (r *Refinery) stand(ctx context.Context, a refinery.RunTest) error {
+	at := git.Hash(a.Candidate)
+	if a.Tip {
+		at = git.Hash(a.Onto)
+	}
+	if r.prepared && r.at == at {
+		return nil
+	}
+	if err := r.prepare(ctx, at); err != nil {
+		return err
+	}
+	r.at = ""
+	err := r.Rig.Git.In(r.worktree).CheckoutDetached(ctx, at)
+	if err == nil {
+		r.at = at
+	}
+	return err
+}
+
 func (r *Refinery) launch(ctx context.Context, q *mergequeue.Request, a refinery.RunTest, command string, argv []string) (refinery.Result, error) {
 	session := state.NewSessionID()
 	name := fmt.Sprintf("test-%s-%d.log", q.ID, q.Attempts)
-	if a.Tip {
+	switch {
+	case a.Tip:
 		name = fmt.Sprintf("test-%s-%d-tip.log", q.ID, q.Attempts)
+	case a.Stack.Len() > 1:
+		name = fmt.Sprintf("test-%s-%d-stack.log", q.ID, q.Attempts)
 	}
 	run := &testRun{request: *q, tip: a.Tip, command: command, timeout: r.Rig.Def.Merge.TestTimeout, log: state.LogDir.Join(name)}
 	for _, dir := range []state.Path{testRecords, state.LogDir} {
@@ -103,6 +121,7 @@ func (r *Refinery) launch(ctx context.Context, q *mergequeue.Request, a refinery
 	if info, err := os.Lstat(r.Rig.Tree.Abs(run.log)); err == nil {
 		run.from = info.Size()
 	}
+	r.at = "" // tests leave files
 	job, err := runtime.Start(ctx, r.Self, runtime.Spec{
 		ID: string(session), Argv: argv, Dir: r.worktree, Env: r.cleanEnvironment(session),
 		Log: r.Rig.Tree.Abs(run.log), Record: r.Rig.Tree.Abs(testRecords.Join(string(session) + ".json")),
@@ -184,10 +203,23 @@ func (r *Refinery) collectTest() {
 	if r.result.Kind == refinery.Red {
 		text += ": " + string(r.result.Failure)
 	}
-	r.story("mr.tested", &run.request, "", "", text)
+	r.tellTested(&run.request, text)
 	exit := run.job.Exit()
 	if err := r.Rig.Tree.Remove(testRecords.Join(exit.ID + ".json")); err != nil {
 		r.Say("%s: %v", r.ID, err)
+	}
+}
+
+// tellTested tells the story of each request that was tested.
+func (r *Refinery) tellTested(first *mergequeue.Request, text string) {
+	if len(first.Stack) < 2 {
+		r.story("mr.tested", first, "", "", text)
+		return
+	}
+	for _, id := range first.Stack {
+		if q, err := r.Rig.Queue.Look(string(id)); err == nil {
+			r.story("mr.tested", &q, "", "", text+", together: "+mergequeue.List(first.Stack))
+		}
 	}
 }
 

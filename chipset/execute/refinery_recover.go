@@ -92,29 +92,36 @@ func (r *Refinery) finish(ctx context.Context, q *mergequeue.Request, target git
 	default:
 		return err
 	}
-	return r.merged(ctx, q, target)
+	return r.merged(ctx, q, target, 0)
 }
 
 // takenUnlessLanded answers a bead that is no longer done when its work was to
-// land.
-func (r *Refinery) takenUnlessLanded(ctx context.Context, q *mergequeue.Request, target git.Branch) (refinery.Result, error) {
-	landed, err := r.landed(ctx, q, target)
-	var refused *git.RefusedError
-	switch {
-	case errors.As(err, &refused):
-		return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output)}, nil
-	case err != nil:
-		return refinery.Result{}, err
-	case !landed:
-		return refinery.Result{Kind: refinery.Taken}, nil
+// land: what the target holds nevertheless, is finished.
+func (r *Refinery) takenUnlessLanded(ctx context.Context, all []mergequeue.Request, target git.Branch, lost state.MergeID) (refinery.Result, error) {
+	for i := range all {
+		landed, err := r.landed(ctx, &all[i], target)
+		var refused *git.RefusedError
+		switch {
+		case errors.As(err, &refused):
+			return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output)}, nil
+		case err != nil:
+			return refinery.Result{}, err
+		case !landed && i > 0:
+			return refinery.Result{Kind: refinery.Moved}, nil
+		case !landed:
+			return refinery.Result{Kind: refinery.Taken, Request: lost}, nil
+		}
+		if err := r.finish(ctx, &all[i], target); err != nil {
+			return refinery.Result{}, err
+		}
 	}
-	return refinery.Result{Kind: refinery.Landed}, r.finish(ctx, q, target)
+	return refinery.Result{Kind: refinery.Landed}, nil
 }
 
 // repairCheckout takes back what an interrupted fast-forward had written into a
 // person's checkout of the target.
 func (r *Refinery) repairCheckout(ctx context.Context, q *mergequeue.Request, target git.Branch) error {
-	candidate, err := git.ParseHash(q.Candidate)
+	candidate, err := git.ParseHash(q.LandsAs())
 	if err != nil {
 		return err
 	}

@@ -260,12 +260,13 @@ func (s *Status) addWork(snap *snapshot) {
 
 func (s *Status) addQueue(snap *snapshot) {
 	var ahead *mergequeue.Request
+	together := mergequeue.Together(snap.queue)
 	for i := range snap.queue {
 		q := snap.queue[i]
 		if !q.Status.Live() {
 			continue
 		}
-		entry := QueueEntry{Request: q, Wait: queueWait(&q, ahead)}
+		entry := QueueEntry{Request: q, Wait: queueWait(&q, ahead, together[q.ID])}
 		if b := snap.byID[q.BeadID]; b != nil {
 			entry.Title = b.Title
 		}
@@ -276,8 +277,9 @@ func (s *Status) addQueue(snap *snapshot) {
 	}
 }
 
-// queueWait says what a live request waits for; ahead is the first of the queue.
-func queueWait(q, ahead *mergequeue.Request) string {
+// queueWait says what a live request waits for; ahead is the first of the queue,
+// with are those that it is tested with.
+func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	switch {
 	case q.Status == mergequeue.Conflicted && q.Reason != "":
 		return firstLine(q.Reason)
@@ -285,6 +287,8 @@ func queueWait(q, ahead *mergequeue.Request) string {
 		return string(q.Failure)
 	case q.Waiting != "":
 		return firstLine(q.Waiting)
+	case len(with) > 0:
+		return "together with " + mergequeue.List(with)
 	case q.Status == mergequeue.Pending && ahead != nil:
 		return "behind " + string(ahead.ID)
 	}

@@ -102,8 +102,15 @@ func landingWaits(r *rig.Rig, s *snapshot, b *bead.Bead) string {
 			ahead++
 		}
 	}
+	with := ""
+	if ids := mergequeue.Together(s.queue)[q.ID]; len(ids) > 0 {
+		with = ", together with " + mergequeue.List(ids)
+	}
 	switch q.Status {
 	case mergequeue.Pending:
+		if with != "" {
+			return fmt.Sprintf("Its merge request %s is tested%s.%s", q.ID, with, refinery)
+		}
 		if q.Waiting != "" {
 			return fmt.Sprintf("Its merge request %s stands still%s.%s", q.ID, because(q.Waiting), refinery)
 		}
@@ -112,7 +119,7 @@ func landingWaits(r *rig.Rig, s *snapshot, b *bead.Bead) string {
 		}
 		return fmt.Sprintf("Its merge request %s is next to land.%s", q.ID, refinery)
 	case mergequeue.Merging:
-		return fmt.Sprintf("Its merge request %s is landing: stage %s.%s", q.ID, q.Stage, refinery)
+		return fmt.Sprintf("Its merge request %s is landing: stage %s%s.%s", q.ID, q.Stage, with, refinery)
 	case mergequeue.Conflicted:
 		return fmt.Sprintf("Its merge request %s can't land%s; the mayor reopens the bead, or chipset queue retry %s tries again.",
 			q.ID, because(string(q.Failure)+": "+q.Reason), q.ID)

@@ -49,6 +49,12 @@ func TestWhatABeadWaitsFor(t *testing.T) {
 			f.request(set(bead.Done, nil), mergequeue.Merging, func(q *mergequeue.Request) { q.Stage = mergequeue.StageTest })
 		}, "is landing: stage test"},
 		{func() {
+			f.request(f.bead("gt-ahead", bead.Done, nil), mergequeue.Merging, func(q *mergequeue.Request) {
+				q.Seq, q.Stage, q.Stack = 1, mergequeue.StageTest, []state.MergeID{"mr-gt-ahead", "mr-gt-aaaaa"}
+			})
+			f.request(set(bead.Done, nil), mergequeue.Pending, func(q *mergequeue.Request) { q.Seq = 9 })
+		}, "mr-gt-aaaaa is tested, together with mr-gt-ahead"},
+		{func() {
 			f.request(set(bead.Done, nil), mergequeue.Conflicted, func(q *mergequeue.Request) { q.Failure, q.Reason = mergequeue.FailTests, "two are red" })
 		}, "can't land (tests_failed: two are red)"},
 		{func() { f.request(set(bead.Merged, nil), mergequeue.Merged, nil) }, "It landed on main as " + f.tip()[:10]},

@@ -62,31 +62,36 @@ func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
 		return err
 	}
 	warnAll(a, bad)
-	all = slices.DeleteFunc(all, func(q mergequeue.Request) bool {
+	shown := slices.DeleteFunc(slices.Clone(all), func(q mergequeue.Request) bool {
 		return opts.live && !q.Status.Live() || len(opts.statuses) > 0 && !slices.Contains(opts.statuses, string(q.Status))
 	})
 	if opts.json {
-		return printList(a, all)
+		return printList(a, shown)
 	}
-	rows := make([][]string, 0, len(all))
-	for i := range all {
-		q := &all[i]
+	together := mergequeue.Together(all)
+	rows := make([][]string, 0, len(shown))
+	for i := range shown {
+		q := &shown[i]
 		status := string(q.Status)
 		if q.Status == mergequeue.Merging && q.Stage != "" {
 			status += ": " + string(q.Stage)
 		}
-		rows = append(rows, []string{fmt.Sprint(q.Seq), string(q.ID), status, string(q.BeadID), string(q.AgentID), whyOf(q)})
+		rows = append(rows, []string{fmt.Sprint(q.Seq), string(q.ID), status, string(q.BeadID), string(q.AgentID), whyOf(q, together[q.ID])})
 	}
 	return a.table([]string{"SEQ", "ID", "STATUS", "BEAD", "AGENT", "WHY"}, rows)
 }
 
-// whyOf is the first line of what keeps a request from landing.
-func whyOf(q *mergequeue.Request) string {
+// whyOf is the first line of what keeps a request from landing, or with whom it
+// is on its way.
+func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 	why := q.Waiting
 	if why == "" {
 		why = q.Reason
 	}
 	why, _, _ = strings.Cut(strings.TrimSpace(why), "\n")
+	if why == "" && len(with) > 0 {
+		why = "together with " + mergequeue.List(with)
+	}
 	if q.Failure != "" {
 		why = strings.TrimSuffix(string(q.Failure)+": "+why, ": ")
 	}
@@ -122,7 +127,7 @@ func runQueueShow(ctx context.Context, opts jsonOptions, id string, a *app) erro
 	for _, f := range [][2]string{
 		{"seq", fmt.Sprint(q.Seq)}, {"bead", string(q.BeadID)}, {"assignment", string(q.AssignmentID)}, {"agent", string(q.AgentID)},
 		{"branch", q.SourceBranch + " → " + q.TargetBranch}, {"head", q.Head}, {"stage", string(q.Stage)}, {"candidate", q.Candidate},
-		{"merged", q.MergedSHA}, {"failure", string(q.Failure)}, {"waits for", q.Waiting},
+		{"together", mergequeue.List(q.Stack)}, {"stack tip", q.StackTip}, {"merged", q.MergedSHA}, {"failure", string(q.Failure)}, {"waits for", q.Waiting},
 		{"submitted", localTime(q.SubmittedAt)}, {"updated", localTime(q.UpdatedAt)},
 	} {
 		if f[1] != "" {

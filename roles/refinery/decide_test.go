@@ -18,6 +18,7 @@ func TestDecideSafety(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
 		w.policy.Remote = rapid.Bool().Draw(t, "remote")
+		w.policy.Batch = rapid.IntRange(0, 4).Draw(t, "batch")
 		guard := &guard{t: t, w: w}
 		requests := 0
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -47,13 +48,16 @@ func TestDecideSafety(t *testing.T) {
 // drawResult draws an end that the step may come to.
 func drawResult(t *rapid.T, step Action) string {
 	results := []string{"green", "green untested", "red failure=tests_failed exit status 1", "red failure=could_not_run why"}
-	switch step.(type) {
+	switch step := step.(type) {
 	case CheckOut:
 		results = []string{"checked_out onto=t0", "checked_out onto=t1", "refused why", "taken", "landed"}
 	case RebaseOnto:
 		results = []string{"rebased candidate=c1", "rebased candidate=c2", "rebased candidate=t0", "conflict a.txt", "taken"}
 	case Land:
 		results = []string{"landed", "moved", "in_the_way why", "taken"}
+		if ids := step.Stack.Requests(); len(ids) > 1 {
+			results = append(results, "taken request="+strings.TrimPrefix(string(ids[1]), "mr-gt-"))
+		}
 	}
 	return "result " + rapid.SampledFrom(append(results, "trouble why")).Draw(t, "result")
 }
@@ -111,6 +115,7 @@ func (g *guard) after() {
 		case land.Tested && g.green != land.Candidate || !land.Tested && g.untested != land.Candidate:
 			g.t.Fatalf("%+v lands, proven: green %q, untested %q", land, g.green, g.untested)
 		}
+		g.whole(land)
 	}
 	if checkout, ok := g.w.asked.(CheckOut); ok && g.was.Work.ID == "" {
 		g.fifo(checkout)
@@ -131,6 +136,27 @@ func (g *guard) fifo(c CheckOut) {
 		if q.Seq < chosen.Seq && q.Status.Live() && q.Status != mergequeue.Merging && b.Owned(q.AssignmentID, bead.Done) == nil {
 			g.t.Fatalf("%s is begun before %s, which is %s", c.Request, q.ID, q.Status)
 		}
+	}
+}
+
+// whole checks that a stack lands in order and leaves nothing out.
+func (g *guard) whole(land Land) {
+	ids := land.Stack.Requests()
+	if len(ids) == 0 || ids[0] != land.Request || land.Stack.Top() != land.Candidate || len(ids) > max(1, g.w.policy.Batch) {
+		g.t.Fatalf("%+v is no stack of %d at most: %q", land, g.w.policy.Batch, ids)
+	}
+	at := 0
+	for _, q := range g.w.queue { // in the order of seq
+		b := g.w.beads[q.BeadID]
+		switch {
+		case at < len(ids) && q.ID == ids[at]:
+			at++
+		case at > 0 && at < len(ids) && q.Status.Live() && b.Owned(q.AssignmentID, bead.Done) == nil:
+			g.t.Fatalf("%q lands over %s, which is %s", ids, q.ID, q.Status)
+		}
+	}
+	if at != len(ids) {
+		g.t.Fatalf("%q is not in order", ids)
 	}
 }
 

@@ -26,7 +26,6 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -106,6 +105,7 @@ func (d *decision) mail() {
 // finish leaves no request half-way: what waits goes back to its place.
 func (d *decision) finish() {
 	if r := d.request(d.s.Work.ID); r != nil && r.Status == mergequeue.Merging {
+		d.putBack()
 		d.do(Requeue{Request: r.ID, Waiting: r.Waiting})
 	}
 	d.drop()
@@ -140,34 +140,29 @@ func (d *decision) result() {
 	if d.s.Wait.Kind != RedTip && res.Kind != Trouble && res.Kind != InTheWay {
 		d.s.Wait = Wait{} // it was of use to try again
 	}
+	if w.Next != "" && res.Kind != Rebased {
+		d.leftOut(res)
+		return
+	}
 	switch res.Kind {
 	case CheckedOut:
-		w.Onto, d.s.Phase = res.Onto, Rebase
+		d.checkedOut(res.Onto)
 	case Refused:
 		d.badEnd(mergequeue.FailRefused, res.Text)
 	case Rebased:
-		w.Candidate, d.s.Phase = res.Candidate, Test
-		if w.Candidate == w.Onto { // the target holds all of it already
-			d.s.Phase = d.landing()
-		}
+		d.stacked(res.Candidate)
 	case Conflict:
 		d.badEnd(mergequeue.FailConflict, res.Text)
 	case Green:
-		if w.Blame != "" { // the bare tip is green: the request is to blame
-			d.badEnd(w.Blame, w.Reason)
-			return
-		}
-		w.Tested, d.s.Phase = !res.Untested, d.landing()
+		d.green(res)
 	case Red:
 		d.red(res)
 	case Landed:
-		d.drop()
-		d.changed = true
+		d.landed()
 	case Moved:
 		d.again()
 	case Taken:
-		d.change(Retire{w.ID})
-		d.drop()
+		d.taken(res.Request)
 	case InTheWay:
 		d.inTheWay(res.Text)
 	case Trouble:
@@ -191,7 +186,21 @@ func (d *decision) again() {
 	d.s.Work, d.s.Phase = Work{ID: d.s.Work.ID}, Checkout
 }
 
+// taken drops a request whose bead is somebody else's by now. What was stacked
+// on it is begun again without it.
+func (d *decision) taken(id state.MergeID) {
+	if id == "" || id == d.s.Work.ID {
+		d.putBack()
+		d.change(Retire{d.s.Work.ID})
+		d.drop()
+		return
+	}
+	d.change(Retire{id})
+	d.again()
+}
+
 func (d *decision) badEnd(f mergequeue.Failure, reason string) {
+	d.putBack()
 	d.change(MarkConflicted{Request: d.s.Work.ID, Failure: f, Reason: reason})
 	if d.Policy.Block {
 		id := d.s.Work.ID
@@ -201,18 +210,45 @@ func (d *decision) badEnd(f mergequeue.Failure, reason string) {
 	d.drop()
 }
 
+// green lands what was tested. A bare tip that is green means that the red
+// request above it is to blame, or one in the red stack.
+func (d *decision) green(res Result) {
+	w := &d.s.Work
+	switch {
+	case w.Blame == "":
+		w.Tested, d.s.Phase = !res.Untested, d.landing()
+	case w.Group > 1:
+		w.TipGreen = true
+		d.split()
+	default:
+		d.badEnd(w.Blame, w.Reason)
+	}
+}
+
 // red: before a request is blamed, the target's tip is tested alone.
 func (d *decision) red(res Result) {
 	w := &d.s.Work
-	if w.Blame == "" {
+	switch {
+	case w.Blame != "":
+		d.redTip(res)
+	case !w.TipGreen:
 		w.Blame, w.Reason = res.Failure, res.Text
-		return
+	case w.Group > 1:
+		d.split()
+	default:
+		d.badEnd(res.Failure, res.Text)
 	}
+}
+
+// redTip: the target is red by itself, and nobody is blamed.
+func (d *decision) redTip(res Result) {
+	w := &d.s.Work
 	what := "is red without the request too"
 	if res.Failure == mergequeue.FailCouldNotRun {
 		what = "can't be tested"
 	}
 	reason := fmt.Sprintf("target tip %s %s: %s", short(w.Onto), what, FirstLine(res.Text))
+	d.putBack()
 	d.change(Requeue{Request: w.ID, Waiting: reason})
 	if d.s.Wait.Kind != RedTip { // a new tip that is red as well is the same trouble
 		d.do(TellHuman{Request: w.ID, ID: "tip:" + w.Onto, Subject: "The merge queue is blocked: " + reason,
@@ -268,52 +304,6 @@ func (d *decision) wait(kind WaitKind, tries int, after time.Duration) {
 	}
 }
 
-// nudges are answered from what is known here.
-func (d *decision) nudges() {
-	for _, n := range d.Nudges {
-		switch {
-		case n.Type == nudge.Abort && (n.From == state.Human || d.fromMayor(n)):
-			d.abort(n)
-		case n.Type == nudge.HealthCheck, n.Type == nudge.SyncRequest, n.RequiresResponse && n.Type != nudge.Response:
-			d.do(Respond{n, d.describe()})
-		}
-		d.do(MarkSeen{n})
-	}
-}
-
-func (d *decision) fromMayor(n nudge.Nudge) bool { return n.From == d.Policy.Mayor }
-
-func (d *decision) abort(n nudge.Nudge) {
-	r := d.request(d.s.Work.ID)
-	if r == nil || d.landingNow() || n.Ref != nil && n.Ref.AssignmentID != "" && n.Ref.AssignmentID != r.AssignmentID {
-		return
-	}
-	if d.s.Work.Running {
-		d.do(StopTest{})
-	}
-	d.change(Requeue{Request: r.ID, Waiting: fmt.Sprintf("stopped by %s: %s (go on with: chipset queue retry %s)", n.From, FirstLine(n.Message), r.ID)})
-	d.wait(Stopped, 0, 0)
-	d.s.Work, d.s.Phase = Work{}, Idle
-}
-
-func (d *decision) landingNow() bool { return d.s.Phase == Merge || d.s.Phase == Push }
-
-func (d *decision) describe() string {
-	pending := 0
-	for i := range d.Queue {
-		if d.Queue[i].Status == mergequeue.Pending {
-			pending++
-		}
-	}
-	switch {
-	case d.s.Work.ID != "":
-		return fmt.Sprintf("%s is in %s, %d pending", d.s.Work.ID, d.s.Phase, pending)
-	case d.s.Block != "":
-		return fmt.Sprintf("blocked: %s; %d pending", d.s.Block, pending)
-	}
-	return fmt.Sprintf("idle, %d pending", pending)
-}
-
 // takenAway drops the work on a bead that somebody took away meanwhile. Once it
 // lands, the bead's lock decides, and in checkout an earlier process may have
 // landed it.
@@ -323,16 +313,34 @@ func (d *decision) takenAway() {
 	if w.ID == "" || d.s.Phase != Rebase && d.s.Phase != Test {
 		return
 	}
-	if r != nil && r.Status == mergequeue.Merging && (d.owned(r) || d.Unreadable[r.BeadID] != "") {
+	mine := r != nil && r.Status == mergequeue.Merging && d.mayLand(r)
+	if mine && d.wholeStack() {
 		return
 	}
 	if w.Running {
 		d.do(StopTest{})
 	}
+	if mine { // without the one that is gone
+		d.again()
+		return
+	}
+	d.putBack()
 	if r != nil && r.Status.Live() {
 		d.change(Retire{w.ID})
 	}
 	d.drop()
+}
+
+func (d *decision) mayLand(r *mergequeue.Request) bool {
+	return d.owned(r) || d.Unreadable[r.BeadID] != ""
+}
+
+// wholeStack tells whether everything in the stack may still land.
+func (d *decision) wholeStack() bool {
+	return !slices.ContainsFunc(d.s.Work.Stack.Requests(), func(id state.MergeID) bool {
+		r := d.request(id)
+		return r == nil || r.Status != mergequeue.Pending && r.Status != mergequeue.Merging || !d.mayLand(r)
+	})
 }
 
 // notices tells of ends that nobody has been told of, also those of an earlier
@@ -463,12 +471,16 @@ func (d *decision) step() {
 	case Checkout:
 		d.do(CheckOut{w.ID})
 	case Rebase:
+		if w.Next != "" {
+			d.do(RebaseOnto{Request: w.Next, Onto: w.Stack.Top(), Stacked: true})
+			return
+		}
 		d.do(RebaseOnto{Request: w.ID, Onto: w.Onto})
 	case Test:
 		w.Running = true
-		d.do(RunTest{Request: w.ID, Onto: w.Onto, Candidate: w.Candidate, Tip: w.Blame != ""})
+		d.do(RunTest{Request: w.ID, Onto: w.Onto, Candidate: w.Candidate, Stack: w.Stack.First(w.Group), Tip: w.Blame != ""})
 	case Merge, Push:
-		d.do(Land{Request: w.ID, Onto: w.Onto, Candidate: w.Candidate, Tested: w.Tested, Push: d.s.Phase == Push})
+		d.do(Land{Request: w.ID, Onto: w.Onto, Candidate: w.Candidate, Stack: w.Stack.First(w.Group), Tested: w.Tested, Push: d.s.Phase == Push})
 	case Idle, Blocked:
 	}
 }

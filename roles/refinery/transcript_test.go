@@ -89,6 +89,9 @@ func (w *world) apply(a Action) {
 	case RebaseOnto:
 		w.asked = a
 	case Land:
+		for _, id := range a.Stack.Requests() {
+			w.request(id).Status = mergequeue.Merging
+		}
 		w.asked = a
 	case RunTest: // runs on its own: decisions go on meanwhile
 	case MarkConflicted:
@@ -127,9 +130,11 @@ func describe(a Action) string {
 		if a.Tip {
 			return fmt.Sprintf("%s %s bare tip %s", name, a.Request, a.Onto)
 		}
-		return fmt.Sprintf("%s %s candidate %s", name, a.Request, a.Candidate)
+		return fmt.Sprintf("%s %s candidate %s", name, together(a.Stack), a.Candidate)
 	case Land:
-		return fmt.Sprintf("%s %s %s on %s tested=%t push=%t", name, a.Request, a.Candidate, a.Onto, a.Tested, a.Push)
+		return fmt.Sprintf("%s %s %s on %s tested=%t push=%t", name, together(a.Stack), a.Candidate, a.Onto, a.Tested, a.Push)
+	case LeaveOut:
+		return fmt.Sprintf("%s %s: %s", name, a.Request, a.Reason)
 	case MarkConflicted:
 		return fmt.Sprintf("%s %s %s: %s", name, a.Request, a.Failure, a.Reason)
 	case Requeue:
@@ -152,16 +157,25 @@ func describe(a Action) string {
 	return name
 }
 
+// together lists what is tested or landed together.
+func together(s *Stack) string {
+	var ids []string
+	for _, id := range s.Requests() {
+		ids = append(ids, string(id))
+	}
+	return strings.Join(ids, "+")
+}
+
 // do carries one line of a transcript out:
 //
 //	request N STATUS     a request of bead gt-N, which is done
 //	bead N STATUS        somebody moved the bead; "gone" and "corrupt" too
-//	result KIND [onto=X] [candidate=X] [failure=X] [untested] [text …]
+//	result KIND [onto=X] [candidate=X] [failure=X] [untested] [request=N] [text …]
 //	tick [DURATION]      time goes by
 //	tip X                the target moved
 //	retry N, drop N      what `queue retry` and `queue drop` do
 //	shutdown SESSION, nudge FROM TYPE
-//	remote, max N        policy
+//	remote, max N, batch N   policy
 //	restart              the process is a new one
 func (w *world) do(line string) error {
 	words := strings.Fields(line)
@@ -186,9 +200,7 @@ func (w *world) do(line string) error {
 	case "result":
 		w.result, w.asked = parseResult(words[1:]), nil
 		if w.result.Kind == Landed {
-			q := w.request(w.state.Work.ID)
-			q.Status, q.NoticeName = mergequeue.Merged, "x"
-			w.beads[q.BeadID] = bead.Bead{ID: q.BeadID, Status: bead.Merged, AssignmentID: "as-1"}
+			w.land()
 		}
 	case "tick":
 		if arg(1) != "" {
@@ -218,12 +230,27 @@ func (w *world) do(line string) error {
 		w.policy.Remote = true
 	case "max":
 		w.policy.MaxWaiting, _ = strconv.Atoi(arg(1))
+	case "batch":
+		w.policy.Batch, _ = strconv.Atoi(arg(1))
 	case "restart":
 		w.state, w.result, w.asked, w.finished = State{Deep: w.state.Deep}, Result{}, nil, false
 	default:
 		return fmt.Errorf("unknown line %q", line)
 	}
 	return nil
+}
+
+// land ends what the decision asked to land, or what an earlier process had landed.
+func (w *world) land() {
+	ids := w.state.Work.Stack.First(w.state.Work.Group).Requests()
+	if w.state.Phase == Checkout {
+		ids = []state.MergeID{w.state.Work.ID}
+	}
+	for _, id := range ids {
+		q := w.request(id)
+		q.Status, q.NoticeName = mergequeue.Merged, "x"
+		w.beads[q.BeadID] = bead.Bead{ID: q.BeadID, Status: bead.Merged, AssignmentID: "as-1"}
+	}
 }
 
 func (w *world) moveBead(id state.BeadID, status string) {
@@ -254,6 +281,8 @@ func parseResult(words []string) Result {
 			r.Failure = mergequeue.Failure(value)
 		case "untested":
 			r.Untested = true
+		case "request":
+			r.Request = state.MergeID("mr-gt-" + value)
 		default:
 			r.Text = strings.Join(words[1+i:], " ")
 			return r
@@ -285,7 +314,7 @@ func replay(t *testing.T, script string) string {
 		if err := w.do(input); err != nil {
 			t.Fatal(err)
 		}
-		if quiet := strings.Fields(input)[0]; quiet == "request" || quiet == "remote" || quiet == "max" {
+		if quiet := strings.Fields(input)[0]; quiet == "request" || quiet == "remote" || quiet == "max" || quiet == "batch" {
 			continue
 		}
 		if !w.settle() {
@@ -307,6 +336,9 @@ func (w *world) standing() string {
 	text := phase
 	if w.state.Work.ID != "" {
 		text += " " + string(w.state.Work.ID)
+	}
+	if g := w.state.Work.Group; g > 1 {
+		text += fmt.Sprintf(" +%d", g-1)
 	}
 	if at := w.state.WakeAt(); !at.IsZero() {
 		text += ", again in " + at.Sub(w.now).String()

@@ -22,6 +22,9 @@ type Policy struct {
 	// Block is true when a request that can't land waits for a person instead
 	// of being reworked.
 	Block bool
+	// Batch is how many requests may be rebased and tested as one stack; up to 1
+	// each is tested by itself.
+	Batch int
 }
 
 // Facts is what one tick fetched.
@@ -83,14 +86,27 @@ type Result struct {
 	// Untested is true for a Green without a test command.
 	Untested bool
 	Text     string
+	// Request is the one of a stack that a Taken speaks of, when it is not the first.
+	Request state.MergeID
 }
 
-// Work is the request that is being landed.
+// Work is what is being landed: one request, or a stack of them.
 type Work struct {
-	ID              state.MergeID
+	// ID is the first request. It alone is marked as merging before its work lands.
+	ID state.MergeID
+	// Onto is the tip of the target that all stands on, Candidate the commit that
+	// is tested and landed: the top of the lowest Group layers of Stack.
 	Onto, Candidate string
+	Stack           *Stack
+	// Group is how many layers are tested, and land, together. Once it is less
+	// than all of them, the whole stack is known to be red.
+	Group int
+	// Next is the request that is being rebased on top of the stack.
+	Next state.MergeID
 	// Tested is true once the test command was green on Candidate.
 	Tested bool
+	// TipGreen is true once it was green on Onto.
+	TipGreen bool
 	// Running is true while the test command runs.
 	Running bool
 	// Blame is the bad end that is told once the bare tip turns out green.
@@ -171,22 +187,29 @@ type (
 	// made. A request that an earlier process left in merging is finished when
 	// the target holds its candidate.
 	CheckOut struct{ Request state.MergeID }
-	// RebaseOnto puts the recorded head on the tip, in the refinery's worktree.
+	// RebaseOnto puts the recorded head on a commit, in the refinery's worktree.
+	// Stacked is true when that is not the target's tip but the candidate of the
+	// request before: then nothing is recorded, and whatever the result is but
+	// Rebased, nobody is blamed.
 	RebaseOnto struct {
 		Request state.MergeID
 		Onto    string
+		Stacked bool
 	}
-	// RunTest tests one commit. Tip is true for the bare target.
+	// RunTest tests one commit, the top of Stack. Tip is true for the bare target.
 	RunTest struct {
 		Request         state.MergeID
 		Onto, Candidate string
+		Stack           *Stack
 		Tip             bool
 	}
-	// Land advances the target from the tip that was tested, under the bead's
-	// lock; with Push the remote first. Bead and request become merged.
+	// Land advances the target from the tip that was tested to Candidate, the top
+	// of Stack, in one step and under the locks of all its beads; with Push the
+	// remote first. All beads and requests of the stack become merged, or none.
 	Land struct {
 		Request         state.MergeID
 		Onto, Candidate string
+		Stack           *Stack
 		Tested, Push    bool
 	}
 )
@@ -205,6 +228,12 @@ type (
 	Requeue struct {
 		Request state.MergeID
 		Waiting string
+	}
+	// LeaveOut tells in the story that a request is not tested together with those
+	// before it, and why.
+	LeaveOut struct {
+		Request state.MergeID
+		Reason  string
 	}
 	// SetWaiting records why a request stands still without leaving merging.
 	SetWaiting struct {
@@ -259,6 +288,7 @@ func (Land) action()           {}
 func (StopTest) action()       {}
 func (MarkConflicted) action() {}
 func (Requeue) action()        {}
+func (LeaveOut) action()       {}
 func (SetWaiting) action()     {}
 func (Retire) action()         {}
 func (Notify) action()         {}

@@ -89,8 +89,15 @@ type Request struct {
 	// Onto is the tip of the target that Candidate was rebased on and tested with.
 	Onto      string `json:"onto,omitempty"`
 	Candidate string `json:"candidate,omitempty"`
-	// Tested is true once the test command was green on Candidate.
-	Tested    bool    `json:"tested,omitempty"`
+	// Tested is true once the test command was green on Candidate, or on StackTip
+	// where there is one.
+	Tested bool `json:"tested,omitempty"`
+	// Stack are the requests that are tested and land together, this one among
+	// them, in their order. It is empty for a request by itself.
+	Stack []state.MergeID `json:"stack,omitempty"`
+	// StackTip is the candidate of the last of them, which holds those of all
+	// others: what is tested, and what the target is advanced to.
+	StackTip  string  `json:"stack_tip,omitempty"`
 	MergedSHA string  `json:"merged_sha,omitempty"`
 	Failure   Failure `json:"failure,omitempty"`
 	Reason    string  `json:"reason,omitempty"`
@@ -134,9 +141,23 @@ func (r *Request) Become(to Status, now state.Time) error {
 	}
 	r.Status, r.UpdatedAt = to, now
 	if to == Pending {
-		r.Stage, r.Onto, r.Candidate, r.Tested, r.Failure, r.Waiting = "", "", "", false, "", ""
+		r.Forget()
+		r.Stage, r.Failure, r.Waiting = "", "", ""
 	}
 	return nil
+}
+
+// Forget takes back what the last try came to.
+func (r *Request) Forget() {
+	r.Onto, r.Candidate, r.Tested, r.Stack, r.StackTip = "", "", false, nil, ""
+}
+
+// LandsAs is the commit that the target is advanced to.
+func (r *Request) LandsAs() string {
+	if r.StackTip != "" {
+		return r.StackTip
+	}
+	return r.Candidate
 }
 
 // Dir is the folder of the queue.
@@ -172,7 +193,7 @@ func check(name string, r *Request) error {
 	case r.SourceBranch == "" || strings.HasPrefix(r.SourceBranch, "-") || strings.HasPrefix(r.TargetBranch, "-"):
 		return fmt.Errorf("a branch is missing or begins with a dash")
 	}
-	for _, h := range []string{r.Head, r.Base, r.Onto, r.Candidate, r.MergedSHA} {
+	for _, h := range []string{r.Head, r.Base, r.Onto, r.Candidate, r.StackTip, r.MergedSHA} {
 		if h != "" && !isHash(h) {
 			return fmt.Errorf("%q is not a commit hash", h)
 		}
@@ -258,6 +279,30 @@ func idFor(bead state.BeadID, n int) state.MergeID {
 		return state.MergeID("mr-" + string(bead))
 	}
 	return state.MergeID(fmt.Sprintf("mr-%s-%d", bead, n))
+}
+
+// Together tells for each request that is tested, or lands, with others right
+// now, who these are. Until they land, only the first of them says so itself.
+func Together(all []Request) map[state.MergeID][]state.MergeID {
+	with := map[state.MergeID][]state.MergeID{}
+	for i := range all {
+		if all[i].Status != Merging {
+			continue
+		}
+		for _, id := range all[i].Stack {
+			with[id] = slices.DeleteFunc(slices.Clone(all[i].Stack), func(other state.MergeID) bool { return other == id })
+		}
+	}
+	return with
+}
+
+// List is the IDs for people.
+func List(ids []state.MergeID) string {
+	var text []string
+	for _, id := range ids {
+		text = append(text, string(id))
+	}
+	return strings.Join(text, ", ")
 }
 
 // Find returns the request of an assignment among all.

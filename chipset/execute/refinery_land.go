@@ -1,0 +1,267 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/roles/refinery"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// gone is the error for a bead that is no longer done under its request's assignment.
+type gone struct {
+	request state.MergeID
+	cause   error
+}
+
+func (e *gone) Error() string { return string(e.request) + ": " + e.cause.Error() }
+func (e *gone) Unwrap() error { return e.cause }
+
+// land advances the target, all under the locks of the beads: one that was
+// taken away meanwhile never lands, and one that lands can't be taken away
+// half-way. A stack lands whole, in one step of the target, or not at all.
+func (r *Refinery) land(ctx context.Context, q *mergequeue.Request, a refinery.Land) (refinery.Result, error) {
+	target, err := r.target(ctx, q)
+	if err != nil {
+		return refinery.Result{}, err
+	}
+	all, err := r.beginLanding(ctx, q, a)
+	var lost *gone
+	if errors.As(err, &lost) {
+		return refinery.Result{Kind: refinery.Taken, Request: lost.request}, nil
+	}
+	if err != nil {
+		return refinery.Result{}, err
+	}
+	last := &all[len(all)-1]
+	err = r.mergeBeads(ctx, all, func() error { return r.move(ctx, last, target, a) })
+	var refused *git.RefusedError
+	switch {
+	case err == nil:
+		return refinery.Result{Kind: refinery.Landed}, r.allMerged(ctx, all, target)
+	case errors.As(err, &lost):
+		// Taken away, unless it landed and only the requests do not say so yet.
+		return r.takenUnlessLanded(ctx, all, target, lost.request)
+	case errors.Is(err, git.ErrMoved):
+		return refinery.Result{Kind: refinery.Moved, Text: err.Error()}, nil
+	case errors.As(err, &refused):
+		return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output)}, nil
+	case errors.Is(err, errHalfWay):
+		return refinery.Result{}, errors.Join(err, r.repairCheckout(ctx, &all[0], target))
+	}
+	return refinery.Result{}, err
+}
+
+// beginLanding records in every request of the stack, the oldest first, what is
+// about to land: after a crash, the next process finds out by it whether it did.
+func (r *Refinery) beginLanding(ctx context.Context, first *mergequeue.Request, a refinery.Land) ([]mergequeue.Request, error) {
+	stage := mergequeue.StageMerge
+	if a.Push {
+		stage = mergequeue.StagePush
+	}
+	layers := a.Stack.Layers()
+	if len(layers) == 0 {
+		layers = []refinery.Layer{{Request: first.ID, Candidate: a.Candidate}}
+	}
+	var all []mergequeue.Request
+	onto := a.Onto
+	for _, l := range layers {
+		from := mergequeue.Merging
+		q, err := r.Rig.Queue.Update(ctx, string(l.Request), func(m *mergequeue.Request) error {
+			from = m.Status
+			if m.Status == mergequeue.Merging && m.Stage == stage && m.Onto == onto && m.Candidate == l.Candidate &&
+				m.LandsAs() == a.Candidate && m.Tested == a.Tested {
+				return state.ErrUnchanged // tried before
+			}
+			return r.aboutToLand(m, stage, onto, l.Candidate, a)
+		})
+		if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) {
+			return nil, &gone{l.Request, err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if from != mergequeue.Merging {
+			r.story("mr.merging", &q, from, mergequeue.Merging, fmt.Sprintf("try %d, together with %s", q.Attempts, first.ID))
+		}
+		all, onto = append(all, q), l.Candidate
+	}
+	return all, nil
+}
+
+func (r *Refinery) aboutToLand(m *mergequeue.Request, stage mergequeue.Stage, onto, candidate string, a refinery.Land) error {
+	if m.Status != mergequeue.Merging {
+		if err := m.Become(mergequeue.Merging, r.Now()); err != nil {
+			return err
+		}
+		m.Attempts++
+	}
+	m.Forget()
+	m.Stage, m.Waiting, m.Failure, m.Reason, m.UpdatedAt = stage, "", "", "", r.Now()
+	m.Onto, m.Candidate, m.Tested = onto, candidate, a.Tested
+	r.tie(m, a.Stack)
+	return nil
+}
+
+// tie records what a request is tested and lands together with.
+func (r *Refinery) tie(m *mergequeue.Request, s *refinery.Stack) {
+	m.Stack, m.StackTip = nil, ""
+	if s.Len() > 1 {
+		m.Stack, m.StackTip = s.Requests(), s.Top()
+	}
+}
+
+// mergeBeads locks the beads of all requests, makes sure that they are still
+// done, runs move, and then makes them merged. It fails with a *gone.
+func (r *Refinery) mergeBeads(ctx context.Context, all []mergequeue.Request, move func() error) error {
+	if len(all) == 0 {
+		return move()
+	}
+	q := &all[0]
+	b, err := r.Rig.Beads.UpdateThen(ctx, string(q.BeadID), func(b *bead.Bead) error {
+		if err := b.Owned(q.AssignmentID, bead.Done); err != nil {
+			return &gone{q.ID, err}
+		}
+		return b.Become(bead.Merged, "", r.Now())
+	}, func() error { return r.mergeBeads(ctx, all[1:], move) })
+	var lost *gone
+	if errors.Is(err, state.ErrNotFound) && !errors.As(err, &lost) {
+		return &gone{q.ID, err}
+	}
+	if err == nil {
+		r.beadMerged(&b, q)
+	}
+	return err
+}
+
+// move advances remote and branch. Durable when it returns nil.
+func (r *Refinery) move(ctx context.Context, last *mergequeue.Request, target git.Branch, a refinery.Land) error {
+	if err := r.guard(ctx); err != nil {
+		return err
+	}
+	onto, candidate := git.Hash(a.Onto), git.Hash(a.Candidate)
+	local := onto
+	if a.Push {
+		var err error
+		if local, err = r.behind(ctx, target, onto, candidate); err != nil {
+			return err
+		}
+		if err := r.push(ctx, target, candidate); err != nil {
+			return err
+		}
+	}
+	_, out, err := r.Rig.Git.CheckedOutAt(ctx, target)
+	if err != nil {
+		return err
+	}
+	err = r.Rig.Git.Advance(ctx, target, local, candidate)
+	var refused *git.RefusedError
+	switch {
+	case err == nil:
+		r.last = &landing{bead: last.BeadID, mr: last.ID, target: target, from: local, to: candidate, at: r.Now().Time, elsewhere: !out}
+		return r.Rig.Git.Sync(ctx)
+	case errors.Is(err, git.ErrMoved), errors.As(err, &refused):
+		return err
+	}
+	return fmt.Errorf("%w: %w", errHalfWay, err)
+}
+
+// errHalfWay is returned by move when git failed while it wrote: a checkout of
+// the target may hold some files of the candidate.
+var errHalfWay = errors.New("the merge was interrupted")
+
+// behind is where the branch stands that follows the remote: it may lag behind
+// the tip that was tested, but must have nothing of its own.
+func (r *Refinery) behind(ctx context.Context, target git.Branch, onto, candidate git.Hash) (git.Hash, error) {
+	local, found, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
+	switch {
+	case err != nil:
+		return "", err
+	case !found:
+		return "", fmt.Errorf("the target branch %s is gone", target)
+	case local == onto, local == candidate:
+		return local, nil
+	}
+	lags, err := r.Rig.Git.IsAncestor(ctx, local, onto)
+	if err == nil && !lags {
+		err = fmt.Errorf("%s: %w", target, git.ErrMoved)
+	}
+	return local, err
+}
+
+// push makes the remote hold the candidate, and asks it whether it does.
+func (r *Refinery) push(ctx context.Context, target git.Branch, candidate git.Hash) error {
+	ctx, cancel := context.WithTimeout(ctx, networkTime)
+	defer cancel()
+	remote := r.Rig.Def.Merge.Remote
+	for range 2 {
+		err := r.Rig.Git.Push(ctx, remote, candidate, target)
+		var rejected *git.RejectedError
+		if errors.As(err, &rejected) && !rejected.ByHook {
+			return fmt.Errorf("push to %s: %w: %s", remote, git.ErrMoved, rejected.Reason)
+		}
+		if err != nil {
+			if rejected != nil {
+				return fmt.Errorf("%s refuses the push to %s: %s: %s", remote, target, rejected.Reason, lastLines(rejected.Output, tailLines))
+			}
+			return err
+		}
+		there, _, err := r.Rig.Git.RemoteHash(ctx, remote, target)
+		if err != nil {
+			return err
+		}
+		if there == candidate {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s took the push of %s to %s, but does not hold it: %w", remote, candidate.Short(), target, git.ErrMoved)
+}
+
+func (r *Refinery) beadMerged(b *bead.Bead, q *mergequeue.Request) {
+	r.Rig.Emit(event.Event{Type: "bead.merged", Agent: r.ID, Bead: b.ID, Assignment: q.AssignmentID,
+		Subject: string(q.ID), From: string(bead.Done), To: string(bead.Merged)})
+}
+
+// allMerged records the end of every request, the oldest first.
+func (r *Refinery) allMerged(ctx context.Context, all []mergequeue.Request, target git.Branch) error {
+	for i := range all {
+		if err := r.merged(ctx, &all[i], target, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merged records that the candidate is on the target. The notice's name is
+// fixed in the same write; nth tells those of a stack apart.
+func (r *Refinery) merged(ctx context.Context, q *mergequeue.Request, target git.Branch, nth int) error {
+	now := r.Now()
+	updated, err := r.Rig.Queue.Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
+		if m.Status == mergequeue.Merged {
+			return state.ErrUnchanged
+		}
+		m.MergedSHA, m.Waiting, m.Reason = m.Candidate, "", ""
+		m.NoticeName, m.Notified = string(mail.NameAt(state.At(now.Add(time.Duration(nth))), r.ID)), false
+		return m.Become(mergequeue.Merged, now)
+	})
+	if err != nil {
+		return err
+	}
+	*q = updated
+	text := fmt.Sprintf("%s is at %s", target, git.Hash(q.MergedSHA).Short())
+	if len(q.Stack) > 1 {
+		text += fmt.Sprintf(" (one of %d that were tested together)", len(q.Stack))
+	}
+	r.story("mr.merged", q, mergequeue.Merging, mergequeue.Merged, text)
+	r.Say("%s has landed: %s", q.BeadID, text)
+	r.spent = append(r.spent, updated)
+	return nil
+}
