@@ -10,6 +10,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -30,7 +31,8 @@ func (w *Waiting) Error() string {
 }
 
 // stillness is how long a rig that only waits for a person must have been
-// still: what it waits for may be tried again by itself.
+// still: what it waits for may be tried again by itself, and a worker that asked
+// and has ended may still be retired for how it ended.
 const stillness = 3 * time.Second
 
 // lookPacing is how long after a change the rig is looked at: whether all is
@@ -57,9 +59,9 @@ func addIdle(g *run.Group, ctx context.Context, p *Process) {
 				p.Say("warning: %v", err)
 			case left.Idle() && len(left.Waits) == 0:
 				return errIdle
-			case left.Idle():
+			case left.Idle() && len(left.asks) == 0:
 				return &Waiting{left.Waits}
-			case !left.Stuck():
+			case !left.Stuck() && !left.Idle():
 				stuckSince = time.Time{}
 			case stuckSince.IsZero():
 				stuckSince = p.Rig.Clock()
@@ -88,6 +90,8 @@ type Left struct {
 	Waits []string
 	// Held is true when the head of the merge queue waits for a person.
 	Held bool
+	// asks are the beads whose workers wait for an answer of the person.
+	asks map[state.BeadID]string
 }
 
 // Idle is true when nothing will happen any more by itself.
@@ -96,18 +100,30 @@ func (l Left) Idle() bool { return l.Busy == 0 }
 // Stuck is true when all that is busy waits behind the merge queue's head.
 func (l Left) Stuck() bool { return l.Busy > 0 && l.Held }
 
-// glance counts the hooks in use. While there is one, nothing else needs to be
-// looked at.
+// glance counts the hooks in use, but for those whose worker waits for an answer.
+// While there is one, nothing else needs to be looked at.
 func glance(r *rig.Rig) (Left, error) {
 	var left Left
 	hooks, bad, err := r.Hooks.All()
-	for _, h := range hooks {
-		if h.Status != hook.Empty {
+	for i := range hooks {
+		h := &hooks[i]
+		switch open, asksErr := team.Waits(r, h); {
+		case h.Status == hook.Empty:
+		case asksErr == nil && len(open) > 0:
+			left.asksFor(h.WorkItem.BeadID, fmt.Sprintf("%s asks: chipset approve %s, or chipset deny", h.AgentID, open[0]))
+		default:
 			left.Busy++
 		}
 	}
 	left.unreadable(bad)
 	return left, err
+}
+
+func (l *Left) asksFor(id state.BeadID, what string) {
+	if l.asks == nil {
+		l.asks = map[state.BeadID]string{}
+	}
+	l.asks[id] = what
 }
 
 // unreadable adds what can't be read to what waits for a person: nobody can
@@ -205,6 +221,8 @@ func (l *Left) countBeads(beads []bead.Bead, queue []mergequeue.Request, blockOn
 		switch {
 		case b.Status == bead.Blocked:
 			held[b.ID] = b.CloseReason
+		case l.asks[b.ID] != "" && b.Status == bead.InProgress:
+			held[b.ID] = l.asks[b.ID]
 		case b.Status == bead.Done && mr == nil:
 			// The request is published right after; what is still on its way to
 			// that is counted by its retire record.

@@ -94,6 +94,16 @@ func (b *Mailbox) List() ([]Entry, []*state.Corruption, error) { return b.list(f
 // Archive returns the archived mail like List.
 func (b *Mailbox) Archive() ([]Entry, []*state.Corruption, error) { return b.list(true, nil) }
 
+// Select is List, or Archive, of the messages that are wanted by the time and the
+// sender in their names: no other file is opened. What is damaged is left out.
+func (b *Mailbox) Select(archived bool, wanted func(state.Time, state.AgentID) bool) ([]Entry, error) {
+	all, _, err := b.list(archived, func(n Name) bool {
+		at, sender, err := state.ParseStamped(string(n))
+		return err == nil && wanted(at, sender)
+	})
+	return all, err
+}
+
 // list reads the messages whose names are wanted; nil wants all.
 func (b *Mailbox) list(archived bool, wanted func(Name) bool) ([]Entry, []*state.Corruption, error) {
 	dir, err := b.tree.OpenFolder(b.path("x", archived).Dir())

@@ -7,48 +7,27 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/state"
 )
 
-func TestMain(m *testing.M) {
-	restore := gittest.Isolate()
-	code := m.Run()
-	restore()
-	os.Exit(code)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func testRig(t *testing.T) *rig.Rig {
-	t.Helper()
-	r, err := rig.Init(t.Context(), rig.InitOptions{Dir: gittest.Repo(t), Clock: time.Now})
-	must(t, err)
-	return r
-}
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
 
 // pairs: the mayor is called lead there, and researcher is ext-researcher here.
 func testBridge(t *testing.T, r *rig.Rig, f Foreign) *Bridge {
 	t.Helper()
 	b := &Bridge{Rig: r, Foreign: f, Ours: []Pair{{Foreign: "lead", Agent: "mayor"}},
 		Theirs: []Pair{{Foreign: "researcher", Agent: "ext-researcher"}}}
-	must(t, b.Register(t.Context()))
+	rigtest.Must(t, b.Register(t.Context()))
 	return b
 }
 
 func carry(t *testing.T, b *Bridge, in, out int) {
 	t.Helper()
 	n, err := b.Carry(t.Context())
-	must(t, err)
+	rigtest.Must(t, err)
 	if n != (Count{In: in, Out: out}) {
 		t.Errorf("carried %+v, want %d in, %d out", n, in, out)
 	}
@@ -56,22 +35,15 @@ func carry(t *testing.T, b *Bridge, in, out int) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(text), 0o644))
+	rigtest.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	rigtest.Must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	must(t, err)
+	rigtest.Must(t, err)
 	return string(data)
-}
-
-func unread(t *testing.T, r *rig.Rig, id state.AgentID) []mail.Entry {
-	t.Helper()
-	entries, _, err := r.Mailbox(id).Unread()
-	must(t, err)
-	return entries
 }
 
 func TestParsePair(t *testing.T) {
@@ -86,7 +58,7 @@ func TestParsePair(t *testing.T) {
 }
 
 func TestNobodyOfTheRigStandsForAForeignAgent(t *testing.T) {
-	r := testRig(t)
+	r := rigtest.New(t, "")
 	b := &Bridge{Rig: r, Theirs: []Pair{{Foreign: "x", Agent: "witness"}}}
 	if err := b.Register(t.Context()); err == nil {
 		t.Error("the witness was given away")
@@ -96,24 +68,24 @@ func TestNobodyOfTheRigStandsForAForeignAgent(t *testing.T) {
 func send(t *testing.T, r *rig.Rig, subject, body string) mail.Name {
 	t.Helper()
 	n, err := r.Send(t.Context(), mail.Message{From: "mayor", To: "ext-researcher", Type: mail.Coordination, Subject: subject, Body: body})
-	must(t, err)
+	rigtest.Must(t, err)
 	return n
 }
 
 // A crash after the foreign inbox was written and before the mail was marked.
 func deliverOnly(t *testing.T, b *Bridge) {
 	t.Helper()
-	for _, e := range unread(t, b.Rig, "ext-researcher") {
-		must(t, b.Foreign.Deliver(t.Context(), "researcher", "lead", &e))
+	for _, e := range rigtest.Unread(t, b.Rig, "ext-researcher") {
+		rigtest.Must(t, b.Foreign.Deliver(t.Context(), "researcher", "lead", &e))
 	}
 }
 
 func claudeTeam(t *testing.T, name string) (*ClaudeTeam, func(inbox string) string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
-	must(t, os.MkdirAll(filepath.Join(dir, "inboxes"), 0o755))
+	rigtest.Must(t, os.MkdirAll(filepath.Join(dir, "inboxes"), 0o755))
 	c, err := OpenClaudeTeam(dir)
-	must(t, err)
+	rigtest.Must(t, err)
 	return c, func(inbox string) string { return filepath.Join(dir, "inboxes", inbox+".json") }
 }
 
@@ -128,7 +100,7 @@ const foreignEntries = `[
 func TestClaudeTeamInward(t *testing.T) {
 	for _, layout := range []string{"session-0a1b2c3d", "my-team"} {
 		t.Run(layout, func(t *testing.T) {
-			r := testRig(t)
+			r := rigtest.New(t, "")
 			team, inbox := claudeTeam(t, layout)
 			write(t, inbox("lead"), foreignEntries)
 			b := testBridge(t, r, team)
@@ -137,7 +109,7 @@ func TestClaudeTeamInward(t *testing.T) {
 				t.Errorf("%+v, %v", n, err)
 			}
 			var got []string
-			for _, e := range unread(t, r, "mayor") {
+			for _, e := range rigtest.Unread(t, r, "mayor") {
 				got = append(got, fmt.Sprintf("%s %s: %s", e.From, e.Type, e.Subject))
 			}
 			want := "ext-researcher coordination: found three; ext-researcher idle_notification: done with the docs; ext-researcher coordination: permission_response"
@@ -157,15 +129,15 @@ func TestClaudeTeamInward(t *testing.T) {
 			// A crash before the entries were retired.
 			write(t, inbox("lead"), foreignEntries)
 			_, _ = b.Carry(t.Context())
-			if len(unread(t, r, "mayor")) != 3 {
-				t.Errorf("%d messages after a crash, want 3", len(unread(t, r, "mayor")))
+			if len(rigtest.Unread(t, r, "mayor")) != 3 {
+				t.Errorf("%d messages after a crash, want 3", len(rigtest.Unread(t, r, "mayor")))
 			}
 		})
 	}
 }
 
 func TestClaudeTeamOutward(t *testing.T) {
-	r := testRig(t)
+	r := rigtest.New(t, "")
 	team, inbox := claudeTeam(t, "session-0a1b2c3d")
 	write(t, inbox("researcher"), `[{"from":"team-lead","text":"theirs","timestamp":"2026-04-01T10:30:00.000Z","read":false,"x":1}]`)
 	b := testBridge(t, r, team)
@@ -174,7 +146,7 @@ func TestClaudeTeamOutward(t *testing.T) {
 	carry(t, b, 0, 1)
 	carry(t, b, 0, 0)
 	var entries []map[string]any
-	must(t, json.Unmarshal([]byte(read(t, inbox("researcher"))), &entries))
+	rigtest.Must(t, json.Unmarshal([]byte(read(t, inbox("researcher"))), &entries))
 	if len(entries) != 2 || entries[0]["x"] != 1.0 || entries[1]["text"] != "at <this>" || entries[1]["from"] != "lead" || entries[1]["read"] != false {
 		t.Errorf("%v", entries)
 	}
@@ -186,7 +158,7 @@ func TestClaudeTeamOutward(t *testing.T) {
 
 // Writers that keep to the lock lose nothing to the bridge, and it nothing to them.
 func TestClaudeTeamWritersLoseNothing(t *testing.T) {
-	r := testRig(t)
+	r := rigtest.New(t, "")
 	team, inbox := claudeTeam(t, "session-0a1b2c3d")
 	b := testBridge(t, r, team)
 	const n = 30
@@ -207,18 +179,18 @@ func TestClaudeTeamWritersLoseNothing(t *testing.T) {
 	for done := false; !done; {
 		select {
 		case err := <-wrote:
-			must(t, err)
+			rigtest.Must(t, err)
 			done = true
 		default:
 		}
 		c, err := b.Carry(t.Context())
-		must(t, err)
+		rigtest.Must(t, err)
 		in += c.In
 	}
 	c, err := b.Carry(t.Context())
-	must(t, err)
-	if in+c.In != n || len(unread(t, r, "mayor")) != n {
-		t.Errorf("carried %d, %d messages, want %d", in+c.In, len(unread(t, r, "mayor")), n)
+	rigtest.Must(t, err)
+	if in+c.In != n || len(rigtest.Unread(t, r, "mayor")) != n {
+		t.Errorf("carried %d, %d messages, want %d", in+c.In, len(rigtest.Unread(t, r, "mayor")), n)
 	}
 	if left := strings.TrimSpace(read(t, inbox("lead"))); left != "[]" {
 		t.Errorf("left: %s", left)
@@ -226,7 +198,7 @@ func TestClaudeTeamWritersLoseNothing(t *testing.T) {
 }
 
 func TestClaudeTeamLeavesWhatItDoesNotKnow(t *testing.T) {
-	r := testRig(t)
+	r := rigtest.New(t, "")
 	team, inbox := claudeTeam(t, "session-0a1b2c3d")
 	b := testBridge(t, r, team)
 	send(t, r, "look", "here")
@@ -235,7 +207,7 @@ func TestClaudeTeamLeavesWhatItDoesNotKnow(t *testing.T) {
 	for name, make := range map[string]func(){
 		"another format": func() { write(t, inbox("researcher"), `{"version": 9}`) },
 		"broken":         func() { write(t, inbox("researcher"), `[{"from":`) },
-		"a link":         func() { must(t, os.Symlink(outside, inbox("researcher"))) },
+		"a link":         func() { rigtest.Must(t, os.Symlink(outside, inbox("researcher"))) },
 	} {
 		_ = os.Remove(inbox("researcher"))
 		make()
@@ -247,7 +219,7 @@ func TestClaudeTeamLeavesWhatItDoesNotKnow(t *testing.T) {
 			t.Errorf("%s: it is now %s", name, after)
 		}
 	}
-	if len(unread(t, r, "ext-researcher")) != 1 {
+	if len(rigtest.Unread(t, r, "ext-researcher")) != 1 {
 		t.Error("the message is no longer unread, though it was not delivered")
 	}
 	if _, err := OpenClaudeTeam(t.TempDir()); err == nil {
@@ -260,12 +232,12 @@ func nanobotRoot(t *testing.T) *Nanobot {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "_registry.json"), `{"researcher": {"agent_id": "researcher", "status": "idle"}}`)
 	n, err := OpenNanobot(root)
-	must(t, err)
+	rigtest.Must(t, err)
 	return n
 }
 
 func TestNanobotInward(t *testing.T) {
-	r := testRig(t)
+	r := rigtest.New(t, "")
 	n := nanobotRoot(t)
 	inbox := filepath.Join(n.Root, "lead", "inbox")
 	write(t, filepath.Join(inbox, "1_researcher.msg.json"), `{"id":"msg_1","from":"researcher","to":"lead","timestamp":"2026-04-26T10:00:00Z","type":"message","ttl":3,
@@ -280,7 +252,7 @@ func TestNanobotInward(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	got := unread(t, r, "mayor")
+	got := rigtest.Unread(t, r, "mayor")
 	if len(got) != 1 || got[0].Subject != "sorted" || got[0].From != "ext-researcher" || !strings.Contains(string(got[0].Callback), "feishu") ||
 		!strings.Contains(string(got[0].Content), `"data"`) {
 		t.Errorf("%+v", got)
@@ -288,33 +260,33 @@ func TestNanobotInward(t *testing.T) {
 	read(t, filepath.Join(n.Root, "lead", "processed", "1_researcher.msg.json"))
 	read(t, filepath.Join(inbox, "2_researcher.msg.json"))
 	// A crash before the file was moved.
-	must(t, os.Rename(filepath.Join(n.Root, "lead", "processed", "1_researcher.msg.json"), filepath.Join(inbox, "1_researcher.msg.json")))
+	rigtest.Must(t, os.Rename(filepath.Join(n.Root, "lead", "processed", "1_researcher.msg.json"), filepath.Join(inbox, "1_researcher.msg.json")))
 	_, _ = b.Carry(t.Context())
-	if len(unread(t, r, "mayor")) != 1 {
+	if len(rigtest.Unread(t, r, "mayor")) != 1 {
 		t.Error("carried twice after a crash")
 	}
 }
 
 func TestNanobotOutward(t *testing.T) {
-	r := testRig(t)
+	r := rigtest.New(t, "")
 	n := nanobotRoot(t)
 	b := testBridge(t, r, n)
 	name := send(t, r, "look", "here")
 	deliverOnly(t, b)
 	inbox := filepath.Join(n.Root, "researcher", "inbox")
 	files, err := os.ReadDir(inbox)
-	must(t, err)
+	rigtest.Must(t, err)
 	if len(files) != 1 {
 		t.Fatalf("%v", files)
 	}
 	var m map[string]any
-	must(t, json.Unmarshal([]byte(read(t, filepath.Join(inbox, files[0].Name()))), &m))
+	rigtest.Must(t, json.Unmarshal([]byte(read(t, filepath.Join(inbox, files[0].Name()))), &m))
 	if m["from"] != "lead" || m["to"] != "researcher" || m["type"] != "message" || m["id"] != "chipset-"+strings.TrimSuffix(string(name), ".json") {
 		t.Errorf("%v", m)
 	}
 	// Its reader took it before the mail was marked.
-	must(t, os.MkdirAll(filepath.Join(n.Root, "researcher", "processed"), 0o755))
-	must(t, os.Rename(filepath.Join(inbox, files[0].Name()), filepath.Join(n.Root, "researcher", "processed", files[0].Name())))
+	rigtest.Must(t, os.MkdirAll(filepath.Join(n.Root, "researcher", "processed"), 0o755))
+	rigtest.Must(t, os.Rename(filepath.Join(inbox, files[0].Name()), filepath.Join(n.Root, "researcher", "processed", files[0].Name())))
 	carry(t, b, 0, 1)
 	if files, _ := os.ReadDir(inbox); len(files) != 0 {
 		t.Errorf("delivered twice: %v", files)
@@ -322,7 +294,7 @@ func TestNanobotOutward(t *testing.T) {
 }
 
 func TestNanobotRegistry(t *testing.T) {
-	r := testRig(t)
+	r := rigtest.New(t, "")
 	n := nanobotRoot(t)
 	other := `{"agent_id": "writer", "status": "busy", "own": {"b": 1, "a": 2}}`
 	write(t, n.registryFile(), `{"researcher": {"agent_id": "researcher", "description": "finds things\nout", "capabilities": ["search", ""], "status": "idle"}, "writer": `+other+`}`)
@@ -333,9 +305,9 @@ func TestNanobotRegistry(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	entries, err := n.registry()
-	must(t, err)
+	rigtest.Must(t, err)
 	var lead registryCard
-	must(t, json.Unmarshal(entries["lead"], &lead))
+	rigtest.Must(t, json.Unmarshal(entries["lead"], &lead))
 	if lead.AgentID != "lead" || lead.Heartbeat == "" || lead.MaxTasks != defaultTasks || len(entries) != 3 {
 		t.Errorf("%+v of %d", lead, len(entries))
 	}

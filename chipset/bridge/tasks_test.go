@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -14,8 +15,8 @@ import (
 
 func taskList(t *testing.T, export bool) *ClaudeTasks {
 	t.Helper()
-	c, err := OpenClaudeTasks(t.TempDir(), &speaker.Speaker{Rig: testRig(t), ID: state.Human})
-	must(t, err)
+	c, err := OpenClaudeTasks(t.TempDir(), &speaker.Speaker{Rig: rigtest.New(t, ""), ID: state.Human})
+	rigtest.Must(t, err)
 	c.Export = export
 	return c
 }
@@ -25,7 +26,7 @@ func (c *ClaudeTasks) path(id string) string { return filepath.Join(c.Dir, id+".
 func task(t *testing.T, c *ClaudeTasks, id string) map[string]any {
 	t.Helper()
 	var m map[string]any
-	must(t, json.Unmarshal([]byte(read(t, c.path(id))), &m))
+	rigtest.Must(t, json.Unmarshal([]byte(read(t, c.path(id))), &m))
 	return m
 }
 
@@ -42,7 +43,7 @@ func TestTasksBecomeBeadsOnce(t *testing.T) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	beads, _, err := c.By.Beads.All()
-	must(t, err)
+	rigtest.Must(t, err)
 	byTitle := map[string]*bead.Bead{}
 	for i := range beads {
 		byTitle[beads[i].Title] = &beads[i]
@@ -72,7 +73,7 @@ func TestTasksBecomeBeadsOnce(t *testing.T) {
 			b.Status, b.AssignmentID, b.Assignee = s, "as-abcde", "polecat-alpha"
 			return nil
 		})
-		must(t, err)
+		rigtest.Must(t, err)
 	}
 	set(parse.ID, bead.InProgress)
 	_, _ = c.Carry(t.Context())
@@ -95,17 +96,17 @@ func TestBeadsBecomeTasksOnce(t *testing.T) {
 	c := taskList(t, true)
 	write(t, c.path("7"), `{"id":"7","subject":"There before","status":"completed"}`)
 	first, err := c.By.AddBead(bead.Bead{Title: "First", Description: "do it"})
-	must(t, err)
+	rigtest.Must(t, err)
 	second, err := c.By.AddBead(bead.Bead{Title: "Second", BlockedBy: []state.BeadID{first.ID}})
-	must(t, err)
+	rigtest.Must(t, err)
 	for i := range 3 {
 		n, err := c.Carry(t.Context())
-		must(t, err)
+		rigtest.Must(t, err)
 		if want := (Count{}); i > 0 && n != want || i == 0 && n.Out != 2 {
 			t.Errorf("run %d: %+v", i, n)
 		}
 		if i == 1 { // a crash before anything but the files was written
-			must(t, os.Remove(filepath.Join(c.Dir, ".counter")))
+			rigtest.Must(t, os.Remove(filepath.Join(c.Dir, ".counter")))
 		}
 	}
 	eight, nine := task(t, c, "8"), task(t, c, "9")

@@ -133,7 +133,7 @@ func (h *Hooks) tell(ctx context.Context, who state.AgentID) (Answer, error) {
 	var fresh news
 	err = h.change(ctx, who, func(m *memory) bool {
 		fresh = m.unshown(all)
-		text = frameNews(fresh, m.Notices)
+		text = h.frameNews(fresh, m.Notices)
 		m.Notices = nil
 		m.note(all)
 		return true
@@ -145,12 +145,13 @@ func (h *Hooks) tell(ctx context.Context, who state.AgentID) (Answer, error) {
 	return Answer{Context: text}, nil
 }
 
-func frameNews(n news, notices []string) string {
+func (h *Hooks) frameNews(n news, notices []string) string {
 	var p strings.Builder
 	for _, notice := range notices {
 		p.WriteString(notice + "\n")
 	}
 	if len(n.letters) > 0 {
+		p.WriteString(prompt.Decisions(h.Rig, n.letters))
 		p.WriteString("New mail. " + prompt.Frames(n.letters, maxShown))
 		p.WriteString("`chipset mail read NAME` marks one as read, `chipset mail reply NAME --body TEXT` answers it.\n")
 	}

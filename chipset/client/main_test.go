@@ -6,27 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/git/gittest"
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-func TestMain(m *testing.M) {
-	restore := gittest.Isolate()
-	code := m.Run()
-	restore()
-	os.Exit(code)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
 
 // yard is a rig with a worker's session in it, on a clock of its own.
 type yard struct {
@@ -45,32 +31,25 @@ func (y *yard) tick() time.Time {
 	return y.now
 }
 
-func newYard(t *testing.T) *yard {
+// newYard makes one; more is appended to its definition.
+func newYard(t *testing.T, more string) *yard {
 	t.Helper()
 	y := &yard{t: t, now: time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC)}
-	r, err := rig.Init(t.Context(), rig.InitOptions{Dir: gittest.Repo(t), Clock: y.tick})
-	must(t, err)
-	y.Rig = r
+	y.Rig = rigtest.NewAt(t, more, y.tick)
 	return y
 }
 
 // hang puts a bead on an agent's hook and begins the work.
 func (y *yard) hang(id state.AgentID, title string) (state.BeadID, Hooks) {
 	y.t.Helper()
-	b, err := y.Beads.Add(bead.Bead{Title: title, CreatedBy: state.Human}, "tt", y.Clock.Now())
-	must(y.t, err)
-	rec, err := pipeline.Sling(y.t.Context(), y.Rig, b.ID, id, state.Human)
-	must(y.t, err)
-	const session = "se-test"
-	_, err = y.Hooks.Activate(y.t.Context(), id, rec.AssignmentID, session, y.Clock.Now())
-	must(y.t, err)
-	return b.ID, Hooks{Rig: y.Rig, Agent: id, Assignment: rec.AssignmentID, Session: session}
+	b, rec := rigtest.Hang(y.t, y.Rig, id, title)
+	return b.ID, Hooks{Rig: y.Rig, Agent: id, Assignment: rec.AssignmentID, Session: rigtest.Session}
 }
 
 func (y *yard) send(from, to state.AgentID, subject, body string) mail.Name {
 	y.t.Helper()
 	n, err := y.Rig.Send(y.t.Context(), mail.Message{From: from, To: to, Type: mail.Coordination, Subject: subject, Body: body})
-	must(y.t, err)
+	rigtest.Must(y.t, err)
 	return n
 }
 
@@ -80,6 +59,6 @@ func (y *yard) answer(h Hooks, e Event, in Input) Answer {
 		in.SessionID = "0a1b"
 	}
 	a, err := h.Answer(y.t.Context(), e, in)
-	must(y.t, err)
+	rigtest.Must(y.t, err)
 	return a
 }

@@ -101,7 +101,8 @@ func (h *Hooks) unreadSince(who state.AgentID, looked state.Stamp) (news, error)
 			return n, err
 		}
 		for i := range letters {
-			if !letters[i].Type.Machinery() {
+			// A decision is its role process's to retire, and still the agent's to know.
+			if t := letters[i].Type; !t.Machinery() || t == mail.PlanResponse || t == mail.PermissionResponse {
 				n.letters = append(n.letters, letters[i])
 			}
 		}

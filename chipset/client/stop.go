@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
-	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -48,7 +48,7 @@ func (h *Hooks) stop(ctx context.Context, who state.AgentID) (Answer, error) {
 		}
 		m.KeptGoing++
 		fresh = m.unshown(all)
-		a.GoOn = propulsion(&item) + frameNews(fresh, m.Notices)
+		a.GoOn = propulsion(&item) + h.frameNews(fresh, m.Notices)
 		m.Notices = nil
 		m.note(all)
 		return true
@@ -71,34 +71,11 @@ func propulsion(item *hook.WorkItem) string {
 		"`chipset block --reason TEXT` when a person must decide.\n", item.BeadID, prompt.Line(item.Title, bead.MaxTitle))
 }
 
-// waitsForPerson tells whether the agent asked a person for something about
-// this assignment, and has no answer yet.
+// waitsForPerson tells whether the agent asked the person or the mayor for
+// something about this assignment, and has no answer yet.
 func (h *Hooks) waitsForPerson(who state.AgentID, item *hook.WorkItem) (bool, error) {
-	asked, _, err := h.Rig.Mailbox(state.Human).List()
-	if err != nil {
-		return false, err
-	}
-	open := map[string]bool{}
-	for i := range asked {
-		e := &asked[i]
-		if e.From != who || e.Ref == nil || e.Ref.AssignmentID != item.AssignmentID {
-			continue
-		}
-		if e.Type == mail.PermissionRequest || e.Type == mail.PlanRequest {
-			open[string(e.Name)] = true
-		}
-	}
-	if len(open) == 0 {
-		return false, nil
-	}
-	answers, _, err := h.Rig.Mailbox(who).List()
-	if err != nil {
-		return false, err
-	}
-	for i := range answers {
-		delete(open, answers[i].InReplyTo)
-	}
-	return len(open) > 0, nil
+	asked, err := team.Questions(h.Rig, who, item)
+	return len(team.Open(asked)) > 0, err
 }
 
 // end leaves a hand-off for the next session of unfinished work, and nothing in run/.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -32,26 +31,12 @@ func (h *Hooks) beforeTool(ctx context.Context, who state.AgentID) (Answer, erro
 		text = planning
 	case "ExitPlanMode":
 		text = planned
-	case "Edit", "MultiEdit", "Write", "NotebookEdit", "write_file", "replace":
-		return h.beforeEdit()
 	default:
-		return Answer{}, nil
+		return h.beforeChange()
 	}
 	// Not every version of a client listens here: it is said again at the next step.
 	err := h.change(ctx, who, func(m *memory) bool { m.Notices = append(m.Notices, text); return true })
 	return Answer{Context: text}, err
-}
-
-// beforeEdit refuses a change while the assignment's plan must be approved first.
-func (h *Hooks) beforeEdit() (Answer, error) {
-	if h.Assignment == "" {
-		return Answer{}, nil
-	}
-	err := team.CheckPlan(h.Rig, h.Agent, h.Assignment)
-	if errors.Is(err, team.ErrNoPlan) {
-		return Answer{Deny: prompt.Line(err.Error(), 500) + ". Send your plan first: chipset request plan --body-file - --wait 1h"}, nil
-	}
-	return Answer{}, err
 }
 
 // idle counts a teammate's turn as life, and keeps it going while work is on

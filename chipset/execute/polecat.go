@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/polecat"
@@ -143,8 +144,25 @@ func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 	if err := p.fetchRecord(&f); err != nil {
 		return f, err
 	}
+	if err := p.fetchAsked(&f); err != nil {
+		return f, err
+	}
 	f.Next, err = p.nextReady(&f)
 	return f, err
+}
+
+// fetchAsked looks for questions of a worker that does not run any more.
+func (p *Polecat) fetchAsked(f *polecat.Facts) error {
+	if f.Hook == nil || f.Hook.Status != hook.Active || f.Record != nil || f.Worker.Status == polecat.WorkerRunning {
+		return nil
+	}
+	asked, err := team.Questions(p.Rig, p.ID, f.Hook.WorkItem)
+	if f.Asked = team.Open(asked); len(f.Asked) == 0 || err != nil {
+		return err
+	}
+	unplanned := team.CheckPlan(p.Rig, p.ID, f.Hook.Assignment())
+	f.Unplanned = errors.Is(unplanned, team.ErrNoPlan)
+	return nil
 }
 
 func (p *Polecat) fetchHook(f *polecat.Facts) error {

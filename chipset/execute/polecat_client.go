@@ -18,6 +18,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -198,11 +199,16 @@ func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
 	}
 	w := &worker{assignment: old.assignment, bead: old.bead, session: old.session, preset: old.preset, talk: old.talk}
 	w.talk.reader.Resumed()
-	w.talk.resumed++
+	var answers string
+	if !a.Answered {
+		w.talk.resumed++
+	} else if answers, err = prompt.Answers(p.Rig, p.ID, &a.Item); err != nil {
+		return err
+	}
 	w.talk.began = w.talk.offset
 	p.story("worker.resumed", w.assignment, w.bead, w.session, a.Why)
 	p.Say("%s: goes on with %s: %s", p.ID, w.bead, a.Why)
-	err = p.run(ctx, w, a.Item, prompt.Resume(p.ID, &b, string(target), a.Why), b.Description+"\n")
+	err = p.run(ctx, w, a.Item, prompt.Resume(p.ID, &b, string(target), a.Why, answers), b.Description+"\n")
 	var failure *startFailure
 	if !errors.As(err, &failure) {
 		return err
@@ -217,6 +223,8 @@ func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (adapter.E
 	files := string(promptFile(item.Session)) + "."
 	kit := adapter.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
+	plan := team.CheckPlan(p.Rig, p.ID, item.AssignmentID)
+	kit.Plan = errors.Is(plan, team.ErrNoPlan)
 	e := adapter.Of(w.preset).Equip(argv, kit)
 	for name, text := range e.Files {
 		if err := p.Rig.Tree.Replace(state.Path(files+name), []byte(text)); err != nil {

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -95,7 +97,7 @@ func (p *Polecat) leftRunning() []runtime.Exit {
 			continue
 		}
 		// A record that can't be read names nobody; the environment still does.
-		if x, found, err := runtime.ReadExit(p.Rig.Tree.Abs(workerRecord(s))); err == nil && found && !x.Done {
+		if x, found, err := runtime.ReadExit(p.Rig.Tree.Abs(progress.ExitRecord(s))); err == nil && found && !x.Done {
 			left = append(left, x)
 		}
 	}
@@ -110,7 +112,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 		return nil, nil // a hook that can't be read is the first decision's
 	}
 	s := h.WorkItem.Session
-	x, found, err := runtime.ReadExit(p.Rig.Tree.Abs(workerRecord(s)))
+	x, found, err := runtime.ReadExit(p.Rig.Tree.Abs(progress.ExitRecord(s)))
 	if err != nil || !found || !x.Done || x.ID != string(s) {
 		return nil, nil
 	}
@@ -120,7 +122,14 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 	if err != nil {
 		return nil, nil // the first decision's too
 	}
-	// A session that should go on begins anew: its work is saved for the next.
+	// A session that should go on begins anew: its work is saved for the next. One
+	// that waits for an answer does so once that has come.
+	asked, err := team.Questions(p.Rig, p.ID, h.WorkItem)
+	if err != nil || exit.CanWait() && slices.ContainsFunc(asked, func(a team.Asked) bool {
+		return !a.Answered() || a.Reply.Timestamp.After(x.EndedAt)
+	}) {
+		return nil, nil
+	}
 	if exit.Lost || exit.GoOn(runtime.DefaultResumes, &b) != "" {
 		return nil, nil
 	}

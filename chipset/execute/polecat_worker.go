@@ -12,6 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
@@ -55,9 +56,6 @@ func (w *worker) ended() bool {
 	}
 }
 
-func workerRecord(s state.SessionID) state.Path {
-	return state.RunDir.Join("workers", string(s)+".json")
-}
 func workerLog(s state.SessionID) state.Path { return state.LogDir.Join(string(s) + ".log") }
 func promptFile(s state.SessionID) state.Path {
 	return state.RunDir.Join("prompts", string(s)+".txt")
@@ -216,7 +214,7 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 // spec makes the folders that the supervisor expects, writes the prompt, and
 // says how the command is run.
 func (p *Polecat) spec(ctx context.Context, w *worker, run runtime.Invocation, item hook.WorkItem) (runtime.Spec, error) {
-	record, log := workerRecord(item.Session), workerLog(item.Session)
+	record, log := progress.ExitRecord(item.Session), workerLog(item.Session)
 	for _, dir := range []state.Path{record.Dir(), log.Dir()} {
 		if err := p.Rig.Tree.MkdirAll(dir); err != nil {
 			return runtime.Spec{}, err

@@ -22,11 +22,13 @@ type witnessRunner struct {
 	state witness.State
 	// backlog is what this process knows of beads.
 	backlog *backlog.Backlog
+	// tasks is what was last found in each mailbox.
+	tasks map[state.AgentID]tasksOf
 }
 
 // NewWitness returns the runner of the witness.
 func NewWitness(a Agent) Runner {
-	return &witnessRunner{Agent: a, inbox: newInbox(a), backlog: backlog.New()}
+	return &witnessRunner{Agent: a, inbox: newInbox(a), backlog: backlog.New(), tasks: map[state.AgentID]tasksOf{}}
 }
 
 // Recover has nothing to heal: what an earlier witness left half done stands in

@@ -32,8 +32,20 @@ func (w *witnessRunner) act(ctx context.Context, action witness.Action) error {
 		return w.answered(ctx, a)
 	case witness.Escalate:
 		return w.escalate(ctx, a)
+	case witness.Remind:
+		return w.remind(ctx, a)
 	}
 	return fmt.Errorf("witness: no way to carry out %T", action)
+}
+
+// remind sends nothing to who can get nothing.
+func (w *witnessRunner) remind(ctx context.Context, a witness.Remind) error {
+	_, err := w.Rig.Send(ctx, mail.Message{From: w.ID, To: a.To, Type: mail.Coordination, Subject: a.Subject, Body: a.Body,
+		ID: a.ID, Thread: string(a.Thread)})
+	if undeliverable(err) {
+		return nil
+	}
+	return err
 }
 
 func (w *witnessRunner) setStatus(ctx context.Context, a witness.SetStatus) error {

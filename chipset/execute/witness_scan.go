@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
@@ -47,7 +48,10 @@ func (w *witnessRunner) scan() (*witness.Scan, error) {
 	if s.MayorMail, _, err = r.Mailbox(r.Mayor()).Unread(); err != nil {
 		return nil, err
 	}
-	s.Agents, err = w.agents()
+	if s.Agents, err = w.agents(); err != nil {
+		return nil, err
+	}
+	s.Overdue, err = w.overdue(s.Agents)
 	return s, err
 }
 
@@ -74,6 +78,9 @@ func (w *witnessRunner) agents() ([]witness.Agent, error) {
 		case ok:
 			seen.Hook = h
 			seen.Stall = w.stallOf(&h)
+			if seen.Asks, err = w.asks(&h); err != nil {
+				return nil, err
+			}
 		case a.Role != agent.Human:
 			if seen.Hook, err = r.Hooks.Get(string(a.ID)); err != nil {
 				seen.Corrupt = corruption(err)
@@ -82,6 +89,16 @@ func (w *witnessRunner) agents() ([]witness.Agent, error) {
 		found = append(found, seen)
 	}
 	return found, nil
+}
+
+// asks tells whether silent work stands still for an answer: its worker waits for
+// it, or has ended its turn. Nobody need look while it gets on.
+func (w *witnessRunner) asks(h *hook.Hook) (bool, error) {
+	if h.Status != hook.Active || w.Now().Sub(h.LastActivity.Time) < w.Rig.Def.GUPP.Thresholds.StallDetection/2 {
+		return false, nil
+	}
+	asked, err := team.Questions(w.Rig, h.AgentID, h.WorkItem)
+	return len(team.Open(asked)) > 0, err
 }
 
 func corruption(err error) string {

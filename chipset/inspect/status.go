@@ -9,6 +9,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
@@ -62,7 +63,9 @@ type AgentStatus struct {
 	LastActivity *state.Time        `json:"last_activity,omitempty"`
 	// Progress is what the worker's client says it has done so far.
 	Progress *progress.Record `json:"progress,omitempty"`
-	Unread   int              `json:"unread"`
+	// Asks are the messages whose answer its work stands still for.
+	Asks   []mail.Name `json:"asks,omitempty"`
+	Unread int         `json:"unread"`
 }
 
 // hookCorrupt stands for a hook that is missing or can't be read.
@@ -216,6 +219,7 @@ func (s *Status) addAgents(r *rig.Rig, snap *snapshot) error {
 				line.BeadID, line.Title, line.AssignmentID = w.BeadID, w.Title, w.AssignmentID
 				line.AssignedAt, line.LastActivity = &w.AssignedAt, &h.LastActivity
 				line.Progress = progress.Read(r.Tree, w.Session)
+				line.Asks = s.addAsks(r, h)
 			}
 		}
 		unread, err := s.unread(r, a.ID)
@@ -233,6 +237,16 @@ func (s *Status) addAgents(r *rig.Rig, snap *snapshot) error {
 		return slices.Index(order, a.Role) - slices.Index(order, b.Role)
 	})
 	return nil
+}
+
+// addAsks finds what the work on a hook stands still for. What can't be found out
+// is no reason to show nothing.
+func (s *Status) addAsks(r *rig.Rig, h *hook.Hook) []mail.Name {
+	open, _ := team.Waits(r, h)
+	for _, n := range open {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%s waits for an answer: chipset approve %s, or chipset deny %s --reason …", h.AgentID, n, n))
+	}
+	return open
 }
 
 func (s *Status) addWork(snap *snapshot) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -19,7 +20,7 @@ func waitsFor(r *rig.Rig, s *snapshot, b *bead.Bead) string {
 	case bead.Hooked:
 		return fmt.Sprintf("It hangs on the hook of %s, %s.", b.Assignee, s.running(b.Assignee, "which takes it at once", "which does not run: chipset up starts it"))
 	case bead.InProgress:
-		return workWaits(s, b)
+		return workWaits(r, s, b)
 	case bead.Done:
 		return landingWaits(r, s, b)
 	case bead.Failed:
@@ -73,7 +74,7 @@ func openWaits(r *rig.Rig, s *snapshot, b *bead.Bead) string {
 	return "It is ready, and the mayor hands it out with its next tick."
 }
 
-func workWaits(s *snapshot, b *bead.Bead) string {
+func workWaits(r *rig.Rig, s *snapshot, b *bead.Bead) string {
 	if end := s.retire[b.AssignmentID]; end != nil {
 		return fmt.Sprintf("The attempt of %s ended (%s) and is being retired: stage %s, %s.", b.Assignee, end.Outcome, end.Stage,
 			s.running(b.Assignee, "its polecat runs", "its polecat does not run and finishes that when it starts"))
@@ -81,6 +82,9 @@ func workWaits(s *snapshot, b *bead.Bead) string {
 	h := s.hooks[b.Assignee]
 	if h == nil || h.Assignment() != b.AssignmentID {
 		return fmt.Sprintf("It is in progress with %s, but no hook says so: chipset doctor looks into it.", b.Assignee)
+	}
+	if open, err := team.Waits(r, h); err == nil && len(open) > 0 {
+		return fmt.Sprintf("%s has asked and waits for the answer: chipset approve %s, or chipset deny %s --reason ….", b.Assignee, open[0], open[0])
 	}
 	if h.Status == hook.Active {
 		return fmt.Sprintf("%s works on it since %s, last progress %s ago, %s.", b.Assignee, age(s.at.Sub(h.WorkItem.AssignedAt.Time)),

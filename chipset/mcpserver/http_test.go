@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/chipset/speaker"
 )
 
@@ -26,12 +27,12 @@ func TestListenOnThisMachineAlone(t *testing.T) {
 // TestGuard: neither another name for this machine nor a page of another origin
 // gets through.
 func TestGuard(t *testing.T) {
-	r := newRig(t, "")
+	r := rigtest.New(t, "")
 	server := New(t.Context(), Options{Open: func(context.Context) (*speaker.Speaker, error) {
 		return &speaker.Speaker{Rig: r, ID: "polecat-alpha"}, nil
 	}})
 	l, err := Listen(t.Context(), "127.0.0.1:0")
-	must(t, err)
+	rigtest.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx, l, "secret") }()
@@ -53,7 +54,7 @@ func TestGuard(t *testing.T) {
 	} {
 		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-		must(t, err)
+		rigtest.Must(t, err)
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
 		if c.host != "" {
@@ -66,7 +67,7 @@ func TestGuard(t *testing.T) {
 			req.Header.Set("Authorization", "Bearer "+c.token)
 		}
 		res, err := http.DefaultClient.Do(req)
-		must(t, err)
+		rigtest.Must(t, err)
 		res.Body.Close()
 		if res.StatusCode != c.want {
 			t.Errorf("%s: %d, expected %d", name, res.StatusCode, c.want)
@@ -74,14 +75,14 @@ func TestGuard(t *testing.T) {
 	}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "t"}, nil).Connect(t.Context(),
 		&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer("secret")}}, nil)
-	must(t, err)
+	rigtest.Must(t, err)
 	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "hook_show"})
 	if err != nil || res.IsError {
 		t.Errorf("over HTTP: %v %v", res, err)
 	}
 	session.Close()
 	cancel()
-	must(t, <-served)
+	rigtest.Must(t, <-served)
 }
 
 // bearer adds a token to every request.

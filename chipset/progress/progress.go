@@ -29,6 +29,12 @@ const maxRecord = 64 << 10
 
 func path(s state.SessionID) state.Path { return state.RunDir.Join("progress", string(s)+".json") }
 
+// ExitRecord is where the supervisor of a session's worker says whether it runs,
+// and how it ended.
+func ExitRecord(s state.SessionID) state.Path {
+	return state.RunDir.Join("workers", string(s)+".json")
+}
+
 // Read returns what is known of a session, nil when nothing is. It is never worth
 // an error: a record that can't be read is none.
 func Read(t *state.Tree, s state.SessionID) *Record {

@@ -9,9 +9,16 @@ import (
 )
 
 // Resume is what a worker is told whose session ended before its work was through.
-// It remembers the assignment; why is the reason, and quotes its client.
-func Resume(id state.AgentID, b *bead.Bead, target, why string) string {
+// It remembers the assignment; why is the reason, and quotes its client. One that
+// waited for answers is given them instead.
+func Resume(id state.AgentID, b *bead.Bead, target, why, answers string) string {
 	var p strings.Builder
+	if answers != "" {
+		fmt.Fprintf(&p, "You are %s, and bead %s is still on your hook. You waited for an answer, and it is here.\n\n%s\n", id, b.ID, answers)
+		p.WriteString("Go on where you stopped; the worktree is as you left it.\n\n")
+		writeReporting(&p, &Assignment{Agent: id, Bead: *b, Target: target})
+		return p.String()
+	}
 	fmt.Fprintf(&p, `You are %s, and bead %s is still on your hook: your last turn ended, but the work
 was neither finished nor reported.
 

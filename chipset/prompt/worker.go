@@ -39,12 +39,15 @@ type Assignment struct {
 	Mail []mail.Entry
 	// Plan is true for a worker whose plan must be approved first.
 	Plan bool
+	// Answers are those to what an earlier session of the assignment asked, "" without.
+	Answers string
 }
 
 // Gather reads what is known about a bead for its next worker. What can't be
 // read is left out: the assignment itself is the bead.
 func Gather(r *rig.Rig, id state.AgentID, b bead.Bead, target string) Assignment {
 	a := Assignment{Agent: id, Bead: b, Target: target, Mail: readable(r, id), Plan: team.MustPlan(r, &b)}
+	a.askedBefore(r)
 	a.Handoff = latestHandoff(r, b.ID)
 	if a.Handoff != nil {
 		a.Salvage = a.Handoff.Salvage
@@ -61,6 +64,16 @@ func Gather(r *rig.Rig, id state.AgentID, b bead.Bead, target string) Assignment
 		}
 	}
 	return a
+}
+
+// askedBefore takes over what an earlier session of the same assignment has asked.
+func (a *Assignment) askedBefore(r *rig.Rig) {
+	h, err := r.Hooks.Get(string(a.Agent))
+	if err != nil || h.WorkItem == nil || h.WorkItem.BeadID != a.Bead.ID {
+		return
+	}
+	a.Answers, _ = Answers(r, a.Agent, h.WorkItem) // without them it asks again
+	a.Plan = a.Plan && team.CheckPlan(r, a.Agent, h.Assignment()) != nil
 }
 
 // latestHandoff is the newest note about a bead, whoever wrote it: a bead that
@@ -106,6 +119,9 @@ func Worker(a Assignment) string {
 	fmt.Fprintf(&p, "# %s\n\n", Line(b.Title, bead.MaxTitle))
 	writeBead(&p, b)
 	writeHistory(&p, &a)
+	if a.Answers != "" {
+		p.WriteString("## What an earlier session of yours has asked\n\n" + a.Answers)
+	}
 	writeMail(&p, a.Mail)
 	writeReporting(&p, &a)
 	return p.String()
@@ -232,8 +248,9 @@ Ending with exit code 0 also means finished. After done, fail or block this sess
 const planFirst = `## Plan first
 
 Read, and write nothing: no file is changed and nothing is committed before your plan is approved.
-Send the plan and wait for the answer: chipset request plan --body-file - --wait 1h
+Send the plan: chipset request plan --body-file - --wait 90s
 Exit code 0 is an approval. Exit code 1 sends it back with a reason: change the plan and send it again.
+Exit code 6: nobody has decided yet. End your turn then; you are called again when the answer is there.
 Work without an approved plan counts as a failed attempt.
 
 `

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
@@ -27,6 +28,9 @@ func (s *Speaker) RequestPlan(ctx context.Context, plan string) (mail.Name, erro
 	if err != nil {
 		return "", err
 	}
+	if err := s.untouched(ctx, &p); err != nil {
+		return "", err
+	}
 	subject := "plan of " + string(s.ID)
 	if p.Bead != "" {
 		subject = "plan for " + string(p.Bead)
@@ -36,6 +40,19 @@ func (s *Speaker) RequestPlan(ctx context.Context, plan string) (mail.Name, erro
 		to = state.Human
 	}
 	return s.SendMail(ctx, mail.Message{Type: mail.PlanRequest, Subject: subject, Body: plan, Ref: p.ref()}, string(to))
+}
+
+// untouched returns an ErrConflict for a worker that must plan first and has
+// changed something already. What can't be looked at is not held against it.
+func (s *Speaker) untouched(ctx context.Context, p *Present) error {
+	if s.Git == nil || p.Assignment == "" || !errors.Is(team.CheckPlan(s.Rig, s.ID, p.Assignment), team.ErrNoPlan) {
+		return nil
+	}
+	if changed, err := pipeline.WorktreeChanged(ctx, s.Rig, s.ID); err != nil || !changed {
+		return nil //nolint:nilerr // there may be no worktree at all
+	}
+	return WithHint(state.Conflictf("plan of "+string(p.Assignment), "the worktree has changed, and nothing is changed before the plan is approved"),
+		"undo it (git status shows what), then send the plan again")
 }
 
 // ref is what the speaker works on, for a message; nil when it works on nothing.

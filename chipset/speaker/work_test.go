@@ -5,22 +5,23 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 )
 
 func TestConvoyIsTakenBack(t *testing.T) {
-	r := newRig(t, "")
+	r := rigtest.New(t, "")
 	s := as(r, state.Human)
 	var names []string
 	for range 3 {
 		names = append(names, string(add(t, r, "Thing").ID))
 	}
 	c, err := s.loadConvoy("late", names)
-	must(t, err)
+	rigtest.Must(t, err)
 	c.ID = "cv-mine0"
-	must(t, r.Convoys.Create(string(c.ID), c))
-	must(t, s.setConvoy(t.Context(), c.BeadIDs[1], "", "cv-other")) // somebody is faster
+	rigtest.Must(t, r.Convoys.Create(string(c.ID), c))
+	rigtest.Must(t, s.setConvoy(t.Context(), c.BeadIDs[1], "", "cv-other")) // somebody is faster
 	if err := s.joinConvoy(t.Context(), &c); !errors.Is(err, state.ErrConflict) {
 		t.Errorf("joined: %v, expected a conflict", err)
 	}
@@ -36,7 +37,7 @@ func TestConvoyIsTakenBack(t *testing.T) {
 }
 
 func TestClaimOnlyInPullMode(t *testing.T) {
-	r := newRig(t, "")
+	r := rigtest.New(t, "")
 	add(t, r, "one")
 	if _, err := as(r, "polecat-alpha").Claim(t.Context(), ""); !errors.Is(err, state.ErrConflict) {
 		t.Errorf("claimed beside the mayor: %v", err)
@@ -46,7 +47,7 @@ func TestClaimOnlyInPullMode(t *testing.T) {
 // TestClaimsAtOnce: two who claim the same bead at once get one each, or
 // nothing, and never the same.
 func TestClaimsAtOnce(t *testing.T) {
-	r := newRig(t, "dispatch: {strategy: auto_claim, max_parallel: 5}\n")
+	r := rigtest.New(t, "dispatch: {strategy: auto_claim, max_parallel: 5}\n")
 	want := add(t, r, "one")
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
@@ -57,7 +58,7 @@ func TestClaimsAtOnce(t *testing.T) {
 	won := 0
 	for i, id := range []state.AgentID{"polecat-alpha", "polecat-bravo"} {
 		h, err := r.Hooks.Get(string(id))
-		must(t, err)
+		rigtest.Must(t, err)
 		if (errs[i] == nil) != (h.Status == hook.Pending) {
 			t.Errorf("%s: %v, and the hook is %s", id, errs[i], h.Status)
 		}

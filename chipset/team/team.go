@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -114,7 +115,7 @@ func CheckPlan(r *rig.Rig, id state.AgentID, a state.AssignmentID) error {
 	if err != nil || !MustPlan(r, &b) {
 		return err
 	}
-	latest, err := lastPlanAnswer(r, id, a)
+	latest, err := lastPlanAnswer(r, id, h.WorkItem)
 	switch {
 	case err != nil:
 		return err
@@ -126,23 +127,15 @@ func CheckPlan(r *rig.Rig, id state.AgentID, a state.AssignmentID) error {
 	return nil
 }
 
-func lastPlanAnswer(r *rig.Rig, id state.AgentID, a state.AssignmentID) (*Answer, error) {
-	box := r.Mailbox(id)
+func lastPlanAnswer(r *rig.Rig, id state.AgentID, item *hook.WorkItem) (*Answer, error) {
 	var latest *Answer
-	for _, list := range []func() ([]mail.Entry, []*state.Corruption, error){box.Archive, box.List} { // oldest first
-		all, _, err := list()
-		if err != nil {
-			return nil, err
+	err := since(r.Mailbox(id), item.AssignedAt, []state.AgentID{state.Human, r.Mayor()}, func(e *mail.Entry) {
+		if e.Type != mail.PlanResponse || e.Ref == nil || e.Ref.AssignmentID != item.AssignmentID {
+			return
 		}
-		for i := range all {
-			e := &all[i]
-			if e.Type != mail.PlanResponse || e.Ref == nil || e.Ref.AssignmentID != a {
-				continue
-			}
-			if answer, decides := AnswerOf(r, &e.Message); decides {
-				latest = &answer
-			}
+		if answer, decides := AnswerOf(r, &e.Message); decides {
+			latest = &answer
 		}
-	}
-	return latest, nil
+	})
+	return latest, err
 }

@@ -53,6 +53,17 @@ func (e *Exit) GoOn(left int, b *bead.Bead) string {
 	return ""
 }
 
+// CanWait tells whether a worker that asked something can wait for the answer: it
+// ended its turn of itself, and its session can be continued.
+func (e *Exit) CanWait() bool {
+	return e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == "" && (e.Ending == Clean || e.Ending == Refused)
+}
+
+// silent tells whether a worker ended well whose session can't be continued.
+func (e *Exit) silent() bool {
+	return !e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == "" && e.Ending == ByCode && e.Signal == "" && e.Code == 0
+}
+
 // terminated tells an end by a polite signal, which some clients turn into a code.
 func (e *Exit) terminated() bool {
 	const hangup, interrupt, term = 128 + 1, 128 + 2, 128 + 15

@@ -5,6 +5,7 @@
 //	idle        hook empty                                 hook pending
 //	preparing   hook active, worktree being made           the worker is started
 //	executing   the worker runs in the worktree            it exits, is aborted, or its work is taken away
+//	waiting     its worker asked, and ended its turn       the answer has come
 //	retiring    the done pipeline                          the retire record is final
 //	terminated  this session is over: done means gone      the next bead begins a new one
 //
@@ -36,6 +37,8 @@ const (
 	Preparing Phase = "preparing"
 	// Executing: the worker runs; ends with its exit, an abort, or when the hook names something else.
 	Executing Phase = "executing"
+	// Waiting: the worker asked the person or the mayor and ended its turn; ends with the answer.
+	Waiting Phase = "waiting"
 	// Retiring: the end of the attempt is fixed; ends when the pipeline is through.
 	Retiring Phase = "retiring"
 	// Terminated: the session is over; ends when the next bead begins a new one.
@@ -177,6 +180,12 @@ func (d *decision) exited() {
 	exit := &d.f.Worker.Exit
 	switch {
 	case d.published:
+	case len(d.f.Asked) > 0 && (exit.CanWait() || d.f.Unplanned && exit.silent()):
+		d.become(Waiting)
+	case d.s.Phase == Waiting && exit.CanWait():
+		d.goOn("what you asked has been answered", true)
+	case d.s.Phase == Waiting && exit.silent() && !d.s.ShuttingDown:
+		d.resume()
 	case exit.Lost && d.s.Lost+1 < maxLost:
 		d.s.Lost++
 		if d.s.ShuttingDown {
@@ -186,7 +195,7 @@ func (d *decision) exited() {
 	case exit.Lost:
 		d.publish(retire.Fail, fmt.Sprintf("the worker was ended from outside %d times", maxLost))
 	case exit.GoOn(d.f.Worker.Resumes, d.f.Bead) != "":
-		d.goOn(exit.GoOn(d.f.Worker.Resumes, d.f.Bead))
+		d.goOn(exit.GoOn(d.f.Worker.Resumes, d.f.Bead), false)
 	default:
 		outcome, reason := exit.Outcome()
 		d.publish(outcome, reason)
@@ -195,13 +204,13 @@ func (d *decision) exited() {
 
 // goOn continues a session that ended before its work was through. A polecat that
 // shuts down leaves it to its successor.
-func (d *decision) goOn(why string) {
+func (d *decision) goOn(why string, answered bool) {
 	if d.s.ShuttingDown {
 		return
 	}
 	d.become(Executing)
 	d.s.Stopping, d.s.TouchedAt = false, d.f.Now
-	d.do(Continue{Item: *d.f.Hook.WorkItem, Why: why})
+	d.do(Continue{Item: *d.f.Hook.WorkItem, Why: why, Answered: answered})
 }
 
 func (d *decision) publish(outcome retire.Outcome, reason string) {
@@ -239,6 +248,8 @@ func (d *decision) begin() {
 	case d.published:
 	case d.f.Record != nil, !d.ownsBead(), d.s.ShuttingDown:
 		d.becomeFree(Terminated)
+	case len(d.f.Asked) > 0: // of a session that an earlier process saw end
+		d.become(Waiting)
 	case d.f.Hook.WorkItem.Session != d.s.Session || d.s.Session == "":
 		d.resume()
 	default:
@@ -355,6 +366,8 @@ func (d *decision) report() string {
 	case w.Status == WorkerRunning:
 		return fmt.Sprintf("%s %s (%s): worker running for %s, last progress %s ago, cpu %s", d.s.Phase, w.Bead, w.Assignment,
 			elapsed(d.f.Now, w.StartedAt), elapsed(d.f.Now, w.LastProgress), w.CPU.Round(10*time.Millisecond))
+	case d.s.Phase == Waiting && d.f.Hook.WorkItem != nil:
+		return fmt.Sprintf("waiting %s (%s): for the answer to %d questions", d.f.Hook.WorkItem.BeadID, d.f.Hook.WorkItem.AssignmentID, len(d.f.Asked))
 	case d.f.Hook.WorkItem != nil:
 		return fmt.Sprintf("%s %s (%s): no worker runs", d.s.Phase, d.f.Hook.WorkItem.BeadID, d.f.Hook.WorkItem.AssignmentID)
 	}
@@ -401,7 +414,7 @@ func (d *decision) retireAssignment(e mail.Entry) {
 // status keeps the agent's identity in step.
 func (d *decision) status() {
 	want := agent.Idle
-	if d.f.Worker.Status != WorkerNone || d.s.Phase == Preparing || d.s.Phase == Executing || d.s.Phase == Retiring {
+	if d.f.Worker.Status != WorkerNone || d.s.Phase == Preparing || d.s.Phase == Executing || d.s.Phase == Waiting || d.s.Phase == Retiring {
 		want = agent.Active
 	}
 	d.setStatus(want)

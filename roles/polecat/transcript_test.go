@@ -26,6 +26,7 @@ import (
 //	record AS OUTCOME STAGE | none
 //	mail TYPE FROM [as=AS] [session=SESSION]
 //	nudge TYPE FROM [as=AS] [session=SESSION] [early]
+//	asked nothing | plan | permission
 //	progress | next BEAD | after DURATION | forget
 //
 // Mail and nudges stay until a decision retires them; progress is of one tick.
@@ -179,6 +180,11 @@ func (w *world) apply(line string) error {
 		w.letter(words)
 	case "nudge":
 		w.nudge(words)
+	case "asked":
+		w.f.Asked, w.f.Unplanned = nil, word(1) == "plan"
+		if word(1) != "nothing" {
+			w.f.Asked = []mail.Name{mail.NameAt(w.f.Now, w.f.Self)}
+		}
 	case "progress":
 		w.f.Progress, w.f.Worker.LastProgress = true, w.f.Now
 	case "next":

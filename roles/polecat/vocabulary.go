@@ -96,6 +96,11 @@ type Facts struct {
 	// the worker's assignment, else of the hook's. nil when there is none.
 	Record *retire.Record
 	Worker Worker
+	// Asked are the unanswered questions of the worker to the person or the mayor;
+	// they are looked for while no worker runs.
+	Asked []mail.Name
+	// Unplanned is true while one of them is a plan that must be approved first.
+	Unplanned bool
 	// Progress is true when output or processor time grew since the last look.
 	Progress bool
 	// Mail is unread mail in the order of processing, Nudges what is unseen.
@@ -128,10 +133,12 @@ type (
 	// the worker. What can't be made or started ends as a failed attempt.
 	Start struct{ Item hook.WorkItem }
 	// Continue starts the worker again, in the same worktree and session, and tells
-	// it why. It charges nothing.
+	// it why. It charges nothing. Answered is true when it waited for an answer
+	// that has come: that is no end that came too early.
 	Continue struct {
-		Item hook.WorkItem
-		Why  string
+		Item     hook.WorkItem
+		Why      string
+		Answered bool
 	}
 	// Touch records progress of the work on the hook.
 	Touch struct {

@@ -76,7 +76,9 @@ type Scan struct {
 	Dispatches []dispatch.Record
 	// MayorMail is what the mayor has not read.
 	MayorMail []mail.Entry
-	Disk      Disk
+	// Overdue are tasks of mail whose deadline has passed and that are not over.
+	Overdue []mail.TaskStatus
+	Disk    Disk
 }
 
 // Queue is what a patrol looks at in the merge queue.
@@ -118,6 +120,8 @@ type Agent struct {
 	Corrupt string
 	// Stall is the threshold of the agent's worker, 0 for the rig's own.
 	Stall time.Duration
+	// Asks is true while its work stands still for an answer of the person or the mayor.
+	Asks bool
 }
 
 // Disk is the file system of the state tree, in bytes; Total 0 is unknown.
@@ -137,6 +141,8 @@ type State struct {
 	Lasting map[string]state.Time
 	// Lived names the agents that were seen with a process.
 	Lived map[state.AgentID]bool
+	// Overdue names the requests of tasks whose two sides were reminded.
+	Overdue map[mail.Name]bool
 }
 
 // Watch is how long one hook has stood still.

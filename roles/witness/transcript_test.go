@@ -68,6 +68,14 @@ func (s *script) do(line string) []string {
 		if arg(4) != "" {
 			s.agent(id).Stall = s.duration(arg(4))
 		}
+	case "asks":
+		s.agent(id).Asks = arg(2) != "no"
+	case "task":
+		deadline := s.now
+		s.overdue = append(s.overdue, mail.TaskStatus{Task: mail.Task{ID: mail.TaskID(arg(3)), State: mail.TaskWorking, Deadline: &deadline},
+			Requester: state.AgentID(arg(2)), Assignee: id, Subject: "review", Request: mail.NameAt(s.now, state.AgentID(arg(2))), UpdatedAt: s.now})
+	case "task-over":
+		s.overdue = nil
 	case "alive", "dead":
 		s.agent(id).Alive = f[0] == "alive"
 	case "retired":

@@ -15,11 +15,13 @@
 //	two nudges unanswered, or longer than the          critical  health_escalation with a restart
 //	restart threshold                                            recommendation
 //	same bead restarted too often                      critical  escalation that asks for a person
+//	a task of mail past its deadline                   none      mail to who asked and who was asked, once
 //
 // Stall time counts only while the witness patrolled: after a pause of more
 // than three patrols, a clock that was set back, or a last_activity in the
 // future, the grace starts anew. An open incident outlives that: it is closed
-// by progress or by a hook that moved on, never by grace.
+// by progress or by a hook that moved on, never by grace. Work that stands still
+// for an answer of the person or the mayor is no stall.
 //
 // Decide is pure: no disk, no clock, no process.
 package witness
@@ -83,6 +85,7 @@ func (d *decision) patrol() {
 	d.mayor()
 	d.refinery()
 	d.disk()
+	d.overdue()
 	d.tell()
 	d.end()
 }
@@ -176,6 +179,8 @@ func (d *decision) watch(a *Agent) Watch {
 	w := Watch{Assignment: h.Assignment(), Session: h.WorkItem.Session, Status: h.Status, Activity: h.LastActivity}
 	same := known && old.Assignment == w.Assignment && old.Session == w.Session && old.Status == w.Status
 	switch {
+	case a.Asks: // its silence is somebody else's
+		w.From, w.Moved = d.f.Now, same
 	case same && old.Activity.Equal(w.Activity.Time):
 		w.From, w.Moved = old.From, old.Moved
 	case w.Activity.After(d.f.Now.Time):

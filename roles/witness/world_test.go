@@ -32,6 +32,7 @@ type world struct {
 	mail      []mail.Entry
 	nudges    []nudge.Nudge
 	disk      Disk
+	overdue   []mail.TaskStatus
 
 	incidents map[state.IncidentID]incident.Incident
 	// sent counts the mails of each incident and severity, rises what may be told
@@ -97,7 +98,7 @@ func (w *world) facts() Facts {
 		Mail: slices.Clone(w.mail), Nudges: slices.Clone(w.nudges), Incidents: w.open()}
 	if w.state.Due(w.now) {
 		beads := backlog.New(w.beads...)
-		f.Scan = &Scan{Agents: slices.Clone(w.agents), Backlog: beads, Queue: QueueOf(w.queue, beads), MayorMail: w.mayorMail, Disk: w.disk}
+		f.Scan = &Scan{Agents: slices.Clone(w.agents), Backlog: beads, Queue: QueueOf(w.queue, beads), MayorMail: w.mayorMail, Disk: w.disk, Overdue: w.overdue}
 	}
 	return f
 }
@@ -121,6 +122,7 @@ func (w *world) tick(limit int) []Action {
 
 func (w *world) apply(action Action) {
 	switch a := action.(type) {
+	case Remind:
 	case SetStatus:
 		if found := w.agent(a.Agent); found.Status == a.From {
 			found.Status = a.To
@@ -222,6 +224,8 @@ func (w *world) show(action Action) string {
 			a.Metadata.Recommend, a.Metadata.Minutes, a.Metadata.Nudges)
 	case Reply:
 		return "reply " + string(a.To.From) + ": " + firstLine(a.Body)
+	case Remind:
+		return fmt.Sprintf("remind %s as %s: %s", a.To, a.ID, a.Subject)
 	case MarkRead:
 		return "read " + string(a.Entry.Type)
 	case MarkSeen:

@@ -48,7 +48,7 @@ func (claude) Equip(argv []string, kit Kit) Equipped {
 	e := Equipped{Files: map[string]string{}}
 	if kit.Hooks && !has(argv, "--settings") {
 		const name = "settings.json"
-		e.Files[name] = settings(map[string]any{"hooks": hookTable(kit, "claude", 1, claudeHooks())})
+		e.Files[name] = settings(map[string]any{"hooks": hookTable(kit, "claude", 1, claudeHooks(kit.Plan))})
 		argv, e.Env = append(argv, "--settings="+kit.Files+name), []string{hooksHandedOver}
 	}
 	if kit.MCP {
@@ -61,8 +61,12 @@ func (claude) Equip(argv []string, kit Kit) Equipped {
 	return e
 }
 
-func claudeHooks() []onHook {
-	return []onHook{{"SessionStart", ""}, {"UserPromptSubmit", ""}, {"PreToolUse", "EnterPlanMode|ExitPlanMode|Task|Agent"}, {"PostToolUse", ""},
+func claudeHooks(plan bool) []onHook {
+	before := "EnterPlanMode|ExitPlanMode|Task|Agent"
+	if plan {
+		before = "" // it is asked about each tool, because any may change something
+	}
+	return []onHook{{"SessionStart", ""}, {"UserPromptSubmit", ""}, {"PreToolUse", before}, {"PostToolUse", ""},
 		{"Stop", ""}, {"SubagentStart", ""}, {"SubagentStop", ""}, {"TeammateIdle", ""}, {"TaskCompleted", ""}, {"SessionEnd", ""}}
 }
 

@@ -64,6 +64,8 @@ type Kit struct {
 	// Files is the absolute path that, with a name behind it, is that of a file
 	// the client can be given.
 	Files string
+	// Plan: nothing may be changed yet, because a plan must be approved first.
+	Plan bool
 	// Hooks: the binary answers the client's hooks. MCP: it serves the rig's tools.
 	Hooks, MCP bool
 }

@@ -42,7 +42,11 @@ func (codex) Equip(argv []string, kit Kit) Equipped {
 		// Hooks that nobody reviewed do not run, and nobody is there to do it. In a
 		// linked worktree Codex reads no hooks of the repository's own.
 		argv = append(argv, "--dangerously-bypass-hook-trust")
-		for _, event := range []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"} {
+		events := []string{"SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"}
+		if kit.Plan {
+			events = append(events, "PreToolUse")
+		}
+		for _, event := range events {
 			argv = append(argv, "-c", fmt.Sprintf("hooks.%s=[{hooks=[{type=\"command\",command=%s,timeout=%d}]}]", event,
 				tomlText(hookCommand(kit, "codex", event)), hookTimeout))
 		}

@@ -43,7 +43,11 @@ func (gemini) Equip(argv []string, kit Kit) Equipped {
 	e := Equipped{Argv: argv}
 	parts := map[string]any{}
 	if kit.Hooks {
-		parts["hooks"] = hookTable(kit, "gemini", 1000, []onHook{{"SessionStart", ""}, {"BeforeAgent", ""}, {"AfterTool", ""}, {"AfterAgent", ""}, {"SessionEnd", ""}})
+		events := []onHook{{"SessionStart", ""}, {"BeforeAgent", ""}, {"AfterTool", ""}, {"AfterAgent", ""}, {"SessionEnd", ""}}
+		if kit.Plan {
+			events = append(events, onHook{"BeforeTool", ""})
+		}
+		parts["hooks"] = hookTable(kit, "gemini", 1000, events)
 		e.Env = []string{hooksHandedOver}
 	}
 	if kit.MCP {

@@ -38,7 +38,10 @@ func (opencode) Equip(argv []string, kit Kit) Equipped {
 		argv = append(argv, "--session", kit.Resume)
 	}
 	config := map[string]any{}
-	if kit.Permission == runtime.PermissionEdit {
+	if kit.Plan {
+		// It has no hooks that could ask; once the plan is approved and it is continued, it may more.
+		config["permission"] = map[string]any{"edit": "deny", "external_directory": "deny", "bash": map[string]string{"*": "deny", "chipset *": "allow"}}
+	} else if kit.Permission == runtime.PermissionEdit {
 		// The last rule that matches counts, and they are sorted when written.
 		config["permission"] = map[string]any{"edit": "allow", "webfetch": "deny", "external_directory": "deny",
 			"bash": map[string]string{"*": "deny", "chipset *": "allow", "git add *": "allow", "git commit *": "allow", "git status*": "allow"}}
