@@ -162,6 +162,27 @@ func (s *Store[T]) Create(name string, v T) error {
 	return s.tree.WriteNew(s.Path(name), data)
 }
 
+// CreateAll publishes many new objects under the names that name gives, and
+// tells of each, in their order, what Create would have returned. They share what
+// it costs to be durable.
+func (s *Store[T]) CreateAll(all []T, name func(v *T) string) []error {
+	errs := make([]error, len(all))
+	news, at := make([]New, 0, len(all)), make([]int, 0, len(all))
+	for i := range all {
+		n := name(&all[i])
+		data, err := s.encode(n, &all[i])
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		news, at = append(news, New{Path: s.Path(n), Data: data}), append(at, i)
+	}
+	for k, err := range s.tree.WriteAll(news) {
+		errs[at[k]] = err
+	}
+	return errs
+}
+
 // Put replaces or makes an object without looking at what was there. Durable
 // when it returns nil.
 func (s *Store[T]) Put(name string, v T) error {

@@ -244,6 +244,34 @@ func status(want string) func(object) bool {
 	return func(o object) bool { return o.text("status") == want }
 }
 
+const importSize = 14
+
+// issues are lines of bd, each of which waits for some that come after it.
+func issues() string {
+	var b strings.Builder
+	for i := range importSize {
+		fmt.Fprintf(&b, `{"id":"bd-%d","title":"sweep","priority":2,"dependencies":[`, i)
+		if i+2 < importSize {
+			fmt.Fprintf(&b, `{"depends_on_id":"bd-%d","type":"blocks"},{"depends_on_id":"bd-%d","type":"related"}`, i+2, i+1)
+		}
+		b.WriteString("]}\n")
+	}
+	return b.String()
+}
+
+// imported counts the beads of issues: none may wait for one that is not there.
+func imported(v view) (int, error) {
+	for _, name := range v.below("work") {
+		list, _ := v.object(name)["blocked_by"].([]any)
+		for _, dep := range list {
+			if v.object(fmt.Sprintf("work/%s.json", dep)) == nil {
+				return 0, fmt.Errorf("%s waits for %s, which is not there", name, dep)
+			}
+		}
+	}
+	return v.count("work", func(o object) bool { return o.text("title") == "sweep" && o.text("status") == "open" }), nil
+}
+
 func workActs() []act {
 	add := func(b *bench) string {
 		return strings.TrimSpace(b.world.Chipset("work", "add", "a bead", "-d", "true"))
@@ -253,6 +281,10 @@ func workActs() []act {
 			effect: func(v view) (int, error) {
 				return v.count("work", func(o object) bool { return o.text("title") == "sweep" && o.text("status") == "open" }), nil
 			}},
+		{name: "work-import", whole: importSize, repeatable: true, acks: func(o outcome) int { return importSize * count(o.code == 0) },
+			prepare: func(*bench) invocation {
+				return invocation{args: []string{"work", "import", "-"}, stdin: issues()}
+			}, effect: imported},
 		{name: "work-edit", touches: []string{"work/"}, repeatable: true, prepare: func(b *bench) invocation {
 			return run("work", "edit", add(b), "--title", "sweep")
 		}, effect: beadIs(func(o object) bool { return o.text("title") == "sweep" })},

@@ -18,7 +18,8 @@ import (
 
 func newWorkCmd(a *app) *cobra.Command {
 	return newGroupCmd("work", "Beads: the work items of the rig",
-		newWorkAddCmd(a), newWorkListCmd(a), newWorkShowCmd(a), newWorkEditCmd(a), newWorkCancelCmd(a), newWorkReopenCmd(a), newWorkClaimCmd(a))
+		newWorkAddCmd(a), newWorkListCmd(a), newWorkShowCmd(a), newWorkEditCmd(a), newWorkCancelCmd(a), newWorkReopenCmd(a), newWorkClaimCmd(a),
+		newWorkImportCmd(a), newWorkExportCmd(a))
 }
 
 type workListOptions struct {

@@ -245,7 +245,7 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 		defer lock.Unlock()
 	}
 	b, err := r.Beads.Update(ctx, id, func(b *bead.Bead) error {
-		if !slices.Contains([]bead.Status{bead.Open, bead.Failed, bead.Blocked}, b.Status) {
+		if !b.Editable() {
 			return state.Conflictf("bead "+id, "is %s and can't be edited", b.Status)
 		}
 		return opts.change(ctx, a, r, b, given)

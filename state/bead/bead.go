@@ -175,6 +175,30 @@ func (b *Bead) Become(to Status, reason string, now state.Time) error {
 	return nil
 }
 
+// MetaImported is the key of Metadata with the ID that a bead has in another
+// issue tracker. Only such a bead can be finished elsewhere.
+const MetaImported = "bd_id"
+
+// Imported tells whether the bead came from another issue tracker.
+func (b *Bead) Imported() bool { return b.Metadata[MetaImported] != "" }
+
+// CloseElsewhere closes a bead that nobody works on, because it was finished
+// outside of the rig, or returns an ErrConflict. Timestamps and gen follow.
+func (b *Bead) CloseElsewhere(reason string, at, now state.Time) error {
+	if !b.Imported() || !slices.Contains(editable(), b.Status) {
+		return state.Conflictf("bead "+string(b.ID), "is %s and can't be closed", b.Status)
+	}
+	b.Status, b.UpdatedAt, b.ClosedAt, b.CloseReason, b.ReadyAt = Closed, now, &at, reason, nil
+	b.Gen++
+	return nil
+}
+
+// editable are the statuses in which a person may change what a bead says.
+func editable() []Status { return []Status{Open, Failed, Blocked} }
+
+// Editable tells whether a person may change what the bead says.
+func (b *Bead) Editable() bool { return slices.Contains(editable(), b.Status) }
+
 // Touch counts a change that moves nothing.
 func (b *Bead) Touch(now state.Time) { b.UpdatedAt = now; b.Gen++ }
 

@@ -91,7 +91,7 @@ func reachable(before, after *Bead) error {
 	for range max(0, steps) {
 		var next []place
 		for _, p := range reached {
-			for _, q := range p.next() {
+			for _, q := range p.next(after.Imported()) {
 				if q.slung <= slung && !seen[q] {
 					seen[q] = true
 					next = append(next, q)
@@ -109,9 +109,15 @@ func reachable(before, after *Bead) error {
 		after.Gen-before.Gen, before.Gen, after.Gen, map[bool]string{true: " with its text changed"}[goal.edited])
 }
 
-// next are the places that one legal step leads to.
-func (p place) next() []place {
+// next are the places that one legal step leads to. What was imported can be
+// finished elsewhere.
+func (p place) next(imported bool) []place {
 	var all []place
+	if imported && slices.Contains(editable(), p.status) {
+		q := p
+		q.status = Closed
+		all = append(all, q)
+	}
 	for _, to := range p.status.next() {
 		if to == Done && p.holder == nobody {
 			continue // nothing was submitted that could be retried
@@ -127,7 +133,7 @@ func (p place) next() []place {
 		}
 		all = append(all, q)
 	}
-	if slices.Contains([]Status{Open, Failed, Blocked}, p.status) {
+	if slices.Contains(editable(), p.status) {
 		p.edited = true
 		all = append(all, p)
 	}

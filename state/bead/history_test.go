@@ -18,6 +18,7 @@ func TestHistory(t *testing.T) {
 		return b
 	}
 	with := func(b *Bead, change func(*Bead)) *Bead { change(b); return b }
+	imported := func(b *Bead) *Bead { b.Metadata = map[string]string{MetaImported: "bd-1"}; return b }
 	for _, c := range []struct {
 		name          string
 		before, after *Bead
@@ -51,6 +52,12 @@ func TestHistory(t *testing.T) {
 		{"given to another under the same assignment", made(3, Hooked, "as-1", 1), with(made(4, InProgress, "as-1", 1), func(b *Bead) { b.Assignee = "polecat-bravo" }), false},
 		{"born at another time", made(3, Open, "", 0), with(made(4, Open, "", 0), func(b *Bead) { b.CreatedAt = state.At(at.Add(1)) }), false},
 		{"merged without an assignment", made(2, Blocked, "", 0), made(4, Merged, "", 0), false},
+		{"imported and closed", nil, imported(made(2, Closed, "", 0)), true},
+		{"closed, and not imported", nil, made(2, Closed, "", 0), false},
+		{"finished elsewhere", made(1, Open, "", 0), imported(made(3, Closed, "", 0)), true},
+		{"finished elsewhere after a failure", made(4, Failed, "as-1", 1), imported(made(6, Closed, "as-1", 1)), true},
+		{"finished elsewhere while a worker works", made(3, InProgress, "as-1", 1), imported(made(4, Closed, "", 1)), false},
+		{"imported and merged", nil, imported(made(2, Merged, "", 0)), false},
 		{"assignments fell", made(3, Open, "", 2), made(4, Open, "", 1), false},
 	} {
 		if err := Moved(c.before, c.after); (err == nil) != c.legal {

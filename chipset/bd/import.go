@@ -1,0 +1,316 @@
+package bd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// Outcome is what becomes of an issue.
+type Outcome string
+
+const (
+	// Added: a bead was made.
+	Added Outcome = "added"
+	// Updated: the bead says now what the issue says.
+	Updated Outcome = "updated"
+	// Unchanged: the bead knew the issue.
+	Unchanged Outcome = "unchanged"
+	// Kept: the issue changed, but somebody works on the bead, or has finished it.
+	Kept Outcome = "kept"
+	// Skipped: the issue is no work.
+	Skipped Outcome = "skipped"
+)
+
+// Result is what became of one line.
+type Result struct {
+	Line    int          `json:"line"`
+	Issue   string       `json:"issue"`
+	ID      state.BeadID `json:"id,omitempty"`
+	Outcome Outcome      `json:"outcome"`
+	Detail  string       `json:"detail,omitempty"`
+}
+
+// Options of an import.
+type Options struct {
+	// DryRun writes nothing.
+	DryRun bool
+	// DropUnknown leaves out what an issue waits for and nobody knows, instead of
+	// refusing it.
+	DropUnknown bool
+	// Workers takes the workers that issues name, which are commands.
+	Workers bool
+	// CheckWorker refuses a worker that could never be started; nil takes all.
+	CheckWorker func(string) error
+}
+
+// Report is what an import did.
+type Report struct {
+	// Results are in the order of the lines.
+	Results []Result
+	// Dropped counts dependencies that were left out, OfferedWorkers workers that
+	// were not taken.
+	Dropped, OfferedWorkers int
+}
+
+// Import makes beads of issues, and changes those that nobody works on. Nothing
+// is written when anything is wrong with a line. Durable when it returns nil;
+// after an error, or a crash, some beads are made and the same import makes the
+// rest. Errors: Problems, those of the state.
+func Import(ctx context.Context, r *rig.Rig, by state.AgentID, lines []Line, options Options) (Report, error) {
+	// Others who close circles wait for the end.
+	lock, err := r.Tree.Lock(ctx, state.LockDispatch, "dependencies")
+	if err != nil {
+		return Report{}, err
+	}
+	defer lock.Unlock()
+	beads, _, err := r.Beads.All()
+	if err != nil {
+		return Report{}, err
+	}
+	p, err := makePlan(lines, beads, options)
+	if err != nil {
+		return Report{}, err
+	}
+	im := importer{plan: p, r: r, by: by, now: r.Clock.Now(), report: Report{Results: p.ignored, Dropped: p.dropped}}
+	if err := im.prepare(); err != nil {
+		return Report{}, err
+	}
+	if !options.DryRun {
+		if err := im.create(ctx); err != nil {
+			return im.report, err
+		}
+		if err := im.update(ctx); err != nil {
+			return im.report, err
+		}
+	}
+	slices.SortStableFunc(im.report.Results, func(a, b Result) int { return a.Line - b.Line })
+	return im.report, nil
+}
+
+type importer struct {
+	*plan
+	r      *rig.Rig
+	by     state.AgentID
+	now    state.Time
+	layers [][]bead.Bead
+	edits  []*entry
+	report Report
+}
+
+// prepare makes the new beads and tries the changes, without writing anything.
+func (im *importer) prepare() error {
+	made := map[state.BeadID]bead.Bead{}
+	for _, e := range im.entries {
+		if !im.options.Workers && e.issue.ours().Worker != "" {
+			im.report.OfferedWorkers++
+		}
+		res := Result{Line: e.line, Issue: e.issue.ID, ID: e.id, Outcome: Added}
+		var err error
+		if e.there == nil {
+			made[e.id], err = im.made(e, im.by, im.now)
+		} else {
+			b := *e.there
+			res.Outcome, res.Detail, err = im.change(&b, e)
+			if res.Outcome == Updated {
+				im.edits = append(im.edits, e)
+			}
+		}
+		if err != nil {
+			im.refuse(e.line, err)
+		}
+		im.report.Results = append(im.report.Results, res)
+	}
+	if len(im.bad) > 0 {
+		return im.bad
+	}
+	im.arrange(made)
+	return nil
+}
+
+// arrange puts the new beads into layers: each waits only for what is in the
+// layers before, or was there already. A layer is durable before the next one is
+// begun, so at no moment does a bead wait for one that is not there.
+func (im *importer) arrange(made map[state.BeadID]bead.Bead) {
+	all := make(graph, len(im.waits))
+	for id, says := range im.waits {
+		all[id] = says
+		if e := im.byBead[id]; e != nil {
+			all[id] = append(slices.Clone(says), e.implied...)
+		}
+	}
+	layer := map[state.BeadID]int{}
+	for _, group := range all.groups() { // what one waits for comes before it
+		id := group[0]
+		b, isNew := made[id]
+		if !isNew {
+			continue
+		}
+		for _, before := range all[id] {
+			if _, isNew := made[before]; isNew {
+				layer[id] = max(layer[id], layer[before]+1)
+			}
+		}
+		if layer[id] == len(im.layers) {
+			im.layers = append(im.layers, nil)
+		}
+		im.layers[layer[id]] = append(im.layers[layer[id]], b)
+	}
+}
+
+func (im *importer) create(ctx context.Context) error {
+	for _, layer := range im.layers {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var events []event.Event
+		var failed error
+		for n, err := range im.r.Beads.CreateAll(layer, func(b *bead.Bead) string { return string(b.ID) }) {
+			b := &layer[n]
+			if err != nil {
+				failed = fmt.Errorf("bead %s: %w", b.ID, err)
+				continue
+			}
+			events = append(events, event.Event{Type: "bead.added", Agent: im.by, Bead: b.ID, To: string(b.Status), Text: b.Title})
+		}
+		im.r.Emit(events...)
+		if failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+// updaters change beads at the same time, so that they share commits of the
+// file system's journal.
+const updaters = 16
+
+func (im *importer) update(ctx context.Context) error {
+	errs := make([]error, len(im.edits))
+	var wg sync.WaitGroup
+	for w := range min(updaters, len(im.edits)) {
+		wg.Go(func() {
+			for n := w; n < len(im.edits); n += updaters {
+				if errs[n] = im.edit(ctx, im.edits[n]); errs[n] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for n, err := range errs {
+		if err != nil {
+			return fmt.Errorf("bead %s: %w", im.edits[n].id, err)
+		}
+	}
+	return nil
+}
+
+// edit changes one bead under its locks. When somebody took it up meanwhile it
+// is left alone: the next import tells.
+func (im *importer) edit(ctx context.Context, e *entry) error {
+	lock, err := im.r.Tree.Lock(ctx, state.LockDispatch, string(e.id), dispatch.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	var before bead.Status
+	b, err := im.r.Beads.Update(ctx, string(e.id), func(b *bead.Bead) error {
+		before = b.Status
+		outcome, _, err := im.change(b, e)
+		if err == nil && outcome != Updated {
+			return state.ErrUnchanged
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	ev := event.Event{Type: "bead.edited", Agent: im.by, Bead: e.id, Text: "imported again"}
+	if b.Status != before {
+		ev.Type, ev.From, ev.To = "bead."+string(b.Status), string(before), string(b.Status)
+	}
+	im.r.Emit(ev)
+	return nil
+}
+
+// change makes a bead say what its issue says, where that may be.
+func (im *importer) change(b *bead.Bead, e *entry) (Outcome, string, error) {
+	s, imported := sourceOf(b)
+	if e.same {
+		if !b.Editable() || !imported || slices.Equal(s.Implied, e.implied) {
+			return Unchanged, "", nil
+		}
+		return Updated, "what it waits for", im.rewrite(b, e, s.As)
+	}
+	was := s.Issue.Status
+	if !imported {
+		exported, err := export(b, map[state.BeadID]string{})
+		if err != nil {
+			return Kept, "", err
+		}
+		was = exported.Status
+	}
+	if im.reopens(b, e, s, imported) {
+		if err := b.Become(bead.Open, "", im.now); err != nil {
+			return Kept, "", err
+		}
+	} else if !b.Editable() {
+		return Kept, "it is " + string(b.Status), nil
+	}
+	if e.issue.Status == statusTombstone {
+		return Updated, "deleted in bd", im.cancel(b, e)
+	}
+	detail, err := im.restate(b, e, was, s.As)
+	return Updated, detail, err
+}
+
+func (im *importer) reopens(b *bead.Bead, e *entry, s source, imported bool) bool {
+	return e.reopens(b, s, imported)
+}
+
+// rewrite takes over what an issue says, but for the status.
+func (im *importer) rewrite(b *bead.Bead, e *entry, as bead.Status) error {
+	if !e.same {
+		if err := im.fill(b, e); err != nil {
+			return err
+		}
+	}
+	b.BlockedBy = append(slices.Clone(e.says), e.implied...)
+	b.Touch(im.now)
+	return im.note(b, e, as)
+}
+
+func (im *importer) cancel(b *bead.Bead, e *entry) error {
+	if err := b.Become(bead.Cancelled, "deleted in bd", im.now); err != nil {
+		return err
+	}
+	return im.note(b, e, b.Status)
+}
+
+// restate takes over what an issue says, and its status where bd changed that.
+// was is the issue's status before, and as the status that an import gave the bead.
+func (im *importer) restate(b *bead.Bead, e *entry, was string, as bead.Status) (string, error) {
+	if err := im.rewrite(b, e, as); err != nil {
+		return "", err
+	}
+	to, reason := e.issue.standing(e.waits)
+	moved := was != e.issue.Status && to != b.Status
+	if to == bead.Open && (b.Status == bead.Failed || b.Status == bead.Blocked && as != bead.Blocked) {
+		moved = false // the rig's own reasons hold
+	}
+	if !moved {
+		return "", nil
+	}
+	if err := become(b, to, reason, e.issue.ClosedAt, im.now); err != nil {
+		return "", err
+	}
+	return "it is " + string(b.Status), im.note(b, e, b.Status)
+}

@@ -1,0 +1,164 @@
+package bd
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Issue is one line. Fields that have no meaning here are kept in Extra.
+type Issue struct {
+	// Kind tells issues ("issue" or "") from what else newer exports hold.
+	Kind         string          `json:"_type,omitempty"`
+	ID           string          `json:"id"`
+	Title        string          `json:"title,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	Design       string          `json:"design,omitempty"`
+	Acceptance   string          `json:"acceptance_criteria,omitempty"`
+	Notes        string          `json:"notes,omitempty"`
+	Status       string          `json:"status,omitempty"`
+	Priority     int             `json:"priority"`
+	Type         string          `json:"issue_type,omitempty"`
+	Assignee     string          `json:"assignee,omitempty"`
+	CreatedAt    *state.Time     `json:"created_at,omitempty"`
+	CreatedBy    string          `json:"created_by,omitempty"`
+	UpdatedAt    *state.Time     `json:"updated_at,omitempty"`
+	ClosedAt     *state.Time     `json:"closed_at,omitempty"`
+	CloseReason  string          `json:"close_reason,omitempty"`
+	DeferUntil   string          `json:"defer_until,omitempty"`
+	Labels       []string        `json:"labels,omitempty"`
+	Dependencies []Dependency    `json:"dependencies,omitempty"`
+	Ephemeral    bool            `json:"ephemeral,omitempty"`
+	Pinned       bool            `json:"pinned,omitempty"`
+	Template     bool            `json:"is_template,omitempty"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (i *Issue) UnmarshalJSON(data []byte) error {
+	type plain Issue
+	return state.UnmarshalKeeping(data, (*plain)(i), &i.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (i Issue) MarshalJSON() ([]byte, error) {
+	type plain Issue
+	return state.MarshalKeeping(plain(i), i.Extra)
+}
+
+// Dependency is what an issue has to do with another one.
+type Dependency struct {
+	IssueID     string `json:"issue_id,omitempty"`
+	DependsOnID string `json:"depends_on_id"`
+	Type        string `json:"type,omitempty"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (d *Dependency) UnmarshalJSON(data []byte) error {
+	type plain Dependency
+	return state.UnmarshalKeeping(data, (*plain)(d), &d.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (d Dependency) MarshalJSON() ([]byte, error) {
+	type plain Dependency
+	return state.MarshalKeeping(plain(d), d.Extra)
+}
+
+// The statuses of an issue that mean something here. bd knows more, and lets
+// its users define their own.
+const (
+	statusOpen       = "open"
+	statusInProgress = "in_progress"
+	statusHooked     = "hooked"
+	statusBlocked    = "blocked"
+	statusDeferred   = "deferred"
+	statusPinned     = "pinned"
+	statusClosed     = "closed"
+	// statusTombstone: deleted, kept so that the deletion is not undone by a merge.
+	statusTombstone = "tombstone"
+)
+
+const (
+	depBlocks      = "blocks"
+	depParentChild = "parent-child"
+)
+
+// holdsBack tells whether the issue can't start before the other one is closed.
+func (d *Dependency) holdsBack() bool {
+	return slices.Contains([]string{"", depBlocks, "conditional-blocks", "waits-for"}, d.Type)
+}
+
+// over tells whether the issue holds nothing back any more.
+func (i *Issue) over() bool { return i.Status == statusClosed || i.Status == statusTombstone }
+
+// ignored says why an issue is no work item, or "".
+func (i *Issue) ignored() string {
+	switch {
+	case i.Kind != "" && i.Kind != "issue":
+		return "it is a " + i.Kind
+	case i.Ephemeral:
+		return "it is ephemeral"
+	case i.Template:
+		return "it is a template"
+	case slices.Contains([]string{"message", "event", "gate", "molecule", "agent", "role", "rig", "convoy", "slot", "merge-request"}, i.Type):
+		return "it is a " + i.Type
+	}
+	return ""
+}
+
+// hash is the same for issues that say the same; when they were touched last
+// does not count.
+func (i Issue) hash() (string, error) {
+	i.UpdatedAt = nil
+	if i.Status == "" {
+		i.Status = statusOpen
+	}
+	if i.Kind == "issue" {
+		i.Kind = ""
+	}
+	data, err := state.EncodeLine(i)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// longestID leaves room for what branches and merge requests put around the ID
+// of a bead.
+const longestID = 48
+
+// beadID is the ID of the bead for an issue: its own, when it is legal and can
+// be part of a branch's name, else one made of it. Different issues have
+// different ones.
+func beadID(issue string) state.BeadID {
+	if id, err := state.ParseBeadID(issue); err == nil && len(issue) <= longestID &&
+		!strings.Contains(issue, "..") && !strings.HasSuffix(issue, ".") && !strings.HasSuffix(issue, ".lock") {
+		return id
+	}
+	sum := sha256.Sum256([]byte(issue))
+	readable := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, issue)
+	const hashed = 10
+	readable = strings.Trim(readable[:min(len(readable), longestID-hashed-1)], "-")
+	if readable == "" {
+		readable = "bd"
+	}
+	return state.BeadID(readable + "-" + hex.EncodeToString(sum[:hashed/2]))
+}

@@ -1,0 +1,174 @@
+package bd
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+// MaxLine bounds a line, in bytes: what a bead may hold, and what escaping adds.
+const MaxLine = 4 << 20
+
+// Line is an issue and where it stands.
+type Line struct {
+	Number int
+	Issue  Issue
+}
+
+// Problem is what is wrong with a line.
+type Problem struct {
+	Line int
+	Err  error
+}
+
+func (p Problem) Error() string { return fmt.Sprintf("line %d: %v", p.Line, p.Err) }
+
+// Unwrap returns Err.
+func (p Problem) Unwrap() error { return p.Err }
+
+// Problems are all that is wrong, in the order of the lines. Errors in it:
+// speaker.ErrInvalid for what is no issue, state.ErrNotFound for an unknown
+// dependency, state.ErrConflict for a circle and for IDs that stand twice,
+// state.ErrTooLarge.
+type Problems []Problem
+
+// mostProblems are told of one by one.
+const mostProblems = 20
+
+func (ps Problems) Error() string {
+	var b strings.Builder
+	for i, p := range ps {
+		if i == mostProblems {
+			fmt.Fprintf(&b, "\n… and %d lines more", len(ps)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns each problem.
+func (ps Problems) Unwrap() []error {
+	errs := make([]error, len(ps))
+	for i := range ps {
+		errs[i] = ps[i]
+	}
+	return errs
+}
+
+// Read reads every line. Empty ones, and a byte order mark, are passed over. The
+// error is a Problems, or what reading failed with.
+func Read(from io.Reader) ([]Line, error) {
+	in := bufio.NewReaderSize(from, 64<<10)
+	var lines []Line
+	var bad Problems
+	for n := 1; ; n++ {
+		text, tooLong, err := readLine(in)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if n == 1 {
+			text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+		}
+		text = bytes.TrimSpace(text)
+		switch {
+		case tooLong:
+			bad = append(bad, Problem{n, fmt.Errorf("%w: more than %d bytes", state.ErrTooLarge, MaxLine)})
+		case len(text) > 0:
+			i, why := Decode(text)
+			if why != nil {
+				bad = append(bad, Problem{n, why})
+			} else {
+				lines = append(lines, Line{n, i})
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if len(bad) > 0 {
+		return nil, bad
+	}
+	return lines, nil
+}
+
+func readLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if tooLong = tooLong || len(line)+len(part) > MaxLine; tooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, tooLong, err
+		}
+	}
+}
+
+// Decode reads one line. Errors: speaker.ErrInvalid, state.ErrTooLarge.
+func Decode(line []byte) (Issue, error) {
+	var i Issue
+	var broken *state.Corruption
+	if err := state.Decode("line", line, &i); errors.As(err, &broken) {
+		why := strings.Replace(broken.Reason, "the file ", "it ", 1)
+		switch {
+		case line[0] == '[':
+			why = "it begins a JSON array; an issue a line is wanted, as bd export prints them"
+		case bytes.HasPrefix(line, []byte("<<<<<<<")), bytes.HasPrefix(line, []byte("=======")), bytes.HasPrefix(line, []byte(">>>>>>>")):
+			why = "it is a conflict marker of git"
+		}
+		return i, speaker.Invalidf("%s", why)
+	} else if err != nil {
+		return i, err
+	}
+	if i.ignored() != "" && i.ID == "" {
+		return i, nil
+	}
+	return i, i.check()
+}
+
+// check finds what no bead could hold.
+func (i *Issue) check() error {
+	if err := speaker.OneLine("the id", i.ID, 255); err != nil {
+		return err
+	}
+	for n := range i.Dependencies {
+		if err := speaker.OneLine("depends_on_id", i.Dependencies[n].DependsOnID, 255); err != nil {
+			return err
+		}
+	}
+	if i.Status == statusTombstone || i.ignored() != "" {
+		return nil
+	}
+	if err := speaker.OneLine("the title", i.title(), bead.MaxTitle); err != nil {
+		return err
+	}
+	if i.Priority < 0 || i.Priority > 4 {
+		return speaker.Invalidf("priority is %d, not 0 to 4", i.Priority)
+	}
+	if i.Type != "" {
+		if err := speaker.OneLine("issue_type", i.Type, 64); err != nil {
+			return err
+		}
+	}
+	for _, label := range i.Labels {
+		if err := speaker.OneLine("a label", label, 64); err != nil {
+			return err
+		}
+	}
+	if size := len(i.description()) + len(i.Acceptance); size > bead.MaxText {
+		return fmt.Errorf("description, design, notes and acceptance_criteria: %w: %d bytes, at most %d", state.ErrTooLarge, size, bead.MaxText)
+	}
+	return nil
+}

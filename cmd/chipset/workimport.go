@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/bd"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+type workImportOptions struct {
+	bd.Options
+	json bool
+}
+
+// AddFlags registers the flags of work import.
+func (o *workImportOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.DryRun, "dry-run", false, "tell what would be done, and write nothing")
+	fs.BoolVar(&o.DropUnknown, "drop-unknown", false, "leave out what an issue waits for and nobody knows, instead of refusing it")
+	fs.BoolVar(&o.Workers, "trust-workers", false, "take the workers that issues name, which are commands")
+	addJSON(fs, &o.json)
+}
+
+func newWorkImportCmd(a *app) *cobra.Command {
+	var opts workImportOptions
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Make beads of the issues of bd, the beads issue tracker",
+		Long: `Make beads of issues: JSON lines as bd export prints them and as .beads/issues.jsonl
+holds them; - is standard input. Every line is checked before anything is written, and
+what is wrong is told with its line: what is no issue (exit 2), a dependency on what is
+neither in the file nor in the rig (exit 3), a dependency cycle (exit 4).
+
+An import may be repeated. What is known already is left alone; an issue that changed in
+bd changes its bead as long as nobody works on that. All is durable when the command
+returns, and after a crash the same import does the rest.
+
+Prints a line for everything but what was unchanged. docs/bd.md tells what becomes of
+each field.`,
+		Example: "  bd export | chipset work import -\n  chipset work import .beads/issues.jsonl --dry-run",
+		Args:    nargs(1, 1, "a file of JSON lines, or -"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runWorkImport(cmd.Context(), opts, args[0], a) },
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func runWorkImport(ctx context.Context, opts workImportOptions, file string, a *app) error {
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	by, err := a.authority(r, "work import")
+	if err != nil {
+		return err
+	}
+	lines, err := a.readIssues(ctx, file)
+	if err != nil {
+		return importError(file, err)
+	}
+	opts.CheckWorker = func(worker string) error { return checkWorker(r, worker) }
+	report, err := bd.Import(ctx, r, by, lines, opts.Options)
+	if err != nil {
+		return importError(file, err)
+	}
+	if report.Dropped > 0 {
+		a.warnf("%d dependencies on what nobody knows were left out", report.Dropped)
+	}
+	if report.OfferedWorkers > 0 {
+		a.warnf("%d issues name a worker of their own, which is a command; --trust-workers takes them", report.OfferedWorkers)
+	}
+	if opts.json {
+		return printList(a, report.Results)
+	}
+	a.showImport(report.Results, opts.DryRun)
+	return nil
+}
+
+func (a *app) readIssues(ctx context.Context, file string) ([]bd.Line, error) {
+	type result struct {
+		lines []bd.Line
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		from, err := a.openInput(file)
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
+		defer from.Close()
+		lines, err := bd.Read(from)
+		done <- result{lines, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err() // a read that can't be broken off ends with the process
+	case r := <-done:
+		return r.lines, r.err
+	}
+}
+
+// openInput opens a file that somebody named; - is standard input.
+func (a *app) openInput(file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(a.stdin), nil
+	}
+	f, err := os.Open(a.abs(file))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("no such file: %w", state.ErrNotFound)
+	}
+	return f, err
+}
+
+// importError puts the file before what is wrong with its lines.
+func importError(file string, err error) error {
+	if file == "-" {
+		file = "standard input"
+	}
+	var problems bd.Problems
+	if errors.As(err, &problems) {
+		return withHint(fmt.Errorf("work import: %s: nothing was imported: %w", file, err), importHint(err))
+	}
+	return fmt.Errorf("work import: %s: %w", file, err)
+}
+
+func importHint(err error) string {
+	if errors.Is(err, state.ErrNotFound) {
+		return "--drop-unknown leaves out what an issue waits for and nobody knows"
+	}
+	return "chipset work import --dry-run checks it again"
+}
+
+func (a *app) showImport(results []bd.Result, dry bool) {
+	out := bufio.NewWriter(a.stdout)
+	count := map[bd.Outcome]int{}
+	for _, res := range results {
+		count[res.Outcome]++
+		if res.Outcome == bd.Unchanged {
+			continue
+		}
+		name := string(res.ID)
+		if name == "" {
+			name = fmt.Sprintf("line %d", res.Line)
+		}
+		_, _ = fmt.Fprintf(out, "%s %s", name, res.Outcome)
+		if res.ID != "" && res.Issue != string(res.ID) {
+			_, _ = fmt.Fprintf(out, " as %s", clean(res.Issue))
+		}
+		if res.Detail != "" {
+			_, _ = fmt.Fprintf(out, ": %s", clean(res.Detail))
+		}
+		_, _ = fmt.Fprintln(out)
+	}
+	_ = out.Flush() // what can't be printed changes nothing about what was done
+	would := ""
+	if dry {
+		would = "would be: "
+	}
+	a.tellf("%s%d added, %d updated, %d unchanged, %d kept, %d skipped\n", would,
+		count[bd.Added], count[bd.Updated], count[bd.Unchanged], count[bd.Kept], count[bd.Skipped])
+}
+
+func newWorkExportCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Print the beads as issues of bd, the beads issue tracker",
+		Long: `Print every bead as a line of JSON, in the format of bd export: bd import takes it, and
+so does chipset work import. What was imported keeps the fields that only bd knows.
+A bead that can't be read is told of, and then the command ends with exit 5.`,
+		Example: "  chipset work export > .beads/issues.jsonl",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runWorkExport(cmd.Context(), a) },
+	}
+}
+
+func runWorkExport(ctx context.Context, a *app) error {
+	r, err := a.openState(ctx)
+	if err != nil {
+		return err
+	}
+	beads, bad, err := r.Beads.All()
+	if err != nil {
+		return err
+	}
+	issues, err := bd.Export(beads)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(a.stdout)
+	for i := range issues {
+		line, err := state.EncodeLine(issues[i])
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("work export: %w", err)
+	}
+	return errors.Join(bad...)
+}
