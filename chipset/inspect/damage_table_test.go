@@ -196,6 +196,49 @@ var single = []damage{
 	{"merged bead set back to done", func(f *fixture) {
 		f.edit("state/work/gt-ddddd.json", func(v map[string]any) { v["status"] = "done"; delete(v, "closed_at") })
 	}, "landed-not-told", "convoy-progress"},
+	{"merged bead opened again", func(f *fixture) {
+		f.edit("state/work/gt-ddddd.json", func(v map[string]any) {
+			v["status"] = "open"
+			delete(v, "closed_at")
+			delete(v, "assignment_id")
+			delete(v, "assignee")
+		})
+	}, "landed-not-told", "landed-not-told convoy-progress"},
+	{"bead merged by hand", func(f *fixture) {
+		f.edit("state/work/gt-eeeee.json", func(v map[string]any) {
+			v["status"], v["closed_at"], v["updated_at"] = "merged", v["updated_at"], v["updated_at"]
+			delete(v, "assignment_id")
+		})
+	}, "merged-without-request", "merged-without-request"},
+	{"bead closed by hand", func(f *fixture) {
+		f.edit("state/work/gt-eeeee.json", func(v map[string]any) {
+			v["status"], v["closed_at"] = "closed", v["updated_at"]
+			delete(v, "assignment_id")
+		})
+	}, "finished-without-attempt", "finished-without-attempt"},
+	{"open bead that is assigned", func(f *fixture) {
+		f.edit("state/work/gt-eeeee.json", func(v map[string]any) { v["assignment_id"] = "as-none" })
+	}, "bead-open", "bead-open"},
+	{"bead that waits for a cancelled one", func(f *fixture) {
+		b, err := f.Beads.Get("gt-eeeee")
+		f.must(err)
+		b.ID, b.BlockedBy = "gt-fffff", nil
+		f.must(b.Become(bead.Cancelled, "", f.at()))
+		f.must(f.Beads.Create("gt-fffff", b))
+		f.edit("state/work/gt-eeeee.json", func(v map[string]any) { v["blocked_by"] = []string{"gt-fffff"} })
+	}, "dependency-cancelled", "dependency-cancelled"},
+	{"request of another head than its attempt's", func(f *fixture) {
+		q, err := f.Queue.Get("mr-gt-ccccc")
+		f.must(err)
+		f.must(f.Retire.Put(string(q.AssignmentID), retire.Record{AssignmentID: q.AssignmentID, AgentID: q.AgentID, BeadID: q.BeadID, Outcome: retire.Done,
+			Branch: q.SourceBranch, Head: strings.Repeat("1", 40), Stage: retire.Released, CreatedAt: f.at(), UpdatedAt: f.at()}))
+	}, "request-attempt", "request-attempt"},
+	{"attempt that failed, bead that is merged", func(f *fixture) {
+		b, err := f.Beads.Get("gt-ddddd")
+		f.must(err)
+		f.must(f.Retire.Put(string(b.AssignmentID), retire.Record{AssignmentID: b.AssignmentID, AgentID: b.Assignee, BeadID: b.ID, Outcome: retire.Fail,
+			Stage: retire.Released, CreatedAt: f.at(), UpdatedAt: f.at()}))
+	}, "finished-without-attempt", "finished-without-attempt"},
 	{"convoy lists what is not", func(f *fixture) {
 		f.edit("state/convoys/cv-aaa.json", func(v map[string]any) { v["bead_ids"] = []string{"gt-ccccc", "gt-ddddd", "gt-none"} })
 	}, "convoy", "convoy convoy-progress"},

@@ -69,9 +69,11 @@ func (c *relations) bead(b *bead.Bead) {
 				"it waits for %s, which does not exist", dep)
 		}
 	}
+	c.waitsForCancelled(b, p)
 	if c.pending(b.ID, b.AssignmentID) {
 		return
 	}
+	c.landedByHand(b, p)
 	switch b.Status {
 	case bead.Hooked, bead.InProgress:
 		c.assigned(b, p)
@@ -245,6 +247,7 @@ func (c *relations) requests() {
 				c.found = c.found[:len(c.found)-1] // given up already
 			}
 		}
+		c.attempt(q, p)
 		bySeq[q.Seq], byAssignment[q.AssignmentID] = q.ID, q.ID
 		b := c.byID[q.BeadID]
 		switch {
@@ -255,8 +258,10 @@ func (c *relations) requests() {
 				continue // waits for a person, or for the end of its attempt
 			}
 			c.add("request-bead", p, Warning, "the mayor supersedes it", "it is %s, but its bead %s is %s under %q", q.Status, b.ID, b.Status, b.AssignmentID)
-		case q.Status == mergequeue.Merged && !b.Status.Landed() && b.AssignmentID == q.AssignmentID && b.Status != bead.Done:
-			c.add("landed-not-told", p, Error, "chipset queue show "+string(q.ID), "it is merged, but its bead %s is %s", b.ID, b.Status)
+		case q.Status == mergequeue.Merged && b.Status != bead.Merged && (b.Status != bead.Done || b.AssignmentID != q.AssignmentID):
+			// Whatever became of the bead since, it would land twice.
+			c.add("landed-not-told", p, Error, "chipset work cancel "+string(b.ID)+", and look at chipset queue show "+string(q.ID),
+				"it is merged, but its bead %s is %s", b.ID, b.Status)
 		}
 	}
 }
