@@ -47,7 +47,7 @@ func (s *wounds) add(which *bool, path, reason string) {
 
 // Wounds tells what is torn of the linked worktree at path: the file .git in it, and of its registration HEAD,
 // commondir, gitdir and the index. A path where nothing stands, or where nothing was ever checked out, has none, and
-// so has a folder of which neither git nor the hint knows: it is somebody's own.
+// so has a folder of which neither git nor the hint knows, or to which a link leads: it is somebody's own.
 func (r *Repo) Wounds(ctx context.Context, path string, hint Hint) ([]Wound, error) {
 	s, err := r.examine(ctx, path, hint)
 	if err != nil {
@@ -75,6 +75,9 @@ func (r *Repo) Mend(ctx context.Context, path string, hint Hint) ([]Wound, error
 
 func (r *Repo) examine(ctx context.Context, path string, hint Hint) (*wounds, error) {
 	s := &wounds{r: r}
+	if elsewhere(path) {
+		return s, nil
+	}
 	real, err := realPath(path)
 	if err != nil {
 		return s, err

@@ -189,7 +189,17 @@ func (r *Repo) PrepareDetached(ctx context.Context, path string, base Hash) erro
 	return nil
 }
 
+// elsewhere tells that the last component of a path is no folder: what a link
+// leads to was never made as a worktree, and is somebody's own.
+func elsewhere(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && !info.IsDir()
+}
+
 func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) error {
+	if elsewhere(path) {
+		return fmt.Errorf("%w: it is a link or a file", ErrForeignDirectory)
+	}
 	real, err := realPath(path)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func checkRepository(ctx context.Context, r *rig.Rig) ([]finding, error) {
 		return nil, err
 	}
 	c := &relations{snapshot: snap, r: r}
-	return c.found, errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(), c.brokenRefs(ctx), c.tornWorktrees(ctx))
+	return c.found, errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(), c.brokenRefs(ctx), c.linkedWorktrees(), c.tornWorktrees(ctx))
 }
 
 func (c *relations) gitLocks() error {
@@ -124,6 +124,22 @@ func (c *relations) recorded(ref git.Ref) []git.Hash {
 		}
 	}
 	return all
+}
+
+// linkedWorktrees tells of links and files in place of worktrees: nothing must be
+// done to what a link leads to.
+func (c *relations) linkedWorktrees() error {
+	entries, err := c.r.Tree.List(state.WorktreeDir)
+	if err != nil && !errors.Is(err, state.ErrNotRegular) { // that one is told of
+		return err
+	}
+	for _, e := range entries {
+		if p := state.WorktreeDir.Join(e.Name()); !e.IsDir() {
+			f := c.add("folder", p, Error, "", "it is a link or a file, and not a worktree")
+			f.repair = replaceByFolder(c.r, p)
+		}
+	}
+	return nil
 }
 
 func (c *relations) tornWorktrees(ctx context.Context) error {

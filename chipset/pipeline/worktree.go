@@ -177,14 +177,14 @@ func WorktreeChanged(ctx context.Context, r *rig.Rig, id state.AgentID) (bool, e
 	return !status.Clean(), err
 }
 
-// worktreeGone tells whether somebody has taken the folder away. Git may know
-// the worktree all the same.
+// worktreeGone tells whether somebody has taken the folder away, or put a link or
+// a file in its place. Git may know the worktree all the same.
 func worktreeGone(r *rig.Rig, id state.AgentID) (bool, error) {
-	_, err := os.Lstat(r.Worktree(id))
+	info, err := os.Lstat(r.Worktree(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
-	return false, err
+	return err == nil && !info.IsDir(), err
 }
 
 // saveBranch saves the commits of a worktree whose folder is gone: preparing
