@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,34 @@ func Verify(ctx context.Context, r *rig.Rig, revision string) (*Report, error) {
 	if err := v.compare(ctx); err != nil {
 		return nil, err
 	}
-	return v.report, v.judgeAll(ctx)
+	if err := v.judgeAll(ctx); err != nil {
+		return nil, err
+	}
+	return v.report, v.beginnings(ctx)
+}
+
+// beginnings finds commits whose parents are not there: in a shallow clone nothing
+// is proved about what was before.
+func (v *verifier) beginnings(ctx context.Context) error {
+	there := make(map[git.Hash]bool, len(v.commits))
+	for _, c := range v.commits {
+		there[c.hash] = true
+	}
+	for _, c := range v.commits {
+		cut := slices.ContainsFunc(c.parents, func(p git.Hash) bool { return !there[p] })
+		if len(c.parents) == 0 { // or git hides that it has any
+			raw, err := v.git(ctx, git.Command{Args: []string{"cat-file", "commit", string(c.hash)}})
+			if err != nil {
+				return err
+			}
+			head, _, _ := strings.Cut(string(raw), "\n\n")
+			cut = strings.Contains(head, "\nparent ")
+		}
+		if cut {
+			v.violation(&pair{commit: c, parent: &commit{}}, "", "what came before is not in this repository (a shallow clone), so nothing is proved about it")
+		}
+	}
+	return nil
 }
 
 func resolve(ctx context.Context, r *rig.Rig, revision string) (git.Hash, string, error) {
@@ -205,7 +233,7 @@ func (v *verifier) against(c *commit, byHash map[git.Hash]*commit) []*pair {
 		p := byHash[hash]
 		switch {
 		case p == nil || p.tree == "" || p.tree == c.tree:
-			// Nothing came before (or a shallow clone hides it), or nothing changed.
+			// Nothing came before, or nothing changed.
 		case c.tree == "":
 			v.violation(&pair{commit: c, parent: p}, "", "the whole state tree is gone from this commit")
 		default:

@@ -3,6 +3,7 @@ package audit
 import (
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,4 +101,20 @@ func TestReplacedHistory(t *testing.T) {
 	forged := y.commit()
 	y.git("replace", string(forged.Commit), string(first.Commit))
 	y.verify("", "events/2026-03-05.jsonl")
+}
+
+// TestShallowHistory: what a shallow clone does not show is not proved.
+func TestShallowHistory(t *testing.T) {
+	y := newYard(t)
+	y.commit()
+	_, err := y.Send(t.Context(), mail.Message{From: "mayor", To: "witness", Type: mail.Coordination, Subject: "s", Body: "b"})
+	must(t, err)
+	tip := y.commit()
+	y.verify("")
+	must(t, os.WriteFile(filepath.Join(y.Git.CommonDir(), "shallow"), []byte(string(tip.Commit)+"\n"), 0o644))
+	report, err := Verify(t.Context(), y.Rig, "")
+	must(t, err)
+	if len(report.Violations) != 1 || report.Violations[0].Commit != tip.Commit || !strings.Contains(report.Violations[0].Reason, "shallow") {
+		t.Errorf("cut off at its tip: %+v", report)
+	}
 }

@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -308,6 +310,19 @@ var single = []damage{
 		path := f.one("state/mail/human/*.json")
 		f.must(os.Rename(path, filepath.Join(filepath.Dir(path), "2020-01-01T00-00-00.000000000Z-mayor.json")))
 	}, "unreadable", ""},
+	{"mail from the future", func(f *fixture) {
+		_, err := f.Office.Send(f.t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "s", Body: "b"})
+		f.must(err)
+		path := f.one("state/mail/human/*-mayor.json")
+		data, err := os.ReadFile(path)
+		f.must(err)
+		var m mail.Message
+		f.must(state.Decode(path, data, &m))
+		m.Timestamp = state.At(time.Date(2199, 1, 1, 0, 0, 0, 0, time.UTC))
+		data, err = state.Encode(m)
+		f.must(err)
+		f.put(filepath.Join(filepath.Dir(path), m.Timestamp.Stamp()+"-mayor.json"), string(data))
+	}, "future-time", "future-time"},
 	{"mail twice by one id", func(f *fixture) {
 		m := f.text(f.one("state/mail/mayor/*polecat-alpha.json"))
 		later := "2026-03-05T12:30:00.000000000Z"

@@ -76,6 +76,10 @@ func checkMailbox(r *rig.Rig, id state.AgentID, known bool) ([]finding, error) {
 		if !e.Read && e.Timestamp.Before(cutoff) {
 			old++
 		}
+		if e.Timestamp.After(r.Clock().Add(maxAhead)) {
+			found = append(found, finding{settled: true, Finding: Finding{Rule: "future-time", Path: string(box.Dir().Join(string(e.Name))), Severity: Warning,
+				Detail: fmt.Sprintf("%s lies more than %s ahead of the clock", e.Timestamp, maxAhead)}})
+		}
 	}
 	if foreign > 0 {
 		found = append(found, finding{settled: true, Finding: Finding{Rule: ruleCanonical, Path: string(box.Dir()), Severity: Info,

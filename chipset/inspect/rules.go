@@ -55,7 +55,7 @@ const (
 func treeRules() []Rule {
 	return []Rule{
 		{"identity", areaTree, "rig.json stands there and names the rig that git remembers", Error, byHand + "put the right tree back before anything runs"},
-		{"folder", areaTree, "state, run, logs and worktrees are folders, no links and no files", Error, toQuarantine + "; the next use makes the folder anew"},
+		{"folder", areaTree, "state, run, logs, worktrees and each worktree are folders, no links and no files", Error, toQuarantine + "; the next use makes the folder anew"},
 		{"definition", areaTree, "chipset.yaml stands there and has no errors", Error, byHand + "chipset validate names the lines; a running rig goes on with the copy in run/"},
 		{"foreign", areaTree, "nothing lies in state/ that the tree has no place for", Warning, byHand + "move it out of the tree"},
 		{"leftover", areaTree, "no unfinished file of a process that is gone", Warning, "removes it: nothing was acknowledged on it"},
