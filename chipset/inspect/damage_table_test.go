@@ -208,7 +208,7 @@ var single = []damage{
 	}, "landed-not-told", "landed-not-told convoy-progress"},
 	{"bead merged by hand", func(f *fixture) {
 		f.edit("state/work/gt-eeeee.json", func(v map[string]any) {
-			v["status"], v["closed_at"], v["updated_at"] = "merged", v["updated_at"], v["updated_at"]
+			v["status"], v["closed_at"] = "merged", v["updated_at"]
 			delete(v, "assignment_id")
 		})
 	}, "merged-without-request", "merged-without-request"},
