@@ -95,6 +95,23 @@ func TestCrashSend(t *testing.T) {
 	})
 }
 
+// What another program moved to the archive need not be durable there when a sender finds it again.
+func TestCrashSendFindsWhatAnotherMoved(t *testing.T) {
+	n := NameAt(now, "polecat-alpha")
+	model.Sweep(t, model.Scenario{
+		Name: "mail that another program archives is sent again",
+		Prepare: func(r *model.Run) error {
+			return errors.Join(registered(r), sends("a")(r), r.Tree.MkdirAll(NewMailbox(r.Tree, "mayor").path(n, true).Dir()))
+		},
+		Do: func(r *model.Run) error {
+			box := NewMailbox(r.Tree, "mayor")
+			err := r.Disk().Rename(r.Tree.Abs(box.path(n, false)), r.Tree.Abs(box.path(n, true)))
+			return errors.Join(err, sends("a")(r))
+		},
+		Check: func(c *model.Crash) error { return kept(c, "a") },
+	})
+}
+
 // A name that was fixed in a record is used by whoever comes next.
 func TestCrashSendAs(t *testing.T) {
 	send := func(r *model.Run) error {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
-	"github.com/gastown-chipset/chipset/state/statetest"
 	"github.com/gastown-chipset/chipset/state/statetest/powercut"
 )
 
@@ -32,10 +31,9 @@ type bench struct {
 // markEnv marks what was started on the disk, so that all of it can be ended.
 const markEnv = "POWERCUT_DISK"
 
-func newBench(t *testing.T, ldflags string) *bench {
+func newBench(t *testing.T, bin string, journal bool) *bench {
 	t.Helper()
-	statetest.RequireFUSE(t)
-	b := &bench{t: t, bin: chipsettest.Build(t, ldflags), out: t.TempDir()}
+	b := &bench{t: t, bin: bin, out: t.TempDir()}
 	var err error
 	if b.fs, err = powercut.Mount(t.TempDir()); err != nil {
 		t.Fatal(err)
@@ -43,10 +41,12 @@ func newBench(t *testing.T, ldflags string) *bench {
 	if b.starter, err = b.fs.NewStarter(); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(markEnv, b.fs.Dir())
 	b.world = chipsettest.New(t, b.bin, chipsettest.Options{Dir: filepath.Join(b.fs.Dir(), "repo"),
-		Start: b.starter.Start, Definition: sweepDefinition})
+		Start: b.starter.Start, Definition: sweepDefinition, Env: []string{markEnv + "=" + b.fs.Dir()}})
 	b.fresh = b.fs.Image()
+	if journal {
+		b.fresh.AtomicRenames()
+	}
 	t.Cleanup(func() {
 		b.endAll()
 		b.starter.Close()
@@ -89,6 +89,20 @@ type outcome struct {
 // all that it started when the machine stops.
 func (b *bench) run(c invocation, fault powercut.Fault) outcome {
 	b.t.Helper()
+	return b.start(c, fault, func(kill func()) <-chan struct{} { return b.fs.Inject(fault, kill) })
+}
+
+// observe runs a command without a fault and shows the disk at each of its operations.
+func (b *bench) observe(c invocation, seen func(n int, after bool, disk *powercut.Tree)) outcome {
+	b.t.Helper()
+	return b.start(c, powercut.Fault{}, func(func()) <-chan struct{} {
+		b.fs.Observe(seen)
+		return nil
+	})
+}
+
+func (b *bench) start(c invocation, fault powercut.Fault, inject func(kill func()) <-chan struct{}) outcome {
+	b.t.Helper()
 	var files [2]*os.File
 	for i, name := range []string{"out", "err"} {
 		f, err := os.Create(filepath.Join(b.out, name))
@@ -106,7 +120,7 @@ func (b *bench) run(c invocation, fault powercut.Fault) outcome {
 		<-started
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
-	met := b.fs.Inject(fault, kill)
+	met := inject(kill)
 	if err := b.starter.Start(cmd); err != nil {
 		b.t.Fatal(err)
 	}

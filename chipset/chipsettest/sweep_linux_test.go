@@ -6,142 +6,39 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+	"github.com/gastown-chipset/chipset/state/statetest"
 	"github.com/gastown-chipset/chipset/state/statetest/powercut"
 )
 
-// crash is one state of a sweep: what goes wrong at which operation of an act,
-// and what the power cut after it leaves.
-type crash struct {
-	act string
-	cutting
-	fault powercut.Fault
-	// second strikes the recovery; nil for none.
-	second *second
-}
-
-type cutting struct {
-	mode powercut.Mode
-	seed uint64
-}
-
-func (c cutting) rnd() *rand.Rand { return rand.New(rand.NewPCG(c.seed, 1)) }
-
-// second is a fault during the recovery: of doctor --fix, or of the act done again.
-type second struct {
-	again bool
-	fault powercut.Fault
-	mode  powercut.Mode
-}
-
-// String is the line that plays the state again.
-func (c crash) String() string {
-	text := fmt.Sprintf("%s/%s/%s/%d", c.act, c.fault, c.mode, c.seed)
-	if c.second != nil {
-		where := "doctor"
-		if c.second.again {
-			where = "again"
-		}
-		text += fmt.Sprintf("/%s/%s/%s", where, c.second.fault, c.second.mode)
-	}
-	return text
-}
-
-func parseCrash(text string) (crash, error) {
-	parts := strings.Split(text, "/")
-	if len(parts) != 4 && len(parts) != 7 {
-		return crash{}, fmt.Errorf("%q is no state", text)
-	}
-	var c crash
-	var err error
-	c.act = parts[0]
-	if c.fault, err = parseFault(parts[1]); err != nil {
-		return c, err
-	}
-	if c.mode, err = parseMode(parts[2]); err != nil {
-		return c, err
-	}
-	if c.seed, err = strconv.ParseUint(parts[3], 10, 64); err != nil || len(parts) == 4 {
-		return c, err
-	}
-	c.second = &second{again: parts[4] == "again"}
-	if c.second.fault, err = parseFault(parts[5]); err != nil {
-		return c, err
-	}
-	c.second.mode, err = parseMode(parts[6])
-	return c, err
-}
-
-func parseFault(text string) (powercut.Fault, error) {
-	kind, at, _ := strings.Cut(text, "@")
-	n, err := strconv.Atoi(at)
-	for _, k := range append(powercut.Kinds(), powercut.None) {
-		if k.String() == kind {
-			return powercut.Fault{Kind: k, At: n}, err
-		}
-	}
-	return powercut.Fault{}, fmt.Errorf("no fault %q", text)
-}
-
-func parseMode(text string) (powercut.Mode, error) {
-	for m := powercut.Drop; m <= powercut.Scatter; m++ {
-		if m.String() == text {
-			return m, nil
-		}
-	}
-	return 0, fmt.Errorf("no mode %q", text)
-}
-
-// universe lists every fault at every operation, with every outcome of a cut,
-// in the order in which a sweep takes them: first no fault at all and the cut
-// right behind the last acknowledgement, then the rest at random.
-func universe(name string, ops []powercut.Op, rnd *rand.Rand) []crash {
-	modes := []powercut.Mode{powercut.Drop, powercut.Keep, powercut.Ordered}
-	var first, all []crash
-	for _, mode := range modes {
-		first = append(first, crash{act: name, cutting: cutting{mode: mode}})
-		for _, op := range ops {
-			for _, kind := range powercut.Kinds() {
-				if kind.Applies(op.Class) {
-					all = append(all, crash{act: name, cutting: cutting{mode: mode}, fault: powercut.Fault{Kind: kind, At: op.N}})
-				}
-			}
-		}
-	}
-	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	all = append(first, all...)
-	for i := range all {
-		c := &all[i]
-		c.seed = rnd.Uint64N(1e6)
-		if c.mode == powercut.Ordered && rnd.IntN(2) == 0 {
-			c.mode = powercut.Scatter
-		}
-		if rnd.IntN(4) == 0 && c.fault.Kind != powercut.None {
-			kinds := powercut.Kinds()
-			c.second = &second{again: rnd.IntN(2) == 0, mode: powercut.Mode(rnd.IntN(4)),
-				fault: powercut.Fault{Kind: kinds[rnd.IntN(len(kinds))], At: 1 + rnd.IntN(len(ops))}}
-		}
-	}
-	return all
-}
-
 // tally is what a sweep has done, for the line it ends with.
 type tally struct {
-	states, faults, kills, cuts, double, acked int
+	states, different, faults, kills, cuts, double, acked, possible int
 }
 
-// subject is an act that was prepared: its image, its operations, and the states to come.
+func (n *tally) add(o tally) {
+	n.states, n.different, n.faults, n.kills = n.states+o.states, n.different+o.different, n.faults+o.faults, n.kills+o.kills
+	n.cuts, n.double, n.acked, n.possible = n.cuts+o.cuts, n.double+o.double, n.acked+o.acked, n.possible+o.possible
+}
+
+// subject is an act that was prepared: its image, its operations, and the runs to come.
 type subject struct {
 	act
 	call   invocation
 	image  *powercut.Tree
 	before view
 	ops    []powercut.Op
-	queue  []crash
+	queue  []take
+	// judged are the disks that were looked at, with what was acknowledged then.
+	judged map[judgement]bool
 	// normal are the rules that doctor names after the act without any fault: what
 	// it leaves to a role that does not run.
 	normal map[string]bool
@@ -151,7 +48,7 @@ type subject struct {
 func (b *bench) prepare(a act, seed uint64) *subject {
 	b.t.Helper()
 	b.insert(b.fresh)
-	s := &subject{act: a}
+	s := &subject{act: a, judged: map[judgement]bool{}}
 	if s.whole == 0 {
 		s.whole = 1
 	}
@@ -170,7 +67,7 @@ func (b *bench) prepare(a act, seed uint64) *subject {
 	}
 	name := fnv.New64a()
 	name.Write([]byte(a.name))
-	s.queue = universe(a.name, o.ops, rand.New(rand.NewPCG(seed, name.Sum64())))
+	s.queue = universe(o.ops, rand.New(rand.NewPCG(seed, name.Sum64())))
 	return s
 }
 
@@ -179,16 +76,13 @@ func (b *bench) prepare(a act, seed uint64) *subject {
 // are tried, drawn evenly over all operations; CHIPSET_SEED chooses others;
 // CHIPSET_STATE plays one again.
 func TestSweepOfTheRealBinary(t *testing.T) {
-	b := newBench(t, "")
-	b.sweep(acts(), number(t, "CHIPSET_STATES", 150), fixedSeed(t))
+	sweep(t, acts(), number(t, "CHIPSET_STATES", 150), false)
 }
 
 // TestSweepOfTheShortCuts does the same to the ways of publishing that are taken
 // on file systems known to keep the promise with fewer syncs.
 func TestSweepOfTheShortCuts(t *testing.T) {
-	b := newBench(t, "-X github.com/gastown-chipset/chipset/state/disk.assumed=unnamed,barrier,ordered,journal")
-	b.fresh.AtomicRenames()
-	b.sweep(mailActs(), number(t, "CHIPSET_STATES", 150)/3, fixedSeed(t))
+	sweep(t, mailActs(), number(t, "CHIPSET_STATES", 150)/3, true)
 }
 
 // TestSweepOfWholeRigs does the same to whole rigs, from a bead on a hook to
@@ -197,39 +91,76 @@ func TestSweepOfWholeRigs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole rigs for several seconds")
 	}
-	b := newBench(t, "")
-	b.sweep(rigActs(), 1+number(t, "CHIPSET_STATES", 150)/25, fixedSeed(t))
+	sweep(t, rigActs(), 1+number(t, "CHIPSET_STATES", 150)/25, false)
 }
 
 // fixedSeed is CHIPSET_SEED, or the same one always.
 func fixedSeed(t *testing.T) uint64 { return uint64(number(t, "CHIPSET_SEED", 1)) }
 
-func (b *bench) sweep(all []act, states int, seed uint64) {
-	t := b.t
+// sweep shares the acts among as many disks as there are processors. With few states every act is prepared
+// all the same: at least a cut behind its acknowledgement is tried.
+func sweep(t *testing.T, all []act, states int, shortCuts bool) {
+	statetest.RequireFUSE(t)
+	flags := ""
+	if shortCuts {
+		flags = "-X github.com/gastown-chipset/chipset/state/disk.assumed=unnamed,barrier,ordered,journal"
+	}
+	bin, seed := chipsettest.Build(t, flags), fixedSeed(t)
 	if line := os.Getenv("CHIPSET_STATE"); line != "" {
-		b.replay(all, line, seed)
+		newBench(t, bin, shortCuts).replay(all, line, seed)
 		return
 	}
-	// With few states every act is prepared all the same: at least the cut behind
-	// its acknowledgement is tried.
-	subjects := make([]*subject, len(all))
-	for i, a := range all {
-		subjects[i] = b.prepare(a, seed)
+	began, share := time.Now(), (states+len(all)-1)/len(all)
+	todo := make(chan act, len(all))
+	for _, a := range all {
+		todo <- a
 	}
+	close(todo)
+	var mu sync.Mutex
 	var n tally
-	possible := 0
-	for _, s := range subjects {
-		possible += len(s.queue)
+	t.Run("disks", func(t *testing.T) {
+		for i := range min(runtime.GOMAXPROCS(0), len(all)) {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t, bin, shortCuts)
+				for a := range todo {
+					one := b.sweep(b.prepare(a, seed), share)
+					mu.Lock()
+					n.add(one)
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Logf("CHIPSET_SEED=%d: %d states of %d, %d different, of %d acts, %.0f a minute: %d faults met, %d kills, %d power cuts, %d double faults, %d acknowledged",
+		seed, n.states, n.possible, n.different, len(all), float64(n.states)/time.Since(began).Minutes(),
+		n.faults, n.kills, n.cuts, n.double, n.acked)
+}
+
+// sweep plays as many states of an act.
+func (b *bench) sweep(s *subject, states int) tally {
+	var n tally
+	for _, p := range s.queue {
+		n.possible += len(p.cuts)
 	}
-	for round := 0; n.states < states && round < possible; round++ {
-		for _, s := range subjects {
-			if round < len(s.queue) && n.states < states {
-				b.check(s, s.queue[round], &n)
-			}
+	var chosen, seen []take
+	for _, p := range s.queue {
+		if states <= 0 {
+			break
+		}
+		p.cuts = p.cuts[:min(states, len(p.cuts))]
+		states -= len(p.cuts)
+		if recorded(p.fault) && p.second == nil {
+			seen = append(seen, p)
+		} else {
+			chosen = append(chosen, p)
 		}
 	}
-	t.Logf("CHIPSET_SEED=%d: %d states of %d, %d acts: %d faults met, %d kills, %d power cuts, %d double faults, %d acknowledged",
-		seed, n.states, possible, len(all), n.faults, n.kills, n.cuts, n.double, n.acked)
+	b.record(s, seen, &n)
+	for _, p := range chosen {
+		b.play(s, p, &n)
+	}
+	return n
 }
 
 func (b *bench) replay(all []act, line string, seed uint64) {
@@ -241,7 +172,12 @@ func (b *bench) replay(all []act, line string, seed uint64) {
 	if i < 0 {
 		b.t.Skipf("no act %q here", c.act)
 	}
-	b.check(b.prepare(all[i], seed), c, &tally{})
+	s, p := b.prepare(all[i], seed), take{fault: c.fault, cuts: []cutting{c.cutting}, second: c.second}
+	if recorded(p.fault) && p.second == nil {
+		b.record(s, []take{p}, &tally{})
+	} else {
+		b.play(s, p, &tally{})
+	}
 }
 
 // trial is one state while it is checked.
@@ -255,16 +191,6 @@ type trial struct {
 	failed bool
 }
 
-func (b *bench) check(s *subject, c crash, n *tally) {
-	b.t.Helper()
-	tr := &trial{bench: b, subject: s, crash: c, tally: n}
-	tr.play()
-	n.states++
-	if tr.failed {
-		b.t.Errorf("CHIPSET_STATE=%s\n\t%s", c, strings.Join(tr.story, "\n\t"))
-	}
-}
-
 func (tr *trial) say(format string, args ...any) {
 	tr.story = append(tr.story, fmt.Sprintf(format, args...))
 }
@@ -274,28 +200,40 @@ func (tr *trial) fail(format string, args ...any) {
 	tr.say("FAILED "+format, args...)
 }
 
-// play is the life of one state: the act with its fault, the cut, the recovery.
-func (tr *trial) play() {
-	tr.insert(tr.image)
-	o := tr.do("act", tr.call, tr.fault)
-	tr.ack(o)
-	tr.power("the act", tr.cutting)
+// judge holds the disk that a cut left, which is in its place, against the promises, and has it healed.
+func (tr *trial) judge() {
+	tr.t.Helper()
 	tr.look("after the cut")
 	if tr.second != nil {
 		tr.strike()
 	}
 	tr.heal()
+	if tr.failed {
+		tr.t.Errorf("CHIPSET_STATE=%s\n\t%s", tr.crash, strings.Join(tr.story, "\n\t"))
+	}
 }
 
 // do runs one command and notes how it ended. One that failed says why.
 func (tr *trial) do(what string, c invocation, f powercut.Fault) outcome {
 	o := tr.run(c, f)
-	if o.hit {
-		tr.tally.faults++
-		if f.Kind == powercut.KillBefore || f.Kind == powercut.KillAfter {
-			tr.tally.kills++
-		}
+	tr.tally.met(f, o)
+	tr.tell(what, f, o)
+	return o
+}
+
+// met counts a fault that was met.
+func (n *tally) met(f powercut.Fault, o outcome) {
+	if !o.hit {
+		return
 	}
+	n.faults++
+	if f.Kind == powercut.KillBefore || f.Kind == powercut.KillAfter {
+		n.kills++
+	}
+}
+
+// tell notes how a command ended.
+func (tr *trial) tell(what string, f powercut.Fault, o outcome) {
 	tr.say("%s (%s): exit %d, printed %q, %q", what, f, o.code, o.out, o.errs)
 	for _, op := range o.ops {
 		tr.say("    %s", op)
@@ -306,7 +244,6 @@ func (tr *trial) do(what string, c invocation, f powercut.Fault) outcome {
 	if strings.Contains(o.errs, "panic:") || strings.Contains(o.errs, "goroutine ") {
 		tr.fail("%s: it panicked", what)
 	}
-	return o
 }
 
 func (tr *trial) ack(o outcome) {

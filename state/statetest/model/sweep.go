@@ -43,6 +43,15 @@ func (r *Run) Ack(fact string) {
 	}
 }
 
+// Disk is the disk below the tree, for what another program does there. nil while
+// Prepare runs.
+func (r *Run) Disk() disk.Disk {
+	if r.recorder == nil {
+		return nil
+	}
+	return r.recorder
+}
+
 // Crash is a state to be judged.
 type Crash struct {
 	Files

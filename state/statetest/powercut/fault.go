@@ -118,6 +118,7 @@ type script struct {
 	log   []Op
 	hit   bool
 	met   chan struct{} // closed when the fault was met
+	seen  func(n int, after bool, disk *Tree)
 }
 
 // verdict is what is to happen to one operation.

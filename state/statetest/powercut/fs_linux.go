@@ -123,6 +123,22 @@ func (f *FS) Inject(fault Fault, kill func()) <-chan struct{} {
 	return f.script.met
 }
 
+// Observe begins a new count of operations, without a fault. seen is called before and after each, with its number
+// and with all others waiting for it. It may not change the disk, which is one that a power cut of this moment meets:
+// what that would leave is a Cut of it.
+func (f *FS) Observe(seen func(n int, after bool, disk *Tree)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.script = script{met: make(chan struct{}), seen: seen}
+}
+
+// Left is what a power cut of this moment would leave of the disk, also of one that was stopped. The disk stays.
+func (f *FS) Left(mode Mode, rnd *rand.Rand) *Tree {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.disk.Cut(mode, rnd)
+}
+
 // Log is what changed something since Inject, and whether the fault was met.
 func (f *FS) Log() ([]Op, bool) {
 	f.mu.Lock()
@@ -199,6 +215,10 @@ func (f *FS) change(n *node, class Class, op, name string, act func(verdict) sys
 	at := n.path()
 	if name != "" {
 		at = path.Join(at, name)
+	}
+	if seen := f.script.seen; seen != nil {
+		seen(len(f.script.log)+1, false, f.disk)
+		defer func() { seen(len(f.script.log), true, f.disk) }()
 	}
 	v := f.script.next(class, op, cmp.Or(at, "."))
 	err := v.errno

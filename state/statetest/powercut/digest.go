@@ -1,0 +1,33 @@
+package powercut
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"maps"
+	"slices"
+)
+
+// Digest names what programs find on the disk: every path with its mode, its content and how many names its file has.
+// Times and inode numbers are no part of it. Two disks with the same digest are the same to a program that does not
+// ask for these.
+func (t *Tree) Digest() [sha256.Size]byte {
+	sum := sha256.New()
+	t.root.digest(sum)
+	return [sha256.Size]byte(sum.Sum(nil))
+}
+
+func (n *node) digest(sum hash.Hash) {
+	put := func(data []byte) {
+		sum.Write(binary.AppendUvarint(nil, uint64(len(data))))
+		sum.Write(data)
+	}
+	sum.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, n.mode), n.nlink))
+	put([]byte(n.target))
+	put(n.content.now)
+	sum.Write(binary.AppendUvarint(nil, uint64(len(n.entries))))
+	for _, name := range slices.Sorted(maps.Keys(n.entries)) {
+		put([]byte(name))
+		n.entries[name].to.digest(sum)
+	}
+}
