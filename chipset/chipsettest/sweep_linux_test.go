@@ -91,13 +91,16 @@ func TestSweepOfWholeRigs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole rigs for several seconds")
 	}
-	sweep(t, rigActs(), 1+number(t, "CHIPSET_STATES", 150)/25, false)
+	sweep(t, rigActs(), 1+number(t, "CHIPSET_STATES", 150)/50, false)
 }
 
 // fixedSeed is CHIPSET_SEED, or the same one always.
 func fixedSeed(t *testing.T) uint64 { return uint64(number(t, "CHIPSET_SEED", 1)) }
 
-// sweep shares the acts among as many disks as there are processors. With few states every act is prepared
+// disksPerProcessor is more than one because a disk and the program on it wait for each other at every call.
+const disksPerProcessor = 2
+
+// sweep shares the acts among several disks. With few states every act is prepared
 // all the same: at least a cut behind its acknowledgement is tried.
 func sweep(t *testing.T, all []act, states int, shortCuts bool) {
 	statetest.RequireFUSE(t)
@@ -119,7 +122,7 @@ func sweep(t *testing.T, all []act, states int, shortCuts bool) {
 	var mu sync.Mutex
 	var n tally
 	t.Run("disks", func(t *testing.T) {
-		for i := range min(runtime.GOMAXPROCS(0), len(all)) {
+		for i := range min(disksPerProcessor*runtime.GOMAXPROCS(0), len(all)) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				t.Parallel()
 				b := newBench(t, bin, shortCuts)
