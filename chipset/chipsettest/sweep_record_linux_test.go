@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gastown-chipset/chipset/state/statetest/powercut"
 )
@@ -25,6 +26,7 @@ type moment struct {
 	// printed is how much of its output the act had written.
 	printed int64
 	at      int // operations until then
+	when    time.Time
 }
 
 // record plays an act once, without a fault, and judges what power cuts at the moments of the kills would have left.
@@ -42,7 +44,7 @@ func (b *bench) record(s *subject, all []take, n *tally) {
 	keep := func(m moment, take func(powercut.Mode) *powercut.Tree) {
 		n.states++
 		n.cuts++
-		m.disk = take(m.mode)
+		m.disk, m.when = take(m.mode), time.Now()
 		// What was printed may acknowledge something, and then the same disk is judged by another measure.
 		if key := (judgement{m.disk.Digest(), int(m.printed)}); !known[key] {
 			known[key] = true
@@ -81,6 +83,7 @@ func (b *bench) record(s *subject, all []take, n *tally) {
 			then.code, then.errs = -1, ""
 		}
 		n.met(m.fault, then)
+		m.disk.Shift(time.Since(m.when)) // what is young stays young until it is judged
 		b.settle(s, m.crash, then, m.disk, n)
 	}
 }
@@ -93,13 +96,14 @@ func (b *bench) play(s *subject, p take, n *tally) {
 	n.met(p.fault, o)
 	b.fs.Stop()
 	b.endAll()
-	disks := make([]*powercut.Tree, len(p.cuts))
+	disks, when := make([]*powercut.Tree, len(p.cuts)), time.Now()
 	for i, c := range p.cuts {
 		disks[i] = b.fs.Left(c.mode, c.rnd())
 		n.states++
 		n.cuts++
 	}
 	for i, c := range p.cuts {
+		disks[i].Shift(time.Since(when))
 		b.settle(s, p.crash(s.name, c), o, disks[i], n)
 	}
 }
