@@ -115,7 +115,7 @@ func step(f *fixture) (old, new Hash) {
 	f.must(os.Symlink("kept", filepath.Join(w.Path(), "link")))
 	f.must(os.Remove(filepath.Join(w.Path(), "was file")))
 	new = f.commit(w.Path(), map[string]string{"a.txt": "one\nTWO\nthree\n", "added/new": "n\n", "gone": "", "dir/only": "", "was file/below": "w\n"})
-	f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
 	return old, new
 }
 

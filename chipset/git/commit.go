@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,21 +43,27 @@ func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Comm
 		result.Hash, err = w.present(ctx, p)
 		return result, err
 	}
-	if err := w.stageAll(ctx, p, status.Embedded); err != nil {
+	if err := w.stageAll(ctx, p, status); err != nil {
 		return Committed{}, err
 	}
-	staged, err := w.staged(ctx, p)
-	if err != nil {
+	if result.Made, err = w.commitStaged(ctx, p, message, agentID); err != nil {
 		return Committed{}, err
-	}
-	if staged || status.Operation == OperationMerge {
-		if err := w.commit(ctx, p, message, agentID); err != nil {
-			return Committed{}, err
-		}
-		result.Made = true
 	}
 	result.Hash, err = w.present(ctx, p)
 	return result, err
+}
+
+// commitStaged reports whether there was something to commit. Git has one exit status for "nothing" and for other
+// failures, so those are told apart afterwards.
+func (w *Worktree) commitStaged(ctx context.Context, p place, message, agentID string) (bool, error) {
+	err := w.commit(ctx, p, message, agentID)
+	if err == nil || !exited(err, 1) || operation(p.gitDir) == OperationMerge {
+		return err == nil, err
+	}
+	if staged, lookErr := w.staged(ctx, p); lookErr != nil || staged {
+		return false, errors.Join(err, lookErr)
+	}
+	return false, nil
 }
 
 // present is the commit that HEAD names.
@@ -71,12 +78,12 @@ func (w *Worktree) present(ctx context.Context, p place) (Hash, error) {
 	return h, err
 }
 
-func (w *Worktree) stageAll(ctx context.Context, p place, embedded []string) error {
+func (w *Worktree) stageAll(ctx context.Context, p place, status Status) error {
 	_, err := w.repo.run(ctx, p, Command{
 		Args:  []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"},
-		Stdin: pathspecs(append(slices.Clone(embedded), ownDirectory)),
+		Stdin: pathspecs(append(slices.Clone(status.Embedded), ownDirectory)),
 	})
-	if err != nil {
+	if err != nil || !status.ownStaged {
 		return err
 	}
 	// What the worker itself staged below .chipset goes out again.

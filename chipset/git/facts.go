@@ -18,6 +18,7 @@ const (
 // facts are answers about pairs of commits. A commit's name covers its whole history, so they never change, and
 // each that is known saves a process.
 type facts struct {
+	commits   memo[commitFacts]
 	ranges    memo[commitRange]
 	ancestors memo[bool]
 	bases     memo[Hash]
@@ -90,6 +91,10 @@ func (r *Repo) commitRange(ctx context.Context, base, head Hash) (commitRange, e
 	if known, ok := recall(r, &r.facts.ranges, k); ok {
 		return known, nil
 	}
+	if walked, known := r.walkRange(base, head); known {
+		rememberRange(r, k, walked)
+		return walked, nil
+	}
 	out, err := r.read(ctx, "rev-list", "--parents", string(base)+".."+string(head), "--")
 	if err != nil {
 		return commitRange{}, err
@@ -115,14 +120,18 @@ func (r *Repo) commitRange(ctx context.Context, base, head Hash) (commitRange, e
 		}
 		result.fork = Hash(next[0])
 	}
-	remember(r, &r.facts.ranges, k, result)
-	if result.fork != "" && result.fork != base {
-		remember(r, &r.facts.ranges, pair{result.fork, head}, result)
-	}
+	rememberRange(r, k, result)
 	return result, nil
 }
 
-// knownAncestor answers IsAncestor from what is remembered.
+func rememberRange(r *Repo, k pair, c commitRange) {
+	remember(r, &r.facts.ranges, k, c)
+	if c.fork != "" && c.fork != k.base {
+		remember(r, &r.facts.ranges, pair{c.fork, k.head}, c)
+	}
+}
+
+// knownAncestor answers IsAncestor from what is remembered or plain to see.
 func (r *Repo) knownAncestor(ancestor, h Hash) (is, known bool) {
 	if ancestor == h {
 		return true, true
@@ -133,15 +142,23 @@ func (r *Repo) knownAncestor(ancestor, h Hash) (is, known bool) {
 	if c, ok := recall(r, &r.facts.ranges, pair{h, ancestor}); ok {
 		return c.count == 0, true
 	}
+	if c, walked := r.walkRange(ancestor, h); walked {
+		rememberRange(r, pair{ancestor, h}, c)
+		return c.fork == ancestor, true
+	}
 	return recall(r, &r.facts.ancestors, pair{ancestor, h})
 }
 
-// knownMergeBase answers MergeBase from what is remembered.
+// knownMergeBase answers MergeBase from what is remembered or plain to see.
 func (r *Repo) knownMergeBase(a, b Hash) (Hash, bool) {
 	for _, k := range []pair{{a, b}, {b, a}} {
 		if c, ok := recall(r, &r.facts.ranges, k); ok && c.fork != "" {
 			return c.fork, true
 		}
+	}
+	if c, walked := r.walkRange(a, b); walked {
+		rememberRange(r, pair{a, b}, c)
+		return c.fork, true
 	}
 	return recall(r, &r.facts.bases, pair{a, b})
 }

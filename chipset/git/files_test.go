@@ -138,12 +138,12 @@ func TestProcesses(t *testing.T) {
 	f := newFixture(t)
 	w := f.prepared()
 	base := f.head(f.TopLevel())
-	f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
 	run := f.counted()
 	if !f.PrepareIdle(f.ctx, w.Path(), "polecat/y", base) {
 		t.Fatal("not idle")
 	}
-	f.wantProcesses(run, 3)
+	f.wantProcesses(run, 2)
 	head := f.commit(w.Path(), map[string]string{"y": "y\n"})
 	if made, err := w.CommitAll(f.ctx, "rest", "polecat-alpha"); err != nil || made.Made || made.Hash != head {
 		t.Fatalf("%+v %v", made, err)
@@ -159,8 +159,8 @@ func TestProcesses(t *testing.T) {
 		t.Fatal(touched, err)
 	}
 	f.must(f.UpdateBranch(f.ctx, "polecat/y", head, ""))
-	f.wantProcesses(run, 2)
-	f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+	f.wantProcesses(run, 1)
+	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
 	f.wantProcesses(run, 2)
 
 	other := f.commit(f.TopLevel(), map[string]string{"z": "z\n"})
@@ -169,7 +169,7 @@ func TestProcesses(t *testing.T) {
 	run()
 	candidate, err := land.Rebase(f.ctx, head, other, "refinery")
 	f.must(err)
-	f.wantProcesses(run, 6) // two of them once per process, for the identity
+	f.wantProcesses(run, 4) // two of them once per process, for the identity
 	f.must(f.Advance(f.ctx, "main", other, candidate))
 	f.wantProcesses(run, 1)
 	f.wantFile(f.TopLevel(), "y", "y\n")

@@ -144,6 +144,10 @@ func (w *Worktree) forceCheckout(ctx context.Context, p place, target ...string)
 	if err := w.checkout(ctx, p, target...); err != nil {
 		return err
 	}
+	return w.clean(ctx, p)
+}
+
+func (w *Worktree) clean(ctx context.Context, p place) error {
 	_, err := w.repo.run(ctx, p, Command{Args: []string{"clean", "--quiet", "-d", "--force", "--force"}})
 	return err
 }

@@ -48,7 +48,7 @@ func TestPrepareIdleRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			w := f.prepared()
-			f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+			f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
 			base, admin := f.head(f.TopLevel()), f.admin(w)
 			disturb(f, w)
 			before, _ := os.ReadFile(filepath.Join(admin, "HEAD"))
@@ -72,7 +72,7 @@ func TestPrepareIdle(t *testing.T) {
 	w := f.prepared()
 	kept := f.commit(w.Path(), map[string]string{"n": "n", "a.txt": "theirs\n"})
 	f.write(w.Path(), "ignored/cache", "kept\n")
-	f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
 	f.git(f.TopLevel(), "update-ref", "refs/chipset/landed/mr-x", string(kept))
 	f.git(f.TopLevel(), "branch", "-q", "-D", "polecat/x")
 	base := f.head(f.TopLevel())

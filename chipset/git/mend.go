@@ -206,6 +206,9 @@ func (s *wounds) examineHead(ctx context.Context) error {
 
 // wholeCommit tells whether a commit and its tree are there.
 func (r *Repo) wholeCommit(ctx context.Context, h Hash) (bool, error) {
+	if r.whole(h) {
+		return true, nil
+	}
 	_, err := r.read(ctx, "cat-file", "-e", string(h)+"^{tree}")
 	if exited(err, 1, 128) {
 		return false, nil

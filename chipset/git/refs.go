@@ -46,6 +46,9 @@ func (r *Repo) resolve(ctx context.Context, p place, revision string) (Hash, boo
 	if revision == "" || strings.ContainsAny(revision, "\x00\n") || strings.HasPrefix(revision, "-") {
 		return "", false, nil
 	}
+	if r.there(Hash(revision)) {
+		return Hash(revision), true, nil
+	}
 	out, err := r.run(ctx, p, Command{
 		Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}"}, Read: true})
 	if exited(err, 1) {
@@ -240,6 +243,9 @@ func (r *Repo) ChangedPaths(ctx context.Context, base, head Hash) ([]string, err
 	k := pair{Hash(start), head}
 	if paths, known := recall(r, &r.facts.paths, k); known {
 		return slices.Clone(paths), nil
+	}
+	if paths, known := r.walkPaths(Hash(start), head); known {
+		return paths, nil
 	}
 	out, err := r.read(ctx, "diff-tree", "-r", "-z", "--name-only", "--no-renames", start, string(head), "--")
 	paths := fields(out)

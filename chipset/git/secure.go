@@ -168,6 +168,11 @@ func (r *Repo) replaceAll(ctx context.Context, fresh []copied) error {
 }
 
 func (r *Repo) reached(ctx context.Context, head Hash, have []Hash) ([]Hash, error) {
+	if len(have) == 1 {
+		if walked, known := r.walkReached(head, have[0]); known {
+			return walked, nil
+		}
+	}
 	args := []string{"rev-list", "--objects", "--no-object-names", string(head)}
 	for _, h := range have {
 		args = append(args, "^"+string(h))

@@ -64,15 +64,18 @@ func (w *Worktree) untouched(ctx context.Context, p place) (bool, error) {
 }
 
 // idle reports that the worktree holds nothing that would be lost with it when the branch b is reset: HEAD is detached
-// at a commit that another branch or a ref below refs/chipset/ reaches, and no file differs from
+// at a commit that the commit base, another branch or a ref below refs/chipset/ reaches, and no file differs from
 // it. False is no proof of the contrary.
-func (w *Worktree) idle(ctx context.Context, p place, b Branch) bool {
+func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool {
 	_, head, known := w.repo.readHead(p.gitDir)
 	if !known || head == "" {
 		return false
 	}
 	if untouched, err := w.untouched(ctx, p); err != nil || !untouched {
 		return false
+	}
+	if kept, known := w.repo.knownAncestor(head, base); known && kept {
+		return true
 	}
 	out, err := w.repo.read(ctx, "for-each-ref", "--count=2", "--format=%(refname)", "--contains", string(head), "refs/heads/", "refs/chipset/")
 	for name := range strings.Lines(string(out)) {
@@ -96,6 +99,7 @@ func (w *Worktree) status(ctx context.Context, p place) (Status, error) {
 		}
 		switch {
 		case isOwn(path):
+			status.ownStaged = status.ownStaged || staged(record)
 		case kind == 'u':
 			status.Unmerged = append(status.Unmerged, path)
 		case kind == '?' && strings.HasSuffix(path, "/"):
@@ -120,6 +124,9 @@ func parseStatus(record string) (kind byte, path string, err error) {
 	}
 	return record[0], parts[n-1], nil
 }
+
+// staged reports whether the index of a tracked path is not as HEAD is, or unmerged.
+func staged(record string) bool { return record[0] == 'u' || record[0] == '1' && record[2] != '.' }
 
 // isOwn reports whether path is the top-level .chipset or below it.
 func isOwn(path string) bool {

@@ -143,6 +143,8 @@ type Status struct {
 	Unmerged  []string // in conflict; not in Dirty
 	Embedded  []string // untracked repositories inside this one, which git cannot add
 	Operation Operation
+
+	ownStaged bool // the worker has staged something below .chipset
 }
 
 // Clean reports whether nothing would be lost by resetting the worktree to its HEAD.

@@ -248,7 +248,7 @@ func (r *Repo) PrepareIdle(ctx context.Context, path string, b Branch, base Hash
 		return false
 	}
 	w := r.In(p.workTree)
-	if r.clearLocks(ctx, p.gitDir) != nil || r.checkUnused(ctx, b, p.workTree) != nil || !w.idle(ctx, p, b) {
+	if r.clearLocks(ctx, p.gitDir) != nil || r.checkUnused(ctx, b, p.workTree) != nil || !w.idle(ctx, p, b, base) {
 		return false
 	}
 	return w.checkout(ctx, p, onBranch(b, base)...) == nil
@@ -375,9 +375,10 @@ func (r *Repo) unregister(ctx context.Context, path string) error {
 	return err
 }
 
-// ReleaseWorktree leaves the linked worktree at path clean, on no branch, for the next assignment. What is not
+// ReleaseWorktree leaves the linked worktree at path clean, on no branch, for the next assignment: at the commit at if
+// that can be had, which saves the next preparation most of its work; else, or if at is "", where it is. What is not
 // committed is lost, so salvage first. ErrNotWorktree is returned where there is none.
-func (r *Repo) ReleaseWorktree(ctx context.Context, path string) error {
+func (r *Repo) ReleaseWorktree(ctx context.Context, path string, at Hash) error {
 	r.worktrees.Lock()
 	defer r.worktrees.Unlock()
 	w := r.In(path)
@@ -389,12 +390,19 @@ func (r *Repo) ReleaseWorktree(ctx context.Context, path string) error {
 		err = w.heal(ctx, p)
 	}
 	if err == nil {
-		err = w.forceCheckout(ctx, p, "--detach")
+		err = w.detach(ctx, p, at)
 	}
 	if err != nil {
 		return fmt.Errorf("release worktree %s: %w", path, err)
 	}
 	return nil
+}
+
+func (w *Worktree) detach(ctx context.Context, p place, at Hash) error {
+	if at.check() == nil && w.checkout(ctx, p, "--detach", string(at)) == nil {
+		return w.clean(ctx, p)
+	}
+	return w.forceCheckout(ctx, p, "--detach")
 }
 
 // RemoveWorktree removes the linked worktree at path with everything in it, and its registration. One

@@ -46,7 +46,7 @@ func TestPrepareReleaseRemove(t *testing.T) {
 	f.wantGone(w.Path(), "inner")
 
 	f.write(w.Path(), "a.txt", "changed")
-	f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
 	f.wantPrepared(w, "", second)
 	f.must(f.PrepareDetached(f.ctx, w.Path(), first))
 	f.wantPrepared(w, "", first)
@@ -55,7 +55,7 @@ func TestPrepareReleaseRemove(t *testing.T) {
 	f.must(f.RemoveWorktree(f.ctx, w.Path()))
 	f.wantGone(w.Path(), "")
 	f.must(f.RemoveWorktree(f.ctx, w.Path()))
-	f.wantErr(f.ReleaseWorktree(f.ctx, w.Path()), ErrNotWorktree)
+	f.wantErr(f.ReleaseWorktree(f.ctx, w.Path(), ""), ErrNotWorktree)
 }
 
 func TestMainWorktreeIsNeverForced(t *testing.T) {
@@ -64,7 +64,7 @@ func TestMainWorktreeIsNeverForced(t *testing.T) {
 	f.write(top, "a.txt", "precious")
 	f.write(top, "untracked", "precious")
 	f.wantErr(f.PrepareWorktree(f.ctx, top, "polecat/x", head), ErrForeignDirectory)
-	f.wantErr(f.ReleaseWorktree(f.ctx, top), ErrNotWorktree)
+	f.wantErr(f.ReleaseWorktree(f.ctx, top, ""), ErrNotWorktree)
 	f.wantErr(f.RemoveWorktree(f.ctx, top), ErrNotWorktree)
 	f.wantErr(f.In(top).CheckoutDetached(f.ctx, head), ErrNotWorktree)
 	_, err := f.In(top).Rebase(f.ctx, head, head, "refinery")
@@ -74,7 +74,7 @@ func TestMainWorktreeIsNeverForced(t *testing.T) {
 	// A directory that is no worktree must not lead git up to the main one.
 	sub := filepath.Join(top, "sub")
 	f.write(sub, "x", "x")
-	f.wantErr(f.ReleaseWorktree(f.ctx, sub), ErrNotWorktree)
+	f.wantErr(f.ReleaseWorktree(f.ctx, sub, ""), ErrNotWorktree)
 	f.wantErr(f.PrepareWorktree(f.ctx, sub, "polecat/x", head), ErrForeignDirectory)
 	f.wantFile(top, "a.txt", "precious")
 	f.wantFile(top, "untracked", "precious")
@@ -187,7 +187,7 @@ func TestLiveLockIsWaitedFor(t *testing.T) {
 	f.must(err)
 	f.write(admin, "index.lock", "")
 	done := make(chan error, 1)
-	go func() { done <- f.ReleaseWorktree(f.ctx, w.Path()) }()
+	go func() { done <- f.ReleaseWorktree(f.ctx, w.Path(), "") }()
 	f.must(os.Remove(filepath.Join(admin, "index.lock")))
 	f.must(<-done)
 }
@@ -208,7 +208,7 @@ func TestStatus(t *testing.T) {
 	if !slices.Equal(status.Dirty, []string{"a.txt", "new\nline ü"}) || !slices.Equal(status.Embedded, []string{"inner"}) || status.Unmerged != nil {
 		t.Errorf("%+v", status)
 	}
-	f.must(f.ReleaseWorktree(f.ctx, w.Path()))
+	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
 	f.conflict(w.Path(), "merge")
 	status, err = w.Status(f.ctx)
 	f.must(err)

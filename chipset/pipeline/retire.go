@@ -332,7 +332,9 @@ func FreeWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	if gone, err := worktreeGone(r, id); gone || err != nil {
 		return errors.Join(err, ForgetWorktree(r, id))
 	}
-	err := r.Git.ReleaseWorktree(ctx, r.Worktree(id))
+	// The next bead begins at the target's tip. That it can't be had is no reason to free nothing.
+	_, tip, _ := TargetTip(ctx, r)
+	err := r.Git.ReleaseWorktree(ctx, r.Worktree(id), tip)
 	if err != nil && !errors.Is(err, git.ErrNotWorktree) {
 		return err
 	}
