@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/backlog"
@@ -29,13 +30,15 @@ type Polecat struct {
 	// worker is that of this process, running or exited and not yet retired.
 	worker *worker
 	news   chan struct{}
+	// jobs runs the workers.
+	jobs *runtime.Host
 	// inHand is the assignment on the hook, for Wants.
 	inHand atomic.Value
 }
 
 // NewPolecat makes a polecat's runner.
 func NewPolecat(a Agent) *Polecat {
-	return &Polecat{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1)}
+	return &Polecat{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), jobs: runtime.NewHost(a.Self)}
 }
 
 // soon is when to tick again after an action that leads to the next one.
@@ -73,6 +76,7 @@ func (p *Polecat) News() <-chan struct{} { return p.news }
 // Close ends the worker. Its work stays in the worktree; the next Recover
 // saves it and begins the assignment anew.
 func (p *Polecat) Close() {
+	defer p.jobs.Close()
 	if p.worker == nil {
 		return
 	}

@@ -194,7 +194,7 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 	if err != nil {
 		return &startFailure{name, err}
 	}
-	job, err := runtime.Start(ctx, p.Self, spec)
+	job, err := p.jobs.Start(ctx, spec)
 	if err != nil {
 		return &startFailure{name, err}
 	}

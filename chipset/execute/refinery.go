@@ -28,6 +28,8 @@ type Refinery struct {
 	state  refinery.State
 	result refinery.Result
 
+	// jobs runs the test commands.
+	jobs *runtime.Host
 	test *testRun
 	news chan struct{}
 
@@ -49,7 +51,7 @@ type Refinery struct {
 
 // NewRefinery makes the refinery's runner.
 func NewRefinery(a Agent) *Refinery {
-	return &Refinery{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), worktree: a.Rig.Worktree(a.ID)}
+	return &Refinery{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), worktree: a.Rig.Worktree(a.ID), jobs: runtime.NewHost(a.Self)}
 }
 
 const (
@@ -91,6 +93,7 @@ func (r *Refinery) News() <-chan struct{} { return r.news }
 // the next process.
 func (r *Refinery) Close() {
 	r.stopTest(closeGrace)
+	r.jobs.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	if err := r.guard(ctx); err != nil {

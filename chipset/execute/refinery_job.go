@@ -122,7 +122,7 @@ func (r *Refinery) launch(ctx context.Context, q *mergequeue.Request, a refinery
 		run.from = info.Size()
 	}
 	r.at = "" // tests leave files
-	job, err := runtime.Start(ctx, r.Self, runtime.Spec{
+	job, err := r.jobs.Start(ctx, runtime.Spec{
 		ID: string(session), Argv: argv, Dir: r.worktree, Env: r.cleanEnvironment(session),
 		Log: r.Rig.Tree.Abs(run.log), Record: r.Rig.Tree.Abs(testRecords.Join(string(session) + ".json")),
 		Timeout: run.timeout,

@@ -30,12 +30,10 @@ const (
 // goroutines at once.
 type Job struct {
 	spec       Spec
-	supervisor *exec.Cmd
-	complaint  *tail
-	done       chan struct{}
-
-	lifelineMu sync.Mutex
-	lifeline   *os.File
+	supervisor *supervision
+	// host gets the supervisor back, or is nil.
+	host *Host
+	done chan struct{}
 
 	mu      sync.Mutex
 	exit    Exit
@@ -55,6 +53,10 @@ type Job struct {
 // The context bounds the start alone: a job that runs is ended by Stop, and by the
 // end of this process. Errors wrap ErrBadSpec, ErrNotStarted or the context's.
 func Start(ctx context.Context, self string, spec Spec) (*Job, error) {
+	return start(ctx, self, spec, nil)
+}
+
+func start(ctx context.Context, self string, spec Spec, host *Host) (*Job, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
@@ -64,21 +66,23 @@ func Start(ctx context.Context, self string, spec Spec) (*Job, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.ID, err)
 	}
-	j := &Job{spec: spec, complaint: &tail{}, done: make(chan struct{})}
+	j := &Job{spec: spec, host: host, done: make(chan struct{})}
 	j.exit = Exit{ID: spec.ID}
-	reports, err := j.launch(self)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: supervisor: %w", ErrNotStarted, spec.ID, err)
+	if j.supervisor = host.take(); j.supervisor == nil {
+		var err error
+		if j.supervisor, err = launch(self, spec); err != nil {
+			return nil, fmt.Errorf("%w: %s: supervisor: %w", ErrNotStarted, spec.ID, err)
+		}
 	}
 	started := make(chan struct{})
-	go j.follow(reports, started)
-	go j.send(spec)
+	go j.follow(started)
+	go j.supervisor.send(order{Run: &spec})
 
 	select {
 	case <-started:
 	case <-ctx.Done():
 		// Whatever hinders the supervisor would hinder a request as well.
-		_ = j.supervisor.Process.Kill()
+		j.supervisor.kill()
 		<-j.done
 		return nil, fmt.Errorf("start %s: %w", spec.ID, ctx.Err())
 	}
@@ -90,8 +94,21 @@ func Start(ctx context.Context, self string, spec Spec) (*Job, error) {
 	return j, nil
 }
 
-// launch starts the supervisor and returns the pipe of its reports.
-func (j *Job) launch(self string) (*os.File, error) {
+// supervision is a supervisor as its role sees it.
+type supervision struct {
+	cmd       *exec.Cmd
+	complaint *tail
+	reports   *os.File
+	decoder   *json.Decoder
+	// before is the processor time of earlier jobs, in seconds.
+	before float64
+
+	lifelineMu sync.Mutex
+	lifeline   *os.File
+}
+
+// launch starts a supervisor.
+func launch(self string, spec Spec) (*supervision, error) {
 	lifelineEnd, lifeline, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -103,26 +120,31 @@ func (j *Job) launch(self string) (*os.File, error) {
 		return nil, err
 	}
 	defer reportsEnd.Close()
-	j.lifeline = lifeline
-	j.supervisor = &exec.Cmd{
+	s := &supervision{complaint: &tail{}, reports: reports, decoder: json.NewDecoder(reports), lifeline: lifeline}
+	s.cmd = &exec.Cmd{
 		Path:   self,
-		Args:   []string{filepath.Base(self), SuperviseArg, j.spec.ID},
-		Env:    supervisorEnv(j.spec),
+		Args:   []string{filepath.Base(self), SuperviseArg, spec.ID},
+		Env:    supervisorEnv(spec),
 		Dir:    "/", // so that a worktree can be removed under it
 		Stdin:  lifelineEnd,
 		Stdout: reportsEnd,
-		Stderr: j.complaint,
+		Stderr: s.complaint,
 		// Away from the terminal's Ctrl-C and from whoever ends the role's group.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   time.Second,
 	}
-	if err := j.supervisor.Start(); err != nil {
+	if err := s.cmd.Start(); err != nil {
 		_ = lifeline.Close()
 		_ = reports.Close()
 		return nil, err
 	}
-	return reports, nil
+	return s, nil
 }
+
+func (s *supervision) pid() int { return s.cmd.Process.Pid }
+
+// kill ends a supervisor that does not do as it is asked. Its command dies with it.
+func (s *supervision) kill() { _ = s.cmd.Process.Kill() }
 
 // supervisorEnv marks the supervisor like its command, so that KillOrphans finds
 // both. The rest of the command's environment is not for this binary; how the Go
@@ -144,25 +166,35 @@ func supervisorEnv(spec Spec) []string {
 
 // send writes a line to the supervisor. That it fails is no news: a supervisor that
 // is gone has ended its pipe of reports too.
-func (j *Job) send(message any) {
-	j.lifelineMu.Lock()
-	defer j.lifelineMu.Unlock()
-	_ = j.lifeline.SetWriteDeadline(time.Now().Add(lifelinePatience))
-	_ = json.NewEncoder(j.lifeline).Encode(message)
+func (s *supervision) send(o order) {
+	s.lifelineMu.Lock()
+	defer s.lifelineMu.Unlock()
+	_ = s.lifeline.SetWriteDeadline(time.Now().Add(lifelinePatience))
+	_ = json.NewEncoder(s.lifeline).Encode(o)
 }
 
-// follow reads the reports until the supervisor is gone. It closes started at the
-// first of them, and done when nothing is left to wait for.
-func (j *Job) follow(reports *os.File, started chan<- struct{}) {
+// end cuts the lifeline and waits until the supervisor is gone.
+func (s *supervision) end() error {
+	s.lifelineMu.Lock()
+	_ = s.lifeline.Close()
+	s.lifelineMu.Unlock()
+	err := s.cmd.Wait()
+	_ = s.reports.Close()
+	return err
+}
+
+// follow reads the reports until the last, or until the supervisor is gone. It closes
+// started at the first of them, and done when nothing is left to wait for.
+func (j *Job) follow(started chan<- struct{}) {
 	first := sync.OnceFunc(func() { close(started) })
-	decoder := json.NewDecoder(reports)
-	final := false
+	final, kept := false, false
 	for !final {
 		var r report
-		if err := decoder.Decode(&r); err != nil {
+		if err := j.supervisor.decoder.Decode(&r); err != nil {
 			break
 		}
 		final = r.Final
+		kept = final && j.host != nil && !r.Leaving
 		j.mu.Lock()
 		j.exit, j.failed = r.Exit, r.Failed
 		j.mu.Unlock()
@@ -170,17 +202,19 @@ func (j *Job) follow(reports *os.File, started chan<- struct{}) {
 			first()
 		}
 	}
-	err := j.supervisor.Wait()
-	_ = reports.Close()
-	j.lifelineMu.Lock()
-	_ = j.lifeline.Close()
-	j.lifelineMu.Unlock()
+	var err error
+	if !kept {
+		err = j.supervisor.end()
+	}
 	j.mu.Lock()
 	j.over = true
 	if j.hangman != nil {
-		j.hangman.Stop()
+		kept = j.hangman.Stop() && kept // else it is being killed
 	}
 	j.mu.Unlock()
+	if kept {
+		j.host.keep(j.supervisor)
+	}
 	if !final {
 		j.supervisorLost(err)
 	}
@@ -195,7 +229,7 @@ func (j *Job) supervisorLost(cause error) {
 	if exit.PID == 0 {
 		// It may have been killed between the start and its report.
 		if found, ok, err := ReadExit(j.spec.Record); err == nil && ok &&
-			found.ID == j.spec.ID && found.SupervisorPID == j.supervisor.Process.Pid && !found.Done {
+			found.ID == j.spec.ID && found.SupervisorPID == j.supervisor.pid() && !found.Done {
 			exit = found
 		}
 	}
@@ -206,7 +240,7 @@ func (j *Job) supervisorLost(cause error) {
 	never := exit.PID == 0
 	exit.Code, exit.EndedAt, exit.Done = -1, time.Now(), err == nil
 	exit.Error = fmt.Sprintf("the supervisor ended without a report: %v", cause)
-	if text := j.complaint.String(); text != "" {
+	if text := j.supervisor.complaint.String(); text != "" {
 		exit.Error += ": " + text
 	}
 	if err != nil {
@@ -242,13 +276,13 @@ func (j *Job) Stop(grace time.Duration) {
 	}
 	if limit := time.Now().Add(grace + supervisorPatience); j.hangman == nil {
 		j.hangTime = limit
-		j.hangman = time.AfterFunc(grace+supervisorPatience, func() { _ = j.supervisor.Process.Kill() })
+		j.hangman = time.AfterFunc(grace+supervisorPatience, j.supervisor.kill)
 	} else if limit.Before(j.hangTime) {
 		j.hangTime = limit
 		j.hangman.Reset(grace + supervisorPatience)
 	}
 	j.mu.Unlock()
-	j.send(request{Grace: grace})
+	j.supervisor.send(order{Stop: j.spec.ID, Grace: grace})
 }
 
 // Activity returns the size of the log and the processor time of everything the
@@ -270,13 +304,13 @@ func (j *Job) Activity() (bytesLogged int64, cpu time.Duration, err error) {
 	var seconds float64
 	if running {
 		var cpuErr error
-		if seconds, cpuErr = cpuBelow(j.supervisor.Process.Pid); cpuErr != nil {
+		if seconds, cpuErr = cpuBelow(j.supervisor.pid()); cpuErr != nil {
 			err = errors.Join(err, fmt.Errorf("activity of %s: %w", j.spec.ID, cpuErr))
 		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.lastCPU = max(j.lastCPU, time.Duration(seconds*float64(time.Second)))
+	j.lastCPU = max(j.lastCPU, time.Duration((seconds-j.supervisor.before)*float64(time.Second)))
 	return bytesLogged, j.lastCPU, err
 }
 

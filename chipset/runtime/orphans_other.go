@@ -62,3 +62,5 @@ func killGroup(ctx context.Context, record Exit, grace time.Duration) error {
 
 // cpuBelow is not known here.
 func cpuBelow(int) (float64, error) { return 0, nil }
+
+func cpuOfIdle(int) float64 { return 0 }

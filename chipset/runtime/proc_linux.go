@@ -181,3 +181,9 @@ func cpuBelow(supervisor int) (float64, error) {
 	}
 	return total, nil
 }
+
+// cpuOfIdle is cpuBelow for a supervisor without a job.
+func cpuOfIdle(supervisor int) float64 {
+	p, _ := readProcess(supervisor)
+	return p.reapedCPU
+}

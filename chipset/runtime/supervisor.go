@@ -26,10 +26,15 @@ const SuperviseArg = "supervise"
 // nearly always enough: further ones are for processes forked during the sweep.
 const killInterval = 20 * time.Millisecond
 
-// request is what a role sends down the lifeline after the spec.
-type request struct {
+// order is what a role sends down the lifeline: a job, or the wish that one ends.
+type order struct {
+	Run *Spec `json:"run,omitempty"`
+	// Stop is the ID of a job, so that a wish that comes late does not hit the next one.
+	Stop string `json:"stop,omitempty"`
 	// Grace is the time until KILL; the command gets its TERM at once.
-	Grace time.Duration `json:"grace"`
+	Grace time.Duration `json:"grace,omitempty"`
+
+	lost error // the lifeline is, and why
 }
 
 // report is what a supervisor tells its role: once when the command runs, and once
@@ -38,6 +43,8 @@ type report struct {
 	Exit   Exit `json:"exit"`
 	Final  bool `json:"final"`
 	Failed bool `json:"failed"`
+	// Leaving means that the supervisor takes no further job.
+	Leaving bool `json:"leaving,omitempty"`
 }
 
 // childEvent comes from the goroutine that waits for children.
@@ -47,13 +54,7 @@ type childEvent struct {
 	gone   bool // nothing of it is left
 }
 
-// lifelineEvent is a request, or the lifeline's loss.
-type lifelineEvent struct {
-	request
-	lost bool
-}
-
-// supervisor is the state of one supervisor process.
+// supervisor is the state of one job in a supervisor process.
 type supervisor struct {
 	spec  Spec
 	exit  Exit
@@ -63,13 +64,15 @@ type supervisor struct {
 	ending   bool      // TERM has been sent
 	deadline time.Time // when KILL is due, while ending
 	kill     *time.Timer
+	orphaned bool // nobody will send another job
 }
 
-// Supervise is the body of the hidden command: it reads a Spec from stdin, runs
-// it, and ends everything it started when the command ends, when it is asked to,
-// when the time is up, or when stdin ends. It reports on standard output and in
-// the record, and returns the exit code of the supervisor, which says nothing of
-// the command's. It may be called once in a process, by its main goroutine.
+// Supervise is the body of the hidden command: it reads jobs from stdin and runs one
+// after the other, until stdin ends. It ends everything a job started when the command
+// ends, when it is asked to, when the time is up, or when stdin ends; the next job finds
+// nothing of it. It reports on standard output and in the record, and returns the exit code
+// of the supervisor, which says nothing of the commands'. It may be called once in a
+// process, by its main goroutine.
 func Supervise(stdin io.Reader) int {
 	// The parent death signal of the command is tied to the thread that forks.
 	goruntime.LockOSThread()
@@ -79,11 +82,35 @@ func Supervise(stdin io.Reader) int {
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGPIPE)
 	prepareSupervisor()
 
-	decoder := json.NewDecoder(stdin)
-	var s supervisor
-	if err := decoder.Decode(&s.spec); err != nil {
-		return s.fail(fmt.Errorf("read job: %w", err))
+	lifeline := make(chan order)
+	go readOrders(json.NewDecoder(stdin), lifeline)
+	for code := 0; ; {
+		select {
+		case o := <-lifeline:
+			if o.lost != nil && !errors.Is(o.lost, io.EOF) {
+				var s supervisor
+				return s.fail(fmt.Errorf("read job: %w", o.lost))
+			}
+			if o.lost != nil {
+				return code
+			}
+			if o.Run == nil {
+				continue // a wish that came too late
+			}
+			s := supervisor{spec: *o.Run}
+			if code = s.run(lifeline, signals); s.orphaned {
+				return code
+			}
+		case sig := <-signals:
+			if sig != unix.SIGPIPE {
+				return code
+			}
+		}
 	}
+}
+
+// run runs one job to its end.
+func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 	if err := s.spec.check(); err != nil {
 		return s.fail(err)
 	}
@@ -96,15 +123,13 @@ func Supervise(stdin io.Reader) int {
 	}
 	events := make(chan childEvent, 4)
 	go s.child.wait(events)
-	lifeline := make(chan lifelineEvent)
-	go watchLifeline(decoder, lifeline)
 	s.loop(events, lifeline, signals)
 
 	s.exit.Done = true
 	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		s.exit.Error = err.Error()
 	}
-	tell(report{Exit: s.exit, Final: true})
+	tell(report{Exit: s.exit, Final: true, Leaving: s.orphaned})
 	return 0
 }
 
@@ -118,16 +143,16 @@ func (s *supervisor) fail(err error) int {
 // tell reports to the role. It may be gone, and then the record alone speaks.
 func tell(r report) { _ = json.NewEncoder(os.Stdout).Encode(r) }
 
-// watchLifeline passes on requests until the lifeline is lost. Anything but a
-// request is a loss: whoever holds the other end is no role.
-func watchLifeline(decoder *json.Decoder, events chan<- lifelineEvent) {
+// readOrders passes on orders until the lifeline is lost. Anything but an order is
+// a loss: whoever holds the other end is no role.
+func readOrders(decoder *json.Decoder, orders chan<- order) {
 	for {
-		var r request
-		if err := decoder.Decode(&r); err != nil {
-			events <- lifelineEvent{lost: true}
+		var o order
+		if err := decoder.Decode(&o); err != nil {
+			orders <- order{lost: err}
 			return
 		}
-		events <- lifelineEvent{request: r}
+		orders <- o
 	}
 }
 
@@ -241,7 +266,7 @@ func (s *supervisor) exec(files []*os.File) (*child, error) {
 }
 
 // loop waits until nothing of the command is left.
-func (s *supervisor) loop(events <-chan childEvent, lifeline <-chan lifelineEvent, signals <-chan os.Signal) {
+func (s *supervisor) loop(events <-chan childEvent, lifeline <-chan order, signals <-chan os.Signal) {
 	var timeout <-chan time.Time
 	if s.spec.Timeout > 0 {
 		timer := time.NewTimer(s.spec.Timeout)
@@ -264,15 +289,16 @@ func (s *supervisor) loop(events <-chan childEvent, lifeline <-chan lifelineEven
 			if event.exited {
 				s.end(nil, min(s.spec.grace(), leftoverGrace))
 			}
-		case event := <-lifeline:
-			if event.lost {
-				lifeline = nil
+		case o := <-lifeline:
+			if o.lost != nil {
+				lifeline, s.orphaned = nil, true
 				s.end(&s.exit.Orphaned, s.spec.grace())
-			} else {
-				s.end(&s.exit.Stopped, event.Grace)
+			} else if o.Stop == s.spec.ID {
+				s.end(&s.exit.Stopped, o.Grace)
 			}
 		case sig := <-signals:
 			if sig != unix.SIGPIPE {
+				s.orphaned = true
 				s.end(&s.exit.Stopped, s.spec.grace())
 			}
 		case <-timeout:
