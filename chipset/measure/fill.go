@@ -24,11 +24,16 @@ type Size struct {
 	// Open beads wait, and Landed ones have landed, each with its merge request
 	// and the record of its attempt.
 	Open, Landed int
+	// Blocked beads are open and wait for one that waits for a person.
+	Blocked int
 	// Messages lie in the mailbox of To, the newest Unread of them unread, and
 	// Archived more in its archive.
 	To                         state.AgentID
 	Messages, Unread, Archived int
 }
+
+// waiting is the bead that blocked ones wait for.
+const waiting state.BeadID = "mb-first"
 
 // began is when everything that Fill makes happened.
 func began() time.Time { return time.Date(2026, 3, 5, 10, 30, 0, 0, time.UTC) }
@@ -44,6 +49,15 @@ func Fill(ctx context.Context, t *state.Tree, size Size) error {
 	}
 	for i := range size.Open + size.Landed {
 		f.bead(i, i >= size.Open, at)
+	}
+	if size.Blocked > 0 {
+		f.add(bead.Dir.Join(string(waiting)+".json"), bead.Bead{ID: waiting, Title: "What all wait for", Status: bead.Blocked, CloseReason: "waits for a person",
+			Priority: bead.P2, CreatedAt: at, UpdatedAt: at, Gen: 1})
+	}
+	for i := range size.Blocked {
+		id := state.BeadID(fmt.Sprintf("mb-%05d", i))
+		f.add(bead.Dir.Join(string(id)+".json"), bead.Bead{ID: id, Title: fmt.Sprintf("Blocked bead %d", i), Status: bead.Open, Priority: bead.P2,
+			BlockedBy: []state.BeadID{waiting}, CreatedAt: at, UpdatedAt: at, Gen: 1})
 	}
 	for i := range size.Messages + size.Archived {
 		m := Message(size.To, i)
