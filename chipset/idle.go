@@ -3,6 +3,7 @@ package chipset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,11 +50,8 @@ func addIdle(g *run.Group, ctx context.Context, p *Process) {
 			changed, _ = p.Watcher.Subscribe(bead.Dir, hook.Dir, mergequeue.Dir, retire.Dir)
 		}
 		var stuckSince time.Time
-		for {
-			left, err := glance(p.Rig)
-			if err == nil && left.Idle() {
-				left, err = Look(p.Rig)
-			}
+		for still := true; ; {
+			left, err := lookUnlessBusy(p.Rig, still)
 			switch {
 			case err != nil:
 				p.Say("warning: %v", err)
@@ -74,8 +72,10 @@ func addIdle(g *run.Group, ctx context.Context, p *Process) {
 				timer.Stop()
 				return ctx.Err()
 			case <-changed:
+				still = false
 				pace(ctx, time.Now().Add(lookPacing-pacing)) //nolint:forbidigo // paces real work, decides nothing
 			case <-timer.C:
+				still = true
 			}
 			timer.Stop()
 		}
@@ -99,6 +99,23 @@ func (l Left) Idle() bool { return l.Busy == 0 }
 
 // Stuck is true when all that is busy waits behind the merge queue's head.
 func (l Left) Stuck() bool { return l.Busy > 0 && l.Held }
+
+// lookUnlessBusy is Look, as far as it matters. While changes come and a hook is in use, the rig
+// is busy: whether somebody waits for an answer shows in the mail of all, and in stillness.
+func lookUnlessBusy(r *rig.Rig, still bool) (Left, error) {
+	if !still {
+		hooks, _, err := r.Hooks.All()
+		used := func(h hook.Hook) bool { return h.Status != hook.Empty }
+		if err != nil || slices.ContainsFunc(hooks, used) {
+			return Left{Busy: 1}, err
+		}
+	}
+	left, err := glance(r)
+	if err == nil && left.Idle() {
+		left, err = Look(r)
+	}
+	return left, err
+}
 
 // glance counts the hooks in use, but for those whose worker waits for an answer.
 // While there is one, nothing else needs to be looked at.
