@@ -48,7 +48,10 @@
 //
 // A failed fsync is never retried on the same file: the page cache lies
 // afterwards, so the temp file is thrown away and the operation fails with
-// the old content intact. No name comes before its content, because the fsync
+// the old content intact. A sync may have lost what others had written by then, who
+// would not hear of it: so a barrier that fails, or the sync of a folder, counts for
+// everything in this process that was written, or named, before it ended and was
+// not yet acknowledged. No name comes before its content, because the fsync
 // of any other process could make the name durable alone. What is visible is not
 // yet durable: Lock fsyncs the directory of what it protects before its holder
 // looks, so that nobody acts on an entry of another process that a power cut

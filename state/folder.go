@@ -59,6 +59,23 @@ func SameVersion(a, b fs.FileInfo) bool {
 // IsDir tells whether the stamp is that of a folder.
 func (s Stamp) IsDir() bool { return s.Mode&unix.S_IFMT == unix.S_IFDIR }
 
+// kind says what the stamp is of, for a message.
+func (s Stamp) kind() string {
+	switch s.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		return "a symbolic link"
+	case unix.S_IFIFO:
+		return "a FIFO"
+	case unix.S_IFSOCK:
+		return "a socket"
+	case unix.S_IFBLK, unix.S_IFCHR:
+		return "a device"
+	case unix.S_IFDIR:
+		return "a folder"
+	}
+	return "a file"
+}
+
 func lstat(path string) (Stamp, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {

@@ -2,9 +2,11 @@ package state
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/gastown-chipset/chipset/state/disk"
@@ -34,7 +36,7 @@ func (t *Tree) WriteAll(news []New) []error {
 	}
 	for rest := pubs; len(rest) > 0; {
 		n := min(groupMost, len(rest))
-		t.groups.publishAll(t, rest[:n])
+		t.groups.publishBatch(t, rest[:n])
 		rest = rest[n:]
 	}
 	errs := make([]error, len(news))
@@ -50,7 +52,13 @@ type publication struct {
 	file  disk.File // nil when there is none or it is closed already
 	temp  string    // the path of a named temp file, or ""
 	named bool      // its name stands, but may not be durable
+	begun bool      // prepare was called
 	err   error
+
+	// since is how many barriers, and namedSince how many syncs of folders, had
+	// failed before its content was written and its name given. When more have by
+	// the time it is synced, they may have lost what the later sync has not seen.
+	since, namedSince int64
 
 	// Of one that waits for a group: done is closed when err is known, lead when
 	// it is to commit the next group.
@@ -59,12 +67,16 @@ type publication struct {
 
 // publishOne publishes one file by itself.
 func (t *Tree) publishOne(pub *publication) {
-	dir := pub.Path.Dir()
-	if pub.prepare(t, t.able().Unnamed); pub.err == nil {
+	if pub.prepare(t); pub.err == nil {
 		pub.sync()
 	}
+	t.nameOne(pub)
+}
+
+// nameOne is the end of publishOne: the content is durable.
+func (t *Tree) nameOne(pub *publication) {
 	if pub.name(t); pub.named {
-		if err := t.SyncDir(dir); err != nil {
+		if err := t.syncNames(pub.Path.Dir(), pub.namedSince); err != nil {
 			pub.undo(t, err)
 		}
 	}
@@ -72,12 +84,17 @@ func (t *Tree) publishOne(pub *publication) {
 }
 
 // prepare writes the content to a file without a name, or to a temp file
-// beside the name.
-func (pub *publication) prepare(t *Tree, unnamed bool) {
+// beside the name. It does so once.
+func (pub *publication) prepare(t *Tree) {
+	if pub.begun {
+		return
+	}
+	pub.begun, pub.since = true, t.groups.failed.Load()
 	if pub.err = t.makeRoom(pub.Path); pub.err != nil {
 		return
 	}
 	dir := t.Abs(pub.Path.Dir())
+	unnamed := t.able().Unnamed
 	var err error
 	if unnamed {
 		pub.file, err = t.disk.Unnamed(dir)
@@ -105,6 +122,16 @@ func (pub *publication) sync() {
 	}
 }
 
+// startFlush sends the content on its way, where groups settle by that.
+func (pub *publication) startFlush(t *Tree) {
+	if pub.err != nil || !t.able().Ordered {
+		return
+	}
+	if err := pub.file.StartFlush(); err != nil {
+		pub.fail(err)
+	}
+}
+
 // name gives the file its name, unless something failed before. The file is
 // closed before that when it has a temp name, because an error of close can be
 // the only word of a failed write; an unnamed file lives as long as it is open.
@@ -112,6 +139,7 @@ func (pub *publication) name(t *Tree) {
 	if pub.err != nil {
 		return
 	}
+	pub.namedSince = t.syncs.failed.Load()
 	var err error
 	if pub.temp == "" {
 		err = t.disk.Link(pub.file, t.Abs(pub.Path))
@@ -164,10 +192,10 @@ func (pub *publication) finish(t *Tree) {
 
 // tempBeside is a name for an unfinished file in the folder of p.
 func (t *Tree) tempBeside(p Path) string {
-	return t.Abs(p.Dir().Join(fmt.Sprintf("%s%d-%s", tempPrefix, os.Getpid(), Random(12))))
+	return t.Abs(p.Dir() + "/" + Path(tempPrefix+strconv.Itoa(t.pid)+"-"+Random(12)))
 }
 
-// publishTogether publishes a group of files at the cost of about one:
+// A group of files is published at the cost of about one:
 //
 //	write each → settle → name each → fsync each directory
 //
@@ -175,14 +203,51 @@ func (t *Tree) tempBeside(p Path) string {
 // other process could make the name durable alone. After a failed sync nothing
 // of the group is believed: each of its files is written anew and published by
 // itself, and gets an error of its own.
-func (t *Tree) publishTogether(pubs []*publication) {
+
+// settle puts the content of all files on the disk before any name: with a
+// barrier, or where the file system writes in order by flushing each of them
+// and syncing one, which leaves alone what others are writing. It returns what
+// is in doubt after that.
+func (t *Tree) settle(pubs []*publication) (doubt []*publication) {
+	if t.able().Ordered {
+		if t.flushAll(pubs) != nil {
+			return pubs
+		}
+		return nil
+	}
+	if t.barrier.Settle() != nil {
+		t.groups.failed.Add(1)
+	}
+	// A barrier that failed may have lost what others had written for the next.
+	failed := t.groups.failed.Load()
 	for _, pub := range pubs {
-		pub.prepare(t, t.able().Unnamed)
+		if pub.since != failed {
+			doubt = append(doubt, pub)
+		}
 	}
-	if err := t.settle(pubs); err != nil {
-		t.publishAgain(pubs)
-		return
+	return doubt
+}
+
+func (t *Tree) flushAll(pubs []*publication) error {
+	var last disk.File
+	for _, pub := range pubs {
+		if pub.err != nil {
+			continue
+		}
+		if err := pub.file.Flush(); err != nil {
+			return err
+		}
+		last = pub.file
 	}
+	if last == nil {
+		return nil
+	}
+	return last.Sync()
+}
+
+// nameTogether gives each settled file its name, makes the names durable and
+// ends the publication.
+func (t *Tree) nameTogether(pubs []*publication) {
 	touched := t.nameAll(pubs)
 	again := pubs[:0:0]
 	for _, pub := range pubs {
@@ -200,41 +265,22 @@ func (t *Tree) publishTogether(pubs []*publication) {
 // are durable.
 func (t *Tree) nameAll(pubs []*publication) map[Path]error {
 	touched := map[Path]error{}
+	since := t.syncs.failed.Load()
 	for _, pub := range pubs {
 		if pub.name(t); pub.named {
 			touched[pub.Path.Dir()] = nil
 		}
 	}
-	t.syncEach(touched)
+	dirs := slices.Collect(maps.Keys(touched))
+	errs := make([]error, len(dirs))
+	t.inLanes(len(dirs), func(i int) { errs[i] = t.syncNames(dirs[i], since) })
+	for i, dir := range dirs {
+		touched[dir] = errs[i]
+	}
 	return touched
 }
 
-// settle puts the content of all files on the disk before any name: with a
-// barrier, or where the file system writes in order by flushing each of them
-// and syncing one, which leaves alone what others are writing.
-func (t *Tree) settle(pubs []*publication) error {
-	if !t.able().Ordered {
-		return t.disk.Barrier(t.Abs(StateDir))
-	}
-	var last disk.File
-	for _, step := range []func(disk.File) error{disk.File.StartFlush, disk.File.Flush} {
-		for _, pub := range pubs {
-			if pub.err != nil {
-				continue
-			}
-			if err := step(pub.file); err != nil {
-				return err
-			}
-			last = pub.file
-		}
-	}
-	if last == nil {
-		return nil
-	}
-	return last.Sync()
-}
-
-// publishAgain publishes by itself, from a new file, what a failed barrier left
+// publishAgain publishes by itself, from a new file, what a failed sync left
 // in doubt. What failed for a reason of its own keeps it.
 func (t *Tree) publishAgain(pubs []*publication) {
 	for _, pub := range pubs {
@@ -250,12 +296,26 @@ func (t *Tree) publishAgain(pubs []*publication) {
 
 // publishEach syncs every file by itself and every folder once.
 func (t *Tree) publishEach(pubs []*publication) {
-	lanes := min(max(1, t.able().Parallel), len(pubs))
+	t.inLanes(len(pubs), func(i int) {
+		if pubs[i].prepare(t); pubs[i].err == nil {
+			pubs[i].sync()
+		}
+	})
+	touched := t.nameAll(pubs)
+	for _, pub := range pubs {
+		if err := touched[pub.Path.Dir()]; pub.named && err != nil {
+			pub.undo(t, err)
+		}
+		pub.finish(t)
+	}
+}
+
+// inLanes calls do for each of n, as many at a time as the file system likes.
+func (t *Tree) inLanes(n int, do func(i int)) {
+	lanes := min(max(1, t.able().Parallel), n)
 	lane := func(first int) {
-		for i := first; i < len(pubs); i += lanes {
-			if pubs[i].prepare(t, t.able().Unnamed); pubs[i].err == nil {
-				pubs[i].sync()
-			}
+		for i := first; i < n; i += lanes {
+			do(i)
 		}
 	}
 	var others sync.WaitGroup
@@ -266,13 +326,6 @@ func (t *Tree) publishEach(pubs []*publication) {
 		lane(0)
 	}
 	others.Wait()
-	touched := t.nameAll(pubs)
-	for _, pub := range pubs {
-		if err := touched[pub.Path.Dir()]; pub.named && err != nil {
-			pub.undo(t, err)
-		}
-		pub.finish(t)
-	}
 }
 
 // elsewhere tells whether a folder lies on another file system than the tree,
@@ -298,6 +351,14 @@ func (t *Tree) elsewhere(pubs []*publication) bool {
 
 // able says what the file system of the tree keeps, having looked once.
 func (t *Tree) able() disk.Features {
-	t.looked.Do(func() { t.features = t.disk.Features(t.Abs(StateDir)) })
+	t.looked.Do(func() {
+		f := t.disk.Features(t.Abs(StateDir))
+		if f.Barrier && !f.Ordered {
+			var err error
+			t.barrier, err = t.disk.Barrier(t.Abs(StateDir))
+			f.Barrier = err == nil
+		}
+		t.features = f
+	})
 	return t.features
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gastown-chipset/chipset/state/disk"
 )
@@ -31,9 +34,11 @@ func (d *featured) try(op, path string, do func() error) error {
 	return do()
 }
 
-func (d *featured) Barrier(dir string) error {
+func (d *featured) Barrier(string) (disk.Barrier, error) { return d, nil }
+
+func (d *featured) Settle() error {
 	d.barriers.Add(1)
-	return d.try("barrier", dir, func() error { return nil })
+	return d.try("barrier", "", func() error { return nil })
 }
 
 func (d *featured) SyncDir(path string) error {
@@ -172,4 +177,131 @@ func TestAFailedPublicationLeavesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a barrier failed to write may be of files whose own barrier comes after
+// it, and would succeed.
+func TestAFailedBarrierIsBelievedOfAllThatWasWrittenBefore(t *testing.T) {
+	d := &featured{features: disk.Features{Barrier: true}}
+	tree := treeOn(t, d)
+	must(t, tree.MkdirAll("state/work"))
+	begin := func(name Path) *publication {
+		pub := &publication{New: New{Path: "state/work/" + name, Data: []byte("x")}}
+		pub.prepare(tree)
+		must(t, pub.err)
+		return pub
+	}
+	first, second := begin("1.json"), begin("2.json")
+	d.fail = func(op, _ string) error {
+		if op == "barrier" {
+			return errors.New("input/output error")
+		}
+		return nil
+	}
+	if doubt := tree.settle([]*publication{first}); len(doubt) != 1 {
+		t.Errorf("%d in doubt after a failed barrier, want 1", len(doubt))
+	}
+	d.fail = nil
+	third := begin("3.json")
+	if doubt := tree.settle([]*publication{second, third}); len(doubt) != 1 || doubt[0] != second {
+		t.Errorf("%d in doubt, want the one that was written before the barrier failed", len(doubt))
+	}
+}
+
+// Many who want one folder synced share the calls, and each has one that began
+// after it asked.
+func TestSyncsOfAFolderAreShared(t *testing.T) {
+	var s dirSyncs
+	var began, wanted atomic.Int64
+	hold := make(chan struct{})
+	var wg sync.WaitGroup
+	const callers = 40
+	for range callers {
+		wg.Go(func() {
+			at := wanted.Add(1)
+			var saw int64
+			err := s.sync("state/work", func() error {
+				began.Add(1)
+				saw = wanted.Load()
+				<-hold
+				return nil
+			})
+			if err != nil || saw != 0 && saw < at {
+				t.Errorf("%v; asked as number %d, the sync began at %d", err, at, saw)
+			}
+		})
+	}
+	for wanted.Load() < callers || began.Load() < syncsBeside {
+		runtime.Gosched()
+	}
+	close(hold)
+	wg.Wait()
+	if n := began.Load(); n >= callers {
+		t.Errorf("%d syncs for %d callers", n, callers)
+	}
+	if len(s.of) != 0 {
+		t.Errorf("%d folders are kept", len(s.of))
+	}
+}
+
+// A sync that comes after a failed one succeeds though the name may be lost.
+func TestWhoWaitsForASyncHearsOfTheFailureBefore(t *testing.T) {
+	var s dirSyncs
+	failure := errors.New("input/output error")
+	hold := make(chan struct{})
+	var wg sync.WaitGroup
+	var began atomic.Int64
+	for range syncsBeside {
+		wg.Go(func() {
+			err := s.sync("state/work", func() error { began.Add(1); <-hold; return failure })
+			if !errors.Is(err, failure) {
+				t.Errorf("its own failure: %v", err)
+			}
+		})
+	}
+	for began.Load() < syncsBeside {
+		runtime.Gosched()
+	}
+	late := make(chan error)
+	go func() { late <- s.sync("state/work", func() error { return nil }) }()
+	for {
+		s.mu.Lock()
+		waits := s.of["state/work"].next != nil
+		s.mu.Unlock()
+		if waits {
+			break
+		}
+		runtime.Gosched()
+	}
+	close(hold)
+	if err := <-late; !errors.Is(err, failure) {
+		t.Errorf("the failure before: %v", err)
+	}
+	wg.Wait()
+	if s.failed.Load() != syncsBeside {
+		t.Errorf("%d failures counted", s.failed.Load())
+	}
+}
+
+func TestGroupsPauseWhenTheyDoNotPay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pace
+		for range triedLeast {
+			p.note(true, aloneGuess*2, 1)
+		}
+		if p.together() {
+			t.Error("groups that cost twice as much go on")
+		}
+		time.Sleep(pauseFirst)
+		if !p.together() {
+			t.Error("groups are not tried again")
+		}
+		p.note(false, aloneGuess*4, 1)
+		for range triedLeast {
+			p.note(true, aloneGuess*2, 1)
+		}
+		if !p.together() || p.pause != 0 {
+			t.Error("groups that cost half as much pause")
+		}
+	})
 }

@@ -58,13 +58,18 @@ type Tree struct {
 	identity Identity
 	verified atomic.Pointer[Stamp] // of rig.json, when it said what identity says
 	disk     disk.Disk
+	pid      int // of this process; the system would be asked for each name
 	groups   groups
+	syncs    dirSyncs
 
 	looked   sync.Once
 	features disk.Features // of the file system, once looked
+	// barrier is set where features say that groups settle by one. It was opened
+	// before any content was written, so that it hears of each failed write.
+	barrier disk.Barrier
 
 	mu      sync.Mutex
-	durable map[Path]bool // folders whose entry this process has synced
+	durable map[Path]knownFolder // folders whose entry this process has synced
 }
 
 // Create makes a new tree in root (the .chipset folder, which is made when
@@ -76,7 +81,7 @@ func Create(root string) (*Tree, error) { return CreateOn(disk.OS{}, root) }
 // CreateOn is Create on a disk that is not this machine's.
 func CreateOn(d disk.Disk, root string) (*Tree, error) {
 	id := Identity{RigID: RigID("rig-" + Random(10)), Format: Format}
-	t := &Tree{root: filepath.Clean(root), identity: id, disk: d, durable: map[Path]bool{}}
+	t := &Tree{root: filepath.Clean(root), identity: id, disk: d, pid: os.Getpid(), durable: map[Path]knownFolder{}}
 	if err := d.Mkdir(t.root); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -124,7 +129,7 @@ func Open(root string) (*Tree, error) { return OpenOn(disk.OS{}, root) }
 
 // OpenOn is Open on a disk that is not this machine's.
 func OpenOn(d disk.Disk, root string) (*Tree, error) {
-	t := &Tree{root: filepath.Clean(root), disk: d, durable: map[Path]bool{}}
+	t := &Tree{root: filepath.Clean(root), disk: d, pid: os.Getpid(), durable: map[Path]knownFolder{}}
 	id, err := t.readIdentity()
 	if errors.Is(err, ErrSecondName) {
 		// Without it nobody, not even the doctor, opens the tree.
@@ -213,19 +218,21 @@ func (t *Tree) check(p Path) error {
 	if err := p.valid(); err != nil {
 		return err
 	}
-	parts := strings.Split(string(p), "/")
-	at := t.root
-	for _, part := range parts[:len(parts)-1] {
-		at = filepath.Join(at, part)
-		info, err := os.Lstat(at)
+	full := t.Abs(p)
+	for at := len(t.root) + 1; ; at++ {
+		next := strings.IndexByte(full[at:], filepath.Separator)
+		if next < 0 {
+			return nil
+		}
+		at += next
+		stamp, err := lstat(full[:at])
 		if err != nil {
 			return wrapPath(p, err)
 		}
-		if !info.IsDir() {
-			return &Corruption{Path: string(p), Reason: "reached through " + kind(info.Mode()), Cause: ErrNotRegular}
+		if !stamp.IsDir() {
+			return &Corruption{Path: string(p), Reason: "reached through " + stamp.kind(), Cause: ErrNotRegular}
 		}
 	}
-	return nil
 }
 
 // folder refuses what is no folder itself, or is reached through a link.

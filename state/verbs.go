@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 )
 
 // tempPrefix begins the names of unfinished files. All names that begin with a
@@ -173,8 +174,8 @@ func (t *Tree) MkdirAll(dir Path) error {
 	t.mu.Lock()
 	known := t.durable[dir]
 	t.mu.Unlock()
-	if known && t.check(dir.Join("x")) == nil {
-		return nil // every component is still a folder and no link
+	if t.still(dir, known) {
+		return nil
 	}
 	parts := strings.Split(string(dir), "/")
 	for i := range parts {
@@ -189,10 +190,43 @@ func (t *Tree) MkdirAll(dir Path) error {
 			return err
 		}
 	}
+	stamp, err := lstat(t.Abs(dir))
+	if err != nil {
+		return wrapPath(dir, err)
+	}
 	t.mu.Lock()
-	t.durable[dir] = true
+	t.durable[dir] = knownFolder{inode: stamp.Inode, checked: clock()}
 	t.mu.Unlock()
 	return nil
+}
+
+// knownFolder is a folder whose entries, and those of all above it, this process
+// has synced.
+type knownFolder struct {
+	inode   uint64
+	checked time.Time // that each of them is a folder and no link
+}
+
+// checkInterval is how long a folder that is still the same one counts as not
+// reached through a link: a link that leads to the very same folder does no harm.
+const checkInterval = 100 * time.Millisecond
+
+// still tells whether dir is the folder that was known, and not reached through a link.
+func (t *Tree) still(dir Path, known knownFolder) bool {
+	if known.inode == 0 {
+		return false
+	}
+	now := clock()
+	if now.Sub(known.checked) >= checkInterval {
+		if t.check(dir.Join("x")) != nil {
+			return false
+		}
+		t.mu.Lock()
+		t.durable[dir] = knownFolder{inode: known.inode, checked: now}
+		t.mu.Unlock()
+	}
+	stamp, err := lstat(t.Abs(dir))
+	return err == nil && stamp.IsDir() && stamp.Inode == known.inode
 }
 
 func (t *Tree) mkdir(dir Path) error {
@@ -227,12 +261,4 @@ func (t *Tree) mkdir(dir Path) error {
 // inRun tells whether p is run/ or lies in it.
 func inRun(p Path) bool {
 	return p == RunDir || strings.HasPrefix(string(p), string(RunDir)+"/")
-}
-
-// SyncDir makes the entries of a folder durable.
-func (t *Tree) SyncDir(dir Path) error {
-	if inRun(dir) {
-		return nil // run/ is volatile by contract
-	}
-	return wrapPath(dir, t.disk.SyncDir(t.Abs(dir)))
 }

@@ -4,7 +4,7 @@
 // state/statetest records them and asks of every prefix what could be left.
 //
 // A call that returns nil has changed what other processes see. Only the calls
-// with Sync in their name, and Barrier, say anything about what survives.
+// with Sync in their name, and Settle, say anything about what survives.
 package disk
 
 import (
@@ -42,9 +42,18 @@ type Disk interface {
 	SyncFile(path string) error
 	// SyncDir makes the names in a folder durable.
 	SyncDir(path string) error
-	// Barrier makes everything durable that was done before it on the file system
-	// of dir, by whomever. It is used where Features.Barrier is set.
-	Barrier(dir string) error
+	// Barrier opens a barrier on the file system of dir. It is used where
+	// Features.Barrier is set.
+	Barrier(dir string) (Barrier, error)
+}
+
+// Barrier is an open barrier of a file system.
+type Barrier interface {
+	// Settle makes everything durable that was done before it on the file system,
+	// by whomever. It fails when anything could not be written since the barrier
+	// was opened that no earlier Settle of it has told of, also when others were
+	// told: what was written before a failed Settle has ended is not to be believed.
+	Settle() error
 }
 
 // File is an open file.

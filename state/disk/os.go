@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -31,11 +32,25 @@ func (OS) Append(path string) (File, error) {
 }
 
 func open(path string, flags int) (File, error) {
-	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, Perm)
+	f, err := openFile(path, flags|unix.O_NOFOLLOW, Perm)
 	if err != nil {
 		return nil, err
 	}
 	return osFile{f}, nil
+}
+
+// openFile is os.OpenFile without its attempt to have the file polled, which
+// regular files refuse: five system calls that each message would pay.
+func openFile(path string, flags int, perm uint32) (*os.File, error) {
+	for {
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, perm)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), path), nil
+		case !errors.Is(err, unix.EINTR):
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
 }
 
 // pending is renameio's, which picks a random name beside the file, gives it
@@ -76,7 +91,7 @@ func (OS) SyncFile(path string) error { return syncAt(path, unix.O_NOFOLLOW) }
 func (OS) SyncDir(path string) error { return syncAt(path, unix.O_DIRECTORY) }
 
 func syncAt(path string, flags int) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_CLOEXEC|flags, 0)
+	f, err := openFile(path, os.O_RDONLY|flags, 0)
 	if err != nil {
 		return err
 	}

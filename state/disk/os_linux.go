@@ -86,7 +86,7 @@ func syncfsReports() bool {
 
 // Unnamed implements Disk.
 func (OS) Unnamed(dir string) (File, error) {
-	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, Perm)
+	f, err := openFile(dir, os.O_WRONLY|unix.O_TMPFILE, Perm)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
 		return nil, fmt.Errorf("unnamed file in %s: %w", dir, errors.ErrUnsupported)
 	}
@@ -102,7 +102,7 @@ func (OS) Link(f File, path string) error {
 	if !ok {
 		return fmt.Errorf("link %s: a file of another disk: %w", path, errors.ErrUnsupported)
 	}
-	unnamed := fmt.Sprintf("/proc/self/fd/%d", file.Fd())
+	unnamed := "/proc/self/fd/" + strconv.Itoa(int(file.Fd()))
 	err := unix.Linkat(unix.AT_FDCWD, unnamed, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
 	if err != nil {
 		return &os.LinkError{Op: "link", Old: unnamed, New: path, Err: err}
@@ -122,19 +122,27 @@ func (f osFile) flush(flags int) error {
 	return os.NewSyscallError("sync_file_range", unix.SyncFileRange(int(f.Fd()), 0, 0, flags))
 }
 
-// Barrier implements Disk. The kernel's syncfs writes the metadata of an ext4
+// barrier is an open folder: the kernel tells each open file once of what could
+// not be written to its file system since it was opened (syncfs(2)).
+type barrier struct{ *os.File }
+
+// Barrier implements Disk.
+func (OS) Barrier(dir string) (Barrier, error) {
+	f, err := openFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return barrier{f}, nil
+}
+
+// Settle implements Barrier. The kernel's syncfs writes the metadata of an ext4
 // without a journal after it has flushed the device's cache; the fsync that
 // follows flushes it once more.
-func (OS) Barrier(dir string) error {
-	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
+func (b barrier) Settle() error {
+	if err := unix.Syncfs(int(b.Fd())); err != nil {
+		return &os.PathError{Op: "syncfs", Path: b.Name(), Err: err}
 	}
-	defer f.Close()
-	if err := unix.Syncfs(int(f.Fd())); err != nil {
-		return &os.PathError{Op: "syncfs", Path: dir, Err: err}
-	}
-	return f.Sync()
+	return b.Sync()
 }
 
 func renameNew(from, to string) error {

@@ -27,6 +27,6 @@ func (f osFile) StartFlush() error { return nil }
 func (f osFile) Flush() error { return f.Sync() }
 
 // Barrier implements Disk.
-func (OS) Barrier(dir string) error {
-	return fmt.Errorf("barrier on %s: %w", dir, errors.ErrUnsupported)
+func (OS) Barrier(dir string) (Barrier, error) {
+	return nil, fmt.Errorf("barrier on %s: %w", dir, errors.ErrUnsupported)
 }

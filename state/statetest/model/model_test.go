@@ -63,11 +63,22 @@ func (l liar) SyncDir(path string) error {
 	return l.Disk.SyncDir(path)
 }
 
-func (l liar) Barrier(dir string) error {
-	if l.lie("barrier", dir) {
+func (l liar) Barrier(dir string) (disk.Barrier, error) {
+	b, err := l.Disk.Barrier(dir)
+	return liarBarrier{b, l, dir}, err
+}
+
+type liarBarrier struct {
+	disk.Barrier
+	l   liar
+	dir string
+}
+
+func (b liarBarrier) Settle() error {
+	if b.l.lie("barrier", b.dir) {
 		return nil
 	}
-	return l.Disk.Barrier(dir)
+	return b.Barrier.Settle()
 }
 
 type liarFile struct {

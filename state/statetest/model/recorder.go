@@ -353,13 +353,21 @@ func (r *Recorder) SyncDir(path string) error {
 	return r.do("sync-dir", path, func() error { return r.real.SyncDir(path) }, note(false), note(true))
 }
 
-// Barrier implements disk.Disk. It promises nothing where it is no feature.
-func (r *Recorder) Barrier(dir string) error {
-	if !r.features.Barrier {
-		return r.do("barrier", dir, func() error { return nil }, r.nothing, nil)
+// Barrier implements disk.Disk.
+func (r *Recorder) Barrier(dir string) (disk.Barrier, error) { return recordedBarrier{r, dir}, nil }
+
+type recordedBarrier struct {
+	r   *Recorder
+	dir string
+}
+
+// Settle implements disk.Barrier. It promises nothing where it is no feature.
+func (b recordedBarrier) Settle() error {
+	if !b.r.features.Barrier {
+		return b.r.do("barrier", b.dir, func() error { return nil }, b.r.nothing, nil)
 	}
 	note := func(failed bool) func(int) {
-		return func(call int) { r.h.note(effect{kind: barrier, call: call, failed: failed}) }
+		return func(call int) { b.r.h.note(effect{kind: barrier, call: call, failed: failed}) }
 	}
-	return r.do("barrier", dir, func() error { return nil }, note(false), note(true))
+	return b.r.do("barrier", b.dir, func() error { return nil }, note(false), note(true))
 }
