@@ -9,26 +9,29 @@ import (
 
 // readAlready tells whether a file is certainly a message that Decode would
 // accept, and that is read: all that is asked of most messages in a large
-// mailbox. When it is false nothing is known, and Decode finds out.
-func readAlready(owner state.AgentID, n Name, data []byte) bool {
+// mailbox. When it is false nothing is known, and Decode finds out. task tells
+// whether it may speak of a task.
+func readAlready(owner state.AgentID, n Name, data []byte) (sure, task bool) {
 	var buf [24]state.Field
 	fields, ok := state.Outline(data, buf[:0])
 	if !ok || string(state.FieldNamed(fields, "read")) != "true" {
-		return false
+		return false, false
 	}
 	for _, name := range requiredFields() {
 		value := state.FieldNamed(fields, name)
 		if name != "read" && (len(value) == 0 || value[0] != '"') {
-			return false
+			return false, false
 		}
 	}
 	for _, f := range fields {
+		task = task || string(f.Name) == "task"
 		if !certain(f) {
-			return false
+			return false, false
 		}
 	}
 	at, from, err := state.ParseStamped(string(n))
-	return err == nil && is(fields, "to", string(owner)) && is(fields, "from", string(from)) && knownType(fields) && sentAt(fields, at)
+	sure = err == nil && is(fields, "to", string(owner)) && is(fields, "from", string(from)) && knownType(fields) && sentAt(fields, at)
+	return sure, task
 }
 
 // certain tells that the value of a field, by its looks, is one that Decode

@@ -19,6 +19,8 @@ type index struct {
 	folder state.Stamp
 	// read are the inodes of the messages known to be read.
 	read map[Name]uint64
+	// tasks are those of read that speak of a task.
+	tasks map[Name]bool
 	// live is everything else: unread, damaged, not to be opened.
 	live map[Name]known
 	// stored holds more of read, as the cache has it, until somebody asks.
@@ -33,9 +35,12 @@ type known struct {
 	fresh bool // no later version of the file can have the same stamp
 	msg   *Message
 	err   error
+	task  bool // it speaks of a task
 }
 
-func newIndex() index { return index{read: map[Name]uint64{}, live: map[Name]known{}} }
+func newIndex() index {
+	return index{read: map[Name]uint64{}, tasks: map[Name]bool{}, live: map[Name]known{}}
+}
 
 // unread tells whether the file must stay in the index's live part.
 func (k *known) unread() bool { return k.err != nil || !k.msg.Read }
@@ -45,6 +50,47 @@ func (k *known) unread() bool { return k.err != nil || !k.msg.Read }
 func (b *Mailbox) Unread() ([]Entry, []*state.Corruption, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.unread()
+}
+
+// Survey is Unread, and beside it what of the mailbox, read or not, asks its
+// owner for a task, in the order of time. It costs what is unread or a task.
+func (b *Mailbox) Survey() (unread, requests []Entry, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if unread, _, err = b.unread(); err != nil {
+		return nil, nil, err
+	}
+	for _, e := range unread {
+		if t, err := e.TaskOf(); err == nil && t != nil && t.State == TaskPending {
+			requests = append(requests, e)
+		}
+	}
+	if len(b.index.tasks) == 0 {
+		return unread, requests, nil
+	}
+	dir, err := b.tree.OpenFolder(b.Dir())
+	if errors.Is(err, state.ErrNotFound) {
+		return unread, requests, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer dir.Close()
+	for n := range b.index.tasks {
+		k := b.read(dir, n, true, nil)
+		if k.err != nil {
+			continue // archived since, or damaged, which is the doctor's
+		}
+		if t, err := k.msg.TaskOf(); err == nil && t != nil && t.State == TaskPending {
+			requests = append(requests, Entry{Name: n, Message: *k.msg})
+		}
+	}
+	Sort(requests)
+	return unread, requests, nil
+}
+
+func (b *Mailbox) unread() ([]Entry, []*state.Corruption, error) {
 	if err := b.refresh(); err != nil {
 		return nil, nil, err
 	}
@@ -103,8 +149,7 @@ func (b *Mailbox) refresh() error {
 func (b *Mailbox) look(dir *state.Folder, n Name) {
 	stamp, err := dir.Look(string(n))
 	if errors.Is(err, state.ErrNotFound) || n == archiveName && err == nil && stamp.IsDir() {
-		delete(b.index.live, n)
-		delete(b.index.read, n)
+		b.index.drop(n)
 		return
 	}
 	if k, ok := b.index.live[n]; ok && k.fresh && err == nil && k.stamp == stamp {
@@ -116,15 +161,23 @@ func (b *Mailbox) look(dir *state.Folder, n Name) {
 func (b *Mailbox) keep(n Name, k known) {
 	switch {
 	case errors.Is(k.err, state.ErrNotFound):
-		delete(b.index.live, n)
-		delete(b.index.read, n)
+		b.index.drop(n)
 	case k.unread():
+		b.index.drop(n)
 		b.index.live[n] = k
-		delete(b.index.read, n)
 	default:
-		delete(b.index.live, n)
+		b.index.drop(n)
 		b.index.read[n] = k.stamp.Inode
+		if k.task {
+			b.index.tasks[n] = true
+		}
 	}
+}
+
+func (i *index) drop(n Name) {
+	delete(i.live, n)
+	delete(i.read, n)
+	delete(i.tasks, n)
 }
 
 // forget makes the next look read the file: this process changed it.
@@ -137,7 +190,7 @@ func (b *Mailbox) forget(n Name) {
 }
 
 func (b *Mailbox) forgetLocked(n Name) {
-	delete(b.index.read, n)
+	b.index.drop(n)
 	b.index.live[n] = known{}
 }
 
@@ -153,11 +206,13 @@ func (b *Mailbox) read(dir *state.Folder, n Name, whole bool, buf []byte) known 
 		}
 		return known{stamp: stamp, err: err, fresh: errors.Is(err, state.ErrCorrupt) && stamp.Settled(now)}
 	}
-	if !whole && readAlready(b.owner, n, data) {
-		return known{stamp: stamp, msg: &Message{Read: true}}
+	if !whole {
+		if sure, task := readAlready(b.owner, n, data); sure {
+			return known{stamp: stamp, msg: &Message{Read: true}, task: task}
+		}
 	}
 	m, err := Decode(string(dir.Path().Join(string(n))), b.owner, n, data)
-	return known{stamp: stamp, msg: &m, err: err, fresh: stamp.Settled(now)}
+	return known{stamp: stamp, msg: &m, err: err, fresh: stamp.Settled(now), task: len(m.Task) > 0}
 }
 
 // scan looks at the whole mailbox.
@@ -193,12 +248,15 @@ func (b *Mailbox) scan() error {
 		return err
 	}
 	before := b.index
-	b.index = index{folder: stamp, read: make(map[Name]uint64, len(names)), live: map[Name]known{}, loaded: true}
+	b.index = index{folder: stamp, read: make(map[Name]uint64, len(names)), tasks: map[Name]bool{}, live: map[Name]known{}, loaded: true}
 	var unknown []string
 	for _, entry := range names {
 		n := Name(entry.Name)
 		if inode, yes := before.read[n]; yes && inode == entry.Inode {
 			b.index.read[n] = inode
+			if before.tasks[n] {
+				b.index.tasks[n] = true
+			}
 		} else if k, yes := before.live[n]; yes && k.fresh {
 			b.index.live[n] = k
 			b.look(dir, n)

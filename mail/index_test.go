@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -231,7 +232,7 @@ func (p post) damageCache(t testing.TB, r *rapid.T) {
 	data, err := os.ReadFile(at)
 	if err != nil || len(data) == 0 {
 		must2(t, os.MkdirAll(filepath.Dir(at), 0o755))
-		data = []byte("chipset cache 1\n")
+		data = []byte("chipset cache 2\n")
 	}
 	i := rapid.IntRange(0, len(data)-1).Draw(r, "at")
 	switch rapid.SampledFrom([]string{"cut", "flip", "link"}).Draw(r, "damage") {
@@ -323,7 +324,7 @@ func TestReadAlreadyIsNeverWrong(t *testing.T) {
 	if read == good {
 		t.Fatal("the sample has no such flag")
 	}
-	if !readAlready("mayor", name, []byte(read)) || readAlready("mayor", name, []byte(good)) {
+	if !vouched("mayor", name, []byte(read)) || vouched("mayor", name, []byte(good)) {
 		t.Error("the plain cases are wrong")
 	}
 }
@@ -334,11 +335,59 @@ func FuzzReadAlready(f *testing.F) {
 	f.Add([]byte(`{"from":"polecat-alpha","to":"mayor","type":"x-a","subject":"","body":"","timestamp":"2026-03-05T10:30:00.9Z","read":true,"priority":"p"}`))
 	f.Add([]byte(`{"from":"polecat-alpha","to":"mayor","type":"coordination","subject":"","body":"\n","timestamp":"2026-03-05T10:30:00Z","read":true,"priority":"p","ref":{"bead_id":"gt-a","new":1},"id":"a","task":{"id":"t"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if !readAlready("mayor", name, data) {
+		if !vouched("mayor", name, data) {
 			return
 		}
 		if m, err := Decode("p", "mayor", name, data); err != nil || !m.Read {
 			t.Fatalf("%q: read %v, %v", data, m.Read, err)
 		}
 	})
+}
+
+func vouched(owner state.AgentID, n Name, data []byte) bool {
+	sure, _ := readAlready(owner, n, data)
+	return sure
+}
+
+// Requests of tasks are found among what is read without another look at all of it.
+func TestSurveyFindsRequests(t *testing.T) {
+	p := newPost(t)
+	p.fill(t, 300, 2)
+	request := func(id string, read bool) Name {
+		m := hello()
+		m.Task = json.RawMessage(`{"id":"` + id + `","state":"pending"}`)
+		n := p.send(t, m)
+		if read {
+			must(t, p.box.MarkRead(t.Context(), n))
+		}
+		return n
+	}
+	first, second := request("t1", true), request("t2", false)
+	done := hello()
+	done.Task = json.RawMessage(`{"id":"t3","state":"completed"}`)
+	data, err := done.Encode(MaxSize)
+	must(t, err)
+	must(t, p.tree.WriteNew(p.box.path(NameAt(done.Timestamp, done.From), false), data))
+	for _, look := range []string{"first", "from the cache"} {
+		b := p.cold()
+		unread, asked, err := b.Survey()
+		must(t, err)
+		if len(unread) != 4 || names(asked) != string(first+" "+second) {
+			t.Errorf("%s: %d unread, requests %v, want %v", look, len(unread), names(asked), first+" "+second)
+		}
+		if read := b.parsed.Load(); look == "from the cache" && read > 10 {
+			t.Errorf("%d files were read for one request and 4 unread", read)
+		}
+	}
+	must(t, os.Remove(p.tree.Abs(p.box.path(first, false))))
+	b := p.cold()
+	_, asked, err := b.Survey()
+	must(t, err)
+	if len(asked) != 1 || asked[0].Name != second {
+		t.Errorf("after the request went: %v", names(asked))
+	}
+	due, err := OverdueTasks(asked, now.Time, func(id state.AgentID) *Mailbox { return NewMailbox(p.tree, id) })
+	if err != nil || len(due) != 0 {
+		t.Errorf("overdue without a deadline: %v, %v", due, err)
+	}
 }

@@ -12,7 +12,8 @@ import (
 //	              for its times when a later change could have left them as they were
 //	4 bytes       how many names follow: of the messages that are unread,
 //	              damaged, or not to be opened; each 2 bytes of length and the name
-//	4 bytes       how many follow of those that are read; each 8 bytes of
+//	4 bytes       how many names follow of those that are read and speak of a task
+//	4 bytes       how many follow of all that are read; each 8 bytes of
 //	              inode, 2 bytes of length, and the name
 //
 // All numbers are little-endian.
@@ -35,10 +36,14 @@ func (b *Mailbox) load(now state.Stamp) (live []string, unchanged bool) {
 	for range r.count() {
 		live = append(live, r.name())
 	}
+	tasks := make(map[Name]bool)
+	for range r.count() {
+		tasks[Name(r.name())] = true
+	}
 	if r.bad || !then.SameFile(now) {
 		return nil, false
 	}
-	b.index.stored = r.data
+	b.index.tasks, b.index.stored = tasks, r.data
 	return live, then == now
 }
 
@@ -82,16 +87,22 @@ func (b *Mailbox) store(folder state.Stamp, settled bool, learnt int) {
 		uint64(folder.Mode), uint64(folder.Links), uint64(folder.Born)} {
 		out = binary.LittleEndian.AppendUint64(out, v)
 	}
-	out = binary.LittleEndian.AppendUint32(out, uint32(len(b.index.live)))
-	for n := range b.index.live {
-		out = append(binary.LittleEndian.AppendUint16(out, uint16(len(n))), n...)
-	}
+	out = appendNames(out, b.index.live)
+	out = appendNames(out, b.index.tasks)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(b.index.read)))
 	for n, inode := range b.index.read {
 		out = binary.LittleEndian.AppendUint64(out, inode)
 		out = append(binary.LittleEndian.AppendUint16(out, uint16(len(n))), n...)
 	}
 	_ = b.tree.WriteCache(b.cachePath(), out) // without one the next look takes longer
+}
+
+func appendNames[V any](out []byte, names map[Name]V) []byte {
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(names)))
+	for n := range names {
+		out = append(binary.LittleEndian.AppendUint16(out, uint16(len(n))), n...)
+	}
+	return out
 }
 
 // cacheReader takes numbers and names off the front of data, until bad.

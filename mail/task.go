@@ -246,37 +246,39 @@ func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
 	return s, nil
 }
 
-// maxTaskLook is how many of the newest messages of a mailbox are looked
-// through for tasks: a task that so much mail came after is nobody's news.
-const maxTaskLook = 2000
-
-// recent are the messages of the newest mail that speak of a task.
-func (b *Mailbox) recent() ([]Entry, error) {
-	files, err := b.tree.List(b.Dir())
-	if err != nil {
-		return nil, err
-	}
-	if len(files) <= maxTaskLook {
-		return b.about("", "", false)
-	}
-	names := make([]string, 0, len(files))
-	for _, f := range files {
-		if _, _, err := state.ParseStamped(f.Name()); err == nil {
-			names = append(names, f.Name())
-		}
-	}
-	slices.Sort(names)
-	oldest := Name(names[max(0, len(names)-maxTaskLook)])
-	return b.matching(false, "", func(n Name, _ state.AgentID) bool { return n >= oldest })
-}
-
 // TasksFor tells of the tasks that were asked of an agent and whose requests
 // are not archived, in the order of time. box finds the mailbox of a requester.
 func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
-	asked, err := assignee.recent()
+	_, asked, err := assignee.Survey()
 	if err != nil {
 		return nil, err
 	}
+	return tasksOf(asked, box)
+}
+
+// OverdueTasks tells of those of the requests of a Survey that should have been
+// done before now. Only the mail of their requesters is looked at.
+func OverdueTasks(asked []Entry, now time.Time, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
+	var due []Entry
+	for _, e := range asked {
+		t, err := e.TaskOf()
+		if err != nil || t == nil {
+			continue
+		}
+		deadline := t.Deadline
+		if deadline == nil {
+			deadline = e.Deadline
+		}
+		if deadline != nil && now.After(deadline.Time) {
+			due = append(due, e)
+		}
+	}
+	tasks, err := tasksOf(due, box)
+	return slices.DeleteFunc(tasks, func(t TaskStatus) bool { return !t.Overdue(now) }), err
+}
+
+// tasksOf tells where the tasks stand that some messages ask for.
+func tasksOf(asked []Entry, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
 	type key struct {
 		from state.AgentID
 		id   TaskID
@@ -285,12 +287,11 @@ func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus
 	var tasks []TaskStatus
 	for i := range asked {
 		e := &asked[i]
-		t, _ := e.TaskOf()
-		if k := (key{e.From, t.ID}); t.State != TaskPending || seen[k] {
-			continue // an update to what this agent asked of others, or a later word
-		} else {
-			seen[k] = true
+		t, err := e.TaskOf()
+		if err != nil || t == nil || seen[key{e.From, t.ID}] {
+			continue // a later word
 		}
+		seen[key{e.From, t.ID}] = true
 		s, err := TaskStatusOf(box(e.From), e)
 		if err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ const CacheDir = RunDir + "/cache"
 
 // cacheForm is the first line of a cache. It changes with the meaning of what
 // follows: a cache of another version is none.
-const cacheForm = "chipset cache 1\n"
+const cacheForm = "chipset cache 2\n"
 
 // maxCache bounds a cache file, in bytes.
 const maxCache = 256 << 20

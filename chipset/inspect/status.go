@@ -151,30 +151,20 @@ func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 	if err := s.addMail(r); err != nil {
 		return nil, err
 	}
-	if err := s.addOverdue(r); err != nil {
-		return nil, err
-	}
 	return s, s.addWarnings(r, snap)
 }
 
-// addOverdue finds the tasks that should have been done by now.
-func (s *Status) addOverdue(r *rig.Rig) error {
-	for i := range s.Agents {
-		tasks, err := mail.TasksFor(r.Mailbox(s.Agents[i].ID), r.Mailbox)
-		if errors.Is(err, state.ErrCorrupt) {
-			continue // a mailbox that can't be read is a warning already
-		}
-		if err != nil {
-			return err
-		}
-		for _, t := range tasks {
-			if t.Overdue(s.At.Time) {
-				s.Overdue = append(s.Overdue, t)
-				s.Warnings = append(s.Warnings, fmt.Sprintf("task %s of %s for %s is overdue since %s: %s (%s)", t.ID, t.Requester, t.Assignee, t.Deadline, t.Subject, t.State))
-			}
-		}
+// addOverdue finds the tasks asked of an agent that should have been done by now.
+func (s *Status) addOverdue(r *rig.Rig, asked []mail.Entry) error {
+	tasks, err := mail.OverdueTasks(asked, s.At.Time, r.Mailbox)
+	if errors.Is(err, state.ErrCorrupt) {
+		return nil // a mailbox that can't be read is a warning already
 	}
-	return nil
+	for _, t := range tasks {
+		s.Overdue = append(s.Overdue, t)
+		s.Warnings = append(s.Warnings, fmt.Sprintf("task %s of %s for %s is overdue since %s: %s (%s)", t.ID, t.Requester, t.Assignee, t.Deadline, t.Subject, t.State))
+	}
+	return err
 }
 
 func rigName(r *rig.Rig) string {
@@ -222,7 +212,7 @@ func (s *Status) addAgents(r *rig.Rig, snap *snapshot) error {
 				line.Asks = s.addAsks(r, h)
 			}
 		}
-		unread, err := s.unread(r, a.ID)
+		unread, asked, err := s.survey(r, a.ID)
 		if err != nil {
 			return err
 		}
@@ -231,6 +221,9 @@ func (s *Status) addAgents(r *rig.Rig, snap *snapshot) error {
 			continue
 		}
 		s.Agents = append(s.Agents, line)
+		if err := s.addOverdue(r, asked); err != nil {
+			return err
+		}
 	}
 	order := []agent.Role{agent.Human, agent.Mayor, agent.Witness, agent.Refinery, agent.Polecat, agent.Crew}
 	slices.SortStableFunc(s.Agents, func(a, b AgentStatus) int {
@@ -309,30 +302,27 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	return ""
 }
 
-// unread is what waits in a mailbox. One that is no folder of the tree is a
-// warning and no reason to show nothing.
-func (s *Status) unread(r *rig.Rig, id state.AgentID) ([]mail.Entry, error) {
-	unread, _, err := r.Mailbox(id).Unread()
+// survey is what waits in a mailbox, and what in it asks for tasks. A mailbox that
+// is no folder of the tree is a warning and no reason to show nothing.
+func (s *Status) survey(r *rig.Rig, id state.AgentID) (unread, asked []mail.Entry, err error) {
+	unread, asked, err = r.Mailbox(id).Survey()
 	if !errors.Is(err, state.ErrCorrupt) {
-		return unread, err
+		return unread, asked, err
 	}
 	warning := err.Error() + ": chipset doctor says what to do"
 	if !slices.Contains(s.Warnings, warning) {
 		s.Warnings = append(s.Warnings, warning)
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
 func (s *Status) addMail(r *rig.Rig) error {
-	unread, err := s.unread(r, state.Human)
-	if err != nil {
-		return err
-	}
+	unread, _, err := s.survey(r, state.Human)
 	mail.ProcessingOrder(unread, r.Mayor())
 	for _, e := range unread {
 		s.Mail = append(s.Mail, MailLine{e.Name, e.From, e.Type, e.Subject, e.Priority, e.Timestamp})
 	}
-	return nil
+	return err
 }
 
 func (s *Status) addWarnings(r *rig.Rig, snap *snapshot) error {
