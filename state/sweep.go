@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +16,9 @@ import (
 // leftover matches the names of unfinished files: those of WriteNew, and those
 // of Replace (a dot, the final name, a random number). Other dot-files belong
 // to somebody else and stay.
-var leftover = regexp.MustCompile(`^(\.tmp-.+|\..+\.jsonl?[0-9]+)$`)
+var leftover = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\.tmp-.+|\..+\.jsonl?[0-9]+)$`)
+})
 
 // TempAge is how old the temp file of an unknown writer must be before it is
 // taken for abandoned. Removing one is always safe for the tree: its writer, if
@@ -35,7 +38,7 @@ func (t *Tree) Temps(now time.Time) ([]Path, error) {
 			}
 			return err
 		}
-		if e.IsDir() || !leftover.MatchString(e.Name()) {
+		if e.IsDir() || !leftover().MatchString(e.Name()) {
 			return nil
 		}
 		info, err := e.Info()

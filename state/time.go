@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -67,8 +68,9 @@ func parseTime(s string) (Time, error) {
 // Stamp is the time as it stands in a file's name: every ':' is a '-'.
 func (t Time) Stamp() string { return strings.ReplaceAll(t.String(), ":", "-") }
 
-var stampPattern = regexp.MustCompile(
-	`^(\d{4}-\d{2}-\d{2}T\d{2})-(\d{2})-(\d{2}(?:\.\d{1,9})?)(Z|[+-]\d{2}-\d{2})-(.+)\.json$`)
+var stampPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\d{4}-\d{2}-\d{2}T\d{2})-(\d{2})-(\d{2}(?:\.\d{1,9})?)(Z|[+-]\d{2}-\d{2})-(.+)\.json$`)
+})
 
 // ParseStamped splits a name {timestamp}-{id}.json into its instant and id.
 // The timestamp may have any RFC 3339 precision and offset, as other writers
@@ -77,7 +79,7 @@ func ParseStamped(name string) (Time, AgentID, error) {
 	if at, id, ok := parseOwnStamped(name); ok {
 		return at, id, nil
 	}
-	m := stampPattern.FindStringSubmatch(name)
+	m := stampPattern().FindStringSubmatch(name)
 	if m == nil {
 		return Time{}, "", fmt.Errorf("%w: name %q is not {timestamp}-{agent}.json", ErrCorrupt, clip(name))
 	}

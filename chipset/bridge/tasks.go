@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
@@ -53,10 +54,14 @@ type newTask struct {
 }
 
 // beadTag ties a task to a bead.
-var beadTag = regexp.MustCompile(`\bchipset:bead:([a-z0-9][a-z0-9._-]{0,63})`)
+var beadTag = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bchipset:bead:([a-z0-9][a-z0-9._-]{0,63})`)
+})
 
 // taskFile is a task's file.
-var taskFile = regexp.MustCompile(`^([0-9]{1,9})\.json$`)
+var taskFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9]{1,9})\.json$`)
+})
 
 // origin is the key of a bead's metadata that names the task it was made of.
 const origin = "claude-task"
@@ -130,7 +135,7 @@ func (c *ClaudeTasks) tasks() ([]*claudeTask, []error) {
 	var tasks []*claudeTask
 	var failed []error
 	for _, e := range entries {
-		if !taskFile.MatchString(e.Name()) {
+		if !taskFile().MatchString(e.Name()) {
 			continue
 		}
 		t, err := readTask(filepath.Join(c.Dir, e.Name()))
@@ -199,7 +204,7 @@ func (c *ClaudeTasks) change(ctx context.Context, file string, change func(t *cl
 // tie finds the bead of a task, or makes it. The bead says which task it was
 // made of, so that a crash before the task is tagged makes no second one.
 func (c *ClaudeTasks) tie(ctx context.Context, t *claudeTask, byID map[state.BeadID]*bead.Bead, byOrigin map[string]*bead.Bead, beadOf map[string]state.BeadID) (*bead.Bead, bool, error) {
-	if tag := beadTag.FindStringSubmatch(t.Description); tag != nil {
+	if tag := beadTag().FindStringSubmatch(t.Description); tag != nil {
 		return byID[state.BeadID(tag[1])], false, nil // nil: a bead of somebody else's rig
 	}
 	if t.Status == "completed" || t.Status == "deleted" {
@@ -274,7 +279,7 @@ func (c *ClaudeTasks) export(ctx context.Context, beads []bead.Bead, tied map[st
 	last := 0
 	for _, t := range tasks {
 		last = max(last, number(t.ID))
-		if tag := beadTag.FindStringSubmatch(t.Description); tag != nil {
+		if tag := beadTag().FindStringSubmatch(t.Description); tag != nil {
 			tied[state.BeadID(tag[1])] = t.ID
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"sync"
 
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
@@ -58,12 +59,14 @@ func (h *Hooks) idle(ctx context.Context) (Answer, error) {
 }
 
 // beadTag ties a task of a client to a bead.
-var beadTag = regexp.MustCompile(`\bchipset:bead:([a-z0-9][a-z0-9._-]{0,63})`)
+var beadTag = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bchipset:bead:([a-z0-9][a-z0-9._-]{0,63})`)
+})
 
 // taskCompleted ends the assignment of the bead that a completed task is tagged
 // with, if it is that of the teammate, of the subagent, or of the session.
 func (h *Hooks) taskCompleted(ctx context.Context) (Answer, error) {
-	tag := beadTag.FindStringSubmatch(h.in.TaskSubject + "\n" + h.in.TaskDescription)
+	tag := beadTag().FindStringSubmatch(h.in.TaskSubject + "\n" + h.in.TaskDescription)
 	if tag == nil {
 		return Answer{}, nil
 	}

@@ -3,13 +3,16 @@ package prompt
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
 
 // terminalSequence is what a terminal obeys: CSI, OSC and two-character escapes,
 // in their 7-bit and 8-bit forms.
-var terminalSequence = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\u009d)[^\x07\x1b\u009c\n]*(?:\x07|\x1b\\\\|\u009c)?|\x1b[ -/]*[0-~]")
+var terminalSequence = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\u009d)[^\x07\x1b\u009c\n]*(?:\x07|\x1b\\\\|\u009c)?|\x1b[ -/]*[0-~]")
+})
 
 // Plain is text of others without anything that acts instead of being read:
 // sequences for terminals, control characters, what turns the direction of
@@ -20,7 +23,7 @@ var terminalSequence = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|(
 // nobody sees is hidden, and a message of an agent is readable without them.
 func Plain(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	s = terminalSequence.ReplaceAllString(s, "")
+	s = terminalSequence().ReplaceAllString(s, "")
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(s)
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -62,10 +65,14 @@ func Cut(s string, n int) string {
 }
 
 // roleMarker is how a line of a transcript says who speaks.
-var roleMarker = regexp.MustCompile(`(?im)^([ \t#*>]*(?:human|user|assistant|system|developer)[ \t]*):`)
+var roleMarker = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?im)^([ \t#*>]*(?:human|user|assistant|system|developer)[ \t]*):`)
+})
 
 // templateMarker is how chat templates without angle brackets tell turns apart.
-var templateMarker = regexp.MustCompile(`(?i)\[(/?(?:inst|system_prompt|available_tools|tool_calls|tool_results)\])`)
+var templateMarker = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\[(/?(?:inst|system_prompt|available_tools|tool_calls|tool_results)\])`)
+})
 
 // escape makes plain text that no reader can take for the end of the element
 // it stands in, for an element of its own, or for a turn of somebody else.
@@ -74,8 +81,8 @@ func escape(plain string) string {
 	s := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;",
 		// Looks and, for whoever normalises first, is the same.
 		"\uFF1C", "&#xff1c;", "\uFF1E", "&#xff1e;", "\uFE64", "&#xfe64;", "\uFE65", "&#xfe65;").Replace(plain)
-	s = roleMarker.ReplaceAllString(s, "$1&#58;")
-	return templateMarker.ReplaceAllString(s, "&#91;$1")
+	s = roleMarker().ReplaceAllString(s, "$1&#58;")
+	return templateMarker().ReplaceAllString(s, "&#91;$1")
 }
 
 // quote makes text of others fit to stand in an element.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -225,11 +226,13 @@ const (
 	MaxText  = 512 << 10
 )
 
-var prefixPattern = regexp.MustCompile(`^[a-z0-9]{1,8}$`)
+var prefixPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9]{1,8}$`)
+})
 
 // NewID returns a fresh name {prefix}-{5 of a-z0-9}.
 func NewID(prefix string) (state.BeadID, error) {
-	if !prefixPattern.MatchString(prefix) {
+	if !prefixPattern().MatchString(prefix) {
 		return "", fmt.Errorf("%w: bead prefix %q", state.ErrBadID, prefix)
 	}
 	return state.BeadID(prefix + "-" + state.Random(5)), nil
