@@ -45,11 +45,11 @@ func TestRun(t *testing.T) {
 	var told int
 	r, err := Run(t.Context(), Options{Dir: dir, Quick: true, Clock: time.Now, Say: func(string, ...any) { told++ }})
 	must(t, err)
-	if len(r.Sends) != 4 || len(r.Polls) != 2 || len(r.Wakes) != 1 || told == 0 || r.Drift <= 0 {
+	if len(r.Sends) != 6 || len(r.Polls) != 2 || len(r.Wakes) != 1 || told == 0 || r.Drift <= 0 {
 		t.Errorf("%+v", r)
 	}
 	for _, s := range r.Sends {
-		if s.Own <= 0 || s.Plain <= 0 || s.Ratio <= 0 || (s.Senders == 1) != (s.OfCheapest > 0) {
+		if s.Own <= 0 || s.Plain <= 0 || s.Ratio <= 0 || (s.Senders == 1) != (s.OfCheapest > 0) || s.text() == "" {
 			t.Errorf("%+v", s)
 		}
 	}

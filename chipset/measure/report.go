@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"text/tabwriter"
 
 	"github.com/gastown-chipset/chipset/state"
@@ -20,8 +19,9 @@ type Options struct {
 	// Quick is a few seconds with rough figures instead of a minute.
 	Quick bool
 	Clock state.Clock
-	// Echo starts a process that runs Echo on a tree; nil leaves that out.
-	Echo func(ctx context.Context, root string) *exec.Cmd
+	// Command starts a process that runs Echo, with "--echo" and a tree, or Sender, with
+	// "--sender" and its arguments; nil leaves other processes out.
+	Command Command
 	// Say tells what is being measured.
 	Say func(format string, args ...any)
 }
@@ -58,13 +58,8 @@ func Run(ctx context.Context, opts Options) (report *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, senders := range []int{1, 8, 64, 0} {
-		opts.Say("sends, %s", sendersText(senders))
-		row, err := y.sends(ctx, senders, total, rounds)
-		if err != nil {
-			return nil, err
-		}
-		report.Sends = append(report.Sends, row)
+	if err := report.send(ctx, y, opts, total, rounds); err != nil {
+		return nil, err
 	}
 	for _, n := range sizes {
 		opts.Say("polls, %d messages", n)
@@ -82,6 +77,35 @@ func Run(ctx context.Context, opts Options) (report *Report, err error) {
 	return report, err
 }
 
+// crowded is how many processes send at once.
+const crowded = 8
+
+func (r *Report) send(ctx context.Context, y *yard, opts Options, total, rounds int) error {
+	add := func(row SendRow, measure func(row SendRow) (SendRow, error)) error {
+		opts.Say("sends, %s", row.text())
+		row, err := measure(row)
+		r.Sends = append(r.Sends, row)
+		return err
+	}
+	for _, row := range []SendRow{{Senders: 1}, {Senders: 8}, {Senders: 64}, {Senders: 0}, {Senders: 8, Dirty: true}, {Senders: 64, Dirty: true}} {
+		err := add(row, func(row SendRow) (SendRow, error) {
+			if row.Dirty {
+				return y.dirtySends(ctx, row.Senders, total, rounds)
+			}
+			return y.sends(ctx, row.Senders, total, rounds)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if opts.Command == nil {
+		return nil
+	}
+	return add(SendRow{Senders: 1, Processes: crowded}, func(row SendRow) (SendRow, error) {
+		return y.crowd(ctx, row.Processes, total, rounds, opts.Command)
+	})
+}
+
 func (r *Report) wake(ctx context.Context, y *yard, opts Options, n int) error {
 	opts.Say("wake-up")
 	row, err := y.wakeHere(ctx, n)
@@ -89,10 +113,10 @@ func (r *Report) wake(ctx context.Context, y *yard, opts Options, n int) error {
 		return err
 	}
 	r.Wakes = append(r.Wakes, row)
-	if opts.Echo == nil {
+	if opts.Command == nil {
 		return nil
 	}
-	row, err = y.wakeThere(ctx, n, opts.Echo)
+	row, err = y.wakeThere(ctx, n, opts.Command)
 	r.Wakes = append(r.Wakes, row)
 	return err
 }
@@ -107,6 +131,18 @@ func sendersText(n int) string {
 	return fmt.Sprintf("%d senders", n)
 }
 
+// text says what the row is of.
+func (s *SendRow) text() string {
+	text := sendersText(s.Senders)
+	if s.Processes > 1 {
+		text = fmt.Sprintf("%d processes of one sender", s.Processes)
+	}
+	if s.Dirty {
+		text += ", dirty page cache"
+	}
+	return text
+}
+
 // WriteText writes the report as tables for a person.
 func (r *Report) WriteText(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -117,7 +153,7 @@ func (r *Report) WriteText(out io.Writer) error {
 		if s.Cheapest > 0 {
 			cheapest, of = fmt.Sprintf("%.0f", s.Cheapest), fmt.Sprintf("%.2f", s.OfCheapest)
 		}
-		line("%s\t%.0f\t%s\t%.0f\t%.1f ×\t%s", sendersText(s.Senders), s.Plain, cheapest, s.Own, s.Ratio, of)
+		line("%s\t%.0f\t%s\t%.0f\t%.1f ×\t%s", s.text(), s.Plain, cheapest, s.Own, s.Ratio, of)
 	}
 	line("\t\t\t\t\t")
 	line("find 10 unread among, ms\tread everything\tcommand, first\tcommand, again\trunning role\tto everything")

@@ -90,8 +90,12 @@ func (y *yard) fresh() state.Path {
 
 // SendRow is how many messages of 500 bytes become durable in a second.
 type SendRow struct {
-	// Senders at once; 0 is one batch.
+	// Senders at once in each process; 0 is one batch.
 	Senders int `json:"senders"`
+	// Processes is how many there are where it is more than this one.
+	Processes int `json:"processes,omitempty"`
+	// Dirty: others write beside it, and do not sync.
+	Dirty bool `json:"dirty_page_cache,omitempty"`
 	// Plain is the plain protocol before and after the others, in the same run.
 	Plain float64 `json:"plain_per_second"`
 	// Cheapest is the bare loop of the cheapest calls, for one sender alone.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -113,10 +112,10 @@ func (y *yard) wakeHere(ctx context.Context, n int) (WakeRow, error) {
 
 // wakeThere measures with the recipient in another process, which command
 // starts: it runs Echo on the tree.
-func (y *yard) wakeThere(ctx context.Context, n int, command func(ctx context.Context, root string) *exec.Cmd) (WakeRow, error) {
+func (y *yard) wakeThere(ctx context.Context, n int, command Command) (WakeRow, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := command(ctx, y.tree.Root())
+	cmd := command(ctx, "--echo", y.tree.Root())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return WakeRow{}, err

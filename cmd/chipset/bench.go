@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os/exec"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,6 +14,7 @@ import (
 type benchOptions struct {
 	quick, json bool
 	echo        string
+	sender      bool
 }
 
 // AddFlags registers the flags of bench.
@@ -20,6 +22,8 @@ func (o *benchOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.quick, "quick", false, "a few seconds, with rough figures")
 	fs.StringVar(&o.echo, "echo", "", "be the recipient's process of a measurement in a `tree`")
 	_ = fs.MarkHidden("echo") // it was registered a line above
+	fs.BoolVar(&o.sender, "sender", false, "be a sender's process of a measurement")
+	_ = fs.MarkHidden("sender") // the same
 	addJSON(fs, &o.json)
 }
 
@@ -29,13 +33,23 @@ func newBenchCmd(a *app) *cobra.Command {
 		Use:   "bench",
 		Short: "Measure sends, polls and wake-ups on this disk",
 		Long: `Measure, on the disk that --dir or the current directory lies on, how many messages
-become durable in a second, what it takes to find the unread among many, and how soon a
+become durable in a second, also from many processes and while others write, what it takes to find the unread among many, and how soon a
 message is in its recipient's hands. Each figure stands beside a baseline of the same
 run. It needs no rig, works in a folder of its own, and removes that at the end.
 docs/performance.md says how to read the tables.`,
 		Example: "  chipset bench --quick\n  chipset bench --dir /mnt/disk --json",
-		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runBench(cmd.Context(), opts, a) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if opts.sender {
+				return nargs(4, 4, "TREE FOLDER NUMBER COUNT")(cmd, args)
+			}
+			return nargs(0, 0, "")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.sender {
+				return runSender(args, a)
+			}
+			return runBench(cmd.Context(), opts, a)
+		},
 	}
 	opts.AddFlags(cmd.Flags())
 	return cmd
@@ -50,8 +64,8 @@ func runBench(ctx context.Context, opts benchOptions, a *app) error {
 		dir = a.cwd
 	}
 	report, err := measure.Run(ctx, measure.Options{Dir: dir, Quick: opts.quick, Clock: a.clock,
-		Echo: func(ctx context.Context, root string) *exec.Cmd {
-			return exec.CommandContext(ctx, a.self, "bench", "--echo", root)
+		Command: func(ctx context.Context, args ...string) *exec.Cmd {
+			return exec.CommandContext(ctx, a.self, append([]string{"bench"}, args...)...)
 		},
 		Say: func(format string, args ...any) { a.tellf(format+" …\n", args...) }})
 	if err != nil {
@@ -61,4 +75,12 @@ func runBench(ctx context.Context, opts benchOptions, a *app) error {
 		return a.printJSON(report)
 	}
 	return report.WriteText(a.stdout)
+}
+
+func runSender(args []string, a *app) error {
+	n, err := strconv.Atoi(args[3])
+	if err != nil {
+		return usagef("COUNT: %q is no number", args[3])
+	}
+	return measure.Sender(args[0], args[1], args[2], n, a.stdin, a.stdout)
 }

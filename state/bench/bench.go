@@ -65,9 +65,12 @@ func Rate(senders, total int, send Send) (float64, error) {
 
 // Plain is the plain protocol: a temp file, write, fsync, rename, fsync of the
 // folder, everything opened anew for each message.
-func Plain(dir string, data []byte) Send {
+func Plain(dir string, data []byte) Send { return PlainNamed(dir, "m", data) }
+
+// PlainNamed is Plain with a beginning for the names.
+func PlainNamed(dir, prefix string, data []byte) Send {
 	return func(i int) error {
-		name := filepath.Join(dir, fmt.Sprintf("m%08d.json", i))
+		name := filepath.Join(dir, fmt.Sprintf("%s%08d.json", prefix, i))
 		f, err := os.OpenFile(name+".tmp", os.O_WRONLY|os.O_CREATE|os.O_EXCL, disk.Perm)
 		if err != nil {
 			return err
@@ -130,9 +133,12 @@ func cheapest(dir, name string, data []byte, unnamed bool) error {
 }
 
 // Own is this program's way for one message at a time.
-func Own(t *state.Tree, dir state.Path, data []byte) Send {
+func Own(t *state.Tree, dir state.Path, data []byte) Send { return OwnNamed(t, dir, "m", data) }
+
+// OwnNamed is Own with a beginning for the names.
+func OwnNamed(t *state.Tree, dir state.Path, prefix string, data []byte) Send {
 	return func(i int) error {
-		return t.WriteNew(dir.Join(fmt.Sprintf("m%08d.json", i)), data)
+		return t.WriteNew(dir.Join(fmt.Sprintf("%s%08d.json", prefix, i)), data)
 	}
 }
 
