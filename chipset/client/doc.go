@@ -9,8 +9,9 @@
 //	UserPromptSubmit   mail and nudges that it was not shown yet, once
 //	PostToolUse        the same; and its hook is touched
 //	PreToolUse         how work is proposed here, when it enters or leaves plan mode;
-//	                   the name of a subagent it spawns is kept for SubagentStart
-//	Stop               a reason to go on while work is on its hook
+//	                   the name of a subagent it spawns is kept for SubagentStart;
+//	                   a refusal of what changes something before its plan is approved
+//	Stop               a reason to go on while work is on its hook and no question is open
 //	SubagentStart      the subagent's own identity
 //	SubagentStop       nothing; what became free is told to its parent at its next step
 //	TeammateIdle       a reason to go on while work is on its hook

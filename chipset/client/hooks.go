@@ -16,8 +16,11 @@ import (
 // Hooks answers the events of one session.
 type Hooks struct {
 	Rig *rig.Rig
-	// Agent is who the client speaks for; human in a person's own session.
+	// Agent is who the client speaks as; human only where the person said so.
 	Agent state.AgentID
+	// Beside is true in a person's own session, beside the rig: the agent is crew
+	// then, and is shown the person's mail as well.
+	Beside bool
 	// Assignment and Session are what a worker was started for, or "".
 	Assignment state.AssignmentID
 	Session    state.SessionID
@@ -37,7 +40,7 @@ func (h Hooks) Answer(ctx context.Context, e Event, in Input) (Answer, error) {
 	case SessionStart:
 		return h.start(ctx)
 	case UserPromptSubmit:
-		return h.tell(ctx, who)
+		return h.tellAll(ctx, who)
 	case PreToolUse:
 		return h.beforeTool(ctx, who)
 	case PostToolUse:
@@ -78,8 +81,10 @@ func (h *Hooks) start(ctx context.Context) (Answer, error) {
 		return Answer{}, err
 	}
 	var text string
-	if h.Agent == state.Human {
-		text = h.welcome(&n)
+	if h.Agent == state.Human || h.Beside {
+		if text, err = h.welcome(ctx, &n); err != nil {
+			return Answer{}, err
+		}
 	} else {
 		b, err := prompt.Prime(ctx, h.Rig, h.Agent)
 		if err != nil {
@@ -100,15 +105,36 @@ func (h *Hooks) start(ctx context.Context) (Answer, error) {
 }
 
 // welcome is for the agent of a person's own session, which works beside the rig.
-func (h *Hooks) welcome(n *news) string {
+func (h *Hooks) welcome(ctx context.Context, n *news) (string, error) {
 	var p strings.Builder
-	fmt.Fprintf(&p, "This repository has a chipset rig (%s). You speak for the person who runs it.\n", h.Rig.Dir)
+	fmt.Fprintf(&p, "This repository has a chipset rig (%s). ", h.Rig.Dir)
+	if h.Beside {
+		fmt.Fprintf(&p, "In it you are %s, one of the crew, and work with the person who runs it: others write to you as %s, and what you send is yours.\n", h.Agent, h.Agent)
+		p.WriteString("Only the person may sling, cancel, reopen, approve and deny. Where the person has asked you for exactly that, `chipset --as human …` does it; " +
+			"approvals and denials are always typed by the person.\n")
+	} else {
+		p.WriteString("You speak for the person who runs it.\n")
+	}
 	p.WriteString("`chipset status` shows the rig, `chipset work add TITLE -d TEXT` gives it work, `chipset why BEAD` tells the story of a bead.\n")
 	p.WriteString("Never edit files below .chipset/ by hand.\n")
-	if len(n.letters) > 0 {
-		fmt.Fprintf(&p, "\n%d unread for the person (`chipset mail inbox`):\n\n%s", len(n.letters), prompt.Frames(n.letters, maxShown))
+	if !h.Beside {
+		writeUnread(&p, n, "the person (`chipset mail inbox`)")
+		return p.String(), nil
 	}
-	return p.String()
+	writeUnread(&p, n, "you (`chipset mail inbox`)")
+	persons, err := h.unread(state.Human)
+	if err != nil {
+		return "", err
+	}
+	writeUnread(&p, &persons, "the person (`chipset mail inbox human`)")
+	h.injected(state.Human, persons)
+	return p.String(), h.change(ctx, state.Human, func(m *memory) bool { m.note(persons); return true })
+}
+
+func writeUnread(p *strings.Builder, n *news, whose string) {
+	if len(n.letters) > 0 {
+		fmt.Fprintf(p, "\n%d unread for %s:\n\n%s", len(n.letters), whose, prompt.Frames(n.letters, maxShown))
+	}
 }
 
 func (h *Hooks) reporting() string {
@@ -185,8 +211,21 @@ func (h *Hooks) afterTool(ctx context.Context, who state.AgentID) (Answer, error
 	if m := h.recall(who); m.KeptGoing > 0 {
 		err = errors.Join(err, h.change(ctx, who, func(m *memory) bool { m.KeptGoing = 0; return true }))
 	}
-	a, tellErr := h.tell(ctx, who)
+	a, tellErr := h.tellAll(ctx, who)
 	return a, errors.Join(err, tellErr)
+}
+
+// tellAll is tell, and in a person's own session of the person's mail as well.
+func (h *Hooks) tellAll(ctx context.Context, who state.AgentID) (Answer, error) {
+	a, err := h.tell(ctx, who)
+	if !h.Beside || who != h.Agent || err != nil {
+		return a, err
+	}
+	persons, err := h.tell(ctx, state.Human)
+	if persons.Context != "" {
+		a.Context += "For the person:\n" + persons.Context
+	}
+	return a, err
 }
 
 // touch writes at most once in hook.TouchInterval.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -161,6 +162,9 @@ func (p *Polecat) fetchAsked(f *polecat.Facts) error {
 		return nil
 	}
 	asked, err := team.Questions(p.Rig, p.ID, f.Hook.WorkItem)
+	f.Answered = slices.ContainsFunc(asked, func(a team.Asked) bool {
+		return a.Answered() && a.Reply.Timestamp.After(f.Worker.StartedAt.Time)
+	})
 	if f.Asked = team.Open(asked); len(f.Asked) == 0 || err != nil {
 		return err
 	}

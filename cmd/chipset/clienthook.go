@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/client"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -65,7 +68,7 @@ func runClientHook(ctx context.Context, kind, name string, a *app) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clientHookDeadline)
 	defer cancel()
-	answer, err := a.clientAnswer(ctx, event)
+	answer, err := a.clientAnswer(ctx, client.Kind(kind), event)
 	if err != nil {
 		a.warnf("client-hook %s %s: %v", kind, name, err)
 	}
@@ -78,8 +81,37 @@ func runClientHook(ctx context.Context, kind, name string, a *app) error {
 	return nil
 }
 
+// nobodyNamed tells whether the speaker is the person only because nobody said
+// who it is.
+func (a *app) nobodyNamed(id state.AgentID) bool {
+	return id == state.Human && a.as == "" && a.env(envAgent) == ""
+}
+
+// envClaudeFile names the file in which Claude Code reads what the commands of its
+// session are to have in their environment.
+const envClaudeFile = "CLAUDE_ENV_FILE"
+
+// passOn lets the commands that a session runs speak as its agent, where the
+// client has a way for that.
+func (a *app) passOn(id state.AgentID) error {
+	file := a.env(envClaudeFile)
+	if !filepath.IsAbs(file) {
+		return nil
+	}
+	const most = 1 << 20
+	before, err := state.ReadOutside(file, most)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	line := "export " + envAgent + "=" + string(id) + "\n"
+	if strings.Contains(string(before), line) {
+		return nil
+	}
+	return state.ReplaceOutside(file, append(before, line...))
+}
+
 // clientAnswer is silence outside of a rig.
-func (a *app) clientAnswer(ctx context.Context, event client.Event) (client.Answer, error) {
+func (a *app) clientAnswer(ctx context.Context, kind client.Kind, event client.Event) (client.Answer, error) {
 	data, err := io.ReadAll(io.LimitReader(a.stdin, client.MaxInput))
 	if err != nil {
 		return client.Answer{}, err
@@ -100,6 +132,17 @@ func (a *app) clientAnswer(ctx context.Context, event client.Event) (client.Answ
 		return client.Answer{}, err
 	}
 	hooks := client.Hooks{Rig: r, Agent: id}
+	if a.nobodyNamed(id) {
+		hooks.Beside = true
+		if hooks.Agent, err = speaker.Crew(ctx, r, string(kind)); err != nil {
+			return client.Answer{}, err
+		}
+		if event == client.SessionStart {
+			if err := a.passOn(hooks.Agent); err != nil {
+				a.warnf("client-hook: commands of this session speak as human: %v", err)
+			}
+		}
+	}
 	if hooks.Session, err = a.session(); err != nil {
 		return client.Answer{}, err
 	}

@@ -15,11 +15,12 @@ import (
 // envToken is what HTTP clients of chipset mcp must bear, when it is set.
 const envToken = "CHIPSET_MCP_TOKEN"
 
-type mcpOptions struct{ http string }
+type mcpOptions struct{ http, crew string }
 
 // AddFlags registers the flags of mcp.
 func (o *mcpOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.http, "http", "", "serve HTTP on this `address` of the machine itself, such as 127.0.0.1:7777, instead of standard input and output")
+	fs.StringVar(&o.crew, "crew", "", "speak as the crew agent of this `name`, made known when it is new, unless something else says who speaks")
 }
 
 func newMCPCmd(a *app) *cobra.Command {
@@ -36,7 +37,7 @@ With --http it serves streamable HTTP at /mcp, on this machine alone, and prints
 address; port 0 takes a free one. Everybody who reaches the port speaks as the same agent:
 set $` + envToken + ` to a secret that clients must bear, where others use the machine.
 
-A client of your own session gets it with: claude mcp add chipset -- chipset mcp`,
+A client of your own session gets it with: claude mcp add chipset -- chipset mcp --crew claude`,
 		Example: "  chipset mcp\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runMCP(cmd.Context(), opts, a) },
@@ -49,7 +50,11 @@ func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := mcpserver.New(ctx, mcpserver.Options{Version: currentVersion().Version, Open: func(ctx context.Context) (*speaker.Speaker, error) {
-		return a.voice(ctx, a.openRig)
+		sp, err := a.voice(ctx, a.openRig)
+		if err == nil && opts.crew != "" && a.nobodyNamed(sp.ID) {
+			sp.ID, err = speaker.Crew(ctx, sp.Rig, opts.crew)
+		}
+		return sp, err
 	}})
 	if opts.http == "" {
 		return server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(a.stdin), Writer: unclosed{a.stdout}})

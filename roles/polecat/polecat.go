@@ -182,7 +182,7 @@ func (d *decision) exited() {
 	case d.published:
 	case len(d.f.Asked) > 0 && (exit.CanWait() || d.f.Unplanned && exit.silent()):
 		d.become(Waiting)
-	case d.s.Phase == Waiting && exit.CanWait():
+	case exit.CanWait() && (d.s.Phase == Waiting || d.f.Answered && exit.GoOn(1, d.f.Bead) != ""):
 		d.goOn("what you asked has been answered", true)
 	case d.s.Phase == Waiting && exit.silent() && !d.s.ShuttingDown:
 		d.resume()

@@ -26,7 +26,7 @@ import (
 //	record AS OUTCOME STAGE | none
 //	mail TYPE FROM [as=AS] [session=SESSION]
 //	nudge TYPE FROM [as=AS] [session=SESSION] [early]
-//	asked nothing | plan | permission
+//	asked nothing | plan | permission | answered
 //	progress | next BEAD | after DURATION | forget
 //
 // Mail and nudges stay until a decision retires them; progress is of one tick.
@@ -181,8 +181,8 @@ func (w *world) apply(line string) error {
 	case "nudge":
 		w.nudge(words)
 	case "asked":
-		w.f.Asked, w.f.Unplanned = nil, word(1) == "plan"
-		if word(1) != "nothing" {
+		w.f.Asked, w.f.Unplanned, w.f.Answered = nil, word(1) == "plan", word(1) == "answered"
+		if word(1) == "plan" || word(1) == "permission" {
 			w.f.Asked = []mail.Name{mail.NameAt(w.f.Now, w.f.Self)}
 		}
 	case "progress":

@@ -99,6 +99,9 @@ type Facts struct {
 	// Asked are the unanswered questions of the worker to the person or the mayor;
 	// they are looked for while no worker runs.
 	Asked []mail.Name
+	// Answered is true when an answer came since the worker was started: it may have
+	// ended without it.
+	Answered bool
 	// Unplanned is true while one of them is a plan that must be approved first.
 	Unplanned bool
 	// Progress is true when output or processor time grew since the last look.
