@@ -58,6 +58,40 @@ func ReplaceOutside(path string, data []byte) error {
 	return disk.OS{}.SyncDir(dir)
 }
 
+// StageOutside durably writes what is to take the place of a file, under another
+// name on the same file system and with the file's own permissions, for PutOutside.
+func StageOutside(path, staged string, data []byte) error {
+	perm := os.FileMode(disk.Perm)
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		perm = info.Mode().Perm()
+	}
+	f, err := renameio.NewPendingFile(staged, renameio.WithTempDir(filepath.Dir(staged)), renameio.WithStaticPermissions(perm))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup() //nolint:errcheck // after success a no-op, after an error the first error counts
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	return disk.OS{}.SyncDir(filepath.Dir(staged))
+}
+
+// PutOutside puts a staged file in the place of another. Whether that has happened
+// can be told afterwards: the staged name is gone then. Durable when it returns nil.
+func PutOutside(staged, path string) error {
+	if err := os.Rename(staged, path); err != nil {
+		return err
+	}
+	d := disk.OS{}
+	if err := d.SyncDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return d.SyncDir(filepath.Dir(staged))
+}
+
 // MkdirOutside makes one folder outside of the tree durably; one that exists is
 // no error.
 func MkdirOutside(path string) error {

@@ -40,6 +40,8 @@ type Foreign interface {
 	Receive(ctx context.Context, inbox string, take func(Letter) error) error
 	// Deliver puts a message into a foreign inbox, unless it was put there before.
 	Deliver(ctx context.Context, inbox, from string, e *mail.Entry) error
+	// Settle forgets what Deliver keeps of a message that is marked as read.
+	Settle(inbox string, e *mail.Entry) error
 }
 
 // Letter is a foreign message.
@@ -155,6 +157,9 @@ func (b *Bridge) outward(ctx context.Context, p Pair) (int, error) {
 		if err := b.Rig.MarkRead(ctx, p.Agent, &unread[i]); err != nil {
 			failed = append(failed, err)
 			continue
+		}
+		if err := b.Foreign.Settle(p.Foreign, &unread[i]); err != nil {
+			failed = append(failed, err)
 		}
 		n++
 	}

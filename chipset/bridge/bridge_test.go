@@ -156,6 +156,46 @@ func TestClaudeTeamOutward(t *testing.T) {
 	}
 }
 
+// Wherever the bridge is killed, and whatever the other program does with an entry
+// before it runs again, the entry is written once.
+func TestClaudeTeamOutwardOnceAfterAKill(t *testing.T) {
+	for name, killed := range map[string]struct {
+		// left is what the killed bridge had done; written tells whether the entry was put in place.
+		left    func(t *testing.T, s steps, inbox string)
+		written bool
+	}{
+		"while it staged":        {func(t *testing.T, s steps, _ string) { write(t, s.staged, "[") }, false},
+		"before it was in place": {func(t *testing.T, s steps, _ string) { write(t, s.staged, "[]"); write(t, s.ready, "ready") }, false},
+		"after that": {func(t *testing.T, s steps, inbox string) {
+			rigtest.Must(t, os.MkdirAll(filepath.Dir(s.staged), 0o755))
+			rigtest.Must(t, s.put(inbox, []byte("[]")))
+		}, true},
+		"while a later try cleared up": {func(t *testing.T, s steps, _ string) { write(t, s.staged, "[]") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rigtest.New(t, "")
+			team, inbox := claudeTeam(t, "session-0a1b2c3d")
+			b := testBridge(t, r, team)
+			e, err := r.Mailbox("ext-researcher").Get(send(t, r, "look", "at this"))
+			rigtest.Must(t, err)
+			s := team.steps("researcher", &e)
+			killed.left(t, s, inbox("researcher")) // what was put in place was delivered and deleted meanwhile
+			carry(t, b, 0, 1)
+			carry(t, b, 0, 0)
+			text := ""
+			if exists, _ := there(inbox("researcher")); exists {
+				text = read(t, inbox("researcher"))
+			}
+			if n := strings.Count(text, claudeID(&e)); (n == 0) != killed.written || n > 1 {
+				t.Errorf("written %d times: %s", n, text)
+			}
+			if left, err := os.ReadDir(filepath.Dir(s.staged)); len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
+
 // Writers that keep to the lock lose nothing to the bridge, and it nothing to them.
 func TestClaudeTeamWritersLoseNothing(t *testing.T) {
 	r := rigtest.New(t, "")

@@ -229,21 +229,99 @@ func claudeLetter(raw json.RawMessage) (Letter, bool, error) {
 	return l, e.Read == nil || !*e.Read, nil
 }
 
-// Deliver implements Foreign.
+// Deliver implements Foreign. Its reader may delete an entry at once, so what
+// stands in the inbox does not tell whether it was delivered before. The new inbox
+// is staged first, then that it is ready is noted, and then it is put in place by
+// one rename: noted, and no longer staged, is delivered.
 func (c *ClaudeTeam) Deliver(ctx context.Context, inbox, from string, e *mail.Entry) error {
-	id := "chipset-" + strings.TrimSuffix(string(e.Name), ".json")
-	return c.locked(ctx, inbox, func(entries []json.RawMessage) ([]json.RawMessage, error) {
-		for _, raw := range entries {
-			var there claudeEntry
-			if json.Unmarshal(raw, &there) == nil && there.MsgID == id {
-				return nil, nil // an earlier try came this far
-			}
+	file := c.inbox(inbox)
+	release, err := foreignLock(ctx, file+".lock")
+	if err != nil {
+		return err
+	}
+	defer release()
+	s := c.steps(inbox, e)
+	if delivered, err := s.delivered(); delivered || err != nil {
+		return err
+	}
+	entries, err := readInbox(file)
+	if err != nil {
+		return err
+	}
+	for _, raw := range entries {
+		var there claudeEntry
+		if json.Unmarshal(raw, &there) == nil && there.MsgID == claudeID(e) {
+			return nil // an earlier try came this far, and somebody cleared its note away
 		}
-		raw, err := json.Marshal(claudeOut{From: from, Text: e.Body, Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
-			MsgID: id, MsgV: 1, Type: "message", Summary: e.Subject})
-		if err != nil {
-			return nil, err
-		}
-		return append(entries, raw), nil
-	})
+	}
+	raw, err := json.Marshal(claudeOut{From: from, Text: e.Body, Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
+		MsgID: claudeID(e), MsgV: 1, Type: "message", Summary: e.Subject})
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(append(entries, raw), "", "  ")
+	if err != nil {
+		return err
+	}
+	return s.put(file, data)
+}
+
+// Settle implements Foreign.
+func (c *ClaudeTeam) Settle(inbox string, e *mail.Entry) error {
+	return remove(c.steps(inbox, e).ready)
+}
+
+// claudeID is what a message of the rig is called in an inbox.
+func claudeID(e *mail.Entry) string { return "chipset-" + strings.TrimSuffix(string(e.Name), ".json") }
+
+// steps are the files of one delivery: the inbox as it will be, and the note that
+// it is ready.
+type steps struct{ staged, ready string }
+
+// steps lie in the team's own folder: they end with it, and share its file system.
+func (c *ClaudeTeam) steps(inbox string, e *mail.Entry) steps {
+	at := filepath.Join(c.Dir, ".chipset-bridge", inbox+"."+claudeID(e))
+	return steps{staged: at + ".staged", ready: at + ".ready"}
+}
+
+// delivered tells whether an earlier try came through, and clears away one that
+// did not.
+func (s *steps) delivered() (bool, error) {
+	noted, err := there(s.ready)
+	if err != nil {
+		return false, err
+	}
+	staged, err := there(s.staged)
+	if err != nil || noted && !staged {
+		return noted && !staged, err
+	}
+	return false, errors.Join(remove(s.ready), remove(s.staged)) // the note first: without it, staged means nothing
+}
+
+func (s *steps) put(file string, data []byte) error {
+	if err := state.MkdirOutside(filepath.Dir(s.staged)); err != nil {
+		return err
+	}
+	if err := state.StageOutside(file, s.staged, data); err != nil {
+		return err
+	}
+	if err := state.ReplaceOutside(s.ready, []byte("ready\n")); err != nil {
+		return err
+	}
+	return state.PutOutside(s.staged, file)
+}
+
+func there(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func remove(path string) error {
+	if err := state.ReleaseOutside(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -205,6 +205,9 @@ func (n *Nanobot) Deliver(_ context.Context, inbox, from string, e *mail.Entry) 
 	return state.ReplaceOutside(filepath.Join(to, name), append(data, '\n'))
 }
 
+// Settle implements Foreign: there is nothing to forget.
+func (n *Nanobot) Settle(string, *mail.Entry) error { return nil }
+
 func outwardMessage(inbox, from string, e *mail.Entry) nanobotMessage {
 	text, _ := json.Marshal(nanobotText{Type: "text", Text: strings.TrimPrefix(e.Subject+"\n\n"+e.Body, "\n\n")})
 	m := nanobotMessage{ID: "chipset-" + strings.TrimSuffix(string(e.Name), ".json"), From: from, To: inbox,
