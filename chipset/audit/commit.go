@@ -297,8 +297,32 @@ func (c *Recorder) advance(ctx context.Context, parent, made git.Hash, temp git.
 	if err == nil || errors.Is(err, git.ErrMoved) {
 		return err
 	}
-	if swept, sweepErr := c.rig.Git.SweepLocks(ctx, c.rig.Clock(), staleLock, c.branch); sweepErr != nil || len(swept) == 0 {
-		return errors.Join(err, sweepErr)
+	swept, sweepErr := c.rig.Git.SweepLocks(ctx, c.rig.Clock(), staleLock, c.branch)
+	broken, breakErr := c.breakLocks(ctx)
+	if len(swept)+broken == 0 {
+		return errors.Join(err, sweepErr, breakErr)
 	}
 	return c.rig.Git.SwapRef(ctx, c.branch.Ref(), made, parent, drop...)
+}
+
+// breakLocks removes the locks that a git of a snapshot holds, of its refs and of what packed them, where it was
+// killed, and tells how many.
+func (c *Recorder) breakLocks(ctx context.Context) (int, error) {
+	locks, err := c.rig.Git.Locks()
+	n := 0
+	for _, lock := range locks {
+		rel, relErr := filepath.Rel(c.rig.Git.CommonDir(), lock)
+		name := filepath.ToSlash(rel)
+		if relErr != nil || name != "packed-refs.lock" && name != string(c.branch.Ref())+".lock" && !strings.HasPrefix(name, pending) {
+			continue
+		}
+		// Somebody's git that is at work keeps its lock.
+		switch breakErr := c.rig.Git.BreakLock(ctx, lock); {
+		case breakErr == nil:
+			n++
+		case !errors.Is(breakErr, git.ErrLocked):
+			err = errors.Join(err, breakErr)
+		}
+	}
+	return n, err
 }

@@ -83,6 +83,7 @@ func TestAfterAKill(t *testing.T) {
 	y.git("update-ref", "refs/chipset/snapshot/left", "HEAD")
 	lock := y.Dir + "/.git/refs/heads/chipset/audit.lock"
 	gittest.Write(t, y.Dir, ".git/refs/heads/chipset/audit.lock", "")
+	gittest.Write(t, y.Dir, ".git/refs/chipset/snapshot/left.lock", "")
 	old := y.now.Add(-time.Hour)
 	must(t, os.Chtimes(lock, old, old))
 	y.act()

@@ -147,11 +147,15 @@ func (b *bench) sweep(s *subject, states int) tally {
 		n.possible += len(p.cuts)
 	}
 	var chosen, seen []take
-	for _, p := range s.queue {
+	for i, p := range s.queue {
 		if states <= 0 {
 			break
 		}
-		p.cuts = p.cuts[:min(states, len(p.cuts))]
+		room := states
+		if i == 0 {
+			room = (states + 1) / 2 // not all of few behind the last acknowledgement
+		}
+		p.cuts = p.cuts[:min(room, len(p.cuts))]
 		states -= len(p.cuts)
 		if recorded(p.fault) && p.second == nil {
 			seen = append(seen, p)
