@@ -24,7 +24,7 @@ func commandGroups() []commandGroup {
 			newWorkCmd, newConvoyCmd, newSlingCmd, newUnslingCmd, newQueueCmd,
 		}},
 		{"look", "Looking:", []func(*app) *cobra.Command{
-			newStatusCmd, newLogCmd, newWhyCmd, newDoctorCmd, newAuditCmd, newBenchCmd, newRuntimeCmd, newVersionCmd,
+			newStatusCmd, newLogCmd, newWhyCmd, newDoctorCmd, newAuditCmd, newBenchCmd, newSimulateCmd, newRuntimeCmd, newVersionCmd,
 		}},
 		{"talk", "Channels:", []func(*app) *cobra.Command{
 			newMailCmd, newNudgeCmd, newHookCmd, newAgentsCmd, newApproveCmd, newDenyCmd, newPermissionsCmd,

@@ -104,6 +104,10 @@ func (l *Backlog) Unfinished() int {
 // OutCount is the number of beads that hang on hooks.
 func (l *Backlog) OutCount() int { return l.out.Len() }
 
+// ReadyCount is the number of beads of Ready, and of those that will be when they
+// have cooled down.
+func (l *Backlog) ReadyCount() int { return l.ready.Len() }
+
 // All are the beads, in no order.
 func (l *Backlog) All() iter.Seq[*bead.Bead] {
 	return func(yield func(*bead.Bead) bool) {
@@ -384,4 +388,13 @@ func (l *Backlog) SyncConvoys(convoys []convoy.Convoy) {
 func (l *Backlog) String() string {
 	return fmt.Sprintf("%d open, %d out, %d to land, %d wait for a person", l.count[bead.Open]+l.count[bead.Failed],
 		l.OutCount(), l.count[bead.Done], l.count[bead.Blocked])
+}
+
+// Convoy returns a convoy, also one that has come to its end; the zero one is
+// unknown.
+func (l *Backlog) Convoy(id state.ConvoyID) convoy.Convoy {
+	if c := l.convoys[id]; c != nil {
+		return c.Convoy
+	}
+	return convoy.Convoy{}
 }

@@ -1,7 +1,6 @@
 package witness
 
 import (
-	"maps"
 	"time"
 
 	"github.com/gastown-chipset/chipset/hook"
@@ -161,12 +160,4 @@ type Watch struct {
 // reason to wait for it.
 func (s State) Due(now state.Time) bool {
 	return s.Patrolled.IsZero() || !now.Before(s.Wake.Time) || now.Before(s.Patrolled.Time)
-}
-
-func (s State) clone() State {
-	s.Watches, s.Lasting, s.Lived = maps.Clone(s.Watches), maps.Clone(s.Lasting), maps.Clone(s.Lived)
-	if s.Watches == nil {
-		s.Watches, s.Lasting, s.Lived = map[state.AgentID]Watch{}, map[string]state.Time{}, map[state.AgentID]bool{}
-	}
-	return s
 }

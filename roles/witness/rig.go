@@ -199,6 +199,8 @@ func (d *decision) queueBlocked(head *mergequeue.Request) {
 const (
 	lowBytes, lowShare           = 1 << 30, 20    // 1 GiB or 1/20
 	criticalBytes, criticalShare = 128 << 20, 100 // 128 MiB or 1/100
+	// fullBytes is so little that not even a touch of a hook can be counted on.
+	fullBytes = 1 << 20
 )
 
 // disk watches the file system of the state tree. It must recover by a quarter

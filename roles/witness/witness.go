@@ -18,10 +18,10 @@
 //	a task of mail past its deadline                   none      mail to who asked and who was asked, once
 //
 // Stall time counts only while the witness patrolled: after a pause of more
-// than three patrols, a clock that was set back, or a last_activity in the
-// future, the grace starts anew. An open incident outlives that: it is closed
-// by progress or by a hook that moved on, never by grace. Work that stands still
-// for an answer of the person or the mayor is no stall.
+// than three patrols, a clock that was set back, a last_activity in the future,
+// or a disk without any room, the grace starts anew. An open incident outlives
+// that: it is closed by progress or by a hook that moved on, never by grace. Work
+// that stands still for an answer of the person or the mayor is no stall.
 //
 // Decide is pure: no disk, no clock, no process.
 package witness
@@ -43,22 +43,26 @@ import (
 // Decide turns what a tick fetched into what to do, in order. It changes
 // neither of its arguments.
 func Decide(s State, f Facts) (State, []Action) {
-	d := &decision{f: f, s: s, open: slices.Clone(f.Incidents), since: map[state.IncidentID]state.Time{}}
-	if f.Scan != nil || len(f.Nudges) > 0 { // mail alone changes nothing of it
-		d.s = s.clone()
-	}
+	d := &decision{f: f, s: s, open: slices.Clone(f.Incidents), since: map[state.IncidentID]state.Time{},
+		watches: memory[state.AgentID, Watch]{m: s.Watches}, standing: memory[string, state.Time]{m: s.Lasting}, lived: memory[state.AgentID, bool]{m: s.Lived}}
 	d.answers()
 	if f.Scan != nil {
 		d.patrol()
 	}
 	d.letters()
+	d.s.Watches, d.s.Lasting, d.s.Lived = d.watches.m, d.standing.m, d.lived.m
 	return d.s, d.actions
 }
 
 // decision is one tick in the making.
 type decision struct {
-	f    Facts
-	s    State
+	f Facts
+	s State
+	// watches, standing and lived are those of the State, as they will be.
+	watches  memory[state.AgentID, Watch]
+	standing memory[string, state.Time]
+	lived    memory[state.AgentID, bool]
+
 	open []incident.Incident // as they will be after the actions so far
 	// seen holds the conditions of this patrol, anew is true when the patrols
 	// before it do not count.
@@ -94,23 +98,25 @@ func (d *decision) patrol() {
 func (d *decision) begin() {
 	now, p := d.f.Now, d.f.Policy
 	pause := now.Sub(d.s.Patrolled.Time)
-	d.anew = d.s.Patrolled.IsZero() || pause < 0 || pause > p.gap()
+	disk := d.f.Scan.Disk
+	full := disk.Total > 0 && disk.Free < fullBytes // progress that nobody can write down
+	d.anew = d.s.Patrolled.IsZero() || pause < 0 || pause > p.gap() || full
 	d.seen = map[string]bool{}
 	if !d.anew {
 		return
 	}
 	d.s.Since = now
-	clear(d.s.Lasting)
-	for id, w := range d.s.Watches {
+	clear(d.standing.change())
+	for id, w := range d.watches.change() {
 		w.From = now
-		d.s.Watches[id] = w
+		d.watches.set(id, w)
 	}
 }
 
 func (d *decision) end() {
-	for condition := range d.s.Lasting {
+	for condition := range d.standing.m {
 		if !d.seen[condition] {
-			delete(d.s.Lasting, condition)
+			d.standing.remove(condition)
 		}
 	}
 	d.s.Patrolled = d.f.Now
@@ -124,10 +130,10 @@ func (d *decision) end() {
 // lasting returns how long a condition was seen on every patrol, and since when.
 func (d *decision) lasting(condition string) (time.Duration, state.Time) {
 	d.seen[condition] = true
-	since, known := d.s.Lasting[condition]
+	since, known := d.standing.get(condition)
 	if !known {
 		since = d.f.Now
-		d.s.Lasting[condition] = since
+		d.standing.set(condition, since)
 	}
 	return d.f.Now.Sub(since.Time), since
 }
@@ -135,12 +141,12 @@ func (d *decision) lasting(condition string) (time.Duration, state.Time) {
 // ---- one agent ------------------------------------------------------------
 
 func (d *decision) agent(a *Agent) {
-	if a.Alive {
-		d.s.Lived[a.ID] = true
+	if _, known := d.lived.get(a.ID); a.Alive && !known {
+		d.lived.set(a.ID, true)
 	}
 	d.settle(a)
 	if a.Role == agent.Human || a.Status == agent.Retired {
-		delete(d.s.Watches, a.ID)
+		d.watches.remove(a.ID)
 		return
 	}
 	w := d.watch(a)
@@ -169,13 +175,14 @@ func (d *decision) agent(a *Agent) {
 func (d *decision) watch(a *Agent) Watch {
 	h := &a.Hook
 	if a.Corrupt != "" {
-		return d.s.Watches[a.ID]
+		w, _ := d.watches.get(a.ID)
+		return w
 	}
 	if h.Status == hook.Empty {
-		delete(d.s.Watches, a.ID)
+		d.watches.remove(a.ID)
 		return Watch{}
 	}
-	old, known := d.s.Watches[a.ID]
+	old, known := d.watches.get(a.ID)
 	w := Watch{Assignment: h.Assignment(), Session: h.WorkItem.Session, Status: h.Status, Activity: h.LastActivity}
 	same := known && old.Assignment == w.Assignment && old.Session == w.Session && old.Status == w.Status
 	switch {
@@ -190,7 +197,9 @@ func (d *decision) watch(a *Agent) Watch {
 	default:
 		w.From, w.Moved = w.Activity, same
 	}
-	d.s.Watches[a.ID] = w
+	if w != old {
+		d.watches.set(a.ID, w)
+	}
 	return w
 }
 
@@ -205,7 +214,7 @@ func (d *decision) sight(a *Agent, w Watch) Sight {
 	if a.Role == agent.Polecat && !a.Alive && (s.Hook == hook.Active || s.Hook == hook.Pending) {
 		// Who has not been seen yet may be just starting.
 		grace := d.f.Policy.Patrol
-		if d.s.Lived[a.ID] {
+		if _, lived := d.lived.get(a.ID); lived {
 			grace = d.f.Policy.confirm()
 		}
 		s.DeadFor, _ = d.lasting("gone " + string(a.ID))
@@ -283,12 +292,8 @@ func progressed(i incident.Incident, activity state.Time) bool {
 
 // departed closes the incidents of agents that are registered no more.
 func (d *decision) departed() {
-	known := map[state.AgentID]bool{d.f.Self: true, d.f.Mayor: true, d.f.Refinery: true}
-	for i := range d.f.Scan.Agents {
-		known[d.f.Scan.Agents[i].ID] = true
-	}
 	for _, i := range slices.Clone(d.open) {
-		if !known[i.AgentID] {
+		if id := i.AgentID; id != d.f.Self && id != d.f.Mayor && id != d.f.Refinery && d.registered(id) == nil {
 			d.resolve(i, "the agent is gone")
 		}
 	}
@@ -338,9 +343,9 @@ func (d *decision) answer(n *nudge.Nudge) {
 		if !showsProgress(n) || i.Kind != incident.Stalled {
 			return
 		}
-		if w, ok := d.s.Watches[n.From]; ok && w.Assignment == i.AssignmentID {
+		if w, ok := d.watches.get(n.From); ok && w.Assignment == i.AssignmentID {
 			w.From, w.Moved = d.f.Now, true
-			d.s.Watches[n.From] = w
+			d.watches.set(n.From, w)
 		}
 		d.resolve(*i, "answered with progress")
 		return

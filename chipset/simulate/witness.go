@@ -1,0 +1,224 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/mayor"
+	"github.com/gastown-chipset/chipset/roles/witness"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// witnessRole carries out what roles/witness decides, as chipset/execute does.
+type witnessRole struct {
+	w       *world
+	state   witness.State
+	actions []witness.Action
+	hurt    bool
+}
+
+func (r *witnessRole) recover() []operation { return nil }
+
+func (r *witnessRole) killed() { *r = witnessRole{w: r.w} }
+
+// skip: nothing is retired after an action that failed.
+func (r *witnessRole) skip(i int) bool {
+	if !r.hurt {
+		return false
+	}
+	switch r.actions[i].(type) {
+	case witness.MarkRead, witness.MarkSeen:
+		return true
+	}
+	return false
+}
+
+func (r *witnessRole) failed(int, error) bool {
+	r.hurt, r.w.witness.trouble = true, true
+	return true
+}
+
+func (r *witnessRole) ticked() time.Duration {
+	return max(time.Millisecond, r.state.Wake.Sub(r.w.clock().Time))
+}
+
+func (r *witnessRole) policy() witness.Policy {
+	most := r.w.o.MaxParallel
+	if most == 0 {
+		most = r.w.o.Polecats
+	}
+	return witness.Policy{Patrol: r.w.o.Patrol, Stall: stallAfter, Nudge: nudgeEvery, Restart: restartAfter, SlowStart: slowStart,
+		TestTimeout: testTimeout, MaxRestarts: maxRestarts, MaxParallel: most, MaxWaiting: maxWaiting}
+}
+
+func (r *witnessRole) tick() []operation {
+	w := r.w
+	now := w.clock()
+	f := witness.Facts{Now: now, Self: witnessID, Session: w.witness.session, Mayor: mayorID, Refinery: refineryID, Policy: r.policy(),
+		Mail: w.entries(witnessID), Nudges: w.nudges(witnessID), Incidents: w.incidents}
+	if r.state.Due(now) {
+		f.Scan = &witness.Scan{Agents: w.sights, Backlog: w.backlog, Queue: w.queue(), Dispatches: w.unconfirmed(), MayorMail: w.entries(mayorID), Disk: w.disk()}
+		w.tally.Patrols++
+	}
+	r.state, r.actions = witness.Decide(r.state, f)
+	r.hurt = false
+	all := make([]operation, 0, len(r.actions))
+	for _, a := range r.actions {
+		all = append(all, once(w.o.Step, func() error { return r.act(a) }))
+	}
+	return all
+}
+
+// queue is what the witness sees of the merge queue: a bead that has moved on
+// leaves its request behind for no longer than the refinery takes to see it.
+func (w *world) queue() witness.Queue {
+	var front []mergequeue.Request
+	w.live.Scan(func(q *mergequeue.Request) bool {
+		front = append(front, *q)
+		return len(front) < 4
+	})
+	q := witness.QueueOf(front, w.backlog)
+	if w.live.Len() > len(front) {
+		q.Waiting = w.waiting
+	}
+	return q
+}
+
+func (w *world) disk() witness.Disk {
+	const total = 100 << 30
+	switch {
+	case w.full:
+		return witness.Disk{Free: 0, Total: total}
+	case w.low:
+		return witness.Disk{Free: 500 << 20, Total: total}
+	}
+	return witness.Disk{Free: total / 2, Total: total}
+}
+
+func (r *witnessRole) act(action witness.Action) error {
+	w := r.w
+	switch a := action.(type) {
+	case witness.SetStatus:
+		if w.sights[w.slots[a.Agent]].Status != a.From {
+			return nil
+		}
+		return w.setStatus(a.Agent, a.To)
+	case witness.OpenIncident:
+		return w.openIncident(a.Incident)
+	case witness.RaiseIncident:
+		return w.updateIncident(a.ID, func(i *incident.Incident) bool {
+			if i.Severity.Rank() >= a.Severity.Rank() {
+				return false
+			}
+			i.Severity, i.MailName, i.EscalatedAt = a.Severity, string(a.MailName), nil
+			return true
+		})
+	case witness.ResolveIncident:
+		now := w.clock()
+		return w.updateIncident(a.ID, func(i *incident.Incident) bool {
+			i.ResolvedAt, i.Resolution = &now, a.Resolution
+			return true
+		})
+	case witness.SendNudge:
+		return r.nudge(a)
+	case witness.RecordAnswer:
+		return w.updateIncident(a.ID, func(i *incident.Incident) bool {
+			if i.AnsweredAt != nil && !a.At.After(i.AnsweredAt.Time) {
+				return false
+			}
+			i.Answers, i.AnsweredAt = min(i.Answers+1, i.Nudges), &a.At
+			return true
+		})
+	case witness.Escalate:
+		return r.escalate(a)
+	case witness.MarkRead:
+		return w.markRead(witnessID, a.Entry.Name)
+	case witness.MarkSeen:
+		return w.markSeen(witnessID, a.Nudge)
+	}
+	w.fail("the witness decided %T", action)
+	return nil
+}
+
+// nudge sends first and records then.
+func (r *witnessRole) nudge(a witness.SendNudge) error {
+	sent, err := r.w.sendNudge(a.To, nudge.Nudge{From: witnessID, Type: a.Type, Message: a.Message,
+		RequiresResponse: a.RequiresResponse, Ref: a.Ref, InReplyTo: a.InReplyTo})
+	if err != nil || a.Incident == "" {
+		return err
+	}
+	return r.w.updateIncident(a.Incident, func(i *incident.Incident) bool {
+		i.Nudges, i.LastNudge = max(i.Nudges, a.Count), &sent.Timestamp
+		return true
+	})
+}
+
+// escalate sends the mail of an incident and records that it is sent.
+func (r *witnessRole) escalate(a witness.Escalate) error {
+	w := r.w
+	at := slices.IndexFunc(w.incidents, func(i incident.Incident) bool { return i.ID == a.ID })
+	if at < 0 || w.incidents[at].EscalatedAt != nil || w.incidents[at].Severity != a.Severity {
+		return nil
+	}
+	esc := &mayor.Escalation{Kind: string(a.Metadata.Kind), Severity: string(a.Metadata.Severity), Recommend: string(a.Metadata.Recommend)}
+	m := mail.Message{From: witnessID, To: a.To, Type: mail.HealthEscalation, Subject: a.Subject, ID: fmt.Sprintf("esc-%s-%s", a.ID, a.Severity), Ref: a.Ref}
+	if a.Severity == incident.Critical {
+		m.Priority = mail.Urgent
+	}
+	if err := w.send(m, esc); err != nil {
+		return err
+	}
+	w.judge.alerted(w, &w.incidents[at])
+	w.tally.alerted(w, &w.incidents[at])
+	now := w.clock()
+	return w.updateIncident(a.ID, func(i *incident.Incident) bool {
+		i.EscalatedAt = &now
+		return true
+	})
+}
+
+func (w *world) openIncident(i incident.Incident) error {
+	if w.full {
+		return errDiskFull
+	}
+	for k := range w.incidents {
+		if w.incidents[k].ID == i.ID {
+			return nil // its name says what for and when: it is this one
+		}
+		if w.incidents[k].Key() == i.Key() {
+			w.fail("a second incident is open for %v", i.Key())
+		}
+	}
+	w.incidents = append(slices.Clone(w.incidents), i)
+	slices.SortStableFunc(w.incidents, func(a, b incident.Incident) int { return a.OpenedAt.Compare(b.OpenedAt.Time) })
+	w.tally.incident(w, &i)
+	return nil
+}
+
+// updateIncident changes an open incident; one that is resolved leaves the list.
+func (w *world) updateIncident(id state.IncidentID, change func(i *incident.Incident) bool) error {
+	if w.full {
+		return errDiskFull
+	}
+	at := slices.IndexFunc(w.incidents, func(i incident.Incident) bool { return i.ID == id })
+	if at < 0 {
+		return nil
+	}
+	before, after := w.incidents[at], w.incidents[at]
+	if !change(&after) {
+		return nil
+	}
+	w.judge.incident(w, &before, &after)
+	w.incidents = slices.Clone(w.incidents)
+	if after.Open() {
+		w.incidents[at] = after
+	} else {
+		w.incidents = slices.Delete(w.incidents, at, at+1)
+	}
+	return nil
+}

@@ -1,0 +1,522 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles/backlog"
+	"github.com/gastown-chipset/chipset/roles/mayor"
+	"github.com/gastown-chipset/chipset/roles/polecat"
+	"github.com/gastown-chipset/chipset/roles/witness"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// Names of the agents that are there once.
+const (
+	mayorID    state.AgentID = "mayor"
+	refineryID state.AgentID = "refinery"
+	witnessID  state.AgentID = "witness"
+)
+
+// Thresholds and limits, as a definition has them by default.
+const (
+	stallAfter      = 300 * time.Second
+	nudgeEvery      = 120 * time.Second
+	restartAfter    = 600 * time.Second
+	slowStart       = 60 * time.Second
+	testTimeout     = 20 * time.Minute
+	workerTimeout   = 60 * time.Minute
+	maxAttempts     = 3
+	maxConflicts    = 10
+	maxRestarts     = 3
+	maxWaiting      = 10
+	batchThreshold  = 3
+	restartCooldown = 60 * time.Second
+)
+
+// world is the rig: what would be on its disk, and who works on it.
+type world struct {
+	engine
+	o Options
+
+	mayor, refinery, witness *process
+	polecats                 []*polecatRole
+	procs                    []*process
+	byID                     map[state.AgentID]*process
+
+	backlog *backlog.Backlog
+	beads   map[state.BeadID]*life
+	// views are the polecats and their hooks as the mayor, sights all agents as the
+	// witness sees them; slots say where an agent stands in both.
+	views  []mayor.Polecat
+	sights []witness.Agent
+	slots  map[state.AgentID]int
+
+	requests map[state.MergeID]*mergequeue.Request
+	// live are those that the refinery has to do with, in their order.
+	live    *btree.BTreeG[*mergequeue.Request]
+	byBead  map[state.BeadID][]state.MergeID
+	untold  []state.MergeID
+	seq     int64
+	waiting int // live requests that are not conflicted
+
+	dispatches map[state.BeadID]dispatch.Record // unconfirmed
+	records    map[state.AssignmentID]retire.Record
+	unfinished map[state.AgentID][]state.AssignmentID
+	incidents  []incident.Incident // open, oldest first
+	convoys    int
+
+	letters map[state.AgentID][]mayor.Letter
+	sent    map[string]bool // messages with an id of their sender's
+	slotsOf map[state.AgentID][]nudge.Nudge
+	seen    map[[2]state.AgentID]state.Time
+
+	// onto is the commit on which work lands, landed the candidates it holds.
+	onto    string
+	landed  map[string]bool
+	commits int
+	// low and full: the disk is; noTests: no test can be run.
+	low, full, noTests bool
+
+	serial  int
+	arrived int
+	tally   tally
+	judge   judge
+	broken  error
+}
+
+func newWorld(o Options) *world {
+	w := &world{engine: newEngine(o.Seed), o: o, byID: map[state.AgentID]*process{}, backlog: backlog.New(), beads: map[state.BeadID]*life{},
+		slots: map[state.AgentID]int{}, requests: map[state.MergeID]*mergequeue.Request{},
+		live:   btree.NewBTreeGOptions(func(a, b *mergequeue.Request) bool { return a.Seq < b.Seq }, btree.Options{NoLocks: true}),
+		byBead: map[state.BeadID][]state.MergeID{}, dispatches: map[state.BeadID]dispatch.Record{},
+		records: map[state.AssignmentID]retire.Record{}, unfinished: map[state.AgentID][]state.AssignmentID{},
+		letters: map[state.AgentID][]mayor.Letter{}, sent: map[string]bool{}, slotsOf: map[state.AgentID][]nudge.Nudge{},
+		seen: map[[2]state.AgentID]state.Time{}, landed: map[string]bool{}, onto: "tip-0"}
+	w.tally.init()
+	w.judge.init()
+	for i := range o.Polecats {
+		p := &polecatRole{at: i}
+		p.process = w.agent(state.AgentID("polecat-"+pad(i, 5)), agent.Polecat, p)
+		w.polecats = append(w.polecats, p)
+		w.views = append(w.views, mayor.Polecat{ID: p.id, Hook: w.sights[i].Hook})
+	}
+	w.mayor = w.agent(mayorID, agent.Mayor, newMayorRole(w))
+	w.refinery = w.agent(refineryID, agent.Refinery, &refineryRole{w: w})
+	w.witness = w.agent(witnessID, agent.Witness, &witnessRole{w: w})
+	return w
+}
+
+func (w *world) agent(id state.AgentID, r agent.Role, does role) *process {
+	p := &process{w: w, id: id, role: does}
+	w.byID[id] = p
+	w.procs = append(w.procs, p)
+	w.slots[id] = len(w.sights)
+	w.sights = append(w.sights, witness.Agent{ID: id, Role: r, Status: agent.Idle,
+		Hook: hook.Hook{AgentID: id, Status: hook.Empty, LastActivity: w.clock()}})
+	return p
+}
+
+func pad(n, digits int) string {
+	s := strconv.Itoa(n)
+	for len(s) < digits {
+		s = "0" + s
+	}
+	return s
+}
+
+func (w *world) newSerial(prefix string) string {
+	w.serial++
+	return prefix + strconv.FormatInt(int64(w.serial), 36)
+}
+
+func (w *world) newSession() state.SessionID { return state.SessionID(w.newSerial("se-")) }
+
+// lives notes that a process began or ended.
+func (w *world) lives(p *process, alive bool) {
+	i := w.slots[p.id]
+	w.sights[i].Alive = alive
+	if alive {
+		w.sights[i].Status = agent.Active
+		if i < len(w.views) {
+			w.sights[i].Status = agent.Idle
+		}
+	}
+	if i < len(w.views) {
+		w.views[i].Live = alive
+		w.views[i].Stalled = w.sights[i].Status == agent.Stalled
+		w.mayor.wake()
+	}
+}
+
+func (w *world) setStatus(id state.AgentID, to agent.Status) error {
+	if w.full {
+		return errDiskFull
+	}
+	i := w.slots[id]
+	w.sights[i].Status = to
+	if i < len(w.views) {
+		w.views[i].Stalled = to == agent.Stalled
+	}
+	return nil
+}
+
+// ---- beads ----------------------------------------------------------------
+
+// addBead is somebody's `work add`.
+func (w *world) addBead(b bead.Bead) {
+	now := w.clock()
+	b.Status, b.CreatedAt, b.UpdatedAt, b.Gen = bead.Open, now, now, 1
+	if b.Priority == "" {
+		b.Priority = bead.P2
+	}
+	w.arrived++
+	w.beads[b.ID] = &life{opened: w.now}
+	w.backlog.Put(b)
+	w.mayor.wake()
+}
+
+// updateBead is a compare-and-swap: change refuses what is not as it expects.
+func (w *world) updateBead(id state.BeadID, change func(b *bead.Bead) error) error {
+	if w.full {
+		return errDiskFull
+	}
+	old := w.backlog.Get(id)
+	if old == nil {
+		return fmt.Errorf("bead %s: %w", id, state.ErrNotFound)
+	}
+	b := *old
+	if err := change(&b); err != nil {
+		if err == state.ErrUnchanged { //nolint:errorlint // it is returned as it is
+			return nil
+		}
+		return err
+	}
+	w.judge.bead(w, old, &b)
+	w.backlog.Put(b)
+	w.tally.bead(w, old, &b)
+	switch {
+	case b.Status == old.Status:
+	case b.Status == bead.Open, b.Status == bead.Failed, b.Status.Finished(), b.Status == bead.Blocked:
+		w.mayor.wake()
+	}
+	if r := w.requestOf(id, b.AssignmentID); b.Status == bead.Blocked && r != nil && r.Status == mergequeue.Conflicted {
+		w.live.Delete(r) // a person's now: it is in nobody's way
+	}
+	if old.Status == bead.Done && b.Status != bead.Done && b.Status != bead.Merged {
+		w.refinery.wake()
+	}
+	if b.Status == bead.Blocked && w.o.Person > 0 {
+		w.after(w.around(w.o.Person, 1), func() { w.reopenByPerson(id) })
+	}
+	return nil
+}
+
+// reopenByPerson is `work reopen`: the charges start anew.
+func (w *world) reopenByPerson(id state.BeadID) {
+	if w.full {
+		w.after(time.Hour, func() { w.reopenByPerson(id) })
+		return
+	}
+	before := w.backlog.Get(id).AssignmentID
+	err := w.updateBead(id, func(b *bead.Bead) error {
+		if b.Status != bead.Blocked {
+			return state.ErrUnchanged
+		}
+		b.Attempts, b.Conflicts, b.Restarts = 0, 0, 0
+		return b.Become(bead.Open, "", w.clock())
+	})
+	if err != nil {
+		w.fail("a person can't reopen %s: %v", id, err)
+		return
+	}
+	w.tally.Reopened++
+	if r := w.requestOf(id, before); r != nil && r.Status.Live() {
+		_ = w.supersede(r.ID) // there is room on the disk
+	}
+}
+
+// ---- hooks ----------------------------------------------------------------
+
+func (w *world) hookOf(id state.AgentID) *hook.Hook { return &w.sights[w.slots[id]].Hook }
+
+func (w *world) updateHook(id state.AgentID, change func(h *hook.Hook) error) error {
+	if w.full {
+		return errDiskFull
+	}
+	i := w.slots[id]
+	old := w.sights[i].Hook
+	h := old
+	if err := change(&h); err != nil {
+		if err == state.ErrUnchanged { //nolint:errorlint // it is returned as it is
+			return nil
+		}
+		return err
+	}
+	w.judge.hook(w, &old, &h)
+	w.sights[i].Hook, w.views[i].Hook = h, h
+	w.tally.hook(w, i, &old, &h)
+	if h.Status != old.Status || h.Assignment() != old.Assignment() {
+		w.polecats[i].wake()
+		if h.Status == hook.Completed {
+			w.mayor.wake()
+		}
+	}
+	return nil
+}
+
+// releaseHook clears a hook if it still names the assignment.
+func (w *world) releaseHook(id state.AgentID, a state.AssignmentID) error {
+	if id == "" || a == "" || w.hookOf(id).Assignment() != a {
+		return nil
+	}
+	return w.updateHook(id, func(h *hook.Hook) error { return h.Clear(a, w.clock()) })
+}
+
+// ---- merge requests -------------------------------------------------------
+
+// requestOf is the request of an assignment, or nil.
+func (w *world) requestOf(b state.BeadID, a state.AssignmentID) *mergequeue.Request {
+	for _, id := range w.byBead[b] {
+		if r := w.requests[id]; r.AssignmentID == a {
+			return r
+		}
+	}
+	return nil
+}
+
+// submit publishes the request of an assignment, unless it is there.
+func (w *world) submit(rec *retire.Record) (state.MergeID, error) {
+	if w.full {
+		return "", errDiskFull
+	}
+	if r := w.requestOf(rec.BeadID, rec.AssignmentID); r != nil {
+		return r.ID, nil
+	}
+	w.seq++
+	id := state.MergeID("mr-" + string(rec.BeadID))
+	if n := len(w.byBead[rec.BeadID]); n > 0 {
+		id = state.MergeID(fmt.Sprintf("%s-%d", id, n+1))
+	}
+	now := w.clock()
+	r := &mergequeue.Request{ID: id, Seq: w.seq, BeadID: rec.BeadID, AssignmentID: rec.AssignmentID, AgentID: rec.AgentID,
+		SourceBranch: rec.Branch, TargetBranch: "main", Head: "head-" + string(rec.AssignmentID), Status: mergequeue.Pending, SubmittedAt: now, UpdatedAt: now}
+	w.judge.request(w, nil, r)
+	w.requests[id] = r
+	w.byBead[rec.BeadID] = append(w.byBead[rec.BeadID], id)
+	w.live.Set(r)
+	w.waiting++
+	w.refinery.wake()
+	return id, nil
+}
+
+func (w *world) updateRequest(id state.MergeID, change func(r *mergequeue.Request) error) error {
+	if w.full {
+		return errDiskFull
+	}
+	old := w.requests[id]
+	r := *old
+	if err := change(&r); err != nil {
+		if err == state.ErrUnchanged { //nolint:errorlint // it is returned as it is
+			return nil
+		}
+		return err
+	}
+	w.judge.request(w, old, &r)
+	w.requests[id] = &r
+	if old.Status.Live() && old.Status != mergequeue.Conflicted {
+		w.waiting--
+	}
+	parked := r.Status == mergequeue.Conflicted && w.backlog.Get(r.BeadID).Status == bead.Blocked
+	switch {
+	case !r.Status.Live() || parked:
+		w.live.Delete(&r)
+	default:
+		w.live.Set(&r)
+	}
+	if r.Status.Live() && r.Status != mergequeue.Conflicted {
+		w.waiting++
+	}
+	if r.Untold() && !old.Untold() {
+		w.untold = append(w.untold, id)
+	} else if old.Untold() && !r.Untold() {
+		w.untold = slices.DeleteFunc(w.untold, func(u state.MergeID) bool { return u == id })
+	}
+	if r.Status == mergequeue.Conflicted && old.Status != mergequeue.Conflicted {
+		w.mayor.wake()
+	}
+	w.refinery.wake()
+	return nil
+}
+
+func (w *world) supersede(id state.MergeID) error {
+	return w.updateRequest(id, func(r *mergequeue.Request) error {
+		if !r.Status.Live() {
+			return state.ErrUnchanged
+		}
+		return r.Become(mergequeue.Superseded, w.clock())
+	})
+}
+
+// ---- records, mail, nudges --------------------------------------------------
+
+func (w *world) putRecord(rec retire.Record) error {
+	if w.full {
+		return errDiskFull
+	}
+	old, known := w.records[rec.AssignmentID]
+	w.judge.record(w, old, rec, known)
+	if !known {
+		w.unfinished[rec.AgentID] = append(w.unfinished[rec.AgentID], rec.AssignmentID)
+		w.byID[rec.AgentID].wake()
+	}
+	if rec.Stage.Final() {
+		w.unfinished[rec.AgentID] = slices.DeleteFunc(w.unfinished[rec.AgentID], func(a state.AssignmentID) bool { return a == rec.AssignmentID })
+	}
+	w.records[rec.AssignmentID] = rec
+	return nil
+}
+
+func (w *world) putDispatch(rec dispatch.Record) error {
+	if w.full {
+		return errDiskFull
+	}
+	if rec.Stage == dispatch.Confirmed {
+		delete(w.dispatches, rec.BeadID)
+		return nil
+	}
+	w.dispatches[rec.BeadID] = rec
+	return nil
+}
+
+func (w *world) removeDispatch(id state.BeadID) error {
+	if w.full {
+		return errDiskFull
+	}
+	delete(w.dispatches, id)
+	return nil
+}
+
+// unconfirmed are the dispatches that are under way, oldest first.
+func (w *world) unconfirmed() []dispatch.Record {
+	if len(w.dispatches) == 0 {
+		return nil
+	}
+	all := make([]dispatch.Record, 0, len(w.dispatches))
+	for _, r := range w.dispatches {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b dispatch.Record) int {
+		if a.BeadID < b.BeadID {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// send delivers a message. One with an id that its sender has used is delivered
+// already.
+func (w *world) send(m mail.Message, esc *mayor.Escalation) error {
+	if w.full {
+		return errDiskFull
+	}
+	if m.ID != "" {
+		key := string(m.From) + ">" + string(m.To) + ":" + m.ID
+		if w.sent[key] {
+			return nil
+		}
+		w.sent[key] = true
+	}
+	if m.Priority == "" {
+		m.Priority = mail.Normal
+	}
+	m.Timestamp = w.clock()
+	w.tally.Mails[string(m.Type)]++
+	if m.To == state.Human {
+		return nil
+	}
+	w.letters[m.To] = append(w.letters[m.To], mayor.Letter{Entry: mail.Entry{Name: mail.Name(w.newSerial("mail-")), Message: m}, Escalation: esc})
+	w.byID[m.To].wake()
+	return nil
+}
+
+func (w *world) markRead(to state.AgentID, name mail.Name) error {
+	if w.full {
+		return errDiskFull
+	}
+	w.letters[to] = slices.DeleteFunc(w.letters[to], func(l mayor.Letter) bool { return l.Name == name })
+	return nil
+}
+
+// entries are the unread mail of an agent other than the mayor.
+func (w *world) entries(id state.AgentID) []mail.Entry {
+	letters := w.letters[id]
+	if len(letters) == 0 {
+		return nil
+	}
+	all := make([]mail.Entry, len(letters))
+	for i := range letters {
+		all[i] = letters[i].Entry
+	}
+	mail.ProcessingOrder(all, mayorID)
+	return all
+}
+
+// sendNudge puts a hint into a slot, unless it is lost.
+func (w *world) sendNudge(to state.AgentID, n nudge.Nudge) (nudge.Nudge, error) {
+	if w.full {
+		return n, errDiskFull
+	}
+	w.tally.Nudges[string(n.Type)]++
+	n.Timestamp = w.clock()
+	if last := w.seen[[2]state.AgentID{to, n.From}]; !n.Timestamp.After(last.Time) {
+		n.Timestamp = state.At(last.Add(1))
+	}
+	if w.chance(w.o.Faults.Nudge) {
+		w.tally.NudgesLost++
+		return n, nil
+	}
+	slot := slices.DeleteFunc(w.slotsOf[to], func(o nudge.Nudge) bool { return o.From == n.From })
+	w.slotsOf[to] = append(slot, n)
+	w.byID[to].wake()
+	return n, nil
+}
+
+func (w *world) markSeen(to state.AgentID, n nudge.Nudge) error {
+	if w.full {
+		return errDiskFull
+	}
+	w.seen[[2]state.AgentID{to, n.From}] = n.Timestamp
+	w.slotsOf[to] = slices.DeleteFunc(w.slotsOf[to], func(o nudge.Nudge) bool { return o.From == n.From && !o.Timestamp.After(n.Timestamp.Time) })
+	return nil
+}
+
+func (w *world) nudges(id state.AgentID) []nudge.Nudge {
+	if len(w.slotsOf[id]) == 0 {
+		return nil
+	}
+	return slices.Clone(w.slotsOf[id])
+}
+
+func touchEvery() time.Duration { return polecat.TouchInterval(stallAfter) }
+
+// fail ends the run: something happened that must not.
+func (w *world) fail(format string, args ...any) {
+	if w.broken == nil {
+		w.broken = &Violation{Seed: w.o.Seed, At: w.now, What: fmt.Sprintf(format, args...)}
+	}
+}
