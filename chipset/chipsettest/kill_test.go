@@ -86,9 +86,12 @@ func TestKillsAtRandomMoments(t *testing.T) {
 	}
 	bin := chipsettest.Build(t)
 	rnd := seed(t)
-	for _, mode := range []string{"target checked out", "target elsewhere"} {
+	for _, mode := range []string{"target checked out", "target elsewhere", "in stacks"} {
 		t.Run(mode, func(t *testing.T) {
 			opts := chipsettest.Options{Definition: killDefinition}
+			if mode == "in stacks" {
+				opts.Definition = strings.Replace(killDefinition, "test: \"sh test.sh\"", "test: \"sh test.sh\", batch: 4", 1)
+			}
 			if mode == "target elsewhere" {
 				opts.Checkout = "person"
 			}

@@ -23,9 +23,10 @@ import (
 // mill is a rig with a refinery and nobody else: the test plays the polecats,
 // the mayor and the person.
 type mill struct {
-	*testing.T
+	testing.TB
 	ctx  context.Context
 	dir  string
+	from string // the commit that branches begin at
 	rig  *rig.Rig
 	r    *Refinery
 	now  time.Time
@@ -38,9 +39,9 @@ const patience = 20 * time.Second
 
 // newMill makes a repository whose definition has the given merge section, one
 // line or more of YAML, or none at all for "".
-func newMill(t *testing.T, merge string) *mill {
+func newMill(t testing.TB, merge string) *mill {
 	t.Helper()
-	m := &mill{T: t, ctx: t.Context(), dir: filepath.Join(t.TempDir(), "repo"), now: time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC)}
+	m := &mill{TB: t, ctx: t.Context(), from: "main", dir: filepath.Join(t.TempDir(), "repo"), now: time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC)}
 	m.must(os.MkdirAll(m.dir, 0o755))
 	m.git(m.dir, "init", "-q", "-b", "main")
 	m.git(m.dir, "config", "user.name", "Person")
@@ -103,7 +104,7 @@ func (m *mill) submit(files ...string) mergequeue.Request {
 	b, err := m.rig.Beads.Add(bead.Bead{Title: fmt.Sprintf("bead %d", m.n)}, "gt", m.rig.Clock.Now())
 	m.must(err)
 	a := state.NewAssignmentID()
-	base := m.git(m.dir, "rev-parse", "main")
+	base := m.git(m.dir, "rev-parse", m.from)
 	branch := bead.BranchFor(b.ID, 1)
 	work := filepath.Join(m.TempDir(), "work")
 	m.git(m.dir, "worktree", "add", "-q", "-b", branch, work, base)

@@ -52,17 +52,17 @@ func (r *Refinery) checkOut(ctx context.Context, q *mergequeue.Request) (refiner
 	if err != nil {
 		return refinery.Result{}, err
 	}
-	if err := r.begin(ctx, q); errors.Is(err, state.ErrConflict) {
-		return refinery.Result{Kind: refinery.Taken}, nil
-	} else if err != nil {
-		return refinery.Result{}, err
-	}
 	if badTarget {
-		return refinery.Result{Kind: refinery.Refused, Text: fmt.Sprintf("its target %q is no branch", q.TargetBranch)}, nil
+		target = ""
 	}
-	onto, err := r.tip(ctx, target)
-	if err != nil {
+	onto, err := r.beginOnTip(ctx, q, target)
+	switch {
+	case errors.Is(err, state.ErrConflict):
+		return refinery.Result{Kind: refinery.Taken}, nil
+	case err != nil:
 		return refinery.Result{}, err
+	case badTarget:
+		return refinery.Result{Kind: refinery.Refused, Text: fmt.Sprintf("its target %q is no branch", q.TargetBranch)}, nil
 	}
 	if why, err := r.examine(ctx, q, onto); err != nil {
 		return refinery.Result{}, err
@@ -75,7 +75,27 @@ func (r *Refinery) checkOut(ctx context.Context, q *mergequeue.Request) (refiner
 	return refinery.Result{Kind: refinery.CheckedOut, Onto: string(onto)}, nil
 }
 
-func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request) error {
+// beginOnTip begins a request and finds the tip of its target, if it has one.
+// Here the tip is at hand, and one record tells both that the request is begun
+// and what it is rebased on; a remote may take its time to answer. ErrConflict
+// is returned for a request that can't be begun any more.
+func (r *Refinery) beginOnTip(ctx context.Context, q *mergequeue.Request, target git.Branch) (git.Hash, error) {
+	if target == "" || r.Rig.Def.Merge.Remote != "" {
+		if err := r.begin(ctx, q, ""); err != nil || target == "" {
+			return "", err
+		}
+		return r.tip(ctx, target)
+	}
+	onto, tipErr := r.tip(ctx, target)
+	if err := r.begin(ctx, q, onto); err != nil {
+		return "", err
+	}
+	return onto, tipErr
+}
+
+// begin marks a request as merging, in the stage checkout, or rebase when it is
+// known already what onto.
+func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request, onto git.Hash) error {
 	from := q.Status
 	updated, err := r.Rig.Queue.Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
 		if m.Status != mergequeue.Merging {
@@ -86,6 +106,9 @@ func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request) error {
 		}
 		m.Stage, m.Waiting, m.Failure, m.Reason = mergequeue.StageCheckout, "", "", ""
 		m.Forget()
+		if onto != "" {
+			m.Stage, m.Onto = mergequeue.StageRebase, string(onto)
+		}
 		m.UpdatedAt = r.Now()
 		return nil
 	})
@@ -178,8 +201,10 @@ func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery
 		} else if why != "" {
 			return refinery.Result{Kind: refinery.Refused, Text: why}, nil
 		}
-	} else if err := r.advance(ctx, q, mergequeue.StageRebase, func(m *mergequeue.Request) { m.Onto = a.Onto }); err != nil {
-		return takenOr(err)
+	} else if q.Status != mergequeue.Merging || q.Stage != mergequeue.StageRebase || q.Onto != a.Onto || q.Waiting != "" {
+		if err := r.advance(ctx, q, mergequeue.StageRebase, func(m *mergequeue.Request) { m.Onto = a.Onto }); err != nil {
+			return takenOr(err)
+		}
 	}
 	if err := r.prepare(ctx, git.Hash(a.Onto)); err != nil {
 		return refinery.Result{}, err
