@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -92,6 +93,9 @@ time between two.
 	return cmd
 }
 
+// simulationGC trades memory for time: a simulation lives on short-lived values.
+const simulationGC = 300
+
 func runSimulate(ctx context.Context, opts simulateOptions, a *app) error {
 	if opts.json && opts.svg {
 		return usagef("simulate: --json or --svg, not both")
@@ -103,6 +107,7 @@ func runSimulate(ctx context.Context, opts simulateOptions, a *app) error {
 	if err := opts.Check(); err != nil {
 		return usagef("simulate: %v", err)
 	}
+	debug.SetGCPercent(simulationGC)
 	report, err := simulate.Run(ctx, opts.Options)
 	var violated *simulate.Violation
 	if err != nil && !errors.As(err, &violated) {

@@ -41,7 +41,9 @@ type decision struct {
 	// taken are the hooks that an unfinished dispatch is about to use, cleared those
 	// that this decision clears.
 	taken, cleared map[state.AgentID]bool
-	actions        []Action
+	// hanging counts the beads that hang where they say.
+	hanging int
+	actions []Action
 }
 
 func (d *decision) do(actions ...Action) { d.actions = append(d.actions, actions...) }
@@ -248,6 +250,10 @@ func (d *decision) hooks() {
 			continue
 		}
 		b := d.Backlog.Get(p.Hook.WorkItem.BeadID)
+		if b != nil && b.Assignee == p.ID && b.AssignmentID == a && (b.Status == bead.Hooked || b.Status == bead.InProgress) {
+			d.hanging++
+			continue
+		}
 		if d.touched[p.Hook.WorkItem.BeadID] {
 			continue
 		}
@@ -263,7 +269,7 @@ func (d *decision) hooks() {
 // lost finds beads that are assigned, but hang on no hook: somebody cleared or
 // completed it by hand. Nobody would ever finish them.
 func (d *decision) lost() {
-	if d.hanging() == d.Backlog.OutCount() {
+	if d.hanging == d.Backlog.OutCount() {
 		return
 	}
 	polecats := make(map[state.AgentID]*Polecat, len(d.Polecats))
@@ -289,22 +295,6 @@ func (d *decision) hangs(p *Polecat) state.AssignmentID {
 		return ""
 	}
 	return p.Hook.Assignment()
-}
-
-// hanging counts the beads that hang where they say.
-func (d *decision) hanging() int {
-	n := 0
-	for i := range d.Polecats {
-		p := &d.Polecats[i]
-		if p.Hook.WorkItem == nil || p.Corrupt || d.cleared[p.ID] {
-			continue
-		}
-		b := d.Backlog.Get(p.Hook.WorkItem.BeadID)
-		if b != nil && b.Assignee == p.ID && b.Owned(p.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil {
-			n++
-		}
-	}
-	return n
 }
 
 // finishing tells whether a live polecat still walks through the done pipeline
