@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Groups are tried from so many callers at once, and from so many files of one
-// caller. A group holds a descriptor for each of its files, hence the most.
+// Groups are tried from so many callers at once, or files of one caller: for fewer,
+// a barrier saves less than it costs wherever the disk has other work. A group
+// holds a descriptor for each of its files, hence the most.
 const (
-	callersFrom = 6
-	groupFrom   = 12
-	groupMost   = 256
+	groupFrom = 12
+	groupMost = 256
 )
 
 // linger is how long who settles a group waits for callers that are expected,
@@ -77,11 +77,7 @@ func (g *groups) enter() (busy int, together bool) {
 	g.inside++
 	g.busy = max(16*g.inside, g.busy-(g.busy-16*g.inside)/16)
 	busy = g.callers()
-	p := g.pace(busy)
-	if p.until.IsZero() && busy < groupFrom {
-		p.until = clock().Add(pauseFirst) // few do nearly as well by themselves: first see how well
-	}
-	return busy, busy >= callersFrom && p.together()
+	return busy, busy >= groupFrom && g.pace(busy).together()
 }
 
 func (g *groups) leave() {
