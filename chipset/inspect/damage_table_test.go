@@ -269,7 +269,7 @@ var single = []damage{
 	}, "merged-unreachable", "merged-unreachable"},
 	{"head that is not there", func(f *fixture) {
 		f.edit("state/merge-queue/mr-gt-ccccc.json", func(v map[string]any) { v["head"] = strings.Repeat("1", 40) })
-	}, "request-head", "request-head"},
+	}, "request-head request-attempt", "request-head request-attempt"},
 	{"dispatch half done", func(f *fixture) {
 		_, err := f.Dispatch.Update(f.t.Context(), "gt-bbbbb", func(r *dispatch.Record) error { r.Stage = dispatch.Stored; return nil })
 		f.must(err)

@@ -66,14 +66,24 @@ func start(ctx context.Context, self string, spec Spec, host *Host) (*Job, error
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.ID, err)
 	}
-	j := &Job{spec: spec, host: host, done: make(chan struct{})}
-	j.exit = Exit{ID: spec.ID}
-	if j.supervisor = host.take(); j.supervisor == nil {
-		var err error
-		if j.supervisor, err = launch(self, spec); err != nil {
-			return nil, fmt.Errorf("%w: %s: supervisor: %w", ErrNotStarted, spec.ID, err)
+	if kept := host.take(); kept != nil {
+		j, err := begin(ctx, spec, host, kept)
+		if !errors.Is(err, ErrNotStarted) {
+			return j, err
 		}
+		// Somebody may have ended it just then, with nothing started under it.
 	}
+	s, err := launch(self, spec)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: supervisor: %w", ErrNotStarted, spec.ID, err)
+	}
+	return begin(ctx, spec, host, s)
+}
+
+// begin gives a supervisor its job and waits until it has started.
+func begin(ctx context.Context, spec Spec, host *Host, s *supervision) (*Job, error) {
+	j := &Job{spec: spec, host: host, supervisor: s, done: make(chan struct{})}
+	j.exit = Exit{ID: spec.ID}
 	started := make(chan struct{})
 	go j.follow(started)
 	go j.supervisor.send(order{Run: &spec})
