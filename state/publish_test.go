@@ -36,6 +36,8 @@ func (d *featured) try(op, path string, do func() error) error {
 
 func (d *featured) Barrier(string) (disk.Barrier, error) { return d, nil }
 
+func (d *featured) Close() error { return nil }
+
 func (d *featured) Settle() error {
 	d.barriers.Add(1)
 	return d.try("barrier", "", func() error { return nil })

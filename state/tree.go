@@ -66,7 +66,7 @@ type Tree struct {
 	features disk.Features // of the file system, once looked
 	// barrier is set where features say that groups settle by one. It was opened
 	// before any content was written, so that it hears of each failed write.
-	barrier disk.Barrier
+	barrier disk.Barrier // nil where they do not
 
 	mu      sync.Mutex
 	durable map[Path]knownFolder // folders whose entry this process has synced
@@ -143,6 +143,16 @@ func OpenOn(d disk.Disk, root string) (*Tree, error) {
 	}
 	t.identity = id
 	return t, nil
+}
+
+// Close gives back what the tree holds of its file system, which can't be unmounted
+// before. The tree is of no use afterwards. What it has published is durable without it.
+func (t *Tree) Close() error {
+	t.looked.Do(func() {}) // not to be opened from here on
+	if t.barrier == nil {
+		return nil
+	}
+	return t.barrier.Close()
 }
 
 // Verify returns ErrNoTree when the tree is no longer the one that was opened.

@@ -74,6 +74,7 @@ func checkExample(t *testing.T, line string) {
 	if _, after, piped := strings.Cut(line, "| "); piped {
 		line = after
 	}
+	line, _, _ = strings.Cut(line, " > ")
 	words := splitWords(line)
 	if len(words) == 0 || words[0] != "chipset" {
 		t.Errorf("example %q is no chipset command", line)

@@ -54,6 +54,9 @@ type Barrier interface {
 	// was opened that no earlier Settle of it has told of, also when others were
 	// told: what was written before a failed Settle has ended is not to be believed.
 	Settle() error
+	// Close gives back what the barrier holds of the file system, which can't be
+	// unmounted before.
+	Close() error
 }
 
 // File is an open file.

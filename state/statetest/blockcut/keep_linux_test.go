@@ -135,7 +135,11 @@ func rootOf(dir string) string { return filepath.Join(dir, ".chipset") }
 func box(dir string) string { return filepath.Join(rootOf(dir), string(boxPath)) }
 
 func fill(dir string) error {
-	if _, err := state.Create(rootOf(dir)); err != nil {
+	tree, err := state.Create(rootOf(dir))
+	if err != nil {
+		return err
+	}
+	if err := tree.Close(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(box(dir), "archive"), 0o755); err != nil {

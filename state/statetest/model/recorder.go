@@ -361,6 +361,9 @@ type recordedBarrier struct {
 	dir string
 }
 
+// Close implements disk.Barrier.
+func (recordedBarrier) Close() error { return nil }
+
 // Settle implements disk.Barrier. It promises nothing where it is no feature.
 func (b recordedBarrier) Settle() error {
 	if !b.r.features.Barrier {
