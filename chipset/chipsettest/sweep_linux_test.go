@@ -76,13 +76,13 @@ func (b *bench) prepare(a act, seed uint64) *subject {
 // are tried, drawn evenly over all operations; CHIPSET_SEED chooses others;
 // CHIPSET_STATE plays one again.
 func TestSweepOfTheRealBinary(t *testing.T) {
-	sweep(t, acts(), number(t, "CHIPSET_STATES", 150), false)
+	sweep(t, acts(), number(t, "CHIPSET_STATES", 60), false)
 }
 
 // TestSweepOfTheShortCuts does the same to the ways of publishing that are taken
 // on file systems known to keep the promise with fewer syncs.
 func TestSweepOfTheShortCuts(t *testing.T) {
-	sweep(t, mailActs(), number(t, "CHIPSET_STATES", 150)/3, true)
+	sweep(t, mailActs(), number(t, "CHIPSET_STATES", 60)/3, true)
 }
 
 // TestSweepOfWholeRigs does the same to whole rigs, from a bead on a hook to
@@ -91,7 +91,7 @@ func TestSweepOfWholeRigs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole rigs for several seconds")
 	}
-	sweep(t, rigActs(), 1+number(t, "CHIPSET_STATES", 150)/50, false)
+	sweep(t, rigActs(), 1+number(t, "CHIPSET_STATES", 60)/50, false)
 }
 
 // fixedSeed is CHIPSET_SEED, or the same one always.
