@@ -31,6 +31,8 @@ const (
 type Job struct {
 	spec       Spec
 	supervisor *supervision
+	// before is the processor time of the supervisor's earlier jobs, in seconds.
+	before float64
 	// host gets the supervisor back, or is nil.
 	host *Host
 	done chan struct{}
@@ -82,7 +84,7 @@ func start(ctx context.Context, self string, spec Spec, host *Host) (*Job, error
 
 // begin gives a supervisor its job and waits until it has started.
 func begin(ctx context.Context, spec Spec, host *Host, s *supervision) (*Job, error) {
-	j := &Job{spec: spec, host: host, supervisor: s, done: make(chan struct{})}
+	j := &Job{spec: spec, host: host, supervisor: s, before: s.before, done: make(chan struct{})}
 	j.exit = Exit{ID: spec.ID}
 	started := make(chan struct{})
 	go j.follow(started)
@@ -110,7 +112,7 @@ type supervision struct {
 	complaint *tail
 	reports   *os.File
 	decoder   *json.Decoder
-	// before is the processor time of earlier jobs, in seconds.
+	// before is the processor time of earlier jobs, in seconds; who keeps the supervisor writes it.
 	before float64
 
 	lifelineMu sync.Mutex
@@ -320,7 +322,7 @@ func (j *Job) Activity() (bytesLogged int64, cpu time.Duration, err error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.lastCPU = max(j.lastCPU, time.Duration((seconds-j.supervisor.before)*float64(time.Second)))
+	j.lastCPU = max(j.lastCPU, time.Duration((seconds-j.before)*float64(time.Second)))
 	return bytesLogged, j.lastCPU, err
 }
 
