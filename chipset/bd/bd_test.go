@@ -12,70 +12,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gastown-chipset/chipset/chipset/git/gittest"
-	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
-
-func TestMain(m *testing.M) {
-	restore := gittest.Isolate()
-	code := m.Run()
-	restore()
-	os.Exit(code)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func testRig(t *testing.T) *rig.Rig {
-	t.Helper()
-	r, err := rig.Init(t.Context(), rig.InitOptions{Dir: gittest.Repo(t), Clock: time.Now})
-	must(t, err)
-	return r
-}
-
-// issue is a line: what is given, and what bd always writes.
-func issue(id, more string) string {
-	if more != "" {
-		more = "," + more
-	}
-	return fmt.Sprintf(`{"id":%q,"title":"Title of %s","issue_type":"task","created_at":"2025-12-16T13:26:47.117226-08:00","updated_at":"2025-12-17T16:11:17Z"%s}`, id, id, more)
-}
-
-func waitsFor(kind string, ids ...string) string {
-	deps := make([]string, len(ids))
-	for n, id := range ids {
-		deps[n] = fmt.Sprintf(`{"depends_on_id":%q,"type":%q}`, id, kind)
-	}
-	return `"dependencies":[` + strings.Join(deps, ",") + `]`
-}
-
-func read(t testing.TB, lines ...string) []Line {
-	t.Helper()
-	all, err := Read(strings.NewReader(strings.Join(lines, "\n")))
-	must(t, err)
-	return all
-}
-
-func importLines(t *testing.T, r *rig.Rig, options Options, lines ...string) []Result {
-	t.Helper()
-	report, err := Import(t.Context(), r, state.Human, read(t, lines...), options)
-	must(t, err)
-	return report.Results
-}
-
-func get(t *testing.T, r *rig.Rig, id string) bead.Bead {
-	t.Helper()
-	b, err := r.Beads.Get(id)
-	must(t, err)
-	return b
-}
 
 func TestWhatIsNoIssue(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -280,7 +221,7 @@ func TestImportedAgain(t *testing.T) {
 		importLines(t, r, Options{}, issue("bd-1", c.first))
 		if c.rig != nil {
 			_, err := r.Beads.Update(t.Context(), "bd-1", c.rig)
-			must(t, err)
+			rigtest.Must(t, err)
 		}
 		again := strings.Replace(issue("bd-1", c.then), "2025-12-17", "2026-01-01", 1)
 		dry := importLines(t, r, Options{DryRun: true}, again)
@@ -310,19 +251,19 @@ func TestThereAndBack(t *testing.T) {
 	}
 	importLines(t, r, Options{}, lines...)
 	beads, _, err := r.Beads.All()
-	must(t, err)
+	rigtest.Must(t, err)
 	issues, err := Export(beads)
-	must(t, err)
+	rigtest.Must(t, err)
 	var out []string
 	for _, i := range issues {
 		line, err := state.EncodeLine(i)
-		must(t, err)
+		rigtest.Must(t, err)
 		out = append(out, string(line))
 	}
 	want := map[string]string{}
 	for _, l := range read(t, lines...) {
 		line, err := state.EncodeLine(l.Issue)
-		must(t, err)
+		rigtest.Must(t, err)
 		want[l.Issue.ID] = string(line)
 	}
 	for n, i := range issues {
@@ -344,34 +285,34 @@ func TestBackAndThere(t *testing.T) {
 	at := state.At(time.Date(2026, 3, 5, 10, 30, 0, 0, time.UTC))
 	full := bead.Bead{Title: "Full", Description: "D", Acceptance: "A", Priority: bead.P3, Type: "bug", Labels: []string{"l"}, CreatedBy: "mayor", AllowEmpty: true, Worker: "sh"}
 	full, err := home.Beads.Add(full, "mr", at)
-	must(t, err)
+	rigtest.Must(t, err)
 	for _, status := range []bead.Status{bead.Blocked, bead.Cancelled} {
 		b, err := home.Beads.Add(bead.Bead{Title: string(status), BlockedBy: []state.BeadID{full.ID}}, "mr", at)
-		must(t, err)
+		rigtest.Must(t, err)
 		_, err = home.Beads.Move(t.Context(), b.ID, "", []bead.Status{bead.Open}, status, "the reason", state.At(time.Now()))
-		must(t, err)
+		rigtest.Must(t, err)
 	}
 	beads, _, err := home.Beads.All()
-	must(t, err)
+	rigtest.Must(t, err)
 	issues, err := Export(beads)
-	must(t, err)
+	rigtest.Must(t, err)
 	lines := make([]Line, len(issues))
 	for n, i := range issues {
 		lines[n] = Line{n + 1, i}
 	}
 	report, err := Import(t.Context(), home, state.Human, lines, Options{})
-	must(t, err)
+	rigtest.Must(t, err)
 	if slices.ContainsFunc(report.Results, func(r Result) bool { return r.Outcome != Unchanged }) {
 		t.Errorf("at home: %+v", report.Results)
 	}
 	report, err = Import(t.Context(), other, state.Human, lines, Options{})
-	must(t, err)
+	rigtest.Must(t, err)
 	if report.OfferedWorkers != 1 || get(t, other, string(full.ID)).Worker != "" {
 		t.Error("a worker was taken without being trusted, or nobody was told")
 	}
 	other = testRig(t)
 	_, err = Import(t.Context(), other, state.Human, lines, Options{Workers: true})
-	must(t, err)
+	rigtest.Must(t, err)
 	for _, b := range beads {
 		got := get(t, other, string(b.ID))
 		if got.Title != b.Title || got.Description != b.Description || got.Acceptance != b.Acceptance || got.Priority != b.Priority || got.Status != b.Status ||
@@ -381,7 +322,7 @@ func TestBackAndThere(t *testing.T) {
 		}
 	}
 	_, err = Import(t.Context(), other, state.Human, lines, Options{Workers: true, CheckWorker: func(string) error { return speaker.Invalidf("no such worker") }})
-	must(t, err) // they are unchanged
+	rigtest.Must(t, err) // they are unchanged
 	_, err = Import(t.Context(), testRig(t), state.Human, lines, Options{Workers: true, CheckWorker: func(string) error { return speaker.Invalidf("no such worker") }})
 	if !errors.Is(err, speaker.ErrInvalid) {
 		t.Errorf("a worker that can't be: %v", err)
@@ -403,16 +344,16 @@ func TestImportGoesOn(t *testing.T) {
 			for _, dep := range b.BlockedBy {
 				get(t, r, string(dep))
 			}
-			must(t, r.Beads.Create(id, b))
+			rigtest.Must(t, r.Beads.Create(id, b))
 		}
 		importLines(t, r, Options{}, lines...)
 		for _, id := range order {
 			a, b := get(t, whole, id), get(t, r, id)
 			a.UpdatedAt, b.UpdatedAt = state.Time{}, state.Time{}
 			one, err := state.Encode(a)
-			must(t, err)
+			rigtest.Must(t, err)
 			two, err := state.Encode(b)
-			must(t, err)
+			rigtest.Must(t, err)
 			if string(one) != string(two) {
 				t.Errorf("after %d: %s\ninstead of %s", n, two, one)
 			}
@@ -420,8 +361,8 @@ func TestImportGoesOn(t *testing.T) {
 	}
 	// A name that is taken by something that is no bead ends it, and what was made stays.
 	r := testRig(t)
-	must(t, os.MkdirAll(r.Tree.Abs(bead.Dir), 0o755))
-	must(t, os.WriteFile(filepath.Join(r.Tree.Abs(bead.Dir), "bd-b.json"), []byte("{"), 0o644))
+	rigtest.Must(t, os.MkdirAll(r.Tree.Abs(bead.Dir), 0o755))
+	rigtest.Must(t, os.WriteFile(filepath.Join(r.Tree.Abs(bead.Dir), "bd-b.json"), []byte("{"), 0o644))
 	if _, err := Import(t.Context(), r, state.Human, read(t, lines...), Options{}); !errors.Is(err, state.ErrExists) {
 		t.Errorf("over a torn file: %v", err)
 	}
@@ -505,19 +446,19 @@ func FuzzIssue(f *testing.F) {
 			return
 		}
 		tree, err := state.Encode(b)
-		must(t, err)
+		rigtest.Must(t, err)
 		var stored bead.Bead
-		must(t, state.Decode("bead", tree, &stored))
+		rigtest.Must(t, state.Decode("bead", tree, &stored))
 		back, err := Export([]bead.Bead{stored})
-		must(t, err)
+		rigtest.Must(t, err)
 		line, err := state.EncodeLine(back[0])
-		must(t, err)
+		rigtest.Must(t, err)
 		again, err := Decode(line)
 		if err != nil {
 			t.Fatalf("%s\ncame back as what is refused: %v\n%s", data, err, line)
 		}
 		twice, err := makePlan([]Line{{1, again}}, []bead.Bead{stored}, Options{DropUnknown: true})
-		must(t, err)
+		rigtest.Must(t, err)
 		if e := twice.entries[0]; !e.same || e.id != b.ID {
 			t.Fatalf("%s\nis not known again as\n%s", data, line)
 		}

@@ -157,25 +157,13 @@ func (m *Mayor) verify(ctx context.Context, a state.AssignmentID) error {
 		Subject: "assignment " + string(a) + " is completed, but can't be verified", Body: complaint + "\n", ID: "verify-" + string(a)})
 }
 
-func (m *Mayor) charge(b *bead.Bead, c mayor.Charge) {
-	switch c {
-	case mayor.ChargeAttempt:
-		b.Attempts++
-	case mayor.ChargeConflict:
-		b.Conflicts++
-	case mayor.ChargeRestart:
-		b.Restarts++
-	case mayor.ChargeNothing:
-	}
-}
-
 // maxNotes bounds what a bead remembers of its failed attempts.
 const maxNotes = 20
 
 func (m *Mayor) reopen(ctx context.Context, a mayor.Reopen) error {
 	_, err := pipeline.Move(ctx, m.Rig, pipeline.Step{Bead: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From},
 		To: bead.Open, By: m.ID, Reason: "", Change: func(b *bead.Bead) {
-			m.charge(b, a.Charge)
+			a.Charge.To(b)
 			b.ReworkNotes = append(b.ReworkNotes, clipText(a.Note, 8<<10))
 			if n := len(b.ReworkNotes); n > maxNotes {
 				b.ReworkNotes = b.ReworkNotes[n-maxNotes:]
@@ -208,7 +196,7 @@ func (m *Mayor) block(ctx context.Context, a mayor.Block) error {
 		return err
 	}
 	_, err = pipeline.Move(ctx, m.Rig, pipeline.Step{Bead: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From},
-		To: bead.Blocked, By: m.ID, Reason: clipText(a.Reason, 8<<10), Change: func(b *bead.Bead) { m.charge(b, a.Charge) }})
+		To: bead.Blocked, By: m.ID, Reason: clipText(a.Reason, 8<<10), Change: func(b *bead.Bead) { a.Charge.To(b) }})
 	if err == nil {
 		m.Say("mayor: %s is blocked and waits for you: %s", a.Bead, clipText(firstLine(a.Reason), 160))
 	}

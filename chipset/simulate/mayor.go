@@ -183,18 +183,6 @@ func (m *mayorRole) clearHook(a mayor.ClearHook) error {
 	return w.releaseHook(a.Agent, a.Assignment)
 }
 
-func charge(b *bead.Bead, c mayor.Charge) {
-	switch c {
-	case mayor.ChargeAttempt:
-		b.Attempts++
-	case mayor.ChargeConflict:
-		b.Conflicts++
-	case mayor.ChargeRestart:
-		b.Restarts++
-	case mayor.ChargeNothing:
-	}
-}
-
 // reopen swaps the bead first, then clears its hook, then supersedes its request.
 func (m *mayorRole) reopen(a mayor.Reopen) operation {
 	w := m.w
@@ -209,7 +197,7 @@ func (m *mayorRole) reopen(a mayor.Reopen) operation {
 			if err := b.Become(bead.Open, "", w.clock()); err != nil {
 				return err
 			}
-			charge(b, a.Charge)
+			a.Charge.To(b)
 			if !a.ReadyAt.IsZero() {
 				b.ReadyAt = &a.ReadyAt
 			}
@@ -241,7 +229,7 @@ func (m *mayorRole) block(a mayor.Block) operation {
 			}
 			assignee = b.Assignee
 			w.tally.reopened(w, b, a.Charge, a.From)
-			charge(b, a.Charge)
+			a.Charge.To(b)
 			return b.Become(bead.Blocked, a.Reason, w.clock())
 		})
 	}, func() error { return w.releaseHook(assignee, a.Assignment) })

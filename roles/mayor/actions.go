@@ -137,3 +137,16 @@ const (
 	ChargeConflict Charge = "conflict"
 	ChargeRestart  Charge = "restart"
 )
+
+// To counts the charge against a bead.
+func (c Charge) To(b *bead.Bead) {
+	switch c {
+	case ChargeAttempt:
+		b.Attempts++
+	case ChargeConflict:
+		b.Conflicts++
+	case ChargeRestart:
+		b.Restarts++
+	case ChargeNothing:
+	}
+}
