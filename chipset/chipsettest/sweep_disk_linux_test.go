@@ -3,8 +3,10 @@ package chipsettest_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,20 +14,26 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
 	"github.com/gastown-chipset/chipset/state/statetest/powercut"
 )
 
 // bench is one power-cut disk, used for all states of a sweep: the prepared
-// trees are put in one after the other.
+// trees are put in one after the other. Where nothing fails and no power is cut,
+// they are unpacked into a file system in memory that is mounted over the disk.
 type bench struct {
 	t       *testing.T
+	mount   string
 	fs      *powercut.FS
 	starter *powercut.Starter
 	bin     string
 	world   *chipsettest.World
 	fresh   *powercut.Tree // a rig in which nothing has happened yet
-	out     string         // what commands print lies here, off the disk
+	journal bool
+	plain   bool   // the file system in memory is mounted
+	out     string // what commands print lies here, off the disk
 }
 
 // markEnv marks what was started on the disk, so that all of it can be ended.
@@ -33,27 +41,26 @@ const markEnv = "POWERCUT_DISK"
 
 func newBench(t *testing.T, bin string, journal bool) *bench {
 	t.Helper()
-	b := &bench{t: t, bin: bin, out: t.TempDir()}
+	b := &bench{t: t, bin: bin, out: t.TempDir(), mount: t.TempDir(), journal: journal}
 	var err error
-	if b.fs, err = powercut.Mount(t.TempDir()); err != nil {
+	if b.fs, err = powercut.Mount(b.mount); err != nil {
 		t.Fatal(err)
 	}
 	if b.starter, err = b.fs.NewStarter(); err != nil {
 		t.Fatal(err)
 	}
-	b.world = chipsettest.New(t, b.bin, chipsettest.Options{Dir: filepath.Join(b.fs.Dir(), "repo"),
-		Start: b.starter.Start, Definition: sweepDefinition, Env: []string{markEnv + "=" + b.fs.Dir()}})
-	b.fresh = b.fs.Image()
-	if journal {
-		b.fresh.AtomicRenames()
-	}
 	t.Cleanup(func() {
 		b.endAll()
+		b.remount(false)
 		b.starter.Close()
 		if err := b.fs.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	b.unpack(powercut.NewTree())
+	b.world = chipsettest.New(t, b.bin, chipsettest.Options{Dir: filepath.Join(b.fs.Dir(), "repo"),
+		Start: b.launch, Definition: sweepDefinition, Env: []string{markEnv + "=" + b.fs.Dir()}})
+	b.fresh = b.pack()
 	return b
 }
 
@@ -69,8 +76,58 @@ merge: {target: main, test: "true"}
 gupp: {limits: {restart_cooldown: 0s}}
 `
 
+// launch starts a program on the disk that programs see now.
+func (b *bench) launch(cmd *exec.Cmd) error {
+	if b.plain {
+		return cmd.Start()
+	}
+	return b.starter.Start(cmd)
+}
+
+// remount lets programs see an empty file system in memory, or the power-cut disk.
+func (b *bench) remount(plain bool) {
+	b.t.Helper()
+	var err error
+	if b.plain {
+		err = unix.Unmount(b.mount, unix.MNT_DETACH)
+	}
+	if plain {
+		err = errors.Join(err, unix.Mount("sweep", b.mount, "tmpfs", 0, ""))
+	}
+	if b.plain = plain; err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// unpack shows programs a copy of a disk on which nothing fails.
+func (b *bench) unpack(disk *powercut.Tree) {
+	b.t.Helper()
+	b.remount(true)
+	if err := os.Mkdir(b.fs.Dir(), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := disk.Unpack(b.fs.Dir()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// pack makes a disk of what was unpacked, and of what became of it.
+func (b *bench) pack() *powercut.Tree {
+	b.t.Helper()
+	disk, err := powercut.Pack(b.fs.Dir())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if b.journal {
+		disk.AtomicRenames()
+	}
+	return disk
+}
+
+// insert shows programs a power-cut disk.
 func (b *bench) insert(image *powercut.Tree) {
 	b.t.Helper()
+	b.remount(false)
 	b.fs.Inject(powercut.Fault{}, nil)
 	if err := b.fs.Insert(image.Clone()); err != nil {
 		b.t.Fatal(err)
@@ -121,7 +178,7 @@ func (b *bench) start(c invocation, fault powercut.Fault, inject func(kill func(
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	met := inject(kill)
-	if err := b.starter.Start(cmd); err != nil {
+	if err := b.launch(cmd); err != nil {
 		b.t.Fatal(err)
 	}
 	close(started)
@@ -203,17 +260,42 @@ func (b *bench) endAll() {
 	}
 }
 
-// view is what stands on the disk below .chipset, read past the kernel.
+// view is what stands on the disk below .chipset/state; of the power-cut disk read past the kernel.
 type view map[string][]byte
 
 func (b *bench) view() view {
+	const state = "repo/.chipset/state/"
 	v := view{}
-	for _, name := range b.fs.Files("repo/.chipset/state") {
+	if b.plain {
+		b.read(filepath.Join(b.fs.Dir(), state), "", v)
+		return v
+	}
+	for _, name := range b.fs.Files(state) {
 		data, err := b.fs.ReadFile(name)
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		v[strings.TrimPrefix(name, "repo/.chipset/state/")] = data
+		v[strings.TrimPrefix(name, state)] = data
 	}
 	return v
+}
+
+// read adds the files of a folder that was unpacked. What a program that runs takes away meanwhile is not there.
+func (b *bench) read(dir, below string, v view) {
+	entries, err := os.ReadDir(filepath.Join(dir, below))
+	for _, e := range entries {
+		name := path.Join(below, e.Name())
+		if e.IsDir() {
+			b.read(dir, name, v)
+		} else if v[name], err = os.ReadFile(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			delete(v, name)
+			err = nil
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.t.Fatal(err)
+	}
 }

@@ -1,7 +1,6 @@
 package chipsettest_test
 
 import (
-	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 // judgement is what a judgement depends on.
 type judgement struct {
-	disk  [sha256.Size]byte
+	disk  powercut.Digest
 	acked int
 }
 
@@ -121,6 +120,10 @@ func (b *bench) settle(s *subject, c crash, o outcome, disk *powercut.Tree, n *t
 	s.judged[key] = true
 	n.different++
 	tr.say("the power is cut after the act: %s", c.mode)
-	b.insert(disk)
+	if c.second != nil {
+		b.insert(disk)
+	} else {
+		b.unpack(disk)
+	}
 	tr.judge()
 }

@@ -9,13 +9,16 @@ import (
 	"time"
 )
 
+// Digest is the name of what programs find on a disk.
+type Digest [sha256.Size]byte
+
 // Digest names what programs find on the disk: every path with its mode, its content and how many names its file has.
 // Times and inode numbers are no part of it. Two disks with the same digest are the same to a program that does not
 // ask for these.
-func (t *Tree) Digest() [sha256.Size]byte {
+func (t *Tree) Digest() Digest {
 	sum := sha256.New()
 	t.root.digest(sum)
-	return [sha256.Size]byte(sum.Sum(nil))
+	return Digest(sum.Sum(nil))
 }
 
 func (n *node) digest(sum hash.Hash) {
