@@ -64,8 +64,13 @@ func Verify(ctx context.Context, r *rig.Rig, revision string) (*Report, error) {
 	if err := v.compare(ctx); err != nil {
 		return nil, err
 	}
-	if err := v.judgeAll(ctx); err != nil {
+	if err := v.contentsAreThere(ctx); err != nil {
 		return nil, err
+	}
+	if len(v.report.Violations) == 0 { // of what can't be read nothing can be told
+		if err := v.judgeAll(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return v.report, v.beginnings(ctx)
 }

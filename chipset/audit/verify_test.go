@@ -118,3 +118,55 @@ func TestShallowHistory(t *testing.T) {
 		t.Errorf("cut off at its tip: %+v", report)
 	}
 }
+
+// TestLostContents: a snapshot of which a file can't be read any more proves nothing, also when it is the only one, and
+// when no later one touched the file.
+func TestLostContents(t *testing.T) {
+	for name, lose := range map[string]func(object string){
+		"gone":  func(object string) { must(t, os.Remove(object)) },
+		"empty": func(object string) { spoil(t, object, nil) },
+		"torn": func(object string) {
+			whole, err := os.ReadFile(object)
+			must(t, err)
+			spoil(t, object, whole[:len(whole)-4])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			first := y.commit()
+			_, err := y.Send(t.Context(), mail.Message{From: "mayor", To: "witness", Type: mail.Coordination, Subject: "s", Body: "b"})
+			must(t, err)
+			if name != "torn" { // once the only snapshot, else not the last
+				y.commit()
+			}
+			y.verify("")
+			blob := y.git("rev-parse", string(first.Commit)+":.chipset/state/hooks/mayor.json")
+			lose(filepath.Join(y.Dir, ".git", "objects", blob[:2], blob[2:]))
+			report := y.verify("", "hooks/mayor.json")
+			if v := report.Violations[0]; v.Commit != first.Commit || !strings.Contains(v.Reason, "not in the repository any more") {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
+// TestLostFolder: neither can a folder be missing.
+func TestLostFolder(t *testing.T) {
+	y := newYard(t)
+	first := y.commit()
+	tree := y.git("rev-parse", string(first.Commit)+":.chipset/state/hooks")
+	must(t, os.Remove(filepath.Join(y.Dir, ".git", "objects", tree[:2], tree[2:])))
+	report, err := Verify(t.Context(), y.Rig, "")
+	must(t, err)
+	if len(report.Violations) != 1 || report.Violations[0].Commit != first.Commit || !strings.Contains(report.Violations[0].Reason, "folder") {
+		t.Errorf("%+v", report)
+	}
+}
+
+// TestPackedContents: what lies in packs is there.
+func TestPackedContents(t *testing.T) {
+	y := newYard(t)
+	y.commit()
+	y.git("gc", "--quiet", "--prune=now")
+	y.verify("")
+}

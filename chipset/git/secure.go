@@ -268,6 +268,49 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Unreadable returns those of the objects that are not there, or not whole where they lie loose. Packs git checks as
+// it makes them, and they are believed.
+func (r *Repo) Unreadable(ctx context.Context, objects []Hash) ([]Hash, error) {
+	var bad, elsewhere []Hash
+	for _, o := range objects {
+		err := r.checkLoose(o)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			elsewhere = append(elsewhere, o)
+		case errors.Is(err, errNotItsName):
+			bad = append(bad, o)
+		case err != nil:
+			return nil, err
+		}
+	}
+	if len(elsewhere) == 0 {
+		return bad, nil
+	}
+	var in strings.Builder
+	for _, o := range elsewhere {
+		in.WriteString(string(o) + "\n")
+	}
+	out, err := r.run(ctx, r.plain(), Command{Args: []string{"cat-file", "--batch-check", "--buffer"}, Stdin: []byte(in.String()), Read: true})
+	for l := range strings.Lines(string(out)) {
+		if name, missing := strings.CutSuffix(l, " missing\n"); missing {
+			bad = append(bad, Hash(name))
+		}
+	}
+	return bad, err
+}
+
+func (r *Repo) checkLoose(o Hash) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	f, err := os.Open(r.loose(o))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return checkObject(f, o)
+}
+
 // DropTorn removes every loose object that is torn, and names them. It reads all of them.
 func (r *Repo) DropTorn() ([]Hash, error) {
 	var torn []Hash

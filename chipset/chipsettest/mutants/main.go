@@ -163,7 +163,7 @@ func (b *bench) try(ctx context.Context, i int, m *mutant) (verdict, string) {
 		return broken, err.Error()
 	}
 	// Without the tables of a debugger the linker is done in half the time.
-	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-timeout=180s", "-ldflags=-s -w"}, m.test...)
+	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-failfast", "-timeout=180s", "-ldflags=-s -w"}, m.test...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.module
 	cmd.Env = append(append(os.Environ(), m.env...), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
