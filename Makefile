@@ -44,7 +44,7 @@ else
 endif
 
 test: ## run every test
-	$(GO) test -timeout 20m $(PKGS)
+	$(GO) test -timeout 40m $(PKGS)
 
 # Tests of whole rigs and of file systems run other processes, in which the
 # detector sees nothing; the doctor's damages are one after the other.

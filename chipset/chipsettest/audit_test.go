@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
 // TestKilledSnapshots kills snapshots with -9 wherever they are: no later one is
@@ -48,5 +49,5 @@ func TestKilledSnapshots(t *testing.T) {
 	if refs := w.Git("for-each-ref", "refs/chipset/snapshot"); refs != "" {
 		t.Errorf("left behind: %s", refs)
 	}
-	t.Logf("%d of the killed snapshots were finished", len(acknowledged))
+	statetest.Figures(t, "%d of the killed snapshots were finished", len(acknowledged))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
 // hostile is a rig into which somebody put what does not belong there, and a
@@ -213,7 +214,7 @@ func TestHostileFiles(t *testing.T) {
 	if rows < 200 {
 		t.Errorf("only %d rows", rows)
 	}
-	t.Logf("%d hostile files", rows)
+	statetest.Figures(t, "%d hostile files", rows)
 }
 
 // So are hostile names.
@@ -234,7 +235,7 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	h.check()
-	t.Logf("%d hostile names", rows)
+	statetest.Figures(t, "%d hostile names", rows)
 }
 
 // check runs everything over what was planted.

@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
 // seed is CHIPSET_SEED, else always the same; it is printed, so that a failure can
@@ -110,7 +111,7 @@ func TestKillsAtRandomMoments(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("after %d kills: up --until-idle: exit %d\n%s\n%s", kills, code, out, w.Chipset("status"))
 			}
-			t.Logf("%d kills", kills)
+			statetest.Figures(t, "%d kills", kills)
 			checkLanded(t, w, ids)
 			if got := w.Read("person.txt"); !strings.Contains(got, "changed by the person") {
 				t.Errorf("the person's change is gone: %q", got)

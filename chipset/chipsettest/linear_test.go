@@ -19,6 +19,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
 // checkTime bounds the search for an order; histories here need a thousandth of it.
@@ -203,7 +204,7 @@ func TestHooksAreLinearizable(t *testing.T) {
 	for _, op := range r.history {
 		did[op.Output.(chipsettest.Seen).Verdict]++
 	}
-	t.Logf("%d steps on %d hooks: %v", len(r.history), len(agents), did)
+	statetest.Figures(t, "%d steps on %d hooks: %v", len(r.history), len(agents), did)
 	checkForgeries(t, r.history)
 }
 
@@ -243,7 +244,7 @@ func checkForgeries(t *testing.T, history []porcupine.Operation) {
 		}
 		forged++
 	}
-	t.Logf("%d forged histories refused", forged)
+	statetest.Figures(t, "%d forged histories refused", forged)
 }
 
 func TestBeadsAreLinearizable(t *testing.T) {
@@ -256,7 +257,7 @@ func TestBeadsAreLinearizable(t *testing.T) {
 	r := newRecorder(w)
 	r.run(t, rnd, 6, number(t, "CHIPSET_LINEAR", 30)/2, func(c int, rnd *rand.Rand) { r.beadStep(c, rnd, beads) })
 	check(t, chipsettest.BeadModel(), r.history)
-	t.Logf("%d steps on %d beads, %d killed", len(r.history), len(beads), r.kills)
+	statetest.Figures(t, "%d steps on %d beads, %d killed", len(r.history), len(beads), r.kills)
 }
 
 // TestModelRefuses holds histories that no order explains against the models.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+	"github.com/gastown-chipset/chipset/state/statetest"
 	"github.com/gastown-chipset/chipset/state/statetest/blockcut"
 )
 
@@ -117,7 +118,7 @@ func (r *rigOn) play(name string, do scenario, images int) (last *blockcut.Image
 			r.t.Errorf("%s on %s failed after %+v of %d", name, r.fs, cut, record.Len())
 		}
 	}
-	r.t.Logf("%-14s %-10s %d power cuts of %d writes, %d flushes, %d acknowledgements", r.fs, name, images, writes, flushes, len(record.Marks()))
+	statetest.Figures(r.t, "%-14s %-10s %d power cuts of %d writes, %d flushes, %d acknowledgements", r.fs, name, images, writes, flushes, len(record.Marks()))
 	return last
 }
 

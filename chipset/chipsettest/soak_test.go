@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
 const soakDefinition = `rig: {name: soak, bead_prefix: sk, tick: 300ms, patrol: 300ms}
@@ -73,7 +74,7 @@ func TestSoak(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("soak: %v", figures)
+	statetest.Figures(t, "soak: %v", figures)
 }
 
 // soakRound is how long one rig is under attack at most.

@@ -137,7 +137,7 @@ func sweep(t *testing.T, all []act, states int, shortCuts bool) {
 		})
 	}
 	disks.Wait()
-	t.Logf("CHIPSET_SEED=%d: %d states of %d, %d different, of %d acts, %.0f a minute: %d faults met, %d kills, %d power cuts, %d double faults, %d acknowledged",
+	statetest.Figures(t, "CHIPSET_SEED=%d: %d states of %d, %d different, of %d acts, %.0f a minute: %d faults met, %d kills, %d power cuts, %d double faults, %d acknowledged",
 		seed, n.states, n.possible, n.different, len(all), float64(n.states)/time.Since(began).Minutes(),
 		n.faults, n.kills, n.cuts, n.double, n.acked)
 }

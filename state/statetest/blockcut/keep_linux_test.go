@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/statetest"
 	"github.com/gastown-chipset/chipset/state/statetest/blockcut"
 )
 
@@ -109,7 +110,7 @@ func TestWhatFileSystemsKeep(t *testing.T) {
 
 func check(t *testing.T, lab *blockcut.Lab, on string, s sequence, images int, seed uint64) {
 	got := try(t, lab, s, images, seed)
-	t.Logf("%-14s %-50s %s", on, s.steps, got)
+	statetest.Figures(t, "%-14s %-50s %s", on, s.steps, got)
 	if got.dead != nil {
 		t.Errorf("a disk can't be mounted: %v", got.dead)
 	}

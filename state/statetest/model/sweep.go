@@ -12,6 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/disk"
+	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
 // Scenario is one durable operation and what it promises.
@@ -161,7 +162,7 @@ func Sweep(t *testing.T, s Scenario) {
 			t.Fatalf("%s on %q (CHIPSET_SEED=%d): %v", s.Name, kind, Seed(), err)
 		}
 	}
-	t.Logf("%s: %v; seed %d", s.Name, all, Seed())
+	statetest.Figures(t, "%s: %v; seed %d", s.Name, all, Seed())
 }
 
 // Explore is Sweep on one kind of file system, and returns the first broken
