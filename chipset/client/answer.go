@@ -8,8 +8,10 @@ import (
 type Answer struct {
 	// Context is put before the agent.
 	Context string
-	// Deny refuses the tool call that is about to be made, with this reason.
-	Deny string
+	// Deny refuses the tool call that is about to be made, with this reason; Allow
+	// permits the one that the client would ask about.
+	Deny  string
+	Allow bool
 	// GoOn keeps an agent or a task from ending, with this reason.
 	GoOn string
 }
@@ -19,6 +21,14 @@ type specific struct {
 	Context  string `json:"additionalContext,omitempty"`
 	Decision string `json:"permissionDecision,omitempty"`
 	Reason   string `json:"permissionDecisionReason,omitempty"`
+	// Asked answers what the client would ask its person.
+	Asked *behavior `json:"decision,omitempty"`
+}
+
+// behavior is allow, or deny with a message for the agent.
+type behavior struct {
+	Behavior string `json:"behavior"`
+	Message  string `json:"message,omitempty"`
 }
 
 type output struct {
@@ -42,6 +52,10 @@ func (a Answer) Render(kind Kind, event Event, name string) (stdout []byte, stde
 		return nil, a.GoOn + "\n", keepsGoing
 	case a.GoOn != "":
 		out.Decision, out.Reason = refusal(kind), a.GoOn
+	case a.Allow:
+		out.Specific = &specific{Event: name, Asked: &behavior{Behavior: "allow"}}
+	case a.Deny != "" && event == PermissionRequest:
+		out.Specific = &specific{Event: name, Asked: &behavior{Behavior: "deny", Message: a.Deny}}
 	case a.Deny != "" && kind == Gemini:
 		out.Decision, out.Reason = refusal(kind), a.Deny
 	default:

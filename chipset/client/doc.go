@@ -11,6 +11,7 @@
 //	PreToolUse         how work is proposed here, when it enters or leaves plan mode;
 //	                   the name of a subagent it spawns is kept for SubagentStart;
 //	                   a refusal of what changes something before its plan is approved
+//	PermissionRequest  what the person has granted to a worker, or how to ask for it
 //	Stop               a reason to go on while work is on its hook and no question is open
 //	SubagentStart      the subagent's own identity
 //	SubagentStop       nothing; what became free is told to its parent at its next step

@@ -43,6 +43,8 @@ func (h Hooks) Answer(ctx context.Context, e Event, in Input) (Answer, error) {
 		return h.tellAll(ctx, who)
 	case PreToolUse:
 		return h.beforeTool(ctx, who)
+	case PermissionRequest:
+		return h.permission(ctx)
 	case PostToolUse:
 		return h.afterTool(ctx, who)
 	case Stop:

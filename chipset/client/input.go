@@ -32,17 +32,19 @@ const (
 	UserPromptSubmit Event = "UserPromptSubmit"
 	PreToolUse       Event = "PreToolUse"
 	PostToolUse      Event = "PostToolUse"
-	Stop             Event = "Stop"
-	SubagentStart    Event = "SubagentStart"
-	SubagentStop     Event = "SubagentStop"
-	TeammateIdle     Event = "TeammateIdle"
-	TaskCompleted    Event = "TaskCompleted"
-	SessionEnd       Event = "SessionEnd"
+	// PermissionRequest is when the client would ask its person.
+	PermissionRequest Event = "PermissionRequest"
+	Stop              Event = "Stop"
+	SubagentStart     Event = "SubagentStart"
+	SubagentStop      Event = "SubagentStop"
+	TeammateIdle      Event = "TeammateIdle"
+	TaskCompleted     Event = "TaskCompleted"
+	SessionEnd        Event = "SessionEnd"
 )
 
 // Events lists them in the order of a session.
 func Events() []Event {
-	return []Event{SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, Stop, SubagentStart, SubagentStop, TeammateIdle, TaskCompleted, SessionEnd}
+	return []Event{SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, SubagentStart, SubagentStop, TeammateIdle, TaskCompleted, SessionEnd}
 }
 
 // Canonical is the event that a client calls by name, or false for one that

@@ -124,8 +124,8 @@ worker:
   # the first of runtime.providers that has a preset, else claude. Presets:
   # {presets}.
   default: {worker}
-  # What an agent may do without asking; nobody is there to be asked, so "ask" means
-  # that it is refused. ask, edit (change files in its worktree) or full (run
+  # What an agent may do without asking; with "ask" the rest is refused until you have
+  # approved it (chipset approve). ask, edit (change files in its worktree) or full (run
   # anything). Default: ask.
   permissions: {permissions}
   # Time to end by itself between TERM and KILL.

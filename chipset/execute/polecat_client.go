@@ -225,6 +225,11 @@ func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (adapter.E
 		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
 	plan := team.CheckPlan(p.Rig, p.ID, item.AssignmentID)
 	kit.Plan = errors.Is(plan, team.ErrNoPlan)
+	granted, err := team.Granted(p.Rig, p.ID, &item)
+	if err != nil {
+		return adapter.Equipped{}, err
+	}
+	kit.Granted = granted
 	e := adapter.Of(w.preset).Equip(argv, kit)
 	for name, text := range e.Files {
 		if err := p.Rig.Tree.Replace(state.Path(files+name), []byte(text)); err != nil {

@@ -28,8 +28,9 @@ was neither finished nor reported.
 	p.WriteString(`</why>
 
 Go on where you stopped; the worktree is as you left it. If everything is done and
-committed, report it. If you were refused something, find another way, or ask a person
-with chipset block. Ending your turn without a report is no answer.
+committed, report it. If you were refused something, find another way; where there is
+none, ask the person for exactly that (chipset request permission 'Bash(THE COMMAND)' --reason WHY)
+and end your turn, or give it back with chipset block. Ending your turn without a report is no answer.
 
 `)
 	writeReporting(&p, &Assignment{Agent: id, Bead: *b, Target: target})

@@ -25,7 +25,8 @@ const (
 )
 
 // The decisions about an agent's permissions. Headless, nobody can answer what an
-// agent asks: with PermissionAsk it is refused whatever its client asks about.
+// agent asks: with PermissionAsk it is refused whatever its client asks about, until
+// the person has approved just that.
 const (
 	PermissionAsk  = "ask"
 	PermissionEdit = "edit"

@@ -52,10 +52,11 @@ func newInitCmd(a *app) *cobra.Command {
 agent of the definition. One rig per repository: a second is exit 4. An existing
 chipset.yaml is kept and used as it is; nothing is ever overwritten.
 
-A headless agent can ask nobody: what its client would ask about is refused. So an
-agent preset (claude, codex, gemini, opencode, aider) needs a decision. On a
-terminal init asks; elsewhere give --permissions:
-  ask   the client's own defaults; whatever it would ask about is refused
+Nobody sits before a headless agent to be asked. So an agent preset (claude, codex,
+gemini, opencode, aider) needs a decision. On a terminal init asks; elsewhere give
+--permissions:
+  ask   the client's own defaults; what it would ask about is refused until you have
+        approved it (Claude Code: you are asked by mail, chipset approve)
   edit  it may edit files in its worktree
   full  it may do anything its user may`,
 		Example: "  chipset init --worker claude --permissions edit --test \"go test ./...\"\n  chipset init --worker sh --polecats 2",
@@ -224,7 +225,8 @@ func (a *app) askPermissions(worker string) (string, error) {
 			"add --permissions ask, edit or full (chipset help init says what they mean), or --worker sh")
 	}
 	a.tellf(`What may %s do without being asked? Headless, nobody can answer it.
-  ask   the client's own defaults; whatever it would ask about is refused
+  ask   the client's own defaults; what it would ask about is refused until you have
+        approved it (Claude Code: you are asked by mail, chipset approve)
   edit  it may edit files in its worktree
   full  it may do anything your user may
 `, worker)

@@ -66,8 +66,8 @@ func claudeHooks(plan bool) []onHook {
 	if plan {
 		before = "" // it is asked about each tool, because any may change something
 	}
-	return []onHook{{"SessionStart", ""}, {"UserPromptSubmit", ""}, {"PreToolUse", before}, {"PostToolUse", ""},
-		{"Stop", ""}, {"SubagentStart", ""}, {"SubagentStop", ""}, {"TeammateIdle", ""}, {"TaskCompleted", ""}, {"SessionEnd", ""}}
+	return []onHook{{"SessionStart", ""}, {"UserPromptSubmit", ""}, {"PreToolUse", before}, {"PermissionRequest", ""},
+		{"PostToolUse", ""}, {"Stop", ""}, {"SubagentStart", ""}, {"SubagentStop", ""}, {"TeammateIdle", ""}, {"TaskCompleted", ""}, {"SessionEnd", ""}}
 }
 
 // has tells whether an option stands on a command line already, so that what its

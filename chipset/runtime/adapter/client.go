@@ -66,6 +66,9 @@ type Kit struct {
 	Files string
 	// Plan: nothing may be changed yet, because a plan must be approved first.
 	Plan bool
+	// Granted are rules that the person has approved, such as Bash(npm publish), for
+	// clients that can't ask the rig while they run.
+	Granted []string
 	// Hooks: the binary answers the client's hooks. MCP: it serves the rig's tools.
 	Hooks, MCP bool
 }

@@ -124,6 +124,22 @@ func TestHandedOverTools(t *testing.T) {
 	}
 }
 
+// TestGrantedCommands: opencode is told of what was approved, but of nothing that
+// would be a pattern there.
+func TestGrantedCommands(t *testing.T) {
+	e := Named("opencode").Equip([]string{"opencode"}, Kit{Permission: runtime.PermissionEdit, Granted: []string{"Bash(npm publish)", "make all", "rm *"}})
+	var config struct {
+		Permission struct{ Bash map[string]string }
+	}
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(e.Env[0], "OPENCODE_CONFIG_CONTENT=")), &config); err != nil {
+		t.Fatal(err)
+	}
+	bash := config.Permission.Bash
+	if bash["*"] != "deny" || bash["npm publish"] != "allow" || bash["make all"] != "allow" || bash["rm *"] != "" {
+		t.Errorf("%q", bash)
+	}
+}
+
 // TestHandedOverHooks: the clients with hooks are told to ask this very binary, and
 // a plugin of the person's is kept silent.
 func TestHandedOverHooks(t *testing.T) {

@@ -42,6 +42,22 @@ const hooksHandedOver = "CHIPSET_WORKER_HOOKS=1"
 // project's own ask once or twice.
 const toldToGoOn = 3
 
+// commandsGranted are the command lines among rules that were approved, with the
+// tool around them, in any client's words, or alone.
+func commandsGranted(rules []string) []string {
+	var lines []string
+	for _, rule := range rules {
+		line := rule
+		for _, tool := range []string{"Bash", "bash", "run_shell_command", "shell"} {
+			if inner, ok := strings.CutPrefix(rule, tool+"("); ok {
+				line = strings.TrimSuffix(inner, ")")
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 func settings(parts map[string]any) string {
 	text, err := json.MarshalIndent(parts, "", "  ")
 	if err != nil {

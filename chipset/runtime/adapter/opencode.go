@@ -43,8 +43,13 @@ func (opencode) Equip(argv []string, kit Kit) Equipped {
 		config["permission"] = map[string]any{"edit": "deny", "external_directory": "deny", "bash": map[string]string{"*": "deny", "chipset *": "allow"}}
 	} else if kit.Permission == runtime.PermissionEdit {
 		// The last rule that matches counts, and they are sorted when written.
-		config["permission"] = map[string]any{"edit": "allow", "webfetch": "deny", "external_directory": "deny",
-			"bash": map[string]string{"*": "deny", "chipset *": "allow", "git add *": "allow", "git commit *": "allow", "git status*": "allow"}}
+		bash := map[string]string{"*": "deny", "chipset *": "allow", "git add *": "allow", "git commit *": "allow", "git status*": "allow"}
+		for _, line := range commandsGranted(kit.Granted) {
+			if !strings.ContainsAny(line, "*?") && line > "*" { // as a pattern of its it would say something else
+				bash[line] = "allow"
+			}
+		}
+		config["permission"] = map[string]any{"edit": "allow", "webfetch": "deny", "external_directory": "deny", "bash": bash}
 	}
 	if kit.MCP {
 		config["mcp"] = map[string]any{serverName: map[string]any{"type": "local", "enabled": true, "environment": identityOf(kit),

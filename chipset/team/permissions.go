@@ -1,0 +1,111 @@
+package team
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/permission"
+)
+
+// Ruling is what the person has said to an agent about one thing.
+type Ruling struct {
+	// Decision is "" while the person has not decided.
+	Decision permission.Decision
+	Reason   string
+	// Asked is the request that waits for the decision, "" where nobody asked.
+	Asked mail.Name
+	at    state.Time
+}
+
+// RulingOn is what the person has decided about any of some rules that mean the
+// same, for the work on an agent's hook: by an answer to what it asked about this
+// assignment, or for good. The latest decision counts.
+func RulingOn(r *rig.Rig, who state.AgentID, item *hook.WorkItem, rules []string) (Ruling, error) {
+	var ruling Ruling
+	asked, err := Questions(r, who, item)
+	if err != nil {
+		return ruling, err
+	}
+	for i := range asked {
+		if !slices.Contains(rules, ruleAsked(&asked[i])) {
+			continue
+		}
+		if !asked[i].Answered() {
+			ruling.Asked = asked[i].Name
+		} else if d := decisionOf(r, &asked[i]); d.Decision != "" && !d.at.Before(ruling.at.Time) {
+			d.Asked, ruling = ruling.Asked, d
+		}
+	}
+	for _, rule := range rules {
+		known, err := r.Permissions.Find(rule, who)
+		if errors.Is(err, state.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return ruling, err
+		}
+		if known.CreatedAt.After(ruling.at.Time) {
+			ruling.Decision, ruling.Reason, ruling.at = known.Decision, known.Reason, known.CreatedAt
+		}
+	}
+	return ruling, nil
+}
+
+// Granted are the rules that the person has approved for the work on an agent's
+// hook, once or for good, and has not denied since.
+func Granted(r *rig.Rig, who state.AgentID, item *hook.WorkItem) ([]string, error) {
+	asked, err := Questions(r, who, item)
+	if err != nil {
+		return nil, err
+	}
+	known, _, err := r.Permissions.All()
+	if err != nil {
+		return nil, err
+	}
+	var rules, granted []string
+	for i := range asked {
+		rules = append(rules, ruleAsked(&asked[i]))
+	}
+	for i := range known {
+		if known[i].AgentID == "" || known[i].AgentID == who {
+			rules = append(rules, known[i].Rule)
+		}
+	}
+	slices.Sort(rules)
+	for _, rule := range slices.Compact(rules) {
+		ruling, err := RulingOn(r, who, item, []string{rule})
+		if err != nil {
+			return nil, err
+		}
+		if rule != "" && ruling.Decision == permission.Approve {
+			granted = append(granted, rule)
+		}
+	}
+	return granted, nil
+}
+
+// ruleAsked is the rule that a question asks for, "" for one about a plan.
+func ruleAsked(a *Asked) string {
+	if a.Request.Type != mail.PermissionRequest {
+		return ""
+	}
+	return AskOf(&a.Request).Rule
+}
+
+// decisionOf is what the answer to a question decides by itself. One that was
+// remembered is the rule's to say, so that revoking that takes it back.
+func decisionOf(r *rig.Rig, a *Asked) Ruling {
+	answer, decides := AnswerOf(r, &a.Reply.Message)
+	if !decides || answer.Remembered != "" {
+		return Ruling{}
+	}
+	ruling := Ruling{Decision: permission.Approve, Reason: answer.Reason, at: a.Reply.Timestamp}
+	if !*answer.Approved {
+		ruling.Decision = permission.Deny
+	}
+	return ruling
+}
