@@ -12,7 +12,7 @@ import (
 const (
 	// outOfBounds is what no client lets an agent do that may only edit.
 	outOfBounds = "cp /etc/hostname other.txt"
-	asks        = "chipset request permission 'Bash(" + outOfBounds + ")' --reason 'I need it' && echo ASKED"
+	asks        = "chipset request permission 'Bash(" + outOfBounds + ")' --reason 'I need it'"
 )
 
 // needy is the script of an agent that needs what it may not; asking is what it
@@ -28,7 +28,7 @@ func needy(asking ...runtimetest.Turn) []runtimetest.Turn {
 // TestApprovedGoesOn: what an agent may not do waits for the person. With the
 // approval its session goes on, and its client lets it do just that.
 func TestApprovedGoesOn(t *testing.T) {
-	byItself := []runtimetest.Turn{shell("I ask.", asks), after("ASKED", runtimetest.Turn{Say: "I wait for the answer."})}
+	byItself := []runtimetest.Turn{shell("I ask.", asks), after(sent, runtimetest.Turn{Say: "I wait for the answer."})}
 	tests := []struct {
 		name, client, permissions string
 		asking                    []runtimetest.Turn

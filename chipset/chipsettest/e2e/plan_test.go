@@ -13,7 +13,10 @@ import (
 
 const (
 	tooEarly = "echo early > greeting.txt"
-	plans    = "chipset request plan --body 'PLAN-TEXT: I put hello into greeting.txt' && echo PLAN-SENT"
+	// A command alone, because opencode's rules judge each part of a line.
+	plans = "chipset request plan --body 'PLAN-TEXT: I put hello into greeting.txt'"
+	// sent is in the name of whatever the worker has sent.
+	sent = "Z-polecat-alpha"
 )
 
 // planner is the script of an agent that begins too early, plans, ends its turn, and
@@ -22,7 +25,7 @@ func planner() []runtimetest.Turn {
 	return []runtimetest.Turn{
 		after("Plan first", shell("I begin.", tooEarly)),
 		shell("Then I plan.", plans),
-		after("PLAN-SENT", runtimetest.Turn{Say: "I wait for the answer."}),
+		after(sent, runtimetest.Turn{Say: "I wait for the answer."}),
 		after("has approved your plan", shell("I write it.", writes)),
 		after("COMMITTED", shell("I report.", reports)),
 		after("REPORTED", runtimetest.Turn{Say: "That was all.", Always: true})}
