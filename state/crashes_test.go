@@ -104,7 +104,7 @@ func TestCrashWriteNew(t *testing.T) {
 
 // A whole group, at the cost of two barriers where there are any.
 func TestCrashWriteAll(t *testing.T) {
-	for _, n := range []int{3, 14} {
+	for _, n := range []int{3, 5, 14} {
 		news := make([]state.New, n)
 		for i := range news {
 			news[i] = state.New{Path: state.Path(fmt.Sprintf("state/mail/agent-%d/new-%d.json", i%2, i)), Data: fmt.Appendf(nil, "content %d", i)}

@@ -8,33 +8,25 @@ import (
 	"time"
 )
 
-// Groups are tried from so many callers at once, or files of one caller: for fewer,
-// a barrier saves less than it costs wherever the disk has other work. A group
+// Groups are tried from so many callers at once, or files of one caller. A group
 // holds a descriptor for each of its files, hence the most.
 const (
-	groupFrom = 12
+	groupFrom = 4
 	groupMost = 256
 )
 
-// linger is how long who settles a group waits for callers that are expected,
-// because they were there a moment ago: far less than what settling costs.
-const linger = 300 * time.Microsecond
+// groupsBeside is how many groups are under way at once, so that the disk has
+// work while the next files are written.
+const groupsBeside = 2
 
-// overlapFrom is how many must wait for a group to be settled while the one before
-// gets its names; fewer do better in one group with those of the one before.
-const overlapFrom = 16
-
-// groups lets many callers of WriteNew share barriers. Each writes its content by
-// itself. The first who finds enough company settles a group of all who wait, and
-// hands the lead to one of those who came meanwhile.
+// groups let many callers of WriteNew share barriers. Who comes when enough wait
+// publishes the files of all of them, and the others are told.
 type groups struct {
 	mu      sync.Mutex
-	inside  int  // callers in WriteNew now
-	busy    int  // callers that were in it at once lately, in sixteenths
-	naming  int  // callers whose group is settled and gets its names
-	leading bool // somebody settles a group
+	inside  int // callers in WriteNew now
+	busy    int // callers that were in it at once lately, in sixteenths
+	flying  int // groups under way
 	waiting []*publication
-	enough  chan struct{} // told when all wait that are expected; nil when nobody lingers
 
 	paces [16]pace // by the number of bits of how many callers or files there are
 
@@ -49,169 +41,121 @@ func (g *groups) publish(t *Tree, pub *publication) error {
 		return pub.err
 	}
 	begin := clock()
-	busy, together := g.enter()
-	defer g.leave()
-	pub.prepare(t)
+	busy, together := g.enter(begin)
 	if together {
-		pub.startFlush(t)
+		g.join(t, pub)
+	} else {
+		t.publishOne(pub)
 	}
-	switch {
-	case pub.err != nil:
-		pub.finish(t)
-		return pub.err
-	case together:
-		g.wait(t, pub)
-	default:
-		pub.sync()
-		t.nameOne(pub)
-	}
-	g.note(busy, together, clock().Sub(begin)/time.Duration(busy), 1)
+	g.leave(busy, together, begin)
 	return pub.err
 }
 
 // enter counts a caller, and says among how many it is, and whether it had better
 // go with them.
-func (g *groups) enter() (busy int, together bool) {
+func (g *groups) enter(now time.Time) (busy int, together bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside++
 	g.busy = max(16*g.inside, g.busy-(g.busy-16*g.inside)/16)
 	busy = g.callers()
-	return busy, busy >= groupFrom && g.pace(busy).together()
+	return busy, busy >= groupFrom && g.pace(busy).together(now)
 }
 
-func (g *groups) leave() {
+func (g *groups) leave(busy int, together bool, begin time.Time) {
+	now := clock()
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.inside--
-	g.mu.Unlock()
+	if busy >= groupFrom {
+		g.pace(busy).note(together, now.Sub(begin)/time.Duration(busy), 1, now)
+	}
 }
 
 func (g *groups) callers() int { return (g.busy + 8) / 16 }
 
 func (g *groups) pace(n int) *pace { return &g.paces[min(bits.Len(uint(n)), len(g.paces)-1)] }
 
-func (g *groups) note(n int, together bool, each time.Duration, files int) {
-	g.mu.Lock()
-	g.pace(n).note(together, each, files)
-	g.mu.Unlock()
-}
-
-// wait returns when the group is published to which pub comes, having committed
-// it when nobody else did.
-func (g *groups) wait(t *Tree, pub *publication) {
-	pub.done, pub.lead = make(chan struct{}), make(chan struct{}, 1)
+// join returns when the group is published to which pub comes. Whoever has a group
+// in its turn publishes it; nil says that pub was published.
+func (g *groups) join(t *Tree, pub *publication) {
+	// Its own group, when that is full without it, and the word of another.
+	pub.turn = make(chan []*publication, 2)
 	g.mu.Lock()
 	g.waiting = append(g.waiting, pub)
-	if !g.leading {
-		g.leading = true
-		pub.lead <- struct{}{}
-	}
-	if g.enough != nil && g.complete() {
-		close(g.enough)
-		g.enough = nil
+	if group := g.next(); group != nil {
+		pub.turn <- group
 	}
 	g.mu.Unlock()
-	select {
-	case <-pub.done:
-	case <-pub.lead:
-		g.commit(t)
+	for group := <-pub.turn; group != nil; group = <-pub.turn {
+		g.commit(t, group)
 	}
 }
 
-// complete tells whether nearly all wait who can be expected to.
-func (g *groups) complete() bool { return 4*len(g.waiting) >= 3*(g.callers()-g.naming) }
-
-// commit publishes who waits, the leader among them.
-func (g *groups) commit(t *Tree) {
-	pubs := g.gather()
-	handed := false
-	g.publishAll(t, pubs, func() { handed = g.settled(len(pubs)) })
-	for _, pub := range pubs {
-		close(pub.done)
+// next takes the group that is to be published now, or returns nil when it is
+// better to wait for company. While none is under way it never is.
+func (g *groups) next() []*publication {
+	enough := min(groupMost, (g.callers()+groupsBeside-1)/groupsBeside)
+	if len(g.waiting) == 0 || g.flying == groupsBeside || g.flying > 0 && len(g.waiting) < enough {
+		return nil
 	}
-	g.mu.Lock()
-	g.naming -= len(pubs)
-	if !handed {
-		g.handOn()
-	}
-	g.mu.Unlock()
-}
-
-// gather takes who waits, having waited a little for more.
-func (g *groups) gather() []*publication {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.complete() {
-		enough := make(chan struct{})
-		g.enough = enough
-		g.mu.Unlock()
-		late := time.NewTimer(linger)
-		select {
-		case <-enough:
-		case <-late.C:
-		}
-		late.Stop()
-		g.mu.Lock()
-		g.enough = nil
-	}
+	g.flying++
 	n := min(groupMost, len(g.waiting))
-	pubs := slices.Clone(g.waiting[:n])
-	g.waiting = slices.Clone(g.waiting[n:])
-	return pubs
+	group := slices.Clone(g.waiting[:n])
+	g.waiting = slices.Delete(g.waiting, 0, n)
+	return group
 }
 
-// settled hands the lead on when enough wait to settle beside the naming of n.
-func (g *groups) settled(n int) (handed bool) {
+// commit publishes a group, and hands the next one, if there is one by then, to a
+// caller of that.
+func (g *groups) commit(t *Tree, group []*publication) {
+	g.publishAll(t, group)
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.naming += n
-	if handed = len(g.waiting) >= overlapFrom; handed {
-		g.handOn()
+	g.flying--
+	if next := g.next(); next != nil {
+		next[0].turn <- next
 	}
-	return handed
-}
-
-// handOn makes one of those who wait settle the next group.
-func (g *groups) handOn() {
-	if len(g.waiting) > 0 {
-		g.waiting[0].lead <- struct{}{}
-	} else {
-		g.leading = false
+	g.mu.Unlock()
+	for _, pub := range group {
+		pub.turn <- nil
 	}
 }
 
 // groupable tells whether the file system has a way to settle many files at once.
 func (t *Tree) groupable() bool { return t.able().Barrier || t.able().Ordered }
 
-// publishBatch publishes the files of one caller in the way that pays.
-func (g *groups) publishBatch(t *Tree, pubs []*publication) {
-	g.mu.Lock()
-	together := len(pubs) >= groupFrom && t.groupable() && g.pace(len(pubs)).together()
-	g.mu.Unlock()
+// publishSome publishes the first files of one caller in the way that pays, and
+// tells how many.
+func (g *groups) publishSome(t *Tree, pubs []*publication) int {
+	n := min(groupMost, len(pubs))
 	begin := clock()
-	if together {
-		g.publishAll(t, pubs, func() {})
-	} else {
-		t.publishEach(pubs)
+	g.mu.Lock()
+	pace := g.pace(n)
+	together := n >= groupFrom && t.groupable() && pace.together(begin)
+	if !together {
+		n = min(n, trialFiles/4) // to notice early when they cost more
 	}
-	g.note(len(pubs), together, clock().Sub(begin)/time.Duration(len(pubs)), len(pubs))
+	g.mu.Unlock()
+	if together {
+		g.publishAll(t, pubs[:n])
+	} else {
+		t.publishEach(pubs[:n])
+	}
+	now := clock()
+	g.mu.Lock()
+	pace.note(together, now.Sub(begin)/time.Duration(n), n, now)
+	g.mu.Unlock()
+	return n
 }
 
-// publishAll publishes a group. It calls settled once its content is on the disk.
-func (g *groups) publishAll(t *Tree, pubs []*publication, settled func()) {
+// publishAll publishes a group.
+func (g *groups) publishAll(t *Tree, pubs []*publication) {
 	if len(pubs) == 1 || t.elsewhere(pubs) {
-		settled()
 		t.publishEach(pubs)
 		return
 	}
-	for _, pub := range pubs {
-		if !pub.begun {
-			pub.prepare(t)
-			pub.startFlush(t)
-		}
-	}
+	t.prepareAll(pubs)
 	doubt := t.settle(pubs)
-	settled()
 	t.publishAgain(doubt)
 	t.nameTogether(without(pubs, doubt))
 }
@@ -226,56 +170,4 @@ func without(pubs, doubt []*publication) []*publication {
 // clock is for how long something took, on the clock that never jumps.
 func clock() time.Time {
 	return time.Now() //nolint:forbidigo // a difference of two, never what time it is
-}
-
-// pace notices when groups do not pay. A barrier writes out everything on the
-// file system, also what builds and tests are writing just then, so a group can
-// take longer than its files would by themselves.
-type pace struct {
-	alone, grouped time.Duration // what one file cost lately, in each way
-	until          time.Time     // no groups before this moment
-	pause          time.Duration
-	tried          int // files of groups since the last pause
-}
-
-// Before a tree has seen files published by themselves it takes aloneGuess for
-// what one costs. Groups pause longer each time in a row that they did not pay, and
-// are judged by no fewer files than triedLeast.
-const (
-	aloneGuess = 400 * time.Microsecond
-	pauseFirst = 100 * time.Millisecond
-	pauseMost  = 10 * time.Second
-	triedLeast = 16
-)
-
-func (p *pace) together() bool { return p.until.IsZero() || !clock().Before(p.until) }
-
-// note learns what each of some files cost, where the time that they took is
-// divided by how many were under way.
-func (p *pace) note(together bool, each time.Duration, files int) {
-	if !together {
-		p.alone = smooth(p.alone, each)
-		return
-	}
-	p.grouped = smooth(p.grouped, each)
-	if p.tried += files; p.tried < triedLeast {
-		return
-	}
-	alone := p.alone
-	if alone == 0 {
-		alone = aloneGuess
-	}
-	if p.grouped <= alone {
-		p.pause = 0
-		return
-	}
-	p.pause = min(max(2*p.pause, pauseFirst), pauseMost)
-	p.until, p.tried, p.grouped = clock().Add(p.pause), 0, 0
-}
-
-func smooth(was, is time.Duration) time.Duration {
-	if was == 0 {
-		return is
-	}
-	return was + (is-was)/16
 }

@@ -35,9 +35,7 @@ func (t *Tree) WriteAll(news []New) []error {
 		pubs[i] = &publication{New: n}
 	}
 	for rest := pubs; len(rest) > 0; {
-		n := min(groupMost, len(rest))
-		t.groups.publishBatch(t, rest[:n])
-		rest = rest[n:]
+		rest = rest[t.groups.publishSome(t, rest):]
 	}
 	errs := make([]error, len(news))
 	for i, pub := range pubs {
@@ -52,7 +50,6 @@ type publication struct {
 	file  disk.File // nil when there is none or it is closed already
 	temp  string    // the path of a named temp file, or ""
 	named bool      // its name stands, but may not be durable
-	begun bool      // prepare was called
 	err   error
 
 	// since is how many barriers, and namedSince how many syncs of folders, had
@@ -60,9 +57,9 @@ type publication struct {
 	// the time it is synced, they may have lost what the later sync has not seen.
 	since, namedSince int64
 
-	// Of one that waits for a group: done is closed when err is known, lead when
-	// it is to commit the next group.
-	done, lead chan struct{}
+	// turn is told, of one that waits for a group, which it is to publish, and nil
+	// when err is known.
+	turn chan []*publication
 }
 
 // publishOne publishes one file by itself.
@@ -70,11 +67,6 @@ func (t *Tree) publishOne(pub *publication) {
 	if pub.prepare(t); pub.err == nil {
 		pub.sync()
 	}
-	t.nameOne(pub)
-}
-
-// nameOne is the end of publishOne: the content is durable.
-func (t *Tree) nameOne(pub *publication) {
 	if pub.name(t); pub.named {
 		if err := t.syncNames(pub.Path.Dir(), pub.namedSince); err != nil {
 			pub.undo(t, err)
@@ -83,16 +75,37 @@ func (t *Tree) nameOne(pub *publication) {
 	pub.finish(t)
 }
 
-// prepare writes the content to a file without a name, or to a temp file
-// beside the name. It does so once.
+// prepare makes the folder when it is missing, and writes the content.
 func (pub *publication) prepare(t *Tree) {
-	if pub.begun {
-		return
+	if pub.err = t.makeRoom(pub.Path); pub.err == nil {
+		pub.write(t)
 	}
-	pub.begun, pub.since = true, t.groups.failed.Load()
-	if pub.err = t.makeRoom(pub.Path); pub.err != nil {
-		return
+}
+
+// prepareAll is prepare for a group, with one look at each folder.
+func (t *Tree) prepareAll(pubs []*publication) {
+	rooms := map[Path]error{}
+	for _, pub := range pubs {
+		if pub.err = pub.Path.valid(); pub.err != nil {
+			continue
+		}
+		dir := pub.Path.Dir()
+		room, looked := rooms[dir]
+		if !looked {
+			room = t.MkdirAll(dir)
+			rooms[dir] = room
+		}
+		if pub.err = room; room == nil {
+			pub.write(t)
+			pub.startFlush(t)
+		}
 	}
+}
+
+// write puts the content into a file without a name, or into a temp file beside
+// the name.
+func (pub *publication) write(t *Tree) {
+	pub.since = t.groups.failed.Load()
 	dir := t.Abs(pub.Path.Dir())
 	unnamed := t.able().Unnamed
 	var err error

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/gastown-chipset/chipset/state/disk"
 )
@@ -284,27 +282,4 @@ func TestWhoWaitsForASyncHearsOfTheFailureBefore(t *testing.T) {
 	if s.failed.Load() != syncsBeside {
 		t.Errorf("%d failures counted", s.failed.Load())
 	}
-}
-
-func TestGroupsPauseWhenTheyDoNotPay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var p pace
-		for range triedLeast {
-			p.note(true, aloneGuess*2, 1)
-		}
-		if p.together() {
-			t.Error("groups that cost twice as much go on")
-		}
-		time.Sleep(pauseFirst)
-		if !p.together() {
-			t.Error("groups are not tried again")
-		}
-		p.note(false, aloneGuess*4, 1)
-		for range triedLeast {
-			p.note(true, aloneGuess*2, 1)
-		}
-		if !p.together() || p.pause != 0 {
-			t.Error("groups that cost half as much pause")
-		}
-	})
 }
