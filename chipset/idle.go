@@ -100,13 +100,16 @@ func (l Left) Idle() bool { return l.Busy == 0 }
 // Stuck is true when all that is busy waits behind the merge queue's head.
 func (l Left) Stuck() bool { return l.Busy > 0 && l.Held }
 
-// lookUnlessBusy is Look, as far as it matters. While changes come and a hook is in use, the rig
+// lookUnlessBusy is Look, as far as it matters. While changes come and a hook is in use, or a merge request waits, the rig
 // is busy: whether somebody waits for an answer shows in the mail of all, and in stillness.
 func lookUnlessBusy(r *rig.Rig, still bool) (Left, error) {
 	if !still {
 		hooks, _, err := r.Hooks.All()
 		used := func(h hook.Hook) bool { return h.Status != hook.Empty }
 		if err != nil || slices.ContainsFunc(hooks, used) {
+			return Left{Busy: 1}, err
+		}
+		if queue, _, err := r.Queue.Unended(); err != nil || len(queue) > 0 {
 			return Left{Busy: 1}, err
 		}
 	}
@@ -186,15 +189,11 @@ func Look(r *rig.Rig) (Left, error) {
 // unfinished counts pipelines that have not come to their end.
 func unfinished(r *rig.Rig) (int, error) {
 	n := 0
-	dispatches, _, err := r.Dispatch.All()
+	dispatches, _, err := r.Dispatch.Select(func(d *dispatch.Record) bool { return d.Stage != dispatch.Confirmed })
 	if err != nil {
 		return 0, err
 	}
-	for _, d := range dispatches {
-		if d.Stage != dispatch.Confirmed {
-			n++
-		}
-	}
+	n += len(dispatches)
 	retired, _, err := r.Retire.All()
 	if err != nil {
 		return 0, err
@@ -234,7 +233,10 @@ func (l *Left) countBeads(beads []bead.Bead, queue []mergequeue.Request, blockOn
 	held := map[state.BeadID]string{} // beads that wait for a person, directly or behind another
 	for i := range beads {
 		b := &beads[i]
-		mr := mergequeue.Find(queue, b.AssignmentID)
+		var mr *mergequeue.Request
+		if b.Status == bead.Done {
+			mr = mergequeue.Find(queue, b.AssignmentID)
+		}
 		switch {
 		case b.Status == bead.Blocked:
 			held[b.ID] = b.CloseReason

@@ -370,7 +370,7 @@ func TestRecipients(t *testing.T) {
 	m.To = "mayr"
 	_, err := p.Send(t.Context(), m)
 	var unknown *state.Unknown
-	if !errors.As(err, &unknown) || len(unknown.Nearest) == 0 || unknown.Nearest[0] != "mayor" {
+	if !errors.As(err, &unknown) || unknown.Hint() != "did you mean mayor?" {
 		t.Errorf("unknown: %v, want *Unknown with mayor", err)
 	}
 	m.To = state.Human

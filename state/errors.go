@@ -67,10 +67,12 @@ func (c *Corruption) Unwrap() []error {
 	return []error{ErrCorrupt, c.Cause}
 }
 
-// Unknown is an ErrNotFound that lists the nearest existing names.
+// Unknown is an ErrNotFound that knows the nearest existing names.
 type Unknown struct {
 	Kind, Name string
-	Nearest    []string
+	// Known lists what there is, or is nil. It is called for a hint alone: most of
+	// who asks for what does not exist only wants to know that.
+	Known func() []string
 }
 
 func (u *Unknown) Error() string { return fmt.Sprintf("no %s %q", u.Kind, u.Name) }
@@ -80,8 +82,12 @@ func (u *Unknown) Unwrap() error { return ErrNotFound }
 
 // Hint names what could have been meant, or is empty.
 func (u *Unknown) Hint() string {
-	if len(u.Nearest) == 0 {
+	if u.Known == nil {
 		return ""
 	}
-	return "did you mean " + strings.Join(u.Nearest, ", ") + "?"
+	nearest := Nearest(u.Name, u.Known())
+	if len(nearest) == 0 {
+		return ""
+	}
+	return "did you mean " + strings.Join(nearest, ", ") + "?"
 }

@@ -38,6 +38,10 @@ type Store[T any] struct {
 	order  []string
 	values []T
 	bad    []error
+	// history are the names that were kept or removed lately, the last of them the
+	// changes-th since the store was made.
+	history []string
+	changes int64
 	// reads counts files that were read, for tests of what is remembered.
 	reads atomic.Int64
 }
@@ -144,12 +148,14 @@ func (s *Store[T]) decode(name string, data []byte) (T, error) {
 }
 
 func (s *Store[T]) unknown(name string) error {
-	var names []string
-	entries, _ := s.tree.List(s.dir)
-	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), suffix))
-	}
-	return &Unknown{Kind: s.kind, Name: name, Nearest: Nearest(name, names)}
+	return &Unknown{Kind: s.kind, Name: name, Known: func() []string {
+		var names []string
+		entries, _ := s.tree.List(s.dir)
+		for _, e := range entries {
+			names = append(names, strings.TrimSuffix(e.Name(), suffix))
+		}
+		return names
+	}}
 }
 
 // Create publishes a new object; ErrExists when the name is taken. Durable

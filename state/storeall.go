@@ -16,27 +16,51 @@ import (
 func (s *Store[T]) All() ([]T, []error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, err := s.follow.Next()
-	if err != nil {
+	if err := s.refresh(); err != nil {
 		return nil, nil, err
-	}
-	if n.Whole {
-		if err := s.lookAtAll(); err != nil {
-			return nil, nil, err
-		}
-	} else {
-		for file := range s.young {
-			if !n.Names[file] {
-				s.look(nil, file)
-			}
-		}
-		for file := range n.Names {
-			s.drop(file)
-			s.look(nil, file)
-		}
 	}
 	s.collect()
 	return slices.Clone(s.values), slices.Clone(s.bad), nil
+}
+
+// Select is All of the objects that want takes, and copies no others: for who
+// looks often at a few among many. want must neither change the object nor use
+// the store.
+func (s *Store[T]) Select(want func(v *T) bool) ([]T, []error, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refresh(); err != nil {
+		return nil, nil, err
+	}
+	s.collect()
+	var wanted []T
+	for i := range s.values {
+		if want(&s.values[i]) {
+			wanted = append(wanted, s.values[i])
+		}
+	}
+	return wanted, slices.Clone(s.bad), nil
+}
+
+// refresh makes the cache hold what stands in the folder.
+func (s *Store[T]) refresh() error {
+	n, err := s.follow.Next()
+	if err != nil {
+		return err
+	}
+	if n.Whole {
+		return s.lookAtAll()
+	}
+	for file := range s.young {
+		if !n.Names[file] {
+			s.look(nil, file)
+		}
+	}
+	for file := range n.Names {
+		s.drop(file)
+		s.look(nil, file)
+	}
+	return nil
 }
 
 // collect makes values and bad from cache, unless nothing changed.
@@ -73,6 +97,7 @@ func (s *Store[T]) remove(file string) {
 	if _, known := s.cache[file]; known {
 		delete(s.cache, file)
 		s.order, s.values = nil, nil
+		s.note(file)
 	}
 	delete(s.young, file)
 }
@@ -80,6 +105,7 @@ func (s *Store[T]) remove(file string) {
 func (s *Store[T]) keep(file string, c cached[T]) {
 	old, known := s.cache[file]
 	s.cache[file] = c
+	s.note(file)
 	if !known {
 		s.order = nil
 	}
@@ -185,7 +211,9 @@ func (s *Store[T]) content(dir *Folder, file string, buf []byte) ([]byte, Stamp,
 func (s *Store[T]) lookAtAll() error {
 	dir, err := s.tree.OpenFolder(s.dir)
 	if errors.Is(err, ErrNotFound) {
-		s.cache, s.young, s.order, s.values = map[string]cached[T]{}, map[string]bool{}, nil, nil
+		for file := range s.cache {
+			s.remove(file)
+		}
 		return nil
 	}
 	if err != nil {

@@ -33,6 +33,8 @@ type Mayor struct {
 	inbox *inbox
 	// backlog is what this process knows of beads and convoys.
 	backlog *backlog.Backlog
+	// seen is how far the backlog follows the beads.
+	seen state.Mark
 	// started is when this process began.
 	started state.Time
 	// told are the damages that were spoken of, so that each is told once.
@@ -174,17 +176,18 @@ func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 		return f, err
 	}
 	var damaged []error
-	if f.Queue, damaged, err = m.Rig.Queue.Queue(); err != nil {
+	if f.Queue, damaged, err = m.Rig.Queue.Unended(); err != nil {
 		return f, err
 	}
 	f.Queue = slices.DeleteFunc(f.Queue, func(r mergequeue.Request) bool { return r.Status != mergequeue.Conflicted })
 	m.tellDamage(ctx, damaged)
-	beads, damaged, err := m.Rig.Beads.All()
+	beads, err := m.Rig.Beads.Since(m.seen)
 	if err != nil {
 		return f, err
 	}
-	m.tellDamage(ctx, damaged)
-	m.backlog.Sync(beads)
+	m.tellDamage(ctx, beads.Bad)
+	m.backlog.Follow(beads)
+	m.seen = beads.Next
 	convoys, _, err := m.Rig.Convoys.All()
 	if err != nil {
 		return f, err
@@ -249,13 +252,7 @@ func (m *Mayor) polecats() ([]mayor.Polecat, error) {
 }
 
 func (m *Mayor) unconfirmed() ([]dispatch.Record, error) {
-	all, _, err := m.Rig.Dispatch.All()
-	open := all[:0]
-	for _, r := range all {
-		if r.Stage != dispatch.Confirmed {
-			open = append(open, r)
-		}
-	}
+	open, _, err := m.Rig.Dispatch.Select(func(r *dispatch.Record) bool { return r.Stage != dispatch.Confirmed })
 	return open, err
 }
 

@@ -137,7 +137,7 @@ func (m *Mayor) over(a mayor.ClearHook) (bool, error) {
 // One that does not hold is told to a person once; the hook is cleared all the
 // same, because the bead and the queue are what decides.
 func (m *Mayor) verify(ctx context.Context, a state.AssignmentID) error {
-	all, _, err := m.Rig.Queue.Queue()
+	all, _, err := m.Rig.Queue.Select(func(r *mergequeue.Request) bool { return r.AssignmentID == a })
 	if err != nil {
 		return err
 	}

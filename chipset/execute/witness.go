@@ -22,6 +22,8 @@ type witnessRunner struct {
 	state witness.State
 	// backlog is what this process knows of beads.
 	backlog *backlog.Backlog
+	// seen is how far it follows them.
+	seen state.Mark
 	// tasks is what was last found in each mailbox.
 	tasks map[state.AgentID]tasksOf
 }

@@ -31,20 +31,20 @@ func openIncidents(r *rig.Rig) ([]incident.Incident, error) {
 func (w *witnessRunner) scan() (*witness.Scan, error) {
 	r := w.Rig
 	s := &witness.Scan{Disk: diskOf(r.Tree.Root()), Backlog: w.backlog}
-	beads, _, err := r.Beads.All()
+	beads, err := r.Beads.Since(w.seen)
 	if err != nil {
 		return nil, err
 	}
-	w.backlog.Sync(beads)
-	queue, _, err := r.Queue.Queue()
+	w.backlog.Follow(beads)
+	w.seen = beads.Next
+	queue, _, err := r.Queue.Unended()
 	if err != nil {
 		return nil, err
 	}
 	s.Queue = witness.QueueOf(queue, w.backlog)
-	if s.Dispatches, _, err = r.Dispatch.All(); err != nil {
+	if s.Dispatches, _, err = r.Dispatch.Select(func(d *dispatch.Record) bool { return d.Stage != dispatch.Confirmed }); err != nil {
 		return nil, err
 	}
-	s.Dispatches = slices.DeleteFunc(s.Dispatches, func(d dispatch.Record) bool { return d.Stage == dispatch.Confirmed })
 	if s.MayorMail, _, err = r.Mailbox(r.Mayor()).Unread(); err != nil {
 		return nil, err
 	}

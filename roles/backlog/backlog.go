@@ -357,6 +357,22 @@ func (l *Backlog) Sync(beads []bead.Bead) {
 	}
 }
 
+// Follow takes note of what has changed in the store of beads.
+func (l *Backlog) Follow(c state.Changes[bead.Bead]) {
+	if c.Whole {
+		l.Sync(c.Values)
+		return
+	}
+	for i := range c.Values {
+		if b := &c.Values[i]; !same(l.beads[b.ID], b) {
+			l.Put(*b)
+		}
+	}
+	for _, id := range c.Gone {
+		l.Remove(state.BeadID(id))
+	}
+}
+
 // same tells whether nothing changed that an order or a decision depends on.
 func same(a, b *bead.Bead) bool {
 	return a != nil && a.Gen == b.Gen && a.Status == b.Status && a.Priority == b.Priority && a.Title == b.Title &&

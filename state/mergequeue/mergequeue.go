@@ -208,6 +208,15 @@ func (s Store) Queue() ([]Request, []error, error) {
 	return all, bad, err
 }
 
+// Unended returns the requests that have not come to their end, or whose end
+// nobody was told of, in FIFO order, and what could not be read. However many have
+// ended, a process that looks often pays for these alone.
+func (s Store) Unended() ([]Request, []error, error) {
+	open, bad, err := s.Select(func(r *Request) bool { return r.Status.Live() || r.Untold() })
+	inOrder(open)
+	return open, bad, err
+}
+
 func inOrder(all []Request) {
 	sort.Slice(all, func(i, j int) bool {
 		if all[i].Seq != all[j].Seq {
@@ -247,20 +256,20 @@ func (s Store) Submit(ctx context.Context, r Request, now state.Time) (Request, 
 		return r, err
 	}
 	defer lock.Unlock()
-	all, bad, err := s.Queue()
+	var seq int64
+	n := 1
+	there, bad, err := s.Select(func(other *Request) bool {
+		if other.BeadID == r.BeadID {
+			n++
+		}
+		seq = max(seq, other.Seq)
+		return other.AssignmentID == r.AssignmentID
+	})
 	if err != nil {
 		return r, err
 	}
-	var seq int64
-	n := 1
-	for i := range all {
-		if all[i].AssignmentID == r.AssignmentID {
-			return all[i], nil
-		}
-		if all[i].BeadID == r.BeadID {
-			n++
-		}
-		seq = max(seq, all[i].Seq)
+	if len(there) > 0 {
+		return there[0], nil
 	}
 	// A request that can't be read may hold a higher number: leave room for all of them.
 	r.Seq = seq + 1 + int64(len(bad))
