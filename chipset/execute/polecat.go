@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/chipset/team"
@@ -93,6 +94,7 @@ func (p *Polecat) Close() {
 
 // Tick does fetch, decode, execute and retire once.
 func (p *Polecat) Tick(ctx context.Context) (Next, error) {
+	ctx = git.Yield(ctx)
 	f, err := p.fetch(ctx)
 	if err != nil {
 		return Next{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
@@ -40,8 +42,7 @@ type Refinery struct {
 	finished bool
 	// spent are landed requests whose branch is not needed any more.
 	spent []mergequeue.Request
-	// inUse counts those of them that were tried at spentAt and are still in use.
-	inUse   int
+	// spentAt is when they were last looked at.
 	spentAt time.Time
 	// last is the landing that is guarded, or nil.
 	last *landing
@@ -55,7 +56,7 @@ func NewRefinery(a Agent) *Refinery {
 }
 
 const (
-	// spentEvery is how often a branch that is still in use is tried again.
+	// spentEvery is how often the branches of landed requests are looked at while others are landed.
 	spentEvery = 2 * time.Second
 	// maxRounds bounds one tick: decisions that do not settle are a defect, and
 	// must not keep the process from its signals.
@@ -70,7 +71,19 @@ func (r *Refinery) Recover(ctx context.Context) error {
 		return err
 	}
 	r.state = refinery.State{Deep: r.warnedOfDepth()}
+	r.foresee(ctx)
 	return r.recallLanding()
+}
+
+// foresee makes the worktree where there is none yet: when the first request is there, the polecats make theirs, one after
+// the other. What keeps it from being made is told when it is needed.
+func (r *Refinery) foresee(ctx context.Context) {
+	if _, err := os.Lstat(r.worktree); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if _, tip, err := pipeline.TargetTip(ctx, r.Rig); err == nil {
+		_ = r.prepare(ctx, tip)
+	}
 }
 
 // Folders are those whose changes wake the refinery.
@@ -99,6 +112,7 @@ func (r *Refinery) Close() {
 	if err := r.guard(ctx); err != nil {
 		r.Say("%s: %v", r.ID, err)
 	}
+	r.tidySpent(ctx)
 }
 
 // Tick decides and executes until there is nothing to do but to wait.
@@ -116,7 +130,9 @@ func (r *Refinery) Tick(ctx context.Context) (Next, error) {
 			break
 		}
 	}
-	r.tidySpent(ctx)
+	if since := r.Now().Sub(r.spentAt); since >= spentEvery || since < 0 || r.state.Phase == refinery.Idle {
+		r.tidySpent(ctx)
+	}
 	return Next{After: r.after(), Finished: r.finished}, nil
 }
 
@@ -171,17 +187,11 @@ func (r *Refinery) fetch(ctx context.Context) (refinery.Facts, error) {
 	if f.Mail, err = r.inbox.mail(ctx, r.Rig.Mayor()); err != nil {
 		return f, err
 	}
-	all, _, err := r.Rig.Queue.Queue()
-	if err != nil {
+	if f.Queue, _, err = r.Rig.Queue.Unended(); err != nil {
 		return f, err
 	}
-	for i := range all {
-		q := &all[i]
-		if !q.Status.Live() && !q.Untold() {
-			continue
-		}
-		f.Queue = append(f.Queue, *q)
-		if err := r.fetchBead(&f, q.BeadID); err != nil {
+	for i := range f.Queue {
+		if err := r.fetchBead(&f, f.Queue[i].BeadID); err != nil {
 			return f, err
 		}
 	}
@@ -236,49 +246,53 @@ func (r *Refinery) presentTip(ctx context.Context) string {
 	return string(tip)
 }
 
-// tidySpent takes away the branches of landed requests, once no hook names
-// their assignment any more: until then mayor and polecat look at them.
+// tidySpent takes away the branches of landed requests, once no hook names their assignment any more: until then mayor
+// and polecat look at them. Nobody waits for it, so one process does it for all that landed in a while.
 func (r *Refinery) tidySpent(ctx context.Context) {
-	soon := !r.spentAt.IsZero() && r.Now().Sub(r.spentAt) < spentEvery
-	if len(r.spent) == 0 || soon && len(r.spent) == r.inUse {
+	if len(r.spent) == 0 {
 		return
 	}
 	r.spentAt = r.Now().Time
-	left := r.spent[:0]
+	var left, over []mergequeue.Request
 	for _, q := range r.spent {
 		if h, err := r.Rig.Hooks.Get(string(q.AgentID)); err == nil && h.Assignment() == q.AssignmentID {
 			left = append(left, q)
-			continue
+		} else {
+			over = append(over, q)
 		}
-		if err := r.dropBranch(ctx, &q); errors.Is(err, git.ErrBranchInUse) {
-			left = append(left, q)
-		} else if err != nil && ctx.Err() == nil {
+	}
+	r.spent = left
+	if r.dropBranches(ctx, over) == nil {
+		return
+	}
+	for _, q := range over { // one of them was in the way of the others
+		if err := r.dropBranches(ctx, []mergequeue.Request{q}); errors.Is(err, git.ErrBranchInUse) {
+			r.spent = append(r.spent, q)
+		} else if err != nil && !errors.Is(err, git.ErrMoved) && ctx.Err() == nil { // moved: somebody went on with it, it is theirs
 			r.Rig.Emit(event.Event{Type: "warning", Agent: r.ID, Bead: q.BeadID, Subject: string(q.ID), Text: "the branch of a landed request was left: " + err.Error()})
 		}
 	}
-	r.spent, r.inUse = left, len(left)
 }
 
-// dropBranch deletes a landed branch. Where the rebase made other commits of
-// it, its own stay reachable.
-func (r *Refinery) dropBranch(ctx context.Context, q *mergequeue.Request) error {
-	source, err := git.ParseBranch(q.SourceBranch)
-	if err != nil || !strings.HasPrefix(q.SourceBranch, "polecat/") {
-		return nil // not a branch of the rig's own
+// dropBranches deletes landed branches, all or none. Where the rebase made other commits of one, its own stay reachable.
+func (r *Refinery) dropBranches(ctx context.Context, landed []mergequeue.Request) error {
+	var unneeded []git.Unneeded
+	for _, q := range landed {
+		source, err := git.ParseBranch(q.SourceBranch)
+		if err != nil || !strings.HasPrefix(q.SourceBranch, "polecat/") {
+			continue // not a branch of the rig's own
+		}
+		head, err := git.ParseHash(q.Head)
+		if err != nil {
+			return err
+		}
+		u := git.Unneeded{Branch: source, Holds: head}
+		if q.Candidate != q.Head {
+			u.Keep = git.Ref("refs/chipset/landed/" + string(q.ID))
+		}
+		unneeded = append(unneeded, u)
 	}
-	head, err := git.ParseHash(q.Head)
-	if err != nil {
-		return err
-	}
-	if q.Candidate == q.Head {
-		err = r.Rig.Git.DeleteBranch(ctx, source, head)
-	} else {
-		err = r.Rig.Git.SetAsideBranch(ctx, source, head, git.Ref("refs/chipset/landed/"+string(q.ID)))
-	}
-	if errors.Is(err, git.ErrMoved) {
-		return nil // somebody went on with it: it is theirs
-	}
-	return err
+	return r.Rig.Git.DeleteBranches(ctx, unneeded...)
 }
 
 func (r *Refinery) killOrphans(ctx context.Context) error {

@@ -192,7 +192,7 @@ func TestRefineryResumes(t *testing.T) {
 		{"checkout", func(_ *mill, q *mergequeue.Request) { q.Stage = mergequeue.StageCheckout }, true},
 		{"rebase", func(m *mill, q *mergequeue.Request) {
 			q.Stage = mergequeue.StageRebase
-			m.git(m.dir, "worktree", "add", "-q", "--detach", m.r.worktree, q.Head)
+			m.git(m.r.worktree, "checkout", "-q", "--detach", q.Head)
 			m.write(m.r.worktree, "a.txt", "half-way\n")
 		}, true},
 		{"test", func(_ *mill, q *mergequeue.Request) { q.Stage = mergequeue.StageTest }, true},

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,19 +108,19 @@ func TestRefsWhereNamesFold(t *testing.T) {
 	}
 }
 
-func TestSetAsideBranch(t *testing.T) {
+func TestDeleteBranches(t *testing.T) {
 	f := newFixture(t)
 	h := f.head(f.TopLevel())
 	const keep Ref = "refs/chipset/landed/mr-1"
 	other := f.commitOn(h)
 	f.git(f.TopLevel(), "branch", "b", string(other))
-	f.wantErr(f.SetAsideBranch(f.ctx, "b", h, keep), ErrMoved)
-	f.wantErr(f.SetAsideBranch(f.ctx, "main", h, keep), ErrBranchInUse)
+	f.wantErr(f.DeleteBranches(f.ctx, Unneeded{Branch: "b", Holds: h, Keep: keep}), ErrMoved)
+	f.wantErr(f.DeleteBranches(f.ctx, Unneeded{Branch: "main", Holds: h, Keep: keep}), ErrBranchInUse)
 	if _, found, err := f.ResolveRef(f.ctx, keep); found || err != nil {
 		t.Fatalf("kept although the branch stays: %v", err)
 	}
 	run := f.counted()
-	f.must(f.SetAsideBranch(f.ctx, "b", other, keep))
+	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "b", Holds: other, Keep: keep}))
 	f.wantProcesses(run, 1)
 	if got, found, err := f.ResolveRef(f.ctx, keep); got != other || !found || err != nil {
 		t.Errorf("%q %v %v", got, found, err)
@@ -127,10 +128,22 @@ func TestSetAsideBranch(t *testing.T) {
 	if exists, err := f.BranchExists(f.ctx, "b"); exists || err != nil {
 		t.Errorf("still there: %v", err)
 	}
-	f.must(f.SetAsideBranch(f.ctx, "b", other, "refs/chipset/landed/mr-2")) // again, after a crash
+	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "b", Holds: other, Keep: "refs/chipset/landed/mr-2"})) // again, after a crash
 	if got, _, err := f.ResolveRef(f.ctx, "refs/chipset/landed/mr-2"); got != other || err != nil {
 		t.Errorf("%q %v", got, err)
 	}
+
+	f.git(f.TopLevel(), "branch", "c", string(h))
+	f.git(f.TopLevel(), "branch", "d", string(other))
+	f.wantErr(f.DeleteBranches(f.ctx, Unneeded{Branch: "c", Holds: h}, Unneeded{Branch: "d", Holds: h}), ErrMoved)
+	if exists, err := f.BranchExists(f.ctx, "c"); !exists || err != nil {
+		t.Errorf("gone although another had moved: %v", err)
+	}
+	run()
+	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "c", Holds: h}, Unneeded{Branch: "d", Holds: other, Keep: "refs/chipset/landed/mr-3"}))
+	f.wantProcesses(run, 1)
+	f.must(errors.Join(f.DeleteBranches(f.ctx, Unneeded{Branch: "c", Holds: h}), f.DeleteBranches(f.ctx)))
+	f.wantProcesses(run, 0)
 }
 
 // The way of one bead, in processes.
@@ -160,8 +173,10 @@ func TestProcesses(t *testing.T) {
 	}
 	f.must(f.UpdateBranch(f.ctx, "polecat/y", head, ""))
 	f.wantProcesses(run, 1)
-	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
-	f.wantProcesses(run, 2)
+	if !f.LeaveWorktree(f.ctx, w.Path()) {
+		t.Fatal("not left")
+	}
+	f.wantProcesses(run, 0)
 
 	other := f.commit(f.TopLevel(), map[string]string{"z": "z\n"})
 	land := f.In(filepath.Join(f.TopLevel(), ".chipset", "worktrees", "refinery"))

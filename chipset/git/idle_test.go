@@ -85,6 +85,43 @@ func TestPrepareIdle(t *testing.T) {
 	f.wantFile(w.Path(), "ignored/cache", "kept\n")
 }
 
+// What this process left is idle also when its branch is gone by now, but not when that branch is to be reset.
+func TestLeaveWorktree(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	base := f.head(f.TopLevel())
+	head := f.commit(w.Path(), map[string]string{"n": "n"})
+	if f.LeaveWorktree(f.ctx, f.TopLevel()) {
+		t.Fatal("left the main worktree")
+	}
+	if !f.LeaveWorktree(f.ctx, w.Path()) {
+		t.Fatal("not left")
+	}
+	if got := f.head(w.Path()); got != head {
+		t.Errorf("HEAD is %s, want %s", got, head)
+	}
+	if _, on, err := w.HeadBranch(f.ctx); on || err != nil {
+		t.Errorf("on a branch: %v", err)
+	}
+	if f.LeaveWorktree(f.ctx, w.Path()) {
+		t.Error("left again although nothing says that a branch holds it")
+	}
+	if f.PrepareIdle(f.ctx, w.Path(), "polecat/x", base) {
+		t.Error("the only branch that holds it was reset")
+	}
+	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "polecat/x", Holds: head, Keep: "refs/chipset/landed/mr-x"}))
+	if !f.PrepareIdle(f.ctx, w.Path(), "polecat/y", base) {
+		t.Fatal("not idle")
+	}
+	f.wantPrepared(w, "polecat/y", base)
+	f.wantGone(w.Path(), "n")
+
+	f.conflict(w.Path(), "merge")
+	if f.LeaveWorktree(f.ctx, w.Path()) {
+		t.Error("left in the middle of a merge")
+	}
+}
+
 // Whatever a test command left behind, and whatever names a worker gave to branches, the candidate is the same.
 func TestRebaseOverWhatIsLeftOver(t *testing.T) {
 	for name, disturb := range map[string]func(f *fixture, w *Worktree, head, onto Hash){

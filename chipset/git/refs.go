@@ -332,30 +332,50 @@ func (r *Repo) SwapRef(ctx context.Context, ref Ref, new, old Hash, drop ...Ref)
 	return r.swap(ctx, ref, old, Command{Args: []string{"update-ref", "--no-deref", "-m", "chipset", "-z", "--stdin"}, Stdin: []byte(stdin.String())})
 }
 
-// DeleteBranch removes a branch that holds old, by compare-and-swap. It returns ErrMoved, or
-// ErrBranchInUse when a worktree has it checked out. A branch that does not exist is no error.
-func (r *Repo) DeleteBranch(ctx context.Context, b Branch, old Hash) error {
-	if found, err := r.deletable(ctx, b, old); err != nil || !found {
-		return err
-	}
-	return r.swap(ctx, b.Ref(), old, Command{Args: []string{"update-ref", "--no-deref", "-d", string(b.Ref()), string(old)}})
+// Unneeded is a branch to be deleted.
+type Unneeded struct {
+	Branch Branch
+	Holds  Hash // what it must hold
+	Keep   Ref  // written to hold the same in the same transaction, or ""
 }
 
-// SetAsideBranch is DeleteBranch in one transaction with the ref that keeps old reachable. The ref is written also
-// when the branch does not exist any more, but not when the branch stays.
-func (r *Repo) SetAsideBranch(ctx context.Context, b Branch, old Hash, keep Ref) error {
-	if err := keep.check(); err != nil {
+// DeleteBranches removes branches, each by compare-and-swap, all in one transaction, and so in one process. A ref to keep
+// is written also when its branch does not exist any more, but not when the branch stays. It returns ErrMoved, or
+// ErrBranchInUse when a worktree has one of them checked out; then nothing was removed. A branch that does not exist
+// is no error.
+func (r *Repo) DeleteBranches(ctx context.Context, all ...Unneeded) error {
+	var stdin strings.Builder
+	for _, u := range all {
+		if u.Keep != "" {
+			if err := u.Keep.check(); err != nil {
+				return err
+			}
+		}
+		found, err := r.deletable(ctx, u.Branch, u.Holds)
+		if err != nil {
+			return err
+		}
+		if u.Keep != "" {
+			fmt.Fprintf(&stdin, "update %s\x00%s\x00\x00", u.Keep, u.Holds)
+		}
+		if found {
+			fmt.Fprintf(&stdin, "delete %s\x00%s\x00", u.Branch.Ref(), u.Holds)
+		}
+	}
+	if stdin.Len() == 0 {
+		return nil
+	}
+	_, err := r.run(ctx, r.plain(), Command{Args: []string{"update-ref", "--no-deref", "-m", "chipset", "-z", "--stdin"}, Stdin: []byte(stdin.String())})
+	if err == nil || !exited(err, 1, 128) {
 		return err
 	}
-	found, err := r.deletable(ctx, b, old)
-	if err != nil {
-		return err
+	// git has one exit status for "moved" and for every other failure, so look.
+	for _, u := range all {
+		if current, found, lookErr := r.ResolveRef(ctx, u.Branch.Ref()); lookErr == nil && found && current != u.Holds {
+			return fmt.Errorf("delete %s: %w", u.Branch, ErrMoved)
+		}
 	}
-	if !found {
-		return r.UpdateRef(ctx, keep, old, "")
-	}
-	stdin := fmt.Sprintf("update %s\x00%s\x00\x00delete %s\x00%s\x00", keep, old, b.Ref(), old)
-	return r.swap(ctx, b.Ref(), old, Command{Args: []string{"update-ref", "--no-deref", "-m", "chipset", "-z", "--stdin"}, Stdin: []byte(stdin)})
+	return err
 }
 
 // deletable reports whether the branch is there to be deleted, or refuses one that is in use.

@@ -56,7 +56,7 @@ func TestInjectionIsRefusedEverywhere(t *testing.T) {
 	_, _, errAt := f.CheckedOutAt(f.ctx, evil)
 	_, errExists := f.BranchExists(f.ctx, evil)
 	for _, err := range []error{errResolve, errFetch, errAt, errExists, f.UpdateBranch(f.ctx, evil, head, ""), f.Advance(f.ctx, evil, head, head),
-		f.PrepareWorktree(f.ctx, filepath.Join(f.TopLevel(), "w"), evil, head), f.Push(f.ctx, "origin", head, evil), f.DeleteBranch(f.ctx, evil, head)} {
+		f.PrepareWorktree(f.ctx, filepath.Join(f.TopLevel(), "w"), evil, head), f.Push(f.ctx, "origin", head, evil), f.DeleteBranches(f.ctx, Unneeded{Branch: evil, Holds: head})} {
 		f.wantErr(err, ErrBadBranch)
 	}
 	f.wantErr(f.UpdateBranch(f.ctx, "x", "--no-deref", ""), ErrBadHash)
@@ -147,10 +147,10 @@ func TestUpdateBranchIsCompareAndSwap(t *testing.T) {
 	f.wantErr(f.UpdateBranch(f.ctx, "gone", second, second), ErrMoved)
 	f.must(f.UpdateBranch(f.ctx, "work", second, first))
 	f.must(f.UpdateBranch(f.ctx, "work", first, ""))
-	f.wantErr(f.DeleteBranch(f.ctx, "work", second), ErrMoved)
-	f.must(f.DeleteBranch(f.ctx, "work", first))
-	f.must(f.DeleteBranch(f.ctx, "work", first))
-	f.wantErr(f.DeleteBranch(f.ctx, "main", second), ErrBranchInUse)
+	f.wantErr(f.DeleteBranches(f.ctx, Unneeded{Branch: "work", Holds: second}), ErrMoved)
+	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "work", Holds: first}))
+	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "work", Holds: first}))
+	f.wantErr(f.DeleteBranches(f.ctx, Unneeded{Branch: "main", Holds: second}), ErrBranchInUse)
 
 	w := f.prepared()
 	f.must(f.UpdateBranch(f.ctx, "polecat/x", first, second))

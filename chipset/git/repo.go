@@ -25,8 +25,10 @@ type Repo struct {
 	lockGrace time.Duration
 	foldsCase bool
 	worktrees sync.Mutex // held while worktrees are made, reset or removed
-	facts     facts
-	identity  identityMemo
+	// left is where this process left worktrees, by git directory.
+	left     map[string]leftAt
+	facts    facts
+	identity identityMemo
 }
 
 // Open finds the repository that dir is in. dir may be any directory inside the main worktree or a
@@ -41,7 +43,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
-	r := &Repo{git: binary, env: Environment(os.Environ()), lockGrace: lockGrace}
+	r := &Repo{git: binary, env: Environment(os.Environ()), lockGrace: lockGrace, left: map[string]leftAt{}}
 	gitDir, common, top, err := r.locate(ctx, dir)
 	if err != nil {
 		if exited(err, 128) && !insideRepository(dir) {

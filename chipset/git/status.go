@@ -64,8 +64,8 @@ func (w *Worktree) untouched(ctx context.Context, p place) (bool, error) {
 }
 
 // idle reports that the worktree holds nothing that would be lost with it when the branch b is reset: HEAD is detached
-// at a commit that the commit base, another branch or a ref below refs/chipset/ reaches, and no file differs from
-// it. False is no proof of the contrary.
+// at a commit that the commit base, another branch or a ref below refs/chipset/ reaches, or that was on a branch when
+// this process left it, and no file differs from it. False is no proof of the contrary.
 func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool {
 	_, head, known := w.repo.readHead(p.gitDir)
 	if !known || head == "" {
@@ -73,6 +73,9 @@ func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool 
 	}
 	if untouched, err := w.untouched(ctx, p); err != nil || !untouched {
 		return false
+	}
+	if left := w.repo.left[p.gitDir]; left.head == head && left.branch != b {
+		return true
 	}
 	if kept, known := w.repo.knownAncestor(head, base); known && kept {
 		return true

@@ -212,8 +212,12 @@ func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) er
 			return err
 		}
 	}
-	if err := r.ensureRegistered(ctx, path, real, base); err != nil {
+	there, err := r.registered(ctx, path, real)
+	if err != nil {
 		return err
+	}
+	if !there {
+		return r.addWorktree(ctx, real, b, base)
 	}
 	w := r.In(real)
 	p, err := w.place()
@@ -232,6 +236,16 @@ func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) er
 
 func onBranch(b Branch, base Hash) []string {
 	return []string{"--no-track", "-B", string(b), string(base)}
+}
+
+// addWorktree makes a worktree where there is none, at once as prepare leaves one.
+func (r *Repo) addWorktree(ctx context.Context, real string, b Branch, base Hash) error {
+	args := []string{"worktree", "add", "--quiet", "--detach", real, string(base)}
+	if b != "" {
+		args = []string{"worktree", "add", "--quiet", "--no-track", "-B", string(b), real, string(base)}
+	}
+	_, err := r.run(ctx, r.plain(), Command{Args: args})
+	return err
 }
 
 // PrepareIdle is PrepareWorktree for the usual case that the worktree stands there as ReleaseWorktree left it, with
@@ -267,51 +281,53 @@ func (r *Repo) checkUnused(ctx context.Context, b Branch, except string) error {
 	return nil
 }
 
-// ensureRegistered leaves a directory at path that git knows as a worktree.
-func (r *Repo) ensureRegistered(ctx context.Context, path, real string, base Hash) error {
+// registered reports whether git knows a worktree at path. Where it reports false, nothing is in the way of making one.
+func (r *Repo) registered(ctx context.Context, path, real string) (bool, error) {
 	info, err := os.Lstat(path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
-		return err
+		return false, err
 	}
 	if !missing && !info.IsDir() {
-		return fmt.Errorf("%w: not a directory", ErrForeignDirectory)
+		return false, fmt.Errorf("%w: not a directory", ErrForeignDirectory)
 	}
 	admin, err := r.gitDirOf(real)
-	registered := err == nil
+	known := err == nil
 	if err != nil && !errors.Is(err, ErrNotWorktree) {
-		return err
+		return false, err
 	}
-	if registered && !missing {
+	if known && !missing {
 		whole, err := r.repairLink(ctx, real, admin)
 		if err != nil || whole {
-			return err
+			return whole, err
 		}
-		registered = false
+		known = false
 	}
-	if registered {
+	if known {
 		if err := r.unregister(ctx, real); err != nil {
-			return err
+			return false, err
 		}
 	}
-	if !missing {
-		entries, err := os.ReadDir(real)
-		if err != nil {
-			return err
-		}
-		if len(entries) == 1 && entries[0].Name() == ".git" && entries[0].Type().IsRegular() {
-			// A link without a registration, and nothing was ever checked out.
-			if err := removeGitFile(filepath.Join(real, ".git")); err != nil {
-				return err
-			}
-			entries = nil
-		}
-		if len(entries) > 0 {
-			return ErrForeignDirectory
-		}
+	if missing {
+		return false, nil
 	}
-	_, err = r.run(ctx, r.plain(), Command{Args: []string{"worktree", "add", "--quiet", "--detach", real, string(base)}})
-	return err
+	return false, vacate(real)
+}
+
+// vacate makes sure that a folder holds nothing but a link without a registration, where nothing was ever checked out, and
+// removes that.
+func vacate(path string) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	if len(entries) == 1 && entries[0].Name() == ".git" && entries[0].Type().IsRegular() {
+		return removeGitFile(filepath.Join(path, ".git"))
+	}
+	if len(entries) > 0 {
+		return ErrForeignDirectory
+	}
+	return nil
 }
 
 // repairLink makes the .git file of a registered worktree point at its registration again. It returns whole ==
@@ -396,6 +412,34 @@ func (r *Repo) ReleaseWorktree(ctx context.Context, path string, at Hash) error 
 		return fmt.Errorf("release worktree %s: %w", path, err)
 	}
 	return nil
+}
+
+// LeaveWorktree is ReleaseWorktree, without a process, for a linked worktree all of which was committed on its branch just
+// now: it takes HEAD off the branch, and changes no file. PrepareIdle finds out whether something was put there later.
+// Where that is not all it takes, nothing is done, and it reports false.
+func (r *Repo) LeaveWorktree(ctx context.Context, path string) (left bool) {
+	r.worktrees.Lock()
+	defer r.worktrees.Unlock()
+	p, err := r.In(path).ours()
+	if err != nil || r.clearLocks(ctx, p.gitDir) != nil || operation(p.gitDir) != NoOperation {
+		return false
+	}
+	b, _, known := r.readHead(p.gitDir)
+	if !known || b == "" {
+		return false
+	}
+	h, found, known := r.readRef(b.Ref())
+	if !known || !found || writeGitFile(filepath.Join(p.gitDir, "HEAD"), string(h)+"\n") != nil {
+		return false
+	}
+	r.left[p.gitDir] = leftAt{b, h}
+	return true
+}
+
+// leftAt is the commit at which a worktree was left, and the branch that held it then.
+type leftAt struct {
+	branch Branch
+	head   Hash
 }
 
 func (w *Worktree) detach(ctx context.Context, p place, at Hash) error {

@@ -320,7 +320,13 @@ func (f *finish) freeWorktree(ctx context.Context) {
 			f.Rig.Emit(retireEvent("worker.salvaged", &f.rec, "what was in the worktree is on "+ref))
 		}
 	}
-	if err := FreeWorktree(ctx, f.Rig, f.rec.AgentID); err != nil {
+	var err error
+	if known && f.rec.Head != "" && f.Rig.Git.LeaveWorktree(ctx, f.Rig.Worktree(f.rec.AgentID)) {
+		err = ForgetWorktree(f.Rig, f.rec.AgentID) // all of it is in that head
+	} else {
+		err = FreeWorktree(ctx, f.Rig, f.rec.AgentID)
+	}
+	if err != nil {
 		f.warn("worktree.not_released", err)
 	}
 }
