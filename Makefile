@@ -103,12 +103,16 @@ bench: ## measure, each beside its baseline in the same run
 # packages fetch the program for this machine with theirs.
 E2E_DIR     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/chipset-e2e
 E2E_CLIENTS := @anthropic-ai/claude-code@2.1.329 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33
+# Checkers of the Model Context Protocol, and the Node that they need.
+E2E_CHECKERS := @modelcontextprotocol/inspector@2.12.0 @modelcontextprotocol/conformance@0.1.16 node@22
 
-e2e: ## run whole rigs with the real clients, installed from npm into E2E_DIR
-	npm install --no-audit --no-fund --prefix $(E2E_DIR) $(E2E_CLIENTS)
+e2e: ## run whole rigs with the real clients, and checkers of MCP, from npm in E2E_DIR
+	npm install --no-audit --no-fund --prefix $(E2E_DIR) $(E2E_CLIENTS) $(E2E_CHECKERS)
 	cd $(E2E_DIR)/node_modules/@anthropic-ai/claude-code && node install.cjs
 	cd $(E2E_DIR)/node_modules/opencode-ai && node postinstall.mjs
-	CHIPSET_E2E=$(E2E_DIR)/node_modules/.bin $(GO) test -count=1 -timeout 30m -v ./chipset/chipsettest/e2e
+	[ -x $(E2E_DIR)/node_modules/node/bin/node ] || { cd $(E2E_DIR)/node_modules/node && node installArchSpecificPackage; }
+	MCP_CHECKERS=$(E2E_DIR)/node_modules/.bin $(GO) test -count=1 -timeout 30m -v -run Conformance ./chipset/mcpserver
+	CHIPSET_E2E=$(E2E_DIR)/node_modules/.bin $(GO) test -count=1 -timeout 60m -v ./chipset/chipsettest/e2e
 
 docs: ## write docs/commands.md anew from the commands' own help
 	$(GO) test ./cmd/chipset -run TestCommandReference -update

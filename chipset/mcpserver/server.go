@@ -96,22 +96,26 @@ func (s *Server) speaker(ctx context.Context) (*speaker.Speaker, error) {
 
 // addPrompt offers the briefing.
 func (s *Server) addPrompt() {
-	s.inner.AddPrompt(&mcp.Prompt{Name: "prime", Title: "Begin", Description: "Everything you need to begin: your role and its rules, what is on your hook, the last hand-off, unread mail."},
-		func(ctx context.Context, _ *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			text := ""
-			sp, err := s.speaker(ctx)
-			if err == nil {
-				text, err = s.prime(ctx, sp)
-			}
-			if err != nil {
-				text = explain(err) // a client can show it; an error it might swallow
-			}
-			return &mcp.GetPromptResult{Description: "Who you are in this rig and what hangs on your hook",
-				Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
-		})
+	s.prompt(&mcp.Prompt{Name: "prime", Title: "Begin", Description: "Everything you need to begin: your role and its rules, what is on your hook, the last hand-off, unread mail."},
+		"Who you are in this rig and what hangs on your hook", prime)
 }
 
-func (s *Server) prime(ctx context.Context, sp *speaker.Speaker) (string, error) {
+// prompt offers a prompt without arguments; about describes what it gives.
+func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context, *speaker.Speaker) (string, error)) {
+	s.inner.AddPrompt(p, func(ctx context.Context, _ *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		text := ""
+		sp, err := s.speaker(ctx)
+		if err == nil {
+			text, err = write(ctx, sp)
+		}
+		if err != nil {
+			text = explain(err) // a client can show it; an error it might swallow
+		}
+		return &mcp.GetPromptResult{Description: about, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
+	})
+}
+
+func prime(ctx context.Context, sp *speaker.Speaker) (string, error) {
 	b, err := prompt.Prime(ctx, sp.Rig, sp.ID)
 	if err != nil {
 		return "", err
