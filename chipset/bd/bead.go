@@ -9,10 +9,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// metaSource is the key of a bead's metadata with its source.
-const metaSource = "bd"
-
-// source is what is kept in a bead of the issue that it was imported from.
+// source is what is kept in a bead, under bead.MetaSource, of the issue that it was imported from.
 type source struct {
 	// Hash is that of the issue.
 	Hash string `json:"hash"`
@@ -31,7 +28,7 @@ type source struct {
 // counts as none.
 func sourceOf(b *bead.Bead) (source, bool) {
 	var s source
-	text := b.Metadata[metaSource]
+	text := b.Metadata[bead.MetaSource]
 	if text == "" || b.Metadata[bead.MetaImported] == "" || json.Unmarshal([]byte(text), &s) != nil {
 		return source{}, false
 	}
@@ -50,7 +47,7 @@ func (s *source) store(b *bead.Bead, issue *Issue) error {
 	for k, v := range b.Metadata {
 		meta[k] = v
 	}
-	meta[bead.MetaImported], meta[metaSource] = issue.ID, strings.TrimSuffix(string(line), "\n")
+	meta[bead.MetaImported], meta[bead.MetaSource] = issue.ID, strings.TrimSuffix(string(line), "\n")
 	b.Metadata = meta
 	return nil
 }

@@ -180,6 +180,11 @@ func (b *Bead) Become(to Status, reason string, now state.Time) error {
 // issue tracker. Only such a bead can be finished elsewhere.
 const MetaImported = "bd_id"
 
+// MetaSource is the key of Metadata with what an import keeps of the issue: a JSON
+// object, of which as is the status that the import gave the bead, and gen the
+// bead's with it. A bead that was finished elsewhere has it to show.
+const MetaSource = "bd"
+
 // Imported tells whether the bead came from another issue tracker.
 func (b *Bead) Imported() bool { return b.Metadata[MetaImported] != "" }
 

@@ -1,6 +1,7 @@
 package bead
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -91,7 +92,7 @@ func reachable(before, after *Bead) error {
 	for range max(0, steps) {
 		var next []place
 		for _, p := range reached {
-			for _, q := range p.next(after.Imported()) {
+			for _, q := range p.next(after.finishedElsewhere(before.Gen)) {
 				if q.slung <= slung && !seen[q] {
 					seen[q] = true
 					next = append(next, q)
@@ -109,11 +110,20 @@ func reachable(before, after *Bead) error {
 		after.Gen-before.Gen, before.Gen, after.Gen, map[bool]string{true: " with its text changed"}[goal.edited])
 }
 
-// next are the places that one legal step leads to. What was imported can be
-// finished elsewhere.
-func (p place) next(imported bool) []place {
+// finishedElsewhere tells whether the bead shows an import that closed it after a gen.
+func (b *Bead) finishedElsewhere(since int64) bool {
+	var source struct {
+		As  Status `json:"as"`
+		Gen int64  `json:"gen"`
+	}
+	return b.Imported() && json.Unmarshal([]byte(b.Metadata[MetaSource]), &source) == nil &&
+		source.As == Closed && source.Gen > since && source.Gen <= b.Gen
+}
+
+// next are the places that one legal step leads to; elsewhere lets nobody's work be closed.
+func (p place) next(elsewhere bool) []place {
 	var all []place
-	if imported && slices.Contains(editable(), p.status) {
+	if elsewhere && slices.Contains(editable(), p.status) {
 		q := p
 		q.status = Closed
 		all = append(all, q)

@@ -1,6 +1,7 @@
 package bead
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -18,7 +19,11 @@ func TestHistory(t *testing.T) {
 		return b
 	}
 	with := func(b *Bead, change func(*Bead)) *Bead { change(b); return b }
-	imported := func(b *Bead) *Bead { b.Metadata = map[string]string{MetaImported: "bd-1"}; return b }
+	shows := func(b *Bead, source string) *Bead {
+		b.Metadata = map[string]string{MetaImported: "bd-1", MetaSource: source}
+		return b
+	}
+	imported := func(b *Bead) *Bead { return shows(b, fmt.Sprintf(`{"as":%q,"gen":%d}`, b.Status, b.Gen)) }
 	for _, c := range []struct {
 		name          string
 		before, after *Bead
@@ -57,6 +62,12 @@ func TestHistory(t *testing.T) {
 		{"finished elsewhere", made(1, Open, "", 0), imported(made(3, Closed, "", 0)), true},
 		{"finished elsewhere after a failure", made(4, Failed, "as-1", 1), imported(made(6, Closed, "as-1", 1)), true},
 		{"finished elsewhere while a worker works", made(3, InProgress, "as-1", 1), imported(made(4, Closed, "", 1)), false},
+		{"finished elsewhere, and in a convoy since", made(1, Open, "", 0), shows(made(3, Closed, "", 0), `{"as":"closed","gen":2}`), true},
+		{"closed by a name of another tracker alone", made(1, Open, "", 0), shows(made(2, Closed, "", 0), ""), false},
+		{"closed, though the import left it open", made(1, Open, "", 0), shows(made(2, Closed, "", 0), `{"as":"open","gen":2}`), false},
+		{"closed by an import of before", made(3, Open, "", 0), shows(made(4, Closed, "", 0), `{"as":"closed","gen":3}`), false},
+		{"closed by an import that is still to come", made(3, Open, "", 0), shows(made(4, Closed, "", 0), `{"as":"closed","gen":5}`), false},
+		{"closed by what is no import", made(1, Open, "", 0), shows(made(2, Closed, "", 0), `closed`), false},
 		{"imported and merged", nil, imported(made(2, Merged, "", 0)), false},
 		{"assignments fell", made(3, Open, "", 2), made(4, Open, "", 1), false},
 	} {
