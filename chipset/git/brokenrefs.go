@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,7 @@ type BrokenRef struct {
 }
 
 // BrokenRefs finds the refs below the prefixes (with a slash at the end, or whole names) whose file is torn, or
-// whose commit is not there.
+// whose commit is not there, and of whole names those that are gone though their reflog is not.
 func (r *Repo) BrokenRefs(ctx context.Context, prefixes ...string) ([]BrokenRef, error) {
 	var broken []BrokenRef
 	held := map[Ref]Hash{}
@@ -40,7 +41,22 @@ func (r *Repo) BrokenRefs(ctx context.Context, prefixes ...string) ([]BrokenRef,
 	for _, ref := range missing {
 		broken = append(broken, BrokenRef{ref, "names the commit " + held[ref].Short() + ", which is not there"})
 	}
+	for _, name := range prefixes {
+		ref := Ref(name)
+		told := held[ref] != "" || slices.ContainsFunc(broken, func(b BrokenRef) bool { return b.Ref == ref })
+		if !strings.HasSuffix(name, "/") && !told && r.lostRef(ref) {
+			broken = append(broken, BrokenRef{ref, reasonLost})
+		}
+	}
 	return broken, err
+}
+
+const reasonLost = "is gone, though its reflog is not: git itself takes both away"
+
+// lostRef tells whether a ref that is not there has left its reflog behind.
+func (r *Repo) lostRef(ref Ref) bool {
+	info, err := os.Lstat(filepath.Join(r.common, "logs", filepath.FromSlash(string(ref))))
+	return err == nil && info.Mode().IsRegular() && info.Size() > 0
 }
 
 // looseRefs adds what the files of refs hold, and returns those that hold nothing.

@@ -224,7 +224,10 @@ func (r *Repo) brokenRef(ctx context.Context, ref Ref) (string, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		packed, found, known := r.packedRef(ref)
-		if !known || !found {
+		switch {
+		case known && !found && r.lostRef(ref):
+			return reasonLost, nil
+		case !known || !found:
 			return "", nil
 		}
 		h = packed

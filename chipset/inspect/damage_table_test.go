@@ -15,6 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/incident"
@@ -98,6 +99,11 @@ func (f *fixture) one(pattern string) string {
 	f.must(err)
 	if len(found) == 0 {
 		f.must(fmt.Errorf("nothing matches %s", pattern))
+	}
+	info, err := os.Lstat(found[0])
+	f.must(err)
+	if info.Mode().Type() == os.ModeNamedPipe { // an earlier damage: to open it would wait for ever
+		f.must(fmt.Errorf("%s is a FIFO", found[0]))
 	}
 	return found[0]
 }
@@ -404,6 +410,36 @@ var single = []damage{
 	{"target torn", func(f *fixture) { f.put(f.inGit("refs", "heads", "main"), "") }, "git-ref", ""},
 	{"salvage ref gone", func(f *fixture) { f.git("update-ref", "-d", "refs/chipset/salvage/as-old") }, "salvage-ref", "salvage-ref"},
 	{"salvage ref torn", func(f *fixture) { f.put(f.inGit("refs", "chipset", "salvage", "as-old"), "") }, "git-ref", "git-ref salvage-ref"},
+	{"branch of the snapshots torn", func(f *fixture) {
+		f.git("branch", "chipset/audit", "main")
+		f.put(f.inGit("refs", "heads", "chipset", "audit"), "")
+	}, "git-ref", ""},
+	{"branch of the snapshots gone", func(f *fixture) {
+		f.git("branch", "chipset/audit", "main")
+		f.must(os.Remove(f.inGit("refs", "heads", "chipset", "audit")))
+	}, "git-ref", ""},
+	{"target gone", func(f *fixture) { f.must(os.Remove(f.inGit("refs", "heads", "main"))) }, "git-ref", ""},
+	{"state in the index", func(f *fixture) { f.git("add", "-f", ".chipset/state") }, "state-in-git", "state-in-git"},
+	{"state on the target", func(f *fixture) {
+		f.git("add", "-f", ".chipset/state")
+		f.git("commit", "-q", "-m", "the live tree")
+		f.git("rm", "-r", "-q", "--cached", ".chipset/state")
+	}, "state-in-git", "state-in-git"},
+	{"agents of another rig", func(f *fixture) {
+		f.edit("state/agents/polecat-alpha.json", func(v map[string]any) { v["rig"] = "elsewhere" })
+		f.edit("state/agents/human.json", func(v map[string]any) { v["rig"] = "elsewhere" })
+	}, "agent-rig", ""},
+	{"agent of another rig that nobody named", func(f *fixture) {
+		_, err := f.Agents.Register(f.t.Context(), "polecat-zulu", agent.Polecat, "elsewhere", nil, f.at())
+		f.must(err)
+		f.must(f.Hooks.Make(f.t.Context(), "polecat-zulu", f.at()))
+	}, "agent-rig", "agent-rig"},
+	{"bead that no branch can be named after", func(f *fixture) {
+		b, err := f.Beads.Get("gt-eeeee")
+		f.must(err)
+		b.ID = "gt-ee..ee"
+		f.must(f.Beads.Put("gt-ee..ee", b))
+	}, "bead-id", "bead-id"},
 	{"empty objects", func(f *fixture) { f.put(f.inGit("objects", "aa", strings.Repeat("b", 38)), "") }, "git-object", ""},
 	{"two hooks name one bead", func(f *fixture) {
 		h, err := f.Hooks.Get(string(alpha))

@@ -53,7 +53,22 @@ func checkGit(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	if err := c.landed(ctx, target, tip); err != nil {
 		return c.found, err
 	}
-	return c.found, errors.Join(c.branches(ctx), c.requestCommits(ctx), c.salvageRefs(ctx))
+	refs, err := listRefs(ctx, c.r.Git, "refs/heads/polecat/", "refs/chipset/salvage/")
+	if err != nil {
+		return c.found, err
+	}
+	c.branches(refs)
+	return c.found, errors.Join(c.stateInGit(ctx, target), c.requestCommits(ctx), c.salvageRefs(refs))
+}
+
+// stateInGit tells of a live tree that a switch of branches would take away.
+func (c *relations) stateInGit(ctx context.Context, target git.Branch) error {
+	places, err := c.r.StateInGit(ctx, target)
+	for _, place := range places {
+		c.add("state-in-git", state.StateDir, Warning, "git rm -r -q --cached .chipset/state, and commit that; chipset audit commit keeps its history",
+			"%s holds the live tree: to switch to a branch with another copy of it, or without, takes it away", place)
+	}
+	return err
 }
 
 func (c *relations) guards() error {
@@ -119,11 +134,7 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 }
 
 // branches tells of branches that have done their service.
-func (c *relations) branches(ctx context.Context) error {
-	refs, err := listRefs(ctx, c.r.Git, "refs/heads/polecat/")
-	if err != nil {
-		return err
-	}
+func (c *relations) branches(refs []StoryRef) {
 	owner := map[git.Ref]*bead.Bead{}
 	for i := range c.beads {
 		b := &c.beads[i]
@@ -142,7 +153,6 @@ func (c *relations) branches(ctx context.Context) error {
 			"%d left of beads that are finished", left)
 		f.settled = true
 	}
-	return nil
 }
 
 // worktrees compares the folders of the rig with git's list of them.

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -26,7 +27,23 @@ func checkRegistered(ctx context.Context, r *rig.Rig) ([]finding, error) {
 			c.named(id, roleOf(a))
 		}
 	}
+	c.strangers()
 	return c.found, nil
+}
+
+// strangers tells of agents that say they belong to another rig. Helpers and people come from anywhere.
+func (c *relations) strangers() {
+	own := c.r.Def.Rig.Name
+	for _, a := range c.agents {
+		if a.Rig == own || a.Role == agent.Crew || a.Status == agent.Retired {
+			continue
+		}
+		f := c.add("agent-rig", c.r.Agents.Path(string(a.ID)), Warning, "", "it says that it belongs to the rig %q, and this one is %q", a.Rig, own)
+		isNamed := slices.ContainsFunc(c.r.Def.Agents(), func(d definition.Agent) bool { return d.ID == string(a.ID) })
+		if id := a.ID; isNamed || id == state.Human {
+			f.repair = func(ctx context.Context) error { return c.r.RegisterNamed(ctx, id) }
+		}
+	}
 }
 
 func roleOf(a definition.Agent) agent.Role { return agent.Role(a.Role) }

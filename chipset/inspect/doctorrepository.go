@@ -231,11 +231,7 @@ func (c *relations) requestCommits(ctx context.Context) error {
 }
 
 // salvageRefs checks that the saved work that records name is there.
-func (c *relations) salvageRefs(ctx context.Context) error {
-	refs, err := listRefs(ctx, c.r.Git, "refs/chipset/salvage/")
-	if err != nil {
-		return err
-	}
+func (c *relations) salvageRefs(refs []StoryRef) error {
 	there := map[string]bool{}
 	for _, ref := range refs {
 		there[string(ref.Ref)] = true

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -68,6 +69,9 @@ func (c *relations) bead(b *bead.Bead) {
 			c.add("dependency", p, Error, "chipset work edit "+string(b.ID)+" changes what it waits for",
 				"it waits for %s, which does not exist", dep)
 		}
+	}
+	if _, err := git.ParseBranch(bead.BranchFor(b.ID, 1)); err != nil && !b.Status.Finished() {
+		c.add("bead-id", p, Error, "chipset work cancel "+string(b.ID)+", and add it anew", "no branch can be named after it: %v", err)
 	}
 	c.waitsForCancelled(b, p)
 	if c.pending(b.ID, b.AssignmentID) {

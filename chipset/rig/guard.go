@@ -17,13 +17,9 @@ import (
 // that leads commands inside a worktree to this rig and says which one it is. The line for state/ alone
 // is not missed: a rig that was made with --track-state has none.
 func (r *Rig) Unguarded() (lines []string, pointer bool, err error) {
-	data, err := state.ReadOutside(r.Git.ExcludePath(), maxGitFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	present, err := r.excluded()
+	if err != nil {
 		return nil, false, err
-	}
-	present := strings.Split(string(data), "\n")
-	for i := range present {
-		present[i] = strings.TrimSpace(present[i])
 	}
 	for _, line := range excludeLines(false) {
 		if !slices.Contains(present, line) {
@@ -36,6 +32,46 @@ func (r *Rig) Unguarded() (lines []string, pointer bool, err error) {
 	id, err := state.ReadOutside(filepath.Join(r.Git.CommonDir(), idName), maxPointer)
 	named := err == nil && strings.TrimSpace(string(id)) == string(r.Tree.RigID())
 	return lines, recorded(r.Git) != r.Dir || !named, nil
+}
+
+// excluded are the lines of .git/info/exclude.
+func (r *Rig) excluded() ([]string, error) {
+	data, err := state.ReadOutside(r.Git.ExcludePath(), maxGitFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	lines := strings.Split(string(data), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines, nil
+}
+
+// StateInGit lists where git holds the live tree although it was told to keep away from it: "the index" of the
+// checkout, and the branch. To switch between a branch with the tree and one without overwrites it or takes it
+// away, and git says nothing, because what it was told to ignore is worth nothing to it. A rig that was made with
+// --track-state, and a checkout whose index can't be read, have nothing to tell.
+func (r *Rig) StateInGit(ctx context.Context, branch git.Branch) ([]string, error) {
+	present, err := r.excluded()
+	if err != nil || !slices.Contains(present, excludeLines(false)[3]) {
+		return nil, err
+	}
+	const marker = DirName + "/state/rig.json"
+	places := []string{"the index", string(branch)}
+	out, err := r.Git.Run(ctx, git.Command{Read: true, Args: []string{"cat-file", "--batch-check=%(objecttype)"},
+		Stdin: []byte(":" + marker + "\n" + string(branch.Ref()) + ":" + marker + "\n")})
+	var failed *git.Error
+	if errors.As(err, &failed) && failed.Cause == nil {
+		return nil, nil
+	}
+	answers := strings.Split(string(out), "\n")
+	var held []string
+	for i, place := range places {
+		if i < len(answers) && answers[i] == "blob" {
+			held = append(held, place)
+		}
+	}
+	return held, err
 }
 
 // RestoreGuards writes again what Unguarded lists. Durable when it returns nil.

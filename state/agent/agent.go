@@ -148,12 +148,16 @@ func check(name string, a *Agent) error {
 }
 
 // Register makes an identity, or revives a retired one; what exists otherwise
-// stays. It reports whether anything changed. Durable when it returns nil.
+// stays, but for the rig's name. It reports whether anything changed. Durable when it returns nil.
 func (s Store) Register(ctx context.Context, id state.AgentID, role Role, rig string, skills []string, now state.Time) (bool, error) {
 	changed := false
 	_, err := s.Upsert(ctx, string(id), func(a *Agent, found bool) error {
 		if found && a.Status != Retired && a.Role == role {
-			return state.ErrUnchanged
+			if a.Rig == rig {
+				return state.ErrUnchanged
+			}
+			a.Rig, a.UpdatedAt, changed = rig, now, true
+			return nil
 		}
 		if !found {
 			*a = Agent{ID: id, CreatedAt: now}

@@ -38,6 +38,12 @@ func TestRegister(t *testing.T) {
 	if a, _ := s.Get("polecat-alpha"); a.Status != Active {
 		t.Errorf("registering again moved it to %s", a.Status)
 	}
+	if changed, err := s.Register(t.Context(), "polecat-alpha", Polecat, "renamed", nil, later); err != nil || !changed {
+		t.Fatalf("in a rig of another name: %v, %v", changed, err)
+	}
+	if a, _ := s.Get("polecat-alpha"); a.Rig != "renamed" || a.Status != Active {
+		t.Errorf("in a rig of another name: %+v", a)
+	}
 	if err := s.SetStatus(t.Context(), "polecat-alpha", Retired, later); err != nil {
 		t.Fatal(err)
 	}
