@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
 
 // pending is where commits stand that the branch does not hold yet. The lock is held, so
 // whatever else is there was left by a process that is gone.
-const pending = "refs/chipset/snapshot/"
+const pending = rig.SnapshotRefs
 
 // step is the way from one commit to the next.
 type step struct {

@@ -395,6 +395,26 @@ func (r *Repo) MendRef(ctx context.Context, ref Ref, instead ...Hash) error {
 	return r.Sync(ctx)
 }
 
+// DropBrokenRef removes a ref that names nothing and that nobody relies on. One that is not broken stays.
+func (r *Repo) DropBrokenRef(ctx context.Context, ref Ref) error {
+	if err := ref.check(); err != nil {
+		return err
+	}
+	if reason, err := r.brokenRef(ctx, ref); err != nil || reason == "" {
+		return err
+	}
+	// git deletes no ref whose file it can't read.
+	if err := os.Remove(filepath.Join(r.common, filepath.FromSlash(string(ref)))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, found, _ := r.packedRef(ref); found {
+		if _, err := r.Run(ctx, Command{Args: []string{"update-ref", "-d", string(ref)}}); err != nil {
+			return err
+		}
+	}
+	return r.Sync(ctx)
+}
+
 // maxReflog bounds how much of the end of a reflog is read, in bytes, and maxTries how many of its commits are tried.
 const (
 	maxReflog = 1 << 20

@@ -410,6 +410,10 @@ var single = []damage{
 	{"target torn", func(f *fixture) { f.put(f.inGit("refs", "heads", "main"), "") }, "git-ref", ""},
 	{"salvage ref gone", func(f *fixture) { f.git("update-ref", "-d", "refs/chipset/salvage/as-old") }, "salvage-ref", "salvage-ref"},
 	{"salvage ref torn", func(f *fixture) { f.put(f.inGit("refs", "chipset", "salvage", "as-old"), "") }, "git-ref", "git-ref salvage-ref"},
+	{"snapshot without its commit", func(f *fixture) {
+		f.put(f.inGit("refs", "chipset", "snapshot", "left"), strings.Repeat("1", 40)+"\n")
+	}, "git-ref", ""},
+	{"snapshot torn", func(f *fixture) { f.put(f.inGit("refs", "chipset", "snapshot", "left"), "") }, "git-ref", ""},
 	{"branch of the snapshots torn", func(f *fixture) {
 		f.git("branch", "chipset/audit", "main")
 		f.put(f.inGit("refs", "heads", "chipset", "audit"), "")

@@ -101,6 +101,9 @@ func (c *relations) brokenRefs(ctx context.Context) error {
 		instead := c.recorded(b.Ref)
 		f := c.add("git-ref", state.Path(b.Ref), Error, "", "%s", b.Reason)
 		f.repair = func(ctx context.Context) error { return c.r.Git.MendRef(ctx, b.Ref, instead...) }
+		if strings.HasPrefix(string(b.Ref), rig.SnapshotRefs) { // nobody was told of that snapshot yet
+			f.repair = func(ctx context.Context) error { return c.r.Git.DropBrokenRef(ctx, b.Ref) }
+		}
 	}
 	return err
 }

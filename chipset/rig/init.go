@@ -327,9 +327,12 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 	return r.Sync(ctx, def)
 }
 
+// SnapshotRefs is the folder of refs on which snapshots of the state tree stand until their branch holds them.
+const SnapshotRefs = "refs/chipset/snapshot/"
+
 // RefFolders are the folders of refs that the rig makes in the repository.
 func RefFolders() []string {
-	return []string{"refs/heads/polecat/", "refs/chipset/", "refs/chipset/salvage/", "refs/chipset/landed/", "refs/chipset/snapshot/"}
+	return []string{"refs/heads/polecat/", "refs/chipset/", "refs/chipset/salvage/", "refs/chipset/landed/", SnapshotRefs}
 }
 
 // freeRefFolders puts aside what a power cut left in the way of the rig's refs.
