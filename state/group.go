@@ -19,6 +19,9 @@ const (
 // work while the next files are written.
 const groupsBeside = 2
 
+// groupsInTurn is how many groups of one caller are published before it is asked again what pays.
+const groupsInTurn = 8
+
 // groups let many callers of WriteNew share barriers. Who comes when enough wait
 // publishes the files of all of them, and the others are told.
 type groups struct {
@@ -125,9 +128,9 @@ func (g *groups) commit(t *Tree, group []*publication) {
 func (t *Tree) groupable() bool { return t.able().Barrier || t.able().Ordered }
 
 // publishSome publishes the first files of one caller in the way that pays, and
-// tells how many.
+// tells how many. While the disk settles one group, the next is written.
 func (g *groups) publishSome(t *Tree, pubs []*publication) int {
-	n := min(groupMost, len(pubs))
+	n := min(groupsInTurn*groupMost, len(pubs))
 	begin := clock()
 	g.mu.Lock()
 	pace := g.pace(n)
@@ -137,7 +140,8 @@ func (g *groups) publishSome(t *Tree, pubs []*publication) int {
 	}
 	g.mu.Unlock()
 	if together {
-		g.publishAll(t, pubs[:n])
+		all := slices.Collect(slices.Chunk(pubs[:n], groupMost))
+		inLanes(len(all), min(groupsBeside, t.parallel()), func(i int) { g.publishAll(t, all[i]) })
 	} else {
 		t.publishEach(pubs[:n])
 	}

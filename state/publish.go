@@ -27,8 +27,8 @@ func (t *Tree) WriteNew(p Path, data []byte) error {
 }
 
 // WriteAll publishes many files and tells of each, in their order, what
-// WriteNew would have returned. When it returns, all that have no error are
-// durable.
+// WriteNew would have returned; of two with the same name one is refused. When
+// it returns, all that have no error are durable.
 func (t *Tree) WriteAll(news []New) []error {
 	pubs := make([]*publication, len(news))
 	for i, n := range news {
@@ -286,7 +286,7 @@ func (t *Tree) nameAll(pubs []*publication) map[Path]error {
 	}
 	dirs := slices.Collect(maps.Keys(touched))
 	errs := make([]error, len(dirs))
-	t.inLanes(len(dirs), func(i int) { errs[i] = t.syncNames(dirs[i], since) })
+	inLanes(len(dirs), t.parallel(), func(i int) { errs[i] = t.syncNames(dirs[i], since) })
 	for i, dir := range dirs {
 		touched[dir] = errs[i]
 	}
@@ -309,7 +309,7 @@ func (t *Tree) publishAgain(pubs []*publication) {
 
 // publishEach syncs every file by itself and every folder once.
 func (t *Tree) publishEach(pubs []*publication) {
-	t.inLanes(len(pubs), func(i int) {
+	inLanes(len(pubs), t.parallel(), func(i int) {
 		if pubs[i].prepare(t); pubs[i].err == nil {
 			pubs[i].sync()
 		}
@@ -323,9 +323,12 @@ func (t *Tree) publishEach(pubs []*publication) {
 	}
 }
 
-// inLanes calls do for each of n, as many at a time as the file system likes.
-func (t *Tree) inLanes(n int, do func(i int)) {
-	lanes := min(max(1, t.able().Parallel), n)
+// parallel is how many syncs at a time the file system likes.
+func (t *Tree) parallel() int { return max(1, t.able().Parallel) }
+
+// inLanes calls do for each of n, so many at a time.
+func inLanes(n, lanes int, do func(i int)) {
+	lanes = min(lanes, n)
 	lane := func(first int) {
 		for i := first; i < n; i += lanes {
 			do(i)
