@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
-	loops "github.com/gastown-chipset/chipset/state/bench"
 	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
@@ -44,7 +43,7 @@ func treeOf(t *testing.T, dir string) string {
 }
 
 // statusField is a field of /proc/PID/status.
-func statusField(t *testing.T, pid int, name string) int {
+func statusField(t testing.TB, pid int, name string) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -64,7 +63,7 @@ func statusField(t *testing.T, pid int, name string) int {
 }
 
 // cpuTime is what a process has used so far, in clock ticks of 10 ms.
-func cpuTime(t *testing.T, pid int) int {
+func cpuTime(t testing.TB, pid int) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -127,33 +126,60 @@ func TestCommandsFindTheRigWithoutGit(t *testing.T) {
 	}
 }
 
-// BenchmarkCommands: what a command costs as a process, beside the bare
-// protocol for one message in the same iteration.
-func BenchmarkCommands(b *testing.B) {
-	w := chipsettest.New(b, chipsettest.Build(b), chipsettest.Options{Polecats: 1, Test: "true"})
-	dir, err := loops.Folder(w.Dir, "plain")
-	if err != nil {
-		b.Fatal(err)
+// BenchmarkIdle: what a rig at rest takes of one core, and the memory that it holds: thirty polecats
+// in one process, and thirty processes of a role each. Each iteration is ten ticks.
+func BenchmarkIdle(b *testing.B) {
+	const ticks, tick = 10, 2 * time.Second
+	for _, c := range []struct {
+		name     string
+		polecats int
+		apart    bool
+	}{{"one-process", 30, false}, {"30-processes", 27, true}} {
+		b.Run(c.name, func(b *testing.B) {
+			w := chipsettest.New(b, chipsettest.Build(b), chipsettest.Options{Polecats: c.polecats, Test: "true"})
+			running := []*chipsettest.Process{}
+			if c.apart {
+				for _, role := range []string{"mayor", "witness", "refinery"} {
+					running = append(running, w.Start(role))
+				}
+				for _, id := range polecats(w) {
+					running = append(running, w.Start("polecat", id))
+				}
+			} else {
+				running = append(running, w.Start("up"))
+			}
+			all := fmt.Sprintf("%d of %[1]d running", c.polecats+3)
+			w.Eventually(patience, all, func() bool { return strings.Contains(w.Chipset("status"), all) })
+			time.Sleep(ticks / 2 * tick) // what the start leaves to do
+			used := func() (cpu int) {
+				for _, p := range running {
+					cpu += cpuTime(b, p.Cmd.Process.Pid)
+				}
+				return cpu
+			}
+			before, began := used(), time.Now()
+			for b.Loop() {
+				time.Sleep(ticks * tick)
+			}
+			share := float64(used()-before) * 0.01 / time.Since(began).Seconds()
+			mib := 0
+			for _, p := range running {
+				mib += statusField(b, p.Cmd.Process.Pid, "RssAnon") / 1024
+			}
+			b.ReportMetric(100*share, "%core")
+			b.ReportMetric(float64(mib), "MiB")
+		})
 	}
-	send := loops.Plain(dir, make([]byte, 500))
-	var bare, version, mail []float64
-	timed := func(into *[]float64, call func() error) {
-		began := time.Now()
-		if err := call(); err != nil {
-			b.Fatal(err)
+}
+
+// polecats are the names of those of a world.
+func polecats(w *chipsettest.World) []string {
+	var ids []string
+	for name := range strings.FieldsSeq(w.Chipset("agents", "--json")) {
+		if id := strings.Trim(name, `",`); strings.HasPrefix(id, "polecat-") {
+			ids = append(ids, id)
 		}
-		*into = append(*into, float64(time.Since(began).Microseconds())/1000)
 	}
-	i := 0
-	for b.Loop() {
-		timed(&bare, func() error { return send(i) })
-		timed(&version, w.Command(w.Bin, "version").Run)
-		timed(&mail, w.Command(w.Bin, "mail", "send", "mayor", "-s", "hello").Run)
-		i++
-	}
-	middle := func(of []float64) float64 { slices.Sort(of); return of[len(of)/2] }
-	b.ReportMetric(middle(bare), "bare-ms")
-	b.ReportMetric(middle(version), "start-ms")
-	b.ReportMetric(middle(mail), "send-ms")
-	b.ReportMetric((middle(mail)-middle(version))/middle(bare), "x-bare-beyond-start")
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
 	"github.com/gastown-chipset/chipset/chipset/measure"
-	"github.com/gastown-chipset/chipset/state"
 )
 
 // large tells whether the sizes are those of docs/performance.md, which take minutes.
@@ -24,13 +23,7 @@ func large() bool { return os.Getenv("CHIPSET_BENCH_LARGE") != "" }
 // litter puts beads and a year of events into a world.
 func litter(b *testing.B, w *chipsettest.World, size measure.Size) {
 	b.Helper()
-	t, err := state.Open(filepath.Join(w.Dir, ".chipset"))
-	if err == nil {
-		err = measure.Fill(b.Context(), t, size)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	around(b, w, size)
 	day := time.Date(2025, 3, 5, 10, 30, 0, 0, time.UTC)
 	line := `{"agent":"polecat-00000","bead":"me-00001","subject":"polecat-00000","text":"what happened then","time":"%s","type":"hook.touched"}` + "\n"
 	for d := range 365 {

@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/bench"
 )
 
 // sizes are those of the curves. The largest takes minutes to fill, so it has
@@ -122,19 +123,36 @@ func BenchmarkFetch(b *testing.B) {
 }
 
 // BenchmarkMarkRead: marking one of many, which is to cost the same however
-// many there are.
+// many there are, beside the plain protocol replacing one file.
 func BenchmarkMarkRead(b *testing.B) {
 	for _, n := range sizes() {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			y := testYard(b)
-			must(b, Fill(b.Context(), y.tree, Size{To: recipient, Messages: n, Unread: n}))
-			box := mail.NewMailbox(y.tree, recipient)
-			i := 0
+			var y *yard
+			var box *mail.Mailbox
+			var replace bench.Send
+			var own, bare []float64
 			for b.Loop() {
-				m := Message(recipient, i%n)
-				must(b, box.MarkRead(b.Context(), mail.NameAt(m.Timestamp, m.From)))
-				i++
+				i := len(own) % n
+				if i == 0 { // all have been read
+					y = testYard(b)
+					must(b, Fill(b.Context(), y.tree, Size{To: recipient, Messages: n, Unread: n}))
+					box = mail.NewMailbox(y.tree, recipient)
+					dir, err := y.folder()
+					must(b, err)
+					replace = bench.Plain(dir, y.data)
+				}
+				m := Message(recipient, i)
+				took := func(into *[]float64, call func() error) {
+					ms, err := times(1, call)
+					must(b, err)
+					*into = append(*into, ms)
+				}
+				took(&own, func() error { return box.MarkRead(b.Context(), mail.NameAt(m.Timestamp, m.From)) })
+				took(&bare, func() error { return replace(0) })
 			}
+			b.ReportMetric(median(own), "own-ms")
+			b.ReportMetric(median(bare), "plain-ms")
+			b.ReportMetric(median(own)/median(bare), "x-plain")
 		})
 	}
 }
