@@ -373,12 +373,12 @@ func (d *decision) depth() {
 			newest = d.Queue[i].ID
 		}
 	}
+	was := d.s.Deep
+	d.s.Deep = mergequeue.Deep(waiting, d.Policy.MaxWaiting, was)
 	switch {
-	case waiting > d.Policy.MaxWaiting && !d.s.Deep:
-		d.s.Deep = true
+	case d.s.Deep && !was:
 		d.do(WarnDepth{Waiting: waiting, Newest: newest})
-	case waiting <= d.Policy.MaxWaiting && d.s.Deep:
-		d.s.Deep = false
+	case !d.s.Deep && was:
 		d.do(ForgetDepth{})
 	}
 }

@@ -305,6 +305,13 @@ func Together(all []Request) map[state.MergeID][]state.MergeID {
 	return with
 }
 
+// Deep tells whether a queue in which so many wait is deep: with more than most,
+// and from then on until no more than half of that wait. A queue that hovers
+// around the limit is told of once.
+func Deep(waiting, most int, was bool) bool {
+	return waiting > most || was && waiting > most/2
+}
+
 // List is the IDs for people.
 func List(ids []state.MergeID) string {
 	var text []string
