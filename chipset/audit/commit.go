@@ -97,15 +97,18 @@ func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) 
 	} else if used {
 		return Outcome{}, fmt.Errorf("audit commit to %s: %w: %s", c.branch, git.ErrBranchInUse, path)
 	}
+	if _, err := c.rig.Git.DropKeeps(c.rig.Clock(), staleKeep); err != nil {
+		return Outcome{}, err
+	}
 	for n := 1; ; n++ {
-		out, err := c.record(ctx, message)
+		out, err := c.record(ctx, message, c.rig.Clock().Add(time.Duration(n-1)*time.Second))
 		if n >= tries || !errors.Is(err, git.ErrMoved) && !errors.Is(err, git.ErrTorn) {
 			return out, err
 		}
 	}
 }
 
-func (c *Recorder) record(ctx context.Context, message string) (Outcome, error) {
+func (c *Recorder) record(ctx context.Context, message string, at time.Time) (Outcome, error) {
 	parent, _, err := c.rig.Git.ResolveRef(ctx, c.branch.Ref())
 	if err != nil {
 		return Outcome{}, err
@@ -132,7 +135,7 @@ func (c *Recorder) record(ctx context.Context, message string) (Outcome, error) 
 	if err := c.fill(now.files, changed); err != nil {
 		return out, err
 	}
-	made, temp, err := c.store(ctx, &step{parent: parent, message: message, files: now.files, changed: changed, gone: gone})
+	made, temp, err := c.store(ctx, &step{parent: parent, message: message, at: at, files: now.files, changed: changed, gone: gone})
 	forget(now.files)
 	if err != nil {
 		return out, err
@@ -279,6 +282,10 @@ func (c *Recorder) fill(files map[string]version, changed []string) error {
 // staleLock is how old a lock of the branch must be to have been left by a git that was killed. Git
 // itself waits that long for one.
 const staleLock = 5 * time.Second
+
+// staleKeep is how old the mark of a pack must be to have been left by a fast-import that was killed, and not to
+// be that of a person's which runs.
+const staleKeep = time.Hour
 
 // advance moves the branch by compare-and-swap and removes the refs that unfinished
 // commits stood on, all in one transaction.

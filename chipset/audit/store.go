@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -21,6 +22,7 @@ const pending = rig.SnapshotRefs
 type step struct {
 	parent        git.Hash // "" for the first
 	message       string
+	at            time.Time
 	files         map[string]version
 	changed, gone []string
 	// folders are git's trees of it, moved those of them that the parent has not, whole that of the state tree.
@@ -72,7 +74,7 @@ func (c *Recorder) write(ctx context.Context, s *step, temp git.Ref) (git.Hash, 
 		in.WriteByte('\n')
 	}
 	text := messageOf(s.message, len(s.changed)+len(s.gone), len(s.files))
-	fmt.Fprintf(&in, "commit %s\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", temp, who, c.rig.Clock().Unix(), len(text), text)
+	fmt.Fprintf(&in, "commit %s\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n", temp, who, s.at.Unix(), len(text), text)
 	if s.parent != "" {
 		fmt.Fprintf(&in, "from %s\n", s.parent)
 	}
@@ -84,14 +86,15 @@ func (c *Recorder) write(ctx context.Context, s *step, temp git.Ref) (git.Hash, 
 	return git.ParseHash(strings.TrimSpace(string(out)))
 }
 
-// unstored is the error of a git that failed, and git.ErrTorn as well when that may have been over torn objects.
+// unstored is the error of a git that failed, and git.ErrTorn as well when that may have been over torn objects, or
+// over the very pack that a git which was killed had begun: the next try has another time, and makes another pack.
 func (c *Recorder) unstored(ctx context.Context, err error) error {
 	var failed *git.Error
 	if !errors.As(err, &failed) || failed.Cause != nil || ctx.Err() != nil {
 		return err
 	}
 	torn, scanErr := c.rig.Git.DropTorn()
-	if len(torn) > 0 {
+	if len(torn) > 0 || strings.Contains(failed.Stderr, "cannot create keep file") {
 		err = errors.Join(err, git.ErrTorn)
 	}
 	return errors.Join(err, scanErr)

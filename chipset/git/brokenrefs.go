@@ -44,19 +44,25 @@ func (r *Repo) BrokenRefs(ctx context.Context, prefixes ...string) ([]BrokenRef,
 	for _, name := range prefixes {
 		ref := Ref(name)
 		told := held[ref] != "" || slices.ContainsFunc(broken, func(b BrokenRef) bool { return b.Ref == ref })
-		if !strings.HasSuffix(name, "/") && !told && r.lostRef(ref) {
-			broken = append(broken, BrokenRef{ref, reasonLost})
+		if strings.HasSuffix(name, "/") || told {
+			continue
+		}
+		reason, lostErr := r.lostRef(ctx, ref)
+		if err = errors.Join(err, lostErr); reason != "" {
+			broken = append(broken, BrokenRef{ref, reason})
 		}
 	}
 	return broken, err
 }
 
-const reasonLost = "is gone, though its reflog is not: git itself takes both away"
-
-// lostRef tells whether a ref that is not there has left its reflog behind.
-func (r *Repo) lostRef(ref Ref) bool {
-	info, err := os.Lstat(filepath.Join(r.common, "logs", filepath.FromSlash(string(ref))))
-	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+// lostRef says that a ref which is not there has left its reflog behind. One of which no commit is left was never
+// durable: nobody was told of it.
+func (r *Repo) lostRef(ctx context.Context, ref Ref) (string, error) {
+	last, err := r.lastWhole(ctx, filepath.Join(r.common, "logs", filepath.FromSlash(string(ref))))
+	if err != nil || last == "" {
+		return "", err
+	}
+	return "is gone, though its reflog is not: git itself takes both away", nil
 }
 
 // looseRefs adds what the files of refs hold, and returns those that hold nothing.

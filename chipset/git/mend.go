@@ -225,9 +225,9 @@ func (r *Repo) brokenRef(ctx context.Context, ref Ref) (string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		packed, found, known := r.packedRef(ref)
 		switch {
-		case known && !found && r.lostRef(ref):
-			return reasonLost, nil
-		case !known || !found:
+		case known && !found:
+			return r.lostRef(ctx, ref)
+		case !known:
 			return "", nil
 		}
 		h = packed
@@ -404,8 +404,7 @@ func (r *Repo) DropBrokenRef(ctx context.Context, ref Ref) error {
 		return err
 	}
 	// git deletes no ref whose file it can't read.
-	err := os.Remove(filepath.Join(r.common, filepath.FromSlash(string(ref)))) //nolint:forbidigo // a file of git's own
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeGitFile(filepath.Join(r.common, filepath.FromSlash(string(ref)))); err != nil {
 		return err
 	}
 	if _, found, _ := r.packedRef(ref); found {

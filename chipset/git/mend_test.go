@@ -197,6 +197,56 @@ func TestMendRef(t *testing.T) {
 	}
 }
 
+// A branch that is gone is told of while its reflog names a commit that is there: else nobody was told of it.
+func TestLostRef(t *testing.T) {
+	f := newFixture(t)
+	log := func(h string) {
+		f.write(f.common, "logs/refs/heads/snapshots", strings.Repeat("0", 40)+" "+h+" n <n@n> 1 +0000\tm\n")
+	}
+	for _, c := range []struct {
+		commit string
+		broken int
+	}{{string(f.head(f.TopLevel())), 1}, {strings.Repeat("1", 40), 0}} {
+		log(c.commit)
+		broken, err := f.BrokenRefs(f.ctx, "refs/heads/snapshots")
+		f.must(err)
+		if len(broken) != c.broken {
+			t.Errorf("%s: %v", c.commit, broken)
+		}
+	}
+}
+
+// The ref of nobody goes when it names nothing, wherever it stands, and only then.
+func TestDropBrokenRef(t *testing.T) {
+	f := newFixture(t)
+	const ref = Ref("refs/chipset/snapshot/x")
+	nothing := strings.Repeat("1", 40)
+	for name, c := range map[string]struct {
+		loose, packed string
+		stays         bool
+	}{
+		"to nothing":       {nothing + "\n", "", false},
+		"torn":             {"\x00\x00", "", false},
+		"packed":           {"", nothing, false},
+		"torn over packed": {"12", string(f.head(f.TopLevel())), false},
+		"whole":            {string(f.head(f.TopLevel())) + "\n", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.packed != "" {
+				f.write(f.common, "packed-refs", c.packed+" "+string(ref)+"\n")
+			}
+			if c.loose != "" {
+				f.write(f.common, string(ref), c.loose)
+			}
+			f.must(f.DropBrokenRef(f.ctx, ref))
+			if there, err := f.RefExists(f.ctx, ref); err != nil || there != c.stays {
+				t.Errorf("there: %v, %v", there, err)
+			}
+			f.must(os.RemoveAll(filepath.Join(f.common, "packed-refs")))
+		})
+	}
+}
+
 func TestEmptyObjects(t *testing.T) {
 	f := newFixture(t)
 	f.write(f.common, "objects/aa/"+strings.Repeat("b", 38), "")

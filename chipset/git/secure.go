@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // TornError is returned by Secure for objects that a power cut tore, or that are not there. Those that were torn are
@@ -337,6 +338,42 @@ func (r *Repo) DropTorn() ([]Hash, error) {
 		return removeGitFile(path)
 	})
 	return torn, err
+}
+
+// keepMark is what fast-import writes into the file that keeps a pack of its own from being repacked while no ref
+// holds it yet (keep_pack in git's builtin/fast-import.c).
+const keepMark = "fast-import"
+
+// DropKeeps removes the files that a fast-import which was killed left so at least age ago, and counts them. They
+// keep their packs from being repacked for good, and the same pack from being written again. What a person keeps stays.
+func (r *Repo) DropKeeps(now time.Time, age time.Duration) (int, error) {
+	folder := filepath.Join(r.common, "objects", "pack")
+	entries, err := os.ReadDir(folder)
+	n := 0
+	for _, e := range entries {
+		pack, isKeep := strings.CutSuffix(e.Name(), ".keep")
+		info, infoErr := e.Info()
+		if !isKeep || infoErr != nil || !info.Mode().IsRegular() || info.Size() > int64(len(keepMark)) || now.Sub(info.ModTime()) < age {
+			continue
+		}
+		path := filepath.Join(folder, e.Name())
+		data, readErr := os.ReadFile(path)
+		text := strings.Trim(string(data), "\x00") // a power cut leaves any part of it
+		if readErr != nil || !strings.HasPrefix(keepMark, text) {
+			continue
+		}
+		if _, statErr := os.Lstat(filepath.Join(folder, pack+".pack")); text == "" && statErr == nil {
+			continue // an empty one is how a person keeps a pack
+		}
+		if err := removeGitFile(path); err != nil {
+			return n, err
+		}
+		n++
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return n, err
 }
 
 // rewriteAtOnce is how many files one git stores.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // spoil puts other content under the name of a loose object, as a power cut does.
@@ -90,4 +91,39 @@ func TestSecureOfWhatIsLostStaysTorn(t *testing.T) {
 	f.wantErr(f.Secure(f.ctx, head, base), ErrTorn)
 	f.must(w.Rewrite(f.ctx))
 	f.wantErr(f.Secure(f.ctx, head, base), ErrTorn) // the older version is nowhere any more
+}
+
+// Only what a killed fast-import left goes: not what a person keeps, nor what is young.
+func TestDropKeeps(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range []struct {
+		name, text string
+		pack       bool
+		age        time.Duration
+		stays      bool
+	}{
+		{"whole", "fast-import", true, time.Hour, false},
+		{"torn", "fast\x00\x00", true, time.Hour, false},
+		{"empty, its pack never came", "", false, time.Hour, false},
+		{"empty, a person's", "", true, time.Hour, true},
+		{"a fetch", "fetch-pack 12 on host", true, time.Hour, true},
+		{"young", "fast-import", true, time.Minute, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f.write(f.common, "objects/pack/pack-1.keep", c.text)
+			if c.pack {
+				f.write(f.common, "objects/pack/pack-1.pack", "")
+			}
+			path := filepath.Join(f.common, "objects", "pack", "pack-1.keep")
+			info, err := os.Stat(path)
+			f.must(err)
+			n, err := f.DropKeeps(info.ModTime().Add(c.age), time.Hour)
+			f.must(err)
+			if _, err := os.Stat(path); (err == nil) != c.stays || (n == 0) != c.stays {
+				t.Errorf("%d removed, %v", n, err)
+			}
+			f.must(os.RemoveAll(filepath.Join(f.common, "objects", "pack", "pack-1.pack")))
+			f.must(os.RemoveAll(path))
+		})
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -50,6 +52,9 @@ type finding struct {
 	settled bool
 	// repair cures it without loss, or is nil.
 	repair func(ctx context.Context) error
+	// doubtful: the disk failed the repair. What is seen of it afterwards may be gone
+	// with the next power cut.
+	doubtful bool
 }
 
 func (f *finding) key() [3]string { return [3]string{f.Rule, f.Path, f.Detail} }
@@ -112,37 +117,57 @@ func Doctor(ctx context.Context, r *rig.Rig, fix bool) ([]Finding, error) {
 }
 
 func examine(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Finding, error) {
-	var fixed, standing []Finding
+	var d diagnosis
 	var err error
 	for range maxRounds {
-		var all []Finding
+		var all []finding
 		all, err = round(ctx, r, fix, pause)
-		before := len(fixed)
-		standing = standing[:0]
-		for _, f := range all {
-			if f.Fixed {
-				fixed = append(fixed, f)
-			} else {
-				standing = append(standing, f)
-			}
-		}
-		if !fix || len(fixed) == before || ctx.Err() != nil {
+		if progress := d.add(all); !fix || !progress || ctx.Err() != nil {
 			break
 		}
 	}
-	found := append([]Finding{}, withoutRepeats(append(fixed, standing...))...)
+	return d.findings(), err
+}
+
+// diagnosis is what rounds have found.
+type diagnosis struct {
+	fixed, doubtful []Finding
+	standing        []Finding // in the last round
+}
+
+// add takes the findings of a round, and tells whether anything was repaired.
+func (d *diagnosis) add(all []finding) (progress bool) {
+	before := len(d.fixed)
+	d.standing = nil
+	for i := range all {
+		switch f := &all[i]; {
+		case f.Fixed:
+			d.fixed = append(d.fixed, f.Finding)
+		case f.doubtful:
+			d.doubtful = append(d.doubtful, f.Finding)
+		default:
+			d.standing = append(d.standing, f.Finding)
+		}
+	}
+	return len(d.fixed) > before
+}
+
+// findings are those of all rounds, worst first. What a later round has repaired is
+// not in doubt any more; what a later round has not seen again still is.
+func (d *diagnosis) findings() []Finding {
+	found := append([]Finding{}, withoutRepeats(slices.Concat(d.fixed, d.doubtful, d.standing))...)
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		if c := b.Severity.rank() - a.Severity.rank(); c != 0 {
 			return c
 		}
 		return strings.Compare(a.Path, b.Path)
 	})
-	return found, err
+	return found
 }
 
 // round runs every check once, and repairs what it finds.
-func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Finding, error) {
-	var found []Finding
+func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]finding, error) {
+	var found []finding
 	var failed []error
 	for _, c := range checks() {
 		if ctx.Err() != nil {
@@ -158,7 +183,7 @@ func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Fi
 			if fix && err == nil { // on half a look nothing is repaired
 				seen[i].cure(ctx)
 			}
-			found = append(found, seen[i].Finding)
+			found = append(found, seen[i])
 		}
 	}
 	return found, once(failed)
@@ -272,11 +297,16 @@ func (f *finding) cure(ctx context.Context) {
 		return
 	}
 	if err := f.repair(ctx); err != nil {
+		f.doubtful = diskFailed(err)
 		f.Repair = byHand + "it could not be repaired now"
 		f.Hint = strings.TrimSpace("could not be repaired: " + err.Error() + ". " + f.Hint)
 		return
 	}
 	f.Fixed = true
+}
+
+func diskFailed(err error) bool {
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
 // withoutRepeats keeps the first of the findings that two checks made of the

@@ -2,10 +2,13 @@ package inspect
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
@@ -47,6 +50,32 @@ func TestTolerant(t *testing.T) {
 	}
 	if err := once([]error{os.ErrPermission, os.ErrPermission}); err.Error() != os.ErrPermission.Error() {
 		t.Errorf("said twice: %v", err)
+	}
+}
+
+// A repair that the disk failed may be gone with the next power cut: that nothing
+// is seen of the damage any more does not make it good, only another repair does.
+func TestRepairInDoubt(t *testing.T) {
+	cured := func(path string, err error) finding {
+		f := finding{Finding: Finding{Rule: "r", Path: path, Severity: Error}, repair: func(context.Context) error { return err }}
+		f.cure(t.Context())
+		return f
+	}
+	failed := &os.PathError{Op: "fsync", Path: "p", Err: unix.EIO}
+	var d diagnosis
+	if !d.add([]finding{cured("gone", failed), cured("again", failed), cured("refused", os.ErrPermission), cured("fine", nil)}) {
+		t.Error("a repair is no progress")
+	}
+	if d.add([]finding{cured("other", os.ErrPermission)}) {
+		t.Error("progress without a repair")
+	}
+	d.add([]finding{cured("again", nil)})
+	var text []string
+	for _, f := range d.findings() {
+		text = append(text, fmt.Sprint(f.Path, " ", f.Fixed))
+	}
+	if got := strings.Join(text, ", "); got != "again true, fine true, gone false" {
+		t.Errorf("got %s", got)
 	}
 }
 
