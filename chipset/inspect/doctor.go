@@ -100,7 +100,7 @@ type check func(ctx context.Context, r *rig.Rig) ([]finding, error)
 // checks lists all of them. What others need to be repaired comes first: locks,
 // files, identities, git.
 func checks() []check {
-	return []check{checkShared, checkRun, checkTree, checkObjects, checkChannels, checkStory, checkRegistered, checkRepository, checkRelations,
+	return []check{checkWays, checkShared, checkRun, checkTree, checkObjects, checkChannels, checkStory, checkRegistered, checkRepository, checkRelations,
 		checkRecords, checkAgents, checkGit, checkProcesses, checkTimes, checkQuarantine}
 }
 
@@ -179,6 +179,9 @@ func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]fi
 			failed = append(failed, err)
 		}
 		for i := range seen {
+			if slices.ContainsFunc(found, func(way finding) bool { return seen[i].beside(&way.Finding) }) {
+				continue
+			}
 			seen[i].explain()
 			if fix && err == nil { // on half a look nothing is repaired
 				seen[i].cure(ctx)

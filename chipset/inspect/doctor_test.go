@@ -94,6 +94,23 @@ var damages = []struct {
 		must(f.t, os.RemoveAll(f.Tree.Abs("state/mail")))
 		f.plant("state/mail", "{}")
 	}, "special-file:error", "quarantine:warning special-file:error+"},
+	{"files in place of the folders of an agent, and of the quarantine", func(f *fixture) {
+		f.plant("state/mail/polecat-alpha", "{}")
+		f.plant("state/nudge/polecat-alpha", "")
+		must(f.t, os.MkdirAll(f.Tree.Abs("state/nudge/polecat-bravo"), 0o755))
+		f.plant("state/nudge/polecat-bravo/from", "x")
+		f.plant("state/handoff/polecat-alpha", "x")
+		must(f.t, os.RemoveAll(f.Tree.Abs("state/quarantine")))
+		f.plant("state/quarantine", "x")
+	}, strings.TrimSuffix(strings.Repeat("special-file:error ", 5), " "),
+		strings.Repeat("quarantine:warning ", 5) + strings.TrimSuffix(strings.Repeat("special-file:error+ ", 5), " ")},
+	{"files in place of folders of run/", func(f *fixture) {
+		for _, dir := range []state.Path{"run/agents", "run/workers", "run/worktrees"} {
+			must(f.t, os.RemoveAll(f.Tree.Abs(dir)))
+			f.plant(dir, "x")
+		}
+	}, "special-file:error special-file:error special-file:error",
+		strings.Repeat("quarantine:warning ", 3) + "special-file:error+ special-file:error+ special-file:error+"},
 	{"names that a power cut left", func(f *fixture) {
 		b := f.bead("gt-aaaaa", bead.Open, nil)
 		for _, left := range []string{".gt-aaaaa.json1", ".gt-aaaaa.json2"} {
@@ -132,7 +149,7 @@ var damages = []struct {
 	}, "special-file:error special-file:error special-file:error",
 		"quarantine:warning quarantine:warning quarantine:warning special-file:error+ special-file:error+ special-file:error+"},
 	{"from that is a file", func(f *fixture) { f.plant("state/nudge/polecat-alpha/from", "x") },
-		"foreign:warning special-file:error", "quarantine:warning special-file:error+"},
+		"special-file:error", "quarantine:warning special-file:error+"},
 	{"a link in place of all beads", func(f *fixture) {
 		f.hang(f.bead("gt-aaaaa", bead.InProgress, nil), hook.Active)
 		must(f.t, os.Rename(f.Tree.Abs("state/work"), filepath.Join(f.dir, "elsewhere")))

@@ -50,6 +50,33 @@ func checkShared(_ context.Context, r *rig.Rig) ([]finding, error) {
 	return found, err
 }
 
+// checkWays looks for files that stand where the rig has a folder. Those of which
+// other rules tell are left to them: locks, and an archive among the messages.
+func checkWays(_ context.Context, r *rig.Rig) ([]finding, error) {
+	ways, err := r.InTheWay()
+	var found []finding
+	for _, p := range ways {
+		if p.Dir() == "." || p.Base() == "archive" || p == locksDir || p.Dir() == locksDir {
+			continue
+		}
+		found = append(found, finding{settled: true, Finding: Finding{Rule: ruleSpecial, Path: string(p), Severity: Error, Detail: inTheWay,
+			Hint: hintQuarantine}, repair: replaceByFolder(r, p)})
+	}
+	return found, err
+}
+
+// inTheWay is what is wrong with a file where a folder belongs.
+const inTheWay = "it is a file, and not a folder"
+
+// beside tells whether a finding says of what stands in the way of a folder once
+// more what is told of it already, or speaks of what would lie in that folder.
+func (f *finding) beside(way *Finding) bool {
+	if way.Rule != ruleSpecial || way.Detail != inTheWay || f.repair != nil {
+		return false
+	}
+	return f.Path == way.Path || strings.HasPrefix(f.Path, way.Path+"/")
+}
+
 // checkTree walks state/ and looks at what lies there without reading it: its
 // identity, special files, second names, what does not belong, leftovers.
 func checkTree(_ context.Context, r *rig.Rig) ([]finding, error) {
@@ -109,13 +136,6 @@ func checkEntry(r *rig.Rig, p state.Path, e fs.DirEntry) []finding {
 	if strings.HasPrefix(e.Name(), ".") {
 		return nil // never listed; what is abandoned is a leftover
 	}
-	if len(parts) == 1 && !e.IsDir() {
-		if _, known := folderOf(parts[0]); known {
-			f := special("it is a file, and not a folder", hintQuarantine)
-			f.repair = replaceByFolder(r, p)
-			return []finding{f}
-		}
-	}
 	if !belongs(parts, e.IsDir()) {
 		if len(parts) > 1 && !belongs(parts[:len(parts)-1], true) {
 			return nil // its folder is told of
@@ -133,15 +153,10 @@ func checkEntry(r *rig.Rig, p state.Path, e fs.DirEntry) []finding {
 	return nil
 }
 
-// replaceByFolder moves a file away that stands where a folder of state/ belongs.
-// The folder is made anew by the next use.
+// replaceByFolder moves away what stands where a folder belongs. The folder is
+// made anew by the next use.
 func replaceByFolder(r *rig.Rig, p state.Path) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if _, err := r.Tree.List(p); !errors.Is(err, state.ErrNotRegular) {
-			return err // a folder by now
-		}
-		return putAway(r, p, "it stood where a folder of the rig belongs")(ctx)
-	}
+	return func(ctx context.Context) error { return r.ClearWay(ctx, p) }
 }
 
 // hasOtherName tells whether a file has a name that no publication left behind.

@@ -20,7 +20,7 @@ import (
 func checkRun(_ context.Context, r *rig.Rig) ([]finding, error) {
 	found := checkFolders(r)
 	if len(found) == 0 { // through a link nothing is looked at
-		locks, err := checkLocks(r, state.RunDir.Join("locks"), 0)
+		locks, err := checkLocks(r, locksDir, 0)
 		if err != nil {
 			return found, err
 		}
@@ -61,6 +61,9 @@ func putAway(r *rig.Rig, p state.Path, reason string) func(context.Context) erro
 		return err
 	}
 }
+
+// locksDir is where the lock files lie.
+const locksDir = state.RunDir + "/locks"
 
 // lockDepth is where the lock files lie below run/locks: locks/{kind}/{name}.lock.
 const lockDepth = 1

@@ -61,7 +61,7 @@ func treeRules() []Rule {
 		{"leftover", areaTree, "no unfinished file of a process that is gone", Warning, "removes it: nothing was acknowledged on it"},
 		{"unreadable", areaFiles, "every file is whole: one JSON object in UTF-8, no key twice, not too large or deep, values of their kinds, and agrees with its name", Error,
 			toQuarantine + "; a hook is copied there and rebuilt from the beads"},
-		{"special-file", areaFiles, "nothing is reached through a link, a FIFO, a socket, a device or a folder in place of a file, and no file has a second name", Error,
+		{"special-file", areaFiles, "nothing is reached through a link, a FIFO, a socket, a device or a folder in place of a file or a file in place of a folder, and no file has a second name", Error,
 			toQuarantine + "; a file whose other names all lie in the rig's folders gets one of its own, any other stays, because its second name may be a backup"},
 		{"canonical-form", areaFiles, "every file has the one canonical form: sorted keys, two-space indent, times with nine digits in UTC", Warning, "writes it anew with the same content; mail is write-once and stays"},
 		{"time-order", areaFiles, "no object was changed or closed before it was made", Warning, byHand + "a clock was set back; nothing goes by these times alone"},

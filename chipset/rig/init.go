@@ -295,6 +295,10 @@ const maxReported = 20
 // Prepare makes a rig ready to run: what an interrupted init left undone is
 // completed, and the registered agents become those of def.
 func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
+	// Before all others, who need these folders for their locks.
+	if err := r.clearWays(ctx); err != nil {
+		return err
+	}
 	// Where there is no journal a power cut leaves files of the state with a second
 	// name, and nobody reads those.
 	if _, err := r.Tree.UnshareAll(r.Git.CommonDir()); err != nil {

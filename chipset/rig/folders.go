@@ -1,0 +1,100 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// folders are those of a rig that always have the same name, parents first.
+func folders() []state.Path {
+	return []state.Path{
+		state.QuarantineDir, // the others need it
+		state.RunDir, state.LogDir, state.WorktreeDir,
+		"state/agents", "state/work", "state/hooks", "state/convoys", "state/merge-queue", "state/dispatch",
+		"state/retire", "state/incidents", "state/permissions", "state/mail", "state/nudge", "state/handoff", "state/events",
+		"run/agents", "run/bin", "run/clients", "run/locks", "run/progress", "run/prompts", "run/tests", "run/workers", "run/worktrees",
+	}
+}
+
+// perAgent are the folders with one for each agent, and the folder which that one
+// holds ("" where there is none).
+func perAgent() map[state.Path]string {
+	return map[state.Path]string{"state/mail": "archive", "state/nudge": "from", "state/handoff": ""}
+}
+
+// InTheWay lists the plain files that stand where the rig has a folder, parents
+// first. A power cut leaves them on a file system without a journal: the name
+// of a new folder is there, and leads to whatever file got its inode. Nothing was
+// acknowledged in such a folder, because that would have made it durable. A link
+// is not among them: somebody made it on purpose.
+func (r *Rig) InTheWay() ([]state.Path, error) {
+	var found []state.Path
+	add := func(p state.Path) {
+		if info, err := os.Lstat(r.Tree.Abs(p)); err == nil && info.Mode().IsRegular() {
+			found = append(found, p)
+		}
+	}
+	for _, dir := range folders() {
+		add(dir)
+	}
+	locks, err := r.entries("run/locks")
+	for _, p := range locks {
+		add(p)
+	}
+	failed := []error{err}
+	for dir, each := range perAgent() {
+		all, err := r.entries(dir)
+		failed = append(failed, err)
+		for _, p := range all {
+			add(p)
+			if each != "" {
+				add(p.Join(each))
+			}
+		}
+	}
+	return found, errors.Join(failed...)
+}
+
+// entries lists what has the name of an object in a folder; nothing where that is no folder.
+func (r *Rig) entries(dir state.Path) ([]state.Path, error) {
+	all, err := r.Tree.List(dir)
+	if errors.Is(err, state.ErrNotRegular) {
+		return nil, nil
+	}
+	var paths []state.Path
+	for _, e := range all {
+		if state.CheckID(e.Name()) == nil {
+			paths = append(paths, dir.Join(e.Name()))
+		}
+	}
+	return paths, err
+}
+
+// ClearWay moves what stands in the way of a folder into the quarantine, unless
+// it is a folder by now. Durable when it returns nil.
+func (r *Rig) ClearWay(ctx context.Context, p state.Path) error {
+	return r.Tree.ClearWay(ctx, p, "it stood where a folder of the rig belongs", r.Clock.Now())
+}
+
+// clearWays puts aside every file that stands in the way of a folder.
+func (r *Rig) clearWays(ctx context.Context) error {
+	found, err := r.InTheWay()
+	failed := []error{err}
+	var events []event.Event
+	for _, p := range found {
+		if err := r.ClearWay(ctx, p); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		events = append(events, event.Event{Type: "folder.cleared", Agent: state.Human, Subject: string(p),
+			Text: "a file stood where a folder of the rig belongs; it is in state/quarantine"})
+	}
+	if len(events) > 0 {
+		r.Emit(events...)
+	}
+	return errors.Join(failed...)
+}

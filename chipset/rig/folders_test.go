@@ -1,0 +1,70 @@
+package rig
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// TestPrepareClearsTheWay: a file in place of any folder of the rig is in the
+// quarantine after a start, and the folder can be used.
+func TestPrepareClearsTheWay(t *testing.T) {
+	r := initRig(t, newRepo(t), 2)
+	ways := append([]state.Path{"state/mail/polecat-alpha", "state/mail/polecat-alpha/archive", "state/nudge/polecat-alpha",
+		"state/nudge/polecat-alpha/from", "state/handoff/polecat-alpha", "run/locks/record"}, folders()...)
+	for _, p := range ways {
+		if p == "state/hooks" {
+			continue // a hook that is gone is for the doctor to rebuild
+		}
+		at := r.Tree.Abs(p)
+		must(t, os.RemoveAll(at))
+		must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		must(t, os.WriteFile(at, []byte("of "+p), 0o644))
+		must(t, r.Prepare(t.Context(), r.Def))
+		must(t, r.Tree.MkdirAll(p))
+		kept, err := r.Tree.Quarantined()
+		must(t, err)
+		if len(kept) == 0 {
+			t.Fatalf("%s: nothing is in the quarantine", p)
+		}
+		if last := kept[len(kept)-1]; read(t, r.Tree.Abs(state.QuarantineDir.Join(last.File))) != "of "+string(p) {
+			t.Errorf("%s: the quarantine ends with %+v", p, last)
+		}
+	}
+}
+
+// TestManyClearOneWay: no folder that the first has made is taken away by another
+// who saw a file there.
+func TestManyClearOneWay(t *testing.T) {
+	r := initRig(t, newRepo(t), 2)
+	for range 20 {
+		p := state.Path("run/locks")
+		must(t, os.RemoveAll(r.Tree.Abs(p)))
+		must(t, os.WriteFile(r.Tree.Abs(p), []byte("x"), 0o644))
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if err := errors.Join(r.ClearWay(t.Context(), p), r.Tree.MkdirAll(p.Join("bead"))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if _, err := os.Lstat(r.Tree.Abs(p.Join("bead"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLinksStayInTheWay: a link was made by somebody on purpose.
+func TestLinksStayInTheWay(t *testing.T) {
+	r := initRig(t, newRepo(t), 2)
+	must(t, os.Symlink(t.TempDir(), r.Tree.Abs("state/handoff")))
+	if found, err := r.InTheWay(); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+}
