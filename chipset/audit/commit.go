@@ -100,9 +100,14 @@ func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) 
 	if _, err := c.rig.Git.DropKeeps(c.rig.Clock(), staleKeep); err != nil {
 		return Outcome{}, err
 	}
+	at := c.rig.Clock()
 	for n := 1; ; n++ {
-		out, err := c.record(ctx, message, c.rig.Clock().Add(time.Duration(n-1)*time.Second))
-		if n >= tries || !errors.Is(err, git.ErrMoved) && !errors.Is(err, git.ErrTorn) {
+		out, err := c.record(ctx, message, at)
+		switch {
+		case n < tries && errors.Is(err, errSamePack):
+			at = at.Add(time.Second) // another commit, and so another pack
+		case n < tries && (errors.Is(err, git.ErrMoved) || errors.Is(err, git.ErrTorn)):
+		default:
 			return out, err
 		}
 	}

@@ -86,16 +86,21 @@ func (c *Recorder) write(ctx context.Context, s *step, temp git.Ref) (git.Hash, 
 	return git.ParseHash(strings.TrimSpace(string(out)))
 }
 
-// unstored is the error of a git that failed, and git.ErrTorn as well when that may have been over torn objects, or
-// over the very pack that a git which was killed had begun: the next try has another time, and makes another pack.
+// errSamePack is the failure of a git that was to write the very pack which a git that was killed had begun.
+var errSamePack = errors.New("a pack of the same name was begun and not finished")
+
+// unstored is the error of a git that failed, and git.ErrTorn or errSamePack as well when that may be why.
 func (c *Recorder) unstored(ctx context.Context, err error) error {
 	var failed *git.Error
 	if !errors.As(err, &failed) || failed.Cause != nil || ctx.Err() != nil {
 		return err
 	}
 	torn, scanErr := c.rig.Git.DropTorn()
-	if len(torn) > 0 || strings.Contains(failed.Stderr, "cannot create keep file") {
+	if len(torn) > 0 {
 		err = errors.Join(err, git.ErrTorn)
+	}
+	if strings.Contains(failed.Stderr, "cannot create keep file") {
+		err = errors.Join(err, errSamePack)
 	}
 	return errors.Join(err, scanErr)
 }

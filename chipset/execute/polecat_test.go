@@ -136,7 +136,8 @@ func TestPolecatCannotStart(t *testing.T) {
 		hinder       func(k *kennel)
 		change       func(b *bead.Bead)
 	}{
-		{name: "foreign folder", reason: "worktree: ", hinder: func(k *kennel) {
+		{name: "foreign repository", reason: "worktree: ", hinder: func(k *kennel) {
+			k.write(".chipset/worktrees/"+string(alpha)+"/.git/HEAD", "ref: refs/heads/mine\n")
 			k.write(".chipset/worktrees/"+string(alpha)+"/mine.txt", "keep\n")
 		}},
 		{name: "no such target", reason: "target: ", hinder: func(k *kennel) { k.git("branch", "-m", "trunk") }},
@@ -163,10 +164,26 @@ func TestPolecatCannotStart(t *testing.T) {
 			if b := k.bead(rec.BeadID); b.Status != bead.Failed || !strings.HasPrefix(b.CloseReason, tt.reason) {
 				t.Errorf("bead is %s: %q", b.Status, b.CloseReason)
 			}
-			if tt.name == "foreign folder" && !k.working("mine.txt")() {
+			if tt.name == "foreign repository" && !k.working("mine.txt")() {
 				t.Error("the foreign file is gone")
 			}
 		})
+	}
+}
+
+// TestPolecatSavesWhatLiesInItsFolder: a power cut can take everything away that
+// says whose files these are. They are saved, and the work goes on.
+func TestPolecatSavesWhatLiesInItsFolder(t *testing.T) {
+	k := newKennel(t, "")
+	k.write(".chipset/worktrees/"+string(alpha)+"/mine.txt", "keep\n")
+	rec := k.sling("echo x > x.txt")
+	k.until("it is retired", k.retired(rec.AssignmentID))
+	if b := k.bead(rec.BeadID); b.Status != bead.Done {
+		t.Errorf("bead is %s: %q", b.Status, b.CloseReason)
+	}
+	saved := strings.Fields(k.git("for-each-ref", "--format=%(refname)", "refs/chipset/salvage"))
+	if len(saved) != 1 || k.git("show", saved[0]+":mine.txt") != "keep" {
+		t.Errorf("saved on %q", saved)
 	}
 }
 

@@ -218,6 +218,7 @@ func TestRefineryResumes(t *testing.T) {
 			q.UpdatedAt = m.rig.Clock.Now()
 			if runtime.GOOS == "linux" {
 				m.write(m.dir, ".git/index.lock", "")
+				m.write(m.dir, ".git/ORIG_HEAD.lock", "")
 			}
 		}, true},
 	} {

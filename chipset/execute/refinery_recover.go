@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -147,18 +146,9 @@ func (r *Refinery) repairCheckout(ctx context.Context, q *mergequeue.Request, ta
 // stage, and no git lives that could hold them. Where the system does not tell
 // which processes live, nothing is vouched for, and the person is asked.
 func (r *Refinery) lockIsOurs(ctx context.Context, q *mergequeue.Request, target git.Branch) bool {
-	locks := []string{filepath.Join(r.Rig.Git.CommonDir(), filepath.FromSlash(string(target.Ref()))+".lock")}
-	checkout, used, err := r.Rig.Git.CheckedOutAt(ctx, target)
+	checkout, locks, err := r.Rig.Git.AdvanceLocks(ctx, target)
 	if err != nil {
 		return false
-	}
-	if used {
-		gitDir := filepath.Join(checkout, ".git")
-		if data, err := os.ReadFile(gitDir); err == nil { // a linked worktree
-			link, _ := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
-			gitDir = link
-		}
-		locks = append(locks, filepath.Join(gitDir, "index.lock"), filepath.Join(gitDir, "HEAD.lock"))
 	}
 	for _, lock := range locks {
 		if info, err := os.Lstat(lock); err == nil && info.ModTime().Before(q.UpdatedAt.Add(-time.Second)) {

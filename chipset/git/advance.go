@@ -118,11 +118,24 @@ func (w *Worktree) inTheWay(p place, b Branch) error {
 	return nil
 }
 
+// AdvanceLocks names where the branch is checked out, or "", and the lock files that git holds while it advances it
+// there.
+func (r *Repo) AdvanceLocks(ctx context.Context, b Branch) (checkout string, locks []string, err error) {
+	checkout, used, err := r.CheckedOutAt(ctx, b)
+	var p place
+	if err == nil && used {
+		p, err = r.In(checkout).place()
+	}
+	return checkout, advanceLocks(p, r.common, b), err
+}
+
 // advanceLocks are the lock files that git holds while it fast-forwards a branch in the checkout at p.
 func advanceLocks(p place, common string, b Branch) []string {
 	locks := []string{filepath.Join(common, filepath.FromSlash(string(b.Ref()))+".lock")}
 	if p.workTree != "" {
-		locks = append(locks, filepath.Join(p.gitDir, "index.lock"), filepath.Join(p.gitDir, "HEAD.lock"))
+		for _, name := range []string{"index.lock", "HEAD.lock", "ORIG_HEAD.lock"} {
+			locks = append(locks, filepath.Join(p.gitDir, name))
+		}
 	}
 	return locks
 }

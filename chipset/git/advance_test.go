@@ -152,6 +152,7 @@ func TestAdvanceRefused(t *testing.T) {
 		"changed file":      func(f *fixture) { f.write(f.TopLevel(), "a.txt", "mine\n") },
 		"untracked file":    func(f *fixture) { f.write(f.TopLevel(), "added/new", "mine\n") },
 		"staged change":     func(f *fixture) { f.write(f.TopLevel(), "gone", "mine\n"); f.git(f.TopLevel(), "add", "gone") },
+		"locked ORIG_HEAD":  func(f *fixture) { f.write(f.CommonDir(), "ORIG_HEAD.lock", "") },
 		"locked index":      func(f *fixture) { f.write(f.CommonDir(), "index.lock", "") },
 		"merge in progress": func(f *fixture) { f.write(f.CommonDir(), "MERGE_HEAD", string(f.head(f.TopLevel()))+"\n") },
 		"rebase of it": func(f *fixture) {
@@ -237,6 +238,7 @@ func TestRepairInterruptedAdvance(t *testing.T) {
 			kill(f, old, new)
 			f.write(f.TopLevel(), "kept", "a person's")
 			f.write(f.CommonDir(), "index.lock", "half an index")
+			f.write(f.CommonDir(), "ORIG_HEAD.lock", "")
 			f.write(f.CommonDir(), "refs/heads/main.lock", "")
 			_, err := f.RepairInterruptedAdvance(f.ctx, "main", old, new, false)
 			f.wantErr(err, ErrLocked)

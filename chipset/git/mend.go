@@ -173,6 +173,11 @@ func (r *Repo) isCommon(admin, common string) bool {
 	return err == nil && real == r.common
 }
 
+// writeCommondir makes a registration lead to the repository that holds it.
+func writeCommondir(admin string) error {
+	return writeGitFile(filepath.Join(admin, "commondir"), "../..\n")
+}
+
 // examineHead finds a HEAD that is torn, or leads to a commit that is not there. A branch without a commit yet is
 // somebody's choice, and whole.
 func (s *wounds) examineHead(ctx context.Context) error {
@@ -253,7 +258,7 @@ func (s *wounds) mend(ctx context.Context, hint Hint) error {
 		return err
 	}
 	if s.commondir {
-		if err := writeGitFile(filepath.Join(s.admin, "commondir"), "../..\n"); err != nil {
+		if err := writeCommondir(s.admin); err != nil {
 			return err
 		}
 	}

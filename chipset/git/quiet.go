@@ -67,7 +67,7 @@ func (r *Repo) Locks() ([]string, error) {
 }
 
 // BreakLock removes a lock file that Locks listed, once it has stood unchanged for the grace while no git works in
-// the repository. Otherwise it is an ErrLocked.
+// the repository. Otherwise it is an ErrLocked. When it returns nil no power cut brings the lock back.
 func (r *Repo) BreakLock(ctx context.Context, path string) error {
 	if !within(path, r.common) || !strings.HasSuffix(path, ".lock") {
 		return fs.ErrInvalid
@@ -75,5 +75,8 @@ func (r *Repo) BreakLock(ctx context.Context, path string) error {
 	if !r.Quiet(r.top) {
 		return ErrLocked
 	}
-	return r.clearLock(ctx, path)
+	if err := r.clearLock(ctx, path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
 }

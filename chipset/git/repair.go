@@ -72,7 +72,7 @@ func (r *Repo) RepairInterruptedAdvance(ctx context.Context, b Branch, old, new 
 	return result, nil
 }
 
-// unlockAdvance removes what a killed fast-forward holds: the locks of index, HEAD and branch.
+// unlockAdvance removes what a killed fast-forward holds: the locks of index, HEAD, ORIG_HEAD and branch.
 func (r *Repo) unlockAdvance(p place, b Branch, removeLock bool) error {
 	for _, lock := range advanceLocks(p, r.common, b) {
 		if _, err := os.Lstat(lock); errors.Is(err, fs.ErrNotExist) {

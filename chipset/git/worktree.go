@@ -207,6 +207,9 @@ func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) er
 	if real == r.top {
 		return fmt.Errorf("%w: it is the main worktree", ErrForeignDirectory)
 	}
+	if err := r.mendCommondirs(); err != nil {
+		return err
+	}
 	if b != "" {
 		if err := r.checkUnused(ctx, b, real); err != nil {
 			return err
@@ -232,6 +235,29 @@ func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) er
 		target = onBranch(b, base)
 	}
 	return w.forceCheckout(ctx, p, target...)
+}
+
+// mendCommondirs makes the registrations readable whose way to the repository a power cut tore: while there is one, git
+// makes no worktree, not even another.
+func (r *Repo) mendCommondirs() error {
+	registry := filepath.Join(r.common, "worktrees")
+	entries, err := os.ReadDir(registry)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		admin := filepath.Join(registry, e.Name())
+		if !e.IsDir() {
+			continue
+		}
+		if text, err := readPlain(filepath.Join(admin, "commondir")); err == nil && r.isCommon(admin, text) {
+			continue
+		}
+		if err := writeCommondir(admin); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 func onBranch(b Branch, base Hash) []string {

@@ -221,3 +221,30 @@ func TestStatus(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Whatever a power cut tore of one worktree's registration keeps no other from being made or used.
+func TestPrepareBesideATornRegistration(t *testing.T) {
+	for _, name := range []string{"commondir", "gitdir", "HEAD", "index", "."} {
+		for torn, spoil := range map[string]func(path string) error{
+			"gone":  os.RemoveAll,
+			"empty": func(path string) error { return os.WriteFile(path, nil, 0o644) },
+			"zeros": func(path string) error { return os.WriteFile(path, make([]byte, 8), 0o644) },
+		} {
+			if name == "." && torn != "gone" {
+				continue
+			}
+			t.Run(name+" "+torn, func(t *testing.T) {
+				f := newFixture(t)
+				other := f.prepared()
+				f.must(spoil(filepath.Join(f.admin(other), name)))
+				head := f.head(f.TopLevel())
+				w := f.In(filepath.Join(filepath.Dir(other.Path()), "bravo"))
+				for range 2 {
+					f.must(f.PrepareWorktree(f.ctx, w.Path(), "polecat/z", head))
+					f.wantPrepared(w, "polecat/z", head)
+				}
+				f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
+			})
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 )
 
 // FuzzReadWorktree: the record of a worktree is a cache that anybody may write to.
@@ -16,7 +17,7 @@ func FuzzReadWorktree(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	r := &rig.Rig{Tree: tree}
+	r := &rig.Rig{Tree: tree, Agents: agent.NewStore(tree)}
 	if err := tree.MkdirAll(WorktreeRecords); err != nil {
 		f.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
@@ -116,15 +117,14 @@ func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string)
 }
 
 // HintOf is what the record of an agent's worktree tells of it, for git. The
-// refinery has none, and its folder is the rig's, whatever a power cut left of it.
-// In that of a polecat without a record a person may have put something.
+// refinery has none, and a power cut can take that of a polecat; the folder of an
+// agent is the rig's all the same, whatever is left of it: what lies there is saved
+// before it is used.
 func HintOf(r *rig.Rig, id state.AgentID) git.Hint {
-	if id == r.Refinery() {
-		return git.Hint{Own: true}
-	}
 	use, known := ReadWorktree(r, id)
 	if !known {
-		return git.Hint{}
+		a, err := r.Agents.Get(string(id))
+		return git.Hint{Own: id == r.Refinery() || err == nil && a.Role == agent.Polecat}
 	}
 	hint := git.Hint{Branch: git.Branch(use.Branch), Base: use.Base}
 	if _, err := git.ParseBranch(use.Branch); err != nil {
