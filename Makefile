@@ -111,7 +111,7 @@ e2e: ## run whole rigs with the real clients, and checkers of MCP, from npm in E
 	cd $(E2E_DIR)/node_modules/@anthropic-ai/claude-code && node install.cjs
 	cd $(E2E_DIR)/node_modules/opencode-ai && node postinstall.mjs
 	[ -x $(E2E_DIR)/node_modules/node/bin/node ] || { cd $(E2E_DIR)/node_modules/node && node installArchSpecificPackage; }
-	MCP_CHECKERS=$(E2E_DIR)/node_modules/.bin $(GO) test -count=1 -timeout 30m -v -run Conformance ./chipset/mcpserver
+	MCP_CHECKERS=$(E2E_DIR)/node_modules/.bin $(GO) test -count=1 -timeout 30m -v -run 'Conformance|Inspector' ./chipset/mcpserver ./chipset/chipsettest
 	CHIPSET_E2E=$(E2E_DIR)/node_modules/.bin $(GO) test -count=1 -timeout 60m -v ./chipset/chipsettest/e2e
 
 docs: ## write docs/commands.md anew from the commands' own help
