@@ -11,7 +11,7 @@ import (
 
 const (
 	// outOfBounds is what no client lets an agent do that may only edit.
-	outOfBounds = "cp /etc/hostname other.txt"
+	outOfBounds = "dd if=README.md of=other.txt status=none"
 	asks        = "chipset request permission 'Bash(" + outOfBounds + ")' --reason 'I need it'"
 )
 
