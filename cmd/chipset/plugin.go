@@ -76,11 +76,10 @@ func runPluginInstall(ctx context.Context, kind client.Kind, opts pluginOptions,
 	}
 	a.printf("%s\n", dir)
 	a.tellf("%d files for %s\n", len(names), kind)
-	steps := turnOn(kind, dir)
 	if opts.enable {
-		return a.runSteps(ctx, steps)
+		return a.runSteps(ctx, kind, dir)
 	}
-	for _, step := range steps {
+	for _, step := range turnOn(kind, dir) {
 		a.tellf("next: %s\n", strings.Join(step, " "))
 	}
 	if kind == client.Codex {
@@ -101,13 +100,26 @@ func turnOn(kind client.Kind, dir string) [][]string {
 	return nil
 }
 
-func (a *app) runSteps(ctx context.Context, steps [][]string) error {
+// runSteps runs turnOn's commands in dir, and asks nothing: who says --enable has
+// decided, and nobody may be there to answer.
+func (a *app) runSteps(ctx context.Context, kind client.Kind, dir string) error {
+	steps := turnOn(kind, dir)
 	if len(steps) == 0 {
 		return usagef("plugin install: this client has no command that turns it on; its README.md says what to do")
 	}
+	command := func(argv []string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Dir = dir // which is what Gemini CLI trusts from then on, and no project
+		return cmd
+	}
+	if kind == client.Gemini {
+		// It refuses what it has already. One that has not says so, and that is well.
+		_ = command([]string{"gemini", "extensions", "uninstall", "chipset"}).Run()
+		steps[0] = append(steps[0], "--consent")
+	}
 	for _, step := range steps {
-		cmd := exec.CommandContext(ctx, step[0], step[1:]...)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = a.cwd, a.stderr, a.stderr
+		cmd := command(step)
+		cmd.Stdout, cmd.Stderr = a.stderr, a.stderr
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(step, " "), err)
 		}
