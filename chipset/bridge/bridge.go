@@ -96,7 +96,7 @@ func (b *Bridge) Register(ctx context.Context) error {
 			return state.Conflictf("agent "+string(p.Agent), "is the rig's own %s and can't stand for %s", a.Role, p.Foreign)
 		}
 		// Its parent is itself, so that a start does not retire it as unnamed.
-		if err := b.Rig.Agents.Adopt(ctx, p.Agent, p.Agent, "", now); err != nil {
+		if err := b.Rig.Agents.Adopt(ctx, p.Agent, p.Agent, b.Rig.Name(), now); err != nil {
 			return err
 		}
 		if err := b.Rig.Hooks.Make(ctx, p.Agent, now); err != nil {

@@ -310,7 +310,7 @@ func TestASubagentComesBackAsItself(t *testing.T) {
 		y.answer(h, PreToolUse, spawnInput("reviewer", "code"))
 		return y.answer(h, SubagentStart, Input{AgentID: clientID, AgentType: "code"}).Context
 	}
-	wants(t, start("one"), "You are polecat-alpha.reviewer", "polecat-alpha spawned you")
+	wants(t, start("one"), "You are polecat-alpha.reviewer (crew) in the rig r at", "polecat-alpha spawned you")
 	wants(t, start("two"), "You are polecat-alpha.reviewer-2") // the first still runs
 
 	blocker, err := y.Beads.Add(bead.Bead{Title: "first", CreatedBy: state.Human}, "tt", y.Clock.Now())

@@ -123,14 +123,10 @@ func (h *Hooks) subagentStart(ctx context.Context) (Answer, error) {
 
 // register makes the identity known, and tells whether it was there before.
 func (h *Hooks) register(ctx context.Context, id state.AgentID) (reopened bool, _ error) {
-	parent, err := h.Rig.Agents.Get(string(h.Agent))
-	if err != nil && !errors.Is(err, state.ErrNotFound) {
-		return false, err
-	}
 	now := h.Rig.Clock.Now()
-	_, err = h.Rig.Agents.Get(string(id))
+	_, err := h.Rig.Agents.Get(string(id))
 	reopened = err == nil
-	if err := h.Rig.Agents.Adopt(ctx, id, h.Agent, parent.Rig, now); err != nil {
+	if err := h.Rig.Agents.Adopt(ctx, id, h.Agent, h.Rig.Name(), now); err != nil {
 		return reopened, err
 	}
 	return reopened, h.Rig.Hooks.Make(ctx, id, now)

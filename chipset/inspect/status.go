@@ -133,7 +133,7 @@ func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{At: snap.at, Rig: rigName(r), RigID: r.Tree.RigID(), Dir: r.Dir, Beads: map[bead.Status]int{},
+	s := &Status{At: snap.at, Rig: r.Name(), RigID: r.Tree.RigID(), Dir: r.Dir, Beads: map[bead.Status]int{},
 		Agents: []AgentStatus{}, Queue: []QueueEntry{}, Blocked: []BlockedBead{}, Convoys: []ConvoyStatus{},
 		Incidents: []incident.Incident{}, Mail: []MailLine{}, Warnings: []string{}}
 	s.addTarget(ctx, r)
@@ -165,13 +165,6 @@ func (s *Status) addOverdue(r *rig.Rig, asked []mail.Entry) error {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("task %s of %s for %s is overdue since %s: %s (%s)", t.ID, t.Requester, t.Assignee, t.Deadline, t.Subject, t.State))
 	}
 	return err
-}
-
-func rigName(r *rig.Rig) string {
-	if r.Def != nil && r.Def.Rig.Name != "" {
-		return r.Def.Rig.Name
-	}
-	return string(r.Tree.RigID())
 }
 
 func (s *Status) addTarget(ctx context.Context, r *rig.Rig) {

@@ -323,6 +323,14 @@ func (r *Rig) Witness() state.AgentID { return r.Role(definition.RoleWitness) }
 // Refinery is the refinery's id.
 func (r *Rig) Refinery() state.AgentID { return r.Role(definition.RoleRefinery) }
 
+// Name is what chipset.yaml calls the rig, or its ID while that can't be read.
+func (r *Rig) Name() string {
+	if r.Def != nil && r.Def.Rig.Name != "" {
+		return r.Def.Rig.Name
+	}
+	return string(r.Tree.RigID())
+}
+
 // Worktree is where an agent works.
 func (r *Rig) Worktree(id state.AgentID) string {
 	return r.Tree.Abs(state.WorktreeDir.Join(string(id)))

@@ -23,7 +23,7 @@ func Crew(ctx context.Context, r *rig.Rig, name string) (state.AgentID, error) {
 		}
 		now := r.Clock.Now()
 		// Its parent is itself, so that a start of the rig does not retire it as unnamed.
-		err = r.Agents.Adopt(ctx, id, id, "", now)
+		err = r.Agents.Adopt(ctx, id, id, r.Name(), now)
 		if errors.Is(err, state.ErrConflict) {
 			continue // a role of this rig has the name
 		}

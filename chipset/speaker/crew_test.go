@@ -18,7 +18,7 @@ func TestCrewIsNobodyElse(t *testing.T) {
 		}
 	}
 	a, err := r.Agents.Get("claude")
-	if err != nil || a.Role != agent.Crew || a.Status != agent.Active {
+	if err != nil || a.Role != agent.Crew || a.Rig != "r" || a.Status != agent.Active {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if _, err := HookOf(r, "claude"); err != nil {

@@ -182,7 +182,7 @@ func (s Store) Adopt(ctx context.Context, id, parent state.AgentID, rig string, 
 		if found && a.Status == Active {
 			return state.ErrUnchanged
 		}
-		a.Status, a.UpdatedAt = Active, now
+		a.Rig, a.Status, a.UpdatedAt = rig, Active, now
 		return nil
 	})
 	return err
