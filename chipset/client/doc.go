@@ -7,7 +7,7 @@
 //	event              what the agent gets
 //	SessionStart       who it is, its hook, assignment, hand-off, unread mail
 //	UserPromptSubmit   mail and nudges that it was not shown yet, once
-//	PostToolUse        the same; and its hook is touched
+//	PostToolUse        the same, also where the tool failed; and its hook is touched
 //	PreToolUse         how work is proposed here, when it enters or leaves plan mode;
 //	                   the name of a subagent it spawns is kept for SubagentStart;
 //	                   a refusal of what changes something before its plan is approved

@@ -62,6 +62,9 @@ func Canonical(kind Kind, name string) (Event, bool) {
 			return Stop, true
 		}
 	}
+	if kind == Claude && name == "PostToolUseFailure" {
+		return PostToolUse, true // a tool that fails is a step like any other
+	}
 	for _, e := range Events() {
 		if string(e) == name {
 			return e, true

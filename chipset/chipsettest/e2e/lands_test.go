@@ -14,7 +14,7 @@ const (
 )
 
 // TestLands: a real client is the worker of a bead. It begins with assignment and
-// mail before it, gets another mail while it works, is not let go when it ends too
+// mail before it, gets another mail at a step that fails, is not let go when it ends too
 // early, and what it commits lands.
 func TestLands(t *testing.T) {
 	tests := []struct {
@@ -27,7 +27,7 @@ func TestLands(t *testing.T) {
 		t.Run(tt.client, func(t *testing.T) {
 			asked, mailed := make(chan struct{}), make(chan struct{})
 			s := set(t, tt.client, "full", "",
-				runtimetest.Turn{Say: "I look around.", Calls: []runtimetest.Call{runtimetest.Shell("echo LOOKED")}, Seen: asked, Hold: mailed},
+				runtimetest.Turn{Say: "I look around.", Calls: []runtimetest.Call{runtimetest.Shell("echo LOOKED; false")}, Seen: asked, Hold: mailed},
 				runtimetest.Turn{Has: []string{"LOOKED"}, Say: "I think I am finished."},
 				runtimetest.Turn{Has: []string{"still on your hook"}, Say: "I write it.", Calls: []runtimetest.Call{runtimetest.Shell(writes)}},
 				runtimetest.Turn{Has: []string{"COMMITTED"}, Say: "I report.", Calls: []runtimetest.Call{runtimetest.Shell(reports)}},

@@ -67,7 +67,7 @@ func claudeHooks(plan bool) []onHook {
 		before = "" // it is asked about each tool, because any may change something
 	}
 	return []onHook{{"SessionStart", ""}, {"UserPromptSubmit", ""}, {"PreToolUse", before}, {"PermissionRequest", ""},
-		{"PostToolUse", ""}, {"Stop", ""}, {"SubagentStart", ""}, {"SubagentStop", ""}, {"TeammateIdle", ""}, {"TaskCompleted", ""}, {"SessionEnd", ""}}
+		{"PostToolUse", ""}, {"PostToolUseFailure", ""}, {"Stop", ""}, {"SubagentStart", ""}, {"SubagentStop", ""}, {"TeammateIdle", ""}, {"TaskCompleted", ""}, {"SessionEnd", ""}}
 }
 
 // has tells whether an option stands on a command line already, so that what its
