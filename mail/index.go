@@ -97,9 +97,9 @@ func (b *Mailbox) unread() ([]Entry, []*state.Corruption, error) {
 	var entries []Entry
 	var bad []*state.Corruption
 	for n, k := range b.index.live {
-		var c *state.Corruption
+		c := damage(b.Dir().Join(string(n)), k.err)
 		switch {
-		case errors.As(k.err, &c):
+		case c != nil:
 			bad = append(bad, c)
 		case k.err != nil:
 			return nil, nil, k.err

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -88,7 +91,8 @@ func (b *Mailbox) lock(ctx context.Context) (*state.Lock, error) {
 }
 
 // List returns the mail that is not archived in the order of time, and beside
-// it what does not belong (each a *Corruption). Nothing is moved or flipped.
+// it what does not belong, or can't be read (each a *Corruption; an ErrRefused
+// where the system is the reason). Nothing is moved or flipped.
 func (b *Mailbox) List() ([]Entry, []*state.Corruption, error) { return b.list(false, nil) }
 
 // Archive returns the archived mail like List.
@@ -127,11 +131,12 @@ func (b *Mailbox) list(archived bool, wanted func(Name) bool) ([]Entry, []*state
 	slices.Sort(files)
 	var entries []Entry
 	var bad []*state.Corruption
+	place := b.path("x", archived).Dir()
 	for i, k := range state.ReadMany(files, func(file string, buf []byte) known { return b.read(dir, Name(file), true, buf) }) {
-		var c *state.Corruption
+		c := damage(place.Join(files[i]), k.err)
 		switch {
 		case errors.Is(k.err, state.ErrNotFound):
-		case errors.As(k.err, &c):
+		case c != nil:
 			bad = append(bad, c)
 		case k.err != nil:
 			return nil, nil, k.err
@@ -141,6 +146,21 @@ func (b *Mailbox) list(archived bool, wanted func(Name) bool) ([]Entry, []*state
 	}
 	Sort(entries)
 	return entries, bad, nil
+}
+
+// damage is what is wrong with one file of a mailbox, and no reason not to read
+// the others: what does not belong, or what the system refuses to read. It is nil
+// for any other error.
+func damage(p state.Path, err error) *state.Corruption {
+	var c *state.Corruption
+	var why unix.Errno
+	switch {
+	case errors.As(err, &c):
+		return c
+	case errors.As(err, &why) && (why.Is(fs.ErrPermission) || why == unix.EIO):
+		return &state.Corruption{Path: string(p), Reason: why.Error(), Cause: state.ErrRefused}
+	}
+	return nil
 }
 
 // names are the files of a mailbox's folder, without the archive.

@@ -124,12 +124,17 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 	}
 	found := map[delivery]Name{}
 	for _, archived := range []bool{false, true} {
-		entries, _, err := b.list(archived, func(n Name) bool {
+		entries, bad, err := b.list(archived, func(n Name) bool {
 			_, sender, err := state.ParseStamped(string(n))
 			return err == nil && senders[sender]
 		})
 		if err != nil {
 			return nil, err
+		}
+		for _, c := range bad {
+			if errors.Is(c, state.ErrRefused) {
+				return nil, c // it may be the very message, and must not arrive twice
+			}
 		}
 		some := false
 		for i := range entries {

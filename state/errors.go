@@ -21,6 +21,8 @@ var (
 	ErrSecondName = fmt.Errorf("%w: it has a second hard link", ErrNotRegular)
 	// ErrTooLarge is returned for content above the limit of its kind.
 	ErrTooLarge = errors.New("too large")
+	// ErrRefused is returned for a file that the system refuses to read: it may be whole, and stays where it is.
+	ErrRefused = errors.New("refused by the system")
 	// ErrBadID is returned for an identifier that does not match the grammar of IDs.
 	ErrBadID = errors.New("bad id")
 	// ErrLockTimeout is returned when a lock could not be had before its deadline.

@@ -33,10 +33,7 @@ func (t *Tree) Temps(now time.Time) ([]Path, error) {
 	root := t.Abs(StateDir)
 	err := filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
 		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			return err
+			return skipLost(err) // who may not look into a folder left nothing in it
 		}
 		if e.IsDir() || !leftover().MatchString(e.Name()) {
 			return nil

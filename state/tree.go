@@ -289,7 +289,7 @@ func wrapPath(p Path, err error) error {
 	case errors.Is(err, unix.ENOTDIR):
 		return &Corruption{Path: string(p), Reason: "a file stands where a folder belongs", Cause: ErrNotRegular}
 	case errors.As(err, &pe):
-		return fmt.Errorf("%s %s: %w", pe.Op, p, pe.Err)
+		return &fs.PathError{Op: pe.Op, Path: string(p), Err: pe.Err}
 	case errors.As(err, &le):
 		return fmt.Errorf("%s %s: %w", le.Op, p, le.Err)
 	}

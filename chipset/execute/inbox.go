@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 	"unicode"
@@ -24,9 +25,11 @@ type inbox struct {
 	// durable are the unread messages of which this process knows that they
 	// survive a power cut.
 	durable map[mail.Name]bool
+	// refused are the messages of which was told that the system refuses them.
+	refused map[string]bool
 }
 
-func newInbox(a Agent) *inbox { return &inbox{Agent: a} }
+func newInbox(a Agent) *inbox { return &inbox{Agent: a, refused: map[string]bool{}} }
 
 // mail returns the unread mail in processing order.
 func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, error) {
@@ -36,6 +39,10 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 		return nil, err
 	}
 	for _, c := range bad {
+		if errors.Is(c, state.ErrRefused) {
+			in.tellRefused(c)
+			continue
+		}
 		moved, err := box.Quarantine(ctx, c, in.Now())
 		if err != nil {
 			in.Say("%s: can't quarantine %s: %v", in.ID, c.Path, err)
@@ -54,6 +61,17 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 		in.Say("%s: can't archive old mail: %v", in.ID, err) // it stays where it is: no reason to do nothing else
 	}
 	return unread, nil
+}
+
+// tellRefused tells once of a message that the system refuses to read. It stays where
+// it is: with its permissions set right it is mail like any other.
+func (in *inbox) tellRefused(c *state.Corruption) {
+	if in.refused[c.Path] {
+		return
+	}
+	in.refused[c.Path] = true
+	in.Say("%s: can't read %s: %s", in.ID, c.Path, c.Reason)
+	in.Rig.Emit(event.Event{Type: "warning", Agent: in.ID, Subject: c.Path, Text: c.Reason})
 }
 
 // settle makes sure that the unread messages survive a power cut. What is

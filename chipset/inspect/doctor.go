@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -344,10 +345,16 @@ func unreadable(err error, repair func(ctx context.Context, c *state.Corruption)
 	case errors.Is(err, state.ErrNotFound):
 		return nil
 	case !errors.As(err, &c):
-		return []finding{{Finding: Finding{Rule: ruleUnreadable, Path: string(state.StateDir), Detail: err.Error(), Severity: Error}}}
+		c = &state.Corruption{Path: string(state.StateDir), Reason: err.Error(), Cause: state.ErrRefused}
+		if at := new(fs.PathError); errors.As(err, &at) {
+			c.Path = at.Path
+		}
 	}
 	f := finding{Finding: Finding{Rule: ruleUnreadable, Path: c.Path, Detail: c.Reason, Severity: Error}}
 	switch {
+	case errors.Is(c, state.ErrRefused):
+		repair = nil
+		f.Hint = "nothing of chipset can read it: give it back to the user of the rig (ls -l shows whose it is)"
 	case errors.Is(c, state.ErrSecondName):
 		// A backup that shares files by hard links must not cost the whole tree.
 		f.Rule, repair = ruleSpecial, nil

@@ -25,7 +25,11 @@ func checkGit(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	}
 	c := &relations{snapshot: snap, r: r}
 	if r.Git == nil {
-		c.add("repository", state.Path(r.Dir), Error, "", "there is no git repository here")
+		if _, err := git.Open(ctx, r.Dir); err != nil && !errors.Is(err, git.ErrNotRepo) {
+			c.add("repository", state.Path(r.Dir), Error, "git says why it can't be used", "%v", err)
+		} else {
+			c.add("repository", state.Path(r.Dir), Error, "", "there is no git repository here")
+		}
 		return c.found, nil
 	}
 	if err := c.guards(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -299,7 +300,7 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 // is no folder of the tree is a warning and no reason to show nothing.
 func (s *Status) survey(r *rig.Rig, id state.AgentID) (unread, asked []mail.Entry, err error) {
 	unread, asked, err = r.Mailbox(id).Survey()
-	if !errors.Is(err, state.ErrCorrupt) {
+	if !errors.Is(err, state.ErrCorrupt) && !errors.Is(err, fs.ErrPermission) {
 		return unread, asked, err
 	}
 	warning := err.Error() + ": chipset doctor says what to do"
@@ -324,7 +325,7 @@ func (s *Status) addWarnings(r *rig.Rig, snap *snapshot) error {
 		add("chipset.yaml can't be used: chipset validate says why")
 	}
 	if r.Git == nil {
-		add("there is no git repository around %s", r.Dir)
+		add("no git repository around %s can be used: chipset doctor says why", r.Dir)
 	}
 	if err := r.Tree.Verify(); err != nil {
 		add("%v", err)

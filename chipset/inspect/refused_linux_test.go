@@ -1,0 +1,98 @@
+package inspect
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+// asNobody runs f without the privilege to read everything.
+func asNobody(t *testing.T, dir string, f func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		f()
+		return
+	}
+	const nobody = 65534
+	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, nobody, nobody)
+	}))
+	for up := filepath.Dir(dir); strings.HasPrefix(up, os.TempDir()+"/"); up = filepath.Dir(up) {
+		must(t, os.Chmod(up, 0o755))
+	}
+	must(t, syscall.Setresuid(-1, nobody, -1)) // of every thread
+	defer func() { must(t, syscall.Setresuid(-1, 0, -1)) }()
+	if _, err := os.Lstat(filepath.Join(dir, ".chipset")); err != nil {
+		t.Skipf("nobody does not reach the folder for tests: %v", err)
+	}
+	f()
+}
+
+// TestFilesThatTheSystemRefuses: each is named with its path, none is taken for
+// damaged, and all others are read.
+func TestFilesThatTheSystemRefuses(t *testing.T) {
+	f := newFixture(t)
+	f.bead("gt-aaaaa", bead.Open, nil)
+	f.bead("gt-bbbbb", bead.Open, nil)
+	f.bead("gt-ccccc", bead.Open, nil)
+	var names []mail.Name
+	for range 2 {
+		n, err := f.Office.Send(t.Context(), mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "s", Body: "b"})
+		must(t, err)
+		names = append(names, n)
+	}
+	refused := []state.Path{"state/work/gt-aaaaa.json", "state/work/gt-bbbbb.json", state.Path("state/mail/polecat-alpha").Join(string(names[0]))}
+	for _, p := range refused {
+		must(t, os.Chmod(f.Tree.Abs(p), 0))
+	}
+	asNobody(t, f.dir, func() {
+		unread, bad, err := f.Mailbox(alpha).Unread()
+		if err != nil || len(unread) != 1 || len(bad) != 1 {
+			t.Errorf("the mailbox: %v, %v, %v", unread, bad, err)
+		}
+		found, err := Doctor(t.Context(), f.Rig, true)
+		if err != nil {
+			t.Error(err)
+		}
+		told := map[state.Path]bool{}
+		for _, s := range found {
+			if s.Rule == ruleUnreadable && !s.Fixed && strings.Contains(s.Detail, "permission denied") {
+				told[state.Path(s.Path)] = true
+			}
+		}
+		for _, p := range refused {
+			if !told[p] {
+				t.Errorf("nothing tells of %s: %+v", p, found)
+			}
+			if _, err := os.Lstat(f.Tree.Abs(p)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestARepositoryThatGitRefuses is told of with git's reason.
+func TestARepositoryThatGitRefuses(t *testing.T) {
+	f := newFixture(t)
+	f.put(f.inGit("config"), "[core\n")
+	r, err := rig.OpenState(t.Context(), f.dir, f.Clock)
+	must(t, err)
+	found, err := Doctor(t.Context(), r, false)
+	must(t, err)
+	for _, s := range found {
+		if s.Rule == "repository" && strings.Contains(s.Detail, "bad config") {
+			return
+		}
+	}
+	t.Errorf("%+v", found)
+}
