@@ -25,8 +25,8 @@ func History() []audit.Rule {
 	}
 }
 
-// moved compares all fields, also those this version does not know; the layout
-// of the file may be another writer's.
+// moved compares all fields, also those this version does not know. Who marks it
+// read may be another program with a layout of its own; nobody else writes it.
 func moved(p string, before, after []byte) error {
 	if before == nil {
 		_, _, err := content(p, after)
@@ -52,6 +52,9 @@ func moved(p string, before, after []byte) error {
 		if !reflect.DeepEqual(old[name], now[name]) {
 			return fmt.Errorf("the message was changed: its %s is another", name)
 		}
+	}
+	if wasRead == isRead && !bytes.Equal(before, after) {
+		return errors.New("the message was changed: its fields are laid out anew, and nobody has read it")
 	}
 	return nil
 }

@@ -20,7 +20,9 @@ func TestHistory(t *testing.T) {
 	}{
 		{"the same", message, message, true},
 		{"read", message, read, true},
-		{"laid out anew by another writer", message, edit(",", ",\n  "), true},
+		{"read by a writer with another layout", message, strings.Replace(read, ",", ",\n  ", 1), true},
+		{"laid out anew", message, edit(",", ",\n  "), false},
+		{"a space behind it", read, read + " ", false},
 		{"unread again", read, message, false},
 		{"body", message, edit(`"body":"b"`, `"body":"c"`), false},
 		{"body and read", message, strings.Replace(read, `"body":"b"`, `"body":"c"`, 1), false},
