@@ -112,6 +112,8 @@ func check(name string, h *Hook) error {
 		return fmt.Errorf("%s without a whole work_item", h.Status)
 	case h.Gen < 0:
 		return fmt.Errorf("gen %d is negative", h.Gen)
+	case h.Gen > state.MaxCounter:
+		return fmt.Errorf("gen %d leaves no room to count on", h.Gen)
 	}
 	return nil
 }

@@ -14,6 +14,10 @@ import (
 // MaxFile is the largest state file that is not a message, in bytes.
 const MaxFile = 1 << 20
 
+// MaxCounter is the largest gen or seq of an object: up to here every reader of
+// JSON keeps a whole number as it is, and nothing that counts gets anywhere near.
+const MaxCounter = 1 << 53
+
 // Extra holds the unknown fields of newer versions or of other tools. A value type embeds it
 // and calls UnmarshalKeeping and MarshalKeeping from its JSON methods, so that
 // rewriting the file keeps what this version does not understand.

@@ -151,3 +151,15 @@ func TestDecodeSpeaksJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestTimesThatCantBeReadAgain: nothing is written with a year that no reader takes.
+func TestTimesThatCantBeReadAgain(t *testing.T) {
+	last, err := parseTime("9999-12-31T23:59:59.999999999Z")
+	must(t, err)
+	if _, err := Encode(map[string]any{"at": last}); err != nil {
+		t.Error(err)
+	}
+	if data, err := Encode(map[string]any{"at": At(last.Add(1))}); err == nil {
+		t.Errorf("wrote %s", data)
+	}
+}

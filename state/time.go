@@ -22,11 +22,20 @@ func At(t time.Time) Time { return Time{t.UTC().Round(0)} }
 // String returns the form used in files.
 func (t Time) String() string { return t.UTC().Format(TimeLayout) }
 
-// MarshalText writes TimeLayout.
-func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+// MarshalText writes TimeLayout. A year without four digits is an error: it could
+// be written and never be read again.
+func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), t.fits() }
 
-// MarshalJSON writes TimeLayout.
-func (t Time) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }
+// MarshalJSON writes TimeLayout, as MarshalText.
+func (t Time) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), t.fits() }
+
+// fits tells whether the form has room for the year.
+func (t Time) fits() error {
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return fmt.Errorf("the year %d has no four digits", year)
+	}
+	return nil
+}
 
 // UnmarshalJSON reads any RFC 3339 precision and offset.
 func (t *Time) UnmarshalJSON(b []byte) error {
@@ -59,10 +68,8 @@ func parseTime(s string) (Time, error) {
 	if err != nil {
 		return Time{}, err
 	}
-	if year := parsed.UTC().Year(); year < 0 || year > 9999 {
-		return Time{}, fmt.Errorf("the year %d has no four digits", year)
-	}
-	return At(parsed), nil
+	at := At(parsed)
+	return at, at.fits()
 }
 
 // Stamp is the time as it stands in a file's name: every ':' is a '-'.

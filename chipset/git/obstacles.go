@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Obstacles finds files that stand where git needs the folders of refs and of their reflogs, so that no ref below
-// them can be made. Prefixes end with a slash. Without a journal a power cut leaves them: git removes a folder of
+// Obstacles finds files that stand where git needs the folders of refs, of their reflogs, and of its records of
+// worktrees, so that nothing below them can be made. Prefixes end with a slash. Without a journal a power cut leaves them: git removes a folder of
 // refs that is empty, and its old name leads to whatever got its inode. A file that holds a commit is none: it is
 // somebody's branch.
 func (r *Repo) Obstacles(prefixes ...string) ([]string, error) {
@@ -37,7 +37,12 @@ func (r *Repo) Obstacles(prefixes ...string) ([]string, error) {
 			found = append(found, reflog)
 		}
 	}
-	return found, nil
+	// git keeps what it knows of worktrees in a folder of that name.
+	file, isFile, err := plainFile(filepath.Join(r.common, "worktrees"))
+	if isFile {
+		found = append(found, file)
+	}
+	return found, err
 }
 
 func plainFile(path string) (string, bool, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -464,6 +465,19 @@ var single = []damage{
 		_, err := f.Queue.Update(f.t.Context(), "mr-gt-ccccc", func(q *mergequeue.Request) error { return q.Become(mergequeue.Dropped, f.at()) })
 		f.must(err)
 	}, "done-without-request", "done-without-request"},
+	{"a file in place of what git knows of worktrees", func(f *fixture) {
+		f.must(os.RemoveAll(f.inGit("worktrees")))
+		f.put(f.inGit("worktrees"), "x")
+	}, "git-obstacle", ""},
+	{"hook that can't count on", func(f *fixture) {
+		f.edit("state/hooks/polecat-alpha.json", func(v map[string]any) { v["gen"] = int64(math.MaxInt64) })
+	}, "unreadable", ""},
+	{"bead that can't count on", func(f *fixture) {
+		f.edit("state/work/gt-eeeee.json", func(v map[string]any) { v["gen"] = int64(math.MaxInt64) })
+	}, "unreadable", ""},
+	{"request behind which is no number", func(f *fixture) {
+		f.edit("state/merge-queue/mr-gt-ccccc.json", func(v map[string]any) { v["seq"] = int64(math.MaxInt64) })
+	}, "unreadable", "done-without-request"},
 	{"stale lock of git", func(f *fixture) { f.put(f.inGit("refs", "heads", "polecat", "gt-ccccc.lock"), "") }, "git-lock", ""},
 	{"stale index lock of the checkout", func(f *fixture) { f.put(f.inGit("index.lock"), ""); f.put(f.inGit("packed-refs.lock"), "") }, "git-lock", ""},
 }

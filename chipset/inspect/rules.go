@@ -156,7 +156,7 @@ func gitRules() []Rule {
 		{"pointer", areaGit, "git's own folder says where the rig is, and which one it is", Error, "writes it"},
 		{"target", areaGit, "the branch that work lands on exists", Error, byHand + "make it, or name another in chipset.yaml"},
 		{"git-ref", areaGit, "every branch and salvage ref of the rig names a commit that is there, and the target and the branch of the snapshots are there while their reflogs are", Error, "puts it back on the newest commit that its reflog or the rig's records tell of; removes that of a snapshot that nobody was told of"},
-		{"git-obstacle", areaGit, "no file stands where git needs the folders of the rig's refs and reflogs", Error, "moves it to chipset-aside in git's folder"},
+		{"git-obstacle", areaGit, "no file stands where git needs the folders of the rig's refs and reflogs, and of its worktrees", Error, "moves it to chipset-aside in git's folder"},
 		{"git-lock", areaGit, "no git left a lock behind", Warning, "removes it once it has stood unchanged for seconds and no git runs"},
 		{"git-object", areaGit, "no object of git is empty", Error, "removes the empty file: git would take it for the object, and never write that again"},
 		{"salvage-ref", areaGit, "the salvage refs that records name exist", Warning, byHand + "somebody removed it, or git lost it"},

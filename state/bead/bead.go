@@ -257,6 +257,8 @@ func check(name string, b *Bead) error {
 		return fmt.Errorf("the title must be one line of at most %d bytes", MaxTitle)
 	case b.Gen < 0 || b.Attempts < 0 || b.Restarts < 0 || b.Conflicts < 0 || b.Assignments < 0:
 		return fmt.Errorf("a counter is negative")
+	case b.Gen > state.MaxCounter:
+		return fmt.Errorf("gen %d leaves no room to count on", b.Gen)
 	case (b.Status == Hooked || b.Status == InProgress || b.Status == Done) && b.AssignmentID == "":
 		return fmt.Errorf("%s without an assignment_id", b.Status)
 	}

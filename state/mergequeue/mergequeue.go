@@ -188,6 +188,8 @@ func check(name string, r *Request) error {
 		return fmt.Errorf("unknown status %q", r.Status)
 	case r.Seq <= 0:
 		return fmt.Errorf("seq %d is not positive", r.Seq)
+	case r.Seq > state.MaxCounter:
+		return fmt.Errorf("seq %d leaves no room to count on", r.Seq)
 	case r.BeadID == "" || r.AssignmentID == "":
 		return fmt.Errorf("no bead_id or assignment_id")
 	case r.SourceBranch == "" || strings.HasPrefix(r.SourceBranch, "-") || strings.HasPrefix(r.TargetBranch, "-"):
