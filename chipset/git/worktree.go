@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -369,7 +370,7 @@ func (r *Repo) repairLink(ctx context.Context, path, admin string) (whole bool, 
 	}
 	_, headErr := os.Lstat(filepath.Join(admin, "HEAD"))
 	_, commonErr := os.Lstat(filepath.Join(admin, "commondir"))
-	if headErr != nil || commonErr != nil {
+	if headErr != nil || commonErr != nil || r.tornBeforeUse(path, admin) {
 		return false, r.dropHalfMade(path, admin)
 	}
 	if reason, err := os.ReadFile(filepath.Join(admin, "locked")); err == nil && strings.TrimSpace(string(reason)) == "initializing" {
@@ -386,6 +387,15 @@ func (r *Repo) repairLink(ctx context.Context, path, admin string) (whole bool, 
 	}
 	_, err = r.run(ctx, r.plain(), Command{Args: []string{"worktree", "repair"}})
 	return err == nil, err
+}
+
+// tornBeforeUse tells of a worktree in which nothing was checked out yet when a power cut tore its HEAD.
+func (r *Repo) tornBeforeUse(path, admin string) bool {
+	if _, _, known := r.readHead(admin); known {
+		return false
+	}
+	entries, err := os.ReadDir(path)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != ".git" })
 }
 
 // linksTo reports whether the worktree's .git file leads to its registration.

@@ -103,6 +103,13 @@ func TestPrepareHeals(t *testing.T) {
 			f.write(admin, "locked", "initializing")
 			f.must(os.Remove(filepath.Join(admin, "index")))
 		},
+		"HEAD torn before anything was checked out": func(f *fixture, w *Worktree, admin string) {
+			f.write(admin, "locked", "")
+			f.write(admin, "HEAD", "")
+			f.must(os.Remove(filepath.Join(admin, "index")))
+			f.must(os.Remove(filepath.Join(w.Path(), "a.txt")))
+			f.must(os.Remove(filepath.Join(w.Path(), ".gitignore")))
+		},
 		"killed before HEAD": func(f *fixture, w *Worktree, admin string) {
 			f.must(os.Remove(filepath.Join(admin, "HEAD")))
 			f.must(os.Remove(filepath.Join(w.Path(), "a.txt")))
