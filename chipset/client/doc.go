@@ -29,4 +29,5 @@
 //	run/clients/{session}/memory.json            what was shown
 //	run/clients/{session}/pending/{time}.json    a subagent that is being spawned
 //	run/clients/{session}/claimed/{agent}.json   a subagent that runs, under the client's id
+//	run/clients/{session}/rested/{agent}.json    one that has ended, and may be spoken to again
 package client

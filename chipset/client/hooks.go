@@ -78,6 +78,7 @@ func (h *Hooks) who() state.AgentID {
 // start tells an agent everything it needs to begin, or to go on after its
 // client forgot what it was told.
 func (h *Hooks) start(ctx context.Context) (Answer, error) {
+	tidied := h.tidy(ctx)
 	n, err := h.unread(h.Agent)
 	if err != nil {
 		return Answer{}, err
@@ -103,7 +104,7 @@ func (h *Hooks) start(ctx context.Context) (Answer, error) {
 		return true
 	})
 	h.injected(h.Agent, n)
-	return Answer{Context: text}, err
+	return Answer{Context: text}, errors.Join(err, tidied)
 }
 
 // welcome is for the agent of a person's own session, which works beside the rig.

@@ -13,6 +13,10 @@ import (
 // memory is what one session was shown. It lies in run/: without it the agent
 // is shown its unread mail again.
 type memory struct {
+	// Agent is whose session it is, in the memory of a session's own agent.
+	Agent state.AgentID `json:"agent,omitempty"`
+	// Noted is when this was last written.
+	Noted state.Time `json:"noted"`
 	// Shown are the unread messages that the agent has seen.
 	Shown []mail.Name `json:"shown,omitempty"`
 	// Looked is the version of the mailbox whose unread messages are all shown, so
@@ -62,6 +66,9 @@ func (h *Hooks) change(ctx context.Context, who state.AgentID, change func(m *me
 	m := h.recall(who)
 	if !change(&m) {
 		return nil
+	}
+	if m.Noted = h.Rig.Clock.Now(); who == h.Agent {
+		m.Agent = who
 	}
 	data, err := state.Encode(m)
 	if err != nil {

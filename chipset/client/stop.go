@@ -9,7 +9,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/handoff"
@@ -92,26 +91,4 @@ func (h *Hooks) end(ctx context.Context) error {
 			Session: item.Session, Summary: last, Timestamp: h.Rig.Clock.Now()})
 	}
 	return errors.Join(err, h.endSubagents(ctx), h.forget(ctx), h.leave(ctx))
-}
-
-// leave ends the identity of a person's own session with the last of them.
-func (h *Hooks) leave(ctx context.Context) error {
-	if !h.Beside {
-		return nil
-	}
-	others, err := h.Rig.Tree.List(clientsDir)
-	if err != nil || len(others) > 0 {
-		return err
-	}
-	return h.Rig.Agents.SetStatus(ctx, h.Agent, agent.Terminated, h.Rig.Clock.Now())
-}
-
-// forget removes what lies in run/ for this session.
-func (h *Hooks) forget(ctx context.Context) error {
-	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "client-"+key(h.in.SessionID))
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	return h.Rig.Tree.RemoveAll(h.sessionDir())
 }

@@ -28,6 +28,7 @@ type subagent struct {
 
 func (h *Hooks) pendingDir() state.Path { return h.sessionDir().Join("pending") }
 func (h *Hooks) claimedDir() state.Path { return h.sessionDir().Join("claimed") }
+func (h *Hooks) restedDir() state.Path  { return h.sessionDir().Join("rested") }
 
 func (h *Hooks) claimedPath(clientID string) state.Path {
 	return h.claimedDir().Join(key(clientID) + ".json")
@@ -56,8 +57,16 @@ func (h *Hooks) spawning(s spawn) error {
 const maxName = 64
 
 // claim takes the pending name that belongs to the subagent that starts: the
-// oldest of its type. One that nobody announced has its type alone.
+// oldest of its type. One that was at rest and is spoken to again is who it was.
+// One that nobody announced has its type alone.
 func (h *Hooks) claim() (subagent, error) {
+	if s, err := h.readSubagent(h.restedDir().Join(key(h.in.AgentID) + ".json")); err == nil {
+		taken, err := h.running()
+		if slices.Contains(taken, s.Identity) {
+			s.Identity = "" // another one has come under its name
+		}
+		return s, err
+	}
 	entries, err := h.Rig.Tree.List(h.pendingDir())
 	if err != nil {
 		return subagent{}, err
@@ -166,10 +175,7 @@ func (h *Hooks) subagentStop(ctx context.Context) (Answer, error) {
 	if a, err := h.stop(ctx, s.Identity); err != nil || a.GoOn != "" {
 		return a, err
 	}
-	if err := h.rest(ctx, &s); err != nil {
-		return Answer{}, err
-	}
-	if err := h.Rig.Tree.Remove(h.claimedPath(h.in.AgentID)); err != nil {
+	if err := h.rest(ctx, &s, key(h.in.AgentID)+".json"); err != nil {
 		return Answer{}, err
 	}
 	now, err := h.ready()
@@ -189,9 +195,21 @@ func (h *Hooks) subagentStop(ctx context.Context) (Answer, error) {
 	return Answer{}, h.change(ctx, h.Agent, func(m *memory) bool { m.Notices = append(m.Notices, notice); return true })
 }
 
-func (h *Hooks) rest(ctx context.Context, s *subagent) error {
+// rest ends a subagent that has the file of this name, and keeps who it was: its
+// agent may speak to it again, under the same id of the client.
+func (h *Hooks) rest(ctx context.Context, s *subagent, file string) error {
 	err := h.Rig.Agents.SetStatus(ctx, s.Identity, agent.Terminated, h.Rig.Clock.Now())
-	return errors.Join(err, h.Rig.Tree.Remove(h.memoryPath(s.Identity)))
+	if err = errors.Join(err, h.Rig.Tree.Remove(h.memoryPath(s.Identity))); err != nil {
+		return err
+	}
+	data, err := state.Encode(s)
+	if err != nil {
+		return err
+	}
+	if err := h.Rig.Tree.Replace(h.restedDir().Join(file), data); err != nil {
+		return err
+	}
+	return h.Rig.Tree.Remove(h.claimedDir().Join(file))
 }
 
 // endSubagents ends those that did not live to tell.
@@ -199,7 +217,7 @@ func (h *Hooks) endSubagents(ctx context.Context) error {
 	entries, err := h.Rig.Tree.List(h.claimedDir())
 	for _, e := range entries {
 		if s, readErr := h.readSubagent(h.claimedDir().Join(e.Name())); readErr == nil && s.Identity != "" {
-			err = errors.Join(err, h.rest(ctx, &s))
+			err = errors.Join(err, h.rest(ctx, &s, e.Name()))
 		}
 	}
 	return err

@@ -1,0 +1,65 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// sessionOver is how long nothing is noted of a person's own session until it
+// counts as over: its client was killed, or has no event for the end.
+const sessionOver = 7 * 24 * time.Hour
+
+// tidy ends what is left of sessions of this agent that did not live to say that
+// they end, so that their subagents come back as who they were. A worker is alone
+// with its agent, so earlier ones are over. Of a person's sessions there may be many.
+func (h *Hooks) tidy(ctx context.Context) error {
+	sessions, err := h.Rig.Tree.List(clientsDir)
+	for _, session := range sessions {
+		earlier := *h
+		earlier.in.SessionID = session.Name()
+		if earlier.sessionDir() == h.sessionDir() {
+			if h.in.Source != "compact" { // a new process, in which none of its subagents runs
+				err = errors.Join(err, h.endSubagents(ctx), h.Rig.Tree.RemoveAll(h.pendingDir()))
+			}
+			continue
+		}
+		m := earlier.recall(h.Agent)
+		if m.Agent == h.Agent && (h.Assignment != "" || h.Rig.Clock.Now().Sub(m.Noted.Time) > sessionOver) {
+			err = errors.Join(err, earlier.endSubagents(ctx), earlier.forget(ctx))
+		}
+	}
+	return err
+}
+
+// leave ends the identity of a person's own session with the last of them.
+func (h *Hooks) leave(ctx context.Context) error {
+	if !h.Beside {
+		return nil
+	}
+	sessions, err := h.Rig.Tree.List(clientsDir)
+	for _, session := range sessions {
+		other := *h
+		other.in.SessionID = session.Name()
+		if err != nil || other.recall(h.Agent).Agent == h.Agent {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return h.Rig.Agents.SetStatus(ctx, h.Agent, agent.Terminated, h.Rig.Clock.Now())
+}
+
+// forget removes what lies in run/ for this session.
+func (h *Hooks) forget(ctx context.Context) error {
+	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "client-"+key(h.in.SessionID))
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	return h.Rig.Tree.RemoveAll(h.sessionDir())
+}

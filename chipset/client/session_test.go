@@ -1,0 +1,93 @@
+package client
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
+	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// spawned begins a subagent with a name, and returns what it is told.
+func (y *yard) spawned(h Hooks, session, name, clientID string) string {
+	y.t.Helper()
+	in := spawnInput(name, "code")
+	in.SessionID = session
+	y.answer(h, PreToolUse, in)
+	return y.answer(h, SubagentStart, Input{SessionID: session, AgentID: clientID, AgentType: "code"}).Context
+}
+
+// TestSpokenToAgain: a subagent that has ended and is sent a message starts once
+// more, under the client's same id and without being announced.
+func TestSpokenToAgain(t *testing.T) {
+	y := newYard(t, "")
+	_, h := y.hang("polecat-alpha", "Work")
+	again := func(clientID string) string {
+		return y.answer(h, SubagentStart, Input{AgentID: clientID, AgentType: "code"}).Context
+	}
+	y.spawned(h, "0a1b", "scout", "one")
+	y.answer(h, SubagentStop, Input{AgentID: "one"})
+	wants(t, again("one"), "You are polecat-alpha.scout ", "You were here before")
+	y.answer(h, SubagentStop, Input{AgentID: "one"})
+	wants(t, y.spawned(h, "0a1b", "scout", "two"), "You are polecat-alpha.scout ")
+	wants(t, again("one"), "You are polecat-alpha.scout-2 ") // its name has gone to another
+}
+
+// TestKilledClient: one that could not say that it ends leaves no names behind
+// that its subagents would have to avoid.
+func TestKilledClient(t *testing.T) {
+	y := newYard(t, "")
+	_, h := y.hang("polecat-alpha", "Work")
+	y.answer(h, SessionStart, Input{SessionID: "first", Source: "startup"})
+	y.spawned(h, "first", "scout", "one")
+	y.answer(h, SessionStart, Input{SessionID: "first", Source: "compact"})
+	wants(t, y.spawned(h, "first", "scout", "two"), "You are polecat-alpha.scout-2 ") // the first goes on
+	y.answer(h, SessionStart, Input{SessionID: "first", Source: "resume"})
+	wants(t, y.spawned(h, "first", "scout", "three"), "You are polecat-alpha.scout ", "You were here before")
+	y.answer(h, SessionStart, Input{SessionID: "second", Source: "startup"})
+	wants(t, y.spawned(h, "second", "scout", "four"), "You are polecat-alpha.scout ", "You were here before")
+	y.answer(h, SessionEnd, Input{SessionID: "second"})
+	if left, err := y.Tree.List(clientsDir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestPersonsSessions: each may run beside the others, and the last one to end
+// takes the identity with it, whatever sessions other agents have.
+func TestPersonsSessions(t *testing.T) {
+	y := newYard(t, "")
+	crew := func(name string) Hooks {
+		id, err := speaker.Crew(t.Context(), y.Rig, name)
+		rigtest.Must(t, err)
+		return Hooks{Rig: y.Rig, Agent: id, Beside: true}
+	}
+	status := func(id state.AgentID) agent.Status {
+		a, err := y.Agents.Get(string(id))
+		rigtest.Must(t, err)
+		return a.Status
+	}
+	codex, claude := crew("codex"), crew("claude")
+	y.answer(codex, SessionStart, Input{SessionID: "endless", Source: "startup"}) // its client has no event for the end
+	for _, session := range []string{"a", "b"} {
+		y.answer(claude, SessionStart, Input{SessionID: session, Source: "startup"})
+	}
+	wants(t, y.spawned(claude, "a", "scout", "one"), "You are claude.scout ")
+	wants(t, y.spawned(claude, "b", "scout", "two"), "You are claude.scout-2 ")
+	y.answer(claude, SessionEnd, Input{SessionID: "a"})
+	if got := status("claude"); got != agent.Active {
+		t.Errorf("with a session left it is %s", got)
+	}
+	y.answer(claude, SessionEnd, Input{SessionID: "b"})
+	if got := status("claude"); got != agent.Terminated {
+		t.Errorf("without one it is %s", got)
+	}
+	y.mu.Lock()
+	y.now = y.now.Add(sessionOver + time.Hour)
+	y.mu.Unlock()
+	y.answer(codex, SessionStart, Input{SessionID: "next", Source: "startup"})
+	if left, err := y.Tree.List(clientsDir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
