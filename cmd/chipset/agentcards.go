@@ -46,14 +46,8 @@ func newAgentsListCmd(a *app, opts *jsonOptions, use string) *cobra.Command {
 				return err
 			}
 			warnAll(a, bad)
-			if opts.json {
-				return printList(a, all)
-			}
-			rows := make([][]string, 0, len(all))
-			for i := range all {
-				rows = append(rows, cardRow(r, &all[i]))
-			}
-			return a.table([]string{"ID", "ROLE", "STATUS", "PROCESS", "TASKS", "CAPABILITIES", "DESCRIPTION"}, rows)
+			header := []string{"ID", "ROLE", "STATUS", "PROCESS", "TASKS", "CAPABILITIES", "DESCRIPTION"}
+			return showList(a, opts.json, all, header, func(c *agent.Agent) []string { return cardRow(r, c) })
 		},
 	}
 	if use == "list" {

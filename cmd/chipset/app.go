@@ -225,6 +225,18 @@ func printList[T any](a *app, list []T) error {
 	return a.printJSON(list)
 }
 
+// showList writes a list of stored objects as printList does, or a row for each.
+func showList[T any](a *app, asJSON bool, list []T, header []string, row func(*T) []string) error {
+	if asJSON {
+		return printList(a, list)
+	}
+	rows := make([][]string, 0, len(list))
+	for i := range list {
+		rows = append(rows, row(&list[i]))
+	}
+	return a.table(header, rows)
+}
+
 // table writes aligned columns. Cells are cleaned, so what an agent wrote can
 // neither break the layout nor talk to the terminal.
 func (a *app) table(header []string, rows [][]string) error {

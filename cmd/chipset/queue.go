@@ -65,20 +65,14 @@ func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
 	shown := slices.DeleteFunc(slices.Clone(all), func(q mergequeue.Request) bool {
 		return opts.live && !q.Status.Live() || len(opts.statuses) > 0 && !slices.Contains(opts.statuses, string(q.Status))
 	})
-	if opts.json {
-		return printList(a, shown)
-	}
 	together := mergequeue.Together(all)
-	rows := make([][]string, 0, len(shown))
-	for i := range shown {
-		q := &shown[i]
+	return showList(a, opts.json, shown, []string{"SEQ", "ID", "STATUS", "BEAD", "AGENT", "WHY"}, func(q *mergequeue.Request) []string {
 		status := string(q.Status)
 		if q.Status == mergequeue.Merging && q.Stage != "" {
 			status += ": " + string(q.Stage)
 		}
-		rows = append(rows, []string{fmt.Sprint(q.Seq), string(q.ID), status, string(q.BeadID), string(q.AgentID), whyOf(q, together[q.ID])})
-	}
-	return a.table([]string{"SEQ", "ID", "STATUS", "BEAD", "AGENT", "WHY"}, rows)
+		return []string{fmt.Sprint(q.Seq), string(q.ID), status, string(q.BeadID), string(q.AgentID), whyOf(q, together[q.ID])}
+	})
 }
 
 // whyOf is the first line of what keeps a request from landing, or with whom it

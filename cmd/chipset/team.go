@@ -242,15 +242,9 @@ func newPermissionsListCmd(a *app) *cobra.Command {
 				return err
 			}
 			warnAll(a, bad)
-			if opts.json {
-				return printList(a, all)
-			}
-			rows := make([][]string, 0, len(all))
-			for i := range all {
-				p := &all[i]
-				rows = append(rows, []string{p.ID, string(p.Decision), string(p.AgentID), p.Rule, localTime(p.CreatedAt), p.Reason})
-			}
-			return a.table([]string{"ID", "DECISION", "AGENT", "RULE", "SINCE", "REASON"}, rows)
+			return showList(a, opts.json, all, []string{"ID", "DECISION", "AGENT", "RULE", "SINCE", "REASON"}, func(p *permission.Rule) []string {
+				return []string{p.ID, string(p.Decision), string(p.AgentID), p.Rule, localTime(p.CreatedAt), p.Reason}
+			})
 		},
 	}
 	opts.AddFlags(cmd.Flags())

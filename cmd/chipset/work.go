@@ -69,19 +69,13 @@ func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 		return err
 	}
 	warnAll(a, bad)
-	if opts.json {
-		return printList(a, chosen)
-	}
-	rows := make([][]string, 0, len(chosen))
-	for i := range chosen {
-		b := &chosen[i]
+	return showList(a, opts.json, chosen, []string{"ID", "PRIO", "STATUS", "TITLE", "ASSIGNEE", "WAITS FOR"}, func(b *bead.Bead) []string {
 		waits := ""
 		if !b.Status.Finished() {
 			waits = strings.Join(bead.Blockers(b, byID), ", ")
 		}
-		rows = append(rows, []string{string(b.ID), string(b.Priority), string(b.Status), b.Title, string(b.Assignee), waits})
-	}
-	return a.table([]string{"ID", "PRIO", "STATUS", "TITLE", "ASSIGNEE", "WAITS FOR"}, rows)
+		return []string{string(b.ID), string(b.Priority), string(b.Status), b.Title, string(b.Assignee), waits}
+	})
 }
 
 type workShowOptions struct{ json bool }
