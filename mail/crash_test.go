@@ -226,3 +226,20 @@ func TestMarkReadHoldsTheLock(t *testing.T) {
 		t.Errorf("with the lock taken: %v", err)
 	}
 }
+
+// What is read as damaged may be in the middle of being replaced or moved by who
+// holds the lock: nobody else takes it away.
+func TestQuarantineHoldsTheLock(t *testing.T) {
+	p := newPost(t)
+	at := p.box.Dir().Join("2026-03-05T10-30-00.000000000Z-mayor.json")
+	must(t, p.tree.WriteNew(at, []byte("{ broken")))
+	l, err := p.box.lock(t.Context())
+	must(t, err)
+	defer l.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	bad := &state.Corruption{Path: string(at), Reason: "broken"}
+	if moved, err := p.box.Quarantine(ctx, bad, state.At(time.Now())); moved || !errors.Is(err, state.ErrLockTimeout) {
+		t.Errorf("with the lock taken: %v, %v", moved, err)
+	}
+}

@@ -1,11 +1,15 @@
 package rig
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -66,5 +70,26 @@ func TestLinksStayInTheWay(t *testing.T) {
 	must(t, os.Symlink(t.TempDir(), r.Tree.Abs("state/handoff")))
 	if found, err := r.InTheWay(); err != nil || len(found) > 0 {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// TestAWayThatIsClear: a folder is not moved away, also when it was a file a moment
+// ago, and nobody clears a way while another does.
+func TestAWayThatIsClear(t *testing.T) {
+	r := initRig(t, newRepo(t), 2)
+	p := state.Path("state/agents")
+	must(t, r.ClearWay(t.Context(), p))
+	must(t, r.ClearWay(t.Context(), "state/none"))
+	if found, err := r.Tree.List(p); err != nil || len(found) == 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+	root, err := os.Open(r.Tree.Root())
+	must(t, err)
+	defer root.Close()
+	must(t, unix.Flock(int(root.Fd()), unix.LOCK_EX))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := r.ClearWay(ctx, p); !errors.Is(err, state.ErrLockTimeout) {
+		t.Errorf("while another clears: %v", err)
 	}
 }
