@@ -73,6 +73,19 @@ func TestVerifyNoticesAnotherTree(t *testing.T) {
 	}
 }
 
+// What Verify remembers of rig.json holds for that file alone.
+func TestVerifyNoticesAnotherTreeLater(t *testing.T) {
+	tree := newTree(t)
+	stamp, err := lstat(tree.Abs(rigFile))
+	must(t, err)
+	tree.verified.Store(&stamp) // as after a look at a file that had settled
+	must(t, tree.Verify())
+	plant(t, tree, rigFile, `{"format": 1, "rig_id": "rig-other"}`)
+	if err := tree.Verify(); !errors.Is(err, ErrNoTree) {
+		t.Errorf("another rig's tree: %v, want ErrNoTree", err)
+	}
+}
+
 // A tree that was taken away under a process is never made anew by a write.
 func TestWritesRefuseATreeThatIsGone(t *testing.T) {
 	tree := newTree(t)

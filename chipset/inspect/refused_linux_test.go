@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +48,7 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 	f.bead("gt-ccccc", bead.Open, nil)
 	var names []mail.Name
 	for range 2 {
-		n, err := f.Office.Send(t.Context(), mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "s", Body: "b"})
+		n, err := f.Office.Send(t.Context(), mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "s", Body: "b", ID: string('a' + rune(len(names)))})
 		must(t, err)
 		names = append(names, n)
 	}
@@ -59,6 +60,10 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 		unread, bad, err := f.Mailbox(alpha).Unread()
 		if err != nil || len(unread) != 1 || len(bad) != 1 {
 			t.Errorf("the mailbox: %v, %v, %v", unread, bad, err)
+		}
+		again := mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "s", Body: "b", ID: "a"}
+		if n, err := f.Office.Send(t.Context(), again); !errors.Is(err, state.ErrRefused) {
+			t.Errorf("sent twice, as %s: %v", n, err)
 		}
 		found, err := Doctor(t.Context(), f.Rig, true)
 		if err != nil {

@@ -93,3 +93,18 @@ func TestAWayThatIsClear(t *testing.T) {
 		t.Errorf("while another clears: %v", err)
 	}
 }
+
+// TestNoAgentWithoutItsHook: a registered agent without a hook counts as corrupt,
+// so the hook comes first.
+func TestNoAgentWithoutItsHook(t *testing.T) {
+	r := initRig(t, newRepo(t), 2)
+	must(t, os.Remove(r.Tree.Abs(r.Agents.Path("polecat-bravo"))))
+	must(t, os.Rename(r.Tree.Abs("state/hooks"), filepath.Join(t.TempDir(), "elsewhere")))
+	must(t, os.Symlink(t.TempDir(), r.Tree.Abs("state/hooks")))
+	if err := r.RegisterNamed(t.Context(), "polecat-bravo"); err == nil {
+		t.Error("a hook was made through a link")
+	}
+	if _, err := r.Agents.Get("polecat-bravo"); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("registered without a hook: %v", err)
+	}
+}
