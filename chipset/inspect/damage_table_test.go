@@ -228,6 +228,12 @@ var single = []damage{
 	{"open bead that is assigned", func(f *fixture) {
 		f.edit("state/work/gt-eeeee.json", func(v map[string]any) { v["assignment_id"] = "as-none" })
 	}, "bead-open", "bead-open"},
+	{"attempt over, bead at work", func(f *fixture) {
+		b, err := f.Beads.Get("gt-aaaaa")
+		f.must(err)
+		f.must(f.Retire.Put(string(b.AssignmentID), retire.Record{AssignmentID: b.AssignmentID, AgentID: b.Assignee, BeadID: b.ID, Outcome: retire.Fail,
+			Stage: retire.Released, CreatedAt: f.at(), UpdatedAt: f.at()}))
+	}, "attempt-over", "attempt-over"},
 	{"bead that waits for a cancelled one", func(f *fixture) {
 		b, err := f.Beads.Get("gt-eeeee")
 		f.must(err)

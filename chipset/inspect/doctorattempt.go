@@ -9,8 +9,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// landedByHand finds finished beads that no attempt of a polecat finished: what
-// waits for them would start on work that is not there.
+// landedByHand finds beads that say something else than the attempt at them: finished ones that no attempt of a polecat
+// finished, and what waits for them would start on work that is not there; and those whose attempt is over unheard.
 func (c *relations) landedByHand(b *bead.Bead, p state.Path) {
 	end := c.retire[b.AssignmentID]
 	switch {
@@ -20,6 +20,9 @@ func (c *relations) landedByHand(b *bead.Bead, p state.Path) {
 		c.add("finished-without-attempt", p, Error, "chipset work reopen "+string(b.ID), "it is closed, but was never assigned, and was not imported")
 	case end != nil && end.Outcome != retire.Done && (b.Status == bead.Merged || b.Status == bead.Done || b.Status == bead.Closed && !b.Imported()):
 		c.add("finished-without-attempt", p, Error, "chipset why "+string(b.ID), "it is %s under %s, but that attempt ended with %s", b.Status, b.AssignmentID, end.Outcome)
+	case end != nil && end.Stage.Final() && (b.Status == bead.Hooked || b.Status == bead.InProgress):
+		c.add("attempt-over", p, Error, "chipset unsling "+string(b.ID)+" opens it again", "it is %s under %s, but that attempt is over (%s, %s): no polecat begins it",
+			b.Status, b.AssignmentID, end.Outcome, end.Stage)
 	case b.AssignmentID != "" && b.Status == bead.Open:
 		c.add("bead-open", p, Warning, "", "it is open, and carries the assignment %s", b.AssignmentID)
 	}

@@ -100,6 +100,7 @@ func workRules() []Rule {
 		{"dependency", areaWork, "a bead waits for beads that exist", Error, byHand + "chipset work edit changes what it waits for"},
 		{"dependency-cycle", areaWork, "no bead waits for itself, over whatever others", Error, byHand + "chipset work edit breaks it: none of them can ever start"},
 		{"dependency-cancelled", areaWork, "no open bead waits for one that is cancelled", Warning, byHand + "chipset work edit, or chipset work reopen"},
+		{"attempt-over", areaWork, "a bead that hangs on a hook is one whose attempt is not over", Error, byHand + "chipset unsling opens it again"},
 		{"bead-open", areaWork, "an open bead carries no assignment", Warning, byHand + "the next dispatch replaces it"},
 		{"finished-without-attempt", areaWork, "what is finished was finished by an attempt, or was imported so", Error, byHand + "chipset work reopen does it over"},
 		{"convoy", areaWork, "a convoy lists beads that exist, and a bead names a convoy that exists", Warning, byHand + "progress counts what is there"},
