@@ -22,8 +22,11 @@ func (t *Tree) ClearWay(ctx context.Context, dir Path, reason string, now Time) 
 		return err
 	}
 	defer root.Close() // which releases the lock
-	if err := t.folder(dir); err == nil || errors.Is(err, ErrNotFound) {
+	switch err := t.folder(dir); {
+	case err == nil, errors.Is(err, ErrNotFound):
 		return nil
+	case !errors.Is(err, ErrNotRegular):
+		return err // nobody knows what stands there
 	}
 	if err := t.check(dir); err != nil {
 		return err

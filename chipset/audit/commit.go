@@ -97,9 +97,7 @@ func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) 
 	} else if used {
 		return Outcome{}, fmt.Errorf("audit commit to %s: %w: %s", c.branch, git.ErrBranchInUse, path)
 	}
-	if _, err := c.rig.Git.DropKeeps(c.rig.Clock(), staleKeep); err != nil {
-		return Outcome{}, err
-	}
+	_, keepsErr := c.rig.Git.DropKeeps(c.rig.Clock(), staleKeep) // what stays is in nobody's way, but for errSamePack
 	at := c.rig.Clock()
 	for n := 1; ; n++ {
 		out, err := c.record(ctx, message, at)
@@ -108,6 +106,9 @@ func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) 
 			at = at.Add(time.Second) // another commit, and so another pack
 		case n < tries && (errors.Is(err, git.ErrMoved) || errors.Is(err, git.ErrTorn)):
 		default:
+			if errors.Is(err, errSamePack) {
+				err = errors.Join(err, keepsErr)
+			}
 			return out, err
 		}
 	}
@@ -288,8 +289,8 @@ func (c *Recorder) fill(files map[string]version, changed []string) error {
 // itself waits that long for one.
 const staleLock = 5 * time.Second
 
-// staleKeep is how old the mark of a pack must be to have been left by a fast-import that was killed, and not to
-// be that of a person's which runs.
+// staleKeep is how old the mark of a pack must be to have been left by a fast-import that was killed: a person may
+// run one of their own.
 const staleKeep = time.Hour
 
 // advance moves the branch by compare-and-swap and removes the refs that unfinished

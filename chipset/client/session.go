@@ -41,15 +41,15 @@ func (h *Hooks) leave(ctx context.Context) error {
 		return nil
 	}
 	sessions, err := h.Rig.Tree.List(clientsDir)
+	if err != nil {
+		return err
+	}
 	for _, session := range sessions {
 		other := *h
 		other.in.SessionID = session.Name()
-		if err != nil || other.recall(h.Agent).Agent == h.Agent {
-			return err
+		if other.recall(h.Agent).Agent == h.Agent {
+			return nil
 		}
-	}
-	if err != nil {
-		return err
 	}
 	return h.Rig.Agents.SetStatus(ctx, h.Agent, agent.Terminated, h.Rig.Clock.Now())
 }

@@ -140,6 +140,10 @@ func TestPolecatCannotStart(t *testing.T) {
 			k.write(".chipset/worktrees/"+string(alpha)+"/.git/HEAD", "ref: refs/heads/mine\n")
 			k.write(".chipset/worktrees/"+string(alpha)+"/mine.txt", "keep\n")
 		}},
+		{name: "folder with a repository", reason: "worktree: ", hinder: func(k *kennel) {
+			k.write(".chipset/worktrees/"+string(alpha)+"/clone/.git/HEAD", "ref: refs/heads/mine\n")
+			k.write(".chipset/worktrees/"+string(alpha)+"/mine.txt", "keep\n")
+		}},
 		{name: "no such target", reason: "target: ", hinder: func(k *kennel) { k.git("branch", "-m", "trunk") }},
 		{name: "no command", reason: "worker ", change: func(b *bead.Bead) { b.Worker = "\"" }},
 		{name: "no log", reason: "worker sh: ", hinder: func(k *kennel) {
@@ -164,7 +168,7 @@ func TestPolecatCannotStart(t *testing.T) {
 			if b := k.bead(rec.BeadID); b.Status != bead.Failed || !strings.HasPrefix(b.CloseReason, tt.reason) {
 				t.Errorf("bead is %s: %q", b.Status, b.CloseReason)
 			}
-			if tt.name == "foreign repository" && !k.working("mine.txt")() {
+			if strings.Contains(tt.name, "repository") && !k.working("mine.txt")() {
 				t.Error("the foreign file is gone")
 			}
 		})

@@ -58,8 +58,8 @@ func (r *Repo) BrokenRefs(ctx context.Context, prefixes ...string) ([]BrokenRef,
 // lostRef says that a ref which is not there has left its reflog behind. One of which no commit is left was never
 // durable: nobody was told of it.
 func (r *Repo) lostRef(ctx context.Context, ref Ref) (string, error) {
-	last, err := r.lastWhole(ctx, filepath.Join(r.common, "logs", filepath.FromSlash(string(ref))))
-	if err != nil || last == "" {
+	last, all, err := r.lastWhole(ctx, filepath.Join(r.common, "logs", filepath.FromSlash(string(ref))))
+	if err != nil || last == "" && all {
 		return "", err
 	}
 	return "is gone, though its reflog is not: git itself takes both away", nil

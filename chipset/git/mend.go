@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -303,7 +304,7 @@ func (s *wounds) register() error {
 
 // mendHead puts HEAD where its reflog says that it was, or where the hint says.
 func (s *wounds) mendHead(ctx context.Context, hint Hint) error {
-	last, err := s.r.lastWhole(ctx, filepath.Join(s.admin, "logs", "HEAD"))
+	last, _, err := s.r.lastWhole(ctx, filepath.Join(s.admin, "logs", "HEAD"))
 	if err != nil {
 		return err
 	}
@@ -373,7 +374,7 @@ func (r *Repo) MendRef(ctx context.Context, ref Ref, instead ...Hash) error {
 	if err := r.DropEmptyObjects(); err != nil {
 		return err
 	}
-	to, err := r.lastWhole(ctx, filepath.Join(r.common, "logs", filepath.FromSlash(string(ref))))
+	to, _, err := r.lastWhole(ctx, filepath.Join(r.common, "logs", filepath.FromSlash(string(ref))))
 	if err != nil {
 		return err
 	}
@@ -426,33 +427,59 @@ const (
 	maxTries  = 50
 )
 
-// lastWhole is the newest commit in a reflog that is there, or "".
-func (r *Repo) lastWhole(ctx context.Context, reflog string) (Hash, error) {
-	info, err := os.Lstat(reflog)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxReflog {
-		return "", nil //nolint:nilerr // without a reflog nothing is told
+// lastWhole is the newest commit in a reflog that is there, or "". all tells that there is no older one that was not
+// tried.
+func (r *Repo) lastWhole(ctx context.Context, reflog string) (h Hash, all bool, err error) {
+	lines, all, err := lastLines(reflog)
+	for i, h := range commitsOf(lines) {
+		if i == maxTries {
+			return "", false, nil
+		}
+		if whole, err := r.wholeCommit(ctx, h); err != nil || whole {
+			return h, true, err
+		}
 	}
-	data, err := os.ReadFile(reflog)
-	if err != nil {
-		return "", err
-	}
-	lines := strings.Split(string(data), "\n")
-	tried := map[Hash]bool{}
+	return "", all, err
+}
+
+// commitsOf are the commits to which the lines of a reflog lead, each once, the newest first.
+func commitsOf(lines []string) []Hash {
+	var all []Hash
+	known := map[Hash]bool{}
 	for _, l := range slices.Backward(lines) {
 		parts := strings.SplitN(l, " ", 3)
-		if len(parts) < 3 || len(tried) >= maxTries {
+		if len(parts) < 3 {
 			continue
 		}
-		h := Hash(parts[1])
-		if h.check() != nil || h.IsZero() || tried[h] {
-			continue
-		}
-		tried[h] = true
-		if whole, err := r.wholeCommit(ctx, h); err != nil || whole {
-			return h, err
+		if h := Hash(parts[1]); h.check() == nil && !h.IsZero() && !known[h] {
+			known[h] = true
+			all = append(all, h)
 		}
 	}
-	return "", nil
+	return all
+}
+
+// lastLines are the last lines of a reflog; none where there is no plain file. all tells that they are all of it.
+func lastLines(reflog string) (lines []string, all bool, err error) {
+	info, err := os.Lstat(reflog)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, true, nil //nolint:nilerr // without a reflog nothing is told
+	}
+	f, err := os.Open(reflog)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	from := max(0, info.Size()-maxReflog)
+	data, err := io.ReadAll(io.NewSectionReader(f, from, maxReflog))
+	if err != nil {
+		return nil, false, err
+	}
+	lines = strings.Split(string(data), "\n")
+	if from > 0 {
+		lines = lines[1:] // it may have lost its beginning
+	}
+	return lines, from == 0, nil
 }
 
 // mendIndex keeps the torn index beside a new one, which says what HEAD says. MERGE_HEAD and the like stay: they

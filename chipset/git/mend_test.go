@@ -1,6 +1,7 @@
 package git
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -212,6 +213,23 @@ func TestLostRef(t *testing.T) {
 		f.must(err)
 		if len(broken) != c.broken {
 			t.Errorf("%s: %v", c.commit, broken)
+		}
+	}
+	entry := func(h string) string { return strings.Repeat("0", 40) + " " + h + " n <n@n> 1 +0000\tm\n" }
+	head := entry(string(f.head(f.TopLevel())))
+	many := strings.Builder{}
+	for i := range 2 * maxTries {
+		many.WriteString(entry(fmt.Sprintf("%040x", i+1)))
+	}
+	for name, text := range map[string]string{
+		"longer than what is read":    strings.Repeat(head, 2*maxReflog/len(head)),
+		"older than what is tried":    head + many.String(),
+		"nothing there, and no end":   many.String(),
+		"nothing there, and too long": strings.Repeat(entry(strings.Repeat("1", 40)), 2*maxReflog/len(head)),
+	} {
+		f.write(f.common, "logs/refs/heads/snapshots", text)
+		if broken, err := f.BrokenRefs(f.ctx, "refs/heads/snapshots"); err != nil || len(broken) != 1 {
+			t.Errorf("%s: %v, %v", name, broken, err)
 		}
 	}
 }

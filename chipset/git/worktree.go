@@ -248,8 +248,8 @@ func (r *Repo) mendCommondirs() error {
 	}
 	for _, e := range entries {
 		admin := filepath.Join(registry, e.Name())
-		if !e.IsDir() {
-			continue
+		if _, err := os.Lstat(filepath.Join(admin, "gitdir")); err != nil {
+			continue // no registration, or one that somebody takes away just now
 		}
 		if text, err := readPlain(filepath.Join(admin, "commondir")); err == nil && r.isCommon(admin, text) {
 			continue
@@ -391,8 +391,12 @@ func (r *Repo) repairLink(ctx context.Context, path, admin string) (whole bool, 
 
 // tornBeforeUse tells of a worktree in which nothing was checked out yet when a power cut tore its HEAD.
 func (r *Repo) tornBeforeUse(path, admin string) bool {
-	if _, _, known := r.readHead(admin); known {
-		return false
+	text, err := readPlain(filepath.Join(admin, "HEAD"))
+	_, notHash := ParseHash(text)
+	torn := errors.Is(err, fs.ErrInvalid) || err == nil && notHash != nil && !strings.HasPrefix(text, "ref: ")
+	history, all, err := lastLines(filepath.Join(admin, "logs", "HEAD"))
+	if !torn || !all || err != nil || len(commitsOf(history)) > 1 {
+		return false // somebody went on from the commit that it was made at
 	}
 	entries, err := os.ReadDir(path)
 	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != ".git" })

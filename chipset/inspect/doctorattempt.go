@@ -9,9 +9,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// landedByHand finds beads that say something else than the attempt at them: finished ones that no attempt of a polecat
-// finished, and what waits for them would start on work that is not there; and those whose attempt is over unheard.
-func (c *relations) landedByHand(b *bead.Bead, p state.Path) {
+// againstAttempt finds beads that say something else than the attempt at them: finished ones that no attempt of a polecat
+// finished, so that what waits for them would start on work that is not there; and those at work whose attempt is over.
+func (c *relations) againstAttempt(b *bead.Bead, p state.Path) {
 	end := c.retire[b.AssignmentID]
 	switch {
 	case b.AssignmentID == "" && b.Status == bead.Merged:

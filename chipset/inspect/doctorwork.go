@@ -77,7 +77,7 @@ func (c *relations) bead(b *bead.Bead) {
 	if c.pending(b.ID, b.AssignmentID) {
 		return
 	}
-	c.landedByHand(b, p)
+	c.againstAttempt(b, p)
 	switch b.Status {
 	case bead.Hooked, bead.InProgress:
 		c.assigned(b, p)

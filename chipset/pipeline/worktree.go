@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -119,18 +120,45 @@ func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string)
 // HintOf is what the record of an agent's worktree tells of it, for git. The
 // refinery has none, and a power cut can take that of a polecat; the folder of an
 // agent is the rig's all the same, whatever is left of it: what lies there is saved
-// before it is used.
+// before it is used. What can't be saved whole stays, and a person's with it.
 func HintOf(r *rig.Rig, id state.AgentID) git.Hint {
 	use, known := ReadWorktree(r, id)
 	if !known {
 		a, err := r.Agents.Get(string(id))
-		return git.Hint{Own: id == r.Refinery() || err == nil && a.Role == agent.Polecat}
+		return git.Hint{Own: id == r.Refinery() || err == nil && a.Role == agent.Polecat && savable(r.Worktree(id))}
 	}
 	hint := git.Hint{Branch: git.Branch(use.Branch), Base: use.Base}
 	if _, err := git.ParseBranch(use.Branch); err != nil {
 		hint.Branch = "" // a cache that holds nonsense names no work
 	}
 	return hint
+}
+
+// errTheirs ends a look at a folder in which somebody has a repository of their own.
+var errTheirs = errors.New("a repository of its own")
+
+// savable tells whether a folder that git does not know can be saved whole: all of it can be read, and no other
+// repository is in it.
+func savable(dir string) bool {
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+		return true // git tells
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.Name() == ".git":
+			return errTheirs
+		case !e.Type().IsRegular():
+			return nil
+		}
+		f, err := os.Open(path)
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	})
+	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
 // mendWorktree makes an agent's worktree readable for git again, if a power cut or

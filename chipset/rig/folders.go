@@ -16,7 +16,7 @@ func folders() []state.Path {
 		state.RunDir, state.LogDir, state.WorktreeDir,
 		"state/agents", "state/work", "state/hooks", "state/convoys", "state/merge-queue", "state/dispatch",
 		"state/retire", "state/incidents", "state/permissions", "state/mail", "state/nudge", "state/handoff", "state/events",
-		"run/agents", "run/bin", "run/clients", "run/locks", "run/progress", "run/prompts", "run/tests", "run/workers", "run/worktrees",
+		"run/agents", "run/bin", state.CacheDir, state.CacheDir + "/mail", state.CacheDir + "/store", "run/clients", "run/locks", "run/progress", "run/prompts", "run/tests", "run/workers", "run/worktrees",
 	}
 }
 

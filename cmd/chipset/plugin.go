@@ -113,16 +113,27 @@ func (a *app) runSteps(ctx context.Context, kind client.Kind, dir string) error 
 		return cmd
 	}
 	if kind == client.Gemini {
-		// It refuses what it has already. One that has not says so, and that is well.
-		_ = command([]string{"gemini", "extensions", "uninstall", "chipset"}).Run()
 		steps[0] = append(steps[0], "--consent")
+		// It refuses what it has already.
+		if out, err := command(steps[0]).CombinedOutput(); err == nil || !strings.Contains(string(out), "already installed") {
+			_, writeErr := a.stderr.Write(out)
+			return errors.Join(stepFailed(steps[0], err), writeErr)
+		}
+		steps = append([][]string{{"gemini", "extensions", "uninstall", "chipset"}}, steps...)
 	}
 	for _, step := range steps {
 		cmd := command(step)
 		cmd.Stdout, cmd.Stderr = a.stderr, a.stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: %w", strings.Join(step, " "), err)
+		if err := stepFailed(step, cmd.Run()); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func stepFailed(step []string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", strings.Join(step, " "), err)
 }
