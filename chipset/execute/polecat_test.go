@@ -191,6 +191,26 @@ func TestPolecatSavesWhatLiesInItsFolder(t *testing.T) {
 	}
 }
 
+// TestPolecatAfterAKilledWorktreeAdd: wherever git was killed while it made the
+// worktree, the work begins.
+func TestPolecatAfterAKilledWorktreeAdd(t *testing.T) {
+	for _, gone := range [][]string{{"index"}, {"index", "commondir"}, {"index", "HEAD"}, {"index", "commondir", "HEAD"}} {
+		t.Run(strings.Join(gone, " "), func(t *testing.T) {
+			k := newKennel(t, "")
+			dir := filepath.Join(k.dir, ".chipset", "worktrees", string(alpha))
+			k.git("worktree", "add", "-q", "--no-checkout", "--detach", dir, "HEAD")
+			for _, name := range gone {
+				_ = os.Remove(filepath.Join(k.dir, ".git", "worktrees", string(alpha), name)) // an index may not be there yet
+			}
+			rec := k.sling("echo x > x.txt")
+			k.until("it is retired", k.retired(rec.AssignmentID))
+			if b := k.bead(rec.BeadID); b.Status != bead.Done {
+				t.Errorf("bead is %s: %q", b.Status, b.CloseReason)
+			}
+		})
+	}
+}
+
 func TestPolecatEnvironment(t *testing.T) {
 	t.Setenv("CHIPSET_AGENT", "somebody-else")
 	t.Setenv("GIT_DIR", "/nowhere")

@@ -413,8 +413,12 @@ func (r *Repo) DropBrokenRef(ctx context.Context, ref Ref) error {
 	if err := removeGitFile(filepath.Join(r.common, filepath.FromSlash(string(ref)))); err != nil {
 		return err
 	}
-	if _, found, _ := r.packedRef(ref); found {
-		if _, err := r.Run(ctx, Command{Args: []string{"update-ref", "-d", string(ref)}}); err != nil {
+	if _, found, _ := r.packedRef(ref); found { // below a torn file a whole one may have been packed
+		reason, err := r.brokenRef(ctx, ref)
+		if err == nil && reason != "" {
+			_, err = r.Run(ctx, Command{Args: []string{"update-ref", "-d", string(ref)}})
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -368,9 +368,7 @@ func (r *Repo) repairLink(ctx context.Context, path, admin string) (whole bool, 
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	_, headErr := os.Lstat(filepath.Join(admin, "HEAD"))
-	_, commonErr := os.Lstat(filepath.Join(admin, "commondir"))
-	if headErr != nil || commonErr != nil || r.tornBeforeUse(path, admin) {
+	if r.halfMade(path, admin) {
 		return false, r.dropHalfMade(path, admin)
 	}
 	if reason, err := os.ReadFile(filepath.Join(admin, "locked")); err == nil && strings.TrimSpace(string(reason)) == "initializing" {
@@ -387,6 +385,23 @@ func (r *Repo) repairLink(ctx context.Context, path, admin string) (whole bool, 
 	}
 	_, err = r.run(ctx, r.plain(), Command{Args: []string{"worktree", "repair"}})
 	return err == nil, err
+}
+
+// HalfMade tells of a worktree whose making a kill or a power cut ended before anything was checked out: its registration
+// can't be read, and there is nothing to save.
+func (r *Repo) HalfMade(path string) bool {
+	real, err := realPath(path)
+	if err != nil {
+		return false
+	}
+	admin, err := r.gitDirOf(real)
+	return err == nil && admin != r.common && r.halfMade(real, admin)
+}
+
+func (r *Repo) halfMade(path, admin string) bool {
+	_, headErr := os.Lstat(filepath.Join(admin, "HEAD"))
+	_, commonErr := os.Lstat(filepath.Join(admin, "commondir"))
+	return headErr != nil || commonErr != nil || r.tornBeforeUse(path, admin)
 }
 
 // tornBeforeUse tells of a worktree in which nothing was checked out yet when a power cut tore its HEAD.

@@ -412,6 +412,7 @@ var single = []damage{
 	{"refinery's worktree torn", func(f *fixture) { f.put(f.inGit("worktrees", "refinery", "commondir"), "") }, "worktree-torn", ""},
 	{"worktree of nobody", func(f *fixture) { f.put(f.Tree.Abs("worktrees/mine/notes"), "x") }, "worktree-foreign", "worktree-foreign"},
 	{"branch torn", func(f *fixture) { f.put(f.inGit("refs", "heads", "polecat", "gt-ccccc"), "") }, "git-ref", ""},
+	{"branch torn of which nothing tells", func(f *fixture) { f.put(f.inGit("refs", "heads", "polecat", "gt-none"), "") }, "git-ref", ""},
 	{"branch to nothing", func(f *fixture) { f.put(f.inGit("refs", "heads", "polecat", "gt-aaaaa"), strings.Repeat("1", 40)+"\n") }, "git-ref worktree-torn", ""},
 	{"branch of a request gone", func(f *fixture) { f.git("update-ref", "-d", "refs/heads/polecat/gt-ccccc") }, "request-branch", ""},
 	{"target torn", func(f *fixture) { f.put(f.inGit("refs", "heads", "main"), "") }, "git-ref", ""},

@@ -208,7 +208,7 @@ func (c *relations) worktrees(ctx context.Context) error {
 // forgetWorktree drops the registration of a worktree whose folder is gone. A
 // commit that only its HEAD held is kept on a salvage ref first.
 func forgetWorktree(ctx context.Context, r *rig.Rig, w git.Registration) error {
-	if _, err := os.Lstat(w.Path); err == nil {
+	if entries, err := os.ReadDir(w.Path); err == nil && len(entries) > 0 {
 		return state.Conflictf("worktree "+w.Path, "is there again")
 	}
 	if w.Detached && w.Head != "" {

@@ -100,7 +100,13 @@ func (c *relations) brokenRefs(ctx context.Context) error {
 	for _, b := range broken {
 		instead := c.recorded(b.Ref)
 		f := c.add("git-ref", state.Path(b.Ref), Error, "", "%s", b.Reason)
-		f.repair = func(ctx context.Context) error { return c.r.Git.MendRef(ctx, b.Ref, instead...) }
+		f.repair = func(ctx context.Context) error {
+			err := c.r.Git.MendRef(ctx, b.Ref, instead...)
+			if errors.Is(err, git.ErrNoCommits) && strings.HasPrefix(string(b.Ref), "refs/heads/polecat/") {
+				return c.r.Git.DropBrokenRef(ctx, b.Ref) // nothing tells of any work on it
+			}
+			return err
+		}
 		if strings.HasPrefix(string(b.Ref), rig.SnapshotRefs) { // nobody was told of that snapshot yet
 			f.repair = func(ctx context.Context) error { return c.r.Git.DropBrokenRef(ctx, b.Ref) }
 		}

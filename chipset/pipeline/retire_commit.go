@@ -81,7 +81,7 @@ func (f *finish) holdsWorktree(ctx context.Context) (bool, error) {
 	if gone, err := worktreeGone(f.Rig, f.rec.AgentID); gone || err != nil {
 		return false, err
 	}
-	if _, err := mendWorktree(ctx, f.Rig, f.rec.AgentID); err != nil {
+	if _, _, err := mendWorktree(ctx, f.Rig, f.rec.AgentID); err != nil {
 		return false, err
 	}
 	if use, known := ReadWorktree(f.Rig, f.rec.AgentID); known {

@@ -83,21 +83,27 @@ func TargetTip(ctx context.Context, r *rig.Rig) (git.Branch, git.Hash, error) {
 // One whose own files of git are torn is mended first. A worktree that does not
 // exist holds nothing. Durable when it returns nil.
 func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string) (string, error) {
-	wt := r.Git.In(r.Worktree(id))
-	use, known := ReadWorktree(r, id)
 	gone, err := worktreeGone(r, id)
 	if err != nil {
 		return "", err
 	}
 	if gone {
+		use, _ := ReadWorktree(r, id)
 		return saveBranch(ctx, r, use)
 	}
-	if _, err := mendWorktree(ctx, r, id); err != nil {
-		return "", err
+	if _, found, err := mendWorktree(ctx, r, id); err != nil || found != "" {
+		return found, err
 	}
+	return saveMended(ctx, r, id, message)
+}
+
+// saveMended is SaveWork for a worktree that git can read.
+func saveMended(ctx context.Context, r *rig.Rig, id state.AgentID, message string) (string, error) {
+	wt := r.Git.In(r.Worktree(id))
+	use, known := ReadWorktree(r, id)
 	name, base := string(use.AssignmentID), use.Base
 	head, found, err := wt.Head(ctx)
-	if errors.Is(err, git.ErrNotWorktree) { // nothing was ever checked out there
+	if errors.Is(err, git.ErrNotWorktree) || err != nil && r.Git.HalfMade(r.Worktree(id)) { // nothing was ever checked out there
 		return "", nil
 	}
 	if err != nil {
@@ -163,17 +169,31 @@ func savable(dir string) bool {
 
 // mendWorktree makes an agent's worktree readable for git again, if a power cut or
 // somebody's hand tore what git keeps of it. Without that nothing in it could be
-// saved. The caller speaks for the agent, and nothing of its worker runs.
-func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) ([]git.Wound, error) {
-	mended, err := r.Git.Mend(ctx, r.Worktree(id), HintOf(r, id))
+// saved. Where git knew nothing of a polecat's at all, its files may be torn as
+// well, whatever was said of the work: they are saved for a person, on the ref that
+// is returned, and the worktree is freed of them. The caller speaks for the agent,
+// and nothing of its worker runs.
+func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []git.Wound, found string, err error) {
+	mended, err = r.Git.Mend(ctx, r.Worktree(id), HintOf(r, id))
 	if err != nil || len(mended) == 0 {
-		return nil, err
+		return nil, "", err
 	}
 	for _, w := range mended {
 		r.Emit(event.Event{Type: "worktree.mended", Agent: id, Subject: string(id), Text: w.String()})
 	}
 	// What was torn with them would be taken for saved.
-	return mended, r.Git.DropEmptyObjects()
+	if err := r.Git.DropEmptyObjects(); err != nil || !unknown(mended) || id == r.Refinery() {
+		return mended, "", err
+	}
+	if found, err = saveMended(ctx, r, id, "Found in the worktree of "+string(id)+", of which git knew nothing any more"); err != nil {
+		return mended, "", err
+	}
+	return mended, found, r.Git.ReleaseWorktree(ctx, r.Worktree(id), "")
+}
+
+// unknown tells whether git had no record of the worktree at all.
+func unknown(mended []git.Wound) bool {
+	return slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Unknown })
 }
 
 // MendCandidates is what SaveWork is for others for the worktree of the refinery:
@@ -181,11 +201,11 @@ func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) ([]git.Woun
 // knew nothing of it any more its files are saved, because they could be
 // somebody's. The caller speaks for the refinery.
 func MendCandidates(ctx context.Context, r *rig.Rig, id state.AgentID) error {
-	mended, err := mendWorktree(ctx, r, id)
-	if err != nil || !slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Unknown }) {
+	mended, _, err := mendWorktree(ctx, r, id)
+	if err != nil || !unknown(mended) {
 		return err
 	}
-	_, err = SaveWork(ctx, r, id, "found in the refinery's worktree")
+	_, err = saveMended(ctx, r, id, "found in the refinery's worktree")
 	return err
 }
 
