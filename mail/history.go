@@ -54,7 +54,7 @@ func moved(p string, before, after []byte) error {
 		}
 	}
 	if wasRead == isRead && !bytes.Equal(before, after) {
-		return errors.New("the message was changed: its fields are laid out anew, and nobody has read it")
+		return errors.New("the message was changed: its bytes are others, and its read flag is the same")
 	}
 	return nil
 }

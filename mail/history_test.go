@@ -39,6 +39,12 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+	const others = "the message was changed: its bytes are others, and its read flag is the same"
+	for _, same := range []string{message, read} {
+		if err := moved(p, []byte(same), []byte(same+" ")); err == nil || err.Error() != others {
+			t.Errorf("a space behind %s: %v, want %q", same, err, others)
+		}
+	}
 	if err := moved(p, nil, []byte("{}")); !errors.Is(err, audit.ErrUnreadable) {
 		t.Errorf("a file that is no message: %v", err)
 	}

@@ -33,7 +33,7 @@ func (t *Tree) Temps(now time.Time) ([]Path, error) {
 	root := t.Abs(StateDir)
 	err := filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return skipLost(err) // who may not look into a folder left nothing in it
+			return skipLost(err) // the temp files of a folder that may not be looked into stay for who may
 		}
 		if e.IsDir() || !leftover().MatchString(e.Name()) {
 			return nil
