@@ -54,12 +54,13 @@ func (b *Mailbox) Unread() ([]Entry, []*state.Corruption, error) {
 }
 
 // Survey is Unread, and beside it what of the mailbox, read or not, asks its
-// owner for a task, in the order of time. It costs what is unread or a task.
-func (b *Mailbox) Survey() (unread, requests []Entry, err error) {
+// owner for a task, in the order of time. It costs what is unread or a task. What
+// does not belong or can't be read is in bad, as with List.
+func (b *Mailbox) Survey() (unread, requests []Entry, bad []*state.Corruption, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if unread, _, err = b.unread(); err != nil {
-		return nil, nil, err
+	if unread, bad, err = b.unread(); err != nil {
+		return nil, nil, nil, err
 	}
 	for _, e := range unread {
 		if t, err := e.TaskOf(); err == nil && t != nil && t.State == TaskPending {
@@ -67,27 +68,38 @@ func (b *Mailbox) Survey() (unread, requests []Entry, err error) {
 		}
 	}
 	if len(b.index.tasks) == 0 {
-		return unread, requests, nil
+		return unread, requests, bad, nil
 	}
 	dir, err := b.tree.OpenFolder(b.Dir())
 	if errors.Is(err, state.ErrNotFound) {
-		return unread, requests, nil
+		return unread, requests, bad, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	defer dir.Close()
 	for n := range b.index.tasks {
 		k := b.read(dir, n, true, nil)
-		if k.err != nil {
-			continue // archived since, or damaged, which is the doctor's
+		switch c := damage(b.Dir().Join(string(n)), k.err); {
+		case c != nil:
+			bad = append(bad, c)
+			continue
+		case errors.Is(k.err, state.ErrNotFound):
+			continue // archived since
+		case k.err != nil:
+			return nil, nil, nil, k.err
 		}
 		if t, err := k.msg.TaskOf(); err == nil && t != nil && t.State == TaskPending {
 			requests = append(requests, Entry{Name: n, Message: *k.msg})
 		}
 	}
 	Sort(requests)
-	return unread, requests, nil
+	sortBad(bad)
+	return unread, requests, bad, nil
+}
+
+func sortBad(bad []*state.Corruption) {
+	slices.SortFunc(bad, func(a, c *state.Corruption) int { return strings.Compare(a.Path, c.Path) })
 }
 
 func (b *Mailbox) unread() ([]Entry, []*state.Corruption, error) {
@@ -108,7 +120,7 @@ func (b *Mailbox) unread() ([]Entry, []*state.Corruption, error) {
 		}
 	}
 	Sort(entries)
-	slices.SortFunc(bad, func(a, c *state.Corruption) int { return strings.Compare(a.Path, c.Path) })
+	sortBad(bad)
 	return entries, bad, nil
 }
 

@@ -370,7 +370,7 @@ func TestSurveyFindsRequests(t *testing.T) {
 	must(t, p.tree.WriteNew(p.box.path(NameAt(done.Timestamp, done.From), false), data))
 	for _, look := range []string{"first", "from the cache"} {
 		b := p.cold()
-		unread, asked, err := b.Survey()
+		unread, asked, _, err := b.Survey()
 		must(t, err)
 		if len(unread) != 4 || names(asked) != string(first+" "+second) {
 			t.Errorf("%s: %d unread, requests %v, want %v", look, len(unread), names(asked), first+" "+second)
@@ -381,10 +381,15 @@ func TestSurveyFindsRequests(t *testing.T) {
 	}
 	must(t, os.Remove(p.tree.Abs(p.box.path(first, false))))
 	b := p.cold()
-	_, asked, err := b.Survey()
+	_, asked, _, err := b.Survey()
 	must(t, err)
 	if len(asked) != 1 || asked[0].Name != second {
 		t.Errorf("after the request went: %v", names(asked))
+	}
+	must(t, os.WriteFile(p.tree.Abs(p.box.path(second, false)), []byte("{"), 0o644))
+	must(t, os.WriteFile(p.tree.Abs(p.box.path("odd.json", false)), []byte("{"), 0o644))
+	if unread, left, bad, err := p.cold().Survey(); err != nil || len(unread) != 3 || len(left) != 0 || len(bad) != 2 {
+		t.Errorf("a survey of damaged mail: %d unread, requests %v, %v, %v", len(unread), names(left), bad, err)
 	}
 	due, err := OverdueTasks(asked, now.Time, func(id state.AgentID) *Mailbox { return NewMailbox(p.tree, id) })
 	if err != nil || len(due) != 0 {

@@ -249,7 +249,7 @@ func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
 // TasksFor tells of the tasks that were asked of an agent and whose requests
 // are not archived, in the order of time. box finds the mailbox of a requester.
 func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
-	_, asked, err := assignee.Survey()
+	_, asked, _, err := assignee.Survey()
 	if err != nil {
 		return nil, err
 	}

@@ -140,11 +140,14 @@ func (b *Bridge) Carry(ctx context.Context) (Count, error) {
 }
 
 func (b *Bridge) outward(ctx context.Context, p Pair) (int, error) {
-	unread, _, err := b.Rig.Mailbox(p.Agent).Unread()
+	unread, bad, err := b.Rig.Mailbox(p.Agent).Unread()
 	if err != nil {
 		return 0, err
 	}
 	var failed []error
+	for _, c := range bad {
+		failed = append(failed, c)
+	}
 	n := 0
 	for i := range unread {
 		if err := ctx.Err(); err != nil {

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
 )
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
@@ -153,6 +155,11 @@ func TestClaudeTeamOutward(t *testing.T) {
 	e, err := r.Mailbox("ext-researcher").Get(name)
 	if err != nil || !e.Read || e.Body != "at <this>" {
 		t.Errorf("the rig's own copy: %+v, %v", e, err)
+	}
+	write(t, r.Tree.Abs(r.Mailbox("ext-researcher").Dir().Join("odd.json")), "{")
+	send(t, r, "more", "beside what can't be read")
+	if n, err := b.Carry(t.Context()); n.Out != 1 || !errors.Is(err, state.ErrCorrupt) {
+		t.Errorf("carried %+v beside what can't be read, %v", n, err)
 	}
 }
 

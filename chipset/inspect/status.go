@@ -296,18 +296,27 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	return ""
 }
 
-// survey is what waits in a mailbox, and what in it asks for tasks. A mailbox that
-// is no folder of the tree is a warning and no reason to show nothing.
+// survey is what waits in a mailbox, and what in it asks for tasks. A message that
+// can't be read, or a mailbox that is no folder of the tree, is a warning and no
+// reason to show nothing.
 func (s *Status) survey(r *rig.Rig, id state.AgentID) (unread, asked []mail.Entry, err error) {
-	unread, asked, err = r.Mailbox(id).Survey()
+	unread, asked, bad, err := r.Mailbox(id).Survey()
+	for _, c := range bad {
+		s.warnOf(c)
+	}
 	if !errors.Is(err, state.ErrCorrupt) && !errors.Is(err, fs.ErrPermission) {
 		return unread, asked, err
 	}
+	s.warnOf(err)
+	return nil, nil, nil
+}
+
+// warnOf warns once of what the doctor knows about.
+func (s *Status) warnOf(err error) {
 	warning := err.Error() + ": chipset doctor says what to do"
 	if !slices.Contains(s.Warnings, warning) {
 		s.Warnings = append(s.Warnings, warning)
 	}
-	return nil, nil, nil
 }
 
 func (s *Status) addMail(r *rig.Rig) error {

@@ -31,6 +31,8 @@ type Briefing struct {
 	Bead        *bead.Bead       `json:"bead,omitempty"`
 	Handoff     *handoff.Handoff `json:"handoff,omitempty"`
 	Mail        []Letter         `json:"mail"`
+	// UnreadableMail is how many messages of the mailbox can't be read.
+	UnreadableMail int `json:"unreadable_mail,omitempty"`
 }
 
 // Letter is one unread message of a briefing.
@@ -76,10 +78,11 @@ func Prime(ctx context.Context, r *rig.Rig, id state.AgentID) (Briefing, error) 
 	} else if b.Handoff, err = r.Handoffs.Latest(id, ""); err != nil {
 		return b, err
 	}
-	unread, _, err := r.Mailbox(id).Unread()
+	unread, bad, err := r.Mailbox(id).Unread()
 	if err != nil {
 		return b, err
 	}
+	b.UnreadableMail = len(bad)
 	mail.ProcessingOrder(unread, r.Mayor())
 	for _, e := range unread {
 		b.Mail = append(b.Mail, Letter{e.Name, e.Message})
@@ -145,6 +148,9 @@ func (b Briefing) Text() string {
 		if h.Salvage != "" {
 			fmt.Fprintf(&p, "Its unfinished work: %s\n", h.Salvage)
 		}
+	}
+	if b.UnreadableMail > 0 {
+		p.WriteString("\n" + sealed(b.UnreadableMail))
 	}
 	if len(b.Mail) == 0 {
 		p.WriteString("\nNo unread mail.\n")

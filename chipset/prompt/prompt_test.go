@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,16 @@ func TestPrime(t *testing.T) {
 	}
 	if unread, _, _ := r.Mailbox("polecat-alpha").Unread(); len(unread) != 1 {
 		t.Error("priming has marked mail")
+	}
+	must(t, os.WriteFile(r.Tree.Abs(r.Mailbox("polecat-alpha").Dir().Join("odd.json")), []byte("{"), 0o644))
+	brief, err = Prime(t.Context(), r, "polecat-alpha")
+	must(t, err)
+	const sealed = "1 message in your mailbox can't be read"
+	if text := brief.Text(); !strings.Contains(text, sealed) || !strings.Contains(text, "1 unread") {
+		t.Errorf("the briefing lacks what can't be read:\n%s", text)
+	}
+	if text := Worker(Gather(r, "polecat-alpha", b, "main")); !strings.Contains(text, sealed) {
+		t.Errorf("the prompt lacks what can't be read:\n%s", text)
 	}
 	for _, id := range []state.AgentID{"mayor", "witness", "refinery", "human"} {
 		brief, err := Prime(t.Context(), r, id)

@@ -37,6 +37,8 @@ type Assignment struct {
 	Salvage string
 	// Mail is unread mail of others for this worker.
 	Mail []mail.Entry
+	// Sealed is how many messages of its mailbox can't be read.
+	Sealed int
 	// Plan is true for a worker whose plan must be approved first.
 	Plan bool
 	// Answers are those to what an earlier session of the assignment asked, "" without.
@@ -46,7 +48,8 @@ type Assignment struct {
 // Gather reads what is known about a bead for its next worker. What can't be
 // read is left out: the assignment itself is the bead.
 func Gather(r *rig.Rig, id state.AgentID, b bead.Bead, target string) Assignment {
-	a := Assignment{Agent: id, Bead: b, Target: target, Mail: readable(r, id), Plan: team.MustPlan(r, &b)}
+	a := Assignment{Agent: id, Bead: b, Target: target, Plan: team.MustPlan(r, &b)}
+	a.Mail, a.Sealed = readable(r, id)
 	a.askedBefore(r)
 	a.Handoff = latestHandoff(r, b.ID)
 	if a.Handoff != nil {
@@ -94,11 +97,12 @@ func latestHandoff(r *rig.Rig, id state.BeadID) *handoff.Handoff {
 }
 
 // readable is the unread mail that is meant to be read, in the order in which
-// a recipient takes it. Mail of the machinery is the role process's.
-func readable(r *rig.Rig, id state.AgentID) []mail.Entry {
-	unread, _, err := r.Mailbox(id).Unread()
+// a recipient takes it, and how many messages can't be read. Mail of the machinery
+// is the role process's.
+func readable(r *rig.Rig, id state.AgentID) ([]mail.Entry, int) {
+	unread, bad, err := r.Mailbox(id).Unread()
 	if err != nil {
-		return nil
+		return nil, 0
 	}
 	mail.ProcessingOrder(unread, r.Mayor())
 	keep := unread[:0]
@@ -107,7 +111,7 @@ func readable(r *rig.Rig, id state.AgentID) []mail.Entry {
 			keep = append(keep, e)
 		}
 	}
-	return keep
+	return keep, len(bad)
 }
 
 // Worker is the prompt of a worker. It begins with a letter, so that no client
@@ -122,7 +126,7 @@ func Worker(a Assignment) string {
 	if a.Answers != "" {
 		p.WriteString("## What an earlier session of yours has asked\n\n" + a.Answers)
 	}
-	writeMail(&p, a.Mail)
+	writeMail(&p, &a)
 	writeReporting(&p, &a)
 	return p.String()
 }
@@ -211,12 +215,23 @@ func writeHistory(p *strings.Builder, a *Assignment) {
 	}
 }
 
-func writeMail(p *strings.Builder, letters []mail.Entry) {
-	if len(letters) == 0 {
+func writeMail(p *strings.Builder, a *Assignment) {
+	if a.Sealed > 0 {
+		p.WriteString(sealed(a.Sealed) + "\n")
+	}
+	if len(a.Mail) == 0 {
 		return
 	}
-	fmt.Fprintf(p, "## Unread mail\n\n%s", Frames(letters, maxQuotedMail))
+	fmt.Fprintf(p, "## Unread mail\n\n%s", Frames(a.Mail, maxQuotedMail))
 	p.WriteString("`chipset mail read NAME` marks one as read, `chipset mail reply NAME --body TEXT` answers it.\n\n")
+}
+
+// sealed is the line about messages that can't be read.
+func sealed(n int) string {
+	if n == 1 {
+		return "1 message in your mailbox can't be read: chipset doctor says why.\n"
+	}
+	return fmt.Sprintf("%d messages in your mailbox can't be read: chipset doctor says why.\n", n)
 }
 
 func writeReporting(p *strings.Builder, a *Assignment) {
