@@ -99,13 +99,28 @@ func (b *Mailbox) List() ([]Entry, []*state.Corruption, error) { return b.list(f
 func (b *Mailbox) Archive() ([]Entry, []*state.Corruption, error) { return b.list(true, nil) }
 
 // Select is List, or Archive, of the messages that are wanted by the time and the
-// sender in their names: no other file is opened. What is damaged is left out.
+// sender in their names: no other file is opened. What is damaged is left out; one
+// that the system refuses to read may be the very one that is looked for, and is
+// the error. Errors: ErrRefused.
 func (b *Mailbox) Select(archived bool, wanted func(state.Time, state.AgentID) bool) ([]Entry, error) {
-	all, _, err := b.list(archived, func(n Name) bool {
+	all, bad, err := b.list(archived, func(n Name) bool {
 		at, sender, err := state.ParseStamped(string(n))
 		return err == nil && wanted(at, sender)
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, firstRefused(bad)
+}
+
+// firstRefused is the first of what the system refuses to read, as an error, or nil.
+func firstRefused(bad []*state.Corruption) error {
+	for _, c := range bad {
+		if errors.Is(c, state.ErrRefused) {
+			return c
+		}
+	}
+	return nil
 }
 
 // list reads the messages whose names are wanted; nil wants all.
@@ -158,7 +173,7 @@ func damage(p state.Path, err error) *state.Corruption {
 	case errors.As(err, &c):
 		return c
 	case errors.As(err, &why) && (why.Is(fs.ErrPermission) || why == unix.EIO):
-		return &state.Corruption{Path: string(p), Reason: why.Error(), Cause: state.ErrRefused}
+		return &state.Corruption{Path: string(p), Reason: why.Error(), Cause: fmt.Errorf("%w: %w", state.ErrRefused, why)}
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ func NewOffice(t *state.Tree, agents agent.Store, clock state.Clock, limit int64
 // there is no message. A message with an ID that the same sender delivered to
 // the same recipient before is not delivered again: the earlier name comes back.
 // A message about a task is held to the task's life, see admitTask. Errors:
-// ErrNotFound, ErrConflict, ErrTooLarge.
+// ErrNotFound, ErrConflict, ErrTooLarge; ErrRefused for one with an ID while the
+// system refuses to read an earlier one of the sender there.
 func (o *Office) Send(ctx context.Context, m Message) (Name, error) {
 	if err := o.complete(&m); err != nil {
 		return "", err
@@ -131,10 +132,8 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range bad {
-			if errors.Is(c, state.ErrRefused) {
-				return nil, c // it may be the very message, and must not arrive twice
-			}
+		if err := firstRefused(bad); err != nil {
+			return nil, err // it may be the very message, and must not arrive twice
 		}
 		some := false
 		for i := range entries {

@@ -55,7 +55,7 @@ type Corruption struct {
 	Path string
 	// Reason is one sentence for a person.
 	Reason string
-	// Cause is a sentinel such as ErrTooLarge, or nil.
+	// Cause is a sentinel such as ErrTooLarge, one that wraps the system's error, or nil.
 	Cause error
 }
 

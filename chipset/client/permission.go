@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/chipset/team"
+	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/permission"
 )
 
@@ -29,6 +32,9 @@ func (h *Hooks) permission(ctx context.Context) (Answer, error) {
 		return Answer{Deny: "This is not permitted here, and too long to ask a person for it: only what fits on one line can be asked for."}, nil
 	}
 	ruling, err := team.RulingOn(h.Rig, h.Agent, &item, rules)
+	if errors.Is(err, state.ErrRefused) {
+		return undecided(err), nil
+	}
 	if err != nil {
 		return Answer{}, err
 	}
@@ -48,6 +54,13 @@ func (h *Hooks) permission(ctx context.Context) (Answer, error) {
 	}
 	return Answer{Deny: fmt.Sprintf("The person has been asked whether you may (message %s). Go on with what needs no permission, or end your turn: "+
 		"you will be continued with the answer.", ruling.Asked)}, nil
+}
+
+// undecided is the answer while the system refuses to read a message that may hold
+// the decision.
+func undecided(err error) Answer {
+	return Answer{Deny: prompt.Line("The mail that may say whether this is permitted can't be read, so it is not: "+err.Error(), 500) +
+		". Go on with what needs no permission, or end with chipset block --reason."}
 }
 
 // asks tells whether what the clients of this rig ask about is put to the person.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/team"
+	"github.com/gastown-chipset/chipset/state"
 )
 
 // deed is what a tool of a client does, as far as a plan that must be approved
@@ -52,6 +53,9 @@ func (h *Hooks) beforeChange() (Answer, error) {
 	if errors.Is(err, team.ErrNoPlan) {
 		return Answer{Deny: prompt.Line(err.Error(), 500) + ", so nothing is changed yet: look around with commands that only read, " +
 			"and send your plan first: chipset request plan --wait 90s --body-file - <<'END'"}, nil
+	}
+	if errors.Is(err, state.ErrRefused) {
+		return undecided(err), nil
 	}
 	return Answer{}, err
 }

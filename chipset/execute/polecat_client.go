@@ -224,7 +224,7 @@ func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (adapter.E
 	kit := adapter.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
 	plan := team.CheckPlan(p.Rig, p.ID, item.AssignmentID)
-	kit.Plan = errors.Is(plan, team.ErrNoPlan)
+	kit.Plan = errors.Is(plan, team.ErrNoPlan) || errors.Is(plan, state.ErrRefused) // nobody can tell that it was approved
 	granted, err := team.Granted(p.Rig, p.ID, &item)
 	if err != nil {
 		return adapter.Equipped{}, err

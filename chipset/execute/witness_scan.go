@@ -98,6 +98,9 @@ func (w *witnessRunner) asks(h *hook.Hook) (bool, error) {
 		return false, nil
 	}
 	asked, err := team.Questions(w.Rig, h.AgentID, h.WorkItem)
+	if errors.Is(err, state.ErrRefused) {
+		return false, nil // one message that can't be read must not blind it to all agents
+	}
 	return len(team.Open(asked)) > 0, err
 }
 

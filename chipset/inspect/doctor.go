@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -345,13 +346,16 @@ func unreadable(err error, repair func(ctx context.Context, c *state.Corruption)
 	case errors.Is(err, state.ErrNotFound):
 		return nil
 	case !errors.As(err, &c):
-		c = &state.Corruption{Path: string(state.StateDir), Reason: err.Error(), Cause: state.ErrRefused}
+		c = &state.Corruption{Path: string(state.StateDir), Reason: err.Error(), Cause: fmt.Errorf("%w: %w", state.ErrRefused, err)}
 		if at := new(fs.PathError); errors.As(err, &at) {
 			c.Path = at.Path
 		}
 	}
 	f := finding{Finding: Finding{Rule: ruleUnreadable, Path: c.Path, Detail: c.Reason, Severity: Error}}
 	switch {
+	case errors.Is(c, state.ErrRefused) && !errors.Is(c, fs.ErrPermission):
+		repair = nil
+		f.Hint = "the system can't read it: look at the disk (dmesg), or restore it from a snapshot"
 	case errors.Is(c, state.ErrRefused):
 		repair = nil
 		f.Hint = "nothing of chipset can read it: give it back to the user of the rig (ls -l shows whose it is)"

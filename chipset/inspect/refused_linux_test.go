@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -52,7 +53,9 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 		must(t, err)
 		names = append(names, n)
 	}
-	refused := []state.Path{"state/work/gt-aaaaa.json", "state/work/gt-bbbbb.json", state.Path("state/mail/polecat-alpha").Join(string(names[0]))}
+	toHuman, err := f.Office.Send(t.Context(), mail.Message{From: "mayor", To: state.Human, Type: mail.Coordination, Subject: "s", Body: "b"})
+	must(t, err)
+	refused := []state.Path{state.Path("state/mail/human").Join(string(toHuman)), "state/work/gt-aaaaa.json", "state/work/gt-bbbbb.json", state.Path("state/mail/polecat-alpha").Join(string(names[0]))}
 	for _, p := range refused {
 		must(t, os.Chmod(f.Tree.Abs(p), 0))
 	}
@@ -65,13 +68,23 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 		if n, err := f.Office.Send(t.Context(), again); !errors.Is(err, state.ErrRefused) {
 			t.Errorf("sent twice, as %s: %v", n, err)
 		}
+		if all, err := f.Mailbox(alpha).Select(false, func(state.Time, state.AgentID) bool { return true }); !errors.Is(err, state.ErrRefused) {
+			t.Errorf("selected %v, %v", all, err)
+		}
+		s, err := GetStatus(t.Context(), f.Rig)
+		must(t, err)
+		for _, p := range refused {
+			if !strings.Contains(strings.Join(s.Warnings, "\n"), string(p)) {
+				t.Errorf("the status does not tell of %s: %q", p, s.Warnings)
+			}
+		}
 		found, err := Doctor(t.Context(), f.Rig, true)
 		if err != nil {
 			t.Error(err)
 		}
 		told := map[state.Path]bool{}
 		for _, s := range found {
-			if s.Rule == ruleUnreadable && !s.Fixed && strings.Contains(s.Detail, "permission denied") {
+			if s.Rule == ruleUnreadable && !s.Fixed && strings.Contains(s.Detail, "permission denied") && strings.Contains(s.Hint, "user of the rig") {
 				told[state.Path(s.Path)] = true
 			}
 		}
@@ -84,6 +97,19 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWhatTheDiskRefuses: only where permissions are the reason, they are the hint.
+func TestWhatTheDiskRefuses(t *testing.T) {
+	for why, hint := range map[syscall.Errno]string{syscall.EACCES: "user of the rig", syscall.EPERM: "user of the rig", syscall.EIO: "the disk", syscall.EMFILE: "the disk"} {
+		at := &os.PathError{Op: "open", Path: "state/x", Err: why}
+		for _, err := range []error{at, &state.Corruption{Path: "state/x", Reason: why.Error(), Cause: errors.Join(state.ErrRefused, why)}} {
+			f := unreadable(err, func(context.Context, *state.Corruption) error { return nil })
+			if len(f) != 1 || f[0].Path != "state/x" || f[0].repair != nil || !strings.Contains(f[0].Hint, hint) || !strings.Contains(f[0].Detail, why.Error()) {
+				t.Errorf("%v: %+v", err, f)
+			}
+		}
+	}
 }
 
 // TestARepositoryThatGitRefuses is told of with git's reason.
