@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,6 +25,8 @@ type Wound struct {
 	Reason string
 	// Unknown: git had no record of the worktree at all, so nothing but its files tells what it holds.
 	Unknown bool
+	// Lost: it is HEAD, or the branch or commit that it leads to, so what was committed last may be gone.
+	Lost bool
 }
 
 func (w Wound) String() string { return w.Path + ": " + w.Reason }
@@ -43,7 +44,7 @@ type wounds struct {
 
 func (s *wounds) add(which *bool, path, reason string) {
 	*which = true
-	s.list = append(s.list, Wound{Path: path, Reason: reason})
+	s.list = append(s.list, Wound{Path: path, Reason: reason, Lost: which == &s.head})
 }
 
 // Wounds tells what is torn of the linked worktree at path: the file .git in it, and of its registration HEAD,
@@ -98,7 +99,7 @@ func (r *Repo) examine(ctx context.Context, path string, hint Hint) (*wounds, er
 			return s, nil
 		}
 		s.add(&s.gitdir, filepath.Join(r.common, "worktrees", filepath.Base(real)), "git has no record of this worktree")
-		s.list[0].Unknown = true
+		s.list[0].Unknown, s.list[0].Lost = true, true
 		s.commondir, s.head, s.index, s.link = true, true, true, true
 		return s, nil
 	}
@@ -423,67 +424,6 @@ func (r *Repo) DropBrokenRef(ctx context.Context, ref Ref) error {
 		}
 	}
 	return r.Sync(ctx)
-}
-
-// maxReflog bounds how much of the end of a reflog is read, in bytes, and maxTries how many of its commits are tried.
-const (
-	maxReflog = 1 << 20
-	maxTries  = 50
-)
-
-// lastWhole is the newest commit in a reflog that is there, or "". all tells that there is no older one that was not
-// tried.
-func (r *Repo) lastWhole(ctx context.Context, reflog string) (h Hash, all bool, err error) {
-	lines, all, err := lastLines(reflog)
-	for i, h := range commitsOf(lines) {
-		if i == maxTries {
-			return "", false, nil
-		}
-		if whole, err := r.wholeCommit(ctx, h); err != nil || whole {
-			return h, true, err
-		}
-	}
-	return "", all, err
-}
-
-// commitsOf are the commits to which the lines of a reflog lead, each once, the newest first.
-func commitsOf(lines []string) []Hash {
-	var all []Hash
-	known := map[Hash]bool{}
-	for _, l := range slices.Backward(lines) {
-		parts := strings.SplitN(l, " ", 3)
-		if len(parts) < 3 {
-			continue
-		}
-		if h := Hash(parts[1]); h.check() == nil && !h.IsZero() && !known[h] {
-			known[h] = true
-			all = append(all, h)
-		}
-	}
-	return all
-}
-
-// lastLines are the last lines of a reflog; none where there is no plain file. all tells that they are all of it.
-func lastLines(reflog string) (lines []string, all bool, err error) {
-	info, err := os.Lstat(reflog)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, true, nil //nolint:nilerr // without a reflog nothing is told
-	}
-	f, err := os.Open(reflog)
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	from := max(0, info.Size()-maxReflog)
-	data, err := io.ReadAll(io.NewSectionReader(f, from, maxReflog))
-	if err != nil {
-		return nil, false, err
-	}
-	lines = strings.Split(string(data), "\n")
-	if from > 0 {
-		lines = lines[1:] // it may have lost its beginning
-	}
-	return lines, from == 0, nil
 }
 
 // mendIndex keeps the torn index beside a new one, which says what HEAD says. MERGE_HEAD and the like stay: they

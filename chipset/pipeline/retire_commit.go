@@ -108,6 +108,9 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 	if err != nil {
 		return err
 	}
+	if use, known := ReadWorktree(f.Rig, f.rec.AgentID); known && use.Torn && use.AssignmentID == f.rec.AssignmentID {
+		return unfitf("a power cut took what was committed last, or may have; what was left is saved")
+	}
 	if err := f.secure(ctx, work, tip); err != nil {
 		return err
 	}

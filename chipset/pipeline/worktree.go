@@ -28,6 +28,8 @@ type Worktree struct {
 	// Base is the tip of the target that the work began on.
 	Base   git.Hash `json:"base"`
 	Branch string   `json:"branch"`
+	// Torn: a power cut took what was committed last, or may have. What was left is saved.
+	Torn bool `json:"torn,omitempty"`
 }
 
 // WorktreeRecords is the folder of what says whose work the worktrees hold.
@@ -169,10 +171,10 @@ func savable(dir string) bool {
 
 // mendWorktree makes an agent's worktree readable for git again, if a power cut or
 // somebody's hand tore what git keeps of it. Without that nothing in it could be
-// saved. Where git knew nothing of a polecat's at all, its files may be torn as
-// well, whatever was said of the work: they are saved for a person, on the ref that
-// is returned, and the worktree is freed of them. The caller speaks for the agent,
-// and nothing of its worker runs.
+// saved. Where what a polecat's HEAD led to is lost, its files may be torn as well,
+// whatever was said of the work: they are saved for a person, on the ref that is
+// returned, the worktree is freed of them, and its record says so. The caller speaks
+// for the agent, and nothing of its worker runs.
 func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []git.Wound, found string, err error) {
 	mended, err = r.Git.Mend(ctx, r.Worktree(id), HintOf(r, id))
 	if err != nil || len(mended) == 0 {
@@ -182,18 +184,20 @@ func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []g
 		r.Emit(event.Event{Type: "worktree.mended", Agent: id, Subject: string(id), Text: w.String()})
 	}
 	// What was torn with them would be taken for saved.
-	if err := r.Git.DropEmptyObjects(); err != nil || !unknown(mended) || id == r.Refinery() {
+	lost := slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Lost })
+	if err := r.Git.DropEmptyObjects(); err != nil || !lost || id == r.Refinery() {
 		return mended, "", err
 	}
-	if found, err = saveMended(ctx, r, id, "Found in the worktree of "+string(id)+", of which git knew nothing any more"); err != nil {
+	if found, err = saveMended(ctx, r, id, "Found in the torn worktree of "+string(id)); err != nil {
 		return mended, "", err
+	}
+	if use, known := ReadWorktree(r, id); known {
+		use.Torn = true
+		if err := WriteWorktree(r, use); err != nil {
+			return mended, found, err
+		}
 	}
 	return mended, found, r.Git.ReleaseWorktree(ctx, r.Worktree(id), "")
-}
-
-// unknown tells whether git had no record of the worktree at all.
-func unknown(mended []git.Wound) bool {
-	return slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Unknown })
 }
 
 // MendCandidates is what SaveWork is for others for the worktree of the refinery:
@@ -202,7 +206,7 @@ func unknown(mended []git.Wound) bool {
 // somebody's. The caller speaks for the refinery.
 func MendCandidates(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	mended, _, err := mendWorktree(ctx, r, id)
-	if err != nil || !unknown(mended) {
+	if err != nil || !slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Unknown }) {
 		return err
 	}
 	_, err = saveMended(ctx, r, id, "found in the refinery's worktree")
