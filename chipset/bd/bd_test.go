@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -24,20 +24,20 @@ func TestWhatIsNoIssue(t *testing.T) {
 		is   error
 		says string
 	}{
-		"torn":          {`{"id":"bd-1","title":"x`, speaker.ErrInvalid, "not valid JSON"},
-		"array":         {`[{"id":"bd-1"}]`, speaker.ErrInvalid, "as bd export prints them"},
-		"conflict":      {`<<<<<<< HEAD`, speaker.ErrInvalid, "conflict marker"},
-		"no id":         {`{"title":"x"}`, speaker.ErrInvalid, "the id is empty"},
-		"no title":      {`{"id":"bd-1","title":"  "}`, speaker.ErrInvalid, "the title is empty"},
-		"long title":    {`{"id":"bd-1","title":"` + strings.Repeat("x", 501) + `"}`, speaker.ErrInvalid, "at most 500"},
-		"twice":         {`{"id":"bd-1","id":"bd-2","title":"x"}`, speaker.ErrInvalid, "stands twice"},
-		"priority":      {issue("bd-1", `"priority":5`), speaker.ErrInvalid, "priority is 5"},
-		"priority word": {issue("bd-1", `"priority":"P1"`), speaker.ErrInvalid, "priority is a string"},
-		"time":          {`{"id":"bd-1","title":"x","created_at":"yesterday"}`, speaker.ErrInvalid, "RFC 3339"},
-		"no target":     {issue("bd-1", `"dependencies":[{"type":"blocks"}]`), speaker.ErrInvalid, "depends_on_id is empty"},
-		"label":         {issue("bd-1", `"labels":["a\nb"]`), speaker.ErrInvalid, "a label must be one line"},
-		"utf-8":         {"{\"id\":\"bd-1\",\"title\":\"\xff\"}", speaker.ErrInvalid, "UTF-8"},
-		"deep":          {issue("bd-1", `"x":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)), speaker.ErrInvalid, "nested deeper"},
+		"torn":          {`{"id":"bd-1","title":"x`, actor.ErrInvalid, "not valid JSON"},
+		"array":         {`[{"id":"bd-1"}]`, actor.ErrInvalid, "as bd export prints them"},
+		"conflict":      {`<<<<<<< HEAD`, actor.ErrInvalid, "conflict marker"},
+		"no id":         {`{"title":"x"}`, actor.ErrInvalid, "the id is empty"},
+		"no title":      {`{"id":"bd-1","title":"  "}`, actor.ErrInvalid, "the title is empty"},
+		"long title":    {`{"id":"bd-1","title":"` + strings.Repeat("x", 501) + `"}`, actor.ErrInvalid, "at most 500"},
+		"twice":         {`{"id":"bd-1","id":"bd-2","title":"x"}`, actor.ErrInvalid, "stands twice"},
+		"priority":      {issue("bd-1", `"priority":5`), actor.ErrInvalid, "priority is 5"},
+		"priority word": {issue("bd-1", `"priority":"P1"`), actor.ErrInvalid, "priority is a string"},
+		"time":          {`{"id":"bd-1","title":"x","created_at":"yesterday"}`, actor.ErrInvalid, "RFC 3339"},
+		"no target":     {issue("bd-1", `"dependencies":[{"type":"blocks"}]`), actor.ErrInvalid, "depends_on_id is empty"},
+		"label":         {issue("bd-1", `"labels":["a\nb"]`), actor.ErrInvalid, "a label must be one line"},
+		"utf-8":         {"{\"id\":\"bd-1\",\"title\":\"\xff\"}", actor.ErrInvalid, "UTF-8"},
+		"deep":          {issue("bd-1", `"x":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)), actor.ErrInvalid, "nested deeper"},
 		"large text":    {issue("bd-1", `"design":"`+strings.Repeat("x", bead.MaxText+1)+`"`), state.ErrTooLarge, "at most 524288"},
 		"large line":    {issue("bd-1", `"x":"`+strings.Repeat("x", MaxLine)+`"`), state.ErrTooLarge, "more than 4194304 bytes"},
 	} {
@@ -321,10 +321,10 @@ func TestBackAndThere(t *testing.T) {
 			t.Errorf("%+v\nbecame\n%+v", b, got)
 		}
 	}
-	_, err = Import(t.Context(), other, state.Human, lines, Options{Workers: true, CheckWorker: func(string) error { return speaker.Invalidf("no such worker") }})
+	_, err = Import(t.Context(), other, state.Human, lines, Options{Workers: true, CheckWorker: func(string) error { return actor.Invalidf("no such worker") }})
 	rigtest.Must(t, err) // they are unchanged
-	_, err = Import(t.Context(), testRig(t), state.Human, lines, Options{Workers: true, CheckWorker: func(string) error { return speaker.Invalidf("no such worker") }})
-	if !errors.Is(err, speaker.ErrInvalid) {
+	_, err = Import(t.Context(), testRig(t), state.Human, lines, Options{Workers: true, CheckWorker: func(string) error { return actor.Invalidf("no such worker") }})
+	if !errors.Is(err, actor.ErrInvalid) {
 		t.Errorf("a worker that can't be: %v", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -342,7 +342,7 @@ func (p *plan) note(b *bead.Bead, e *entry, as bead.Status) error {
 		return fmt.Errorf("issue %s: %w: %d bytes as a bead, at most %d", e.issue.ID, state.ErrTooLarge, len(data), state.MaxFile)
 	}
 	if b.Title == "" {
-		return speaker.Invalidf("issue %s: no title", e.issue.ID)
+		return actor.Invalidf("issue %s: no title", e.issue.ID)
 	}
 	return nil
 }

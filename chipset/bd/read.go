@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -34,7 +34,7 @@ func (p Problem) Error() string { return fmt.Sprintf("line %d: %v", p.Line, p.Er
 func (p Problem) Unwrap() error { return p.Err }
 
 // Problems are all that is wrong, in the order of the lines. Errors in it:
-// speaker.ErrInvalid for what is no issue, state.ErrNotFound for an unknown
+// actor.ErrInvalid for what is no issue, state.ErrNotFound for an unknown
 // dependency, state.ErrConflict for a circle and for IDs that stand twice,
 // state.ErrTooLarge.
 type Problems []Problem
@@ -116,7 +116,7 @@ func readLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
 	}
 }
 
-// Decode reads one line. Errors: speaker.ErrInvalid, state.ErrTooLarge.
+// Decode reads one line. Errors: actor.ErrInvalid, state.ErrTooLarge.
 func Decode(line []byte) (Issue, error) {
 	var i Issue
 	var broken *state.Corruption
@@ -128,7 +128,7 @@ func Decode(line []byte) (Issue, error) {
 		case bytes.HasPrefix(line, []byte("<<<<<<<")), bytes.HasPrefix(line, []byte("=======")), bytes.HasPrefix(line, []byte(">>>>>>>")):
 			why = "it is a conflict marker of git"
 		}
-		return i, speaker.Invalidf("%s", why)
+		return i, actor.Invalidf("%s", why)
 	} else if err != nil {
 		return i, err
 	}
@@ -140,30 +140,30 @@ func Decode(line []byte) (Issue, error) {
 
 // check finds what no bead could hold.
 func (i *Issue) check() error {
-	if err := speaker.OneLine("the id", i.ID, 255); err != nil {
+	if err := actor.OneLine("the id", i.ID, 255); err != nil {
 		return err
 	}
 	for n := range i.Dependencies {
-		if err := speaker.OneLine("depends_on_id", i.Dependencies[n].DependsOnID, 255); err != nil {
+		if err := actor.OneLine("depends_on_id", i.Dependencies[n].DependsOnID, 255); err != nil {
 			return err
 		}
 	}
 	if i.Status == statusTombstone || i.ignored() != "" {
 		return nil
 	}
-	if err := speaker.OneLine("the title", i.title(), bead.MaxTitle); err != nil {
+	if err := actor.OneLine("the title", i.title(), bead.MaxTitle); err != nil {
 		return err
 	}
 	if i.Priority < 0 || i.Priority > 4 {
-		return speaker.Invalidf("priority is %d, not 0 to 4", i.Priority)
+		return actor.Invalidf("priority is %d, not 0 to 4", i.Priority)
 	}
 	if i.Type != "" {
-		if err := speaker.OneLine("issue_type", i.Type, 64); err != nil {
+		if err := actor.OneLine("issue_type", i.Type, 64); err != nil {
 			return err
 		}
 	}
 	for _, label := range i.Labels {
-		if err := speaker.OneLine("a label", label, 64); err != nil {
+		if err := actor.OneLine("a label", label, 64); err != nil {
 			return err
 		}
 	}

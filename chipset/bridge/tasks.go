@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -26,7 +26,7 @@ type ClaudeTasks struct {
 	// Dir is the list's folder, such as ~/.claude/tasks/session-0a1b2c3d.
 	Dir string
 	// By makes the beads.
-	By *speaker.Speaker
+	By *actor.Speaker
 	// Export makes tasks of the rig's open beads, too.
 	Export bool
 }
@@ -67,7 +67,7 @@ var taskFile = sync.OnceValue(func() *regexp.Regexp {
 const origin = "claude-task"
 
 // OpenClaudeTasks checks that dir is a folder.
-func OpenClaudeTasks(dir string, by *speaker.Speaker) (*ClaudeTasks, error) {
+func OpenClaudeTasks(dir string, by *actor.Speaker) (*ClaudeTasks, error) {
 	info, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

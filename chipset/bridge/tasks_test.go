@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
 func taskList(t *testing.T, export bool) *ClaudeTasks {
 	t.Helper()
-	c, err := OpenClaudeTasks(t.TempDir(), &speaker.Speaker{Rig: rigtest.New(t, ""), ID: state.Human})
+	c, err := OpenClaudeTasks(t.TempDir(), &actor.Speaker{Rig: rigtest.New(t, ""), ID: state.Human})
 	rigtest.Must(t, err)
 	c.Export = export
 	return c

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -179,8 +179,8 @@ func TestStopWaitsForThePlanThatTheMayorHas(t *testing.T) {
 }
 
 // speaker is the agent whose hooks these are.
-func (y *yard) speaker(h Hooks) *speaker.Speaker {
-	return &speaker.Speaker{Rig: y.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
+func (y *yard) speaker(h Hooks) *actor.Speaker {
+	return &actor.Speaker{Rig: y.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
 }
 
 func TestADecisionComesBeforeTheAgentThatRuns(t *testing.T) {
@@ -198,8 +198,8 @@ func TestADecisionComesBeforeTheAgentThatRuns(t *testing.T) {
 	if a := y.answer(h, PostToolUse, Input{}); strings.Contains(a.Context, "has approved") || !strings.Contains(a.Context, "polecat-bravo") {
 		t.Errorf("from a peer: %s", a.Context)
 	}
-	person := &speaker.Speaker{Rig: y.Rig, ID: state.Human}
-	_, err = person.Decide(t.Context(), &e, speaker.Decision{Approved: true, Reason: "go on"})
+	person := &actor.Speaker{Rig: y.Rig, ID: state.Human}
+	_, err = person.Decide(t.Context(), &e, actor.Decision{Approved: true, Reason: "go on"})
 	rigtest.Must(t, err)
 	wants(t, y.answer(h, PostToolUse, Input{}).Context, "The person has approved the permission that you asked for", `role="person"`, "go on")
 	if a := y.answer(h, PostToolUse, Input{}); a != (Answer{}) {
@@ -225,19 +225,19 @@ func TestNothingIsChangedBeforeThePlanIsApproved(t *testing.T) {
 		}
 	}
 	check("before", true)
-	decide := func(d speaker.Decision) {
+	decide := func(d actor.Decision) {
 		t.Helper()
 		n, err := y.speaker(h).RequestPlan(t.Context(), "I write it")
 		rigtest.Must(t, err)
 		check("while it waits", true)
 		e, err := y.Mailbox(y.Mayor()).Get(n)
 		rigtest.Must(t, err)
-		_, err = (&speaker.Speaker{Rig: y.Rig, ID: state.Human}).Decide(t.Context(), &e, d)
+		_, err = (&actor.Speaker{Rig: y.Rig, ID: state.Human}).Decide(t.Context(), &e, d)
 		rigtest.Must(t, err)
 	}
-	decide(speaker.Decision{Reason: "too much"})
+	decide(actor.Decision{Reason: "too much"})
 	check("sent back", true)
-	decide(speaker.Decision{Approved: true})
+	decide(actor.Decision{Approved: true})
 	check("approved", false)
 }
 

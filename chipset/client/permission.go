@@ -10,9 +10,9 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/permission"
@@ -47,7 +47,7 @@ func (h *Hooks) permission(ctx context.Context) (Answer, error) {
 		return Answer{Deny: fmt.Sprintf("This is not permitted here. Find another way. Where there is none, ask the person for exactly this, and end your turn: "+
 			"chipset request permission %s --reason WHY", quoted(rules[0]))}, nil
 	case ruling.Asked == "":
-		by := speaker.Speaker{Rig: h.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
+		by := actor.Speaker{Rig: h.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
 		if ruling.Asked, _, err = by.RequestPermission(ctx, rules[0], "Its client asks before it does this."); err != nil {
 			return Answer{}, err
 		}
@@ -65,7 +65,7 @@ func undecided(err error) Answer {
 
 // asks tells whether what the clients of this rig ask about is put to the person.
 func (h *Hooks) asks() bool {
-	return h.Rig.Def != nil && h.Rig.Def.Worker.Permissions == runtime.PermissionAsk
+	return h.Rig.Def != nil && h.Rig.Def.Worker.Permissions == process.PermissionAsk
 }
 
 // rulesOf are the rules that permit a call of a tool, the one to ask for first:

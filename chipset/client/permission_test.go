@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -22,11 +22,11 @@ func bash(line string) Input {
 }
 
 // decide answers what the person was asked last.
-func (y *yard) decide(n mail.Name, d speaker.Decision) {
+func (y *yard) decide(n mail.Name, d actor.Decision) {
 	y.t.Helper()
 	e, err := y.Mailbox(state.Human).Get(n)
 	rigtest.Must(y.t, err)
-	_, err = (&speaker.Speaker{Rig: y.Rig, ID: state.Human}).Decide(y.t.Context(), &e, d)
+	_, err = (&actor.Speaker{Rig: y.Rig, ID: state.Human}).Decide(y.t.Context(), &e, d)
 	rigtest.Must(y.t, err)
 }
 
@@ -40,7 +40,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 		n, _, err := y.speaker(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
 		rigtest.Must(t, err)
 		wants(t, y.answer(h, PermissionRequest, publish).Deny, "has been asked", string(n))
-		y.decide(n, speaker.Decision{Approved: true})
+		y.decide(n, actor.Decision{Approved: true})
 		if a := y.answer(h, PermissionRequest, publish); a != (Answer{Allow: true}) {
 			t.Errorf("after the approval: %+v", a)
 		}
@@ -58,7 +58,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 		_, h := y.hang("polecat-alpha", "Release")
 		n, _, err := y.speaker(h).RequestPermission(t.Context(), "npm publish", "")
 		rigtest.Must(t, err)
-		y.decide(n, speaker.Decision{Approved: true, Remember: true})
+		y.decide(n, actor.Decision{Approved: true, Remember: true})
 		_, other := y.hang("polecat-bravo", "Another")
 		for _, h := range []Hooks{h, other} {
 			if a := y.answer(h, PermissionRequest, publish); !a.Allow {
@@ -69,7 +69,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 		if err != nil || len(rules) != 1 {
 			t.Fatalf("rules %v, %v", rules, err)
 		}
-		_, err = (&speaker.Speaker{Rig: y.Rig, ID: state.Human}).Revoke(rules[0].ID)
+		_, err = (&actor.Speaker{Rig: y.Rig, ID: state.Human}).Revoke(rules[0].ID)
 		rigtest.Must(t, err)
 		for _, h := range []Hooks{h, other} {
 			if a := y.answer(h, PermissionRequest, publish); a.Allow {
@@ -82,7 +82,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 		_, h := y.hang("polecat-alpha", "Release")
 		n, _, err := y.speaker(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
 		rigtest.Must(t, err)
-		y.decide(n, speaker.Decision{Reason: "not on a Friday"})
+		y.decide(n, actor.Decision{Reason: "not on a Friday"})
 		wants(t, y.answer(h, PermissionRequest, publish).Deny, "has denied this: not on a Friday")
 	})
 }
@@ -101,7 +101,7 @@ func TestAskAsks(t *testing.T) {
 	if a := y.answer(h, Stop, Input{}); a != (Answer{}) {
 		t.Errorf("kept from waiting: %+v", a)
 	}
-	y.decide(asked[0].Name, speaker.Decision{Approved: true})
+	y.decide(asked[0].Name, actor.Decision{Approved: true})
 	if a := y.answer(h, PermissionRequest, bash("npm publish")); !a.Allow {
 		t.Errorf("after the approval: %+v", a)
 	}

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 )
@@ -59,7 +59,7 @@ func TestKilledClient(t *testing.T) {
 func TestPersonsSessions(t *testing.T) {
 	y := newYard(t, "")
 	crew := func(name string) Hooks {
-		id, err := speaker.Crew(t.Context(), y.Rig, name)
+		id, err := actor.Crew(t.Context(), y.Rig, name)
 		rigtest.Must(t, err)
 		return Hooks{Rig: y.Rig, Agent: id, Beside: true}
 	}

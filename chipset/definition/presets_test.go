@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
+	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 const agents = "agents: {agents: [{name: mayor, role: mayor}, {name: witness, role: witness}, {name: p, role: polecat}]}\n"
@@ -17,7 +17,7 @@ const agents = "agents: {agents: [{name: mayor, role: mayor}, {name: witness, ro
 // TestBuiltinPresetsAgree: the presets a definition may name without a command are
 // those the runtime has. The packages don't import each other.
 func TestBuiltinPresetsAgree(t *testing.T) {
-	for _, preset := range adapter.Presets() {
+	for _, preset := range agentcli.Presets() {
 		def, problems := definition.Parse("f", []byte(agents+"worker: {presets: {"+preset.Name+": {timeout: 1s}}}\n"))
 		if def == nil || len(problems) > 0 {
 			t.Errorf("%s: %v", preset.Name, problems)
@@ -31,7 +31,7 @@ func TestBuiltinPresetsAgree(t *testing.T) {
 }
 
 func TestCommandsAreParsedAsTheRuntimeDoes(t *testing.T) {
-	opts := definition.Options{ParseCommand: runtime.ParseCommand}
+	opts := definition.Options{ParseCommand: process.ParseCommand}
 	def, problems := definition.ParseWith("f", []byte(agents+"merge: {test: 'make \"a b\"'}\nworker: {presets: {x: {command: a | b}}}\n"), opts)
 	if len(problems) > 0 {
 		t.Fatal(problems)

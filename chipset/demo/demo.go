@@ -17,11 +17,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/inspect"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/run"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -197,12 +197,12 @@ func (s *show) plan(r *rig.Rig) (map[string]state.BeadID, error) {
 }
 
 func (s *show) play(ctx context.Context, r *rig.Rig) error {
-	p, err := chipset.NewProcess(r, chipset.Notified, s.say)
+	p, err := run.NewProcess(r, run.Notified, s.say)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	if err := chipset.Up(ctx, p, chipset.UpOptions{UntilIdle: true, Timeout: s.Timeout}); err != nil {
+	if err := run.Up(ctx, p, run.UpOptions{UntilIdle: true, Timeout: s.Timeout}); err != nil {
 		s.failed = true
 		return fmt.Errorf("demo: %w (the repository is kept: %s)", err, s.dir)
 	}

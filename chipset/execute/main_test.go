@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // TestMain makes this binary the supervisor that runners start, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == runtime.SuperviseArg {
-		os.Exit(runtime.Supervise(os.Stdin))
+	if len(os.Args) > 1 && os.Args[1] == process.SuperviseArg {
+		os.Exit(process.Supervise(os.Stdin))
 	}
 	restore := gittest.Isolate()
 	// Or every supervisor under the race detector takes a second to exit.

@@ -11,9 +11,9 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/backlog"
@@ -33,14 +33,14 @@ type Polecat struct {
 	worker *worker
 	news   chan struct{}
 	// jobs runs the workers.
-	jobs *runtime.Host
+	jobs *process.Host
 	// inHand is the assignment on the hook, for Wants.
 	inHand atomic.Value
 }
 
 // NewPolecat makes a polecat's runner.
 func NewPolecat(a Agent) *Polecat {
-	return &Polecat{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), jobs: runtime.NewHost(a.Self)}
+	return &Polecat{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), jobs: process.NewHost(a.Self)}
 }
 
 // soon is when to tick again after an action that leads to the next one.
@@ -264,6 +264,6 @@ func (p *Polecat) stall() time.Duration {
 }
 
 // retireDeps is what the done pipeline works with.
-func (p *Polecat) retireDeps() pipeline.RetireDeps {
-	return pipeline.RetireDeps{Rig: p.Rig, Say: p.Say}
+func (p *Polecat) retireDeps() flow.RetireDeps {
+	return flow.RetireDeps{Rig: p.Rig, Say: p.Say}
 }

@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
@@ -29,8 +29,8 @@ import (
 // talk follows what the client of a session says, through all its runs.
 type talk struct {
 	name   string
-	reader adapter.Reader
-	lines  *adapter.Lines
+	reader agentcli.Reader
+	lines  *agentcli.Lines
 	// offset is how far the transcript has been read, began where this run's
 	// part of it begins.
 	offset, began int64
@@ -39,9 +39,9 @@ type talk struct {
 	shown progress.Record
 }
 
-func newTalk(c adapter.Client) *talk {
+func newTalk(c agentcli.Client) *talk {
 	t := &talk{name: c.Preset().Name, reader: c.Reader()}
-	t.lines = &adapter.Lines{To: t.reader.Line}
+	t.lines = &agentcli.Lines{To: t.reader.Line}
 	return t
 }
 
@@ -138,7 +138,7 @@ func (p *Polecat) forgetSession(s state.SessionID) {
 }
 
 // judge completes an exit with what the client says about it.
-func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end adapter.End, session string) {
+func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end agentcli.End, session string) {
 	exit.Ending, exit.Why = endingOf(end.Verdict), end.Reason
 	exit.Resumable = session != ""
 	if end.Said != "" && (exit.Ending != polecat.ByCode || exit.Resumable) {
@@ -147,22 +147,22 @@ func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end adapter.End
 	if exit.Ending == polecat.Clean || exit.Resumable {
 		// What can't be looked at counts as changed: the done pipeline has its own
 		// eyes, and says what is wrong.
-		changed, err := pipeline.WorktreeChanged(ctx, p.Rig, p.ID)
+		changed, err := flow.WorktreeChanged(ctx, p.Rig, p.ID)
 		exit.Changed = changed || err != nil
 	}
 }
 
-func endingOf(v adapter.Verdict) polecat.Ending {
+func endingOf(v agentcli.Verdict) polecat.Ending {
 	switch v {
-	case adapter.Finished:
+	case agentcli.Finished:
 		return polecat.Clean
-	case adapter.Unfinished:
+	case agentcli.Unfinished:
 		return polecat.Early
-	case adapter.Refused:
+	case agentcli.Refused:
 		return polecat.Refused
-	case adapter.Broken:
+	case agentcli.Broken:
 		return polecat.Broken
-	case adapter.ByExitCode:
+	case agentcli.ByExitCode:
 	}
 	return polecat.ByCode
 }
@@ -173,7 +173,7 @@ func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.Sessio
 	if rec == nil {
 		return
 	}
-	t := newTalk(adapter.Named(rec.Client))
+	t := newTalk(agentcli.Named(rec.Client))
 	t.offset = rec.Began
 	t.hearOut(p.Rig.Tree.Abs(workerLog(s)))
 	p.judge(ctx, exit, t.reader.End(exit.Code), rec.ClientSession)
@@ -213,24 +213,24 @@ func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
 	if !errors.As(err, &failure) {
 		return err
 	}
-	_, _, err = pipeline.Publish(ctx, p.Rig, retire.Record{AssignmentID: a.Item.AssignmentID, AgentID: p.ID, Session: a.Item.Session,
+	_, _, err = flow.Publish(ctx, p.Rig, retire.Record{AssignmentID: a.Item.AssignmentID, AgentID: p.ID, Session: a.Item.Session,
 		Outcome: retire.Fail, Reason: failure.Error()})
 	return err
 }
 
 // equip adds what this rig hands to the client, and writes its files.
-func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (adapter.Equipped, error) {
+func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (agentcli.Equipped, error) {
 	files := string(promptFile(item.Session)) + "."
-	kit := adapter.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
+	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
 	plan := team.CheckPlan(p.Rig, p.ID, item.AssignmentID)
 	kit.Plan = errors.Is(plan, team.ErrNoPlan) || errors.Is(plan, state.ErrRefused) // nobody can tell that it was approved
 	granted, err := team.Granted(p.Rig, p.ID, &item)
 	if err != nil {
-		return adapter.Equipped{}, err
+		return agentcli.Equipped{}, err
 	}
 	kit.Granted = granted
-	e := adapter.Of(w.preset).Equip(argv, kit)
+	e := agentcli.Of(w.preset).Equip(argv, kit)
 	for name, text := range e.Files {
 		if err := p.Rig.Tree.Replace(state.Path(files+name), []byte(text)); err != nil {
 			return e, err
@@ -242,7 +242,7 @@ func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (adapter.E
 // identity is who the worker is, in the variables every chipset command reads.
 func (p *Polecat) identity(item hook.WorkItem) []string {
 	return []string{"CHIPSET_DIR=" + p.Rig.Dir, "CHIPSET_AGENT=" + string(p.ID), "CHIPSET_BEAD=" + string(item.BeadID),
-		"CHIPSET_ASSIGNMENT=" + string(item.AssignmentID), runtime.EnvSession + "=" + string(item.Session)}
+		"CHIPSET_ASSIGNMENT=" + string(item.AssignmentID), process.EnvSession + "=" + string(item.Session)}
 }
 
 // uuidOf is the name of a session for clients that want a UUID: the same for

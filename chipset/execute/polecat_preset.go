@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
+	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // presetTimeout bounds a worker whose preset says nothing of it.
@@ -15,12 +15,12 @@ const presetTimeout = time.Hour
 
 // Presets are the workers that a definition knows: the built-in ones, changed
 // and extended by the definition's own.
-func Presets(d *definition.Definition) []runtime.Preset {
-	presets := adapter.Presets()
+func Presets(d *definition.Definition) []process.Preset {
+	presets := agentcli.Presets()
 	for _, own := range d.Worker.Presets {
-		i := slices.IndexFunc(presets, func(p runtime.Preset) bool { return p.Name == own.Name })
+		i := slices.IndexFunc(presets, func(p process.Preset) bool { return p.Name == own.Name })
 		if i < 0 {
-			presets = append(presets, runtime.Preset{Name: own.Name, Timeout: presetTimeout})
+			presets = append(presets, process.Preset{Name: own.Name, Timeout: presetTimeout})
 			i = len(presets) - 1
 		}
 		change(&presets[i], own)
@@ -29,15 +29,15 @@ func Presets(d *definition.Definition) []runtime.Preset {
 }
 
 // change applies what a preset of the definition sets, and nothing else.
-func change(p *runtime.Preset, own definition.WorkerPreset) {
+func change(p *process.Preset, own definition.WorkerPreset) {
 	if argv := own.Command.Argv; len(argv) > 0 {
 		p.Command = argv
-	} else if argv, err := runtime.ParseCommand(own.Command.Line); err == nil {
+	} else if argv, err := process.ParseCommand(own.Command.Line); err == nil {
 		p.Command = argv
 	}
 	switch {
 	case own.Prompt != "":
-		p.Prompt = runtime.PromptMode(own.Prompt)
+		p.Prompt = process.PromptMode(own.Prompt)
 	case p.Prompt == "":
 		p.Prompt = promptMode(p.Command)
 	}
@@ -59,20 +59,20 @@ func change(p *runtime.Preset, own definition.WorkerPreset) {
 	if own.ResumesSet {
 		p.Resumes = own.Resumes
 		if own.Resumes == 0 {
-			p.Resumes = runtime.NoResumes
+			p.Resumes = process.NoResumes
 		}
 	}
 }
 
 // promptMode is how a command that does not say it wants its prompt.
-func promptMode(command []string) runtime.PromptMode {
+func promptMode(command []string) process.PromptMode {
 	for _, arg := range command {
 		switch {
 		case strings.Contains(arg, "{prompt_file}"):
-			return runtime.PromptFile
+			return process.PromptFile
 		case strings.Contains(arg, "{prompt}"):
-			return runtime.PromptArg
+			return process.PromptArg
 		}
 	}
-	return runtime.PromptStdin
+	return process.PromptStdin
 }

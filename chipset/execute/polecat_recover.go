@@ -7,9 +7,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
@@ -43,7 +43,7 @@ func (p *Polecat) Recover(ctx context.Context) error {
 // freeLeftover saves and frees the worktree of an assignment that was taken
 // off the hook while no process of this polecat could see it.
 func (p *Polecat) freeLeftover(ctx context.Context) error {
-	use, known := pipeline.ReadWorktree(p.Rig, p.ID)
+	use, known := flow.ReadWorktree(p.Rig, p.ID)
 	if !known {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (p *Polecat) freeLeftover(ctx context.Context) error {
 	if err := p.save(ctx, use.AssignmentID, use.BeadID, use.Session, "the assignment was taken away"); err != nil {
 		return err
 	}
-	if err := pipeline.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
+	if err := flow.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
 		p.story("worktree.not_released", use.AssignmentID, use.BeadID, use.Session, err.Error())
 	}
 	return nil
@@ -62,9 +62,9 @@ func (p *Polecat) freeLeftover(ctx context.Context) error {
 
 func (p *Polecat) endOrphans(ctx context.Context) error {
 	mine := func(env map[string]string) bool {
-		return env[runtime.EnvSession] != "" && env["CHIPSET_AGENT"] == string(p.ID) && sameFolder(env["CHIPSET_DIR"], p.Rig.Dir)
+		return env[process.EnvSession] != "" && env["CHIPSET_AGENT"] == string(p.ID) && sameFolder(env["CHIPSET_DIR"], p.Rig.Dir)
 	}
-	n, err := runtime.KillOrphans(ctx, mine, p.Rig.Def.Worker.Grace, p.leftRunning()...)
+	n, err := process.KillOrphans(ctx, mine, p.Rig.Def.Worker.Grace, p.leftRunning()...)
 	if n > 0 {
 		p.story("worker.stopped", "", "", "", fmt.Sprintf("%d processes of an earlier session", n))
 		p.Say("%s: ended %d processes of an earlier session", p.ID, n)
@@ -83,21 +83,21 @@ func sameFolder(a, b string) bool {
 }
 
 // leftRunning are the unfinished records of sessions that were this polecat's.
-func (p *Polecat) leftRunning() []runtime.Exit {
+func (p *Polecat) leftRunning() []process.Exit {
 	var sessions []state.SessionID
 	if h, err := p.Rig.Hooks.Get(string(p.ID)); err == nil && h.WorkItem != nil {
 		sessions = append(sessions, h.WorkItem.Session)
 	}
-	if use, known := pipeline.ReadWorktree(p.Rig, p.ID); known {
+	if use, known := flow.ReadWorktree(p.Rig, p.ID); known {
 		sessions = append(sessions, use.Session)
 	}
-	var left []runtime.Exit
+	var left []process.Exit
 	for _, s := range slices.Compact(sessions) {
 		if s == "" {
 			continue
 		}
 		// A record that can't be read names nobody; the environment still does.
-		if x, found, err := runtime.ReadExit(p.Rig.Tree.Abs(progress.ExitRecord(s))); err == nil && found && !x.Done {
+		if x, found, err := process.ReadExit(p.Rig.Tree.Abs(progress.ExitRecord(s))); err == nil && found && !x.Done {
 			left = append(left, x)
 		}
 	}
@@ -112,7 +112,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 		return nil, nil // a hook that can't be read is the first decision's
 	}
 	s := h.WorkItem.Session
-	x, found, err := runtime.ReadExit(p.Rig.Tree.Abs(progress.ExitRecord(s)))
+	x, found, err := process.ReadExit(p.Rig.Tree.Abs(progress.ExitRecord(s)))
 	if err != nil || !found || !x.Done || x.ID != string(s) {
 		return nil, nil
 	}
@@ -130,7 +130,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 	}) {
 		return nil, nil
 	}
-	if exit.Lost || exit.GoOn(runtime.DefaultResumes, &b) != "" {
+	if exit.Lost || exit.GoOn(process.DefaultResumes, &b) != "" {
 		return nil, nil
 	}
 	return h.WorkItem, &exit
@@ -139,7 +139,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 // publishExit fixes the end of an attempt as its worker's exit tells it.
 func (p *Polecat) publishExit(ctx context.Context, item *hook.WorkItem, exit polecat.Exit) error {
 	outcome, reason := exit.Outcome()
-	_, _, err := pipeline.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
+	_, _, err := flow.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
 		Outcome: outcome, Reason: reason})
 	if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
 		return nil // taken away meanwhile
@@ -159,7 +159,7 @@ func (p *Polecat) finishPipelines(ctx context.Context) error {
 		if rec.AgentID != p.ID || rec.Stage.Final() {
 			continue
 		}
-		if _, err := pipeline.Finish(ctx, p.retireDeps(), rec); err != nil {
+		if _, err := flow.Finish(ctx, p.retireDeps(), rec); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -235,7 +235,7 @@ func TestPolecatEnvironment(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
-	def, problems := definition.ParseWith("chipset.yaml", []byte(polecatRig+"evaluation: {}\n"), definition.Options{ParseCommand: runtime.ParseCommand})
+	def, problems := definition.ParseWith("chipset.yaml", []byte(polecatRig+"evaluation: {}\n"), definition.Options{ParseCommand: process.ParseCommand})
 	if problems.Err() != nil {
 		t.Fatal(problems)
 	}
@@ -245,16 +245,16 @@ func TestPresets(t *testing.T) {
 		{Name: "theirs", Command: definition.Command{Argv: []string{"theirs", "{prompt}"}}, StallDetection: time.Second},
 	}
 	presets := Presets(def)
-	claude, err := runtime.ResolveWorker("claude", presets)
+	claude, err := process.ResolveWorker("claude", presets)
 	if err != nil || claude.Timeout != 0 || len(claude.Command) == 0 || len(claude.Permissions) != 3 {
 		t.Errorf("claude %+v, %v", claude, err)
 	}
-	mine, err := runtime.ResolveWorker("mine", presets)
-	if err != nil || mine.Prompt != runtime.PromptFile || mine.Timeout != presetTimeout {
+	mine, err := process.ResolveWorker("mine", presets)
+	if err != nil || mine.Prompt != process.PromptFile || mine.Timeout != presetTimeout {
 		t.Errorf("mine %+v, %v", mine, err)
 	}
-	theirs, err := runtime.ResolveWorker("theirs", presets)
-	if err != nil || theirs.Prompt != runtime.PromptArg || theirs.StallDetection != time.Second {
+	theirs, err := process.ResolveWorker("theirs", presets)
+	if err != nil || theirs.Prompt != process.PromptArg || theirs.StallDetection != time.Second {
 		t.Errorf("theirs %+v, %v", theirs, err)
 	}
 }
@@ -264,12 +264,12 @@ func TestPolecatWorkerReports(t *testing.T) {
 	rec := k.sling("echo x > x.txt; sleep 60")
 	k.until("the worker works", k.working("x.txt"))
 	h := k.hook()
-	_, won, err := pipeline.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Session: h.WorkItem.Session,
+	_, won, err := flow.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Session: h.WorkItem.Session,
 		Outcome: retire.Block, Reason: "which of the two?"})
 	if err != nil || !won {
 		t.Fatalf("won %v, %v", won, err)
 	}
-	if _, won, err = pipeline.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Outcome: retire.Done}); won || err != nil {
+	if _, won, err = flow.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Outcome: retire.Done}); won || err != nil {
 		t.Fatalf("the second record: won %v, %v", won, err)
 	}
 	k.until("it is retired", k.retired(rec.AssignmentID))
@@ -329,7 +329,7 @@ func TestPolecatTakenAway(t *testing.T) {
 	k := newKennel(t, "")
 	rec := k.sling("echo half > half.txt; sleep 60")
 	k.until("the worker works", k.working("half.txt"))
-	if _, err := pipeline.Unsling(t.Context(), k.rig, rec.BeadID, "mayor"); err != nil {
+	if _, err := flow.Unsling(t.Context(), k.rig, rec.BeadID, "mayor"); err != nil {
 		t.Fatal(err)
 	}
 	k.until("the worker is given up", func() bool { return k.p.worker == nil })

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -26,12 +26,12 @@ import (
 
 // worker is the job of one session.
 type worker struct {
-	job        *runtime.Job
+	job        *process.Job
 	assignment state.AssignmentID
 	bead       state.BeadID
 	session    state.SessionID
 	startedAt  state.Time
-	preset     runtime.Preset
+	preset     process.Preset
 	talk       *talk
 	// stall is the preset's own threshold, or 0.
 	stall time.Duration
@@ -80,7 +80,7 @@ func (p *Polecat) start(ctx context.Context, item hook.WorkItem) error {
 		return err
 	}
 	p.Say("%s: %s can't be started: %v", p.ID, item.BeadID, err)
-	_, _, err = pipeline.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
+	_, _, err = flow.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
 		Outcome: retire.Fail, Reason: failure.Error()})
 	return err
 }
@@ -123,14 +123,14 @@ func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.W
 	if err != nil {
 		return "", &startFailure{"branch", err}
 	}
-	target, base, err := pipeline.TargetTip(ctx, p.Rig)
+	target, base, err := flow.TargetTip(ctx, p.Rig)
 	if err != nil {
 		return "", &startFailure{"target", err}
 	}
 	if err := p.makeReady(ctx, b.ID, branch, base); err != nil {
 		return "", err
 	}
-	err = pipeline.WriteWorktree(p.Rig, pipeline.Worktree{AgentID: p.ID, AssignmentID: item.AssignmentID, BeadID: b.ID,
+	err = flow.WriteWorktree(p.Rig, flow.Worktree{AgentID: p.ID, AssignmentID: item.AssignmentID, BeadID: b.ID,
 		Session: item.Session, Base: base, Branch: b.Branch})
 	if err != nil {
 		return "", &startFailure{"worktree", err}
@@ -141,12 +141,12 @@ func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.W
 // makeReady puts the worktree on a fresh branch, once nothing in it can be lost.
 func (p *Polecat) makeReady(ctx context.Context, id state.BeadID, branch git.Branch, base git.Hash) error {
 	path := p.Rig.Worktree(p.ID)
-	if _, used := pipeline.ReadWorktree(p.Rig, p.ID); !used {
+	if _, used := flow.ReadWorktree(p.Rig, p.ID); !used {
 		if p.Rig.Git.PrepareIdle(ctx, path, branch, base) {
 			return nil
 		}
 	}
-	if _, err := pipeline.SaveWork(ctx, p.Rig, p.ID, "Work found in the worktree of "+string(p.ID)+" before "+string(id)); err != nil {
+	if _, err := flow.SaveWork(ctx, p.Rig, p.ID, "Work found in the worktree of "+string(p.ID)+" before "+string(id)); err != nil {
 		return &startFailure{"save what is in the worktree", err}
 	}
 	if err := p.Rig.Tree.MkdirAll(state.WorktreeDir); err != nil {
@@ -164,12 +164,12 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 	if setting == "" {
 		setting = p.Rig.Def.Worker.Default
 	}
-	preset, err := runtime.ResolveWorker(setting, Presets(p.Rig.Def))
+	preset, err := process.ResolveWorker(setting, Presets(p.Rig.Def))
 	if err != nil {
 		return &startFailure{"worker " + setting, err}
 	}
 	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
-	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(adapter.Of(preset))}
+	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(agentcli.Of(preset))}
 	if err := p.run(ctx, w, item, prompt.Worker(told), b.Description+"\n"); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 // run starts a worker's command, for the first time or again, with what it is told.
 func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, script string) error {
 	name := "worker " + w.preset.Name
-	run, err := runtime.Build(w.preset, runtime.PromptInput{Prompt: text, Script: script,
+	run, err := process.Build(w.preset, process.PromptInput{Prompt: text, Script: script,
 		File: p.Rig.Tree.Abs(promptFile(item.Session)), Permission: p.Rig.Def.Worker.Permissions})
 	if err != nil {
 		return &startFailure{name, err}
@@ -213,28 +213,28 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 
 // spec makes the folders that the supervisor expects, writes the prompt, and
 // says how the command is run.
-func (p *Polecat) spec(ctx context.Context, w *worker, run runtime.Invocation, item hook.WorkItem) (runtime.Spec, error) {
+func (p *Polecat) spec(ctx context.Context, w *worker, run process.Invocation, item hook.WorkItem) (process.Spec, error) {
 	record, log := progress.ExitRecord(item.Session), workerLog(item.Session)
 	for _, dir := range []state.Path{record.Dir(), log.Dir()} {
 		if err := p.Rig.Tree.MkdirAll(dir); err != nil {
-			return runtime.Spec{}, err
+			return process.Spec{}, err
 		}
 	}
 	if run.File != "" {
 		if err := p.Rig.Tree.Replace(promptFile(item.Session), []byte(run.Content)); err != nil {
-			return runtime.Spec{}, err
+			return process.Spec{}, err
 		}
 	}
 	identity, err := p.Rig.Git.IdentityEnv(ctx, string(p.ID))
 	if err != nil {
-		return runtime.Spec{}, err
+		return process.Spec{}, err
 	}
 	kit, err := p.equip(w, run.Argv, item)
 	if err != nil {
-		return runtime.Spec{}, err
+		return process.Spec{}, err
 	}
 	env := p.environment(p.binDir(), identity, append(kit.Env, run.Env...), item)
-	return runtime.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env,
+	return process.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env,
 		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace}, nil
 }
 
@@ -262,7 +262,7 @@ func (p *Polecat) environment(bin string, identity, preset []string, item hook.W
 		}
 	}
 	path := ""
-	for _, entry := range adapter.Inherit(git.Environment(os.Environ())) {
+	for _, entry := range agentcli.Inherit(git.Environment(os.Environ())) {
 		if strings.HasPrefix(entry, "CHIPSET_") {
 			continue
 		}
@@ -374,7 +374,7 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 }
 
 // exitOf translates an exit record for the role.
-func exitOf(x runtime.Exit, log string) polecat.Exit {
+func exitOf(x process.Exit, log string) polecat.Exit {
 	exit := polecat.Exit{Code: x.Code, Signal: x.Signal, TimedOut: x.TimedOut, Lost: x.Stopped || x.Orphaned || x.Code < 0,
 		Ran: x.EndedAt.Sub(x.StartedAt), Tail: logTail(log)}
 	if x.PID == 0 && (x.NotFound || x.NotExecutable) {

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -31,7 +31,7 @@ type Refinery struct {
 	result refinery.Result
 
 	// jobs runs the test commands.
-	jobs *runtime.Host
+	jobs *process.Host
 	test *testRun
 	news chan struct{}
 
@@ -52,7 +52,7 @@ type Refinery struct {
 
 // NewRefinery makes the refinery's runner.
 func NewRefinery(a Agent) *Refinery {
-	return &Refinery{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), worktree: a.Rig.Worktree(a.ID), jobs: runtime.NewHost(a.Self)}
+	return &Refinery{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), worktree: a.Rig.Worktree(a.ID), jobs: process.NewHost(a.Self)}
 }
 
 const (
@@ -81,7 +81,7 @@ func (r *Refinery) foresee(ctx context.Context) {
 	if _, err := os.Lstat(r.worktree); !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	if _, tip, err := pipeline.TargetTip(ctx, r.Rig); err == nil {
+	if _, tip, err := flow.TargetTip(ctx, r.Rig); err == nil {
 		_ = r.prepare(ctx, tip)
 	}
 }
@@ -301,16 +301,16 @@ func (r *Refinery) killOrphans(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var open []runtime.Exit
+	var open []process.Exit
 	for _, f := range files {
-		if exit, ok, err := runtime.ReadExit(filepath.Join(dir, f.Name())); err == nil && ok && !exit.Done {
+		if exit, ok, err := process.ReadExit(filepath.Join(dir, f.Name())); err == nil && ok && !exit.Done {
 			open = append(open, exit)
 		}
 	}
 	mine := func(env map[string]string) bool {
-		return env[runtime.EnvSession] != "" && env["CHIPSET_AGENT"] == string(r.ID) && env["CHIPSET_DIR"] == r.Rig.Dir
+		return env[process.EnvSession] != "" && env["CHIPSET_AGENT"] == string(r.ID) && env["CHIPSET_DIR"] == r.Rig.Dir
 	}
-	if _, err := runtime.KillOrphans(ctx, mine, time.Second, open...); err != nil {
+	if _, err := process.KillOrphans(ctx, mine, time.Second, open...); err != nil {
 		return fmt.Errorf("%s: end an earlier test: %w", r.ID, err)
 	}
 	for _, f := range files {
@@ -330,5 +330,5 @@ func (r *Refinery) cleanEnvironment(session state.SessionID) []string {
 			env = append(env, entry)
 		}
 	}
-	return append(env, "CHIPSET_DIR="+r.Rig.Dir, "CHIPSET_AGENT="+string(r.ID), runtime.EnvSession+"="+string(session))
+	return append(env, "CHIPSET_DIR="+r.Rig.Dir, "CHIPSET_AGENT="+string(r.ID), process.EnvSession+"="+string(session))
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
@@ -180,7 +180,7 @@ func (r *Refinery) prepare(ctx context.Context, at git.Hash) error {
 		return err
 	}
 	defer lock.Unlock()
-	if err := pipeline.MendCandidates(ctx, r.Rig, r.ID); err != nil {
+	if err := flow.MendCandidates(ctx, r.Rig, r.ID); err != nil {
 		return err
 	}
 	if err := r.Rig.Git.PrepareDetached(ctx, r.worktree, at); err != nil {

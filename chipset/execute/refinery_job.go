@@ -12,7 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -40,7 +40,7 @@ const noTestCommand = "no test command (merge.test); to land untested work, set 
 
 // testRun is a test command that runs, or has run.
 type testRun struct {
-	job     *runtime.Job
+	job     *process.Job
 	request mergequeue.Request
 	tip     bool
 	command string
@@ -122,7 +122,7 @@ func (r *Refinery) launch(ctx context.Context, q *mergequeue.Request, a refinery
 		run.from = info.Size()
 	}
 	r.at = "" // tests leave files
-	job, err := r.jobs.Start(ctx, runtime.Spec{
+	job, err := r.jobs.Start(ctx, process.Spec{
 		ID: string(session), Argv: argv, Dir: r.worktree, Env: r.cleanEnvironment(session),
 		Log: r.Rig.Tree.Abs(run.log), Record: r.Rig.Tree.Abs(testRecords.Join(string(session) + ".json")),
 		Timeout: run.timeout,
@@ -158,7 +158,7 @@ func (r *Refinery) testCommand() (string, []string, error) {
 	}
 	if len(argv) == 0 {
 		var err error
-		if argv, err = runtime.ParseCommand(line); err != nil {
+		if argv, err = process.ParseCommand(line); err != nil {
 			return line, nil, fmt.Errorf("%s: %w", line, err)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 
 	"github.com/gastown-chipset/chipset/chipset/execute"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 )
@@ -35,7 +35,7 @@ func checkProcesses(_ context.Context, r *rig.Rig) ([]finding, error) {
 	var found []finding
 	for _, e := range entries {
 		p := workerDir.Join(e.Name())
-		exit, there, err := runtime.ReadExit(r.Tree.Abs(p))
+		exit, there, err := process.ReadExit(r.Tree.Abs(p))
 		if err != nil && !errors.Is(err, fs.ErrPermission) {
 			found = append(found, finding{Finding: Finding{Rule: "worker-record", Path: string(p), Severity: Warning, Detail: err.Error()},
 				repair: putAway(r, p, "it is no exit record")})

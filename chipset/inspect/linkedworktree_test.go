@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
 )
 
 // TestWorktreeThatIsALink: what a link in place of a worktree leads to is a
@@ -22,7 +22,7 @@ func TestWorktreeThatIsALink(t *testing.T) {
 	if len(wounds) > 0 || err != nil {
 		t.Errorf("mended %v, %v", wounds, err)
 	}
-	if _, err := pipeline.SaveWork(t.Context(), f.Rig, alpha, "saved"); err != nil {
+	if _, err := flow.SaveWork(t.Context(), f.Rig, alpha, "saved"); err != nil {
 		t.Error(err)
 	}
 	if err := f.Git.PrepareDetached(t.Context(), f.Worktree(alpha), ""); err == nil {

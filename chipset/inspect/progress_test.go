@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/progress"
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 )
 
 // TestProgressIsShown: what the client of a worker says, beside the bead and in its story.
 func TestProgressIsShown(t *testing.T) {
 	f := busy(t)
 	must(t, progress.Write(f.Tree, progress.Record{Session: "ses-1", Client: "claude", Resumes: 1,
-		Figures: adapter.Figures{Turns: 3, Tools: 4, TokensIn: 12000, CostUSD: 0.5, Tool: "Bash\x1b[31m"}}))
+		Figures: agentcli.Figures{Turns: 3, Tools: 4, TokensIn: 12000, CostUSD: 0.5, Tool: "Bash\x1b[31m"}}))
 	s, err := GetStatus(t.Context(), f.Rig)
 	must(t, err)
 	var out strings.Builder

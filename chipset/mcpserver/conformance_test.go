@@ -13,8 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 )
 
 // applying are the scenarios of the conformance suite for what this server
@@ -74,12 +74,12 @@ func TestConformance(t *testing.T) {
 func serveFixtures(t *testing.T) string {
 	t.Helper()
 	r := rigtest.New(t, "")
-	s := New(t.Context(), Options{Version: "test", Open: func(context.Context) (*speaker.Speaker, error) {
-		return &speaker.Speaker{Rig: r, ID: "polecat-alpha"}, nil
+	s := New(t.Context(), Options{Version: "test", Open: func(context.Context) (*actor.Speaker, error) {
+		return &actor.Speaker{Rig: r, ID: "polecat-alpha"}, nil
 	}})
-	text := func(context.Context, *speaker.Speaker) (string, error) { return "text for the suite", nil }
-	add(s, tool{name: "test_simple_text", description: "text", effect: reads}, func(ctx context.Context, sp *speaker.Speaker, _ none) (string, error) { return text(ctx, sp) })
-	add(s, tool{name: "test_error_handling", description: "an error", effect: reads}, func(context.Context, *speaker.Speaker, none) (string, error) {
+	text := func(context.Context, *actor.Speaker) (string, error) { return "text for the suite", nil }
+	add(s, tool{name: "test_simple_text", description: "text", effect: reads}, func(ctx context.Context, sp *actor.Speaker, _ none) (string, error) { return text(ctx, sp) })
+	add(s, tool{name: "test_error_handling", description: "an error", effect: reads}, func(context.Context, *actor.Speaker, none) (string, error) {
 		return "", errors.New("it always fails")
 	})
 	s.resource(&mcp.Resource{URI: "test://static-text", Name: "text", MIMEType: "text/plain"}, text)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
@@ -55,17 +55,17 @@ func (s *Server) addHookTools() {
 		description: "Say that your work makes progress, so that nobody takes a long quiet step for a stall."}, touchHook)
 	add(s, tool{name: "done", title: "Finish your assignment", effect: ends,
 		description: "Your assignment is finished: commit first. Your branch goes to the merge queue and this session is over."},
-		func(ctx context.Context, sp *speaker.Speaker, in doneArgs) (string, error) {
+		func(ctx context.Context, sp *actor.Speaker, in doneArgs) (string, error) {
 			return verdict(ctx, sp, retire.Done, in.Summary, "")
 		})
 	add(s, tool{name: "fail", title: "Give your assignment back", effect: ends,
 		description: "This attempt failed. What you have is saved, the mayor decides what comes next, and this session is over."},
-		func(ctx context.Context, sp *speaker.Speaker, in reasonArgs) (string, error) {
+		func(ctx context.Context, sp *actor.Speaker, in reasonArgs) (string, error) {
 			return verdict(ctx, sp, retire.Fail, "", in.Reason)
 		})
 	add(s, tool{name: "block", title: "Ask a person to decide", effect: ends,
 		description: "A person must decide something before your assignment can be finished. What you have is saved, and this session is over."},
-		func(ctx context.Context, sp *speaker.Speaker, in reasonArgs) (string, error) {
+		func(ctx context.Context, sp *actor.Speaker, in reasonArgs) (string, error) {
 			return verdict(ctx, sp, retire.Block, "", in.Reason)
 		})
 	add(s, tool{name: "nudge_send", title: "Nudge an agent", effect: adds, words: map[string][]string{"type": names(nudge.Types())},
@@ -80,12 +80,12 @@ func (s *Server) addHookTools() {
 		description: "The newest hand-off of yours, or of another agent."}, showHandoff)
 }
 
-func showHook(_ context.Context, sp *speaker.Speaker, in agentArgs) (string, error) {
+func showHook(_ context.Context, sp *actor.Speaker, in agentArgs) (string, error) {
 	id, err := whose(sp, in.Agent)
 	if err != nil {
 		return "", err
 	}
-	h, err := speaker.HookOf(sp.Rig, id)
+	h, err := actor.HookOf(sp.Rig, id)
 	if err != nil {
 		return "", err
 	}
@@ -93,11 +93,11 @@ func showHook(_ context.Context, sp *speaker.Speaker, in agentArgs) (string, err
 }
 
 // whose is the agent that an optional argument names.
-func whose(sp *speaker.Speaker, name string) (state.AgentID, error) {
+func whose(sp *actor.Speaker, name string) (state.AgentID, error) {
 	if name == "" {
 		return sp.ID, nil
 	}
-	return speaker.Lookup(sp.Rig, name)
+	return actor.Lookup(sp.Rig, name)
 }
 
 func hookText(h *hook.Hook) string {
@@ -109,8 +109,8 @@ func hookText(h *hook.Hook) string {
 		h.AgentID, h.Status, w.BeadID, prompt.Line(w.Title, 200), w.AssignmentID, w.AssignedAt, h.LastActivity)
 }
 
-func touchHook(ctx context.Context, sp *speaker.Speaker, in touchArgs) (string, error) {
-	if _, err := speaker.Text("the note", in.Note, speaker.MaxVerdict); err != nil {
+func touchHook(ctx context.Context, sp *actor.Speaker, in touchArgs) (string, error) {
+	if _, err := actor.Text("the note", in.Note, actor.MaxVerdict); err != nil {
 		return "", err
 	}
 	h, err := sp.Touch(ctx, in.Note)
@@ -120,7 +120,7 @@ func touchHook(ctx context.Context, sp *speaker.Speaker, in touchArgs) (string, 
 	return fmt.Sprintf("Noted. Last progress %s.", h.LastActivity), nil
 }
 
-func verdict(ctx context.Context, sp *speaker.Speaker, outcome retire.Outcome, summary, reason string) (string, error) {
+func verdict(ctx context.Context, sp *actor.Speaker, outcome retire.Outcome, summary, reason string) (string, error) {
 	rec, err := sp.Verdict(ctx, outcome, summary, reason)
 	if err != nil {
 		return "", err
@@ -128,7 +128,7 @@ func verdict(ctx context.Context, sp *speaker.Speaker, outcome retire.Outcome, s
 	return fmt.Sprintf("%s: %s (%s). This session is over: stop here, change nothing more.", rec.BeadID, rec.Outcome, rec.AssignmentID), nil
 }
 
-func sendNudge(ctx context.Context, sp *speaker.Speaker, in nudgeArgs) (string, error) {
+func sendNudge(ctx context.Context, sp *actor.Speaker, in nudgeArgs) (string, error) {
 	n, to, err := sp.SendNudge(ctx, in.To, nudge.Type(in.Type), in.Message, in.Respond)
 	if err != nil {
 		return "", err
@@ -136,7 +136,7 @@ func sendNudge(ctx context.Context, sp *speaker.Speaker, in nudgeArgs) (string, 
 	return fmt.Sprintf("nudged %s: %s at %s", to, n.Type, n.Timestamp), nil
 }
 
-func showNudges(_ context.Context, sp *speaker.Speaker, _ none) (string, error) {
+func showNudges(_ context.Context, sp *actor.Speaker, _ none) (string, error) {
 	fresh, _, err := sp.Slot(sp.ID).Unseen()
 	if err != nil {
 		return "", err
@@ -151,7 +151,7 @@ func showNudges(_ context.Context, sp *speaker.Speaker, _ none) (string, error) 
 	return prompt.Preamble + "\n\n" + listed(lines, 20, "", "nudge_respond answers those that want it"), nil
 }
 
-func respond(ctx context.Context, sp *speaker.Speaker, in respondArgs) (string, error) {
+func respond(ctx context.Context, sp *actor.Speaker, in respondArgs) (string, error) {
 	sent, err := sp.Respond(ctx, in.Message)
 	if err != nil {
 		return "", err
@@ -163,7 +163,7 @@ func respond(ctx context.Context, sp *speaker.Speaker, in respondArgs) (string, 
 	return "answered " + strings.Join(to, ", "), nil
 }
 
-func writeHandoff(_ context.Context, sp *speaker.Speaker, in handoffArgs) (string, error) {
+func writeHandoff(_ context.Context, sp *actor.Speaker, in handoffArgs) (string, error) {
 	h, err := sp.WriteHandoff(in.Summary, in.Remaining)
 	if err != nil {
 		return "", err
@@ -171,7 +171,7 @@ func writeHandoff(_ context.Context, sp *speaker.Speaker, in handoffArgs) (strin
 	return "left for your next session: " + h.Timestamp.Stamp(), nil
 }
 
-func showHandoff(_ context.Context, sp *speaker.Speaker, in agentArgs) (string, error) {
+func showHandoff(_ context.Context, sp *actor.Speaker, in agentArgs) (string, error) {
 	id, err := whose(sp, in.Agent)
 	if err != nil {
 		return "", err

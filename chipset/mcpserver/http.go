@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 )
 
 // Path is where the HTTP endpoint lies.
@@ -26,14 +26,14 @@ const (
 )
 
 // Listen opens a port for HTTP on this machine alone; port 0 takes a free one.
-// Errors: speaker.ErrInvalid for an address that others could reach.
+// Errors: actor.ErrInvalid for an address that others could reach.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, speaker.Invalidf("%q is no address such as 127.0.0.1:7777", addr)
+		return nil, actor.Invalidf("%q is no address such as 127.0.0.1:7777", addr)
 	}
 	if !loopback(host) {
-		return nil, speaker.WithHint(speaker.Invalidf("%q is not this machine's own address", host),
+		return nil, actor.WithHint(actor.Invalidf("%q is not this machine's own address", host),
 			"whoever reaches the port speaks as you: only 127.0.0.1, ::1 and localhost are allowed")
 	}
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", addr)

@@ -9,13 +9,13 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 )
 
 func TestListenOnThisMachineAlone(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.com:80", "192.0.2.1:80", "127.0.0.1", "x", "127.0.0.1.example.com:80"} {
-		if l, err := Listen(t.Context(), addr); !errors.Is(err, speaker.ErrInvalid) {
+		if l, err := Listen(t.Context(), addr); !errors.Is(err, actor.ErrInvalid) {
 			t.Errorf("%s: %v", addr, err)
 			if l != nil {
 				l.Close()
@@ -28,8 +28,8 @@ func TestListenOnThisMachineAlone(t *testing.T) {
 // gets through.
 func TestGuard(t *testing.T) {
 	r := rigtest.New(t, "")
-	server := New(t.Context(), Options{Open: func(context.Context) (*speaker.Speaker, error) {
-		return &speaker.Speaker{Rig: r, ID: "polecat-alpha"}, nil
+	server := New(t.Context(), Options{Open: func(context.Context) (*actor.Speaker, error) {
+		return &actor.Speaker{Rig: r, ID: "polecat-alpha"}, nil
 	}})
 	l, err := Listen(t.Context(), "127.0.0.1:0")
 	rigtest.Must(t, err)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/mail"
 )
 
@@ -87,13 +87,13 @@ func (s *Server) addMailTools() {
 		description: "Wait until there is unread mail, and show the message to take first. Marks nothing. Mail that is there already counts. Returns with a note when nothing comes in time."}, waitMail)
 }
 
-func sendMail(ctx context.Context, sp *speaker.Speaker, in sendArgs) (string, error) {
+func sendMail(ctx context.Context, sp *actor.Speaker, in sendArgs) (string, error) {
 	m := mail.Message{Subject: in.Subject, Body: in.Body, Type: mail.Type(in.Type), Priority: mail.Priority(in.Priority), ID: in.ID}
 	var err error
 	if in.Thread != "" {
 		n, err := mail.ParseName(in.Thread)
 		if err != nil {
-			return "", speaker.Invalidf("thread: %q is no name of a message", in.Thread)
+			return "", actor.Invalidf("thread: %q is no name of a message", in.Thread)
 		}
 		m.Thread = string(n)
 	}
@@ -102,7 +102,7 @@ func sendMail(ctx context.Context, sp *speaker.Speaker, in sendArgs) (string, er
 			return "", err
 		}
 	}
-	if m.Deadline, err = speaker.ParseDeadline(in.Deadline, sp.Clock()); err != nil {
+	if m.Deadline, err = actor.ParseDeadline(in.Deadline, sp.Clock()); err != nil {
 		return "", err
 	}
 	if in.Task {
@@ -137,7 +137,7 @@ func sendMail(ctx context.Context, sp *speaker.Speaker, in sendArgs) (string, er
 	return strings.Join(lines, "\n"), nil
 }
 
-func showInbox(_ context.Context, sp *speaker.Speaker, in inboxArgs) (string, error) {
+func showInbox(_ context.Context, sp *actor.Speaker, in inboxArgs) (string, error) {
 	box := sp.Mailbox(sp.ID)
 	list := box.Unread
 	switch {
@@ -173,13 +173,13 @@ func showInbox(_ context.Context, sp *speaker.Speaker, in inboxArgs) (string, er
 	return prompt.Preamble + "\n\n" + note + listed(lines, limit, "", "mail_read those above first, or a larger limit"), nil
 }
 
-func readMail(ctx context.Context, sp *speaker.Speaker, in readArgs) (string, error) {
+func readMail(ctx context.Context, sp *actor.Speaker, in readArgs) (string, error) {
 	e, err := sp.Own(in.Name)
 	if err != nil {
 		return "", err
 	}
 	if in.Offset < 0 {
-		return "", speaker.Invalidf("offset %d is negative", in.Offset)
+		return "", actor.Invalidf("offset %d is negative", in.Offset)
 	}
 	if err := sp.MarkOwn(ctx, &e); err != nil {
 		return "", err
@@ -188,19 +188,19 @@ func readMail(ctx context.Context, sp *speaker.Speaker, in readArgs) (string, er
 	return prompt.Preamble + "\n\n" + prompt.FrameExcerpt(&e, prompt.Excerpt{Offset: in.Offset, Rest: readOn}), nil
 }
 
-func replyMail(ctx context.Context, sp *speaker.Speaker, in replyArgs) (string, error) {
+func replyMail(ctx context.Context, sp *actor.Speaker, in replyArgs) (string, error) {
 	e, err := sp.Own(in.Name)
 	if err != nil {
 		return "", err
 	}
-	n, err := sp.Reply(ctx, &e, speaker.Answer{Body: in.Body, Subject: in.Subject, State: mail.TaskState(in.State)})
+	n, err := sp.Reply(ctx, &e, actor.Answer{Body: in.Body, Subject: in.Subject, State: mail.TaskState(in.State)})
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("sent to %s: %s", e.From, n), nil
 }
 
-func forwardMail(ctx context.Context, sp *speaker.Speaker, in forwardArgs) (string, error) {
+func forwardMail(ctx context.Context, sp *actor.Speaker, in forwardArgs) (string, error) {
 	e, err := sp.Own(in.Name)
 	if err != nil {
 		return "", err
@@ -212,24 +212,24 @@ func forwardMail(ctx context.Context, sp *speaker.Speaker, in forwardArgs) (stri
 	return fmt.Sprintf("sent to %s: %s", in.To, n), nil
 }
 
-func waitMail(ctx context.Context, sp *speaker.Speaker, in waitArgs) (string, error) {
+func waitMail(ctx context.Context, sp *actor.Speaker, in waitArgs) (string, error) {
 	timeout := 60 * time.Second
 	if in.Seconds != 0 {
 		if in.Seconds < 1 || in.Seconds > 600 {
-			return "", speaker.Invalidf("timeout_seconds %d is not between 1 and 600", in.Seconds)
+			return "", actor.Invalidf("timeout_seconds %d is not between 1 and 600", in.Seconds)
 		}
 		timeout = time.Duration(in.Seconds) * time.Second
 	}
-	filter := speaker.MailFilter{Type: mail.Type(in.Type)}
+	filter := actor.MailFilter{Type: mail.Type(in.Type)}
 	if in.From != "" {
-		from, err := speaker.Lookup(sp.Rig, in.From)
+		from, err := actor.Lookup(sp.Rig, in.From)
 		if err != nil {
 			return "", err
 		}
 		filter.From = from
 	}
 	e, err := sp.WaitMail(ctx, timeout, filter)
-	if errors.Is(err, speaker.ErrTimeout) {
+	if errors.Is(err, actor.ErrTimeout) {
 		return fmt.Sprintf("No such mail came within %s. Go on with your work and look again later, or wait again.", timeout), nil
 	}
 	if err != nil {

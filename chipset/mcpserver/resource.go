@@ -5,8 +5,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -22,11 +22,11 @@ const (
 func (s *Server) addResources() {
 	s.resource(&mcp.Resource{URI: inboxURI, Name: "inbox", Title: "Your unread mail", MIMEType: "text/plain",
 		Description: "Your unread mail in the order to take it, as data of its senders."},
-		func(ctx context.Context, sp *speaker.Speaker) (string, error) { return showInbox(ctx, sp, inboxArgs{}) })
+		func(ctx context.Context, sp *actor.Speaker) (string, error) { return showInbox(ctx, sp, inboxArgs{}) })
 	s.resource(&mcp.Resource{URI: hookURI, Name: "hook", Title: "Your hook", MIMEType: "application/json",
 		Description: "What hangs on your hook, as it is stored."},
-		func(_ context.Context, sp *speaker.Speaker) (string, error) {
-			h, err := speaker.HookOf(sp.Rig, sp.ID)
+		func(_ context.Context, sp *actor.Speaker) (string, error) {
+			h, err := actor.HookOf(sp.Rig, sp.ID)
 			if err != nil {
 				return "", err
 			}
@@ -35,7 +35,7 @@ func (s *Server) addResources() {
 		})
 	s.resource(&mcp.Resource{URI: assignmentURI, Name: "assignment", Title: "Your assignment", MIMEType: "text/markdown",
 		Description: "What you are to do: the bead on your hook, when it is accepted, and why earlier attempts did not do."},
-		func(ctx context.Context, sp *speaker.Speaker) (string, error) {
+		func(ctx context.Context, sp *actor.Speaker) (string, error) {
 			b, err := prompt.Prime(ctx, sp.Rig, sp.ID)
 			if err != nil {
 				return "", err
@@ -44,7 +44,7 @@ func (s *Server) addResources() {
 		})
 }
 
-func (s *Server) resource(r *mcp.Resource, read func(context.Context, *speaker.Speaker) (string, error)) {
+func (s *Server) resource(r *mcp.Resource, read func(context.Context, *actor.Speaker) (string, error)) {
 	s.inner.AddResource(r, func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		kind := r.MIMEType
 		text := ""

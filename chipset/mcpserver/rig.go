@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/inspect"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -23,7 +23,7 @@ func (s *Server) addRigTools() {
 		description: "The rig at a glance: who runs, what hangs on which hook, the queue, incidents, what waits for a person."}, status)
 }
 
-func listQueue(_ context.Context, sp *speaker.Speaker, in queueArgs) (string, error) {
+func listQueue(_ context.Context, sp *actor.Speaker, in queueArgs) (string, error) {
 	all, _, err := sp.Queue.Queue()
 	if err != nil {
 		return "", err
@@ -55,7 +55,7 @@ func why(q *mergequeue.Request) string {
 	return prompt.Line(text, 200)
 }
 
-func status(ctx context.Context, sp *speaker.Speaker, _ none) (string, error) {
+func status(ctx context.Context, sp *actor.Speaker, _ none) (string, error) {
 	st, err := inspect.GetStatus(ctx, sp.Rig)
 	if err != nil {
 		return "", err

@@ -12,9 +12,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -24,7 +24,7 @@ type Options struct {
 	Version string
 	// Open finds the rig and who speaks there. It is called again until it
 	// succeeds once: a server may be started before there is a rig.
-	Open func(context.Context) (*speaker.Speaker, error)
+	Open func(context.Context) (*actor.Speaker, error)
 }
 
 // Server is one server with its identity. It serves any number of sessions,
@@ -38,7 +38,7 @@ type Server struct {
 	live context.Context
 
 	mu     sync.Mutex
-	opened *speaker.Speaker
+	opened *actor.Speaker
 }
 
 // instructions are what a client may show to its model at once.
@@ -80,7 +80,7 @@ func (s *Server) Run(ctx context.Context, t mcp.Transport) error {
 }
 
 // speaker is who speaks, once the rig is found.
-func (s *Server) speaker(ctx context.Context) (*speaker.Speaker, error) {
+func (s *Server) speaker(ctx context.Context) (*actor.Speaker, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened != nil {
@@ -101,7 +101,7 @@ func (s *Server) addPrompt() {
 }
 
 // prompt offers a prompt without arguments; about describes what it gives.
-func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context, *speaker.Speaker) (string, error)) {
+func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context, *actor.Speaker) (string, error)) {
 	s.inner.AddPrompt(p, func(ctx context.Context, _ *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		text := ""
 		sp, err := s.speaker(ctx)
@@ -115,7 +115,7 @@ func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context,
 	})
 }
 
-func prime(ctx context.Context, sp *speaker.Speaker) (string, error) {
+func prime(ctx context.Context, sp *actor.Speaker) (string, error) {
 	b, err := prompt.Prime(ctx, sp.Rig, sp.ID)
 	if err != nil {
 		return "", err
@@ -130,14 +130,14 @@ func prime(ctx context.Context, sp *speaker.Speaker) (string, error) {
 // can do next.
 func explain(err error) string {
 	text := prompt.Plain(err.Error())
-	next := speaker.HintFor(err)
+	next := actor.HintFor(err)
 	switch {
 	case errors.Is(err, rig.ErrNoRig):
 		next = "there is no rig where this server was started. Nothing you call here will help: tell the person that `chipset init` makes one, or that --dir (or CHIPSET_DIR) must name it. " + next
 	case next != "":
 	case errors.Is(err, state.ErrNotFound):
 		next = "look for the right name: status lists the agents; mail_inbox, bead_list, convoy_list and queue_list the rest"
-	case errors.Is(err, speaker.ErrInvalid), errors.Is(err, state.ErrBadID):
+	case errors.Is(err, actor.ErrInvalid), errors.Is(err, state.ErrBadID):
 		next = "put the argument right and call again"
 	case errors.Is(err, state.ErrTooLarge):
 		next = "say it shorter, or put it into a file of your branch and name the file"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state/permission"
 )
@@ -33,7 +33,7 @@ func (s *Server) addTeamTools() {
 		description: "Ask the person for a permission. What they have decided for good is answered at once. No tool of this server grants one."}, requestPermission)
 }
 
-func listAgents(_ context.Context, sp *speaker.Speaker, _ none) (string, error) {
+func listAgents(_ context.Context, sp *actor.Speaker, _ none) (string, error) {
 	all, _, err := sp.Agents.All()
 	if err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func listAgents(_ context.Context, sp *speaker.Speaker, _ none) (string, error) 
 	return listed(lines, 100, "No agents.", "status shows them all"), nil
 }
 
-func requestPlan(ctx context.Context, sp *speaker.Speaker, in planArgs) (string, error) {
+func requestPlan(ctx context.Context, sp *actor.Speaker, in planArgs) (string, error) {
 	n, err := sp.RequestPlan(ctx, in.Plan)
 	if err != nil {
 		return "", err
@@ -67,7 +67,7 @@ func requestPlan(ctx context.Context, sp *speaker.Speaker, in planArgs) (string,
 	return awaitDecision(ctx, sp, n, in.Seconds)
 }
 
-func requestPermission(ctx context.Context, sp *speaker.Speaker, in permissionArgs) (string, error) {
+func requestPermission(ctx context.Context, sp *actor.Speaker, in permissionArgs) (string, error) {
 	n, known, err := sp.RequestPermission(ctx, in.Rule, in.Reason)
 	switch {
 	case err != nil:
@@ -78,13 +78,13 @@ func requestPermission(ctx context.Context, sp *speaker.Speaker, in permissionAr
 	return awaitDecision(ctx, sp, n, in.Seconds)
 }
 
-func awaitDecision(ctx context.Context, sp *speaker.Speaker, asked mail.Name, seconds int) (string, error) {
+func awaitDecision(ctx context.Context, sp *actor.Speaker, asked mail.Name, seconds int) (string, error) {
 	open := fmt.Sprintf("Asked: %s. Nothing is decided yet; the answer comes as mail in its thread. Until then do nothing that needs it.", asked)
 	if seconds <= 0 {
 		return open, nil
 	}
 	answer, err := sp.WaitDecision(ctx, asked, time.Duration(min(seconds, 600))*time.Second)
-	if errors.Is(err, speaker.ErrTimeout) {
+	if errors.Is(err, actor.ErrTimeout) {
 		return open, nil
 	}
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 )
 
 // effect is what a tool does to the rig, for clients that ask before they call.
@@ -55,7 +55,7 @@ const maxResult = 24 << 10
 
 // add offers a tool. What run returns is the text of the result; its error
 // becomes the result of a failed call, with what to do next.
-func add[In any](s *Server, t tool, run func(context.Context, *speaker.Speaker, In) (string, error)) {
+func add[In any](s *Server, t tool, run func(context.Context, *actor.Speaker, In) (string, error)) {
 	mcp.AddTool(s.inner, &mcp.Tool{Name: t.name, Title: t.title, Description: t.description, InputSchema: schema[In](t),
 		Annotations: t.effect.annotations(t.title)},
 		func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
@@ -67,18 +67,18 @@ func (s *Server) addWorkTools() {
 	add(s, tool{name: "convoy_show", title: "Show a convoy", effect: reads, description: "One convoy with its beads."}, showConvoy)
 }
 
-func addBead(_ context.Context, sp *speaker.Speaker, in addArgs) (string, error) {
+func addBead(_ context.Context, sp *actor.Speaker, in addArgs) (string, error) {
 	b := bead.Bead{Title: in.Title, Description: in.Description, Acceptance: in.Acceptance, Priority: bead.P2,
-		Labels: speaker.Words(in.Labels), AllowEmpty: in.AllowEmpty}
+		Labels: actor.Words(in.Labels), AllowEmpty: in.AllowEmpty}
 	if in.Priority != "" {
 		b.Priority = bead.Priority(in.Priority)
 	}
 	for _, label := range b.Labels {
-		if err := speaker.OneLine("a label", label, 64); err != nil {
+		if err := actor.OneLine("a label", label, 64); err != nil {
 			return "", err
 		}
 	}
-	for _, name := range speaker.Words(in.BlockedBy) {
+	for _, name := range actor.Words(in.BlockedBy) {
 		id, err := state.ParseBeadID(name)
 		if err != nil {
 			return "", err
@@ -94,15 +94,15 @@ func addBead(_ context.Context, sp *speaker.Speaker, in addArgs) (string, error)
 	return string(b.ID), nil
 }
 
-func listBeads(_ context.Context, sp *speaker.Speaker, in listArgs) (string, error) {
-	f := speaker.BeadFilter{Ready: in.Ready, Blocked: in.Blocked}
+func listBeads(_ context.Context, sp *actor.Speaker, in listArgs) (string, error) {
+	f := actor.BeadFilter{Ready: in.Ready, Blocked: in.Blocked}
 	if in.Status != "" {
 		f.Statuses = []bead.Status{bead.Status(in.Status)}
 	}
 	if in.Label != "" {
 		f.Labels = []string{in.Label}
 	}
-	chosen, byID, _, err := speaker.ListBeads(sp.Rig, f)
+	chosen, byID, _, err := actor.ListBeads(sp.Rig, f)
 	if err != nil {
 		return "", err
 	}
@@ -125,12 +125,12 @@ func beadLine(b *bead.Bead, byID map[state.BeadID]*bead.Bead) string {
 	return line
 }
 
-func showBead(_ context.Context, sp *speaker.Speaker, in beadArgs) (string, error) {
+func showBead(_ context.Context, sp *actor.Speaker, in beadArgs) (string, error) {
 	b, err := sp.Beads.Get(in.ID)
 	if err != nil {
 		return "", err
 	}
-	_, byID, _, err := speaker.ListBeads(sp.Rig, speaker.BeadFilter{Ready: true})
+	_, byID, _, err := actor.ListBeads(sp.Rig, actor.BeadFilter{Ready: true})
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func showBead(_ context.Context, sp *speaker.Speaker, in beadArgs) (string, erro
 	return text + "\n" + prompt.BeadText(&b), nil
 }
 
-func claimBead(ctx context.Context, sp *speaker.Speaker, in claimArgs) (string, error) {
+func claimBead(ctx context.Context, sp *actor.Speaker, in claimArgs) (string, error) {
 	var id state.BeadID
 	if in.ID != "" {
 		var err error
@@ -163,7 +163,7 @@ func claimBead(ctx context.Context, sp *speaker.Speaker, in claimArgs) (string, 
 	return fmt.Sprintf("%s hangs on your hook (%s), branch %s.", rec.BeadID, rec.AssignmentID, rec.Branch), nil
 }
 
-func createConvoy(ctx context.Context, sp *speaker.Speaker, in convoyCreateArgs) (string, error) {
+func createConvoy(ctx context.Context, sp *actor.Speaker, in convoyCreateArgs) (string, error) {
 	c, err := sp.CreateConvoy(ctx, in.Name, in.Beads)
 	if err != nil {
 		return "", err
@@ -171,7 +171,7 @@ func createConvoy(ctx context.Context, sp *speaker.Speaker, in convoyCreateArgs)
 	return string(c.ID), nil
 }
 
-func listConvoys(_ context.Context, sp *speaker.Speaker, in limitArgs) (string, error) {
+func listConvoys(_ context.Context, sp *actor.Speaker, in limitArgs) (string, error) {
 	all, _, err := sp.Convoys.All()
 	if err != nil {
 		return "", err
@@ -184,12 +184,12 @@ func listConvoys(_ context.Context, sp *speaker.Speaker, in limitArgs) (string, 
 	byID := bead.Index(beads)
 	var lines []string
 	for i := range all {
-		lines = append(lines, fmt.Sprintf("%s %s landed: %s", all[i].ID, speaker.LandedOf(&all[i], byID), prompt.Line(all[i].Name, 160)))
+		lines = append(lines, fmt.Sprintf("%s %s landed: %s", all[i].ID, actor.LandedOf(&all[i], byID), prompt.Line(all[i].Name, 160)))
 	}
 	return listed(lines, limited(in.Limit, 50), "No convoys.", "a larger limit"), nil
 }
 
-func showConvoy(_ context.Context, sp *speaker.Speaker, in convoyArgs) (string, error) {
+func showConvoy(_ context.Context, sp *actor.Speaker, in convoyArgs) (string, error) {
 	c, err := sp.Convoys.Get(in.ID)
 	if err != nil {
 		return "", err
@@ -199,7 +199,7 @@ func showConvoy(_ context.Context, sp *speaker.Speaker, in convoyArgs) (string, 
 		return "", err
 	}
 	byID := bead.Index(beads)
-	lines := []string{fmt.Sprintf("%s %s landed: %s", c.ID, speaker.LandedOf(&c, byID), prompt.Line(c.Name, 200))}
+	lines := []string{fmt.Sprintf("%s %s landed: %s", c.ID, actor.LandedOf(&c, byID), prompt.Line(c.Name, 200))}
 	for _, id := range c.BeadIDs {
 		if b := byID[id]; b != nil {
 			lines = append(lines, beadLine(b, byID))

@@ -6,7 +6,7 @@ package progress
 import (
 	"strconv"
 
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -16,7 +16,7 @@ type Record struct {
 	// Client is the program, ClientSession its own name for the session.
 	Client        string `json:"client"`
 	ClientSession string `json:"client_session,omitempty"`
-	adapter.Figures
+	agentcli.Figures
 	// Resumes is how often the session was continued.
 	Resumes int `json:"resumes,omitempty"`
 	// Began is where the output of the present run begins in the transcript.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -16,7 +16,7 @@ func TestRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := Record{Session: "ses-1", Client: "claude", ClientSession: "abc", Figures: adapter.Figures{Turns: 2, Tools: 1, TokensIn: 1500}, Resumes: 2,
+	rec := Record{Session: "ses-1", Client: "claude", ClientSession: "abc", Figures: agentcli.Figures{Turns: 2, Tools: 1, TokensIn: 1500}, Resumes: 2,
 		Began: 77, UpdatedAt: state.At(time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC))}
 	if got := Read(tree, rec.Session); got != nil {
 		t.Errorf("there is %+v before anything was written", got)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -176,7 +176,7 @@ func LoadDefinition(path string, opts definition.Options) (*definition.Definitio
 		return nil, nil, err
 	}
 	if opts.ParseCommand == nil {
-		opts.ParseCommand = runtime.ParseCommand
+		opts.ParseCommand = process.ParseCommand
 	}
 	def, problems := definition.ParseWith(path, data, opts)
 	return def, problems, nil
@@ -184,7 +184,7 @@ func LoadDefinition(path string, opts definition.Options) (*definition.Definitio
 
 // CheckCommands are the options with which missing commands become warnings.
 func CheckCommands() definition.Options {
-	return definition.Options{LookPath: exec.LookPath, ParseCommand: runtime.ParseCommand}
+	return definition.Options{LookPath: exec.LookPath, ParseCommand: process.ParseCommand}
 }
 
 // Mailbox is the mailbox of an agent; the same one for the same agent, so that

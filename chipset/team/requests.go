@@ -4,9 +4,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
@@ -102,8 +102,8 @@ func Waits(r *rig.Rig, h *hook.Hook) ([]mail.Name, error) {
 	if h.Status != hook.Active || h.WorkItem == nil || h.WorkItem.Session == "" {
 		return nil, nil
 	}
-	exit, found, err := runtime.ReadExit(r.Tree.Abs(progress.ExitRecord(h.WorkItem.Session)))
-	if err != nil && !errors.Is(err, runtime.ErrBadRecord) {
+	exit, found, err := process.ReadExit(r.Tree.Abs(progress.ExitRecord(h.WorkItem.Session)))
+	if err != nil && !errors.Is(err, process.ErrBadRecord) {
 		return nil, err
 	}
 	if found && !exit.Done {

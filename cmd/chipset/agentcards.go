@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state/agent"
 )
@@ -157,11 +157,11 @@ witness and refinery can always write, and so can who answers a message of the a
 			if err != nil {
 				return err
 			}
-			id, err := speaker.Lookup(by.Rig, args[0])
+			id, err := actor.Lookup(by.Rig, args[0])
 			if err != nil {
 				return err
 			}
-			c := speaker.Card{}
+			c := actor.Card{}
 			given := cmd.Flags().Changed
 			if given("description") {
 				c.Description = &opts.description
@@ -175,7 +175,7 @@ witness and refinery can always write, and so can who answers a message of the a
 			if given("max-concurrent-tasks") {
 				c.MaxTasks = &opts.maxTasks
 			}
-			if c == (speaker.Card{}) {
+			if c == (actor.Card{}) {
 				return usagef("agents set: nothing to change was given")
 			}
 			if _, err := by.SetCard(cmd.Context(), id, c); err != nil {

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -15,17 +15,17 @@ func (a *app) authority(r *rig.Rig, what string) (state.AgentID, error) {
 	if err != nil {
 		return "", err
 	}
-	return id, (&speaker.Speaker{Rig: r, ID: id}).Authority(what)
+	return id, (&actor.Speaker{Rig: r, ID: id}).Authority(what)
 }
 
 // voice opens a rig and is who speaks there, with the worker's session and
 // assignment where the environment names them.
-func (a *app) voice(ctx context.Context, open func(context.Context) (*rig.Rig, error)) (*speaker.Speaker, error) {
+func (a *app) voice(ctx context.Context, open func(context.Context) (*rig.Rig, error)) (*actor.Speaker, error) {
 	r, err := open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &speaker.Speaker{Rig: r}
+	s := &actor.Speaker{Rig: r}
 	if s.ID, err = a.speaker(r); err != nil {
 		return nil, err
 	}

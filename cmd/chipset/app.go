@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -96,7 +96,7 @@ func (a *app) speaker(r *rig.Rig) (state.AgentID, error) {
 		if given.value == "" {
 			continue
 		}
-		id, err := speaker.Lookup(r, given.value)
+		id, err := actor.Lookup(r, given.value)
 		if errors.Is(err, state.ErrBadID) {
 			return "", usagef("%s: %v", given.flag, err)
 		}
@@ -106,7 +106,7 @@ func (a *app) speaker(r *rig.Rig) (state.AgentID, error) {
 		return id, err
 	}
 	if bound != "" {
-		return speaker.Lookup(r, string(bound))
+		return actor.Lookup(r, string(bound))
 	}
 	return state.Human, nil
 }
@@ -171,7 +171,7 @@ func (a *app) openAgent(ctx context.Context, args []string) (*rig.Rig, state.Age
 	if len(args) == 0 || args[0] == "" {
 		id, err = a.speaker(r)
 	} else {
-		id, err = speaker.Lookup(r, args[0])
+		id, err = actor.Lookup(r, args[0])
 	}
 	return r, id, err
 }

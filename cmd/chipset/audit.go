@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/audit"
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/history"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -50,7 +50,7 @@ func runAuditCommit(ctx context.Context, opts auditCommitOptions, a *app) error 
 	if err != nil {
 		return err
 	}
-	recorder, err := audit.NewRecorder(r)
+	recorder, err := history.NewRecorder(r)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func runAuditLog(ctx context.Context, opts auditLogOptions, a *app) error {
 	if err != nil {
 		return err
 	}
-	entries, err := audit.Log(ctx, r, opts.limit)
+	entries, err := history.Log(ctx, r, opts.limit)
 	if err != nil {
 		return noHistory(err)
 	}
@@ -159,7 +159,7 @@ func runAuditVerify(ctx context.Context, opts jsonOptions, args []string, a *app
 			return usagef("audit verify: REF is empty")
 		}
 	}
-	report, err := audit.Verify(ctx, r, ref)
+	report, err := history.Verify(ctx, r, ref)
 	if err != nil {
 		return noHistory(err)
 	}
@@ -175,7 +175,7 @@ func runAuditVerify(ctx context.Context, opts jsonOptions, args []string, a *app
 	return err
 }
 
-func (a *app) printReport(r *audit.Report) {
+func (a *app) printReport(r *history.Report) {
 	for _, v := range r.Violations {
 		a.printf("%s  %s  %s\n            %s\n", v.Commit.Short(), localTime(v.When), clean(v.Path), clean(v.Reason))
 	}

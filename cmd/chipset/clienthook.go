@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/client"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -134,7 +134,7 @@ func (a *app) clientAnswer(ctx context.Context, kind client.Kind, event client.E
 	hooks := client.Hooks{Rig: r, Agent: id}
 	if a.nobodyNamed(id) {
 		hooks.Beside = true
-		if hooks.Agent, err = speaker.Crew(ctx, r, string(kind)); err != nil {
+		if hooks.Agent, err = actor.Crew(ctx, r, string(kind)); err != nil {
 			return client.Answer{}, err
 		}
 		if event == client.SessionStart {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
@@ -86,7 +86,7 @@ func runConvoyList(ctx context.Context, opts jsonOptions, a *app) error {
 	}
 	rows := make([][]string, 0, len(all))
 	for i := range all {
-		rows = append(rows, []string{string(all[i].ID), speaker.LandedOf(&all[i], byID), all[i].Name, localTime(all[i].CreatedAt)})
+		rows = append(rows, []string{string(all[i].ID), actor.LandedOf(&all[i], byID), all[i].Name, localTime(all[i].CreatedAt)})
 	}
 	return a.table([]string{"ID", "LANDED", "NAME", "CREATED"}, rows)
 }
@@ -125,7 +125,7 @@ func runConvoyShow(ctx context.Context, opts jsonOptions, id string, a *app) err
 	if err != nil {
 		return err
 	}
-	a.printf("%s  %s landed  %s\n", c.ID, speaker.LandedOf(&c, byID), clean(c.Name))
+	a.printf("%s  %s landed  %s\n", c.ID, actor.LandedOf(&c, byID), clean(c.Name))
 	rows := make([][]string, 0, len(c.BeadIDs))
 	for _, id := range c.BeadIDs {
 		row := []string{"  " + string(id), "missing", "", ""}

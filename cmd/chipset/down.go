@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset"
+	"github.com/gastown-chipset/chipset/chipset/run"
 )
 
 type downOptions struct {
@@ -52,7 +52,7 @@ func runDown(ctx context.Context, a *app, o downOptions) error {
 	if err != nil {
 		return err
 	}
-	n, err := chipset.Down(ctx, r, chipset.DownOptions{Now: o.now, Patience: o.patience, Insist: insist, By: by,
+	n, err := run.Down(ctx, r, run.DownOptions{Now: o.now, Patience: o.patience, Insist: insist, By: by,
 		Say: func(format string, args ...any) { a.printf(format+"\n", args...) }})
 	if err != nil {
 		return err

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -48,8 +48,8 @@ func exitCode(ctx context.Context, err error) int {
 		is   error
 		code int
 	}{
-		{speaker.ErrInvalid, codeUsage},
-		{speaker.ErrTimeout, codeTimeout},
+		{actor.ErrInvalid, codeUsage},
+		{actor.ErrTimeout, codeTimeout},
 		{errWaiting, codeWaiting},
 		{state.ErrNoTree, codeCorrupt},
 		{state.ErrCorrupt, codeCorrupt},
@@ -80,10 +80,10 @@ func (e *codedError) Unwrap() error { return e.err }
 func exitWith(code int, err error) error { return &codedError{code, err} }
 
 // usagef makes an error that ends in exit code 2.
-func usagef(format string, args ...any) error { return speaker.Invalidf(format, args...) }
+func usagef(format string, args ...any) error { return actor.Invalidf(format, args...) }
 
 // withHint adds a hint to an error; nil stays nil.
-func withHint(err error, hint string) error { return speaker.WithHint(err, hint) }
+func withHint(err error, hint string) error { return actor.WithHint(err, hint) }
 
 // report tells a person about err, once, and returns the exit code.
 func (a *app) report(ctx context.Context, err error) int {
@@ -106,7 +106,7 @@ func (a *app) report(ctx context.Context, err error) int {
 		}
 		a.tellf("%s\n", clean(line))
 	}
-	if hint := speaker.HintFor(err); hint != "" {
+	if hint := actor.HintFor(err); hint != "" {
 		a.tellf("hint: %s\n", clean(hint))
 	}
 	return code

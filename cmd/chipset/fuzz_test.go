@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -15,7 +15,7 @@ import (
 func FuzzBatchLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bufio.NewReaderSize(bytes.NewReader(data), 64)
-		by := &speaker.Speaker{ID: "polecat-alpha"}
+		by := &actor.Speaker{ID: "polecat-alpha"}
 		lines, total := 0, 0
 		for {
 			line, tooLong, err := readLine(in)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -38,7 +38,7 @@ func newHookShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h, err := speaker.HookOf(r, id)
+			h, err := actor.HookOf(r, id)
 			if err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func runHookList(ctx context.Context, opts jsonOptions, a *app) error {
 		return err
 	}
 	for i := range agents {
-		if _, err := speaker.HookOf(r, agents[i].ID); errors.Is(err, state.ErrNotFound) {
+		if _, err := actor.HookOf(r, agents[i].ID); errors.Is(err, state.ErrNotFound) {
 			bad = append(bad, err)
 		}
 	}
@@ -144,7 +144,7 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 	if err != nil {
 		return err
 	}
-	id, err := speaker.Lookup(r, name)
+	id, err := actor.Lookup(r, name)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 	if err != nil {
 		return err
 	}
-	if _, err := speaker.HookOf(r, id); err != nil {
+	if _, err := actor.HookOf(r, id); err != nil {
 		return err
 	}
 	now := r.Clock.Now()
@@ -163,19 +163,19 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 	if err != nil {
 		return err
 	}
-	r.Emit(speaker.HookEvent("hook.set", by, &h, hook.Empty, ""))
+	r.Emit(actor.HookEvent("hook.set", by, &h, hook.Empty, ""))
 	return a.showHook(&h, opts.json)
 }
 
 func newHookActivateCmd(a *app) *cobra.Command {
 	return newOwnHookCmd(a, "activate", "pending → active: begin what hangs on one's own hook",
-		nargs(0, 0, ""), func(ctx context.Context, s *speaker.Speaker, p speaker.Present, _ string) (hook.Hook, error) {
+		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, p actor.Present, _ string) (hook.Hook, error) {
 			if p.Session == "" {
 				p.Session = state.NewSessionID()
 			}
 			h, err := s.Hooks.Activate(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
 			if err == nil {
-				s.Emit(speaker.HookEvent("hook.activated", s.ID, &h, hook.Pending, ""))
+				s.Emit(actor.HookEvent("hook.activated", s.ID, &h, hook.Pending, ""))
 			}
 			return h, err
 		})
@@ -183,7 +183,7 @@ func newHookActivateCmd(a *app) *cobra.Command {
 
 func newHookTouchCmd(a *app) *cobra.Command {
 	cmd := newOwnHookCmd(a, "touch [NOTE]", "Say that the work on one's own hook makes progress",
-		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, s *speaker.Speaker, _ speaker.Present, note string) (hook.Hook, error) {
+		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, s *actor.Speaker, _ actor.Present, note string) (hook.Hook, error) {
 			return s.Touch(ctx, note)
 		})
 	cmd.Long = "Say that the work on one's own hook makes progress. The hook is written at most once in\n15 seconds; a note goes into the event log every time."
@@ -192,10 +192,10 @@ func newHookTouchCmd(a *app) *cobra.Command {
 
 func newHookCompleteCmd(a *app) *cobra.Command {
 	cmd := newOwnHookCmd(a, "complete", "active → completed: the bare transition (see done)",
-		nargs(0, 0, ""), func(ctx context.Context, s *speaker.Speaker, p speaker.Present, _ string) (hook.Hook, error) {
+		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, p actor.Present, _ string) (hook.Hook, error) {
 			h, err := s.Hooks.Complete(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
 			if err == nil {
-				s.Emit(speaker.HookEvent("hook.completed", s.ID, &h, hook.Active, ""))
+				s.Emit(actor.HookEvent("hook.completed", s.ID, &h, hook.Active, ""))
 			}
 			return h, err
 		})
@@ -205,7 +205,7 @@ func newHookCompleteCmd(a *app) *cobra.Command {
 
 // newOwnHookCmd is a transition that only the agent itself makes.
 func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
-	step func(ctx context.Context, s *speaker.Speaker, p speaker.Present, note string) (hook.Hook, error)) *cobra.Command {
+	step func(ctx context.Context, s *actor.Speaker, p actor.Present, note string) (hook.Hook, error)) *cobra.Command {
 	var opts jsonOptions
 	name, _, _ := strings.Cut(use, " ")
 	cmd := &cobra.Command{
@@ -271,7 +271,7 @@ func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *ap
 	if err != nil {
 		return err
 	}
-	id, err := speaker.Lookup(r, name)
+	id, err := actor.Lookup(r, name)
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *ap
 			return usagef("--assignment: %v", err)
 		}
 	}
-	before, err := speaker.HookOf(r, id)
+	before, err := actor.HookOf(r, id)
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *ap
 	if err != nil {
 		return err
 	}
-	e := speaker.HookEvent("hook.cleared", by, &before, before.Status, "")
+	e := actor.HookEvent("hook.cleared", by, &before, before.Status, "")
 	e.To = string(h.Status)
 	r.Emit(e)
 	return a.showHook(&h, opts.json)

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -123,7 +123,7 @@ func (o *initOptions) check() error {
 		return usagef("init: --permissions %q is not one of %s", o.permissions, strings.Join(permissionChoices(), ", "))
 	}
 	if o.given["worker"] {
-		if _, err := runtime.ResolveWorker(o.worker, adapter.Presets()); err != nil {
+		if _, err := process.ResolveWorker(o.worker, agentcli.Presets()); err != nil {
 			return usagef("init: --worker: %v", err)
 		}
 	}
@@ -133,7 +133,7 @@ func (o *initOptions) check() error {
 		}
 	}
 	if strings.TrimSpace(o.test) != "" {
-		if _, err := runtime.ParseCommand(o.test); err != nil {
+		if _, err := process.ParseCommand(o.test); err != nil {
 			return usagef("init: --test: %v", err)
 		}
 	}
@@ -141,7 +141,7 @@ func (o *initOptions) check() error {
 }
 
 func permissionChoices() []string {
-	return []string{runtime.PermissionAsk, runtime.PermissionEdit, runtime.PermissionFull}
+	return []string{process.PermissionAsk, process.PermissionEdit, process.PermissionFull}
 }
 
 // template settles what the new definition says. It reports whether no test
@@ -185,7 +185,7 @@ func (o *initOptions) template(ctx context.Context, a *app, repo *git.Repo) (def
 
 // detectWorker is the first built-in preset whose command is on PATH. sh always is.
 func detectWorker() string {
-	for _, p := range adapter.Presets() {
+	for _, p := range agentcli.Presets() {
 		if _, err := exec.LookPath(p.Command[0]); err == nil && len(p.Permissions) > 0 {
 			return p.Name
 		}
@@ -194,7 +194,7 @@ func detectWorker() string {
 }
 
 func isAgentPreset(worker string) bool {
-	return slices.ContainsFunc(adapter.Presets(), func(p runtime.Preset) bool {
+	return slices.ContainsFunc(agentcli.Presets(), func(p process.Preset) bool {
 		return p.Name == worker && len(p.Permissions) > 0
 	})
 }

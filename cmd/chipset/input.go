@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -25,7 +25,7 @@ type textInput struct {
 // read returns the text. limit is the most that is taken, in bytes.
 func (t textInput) read(ctx context.Context, a *app, limit int64) (string, error) {
 	if t.file == "" {
-		return speaker.Text(t.flag, t.text, limit)
+		return actor.Text(t.flag, t.text, limit)
 	}
 	if t.textGiven {
 		return "", usagef("%s and %s at once", t.flag, t.fileFlag)
@@ -52,7 +52,7 @@ func readText(what string, data []byte, limit int64) (string, error) {
 	if int64(len(data)) > limit {
 		return "", fmt.Errorf("%s: %w: more than %d bytes", what, state.ErrTooLarge, limit)
 	}
-	return speaker.Text(what, string(data), limit)
+	return actor.Text(what, string(data), limit)
 }
 
 // readInput reads at most limit bytes of a file, which may be a pipe such as

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
 )
@@ -68,7 +68,7 @@ func runLog(ctx context.Context, opts logOptions, a *app) error {
 	if err := reader.more(opts.limit); err != nil || !opts.follow {
 		return err
 	}
-	return speaker.Wait(ctx, r, "log", 0, func() (bool, error) {
+	return actor.Wait(ctx, r, "log", 0, func() (bool, error) {
 		return false, reader.more(0)
 	}, event.Dir)
 }
@@ -123,7 +123,7 @@ func (l *logReader) print(e *event.Event) error {
 		fields = append(fields, strings.TrimSpace(e.From+" → "+e.To))
 	}
 	fields = append(fields, e.Text)
-	_, err := l.app.stdout.Write([]byte(localTime(e.Time) + "  " + pad(clean(e.Type), 18) + clean(strings.Join(speaker.Words(fields), "  ")) + "\n"))
+	_, err := l.app.stdout.Write([]byte(localTime(e.Time) + "  " + pad(clean(e.Type), 18) + clean(strings.Join(actor.Words(fields), "  ")) + "\n"))
 	return err
 }
 

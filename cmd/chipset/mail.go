@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -35,7 +35,7 @@ func (o *mailboxFlag) owner(a *app, r *rig.Rig) (state.AgentID, error) {
 	if o.mailbox == "" {
 		return a.speaker(r)
 	}
-	return speaker.Lookup(r, o.mailbox)
+	return actor.Lookup(r, o.mailbox)
 }
 
 // find looks a message up. The person, who looks after all of them, finds a
@@ -285,7 +285,7 @@ func runMailRead(ctx context.Context, opts mailReadOptions, given string, mark b
 		return err
 	}
 	if mark && owner == by {
-		if err := (&speaker.Speaker{Rig: r, ID: by}).MarkOwn(ctx, &e); err != nil {
+		if err := (&actor.Speaker{Rig: r, ID: by}).MarkOwn(ctx, &e); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -141,7 +141,7 @@ type sent struct {
 	err  error
 }
 
-func sendLines(ctx context.Context, by *speaker.Speaker, lines []batchLine) []sent {
+func sendLines(ctx context.Context, by *actor.Speaker, lines []batchLine) []sent {
 	out := make([]sent, len(lines))
 	var ms []mail.Message
 	var at []int
@@ -161,7 +161,7 @@ func sendLines(ctx context.Context, by *speaker.Speaker, lines []batchLine) []se
 }
 
 // message is what a line says, by whom it must be.
-func (l *batchLine) message(by *speaker.Speaker) (mail.Message, error) {
+func (l *batchLine) message(by *actor.Speaker) (mail.Message, error) {
 	var m mail.Message
 	if l.tooLong {
 		return m, fmt.Errorf("message: %w: a line of more than %d bytes", state.ErrTooLarge, maxBatchLine)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/mail"
 )
 
@@ -61,7 +61,7 @@ func runMailReply(ctx context.Context, opts mailReplyOptions, given string, a *a
 	if err != nil {
 		return err
 	}
-	name, err := by.Reply(ctx, &e, speaker.Answer{Body: body, Subject: opts.subject, Type: mail.Type(opts.kind), Priority: mail.Priority(opts.priority), State: mail.TaskState(opts.state)})
+	name, err := by.Reply(ctx, &e, actor.Answer{Body: body, Subject: opts.subject, Type: mail.Type(opts.kind), Priority: mail.Priority(opts.priority), State: mail.TaskState(opts.state)})
 	if name != "" {
 		a.printf("%s\n", name)
 	}

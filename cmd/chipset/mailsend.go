@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/mail"
 )
 
@@ -110,7 +110,7 @@ func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app)
 }
 
 // message is what the flags say, without a recipient.
-func (o *mailSendOptions) message(ctx context.Context, a *app, by *speaker.Speaker) (mail.Message, error) {
+func (o *mailSendOptions) message(ctx context.Context, a *app, by *actor.Speaker) (mail.Message, error) {
 	m := mail.Message{From: by.ID, Type: mail.Type(o.kind), Subject: o.subject, Priority: mail.Priority(o.priority), ID: o.id}
 	if strings.TrimSpace(o.subject) == "" {
 		return m, usagef("mail send: --subject is required")
@@ -146,12 +146,12 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, by *speaker.Speak
 	if err != nil {
 		return m, err
 	}
-	return m, speaker.CheckMessage(m)
+	return m, actor.CheckMessage(m)
 }
 
 // addTask puts in what makes a message ask for something.
-func (o *mailSendOptions) addTask(m *mail.Message, by *speaker.Speaker) (err error) {
-	if m.Deadline, err = speaker.ParseDeadline(o.deadline, by.Clock()); err != nil {
+func (o *mailSendOptions) addTask(m *mail.Message, by *actor.Speaker) (err error) {
+	if m.Deadline, err = actor.ParseDeadline(o.deadline, by.Clock()); err != nil {
 		return err
 	}
 	if o.callback != "" {
@@ -191,7 +191,7 @@ func (t *tally) line(a *app, name, to string, err error) {
 	if to != "" {
 		text = to + ": " + text
 	}
-	if hint := speaker.HintFor(err); hint != "" {
+	if hint := actor.HintFor(err); hint != "" {
 		text += " (" + hint + ")"
 	}
 	a.printf("error: %s\n", clean(text))

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/mail"
 )
 
@@ -47,9 +47,9 @@ func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {
 	if err != nil {
 		return err
 	}
-	filter := speaker.MailFilter{Type: mail.Type(opts.kind)}
+	filter := actor.MailFilter{Type: mail.Type(opts.kind)}
 	if opts.from != "" {
-		if filter.From, err = speaker.Lookup(s.Rig, opts.from); err != nil {
+		if filter.From, err = actor.Lookup(s.Rig, opts.from); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gastown-chipset/chipset/chipset/runtime"
+	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // gcPercent lets a command that is over in milliseconds be over before the
@@ -28,8 +28,8 @@ func main() { os.Exit(mainCode()) }
 // mainCode is main without the exit, so that deferred calls run.
 func mainCode() int {
 	// The supervisor of a worker is this same binary; it knows nothing of the rest.
-	if len(os.Args) > 1 && os.Args[1] == runtime.SuperviseArg {
-		return runtime.Supervise(os.Stdin)
+	if len(os.Args) > 1 && os.Args[1] == process.SuperviseArg {
+		return process.Supervise(os.Stdin)
 	}
 	debug.SetGCPercent(gcPercent)
 	cwd, err := os.Getwd()
@@ -43,7 +43,7 @@ func mainCode() int {
 		return codeFailed
 	}
 	cobra.EnableCommandSorting = false // the order of commandGroups is meant; a variable of the library, so set once
-	return run(os.Args[1:], &app{
+	return runWithSignals(os.Args[1:], &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		env: os.Getenv, cwd: cwd, clock: clockOf(time.Now), self: self,
 	})
@@ -53,16 +53,16 @@ func mainCode() int {
 // tools, timeout(1) for one, signal a process and then its whole group.
 const doubled = 500 * time.Millisecond
 
-// run executes one command line and returns the exit code. The first SIGINT or
+// runWithSignals executes one command line and returns the exit code. The first SIGINT or
 // SIGTERM cancels the command's context; a later one has its usual effect.
-func run(args []string, a *app) int {
+func runWithSignals(args []string, a *app) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(doubled, stop) })()
 	return execute(ctx, args, a)
 }
 
-// execute is run without the signals of the process.
+// execute is runWithSignals without the signals of the process.
 func execute(ctx context.Context, args []string, a *app) int {
 	out := &sink{w: a.stdout}
 	a.stdout = out

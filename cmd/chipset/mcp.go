@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/mcpserver"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 )
 
 // envToken is what HTTP clients of chipset mcp must bear, when it is set.
@@ -49,10 +49,10 @@ A client of your own session gets it with: claude mcp add chipset -- chipset mcp
 func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := mcpserver.New(ctx, mcpserver.Options{Version: currentVersion().Version, Open: func(ctx context.Context) (*speaker.Speaker, error) {
+	server := mcpserver.New(ctx, mcpserver.Options{Version: currentVersion().Version, Open: func(ctx context.Context) (*actor.Speaker, error) {
 		sp, err := a.voice(ctx, a.openRig)
 		if err == nil && opts.crew != "" && a.nobodyNamed(sp.ID) {
-			sp.ID, err = speaker.Crew(ctx, sp.Rig, opts.crew)
+			sp.ID, err = actor.Crew(ctx, sp.Rig, opts.crew)
 		}
 		return sp, err
 	}})

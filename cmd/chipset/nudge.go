@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -194,7 +194,7 @@ func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
 	}
 	slot := r.Slot(id)
 	var fresh []nudge.Nudge
-	err = speaker.Wait(ctx, r, "nudge wait", opts.timeout, func() (bool, error) {
+	err = actor.Wait(ctx, r, "nudge wait", opts.timeout, func() (bool, error) {
 		var err error
 		fresh, _, err = slot.Unseen()
 		return len(fresh) > 0, err
@@ -212,7 +212,7 @@ func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
 	}
 	var failed []error
 	for i := range fresh {
-		if err := (&speaker.Speaker{Rig: r, ID: id}).Seen(ctx, &fresh[i]); err != nil {
+		if err := (&actor.Speaker{Rig: r, ID: id}).Seen(ctx, &fresh[i]); err != nil {
 			failed = append(failed, err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/pipeline"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
@@ -179,14 +179,14 @@ func runQueueStep(ctx context.Context, step, reason, name string, a *app) error 
 	if err != nil {
 		return err
 	}
-	if _, err := speaker.Text("--reason", reason, speaker.MaxVerdict); err != nil {
+	if _, err := actor.Text("--reason", reason, actor.MaxVerdict); err != nil {
 		return err
 	}
 	var q mergequeue.Request
 	if step == "drop" {
-		q, err = pipeline.Drop(ctx, r, id, reason, by)
+		q, err = flow.Drop(ctx, r, id, reason, by)
 	} else {
-		q, err = pipeline.Retry(ctx, r, id, by)
+		q, err = flow.Retry(ctx, r, id, by)
 	}
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gastown-chipset/chipset/chipset"
+	"github.com/gastown-chipset/chipset/chipset/run"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 )
@@ -86,5 +86,5 @@ func runRole(ctx context.Context, a *app, role agent.Role, args []string, o upOp
 			return state.Conflictf("agent "+string(id), "is a %s, not a %s", known.Role, role)
 		}
 	}
-	return a.runAgents(ctx, r, say, chipset.UpOptions{Timeout: o.timeout, Agents: []state.AgentID{id}})
+	return a.runAgents(ctx, r, say, run.UpOptions{Timeout: o.timeout, Agents: []state.AgentID{id}})
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	executor "github.com/gastown-chipset/chipset/chipset/execute"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
+	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 func newRuntimeCmd(a *app) *cobra.Command {
@@ -46,7 +46,7 @@ is needed by a rig that uses something else.`,
 
 // runtimeLine is one client of runtime list --json.
 type runtimeLine struct {
-	adapter.Found
+	agentcli.Found
 	Title string `json:"title"`
 	// Tried is the version this binary was tried with.
 	Tried  string `json:"tried,omitempty"`
@@ -58,9 +58,9 @@ type runtimeLine struct {
 }
 
 func runRuntimeList(ctx context.Context, opts jsonOptions, a *app) error {
-	clients := adapter.All()
+	clients := agentcli.All()
 	var lines []runtimeLine
-	for i, found := range adapter.Detect(ctx, clients, adapter.DetectDeadline) {
+	for i, found := range agentcli.Detect(ctx, clients, agentcli.DetectDeadline) {
 		about := clients[i].About()
 		lines = append(lines, runtimeLine{Found: found, Title: about.Title, Tried: about.Tried, Stream: about.Stream, Resume: about.Resume,
 			Hooks: about.Hooks, MCP: about.MCP, Cost: about.Cost})
@@ -128,24 +128,24 @@ chipset.yaml are known too; a command line is shown as what is made of it.`,
 }
 
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
-	presets, permission := adapter.Presets(), runtime.PermissionAsk
+	presets, permission := agentcli.Presets(), process.PermissionAsk
 	if r, err := a.openState(ctx); err == nil && r.Def != nil {
 		presets, permission = executor.Presets(r.Def), r.Def.Worker.Permissions
 	}
 	if opts.permissions != "" {
 		permission = opts.permissions
 	}
-	preset, err := runtime.ResolveWorker(worker, presets)
+	preset, err := process.ResolveWorker(worker, presets)
 	if err != nil {
 		return usagef("runtime show: %v", err)
 	}
-	in := runtime.PromptInput{Prompt: "PROMPT", Script: "SCRIPT", File: "/PROMPT-FILE", Permission: permission}
-	run, err := runtime.Build(preset, in)
+	in := process.PromptInput{Prompt: "PROMPT", Script: "SCRIPT", File: "/PROMPT-FILE", Permission: permission}
+	run, err := process.Build(preset, in)
 	if err != nil {
 		return usagef("runtime show: %v", err)
 	}
-	c := adapter.Of(preset)
-	kit := adapter.Kit{Chipset: "chipset", Permission: permission, Session: "SESSION", Files: "/FILE-", Hooks: true, MCP: true}
+	c := agentcli.Of(preset)
+	kit := agentcli.Kit{Chipset: "chipset", Permission: permission, Session: "SESSION", Files: "/FILE-", Hooks: true, MCP: true}
 	begun := c.Equip(run.Argv, kit)
 	kit.Resume = "SESSION"
 	resumed := c.Equip(run.Argv, kit)
@@ -183,11 +183,11 @@ func timeOut(d time.Duration) string {
 	return d.String()
 }
 
-func promptWay(p runtime.Preset, run *runtime.Invocation) string {
+func promptWay(p process.Preset, run *process.Invocation) string {
 	switch {
 	case run.Stdin != "":
 		return "on standard input"
-	case p.Prompt == runtime.PromptScript:
+	case p.Prompt == process.PromptScript:
 		return "the bead's description, in a file"
 	case run.File != "":
 		return "in a file"
@@ -207,7 +207,7 @@ func commandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-func exitCodeOf(about adapter.About) string {
+func exitCodeOf(about agentcli.About) string {
 	if about.ExitCode == "" {
 		return "0 is done"
 	}

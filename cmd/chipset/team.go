@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/speaker"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state/permission"
 )
@@ -28,7 +28,7 @@ func (o *waitOption) AddFlags(fs *pflag.FlagSet) {
 
 // answer prints the name of a request, or waits for what is decided: nil for an
 // approval, an error with the reason for a denial.
-func (o *waitOption) answer(ctx context.Context, a *app, by *speaker.Speaker, name mail.Name) error {
+func (o *waitOption) answer(ctx context.Context, a *app, by *actor.Speaker, name mail.Name) error {
 	if o.wait <= 0 {
 		a.printf("%s\n", name)
 		return nil
@@ -175,7 +175,7 @@ ends. The answer goes to who asked, also when the mayor has passed the request o
 			if err != nil {
 				return err
 			}
-			n, err := by.Decide(cmd.Context(), &e, speaker.Decision{Approved: approved, Reason: opts.reason, Remember: opts.remember, OnlyAgent: opts.onlyAgent})
+			n, err := by.Decide(cmd.Context(), &e, actor.Decision{Approved: approved, Reason: opts.reason, Remember: opts.remember, OnlyAgent: opts.onlyAgent})
 			if n != "" {
 				a.printf("%s\n", n)
 			}
@@ -209,7 +209,7 @@ there is no second.`,
 			if err != nil {
 				return err
 			}
-			n, err := by.Idle(cmd.Context(), speaker.IdleReason(opts.reason), opts.summary)
+			n, err := by.Idle(cmd.Context(), actor.IdleReason(opts.reason), opts.summary)
 			if err == nil {
 				a.printf("%s\n", n)
 			}

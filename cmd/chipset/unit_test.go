@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -45,7 +45,7 @@ func TestExitCodes(t *testing.T) {
 		{t.Context(), corrupt, 5},
 		{t.Context(), errors.Join(state.ErrNotFound, corrupt), 5},
 		{t.Context(), state.ErrNoTree, 5},
-		{t.Context(), fmt.Errorf("x: %w", speaker.ErrTimeout), 6},
+		{t.Context(), fmt.Errorf("x: %w", actor.ErrTimeout), 6},
 		{t.Context(), errWaiting, 7},
 		{interrupted, fmt.Errorf("x: %w", context.Canceled), 130},
 		{interrupted, state.ErrNotFound, 3},
@@ -70,7 +70,7 @@ func TestHintsOfABrokenIdentity(t *testing.T) {
 		{&state.Corruption{Path: "state/rig.json", Reason: "x", Cause: state.ErrSecondName}, "-samefile"},
 		{&state.Corruption{Path: "state/work/gt-a.json", Reason: "x"}, "chipset doctor lists"},
 	} {
-		if got := speaker.HintFor(c.err); !strings.Contains(got, c.want) {
+		if got := actor.HintFor(c.err); !strings.Contains(got, c.want) {
 			t.Errorf("hint of %v is %q, expected %q", c.err, got, c.want)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/run"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -84,7 +84,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	if err != nil {
 		return err
 	}
-	return a.runAgents(ctx, r, say, chipset.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents})
+	return a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents})
 }
 
 // tellCopied warns that the rig runs on a copy of its definition.
@@ -111,33 +111,33 @@ func agentsOf(def *definition.Definition) ([]state.AgentID, error) {
 }
 
 // notified is what $CHIPSET_NOTIFY says.
-func (a *app) notified() (chipset.Notification, error) {
+func (a *app) notified() (run.Notification, error) {
 	switch value := a.env(envNotify); value {
 	case "":
-		return chipset.Notified, nil
+		return run.Notified, nil
 	case "off":
-		return chipset.Unnotified, nil
+		return run.Unnotified, nil
 	default:
-		return chipset.Notified, usagef("$%s is %q, and can only be off", envNotify, value)
+		return run.Notified, usagef("$%s is %q, and can only be off", envNotify, value)
 	}
 }
 
-func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any), opts chipset.UpOptions) error {
+func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any), opts run.UpOptions) error {
 	notified, err := a.notified()
 	if err != nil {
 		return err
 	}
-	p, err := chipset.NewProcess(r, notified, say)
+	p, err := run.NewProcess(r, notified, say)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	err = chipset.Up(ctx, p, opts)
-	var waiting *chipset.Waiting
+	err = run.Up(ctx, p, opts)
+	var waiting *run.Waiting
 	switch {
 	case errors.As(err, &waiting):
 		return withHint(exitWith(codeWaiting, err), "chipset mail inbox human tells why; chipset work reopen or cancel goes on")
-	case errors.Is(err, chipset.ErrTimeout):
+	case errors.Is(err, run.ErrTimeout):
 		return exitWith(codeTimeout, err)
 	}
 	return err

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/runtime"
-	"github.com/gastown-chipset/chipset/chipset/runtime/adapter"
-	"github.com/gastown-chipset/chipset/chipset/speaker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -67,7 +67,7 @@ func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title strin
 	if err := opts.apply(ctx, a, by.Rig, &b, func(flag string) bool { return set[flag] }, described); err != nil {
 		return err
 	}
-	if err := speaker.OneLine("the title", title, bead.MaxTitle); err != nil {
+	if err := actor.OneLine("the title", title, bead.MaxTitle); err != nil {
 		return err
 	}
 	a.warnWorker(by.Rig, b.Worker)
@@ -89,7 +89,7 @@ func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead,
 		b.Description = text
 	}
 	if given("accept") {
-		text, err := speaker.Text("--accept", o.accept, bead.MaxText)
+		text, err := actor.Text("--accept", o.accept, bead.MaxText)
 		if err != nil {
 			return err
 		}
@@ -120,14 +120,14 @@ func (o *beadFlags) applyLists(b *bead.Bead, given func(flag string) bool) error
 	if given("type") {
 		b.Type = o.kind
 		if o.kind != "" {
-			if err := speaker.OneLine("--type", o.kind, 64); err != nil {
+			if err := actor.OneLine("--type", o.kind, 64); err != nil {
 				return err
 			}
 		}
 	}
 	if given("blocked-by") {
 		b.BlockedBy = nil
-		for _, name := range speaker.Words(o.blockedBy) {
+		for _, name := range actor.Words(o.blockedBy) {
 			id, err := state.ParseBeadID(name)
 			if err != nil {
 				return usagef("--blocked-by: %v", err)
@@ -139,8 +139,8 @@ func (o *beadFlags) applyLists(b *bead.Bead, given func(flag string) bool) error
 	}
 	if given("label") {
 		b.Labels = nil
-		for _, label := range speaker.Words(o.labels) {
-			if err := speaker.OneLine("--label", label, 64); err != nil {
+		for _, label := range actor.Words(o.labels) {
+			if err := actor.OneLine("--label", label, 64); err != nil {
 				return err
 			}
 			if !slices.Contains(b.Labels, label) {
@@ -161,7 +161,7 @@ func checkWorker(r *rig.Rig, worker string) error {
 			return nil
 		}
 	}
-	if _, err := runtime.ResolveWorker(worker, adapter.Presets()); err != nil {
+	if _, err := process.ResolveWorker(worker, agentcli.Presets()); err != nil {
 		return usagef("--worker: %v", err)
 	}
 	return nil
@@ -173,14 +173,14 @@ func (a *app) warnWorker(r *rig.Rig, worker string) {
 	if worker == "" {
 		return
 	}
-	presets := adapter.Presets()
+	presets := agentcli.Presets()
 	if r.Def != nil {
 		if _, ok := r.Def.Worker.Preset(worker); ok {
 			return
 		}
 	}
-	preset, err := runtime.ResolveWorker(worker, presets)
-	if err != nil || preset.Name == worker && slices.ContainsFunc(presets, func(p runtime.Preset) bool { return p.Name == worker }) {
+	preset, err := process.ResolveWorker(worker, presets)
+	if err != nil || preset.Name == worker && slices.ContainsFunc(presets, func(p process.Preset) bool { return p.Name == worker }) {
 		return
 	}
 	program := preset.Command[0]
@@ -263,7 +263,7 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 // before anything is locked.
 func (o *workEditOptions) prepare(ctx context.Context, a *app, r *rig.Rig, given func(flag string) bool) error {
 	if given("title") {
-		if err := speaker.OneLine("the title", o.title, bead.MaxTitle); err != nil {
+		if err := actor.OneLine("the title", o.title, bead.MaxTitle); err != nil {
 			return err
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/runtime/runtimetest"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 )
 
-func shell(say, line string) runtimetest.Turn {
-	return runtimetest.Turn{Say: say, Calls: []runtimetest.Call{runtimetest.Shell(line)}}
+func shell(say, line string) agentclitest.Turn {
+	return agentclitest.Turn{Say: say, Calls: []agentclitest.Call{agentclitest.Shell(line)}}
 }
 
-func after(text string, turn runtimetest.Turn) runtimetest.Turn {
+func after(text string, turn agentclitest.Turn) agentclitest.Turn {
 	turn.Has = append(turn.Has, text)
 	return turn
 }
@@ -24,10 +24,10 @@ func after(text string, turn runtimetest.Turn) runtimetest.Turn {
 // TestOverload: the session goes on once the API does.
 func TestOverload(t *testing.T) {
 	s := set(t, "claude", "full", "",
-		runtimetest.Turn{Status: 529, Say: "Overloaded"}, runtimetest.Turn{Status: 529, Say: "Overloaded"}, // as often as it tries
+		agentclitest.Turn{Status: 529, Say: "Overloaded"}, agentclitest.Turn{Status: 529, Say: "Overloaded"}, // as often as it tries
 		after("API error 529", shell("I write it.", writes)),
 		after("COMMITTED", shell("I report.", reports)),
-		after("REPORTED", runtimetest.Turn{Say: "That was all.", Always: true}))
+		after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}))
 	s.lands(s.add())
 	if resumed := s.events("worker.resumed"); len(resumed) != 1 || !strings.Contains(resumed[0].Text, "529") {
 		t.Errorf("resumed %+v", resumed)
@@ -43,11 +43,11 @@ func TestRefusedTool(t *testing.T) {
 	file := filepath.Join(s.Dir, ".chipset/worktrees/polecat-alpha/greeting.txt")
 	s.model.Play(shell("I use the network.", "curl -s http://127.0.0.1:1/"),
 		after("COMMITTED", shell("I report.", "chipset done --summary 'wrote it'")),
-		after(refused, runtimetest.Turn{Say: "Another way.", Calls: []runtimetest.Call{
-			runtimetest.Use("Write", map[string]any{"file_path": file, "content": "hello\n"}),
-			runtimetest.Shell("git add greeting.txt"), runtimetest.Shell("git commit -m COMMITTED")}}),
+		after(refused, agentclitest.Turn{Say: "Another way.", Calls: []agentclitest.Call{
+			agentclitest.Use("Write", map[string]any{"file_path": file, "content": "hello\n"}),
+			agentclitest.Shell("git add greeting.txt"), agentclitest.Shell("git commit -m COMMITTED")}}),
 		// The rig's hook keeps it going; it ends its turn all the same.
-		runtimetest.Turn{Say: "I can't.", Always: true})
+		agentclitest.Turn{Say: "I can't.", Always: true})
 	s.lands(id)
 	if resumed := s.events("worker.resumed"); len(resumed) != 1 || resumed[0].Text != refused {
 		t.Errorf("resumed %+v", resumed)
@@ -59,7 +59,7 @@ func TestRefusedForGood(t *testing.T) {
 	s := set(t, "claude", "edit", ", presets: {claude: {resumes: 1}}",
 		shell("I use the network.", "curl -s http://127.0.0.1:1/"),
 		after("it was refused what it asked for", shell("Again.", "curl -s http://127.0.0.1:2/")),
-		runtimetest.Turn{Say: "I can't.", Always: true})
+		agentclitest.Turn{Say: "I can't.", Always: true})
 	if why := s.blocks(s.add()); !strings.Contains(why, "refused what it asked for: Bash") || !strings.Contains(why, "I can't.") {
 		t.Errorf("blocked because %s", why)
 	}
@@ -69,7 +69,7 @@ func TestRefusedForGood(t *testing.T) {
 // end taken at its word: the work is not finished.
 func TestStopCap(t *testing.T) {
 	s := set(t, "claude", "full", ", presets: {claude: {resumes: 1}}", shell("I begin.", "echo half > greeting.txt; git add -A; git commit -qm half"),
-		runtimetest.Turn{Say: "I think I am finished.", Always: true})
+		agentclitest.Turn{Say: "I think I am finished.", Always: true})
 	if why := s.blocks(s.add()); !strings.Contains(why, "told again and again to go on") {
 		t.Errorf("blocked because %s", why)
 	}
@@ -88,7 +88,7 @@ func TestTermInTheMiddle(t *testing.T) {
 		shell("I begin.", "echo hello > greeting.txt; tail -f /dev/null"),
 		after("ended from outside", shell("I go on.", "git add greeting.txt && git commit -qm greeting && echo COMMITTED")),
 		after("COMMITTED", shell("I report.", reports)),
-		after("REPORTED", runtimetest.Turn{Say: "That was all.", Always: true}))
+		after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}))
 	id := s.add()
 	up := s.Start("up", "--until-idle", "--timeout", upTime)
 	s.Eventually(time.Minute, "its tool runs", func() bool {

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
-	"github.com/gastown-chipset/chipset/chipset/runtime/runtimetest"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 )
@@ -51,11 +51,11 @@ const upTime = "300s"
 type stage struct {
 	*chipsettest.World
 	t     *testing.T
-	model *runtimetest.Model
+	model *agentclitest.Model
 }
 
 // set makes a stage. The definition says the rest of its worker section and more.
-func set(t *testing.T, client, permissions, more string, script ...runtimetest.Turn) *stage {
+func set(t *testing.T, client, permissions, more string, script ...agentclitest.Turn) *stage {
 	t.Helper()
 	bin := os.Getenv("CHIPSET_E2E")
 	if bin == "" {
@@ -65,7 +65,7 @@ func set(t *testing.T, client, permissions, more string, script ...runtimetest.T
 		t.Skipf("%s is not installed: %v", client, err)
 	}
 	private(t)
-	s := &stage{t: t, model: runtimetest.StartModel(t, script...)}
+	s := &stage{t: t, model: agentclitest.StartModel(t, script...)}
 	home := t.TempDir()
 	configure(t, home, s.model.URL)
 	s.World = chipsettest.New(t, os.Getenv(envBinary), chipsettest.Options{Definition: definition(client, permissions, more), Env: []string{
@@ -197,7 +197,7 @@ func (s *stage) events(kind string) []event.Event {
 }
 
 // request is the nth request that the script answered.
-func (s *stage) request(n int) *runtimetest.Request {
+func (s *stage) request(n int) *agentclitest.Request {
 	s.t.Helper()
 	all := s.model.Requests()
 	if n >= len(all) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gastown-chipset/chipset/chipset/runtime/runtimetest"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 )
 
 const (
@@ -27,11 +27,11 @@ func TestLands(t *testing.T) {
 		t.Run(tt.client, func(t *testing.T) {
 			asked, mailed := make(chan struct{}), make(chan struct{})
 			s := set(t, tt.client, "full", "",
-				runtimetest.Turn{Say: "I look around.", Calls: []runtimetest.Call{runtimetest.Shell("echo LOOKED; false")}, Seen: asked, Hold: mailed},
-				runtimetest.Turn{Has: []string{"LOOKED"}, Say: "I think I am finished."},
-				runtimetest.Turn{Has: []string{"still on your hook"}, Say: "I write it.", Calls: []runtimetest.Call{runtimetest.Shell(writes)}},
-				runtimetest.Turn{Has: []string{"COMMITTED"}, Say: "I report.", Calls: []runtimetest.Call{runtimetest.Shell(reports)}},
-				runtimetest.Turn{Has: []string{"REPORTED"}, Say: "That was all.", Always: true})
+				agentclitest.Turn{Say: "I look around.", Calls: []agentclitest.Call{agentclitest.Shell("echo LOOKED; false")}, Seen: asked, Hold: mailed},
+				agentclitest.Turn{Has: []string{"LOOKED"}, Say: "I think I am finished."},
+				agentclitest.Turn{Has: []string{"still on your hook"}, Say: "I write it.", Calls: []agentclitest.Call{agentclitest.Shell(writes)}},
+				agentclitest.Turn{Has: []string{"COMMITTED"}, Say: "I report.", Calls: []agentclitest.Call{agentclitest.Shell(reports)}},
+				agentclitest.Turn{Has: []string{"REPORTED"}, Say: "That was all.", Always: true})
 			id := s.add()
 			go func() {
 				<-asked
@@ -68,7 +68,7 @@ func TestBadKey(t *testing.T) {
 	for _, client := range []string{"claude", "codex", "gemini"} {
 		t.Run(client, func(t *testing.T) {
 			s := set(t, client, "full", ", presets: {"+client+": {resumes: 1}}",
-				runtimetest.Turn{Status: 401, Say: "that key is not known here", Always: true})
+				agentclitest.Turn{Status: 401, Say: "that key is not known here", Always: true})
 			if why := s.blocks(s.add()); !strings.Contains(why, "401") && !strings.Contains(why, "API key") {
 				t.Errorf("blocked because %s", why)
 			}
@@ -83,22 +83,22 @@ func TestBadKey(t *testing.T) {
 // reports, because the rig's tools are its to use. What it could not commit, the
 // rig does.
 func TestEditsAndReportsByTool(t *testing.T) {
-	write := func(tool, path string) func(file string) runtimetest.Call {
-		return func(file string) runtimetest.Call {
-			return runtimetest.Use(tool, map[string]any{path: file, "content": "hello\n"})
+	write := func(tool, path string) func(file string) agentclitest.Call {
+		return func(file string) agentclitest.Call {
+			return agentclitest.Use(tool, map[string]any{path: file, "content": "hello\n"})
 		}
 	}
-	report := func(tool string) runtimetest.Call {
-		return runtimetest.Use(tool, map[string]any{"summary": "wrote it"})
+	report := func(tool string) agentclitest.Call {
+		return agentclitest.Use(tool, map[string]any{"summary": "wrote it"})
 	}
 	tests := []struct {
 		client string
-		write  func(file string) runtimetest.Call
-		report runtimetest.Call
+		write  func(file string) agentclitest.Call
+		report agentclitest.Call
 	}{
 		{"claude", write("Write", "file_path"), report("mcp__chipset__done")},
-		{"codex", func(string) runtimetest.Call { return runtimetest.Shell("echo hello > greeting.txt") },
-			runtimetest.Call{Tool: "exec", Raw: `text(JSON.stringify(await tools.mcp__chipset__done({summary: "wrote it"})));`}},
+		{"codex", func(string) agentclitest.Call { return agentclitest.Shell("echo hello > greeting.txt") },
+			agentclitest.Call{Tool: "exec", Raw: `text(JSON.stringify(await tools.mcp__chipset__done({summary: "wrote it"})));`}},
 		{"gemini", write("write_file", "file_path"), report("mcp_chipset_done")},
 		{"opencode", write("write", "filePath"), report("chipset_done")},
 	}
@@ -107,9 +107,9 @@ func TestEditsAndReportsByTool(t *testing.T) {
 			s := set(t, tt.client, "edit", "")
 			id := s.add()
 			s.model.Play(
-				runtimetest.Turn{Say: "I write.", Calls: []runtimetest.Call{tt.write(filepath.Join(s.Dir, ".chipset/worktrees/polecat-alpha/greeting.txt"))}},
-				runtimetest.Turn{Say: "I report.", Calls: []runtimetest.Call{tt.report}},
-				runtimetest.Turn{Say: "That was all.", Always: true})
+				agentclitest.Turn{Say: "I write.", Calls: []agentclitest.Call{tt.write(filepath.Join(s.Dir, ".chipset/worktrees/polecat-alpha/greeting.txt"))}},
+				agentclitest.Turn{Say: "I report.", Calls: []agentclitest.Call{tt.report}},
+				agentclitest.Turn{Say: "That was all.", Always: true})
 			s.lands(id)
 			if done := s.events("retire.published"); len(done) != 1 || s.bead(id).Assignments != 1 {
 				t.Errorf("reported %+v", done)

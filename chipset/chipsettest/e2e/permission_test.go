@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/runtime/runtimetest"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
@@ -17,24 +17,24 @@ const (
 
 // needy is the script of an agent that needs what it may not; asking is what it
 // does about that.
-func needy(asking ...runtimetest.Turn) []runtimetest.Turn {
-	script := append([]runtimetest.Turn{shell("I try.", outOfBounds)}, asking...)
+func needy(asking ...agentclitest.Turn) []agentclitest.Turn {
+	script := append([]agentclitest.Turn{shell("I try.", outOfBounds)}, asking...)
 	return append(script,
 		after("approved the permission", shell("Again, then.", outOfBounds)),
 		after("Again, then.", shell("I report.", "chipset done --summary 'wrote it'")),
-		after("I report.", runtimetest.Turn{Say: "That was all.", Always: true}))
+		after("I report.", agentclitest.Turn{Say: "That was all.", Always: true}))
 }
 
 // TestApprovedGoesOn: what an agent may not do waits for the person. With the
 // approval its session goes on, and its client lets it do just that.
 func TestApprovedGoesOn(t *testing.T) {
-	byItself := []runtimetest.Turn{shell("I ask.", asks), after(sent, runtimetest.Turn{Say: "I wait for the answer."})}
+	byItself := []agentclitest.Turn{shell("I ask.", asks), after(sent, agentclitest.Turn{Say: "I wait for the answer."})}
 	tests := []struct {
 		name, client, permissions string
-		asking                    []runtimetest.Turn
+		asking                    []agentclitest.Turn
 	}{
 		{"told how to ask", "claude", "edit", byItself},
-		{"asked by the rig", "claude", "ask", []runtimetest.Turn{after("The person has been asked", runtimetest.Turn{Say: "I wait for the answer."})}},
+		{"asked by the rig", "claude", "ask", []agentclitest.Turn{after("The person has been asked", agentclitest.Turn{Say: "I wait for the answer."})}},
 		{"by its rules", "opencode", "edit", byItself},
 	}
 	for _, tt := range tests {

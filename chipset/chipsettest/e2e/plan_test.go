@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/runtime/runtimetest"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
@@ -21,14 +21,14 @@ const (
 
 // planner is the script of an agent that begins too early, plans, ends its turn, and
 // works once its plan is approved.
-func planner() []runtimetest.Turn {
-	return []runtimetest.Turn{
+func planner() []agentclitest.Turn {
+	return []agentclitest.Turn{
 		after("Plan first", shell("I begin.", tooEarly)),
 		shell("Then I plan.", plans),
-		after(sent, runtimetest.Turn{Say: "I wait for the answer."}),
+		after(sent, agentclitest.Turn{Say: "I wait for the answer."}),
 		after("has approved your plan", shell("I write it.", writes)),
 		after("COMMITTED", shell("I report.", reports)),
-		after("REPORTED", runtimetest.Turn{Say: "That was all.", Always: true})}
+		after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true})}
 }
 
 // plan is the name of the request that waits for the person, once there is one.

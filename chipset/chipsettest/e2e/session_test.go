@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gastown-chipset/chipset/chipset/runtime/runtimetest"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 )
 
 // TestOwnSession: with the plugin a person's own Claude Code knows the rig, and is an
@@ -14,9 +14,9 @@ import (
 func TestOwnSession(t *testing.T) {
 	s := set(t, "claude", "full", "",
 		shell("I look and write.", "chipset mail send mayor -s BY-COMMAND && echo SENT"),
-		after("SENT", runtimetest.Turn{Say: "I use the tool.", Calls: []runtimetest.Call{
-			runtimetest.Use("mcp__plugin_chipset_chipset__mail_send", map[string]any{"to": "mayor", "subject": "BY-TOOL", "body": "x"})}}),
-		runtimetest.Turn{Say: "That was all.", Always: true})
+		after("SENT", agentclitest.Turn{Say: "I use the tool.", Calls: []agentclitest.Call{
+			agentclitest.Use("mcp__plugin_chipset_chipset__mail_send", map[string]any{"to": "mayor", "subject": "BY-TOOL", "body": "x"})}}),
+		agentclitest.Turn{Say: "That was all.", Always: true})
 	s.Chipset("mail", "send", "human", "-s", "MAIL-FOR-THE-PERSON", "--as", "mayor")
 	claude := filepath.Join(os.Getenv("CHIPSET_E2E"), "claude")
 	dir := filepath.Join(t.TempDir(), "plugin")

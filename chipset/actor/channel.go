@@ -1,0 +1,242 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/team"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/handoff"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+const (
+	// MaxVerdict bounds what a worker says at the end of its assignment, in bytes.
+	MaxVerdict = 16 << 10
+	// MaxHandoff bounds one text of a hand-off, in bytes.
+	MaxHandoff = 256 << 10
+)
+
+// Touch says that the work on the speaker's hook makes progress. The hook is
+// written at most once in 15 seconds; a note goes into the story every time.
+func (s *Speaker) Touch(ctx context.Context, note string) (hook.Hook, error) {
+	p, err := s.Present()
+	if err != nil {
+		return hook.Hook{}, err
+	}
+	before, err := HookOf(s.Rig, s.ID)
+	if err != nil {
+		return before, err
+	}
+	h, err := s.Hooks.Touch(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now(), hook.TouchInterval)
+	if err == nil && (h.Gen != before.Gen || note != "") {
+		e := HookEvent("hook.touched", s.ID, &h, "", note)
+		e.To = "" // nothing moved
+		s.Emit(e)
+	}
+	return h, err
+}
+
+// HookEvent tells of a step of a hook.
+func HookEvent(kind string, by state.AgentID, h *hook.Hook, from hook.Status, note string) event.Event {
+	e := event.Event{Type: kind, Agent: by, Subject: string(h.AgentID), From: string(from), To: string(h.Status), Text: note}
+	if w := h.WorkItem; w != nil {
+		e.Bead, e.Assignment, e.Session = w.BeadID, w.AssignmentID, w.Session
+	}
+	return e
+}
+
+// Verdict ends the speaker's own assignment. What is said first counts; the
+// same again is fine. Errors: ErrInvalid, state.ErrConflict for a hook that is
+// empty and for an assignment that ended otherwise.
+func (s *Speaker) Verdict(ctx context.Context, outcome retire.Outcome, summary, reason string) (retire.Record, error) {
+	p, err := s.Present()
+	if err != nil {
+		return retire.Record{}, err
+	}
+	if p.Assignment == "" {
+		err := state.Conflictf("hook "+string(s.ID), "is empty: there is no assignment to end")
+		if s.ID == state.Human {
+			err = WithHint(err, "you speak as human: a worker speaks of its own assignment, or --as AGENT for it")
+		}
+		return retire.Record{}, err
+	}
+	if outcome != retire.Done && strings.TrimSpace(reason) == "" {
+		return retire.Record{}, Invalidf("%s: a reason is required", outcome)
+	}
+	for _, text := range []struct{ what, value string }{{"the reason", reason}, {"the summary", summary}} {
+		if _, err := Text(text.what, text.value, MaxVerdict); err != nil {
+			return retire.Record{}, err
+		}
+	}
+	if outcome == retire.Done {
+		if err := team.CheckPlan(s.Rig, s.ID, p.Assignment); errors.Is(err, team.ErrNoPlan) {
+			return retire.Record{}, WithHint(state.Conflictf("assignment "+string(p.Assignment), "%v", team.ErrNoPlan),
+				"chipset request plan --body-file - --wait 1h sends it; chipset fail --reason gives the assignment back")
+		} else if err != nil {
+			return retire.Record{}, err
+		}
+	}
+	rec, won, err := flow.Publish(ctx, s.Rig, retire.Record{AssignmentID: p.Assignment, AgentID: s.ID, Session: p.Session,
+		Outcome: outcome, Reason: reason, Summary: summary})
+	if err != nil {
+		return rec, err
+	}
+	if !won && rec.Outcome != outcome {
+		return rec, state.Conflictf("assignment "+string(p.Assignment), "ended as %s already, at %s", rec.Outcome, rec.CreatedAt)
+	}
+	return rec, nil
+}
+
+// SendNudge nudges an agent, named by id or role. The nudge names what hangs on
+// the agent's hook, so that one that comes too late can't hit the next. Errors:
+// ErrInvalid; state.ErrConflict for a retired agent, and for an abort by
+// anybody but the mayor and the person.
+func (s *Speaker) SendNudge(ctx context.Context, to string, kind nudge.Type, message string, respond bool) (nudge.Nudge, state.AgentID, error) {
+	if !slices.Contains(nudge.Types(), kind) {
+		return nudge.Nudge{}, "", WithHint(Invalidf("%q is no type of nudge", kind), fmt.Sprintf("one of %v", nudge.Types()))
+	}
+	if _, err := Text("the message", message, nudge.MaxMessage); err != nil {
+		return nudge.Nudge{}, "", err
+	}
+	if kind == nudge.Abort {
+		if err := s.Authority("nudge abort"); err != nil {
+			return nudge.Nudge{}, "", err
+		}
+	}
+	id, err := Lookup(s.Rig, to)
+	if err != nil {
+		return nudge.Nudge{}, "", err
+	}
+	if who, err := s.Agents.Get(string(id)); err == nil && who.Status == agent.Retired {
+		return nudge.Nudge{}, id, state.Conflictf("agent "+string(id), "is retired and gets no more nudges")
+	}
+	n, err := s.post(ctx, id, nudge.Nudge{From: s.ID, Type: kind, Message: message, RequiresResponse: respond, Ref: s.hookRef(id)})
+	return n, id, err
+}
+
+// hookRef is the assignment on an agent's hook. A hook that can't be read has
+// none: a nudge is no reason to fail.
+func (s *Speaker) hookRef(id state.AgentID) *nudge.Ref {
+	h, err := s.Hooks.Get(string(id))
+	if err != nil || h.WorkItem == nil {
+		return nil
+	}
+	return &nudge.Ref{BeadID: h.WorkItem.BeadID, AssignmentID: h.WorkItem.AssignmentID, Session: h.WorkItem.Session}
+}
+
+func (s *Speaker) post(ctx context.Context, to state.AgentID, n nudge.Nudge) (nudge.Nudge, error) {
+	n, err := s.Slot(to).Send(ctx, n, s.Clock.Now())
+	if err == nil {
+		s.Emit(NudgeEvent("nudge.sent", n.From, to, &n))
+	}
+	return n, err
+}
+
+// NudgeEvent tells of a nudge.
+func NudgeEvent(kind string, by, to state.AgentID, n *nudge.Nudge) event.Event {
+	e := event.Event{Type: kind, Agent: by, Subject: string(to), From: string(n.From), To: string(to), Text: strings.TrimSpace(string(n.Type) + ": " + n.Message)}
+	if n.Ref != nil {
+		e.Bead, e.Assignment, e.Session = n.Ref.BeadID, n.Ref.AssignmentID, n.Ref.Session
+	}
+	return e
+}
+
+// Answered is one nudge and the response to it.
+type Answered struct {
+	To       state.AgentID
+	Response nudge.Nudge
+}
+
+// Respond answers every nudge to the speaker that wants a response and was not
+// processed, and marks it as seen. With none of those, the newest that wanted
+// one is answered again. Errors: state.ErrNotFound without any.
+func (s *Speaker) Respond(ctx context.Context, message string) ([]Answered, error) {
+	if _, err := Text("the message", message, nudge.MaxMessage); err != nil {
+		return nil, err
+	}
+	asked, again, err := s.unanswered()
+	if err != nil {
+		return nil, err
+	}
+	var sent []Answered
+	for i := range asked {
+		n := &asked[i]
+		answer, err := s.post(ctx, n.From, nudge.Nudge{From: s.ID, Type: nudge.Response, Message: message, Ref: n.Ref, InReplyTo: &n.Timestamp})
+		if err != nil {
+			return sent, err
+		}
+		sent = append(sent, Answered{n.From, answer})
+		if again {
+			continue
+		}
+		if err := s.Seen(ctx, n); err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// Seen marks a nudge to the speaker as processed.
+func (s *Speaker) Seen(ctx context.Context, n *nudge.Nudge) error {
+	err := s.Slot(s.ID).MarkSeen(ctx, *n)
+	if err == nil {
+		s.Emit(NudgeEvent("nudge.seen", s.ID, s.ID, n))
+	}
+	return err
+}
+
+// unanswered is what wants a response, or again the newest that wanted one.
+func (s *Speaker) unanswered() (asked []nudge.Nudge, again bool, _ error) {
+	wanted := func(list []nudge.Nudge) []nudge.Nudge {
+		return slices.DeleteFunc(list, func(n nudge.Nudge) bool { return !n.RequiresResponse || n.Type == nudge.Response })
+	}
+	fresh, _, err := s.Slot(s.ID).Unseen()
+	if err != nil {
+		return nil, false, err
+	}
+	if fresh = wanted(fresh); len(fresh) > 0 {
+		return fresh, false, nil
+	}
+	all, _, err := s.Slot(s.ID).All()
+	if err != nil {
+		return nil, false, err
+	}
+	if all = wanted(all); len(all) == 0 {
+		return nil, false, fmt.Errorf("nudge respond: no nudge to %s wants a response: %w", s.ID, state.ErrNotFound)
+	}
+	return all[len(all)-1:], true, nil
+}
+
+// WriteHandoff leaves a note for the next session of the speaker, about the
+// work on its hook. Durable when it returns nil. Errors: ErrInvalid.
+func (s *Speaker) WriteHandoff(summary string, remaining []string) (handoff.Handoff, error) {
+	if strings.TrimSpace(summary) == "" {
+		return handoff.Handoff{}, Invalidf("hand-off: a summary is required")
+	}
+	for _, text := range append([]string{summary}, remaining...) {
+		if _, err := Text("hand-off", text, MaxHandoff); err != nil {
+			return handoff.Handoff{}, err
+		}
+	}
+	p, err := s.Present()
+	if err != nil {
+		return handoff.Handoff{}, err
+	}
+	h, err := s.Handoffs.Write(handoff.Handoff{AgentID: s.ID, BeadID: p.Bead, AssignmentID: p.Assignment, Session: p.Session,
+		Summary: summary, Remaining: Words(remaining), Timestamp: s.Clock.Now()})
+	if err != nil {
+		return h, err
+	}
+	s.Emit(event.Event{Type: "handoff.written", Agent: s.ID, Bead: p.Bead, Assignment: p.Assignment, Session: p.Session,
+		Subject: h.Timestamp.Stamp(), Text: h.Summary})
+	return h, nil
+}

@@ -1,0 +1,366 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// ErrHops is returned for passing on a message that may make no more hops.
+var ErrHops = errors.New("its hops (ttl) are used up")
+
+// CheckMessage tells what is wrong with a message whoever it goes to. Errors:
+// ErrInvalid.
+func CheckMessage(m mail.Message) error {
+	m.To = "nobody"
+	if m.From == m.To {
+		m.To = "somebody"
+	}
+	m.Trace = nil
+	if err := m.Validate(); err != nil {
+		return Invalidf("%v", err)
+	}
+	return nil
+}
+
+// RefTo speaks of a bead, and of the speaker's own assignment when it works on
+// it. Errors: *state.Unknown.
+func (s *Speaker) RefTo(name string) (*mail.Ref, error) {
+	b, err := s.Beads.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	ref := &mail.Ref{BeadID: b.ID}
+	if p, err := s.Present(); err == nil && p.Bead == b.ID {
+		ref.AssignmentID, ref.Session = p.Assignment, p.Session
+	}
+	return ref, nil
+}
+
+// Expand puts the members of a group in its place, once each. Errors:
+// ErrInvalid, state.ErrNotFound when nobody is left.
+func (s *Speaker) Expand(to []string) ([]string, error) {
+	var out []string
+	for _, name := range to {
+		members := []string{name}
+		if strings.HasPrefix(name, "@") {
+			ids, err := Group(s.Rig, name, s.ID)
+			if err != nil {
+				return nil, err
+			}
+			members = nil
+			for _, id := range ids {
+				members = append(members, string(id))
+			}
+		}
+		for _, m := range members {
+			if !slices.Contains(out, m) {
+				out = append(out, m)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("mail send: nobody is in %s: %w", strings.Join(to, " "), state.ErrNotFound)
+	}
+	return out, nil
+}
+
+// SendMail sends a message to an agent, named by id or role. Who speaks, when,
+// and that it is unread is not the message's to say. Errors: ErrInvalid, those
+// of mail.Office.Send.
+func (s *Speaker) SendMail(ctx context.Context, m mail.Message, to string) (mail.Name, error) {
+	m, err := s.address(m, func() (state.AgentID, error) { return Lookup(s.Rig, to) })
+	if err != nil {
+		return "", err
+	}
+	return s.Send(ctx, m)
+}
+
+// SendAll is SendMail for many messages at little more than the cost of a few.
+// Each goes to the agent that its To names by id or role. It tells of each, in
+// their order, what SendMail would have returned.
+func (s *Speaker) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []error) {
+	type found struct {
+		id  state.AgentID
+		err error
+	}
+	known := map[state.AgentID]found{}
+	names, errs := make([]mail.Name, len(ms)), make([]error, len(ms))
+	var sent []mail.Message
+	var at []int
+	for i, m := range ms {
+		m, err := s.address(m, func() (state.AgentID, error) {
+			f, is := known[m.To]
+			if !is {
+				f.id, f.err = Lookup(s.Rig, string(m.To))
+				known[m.To] = f
+			}
+			return f.id, f.err
+		})
+		if errs[i] = err; err == nil {
+			sent, at = append(sent, m), append(at, i)
+		}
+	}
+	gone, failed := s.Rig.SendAll(ctx, sent)
+	for k, i := range at {
+		names[i], errs[i] = gone[k], failed[k]
+	}
+	return names, errs
+}
+
+// address completes a message of the speaker for the agent that lookup finds.
+func (s *Speaker) address(m mail.Message, lookup func() (state.AgentID, error)) (mail.Message, error) {
+	m.From, m.Timestamp, m.Read = s.ID, state.Time{}, false
+	if m.Type == "" {
+		m.Type = mail.Coordination
+	}
+	if m.Priority == "" {
+		m.Priority = mail.Normal
+	}
+	if err := CheckMessage(m); err != nil {
+		return m, err
+	}
+	id, err := lookup()
+	if err != nil {
+		return m, err
+	}
+	m.To = id
+	if m.Type == mail.ShutdownRequest {
+		return m, s.nameSession(&m)
+	}
+	return m, nil
+}
+
+// nameSession makes a shutdown_request speak of the process that runs its
+// recipient now: a later one must not be ended by it. Crew have no such
+// process; who runs them reads the request and answers it.
+func (s *Speaker) nameSession(m *mail.Message) error {
+	if m.From != state.Human && m.From != s.Mayor() {
+		return state.Conflictf("mail to "+string(m.To), "only the mayor and human ask an agent to end")
+	}
+	stamp, alive := s.Alive(m.To)
+	if !alive {
+		if a, err := s.Agents.Get(string(m.To)); err == nil && a.Role == agent.Crew {
+			return nil
+		}
+		return state.Conflictf("mail to "+string(m.To), "no process runs it that could be asked to end")
+	}
+	ref := mail.Ref{}
+	if m.Ref != nil {
+		ref = *m.Ref
+	}
+	ref.Session = stamp.Session
+	m.Ref = &ref
+	return nil
+}
+
+// Own finds a message in the speaker's own mailbox. Errors: ErrInvalid,
+// *state.Unknown.
+func (s *Speaker) Own(given string) (mail.Entry, error) {
+	name, err := mail.ParseName(given)
+	if err != nil {
+		return mail.Entry{}, WithHint(Invalidf("%q is no name of a message", given), "names are printed by chipset mail send, inbox and search")
+	}
+	return s.Mailbox(s.ID).Get(name)
+}
+
+// MarkOwn marks a message of the speaker's mailbox as read, unless only its
+// role process may.
+func (s *Speaker) MarkOwn(ctx context.Context, e *mail.Entry) error {
+	if e.Read || !Retires(s.ID, e.Type) {
+		return nil
+	}
+	if err := s.MarkRead(ctx, s.ID, e); err != nil {
+		return err
+	}
+	e.Read = true
+	return nil
+}
+
+// Injected tells the story that messages of the speaker's mailbox have entered
+// its context.
+func (s *Speaker) Injected(names ...mail.Name) {
+	for _, n := range names {
+		s.Emit(event.Event{Type: "mail.injected", Agent: s.ID, Session: s.Session, Subject: string(s.ID) + "/" + string(n)})
+	}
+}
+
+// Answer is what a reply says for itself; the rest comes from the message that
+// it answers.
+type Answer struct {
+	Body string
+	// Subject, Type and Priority are "" for what follows from the message.
+	Subject  string
+	Type     mail.Type
+	Priority mail.Priority
+	// State moves the task that the message speaks of, "" leaves it.
+	State mail.TaskState
+}
+
+// Reply answers a message of the speaker's mailbox, and marks it as read.
+// Errors: ErrInvalid, ErrHops, those of mail.Office.Send.
+func (s *Speaker) Reply(ctx context.Context, e *mail.Entry, answer Answer) (mail.Name, error) {
+	m, err := s.reply(e, answer)
+	if err != nil {
+		return "", err
+	}
+	if err := CheckMessage(m); err != nil {
+		return "", err
+	}
+	name, err := s.Send(ctx, m)
+	if err != nil {
+		return "", err
+	}
+	if err := s.MarkOwn(ctx, e); err != nil {
+		return name, fmt.Errorf("the reply is sent, but %s is not marked: %w", e.Name, err)
+	}
+	return name, nil
+}
+
+func (s *Speaker) reply(e *mail.Entry, answer Answer) (mail.Message, error) {
+	m := mail.Message{From: s.ID, To: e.From, Subject: answer.Subject, Body: answer.Body, Type: answer.Type, Priority: answer.Priority,
+		Thread: e.Thread, InReplyTo: string(e.Name), Ref: e.Ref, Callback: e.Callback}
+	if m.Subject == "" {
+		m.Subject = e.Subject
+		if !strings.HasPrefix(strings.ToLower(m.Subject), "re:") {
+			m.Subject = "Re: " + m.Subject
+		}
+	}
+	if m.Thread == "" {
+		m.Thread = string(e.Name)
+	}
+	if m.Priority == "" {
+		m.Priority = e.Priority
+		switch m.Priority {
+		case mail.Urgent, mail.Normal, mail.Low:
+		default: // another writer's own word
+			m.Priority = mail.Normal
+		}
+	}
+	if m.Type == "" {
+		m.Type = responseTo(e.Type)
+	}
+	moves, err := carryTask(&m, e, answer.State)
+	if err != nil || moves {
+		m.TTL = e.TTL // reporting back is no hop
+		return m, err
+	}
+	// Only who counts hops is held to them: an ordinary conversation has no end.
+	// Going back to the sender is what an answer does, and no loop.
+	if e.TTL != nil || len(e.Trace) > 0 {
+		m.Trace = append(slices.DeleteFunc(slices.Clone(e.Trace), func(id state.AgentID) bool { return id == m.To }), s.ID)
+	}
+	m.TTL, err = hop(e)
+	return m, err
+}
+
+// carryTask makes a reply speak of the task of the message it answers, and
+// reports whether it moves it.
+func carryTask(m *mail.Message, e *mail.Entry, to mail.TaskState) (moves bool, _ error) {
+	t, err := e.TaskOf()
+	if err != nil || t == nil {
+		if to != "" {
+			return false, state.Conflictf("message "+string(e.Name), "speaks of no task that could become %s", to)
+		}
+		return false, nil // what another writer means by it is not ours to carry
+	}
+	return to != "", m.SetTask(mail.Task{ID: t.ID, State: to})
+}
+
+// hop is how many hops a message has left after one more, nil when nobody counts.
+func hop(e *mail.Entry) (*int, error) {
+	if e.TTL == nil {
+		return nil, nil
+	}
+	if *e.TTL <= 0 {
+		return nil, fmt.Errorf("reply to %s: %w", e.Name, ErrHops)
+	}
+	left := *e.TTL - 1
+	return &left, nil
+}
+
+func responseTo(t mail.Type) mail.Type {
+	switch t {
+	case mail.ShutdownRequest:
+		return mail.ShutdownResponse
+	case mail.PlanRequest:
+		return mail.PlanResponse
+	case mail.PermissionRequest:
+		return mail.PermissionResponse
+	default:
+		return mail.Coordination
+	}
+}
+
+// ParseDeadline reads until when something is wanted: a duration from now on or
+// an RFC 3339 time; "" is no deadline. Errors: ErrInvalid.
+func ParseDeadline(text string, now time.Time) (*state.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		t := state.At(at)
+		return &t, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return nil, Invalidf("deadline %q is neither a duration such as 2h nor an RFC 3339 time", text)
+	}
+	t := state.At(now.Add(d))
+	return &t, nil
+}
+
+// DefaultTTL is how often a message may be passed on when its sender does not say.
+const DefaultTTL = 3
+
+// Forward passes a message of the speaker's mailbox on, with a note above it.
+// Its task, if it has one that was asked of the speaker, is asked of the next
+// one with the same callback. It never goes back to who has passed it already.
+// Errors: ErrHops, state.ErrConflict for a loop, those of mail.Office.Send.
+func (s *Speaker) Forward(ctx context.Context, e *mail.Entry, note, to string) (mail.Name, error) {
+	id, err := Lookup(s.Rig, to)
+	if err != nil {
+		return "", err
+	}
+	trace := slices.Clone(e.Trace)
+	for _, passed := range []state.AgentID{e.From, s.ID} {
+		if !slices.Contains(trace, passed) {
+			trace = append(trace, passed)
+		}
+	}
+	if slices.Contains(trace, id) {
+		return "", WithHint(state.Conflictf("forward to "+string(id), "it has had the message already (%v): it would go round in a loop", trace),
+			"chipset mail reply answers the sender")
+	}
+	left := DefaultTTL
+	if e.TTL != nil {
+		left = *e.TTL
+	}
+	if left <= 0 {
+		return "", WithHint(fmt.Errorf("forward %s: %w", e.Name, ErrHops), "deal with it yourself, or answer its sender")
+	}
+	left--
+	m := mail.Message{From: s.ID, To: id, Type: mail.Coordination, Priority: e.Priority, Subject: "Fwd: " + strings.TrimPrefix(e.Subject, "Fwd: "),
+		Body: strings.TrimLeft(strings.TrimRight(note, "\n")+"\n\n", "\n") + "Forwarded from " + string(e.From) + " (" + e.Timestamp.String() + "):\n\n" + e.Body,
+		Ref:  e.Ref, TTL: &left, Trace: trace, Deadline: e.Deadline, Content: e.Content, Callback: e.Callback}
+	if t, err := e.TaskOf(); err == nil && t != nil && t.State == mail.TaskPending {
+		if err := m.SetTask(mail.Task{ID: t.ID, State: mail.TaskPending, Deadline: t.Deadline}); err != nil {
+			return "", err
+		}
+	}
+	if !slices.Contains([]mail.Priority{mail.Urgent, mail.Normal, mail.Low}, m.Priority) {
+		m.Priority = mail.Normal
+	}
+	if err := CheckMessage(m); err != nil {
+		return "", err
+	}
+	return s.Send(ctx, m)
+}

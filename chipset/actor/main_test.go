@@ -1,0 +1,22 @@
+package actor
+
+import (
+	"os"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
+
+func as(r *rig.Rig, id state.AgentID) *Speaker { return &Speaker{Rig: r, ID: id} }
+
+func add(t *testing.T, r *rig.Rig, title string) bead.Bead {
+	t.Helper()
+	b, err := as(r, state.Human).AddBead(bead.Bead{Title: title})
+	rigtest.Must(t, err)
+	return b
+}

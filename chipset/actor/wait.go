@@ -1,0 +1,97 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// waitTick is how often a wait looks when notification is lost.
+const waitTick = time.Second
+
+// Wait calls look until it says that it found something, after every change in
+// one of the folders. what names the wait; timeout 0 waits for ever. Errors:
+// ErrTimeout, that of look, the context's.
+func Wait(ctx context.Context, r *rig.Rig, what string, timeout time.Duration, look func() (bool, error), folders ...state.Path) error {
+	var news <-chan struct{}
+	// Without notification the tick must do.
+	if w, err := state.NewWatcher(r.Tree); err == nil {
+		defer w.Close()
+		if ch, err := w.Subscribe(folders...); err == nil {
+			news = ch
+			r.Follow(w)
+			defer r.Follow(nil) // before the watcher is closed
+		}
+	}
+	var over <-chan time.Time
+	if timeout > 0 {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		over = timer.C
+	}
+	tick := time.NewTicker(waitTick)
+	defer tick.Stop()
+	for {
+		if found, err := look(); found || err != nil {
+			return err
+		}
+		select {
+		case <-news:
+		case <-tick.C:
+		case <-over:
+			return fmt.Errorf("%s: %w: nothing within %s", what, ErrTimeout, timeout)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// MailFilter says which unread mail is waited for.
+type MailFilter struct {
+	// Type and From are "" for any. The mail of an agent's machinery counts only
+	// when its type is asked for.
+	Type mail.Type
+	From state.AgentID
+}
+
+func (f MailFilter) wants(reader state.AgentID, e *mail.Entry) bool {
+	switch {
+	case f.From != "" && e.From != f.From:
+		return false
+	case f.Type != "":
+		return e.Type == f.Type
+	}
+	return Retires(reader, e.Type)
+}
+
+// WaitMail waits for unread mail of the speaker and returns what is to be taken
+// first. Mail that is there already counts; nothing is marked. Errors: ErrTimeout.
+func (s *Speaker) WaitMail(ctx context.Context, timeout time.Duration, f MailFilter) (mail.Entry, error) {
+	box := s.Mailbox(s.ID)
+	var first mail.Entry
+	err := Wait(ctx, s.Rig, "mail wait", timeout, func() (bool, error) {
+		unread, _, err := box.Unread()
+		if err != nil {
+			return false, err
+		}
+		unread = slices.DeleteFunc(unread, func(e mail.Entry) bool { return !f.wants(s.ID, &e) })
+		if len(unread) == 0 {
+			return false, nil
+		}
+		mail.ProcessingOrder(unread, s.Mayor())
+		first = unread[0]
+		return true, nil
+	}, box.Dir())
+	return first, err
+}
+
+// Retires tells whether who reads a message may mark it as read. The mail of
+// an agent's machinery is its role process's; the person has none.
+func Retires(reader state.AgentID, t mail.Type) bool {
+	return reader == state.Human || !t.Machinery()
+}

@@ -1,0 +1,245 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/roles/backlog"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/convoy"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// AddBead stores a new bead of the speaker. Durable when it returns nil.
+// Errors: ErrInvalid, those of bead.Store.Add.
+func (s *Speaker) AddBead(b bead.Bead) (bead.Bead, error) {
+	if err := OneLine("the title", b.Title, bead.MaxTitle); err != nil {
+		return b, err
+	}
+	for _, text := range []struct{ what, value string }{{"the description", b.Description}, {"the acceptance", b.Acceptance}} {
+		if _, err := Text(text.what, text.value, bead.MaxText); err != nil {
+			return b, err
+		}
+	}
+	if size := len(b.Description) + len(b.Acceptance); size > bead.MaxText {
+		return b, fmt.Errorf("description and acceptance: %w: %d bytes, at most %d", state.ErrTooLarge, size, bead.MaxText)
+	}
+	b.CreatedBy = s.ID
+	b, err := s.Beads.Add(b, s.Def.Rig.BeadPrefix, s.Clock.Now())
+	if err != nil {
+		return b, err
+	}
+	s.Emit(event.Event{Type: "bead.added", Agent: s.ID, Bead: b.ID, To: string(b.Status), Text: b.Title})
+	return b, nil
+}
+
+// BeadFilter says which beads are meant; the zero value is all of them.
+type BeadFilter struct {
+	Statuses []bead.Status
+	// Labels are all wanted.
+	Labels []string
+	// Ready are those that could be slung now, Blocked those that wait for a
+	// person or for other beads.
+	Ready, Blocked bool
+}
+
+// ListBeads returns the beads that a filter wants, oldest first, and the ready
+// ones in the order they would be slung; all of them by ID; and what could not
+// be read.
+func ListBeads(r *rig.Rig, f BeadFilter) ([]bead.Bead, map[state.BeadID]*bead.Bead, []error, error) {
+	all, bad, err := r.Beads.All()
+	if err != nil {
+		return nil, nil, bad, err
+	}
+	byID := bead.Index(all)
+	var chosen []bead.Bead
+	for i := range all {
+		if f.match(r, &all[i], byID) {
+			chosen = append(chosen, all[i])
+		}
+	}
+	sort.SliceStable(chosen, func(i, j int) bool {
+		if f.Ready && chosen[i].Priority != chosen[j].Priority {
+			return chosen[i].Priority.Rank() < chosen[j].Priority.Rank()
+		}
+		return chosen[i].CreatedAt.Before(chosen[j].CreatedAt.Time)
+	})
+	return chosen, byID, bad, nil
+}
+
+func (f *BeadFilter) match(r *rig.Rig, b *bead.Bead, byID map[state.BeadID]*bead.Bead) bool {
+	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, b.Status) {
+		return false
+	}
+	for _, l := range f.Labels {
+		if !slices.Contains(b.Labels, l) {
+			return false
+		}
+	}
+	waits := len(bead.Blockers(b, byID)) > 0
+	if f.Ready && !ready(b, waits, r) {
+		return false
+	}
+	return !f.Blocked || b.Status == bead.Blocked || b.Status == bead.Open && waits
+}
+
+func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
+	if b.Status != bead.Open || waits || b.ReadyAt != nil && b.ReadyAt.After(r.Clock()) {
+		return false
+	}
+	return r.Def == nil || b.Attempts < r.Def.GUPP.Limits.MaxAttempts
+}
+
+// Claim hangs a ready bead on the speaker's own empty hook, through the
+// pipeline that the mayor slings with; id "" is the next one. Errors:
+// state.ErrConflict in a rig whose mayor hands work out, for one who is no
+// polecat, and when another was faster; *flow.AlreadySlung;
+// state.ErrNotFound when nothing is ready.
+func (s *Speaker) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, error) {
+	if s.Def == nil || s.Def.Dispatch.Strategy != definition.StrategyAutoClaim {
+		return dispatch.Record{}, WithHint(state.Conflictf("claim", "in this rig the mayor hands work out (dispatch.strategy is not %s)", definition.StrategyAutoClaim),
+			fmt.Sprintf("chipset mail send %s asks for work", s.Mayor()))
+	}
+	beads, _, err := s.Beads.All()
+	if err != nil {
+		return dispatch.Record{}, err
+	}
+	out := 0
+	for i := range beads {
+		if beads[i].Status == bead.Hooked || beads[i].Status == bead.InProgress {
+			out++
+		}
+	}
+	if limit := s.Def.Dispatch.MaxParallel; out >= limit {
+		return dispatch.Record{}, state.Conflictf("claim", "%d beads are out, and dispatch.max_parallel is %d", out, limit)
+	}
+	if id != "" {
+		return flow.Sling(ctx, s.Rig, id, s.ID, s.ID)
+	}
+	for _, next := range backlog.Ready(beads, s.Clock.Now()) {
+		rec, err := flow.Sling(ctx, s.Rig, next.ID, s.ID, s.ID)
+		var slung *flow.AlreadySlung
+		if !errors.As(err, &slung) { // another was faster with that one
+			return rec, err
+		}
+	}
+	return dispatch.Record{}, fmt.Errorf("claim: no bead is ready: %w", state.ErrNotFound)
+}
+
+// MaxConvoyName bounds a convoy's name, in bytes.
+const MaxConvoyName = 200
+
+// CreateConvoy makes a convoy of the named beads. A bead travels in one convoy
+// at most: of one that is in another already nothing is made. Errors:
+// ErrInvalid, *state.Unknown, state.ErrConflict.
+func (s *Speaker) CreateConvoy(ctx context.Context, name string, beads []string) (convoy.Convoy, error) {
+	if err := OneLine("the name", name, MaxConvoyName); err != nil {
+		return convoy.Convoy{}, err
+	}
+	if len(beads) == 0 {
+		return convoy.Convoy{}, Invalidf("a convoy has at least one bead")
+	}
+	c, err := s.loadConvoy(name, beads)
+	if err != nil {
+		return c, err
+	}
+	for {
+		c.ID = convoy.NewID()
+		err := s.Convoys.Create(string(c.ID), c)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, state.ErrExists) {
+			return c, err
+		}
+	}
+	if err := s.joinConvoy(ctx, &c); err != nil {
+		return c, err
+	}
+	s.Emit(event.Event{Type: "convoy.created", Agent: s.ID, Subject: string(c.ID), Text: c.Name})
+	return c, nil
+}
+
+// loadConvoy makes the convoy of the named beads, without an ID.
+func (s *Speaker) loadConvoy(name string, names []string) (convoy.Convoy, error) {
+	c := convoy.Convoy{Name: name, CreatedAt: s.Clock.Now()}
+	landed := 0
+	for _, n := range names {
+		b, err := s.Beads.Get(n)
+		if err != nil {
+			return c, err
+		}
+		if b.ConvoyID != "" {
+			return c, state.Conflictf("bead "+n, "is in convoy %s already", b.ConvoyID)
+		}
+		if slices.Contains(c.BeadIDs, b.ID) {
+			continue
+		}
+		c.BeadIDs = append(c.BeadIDs, b.ID)
+		if b.Status.Landed() {
+			landed++
+		}
+	}
+	c.Progress = float64(landed) / float64(len(c.BeadIDs))
+	if landed == len(c.BeadIDs) {
+		c.CompletedAt = &c.CreatedAt
+	}
+	return c, nil
+}
+
+// joinConvoy writes the convoy into its beads. The convoy's own list counts, so
+// a crash in between loses nothing; when somebody else was faster with a bead,
+// what was made is taken back.
+func (s *Speaker) joinConvoy(ctx context.Context, c *convoy.Convoy) error {
+	for i, id := range c.BeadIDs {
+		err := s.setConvoy(ctx, id, "", c.ID)
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("convoy %s: %w", c.ID, err)
+		var stuck []error
+		for _, joined := range c.BeadIDs[:i+1] { // also the one that failed: a write can fail after it shows
+			if err := s.setConvoy(ctx, joined, c.ID, ""); !errors.Is(err, state.ErrConflict) {
+				stuck = append(stuck, err)
+			}
+		}
+		if stuck := errors.Join(stuck...); stuck != nil {
+			return errors.Join(err, stuck) // a bead that names a missing convoy is worse than a convoy too many
+		}
+		return errors.Join(err, s.Tree.Remove(s.Convoys.Path(string(c.ID))))
+	}
+	return nil
+}
+
+// setConvoy is a compare-and-swap on the convoy of a bead.
+func (s *Speaker) setConvoy(ctx context.Context, id state.BeadID, from, to state.ConvoyID) error {
+	_, err := s.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
+		if b.ConvoyID != from {
+			return state.Conflictf("bead "+string(id), "is in convoy %q meanwhile", b.ConvoyID)
+		}
+		b.ConvoyID = to
+		b.Touch(s.Clock.Now())
+		return nil
+	})
+	return err
+}
+
+// LandedOf counts the landed beads of a convoy: the stored progress is the
+// mayor's, and he may not have looked yet.
+func LandedOf(c *convoy.Convoy, byID map[state.BeadID]*bead.Bead) string {
+	landed := 0
+	for _, id := range c.BeadIDs {
+		if b := byID[id]; b != nil && b.Status.Landed() {
+			landed++
+		}
+	}
+	return fmt.Sprintf("%d/%d", landed, len(c.BeadIDs))
+}

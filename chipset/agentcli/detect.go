@@ -1,0 +1,116 @@
+package agentcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Found is what a machine has of one client.
+type Found struct {
+	Name string `json:"name"`
+	// Path is where it is installed, "" when it is not.
+	Path    string `json:"path,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Problem is why its version is not known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Limits of asking a program for its version.
+const (
+	// DetectDeadline is how long one may take: some load a whole runtime first.
+	DetectDeadline = 15 * time.Second
+	maxVersion     = 4 << 10
+)
+
+// ErrNoAnswer is the problem of a program that did not say its version in time.
+var ErrNoAnswer = errors.New("no answer")
+
+// Detect looks for every client's program in the PATH and asks those that are there
+// for their version, all at once. It returns within the deadline, and what goes
+// wrong with one client is its Problem and nobody else's.
+func Detect(ctx context.Context, clients []Client, deadline time.Duration) []Found {
+	found := make([]Found, len(clients))
+	var wg sync.WaitGroup
+	for i, c := range clients {
+		wg.Go(func() {
+			p := c.Preset()
+			found[i].Name = p.Name
+			path, err := exec.LookPath(p.Command[0])
+			if err != nil {
+				return
+			}
+			found[i].Path = path
+			if _, script := c.(shell); script {
+				return // a shell has no version that every shell would tell
+			}
+			version, err := askVersion(ctx, path, deadline)
+			found[i].Version = version
+			if err != nil {
+				found[i].Problem = err.Error()
+			}
+		})
+	}
+	wg.Wait()
+	return found
+}
+
+// askVersion runs a program with --version, in a group of its own that is ended
+// whole: a program that hangs leaves nothing behind.
+func askVersion(ctx context.Context, path string, deadline time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	var out head
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Dir = "/"
+	inOwnGroup(cmd)
+	// A grandchild that left the group may hold the pipe open.
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("%w within %s", ErrNoAnswer, deadline)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--version: %w", err)
+	}
+	return versionIn(out.String()), nil
+}
+
+// versionIn is the first word that looks like a version, else the first line.
+func versionIn(out string) string {
+	for _, word := range strings.Fields(out) {
+		word = strings.Trim(word, "(),;")
+		digits := strings.TrimPrefix(word, "v")
+		if digits != "" && digits[0] >= '0' && digits[0] <= '9' && strings.Contains(digits, ".") && !strings.ContainsAny(digits, "/:") {
+			return clip(digits)
+		}
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
+	return clip(line)
+}
+
+// head keeps the beginning of what is written to it.
+type head struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if room := maxVersion - h.text.Len(); room > 0 {
+		h.text.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
+}

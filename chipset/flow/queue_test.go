@@ -1,0 +1,122 @@
+package flow
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// queueCase is what a person's order makes of a bead and its request.
+type queueCase struct {
+	name       string
+	bead       bead.Status
+	request    mergequeue.Status
+	assignment state.AssignmentID // of the bead; the request's is as-1
+	wantBead   bead.Status
+	want       mergequeue.Status
+	conflict   bool
+}
+
+// play gives the order, and returns what has become of both.
+func (c *queueCase) play(t *testing.T, order func(*rig.Rig, state.MergeID) error) (mergequeue.Request, bead.Bead) {
+	t.Helper()
+	r, id, b := queued(t, c.bead, c.request, c.assignment)
+	err := order(r, id)
+	if errors.Is(err, state.ErrConflict) != c.conflict || err != nil && !c.conflict {
+		t.Fatal(err)
+	}
+	got, err := r.Queue.Get(string(id))
+	if err != nil || got.Status != c.want {
+		t.Errorf("request: %s, %v", got.Status, err)
+	}
+	of, err := r.Beads.Get(string(b))
+	if err != nil || of.Status != c.wantBead {
+		t.Errorf("bead: %s, %v", of.Status, err)
+	}
+	return got, of
+}
+
+// queued is a bead and its request in given statuses.
+func queued(t *testing.T, b bead.Status, q mergequeue.Status, assignment state.AssignmentID) (*rig.Rig, state.MergeID, state.BeadID) {
+	t.Helper()
+	dir := gittest.Repo(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(filepath.Join(dir, rig.DirName), 0o755))
+	r, err := rig.Init(t.Context(), rig.InitOptions{Dir: dir, Clock: time.Now})
+	must(err)
+	added, err := r.Beads.Add(bead.Bead{Title: "x"}, "gt", r.Clock.Now())
+	must(err)
+	_, err = r.Beads.Update(t.Context(), string(added.ID), func(x *bead.Bead) error {
+		x.Status, x.AssignmentID = b, assignment
+		return nil
+	})
+	must(err)
+	m, err := r.Queue.Submit(t.Context(), mergequeue.Request{BeadID: added.ID, AssignmentID: "as-1", SourceBranch: "polecat/x"}, r.Clock.Now())
+	must(err)
+	_, err = r.Queue.Update(t.Context(), string(m.ID), func(m *mergequeue.Request) error {
+		m.Status, m.Failure, m.Reason, m.Waiting, m.NoticeName = q, mergequeue.FailTests, "why", "wait", "name"
+		if q != mergequeue.Pending && q != mergequeue.Merging {
+			m.Waiting = ""
+		}
+		return nil
+	})
+	must(err)
+	return r, m.ID, added.ID
+}
+
+func TestRetry(t *testing.T) {
+	for _, c := range []queueCase{
+		{"blocked by the mayor", bead.Blocked, mergequeue.Conflicted, "as-1", bead.Done, mergequeue.Pending, false},
+		{"still done", bead.Done, mergequeue.Conflicted, "as-1", bead.Done, mergequeue.Pending, false},
+		{"reworked", bead.InProgress, mergequeue.Conflicted, "as-2", bead.InProgress, mergequeue.Conflicted, true},
+		{"blocked in a later attempt", bead.Blocked, mergequeue.Conflicted, "as-2", bead.Blocked, mergequeue.Conflicted, true},
+		{"waits", bead.Done, mergequeue.Pending, "as-1", bead.Done, mergequeue.Pending, false},
+		{"stands still", bead.Done, mergequeue.Merging, "as-1", bead.Done, mergequeue.Merging, false},
+		{"merged", bead.Merged, mergequeue.Merged, "as-1", bead.Merged, mergequeue.Merged, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, _ := c.play(t, func(r *rig.Rig, id state.MergeID) error {
+				_, err := Retry(t.Context(), r, id, state.Human)
+				return err
+			})
+			if !c.conflict && (got.Waiting != "" || got.Status != c.request && (got.NoticeName != "" || got.Reason != "")) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestDrop(t *testing.T) {
+	for _, c := range []queueCase{
+		{"conflicted", bead.Done, mergequeue.Conflicted, "as-1", bead.Blocked, mergequeue.Dropped, false},
+		{"pending", bead.Done, mergequeue.Pending, "as-1", bead.Blocked, mergequeue.Dropped, false},
+		{"in work", bead.Done, mergequeue.Merging, "as-1", bead.Blocked, mergequeue.Dropped, false},
+		{"reworked", bead.Done, mergequeue.Conflicted, "as-2", bead.Done, mergequeue.Dropped, false},
+		{"twice", bead.Blocked, mergequeue.Dropped, "as-1", bead.Blocked, mergequeue.Dropped, false},
+		{"merged", bead.Merged, mergequeue.Merged, "as-1", bead.Merged, mergequeue.Merged, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, got := c.play(t, func(r *rig.Rig, id state.MergeID) error {
+				_, err := Drop(t.Context(), r, id, "no good", state.Human)
+				return err
+			})
+			if c.bead == bead.Done && c.wantBead == bead.Blocked && !strings.Contains(got.CloseReason, "no good") {
+				t.Errorf("close_reason %q", got.CloseReason)
+			}
+		})
+	}
+}

@@ -1,0 +1,294 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// unfit is why work that calls itself done can't be submitted. It becomes the
+// reason of a failure, and is never seen outside of this file.
+type unfit struct{ reason string }
+
+func (u *unfit) Error() string { return u.reason }
+
+func unfitf(format string, args ...any) error { return &unfit{fmt.Sprintf(format, args...)} }
+
+// commit makes the outcome's work durable: on the branch when it is done, on
+// the salvage ref otherwise. Work that does not pass validation is a failure.
+func (f *finish) commit(ctx context.Context) error {
+	b, err := f.Rig.Beads.Get(string(f.rec.BeadID))
+	if errors.Is(err, state.ErrNotFound) {
+		return f.stale(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if b.Owned(f.rec.AssignmentID, bead.InProgress, bead.Hooked) != nil {
+		return f.stale(ctx)
+	}
+	if f.rec.Outcome == retire.Done {
+		err := f.commitDone(ctx, &b)
+		var u *unfit
+		if err != nil && !errors.As(err, &u) {
+			return err
+		}
+		if u != nil {
+			f.rec.Outcome, f.rec.Reason, f.rec.Head = retire.Fail, u.reason, ""
+		}
+	}
+	if f.rec.Outcome != retire.Done {
+		if err := f.saveUnfinished(ctx); err != nil {
+			return err
+		}
+	}
+	return f.reach(retire.Committed)
+}
+
+// saveUnfinished puts what the worktree holds of this assignment on its
+// salvage ref.
+func (f *finish) saveUnfinished(ctx context.Context) error {
+	if f.rec.Salvage != "" {
+		return nil
+	}
+	holds, err := f.holdsWorktree(ctx)
+	if err != nil || !holds {
+		return err
+	}
+	ref, err := SaveWork(ctx, f.Rig, f.rec.AgentID, fmt.Sprintf("Unfinished work on %s (%s)\n\nBead: %s\nAssignment: %s",
+		f.rec.BeadID, f.rec.Outcome, f.rec.BeadID, f.rec.AssignmentID))
+	if err != nil {
+		return err
+	}
+	f.rec.Salvage = ref
+	if ref != "" {
+		e := retireEvent("worker.salvaged", &f.rec, "unfinished work is on "+ref)
+		e.Subject = ref
+		f.Rig.Emit(e)
+	}
+	return f.step("salvage")
+}
+
+// holdsWorktree tells whether the agent's worktree is this assignment's.
+func (f *finish) holdsWorktree(ctx context.Context) (bool, error) {
+	if gone, err := worktreeGone(f.Rig, f.rec.AgentID); gone || err != nil {
+		return false, err
+	}
+	if _, _, err := mendWorktree(ctx, f.Rig, f.rec.AgentID); err != nil {
+		return false, err
+	}
+	if use, known := ReadWorktree(f.Rig, f.rec.AgentID); known {
+		return use.AssignmentID == f.rec.AssignmentID, nil
+	}
+	branch, found, err := f.Rig.Git.In(f.Rig.Worktree(f.rec.AgentID)).HeadBranch(ctx)
+	if errors.Is(err, git.ErrNotWorktree) {
+		return false, nil
+	}
+	return found && string(branch) == f.rec.Branch, err
+}
+
+// commitDone validates finished work and makes it durable on its branch.
+func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
+	branch, err := git.ParseBranch(f.rec.Branch)
+	if err != nil {
+		return unfitf("the assignment has no usable branch: %v", err)
+	}
+	_, tip, err := TargetTip(ctx, f.Rig)
+	if err != nil {
+		return err
+	}
+	work, err := f.head(ctx, b, branch, tip)
+	if err != nil {
+		return err
+	}
+	if use, known := ReadWorktree(f.Rig, f.rec.AgentID); known && use.Torn && use.AssignmentID == f.rec.AssignmentID {
+		return unfitf("a power cut took what was committed last, or may have; what was left is saved")
+	}
+	if err := f.secure(ctx, work, tip); err != nil {
+		return err
+	}
+	base, err := f.validate(ctx, b, work, tip)
+	if err != nil {
+		return err
+	}
+	f.rec.Base = string(base)
+	if f.rec.Empty {
+		return nil
+	}
+	if err := f.keepBranchTip(ctx, branch, work); err != nil {
+		return err
+	}
+	if err := f.Rig.Git.UpdateBranch(ctx, branch, work, ""); err != nil {
+		return err
+	}
+	if err := f.Rig.Git.Sync(ctx); err != nil {
+		return err
+	}
+	f.rec.Head = string(work)
+	return f.step("branch")
+}
+
+// secure makes the commits of the work durable. What a power cut tore of them is
+// stored again as far as the worktree still holds it.
+func (f *finish) secure(ctx context.Context, work, tip git.Hash) error {
+	err := f.Rig.Git.Secure(ctx, work, tip)
+	if !errors.Is(err, git.ErrTorn) {
+		return err
+	}
+	if e := f.Rig.Git.In(f.Rig.Worktree(f.rec.AgentID)).Rewrite(ctx); e != nil && !errors.Is(e, git.ErrNotWorktree) {
+		return errors.Join(err, e)
+	}
+	if err = f.Rig.Git.Secure(ctx, work, tip); errors.Is(err, git.ErrTorn) {
+		return unfitf("%v", err)
+	}
+	return err
+}
+
+// head commits what is uncommitted and returns the commit to submit: HEAD,
+// wherever the worker has moved it, or the branch when HEAD holds nothing of
+// its own, or when the worktree is gone.
+func (f *finish) head(ctx context.Context, b *bead.Bead, branch git.Branch, tip git.Hash) (git.Hash, error) {
+	holds, err := f.holdsWorktree(ctx)
+	if err != nil {
+		return "", err
+	}
+	onBranch, exists, err := f.Rig.Git.ResolveRef(ctx, branch.Ref())
+	if err != nil {
+		return "", err
+	}
+	work := git.Hash("")
+	if holds {
+		work, err = f.commitRest(ctx, b)
+		if err != nil && !errors.Is(err, git.ErrNotWorktree) {
+			return "", err
+		}
+	}
+	if work == "" {
+		if !exists {
+			return "", unfitf("the worktree and the branch %s are gone", branch)
+		}
+		return onBranch, nil
+	}
+	own, err := f.Rig.Git.CountCommits(ctx, tip, work)
+	if err == nil && own == 0 && exists {
+		return onBranch, nil
+	}
+	return work, err
+}
+
+// commitRest commits what the worker left uncommitted, and returns HEAD.
+func (f *finish) commitRest(ctx context.Context, b *bead.Bead) (git.Hash, error) {
+	wt := f.Rig.Git.In(f.Rig.Worktree(f.rec.AgentID))
+	op, err := wt.Operation()
+	if err != nil {
+		return "", err
+	}
+	if op != git.NoOperation && op != git.OperationMerge {
+		status, err := wt.Status(ctx)
+		if err == nil && len(status.Unmerged) > 0 {
+			err = unfitf("unmerged paths: %s", strings.Join(firstFew(status.Unmerged), ", "))
+		}
+		if err == nil {
+			err = unfitf("a %s is in progress", op)
+		}
+		return "", err
+	}
+	message := fmt.Sprintf("%s\n\nBead: %s\nAssignment: %s\n", b.Title, b.ID, f.rec.AssignmentID)
+	made, err := wt.CommitAll(ctx, message, string(f.rec.AgentID))
+	var unmerged *git.UnmergedError
+	switch {
+	case errors.As(err, &unmerged):
+		return "", unfitf("unmerged paths: %s", strings.Join(firstFew(unmerged.Paths), ", "))
+	case errors.Is(err, git.ErrInProgress):
+		return "", unfitf("a git operation is in progress")
+	case err != nil:
+		return "", err
+	}
+	return made.Hash, f.step("commit")
+}
+
+func firstFew(paths []string) []string {
+	if len(paths) > 10 {
+		return append(paths[:10:10], fmt.Sprintf("and %d more", len(paths)-10))
+	}
+	return paths
+}
+
+// validate returns where the work began, or why it can't be submitted.
+func (f *finish) validate(ctx context.Context, b *bead.Bead, work, tip git.Hash) (git.Hash, error) {
+	base, err := f.Rig.Git.MergeBase(ctx, tip, work)
+	if errors.Is(err, git.ErrUnrelated) {
+		return "", unfitf("the branch has no history in common with the target")
+	}
+	if err != nil {
+		return "", err
+	}
+	touched, err := f.Rig.Git.TouchesPath(ctx, base, work, ".chipset")
+	if err != nil {
+		return "", err
+	}
+	if touched {
+		return "", unfitf("touches .chipset/")
+	}
+	changed, err := f.Rig.Git.ChangedPaths(ctx, base, work)
+	if err != nil {
+		return "", err
+	}
+	f.rec.Empty = len(changed) == 0
+	if f.rec.Empty && !b.AllowEmpty {
+		f.rec.Empty = false
+		return "", unfitf("no change")
+	}
+	return base, nil
+}
+
+// keepBranchTip saves what only the branch holds, before the branch is moved
+// to a commit that does not contain it.
+func (f *finish) keepBranchTip(ctx context.Context, branch git.Branch, work git.Hash) error {
+	ref := git.Ref(salvagePrefix + string(f.rec.AssignmentID) + "-branch")
+	old, exists, err := f.Rig.Git.ResolveRef(ctx, branch.Ref())
+	if err != nil {
+		return err
+	}
+	if exists && old != work {
+		contained, err := f.Rig.Git.IsAncestor(ctx, old, work)
+		if err != nil || contained {
+			return err
+		}
+		if err := f.Rig.Git.UpdateRef(ctx, ref, old, ""); err != nil {
+			return err
+		}
+	}
+	// Also when it was saved before a crash.
+	_, saved, err := f.Rig.Git.ResolveRef(ctx, ref)
+	if saved {
+		f.rec.Salvage = string(ref)
+	}
+	return err
+}
+
+// pushPatience bounds the push of a branch that has not landed; nothing waits
+// for it.
+const pushPatience = time.Minute
+
+// pushBranch publishes the branch where the definition asks for that. It is a
+// courtesy to people: a failure is a warning.
+func (f *finish) pushBranch(ctx context.Context) {
+	d := f.Rig.Def.Merge
+	if !d.PushBranches || d.Remote == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushPatience)
+	defer cancel()
+	err := f.Rig.Git.Push(ctx, d.Remote, git.Hash(f.rec.Head), git.Branch(f.rec.Branch))
+	if err != nil {
+		f.warn("branch.not_pushed", err)
+	}
+}

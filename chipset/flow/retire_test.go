@@ -1,0 +1,275 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+var errKilled = errors.New("killed here")
+
+// TestFinishSurvivesEveryCrash ends the pipeline after each of its durable
+// effects, and goes on from the disk: alone, and with every effect in a life of
+// its own. The result is always that of a run without any crash.
+func TestFinishSurvivesEveryCrash(t *testing.T) {
+	for _, s := range scenes() {
+		t.Run(s.name, func(t *testing.T) {
+			a, rec := s.play(t)
+			var effects []string
+			end, err := Finish(t.Context(), RetireDeps{Rig: a.rig, Step: func(e string) error { effects = append(effects, e); return nil }}, rec)
+			a.must(err)
+			want := a.outcome()
+			if want.Bead != string(s.bead) || end.Stage != s.stage {
+				t.Fatalf("without a crash: %+v", want)
+			}
+			if rec.Outcome != retire.Done && want.Salvage == "" {
+				t.Error("the unfinished work is not saved")
+			}
+			if !want.WorktreeClean {
+				t.Error("the worktree is not free")
+			}
+			if s.thorough {
+				for i := range effects {
+					s.crashAfter(t, i, effects, want)
+				}
+			}
+			s.crashEverywhere(t, want)
+		})
+	}
+}
+
+// crashAfter kills the pipeline after its i-th effect.
+func (s *scene) crashAfter(t *testing.T, i int, effects []string, want outcome) {
+	t.Helper()
+	a, rec := s.play(t)
+	n := 0
+	_, err := Finish(t.Context(), RetireDeps{Rig: a.rig, Step: func(string) error {
+		if n++; n > i {
+			return errKilled
+		}
+		return nil
+	}}, rec)
+	if !errors.Is(err, errKilled) {
+		t.Fatalf("after %s: %v", effects[i], err)
+	}
+	a.finishFromDisk()
+	if diff := cmp.Diff(want, a.outcome()); diff != "" {
+		t.Errorf("killed after %s (of %v):\n%s", effects[i], effects, diff)
+	}
+}
+
+// crashEverywhere kills the pipeline once after every effect, each time in the
+// life that comes to it first.
+func (s *scene) crashEverywhere(t *testing.T, want outcome) {
+	t.Helper()
+	a, rec := s.play(t)
+	died := map[string]bool{}
+	for {
+		_, err := Finish(t.Context(), RetireDeps{Rig: a.rig, Step: func(e string) error {
+			if died[e] {
+				return nil
+			}
+			died[e] = true
+			return errKilled
+		}}, rec)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		a.reopen()
+		rec, err = a.rig.Retire.Get(string(a.as))
+		a.must(err)
+	}
+	if diff := cmp.Diff(want, a.outcome()); diff != "" {
+		t.Errorf("killed %d times:\n%s", len(died), diff)
+	}
+}
+
+func (a *attempt) finishFromDisk() {
+	a.t.Helper()
+	a.reopen()
+	rec, err := a.rig.Retire.Get(string(a.as))
+	a.must(err)
+	rec, err = Finish(a.t.Context(), RetireDeps{Rig: a.rig}, rec)
+	a.must(err)
+	if !rec.Stage.Final() {
+		a.t.Errorf("Finish left %s", rec.Stage)
+	}
+}
+
+func TestPublish(t *testing.T) {
+	a := newAttempt(t, nil)
+	offer := func(as state.AssignmentID, s state.SessionID) (bool, error) {
+		_, won, err := Publish(t.Context(), a.rig, retire.Record{AssignmentID: as, AgentID: alpha, Session: s, Outcome: retire.Done})
+		return won, err
+	}
+	if won, err := offer("as-other", ""); won || !errors.Is(err, state.ErrConflict) {
+		t.Errorf("another assignment: %v, %v", won, err)
+	}
+	if won, err := offer(a.as, "ses-old"); won || !errors.Is(err, state.ErrConflict) {
+		t.Errorf("another session: %v, %v", won, err)
+	}
+	first := a.publish(retire.Fail, strings.Repeat("x", 2*maxReason)+"\xff")
+	if len(first.Reason) > maxReason+8 || first.BeadID != a.bead || first.Branch == "" || first.Stage != retire.Published {
+		t.Errorf("record %+v", first)
+	}
+	again, won, err := Publish(t.Context(), a.rig, retire.Record{AssignmentID: a.as, AgentID: alpha, Outcome: retire.Done})
+	if err != nil || won || again.Outcome != retire.Fail {
+		t.Errorf("the second: won %v, %v, %+v", won, err, again)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Finish(cancelled, RetireDeps{Rig: a.rig}, first); !errors.Is(err, context.Canceled) {
+		t.Errorf("Finish under a cancelled context: %v", err)
+	}
+}
+
+// Somebody else ends the attempt after this process has looked and before it
+// writes: the first end stays, and both hear of it.
+func TestPublishAtOnce(t *testing.T) {
+	a := newAttempt(t, nil)
+	var once sync.Once
+	clock := a.rig.Clock
+	a.rig.Clock = func() time.Time {
+		once.Do(func() {
+			other, err := rig.Open(t.Context(), a.rig.Dir, time.Now)
+			a.must(err)
+			_, won, err := Publish(t.Context(), other, retire.Record{AssignmentID: a.as, AgentID: alpha, Outcome: retire.Fail, Reason: "first"})
+			if err != nil || !won {
+				t.Errorf("the first: won %t, %v", won, err)
+			}
+		})
+		return clock()
+	}
+	rec, won, err := Publish(t.Context(), a.rig, retire.Record{AssignmentID: a.as, AgentID: alpha, Outcome: retire.Done, Reason: "second"})
+	if err != nil || won || rec.Reason != "first" {
+		t.Errorf("the second: won %t, %v, %+v", won, err, rec)
+	}
+}
+
+// The bead is taken away after the work is committed: nothing is submitted.
+func TestFinishLosesTheBead(t *testing.T) {
+	a := newAttempt(t, nil)
+	rec := a.publish(retire.Done, "")
+	end, err := Finish(t.Context(), RetireDeps{Rig: a.rig, Step: func(effect string) error {
+		if effect != string(retire.Committed) {
+			return nil
+		}
+		_, err := a.rig.Beads.Update(t.Context(), string(a.bead), func(b *bead.Bead) error {
+			return b.Become(bead.Open, "", a.rig.Clock.Now())
+		})
+		return err
+	}}, rec)
+	a.must(err)
+	all, _, err := a.rig.Queue.Queue()
+	a.must(err)
+	if end.Stage != retire.Stale || len(all) > 0 {
+		t.Errorf("%s, requests %v", end.Stage, all)
+	}
+}
+
+// TestFinishSendsUnderAnotherName: somebody's message has the very nanosecond
+// that the record fixed.
+func TestFinishSendsUnderAnotherName(t *testing.T) {
+	a := newAttempt(t, nil)
+	rec := a.publish(retire.Fail, "no luck")
+	taken := false
+	_, err := Finish(t.Context(), RetireDeps{Rig: a.rig, Step: func(e string) error {
+		if e != string(retire.Submitted) || taken {
+			return nil
+		}
+		taken = true
+		now, err := a.rig.Retire.Get(string(a.as))
+		if err != nil {
+			return err
+		}
+		n := mail.Name(now.ReportName)
+		_, err = a.rig.Send(t.Context(), mail.Message{From: alpha, To: "mayor", Type: mail.Coordination, Subject: "in the way", Timestamp: n.Time()})
+		return err
+	}}, rec)
+	a.must(err)
+	entries, _, err := a.rig.Mailbox("mayor").List()
+	a.must(err)
+	if !taken || len(entries) != 2 || entries[1].ID != "report-"+string(a.as) {
+		t.Errorf("mail %+v", entries)
+	}
+	if end, _ := a.rig.Retire.Get(string(a.as)); mail.Name(end.ReportName) != entries[1].Name {
+		t.Errorf("the record names %s", end.ReportName)
+	}
+}
+
+func TestFinishWithoutAnybodyToTell(t *testing.T) {
+	a := newAttempt(t, nil)
+	rec := a.publish(retire.Fail, "no luck")
+	for _, id := range []string{"mayor", "witness"} {
+		a.must(os.Remove(a.rig.Tree.Abs(a.rig.Agents.Path(id))))
+	}
+	end, err := Finish(t.Context(), RetireDeps{Rig: a.rig}, rec)
+	if err != nil || end.Stage != retire.Released {
+		t.Errorf("%s, %v", end.Stage, err)
+	}
+	if h, _ := a.rig.Hooks.Get(string(alpha)); h.Status != hook.Completed {
+		t.Errorf("hook %+v", h)
+	}
+}
+
+// TestSaveWork: work of a lost record is saved by its branch's
+// name, and nothing is saved where nothing would be lost.
+func TestSaveWork(t *testing.T) {
+	a := newAttempt(t, nil)
+	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); ref != "" || err != nil {
+		t.Errorf("nothing to save: %q, %v", ref, err)
+	}
+	if ref, err := SaveWork(t.Context(), a.rig, "polecat-bravo", "m"); ref != "" || err != nil {
+		t.Errorf("no worktree: %q, %v", ref, err)
+	}
+	a.write("x.txt", "x\n")
+	first, err := SaveWork(t.Context(), a.rig, alpha, "m")
+	if err != nil || first != salvagePrefix+string(a.as) {
+		t.Errorf("saved on %q, %v", first, err)
+	}
+	if again, err := SaveWork(t.Context(), a.rig, alpha, "m"); again != first || err != nil {
+		t.Errorf("saved again on %q, %v", again, err)
+	}
+	a.must(ForgetWorktree(a.rig, alpha))
+	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); err != nil || ref != salvagePrefix+"polecat-"+string(a.bead) {
+		t.Errorf("without a record saved on %q, %v", ref, err)
+	}
+	refs := strings.Fields(a.git(a.dir, "for-each-ref", "--format=%(refname)", salvagePrefix))
+	if len(refs) != 2 || !slices.Contains(refs, first) {
+		t.Errorf("refs %v", refs)
+	}
+}
+
+// TestSaveWorkWithoutAFolder: the folder is gone, and with the next preparation
+// the branch would be reset.
+func TestSaveWorkWithoutAFolder(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("x.txt", "x\n")
+	a.git(a.worktree(), "add", "x.txt")
+	a.git(a.worktree(), "commit", "-qm", "x")
+	a.must(os.RemoveAll(a.worktree()))
+	ref, err := SaveWork(t.Context(), a.rig, alpha, "m")
+	if err != nil || ref != salvagePrefix+string(a.as)+"-branch" {
+		t.Fatalf("saved on %q, %v", ref, err)
+	}
+	if files := a.git(a.dir, "ls-tree", "--name-only", ref); files != "README\nx.txt" {
+		t.Errorf("saved %q", files)
+	}
+}

@@ -1,0 +1,338 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// Worktree says what a polecat's worktree is used for:
+// run/worktrees/{agent}.json. It is a cache: without it the branch that is
+// checked out tells nearly as much.
+type Worktree struct {
+	AgentID      state.AgentID      `json:"agent_id"`
+	AssignmentID state.AssignmentID `json:"assignment_id"`
+	BeadID       state.BeadID       `json:"bead_id"`
+	Session      state.SessionID    `json:"session,omitempty"`
+	// Base is the tip of the target that the work began on.
+	Base   git.Hash `json:"base"`
+	Branch string   `json:"branch"`
+	// Torn: a power cut took what was committed last, or may have. What was left is saved.
+	Torn bool `json:"torn,omitempty"`
+}
+
+// WorktreeRecords is the folder of what says whose work the worktrees hold.
+const WorktreeRecords = state.RunDir + "/worktrees"
+
+func worktreePath(id state.AgentID) state.Path { return WorktreeRecords.Join(string(id) + ".json") }
+
+// ReadWorktree returns what the worktree of an agent is used for, and false
+// when nothing says so.
+func ReadWorktree(r *rig.Rig, id state.AgentID) (Worktree, bool) {
+	var w Worktree
+	p := worktreePath(id)
+	data, err := r.Tree.Read(p, state.MaxFile)
+	if err != nil || state.Decode(string(p), data, &w) != nil || w.AgentID != id || w.AssignmentID == "" {
+		return Worktree{}, false // run/ may be emptied at any time
+	}
+	if _, err := git.ParseHash(string(w.Base)); err != nil {
+		return Worktree{}, false
+	}
+	return w, true
+}
+
+// WriteWorktree records what a worktree is used for from now on.
+func WriteWorktree(r *rig.Rig, w Worktree) error {
+	data, err := state.Encode(w)
+	if err != nil {
+		return err
+	}
+	return r.Tree.Replace(worktreePath(w.AgentID), data)
+}
+
+// ForgetWorktree records that a worktree holds nobody's work.
+func ForgetWorktree(r *rig.Rig, id state.AgentID) error { return r.Tree.Remove(worktreePath(id)) }
+
+// TargetTip is the branch that work lands on, and its tip.
+func TargetTip(ctx context.Context, r *rig.Rig) (git.Branch, git.Hash, error) {
+	target, err := r.Target(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	tip, found, err := r.Git.ResolveRef(ctx, target.Ref())
+	if err != nil {
+		return target, "", err
+	}
+	if !found {
+		return target, "", fmt.Errorf("target branch %s: %w", target, state.ErrNotFound)
+	}
+	return target, tip, nil
+}
+
+// SaveWork saves what the worktree of an agent holds that no branch has kept,
+// under the name of the assignment it is used for, and returns the ref or "".
+// One whose own files of git are torn is mended first. A worktree that does not
+// exist holds nothing. Durable when it returns nil.
+func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string) (string, error) {
+	gone, err := worktreeGone(r, id)
+	if err != nil {
+		return "", err
+	}
+	if gone {
+		use, _ := ReadWorktree(r, id)
+		return saveBranch(ctx, r, use)
+	}
+	if _, found, err := mendWorktree(ctx, r, id); err != nil || found != "" {
+		return found, err
+	}
+	return saveMended(ctx, r, id, message)
+}
+
+// saveMended is SaveWork for a worktree that git can read.
+func saveMended(ctx context.Context, r *rig.Rig, id state.AgentID, message string) (string, error) {
+	wt := r.Git.In(r.Worktree(id))
+	use, known := ReadWorktree(r, id)
+	name, base := string(use.AssignmentID), use.Base
+	head, found, err := wt.Head(ctx)
+	if errors.Is(err, git.ErrNotWorktree) || err != nil && r.Git.HalfMade(r.Worktree(id)) { // nothing was ever checked out there
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if !known {
+		if name, err = unnamedWork(ctx, wt, id, head); err != nil {
+			return "", err
+		}
+		base = ""
+	}
+	if !found { // a branch without a commit: everything in it is new
+		base = ""
+	} else if base, err = savedBase(ctx, r, wt, head, base); err != nil {
+		return "", err
+	}
+	return salvage(ctx, r, wt, git.SalvageRequest{Base: base, Ref: git.Ref(salvagePrefix + name), Message: message, AgentID: string(id)})
+}
+
+// HintOf is what the record of an agent's worktree tells of it, for git. The
+// refinery has none, and a power cut can take that of a polecat; the folder of an
+// agent is the rig's all the same, whatever is left of it: what lies there is saved
+// before it is used. What can't be saved whole stays, and a person's with it.
+func HintOf(r *rig.Rig, id state.AgentID) git.Hint {
+	use, known := ReadWorktree(r, id)
+	if !known {
+		a, err := r.Agents.Get(string(id))
+		return git.Hint{Own: id == r.Refinery() || err == nil && a.Role == agent.Polecat && savable(r.Worktree(id))}
+	}
+	hint := git.Hint{Branch: git.Branch(use.Branch), Base: use.Base}
+	if _, err := git.ParseBranch(use.Branch); err != nil {
+		hint.Branch = "" // a cache that holds nonsense names no work
+	}
+	return hint
+}
+
+// errTheirs ends a look at a folder in which somebody has a repository of their own.
+var errTheirs = errors.New("a repository of its own")
+
+// savable tells whether a folder that git does not know can be saved whole: all of it can be read, and no other
+// repository is in it.
+func savable(dir string) bool {
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+		return true // git tells
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.Name() == ".git":
+			return errTheirs
+		case !e.Type().IsRegular():
+			return nil
+		}
+		f, err := os.Open(path)
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	})
+	return err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
+// mendWorktree makes an agent's worktree readable for git again, if a power cut or
+// somebody's hand tore what git keeps of it. Without that nothing in it could be
+// saved. Where what a polecat's HEAD led to is lost, its files may be torn as well,
+// whatever was said of the work: they are saved for a person, on the ref that is
+// returned, the worktree is freed of them, and its record says so. The caller speaks
+// for the agent, and nothing of its worker runs.
+func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []git.Wound, found string, err error) {
+	mended, err = r.Git.Mend(ctx, r.Worktree(id), HintOf(r, id))
+	if err != nil || len(mended) == 0 {
+		return nil, "", err
+	}
+	for _, w := range mended {
+		r.Emit(event.Event{Type: "worktree.mended", Agent: id, Subject: string(id), Text: w.String()})
+	}
+	// What was torn with them would be taken for saved.
+	lost := slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Lost })
+	if err := r.Git.DropEmptyObjects(); err != nil || !lost || id == r.Refinery() {
+		return mended, "", err
+	}
+	if found, err = saveMended(ctx, r, id, "Found in the torn worktree of "+string(id)); err != nil {
+		return mended, "", err
+	}
+	if use, known := ReadWorktree(r, id); known {
+		use.Torn = true
+		if err := WriteWorktree(r, use); err != nil {
+			return mended, found, err
+		}
+	}
+	return mended, found, r.Git.ReleaseWorktree(ctx, r.Worktree(id), "")
+}
+
+// MendCandidates is what SaveWork is for others for the worktree of the refinery:
+// it holds nothing but candidates, which are recorded or made again. Only when git
+// knew nothing of it any more its files are saved, because they could be
+// somebody's. The caller speaks for the refinery.
+func MendCandidates(ctx context.Context, r *rig.Rig, id state.AgentID) error {
+	mended, _, err := mendWorktree(ctx, r, id)
+	if err != nil || !slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Unknown }) {
+		return err
+	}
+	_, err = saveMended(ctx, r, id, "found in the refinery's worktree")
+	return err
+}
+
+// WorktreeChanged tells whether the worktree of an agent holds anything that the
+// base of its assignment does not, committed or not.
+func WorktreeChanged(ctx context.Context, r *rig.Rig, id state.AgentID) (bool, error) {
+	wt := r.Git.In(r.Worktree(id))
+	use, known := ReadWorktree(r, id)
+	head, found, err := wt.Head(ctx)
+	if err != nil {
+		return false, err
+	}
+	if found && known && head != use.Base {
+		return true, nil
+	}
+	status, err := wt.Status(ctx)
+	return !status.Clean(), err
+}
+
+// worktreeGone tells whether somebody has taken the folder away, or put a link or
+// a file in its place. Git may know the worktree all the same.
+func worktreeGone(r *rig.Rig, id state.AgentID) (bool, error) {
+	info, err := os.Lstat(r.Worktree(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return err == nil && !info.IsDir(), err
+}
+
+// saveBranch saves the commits of a worktree whose folder is gone: preparing
+// it anew resets the branch.
+func saveBranch(ctx context.Context, r *rig.Rig, use Worktree) (string, error) {
+	if use.AssignmentID == "" {
+		return "", nil
+	}
+	branch, err := git.ParseBranch(use.Branch)
+	if err != nil {
+		return "", nil // a cache that holds nonsense names no work
+	}
+	tip, found, err := r.Git.ResolveRef(ctx, branch.Ref())
+	if err != nil || !found {
+		return "", err
+	}
+	landed, err := r.Git.IsAncestor(ctx, tip, use.Base)
+	if err != nil || landed {
+		return "", err
+	}
+	ref := git.Ref(salvagePrefix + string(use.AssignmentID) + "-branch")
+	if err := r.Git.UpdateRef(ctx, ref, tip, ""); err != nil {
+		return "", err
+	}
+	return string(ref), keep(ctx, r, tip)
+}
+
+const salvagePrefix = "refs/chipset/salvage/"
+
+func salvage(ctx context.Context, r *rig.Rig, wt *git.Worktree, q git.SalvageRequest) (string, error) {
+	saved, err := wt.Salvage(ctx, q)
+	var incomplete *git.IncompleteError
+	if err != nil && !errors.As(err, &incomplete) {
+		return "", err
+	}
+	if !saved.Saved {
+		return "", nil
+	}
+	return string(saved.Ref), keep(ctx, r, saved.Hash)
+}
+
+// keep makes a commit and the refs durable. What of it is torn already stays lost:
+// the rest is saved all the same.
+func keep(ctx context.Context, r *rig.Rig, commit git.Hash) error {
+	var have []git.Hash
+	if _, tip, err := TargetTip(ctx, r); err == nil {
+		have = []git.Hash{tip}
+	}
+	if err := r.Git.Secure(ctx, commit, have...); err != nil && !errors.Is(err, git.ErrTorn) {
+		return err
+	}
+	return r.Git.Sync(ctx)
+}
+
+// unnamedWork names work of which nothing says whose it is: by its branch, or
+// by its commit.
+func unnamedWork(ctx context.Context, wt *git.Worktree, id state.AgentID, head git.Hash) (string, error) {
+	branch, found, err := wt.HeadBranch(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case found:
+		return strings.ReplaceAll(string(branch), "/", "-"), nil
+	case head == "":
+		return "lost-" + string(id), nil
+	}
+	return "lost-" + head.Short(), nil
+}
+
+// savedBase is the commit up to which nothing needs saving: what is reachable
+// from the target, or, when HEAD is detached, from any branch or saved ref.
+func savedBase(ctx context.Context, r *rig.Rig, wt *git.Worktree, head, base git.Hash) (git.Hash, error) {
+	_, tip, err := TargetTip(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	landed, err := r.Git.IsAncestor(ctx, head, tip)
+	if err != nil || landed {
+		return head, err
+	}
+	_, onBranch, err := wt.HeadBranch(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !onBranch {
+		out, err := r.Git.Run(ctx, git.Command{Read: true,
+			Args: []string{"for-each-ref", "--count=1", "--contains", string(head), "refs/heads/", salvagePrefix}})
+		if err != nil {
+			return "", err
+		}
+		if len(out) > 0 {
+			return head, nil
+		}
+	}
+	if base == "" {
+		base = tip
+	}
+	return base, nil
+}

@@ -1,0 +1,41 @@
+package history
+
+import (
+	"slices"
+
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/audit"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/convoy"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/handoff"
+	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// NewJudge makes the judge of a whole state tree. What matches none of the rules
+// is kept in snapshots and not judged.
+func NewJudge() *audit.Judge {
+	rules := slices.Concat(
+		mail.History(),
+		nudge.History(),
+		[]audit.Rule{
+			hook.History(),
+			bead.History(),
+			mergequeue.History(),
+			retire.History(),
+			convoy.History(),
+			dispatch.History(),
+			incident.History(),
+			handoff.History(),
+			agent.History(),
+			// The tree is one rig's for ever.
+			{Patterns: []string{"rig.json"}, Moved: audit.WriteOnce},
+			{Patterns: []string{"events/*.jsonl"}, Moved: audit.AppendOnly},
+		})
+	return audit.NewJudge(rules...)
+}

@@ -1,0 +1,348 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// lifelinePatience bounds a write to a supervisor that does not read.
+	lifelinePatience = 5 * time.Second
+	// supervisorPatience is how much longer than the grace a supervisor may take
+	// to end its command, before it is taken for hung and killed.
+	supervisorPatience = 10 * time.Second
+	// maxComplaint bounds what is kept of a supervisor's standard error.
+	maxComplaint = 4 << 10
+)
+
+// Job is a command under its supervisor. Its methods may be called by several
+// goroutines at once.
+type Job struct {
+	spec       Spec
+	supervisor *supervision
+	// before is the processor time of the supervisor's earlier jobs, in seconds.
+	before float64
+	// host gets the supervisor back, or is nil.
+	host *Host
+	done chan struct{}
+
+	mu      sync.Mutex
+	exit    Exit
+	failed  bool // the command could not even be tried
+	over    bool // the supervisor is gone
+	lastCPU time.Duration
+	// hangman kills a supervisor that has not done as it was asked by hangTime.
+	hangman  *time.Timer
+	hangTime time.Time
+}
+
+// Start runs a command under a supervisor, self being the path of a binary whose
+// first argument SuperviseArg leads to Supervise. It returns when the command runs
+// and its record is written; or when it has been found impossible to execute, which
+// is no error but an Exit with code 126 or 127.
+//
+// The context bounds the start alone: a job that runs is ended by Stop, and by the
+// end of this process. Errors wrap ErrBadSpec, ErrNotStarted or the context's.
+func Start(ctx context.Context, self string, spec Spec) (*Job, error) {
+	return start(ctx, self, spec, nil)
+}
+
+func start(ctx context.Context, self string, spec Spec, host *Host) (*Job, error) {
+	if err := spec.check(); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(self) {
+		return nil, fmt.Errorf("%w: supervisor %q is no absolute path", ErrBadSpec, self)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.ID, err)
+	}
+	if kept := host.take(); kept != nil {
+		j, err := begin(ctx, spec, host, kept)
+		if !errors.Is(err, ErrNotStarted) {
+			return j, err
+		}
+		// Somebody may have ended it just then, with nothing started under it.
+	}
+	s, err := launch(self, spec)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: supervisor: %w", ErrNotStarted, spec.ID, err)
+	}
+	return begin(ctx, spec, host, s)
+}
+
+// begin gives a supervisor its job and waits until it has started.
+func begin(ctx context.Context, spec Spec, host *Host, s *supervision) (*Job, error) {
+	j := &Job{spec: spec, host: host, supervisor: s, before: s.before, done: make(chan struct{})}
+	j.exit = Exit{ID: spec.ID}
+	started := make(chan struct{})
+	go j.follow(started)
+	go j.supervisor.send(order{Run: &spec})
+
+	select {
+	case <-started:
+	case <-ctx.Done():
+		// Whatever hinders the supervisor would hinder a request as well.
+		j.supervisor.kill()
+		<-j.done
+		return nil, fmt.Errorf("start %s: %w", spec.ID, ctx.Err())
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed {
+		return nil, fmt.Errorf("%w: %s: %s", ErrNotStarted, spec.ID, j.exit.Error)
+	}
+	return j, nil
+}
+
+// supervision is a supervisor as its role sees it.
+type supervision struct {
+	cmd       *exec.Cmd
+	complaint *tail
+	reports   *os.File
+	decoder   *json.Decoder
+	// before is the processor time of earlier jobs, in seconds; who keeps the supervisor writes it.
+	before float64
+
+	lifelineMu sync.Mutex
+	lifeline   *os.File
+}
+
+// launch starts a supervisor.
+func launch(self string, spec Spec) (*supervision, error) {
+	lifelineEnd, lifeline, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer lifelineEnd.Close()
+	reports, reportsEnd, err := os.Pipe()
+	if err != nil {
+		_ = lifeline.Close()
+		return nil, err
+	}
+	defer reportsEnd.Close()
+	s := &supervision{complaint: &tail{}, reports: reports, decoder: json.NewDecoder(reports), lifeline: lifeline}
+	s.cmd = &exec.Cmd{
+		Path:   self,
+		Args:   []string{filepath.Base(self), SuperviseArg, spec.ID},
+		Env:    supervisorEnv(spec),
+		Dir:    "/", // so that a worktree can be removed under it
+		Stdin:  lifelineEnd,
+		Stdout: reportsEnd,
+		Stderr: s.complaint,
+		// Away from the terminal's Ctrl-C and from whoever ends the role's group.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		WaitDelay:   time.Second,
+	}
+	if err := s.cmd.Start(); err != nil {
+		_ = lifeline.Close()
+		_ = reports.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *supervision) pid() int { return s.cmd.Process.Pid }
+
+// kill ends a supervisor that does not do as it is asked. Its command dies with it.
+func (s *supervision) kill() { _ = s.cmd.Process.Kill() }
+
+// supervisorEnv marks the supervisor like its command, so that KillOrphans finds
+// both. The rest of the command's environment is not for this binary; how the Go
+// runtime behaves in it is decided where the role is started.
+func supervisorEnv(spec Spec) []string {
+	env := []string{envSupervisor + "=" + spec.ID}
+	for _, name := range []string{"GOCOVERDIR", "GODEBUG", "GORACE", "GOTRACEBACK"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for _, entry := range spec.Env {
+		if strings.HasPrefix(entry, envPrefix) && !strings.HasPrefix(entry, envSupervisor+"=") {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+// send writes a line to the supervisor. That it fails is no news: a supervisor that
+// is gone has ended its pipe of reports too.
+func (s *supervision) send(o order) {
+	s.lifelineMu.Lock()
+	defer s.lifelineMu.Unlock()
+	_ = s.lifeline.SetWriteDeadline(time.Now().Add(lifelinePatience))
+	_ = json.NewEncoder(s.lifeline).Encode(o)
+}
+
+// end cuts the lifeline and waits until the supervisor is gone.
+func (s *supervision) end() error {
+	s.lifelineMu.Lock()
+	_ = s.lifeline.Close()
+	s.lifelineMu.Unlock()
+	err := s.cmd.Wait()
+	_ = s.reports.Close()
+	return err
+}
+
+// follow reads the reports until the last, or until the supervisor is gone. It closes
+// started at the first of them, and done when nothing is left to wait for.
+func (j *Job) follow(started chan<- struct{}) {
+	first := sync.OnceFunc(func() { close(started) })
+	final, kept := false, false
+	for !final {
+		var r report
+		if err := j.supervisor.decoder.Decode(&r); err != nil {
+			break
+		}
+		final = r.Final
+		kept = final && j.host != nil && !r.Leaving
+		j.mu.Lock()
+		j.exit, j.failed = r.Exit, r.Failed
+		j.mu.Unlock()
+		if !final {
+			first()
+		}
+	}
+	var err error
+	if !kept {
+		err = j.supervisor.end()
+	}
+	j.mu.Lock()
+	j.over = true
+	if j.hangman != nil {
+		kept = j.hangman.Stop() && kept // else it is being killed
+	}
+	j.mu.Unlock()
+	if kept {
+		j.host.keep(j.supervisor)
+	}
+	if !final {
+		j.supervisorLost(err)
+	}
+	close(j.done)
+	first()
+}
+
+// supervisorLost ends what a killed supervisor left, and writes the record that it
+// could not write.
+func (j *Job) supervisorLost(cause error) {
+	exit := j.Exit()
+	if exit.PID == 0 {
+		// It may have been killed between the start and its report.
+		if found, ok, err := ReadExit(j.spec.Record); err == nil && ok &&
+			found.ID == j.spec.ID && found.SupervisorPID == j.supervisor.pid() && !found.Done {
+			exit = found
+		}
+	}
+	session := lookEnv(j.spec.Env, EnvSession)
+	match := func(env map[string]string) bool { return session != "" && env[EnvSession] == session }
+	_, err := KillOrphans(context.Background(), match, min(j.spec.grace(), leftoverGrace), exit)
+
+	never := exit.PID == 0
+	exit.Code, exit.EndedAt, exit.Done = -1, time.Now(), err == nil
+	exit.Error = fmt.Sprintf("the supervisor ended without a report: %v", cause)
+	if text := j.supervisor.complaint.String(); text != "" {
+		exit.Error += ": " + text
+	}
+	if err != nil {
+		exit.Error += ": " + err.Error()
+	}
+	if err := writeRecord(j.spec.Record, exit); err != nil {
+		exit.Error += ": " + err.Error()
+	}
+	j.mu.Lock()
+	j.exit, j.failed = exit, never
+	j.mu.Unlock()
+}
+
+// Done is closed when nothing of the command is left and its record is written.
+func (j *Job) Done() <-chan struct{} { return j.done }
+
+// Exit returns what is known: before Done who runs, after it how it went.
+func (j *Job) Exit() Exit {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.exit
+}
+
+// Stop asks for the end of the command and of everything it started: TERM at once,
+// and KILL after grace, at once if that is not positive. It does not wait; Done
+// does. Asking again can only shorten the grace.
+func (j *Job) Stop(grace time.Duration) {
+	grace = max(grace, 0)
+	j.mu.Lock()
+	if j.over {
+		j.mu.Unlock()
+		return
+	}
+	if limit := time.Now().Add(grace + supervisorPatience); j.hangman == nil {
+		j.hangTime = limit
+		j.hangman = time.AfterFunc(grace+supervisorPatience, j.supervisor.kill)
+	} else if limit.Before(j.hangTime) {
+		j.hangTime = limit
+		j.hangman.Reset(grace + supervisorPatience)
+	}
+	j.mu.Unlock()
+	j.supervisor.send(order{Stop: j.spec.ID, Grace: grace})
+}
+
+// Activity returns the size of the log and the processor time of everything the
+// command has run so far, 0 where that is not known. Growth of either is progress.
+// The processor time never falls, but what nobody waited for may be missing.
+func (j *Job) Activity() (bytesLogged int64, cpu time.Duration, err error) {
+	if j.spec.Log != "" {
+		info, statErr := os.Stat(j.spec.Log)
+		switch {
+		case statErr == nil:
+			bytesLogged = info.Size()
+		case !errors.Is(statErr, fs.ErrNotExist):
+			err = fmt.Errorf("activity of %s: %w", j.spec.ID, statErr)
+		}
+	}
+	j.mu.Lock()
+	running := !j.over
+	j.mu.Unlock()
+	var seconds float64
+	if running {
+		var cpuErr error
+		if seconds, cpuErr = cpuBelow(j.supervisor.pid()); cpuErr != nil {
+			err = errors.Join(err, fmt.Errorf("activity of %s: %w", j.spec.ID, cpuErr))
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lastCPU = max(j.lastCPU, time.Duration((seconds-j.before)*float64(time.Second)))
+	return bytesLogged, j.lastCPU, err
+}
+
+// tail keeps the beginning of what a supervisor complains about.
+type tail struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := maxComplaint - t.text.Len(); room > 0 {
+		t.text.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(t.text.String())
+}

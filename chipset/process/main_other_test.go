@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// sessionProcesses can't tell here.
+func sessionProcesses(string) []int { return nil }

@@ -1,0 +1,17 @@
+//go:build !linux && !darwin
+
+package process
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+func bootID() string { return "" }
+
+func startTime(int) uint64 { return 0 }
+
+func sameProcess(pid int, _ uint64) bool {
+	return pid > 0 && !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
+}

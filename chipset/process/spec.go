@@ -1,0 +1,132 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	// EnvSession is the variable that names a worker's session, and by which
+	// its processes are found again after a crash.
+	EnvSession = "CHIPSET_SESSION"
+
+	// envSupervisor marks the supervisor itself; its value is the job's ID.
+	envSupervisor = "CHIPSET_SUPERVISOR"
+
+	// envPrefix is what the supervisor keeps of the command's environment.
+	envPrefix = "CHIPSET_"
+
+	// DefaultGrace is the time between TERM and KILL when a Spec names none.
+	DefaultGrace = 5 * time.Second
+
+	// leftoverGrace bounds the grace of what a command that has exited by
+	// itself leaves in the background: its work is over, nobody waits for it.
+	leftoverGrace = time.Second
+)
+
+var (
+	// ErrBadSpec is returned by Start for a Spec that breaks its own rules.
+	ErrBadSpec = errors.New("invalid job")
+	// ErrNotStarted is returned by Start when the command could not even be
+	// tried: its directory, its log, its input or its record is not usable.
+	ErrNotStarted = errors.New("job not started")
+	// ErrBadRecord is returned by ReadExit for a file that is no exit record.
+	ErrBadRecord = errors.New("invalid exit record")
+	// ErrSurvivors is returned by KillOrphans when a process could not be ended:
+	// it hangs in the kernel, or belongs to another user.
+	ErrSurvivors = errors.New("processes survive")
+)
+
+// Spec says what to run. All paths are absolute, and their directories exist: the
+// supervisor makes no directories.
+type Spec struct {
+	// ID names the job, usually by its session; it must be a legal ID.
+	ID string `json:"id"`
+	// Argv is executed as it stands, without a shell. A name without a slash is
+	// looked up in the PATH of Env.
+	Argv []string `json:"argv"`
+	// Dir is the command's working directory.
+	Dir string `json:"dir"`
+	// Env is the command's complete environment but for PWD, which is Dir; nothing
+	// is inherited. It should hold EnvSession, or KillOrphans can't tell the command's
+	// processes.
+	Env []string `json:"env"`
+	// Stdin is the file the command reads, "" for the null device.
+	Stdin string `json:"stdin"`
+	// Log receives standard output and standard error, appended; "" discards.
+	// The command writes to it directly, so nothing is lost with the supervisor.
+	Log string `json:"log"`
+	// Record is the file of the exit record.
+	Record string `json:"record"`
+	// Timeout ends the command after that time on a monotonic clock; 0 is never.
+	Timeout time.Duration `json:"timeout"`
+	// Grace is the time between TERM and KILL; 0 is DefaultGrace.
+	Grace time.Duration `json:"grace"`
+}
+
+// check returns an error that wraps ErrBadSpec and names the offending field.
+func (s Spec) check() error {
+	if !validID(s.ID) {
+		return fmt.Errorf("%w: ID %q", ErrBadSpec, s.ID)
+	}
+	if len(s.Argv) == 0 || s.Argv[0] == "" {
+		return fmt.Errorf("%w: no command", ErrBadSpec)
+	}
+	for _, text := range append(append([]string{}, s.Argv...), s.Env...) {
+		if strings.ContainsRune(text, 0) {
+			return fmt.Errorf("%w: NUL byte in an argument or the environment", ErrBadSpec)
+		}
+	}
+	for _, path := range []struct {
+		name, value string
+		optional    bool
+	}{{"Dir", s.Dir, false}, {"Record", s.Record, false}, {"Log", s.Log, true}, {"Stdin", s.Stdin, true}} {
+		if path.optional && path.value == "" {
+			continue
+		}
+		if !filepath.IsAbs(path.value) || strings.ContainsRune(path.value, 0) {
+			return fmt.Errorf("%w: %s %q is no absolute path", ErrBadSpec, path.name, path.value)
+		}
+	}
+	if s.Timeout < 0 || s.Grace < 0 {
+		return fmt.Errorf("%w: negative duration", ErrBadSpec)
+	}
+	return nil
+}
+
+func (s Spec) grace() time.Duration {
+	if s.Grace == 0 {
+		return DefaultGrace
+	}
+	return s.Grace
+}
+
+// validID holds the rule of the state tree: [a-z0-9][a-z0-9._-]{0,63}, and none
+// of the names that mean something there.
+func validID(id string) bool {
+	if len(id) == 0 || len(id) > 64 || id == "archive" || id == "latest" || id == "from" {
+		return false
+	}
+	for i, c := range []byte(id) {
+		alnum := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || c != '.' && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// lookEnv returns the value of name in a list of NAME=VALUE; the last one counts,
+// as it does for exec(2) users such as a shell.
+func lookEnv(env []string, name string) string {
+	value := ""
+	for _, entry := range env {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}

@@ -1,0 +1,59 @@
+//go:build !linux
+
+package process
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groupPoll is how often an exited command's group is looked at: without a
+// subreaper nobody tells of its end.
+const groupPoll = 10 * time.Millisecond
+
+func prepareSupervisor() {}
+
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
+
+// child is the command and its process group. What leaves the group is not found.
+type child struct{ pid int }
+
+func (c *child) wait(events chan<- childEvent) {
+	var status unix.WaitStatus
+	for {
+		_, err := unix.Wait4(c.pid, &status, 0, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	gone := c.groupGone()
+	events <- childEvent{exited: true, status: status, gone: gone}
+	for !gone {
+		time.Sleep(groupPoll)
+		gone = c.groupGone()
+		if gone {
+			events <- childEvent{gone: true}
+		}
+	}
+}
+
+func (c *child) groupGone() bool { return errors.Is(unix.Kill(-c.pid, 0), unix.ESRCH) }
+
+func (c *child) signal(sig unix.Signal) { _ = unix.Kill(-c.pid, sig) }
+
+// abandon kills the command right after its start, before anybody waits for it.
+func (c *child) abandon() {
+	c.signal(unix.SIGKILL)
+	events := make(chan childEvent, 4)
+	go c.wait(events)
+	for event := range events {
+		if event.gone {
+			return
+		}
+	}
+}

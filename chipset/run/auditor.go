@@ -1,0 +1,94 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/oklog/run"
+
+	"github.com/gastown-chipset/chipset/chipset/history"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// lastSnapshot bounds the snapshot that is taken when the rig ends.
+const lastSnapshot = 5 * time.Second
+
+// addAuditor commits snapshots of the state tree every audit.every: at the start,
+// on its timer, and when the group ends. Of all processes of a rig the one
+// does it that holds the lock; when it ends another takes over.
+func addAuditor(g *run.Group, ctx context.Context, p *Process) {
+	every := p.Rig.Def.Audit.Every
+	if every <= 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	g.Add(func() error {
+		a := &auditor{Process: p}
+		defer a.end()
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			a.snapshot(ctx)
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}, func(error) { cancel() })
+}
+
+// auditor is the one of this process.
+type auditor struct {
+	*Process
+	lock     *state.Lock
+	recorder *history.Recorder
+	failed   string
+}
+
+// mine tells whether this process is the one that commits.
+func (a *auditor) mine() (bool, error) {
+	if a.lock != nil && !a.lock.Lost(a.Rig.Tree) {
+		return true, nil
+	}
+	a.lock.Unlock()
+	var err error
+	a.lock, err = a.Rig.Tree.TryLock(state.LockRecord, "auditor")
+	if errors.Is(err, state.ErrLockTimeout) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// snapshot tries once, and tells of the same trouble once.
+func (a *auditor) snapshot(ctx context.Context) {
+	yes, err := a.mine()
+	if err == nil && yes {
+		if a.recorder == nil {
+			a.recorder, err = history.NewRecorder(a.Rig)
+		}
+		if err == nil {
+			_, err = a.recorder.Commit(ctx, "")
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		a.failed = ""
+	case err.Error() != a.failed:
+		a.failed = err.Error()
+		a.Say("warning: no snapshot of the state tree: %s", flat(err))
+	}
+}
+
+// end records how the rig was left, if this process is the one that does.
+func (a *auditor) end() {
+	if a.lock == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshot)
+	defer cancel()
+	a.snapshot(ctx)
+	a.lock.Unlock()
+}

@@ -1,0 +1,309 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/run"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/team"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// Waiting is returned by Up when all the rig can do is done, but beads wait
+// for a person.
+type Waiting struct {
+	// Beads name what waits, with why.
+	Beads []string
+}
+
+func (w *Waiting) Error() string {
+	return "the rig is idle, but waits for you: " + strings.Join(w.Beads, "; ")
+}
+
+// stillness is how long a rig that only waits for a person must have been
+// still: what it waits for may be tried again by itself, and a worker that asked
+// and has ended may still be retired for how it ended.
+const stillness = 3 * time.Second
+
+// lookPacing is how long after a change the rig is looked at: whether all is
+// done is worth knowing soon, not at every step.
+const lookPacing = 50 * time.Millisecond
+
+// addIdle ends the group when nothing is left to do.
+func addIdle(g *run.Group, ctx context.Context, p *Process) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.Add(func() error {
+		var changed <-chan struct{}
+		if p.Watcher != nil {
+			// Without notification the tick below finds out.
+			changed, _ = p.Watcher.Subscribe(bead.Dir, hook.Dir, mergequeue.Dir, retire.Dir)
+		}
+		var stuckSince time.Time
+		for still := true; ; {
+			left, err := lookUnlessBusy(p.Rig, still)
+			switch {
+			case err != nil:
+				p.Say("warning: %v", err)
+			case left.Idle() && len(left.Waits) == 0:
+				return errIdle
+			case left.Idle() && len(left.asks) == 0:
+				return &Waiting{left.Waits}
+			case !left.Stuck() && !left.Idle():
+				stuckSince = time.Time{}
+			case stuckSince.IsZero():
+				stuckSince = p.Rig.Clock()
+			case p.Rig.Clock().Sub(stuckSince) > stillness:
+				return &Waiting{left.Waits}
+			}
+			timer := time.NewTimer(min(p.Rig.Def.Rig.Tick, time.Second))
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return ctx.Err()
+			case <-changed:
+				still = false
+				pace(ctx, time.Now().Add(lookPacing-pacing)) //nolint:forbidigo // paces real work, decides nothing
+			case <-timer.C:
+				still = true
+			}
+			timer.Stop()
+		}
+	}, func(error) { cancel() })
+}
+
+// Left is what a rig still has to do.
+type Left struct {
+	// Busy counts what will go on by itself.
+	Busy int
+	// Waits names what waits for a person, with why.
+	Waits []string
+	// Held is true when the head of the merge queue waits for a person.
+	Held bool
+	// asks are the beads whose workers wait for an answer of the person.
+	asks map[state.BeadID]string
+}
+
+// Idle is true when nothing will happen any more by itself.
+func (l Left) Idle() bool { return l.Busy == 0 }
+
+// Stuck is true when all that is busy waits behind the merge queue's head.
+func (l Left) Stuck() bool { return l.Busy > 0 && l.Held }
+
+// lookUnlessBusy is Look, as far as it matters. While changes come and a hook is in use, or a merge request waits, the rig
+// is busy: whether somebody waits for an answer shows in the mail of all, and in stillness.
+func lookUnlessBusy(r *rig.Rig, still bool) (Left, error) {
+	if !still {
+		hooks, _, err := r.Hooks.All()
+		used := func(h hook.Hook) bool { return h.Status != hook.Empty }
+		if err != nil || slices.ContainsFunc(hooks, used) {
+			return Left{Busy: 1}, err
+		}
+		if queue, _, err := r.Queue.Unended(); err != nil || len(queue) > 0 {
+			return Left{Busy: 1}, err
+		}
+	}
+	left, err := glance(r)
+	if err == nil && left.Idle() {
+		left, err = Look(r)
+	}
+	return left, err
+}
+
+// glance counts the hooks in use, but for those whose worker waits for an answer.
+// While there is one, nothing else needs to be looked at.
+func glance(r *rig.Rig) (Left, error) {
+	var left Left
+	hooks, bad, err := r.Hooks.All()
+	for i := range hooks {
+		h := &hooks[i]
+		switch open, asksErr := team.Waits(r, h); {
+		case h.Status == hook.Empty:
+		case asksErr == nil && len(open) > 0:
+			left.asksFor(h.WorkItem.BeadID, fmt.Sprintf("%s asks: chipset approve %s, or chipset deny", h.AgentID, open[0]))
+		default:
+			left.Busy++
+		}
+	}
+	left.unreadable(bad)
+	return left, err
+}
+
+func (l *Left) asksFor(id state.BeadID, what string) {
+	if l.asks == nil {
+		l.asks = map[state.BeadID]string{}
+	}
+	l.asks[id] = what
+}
+
+// unreadable adds what can't be read to what waits for a person: nobody can
+// tell what it would have asked for.
+func (l *Left) unreadable(bad []error) {
+	for _, err := range bad {
+		l.Waits = append(l.Waits, "unreadable: "+err.Error())
+	}
+}
+
+// Look counts what is left to do.
+func Look(r *rig.Rig) (Left, error) {
+	left, err := glance(r)
+	if err != nil {
+		return left, err
+	}
+	active := left.Busy
+	beads, bad, err := r.Beads.All()
+	if err != nil {
+		return left, err
+	}
+	left.unreadable(bad)
+	queue, bad, err := r.Queue.Queue()
+	if err != nil {
+		return left, err
+	}
+	left.unreadable(bad)
+	records, err := unfinished(r)
+	if err != nil {
+		return left, err
+	}
+	convoys, err := behind(r, beads)
+	if err != nil {
+		return left, err
+	}
+	left.Busy += records + convoys
+	left.countBeads(beads, queue, r.Def.Merge.OnConflict == definition.OnConflictBlock)
+	left.countQueue(queue, bead.Index(beads), r.Def.Merge.OnConflict == definition.OnConflictBlock)
+	left.Held = left.Held && active == 0
+	return left, nil
+}
+
+// unfinished counts pipelines that have not come to their end.
+func unfinished(r *rig.Rig) (int, error) {
+	n := 0
+	dispatches, _, err := r.Dispatch.Select(func(d *dispatch.Record) bool { return d.Stage != dispatch.Confirmed })
+	if err != nil {
+		return 0, err
+	}
+	n += len(dispatches)
+	retired, _, err := r.Retire.All()
+	if err != nil {
+		return 0, err
+	}
+	for _, rec := range retired {
+		if !rec.Stage.Final() {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// behind counts convoys whose progress the mayor has not written yet.
+func behind(r *rig.Rig, beads []bead.Bead) (int, error) {
+	convoys, _, err := r.Convoys.All()
+	if err != nil {
+		return 0, err
+	}
+	byID := bead.Index(beads)
+	n := 0
+	for _, c := range convoys {
+		landed := 0
+		for _, id := range c.BeadIDs {
+			if b := byID[id]; b != nil && b.Status.Landed() {
+				landed++
+			}
+		}
+		if c.CompletedAt == nil && len(c.BeadIDs) > 0 && landed == len(c.BeadIDs) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (l *Left) countBeads(beads []bead.Bead, queue []mergequeue.Request, blockOnConflict bool) {
+	byID := bead.Index(beads)
+	held := map[state.BeadID]string{} // beads that wait for a person, directly or behind another
+	for i := range beads {
+		b := &beads[i]
+		var mr *mergequeue.Request
+		if b.Status == bead.Done {
+			mr = mergequeue.Find(queue, b.AssignmentID)
+		}
+		switch {
+		case b.Status == bead.Blocked:
+			held[b.ID] = b.CloseReason
+		case l.asks[b.ID] != "" && b.Status == bead.InProgress:
+			held[b.ID] = l.asks[b.ID]
+		case b.Status == bead.Done && mr == nil:
+			// The request is published right after; what is still on its way to
+			// that is counted by its retire record.
+			held[b.ID] = "done, but without a merge request"
+		case b.Status == bead.Done && blockOnConflict && mr != nil && mr.Status == mergequeue.Conflicted:
+			held[b.ID] = "its merge request could not land: " + mr.Reason
+		}
+	}
+	for again := true; again; {
+		again = false
+		for i := range beads {
+			b := &beads[i]
+			if b.Status != bead.Open || held[b.ID] != "" {
+				continue
+			}
+			for _, dep := range b.BlockedBy {
+				d := byID[dep]
+				if _, waits := held[dep]; waits || d == nil || d.Status == bead.Cancelled {
+					held[b.ID] = fmt.Sprintf("waits behind %s", dep)
+					again = true
+					break
+				}
+			}
+		}
+	}
+	for i := range beads {
+		b := &beads[i]
+		if why, waits := held[b.ID]; waits {
+			line, _, _ := strings.Cut(why, "\n")
+			l.Waits = append(l.Waits, fmt.Sprintf("%s (%s)", b.ID, line))
+			continue
+		}
+		if !b.Status.Finished() {
+			l.Busy++
+		}
+	}
+}
+
+func (l *Left) countQueue(queue []mergequeue.Request, byID map[state.BeadID]*bead.Bead, blockOnConflict bool) {
+	head := true
+	for i := range queue {
+		r := &queue[i]
+		if r.Untold() {
+			l.Busy++ // its mail is still to come
+		}
+		switch r.Status {
+		case mergequeue.Merging, mergequeue.Pending:
+			if r.Status == mergequeue.Merging {
+				l.Busy++
+			}
+			if head && r.Waiting != "" {
+				l.Held = true
+				why, _, _ := strings.Cut(r.Waiting, "\n")
+				l.Waits = append(l.Waits, fmt.Sprintf("%s (%s)", r.BeadID, why))
+			}
+			head = false
+		case mergequeue.Conflicted:
+			if b := byID[r.BeadID]; head && blockOnConflict && b != nil && b.Owned(r.AssignmentID, bead.Done) == nil {
+				l.Held = true // countBeads names it
+				head = false
+			}
+		case mergequeue.Merged, mergequeue.Superseded, mergequeue.Dropped:
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/gastown-chipset/chipset/chipset/execute"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// Process is what all agents of one process share.
+type Process struct {
+	Rig *rig.Rig
+	// Self is the path of this binary, for the supervisor of workers.
+	Self string
+	// Watcher is nil where notification is not to be had; the tick must do then.
+	Watcher *state.Watcher
+	// Say tells one line of the story.
+	Say func(format string, args ...any)
+
+	began time.Time // on the clock that never jumps
+}
+
+// gcPercent trades a few MiB for a third of the collector's work: a rig lives
+// on small, short-lived values.
+const gcPercent = 400
+
+// Notification says whether a process asks the system to be told of changes.
+type Notification bool
+
+// Notified is usual. Unnotified agents look with every tick, as they do where
+// the system tells nothing.
+const (
+	Notified   Notification = true
+	Unnotified Notification = false
+)
+
+var errSwitchedOff = errors.New("it is switched off")
+
+// NewProcess prepares this process to run agents of a rig: it watches the
+// tree, and sweeps what dead processes left unfinished in it.
+func NewProcess(r *rig.Rig, notified Notification, say func(format string, args ...any)) (*Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	debug.SetGCPercent(gcPercent)
+	p := &Process{Rig: r, Self: self, Say: say, began: time.Now()} //nolint:forbidigo // paces real work, decides nothing
+	if p.Watcher, err = watcher(r.Tree, notified); err != nil {
+		say("warning: no file notification (%v); agents wake every %s only", err, r.Def.Rig.Tick)
+	} else {
+		r.Follow(p.Watcher)
+	}
+	if _, err := r.Tree.Sweep(r.Clock()); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func watcher(t *state.Tree, notified Notification) (*state.Watcher, error) {
+	if !notified {
+		return nil, errSwitchedOff
+	}
+	return state.NewWatcher(t)
+}
+
+// Close ends the notification and makes the story durable.
+func (p *Process) Close() {
+	if p.Watcher != nil {
+		_ = p.Watcher.Close() // nothing was written
+	}
+	_ = p.Rig.Events.Sync() // the story, not the truth
+}
+
+func (p *Process) runner(id state.AgentID, role agent.Role, session state.SessionID) (execute.Runner, error) {
+	a := execute.Agent{Rig: p.Rig, ID: id, Session: session, Self: p.Self, Say: p.Say}
+	switch role {
+	case agent.Mayor:
+		return execute.NewMayor(a), nil
+	case agent.Polecat:
+		return execute.NewPolecat(a), nil
+	case agent.Refinery:
+		return execute.NewRefinery(a), nil
+	case agent.Witness:
+		return execute.NewWitness(a), nil
+	case agent.Crew, agent.Human:
+	}
+	return nil, fmt.Errorf("%s is a %s: no process runs one", id, role)
+}
+
+// RunAgent runs one agent until ctx ends or it is asked to end by mail. It
+// returns *rig.Owned when another process runs it, state.ErrNoTree when the
+// live tree is gone, and otherwise nil.
+func (p *Process) RunAgent(ctx context.Context, id state.AgentID) error {
+	record, err := p.Rig.Agents.Get(string(id))
+	if err != nil {
+		return err
+	}
+	if record.Status == agent.Retired {
+		return state.Conflictf("agent "+string(id), "is retired: the definition no longer names it")
+	}
+	session := state.NewSessionID()
+	lock, err := p.Rig.Claim(ctx, id, session)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	if err := p.Rig.Agents.Begin(ctx, id, session, p.Rig.Clock.Now()); err != nil {
+		return err
+	}
+	runner, err := p.runner(id, record.Role, session)
+	if err != nil {
+		return err
+	}
+	p.Rig.Emit(event.Event{Type: "agent.started", Agent: id, Session: session, Subject: string(id), Text: fmt.Sprintf("pid %d", os.Getpid())})
+	err = p.drive(ctx, id, runner, lock)
+	runner.Close()
+	p.end(id, session)
+	p.Rig.Unstamp(id) // before the lock is released: the next process makes its own
+	return err
+}
+
+// end records that the process no longer speaks for the agent. It must succeed
+// also when ctx has ended.
+func (p *Process) end(id state.AgentID, session state.SessionID) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	record, err := p.Rig.Agents.Get(string(id))
+	if err == nil && record.Status != agent.Retired {
+		// Advice only: the liveness lock is what counts.
+		_ = p.Rig.Agents.SetStatus(ctx, id, agent.Terminated, p.Rig.Clock.Now())
+	}
+	p.Rig.Emit(event.Event{Type: "agent.stopped", Agent: id, Session: session, Subject: string(id)})
+}
+
+// drive ticks a runner: on news, on its own timer, and at least every tick of
+// the rig.
+func (p *Process) drive(ctx context.Context, id state.AgentID, runner execute.Runner, alive *state.Lock) error {
+	var changed <-chan struct{}
+	if p.Watcher != nil {
+		var err error
+		if changed, err = p.Watcher.SubscribeTo(runner.Wants, runner.Folders()...); err != nil {
+			p.Say("warning: %s: no file notification (%v); it wakes every %s only", id, err, p.Rig.Def.Rig.Tick)
+		}
+	}
+	if err := runner.Recover(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("%s: recover: %w", id, err)
+	}
+	failures := 0
+	for {
+		if err := p.Rig.Tree.Verify(); err != nil {
+			return err
+		}
+		if alive.Lost(p.Rig.Tree) {
+			return fmt.Errorf("%s: %w: its lock below run/ was taken away while it ran", id, state.ErrNoTree)
+		}
+		began := time.Now() //nolint:forbidigo // paces real work, decides nothing
+		next, err := runner.Tick(ctx)
+		switch {
+		case ctx.Err() != nil || err == nil && next.Finished:
+			return nil
+		case errors.Is(err, state.ErrNoTree):
+			return err
+		case err != nil:
+			failures++
+			next.After = backoff(failures)
+			p.Say("%s: %s", id, flat(err))
+		default:
+			failures = 0
+		}
+		if !p.wait(ctx, next.After, changed, runner.News(), failures > 0) || !pace(ctx, began) {
+			return nil
+		}
+	}
+}
+
+// flat is an error on one line; what failed together stands one after the other.
+func flat(err error) string {
+	text := err.Error()
+	var all *multierror.Error
+	if errors.As(err, &all) {
+		parts := make([]string, len(all.Errors))
+		for i, e := range all.Errors {
+			parts[i] = e.Error()
+		}
+		text = strings.Join(parts, "; ")
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// pacing is the least time between the beginnings of two ticks. The first
+// change after a pause is answered at once; what follows on its heels, mostly
+// the steps of one pipeline, is looked at together.
+const pacing = 10 * time.Millisecond
+
+// pace waits until a tick may begin; false when ctx ended.
+func pace(ctx context.Context, last time.Time) bool {
+	rest := pacing - time.Since(last)
+	if rest <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// backoff keeps a tick that fails again and again from spinning.
+func backoff(failures int) time.Duration {
+	return min(100*time.Millisecond<<min(failures, 8), 15*time.Second)
+}
+
+// untilTick is how long it is to the next tick of the process. All its agents
+// tick together: an idle process sleeps in between, and does not wake for each.
+func (p *Process) untilTick() time.Duration {
+	tick := p.Rig.Def.Rig.Tick
+	return tick - time.Since(p.began)%tick
+}
+
+// wait returns when there is something to do; false when ctx ended. After a
+// failure only the timer counts, because the failing tick's own writes are
+// news as well.
+func (p *Process) wait(ctx context.Context, after time.Duration, changed, news <-chan struct{}, failed bool) bool {
+	limit := p.untilTick()
+	if failed {
+		limit, changed = after, nil
+	} else if after > 0 && after < limit {
+		limit = after
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changed:
+	case <-news:
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}

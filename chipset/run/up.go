@@ -1,0 +1,192 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/oklog/run"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// ErrTimeout is returned by Up when the rig was not idle in time.
+var ErrTimeout = errors.New("timed out")
+
+// UpOptions say how a whole rig runs.
+type UpOptions struct {
+	// UntilIdle ends the rig when nothing is left that it could do.
+	UntilIdle bool
+	// Timeout ends it with ErrTimeout; 0 is never.
+	Timeout time.Duration
+	// Agents are those to run; empty means all of the rig that have a process.
+	Agents []state.AgentID
+}
+
+// Up runs agents of a rig in this process until it is told to end: by the
+// end of ctx, by mail to all of them, when idle, or after the time-out. It
+// returns *Waiting when the rig is idle but beads wait for a person. What is
+// half done when it returns is healed by the next start.
+func Up(ctx context.Context, p *Process, opts UpOptions) error {
+	agents := opts.Agents
+	if len(agents) == 0 {
+		var err error
+		if agents, err = runnable(p.Rig); err != nil {
+			return err
+		}
+	}
+	outer := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var g run.Group
+	var running sync.WaitGroup
+	for _, id := range agents {
+		running.Add(1)
+		done := sync.OnceFunc(running.Done)
+		agentCtx, stop := context.WithCancel(ctx)
+		g.Add(func() error {
+			err := p.keep(agentCtx, id, len(opts.Agents) == 1)
+			done()
+			if err != nil {
+				return err
+			}
+			<-agentCtx.Done() // ended by mail: the others go on
+			return nil
+		}, func(error) { stop() })
+	}
+	addDone(&g, ctx, &running)
+	addInterrupt(&g, ctx)
+	addStoryteller(&g, ctx, p)
+	addAuditor(&g, ctx, p)
+	if opts.UntilIdle {
+		addIdle(&g, ctx, p)
+	}
+	if opts.Timeout > 0 {
+		addTimeout(&g, ctx, opts.Timeout)
+	}
+	err := g.Run()
+	if outer.Err() != nil {
+		return outer.Err() // whichever actor noticed first
+	}
+	if errors.Is(err, errAllEnded) || errors.Is(err, errIdle) {
+		return nil
+	}
+	return err
+}
+
+// runnable lists the agents of the rig that have a process.
+func runnable(r *rig.Rig) ([]state.AgentID, error) {
+	all, bad, err := r.Agents.All()
+	if err != nil {
+		return nil, err
+	}
+	if len(bad) > 0 {
+		return nil, bad[0]
+	}
+	var ids []state.AgentID
+	for _, a := range all {
+		switch a.Role {
+		case agent.Mayor, agent.Polecat, agent.Refinery, agent.Witness:
+			if a.Status != agent.Retired {
+				ids = append(ids, a.ID)
+			}
+		case agent.Crew, agent.Human:
+		}
+	}
+	return ids, nil
+}
+
+// keep runs an agent; while another process does, it waits to take over,
+// unless it is the only one asked for.
+func (p *Process) keep(ctx context.Context, id state.AgentID, alone bool) error {
+	told := false
+	for {
+		err := p.RunAgent(ctx, id)
+		var owned *rig.Owned
+		if alone || !errors.As(err, &owned) {
+			return err
+		}
+		if !told {
+			p.Say("%s is run by pid %d; waiting to take over", id, owned.Stamp.PID)
+			told = true
+		}
+		timer := time.NewTimer(p.Rig.Def.Rig.Tick)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+var (
+	errAllEnded = errors.New("all agents ended")
+	errIdle     = errors.New("idle")
+)
+
+// addDone ends the group when every agent was asked to end by mail and did.
+func addDone(g *run.Group, ctx context.Context, running *sync.WaitGroup) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.Add(func() error {
+		ended := make(chan struct{})
+		go func() { running.Wait(); close(ended) }()
+		select {
+		case <-ended:
+			return errAllEnded
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, func(error) { cancel() })
+}
+
+// addInterrupt ends the group when the caller's context does, which is what
+// main makes of the first SIGINT or SIGTERM.
+func addInterrupt(g *run.Group, ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.Add(func() error {
+		<-ctx.Done()
+		return ctx.Err()
+	}, func(error) { cancel() })
+}
+
+// syncInterval is how often the story is made durable.
+const syncInterval = 2 * time.Second
+
+// addStoryteller makes the story durable, and warns when notification fails.
+func addStoryteller(g *run.Group, ctx context.Context, p *Process) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.Add(func() error {
+		ticker := time.NewTicker(syncInterval)
+		defer ticker.Stop()
+		var failed <-chan error
+		if p.Watcher != nil {
+			failed = p.Watcher.Errors()
+		}
+		for {
+			select {
+			case err := <-failed:
+				p.Say("warning: file notification: %v; what it misses is found every %s", err, p.Rig.Def.Rig.Tick)
+			case <-ticker.C:
+				_ = p.Rig.Events.Sync() // a lost moment of the story is allowed
+			case <-ctx.Done():
+				return p.Rig.Events.Sync()
+			}
+		}
+	}, func(error) { cancel() })
+}
+
+func addTimeout(g *run.Group, ctx context.Context, after time.Duration) {
+	ctx, cancel := context.WithTimeoutCause(ctx, after, ErrTimeout)
+	g.Add(func() error {
+		<-ctx.Done()
+		if errors.Is(context.Cause(ctx), ErrTimeout) {
+			return fmt.Errorf("after %s: %w", after, ErrTimeout)
+		}
+		return ctx.Err()
+	}, func(error) { cancel() })
+}
