@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -85,7 +85,7 @@ func (s *Speaker) Verdict(ctx context.Context, outcome retire.Outcome, summary, 
 			return retire.Record{}, err
 		}
 	}
-	rec, won, err := flow.Publish(ctx, s.Rig, retire.Record{AssignmentID: p.Assignment, AgentID: s.ID, Session: p.Session,
+	rec, won, err := carry.Publish(ctx, s.Rig, retire.Record{AssignmentID: p.Assignment, AgentID: s.ID, Session: p.Session,
 		Outcome: outcome, Reason: reason, Summary: summary})
 	if err != nil {
 		return rec, err

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
@@ -48,7 +48,7 @@ func (s *Speaker) untouched(ctx context.Context, p *Present) error {
 	if s.Git == nil || p.Assignment == "" || !errors.Is(team.CheckPlan(s.Rig, s.ID, p.Assignment), team.ErrNoPlan) {
 		return nil
 	}
-	if changed, err := flow.WorktreeChanged(ctx, s.Rig, s.ID); err != nil || !changed {
+	if changed, err := carry.WorktreeChanged(ctx, s.Rig, s.ID); err != nil || !changed {
 		return nil //nolint:nilerr // there may be no worktree at all
 	}
 	return WithHint(state.Conflictf("plan of "+string(p.Assignment), "the worktree has changed, and nothing is changed before the plan is approved"),

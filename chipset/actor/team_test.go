@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/chipset/team"
@@ -19,7 +19,7 @@ const planning = "worker:\n  default: careful\n  presets:\n    careful: {command
 // working is polecat-alpha at work on a bead.
 func working(t *testing.T, r *rig.Rig) *Speaker {
 	t.Helper()
-	rec, err := flow.Sling(t.Context(), r, add(t, r, "a task").ID, "polecat-alpha", "mayor")
+	rec, err := carry.Sling(t.Context(), r, add(t, r, "a task").ID, "polecat-alpha", "mayor")
 	rigtest.Must(t, err)
 	_, err = r.Hooks.Activate(t.Context(), "polecat-alpha", rec.AssignmentID, "ses-1", r.Clock.Now())
 	rigtest.Must(t, err)

@@ -8,7 +8,7 @@ import (
 	"sort"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/state"
@@ -101,7 +101,7 @@ func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
 // Claim hangs a ready bead on the speaker's own empty hook, through the
 // pipeline that the mayor slings with; id "" is the next one. Errors:
 // state.ErrConflict in a rig whose mayor hands work out, for one who is no
-// polecat, and when another was faster; *flow.AlreadySlung;
+// polecat, and when another was faster; *carry.AlreadySlung;
 // state.ErrNotFound when nothing is ready.
 func (s *Speaker) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, error) {
 	if s.Def == nil || s.Def.Dispatch.Strategy != definition.StrategyAutoClaim {
@@ -122,11 +122,11 @@ func (s *Speaker) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, 
 		return dispatch.Record{}, state.Conflictf("claim", "%d beads are out, and dispatch.max_parallel is %d", out, limit)
 	}
 	if id != "" {
-		return flow.Sling(ctx, s.Rig, id, s.ID, s.ID)
+		return carry.Sling(ctx, s.Rig, id, s.ID, s.ID)
 	}
 	for _, next := range backlog.Ready(beads, s.Clock.Now()) {
-		rec, err := flow.Sling(ctx, s.Rig, next.ID, s.ID, s.ID)
-		var slung *flow.AlreadySlung
+		rec, err := carry.Sling(ctx, s.Rig, next.ID, s.ID, s.ID)
+		var slung *carry.AlreadySlung
 		if !errors.As(err, &slung) { // another was faster with that one
 			return rec, err
 		}

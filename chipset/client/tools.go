@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"sync"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/retire"
@@ -89,7 +89,7 @@ func (h *Hooks) taskCompleted(ctx context.Context) (Answer, error) {
 		if !active {
 			return Answer{}, nil // ended already
 		}
-		_, _, err := flow.Publish(ctx, h.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: id, Session: item.Session,
+		_, _, err := carry.Publish(ctx, h.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: id, Session: item.Session,
 			Outcome: retire.Done, Summary: prompt.Cut(h.in.TaskSubject, maxLast)})
 		return Answer{}, err
 	}

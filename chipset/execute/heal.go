@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -43,7 +43,7 @@ func RescueWorktree(ctx context.Context, a Agent) error {
 		return err
 	}
 	defer gitLock.Unlock()
-	_, err = flow.SaveWork(ctx, a.Rig, a.ID, "Work found in the worktree of "+string(a.ID))
+	_, err = carry.SaveWork(ctx, a.Rig, a.ID, "Work found in the worktree of "+string(a.ID))
 	return err
 }
 
@@ -94,7 +94,7 @@ func (r *Refinery) healMerge(ctx context.Context, q *mergequeue.Request) (bool, 
 		}
 		q.Candidate = q.MergedSHA // what landed, whatever else was tried
 	}
-	target, _, err := flow.TargetTip(ctx, r.Rig)
+	target, _, err := carry.TargetTip(ctx, r.Rig)
 	if err != nil {
 		return false, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -64,7 +64,7 @@ func (m *Mayor) Close() {}
 // Recover finishes or undoes the dispatches that an earlier process began. One
 // that can't be healed keeps the mayor from nothing else: each tick tries again.
 func (m *Mayor) Recover(ctx context.Context) error {
-	n, err := flow.HealDispatches(ctx, m.Rig)
+	n, err := carry.HealDispatches(ctx, m.Rig)
 	if n > 0 {
 		m.Say("mayor: healed %d unfinished dispatches", n)
 	}

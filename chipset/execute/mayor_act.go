@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -22,7 +22,7 @@ import (
 func (m *Mayor) execute(ctx context.Context, a mayor.Action) error {
 	switch a := a.(type) {
 	case mayor.HealDispatch:
-		_, err := flow.HealDispatch(ctx, m.Rig, a.Bead)
+		_, err := carry.HealDispatch(ctx, m.Rig, a.Bead)
 		return err
 	case mayor.Sling:
 		return m.sling(ctx, a)
@@ -31,13 +31,13 @@ func (m *Mayor) execute(ctx context.Context, a mayor.Action) error {
 	case mayor.Reopen:
 		return m.reopen(ctx, a)
 	case mayor.TakeBack:
-		return flow.TakeBack(ctx, m.Rig, a.Bead, a.Assignment, m.ID)
+		return carry.TakeBack(ctx, m.Rig, a.Bead, a.Assignment, m.ID)
 	case mayor.FinishFor:
 		return m.finishFor(ctx, a.Agent)
 	case mayor.Block:
 		return m.block(ctx, a)
 	case mayor.Supersede:
-		return flow.Supersede(ctx, m.Rig, a.MR, a.Bead, m.ID)
+		return carry.Supersede(ctx, m.Rig, a.MR, a.Bead, m.ID)
 	case mayor.MakeConvoy:
 		return m.makeConvoy(ctx, a.Beads)
 	case mayor.UpdateConvoy:
@@ -92,8 +92,8 @@ func (m *Mayor) tell(ctx context.Context, msg mail.Message) error {
 }
 
 func (m *Mayor) sling(ctx context.Context, a mayor.Sling) error {
-	_, err := flow.Sling(ctx, m.Rig, a.Bead, a.Agent, m.ID)
-	var slung *flow.AlreadySlung
+	_, err := carry.Sling(ctx, m.Rig, a.Bead, a.Agent, m.ID)
+	var slung *carry.AlreadySlung
 	if errors.As(err, &slung) {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (m *Mayor) clearHook(ctx context.Context, a mayor.ClearHook) error {
 	} else if gone, err := m.over(a); err != nil || !gone {
 		return err
 	}
-	return flow.ReleaseHook(ctx, m.Rig, a.Agent, a.Assignment, m.ID)
+	return carry.ReleaseHook(ctx, m.Rig, a.Agent, a.Assignment, m.ID)
 }
 
 // over tells whether the bead of a hook's assignment has gone another way. A
@@ -161,7 +161,7 @@ func (m *Mayor) verify(ctx context.Context, a state.AssignmentID) error {
 const maxNotes = 20
 
 func (m *Mayor) reopen(ctx context.Context, a mayor.Reopen) error {
-	_, err := flow.Move(ctx, m.Rig, flow.Step{Bead: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From},
+	_, err := carry.Move(ctx, m.Rig, carry.Step{Bead: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From},
 		To: bead.Open, By: m.ID, Reason: "", Change: func(b *bead.Bead) {
 			a.Charge.To(b)
 			b.ReworkNotes = append(b.ReworkNotes, clipText(a.Note, 8<<10))
@@ -179,7 +179,7 @@ func (m *Mayor) reopen(ctx context.Context, a mayor.Reopen) error {
 	if a.MR == "" {
 		return nil
 	}
-	return flow.Supersede(ctx, m.Rig, a.MR, a.Bead, m.ID)
+	return carry.Supersede(ctx, m.Rig, a.MR, a.Bead, m.ID)
 }
 
 // maxBody bounds the mayor's reports to a person, in bytes.
@@ -195,7 +195,7 @@ func (m *Mayor) block(ctx context.Context, a mayor.Block) error {
 	if err := m.warnOfBlock(ctx, a, b); err != nil {
 		return err
 	}
-	_, err = flow.Move(ctx, m.Rig, flow.Step{Bead: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From},
+	_, err = carry.Move(ctx, m.Rig, carry.Step{Bead: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From},
 		To: bead.Blocked, By: m.ID, Reason: clipText(a.Reason, 8<<10), Change: func(b *bead.Bead) { a.Charge.To(b) }})
 	if err == nil {
 		m.Say("mayor: %s is blocked and waits for you: %s", a.Bead, clipText(firstLine(a.Reason), 160))

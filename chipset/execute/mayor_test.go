@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -259,7 +259,7 @@ func TestMayorReworksThenBlocks(t *testing.T) {
 	if b.Status != bead.Blocked || b.Attempts != 2 || len(told) != 1 || !strings.Contains(told[0].Body, "exit status 2") || !strings.Contains(told[0].Subject, string(id)) {
 		t.Errorf("bead %+v\nmail %+v", b, told)
 	}
-	h.must(flow.Reopen(t.Context(), h.rig, id, "try again", state.Human))
+	h.must(carry.Reopen(t.Context(), h.rig, id, "try again", state.Human))
 	h.tick()
 	h.end(id, retire.Block, bead.Failed, "which colour?")
 	h.tick()
@@ -413,10 +413,10 @@ func TestMayorFinishesForRetired(t *testing.T) {
 	h.set(id, func(b *bead.Bead) { b.AllowEmpty = true })
 	h.tick()
 	b := h.work(id)
-	_, tip, err := flow.TargetTip(t.Context(), h.rig)
+	_, tip, err := carry.TargetTip(t.Context(), h.rig)
 	h.must(err)
 	h.must(h.rig.Git.UpdateBranch(t.Context(), git.Branch(b.Branch), tip, ""))
-	_, won, err := flow.Publish(t.Context(), h.rig, retire.Record{AssignmentID: b.AssignmentID, AgentID: alpha, Session: "ses-1",
+	_, won, err := carry.Publish(t.Context(), h.rig, retire.Record{AssignmentID: b.AssignmentID, AgentID: alpha, Session: "ses-1",
 		Outcome: retire.Done, Summary: "it was done already"})
 	if err != nil || !won {
 		t.Fatal(won, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/team"
@@ -264,6 +264,6 @@ func (p *Polecat) stall() time.Duration {
 }
 
 // retireDeps is what the done pipeline works with.
-func (p *Polecat) retireDeps() flow.RetireDeps {
-	return flow.RetireDeps{Rig: p.Rig, Say: p.Say}
+func (p *Polecat) retireDeps() carry.RetireDeps {
+	return carry.RetireDeps{Rig: p.Rig, Say: p.Say}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -37,7 +37,7 @@ func (p *Polecat) execute(ctx context.Context, a polecat.Action) (bool, error) {
 	case polecat.Publish:
 		rec, err := p.planned(a.Record)
 		if err == nil {
-			_, _, err = flow.Publish(ctx, p.Rig, rec)
+			_, _, err = carry.Publish(ctx, p.Rig, rec)
 		}
 		return true, err
 	case polecat.StopWorker:
@@ -115,7 +115,7 @@ func (p *Polecat) resume(ctx context.Context, a polecat.Resume) error {
 // save puts the unfinished work of a session on its salvage ref and leaves a
 // hand-off that names it, once.
 func (p *Polecat) save(ctx context.Context, a state.AssignmentID, b state.BeadID, s state.SessionID, why string) error {
-	ref, err := flow.SaveWork(ctx, p.Rig, p.ID, fmt.Sprintf("Unfinished work on %s: %s\n\nBead: %s\nAssignment: %s", b, why, b, a))
+	ref, err := carry.SaveWork(ctx, p.Rig, p.ID, fmt.Sprintf("Unfinished work on %s: %s\n\nBead: %s\nAssignment: %s", b, why, b, a))
 	if err != nil || ref == "" {
 		return err
 	}
@@ -159,7 +159,7 @@ func (p *Polecat) stopWorker(a polecat.StopWorker) {
 }
 
 func (p *Polecat) finish(ctx context.Context, a polecat.Finish) error {
-	rec, err := flow.Finish(ctx, p.retireDeps(), a.Record)
+	rec, err := carry.Finish(ctx, p.retireDeps(), a.Record)
 	if err != nil {
 		return err
 	}
@@ -174,11 +174,11 @@ func (p *Polecat) abandon(ctx context.Context, a polecat.Abandon) error {
 		return err
 	}
 	if rec, err := p.Rig.Retire.Get(string(a.Assignment)); err == nil && !rec.Stage.Final() {
-		if _, err := flow.Finish(ctx, p.retireDeps(), rec); err != nil {
+		if _, err := carry.Finish(ctx, p.retireDeps(), rec); err != nil {
 			return err
 		}
 	}
-	if err := flow.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
+	if err := carry.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
 		p.story("worktree.not_released", a.Assignment, a.Bead, a.Session, err.Error())
 	}
 	p.forgetWorker()
@@ -189,8 +189,8 @@ func (p *Polecat) abandon(ctx context.Context, a polecat.Abandon) error {
 // claim slings a bead to this polecat. Others claim as well; who loses the
 // compare-and-swap looks again.
 func (p *Polecat) claim(ctx context.Context, b state.BeadID) error {
-	_, err := flow.Sling(ctx, p.Rig, b, p.ID, p.ID)
-	var slung *flow.AlreadySlung
+	_, err := carry.Sling(ctx, p.Rig, b, p.ID, p.ID)
+	var slung *carry.AlreadySlung
 	if errors.As(err, &slung) {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
@@ -147,7 +147,7 @@ func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end agentcli.En
 	if exit.Ending == polecat.Clean || exit.Resumable {
 		// What can't be looked at counts as changed: the done pipeline has its own
 		// eyes, and says what is wrong.
-		changed, err := flow.WorktreeChanged(ctx, p.Rig, p.ID)
+		changed, err := carry.WorktreeChanged(ctx, p.Rig, p.ID)
 		exit.Changed = changed || err != nil
 	}
 }
@@ -213,7 +213,7 @@ func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
 	if !errors.As(err, &failure) {
 		return err
 	}
-	_, _, err = flow.Publish(ctx, p.Rig, retire.Record{AssignmentID: a.Item.AssignmentID, AgentID: p.ID, Session: a.Item.Session,
+	_, _, err = carry.Publish(ctx, p.Rig, retire.Record{AssignmentID: a.Item.AssignmentID, AgentID: p.ID, Session: a.Item.Session,
 		Outcome: retire.Fail, Reason: failure.Error()})
 	return err
 }

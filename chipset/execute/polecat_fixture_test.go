@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -106,7 +106,7 @@ func (k *kennel) sling(script string, change ...func(*bead.Bead)) dispatch.Recor
 
 func (k *kennel) slingBead(id state.BeadID) dispatch.Record {
 	k.t.Helper()
-	rec, err := flow.Sling(k.t.Context(), k.rig, id, alpha, "mayor")
+	rec, err := carry.Sling(k.t.Context(), k.rig, id, alpha, "mayor")
 	if err != nil {
 		k.t.Fatal(err)
 	}

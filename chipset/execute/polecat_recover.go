@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/team"
@@ -43,7 +43,7 @@ func (p *Polecat) Recover(ctx context.Context) error {
 // freeLeftover saves and frees the worktree of an assignment that was taken
 // off the hook while no process of this polecat could see it.
 func (p *Polecat) freeLeftover(ctx context.Context) error {
-	use, known := flow.ReadWorktree(p.Rig, p.ID)
+	use, known := carry.ReadWorktree(p.Rig, p.ID)
 	if !known {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (p *Polecat) freeLeftover(ctx context.Context) error {
 	if err := p.save(ctx, use.AssignmentID, use.BeadID, use.Session, "the assignment was taken away"); err != nil {
 		return err
 	}
-	if err := flow.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
+	if err := carry.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
 		p.story("worktree.not_released", use.AssignmentID, use.BeadID, use.Session, err.Error())
 	}
 	return nil
@@ -88,7 +88,7 @@ func (p *Polecat) leftRunning() []process.Exit {
 	if h, err := p.Rig.Hooks.Get(string(p.ID)); err == nil && h.WorkItem != nil {
 		sessions = append(sessions, h.WorkItem.Session)
 	}
-	if use, known := flow.ReadWorktree(p.Rig, p.ID); known {
+	if use, known := carry.ReadWorktree(p.Rig, p.ID); known {
 		sessions = append(sessions, use.Session)
 	}
 	var left []process.Exit
@@ -139,7 +139,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 // publishExit fixes the end of an attempt as its worker's exit tells it.
 func (p *Polecat) publishExit(ctx context.Context, item *hook.WorkItem, exit polecat.Exit) error {
 	outcome, reason := exit.Outcome()
-	_, _, err := flow.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
+	_, _, err := carry.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
 		Outcome: outcome, Reason: reason})
 	if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
 		return nil // taken away meanwhile
@@ -159,7 +159,7 @@ func (p *Polecat) finishPipelines(ctx context.Context) error {
 		if rec.AgentID != p.ID || rec.Stage.Final() {
 			continue
 		}
-		if _, err := flow.Finish(ctx, p.retireDeps(), rec); err != nil {
+		if _, err := carry.Finish(ctx, p.retireDeps(), rec); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -264,12 +264,12 @@ func TestPolecatWorkerReports(t *testing.T) {
 	rec := k.sling("echo x > x.txt; sleep 60")
 	k.until("the worker works", k.working("x.txt"))
 	h := k.hook()
-	_, won, err := flow.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Session: h.WorkItem.Session,
+	_, won, err := carry.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Session: h.WorkItem.Session,
 		Outcome: retire.Block, Reason: "which of the two?"})
 	if err != nil || !won {
 		t.Fatalf("won %v, %v", won, err)
 	}
-	if _, won, err = flow.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Outcome: retire.Done}); won || err != nil {
+	if _, won, err = carry.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Outcome: retire.Done}); won || err != nil {
 		t.Fatalf("the second record: won %v, %v", won, err)
 	}
 	k.until("it is retired", k.retired(rec.AssignmentID))
@@ -329,7 +329,7 @@ func TestPolecatTakenAway(t *testing.T) {
 	k := newKennel(t, "")
 	rec := k.sling("echo half > half.txt; sleep 60")
 	k.until("the worker works", k.working("half.txt"))
-	if _, err := flow.Unsling(t.Context(), k.rig, rec.BeadID, "mayor"); err != nil {
+	if _, err := carry.Unsling(t.Context(), k.rig, rec.BeadID, "mayor"); err != nil {
 		t.Fatal(err)
 	}
 	k.until("the worker is given up", func() bool { return k.p.worker == nil })

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
@@ -80,7 +80,7 @@ func (p *Polecat) start(ctx context.Context, item hook.WorkItem) error {
 		return err
 	}
 	p.Say("%s: %s can't be started: %v", p.ID, item.BeadID, err)
-	_, _, err = flow.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
+	_, _, err = carry.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
 		Outcome: retire.Fail, Reason: failure.Error()})
 	return err
 }
@@ -123,14 +123,14 @@ func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.W
 	if err != nil {
 		return "", &startFailure{"branch", err}
 	}
-	target, base, err := flow.TargetTip(ctx, p.Rig)
+	target, base, err := carry.TargetTip(ctx, p.Rig)
 	if err != nil {
 		return "", &startFailure{"target", err}
 	}
 	if err := p.makeReady(ctx, b.ID, branch, base); err != nil {
 		return "", err
 	}
-	err = flow.WriteWorktree(p.Rig, flow.Worktree{AgentID: p.ID, AssignmentID: item.AssignmentID, BeadID: b.ID,
+	err = carry.WriteWorktree(p.Rig, carry.Worktree{AgentID: p.ID, AssignmentID: item.AssignmentID, BeadID: b.ID,
 		Session: item.Session, Base: base, Branch: b.Branch})
 	if err != nil {
 		return "", &startFailure{"worktree", err}
@@ -141,12 +141,12 @@ func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.W
 // makeReady puts the worktree on a fresh branch, once nothing in it can be lost.
 func (p *Polecat) makeReady(ctx context.Context, id state.BeadID, branch git.Branch, base git.Hash) error {
 	path := p.Rig.Worktree(p.ID)
-	if _, used := flow.ReadWorktree(p.Rig, p.ID); !used {
+	if _, used := carry.ReadWorktree(p.Rig, p.ID); !used {
 		if p.Rig.Git.PrepareIdle(ctx, path, branch, base) {
 			return nil
 		}
 	}
-	if _, err := flow.SaveWork(ctx, p.Rig, p.ID, "Work found in the worktree of "+string(p.ID)+" before "+string(id)); err != nil {
+	if _, err := carry.SaveWork(ctx, p.Rig, p.ID, "Work found in the worktree of "+string(p.ID)+" before "+string(id)); err != nil {
 		return &startFailure{"save what is in the worktree", err}
 	}
 	if err := p.Rig.Tree.MkdirAll(state.WorktreeDir); err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/roles/refinery"
@@ -81,7 +81,7 @@ func (r *Refinery) foresee(ctx context.Context) {
 	if _, err := os.Lstat(r.worktree); !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	if _, tip, err := flow.TargetTip(ctx, r.Rig); err == nil {
+	if _, tip, err := carry.TargetTip(ctx, r.Rig); err == nil {
 		_ = r.prepare(ctx, tip)
 	}
 }

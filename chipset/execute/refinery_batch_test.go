@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
@@ -202,7 +202,7 @@ func TestRefineryBatchBeadIsTaken(t *testing.T) {
 				<-m.r.test.job.Done()
 				m.lateLanding(all, c.n)
 			} else {
-				_, err := flow.Drop(m.ctx, m.rig, all[c.n].ID, "not any more", state.Human)
+				_, err := carry.Drop(m.ctx, m.rig, all[c.n].ID, "not any more", state.Human)
 				m.must(err)
 				m.tick()
 				release()

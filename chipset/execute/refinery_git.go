@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/refinery"
@@ -180,7 +180,7 @@ func (r *Refinery) prepare(ctx context.Context, at git.Hash) error {
 		return err
 	}
 	defer lock.Unlock()
-	if err := flow.MendCandidates(ctx, r.Rig, r.ID); err != nil {
+	if err := carry.MendCandidates(ctx, r.Rig, r.ID); err != nil {
 		return err
 	}
 	if err := r.Rig.Git.PrepareDetached(ctx, r.worktree, at); err != nil {

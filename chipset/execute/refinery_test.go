@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -219,7 +219,7 @@ func TestRefineryRedTipRetry(t *testing.T) {
 	m.write(filepath.Dir(flag), "flag", "")
 	m.tick()
 	m.is(q, mergequeue.Pending, bead.Done)
-	_, err := flow.Retry(m.ctx, m.rig, q.ID, state.Human)
+	_, err := carry.Retry(m.ctx, m.rig, q.ID, state.Human)
 	m.must(err)
 	m.run()
 	m.is(q, mergequeue.Merged, bead.Merged)
@@ -406,7 +406,7 @@ func TestRefineryNudges(t *testing.T) {
 	m.tick()
 	m.is(q, mergequeue.Pending, bead.Done) // only a person lets it go on
 	release()
-	_, err = flow.Retry(m.ctx, m.rig, q.ID, state.Human)
+	_, err = carry.Retry(m.ctx, m.rig, q.ID, state.Human)
 	m.must(err)
 	m.run()
 	m.is(q, mergequeue.Merged, bead.Merged)

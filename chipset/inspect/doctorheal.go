@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/chipset/execute"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -61,7 +61,7 @@ func thenFinal(r *rig.Rig, a state.AssignmentID, heal func(context.Context) erro
 
 func healDispatch(r *rig.Rig, id state.BeadID) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := flow.HealDispatch(ctx, r, id)
+		_, err := carry.HealDispatch(ctx, r, id)
 		return err
 	}
 }
@@ -79,7 +79,7 @@ func rescue(r *rig.Rig, id state.AgentID, role agent.Role) func(context.Context)
 		}
 		defer lock.Unlock()
 		defer r.Unstamp(id)
-		return flow.MendCandidates(ctx, r, id)
+		return carry.MendCandidates(ctx, r, id)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
@@ -181,7 +181,7 @@ func (c *relations) torn(ctx context.Context) (map[state.AgentID][]git.Wound, er
 		}
 	}
 	for id := range ids {
-		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(id), flow.HintOf(c.r, id))
+		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(id), carry.HintOf(c.r, id))
 		if len(wounds) > 0 {
 			torn[id] = wounds
 		}

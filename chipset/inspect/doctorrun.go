@@ -10,7 +10,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -128,7 +128,7 @@ func unstamp(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 
 // checkWorktreeRecords looks at what says whose work a worktree holds.
 func checkWorktreeRecords(r *rig.Rig) ([]finding, error) {
-	dir := flow.WorktreeRecords
+	dir := carry.WorktreeRecords
 	entries, err := r.Tree.List(dir)
 	if err != nil {
 		return noticed(nil, err)
@@ -138,7 +138,7 @@ func checkWorktreeRecords(r *rig.Rig) ([]finding, error) {
 		name, ok := strings.CutSuffix(e.Name(), ".json")
 		id, err := state.ParseAgentID(name)
 		if ok && err == nil {
-			if _, known := flow.ReadWorktree(r, id); known {
+			if _, known := carry.ReadWorktree(r, id); known {
 				continue
 			}
 		}

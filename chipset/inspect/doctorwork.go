@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -141,7 +141,7 @@ func (c *relations) assigned(b *bead.Bead, p state.Path) {
 // opens makes it the repair to take a bead back, as the mayor does.
 func (c *relations) opens(f *finding, id state.BeadID) {
 	f.repair = func(ctx context.Context) error {
-		_, err := flow.Unsling(ctx, c.r, id, state.Human)
+		_, err := carry.Unsling(ctx, c.r, id, state.Human)
 		return err
 	}
 }
@@ -199,7 +199,7 @@ func (c *relations) hook(h *hook.Hook) {
 
 func (c *relations) release(f *finding, h *hook.Hook) {
 	id, a := h.AgentID, h.Assignment()
-	f.repair = func(ctx context.Context) error { return flow.ReleaseHook(ctx, c.r, id, a, state.Human) }
+	f.repair = func(ctx context.Context) error { return carry.ReleaseHook(ctx, c.r, id, a, state.Human) }
 }
 
 // cycles reports every dependency cycle once, at its first bead.

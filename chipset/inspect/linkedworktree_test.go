@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 )
 
@@ -22,7 +22,7 @@ func TestWorktreeThatIsALink(t *testing.T) {
 	if len(wounds) > 0 || err != nil {
 		t.Errorf("mended %v, %v", wounds, err)
 	}
-	if _, err := flow.SaveWork(t.Context(), f.Rig, alpha, "saved"); err != nil {
+	if _, err := carry.SaveWork(t.Context(), f.Rig, alpha, "saved"); err != nil {
 		t.Error(err)
 	}
 	if err := f.Git.PrepareDetached(t.Context(), f.Worktree(alpha), ""); err == nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -95,7 +95,7 @@ func buildMidflight(t *testing.T, dir string) {
 	f.bead("gt-eeeee", bead.Open, func(b *bead.Bead) { b.BlockedBy = []state.BeadID{"gt-aaaaa"} })
 	f.request(f.bead("gt-ddddd", bead.Merged, nil), mergequeue.Merged, nil)
 	f.works("gt-aaaaa", alpha)
-	_, err = flow.Sling(t.Context(), f.Rig, "gt-bbbbb", bravo, "mayor")
+	_, err = carry.Sling(t.Context(), f.Rig, "gt-bbbbb", bravo, "mayor")
 	must(t, err)
 	f.works("gt-ccccc", charlie)
 	f.retires(charlie, retire.Done)
@@ -119,7 +119,7 @@ func buildMidflight(t *testing.T, dir string) {
 func (f *fixture) works(id state.BeadID, who state.AgentID) {
 	f.t.Helper()
 	ctx := f.t.Context()
-	rec, err := flow.Sling(ctx, f.Rig, id, who, "mayor")
+	rec, err := carry.Sling(ctx, f.Rig, id, who, "mayor")
 	f.must(err)
 	session := state.SessionID("ses-" + string(id))
 	_, err = f.Hooks.Activate(ctx, who, rec.AssignmentID, session, f.at())
@@ -127,7 +127,7 @@ func (f *fixture) works(id state.BeadID, who state.AgentID) {
 	_, err = f.Beads.Move(ctx, id, rec.AssignmentID, []bead.Status{bead.Hooked}, bead.InProgress, "", f.at())
 	f.must(err)
 	f.must(f.Git.PrepareWorktree(ctx, f.Worktree(who), git.Branch(rec.Branch), git.Hash(f.tip())))
-	f.must(flow.WriteWorktree(f.Rig, flow.Worktree{AgentID: who, AssignmentID: rec.AssignmentID, BeadID: id, Session: session,
+	f.must(carry.WriteWorktree(f.Rig, carry.Worktree{AgentID: who, AssignmentID: rec.AssignmentID, BeadID: id, Session: session,
 		Base: git.Hash(f.tip()), Branch: rec.Branch}))
 	gittest.Write(f.t, f.Worktree(who), string(id)+".txt", "committed\n")
 	gittest.Run(f.t, f.Worktree(who), "add", "-A")
@@ -138,7 +138,7 @@ func (f *fixture) works(id state.BeadID, who state.AgentID) {
 func (f *fixture) retires(who state.AgentID, o retire.Outcome) retire.Record {
 	f.t.Helper()
 	rec := f.publishes(who, o)
-	rec, err := flow.Finish(f.t.Context(), flow.RetireDeps{Rig: f.Rig}, rec)
+	rec, err := carry.Finish(f.t.Context(), carry.RetireDeps{Rig: f.Rig}, rec)
 	f.must(err)
 	return rec
 }
@@ -147,7 +147,7 @@ func (f *fixture) publishes(who state.AgentID, o retire.Outcome) retire.Record {
 	f.t.Helper()
 	h, err := f.Hooks.Get(string(who))
 	f.must(err)
-	rec, won, err := flow.Publish(f.t.Context(), f.Rig, retire.Record{AssignmentID: h.Assignment(), AgentID: who, Outcome: o, Reason: "so it ended"})
+	rec, won, err := carry.Publish(f.t.Context(), f.Rig, retire.Record{AssignmentID: h.Assignment(), AgentID: who, Outcome: o, Reason: "so it ended"})
 	f.must(err)
 	if !won {
 		f.must(errors.New("somebody else published"))

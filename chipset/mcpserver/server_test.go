@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/mail"
@@ -86,7 +86,7 @@ func sling(t *testing.T, r *rig.Rig) bead.Bead {
 	t.Helper()
 	b, err := (&actor.Speaker{Rig: r, ID: state.Human}).AddBead(bead.Bead{Title: "a task", Description: "do it"})
 	rigtest.Must(t, err)
-	rec, err := flow.Sling(t.Context(), r, b.ID, "polecat-alpha", "mayor")
+	rec, err := carry.Sling(t.Context(), r, b.ID, "polecat-alpha", "mayor")
 	rigtest.Must(t, err)
 	_, err = r.Hooks.Activate(t.Context(), "polecat-alpha", rec.AssignmentID, "ses-1", r.Clock.Now())
 	rigtest.Must(t, err)

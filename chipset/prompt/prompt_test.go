@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
@@ -116,7 +116,7 @@ func TestPrime(t *testing.T) {
 	r := testRig(t)
 	b, err := r.Beads.Add(bead.Bead{Title: "a task", Description: "do it"}, "tt", r.Clock.Now())
 	must(t, err)
-	_, err = flow.Sling(t.Context(), r, b.ID, "polecat-alpha", "mayor")
+	_, err = carry.Sling(t.Context(), r, b.ID, "polecat-alpha", "mayor")
 	must(t, err)
 	_, err = r.Handoffs.Write(handoff.Handoff{AgentID: "polecat-bravo", BeadID: b.ID, Summary: "begun elsewhere", Timestamp: r.Clock.Now()})
 	must(t, err)

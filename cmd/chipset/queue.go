@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
@@ -184,9 +184,9 @@ func runQueueStep(ctx context.Context, step, reason, name string, a *app) error 
 	}
 	var q mergequeue.Request
 	if step == "drop" {
-		q, err = flow.Drop(ctx, r, id, reason, by)
+		q, err = carry.Drop(ctx, r, id, reason, by)
 	} else {
-		q, err = flow.Retry(ctx, r, id, by)
+		q, err = carry.Retry(ctx, r, id, by)
 	}
 	if err != nil {
 		return err

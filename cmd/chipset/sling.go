@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
@@ -50,8 +50,8 @@ func runSling(ctx context.Context, a *app, args []string) error {
 	} else if to, err = freePolecat(r); err != nil {
 		return err
 	}
-	rec, err := flow.Sling(ctx, r, id, to, by)
-	var slung *flow.AlreadySlung
+	rec, err := carry.Sling(ctx, r, id, to, by)
+	var slung *carry.AlreadySlung
 	if errors.As(err, &slung) {
 		a.printf("%s\n", slung.Error())
 		return nil
@@ -117,7 +117,7 @@ func runUnsling(ctx context.Context, a *app, arg string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := flow.Unsling(ctx, r, id, by); err != nil {
+	if _, err := carry.Unsling(ctx, r, id, by); err != nil {
 		return err
 	}
 	a.printf("%s is open again\n", id)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -166,13 +166,13 @@ func (o *reasonOptions) AddFlags(fs *pflag.FlagSet) {
 func newWorkCancelCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "cancel", "cancelled", "Give a bead up",
 		`Give a bead up. A worker on it is stopped and its unfinished work saved; a merge
-request of it will not land. What has landed can't be cancelled (exit 4).`, flow.Cancel)
+request of it will not land. What has landed can't be cancelled (exit 4).`, carry.Cancel)
 }
 
 func newWorkReopenCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "reopen", "open", "Open a bead again that is blocked, failed, closed or cancelled",
 		`Open a bead again that is blocked, failed, closed or cancelled. What was charged to
-it starts anew, and the reason goes into the rework notes of its next assignment.`, flow.Reopen)
+it starts anew, and the reason goes into the rework notes of its next assignment.`, carry.Reopen)
 }
 
 func newInterventionCmd(a *app, name, outcome, short, long string,
@@ -227,7 +227,7 @@ elsewhere the mayor hands work out (exit 4).`,
 				}
 			}
 			rec, err := by.Claim(cmd.Context(), id)
-			var slung *flow.AlreadySlung
+			var slung *carry.AlreadySlung
 			if errors.As(err, &slung) {
 				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
@@ -54,7 +54,7 @@ func Hang(t testing.TB, r *rig.Rig, id state.AgentID, title string) (bead.Bead, 
 	t.Helper()
 	b, err := r.Beads.Add(bead.Bead{Title: title, CreatedBy: state.Human}, "tt", r.Clock.Now())
 	Must(t, err)
-	rec, err := flow.Sling(t.Context(), r, b.ID, id, state.Human)
+	rec, err := carry.Sling(t.Context(), r, b.ID, id, state.Human)
 	Must(t, err)
 	_, err = r.Hooks.Activate(t.Context(), id, rec.AssignmentID, Session, r.Clock.Now())
 	Must(t, err)

@@ -1,4 +1,4 @@
-// Package flow holds the sequences of several durable steps that make a
+// Package carry holds the sequences of several durable steps that make a
 // bead's way: slinging it, retiring an attempt, and the interventions of a
 // person. Each is safe at every boundary: whatever a process was doing when it
 // died is finished or undone from the records on disk, by whoever comes next.
@@ -6,7 +6,7 @@
 //	Sling    bead + polecat → dispatch record → bead hooked → hook pending → mail → confirmed
 //	Finish   retire record → branch durable → bead done → merge request → mail → hook completed
 //	Reopen, Block, Cancel, Unsling   the bead first, then the hook, then the request
-package flow
+package carry
 
 import (
 	"context"
