@@ -15,7 +15,7 @@ func TestCrashTransitions(t *testing.T) {
 	step := func(name, shows string, do func(ctx context.Context, s Store) error) model.Step {
 		return model.Step{Name: name, Shows: shows, Do: func(ctx context.Context, t *state.Tree) error { return do(ctx, NewStore(t)) }}
 	}
-	made := func(ctx context.Context, t *state.Tree) error { return NewStore(t).Make(ctx, id, now) }
+	made := func(ctx context.Context, t *state.Tree) error { return NewStore(t).Ensure(ctx, id, now) }
 	model.Sweep(t, model.Steps("a hook from empty to empty", Dir.Join(string(id)+".json"), made, `"gen": 0`,
 		step("set", `"gen": 1`, func(ctx context.Context, s Store) error {
 			_, err := s.Set(ctx, id, WorkItem{AssignedAt: now, AssignmentID: as, BeadID: "gt-abc12", Title: "title"}, now)
@@ -43,5 +43,5 @@ func TestCrashTransitions(t *testing.T) {
 		}),
 	))
 	model.Sweep(t, model.Steps("a new hook", Dir.Join(string(id)+".json"), nil, "",
-		step("make", `"gen": 0`, func(ctx context.Context, s Store) error { return s.Make(ctx, id, now) })))
+		step("make", `"gen": 0`, func(ctx context.Context, s Store) error { return s.Ensure(ctx, id, now) })))
 }

@@ -8,8 +8,8 @@ import (
 
 // History says how hooks move from one snapshot of the tree to the next.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"hooks/*.json"}, Moved: audit.Typed(check, Moved), Appears: true,
-		Repaired: audit.Typed(check, rebuilt)}
+	return audit.Rule{Patterns: []string{"hooks/*.json"}, CheckChange: audit.Typed(check, CheckChange), CheckNew: true,
+		CheckRepair: audit.Typed(check, rebuilt)}
 }
 
 // rebuilt judges a hook that was made anew from what the beads say: it may name
@@ -21,9 +21,9 @@ func rebuilt(before, after *Hook) error {
 	return nil
 }
 
-// Moved returns why after can't have been reached from before by legal steps. A nil
+// CheckChange returns why after can't have been reached from before by legal steps. A nil
 // before is one that appears.
-func Moved(before, after *Hook) error {
+func CheckChange(before, after *Hook) error {
 	if before == nil {
 		before = &Hook{AgentID: after.AgentID, Status: Empty}
 		if after.Gen == 0 && after.Status == Empty {

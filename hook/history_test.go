@@ -46,7 +46,7 @@ func TestHistory(t *testing.T) {
 		{"gen fell", made(4, Empty, "", ""), made(3, Empty, "", ""), false},
 		{"changed without a gen", made(4, Active, "as-1", "ses-1"), made(4, Active, "as-1", "ses-2"), false},
 	} {
-		if err := Moved(c.before, c.after); (err == nil) != c.legal {
+		if err := CheckChange(c.before, c.after); (err == nil) != c.legal {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -46,13 +46,13 @@ type WorkItem struct {
 // UnmarshalJSON keeps unknown fields.
 func (w *WorkItem) UnmarshalJSON(b []byte) error {
 	type plain WorkItem
-	return state.UnmarshalKeeping(b, (*plain)(w), &w.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(w), &w.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (w WorkItem) MarshalJSON() ([]byte, error) {
 	type plain WorkItem
-	return state.MarshalKeeping(plain(w), w.Extra)
+	return state.MarshalWithExtra(plain(w), w.Extra)
 }
 
 // Hook is one agent's hook.
@@ -72,13 +72,13 @@ type Hook struct {
 // UnmarshalJSON keeps unknown fields.
 func (h *Hook) UnmarshalJSON(b []byte) error {
 	type plain Hook
-	return state.UnmarshalKeeping(b, (*plain)(h), &h.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(h), &h.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (h Hook) MarshalJSON() ([]byte, error) {
 	type plain Hook
-	return state.MarshalKeeping(plain(h), h.Extra)
+	return state.MarshalWithExtra(plain(h), h.Extra)
 }
 
 // Assignment is what the hook names, or "".
@@ -118,8 +118,8 @@ func check(name string, h *Hook) error {
 	return nil
 }
 
-// Make publishes an empty hook for a new agent; one that exists stays.
-func (s Store) Make(ctx context.Context, id state.AgentID, now state.Time) error {
+// Ensure publishes an empty hook for a new agent; one that exists stays.
+func (s Store) Ensure(ctx context.Context, id state.AgentID, now state.Time) error {
 	_, err := s.Upsert(ctx, string(id), func(h *Hook, found bool) error {
 		if found {
 			return state.ErrUnchanged

@@ -26,7 +26,7 @@ func newStore(t *testing.T) (Store, *state.Tree) {
 		t.Fatal(err)
 	}
 	s := NewStore(tree)
-	if err := s.Make(t.Context(), who, now); err != nil {
+	if err := s.Ensure(t.Context(), who, now); err != nil {
 		t.Fatal(err)
 	}
 	return s, tree
@@ -215,7 +215,7 @@ func TestMissingAndCorruptHooksAreErrors(t *testing.T) {
 	if _, err := s.Set(t.Context(), "polecat-none", item("as-1"), now); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("no hook: %v, want ErrNotFound", err)
 	}
-	if err := s.Make(t.Context(), who, now); err != nil {
+	if err := s.Ensure(t.Context(), who, now); err != nil {
 		t.Errorf("Make of one that exists: %v", err)
 	}
 	for _, content := range []string{"", "{", `{"agent_id":"polecat-alpha","status":"empty","work_item":{"bead_id":"b","assignment_id":"a"}}`,
@@ -228,7 +228,7 @@ func TestMissingAndCorruptHooksAreErrors(t *testing.T) {
 				t.Errorf("%s on %q: %v, want ErrCorrupt", name, content, err)
 			}
 		}
-		if err := s.Make(t.Context(), who, now); !errors.Is(err, state.ErrCorrupt) {
+		if err := s.Ensure(t.Context(), who, now); !errors.Is(err, state.ErrCorrupt) {
 			t.Errorf("Make over %q: %v, want ErrCorrupt", content, err)
 		}
 		if got, _ := os.ReadFile(tree.Abs(s.Path(string(who)))); string(got) != content {

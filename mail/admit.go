@@ -10,7 +10,7 @@ import (
 
 // recipient returns an error unless mail of m would be found by somebody who
 // wants it.
-func (o *Office) recipient(m *Message) error {
+func (o *Sender) recipient(m *Message) error {
 	a, err := o.agents.Get(string(m.To))
 	switch {
 	case m.To == state.Human && errors.Is(err, state.ErrNotFound):
@@ -27,14 +27,14 @@ func (o *Office) recipient(m *Message) error {
 
 // machinery tells whether the rig itself speaks: a card that shuts out mayor,
 // witness or refinery would stop the rig, and not its chatter.
-func (o *Office) machinery(from state.AgentID) bool {
+func (o *Sender) machinery(from state.AgentID) bool {
 	a, err := o.agents.Get(string(from))
 	return err == nil && (a.Role == agent.Mayor || a.Role == agent.Witness || a.Role == agent.Refinery)
 }
 
 // answers tells whether a message replies to one that its recipient has sent:
 // who asks must hear the answer.
-func (o *Office) answers(m *Message) bool {
+func (o *Sender) answers(m *Message) bool {
 	n, err := ParseName(m.InReplyTo)
 	if err != nil {
 		return false
@@ -47,7 +47,7 @@ func (o *Office) answers(m *Message) bool {
 // it: state, deadline and callback are those of the task. The recipient's
 // mailbox is locked, so that of two moves at once one is refused. Errors:
 // ErrConflict for a move that is not legal or not the sender's, ErrNotFound.
-func (o *Office) admitTask(box *Mailbox, m *Message) error {
+func (o *Sender) admitTask(box *Mailbox, m *Message) error {
 	t, err := m.TaskOf()
 	if err != nil || t == nil {
 		return err
@@ -83,7 +83,7 @@ func (m *Message) pending() bool {
 }
 
 // admitMove is a message of the assignee to the requester.
-func (o *Office) admitMove(box, own *Mailbox, asked *Entry, m *Message, t *Task) error {
+func (o *Sender) admitMove(box, own *Mailbox, asked *Entry, m *Message, t *Task) error {
 	s, err := TaskStatusOf(box, asked)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func admitRemark(own *Mailbox, asked *Entry, m *Message, t *Task) error {
 }
 
 // roomFor refuses one task more than an agent's card allows at once.
-func (o *Office) roomFor(own *Mailbox, id state.AgentID) error {
+func (o *Sender) roomFor(own *Mailbox, id state.AgentID) error {
 	a, err := o.agents.Get(string(id))
 	if err != nil || a.MaxTasks == 0 {
 		if errors.Is(err, state.ErrNotFound) {

@@ -28,7 +28,7 @@ func (b *Mailbox) ArchiveOld(ctx context.Context, cutoff time.Time, unread bool)
 		}
 		var some []Name
 		var err error
-		some, more, err = b.ArchiveSome(ctx, cutoff, unread)
+		some, more, err = b.ArchiveBatch(ctx, cutoff, unread)
 		moved = append(moved, some...)
 		if err != nil {
 			failed = append(failed, err)
@@ -37,8 +37,8 @@ func (b *Mailbox) ArchiveOld(ctx context.Context, cutoff time.Time, unread bool)
 	return moved, errors.Join(failed...)
 }
 
-// ArchiveSome is one slice of ArchiveOld. more is true when it was not the last.
-func (b *Mailbox) ArchiveSome(ctx context.Context, cutoff time.Time, unread bool) (moved []Name, more bool, err error) {
+// ArchiveBatch is one slice of ArchiveOld. more is true when it was not the last.
+func (b *Mailbox) ArchiveBatch(ctx context.Context, cutoff time.Time, unread bool) (moved []Name, more bool, err error) {
 	names, more, err := b.nextAged(cutoff, unread)
 	if err != nil || len(names) == 0 {
 		return nil, false, err
@@ -48,7 +48,7 @@ func (b *Mailbox) ArchiveSome(ctx context.Context, cutoff time.Time, unread bool
 		return nil, more, err
 	}
 	defer l.Unlock()
-	var moves []state.Moving
+	var moves []state.FileMove
 	var at []Name
 	var failed []error
 	for _, n := range names {
@@ -59,7 +59,7 @@ func (b *Mailbox) ArchiveSome(ctx context.Context, cutoff time.Time, unread bool
 		case err != nil:
 			failed = append(failed, err)
 		case m.Timestamp.Before(cutoff) && (m.Read || unread):
-			moves, at = append(moves, state.Moving{From: b.path(n, false), To: b.path(n, true)}), append(at, n)
+			moves, at = append(moves, state.FileMove{From: b.path(n, false), To: b.path(n, true)}), append(at, n)
 		}
 	}
 	for i, err := range b.tree.MoveAll(moves) {
@@ -97,7 +97,7 @@ func (b *Mailbox) listAged(cutoff time.Time, unread bool) {
 	}
 	var old []candidate
 	add := func(n Name) {
-		if at, _, err := state.ParseStamped(string(n)); err == nil && at.Before(cutoff) {
+		if at, _, err := state.ParseTimestampedName(string(n)); err == nil && at.Before(cutoff) {
 			old = append(old, candidate{n, at.Time})
 		}
 	}

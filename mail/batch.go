@@ -11,8 +11,8 @@ import (
 // tells of each, in their order, what Send would have returned; when it
 // returns, all that have a name and no error are durable. Messages of one
 // batch get times that grow in its order, but for one whose name was taken.
-func (o *Office) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
-	b := batch{office: o, names: make([]Name, len(ms)), errs: make([]error, len(ms)),
+func (o *Sender) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
+	b := batch{sender: o, names: make([]Name, len(ms)), errs: make([]error, len(ms)),
 		boxes: map[state.AgentID]*Mailbox{}, admitted: map[pair]error{}}
 	var free, tasks []*letter
 	keyed := map[*Mailbox][]*letter{}
@@ -49,7 +49,7 @@ type letter struct {
 }
 
 type batch struct {
-	office *Office
+	sender *Sender
 	names  []Name
 	errs   []error
 	boxes  map[state.AgentID]*Mailbox
@@ -60,7 +60,7 @@ type batch struct {
 type pair struct{ from, to state.AgentID }
 
 func (b *batch) accept(l *letter, last *state.Time) error {
-	if err := b.office.complete(&l.Message); err != nil {
+	if err := b.sender.complete(&l.Message); err != nil {
 		return err
 	}
 	if !l.Timestamp.After(last.Time) {
@@ -68,16 +68,16 @@ func (b *batch) accept(l *letter, last *state.Time) error {
 	}
 	*last = l.Timestamp
 	if l.box = b.boxes[l.To]; l.box == nil {
-		l.box = NewMailbox(b.office.tree, l.To)
+		l.box = NewMailbox(b.sender.tree, l.To)
 		b.boxes[l.To] = l.box
 	}
 	if l.InReplyTo != "" { // an answer may go where nothing else may
-		return b.office.recipient(&l.Message)
+		return b.sender.recipient(&l.Message)
 	}
 	who := pair{l.From, l.To}
 	err, known := b.admitted[who]
 	if !known {
-		err = b.office.recipient(&l.Message)
+		err = b.sender.recipient(&l.Message)
 		b.admitted[who] = err
 	}
 	return err
@@ -87,11 +87,11 @@ func (b *batch) accept(l *letter, last *state.Time) error {
 // rare, and tried again with those that met one too.
 func (b *batch) publish(letters []*letter) {
 	for len(letters) > 0 {
-		var news []state.New
+		var news []state.NewFile
 		var waiting, taken []*letter
 		for _, l := range letters {
 			n := NameAt(l.Timestamp, l.From)
-			file, err := b.office.file(l.box, n, &l.Message)
+			file, err := b.sender.file(l.box, n, &l.Message)
 			switch {
 			case errors.Is(err, state.ErrExists):
 				taken = append(taken, l)
@@ -102,7 +102,7 @@ func (b *batch) publish(letters []*letter) {
 				b.names[l.at] = n
 			}
 		}
-		for i, err := range b.office.tree.WriteAll(news) {
+		for i, err := range b.sender.tree.WriteAll(news) {
 			l := waiting[i]
 			switch {
 			case errors.Is(err, state.ErrExists):

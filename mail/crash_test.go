@@ -24,7 +24,7 @@ func registered(r *model.Run) error {
 	return nil
 }
 
-func office(r *model.Run) *Office { return NewOffice(r.Tree, agent.NewStore(r.Tree), fixed, 0) }
+func sender(r *model.Run) *Sender { return NewSender(r.Tree, agent.NewStore(r.Tree), fixed, 0) }
 
 func numbered(id string) Message {
 	m := hello()
@@ -65,7 +65,7 @@ func kept(c *model.Crash, ids ...string) error {
 func sends(ids ...string) func(r *model.Run) error {
 	return func(r *model.Run) error {
 		for _, id := range ids {
-			if _, err := office(r).Send(r, numbered(id)); err != nil {
+			if _, err := sender(r).Send(r, numbered(id)); err != nil {
 				return err
 			}
 			r.Ack(id)
@@ -116,7 +116,7 @@ func TestCrashSendFindsWhatAnotherMoved(t *testing.T) {
 func TestCrashSendAs(t *testing.T) {
 	send := func(r *model.Run) error {
 		m := numbered("a")
-		if err := office(r).SendAs(r, NameAt(now, m.From), m); err != nil {
+		if err := sender(r).SendAs(r, NameAt(now, m.From), m); err != nil {
 			return err
 		}
 		r.Ack("a")

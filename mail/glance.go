@@ -29,7 +29,7 @@ func readAlready(owner state.AgentID, n Name, data []byte) (sure, task bool) {
 			return false, false
 		}
 	}
-	at, from, err := state.ParseStamped(string(n))
+	at, from, err := state.ParseTimestampedName(string(n))
 	sure = err == nil && is(fields, "to", string(owner)) && is(fields, "from", string(from)) && knownType(fields) && sentAt(fields, at)
 	return sure, task
 }

@@ -18,10 +18,10 @@ import (
 // Only "read" ever changes, from false to true.
 func History() []audit.Rule {
 	return []audit.Rule{
-		{Patterns: []string{"mail/*/*.json"}, Moved: moved, MovesTo: func(p string) string {
+		{Patterns: []string{"mail/*/*.json"}, CheckChange: moved, MovesTo: func(p string) string {
 			return path.Join(path.Dir(p), archiveName, path.Base(p))
 		}},
-		{Patterns: []string{"mail/*/" + archiveName + "/*.json"}, Moved: moved},
+		{Patterns: []string{"mail/*/" + archiveName + "/*.json"}, CheckChange: moved},
 	}
 }
 

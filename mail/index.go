@@ -53,10 +53,10 @@ func (b *Mailbox) Unread() ([]Entry, []*state.Corruption, error) {
 	return b.unread()
 }
 
-// Survey is Unread, and beside it what of the mailbox, read or not, asks its
+// UnreadAndRequests is Unread, and beside it what of the mailbox, read or not, asks its
 // owner for a task, in the order of time. It costs what is unread or a task. What
 // does not belong or can't be read is in bad, as with List.
-func (b *Mailbox) Survey() (unread, requests []Entry, bad []*state.Corruption, err error) {
+func (b *Mailbox) UnreadAndRequests() (unread, requests []Entry, bad []*state.Corruption, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if unread, bad, err = b.unread(); err != nil {
@@ -130,7 +130,7 @@ func (b *Mailbox) refresh() error {
 	if err != nil {
 		return err
 	}
-	if b.index.live == nil || news.Whole {
+	if b.index.live == nil || news.Rescan {
 		return b.scan()
 	}
 	if len(news.Names) == 0 && len(b.index.live) == 0 {
@@ -159,7 +159,7 @@ func (b *Mailbox) refresh() error {
 
 // look brings one name of the index up to date.
 func (b *Mailbox) look(dir *state.Folder, n Name) {
-	stamp, err := dir.Look(string(n))
+	stamp, err := dir.Stat(string(n))
 	if errors.Is(err, state.ErrNotFound) || n == archiveName && err == nil && stamp.IsDir() {
 		b.index.drop(n)
 		return
@@ -214,7 +214,7 @@ func (b *Mailbox) read(dir *state.Folder, n Name, whole bool, buf []byte) known 
 	data, stamp, err := dir.Read(string(n), MaxSize, buf)
 	if err != nil {
 		if stamp == (state.Stamp{}) { // a link, or something else that was not opened
-			stamp, _ = dir.Look(string(n))
+			stamp, _ = dir.Stat(string(n))
 		}
 		return known{stamp: stamp, err: err, fresh: errors.Is(err, state.ErrCorrupt) && stamp.Settled(now)}
 	}

@@ -40,7 +40,7 @@ func (p post) cold() *Mailbox {
 // fill puts n messages into the mailbox, the last unread of them unread.
 func (p post) fill(t testing.TB, n, unread int) {
 	t.Helper()
-	var news []state.New
+	var news []state.NewFile
 	for i := range n {
 		m := hello()
 		m.Timestamp, m.Priority, m.Read = state.At(now.Add(time.Duration(i)*time.Second)), Normal, i < n-unread
@@ -48,7 +48,7 @@ func (p post) fill(t testing.TB, n, unread int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		news = append(news, state.New{Path: p.box.path(NameAt(m.Timestamp, m.From), false), Data: data})
+		news = append(news, state.NewFile{Path: p.box.path(NameAt(m.Timestamp, m.From), false), Data: data})
 	}
 	for _, err := range p.tree.WriteAll(news) {
 		if err != nil {
@@ -156,7 +156,7 @@ func TestIndexIsLikeAFullLook(t *testing.T) {
 		pick := func(r *rapid.T) Name { return rapid.SampledFrom(append([]Name{"README"}, sent...)).Draw(r, "name") }
 		abs := func(n Name) string { return p.tree.Abs(p.box.path(n, false)) }
 		clock, tick := now, 0
-		p.Office = NewOffice(p.tree, p.agents, func() time.Time { tick++; return now.Add(time.Duration(tick)) }, 0)
+		p.Sender = NewSender(p.tree, p.agents, func() time.Time { tick++; return now.Add(time.Duration(tick)) }, 0)
 		steps := map[string]func(*rapid.T){
 			"send":     func(*rapid.T) { sent = append(sent, p.send(t, hello())) },
 			"mark":     func(r *rapid.T) { _ = long["followed"].MarkRead(t.Context(), pick(r)) },
@@ -370,7 +370,7 @@ func TestSurveyFindsRequests(t *testing.T) {
 	must(t, p.tree.WriteNew(p.box.path(NameAt(done.Timestamp, done.From), false), data))
 	for _, look := range []string{"first", "from the cache"} {
 		b := p.cold()
-		unread, asked, _, err := b.Survey()
+		unread, asked, _, err := b.UnreadAndRequests()
 		must(t, err)
 		if len(unread) != 4 || names(asked) != string(first+" "+second) {
 			t.Errorf("%s: %d unread, requests %v, want %v", look, len(unread), names(asked), first+" "+second)
@@ -381,14 +381,14 @@ func TestSurveyFindsRequests(t *testing.T) {
 	}
 	must(t, os.Remove(p.tree.Abs(p.box.path(first, false))))
 	b := p.cold()
-	_, asked, _, err := b.Survey()
+	_, asked, _, err := b.UnreadAndRequests()
 	must(t, err)
 	if len(asked) != 1 || asked[0].Name != second {
 		t.Errorf("after the request went: %v", names(asked))
 	}
 	must(t, os.WriteFile(p.tree.Abs(p.box.path(second, false)), []byte("{"), 0o644))
 	must(t, os.WriteFile(p.tree.Abs(p.box.path("odd.json", false)), []byte("{"), 0o644))
-	if unread, left, bad, err := p.cold().Survey(); err != nil || len(unread) != 3 || len(left) != 0 || len(bad) != 2 {
+	if unread, left, bad, err := p.cold().UnreadAndRequests(); err != nil || len(unread) != 3 || len(left) != 0 || len(bad) != 2 {
 		t.Errorf("a survey of damaged mail: %d unread, requests %v, %v, %v", len(unread), names(left), bad, err)
 	}
 	due, err := OverdueTasks(asked, now.Time, func(id state.AgentID) *Mailbox { return NewMailbox(p.tree, id) })

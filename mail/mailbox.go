@@ -104,7 +104,7 @@ func (b *Mailbox) Archive() ([]Entry, []*state.Corruption, error) { return b.lis
 // the error. Errors: ErrRefused.
 func (b *Mailbox) Select(archived bool, wanted func(state.Time, state.AgentID) bool) ([]Entry, error) {
 	all, bad, err := b.list(archived, func(n Name) bool {
-		at, sender, err := state.ParseStamped(string(n))
+		at, sender, err := state.ParseTimestampedName(string(n))
 		return err == nil && wanted(at, sender)
 	})
 	if err != nil {
@@ -179,16 +179,16 @@ func damage(p state.Path, err error) *state.Corruption {
 }
 
 // names are the files of a mailbox's folder, without the archive.
-func (b *Mailbox) names(dir *state.Folder, archived bool) ([]state.Name, error) {
-	names, err := dir.Names()
+func (b *Mailbox) names(dir *state.Folder, archived bool) ([]state.FolderEntry, error) {
+	names, err := dir.Entries()
 	if archived || err != nil {
 		return names, err
 	}
-	return slices.DeleteFunc(names, func(n state.Name) bool {
+	return slices.DeleteFunc(names, func(n state.FolderEntry) bool {
 		if n.Name != archiveName {
 			return false
 		}
-		stamp, err := dir.Look(archiveName)
+		stamp, err := dir.Stat(archiveName)
 		return err == nil && stamp.IsDir()
 	}), nil
 }

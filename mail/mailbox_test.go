@@ -39,7 +39,7 @@ func child(root string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	o := NewOffice(tree, agent.NewStore(tree), fixed, 0)
+	o := NewSender(tree, agent.NewStore(tree), fixed, 0)
 	for range childSend {
 		n, err := o.Send(testContext(), hello())
 		if err != nil {
@@ -56,7 +56,7 @@ func hello() Message {
 }
 
 type post struct {
-	*Office
+	*Sender
 	tree   *state.Tree
 	agents agent.Store
 	box    *Mailbox
@@ -71,7 +71,7 @@ func newPost(t *testing.T) post {
 		_, err := agents.Register(t.Context(), id, role, "rig", nil, now)
 		must(t, err)
 	}
-	return post{NewOffice(tree, agents, fixed, 0), tree, agents, NewMailbox(tree, "mayor")}
+	return post{NewSender(tree, agents, fixed, 0), tree, agents, NewMailbox(tree, "mayor")}
 }
 
 func must(t *testing.T, err error) {
@@ -392,7 +392,7 @@ func TestSizeLimits(t *testing.T) {
 	if _, err := p.Send(t.Context(), m); !errors.Is(err, state.ErrTooLarge) {
 		t.Errorf("%v, want ErrTooLarge", err)
 	}
-	small := NewOffice(p.tree, p.agents, fixed, 300)
+	small := NewSender(p.tree, p.agents, fixed, 300)
 	m.Body = strings.Repeat("x", 300)
 	if _, err := small.Send(t.Context(), m); !errors.Is(err, state.ErrTooLarge) {
 		t.Errorf("own limit: %v, want ErrTooLarge", err)

@@ -43,8 +43,8 @@ func Types() []Type {
 		IdleNotification, ShutdownRequest, ShutdownResponse, PlanRequest, PlanResponse, PermissionRequest, PermissionResponse}
 }
 
-// Machinery tells whether only the role process may retire mail of this type.
-func (t Type) Machinery() bool {
+// RoleOnly tells whether only the role process may retire mail of this type.
+func (t Type) RoleOnly() bool {
 	return t == WorkAssignment || t == ShutdownRequest || strings.HasSuffix(string(t), "_response")
 }
 
@@ -81,13 +81,13 @@ type Ref struct {
 // UnmarshalJSON keeps unknown fields.
 func (r *Ref) UnmarshalJSON(b []byte) error {
 	type plain Ref
-	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(r), &r.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (r Ref) MarshalJSON() ([]byte, error) {
 	type plain Ref
-	return state.MarshalKeeping(plain(r), r.Extra)
+	return state.MarshalWithExtra(plain(r), r.Extra)
 }
 
 // Message is one message. Only Read ever changes.
@@ -122,19 +122,19 @@ type Message struct {
 // UnmarshalJSON keeps unknown fields.
 func (m *Message) UnmarshalJSON(b []byte) error {
 	type plain Message
-	return state.UnmarshalKeeping(b, (*plain)(m), &m.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(m), &m.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (m Message) MarshalJSON() ([]byte, error) {
 	type plain Message
-	return state.MarshalKeeping(plain(m), m.Extra)
+	return state.MarshalWithExtra(plain(m), m.Extra)
 }
 
-// AsksToEnd tells whether the message asks this very session to end, and comes
+// RequestsShutdown tells whether the message asks this very session to end, and comes
 // from somebody who may: the person or the mayor. One that names another
 // session, or none, was not meant for it.
-func (m *Message) AsksToEnd(mayor state.AgentID, session state.SessionID) bool {
+func (m *Message) RequestsShutdown(mayor state.AgentID, session state.SessionID) bool {
 	return m.Type == ShutdownRequest && (m.From == state.Human || m.From == mayor) && m.Ref != nil && m.Ref.Session == session
 }
 
@@ -151,7 +151,7 @@ func ParseName(s string) (Name, error) {
 	if !strings.HasSuffix(s, ".json") {
 		s += ".json"
 	}
-	if _, _, err := state.ParseStamped(s); err != nil {
+	if _, _, err := state.ParseTimestampedName(s); err != nil {
 		return "", err
 	}
 	return Name(s), nil
@@ -159,7 +159,7 @@ func ParseName(s string) (Name, error) {
 
 // Time is the instant in the name; the zero time for a name that is none.
 func (n Name) Time() state.Time {
-	at, _, err := state.ParseStamped(string(n))
+	at, _, err := state.ParseTimestampedName(string(n))
 	if err != nil {
 		return state.Time{}
 	}
@@ -228,7 +228,7 @@ func Decode(path string, owner state.AgentID, name Name, data []byte) (Message, 
 	if err := state.Decode(path, data, &m); err != nil {
 		return m, err
 	}
-	at, from, err := state.ParseStamped(string(name))
+	at, from, err := state.ParseTimestampedName(string(name))
 	if err != nil {
 		return m, &state.Corruption{Path: path, Reason: "the name is not {timestamp}-{from}.json"}
 	}
@@ -314,10 +314,10 @@ func Sort(entries []Entry) {
 	})
 }
 
-// ProcessingOrder is how a recipient takes unread mail: shutdown_request
+// SortForProcessing is how a recipient takes unread mail: shutdown_request
 // first, then from human, then from the mayor, then peers; inside each group
 // by priority, then by time.
-func ProcessingOrder(entries []Entry, mayor state.AgentID) {
+func SortForProcessing(entries []Entry, mayor state.AgentID) {
 	group := func(m *Message) int {
 		switch {
 		case m.Type == ShutdownRequest:

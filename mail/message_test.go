@@ -66,7 +66,7 @@ func TestProcessingOrder(t *testing.T) {
 	entries = append(entries, early)
 	want = append(want[:6], append([]string{"early"}, want[6:]...)...)
 	rand.Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
-	ProcessingOrder(entries, "mayor")
+	SortForProcessing(entries, "mayor")
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Subject)
@@ -79,7 +79,7 @@ func TestProcessingOrder(t *testing.T) {
 func TestMachinery(t *testing.T) {
 	for kind, want := range map[Type]bool{WorkAssignment: true, ShutdownRequest: true, ShutdownResponse: true, PlanResponse: true,
 		PlanRequest: false, Coordination: false, CompletionReport: false, "x-poem": false} {
-		if kind.Machinery() != want {
+		if kind.RoleOnly() != want {
 			t.Errorf("%s: %v", kind, !want)
 		}
 	}

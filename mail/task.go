@@ -84,13 +84,13 @@ type Task struct {
 // UnmarshalJSON keeps unknown fields.
 func (t *Task) UnmarshalJSON(b []byte) error {
 	type plain Task
-	return state.UnmarshalKeeping(b, (*plain)(t), &t.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(t), &t.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (t Task) MarshalJSON() ([]byte, error) {
 	type plain Task
-	return state.MarshalKeeping(plain(t), t.Extra)
+	return state.MarshalWithExtra(plain(t), t.Extra)
 }
 
 // TaskOf is the task that a message speaks of, or nil. What other writers of
@@ -188,7 +188,7 @@ func (b *Mailbox) about(from state.AgentID, id TaskID, archived bool) ([]Entry, 
 // matching reads the messages whose names are wanted and that speak of a task.
 func (b *Mailbox) matching(archived bool, id TaskID, wanted func(Name, state.AgentID) bool) ([]Entry, error) {
 	all, _, err := b.list(archived, func(n Name) bool { // what is damaged is the doctor's
-		_, sender, err := state.ParseStamped(string(n))
+		_, sender, err := state.ParseTimestampedName(string(n))
 		return err == nil && wanted(n, sender)
 	})
 	if err != nil {
@@ -249,14 +249,14 @@ func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
 // TasksFor tells of the tasks that were asked of an agent and whose requests
 // are not archived, in the order of time. box finds the mailbox of a requester.
 func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
-	_, asked, _, err := assignee.Survey()
+	_, asked, _, err := assignee.UnreadAndRequests()
 	if err != nil {
 		return nil, err
 	}
 	return tasksOf(asked, box)
 }
 
-// OverdueTasks tells of those of the requests of a Survey that should have been
+// OverdueTasks tells of those of the requests of UnreadAndRequests that should have been
 // done before now. Only the mail of their requesters is looked at.
 func OverdueTasks(asked []Entry, now time.Time, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
 	var due []Entry

@@ -18,9 +18,9 @@ func History() []audit.Rule {
 		return n.check()
 	}
 	return []audit.Rule{
-		{Patterns: []string{"nudge/*/seen.json"}, Moved: audit.Typed(func(string, *Seen) error { return nil }, seenMoved)},
-		{Patterns: []string{"nudge/*/latest.json"}, Moved: audit.Typed(whole, moved)},
-		{Patterns: []string{"nudge/*/from/*.json"}, Moved: audit.Typed(sent, moved)},
+		{Patterns: []string{"nudge/*/seen.json"}, CheckChange: audit.Typed(func(string, *Seen) error { return nil }, seenMoved)},
+		{Patterns: []string{"nudge/*/latest.json"}, CheckChange: audit.Typed(whole, moved)},
+		{Patterns: []string{"nudge/*/from/*.json"}, CheckChange: audit.Typed(sent, moved)},
 	}
 }
 

@@ -62,13 +62,13 @@ type Nudge struct {
 // UnmarshalJSON keeps unknown fields.
 func (n *Nudge) UnmarshalJSON(b []byte) error {
 	type plain Nudge
-	return state.UnmarshalKeeping(b, (*plain)(n), &n.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(n), &n.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (n Nudge) MarshalJSON() ([]byte, error) {
 	type plain Nudge
-	return state.MarshalKeeping(plain(n), n.Extra)
+	return state.MarshalWithExtra(plain(n), n.Extra)
 }
 
 // MaxMessage bounds a nudge's text, in bytes.
@@ -185,13 +185,13 @@ type Seen struct {
 // UnmarshalJSON keeps unknown fields.
 func (s *Seen) UnmarshalJSON(b []byte) error {
 	type plain Seen
-	return state.UnmarshalKeeping(b, (*plain)(s), &s.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(s), &s.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (s Seen) MarshalJSON() ([]byte, error) {
 	type plain Seen
-	return state.MarshalKeeping(plain(s), s.Extra)
+	return state.MarshalWithExtra(plain(s), s.Extra)
 }
 
 // Seen reads seen.json; a missing one is empty.
@@ -355,7 +355,7 @@ func (s Slot) Quarantine(ctx context.Context, p state.Path, now state.Time) erro
 		_, err = s.read(p)
 	}
 	var c *state.Corruption
-	if !errors.As(err, &c) || errors.Is(c, state.ErrSecondName) {
+	if !errors.As(err, &c) || errors.Is(c, state.ErrHardLinked) {
 		return nil // whole or gone by now, or a backup shares it
 	}
 	_, err = s.tree.Quarantine(p, c.Reason, now)

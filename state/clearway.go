@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ClearWay moves what stands where a folder belongs into the quarantine, with its
+// QuarantineNonFolder moves what stands where a folder belongs into the quarantine, with its
 // reason; the next use makes the folder anew. It is no error when nothing is there,
 // or a folder by now: of many who clear the same way one does. Durable when it
 // returns nil. Errors: ErrLockTimeout, while others clear; a *Corruption for what
 // is reached through a link.
-func (t *Tree) ClearWay(ctx context.Context, dir Path, reason string, now Time) error {
+func (t *Tree) QuarantineNonFolder(ctx context.Context, dir Path, reason string, now Time) error {
 	root, err := t.lockRoot(ctx)
 	if err != nil {
 		return err

@@ -19,13 +19,13 @@ const MaxFile = 1 << 20
 const MaxCounter = 1 << 53
 
 // Extra holds the unknown fields of newer versions or of other tools. A value type embeds it
-// and calls UnmarshalKeeping and MarshalKeeping from its JSON methods, so that
+// and calls UnmarshalWithExtra and MarshalWithExtra from its JSON methods, so that
 // rewriting the file keeps what this version does not understand.
 type Extra map[string]json.RawMessage
 
-// UnmarshalKeeping decodes data into the plain struct that v points to, with
+// UnmarshalWithExtra decodes data into the plain struct that v points to, with
 // exact (case-sensitive) field names, and puts all other fields into extra.
-func UnmarshalKeeping(data []byte, v any, extra *Extra) error {
+func UnmarshalWithExtra(data []byte, v any, extra *Extra) error {
 	*extra = nil
 	names := fieldNames(reflect.TypeOf(v).Elem())
 	if onlyKnown(data, names) {
@@ -66,8 +66,8 @@ func onlyKnown(data []byte, names map[string]bool) bool {
 	return ok
 }
 
-// MarshalKeeping encodes the plain struct v together with extra.
-func MarshalKeeping(v any, extra Extra) ([]byte, error) {
+// MarshalWithExtra encodes the plain struct v together with extra.
+func MarshalWithExtra(v any, extra Extra) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil || len(extra) == 0 {
 		return data, err

@@ -17,12 +17,12 @@ type sample struct {
 
 func (s *sample) UnmarshalJSON(b []byte) error {
 	type plain sample
-	return UnmarshalKeeping(b, (*plain)(s), &s.Extra)
+	return UnmarshalWithExtra(b, (*plain)(s), &s.Extra)
 }
 
 func (s sample) MarshalJSON() ([]byte, error) {
 	type plain sample
-	return MarshalKeeping(plain(s), s.Extra)
+	return MarshalWithExtra(plain(s), s.Extra)
 }
 
 func TestCanonicalForm(t *testing.T) {

@@ -90,7 +90,7 @@ func TestCrashWriteNew(t *testing.T) {
 		Name: "WriteNew and the sweep of its temp file",
 		Do:   published(there, long('n')),
 		Heal: func(r *model.Run) error {
-			_, err := r.Tree.Sweep(later())
+			_, err := r.Tree.RemoveTempFiles(later())
 			return err
 		},
 		Check: func(c *model.Crash) error {
@@ -105,13 +105,13 @@ func TestCrashWriteNew(t *testing.T) {
 // A whole group, at the cost of two barriers where there are any.
 func TestCrashWriteAll(t *testing.T) {
 	for _, n := range []int{3, 5, 14} {
-		news := make([]state.New, n)
+		news := make([]state.NewFile, n)
 		for i := range news {
-			news[i] = state.New{Path: state.Path(fmt.Sprintf("state/mail/agent-%d/new-%d.json", i%2, i)), Data: fmt.Appendf(nil, "content %d", i)}
+			news[i] = state.NewFile{Path: state.Path(fmt.Sprintf("state/mail/agent-%d/new-%d.json", i%2, i)), Data: fmt.Appendf(nil, "content %d", i)}
 		}
 		write := func(r *model.Run) error {
 			var failed error
-			for i, err := range r.Tree.WriteAll(append([]state.New(nil), news...)) {
+			for i, err := range r.Tree.WriteAll(append([]state.NewFile(nil), news...)) {
 				if err == nil || errors.Is(err, state.ErrExists) {
 					r.Ack(fmt.Sprint(i))
 				} else {
@@ -179,7 +179,7 @@ func TestCrashMove(t *testing.T) {
 	const other, otherTo = state.Path("state/mail/mayor/n.json"), state.Path("state/mail/mayor/archive/n.json")
 	move := func(r *model.Run) error {
 		moved := true
-		for _, err := range r.Tree.MoveAll([]state.Moving{{From: from, To: to}, {From: other, To: otherTo}}) {
+		for _, err := range r.Tree.MoveAll([]state.FileMove{{From: from, To: to}, {From: other, To: otherTo}}) {
 			if err != nil && !errors.Is(err, state.ErrNotFound) {
 				return err
 			}

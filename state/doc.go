@@ -66,5 +66,5 @@
 // a second hard link. On a file system without a journal a power cut leaves such
 // files: an old name, of a lock or of a ref of git, comes back after its inode was
 // given to a file of the state. Where all other names lie in the rig's own
-// folders, UnshareAll gives the file an inode of its own; what it holds was synced.
+// folders, BreakAllHardLinks gives the file an inode of its own; what it holds was synced.
 package state

@@ -17,8 +17,8 @@ var (
 	ErrCorrupt = errors.New("corrupt state")
 	// ErrNotRegular is returned for a name that is reached through a link or is no regular file.
 	ErrNotRegular = errors.New("not a regular file of the tree")
-	// ErrSecondName is returned for a file with a second hard link. It is an ErrNotRegular.
-	ErrSecondName = fmt.Errorf("%w: it has a second hard link", ErrNotRegular)
+	// ErrHardLinked is returned for a file with a second hard link. It is an ErrNotRegular.
+	ErrHardLinked = fmt.Errorf("%w: it has a second hard link", ErrNotRegular)
 	// ErrTooLarge is returned for content above the limit of its kind.
 	ErrTooLarge = errors.New("too large")
 	// ErrRefused is returned for a file that the system refuses to read: it may be whole, and stays where it is.

@@ -125,15 +125,15 @@ func (f *Folder) Stamp() (Stamp, error) {
 	return stamp, nil
 }
 
-// Name is an entry of a folder.
-type Name struct {
+// FolderEntry is an entry of a folder.
+type FolderEntry struct {
 	Name string
 	// Inode is that of the file, as the folder has it.
 	Inode uint64
 }
 
-// Look is the stamp of a file. Errors: ErrNotFound.
-func (f *Folder) Look(name string) (Stamp, error) {
+// Stat is the stamp of a file. Errors: ErrNotFound.
+func (f *Folder) Stat(name string) (Stamp, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return Stamp{}, wrapPath(f.dir.Join(name), err)

@@ -29,13 +29,13 @@ const (
 	direntName   = 19
 )
 
-// Names are the entries of the folder in no order, without temp files and
+// Entries are the entries of the folder in no order, without temp files and
 // other dot-files.
-func (f *Folder) Names() ([]Name, error) {
+func (f *Folder) Entries() ([]FolderEntry, error) {
 	if _, err := f.file.Seek(0, 0); err != nil {
 		return nil, wrapPath(f.dir, err)
 	}
-	var names []Name
+	var names []FolderEntry
 	buf := make([]byte, 256<<10)
 	for {
 		n, err := ignoringEINTR(func() (int, error) { return unix.ReadDirent(f.fd, buf) })
@@ -54,7 +54,7 @@ func (f *Folder) Names() ([]Name, error) {
 			at := n - len(rest) + direntName
 			end := bytes.IndexByte(rest[direntName:size], 0)
 			if name := text[at : at+max(end, 0)]; name != "" && !strings.HasPrefix(name, ".") {
-				names = append(names, Name{Name: name, Inode: binary.NativeEndian.Uint64(rest)})
+				names = append(names, FolderEntry{Name: name, Inode: binary.NativeEndian.Uint64(rest)})
 			}
 			rest = rest[size:]
 		}

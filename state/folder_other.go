@@ -7,23 +7,23 @@ import "errors"
 // born is the time of birth of an open file, or 0.
 func born(int) int64 { return 0 }
 
-// Names are the entries of the folder in no order, without temp files and
+// Entries are the entries of the folder in no order, without temp files and
 // other dot-files.
-func (f *Folder) Names() ([]Name, error) {
+func (f *Folder) Entries() ([]FolderEntry, error) {
 	entries, err := f.tree.List(f.dir)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]Name, 0, len(entries))
+	names := make([]FolderEntry, 0, len(entries))
 	for _, e := range entries {
-		stamp, err := f.Look(e.Name())
+		stamp, err := f.Stat(e.Name())
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, Name{Name: e.Name(), Inode: stamp.Inode})
+		names = append(names, FolderEntry{Name: e.Name(), Inode: stamp.Inode})
 	}
 	return names, nil
 }

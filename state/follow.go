@@ -77,27 +77,27 @@ func NewFollower(t *Tree, dir Path, w *Watcher) Follower {
 	return Follower{tree: t, dir: dir, watcher: w}
 }
 
-// News is what may have changed in a folder since it was asked for before.
-type News struct {
-	// Whole is true when every name must be looked at; Names are none then.
-	Whole bool
-	Names map[string]bool
+// FolderChanges is what may have changed in a folder since it was asked for before.
+type FolderChanges struct {
+	// Rescan is true when every name must be looked at; Names are none then.
+	Rescan bool
+	Names  map[string]bool
 }
 
 // Next tells what to look at. What was acknowledged before it was called is
 // in its answer.
-func (f *Follower) Next() (News, error) {
+func (f *Follower) Next() (FolderChanges, error) {
 	if f.watcher == nil || !f.watcher.src.follows() {
-		return News{Whole: true}, nil
+		return FolderChanges{Rescan: true}, nil
 	}
 	now := time.Now() //nolint:forbidigo // how long ago something was, on the clock that never jumps
 	stamp, err := lstat(f.tree.Abs(f.dir))
 	if errors.Is(err, os.ErrNotExist) {
 		f.watched = Stamp{}
-		return News{Whole: true}, nil
+		return FolderChanges{Rescan: true}, nil
 	}
 	if err != nil {
-		return News{}, wrapPath(f.dir, err)
+		return FolderChanges{}, wrapPath(f.dir, err)
 	}
 	if f.feed == nil {
 		f.feed = f.watcher.feed(f.tree.Abs(f.dir))
@@ -106,7 +106,7 @@ func (f *Follower) Next() (News, error) {
 	names, stirred, lost := f.feed.take()
 	if lost || !f.watched.SameFile(stamp) {
 		if !f.watch(stamp, now) {
-			return News{Whole: true}, nil
+			return FolderChanges{Rescan: true}, nil
 		}
 		lost = true
 	}
@@ -115,9 +115,9 @@ func (f *Follower) Next() (News, error) {
 	f.seen = stamp
 	if lost || silent || now.Sub(f.whole) >= wholeInterval {
 		f.whole = now
-		return News{Whole: true}, nil
+		return FolderChanges{Rescan: true}, nil
 	}
-	return News{Names: names}, nil
+	return FolderChanges{Names: names}, nil
 }
 
 // watch begins to watch the folder. Where that can't be had, it is tried again

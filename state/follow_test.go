@@ -33,12 +33,12 @@ func TestAllOfAFollowedFolderReadsWhatChanged(t *testing.T) {
 	tree := newTree(t)
 	s, _ := followed(t, tree)
 	const n = 300
-	var news []New
+	var news []NewFile
 	for i := range n {
 		name := "b" + strconv.Itoa(i)
 		data, err := Encode(sample{Name: name})
 		must(t, err)
-		news = append(news, New{Path: s.Path(name), Data: data})
+		news = append(news, NewFile{Path: s.Path(name), Data: data})
 	}
 	for _, err := range tree.WriteAll(news) {
 		must(t, err)

@@ -88,7 +88,7 @@ func TestParseStamped(t *testing.T) {
 		"2026-03-05T10-30-00-05-30-polecat-alpha.json": {"2026-03-05T16:00:00.000000000Z", "polecat-alpha"},
 		"2026-03-05T10-30-00.123-05-30-0.json":         {"2026-03-05T16:00:00.123000000Z", "0"},
 	} {
-		at, id, err := ParseStamped(name)
+		at, id, err := ParseTimestampedName(name)
 		if err != nil || at.String() != want.at || id != want.id {
 			t.Errorf("%s = %s, %s, %v; want %v", name, at, id, err, want)
 		}
@@ -96,7 +96,7 @@ func TestParseStamped(t *testing.T) {
 	for _, name := range []string{"", "x.json", "2026-03-05T10:30:00Z-mayor.json", "2026-03-05T10-30-00Z-mayor", "2026-03-05T10-30-00Z-.json",
 		"2026-03-05T10-30-00Z-Mayor.json", "2026-13-05T10-30-00Z-mayor.json", "2026-03-05T10-30-00Z-../x.json",
 		"2026-03-05T10-30-00Z-archive.json", "9999-12-31T23-59-59-23-00-mayor.json", "2026-03-05T10-30-00.1234567890Z-mayor.json"} {
-		if _, _, err := ParseStamped(name); !errors.Is(err, ErrCorrupt) {
+		if _, _, err := ParseTimestampedName(name); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%q: %v, want ErrCorrupt", name, err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestStampsSortByTime(t *testing.T) {
 		if got, want := strings.Compare(a.Stamp(), b.Stamp()), a.Compare(b.Time); got != want {
 			t.Fatalf("%s and %s compare %d, their times %d", a.Stamp(), b.Stamp(), got, want)
 		}
-		back, id, err := ParseStamped(a.Stamp() + "-polecat-alpha.json")
+		back, id, err := ParseTimestampedName(a.Stamp() + "-polecat-alpha.json")
 		if err != nil || !back.Equal(a.Time) || id != "polecat-alpha" {
 			t.Fatalf("%s came back as %s, %s, %v", a, back, id, err)
 		}
@@ -126,14 +126,14 @@ func FuzzParseStamped(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		at, id, err := ParseStamped(name)
+		at, id, err := ParseTimestampedName(name)
 		if err != nil {
 			return
 		}
 		if err := CheckID(string(id)); err != nil {
 			t.Fatal(err)
 		}
-		back, again, err := ParseStamped(at.Stamp() + "-" + string(id) + ".json")
+		back, again, err := ParseTimestampedName(at.Stamp() + "-" + string(id) + ".json")
 		if err != nil || !back.Equal(at.Time) || again != id {
 			t.Fatalf("%q: %s, %s came back as %s, %s, %v", name, at, id, back, again, err)
 		}

@@ -152,8 +152,8 @@ func (l *Lock) Unlock() {
 	}
 }
 
-// Held tells whether somebody holds a lock now, without waiting.
-func (t *Tree) Held(kind LockKind, name string) bool {
+// IsLocked tells whether somebody holds a lock now, without waiting.
+func (t *Tree) IsLocked(kind LockKind, name string) bool {
 	f, err := os.OpenFile(t.Abs(LockPath(kind, name)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false

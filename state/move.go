@@ -7,19 +7,19 @@ import (
 	"io/fs"
 )
 
-// Moving is a file and the place it is to have.
-type Moving struct{ From, To Path }
+// FileMove is a file and the place it is to have.
+type FileMove struct{ From, To Path }
 
 // Move gives a file another place under a name that nobody has there. It
 // returns ErrExists when the name is taken by something else, ErrNotFound when
 // there is nothing to move. When it returns nil the move survives a power cut;
 // on an error the file is where it was, or at both places with the same bytes,
 // and moving it again ends that.
-func (t *Tree) Move(from, to Path) error { return t.MoveAll([]Moving{{From: from, To: to}})[0] }
+func (t *Tree) Move(from, to Path) error { return t.MoveAll([]FileMove{{From: from, To: to}})[0] }
 
 // MoveAll is Move for many files at the cost of one sync for each folder. It
 // tells of each, in their order, what Move would have returned.
-func (t *Tree) MoveAll(moves []Moving) []error {
+func (t *Tree) MoveAll(moves []FileMove) []error {
 	errs := make([]error, len(moves))
 	for i, m := range moves {
 		if errs[i] = t.check(m.From); errs[i] == nil {
@@ -36,7 +36,7 @@ func (t *Tree) MoveAll(moves []Moving) []error {
 
 // volatile tells whether nothing of it need survive. Below run/ a move is one
 // step, so that of many who want a file one gets it.
-func volatile(moves []Moving) bool {
+func volatile(moves []FileMove) bool {
 	for _, m := range moves {
 		if !inRun(m.From) || !inRun(m.To) {
 			return false
@@ -47,7 +47,7 @@ func volatile(moves []Moving) bool {
 
 // renameAll renames, then syncs where the files went to, then where they came
 // from: at no time a power cut leaves a file without a name.
-func (t *Tree) renameAll(moves []Moving, errs []error) {
+func (t *Tree) renameAll(moves []FileMove, errs []error) {
 	moved := make([]bool, len(moves))
 	to, from := map[Path]error{}, map[Path]error{}
 	for i, m := range moves {
@@ -89,8 +89,8 @@ func (t *Tree) syncEach(dirs map[Path]error) {
 // file systems on which a renamed file can lose its old name before its new one
 // is on the disk. What is no plain file of ours, such as a link in the way, is
 // renamed: nobody was promised anything of it.
-func (t *Tree) copyAll(moves []Moving, errs []error) {
-	var copies []New
+func (t *Tree) copyAll(moves []FileMove, errs []error) {
+	var copies []NewFile
 	var at, rest []int
 	for i, m := range moves {
 		if errs[i] != nil {
@@ -99,7 +99,7 @@ func (t *Tree) copyAll(moves []Moving, errs []error) {
 		data, err := t.Read(m.From, MaxFile)
 		switch {
 		case err == nil:
-			copies, at = append(copies, New{Path: m.To, Data: data}), append(at, i)
+			copies, at = append(copies, NewFile{Path: m.To, Data: data}), append(at, i)
 		case errors.Is(err, ErrCorrupt):
 			rest = append(rest, i)
 		default:
@@ -131,7 +131,7 @@ func (t *Tree) copyAll(moves []Moving, errs []error) {
 
 // finishMove ends a move that a crash left half done: the file is at both
 // places, and one of them goes. Anything else that has the name keeps it.
-func (t *Tree) finishMove(m Moving) error {
+func (t *Tree) finishMove(m FileMove) error {
 	if err := t.same(m); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (t *Tree) finishMove(m Moving) error {
 }
 
 // same is nil when both places hold the same bytes, and ErrExists otherwise.
-func (t *Tree) same(m Moving) error {
+func (t *Tree) same(m FileMove) error {
 	from, fromErr := t.Read(m.From, MaxFile)
 	to, toErr := t.Read(m.To, MaxFile)
 	if errors.Is(fromErr, ErrNotFound) {

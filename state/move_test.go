@@ -24,9 +24,9 @@ func TestMoveAll(t *testing.T) {
 			}
 			plant(t, tree, "state/done/other", "somebody else's")
 			plant(t, tree, "state/done/half", "half")
-			var moves []Moving
+			var moves []FileMove
 			for _, f := range []string{"a", "missing", "other", "half", "b"} {
-				moves = append(moves, Moving{From: Path("state/work/" + f), To: Path("state/done/" + f)})
+				moves = append(moves, FileMove{From: Path("state/work/" + f), To: Path("state/done/" + f)})
 			}
 			errs := tree.MoveAll(moves)
 			for i, want := range []error{nil, ErrNotFound, ErrExists, nil, nil} {

@@ -12,8 +12,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/disk"
 )
 
-// New is a file to be published: a name that nobody has, and its content.
-type New struct {
+// NewFile is a file to be published: a name that nobody has, and its content.
+type NewFile struct {
 	Path Path
 	Data []byte
 }
@@ -23,16 +23,16 @@ type New struct {
 // power cut; on every other error there is no file. Many callers at once are
 // served in groups, which share what it costs to be durable.
 func (t *Tree) WriteNew(p Path, data []byte) error {
-	return t.groups.publish(t, &publication{New: New{Path: p, Data: data}})
+	return t.groups.publish(t, &publication{NewFile: NewFile{Path: p, Data: data}})
 }
 
 // WriteAll publishes many files and tells of each, in their order, what
 // WriteNew would have returned; of two with the same name one is refused. When
 // it returns, all that have no error are durable.
-func (t *Tree) WriteAll(news []New) []error {
+func (t *Tree) WriteAll(news []NewFile) []error {
 	pubs := make([]*publication, len(news))
 	for i, n := range news {
-		pubs[i] = &publication{New: n}
+		pubs[i] = &publication{NewFile: n}
 	}
 	for rest := pubs; len(rest) > 0; {
 		rest = rest[t.groups.publishSome(t, rest):]
@@ -46,7 +46,7 @@ func (t *Tree) WriteAll(news []New) []error {
 
 // publication is one new file on its way to its name.
 type publication struct {
-	New
+	NewFile
 	file  disk.File // nil when there is none or it is closed already
 	temp  string    // the path of a named temp file, or ""
 	named bool      // its name stands, but may not be durable
@@ -301,7 +301,7 @@ func (t *Tree) publishAgain(pubs []*publication) {
 		if pub.temp != "" {
 			_ = t.disk.Remove(pub.temp)
 		}
-		again := &publication{New: pub.New}
+		again := &publication{NewFile: pub.NewFile}
 		t.publishOne(again)
 		pub.err, pub.Data = again.err, nil
 	}

@@ -70,9 +70,9 @@ func TestWriteAllTellsOfEachInOrder(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
 				tree := treeOn(t, &featured{features: features})
 				must(t, tree.WriteNew("state/work/taken.json", []byte("first")))
-				news := make([]New, n)
+				news := make([]NewFile, n)
 				for i := range news {
-					news[i] = New{Path: Path(fmt.Sprintf("state/work/%d/%d.json", i%3, i)), Data: fmt.Appendf(nil, "content %d", i)}
+					news[i] = NewFile{Path: Path(fmt.Sprintf("state/work/%d/%d.json", i%3, i)), Data: fmt.Appendf(nil, "content %d", i)}
 				}
 				news[n/2].Path = "state/work/taken.json"
 				for i, err := range tree.WriteAll(news) {
@@ -133,9 +133,9 @@ func TestAfterAFailedBarrierEachFileIsWrittenAnew(t *testing.T) {
 			return nil
 		}
 		tree := treeOn(t, d)
-		news := make([]New, groupFrom)
+		news := make([]NewFile, groupFrom)
 		for i := range news {
-			news[i] = New{Path: Path(fmt.Sprintf("state/work/%d.json", i)), Data: []byte("x")}
+			news[i] = NewFile{Path: Path(fmt.Sprintf("state/work/%d.json", i)), Data: []byte("x")}
 		}
 		must(t, tree.MkdirAll("state/work"))
 		armed = true
@@ -163,9 +163,9 @@ func TestAFailedPublicationLeavesNothing(t *testing.T) {
 			must(t, tree.MkdirAll("state/work"))
 			failure := errors.New("input/output error")
 			d.fail = func(string, string) error { return failure }
-			news := make([]New, groupFrom)
+			news := make([]NewFile, groupFrom)
 			for i := range news {
-				news[i] = New{Path: Path(fmt.Sprintf("state/work/%d.json", i)), Data: []byte("x")}
+				news[i] = NewFile{Path: Path(fmt.Sprintf("state/work/%d.json", i)), Data: []byte("x")}
 			}
 			for i, err := range tree.WriteAll(news) {
 				if !errors.Is(err, failure) {
@@ -186,7 +186,7 @@ func TestAFailedBarrierIsBelievedOfAllThatWasWrittenBefore(t *testing.T) {
 	tree := treeOn(t, d)
 	must(t, tree.MkdirAll("state/work"))
 	begin := func(name Path) *publication {
-		pub := &publication{New: New{Path: "state/work/" + name, Data: []byte("x")}}
+		pub := &publication{NewFile: NewFile{Path: "state/work/" + name, Data: []byte("x")}}
 		pub.prepare(tree)
 		must(t, pub.err)
 		return pub

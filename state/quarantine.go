@@ -26,7 +26,7 @@ type Quarantined struct {
 // move that a crash left half done is ended.
 func (t *Tree) Quarantine(p Path, reason string, now Time) (Quarantined, error) {
 	if q, half := t.halfQuarantined(p); half {
-		return q, t.finishMove(Moving{From: p, To: QuarantineDir.Join(q.File)})
+		return q, t.finishMove(FileMove{From: p, To: QuarantineDir.Join(q.File)})
 	}
 	q, err := t.reason(p, reason, now, false)
 	if err != nil {
@@ -47,7 +47,7 @@ func (t *Tree) halfQuarantined(p Path) (Quarantined, bool) {
 		return Quarantined{}, false // then it is quarantined once more, and nothing is lost
 	}
 	for _, q := range all {
-		if q.Path == string(p) && !q.Copied && q.File == Path(q.File).Base() && t.same(Moving{From: p, To: QuarantineDir.Join(q.File)}) == nil {
+		if q.Path == string(p) && !q.Copied && q.File == Path(q.File).Base() && t.same(FileMove{From: p, To: QuarantineDir.Join(q.File)}) == nil {
 			return q, true
 		}
 	}

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shared is a file below state/ that nobody reads, because it has other names,
+// HardLinked is a file below state/ that nobody reads, because it has other names,
 // all of which lie in folders of the rig. On a file system without a journal a
 // power cut leaves them: the name of a lock or of a temp file can come back after
 // its inode was given to a file of the state. What the file holds was synced under
 // its own name and is right; it is the other name that is old.
-type Shared struct {
+type HardLinked struct {
 	Path Path
 	// Others are the absolute paths of the other names, without links in them.
 	Others []string
@@ -33,11 +33,11 @@ type namesOf struct {
 	found map[string]bool
 }
 
-// Shared lists the files below state/ that have other names, when each of these
+// HardLinkedFiles lists the files below state/ that have other names, when each of these
 // lies below .chipset or one of the folders in within. A file with a name
 // elsewhere is not among them: what is reached through a hard link from outside
 // stays refused.
-func (t *Tree) Shared(within ...string) ([]Shared, error) {
+func (t *Tree) HardLinkedFiles(within ...string) ([]HardLinked, error) {
 	files, paths, err := t.manyNames()
 	if err != nil || len(files) == 0 {
 		return nil, err
@@ -51,7 +51,7 @@ func (t *Tree) Shared(within ...string) ([]Shared, error) {
 			return nil, err
 		}
 	}
-	var shared []Shared
+	var shared []HardLinked
 	for _, p := range paths {
 		info, err := os.Lstat(t.Abs(p))
 		if err != nil {
@@ -61,7 +61,7 @@ func (t *Tree) Shared(within ...string) ([]Shared, error) {
 		if !ok || len(names.found) < names.links || t.regular(p, info) == nil {
 			continue
 		}
-		s := Shared{Path: p}
+		s := HardLinked{Path: p}
 		for name := range names.found {
 			if name != filepath.Join(root, filepath.FromSlash(string(p))) {
 				s.Others = append(s.Others, name)
@@ -140,10 +140,10 @@ func links(info fs.FileInfo) int {
 	return 1
 }
 
-// Unshare gives a shared file a copy of its own in its place, and takes away its
+// BreakHardLinks gives a shared file a copy of its own in its place, and takes away its
 // other names below run/, where any name may be lost. All others keep what they
 // hold. Durable when it returns nil; one that has a single name by now stays.
-func (t *Tree) Unshare(s Shared) error {
+func (t *Tree) BreakHardLinks(s HardLinked) error {
 	if err := t.check(s.Path); err != nil {
 		return err
 	}
@@ -196,15 +196,15 @@ func (t *Tree) copyInPlace(p Path) error {
 	return own.Replace()
 }
 
-// UnshareAll unshares what Shared lists, and tells how many files.
-func (t *Tree) UnshareAll(within ...string) (int, error) {
-	shared, err := t.Shared(within...)
+// BreakAllHardLinks gives every file that HardLinkedFiles lists an inode of its own, and tells how many files.
+func (t *Tree) BreakAllHardLinks(within ...string) (int, error) {
+	shared, err := t.HardLinkedFiles(within...)
 	if err != nil {
 		return 0, err
 	}
 	var failed []error
 	for _, s := range shared {
-		failed = append(failed, t.Unshare(s))
+		failed = append(failed, t.BreakHardLinks(s))
 	}
 	return len(shared), errors.Join(failed...)
 }

@@ -26,13 +26,13 @@ func TestFilesThatAPowerCutLetShareAreHealed(t *testing.T) {
 	link(t, tree, "state/work/a.json", lock)
 	link(t, tree, "state/work/a.json", tree.Abs("worktrees/refinery/kept"))
 	link(t, tree, "state/work/b.json", ref)
-	if _, err := tree.Read("state/work/a.json", MaxFile); !errors.Is(err, ErrSecondName) {
+	if _, err := tree.Read("state/work/a.json", MaxFile); !errors.Is(err, ErrHardLinked) {
 		t.Fatalf("a shared file is read: %v", err)
 	}
-	if shared, err := tree.Shared(); err != nil || len(shared) != 1 || len(shared[0].Others) != 3 {
+	if shared, err := tree.HardLinkedFiles(); err != nil || len(shared) != 1 || len(shared[0].Others) != 3 {
 		t.Errorf("shared within the tree: %+v, %v; want a.json with three other names", shared, err)
 	}
-	n, err := tree.UnshareAll(git)
+	n, err := tree.BreakAllHardLinks(git)
 	if n != 2 || err != nil {
 		t.Errorf("unshared %d, %v; want 2", n, err)
 	}
@@ -54,7 +54,7 @@ func TestFilesThatAPowerCutLetShareAreHealed(t *testing.T) {
 	if data, err := tree.Read("state/work/b.json", MaxFile); err != nil || string(data) != `{"name":"b"}` {
 		t.Errorf("after a write to the other name: %q, %v", data, err)
 	}
-	if n, err := tree.UnshareAll(git); n != 0 || err != nil {
+	if n, err := tree.BreakAllHardLinks(git); n != 0 || err != nil {
 		t.Errorf("again: %d, %v", n, err)
 	}
 }
@@ -65,10 +65,10 @@ func TestFilesSharedWithTheOutsideStay(t *testing.T) {
 	plant(t, tree, "state/work/a.json", `{}`)
 	link(t, tree, "state/work/a.json", tree.Abs("run/agents/mayor.json"))
 	link(t, tree, "state/work/a.json", filepath.Join(t.TempDir(), "outside"))
-	if n, err := tree.UnshareAll(t.TempDir()); n != 0 || err != nil {
+	if n, err := tree.BreakAllHardLinks(t.TempDir()); n != 0 || err != nil {
 		t.Errorf("unshared %d, %v", n, err)
 	}
-	if _, err := tree.Read("state/work/a.json", MaxFile); !errors.Is(err, ErrSecondName) {
+	if _, err := tree.Read("state/work/a.json", MaxFile); !errors.Is(err, ErrHardLinked) {
 		t.Errorf("it is read: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestTwoStateFilesThatShare(t *testing.T) {
 	tree := newTree(t)
 	plant(t, tree, "state/work/a.json", `{"name":"a"}`)
 	link(t, tree, "state/work/a.json", tree.Abs("state/hooks/a.json"))
-	if n, err := tree.UnshareAll(); n == 0 || err != nil {
+	if n, err := tree.BreakAllHardLinks(); n == 0 || err != nil {
 		t.Errorf("unshared %d, %v", n, err)
 	}
 	for _, p := range []Path{"state/work/a.json", "state/hooks/a.json"} {
@@ -98,7 +98,7 @@ func TestIdentityThatSharesIsHealedByOpen(t *testing.T) {
 		t.Errorf("opened %s, want %s", again.RigID(), tree.RigID())
 	}
 	link(t, tree, rigFile, filepath.Join(t.TempDir(), "copy"))
-	if _, err := Open(tree.Root()); !errors.Is(err, ErrSecondName) {
+	if _, err := Open(tree.Root()); !errors.Is(err, ErrHardLinked) {
 		t.Errorf("with a name outside: %v, want ErrSecondName", err)
 	}
 }

@@ -23,7 +23,7 @@ type Store[T any] struct {
 	// settled tells which objects hardly ever change again, or is nil.
 	settled func(v *T) bool
 
-	// fields and cachePath are those of Briefing.
+	// fields and cachePath are those of WithSummaries.
 	fields    func(v *T) []string
 	cachePath Path
 
@@ -79,10 +79,10 @@ func (s *Store[T]) Follow(w *Watcher) {
 	s.mu.Unlock()
 }
 
-// Settling makes the store look less often at objects of which settled says
+// WithFinal makes the store look less often at objects of which settled says
 // that their story is over: a change of one is noticed within seconds instead
 // of at once. It returns the store.
-func (s *Store[T]) Settling(settled func(v *T) bool) *Store[T] {
+func (s *Store[T]) WithFinal(settled func(v *T) bool) *Store[T] {
 	s.settled = settled
 	return s
 }
@@ -106,9 +106,9 @@ func (s *Store[T]) Get(name string) (T, error) {
 	return v, err
 }
 
-// Look is Get for facts: what was read before and has not changed since is not
+// GetCached is Get for facts: what was read before and has not changed since is not
 // read again.
-func (s *Store[T]) Look(name string) (T, error) {
+func (s *Store[T]) GetCached(name string) (T, error) {
 	var zero T
 	if err := CheckID(name); err != nil {
 		return zero, err
@@ -173,7 +173,7 @@ func (s *Store[T]) Create(name string, v T) error {
 // it costs to be durable.
 func (s *Store[T]) CreateAll(all []T, name func(v *T) string) []error {
 	errs := make([]error, len(all))
-	news, at := make([]New, 0, len(all)), make([]int, 0, len(all))
+	news, at := make([]NewFile, 0, len(all)), make([]int, 0, len(all))
 	for i := range all {
 		n := name(&all[i])
 		data, err := s.encode(n, &all[i])
@@ -181,7 +181,7 @@ func (s *Store[T]) CreateAll(all []T, name func(v *T) string) []error {
 			errs[i] = err
 			continue
 		}
-		news, at = append(news, New{Path: s.Path(n), Data: data}), append(at, i)
+		news, at = append(news, NewFile{Path: s.Path(n), Data: data}), append(at, i)
 	}
 	for k, err := range s.tree.WriteAll(news) {
 		errs[at[k]] = err

@@ -188,7 +188,7 @@ func TestLockExcludes(t *testing.T) {
 	if _, err := tree.TryLock(LockBead, "a"); !errors.Is(err, ErrLockTimeout) {
 		t.Errorf("second holder: %v, want ErrLockTimeout", err)
 	}
-	if !tree.Held(LockBead, "a") || tree.Held(LockBead, "b") {
+	if !tree.IsLocked(LockBead, "a") || tree.IsLocked(LockBead, "b") {
 		t.Error("Held is wrong")
 	}
 	other, err := tree.TryLock(LockHook, "a")
@@ -206,7 +206,7 @@ func TestLockExcludes(t *testing.T) {
 	}
 	l.Unlock()
 	l.Unlock()
-	if tree.Held(LockBead, "a") {
+	if tree.IsLocked(LockBead, "a") {
 		t.Error("still held after Unlock")
 	}
 	again, err := tree.Lock(t.Context(), LockBead, "a", "state/work", "state/none")
@@ -249,7 +249,7 @@ func TestLockIsNotInherited(t *testing.T) {
 		_ = child.Wait()
 	}()
 	l.Unlock()
-	if tree.Held(LockBead, "a") {
+	if tree.IsLocked(LockBead, "a") {
 		t.Error("the child holds it")
 	}
 }
@@ -263,7 +263,7 @@ func TestLockOnADeletedFileIsTakenAnew(t *testing.T) {
 	must(t, err)
 	defer fresh.Unlock()
 	old.Unlock()
-	if !tree.Held(LockBead, "a") {
+	if !tree.IsLocked(LockBead, "a") {
 		t.Error("the new lock was lost with the old one")
 	}
 }

@@ -48,7 +48,7 @@ func (s *Store[T]) refresh() error {
 	if err != nil {
 		return err
 	}
-	if n.Whole {
+	if n.Rescan {
 		return s.lookAtAll()
 	}
 	for file := range s.young {
@@ -157,7 +157,7 @@ func (s *Store[T]) look(dir *Folder, file string) (c cached[T], gone bool) {
 
 func (s *Store[T]) stamp(dir *Folder, file string) (Stamp, error) {
 	if dir != nil {
-		return dir.Look(file)
+		return dir.Stat(file)
 	}
 	return lstat(s.tree.Abs(s.dir.Join(file)))
 }
@@ -194,7 +194,7 @@ func (s *Store[T]) content(dir *Folder, file string, buf []byte) ([]byte, Stamp,
 	if dir != nil {
 		data, stamp, err := dir.Read(file, MaxFile, buf)
 		if stamp == (Stamp{}) && err != nil { // a link, or something else that was not opened
-			stamp, _ = dir.Look(file)
+			stamp, _ = dir.Stat(file)
 		}
 		return data, stamp, err
 	}
@@ -220,7 +220,7 @@ func (s *Store[T]) lookAtAll() error {
 		return err
 	}
 	defer dir.Close()
-	names, err := dir.Names()
+	names, err := dir.Entries()
 	if err != nil {
 		return err
 	}

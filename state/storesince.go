@@ -8,39 +8,39 @@ import (
 // maxHistory bounds how many changes a store remembers.
 const maxHistory = 4096
 
-// Mark is a place in what a store of this process has seen. The zero Mark is
+// Cursor is a place in what a store of this process has seen. The zero Mark is
 // before all of it.
-type Mark struct{ after int64 }
+type Cursor struct{ after int64 }
 
 // Changes is what has changed in a store since a Mark.
 type Changes[T any] struct {
-	// Whole is true when Values are all objects, because too much has changed to
+	// All is true when Values are all objects, because too much has changed to
 	// tell, and Gone says nothing.
-	Whole bool
+	All bool
 	// Values are the objects that are new, or may be other ones.
 	Values []T
-	// Gone are the names (without .json) of which there is no object, or none that
+	// Removed are the names (without .json) of which there is no object, or none that
 	// can be read.
-	Gone []string
+	Removed []string
 	// Bad are all that can't be read, each a *Corruption, as All returns them.
 	Bad []error
 	// Next is the Mark of this answer.
-	Next Mark
+	Next Cursor
 }
 
 // Since is All for who remembers what it was told: its cost grows with what has
 // changed, not with what lies there.
-func (s *Store[T]) Since(m Mark) (Changes[T], error) {
+func (s *Store[T]) Since(m Cursor) (Changes[T], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refresh(); err != nil {
 		return Changes[T]{}, err
 	}
 	s.collect()
-	c := Changes[T]{Bad: slices.Clone(s.bad), Next: Mark{s.changes + 1}}
+	c := Changes[T]{Bad: slices.Clone(s.bad), Next: Cursor{s.changes + 1}}
 	missed := s.changes + 1 - m.after
 	if m.after == 0 || missed > int64(len(s.history)) {
-		c.Whole, c.Values = true, slices.Clone(s.values)
+		c.All, c.Values = true, slices.Clone(s.values)
 		return c, nil
 	}
 	told := map[string]bool{}
@@ -52,7 +52,7 @@ func (s *Store[T]) Since(m Mark) (Changes[T], error) {
 		if kept, known := s.cache[file]; known && kept.err == nil {
 			c.Values = append(c.Values, kept.value)
 		} else {
-			c.Gone = append(c.Gone, strings.TrimSuffix(file, suffix))
+			c.Removed = append(c.Removed, strings.TrimSuffix(file, suffix))
 		}
 	}
 	return c, nil

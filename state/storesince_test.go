@@ -7,7 +7,7 @@ import (
 )
 
 // since is what a store tells after a mark, as one line.
-func since(t *testing.T, s *Store[sample], m *Mark) string {
+func since(t *testing.T, s *Store[sample], m *Cursor) string {
 	t.Helper()
 	c, err := s.Since(*m)
 	if err != nil {
@@ -19,14 +19,14 @@ func since(t *testing.T, s *Store[sample], m *Mark) string {
 		names = append(names, v.Name)
 	}
 	slices.Sort(names)
-	return fmt.Sprint(c.Whole, names, c.Gone, len(c.Bad))
+	return fmt.Sprint(c.All, names, c.Removed, len(c.Bad))
 }
 
 func TestSinceTellsWhatChanged(t *testing.T) {
 	tree := newTree(t)
 	s := sampleStore(tree)
-	var m, other Mark
-	want := func(at *Mark, want string) {
+	var m, other Cursor
+	want := func(at *Cursor, want string) {
 		t.Helper()
 		if got := since(t, s, at); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -25,10 +25,10 @@ var leftover = sync.OnceValue(func() *regexp.Regexp {
 // it still lives, fails at the rename and has acknowledged nothing.
 const TempAge = time.Minute
 
-// Temps lists the abandoned temp files below state/: those of processes that
+// TempFiles lists the abandoned temp files below state/: those of processes that
 // are gone, those of unknown writers older than TempAge, and names that a power
 // cut left to published files.
-func (t *Tree) Temps(now time.Time) ([]Path, error) {
+func (t *Tree) TempFiles(now time.Time) ([]Path, error) {
 	var found []Path
 	root := t.Abs(StateDir)
 	err := filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
@@ -68,9 +68,9 @@ func abandoned(name string, info fs.FileInfo, now time.Time) bool {
 	return err == nil && pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }
 
-// Sweep removes abandoned temp files and tells how many.
-func (t *Tree) Sweep(now time.Time) (int, error) {
-	temps, err := t.Temps(now)
+// RemoveTempFiles removes abandoned temp files and tells how many.
+func (t *Tree) RemoveTempFiles(now time.Time) (int, error) {
+	temps, err := t.TempFiles(now)
 	if err != nil {
 		return 0, err
 	}

@@ -79,10 +79,10 @@ var stampPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\d{4}-\d{2}-\d{2}T\d{2})-(\d{2})-(\d{2}(?:\.\d{1,9})?)(Z|[+-]\d{2}-\d{2})-(.+)\.json$`)
 })
 
-// ParseStamped splits a name {timestamp}-{id}.json into its instant and id.
+// ParseTimestampedName splits a name {timestamp}-{id}.json into its instant and id.
 // The timestamp may have any RFC 3339 precision and offset, as other writers
 // of the format make them.
-func ParseStamped(name string) (Time, AgentID, error) {
+func ParseTimestampedName(name string) (Time, AgentID, error) {
 	if at, id, ok := parseOwnStamped(name); ok {
 		return at, id, nil
 	}
@@ -105,7 +105,7 @@ func ParseStamped(name string) (Time, AgentID, error) {
 	return at, id, nil
 }
 
-// parseOwnStamped is ParseStamped for the form that Stamp writes, of which a
+// parseOwnStamped is ParseTimestampedName for the form that Stamp writes, of which a
 // mailbox may hold very many.
 func parseOwnStamped(name string) (Time, AgentID, bool) {
 	const form = "2006-01-02T15-04-05.000000000Z"

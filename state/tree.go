@@ -131,9 +131,9 @@ func Open(root string) (*Tree, error) { return OpenOn(disk.OS{}, root) }
 func OpenOn(d disk.Disk, root string) (*Tree, error) {
 	t := &Tree{root: filepath.Clean(root), disk: d, pid: os.Getpid(), durable: map[Path]knownFolder{}}
 	id, err := t.readIdentity()
-	if errors.Is(err, ErrSecondName) {
+	if errors.Is(err, ErrHardLinked) {
 		// Without it nobody, not even the doctor, opens the tree.
-		if _, err := t.UnshareAll(); err != nil {
+		if _, err := t.BreakAllHardLinks(); err != nil {
 			return nil, err
 		}
 		id, err = t.readIdentity()
@@ -369,7 +369,7 @@ func (t *Tree) regular(p Path, info fs.FileInfo) error {
 	if elsewhere == 0 {
 		return nil
 	}
-	return &Corruption{Path: string(p), Reason: "it has a second hard link", Cause: ErrSecondName}
+	return &Corruption{Path: string(p), Reason: "it has a second hard link", Cause: ErrHardLinked}
 }
 
 // Exists tells whether something stands at p, whatever it is.

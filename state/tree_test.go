@@ -220,7 +220,7 @@ func TestSweepTakesOnlyAbandonedTemps(t *testing.T) {
 	for _, p := range []Path{"state/mail/mayor/.y.json123", "state/events/.2026-01-01.jsonl77", "state/work/.gitkeep", "state/work/gt-aaaaa.json"} {
 		must(t, os.Chtimes(tree.Abs(p), old, old))
 	}
-	n, err := tree.Sweep(now.Add(TempAge / 2))
+	n, err := tree.RemoveTempFiles(now.Add(TempAge / 2))
 	must(t, err)
 	if n != 4 {
 		t.Errorf("swept %d, want 4", n)

@@ -107,7 +107,7 @@ func TestNamesOfOwnPublicationGoAtOnce(t *testing.T) {
 	if _, err := tree.Read("state/work/a.json", MaxFile); err != nil {
 		t.Errorf("with two names of its own publication: %v", err)
 	}
-	n, err := tree.Sweep(time.Now())
+	n, err := tree.RemoveTempFiles(time.Now())
 	must(t, err)
 	if data, err := tree.Read("state/work/a.json", MaxFile); n != 2 || string(data) != "{}" {
 		t.Errorf("swept %d, want 2; the file holds %q, %v", n, data, err)

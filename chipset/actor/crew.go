@@ -30,7 +30,7 @@ func Crew(ctx context.Context, r *rig.Rig, name string) (state.AgentID, error) {
 		if err != nil {
 			return "", err
 		}
-		return id, r.Hooks.Make(ctx, id, now)
+		return id, r.Hooks.Ensure(ctx, id, now)
 	}
 	return "", state.Conflictf("crew "+name, "the rig has other agents of that name")
 }

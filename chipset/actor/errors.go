@@ -80,7 +80,7 @@ func identityHint(err error) string {
 	case errors.Is(err, state.ErrNoTree):
 	case !errors.As(err, &c) || c.Path != string(state.StateDir.Join("rig.json")):
 		return ""
-	case errors.Is(err, state.ErrSecondName):
+	case errors.Is(err, state.ErrHardLinked):
 		return "remove its other name, and keep this one: find . -samefile .chipset/state/rig.json in the rig's folder shows both"
 	}
 	return "put .chipset/state/rig.json back from a backup of this rig, then run chipset doctor; nothing is made over the tree"

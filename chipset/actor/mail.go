@@ -75,7 +75,7 @@ func (s *Speaker) Expand(to []string) ([]string, error) {
 
 // SendMail sends a message to an agent, named by id or role. Who speaks, when,
 // and that it is unread is not the message's to say. Errors: ErrInvalid, those
-// of mail.Office.Send.
+// of mail.Sender.Send.
 func (s *Speaker) SendMail(ctx context.Context, m mail.Message, to string) (mail.Name, error) {
 	m, err := s.address(m, func() (state.AgentID, error) { return Lookup(s.Rig, to) })
 	if err != nil {
@@ -206,7 +206,7 @@ type Answer struct {
 }
 
 // Reply answers a message of the speaker's mailbox, and marks it as read.
-// Errors: ErrInvalid, ErrHops, those of mail.Office.Send.
+// Errors: ErrInvalid, ErrHops, those of mail.Sender.Send.
 func (s *Speaker) Reply(ctx context.Context, e *mail.Entry, answer Answer) (mail.Name, error) {
 	m, err := s.reply(e, answer)
 	if err != nil {
@@ -324,7 +324,7 @@ const DefaultTTL = 3
 // Forward passes a message of the speaker's mailbox on, with a note above it.
 // Its task, if it has one that was asked of the speaker, is asked of the next
 // one with the same callback. It never goes back to who has passed it already.
-// Errors: ErrHops, state.ErrConflict for a loop, those of mail.Office.Send.
+// Errors: ErrHops, state.ErrConflict for a loop, those of mail.Sender.Send.
 func (s *Speaker) Forward(ctx context.Context, e *mail.Entry, note, to string) (mail.Name, error) {
 	id, err := Lookup(s.Rig, to)
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *Speaker) WaitMail(ctx context.Context, timeout time.Duration, f MailFil
 		if len(unread) == 0 {
 			return false, nil
 		}
-		mail.ProcessingOrder(unread, s.Mayor())
+		mail.SortForProcessing(unread, s.Mayor())
 		first = unread[0]
 		return true, nil
 	}, box.Dir())
@@ -93,5 +93,5 @@ func (s *Speaker) WaitMail(ctx context.Context, timeout time.Duration, f MailFil
 // Retires tells whether who reads a message may mark it as read. The mail of
 // an agent's machinery is its role process's; the person has none.
 func Retires(reader state.AgentID, t mail.Type) bool {
-	return reader == state.Human || !t.Machinery()
+	return reader == state.Human || !t.RoleOnly()
 }

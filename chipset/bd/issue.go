@@ -43,13 +43,13 @@ type Issue struct {
 // UnmarshalJSON keeps unknown fields.
 func (i *Issue) UnmarshalJSON(data []byte) error {
 	type plain Issue
-	return state.UnmarshalKeeping(data, (*plain)(i), &i.Extra)
+	return state.UnmarshalWithExtra(data, (*plain)(i), &i.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (i Issue) MarshalJSON() ([]byte, error) {
 	type plain Issue
-	return state.MarshalKeeping(plain(i), i.Extra)
+	return state.MarshalWithExtra(plain(i), i.Extra)
 }
 
 // Dependency is what an issue has to do with another one.
@@ -64,13 +64,13 @@ type Dependency struct {
 // UnmarshalJSON keeps unknown fields.
 func (d *Dependency) UnmarshalJSON(data []byte) error {
 	type plain Dependency
-	return state.UnmarshalKeeping(data, (*plain)(d), &d.Extra)
+	return state.UnmarshalWithExtra(data, (*plain)(d), &d.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (d Dependency) MarshalJSON() ([]byte, error) {
 	type plain Dependency
-	return state.MarshalKeeping(plain(d), d.Extra)
+	return state.MarshalWithExtra(plain(d), d.Extra)
 }
 
 // The statuses of an issue that mean something here. bd knows more, and lets

@@ -324,7 +324,7 @@ func become(b *bead.Bead, to bead.Status, reason string, at *state.Time, now sta
 	if at != nil && at.Before(now.Time) && !at.Before(b.CreatedAt.Time) {
 		closed = *at
 	}
-	return b.CloseElsewhere(reason, closed, now)
+	return b.CloseImported(reason, closed, now)
 }
 
 // note stores what the bead was made of, and the status that the import gave it,

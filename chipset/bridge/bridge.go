@@ -99,7 +99,7 @@ func (b *Bridge) Register(ctx context.Context) error {
 		if err := b.Rig.Agents.Adopt(ctx, p.Agent, p.Agent, b.Rig.Name(), now); err != nil {
 			return err
 		}
-		if err := b.Rig.Hooks.Make(ctx, p.Agent, now); err != nil {
+		if err := b.Rig.Hooks.Ensure(ctx, p.Agent, now); err != nil {
 			return err
 		}
 	}

@@ -102,7 +102,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 				t.Errorf("the bead left %q, want one line: the first session's work must not count", got)
 			}
 			if b := w.Beads()[0]; b.Status != bead.Merged || b.Attempts+b.Restarts != 0 {
-				t.Errorf("bead %s is %s after %s; an interrupted session charges nothing", id, b.Status, b.Charged())
+				t.Errorf("bead %s is %s after %s; an interrupted session charges nothing", id, b.Status, b.FailureCounts())
 			}
 			checkClean(t, w)
 		})

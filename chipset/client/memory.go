@@ -109,11 +109,11 @@ func (h *Hooks) unreadSince(who state.AgentID, looked state.Stamp) (news, error)
 		}
 		for i := range letters {
 			// A decision is its role process's to retire, and still the agent's to know.
-			if t := letters[i].Type; !t.Machinery() || t == mail.PlanResponse || t == mail.PermissionResponse {
+			if t := letters[i].Type; !t.RoleOnly() || t == mail.PlanResponse || t == mail.PermissionResponse {
 				n.letters = append(n.letters, letters[i])
 			}
 		}
-		mail.ProcessingOrder(n.letters, h.Rig.Mayor())
+		mail.SortForProcessing(n.letters, h.Rig.Mayor())
 	}
 	n.nudges, _, err = h.Rig.Slot(who).Unseen()
 	if errors.Is(err, state.ErrNotFound) {

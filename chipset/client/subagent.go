@@ -138,7 +138,7 @@ func (h *Hooks) register(ctx context.Context, id state.AgentID) (reopened bool, 
 	if err := h.Rig.Agents.Adopt(ctx, id, h.Agent, h.Rig.Name(), now); err != nil {
 		return reopened, err
 	}
-	return reopened, h.Rig.Hooks.Make(ctx, id, now)
+	return reopened, h.Rig.Hooks.Ensure(ctx, id, now)
 }
 
 // introduce tells a subagent who it is.

@@ -89,7 +89,7 @@ func HealMerges(ctx context.Context, a Agent) error {
 func (r *Refinery) healMerge(ctx context.Context, q *mergequeue.Request) (bool, error) {
 	if q.Status == mergequeue.Merged {
 		b, err := r.Rig.Beads.Get(string(q.BeadID))
-		if err != nil || b.Owned(q.AssignmentID, bead.Done) != nil {
+		if err != nil || b.CheckAssignment(q.AssignmentID, bead.Done) != nil {
 			return true, nil //nolint:nilerr // its bead knows, or is another finding
 		}
 		q.Candidate = q.MergedSHA // what landed, whatever else was tried

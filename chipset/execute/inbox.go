@@ -56,7 +56,7 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 	if err := in.settle(box, unread); err != nil {
 		return nil, err
 	}
-	mail.ProcessingOrder(unread, mayor)
+	mail.SortForProcessing(unread, mayor)
 	if err := in.archive(ctx, box); err != nil {
 		in.Say("%s: can't archive old mail: %v", in.ID, err) // it stays where it is: no reason to do nothing else
 	}
@@ -100,7 +100,7 @@ func (in *inbox) archive(ctx context.Context, box *mail.Mailbox) error {
 	if since := now.Sub(in.archived); since >= 0 && since < archiveInterval {
 		return nil
 	}
-	_, more, err := box.ArchiveSome(ctx, now.Add(-in.Rig.Def.Mail.Retention), false)
+	_, more, err := box.ArchiveBatch(ctx, now.Add(-in.Rig.Def.Mail.Retention), false)
 	if !more || err != nil {
 		in.archived = now
 	}

@@ -34,7 +34,7 @@ type Mayor struct {
 	// backlog is what this process knows of beads and convoys.
 	backlog *backlog.Backlog
 	// seen is how far the backlog follows the beads.
-	seen state.Mark
+	seen state.Cursor
 	// started is when this process began.
 	started state.Time
 	// told are the damages that were spoken of, so that each is told once.
@@ -176,7 +176,7 @@ func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 		return f, err
 	}
 	var damaged []error
-	if f.Queue, damaged, err = m.Rig.Queue.Unended(); err != nil {
+	if f.Queue, damaged, err = m.Rig.Queue.Unfinished(); err != nil {
 		return f, err
 	}
 	f.Queue = slices.DeleteFunc(f.Queue, func(r mergequeue.Request) bool { return r.Status != mergequeue.Conflicted })
@@ -245,7 +245,7 @@ func (m *Mayor) polecats() ([]mayor.Polecat, error) {
 		}
 		h, ok := byID[a.ID]
 		polecats = append(polecats, mayor.Polecat{ID: a.ID, Hook: h, Corrupt: !ok,
-			Live:    m.Rig.Tree.Held(state.LockAgent, string(a.ID)),
+			Live:    m.Rig.Tree.IsLocked(state.LockAgent, string(a.ID)),
 			Retired: a.Status == agent.Retired, Stalled: a.Status == agent.Stalled})
 	}
 	return polecats, nil
@@ -261,7 +261,7 @@ func (m *Mayor) retired(f *mayor.Facts) (map[state.AssignmentID]retire.Record, e
 	want := f.Matters()
 	found := make(map[state.AssignmentID]retire.Record, len(want))
 	for a := range want {
-		rec, err := m.Rig.Retire.Look(string(a))
+		rec, err := m.Rig.Retire.GetCached(string(a))
 		switch {
 		case err == nil:
 			found[a] = rec

@@ -130,7 +130,7 @@ func (m *Mayor) over(a mayor.ClearHook) (bool, error) {
 	if errors.Is(err, state.ErrNotFound) {
 		return true, nil
 	}
-	return err == nil && b.Owned(a.Assignment, bead.Hooked, bead.InProgress, bead.Done, bead.Failed, bead.Closed, bead.Merged) != nil, err
+	return err == nil && b.CheckAssignment(a.Assignment, bead.Hooked, bead.InProgress, bead.Done, bead.Failed, bead.Closed, bead.Merged) != nil, err
 }
 
 // verify holds a completed attempt against its merge request and its commits.
@@ -189,7 +189,7 @@ const maxBody = 48 << 10
 // told of after a crash, a mail with an id is not sent twice.
 func (m *Mayor) block(ctx context.Context, a mayor.Block) error {
 	b, err := m.Rig.Beads.Get(string(a.Bead))
-	if err != nil || b.Owned(a.Assignment, a.From) != nil {
+	if err != nil || b.CheckAssignment(a.Assignment, a.From) != nil {
 		return err
 	}
 	if err := m.warnOfBlock(ctx, a, b); err != nil {

@@ -112,7 +112,7 @@ func TestClientEndings(t *testing.T) {
 				}
 			}
 			if b := k.bead(rec.BeadID); b.Attempts+b.Restarts != 0 {
-				t.Errorf("going on is charged: %s", b.Charged())
+				t.Errorf("going on is charged: %s", b.FailureCounts())
 			}
 		})
 	}

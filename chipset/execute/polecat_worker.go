@@ -88,10 +88,10 @@ func (p *Polecat) start(ctx context.Context, item hook.WorkItem) error {
 func (p *Polecat) tryStart(ctx context.Context, item hook.WorkItem) error {
 	began := false
 	b, err := p.Rig.Beads.Update(ctx, string(item.BeadID), func(b *bead.Bead) error {
-		if b.Owned(item.AssignmentID, bead.InProgress) == nil {
+		if b.CheckAssignment(item.AssignmentID, bead.InProgress) == nil {
 			return state.ErrUnchanged
 		}
-		if err := b.Owned(item.AssignmentID, bead.Hooked); err != nil {
+		if err := b.CheckAssignment(item.AssignmentID, bead.Hooked); err != nil {
 			return err
 		}
 		began = true

@@ -187,7 +187,7 @@ func (r *Refinery) fetch(ctx context.Context) (refinery.Facts, error) {
 	if f.Mail, err = r.inbox.mail(ctx, r.Rig.Mayor()); err != nil {
 		return f, err
 	}
-	if f.Queue, _, err = r.Rig.Queue.Unended(); err != nil {
+	if f.Queue, _, err = r.Rig.Queue.Unfinished(); err != nil {
 		return f, err
 	}
 	for i := range f.Queue {
@@ -217,7 +217,7 @@ func (r *Refinery) await(queue []mergequeue.Request) {
 // fetchBead tells a bead that does not exist from one that can't be read: the
 // request of the one is over, that of the other waits.
 func (r *Refinery) fetchBead(f *refinery.Facts, id state.BeadID) error {
-	b, err := r.Rig.Beads.Look(string(id))
+	b, err := r.Rig.Beads.GetCached(string(id))
 	switch {
 	case err == nil:
 		f.Beads[id] = b

@@ -165,7 +165,7 @@ func (r *Refinery) requeue(ctx context.Context, a refinery.Requeue) error {
 }
 
 func (r *Refinery) leaveOut(a refinery.LeaveOut) error {
-	q, err := r.Rig.Queue.Look(string(a.Request))
+	q, err := r.Rig.Queue.GetCached(string(a.Request))
 	if err != nil {
 		return nil //nolint:nilerr // gone: there is nothing to tell
 	}
@@ -196,7 +196,7 @@ func (r *Refinery) retire(ctx context.Context, id state.MergeID) error {
 		return err
 	}
 	_, err = r.Rig.Beads.Update(ctx, string(q.BeadID), func(b *bead.Bead) error {
-		if b.Owned(q.AssignmentID, bead.Done) == nil {
+		if b.CheckAssignment(q.AssignmentID, bead.Done) == nil {
 			return errStillDone
 		}
 		to := mergequeue.Superseded

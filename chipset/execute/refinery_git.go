@@ -46,7 +46,7 @@ func (r *Refinery) checkOut(ctx context.Context, q *mergequeue.Request) (refiner
 		}
 	}
 	b, err := r.Rig.Beads.Get(string(q.BeadID))
-	if errors.Is(err, state.ErrNotFound) || err == nil && b.Owned(q.AssignmentID, bead.Done) != nil {
+	if errors.Is(err, state.ErrNotFound) || err == nil && b.CheckAssignment(q.AssignmentID, bead.Done) != nil {
 		return refinery.Result{Kind: refinery.Taken}, nil
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request, onto git.Ha
 			m.Attempts++
 		}
 		m.Stage, m.Waiting, m.Failure, m.Reason = mergequeue.StageCheckout, "", "", ""
-		m.Forget()
+		m.ResetCandidate()
 		if onto != "" {
 			m.Stage, m.Onto = mergequeue.StageRebase, string(onto)
 		}

@@ -217,8 +217,8 @@ func (r *Refinery) tellTested(first *mergequeue.Request, text string) {
 		return
 	}
 	for _, id := range first.Stack {
-		if q, err := r.Rig.Queue.Look(string(id)); err == nil {
-			r.story("mr.tested", &q, "", "", text+", together: "+mergequeue.List(first.Stack))
+		if q, err := r.Rig.Queue.GetCached(string(id)); err == nil {
+			r.story("mr.tested", &q, "", "", text+", together: "+mergequeue.JoinIDs(first.Stack))
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (r *Refinery) beginLanding(ctx context.Context, first *mergequeue.Request, 
 		q, err := r.Rig.Queue.Update(ctx, string(l.Request), func(m *mergequeue.Request) error {
 			from = m.Status
 			if m.Status == mergequeue.Merging && m.Stage == stage && m.Onto == onto && m.Candidate == l.Candidate &&
-				m.LandsAs() == a.Candidate && m.Tested == a.Tested {
+				m.LandingCommit() == a.Candidate && m.Tested == a.Tested {
 				return state.ErrUnchanged // tried before
 			}
 			return r.aboutToLand(m, stage, onto, l.Candidate, a)
@@ -104,7 +104,7 @@ func (r *Refinery) aboutToLand(m *mergequeue.Request, stage mergequeue.Stage, on
 		}
 		m.Attempts++
 	}
-	m.Forget()
+	m.ResetCandidate()
 	m.Stage, m.Waiting, m.Failure, m.Reason, m.UpdatedAt = stage, "", "", "", r.Now()
 	m.Onto, m.Candidate, m.Tested = onto, candidate, a.Tested
 	r.tie(m, a.Stack)
@@ -127,7 +127,7 @@ func (r *Refinery) mergeBeads(ctx context.Context, all []mergequeue.Request, mov
 	}
 	q := &all[0]
 	b, err := r.Rig.Beads.UpdateThen(ctx, string(q.BeadID), func(b *bead.Bead) error {
-		if err := b.Owned(q.AssignmentID, bead.Done); err != nil {
+		if err := b.CheckAssignment(q.AssignmentID, bead.Done); err != nil {
 			return &gone{q.ID, err}
 		}
 		return b.Become(bead.Merged, "", r.Now())

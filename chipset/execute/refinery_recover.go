@@ -77,7 +77,7 @@ func (r *Refinery) finish(ctx context.Context, q *mergequeue.Request, target git
 		if b.AssignmentID == q.AssignmentID && b.Status == bead.Merged {
 			return state.ErrUnchanged
 		}
-		if err := b.Owned(q.AssignmentID, bead.Done); err != nil {
+		if err := b.CheckAssignment(q.AssignmentID, bead.Done); err != nil {
 			return err
 		}
 		return b.Become(bead.Merged, "", r.Now())
@@ -120,7 +120,7 @@ func (r *Refinery) takenUnlessLanded(ctx context.Context, all []mergequeue.Reque
 // repairCheckout takes back what an interrupted fast-forward had written into a
 // person's checkout of the target.
 func (r *Refinery) repairCheckout(ctx context.Context, q *mergequeue.Request, target git.Branch) error {
-	candidate, err := git.ParseHash(q.LandsAs())
+	candidate, err := git.ParseHash(q.LandingCommit())
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type witnessRunner struct {
 	// backlog is what this process knows of beads.
 	backlog *backlog.Backlog
 	// seen is how far it follows them.
-	seen state.Mark
+	seen state.Cursor
 	// tasks is what was last found in each mailbox.
 	tasks map[state.AgentID]tasksOf
 }

@@ -37,7 +37,7 @@ func (w *witnessRunner) scan() (*witness.Scan, error) {
 	}
 	w.backlog.Follow(beads)
 	w.seen = beads.Next
-	queue, _, err := r.Queue.Unended()
+	queue, _, err := r.Queue.Unfinished()
 	if err != nil {
 		return nil, err
 	}

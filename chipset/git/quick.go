@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// quickly is locate without a process, for the plainest of repositories: dir is
+// locateWithoutGit is locate without a process, for the plainest of repositories: dir is
 // the root of the main worktree, its .git is a folder of this user's, and its
 // configuration holds nothing that could say otherwise, or that git could refuse
 // to read. Everything else git itself is asked.
-func quickly(dir string) (gitDir string, ok bool) {
+func locateWithoutGit(dir string) (gitDir string, ok bool) {
 	gitDir = filepath.Join(dir, ".git")
 	for _, own := range []string{dir, gitDir} {
 		info, err := os.Lstat(own)

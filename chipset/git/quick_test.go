@@ -48,9 +48,9 @@ func TestQuickly(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.change(t, dir)
-			gitDir, quick := quickly(dir)
+			gitDir, quick := locateWithoutGit(dir)
 			if quick != c.quick {
-				t.Fatalf("quickly %v, want %v", quick, c.quick)
+				t.Fatalf("locateWithoutGit %v, want %v", quick, c.quick)
 			}
 			if !quick {
 				return

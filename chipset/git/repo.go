@@ -76,7 +76,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 // locate asks git where dir is, all in one, unless that is plain to see. A path that holds a newline, or a dir outside of every work tree, which
 // has no top level, takes another process for each answer, and leaves top to findTop.
 func (r *Repo) locate(ctx context.Context, dir string) (gitDir, common, top string, err error) {
-	if gitDir, ok := quickly(dir); ok {
+	if gitDir, ok := locateWithoutGit(dir); ok {
 		return gitDir, gitDir, dir, nil
 	}
 	out, err := r.run(ctx, place{dir: dir}, Command{Args: []string{"rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel"}, Read: true})

@@ -114,7 +114,7 @@ func (v *verifier) judgePair(ctx context.Context, p *pair, file func(git.Hash) a
 	}
 	v.report.Steps++
 	v.report.Changes += len(changes)
-	found, err := v.judge.Step(changes, func(path string) (audit.File, error) { return v.at(ctx, p.commit.tree, path) })
+	found, err := v.judge.Check(changes, func(path string) (audit.File, error) { return v.at(ctx, p.commit.tree, path) })
 	for _, f := range found {
 		v.violation(p, f.Path, f.Reason)
 	}
@@ -133,7 +133,7 @@ func (v *verifier) lookAhead(ctx context.Context) error {
 	var places []place
 	for _, p := range v.pairs {
 		for _, c := range p.changes {
-			if other := v.judge.LooksAt(c.path); other != "" && (c.before == "" || c.after == "") {
+			if other := v.judge.Destination(c.path); other != "" && (c.before == "" || c.after == "") {
 				places = append(places, place{p.commit.tree, other})
 			}
 		}

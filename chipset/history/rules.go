@@ -19,7 +19,7 @@ import (
 
 // NewJudge makes the judge of a whole state tree. What matches none of the rules
 // is kept in snapshots and not judged.
-func NewJudge() *audit.Judge {
+func NewJudge() *audit.Checker {
 	rules := slices.Concat(
 		mail.History(),
 		nudge.History(),
@@ -34,8 +34,8 @@ func NewJudge() *audit.Judge {
 			handoff.History(),
 			agent.History(),
 			// The tree is one rig's for ever.
-			{Patterns: []string{"rig.json"}, Moved: audit.WriteOnce},
-			{Patterns: []string{"events/*.jsonl"}, Moved: audit.AppendOnly},
+			{Patterns: []string{"rig.json"}, CheckChange: audit.WriteOnce},
+			{Patterns: []string{"events/*.jsonl"}, CheckChange: audit.AppendOnly},
 		})
-	return audit.NewJudge(rules...)
+	return audit.NewChecker(rules...)
 }

@@ -141,7 +141,7 @@ func (r *reader) file(s *snapshot, p state.Path, e fs.DirEntry) error {
 		limit = maxLog
 	}
 	v.data, err = r.tree.Read(p, limit)
-	if errors.Is(err, state.ErrSecondName) && seen {
+	if errors.Is(err, state.ErrHardLinked) && seen {
 		known.data, known.settled = nil, false // its content is what it was, as far as anybody can tell
 		s.files[below] = known
 	}

@@ -138,7 +138,7 @@ type change struct {
 
 type verifier struct {
 	repo    *git.Repo
-	judge   *audit.Judge
+	judge   *audit.Checker
 	root    string
 	commits []*commit
 	pairs   []*pair

@@ -170,7 +170,7 @@ var single = []damage{
 		f.edit("state/hooks/polecat-alpha.json", func(v map[string]any) { v["status"] = "completed" })
 	}, "bead-hook", "incident-stale"},
 	{"hook of nobody", func(f *fixture) {
-		f.must(f.Hooks.Make(f.t.Context(), "polecat-zulu", f.at()))
+		f.must(f.Hooks.Ensure(f.t.Context(), "polecat-zulu", f.at()))
 	}, "hook-without-agent", ""},
 	{"bead opened by hand", func(f *fixture) {
 		f.edit("state/work/gt-aaaaa.json", func(v map[string]any) { v["status"] = "open"; delete(v, "assignment_id") })
@@ -324,7 +324,7 @@ var single = []damage{
 		f.must(os.Rename(path, filepath.Join(filepath.Dir(path), "2020-01-01T00-00-00.000000000Z-mayor.json")))
 	}, "unreadable", ""},
 	{"mail from the future", func(f *fixture) {
-		_, err := f.Office.Send(f.t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "s", Body: "b"})
+		_, err := f.Sender.Send(f.t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "s", Body: "b"})
 		f.must(err)
 		path := f.one("state/mail/human/*-mayor.json")
 		data, err := os.ReadFile(path)
@@ -444,7 +444,7 @@ var single = []damage{
 	{"agent of another rig that nobody named", func(f *fixture) {
 		_, err := f.Agents.Register(f.t.Context(), "polecat-zulu", agent.Polecat, "elsewhere", nil, f.at())
 		f.must(err)
-		f.must(f.Hooks.Make(f.t.Context(), "polecat-zulu", f.at()))
+		f.must(f.Hooks.Ensure(f.t.Context(), "polecat-zulu", f.at()))
 	}, "agent-rig", "agent-rig"},
 	{"bead that no branch can be named after", func(f *fixture) {
 		b, err := f.Beads.Get("gt-eeeee")

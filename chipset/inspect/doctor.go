@@ -359,7 +359,7 @@ func unreadable(err error, repair func(ctx context.Context, c *state.Corruption)
 	case errors.Is(c, state.ErrRefused):
 		repair = nil
 		f.Hint = "nothing of chipset can read it: give it back to the user of the rig (ls -l shows whose it is)"
-	case errors.Is(c, state.ErrSecondName):
+	case errors.Is(c, state.ErrHardLinked):
 		// A backup that shares files by hard links must not cost the whole tree.
 		f.Rule, repair = ruleSpecial, nil
 		f.Hint = "nothing of chipset reads it: take its other name away (find . -samefile " + c.Path + " from .chipset)"

@@ -123,12 +123,12 @@ var damages = []struct {
 	}, "bead-hook:error unreadable:error", ""},
 	{"missing hook", func(f *fixture) { must(f.t, f.Hooks.Remove(string(alpha))) }, "hook-missing:error", "hook-missing:error+"},
 	{"hook without agent", func(f *fixture) {
-		must(f.t, f.Hooks.Make(f.t.Context(), "polecat-zulu", f.at()))
+		must(f.t, f.Hooks.Ensure(f.t.Context(), "polecat-zulu", f.at()))
 	}, "hook-without-agent:warning", "hook-without-agent:warning+ quarantine:warning"},
 	{"corrupt hook without agent", func(f *fixture) { f.plant("state/hooks/polecat-zulu.json", "{") },
 		"unreadable:error", "quarantine:warning unreadable:error+"},
 	{"hook with work, without agent", func(f *fixture) {
-		must(f.t, f.Hooks.Make(f.t.Context(), "polecat-zulu", f.at()))
+		must(f.t, f.Hooks.Ensure(f.t.Context(), "polecat-zulu", f.at()))
 		f.hang(f.bead("gt-aaaaa", bead.InProgress, func(b *bead.Bead) { b.Assignee = "polecat-zulu" }), hook.Active)
 	}, "hook-without-agent:error", "hook-without-agent:error"},
 	{"the person's record and hook", func(f *fixture) {

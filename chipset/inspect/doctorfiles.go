@@ -40,12 +40,12 @@ func checkShared(_ context.Context, r *rig.Rig) ([]finding, error) {
 	if r.Git != nil {
 		within = append(within, r.Git.CommonDir())
 	}
-	shared, err := r.Tree.Shared(within...)
+	shared, err := r.Tree.HardLinkedFiles(within...)
 	var found []finding
 	for _, s := range shared {
 		found = append(found, finding{settled: true, Finding: Finding{Rule: ruleSpecial, Path: string(s.Path), Severity: Error,
 			Detail: "it has a second name: " + strings.Join(s.Others, ", "), Hint: "chipset doctor --fix and chipset up give it a file of its own"},
-			repair: func(context.Context) error { return r.Tree.Unshare(s) }})
+			repair: func(context.Context) error { return r.Tree.BreakHardLinks(s) }})
 	}
 	return found, err
 }
@@ -108,7 +108,7 @@ func checkTree(_ context.Context, r *rig.Rig) ([]finding, error) {
 	if err = errors.Join(append(failed, err)...); err != nil {
 		return found, fmt.Errorf("look through state/: %w", err)
 	}
-	temps, err := r.Tree.Temps(r.Clock())
+	temps, err := r.Tree.TempFiles(r.Clock())
 	for _, p := range temps {
 		found = append(found, finding{settled: true, Finding: Finding{Rule: "leftover", Path: string(p), Severity: Warning,
 			Detail: "an unfinished file whose writer is gone", Hint: "chipset doctor --fix removes it"},
@@ -162,7 +162,7 @@ func replaceByFolder(r *rig.Rig, p state.Path) func(context.Context) error {
 // hasOtherName tells whether a file has a name that no publication left behind.
 func hasOtherName(r *rig.Rig, p state.Path) bool {
 	_, err := r.Tree.Read(p, state.MaxFile)
-	return errors.Is(err, state.ErrSecondName)
+	return errors.Is(err, state.ErrHardLinked)
 }
 
 // isObject tells whether a path below state/ has the name of an object that is
@@ -180,7 +180,7 @@ func isObject(parts []string) bool {
 func quarantineOdd(r *rig.Rig, p state.Path) error {
 	var c *state.Corruption
 	_, err := r.Tree.Read(p, state.MaxFile)
-	if !errors.As(err, &c) || !errors.Is(c, state.ErrNotRegular) || errors.Is(c, state.ErrSecondName) {
+	if !errors.As(err, &c) || !errors.Is(c, state.ErrNotRegular) || errors.Is(c, state.ErrHardLinked) {
 		return nil //nolint:nilerr // gone, or a file by now, which is another finding
 	}
 	_, err = r.Tree.Quarantine(p, c.Reason, r.Clock.Now())
@@ -313,7 +313,7 @@ func quarantineObject[T any](ctx context.Context, r *rig.Rig, s *state.Store[T],
 	defer l.Unlock()
 	_, err = s.Get(name)
 	var c *state.Corruption
-	if !errors.As(err, &c) || errors.Is(c, state.ErrSecondName) {
+	if !errors.As(err, &c) || errors.Is(c, state.ErrHardLinked) {
 		return nil // whole or gone by now, or a backup shares it
 	}
 	_, err = r.Tree.Quarantine(s.Path(name), c.Reason, r.Clock.Now())

@@ -43,7 +43,7 @@ func rebuildHook(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	switch {
 	case err == nil:
 		return nil // somebody was faster
-	case errors.Is(err, state.ErrSecondName):
+	case errors.Is(err, state.ErrHardLinked):
 		return err
 	case errors.Is(err, state.ErrNotRegular): // no content to copy
 		if _, err := r.Tree.Quarantine(r.Hooks.Path(string(id)), err.Error(), r.Clock.Now()); err != nil {

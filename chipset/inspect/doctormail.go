@@ -177,7 +177,7 @@ func checkSenders(r *rig.Rig, box *mail.Mailbox, current []mail.Entry) []finding
 		p := string(box.Dir().Join(string(e.Name)))
 		is, asked := known[e.From]
 		if !asked {
-			_, err := r.Agents.Look(string(e.From))
+			_, err := r.Agents.GetCached(string(e.From))
 			is = e.From == state.Human || !errors.Is(err, state.ErrNotFound)
 			known[e.From] = is
 		}

@@ -37,7 +37,7 @@ func oddDay(r *rig.Rig, p state.Path, err error) []finding {
 	for i := range found {
 		if found[i].Rule == ruleUnreadable {
 			found[i].Rule, found[i].Severity, found[i].settled = "event-line", Warning, true
-		} else if !errors.Is(err, state.ErrSecondName) {
+		} else if !errors.Is(err, state.ErrHardLinked) {
 			found[i].repair = func(context.Context) error { return quarantineOdd(r, p) }
 		}
 	}

@@ -49,11 +49,11 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 	f.bead("gt-ccccc", bead.Open, nil)
 	var names []mail.Name
 	for range 2 {
-		n, err := f.Office.Send(t.Context(), mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "s", Body: "b", ID: string('a' + rune(len(names)))})
+		n, err := f.Sender.Send(t.Context(), mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "s", Body: "b", ID: string('a' + rune(len(names)))})
 		must(t, err)
 		names = append(names, n)
 	}
-	toHuman, err := f.Office.Send(t.Context(), mail.Message{From: "mayor", To: state.Human, Type: mail.Coordination, Subject: "s", Body: "b"})
+	toHuman, err := f.Sender.Send(t.Context(), mail.Message{From: "mayor", To: state.Human, Type: mail.Coordination, Subject: "s", Body: "b"})
 	must(t, err)
 	refused := []state.Path{state.Path("state/mail/human").Join(string(toHuman)), "state/work/gt-aaaaa.json", "state/work/gt-bbbbb.json", state.Path("state/mail/polecat-alpha").Join(string(names[0]))}
 	for _, p := range refused {
@@ -65,7 +65,7 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 			t.Errorf("the mailbox: %v, %v, %v", unread, bad, err)
 		}
 		again := mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "s", Body: "b", ID: "a"}
-		if n, err := f.Office.Send(t.Context(), again); !errors.Is(err, state.ErrRefused) {
+		if n, err := f.Sender.Send(t.Context(), again); !errors.Is(err, state.ErrRefused) {
 			t.Errorf("sent twice, as %s: %v", n, err)
 		}
 		if all, err := f.Mailbox(alpha).Select(false, func(state.Time, state.AgentID) bool { return true }); !errors.Is(err, state.ErrRefused) {

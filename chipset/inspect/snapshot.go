@@ -40,15 +40,15 @@ func glance(ctx context.Context, r *rig.Rig) (*snapshot, error) {
 	s := &snapshot{at: r.Clock.Now()}
 	var err error
 	take(&s.bad, &err, &s.agents, r.Agents.All)
-	take(&s.bad, &err, &s.beads, r.Beads.Outlines)
+	take(&s.bad, &err, &s.beads, r.Beads.Overview)
 	take(&s.bad, &err, &s.convoys, r.Convoys.All)
 	take(&s.bad, &err, &s.queue, r.Queue.Live)
 	take(&s.bad, &err, &s.dispatch, r.Dispatch.All)
 	take(&s.bad, &err, &s.incidents, r.Incidents.All)
 	var hooks []hook.Hook
 	take(&s.bad, &err, &hooks, r.Hooks.All)
-	var ends []state.Brief
-	take(&s.bad, &err, &ends, r.Retire.Briefs)
+	var ends []state.Summary
+	take(&s.bad, &err, &ends, r.Retire.Summaries)
 	if err != nil {
 		return nil, err
 	}

@@ -261,7 +261,7 @@ func (s *Status) addWork(snap *snapshot) {
 
 func (s *Status) addQueue(snap *snapshot) {
 	var ahead *mergequeue.Request
-	together := mergequeue.Together(snap.queue)
+	together := mergequeue.StackedWith(snap.queue)
 	for i := range snap.queue {
 		q := snap.queue[i]
 		if !q.Status.Live() {
@@ -289,7 +289,7 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	case q.Waiting != "":
 		return firstLine(q.Waiting)
 	case len(with) > 0:
-		return "together with " + mergequeue.List(with)
+		return "together with " + mergequeue.JoinIDs(with)
 	case q.Status == mergequeue.Pending && ahead != nil:
 		return "behind " + string(ahead.ID)
 	}
@@ -300,7 +300,7 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 // can't be read, or a mailbox that is no folder of the tree, is a warning and no
 // reason to show nothing.
 func (s *Status) survey(r *rig.Rig, id state.AgentID) (unread, asked []mail.Entry, err error) {
-	unread, asked, bad, err := r.Mailbox(id).Survey()
+	unread, asked, bad, err := r.Mailbox(id).UnreadAndRequests()
 	for _, c := range bad {
 		s.warnOf(c)
 	}
@@ -321,7 +321,7 @@ func (s *Status) warnOf(err error) {
 
 func (s *Status) addMail(r *rig.Rig) error {
 	unread, _, err := s.survey(r, state.Human)
-	mail.ProcessingOrder(unread, r.Mayor())
+	mail.SortForProcessing(unread, r.Mayor())
 	for _, e := range unread {
 		s.Mail = append(s.Mail, MailLine{e.Name, e.From, e.Type, e.Subject, e.Priority, e.Timestamp})
 	}

@@ -60,7 +60,7 @@ func openWaits(r *rig.Rig, s *snapshot, b *bead.Bead) string {
 		return "It waits for " + strings.Join(blockers, ", ") + " to land."
 	}
 	if b.ReadyAt != nil && b.ReadyAt.After(s.at.Time) {
-		return fmt.Sprintf("It is ready again in %s (%s).", age(b.ReadyAt.Sub(s.at.Time)), b.Charged())
+		return fmt.Sprintf("It is ready again in %s (%s).", age(b.ReadyAt.Sub(s.at.Time)), b.FailureCounts())
 	}
 	if _, alive := s.alive[r.Mayor()]; !alive {
 		return "It is ready and waits for the mayor, which does not run: chipset up starts the rig, chipset sling hands it out by hand."
@@ -107,8 +107,8 @@ func landingWaits(r *rig.Rig, s *snapshot, b *bead.Bead) string {
 		}
 	}
 	with := ""
-	if ids := mergequeue.Together(s.queue)[q.ID]; len(ids) > 0 {
-		with = ", together with " + mergequeue.List(ids)
+	if ids := mergequeue.StackedWith(s.queue)[q.ID]; len(ids) > 0 {
+		with = ", together with " + mergequeue.JoinIDs(ids)
 	}
 	switch q.Status {
 	case mergequeue.Pending:

@@ -98,7 +98,7 @@ func TestWhyTellsEverything(t *testing.T) {
 	if moved, err := f.Mailbox(alpha).ArchiveOld(t.Context(), noon, false); err != nil || len(moved) != 1 {
 		t.Fatal(moved, err)
 	}
-	_, err = f.Office.Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "no event tells of me", Ref: &mail.Ref{BeadID: b.ID}})
+	_, err = f.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "no event tells of me", Ref: &mail.Ref{BeadID: b.ID}})
 	must(t, err)
 	f.now = noon
 	f.Emit(event.Event{Type: "bead.hooked", Bead: b.ID, Assignment: "as-zero"}, event.Event{Type: "worker.started", Assignment: "as-zero"},

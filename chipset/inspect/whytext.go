@@ -76,7 +76,7 @@ func (s *Story) WriteText(w io.Writer, how Text) error {
 	out.out.WriteString(out.style(bold, string(b.ID)+"  "+out.cut(oneLine(b.Title), length(string(b.ID))+2)) + "\n")
 	out.wrap("", s.Now, plain)
 	rows := [][]cell{{{"status", dim}, {strings.ReplaceAll(string(b.Status), "_", " "), plain}},
-		{{"charged", dim}, {b.Charged(), plain}}}
+		{{"charged", dim}, {b.FailureCounts(), plain}}}
 	if b.Assignee != "" {
 		rows = append(rows, []cell{{"assigned", dim}, {string(b.Assignee) + " as " + string(b.AssignmentID), plain}})
 	}

@@ -67,7 +67,7 @@ func readOn(n mail.Name, offset int) string {
 func (s *Server) addMailTools() {
 	types := []string{}
 	for _, t := range mail.Types() {
-		if !t.Machinery() {
+		if !t.RoleOnly() {
 			types = append(types, string(t))
 		}
 	}
@@ -158,7 +158,7 @@ func showInbox(_ context.Context, sp *actor.Speaker, in inboxArgs) (string, erro
 			note = fmt.Sprintf("(%d older: a larger limit)\n", over)
 		}
 	} else {
-		mail.ProcessingOrder(entries, sp.Mayor())
+		mail.SortForProcessing(entries, sp.Mayor())
 	}
 	if len(entries) == 0 {
 		return "No mail.", nil

@@ -87,7 +87,7 @@ func Message(to state.AgentID, i int) mail.Message {
 }
 
 type filler struct {
-	news []state.New
+	news []state.NewFile
 	err  error
 }
 
@@ -96,7 +96,7 @@ func (f *filler) add(p state.Path, v any) {
 	if err != nil && f.err == nil {
 		f.err = err
 	}
-	f.news = append(f.news, state.New{Path: p, Data: data})
+	f.news = append(f.news, state.NewFile{Path: p, Data: data})
 }
 
 func (f *filler) bead(i int, landed bool, at state.Time) {

@@ -19,7 +19,7 @@ const recipient state.AgentID = "recipient"
 type yard struct {
 	scratch string
 	tree    *state.Tree
-	office  *mail.Office
+	sender  *mail.Sender
 	data    []byte
 	series  int
 }
@@ -37,7 +37,7 @@ func newYard(ctx context.Context, scratch string, clock state.Clock) (*yard, err
 	}
 	m := Message(recipient, 0)
 	data, err := m.Encode(mail.MaxSize)
-	return &yard{scratch: scratch, tree: tree, office: mail.NewOffice(tree, agents, clock, 0), data: data}, err
+	return &yard{scratch: scratch, tree: tree, sender: mail.NewSender(tree, agents, clock, 0), data: data}, err
 }
 
 // folder is a fresh one for each series.

@@ -164,7 +164,7 @@ func (y *yard) wake(ctx context.Context, between string, n int, arrived <-chan a
 		case <-time.After(wakePause):
 		}
 		began := machineTime()
-		name, err := y.office.Send(ctx, mail.Message{From: "measurer", To: recipient, Type: mail.Coordination, Subject: "wake up"})
+		name, err := y.sender.Send(ctx, mail.Message{From: "measurer", To: recipient, Type: mail.Coordination, Subject: "wake up"})
 		acknowledged := machineTime()
 		if err != nil {
 			return row, err

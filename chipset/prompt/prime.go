@@ -83,7 +83,7 @@ func Prime(ctx context.Context, r *rig.Rig, id state.AgentID) (Briefing, error) 
 		return b, err
 	}
 	b.UnreadableMail = len(bad)
-	mail.ProcessingOrder(unread, r.Mayor())
+	mail.SortForProcessing(unread, r.Mayor())
 	for _, e := range unread {
 		b.Mail = append(b.Mail, Letter{e.Name, e.Message})
 	}

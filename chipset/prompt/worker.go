@@ -104,10 +104,10 @@ func readable(r *rig.Rig, id state.AgentID) ([]mail.Entry, int) {
 	if err != nil {
 		return nil, 0
 	}
-	mail.ProcessingOrder(unread, r.Mayor())
+	mail.SortForProcessing(unread, r.Mayor())
 	keep := unread[:0]
 	for _, e := range unread {
-		if !e.Type.Machinery() {
+		if !e.Type.RoleOnly() {
 			keep = append(keep, e)
 		}
 	}

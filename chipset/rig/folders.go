@@ -77,7 +77,7 @@ func (r *Rig) entries(dir state.Path) ([]state.Path, error) {
 // ClearWay moves what stands in the way of a folder into the quarantine, unless
 // it is a folder by now. Durable when it returns nil.
 func (r *Rig) ClearWay(ctx context.Context, p state.Path) error {
-	return r.Tree.ClearWay(ctx, p, "it stood where a folder of the rig belongs", r.Clock.Now())
+	return r.Tree.QuarantineNonFolder(ctx, p, "it stood where a folder of the rig belongs", r.Clock.Now())
 }
 
 // clearWays puts aside every file that stands in the way of a folder.

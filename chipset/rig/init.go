@@ -208,7 +208,7 @@ func (r *Rig) register(ctx context.Context, id state.AgentID, role agent.Role, r
 		return err
 	}
 	if !known {
-		if err := r.Hooks.Make(ctx, id, now); err != nil {
+		if err := r.Hooks.Ensure(ctx, id, now); err != nil {
 			return err
 		}
 	}
@@ -301,7 +301,7 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 	}
 	// Where there is no journal a power cut leaves files of the state with a second
 	// name, and nobody reads those.
-	if _, err := r.Tree.UnshareAll(r.Git.CommonDir()); err != nil {
+	if _, err := r.Tree.BreakAllHardLinks(r.Git.CommonDir()); err != nil {
 		return err
 	}
 	if recorded(r.Git) != r.Dir {

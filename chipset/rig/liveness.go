@@ -98,7 +98,7 @@ func (r *Rig) stamp(id state.AgentID) (Stamp, error) {
 
 // Alive tells whether a process speaks for the agent now, and which.
 func (r *Rig) Alive(id state.AgentID) (Stamp, bool) {
-	if !r.Tree.Held(state.LockAgent, string(id)) {
+	if !r.Tree.IsLocked(state.LockAgent, string(id)) {
 		return Stamp{AgentID: id}, false
 	}
 	s, _ := r.stamp(id)

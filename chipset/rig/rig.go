@@ -60,7 +60,7 @@ type Rig struct {
 	Permissions permission.Store
 	Events      *event.Log
 	Hooks       hook.Store
-	Office      *mail.Office
+	Sender      *mail.Sender
 	Clock       state.Clock
 
 	mu      sync.Mutex
@@ -162,7 +162,7 @@ func assemble(dir string, tree *state.Tree, def *definition.Definition, repo *gi
 	if def != nil {
 		limit = def.Mail.MaxSize
 	}
-	r.Office = mail.NewOffice(tree, r.Agents, clock, limit)
+	r.Sender = mail.NewSender(tree, r.Agents, clock, limit)
 	return r
 }
 
@@ -235,18 +235,18 @@ func (r *Rig) Emit(events ...event.Event) {
 	_ = r.Events.Append(events...)
 }
 
-// Send delivers a message and tells the story of it. See mail.Office.Send.
+// Send delivers a message and tells the story of it. See mail.Sender.Send.
 func (r *Rig) Send(ctx context.Context, m mail.Message) (mail.Name, error) {
-	n, err := r.Office.Send(ctx, m)
+	n, err := r.Sender.Send(ctx, m)
 	if err == nil {
 		r.Emit(mailEvent("mail.sent", n, &m))
 	}
 	return n, err
 }
 
-// SendAll delivers many messages. See mail.Office.SendAll.
+// SendAll delivers many messages. See mail.Sender.SendAll.
 func (r *Rig) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []error) {
-	names, errs := r.Office.SendAll(ctx, ms)
+	names, errs := r.Sender.SendAll(ctx, ms)
 	var events []event.Event
 	for i, err := range errs {
 		if err == nil {
@@ -257,9 +257,9 @@ func (r *Rig) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []er
 	return names, errs
 }
 
-// SendAs delivers a message under its fixed name. See mail.Office.SendAs.
+// SendAs delivers a message under its fixed name. See mail.Sender.SendAs.
 func (r *Rig) SendAs(ctx context.Context, n mail.Name, m mail.Message) error {
-	err := r.Office.SendAs(ctx, n, m)
+	err := r.Sender.SendAs(ctx, n, m)
 	if err == nil {
 		r.Emit(mailEvent("mail.sent", n, &m))
 	}

@@ -109,7 +109,7 @@ func lookUnlessBusy(r *rig.Rig, still bool) (Left, error) {
 		if err != nil || slices.ContainsFunc(hooks, used) {
 			return Left{Busy: 1}, err
 		}
-		if queue, _, err := r.Queue.Unended(); err != nil || len(queue) > 0 {
+		if queue, _, err := r.Queue.Unfinished(); err != nil || len(queue) > 0 {
 			return Left{Busy: 1}, err
 		}
 	}
@@ -284,7 +284,7 @@ func (l *Left) countQueue(queue []mergequeue.Request, byID map[state.BeadID]*bea
 	head := true
 	for i := range queue {
 		r := &queue[i]
-		if r.Untold() {
+		if r.Unannounced() {
 			l.Busy++ // its mail is still to come
 		}
 		switch r.Status {
@@ -299,7 +299,7 @@ func (l *Left) countQueue(queue []mergequeue.Request, byID map[state.BeadID]*bea
 			}
 			head = false
 		case mergequeue.Conflicted:
-			if b := byID[r.BeadID]; head && blockOnConflict && b != nil && b.Owned(r.AssignmentID, bead.Done) == nil {
+			if b := byID[r.BeadID]; head && blockOnConflict && b != nil && b.CheckAssignment(r.AssignmentID, bead.Done) == nil {
 				l.Held = true // countBeads names it
 				head = false
 			}

@@ -61,7 +61,7 @@ func NewProcess(r *rig.Rig, notified Notification, say func(format string, args 
 	} else {
 		r.Follow(p.Watcher)
 	}
-	if _, err := r.Tree.Sweep(r.Clock()); err != nil {
+	if _, err := r.Tree.RemoveTempFiles(r.Clock()); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -47,11 +47,11 @@ type judge struct {
 func (j *judge) init() { j.alerts = map[string]int{} }
 
 func (j *judge) bead(w *world, old, b *bead.Bead) {
-	if err := bead.Moved(old, b); err != nil {
+	if err := bead.CheckChange(old, b); err != nil {
 		w.fail("bead %s: %v", b.ID, err)
 	}
 	if b.Attempts > maxAttempts || b.Conflicts > maxConflicts+1 || b.Restarts > maxRestarts {
-		w.fail("bead %s is charged with %s", b.ID, b.Charged())
+		w.fail("bead %s is charged with %s", b.ID, b.FailureCounts())
 	}
 	w.beads[b.ID].changed, j.changed = w.now, w.now
 	if b.Status == bead.Hooked && old.Status != bead.Hooked {
@@ -66,7 +66,7 @@ func (j *judge) hook(w *world, old, h *hook.Hook) {
 	if h.Status == old.Status && h.WorkItem == old.WorkItem && h.Status == hook.Active && h.Gen == old.Gen+1 {
 		return // a touch
 	}
-	if err := hook.Moved(old, h); err != nil {
+	if err := hook.CheckChange(old, h); err != nil {
 		w.fail("hook %s: %v", h.AgentID, err)
 	}
 }
@@ -76,13 +76,13 @@ func (j *judge) request(w *world, old, r *mergequeue.Request) {
 		return
 	}
 	j.moved = w.now
-	if err := mergequeue.Moved(old, r); err != nil {
+	if err := mergequeue.CheckChange(old, r); err != nil {
 		w.fail("merge request %s: %v", r.ID, err)
 	}
 }
 
 func (j *judge) incident(w *world, old, i *incident.Incident) {
-	if err := incident.Moved(old, i); err != nil {
+	if err := incident.CheckChange(old, i); err != nil {
 		w.fail("incident %s: %v", i.ID, err)
 	}
 }

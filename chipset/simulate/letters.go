@@ -110,7 +110,7 @@ func (w *world) entries(id state.AgentID) []mail.Entry {
 	for i := range letters {
 		all[i] = letters[i].Entry
 	}
-	mail.ProcessingOrder(all, mayorID)
+	mail.SortForProcessing(all, mayorID)
 	return all
 }
 

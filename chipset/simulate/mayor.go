@@ -176,7 +176,7 @@ func (m *mayorRole) clearHook(a mayor.ClearHook) error {
 		}
 	case h.Status != hook.Completed:
 		b := w.backlog.Get(h.WorkItem.BeadID)
-		if b.Owned(a.Assignment, bead.Hooked, bead.InProgress, bead.Done, bead.Failed, bead.Closed, bead.Merged) == nil {
+		if b.CheckAssignment(a.Assignment, bead.Hooked, bead.InProgress, bead.Done, bead.Failed, bead.Closed, bead.Merged) == nil {
 			return nil
 		}
 	}
@@ -189,7 +189,7 @@ func (m *mayorRole) reopen(a mayor.Reopen) operation {
 	var assignee state.AgentID
 	return steps(w.o.Step, func() error {
 		return w.updateBead(a.Bead, func(b *bead.Bead) error {
-			if err := b.Owned(a.Assignment, a.From); err != nil {
+			if err := b.CheckAssignment(a.Assignment, a.From); err != nil {
 				return err
 			}
 			assignee = b.Assignee
@@ -217,14 +217,14 @@ func (m *mayorRole) block(a mayor.Block) operation {
 	var assignee state.AgentID
 	return steps(w.o.Step, func() error {
 		b := w.backlog.Get(a.Bead)
-		if err := b.Owned(a.Assignment, a.From); err != nil {
+		if err := b.CheckAssignment(a.Assignment, a.From); err != nil {
 			return err
 		}
 		return w.send(mail.Message{From: mayorID, To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, Subject: a.Subject,
 			ID: fmt.Sprintf("block-%s-%d-%d-%d", a.Assignment, b.Attempts, b.Conflicts, b.Restarts)}, nil)
 	}, func() error {
 		return w.updateBead(a.Bead, func(b *bead.Bead) error {
-			if err := b.Owned(a.Assignment, a.From); err != nil {
+			if err := b.CheckAssignment(a.Assignment, a.From); err != nil {
 				return err
 			}
 			assignee = b.Assignee
@@ -243,7 +243,7 @@ func (m *mayorRole) takeBack(a mayor.TakeBack) operation {
 			return nil
 		}
 		return w.updateBead(a.Bead, func(b *bead.Bead) error {
-			if err := b.Owned(a.Assignment, bead.Hooked, bead.InProgress); err != nil {
+			if err := b.CheckAssignment(a.Assignment, bead.Hooked, bead.InProgress); err != nil {
 				return err
 			}
 			return b.Become(bead.Open, "", w.clock())
@@ -403,7 +403,7 @@ func (w *world) carryOut(rec *dispatch.Record) (done bool, err error) {
 // giveBack undoes a dispatch whose hook was taken by somebody else.
 func (w *world) giveBack(rec *dispatch.Record) error {
 	err := w.updateBead(rec.BeadID, func(b *bead.Bead) error {
-		if b.Owned(rec.AssignmentID, bead.Hooked) != nil {
+		if b.CheckAssignment(rec.AssignmentID, bead.Hooked) != nil {
 			return state.ErrUnchanged
 		}
 		return b.Become(bead.Open, "", w.clock())

@@ -178,10 +178,10 @@ func (p *polecatRole) start(item hook.WorkItem) operation {
 	return operation{launchCost, func() (bool, error) {
 		if stage++; stage == 1 {
 			return false, w.updateBead(item.BeadID, func(b *bead.Bead) error {
-				if b.Owned(item.AssignmentID, bead.InProgress) == nil {
+				if b.CheckAssignment(item.AssignmentID, bead.InProgress) == nil {
 					return state.ErrUnchanged
 				}
-				if err := b.Owned(item.AssignmentID, bead.Hooked); err != nil {
+				if err := b.CheckAssignment(item.AssignmentID, bead.Hooked); err != nil {
 					return err
 				}
 				return b.Become(bead.InProgress, "", w.clock())
@@ -212,7 +212,7 @@ func (p *polecatRole) publish(rec retire.Record) error {
 		return state.Conflictf("assignment "+string(rec.AssignmentID), "is over")
 	}
 	b := w.backlog.Get(h.WorkItem.BeadID)
-	if err := b.Owned(rec.AssignmentID, bead.Hooked, bead.InProgress); err != nil {
+	if err := b.CheckAssignment(rec.AssignmentID, bead.Hooked, bead.InProgress); err != nil {
 		return err
 	}
 	rec.BeadID, rec.Branch, rec.Stage, rec.CreatedAt = b.ID, b.Branch, retire.Published, w.clock()
@@ -319,7 +319,7 @@ func (w *world) recordEnd(rec *retire.Record) (retire.Stage, error) {
 		if b.Status == to && b.AssignmentID == rec.AssignmentID {
 			return state.ErrUnchanged // done before a crash
 		}
-		if err := b.Owned(rec.AssignmentID, bead.InProgress, bead.Hooked); err != nil {
+		if err := b.CheckAssignment(rec.AssignmentID, bead.InProgress, bead.Hooked); err != nil {
 			return err
 		}
 		if b.Status == bead.Hooked { // retired before its worker was started

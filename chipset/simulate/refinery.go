@@ -212,7 +212,7 @@ func (r *refineryRole) retire(id state.MergeID) error {
 	w := r.w
 	q := w.requests[id]
 	b := w.backlog.Get(q.BeadID)
-	if b.Owned(q.AssignmentID, bead.Done) == nil {
+	if b.CheckAssignment(q.AssignmentID, bead.Done) == nil {
 		return nil
 	}
 	to := mergequeue.Superseded

@@ -40,7 +40,7 @@ func (r *refineryRole) checkOut(q *mergequeue.Request) (refinery.Result, error) 
 	if q.Status == mergequeue.Merging && w.landed[q.Candidate] {
 		return refinery.Result{Kind: refinery.Landed}, r.merged(q.ID)
 	}
-	if w.backlog.Get(q.BeadID).Owned(q.AssignmentID, bead.Done) != nil {
+	if w.backlog.Get(q.BeadID).CheckAssignment(q.AssignmentID, bead.Done) != nil {
 		return refinery.Result{Kind: refinery.Taken}, nil
 	}
 	err := w.updateRequest(q.ID, func(m *mergequeue.Request) error {
@@ -51,7 +51,7 @@ func (r *refineryRole) checkOut(q *mergequeue.Request) (refinery.Result, error) 
 			m.Attempts++
 		}
 		m.Stage, m.Waiting, m.Failure, m.Reason = mergequeue.StageCheckout, "", "", ""
-		m.Forget()
+		m.ResetCandidate()
 		m.UpdatedAt = w.clock()
 		return nil
 	})
@@ -202,7 +202,7 @@ func (l *landing) announce(i int) error {
 			}
 			m.Attempts++
 		}
-		m.Forget()
+		m.ResetCandidate()
 		m.Stage, m.Waiting, m.Failure, m.Reason, m.UpdatedAt = mergequeue.StageMerge, "", "", "", w.clock()
 		m.Onto, m.Candidate, m.Tested = onto, l.stack[i].Candidate, l.Tested
 		tie(m, l.Stack)
@@ -220,7 +220,7 @@ func (l *landing) move() refinery.Result {
 		return refinery.Result{Kind: refinery.Moved}
 	}
 	for _, layer := range l.stack {
-		if q := w.requests[layer.Request]; w.backlog.Get(q.BeadID).Owned(q.AssignmentID, bead.Done) != nil {
+		if q := w.requests[layer.Request]; w.backlog.Get(q.BeadID).CheckAssignment(q.AssignmentID, bead.Done) != nil {
 			return refinery.Result{Kind: refinery.Taken, Request: q.ID}
 		}
 	}

@@ -349,9 +349,9 @@ func (w *world) updateRequest(id state.MergeID, change func(r *mergequeue.Reques
 	if r.Status.Live() && r.Status != mergequeue.Conflicted {
 		w.waiting++
 	}
-	if r.Untold() && !old.Untold() {
+	if r.Unannounced() && !old.Unannounced() {
 		w.untold = append(w.untold, id)
-	} else if old.Untold() && !r.Untold() {
+	} else if old.Unannounced() && !r.Unannounced() {
 		w.untold = slices.DeleteFunc(w.untold, func(u state.MergeID) bool { return u == id })
 	}
 	if r.Status == mergequeue.Conflicted && old.Status != mergequeue.Conflicted {

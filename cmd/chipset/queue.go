@@ -65,7 +65,7 @@ func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
 	shown := slices.DeleteFunc(slices.Clone(all), func(q mergequeue.Request) bool {
 		return opts.live && !q.Status.Live() || len(opts.statuses) > 0 && !slices.Contains(opts.statuses, string(q.Status))
 	})
-	together := mergequeue.Together(all)
+	together := mergequeue.StackedWith(all)
 	return showList(a, opts.json, shown, []string{"SEQ", "ID", "STATUS", "BEAD", "AGENT", "WHY"}, func(q *mergequeue.Request) []string {
 		status := string(q.Status)
 		if q.Status == mergequeue.Merging && q.Stage != "" {
@@ -84,7 +84,7 @@ func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 	}
 	why, _, _ = strings.Cut(strings.TrimSpace(why), "\n")
 	if why == "" && len(with) > 0 {
-		why = "together with " + mergequeue.List(with)
+		why = "together with " + mergequeue.JoinIDs(with)
 	}
 	if q.Failure != "" {
 		why = strings.TrimSuffix(string(q.Failure)+": "+why, ": ")
@@ -121,7 +121,7 @@ func runQueueShow(ctx context.Context, opts jsonOptions, id string, a *app) erro
 	for _, f := range [][2]string{
 		{"seq", fmt.Sprint(q.Seq)}, {"bead", string(q.BeadID)}, {"assignment", string(q.AssignmentID)}, {"agent", string(q.AgentID)},
 		{"branch", q.SourceBranch + " → " + q.TargetBranch}, {"head", q.Head}, {"stage", string(q.Stage)}, {"candidate", q.Candidate},
-		{"together", mergequeue.List(q.Stack)}, {"stack tip", q.StackTip}, {"merged", q.MergedSHA}, {"failure", string(q.Failure)}, {"waits for", q.Waiting},
+		{"together", mergequeue.JoinIDs(q.Stack)}, {"stack tip", q.StackTip}, {"merged", q.MergedSHA}, {"failure", string(q.Failure)}, {"waits for", q.Waiting},
 		{"submitted", localTime(q.SubmittedAt)}, {"updated", localTime(q.UpdatedAt)},
 	} {
 		if f[1] != "" {

@@ -67,7 +67,7 @@ func TestHintsOfABrokenIdentity(t *testing.T) {
 	}{
 		{fmt.Errorf("x: %w", state.ErrNoTree), "from a backup"},
 		{&state.Corruption{Path: "state/rig.json", Reason: "not valid JSON"}, "from a backup"},
-		{&state.Corruption{Path: "state/rig.json", Reason: "x", Cause: state.ErrSecondName}, "-samefile"},
+		{&state.Corruption{Path: "state/rig.json", Reason: "x", Cause: state.ErrHardLinked}, "-samefile"},
 		{&state.Corruption{Path: "state/work/gt-a.json", Reason: "x"}, "chipset doctor lists"},
 	} {
 		if got := actor.HintFor(c.err); !strings.Contains(got, c.want) {

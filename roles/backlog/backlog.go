@@ -359,7 +359,7 @@ func (l *Backlog) Sync(beads []bead.Bead) {
 
 // Follow takes note of what has changed in the store of beads.
 func (l *Backlog) Follow(c state.Changes[bead.Bead]) {
-	if c.Whole {
+	if c.All {
 		l.Sync(c.Values)
 		return
 	}
@@ -368,7 +368,7 @@ func (l *Backlog) Follow(c state.Changes[bead.Bead]) {
 			l.Put(*b)
 		}
 	}
-	for _, id := range c.Gone {
+	for _, id := range c.Removed {
 		l.Remove(state.BeadID(id))
 	}
 }

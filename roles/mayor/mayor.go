@@ -83,7 +83,7 @@ func (d *decision) mail() (closing bool) {
 		before := len(d.actions)
 		switch l.Type {
 		case mail.ShutdownRequest:
-			if l.AsksToEnd(d.Policy.Mayor, d.Session) {
+			if l.RequestsShutdown(d.Policy.Mayor, d.Session) {
 				closing = true
 				d.do(Tell{To: l.From, Type: mail.ShutdownResponse, Subject: "mayor ends", Body: "No more is dispatched; work that is out goes on.",
 					InReplyTo: l.Name, ID: "closing:" + string(l.Name), Ref: l.Ref})
@@ -114,7 +114,7 @@ func (d *decision) forward(l Letter) {
 // relay hands the person's answer to a forwarded question to who asked it.
 // Nobody else's word is passed on under the mayor's name.
 func (d *decision) relay(l Letter) {
-	_, asker, err := state.ParseStamped(l.Thread)
+	_, asker, err := state.ParseTimestampedName(l.Thread)
 	if err != nil || l.From != state.Human || asker == d.Policy.Mayor || asker == state.Human {
 		return
 	}
@@ -128,7 +128,7 @@ func (d *decision) escalation(l Letter) {
 		return
 	}
 	b := d.Backlog.Get(l.Ref.BeadID)
-	if b == nil || l.Ref.AssignmentID == "" || b.Owned(l.Ref.AssignmentID, bead.Hooked, bead.InProgress) != nil || d.touched[b.ID] {
+	if b == nil || l.Ref.AssignmentID == "" || b.CheckAssignment(l.Ref.AssignmentID, bead.Hooked, bead.InProgress) != nil || d.touched[b.ID] {
 		return // it speaks of an assignment that is over
 	}
 	if rec, retiring := d.Retired[b.AssignmentID]; retiring { // past the point of no return
@@ -227,7 +227,7 @@ func (d *decision) retiredAgents() {
 			continue
 		}
 		b := d.Backlog.Get(p.Hook.WorkItem.BeadID)
-		if b != nil && b.Owned(p.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil && !d.touched[b.ID] {
+		if b != nil && b.CheckAssignment(p.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil && !d.touched[b.ID] {
 			d.reopen(b, string(p.ID)+" was taken out of the rig", ChargeNothing, state.Time{}, "")
 		}
 	}
@@ -341,7 +341,7 @@ func (d *decision) queue() {
 		b := d.Backlog.Get(r.BeadID)
 		switch {
 		case b == nil || d.touched[b.ID] || d.finishing(b):
-		case b.Owned(r.AssignmentID, bead.Done) == nil:
+		case b.CheckAssignment(r.AssignmentID, bead.Done) == nil:
 			if d.Policy.ReworkConflicts {
 				d.rework(b, r)
 			}

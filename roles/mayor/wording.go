@@ -12,7 +12,7 @@ import (
 func plea(b *bead.Bead, reason, causes string) (subject, body string) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %q waits for you: %s\n\n%s\n", b.ID, b.Title, reason, causes)
-	fmt.Fprintf(&text, "\nHistory: %s; last on %s, branch %s.\n", b.Charged(), b.Assignee, b.Branch)
+	fmt.Fprintf(&text, "\nHistory: %s; last on %s, branch %s.\n", b.FailureCounts(), b.Assignee, b.Branch)
 	for _, n := range b.ReworkNotes {
 		fmt.Fprintf(&text, "- %s\n", n)
 	}

@@ -238,7 +238,7 @@ func (d *decision) executing() {
 // the bead first and the hook after it: between the two nothing is begun.
 func (d *decision) ownsBead() bool {
 	b := d.f.Bead
-	return b != nil && b.Owned(d.f.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil
+	return b != nil && b.CheckAssignment(d.f.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil
 }
 
 // begin: the hook is active and no worker runs, either because it was just
@@ -294,7 +294,7 @@ func (d *decision) becomeFree(p Phase) {
 // "down" never ends what was started after it.
 func (d *decision) heedShutdown() {
 	for _, e := range d.f.Mail {
-		if e.AsksToEnd(d.f.Mayor, d.f.Process) {
+		if e.RequestsShutdown(d.f.Mayor, d.f.Process) {
 			d.s.ShuttingDown = true
 		}
 	}
@@ -384,12 +384,12 @@ func (d *decision) retireMail() {
 	for _, e := range d.f.Mail {
 		switch {
 		case e.Type == mail.ShutdownRequest:
-			if !e.AsksToEnd(d.f.Mayor, d.f.Process) {
+			if !e.RequestsShutdown(d.f.Mayor, d.f.Process) {
 				d.do(MarkRead{Entry: e, Note: "stale: it does not name this session, or its sender may not ask"})
 			}
 		case e.Type == mail.WorkAssignment:
 			d.retireAssignment(e)
-		case e.Type.Machinery():
+		case e.Type.RoleOnly():
 			// A live worker may still be waiting for the answer.
 			if d.f.Worker.Status != WorkerRunning {
 				d.do(MarkRead{Entry: e})
@@ -437,7 +437,7 @@ func (d *decision) endIfAsked() {
 	d.s.Finished = true
 	d.setStatus(agent.Terminated)
 	for _, e := range d.f.Mail {
-		if e.AsksToEnd(d.f.Mayor, d.f.Process) {
+		if e.RequestsShutdown(d.f.Mayor, d.f.Process) {
 			d.do(AnswerShutdown{Entry: e})
 		}
 	}

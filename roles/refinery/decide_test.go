@@ -133,7 +133,7 @@ func (g *guard) fifo(c CheckOut) {
 	chosen := g.w.request(c.Request)
 	for _, q := range g.w.queue {
 		b := g.w.beads[q.BeadID]
-		if q.Seq < chosen.Seq && q.Status.Live() && q.Status != mergequeue.Merging && b.Owned(q.AssignmentID, bead.Done) == nil {
+		if q.Seq < chosen.Seq && q.Status.Live() && q.Status != mergequeue.Merging && b.CheckAssignment(q.AssignmentID, bead.Done) == nil {
 			g.t.Fatalf("%s is begun before %s, which is %s", c.Request, q.ID, q.Status)
 		}
 	}
@@ -151,7 +151,7 @@ func (g *guard) whole(land Land) {
 		switch {
 		case at < len(ids) && q.ID == ids[at]:
 			at++
-		case at > 0 && at < len(ids) && q.Status.Live() && b.Owned(q.AssignmentID, bead.Done) == nil:
+		case at > 0 && at < len(ids) && q.Status.Live() && b.CheckAssignment(q.AssignmentID, bead.Done) == nil:
 			g.t.Fatalf("%q lands over %s, which is %s", ids, q.ID, q.Status)
 		}
 	}

@@ -93,7 +93,7 @@ func Decide(s State, f Facts) (State, []Action) {
 // a refinery says what the queue says too.
 func (d *decision) mail() {
 	for _, e := range d.Mail {
-		if e.AsksToEnd(d.Policy.Mayor, d.Session) {
+		if e.RequestsShutdown(d.Policy.Mayor, d.Session) {
 			d.s.Closing = true
 			d.asked = append(d.asked, e)
 			continue
@@ -127,7 +127,7 @@ func (d *decision) request(id state.MergeID) *mergequeue.Request {
 // owned tells whether the request may land: its bead is done under its assignment.
 func (d *decision) owned(r *mergequeue.Request) bool {
 	b, ok := d.Beads[r.BeadID]
-	return ok && b.Owned(r.AssignmentID, bead.Done) == nil
+	return ok && b.CheckAssignment(r.AssignmentID, bead.Done) == nil
 }
 
 // result moves on from what the last step came to.
@@ -347,7 +347,7 @@ func (d *decision) wholeStack() bool {
 // process.
 func (d *decision) notices() {
 	for i := range d.Queue {
-		if r := &d.Queue[i]; r.Untold() {
+		if r := &d.Queue[i]; r.Unannounced() {
 			d.change(Notify{r.ID})
 		}
 	}
@@ -374,7 +374,7 @@ func (d *decision) depth() {
 		}
 	}
 	was := d.s.Deep
-	d.s.Deep = mergequeue.Deep(waiting, d.Policy.MaxWaiting, was)
+	d.s.Deep = mergequeue.IsDeep(waiting, d.Policy.MaxWaiting, was)
 	switch {
 	case d.s.Deep && !was:
 		d.do(WarnDepth{Waiting: waiting, Newest: newest})

@@ -42,7 +42,7 @@ func newWorld() *world {
 func (w *world) facts() Facts {
 	f := Facts{Now: state.At(w.now), Session: "ses-me", Policy: w.policy, Beads: w.beads, Unreadable: w.corrupt, Result: w.result, Mail: w.mail, Nudges: w.nudges}
 	for _, q := range w.queue {
-		if q.Status.Live() || q.Untold() {
+		if q.Status.Live() || q.Unannounced() {
 			f.Queue = append(f.Queue, q)
 		}
 	}

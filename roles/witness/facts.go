@@ -94,7 +94,7 @@ func QueueOf(requests []mergequeue.Request, beads *backlog.Backlog) (q Queue) {
 	for i := range requests {
 		r := &requests[i]
 		b := beads.Get(r.BeadID)
-		if !r.Status.Live() || b == nil || b.Owned(r.AssignmentID, bead.Done) != nil {
+		if !r.Status.Live() || b == nil || b.CheckAssignment(r.AssignmentID, bead.Done) != nil {
 			continue
 		}
 		if q.Head == nil {

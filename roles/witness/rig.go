@@ -150,7 +150,7 @@ func (d *decision) refinery() {
 	d.queueBlocked(head)
 
 	was := d.find(incident.Key{Agent: who, Kind: incident.QueueDeep}) != nil
-	deep := condition{agent: who, kind: incident.QueueDeep, holds: d.f.Policy.MaxWaiting > 0 && mergequeue.Deep(waiting, d.f.Policy.MaxWaiting, was),
+	deep := condition{agent: who, kind: incident.QueueDeep, holds: d.f.Policy.MaxWaiting > 0 && mergequeue.IsDeep(waiting, d.f.Policy.MaxWaiting, was),
 		severity: incident.Warning, from: d.f.Now, detail: counted(waiting, "request") + " in the merge queue"}
 	d.judge(deep)
 }

@@ -355,7 +355,7 @@ func (d *decision) answer(n *nudge.Nudge) {
 func (d *decision) letters() {
 	for _, e := range d.f.Mail {
 		switch {
-		case e.AsksToEnd(d.f.Mayor, d.f.Session):
+		case e.RequestsShutdown(d.f.Mayor, d.f.Session):
 			d.do(Finish{e})
 			continue
 		case e.Type == mail.Coordination && e.From == state.Human:

@@ -38,7 +38,7 @@ func (d *decision) escalation(i *incident.Incident) Escalate {
 	line("assignment", string(i.AssignmentID))
 	if w := d.bead(i.BeadID); w != nil {
 		line("title", w.Title)
-		line("held against", w.Charged())
+		line("held against", w.FailureCounts())
 	}
 	if i.Activity != nil {
 		line("progress", "last on "+i.Activity.String())

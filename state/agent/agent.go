@@ -72,13 +72,13 @@ type Agent struct {
 // UnmarshalJSON keeps unknown fields.
 func (a *Agent) UnmarshalJSON(b []byte) error {
 	type plain Agent
-	return state.UnmarshalKeeping(b, (*plain)(a), &a.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(a), &a.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (a Agent) MarshalJSON() ([]byte, error) {
 	type plain Agent
-	return state.MarshalKeeping(plain(a), a.Extra)
+	return state.MarshalWithExtra(plain(a), a.Extra)
 }
 
 // Accepts tells whether the agent's card lets another one write to it. It

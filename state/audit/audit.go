@@ -30,8 +30,8 @@ type File struct {
 	Data []byte
 }
 
-// There tells whether there is a file at all.
-func (f File) There() bool { return f.ID != "" }
+// Exists tells whether there is a file at all.
+func (f File) Exists() bool { return f.ID != "" }
 
 // Change is a file of which two snapshots hold different versions. Path is
 // relative to state/.
@@ -47,20 +47,20 @@ type Snapshot func(path string) (File, error)
 type Rule struct {
 	// Patterns are those of path.Match for the files of the kind, below state/.
 	Patterns []string
-	// Moved returns why the later version can't follow the earlier one. A nil
-	// before is a file that appears; it is asked for only where Appears is set.
-	Moved func(p string, before, after []byte) error
-	// Appears makes the judge ask Moved for new files too.
-	Appears bool
+	// CheckChange returns why the later version can't follow the earlier one. A nil
+	// before is a file that appears; it is asked for only where CheckNew is set.
+	CheckChange func(p string, before, after []byte) error
+	// CheckNew makes the judge ask CheckChange for new files too.
+	CheckNew bool
 	// MovesTo is where a file may go under the same name, or nil.
 	MovesTo func(p string) string
-	// Repaired judges a file instead of Moved when a damaged version of it was
+	// CheckRepair judges a file instead of CheckChange when a damaged version of it was
 	// put into the quarantine in the same step; nil means that no such file is
 	// ever rebuilt.
-	Repaired func(p string, before, after []byte) error
-	// MayGo returns why a file may not be gone that stands nowhere else; nil
+	CheckRepair func(p string, before, after []byte) error
+	// CheckRemoval returns why a file may not be gone that stands nowhere else; nil
 	// means that it never may.
-	MayGo func(p string, before []byte, later Snapshot) error
+	CheckRemoval func(p string, before []byte, later Snapshot) error
 }
 
 // Violation is one file that did not move legally.
@@ -71,18 +71,18 @@ type Violation struct {
 	Reason string `json:"reason"`
 }
 
-// ErrUnreadable is what Moved wraps for a version that is no whole file of its kind.
+// ErrUnreadable is what CheckChange wraps for a version that is no whole file of its kind.
 var ErrUnreadable = errors.New("can't be read")
 
-// Judge holds snapshots against rules.
-type Judge struct{ rules []Rule }
+// Checker holds snapshots against rules.
+type Checker struct{ rules []Rule }
 
-// NewJudge makes a judge of the rules. The first one whose pattern matches
+// NewChecker makes a judge of the rules. The first one whose pattern matches
 // counts; what matches none is not judged.
-func NewJudge(rules ...Rule) *Judge { return &Judge{rules} }
+func NewChecker(rules ...Rule) *Checker { return &Checker{rules} }
 
 // Rule returns the rule for a path, or nil.
-func (j *Judge) Rule(p string) *Rule {
+func (j *Checker) Rule(p string) *Rule {
 	for i := range j.rules {
 		for _, pattern := range j.rules[i].Patterns {
 			if ok, err := path.Match(pattern, p); ok && err == nil {
@@ -94,22 +94,22 @@ func (j *Judge) Rule(p string) *Rule {
 }
 
 // NeedsContent tells whether the judge looks into files at a path.
-func (j *Judge) NeedsContent(p string) bool {
+func (j *Checker) NeedsContent(p string) bool {
 	return strings.HasPrefix(p, quarantine) || j.Rule(p) != nil
 }
 
-// LooksAt is the path that the judge asks the later snapshot for when a file
+// Destination is the path that the judge asks the later snapshot for when a file
 // appears or is gone, or "".
-func (j *Judge) LooksAt(p string) string {
+func (j *Checker) Destination(p string) string {
 	if r := j.Rule(p); r != nil && r.MovesTo != nil {
 		return r.MovesTo(p)
 	}
 	return ""
 }
 
-// Step judges everything that changed between two snapshots. later answers for
+// Check judges everything that changed between two snapshots. later answers for
 // the second one; its errors end the judgement.
-func (j *Judge) Step(changes []Change, later Snapshot) ([]Violation, error) {
+func (j *Checker) Check(changes []Change, later Snapshot) ([]Violation, error) {
 	s := step{judge: j, later: later, kept: quarantined(changes), after: map[string]File{}}
 	for _, c := range changes {
 		s.after[c.Path] = c.After
@@ -130,7 +130,7 @@ func (j *Judge) Step(changes []Change, later Snapshot) ([]Violation, error) {
 
 // step is the judgement of one step.
 type step struct {
-	judge *Judge
+	judge *Checker
 	later Snapshot
 	kept  map[string][]kept
 	after map[string]File
@@ -161,19 +161,19 @@ func (s *step) change(c Change) error {
 	switch {
 	case r == nil:
 		return nil
-	case !c.Before.There():
+	case !c.Before.Exists():
 		return s.appeared(r, c)
-	case !c.After.There():
+	case !c.After.Exists():
 		return s.vanished(r, c)
 	}
-	err := r.Moved(c.Path, c.Before.Data, c.After.Data)
+	err := r.CheckChange(c.Path, c.Before.Data, c.After.Data)
 	if err == nil {
 		return nil
 	}
 	// A file that was repaired: the damage that stood there is kept, with its reason.
 	for _, k := range s.kept[c.Path] {
-		if r.Repaired != nil && errors.Is(r.Moved(c.Path, nil, k.data), ErrUnreadable) {
-			return r.Repaired(c.Path, c.Before.Data, c.After.Data)
+		if r.CheckRepair != nil && errors.Is(r.CheckChange(c.Path, nil, k.data), ErrUnreadable) {
+			return r.CheckRepair(c.Path, c.Before.Data, c.After.Data)
 		}
 	}
 	return err
@@ -182,8 +182,8 @@ func (s *step) change(c Change) error {
 // appeared judges a file that was not there before, under a name that may not
 // have been used for anything else.
 func (s *step) appeared(r *Rule, c Change) error {
-	if r.Appears {
-		if err := r.Moved(c.Path, nil, c.After.Data); err != nil && !errors.Is(err, ErrUnreadable) {
+	if r.CheckNew {
+		if err := r.CheckChange(c.Path, nil, c.After.Data); err != nil && !errors.Is(err, ErrUnreadable) {
 			return err // what never could be read was never a file of its kind
 		}
 	}
@@ -191,10 +191,10 @@ func (s *step) appeared(r *Rule, c Change) error {
 		return nil
 	}
 	twin, err := s.lookup(r.MovesTo(c.Path))
-	if err != nil || !twin.There() || twin.ID == c.After.ID {
+	if err != nil || !twin.Exists() || twin.ID == c.After.ID {
 		return err
 	}
-	if r.Moved(c.Path, c.After.Data, twin.Data) != nil {
+	if r.CheckChange(c.Path, c.After.Data, twin.Data) != nil {
 		return fmt.Errorf("another file of this name stands in %s", path.Dir(r.MovesTo(c.Path)))
 	}
 	return nil
@@ -206,8 +206,8 @@ func (s *step) vanished(r *Rule, c Change) error {
 		if err != nil {
 			return err
 		}
-		if moved.There() {
-			if err := r.Moved(c.Path, c.Before.Data, moved.Data); err != nil {
+		if moved.Exists() {
+			if err := r.CheckChange(c.Path, c.Before.Data, moved.Data); err != nil {
 				return fmt.Errorf("moved to %s, but %w", r.MovesTo(c.Path), err)
 			}
 			return nil
@@ -218,7 +218,7 @@ func (s *step) vanished(r *Rule, c Change) error {
 		if k.copied {
 			continue
 		}
-		if k.id == c.Before.ID || r.Moved(c.Path, c.Before.Data, k.data) == nil {
+		if k.id == c.Before.ID || r.CheckChange(c.Path, c.Before.Data, k.data) == nil {
 			return nil
 		}
 		changed = errors.New("it is in the quarantine, but not as it was")
@@ -226,13 +226,13 @@ func (s *step) vanished(r *Rule, c Change) error {
 	if changed != nil {
 		return changed
 	}
-	if errors.Is(r.Moved(c.Path, nil, c.Before.Data), ErrUnreadable) {
+	if errors.Is(r.CheckChange(c.Path, nil, c.Before.Data), ErrUnreadable) {
 		return nil // it never was a file of its kind, or was told of when it ceased to be
 	}
-	if r.MayGo == nil {
+	if r.CheckRemoval == nil {
 		return errors.New("it is gone")
 	}
-	return r.MayGo(c.Path, c.Before.Data, s.lookup)
+	return r.CheckRemoval(c.Path, c.Before.Data, s.lookup)
 }
 
 const quarantine = "quarantine/"
@@ -249,7 +249,7 @@ type kept struct {
 func quarantined(changes []Change) map[string][]kept {
 	files := map[string]File{}
 	for _, c := range changes {
-		if strings.HasPrefix(c.Path, quarantine) && c.After.There() && !c.Before.There() {
+		if strings.HasPrefix(c.Path, quarantine) && c.After.Exists() && !c.Before.Exists() {
 			files[strings.TrimPrefix(c.Path, quarantine)] = c.After
 		}
 	}
@@ -276,7 +276,7 @@ const reasonSuffix = ".reason.json"
 // judgeQuarantine: what is in the quarantine never changes. It ends when a
 // person has dealt with it.
 func judgeQuarantine(c Change) error {
-	if c.Before.There() && c.After.There() {
+	if c.Before.Exists() && c.After.Exists() {
 		return errors.New("what is in the quarantine was changed")
 	}
 	return nil

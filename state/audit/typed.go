@@ -63,7 +63,7 @@ func show(v any) string {
 	return s
 }
 
-// AppendOnly is the Moved of a file to which lines are added and in which
+// AppendOnly is the CheckChange of a file to which lines are added and in which
 // nothing else changes.
 func AppendOnly(_ string, before, after []byte) error {
 	switch {
@@ -79,7 +79,7 @@ func AppendOnly(_ string, before, after []byte) error {
 	return fmt.Errorf("line %d was changed; lines are only ever added", 1+bytes.Count(before[:same], []byte{'\n'}))
 }
 
-// WriteOnce is the Moved of a file that never changes.
+// WriteOnce is the CheckChange of a file that never changes.
 func WriteOnce(_ string, before, after []byte) error {
 	if before != nil && !bytes.Equal(before, after) {
 		return fmt.Errorf("it was changed; files of its kind never are")
@@ -87,5 +87,5 @@ func WriteOnce(_ string, before, after []byte) error {
 	return nil
 }
 
-// Freely is the MayGo of a file that has done its service when it goes.
-func Freely(string, []byte, Snapshot) error { return nil }
+// AllowRemoval is the CheckRemoval of a file that has done its service when it goes.
+func AllowRemoval(string, []byte, Snapshot) error { return nil }

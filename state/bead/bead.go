@@ -142,17 +142,17 @@ type Bead struct {
 // UnmarshalJSON keeps unknown fields.
 func (b *Bead) UnmarshalJSON(data []byte) error {
 	type plain Bead
-	return state.UnmarshalKeeping(data, (*plain)(b), &b.Extra)
+	return state.UnmarshalWithExtra(data, (*plain)(b), &b.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (b Bead) MarshalJSON() ([]byte, error) {
 	type plain Bead
-	return state.MarshalKeeping(plain(b), b.Extra)
+	return state.MarshalWithExtra(plain(b), b.Extra)
 }
 
-// Charged counts everything that was held against the bead, for messages.
-func (b *Bead) Charged() string {
+// FailureCounts counts everything that was held against the bead, for messages.
+func (b *Bead) FailureCounts() string {
 	return fmt.Sprintf("%d failed attempts, %d conflicts, %d restarts", b.Attempts, b.Conflicts, b.Restarts)
 }
 
@@ -188,9 +188,9 @@ const MetaSource = "bd"
 // Imported tells whether the bead came from another issue tracker.
 func (b *Bead) Imported() bool { return b.Metadata[MetaImported] != "" }
 
-// CloseElsewhere closes a bead that nobody works on, because it was finished
+// CloseImported closes a bead that nobody works on, because it was finished
 // outside of the rig, or returns an ErrConflict. Timestamps and gen follow.
-func (b *Bead) CloseElsewhere(reason string, at, now state.Time) error {
+func (b *Bead) CloseImported(reason string, at, now state.Time) error {
 	if !b.Imported() || !slices.Contains(editable(), b.Status) {
 		return state.Conflictf("bead "+string(b.ID), "is %s and can't be closed", b.Status)
 	}
@@ -208,9 +208,9 @@ func (b *Bead) Editable() bool { return slices.Contains(editable(), b.Status) }
 // Touch counts a change that moves nothing.
 func (b *Bead) Touch(now state.Time) { b.UpdatedAt = now; b.Gen++ }
 
-// Owned returns an ErrConflict unless the bead is in one of the given statuses
+// CheckAssignment returns an ErrConflict unless the bead is in one of the given statuses
 // under this assignment: what an earlier incarnation says is stale.
-func (b *Bead) Owned(by state.AssignmentID, in ...Status) error {
+func (b *Bead) CheckAssignment(by state.AssignmentID, in ...Status) error {
 	if b.AssignmentID != by || !slices.Contains(in, b.Status) {
 		return state.Conflictf("bead "+string(b.ID), "is %s under assignment %q, not %v under %q", b.Status, b.AssignmentID, in, by)
 	}

@@ -11,12 +11,12 @@ import (
 
 // History says how beads move from one snapshot of the tree to the next.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"work/*.json"}, Moved: audit.Typed(check, Moved), Appears: true}
+	return audit.Rule{Patterns: []string{"work/*.json"}, CheckChange: audit.Typed(check, CheckChange), CheckNew: true}
 }
 
-// Moved returns why after can't have been reached from before by legal steps. A nil
+// CheckChange returns why after can't have been reached from before by legal steps. A nil
 // before is one that appears.
-func Moved(before, after *Bead) error {
+func CheckChange(before, after *Bead) error {
 	appears := before == nil
 	if appears {
 		before = &Bead{ID: after.ID, CreatedAt: after.CreatedAt, CreatedBy: after.CreatedBy, Status: Open, Gen: 1}
@@ -170,16 +170,16 @@ func (b *Bead) copyText(o *Bead) {
 	b.AllowEmpty, b.Labels, b.BlockedBy = o.AllowEmpty, o.Labels, o.BlockedBy
 }
 
-// Unnamed returns an audit.Rule's MayGo for something that beads name, such as a
+// CheckUnreferenced returns an audit.Rule's CheckRemoval for something that beads name, such as a
 // convoy: it may be taken back as long as none of them names it any more.
-func Unnamed(ids []state.BeadID, later audit.Snapshot, names func(b *Bead) bool) error {
+func CheckUnreferenced(ids []state.BeadID, later audit.Snapshot, names func(b *Bead) bool) error {
 	for _, id := range ids {
 		f, err := later("work/" + string(id) + ".json")
 		if err != nil {
 			return err
 		}
 		var b Bead
-		if f.There() && state.Decode("work/"+string(id), f.Data, &b) == nil && names(&b) {
+		if f.Exists() && state.Decode("work/"+string(id), f.Data, &b) == nil && names(&b) {
 			return fmt.Errorf("it is gone, but bead %s names it", id)
 		}
 	}

@@ -71,7 +71,7 @@ func TestHistory(t *testing.T) {
 		{"imported and merged", nil, imported(made(2, Merged, "", 0)), false},
 		{"assignments fell", made(3, Open, "", 2), made(4, Open, "", 1), false},
 	} {
-		if err := Moved(c.before, c.after); (err == nil) != c.legal {
+		if err := CheckChange(c.before, c.after); (err == nil) != c.legal {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

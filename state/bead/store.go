@@ -19,7 +19,7 @@ type Store struct{ *state.Store[Bead] }
 // NewStore opens the beads of a tree.
 func NewStore(t *state.Tree) Store {
 	landed := func(b *Bead) bool { return b.Status == Merged }
-	return Store{state.NewStore(t, Dir, "bead", state.LockBead, check).Settling(landed).Briefing("1", outlineFields)}
+	return Store{state.NewStore(t, Dir, "bead", state.LockBead, check).WithFinal(landed).WithSummaries("1", outlineFields)}
 }
 
 func outlineFields(b *Bead) []string {
@@ -39,11 +39,11 @@ func outlineFields(b *Bead) []string {
 	return fields
 }
 
-// Outlines is All for overviews, in the time of a look at the files' stamps. Of
+// Overview is All for overviews, in the time of a look at the files' stamps. Of
 // each bead it tells ID, status and title, of an open one what it waits for and
 // until when, of a blocked one why.
-func (s Store) Outlines() ([]Bead, []error, error) {
-	briefs, bad, err := s.Briefs()
+func (s Store) Overview() ([]Bead, []error, error) {
+	briefs, bad, err := s.Summaries()
 	all := make([]Bead, 0, len(briefs))
 	for _, brief := range briefs {
 		if len(brief.Fields) < 4 {
@@ -153,7 +153,7 @@ func findCycle(graph map[state.BeadID][]state.BeadID, start state.BeadID) []stri
 func (s Store) Move(ctx context.Context, id state.BeadID, assignment state.AssignmentID, from []Status, to Status, reason string, now state.Time) (Bead, error) {
 	return s.Update(ctx, string(id), func(b *Bead) error {
 		if assignment != "" {
-			if err := b.Owned(assignment, from...); err != nil {
+			if err := b.CheckAssignment(assignment, from...); err != nil {
 				return err
 			}
 		} else if !slices.Contains(from, b.Status) {

@@ -144,9 +144,9 @@ func OwnNamed(t *state.Tree, dir state.Path, prefix string, data []byte) Send {
 
 // OwnBatch is this program's way for many messages at once: messages per second.
 func OwnBatch(t *state.Tree, dir state.Path, data []byte, total int) (float64, error) {
-	news := make([]state.New, total)
+	news := make([]state.NewFile, total)
 	for i := range news {
-		news[i] = state.New{Path: dir.Join(fmt.Sprintf("m%08d.json", i)), Data: data}
+		news[i] = state.NewFile{Path: dir.Join(fmt.Sprintf("m%08d.json", i)), Data: data}
 	}
 	runtime.GC()
 	began := time.Now() //nolint:forbidigo // a measurement

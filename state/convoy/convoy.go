@@ -23,13 +23,13 @@ type Convoy struct {
 // UnmarshalJSON keeps unknown fields.
 func (c *Convoy) UnmarshalJSON(b []byte) error {
 	type plain Convoy
-	return state.UnmarshalKeeping(b, (*plain)(c), &c.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(c), &c.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (c Convoy) MarshalJSON() ([]byte, error) {
 	type plain Convoy
-	return state.MarshalKeeping(plain(c), c.Extra)
+	return state.MarshalWithExtra(plain(c), c.Extra)
 }
 
 // Dir is the folder of the convoys.

@@ -12,7 +12,7 @@ import (
 // History says how convoys move from one snapshot of the tree to the next. One
 // may be taken back while its beads join it, before any of them names it for good.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"convoys/*.json"}, Moved: audit.Typed(check, moved), MayGo: takenBack}
+	return audit.Rule{Patterns: []string{"convoys/*.json"}, CheckChange: audit.Typed(check, moved), CheckRemoval: takenBack}
 }
 
 func moved(before, after *Convoy) error {
@@ -39,5 +39,5 @@ func takenBack(p string, before []byte, later audit.Snapshot) error {
 	if err := state.Decode(p, before, &c); err != nil {
 		return err
 	}
-	return bead.Unnamed(c.BeadIDs, later, func(b *bead.Bead) bool { return b.ConvoyID == c.ID })
+	return bead.CheckUnreferenced(c.BeadIDs, later, func(b *bead.Bead) bool { return b.ConvoyID == c.ID })
 }

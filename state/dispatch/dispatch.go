@@ -41,13 +41,13 @@ type Record struct {
 // UnmarshalJSON keeps unknown fields.
 func (r *Record) UnmarshalJSON(b []byte) error {
 	type plain Record
-	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(r), &r.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (r Record) MarshalJSON() ([]byte, error) {
 	type plain Record
-	return state.MarshalKeeping(plain(r), r.Extra)
+	return state.MarshalWithExtra(plain(r), r.Extra)
 }
 
 // Dir is the folder of the records.

@@ -9,7 +9,7 @@ import (
 // History says how dispatch records move from one snapshot of the tree to the
 // next. One that was finished or undone may go.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"dispatch/*.json"}, Moved: audit.Typed(check, moved), MayGo: audit.Freely}
+	return audit.Rule{Patterns: []string{"dispatch/*.json"}, CheckChange: audit.Typed(check, moved), CheckRemoval: audit.AllowRemoval}
 }
 
 func (s Stage) rank() int {

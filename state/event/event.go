@@ -39,13 +39,13 @@ type Event struct {
 // UnmarshalJSON keeps unknown fields.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	type plain Event
-	return state.UnmarshalKeeping(b, (*plain)(e), &e.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(e), &e.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (e Event) MarshalJSON() ([]byte, error) {
 	type plain Event
-	return state.MarshalKeeping(plain(e), e.Extra)
+	return state.MarshalWithExtra(plain(e), e.Extra)
 }
 
 // Dir is the folder of the log.

@@ -29,13 +29,13 @@ type Handoff struct {
 // UnmarshalJSON keeps unknown fields.
 func (h *Handoff) UnmarshalJSON(b []byte) error {
 	type plain Handoff
-	return state.UnmarshalKeeping(b, (*plain)(h), &h.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(h), &h.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (h Handoff) MarshalJSON() ([]byte, error) {
 	type plain Handoff
-	return state.MarshalKeeping(plain(h), h.Extra)
+	return state.MarshalWithExtra(plain(h), h.Extra)
 }
 
 // Dir is the folder above the agents' folders.

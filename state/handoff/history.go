@@ -18,7 +18,7 @@ func History() audit.Rule {
 		}
 		return errors.New("the hand-off was changed")
 	}
-	return audit.Rule{Patterns: []string{"handoff/*/*.json"}, Moved: audit.Typed(whole, changed), MayGo: renamed}
+	return audit.Rule{Patterns: []string{"handoff/*/*.json"}, CheckChange: audit.Typed(whole, changed), CheckRemoval: renamed}
 }
 
 func renamed(p string, before []byte, later audit.Snapshot) error {

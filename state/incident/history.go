@@ -9,12 +9,12 @@ import (
 
 // History says how incidents move from one snapshot of the tree to the next.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"incidents/*.json"}, Moved: audit.Typed(check, Moved)}
+	return audit.Rule{Patterns: []string{"incidents/*.json"}, CheckChange: audit.Typed(check, CheckChange)}
 }
 
-// Moved returns why after can't have been reached from before by legal steps. A nil
+// CheckChange returns why after can't have been reached from before by legal steps. A nil
 // before is one that appears.
-func Moved(before, after *Incident) error {
+func CheckChange(before, after *Incident) error {
 	if before == nil {
 		return nil
 	}

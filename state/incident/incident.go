@@ -84,13 +84,13 @@ type Incident struct {
 // UnmarshalJSON keeps unknown fields.
 func (i *Incident) UnmarshalJSON(b []byte) error {
 	type plain Incident
-	return state.UnmarshalKeeping(b, (*plain)(i), &i.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(i), &i.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (i Incident) MarshalJSON() ([]byte, error) {
 	type plain Incident
-	return state.MarshalKeeping(plain(i), i.Extra)
+	return state.MarshalWithExtra(plain(i), i.Extra)
 }
 
 // Open tells whether the incident still stands.

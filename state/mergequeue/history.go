@@ -9,12 +9,12 @@ import (
 
 // History says how merge requests move from one snapshot of the tree to the next.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"merge-queue/*.json"}, Moved: audit.Typed(check, Moved), Appears: true}
+	return audit.Rule{Patterns: []string{"merge-queue/*.json"}, CheckChange: audit.Typed(check, CheckChange), CheckNew: true}
 }
 
-// Moved returns why after can't have been reached from before by legal steps. A nil
+// CheckChange returns why after can't have been reached from before by legal steps. A nil
 // before is one that appears.
-func Moved(before, after *Request) error {
+func CheckChange(before, after *Request) error {
 	if before == nil {
 		first := *after
 		first.Status, first.Attempts, first.MergedSHA = Pending, 0, ""

@@ -118,18 +118,18 @@ type Request struct {
 // UnmarshalJSON keeps unknown fields.
 func (r *Request) UnmarshalJSON(b []byte) error {
 	type plain Request
-	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(r), &r.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (r Request) MarshalJSON() ([]byte, error) {
 	type plain Request
-	return state.MarshalKeeping(plain(r), r.Extra)
+	return state.MarshalWithExtra(plain(r), r.Extra)
 }
 
-// Untold tells whether the request came to an end, good or bad, that its mail
+// Unannounced tells whether the request came to an end, good or bad, that its mail
 // has not told of yet. A bad end may be superseded or dropped by then.
-func (r *Request) Untold() bool {
+func (r *Request) Unannounced() bool {
 	ended := r.Status == Merged || r.Status == Conflicted || !r.Status.Live() && r.Failure != ""
 	return ended && r.NoticeName != "" && !r.Notified
 }
@@ -141,19 +141,19 @@ func (r *Request) Become(to Status, now state.Time) error {
 	}
 	r.Status, r.UpdatedAt = to, now
 	if to == Pending {
-		r.Forget()
+		r.ResetCandidate()
 		r.Stage, r.Failure, r.Waiting = "", "", ""
 	}
 	return nil
 }
 
-// Forget takes back what the last try came to.
-func (r *Request) Forget() {
+// ResetCandidate takes back what the last try came to.
+func (r *Request) ResetCandidate() {
 	r.Onto, r.Candidate, r.Tested, r.Stack, r.StackTip = "", "", false, nil, ""
 }
 
-// LandsAs is the commit that the target is advanced to.
-func (r *Request) LandsAs() string {
+// LandingCommit is the commit that the target is advanced to.
+func (r *Request) LandingCommit() string {
 	if r.StackTip != "" {
 		return r.StackTip
 	}
@@ -171,8 +171,8 @@ type Store struct {
 
 // NewStore opens the queue of a tree.
 func NewStore(t *state.Tree) Store {
-	over := func(r *Request) bool { return !r.Status.Live() && !r.Untold() }
-	return Store{state.NewStore(t, Dir, "merge request", state.LockRecord, check).Settling(over).Briefing("1", func(r *Request) []string { return []string{string(r.Status)} }), t}
+	over := func(r *Request) bool { return !r.Status.Live() && !r.Unannounced() }
+	return Store{state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithFinal(over).WithSummaries("1", func(r *Request) []string { return []string{string(r.Status)} }), t}
 }
 
 // isHash tells whether s is the full name of a commit.
@@ -210,11 +210,11 @@ func (s Store) Queue() ([]Request, []error, error) {
 	return all, bad, err
 }
 
-// Unended returns the requests that have not come to their end, or whose end
+// Unfinished returns the requests that have not come to their end, or whose end
 // nobody was told of, in FIFO order, and what could not be read. However many have
 // ended, a process that looks often pays for these alone.
-func (s Store) Unended() ([]Request, []error, error) {
-	open, bad, err := s.Select(func(r *Request) bool { return r.Status.Live() || r.Untold() })
+func (s Store) Unfinished() ([]Request, []error, error) {
+	open, bad, err := s.Select(func(r *Request) bool { return r.Status.Live() || r.Unannounced() })
 	inOrder(open)
 	return open, bad, err
 }
@@ -231,13 +231,13 @@ func inOrder(all []Request) {
 // Live returns the requests that have not come to their end, in FIFO order, and
 // what could not be read. It is for a process that looks once.
 func (s Store) Live() ([]Request, []error, error) {
-	briefs, bad, err := s.Briefs()
+	briefs, bad, err := s.Summaries()
 	var live []Request
 	for _, b := range briefs {
 		if len(b.Fields) != 1 || !Status(b.Fields[0]).Live() {
 			continue
 		}
-		r, err := s.Look(b.Name)
+		r, err := s.GetCached(b.Name)
 		switch {
 		case errors.Is(err, state.ErrNotFound):
 		case err != nil:
@@ -292,9 +292,9 @@ func idFor(bead state.BeadID, n int) state.MergeID {
 	return state.MergeID(fmt.Sprintf("mr-%s-%d", bead, n))
 }
 
-// Together tells for each request that is tested, or lands, with others right
+// StackedWith tells for each request that is tested, or lands, with others right
 // now, who these are. Until they land, only the first of them says so itself.
-func Together(all []Request) map[state.MergeID][]state.MergeID {
+func StackedWith(all []Request) map[state.MergeID][]state.MergeID {
 	with := map[state.MergeID][]state.MergeID{}
 	for i := range all {
 		if all[i].Status != Merging {
@@ -307,15 +307,15 @@ func Together(all []Request) map[state.MergeID][]state.MergeID {
 	return with
 }
 
-// Deep tells whether a queue in which so many wait is deep: with more than most,
+// IsDeep tells whether a queue in which so many wait is deep: with more than most,
 // and from then on until no more than half of that wait. A queue that hovers
 // around the limit is told of once.
-func Deep(waiting, most int, was bool) bool {
+func IsDeep(waiting, most int, was bool) bool {
 	return waiting > most || was && waiting > most/2
 }
 
-// List is the IDs for people.
-func List(ids []state.MergeID) string {
+// JoinIDs is the IDs for people.
+func JoinIDs(ids []state.MergeID) string {
 	var text []string
 	for _, id := range ids {
 		text = append(text, string(id))

@@ -47,13 +47,13 @@ type Rule struct {
 // UnmarshalJSON keeps unknown fields.
 func (r *Rule) UnmarshalJSON(b []byte) error {
 	type plain Rule
-	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(r), &r.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (r Rule) MarshalJSON() ([]byte, error) {
 	type plain Rule
-	return state.MarshalKeeping(plain(r), r.Extra)
+	return state.MarshalWithExtra(plain(r), r.Extra)
 }
 
 // IDOf is the name of the rule about a text, for one agent or, with "", for all.

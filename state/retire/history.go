@@ -8,7 +8,7 @@ import (
 
 // History says how retire records move from one snapshot of the tree to the next.
 func History() audit.Rule {
-	return audit.Rule{Patterns: []string{"retire/*.json"}, Moved: audit.Typed(check, moved)}
+	return audit.Rule{Patterns: []string{"retire/*.json"}, CheckChange: audit.Typed(check, moved)}
 }
 
 // moved returns why a record can't have become what it is: it is published once,

@@ -90,13 +90,13 @@ type Record struct {
 // UnmarshalJSON keeps unknown fields.
 func (r *Record) UnmarshalJSON(b []byte) error {
 	type plain Record
-	return state.UnmarshalKeeping(b, (*plain)(r), &r.Extra)
+	return state.UnmarshalWithExtra(b, (*plain)(r), &r.Extra)
 }
 
 // MarshalJSON writes unknown fields back.
 func (r Record) MarshalJSON() ([]byte, error) {
 	type plain Record
-	return state.MarshalKeeping(plain(r), r.Extra)
+	return state.MarshalWithExtra(plain(r), r.Extra)
 }
 
 // Dir is the folder of the records.
@@ -108,7 +108,7 @@ type Store struct{ *state.Store[Record] }
 // NewStore opens the records of a tree.
 func NewStore(t *state.Tree) Store {
 	over := func(r *Record) bool { return r.Stage.Final() }
-	return Store{state.NewStore(t, Dir, "retire record", state.LockRecord, check).Settling(over).Briefing("1", func(*Record) []string { return nil })}
+	return Store{state.NewStore(t, Dir, "retire record", state.LockRecord, check).WithFinal(over).WithSummaries("1", func(*Record) []string { return nil })}
 }
 
 func check(name string, r *Record) error {

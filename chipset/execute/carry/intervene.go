@@ -48,7 +48,7 @@ func move(ctx context.Context, r *rig.Rig, s Step) (bead.Bead, error) {
 	after, err := r.Beads.Update(ctx, string(s.Bead), func(b *bead.Bead) error {
 		before = *b
 		if s.Assignment != "" && b.AssignmentID != s.Assignment {
-			return b.Owned(s.Assignment, s.From...)
+			return b.CheckAssignment(s.Assignment, s.From...)
 		}
 		if !contains(s.From, b.Status) {
 			return state.Conflictf("bead "+string(b.ID), "is %s", b.Status)

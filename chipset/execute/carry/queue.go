@@ -32,7 +32,7 @@ func Retry(ctx context.Context, r *rig.Rig, id state.MergeID, by state.AgentID) 
 	// The request comes first, and all of it under the bead's lock: a done bead
 	// with a conflicted request is what the mayor reworks.
 	b, err := r.Beads.UpdateThen(ctx, string(q.BeadID), func(b *bead.Bead) error {
-		if err := b.Owned(q.AssignmentID, bead.Done, bead.Blocked); err != nil {
+		if err := b.CheckAssignment(q.AssignmentID, bead.Done, bead.Blocked); err != nil {
 			return err
 		}
 		if revived = b.Status == bead.Blocked; revived {

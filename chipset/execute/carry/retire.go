@@ -50,7 +50,7 @@ func Publish(ctx context.Context, r *rig.Rig, rec retire.Record) (_ retire.Recor
 	if err != nil {
 		return rec, false, err
 	}
-	if err := b.Owned(rec.AssignmentID, bead.Hooked, bead.InProgress); err != nil {
+	if err := b.CheckAssignment(rec.AssignmentID, bead.Hooked, bead.InProgress); err != nil {
 		return rec, false, err
 	}
 	now := r.Clock.Now()
@@ -186,7 +186,7 @@ func (f *finish) record(ctx context.Context) error {
 		if b.Status == to && b.AssignmentID == f.rec.AssignmentID {
 			return state.ErrUnchanged // done before a crash
 		}
-		if err := b.Owned(f.rec.AssignmentID, bead.InProgress, bead.Hooked); err != nil {
+		if err := b.CheckAssignment(f.rec.AssignmentID, bead.InProgress, bead.Hooked); err != nil {
 			return err
 		}
 		now := f.Rig.Clock.Now()

@@ -31,7 +31,7 @@ func (f *finish) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.Owned(f.rec.AssignmentID, bead.InProgress, bead.Hooked) != nil {
+	if b.CheckAssignment(f.rec.AssignmentID, bead.InProgress, bead.Hooked) != nil {
 		return f.stale(ctx)
 	}
 	if f.rec.Outcome == retire.Done {

@@ -301,7 +301,7 @@ func (s *sling) undo(ctx context.Context, rec dispatch.Record, cause error) erro
 		return cause // it is tried again from the record
 	}
 	b, err := s.Beads.Update(ctx, string(rec.BeadID), func(b *bead.Bead) error {
-		if b.Owned(rec.AssignmentID, bead.Hooked) != nil {
+		if b.CheckAssignment(rec.AssignmentID, bead.Hooked) != nil {
 			return state.ErrUnchanged
 		}
 		return b.Become(bead.Open, "", s.Clock.Now())

@@ -213,10 +213,10 @@ func (a *actor) writeAll() error {
 	if err != nil {
 		return err
 	}
-	var news []state.New
+	var news []state.NewFile
 	for i := range a.files {
 		f := &a.files[i]
-		news = append(news, state.New{Path: inTree(f), Data: content(f.name, f.version)})
+		news = append(news, state.NewFile{Path: inTree(f), Data: content(f.name, f.version)})
 	}
 	return errors.Join(tree.WriteAll(news)...)
 }
@@ -226,10 +226,10 @@ func (a *actor) moveAll() error {
 	if err != nil {
 		return err
 	}
-	var moves []state.Moving
+	var moves []state.FileMove
 	for i := range a.files {
 		f := &a.files[i]
-		moves = append(moves, state.Moving{From: inTree(f), To: boxPath.Join("archive").Join(f.name)})
+		moves = append(moves, state.FileMove{From: inTree(f), To: boxPath.Join("archive").Join(f.name)})
 	}
 	return errors.Join(tree.MoveAll(moves)...)
 }

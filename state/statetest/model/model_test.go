@@ -42,9 +42,9 @@ func writeNew(r *model.Run) error {
 }
 
 func writeAll(r *model.Run) error {
-	var news []state.New
+	var news []state.NewFile
 	for i := range 13 {
-		news = append(news, state.New{Path: state.Path(fmt.Sprintf("state/mail/mayor/%d.json", i)), Data: []byte("other")})
+		news = append(news, state.NewFile{Path: state.Path(fmt.Sprintf("state/mail/mayor/%d.json", i)), Data: []byte("other")})
 	}
 	news[5].Path = "state/mail/mayor/new.json"
 	return errors.Join(r.Tree.WriteAll(news)...)

@@ -14,7 +14,7 @@ import (
 )
 
 func briefStore(tree *Tree) *Store[sample] {
-	return sampleStore(tree).Briefing("1", func(v *sample) []string {
+	return sampleStore(tree).WithSummaries("1", func(v *sample) []string {
 		return append([]string{strconv.Itoa(v.Count)}, make([]string, v.Count%3)...)
 	})
 }
@@ -23,14 +23,14 @@ func briefStore(tree *Tree) *Store[sample] {
 func manySamples(t testing.TB, tree *Tree) {
 	t.Helper()
 	s := briefStore(tree)
-	var news []New
+	var news []NewFile
 	for i := range manyObjects + 20 {
 		name := "s" + strconv.Itoa(i)
 		data, err := Encode(sample{Name: name, Count: i})
 		if err != nil {
 			t.Fatal(err)
 		}
-		news = append(news, New{Path: s.Path(name), Data: data})
+		news = append(news, NewFile{Path: s.Path(name), Data: data})
 	}
 	for _, err := range tree.WriteAll(news) {
 		if err != nil {
@@ -53,7 +53,7 @@ func TestBriefsReadWhatChanged(t *testing.T) {
 			must(t, s.Remove("s7"))
 			all--
 		}
-		briefs, bad, err := s.Briefs()
+		briefs, bad, err := s.Summaries()
 		if err != nil || len(bad) > 0 || int64(len(briefs)) != all {
 			t.Fatalf("round %d: %d briefs, %v, %v", round, len(briefs), bad, err)
 		}
@@ -107,13 +107,13 @@ func TestBriefsAreLikeAFreshLook(t *testing.T) {
 				must2(t, os.WriteFile(at, data, 0o644))
 			},
 			"": func(r *rapid.T) {
-				got, gotBad, err := briefStore(tree).Briefs()
+				got, gotBad, err := briefStore(tree).Summaries()
 				must2(t, err)
 				all, wantBad, err := sampleStore(tree).All()
 				must2(t, err)
-				var want []Brief
+				var want []Summary
 				for i := range all {
-					want = append(want, Brief{all[i].Name, briefStore(tree).fields(&all[i])})
+					want = append(want, Summary{all[i].Name, briefStore(tree).fields(&all[i])})
 				}
 				if !reflect.DeepEqual(got, want) || fmt.Sprint(gotBad) != fmt.Sprint(wantBad) {
 					r.Fatalf("briefs %v %v\nobjects %v %v", got, gotBad, want, wantBad)

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Brief is what an overview needs to know of an object.
-type Brief struct {
+// Summary is what an overview needs to know of an object.
+type Summary struct {
 	Name string
-	// Fields are what the store's Briefing makes of the object.
+	// Fields are what the store's WithSummaries makes of the object.
 	Fields []string
 }
 
 // briefed is a brief with the version of the file it was made of.
 type briefed struct {
 	stamp Stamp
-	Brief
+	Summary
 }
 
-// Briefing makes Briefs possible: fields takes out of an object what overviews
+// WithSummaries makes Summaries possible: fields takes out of an object what overviews
 // show of it. version is part of the name of the cache, and changes with the
 // meaning of fields. It returns the store.
-func (s *Store[T]) Briefing(version string, fields func(v *T) []string) *Store[T] {
+func (s *Store[T]) WithSummaries(version string, fields func(v *T) []string) *Store[T] {
 	s.fields, s.cachePath = fields, CacheDir.Join("store", s.dir.Base()+"-"+version)
 	return s
 }
@@ -32,12 +32,12 @@ func (s *Store[T]) Briefing(version string, fields func(v *T) []string) *Store[T
 // manyObjects are worth a cache file.
 const manyObjects = 256
 
-// Briefs returns what an overview shows of every object, in the order of their
+// Summaries returns what an overview shows of every object, in the order of their
 // names, and beside it what could not be read. It is for a process that looks
 // once: of what has not changed since an earlier process looked, only the
 // stamps of the files are asked for. Every file's stamp is, each time: the
 // cache is never believed against it.
-func (s *Store[T]) Briefs() ([]Brief, []error, error) {
+func (s *Store[T]) Summaries() ([]Summary, []error, error) {
 	dir, err := s.tree.OpenFolder(s.dir)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil, nil
@@ -46,7 +46,7 @@ func (s *Store[T]) Briefs() ([]Brief, []error, error) {
 		return nil, nil, err
 	}
 	defer dir.Close()
-	names, err := dir.Names()
+	names, err := dir.Entries()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,14 +62,14 @@ func (s *Store[T]) Briefs() ([]Brief, []error, error) {
 	now := time.Now() //nolint:forbidigo // the age of a file, not what time it is
 	looked := ReadMany(files, func(file string, buf []byte) briefing {
 		k := known[file]
-		if stamp, err := dir.Look(file); k != nil && err == nil && k.stamp == stamp {
+		if stamp, err := dir.Stat(file); k != nil && err == nil && k.stamp == stamp {
 			return briefing{briefed: *k, fresh: true}
 		}
 		c, gone := s.readFile(dir, file, buf)
 		if gone || c.err != nil {
 			return briefing{err: c.err}
 		}
-		b := Brief{Name: strings.TrimSuffix(file, suffix), Fields: s.fields(&c.value)}
+		b := Summary{Name: strings.TrimSuffix(file, suffix), Fields: s.fields(&c.value)}
 		return briefing{briefed: briefed{c.stamp, b}, fresh: c.stamp.Settled(now), learnt: true}
 	})
 	briefs, bad := s.sum(looked)
@@ -86,8 +86,8 @@ type briefing struct {
 }
 
 // sum gathers the briefs, and writes the cache when much of it is new.
-func (s *Store[T]) sum(looked []briefing) ([]Brief, []error) {
-	var briefs []Brief
+func (s *Store[T]) sum(looked []briefing) ([]Summary, []error) {
+	var briefs []Summary
 	var bad []error
 	var keep []briefed
 	learnt := 0
@@ -98,7 +98,7 @@ func (s *Store[T]) sum(looked []briefing) ([]Brief, []error) {
 			}
 			continue
 		}
-		briefs = append(briefs, l.Brief)
+		briefs = append(briefs, l.Summary)
 		if l.fresh {
 			keep = append(keep, l.briefed)
 			if l.learnt {
@@ -138,7 +138,7 @@ func (s *Store[T]) loadBriefs() map[string]*briefed {
 	known := map[string]*briefed{}
 	r := textReader{text: string(data)}
 	for r.text != "" && !r.bad {
-		b := briefed{stamp: r.stamp(), Brief: Brief{Name: r.next()}}
+		b := briefed{stamp: r.stamp(), Summary: Summary{Name: r.next()}}
 		if n := r.number(); n > 0 {
 			b.Fields = make([]string, 0, min(n, uint64(len(r.text))))
 			for range cap(b.Fields) {

@@ -9,8 +9,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// Office is the sender's side: it delivers into the mailboxes of a tree.
-type Office struct {
+// Sender is the sender's side: it delivers into the mailboxes of a tree.
+type Sender struct {
 	tree   *state.Tree
 	agents agent.Store
 	clock  state.Clock
@@ -18,12 +18,12 @@ type Office struct {
 	limit int64
 }
 
-// NewOffice opens the sender's side. limit 0 means MaxSize; it can only be lower.
-func NewOffice(t *state.Tree, agents agent.Store, clock state.Clock, limit int64) *Office {
+// NewSender opens the sender's side. limit 0 means MaxSize; it can only be lower.
+func NewSender(t *state.Tree, agents agent.Store, clock state.Clock, limit int64) *Sender {
 	if limit <= 0 || limit > MaxSize {
 		limit = MaxSize
 	}
-	return &Office{tree: t, agents: agents, clock: clock, limit: limit}
+	return &Sender{tree: t, agents: agents, clock: clock, limit: limit}
 }
 
 // Send delivers a message under the next free nanosecond and returns its name.
@@ -33,7 +33,7 @@ func NewOffice(t *state.Tree, agents agent.Store, clock state.Clock, limit int64
 // A message about a task is held to the task's life, see admitTask. Errors:
 // ErrNotFound, ErrConflict, ErrTooLarge; ErrRefused for one with an ID while the
 // system refuses to read an earlier one of the sender there.
-func (o *Office) Send(ctx context.Context, m Message) (Name, error) {
+func (o *Sender) Send(ctx context.Context, m Message) (Name, error) {
 	if err := o.complete(&m); err != nil {
 		return "", err
 	}
@@ -67,7 +67,7 @@ func (o *Office) Send(ctx context.Context, m Message) (Name, error) {
 }
 
 // complete fills in what a sender may leave out, and refuses what is no message.
-func (o *Office) complete(m *Message) error {
+func (o *Sender) complete(m *Message) error {
 	m.Read = false
 	if m.Priority == "" {
 		m.Priority = Normal
@@ -78,7 +78,7 @@ func (o *Office) complete(m *Message) error {
 	return m.Validate()
 }
 
-func (o *Office) publish(box *Mailbox, n Name, m *Message) error {
+func (o *Sender) publish(box *Mailbox, n Name, m *Message) error {
 	file, err := o.file(box, n, m)
 	if err != nil {
 		return err
@@ -87,19 +87,19 @@ func (o *Office) publish(box *Mailbox, n Name, m *Message) error {
 }
 
 // file is what publishes a message, unless its name stands in the archive.
-func (o *Office) file(box *Mailbox, n Name, m *Message) (state.New, error) {
+func (o *Sender) file(box *Mailbox, n Name, m *Message) (state.NewFile, error) {
 	data, err := m.Encode(o.limit)
 	if err != nil {
-		return state.New{}, err
+		return state.NewFile{}, err
 	}
 	archived, err := o.tree.Exists(box.path(n, true))
 	if err != nil {
-		return state.New{}, err
+		return state.NewFile{}, err
 	}
 	if archived {
-		return state.New{}, fmt.Errorf("%s: %w", n, state.ErrExists)
+		return state.NewFile{}, fmt.Errorf("%s: %w", n, state.ErrExists)
 	}
-	return state.New{Path: box.path(n, false), Data: data}, nil
+	return state.NewFile{Path: box.path(n, false), Data: data}, nil
 }
 
 // delivery is what makes a message with an ID the same as an earlier one to
@@ -126,7 +126,7 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 	found := map[delivery]Name{}
 	for _, archived := range []bool{false, true} {
 		entries, bad, err := b.list(archived, func(n Name) bool {
-			_, sender, err := state.ParseStamped(string(n))
+			_, sender, err := state.ParseTimestampedName(string(n))
 			return err == nil && senders[sender]
 		})
 		if err != nil {
@@ -156,7 +156,7 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 // in the mailbox or the archive, with the same sender and ID, is this message
 // and counts as delivered. Anything else there is ErrExists, and the caller
 // fixes another name. Durable when it returns nil.
-func (o *Office) SendAs(ctx context.Context, n Name, m Message) error {
+func (o *Sender) SendAs(ctx context.Context, n Name, m Message) error {
 	m.Read, m.Timestamp = false, n.Time()
 	if m.Priority == "" {
 		m.Priority = Normal
