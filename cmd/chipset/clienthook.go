@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/client"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/session"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -27,10 +27,10 @@ const envWorkerHooks = "CHIPSET_WORKER_HOOKS"
 
 func newClientHookCmd(a *app) *cobra.Command {
 	var kinds, events []string
-	for _, k := range client.Kinds() {
+	for _, k := range session.Kinds() {
 		kinds = append(kinds, string(k))
 	}
-	for _, e := range client.Events() {
+	for _, e := range session.Events() {
 		events = append(events, string(e))
 	}
 	var worker bool
@@ -62,17 +62,17 @@ chipset plugin install writes the configuration that calls this.`,
 }
 
 func runClientHook(ctx context.Context, kind, name string, a *app) error {
-	event, known := client.Canonical(client.Kind(kind), name)
+	event, known := session.Canonical(session.Kind(kind), name)
 	if !known {
 		return nil // a newer client has more events than are answered
 	}
 	ctx, cancel := context.WithTimeout(ctx, clientHookDeadline)
 	defer cancel()
-	answer, err := a.clientAnswer(ctx, client.Kind(kind), event)
+	answer, err := a.clientAnswer(ctx, session.Kind(kind), event)
 	if err != nil {
 		a.warnf("client-hook %s %s: %v", kind, name, err)
 	}
-	stdout, stderr, code := answer.Render(client.Kind(kind), event, name)
+	stdout, stderr, code := answer.Render(session.Kind(kind), event, name)
 	a.printf("%s", stdout)
 	a.tellf("%s", stderr)
 	if code != 0 {
@@ -111,44 +111,44 @@ func (a *app) passOn(id state.AgentID) error {
 }
 
 // clientAnswer is silence outside of a rig.
-func (a *app) clientAnswer(ctx context.Context, kind client.Kind, event client.Event) (client.Answer, error) {
-	data, err := io.ReadAll(io.LimitReader(a.stdin, client.MaxInput))
+func (a *app) clientAnswer(ctx context.Context, kind session.Kind, event session.Event) (session.Answer, error) {
+	data, err := io.ReadAll(io.LimitReader(a.stdin, session.MaxInput))
 	if err != nil {
-		return client.Answer{}, err
+		return session.Answer{}, err
 	}
-	in, err := client.Decode(data)
+	in, err := session.Decode(data)
 	if err != nil {
-		return client.Answer{}, err
+		return session.Answer{}, err
 	}
 	r, err := a.openState(ctx)
 	if errors.Is(err, rig.ErrNoRig) {
-		return client.Answer{}, nil
+		return session.Answer{}, nil
 	}
 	if err != nil {
-		return client.Answer{}, err
+		return session.Answer{}, err
 	}
 	id, err := a.speaker(r)
 	if err != nil {
-		return client.Answer{}, err
+		return session.Answer{}, err
 	}
-	hooks := client.Hooks{Rig: r, Agent: id}
+	hooks := session.Hooks{Rig: r, Agent: id}
 	if a.nobodyNamed(id) {
 		hooks.Beside = true
 		if hooks.Agent, err = actor.Crew(ctx, r, string(kind)); err != nil {
-			return client.Answer{}, err
+			return session.Answer{}, err
 		}
-		if event == client.SessionStart {
+		if event == session.SessionStart {
 			if err := a.passOn(hooks.Agent); err != nil {
 				a.warnf("client-hook: commands of this session speak as human: %v", err)
 			}
 		}
 	}
 	if hooks.Session, err = a.session(); err != nil {
-		return client.Answer{}, err
+		return session.Answer{}, err
 	}
 	if given := a.env(envAssignment); given != "" {
 		if hooks.Assignment, err = state.ParseAssignmentID(given); err != nil {
-			return client.Answer{}, err
+			return session.Answer{}, err
 		}
 	}
 	return hooks.Answer(ctx, event, in)

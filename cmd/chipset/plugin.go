@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/client"
-	"github.com/gastown-chipset/chipset/chipset/client/plugin"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/plugin"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/session"
 )
 
 type pluginOptions struct {
@@ -44,15 +44,15 @@ install again after it has moved. A folder that holds anything else is refused.`
 		Example: "  chipset plugin install claude --enable\n  chipset plugin install gemini --to ~/chipset-gemini",
 		Args:    nargs(1, 1, "a client: claude, codex or gemini"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runPluginInstall(cmd.Context(), client.Kind(args[0]), opts, a)
+			return runPluginInstall(cmd.Context(), session.Kind(args[0]), opts, a)
 		},
 	}
 	opts.AddFlags(cmd.Flags())
 	return cmd
 }
 
-func runPluginInstall(ctx context.Context, kind client.Kind, opts pluginOptions, a *app) error {
-	if !slices.Contains(client.Kinds(), kind) {
+func runPluginInstall(ctx context.Context, kind session.Kind, opts pluginOptions, a *app) error {
+	if !slices.Contains(session.Kinds(), kind) {
 		return usagef("plugin install: no client %q: claude, codex or gemini", string(kind))
 	}
 	dir := a.abs(opts.dir)
@@ -82,27 +82,27 @@ func runPluginInstall(ctx context.Context, kind client.Kind, opts pluginOptions,
 	for _, step := range turnOn(kind, dir) {
 		a.tellf("next: %s\n", strings.Join(step, " "))
 	}
-	if kind == client.Codex {
+	if kind == session.Codex {
 		a.tellf("next: see %s\n", filepath.Join(dir, "README.md"))
 	}
 	return nil
 }
 
 // turnOn are the client's own commands that make it use what was written.
-func turnOn(kind client.Kind, dir string) [][]string {
+func turnOn(kind session.Kind, dir string) [][]string {
 	switch kind {
-	case client.Claude:
+	case session.Claude:
 		return [][]string{{"claude", "plugin", "marketplace", "add", dir}, {"claude", "plugin", "install", "chipset@chipset"}}
-	case client.Gemini:
+	case session.Gemini:
 		return [][]string{{"gemini", "extensions", "link", dir}}
-	case client.Codex:
+	case session.Codex:
 	}
 	return nil
 }
 
 // runSteps runs turnOn's commands in dir, and asks nothing: who says --enable has
 // decided, and nobody may be there to answer.
-func (a *app) runSteps(ctx context.Context, kind client.Kind, dir string) error {
+func (a *app) runSteps(ctx context.Context, kind session.Kind, dir string) error {
 	steps := turnOn(kind, dir)
 	if len(steps) == 0 {
 		return usagef("plugin install: this client has no command that turns it on; its README.md says what to do")
@@ -112,7 +112,7 @@ func (a *app) runSteps(ctx context.Context, kind client.Kind, dir string) error 
 		cmd.Dir = dir // which is what Gemini CLI trusts from then on, and no project
 		return cmd
 	}
-	if kind == client.Gemini {
+	if kind == session.Gemini {
 		steps[0] = append(steps[0], "--consent")
 		// It refuses what it has already.
 		if out, err := command(steps[0]).CombinedOutput(); err == nil || !strings.Contains(string(out), "already installed") {

@@ -1,4 +1,4 @@
-// Package client answers the hooks of coding-agent clients: what a client asks
+// Package session answers the hooks of coding-agent clients: what a client asks
 // at the steps of its session, and what the rig has to say to the agent then.
 //
 // A client runs `chipset client-hook CLIENT EVENT` with a JSON object on
@@ -30,4 +30,4 @@
 //	run/clients/{session}/pending/{time}.json    a subagent that is being spawned
 //	run/clients/{session}/claimed/{agent}.json   a subagent that runs, under the client's id
 //	run/clients/{session}/rested/{agent}.json    one that has ended, and may be spoken to again
-package client
+package session

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gastown-chipset/chipset/chipset/client"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/session"
 )
 
 // binary is a path that a careless template would break.
 const binary = `/opt/the tools/it's "chipset"`
 
-func write(t *testing.T, kind client.Kind) string {
+func write(t *testing.T, kind session.Kind) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "plugin")
 	names, err := Write(kind, dir, binary, "1.2.3")
@@ -58,14 +58,14 @@ type hooksFile struct {
 // Every hook that is configured is one that is answered, and its command line
 // survives a shell.
 func TestHooksCallThisBinary(t *testing.T) {
-	for kind, file := range map[client.Kind]string{client.Claude: "chipset/hooks/hooks.json", client.Codex: "hooks.json", client.Gemini: "hooks/hooks.json"} {
+	for kind, file := range map[session.Kind]string{session.Claude: "chipset/hooks/hooks.json", session.Codex: "hooks.json", session.Gemini: "hooks/hooks.json"} {
 		var h hooksFile
 		read(t, filepath.Join(write(t, kind), file), &h)
 		if len(h.Hooks) < 5 {
 			t.Errorf("%s: %d events", kind, len(h.Hooks))
 		}
 		for name, entries := range h.Hooks {
-			if _, known := client.Canonical(kind, name); !known {
+			if _, known := session.Canonical(kind, name); !known {
 				t.Errorf("%s: nobody answers %s", kind, name)
 			}
 			out, err := exec.Command("sh", "-c", `for word in `+entries[0].Hooks[0].Command+`; do printf '%s\n' "$word"; done`).Output()
@@ -77,7 +77,7 @@ func TestHooksCallThisBinary(t *testing.T) {
 }
 
 func TestClaudeHasEverything(t *testing.T) {
-	dir := write(t, client.Claude)
+	dir := write(t, session.Claude)
 	var market struct {
 		Name    string
 		Plugins []struct{ Name, Source string }
@@ -95,7 +95,7 @@ func TestClaudeHasEverything(t *testing.T) {
 	}
 	var h hooksFile
 	read(t, filepath.Join(root, "hooks/hooks.json"), &h)
-	for _, e := range client.Events() {
+	for _, e := range session.Events() {
 		if len(h.Hooks[string(e)]) == 0 {
 			t.Errorf("no hook for %s", e)
 		}
@@ -116,15 +116,15 @@ func TestClaudeHasEverything(t *testing.T) {
 }
 
 func TestWriteReplacesItsOwnAlone(t *testing.T) {
-	dir := write(t, client.Claude)
-	if _, err := Write(client.Claude, dir, "/usr/bin/chipset", "2"); err != nil {
+	dir := write(t, session.Claude)
+	if _, err := Write(session.Claude, dir, "/usr/bin/chipset", "2"); err != nil {
 		t.Errorf("again: %v", err)
 	}
 	foreign := t.TempDir()
 	if err := os.WriteFile(filepath.Join(foreign, "precious"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(client.Claude, foreign, binary, "1"); !errors.Is(err, ErrForeign) {
+	if _, err := Write(session.Claude, foreign, binary, "1"); !errors.Is(err, ErrForeign) {
 		t.Errorf("a folder of somebody else: %v", err)
 	}
 	if entries, _ := os.ReadDir(foreign); len(entries) != 1 {

@@ -18,7 +18,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/gastown-chipset/chipset/chipset/client"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/session"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -43,7 +43,7 @@ type values struct {
 // returns their names. They call the binary at the absolute path given. Files
 // of an earlier Write are replaced; a folder that holds anything else is an
 // ErrForeign. Each file is durable when Write returns nil.
-func Write(kind client.Kind, dir, binary, version string) ([]string, error) {
+func Write(kind session.Kind, dir, binary, version string) ([]string, error) {
 	quoted, err := syntax.Quote(binary, syntax.LangPOSIX)
 	if err != nil {
 		return nil, fmt.Errorf("plugin: the path %q can't be called by a shell: %w", binary, err)
