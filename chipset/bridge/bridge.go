@@ -30,10 +30,13 @@ import (
 )
 
 // Foreign is the mailboxes of another system. Two implementations exist:
-// ClaudeTeam and Nanobot.
+// claudeteam.Team and nanobot.Mailboxes.
 type Foreign interface {
 	// Name is what its messages' ids begin with.
 	Name() string
+	// Introduce tells each system about the agents of the other, where the foreign
+	// one keeps a list of them. It is called before mail is carried.
+	Introduce(ctx context.Context, b *Bridge) error
 	// Receive hands each message of a foreign inbox to take, oldest first, and
 	// retires in the foreign system those that take returned nil for. What is
 	// malformed stays and is reported by the error, beside what went wrong.
@@ -115,10 +118,7 @@ func (b *Bridge) Register(ctx context.Context) error {
 // it can't carry; the error is all of that.
 func (b *Bridge) Carry(ctx context.Context) (Count, error) {
 	var n Count
-	var failed []error
-	if with, is := b.Foreign.(*Nanobot); is {
-		failed = append(failed, b.introduce(ctx, with))
-	}
+	failed := []error{b.Foreign.Introduce(ctx, b)}
 	for _, p := range b.Theirs {
 		out, err := b.outward(ctx, p)
 		n.Out += out
@@ -153,7 +153,7 @@ func (b *Bridge) outward(ctx context.Context, p Pair) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		if err := b.Foreign.Deliver(ctx, p.Foreign, b.foreignName(unread[i].From), &unread[i]); err != nil {
+		if err := b.Foreign.Deliver(ctx, p.Foreign, b.ForeignName(unread[i].From), &unread[i]); err != nil {
 			failed = append(failed, fmt.Errorf("%s to %s: %w", unread[i].Name, p.Foreign, err))
 			continue
 		}
@@ -169,8 +169,8 @@ func (b *Bridge) outward(ctx context.Context, p Pair) (int, error) {
 	return n, errors.Join(failed...)
 }
 
-// foreignName is what the foreign system calls an agent of the rig.
-func (b *Bridge) foreignName(id state.AgentID) string {
+// ForeignName is what the foreign system calls an agent of the rig.
+func (b *Bridge) ForeignName(id state.AgentID) string {
 	for _, p := range append(append([]Pair(nil), b.Ours...), b.Theirs...) {
 		if p.Agent == id {
 			return p.Foreign
@@ -189,7 +189,7 @@ func (b *Bridge) inward(ctx context.Context, to Pair, l Letter) error {
 		}
 	}
 	if m.From == "" {
-		return fmt.Errorf("a message of %q, for whom no agent stands: %w", clip(l.From), state.ErrNotFound)
+		return fmt.Errorf("a message of %q, for whom no agent stands: %w", Clip(l.From), state.ErrNotFound)
 	}
 	m.To, m.Subject = to.Agent, l.Subject
 	sum := sha256.Sum256([]byte(b.Foreign.Name() + "\x00" + to.Foreign + "\x00" + l.Key))
@@ -198,16 +198,17 @@ func (b *Bridge) inward(ctx context.Context, to Pair, l Letter) error {
 	return err
 }
 
-// clip shortens what somebody else wrote for an error.
-func clip(s string) string {
+// Clip shortens what somebody else wrote, for an error.
+func Clip(s string) string {
 	if len(s) > 64 {
 		s = s[:64] + "…"
 	}
 	return strings.ToValidUTF8(s, "")
 }
 
-// firstLine makes a subject of a text.
-func firstLine(text, otherwise string) string {
+// FirstLine returns the first line of a text, cut to the length of a subject; otherwise is returned
+// where the line is empty.
+func FirstLine(text, otherwise string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	line = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -8,7 +8,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli/claude/claudeteam"
 	"github.com/gastown-chipset/chipset/chipset/bridge"
+	"github.com/gastown-chipset/chipset/chipset/bridge/nanobot"
 )
 
 type bridgeOptions struct {
@@ -35,11 +37,11 @@ func newBridgeCmd(a *app) *cobra.Command {
 			`DIR is the team's folder, such as ~/.claude/teams/session-0a1b2c3d, of today's versions (which
 delete what was delivered) or of older ones (which mark it).`,
 			"  chipset bridge claude-team ~/.claude/teams/session-0a1b2c3d --ours mayor --theirs researcher",
-			func(dir string) (bridge.Foreign, error) { return bridge.OpenClaudeTeam(dir) }),
+			func(dir string) (bridge.Foreign, error) { return claudeteam.OpenTeam(dir) }),
 		newBridgeToCmd(a, "nanobot DIR", "mailboxes with a file for each message",
 			`DIR holds _registry.json and a folder with inbox/ and processed/ for each agent.`,
 			"  chipset bridge nanobot ~/mailboxes --ours mayor --theirs coder=nano-coder --watch",
-			func(dir string) (bridge.Foreign, error) { return bridge.OpenNanobot(dir) }),
+			func(dir string) (bridge.Foreign, error) { return nanobot.Open(dir) }),
 		newBridgeTasksCmd(a))
 }
 
@@ -60,7 +62,7 @@ has landed. What ties them is the tag chipset:bead:ID in the task's description.
 			if err != nil {
 				return err
 			}
-			list, err := bridge.OpenClaudeTasks(a.abs(args[0]), by)
+			list, err := claudeteam.OpenTasks(a.abs(args[0]), by)
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package bridge
+package claudeteam
 
 import (
 	"context"
@@ -20,9 +20,9 @@ const (
 	lockDead = time.Minute
 )
 
-// foreignLock takes a lock as Claude Code does, by making a folder, and returns
+// takeLock takes a lock as Claude Code does, by making a folder, and returns
 // what releases it. Errors: ErrLockTimeout.
-func foreignLock(ctx context.Context, lock string) (release func(), _ error) {
+func takeLock(ctx context.Context, lock string) (release func(), _ error) {
 	ctx, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
 	for {

@@ -1,4 +1,4 @@
-package bridge
+package claudeteam
 
 import (
 	"encoding/json"
@@ -8,36 +8,38 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/bridge"
+	"github.com/gastown-chipset/chipset/chipset/bridge/bridgetest"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-func taskList(t *testing.T, export bool) *ClaudeTasks {
+func taskList(t *testing.T, export bool) *Tasks {
 	t.Helper()
-	c, err := OpenClaudeTasks(t.TempDir(), &actor.Speaker{Rig: rigtest.New(t, ""), ID: state.Human})
+	c, err := OpenTasks(t.TempDir(), &actor.Speaker{Rig: rigtest.New(t, ""), ID: state.Human})
 	rigtest.Must(t, err)
 	c.Export = export
 	return c
 }
 
-func (c *ClaudeTasks) path(id string) string { return filepath.Join(c.Dir, id+".json") }
+func (c *Tasks) path(id string) string { return filepath.Join(c.Dir, id+".json") }
 
-func task(t *testing.T, c *ClaudeTasks, id string) map[string]any {
+func readBack(t *testing.T, c *Tasks, id string) map[string]any {
 	t.Helper()
 	var m map[string]any
-	rigtest.Must(t, json.Unmarshal([]byte(read(t, c.path(id))), &m))
+	rigtest.Must(t, json.Unmarshal([]byte(bridgetest.Read(t, c.path(id))), &m))
 	return m
 }
 
 func TestTasksBecomeBeadsOnce(t *testing.T) {
 	c := taskList(t, false)
-	write(t, c.path("1"), `{"id":"1","subject":"Parse","description":"the input","status":"pending","blocks":["2"],"blockedBy":[],"activeForm":"Parsing","future":{"b":1}}`)
-	write(t, c.path("2"), `{"id":"2","subject":"Print","description":"","status":"in_progress","owner":"researcher","blocks":[],"blockedBy":["1"]}`)
-	write(t, c.path("3"), `{"id":"3","subject":"Old","status":"completed","blocks":[],"blockedBy":[]}`)
-	write(t, c.path("4"), `{"id":"9","subject":"It lies about its number"}`)
-	write(t, c.path("5"), `{"id":"5","subject":"Foreign","description":"chipset:bead:zz-other","status":"pending"}`)
-	before := read(t, c.path("4")) + read(t, c.path("3")) + read(t, c.path("5"))
+	bridgetest.Write(t, c.path("1"), `{"id":"1","subject":"Parse","description":"the input","status":"pending","blocks":["2"],"blockedBy":[],"activeForm":"Parsing","future":{"b":1}}`)
+	bridgetest.Write(t, c.path("2"), `{"id":"2","subject":"Print","description":"","status":"in_progress","owner":"researcher","blocks":[],"blockedBy":["1"]}`)
+	bridgetest.Write(t, c.path("3"), `{"id":"3","subject":"Old","status":"completed","blocks":[],"blockedBy":[]}`)
+	bridgetest.Write(t, c.path("4"), `{"id":"9","subject":"It lies about its number"}`)
+	bridgetest.Write(t, c.path("5"), `{"id":"5","subject":"Foreign","description":"chipset:bead:zz-other","status":"pending"}`)
+	before := bridgetest.Read(t, c.path("4")) + bridgetest.Read(t, c.path("3")) + bridgetest.Read(t, c.path("5"))
 	n, err := c.Carry(t.Context())
 	if n.In != 2 || err == nil || !strings.Contains(err.Error(), "4.json") {
 		t.Errorf("%+v, %v", n, err)
@@ -52,19 +54,19 @@ func TestTasksBecomeBeadsOnce(t *testing.T) {
 	if len(beads) != 2 || parse == nil || prints == nil || len(prints.BlockedBy) != 1 || prints.BlockedBy[0] != parse.ID {
 		t.Fatalf("%+v", beads)
 	}
-	one := task(t, c, "1")
+	one := readBack(t, c, "1")
 	if !strings.HasSuffix(one["description"].(string), "the input\n\nchipset:bead:"+string(parse.ID)) || one["activeForm"] != "Parsing" || one["future"] == nil {
 		t.Errorf("%v", one)
 	}
-	if after := read(t, c.path("4")) + read(t, c.path("3")) + read(t, c.path("5")); after != before {
+	if after := bridgetest.Read(t, c.path("4")) + bridgetest.Read(t, c.path("3")) + bridgetest.Read(t, c.path("5")); after != before {
 		t.Errorf("tasks that are none of ours were changed: %s", after)
 	}
 	// A crash before the task was tagged.
-	write(t, c.path("1"), `{"id":"1","subject":"Parse","description":"the input","status":"pending"}`)
+	bridgetest.Write(t, c.path("1"), `{"id":"1","subject":"Parse","description":"the input","status":"pending"}`)
 	if n, _ := c.Carry(t.Context()); n.In != 0 {
 		t.Errorf("%d beads made again", n.In)
 	}
-	if !strings.Contains(task(t, c, "1")["description"].(string), string(parse.ID)) {
+	if !strings.Contains(readBack(t, c, "1")["description"].(string), string(parse.ID)) {
 		t.Error("not tagged after the crash")
 	}
 
@@ -77,14 +79,14 @@ func TestTasksBecomeBeadsOnce(t *testing.T) {
 	}
 	set(parse.ID, bead.InProgress)
 	_, _ = c.Carry(t.Context())
-	if s := task(t, c, "1")["status"]; s != "in_progress" {
+	if s := readBack(t, c, "1")["status"]; s != "in_progress" {
 		t.Errorf("its bead is in progress, the task %v", s)
 	}
 	set(parse.ID, bead.Merged)
 	_, _ = c.Carry(t.Context())
 	set(prints.ID, bead.Blocked)
 	_, _ = c.Carry(t.Context())
-	if one, two := task(t, c, "1")["status"], task(t, c, "2")["status"]; one != "completed" || two != "in_progress" {
+	if one, two := readBack(t, c, "1")["status"], readBack(t, c, "2")["status"]; one != "completed" || two != "in_progress" {
 		t.Errorf("%v and %v", one, two)
 	}
 	if left, _ := filepath.Glob(filepath.Join(c.Dir, "*.lock")); len(left) > 0 {
@@ -94,7 +96,7 @@ func TestTasksBecomeBeadsOnce(t *testing.T) {
 
 func TestBeadsBecomeTasksOnce(t *testing.T) {
 	c := taskList(t, true)
-	write(t, c.path("7"), `{"id":"7","subject":"There before","status":"completed"}`)
+	bridgetest.Write(t, c.path("7"), `{"id":"7","subject":"There before","status":"completed"}`)
 	first, err := c.By.AddBead(bead.Bead{Title: "First", Description: "do it"})
 	rigtest.Must(t, err)
 	second, err := c.By.AddBead(bead.Bead{Title: "Second", BlockedBy: []state.BeadID{first.ID}})
@@ -102,14 +104,14 @@ func TestBeadsBecomeTasksOnce(t *testing.T) {
 	for i := range 3 {
 		n, err := c.Carry(t.Context())
 		rigtest.Must(t, err)
-		if want := (Count{}); i > 0 && n != want || i == 0 && n.Out != 2 {
+		if want := (bridge.Count{}); i > 0 && n != want || i == 0 && n.Out != 2 {
 			t.Errorf("run %d: %+v", i, n)
 		}
 		if i == 1 { // a crash before anything but the files was written
 			rigtest.Must(t, os.Remove(filepath.Join(c.Dir, ".counter")))
 		}
 	}
-	eight, nine := task(t, c, "8"), task(t, c, "9")
+	eight, nine := readBack(t, c, "8"), readBack(t, c, "9")
 	if eight["subject"] == "Second" {
 		eight, nine = nine, eight
 	}

@@ -1,4 +1,5 @@
-package bridge
+// Package nanobot reads and writes the mailboxes of nanobot, another system of agents, for a bridge.
+package nanobot
 
 import (
 	"context"
@@ -12,24 +13,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Nanobot is a folder of mailboxes with a file per message:
+// Mailboxes is a folder of mailboxes with a file per message:
 //
 //	_registry.json                      who is there, one card each
 //	AGENT/inbox/{time}_{from}.msg.json  waiting
 //	AGENT/processed/…                   the same file, once it was handled
-type Nanobot struct {
+type Mailboxes struct {
 	Root string
 }
 
-// maxNanobot bounds a foreign message, in bytes.
-const maxNanobot = 1 << 20
+// maxMessage bounds a foreign message, in bytes.
+const maxMessage = 1 << 20
 
-// nanobotMessage is a message; field names are the other system's.
-type nanobotMessage struct {
+// message is a message; field names are the other system's.
+type message struct {
 	ID        string            `json:"id"`
 	From      string            `json:"from"`
 	To        string            `json:"to"`
@@ -38,23 +40,23 @@ type nanobotMessage struct {
 	TTL       *int              `json:"ttl,omitempty"`
 	Trace     []string          `json:"trace,omitempty"`
 	Task      json.RawMessage   `json:"task,omitempty"`
-	Content   nanobotContent    `json:"content"`
+	Content   content           `json:"content"`
 	Callback  json.RawMessage   `json:"callback,omitempty"`
 	ReplyTo   string            `json:"reply_to,omitempty"`
 	Metadata  map[string]string `json:"metadata,omitempty"`
 }
 
-type nanobotContent struct {
+type content struct {
 	Parts []json.RawMessage `json:"parts"`
 }
 
-type nanobotText struct {
+type textPart struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// OpenNanobot checks that root holds such mailboxes.
-func OpenNanobot(root string) (*Nanobot, error) {
+// Open checks that root holds such mailboxes.
+func Open(root string) (*Mailboxes, error) {
 	info, err := os.Lstat(filepath.Join(root, "_registry.json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -64,14 +66,14 @@ func OpenNanobot(root string) (*Nanobot, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: _registry.json is no regular file", root)
 	}
-	return &Nanobot{Root: root}, nil
+	return &Mailboxes{Root: root}, nil
 }
 
-// Name implements Foreign.
-func (n *Nanobot) Name() string { return "nanobot/" + filepath.Base(n.Root) }
+// Name implements bridge.Foreign.
+func (n *Mailboxes) Name() string { return "nanobot/" + filepath.Base(n.Root) }
 
 // folder is a folder of a mailbox; a link in its place is refused.
-func (n *Nanobot) folder(agent, name string) (string, error) {
+func (n *Mailboxes) folder(agent, name string) (string, error) {
 	at := n.Root
 	for _, part := range []string{agent, name} {
 		at = filepath.Join(at, part)
@@ -82,9 +84,9 @@ func (n *Nanobot) folder(agent, name string) (string, error) {
 	return at, nil
 }
 
-// Receive implements Foreign. A message that became mail is moved to
+// Receive implements bridge.Foreign. A message that became mail is moved to
 // processed/, as the other system's own reader does.
-func (n *Nanobot) Receive(ctx context.Context, inbox string, take func(Letter) error) error {
+func (n *Mailboxes) Receive(ctx context.Context, inbox string, take func(bridge.Letter) error) error {
 	from, err := n.folder(inbox, "inbox")
 	if err != nil {
 		return err
@@ -108,7 +110,7 @@ func (n *Nanobot) Receive(ctx context.Context, inbox string, take func(Letter) e
 		if !strings.HasSuffix(e.Name(), ".msg.json") {
 			continue // another writer's temp file
 		}
-		letter, err := readNanobot(filepath.Join(from, e.Name()), inbox)
+		letter, err := readMessage(filepath.Join(from, e.Name()), inbox)
 		if err == nil {
 			err = take(letter)
 		}
@@ -133,41 +135,41 @@ func retireFile(file, processed string) error {
 	return err
 }
 
-func readNanobot(file, inbox string) (Letter, error) {
-	var m nanobotMessage
+func readMessage(file, inbox string) (bridge.Letter, error) {
+	var m message
 	info, err := os.Lstat(file)
 	if err != nil {
-		return Letter{}, err
+		return bridge.Letter{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return Letter{}, errors.New("it is no regular file, and is left as it is")
+		return bridge.Letter{}, errors.New("it is no regular file, and is left as it is")
 	}
-	data, err := state.ReadOutside(file, maxNanobot)
+	data, err := state.ReadOutside(file, maxMessage)
 	if err != nil {
-		return Letter{}, err
+		return bridge.Letter{}, err
 	}
 	if err := json.Unmarshal(data, &m); err != nil || m.ID == "" || m.From == "" {
-		return Letter{}, errors.New("no message of a mailbox, and is left as it is")
+		return bridge.Letter{}, errors.New("no message of a mailbox, and is left as it is")
 	}
 	if m.To != inbox {
-		return Letter{}, fmt.Errorf("it is for %q, and is left as it is", clip(m.To))
+		return bridge.Letter{}, fmt.Errorf("it is for %q, and is left as it is", bridge.Clip(m.To))
 	}
 	var body strings.Builder
 	for _, part := range m.Content.Parts {
-		var text nanobotText
+		var text textPart
 		if json.Unmarshal(part, &text) == nil && text.Type == "text" {
 			body.WriteString(strings.ToValidUTF8(text.Text, "\uFFFD") + "\n")
 		}
 	}
 	content, err := json.Marshal(m.Content)
 	if err != nil {
-		return Letter{}, err
+		return bridge.Letter{}, err
 	}
 	about, err := json.Marshal(map[string]string{"bridge": "nanobot", "id": m.ID, "sent": m.Timestamp, "from": m.From, "type": m.Type})
 	if err != nil {
-		return Letter{}, err
+		return bridge.Letter{}, err
 	}
-	l := Letter{Key: m.ID, From: m.From, Subject: firstLine(body.String(), m.Type), Message: mail.Message{Type: mail.Coordination,
+	l := bridge.Letter{Key: m.ID, From: m.From, Subject: bridge.FirstLine(body.String(), m.Type), Message: mail.Message{Type: mail.Coordination,
 		Body: body.String(), TTL: m.TTL, Callback: m.Callback, Metadata: about}}
 	if len(m.Content.Parts) > 1 || body.Len() == 0 {
 		l.Message.Content = content
@@ -175,10 +177,10 @@ func readNanobot(file, inbox string) (Letter, error) {
 	return l, nil
 }
 
-// Deliver implements Foreign. The file's name is made of the rig's message, and
+// Deliver implements bridge.Foreign. The file's name is made of the rig's message, and
 // the other system never deletes one, so what stands in inbox/ or processed/
 // was delivered.
-func (n *Nanobot) Deliver(_ context.Context, inbox, from string, e *mail.Entry) error {
+func (n *Mailboxes) Deliver(_ context.Context, inbox, from string, e *mail.Entry) error {
 	to, err := n.folder(inbox, "inbox")
 	if err != nil {
 		return err
@@ -205,14 +207,14 @@ func (n *Nanobot) Deliver(_ context.Context, inbox, from string, e *mail.Entry) 
 	return state.ReplaceOutside(filepath.Join(to, name), append(data, '\n'))
 }
 
-// Settle implements Foreign: there is nothing to forget.
-func (n *Nanobot) Settle(string, *mail.Entry) error { return nil }
+// Settle implements bridge.Foreign: there is nothing to forget.
+func (n *Mailboxes) Settle(string, *mail.Entry) error { return nil }
 
-func outwardMessage(inbox, from string, e *mail.Entry) nanobotMessage {
-	text, _ := json.Marshal(nanobotText{Type: "text", Text: strings.TrimPrefix(e.Subject+"\n\n"+e.Body, "\n\n")})
-	m := nanobotMessage{ID: "chipset-" + strings.TrimSuffix(string(e.Name), ".json"), From: from, To: inbox,
+func outwardMessage(inbox, from string, e *mail.Entry) message {
+	text, _ := json.Marshal(textPart{Type: "text", Text: strings.TrimPrefix(e.Subject+"\n\n"+e.Body, "\n\n")})
+	m := message{ID: "chipset-" + strings.TrimSuffix(string(e.Name), ".json"), From: from, To: inbox,
 		Timestamp: e.Timestamp.UTC().Format(time.RFC3339Nano), Type: "message", TTL: e.TTL, Callback: e.Callback,
-		Content: nanobotContent{Parts: []json.RawMessage{text}}, Metadata: map[string]string{"chipset": string(e.Name)}}
+		Content: content{Parts: []json.RawMessage{text}}, Metadata: map[string]string{"chipset": string(e.Name)}}
 	for _, id := range e.Trace {
 		m.Trace = append(m.Trace, string(id))
 	}

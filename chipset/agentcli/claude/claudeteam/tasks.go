@@ -1,4 +1,4 @@
-package bridge
+package claudeteam
 
 import (
 	"context"
@@ -15,14 +15,15 @@ import (
 	"sync"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// ClaudeTasks is a task list of Claude Code: N.json, a task each. A task is
+// Tasks is a task list of Claude Code: N.json, a task each. A task is
 // made under .lock.lock and changed under N.json.lock. Its tie to a bead is the
 // tag chipset:bead:ID in its description, which the client's hooks know too.
-type ClaudeTasks struct {
+type Tasks struct {
 	// Dir is the list's folder, such as ~/.claude/tasks/session-0a1b2c3d.
 	Dir string
 	// By makes the beads.
@@ -31,8 +32,8 @@ type ClaudeTasks struct {
 	Export bool
 }
 
-// claudeTask is what is read of a task; the rest is kept as it is.
-type claudeTask struct {
+// task is what is read of a task; the rest is kept as it is.
+type task struct {
 	ID          string   `json:"id"`
 	Subject     string   `json:"subject"`
 	Description string   `json:"description"`
@@ -66,8 +67,8 @@ var taskFile = sync.OnceValue(func() *regexp.Regexp {
 // origin is the key of a bead's metadata that names the task it was made of.
 const origin = "claude-task"
 
-// OpenClaudeTasks checks that dir is a folder.
-func OpenClaudeTasks(dir string, by *actor.Speaker) (*ClaudeTasks, error) {
+// OpenTasks checks that dir is a folder.
+func OpenTasks(dir string, by *actor.Speaker) (*Tasks, error) {
 	info, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -77,14 +78,14 @@ func OpenClaudeTasks(dir string, by *actor.Speaker) (*ClaudeTasks, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s is no folder", dir)
 	}
-	return &ClaudeTasks{Dir: dir, By: by}, nil
+	return &Tasks{Dir: dir, By: by}, nil
 }
 
 // Carry makes a bead of each task that has none, lets tasks follow their beads,
 // and with Export makes a task of each open bead that has none. It goes on past
 // what it can't carry; the error is all of that.
-func (c *ClaudeTasks) Carry(ctx context.Context) (Count, error) {
-	var n Count
+func (c *Tasks) Carry(ctx context.Context) (bridge.Count, error) {
+	var n bridge.Count
 	tasks, failed := c.tasks()
 	beads, _, err := c.By.Beads.All()
 	if err != nil {
@@ -127,12 +128,12 @@ func (c *ClaudeTasks) Carry(ctx context.Context) (Count, error) {
 }
 
 // tasks reads the list in the order of its numbers.
-func (c *ClaudeTasks) tasks() ([]*claudeTask, []error) {
+func (c *Tasks) tasks() ([]*task, []error) {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
 		return nil, []error{err}
 	}
-	var tasks []*claudeTask
+	var tasks []*task
 	var failed []error
 	for _, e := range entries {
 		if !taskFile().MatchString(e.Name()) {
@@ -145,7 +146,7 @@ func (c *ClaudeTasks) tasks() ([]*claudeTask, []error) {
 		}
 		tasks = append(tasks, t)
 	}
-	slices.SortFunc(tasks, func(a, b *claudeTask) int { return number(a.ID) - number(b.ID) })
+	slices.SortFunc(tasks, func(a, b *task) int { return number(a.ID) - number(b.ID) })
 	return tasks, failed
 }
 
@@ -154,7 +155,7 @@ func number(id string) int {
 	return n
 }
 
-func readTask(file string) (*claudeTask, error) {
+func readTask(file string) (*task, error) {
 	info, err := os.Lstat(file)
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func readTask(file string) (*claudeTask, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &claudeTask{file: file}
+	t := &task{file: file}
 	if json.Unmarshal(data, t) != nil || json.Unmarshal(data, &t.fields) != nil ||
 		t.ID+".json" != filepath.Base(file) || strings.TrimSpace(t.Subject) == "" {
 		return nil, errors.New("no task, and is left as it is")
@@ -175,8 +176,8 @@ func readTask(file string) (*claudeTask, error) {
 }
 
 // change rewrites fields of a task under its lock, if it is still there.
-func (c *ClaudeTasks) change(ctx context.Context, file string, change func(t *claudeTask) map[string]any) error {
-	release, err := foreignLock(ctx, file+".lock")
+func (c *Tasks) change(ctx context.Context, file string, change func(t *task) map[string]any) error {
+	release, err := takeLock(ctx, file+".lock")
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (c *ClaudeTasks) change(ctx context.Context, file string, change func(t *cl
 
 // tie finds the bead of a task, or makes it. The bead says which task it was
 // made of, so that a crash before the task is tagged makes no second one.
-func (c *ClaudeTasks) tie(ctx context.Context, t *claudeTask, byID map[state.BeadID]*bead.Bead, byOrigin map[string]*bead.Bead, beadOf map[string]state.BeadID) (*bead.Bead, bool, error) {
+func (c *Tasks) tie(ctx context.Context, t *task, byID map[state.BeadID]*bead.Bead, byOrigin map[string]*bead.Bead, beadOf map[string]state.BeadID) (*bead.Bead, bool, error) {
 	if tag := beadTag().FindStringSubmatch(t.Description); tag != nil {
 		return byID[state.BeadID(tag[1])], false, nil // nil: a bead of somebody else's rig
 	}
@@ -219,14 +220,14 @@ func (c *ClaudeTasks) tie(ctx context.Context, t *claudeTask, byID map[state.Bea
 				blockers = append(blockers, on)
 			}
 		}
-		added, err := c.By.AddBead(bead.Bead{Title: firstLine(t.Subject, "task "+t.ID), Description: strings.ToValidUTF8(t.Description, "\uFFFD"),
+		added, err := c.By.AddBead(bead.Bead{Title: bridge.FirstLine(t.Subject, "task "+t.ID), Description: strings.ToValidUTF8(t.Description, "\uFFFD"),
 			BlockedBy: blockers, Metadata: map[string]string{origin: from}})
 		if err != nil {
 			return nil, false, err
 		}
 		b, made = &added, true
 	}
-	err := c.change(ctx, t.file, func(now *claudeTask) map[string]any {
+	err := c.change(ctx, t.file, func(now *task) map[string]any {
 		return map[string]any{"description": strings.TrimLeft(now.Description+"\n\nchipset:bead:"+string(b.ID), "\n")}
 	})
 	return b, made, err
@@ -238,7 +239,7 @@ func rank(status string) int {
 }
 
 // follow moves a task to where its bead is.
-func (c *ClaudeTasks) follow(ctx context.Context, t *claudeTask, b *bead.Bead) (bool, error) {
+func (c *Tasks) follow(ctx context.Context, t *task, b *bead.Bead) (bool, error) {
 	want := ""
 	switch b.Status {
 	case bead.Hooked, bead.InProgress, bead.Done:
@@ -250,7 +251,7 @@ func (c *ClaudeTasks) follow(ctx context.Context, t *claudeTask, b *bead.Bead) (
 	if rank(t.Status) < 0 || rank(want) <= rank(t.Status) {
 		return false, nil
 	}
-	return true, c.change(ctx, t.file, func(now *claudeTask) map[string]any {
+	return true, c.change(ctx, t.file, func(now *task) map[string]any {
 		if rank(now.Status) < 0 || rank(want) <= rank(now.Status) {
 			return nil
 		}
@@ -259,7 +260,7 @@ func (c *ClaudeTasks) follow(ctx context.Context, t *claudeTask, b *bead.Bead) (
 }
 
 // export makes a task of each open bead that has none.
-func (c *ClaudeTasks) export(ctx context.Context, beads []bead.Bead, tied map[state.BeadID]string) (int, error) {
+func (c *Tasks) export(ctx context.Context, beads []bead.Bead, tied map[state.BeadID]string) (int, error) {
 	var missing []*bead.Bead
 	for i := range beads {
 		if b := &beads[i]; b.Status == bead.Open && tied[b.ID] == "" {
@@ -269,7 +270,7 @@ func (c *ClaudeTasks) export(ctx context.Context, beads []bead.Bead, tied map[st
 	if len(missing) == 0 {
 		return 0, nil
 	}
-	release, err := foreignLock(ctx, filepath.Join(c.Dir, ".lock.lock"))
+	release, err := takeLock(ctx, filepath.Join(c.Dir, ".lock.lock"))
 	if err != nil {
 		return 0, err
 	}

@@ -1,4 +1,6 @@
-package bridge
+// Package claudeteam reads and writes what the agent teams of Claude Code share: the inboxes of a
+// team, for a bridge that carries mail, and a task list, whose tasks are tied to beads.
+package claudeteam
 
 import (
 	"bytes"
@@ -12,24 +14,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// ClaudeTeam is the inboxes of an agent team of Claude Code: inboxes/NAME.json
+// Team is the inboxes of an agent team of Claude Code: inboxes/NAME.json
 // below the team's folder, an array each. Today's versions delete an entry when
 // it was delivered, older ones set read; the folder's layout tells them apart.
 // Writers lock with mkdir NAME.json.lock. Tried with Claude Code 2.1.329.
-type ClaudeTeam struct {
+type Team struct {
 	// Dir is the team's folder, such as ~/.claude/teams/session-0a1b2c3d.
 	Dir string
 }
 
-// maxInbox bounds a foreign inbox, in bytes.
+// maxInbox bounds a inbox, in bytes.
 const maxInbox = 16 << 20
 
-// claudeEntry is what is read of an entry; the rest of it is kept as it is.
-type claudeEntry struct {
+// entry is what is read of an entry; the rest of it is kept as it is.
+type entry struct {
 	From      string `json:"from"`
 	Text      string `json:"text"`
 	Timestamp string `json:"timestamp"`
@@ -38,8 +41,8 @@ type claudeEntry struct {
 	Summary   string `json:"summary"`
 }
 
-// claudeOut is what is written.
-type claudeOut struct {
+// newEntry is what is written.
+type newEntry struct {
 	From      string `json:"from"`
 	Text      string `json:"text"`
 	Timestamp string `json:"timestamp"`
@@ -50,8 +53,8 @@ type claudeOut struct {
 	Summary   string `json:"summary,omitempty"`
 }
 
-// OpenClaudeTeam checks that dir is the folder of a team.
-func OpenClaudeTeam(dir string) (*ClaudeTeam, error) {
+// OpenTeam checks that dir is the folder of a team.
+func OpenTeam(dir string) (*Team, error) {
 	info, err := os.Lstat(filepath.Join(dir, "inboxes"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -61,26 +64,29 @@ func OpenClaudeTeam(dir string) (*ClaudeTeam, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s: inboxes is no folder", dir)
 	}
-	return &ClaudeTeam{Dir: dir}, nil
+	return &Team{Dir: dir}, nil
 }
 
-// Name implements Foreign.
-func (c *ClaudeTeam) Name() string { return "claude-teams/" + filepath.Base(c.Dir) }
+// Name implements bridge.Foreign.
+func (c *Team) Name() string { return "claude-teams/" + filepath.Base(c.Dir) }
 
-// current tells whether delivered entries are deleted, and not marked.
-func (c *ClaudeTeam) current() bool {
+// Introduce implements bridge.Foreign: a team has no list of agents to add to.
+func (c *Team) Introduce(context.Context, *bridge.Bridge) error { return nil }
+
+// current reports whether delivered entries are deleted, and not marked.
+func (c *Team) current() bool {
 	return strings.HasPrefix(filepath.Base(c.Dir), "session-")
 }
 
-func (c *ClaudeTeam) inbox(name string) string {
+func (c *Team) inbox(name string) string {
 	return filepath.Join(c.Dir, "inboxes", name+".json")
 }
 
 // locked runs change on an inbox under its lock, and writes what it returns
 // unless it is nil.
-func (c *ClaudeTeam) locked(ctx context.Context, name string, change func(entries []json.RawMessage) ([]json.RawMessage, error)) error {
+func (c *Team) locked(ctx context.Context, name string, change func(entries []json.RawMessage) ([]json.RawMessage, error)) error {
 	file := c.inbox(name)
-	release, err := foreignLock(ctx, file+".lock")
+	release, err := takeLock(ctx, file+".lock")
 	if err != nil {
 		return err
 	}
@@ -121,9 +127,9 @@ func readInbox(file string) ([]json.RawMessage, error) {
 	return entries, nil
 }
 
-// Receive implements Foreign. The mail is sent before the entry is retired, and
+// Receive implements bridge.Foreign. The mail is sent before the entry is retired, and
 // outside of the lock, so that nobody waits for the rig's disk.
-func (c *ClaudeTeam) Receive(ctx context.Context, inbox string, take func(Letter) error) error {
+func (c *Team) Receive(ctx context.Context, inbox string, take func(bridge.Letter) error) error {
 	entries, err := readInbox(c.inbox(inbox))
 	if err != nil {
 		return err
@@ -131,7 +137,7 @@ func (c *ClaudeTeam) Receive(ctx context.Context, inbox string, take func(Letter
 	done := map[string]bool{}
 	var failed []error
 	for i, raw := range entries {
-		letter, unread, err := claudeLetter(raw)
+		letter, unread, err := letterOf(raw)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("entry %d: %w", i+1, err))
 			continue
@@ -154,10 +160,10 @@ func (c *ClaudeTeam) Receive(ctx context.Context, inbox string, take func(Letter
 
 // retire deletes or marks the entries that are done, and keeps every other
 // byte for byte.
-func (c *ClaudeTeam) retire(now []json.RawMessage, done map[string]bool) ([]json.RawMessage, error) {
+func (c *Team) retire(now []json.RawMessage, done map[string]bool) ([]json.RawMessage, error) {
 	after := make([]json.RawMessage, 0, len(now))
 	for _, raw := range now {
-		letter, unread, err := claudeLetter(raw)
+		letter, unread, err := letterOf(raw)
 		switch {
 		case err != nil || !unread || !done[letter.Key]:
 			after = append(after, raw)
@@ -181,10 +187,10 @@ func setRead(raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// claudeType is what a protocol message of the team is here, by the type in the
+// mailType is what a protocol message of the team is here, by the type in the
 // JSON of an entry's text. What would permit or end something stays text: only
 // the person and the mayor say that in a rig, and nobody from outside.
-func claudeType(t string) mail.Type {
+func mailType(t string) mail.Type {
 	switch t {
 	case "idle_notification":
 		return mail.IdleNotification
@@ -198,17 +204,17 @@ func claudeType(t string) mail.Type {
 	return mail.Coordination
 }
 
-// claudeLetter reads an entry, and tells whether it is unread.
-func claudeLetter(raw json.RawMessage) (Letter, bool, error) {
-	var e claudeEntry
+// letterOf reads an entry, and tells whether it is unread.
+func letterOf(raw json.RawMessage) (bridge.Letter, bool, error) {
+	var e entry
 	if err := json.Unmarshal(raw, &e); err != nil || e.From == "" || e.Timestamp == "" {
-		return Letter{}, false, errors.New("no message of a teammate, and is left as it is")
+		return bridge.Letter{}, false, errors.New("no message of a teammate, and is left as it is")
 	}
 	at, err := time.Parse(time.RFC3339Nano, e.Timestamp)
 	if err != nil {
-		return Letter{}, false, fmt.Errorf("timestamp %q, and is left as it is", clip(e.Timestamp))
+		return bridge.Letter{}, false, fmt.Errorf("timestamp %q, and is left as it is", bridge.Clip(e.Timestamp))
 	}
-	l := Letter{Key: e.MsgID, From: e.From, Subject: firstLine(e.Summary, firstLine(e.Text, "(no text)"))}
+	l := bridge.Letter{Key: e.MsgID, From: e.From, Subject: bridge.FirstLine(e.Summary, bridge.FirstLine(e.Text, "(no text)"))}
 	if l.Key == "" {
 		l.Key = e.Timestamp + "\x00" + e.From + "\x00" + e.Text
 	}
@@ -218,24 +224,24 @@ func claudeLetter(raw json.RawMessage) (Letter, bool, error) {
 	}
 	kind := mail.Coordination
 	if json.Unmarshal([]byte(e.Text), &protocol) == nil && protocol.Type != "" {
-		kind = claudeType(protocol.Type)
-		l.Subject = firstLine(protocol.Summary, protocol.Type)
+		kind = mailType(protocol.Type)
+		l.Subject = bridge.FirstLine(protocol.Summary, protocol.Type)
 	}
 	sent, err := json.Marshal(map[string]string{"bridge": "claude-teams", "sent": at.UTC().Format(time.RFC3339Nano), "from": e.From})
 	if err != nil {
-		return Letter{}, false, err
+		return bridge.Letter{}, false, err
 	}
 	l.Message = mail.Message{Type: kind, Body: strings.ToValidUTF8(e.Text, "\uFFFD"), Metadata: sent}
 	return l, e.Read == nil || !*e.Read, nil
 }
 
-// Deliver implements Foreign. Its reader may delete an entry at once, so what
+// Deliver implements bridge.Foreign. Its reader may delete an entry at once, so what
 // stands in the inbox does not tell whether it was delivered before. The new inbox
 // is staged first, then that it is ready is noted, and then it is put in place by
 // one rename: noted, and no longer staged, is delivered.
-func (c *ClaudeTeam) Deliver(ctx context.Context, inbox, from string, e *mail.Entry) error {
+func (c *Team) Deliver(ctx context.Context, inbox, from string, e *mail.Entry) error {
 	file := c.inbox(inbox)
-	release, err := foreignLock(ctx, file+".lock")
+	release, err := takeLock(ctx, file+".lock")
 	if err != nil {
 		return err
 	}
@@ -249,13 +255,13 @@ func (c *ClaudeTeam) Deliver(ctx context.Context, inbox, from string, e *mail.En
 		return err
 	}
 	for _, raw := range entries {
-		var there claudeEntry
-		if json.Unmarshal(raw, &there) == nil && there.MsgID == claudeID(e) {
+		var there entry
+		if json.Unmarshal(raw, &there) == nil && there.MsgID == entryID(e) {
 			return nil // an earlier try came this far, and somebody cleared its note away
 		}
 	}
-	raw, err := json.Marshal(claudeOut{From: from, Text: e.Body, Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
-		MsgID: claudeID(e), MsgV: 1, Type: "message", Summary: e.Subject})
+	raw, err := json.Marshal(newEntry{From: from, Text: e.Body, Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
+		MsgID: entryID(e), MsgV: 1, Type: "message", Summary: e.Subject})
 	if err != nil {
 		return err
 	}
@@ -266,21 +272,21 @@ func (c *ClaudeTeam) Deliver(ctx context.Context, inbox, from string, e *mail.En
 	return s.put(file, data)
 }
 
-// Settle implements Foreign.
-func (c *ClaudeTeam) Settle(inbox string, e *mail.Entry) error {
+// Settle implements bridge.Foreign.
+func (c *Team) Settle(inbox string, e *mail.Entry) error {
 	return remove(c.steps(inbox, e).ready)
 }
 
-// claudeID is what a message of the rig is called in an inbox.
-func claudeID(e *mail.Entry) string { return "chipset-" + strings.TrimSuffix(string(e.Name), ".json") }
+// entryID is what a message of the rig is called in an inbox.
+func entryID(e *mail.Entry) string { return "chipset-" + strings.TrimSuffix(string(e.Name), ".json") }
 
 // steps are the files of one delivery: the inbox as it will be, and the note that
 // it is ready.
 type steps struct{ staged, ready string }
 
 // steps lie in the team's own folder: they end with it, and share its file system.
-func (c *ClaudeTeam) steps(inbox string, e *mail.Entry) steps {
-	at := filepath.Join(c.Dir, ".chipset-bridge", inbox+"."+claudeID(e))
+func (c *Team) steps(inbox string, e *mail.Entry) steps {
+	at := filepath.Join(c.Dir, ".chipset-bridge", inbox+"."+entryID(e))
 	return steps{staged: at + ".staged", ready: at + ".ready"}
 }
 

@@ -1,4 +1,4 @@
-package bridge
+package nanobot
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// registryCard is an agent's entry in _registry.json.
-type registryCard struct {
+// card is an agent's entry in _registry.json.
+type card struct {
 	AgentID      string   `json:"agent_id"`
 	Description  string   `json:"description"`
 	Capabilities []string `json:"capabilities"`
@@ -35,14 +36,14 @@ const heartbeat = 30 * time.Second
 // because the other system knows no "any number".
 const defaultTasks = 3
 
-func (n *Nanobot) registryFile() string { return filepath.Join(n.Root, "_registry.json") }
+func (n *Mailboxes) registryFile() string { return filepath.Join(n.Root, "_registry.json") }
 
-func (n *Nanobot) registry() (map[string]json.RawMessage, error) {
+func (n *Mailboxes) registry() (map[string]json.RawMessage, error) {
 	file := n.registryFile()
 	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: it is no regular file", file)
 	}
-	data, err := state.ReadOutside(file, maxNanobot)
+	data, err := state.ReadOutside(file, maxMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -59,28 +60,28 @@ const registryTries = 5
 
 // announce puts an agent of the rig into the registry, or renews it, and keeps
 // everybody else's entry byte for byte.
-func (n *Nanobot) announce(card registryCard, now time.Time) error {
+func (n *Mailboxes) announce(c card, now time.Time) error {
 	for range registryTries {
 		entries, err := n.registry()
 		if err != nil {
 			return err
 		}
-		var there registryCard
-		if old, known := entries[card.AgentID]; known {
+		var there card
+		if old, known := entries[c.AgentID]; known {
 			if err := json.Unmarshal(old, &there); err != nil {
-				return fmt.Errorf("_registry.json: the entry of %s is none, and is left as it is", card.AgentID)
+				return fmt.Errorf("_registry.json: the entry of %s is none, and is left as it is", c.AgentID)
 			}
-			card.RegisteredAt = there.RegisteredAt
+			c.RegisteredAt = there.RegisteredAt
 		}
 		last, err := time.Parse(time.RFC3339, there.Heartbeat)
-		if err == nil && now.Sub(last) < heartbeat && !last.After(now) && sameCard(there, card) {
+		if err == nil && now.Sub(last) < heartbeat && !last.After(now) && sameCard(there, c) {
 			return nil
 		}
-		card.Heartbeat = now.UTC().Format(time.RFC3339)
-		if card.RegisteredAt == "" {
-			card.RegisteredAt = card.Heartbeat
+		c.Heartbeat = now.UTC().Format(time.RFC3339)
+		if c.RegisteredAt == "" {
+			c.RegisteredAt = c.Heartbeat
 		}
-		if entries[card.AgentID], err = json.Marshal(card); err != nil {
+		if entries[c.AgentID], err = json.Marshal(c); err != nil {
 			return err
 		}
 		data, err := json.MarshalIndent(entries, "", "  ")
@@ -91,17 +92,17 @@ func (n *Nanobot) announce(card registryCard, now time.Time) error {
 			return err
 		}
 	}
-	return fmt.Errorf("_registry.json: another program writes over the entry of %s", card.AgentID)
+	return fmt.Errorf("_registry.json: another program writes over the entry of %s", c.AgentID)
 }
 
-func sameCard(a, b registryCard) bool {
+func sameCard(a, b card) bool {
 	return a.Description == b.Description && a.Status == b.Status && a.MaxTasks == b.MaxTasks &&
 		slices.Equal(a.Capabilities, b.Capabilities) && slices.Equal(a.AllowFrom, b.AllowFrom)
 }
 
-// introduce announces the rig's agents, and takes over what the registry says
-// of the foreign ones.
-func (b *Bridge) introduce(ctx context.Context, n *Nanobot) error {
+// Introduce implements bridge.Foreign: it announces the rig's agents, and takes over what the
+// registry says of the foreign ones.
+func (n *Mailboxes) Introduce(ctx context.Context, b *bridge.Bridge) error {
 	var failed []error
 	for _, p := range b.Ours {
 		a, err := b.Rig.Agents.Get(string(p.Agent))
@@ -111,47 +112,48 @@ func (b *Bridge) introduce(ctx context.Context, n *Nanobot) error {
 			}
 			continue // the person needs no card
 		}
-		failed = append(failed, n.announce(b.card(p, &a), b.Rig.Clock.Now().Time))
+		failed = append(failed, n.announce(cardOf(b, p, &a), b.Rig.Clock.Now().Time))
 	}
 	entries, err := n.registry()
 	if err != nil {
 		return errors.Join(append(failed, err)...)
 	}
 	for _, p := range b.Theirs {
-		var card registryCard
-		if raw, known := entries[p.Foreign]; !known || json.Unmarshal(raw, &card) != nil {
+		var theirs card
+		if raw, known := entries[p.Foreign]; !known || json.Unmarshal(raw, &theirs) != nil {
 			continue
 		}
-		failed = append(failed, b.learn(ctx, p.Agent, card))
+		failed = append(failed, learn(ctx, b, p.Agent, theirs))
 	}
 	return errors.Join(failed...)
 }
 
-func (b *Bridge) card(p Pair, a *agent.Agent) registryCard {
-	card := registryCard{AgentID: p.Foreign, Description: a.Description, Capabilities: append([]string{}, a.Capabilities...), Status: "idle",
+// cardOf describes an agent of the rig.
+func cardOf(b *bridge.Bridge, p bridge.Pair, a *agent.Agent) card {
+	c := card{AgentID: p.Foreign, Description: a.Description, Capabilities: append([]string{}, a.Capabilities...), Status: "idle",
 		AllowFrom: []string{"*"}, MaxTasks: a.MaxTasks, CurrentTasks: []string{}}
 	if a.Status == agent.Active {
-		card.Status = "busy"
+		c.Status = "busy"
 	}
-	if card.MaxTasks == 0 {
-		card.MaxTasks = defaultTasks
+	if c.MaxTasks == 0 {
+		c.MaxTasks = defaultTasks
 	}
 	if len(a.AllowFrom) > 0 {
-		card.AllowFrom = nil
+		c.AllowFrom = nil
 		for _, from := range a.AllowFrom {
-			card.AllowFrom = append(card.AllowFrom, b.foreignName(state.AgentID(from)))
+			c.AllowFrom = append(c.AllowFrom, b.ForeignName(state.AgentID(from)))
 		}
 	}
-	return card
+	return c
 }
 
 // learn writes what a foreign card says into the card of the agent that stands
 // for it, as far as it fits there.
-func (b *Bridge) learn(ctx context.Context, id state.AgentID, card registryCard) error {
-	description := firstLine(card.Description, "")
+func learn(ctx context.Context, b *bridge.Bridge, id state.AgentID, c card) error {
+	description := bridge.FirstLine(c.Description, "")
 	var words []string
-	for _, w := range card.Capabilities {
-		if w = firstLine(w, ""); w != "" && len(w) <= agent.MaxWord && len(words) < agent.MaxWords {
+	for _, w := range c.Capabilities {
+		if w = bridge.FirstLine(w, ""); w != "" && len(w) <= agent.MaxWord && len(words) < agent.MaxWords {
 			words = append(words, w)
 		}
 	}
