@@ -2,23 +2,21 @@ package agentcli
 
 import (
 	"slices"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // aider is the client of that name. It commits by itself, and prints for people.
 type aider struct{}
 
-func (aider) Preset() process.Preset {
-	return process.Preset{
+func (aider) Preset() Preset {
+	return Preset{
 		Name:    "aider",
 		Command: []string{"aider", "--no-stream", "--no-pretty", "--no-check-update", "--message-file={prompt_file}"},
-		Prompt:  process.PromptFile,
-		Timeout: process.DefaultWorkerTimeout,
+		Prompt:  PromptFile,
+		Timeout: DefaultWorkerTimeout,
 		Permissions: map[string][]string{
-			process.PermissionAsk:  nil,
-			process.PermissionEdit: {"--yes-always", "--no-suggest-shell-commands"},
-			process.PermissionFull: {"--yes-always"},
+			PermissionAsk:  nil,
+			PermissionEdit: {"--yes-always", "--no-suggest-shell-commands"},
+			PermissionFull: {"--yes-always"},
 		},
 	}
 }

@@ -2,24 +2,22 @@ package agentcli
 
 import (
 	"slices"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // amp is Sourcegraph's Amp, known from its documentation alone. Its stream is of
 // Claude Code's form.
 type amp struct{}
 
-func (amp) Preset() process.Preset {
-	return process.Preset{
+func (amp) Preset() Preset {
+	return Preset{
 		Name:    "amp",
 		Command: []string{"amp", "-x", "--stream-json"},
-		Prompt:  process.PromptStdin,
-		Timeout: process.DefaultWorkerTimeout,
+		Prompt:  PromptStdin,
+		Timeout: DefaultWorkerTimeout,
 		Permissions: map[string][]string{
-			process.PermissionAsk:  nil,
-			process.PermissionEdit: nil,
-			process.PermissionFull: {"--dangerously-allow-all"},
+			PermissionAsk:  nil,
+			PermissionEdit: nil,
+			PermissionFull: {"--dangerously-allow-all"},
 		},
 	}
 }

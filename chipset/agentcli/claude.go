@@ -5,23 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // claude is Claude Code.
 type claude struct{}
 
-func (claude) Preset() process.Preset {
-	return process.Preset{
+func (claude) Preset() Preset {
+	return Preset{
 		Name:    "claude",
 		Command: []string{"claude", "-p", "--output-format", "stream-json", "--verbose"},
-		Prompt:  process.PromptStdin,
-		Timeout: process.DefaultWorkerTimeout,
+		Prompt:  PromptStdin,
+		Timeout: DefaultWorkerTimeout,
 		Permissions: map[string][]string{
-			process.PermissionAsk:  nil,
-			process.PermissionEdit: {"--permission-mode", "acceptEdits"},
-			process.PermissionFull: {"--permission-mode", "bypassPermissions"},
+			PermissionAsk:  nil,
+			PermissionEdit: {"--permission-mode", "acceptEdits"},
+			PermissionFull: {"--permission-mode", "bypassPermissions"},
 		},
 	}
 }
@@ -42,7 +40,7 @@ func (claude) Equip(argv []string, kit Kit) Equipped {
 		argv = append(argv, "--session-id", kit.Session)
 	}
 	allowed := []string{"Bash(chipset:*)"}
-	if kit.Permission == process.PermissionEdit {
+	if kit.Permission == PermissionEdit {
 		allowed = append(allowed, "Bash(git add:*)", "Bash(git commit:*)", "Bash(git status:*)")
 	}
 	e := Equipped{Files: map[string]string{}}

@@ -3,7 +3,7 @@
 //
 // A client is one small file behind one interface, [Client], and stands in one
 // list, [All]. It never runs anything itself: it says how, the supervisor of
-// package runtime does, and what comes out is put through the client's [Reader].
+// package process does, and what comes out is put through the client's [Reader].
 //
 //	preset ──Build──▶ argv ──Equip──▶ argv, environment, files ──▶ supervisor
 //	                                                                  │ log
@@ -15,15 +15,11 @@
 // judged by its exit code, like any other command.
 package agentcli
 
-import (
-	"github.com/gastown-chipset/chipset/chipset/process"
-)
-
 // Client is what a rig knows of one program.
 type Client interface {
 	// Preset is how it is run: command line, prompt, permissions. Its name is the
 	// client's name.
-	Preset() process.Preset
+	Preset() Preset
 	// About says in words what a person wants to know before choosing it.
 	About() About
 	// Equip adds to a command line what the rig hands over.

@@ -9,14 +9,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // TestCommandLines is the whole of what each client is run with.
 func TestCommandLines(t *testing.T) {
 	const file = "/rig/run/s1.prompt"
-	kit := Kit{Chipset: "/opt/chipset", Identity: []string{"CHIPSET_AGENT=p\"1"}, Permission: process.PermissionEdit, Session: "uuid", Files: "/rig/run/s1."}
+	kit := Kit{Chipset: "/opt/chipset", Identity: []string{"CHIPSET_AGENT=p\"1"}, Permission: PermissionEdit, Session: "uuid", Files: "/rig/run/s1."}
 	tests := []struct {
 		client         string
 		begun, resumed []string
@@ -38,7 +36,7 @@ func TestCommandLines(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c := Named(tt.client)
-		run, err := process.Build(c.Preset(), process.PromptInput{Prompt: "P", Script: "S", File: file, Permission: process.PermissionEdit})
+		run, err := Build(c.Preset(), PromptInput{Prompt: "P", Script: "S", File: file, Permission: PermissionEdit})
 		if err != nil {
 			t.Errorf("%s: %v", tt.client, err)
 			continue
@@ -74,12 +72,12 @@ func TestPresetsAreSound(t *testing.T) {
 		if preset.Timeout != time.Hour {
 			t.Errorf("%s: time-out %v", preset.Name, preset.Timeout)
 		}
-		for _, permission := range []string{"", process.PermissionAsk, process.PermissionFull} {
-			if _, err := process.Build(preset, process.PromptInput{Prompt: "P", File: "/p", Permission: permission}); err != nil {
+		for _, permission := range []string{"", PermissionAsk, PermissionFull} {
+			if _, err := Build(preset, PromptInput{Prompt: "P", File: "/p", Permission: permission}); err != nil {
 				t.Errorf("%s with permission %q: %v", preset.Name, permission, err)
 			}
 		}
-		if _, err := process.Build(preset, process.PromptInput{Prompt: "P", File: "/p", Permission: "everything"}); !errors.Is(err, process.ErrBadPreset) {
+		if _, err := Build(preset, PromptInput{Prompt: "P", File: "/p", Permission: "everything"}); !errors.Is(err, ErrBadPreset) {
 			t.Errorf("%s with an unknown permission: %v", preset.Name, err)
 		}
 	}
@@ -127,7 +125,7 @@ func TestHandedOverTools(t *testing.T) {
 // TestGrantedCommands: opencode is told of what was approved, but of nothing that
 // would be a pattern there.
 func TestGrantedCommands(t *testing.T) {
-	e := Named("opencode").Equip([]string{"opencode"}, Kit{Permission: process.PermissionEdit, Granted: []string{"Bash(npm publish)", "make all", "rm *"}})
+	e := Named("opencode").Equip([]string{"opencode"}, Kit{Permission: PermissionEdit, Granted: []string{"Bash(npm publish)", "make all", "rm *"}})
 	var config struct {
 		Permission struct{ Bash map[string]string }
 	}
@@ -163,15 +161,15 @@ func TestHandedOverHooks(t *testing.T) {
 
 func TestOf(t *testing.T) {
 	tests := []struct {
-		preset process.Preset
+		preset Preset
 		want   string
 	}{
-		{process.Preset{Name: "fast", Command: []string{"/opt/bin/claude", "-p"}}, "claude"},
-		{process.Preset{Name: "mine", Command: []string{"cursor-agent"}}, "cursor"},
-		{process.Preset{Name: "claude", Command: []string{"./wrapper"}}, "command"},
-		{process.Preset{Name: "claude", Command: []string{"./wrapper"}, Client: "codex"}, "codex"},
-		{process.Preset{Name: "quiet", Command: []string{"claude"}, Client: "command"}, "command"},
-		{process.Preset{Name: "nothing"}, "command"},
+		{Preset{Name: "fast", Command: []string{"/opt/bin/claude", "-p"}}, "claude"},
+		{Preset{Name: "mine", Command: []string{"cursor-agent"}}, "cursor"},
+		{Preset{Name: "claude", Command: []string{"./wrapper"}}, "command"},
+		{Preset{Name: "claude", Command: []string{"./wrapper"}, Client: "codex"}, "codex"},
+		{Preset{Name: "quiet", Command: []string{"claude"}, Client: "command"}, "command"},
+		{Preset{Name: "nothing"}, "command"},
 	}
 	for _, tt := range tests {
 		if got := Of(tt.preset).Preset().Name; got != tt.want {

@@ -4,23 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // codex is OpenAI's Codex CLI.
 type codex struct{}
 
-func (codex) Preset() process.Preset {
-	return process.Preset{
+func (codex) Preset() Preset {
+	return Preset{
 		Name:    "codex",
 		Command: []string{"codex", "exec", "--json"},
-		Prompt:  process.PromptStdin,
-		Timeout: process.DefaultWorkerTimeout,
+		Prompt:  PromptStdin,
+		Timeout: DefaultWorkerTimeout,
 		Permissions: map[string][]string{
-			process.PermissionAsk:  {"--sandbox", "read-only"},
-			process.PermissionEdit: {"--sandbox", "workspace-write"},
-			process.PermissionFull: {"--dangerously-bypass-approvals-and-sandbox"},
+			PermissionAsk:  {"--sandbox", "read-only"},
+			PermissionEdit: {"--sandbox", "workspace-write"},
+			PermissionFull: {"--dangerously-bypass-approvals-and-sandbox"},
 		},
 	}
 }

@@ -2,8 +2,6 @@ package agentcli
 
 import (
 	"bytes"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // commandName stands for any program of which nothing is known.
@@ -12,8 +10,8 @@ const commandName = "command"
 // command is any other program: exit code 0 is done, and its output is read by people.
 type command struct{ name string }
 
-func (c command) Preset() process.Preset {
-	return process.Preset{Name: commandName, Command: []string{c.name}, Prompt: process.PromptStdin, Timeout: process.DefaultWorkerTimeout}
+func (c command) Preset() Preset {
+	return Preset{Name: commandName, Command: []string{c.name}, Prompt: PromptStdin, Timeout: DefaultWorkerTimeout}
 }
 
 func (command) About() About { return About{Title: "any command"} }
@@ -25,8 +23,8 @@ func (command) Reader() Reader { return &plain{} }
 // shell runs the bead's description as a script.
 type shell struct{ command }
 
-func (shell) Preset() process.Preset {
-	return process.Preset{Name: "sh", Command: []string{"sh", "-e"}, Prompt: process.PromptScript, Timeout: process.DefaultWorkerTimeout}
+func (shell) Preset() Preset {
+	return Preset{Name: "sh", Command: []string{"sh", "-e"}, Prompt: PromptScript, Timeout: DefaultWorkerTimeout}
 }
 
 func (shell) About() About {

@@ -3,23 +3,21 @@ package agentcli
 import (
 	"encoding/json"
 	"slices"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // cursor is Cursor's command-line agent, known from its documentation alone.
 type cursor struct{}
 
-func (cursor) Preset() process.Preset {
-	return process.Preset{
+func (cursor) Preset() Preset {
+	return Preset{
 		Name:    "cursor",
 		Command: []string{"cursor-agent", "-p", "--output-format", "stream-json"},
-		Prompt:  process.PromptArg,
-		Timeout: process.DefaultWorkerTimeout,
+		Prompt:  PromptArg,
+		Timeout: DefaultWorkerTimeout,
 		Permissions: map[string][]string{
-			process.PermissionAsk:  nil,
-			process.PermissionEdit: {"--trust"},
-			process.PermissionFull: {"--trust", "--force"},
+			PermissionAsk:  nil,
+			PermissionEdit: {"--trust"},
+			PermissionFull: {"--trust", "--force"},
 		},
 	}
 }

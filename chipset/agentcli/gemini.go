@@ -4,23 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // gemini is Google's Gemini CLI.
 type gemini struct{}
 
-func (gemini) Preset() process.Preset {
-	return process.Preset{
+func (gemini) Preset() Preset {
+	return Preset{
 		Name:    "gemini",
 		Command: []string{"gemini", "--output-format", "stream-json", "--skip-trust"},
-		Prompt:  process.PromptStdin,
-		Timeout: process.DefaultWorkerTimeout,
+		Prompt:  PromptStdin,
+		Timeout: DefaultWorkerTimeout,
 		Permissions: map[string][]string{
-			process.PermissionAsk:  {"--approval-mode", "default"},
-			process.PermissionEdit: {"--approval-mode", "auto_edit"},
-			process.PermissionFull: {"--approval-mode", "yolo"},
+			PermissionAsk:  {"--approval-mode", "default"},
+			PermissionEdit: {"--approval-mode", "auto_edit"},
+			PermissionFull: {"--approval-mode", "yolo"},
 		},
 	}
 }

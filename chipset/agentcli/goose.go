@@ -2,21 +2,19 @@ package agentcli
 
 import (
 	"slices"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // goose is Block's goose.
 type goose struct{}
 
-func (goose) Preset() process.Preset {
-	return process.Preset{
+func (goose) Preset() Preset {
+	return Preset{
 		Name:    "goose",
 		Command: []string{"goose", "run", "--instructions", "{prompt_file}"},
-		Prompt:  process.PromptFile,
-		Timeout: process.DefaultWorkerTimeout,
+		Prompt:  PromptFile,
+		Timeout: DefaultWorkerTimeout,
 		// It is told by its environment, see Equip.
-		Permissions: map[string][]string{process.PermissionAsk: nil, process.PermissionEdit: nil, process.PermissionFull: nil},
+		Permissions: map[string][]string{PermissionAsk: nil, PermissionEdit: nil, PermissionFull: nil},
 	}
 }
 
@@ -26,11 +24,11 @@ func (goose) About() About { return About{Title: "goose", ExitCode: "not tried"}
 func (goose) Equip(argv []string, kit Kit) Equipped {
 	e := Equipped{Argv: slices.Clone(argv)}
 	switch kit.Permission {
-	case process.PermissionAsk:
+	case PermissionAsk:
 		e.Env = []string{"GOOSE_MODE=chat"}
-	case process.PermissionEdit:
+	case PermissionEdit:
 		e.Env = []string{"GOOSE_MODE=smart_approve"}
-	case process.PermissionFull:
+	case PermissionFull:
 		e.Env = []string{"GOOSE_MODE=auto"}
 	}
 	return e

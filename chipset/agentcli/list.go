@@ -3,8 +3,6 @@ package agentcli
 import (
 	"path/filepath"
 	"slices"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // All lists the clients in the order in which init looks for one.
@@ -13,8 +11,8 @@ func All() []Client {
 }
 
 // Presets are the presets every rig knows. The caller may change them.
-func Presets() []process.Preset {
-	var presets []process.Preset
+func Presets() []Preset {
+	var presets []Preset
 	for _, c := range All() {
 		presets = append(presets, c.Preset())
 	}
@@ -34,7 +32,7 @@ func Named(name string) Client {
 
 // Of returns the client that a preset runs: the one it names, else the one whose
 // program it executes, else none in particular.
-func Of(p process.Preset) Client {
+func Of(p Preset) Client {
 	if p.Client != "" {
 		return Named(p.Client)
 	}

@@ -4,25 +4,23 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // opencode is the client of that name.
 type opencode struct{}
 
-func (opencode) Preset() process.Preset {
-	return process.Preset{
+func (opencode) Preset() Preset {
+	return Preset{
 		Name:    "opencode",
 		Command: []string{"opencode", "run", "--format", "json"},
-		Prompt:  process.PromptStdin,
-		Timeout: process.DefaultWorkerTimeout,
+		Prompt:  PromptStdin,
+		Timeout: DefaultWorkerTimeout,
 		// Between its own configuration and everything it has no flag: edit is a
 		// configuration that Equip hands over.
 		Permissions: map[string][]string{
-			process.PermissionAsk:  nil,
-			process.PermissionEdit: nil,
-			process.PermissionFull: {"--auto"},
+			PermissionAsk:  nil,
+			PermissionEdit: nil,
+			PermissionFull: {"--auto"},
 		},
 	}
 }
@@ -41,7 +39,7 @@ func (opencode) Equip(argv []string, kit Kit) Equipped {
 	if kit.Plan {
 		// It has no hooks that could ask; once the plan is approved and it is continued, it may more.
 		config["permission"] = map[string]any{"edit": "deny", "external_directory": "deny", "bash": map[string]string{"*": "deny", "chipset *": "allow"}}
-	} else if kit.Permission == process.PermissionEdit {
+	} else if kit.Permission == PermissionEdit {
 		// The last rule that matches counts, and they are sorted when written.
 		bash := map[string]string{"*": "deny", "chipset *": "allow", "git add *": "allow", "git commit *": "allow", "git status*": "allow"}
 		for _, line := range commandsGranted(kit.Granted) {

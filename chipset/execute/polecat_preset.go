@@ -15,12 +15,12 @@ const presetTimeout = time.Hour
 
 // Presets are the workers that a definition knows: the built-in ones, changed
 // and extended by the definition's own.
-func Presets(d *definition.Definition) []process.Preset {
+func Presets(d *definition.Definition) []agentcli.Preset {
 	presets := agentcli.Presets()
 	for _, own := range d.Worker.Presets {
-		i := slices.IndexFunc(presets, func(p process.Preset) bool { return p.Name == own.Name })
+		i := slices.IndexFunc(presets, func(p agentcli.Preset) bool { return p.Name == own.Name })
 		if i < 0 {
-			presets = append(presets, process.Preset{Name: own.Name, Timeout: presetTimeout})
+			presets = append(presets, agentcli.Preset{Name: own.Name, Timeout: presetTimeout})
 			i = len(presets) - 1
 		}
 		change(&presets[i], own)
@@ -29,7 +29,7 @@ func Presets(d *definition.Definition) []process.Preset {
 }
 
 // change applies what a preset of the definition sets, and nothing else.
-func change(p *process.Preset, own definition.WorkerPreset) {
+func change(p *agentcli.Preset, own definition.WorkerPreset) {
 	if argv := own.Command.Argv; len(argv) > 0 {
 		p.Command = argv
 	} else if argv, err := process.ParseCommand(own.Command.Line); err == nil {
@@ -37,7 +37,7 @@ func change(p *process.Preset, own definition.WorkerPreset) {
 	}
 	switch {
 	case own.Prompt != "":
-		p.Prompt = process.PromptMode(own.Prompt)
+		p.Prompt = agentcli.PromptMode(own.Prompt)
 	case p.Prompt == "":
 		p.Prompt = promptMode(p.Command)
 	}
@@ -59,20 +59,20 @@ func change(p *process.Preset, own definition.WorkerPreset) {
 	if own.ResumesSet {
 		p.Resumes = own.Resumes
 		if own.Resumes == 0 {
-			p.Resumes = process.NoResumes
+			p.Resumes = agentcli.NoResumes
 		}
 	}
 }
 
 // promptMode is how a command that does not say it wants its prompt.
-func promptMode(command []string) process.PromptMode {
+func promptMode(command []string) agentcli.PromptMode {
 	for _, arg := range command {
 		switch {
 		case strings.Contains(arg, "{prompt_file}"):
-			return process.PromptFile
+			return agentcli.PromptFile
 		case strings.Contains(arg, "{prompt}"):
-			return process.PromptArg
+			return agentcli.PromptArg
 		}
 	}
-	return process.PromptStdin
+	return agentcli.PromptStdin
 }

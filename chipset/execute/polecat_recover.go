@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
@@ -130,7 +131,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 	}) {
 		return nil, nil
 	}
-	if exit.Lost || exit.GoOn(process.DefaultResumes, &b) != "" {
+	if exit.Lost || exit.GoOn(agentcli.DefaultResumes, &b) != "" {
 		return nil, nil
 	}
 	return h.WorkItem, &exit

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
@@ -245,16 +246,16 @@ func TestPresets(t *testing.T) {
 		{Name: "theirs", Command: definition.Command{Argv: []string{"theirs", "{prompt}"}}, StallDetection: time.Second},
 	}
 	presets := Presets(def)
-	claude, err := process.ResolveWorker("claude", presets)
+	claude, err := agentcli.ResolveWorker("claude", presets)
 	if err != nil || claude.Timeout != 0 || len(claude.Command) == 0 || len(claude.Permissions) != 3 {
 		t.Errorf("claude %+v, %v", claude, err)
 	}
-	mine, err := process.ResolveWorker("mine", presets)
-	if err != nil || mine.Prompt != process.PromptFile || mine.Timeout != presetTimeout {
+	mine, err := agentcli.ResolveWorker("mine", presets)
+	if err != nil || mine.Prompt != agentcli.PromptFile || mine.Timeout != presetTimeout {
 		t.Errorf("mine %+v, %v", mine, err)
 	}
-	theirs, err := process.ResolveWorker("theirs", presets)
-	if err != nil || theirs.Prompt != process.PromptArg || theirs.StallDetection != time.Second {
+	theirs, err := agentcli.ResolveWorker("theirs", presets)
+	if err != nil || theirs.Prompt != agentcli.PromptArg || theirs.StallDetection != time.Second {
 		t.Errorf("theirs %+v, %v", theirs, err)
 	}
 }

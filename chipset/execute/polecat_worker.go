@@ -31,7 +31,7 @@ type worker struct {
 	bead       state.BeadID
 	session    state.SessionID
 	startedAt  state.Time
-	preset     process.Preset
+	preset     agentcli.Preset
 	talk       *talk
 	// stall is the preset's own threshold, or 0.
 	stall time.Duration
@@ -164,7 +164,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 	if setting == "" {
 		setting = p.Rig.Def.Worker.Default
 	}
-	preset, err := process.ResolveWorker(setting, Presets(p.Rig.Def))
+	preset, err := agentcli.ResolveWorker(setting, Presets(p.Rig.Def))
 	if err != nil {
 		return &startFailure{"worker " + setting, err}
 	}
@@ -185,7 +185,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 // run starts a worker's command, for the first time or again, with what it is told.
 func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, script string) error {
 	name := "worker " + w.preset.Name
-	run, err := process.Build(w.preset, process.PromptInput{Prompt: text, Script: script,
+	run, err := agentcli.Build(w.preset, agentcli.PromptInput{Prompt: text, Script: script,
 		File: p.Rig.Tree.Abs(promptFile(item.Session)), Permission: p.Rig.Def.Worker.Permissions})
 	if err != nil {
 		return &startFailure{name, err}
@@ -213,7 +213,7 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 
 // spec makes the folders that the supervisor expects, writes the prompt, and
 // says how the command is run.
-func (p *Polecat) spec(ctx context.Context, w *worker, run process.Invocation, item hook.WorkItem) (process.Spec, error) {
+func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, item hook.WorkItem) (process.Spec, error) {
 	record, log := progress.ExitRecord(item.Session), workerLog(item.Session)
 	for _, dir := range []state.Path{record.Dir(), log.Dir()} {
 		if err := p.Rig.Tree.MkdirAll(dir); err != nil {

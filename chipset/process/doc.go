@@ -22,6 +22,6 @@
 // signal: a supervisor that is killed takes the command along, and [KillOrphans]
 // finds the rest by its environment. Elsewhere only the process group is ended.
 //
-// The first half of the package, [Preset], [ParseCommand] and [Build], says which
-// command that is and how the prompt reaches it.
+// [ParseCommand] turns a command line of the definition into the words to run. Which
+// command a worker is, package agentcli knows.
 package process

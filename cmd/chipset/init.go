@@ -123,7 +123,7 @@ func (o *initOptions) check() error {
 		return usagef("init: --permissions %q is not one of %s", o.permissions, strings.Join(permissionChoices(), ", "))
 	}
 	if o.given["worker"] {
-		if _, err := process.ResolveWorker(o.worker, agentcli.Presets()); err != nil {
+		if _, err := agentcli.ResolveWorker(o.worker, agentcli.Presets()); err != nil {
 			return usagef("init: --worker: %v", err)
 		}
 	}
@@ -141,7 +141,7 @@ func (o *initOptions) check() error {
 }
 
 func permissionChoices() []string {
-	return []string{process.PermissionAsk, process.PermissionEdit, process.PermissionFull}
+	return []string{agentcli.PermissionAsk, agentcli.PermissionEdit, agentcli.PermissionFull}
 }
 
 // template settles what the new definition says. It reports whether no test
@@ -194,7 +194,7 @@ func detectWorker() string {
 }
 
 func isAgentPreset(worker string) bool {
-	return slices.ContainsFunc(agentcli.Presets(), func(p process.Preset) bool {
+	return slices.ContainsFunc(agentcli.Presets(), func(p agentcli.Preset) bool {
 		return p.Name == worker && len(p.Permissions) > 0
 	})
 }

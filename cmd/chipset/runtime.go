@@ -13,7 +13,6 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	executor "github.com/gastown-chipset/chipset/chipset/execute"
-	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 func newRuntimeCmd(a *app) *cobra.Command {
@@ -128,19 +127,19 @@ chipset.yaml are known too; a command line is shown as what is made of it.`,
 }
 
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
-	presets, permission := agentcli.Presets(), process.PermissionAsk
+	presets, permission := agentcli.Presets(), agentcli.PermissionAsk
 	if r, err := a.openState(ctx); err == nil && r.Def != nil {
 		presets, permission = executor.Presets(r.Def), r.Def.Worker.Permissions
 	}
 	if opts.permissions != "" {
 		permission = opts.permissions
 	}
-	preset, err := process.ResolveWorker(worker, presets)
+	preset, err := agentcli.ResolveWorker(worker, presets)
 	if err != nil {
 		return usagef("runtime show: %v", err)
 	}
-	in := process.PromptInput{Prompt: "PROMPT", Script: "SCRIPT", File: "/PROMPT-FILE", Permission: permission}
-	run, err := process.Build(preset, in)
+	in := agentcli.PromptInput{Prompt: "PROMPT", Script: "SCRIPT", File: "/PROMPT-FILE", Permission: permission}
+	run, err := agentcli.Build(preset, in)
 	if err != nil {
 		return usagef("runtime show: %v", err)
 	}
@@ -183,11 +182,11 @@ func timeOut(d time.Duration) string {
 	return d.String()
 }
 
-func promptWay(p process.Preset, run *process.Invocation) string {
+func promptWay(p agentcli.Preset, run *agentcli.Invocation) string {
 	switch {
 	case run.Stdin != "":
 		return "on standard input"
-	case p.Prompt == process.PromptScript:
+	case p.Prompt == agentcli.PromptScript:
 		return "the bead's description, in a file"
 	case run.File != "":
 		return "in a file"

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -161,7 +160,7 @@ func checkWorker(r *rig.Rig, worker string) error {
 			return nil
 		}
 	}
-	if _, err := process.ResolveWorker(worker, agentcli.Presets()); err != nil {
+	if _, err := agentcli.ResolveWorker(worker, agentcli.Presets()); err != nil {
 		return usagef("--worker: %v", err)
 	}
 	return nil
@@ -179,8 +178,8 @@ func (a *app) warnWorker(r *rig.Rig, worker string) {
 			return
 		}
 	}
-	preset, err := process.ResolveWorker(worker, presets)
-	if err != nil || preset.Name == worker && slices.ContainsFunc(presets, func(p process.Preset) bool { return p.Name == worker }) {
+	preset, err := agentcli.ResolveWorker(worker, presets)
+	if err != nil || preset.Name == worker && slices.ContainsFunc(presets, func(p agentcli.Preset) bool { return p.Name == worker }) {
 		return
 	}
 	program := preset.Command[0]

@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/state"
@@ -65,7 +65,7 @@ func undecided(err error) Answer {
 
 // asks tells whether what the clients of this rig ask about is put to the person.
 func (h *Hooks) asks() bool {
-	return h.Rig.Def != nil && h.Rig.Def.Worker.Permissions == process.PermissionAsk
+	return h.Rig.Def != nil && h.Rig.Def.Worker.Permissions == agentcli.PermissionAsk
 }
 
 // rulesOf are the rules that permit a call of a tool, the one to ask for first:

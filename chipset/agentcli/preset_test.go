@@ -1,4 +1,4 @@
-package process
+package agentcli
 
 import (
 	"errors"
@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"pgregory.net/rapid"
+
+	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 func TestBuildModes(t *testing.T) {
@@ -161,7 +164,7 @@ func TestResolveWorker(t *testing.T) {
 		}
 	}
 	for worker, want := range map[string]error{
-		"": ErrNoCommand, "a 'b": ErrBadCommand, "tool {prompt} | tee out": ErrBadPreset, "tool {prompt_file}x": ErrBadPreset,
+		"": process.ErrNoCommand, "a 'b": process.ErrBadCommand, "tool {prompt} | tee out": ErrBadPreset, "tool {prompt_file}x": ErrBadPreset,
 	} {
 		if _, err := ResolveWorker(worker, nil); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", worker, err, want)

@@ -1,4 +1,4 @@
-package process
+package agentcli
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // PromptMode says how the prompt reaches a worker.
@@ -61,7 +63,7 @@ type Preset struct {
 	// without any has nothing to decide.
 	Permissions map[string][]string
 	// Client is the program whose words are understood, where the command's name
-	// does not tell: for one behind a wrapper. Package adapter has the list.
+	// does not tell: for one behind a wrapper. Package clients has the list.
 	Client string
 	// Resumes is how often a session that its client ended before the work was
 	// through is continued; 0 is DefaultResumes, NoResumes never.
@@ -160,9 +162,9 @@ func shellCode(command []string) int {
 
 // CommandPreset makes a preset of a worker given as a command line. Where a
 // placeholder stands decides how the prompt is passed; without one it is on
-// standard input. Errors wrap ErrNoCommand, ErrBadCommand or ErrBadPreset.
+// standard input. Errors wrap process.ErrNoCommand, process.ErrBadCommand or ErrBadPreset.
 func CommandPreset(line string) (Preset, error) {
-	argv, err := ParseCommand(line)
+	argv, err := process.ParseCommand(line)
 	if err != nil {
 		return Preset{}, fmt.Errorf("worker command: %w", err)
 	}
