@@ -12,17 +12,23 @@ import (
 // it and to the disk, doing that again leads to the same end.
 func rigActs() []act {
 	up := invocation{args: []string{"up", "--until-idle", "--timeout", "2m"}, patience: time.Second}
-	rig := func(name string, effect func(v view) (int, error), prepare func(b *bench)) act {
-		return act{name: "rig-" + name, touches: []string{""}, repeatable: true, effect: effect, git: landed,
+	type judge = func(*chipsettest.World, view, int) error
+	judged := func(name string, git judge, prepare func(b *bench)) act {
+		return act{name: "rig-" + name, touches: []string{""}, repeatable: true, effect: merged, git: git,
 			acks: func(o outcome) int { return count(o.code == 0) },
 			prepare: func(b *bench) invocation {
 				prepare(b)
 				return up
 			}}
 	}
+	rig := func(name string, prepare func(b *bench)) act { return judged(name, landed, prepare) }
 	return []act{
-		rig("work", merged, func(b *bench) { b.world.Chipset("sling", mark(b), alpha) }),
-		rig("merge", merged, func(b *bench) {
+		judged("content", landedWhole, func(b *bench) { b.world.Chipset("sling", writing(b, ""), alpha) }),
+		judged("done", landedWhole, func(b *bench) {
+			b.world.Chipset("sling", writing(b, "chipset done --summary written\nprintf 'after %s\\n' $CHIPSET_BEAD > made/after\n"), alpha)
+		}),
+		rig("work", func(b *bench) { b.world.Chipset("sling", mark(b), alpha) }),
+		rig("merge", func(b *bench) {
 			b.world.Chipset("sling", mark(b), alpha)
 			p := b.world.Start("polecat", alpha)
 			b.world.Eventually(time.Minute, "the merge request", func() bool {
@@ -39,6 +45,39 @@ func rigActs() []act {
 func mark(b *bench) string {
 	return strings.TrimSpace(b.world.Chipset("work", "add", "mark", "-d",
 		"mkdir -p marks\necho ran >> marks/$CHIPSET_BEAD\ngit add -A\ngit commit -q -m \"mark $CHIPSET_BEAD\"\n"))
+}
+
+// writing adds a bead whose worker changes files, commits nothing and syncs nothing.
+// What it does after that is more.
+func writing(b *bench, more string) string {
+	return strings.TrimSpace(b.world.Chipset("work", "add", "write", "-d",
+		"mkdir -p made\nfor i in 1 2 3 4; do printf '%s in %s\\n' $CHIPSET_BEAD $i > made/$i; done\n"+
+			"printf 'and %s\\n' $CHIPSET_BEAD >> README.md\n"+more))
+}
+
+// landedWhole wants on the target branch, byte for byte, what the worker wrote, and
+// what it did not touch as it was.
+func landedWhole(w *chipsettest.World, v view, _ int) error {
+	for _, name := range v.below("work") {
+		o := v.object(name)
+		if o.text("status") != "merged" {
+			continue
+		}
+		id := o.text("id")
+		want := map[string]string{"README.md": "a repository\nand " + id + "\n"}
+		for i := 1; i <= 4; i++ {
+			want[fmt.Sprintf("made/%d", i)] = fmt.Sprintf("%s in %d\n", id, i)
+		}
+		for path, text := range want {
+			if got, err := w.TryGit("cat-file", "blob", "main:"+path); err != nil || got != text {
+				return fmt.Errorf("%s has landed as %q (%v), and its worker wrote %q", path, got, err, text)
+			}
+		}
+		if got, err := w.TryGit("cat-file", "blob", "main:made/after"); err == nil && got != "after "+id+"\n" {
+			return fmt.Errorf("made/after has landed as %q", got)
+		}
+	}
+	return nil
 }
 
 // merged wants the bead and its one merge request merged, the reports sent once,

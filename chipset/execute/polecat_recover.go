@@ -114,7 +114,8 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 	}
 	s := h.WorkItem.Session
 	x, found, err := process.ReadExit(p.Rig.Tree.Abs(progress.ExitRecord(s)))
-	if err != nil || !found || !x.Done || x.ID != string(s) {
+	// What an exit that is not settled left may be torn: the assignment begins anew, its work is saved.
+	if err != nil || !found || !x.Done || !x.Settled || x.ID != string(s) {
 		return nil, nil
 	}
 	exit := exitOf(x, p.Rig.Tree.Abs(workerLog(s)))

@@ -235,7 +235,8 @@ func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, 
 	}
 	env := p.environment(p.binDir(), identity, append(kit.Env, run.Env...), item)
 	return process.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env,
-		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace}, nil
+		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace,
+		Settle: true}, nil
 }
 
 // binDir is a folder in which "chipset" is this very binary, whatever its file

@@ -52,6 +52,9 @@ type Exit struct {
 	Error string
 	// Done means that the record is final and nothing of the command is left.
 	Done bool
+	// Settled means that the file system of Dir was synced after nothing of the command
+	// was left, and before this record was written: what it wrote there is durable.
+	Settled bool
 }
 
 // Alive reports whether the supervisor or the command that an unfinished record
@@ -105,6 +108,7 @@ type exitJSON struct {
 	Orphaned        bool   `json:"orphaned,omitempty"`
 	PGID            int    `json:"pgid,omitempty"`
 	PID             int    `json:"pid,omitempty"`
+	Settled         bool   `json:"settled,omitempty"`
 	Signal          string `json:"signal,omitempty"`
 	StartTime       uint64 `json:"start_time,omitempty"`
 	StartedAt       *stamp `json:"started_at,omitempty"`
@@ -128,7 +132,7 @@ func (e Exit) format() exitJSON {
 	return exitJSON{
 		BootID: e.BootID, Code: e.Code, Done: e.Done, EndedAt: optional(e.EndedAt), Error: e.Error,
 		ID: e.ID, NotExecutable: e.NotExecutable, NotFound: e.NotFound, Orphaned: e.Orphaned,
-		PGID: e.PGID, PID: e.PID, Signal: e.Signal, StartTime: e.StartTime,
+		PGID: e.PGID, PID: e.PID, Settled: e.Settled, Signal: e.Signal, StartTime: e.StartTime,
 		StartedAt: optional(e.StartedAt), Stopped: e.Stopped,
 		SupervisorPID: e.SupervisorPID, SupervisorStart: e.SupervisorStart, TimedOut: e.TimedOut,
 	}
@@ -144,7 +148,7 @@ func (e *Exit) UnmarshalJSON(data []byte) error {
 		ID: r.ID, PID: r.PID, PGID: r.PGID, BootID: r.BootID, StartTime: r.StartTime,
 		SupervisorPID: r.SupervisorPID, SupervisorStart: r.SupervisorStart,
 		Code: r.Code, Signal: r.Signal, TimedOut: r.TimedOut, Orphaned: r.Orphaned, Stopped: r.Stopped,
-		NotFound: r.NotFound, NotExecutable: r.NotExecutable, Error: r.Error, Done: r.Done,
+		NotFound: r.NotFound, NotExecutable: r.NotExecutable, Error: r.Error, Done: r.Done, Settled: r.Settled,
 	}
 	if r.StartedAt != nil {
 		e.StartedAt = time.Time(*r.StartedAt)

@@ -61,6 +61,9 @@ type Spec struct {
 	Log string `json:"log"`
 	// Record is the file of the exit record.
 	Record string `json:"record"`
+	// Settle makes what the command left below Dir durable before the final record says
+	// that it is (Exit.Settled).
+	Settle bool `json:"settle,omitempty"`
 	// Timeout ends the command after that time on a monotonic clock; 0 is never.
 	Timeout time.Duration `json:"timeout"`
 	// Grace is the time between TERM and KILL; 0 is DefaultGrace.

@@ -59,6 +59,7 @@ type supervisor struct {
 	spec  Spec
 	exit  Exit
 	child *child
+	dir   *os.File // Spec.Dir, opened before the command ran; nil without Spec.Settle
 
 	exited   bool      // the command itself has ended
 	ending   bool      // TERM has been sent
@@ -118,6 +119,13 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 		ID: s.spec.ID, BootID: bootID(),
 		SupervisorPID: os.Getpid(), SupervisorStart: startTime(os.Getpid()),
 	}
+	if s.spec.Settle {
+		var err error
+		if s.dir, err = os.Open(s.spec.Dir); err != nil {
+			return s.fail(err)
+		}
+		defer s.dir.Close()
+	}
 	if code, started := s.start(); !started {
 		return code
 	}
@@ -125,12 +133,26 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 	go s.child.wait(events)
 	s.loop(events, lifeline, signals)
 
+	s.settle()
 	s.exit.Done = true
 	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		s.exit.Error = err.Error()
 	}
 	tell(report{Exit: s.exit, Final: true, Leaving: s.orphaned})
 	return 0
+}
+
+// settle makes what the command left durable. The folder was opened before the command
+// ran, so the kernel reports every write that has failed since then.
+func (s *supervisor) settle() {
+	if s.dir == nil {
+		return
+	}
+	if err := syncFileSystem(s.dir); err != nil {
+		s.exit.Error = "what the command left may not be on the disk: " + err.Error()
+		return
+	}
+	s.exit.Settled = true
 }
 
 // fail reports that the command could not even be tried.

@@ -320,6 +320,8 @@ func (d *decision) failures() {
 		switch {
 		case ok && rec.Outcome == retire.Block:
 			d.block(b, ChargeNothing, reason, "The worker asked for a person.")
+		case ok && rec.Lost:
+			d.reopen(b, reason, ChargeNothing, state.Time{}, "")
 		case b.Attempts+1 >= d.Policy.MaxAttempts:
 			d.block(b, ChargeAttempt, fmt.Sprintf("attempt %d of %d failed: %s", b.Attempts+1, d.Policy.MaxAttempts, reason),
 				"Likely causes: the task is unclear, its acceptance can't be met, or the worker lacks a permission or a tool.")

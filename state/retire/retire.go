@@ -74,6 +74,12 @@ type Record struct {
 	Head         string             `json:"head,omitempty"`
 	// Salvage is the ref that holds unfinished work, if any was saved.
 	Salvage string `json:"salvage,omitempty"`
+	// Settled means that what the worktree held when the worker had ended is durable.
+	// Finished work lands only when this, or the exit record of its supervisor, says so.
+	Settled bool `json:"settled,omitempty"`
+	// Lost means that a crash may have torn what the worker left. The attempt failed
+	// for that reason alone: it is charged to nobody, and its work is done again.
+	Lost bool `json:"lost,omitempty"`
 	// Empty is true when there was nothing to land and the bead allows that.
 	Empty bool          `json:"empty,omitempty"`
 	Stage Stage         `json:"stage"`

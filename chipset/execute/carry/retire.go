@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -57,6 +59,14 @@ func Publish(ctx context.Context, r *rig.Rig, rec retire.Record) (_ retire.Recor
 	rec.BeadID, rec.Branch, rec.Stage = b.ID, b.Branch, retire.Published
 	rec.CreatedAt, rec.UpdatedAt = now, now
 	rec.Reason, rec.Summary = clip(rec.Reason, maxReason), clip(rec.Summary, maxReason)
+	if rec.Session == "" {
+		rec.Session = h.WorkItem.Session
+	}
+	if rec.Outcome == retire.Done {
+		if rec.Settled, err = settle(r, &rec); err != nil {
+			return rec, false, err
+		}
+	}
 	err = r.Retire.Create(string(rec.AssignmentID), rec)
 	if errors.Is(err, state.ErrExists) {
 		earlier, err := r.Retire.Get(string(rec.AssignmentID))
@@ -67,6 +77,37 @@ func Publish(ctx context.Context, r *rig.Rig, rec retire.Record) (_ retire.Recor
 	}
 	r.Emit(retireEvent("retire.published", &rec, string(rec.Outcome)+orNothing(": ", rec.Reason)))
 	return rec, true, nil
+}
+
+// settle makes sure, before the end of an attempt is fixed, that what its worktree
+// holds is durable. A worker with a supervisor may still write: there it is the
+// supervisor that makes it durable, after the last process of the worker, and its
+// exit record tells. Without one, what was written up to now is what counts.
+func settle(r *rig.Rig, rec *retire.Record) (bool, error) {
+	if settled, supervised := supervisorSettled(r, rec.Session); supervised {
+		return settled, nil
+	}
+	if gone, err := worktreeGone(r, rec.AgentID); gone || err != nil {
+		return err == nil, err
+	}
+	if err := process.SyncTree(r.Worktree(rec.AgentID)); err != nil {
+		return false, fmt.Errorf("sync the worktree of %s: %w", rec.AgentID, err)
+	}
+	return true, nil
+}
+
+// supervisorSettled reports whether the supervisor of a session's worker has made
+// what the worker left durable, and whether there was a supervisor at all. A record
+// that can't be read vouches for nothing.
+func supervisorSettled(r *rig.Rig, s state.SessionID) (settled, supervised bool) {
+	if s == "" {
+		return false, false
+	}
+	exit, found, err := process.ReadExit(r.Tree.Abs(progress.ExitRecord(s)))
+	if err != nil {
+		return false, true
+	}
+	return found && exit.Done && exit.Settled && exit.ID == string(s), found
 }
 
 func clip(s string, n int) string {

@@ -34,6 +34,11 @@ func (f *finish) commit(ctx context.Context) error {
 	if b.CheckAssignment(f.rec.AssignmentID, bead.InProgress, bead.Hooked) != nil {
 		return f.stale(ctx)
 	}
+	if f.rec.Outcome == retire.Done && !f.settled() {
+		// What can't be known after a crash counts as not done.
+		f.rec.Outcome, f.rec.Lost, f.rec.Head = retire.Fail, true, ""
+		f.rec.Reason = "the work was reported as done, but a crash came before all of it was on the disk: it is saved and done again"
+	}
 	if f.rec.Outcome == retire.Done {
 		err := f.commitDone(ctx, &b)
 		var u *unfit
@@ -50,6 +55,16 @@ func (f *finish) commit(ctx context.Context) error {
 		}
 	}
 	return f.reach(retire.Committed)
+}
+
+// settled reports whether what the worker left is durable: so it was when the end was
+// published, or its supervisor has seen to it since then.
+func (f *finish) settled() bool {
+	if f.rec.Settled {
+		return true
+	}
+	f.rec.Settled, _ = supervisorSettled(f.Rig, f.rec.Session)
+	return f.rec.Settled
 }
 
 // saveUnfinished puts what the worktree holds of this assignment on its
