@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -13,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -323,6 +325,40 @@ func TestPolecatCrashAfterTheWorkerFinished(t *testing.T) {
 	}
 	if b := k.bead(rec.BeadID); b.Status != bead.Done {
 		t.Errorf("bead is %s: %s", b.Status, b.CloseReason)
+	}
+}
+
+// The exit record of a worker that ended alone is believed only when it vouches for
+// what the worker left. Everything else may be torn: it is saved, and done again.
+func TestUnsettledExitIsDoneAgain(t *testing.T) {
+	k := newKennel(t, "")
+	rec := k.sling("echo x > x.txt")
+	k.until("the worker runs", func() bool { return k.p.worker != nil })
+	<-k.p.worker.job.Done()
+	session := k.hook().WorkItem.Session
+	path := k.rig.Tree.Abs(progress.ExitRecord(session))
+	exit, found, err := process.ReadExit(path)
+	if err != nil || !found || !exit.Settled {
+		t.Fatalf("the worker's exit record: %+v, %t, %v", exit, found, err)
+	}
+	exit.Settled = false
+	data, err := json.Marshal(exit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.crash()
+	k.until("it is retired", k.retired(rec.AssignmentID))
+	if again := k.record(rec.AssignmentID).Session; again == session {
+		t.Error("the session that may be torn has finished the work")
+	}
+	if b := k.bead(rec.BeadID); b.Status != bead.Done || b.Attempts != 0 {
+		t.Errorf("bead %+v", b)
+	}
+	if files := k.git("ls-tree", "--name-only", "refs/chipset/salvage/"+string(rec.AssignmentID)); !strings.Contains(files, "x.txt") {
+		t.Errorf("saved %q", files)
 	}
 }
 

@@ -133,13 +133,18 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 	go s.child.wait(events)
 	s.loop(events, lifeline, signals)
 
+	s.finish()
+	tell(report{Exit: s.exit, Final: true, Leaving: s.orphaned})
+	return 0
+}
+
+// finish writes the final record, after what it vouches for is durable.
+func (s *supervisor) finish() {
 	s.settle()
 	s.exit.Done = true
 	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		s.exit.Error = err.Error()
 	}
-	tell(report{Exit: s.exit, Final: true, Leaving: s.orphaned})
-	return 0
 }
 
 // settle makes what the command left durable. The folder was opened before the command

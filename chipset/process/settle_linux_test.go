@@ -1,0 +1,60 @@
+package process
+
+import (
+	"os"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/state/statetest/traced"
+)
+
+// A final record vouches for what the command left only where that was asked for, and
+// only when a supervisor has come so far.
+func TestSettledJobs(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("echo content > written; exit 3")
+	if exit := b.run(spec); exit.Settled {
+		t.Errorf("nobody asked: %+v", exit)
+	}
+	spec.Settle = true
+	if exit := b.run(spec); !exit.Settled || !exit.Done || exit.Code != 3 {
+		t.Errorf("exit %+v", exit)
+	}
+	record, found, err := ReadExit(spec.Record)
+	if err != nil || !found || !record.Settled {
+		t.Errorf("the record says %+v, %t, %v", record, found, err)
+	}
+}
+
+const settleEnv = "PROCESS_TEST_SETTLE"
+
+// What the command left is on the disk before the record says so.
+func TestSettleReachesTheDiskBeforeTheRecord(t *testing.T) {
+	got := traced.Calls(t, "TestSettleChild", settleEnv+"="+t.TempDir())
+	if got["ended"] != "syncfs fsync fsync rename" {
+		t.Errorf("the end of a job makes the calls %q", got["ended"])
+	}
+}
+
+// TestSettleChild is the child of the test above.
+func TestSettleChild(t *testing.T) {
+	dir := os.Getenv(settleEnv)
+	if dir == "" {
+		t.Skip("it is for a child of another test")
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := t.TempDir()
+	s := supervisor{spec: Spec{ID: "job", Dir: dir, Record: dir + "/record"}, dir: folder}
+	if err := traced.Say(say, "ended"); err != nil {
+		t.Fatal(err)
+	}
+	s.finish()
+	if err := traced.Say(say, "over"); err != nil {
+		t.Fatal(err)
+	}
+	if !s.exit.Settled || !s.exit.Done {
+		t.Errorf("%+v", s.exit)
+	}
+}
