@@ -68,9 +68,6 @@ func (w *Worktree) commitStaged(ctx context.Context, p place, message, agentID s
 
 // present is the commit that HEAD names.
 func (w *Worktree) present(ctx context.Context, p place) (Hash, error) {
-	if h, known := w.repo.readHeadHash(p.gitDir); known {
-		return h, nil
-	}
 	h, found, err := w.repo.resolve(ctx, p, "HEAD")
 	if err == nil && !found {
 		err = fmt.Errorf("%s: %w", w.path, ErrNoCommits)

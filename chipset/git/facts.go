@@ -9,44 +9,33 @@ import (
 )
 
 const (
-	// maxFacts bounds how many answers of one kind a Repo remembers.
-	maxFacts = 1024
-	// maxFactPaths bounds the lists of changed paths that it remembers.
-	maxFactPaths = 1000
+	// maxFacts bounds how many commits a Repo remembers.
+	maxFacts = 4096
+	// maxWalk bounds how many commits of each side are read for one answer; beyond that git itself is faster.
+	maxWalk = 256
 )
 
-// facts are answers about pairs of commits. A commit's name covers its whole history, so they never change, and
-// each that is known saves a process.
-type facts struct {
-	commits   memo[commitFacts]
-	ranges    memo[commitRange]
-	ancestors memo[bool]
-	bases     memo[Hash]
-	paths     memo[[]string]
-}
-
-type pair struct{ base, head Hash }
-
-// memo forgets everything when it is full: what is asked again is mostly recent.
-type memo[V any] struct {
+// memo remembers commits: a name covers its commit's content. It forgets all when it is full: what is asked again is
+// mostly recent.
+type memo struct {
 	mu    sync.Mutex
-	known map[pair]V
+	known map[Hash]commitFacts
 }
 
-func (m *memo[V]) get(k pair) (V, bool) {
+func (m *memo) get(h Hash) (commitFacts, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v, ok := m.known[k]
-	return v, ok
+	c, ok := m.known[h]
+	return c, ok
 }
 
-func (m *memo[V]) put(k pair, v V) {
+func (m *memo) put(h Hash, c commitFacts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.known == nil || len(m.known) >= maxFacts {
-		m.known = map[pair]V{}
+		m.known = map[Hash]commitFacts{}
 	}
-	m.known[k] = v
+	m.known[h] = c
 }
 
 // historyFixed reports whether commits have the parents that their names cover. Shallow clones, grafts and
@@ -60,20 +49,6 @@ func (r *Repo) historyFixed() bool {
 	return true
 }
 
-func recall[V any](r *Repo, m *memo[V], k pair) (v V, ok bool) {
-	if v, ok = m.get(k); ok && r.historyFixed() {
-		return v, true
-	}
-	var none V
-	return none, false
-}
-
-func remember[V any](r *Repo, m *memo[V], k pair, v V) {
-	if r.historyFixed() {
-		m.put(k, v)
-	}
-}
-
 // commitRange is what head has and base has not.
 type commitRange struct {
 	count int
@@ -82,17 +57,12 @@ type commitRange struct {
 	fork Hash
 }
 
-// commitRange answers most questions about two commits with one process.
+// commitRange answers most questions about two commits.
 func (r *Repo) commitRange(ctx context.Context, base, head Hash) (commitRange, error) {
 	if err := checkCommits(base, head); err != nil {
 		return commitRange{}, err
 	}
-	k := pair{base, head}
-	if known, ok := recall(r, &r.facts.ranges, k); ok {
-		return known, nil
-	}
-	if walked, known := r.walkRange(base, head); known {
-		rememberRange(r, k, walked)
+	if walked, known := r.walkRange(ctx, base, head); known {
 		return walked, nil
 	}
 	out, err := r.read(ctx, "rev-list", "--parents", string(base)+".."+string(head), "--")
@@ -112,53 +82,62 @@ func (r *Repo) commitRange(ctx context.Context, base, head Hash) (commitRange, e
 	for {
 		next, inside := parents[result.fork]
 		if !inside {
-			break
+			return result, nil
 		}
 		if len(next) != 1 {
 			result.fork = ""
-			break
+			return result, nil
 		}
 		result.fork = Hash(next[0])
 	}
-	rememberRange(r, k, result)
-	return result, nil
 }
 
-func rememberRange(r *Repo, k pair, c commitRange) {
-	remember(r, &r.facts.ranges, k, c)
-	if c.fork != "" && c.fork != k.base {
-		remember(r, &r.facts.ranges, pair{c.fork, k.head}, c)
-	}
+// lineage is a walk from a commit to its parents, as long as each has one.
+type lineage struct {
+	commits []Hash
+	at      map[Hash]int
+	ended   bool
 }
 
-// knownAncestor answers IsAncestor from what is remembered or plain to see.
-func (r *Repo) knownAncestor(ancestor, h Hash) (is, known bool) {
-	if ancestor == h {
-		return true, true
+func lineageOf(h Hash) *lineage { return &lineage{commits: []Hash{h}, at: map[Hash]int{h: 0}} }
+
+func (l *lineage) last() Hash { return l.commits[len(l.commits)-1] }
+
+func (l *lineage) extend(ctx context.Context, r *Repo) {
+	if l.ended {
+		return
 	}
-	if c, ok := recall(r, &r.facts.ranges, pair{ancestor, h}); ok && c.fork != "" {
-		return c.fork == ancestor, true
+	c, err := r.commit(ctx, l.last())
+	if l.ended = err != nil || len(c.parents) != 1; l.ended {
+		return
 	}
-	if c, ok := recall(r, &r.facts.ranges, pair{h, ancestor}); ok {
-		return c.count == 0, true
-	}
-	if c, walked := r.walkRange(ancestor, h); walked {
-		rememberRange(r, pair{ancestor, h}, c)
-		return c.fork == ancestor, true
-	}
-	return recall(r, &r.facts.ancestors, pair{ancestor, h})
+	l.at[c.parents[0]] = len(l.commits)
+	l.commits = append(l.commits, c.parents[0])
 }
 
-// knownMergeBase answers MergeBase from what is remembered or plain to see.
-func (r *Repo) knownMergeBase(a, b Hash) (Hash, bool) {
-	for _, k := range []pair{{a, b}, {b, a}} {
-		if c, ok := recall(r, &r.facts.ranges, k); ok && c.fork != "" {
-			return c.fork, true
+// walkRange is commitRange without a process of its own: for a head whose history is a line down to where it left
+// base's, and a base of which the same is true. The commits of head's line above that fork can't be in base's history
+// another way: that goes on below the fork, where none of them is an ancestor of itself.
+func (r *Repo) walkRange(ctx context.Context, base, head Hash) (result commitRange, known bool) {
+	if !r.historyFixed() {
+		return commitRange{}, false
+	}
+	ours, theirs := lineageOf(head), lineageOf(base)
+	for range maxWalk {
+		if n, met := ours.at[theirs.last()]; met {
+			return commitRange{count: n, fork: theirs.last()}, true
 		}
+		if _, met := theirs.at[ours.last()]; met {
+			return commitRange{count: len(ours.commits) - 1, fork: ours.last()}, true
+		}
+		if ours.ended && theirs.ended {
+			break
+		}
+		ours.extend(ctx, r)
+		if n, met := ours.at[theirs.last()]; met {
+			return commitRange{count: n, fork: theirs.last()}, true
+		}
+		theirs.extend(ctx, r)
 	}
-	if c, walked := r.walkRange(a, b); walked {
-		rememberRange(r, pair{a, b}, c)
-		return c.fork, true
-	}
-	return recall(r, &r.facts.bases, pair{a, b})
+	return commitRange{}, false
 }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -70,41 +71,23 @@ func TestRefsThatOnlyGitCanRead(t *testing.T) {
 	path := filepath.Join(f.CommonDir(), "refs", "heads", "odd")
 	for _, content := range []string{"", "nonsense\n", strings.Repeat("0", 40) + "\n", string(f.head(f.TopLevel())), "ref: refs/heads/main\n"} {
 		f.must(os.WriteFile(path, []byte(content), 0o644))
-		if h, found, known := f.readRef("refs/heads/odd"); known {
-			t.Errorf("%q is %s %v", content, h, found)
+		if h, known := f.looseRef("refs/heads/odd"); known {
+			t.Errorf("%q is %s", content, h)
 		}
 	}
 	f.must(os.Remove(path))
-	f.must(os.Symlink("main", path))
-	if _, _, known := f.readRef("refs/heads/odd"); known {
-		t.Error("followed a link")
+	if _, found, err := f.ResolveRef(f.ctx, "refs/heads/odd"); found || err != nil {
+		t.Errorf("a ref that does not exist: %v, %v", found, err)
 	}
-	f.must(os.Remove(path))
-	if _, found, known := f.readRef("refs/heads/odd"); found || !known {
-		t.Error("a ref that does not exist is not known to be absent")
+	// A tag may be called like a branch, with all of its name.
+	f.git(f.TopLevel(), "update-ref", "refs/tags/refs/heads/odd", "HEAD")
+	if _, found, err := f.ResolveRef(f.ctx, "refs/heads/odd"); found || err != nil {
+		t.Errorf("found the tag: %v, %v", found, err)
 	}
-	f.must(os.Mkdir(filepath.Join(f.CommonDir(), "reftable"), 0o755))
-	if _, _, known := f.readRef("refs/heads/main"); known {
-		t.Error("read files of a repository that keeps its refs elsewhere")
-	}
-	if _, _, known := f.readHead(f.CommonDir()); known {
-		t.Error("read HEAD of a repository that keeps its refs elsewhere")
-	}
-}
-
-func TestRefsWhereNamesFold(t *testing.T) {
-	f := newFixture(t)
-	if f.Repo.foldsCase {
-		t.Skip("this file system takes one name for another")
-	}
-	f.must(os.Symlink("HEAD", filepath.Join(f.CommonDir(), "hEAD"))) // as such a file system shows it
-	r, err := Open(f.ctx, f.TopLevel())
-	f.must(err)
-	if _, _, known := r.readRef("refs/heads/main"); known {
-		t.Error("believed a file whose name may be another's")
-	}
-	if h, found, err := r.ResolveRef(f.ctx, "refs/heads/main"); err != nil || !found || h != f.head(f.TopLevel()) {
-		t.Errorf("%q %v %v", h, found, err)
+	// A packed ref is there also when its commit is not.
+	f.write(f.CommonDir(), "packed-refs", strings.Repeat("1", 40)+" refs/heads/odd\n")
+	if h, found, err := f.ResolveRef(f.ctx, "refs/heads/odd"); !found || err != nil || h != Hash(strings.Repeat("1", 40)) {
+		t.Errorf("%s %v, %v", h, found, err)
 	}
 }
 
@@ -153,6 +136,12 @@ func TestProcesses(t *testing.T) {
 	base := f.head(f.TopLevel())
 	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
 	run := f.counted()
+	f.see("HEAD", base) // what answers questions runs from here on
+	f.must(f.ask(f.ctx, &f.trees, endOfDiff+"\n", func(from *bufio.Reader) error {
+		_, err := from.ReadString('\n')
+		return err
+	}))
+	f.wantProcesses(run, 2)
 	if !f.PrepareIdle(f.ctx, w.Path(), "polecat/y", base) {
 		t.Fatal("not idle")
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Hint is what whoever made a linked worktree remembers of it. All of it may be empty.
@@ -211,10 +212,10 @@ func (s *wounds) examineHead(ctx context.Context) error {
 	return err
 }
 
-// wholeCommit tells whether a commit and its tree are there.
+// wholeCommit reports whether a commit and its tree are there and can be read.
 func (r *Repo) wholeCommit(ctx context.Context, h Hash) (bool, error) {
-	if r.whole(h) {
-		return true, nil
+	if o, found, err := r.content(ctx, string(h)+"^{tree}"); err == nil {
+		return found && o.kind == "tree", nil
 	}
 	_, err := r.read(ctx, "cat-file", "-e", string(h)+"^{tree}")
 	if exited(err, 1, 128) {
@@ -230,14 +231,11 @@ func (r *Repo) brokenRef(ctx context.Context, ref Ref) (string, error) {
 	h := Hash(text)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		packed, found, known := r.packedRef(ref)
-		switch {
-		case known && !found:
+		out, err := r.read(ctx, "for-each-ref", "--format=%(objectname)", string(ref))
+		if err != nil || len(out) == 0 {
 			return r.lostRef(ctx, ref)
-		case !known:
-			return "", nil
 		}
-		h = packed
+		h = Hash(line(out))
 	case err == nil && strings.HasPrefix(text, "ref: "):
 		return "", nil
 	case err != nil || h.check() != nil || h.IsZero():
@@ -414,7 +412,7 @@ func (r *Repo) DropBrokenRef(ctx context.Context, ref Ref) error {
 	if err := removeGitFile(filepath.Join(r.common, filepath.FromSlash(string(ref)))); err != nil {
 		return err
 	}
-	if _, found, _ := r.packedRef(ref); found { // below a torn file a whole one may have been packed
+	if r.packed(ref) { // below a torn file a whole one may have been packed
 		reason, err := r.brokenRef(ctx, ref)
 		if err == nil && reason != "" {
 			_, err = r.Run(ctx, Command{Args: []string{"update-ref", "-d", string(ref)}})
@@ -444,4 +442,28 @@ func (s *wounds) mendIndex(ctx context.Context) error {
 	}
 	_, err = w.repo.run(ctx, p, Command{Args: []string{"read-tree", tree}})
 	return err
+}
+
+// readPlain reads the one line of a small regular file. A directory, which stands where refs below it were, or a
+// file on the way count as absent.
+func readPlain(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir() {
+		return "", fs.ErrNotExist
+	}
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > 4<<10 {
+		return "", fs.ErrInvalid
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	text, whole := strings.CutSuffix(string(data), "\n")
+	if !whole || strings.Contains(text, "\n") {
+		return "", fs.ErrInvalid
+	}
+	return text, nil
 }

@@ -2,87 +2,80 @@ package git
 
 import (
 	"bufio"
-	"bytes"
-	"compress/zlib"
-	"crypto/sha1" //nolint:gosec // git's own object names, no secret
-	"crypto/sha256"
-	"encoding/hex"
-	"hash"
+	"context"
+	"errors"
+	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 )
 
-// What a rig asks of commits is nearly always about those that it made itself a moment ago, which are loose objects:
-// files of git's own that never change under their name. Reading one costs a hundredth of a process. Whatever
-// is not there, not whole, too large, or could mean something else than it says (replacements, grafts)
-// is left to git: the functions here say known == false.
+// Questions about objects go to two coprocesses: "cat-file --batch-command" and "diff-tree --stdin". Both look again
+// for packs when they miss an object, and resolve names anew each time.
 
-const (
-	// maxLoose bounds a commit or tree that is read here, in bytes.
-	maxLoose = 1 << 20
-	// maxWalk bounds how many commits or trees are read for one answer; beyond that git is faster.
-	maxWalk = 256
-)
-
-// object reads a loose object of a kind ("commit", "tree") that is what its name says.
-func (r *Repo) object(h Hash, kind string) (content []byte, known bool) {
-	if h.check() != nil {
-		return nil, false
-	}
-	f, err := os.Open(r.loose(h))
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxLoose {
-		return nil, false
-	}
-	z, err := zlib.NewReader(bufio.NewReader(f))
-	if err != nil {
-		return nil, false
-	}
-	whole, err := io.ReadAll(io.LimitReader(z, maxLoose+1))
-	if err != nil || len(whole) > maxLoose {
-		return nil, false
-	}
-	sum := newSum(h)
-	sum.Write(whole)
-	head, content, found := bytes.Cut(whole, []byte{0})
-	if !found || string(head) != kind+" "+strconv.Itoa(len(content)) || hex.EncodeToString(sum.Sum(nil)) != string(h) {
-		return nil, false
-	}
-	return content, true
+func newObjects() coprocess {
+	return coprocess{args: []string{"cat-file", "--batch-command"}}
 }
 
-func newSum(h Hash) hash.Hash {
-	if len(h) == hex.EncodedLen(sha256.Size) {
-		return sha256.New()
-	}
-	return sha1.New() //nolint:gosec // git's own object names, no secret
+// newTrees also lists folders (-t), so that a difference names every new object.
+func newTrees() coprocess {
+	return coprocess{args: []string{"diff-tree", "--stdin", "-r", "-t", "-z", "--raw", "--no-abbrev", "--no-renames"}}
 }
 
-// there reports whether a name is a loose commit's. False is no proof of the contrary.
-func (r *Repo) there(h Hash) bool {
-	if !r.historyFixed() {
-		return false
-	}
-	_, known := r.object(h, "commit")
-	return known
+// object is the answer to a question about one object.
+type object struct {
+	hash    Hash
+	kind    string // "commit", "tree", "blob", "tag"
+	content []byte
 }
 
-// whole reports whether a loose commit and its tree are there. False is no proof of the contrary.
-func (r *Repo) whole(h Hash) bool {
-	if !r.there(h) {
-		return false
+// info finds the object that a revision names. One that names none, or of which the object is missing, is found ==
+// false.
+func (r *Repo) info(ctx context.Context, revision string) (o object, found bool, err error) {
+	return r.askObject(ctx, "info", revision)
+}
+
+// content is info with the object's content, which git checks on the way.
+func (r *Repo) content(ctx context.Context, revision string) (o object, found bool, err error) {
+	return r.askObject(ctx, "contents", revision)
+}
+
+func (r *Repo) askObject(ctx context.Context, command, revision string) (o object, found bool, err error) {
+	if revision == "" || strings.ContainsAny(revision, "\x00\n") {
+		return o, false, nil
 	}
-	c, known := r.commitFacts(h)
-	if !known {
-		return false
-	}
-	_, known = r.object(c.tree, "tree")
-	return known
+	err = r.ask(ctx, &r.objects, command+" "+revision+"\n", func(from *bufio.Reader) error {
+		o, found = object{}, false
+		head, err := from.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		head = strings.TrimSuffix(head, "\n")
+		if head == revision+" missing" || head == revision+" ambiguous" {
+			return nil
+		}
+		parts := strings.Split(head, " ")
+		if len(parts) != 3 {
+			return fmt.Errorf("cat-file: unexpected answer %q", clip(head, 120))
+		}
+		if o.hash, err = ParseHash(parts[0]); err != nil {
+			return err
+		}
+		o.kind, found = parts[1], true
+		if command != "contents" {
+			return nil
+		}
+		size, err := strconv.Atoi(parts[2])
+		if err != nil || size < 0 || size > maxOutput {
+			return fmt.Errorf("cat-file: unexpected size %q", clip(head, 120))
+		}
+		o.content = make([]byte, size)
+		if _, err = io.ReadFull(from, o.content); err == nil {
+			_, err = from.Discard(1) // the newline after it
+		}
+		return err
+	})
+	return o, found && err == nil, err
 }
 
 // commitFacts are what a commit says of its place in history.
@@ -91,252 +84,183 @@ type commitFacts struct {
 	parents []Hash
 }
 
-// commitFacts reads the head of a loose commit. It is not for repositories whose history is not fixed.
-func (r *Repo) commitFacts(h Hash) (c commitFacts, known bool) {
-	if c, known := r.facts.commits.get(pair{h, h}); known {
-		return c, true
+// commit reads a commit. It fails with ErrNotCommit for a hash that names none.
+func (r *Repo) commit(ctx context.Context, h Hash) (c commitFacts, err error) {
+	if known, ok := r.commits.get(h); ok {
+		return known, nil
 	}
-	content, known := r.object(h, "commit")
-	if !known {
-		return c, false
+	o, found, err := r.content(ctx, string(h))
+	if err != nil {
+		return c, err
 	}
-	for text := range strings.Lines(string(content)) {
+	for text := range strings.Lines(string(o.content)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(text, "\n"), " ")
-		if key != "tree" && key != "parent" {
-			break
+		switch key {
+		case "tree":
+			c.tree = Hash(value)
+			continue
+		case "parent":
+			c.parents = append(c.parents, Hash(value))
+			continue
 		}
-		name, err := ParseHash(value)
-		if err != nil {
-			return commitFacts{}, false
-		}
-		if key == "tree" {
-			c.tree = name
-		} else {
-			c.parents = append(c.parents, name)
-		}
+		break
 	}
-	if c.tree == "" {
-		return c, false
+	if !found || o.kind != "commit" || c.tree.check() != nil {
+		return commitFacts{}, fmt.Errorf("%s: %w", h.Short(), ErrNotCommit)
 	}
-	r.facts.commits.put(pair{h, h}, c)
-	return c, true
+	r.commits.put(h, c)
+	return c, nil
 }
 
-// lineage is a walk from a commit to its parents, as long as each has one.
-type lineage struct {
-	commits []Hash
-	at      map[Hash]int
-	ended   bool
+func (r *Repo) treeOf(ctx context.Context, commit Hash) (Hash, error) {
+	c, err := r.commit(ctx, commit)
+	return c.tree, err
 }
 
-func lineageOf(h Hash) *lineage { return &lineage{commits: []Hash{h}, at: map[Hash]int{h: 0}} }
-
-func (l *lineage) last() Hash { return l.commits[len(l.commits)-1] }
-
-func (l *lineage) extend(r *Repo) {
-	c, known := r.commitFacts(l.last())
-	if l.ended = !known || len(c.parents) != 1; l.ended {
-		return
-	}
-	l.at[c.parents[0]] = len(l.commits)
-	l.commits = append(l.commits, c.parents[0])
+// entry is a path's content in a tree or an index; the zero entry means that it is not there.
+type entry struct {
+	mode string
+	hash Hash
 }
 
-// walkRange is commitRange without git: for a head whose history is a line down to where it left base's, and a base
-// of which the same is true. The commits of head's line above that fork can't be in base's history another
-// way: that goes on below the fork, where none of them is an ancestor of itself.
-func (r *Repo) walkRange(base, head Hash) (result commitRange, known bool) {
-	if !r.historyFixed() {
-		return commitRange{}, false
+func newEntry(mode, hash string) entry {
+	if h := Hash(hash); !h.IsZero() {
+		return entry{mode: mode, hash: h}
 	}
-	ours, theirs := lineageOf(head), lineageOf(base)
-	for range maxWalk {
-		if n, met := ours.at[theirs.last()]; met {
-			return commitRange{count: n, fork: theirs.last()}, true
-		}
-		if _, met := theirs.at[ours.last()]; met {
-			return commitRange{count: len(ours.commits) - 1, fork: ours.last()}, true
-		}
-		if ours.ended && theirs.ended {
-			break
-		}
-		if !ours.ended {
-			ours.extend(r)
-		}
-		if n, met := ours.at[theirs.last()]; met {
-			return commitRange{count: n, fork: theirs.last()}, true
-		}
-		if !theirs.ended {
-			theirs.extend(r)
-		}
-	}
-	return commitRange{}, false
+	return entry{}
 }
 
-// treeEntry is one line of a tree.
-type treeEntry struct {
-	mode, name string
-	hash       Hash
+// The modes of entries.
+const (
+	folder     = "040000"
+	regular    = "100644"
+	executable = "100755"
+	symlink    = "120000"
+	gitlink    = "160000" // a commit of a submodule
+)
+
+// change is one path that differs between two trees.
+type change struct {
+	path     string
+	old, new entry
 }
 
-func (e treeEntry) isTree() bool { return e.mode == "40000" }
+// isFolder reports whether it is about a folder itself, and not about what stands in it.
+func (c change) isFolder() bool { return c.old.mode == folder || c.new.mode == folder }
 
-// isLink tells whether the entry is a commit of another repository.
-func (e treeEntry) isLink() bool { return e.mode == "160000" }
+// endOfDiff is no object name: diff-tree copies it to its output, and only then writes that out.
+const endOfDiff = "end"
 
-// sortName is the name by which git orders trees.
-func (e treeEntry) sortName() string {
-	if e.isTree() {
-		return e.name + "/"
+// diffTrees lists what differs between two trees, folders included.
+func (r *Repo) diffTrees(ctx context.Context, old, new Hash) (list []change, err error) {
+	if err := checkCommits(old, new); err != nil || old == new {
+		return nil, err
 	}
-	return e.name
-}
-
-// treeEntries reads a loose tree; the empty Hash is no tree.
-func (r *Repo) treeEntries(h Hash) (entries []treeEntry, known bool) {
-	if h == "" {
-		return nil, true
-	}
-	content, known := r.object(h, "tree")
-	if !known {
-		return nil, false
-	}
-	raw := len(h) / 2
-	for len(content) > 0 {
-		head, rest, found := bytes.Cut(content, []byte{0})
-		mode, name, divided := strings.Cut(string(head), " ")
-		if !found || !divided || name == "" || len(rest) < raw || !usualMode(mode) {
-			return nil, false
+	question := string(old) + " " + string(new) + "\n" + endOfDiff + "\n"
+	err = r.ask(ctx, &r.trees, question, func(from *bufio.Reader) error {
+		list = nil
+		head, err := from.ReadString('\n')
+		if err == nil && head != string(old)+" "+string(new)+"\n" {
+			err = fmt.Errorf("diff-tree: unexpected answer %q", clip(head, 120))
 		}
-		entries = append(entries, treeEntry{mode: mode, name: name, hash: Hash(hex.EncodeToString(rest[:raw]))})
-		content = rest[raw:]
-	}
-	return entries, true
-}
-
-// usualMode leaves out what old versions of git wrote, which git takes for one of these.
-func usualMode(mode string) bool {
-	switch mode {
-	case "40000", "100644", "100755", "120000", "160000":
-		return true
-	}
-	return false
-}
-
-// treeWalk compares trees, which may be empty, and reports what is only in the new one, or other there.
-type treeWalk struct {
-	r *Repo
-	// left is how many trees may still be read.
-	left int
-	// changed is called for each path that is not the same in both.
-	changed func(path string)
-	// reached is called for each tree and file that only the new one has, at this place.
-	reached func(h Hash)
-}
-
-// compare reports whether it could read all it needed. What it has reported until then is worthless otherwise.
-func (t *treeWalk) compare(before, after Hash, prefix string) bool {
-	if t.left--; t.left < 0 {
-		return false
-	}
-	from, known := t.r.treeEntries(before)
-	if !known {
-		return false
-	}
-	to, known := t.r.treeEntries(after)
-	if !known {
-		return false
-	}
-	if after != "" {
-		t.reached(after)
-	}
-	for len(from) > 0 || len(to) > 0 {
-		var old, new treeEntry
-		switch {
-		case len(to) == 0 || len(from) > 0 && from[0].sortName() < to[0].sortName():
-			old, from = from[0], from[1:]
-		case len(from) == 0 || to[0].sortName() < from[0].sortName():
-			new, to = to[0], to[1:]
-		default:
-			old, new, from, to = from[0], to[0], from[1:], to[1:]
+		for err == nil {
+			first, failed := from.Peek(1)
+			if err = failed; err != nil {
+				break
+			}
+			if first[0] != ':' {
+				end, err := from.ReadString('\n')
+				if err == nil && end != endOfDiff+"\n" {
+					err = fmt.Errorf("diff-tree: unexpected answer %q", clip(end, 120))
+				}
+				return err
+			}
+			var c change
+			if c, err = readChange(from); err == nil {
+				list = append(list, c)
+			}
 		}
-		if old != new && !t.entry(old, new, prefix) {
-			return false
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// readChange reads ":mode mode hash hash status", NUL, the path, and NUL.
+func readChange(from *bufio.Reader) (c change, err error) {
+	record, err := from.ReadString(0)
+	if err != nil {
+		return c, err
+	}
+	parts := strings.Fields(strings.Trim(record, ":\x00"))
+	if len(parts) != 5 {
+		return c, fmt.Errorf("diff-tree: unexpected record %q", clip(record, 120))
+	}
+	path, err := from.ReadString(0)
+	return change{path: strings.TrimSuffix(path, "\x00"), old: newEntry(parts[0], parts[2]), new: newEntry(parts[1], parts[3])}, err
+}
+
+// reached lists what head reaches and none of have does: at least that, and nothing that head does not reach.
+func (r *Repo) reached(ctx context.Context, head Hash, have []Hash) ([]Hash, error) {
+	if len(have) == 1 {
+		if c, known := r.walkRange(ctx, have[0], head); known {
+			if objects, err := r.reachedInLine(ctx, head, c.fork); err == nil {
+				return objects, nil
+			}
 		}
 	}
-	return true
+	args := []string{"rev-list", "--objects", "--no-object-names", string(head)}
+	for _, h := range have {
+		args = append(args, "^"+string(h))
+	}
+	out, err := r.read(ctx, append(args, "--")...)
+	if err != nil {
+		return nil, err
+	}
+	var all []Hash
+	for text := range strings.Lines(string(out)) {
+		all = append(all, Hash(strings.TrimSpace(text)))
+	}
+	return all, nil
 }
 
-// entry goes on with two entries of one name and sort, of which one may be nothing.
-func (t *treeWalk) entry(old, new treeEntry, prefix string) bool {
-	path := prefix + old.name
-	if old.name == "" {
-		path = prefix + new.name
-	}
-	if old.isTree() || new.isTree() {
-		return t.compare(old.hash, new.hash, path+"/")
-	}
-	t.changed(path)
-	if new.hash != "" && new.hash != old.hash && !new.isLink() {
-		t.reached(new.hash)
-	}
-	return true
-}
-
-// walkPaths lists what differs between the trees of two commits, as diff-tree does.
-func (r *Repo) walkPaths(from, to Hash) (paths []string, known bool) {
-	if !r.historyFixed() {
-		return nil, false
-	}
-	before, known := r.commitFacts(from)
-	if !known {
-		return nil, false
-	}
-	after, known := r.commitFacts(to)
-	if !known {
-		return nil, false
-	}
-	walk := treeWalk{r: r, left: maxWalk, changed: func(path string) { paths = append(paths, path) }, reached: func(Hash) {}}
-	if before.tree != after.tree && !walk.compare(before.tree, after.tree, "") {
-		return nil, false
-	}
-	return paths, true
-}
-
-// walkReached lists what head reaches and have does not: at least that, and nothing that head does not reach.
-func (r *Repo) walkReached(head, have Hash) (objects []Hash, known bool) {
-	c, known := r.walkRange(have, head)
-	if !known {
-		return nil, false
-	}
+// reachedInLine is reached for commits that all have one parent, down to fork. It fails for objects that are missing.
+func (r *Repo) reachedInLine(ctx context.Context, head, fork Hash) (objects []Hash, err error) {
 	seen := map[Hash]bool{}
-	reach := func(h Hash) {
-		if !seen[h] {
-			seen[h] = true
-			objects = append(objects, h)
+	reach := func(h Hash) error {
+		if seen[h] || h == "" {
+			return nil
 		}
+		seen[h] = true
+		objects = append(objects, h)
+		_, found, err := r.info(ctx, string(h))
+		if err == nil && !found {
+			err = fmt.Errorf("%s is missing", h)
+		}
+		return err
 	}
-	walk := treeWalk{r: r, left: maxWalk, changed: func(string) {}, reached: reach}
-	for at := head; at != c.fork; {
-		commit, known := r.commitFacts(at)
-		// What is remembered of a commit does not say that it is still there.
-		if !known || len(commit.parents) != 1 || !r.there(at) {
-			return nil, false
+	for at := head; at != fork; {
+		c, err := r.commit(ctx, at)
+		if err != nil {
+			return nil, err
 		}
-		parent, known := r.commitFacts(commit.parents[0])
-		if !known {
-			return nil, false
+		before, err := r.treeOf(ctx, c.parents[0])
+		if err != nil {
+			return nil, err
 		}
-		reach(at)
-		if parent.tree != commit.tree && !walk.compare(parent.tree, commit.tree, "") {
-			return nil, false
+		list, err := r.diffTrees(ctx, before, c.tree)
+		failed := []error{err, reach(at), reach(c.tree)}
+		for _, d := range list {
+			if d.new.mode != gitlink {
+				failed = append(failed, reach(d.new.hash))
+			}
 		}
-		at = commit.parents[0]
+		if err := errors.Join(failed...); err != nil {
+			return nil, err
+		}
+		at = c.parents[0]
 	}
-	for _, o := range objects {
-		if _, err := os.Lstat(r.loose(o)); err != nil {
-			return nil, false // in a pack, or lost
-		}
-	}
-	return objects, true
+	return objects, nil
 }

@@ -33,7 +33,7 @@ func (r *Repo) Obstacles(prefixes ...string) ([]string, error) {
 		if err != nil {
 			return found, err
 		}
-		if _, packed, _ := r.packedRef(Ref(strings.TrimSuffix(prefix, "/"))); isFile && !packed {
+		if isFile && !r.packed(Ref(strings.TrimSuffix(prefix, "/"))) {
 			found = append(found, reflog)
 		}
 	}

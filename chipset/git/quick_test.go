@@ -8,7 +8,7 @@ import (
 )
 
 // What is found without git is what git finds; whatever is odd is left to git.
-func TestQuickly(t *testing.T) {
+func TestLocateWithoutGit(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, dir string)
 		quick  bool

@@ -27,7 +27,7 @@ func (r *Repo) Quiet(checkout string) bool {
 		dir := filepath.Join("/proc", e.Name())
 		data, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		args := strings.Split(string(data), "\x00")
-		if err != nil || !strings.HasPrefix(filepath.Base(args[0]), "git") {
+		if err != nil || !strings.HasPrefix(filepath.Base(args[0]), "git") || isCoprocess(args) {
 			continue
 		}
 		named := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--git-dir="+r.common) })
@@ -37,6 +37,11 @@ func (r *Repo) Quiet(checkout string) bool {
 		}
 	}
 	return seen
+}
+
+// isCoprocess reports whether a command is one that only answers questions, of this process or another.
+func isCoprocess(args []string) bool {
+	return slices.Contains(args, "--batch-command") || slices.Contains(args, "diff-tree") && slices.Contains(args, "--stdin")
 }
 
 func within(path, root string) bool {

@@ -84,7 +84,7 @@ func (w *Worktree) pick(ctx context.Context, p place, head, onto Hash, agentID s
 	if err != nil {
 		return ""
 	}
-	if _, at, known := w.repo.readHead(p.gitDir); !known || at != onto {
+	if _, at, known := readHead(p.gitDir); !known || at != onto {
 		if w.checkout(ctx, p, "--detach", string(onto)) != nil {
 			return ""
 		}

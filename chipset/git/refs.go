@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,10 +18,13 @@ func (r *Repo) ResolveRef(ctx context.Context, ref Ref) (h Hash, found bool, err
 	if err := ref.check(); err != nil {
 		return "", false, err
 	}
-	if h, found, known := r.readRef(ref); known {
-		return h, found, nil
+	if h, known := r.looseRef(ref); known {
+		return h, true, nil
 	}
-	// rev-parse would also try refs/tags/refs/… and friends.
+	// cat-file and rev-parse also try refs/tags/refs/… and friends, so they can only tell what does not exist.
+	if _, found, err := r.info(ctx, string(ref)); err == nil && !found && !r.packed(ref) {
+		return "", false, nil
+	}
 	out, err := r.read(ctx, "for-each-ref", "--format=%(objectname) %(refname)", string(ref))
 	if err != nil {
 		return "", false, err
@@ -46,9 +48,14 @@ func (r *Repo) resolve(ctx context.Context, p place, revision string) (Hash, boo
 	if revision == "" || strings.ContainsAny(revision, "\x00\n") || strings.HasPrefix(revision, "-") {
 		return "", false, nil
 	}
-	if r.there(Hash(revision)) {
-		return Hash(revision), true, nil
+	name := revision
+	if revision == "HEAD" && r.linked(p) {
+		name = "worktrees/" + filepath.Base(p.gitDir) + "/HEAD"
 	}
+	if o, found, err := r.info(ctx, name+"^{commit}"); err == nil && found {
+		return o.hash, true, nil
+	}
+	// What can't be found this way git explains.
 	out, err := r.run(ctx, p, Command{
 		Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}"}, Read: true})
 	if exited(err, 1) {
@@ -77,7 +84,7 @@ func (r *Repo) CurrentBranch(ctx context.Context) (b Branch, found bool, err err
 }
 
 func (r *Repo) headBranch(ctx context.Context, p place) (Branch, bool, error) {
-	if b, _, known := r.readHead(p.gitDir); known {
+	if b, _, known := readHead(p.gitDir); known {
 		return b, b != "", nil
 	}
 	out, err := r.run(ctx, p, Command{Args: []string{"symbolic-ref", "--quiet", "HEAD"}, Read: true})
@@ -126,15 +133,17 @@ func (r *Repo) IsAncestor(ctx context.Context, ancestor, h Hash) (bool, error) {
 	if err := checkCommits(ancestor, h); err != nil {
 		return false, err
 	}
-	if is, known := r.knownAncestor(ancestor, h); known {
-		return is, nil
+	if ancestor == h {
+		return true, nil
+	}
+	if c, known := r.walkRange(ctx, ancestor, h); known {
+		return c.fork == ancestor, nil
 	}
 	_, err := r.read(ctx, "merge-base", "--is-ancestor", string(ancestor), string(h))
-	if err != nil && !exited(err, 1) {
-		return false, err
+	if exited(err, 1) {
+		return false, nil
 	}
-	remember(r, &r.facts.ancestors, pair{ancestor, h}, err == nil)
-	return err == nil, nil
+	return err == nil, err
 }
 
 // MergeBase returns the best common ancestor, or ErrUnrelated.
@@ -142,8 +151,8 @@ func (r *Repo) MergeBase(ctx context.Context, a, b Hash) (Hash, error) {
 	if err := checkCommits(a, b); err != nil {
 		return "", err
 	}
-	if base, known := r.knownMergeBase(a, b); known {
-		return base, nil
+	if c, known := r.walkRange(ctx, a, b); known {
+		return c.fork, nil
 	}
 	out, err := r.read(ctx, "merge-base", string(a), string(b))
 	if exited(err, 1) {
@@ -152,11 +161,7 @@ func (r *Repo) MergeBase(ctx context.Context, a, b Hash) (Hash, error) {
 	if err != nil {
 		return "", err
 	}
-	base, err := ParseHash(line(out))
-	if err == nil {
-		remember(r, &r.facts.bases, pair{a, b}, base)
-	}
-	return base, err
+	return ParseHash(line(out))
 }
 
 // CountCommits counts what head has and base has not.
@@ -233,32 +238,33 @@ func (r *Repo) ChangedPaths(ctx context.Context, base, head Hash) ([]string, err
 	if from == "" {
 		from, err = r.MergeBase(ctx, base, head)
 	}
-	start := string(from)
+	var start Hash
 	if errors.Is(err, ErrUnrelated) {
 		start, err = r.emptyTree(ctx)
+	} else if err == nil {
+		start, err = r.treeOf(ctx, from)
 	}
 	if err != nil {
 		return nil, err
 	}
-	k := pair{Hash(start), head}
-	if paths, known := recall(r, &r.facts.paths, k); known {
-		return slices.Clone(paths), nil
+	after, err := r.treeOf(ctx, head)
+	if err != nil {
+		return nil, err
 	}
-	if paths, known := r.walkPaths(Hash(start), head); known {
-		return paths, nil
-	}
-	out, err := r.read(ctx, "diff-tree", "-r", "-z", "--name-only", "--no-renames", start, string(head), "--")
-	paths := fields(out)
-	if err == nil && len(paths) <= maxFactPaths {
-		remember(r, &r.facts.paths, k, slices.Clone(paths))
+	list, err := r.diffTrees(ctx, start, after)
+	var paths []string
+	for _, c := range list {
+		if !c.isFolder() {
+			paths = append(paths, c.path)
+		}
 	}
 	return paths, err
 }
 
 // emptyTree depends on the repository's object format.
-func (r *Repo) emptyTree(ctx context.Context) (string, error) {
+func (r *Repo) emptyTree(ctx context.Context) (Hash, error) {
 	out, err := r.run(ctx, r.plain(), Command{Args: []string{"hash-object", "-w", "-t", "tree", "--stdin"}})
-	return line(out), err
+	return Hash(line(out)), err
 }
 
 // TouchesPath reports whether head changes top or anything below it since it left base. top is one
@@ -288,7 +294,7 @@ func (r *Repo) UpdateRef(ctx context.Context, ref Ref, new, old Hash) error {
 	if err := errors.Join(ref.check(), checkCommits(new)); err != nil {
 		return err
 	}
-	if held, found, known := r.readRef(ref); old == "" && known && found && held == new {
+	if held, known := r.looseRef(ref); old == "" && known && held == new {
 		return nil // git writes nothing either
 	}
 	args := []string{"update-ref", "--no-deref", "-m", "chipset", string(ref), string(new)}

@@ -90,45 +90,10 @@ func (r *Repo) unlockAdvance(p place, b Branch, removeLock bool) error {
 	return nil
 }
 
-// gitlink is the mode of a submodule's entry.
-const gitlink = "160000"
-
-// entry is a path's content in a tree or an index; the zero entry means that it is not there.
-type entry struct {
-	mode string
-	hash Hash
-}
-
-// change is one path that differs between two commits.
-type change struct {
-	path     string
-	old, new entry
-	staged   bool // the index already says new
-}
-
-// changes compares two commits, path by path.
-func (r *Repo) changes(ctx context.Context, old, new Hash) ([]change, error) {
-	out, err := r.read(ctx, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", string(old), string(new), "--")
-	if err != nil {
-		return nil, err
-	}
-	records := fields(out)
-	var list []change
-	for i := 0; i+1 < len(records); i += 2 {
-		parts := strings.Fields(strings.TrimPrefix(records[i], ":"))
-		if len(parts) != 5 {
-			return nil, fmt.Errorf("diff-tree: unexpected record %q", clip(records[i], 120))
-		}
-		list = append(list, change{path: records[i+1], old: newEntry(parts[0], parts[2]), new: newEntry(parts[1], parts[3])})
-	}
-	return list, nil
-}
-
-func newEntry(mode, hash string) entry {
-	if h := Hash(hash); !h.IsZero() {
-		return entry{mode: mode, hash: h}
-	}
-	return entry{}
+// advanced is one path that differs between two commits.
+type advanced struct {
+	change
+	staged bool // the index already says new
 }
 
 // indexEntries reads the index; paths in conflict come back in unmerged.
@@ -154,8 +119,16 @@ func (w *Worktree) indexEntries(ctx context.Context, p place) (entries map[strin
 
 // interrupted sorts the paths between old and new into those that the fast-forward left half-way and
 // those that a person changed. Paths that are still at old are in neither.
-func (w *Worktree) interrupted(ctx context.Context, p place, old, new Hash) (restore []change, left []string, err error) {
-	list, err := w.repo.changes(ctx, old, new)
+func (w *Worktree) interrupted(ctx context.Context, p place, old, new Hash) (restore []advanced, left []string, err error) {
+	before, err := w.repo.treeOf(ctx, old)
+	if err != nil {
+		return nil, nil, err
+	}
+	after, err := w.repo.treeOf(ctx, new)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := w.repo.diffTrees(ctx, before, after)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,7 +136,11 @@ func (w *Worktree) interrupted(ctx context.Context, p place, old, new Hash) (res
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, c := range list {
+	for _, d := range list {
+		if d.isFolder() {
+			continue
+		}
+		c := advanced{change: d}
 		c.staged = index[c.path] == c.new
 		if unmerged[c.path] || !c.staged && index[c.path] != c.old {
 			left = append(left, c.path)
@@ -186,7 +163,7 @@ func (w *Worktree) interrupted(ctx context.Context, p place, old, new Hash) (res
 // unobstructed takes out the paths that git could only restore by removing something else: a directory with a
 // person's files where old has a file, or a person's file where old has a directory. It repeats until
 // nothing changes, because what is taken out may be what another path relied on.
-func unobstructed(root string, restore []change) (safe []change, obstructed []string, err error) {
+func unobstructed(root string, restore []advanced) (safe []advanced, obstructed []string, err error) {
 	for {
 		ours := map[string]bool{}
 		for _, c := range restore {
@@ -246,7 +223,7 @@ const (
 	foreign                       // a person's
 )
 
-func (w *Worktree) writtenByAdvance(ctx context.Context, p place, new Hash, c change) (contentState, error) {
+func (w *Worktree) writtenByAdvance(ctx context.Context, p place, new Hash, c advanced) (contentState, error) {
 	full := filepath.Join(p.workTree, filepath.FromSlash(c.path))
 	info, err := os.Lstat(full)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -286,7 +263,7 @@ func (w *Worktree) writtenByAdvance(ctx context.Context, p place, new Hash, c ch
 // directoryState judges a directory where old or new have a file. Where a submodule is or was, the fast-forward
 // touches nothing but the index. Where old has a file and new has files below its name, the files below are
 // changes of their own; this path is then simply gone.
-func (w *Worktree) directoryState(c change) contentState {
+func (w *Worktree) directoryState(c advanced) contentState {
 	switch {
 	case c.old.mode == gitlink || c.new.mode == gitlink:
 		return untouched
@@ -296,12 +273,6 @@ func (w *Worktree) directoryState(c change) contentState {
 		return halfWay
 	}
 }
-
-const (
-	regular    = "100644"
-	executable = "100755"
-	symlink    = "120000"
-)
 
 // kindOf drops the executable bit: a person who changed only that has the same bytes.
 func kindOf(mode string) string {
@@ -339,7 +310,7 @@ func (w *Worktree) hashFile(ctx context.Context, p place, full, path string, inf
 }
 
 // beginningOfNew recognises a file that was cut off by the kill.
-func (w *Worktree) beginningOfNew(ctx context.Context, p place, new Hash, c change, full string, info fs.FileInfo) (contentState, error) {
+func (w *Worktree) beginningOfNew(ctx context.Context, p place, new Hash, c advanced, full string, info fs.FileInfo) (contentState, error) {
 	if info.Size() > maxOutput {
 		return foreign, nil
 	}
@@ -372,7 +343,7 @@ func beneathLink(root, path string) bool {
 // takeBack restores the paths to old in index and checkout. It first tells the index that they are at new, as the
 // fast-forward would have: then git itself removes what old does not have, with the directories
 // that become empty. A kill in between leaves a state that this repair knows.
-func (w *Worktree) takeBack(ctx context.Context, p place, old Hash, restore []change) error {
+func (w *Worktree) takeBack(ctx context.Context, p place, old Hash, restore []advanced) error {
 	if len(restore) == 0 {
 		return nil
 	}

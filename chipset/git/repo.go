@@ -23,11 +23,12 @@ type Repo struct {
 	top       string
 	common    string
 	lockGrace time.Duration
-	foldsCase bool
 	worktrees sync.Mutex // held while worktrees are made, reset or removed
 	// left is where this process left worktrees, by git directory.
 	left     map[string]leftAt
-	facts    facts
+	commits  memo
+	objects  coprocess
+	trees    coprocess
 	identity identityMemo
 }
 
@@ -43,7 +44,8 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
-	r := &Repo{git: binary, env: Environment(os.Environ()), lockGrace: lockGrace, left: map[string]leftAt{}}
+	r := &Repo{git: binary, env: Environment(os.Environ()), lockGrace: lockGrace, left: map[string]leftAt{},
+		objects: newObjects(), trees: newTrees()}
 	gitDir, common, top, err := r.locate(ctx, dir)
 	if err != nil {
 		if exited(err, 128) && !insideRepository(dir) {
@@ -61,7 +63,6 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if gitDir, err = realPath(gitDir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	r.foldsCase = foldsCase(r.common)
 	if top != "" && gitDir == r.common {
 		r.top, err = realPath(top)
 	} else {

@@ -168,27 +168,6 @@ func (r *Repo) replaceAll(ctx context.Context, fresh []copied) error {
 	return nil
 }
 
-func (r *Repo) reached(ctx context.Context, head Hash, have []Hash) ([]Hash, error) {
-	if len(have) == 1 {
-		if walked, known := r.walkReached(head, have[0]); known {
-			return walked, nil
-		}
-	}
-	args := []string{"rev-list", "--objects", "--no-object-names", string(head)}
-	for _, h := range have {
-		args = append(args, "^"+string(h))
-	}
-	out, err := r.run(ctx, r.plain(), Command{Args: append(args, "--"), Read: true})
-	if err != nil {
-		return nil, err
-	}
-	var all []Hash
-	for text := range strings.Lines(string(out)) {
-		all = append(all, Hash(strings.TrimSpace(text)))
-	}
-	return all, nil
-}
-
 func (r *Repo) loose(o Hash) string {
 	return filepath.Join(r.common, "objects", string(o[:2]), string(o[2:]))
 }

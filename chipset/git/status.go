@@ -67,7 +67,7 @@ func (w *Worktree) untouched(ctx context.Context, p place) (bool, error) {
 // at a commit that the commit base, another branch or a ref below refs/chipset/ reaches, or that was on a branch when
 // this process left it, and no file differs from it. False is no proof of the contrary.
 func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool {
-	_, head, known := w.repo.readHead(p.gitDir)
+	_, head, known := readHead(p.gitDir)
 	if !known || head == "" {
 		return false
 	}
@@ -77,7 +77,7 @@ func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool 
 	if left := w.repo.left[p.gitDir]; left.head == head && left.branch != b {
 		return true
 	}
-	if kept, known := w.repo.knownAncestor(head, base); known && kept {
+	if c, known := w.repo.walkRange(ctx, head, base); known && c.fork == head {
 		return true
 	}
 	out, err := w.repo.read(ctx, "for-each-ref", "--count=2", "--format=%(refname)", "--contains", string(head), "refs/heads/", "refs/chipset/")

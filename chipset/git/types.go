@@ -30,7 +30,7 @@ func (h Hash) IsZero() bool { return strings.Trim(string(h), "0") == "" }
 func (h Hash) Short() string { return string(h[:min(10, len(h))]) }
 
 func (h Hash) check() error {
-	if len(h) < 40 || len(h) > 64 {
+	if len(h) != 40 && len(h) != 64 {
 		return fmt.Errorf("%w: %q", ErrBadHash, clip(string(h), 80))
 	}
 	for _, c := range []byte(h) {

@@ -416,12 +416,12 @@ func (r *Repo) LeaveWorktree(ctx context.Context, path string) (left bool) {
 	if err != nil || r.clearLocks(ctx, p.gitDir) != nil || operation(p.gitDir) != NoOperation {
 		return false
 	}
-	b, _, known := r.readHead(p.gitDir)
+	b, _, known := readHead(p.gitDir)
 	if !known || b == "" {
 		return false
 	}
-	h, found, known := r.readRef(b.Ref())
-	if !known || !found || writeGitFile(filepath.Join(p.gitDir, "HEAD"), string(h)+"\n") != nil {
+	h, known := r.looseRef(b.Ref())
+	if !known || writeGitFile(filepath.Join(p.gitDir, "HEAD"), string(h)+"\n") != nil {
 		return false
 	}
 	r.left[p.gitDir] = leftAt{b, h}

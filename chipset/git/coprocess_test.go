@@ -1,0 +1,110 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"sync"
+	"testing"
+)
+
+// Answers never are older than what git itself would say.
+func TestCoprocessSeesWhatIsNew(t *testing.T) {
+	f := newFixture(t)
+	top := f.TopLevel()
+	f.see("HEAD", f.head(top))
+	for _, then := range [][]string{{"gc", "-q"}, {"repack", "-q", "-a", "-d"}, {"pack-refs", "--all"}, {"switch", "-q", "-c", "side"}} {
+		h := f.commit(top, map[string]string{"n": then[0]})
+		f.see("HEAD", h)
+		f.see(string(h), h)
+		f.git(top, then...)
+		f.see("HEAD", h)
+		f.see(string(h), h)
+	}
+	f.git(top, "update-ref", "refs/heads/side", "HEAD~1")
+	f.see("refs/heads/side", Hash(f.git(top, "rev-parse", "HEAD")))
+	if _, found, err := f.info(f.ctx, "refs/heads/none"); found || err != nil {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func (f *fixture) see(revision string, want Hash) {
+	f.Helper()
+	if o, found, err := f.info(f.ctx, revision); err != nil || !found || o.hash != want {
+		f.Fatalf("%s is %+v %v %v, want %s", revision, o, found, err, want)
+	}
+}
+
+// One that was killed, closed, or asked for what kills it answers the next question.
+func TestCoprocessStartsAgain(t *testing.T) {
+	f := newFixture(t)
+	h := f.head(f.TopLevel())
+	f.see("HEAD", h)
+	f.must(f.objects.cmd.Process.Kill())
+	f.see("HEAD", h)
+	f.Close()
+	f.Close()
+	f.see("HEAD", h)
+	torn := f.commit(f.TopLevel(), map[string]string{"n": "n"})
+	f.spoil(torn, func(whole []byte) []byte { return whole[:len(whole)-4] })
+	if _, _, err := f.content(f.ctx, string(torn)); err == nil {
+		t.Error("no error for a torn commit")
+	}
+	f.see(string(h), h)
+}
+
+func TestCoprocessEndsWithItsContext(t *testing.T) {
+	f := newFixture(t)
+	f.see("HEAD", f.head(f.TopLevel()))
+	ctx, cancel := context.WithCancel(f.ctx)
+	process := f.objects.cmd.Process.Pid
+	err := f.ask(ctx, &f.objects, "", func(from *bufio.Reader) error {
+		cancel()
+		_, err := from.ReadByte() // nothing was asked, so nothing comes
+		return err
+	})
+	f.wantErr(err, context.Canceled)
+	f.wantErr(f.ask(ctx, &f.objects, "", nil), context.Canceled)
+	f.see("HEAD", f.head(f.TopLevel()))
+	if f.objects.cmd.Process.Pid == process {
+		t.Error("the process still runs")
+	}
+}
+
+func TestCoprocessIsSharedByMany(t *testing.T) {
+	f := newFixture(t)
+	h, tree := f.head(f.TopLevel()), Hash(f.git(f.TopLevel(), "rev-parse", "HEAD^{tree}"))
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for _, want := range []Hash{h, tree, h, tree} {
+		all.Go(func() {
+			for range 50 {
+				o, _, err := f.content(f.ctx, string(want))
+				if err == nil && o.hash != want {
+					err = errors.New("the answer is another's")
+				}
+				mu.Lock()
+				failed = errors.Join(failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	f.must(failed)
+}
+
+// What only answers questions is at work on nothing.
+func TestQuietBesideCoprocesses(t *testing.T) {
+	f := newFixture(t)
+	if !f.Quiet(f.TopLevel()) {
+		t.Skip("this system does not show its processes")
+	}
+	h := f.commit(f.TopLevel(), map[string]string{"n": "n"})
+	if paths, err := f.ChangedPaths(f.ctx, Hash(f.git(f.TopLevel(), "rev-parse", "HEAD~1")), h); err != nil || len(paths) != 1 {
+		t.Fatal(paths, err)
+	}
+	if !f.Quiet(f.TopLevel()) {
+		t.Error("took a coprocess for a git at work")
+	}
+}
