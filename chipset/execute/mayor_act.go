@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -157,29 +158,12 @@ func (m *Mayor) verify(ctx context.Context, a state.AssignmentID) error {
 		Subject: "assignment " + string(a) + " is completed, but can't be verified", Body: complaint + "\n", ID: "verify-" + string(a)})
 }
 
-// maxNotes bounds what a bead remembers of its failed attempts.
-const maxNotes = 20
-
 func (m *Mayor) reopen(ctx context.Context, a mayor.Reopen) error {
-	_, err := carry.Move(ctx, m.Rig, carry.Step{Bead: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From},
-		To: bead.Open, By: m.ID, Reason: "", Change: func(b *bead.Bead) {
-			a.Charge.To(b)
-			b.ReworkNotes = append(b.ReworkNotes, clipText(a.Note, 8<<10))
-			if n := len(b.ReworkNotes); n > maxNotes {
-				b.ReworkNotes = b.ReworkNotes[n-maxNotes:]
-			}
-			if !a.ReadyAt.IsZero() {
-				b.ReadyAt = &a.ReadyAt
-			}
-		}})
-	if err != nil {
+	if _, err := carry.Move(ctx, m.Rig, flow.Rework(a, m.ID)); err != nil {
 		return err
 	}
 	m.Say("mayor: %s goes back to open: %s", a.Bead, clipText(firstLine(a.Note), 160))
-	if a.MR == "" {
-		return nil
-	}
-	return carry.Supersede(ctx, m.Rig, a.MR, a.Bead, m.ID)
+	return nil
 }
 
 // maxBody bounds the mayor's reports to a person, in bytes.
@@ -195,19 +179,17 @@ func (m *Mayor) block(ctx context.Context, a mayor.Block) error {
 	if err := m.warnOfBlock(ctx, a, b); err != nil {
 		return err
 	}
-	_, err = carry.Move(ctx, m.Rig, carry.Step{Bead: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From},
-		To: bead.Blocked, By: m.ID, Reason: clipText(a.Reason, 8<<10), Change: func(b *bead.Bead) { a.Charge.To(b) }})
+	_, err = carry.Move(ctx, m.Rig, flow.Block(a, m.ID))
 	if err == nil {
 		m.Say("mayor: %s is blocked and waits for you: %s", a.Bead, clipText(firstLine(a.Reason), 160))
 	}
 	return err
 }
 
-// warnOfBlock sends the mail. The charges in its id tell one blocking of an
-// assignment from the next, and are the same until the bead is swapped.
+// warnOfBlock sends the mail.
 func (m *Mayor) warnOfBlock(ctx context.Context, a mayor.Block, b bead.Bead) error {
 	return m.tell(ctx, mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, Subject: a.Subject,
-		Body: clipText(a.Body, maxBody), ID: fmt.Sprintf("block-%s-%d-%d-%d", a.Assignment, b.Attempts, b.Conflicts, b.Restarts),
+		Body: clipText(a.Body, maxBody), ID: flow.BlockID(a.Assignment, &b),
 		Ref: &mail.Ref{BeadID: a.Bead, AssignmentID: a.Assignment}})
 }
 

@@ -4,108 +4,76 @@ import (
 	"context"
 	"errors"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
-	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// Step is one move of a bead by the mayor or a person, with what goes along.
-type Step struct {
-	Bead state.BeadID
-	// Assignment, when not empty, makes the step a compare-and-swap on it.
-	Assignment state.AssignmentID
-	// From are the statuses in which the step is right.
-	From   []bead.Status
-	To     bead.Status
-	Reason string
-	By     state.AgentID
-	// Change does more to the bead in the same write, or is nil.
-	Change func(b *bead.Bead)
-}
-
-// Move carries a step out: the bead is swapped first, then the hook that still
-// names the assignment it had is cleared. Durable when it returns nil. A crash
-// in between leaves a hook that names an assignment its bead no longer has,
-// which the mayor clears. A dispatch of the bead that is on its way is waited
-// for, so that it does not go on with what was taken back.
-func Move(ctx context.Context, r *rig.Rig, s Step) (bead.Bead, error) {
-	lock, err := r.Tree.Lock(ctx, state.LockDispatch, string(s.Bead), dispatch.Dir)
+// Move carries a step out with what follows from it: the bead is swapped first, then
+// the hook that still names the assignment it had is cleared, then its merge request
+// superseded, where the step asks for it. Durable when it returns nil. A dispatch of
+// the bead that is on its way is waited for, so that it does not go on with what was
+// taken back. Errors: ErrConflict, ErrNotFound.
+func Move(ctx context.Context, r *rig.Rig, s flow.Step) (bead.Bead, error) {
+	lock, err := r.Tree.Lock(ctx, state.LockDispatch, string(s.BeadID), dispatch.Dir)
 	if err != nil {
 		return bead.Bead{}, err
 	}
 	defer lock.Unlock()
-	return move(ctx, r, s)
+	return (&carrier{Rig: r}).move(ctx, s)
 }
 
 // move is Move with the dispatch lock held.
-func move(ctx context.Context, r *rig.Rig, s Step) (bead.Bead, error) {
-	now := r.Clock.Now()
-	var before bead.Bead
-	after, err := r.Beads.Update(ctx, string(s.Bead), func(b *bead.Bead) error {
-		before = *b
-		if s.Assignment != "" && b.AssignmentID != s.Assignment {
-			return b.CheckAssignment(s.Assignment, s.From...)
+func (c *carrier) move(ctx context.Context, s flow.Step) (bead.Bead, error) {
+	b, err := c.Beads.Get(string(s.BeadID))
+	if err != nil {
+		return b, err
+	}
+	i := &flow.Intervention{Step: s, Assignment: b.AssignmentID, Assignee: b.Assignee}
+	err = c.run(ctx, i, func() (err error) {
+		if !i.Taken {
+			return nil
 		}
-		if !contains(s.From, b.Status) {
-			return state.Conflictf("bead "+string(b.ID), "is %s", b.Status)
-		}
-		reason := s.Reason
-		if s.To == bead.Open {
-			reason = "" // close_reason says why a bead is closed
-		}
-		if err := b.Become(s.To, reason, now); err != nil {
+		if i.Hooked, err = c.hooked(i.Assignee); err != nil || !s.Supersede {
 			return err
 		}
-		if s.Change != nil {
-			s.Change(b)
-		}
-		return nil
+		i.Request, err = c.requestOf(i.Assignment)
+		return err
 	})
+	if err == nil {
+		err = i.Refusal
+	}
 	if err != nil {
-		return after, err
+		return b, err
 	}
-	r.Emit(event.Event{Type: "bead." + string(s.To), Agent: s.By, Bead: s.Bead, Assignment: before.AssignmentID,
-		From: string(before.Status), To: string(s.To), Text: s.Reason})
-	if before.AssignmentID == "" || s.To == bead.Done {
-		return after, nil
-	}
-	return after, ReleaseHook(ctx, r, before.Assignee, before.AssignmentID, s.By)
+	return c.Beads.Get(string(s.BeadID))
 }
 
-func contains(list []bead.Status, s bead.Status) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
+// Unsling takes a slung bead back: it is open again, and its worker is stopped
+// by its polecat, which saves the work. ErrConflict when it is not slung.
+func Unsling(ctx context.Context, r *rig.Rig, id state.BeadID, by state.AgentID) (bead.Bead, error) {
+	return Move(ctx, r, flow.Unsling(id, by))
 }
 
-// ReleaseHook clears a hook if it still names the assignment. A hook that
-// names another one, or none, is left alone.
-func ReleaseHook(ctx context.Context, r *rig.Rig, id state.AgentID, a state.AssignmentID, by state.AgentID) error {
-	if id == "" {
-		return nil
-	}
-	h, err := r.Hooks.Get(string(id))
-	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
-		return nil // the witness reports it; the bead is what counts
-	}
-	if err != nil || h.Assignment() != a {
+// Cancel gives a bead up. A worker on it is stopped by its polecat; a merge
+// request of it will not land. ErrConflict when it has landed.
+func Cancel(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by state.AgentID) error {
+	_, err := Move(ctx, r, flow.Cancel(id, reason, by))
+	return err
+}
+
+// Reopen makes a bead open again that waits for a person, was given up, or
+// finished with nothing to land. Its charges start anew. ErrConflict for one
+// that has landed, or is on its way.
+func Reopen(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by state.AgentID) error {
+	before, err := r.Beads.Get(string(id))
+	if err != nil {
 		return err
 	}
-	_, err = r.Hooks.Clear(ctx, id, a, r.Clock.Now())
-	if errors.Is(err, state.ErrConflict) {
-		return nil // somebody was faster
-	}
-	if err == nil {
-		r.Emit(event.Event{Type: "hook.cleared", Agent: by, Bead: h.WorkItem.BeadID, Assignment: a, Subject: string(id),
-			From: string(h.Status), To: string(hook.Empty)})
-	}
+	_, err = Move(ctx, r, flow.Reopen(id, before.AssignmentID, reason, by))
 	return err
 }
 
@@ -119,9 +87,6 @@ func TakeBack(ctx context.Context, r *rig.Rig, id state.BeadID, a state.Assignme
 	}
 	defer lock.Unlock()
 	rec, err := r.Dispatch.Get(string(id))
-	if err == nil && rec.AssignmentID == a && rec.Stage != dispatch.Confirmed {
-		return nil // its healing decides
-	}
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
@@ -130,80 +95,73 @@ func TakeBack(ctx context.Context, r *rig.Rig, id state.BeadID, a state.Assignme
 		return err
 	}
 	h, err := r.Hooks.Get(string(b.Assignee))
-	if err != nil || h.Assignment() == a {
+	if err != nil || !flow.MayTakeBack(&rec, h.Assignment(), a) {
 		return err
 	}
-	_, err = move(ctx, r, Step{Bead: id, Assignment: a, From: []bead.Status{bead.Hooked, bead.InProgress}, To: bead.Open, By: by,
-		Reason: "the hook of " + string(b.Assignee) + " no longer names it"})
+	_, err = (&carrier{Rig: r}).move(ctx, flow.TakeBack(id, a, b.Assignee, by))
 	return err
-}
-
-// Unsling takes a slung bead back: it is open again, and its worker is stopped
-// by its polecat, which saves the work. ErrConflict when it is not slung.
-func Unsling(ctx context.Context, r *rig.Rig, id state.BeadID, by state.AgentID) (bead.Bead, error) {
-	return Move(ctx, r, Step{Bead: id, From: []bead.Status{bead.Hooked, bead.InProgress}, To: bead.Open, By: by, Reason: "taken back by " + string(by)})
-}
-
-// Cancel gives a bead up. A worker on it is stopped by its polecat; a merge
-// request of it will not land. ErrConflict when it has landed.
-func Cancel(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by state.AgentID) error {
-	_, err := Move(ctx, r, Step{Bead: id, To: bead.Cancelled, By: by, Reason: reason,
-		From: []bead.Status{bead.Open, bead.Hooked, bead.InProgress, bead.Done, bead.Failed, bead.Blocked}})
-	return err
-}
-
-// Reopen makes a bead open again that waits for a person, was given up, or
-// finished with nothing to land. Its charges start anew. ErrConflict for one
-// that has landed, or is on its way.
-func Reopen(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by state.AgentID) error {
-	before, err := r.Beads.Get(string(id))
-	if err != nil {
-		return err
-	}
-	_, err = Move(ctx, r, Step{Bead: id, To: bead.Open, By: by, Reason: "", Assignment: before.AssignmentID,
-		From: []bead.Status{bead.Blocked, bead.Failed, bead.Cancelled, bead.Closed},
-		Change: func(b *bead.Bead) {
-			b.Attempts, b.Conflicts, b.Restarts = 0, 0, 0
-			if reason != "" {
-				b.ReworkNotes = append(b.ReworkNotes, "reopened by "+string(by)+": "+reason)
-			}
-		}})
-	if err != nil {
-		return err
-	}
-	return SupersedeOf(ctx, r, id, before.AssignmentID, by)
-}
-
-// SupersedeOf retires the live merge request of an assignment that its bead
-// has left behind.
-func SupersedeOf(ctx context.Context, r *rig.Rig, id state.BeadID, a state.AssignmentID, by state.AgentID) error {
-	if a == "" {
-		return nil
-	}
-	all, _, err := r.Queue.All()
-	if err != nil {
-		return err
-	}
-	mr := mergequeue.Find(all, a)
-	if mr == nil || !mr.Status.Live() {
-		return nil
-	}
-	return Supersede(ctx, r, mr.ID, id, by)
 }
 
 // Supersede marks a merge request whose place a rework takes. One that is over
 // already is left alone. Durable when it returns nil.
 func Supersede(ctx context.Context, r *rig.Rig, mr state.MergeID, id state.BeadID, by state.AgentID) error {
-	done := false
-	_, err := r.Queue.Update(ctx, string(mr), func(m *mergequeue.Request) error {
-		if !m.Status.Live() {
-			return state.ErrUnchanged
-		}
-		done = true
-		return m.Become(mergequeue.Superseded, r.Clock.Now())
-	})
-	if err == nil && done {
-		r.Emit(event.Event{Type: "mr.superseded", Agent: by, Bead: id, Subject: string(mr)})
+	return (&carrier{Rig: r}).do(ctx, flow.Supersede{MR: mr, BeadID: id, By: by})
+}
+
+// Retry puts a request that could not land back to its place in the queue, and
+// lets one that waits try again at once. A bead that was blocked under its
+// assignment is done again. Nothing is charged. It is no error when the request
+// is on its way already. Errors: ErrNotFound; ErrConflict when the request is
+// over, or a rework has taken its place. Durable when it returns nil.
+func Retry(ctx context.Context, r *rig.Rig, id state.MergeID, by state.AgentID) (mergequeue.Request, error) {
+	c := &carrier{Rig: r}
+	q, err := r.Queue.Get(string(id))
+	if err != nil {
+		return q, err
 	}
-	return err
+	switch q.Status {
+	case mergequeue.Pending, mergequeue.Merging:
+		return c.changeRequest(ctx, flow.StopWaiting{MR: id, By: by})
+	case mergequeue.Conflicted:
+	case mergequeue.Merged, mergequeue.Superseded, mergequeue.Dropped:
+		return q, state.Conflictf("merge request "+string(id), "is %s: there is nothing to try again", q.Status)
+	}
+	_, err = c.changeBeadThen(ctx, flow.Revive{MR: q, By: by}, func() (err error) {
+		q, err = c.changeRequest(ctx, flow.PutBack{MR: id, By: by})
+		return err
+	})
+	return q, err
+}
+
+// Drop gives a request up: its bead is blocked first, so that nothing lands in
+// between, then the request is dropped. A bead that is no longer done under the
+// request's assignment stays as it is. Errors: ErrNotFound; ErrConflict when
+// the request is merged or superseded. Durable when it returns nil.
+func Drop(ctx context.Context, r *rig.Rig, id state.MergeID, reason string, by state.AgentID) (mergequeue.Request, error) {
+	c := &carrier{Rig: r}
+	q, err := r.Queue.Get(string(id))
+	if err != nil {
+		return q, err
+	}
+	switch q.Status {
+	case mergequeue.Dropped:
+		return q, nil
+	case mergequeue.Merged, mergequeue.Superseded:
+		return q, state.Conflictf("merge request "+string(id), "is %s already", q.Status)
+	case mergequeue.Pending, mergequeue.Merging, mergequeue.Conflicted:
+	}
+	block, drop := flow.Drop(&q, reason, by)
+	if err := c.do(ctx, block); err != nil && !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNotFound) {
+		return q, err
+	}
+	return c.changeRequest(ctx, drop)
+}
+
+// requestOf is the merge request of an assignment, or nil.
+func (c *carrier) requestOf(a state.AssignmentID) (*mergequeue.Request, error) {
+	all, _, err := c.Queue.Select(func(q *mergequeue.Request) bool { return q.AssignmentID == a })
+	if err != nil {
+		return nil, err
+	}
+	return mergequeue.Find(all, a), nil
 }

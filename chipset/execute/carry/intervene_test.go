@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
@@ -90,11 +91,11 @@ func TestMoveFreesTheHook(t *testing.T) {
 	for _, active := range []bool{false, true} {
 		y := newYard(t, "")
 		id, as := y.slung(active)
-		_, err := Move(t.Context(), y.Rig, Step{Bead: id, Assignment: "as-other", From: []bead.Status{bead.Hooked, bead.InProgress}, To: bead.Open, By: "mayor"})
+		_, err := Move(t.Context(), y.Rig, flow.Step{BeadID: id, Assignment: "as-other", From: []bead.Status{bead.Hooked, bead.InProgress}, To: bead.Open, By: "mayor"})
 		if !errors.Is(err, state.ErrConflict) || y.hook(alpha).Assignment() != as {
 			t.Errorf("a move under another assignment: %v, hook %+v", err, y.hook(alpha))
 		}
-		_, err = Move(t.Context(), y.Rig, Step{Bead: id, Assignment: as, From: []bead.Status{bead.Failed}, To: bead.Open, By: "mayor"})
+		_, err = Move(t.Context(), y.Rig, flow.Step{BeadID: id, Assignment: as, From: []bead.Status{bead.Failed}, To: bead.Open, By: "mayor"})
 		if !errors.Is(err, state.ErrConflict) || y.hook(alpha).Assignment() != as {
 			t.Errorf("a move from another status: %v, hook %+v", err, y.hook(alpha))
 		}
@@ -148,7 +149,6 @@ func TestReopenForgivesAndSupersedes(t *testing.T) {
 	}
 	// What is over stays as it is.
 	y.must(Supersede(t.Context(), y.Rig, mr.ID, id, "mayor"))
-	y.must(SupersedeOf(t.Context(), y.Rig, id, "as-other", "mayor"))
 }
 
 func TestTakeBack(t *testing.T) {
@@ -170,7 +170,7 @@ func TestTakeBack(t *testing.T) {
 
 	// A dispatch on its way has a bead without a hook for a moment.
 	id = y.add()
-	_, err = (&sling{Rig: y.Rig, step: stopAt(2, new([]string))}).begin(t.Context(), id, alpha, "mayor")
+	_, err = (&carrier{Rig: y.Rig, step: stopAt(2, new([]string))}).sling(t.Context(), id, alpha, "mayor")
 	if !errors.Is(err, errKilled) {
 		t.Fatal(err)
 	}
@@ -216,14 +216,14 @@ func activate(t *testing.T, r *rig.Rig, id state.BeadID, as state.AssignmentID) 
 func TestUnslingWaitsForSling(t *testing.T) {
 	y := newYard(t, "")
 	id := y.add()
-	_, err := (&sling{Rig: y.Rig, step: func(effect string) error {
+	_, err := (&carrier{Rig: y.Rig, step: func(effect string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
 		if _, err := Unsling(ctx, y.another(), id, "human"); !errors.Is(err, state.ErrLockTimeout) {
 			t.Errorf("after %s: %v, want to wait", effect, err)
 		}
 		return nil
-	}}).begin(t.Context(), id, alpha, "mayor")
+	}}).sling(t.Context(), id, alpha, "mayor")
 	y.must(err)
 	y.whole(id, alpha)
 }

@@ -36,14 +36,14 @@ func TestSlingChild(t *testing.T) {
 	}
 	last, _ := strconv.Atoi(os.Getenv(envKill))
 	seen := 0
-	s := &sling{Rig: r, step: func(string) error {
+	s := &carrier{Rig: r, step: func(string) error {
 		if seen++; seen == last {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 		return nil
 	}}
-	_, err = s.begin(t.Context(), state.BeadID(os.Getenv(envBead)), state.AgentID(os.Getenv(envTo)), "mayor")
+	_, err = s.sling(t.Context(), state.BeadID(os.Getenv(envBead)), state.AgentID(os.Getenv(envTo)), "mayor")
 	var slung *AlreadySlung
 	if err != nil && !errors.As(err, &slung) && !errors.Is(err, state.ErrConflict) {
 		t.Fatal(err)

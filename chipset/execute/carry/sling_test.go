@@ -197,7 +197,7 @@ func (o *obstacle) crashAfter(y *yard, n int) bool {
 		}
 		return stop(effect)
 	}
-	_, err := (&sling{Rig: y.Rig, step: step}).begin(y.Context(), id, alpha, "mayor")
+	_, err := (&carrier{Rig: y.Rig, step: step}).sling(y.Context(), id, alpha, "mayor")
 	crashed := errors.Is(err, errKilled)
 	slung := o.slung || !applied
 	if crashed && seen[len(seen)-1] == "stored" {
@@ -205,7 +205,7 @@ func (o *obstacle) crashAfter(y *yard, n int) bool {
 	}
 	for range 2 {
 		// A crash of the healing is healed as well.
-		_, err := (&sling{Rig: y.another(), step: stopAt(1, new([]string))}).heal(y.Context(), id)
+		_, err := (&carrier{Rig: y.another(), step: stopAt(1, new([]string))}).heal(y.Context(), id)
 		if err != nil && !errors.Is(err, errKilled) {
 			y.Fatalf("%s after %v: heal: %v", o.name, seen, err)
 		}
@@ -232,7 +232,7 @@ func TestSlingAgainAfterEveryCrash(t *testing.T) {
 		y := newYard(t, "")
 		id := y.add()
 		var seen []string
-		_, err := (&sling{Rig: y.Rig, step: stopAt(n, &seen)}).begin(t.Context(), id, alpha, "mayor")
+		_, err := (&carrier{Rig: y.Rig, step: stopAt(n, &seen)}).sling(t.Context(), id, alpha, "mayor")
 		crashed := errors.Is(err, errKilled)
 		_, err = Sling(t.Context(), y.another(), id, alpha, "human")
 		var slung *AlreadySlung
@@ -275,7 +275,7 @@ func TestHealingGoesOn(t *testing.T) {
 		broken, good = good, broken
 	}
 	for id, to := range map[state.BeadID]state.AgentID{broken: alpha, good: bravo} {
-		_, err := (&sling{Rig: y.Rig, step: stopAt(2, new([]string))}).begin(t.Context(), id, to, "mayor")
+		_, err := (&carrier{Rig: y.Rig, step: stopAt(2, new([]string))}).sling(t.Context(), id, to, "mayor")
 		if !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
@@ -307,7 +307,7 @@ func TestHealAfterTheAttemptWentOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t, "")
 			id := y.add()
-			if _, err := (&sling{Rig: y.Rig, step: stopAt(4, new([]string))}).begin(t.Context(), id, alpha, "mayor"); !errors.Is(err, errKilled) {
+			if _, err := (&carrier{Rig: y.Rig, step: stopAt(4, new([]string))}).sling(t.Context(), id, alpha, "mayor"); !errors.Is(err, errKilled) {
 				t.Fatal(err)
 			}
 			as := y.bead(id).AssignmentID
@@ -335,7 +335,7 @@ func TestHealSpoiltMailName(t *testing.T) {
 	y := newYard(t, "")
 	for _, name := range []string{"", "nonsense", "2026-03-05T10-30-00Z-human.json", "2026-03-05T10-30-00Z-mayor.json"} {
 		id := y.add()
-		if _, err := (&sling{Rig: y.Rig, step: stopAt(3, new([]string))}).begin(t.Context(), id, alpha, "mayor"); !errors.Is(err, errKilled) {
+		if _, err := (&carrier{Rig: y.Rig, step: stopAt(3, new([]string))}).sling(t.Context(), id, alpha, "mayor"); !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
 		rec, err := y.Dispatch.Get(string(id))

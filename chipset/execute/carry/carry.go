@@ -1,0 +1,183 @@
+// Package carry carries the effects of the durable sequences (chipset/flow) out on
+// the stores and git of a rig, and offers the sequences as verbs: Sling, Publish and
+// Finish, Move with Unsling, Cancel, Reopen and TakeBack, Retry and Drop. Each may
+// be ended by a crash between any two effects; whoever comes next goes on from the
+// records.
+//
+// It also knows what the worktrees of agents are used for, and saves what they hold.
+package carry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// carrier runs sequences on one rig.
+type carrier struct {
+	*rig.Rig
+	// step is called after each effect that is durable on its own; an error ends
+	// the run there, as a crash would. nil outside of tests.
+	step func(effect string) error
+}
+
+// did marks an effect that is durable.
+func (c *carrier) did(effect string) error {
+	if c.step == nil {
+		return nil
+	}
+	return c.step(effect)
+}
+
+// run carries a sequence out: read its records, carry out the next effect, and
+// again, until nothing is left. Errors of read, and of effects that decide nothing,
+// end it; it may be run again from the records.
+func (c *carrier) run(ctx context.Context, s flow.Sequence, read func() error) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := read(); err != nil {
+			return err
+		}
+		e := s.Next()
+		if e == (flow.Done{}) {
+			return nil
+		}
+		err := c.do(ctx, e)
+		if err != nil && !flow.Decides(e, err) {
+			return fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		s.Answer(e, err)
+		if err == nil {
+			if err := c.did(e.Name()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// do carries one effect out and tells the story of what it changed. Durable when it
+// returns nil.
+func (c *carrier) do(ctx context.Context, e flow.Effect) error {
+	switch e := e.(type) {
+	case flow.BeadChange:
+		_, err := c.changeBead(ctx, e)
+		return err
+	case flow.HookChange:
+		return c.changeHook(ctx, e)
+	case flow.RequestChange:
+		_, err := c.changeRequest(ctx, e)
+		return err
+	case flow.PutDispatch:
+		if err := c.Dispatch.Put(string(e.Record.BeadID), e.Record); err != nil {
+			return err
+		}
+		c.tellDispatch(&e.Record)
+		return nil
+	case flow.RemoveDispatch:
+		return c.removeDispatch(e)
+	case flow.Send:
+		return c.send(ctx, e)
+	case flow.PutRetire:
+		return c.Rig.Retire.Put(string(e.Record.AssignmentID), e.Record)
+	}
+	return fmt.Errorf("no way to carry out %T", e)
+}
+
+func (c *carrier) changeBead(ctx context.Context, e flow.BeadChange) (bead.Bead, error) {
+	return c.changeBeadThen(ctx, e, nil)
+}
+
+// changeBeadThen carries act out under the bead's lock, between the check and the
+// write.
+func (c *carrier) changeBeadThen(ctx context.Context, e flow.BeadChange, act func() error) (bead.Bead, error) {
+	var before bead.Bead
+	after, err := c.Beads.UpdateThen(ctx, string(e.Bead()), func(b *bead.Bead) error {
+		before = *b
+		return e.Change(b, c.Clock.Now())
+	}, act)
+	if err == nil && after.Gen != before.Gen {
+		c.tellBead(e, &before, &after)
+	}
+	return after, err
+}
+
+func (c *carrier) changeHook(ctx context.Context, e flow.HookChange) error {
+	var before hook.Hook
+	after, err := c.Hooks.Update(ctx, string(e.Hook()), func(h *hook.Hook) error {
+		before = *h
+		return e.Change(h, c.Clock.Now())
+	})
+	if err == nil && after.Gen != before.Gen {
+		c.tellHook(e, &before, &after)
+	}
+	return err
+}
+
+func (c *carrier) changeRequest(ctx context.Context, e flow.RequestChange) (mergequeue.Request, error) {
+	var before mergequeue.Request
+	changed := false
+	after, err := c.Queue.Update(ctx, string(e.Request()), func(q *mergequeue.Request) error {
+		before = *q
+		err := e.Change(q, c.Clock.Now())
+		changed = err == nil
+		return err
+	})
+	if err == nil && changed {
+		c.tellRequest(e, &before, &after)
+	}
+	return after, err
+}
+
+func (c *carrier) removeDispatch(e flow.RemoveDispatch) error {
+	if err := c.Dispatch.Remove(string(e.Record.BeadID)); err != nil {
+		return err
+	}
+	if e.Refusal != nil {
+		c.tellUndone(e)
+	}
+	return nil
+}
+
+// send delivers mail. Optional mail to somebody who can't get any is dropped.
+func (c *carrier) send(ctx context.Context, e flow.Send) error {
+	err := c.SendAs(ctx, e.As, e.Message)
+	if e.Optional && flow.Refused(err) {
+		c.tellUndeliverable(e, err)
+		return nil
+	}
+	return err
+}
+
+// settle makes what a process that died has made visible in some folders durable:
+// what comes next relies on it.
+func (c *carrier) settle(dirs ...state.Path) error {
+	var failed []error
+	for _, dir := range dirs {
+		if err := c.Tree.SyncDir(dir); !errors.Is(err, state.ErrNotFound) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// hooked is the assignment that a hook names. One that can't be read names none:
+// the witness reports it, and the bead is what counts.
+func (c *carrier) hooked(id state.AgentID) (state.AssignmentID, error) {
+	if id == "" {
+		return "", nil
+	}
+	h, err := c.Hooks.Get(string(id))
+	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
+		return "", nil
+	}
+	return h.Assignment(), err
+}
