@@ -48,7 +48,7 @@ test: ## run every test
 
 # Tests of whole rigs and of file systems run other processes, in which the
 # detector sees nothing; the doctor's damages are one after the other.
-RACEPKGS = $(shell $(GO) list $(PKGS) | grep -vE '/chipset/(chipsettest|inspect)|/statetest/(blockcut|powercut)')
+RACEPKGS = $(shell $(GO) list $(PKGS) | grep -vE '/chipset/(chipsettest|doctor)|/statetest/(blockcut|powercut)')
 
 race: ## run the tests under the race detector (needs a C compiler)
 	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ]; then \

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/doctor"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/inspect"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/run"
 	"github.com/gastown-chipset/chipset/state"
@@ -242,13 +242,13 @@ func (s *show) report(ctx context.Context, r *rig.Rig, ids map[string]state.Bead
 		s.failed = true
 		return fmt.Errorf("demo: %w (the repository is kept: %s)", err, s.dir)
 	}
-	findings, err := inspect.Doctor(ctx, r, false)
+	findings, err := doctor.Doctor(ctx, r, false)
 	if err != nil {
 		return err
 	}
 	verdict := "everything is in order"
 	for _, f := range findings {
-		if f.Severity != inspect.Info {
+		if f.Severity != doctor.Info {
 			verdict = fmt.Sprintf("%d findings, the first: %s", len(findings), f.Detail)
 			break
 		}

@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/inspect"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -56,12 +57,12 @@ func why(q *mergequeue.Request) string {
 }
 
 func status(ctx context.Context, sp *actor.Speaker, _ none) (string, error) {
-	st, err := inspect.GetStatus(ctx, sp.Rig)
+	st, err := view.GetStatus(ctx, sp.Rig)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	if err := st.WriteText(&b, inspect.Text{}); err != nil {
+	if err := st.WriteText(&b, screen.Options{}); err != nil {
 		return "", err
 	}
 	return listed(strings.Split(prompt.Plain(strings.TrimRight(b.String(), "\n")), "\n"), 300, "", "bead_list, queue_list and convoy_list show parts of it"), nil

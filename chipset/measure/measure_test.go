@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/inspect"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -210,7 +210,7 @@ func BenchmarkStatus(b *testing.B) {
 					if err != nil {
 						return err
 					}
-					_, err = inspect.GetStatus(b.Context(), r)
+					_, err = view.GetStatus(b.Context(), r)
 					return err
 				})
 				must(b, err)

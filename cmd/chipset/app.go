@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"golang.org/x/term"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -253,14 +253,7 @@ func (a *app) table(header []string, rows [][]string) error {
 }
 
 // clean makes one line of text that is safe to print.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r == '\r' {
-			return ' '
-		}
-		return printable(r)
-	}, s)
-}
+func clean(s string) string { return screen.Clean(s) }
 
 // cleanText is clean for text of several lines.
 func cleanText(s string) string {
@@ -268,17 +261,8 @@ func cleanText(s string) string {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		return printable(r)
+		return screen.Printable(r)
 	}, s)
-}
-
-// printable drops what a terminal would obey, and what turns the direction of
-// the text around it.
-func printable(r rune) rune {
-	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-		return -1
-	}
-	return r
 }
 
 // terminal tells whether standard output is one, and its width (80 where it

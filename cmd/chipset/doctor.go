@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/inspect"
+	"github.com/gastown-chipset/chipset/chipset/doctor"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 )
 
 type doctorOptions struct{ fix, rules, json bool }
@@ -52,20 +54,20 @@ func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {
 	if err != nil {
 		return err
 	}
-	found, err := inspect.Doctor(ctx, r, opts.fix)
+	found, err := doctor.Doctor(ctx, r, opts.fix)
 	if opts.json {
 		if printErr := printList(a, found); err == nil {
 			err = printErr
 		}
 	} else {
-		if printErr := inspect.WriteFindings(a.stdout, found, err == nil, a.text()); err == nil {
+		if printErr := writeFindings(a.stdout, found, err == nil, a.screen()); err == nil {
 			err = printErr
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if n := inspect.Standing(found); n > 0 {
+	if n := doctor.Standing(found); n > 0 {
 		return exitWith(codeCorrupt, withHint(fmt.Errorf("doctor: %s in the state tree", count(n, "error")), doctorHint(opts)))
 	}
 	return nil
@@ -84,7 +86,7 @@ func printRules(opts doctorOptions, a *app) error {
 	if opts.fix {
 		return usagef("--rules looks at nothing, so there is nothing to --fix")
 	}
-	rules := inspect.Rules()
+	rules := doctor.Rules()
 	if opts.json {
 		return printList(a, rules)
 	}
@@ -93,4 +95,25 @@ func printRules(opts doctorOptions, a *app) error {
 		rows = append(rows, []string{r.ID, string(r.Severity), r.Meaning, r.Repair})
 	}
 	return a.table([]string{"RULE", "SEVERITY", "WHAT MUST BE TRUE", "--FIX"}, rows)
+}
+
+// writeFindings writes findings for a person. Only a doctor whom nothing kept from
+// looking (complete) says that everything is in order.
+func writeFindings(w io.Writer, found []doctor.Finding, complete bool, opts screen.Options) error {
+	out := screen.New(opts)
+	for _, f := range found {
+		mark := map[doctor.Severity]screen.Cell{doctor.Error: screen.Red("error"), doctor.Warning: screen.Yellow("warning"), doctor.Info: screen.Dim("info")}[f.Severity]
+		if f.Fixed {
+			mark = screen.Green("fixed")
+		}
+		out.Row("", []screen.Cell{mark, screen.Plain(f.Rule), screen.Bold(f.Path)}, []int{7, 22})
+		out.Wrap("         ", screen.Plain(f.Detail))
+		if f.Hint != "" && !f.Fixed {
+			out.Wrap("         ", screen.Dim("→ "+f.Hint))
+		}
+	}
+	if len(found) == 0 && complete {
+		out.Wrap("", screen.Plain("everything is in order"))
+	}
+	return out.Flush(w)
 }

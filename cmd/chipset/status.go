@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/inspect"
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 )
 
 type statusOptions struct{ health, json bool }
@@ -38,30 +39,30 @@ func runStatus(ctx context.Context, opts statusOptions, a *app) error {
 		return err
 	}
 	if opts.health {
-		h, err := inspect.Health(ctx, r)
+		h, err := view.Health(ctx, r)
 		if err != nil {
 			return err
 		}
 		if opts.json {
 			return a.printJSON(h)
 		}
-		return h.WriteText(a.stdout, a.text())
+		return h.WriteText(a.stdout, a.screen())
 	}
-	s, err := inspect.GetStatus(ctx, r)
+	s, err := view.GetStatus(ctx, r)
 	if err != nil {
 		return err
 	}
 	if opts.json {
 		return a.printJSON(s)
 	}
-	return s.WriteText(a.stdout, a.text())
+	return s.WriteText(a.stdout, a.screen())
 }
 
-// text is how screens are written here: cut and coloured on a terminal only.
-func (a *app) text() inspect.Text {
+// screen is how screens are written here: cut and coloured on a terminal only.
+func (a *app) screen() screen.Options {
 	width, yes := a.terminal()
 	if !yes {
-		return inspect.Text{}
+		return screen.Options{}
 	}
-	return inspect.Text{Width: width, Colour: a.colour()}
+	return screen.Options{Width: width, Colour: a.colour()}
 }

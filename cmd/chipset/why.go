@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gastown-chipset/chipset/chipset/inspect"
+	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -34,12 +34,12 @@ func runWhy(ctx context.Context, name string, json bool, a *app) error {
 	if err != nil {
 		return err
 	}
-	story, err := inspect.Why(ctx, r, id)
+	story, err := view.Why(ctx, r, id)
 	if err != nil {
 		return err
 	}
 	if json {
 		return a.printJSON(story)
 	}
-	return story.WriteText(a.stdout, a.text())
+	return story.WriteText(a.stdout, a.screen())
 }

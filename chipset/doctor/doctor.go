@@ -1,0 +1,352 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Severity says what a finding means for the rig.
+type Severity string
+
+// Severities of findings.
+const (
+	// Info: worth knowing, nothing is wrong.
+	Info Severity = "info"
+	// Warning: a person should look, or the next start heals it.
+	Warning Severity = "warning"
+	// Error: a rule of the state tree is broken.
+	Error Severity = "error"
+)
+
+func (s Severity) rank() int { return slices.Index([]Severity{Info, Warning, Error}, s) }
+
+// Finding is one thing the doctor saw.
+type Finding struct {
+	// Rule names what was checked, for example "bead-hook".
+	Rule string `json:"rule"`
+	// Path is relative to .chipset, or names a ref or a folder of git.
+	Path     string   `json:"path"`
+	Detail   string   `json:"detail"`
+	Severity Severity `json:"severity"`
+	// Fixed is true when it was repaired just now.
+	Fixed bool `json:"fixed"`
+	// Repair is what --fix does about it, or did.
+	Repair string `json:"repair"`
+	// Hint says what a person can do about it.
+	Hint string `json:"hint,omitempty"`
+}
+
+// finding is a Finding with its cure.
+type finding struct {
+	Finding
+	// settled marks what does not pass by itself, so that one look is enough.
+	settled bool
+	// repair cures it without loss, or is nil.
+	repair func(ctx context.Context) error
+	// doubtful: the disk failed the repair. What is seen of it afterwards may be gone
+	// with the next power cut.
+	doubtful bool
+}
+
+func (f *finding) key() [3]string { return [3]string{f.Rule, f.Path, f.Detail} }
+
+// In a rig that runs, two objects that change one after the other contradict
+// each other for moments. What is still there after looking again this often,
+// with this pause, is reported.
+const (
+	looksAgain = 3
+	lookPause  = 150 * time.Millisecond
+)
+
+// Where no process speaks for an agent, only a command of a person can be in the
+// middle of something, which takes milliseconds.
+const (
+	looksAgainQuiet = 1
+	lookPauseQuiet  = 50 * time.Millisecond
+)
+
+// patience is how often, and with which pause, is looked again.
+type patience struct {
+	looks int
+	pause time.Duration
+}
+
+// patienceWith asks for less of it in a rig in which nothing runs.
+func patienceWith(r *rig.Rig, pause time.Duration) patience {
+	agents, _, err := r.Agents.All()
+	for _, a := range agents {
+		if _, alive := r.Alive(a.ID); alive {
+			return patience{looksAgain, pause}
+		}
+	}
+	if err != nil {
+		return patience{looksAgain, pause}
+	}
+	return patience{looksAgainQuiet, min(pause, lookPauseQuiet)}
+}
+
+// check is one group of rules; it returns what it saw at one moment.
+type check func(ctx context.Context, r *rig.Rig) ([]finding, error)
+
+// checks lists all of them. What others need to be repaired comes first: locks,
+// files, identities, git.
+func checks() []check {
+	return []check{checkWays, checkShared, checkRun, checkTree, checkObjects, checkChannels, checkStory, checkRegistered, checkRepository, checkRelations,
+		checkRecords, checkAgents, checkGit, checkProcesses, checkTimes, checkQuarantine}
+}
+
+// maxRounds bounds how often --fix looks again, because a repair can make
+// another one possible: a bead in quarantine frees a hook.
+const maxRounds = 6
+
+// Doctor checks every rule of the state tree. With fix it repairs what can be
+// repaired without loss, and never deletes what it does not understand. It may
+// be killed at any instant and run again, also while the rig runs. The findings
+// come worst first; the error is for what kept it from looking.
+func Doctor(ctx context.Context, r *rig.Rig, fix bool) ([]Finding, error) {
+	return examine(ctx, r, fix, lookPause)
+}
+
+func examine(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Finding, error) {
+	var d diagnosis
+	var err error
+	for range maxRounds {
+		var all []finding
+		all, err = round(ctx, r, fix, pause)
+		if progress := d.add(all); !fix || !progress || ctx.Err() != nil {
+			break
+		}
+	}
+	return d.findings(), err
+}
+
+// diagnosis is what rounds have found.
+type diagnosis struct {
+	fixed, doubtful []Finding
+	standing        []Finding // in the last round
+}
+
+// add takes the findings of a round, and tells whether anything was repaired.
+func (d *diagnosis) add(all []finding) (progress bool) {
+	before := len(d.fixed)
+	d.standing = nil
+	for i := range all {
+		switch f := &all[i]; {
+		case f.Fixed:
+			d.fixed = append(d.fixed, f.Finding)
+		case f.doubtful:
+			d.doubtful = append(d.doubtful, f.Finding)
+		default:
+			d.standing = append(d.standing, f.Finding)
+		}
+	}
+	return len(d.fixed) > before
+}
+
+// findings are those of all rounds, worst first. What a later round has repaired is
+// not in doubt any more; what a later round has not seen again still is.
+func (d *diagnosis) findings() []Finding {
+	found := append([]Finding{}, withoutRepeats(slices.Concat(d.fixed, d.doubtful, d.standing))...)
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		if c := b.Severity.rank() - a.Severity.rank(); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Path, b.Path)
+	})
+	return found
+}
+
+// round runs every check once, and repairs what it finds.
+func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]finding, error) {
+	var found []finding
+	var failed []error
+	for _, c := range checks() {
+		if ctx.Err() != nil {
+			failed = append(failed, ctx.Err())
+			break
+		}
+		seen, err := settle(ctx, r, tolerant(c), patienceWith(r, pause))
+		if err != nil {
+			failed = append(failed, err)
+		}
+		for i := range seen {
+			if slices.ContainsFunc(found, func(way finding) bool { return seen[i].beside(&way.Finding) }) {
+				continue
+			}
+			seen[i].explain()
+			if fix && err == nil { // on half a look nothing is repaired
+				seen[i].cure(ctx)
+			}
+			found = append(found, seen[i])
+		}
+	}
+	return found, once(failed)
+}
+
+// explain says what --fix does about a finding.
+func (f *finding) explain() {
+	rule, _ := ruleOf(f.Rule)
+	f.Repair = rule.Repair
+	if f.repair == nil && !strings.HasPrefix(rule.Repair, byHand) {
+		f.Repair = byHand + "this one needs a person"
+	}
+	if advice, manual := strings.CutPrefix(rule.Repair, byHand); f.Hint == "" && manual {
+		f.Hint = advice
+	}
+	if f.Hint == "" && f.repair != nil {
+		f.Hint = "chipset doctor --fix " + rule.Repair
+	}
+}
+
+// once joins errors, and says what several checks met only once.
+func once(failed []error) error {
+	known := map[string]bool{}
+	return errors.Join(slices.DeleteFunc(failed, func(err error) bool {
+		repeated := known[err.Error()]
+		known[err.Error()] = true
+		return repeated
+	})...)
+}
+
+// tolerant makes a finding of what kept a check from going on, when that is
+// something in the tree that is not what it should be.
+func tolerant(look check) check {
+	return func(ctx context.Context, r *rig.Rig) ([]finding, error) {
+		found, err := look(ctx, r)
+		return noticed(found, err)
+	}
+}
+
+// noticed adds an error to the findings when it is a corruption, and returns
+// it otherwise.
+func noticed(found []finding, err error) ([]finding, error) {
+	if errors.Is(err, state.ErrCorrupt) {
+		return append(found, unreadable(err, nil)...), nil
+	}
+	return found, err
+}
+
+// Standing counts the errors among the findings that were not repaired.
+func Standing(found []Finding) int {
+	n := 0
+	for _, f := range found {
+		if f.Severity == Error && !f.Fixed {
+			n++
+		}
+	}
+	return n
+}
+
+// settle looks until what it sees is no passing moment.
+func settle(ctx context.Context, r *rig.Rig, look check, p patience) ([]finding, error) {
+	seen, err := look(ctx, r)
+	for range p.looks {
+		if err != nil || !slices.ContainsFunc(seen, func(f finding) bool { return !f.settled }) {
+			return seen, err
+		}
+		timer := time.NewTimer(p.pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return seen, ctx.Err()
+		case <-timer.C:
+		}
+		again, err := look(ctx, r)
+		if err != nil {
+			return seen, err
+		}
+		still := map[[3]string]bool{}
+		for i := range again {
+			still[again[i].key()] = true
+		}
+		seen = slices.DeleteFunc(seen, func(f finding) bool { return !still[f.key()] })
+	}
+	return seen, err
+}
+
+func (f *finding) cure(ctx context.Context) {
+	if f.repair == nil {
+		return
+	}
+	if err := f.repair(ctx); err != nil {
+		f.doubtful = diskFailed(err)
+		f.Repair = byHand + "it could not be repaired now"
+		f.Hint = strings.TrimSpace("could not be repaired: " + err.Error() + ". " + f.Hint)
+		return
+	}
+	f.Fixed = true
+}
+
+func diskFailed(err error) bool {
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// withoutRepeats keeps the first of the findings that two checks made of the
+// same unreadable file, or two rounds of the same fault.
+func withoutRepeats(found []Finding) []Finding {
+	known := map[string]bool{}
+	return slices.DeleteFunc(found, func(f Finding) bool {
+		key := f.Path
+		if f.Rule != ruleUnreadable && f.Rule != ruleSpecial {
+			key += "\x00" + f.Rule + "\x00" + f.Detail
+		}
+		repeated := known[key]
+		known[key] = true
+		return repeated
+	})
+}
+
+// Rules that several checks share.
+const (
+	ruleUnreadable = "unreadable"
+	ruleSpecial    = "special-file"
+	ruleCanonical  = "canonical-form"
+)
+
+const hintQuarantine = "chipset doctor --fix moves it to state/quarantine with its reason"
+
+// unreadable makes a finding of what a store could not read. A file that
+// vanished meanwhile is none.
+func unreadable(err error, repair func(ctx context.Context, c *state.Corruption) error) []finding {
+	var c *state.Corruption
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return nil
+	case !errors.As(err, &c):
+		c = &state.Corruption{Path: string(state.StateDir), Reason: err.Error(), Cause: fmt.Errorf("%w: %w", state.ErrRefused, err)}
+		if at := new(fs.PathError); errors.As(err, &at) {
+			c.Path = at.Path
+		}
+	}
+	f := finding{Finding: Finding{Rule: ruleUnreadable, Path: c.Path, Detail: c.Reason, Severity: Error}}
+	switch {
+	case errors.Is(c, state.ErrRefused) && !errors.Is(c, fs.ErrPermission):
+		repair = nil
+		f.Hint = "the system can't read it: look at the disk (dmesg), or restore it from a snapshot"
+	case errors.Is(c, state.ErrRefused):
+		repair = nil
+		f.Hint = "nothing of chipset can read it: give it back to the user of the rig (ls -l shows whose it is)"
+	case errors.Is(c, state.ErrHardLinked):
+		// A backup that shares files by hard links must not cost the whole tree.
+		f.Rule, repair = ruleSpecial, nil
+		f.Hint = "nothing of chipset reads it: take its other name away (find . -samefile " + c.Path + " from .chipset)"
+	case errors.Is(c, state.ErrNotRegular):
+		f.Rule = ruleSpecial
+		f.Hint = "nothing of chipset reads it: move it out of the tree"
+	}
+	if repair != nil {
+		f.Hint = hintQuarantine
+		f.repair = func(ctx context.Context) error { return repair(ctx, c) }
+	}
+	return []finding{f}
+}

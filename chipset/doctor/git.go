@@ -1,0 +1,225 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// checkGit checks what the tree says against the repository, and what init
+// wrote into git's own folder.
+func checkGit(ctx context.Context, r *rig.Rig) ([]finding, error) {
+	snap, err := r.ReadAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &relations{Records: snap, r: r}
+	if r.Git == nil {
+		if _, err := git.Open(ctx, r.Dir); err != nil && !errors.Is(err, git.ErrNotRepo) {
+			c.add("repository", state.Path(r.Dir), Error, "git says why it can't be used", "%v", err)
+		} else {
+			c.add("repository", state.Path(r.Dir), Error, "", "there is no git repository here")
+		}
+		return c.found, nil
+	}
+	if err := c.guards(); err != nil {
+		return c.found, err
+	}
+	if err := c.worktrees(ctx); err != nil {
+		return c.found, err
+	}
+	if r.Def == nil {
+		return c.found, nil
+	}
+	target, err := r.Target(ctx)
+	if err != nil {
+		c.add("target", "chipset.yaml", Error, "", "%v", err)
+		return c.found, nil
+	}
+	tip, found, err := r.Git.ResolveRef(ctx, target.Ref())
+	if err != nil {
+		return c.found, err
+	}
+	if !found {
+		c.add("target", state.Path(target.Ref()), Error, "", "the branch that work lands on does not exist")
+		return c.found, nil
+	}
+	if err := c.landed(ctx, target, tip); err != nil {
+		return c.found, err
+	}
+	refs, err := c.r.Git.ListRefs(ctx, "refs/heads/polecat/", "refs/chipset/salvage/")
+	if err != nil {
+		return c.found, err
+	}
+	c.branches(refs)
+	return c.found, errors.Join(c.stateInGit(ctx, target), c.requestCommits(ctx), c.salvageRefs(refs))
+}
+
+// stateInGit tells of a live tree that a switch of branches would take away.
+func (c *relations) stateInGit(ctx context.Context, target git.Branch) error {
+	places, err := c.r.StateInGit(ctx, target)
+	for _, place := range places {
+		c.add("state-in-git", state.StateDir, Warning, "git rm -r -q --cached .chipset/state, and commit that; chipset audit commit keeps its history",
+			"%s holds the live tree: to switch to a branch with another copy of it, or without, takes it away", place)
+	}
+	return err
+}
+
+func (c *relations) guards() error {
+	lines, pointer, err := c.r.Unguarded()
+	if err != nil {
+		return err
+	}
+	if len(lines) > 0 {
+		f := c.add("exclude", state.Path(c.r.Git.ExcludePath()), Error, "chipset doctor --fix adds them",
+			"lines that keep git away from the live tree are missing: %s", strings.Join(lines, " "))
+		f.settled, f.repair = true, c.r.RestoreGuards
+	}
+	if pointer {
+		f := c.add("pointer", state.Path(filepath.Join(c.r.Git.CommonDir(), "chipset")), Error, "chipset doctor --fix writes it",
+			"it does not lead to this rig, so commands inside a worktree may not find it")
+		f.settled, f.repair = true, c.r.RestoreGuards
+	}
+	return nil
+}
+
+// landed proves that the target holds what is told to be merged.
+func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash) error {
+	var told []*mergequeue.Request
+	stdin := "^" + string(tip) + "\n"
+	for i := range c.Queue {
+		q := &c.Queue[i]
+		if q.Status != mergequeue.Merged || q.TargetBranch != string(target) {
+			continue
+		}
+		if q.MergedSHA == "" {
+			c.add("merged-unreachable", c.r.Queue.Path(string(q.ID)), Error, "", "it is merged, but does not say as what")
+			continue
+		}
+		told = append(told, q)
+		stdin += q.MergedSHA + "\n"
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	// One question for all of them; only a bad answer is worth one for each.
+	out, err := c.r.Git.Run(ctx, git.Command{Args: []string{"rev-list", "--max-count=1", "--stdin"}, Stdin: []byte(stdin), Read: true})
+	if err == nil && len(out) == 0 {
+		return nil
+	}
+	for _, q := range told {
+		sha := git.Hash(q.MergedSHA)
+		_, exists, err := c.r.Git.ResolveCommit(ctx, string(sha))
+		if err != nil {
+			return err
+		}
+		reachable := false
+		if exists {
+			if reachable, err = c.r.Git.IsAncestor(ctx, sha, tip); err != nil {
+				return err
+			}
+		}
+		if !reachable {
+			c.add("merged-unreachable", c.r.Queue.Path(string(q.ID)), Error, "somebody rewrote "+string(target)+", or the repository lost it",
+				"it is merged as %s, but %s does not hold that", sha.Short(), target)
+		}
+	}
+	return nil
+}
+
+// branches tells of branches that have done their service.
+func (c *relations) branches(refs []git.NamedRef) {
+	owner := map[git.Ref]*bead.Bead{}
+	for i := range c.Beads {
+		b := &c.Beads[i]
+		for n := 1; n <= b.Assignments; n++ {
+			owner[git.Branch(bead.BranchFor(b.ID, n)).Ref()] = b
+		}
+	}
+	left := 0
+	for _, ref := range refs {
+		if b := owner[ref.Ref]; b != nil && b.Status.Finished() {
+			left++
+		}
+	}
+	if left > 0 {
+		f := c.add("branches", "refs/heads/polecat/", Info, "git branch -D removes those that nobody wants to look at",
+			"%d left of beads that are finished", left)
+		f.settled = true
+	}
+}
+
+// worktrees compares the folders of the rig with git's list of them.
+func (c *relations) worktrees(ctx context.Context) error {
+	if torn, err := c.torn(ctx); err != nil || len(torn) > 0 {
+		return err // checkRepository tells of it, and git's list is not to be had
+	}
+	list, err := c.r.Git.ListWorktrees(ctx)
+	if err != nil {
+		return err
+	}
+	home := c.r.Tree.Abs(state.WorktreeDir)
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	role := map[string]agent.Role{}
+	for _, a := range c.Agents {
+		role[string(a.ID)] = a.Role
+	}
+	registered := map[string]bool{}
+	for _, w := range list {
+		if filepath.Dir(w.Path) != home {
+			continue
+		}
+		name := filepath.Base(w.Path)
+		registered[name] = true
+		p := state.WorktreeDir.Join(name)
+		if role[name] != agent.Polecat && role[name] != agent.Refinery {
+			c.add("worktree-agent", p, Warning, "look at what it holds, then: git worktree remove", "no polecat and no refinery of this rig is called %s", name)
+		}
+		if w.Prunable {
+			f := c.add("worktree-gone", p, Warning, "chipset doctor --fix forgets it; its commit is kept on a salvage ref",
+				"git knows a worktree here, but the folder is gone")
+			f.repair = func(ctx context.Context) error { return forgetWorktree(ctx, c.r, w) }
+		}
+	}
+	entries, err := c.r.Tree.List(state.WorktreeDir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !registered[e.Name()] {
+			c.add("worktree-foreign", state.WorktreeDir.Join(e.Name()), Warning, "chipset leaves it alone; move it away", "git knows no worktree here")
+		}
+	}
+	return nil
+}
+
+// forgetWorktree drops the registration of a worktree whose folder is gone. A
+// commit that only its HEAD held is kept on a salvage ref first.
+func forgetWorktree(ctx context.Context, r *rig.Rig, w git.Registration) error {
+	if entries, err := os.ReadDir(w.Path); err == nil && len(entries) > 0 {
+		return state.Conflictf("worktree "+w.Path, "is there again")
+	}
+	if w.Detached && w.Head != "" {
+		ref, err := git.ParseRef("refs/chipset/salvage/worktree-" + filepath.Base(w.Path) + "-" + w.Head.Short())
+		if err != nil {
+			return err
+		}
+		err = r.Git.UpdateRef(ctx, ref, w.Head, git.ZeroHash)
+		if err != nil && !errors.Is(err, git.ErrMoved) { // it holds that commit already
+			return fmt.Errorf("keep %s: %w", w.Head.Short(), err)
+		}
+	}
+	return r.Git.RemoveWorktree(ctx, w.Path)
+}

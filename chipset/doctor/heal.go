@@ -1,0 +1,162 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/chipset/execute"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// The repairs that are the roles' own recovery: the doctor stands in for an
+// agent that no process speaks for, with its liveness lock held.
+
+// substitute is what the doctor calls itself while it does an agent's work.
+func substitute(r *rig.Rig, id state.AgentID) execute.Agent {
+	return execute.Agent{Rig: r, ID: id, Session: state.NewSessionID(), Say: func(string, ...any) {}}
+}
+
+// healable tells whether the roles' recovery can work at all.
+func healable(r *rig.Rig) bool { return r.Def != nil && r.Git != nil }
+
+// heals makes an agent's recovery the repair of a finding, if the agent is one
+// of that role.
+func (c *relations) heals(f *finding, id state.AgentID, role agent.Role) {
+	for _, a := range c.Agents {
+		if a.ID != id || a.Role != role || !healable(c.r) {
+			continue
+		}
+		heal := execute.HealPolecat
+		if role == agent.Refinery {
+			heal = execute.HealMerges
+		}
+		f.repair = func(ctx context.Context) error { return heal(ctx, substitute(c.r, id)) }
+	}
+}
+
+// thenFinal makes sure that the attempt was finished: a polecat whose pipeline
+// can't be finished goes on with its other work.
+func thenFinal(r *rig.Rig, a state.AssignmentID, heal func(context.Context) error) func(context.Context) error {
+	if heal == nil {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		if err := heal(ctx); err != nil {
+			return err
+		}
+		end, err := r.Retire.Get(string(a))
+		if err == nil && !end.Stage.Final() {
+			err = state.Conflictf("attempt "+string(a), "is still at the stage %s; chipset log tells why", end.Stage)
+		}
+		return err
+	}
+}
+
+func healDispatch(r *rig.Rig, id state.BeadID) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := carry.HealDispatch(ctx, r, id)
+		return err
+	}
+}
+
+// rescue mends a worktree and saves what it holds. Where no definition says what
+// work lands on, or nobody knows whose it is, it is mended alone.
+func rescue(r *rig.Rig, id state.AgentID, role agent.Role) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if role == agent.Polecat && healable(r) {
+			return execute.RescueWorktree(ctx, substitute(r, id))
+		}
+		lock, err := r.Claim(ctx, id, state.NewSessionID())
+		if err != nil {
+			return err
+		}
+		defer lock.Unlock()
+		defer r.Unstamp(id)
+		return carry.MendCandidates(ctx, r, id)
+	}
+}
+
+// resolveTwin closes an incident that is open a second time.
+func resolveTwin(r *rig.Rig, id, other state.IncidentID) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := r.Incidents.Update(ctx, string(id), func(in *incident.Incident) error {
+			if !in.Open() {
+				return state.ErrUnchanged
+			}
+			now := r.Clock.Now()
+			in.ResolvedAt, in.Resolution = &now, "the same as "+string(other)
+			return nil
+		})
+		return err
+	}
+}
+
+// renumber gives a request the next free number, behind all others.
+func renumber(r *rig.Rig, id state.MergeID, seq int64) func(context.Context) error {
+	return func(ctx context.Context) error {
+		lock, err := r.Tree.Lock(ctx, state.LockQueue, "queue", mergequeue.Dir)
+		if err != nil {
+			return err
+		}
+		defer lock.Unlock()
+		all, bad, err := r.Queue.Queue()
+		if err != nil {
+			return err
+		}
+		next := int64(len(bad)) + 1
+		for i := range all {
+			next = max(next, all[i].Seq+int64(len(bad))+1)
+		}
+		_, err = r.Queue.Update(ctx, string(id), func(q *mergequeue.Request) error {
+			if q.Seq != seq {
+				return state.ErrUnchanged
+			}
+			q.Seq, q.UpdatedAt = next, r.Clock.Now()
+			return nil
+		})
+		return err
+	}
+}
+
+// dropTwinRequest gives up a request of which another of the same assignment waits.
+func dropTwinRequest(r *rig.Rig, id, other state.MergeID) func(context.Context) error {
+	return func(ctx context.Context) error {
+		kept, err := r.Queue.Get(string(other))
+		if err != nil || !kept.Status.Live() && kept.Status != mergequeue.Merged {
+			return errors.Join(err, state.Conflictf("merge request "+string(other), "is not live"))
+		}
+		_, err = r.Queue.Update(ctx, string(id), func(q *mergequeue.Request) error {
+			if q.Status != mergequeue.Pending {
+				return state.Conflictf("merge request "+string(id), "is %s", q.Status)
+			}
+			q.Reason = fmt.Sprintf("%s is of the same assignment", other)
+			return q.Become(mergequeue.Dropped, r.Clock.Now())
+		})
+		return err
+	}
+}
+
+// joinConvoy writes the side of a membership that is missing.
+func joinConvoy(r *rig.Rig, id state.BeadID, cv state.ConvoyID, beadSide bool) func(context.Context) error {
+	if beadSide {
+		return func(ctx context.Context) error {
+			_, err := r.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
+				if b.ConvoyID != "" {
+					return state.ErrUnchanged
+				}
+				b.ConvoyID = cv
+				b.Touch(r.Clock.Now())
+				return nil
+			})
+			return err
+		}
+	}
+	return func(ctx context.Context) error { return listInConvoy(ctx, r, id, cv) }
+}

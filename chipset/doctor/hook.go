@@ -1,0 +1,147 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// errStillRuns is returned by rebuildHook while a process speaks for the agent.
+var errStillRuns = errors.New("its agent runs; stop it first (chipset down)")
+
+// rebuildHook makes a hook anew that is missing or can't be read, from what the
+// beads say, because the bead arbitrates. Its gen is above every one that anybody
+// has seen: a gen that fell would make a stale compare-and-swap succeed. What stood there is kept in the
+// quarantine. The agent must not run, because only its own process knows what
+// it does.
+func rebuildHook(ctx context.Context, r *rig.Rig, id state.AgentID) error {
+	if _, alive := r.Alive(id); alive {
+		return errStillRuns
+	}
+	l, err := r.Tree.Lock(ctx, state.LockHook, string(id), hook.Dir)
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	h, err := hookFromBeads(r, id)
+	if err != nil {
+		return err
+	}
+	if h.Gen, err = genAbove(r, id); err != nil {
+		return err
+	}
+	_, err = r.Hooks.Get(string(id))
+	switch {
+	case err == nil:
+		return nil // somebody was faster
+	case errors.Is(err, state.ErrHardLinked):
+		return err
+	case errors.Is(err, state.ErrNotRegular): // no content to copy
+		if _, err := r.Tree.Quarantine(r.Hooks.Path(string(id)), err.Error(), r.Clock.Now()); err != nil {
+			return err
+		}
+	case errors.Is(err, state.ErrCorrupt):
+		if _, err := r.Tree.QuarantineCopy(r.Hooks.Path(string(id)), err.Error(), r.Clock.Now()); err != nil {
+			return err
+		}
+	case !errors.Is(err, state.ErrNotFound):
+		return err
+	}
+	return r.Hooks.Put(string(id), h)
+}
+
+// hookFromBeads is the hook that the beads say an agent has. An attempt whose
+// end is being recorded is active: its polecat finishes it.
+func hookFromBeads(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
+	now := r.Clock.Now()
+	h := hook.Hook{AgentID: id, Gen: 1, Status: hook.Empty, LastActivity: now}
+	all, bad, err := r.Beads.All()
+	if err != nil {
+		return h, err
+	}
+	if len(bad) > 0 {
+		return h, bad[0] // it may be the one that hangs there
+	}
+	for i := range all {
+		b := &all[i]
+		if b.Assignee != id || b.AssignmentID == "" {
+			continue
+		}
+		end, err := r.Retire.Get(string(b.AssignmentID))
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			return h, err
+		}
+		ending := err == nil && !end.Stage.Final()
+		st := hook.Active
+		switch {
+		case b.Status == bead.Hooked:
+			st = hook.Pending
+		case b.Status != bead.InProgress && !ending:
+			continue
+		}
+		if h.Status != hook.Empty {
+			return h, state.Conflictf("hook "+string(id), "both %s and %s say that they hang on it", h.WorkItem.BeadID, b.ID)
+		}
+		h.Status = st
+		h.WorkItem = &hook.WorkItem{AssignedAt: b.UpdatedAt, AssignmentID: b.AssignmentID, BeadID: b.ID, Title: b.Title}
+		if ending {
+			h.WorkItem.Session = end.Session
+		}
+	}
+	return h, nil
+}
+
+// genMargin is by how much a rebuilt hook's gen is above all that is known of it:
+// more than the transitions of the moments that a power cut takes from the story.
+const genMargin = 64
+
+// genAbove is a gen that a hook never had: above what the damaged file still
+// says, what copies of it in quarantine say, and the transitions that are told of.
+func genAbove(r *rig.Rig, id state.AgentID) (int64, error) {
+	p := r.Hooks.Path(string(id))
+	highest := genIn(r, p)
+	kept, err := r.Tree.Quarantined()
+	if err != nil {
+		return 0, err
+	}
+	for _, q := range kept {
+		if q.Path == string(p) {
+			highest = max(highest, genIn(r, state.QuarantineDir.Join(q.File)))
+		}
+	}
+	events, _, _, err := r.Events.Read(event.Position{}, time.Time{})
+	if err != nil {
+		return 0, err
+	}
+	told := int64(0)
+	for i := range events {
+		if events[i].Subject == string(id) && strings.HasPrefix(events[i].Type, "hook.") {
+			told++
+		}
+	}
+	return max(highest, told) + genMargin, nil
+}
+
+// genIn is the highest gen that the bytes of a file hold, whole or not.
+func genIn(r *rig.Rig, p state.Path) int64 {
+	data, err := r.Tree.Read(p, 16*state.MaxFile)
+	if err != nil {
+		return 0 // nothing is told by what can't be opened
+	}
+	highest := int64(0)
+	for _, m := range regexp.MustCompile(`"gen"\s*:\s*([0-9]{1,12})\b`).FindAllSubmatch(data, -1) {
+		if n, err := strconv.ParseInt(string(m[1]), 10, 64); err == nil {
+			highest = max(highest, n)
+		}
+	}
+	return highest
+}

@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/gastown-chipset/chipset/chipset/execute"
+	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// workerDir is where the supervisors of workers keep their exit records.
+const workerDir = state.RunDir + "/workers"
+
+// checkProcesses looks for workers whose polecat is gone. Their supervisor ends
+// them within seconds; one that is still there outlived it.
+func checkProcesses(_ context.Context, r *rig.Rig) ([]finding, error) {
+	entries, err := r.Tree.List(workerDir)
+	if err != nil {
+		return nil, err
+	}
+	hooks, _, err := r.Hooks.All()
+	if err != nil {
+		return nil, err
+	}
+	owner := map[string]state.AgentID{}
+	for i := range hooks {
+		if w := hooks[i].WorkItem; w != nil && w.Session != "" {
+			owner[string(w.Session)] = hooks[i].AgentID
+		}
+	}
+	var found []finding
+	for _, e := range entries {
+		p := workerDir.Join(e.Name())
+		exit, there, err := process.ReadExit(r.Tree.Abs(p))
+		if err != nil && !errors.Is(err, fs.ErrPermission) {
+			found = append(found, finding{Finding: Finding{Rule: "worker-record", Path: string(p), Severity: Warning, Detail: err.Error()},
+				repair: putAway(r, p, "it is no exit record")})
+			continue
+		}
+		if err != nil || !there || !exit.Alive() {
+			continue
+		}
+		if _, alive := r.Alive(owner[exit.ID]); alive && owner[exit.ID] != "" {
+			continue
+		}
+		found = append(found, finding{Finding: Finding{Rule: "orphaned-worker", Path: string(p), Severity: Error,
+			Detail: "the worker of the session " + exit.ID + " still runs, but no polecat follows it",
+			Hint:   "chipset up ends it and saves its work; so does chipset doctor --fix"}, repair: endOrphan(r, owner[exit.ID])})
+	}
+	return found, nil
+}
+
+// endOrphan heals the polecat whose worker it is; when nobody knows whose, all
+// that do not run.
+func endOrphan(r *rig.Rig, owner state.AgentID) func(context.Context) error {
+	if !healable(r) {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		if owner != "" {
+			return execute.HealPolecat(ctx, substitute(r, owner))
+		}
+		all, _, err := r.Agents.All()
+		for _, a := range all {
+			if _, alive := r.Alive(a.ID); a.Role == agent.Polecat && !alive {
+				err = errors.Join(err, execute.HealPolecat(ctx, substitute(r, a.ID)))
+			}
+		}
+		return err
+	}
+}

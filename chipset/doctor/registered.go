@@ -1,0 +1,77 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// checkRegistered checks that who ought to be registered is: the agents of the
+// definition, and the person.
+func checkRegistered(ctx context.Context, r *rig.Rig) ([]finding, error) {
+	snap, err := r.ReadAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &relations{Records: snap, r: r}
+	c.named(state.Human, agent.Human)
+	if r.Def == nil {
+		return c.found, nil
+	}
+	for _, a := range r.Def.Agents() {
+		if id, err := state.ParseAgentID(a.ID); err == nil {
+			c.named(id, roleOf(a))
+		}
+	}
+	c.strangers()
+	return c.found, nil
+}
+
+// strangers tells of agents that say they belong to another rig. Helpers and people come from anywhere.
+func (c *relations) strangers() {
+	own := c.r.Def.Rig.Name
+	for _, a := range c.Agents {
+		if a.Rig == own || a.Role == agent.Crew || a.Status == agent.Retired {
+			continue
+		}
+		f := c.add("agent-rig", c.r.Agents.Path(string(a.ID)), Warning, "", "it says that it belongs to the rig %q, and this one is %q", a.Rig, own)
+		isNamed := slices.ContainsFunc(c.r.Def.Agents(), func(d definition.Agent) bool { return d.ID == string(a.ID) })
+		if id := a.ID; isNamed || id == state.Human {
+			f.repair = func(ctx context.Context) error { return c.r.RegisterNamed(ctx, id) }
+		}
+	}
+}
+
+func roleOf(a definition.Agent) agent.Role { return agent.Role(a.Role) }
+
+func (c *relations) named(id state.AgentID, role agent.Role) {
+	p := c.r.Agents.Path(string(id))
+	for _, a := range c.Agents {
+		if a.ID != id {
+			continue
+		}
+		if a.Role != role {
+			c.add("agent-role", p, Warning, "", "it is a %s, and chipset.yaml makes it a %s", a.Role, role)
+		}
+		return
+	}
+	if !c.absent(p) {
+		return // it can't be read, which is another finding
+	}
+	f := c.add("agent-missing", p, Warning, "chipset up registers it; so does chipset doctor --fix", "%s ought to be registered, and is not", id)
+	if c.r.Def != nil {
+		f.repair = func(ctx context.Context) error {
+			// An agent that was lost with its hook had work and a gen, maybe.
+			if c.absent(c.r.Hooks.Path(string(id))) {
+				if err := rebuildHook(ctx, c.r, id); err != nil {
+					return err
+				}
+			}
+			return c.r.RegisterNamed(ctx, id)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// checkRepository looks at git's own files: locks that a killed git left, objects
+// and refs that a power cut tore, worktrees. It comes before what asks git.
+func checkRepository(ctx context.Context, r *rig.Rig) ([]finding, error) {
+	if r.Git == nil {
+		return nil, nil // checkGit tells of it
+	}
+	snap, err := r.ReadAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &relations{Records: snap, r: r}
+	return c.found, errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(), c.brokenRefs(ctx), c.linkedWorktrees(), c.tornWorktrees(ctx))
+}
+
+func (c *relations) gitLocks() error {
+	locks, err := c.r.Git.Locks()
+	for _, path := range locks {
+		info, statErr := os.Lstat(path)
+		if statErr != nil {
+			continue // its git is done
+		}
+		f := c.add("git-lock", gitPath(c.r, path), Warning, "", "written %s", state.At(info.ModTime()))
+		f.repair = func(ctx context.Context) error { return c.r.Git.BreakLock(ctx, path) }
+	}
+	return err
+}
+
+// gitPath is a path in git's folder as a finding names it.
+func gitPath(r *rig.Rig, path string) state.Path {
+	if rel, err := filepath.Rel(r.Git.CommonDir(), path); err == nil && !strings.HasPrefix(rel, "..") {
+		return state.Path(filepath.ToSlash(filepath.Join(filepath.Base(r.Git.CommonDir()), rel)))
+	}
+	return state.Path(path)
+}
+
+// maxNamed bounds how many of one kind are named one by one.
+const maxNamed = 20
+
+func (c *relations) emptyObjects() error {
+	empty, err := c.r.Git.EmptyObjects()
+	for i, path := range empty {
+		if i == maxNamed {
+			c.add("git-object", gitPath(c.r, filepath.Dir(filepath.Dir(path))), Error, "", "%d more are empty", len(empty)-i)
+			break
+		}
+		c.add("git-object", gitPath(c.r, path), Error, "", "the object is empty: a power cut came before git had written it")
+	}
+	for i := range c.found {
+		if c.found[i].Rule == "git-object" {
+			c.found[i].repair = func(context.Context) error { return c.r.Git.DropEmptyObjects() }
+		}
+	}
+	return err
+}
+
+// obstacles tells of files in place of the folders of the rig's refs.
+func (c *relations) obstacles() error {
+	paths, err := c.r.Git.Obstacles(rig.RefFolders()...)
+	for _, path := range paths {
+		f := c.add("git-obstacle", gitPath(c.r, path), Error, "", "a file stands where git needs a folder")
+		f.repair = func(context.Context) error {
+			_, err := c.r.Git.SetAside(path)
+			return err
+		}
+	}
+	return err
+}
+
+func (c *relations) brokenRefs(ctx context.Context) error {
+	prefixes := []string{"refs/heads/polecat/", "refs/chipset/"}
+	if c.r.Def != nil {
+		if target, err := c.r.Target(ctx); err == nil {
+			prefixes = append(prefixes, string(target.Ref()))
+		}
+		if audit, err := git.ParseBranch(c.r.Def.Audit.Ref); err == nil {
+			prefixes = append(prefixes, string(audit.Ref()))
+		}
+	}
+	broken, err := c.r.Git.BrokenRefs(ctx, prefixes...)
+	for _, b := range broken {
+		instead := c.recorded(b.Ref)
+		f := c.add("git-ref", state.Path(b.Ref), Error, "", "%s", b.Reason)
+		f.repair = func(ctx context.Context) error {
+			err := c.r.Git.MendRef(ctx, b.Ref, instead...)
+			if errors.Is(err, git.ErrNoCommits) && strings.HasPrefix(string(b.Ref), "refs/heads/polecat/") {
+				return c.r.Git.DropBrokenRef(ctx, b.Ref) // nothing tells of any work on it
+			}
+			return err
+		}
+		if strings.HasPrefix(string(b.Ref), rig.SnapshotRefs) { // nobody was told of that snapshot yet
+			f.repair = func(ctx context.Context) error { return c.r.Git.DropBrokenRef(ctx, b.Ref) }
+		}
+	}
+	return err
+}
+
+// recorded are the commits that the rig's records tell of a ref, best first.
+func (c *relations) recorded(ref git.Ref) []git.Hash {
+	var all []git.Hash
+	branch, _ := strings.CutPrefix(string(ref), "refs/heads/")
+	for i := range c.Queue {
+		q := &c.Queue[len(c.Queue)-1-i]
+		if q.SourceBranch == branch {
+			all = append(all, git.Hash(q.Head), git.Hash(q.Base))
+		}
+		if q.TargetBranch == branch && q.Status == mergequeue.Merged {
+			all = append(all, git.Hash(q.MergedSHA))
+		}
+	}
+	for _, end := range c.Retire {
+		if end.Branch == branch {
+			all = append(all, git.Hash(end.Head), git.Hash(end.Base))
+		}
+	}
+	return all
+}
+
+// linkedWorktrees tells of links and files in place of worktrees: nothing must be
+// done to what a link leads to.
+func (c *relations) linkedWorktrees() error {
+	entries, err := c.r.Tree.List(state.WorktreeDir)
+	if err != nil && !errors.Is(err, state.ErrNotRegular) { // that one is told of
+		return err
+	}
+	for _, e := range entries {
+		if p := state.WorktreeDir.Join(e.Name()); !e.IsDir() {
+			f := c.add("folder", p, Error, "", "it is a link or a file, and not a worktree")
+			f.repair = replaceByFolder(c.r, p)
+		}
+	}
+	return nil
+}
+
+func (c *relations) tornWorktrees(ctx context.Context) error {
+	torn, err := c.torn(ctx)
+	for _, id := range slices.Sorted(maps.Keys(torn)) {
+		wounds := torn[id]
+		reasons := make([]string, len(wounds))
+		for i, w := range wounds {
+			reasons[i] = fmt.Sprintf("%s %s", gitPath(c.r, w.Path), w.Reason)
+		}
+		f := c.add("worktree-torn", state.WorktreeDir.Join(string(id)), Error, "chipset up mends it as well", "%s", strings.Join(reasons, "; "))
+		f.repair = rescue(c.r, id, c.roleOf(id))
+	}
+	return err
+}
+
+// torn are the worktrees whose own files of git are torn, also of agents that are
+// not registered.
+func (c *relations) torn(ctx context.Context) (map[state.AgentID][]git.Wound, error) {
+	entries, err := c.r.Tree.List(state.WorktreeDir)
+	torn := map[state.AgentID][]git.Wound{}
+	failed := []error{err}
+	ids := map[state.AgentID]bool{}
+	for _, a := range c.Agents {
+		ids[a.ID] = true
+	}
+	for _, e := range entries {
+		if id, err := state.ParseAgentID(e.Name()); err == nil && e.IsDir() {
+			ids[id] = true
+		}
+	}
+	for id := range ids {
+		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(id), carry.HintOf(c.r, id))
+		if len(wounds) > 0 {
+			torn[id] = wounds
+		}
+		failed = append(failed, err)
+	}
+	return torn, errors.Join(failed...)
+}
+
+func (c *relations) roleOf(id state.AgentID) agent.Role {
+	for _, a := range c.Agents {
+		if a.ID == id {
+			return a.Role
+		}
+	}
+	return ""
+}
+
+// requestCommits checks that what the live requests are to land is there.
+func (c *relations) requestCommits(ctx context.Context) error {
+	heads := map[git.Ref]git.Hash{}
+	for i := range c.Queue {
+		if q := &c.Queue[i]; q.Status.Live() && q.Head != "" {
+			heads[git.Ref(q.ID)] = git.Hash(q.Head)
+		}
+	}
+	missing, err := c.r.Git.Missing(ctx, heads)
+	if err != nil {
+		return err
+	}
+	for _, id := range missing {
+		c.add("request-head", c.r.Queue.Path(string(id)), Error, "", "its head %s is not in the repository", heads[id].Short())
+		delete(heads, id)
+	}
+	for i := range c.Queue {
+		q := &c.Queue[i]
+		head, live := heads[git.Ref(q.ID)]
+		branch, err := git.ParseBranch(q.SourceBranch)
+		if !live || err != nil {
+			continue
+		}
+		there, err := c.r.Git.RefExists(ctx, branch.Ref())
+		if err != nil {
+			return err
+		}
+		if !there {
+			f := c.add("request-branch", c.r.Queue.Path(string(q.ID)), Warning, "", "its branch %s is gone", branch)
+			f.repair = func(ctx context.Context) error {
+				if err := c.r.Git.UpdateRef(ctx, branch.Ref(), head, git.ZeroHash); err != nil {
+					return err
+				}
+				return c.r.Git.Sync(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// salvageRefs checks that the saved work that records name is there.
+func (c *relations) salvageRefs(refs []git.NamedRef) error {
+	there := map[string]bool{}
+	for _, ref := range refs {
+		there[string(ref.Ref)] = true
+	}
+	for a, end := range c.Retire {
+		if end.Salvage != "" && !there[end.Salvage] {
+			c.add("salvage-ref", c.r.Retire.Path(string(a)), Warning, "", "it names %s, which does not exist", end.Salvage)
+		}
+	}
+	for _, a := range c.Agents {
+		notes, _, err := c.r.Handoffs.List(a.ID)
+		if err != nil {
+			return err
+		}
+		for i := range notes {
+			if s := notes[i].Salvage; s != "" && !there[s] {
+				c.add("salvage-ref", handoffPath(&notes[i]), Warning, "", "it names %s, which does not exist", s)
+			}
+		}
+	}
+	return nil
+}

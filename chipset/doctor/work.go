@@ -1,0 +1,271 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// relations is one look at how the objects of a rig fit together. What an
+// unfinished record explains (a dispatch, the end of an attempt, a merge) is no
+// contradiction: checkRecords tells of it.
+type relations struct {
+	*rig.Records
+	r     *rig.Rig
+	found []finding
+}
+
+func (c *relations) add(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
+	c.found = append(c.found, finding{Finding: Finding{Rule: rule, Path: string(p), Severity: sev, Hint: hint, Detail: fmt.Sprintf(format, args...)}})
+	return &c.found[len(c.found)-1]
+}
+
+func checkRelations(ctx context.Context, r *rig.Rig) ([]finding, error) {
+	snap, err := r.ReadAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &relations{Records: snap, r: r}
+	for i := range c.Beads {
+		c.bead(&c.Beads[i])
+	}
+	for _, a := range c.Agents {
+		if h := c.Hooks[a.ID]; h != nil && h.WorkItem != nil {
+			c.hook(h)
+		}
+	}
+	c.cycles()
+	c.requests()
+	c.groups()
+	c.branchNames()
+	return c.found, nil
+}
+
+// pending tells whether an unfinished record explains why things of an
+// assignment do not fit together yet.
+func (c *relations) pending(id state.BeadID, a state.AssignmentID) bool {
+	if d := c.DispatchOf(id); d != nil && d.AssignmentID == a && d.Stage != dispatch.Confirmed {
+		return true
+	}
+	end := c.Retire[a]
+	return end != nil && !end.Stage.Final()
+}
+
+func (c *relations) bead(b *bead.Bead) {
+	p := c.r.Beads.Path(string(b.ID))
+	for _, dep := range b.BlockedBy {
+		if c.BeadByID[dep] == nil {
+			c.add("dependency", p, Error, "chipset work edit "+string(b.ID)+" changes what it waits for",
+				"it waits for %s, which does not exist", dep)
+		}
+	}
+	if _, err := git.ParseBranch(bead.BranchFor(b.ID, 1)); err != nil && !b.Status.Finished() {
+		c.add("bead-id", p, Error, "chipset work cancel "+string(b.ID)+", and add it anew", "no branch can be named after it: %v", err)
+	}
+	c.waitsForCancelled(b, p)
+	if c.pending(b.ID, b.AssignmentID) {
+		return
+	}
+	c.againstAttempt(b, p)
+	switch b.Status {
+	case bead.Hooked, bead.InProgress:
+		c.assigned(b, p)
+	case bead.Done:
+		c.done(b, p)
+	case bead.Merged:
+		if q := c.RequestOf(b.AssignmentID); b.AssignmentID != "" && (q == nil || q.Status != mergequeue.Merged) {
+			c.add("merged-without-request", p, c.unless(c.r.Refinery(), q), "", "it is merged, but its assignment %s has %s", b.AssignmentID, described(q))
+		}
+	case bead.Open, bead.Closed, bead.Failed, bead.Blocked, bead.Cancelled:
+	}
+}
+
+func described(q *mergequeue.Request) string {
+	if q == nil {
+		return "no merge request"
+	}
+	return fmt.Sprintf("the merge request %s, which is %s", q.ID, q.Status)
+}
+
+// unless is how bad a request is that its refinery has not finished: no more
+// than a warning while that does not run, because its next start finishes it.
+func (c *relations) unless(id state.AgentID, q *mergequeue.Request) Severity {
+	if _, alive := c.Alive[id]; !alive && q != nil && (q.Status == mergequeue.Merging || q.Status == mergequeue.Merged) {
+		return Warning
+	}
+	return Error
+}
+
+func (c *relations) assigned(b *bead.Bead, p state.Path) {
+	h := c.Hooks[b.Assignee]
+	switch {
+	case b.Assignee == "":
+		c.opens(c.add("bead-hook", p, Error, "", "it is %s, but has no assignee", b.Status), b.ID)
+	case h == nil || h.Assignment() != b.AssignmentID:
+		f := c.add("bead-hook", p, Error, "chipset doctor --fix opens it again, as the mayor does",
+			"it is %s under %s, but the hook of %s does not name that assignment", b.Status, b.AssignmentID, b.Assignee)
+		if h == nil && !c.absent(c.r.Hooks.Path(string(b.Assignee))) {
+			f.Hint = "its hook can't be read, which comes first" // the rebuilt hook will name it
+			break
+		}
+		if h == nil && c.registered(b.Assignee) {
+			f.Hint = "its hook is missing, which comes first"
+			break
+		}
+		c.opens(f, b.ID)
+	case b.Status == bead.InProgress && h.Status != hook.Active:
+		f := c.add("bead-hook", p, Error, "", "it is in progress, but the hook of %s is %s", b.Assignee, h.Status)
+		if h.Status == hook.Completed {
+			f.Hint = "chipset doctor --fix opens it again, as the mayor does: its attempt is over"
+			c.opens(f, b.ID)
+		} else {
+			f.Severity, f.Hint = Warning, "its polecat activates the hook when it starts: chipset up"
+		}
+	}
+	if d := c.DispatchOf(b.ID); d != nil && d.AssignmentID != b.AssignmentID {
+		c.add("bead-dispatch", p, Warning, "", "its dispatch record names %s, the bead %s", d.AssignmentID, b.AssignmentID)
+	}
+}
+
+// opens makes it the repair to take a bead back, as the mayor does.
+func (c *relations) opens(f *finding, id state.BeadID) {
+	f.repair = func(ctx context.Context) error {
+		_, err := carry.Unsling(ctx, c.r, id, state.Human)
+		return err
+	}
+}
+
+// absent tells that nothing at all stands at a path.
+func (c *relations) absent(p state.Path) bool {
+	there, err := c.r.Tree.Exists(p)
+	return err == nil && !there
+}
+
+func (c *relations) registered(id state.AgentID) bool {
+	return slices.ContainsFunc(c.Agents, func(a agent.Agent) bool { return a.ID == id })
+}
+
+func (c *relations) done(b *bead.Bead, p state.Path) {
+	q := c.RequestOf(b.AssignmentID)
+	switch {
+	case q == nil || q.Status == mergequeue.Superseded || q.Status == mergequeue.Dropped:
+		f := c.add("done-without-request", p, Error, "chipset work cancel "+string(b.ID)+", then chipset work reopen "+string(b.ID),
+			"it is done under %s, but has %s", b.AssignmentID, described(q))
+		if q == nil && c.r.Def != nil && c.r.Git != nil && landable(c.Retire[b.AssignmentID], b) {
+			f.Hint = "chipset doctor --fix submits it again as its attempt ended"
+			id := b.ID
+			f.repair = func(ctx context.Context) error { return resubmit(ctx, c.r, id) }
+		}
+	case q.Status == mergequeue.Merged:
+		f := c.add("landed-not-told", p, c.unless(c.r.Refinery(), q), "the refinery finishes this when it starts", "its request %s is merged, but the bead is done", q.ID)
+		c.heals(f, c.r.Refinery(), agent.Refinery)
+	}
+}
+
+func (c *relations) hook(h *hook.Hook) {
+	p := c.r.Hooks.Path(string(h.AgentID))
+	w := h.WorkItem
+	b := c.BeadByID[w.BeadID]
+	if c.pending(w.BeadID, w.AssignmentID) {
+		return
+	}
+	if b == nil {
+		if !c.absent(c.r.Beads.Path(string(w.BeadID))) {
+			return // its file can't be read, which comes first
+		}
+		if h.Status != hook.Completed {
+			c.release(c.add("hook-bead", p, Error, "", "it names the bead %s, which does not exist", w.BeadID), h)
+		}
+		return
+	}
+	// A completed hook waits for the mayor, and its bead may have moved on.
+	fits := h.Status == hook.Completed || b.AssignmentID == w.AssignmentID && (b.Status == bead.Hooked || b.Status == bead.InProgress)
+	if !fits {
+		c.release(c.add("hook-bead", p, Error, "chipset doctor --fix clears it, as the mayor does",
+			"it is %s with %s under %s, but the bead is %s under %q", h.Status, b.ID, w.AssignmentID, b.Status, b.AssignmentID), h)
+	}
+}
+
+func (c *relations) release(f *finding, h *hook.Hook) {
+	id, a := h.AgentID, h.Assignment()
+	f.repair = func(ctx context.Context) error { return carry.ReleaseHook(ctx, c.r, id, a, state.Human) }
+}
+
+// cycles reports every dependency cycle once, at its first bead.
+func (c *relations) cycles() {
+	const unseen, open, closed = 0, 1, 2
+	mark := map[state.BeadID]int{}
+	var way []state.BeadID
+	var visit func(id state.BeadID)
+	visit = func(id state.BeadID) {
+		mark[id] = open
+		way = append(way, id)
+		for _, dep := range c.BeadByID[id].BlockedBy {
+			switch {
+			case c.BeadByID[dep] == nil || mark[dep] == closed:
+			case mark[dep] == open:
+				names := []string{}
+				for _, on := range way[slices.Index(way, dep):] {
+					names = append(names, string(on))
+				}
+				c.add("dependency-cycle", c.r.Beads.Path(string(dep)), Error, "chipset work edit breaks it: none of them can ever start",
+					"%s → %s", strings.Join(names, " → "), dep)
+			case mark[dep] == unseen:
+				visit(dep)
+			}
+		}
+		way = way[:len(way)-1]
+		mark[id] = closed
+	}
+	for i := range c.Beads {
+		if mark[c.Beads[i].ID] == unseen {
+			visit(c.Beads[i].ID)
+		}
+	}
+}
+
+func (c *relations) requests() {
+	bySeq, byAssignment := map[int64]state.MergeID{}, map[state.AssignmentID]state.MergeID{}
+	for i := range c.Queue {
+		q := &c.Queue[i]
+		p := c.r.Queue.Path(string(q.ID))
+		if other, taken := bySeq[q.Seq]; taken {
+			c.add("duplicate-seq", p, Error, "", "%s has the number %d as well", other, q.Seq).repair = renumber(c.r, q.ID, q.Seq)
+		}
+		if other, taken := byAssignment[q.AssignmentID]; taken {
+			f := c.add("assignment-twice", p, Error, "", "%s is of the assignment %s as well", other, q.AssignmentID)
+			if q.Status == mergequeue.Pending {
+				f.repair = dropTwinRequest(c.r, q.ID, other)
+			} else if !q.Status.Live() && q.Status != mergequeue.Merged {
+				c.found = c.found[:len(c.found)-1] // given up already
+			}
+		}
+		c.attempt(q, p)
+		bySeq[q.Seq], byAssignment[q.AssignmentID] = q.ID, q.ID
+		b := c.BeadByID[q.BeadID]
+		switch {
+		case b == nil:
+			c.add("request-bead", p, Error, "chipset queue drop "+string(q.ID)+" takes it out", "its bead %s does not exist", q.BeadID)
+		case q.Status.Live() && (b.AssignmentID != q.AssignmentID || b.Status != bead.Done && b.Status != bead.Merged):
+			if b.Status == bead.Blocked && q.Status == mergequeue.Conflicted || c.pending(q.BeadID, q.AssignmentID) {
+				continue // waits for a person, or for the end of its attempt
+			}
+			c.add("request-bead", p, Warning, "the mayor supersedes it", "it is %s, but its bead %s is %s under %q", q.Status, b.ID, b.Status, b.AssignmentID)
+		case q.Status == mergequeue.Merged && b.Status != bead.Merged && (b.Status != bead.Done || b.AssignmentID != q.AssignmentID):
+			// Whatever became of the bead since, it would land twice.
+			c.add("landed-not-told", p, Error, "chipset work cancel "+string(b.ID)+", and look at chipset queue show "+string(q.ID),
+				"it is merged, but its bead %s is %s", b.ID, b.Status)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/incident"
+)
+
+// HealthReport is what the witness would say if it were asked now.
+type HealthReport struct {
+	At  state.Time `json:"at"`
+	Rig string     `json:"rig"`
+	// Watched is true while a process runs the witness. Without one nothing new
+	// is opened, and what is open is as old as it looks.
+	Watched bool        `json:"watched"`
+	Totals  AgentTotals `json:"totals"`
+	// Stalled are the agents with something wrong on their hooks.
+	Stalled []AgentHealth `json:"stalled"`
+	// Incidents are all that stand open, oldest first.
+	Incidents []incident.Incident `json:"incidents"`
+}
+
+// AgentTotals counts the agents, without the person and the retired.
+type AgentTotals struct {
+	Agents     int `json:"agents"`
+	Alive      int `json:"alive"`
+	Idle       int `json:"idle"`
+	Active     int `json:"active"`
+	Stalled    int `json:"stalled"`
+	Terminated int `json:"terminated"`
+}
+
+// AgentHealth is one agent whose work does not move on.
+type AgentHealth struct {
+	Agent      state.AgentID      `json:"agent_id"`
+	Alive      bool               `json:"alive"`
+	Hook       hook.Status        `json:"hook,omitempty"`
+	Bead       state.BeadID       `json:"bead_id,omitempty"`
+	Title      string             `json:"title,omitempty"`
+	Assignment state.AssignmentID `json:"assignment_id,omitempty"`
+	// Minutes is how long there was no progress, in whole minutes.
+	Minutes int `json:"minutes"`
+	// Nudges is how many health checks were sent for it, Answers how many of
+	// them were answered.
+	Nudges  int `json:"nudges"`
+	Answers int `json:"answers"`
+	// Severity is the highest of its open incidents; "" before the witness has
+	// opened one.
+	Severity incident.Severity `json:"severity,omitempty"`
+	// Kinds are those of its open incidents.
+	Kinds []incident.Kind `json:"kinds"`
+	// Error is why the hook can't be read.
+	Error string `json:"error,omitempty"`
+}
+
+// Health looks at every agent and every open incident. It changes nothing.
+func Health(ctx context.Context, r *rig.Rig) (*HealthReport, error) {
+	now := r.Clock.Now()
+	report := &HealthReport{At: now, Stalled: []AgentHealth{}, Incidents: []incident.Incident{}}
+	if r.Def != nil {
+		report.Rig = r.Def.Rig.Name
+	}
+	_, report.Watched = r.Alive(r.Witness())
+	all, _, err := r.Incidents.All()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range all {
+		if i.Open() {
+			report.Incidents = append(report.Incidents, i)
+		}
+	}
+	slices.SortStableFunc(report.Incidents, func(a, b incident.Incident) int { return a.OpenedAt.Compare(b.OpenedAt.Time) })
+	agents, _, err := r.Agents.All()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range agents {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if a.Role == agent.Human || a.Status == agent.Retired {
+			continue
+		}
+		h := healthOf(r, a.ID, report.Incidents, now)
+		report.Totals.count(a.Status, h.Alive)
+		if h.Error != "" || len(h.Kinds) > 0 || h.quietTooLong(r) {
+			report.Stalled = append(report.Stalled, h.AgentHealth)
+		}
+	}
+	return report, nil
+}
+
+func (t *AgentTotals) count(s agent.Status, alive bool) {
+	t.Agents++
+	if alive {
+		t.Alive++
+	}
+	switch s {
+	case agent.Idle:
+		t.Idle++
+	case agent.Active:
+		t.Active++
+	case agent.Stalled:
+		t.Stalled++
+	case agent.Terminated:
+		t.Terminated++
+	case agent.Retired:
+	}
+}
+
+// hookHealth is AgentHealth with the exact silence.
+type hookHealth struct {
+	AgentHealth
+	quiet time.Duration
+}
+
+func healthOf(r *rig.Rig, id state.AgentID, open []incident.Incident, now state.Time) hookHealth {
+	h := hookHealth{AgentHealth: AgentHealth{Agent: id, Kinds: []incident.Kind{}}}
+	_, h.Alive = r.Alive(id)
+	on, err := r.Hooks.Get(string(id))
+	if err != nil {
+		h.Error = err.Error()
+	} else {
+		h.Hook = on.Status
+		if w := on.WorkItem; w != nil {
+			h.Bead, h.Title, h.Assignment = w.BeadID, w.Title, w.AssignmentID
+			h.quiet = max(0, now.Sub(on.LastActivity.Time))
+			h.Minutes = int(h.quiet / time.Minute)
+		}
+	}
+	for _, i := range open {
+		if i.AgentID != id || !aboutHook(i.Kind) {
+			continue
+		}
+		h.Kinds = append(h.Kinds, i.Kind)
+		h.Nudges, h.Answers = h.Nudges+i.Nudges, h.Answers+i.Answers
+		if i.Severity.Rank() > h.Severity.Rank() {
+			h.Severity = i.Severity
+		}
+	}
+	return h
+}
+
+// quietTooLong tells what the witness, if there is none, would find.
+func (h *hookHealth) quietTooLong(r *rig.Rig) bool {
+	if r.Def == nil || h.Hook != hook.Pending && h.Hook != hook.Active {
+		return false
+	}
+	return h.quiet > r.Def.GUPP.Thresholds.StallDetection
+}
+
+// aboutHook tells the incidents of one agent's work from those of the rig.
+func aboutHook(k incident.Kind) bool {
+	switch k {
+	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.CorruptHook:
+		return true
+	case incident.MergeStuck, incident.QueueBlocked, incident.QueueDeep, incident.MayorSilent,
+		incident.MayorMissing, incident.RefineryGone, incident.DiskLow:
+	}
+	return false
+}
+
+// WriteText writes the report as a screen for a person.
+func (h *HealthReport) WriteText(w io.Writer, how screen.Options) error {
+	out := screen.New(how)
+	t := h.Totals
+	out.Row("", []screen.Cell{screen.Bold(h.Rig), screen.Plain(fmt.Sprintf("%s, %d alive: %d idle, %d active, %d stalled, %d terminated",
+		screen.Count(t.Agents, "agent"), t.Alive, t.Idle, t.Active, t.Stalled, t.Terminated))}, nil)
+	if !h.Watched {
+		out.Wrap("", screen.Yellow("! no witness is running: nothing new will be noticed"))
+	}
+	if len(h.Stalled) == 0 && len(h.Incidents) == 0 {
+		out.Wrap("", screen.Green("nothing is stalled"))
+	}
+	for _, a := range h.Stalled {
+		a.write(out)
+	}
+	var rows [][]screen.Cell
+	for _, i := range h.Incidents {
+		rows = append(rows, []screen.Cell{severityCell(i.Severity), screen.Plain(string(i.AgentID)), screen.Plain(string(i.Kind)),
+			screen.Dim(screen.Age(h.At.Sub(i.OpenedAt.Time))), screen.Dim(string(i.ID)), screen.Plain(screen.FirstLine(i.Detail))})
+	}
+	if len(rows) > 0 {
+		out.Heading("Incidents", "")
+		out.Table("  ", rows)
+	}
+	return out.Flush(w)
+}
+
+func (a *AgentHealth) write(out *screen.Screen) {
+	severity := string(a.Severity)
+	if severity == "" {
+		severity = "quiet"
+	}
+	out.Heading(string(a.Agent), severity)
+	var rows [][]screen.Cell
+	line := func(name, text string) { rows = append(rows, []screen.Cell{screen.Dim(name), screen.Plain(text)}) }
+	switch {
+	case a.Error != "":
+		line("hook", a.Error)
+	case a.Bead != "":
+		line("bead", fmt.Sprintf("%s %s (%s)", a.Bead, a.Title, a.Hook))
+		line("progress", "none for "+screen.Count(a.Minutes, "minute"))
+	}
+	if !a.Alive {
+		line("process", "none")
+	}
+	line("nudges", fmt.Sprintf("%d sent, %d answered", a.Nudges, a.Answers))
+	out.Table("  ", rows)
+}
+
+func severityCell(s incident.Severity) screen.Cell {
+	if s == incident.Critical {
+		return screen.Red(string(s))
+	}
+	return screen.Yellow(string(s))
+}

@@ -1,0 +1,211 @@
+// Package screen writes lines and tables for a terminal. All text is cleaned of
+// what a terminal would obey, because it comes from files and agents.
+package screen
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Options say how a screen is written. The zero value is plain text.
+type Options struct {
+	// Width is where lines are cut, in columns; 0 does not cut.
+	Width int
+	// Colour allows escape sequences.
+	Colour bool
+}
+
+// Cell is a piece of text with its style.
+type Cell struct{ text, style string }
+
+// Plain is text without a style.
+func Plain(text string) Cell { return Cell{text, ""} }
+
+// Bold is a name or a title.
+func Bold(text string) Cell { return Cell{text, "1"} }
+
+// Dim is text of less weight.
+func Dim(text string) Cell { return Cell{text, "2"} }
+
+// Red is what needs a person.
+func Red(text string) Cell { return Cell{text, "31"} }
+
+// Green is what is well.
+func Green(text string) Cell { return Cell{text, "32"} }
+
+// Yellow is what a person should look at.
+func Yellow(text string) Cell { return Cell{text, "33"} }
+
+// Screen collects a text.
+type Screen struct {
+	opts Options
+	out  strings.Builder
+}
+
+// New is an empty screen.
+func New(opts Options) *Screen { return &Screen{opts: opts} }
+
+// Table writes rows with aligned columns below an indent. The last column is cut
+// at the width.
+func (s *Screen) Table(indent string, rows [][]Cell) {
+	var widths []int
+	for _, row := range rows {
+		for i := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], length(Clean(row[i].text)))
+		}
+	}
+	for _, row := range rows {
+		s.Row(indent, row, widths)
+	}
+}
+
+// Row writes one line whose columns have at least the given widths.
+func (s *Screen) Row(indent string, row []Cell, widths []int) {
+	last := len(row) - 1
+	for last >= 0 && row[last].text == "" {
+		last--
+	}
+	var line strings.Builder
+	line.WriteString(indent)
+	used := length(indent)
+	for i := 0; i <= last; i++ {
+		whole := Clean(row[i].text)
+		text := s.cut(whole, used)
+		line.WriteString(s.paint(Cell{text, row[i].style}))
+		used += length(text)
+		if i < last {
+			gap := 2
+			if i < len(widths) {
+				gap += max(0, widths[i]-length(whole))
+			}
+			line.WriteString(strings.Repeat(" ", gap))
+			used += gap
+		}
+	}
+	s.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+}
+
+// Heading writes the first line of a section after an empty one.
+func (s *Screen) Heading(title, rest string) {
+	s.out.WriteString("\n" + s.paint(Bold(title)))
+	if rest != "" {
+		s.out.WriteString("  " + s.cut(Clean(rest), length(title)+2))
+	}
+	s.out.WriteString("\n")
+}
+
+// Wrap writes a paragraph, broken at the width.
+func (s *Screen) Wrap(indent string, text Cell) {
+	line, used := "", length(indent)
+	flush := func() {
+		if line != "" {
+			s.out.WriteString(indent + s.paint(Cell{line, text.style}) + "\n")
+		}
+		line, used = "", length(indent)
+	}
+	for word := range strings.FieldsSeq(Clean(text.text)) {
+		if s.opts.Width > 0 && line != "" && used+1+length(word) > s.opts.Width {
+			flush()
+		}
+		if line != "" {
+			line, used = line+" ", used+1
+		}
+		line, used = line+word, used+length(word)
+	}
+	flush()
+}
+
+// Blank writes an empty line.
+func (s *Screen) Blank() { s.out.WriteString("\n") }
+
+// Flush writes what was collected.
+func (s *Screen) Flush(w io.Writer) error {
+	_, err := io.WriteString(w, s.out.String())
+	return err
+}
+
+func (s *Screen) paint(c Cell) string {
+	if !s.opts.Colour || c.style == "" || c.text == "" {
+		return c.text
+	}
+	return "\x1b[" + c.style + "m" + c.text + "\x1b[0m"
+}
+
+// cut shortens text so that a line that has used that much already fits.
+func (s *Screen) cut(text string, used int) string {
+	room := s.opts.Width - used
+	if s.opts.Width <= 0 || length(text) <= room {
+		return text
+	}
+	if room < 1 {
+		return ""
+	}
+	return string([]rune(text)[:room-1]) + "…"
+}
+
+func length(s string) int { return utf8.RuneCountInString(s) }
+
+// Clean makes one line of text that a terminal shows and does not obey: no control
+// characters, no turned writing direction, no second line.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || r == '\r' {
+			return ' '
+		}
+		return Printable(r)
+	}, s)
+}
+
+// Printable returns r, or -1 where a terminal would obey it, or it would turn the
+// direction of the text around it. It is for strings.Map.
+func Printable(r rune) rune {
+	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		return -1
+	}
+	return r
+}
+
+// FirstLine is the first line of a text.
+func FirstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// Count is a number with its noun: 1 file, 2 files.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Age says a duration the way people do: 5s, 12m, 3h 20m, 2d 4h.
+func Age(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d < 0:
+		return "in the future"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh %dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// Bar draws how much of a whole is done.
+func Bar(done, all, width int) string {
+	if all <= 0 {
+		return "[" + strings.Repeat("-", width) + "]"
+	}
+	full := width * min(done, all) / all
+	return "[" + strings.Repeat("#", full) + strings.Repeat("-", width-full) + "]"
+}

@@ -1,0 +1,163 @@
+package view
+
+import (
+	"encoding/json"
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/convoy"
+	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// busy is a rig with something of everything, as its clock stands at rigtest.Noon().
+func busy(t *testing.T) *rigtest.Yard {
+	f := rigtest.NewYard(t)
+	f.Now = rigtest.Noon().Add(-time.Hour)
+	f.Hang(f.PutBead("gt-work1", bead.InProgress, func(b *bead.Bead) { b.Title = "Write \x1b[31mthe\x07 README\u202e" }), hook.Active)
+	f.PutRequest(f.PutBead("gt-done1", bead.Done, nil), mergequeue.Conflicted, func(q *mergequeue.Request) {
+		q.Failure, q.Reason = mergequeue.FailConflict, "conflict in README.md\nand more"
+	})
+	f.PutRequest(f.PutBead("gt-done2", bead.Done, func(b *bead.Bead) { b.Assignee = bravo }), mergequeue.Pending, nil)
+	f.PutRequest(f.PutBead("gt-merg1", bead.Merged, nil), mergequeue.Merged, nil)
+	f.PutBead("gt-open1", bead.Open, nil)
+	f.PutBead("gt-open2", bead.Open, func(b *bead.Bead) { b.BlockedBy = []state.BeadID{"gt-work1"} })
+	f.PutBead("gt-stop1", bead.Blocked, func(b *bead.Bead) { b.CloseReason = "attempt 3 of 3 failed: exit code 3" })
+	rigtest.Must(t, f.Convoys.Put("cv-a", convoy.Convoy{ID: "cv-a", Name: "the first", BeadIDs: []state.BeadID{"gt-merg1", "gt-work1"}, CreatedAt: f.At()}))
+	rigtest.Must(t, f.Incidents.Put("in-1", incident.Incident{ID: "in-1", AgentID: alpha, AssignmentID: "as-gt-work1", BeadID: "gt-work1",
+		Kind: incident.Stalled, Severity: incident.Critical, OpenedAt: f.At(), Detail: "no progress"}))
+	_, err := f.Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "Look at gt-stop1", Priority: mail.Urgent})
+	rigtest.Must(t, err)
+	f.Plant("state/work/gt-bad.json", "{")
+	f.Now = rigtest.Noon()
+	return f
+}
+
+func TestStatusText(t *testing.T) {
+	f := busy(t)
+	f.Run("mayor", alpha)
+	s, err := GetStatus(t.Context(), f.Rig)
+	rigtest.Must(t, err)
+	var out strings.Builder
+	rigtest.Must(t, s.WriteText(&out, screen.Options{}))
+	got := out.String()
+	for _, want := range []string{
+		"yard  " + f.Dir,
+		"lands on   main  " + f.Tip()[:10] + "  first",
+		"tested by  make check",
+		"Agents  2 of 5 running",
+		"gt-work1 (1h 0m, progress 1h 0m ago) Write [31mthe README",
+		"○  refinery       not running  idle",
+		"Beads  2 open (1 ready), 1 in progress, 2 done, 1 blocked, 1 merged",
+		"blocked  gt-stop1  Title of gt-stop1: attempt 3 of 3 failed: exit code 3",
+		"1  mr-gt-done1  conflicted  1h 0m  conflict in README.md  Title of gt-done1",
+		"2  mr-gt-done2  pending     1h 0m  behind mr-gt-done1  Title of gt-done2",
+		"cv-a  [##########----------]  1/2  the first",
+		"critical  polecat-alpha  stalled  1h 0m  gt-work1 no progress",
+		"1h 0m  mayor  Look at gt-stop1",
+		"! refinery is not running: nothing lands",
+		"! state/work/gt-bad.json: not valid JSON",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for _, no := range []string{"mayor is not running", "\x1b", "\x07", "\u202e"} {
+		if strings.Contains(got, no) {
+			t.Errorf("%q in\n%s", no, got)
+		}
+	}
+}
+
+func TestStatusFitsTheTerminal(t *testing.T) {
+	f := busy(t)
+	s, err := GetStatus(t.Context(), f.Rig)
+	rigtest.Must(t, err)
+	for _, width := range []int{40, 80, 132} {
+		var out strings.Builder
+		rigtest.Must(t, s.WriteText(&out, screen.Options{Width: width}))
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width && !strings.Contains(line, "chipset mail inbox") {
+				t.Errorf("%d columns at width %d: %q", n, width, line)
+			}
+		}
+	}
+	var out strings.Builder
+	rigtest.Must(t, s.WriteText(&out, screen.Options{Width: 80, Colour: true}))
+	if !strings.Contains(out.String(), "\x1b[31mcritical\x1b[0m") || strings.Contains(out.String(), "\x1b[31mthe") {
+		t.Errorf("colours:\n%q", out.String())
+	}
+}
+
+func TestStatusJSON(t *testing.T) {
+	for name, f := range map[string]*rigtest.Yard{"fresh": rigtest.NewYard(t), "busy": busy(t)} {
+		s, err := GetStatus(t.Context(), f.Rig)
+		rigtest.Must(t, err)
+		data, err := state.Encode(s)
+		rigtest.Must(t, err)
+		if strings.Contains(string(data), "null") {
+			t.Errorf("%s: null in %s", name, data)
+		}
+		var back struct {
+			Agents []struct {
+				ID   string `json:"id"`
+				Hook string `json:"hook"`
+				Bead string `json:"bead_id"`
+			} `json:"agents"`
+			Queue []struct {
+				ID   string `json:"id"`
+				Wait string `json:"wait"`
+			} `json:"queue"`
+		}
+		rigtest.Must(t, json.Unmarshal(data, &back))
+		if len(back.Agents) != 6 || name == "busy" && (len(back.Queue) != 2 || back.Queue[1].Wait != "behind mr-gt-done1") {
+			t.Errorf("%s: %+v", name, back)
+		}
+	}
+}
+
+func TestStatusWarnsOfWorkNobodyDoes(t *testing.T) {
+	f := rigtest.NewYard(t)
+	f.Hang(f.PutBead("gt-aaaaa", bead.InProgress, nil), hook.Active)
+	f.Plant(f.Hooks.Path(string(bravo)), "{")
+	s, err := GetStatus(t.Context(), f.Rig)
+	rigtest.Must(t, err)
+	all := strings.Join(s.Warnings, "\n")
+	for _, want := range []string{"mayor is not running", "polecat-alpha holds gt-aaaaa, but does not run", "the hook of polecat-bravo is missing or can't be read"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in %s", want, all)
+		}
+	}
+}
+
+// A mailbox that is a link is a warning, and everything else is shown.
+func TestStatusWithAMailboxThatIsALink(t *testing.T) {
+	f := rigtest.NewYard(t)
+	for _, id := range []state.AgentID{bravo, state.Human} {
+		at := f.Tree.Abs(mail.Dir.Join(string(id)))
+		rigtest.Must(t, os.RemoveAll(at))
+		rigtest.Must(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		rigtest.Must(t, os.Symlink(t.TempDir(), at))
+	}
+	s, err := GetStatus(t.Context(), f.Rig)
+	rigtest.Must(t, err)
+	got := strings.Join(s.Warnings, "\n")
+	for _, id := range []state.AgentID{bravo, state.Human} {
+		if want := "state/mail/" + string(id) + ": it is a symbolic link, not a folder"; strings.Count(got, want) != 1 {
+			t.Errorf("not once %q in\n%s", want, got)
+		}
+	}
+	if len(s.Agents) < 5 {
+		t.Errorf("%d agents", len(s.Agents))
+	}
+}

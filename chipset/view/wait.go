@@ -1,0 +1,160 @@
+package view
+
+import (
+	"fmt"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/team"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// waitsFor is one sentence: where a bead stands and what it waits for.
+func waitsFor(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
+	switch b.Status {
+	case bead.Open:
+		return openWaits(r, s, b)
+	case bead.Hooked:
+		return fmt.Sprintf("It hangs on the hook of %s, %s.", b.Assignee, running(s, b.Assignee, "which takes it at once", "which does not run: chipset up starts it"))
+	case bead.InProgress:
+		return workWaits(r, s, b)
+	case bead.Done:
+		return landingWaits(r, s, b)
+	case bead.Failed:
+		return fmt.Sprintf("This attempt failed%s; the mayor decides what comes next, %s.", because(b.CloseReason),
+			running(s, r.Mayor(), "and it runs", "but it does not run"))
+	case bead.Blocked:
+		return fmt.Sprintf("It waits for a person%s; chipset work reopen %s lets it go on, chipset work cancel %s ends it.",
+			because(b.CloseReason), b.ID, b.ID)
+	case bead.Merged:
+		return mergedSentence(s, b)
+	case bead.Closed:
+		return "It is finished; there was nothing to land" + because(b.CloseReason) + "."
+	case bead.Cancelled:
+		return "It was cancelled" + because(b.CloseReason) + "; chipset work reopen " + string(b.ID) + " brings it back."
+	}
+	return fmt.Sprintf("It is %s.", b.Status)
+}
+
+func because(reason string) string {
+	reason = strings.TrimRight(screen.FirstLine(reason), ".")
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// running picks one of two phrases by whether an agent's process lives.
+func running(s *rig.Records, id state.AgentID, yes, no string) string {
+	if _, alive := s.Alive[id]; alive {
+		return yes
+	}
+	return no
+}
+
+func openWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
+	if blockers := bead.Blockers(b, s.BeadByID); len(blockers) > 0 {
+		return "It waits for " + strings.Join(blockers, ", ") + " to land."
+	}
+	if b.ReadyAt != nil && b.ReadyAt.After(s.At.Time) {
+		return fmt.Sprintf("It is ready again in %s (%s).", screen.Age(b.ReadyAt.Sub(s.At.Time)), b.FailureCounts())
+	}
+	if _, alive := s.Alive[r.Mayor()]; !alive {
+		return "It is ready and waits for the mayor, which does not run: chipset up starts the rig, chipset sling hands it out by hand."
+	}
+	switch free, live := freePolecats(s); {
+	case free == 0:
+		return "It is ready and waits for a free polecat: all of them have work."
+	case live == 0:
+		return "It is ready and waits for a polecat that runs: none of the free ones does."
+	}
+	return "It is ready, and the mayor hands it out with its next tick."
+}
+
+func workWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
+	if end := s.Retire[b.AssignmentID]; end != nil {
+		return fmt.Sprintf("The attempt of %s ended (%s) and is being retired: stage %s, %s.", b.Assignee, end.Outcome, end.Stage,
+			running(s, b.Assignee, "its polecat runs", "its polecat does not run and finishes that when it starts"))
+	}
+	h := s.Hooks[b.Assignee]
+	if h == nil || h.Assignment() != b.AssignmentID {
+		return fmt.Sprintf("It is in progress with %s, but no hook says so: chipset doctor looks into it.", b.Assignee)
+	}
+	if open, err := team.Waits(r, h); err == nil && len(open) > 0 {
+		return fmt.Sprintf("%s has asked and waits for the answer: chipset approve %s, or chipset deny %s --reason ….", b.Assignee, open[0], open[0])
+	}
+	if h.Status == hook.Active {
+		return fmt.Sprintf("%s works on it since %s, last progress %s ago, %s.", b.Assignee, screen.Age(s.At.Sub(h.WorkItem.AssignedAt.Time)),
+			screen.Age(s.At.Sub(h.LastActivity.Time)), running(s, b.Assignee, "and runs", "but does not run now: chipset up lets it go on"))
+	}
+	return fmt.Sprintf("It is in progress, the hook of %s is %s.", b.Assignee, h.Status)
+}
+
+func landingWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
+	q := s.RequestOf(b.AssignmentID)
+	if q == nil {
+		return fmt.Sprintf("It is finished and about to be submitted by %s, %s.", b.Assignee,
+			running(s, b.Assignee, "which runs", "which does not run: chipset up starts it"))
+	}
+	refinery := running(s, r.Refinery(), "", " The refinery does not run: chipset up starts it.")
+	ahead := 0
+	for i := range s.Queue {
+		if s.Queue[i].Status.Live() && s.Queue[i].Seq < q.Seq {
+			ahead++
+		}
+	}
+	with := ""
+	if ids := mergequeue.StackedWith(s.Queue)[q.ID]; len(ids) > 0 {
+		with = ", together with " + mergequeue.JoinIDs(ids)
+	}
+	switch q.Status {
+	case mergequeue.Pending:
+		if with != "" {
+			return fmt.Sprintf("Its merge request %s is tested%s.%s", q.ID, with, refinery)
+		}
+		if q.Waiting != "" {
+			return fmt.Sprintf("Its merge request %s stands still%s.%s", q.ID, because(q.Waiting), refinery)
+		}
+		if ahead > 0 {
+			return fmt.Sprintf("Its merge request %s waits in the queue behind %d.%s", q.ID, ahead, refinery)
+		}
+		return fmt.Sprintf("Its merge request %s is next to land.%s", q.ID, refinery)
+	case mergequeue.Merging:
+		return fmt.Sprintf("Its merge request %s is landing: stage %s%s.%s", q.ID, q.Stage, with, refinery)
+	case mergequeue.Conflicted:
+		return fmt.Sprintf("Its merge request %s can't land%s; the mayor reopens the bead, or chipset queue retry %s tries again.",
+			q.ID, because(string(q.Failure)+": "+q.Reason), q.ID)
+	case mergequeue.Merged:
+		return fmt.Sprintf("Its merge request %s has landed; the refinery is about to say so.%s", q.ID, refinery)
+	case mergequeue.Superseded, mergequeue.Dropped:
+	}
+	return fmt.Sprintf("Its merge request %s is %s, and the mayor decides what comes next.", q.ID, q.Status)
+}
+
+func mergedSentence(s *rig.Records, b *bead.Bead) string {
+	q := s.RequestOf(b.AssignmentID)
+	if q == nil || q.MergedSHA == "" {
+		return "It has landed."
+	}
+	return fmt.Sprintf("It landed on %s as %s.", q.TargetBranch, q.MergedSHA[:min(10, len(q.MergedSHA))])
+}
+
+// freePolecats counts polecats with an empty hook, and those of them that live.
+func freePolecats(s *rig.Records) (free, live int) {
+	for _, a := range s.Agents {
+		h := s.Hooks[a.ID]
+		if a.Role != agent.Polecat || a.Status == agent.Retired || h == nil || h.Status != hook.Empty {
+			continue
+		}
+		free++
+		if s.IsAlive(a.ID) {
+			live++
+		}
+	}
+	return free, live
+}
