@@ -39,10 +39,26 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	seed := flags.Uint64("seed", 1, "what the sample is drawn with")
 	jobs := flags.Int("j", 2, "how many run side by side")
 	list := flags.Bool("list", false, "only list them")
+	var s systematic
+	flags.BoolVar(&s.on, "systematic", false, "every mutant that the operators make of the packages, instead of those of mutants.txt")
+	flags.StringVar(&s.since, "since", "", "of these, only the ones in lines that changed since this git `revision`")
 	if err := flags.Parse(args); err != nil {
 		return false, err
 	}
-	chosen, err := choose(*match, *sample, *seed)
+	module, err := moduleDir(ctx)
+	if err != nil {
+		return false, err
+	}
+	var all []mutant
+	if s.on {
+		all, err = s.mutants(ctx, module)
+	} else {
+		all, err = parse(table)
+	}
+	if err != nil {
+		return false, err
+	}
+	chosen, err := choose(all, *match, *sample, *seed)
 	if err != nil {
 		return false, err
 	}
@@ -52,11 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 		}
 		return true, nil
 	}
-	module, err := moduleDir(ctx)
-	if err != nil {
-		return false, err
-	}
-	bench := &bench{module: module, out: out}
+	bench := &bench{module: module, out: out, systematic: s.on}
 	if bench.dir, err = os.MkdirTemp("", "chipset-mutants-"); err != nil {
 		return false, err
 	}
@@ -65,20 +77,19 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	bench.all(ctx, chosen, max(1, *jobs))
 	say(out, "%d mutants in %s (sample %d, seed %d): %d caught, %d survived, %d broken, %d skipped\n", len(chosen),
 		time.Since(begin).Round(time.Second), *sample, *seed, bench.count[caught], bench.count[survived], bench.count[broken], bench.count[skipped])
+	if s.on {
+		return s.enough(out, bench.count), ctx.Err()
+	}
 	return bench.count[caught] == len(chosen), ctx.Err()
 }
 
-func choose(match string, sample int, seed uint64) ([]mutant, error) {
-	all, err := parse(table)
-	if err != nil {
-		return nil, err
-	}
+func choose(all []mutant, match string, sample int, seed uint64) ([]mutant, error) {
 	name, err := regexp.Compile(match)
 	if err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(m mutant) bool { return !name.MatchString(m.name) })
-	if len(all) == 0 {
+	if len(all) == 0 && match != "" {
 		return nil, errors.New("no mutant has such a name")
 	}
 	if sample > 0 && sample < len(all) {
@@ -110,6 +121,7 @@ const (
 // bench is where mutants are tried.
 type bench struct {
 	module, dir string
+	systematic  bool
 
 	mu    sync.Mutex
 	out   io.Writer
@@ -146,8 +158,11 @@ func (b *bench) one(ctx context.Context, i int, m *mutant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.count[result]++
+	if b.systematic && result != survived {
+		return // what does not compile is no mistake that anybody can make
+	}
 	say(b.out, "%-8s %5.1fs  %-44s  %s\n", result, time.Since(begin).Seconds(), m.name, m.why)
-	if result != caught {
+	if result != caught && !b.systematic {
 		say(b.out, "    %s\n", strings.ReplaceAll(strings.TrimSpace(told), "\n", "\n    "))
 	}
 }
