@@ -1,31 +1,51 @@
-// Package agentcli knows the command-line clients of coding agents: how each is
-// run headless, what its output says, and when its exit code lies.
+// Package agentcli is the contract between a rig and the command-line clients of
+// coding agents. What is known of one client stands in the folder of that client
+// below this one, and nowhere else; package clients lists them.
 //
-// A client is one small file behind one interface, [Client], and stands in one
-// list, [All]. It never runs anything itself: it says how, the supervisor of
-// package process does, and what comes out is put through the client's [Reader].
-//
-//	preset ──Build──▶ argv ──Equip──▶ argv, environment, files ──▶ supervisor
+//	Preset ──Build──▶ argv ──Equip──▶ argv, environment, files ──▶ supervisor
 //	                                                                  │ log
 //	figures, session, how it ended  ◀──Reader──  lines of output  ◀───┘
 //
+//	chipset client-hook NAME EVENT ──Hooks.Input──▶ package session ──Hooks.Output──▶ client
+//	chipset plugin install NAME    ──Plugin.Write─▶ files for a person's own sessions
+//
+// A client never runs anything itself: it says how, the supervisor of package process
+// does. Package agentclitest holds the suite that every client passes, and stand-ins for
+// the models.
+//
 // The formats are those of the programs as they were tried; docs/clients.md says
-// which versions. They move, so everything here is tolerant: a line that is not
-// understood is skipped, and a client whose words are not understood at all is
+// which versions. They change, so everything here is tolerant: a line that is not
+// understood is skipped, and a client whose output is not understood at all is
 // judged by its exit code, like any other command.
 package agentcli
 
-// Client is what a rig knows of one program.
-type Client interface {
+import (
+	"slices"
+	"strings"
+)
+
+// Client is what a rig knows of one program. Preset, About and Reader are set in
+// every Client; what is nil otherwise the program does not have.
+type Client struct {
 	// Preset is how it is run: command line, prompt, permissions. Its name is the
 	// client's name.
-	Preset() Preset
+	Preset Preset
 	// About says in words what a person wants to know before choosing it.
-	About() About
-	// Equip adds to a command line what the rig hands over.
-	Equip(argv []string, kit Kit) Equipped
-	// Reader reads the output of one session, resumed runs included.
-	Reader() Reader
+	About About
+	// Equip returns argv with what the rig hands over. It does not change argv, and where an option
+	// stands there already it leaves the decision of the author of the preset alone. nil adds nothing.
+	Equip func(argv []string, kit Kit) Equipped
+	// Reader returns a reader of the output of one session, resumed runs included.
+	Reader func() Reader
+	// Hooks is how it asks the rig at the steps of a session.
+	Hooks *Hooks
+	// Plugin connects a person's own sessions with the rigs on the machine.
+	Plugin *Plugin
+	// Shell is the name of its tool that runs a command line, "" if not known: a permission
+	// for Bash(npm publish) is one for that command line in every client.
+	Shell string
+	// Nested are the variables by which it tells its children that they run inside it.
+	Nested []string
 }
 
 // About is what a client can do, as far as a rig makes use of it.
@@ -38,8 +58,11 @@ type About struct {
 	Stream, Cost bool
 	// Resume: an ended session can be continued with what it knows.
 	Resume bool
-	// Hooks and MCP: the rig's own can be handed over on the command line.
-	Hooks, MCP bool
+	// MCP: the rig's tools can be handed over.
+	MCP bool
+	// AddMCP is the command line with which a person adds the rig's tools to sessions of
+	// their own, "" if not known.
+	AddMCP string
 	// ExitCode is what its exit code does not say, "" where it can be trusted.
 	ExitCode string
 }
@@ -62,8 +85,8 @@ type Kit struct {
 	Files string
 	// Plan: nothing may be changed yet, because a plan must be approved first.
 	Plan bool
-	// Granted are rules that the person has approved, such as Bash(npm publish), for
-	// clients that can't ask the rig while they run.
+	// Granted are the command lines that the person has approved, for clients that can't
+	// ask the rig while they run.
 	Granted []string
 	// Hooks: the binary answers the client's hooks. MCP: it serves the rig's tools.
 	Hooks, MCP bool
@@ -78,51 +101,16 @@ type Equipped struct {
 	Files map[string]string
 }
 
-// serverName is what the rig's MCP server is called in every client.
-const serverName = "chipset"
-
-// mcpArgs are the arguments with which the rig's binary serves tools.
-func mcpArgs() []string { return []string{"mcp"} }
-
-// nestedMarkers are variables by which a client tells its children that they run
-// inside it. A rig started from within an agent must not pass them to its workers:
-// they would take themselves for that agent's tools, and some refuse to start. The
-// names are those that the versions tried give their children.
-func nestedMarkers() []string {
-	return []string{
-		"AGENT", "AI_AGENT",
-		"CLAUDECODE", "CLAUDE_CODE_CHILD_NOTES_DIR", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH",
-		"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_SESSION_ID",
-		"CLAUDE_CODE_SSE_PORT", "CLAUDE_EFFORT", "CLAUDE_PID", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PROJECT_DIR",
-		"CODEX_CI", "CODEX_MANAGED_BY_NPM", "CODEX_MANAGED_PACKAGE_ROOT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SESSION_ID",
-		"CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION",
-		"GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE",
-		"OPENCODE", "OPENCODE_CLIENT", "OPENCODE_PID",
-		"AMP_CURRENT_THREAD_ID", "CURSOR_AGENT", "GOOSE_TERMINAL",
+// Start returns the command line of a run with what the rig hands over.
+func (c *Client) Start(argv []string, kit Kit) Equipped {
+	argv = slices.Clone(argv)
+	if c.Equip == nil {
+		return Equipped{Argv: argv}
 	}
+	return c.Equip(argv, kit)
 }
 
-// Inherit filters an environment for a worker: all of it but what marks it as the
-// tool of another agent. Keys and proxies pass; nothing of it is ever logged.
-func Inherit(environ []string) []string {
-	drop := map[string]bool{}
-	for _, name := range nestedMarkers() {
-		drop[name] = true
-	}
-	var kept []string
-	for _, entry := range environ {
-		if !drop[variable(entry)] {
-			kept = append(kept, entry)
-		}
-	}
-	return kept
-}
-
-func variable(entry string) string {
-	for i := range len(entry) {
-		if entry[i] == '=' {
-			return entry[:i]
-		}
-	}
-	return entry
+// HasOption reports whether an option stands on a command line.
+func HasOption(argv []string, option string) bool {
+	return slices.ContainsFunc(argv, func(arg string) bool { return arg == option || strings.HasPrefix(arg, option+"=") })
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -38,14 +39,13 @@ func Detect(ctx context.Context, clients []Client, deadline time.Duration) []Fou
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		wg.Go(func() {
-			p := c.Preset()
-			found[i].Name = p.Name
-			path, err := exec.LookPath(p.Command[0])
+			found[i].Name = c.Preset.Name
+			path, err := exec.LookPath(c.Preset.Command[0])
 			if err != nil {
 				return
 			}
 			found[i].Path = path
-			if _, script := c.(shell); script {
+			if c.Preset.Prompt == PromptScript {
 				return // a shell has no version that every shell would tell
 			}
 			version, err := askVersion(ctx, path, deadline)
@@ -68,7 +68,8 @@ func askVersion(ctx context.Context, path string, deadline time.Duration) (strin
 	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.Dir = "/"
-	inOwnGroup(cmd)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	// A grandchild that left the group may hold the pipe open.
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
@@ -87,11 +88,11 @@ func versionIn(out string) string {
 		word = strings.Trim(word, "(),;")
 		digits := strings.TrimPrefix(word, "v")
 		if digits != "" && digits[0] >= '0' && digits[0] <= '9' && strings.Contains(digits, ".") && !strings.ContainsAny(digits, "/:") {
-			return clip(digits)
+			return Clip(digits)
 		}
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
-	return clip(line)
+	return Clip(line)
 }
 
 // head keeps the beginning of what is written to it.

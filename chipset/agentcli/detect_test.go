@@ -3,7 +3,6 @@ package agentcli
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +24,15 @@ func TestDetect(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	others := slices.DeleteFunc(All(), func(c Client) bool { return c == gemini{} })
+	named := func(names ...string) (list []Client) {
+		for _, name := range names {
+			list = append(list, Client{Preset: Preset{Name: name, Command: []string{name, "-x"}}})
+		}
+		return list
+	}
+	shell := Client{Preset: Preset{Name: "sh", Command: []string{"sh"}, Prompt: PromptScript}}
 	found := map[string]Found{}
-	for _, f := range append(Detect(t.Context(), others, time.Minute), Detect(t.Context(), []Client{gemini{}}, 100*time.Millisecond)...) {
+	for _, f := range append(Detect(t.Context(), append(named("claude", "codex", "aider", "goose", "amp"), shell), time.Minute), Detect(t.Context(), named("gemini"), 100*time.Millisecond)...) {
 		found[f.Name] = f
 	}
 	for name, want := range map[string]Found{

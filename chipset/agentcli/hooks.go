@@ -1,67 +1,222 @@
 package agentcli
 
 import (
+	"bytes"
 	"encoding/json"
-	"strings"
+	"fmt"
 )
 
-// hookTimeout is how long a client waits for a hook of the rig, in seconds. The
-// hooks answer in milliseconds and give up by themselves before this.
-const hookTimeout = 10
+// Hooks is how a client asks the rig at the steps of its sessions: it runs
+// `chipset client-hook NAME EVENT`, writes what it knows of the event to standard input, and
+// reads the answer from standard output. Package session decides what the answer is.
+type Hooks struct {
+	// Events are the steps by the client's names for them. An event that is not here gets no answer.
+	Events map[string]Event
+	// Input reads what the client tells about an event; no data is an event without details.
+	Input func(data []byte) (Input, error)
+	// Output writes an answer as the client reads it; name is its name of the event.
+	Output func(e Event, name string, a Answer) Output
+	// EnvFile is the variable that names a file in which the client reads what the commands of
+	// its session are to have in their environment, "" for none.
+	EnvFile string
+}
 
-// onHook is one event of a client at which the rig is asked. matcher limits it to
-// some tools; "" is all.
-type onHook struct{ event, matcher string }
+// Event is a step of a client's session.
+type Event string
 
-// hookTable is the JSON in which Claude Code and Gemini CLI are told of hooks; unit
-// is that of the timeout, in parts of a second.
-func hookTable(kit Kit, client string, unit int, events []onHook) map[string]any {
-	table := map[string]any{}
-	for _, on := range events {
-		entry := map[string]any{"hooks": []any{map[string]any{"type": "command", "name": serverName,
-			"command": hookCommand(kit, client, on.event), "timeout": hookTimeout * unit}}}
-		if on.matcher != "" {
-			entry["matcher"] = on.matcher
-		}
-		table[on.event] = []any{entry}
+// Steps at which an agent may be told something.
+const (
+	// SessionStart: a session begins, goes on, or has forgotten what it was told.
+	SessionStart Event = "SessionStart"
+	// UserPromptSubmit: the agent is about to read what its person, or its rig, wrote.
+	UserPromptSubmit Event = "UserPromptSubmit"
+	// PreToolUse: a tool is about to be called. PostToolUse: it has been, whether it failed or not.
+	PreToolUse  Event = "PreToolUse"
+	PostToolUse Event = "PostToolUse"
+	// PermissionRequest: the client would ask its person.
+	PermissionRequest Event = "PermissionRequest"
+	// Stop: the agent wants to end its turn.
+	Stop          Event = "Stop"
+	SubagentStart Event = "SubagentStart"
+	SubagentStop  Event = "SubagentStop"
+	// TeammateIdle: another session of the same team wants to end its turn.
+	TeammateIdle Event = "TeammateIdle"
+	// TaskCompleted: a task of the client's own list is about to be marked as completed.
+	TaskCompleted Event = "TaskCompleted"
+	SessionEnd    Event = "SessionEnd"
+)
+
+// Events lists them in the order of a session.
+func Events() []Event {
+	return []Event{SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, SubagentStart, SubagentStop, TeammateIdle, TaskCompleted, SessionEnd}
+}
+
+// Input is what a client tells about an event, as far as it matters here.
+type Input struct {
+	Session string
+	// Source is why the session starts: startup, resume, clear or compact.
+	Source string
+	// AgentID is set when a subagent is meant.
+	AgentID, AgentType string
+	// Tool is the call of a tool, where the event is about one.
+	Tool Tool
+	// LastMessage is the last that the agent said.
+	LastMessage string
+
+	Teammate                     string
+	TaskSubject, TaskDescription string
+}
+
+// Tool is a call of one of the client's tools.
+type Tool struct {
+	// Name is the client's name of the tool.
+	Name string
+	Does ToolAction
+	// Given is what a person would want to know of it: the command line, the file, the address, else
+	// all that the tool is given as compact JSON; "" where that is not known.
+	Given string
+	// Spawned is the name of the subagent that is spawned, SpawnedType what kind it is.
+	Spawned, SpawnedType string
+}
+
+// ToolAction is what a tool does, as far as the rig has something to say about it.
+type ToolAction int
+
+const (
+	// Looks: it changes nothing, or is a tool that is not known.
+	Looks ToolAction = iota
+	// Edits: it changes files.
+	Edits
+	// Runs: it runs a command line.
+	Runs
+	// Spawns: it starts a subagent.
+	Spawns
+	// EntersPlanning and LeavesPlanning: the agent begins and ends to make a plan.
+	EntersPlanning
+	LeavesPlanning
+)
+
+// Answer is what an agent or its client is told. The zero value is silence.
+type Answer struct {
+	// Context is put before the agent.
+	Context string
+	// Deny refuses the tool call that is about to be made, with this reason; Allow
+	// permits the one that the client would ask about.
+	Deny  string
+	Allow bool
+	// GoOn keeps an agent or a task from ending, with this reason.
+	GoOn string
+}
+
+// Output is an answer as a client reads it.
+type Output struct {
+	Stdout []byte
+	Stderr string
+	Code   int
+}
+
+// hookInput is what the clients that were tried write, in the names of the first of them.
+type hookInput struct {
+	Session         string          `json:"session_id"`
+	Source          string          `json:"source"`
+	AgentID         string          `json:"agent_id"`
+	AgentType       string          `json:"agent_type"`
+	ToolName        string          `json:"tool_name"`
+	ToolInput       json.RawMessage `json:"tool_input"`
+	LastMessage     string          `json:"last_assistant_message"`
+	Teammate        string          `json:"teammate_name"`
+	TaskSubject     string          `json:"task_subject"`
+	TaskDescription string          `json:"task_description"`
+}
+
+// DecodeHook is the Input of clients that use the field names that most do. tool says what
+// a tool of the client does with its input.
+func DecodeHook(data []byte, tool func(name string, input json.RawMessage) Tool) (Input, error) {
+	var in hookInput
+	if len(bytes.TrimSpace(data)) == 0 {
+		return Input{}, nil
 	}
-	return table
-}
-
-// hookCommand is a line for a shell.
-func hookCommand(kit Kit, client, event string) string {
-	return "'" + strings.ReplaceAll(kit.Chipset, "'", `'\''`) + "' client-hook " + client + " " + event + " --worker"
-}
-
-// hooksHandedOver keeps the hooks of a plugin that the person has installed silent
-// in a worker that has been given its own: everything would be said twice.
-const hooksHandedOver = "CHIPSET_WORKER_HOOKS=1"
-
-// toldToGoOn is how often in a row, without a tool call between, an agent that ends
-// its turn must have been told to go on to count as one that will not. Hooks of a
-// project's own ask once or twice.
-const toldToGoOn = 3
-
-// commandsGranted are the command lines among rules that were approved, with the
-// tool around them, in any client's words, or alone.
-func commandsGranted(rules []string) []string {
-	var lines []string
-	for _, rule := range rules {
-		line := rule
-		for _, tool := range []string{"Bash", "bash", "run_shell_command", "shell"} {
-			if inner, ok := strings.CutPrefix(rule, tool+"("); ok {
-				line = strings.TrimSuffix(inner, ")")
-			}
-		}
-		lines = append(lines, line)
+	if err := json.Unmarshal(data, &in); err != nil {
+		return Input{}, fmt.Errorf("the event on standard input: %w", err)
 	}
-	return lines
+	t := tool(in.ToolName, in.ToolInput)
+	t.Name = in.ToolName
+	if t.Given == "" && t.Does != Edits && t.Does != Runs {
+		var compact bytes.Buffer
+		if json.Compact(&compact, in.ToolInput) == nil {
+			t.Given = compact.String()
+		}
+	}
+	return Input{Session: in.Session, Source: in.Source, AgentID: in.AgentID, AgentType: in.AgentType, Tool: t, LastMessage: in.LastMessage,
+		Teammate: in.Teammate, TaskSubject: in.TaskSubject, TaskDescription: in.TaskDescription}, nil
 }
 
-func settings(parts map[string]any) string {
-	text, err := json.MarshalIndent(parts, "", "  ")
+// TextField returns the first of some fields of a JSON object that is text and not empty, else "".
+func TextField(object json.RawMessage, names ...string) string {
+	var fields map[string]any
+	if json.Unmarshal(object, &fields) != nil {
+		return ""
+	}
+	for _, name := range names {
+		if text, _ := fields[name].(string); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// hookOutput is what most clients read.
+type hookOutput struct {
+	Decision string       `json:"decision,omitempty"`
+	Reason   string       `json:"reason,omitempty"`
+	Specific *hookContext `json:"hookSpecificOutput,omitempty"`
+}
+
+type hookContext struct {
+	Event    string `json:"hookEventName"`
+	Context  string `json:"additionalContext,omitempty"`
+	Decision string `json:"permissionDecision,omitempty"`
+	Reason   string `json:"permissionDecisionReason,omitempty"`
+	// Asked answers what the client would ask its person.
+	Asked *hookBehavior `json:"decision,omitempty"`
+}
+
+// hookBehavior is allow, or deny with a message for the agent.
+type hookBehavior struct {
+	Behavior string `json:"behavior"`
+	Message  string `json:"message,omitempty"`
+}
+
+// EncodeAnswer is the Output of clients that read the format that most do.
+func EncodeAnswer(e Event, name string, a Answer) Output {
+	if a == (Answer{}) {
+		return Output{}
+	}
+	specific := &hookContext{Event: name}
+	switch {
+	case a.GoOn != "":
+		return EncodeDecision("block", a.GoOn)
+	case a.Allow:
+		specific.Asked = &hookBehavior{Behavior: "allow"}
+	case a.Deny != "" && e == PermissionRequest:
+		specific.Asked = &hookBehavior{Behavior: "deny", Message: a.Deny}
+	case a.Deny != "":
+		specific.Context, specific.Decision, specific.Reason = a.Context, "deny", a.Deny
+	default:
+		specific.Context = a.Context
+	}
+	return encode(hookOutput{Specific: specific})
+}
+
+// EncodeDecision is an answer that is a decision and its reason alone.
+func EncodeDecision(decision, reason string) Output {
+	return encode(hookOutput{Decision: decision, Reason: reason})
+}
+
+func encode(out hookOutput) Output {
+	data, err := json.Marshal(out)
 	if err != nil {
-		return "{}\n" // of strings, numbers and maps, which always encode
+		return Output{Stderr: err.Error() + "\n"}
 	}
-	return string(text) + "\n"
+	return Output{Stdout: append(data, '\n')}
 }

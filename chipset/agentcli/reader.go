@@ -2,10 +2,6 @@ package agentcli
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 )
 
 // Reader makes sense of a session's output, a line at a time. What others wrote
@@ -17,7 +13,10 @@ type Reader interface {
 	Figures() Figures
 	// Session is the client's own name for the session, "" while it is not known.
 	Session() string
-	// End judges how the run ended that has exited with this code.
+	// End judges how the run ended that has exited with this code. It is the one place that knows what
+	// the client's errors mean: a class of faults (a limit, a wrong key, no network) that a rig is to
+	// tell from others becomes a field of End, and is set here. What the clients print at faults is
+	// recorded in their testdata.
 	End(code int) End
 	// Resumed begins another run of the same session.
 	Resumed()
@@ -99,96 +98,4 @@ func (l *Lines) Flush() {
 		l.To(l.rest)
 	}
 	l.rest, l.skipping = nil, false
-}
-
-// transcript is what all readers of JSON lines keep.
-type transcript struct {
-	figures Figures
-	session string
-	// said is the last text of the agent, noise the last lines that are no JSON.
-	said  string
-	noise []string
-}
-
-func (t *transcript) Figures() Figures { return t.figures }
-func (t *transcript) Session() string  { return t.session }
-
-// decode reads a line into v, and keeps what is no JSON object as noise.
-func (t *transcript) decode(line []byte, v any) bool {
-	line = bytes.TrimSpace(line)
-	if len(line) == 0 {
-		return false
-	}
-	if line[0] == '{' && json.Unmarshal(line, v) == nil {
-		return true
-	}
-	if line[0] != '{' {
-		t.noise = append(t.noise, clip(string(line)))
-		if len(t.noise) > maxNoise {
-			t.noise = slices.Delete(t.noise, 0, 1)
-		}
-	}
-	return false
-}
-
-func (t *transcript) say(text string) {
-	if text = strings.TrimSpace(text); text != "" {
-		t.said = clip(text)
-	}
-}
-
-// named remembers the session, once: what an agent prints later can't change it.
-func (t *transcript) named(id string) {
-	if t.session == "" && plausible(id) {
-		t.session = id
-	}
-}
-
-func (t *transcript) tool(name string) {
-	t.figures.Tools++
-	if name != "" {
-		t.figures.Tool = clip(name)
-	}
-}
-
-// lastWords are what a failed run leaves to quote.
-func (t *transcript) lastWords() string {
-	if len(t.noise) > 0 {
-		return strings.Join(t.noise, "\n")
-	}
-	return t.said
-}
-
-// plausible tells an ID that may be put on a command line.
-func plausible(id string) bool {
-	if id == "" || len(id) > 128 || id[0] == '-' {
-		return false
-	}
-	return !strings.ContainsFunc(id, func(r rune) bool {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		return !letter && r != '-' && r != '_' && r != '.'
-	})
-}
-
-func clip(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxSaid {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxSaid], "") + "…"
-}
-
-// apiError judges an error of the model's interface by its HTTP status, 0 where
-// there was no answer at all. The client has tried several times already.
-func apiError(status int, message string) End {
-	what := "the model's API could not be reached"
-	if status > 0 {
-		what = fmt.Sprintf("API error %d", status)
-	}
-	end := End{Verdict: Unfinished, Reason: strings.TrimSpace(what + ": " + clip(message))}
-	transient := status == 0 || status == 408 || status == 409 || status == 425 || status == 429 || status >= 500
-	if !transient {
-		end.Verdict = Broken
-	}
-	return end
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/process"
 )
@@ -17,7 +17,7 @@ const agents = "agents: {agents: [{name: mayor, role: mayor}, {name: witness, ro
 // TestBuiltinPresetsAgree: the presets a definition may name without a command are
 // those the runtime has. The packages don't import each other.
 func TestBuiltinPresetsAgree(t *testing.T) {
-	for _, preset := range agentcli.Presets() {
+	for _, preset := range clients.Presets() {
 		def, problems := definition.Parse("f", []byte(agents+"worker: {presets: {"+preset.Name+": {timeout: 1s}}}\n"))
 		if def == nil || len(problems) > 0 {
 			t.Errorf("%s: %v", preset.Name, problems)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
@@ -40,7 +41,7 @@ type talk struct {
 }
 
 func newTalk(c agentcli.Client) *talk {
-	t := &talk{name: c.Preset().Name, reader: c.Reader()}
+	t := &talk{name: c.Preset.Name, reader: c.Reader()}
 	t.lines = &agentcli.Lines{To: t.reader.Line}
 	return t
 }
@@ -173,7 +174,7 @@ func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.Sessio
 	if rec == nil {
 		return
 	}
-	t := newTalk(agentcli.Named(rec.Client))
+	t := newTalk(clients.Named(rec.Client))
 	t.offset = rec.Began
 	t.hearOut(p.Rig.Tree.Abs(workerLog(s)))
 	p.judge(ctx, exit, t.reader.End(exit.Code), rec.ClientSession)
@@ -229,8 +230,9 @@ func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (agentcli.
 	if err != nil {
 		return agentcli.Equipped{}, err
 	}
-	kit.Granted = granted
-	e := agentcli.Of(w.preset).Equip(argv, kit)
+	kit.Granted = clients.CommandLines(granted)
+	c := clients.Of(w.preset)
+	e := c.Start(argv, kit)
 	for name, text := range e.Files {
 		if err := p.Rig.Tree.Replace(state.Path(files+name), []byte(text)); err != nil {
 			return e, err

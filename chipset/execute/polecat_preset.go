@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/process"
 )
@@ -16,7 +17,7 @@ const presetTimeout = time.Hour
 // Presets are the workers that a definition knows: the built-in ones, changed
 // and extended by the definition's own.
 func Presets(d *definition.Definition) []agentcli.Preset {
-	presets := agentcli.Presets()
+	presets := clients.Presets()
 	for _, own := range d.Worker.Presets {
 		i := slices.IndexFunc(presets, func(p agentcli.Preset) bool { return p.Name == own.Name })
 		if i < 0 {

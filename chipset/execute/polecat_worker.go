@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
@@ -169,7 +170,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 		return &startFailure{"worker " + setting, err}
 	}
 	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
-	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(agentcli.Of(preset))}
+	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(clients.Of(preset))}
 	if err := p.run(ctx, w, item, prompt.Worker(told), b.Description+"\n"); err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (p *Polecat) environment(bin string, identity, preset []string, item hook.W
 		}
 	}
 	path := ""
-	for _, entry := range agentcli.Inherit(git.Environment(os.Environ())) {
+	for _, entry := range clients.Inherit(git.Environment(os.Environ())) {
 		if strings.HasPrefix(entry, "CHIPSET_") {
 			continue
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/session"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
@@ -22,17 +24,7 @@ import (
 // than any lock is held, and shorter than a person's patience.
 const clientHookDeadline = 5 * time.Second
 
-// envWorkerHooks is set in a worker whose client was given the rig's hooks.
-const envWorkerHooks = "CHIPSET_WORKER_HOOKS"
-
 func newClientHookCmd(a *app) *cobra.Command {
-	var kinds, events []string
-	for _, k := range session.Kinds() {
-		kinds = append(kinds, string(k))
-	}
-	for _, e := range session.Events() {
-		events = append(events, string(e))
-	}
 	var worker bool
 	cmd := &cobra.Command{
 		Use:   "client-hook CLIENT EVENT",
@@ -43,7 +35,7 @@ format. There is nothing to say most of the time, outside of a rig always, and t
 nothing is printed. What goes wrong is told on standard error and never holds the
 client up: the exit code is 0 but for a teammate or a task that is kept going (2).
 
-Clients: ` + strings.Join(kinds, ", ") + `. Events, in Claude Code's words: ` + strings.Join(events, ", ") + `.
+Clients: ` + strings.Join(clients.WithHooks(), ", ") + `. Events have the names that the client has for them.
 chipset plugin install writes the configuration that calls this.`,
 		Example: "  echo '{\"session_id\":\"s\",\"source\":\"startup\"}' | chipset client-hook claude SessionStart",
 		Args:    cobra.ArbitraryArgs,
@@ -51,7 +43,7 @@ chipset plugin install writes the configuration that calls this.`,
 			if len(args) != 2 { // not a usage error: its exit code would hold a client up
 				return exitWith(codeFailed, fmt.Errorf("client-hook: wants a client and an event, got %d arguments", len(args)))
 			}
-			if !worker && a.env(envWorkerHooks) != "" {
+			if !worker && a.env(agentcli.EnvWorkerHooks) != "" {
 				return nil // this worker was given hooks of its own, which say it all
 			}
 			return runClientHook(cmd.Context(), args[0], args[1], a)
@@ -61,41 +53,44 @@ chipset plugin install writes the configuration that calls this.`,
 	return cmd
 }
 
-func runClientHook(ctx context.Context, kind, name string, a *app) error {
-	event, known := session.Canonical(session.Kind(kind), name)
+func runClientHook(ctx context.Context, name, eventName string, a *app) error {
+	c := clients.Named(name)
+	if c.Hooks == nil {
+		return nil
+	}
+	event, known := c.Hooks.Events[eventName]
 	if !known {
 		return nil // a newer client has more events than are answered
 	}
 	ctx, cancel := context.WithTimeout(ctx, clientHookDeadline)
 	defer cancel()
-	answer, err := a.clientAnswer(ctx, session.Kind(kind), event)
+	answer, err := a.clientAnswer(ctx, &c, event)
 	if err != nil {
-		a.warnf("client-hook %s %s: %v", kind, name, err)
+		a.warnf("client-hook %s %s: %v", name, eventName, err)
 	}
-	stdout, stderr, code := answer.Render(session.Kind(kind), event, name)
-	a.printf("%s", stdout)
-	a.tellf("%s", stderr)
-	if code != 0 {
-		return exitWith(code, errSilent)
+	out := c.Hooks.Output(event, eventName, answer)
+	a.printf("%s", out.Stdout)
+	a.tellf("%s", out.Stderr)
+	if out.Code != 0 {
+		return exitWith(out.Code, errSilent)
 	}
 	return nil
 }
 
-// nobodyNamed tells whether the speaker is the person only because nobody said
+// nobodyNamed reports whether the speaker is the person only because nobody said
 // who it is.
 func (a *app) nobodyNamed(id state.AgentID) bool {
 	return id == state.Human && a.as == "" && a.env(envAgent) == ""
 }
 
-// envClaudeFile names the file in which Claude Code reads what the commands of its
-// session are to have in their environment.
-const envClaudeFile = "CLAUDE_ENV_FILE"
+// maxClientInput bounds what is read of an event, in bytes: tools answer at length.
+const maxClientInput = 32 << 20
 
 // passOn lets the commands that a session runs speak as its agent, where the
-// client has a way for that.
-func (a *app) passOn(id state.AgentID) error {
-	file := a.env(envClaudeFile)
-	if !filepath.IsAbs(file) {
+// client has a file for that, which the variable names.
+func (a *app) passOn(variable string, id state.AgentID) error {
+	file := a.env(variable)
+	if variable == "" || !filepath.IsAbs(file) {
 		return nil
 	}
 	const most = 1 << 20
@@ -111,44 +106,44 @@ func (a *app) passOn(id state.AgentID) error {
 }
 
 // clientAnswer is silence outside of a rig.
-func (a *app) clientAnswer(ctx context.Context, kind session.Kind, event session.Event) (session.Answer, error) {
-	data, err := io.ReadAll(io.LimitReader(a.stdin, session.MaxInput))
+func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentcli.Event) (agentcli.Answer, error) {
+	data, err := io.ReadAll(io.LimitReader(a.stdin, maxClientInput))
 	if err != nil {
-		return session.Answer{}, err
+		return agentcli.Answer{}, err
 	}
-	in, err := session.Decode(data)
+	in, err := c.Hooks.Input(data)
 	if err != nil {
-		return session.Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	r, err := a.openState(ctx)
 	if errors.Is(err, rig.ErrNoRig) {
-		return session.Answer{}, nil
+		return agentcli.Answer{}, nil
 	}
 	if err != nil {
-		return session.Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	id, err := a.speaker(r)
 	if err != nil {
-		return session.Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	hooks := session.Hooks{Rig: r, Agent: id}
 	if a.nobodyNamed(id) {
 		hooks.Beside = true
-		if hooks.Agent, err = actor.Crew(ctx, r, string(kind)); err != nil {
-			return session.Answer{}, err
+		if hooks.Agent, err = actor.Crew(ctx, r, c.Preset.Name); err != nil {
+			return agentcli.Answer{}, err
 		}
-		if event == session.SessionStart {
-			if err := a.passOn(hooks.Agent); err != nil {
+		if event == agentcli.SessionStart {
+			if err := a.passOn(c.Hooks.EnvFile, hooks.Agent); err != nil {
 				a.warnf("client-hook: commands of this session speak as human: %v", err)
 			}
 		}
 	}
 	if hooks.Session, err = a.session(); err != nil {
-		return session.Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	if given := a.env(envAssignment); given != "" {
 		if hooks.Assignment, err = state.ParseAssignmentID(given); err != nil {
-			return session.Answer{}, err
+			return agentcli.Answer{}, err
 		}
 	}
 	return hooks.Answer(ctx, event, in)

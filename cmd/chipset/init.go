@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
@@ -123,7 +124,7 @@ func (o *initOptions) check() error {
 		return usagef("init: --permissions %q is not one of %s", o.permissions, strings.Join(permissionChoices(), ", "))
 	}
 	if o.given["worker"] {
-		if _, err := agentcli.ResolveWorker(o.worker, agentcli.Presets()); err != nil {
+		if _, err := agentcli.ResolveWorker(o.worker, clients.Presets()); err != nil {
 			return usagef("init: --worker: %v", err)
 		}
 	}
@@ -185,7 +186,7 @@ func (o *initOptions) template(ctx context.Context, a *app, repo *git.Repo) (def
 
 // detectWorker is the first built-in preset whose command is on PATH. sh always is.
 func detectWorker() string {
-	for _, p := range agentcli.Presets() {
+	for _, p := range clients.Presets() {
 		if _, err := exec.LookPath(p.Command[0]); err == nil && len(p.Permissions) > 0 {
 			return p.Name
 		}
@@ -194,7 +195,7 @@ func detectWorker() string {
 }
 
 func isAgentPreset(worker string) bool {
-	return slices.ContainsFunc(agentcli.Presets(), func(p agentcli.Preset) bool {
+	return slices.ContainsFunc(clients.Presets(), func(p agentcli.Preset) bool {
 		return p.Name == worker && len(p.Permissions) > 0
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/agentcli/plugin"
-	"github.com/gastown-chipset/chipset/chipset/agentcli/session"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 )
 
 type pluginOptions struct {
@@ -29,7 +29,7 @@ func (o *pluginOptions) AddFlags(fs *pflag.FlagSet) {
 }
 
 func newPluginCmd(a *app) *cobra.Command {
-	return newGroupCmd("plugin", "Tie a coding-agent client to chipset", newPluginInstallCmd(a))
+	return newGroupCmd("plugin", "Connect a coding-agent client with chipset", newPluginInstallCmd(a))
 }
 
 func newPluginInstallCmd(a *app) *cobra.Command {
@@ -37,23 +37,26 @@ func newPluginInstallCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install CLIENT",
 		Short: "Write the plugin of a client",
-		Long: `Write what ties a client to chipset, and print what turns it on: for claude a
-marketplace with a plugin (hooks, MCP server, skill, commands, agents), for gemini an
-extension, for codex the files for its home. Everything in it calls this very binary;
-install again after it has moved. A folder that holds anything else is refused.`,
+		Long: `Write what connects a client with the rigs on this machine (its hooks, tools and commands,
+in the form that the client wants), and print what turns it on. Everything in it calls
+this very binary; install again after it has moved. A folder that holds anything else is
+refused.
+
+Clients: ` + strings.Join(clients.WithPlugin(), ", ") + `.`,
 		Example: "  chipset plugin install claude --enable\n  chipset plugin install gemini --to ~/chipset-gemini",
-		Args:    nargs(1, 1, "a client: claude, codex or gemini"),
+		Args:    nargs(1, 1, "a client: "+strings.Join(clients.WithPlugin(), ", ")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runPluginInstall(cmd.Context(), session.Kind(args[0]), opts, a)
+			return runPluginInstall(cmd.Context(), args[0], opts, a)
 		},
 	}
 	opts.AddFlags(cmd.Flags())
 	return cmd
 }
 
-func runPluginInstall(ctx context.Context, kind session.Kind, opts pluginOptions, a *app) error {
-	if !slices.Contains(session.Kinds(), kind) {
-		return usagef("plugin install: no client %q: claude, codex or gemini", string(kind))
+func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *app) error {
+	plugin := clients.Named(name).Plugin
+	if plugin == nil {
+		return usagef("plugin install: no client %q: %s", name, strings.Join(clients.WithPlugin(), ", "))
 	}
 	dir := a.abs(opts.dir)
 	if dir == "" {
@@ -65,70 +68,55 @@ func runPluginInstall(ctx context.Context, kind session.Kind, opts pluginOptions
 			}
 			data = filepath.Join(home, ".local", "share")
 		}
-		dir = filepath.Join(data, "chipset", "plugins", string(kind))
+		dir = filepath.Join(data, "chipset", "plugins", name)
 	}
-	names, err := plugin.Write(kind, dir, a.self, currentVersion().Version)
-	if errors.Is(err, plugin.ErrForeign) {
+	names, err := plugin.Write(dir, a.self, currentVersion().Version)
+	if errors.Is(err, agentcli.ErrForeign) {
 		return withHint(err, "--to names another folder")
 	}
 	if err != nil {
 		return err
 	}
 	a.printf("%s\n", dir)
-	a.tellf("%d files for %s\n", len(names), kind)
-	if opts.enable {
-		return a.runSteps(ctx, kind, dir)
-	}
-	for _, step := range turnOn(kind, dir) {
-		a.tellf("next: %s\n", strings.Join(step, " "))
-	}
-	if kind == session.Codex {
-		a.tellf("next: see %s\n", filepath.Join(dir, "README.md"))
-	}
-	return nil
-}
-
-// turnOn are the client's own commands that make it use what was written.
-func turnOn(kind session.Kind, dir string) [][]string {
-	switch kind {
-	case session.Claude:
-		return [][]string{{"claude", "plugin", "marketplace", "add", dir}, {"claude", "plugin", "install", "chipset@chipset"}}
-	case session.Gemini:
-		return [][]string{{"gemini", "extensions", "link", dir}}
-	case session.Codex:
-	}
-	return nil
-}
-
-// runSteps runs turnOn's commands in dir, and asks nothing: who says --enable has
-// decided, and nobody may be there to answer.
-func (a *app) runSteps(ctx context.Context, kind session.Kind, dir string) error {
-	steps := turnOn(kind, dir)
-	if len(steps) == 0 {
-		return usagef("plugin install: this client has no command that turns it on; its README.md says what to do")
-	}
-	command := func(argv []string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Dir = dir // which is what Gemini CLI trusts from then on, and no project
-		return cmd
-	}
-	if kind == session.Gemini {
-		steps[0] = append(steps[0], "--consent")
-		// It refuses what it has already.
-		if out, err := command(steps[0]).CombinedOutput(); err == nil || !strings.Contains(string(out), "already installed") {
-			_, writeErr := a.stderr.Write(out)
-			return errors.Join(stepFailed(steps[0], err), writeErr)
+	a.tellf("%d files for %s\n", len(names), name)
+	if plugin.Steps == nil {
+		if opts.enable {
+			return usagef("plugin install: this client has no command that turns it on; its README.md says what to do")
 		}
-		steps = append([][]string{{"gemini", "extensions", "uninstall", "chipset"}}, steps...)
+		a.tellf("next: see %s\n", filepath.Join(dir, "README.md"))
+		return nil
 	}
-	for _, step := range steps {
-		cmd := command(step)
-		cmd.Stdout, cmd.Stderr = a.stderr, a.stderr
-		if err := stepFailed(step, cmd.Run()); err != nil {
+	for _, step := range plugin.Steps(dir) {
+		if !opts.enable {
+			a.tellf("next: %s\n", strings.Join(step.Argv, " "))
+		} else if err := a.runStep(ctx, step, dir); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// runStep runs a client's command in dir, and asks nothing: who says --enable has
+// decided, and nobody may be there to answer.
+func (a *app) runStep(ctx context.Context, step agentcli.Step, dir string) error {
+	run := func(argv []string) (string, error) {
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Dir = dir // a client may trust its folder from then on, which must not be a project
+		out, err := cmd.CombinedOutput()
+		return string(out), stepFailed(argv, err)
+	}
+	argv := append(slices.Clone(step.Argv), step.Unattended...)
+	out, err := run(argv)
+	if err != nil && step.Present != "" && strings.Contains(out, step.Present) {
+		removed, removeErr := run(step.Remove)
+		a.tellf("%s", removed)
+		if removeErr != nil {
+			return removeErr
+		}
+		out, err = run(argv)
+	}
+	a.tellf("%s", out)
+	return err
 }
 
 func stepFailed(step []string, err error) error {

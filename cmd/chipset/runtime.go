@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	executor "github.com/gastown-chipset/chipset/chipset/execute"
 )
 
@@ -57,12 +58,12 @@ type runtimeLine struct {
 }
 
 func runRuntimeList(ctx context.Context, opts jsonOptions, a *app) error {
-	clients := agentcli.All()
+	all := clients.All()
 	var lines []runtimeLine
-	for i, found := range agentcli.Detect(ctx, clients, agentcli.DetectDeadline) {
-		about := clients[i].About()
+	for i, found := range agentcli.Detect(ctx, all, agentcli.DetectDeadline) {
+		about := all[i].About
 		lines = append(lines, runtimeLine{Found: found, Title: about.Title, Tried: about.Tried, Stream: about.Stream, Resume: about.Resume,
-			Hooks: about.Hooks, MCP: about.MCP, Cost: about.Cost})
+			Hooks: all[i].Hooks != nil, MCP: about.MCP, Cost: about.Cost})
 	}
 	if opts.json {
 		return printList(a, lines)
@@ -127,7 +128,7 @@ chipset.yaml are known too; a command line is shown as what is made of it.`,
 }
 
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
-	presets, permission := agentcli.Presets(), agentcli.PermissionAsk
+	presets, permission := clients.Presets(), agentcli.PermissionAsk
 	if r, err := a.openState(ctx); err == nil && r.Def != nil {
 		presets, permission = executor.Presets(r.Def), r.Def.Worker.Permissions
 	}
@@ -143,12 +144,12 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 	if err != nil {
 		return usagef("runtime show: %v", err)
 	}
-	c := agentcli.Of(preset)
+	c := clients.Of(preset)
 	kit := agentcli.Kit{Chipset: "chipset", Permission: permission, Session: "SESSION", Files: "/FILE-", Hooks: true, MCP: true}
-	begun := c.Equip(run.Argv, kit)
+	begun := c.Start(run.Argv, kit)
 	kit.Resume = "SESSION"
-	resumed := c.Equip(run.Argv, kit)
-	about := c.About()
+	resumed := c.Start(run.Argv, kit)
+	about := c.About
 	lines := [][2]string{
 		{"client", about.Title}, {"tried with", about.Tried}, {"permissions", permission}, {"prompt", promptWay(preset, &run)},
 		{"command", commandLine(begun.Argv)}, {"environment", commandLine(append(begun.Env, names(preset.Env)...))},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -160,7 +161,7 @@ func checkWorker(r *rig.Rig, worker string) error {
 			return nil
 		}
 	}
-	if _, err := agentcli.ResolveWorker(worker, agentcli.Presets()); err != nil {
+	if _, err := agentcli.ResolveWorker(worker, clients.Presets()); err != nil {
 		return usagef("--worker: %v", err)
 	}
 	return nil
@@ -172,7 +173,7 @@ func (a *app) warnWorker(r *rig.Rig, worker string) {
 	if worker == "" {
 		return
 	}
-	presets := agentcli.Presets()
+	presets := clients.Presets()
 	if r.Def != nil {
 		if _, ok := r.Def.Worker.Preset(worker); ok {
 			return

@@ -1,8 +1,8 @@
 // Package session answers the hooks of coding-agent clients: what a client asks
 // at the steps of its session, and what the rig has to say to the agent then.
 //
-// A client runs `chipset client-hook CLIENT EVENT` with a JSON object on
-// standard input and reads the answer from standard output:
+// The events and the answers are those of package agentcli, in which each client's
+// own form of them is read and written:
 //
 //	event              what the agent gets
 //	SessionStart       who it is, its hook, assignment, hand-off, unread mail
@@ -19,8 +19,7 @@
 //	TaskCompleted      a task tagged chipset:bead:ID ends the assignment of that bead
 //	SessionEnd         nothing; a hand-off is written and what lies in run/ is removed
 //
-// The names are Claude Code's; Canonical maps those of other clients. A hook
-// has nothing to say most of the time, and then says nothing. What goes wrong
+// A hook has nothing to say most of the time, and then says nothing. What goes wrong
 // is an error of Answer and never a reason to hold a client up.
 //
 // What a session was shown lies in run/clients/SESSION/, which may be deleted:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -25,7 +26,7 @@ type Hooks struct {
 	Assignment state.AssignmentID
 	Session    state.SessionID
 
-	in Input
+	in agentcli.Input
 }
 
 // maxShown bounds how many messages are shown at one step.
@@ -33,34 +34,34 @@ const maxShown = 10
 
 // Answer says what the agent gets at an event. An error means that something
 // could not be found out; the answer is silence then.
-func (h Hooks) Answer(ctx context.Context, e Event, in Input) (Answer, error) {
+func (h Hooks) Answer(ctx context.Context, e agentcli.Event, in agentcli.Input) (agentcli.Answer, error) {
 	h.in = in
 	who := h.who()
 	switch e {
-	case SessionStart:
+	case agentcli.SessionStart:
 		return h.start(ctx)
-	case UserPromptSubmit:
+	case agentcli.UserPromptSubmit:
 		return h.tellAll(ctx, who)
-	case PreToolUse:
+	case agentcli.PreToolUse:
 		return h.beforeTool(ctx, who)
-	case PermissionRequest:
+	case agentcli.PermissionRequest:
 		return h.permission(ctx)
-	case PostToolUse:
+	case agentcli.PostToolUse:
 		return h.afterTool(ctx, who)
-	case Stop:
+	case agentcli.Stop:
 		return h.stop(ctx, h.Agent)
-	case SubagentStart:
+	case agentcli.SubagentStart:
 		return h.subagentStart(ctx)
-	case SubagentStop:
+	case agentcli.SubagentStop:
 		return h.subagentStop(ctx)
-	case TeammateIdle:
+	case agentcli.TeammateIdle:
 		return h.idle(ctx)
-	case TaskCompleted:
+	case agentcli.TaskCompleted:
 		return h.taskCompleted(ctx)
-	case SessionEnd:
-		return Answer{}, h.end(ctx)
+	case agentcli.SessionEnd:
+		return agentcli.Answer{}, h.end(ctx)
 	}
-	return Answer{}, nil
+	return agentcli.Answer{}, nil
 }
 
 // who is the agent whose step it is: a subagent that has an identity, or the
@@ -77,21 +78,21 @@ func (h *Hooks) who() state.AgentID {
 
 // start tells an agent everything it needs to begin, or to go on after its
 // client forgot what it was told.
-func (h *Hooks) start(ctx context.Context) (Answer, error) {
+func (h *Hooks) start(ctx context.Context) (agentcli.Answer, error) {
 	tidied := h.tidy(ctx)
 	n, err := h.unread(h.Agent)
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	var text string
 	if h.Agent == state.Human || h.Beside {
 		if text, err = h.welcome(ctx, &n); err != nil {
-			return Answer{}, err
+			return agentcli.Answer{}, err
 		}
 	} else {
 		b, err := prompt.Prime(ctx, h.Rig, h.Agent)
 		if err != nil {
-			return Answer{}, err
+			return agentcli.Answer{}, err
 		}
 		text = b.Text() + h.reporting()
 	}
@@ -104,7 +105,7 @@ func (h *Hooks) start(ctx context.Context) (Answer, error) {
 		return true
 	})
 	h.injected(h.Agent, n)
-	return Answer{Context: text}, errors.Join(err, tidied)
+	return agentcli.Answer{Context: text}, errors.Join(err, tidied)
 }
 
 // welcome is for the agent of a person's own session, which works beside the rig.
@@ -149,14 +150,14 @@ func (h *Hooks) reporting() string {
 }
 
 // tell shows an agent what it was not shown yet, once.
-func (h *Hooks) tell(ctx context.Context, who state.AgentID) (Answer, error) {
+func (h *Hooks) tell(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	before := h.recall(who)
 	all, err := h.unreadSince(who, before.Looked)
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	if fresh := before.unshown(all); fresh.empty() && len(before.Notices) == 0 && (all.same || all.looked == (state.Stamp{})) {
-		return Answer{}, nil // most of the time; nothing is locked or written
+		return agentcli.Answer{}, nil // most of the time; nothing is locked or written
 	}
 	var text string
 	var fresh news
@@ -168,10 +169,10 @@ func (h *Hooks) tell(ctx context.Context, who state.AgentID) (Answer, error) {
 		return true
 	})
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	h.injected(who, fresh)
-	return Answer{Context: text}, nil
+	return agentcli.Answer{Context: text}, nil
 }
 
 func (h *Hooks) frameNews(n news, notices []string) string {
@@ -209,7 +210,7 @@ func (h *Hooks) injected(who state.AgentID, n news) {
 }
 
 // afterTool counts as progress of the work.
-func (h *Hooks) afterTool(ctx context.Context, who state.AgentID) (Answer, error) {
+func (h *Hooks) afterTool(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	err := h.touch(ctx, who)
 	if m := h.recall(who); m.KeptGoing > 0 {
 		err = errors.Join(err, h.change(ctx, who, func(m *memory) bool { m.KeptGoing = 0; return true }))
@@ -219,7 +220,7 @@ func (h *Hooks) afterTool(ctx context.Context, who state.AgentID) (Answer, error
 }
 
 // tellAll is tell, and in a person's own session of the person's mail as well.
-func (h *Hooks) tellAll(ctx context.Context, who state.AgentID) (Answer, error) {
+func (h *Hooks) tellAll(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	a, err := h.tell(ctx, who)
 	if !h.Beside || who != h.Agent || err != nil {
 		return a, err

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/mail"
@@ -53,10 +54,10 @@ func (y *yard) send(from, to state.AgentID, subject, body string) mail.Name {
 	return n
 }
 
-func (y *yard) answer(h Hooks, e Event, in Input) Answer {
+func (y *yard) answer(h Hooks, e agentcli.Event, in agentcli.Input) agentcli.Answer {
 	y.t.Helper()
-	if in.SessionID == "" {
-		in.SessionID = "0a1b"
+	if in.Session == "" {
+		in.Session = "0a1b"
 	}
 	a, err := h.Answer(y.t.Context(), e, in)
 	rigtest.Must(y.t, err)

@@ -2,8 +2,11 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -33,9 +36,19 @@ type memory struct {
 	Last string `json:"last,omitempty"`
 }
 
+// key makes a file's name of an id that a client chose: the id itself where it
+// may be one, and a hash of it otherwise.
+func key(id string) string {
+	if lower := strings.ToLower(id); state.CheckID(lower) == nil {
+		return lower
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "x" + hex.EncodeToString(sum[:16])
+}
+
 const clientsDir = state.RunDir + "/clients"
 
-func (h *Hooks) sessionDir() state.Path { return clientsDir.Join(key(h.in.SessionID)) }
+func (h *Hooks) sessionDir() state.Path { return clientsDir.Join(key(h.in.Session)) }
 
 func (h *Hooks) memoryPath(who state.AgentID) state.Path {
 	if who == h.Agent {
@@ -56,9 +69,9 @@ func (h *Hooks) recall(who state.AgentID) memory {
 }
 
 // change rewrites an agent's memory under the session's lock, because tools and
-// so hooks run side by side. change tells whether it changed anything.
+// so hooks run side by side. change reports whether it changed anything.
 func (h *Hooks) change(ctx context.Context, who state.AgentID, change func(m *memory) bool) error {
-	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "client-"+key(h.in.SessionID))
+	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "client-"+key(h.in.Session))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (h *Hooks) tidy(ctx context.Context) error {
 	sessions, err := h.Rig.Tree.List(clientsDir)
 	for _, session := range sessions {
 		earlier := *h
-		earlier.in.SessionID = session.Name()
+		earlier.in.Session = session.Name()
 		if earlier.sessionDir() == h.sessionDir() {
 			if h.in.Source != "compact" { // a new process, in which none of its subagents runs
 				err = errors.Join(err, h.endSubagents(ctx), h.Rig.Tree.RemoveAll(h.pendingDir()))
@@ -46,7 +46,7 @@ func (h *Hooks) leave(ctx context.Context) error {
 	}
 	for _, session := range sessions {
 		other := *h
-		other.in.SessionID = session.Name()
+		other.in.Session = session.Name()
 		if other.recall(h.Agent).Agent == h.Agent {
 			return nil
 		}
@@ -56,7 +56,7 @@ func (h *Hooks) leave(ctx context.Context) error {
 
 // forget removes what lies in run/ for this session.
 func (h *Hooks) forget(ctx context.Context) error {
-	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "client-"+key(h.in.SessionID))
+	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "client-"+key(h.in.Session))
 	if err != nil {
 		return err
 	}

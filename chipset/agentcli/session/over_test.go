@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -14,9 +15,9 @@ import (
 func (y *yard) spawned(h Hooks, session, name, clientID string) string {
 	y.t.Helper()
 	in := spawnInput(name, "code")
-	in.SessionID = session
-	y.answer(h, PreToolUse, in)
-	return y.answer(h, SubagentStart, Input{SessionID: session, AgentID: clientID, AgentType: "code"}).Context
+	in.Session = session
+	y.answer(h, agentcli.PreToolUse, in)
+	return y.answer(h, agentcli.SubagentStart, agentcli.Input{Session: session, AgentID: clientID, AgentType: "code"}).Context
 }
 
 // TestSpokenToAgain: a subagent that has ended and is sent a message starts once
@@ -25,12 +26,12 @@ func TestSpokenToAgain(t *testing.T) {
 	y := newYard(t, "")
 	_, h := y.hang("polecat-alpha", "Work")
 	again := func(clientID string) string {
-		return y.answer(h, SubagentStart, Input{AgentID: clientID, AgentType: "code"}).Context
+		return y.answer(h, agentcli.SubagentStart, agentcli.Input{AgentID: clientID, AgentType: "code"}).Context
 	}
 	y.spawned(h, "0a1b", "scout", "one")
-	y.answer(h, SubagentStop, Input{AgentID: "one"})
+	y.answer(h, agentcli.SubagentStop, agentcli.Input{AgentID: "one"})
 	wants(t, again("one"), "You are polecat-alpha.scout ", "You were here before")
-	y.answer(h, SubagentStop, Input{AgentID: "one"})
+	y.answer(h, agentcli.SubagentStop, agentcli.Input{AgentID: "one"})
 	wants(t, y.spawned(h, "0a1b", "scout", "two"), "You are polecat-alpha.scout ")
 	wants(t, again("one"), "You are polecat-alpha.scout-2 ") // its name has gone to another
 }
@@ -40,15 +41,15 @@ func TestSpokenToAgain(t *testing.T) {
 func TestKilledClient(t *testing.T) {
 	y := newYard(t, "")
 	_, h := y.hang("polecat-alpha", "Work")
-	y.answer(h, SessionStart, Input{SessionID: "first", Source: "startup"})
+	y.answer(h, agentcli.SessionStart, agentcli.Input{Session: "first", Source: "startup"})
 	y.spawned(h, "first", "scout", "one")
-	y.answer(h, SessionStart, Input{SessionID: "first", Source: "compact"})
+	y.answer(h, agentcli.SessionStart, agentcli.Input{Session: "first", Source: "compact"})
 	wants(t, y.spawned(h, "first", "scout", "two"), "You are polecat-alpha.scout-2 ") // the first goes on
-	y.answer(h, SessionStart, Input{SessionID: "first", Source: "resume"})
+	y.answer(h, agentcli.SessionStart, agentcli.Input{Session: "first", Source: "resume"})
 	wants(t, y.spawned(h, "first", "scout", "three"), "You are polecat-alpha.scout ", "You were here before")
-	y.answer(h, SessionStart, Input{SessionID: "second", Source: "startup"})
+	y.answer(h, agentcli.SessionStart, agentcli.Input{Session: "second", Source: "startup"})
 	wants(t, y.spawned(h, "second", "scout", "four"), "You are polecat-alpha.scout ", "You were here before")
-	y.answer(h, SessionEnd, Input{SessionID: "second"})
+	y.answer(h, agentcli.SessionEnd, agentcli.Input{Session: "second"})
 	if left, err := y.Tree.List(clientsDir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -69,24 +70,24 @@ func TestPersonsSessions(t *testing.T) {
 		return a.Status
 	}
 	codex, claude := crew("codex"), crew("claude")
-	y.answer(codex, SessionStart, Input{SessionID: "endless", Source: "startup"}) // its client has no event for the end
+	y.answer(codex, agentcli.SessionStart, agentcli.Input{Session: "endless", Source: "startup"}) // its client has no event for the end
 	for _, session := range []string{"a", "b"} {
-		y.answer(claude, SessionStart, Input{SessionID: session, Source: "startup"})
+		y.answer(claude, agentcli.SessionStart, agentcli.Input{Session: session, Source: "startup"})
 	}
 	wants(t, y.spawned(claude, "a", "scout", "one"), "You are claude.scout ")
 	wants(t, y.spawned(claude, "b", "scout", "two"), "You are claude.scout-2 ")
-	y.answer(claude, SessionEnd, Input{SessionID: "a"})
+	y.answer(claude, agentcli.SessionEnd, agentcli.Input{Session: "a"})
 	if got := status("claude"); got != agent.Active {
 		t.Errorf("with a session left it is %s", got)
 	}
-	y.answer(claude, SessionEnd, Input{SessionID: "b"})
+	y.answer(claude, agentcli.SessionEnd, agentcli.Input{Session: "b"})
 	if got := status("claude"); got != agent.Terminated {
 		t.Errorf("without one it is %s", got)
 	}
 	y.mu.Lock()
 	y.now = y.now.Add(sessionOver + time.Hour)
 	y.mu.Unlock()
-	y.answer(codex, SessionStart, Input{SessionID: "next", Source: "startup"})
+	y.answer(codex, agentcli.SessionStart, agentcli.Input{Session: "next", Source: "startup"})
 	if left, err := y.Tree.List(clientsDir); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -1,9 +1,7 @@
 package session
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,48 +20,48 @@ import (
 // used. A worker has nobody to show that question to: what the person has granted
 // is allowed, for the rest the agent is told how to ask, or, where the rig's workers
 // are to ask, the person is asked at once.
-func (h *Hooks) permission(ctx context.Context) (Answer, error) {
+func (h *Hooks) permission(ctx context.Context) (agentcli.Answer, error) {
 	item, active := h.work(h.Agent)
 	if h.Assignment == "" || !active {
-		return Answer{}, nil
+		return agentcli.Answer{}, nil
 	}
-	rules := rulesOf(&h.in)
+	rules := rulesOf(&h.in.Tool)
 	if len(rules) == 0 {
-		return Answer{Deny: "This is not permitted here, and too long to ask a person for it: only what fits on one line can be asked for."}, nil
+		return agentcli.Answer{Deny: "This is not permitted here, and too long to ask a person for it: only what fits on one line can be asked for."}, nil
 	}
 	ruling, err := team.RulingOn(h.Rig, h.Agent, &item, rules)
 	if errors.Is(err, state.ErrRefused) {
 		return undecided(err), nil
 	}
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	switch {
 	case ruling.Decision == permission.Approve:
-		return Answer{Allow: true}, nil
+		return agentcli.Answer{Allow: true}, nil
 	case ruling.Decision == permission.Deny:
-		return Answer{Deny: strings.TrimSuffix("The person has denied this: "+ruling.Reason, ": ") + ". Find another way."}, nil
+		return agentcli.Answer{Deny: strings.TrimSuffix("The person has denied this: "+ruling.Reason, ": ") + ". Find another way."}, nil
 	case ruling.Asked == "" && !h.asks():
-		return Answer{Deny: fmt.Sprintf("This is not permitted here. Find another way. Where there is none, ask the person for exactly this, and end your turn: "+
+		return agentcli.Answer{Deny: fmt.Sprintf("This is not permitted here. Find another way. Where there is none, ask the person for exactly this, and end your turn: "+
 			"chipset request permission %s --reason WHY", quoted(rules[0]))}, nil
 	case ruling.Asked == "":
 		by := actor.Speaker{Rig: h.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
 		if ruling.Asked, _, err = by.RequestPermission(ctx, rules[0], "Its client asks before it does this."); err != nil {
-			return Answer{}, err
+			return agentcli.Answer{}, err
 		}
 	}
-	return Answer{Deny: fmt.Sprintf("The person has been asked whether you may (message %s). Go on with what needs no permission, or end your turn: "+
+	return agentcli.Answer{Deny: fmt.Sprintf("The person has been asked whether you may (message %s). Go on with what needs no permission, or end your turn: "+
 		"you will be continued with the answer.", ruling.Asked)}, nil
 }
 
 // undecided is the answer while the system refuses to read a message that may hold
 // the decision.
-func undecided(err error) Answer {
-	return Answer{Deny: prompt.Line("The mail that may say whether this is permitted can't be read, so it is not: "+err.Error(), 500) +
+func undecided(err error) agentcli.Answer {
+	return agentcli.Answer{Deny: prompt.Line("The mail that may say whether this is permitted can't be read, so it is not: "+err.Error(), 500) +
 		". Go on with what needs no permission, or end with chipset block --reason."}
 }
 
-// asks tells whether what the clients of this rig ask about is put to the person.
+// asks reports whether what the clients of this rig ask about is put to the person.
 func (h *Hooks) asks() bool {
 	return h.Rig.Def != nil && h.Rig.Def.Worker.Permissions == agentcli.PermissionAsk
 }
@@ -71,35 +69,13 @@ func (h *Hooks) asks() bool {
 // rulesOf are the rules that permit a call of a tool, the one to ask for first:
 // the tool with the whole of what it is given, for commands and files also that
 // alone, and for other tools also their name alone. None if no rule can say it.
-func rulesOf(in *Input) []string {
-	given, short := "", in.ToolName
-	switch deedOf(in.ToolName) {
-	case runs:
-		given, _ = commandLine(in.ToolInput)
+func rulesOf(tool *agentcli.Tool) []string {
+	given, short := strings.TrimSpace(tool.Given), tool.Name
+	if tool.Does == agentcli.Runs || tool.Does == agentcli.Edits {
 		short = given
-	case edits:
-		var file struct {
-			Path     string `json:"file_path"`
-			Notebook string `json:"notebook_path"`
-		}
-		if json.Unmarshal(in.ToolInput, &file) == nil {
-			given = file.Path + file.Notebook
-		}
-		short = given
-	case harmless:
-		var compact bytes.Buffer
-		if json.Compact(&compact, in.ToolInput) == nil {
-			given = compact.String()
-		}
-		var page struct {
-			URL string `json:"url"`
-		}
-		if json.Unmarshal(in.ToolInput, &page) == nil && page.URL != "" {
-			given = page.URL
-		}
 	}
 	var rules []string
-	for _, rule := range []string{in.ToolName + "(" + strings.TrimSpace(given) + ")", strings.TrimSpace(short)} {
+	for _, rule := range []string{tool.Name + "(" + given + ")", short} {
 		if given != "" && permission.CheckRule(rule) == nil {
 			rules = append(rules, rule)
 		}

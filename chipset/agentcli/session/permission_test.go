@@ -1,24 +1,20 @@
 package session
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
 
-func bash(line string) Input {
-	input, err := json.Marshal(map[string]string{"command": line, "description": "why"})
-	if err != nil {
-		panic(err) // of strings, which always encode
-	}
-	return Input{ToolName: "Bash", ToolInput: input}
+func bash(line string) agentcli.Input {
+	return agentcli.Input{Tool: agentcli.Tool{Name: "Bash", Does: agentcli.Runs, Given: line}}
 }
 
 // decide answers what the person was asked last.
@@ -36,22 +32,22 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 	t.Run("this once", func(t *testing.T) {
 		y := newYard(t, edit)
 		_, h := y.hang("polecat-alpha", "Release")
-		wants(t, y.answer(h, PermissionRequest, publish).Deny, "chipset request permission 'Bash(npm publish)' --reason")
+		wants(t, y.answer(h, agentcli.PermissionRequest, publish).Deny, "chipset request permission 'Bash(npm publish)' --reason")
 		n, _, err := y.speaker(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
 		rigtest.Must(t, err)
-		wants(t, y.answer(h, PermissionRequest, publish).Deny, "has been asked", string(n))
+		wants(t, y.answer(h, agentcli.PermissionRequest, publish).Deny, "has been asked", string(n))
 		y.decide(n, actor.Decision{Approved: true})
-		if a := y.answer(h, PermissionRequest, publish); a != (Answer{Allow: true}) {
+		if a := y.answer(h, agentcli.PermissionRequest, publish); a != (agentcli.Answer{Allow: true}) {
 			t.Errorf("after the approval: %+v", a)
 		}
 		for _, more := range []string{"npm publish --force", "npm publish; rm -rf /", "npm"} {
-			if a := y.answer(h, PermissionRequest, bash(more)); a.Allow || a.Deny == "" {
+			if a := y.answer(h, agentcli.PermissionRequest, bash(more)); a.Allow || a.Deny == "" {
 				t.Errorf("%q was not approved: %+v", more, a)
 			}
 		}
 		// What was granted for one assignment is not for another.
 		_, other := y.hang("polecat-bravo", "Another")
-		wants(t, y.answer(other, PermissionRequest, publish).Deny, "chipset request permission")
+		wants(t, y.answer(other, agentcli.PermissionRequest, publish).Deny, "chipset request permission")
 	})
 	t.Run("for good, and taken back", func(t *testing.T) {
 		y := newYard(t, edit)
@@ -61,7 +57,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 		y.decide(n, actor.Decision{Approved: true, Remember: true})
 		_, other := y.hang("polecat-bravo", "Another")
 		for _, h := range []Hooks{h, other} {
-			if a := y.answer(h, PermissionRequest, publish); !a.Allow {
+			if a := y.answer(h, agentcli.PermissionRequest, publish); !a.Allow {
 				t.Errorf("%s: %+v", h.Agent, a)
 			}
 		}
@@ -72,7 +68,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 		_, err = (&actor.Speaker{Rig: y.Rig, ID: state.Human}).Revoke(rules[0].ID)
 		rigtest.Must(t, err)
 		for _, h := range []Hooks{h, other} {
-			if a := y.answer(h, PermissionRequest, publish); a.Allow {
+			if a := y.answer(h, agentcli.PermissionRequest, publish); a.Allow {
 				t.Errorf("%s after it was revoked: %+v", h.Agent, a)
 			}
 		}
@@ -83,7 +79,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 		n, _, err := y.speaker(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
 		rigtest.Must(t, err)
 		y.decide(n, actor.Decision{Reason: "not on a Friday"})
-		wants(t, y.answer(h, PermissionRequest, publish).Deny, "has denied this: not on a Friday")
+		wants(t, y.answer(h, agentcli.PermissionRequest, publish).Deny, "has denied this: not on a Friday")
 	})
 }
 
@@ -92,17 +88,17 @@ func TestAskAsks(t *testing.T) {
 	y := newYard(t, "\nworker: {default: sh, permissions: ask}\n")
 	_, h := y.hang("polecat-alpha", "Release")
 	for range 2 {
-		wants(t, y.answer(h, PermissionRequest, bash("npm publish")).Deny, "has been asked")
+		wants(t, y.answer(h, agentcli.PermissionRequest, bash("npm publish")).Deny, "has been asked")
 	}
 	asked := rigtest.Unread(t, y.Rig, state.Human)
 	if len(asked) != 1 || asked[0].Type != mail.PermissionRequest || !strings.Contains(asked[0].Body, "Bash(npm publish)") {
 		t.Fatalf("the person has %+v", asked)
 	}
-	if a := y.answer(h, Stop, Input{}); a != (Answer{}) {
+	if a := y.answer(h, agentcli.Stop, agentcli.Input{}); a != (agentcli.Answer{}) {
 		t.Errorf("kept from waiting: %+v", a)
 	}
 	y.decide(asked[0].Name, actor.Decision{Approved: true})
-	if a := y.answer(h, PermissionRequest, bash("npm publish")); !a.Allow {
+	if a := y.answer(h, agentcli.PermissionRequest, bash("npm publish")); !a.Allow {
 		t.Errorf("after the approval: %+v", a)
 	}
 }
@@ -110,29 +106,28 @@ func TestAskAsks(t *testing.T) {
 // TestAPersonIsShownTheirOwnDialog: the rig has no say in a session beside it.
 func TestAPersonIsShownTheirOwnDialog(t *testing.T) {
 	y := newYard(t, "")
-	if a := y.answer(Hooks{Rig: y.Rig, Agent: state.Human}, PermissionRequest, bash("npm publish")); a != (Answer{}) {
+	if a := y.answer(Hooks{Rig: y.Rig, Agent: state.Human}, agentcli.PermissionRequest, bash("npm publish")); a != (agentcli.Answer{}) {
 		t.Errorf("%+v", a)
 	}
 }
 
 func TestRulesOf(t *testing.T) {
 	tests := []struct {
-		tool, input string
-		want        []string
+		tool agentcli.Tool
+		want []string
 	}{
-		{"Bash", `{"command": " npm test ", "description": "x"}`, []string{"Bash(npm test)", "npm test"}},
-		{"Bash", `{"command": "one\ntwo"}`, nil},
-		{"Bash", `{}`, nil},
-		{"Write", `{"file_path": "/a/b", "content": "c"}`, []string{"Write(/a/b)", "/a/b"}},
-		{"NotebookEdit", `{"notebook_path": "/a/n"}`, []string{"NotebookEdit(/a/n)", "/a/n"}},
-		{"WebFetch", `{"url": "https://example.com/", "prompt": "p"}`, []string{"WebFetch(https://example.com/)", "WebFetch"}},
-		{"mcp__x__y", `{"a": 1}`, []string{`mcp__x__y({"a":1})`, "mcp__x__y"}},
-		{"WebSearch", `not json`, nil},
-		{"Bash", `{"command": "` + strings.Repeat("x", 2000) + `"}`, nil},
+		{agentcli.Tool{Name: "Bash", Does: agentcli.Runs, Given: " npm test "}, []string{"Bash(npm test)", "npm test"}},
+		{agentcli.Tool{Name: "Bash", Does: agentcli.Runs, Given: "one\ntwo"}, nil},
+		{agentcli.Tool{Name: "Bash", Does: agentcli.Runs}, nil},
+		{agentcli.Tool{Name: "Write", Does: agentcli.Edits, Given: "/a/b"}, []string{"Write(/a/b)", "/a/b"}},
+		{agentcli.Tool{Name: "WebFetch", Given: "https://example.com/"}, []string{"WebFetch(https://example.com/)", "WebFetch"}},
+		{agentcli.Tool{Name: "mcp__x__y", Given: `{"a":1}`}, []string{`mcp__x__y({"a":1})`, "mcp__x__y"}},
+		{agentcli.Tool{Name: "WebSearch"}, nil},
+		{agentcli.Tool{Name: "Bash", Does: agentcli.Runs, Given: strings.Repeat("x", 2000)}, nil},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, rulesOf(&Input{ToolName: tt.tool, ToolInput: json.RawMessage(tt.input)})); diff != "" {
-			t.Errorf("%s %.40s: %s", tt.tool, tt.input, diff)
+		if diff := cmp.Diff(tt.want, rulesOf(&tt.tool)); diff != "" {
+			t.Errorf("%s %.40s: %s", tt.tool.Name, tt.tool.Given, diff)
 		}
 	}
 }

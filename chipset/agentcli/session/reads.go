@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// onlyReads tells whether a command line is known to change no file: every
+// onlyReads reports whether a command line is known to change no file: every
 // command in it is one that reads, with options that keep it so, and nothing is
 // redirected into a file. What it does not understand it does not vouch for. It
 // guards against an agent in a hurry, and not against one that means harm.

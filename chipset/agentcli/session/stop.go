@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
@@ -14,9 +15,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/handoff"
 )
 
-// maxKeptGoing is how often in a row an agent is kept from stopping. Claude Code
-// overrides the ninth block without a tool call between, and ends with exit code
-// 0 then; stopping before that lets the polecat see what happened.
+// maxKeptGoing is how often in a row an agent is kept from stopping. Clients override hooks that
+// block again and again without a tool call between, the first of them at the ninth block, and end
+// with exit code 0 then; stopping before that lets the polecat see what happened.
 const maxKeptGoing = 6
 
 // maxLast bounds what is kept of an agent's last word, in bytes.
@@ -24,24 +25,24 @@ const maxLast = 4 << 10
 
 // stop keeps an agent going while its work is on its hook, unless it waits for
 // a person.
-func (h *Hooks) stop(ctx context.Context, who state.AgentID) (Answer, error) {
+func (h *Hooks) stop(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	item, active := h.work(who)
 	if !active || who == state.Human {
-		return Answer{}, nil
+		return agentcli.Answer{}, nil
 	}
 	waiting, err := h.waitsForPerson(who, &item)
 	if err != nil || waiting {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	all, err := h.unread(who)
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
-	var a Answer
+	var a agentcli.Answer
 	var fresh news
 	err = h.change(ctx, who, func(m *memory) bool {
-		if h.in.LastAssistantMessage != "" {
-			m.Last = prompt.Cut(h.in.LastAssistantMessage, maxLast)
+		if h.in.LastMessage != "" {
+			m.Last = prompt.Cut(h.in.LastMessage, maxLast)
 		}
 		if m.KeptGoing >= maxKeptGoing {
 			return true
@@ -54,7 +55,7 @@ func (h *Hooks) stop(ctx context.Context, who state.AgentID) (Answer, error) {
 		return true
 	})
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	h.injected(who, fresh)
 	kind := "client.kept_going"
@@ -71,7 +72,7 @@ func propulsion(item *hook.WorkItem) string {
 		"`chipset block --reason TEXT` when a person must decide.\n", item.BeadID, prompt.Line(item.Title, bead.MaxTitle))
 }
 
-// waitsForPerson tells whether the agent asked the person or the mayor for
+// waitsForPerson reports whether the agent asked the person or the mayor for
 // something about this assignment, and has no answer yet.
 func (h *Hooks) waitsForPerson(who state.AgentID, item *hook.WorkItem) (bool, error) {
 	asked, err := team.Questions(h.Rig, who, item)

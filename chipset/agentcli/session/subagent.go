@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -44,8 +45,8 @@ func (h *Hooks) readSubagent(p state.Path) (subagent, error) {
 }
 
 // spawning keeps the name of a subagent until it starts.
-func (h *Hooks) spawning(s spawn) error {
-	data, err := state.Encode(subagent{Name: prompt.Cut(s.Name, maxName), Type: prompt.Cut(s.Type, maxName)})
+func (h *Hooks) spawning(tool *agentcli.Tool) error {
+	data, err := state.Encode(subagent{Name: prompt.Cut(tool.Spawned, maxName), Type: prompt.Cut(tool.SpawnedType, maxName)})
 	if err != nil {
 		return err
 	}
@@ -93,44 +94,44 @@ func (s *subagent) fits(kind string) bool {
 
 // subagentStart gives a subagent its identity and everything it needs to begin.
 // One that comes back under its name is who it was before.
-func (h *Hooks) subagentStart(ctx context.Context) (Answer, error) {
+func (h *Hooks) subagentStart(ctx context.Context) (agentcli.Answer, error) {
 	if h.in.AgentID == "" {
-		return Answer{}, nil
+		return agentcli.Answer{}, nil
 	}
 	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "clients-of-"+string(h.Agent))
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	defer lock.Unlock()
 	s, err := h.readSubagent(h.claimedPath(h.in.AgentID))
 	if err != nil {
 		if s, err = h.claim(); err != nil {
-			return Answer{}, err
+			return agentcli.Answer{}, err
 		}
 	}
 	if s.Identity == "" {
 		if s.Identity, err = h.freeIdentity(&s); err != nil {
-			return Answer{}, err
+			return agentcli.Answer{}, err
 		}
 	}
 	if s.Ready, err = h.ready(); err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	reopened, err := h.register(ctx, s.Identity)
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	data, err := state.Encode(s)
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	if err := h.Rig.Tree.Replace(h.claimedPath(h.in.AgentID), data); err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	return h.introduce(ctx, s.Identity, reopened)
 }
 
-// register makes the identity known, and tells whether it was there before.
+// register makes the identity known, and reports whether it was there before.
 func (h *Hooks) register(ctx context.Context, id state.AgentID) (reopened bool, _ error) {
 	now := h.Rig.Clock.Now()
 	_, err := h.Rig.Agents.Get(string(id))
@@ -142,14 +143,14 @@ func (h *Hooks) register(ctx context.Context, id state.AgentID) (reopened bool, 
 }
 
 // introduce tells a subagent who it is.
-func (h *Hooks) introduce(ctx context.Context, id state.AgentID, reopened bool) (Answer, error) {
+func (h *Hooks) introduce(ctx context.Context, id state.AgentID, reopened bool) (agentcli.Answer, error) {
 	n, err := h.unread(id)
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	b, err := prompt.Prime(ctx, h.Rig, id)
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	var p strings.Builder
 	p.WriteString(b.Text())
@@ -159,28 +160,28 @@ func (h *Hooks) introduce(ctx context.Context, id state.AgentID, reopened bool) 
 	}
 	err = h.change(ctx, id, func(m *memory) bool { m.note(n); return true })
 	h.injected(id, n)
-	return Answer{Context: p.String()}, err
+	return agentcli.Answer{Context: p.String()}, err
 }
 
 // subagentStop keeps a subagent going whose hook holds work, or ends it: its
 // identity rests, and its parent is told what has become free meanwhile.
-func (h *Hooks) subagentStop(ctx context.Context) (Answer, error) {
+func (h *Hooks) subagentStop(ctx context.Context) (agentcli.Answer, error) {
 	s, err := h.readSubagent(h.claimedPath(h.in.AgentID))
 	if errors.Is(err, state.ErrNotFound) || h.in.AgentID == "" {
-		return Answer{}, nil
+		return agentcli.Answer{}, nil
 	}
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	if a, err := h.stop(ctx, s.Identity); err != nil || a.GoOn != "" {
 		return a, err
 	}
 	if err := h.rest(ctx, &s, key(h.in.AgentID)+".json"); err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	now, err := h.ready()
 	if err != nil {
-		return Answer{}, err
+		return agentcli.Answer{}, err
 	}
 	var free []string
 	for _, id := range now {
@@ -189,10 +190,10 @@ func (h *Hooks) subagentStop(ctx context.Context) (Answer, error) {
 		}
 	}
 	if len(free) == 0 {
-		return Answer{}, nil
+		return agentcli.Answer{}, nil
 	}
 	notice := fmt.Sprintf("While %s worked these beads became free to begin: %s.", s.Identity, strings.Join(free, ", "))
-	return Answer{}, h.change(ctx, h.Agent, func(m *memory) bool { m.Notices = append(m.Notices, notice); return true })
+	return agentcli.Answer{}, h.change(ctx, h.Agent, func(m *memory) bool { m.Notices = append(m.Notices, notice); return true })
 }
 
 // rest ends a subagent that has the file of this name, and keeps who it was: its

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -53,11 +54,6 @@ type newTask struct {
 	Blocks      []string `json:"blocks"`
 	BlockedBy   []string `json:"blockedBy"`
 }
-
-// beadTag ties a task to a bead.
-var beadTag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\bchipset:bead:([a-z0-9][a-z0-9._-]{0,63})`)
-})
 
 // taskFile is a task's file.
 var taskFile = sync.OnceValue(func() *regexp.Regexp {
@@ -205,8 +201,8 @@ func (c *Tasks) change(ctx context.Context, file string, change func(t *task) ma
 // tie finds the bead of a task, or makes it. The bead says which task it was
 // made of, so that a crash before the task is tagged makes no second one.
 func (c *Tasks) tie(ctx context.Context, t *task, byID map[state.BeadID]*bead.Bead, byOrigin map[string]*bead.Bead, beadOf map[string]state.BeadID) (*bead.Bead, bool, error) {
-	if tag := beadTag().FindStringSubmatch(t.Description); tag != nil {
-		return byID[state.BeadID(tag[1])], false, nil // nil: a bead of somebody else's rig
+	if tagged, is := agentcli.TaggedBead(t.Description); is {
+		return byID[state.BeadID(tagged)], false, nil // nil: a bead of somebody else's rig
 	}
 	if t.Status == "completed" || t.Status == "deleted" {
 		return nil, false, nil
@@ -228,7 +224,7 @@ func (c *Tasks) tie(ctx context.Context, t *task, byID map[state.BeadID]*bead.Be
 		b, made = &added, true
 	}
 	err := c.change(ctx, t.file, func(now *task) map[string]any {
-		return map[string]any{"description": strings.TrimLeft(now.Description+"\n\nchipset:bead:"+string(b.ID), "\n")}
+		return map[string]any{"description": agentcli.TagBead(now.Description, string(b.ID))}
 	})
 	return b, made, err
 }
@@ -280,8 +276,8 @@ func (c *Tasks) export(ctx context.Context, beads []bead.Bead, tied map[state.Be
 	last := 0
 	for _, t := range tasks {
 		last = max(last, number(t.ID))
-		if tag := beadTag().FindStringSubmatch(t.Description); tag != nil {
-			tied[state.BeadID(tag[1])] = t.ID
+		if tagged, is := agentcli.TaggedBead(t.Description); is {
+			tied[state.BeadID(tagged)] = t.ID
 		}
 	}
 	counter := filepath.Join(c.Dir, ".counter")
@@ -294,7 +290,7 @@ func (c *Tasks) export(ctx context.Context, beads []bead.Bead, tied map[state.Be
 			continue
 		}
 		last++
-		t := newTask{ID: strconv.Itoa(last), Subject: b.Title, Description: strings.TrimLeft(b.Description+"\n\nchipset:bead:"+string(b.ID), "\n"),
+		t := newTask{ID: strconv.Itoa(last), Subject: b.Title, Description: agentcli.TagBead(b.Description, string(b.ID)),
 			Status: "pending", Blocks: []string{}, BlockedBy: []string{}}
 		for _, on := range b.BlockedBy {
 			if id := tied[on]; id != "" {

@@ -1,0 +1,23 @@
+// Package aider is the client of that name. It commits by itself, and prints for people.
+package aider
+
+import "github.com/gastown-chipset/chipset/chipset/agentcli"
+
+// Client returns aider.
+func Client() agentcli.Client {
+	return agentcli.Client{
+		Preset: agentcli.Preset{
+			Name:    "aider",
+			Command: []string{"aider", "--no-stream", "--no-pretty", "--no-check-update", "--message-file={prompt_file}"},
+			Prompt:  agentcli.PromptFile,
+			Timeout: agentcli.DefaultWorkerTimeout,
+			Permissions: map[string][]string{
+				agentcli.PermissionAsk:  nil,
+				agentcli.PermissionEdit: {"--yes-always", "--no-suggest-shell-commands"},
+				agentcli.PermissionFull: {"--yes-always"},
+			},
+		},
+		About:  agentcli.About{Title: "aider", ExitCode: "0 after an API error too: a branch without a change is what tells"},
+		Reader: agentcli.NewPlainText,
+	}
+}

@@ -1,0 +1,74 @@
+// Package claude is Claude Code. Package claudeteam, below it, is what its agent teams share.
+package claude
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+)
+
+//go:embed all:plugin
+var files embed.FS
+
+const name = "claude"
+
+// Client returns Claude Code.
+func Client() agentcli.Client {
+	return agentcli.Client{
+		Preset: agentcli.Preset{
+			Name:    name,
+			Command: []string{"claude", "-p", "--output-format", "stream-json", "--verbose"},
+			Prompt:  agentcli.PromptStdin,
+			Timeout: agentcli.DefaultWorkerTimeout,
+			Permissions: map[string][]string{
+				agentcli.PermissionAsk:  nil,
+				agentcli.PermissionEdit: {"--permission-mode", "acceptEdits"},
+				agentcli.PermissionFull: {"--permission-mode", "bypassPermissions"},
+			},
+		},
+		About: agentcli.About{Title: "Claude Code", Tried: "2.1.329", Stream: true, Cost: true, Resume: true, MCP: true,
+			AddMCP:   "claude mcp add chipset -- chipset mcp --crew claude",
+			ExitCode: "1 with subtype success for an API error; 0 after a refused tool, after SIGINT, and when it was told to go on too often"},
+		Equip:  equip,
+		Reader: NewReader,
+		Hooks:  hooks(),
+		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir string) []agentcli.Step {
+			return []agentcli.Step{{Argv: []string{"claude", "plugin", "marketplace", "add", dir}},
+				{Argv: []string{"claude", "plugin", "install", "chipset@chipset"}}}
+		}},
+		Shell: "Bash",
+		Nested: []string{"CLAUDECODE", "CLAUDE_CODE_CHILD_NOTES_DIR", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH",
+			"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_SESSION_ID",
+			"CLAUDE_CODE_SSE_PORT", "CLAUDE_EFFORT", "CLAUDE_PID", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PROJECT_DIR"},
+	}
+}
+
+// equip lets the agent use the rig's own commands without being asked: without
+// them it could neither report nor ask for a person.
+func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
+	switch {
+	case kit.Resume != "":
+		argv = append(argv, "--resume", kit.Resume)
+	case kit.Session != "":
+		argv = append(argv, "--session-id", kit.Session)
+	}
+	allowed := []string{"Bash(chipset:*)"}
+	if kit.Permission == agentcli.PermissionEdit {
+		allowed = append(allowed, "Bash(git add:*)", "Bash(git commit:*)", "Bash(git status:*)")
+	}
+	e := agentcli.Equipped{Files: map[string]string{}}
+	if kit.Hooks && !agentcli.HasOption(argv, "--settings") {
+		const file = "settings.json"
+		e.Files[file] = agentcli.Settings(map[string]any{"hooks": agentcli.HookTable(kit, name, 1, hooksOfWorker(kit.Plan))})
+		argv, e.Env = append(argv, "--settings="+kit.Files+file), []string{agentcli.HooksHandedOver}
+	}
+	if kit.MCP {
+		const file = "mcp.json"
+		e.Files[file] = agentcli.Settings(map[string]any{"mcpServers": agentcli.MCPServers(kit, nil)})
+		argv = append(argv, "--mcp-config="+kit.Files+file)
+		allowed = append(allowed, "mcp__"+agentcli.ServerName)
+	}
+	e.Argv = append(argv, "--allowedTools="+strings.Join(allowed, ","))
+	return e
+}

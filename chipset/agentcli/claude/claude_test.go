@@ -1,0 +1,172 @@
+package claude
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
+)
+
+func TestClient(t *testing.T) {
+	begun := []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"}
+	const allowed = "--allowedTools=Bash(chipset:*),Bash(git add:*),Bash(git commit:*),Bash(git status:*)"
+	agentclitest.Suite{
+		Client:  Client(),
+		Begun:   append(slices.Clone(begun), "--session-id", "uuid", allowed),
+		Resumed: append(slices.Clone(begun), "--resume", "old", allowed),
+		Recordings: []agentclitest.Recording{
+			{Name: "finished", End: agentcli.End{Verdict: agentcli.Finished, Said: "Finished."},
+				Figures: agentcli.Figures{Turns: 2, Tools: 1, TokensIn: 25095, TokensOut: 14, CostUSD: 0.10066, Tool: "Bash"}},
+			{Name: "overloaded", Code: 1, End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "API error 529: API Error: 529 Overloaded"},
+				Figures: agentcli.Figures{Turns: 1}},
+			{Name: "bad-key", Code: 1, End: agentcli.End{Verdict: agentcli.Broken, Reason: "API error 401: Invalid API key"}, Figures: agentcli.Figures{Turns: 1}},
+			{Name: "refused", End: agentcli.End{Verdict: agentcli.Refused, Reason: "it was refused what it asked for: Bash", Said: "Finished."},
+				Figures: agentcli.Figures{Turns: 2, Tools: 1, TokensIn: 25027, TokensOut: 14, CostUSD: 0.100388, Tool: "Bash"}},
+			{Name: "stop-cap", End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "it was told again and again to go on", Said: "I think I am finished."},
+				Figures: agentcli.Figures{Turns: 9, TokensIn: 114757, TokensOut: 63, CostUSD: 0.46028800000000003}},
+			{Name: "max-turns", Code: 1, End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "it reached its limit of turns", Said: "I make a file."},
+				Figures: agentcli.Figures{Turns: 1, Tools: 1, TokensIn: 12508, TokensOut: 7, CostUSD: 0.050172, Tool: "Bash"}},
+		},
+	}.Run(t)
+}
+
+// TestCapOfAnEarlierRun: the override of hooks in one run does not end the next.
+func TestCapOfAnEarlierRun(t *testing.T) {
+	r := NewReader()
+	agentclitest.Play(t, r, "stop-cap")
+	r.Resumed()
+	agentclitest.Play(t, r, "resumed")
+	if end := r.End(0); end.Verdict != agentcli.Finished {
+		t.Errorf("ended %+v", end)
+	}
+}
+
+// TestSessionNames: what an agent prints can't choose another session, or become
+// an option on a command line.
+func TestSessionNames(t *testing.T) {
+	r := NewReader()
+	r.Line([]byte(`{"type":"system","subtype":"init","session_id":"--dangerously-skip-permissions"}`))
+	r.Line([]byte(`{"type":"system","subtype":"init","session_id":"first"}`))
+	r.Line([]byte(`{"type":"system","subtype":"init","session_id":"second"}`))
+	if r.Session() != "first" {
+		t.Errorf("session %q", r.Session())
+	}
+}
+
+func TestSettingsOfThePersonStay(t *testing.T) {
+	c := Client()
+	own := c.Start([]string{"claude", "--settings", "mine.json"}, agentcli.Kit{Chipset: "/opt/chipset", Files: "/rig/s1.", Hooks: true})
+	if len(own.Files) != 0 || slices.Contains(own.Env, agentcli.HooksHandedOver) {
+		t.Errorf("somebody's own settings are overruled: %q", own.Argv)
+	}
+}
+
+func TestOutput(t *testing.T) {
+	for _, c := range []struct {
+		event  agentcli.Event
+		answer agentcli.Answer
+		stdout string
+		stderr string
+		code   int
+	}{
+		{agentcli.PostToolUse, agentcli.Answer{}, "", "", 0},
+		{agentcli.SessionStart, agentcli.Answer{Context: "x"}, `{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"x"}}`, "", 0},
+		{agentcli.PreToolUse, agentcli.Answer{Deny: "no"}, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`, "", 0},
+		{agentcli.PermissionRequest, agentcli.Answer{Deny: "no"}, `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"no"}}}`, "", 0},
+		{agentcli.PermissionRequest, agentcli.Answer{Allow: true}, `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}`, "", 0},
+		{agentcli.Stop, agentcli.Answer{GoOn: "go"}, `{"decision":"block","reason":"go"}`, "", 0},
+		{agentcli.TeammateIdle, agentcli.Answer{GoOn: "go"}, "", "go\n", 2},
+		{agentcli.TaskCompleted, agentcli.Answer{GoOn: "go"}, "", "go\n", 2},
+	} {
+		out := output(c.event, string(c.event), c.answer)
+		if got := strings.TrimSuffix(string(out.Stdout), "\n"); got != c.stdout || out.Stderr != c.stderr || out.Code != c.code {
+			t.Errorf("%s %+v: %q %q %d", c.event, c.answer, got, out.Stderr, out.Code)
+		}
+	}
+	if e, known := hooks().Events["BeforeAgent"]; known {
+		t.Errorf("there is no BeforeAgent: %s", e)
+	}
+}
+
+func TestTools(t *testing.T) {
+	for _, tt := range []struct {
+		name, input string
+		want        agentcli.Tool
+	}{
+		{"Bash", `{"command": " npm test ", "description": "x"}`, agentcli.Tool{Does: agentcli.Runs, Given: " npm test "}},
+		{"Bash", `{}`, agentcli.Tool{Does: agentcli.Runs}},
+		{"Bash", `{"command":5}`, agentcli.Tool{Does: agentcli.Runs}},
+		{"Write", `{"file_path": "/a/b", "content": "c"}`, agentcli.Tool{Does: agentcli.Edits, Given: "/a/b"}},
+		{"NotebookEdit", `{"notebook_path": "/a/n"}`, agentcli.Tool{Does: agentcli.Edits, Given: "/a/n"}},
+		{"Edit", `{}`, agentcli.Tool{Does: agentcli.Edits}},
+		{"WebFetch", `{"url": "https://example.com/", "prompt": "p"}`, agentcli.Tool{Given: "https://example.com/"}},
+		{"mcp__x__y", `{"a": 1}`, agentcli.Tool{Given: `{"a":1}`}},
+		{"Task", `{"name":"scout","subagent_type":"code"}`, agentcli.Tool{Does: agentcli.Spawns, Spawned: "scout", SpawnedType: "code", Given: `{"name":"scout","subagent_type":"code"}`}},
+		{"EnterPlanMode", `{}`, agentcli.Tool{Does: agentcli.EntersPlanning, Given: "{}"}},
+		{"ExitPlanMode", `{}`, agentcli.Tool{Does: agentcli.LeavesPlanning, Given: "{}"}},
+		{"Read", `{}`, agentcli.Tool{Given: "{}"}},
+	} {
+		in, err := hooks().Input([]byte(`{"tool_name":"` + tt.name + `","tool_input":` + tt.input + `}`))
+		tt.want.Name = tt.name
+		if err != nil || in.Tool != tt.want {
+			t.Errorf("%s %s: %+v, %v", tt.name, tt.input, in.Tool, err)
+		}
+	}
+}
+
+func TestPluginHasEverything(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plugin")
+	if _, err := Client().Plugin.Write(dir, "/opt/chipset", "1.2.3"); err != nil {
+		t.Fatal(err)
+	}
+	read := func(path string, v any) {
+		t.Helper()
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(data, v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var market struct {
+		Name    string
+		Plugins []struct{ Name, Source string }
+	}
+	read(filepath.Join(dir, ".claude-plugin/marketplace.json"), &market)
+	if len(market.Plugins) != 1 || market.Plugins[0].Name != "chipset" {
+		t.Fatalf("%+v", market)
+	}
+	root := filepath.Join(dir, market.Plugins[0].Source)
+	for _, name := range []string{".claude-plugin/plugin.json", ".mcp.json", "README.md", "LICENSE", "hooks/hooks.json",
+		"commands/status.md", "commands/mail.md", "commands/sling.md", "commands/why.md", "agents/bead-worker.md", "skills/chipset/SKILL.md"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	var h struct{ Hooks map[string][]any }
+	read(filepath.Join(root, "hooks/hooks.json"), &h)
+	for _, e := range agentcli.Events() {
+		if len(h.Hooks[string(e)]) == 0 {
+			t.Errorf("no hook for %s", e)
+		}
+	}
+	skill, err := os.ReadFile(filepath.Join(root, "skills/chipset/SKILL.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := os.ReadDir(filepath.Join(root, "skills/chipset/references"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		if !strings.Contains(string(skill), "references/"+page.Name()) {
+			t.Errorf("the skill does not lead to %s", page.Name())
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package claude
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+)
+
+// NewReader returns a reader of stream-json.
+func NewReader() agentcli.Reader { return &reader{} }
+
+type reader struct {
+	agentcli.Transcript
+	// message is the last answer that was counted: it comes in several lines.
+	message string
+	result  *printed
+	// capped is true once the client overrode its hooks; toldToGoOn counts how
+	// often in a row they kept the agent from ending.
+	capped     bool
+	toldToGoOn int
+}
+
+// printed is the part that matters of any line of stream-json.
+type printed struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+	Key     string `json:"key"`
+	Session string `json:"session_id"`
+	// Parent is set inside a subagent.
+	Parent  *string `json:"parent_tool_use_id"`
+	Message struct {
+		ID      string          `json:"id"`
+		Content json.RawMessage `json:"content"`
+		Usage   usage           `json:"usage"`
+	} `json:"message"`
+
+	IsError  bool     `json:"is_error"`
+	Status   int      `json:"api_error_status"`
+	Terminal string   `json:"terminal_reason"`
+	Result   string   `json:"result"`
+	Errors   []string `json:"errors"`
+	Cost     float64  `json:"total_cost_usd"`
+	Denials  []struct {
+		Tool string `json:"tool_name"`
+	} `json:"permission_denials"`
+	Models map[string]struct {
+		In      int64 `json:"inputTokens"`
+		Out     int64 `json:"outputTokens"`
+		Read    int64 `json:"cacheReadInputTokens"`
+		Created int64 `json:"cacheCreationInputTokens"`
+	} `json:"modelUsage"`
+}
+
+type usage struct {
+	In      int64 `json:"input_tokens"`
+	Out     int64 `json:"output_tokens"`
+	Read    int64 `json:"cache_read_input_tokens"`
+	Created int64 `json:"cache_creation_input_tokens"`
+}
+
+func (r *reader) Line(line []byte) {
+	var l printed
+	if !r.Decode(line, &l) {
+		return
+	}
+	switch {
+	case l.Type == "system" && l.Subtype == "init":
+		r.Began(l.Session)
+	case l.Type == "system" && l.Key == "stop-hook-block-cap":
+		r.capped = true
+	case l.Type == "user" && strings.HasPrefix(textOf(l.Message.Content), "Stop hook feedback:"):
+		r.toldToGoOn++
+	case l.Type == "assistant":
+		r.assistant(&l)
+	case l.Type == "result":
+		r.end(&l)
+	}
+}
+
+func (r *reader) assistant(l *printed) {
+	if l.Message.ID != r.message {
+		r.message = l.Message.ID
+		r.Total.TokensIn += l.Message.Usage.In + l.Message.Usage.Read + l.Message.Usage.Created
+		r.Total.TokensOut += l.Message.Usage.Out
+		if l.Parent == nil {
+			r.Total.Turns++
+		}
+	}
+	var blocks []struct{ Type, Name, Text string }
+	if json.Unmarshal(l.Message.Content, &blocks) != nil {
+		return
+	}
+	for _, block := range blocks {
+		switch block.Type {
+		case "tool_use":
+			r.toldToGoOn = 0
+			r.Called(block.Name)
+		case "text":
+			r.Say(block.Text)
+		}
+	}
+}
+
+// textOf is the text that a message begins with, "" for anything else.
+func textOf(content json.RawMessage) string {
+	var blocks []struct{ Type, Text string }
+	if json.Unmarshal(content, &blocks) != nil || len(blocks) == 0 || blocks[0].Type != "text" {
+		return ""
+	}
+	return blocks[0].Text
+}
+
+// end takes the totals, which are those of the whole session.
+func (r *reader) end(l *printed) {
+	r.result = l
+	r.Say(l.Result)
+	var in, out int64
+	for _, m := range l.Models {
+		in += m.In + m.Read + m.Created
+		out += m.Out
+	}
+	if in > 0 {
+		r.Total.TokensIn, r.Total.TokensOut = in, out
+	}
+	r.Total.CostUSD = max(r.Total.CostUSD, l.Cost)
+}
+
+func (r *reader) Resumed() {
+	r.Transcript.Resumed()
+	r.result, r.capped, r.toldToGoOn = nil, false, 0
+}
+
+func (r *reader) End(code int) agentcli.End {
+	return r.Quoted(r.judge(code))
+}
+
+func (r *reader) judge(code int) agentcli.End {
+	l := r.result
+	switch {
+	case l == nil && code == 0 && r.Session() != "":
+		return agentcli.End{Verdict: agentcli.Unfinished, Reason: "it ended without a result, as after an interrupt"}
+	case l == nil:
+		return agentcli.End{}
+	case l.IsError && (l.Status != 0 || l.Terminal == "api_error"):
+		return agentcli.APIError(l.Status, l.Result)
+	case l.IsError && l.Subtype == "error_max_turns":
+		return agentcli.End{Verdict: agentcli.Unfinished, Reason: "it reached its limit of turns"}
+	case l.IsError:
+		return agentcli.End{Verdict: agentcli.Unfinished, Reason: strings.TrimSpace("it ended with an error: " + agentcli.Clip(l.Subtype+" "+l.Result+strings.Join(l.Errors, "; ")))}
+	case len(l.Denials) > 0:
+		var tools []string
+		for _, d := range l.Denials {
+			tools = append(tools, agentcli.Clip(d.Tool))
+		}
+		return agentcli.WasRefused(tools)
+	case r.capped || r.toldToGoOn >= agentcli.MaxToldToGoOn:
+		return agentcli.WillNotGoOn()
+	case code != 0:
+		return agentcli.End{}
+	}
+	return agentcli.End{Verdict: agentcli.Finished}
+}

@@ -1,0 +1,100 @@
+package clients
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+)
+
+// TestEveryClient: what a list may rely on. Its own folder tests the rest of each.
+func TestEveryClient(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range All() {
+		name := c.Preset.Name
+		if seen[name] || c.About.Title == "" || c.Reader == nil || c.Plugin != nil && c.Plugin.Name != name {
+			t.Errorf("%s: %+v", name, c)
+		}
+		seen[name] = true
+		folder := name
+		if c.Preset.Prompt == agentcli.PromptScript {
+			folder = "command"
+		}
+		if _, err := os.Stat(filepath.Join("..", folder, folder+"_test.go")); err != nil {
+			t.Errorf("%s is not tested: %v", name, err)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	tests := []struct {
+		preset agentcli.Preset
+		want   string
+	}{
+		{agentcli.Preset{Name: "fast", Command: []string{"/opt/bin/claude", "-p"}}, "claude"},
+		{agentcli.Preset{Name: "mine", Command: []string{"cursor-agent"}}, "cursor"},
+		{agentcli.Preset{Name: "claude", Command: []string{"./wrapper"}}, "command"},
+		{agentcli.Preset{Name: "claude", Command: []string{"./wrapper"}, Client: "codex"}, "codex"},
+		{agentcli.Preset{Name: "quiet", Command: []string{"claude"}, Client: "command"}, "command"},
+		{agentcli.Preset{Name: "nothing"}, "command"},
+	}
+	for _, tt := range tests {
+		if got := Of(tt.preset).Preset.Name; got != tt.want {
+			t.Errorf("%+v is %s, want %s", tt.preset, got, tt.want)
+		}
+	}
+}
+
+func TestInherit(t *testing.T) {
+	got := Inherit([]string{"PATH=/bin", "CLAUDECODE=1", "ANTHROPIC_API_KEY=secret", "GEMINI_CLI=1", "CLAUDE_CODE_MESSAGING_TOKEN=secret", "CLAUDE_CODE_MAX_RETRIES=2", "EMPTY"})
+	if diff := cmp.Diff([]string{"PATH=/bin", "ANTHROPIC_API_KEY=secret", "CLAUDE_CODE_MAX_RETRIES=2", "EMPTY"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCommandLines(t *testing.T) {
+	got := CommandLines([]string{"Bash(npm publish)", "bash(ls)", "run_shell_command(make)", "make all", "Edit(/a/b)"})
+	if diff := cmp.Diff([]string{"npm publish", "ls", "make", "make all", "Edit(/a/b)"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestReadersTakeAnything: no output makes a reader panic, and what it quotes is
+// bounded and valid.
+func TestReadersTakeAnything(t *testing.T) {
+	var lines [][]byte
+	files, err := filepath.Glob("../*/testdata/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, bytes.Split(bytes.TrimSpace(data), []byte("\n"))...)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		r := rapid.SampledFrom(All()).Draw(t, "client").Reader()
+		cut := &agentcli.Lines{To: r.Line}
+		for range rapid.IntRange(0, 12).Draw(t, "lines") {
+			line := bytes.Clone(rapid.SampledFrom(lines).Draw(t, "line"))
+			if len(line) > 0 && rapid.Bool().Draw(t, "damage") {
+				at := rapid.IntRange(0, len(line)-1).Draw(t, "at")
+				line = append(line[:at], rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "bytes")...)
+			}
+			_, _ = cut.Write(append(line, '\n'))
+		}
+		cut.Flush()
+		end := r.End(rapid.IntRange(0, 255).Draw(t, "code"))
+		if len(end.Reason) > 4<<10 || len(end.Said) > 16<<10 || len(r.Session()) > 128 || strings.HasPrefix(r.Session(), "-") || strings.ContainsAny(r.Session(), "/ \n=") {
+			t.Fatalf("%d and %d bytes are quoted, session %q", len(end.Reason), len(end.Said), r.Session())
+		}
+	})
+}

@@ -1,0 +1,35 @@
+// Package goose is Block's goose, known from its documentation alone.
+package goose
+
+import "github.com/gastown-chipset/chipset/chipset/agentcli"
+
+// Client returns goose.
+func Client() agentcli.Client {
+	return agentcli.Client{
+		Preset: agentcli.Preset{
+			Name:    "goose",
+			Command: []string{"goose", "run", "--instructions", "{prompt_file}"},
+			Prompt:  agentcli.PromptFile,
+			Timeout: agentcli.DefaultWorkerTimeout,
+			// It has no flag for what it may do: equip sets its environment.
+			Permissions: map[string][]string{agentcli.PermissionAsk: nil, agentcli.PermissionEdit: nil, agentcli.PermissionFull: nil},
+		},
+		About:  agentcli.About{Title: "goose", ExitCode: "not tried"},
+		Equip:  equip,
+		Reader: agentcli.NewPlainText,
+		Nested: []string{"GOOSE_TERMINAL"},
+	}
+}
+
+func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
+	e := agentcli.Equipped{Argv: argv}
+	switch kit.Permission {
+	case agentcli.PermissionAsk:
+		e.Env = []string{"GOOSE_MODE=chat"}
+	case agentcli.PermissionEdit:
+		e.Env = []string{"GOOSE_MODE=smart_approve"}
+	case agentcli.PermissionFull:
+		e.Env = []string{"GOOSE_MODE=auto"}
+	}
+	return e
+}
