@@ -13,7 +13,7 @@ import (
 // whether it may speak of a task.
 func readAlready(owner state.AgentID, n Name, data []byte) (sure, task bool) {
 	var buf [24]state.Field
-	fields, ok := state.Outline(data, buf[:0])
+	fields, ok := state.Fields(data, buf[:0])
 	if !ok || string(state.FieldNamed(fields, "read")) != "true" {
 		return false, false
 	}
@@ -50,11 +50,11 @@ func certain(f state.Field) bool {
 
 func certainRef(value []byte) bool {
 	var buf [8]state.Field
-	fields, ok := state.Outline(value, buf[:0])
+	fields, ok := state.Fields(value, buf[:0])
 	for _, f := range fields {
 		switch string(f.Name) {
 		case "bead_id", "assignment_id", "session":
-			text, plain := state.PlainText(f.Value)
+			text, plain := plainText(f.Value)
 			ok = ok && plain && state.CheckID(string(text)) == nil
 		}
 	}
@@ -62,17 +62,17 @@ func certainRef(value []byte) bool {
 }
 
 func is(fields []state.Field, name, want string) bool {
-	text, plain := state.PlainText(state.FieldNamed(fields, name))
+	text, plain := plainText(state.FieldNamed(fields, name))
 	return plain && string(text) == want
 }
 
 func knownType(fields []state.Field) bool {
-	text, plain := state.PlainText(state.FieldNamed(fields, "type"))
+	text, plain := plainText(state.FieldNamed(fields, "type"))
 	return plain && Type(text).wellFormed()
 }
 
 func sentAt(fields []state.Field, at state.Time) bool {
-	text, plain := state.PlainText(state.FieldNamed(fields, "timestamp"))
+	text, plain := plainText(state.FieldNamed(fields, "timestamp"))
 	if !plain || bytes.IndexByte(text, '"') >= 0 {
 		return false
 	}
@@ -82,4 +82,12 @@ func sentAt(fields []state.Field, at state.Time) bool {
 	}
 	skew := sent.Sub(at.Time)
 	return skew <= time.Second && skew >= -time.Second
+}
+
+// plainText returns the content of a JSON string without escapes.
+func plainText(value []byte) ([]byte, bool) {
+	if len(value) < 2 || value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
+		return nil, false
+	}
+	return value[1 : len(value)-1], true
 }

@@ -258,14 +258,12 @@ func requiredFields() [8]string {
 }
 
 func missingFields(data []byte) string {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
-		return err.Error()
-	}
+	var buf [24]state.Field
+	fields, _ := state.Fields(data, buf[:0])
 	var missing []string
-	for _, f := range requiredFields() {
-		if raw, ok := all[f]; !ok || string(raw) == "null" {
-			missing = append(missing, f)
+	for _, name := range requiredFields() {
+		if value := state.FieldNamed(fields, name); value == nil || string(value) == "null" {
+			missing = append(missing, name)
 		}
 	}
 	return strings.Join(missing, ", ")

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
-	"unicode/utf8"
 )
 
 // MaxFile is the largest state file that is not a message, in bytes.
@@ -23,47 +21,36 @@ const MaxCounter = 1 << 53
 // rewriting the file keeps what this version does not understand.
 type Extra map[string]json.RawMessage
 
-// UnmarshalWithExtra decodes data into the plain struct that v points to, with
-// exact (case-sensitive) field names, and puts all other fields into extra.
+// UnmarshalWithExtra decodes data, which must be valid JSON, into the plain struct
+// that v points to, with exact (case-sensitive) field names, and puts all other
+// fields into extra.
 func UnmarshalWithExtra(data []byte, v any, extra *Extra) error {
 	*extra = nil
-	names := fieldNames(reflect.TypeOf(v).Elem())
-	if onlyKnown(data, names) {
+	text := bytes.TrimSpace(data)
+	if len(text) == 0 || text[0] != '{' {
 		return json.Unmarshal(data, v)
 	}
-	all := map[string]json.RawMessage{}
-	if err := json.Unmarshal(data, &all); err != nil {
-		return err
-	}
-	known := map[string]json.RawMessage{}
-	for name := range names {
-		if raw, ok := all[name]; ok {
-			known[name] = raw
-			delete(all, name)
+	names := fieldNames(reflect.TypeOf(v).Elem())
+	var buf [24]Field
+	known := []byte{'{'}
+	for _, f := range split(text, buf[:0]) {
+		name := string(f.Name)
+		if !names[name] {
+			if *extra == nil {
+				*extra = Extra{}
+			}
+			(*extra)[name] = bytes.Clone(f.Value)
+			continue
 		}
+		if len(known) > 1 {
+			known = append(known, ',')
+		}
+		known = fmt.Appendf(known, "%q:%s", name, f.Value)
 	}
-	if len(all) == 0 {
-		return json.Unmarshal(data, v) // nothing that could be matched by another case
+	if len(*extra) > 0 { // encoding/json would match some of them by another case
+		data = append(known, '}')
 	}
-	exact, err := json.Marshal(known)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(exact, v); err != nil {
-		return err
-	}
-	*extra = all
-	return nil
-}
-
-// onlyKnown tells, without decoding, that an object has no other fields.
-func onlyKnown(data []byte, names map[string]bool) bool {
-	var buf [outlineFields]Field
-	fields, ok := Outline(data, buf[:0])
-	for _, f := range fields {
-		ok = ok && names[string(f.Name)]
-	}
-	return ok
+	return json.Unmarshal(data, v)
 }
 
 // MarshalWithExtra encodes the plain struct v together with extra.
@@ -129,9 +116,10 @@ func encode(v any, indent string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decode parses the content of the state file at path into v. It refuses what
-// encoding/json would let pass: invalid UTF-8, duplicate keys, an empty file,
-// a root that is no object. Every error is a *Corruption.
+// Decode parses the content of the state file at path into v. In contrast to
+// encoding/json it refuses invalid UTF-8, duplicate keys, an empty file, a root
+// that is not an object, and nesting deeper than MaxDepth. Every error is a
+// *Corruption.
 func Decode(path string, data []byte, v any) error {
 	if reason := inspect(data); reason != "" {
 		return &Corruption{Path: path, Reason: reason}
@@ -190,69 +178,5 @@ func wordFor(t reflect.Type) string {
 		return "a number"
 	default:
 		return "a whole number in range"
-	}
-}
-
-// MaxDepth is how deep objects and lists may be nested in a state file.
-const MaxDepth = 64
-
-func inspect(data []byte) string {
-	var buf [outlineFields]Field
-	if _, ok := Outline(data, buf[:0]); ok {
-		return ""
-	}
-	return inspectTokens(data)
-}
-
-// inspectTokens says what is wrong with a text, or "".
-func inspectTokens(data []byte) string {
-	switch trimmed := bytes.TrimSpace(data); {
-	case len(trimmed) == 0:
-		return "the file is empty"
-	case !utf8.Valid(data):
-		return "the file is not valid UTF-8"
-	case trimmed[0] != '{':
-		return "the file holds no JSON object"
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var stack []map[string]bool // nil stands for a list
-	key := false
-	for {
-		tok, err := dec.Token()
-		if err != nil {
-			if len(stack) == 0 && errors.Is(err, io.EOF) {
-				return ""
-			}
-			return "not valid JSON: " + err.Error()
-		}
-		if d, ok := tok.(json.Delim); ok {
-			switch d {
-			case '{':
-				stack = append(stack, map[string]bool{})
-			case '[':
-				stack = append(stack, nil)
-			default:
-				stack = stack[:len(stack)-1]
-			}
-			if len(stack) > MaxDepth {
-				return fmt.Sprintf("nested deeper than %d levels", MaxDepth)
-			}
-			key = len(stack) > 0 && stack[len(stack)-1] != nil
-			continue
-		}
-		if len(stack) == 0 || stack[len(stack)-1] == nil {
-			continue
-		}
-		if !key {
-			key = true
-			continue
-		}
-		name, _ := tok.(string)
-		if stack[len(stack)-1][name] {
-			return fmt.Sprintf("the key %q stands twice", clip(name))
-		}
-		stack[len(stack)-1][name] = true
-		key = false
 	}
 }

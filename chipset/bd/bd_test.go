@@ -30,7 +30,7 @@ func TestWhatIsNoIssue(t *testing.T) {
 		"no id":         {`{"title":"x"}`, actor.ErrInvalid, "the id is empty"},
 		"no title":      {`{"id":"bd-1","title":"  "}`, actor.ErrInvalid, "the title is empty"},
 		"long title":    {`{"id":"bd-1","title":"` + strings.Repeat("x", 501) + `"}`, actor.ErrInvalid, "at most 500"},
-		"twice":         {`{"id":"bd-1","id":"bd-2","title":"x"}`, actor.ErrInvalid, "stands twice"},
+		"twice":         {`{"id":"bd-1","id":"bd-2","title":"x"}`, actor.ErrInvalid, "appears twice"},
 		"priority":      {issue("bd-1", `"priority":5`), actor.ErrInvalid, "priority is 5"},
 		"priority word": {issue("bd-1", `"priority":"P1"`), actor.ErrInvalid, "priority is a string"},
 		"time":          {`{"id":"bd-1","title":"x","created_at":"yesterday"}`, actor.ErrInvalid, "RFC 3339"},
