@@ -23,8 +23,8 @@ type index struct {
 	tasks map[Name]bool
 	// live is everything else: unread, damaged, not to be opened.
 	live map[Name]known
-	// stored holds more of read, as the cache has it, until somebody asks.
-	stored []byte
+	// stored is the rest of the cache, with more of read, until it is needed.
+	stored *state.CacheReader
 	// loaded is true once the cache was asked.
 	loaded bool
 }

@@ -33,7 +33,7 @@ func (p post) followedBox(t testing.TB) *Mailbox {
 // cold is a mailbox as a new process has it, with a cache for the smallest.
 func (p post) cold() *Mailbox {
 	b := NewMailbox(p.tree, "mayor")
-	b.large = 1
+	b.cacheFrom = 1
 	return b
 }
 
@@ -265,7 +265,7 @@ func FuzzCacheReader(f *testing.F) {
 		tree, err := state.Create(filepath.Join(t.TempDir(), ".chipset"))
 		must(t, err)
 		b := NewMailbox(tree, "mayor")
-		must(t, tree.WriteCache(b.cachePath(), data))
+		must(t, tree.WriteCache(b.cachePath(), &state.CacheWriter{Data: data}))
 		if live, unchanged := b.load(state.Stamp{Inode: 1}); unchanged && len(live) > len(data) {
 			t.Errorf("%d names of %d bytes", len(live), len(data))
 		}

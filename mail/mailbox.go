@@ -33,15 +33,15 @@ type Mailbox struct {
 	index  index
 	// aged are candidates for the archive, oldest first.
 	aged []Name
-	// large is how many read messages make a cache worth its while.
-	large int
+	// cacheFrom is the constant of that name, or less in tests.
+	cacheFrom int
 	// parsed counts files that were read, for tests of what is remembered.
 	parsed atomic.Int64
 }
 
 // NewMailbox opens the mailbox of an agent. It need not exist yet.
 func NewMailbox(t *state.Tree, owner state.AgentID) *Mailbox {
-	b := &Mailbox{tree: t, owner: owner, large: largeMailbox}
+	b := &Mailbox{tree: t, owner: owner, cacheFrom: cacheFrom}
 	b.follow = state.NewFollower(t, b.Dir(), nil)
 	return b
 }

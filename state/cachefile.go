@@ -7,21 +7,30 @@ import (
 	"os"
 )
 
-// CacheDir holds what was learnt from files and can be learnt again. Nothing
-// in it is believed against the files, and it may be removed at any time.
+// CacheDir holds the cache files, which save a new process most of the work of
+// reading a large folder. Each belongs to one folder and holds what was read from
+// its files, with the stamps that these had. The stamps are compared with those of
+// the files before anything from a cache is used, and a cache file may be removed
+// at any time. There are two kinds: summaries of the objects of a Store (Summaries),
+// and the index of a mailbox (package mail). Both have this format:
+//
+//	"chipset cache 3\n"
+//	the ID of the rig, "\n"
+//	numbers, texts and stamps, as CacheWriter writes them
+//	4 bytes: the CRC-32C of these, little-endian
+//
+// What a process remembers while it runs is in Store and in mail.Mailbox.
 const CacheDir = RunDir + "/cache"
 
-// cacheForm is the first line of a cache. It changes with the meaning of what
-// follows: a cache of another version is none.
-const cacheForm = "chipset cache 2\n"
+// cacheForm is the first line of a cache file. A file with another one is ignored.
+const cacheForm = "chipset cache 3\n"
 
 // maxCache bounds a cache file, in bytes.
 const maxCache = 256 << 20
 
-// ReadCache returns what WriteCache put at p for this rig. What is missing,
-// torn, or of another rig or version is an error, and reason enough to look at
-// the files themselves.
-func (t *Tree) ReadCache(p Path) ([]byte, error) {
+// ReadCache returns what WriteCache put at p. It returns an error for a cache that
+// is missing, torn, or of another rig or version; the caller reads the files then.
+func (t *Tree) ReadCache(p Path) (*CacheReader, error) {
 	data, err := t.Read(p, maxCache)
 	if err != nil {
 		return nil, err
@@ -34,16 +43,16 @@ func (t *Tree) ReadCache(p Path) ([]byte, error) {
 	if checksum(body) != sum {
 		return nil, &Corruption{Path: string(p), Reason: "its checksum is wrong"}
 	}
-	return body, nil
+	return &CacheReader{Rest: string(body)}, nil
 }
 
 func (t *Tree) cacheHead() string { return fmt.Sprintf("%s%s\n", cacheForm, t.RigID()) }
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
-// WriteCache puts a cache in place for other processes. It is not durable, and
-// an error costs nobody more than another look at the files.
-func (t *Tree) WriteCache(p Path, body []byte) error {
+// WriteCache replaces the cache at p. It is not durable. After an error the next
+// process reads the files themselves.
+func (t *Tree) WriteCache(p Path, w *CacheWriter) error {
 	if err := t.MkdirAll(p.Dir()); err != nil {
 		return err
 	}
@@ -52,8 +61,8 @@ func (t *Tree) WriteCache(p Path, body []byte) error {
 	if err != nil {
 		return wrapPath(p, err)
 	}
-	data := append([]byte(t.cacheHead()), body...)
-	_, err = f.Write(binary.LittleEndian.AppendUint32(data, checksum(body)))
+	data := append([]byte(t.cacheHead()), w.Data...)
+	_, err = f.Write(binary.LittleEndian.AppendUint32(data, checksum(w.Data)))
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
@@ -65,4 +74,77 @@ func (t *Tree) WriteCache(p Path, body []byte) error {
 		return wrapPath(p, err)
 	}
 	return nil
+}
+
+// CacheWriter collects the content of a cache file.
+type CacheWriter struct {
+	// Data is what was written so far.
+	Data []byte
+}
+
+// Number appends n as a varint.
+func (w *CacheWriter) Number(n uint64) { w.Data = binary.AppendUvarint(w.Data, n) }
+
+// Text appends the length of s as a number, then s.
+func (w *CacheWriter) Text(s string) {
+	w.Number(uint64(len(s)))
+	w.Data = append(w.Data, s...)
+}
+
+// Stamp appends the fields of s in their order, 8 bytes each, little-endian.
+func (w *CacheWriter) Stamp(s Stamp) {
+	for _, v := range []uint64{s.Inode, uint64(s.Size), uint64(s.Modified), uint64(s.Changed), uint64(s.Mode), uint64(s.Links), uint64(s.Born)} {
+		w.Data = binary.LittleEndian.AppendUint64(w.Data, v)
+	}
+}
+
+// CacheReader reads what a CacheWriter wrote, in the same order.
+type CacheReader struct {
+	// Rest is what was not read yet.
+	Rest string
+	// Bad is set when Rest did not hold what was asked for; zeros are returned then.
+	Bad bool
+}
+
+func (r *CacheReader) take(n uint64) string {
+	if r.Bad || n > uint64(len(r.Rest)) {
+		r.Bad, r.Rest = true, ""
+		return ""
+	}
+	head := r.Rest[:n]
+	r.Rest = r.Rest[n:]
+	return head
+}
+
+// Number reads a number.
+func (r *CacheReader) Number() uint64 {
+	n, size := binary.Uvarint([]byte(r.Rest[:min(len(r.Rest), binary.MaxVarintLen64)]))
+	if r.take(uint64(max(size, 0))); size <= 0 {
+		r.Bad, r.Rest = true, ""
+	}
+	return n
+}
+
+// Count reads a number of items of at least one byte each, which follow.
+func (r *CacheReader) Count() int {
+	n := r.Number()
+	if n > uint64(len(r.Rest)) {
+		r.Bad, r.Rest = true, ""
+		return 0
+	}
+	return int(n)
+}
+
+// Text reads a text.
+func (r *CacheReader) Text() string { return r.take(r.Number()) }
+
+// Stamp reads a stamp.
+func (r *CacheReader) Stamp() Stamp {
+	raw := []byte(r.take(7 * 8))
+	if len(raw) == 0 {
+		return Stamp{}
+	}
+	field := func(i int) uint64 { return binary.LittleEndian.Uint64(raw[8*i:]) }
+	return Stamp{Inode: field(0), Size: int64(field(1)), Modified: int64(field(2)), Changed: int64(field(3)),
+		Mode: uint32(field(4)), Links: uint32(field(5)), Born: int64(field(6))}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Store holds the JSON objects of one folder, one file each. It remembers what
@@ -20,8 +19,6 @@ type Store[T any] struct {
 	kind  string
 	lock  LockKind
 	check func(name string, v *T) error
-	// settled tells which objects hardly ever change again, or is nil.
-	settled func(v *T) bool
 
 	// fields and cachePath are those of WithSummaries.
 	fields    func(v *T) []string
@@ -51,17 +48,7 @@ type cached[T any] struct {
 	fresh bool // old enough when read that no later write can look the same
 	value T
 	err   error
-	// settled objects are taken from here without a look at the file, until
-	// settledTrust after looked.
-	settled bool
-	looked  time.Time
 }
-
-//nolint:forbidigo // how long ago it was, on the clock that never jumps; not what time it was
-func (c *cached[T]) look() { c.looked = time.Now() }
-
-// settledTrust is how long what is settled is not looked at again.
-const settledTrust = 2 * time.Second
 
 // NewStore makes a store of the objects in dir. kind names one in messages;
 // lock is the class of their locks; check refuses an object that contradicts
@@ -77,14 +64,6 @@ func (s *Store[T]) Follow(w *Watcher) {
 	s.mu.Lock()
 	s.follow = NewFollower(s.tree, s.dir, w)
 	s.mu.Unlock()
-}
-
-// WithFinal makes the store look less often at objects of which settled says
-// that their story is over: a change of one is noticed within seconds instead
-// of at once. It returns the store.
-func (s *Store[T]) WithFinal(settled func(v *T) bool) *Store[T] {
-	s.settled = settled
-	return s
 }
 
 // Dir is the folder of the store.
@@ -206,7 +185,7 @@ func (s *Store[T]) forget(name string) {
 	defer s.mu.Unlock()
 	file := name + suffix
 	if c, known := s.cache[file]; known {
-		c.stamp, c.fresh, c.settled = Stamp{}, false, false
+		c.stamp, c.fresh = Stamp{}, false
 		s.cache[file] = c
 	}
 	s.young[file] = true

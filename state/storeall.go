@@ -88,7 +88,7 @@ func (s *Store[T]) collect() {
 // drop makes the next look read the file.
 func (s *Store[T]) drop(file string) {
 	if c, known := s.cache[file]; known {
-		c.stamp, c.fresh, c.settled = Stamp{}, false, false
+		c.stamp, c.fresh = Stamp{}, false
 		s.cache[file] = c
 	}
 }
@@ -126,9 +126,6 @@ func (s *Store[T]) keep(file string, c cached[T]) {
 // what stands there now. gone is true when nothing does. The folder may be nil.
 func (s *Store[T]) look(dir *Folder, file string) (c cached[T], gone bool) {
 	c, known := s.cache[file]
-	if known && c.settled && time.Since(c.looked) < settledTrust {
-		return c, false
-	}
 	stamp, err := s.stamp(dir, file)
 	if err != nil {
 		if gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotFound); gone {
@@ -140,10 +137,6 @@ func (s *Store[T]) look(dir *Folder, file string) (c cached[T], gone bool) {
 		return c, false
 	}
 	if known && c.fresh && c.stamp == stamp {
-		if c.settled {
-			c.look()
-			s.cache[file] = c
-		}
 		return c, false
 	}
 	c, gone = s.readFile(dir, file, nil)
@@ -180,12 +173,7 @@ func (s *Store[T]) readFile(dir *Folder, file string, buf []byte) (c cached[T], 
 	}
 	// What the system refused may be granted without any change to the file.
 	lasting := err == nil || errors.Is(err, ErrCorrupt)
-	c = cached[T]{stamp: stamp, fresh: lasting && stamp.Settled(now), value: v, err: err}
-	if err == nil && s.settled != nil && s.settled(&v) {
-		c.settled = true
-		c.look()
-	}
-	return c, false
+	return cached[T]{stamp: stamp, fresh: lasting && stamp.Settled(now), value: v, err: err}, false
 }
 
 // content reads a file, and its stamp before that: a write between the two

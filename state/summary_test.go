@@ -13,7 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
-func briefStore(tree *Tree) *Store[sample] {
+func summaryStore(tree *Tree) *Store[sample] {
 	return sampleStore(tree).WithSummaries("1", func(v *sample) []string {
 		return append([]string{strconv.Itoa(v.Count)}, make([]string, v.Count%3)...)
 	})
@@ -22,9 +22,9 @@ func briefStore(tree *Tree) *Store[sample] {
 // manySamples are enough objects for a cache, older than the racy window.
 func manySamples(t testing.TB, tree *Tree) {
 	t.Helper()
-	s := briefStore(tree)
+	s := summaryStore(tree)
 	var news []NewFile
-	for i := range manyObjects + 20 {
+	for i := range cacheFrom + 20 {
 		name := "s" + strconv.Itoa(i)
 		data, err := Encode(sample{Name: name, Count: i})
 		if err != nil {
@@ -40,12 +40,12 @@ func manySamples(t testing.TB, tree *Tree) {
 	time.Sleep(racyWindow + 20*time.Millisecond) // the system's stamp of a change can't be set
 }
 
-func TestBriefsReadWhatChanged(t *testing.T) {
+func TestSummariesReadWhatChanged(t *testing.T) {
 	tree := newTree(t)
 	manySamples(t, tree)
-	all := int64(manyObjects + 20)
+	all := int64(cacheFrom + 20)
 	for round, want := range []int64{all, 0, 1, 1, 0} {
-		s := briefStore(tree)
+		s := summaryStore(tree)
 		if round == 2 {
 			must(t, s.Put("s7", sample{Name: "s7", Count: 1000}))
 		}
@@ -53,9 +53,9 @@ func TestBriefsReadWhatChanged(t *testing.T) {
 			must(t, s.Remove("s7"))
 			all--
 		}
-		briefs, bad, err := s.Summaries()
-		if err != nil || len(bad) > 0 || int64(len(briefs)) != all {
-			t.Fatalf("round %d: %d briefs, %v, %v", round, len(briefs), bad, err)
+		summaries, bad, err := s.Summaries()
+		if err != nil || len(bad) > 0 || int64(len(summaries)) != all {
+			t.Fatalf("round %d: %d summaries, %v, %v", round, len(summaries), bad, err)
 		}
 		if got := s.reads.Load(); got != want {
 			t.Errorf("round %d: %d files were read, want %d", round, got, want)
@@ -63,9 +63,9 @@ func TestBriefsReadWhatChanged(t *testing.T) {
 	}
 }
 
-// TestBriefsAreLikeAFreshLook: whatever happens to the files and to the cache,
+// TestSummariesAreLikeAFreshLook: whatever happens to the files and to the cache,
 // who looks at stamps sees what who reads everything sees.
-func TestBriefsAreLikeAFreshLook(t *testing.T) {
+func TestSummariesAreLikeAFreshLook(t *testing.T) {
 	statetest.Check(t, 5, func(r *rapid.T) {
 		tree := newTree(t)
 		manySamples(t, tree)
@@ -75,7 +75,7 @@ func TestBriefsAreLikeAFreshLook(t *testing.T) {
 			"put": func(r *rapid.T) {
 				n := name.Draw(r, "name")
 				count++
-				must2(t, briefStore(tree).Put(n, sample{Name: n, Count: count}))
+				must2(t, summaryStore(tree).Put(n, sample{Name: n, Count: count}))
 			},
 			"in place, with the old time": func(r *rapid.T) {
 				n := name.Draw(r, "name")
@@ -90,10 +90,10 @@ func TestBriefsAreLikeAFreshLook(t *testing.T) {
 			"damage": func(r *rapid.T) {
 				must2(t, os.WriteFile(tree.Abs("state/work/"+Path(name.Draw(r, "name"))+".json"), []byte("{"), 0o644))
 			},
-			"remove":           func(r *rapid.T) { must2(t, briefStore(tree).Remove(name.Draw(r, "name"))) },
+			"remove":           func(r *rapid.T) { must2(t, summaryStore(tree).Remove(name.Draw(r, "name"))) },
 			"remove the cache": func(*rapid.T) { must2(t, os.RemoveAll(tree.Abs(CacheDir))) },
 			"damage the cache": func(r *rapid.T) {
-				at := tree.Abs(briefStore(tree).cachePath)
+				at := tree.Abs(summaryStore(tree).cachePath)
 				data, err := os.ReadFile(at)
 				if err != nil {
 					return
@@ -107,16 +107,16 @@ func TestBriefsAreLikeAFreshLook(t *testing.T) {
 				must2(t, os.WriteFile(at, data, 0o644))
 			},
 			"": func(r *rapid.T) {
-				got, gotBad, err := briefStore(tree).Summaries()
+				got, gotBad, err := summaryStore(tree).Summaries()
 				must2(t, err)
 				all, wantBad, err := sampleStore(tree).All()
 				must2(t, err)
 				var want []Summary
 				for i := range all {
-					want = append(want, Summary{all[i].Name, briefStore(tree).fields(&all[i])})
+					want = append(want, Summary{all[i].Name, summaryStore(tree).fields(&all[i])})
 				}
 				if !reflect.DeepEqual(got, want) || fmt.Sprint(gotBad) != fmt.Sprint(wantBad) {
-					r.Fatalf("briefs %v %v\nobjects %v %v", got, gotBad, want, wantBad)
+					r.Fatalf("summaries %v %v\nobjects %v %v", got, gotBad, want, wantBad)
 				}
 			},
 		}
@@ -131,15 +131,15 @@ func must2(t testing.TB, err error) {
 	}
 }
 
-// FuzzBriefs: whatever is in a cache whose checksum is right, reading it ends.
-func FuzzBriefs(f *testing.F) {
-	f.Add(make([]byte, 60))
-	f.Add(append(make([]byte, 48), 1, 'a', 2, 1, 'b', 0))
+// FuzzSummaries: whatever is in a cache whose checksum is right, reading it ends.
+func FuzzSummaries(f *testing.F) {
+	f.Add(make([]byte, 70))
+	f.Add(append(make([]byte, 56), 1, 'a', 2, 1, 'b', 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tree := newTree(t)
-		s := briefStore(tree)
-		must2(t, tree.WriteCache(s.cachePath, data))
-		for file, b := range s.loadBriefs() {
+		s := summaryStore(tree)
+		must2(t, tree.WriteCache(s.cachePath, &CacheWriter{Data: data}))
+		for file, b := range s.loadSummaries() {
 			if file != b.Name+suffix || len(b.Name) > len(data) {
 				t.Errorf("%q: %+v", file, b)
 			}

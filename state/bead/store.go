@@ -18,8 +18,7 @@ type Store struct{ *state.Store[Bead] }
 
 // NewStore opens the beads of a tree.
 func NewStore(t *state.Tree) Store {
-	landed := func(b *Bead) bool { return b.Status == Merged }
-	return Store{state.NewStore(t, Dir, "bead", state.LockBead, check).WithFinal(landed).WithSummaries("1", outlineFields)}
+	return Store{state.NewStore(t, Dir, "bead", state.LockBead, check).WithSummaries("1", outlineFields)}
 }
 
 func outlineFields(b *Bead) []string {

@@ -171,8 +171,7 @@ type Store struct {
 
 // NewStore opens the queue of a tree.
 func NewStore(t *state.Tree) Store {
-	over := func(r *Request) bool { return !r.Status.Live() && !r.Unannounced() }
-	return Store{state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithFinal(over).WithSummaries("1", func(r *Request) []string { return []string{string(r.Status)} }), t}
+	return Store{state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithSummaries("1", func(r *Request) []string { return []string{string(r.Status)} }), t}
 }
 
 // isHash tells whether s is the full name of a commit.

@@ -113,8 +113,7 @@ type Store struct{ *state.Store[Record] }
 
 // NewStore opens the records of a tree.
 func NewStore(t *state.Tree) Store {
-	over := func(r *Record) bool { return r.Stage.Final() }
-	return Store{state.NewStore(t, Dir, "retire record", state.LockRecord, check).WithFinal(over).WithSummaries("1", func(*Record) []string { return nil })}
+	return Store{state.NewStore(t, Dir, "retire record", state.LockRecord, check).WithSummaries("1", func(*Record) []string { return nil })}
 }
 
 func check(name string, r *Record) error {
