@@ -46,12 +46,13 @@
 // Move publishes a copy there and then removes the original. What each file
 // system is trusted with stands in disk.Features, and why in docs/durability.md.
 //
-// A failed fsync is never retried on the same file: the page cache lies
-// afterwards, so the temp file is thrown away and the operation fails with
-// the old content intact. A sync may have lost what others had written by then, who
-// would not hear of it: so a barrier that fails, or the sync of a folder, counts for
-// everything in this process that was written, or named, before it ended and was
-// not yet acknowledged. No name comes before its content, because the fsync
+// A failed fsync is never retried on the same file, because the kernel reports an
+// error once and drops the data: the temp file is removed, and the operation fails
+// with the old content intact. For the same reason a failed sync counts against
+// other changes too. A failed fsync of a folder counts against every change of that
+// folder, and a failed barrier, which is about the whole file system, against
+// everything written to it, if the change was made before the failure and was not
+// acknowledged yet. No name comes before its content, because the fsync
 // of any other process could make the name durable alone. What is visible is not
 // yet durable: Lock fsyncs the directory of what it protects before its holder
 // looks, so that nobody acts on an entry of another process that a power cut

@@ -52,9 +52,9 @@ type publication struct {
 	named bool      // its name stands, but may not be durable
 	err   error
 
-	// since is how many barriers, and namedSince how many syncs of folders, had
+	// since is how many barriers, and namedSince how many syncs of its folder, had
 	// failed before its content was written and its name given. When more have by
-	// the time it is synced, they may have lost what the later sync has not seen.
+	// the time it is synced, they may have lost what the later sync does not report.
 	since, namedSince int64
 
 	// turn is told, of one that waits for a group, which it is to publish, and nil
@@ -152,7 +152,7 @@ func (pub *publication) name(t *Tree) {
 	if pub.err != nil {
 		return
 	}
-	pub.namedSince = t.syncs.failed.Load()
+	pub.namedSince = t.syncs.failures(pub.Path.Dir())
 	var err error
 	if pub.temp == "" {
 		err = t.disk.Link(pub.file, t.Abs(pub.Path))
@@ -277,16 +277,17 @@ func (t *Tree) nameTogether(pubs []*publication) {
 // nameAll gives each file its name, and tells for each folder whether its names
 // are durable.
 func (t *Tree) nameAll(pubs []*publication) map[Path]error {
-	touched := map[Path]error{}
-	since := t.syncs.failed.Load()
+	touched, since := map[Path]error{}, map[Path]int64{}
 	for _, pub := range pubs {
-		if pub.name(t); pub.named {
-			touched[pub.Path.Dir()] = nil
+		pub.name(t)
+		dir := pub.Path.Dir()
+		if _, known := since[dir]; pub.named && !known {
+			touched[dir], since[dir] = nil, pub.namedSince
 		}
 	}
 	dirs := slices.Collect(maps.Keys(touched))
 	errs := make([]error, len(dirs))
-	inLanes(len(dirs), t.parallel(), func(i int) { errs[i] = t.syncNames(dirs[i], since) })
+	inLanes(len(dirs), t.parallel(), func(i int) { errs[i] = t.syncNames(dirs[i], since[dirs[i]]) })
 	for i, dir := range dirs {
 		touched[dir] = errs[i]
 	}

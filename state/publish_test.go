@@ -279,7 +279,66 @@ func TestWhoWaitsForASyncHearsOfTheFailureBefore(t *testing.T) {
 		t.Errorf("the failure before: %v", err)
 	}
 	wg.Wait()
-	if s.failed.Load() != syncsBeside {
-		t.Errorf("%d failures counted", s.failed.Load())
+	if n := s.failures("state/work"); n != syncsBeside {
+		t.Errorf("%d failures counted", n)
+	}
+}
+
+// A sync that fails between a change of a folder and its own sync is held against
+// the change when it is of the same folder, and only then.
+func TestAFailedSyncIsHeldAgainstItsFolderAlone(t *testing.T) {
+	failure := errors.New("input/output error")
+	verbs := map[string]func(*Tree) error{
+		"WriteNew": func(tree *Tree) error { return tree.WriteNew("state/work/1.json", []byte("x")) },
+		"WriteAll": func(tree *Tree) error {
+			return errors.Join(tree.WriteAll([]NewFile{{Path: "state/work/1.json"}, {Path: "state/work/2.json"}})...)
+		},
+		"Replace":  func(tree *Tree) error { return tree.Replace("state/work/1.json", []byte("x")) },
+		"MkdirAll": func(tree *Tree) error { return tree.MkdirAll("state/work/1") },
+	}
+	for name, verb := range verbs {
+		for other, want := range map[Path]error{"state/work": errLostName, "state/hooks": nil, "state/missing": nil} {
+			t.Run(fmt.Sprint(name, ", sync of ", other, " fails"), func(t *testing.T) {
+				d := &featured{}
+				tree := treeOn(t, d)
+				must(t, tree.MkdirAll("state/work"))
+				must(t, tree.MkdirAll("state/hooks"))
+				armed := true
+				d.fail = func(_, path string) error {
+					if !armed || path != tree.Abs("state/work") {
+						return nil
+					}
+					armed = false
+					err := tree.syncs.sync(other, func() error {
+						if other == "state/missing" {
+							return d.OS.SyncDir(tree.Abs(other))
+						}
+						return failure
+					})
+					if err == nil {
+						t.Errorf("the sync of %s did not fail", other)
+					}
+					return nil
+				}
+				if err := verb(tree); !errors.Is(err, want) {
+					t.Errorf("%v, want %v", err, want)
+				}
+				if armed {
+					t.Error("the folder was not synced")
+				}
+			})
+		}
+	}
+}
+
+// Lock syncs folders that may not exist yet. Who makes one at the same time must
+// not fail because of that.
+func TestAMissingFolderIsNoFailedSync(t *testing.T) {
+	tree := newTree(t)
+	if err := tree.SyncDir("state/work"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%v, want ErrNotFound", err)
+	}
+	if n := tree.syncs.failures("state/work"); n != 0 {
+		t.Errorf("%d failures counted", n)
 	}
 }

@@ -2,12 +2,12 @@ package state
 
 import (
 	"errors"
+	"io/fs"
 	"sync"
-	"sync/atomic"
 )
 
-// SyncDir makes the entries of a folder durable. Callers that want it of the same
-// folder at once share what it costs.
+// SyncDir makes the entries of a folder durable. Concurrent calls for the same
+// folder share fsyncs.
 func (t *Tree) SyncDir(dir Path) error {
 	if inRun(dir) {
 		return nil // run/ is volatile by contract
@@ -15,33 +15,47 @@ func (t *Tree) SyncDir(dir Path) error {
 	return wrapPath(dir, t.syncs.sync(dir, func() error { return t.disk.SyncDir(t.Abs(dir)) }))
 }
 
-// errLostName says that another sync failed while the name was not yet durable.
-// The folder's next sync succeeds then, though the name may be lost.
-var errLostName = errors.New("another sync of a folder failed since")
+// What a failed fsync says is about one file, here about one folder: the kernel
+// keeps the error of a write with the inode that it belonged to, reports it once,
+// and drops the data, so that the next fsync of the same folder succeeds although
+// entries may be lost. So failures are counted for each folder, and a failure
+// counts against every change of that folder that was made before and is not
+// acknowledged yet. Changes of other folders are reported by their own fsyncs. (A
+// failed syncfs is about the whole file system: groups.failed counts these.)
 
-// syncNames is SyncDir for names that were given after failed syncs were counted.
+// errLostName is returned when another sync of the folder failed after the change.
+var errLostName = errors.New("another sync of this folder failed")
+
+// syncNames is SyncDir after a change of the folder. since is what failures
+// returned before the change.
 func (t *Tree) syncNames(dir Path, since int64) error {
 	if err := t.SyncDir(dir); err != nil {
 		return err
 	}
-	if t.syncs.failed.Load() != since {
+	if t.syncs.failures(dir) != since {
 		return wrapPath(dir, errLostName)
 	}
 	return nil
 }
 
-// syncsBeside is how many syncs of a folder run side by side before they are
-// shared: a few overlap on the disk, and to wait for the next would only take longer.
+// syncsBeside is how many syncs of one folder run at a time. A few of them overlap
+// on the disk; with more it is faster to share.
 const syncsBeside = 4
 
-// dirSyncs lets callers share syncs of folders: who comes while enough of them are
-// running waits for the next one, which one of those who wait makes for all.
+// dirSyncs shares syncs of folders between callers: while syncsBeside of them are
+// running, the others wait for the next one, which one of them makes for all.
 type dirSyncs struct {
 	mu sync.Mutex
 	of map[Path]*dirSync // the folders that are being synced
+	// failed counts the failed syncs of each folder.
+	failed map[Path]int64
+}
 
-	// failed counts the syncs that did.
-	failed atomic.Int64
+// failures returns how many syncs of a folder have failed.
+func (s *dirSyncs) failures(dir Path) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed[dir]
 }
 
 // dirSync is a folder that is being synced.
@@ -52,13 +66,14 @@ type dirSync struct {
 
 // sharedSync is a sync that has not begun.
 type sharedSync struct {
-	turn   chan struct{} // holds the right to make it
+	turn   chan struct{} // who receives from it makes the sync
 	done   chan struct{} // closed when err is known
 	err    error
-	before error // of a sync that ran when those who wait came
+	before error // of a sync that was running when the waiting began
 }
 
-// sync calls do, or waits for somebody who has called it later than now.
+// sync returns after a call of do that began after sync was called, by this
+// goroutine or by another one.
 func (s *dirSyncs) sync(dir Path, do func() error) error {
 	s.mu.Lock()
 	d := s.of[dir]
@@ -82,7 +97,7 @@ func (s *dirSyncs) sync(dir Path, do func() error) error {
 	select {
 	case <-next.done:
 	case <-next.turn:
-		// What the one before has lost, this one would not hear of.
+		// This sync would not report what the one before has lost.
 		next.err = errors.Join(next.before, s.run(dir, d, do))
 		close(next.done)
 	}
@@ -92,13 +107,20 @@ func (s *dirSyncs) sync(dir Path, do func() error) error {
 // run makes one sync and hands its place on.
 func (s *dirSyncs) run(dir Path, d *dirSync, do func() error) error {
 	err := do()
-	if err != nil {
-		s.failed.Add(1)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	lost := err
+	if notOpened(err) {
+		lost = nil
+	}
+	if lost != nil {
+		if s.failed == nil {
+			s.failed = map[Path]int64{}
+		}
+		s.failed[dir]++
+	}
 	if next := d.next; next != nil {
-		next.before = err
+		next.before = lost
 		d.next = nil
 		next.turn <- struct{}{}
 		return err
@@ -107,4 +129,11 @@ func (s *dirSyncs) run(dir Path, d *dirSync, do func() error) error {
 		delete(s.of, dir)
 	}
 	return err
+}
+
+// notOpened reports whether a folder was not synced because it could not be opened,
+// for example because it does not exist: nothing was written, and nothing lost.
+func notOpened(err error) bool {
+	var pe *fs.PathError
+	return errors.As(err, &pe) && pe.Op == "open"
 }

@@ -24,10 +24,11 @@ func (t *Tree) Replace(p Path, data []byte) error {
 		return err
 	}
 	before, beforeErr := t.Read(p, MaxFile)
+	since := t.syncs.failures(p.Dir())
 	if err := t.replace(p, data); err != nil {
 		return err
 	}
-	err := t.SyncDir(p.Dir())
+	err := t.syncNames(p.Dir(), since)
 	switch {
 	case err == nil:
 	case beforeErr == nil:
@@ -233,6 +234,7 @@ func (t *Tree) mkdir(dir Path) error {
 	if err := t.check(dir); err != nil {
 		return err
 	}
+	since := t.syncs.failures(dir.Dir())
 	err := t.disk.Mkdir(t.Abs(dir))
 	made := err == nil
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -248,7 +250,7 @@ func (t *Tree) mkdir(dir Path) error {
 	if inRun(dir) {
 		return nil // volatile
 	}
-	if err := t.SyncDir(dir.Dir()); err != nil {
+	if err := t.syncNames(dir.Dir(), since); err != nil {
 		if made {
 			// The next sync of the parent would succeed though the entry is lost.
 			_ = t.disk.Remove(t.Abs(dir)) // the first error counts
