@@ -105,7 +105,12 @@ type Send struct {
 }
 
 // PutRetire advances a retire record. It relies on what its stage says.
-type PutRetire struct{ Record retire.Record }
+type PutRetire struct {
+	Record retire.Record
+	// From is the stage that the record has had: the same when only a name or a ref
+	// is written down.
+	From retire.Stage
+}
 
 func (Done) Name() string           { return "done" }
 func (e PutDispatch) Name() string  { return string(e.Record.Stage) }
@@ -120,13 +125,16 @@ func Refused(err error) bool {
 }
 
 // Decides reports whether the error of an effect is an answer by which the
-// sequence goes on. Any other error ends the run, which is tried again later from
-// the records.
+// sequence goes on: a change that a record refuses, or mail that can't be delivered
+// as it is. Any other error ends the run, which is tried again later from the records.
 func Decides(e Effect, err error) bool {
-	if send, ok := e.(Send); ok {
-		return errors.Is(err, state.ErrExists) || errors.Is(err, state.ErrTooLarge) && !send.Short || Refused(err)
+	switch e := e.(type) {
+	case Send:
+		return errors.Is(err, state.ErrExists) || errors.Is(err, state.ErrTooLarge) && !e.Short || Refused(err)
+	case BeadChange, HookChange, RequestChange:
+		return Refused(err)
 	}
-	return Refused(err)
+	return false
 }
 
 // sending is what a run knows of its mail: a name that is taken, and a text that is

@@ -26,6 +26,10 @@ type carrier struct {
 	// step is called after each effect that is durable on its own; an error ends
 	// the run there, as a crash would. nil outside of tests.
 	step func(effect string) error
+	// tell tells a line to whoever watches, or is nil.
+	tell func(format string, args ...any)
+	// more carries out the effects that ask git, or is nil.
+	more func(ctx context.Context, e flow.Effect) error
 }
 
 // did marks an effect that is durable.
@@ -36,11 +40,21 @@ func (c *carrier) did(effect string) error {
 	return c.step(effect)
 }
 
+func (c *carrier) say(format string, args ...any) {
+	if c.tell != nil {
+		c.tell(format, args...)
+	}
+}
+
+// maxRefusals bounds one run: a sequence that is refused again and again is a defect,
+// and must not keep its process from everything else.
+const maxRefusals = 100
+
 // run carries a sequence out: read its records, carry out the next effect, and
 // again, until nothing is left. Errors of read, and of effects that decide nothing,
 // end it; it may be run again from the records.
 func (c *carrier) run(ctx context.Context, s flow.Sequence, read func() error) error {
-	for {
+	for refusals := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -52,7 +66,10 @@ func (c *carrier) run(ctx context.Context, s flow.Sequence, read func() error) e
 			return nil
 		}
 		err := c.do(ctx, e)
-		if err != nil && !flow.Decides(e, err) {
+		if err != nil {
+			refusals++
+		}
+		if err != nil && (!flow.Decides(e, err) || refusals > maxRefusals) {
 			return fmt.Errorf("%s: %w", e.Name(), err)
 		}
 		s.Answer(e, err)
@@ -87,7 +104,10 @@ func (c *carrier) do(ctx context.Context, e flow.Effect) error {
 	case flow.Send:
 		return c.send(ctx, e)
 	case flow.PutRetire:
-		return c.Rig.Retire.Put(string(e.Record.AssignmentID), e.Record)
+		return c.putRetire(e)
+	}
+	if c.more != nil {
+		return c.more(ctx, e)
 	}
 	return fmt.Errorf("no way to carry out %T", e)
 }
@@ -155,6 +175,17 @@ func (c *carrier) send(ctx context.Context, e flow.Send) error {
 		return nil
 	}
 	return err
+}
+
+func (c *carrier) putRetire(e flow.PutRetire) error {
+	e.Record.UpdatedAt = c.Clock.Now()
+	if err := c.Retire.Put(string(e.Record.AssignmentID), e.Record); err != nil {
+		return err
+	}
+	if e.Record.Stage != e.From {
+		c.Emit(retireEvent("retire."+string(e.Record.Stage), &e.Record, ""))
+	}
+	return nil
 }
 
 // settle makes what a process that died has made visible in some folders durable:

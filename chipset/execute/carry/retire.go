@@ -6,21 +6,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
-	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
-
-// maxReason bounds what an attempt's end may say, in bytes.
-const maxReason = 16 << 10
 
 // Publish fixes the end of an attempt: the first record wins. The hook must be
 // active under the record's assignment and, when the record names a session,
@@ -35,32 +32,18 @@ func Publish(ctx context.Context, r *rig.Rig, rec retire.Record) (_ retire.Recor
 	if err != nil {
 		return rec, false, err
 	}
-	name := "assignment " + string(rec.AssignmentID)
-	switch {
-	case rec.AssignmentID == "" || h.Assignment() != rec.AssignmentID:
-		return rec, false, state.Conflictf(name, "is over: the hook of %s names %q", rec.AgentID, h.Assignment())
-	case rec.Session != "" && h.WorkItem.Session != "" && h.WorkItem.Session != rec.Session:
-		return rec, false, state.Conflictf(name, "belongs to session %q now, not %q", h.WorkItem.Session, rec.Session)
+	if err := flow.CheckAttempt(&rec, &h); err != nil {
+		return rec, false, err
 	}
 	if earlier, err := r.Retire.Get(string(rec.AssignmentID)); !errors.Is(err, state.ErrNotFound) {
 		return earlier, false, err
-	}
-	if h.Status != hook.Active {
-		return rec, false, state.Conflictf(name, "is %s, not active", h.Status)
 	}
 	b, err := r.Beads.Get(string(h.WorkItem.BeadID))
 	if err != nil {
 		return rec, false, err
 	}
-	if err := b.CheckAssignment(rec.AssignmentID, bead.Hooked, bead.InProgress); err != nil {
+	if rec, err = flow.NewRetire(rec, &h, &b, r.Clock.Now()); err != nil {
 		return rec, false, err
-	}
-	now := r.Clock.Now()
-	rec.BeadID, rec.Branch, rec.Stage = b.ID, b.Branch, retire.Published
-	rec.CreatedAt, rec.UpdatedAt = now, now
-	rec.Reason, rec.Summary = clip(rec.Reason, maxReason), clip(rec.Summary, maxReason)
-	if rec.Session == "" {
-		rec.Session = h.WorkItem.Session
 	}
 	if rec.Outcome == retire.Done {
 		if rec.Settled, err = settle(r, &rec); err != nil {
@@ -110,19 +93,17 @@ func supervisorSettled(r *rig.Rig, s state.SessionID) (settled, supervised bool)
 	return found && exit.Done && exit.Settled && exit.ID == string(s), found
 }
 
-func clip(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
-
 func orNothing(before, s string) string {
 	if s == "" {
 		return ""
 	}
 	return before + s
+}
+
+// head is the first line of a text.
+func head(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
 }
 
 func retireEvent(kind string, rec *retire.Record, text string) event.Event {
@@ -140,210 +121,109 @@ type RetireDeps struct {
 	Step func(effect string) error
 }
 
-// finish is one run of the done pipeline.
+// finish is one run of a retirement.
 type finish struct {
-	RetireDeps
+	carrier
+	flow.Retirement
+	// rec is the record that git's answers are written into.
 	rec retire.Record
 }
 
-// Finish runs what is left of the done pipeline for a published record, and
-// returns the record as it then stands. Nothing of the worker may run any
-// more. Each step is idempotent and the stage advances durably after it, so
-// Finish may be repeated after a crash at any point, with the same result:
-//
-//	published → committed   validate; commit, branch := head, or save the work
-//	          → recorded    bead done, closed or failed: the compare-and-swap that arbitrates
-//	          → submitted   merge request
-//	          → reported    mails to mayor and witness
-//	          → completed   hook
-//	          → released    worktree clean and detached
-//	published → stale       the bead was taken away: work saved, nothing lands
+// Finish carries out what is left of the end of an attempt, from its published
+// record, and returns the record as it then stands. Nothing of the worker may run
+// any more. Each step is idempotent and the stage advances durably after it, so
+// Finish may be repeated after a crash at any point, with the same result. See
+// flow.Retirement.
 func Finish(ctx context.Context, deps RetireDeps, rec retire.Record) (retire.Record, error) {
-	f := &finish{RetireDeps: deps, rec: rec}
-	if f.Say == nil {
-		f.Say = func(string, ...any) {}
+	f := &finish{carrier: carrier{Rig: deps.Rig, step: deps.Step, tell: deps.Say}}
+	f.more = f.ask
+	f.Mayor, f.Witness = f.Rig.Mayor(), f.Rig.Witness()
+	// What another process published, or brought about before it died, may not be durable yet.
+	dirs := []state.Path{retire.Dir}
+	if rec.Stage != retire.Published {
+		dirs = append(dirs, bead.Dir, mergequeue.Dir, hook.Dir)
 	}
-	// What another process published may not be durable yet.
-	if err := f.Rig.Tree.SyncDir(retire.Dir); err != nil {
+	if err := f.settle(dirs...); err != nil {
 		return rec, err
 	}
-	for !f.rec.Stage.Final() {
-		if err := ctx.Err(); err != nil {
-			return f.rec, err
-		}
-		if err := f.advance(ctx); err != nil {
-			return f.rec, fmt.Errorf("retire %s (%s): %w", f.rec.AssignmentID, f.rec.Stage, err)
-		}
-	}
-	return f.rec, nil
-}
-
-func (f *finish) advance(ctx context.Context) error {
-	switch f.rec.Stage {
-	case retire.Published:
-		return f.commit(ctx)
-	case retire.Committed:
-		return f.record(ctx)
-	case retire.Recorded:
-		return f.submit(ctx)
-	case retire.Submitted:
-		return f.report(ctx)
-	case retire.Reported:
-		return f.complete(ctx)
-	case retire.Completed:
-		return f.release(ctx)
-	case retire.Released, retire.Stale:
-	}
-	return nil
-}
-
-// reach makes a stage durable.
-func (f *finish) reach(stage retire.Stage) error {
-	f.rec.Stage = stage
-	if err := f.save(); err != nil {
-		return err
-	}
-	f.Rig.Emit(retireEvent("retire."+string(stage), &f.rec, ""))
-	return f.step(string(stage))
-}
-
-func (f *finish) save() error {
-	f.rec.UpdatedAt = f.Rig.Clock.Now()
-	return f.Rig.Retire.Put(string(f.rec.AssignmentID), f.rec)
-}
-
-func (f *finish) step(effect string) error {
-	if f.Step == nil {
-		return nil
-	}
-	return f.Step(effect)
-}
-
-// record moves the bead. Who has lost that compare-and-swap lands nothing.
-func (f *finish) record(ctx context.Context) error {
-	to, reason := f.verdict()
-	moved := false
-	_, err := f.Rig.Beads.Update(ctx, string(f.rec.BeadID), func(b *bead.Bead) error {
-		if b.Status == to && b.AssignmentID == f.rec.AssignmentID {
-			return state.ErrUnchanged // done before a crash
-		}
-		if err := b.CheckAssignment(f.rec.AssignmentID, bead.InProgress, bead.Hooked); err != nil {
-			return err
-		}
-		now := f.Rig.Clock.Now()
-		if b.Status == bead.Hooked { // retired before its worker was started
-			if err := b.Become(bead.InProgress, "", now); err != nil {
-				return err
-			}
-		}
-		moved = true
-		return b.Become(to, reason, now)
-	})
-	if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) {
-		return f.stale(ctx)
+	err := f.run(ctx, &f.Retirement, func() error { return f.read(ctx, rec.AssignmentID) })
+	if f.Record.AssignmentID == "" {
+		f.Record = rec
 	}
 	if err != nil {
+		err = fmt.Errorf("retire %s (%s): %w", rec.AssignmentID, f.Record.Stage, err)
+	}
+	return f.Record, err
+}
+
+// read fetches what the next effect depends on.
+func (f *finish) read(ctx context.Context, a state.AssignmentID) (err error) {
+	if f.Record, err = f.Retire.Get(string(a)); err != nil {
 		return err
 	}
-	if moved {
-		f.Rig.Emit(event.Event{Type: "bead." + string(to), Agent: f.rec.AgentID, Bead: f.rec.BeadID, Assignment: f.rec.AssignmentID,
-			Session: f.rec.Session, From: string(bead.InProgress), To: string(to), Text: reason})
-		f.Say("%s: %s is %s%s", f.rec.AgentID, f.rec.BeadID, to, orNothing(": ", clip(head(reason), 160)))
-	}
-	if err := f.step("bead"); err != nil {
+	if f.Bead, err = f.Beads.Get(string(f.Record.BeadID)); err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
-	return f.reach(retire.Recorded)
-}
-
-func head(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
-}
-
-// verdict is the bead's next status, and the reason that it shall carry.
-func (f *finish) verdict() (bead.Status, string) {
-	switch {
-	case f.rec.Outcome == retire.Block:
-		return bead.Failed, "blocked: " + f.rec.Reason
-	case f.rec.Outcome == retire.Fail:
-		return bead.Failed, f.rec.Reason
-	case f.rec.Empty:
-		return bead.Closed, orElse(f.rec.Summary, "nothing to land")
-	}
-	return bead.Done, ""
-}
-
-func orElse(s, other string) string {
-	if strings.TrimSpace(s) == "" {
-		return other
-	}
-	return s
-}
-
-// lands tells whether there is something for the merge queue.
-func (f *finish) lands() bool { return f.rec.Outcome == retire.Done && !f.rec.Empty }
-
-func (f *finish) submit(ctx context.Context) error {
-	if f.lands() {
+	if f.Record.Stage == retire.Recorded && f.Target == "" && flow.Lands(&f.Record) {
 		target, err := f.Rig.Target(ctx)
 		if err != nil {
 			return err
 		}
-		now := f.Rig.Clock.Now()
-		mr, err := f.Rig.Queue.Submit(ctx, mergequeue.Request{BeadID: f.rec.BeadID, AssignmentID: f.rec.AssignmentID, AgentID: f.rec.AgentID,
-			SourceBranch: f.rec.Branch, TargetBranch: string(target), Head: f.rec.Head, Base: f.rec.Base}, now)
-		if err != nil {
+		f.Target = string(target)
+	}
+	f.Now = f.Clock.Now()
+	h, err := f.Hooks.Get(string(f.Record.AgentID))
+	if errors.Is(err, state.ErrNotFound) {
+		err = nil
+	}
+	f.Active = err == nil && h.Status == hook.Active && h.Assignment() == a
+	return err
+}
+
+// ask carries out the effects for which git or the merge queue is asked.
+func (f *finish) ask(ctx context.Context, e flow.Effect) error {
+	f.rec = f.Record
+	switch e := e.(type) {
+	case flow.SecureWork:
+		if err := f.secureWork(ctx); err != nil {
 			return err
 		}
-		f.rec.MR = mr.ID
-		if mr.SubmittedAt == now {
-			e := retireEvent("mr.submitted", &f.rec, fmt.Sprintf("%s at %s for %s", f.rec.Branch, git.Hash(f.rec.Head).Short(), target))
-			e.Subject = string(mr.ID)
-			f.Rig.Emit(e)
-		}
-		if err := f.step("request"); err != nil {
+		work := f.rec
+		f.Work = &work
+		return nil
+	case flow.SaveWork:
+		if err := f.saveUnfinished(ctx); err != nil {
 			return err
 		}
+		work := f.rec
+		f.Work = &work
+		f.say("%s: %s was taken away%s", f.rec.AgentID, f.rec.BeadID, orNothing("; the work is saved on ", f.rec.Salvage))
+		return nil
+	case flow.Submit:
+		return f.submit(ctx, e)
+	case flow.PushBranch:
 		f.pushBranch(ctx)
+		return nil
+	case flow.FreeWorktree:
+		f.freeWorktree(ctx)
+		return nil
 	}
-	// The names are fixed with the stage before it, so a retry sends the same mail.
-	f.nameMails()
-	return f.reach(retire.Submitted)
+	return fmt.Errorf("no way to carry out %T", e)
 }
 
-func (f *finish) nameMails() {
-	name := string(mail.NameAt(f.Rig.Clock.Now(), f.rec.AgentID))
-	f.rec.ReportName, f.rec.NoteName = name, name
-}
-
-// complete ends the attempt on the hook. A hook that was cleared or names
-// another assignment by now is the mayor's word, and no error.
-func (f *finish) complete(ctx context.Context) error {
-	if err := f.completeHook(ctx); err != nil {
+func (f *finish) submit(ctx context.Context, e flow.Submit) error {
+	now := f.Clock.Now()
+	mr, err := f.Queue.Submit(ctx, e.Request, now)
+	if err != nil {
 		return err
 	}
-	return f.reach(retire.Completed)
-}
-
-func (f *finish) completeHook(ctx context.Context) error {
-	_, err := f.Rig.Hooks.Complete(ctx, f.rec.AgentID, f.rec.AssignmentID, "", f.Rig.Clock.Now())
-	switch {
-	case err == nil:
-		e := retireEvent("hook.completed", &f.rec, "")
-		e.From, e.To = string(hook.Active), string(hook.Completed)
-		f.Rig.Emit(e)
-	case !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNotFound):
-		return err
+	f.Request = mr.ID
+	if mr.SubmittedAt == now {
+		ev := retireEvent("mr.submitted", &f.rec, fmt.Sprintf("%s at %s for %s", mr.SourceBranch, git.Hash(mr.Head).Short(), mr.TargetBranch))
+		ev.Subject = string(mr.ID)
+		f.Emit(ev)
 	}
-	return f.step("hook")
-}
-
-// release frees the worktree. All of it is on a branch or a salvage ref by
-// now; one that can't be cleaned is the next preparation's to heal.
-func (f *finish) release(ctx context.Context) error {
-	f.freeWorktree(ctx)
-	return f.reach(retire.Released)
+	return nil
 }
 
 func (f *finish) freeWorktree(ctx context.Context) {
@@ -389,27 +269,6 @@ func FreeWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 }
 
 func (f *finish) warn(kind string, err error) {
-	f.Rig.Emit(retireEvent(kind, &f.rec, err.Error()))
-	f.Say("%s: %s: %v", f.rec.AgentID, kind, err)
-}
-
-// stale ends an attempt whose bead was taken away: the work is saved, the hook
-// freed if it still names the attempt, nothing lands.
-func (f *finish) stale(ctx context.Context) error {
-	if err := f.saveUnfinished(ctx); err != nil {
-		return err
-	}
-	// Written down before the worktree, the only other trace of it, is freed.
-	if err := f.save(); err != nil {
-		return err
-	}
-	f.Say("%s: %s was taken away%s", f.rec.AgentID, f.rec.BeadID, orNothing("; the work is saved on ", f.rec.Salvage))
-	if err := f.completeHook(ctx); err != nil {
-		return err
-	}
-	f.freeWorktree(ctx)
-	if err := f.step("freed"); err != nil {
-		return err
-	}
-	return f.reach(retire.Stale)
+	f.Emit(retireEvent(kind, &f.rec, err.Error()))
+	f.say("%s: %s: %v", f.rec.AgentID, kind, err)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -21,26 +20,17 @@ func (u *unfit) Error() string { return u.reason }
 
 func unfitf(format string, args ...any) error { return &unfit{fmt.Sprintf(format, args...)} }
 
-// commit makes the outcome's work durable: on the branch when it is done, on
+// secureWork makes the outcome's work durable: on the branch when it is done, on
 // the salvage ref otherwise. Work that does not pass validation is a failure.
-func (f *finish) commit(ctx context.Context) error {
-	b, err := f.Rig.Beads.Get(string(f.rec.BeadID))
-	if errors.Is(err, state.ErrNotFound) {
-		return f.stale(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	if b.CheckAssignment(f.rec.AssignmentID, bead.InProgress, bead.Hooked) != nil {
-		return f.stale(ctx)
-	}
+func (f *finish) secureWork(ctx context.Context) error {
+	b := &f.Bead
 	if f.rec.Outcome == retire.Done && !f.settled() {
 		// What can't be known after a crash counts as not done.
 		f.rec.Outcome, f.rec.Lost, f.rec.Head = retire.Fail, true, ""
 		f.rec.Reason = "the work was reported as done, but a crash came before all of it was on the disk: it is saved and done again"
 	}
 	if f.rec.Outcome == retire.Done {
-		err := f.commitDone(ctx, &b)
+		err := f.commitDone(ctx, b)
 		var u *unfit
 		if err != nil && !errors.As(err, &u) {
 			return err
@@ -50,11 +40,9 @@ func (f *finish) commit(ctx context.Context) error {
 		}
 	}
 	if f.rec.Outcome != retire.Done {
-		if err := f.saveUnfinished(ctx); err != nil {
-			return err
-		}
+		return f.saveUnfinished(ctx)
 	}
-	return f.reach(retire.Committed)
+	return nil
 }
 
 // settled reports whether what the worker left is durable: so it was when the end was
@@ -88,7 +76,7 @@ func (f *finish) saveUnfinished(ctx context.Context) error {
 		e.Subject = ref
 		f.Rig.Emit(e)
 	}
-	return f.step("salvage")
+	return f.did("salvaged")
 }
 
 // holdsWorktree tells whether the agent's worktree is this assignment's.
@@ -147,7 +135,7 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 		return err
 	}
 	f.rec.Head = string(work)
-	return f.step("branch")
+	return f.did("branch")
 }
 
 // secure makes the commits of the work durable. What a power cut tore of them is
@@ -226,7 +214,7 @@ func (f *finish) commitRest(ctx context.Context, b *bead.Bead) (git.Hash, error)
 	case err != nil:
 		return "", err
 	}
-	return made.Hash, f.step("commit")
+	return made.Hash, f.did("commit")
 }
 
 func firstFew(paths []string) []string {

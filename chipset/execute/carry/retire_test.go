@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -125,8 +126,8 @@ func TestPublish(t *testing.T) {
 	if won, err := offer(a.as, "ses-old"); won || !errors.Is(err, state.ErrConflict) {
 		t.Errorf("another session: %v, %v", won, err)
 	}
-	first := a.publish(retire.Fail, strings.Repeat("x", 2*maxReason)+"\xff")
-	if len(first.Reason) > maxReason+8 || first.BeadID != a.bead || first.Branch == "" || first.Stage != retire.Published {
+	first := a.publish(retire.Fail, strings.Repeat("x", 2*flow.MaxReason)+"\xff")
+	if len(first.Reason) > flow.MaxReason+8 || first.BeadID != a.bead || first.Branch == "" || first.Stage != retire.Published {
 		t.Errorf("record %+v", first)
 	}
 	again, won, err := Publish(t.Context(), a.rig, retire.Record{AssignmentID: a.as, AgentID: alpha, Outcome: retire.Done})

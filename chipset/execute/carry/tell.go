@@ -39,6 +39,9 @@ func (c *carrier) tellBead(e flow.BeadChange, before, after *bead.Bead) {
 		ev.Agent, ev.Assignment, ev.Subject, ev.Text = e.Record.By, e.Record.AssignmentID, string(e.Record.AgentID), after.Title
 	case flow.Step:
 		ev.Agent, ev.Text = e.By, e.Reason
+	case flow.BeadDone:
+		ev.Agent, ev.Session, ev.From, ev.Text = e.Record.AgentID, e.Record.Session, string(bead.InProgress), e.Reason()
+		c.say("%s: %s is %s%s", e.Record.AgentID, after.ID, after.Status, orNothing(": ", flow.Clip(head(ev.Text), 160)))
 	case flow.Revive:
 		if before.Status == after.Status {
 			return
@@ -57,6 +60,9 @@ func (c *carrier) tellHook(e flow.HookChange, before, after *hook.Hook) {
 		ev.Type, ev.Agent, ev.Bead, ev.Assignment = "hook.set", e.Record.By, e.Record.BeadID, e.Record.AssignmentID
 	case flow.ClearHook:
 		ev.Type, ev.Agent, ev.Bead, ev.Assignment = "hook.cleared", e.By, e.BeadID, e.Assignment
+	case flow.CompleteHook:
+		ev = retireEvent("hook.completed", &e.Record, "")
+		ev.From, ev.To = string(before.Status), string(after.Status)
 	default:
 		return
 	}
