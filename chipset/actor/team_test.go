@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -42,7 +43,7 @@ func TestPlanFirst(t *testing.T) {
 	rigtest.Must(t, err)
 	refused("before an answer")
 	// What a peer says, and what says nothing of a decision, decides nothing.
-	for _, m := range []mail.Message{{From: "polecat-bravo", Metadata: team.Approval()}, {From: "witness", Metadata: team.Approval()},
+	for _, m := range []mail.Message{{From: "polecat-bravo", Metadata: roles.Approval()}, {From: "witness", Metadata: roles.Approval()},
 		{From: "mayor"}, {From: "human", Metadata: json.RawMessage(`{"approved":"yes"}`)}} {
 		m.To, m.Type, m.Subject, m.InReplyTo, m.Thread = "polecat-alpha", mail.PlanResponse, "approved", string(asked), string(asked)
 		m.Ref = &mail.Ref{AssignmentID: alpha.Assignment}

@@ -3,9 +3,7 @@ package execute
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -16,20 +14,19 @@ import (
 // archiveInterval is how often an agent archives its own old mail.
 const archiveInterval = time.Hour
 
-// inbox is what every runner does with its own mail and nudges: fetch what is
-// unread in processing order, quarantine what does not belong, archive what is
-// old.
+// inbox fetches an agent's own mail and nudges: what is unread in processing
+// order. It quarantines what does not belong, and archives what is old.
 type inbox struct {
 	Agent
 	archived time.Time
 	// durable are the unread messages of which this process knows that they
 	// survive a power cut.
 	durable map[mail.Name]bool
-	// refused are the messages of which was told that the system refuses them.
-	refused map[string]bool
+	// said are the damaged files of which was said that they are.
+	said map[string]bool
 }
 
-func newInbox(a Agent) *inbox { return &inbox{Agent: a, refused: map[string]bool{}} }
+func newInbox(a Agent) *inbox { return &inbox{Agent: a, said: map[string]bool{}} }
 
 // mail returns the unread mail in processing order.
 func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, error) {
@@ -40,7 +37,8 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 	}
 	for _, c := range bad {
 		if errors.Is(c, state.ErrRefused) {
-			in.tellRefused(c)
+			// It stays where it is: with its permissions set right it is mail like any other.
+			in.damaged(c)
 			continue
 		}
 		moved, err := box.Quarantine(ctx, c, in.Now())
@@ -63,15 +61,16 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 	return unread, nil
 }
 
-// tellRefused tells once of a message that the system refuses to read. It stays where
-// it is: with its permissions set right it is mail like any other.
-func (in *inbox) tellRefused(c *state.Corruption) {
-	if in.refused[c.Path] {
-		return
+// damaged says once of a file that it can't be read, and reports whether it is
+// the first time.
+func (in *inbox) damaged(c *state.Corruption) bool {
+	if in.said[c.Path] {
+		return false
 	}
-	in.refused[c.Path] = true
-	in.Say("%s: can't read %s: %s", in.ID, c.Path, c.Reason)
+	in.said[c.Path] = true
+	in.Say("%s: can't read %s: %s (chipset doctor tells more)", in.ID, c.Path, c.Reason)
 	in.Rig.Emit(event.Event{Type: "warning", Agent: in.ID, Subject: c.Path, Text: c.Reason})
+	return true
 }
 
 // settle makes sure that the unread messages survive a power cut. What is
@@ -112,32 +111,4 @@ func (in *inbox) archive(ctx context.Context, box *mail.Mailbox) error {
 func (in *inbox) nudges() ([]nudge.Nudge, error) {
 	unseen, _, err := in.Rig.Slot(in.ID).Unseen()
 	return unseen, err
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
-}
-
-// subjectLine makes text of others fit for a subject: its first line, without
-// control characters, never empty.
-func subjectLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, firstLine(s))
-	if strings.TrimSpace(s) == "" {
-		return "(no subject)"
-	}
-	return s
-}
-
-// clipText bounds a text in bytes, at a whole character.
-func clipText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -4,48 +4,45 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/hashicorp/go-multierror"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
-	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
 // Mayor runs the mayor.
 type Mayor struct {
-	Agent
+	base
 	state mayor.State
-	inbox *inbox
 	// backlog is what this process knows of beads and convoys.
 	backlog *backlog.Backlog
 	// seen is how far the backlog follows the beads.
 	seen state.Cursor
 	// started is when this process began.
 	started state.Time
-	// told are the damages that were spoken of, so that each is told once.
-	told map[string]bool
-	// finished is when the pipelines of an agent were last tried to be finished.
-	finished map[state.AgentID]state.Time
+	// anyLive is whether some polecat that gets work had a process.
+	anyLive bool
+	// unfinished are the agents whose pipelines could not be finished, and when that
+	// was tried last.
+	unfinished map[state.AgentID]state.Time
 }
 
 // NewMayor makes the mayor's runner.
 func NewMayor(a Agent) *Mayor {
-	return &Mayor{Agent: a, state: mayor.Idle, started: a.Now(), inbox: newInbox(a), backlog: backlog.New(), told: map[string]bool{}, finished: map[state.AgentID]state.Time{}}
+	return &Mayor{base: newBase(a), state: mayor.Idle, started: a.Now(), backlog: backlog.New(), unfinished: map[state.AgentID]state.Time{}}
 }
 
 // Folders are those whose changes wake the mayor. The records of pipelines are
@@ -54,12 +51,6 @@ func (m *Mayor) Folders() []state.Path {
 	return []state.Path{bead.Dir, hook.Dir, mergequeue.Dir,
 		m.Rig.Mailbox(m.ID).Dir(), m.Rig.Slot(m.ID).Dir().Join("from"), rig.StampDir}
 }
-
-// News is nil: the mayor runs nothing.
-func (m *Mayor) News() <-chan struct{} { return nil }
-
-// Close has nothing to end.
-func (m *Mayor) Close() {}
 
 // Recover finishes or undoes the dispatches that an earlier process began. One
 // that can't be healed keeps the mayor from nothing else: each tick tries again.
@@ -75,57 +66,12 @@ func (m *Mayor) Recover(ctx context.Context) error {
 	return err
 }
 
-// Tick does fetch, decode, execute, retire once.
-func (m *Mayor) Tick(ctx context.Context) (Next, error) {
-	f, err := m.fetch(ctx)
-	if err != nil {
-		return Next{}, err
-	}
-	next, actions := mayor.Decide(m.state, f)
-	m.state = next
-	var failed *multierror.Error
-	finished := false
-	undone := make([]bool, len(actions))
-	for i, a := range actions {
-		switch a := a.(type) {
-		case mayor.Finish:
-			finished = true
-			continue
-		case mayor.MarkRead:
-			if slices.Contains(undone[i-a.Effects:i], true) {
-				continue // what the message asks for is not durable yet
-			}
-		}
-		err := m.execute(ctx, a)
-		switch {
-		case err == nil, errors.Is(err, state.ErrConflict):
-			// A conflict means that the world moved on after it was fetched: the
-			// next tick decides on what it is now.
-		case ctx.Err() != nil:
-			return Next{}, ctx.Err()
-		case errors.Is(err, state.ErrCorrupt):
-			// One damaged file must not slow the mayor down for all others.
-			undone[i] = true
-			m.sayOnce(err)
-		default:
-			undone[i] = true
-			failed = multierror.Append(failed, fmt.Errorf("%T: %w", a, err))
-		}
-	}
-	return Next{After: m.cooldown(f), Finished: finished}, failed.ErrorOrNil()
-}
+// Tick runs the one loop.
+func (m *Mayor) Tick(ctx context.Context) (Next, error) { return tick(ctx, &m.base, m) }
 
-func (m *Mayor) sayOnce(err error) {
-	key := err.Error()
-	var c *state.Corruption
-	if errors.As(err, &c) {
-		key = c.Path
-	}
-	if text := err.Error(); !m.told[key] {
-		m.told[key] = true
-		m.Say("mayor: %s (chipset doctor tells more)", text)
-	}
-}
+func (m *Mayor) decide(f mayor.Facts) roles.Decision[mayor.State] { return mayor.Decide(m.state, f) }
+
+func (m *Mayor) adopt(next mayor.State) { m.state = next }
 
 // startGrace is how long a mayor that has just begun waits for a polecat to
 // come alive before it hangs work on the hook of one that is not.
@@ -139,14 +85,15 @@ func (m *Mayor) grace(now state.Time) time.Duration {
 	return 0
 }
 
-// cooldown is when the mayor must look again without news: when a bead has
-// cooled down, or its own grace is over.
-func (m *Mayor) cooldown(f mayor.Facts) time.Duration {
+// after is when the mayor must look again without news: when a bead has cooled
+// down, or its own grace is over.
+func (m *Mayor) after() time.Duration {
+	now := m.Now()
 	var after time.Duration
-	if at := f.Backlog.NextReady(f.Now); !at.IsZero() {
-		after = max(time.Millisecond, at.Sub(f.Now.Time))
+	if at := m.backlog.NextReady(now); !at.IsZero() {
+		after = max(time.Millisecond, at.Sub(now.Time))
 	}
-	if grace := m.grace(f.Now); grace > 0 && !f.AnyLive() && (after == 0 || grace < after) {
+	if grace := m.grace(now); grace > 0 && !m.anyLive && (after == 0 || grace < after) {
 		after = grace
 	}
 	return after
@@ -165,6 +112,7 @@ func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 	if f.Polecats, err = m.polecats(); err != nil {
 		return f, err
 	}
+	m.anyLive = f.AnyLive()
 	letters, err := m.inbox.mail(ctx, m.ID)
 	if err != nil {
 		return f, err
@@ -202,17 +150,14 @@ func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 func (m *Mayor) tellDamage(ctx context.Context, damaged []error) {
 	for _, err := range damaged {
 		var c *state.Corruption
-		if !errors.As(err, &c) || m.told[c.Path] {
+		if !errors.As(err, &c) || !m.inbox.damaged(c) {
 			continue
 		}
-		m.told[c.Path] = true
-		m.Say("mayor: can't read %s: %s", c.Path, c.Reason)
-		m.Rig.Emit(event.Event{Type: "warning", Agent: m.ID, Subject: c.Path, Text: c.Reason})
-		_, err := m.Rig.Send(ctx, mail.Message{From: m.ID, To: state.Human, Type: mail.Coordination, Priority: mail.Urgent,
-			Subject: clipText(firstLine("can't read "+c.Path), 300), ID: clipText("damage-"+c.Path, 150),
+		err := m.send(ctx, mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent,
+			Subject: "can't read " + c.Path, ID: roles.Clip("damage-"+c.Path, 150),
 			Body: c.Reason + "\n\nNothing happens to it until you look: chipset doctor says more, chipset doctor --fix moves it to quarantine.\n"})
 		if err != nil {
-			m.told[c.Path] = false // tried again by the next tick
+			delete(m.inbox.said, c.Path) // tried again by the next tick
 		}
 	}
 }

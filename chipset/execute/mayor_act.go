@@ -8,10 +8,9 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/flow"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -20,7 +19,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-func (m *Mayor) execute(ctx context.Context, a mayor.Action) error {
+func (m *Mayor) do(ctx context.Context, a roles.Action) error {
 	switch a := a.(type) {
 	case mayor.HealDispatch:
 		_, err := carry.HealDispatch(ctx, m.Rig, a.Bead)
@@ -43,53 +42,8 @@ func (m *Mayor) execute(ctx context.Context, a mayor.Action) error {
 		return m.makeConvoy(ctx, a.Beads)
 	case mayor.UpdateConvoy:
 		return m.updateConvoy(ctx, a)
-	case mayor.Nudge:
-		return m.nudge(ctx, a)
-	case mayor.Tell:
-		return m.tell(ctx, mail.Message{To: a.To, Type: a.Type, Subject: a.Subject, Body: a.Body,
-			InReplyTo: string(a.InReplyTo), Thread: a.Thread, ID: a.ID, Ref: a.Ref, Metadata: a.Metadata})
-	case mayor.MarkRead:
-		return m.Rig.MarkRead(ctx, m.ID, &a.Letter.Entry)
-	case mayor.MarkSeen:
-		return m.Rig.Slot(m.ID).MarkSeen(ctx, a.Nudge)
 	}
-	return fmt.Errorf("unknown action %T", a)
-}
-
-func (m *Mayor) nudge(ctx context.Context, a mayor.Nudge) error {
-	n := nudge.Nudge{From: m.ID, Type: a.Type, Message: clipText(a.Message, nudge.MaxMessage-8), Ref: &a.Ref}
-	if !a.InReplyTo.IsZero() {
-		n.InReplyTo = &a.InReplyTo
-	}
-	if _, err := m.Rig.Slot(a.To).Send(ctx, n, m.Now()); err != nil {
-		return err
-	}
-	m.Rig.Emit(event.Event{Type: "nudge.sent", Agent: m.ID, Bead: a.Ref.BeadID, Assignment: a.Ref.AssignmentID, Subject: string(a.To), Text: string(a.Type)})
-	return nil
-}
-
-// maxSubject bounds the subjects of the mayor's mail, in bytes.
-const maxSubject = 300
-
-// tell sends mail of the mayor. What it quotes was written by others, and is
-// made fit for a subject line and for the rig's limit. Mail to somebody who
-// can't get any is dropped with an event: its message would never be handled.
-func (m *Mayor) tell(ctx context.Context, msg mail.Message) error {
-	msg.From = m.ID
-	if msg.Type == mail.ShutdownResponse {
-		msg.Metadata = team.Approval()
-	}
-	msg.Subject = clipText(subjectLine(msg.Subject), maxSubject)
-	_, err := m.Rig.Send(ctx, msg)
-	if errors.Is(err, state.ErrTooLarge) {
-		msg.Subject, msg.Body = clipText(msg.Subject, maxSubject/3), "The text is larger than a message may be here: see chipset log.\n"
-		_, err = m.Rig.Send(ctx, msg)
-	}
-	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrConflict) {
-		m.Rig.Emit(event.Event{Type: "mail.undeliverable", Agent: m.ID, Subject: string(msg.To), Text: msg.Subject + ": " + err.Error()})
-		return nil
-	}
-	return err
+	return m.base.do(ctx, a)
 }
 
 func (m *Mayor) sling(ctx context.Context, a mayor.Sling) error {
@@ -154,7 +108,7 @@ func (m *Mayor) verify(ctx context.Context, a state.AssignmentID) error {
 	if complaint == "" {
 		return nil
 	}
-	return m.tell(ctx, mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent,
+	return m.send(ctx, mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent,
 		Subject: "assignment " + string(a) + " is completed, but can't be verified", Body: complaint + "\n", ID: "verify-" + string(a)})
 }
 
@@ -162,7 +116,7 @@ func (m *Mayor) reopen(ctx context.Context, a mayor.Reopen) error {
 	if _, err := carry.Move(ctx, m.Rig, flow.Rework(a, m.ID)); err != nil {
 		return err
 	}
-	m.Say("mayor: %s goes back to open: %s", a.Bead, clipText(firstLine(a.Note), 160))
+	m.Say("mayor: %s goes back to open: %s", a.Bead, roles.FirstLine(a.Note))
 	return nil
 }
 
@@ -181,15 +135,15 @@ func (m *Mayor) block(ctx context.Context, a mayor.Block) error {
 	}
 	_, err = carry.Move(ctx, m.Rig, flow.Block(a, m.ID))
 	if err == nil {
-		m.Say("mayor: %s is blocked and waits for you: %s", a.Bead, clipText(firstLine(a.Reason), 160))
+		m.Say("mayor: %s is blocked and waits for you: %s", a.Bead, roles.FirstLine(a.Reason))
 	}
 	return err
 }
 
 // warnOfBlock sends the mail.
 func (m *Mayor) warnOfBlock(ctx context.Context, a mayor.Block, b bead.Bead) error {
-	return m.tell(ctx, mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, Subject: a.Subject,
-		Body: clipText(a.Body, maxBody), ID: flow.BlockID(a.Assignment, &b),
+	return m.send(ctx, mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, Subject: a.Subject,
+		Body: roles.Clip(a.Body, maxBody), ID: flow.BlockID(a.Assignment, &b),
 		Ref: &mail.Ref{BeadID: a.Bead, AssignmentID: a.Assignment}})
 }
 
@@ -197,14 +151,18 @@ func (m *Mayor) warnOfBlock(ctx context.Context, a mayor.Block, b bead.Bead) err
 // not be finished.
 const finishAgain = time.Minute
 
-// finishFor heals an agent without a process, not too often.
+// finishFor heals an agent without a process. One that can't be healed is left
+// alone for a while.
 func (m *Mayor) finishFor(ctx context.Context, id state.AgentID) error {
 	now := m.Now()
-	if last, ok := m.finished[id]; ok && now.Sub(last.Time) < finishAgain && now.After(last.Time) {
-		return nil
+	if last, ok := m.unfinished[id]; ok && now.Sub(last.Time) < finishAgain && now.After(last.Time) {
+		return state.Conflictf("the work of "+string(id), "could not be finished at %s, and is tried again later", last)
 	}
-	m.finished[id] = now
-	return HealPolecat(ctx, Agent{Rig: m.Rig, ID: id, Session: m.Session, Self: m.Self, Say: m.Say})
+	err := HealPolecat(ctx, Agent{Rig: m.Rig, ID: id, Session: m.Session, Self: m.Self, Say: m.Say})
+	if delete(m.unfinished, id); err != nil {
+		m.unfinished[id] = now
+	}
+	return err
 }
 
 // makeConvoy publishes the convoy before its beads name it: a bead that names

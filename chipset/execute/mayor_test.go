@@ -244,8 +244,8 @@ func TestMayorReworksThenBlocks(t *testing.T) {
 	// The process dies after the mail: nothing but the mail has happened.
 	f, err := h.m.fetch(t.Context())
 	h.must(err)
-	_, actions := mayor.Decide(mayor.Idle, f)
-	for _, a := range actions {
+	d := mayor.Decide(mayor.Idle, f)
+	for _, a := range d.Actions() {
 		if blocked, ok := a.(mayor.Block); ok {
 			h.must(h.m.warnOfBlock(t.Context(), blocked, h.bead(id)))
 		}

@@ -3,12 +3,9 @@ package execute
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/go-multierror"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
@@ -16,9 +13,11 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/retire"
@@ -26,9 +25,12 @@ import (
 
 // Polecat runs one polecat: it carries out what roles/polecat decides.
 type Polecat struct {
-	Agent
-	inbox *inbox
+	base
 	state polecat.State
+	// status is what this process last made the agent's identity say.
+	status agent.Status
+	// ended are the attempts that this process retired and has not told the mayor of.
+	ended []retire.Record
 	// worker is that of this process, running or exited and not yet retired.
 	worker *worker
 	news   chan struct{}
@@ -40,11 +42,8 @@ type Polecat struct {
 
 // NewPolecat makes a polecat's runner.
 func NewPolecat(a Agent) *Polecat {
-	return &Polecat{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), jobs: process.NewHost(a.Self)}
+	return &Polecat{base: newBase(a), news: make(chan struct{}, 1), jobs: process.NewHost(a.Self)}
 }
-
-// soon is when to tick again after an action that leads to the next one.
-const soon = time.Millisecond
 
 // maxCourtesy bounds how long a worker that has reported may go on, whatever
 // the grace of the rig is: it needs no more than to print its last words.
@@ -92,39 +91,17 @@ func (p *Polecat) Close() {
 	}
 }
 
-// Tick does fetch, decode, execute and retire once.
-func (p *Polecat) Tick(ctx context.Context) (Next, error) {
-	ctx = git.Yield(ctx)
-	f, err := p.fetch(ctx)
-	if err != nil {
-		return Next{}, err
-	}
-	next, actions := polecat.Decide(p.state, f)
-	p.state = next
-	var failed *multierror.Error
-	again := false
-	for _, a := range actions {
-		more, err := p.execute(ctx, a)
-		switch {
-		case err == nil:
-			again = again || more
-		case ctx.Err() != nil:
-			return Next{}, ctx.Err()
-		case errors.Is(err, state.ErrConflict):
-			// The world moved on after it was fetched: the next tick decides on
-			// what it is now.
-		default:
-			failed = multierror.Append(failed, fmt.Errorf("%T: %w", a, err))
-		}
-	}
-	return Next{After: p.after(again), Finished: p.state.Finished}, failed.ErrorOrNil()
+// Tick runs the one loop.
+func (p *Polecat) Tick(ctx context.Context) (Next, error) { return tick(git.Yield(ctx), &p.base, p) }
+
+func (p *Polecat) decide(f polecat.Facts) roles.Decision[polecat.State] {
+	return polecat.Decide(p.state, f)
 }
 
-func (p *Polecat) after(again bool) time.Duration {
-	switch {
-	case again:
-		return soon
-	case p.worker != nil && !p.worker.ended():
+func (p *Polecat) adopt(next polecat.State) { p.state = next }
+
+func (p *Polecat) after() time.Duration {
+	if p.worker != nil && !p.worker.ended() {
 		return p.lookInterval()
 	}
 	return 0
@@ -135,7 +112,7 @@ func (p *Polecat) after(again bool) time.Duration {
 // is stale and not merely newer than the hook that was read.
 func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 	now := p.Now()
-	f := polecat.Facts{Now: now, Self: p.ID, Mayor: p.Rig.Mayor(), Process: p.Session, Fresh: state.NewSessionID(),
+	f := polecat.Facts{Now: now, Self: p.ID, Mayor: p.Rig.Mayor(), Process: p.Session, Fresh: state.NewSessionID(), Status: p.status, Ended: p.ended,
 		Policy: polecat.Policy{Touch: polecat.TouchInterval(p.stall()), Courtesy: min(p.Rig.Def.Worker.Grace, maxCourtesy)}}
 	var err error
 	if f.Nudges, err = p.inbox.nudges(); err != nil {

@@ -4,73 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
-	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/handoff"
+	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// execute carries one action out. It reports whether the next decision should
-// follow at once.
-func (p *Polecat) execute(ctx context.Context, a polecat.Action) (bool, error) {
+func (p *Polecat) do(ctx context.Context, a roles.Action) error {
 	switch a := a.(type) {
 	case polecat.CopyHook:
-		return false, p.copyHook(a.Problem)
+		return p.copyHook(a.Problem)
 	case polecat.Activate:
-		return true, p.activate(ctx, a)
+		return p.activate(ctx, a)
 	case polecat.Resume:
-		return true, p.resume(ctx, a)
+		return p.resume(ctx, a)
 	case polecat.Start:
-		return true, p.start(ctx, a.Item)
+		return p.start(ctx, a.Item)
 	case polecat.Continue:
-		return true, p.goOn(ctx, a)
+		return p.goOn(ctx, a)
 	case polecat.Touch:
-		return false, p.touch(ctx, a)
+		return p.touch(ctx, a)
 	case polecat.Publish:
-		rec, err := p.planned(a.Record)
-		if err == nil {
-			_, _, err = carry.Publish(ctx, p.Rig, rec)
-		}
-		return true, err
+		return p.publish(ctx, a.Record)
 	case polecat.StopWorker:
 		p.stopWorker(a)
-		return false, nil
-	case polecat.Finish:
-		return true, p.finish(ctx, a)
+		return nil
+	case polecat.Retire:
+		return p.retire(ctx, a.Record)
+	case polecat.ForgetEnded:
+		p.ended = slices.DeleteFunc(p.ended, func(r retire.Record) bool { return r.AssignmentID == a.Assignment })
+		return nil
 	case polecat.Abandon:
-		return true, p.abandon(ctx, a)
+		return p.abandon(ctx, a)
 	case polecat.Claim:
-		return true, p.claim(ctx, a.Bead)
+		return p.claim(ctx, a.Bead)
 	case polecat.SetStatus:
-		return false, p.setStatus(ctx, a.Status)
+		return p.setStatus(ctx, a.Status)
 	}
-	return false, p.answer(ctx, a)
+	return p.base.do(ctx, a)
 }
 
-// answer carries out what concerns mail and nudges.
-func (p *Polecat) answer(ctx context.Context, a polecat.Action) error {
-	switch a := a.(type) {
-	case polecat.Answer:
-		return p.answerNudge(ctx, a)
-	case polecat.MarkSeen:
-		return p.markSeen(ctx, a.Nudge, a.Note)
-	case polecat.MarkRead:
-		if a.Note != "" {
-			p.story("mail.stale", "", "", "", string(a.Entry.Name)+": "+a.Note)
-		}
-		return p.Rig.MarkRead(ctx, p.ID, &a.Entry)
-	case polecat.AnswerShutdown:
-		return p.answerShutdown(ctx, a.Entry)
+func (p *Polecat) publish(ctx context.Context, rec retire.Record) error {
+	rec, err := p.planned(rec)
+	if err == nil {
+		_, _, err = carry.Publish(ctx, p.Rig, rec)
 	}
-	return fmt.Errorf("unknown action %T", a)
+	return err
 }
 
 // copyHook keeps a copy of a hook that can't be read. One that is missing
@@ -158,13 +146,28 @@ func (p *Polecat) stopWorker(a polecat.StopWorker) {
 	w.job.Stop(grace)
 }
 
-func (p *Polecat) finish(ctx context.Context, a polecat.Finish) error {
-	rec, err := carry.Finish(ctx, p.retireDeps(), a.Record)
+// planned makes a success of a worker that had to plan first, and whose plan
+// nobody approved, a failure: what it did was not to be done yet.
+func (p *Polecat) planned(rec retire.Record) (retire.Record, error) {
+	if rec.Outcome != retire.Done {
+		return rec, nil
+	}
+	err := team.CheckPlan(p.Rig, rec.AgentID, rec.AssignmentID)
+	if errors.Is(err, team.ErrNoPlan) {
+		rec.Outcome, rec.Reason = retire.Fail, "the worker ended without an approved plan: "+err.Error()
+		return rec, nil
+	}
+	return rec, err
+}
+
+func (p *Polecat) retire(ctx context.Context, rec retire.Record) error {
+	rec, err := carry.Finish(ctx, p.retireDeps(), rec)
 	if err != nil {
 		return err
 	}
 	p.forgetWorker()
-	return p.tellIdle(ctx, &rec)
+	p.ended = append(p.ended, rec)
+	return nil
 }
 
 // abandon gives up an assignment that was taken away. A record of its end that
@@ -209,53 +212,8 @@ func (p *Polecat) setStatus(ctx context.Context, to agent.Status) error {
 		a.Status, a.UpdatedAt = to, p.Now()
 		return nil
 	})
+	if err == nil {
+		p.status = to
+	}
 	return err
-}
-
-// answerNudge answers before the nudge is marked: a crash in between answers
-// twice, which a reader of latest-wins pings does not notice.
-func (p *Polecat) answerNudge(ctx context.Context, a polecat.Answer) error {
-	if _, err := p.Rig.Agents.Get(string(a.Nudge.From)); err != nil && a.Nudge.From != state.Human {
-		return p.markSeen(ctx, a.Nudge, "not answered: "+err.Error())
-	}
-	asked := a.Nudge.Timestamp
-	_, err := p.Rig.Slot(a.Nudge.From).Send(ctx, nudge.Nudge{From: p.ID, Type: nudge.Response, Message: clipText(a.Message, nudge.MaxMessage-8),
-		Ref: p.presentRef(), InReplyTo: &asked}, p.Now())
-	if err != nil {
-		return err
-	}
-	p.Rig.Emit(event.Event{Type: "nudge.sent", Agent: p.ID, Subject: string(a.Nudge.From), Text: string(nudge.Response) + ": " + a.Message})
-	return p.markSeen(ctx, a.Nudge, "")
-}
-
-func (p *Polecat) presentRef() *nudge.Ref {
-	if w := p.worker; w != nil {
-		return &nudge.Ref{BeadID: w.bead, AssignmentID: w.assignment, Session: w.session}
-	}
-	h, err := p.Rig.Hooks.Get(string(p.ID))
-	if err != nil || h.WorkItem == nil {
-		return nil
-	}
-	return &nudge.Ref{BeadID: h.WorkItem.BeadID, AssignmentID: h.WorkItem.AssignmentID, Session: h.WorkItem.Session}
-}
-
-func (p *Polecat) markSeen(ctx context.Context, n nudge.Nudge, note string) error {
-	if err := p.Rig.Slot(p.ID).MarkSeen(ctx, n); err != nil {
-		return err
-	}
-	text := string(n.Type)
-	if note != "" {
-		text += ": " + note
-	}
-	p.Rig.Emit(event.Event{Type: "nudge.seen", Agent: p.ID, Subject: string(p.ID), From: string(n.From), Text: text})
-	return nil
-}
-
-func (p *Polecat) answerShutdown(ctx context.Context, e mail.Entry) error {
-	_, err := p.Rig.Send(ctx, mail.Message{From: p.ID, To: e.From, Type: mail.ShutdownResponse, Subject: string(p.ID) + " ends",
-		Body: "Nothing is in hand; no more work is taken.\n", Metadata: team.Approval(), InReplyTo: string(e.Name), ID: "shutdown:" + string(e.Name), Ref: e.Ref})
-	if err != nil && !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrConflict) {
-		return err
-	}
-	return p.Rig.MarkRead(ctx, p.ID, &e)
 }

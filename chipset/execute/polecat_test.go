@@ -218,7 +218,7 @@ func TestPolecatEnvironment(t *testing.T) {
 	t.Setenv("CHIPSET_AGENT", "somebody-else")
 	t.Setenv("GIT_DIR", "/nowhere")
 	t.Setenv("LANG_OF_TEST", "one")
-	p := &Polecat{Agent: Agent{Rig: &rig.Rig{Dir: "/rig"}, ID: alpha}}
+	p := &Polecat{base: base{Agent: Agent{Rig: &rig.Rig{Dir: "/rig"}, ID: alpha}}}
 	env := p.environment("/opt/chipset/bin", []string{"GIT_AUTHOR_NAME=me"}, []string{"LANG_OF_TEST=two", "PATH=/only"},
 		hook.WorkItem{BeadID: "tt-1", AssignmentID: "as-1", Session: "ses-1"})
 	values := map[string]string{}
@@ -468,11 +468,11 @@ func TestPolecatShutdown(t *testing.T) {
 	}
 	name := ask(k.p.Session)
 	k.until("it is asked", func() bool { return k.p.state.ShuttingDown })
-	if k.p.state.Finished {
+	if k.p.finished {
 		t.Fatal("it ended with a worker at work")
 	}
 	k.write("go", "")
-	k.until("it ends", func() bool { return k.p.state.Finished })
+	k.until("it ends", func() bool { return k.p.finished })
 	if b := k.bead(rec.BeadID); b.Status != bead.Done {
 		t.Errorf("bead is %s: %s", b.Status, b.CloseReason)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -25,10 +26,12 @@ import (
 
 // Refinery runs the refinery: it carries out what roles/refinery decides.
 type Refinery struct {
-	Agent
-	inbox  *inbox
-	state  refinery.State
-	result refinery.Result
+	base
+	state refinery.State
+	// result is that of the last step, got that of the step that is being carried out.
+	result, got refinery.Result
+	// deep: the mayor was told that the queue is too deep, and it has not shrunk yet.
+	deep bool
 
 	// jobs runs the test commands.
 	jobs *process.Host
@@ -38,8 +41,7 @@ type Refinery struct {
 	worktree string
 	prepared bool // this process has made sure of the worktree
 	// at is the commit that the worktree holds untouched, or "".
-	at       git.Hash
-	finished bool
+	at git.Hash
 	// spent are landed requests whose branch is not needed any more.
 	spent []mergequeue.Request
 	// spentAt is when they were last looked at.
@@ -52,16 +54,12 @@ type Refinery struct {
 
 // NewRefinery makes the refinery's runner.
 func NewRefinery(a Agent) *Refinery {
-	return &Refinery{Agent: a, inbox: newInbox(a), news: make(chan struct{}, 1), worktree: a.Rig.Worktree(a.ID), jobs: process.NewHost(a.Self)}
+	return &Refinery{base: newBase(a), news: make(chan struct{}, 1), worktree: a.Rig.Worktree(a.ID), jobs: process.NewHost(a.Self)}
 }
 
-const (
-	// spentEvery is how often the branches of landed requests are looked at while others are landed.
-	spentEvery = 2 * time.Second
-	// maxRounds bounds one tick: decisions that do not settle are a defect, and
-	// must not keep the process from its signals.
-	maxRounds = 500
-)
+// spentEvery is how often the branches of landed requests are looked at while
+// others are landed.
+const spentEvery = 2 * time.Second
 
 // Recover ends the tests that an earlier process left running. Requests it left
 // in merging need nothing here: the first decision begins with them, and
@@ -70,7 +68,7 @@ func (r *Refinery) Recover(ctx context.Context) error {
 	if err := r.killOrphans(ctx); err != nil {
 		return err
 	}
-	r.state = refinery.State{Deep: r.warnedOfDepth()}
+	r.state, r.deep = refinery.State{}, r.warnedOfDepth()
 	r.foresee(ctx)
 	return r.recallLanding()
 }
@@ -115,25 +113,28 @@ func (r *Refinery) Close() {
 	r.tidySpent(ctx)
 }
 
-// Tick decides and executes until there is nothing to do but to wait.
+// Tick runs the one loop between what no decision asks for: what a test came to,
+// the guard of the last landing, the branches of what landed.
 func (r *Refinery) Tick(ctx context.Context) (Next, error) {
 	r.collectTest()
 	if err := r.guard(ctx); err != nil {
-		return Next{After: time.Second}, err
+		return Next{}, err
 	}
-	for range maxRounds {
-		settled, err := r.round(ctx)
-		if err != nil {
-			return Next{After: time.Second}, err
-		}
-		if settled {
-			break
-		}
-	}
+	next, err := tick(ctx, &r.base, r)
 	if since := r.Now().Sub(r.spentAt); since >= spentEvery || since < 0 || r.state.Phase == refinery.Idle {
 		r.tidySpent(ctx)
+		next.After = r.after()
 	}
-	return Next{After: r.after(), Finished: r.finished}, nil
+	return next, err
+}
+
+func (r *Refinery) decide(f refinery.Facts) roles.Decision[refinery.State] {
+	return refinery.Decide(r.state, f)
+}
+
+// adopt takes over the state, in which the last result is used up.
+func (r *Refinery) adopt(next refinery.State) {
+	r.state, r.result, r.got = next, r.got, refinery.Result{}
 }
 
 // after is the time until something is due that no file tells.
@@ -151,32 +152,9 @@ func (r *Refinery) after() time.Duration {
 	return after
 }
 
-// round is fetch, decode, execute and retire once. The decision counts only
-// when all of its actions succeeded; else the same facts lead to it again.
-func (r *Refinery) round(ctx context.Context) (settled bool, err error) {
-	facts, err := r.fetch(ctx)
-	if err != nil {
-		return false, err
-	}
-	next, actions := refinery.Decide(r.state, facts)
-	var result refinery.Result
-	for _, a := range actions {
-		got, err := r.execute(ctx, a)
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", r.ID, err)
-		}
-		if got.Kind != refinery.None {
-			result = got
-		}
-	}
-	settled = next == r.state && len(actions) == 0 || r.finished
-	r.state, r.result = next, result
-	return settled, nil
-}
-
 // fetch reads nudges, mail, the queue and its beads.
 func (r *Refinery) fetch(ctx context.Context) (refinery.Facts, error) {
-	f := refinery.Facts{Now: r.Now(), Session: r.Session, Result: r.result, Beads: map[state.BeadID]bead.Bead{}}
+	f := refinery.Facts{Now: r.Now(), Self: r.ID, Session: r.Session, Deep: r.deep, Result: r.result, Beads: map[state.BeadID]bead.Bead{}}
 	merge := r.Rig.Def.Merge
 	f.Policy = refinery.Policy{MaxWaiting: merge.MaxWaiting, Mayor: r.Rig.Mayor(), Remote: merge.Remote != "", Block: merge.OnConflict == definition.OnConflictBlock,
 		Batch: merge.Batch}

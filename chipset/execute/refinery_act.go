@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -12,9 +13,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// execute carries one action out. A step's failure is its result; the failure
-// of another action is an error, and the decision is made again.
-func (r *Refinery) execute(ctx context.Context, a refinery.Action) (refinery.Result, error) {
+// do carries one action out. A step's failure is its result; the failure of another
+// action is an error, and the decision is made again.
+func (r *Refinery) do(ctx context.Context, a roles.Action) error {
 	switch a := a.(type) {
 	case refinery.CheckOut:
 		return r.step(ctx, a.Request, r.checkOut)
@@ -31,33 +32,32 @@ func (r *Refinery) execute(ctx context.Context, a refinery.Action) (refinery.Res
 			return r.land(ctx, q, a)
 		})
 	}
-	return refinery.Result{}, r.other(ctx, a)
+	return r.other(ctx, a)
 }
 
 // step runs one step on the request as it is now. One that is over, because a
 // person dropped it, is taken.
-func (r *Refinery) step(ctx context.Context, id state.MergeID, run func(context.Context, *mergequeue.Request) (refinery.Result, error)) (refinery.Result, error) {
+func (r *Refinery) step(ctx context.Context, id state.MergeID, run func(context.Context, *mergequeue.Request) (refinery.Result, error)) error {
 	q, err := r.Rig.Queue.Get(string(id))
 	if err == nil && !q.Status.Live() {
-		return refinery.Result{Kind: refinery.Taken}, nil
+		r.got = refinery.Result{Kind: refinery.Taken}
+		return nil
 	}
-	var res refinery.Result
 	if err == nil {
-		res, err = run(ctx, &q)
+		r.got, err = run(ctx, &q)
 	}
-	switch {
-	case err == nil:
-		return res, nil
-	case ctx.Err() != nil:
-		return refinery.Result{}, err
-	case errors.Is(err, state.ErrNoTree):
-		return refinery.Result{}, err
+	if err == nil {
+		return nil
+	}
+	if r.got = (refinery.Result{}); ctx.Err() != nil || errors.Is(err, state.ErrNoTree) {
+		return err
 	}
 	r.prepared = false // whatever it was, make sure of the worktree again
-	return refinery.Result{Kind: refinery.Trouble, Text: err.Error()}, nil
+	r.got = refinery.Result{Kind: refinery.Trouble, Text: err.Error()}
+	return nil
 }
 
-func (r *Refinery) other(ctx context.Context, a refinery.Action) error {
+func (r *Refinery) other(ctx context.Context, a roles.Action) error {
 	switch a := a.(type) {
 	case refinery.StopTest:
 		r.stopTest(abortGrace)
@@ -74,12 +74,12 @@ func (r *Refinery) other(ctx context.Context, a refinery.Action) error {
 		return r.retire(ctx, a.Request)
 	case refinery.Notify:
 		return r.notify(ctx, a.Request)
-	case refinery.TellHuman:
-		return r.tellHuman(ctx, a)
-	case refinery.WarnDepth:
-		return r.warnDepth(ctx, a)
+	case refinery.RecordDepth:
+		return r.recordDepth(a)
 	case refinery.ForgetDepth:
-		return r.Rig.Tree.Remove(depthRecord)
+		err := r.Rig.Tree.Remove(depthRecord)
+		r.deep = r.deep && err != nil
+		return err
 	case refinery.QueueBlocked:
 		r.Rig.Emit(event.Event{Type: "queue.blocked", Agent: r.ID, Subject: string(a.Request), Text: a.Reason})
 		r.Say("the merge queue is blocked by %s: %s", a.Request, a.Reason)
@@ -88,21 +88,8 @@ func (r *Refinery) other(ctx context.Context, a refinery.Action) error {
 		r.Rig.Emit(event.Event{Type: "queue.unblocked", Agent: r.ID})
 		r.Say("the merge queue moves again")
 		return nil
-	case refinery.Respond:
-		return r.respond(ctx, a)
-	case refinery.MarkSeen:
-		err := r.Rig.Slot(r.ID).MarkSeen(ctx, a.Nudge)
-		r.Rig.Emit(event.Event{Type: "nudge.seen", Agent: r.ID, From: string(a.Nudge.From), To: string(r.ID), Text: string(a.Nudge.Type)})
-		return err
-	case refinery.MarkRead:
-		return r.Rig.MarkRead(ctx, r.ID, &a.Entry)
-	case refinery.AnswerShutdown:
-		return r.answerShutdown(ctx, &a.Entry)
-	case refinery.Finish:
-		r.finished = true
-		return nil
 	}
-	return fmt.Errorf("unknown action %T", a)
+	return r.base.do(ctx, a)
 }
 
 // story tells of a step of a request.
@@ -136,13 +123,13 @@ func (r *Refinery) markConflicted(ctx context.Context, a refinery.MarkConflicted
 			return state.ErrUnchanged
 		}
 		done = true
-		m.Failure, m.Reason, m.Waiting = a.Failure, clipText(a.Reason, maxReason), ""
+		m.Failure, m.Reason, m.Waiting = a.Failure, roles.Clip(a.Reason, maxReason), ""
 		m.NoticeName, m.Notified = string(r.noticeName(now)), false
 		return m.Become(mergequeue.Conflicted, now)
 	})
 	if err == nil && done {
-		r.story("mr.conflicted", &q, mergequeue.Merging, mergequeue.Conflicted, string(a.Failure)+": "+refinery.FirstLine(a.Reason))
-		r.Say("%s did not land (%s): %s", q.BeadID, a.Failure, refinery.FirstLine(a.Reason))
+		r.story("mr.conflicted", &q, mergequeue.Merging, mergequeue.Conflicted, string(a.Failure)+": "+roles.FirstLine(a.Reason))
+		r.Say("%s did not land (%s): %s", q.BeadID, a.Failure, roles.FirstLine(a.Reason))
 	}
 	return err
 }
@@ -155,7 +142,7 @@ func (r *Refinery) requeue(ctx context.Context, a refinery.Requeue) error {
 		}
 		done = true
 		err := m.Become(mergequeue.Pending, r.Now())
-		m.Waiting = clipText(a.Waiting, maxReason)
+		m.Waiting = roles.Clip(a.Waiting, maxReason)
 		return err
 	})
 	if err == nil && done {
@@ -175,7 +162,7 @@ func (r *Refinery) leaveOut(a refinery.LeaveOut) error {
 
 func (r *Refinery) setWaiting(ctx context.Context, a refinery.SetWaiting) error {
 	_, err := r.Rig.Queue.Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
-		waiting := clipText(a.Waiting, maxReason)
+		waiting := roles.Clip(a.Waiting, maxReason)
 		if !m.Status.Live() || m.Waiting == waiting {
 			return state.ErrUnchanged
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -232,7 +233,7 @@ func (r *Refinery) verdict(run *testRun) refinery.Result {
 		if output != "" {
 			text += "\n\n" + output
 		}
-		return refinery.Result{Kind: refinery.Red, Failure: f, Text: clipText(text, maxReason)}
+		return refinery.Result{Kind: refinery.Red, Failure: f, Text: roles.Clip(text, maxReason)}
 	}
 	switch {
 	case exit.Stopped, exit.Orphaned, !exit.Done, exit.Code < 0:

@@ -1,6 +1,8 @@
-// Package execute carries the decisions of the roles out. For each role there
-// is one runner with the four steps of a tick: fetch what changed, decode (the
-// role's pure Decide), execute the actions in their order, retire what is done.
+// Package execute carries the decisions of the roles out. All roles run in one
+// loop (tick): fetch what changed, decide (the role's pure Decide), carry the
+// groups of the decision out by the rule of roles.Progress, which retires what is
+// done. The actions that roles share are carried out in act.go, those of one role
+// in its own files.
 package execute
 
 import (
@@ -16,7 +18,8 @@ type Runner interface {
 	// Recover heals what an earlier process of this agent left half done. It
 	// runs once, before the first Tick, with the agent's liveness lock held.
 	Recover(ctx context.Context) error
-	// Tick does fetch, decode, execute and retire once.
+	// Tick fetches, decides, carries out and retires until there is nothing to do
+	// but to wait.
 	Tick(ctx context.Context) (Next, error)
 	// Folders are those whose changes wake the agent.
 	Folders() []state.Path
@@ -34,6 +37,9 @@ type Runner interface {
 type Next struct {
 	// After is when to tick again without news; 0 leaves it to the rig's tick.
 	After time.Duration
+	// Conflict is what the world, which moved on, kept from being done: the next tick
+	// decides on what it is now. It is due soon, and no failure.
+	Conflict error
 	// Finished is true when the agent was asked to end and has nothing left to do.
 	Finished bool
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -16,7 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/incident"
 )
 
-func (w *witnessRunner) act(ctx context.Context, action witness.Action) error {
+func (w *witnessRunner) do(ctx context.Context, action roles.Action) error {
 	switch a := action.(type) {
 	case witness.SetStatus:
 		return w.setStatus(ctx, a)
@@ -26,26 +26,17 @@ func (w *witnessRunner) act(ctx context.Context, action witness.Action) error {
 		return w.raise(ctx, a)
 	case witness.ResolveIncident:
 		return w.resolve(ctx, a)
-	case witness.SendNudge:
-		return w.nudge(ctx, a)
+	case witness.Ask:
+		return w.ask(ctx, a)
 	case witness.RecordAnswer:
 		return w.answered(ctx, a)
 	case witness.Escalate:
 		return w.escalate(ctx, a)
-	case witness.Remind:
-		return w.remind(ctx, a)
-	}
-	return fmt.Errorf("witness: no way to carry out %T", action)
-}
-
-// remind sends nothing to who can get nothing.
-func (w *witnessRunner) remind(ctx context.Context, a witness.Remind) error {
-	_, err := w.Rig.Send(ctx, mail.Message{From: w.ID, To: a.To, Type: mail.Coordination, Subject: a.Subject, Body: a.Body,
-		ID: a.ID, Thread: string(a.Thread)})
-	if undeliverable(err) {
+	case witness.RememberOverdue:
+		w.reminded[a.Request] = true
 		return nil
 	}
-	return err
+	return w.base.do(ctx, action)
 }
 
 func (w *witnessRunner) setStatus(ctx context.Context, a witness.SetStatus) error {
@@ -116,21 +107,12 @@ func (w *witnessRunner) resolve(ctx context.Context, a witness.ResolveIncident) 
 	return err
 }
 
-// nudge sends first and records then: a nudge that is sent twice is a hint
-// given twice, one that is only recorded would be held against the agent.
-func (w *witnessRunner) nudge(ctx context.Context, a witness.SendNudge) error {
-	sent, err := w.Rig.Slot(a.To).Send(ctx, nudge.Nudge{From: w.ID, Type: a.Type, Message: a.Message,
-		RequiresResponse: a.RequiresResponse, Ref: a.Ref, InReplyTo: a.InReplyTo}, w.Now())
-	if err != nil {
+// ask sends first and records then: a nudge that is sent twice is a hint given
+// twice, one that is only recorded would be held against the agent.
+func (w *witnessRunner) ask(ctx context.Context, a witness.Ask) error {
+	sent, err := w.nudge(ctx, a.Nudge)
+	if err != nil || sent.Timestamp.IsZero() {
 		return err
-	}
-	e := event.Event{Type: "nudge.sent", Agent: w.ID, Subject: string(a.To), Text: string(a.Type) + ": " + a.Message}
-	if a.Ref != nil {
-		e.Bead, e.Assignment, e.Session = a.Ref.BeadID, a.Ref.AssignmentID, a.Ref.Session
-	}
-	w.Rig.Emit(e)
-	if a.Incident == "" {
-		return nil
 	}
 	_, err = w.Rig.Incidents.Update(ctx, string(a.Incident), func(i *incident.Incident) error {
 		i.Nudges, i.LastNudge = max(i.Nudges, a.Count), &sent.Timestamp
@@ -165,24 +147,18 @@ func (w *witnessRunner) escalate(ctx context.Context, a witness.Escalate) error 
 	if err != nil {
 		return err
 	}
-	m := mail.Message{From: w.ID, To: a.To, Type: mail.HealthEscalation, Subject: a.Subject, Body: a.Body,
-		Priority: escalationPriority(a.Severity), ID: fmt.Sprintf("esc-%s-%s", a.ID, a.Severity), Ref: a.Ref, Metadata: metadata}
+	fix := func(n mail.Name) error { return w.fixName(ctx, a.ID, n) }
 	name := mail.Name(i.MailName)
-	for {
-		if name.Time().IsZero() {
-			name = mail.NameAt(w.Now(), w.ID)
-		}
-		if err := w.fixName(ctx, a.ID, name); err != nil {
+	if name.Time().IsZero() {
+		name = mail.NameAt(w.Now(), w.ID)
+		if err := fix(name); err != nil {
 			return err
 		}
-		err := w.Rig.SendAs(ctx, name, m)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, state.ErrExists) {
-			return fmt.Errorf("escalation of %s to %s: %w", a.ID, a.To, err)
-		}
-		name = mail.NameAt(state.At(name.Time().Add(1)), w.ID)
+	}
+	m := mail.Message{To: a.To, Type: mail.HealthEscalation, Subject: a.Subject, Body: a.Body,
+		Priority: escalationPriority(a.Severity), ID: fmt.Sprintf("esc-%s-%s", a.ID, a.Severity), Ref: a.Ref, Metadata: metadata}
+	if err := w.sendAs(ctx, name, m, fix); err != nil {
+		return fmt.Errorf("escalation of %s to %s: %w", a.ID, a.To, err)
 	}
 	now := w.Now()
 	_, err = w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error {

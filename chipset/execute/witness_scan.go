@@ -2,6 +2,7 @@ package execute
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -52,6 +54,10 @@ func (w *witnessRunner) scan() (*witness.Scan, error) {
 		return nil, err
 	}
 	s.Overdue, err = w.overdue(s.Agents)
+	maps.DeleteFunc(w.reminded, func(request mail.Name, _ bool) bool {
+		return !slices.ContainsFunc(s.Overdue, func(t mail.TaskStatus) bool { return t.Request == request })
+	})
+	s.Reminded = w.reminded
 	return s, err
 }
 

@@ -17,10 +17,12 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/incident"
 )
 
@@ -406,9 +408,9 @@ func snapshotOf(t *testing.T, root string) string {
 	return all.String()
 }
 
-// TestWitnessSendFails: what can't be sent is an error of the tick, the rest of
-// the patrol happens all the same, and nothing is retired.
-func TestWitnessSendFails(t *testing.T) {
+// TestWitnessMailToNobody: what nobody can get is said and told in the story, and
+// counts as sent: nothing waits for it.
+func TestWitnessMailToNobody(t *testing.T) {
 	w := newWatched(t)
 	ctx := context.WithoutCancel(t.Context())
 	w.alive(stallingPolecat)
@@ -417,27 +419,19 @@ func TestWitnessSendFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := incident.Incident{ID: "in-1", AgentID: stallingPolecat, AssignmentID: "as-1", Kind: incident.Stalled, Severity: incident.Alert, OpenedAt: state.At(w.clock())}
-	runner := w.runner.(*witnessRunner)
-	n, err := w.rig.Send(ctx, mail.Message{From: stallingPolecat, To: w.rig.Witness(), Type: mail.Coordination, Subject: "note"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	entry, err := w.rig.Mailbox(w.rig.Witness()).Get(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = runner.execute(ctx, []witness.Action{witness.OpenIncident{Incident: i},
+	for _, a := range []roles.Action{witness.OpenIncident{Incident: i},
 		witness.Escalate{ID: i.ID, To: w.rig.Mayor(), Severity: incident.Alert, Subject: "stalled"},
-		witness.SendNudge{To: stallingPolecat, Type: nudge.HealthCheck, Incident: i.ID, Count: 1},
-		witness.MarkRead{Entry: entry}})
-	if err == nil {
-		t.Fatal("no error")
+		witness.Ask{Nudge: roles.Nudge{To: stallingPolecat, Nudge: nudge.Nudge{Type: nudge.HealthCheck}}, Incident: i.ID, Count: 1}} {
+		if err := w.runner.(*witnessRunner).do(ctx, a); err != nil {
+			t.Fatalf("%T: %v", a, err)
+		}
 	}
 	stored := w.incidents()[0]
-	if stored.EscalatedAt != nil || stored.Nudges != 1 || stored.LastNudge == nil {
+	if stored.EscalatedAt == nil || stored.Nudges != 1 || stored.LastNudge == nil {
 		t.Errorf("incident %+v", stored)
 	}
-	if unread, _, _ := w.rig.Mailbox(w.rig.Witness()).Unread(); len(unread) != 1 {
-		t.Errorf("%d unread", len(unread))
+	events, _, _, err := w.rig.Events.Read(event.Position{}, time.Time{})
+	if err != nil || !slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == "mail.undeliverable" }) {
+		t.Errorf("the story does not tell: %v", err)
 	}
 }

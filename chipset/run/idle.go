@@ -73,7 +73,7 @@ func addIdle(g *run.Group, ctx context.Context, p *Process) {
 				return ctx.Err()
 			case <-changed:
 				still = false
-				pace(ctx, time.Now().Add(lookPacing-pacing)) //nolint:forbidigo // paces real work, decides nothing
+				pace(ctx, time.Now(), lookPacing) //nolint:forbidigo // paces real work, decides nothing
 			case <-timer.C:
 				still = true
 			}

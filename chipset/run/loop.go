@@ -13,6 +13,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/execute"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -159,7 +160,7 @@ func (p *Process) drive(ctx context.Context, id state.AgentID, runner execute.Ru
 		}
 		return fmt.Errorf("%s: recover: %w", id, err)
 	}
-	failures := 0
+	failures, conflicts := 0, 0
 	for {
 		if err := p.Rig.Tree.Verify(); err != nil {
 			return err
@@ -176,12 +177,21 @@ func (p *Process) drive(ctx context.Context, id state.AgentID, runner execute.Ru
 			return err
 		case err != nil:
 			failures++
-			next.After = backoff(failures)
+			next.After = roles.Backoff(firstRetry, mostRetry, failures)
 			p.Say("%s: %s", id, flat(err))
 		default:
 			failures = 0
 		}
-		if !p.wait(ctx, next.After, changed, runner.News(), failures > 0) || !pace(ctx, began) {
+		least := pacing
+		if conflicts++; next.Conflict == nil {
+			conflicts = 0
+		} else if least = roles.Backoff(2*pacing, mostPacing, conflicts); err == nil && (next.After == 0 || next.After > least) {
+			next.After = least
+		}
+		if conflicts == manyConflicts {
+			p.Say("%s: it does not get on: %s", id, flat(next.Conflict))
+		}
+		if !p.wait(ctx, next.After, changed, runner.News(), failures > 0) || !pace(ctx, began, least) {
 			return nil
 		}
 	}
@@ -201,14 +211,23 @@ func flat(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// pacing is the least time between the beginnings of two ticks. The first
-// change after a pause is answered at once; what follows on its heels, mostly
-// the steps of one pipeline, is looked at together.
-const pacing = 10 * time.Millisecond
+const (
+	// pacing is the least time between the beginnings of two ticks. The first
+	// change after a pause is answered at once; what follows on its heels, mostly
+	// the steps of one pipeline, is looked at together.
+	pacing = 10 * time.Millisecond
+	// mostPacing is what it grows to while tick after tick meets a conflict: whoever
+	// causes it may write each time, and be news each time.
+	mostPacing = 250 * time.Millisecond
+	// manyConflicts in a row are said, once.
+	manyConflicts = 50
+	// firstRetry and mostRetry bound the time after failures in a row.
+	firstRetry, mostRetry = 200 * time.Millisecond, 15 * time.Second
+)
 
 // pace waits until a tick may begin; false when ctx ended.
-func pace(ctx context.Context, last time.Time) bool {
-	rest := pacing - time.Since(last)
+func pace(ctx context.Context, last time.Time, least time.Duration) bool {
+	rest := least - time.Since(last)
 	if rest <= 0 {
 		return ctx.Err() == nil
 	}
@@ -220,11 +239,6 @@ func pace(ctx context.Context, last time.Time) bool {
 	case <-timer.C:
 		return true
 	}
-}
-
-// backoff keeps a tick that fails again and again from spinning.
-func backoff(failures int) time.Duration {
-	return min(100*time.Millisecond<<min(failures, 8), 15*time.Second)
 }
 
 // untilTick is how long it is to the next tick of the process. All its agents

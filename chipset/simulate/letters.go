@@ -5,6 +5,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/dispatch"
@@ -115,7 +116,9 @@ func (w *world) entries(id state.AgentID) []mail.Entry {
 }
 
 // sendNudge puts a hint into a slot, unless it is lost.
-func (w *world) sendNudge(to state.AgentID, n nudge.Nudge) (nudge.Nudge, error) {
+func (w *world) sendNudge(from state.AgentID, a roles.Nudge) (nudge.Nudge, error) {
+	to, n := a.To, a.Nudge
+	n.From = from
 	if w.full {
 		return n, errDiskFull
 	}

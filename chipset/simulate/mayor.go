@@ -8,7 +8,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -24,8 +24,7 @@ const startGrace = 2 * time.Second
 type mayorRole struct {
 	w       *world
 	state   mayor.State
-	actions []mayor.Action
-	undone  []bool
+	next    mayor.State // of the decision that is being carried out
 	again   bool
 	started time.Duration
 	// finished is when the pipelines of an agent were last tried to be finished.
@@ -48,30 +47,25 @@ func (m *mayorRole) policy() mayor.Policy {
 func (m *mayorRole) recover() []operation {
 	m.started = m.w.now
 	var all []operation
-	m.actions, m.undone = nil, nil
 	for _, r := range m.w.unconfirmed() {
-		m.actions = append(m.actions, mayor.HealDispatch{Bead: r.BeadID})
 		all = append(all, m.heal(r.BeadID))
 	}
-	m.undone = make([]bool, len(all))
 	return all
 }
 
-func (m *mayorRole) killed() { m.state, m.actions, m.undone = mayor.Idle, nil, nil }
+func (m *mayorRole) killed() { m.state = mayor.Idle }
 
-func (m *mayorRole) tick() []operation {
+func (m *mayorRole) tick() (*roles.Progress, bool) {
 	w := m.w
 	f := mayor.Facts{Now: w.clock(), Policy: m.policy(), Session: w.mayor.session, Starting: w.now-m.started < startGrace, Backlog: w.backlog,
 		Polecats: w.views, Unconfirmed: w.unconfirmed(), Queue: w.conflicted(), Retired: w.records,
 		Mail: slices.Clone(w.letters[mayorID]), Nudges: w.nudges(mayorID)}
-	m.state, m.actions = mayor.Decide(m.state, f)
-	m.undone, m.again = make([]bool, len(m.actions)), false
-	all := make([]operation, 0, len(m.actions))
-	for _, a := range m.actions {
-		all = append(all, m.operation(a))
-	}
-	return all
+	d := mayor.Decide(m.state, f)
+	m.next, m.again = d.Next, false
+	return roles.Begin(&d), d.Again
 }
+
+func (m *mayorRole) adopt() { m.state = m.next }
 
 // conflicted are the requests that block the queue, in FIFO order: as the
 // refinery stops at the first, they are among the first.
@@ -90,21 +84,7 @@ func (w *world) conflicted() (all []mergequeue.Request) {
 	return all
 }
 
-func (m *mayorRole) skip(i int) bool {
-	a, ok := m.actions[i].(mayor.MarkRead)
-	return ok && slices.Contains(m.undone[i-a.Effects:i], true)
-}
-
-func (m *mayorRole) failed(i int, err error) bool {
-	if errors.Is(err, state.ErrConflict) { // the world moved on
-		m.again = true
-		return true
-	}
-	m.undone[i], m.w.mayor.trouble = true, true
-	return true
-}
-
-func (m *mayorRole) ticked() time.Duration {
+func (m *mayorRole) after() time.Duration {
 	w := m.w
 	var after time.Duration
 	if at := w.backlog.NextReady(w.clock()); !at.IsZero() {
@@ -119,7 +99,7 @@ func (m *mayorRole) ticked() time.Duration {
 	return after
 }
 
-func (m *mayorRole) operation(a mayor.Action) operation {
+func (m *mayorRole) operation(a roles.Action) operation {
 	w, cost := m.w, m.w.o.Step
 	switch a := a.(type) {
 	case mayor.HealDispatch:
@@ -142,23 +122,6 @@ func (m *mayorRole) operation(a mayor.Action) operation {
 		return m.makeConvoy(a.Beads)
 	case mayor.UpdateConvoy:
 		return once(cost, func() error { return m.updateConvoy(a) })
-	case mayor.Nudge:
-		return once(cost, func() error {
-			n := nudge.Nudge{From: mayorID, Type: a.Type, Message: a.Message, Ref: &a.Ref}
-			if !a.InReplyTo.IsZero() {
-				n.InReplyTo = &a.InReplyTo
-			}
-			_, err := w.sendNudge(a.To, n)
-			return err
-		})
-	case mayor.Tell:
-		return once(cost, func() error {
-			return w.send(mail.Message{From: mayorID, To: a.To, Type: a.Type, Subject: a.Subject, ID: a.ID, Ref: a.Ref}, nil)
-		})
-	case mayor.MarkRead:
-		return once(cost, func() error { return w.markRead(mayorID, a.Letter.Name) })
-	case mayor.MarkSeen:
-		return once(cost, func() error { return w.markSeen(mayorID, a.Nudge) })
 	}
 	return once(0, func() error { w.fail("the mayor decided %T", a); return nil })
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -30,10 +30,10 @@ type polecatRole struct {
 	*process
 	at       int
 	state    polecat.State
+	next     polecat.State // of the decision that is being carried out
+	status   agent.Status  // that it last set
 	worker   *worker
 	progress bool
-	again    bool
-	retry    bool
 }
 
 // recover finishes the pipelines that an earlier process began. Its worker ended
@@ -44,35 +44,18 @@ func (p *polecatRole) killed() {
 	if p.worker != nil {
 		p.w.tally.thrownAway(p.w, p.worker, "process killed")
 	}
-	p.state, p.worker, p.progress = polecat.State{}, nil, false
+	p.state, p.status, p.worker, p.progress = polecat.State{}, "", nil, false
 }
 
-func (p *polecatRole) skip(int) bool { return false }
+func (p *polecatRole) adopt() { p.state = p.next }
 
-func (p *polecatRole) failed(_ int, err error) bool {
-	if errors.Is(err, state.ErrConflict) {
-		p.retry = true
-		return true
-	}
-	p.trouble = true
-	return true
-}
+func (p *polecatRole) after() time.Duration { return 0 }
 
-func (p *polecatRole) ticked() time.Duration {
-	switch {
-	case p.again:
-		return time.Millisecond
-	case p.retry:
-		return rigTick
-	}
-	return 0
-}
-
-func (p *polecatRole) tick() []operation {
+func (p *polecatRole) tick() (*roles.Progress, bool) {
 	w := p.w
 	h := *w.hookOf(p.id)
 	f := polecat.Facts{Now: w.clock(), Self: p.id, Mayor: mayorID, Policy: polecat.Policy{Touch: touchEvery(), Courtesy: 2 * time.Second},
-		Process: p.session, Hook: &h, Worker: polecat.Worker{Status: polecat.WorkerNone}, Mail: w.entries(p.id), Nudges: w.nudges(p.id)}
+		Process: p.session, Status: p.status, Hook: &h, Worker: polecat.Worker{Status: polecat.WorkerNone}, Mail: w.entries(p.id), Nudges: w.nudges(p.id)}
 	if h.WorkItem != nil {
 		f.Bead = w.backlog.Get(h.WorkItem.BeadID)
 		f.Fresh = state.SessionID(w.newSerial("se-"))
@@ -82,13 +65,9 @@ func (p *polecatRole) tick() []operation {
 		f.Progress, p.progress = p.progress && k.exit == nil, false
 	}
 	f.Record = p.record(&f)
-	next, actions := polecat.Decide(p.state, f)
-	p.state, p.again, p.retry = next, false, false
-	all := make([]operation, 0, len(actions))
-	for _, a := range actions {
-		all = append(all, p.operation(a))
-	}
-	return all
+	d := polecat.Decide(p.state, f)
+	p.next = d.Next
+	return roles.Begin(&d), d.Again
 }
 
 // record is the end of what is in hand, the one that is not finished yet first.
@@ -103,71 +82,46 @@ func (p *polecatRole) record(f *polecat.Facts) *retire.Record {
 	return nil
 }
 
-func (p *polecatRole) operation(a polecat.Action) operation {
+func (p *polecatRole) operation(a roles.Action) operation {
 	w, cost := p.w, p.w.o.Step
 	switch a := a.(type) {
 	case polecat.Activate:
-		return p.then(once(cost, func() error {
+		return once(cost, func() error {
 			return w.updateHook(p.id, func(h *hook.Hook) error { return h.Activate(a.Item.AssignmentID, a.Session, w.clock()) })
-		}))
+		})
 	case polecat.Resume:
-		return p.then(once(commitCost, func() error { // what the earlier session left is saved
+		return once(commitCost, func() error { // what the earlier session left is saved
 			err := w.updateHook(p.id, func(h *hook.Hook) error { return h.Resume(a.Item.AssignmentID, a.Session, w.clock()) })
 			if err == nil {
 				p.forgetWorker("process killed")
 			}
 			return err
-		}))
+		})
 	case polecat.Start:
-		return p.then(p.start(a.Item))
+		return p.start(a.Item)
 	case polecat.Touch:
 		return once(cost, func() error {
 			return w.updateHook(p.id, func(h *hook.Hook) error { return h.Touch(a.Assignment, a.Session, w.clock(), touchEvery()) })
 		})
 	case polecat.Publish:
-		return p.then(once(cost, func() error { return p.publish(a.Record) }))
+		return once(cost, func() error { return p.publish(a.Record) })
 	case polecat.StopWorker:
 		return once(0, func() error { p.stopWorker(a.Courtesy); return nil })
-	case polecat.Finish:
-		return p.then(p.finish(a.Record.AssignmentID))
+	case polecat.Retire:
+		return p.finish(a.Record.AssignmentID)
 	case polecat.Abandon:
-		return p.then(p.abandon(a))
-	case polecat.Answer:
-		return steps(cost, func() error { return p.answer(a) }, func() error { return w.markSeen(p.id, a.Nudge) })
-	case polecat.MarkSeen:
-		return once(cost, func() error { return w.markSeen(p.id, a.Nudge) })
-	case polecat.MarkRead:
-		return once(cost, func() error { return w.markRead(p.id, a.Entry.Name) })
+		return p.abandon(a)
 	case polecat.SetStatus:
 		return once(cost, func() error { return p.setStatus(a.Status) })
 	}
 	return once(0, func() error { w.fail("%s decided %T", p.id, a); return nil })
 }
 
-// then makes the next decision follow at once.
-func (p *polecatRole) then(o operation) operation {
-	return operation{o.cost, func() (bool, error) {
-		done, err := o.step()
-		if err == nil {
-			p.again = true
-		}
-		return done, err
-	}}
-}
-
 func (p *polecatRole) setStatus(to agent.Status) error {
-	if to == agent.Active || to == agent.Idle || to == agent.Terminated {
-		return p.w.setStatus(p.id, to)
+	err := p.w.setStatus(p.id, to)
+	if err == nil {
+		p.status = to
 	}
-	return nil
-}
-
-func (p *polecatRole) answer(a polecat.Answer) error {
-	n := nudge.Nudge{From: p.id, Type: nudge.Response, Message: a.Message, InReplyTo: &a.Nudge.Timestamp}
-	if h := p.w.hookOf(p.id); h.WorkItem != nil {
-		n.Ref = &nudge.Ref{BeadID: h.WorkItem.BeadID, AssignmentID: h.WorkItem.AssignmentID, Session: h.WorkItem.Session}
-	}
-	_, err := p.w.sendNudge(a.Nudge.From, n)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -14,6 +15,8 @@ const (
 	wakeUp = time.Millisecond
 	// pacing is the least time between two ticks.
 	pacing = 10 * time.Millisecond
+	// mostPacing is what it grows to while conflicts last.
+	mostPacing = 250 * time.Millisecond
 	// rigTick is rig.tick: when a change is seen that notification has lost.
 	rigTick = 2 * time.Second
 )
@@ -51,16 +54,15 @@ func steps(cost time.Duration, all ...func() error) operation {
 type role interface {
 	// recover lists what heals what an earlier process left.
 	recover() []operation
-	// tick fetches and decides, and returns what to carry out.
-	tick() []operation
-	// failed hears of an action that could not be carried out. False stops the
-	// actions after it.
-	failed(i int, err error) bool
-	// skip tells whether an action is left out because of what failed before.
-	skip(i int) bool
-	// ticked is called once all actions are through; it returns when to tick again
-	// without news, 0 for never.
-	ticked() time.Duration
+	// tick fetches and decides, and returns what to carry out, and whether another
+	// decision follows at once.
+	tick() (*roles.Progress, bool)
+	// operation carries out an action of the role's own.
+	operation(a roles.Action) operation
+	// adopt takes over the state of a decision whose work is carried out.
+	adopt()
+	// after returns when to tick again without news, 0 for never.
+	after() time.Duration
 	// killed forgets what only the process knew.
 	killed()
 }
@@ -81,10 +83,10 @@ type process struct {
 	due        time.Duration
 	plan       int
 	ticking    time.Duration // when the last tick began
-	failures   int
-	trouble    bool
-	worked     time.Duration // total time busy
-	ticks      int
+	// failures and conflicts count ticks in a row.
+	failures, conflicts int
+	worked              time.Duration // total time busy
+	ticks               int
 }
 
 // start begins a life.
@@ -94,10 +96,10 @@ func (p *process) start() {
 	}
 	p.alive, p.life = true, p.life+1
 	p.session = p.w.newSession()
-	p.busy, p.news, p.planned, p.failures = false, false, false, 0
+	p.busy, p.news, p.planned, p.failures, p.conflicts = false, false, false, 0, 0
 	p.plan++
 	p.w.lives(p, true)
-	p.perform(p.role.recover(), func() { p.planTick(0) })
+	p.recover(p.role.recover())
 }
 
 // kill ends a life as kill -9 would.
@@ -154,55 +156,113 @@ func (p *process) tickAt(at time.Duration) {
 func (p *process) tick() {
 	p.ticks++
 	p.plan++
-	p.ticking, p.planned, p.trouble, p.news = p.w.now, false, false, false
-	p.perform(p.role.tick(), func() {
-		after := p.role.ticked()
-		if p.trouble {
-			p.failures++
-			p.tickAt(p.w.now + min(100*time.Millisecond<<min(p.failures, 8), 15*time.Second))
-			return
+	p.ticking, p.planned, p.news = p.w.now, false, false
+	progress, again := p.role.tick()
+	p.perform(func() (operation, bool) {
+		a, ok := progress.Next()
+		if !ok {
+			return operation{}, false
 		}
-		p.failures = 0
-		if p.news {
-			p.wake()
+		return p.operation(a), true
+	}, progress.Report, func() { p.ticked(&progress.Outcome, again) })
+}
+
+// ticked plans the next tick by how this one ended.
+func (p *process) ticked(out *roles.Outcome, again bool) {
+	if out.Worked {
+		p.role.adopt()
+	}
+	after := p.role.after()
+	switch p.conflicts++; {
+	case out.Conflicts == nil:
+		p.conflicts = 0
+	default:
+		if least := roles.Backoff(2*pacing, mostPacing, p.conflicts); after == 0 || after > least {
+			after = least
 		}
-		if after > 0 {
-			p.planTick(after)
+	}
+	if out.Failures != nil {
+		p.failures++
+		p.tickAt(p.w.now + roles.Backoff(200*time.Millisecond, 15*time.Second, p.failures))
+		return
+	}
+	p.failures = 0
+	if p.news {
+		p.wake()
+	}
+	if again && out.Worked {
+		after = time.Millisecond
+	}
+	if after > 0 {
+		p.planTick(after)
+	}
+}
+
+// operation carries out an action, of those that roles share or of the role's own.
+func (p *process) operation(a roles.Action) operation {
+	w := p.w
+	switch a := a.(type) {
+	case roles.Send:
+		return once(w.o.Step, func() error {
+			m := a.Message
+			m.From = p.id
+			return w.send(m, nil)
+		})
+	case roles.Nudge:
+		return once(w.o.Step, func() error {
+			_, err := w.sendNudge(p.id, a)
+			return err
+		})
+	case roles.MarkRead:
+		return once(w.o.Step, func() error { return w.markRead(p.id, a.Entry.Name) })
+	case roles.MarkSeen:
+		return once(w.o.Step, func() error { return w.markSeen(p.id, a.Nudge) })
+	}
+	return p.role.operation(a)
+}
+
+// recover carries operations out one after the other; what fails is tried again by
+// the ticks.
+func (p *process) recover(all []operation) {
+	i := -1
+	p.perform(func() (operation, bool) {
+		if i++; i == len(all) {
+			return operation{}, false
 		}
-	})
+		return all[i], true
+	}, func(error) {}, func() { p.planTick(0) })
 }
 
 // perform carries operations out one after the other, then calls end.
-func (p *process) perform(all []operation, end func()) {
+func (p *process) perform(next func() (operation, bool), report func(error), end func()) {
 	p.busy = true
-	p.next(all, 0, end)
-}
-
-func (p *process) next(all []operation, i int, end func()) {
-	for i < len(all) && p.role.skip(i) {
-		i++
-	}
-	if i == len(all) {
+	o, ok := next()
+	if !ok {
 		p.busy = false
 		end()
 		return
 	}
+	p.carryOut(o, func(err error) {
+		report(err)
+		p.perform(next, report, end)
+	})
+}
+
+// carryOut does the steps of an operation, then calls end with how it ended.
+func (p *process) carryOut(o operation, end func(error)) {
 	life := p.life
-	p.w.after(all[i].cost, func() {
+	p.w.after(o.cost, func() {
 		if p.life != life || p.w.broken != nil {
 			return
 		}
-		p.worked += all[i].cost
-		done, err := all[i].step()
-		switch {
+		p.worked += o.cost
+		switch done, err := o.step(); {
 		case err == nil && !done:
-			p.next(all, i, end)
-		case err == nil, errors.Is(err, errSkip):
-			p.next(all, i+1, end)
-		case p.role.failed(i, err):
-			p.next(all, i+1, end)
+			p.carryOut(o, end)
+		case errors.Is(err, errSkip):
+			end(nil)
 		default:
-			p.next(all, len(all), end)
+			end(err)
 		}
 	})
 }

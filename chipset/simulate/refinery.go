@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -26,14 +26,13 @@ const (
 
 // refineryRole carries out what roles/refinery decides, as chipset/execute does.
 type refineryRole struct {
-	w       *world
-	state   refinery.State
-	next    refinery.State // of the decision that is being carried out
-	actions int
-	result  refinery.Result
-	got     refinery.Result
-	run     *testRun
-	broke   bool
+	w      *world
+	state  refinery.State
+	next   refinery.State // of the decision that is being carried out
+	deep   bool
+	result refinery.Result
+	got    refinery.Result
+	run    *testRun
 }
 
 // testRun is a test command that runs.
@@ -48,24 +47,16 @@ func (r *refineryRole) recover() []operation { return nil }
 
 func (r *refineryRole) killed() {
 	r.stopTest()
-	*r = refineryRole{w: r.w}
-}
-
-func (r *refineryRole) skip(int) bool { return r.broke }
-
-// failed: the decision counts only when all of its actions succeeded.
-func (r *refineryRole) failed(int, error) bool {
-	r.broke = true
-	return false
+	*r = refineryRole{w: r.w, deep: r.deep}
 }
 
 // tick is one round of fetch, decode, execute and retire.
-func (r *refineryRole) tick() []operation {
+func (r *refineryRole) tick() (*roles.Progress, bool) {
 	w := r.w
 	if r.run != nil && r.run.ended {
 		r.result, r.run = r.run.result, nil
 	}
-	f := refinery.Facts{Now: w.clock(), Session: w.refinery.session, Result: r.result, Beads: map[state.BeadID]bead.Bead{},
+	f := refinery.Facts{Now: w.clock(), Self: refineryID, Session: w.refinery.session, Deep: r.deep, Result: r.result, Beads: map[state.BeadID]bead.Bead{},
 		Policy: r.policy(), Mail: w.entries(refineryID), Nudges: w.nudges(refineryID), Tip: w.onto}
 	r.got = refinery.Result{}
 	show := func(q *mergequeue.Request) {
@@ -83,24 +74,14 @@ func (r *refineryRole) tick() []operation {
 		left--
 		return left > 0
 	})
-	next, actions := refinery.Decide(r.state, f)
-	r.next, r.actions, r.got, r.broke = next, len(actions), refinery.Result{}, false
-	all := make([]operation, 0, len(actions))
-	for _, a := range actions {
-		all = append(all, r.operation(a))
-	}
-	return all
+	d := refinery.Decide(r.state, f)
+	r.next, r.got = d.Next, refinery.Result{}
+	return roles.Begin(&d), d.Again
 }
 
-func (r *refineryRole) ticked() time.Duration {
-	if r.broke { // the same facts lead to it again
-		return time.Second
-	}
-	settled := r.next == r.state && r.actions == 0
-	r.state, r.result = r.next, r.got
-	if !settled {
-		return time.Millisecond
-	}
+func (r *refineryRole) adopt() { r.state, r.result = r.next, r.got }
+
+func (r *refineryRole) after() time.Duration {
 	if at := r.state.WakeAt(); !at.IsZero() {
 		return max(time.Millisecond, at.Sub(r.w.clock().Time))
 	}
@@ -131,7 +112,7 @@ func (r *refineryRole) step(cost time.Duration, id state.MergeID, do func(q *mer
 
 func (r *refineryRole) simple(do func() error) operation { return once(r.w.o.Step, do) }
 
-func (r *refineryRole) other(action refinery.Action) operation {
+func (r *refineryRole) other(action roles.Action) operation {
 	w := r.w
 	switch a := action.(type) {
 	case refinery.StopTest:
@@ -171,26 +152,16 @@ func (r *refineryRole) other(action refinery.Action) operation {
 				return nil
 			})
 		})
-	case refinery.TellHuman:
-		return r.simple(func() error {
-			return w.send(mail.Message{From: refineryID, To: state.Human, Type: mail.Coordination, Subject: a.Subject, ID: a.ID}, nil)
-		})
-	case refinery.WarnDepth:
+	case refinery.RecordDepth:
 		return r.simple(func() error {
 			w.tally.DepthWarnings++
-			return w.send(mail.Message{From: refineryID, To: mayorID, Type: mail.Coordination, Subject: "The merge queue is deep", ID: "queue-depth:" + string(a.Newest)}, nil)
+			r.deep = true
+			return nil
 		})
-	case refinery.ForgetDepth, refinery.LeaveOut, refinery.QueueBlocked, refinery.QueueUnblocked:
+	case refinery.ForgetDepth:
+		return r.simple(func() error { r.deep = false; return nil })
+	case refinery.LeaveOut, refinery.QueueBlocked, refinery.QueueUnblocked:
 		return once(0, func() error { return nil })
-	case refinery.Respond:
-		return r.simple(func() error {
-			_, err := w.sendNudge(a.Nudge.From, nudge.Nudge{From: refineryID, Type: nudge.Response, Message: a.Message, InReplyTo: &a.Nudge.Timestamp, Ref: a.Nudge.Ref})
-			return err
-		})
-	case refinery.MarkSeen:
-		return r.simple(func() error { return w.markSeen(refineryID, a.Nudge) })
-	case refinery.MarkRead:
-		return r.simple(func() error { return w.markRead(refineryID, a.Entry.Name) })
 	}
 	return once(0, func() error { w.fail("the refinery decided %T", action); return nil })
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -15,7 +16,7 @@ func (r *refineryRole) policy() refinery.Policy {
 	return refinery.Policy{MaxWaiting: maxWaiting, Mayor: mayorID, Batch: r.w.o.Batch}
 }
 
-func (r *refineryRole) operation(action refinery.Action) operation {
+func (r *refineryRole) operation(action roles.Action) operation {
 	switch a := action.(type) {
 	case refinery.CheckOut:
 		return r.step(checkOutCost, a.Request, r.checkOut)

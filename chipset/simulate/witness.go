@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
@@ -16,34 +16,18 @@ import (
 
 // witnessRole carries out what roles/witness decides, as chipset/execute does.
 type witnessRole struct {
-	w       *world
-	state   witness.State
-	actions []witness.Action
-	hurt    bool
+	w     *world
+	state witness.State
+	next  witness.State // of the decision that is being carried out
 }
 
 func (r *witnessRole) recover() []operation { return nil }
 
 func (r *witnessRole) killed() { *r = witnessRole{w: r.w} }
 
-// skip: nothing is retired after an action that failed.
-func (r *witnessRole) skip(i int) bool {
-	if !r.hurt {
-		return false
-	}
-	switch r.actions[i].(type) {
-	case witness.MarkRead, witness.MarkSeen:
-		return true
-	}
-	return false
-}
+func (r *witnessRole) adopt() { r.state = r.next }
 
-func (r *witnessRole) failed(int, error) bool {
-	r.hurt, r.w.witness.trouble = true, true
-	return true
-}
-
-func (r *witnessRole) ticked() time.Duration {
+func (r *witnessRole) after() time.Duration {
 	return max(time.Millisecond, r.state.Wake.Sub(r.w.clock().Time))
 }
 
@@ -56,7 +40,7 @@ func (r *witnessRole) policy() witness.Policy {
 		TestTimeout: testTimeout, MaxRestarts: maxRestarts, MaxParallel: most, MaxWaiting: maxWaiting}
 }
 
-func (r *witnessRole) tick() []operation {
+func (r *witnessRole) tick() (*roles.Progress, bool) {
 	w := r.w
 	now := w.clock()
 	f := witness.Facts{Now: now, Self: witnessID, Session: w.witness.session, Mayor: mayorID, Refinery: refineryID, Policy: r.policy(),
@@ -65,13 +49,13 @@ func (r *witnessRole) tick() []operation {
 		f.Scan = &witness.Scan{Agents: w.sights, Backlog: w.backlog, Queue: w.queue(), Dispatches: w.unconfirmed(), MayorMail: w.entries(mayorID), Disk: w.disk()}
 		w.tally.Patrols++
 	}
-	r.state, r.actions = witness.Decide(r.state, f)
-	r.hurt = false
-	all := make([]operation, 0, len(r.actions))
-	for _, a := range r.actions {
-		all = append(all, once(w.o.Step, func() error { return r.act(a) }))
-	}
-	return all
+	d := witness.Decide(r.state, f)
+	r.next = d.Next
+	return roles.Begin(&d), d.Again
+}
+
+func (r *witnessRole) operation(a roles.Action) operation {
+	return once(r.w.o.Step, func() error { return r.act(a) })
 }
 
 // queue is what the witness sees of the merge queue: a bead that has moved on
@@ -100,7 +84,7 @@ func (w *world) disk() witness.Disk {
 	return witness.Disk{Free: total / 2, Total: total}
 }
 
-func (r *witnessRole) act(action witness.Action) error {
+func (r *witnessRole) act(action roles.Action) error {
 	w := r.w
 	switch a := action.(type) {
 	case witness.SetStatus:
@@ -124,8 +108,8 @@ func (r *witnessRole) act(action witness.Action) error {
 			i.ResolvedAt, i.Resolution = &now, a.Resolution
 			return true
 		})
-	case witness.SendNudge:
-		return r.nudge(a)
+	case witness.Ask:
+		return r.ask(a)
 	case witness.RecordAnswer:
 		return w.updateIncident(a.ID, func(i *incident.Incident) bool {
 			if i.AnsweredAt != nil && !a.At.After(i.AnsweredAt.Time) {
@@ -136,20 +120,15 @@ func (r *witnessRole) act(action witness.Action) error {
 		})
 	case witness.Escalate:
 		return r.escalate(a)
-	case witness.MarkRead:
-		return w.markRead(witnessID, a.Entry.Name)
-	case witness.MarkSeen:
-		return w.markSeen(witnessID, a.Nudge)
 	}
 	w.fail("the witness decided %T", action)
 	return nil
 }
 
-// nudge sends first and records then.
-func (r *witnessRole) nudge(a witness.SendNudge) error {
-	sent, err := r.w.sendNudge(a.To, nudge.Nudge{From: witnessID, Type: a.Type, Message: a.Message,
-		RequiresResponse: a.RequiresResponse, Ref: a.Ref, InReplyTo: a.InReplyTo})
-	if err != nil || a.Incident == "" {
+// ask sends first and records then.
+func (r *witnessRole) ask(a witness.Ask) error {
+	sent, err := r.w.sendNudge(witnessID, a.Nudge)
+	if err != nil {
 		return err
 	}
 	return r.w.updateIncident(a.Incident, func(i *incident.Incident) bool {

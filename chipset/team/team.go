@@ -39,9 +39,6 @@ type Answer struct {
 	Remembered string `json:"remembered,omitempty"`
 }
 
-// Approval is the metadata of a response that approves.
-func Approval() json.RawMessage { return json.RawMessage(`{"approved":true}`) }
-
 // AnswerOf is what a response decides, and whether it decides anything: it must
 // say so, and come from somebody who may. The person decides everything, the
 // mayor plans, and who was asked to end decides that.

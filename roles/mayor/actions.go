@@ -1,17 +1,11 @@
 package mayor
 
 import (
-	"encoding/json"
-
-	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// Action is one thing to do.
-type Action interface{ action() }
-
+// The mayor's own actions.
 type (
 	// HealDispatch finishes or undoes a dispatch that was left half done.
 	HealDispatch struct{ Bead state.BeadID }
@@ -75,57 +69,18 @@ type (
 		Progress float64
 		Complete bool
 	}
-	// Nudge sends a hint to an agent.
-	Nudge struct {
-		To      state.AgentID
-		Type    nudge.Type
-		Message string
-		Ref     nudge.Ref
-		// InReplyTo is the timestamp of the nudge that is answered, or zero.
-		InReplyTo state.Time
-	}
-	// Tell sends mail.
-	Tell struct {
-		To            state.AgentID
-		Type          mail.Type
-		Subject, Body string
-		InReplyTo     mail.Name
-		// Thread is kept by whoever replies.
-		Thread string
-		// ID makes a repetition after a crash the same message.
-		ID  string
-		Ref *mail.Ref
-		// Metadata is passed on as it is.
-		Metadata json.RawMessage
-	}
-	// MarkRead retires a message whose effects are durable. Effects is how many of
-	// the actions right before it those are: when one of them failed, the message
-	// stays unread and is handled again.
-	MarkRead struct {
-		Letter  Letter
-		Effects int
-	}
-	// MarkSeen retires a nudge.
-	MarkSeen struct{ Nudge nudge.Nudge }
-	// Finish ends the role.
-	Finish struct{}
 )
 
-func (HealDispatch) action() {}
-func (Sling) action()        {}
-func (ClearHook) action()    {}
-func (Reopen) action()       {}
-func (TakeBack) action()     {}
-func (FinishFor) action()    {}
-func (Block) action()        {}
-func (Supersede) action()    {}
-func (MakeConvoy) action()   {}
-func (UpdateConvoy) action() {}
-func (Nudge) action()        {}
-func (Tell) action()         {}
-func (MarkRead) action()     {}
-func (MarkSeen) action()     {}
-func (Finish) action()       {}
+func (HealDispatch) IsAction() {}
+func (Sling) IsAction()        {}
+func (ClearHook) IsAction()    {}
+func (Reopen) IsAction()       {}
+func (TakeBack) IsAction()     {}
+func (FinishFor) IsAction()    {}
+func (Block) IsAction()        {}
+func (Supersede) IsAction()    {}
+func (MakeConvoy) IsAction()   {}
+func (UpdateConvoy) IsAction() {}
 
 // Charge is what is held against a bead.
 type Charge string

@@ -38,7 +38,7 @@ func BenchmarkDecideIdle(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, actions := Decide(Monitoring, f); len(actions) > 0 {
+				if actions := decided(Monitoring, f); len(actions) > 0 {
 					b.Fatal(actions)
 				}
 			}
@@ -56,7 +56,7 @@ func BenchmarkDecideChange(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				f.Backlog.Put(bead.Bead{ID: "gt-new", Status: bead.Open, CreatedAt: noon, Gen: 1})
-				if _, actions := Decide(Monitoring, f); len(actions) != 1 {
+				if actions := decided(Monitoring, f); len(actions) != 1 {
 					b.Fatal(actions)
 				}
 				f.Backlog.Put(bead.Bead{ID: "gt-new", Status: bead.Blocked, CreatedAt: noon, Gen: 2})

@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -43,13 +44,14 @@ type decision struct {
 	taken, cleared map[state.AgentID]bool
 	// hanging counts the beads that hang where they say.
 	hanging int
-	actions []Action
+	groups  []roles.Group
 }
 
-func (d *decision) do(actions ...Action) { d.actions = append(d.actions, actions...) }
+// do adds a group of actions.
+func (d *decision) do(actions ...roles.Action) { d.groups = append(d.groups, actions) }
 
 // Decide is the mayor's whole behaviour.
-func Decide(s State, f Facts) (State, []Action) {
+func Decide(s State, f Facts) roles.Decision[State] {
 	d := &decision{Facts: f, touched: map[state.BeadID]bool{}, taken: map[state.AgentID]bool{}, cleared: map[state.AgentID]bool{}}
 	closing := s == Closing
 	for _, r := range f.Unconfirmed { // first: what was begun must not be begun twice
@@ -69,10 +71,11 @@ func Decide(s State, f Facts) (State, []Action) {
 		next = d.dispatch()
 	}
 	d.convoys()
+	out := roles.Decision[State]{Groups: d.groups, Next: next}
 	if closing {
-		d.do(Finish{})
+		out.Work = roles.Group{roles.Finish{}}
 	}
-	return next, d.actions
+	return out
 }
 
 // mail handles what agents wrote. The truth is in the files that the mail
@@ -80,84 +83,88 @@ func Decide(s State, f Facts) (State, []Action) {
 // requests ask for something. It reports whether the mayor is asked to end.
 func (d *decision) mail() (closing bool) {
 	for _, l := range d.Mail {
-		before := len(d.actions)
+		var effect roles.Action
 		switch l.Type {
 		case mail.ShutdownRequest:
 			if l.RequestsShutdown(d.Policy.Mayor, d.Session) {
 				closing = true
-				d.do(Tell{To: l.From, Type: mail.ShutdownResponse, Subject: "mayor ends", Body: "No more is dispatched; work that is out goes on.",
-					InReplyTo: l.Name, ID: "closing:" + string(l.Name), Ref: l.Ref})
+				d.do(roles.AnswerShutdown(d.Policy.Mayor, l.Entry, "No more is dispatched; work that is out goes on.\n")...)
+				continue
 			}
 		case mail.HealthEscalation:
-			d.escalation(l)
+			effect = d.escalation(l)
 		case mail.PlanRequest, mail.PermissionRequest:
-			d.forward(l)
+			effect = d.forward(l)
 		case mail.PlanResponse, mail.PermissionResponse:
-			d.relay(l)
+			effect = d.relay(l)
 		default: // reports and coordination: the files say the same
 		}
-		d.do(MarkRead{Letter: l, Effects: len(d.actions) - before})
+		if effect != nil {
+			d.do(effect, roles.MarkRead{Entry: l.Entry})
+		} else {
+			d.do(roles.MarkRead{Entry: l.Entry})
+		}
 	}
 	return closing
 }
 
 // forward hands a question that only a person may answer to the person. The
 // thread names the question, and with it who asked: the answer finds back.
-func (d *decision) forward(l Letter) {
+func (d *decision) forward(l Letter) roles.Action {
 	if l.From == state.Human {
-		return
+		return nil
 	}
-	d.do(Tell{To: state.Human, Type: l.Type, Subject: string(l.From) + " asks: " + l.Subject, Body: l.Body,
-		InReplyTo: l.Name, Thread: string(l.Name), ID: "forward:" + string(l.Name), Ref: l.Ref, Metadata: l.Metadata})
+	return roles.Send{Message: mail.Message{To: state.Human, Type: l.Type, Subject: string(l.From) + " asks: " + l.Subject, Body: l.Body,
+		InReplyTo: string(l.Name), Thread: string(l.Name), ID: "forward:" + string(l.Name), Ref: l.Ref, Metadata: l.Metadata}}
 }
 
 // relay hands the person's answer to a forwarded question to who asked it.
 // Nobody else's word is passed on under the mayor's name.
-func (d *decision) relay(l Letter) {
+func (d *decision) relay(l Letter) roles.Action {
 	_, asker, err := state.ParseTimestampedName(l.Thread)
 	if err != nil || l.From != state.Human || asker == d.Policy.Mayor || asker == state.Human {
-		return
+		return nil
 	}
-	d.do(Tell{To: asker, Type: l.Type, Subject: l.Subject, Body: l.Body, InReplyTo: mail.Name(l.Thread), Thread: l.Thread,
-		ID: "relay:" + string(l.Name), Ref: l.Ref, Metadata: l.Metadata})
+	return roles.Send{Message: mail.Message{To: asker, Type: l.Type, Subject: l.Subject, Body: l.Body, InReplyTo: l.Thread, Thread: l.Thread,
+		ID: "relay:" + string(l.Name), Ref: l.Ref, Metadata: l.Metadata}}
 }
 
 // escalation answers the witness: nudge, restart, reassign, or ask a person.
-func (d *decision) escalation(l Letter) {
+func (d *decision) escalation(l Letter) roles.Action {
 	if l.Escalation == nil || l.Ref == nil || l.From != d.Policy.Witness && l.From != state.Human {
-		return
+		return nil
 	}
 	b := d.Backlog.Get(l.Ref.BeadID)
 	if b == nil || l.Ref.AssignmentID == "" || b.CheckAssignment(l.Ref.AssignmentID, bead.Hooked, bead.InProgress) != nil || d.touched[b.ID] {
-		return // it speaks of an assignment that is over
+		return nil // it speaks of an assignment that is over
 	}
 	if rec, retiring := d.Retired[b.AssignmentID]; retiring { // past the point of no return
 		if !rec.Stage.Final() && !d.live(b.Assignee) && d.otherLive(b.Assignee) {
-			d.finishFor(b.Assignee, b.ID)
+			return d.finishFor(b.Assignee, b.ID)
 		}
-		return
+		return nil
 	}
 	switch l.Escalation.Recommend {
 	case "reassign":
-		d.reassign(b)
+		return d.reassign(b)
 	case "restart", "human":
 		if !d.live(b.Assignee) { // a dead process is nothing that the work is to blame for
-			d.reassign(b)
-			return
+			return d.reassign(b)
 		}
-		d.restart(b, l)
+		return d.restart(b, l)
 	default:
-		d.do(Nudge{To: b.Assignee, Type: nudge.StallWarning, Message: "no progress on " + string(b.ID) + ": " + l.Subject,
-			Ref: nudge.Ref{BeadID: b.ID, AssignmentID: b.AssignmentID}})
+		return roles.Nudge{To: b.Assignee, Nudge: nudge.Nudge{Type: nudge.StallWarning, Message: "no progress on " + string(b.ID) + ": " + l.Subject,
+			Ref: &nudge.Ref{BeadID: b.ID, AssignmentID: b.AssignmentID}}}
 	}
 }
 
 // reassign takes a bead from an agent that can't go on with it. While no other
 // polecat has a process, its own next start is the better hope.
-func (d *decision) reassign(b *bead.Bead) {
-	if d.otherLive(b.Assignee) {
-		d.reopen(b, "the process of "+string(b.Assignee)+" is gone", ChargeNothing, state.Time{}, "")
+func (d *decision) reassign(b *bead.Bead) roles.Action {
+	if !d.otherLive(b.Assignee) {
+		return nil
 	}
+	return d.reopen(b, "the process of "+string(b.Assignee)+" is gone", ChargeNothing, state.Time{}, "")
 }
 
 func (d *decision) otherLive(than state.AgentID) bool {
@@ -166,37 +173,33 @@ func (d *decision) otherLive(than state.AgentID) bool {
 
 // finishFor lets the done pipeline of a dead agent run to its end. Its bead and
 // its hook are that pipeline's until then.
-func (d *decision) finishFor(id state.AgentID, b state.BeadID) {
-	if d.touched[b] {
-		return
-	}
+func (d *decision) finishFor(id state.AgentID, b state.BeadID) roles.Action {
 	d.touched[b] = true
-	d.do(FinishFor{Agent: id})
+	return FinishFor{Agent: id}
 }
 
 func (d *decision) live(id state.AgentID) bool {
 	return slices.ContainsFunc(d.Polecats, func(p Polecat) bool { return p.ID == id && p.Live })
 }
 
-func (d *decision) restart(b *bead.Bead, l Letter) {
+func (d *decision) restart(b *bead.Bead, l Letter) roles.Action {
 	if b.Restarts >= d.Policy.MaxRestarts {
-		d.block(b, ChargeNothing, fmt.Sprintf("stalled again after %d restarts", b.Restarts),
+		return d.block(b, ChargeNothing, fmt.Sprintf("stalled again after %d restarts", b.Restarts),
 			"Likely causes: the worker waits for an answer nobody gives, the work is too large for one session, or its command hangs.")
-		return
 	}
 	note := fmt.Sprintf("restart %d of %d: the worker on %s made no progress (%s)", b.Restarts+1, d.Policy.MaxRestarts, b.Assignee, l.Subject)
-	d.reopen(b, note, ChargeRestart, state.At(d.Now.Add(d.Policy.RestartCooldown)), "")
+	return d.reopen(b, note, ChargeRestart, state.At(d.Now.Add(d.Policy.RestartCooldown)), "")
 }
 
-func (d *decision) reopen(b *bead.Bead, note string, c Charge, readyAt state.Time, mr state.MergeID) {
+func (d *decision) reopen(b *bead.Bead, note string, c Charge, readyAt state.Time, mr state.MergeID) roles.Action {
 	d.touched[b.ID] = true
-	d.do(Reopen{Bead: b.ID, Assignment: b.AssignmentID, From: b.Status, Note: note, Charge: c, ReadyAt: readyAt, MR: mr})
+	return Reopen{Bead: b.ID, Assignment: b.AssignmentID, From: b.Status, Note: note, Charge: c, ReadyAt: readyAt, MR: mr}
 }
 
-func (d *decision) block(b *bead.Bead, c Charge, reason, causes string) {
+func (d *decision) block(b *bead.Bead, c Charge, reason, causes string) roles.Action {
 	d.touched[b.ID] = true
 	subject, body := plea(charged(*b, c), reason, causes)
-	d.do(Block{Bead: b.ID, Assignment: b.AssignmentID, From: b.Status, Reason: reason, Charge: c, Subject: subject, Body: body})
+	return Block{Bead: b.ID, Assignment: b.AssignmentID, From: b.Status, Reason: reason, Charge: c, Subject: subject, Body: body}
 }
 
 // nudges are hints: this very tick does what there is to do. Who asks for a
@@ -204,13 +207,10 @@ func (d *decision) block(b *bead.Bead, c Charge, reason, causes string) {
 func (d *decision) nudges() {
 	for _, n := range d.Nudges {
 		if n.RequiresResponse && n.Type != nudge.Response {
-			reply := Nudge{To: n.From, Type: nudge.Response, Message: d.Backlog.String(), InReplyTo: n.Timestamp}
-			if n.Ref != nil {
-				reply.Ref = *n.Ref
-			}
-			d.do(reply)
+			d.do(roles.Answer(&n, d.Backlog.String(), n.Ref), roles.MarkSeen{Nudge: n})
+		} else {
+			d.do(roles.MarkSeen{Nudge: n})
 		}
-		d.do(MarkSeen{n})
 	}
 }
 
@@ -223,12 +223,14 @@ func (d *decision) retiredAgents() {
 			continue
 		}
 		if rec, retiring := d.Retired[p.Hook.Assignment()]; retiring && !rec.Stage.Final() {
-			d.finishFor(p.ID, p.Hook.WorkItem.BeadID) // nobody else will: it is not started any more
+			if id := p.Hook.WorkItem.BeadID; !d.touched[id] { // nobody else will: it is not started any more
+				d.do(d.finishFor(p.ID, id))
+			}
 			continue
 		}
 		b := d.Backlog.Get(p.Hook.WorkItem.BeadID)
 		if b != nil && b.CheckAssignment(p.Hook.Assignment(), bead.Hooked, bead.InProgress) == nil && !d.touched[b.ID] {
-			d.reopen(b, string(p.ID)+" was taken out of the rig", ChargeNothing, state.Time{}, "")
+			d.do(d.reopen(b, string(p.ID)+" was taken out of the rig", ChargeNothing, state.Time{}, ""))
 		}
 	}
 }
@@ -319,14 +321,14 @@ func (d *decision) failures() {
 		}
 		switch {
 		case ok && rec.Outcome == retire.Block:
-			d.block(b, ChargeNothing, reason, "The worker asked for a person.")
+			d.do(d.block(b, ChargeNothing, reason, "The worker asked for a person."))
 		case ok && rec.Lost:
-			d.reopen(b, reason, ChargeNothing, state.Time{}, "")
+			d.do(d.reopen(b, reason, ChargeNothing, state.Time{}, ""))
 		case b.Attempts+1 >= d.Policy.MaxAttempts:
-			d.block(b, ChargeAttempt, fmt.Sprintf("attempt %d of %d failed: %s", b.Attempts+1, d.Policy.MaxAttempts, reason),
-				"Likely causes: the task is unclear, its acceptance can't be met, or the worker lacks a permission or a tool.")
+			d.do(d.block(b, ChargeAttempt, fmt.Sprintf("attempt %d of %d failed: %s", b.Attempts+1, d.Policy.MaxAttempts, reason),
+				"Likely causes: the task is unclear, its acceptance can't be met, or the worker lacks a permission or a tool."))
 		default:
-			d.reopen(b, fmt.Sprintf("attempt %d failed: %s", b.Attempts+1, reason), ChargeAttempt, state.Time{}, "")
+			d.do(d.reopen(b, fmt.Sprintf("attempt %d failed: %s", b.Attempts+1, reason), ChargeAttempt, state.Time{}, ""))
 		}
 	}
 }
@@ -345,7 +347,7 @@ func (d *decision) queue() {
 		case b == nil || d.touched[b.ID] || d.finishing(b):
 		case b.CheckAssignment(r.AssignmentID, bead.Done) == nil:
 			if d.Policy.ReworkConflicts {
-				d.rework(b, r)
+				d.do(d.rework(b, r))
 			}
 		case b.Status != bead.Blocked || b.AssignmentID != r.AssignmentID:
 			d.do(Supersede{MR: r.ID, Bead: b.ID})
@@ -353,22 +355,19 @@ func (d *decision) queue() {
 	}
 }
 
-func (d *decision) rework(b *bead.Bead, r *mergequeue.Request) {
+func (d *decision) rework(b *bead.Bead, r *mergequeue.Request) roles.Action {
 	if r.Failure == mergequeue.FailConflict {
 		if b.Conflicts >= d.Policy.MaxConflicts {
-			d.block(b, ChargeConflict, fmt.Sprintf("in conflict again after %d reworks: %s", b.Conflicts, r.Reason),
+			return d.block(b, ChargeConflict, fmt.Sprintf("in conflict again after %d reworks: %s", b.Conflicts, r.Reason),
 				"Likely cause: several beads change the same lines; make one wait for the other.")
-			return
 		}
-		d.reopen(b, "merge conflict on the new tip: "+r.Reason, ChargeConflict, state.Time{}, r.ID)
-		return
+		return d.reopen(b, "merge conflict on the new tip: "+r.Reason, ChargeConflict, state.Time{}, r.ID)
 	}
 	if b.Attempts+1 >= d.Policy.MaxAttempts {
-		d.block(b, ChargeAttempt, fmt.Sprintf("attempt %d of %d was not merged (%s): %s", b.Attempts+1, d.Policy.MaxAttempts, r.Failure, r.Reason),
+		return d.block(b, ChargeAttempt, fmt.Sprintf("attempt %d of %d was not merged (%s): %s", b.Attempts+1, d.Policy.MaxAttempts, r.Failure, r.Reason),
 			"Likely causes: the work breaks the tests, or the test command does not run in a clean checkout.")
-		return
 	}
-	d.reopen(b, fmt.Sprintf("attempt %d was not merged (%s): %s", b.Attempts+1, r.Failure, r.Reason), ChargeAttempt, state.Time{}, r.ID)
+	return d.reopen(b, fmt.Sprintf("attempt %d was not merged (%s): %s", b.Attempts+1, r.Failure, r.Reason), ChargeAttempt, state.Time{}, r.ID)
 }
 
 // dispatch slings ready work to free polecats.

@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state"
@@ -56,11 +57,11 @@ func newStage() *stage {
 
 func (s *stage) decide() string {
 	var out strings.Builder
-	next, actions := Decide(s.state, s.Facts)
-	s.state = next
-	fmt.Fprintln(&out, next)
-	for _, a := range actions {
-		fmt.Fprintln(&out, "  "+show(a))
+	d := Decide(s.state, s.Facts)
+	s.state = d.Next
+	fmt.Fprintln(&out, d.Next)
+	for _, line := range rolestest.Show(&d, show) {
+		fmt.Fprintln(&out, "  "+line)
 	}
 	s.Mail, s.Nudges = nil, nil // handled
 	return out.String()
@@ -242,7 +243,7 @@ func (s *stage) mail(from string, o options, text string) {
 }
 
 // show is one action on one line.
-func show(a Action) string {
+func show(a roles.Action) string {
 	switch a := a.(type) {
 	case HealDispatch:
 		return fmt.Sprintf("heal dispatch of %s", a.Bead)
@@ -265,16 +266,6 @@ func show(a Action) string {
 		return fmt.Sprintf("make convoy of %v", a.Beads)
 	case UpdateConvoy:
 		return fmt.Sprintf("update convoy %s to %.2f%s", a.ID, a.Progress, mark(a.Complete, " complete"))
-	case Nudge:
-		return fmt.Sprintf("nudge %s %s: %s", a.To, a.Type, a.Message)
-	case Tell:
-		return fmt.Sprintf("tell %s %s: %s%s", a.To, a.Type, a.Subject, mark(a.Thread != "", " (thread "+a.Thread+")"))
-	case MarkRead:
-		return fmt.Sprintf("mark read %s of %s after %d", a.Letter.Type, a.Letter.From, a.Effects)
-	case MarkSeen:
-		return fmt.Sprintf("mark seen %s of %s", a.Nudge.Type, a.Nudge.From)
-	case Finish:
-		return "finish"
 	}
 	return fmt.Sprintf("unknown %#v", a)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
@@ -17,28 +18,11 @@ func plea(b *bead.Bead, reason, causes string) (subject, body string) {
 		fmt.Fprintf(&text, "- %s\n", n)
 	}
 	fmt.Fprintf(&text, "\nThe whole story: chipset why %s\nTo go on: chipset work reopen %s   To give up: chipset work cancel %s\n", b.ID, b.ID, b.ID)
-	return fmt.Sprintf("%s is blocked: %s", b.ID, firstLine(reason)), text.String()
+	return fmt.Sprintf("%s is blocked: %s", b.ID, roles.FirstLine(reason)), text.String()
 }
 
 // charged is the bead as it stands after the charge.
 func charged(b bead.Bead, c Charge) *bead.Bead {
-	switch c {
-	case ChargeAttempt:
-		b.Attempts++
-	case ChargeConflict:
-		b.Conflicts++
-	case ChargeRestart:
-		b.Restarts++
-	case ChargeNothing:
-	}
+	c.To(&b)
 	return &b
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	line = strings.TrimRight(line, ": ")
-	if len(line) > 200 {
-		line = strings.ToValidUTF8(line[:200], "") + "…"
-	}
-	return line
 }

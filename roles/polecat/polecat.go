@@ -21,6 +21,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -61,10 +62,8 @@ type State struct {
 	TouchedAt state.Time
 	// HookProblem is what was last kept of a hook that can't be read.
 	HookProblem string
-	// Status is what the agent's identity was last made to say.
-	Status agent.Status
-	// ShuttingDown: no more work is taken. Finished: nothing is in hand either.
-	ShuttingDown, Finished bool
+	// ShuttingDown: no more work is taken.
+	ShuttingDown bool
 }
 
 // maxLost is how many workers of one assignment may be ended by somebody else
@@ -73,36 +72,52 @@ const maxLost = 3
 
 // Decide is the whole behaviour of a polecat. It is pure: same facts, same
 // decision.
-func Decide(s State, f Facts) (State, []Action) {
+func Decide(s State, f Facts) roles.Decision[State] {
 	d := &decision{s: s, f: f}
 	if d.s.Phase == "" {
 		d.s.Phase = Idle
 	}
 	d.heedShutdown()
 	d.heedNudges()
-	d.work()
+	d.tellIdle()
+	d.decideWork()
 	d.retireMail()
-	d.status()
 	d.endIfAsked()
-	return d.s, d.out
+	d.status()
+	return roles.Decision[State]{Groups: d.groups, Work: d.work, Next: d.s, Again: d.again}
 }
 
 type decision struct {
-	s   State
-	f   Facts
-	out []Action
-	// published is set once this tick has fixed the end of the attempt.
-	published bool
+	s      State
+	f      Facts
+	groups []roles.Group
+	work   roles.Group
+	// again is true when the work leads to the next decision.
+	again bool
+	// published is set once this tick has fixed the end of the attempt, finished
+	// once nothing is in hand any more and the process may end.
+	published, finished bool
 }
 
-func (d *decision) do(a Action) { d.out = append(d.out, a) }
+// do adds a group of actions that stand alone.
+func (d *decision) do(actions ...roles.Action) { d.groups = append(d.groups, actions) }
+
+// workOn adds actions to the work.
+func (d *decision) workOn(actions ...roles.Action) { d.work = append(d.work, actions...) }
+
+// step adds an action to the work after which the next decision should follow at
+// once.
+func (d *decision) step(a roles.Action) {
+	d.workOn(a)
+	d.again = true
+}
 
 func (d *decision) become(p Phase) { d.s.Phase = p }
 
-// work is the state machine proper, the strongest claim first: what is fixed
+// decideWork is the state machine proper, the strongest claim first: what is fixed
 // is finished, what was taken away is given up, what runs is watched, what
 // hangs there is begun.
-func (d *decision) work() {
+func (d *decision) decideWork() {
 	switch f := &d.f; {
 	case f.Record != nil && !f.Record.Stage.Final():
 		d.retiring()
@@ -134,7 +149,7 @@ func (d *decision) retiring() {
 		d.stop("the attempt is retired: "+string(d.f.Record.Outcome), d.f.Policy.Courtesy)
 		return
 	}
-	d.do(Finish{Record: *d.f.Record})
+	d.step(Retire{Record: *d.f.Record})
 }
 
 // unreadableHook: nobody knows whose work it is, so nothing is begun and
@@ -142,7 +157,7 @@ func (d *decision) retiring() {
 func (d *decision) unreadableHook() {
 	if d.s.HookProblem != d.f.HookProblem {
 		d.s.HookProblem = d.f.HookProblem
-		d.do(CopyHook{Problem: d.f.HookProblem})
+		d.workOn(CopyHook{Problem: d.f.HookProblem})
 	}
 }
 
@@ -162,7 +177,7 @@ func (d *decision) abandon() {
 		d.stop("its work was taken away", 0)
 		return
 	}
-	d.do(Abandon{Assignment: d.f.Worker.Assignment, Bead: d.f.Worker.Bead, Session: d.f.Worker.Session})
+	d.step(Abandon{Assignment: d.f.Worker.Assignment, Bead: d.f.Worker.Bead, Session: d.f.Worker.Session})
 	d.becomeFree(Terminated)
 }
 
@@ -171,7 +186,7 @@ func (d *decision) stop(why string, courtesy time.Duration) {
 		return
 	}
 	d.s.Stopping = true
-	d.do(StopWorker{Why: why, Courtesy: courtesy})
+	d.workOn(StopWorker{Why: why, Courtesy: courtesy})
 }
 
 // exited: a worker that ended by itself has retired its attempt. One that
@@ -210,7 +225,7 @@ func (d *decision) goOn(why string, answered bool) {
 	}
 	d.become(Executing)
 	d.s.Stopping, d.s.TouchedAt = false, d.f.Now
-	d.do(Continue{Item: *d.f.Hook.WorkItem, Why: why, Answered: answered})
+	d.step(Continue{Item: *d.f.Hook.WorkItem, Why: why, Answered: answered})
 }
 
 func (d *decision) publish(outcome retire.Outcome, reason string) {
@@ -218,7 +233,7 @@ func (d *decision) publish(outcome retire.Outcome, reason string) {
 	d.become(Retiring)
 	item := d.f.Hook.WorkItem
 	d.s.Retiring = item.AssignmentID
-	d.do(Publish{Record: retire.Record{AssignmentID: item.AssignmentID, AgentID: d.f.Self, BeadID: item.BeadID,
+	d.step(Publish{Record: retire.Record{AssignmentID: item.AssignmentID, AgentID: d.f.Self, BeadID: item.BeadID,
 		Session: item.Session, Outcome: outcome, Reason: reason}})
 }
 
@@ -230,7 +245,7 @@ func (d *decision) executing() {
 	d.become(Executing)
 	if since := d.f.Now.Sub(d.s.TouchedAt.Time); d.f.Progress && (since < 0 || since >= d.f.Policy.Touch) {
 		d.s.TouchedAt = d.f.Now
-		d.do(Touch{Assignment: d.f.Worker.Assignment, Session: d.f.Worker.Session})
+		d.workOn(Touch{Assignment: d.f.Worker.Assignment, Session: d.f.Worker.Session})
 	}
 }
 
@@ -255,14 +270,14 @@ func (d *decision) begin() {
 	default:
 		d.become(Executing)
 		d.s.Stopping, d.s.TouchedAt = false, d.f.Now
-		d.do(Start{Item: *d.f.Hook.WorkItem})
+		d.step(Start{Item: *d.f.Hook.WorkItem})
 	}
 }
 
 func (d *decision) resume() {
 	d.become(Preparing)
 	d.s.Session, d.s.Stopping = d.f.Fresh, false
-	d.do(Resume{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh})
+	d.step(Resume{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh})
 }
 
 // pending: GUPP, what hangs on the hook is begun at once, without asking.
@@ -273,13 +288,13 @@ func (d *decision) pending() {
 	}
 	d.become(Preparing)
 	d.s.Session = d.f.Fresh
-	d.do(Activate{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh})
+	d.step(Activate{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh})
 }
 
 func (d *decision) idle() {
 	d.becomeFree(Idle)
 	if d.f.Next != "" && !d.s.ShuttingDown {
-		d.do(Claim{Bead: d.f.Next})
+		d.step(Claim{Bead: d.f.Next})
 	}
 }
 
@@ -307,13 +322,25 @@ func (d *decision) heedNudges() {
 		case n.Type == nudge.Abort:
 			d.heedAbort(n)
 		case n.Type != nudge.HealthCheck && n.Type != nudge.SyncRequest:
-			d.do(MarkSeen{Nudge: n})
+			d.do(roles.MarkSeen{Nudge: n})
 		case d.staleRef(n.Ref):
-			d.do(MarkSeen{Nudge: n, Note: "stale: it speaks of another assignment or session"})
+			d.do(roles.MarkSeen{Nudge: n, Note: "stale: it speaks of another assignment or session"})
 		default:
-			d.do(Answer{Nudge: n, Message: d.report()})
+			d.do(roles.Answer(&n, d.report(), d.ref()), roles.MarkSeen{Nudge: n})
 		}
 	}
+}
+
+// ref names what is in hand, or is nil.
+func (d *decision) ref() *nudge.Ref {
+	if w := &d.f.Worker; w.Status != WorkerNone {
+		return &nudge.Ref{BeadID: w.Bead, AssignmentID: w.Assignment, Session: w.Session}
+	}
+	if d.f.Hook == nil || d.f.Hook.WorkItem == nil {
+		return nil
+	}
+	item := d.f.Hook.WorkItem
+	return &nudge.Ref{BeadID: item.BeadID, AssignmentID: item.AssignmentID, Session: item.Session}
 }
 
 // staleRef tells whether a nudge was meant for another incarnation.
@@ -335,18 +362,20 @@ func (d *decision) heedAbort(n nudge.Nudge) {
 	h := d.f.Hook
 	switch {
 	case n.From != d.f.Mayor && n.From != state.Human:
-		d.do(MarkSeen{Nudge: n, Note: "refused: only the mayor and human may abort"})
+		d.do(roles.MarkSeen{Nudge: n, Note: "refused: only the mayor and human may abort"})
 	case h == nil:
 		// Nobody knows what it would hit; it is heeded once the hook is whole.
 	case d.staleRef(n.Ref) || h.WorkItem != nil && n.Timestamp.Before(h.WorkItem.AssignedAt.Time):
-		d.do(MarkSeen{Nudge: n, Note: "stale: it speaks of another assignment or session"})
+		d.do(roles.MarkSeen{Nudge: n, Note: "stale: it speaks of another assignment or session"})
 	case h.Status == hook.Pending && d.ownsBead():
 		// It is heeded once the work is activated, by this process or the next.
-	case h.Status != hook.Active || d.f.Record != nil || d.published:
-		d.do(MarkSeen{Nudge: n, Note: "nothing left to abort"})
+	case d.published: // by another abort, which comes first
+		d.workOn(roles.MarkSeen{Nudge: n, Note: "nothing left to abort"})
+	case h.Status != hook.Active || d.f.Record != nil:
+		d.do(roles.MarkSeen{Nudge: n, Note: "nothing left to abort"})
 	default:
 		d.publish(retire.Fail, "aborted: "+orElse(n.Message, "by "+string(n.From)))
-		d.do(MarkSeen{Nudge: n, Note: "aborted"})
+		d.workOn(roles.MarkSeen{Nudge: n, Note: "aborted"})
 	}
 }
 
@@ -385,14 +414,14 @@ func (d *decision) retireMail() {
 		switch {
 		case e.Type == mail.ShutdownRequest:
 			if !e.RequestsShutdown(d.f.Mayor, d.f.Process) {
-				d.do(MarkRead{Entry: e, Note: "stale: it does not name this session, or its sender may not ask"})
+				d.do(roles.MarkRead{Entry: e, Note: "stale: it does not name this session, or its sender may not ask"})
 			}
 		case e.Type == mail.WorkAssignment:
 			d.retireAssignment(e)
 		case e.Type.RoleOnly():
 			// A live worker may still be waiting for the answer.
 			if d.f.Worker.Status != WorkerRunning {
-				d.do(MarkRead{Entry: e})
+				d.do(roles.MarkRead{Entry: e})
 			}
 		}
 	}
@@ -405,24 +434,22 @@ func (d *decision) retireAssignment(e mail.Entry) {
 	switch {
 	case h == nil:
 	case e.Ref == nil || e.Ref.AssignmentID != h.Assignment():
-		d.do(MarkRead{Entry: e, Note: "stale: the hook names something else"})
+		d.do(roles.MarkRead{Entry: e, Note: "stale: the hook names something else"})
 	case h.Status != hook.Pending:
-		d.do(MarkRead{Entry: e})
+		d.do(roles.MarkRead{Entry: e})
 	}
 }
 
 // status keeps the agent's identity in step.
 func (d *decision) status() {
 	want := agent.Idle
-	if d.f.Worker.Status != WorkerNone || d.s.Phase == Preparing || d.s.Phase == Executing || d.s.Phase == Waiting || d.s.Phase == Retiring {
+	switch {
+	case d.finished:
+		want = agent.Terminated
+	case d.f.Worker.Status != WorkerNone, d.s.Phase == Preparing, d.s.Phase == Executing, d.s.Phase == Waiting, d.s.Phase == Retiring:
 		want = agent.Active
 	}
-	d.setStatus(want)
-}
-
-func (d *decision) setStatus(want agent.Status) {
-	if d.s.Status != want {
-		d.s.Status = want
+	if d.f.Status != want {
 		d.do(SetStatus{Status: want})
 	}
 }
@@ -434,11 +461,11 @@ func (d *decision) endIfAsked() {
 		return
 	}
 	d.become(Terminated)
-	d.s.Finished = true
-	d.setStatus(agent.Terminated)
+	d.finished = true
 	for _, e := range d.f.Mail {
 		if e.RequestsShutdown(d.f.Mayor, d.f.Process) {
-			d.do(AnswerShutdown{Entry: e})
+			d.workOn(roles.AnswerShutdown(d.f.Self, e, "Nothing is in hand; no more work is taken.\n")...)
 		}
 	}
+	d.workOn(roles.Finish{})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -64,23 +65,17 @@ func newWorld() *world {
 }
 
 func (w *world) tick() string {
-	s, actions := Decide(w.s, w.f)
-	w.s = s
-	var out strings.Builder
-	for _, a := range actions {
-		out.WriteString(describe(a) + "\n")
+	d := Decide(w.s, w.f)
+	w.s = d.Next
+	for _, a := range d.Actions() {
 		w.retire(a)
 	}
 	w.f.Progress = false
-	fmt.Fprintf(&out, "= %s", s.Phase)
-	if s.Finished {
-		out.WriteString(", finished")
-	}
-	return out.String() + "\n"
+	return strings.Join(append(rolestest.Show(&d, describe), "= "+string(d.Next.Phase)), "\n") + "\n"
 }
 
 // retire takes out of the world what a decision has dealt with.
-func (w *world) retire(a Action) {
+func (w *world) retire(a roles.Action) {
 	nudged := func(n nudge.Nudge) {
 		for i := range w.f.Nudges {
 			if w.f.Nudges[i].Timestamp == n.Timestamp {
@@ -98,18 +93,16 @@ func (w *world) retire(a Action) {
 		}
 	}
 	switch a := a.(type) {
-	case Answer:
+	case roles.MarkSeen:
 		nudged(a.Nudge)
-	case MarkSeen:
-		nudged(a.Nudge)
-	case MarkRead:
+	case roles.MarkRead:
 		mailed(a.Entry)
-	case AnswerShutdown:
-		mailed(a.Entry)
+	case SetStatus:
+		w.f.Status = a.Status
 	}
 }
 
-func describe(a Action) string {
+func describe(a roles.Action) string {
 	note := func(s, note string) string {
 		if note != "" {
 			s += " (" + note + ")"
@@ -133,20 +126,12 @@ func describe(a Action) string {
 		return note(fmt.Sprintf("publish %s %s", a.Record.AssignmentID, a.Record.Outcome), strconv.Quote(a.Record.Reason))
 	case StopWorker:
 		return fmt.Sprintf("stop worker after %s (%s)", a.Courtesy, a.Why)
-	case Finish:
-		return fmt.Sprintf("finish %s from %s", a.Record.AssignmentID, a.Record.Stage)
+	case Retire:
+		return fmt.Sprintf("retire %s from %s", a.Record.AssignmentID, a.Record.Stage)
 	case Abandon:
 		return fmt.Sprintf("abandon %s of %s", a.Assignment, a.Session)
 	case Claim:
 		return "claim " + string(a.Bead)
-	case Answer:
-		return note("answer "+string(a.Nudge.Type)+" of "+string(a.Nudge.From), a.Message)
-	case MarkSeen:
-		return note("seen "+string(a.Nudge.Type)+" of "+string(a.Nudge.From), a.Note)
-	case MarkRead:
-		return note("read "+string(a.Entry.Type)+" of "+string(a.Entry.From), a.Note)
-	case AnswerShutdown:
-		return "answer shutdown of " + string(a.Entry.From)
 	case SetStatus:
 		return "status " + string(a.Status)
 	}
@@ -194,7 +179,7 @@ func (w *world) apply(line string) error {
 		w.f.Now = state.At(w.f.Now.Add(d))
 		return err
 	case "forget": // another process takes over
-		w.s, w.f.Process = State{}, "ses-other"
+		w.s, w.f.Status, w.f.Process = State{}, "", "ses-other"
 	default:
 		return fmt.Errorf("unknown line")
 	}

@@ -85,6 +85,8 @@ type Facts struct {
 	Policy Policy
 	// Process is this process's own session, which a shutdown_request names.
 	Process state.SessionID
+	// Status is what this process last made the agent's identity say.
+	Status agent.Status
 	// Fresh is a name for the session that this decision may begin.
 	Fresh state.SessionID
 	// Hook is nil when it can't be read; HookProblem says why.
@@ -96,6 +98,9 @@ type Facts struct {
 	// the worker's assignment, else of the hook's. nil when there is none.
 	Record *retire.Record
 	Worker Worker
+	// Ended are the attempts that this process retired and of whose end the mayor
+	// was not told.
+	Ended []retire.Record
 	// Asked are the unanswered questions of the worker to the person or the mayor;
 	// they are looked for while no worker runs.
 	Asked []mail.Name
@@ -113,10 +118,7 @@ type Facts struct {
 	Next state.BeadID
 }
 
-// Action is one thing to carry out. The list is carried out in its order; each
-// is idempotent, so a list that broke off is healed by deciding again.
-type Action interface{ action() }
-
+// The polecat's own actions.
 type (
 	// CopyHook keeps a copy of a hook that can't be read in the quarantine and
 	// leaves the original, which is never taken for "no work".
@@ -156,8 +158,11 @@ type (
 		Why      string
 		Courtesy time.Duration
 	}
-	// Finish runs what is left of the done pipeline.
-	Finish struct{ Record retire.Record }
+	// Retire runs what is left of the done pipeline. Its record is among
+	// Facts.Ended from then on.
+	Retire struct{ Record retire.Record }
+	// ForgetEnded takes a record out of Facts.Ended: the mayor was told.
+	ForgetEnded struct{ Assignment state.AssignmentID }
 	// Abandon saves the work of an assignment that was taken away, leaves a
 	// hand-off and frees the worktree.
 	Abandon struct {
@@ -167,40 +172,20 @@ type (
 	}
 	// Claim slings a ready bead to this polecat itself.
 	Claim struct{ Bead state.BeadID }
-	// Answer sends a nudge_response and then marks the nudge seen.
-	Answer struct {
-		Nudge   nudge.Nudge
-		Message string
-	}
-	// MarkSeen retires a nudge; Note tells why nothing else was done.
-	MarkSeen struct {
-		Nudge nudge.Nudge
-		Note  string
-	}
-	// MarkRead retires a message of the machinery.
-	MarkRead struct {
-		Entry mail.Entry
-		Note  string
-	}
-	// AnswerShutdown sends the shutdown_response and marks the request read.
-	AnswerShutdown struct{ Entry mail.Entry }
 	// SetStatus records the agent's life-cycle status.
 	SetStatus struct{ Status agent.Status }
 )
 
-func (CopyHook) action()       {}
-func (Activate) action()       {}
-func (Resume) action()         {}
-func (Start) action()          {}
-func (Continue) action()       {}
-func (Touch) action()          {}
-func (Publish) action()        {}
-func (StopWorker) action()     {}
-func (Finish) action()         {}
-func (Abandon) action()        {}
-func (Claim) action()          {}
-func (Answer) action()         {}
-func (MarkSeen) action()       {}
-func (MarkRead) action()       {}
-func (AnswerShutdown) action() {}
-func (SetStatus) action()      {}
+func (CopyHook) IsAction()    {}
+func (Activate) IsAction()    {}
+func (Resume) IsAction()      {}
+func (Start) IsAction()       {}
+func (Continue) IsAction()    {}
+func (Touch) IsAction()       {}
+func (Publish) IsAction()     {}
+func (StopWorker) IsAction()  {}
+func (Retire) IsAction()      {}
+func (ForgetEnded) IsAction() {}
+func (Abandon) IsAction()     {}
+func (Claim) IsAction()       {}
+func (SetStatus) IsAction()   {}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
@@ -46,7 +46,7 @@ func TestDecideSafety(t *testing.T) {
 }
 
 // drawResult draws an end that the step may come to.
-func drawResult(t *rapid.T, step Action) string {
+func drawResult(t *rapid.T, step roles.Action) string {
 	results := []string{"green", "green untested", "red failure=tests_failed exit status 1", "red failure=could_not_run why"}
 	switch step := step.(type) {
 	case CheckOut:
@@ -157,24 +157,5 @@ func (g *guard) whole(land Land) {
 	}
 	if at != len(ids) {
 		g.t.Fatalf("%q is not in order", ids)
-	}
-}
-
-func TestBackoff(t *testing.T) {
-	for tries, want := range map[int]time.Duration{0: time.Minute, 1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 15 * time.Minute, 1000: 15 * time.Minute} {
-		if got := backoff(retryTip, mostRetryTip, tries); got != want {
-			t.Errorf("try %d: %s, want %s", tries, got, want)
-		}
-	}
-}
-
-func TestFirstLine(t *testing.T) {
-	for text, want := range map[string]string{"": "", "\n a\nb": "a", "one": "one"} {
-		if got := FirstLine(text); got != want {
-			t.Errorf("%q: %q", text, got)
-		}
-	}
-	if got := FirstLine(string(make([]byte, 500))); len(got) > 210 {
-		t.Errorf("%d bytes", len(got))
 	}
 }

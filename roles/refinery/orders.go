@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
@@ -11,17 +12,18 @@ import (
 // nudges are answered from what is known here.
 func (d *decision) nudges() {
 	for _, n := range d.Nudges {
+		seen := roles.MarkSeen{Nudge: n}
 		switch {
-		case n.Type == nudge.Abort && (n.From == state.Human || d.fromMayor(n)):
+		case n.Type == nudge.Abort && (n.From == state.Human || n.From == d.Policy.Mayor):
 			d.abort(n)
+			d.do(seen)
 		case n.Type == nudge.HealthCheck, n.Type == nudge.SyncRequest, n.RequiresResponse && n.Type != nudge.Response:
-			d.do(Respond{n, d.describe()})
+			d.alone(roles.Answer(&n, d.describe(), n.Ref), seen)
+		default:
+			d.alone(seen)
 		}
-		d.do(MarkSeen{n})
 	}
 }
-
-func (d *decision) fromMayor(n nudge.Nudge) bool { return n.From == d.Policy.Mayor }
 
 func (d *decision) abort(n nudge.Nudge) {
 	r := d.request(d.s.Work.ID)
@@ -32,7 +34,7 @@ func (d *decision) abort(n nudge.Nudge) {
 		d.do(StopTest{})
 	}
 	d.putBack()
-	d.change(Requeue{Request: r.ID, Waiting: fmt.Sprintf("stopped by %s: %s (go on with: chipset queue retry %s)", n.From, FirstLine(n.Message), r.ID)})
+	d.change(Requeue{Request: r.ID, Waiting: fmt.Sprintf("stopped by %s: %s (go on with: chipset queue retry %s)", n.From, roles.FirstLine(n.Message), r.ID)})
 	d.wait(Stopped, 0, 0)
 	d.s.Work, d.s.Phase = Work{}, Idle
 }

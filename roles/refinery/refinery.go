@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -48,26 +49,31 @@ const (
 // decision is one tick's work in progress.
 type decision struct {
 	Facts
-	s       State
-	asked   []mail.Entry // shutdown requests that wait for the end
-	actions []Action
+	s      State
+	asked  []mail.Entry // shutdown requests that wait for the end
+	groups []roles.Group
+	work   roles.Group
 	// changed is true when an action changes what Facts says of the queue: the
 	// next decision goes on, with new facts.
 	changed bool
 }
 
-func (d *decision) do(actions ...Action) { d.actions = append(d.actions, actions...) }
+// alone adds a group of actions that neither the queue nor the state waits for.
+func (d *decision) alone(actions ...roles.Action) { d.groups = append(d.groups, actions) }
+
+// do adds actions to the work.
+func (d *decision) do(actions ...roles.Action) { d.work = append(d.work, actions...) }
 
 // change is do for actions that change the queue.
-func (d *decision) change(actions ...Action) {
+func (d *decision) change(actions ...roles.Action) {
 	d.changed = true
 	d.do(actions...)
 }
 
 // Decide is the refinery's whole behaviour. At most one step is asked for at a
-// time, as the last action. It is to be called again, with new facts, until it
-// asks for nothing and leaves the state as it is.
-func Decide(s State, f Facts) (State, []Action) {
+// time, as the last action. Again is set until nothing is asked for and the state
+// stays as it is.
+func Decide(s State, f Facts) roles.Decision[State] {
 	d := &decision{Facts: f, s: s}
 	d.mail()
 	d.result()
@@ -86,7 +92,7 @@ func Decide(s State, f Facts) (State, []Action) {
 		}
 		d.step()
 	}
-	return d.s, d.actions
+	return roles.Decision[State]{Groups: d.groups, Work: d.work, Next: d.s, Again: len(d.work) > 0 || d.s != s}
 }
 
 // mail: only a shutdown_request asks for something; all else that is written to
@@ -98,7 +104,7 @@ func (d *decision) mail() {
 			d.asked = append(d.asked, e)
 			continue
 		}
-		d.do(MarkRead{e})
+		d.alone(roles.MarkRead{Entry: e})
 	}
 }
 
@@ -110,9 +116,9 @@ func (d *decision) finish() {
 	}
 	d.drop()
 	for _, e := range d.asked {
-		d.do(AnswerShutdown{e}, MarkRead{e})
+		d.do(roles.AnswerShutdown(d.Self, e, "The request at hand is done; what waits, waits for the next process.\n")...)
 	}
-	d.do(Finish{})
+	d.do(roles.Finish{})
 }
 
 func (d *decision) request(id state.MergeID) *mergequeue.Request {
@@ -204,8 +210,8 @@ func (d *decision) badEnd(f mergequeue.Failure, reason string) {
 	d.change(MarkConflicted{Request: d.s.Work.ID, Failure: f, Reason: reason})
 	if d.Policy.Block {
 		id := d.s.Work.ID
-		d.do(TellHuman{Request: id, ID: fmt.Sprintf("conflicted:%s:%s", id, d.s.Work.Onto), Subject: string(id) + " could not land: " + FirstLine(reason),
-			Body: fmt.Sprintf("The queue waits for you (on_conflict: block).\n\nTo try again: chipset queue retry %s   To give it up: chipset queue drop %s --reason WHY\n\n%s\n", id, id, reason)})
+		d.tellHuman(fmt.Sprintf("conflicted:%s:%s", id, d.s.Work.Onto), string(id)+" could not land: "+roles.FirstLine(reason),
+			fmt.Sprintf("The queue waits for you (on_conflict: block).\n\nTo try again: chipset queue retry %s   To give it up: chipset queue drop %s --reason WHY\n\n%s\n", id, id, reason))
 	}
 	d.drop()
 }
@@ -247,19 +253,16 @@ func (d *decision) redTip(res Result) {
 	if res.Failure == mergequeue.FailCouldNotRun {
 		what = "can't be tested"
 	}
-	reason := fmt.Sprintf("target tip %s %s: %s", short(w.Onto), what, FirstLine(res.Text))
+	reason := fmt.Sprintf("target tip %s %s: %s", short(w.Onto), what, roles.FirstLine(res.Text))
 	d.putBack()
 	d.change(Requeue{Request: w.ID, Waiting: reason})
-	if d.s.Wait.Kind != RedTip { // a new tip that is red as well is the same trouble
-		d.do(TellHuman{Request: w.ID, ID: "tip:" + w.Onto, Subject: "The merge queue is blocked: " + reason,
-			Body: fmt.Sprintf("Nothing lands until this is put right; no bead is charged for it. %s is tried again when the tip moves, "+
-				"after a while, or at once with: chipset queue retry %s\n\nThe test of the bare tip said:\n%s\n", w.ID, w.ID, res.Text)})
+	tries := d.tries(RedTip)
+	if tries == 1 { // a new tip that is red as well is the same trouble
+		d.tellHuman("tip:"+w.Onto, "The merge queue is blocked: "+reason,
+			fmt.Sprintf("Nothing lands until this is put right; no bead is charged for it. %s is tried again when the tip moves, "+
+				"after a while, or at once with: chipset queue retry %s\n\nThe test of the bare tip said:\n%s\n", w.ID, w.ID, res.Text))
 	}
-	tries := 1
-	if d.s.Wait.Kind == RedTip {
-		tries = d.s.Wait.Tries + 1
-	}
-	d.wait(RedTip, tries, backoff(retryTip, mostRetryTip, tries))
+	d.wait(RedTip, tries, roles.Backoff(retryTip, mostRetryTip, tries))
 	if !d.Policy.Remote {
 		d.s.Wait.Tip = w.Onto
 	}
@@ -270,31 +273,43 @@ func (d *decision) inTheWay(text string) {
 	w := d.s.Work
 	reason := "a checkout of the target is in the way: " + text
 	d.change(SetWaiting{Request: w.ID, Waiting: reason})
-	if d.s.Wait.Kind == WaitCheckout && d.s.Wait.Tries == 1 { // not the first time: a passing git of the person is no news
-		d.do(TellHuman{Request: w.ID, ID: "checkout:" + string(w.ID) + ":" + w.Candidate, Subject: string(w.ID) + " can't land: " + FirstLine(text),
-			Body: "Its work is rebased and tested, but the branch it lands on is checked out, and git refuses to advance it there:\n\n" +
-				text + "\n\nNothing was moved. Commit or stash your changes: the request lands by itself then.\n"})
-	}
-	tries := 1
-	if d.s.Wait.Kind == WaitCheckout {
-		tries = d.s.Wait.Tries + 1
+	tries := d.tries(WaitCheckout)
+	if tries == 2 { // not the first time: a passing git of the person is no news
+		d.tellHuman("checkout:"+string(w.ID)+":"+w.Candidate, string(w.ID)+" can't land: "+roles.FirstLine(text),
+			"Its work is rebased and tested, but the branch it lands on is checked out, and git refuses to advance it there:\n\n"+
+				text+"\n\nNothing was moved. Commit or stash your changes: the request lands by itself then.\n")
 	}
 	d.wait(WaitCheckout, tries, RetryCheckout)
 }
 
 // trouble tries the same step again, and tells a person when that did not help.
 func (d *decision) trouble(text string) {
-	w, tries := d.s.Work, 1
-	if d.s.Wait.Kind == WaitTrouble {
-		tries = d.s.Wait.Tries + 1
-	}
-	d.change(SetWaiting{Request: w.ID, Waiting: "trouble: " + FirstLine(text)})
+	w, tries := d.s.Work, d.tries(WaitTrouble)
+	d.change(SetWaiting{Request: w.ID, Waiting: "trouble: " + roles.FirstLine(text)})
 	if tries == 2 {
-		d.do(TellHuman{Request: w.ID, ID: "trouble:" + string(w.ID) + ":" + FirstLine(text), Subject: string(w.ID) + " can't land now: " + FirstLine(text),
-			Body: "This is not the fault of its work, and it is tried again after a growing while, or at once with: chipset queue retry " +
-				string(w.ID) + "\n\n" + text + "\n"})
+		d.tellHuman("trouble:"+string(w.ID)+":"+roles.FirstLine(text), string(w.ID)+" can't land now: "+roles.FirstLine(text),
+			"This is not the fault of its work, and it is tried again after a growing while, or at once with: chipset queue retry "+
+				string(w.ID)+"\n\n"+text+"\n")
 	}
-	d.wait(WaitTrouble, tries, backoff(retryTrouble, mostRetryTrouble, tries))
+	d.wait(WaitTrouble, tries, roles.Backoff(retryTrouble, mostRetryTrouble, tries))
+}
+
+// tellHuman mails the person about the request in work, once: id makes
+// repetitions the same message.
+func (d *decision) tellHuman(id, subject, body string) {
+	m := mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, ID: roles.Clip(id, maxID), Subject: subject, Body: body}
+	if r := d.request(d.s.Work.ID); r != nil {
+		m.Ref = &mail.Ref{BeadID: r.BeadID, AssignmentID: r.AssignmentID}
+	}
+	d.do(roles.Send{Message: m})
+}
+
+// tries counts the failures of a kind in a row, with the present one.
+func (d *decision) tries(kind WaitKind) int {
+	if d.s.Wait.Kind != kind {
+		return 1
+	}
+	return d.s.Wait.Tries + 1
 }
 
 func (d *decision) wait(kind WaitKind, tries int, after time.Duration) {
@@ -348,7 +363,7 @@ func (d *decision) wholeStack() bool {
 func (d *decision) notices() {
 	for i := range d.Queue {
 		if r := &d.Queue[i]; r.Unannounced() {
-			d.change(Notify{r.ID})
+			d.alone(Notify{r.ID})
 		}
 	}
 }
@@ -359,7 +374,7 @@ func (d *decision) sweep() {
 	for i := range d.Queue {
 		r := &d.Queue[i]
 		if r.Status == mergequeue.Pending && r.ID != d.s.Work.ID && !d.owned(r) && d.Unreadable[r.BeadID] == "" {
-			d.change(Retire{r.ID})
+			d.alone(Retire{r.ID})
 		}
 	}
 }
@@ -373,13 +388,15 @@ func (d *decision) depth() {
 			newest = d.Queue[i].ID
 		}
 	}
-	was := d.s.Deep
-	d.s.Deep = mergequeue.IsDeep(waiting, d.Policy.MaxWaiting, was)
+	deep := mergequeue.IsDeep(waiting, d.Policy.MaxWaiting, d.Deep)
 	switch {
-	case d.s.Deep && !was:
-		d.do(WarnDepth{Waiting: waiting, Newest: newest})
-	case !d.s.Deep && was:
-		d.do(ForgetDepth{})
+	case deep && !d.Deep:
+		d.alone(roles.Send{Message: mail.Message{To: d.Policy.Mayor, Type: mail.Coordination, ID: "queue-depth:" + string(newest),
+			Subject: fmt.Sprintf("The merge queue is deep: %d requests wait", waiting),
+			Body: fmt.Sprintf("More than %d requests wait (merge.max_waiting). They land one at a time, in order; this is told once until the queue has shrunk.\n",
+				d.Policy.MaxWaiting)}}, RecordDepth{Waiting: waiting, Newest: newest})
+	case !deep && d.Deep:
+		d.alone(ForgetDepth{})
 	}
 }
 
@@ -394,7 +411,7 @@ func (d *decision) choose() {
 	case d.Unreadable[head.BeadID] != "":
 		d.block(head.ID, fmt.Sprintf("bead %s can't be read: %s", head.BeadID, d.Unreadable[head.BeadID]))
 	case head.Status == mergequeue.Conflicted:
-		d.block(head.ID, fmt.Sprintf("%s: %s", head.Failure, FirstLine(head.Reason)))
+		d.block(head.ID, fmt.Sprintf("%s: %s", head.Failure, roles.FirstLine(head.Reason)))
 	case !d.waitOver(head):
 		d.block(head.ID, head.Waiting)
 	default:

@@ -1,6 +1,7 @@
 package refinery
 
 import (
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
@@ -111,7 +112,7 @@ func (d *decision) stacked(candidate string) {
 // blamed for that: what is below it may not land. Its own turn comes.
 func (d *decision) leftOut(res Result) {
 	w := &d.s.Work
-	d.do(LeaveOut{Request: w.Next, Reason: FirstLine(res.Text)})
+	d.do(LeaveOut{Request: w.Next, Reason: roles.FirstLine(res.Text)})
 	w.Next = ""
 	d.test(w.Stack.Len())
 }

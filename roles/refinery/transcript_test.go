@@ -9,6 +9,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -30,8 +31,9 @@ type world struct {
 	result   Result
 	out      []string
 	finished bool
+	deep     bool
 	// asked is the step that waits for its result.
-	asked Action
+	asked roles.Action
 }
 
 func newWorld() *world {
@@ -40,7 +42,7 @@ func newWorld() *world {
 }
 
 func (w *world) facts() Facts {
-	f := Facts{Now: state.At(w.now), Session: "ses-me", Policy: w.policy, Beads: w.beads, Unreadable: w.corrupt, Result: w.result, Mail: w.mail, Nudges: w.nudges}
+	f := Facts{Now: state.At(w.now), Self: "refinery", Session: "ses-me", Policy: w.policy, Beads: w.beads, Unreadable: w.corrupt, Deep: w.deep, Result: w.result, Mail: w.mail, Nudges: w.nudges}
 	for _, q := range w.queue {
 		if q.Status.Live() || q.Unannounced() {
 			f.Queue = append(f.Queue, q)
@@ -56,14 +58,13 @@ func (w *world) facts() Facts {
 // reports false when decisions do not come to an end.
 func (w *world) settle() bool {
 	for range 100 {
-		next, actions := Decide(w.state, w.facts())
-		settled := next == w.state && len(actions) == 0
-		w.state, w.result = next, Result{}
-		for _, a := range actions {
-			w.out = append(w.out, describe(a))
+		d := Decide(w.state, w.facts())
+		w.state, w.result = d.Next, Result{}
+		w.out = append(w.out, rolestest.Show(&d, describe)...)
+		for _, a := range d.Actions() {
 			w.apply(a)
 		}
-		if settled || w.asked != nil || w.finished {
+		if !d.Again || w.asked != nil || w.finished {
 			return true
 		}
 	}
@@ -79,7 +80,7 @@ func (w *world) request(id state.MergeID) *mergequeue.Request {
 	return &mergequeue.Request{}
 }
 
-func (w *world) apply(a Action) {
+func (w *world) apply(a roles.Action) {
 	now := state.At(w.now)
 	switch a := a.(type) {
 	case CheckOut:
@@ -110,16 +111,20 @@ func (w *world) apply(a Action) {
 		_ = w.request(a.Request).Become(mergequeue.Superseded, now)
 	case Notify:
 		w.request(a.Request).Notified = true
-	case MarkRead:
+	case RecordDepth:
+		w.deep = true
+	case ForgetDepth:
+		w.deep = false
+	case roles.MarkRead:
 		w.mail = w.mail[1:]
-	case MarkSeen:
+	case roles.MarkSeen:
 		w.nudges = w.nudges[1:]
-	case Finish:
+	case roles.Finish:
 		w.finished = true
 	}
 }
 
-func describe(a Action) string {
+func describe(a roles.Action) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", a), "refinery.")
 	switch a := a.(type) {
 	case CheckOut:
@@ -141,14 +146,10 @@ func describe(a Action) string {
 		return fmt.Sprintf("%s %s: %s", name, a.Request, a.Waiting)
 	case SetWaiting:
 		return fmt.Sprintf("%s %s: %s", name, a.Request, a.Waiting)
-	case TellHuman:
-		return fmt.Sprintf("%s %s", name, a.Subject)
-	case WarnDepth:
+	case RecordDepth:
 		return fmt.Sprintf("%s %d", name, a.Waiting)
 	case QueueBlocked:
 		return fmt.Sprintf("%s by %s: %s", name, a.Request, a.Reason)
-	case Respond:
-		return fmt.Sprintf("%s to %s: %s", name, a.Nudge.From, a.Message)
 	case Retire:
 		return fmt.Sprintf("%s %s", name, a.Request)
 	case Notify:
@@ -233,7 +234,7 @@ func (w *world) do(line string) error {
 	case "batch":
 		w.policy.Batch, _ = strconv.Atoi(arg(1))
 	case "restart":
-		w.state, w.result, w.asked, w.finished = State{Deep: w.state.Deep}, Result{}, nil, false
+		w.state, w.result, w.asked, w.finished = State{}, Result{}, nil, false
 	default:
 		return fmt.Errorf("unknown line %q", line)
 	}

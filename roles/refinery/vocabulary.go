@@ -1,7 +1,6 @@
 package refinery
 
 import (
-	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/mail"
@@ -30,6 +29,7 @@ type Policy struct {
 // Facts is what one tick fetched.
 type Facts struct {
 	Now     state.Time
+	Self    state.AgentID
 	Session state.SessionID
 	Policy  Policy
 	// Queue holds in FIFO order the live requests, and those that came to an end
@@ -41,6 +41,8 @@ type Facts struct {
 	Unreadable map[state.BeadID]string
 	// Tip is the target's present tip; it is only fetched while State.Wait.Tip asks.
 	Tip string
+	// Deep is true from the warning about the queue's depth until it has shrunk.
+	Deep bool
 	// Result is what came out of the step that the last decision asked for.
 	Result Result
 	// Mail is unread, in processing order. Nudges are unseen, oldest first.
@@ -142,6 +144,9 @@ type Wait struct {
 	Tries int
 }
 
+// maxID bounds the id of a message to the person, in bytes.
+const maxID = 150
+
 // Times between tries.
 const (
 	RetryCheckout    = 2 * time.Second
@@ -159,8 +164,6 @@ type State struct {
 	Wait  Wait
 	// Block is what the story was last told of: why the queue stands still.
 	Block string
-	// Deep is true from the warning about the queue's depth until it has shrunk.
-	Deep bool
 	// Closing is true once the process was asked to end.
 	Closing bool
 }
@@ -175,9 +178,6 @@ func (s State) WakeAt() state.Time {
 	}
 	return s.Wait.Until
 }
-
-// Action is one thing to do.
-type Action interface{ action() }
 
 // The steps. Each ends in a Result: RunTest when the command has ended, the
 // others when they return. A step that can't be carried out is Trouble.
@@ -245,15 +245,9 @@ type (
 	Retire struct{ Request state.MergeID }
 	// Notify tells mayor and witness of a request's end, under its fixed name.
 	Notify struct{ Request state.MergeID }
-	// TellHuman mails the person once: ID makes repetitions the same message.
-	TellHuman struct {
-		Request       state.MergeID
-		ID            string
-		Subject, Body string
-	}
-	// WarnDepth tells the mayor that the queue has grown too deep. Newest tells
-	// one crossing from the next.
-	WarnDepth struct {
+	// RecordDepth remembers, over a restart too, that the mayor was told that the
+	// queue has grown too deep. Newest tells one crossing from the next.
+	RecordDepth struct {
 		Waiting int
 		Newest  state.MergeID
 	}
@@ -266,57 +260,22 @@ type (
 	}
 	// QueueUnblocked tells that none does any more.
 	QueueUnblocked struct{}
-	// Respond answers a nudge.
-	Respond struct {
-		Nudge   nudge.Nudge
-		Message string
-	}
-	// MarkSeen retires a nudge.
-	MarkSeen struct{ Nudge nudge.Nudge }
-	// MarkRead retires a message whose effects are durable.
-	MarkRead struct{ Entry mail.Entry }
-	// AnswerShutdown sends the shutdown_response.
-	AnswerShutdown struct{ Entry mail.Entry }
-	// Finish ends the role.
-	Finish struct{}
 )
 
-func (CheckOut) action()       {}
-func (RebaseOnto) action()     {}
-func (RunTest) action()        {}
-func (Land) action()           {}
-func (StopTest) action()       {}
-func (MarkConflicted) action() {}
-func (Requeue) action()        {}
-func (LeaveOut) action()       {}
-func (SetWaiting) action()     {}
-func (Retire) action()         {}
-func (Notify) action()         {}
-func (TellHuman) action()      {}
-func (WarnDepth) action()      {}
-func (ForgetDepth) action()    {}
-func (QueueBlocked) action()   {}
-func (QueueUnblocked) action() {}
-func (Respond) action()        {}
-func (MarkSeen) action()       {}
-func (MarkRead) action()       {}
-func (AnswerShutdown) action() {}
-func (Finish) action()         {}
-
-func backoff(first, most time.Duration, tries int) time.Duration {
-	for ; tries > 1 && first < most; tries-- {
-		first *= 2
-	}
-	return min(first, most)
-}
+func (CheckOut) IsAction()       {}
+func (RebaseOnto) IsAction()     {}
+func (RunTest) IsAction()        {}
+func (Land) IsAction()           {}
+func (StopTest) IsAction()       {}
+func (MarkConflicted) IsAction() {}
+func (Requeue) IsAction()        {}
+func (LeaveOut) IsAction()       {}
+func (SetWaiting) IsAction()     {}
+func (Retire) IsAction()         {}
+func (Notify) IsAction()         {}
+func (RecordDepth) IsAction()    {}
+func (ForgetDepth) IsAction()    {}
+func (QueueBlocked) IsAction()   {}
+func (QueueUnblocked) IsAction() {}
 
 func short(hash string) string { return hash[:min(10, len(hash))] }
-
-// FirstLine is the beginning of a text that may have many lines, for a subject.
-func FirstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	if len(line) > 200 {
-		line = strings.ToValidUTF8(line[:200], "") + "…"
-	}
-	return line
-}

@@ -2,16 +2,13 @@ package witness
 
 import (
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/incident"
 )
 
-// Action is something the witness decided to do. Actions are carried out in
-// their order; each can be carried out twice without harm.
-type Action interface{ action() }
-
+// The witness's own actions.
 type (
 	// SetStatus changes an agent's life-cycle status if it still stands at From.
 	SetStatus struct {
@@ -34,17 +31,12 @@ type (
 		ID         state.IncidentID
 		Resolution string
 	}
-	// SendNudge puts a nudge into an agent's slot and, for an incident, records
-	// it there as the Count-th.
-	SendNudge struct {
-		To               state.AgentID
-		Type             nudge.Type
-		Message          string
-		RequiresResponse bool
-		Ref              *nudge.Ref
-		InReplyTo        *state.Time
-		Incident         state.IncidentID
-		Count            int
+	// Ask sends a health check about an incident, and records it there as the
+	// Count-th.
+	Ask struct {
+		Nudge    roles.Nudge
+		Incident state.IncidentID
+		Count    int
 	}
 	// RecordAnswer notes that a nudge of the incident was answered.
 	RecordAnswer struct {
@@ -62,31 +54,19 @@ type (
 		Ref      *mail.Ref
 		Metadata Metadata
 	}
-	// Reply answers a message of a person with the health of the rig.
-	Reply struct {
-		To      mail.Entry
-		Subject string
-		Body    string
-	}
-	// MarkRead retires a message of the witness's own mailbox.
-	MarkRead struct{ Entry mail.Entry }
-	// MarkSeen retires a nudge to the witness.
-	MarkSeen struct{ Nudge nudge.Nudge }
-	// Finish answers a shutdown_request, retires it and ends the witness.
-	Finish struct{ Request mail.Entry }
+	// RememberOverdue remembers that both sides of a task were reminded, as long as
+	// this process runs.
+	RememberOverdue struct{ Request mail.Name }
 )
 
-func (SetStatus) action()       {}
-func (OpenIncident) action()    {}
-func (RaiseIncident) action()   {}
-func (ResolveIncident) action() {}
-func (SendNudge) action()       {}
-func (RecordAnswer) action()    {}
-func (Escalate) action()        {}
-func (Reply) action()           {}
-func (MarkRead) action()        {}
-func (MarkSeen) action()        {}
-func (Finish) action()          {}
+func (SetStatus) IsAction()       {}
+func (OpenIncident) IsAction()    {}
+func (RaiseIncident) IsAction()   {}
+func (ResolveIncident) IsAction() {}
+func (Ask) IsAction()             {}
+func (RecordAnswer) IsAction()    {}
+func (RememberOverdue) IsAction() {}
+func (Escalate) IsAction()        {}
 
 // Metadata is the part of a health_escalation that a program reads.
 type Metadata struct {

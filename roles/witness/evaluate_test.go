@@ -66,7 +66,8 @@ func TestNoRestartsAllowed(t *testing.T) {
 	var severities []incident.Severity
 	var last Escalate
 	for range 100 {
-		for _, a := range w.tick(-1) {
+		d := w.tick(-1)
+		for _, a := range d.Actions() {
 			if e, ok := a.(Escalate); ok {
 				severities, last = append(severities, e.Severity), e
 			}

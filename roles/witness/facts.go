@@ -77,7 +77,9 @@ type Scan struct {
 	MayorMail []mail.Entry
 	// Overdue are tasks of mail whose deadline has passed and that are not over.
 	Overdue []mail.TaskStatus
-	Disk    Disk
+	// Reminded names the requests of those whose two sides this process reminded.
+	Reminded map[mail.Name]bool
+	Disk     Disk
 }
 
 // Queue is what a patrol looks at in the merge queue.
@@ -140,8 +142,6 @@ type State struct {
 	Lasting map[string]state.Time
 	// Lived names the agents that were seen with a process.
 	Lived map[state.AgentID]bool
-	// Overdue names the requests of tasks whose two sides were reminded.
-	Overdue map[mail.Name]bool
 }
 
 // Watch is how long one hook has stood still.

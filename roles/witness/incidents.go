@@ -8,6 +8,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -45,32 +46,42 @@ func ofHook(k incident.Kind) bool {
 // incident is open.
 func marksStalled(k incident.Kind) bool { return ofHook(k) && k != incident.CorruptHook }
 
-// hold opens or raises the incident of a concern, and asks the agent when a
-// nudge is due. A severity never falls: only the end of the incident ends it.
+// hold opens or raises the incident of a concern, tells of it, and asks the agent
+// when a nudge is due. A severity never falls: only the end of the incident ends it.
 func (d *decision) hold(c concern) {
+	var g roles.Group
 	i := d.find(incident.Key{Agent: c.agent, Assignment: c.assignment, Kind: c.kind})
 	switch {
 	case i == nil:
 		i = d.opening(c)
+		g = append(g, OpenIncident{*i})
 	case c.severity.Rank() > i.Severity.Rank():
 		i.Severity, i.EscalatedAt, i.MailName, i.Detail = c.severity, nil, d.mailName(c.severity), c.detail
-		d.do(RaiseIncident{ID: i.ID, Severity: i.Severity, MailName: mail.Name(i.MailName), Detail: i.Detail})
+		g = append(g, RaiseIncident{ID: i.ID, Severity: i.Severity, MailName: mail.Name(i.MailName), Detail: i.Detail})
 	}
 	d.since[i.ID] = c.from
-	if c.nudgee == "" || i.Severity == incident.Critical {
-		return
+	var ask roles.Group
+	if c.nudgee != "" && i.Severity != incident.Critical && (i.Nudges == 0 || d.waiting(i, c.from) >= d.f.Policy.Nudge) {
+		ask = roles.Group{d.ask(i, &c)}
 	}
-	if i.Nudges == 0 || d.waiting(i, c.from) >= d.f.Policy.Nudge {
-		i.Nudges++
-		now := d.f.Now
-		i.LastNudge = &now
-		ask := SendNudge{To: c.nudgee, Type: nudge.HealthCheck, RequiresResponse: true, Message: d.question(i),
-			Incident: i.ID, Count: i.Nudges}
-		if c.assignment != "" {
-			ask.Ref = &nudge.Ref{BeadID: c.bead, AssignmentID: c.assignment, Session: c.session}
-		}
-		d.do(ask)
+	if d.untold(i) {
+		g = append(g, d.escalation(i))
 	}
+	if g = append(g, ask...); len(g) > 0 {
+		d.do(g...)
+	}
+}
+
+// ask is the next health check of an incident.
+func (d *decision) ask(i *incident.Incident, c *concern) Ask {
+	i.Nudges++
+	now := d.f.Now
+	i.LastNudge = &now
+	n := nudge.Nudge{Type: nudge.HealthCheck, RequiresResponse: true, Message: d.question(i)}
+	if c.assignment != "" {
+		n.Ref = &nudge.Ref{BeadID: c.bead, AssignmentID: c.assignment, Session: c.session}
+	}
+	return Ask{Nudge: roles.Nudge{To: c.nudgee, Nudge: n}, Incident: i.ID, Count: i.Nudges}
 }
 
 func (d *decision) opening(c concern) *incident.Incident {
@@ -82,7 +93,6 @@ func (d *decision) opening(c concern) *incident.Incident {
 	if a := d.registered(c.agent); a != nil && marksStalled(c.kind) && (a.Status == agent.Active || a.Status == agent.Idle) {
 		d.do(SetStatus{Agent: a.ID, From: a.Status, To: agent.Stalled})
 	}
-	d.do(OpenIncident{i})
 	d.open = append(d.open, i)
 	return &d.open[len(d.open)-1]
 }
@@ -109,9 +119,12 @@ func (d *decision) mailName(s incident.Severity) string {
 }
 
 // resolve closes an incident.
-func (d *decision) resolve(i incident.Incident, why string) {
+func (d *decision) resolve(i incident.Incident, why string) { d.do(d.resolved(i, why)) }
+
+// resolved is what closes an incident; it is not open any more for what follows.
+func (d *decision) resolved(i incident.Incident, why string) ResolveIncident {
 	d.open = slices.DeleteFunc(d.open, func(o incident.Incident) bool { return o.ID == i.ID })
-	d.do(ResolveIncident{ID: i.ID, Resolution: why})
+	return ResolveIncident{ID: i.ID, Resolution: why}
 }
 
 // relieve gives an agent that counts as stalled its status back once nothing is
@@ -127,15 +140,20 @@ func (d *decision) relieve(a *Agent) {
 	d.do(SetStatus{Agent: a.ID, From: agent.Stalled, To: to})
 }
 
-// tell sends the mail of every incident that has grown and was not told of.
-// After a crash in between it is sent again, under the name that was fixed.
+// tell sends the mail of every incident that an earlier patrol did not get to
+// tell of. After a crash in between it is sent again, under the name that was fixed.
 func (d *decision) tell() {
 	for k := range d.open {
-		i := &d.open[k]
-		if i.Severity.Rank() >= incident.Alert.Rank() && i.EscalatedAt == nil {
+		if i := &d.open[k]; d.untold(i) {
 			d.do(d.escalation(i))
 		}
 	}
+}
+
+// untold reports whether an incident has grown and no mail of this decision or
+// before it tells of that.
+func (d *decision) untold(i *incident.Incident) bool {
+	return i.Severity.Rank() >= incident.Alert.Rank() && i.EscalatedAt == nil && !d.told[i.ID]
 }
 
 func (d *decision) find(key incident.Key) *incident.Incident {

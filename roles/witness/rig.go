@@ -6,6 +6,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/dispatch"
@@ -183,7 +184,7 @@ func (d *decision) queueBlocked(head *mergequeue.Request) {
 			why = head.Reason
 		}
 		long, since := d.lasting("blocked " + string(head.ID))
-		c.holds, c.from, c.detail = true, since, fmt.Sprintf("%s stands first and does not land: %s", head.ID, firstLine(why))
+		c.holds, c.from, c.detail = true, since, fmt.Sprintf("%s stands first and does not land: %s", head.ID, roles.FirstLine(why))
 		switch {
 		case long <= d.f.Policy.Stall:
 		case head.Status == mergequeue.Conflicted:

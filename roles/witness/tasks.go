@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -11,31 +12,24 @@ import (
 // it is not over. There is no incident: the mail, whose id is that of the task's
 // request, is the record.
 func (d *decision) overdue() {
-	told := map[mail.Name]bool{}
 	for i := range d.f.Scan.Overdue {
 		t := &d.f.Scan.Overdue[i]
-		told[t.Request] = true
-		if d.s.Overdue[t.Request] {
+		if d.f.Scan.Reminded[t.Request] {
 			continue
 		}
-		subject := fmt.Sprintf("overdue: %s (task %s of %s for %s)", t.Subject, t.ID, t.Requester, t.Assignee)
 		facts := fmt.Sprintf("deadline:    %s\nstate:       %s, since %s\nrequest:     %s\n", t.Deadline, t.State, t.UpdatedAt, t.Request)
-		d.do(Remind{To: t.Requester, ID: "overdue:" + string(t.Request), Subject: subject, Thread: t.Request,
-			Body: facts + fmt.Sprintf("\nIt can't be accepted any more. Ask %s, or ask somebody else with a new deadline.\n", t.Assignee)})
+		g := roles.Group{reminder(t, t.Requester,
+			facts+fmt.Sprintf("\nIt can't be accepted any more. Ask %s, or ask somebody else with a new deadline.\n", t.Assignee))}
 		if t.Assignee != t.Requester {
-			d.do(Remind{To: t.Assignee, ID: "overdue:" + string(t.Request), Subject: subject, Thread: t.Request,
-				Body: facts + fmt.Sprintf("\nTell %s where it stands: chipset mail reply %s --state completed|failed|rejected --body TEXT\n", t.Requester, t.Request)})
+			g = append(g, reminder(t, t.Assignee,
+				facts+fmt.Sprintf("\nTell %s where it stands: chipset mail reply %s --state completed|failed|rejected --body TEXT\n", t.Requester, t.Request)))
 		}
+		d.do(append(g, RememberOverdue{t.Request})...)
 	}
-	d.s.Overdue = told
 }
 
-// Remind sends a message once, however often it is decided: its id is the same.
-type Remind struct {
-	To            state.AgentID
-	ID            string
-	Subject, Body string
-	Thread        mail.Name
+// reminder is the mail to one side of an overdue task. Its id is always the same.
+func reminder(t *mail.TaskStatus, to state.AgentID, body string) roles.Send {
+	return roles.Send{Message: mail.Message{To: to, Type: mail.Coordination, ID: "overdue:" + string(t.Request), Thread: string(t.Request),
+		Subject: fmt.Sprintf("overdue: %s (task %s of %s for %s)", t.Subject, t.ID, t.Requester, t.Assignee), Body: body}}
 }
-
-func (Remind) action() {}

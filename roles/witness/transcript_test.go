@@ -60,7 +60,7 @@ func (s *script) do(line string) []string {
 	case "clock":
 		s.now = state.At(s.now.Add(s.duration(arg(1))))
 	case "restart":
-		s.state = State{}
+		s.state, s.reminded = State{}, nil
 	case "crash":
 		s.crash = s.number(arg(1)) + 1
 	case "agent":
@@ -120,13 +120,14 @@ func (s *script) run(d time.Duration) []string {
 		if s.crash > 0 {
 			limit = s.crash - 1
 		}
-		for n, a := range s.tick(limit) {
+		d := s.tick(limit)
+		for n, line := range rolestest.Show(&d, s.show) {
 			if n == limit {
 				out = append(out, fmt.Sprintf("%6.0fs CRASH", s.elapsed.Seconds()))
 				s.crash = 0
 				break
 			}
-			out = append(out, fmt.Sprintf("%6.0fs %s", s.elapsed.Seconds(), s.show(a)))
+			out = append(out, fmt.Sprintf("%6.0fs %s", s.elapsed.Seconds(), line))
 		}
 		wait := s.policy.Patrol
 		if due := s.state.Wake.Sub(s.now.Time); due > 0 && !s.state.Patrolled.IsZero() {

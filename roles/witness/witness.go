@@ -35,6 +35,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/incident"
@@ -42,8 +43,8 @@ import (
 
 // Decide turns what a tick fetched into what to do, in order. It changes
 // neither of its arguments.
-func Decide(s State, f Facts) (State, []Action) {
-	d := &decision{f: f, s: s, open: slices.Clone(f.Incidents), since: map[state.IncidentID]state.Time{},
+func Decide(s State, f Facts) roles.Decision[State] {
+	d := &decision{f: f, s: s, open: slices.Clone(f.Incidents), since: map[state.IncidentID]state.Time{}, told: map[state.IncidentID]bool{},
 		watches: memory[state.AgentID, Watch]{m: s.Watches}, standing: memory[string, state.Time]{m: s.Lasting}, lived: memory[state.AgentID, bool]{m: s.Lived}}
 	d.answers()
 	if f.Scan != nil {
@@ -51,7 +52,7 @@ func Decide(s State, f Facts) (State, []Action) {
 	}
 	d.letters()
 	d.s.Watches, d.s.Lasting, d.s.Lived = d.watches.m, d.standing.m, d.lived.m
-	return d.s, d.actions
+	return roles.Decision[State]{Groups: d.groups, Next: d.s}
 }
 
 // decision is one tick in the making.
@@ -70,13 +71,16 @@ type decision struct {
 	anew bool
 	// since is how far back an incident's cause goes, as far as the witness
 	// patrolled.
-	since   map[state.IncidentID]state.Time
+	since map[state.IncidentID]state.Time
+	// told are the incidents whose mail this decision sends.
+	told    map[state.IncidentID]bool
 	recheck bool
 	names   int // of mail fixed so far
-	actions []Action
+	groups  []roles.Group
 }
 
-func (d *decision) do(a Action) { d.actions = append(d.actions, a) }
+// do adds a group of actions.
+func (d *decision) do(actions ...roles.Action) { d.groups = append(d.groups, actions) }
 
 // ---- patrol ---------------------------------------------------------------
 
@@ -313,20 +317,20 @@ func showsProgress(n *nudge.Nudge) bool {
 func (d *decision) answers() {
 	for i := range d.f.Nudges {
 		n := &d.f.Nudges[i]
+		var g roles.Group
 		switch {
 		case n.Type == nudge.Response:
-			d.answer(n)
+			g = d.answer(n)
 		case n.RequiresResponse && n.From != d.f.Self:
-			at := n.Timestamp
-			d.do(SendNudge{To: n.From, Type: nudge.Response, Message: d.summary(), InReplyTo: &at})
+			g = roles.Group{roles.Answer(n, d.summary(), n.Ref)}
 		}
-		d.do(MarkSeen{*n})
+		d.do(append(g, roles.MarkSeen{Nudge: *n})...)
 	}
 }
 
 // answer finds the incident that a response speaks of. One to an earlier
 // assignment or incident is stale and changes nothing.
-func (d *decision) answer(n *nudge.Nudge) {
+func (d *decision) answer(n *nudge.Nudge) roles.Group {
 	for k := range d.open {
 		i := &d.open[k]
 		if i.AgentID != n.From || i.LastNudge == nil || i.AnsweredAt != nil && !n.Timestamp.After(i.AnsweredAt.Time) {
@@ -338,31 +342,41 @@ func (d *decision) answer(n *nudge.Nudge) {
 		if at := n.InReplyTo; at != nil && at.Before(i.OpenedAt.Time) && !at.Equal(i.LastNudge.Time) {
 			continue
 		}
-		d.do(RecordAnswer{i.ID, n.Timestamp})
+		g := roles.Group{RecordAnswer{i.ID, n.Timestamp}}
 		i.Answers, i.AnsweredAt = min(i.Answers+1, i.Nudges), &n.Timestamp
 		if !showsProgress(n) || i.Kind != incident.Stalled {
-			return
+			return g
 		}
 		if w, ok := d.watches.get(n.From); ok && w.Assignment == i.AssignmentID {
 			w.From, w.Moved = d.f.Now, true
 			d.watches.set(n.From, w)
 		}
-		d.resolve(*i, "answered with progress")
-		return
+		return append(g, d.resolved(*i, "answered with progress"))
 	}
+	return nil
 }
 
 func (d *decision) letters() {
 	for _, e := range d.f.Mail {
 		switch {
 		case e.RequestsShutdown(d.f.Mayor, d.f.Session):
-			d.do(Finish{e})
-			continue
+			d.do(append(roles.AnswerShutdown(d.f.Self, e, ""), roles.Finish{})...)
 		case e.Type == mail.Coordination && e.From == state.Human:
-			d.do(Reply{To: e, Subject: "Re: " + e.Subject, Body: d.report()})
+			d.do(d.reply(&e), roles.MarkRead{Entry: e})
+		default:
+			d.do(roles.MarkRead{Entry: e})
 		}
-		d.do(MarkRead{e})
 	}
+}
+
+// reply answers a message of a person with the health of the rig.
+func (d *decision) reply(to *mail.Entry) roles.Send {
+	thread := to.Thread
+	if thread == "" {
+		thread = string(to.Name)
+	}
+	return roles.Send{Message: mail.Message{To: to.From, Type: mail.Coordination, Subject: "Re: " + to.Subject, Body: d.report(),
+		ID: "answer-" + string(to.Name), Thread: thread, InReplyTo: string(to.Name)}}
 }
 
 // summary is the witness's own state in one line.

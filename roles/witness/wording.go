@@ -14,6 +14,7 @@ import (
 // escalation words the mail of an incident. It depends on nothing but the
 // incident and the scan, so it can be worded again after a crash.
 func (d *decision) escalation(i *incident.Incident) Escalate {
+	d.told[i.ID] = true
 	quiet := d.quiet(i)
 	advice := d.recommend(i)
 	e := Escalate{ID: i.ID, To: d.recipient(i.Kind), Severity: i.Severity, Subject: subject(i, quiet),
@@ -63,8 +64,11 @@ func (d *decision) quiet(i *incident.Incident) time.Duration {
 }
 
 // recipient is who can do something about it: the mayor moves work, everything
-// else takes a person.
+// else takes a person, and so does a rig whose mayor gets no more mail.
 func (d *decision) recipient(k incident.Kind) state.AgentID {
+	if a := d.registered(d.f.Mayor); a != nil && a.Status == agent.Retired {
+		return state.Human
+	}
 	switch k {
 	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.MergeStuck:
 		return d.f.Mayor
@@ -186,9 +190,4 @@ func span(d time.Duration) string {
 		return d.Round(100 * time.Millisecond).String()
 	}
 	return fmt.Sprintf("%d min", int(d/time.Minute))
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
 }

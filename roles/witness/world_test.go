@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -33,6 +34,7 @@ type world struct {
 	nudges    []nudge.Nudge
 	disk      Disk
 	overdue   []mail.TaskStatus
+	reminded  map[mail.Name]bool
 
 	incidents map[state.IncidentID]incident.Incident
 	// sent counts the mails of each incident and severity, rises what may be told
@@ -98,16 +100,17 @@ func (w *world) facts() Facts {
 		Mail: slices.Clone(w.mail), Nudges: slices.Clone(w.nudges), Incidents: w.open()}
 	if w.state.Due(w.now) {
 		beads := backlog.New(w.beads...)
-		f.Scan = &Scan{Agents: slices.Clone(w.agents), Backlog: beads, Queue: QueueOf(w.queue, beads), MayorMail: w.mayorMail, Disk: w.disk, Overdue: w.overdue}
+		f.Scan = &Scan{Agents: slices.Clone(w.agents), Backlog: beads, Queue: QueueOf(w.queue, beads), MayorMail: w.mayorMail, Disk: w.disk, Overdue: w.overdue, Reminded: w.reminded}
 	}
 	return f
 }
 
 // tick runs one tick, of which only the first `limit` actions are carried out
 // (-1: all); fewer is a crash. It returns what was decided.
-func (w *world) tick(limit int) []Action {
-	next, actions := Decide(w.state, w.facts())
-	w.state = next
+func (w *world) tick(limit int) roles.Decision[State] {
+	d := Decide(w.state, w.facts())
+	w.state = d.Next
+	actions := d.Actions()
 	for n, a := range actions {
 		if n == limit {
 			break
@@ -115,14 +118,19 @@ func (w *world) tick(limit int) []Action {
 		w.apply(a)
 	}
 	if limit >= 0 && limit < len(actions) {
-		w.state = State{}
+		w.state, w.reminded = State{}, nil
 	}
-	return actions
+	return d
 }
 
-func (w *world) apply(action Action) {
+func (w *world) apply(action roles.Action) {
 	switch a := action.(type) {
-	case Remind:
+	case roles.Send, roles.Nudge, roles.Finish:
+	case RememberOverdue:
+		if w.reminded == nil {
+			w.reminded = map[mail.Name]bool{}
+		}
+		w.reminded[a.Request] = true
 	case SetStatus:
 		if found := w.agent(a.Agent); found.Status == a.From {
 			found.Status = a.To
@@ -150,13 +158,11 @@ func (w *world) apply(action Action) {
 		i, now := w.known(a.ID), w.now
 		i.ResolvedAt, i.Resolution = &now, a.Resolution
 		w.incidents[a.ID] = i
-	case SendNudge:
+	case Ask:
 		w.nudged++
-		if a.Incident != "" {
-			i, now := w.known(a.Incident), w.now
-			i.Nudges, i.LastNudge = max(i.Nudges, a.Count), &now
-			w.incidents[a.Incident] = i
-		}
+		i, now := w.known(a.Incident), w.now
+		i.Nudges, i.LastNudge = max(i.Nudges, a.Count), &now
+		w.incidents[a.Incident] = i
 	case RecordAnswer:
 		i := w.known(a.ID)
 		i.Answers, i.AnsweredAt = min(i.Answers+1, i.Nudges), &a.At
@@ -176,13 +182,10 @@ func (w *world) apply(action Action) {
 		w.sent[fmt.Sprintf("%s %s", i.ID, a.Severity)]++
 		i.EscalatedAt = &now
 		w.incidents[a.ID] = i
-	case MarkRead:
+	case roles.MarkRead:
 		w.mail = slices.DeleteFunc(w.mail, func(e mail.Entry) bool { return e.Name == a.Entry.Name })
-	case Finish:
-		w.mail = slices.DeleteFunc(w.mail, func(e mail.Entry) bool { return e.Name == a.Request.Name })
-	case MarkSeen:
+	case roles.MarkSeen:
 		w.nudges = slices.DeleteFunc(w.nudges, func(n nudge.Nudge) bool { return n.From == a.Nudge.From })
-	case Reply:
 	default:
 		w.t.Fatalf("unknown action %T", action)
 	}
@@ -197,9 +200,9 @@ func (w *world) known(id state.IncidentID) incident.Incident {
 }
 
 // show writes one decision on one line.
-func (w *world) show(action Action) string {
+func (w *world) show(action roles.Action) string {
 	about := func(id state.IncidentID) string {
-		i := w.known(id)
+		i := w.incidents[id] // which a crash may have kept from being made
 		return strings.TrimSpace(fmt.Sprintf("%s %s %s", i.AgentID, i.Kind, i.AssignmentID))
 	}
 	switch a := action.(type) {
@@ -211,27 +214,15 @@ func (w *world) show(action Action) string {
 		return fmt.Sprintf("raise %s: %s", a.Severity, about(a.ID))
 	case ResolveIncident:
 		return fmt.Sprintf("resolve: %s: %s", about(a.ID), a.Resolution)
-	case SendNudge:
-		line := fmt.Sprintf("nudge %s %s: %s", a.To, a.Type, a.Message)
-		if a.Incident != "" {
-			line += fmt.Sprintf(" [%d]", a.Count)
-		}
-		return line
+	case Ask:
+		return fmt.Sprintf("ask %s: %s [%d]", a.Nudge.To, a.Nudge.Nudge.Message, a.Count)
 	case RecordAnswer:
 		return "answered: " + about(a.ID)
 	case Escalate:
 		return fmt.Sprintf("mail %s %s: %s (recommend %s, %d min, %d nudges)", a.To, a.Severity, a.Subject,
 			a.Metadata.Recommend, a.Metadata.Minutes, a.Metadata.Nudges)
-	case Reply:
-		return "reply " + string(a.To.From) + ": " + firstLine(a.Body)
-	case Remind:
-		return fmt.Sprintf("remind %s as %s: %s", a.To, a.ID, a.Subject)
-	case MarkRead:
-		return "read " + string(a.Entry.Type)
-	case MarkSeen:
-		return "seen " + string(a.Nudge.Type) + " of " + string(a.Nudge.From)
-	case Finish:
-		return "finish"
+	case RememberOverdue:
+		return "remember that of " + string(a.Request)
 	}
 	return fmt.Sprintf("%T", action)
 }

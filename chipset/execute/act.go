@@ -1,0 +1,143 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// do carries out the actions that roles share.
+func (b *base) do(ctx context.Context, a roles.Action) error {
+	switch a := a.(type) {
+	case roles.Send:
+		err := b.send(ctx, a.Message)
+		if err == nil && a.Message.To == state.Human {
+			b.Say("%s: told human: %s", b.ID, subjectLine(a.Message.Subject))
+		}
+		return err
+	case roles.Nudge:
+		_, err := b.nudge(ctx, a)
+		return err
+	case roles.MarkRead:
+		return b.markRead(ctx, a)
+	case roles.MarkSeen:
+		return b.markSeen(ctx, a)
+	case roles.Finish:
+		b.finished = true
+		return nil
+	}
+	return fmt.Errorf("unknown action %T", a)
+}
+
+// maxSubject bounds the subjects of a role's mail, in bytes.
+const maxSubject = 300
+
+// send delivers mail of the role. What it quotes was written by others, and is
+// made fit for a subject line and for the rig's limit. What can't be delivered
+// counts as sent, see undeliverable.
+func (b *base) send(ctx context.Context, m mail.Message) error {
+	m.From, m.Subject = b.ID, subjectLine(m.Subject)
+	_, err := b.Rig.Send(ctx, m)
+	if errors.Is(err, state.ErrTooLarge) {
+		m.Subject, m.Body = roles.Clip(m.Subject, maxSubject/3), "The text is larger than a message may be here: see chipset log.\n"
+		_, err = b.Rig.Send(ctx, m)
+	}
+	return b.undeliverable(m.To, m.Subject, err)
+}
+
+// sendAs delivers mail under the name that a record fixes. Where another message
+// has the name, the next one is fixed first.
+func (b *base) sendAs(ctx context.Context, name mail.Name, m mail.Message, fix func(mail.Name) error) error {
+	m.From, m.Subject = b.ID, subjectLine(m.Subject)
+	for {
+		err := b.Rig.SendAs(ctx, name, m)
+		if !errors.Is(err, state.ErrExists) {
+			return b.undeliverable(m.To, m.Subject, err)
+		}
+		name = mail.NameAt(state.At(name.Time().Add(1)), b.ID)
+		if err := fix(name); err != nil {
+			return err
+		}
+	}
+}
+
+// undeliverable takes what nobody can ever get for delivered: its recipient is
+// unknown or retired or lets the role not write, or the message is too large. It
+// is said and told in the story, and its cause is retired like any other.
+func (b *base) undeliverable(to state.AgentID, text string, err error) error {
+	if !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrTooLarge) {
+		return err
+	}
+	b.Say("%s: can't reach %s: %v", b.ID, to, err)
+	b.Rig.Emit(event.Event{Type: "mail.undeliverable", Agent: b.ID, Subject: string(to), Text: text + ": " + err.Error()})
+	return nil
+}
+
+// nudge puts a nudge into a slot and returns it as it stands there. One to nobody
+// counts as sent.
+func (b *base) nudge(ctx context.Context, a roles.Nudge) (nudge.Nudge, error) {
+	n := a.Nudge
+	n.From, n.Message = b.ID, roles.Clip(n.Message, nudge.MaxMessage-len("…"))
+	if _, err := b.Rig.Agents.Get(string(a.To)); errors.Is(err, state.ErrNotFound) && a.To != state.Human {
+		return n, b.undeliverable(a.To, string(n.Type)+": "+n.Message, err)
+	}
+	sent, err := b.Rig.Slot(a.To).Send(ctx, n, b.Now())
+	if err != nil {
+		return sent, err
+	}
+	b.nudgeEvent("nudge.sent", a.To, &sent, "")
+	return sent, nil
+}
+
+func (b *base) markRead(ctx context.Context, a roles.MarkRead) error {
+	if err := b.Rig.MarkRead(ctx, b.ID, &a.Entry); err != nil {
+		return err
+	}
+	if a.Note != "" {
+		b.Rig.Emit(event.Event{Type: "mail.stale", Agent: b.ID, Subject: string(b.ID), Text: string(a.Entry.Name) + ": " + a.Note})
+	}
+	return nil
+}
+
+func (b *base) markSeen(ctx context.Context, a roles.MarkSeen) error {
+	if err := b.Rig.Slot(b.ID).MarkSeen(ctx, a.Nudge); err != nil {
+		return err
+	}
+	b.nudgeEvent("nudge.seen", b.ID, &a.Nudge, a.Note)
+	return nil
+}
+
+func (b *base) nudgeEvent(kind string, to state.AgentID, n *nudge.Nudge, note string) {
+	if note == "" {
+		note = n.Message
+	}
+	e := event.Event{Type: kind, Agent: b.ID, Subject: string(to), From: string(n.From), To: string(to), Text: strings.TrimSuffix(string(n.Type)+": "+note, ": ")}
+	if n.Ref != nil {
+		e.Bead, e.Assignment, e.Session = n.Ref.BeadID, n.Ref.AssignmentID, n.Ref.Session
+	}
+	b.Rig.Emit(e)
+}
+
+// subjectLine makes text of others fit for a subject: one line without control
+// characters, never empty.
+func subjectLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s))
+	if s == "" {
+		return "(no subject)"
+	}
+	return roles.Clip(s, maxSubject)
+}
