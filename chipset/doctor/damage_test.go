@@ -93,6 +93,9 @@ func isDescribed(t *testing.T, found []Finding) {
 		if !listed || s.Path == "" || s.Detail == "" || s.Repair == "" || s.Severity.rank() > rule.Severity.rank() {
 			t.Errorf("not described: %+v (rule %+v)", s, rule)
 		}
+		if s.Fixed && strings.HasPrefix(rule.Repair, byHand) {
+			t.Errorf("repaired, though %s is for a person: %+v", s.Rule, s)
+		}
 	}
 }
 

@@ -98,13 +98,6 @@ func patienceWith(r *rig.Rig, pause time.Duration) patience {
 // check is one group of rules; it returns what it saw at one moment.
 type check func(ctx context.Context, r *rig.Rig) ([]finding, error)
 
-// checks lists all of them. What others need to be repaired comes first: locks,
-// files, identities, git.
-func checks() []check {
-	return []check{checkWays, checkShared, checkRun, checkTree, checkObjects, checkChannels, checkStory, checkRegistered, checkRepository, checkRelations,
-		checkRecords, checkAgents, checkGit, checkProcesses, checkTimes, checkQuarantine}
-}
-
 // maxRounds bounds how often --fix looks again, because a repair can make
 // another one possible: a bead in quarantine frees a hook.
 const maxRounds = 6
@@ -136,7 +129,7 @@ type diagnosis struct {
 	standing        []Finding // in the last round
 }
 
-// add takes the findings of a round, and tells whether anything was repaired.
+// add takes the findings of a round, and reports whether anything was repaired.
 func (d *diagnosis) add(all []finding) (progress bool) {
 	before := len(d.fixed)
 	d.standing = nil
@@ -170,12 +163,12 @@ func (d *diagnosis) findings() []Finding {
 func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]finding, error) {
 	var found []finding
 	var failed []error
-	for _, c := range checks() {
+	for _, g := range table() {
 		if ctx.Err() != nil {
 			failed = append(failed, ctx.Err())
 			break
 		}
-		seen, err := settle(ctx, r, tolerant(c), patienceWith(r, pause))
+		seen, err := settle(ctx, r, tolerant(g.check), patienceWith(r, pause))
 		if err != nil {
 			failed = append(failed, err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// folderOf tells whether state/ has a folder of that name, and the kind of lock
+// folderOf reports whether state/ has a folder of that name, and the kind of lock
 // that protects a file of it ("" where a file is no object of its own).
 func folderOf(name string) (lock state.LockKind, known bool) {
 	switch name {
@@ -68,7 +68,7 @@ func checkWays(_ context.Context, r *rig.Rig) ([]finding, error) {
 // inTheWay is what is wrong with a file where a folder belongs.
 const inTheWay = "it is a file, and not a folder"
 
-// beside tells whether a finding says of what stands in the way of a folder once
+// beside reports whether a finding says of what stands in the way of a folder once
 // more what is told of it already, or speaks of what would lie in that folder.
 func (f *finding) beside(way *Finding) bool {
 	if way.Rule != ruleSpecial || way.Detail != inTheWay || f.repair != nil {
@@ -159,13 +159,13 @@ func replaceByFolder(r *rig.Rig, p state.Path) func(context.Context) error {
 	return func(ctx context.Context) error { return r.ClearWay(ctx, p) }
 }
 
-// hasOtherName tells whether a file has a name that no publication left behind.
+// hasOtherName reports whether a file has a name that no publication left behind.
 func hasOtherName(r *rig.Rig, p state.Path) bool {
 	_, err := r.Tree.Read(p, state.MaxFile)
 	return errors.Is(err, state.ErrHardLinked)
 }
 
-// isObject tells whether a path below state/ has the name of an object that is
+// isObject reports whether a path below state/ has the name of an object that is
 // a file of its own.
 func isObject(parts []string) bool {
 	if len(parts) != 2 {
@@ -187,7 +187,7 @@ func quarantineOdd(r *rig.Rig, p state.Path) error {
 	return err
 }
 
-// belongs tells whether the tree has a place for a path below state/.
+// belongs reports whether the tree has a place for a path below state/.
 func belongs(parts []string, dir bool) bool {
 	if len(parts) == 0 || parts[0] == "state" || parts[0] == "" {
 		return true
@@ -280,7 +280,7 @@ func checkStore[T any](r *rig.Rig, s *state.Store[T]) ([]finding, error) {
 	return found, nil
 }
 
-// registered tells whether an agent has a record, be it one that can't be read.
+// registered reports whether an agent has a record, be it one that can't be read.
 func registered(r *rig.Rig, id string) bool {
 	_, err := r.Agents.Get(id)
 	return !errors.Is(err, state.ErrNotFound)

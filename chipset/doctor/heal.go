@@ -23,7 +23,7 @@ func substitute(r *rig.Rig, id state.AgentID) execute.Agent {
 	return execute.Agent{Rig: r, ID: id, Session: state.NewSessionID(), Say: func(string, ...any) {}}
 }
 
-// healable tells whether the roles' recovery can work at all.
+// healable reports whether the roles' recovery can work at all.
 func healable(r *rig.Rig) bool { return r.Def != nil && r.Git != nil }
 
 // heals makes an agent's recovery the repair of a finding, if the agent is one

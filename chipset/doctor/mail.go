@@ -125,7 +125,7 @@ func checkArchiveTwins(r *rig.Rig, box *mail.Mailbox, current, archived []mail.E
 	return found
 }
 
-// sameMessage tells whether an archived message makes the one in the mailbox
+// sameMessage reports whether an archived message makes the one in the mailbox
 // superfluous: the same but for the flag, which the archived one has.
 func sameMessage(current, archived *mail.Message) bool {
 	a, b := *current, *archived

@@ -266,7 +266,7 @@ func (f *fixture) lost(before files) []string {
 	return gone
 }
 
-// keepsWork tells whether the uncommitted file of an agent is still somewhere.
+// keepsWork reports whether the uncommitted file of an agent is still somewhere.
 func (f *fixture) keepsWork(who state.AgentID) bool {
 	f.T.Helper()
 	name := "precious-" + string(who)

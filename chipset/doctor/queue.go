@@ -10,7 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// landable tells whether the finished end of an attempt says all that the merge
+// landable reports whether the finished end of an attempt says all that the merge
 // request of its bead needs.
 func landable(end *retire.Record, b *bead.Bead) bool {
 	return end != nil && end.Stage == retire.Released && end.Outcome == retire.Done && !end.Empty &&

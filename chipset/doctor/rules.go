@@ -1,7 +1,9 @@
 package doctor
 
-// Rule is one thing that must be true of a rig's files, so that the doctor can
-// say what a finding broke.
+import "slices"
+
+// Rule is one thing that must be true of a rig's files. A finding names the rule
+// that it breaks.
 type Rule struct {
 	ID string `json:"id"`
 	// Area is the part of the tree that it is about.
@@ -25,26 +27,41 @@ const (
 	areaMail    = "mail"
 	areaNudges  = "nudges and hand-offs"
 	areaStory   = "events, incidents, quarantine"
-	areaRun     = "run/"
+	areaRun     = "the folder run/"
 	areaGit     = "git"
 )
 
-// Rules lists every rule that the doctor checks, by area.
+// group is one check with the rules that it looks after. unreadable, special-file
+// and canonical-form are about every file, so each check that reads files reports them.
+type group struct {
+	check check
+	rules []Rule
+}
+
+// table is the one list of checks and rules, in the order in which they are looked
+// at: what others need to be repaired comes first (locks, files, identities, git).
+func table() []group {
+	return slices.Concat(treeGroups(), channelGroups(), repositoryGroups(), relationGroups(), agentGroups(), gitGroups())
+}
+
+// Rules lists every rule, area by area.
 func Rules() []Rule {
 	var all []Rule
-	for _, part := range [][]Rule{treeRules(), agentRules(), workRules(), channelRules(), runRules(), gitRules()} {
-		all = append(all, part...)
+	for _, g := range table() {
+		all = append(all, g.rules...)
 	}
+	areas := []string{areaTree, areaFiles, areaRun, areaAgents, areaWork, areaQueue, areaRecords, areaMail, areaNudges, areaStory, areaGit}
+	slices.SortStableFunc(all, func(a, b Rule) int { return slices.Index(areas, a.Area) - slices.Index(areas, b.Area) })
 	return all
 }
 
 func ruleOf(id string) (Rule, bool) {
-	for _, r := range Rules() {
-		if r.ID == id {
-			return r, true
-		}
+	all := Rules()
+	i := slices.IndexFunc(all, func(r Rule) bool { return r.ID == id })
+	if i < 0 {
+		return Rule{}, false
 	}
-	return Rule{}, false
+	return all[i], true
 }
 
 const (
@@ -52,121 +69,152 @@ const (
 	byHand       = "nothing; "
 )
 
-func treeRules() []Rule {
-	return []Rule{
-		{"identity", areaTree, "rig.json stands there and names the rig that git remembers", Error, byHand + "put the right tree back before anything runs"},
-		{"folder", areaTree, "state, run, logs, worktrees and each worktree are folders, no links and no files", Error, toQuarantine + "; the next use makes the folder anew"},
-		{"definition", areaTree, "chipset.yaml stands there and has no errors", Error, byHand + "chipset validate names the lines; a running rig goes on with the copy in run/"},
-		{"foreign", areaTree, "nothing lies in state/ that the tree has no place for", Warning, byHand + "move it out of the tree"},
-		{"leftover", areaTree, "no unfinished file of a process that is gone", Warning, "removes it: nothing was acknowledged on it"},
-		{"unreadable", areaFiles, "every file is whole: one JSON object in UTF-8, no key twice, not too large or deep, values of their kinds, and agrees with its name", Error,
-			toQuarantine + "; a hook is copied there and rebuilt from the beads"},
-		{"special-file", areaFiles, "nothing is reached through a link, a FIFO, a socket, a device or a folder in place of a file or a file in place of a folder, and no file has a second name", Error,
-			toQuarantine + "; a file whose other names all lie in the rig's folders gets one of its own, any other stays, because its second name may be a backup"},
-		{"canonical-form", areaFiles, "every file has the one canonical form: sorted keys, two-space indent, times with nine digits in UTC", Warning, "writes it anew with the same content; mail is write-once and stays"},
-		{"time-order", areaFiles, "no object was changed or closed before it was made", Warning, byHand + "a clock was set back; nothing goes by these times alone"},
-		{"future-time", areaFiles, "no time lies more than a day ahead of the clock", Warning, byHand + "set the clock right; what waits for that time waits until then"},
-		{"incident-twice", areaStory, "at most one incident is open for an agent, an assignment and a kind", Error, "resolves the newer one"},
-		{"incident-stale", areaStory, "an open incident is about what is on the hook", Info, byHand + "the witness resolves it on its next patrol"},
-		{"incident-agent", areaStory, "an incident names an agent that is registered", Warning, byHand + "look at it"},
-		{"event-line", areaStory, "every line of the story is one whole event", Warning, byHand + "the line is skipped by every reader; the story is not the truth"},
-		{"event-torn", areaStory, "the last line of every day ends with a newline", Warning, "ends the line, so that the next event begins on its own"},
-		{"event-day", areaStory, "an event stands in the file of its day", Warning, byHand + "readers take it as it is"},
-		{"quarantine", areaStory, "the quarantine is empty", Warning, byHand + "look at it, then remove it and its .reason.json by hand"},
-		{"quarantine-reason", areaStory, "every file in quarantine has its reason beside it, and every reason its file", Warning, "writes a reason that says so, or removes one that speaks of nothing"},
+func treeGroups() []group {
+	return []group{
+		{checkWays, []Rule{
+			{"special-file", areaFiles, "nothing is reached through a link, a FIFO, a socket, a device or a folder in place of a file or a file in place of a folder, and no file has a second name", Error,
+				toQuarantine + "; a file whose other names all lie in the rig's folders gets one of its own, any other stays, because its second name may be a backup"},
+		}},
+		{checkShared, nil}, // reports special-file
+		{checkRun, []Rule{
+			{"folder", areaTree, "state, run, logs, worktrees and each worktree are real folders, not links or files", Error, toQuarantine + "; the next use makes a new folder"},
+			{"definition", areaTree, "chipset.yaml exists and has no errors", Error, byHand + "chipset validate names the lines; a running rig goes on with the copy in run/"},
+			{"lock-file", areaRun, "a lock is a plain file below run/locks", Error, toQuarantine + ": nobody could take that lock"},
+			{"stale-liveness", areaRun, "a liveness stamp has a process that speaks for the agent", Info, "removes it"},
+			{"run-file", areaRun, "what lies in run/ can be read", Warning, toQuarantine + ": it is a cache, and is made again"},
+		}},
+		{checkTree, []Rule{
+			{"identity", areaTree, "rig.json exists and names the rig that git's own folder records", Error, byHand + "put the right tree back before anything runs"},
+			{"foreign", areaTree, "state/ holds nothing but what belongs to the tree", Warning, byHand + "move it out of the tree"},
+			{"leftover", areaTree, "no process that is gone left an unfinished file", Warning, "removes it: nothing was acknowledged on it"},
+		}},
+		{checkObjects, []Rule{
+			{"unreadable", areaFiles, "every file is whole: one JSON object in UTF-8, no key twice, not too large or deep, values of their kinds, and in agreement with its name", Error,
+				toQuarantine + "; a hook is copied there and rebuilt from the beads"},
+			{"canonical-form", areaFiles, "every file has the one canonical form: sorted keys, two-space indent, times with nine digits in UTC", Warning, "rewrites it with the same content; mail is write-once and stays"},
+		}},
 	}
 }
 
-func agentRules() []Rule {
-	return []Rule{
-		{"agent-missing", areaAgents, "every agent of chipset.yaml and the person are registered and have a hook", Warning, "registers it"},
-		{"agent-role", areaAgents, "an agent has the role that chipset.yaml gives it", Warning, byHand + "chipset up registers it anew"},
-		{"agent-rig", areaAgents, "an agent belongs to the rig of chipset.yaml", Warning, "registers those of chipset.yaml anew; one that chipset.yaml does not name came from another rig's tree"},
-		{"retired-agent", areaAgents, "a retired agent has no work and no unread mail", Warning, byHand + "the mayor gives its work to another; read its mail"},
-		{"hook-missing", areaAgents, "every registered agent has exactly one hook", Error, "makes it anew from what the beads say, with a gen above every one that was seen"},
-		{"hook-without-agent", areaAgents, "every hook belongs to a registered agent", Error, toQuarantine + " when it is empty and nobody will register the agent"},
-		{"hook-bead", areaAgents, "a hook names a bead that is assigned to its agent under the same assignment", Error, "clears it, as the mayor does; its polecat saves the work"},
-		{"hook-role", areaAgents, "work hangs on the hooks of polecats alone", Warning, byHand + "chipset hook clear takes it off"},
+func channelGroups() []group {
+	return []group{
+		{checkChannels, []Rule{
+			{"mail-unknown-recipient", areaMail, "a mailbox belongs to a registered agent", Error, byHand + "name the agent in chipset.yaml and start the rig"},
+			{"mail-unknown-sender", areaMail, "a message is from a registered agent", Warning, byHand + "it is read all the same"},
+			{"mail-twice", areaMail, "a name stands in the mailbox or in its archive, not in both", Error, "removes the copy in the mailbox when the archive has the same message"},
+			{"mail-same-id", areaMail, "one sender's id is delivered once", Warning, byHand + "handlers are idempotent"},
+			{"unread-mail", areaMail, "unread mail is younger than the retention", Info, byHand + "chipset mail inbox AGENT --unread"},
+			{"nudge-agent", areaNudges, "a slot belongs to a registered agent", Warning, byHand + "move it out of the tree"},
+			{"nudge-latest", areaNudges, "latest.json is the newest nudge of all", Warning, "rewrites it from the newest"},
+			{"nudge-seen", areaNudges, "seen.json is not ahead of the newest nudge and of the clock", Error, "takes it back to the newest nudge: later ones would be ignored"},
+			{"nudge-abort", areaNudges, "only the mayor and the person send abort nudges", Warning, byHand + "its reader ignores it"},
+			{"handoff-agent", areaNudges, "a hand-off belongs to a registered agent", Warning, byHand + "move it out of the tree"},
+			{"handoff-name", areaNudges, "a hand-off's name is its time", Warning, "gives it the name of its time"},
+		}},
+		{checkStory, []Rule{
+			{"event-line", areaStory, "every line of the event log is one whole event", Warning, byHand + "every reader skips the line; nothing is decided by the event log"},
+			{"event-torn", areaStory, "the last line of every day ends with a newline", Warning, "ends the line, so that the next event begins on its own"},
+			{"event-day", areaStory, "an event stands in the file of its day", Warning, byHand + "readers take it as it is"},
+		}},
 	}
 }
 
-func workRules() []Rule {
-	return []Rule{
-		{"bead-hook", areaWork, "an assigned bead hangs on the hook of its assignee", Error, "opens it again, as the mayor does"},
-		{"bead-dispatch", areaWork, "a dispatch record speaks of the bead's own assignment", Warning, byHand + "the next dispatch replaces it"},
-		{"bead-branch", areaWork, "no two beads share a branch, and a bead's branch carries its name", Warning, byHand + "look at who works there"},
-		{"bead-id", areaWork, "a bead's ID can be part of a branch's name", Error, byHand + "no worker can ever begin with it: chipset work cancel, and add it anew"},
-		{"bead-closed", areaWork, "exactly the finished beads have a closed_at", Warning, byHand + "nothing goes by it"},
-		{"dependency", areaWork, "a bead waits for beads that exist", Error, byHand + "chipset work edit changes what it waits for"},
-		{"dependency-cycle", areaWork, "no bead waits for itself, over whatever others", Error, byHand + "chipset work edit breaks it: none of them can ever start"},
-		{"dependency-cancelled", areaWork, "no open bead waits for one that is cancelled", Warning, byHand + "chipset work edit, or chipset work reopen"},
-		{"attempt-over", areaWork, "a bead that hangs on a hook is one whose attempt is not over", Error, byHand + "chipset unsling opens it again"},
-		{"bead-open", areaWork, "an open bead carries no assignment", Warning, byHand + "the next dispatch replaces it"},
-		{"finished-without-attempt", areaWork, "what is finished was finished by an attempt, or was imported so", Error, byHand + "chipset work reopen does it over"},
-		{"convoy", areaWork, "a convoy lists beads that exist, and a bead names a convoy that exists", Warning, byHand + "progress counts what is there"},
-		{"convoy-member", areaWork, "a bead that names a convoy is listed by it, and the other way round", Warning, "writes the side that is missing"},
-		{"convoy-progress", areaWork, "a convoy's progress is landed of all", Info, byHand + "the mayor counts anew on its next tick"},
-		{"done-without-request", areaQueue, "a bead that is done has a merge request", Error, "submits it again as the record of its attempt says"},
-		{"merged-without-request", areaQueue, "a bead that is merged has a request that is", Error, byHand + "look into git log whether it landed"},
-		{"landed-not-told", areaQueue, "the bead of a merged request is merged", Error, "finishes it as the refinery does, while that does not run"},
-		{"request-bead", areaQueue, "a live request has a bead that is done under the same assignment", Error, byHand + "the mayor supersedes it; chipset queue drop takes it out"},
-		{"request-attempt", areaQueue, "a request says what the record of its attempt says: bead, agent, branch, head", Error, byHand + "chipset queue drop takes it out"},
-		{"request-head", areaQueue, "the commits that a request names are there", Error, byHand + "chipset queue drop, then chipset work reopen"},
-		{"request-branch", areaQueue, "the branch of a live request exists and holds its head", Warning, "makes it again at the head, when it is gone"},
-		{"duplicate-seq", areaQueue, "no two requests have one number", Error, "gives the younger of two the next free number"},
-		{"assignment-twice", areaQueue, "one assignment has one request", Error, "drops the younger of two that both wait"},
-		{"merged-unreachable", areaQueue, "the target holds every commit that was merged", Error, byHand + "somebody rewrote the target, or the repository lost it"},
-		{"dispatch-unfinished", areaRecords, "no dispatch is half done", Warning, "finishes or undoes it, as the mayor does"},
-		{"dispatch-bead", areaRecords, "a dispatch record has a bead", Warning, "undoes the dispatch"},
-		{"retire-unfinished", areaRecords, "no attempt's end is half done while its polecat does not run", Warning, "finishes it, as the polecat's next start does"},
-		{"retire-bead", areaRecords, "the end of an attempt has a bead", Warning, byHand + "it is a record of what was"},
-		{"merge-unfinished", areaRecords, "no request is being landed while the refinery does not run", Warning, "finishes it if the target holds it, else lets it wait for its turn again"},
+func repositoryGroups() []group {
+	return []group{
+		{checkRegistered, []Rule{
+			{"agent-missing", areaAgents, "every agent of chipset.yaml and the person are registered and have a hook", Warning, "registers it"},
+			{"agent-role", areaAgents, "an agent has the role that chipset.yaml gives it", Warning, byHand + "chipset up registers it again"},
+			{"agent-rig", areaAgents, "an agent belongs to the rig of chipset.yaml", Warning, "registers those of chipset.yaml again; any other came from another rig's tree"},
+		}},
+		{checkRepository, []Rule{
+			{"git-ref", areaGit, "every branch and salvage ref of the rig names an existing commit, and the target and the snapshot branch exist while their reflogs do", Error, "puts it back on the newest commit that its reflog or the rig's records tell of; removes that of a snapshot that nobody was told of"},
+			{"git-obstacle", areaGit, "no file is in the place of a folder that git needs for the rig's refs, reflogs or worktrees", Error, "moves it to chipset-aside in git's folder"},
+			{"git-lock", areaGit, "no git left a lock behind", Warning, "removes it once it has stood unchanged for seconds and no git runs"},
+			{"git-object", areaGit, "no object of git is empty", Error, "removes the empty file: git would take it for the object, and never write that again"},
+			{"worktree-torn", areaGit, "git's own files of a worktree are whole", Error, "mends them and saves what the worktree holds on a salvage ref"},
+		}},
 	}
 }
 
-func channelRules() []Rule {
-	return []Rule{
-		{"mail-unknown-recipient", areaMail, "a mailbox belongs to a registered agent", Error, byHand + "name the agent in chipset.yaml and start the rig"},
-		{"mail-unknown-sender", areaMail, "a message is from a registered agent", Warning, byHand + "it is read all the same"},
-		{"mail-twice", areaMail, "a name stands in the mailbox or in its archive, not in both", Error, "removes the copy in the mailbox when the archive has the same message"},
-		{"mail-same-id", areaMail, "one sender's id is delivered once", Warning, byHand + "handlers are idempotent"},
-		{"unread-mail", areaMail, "unread mail is younger than the retention", Info, byHand + "chipset mail inbox AGENT --unread"},
-		{"nudge-agent", areaNudges, "a slot belongs to a registered agent", Warning, byHand + "move it out of the tree"},
-		{"nudge-latest", areaNudges, "latest.json is the newest nudge of all", Warning, "writes it anew from the newest"},
-		{"nudge-seen", areaNudges, "seen.json is not ahead of the newest nudge and of the clock", Error, "takes it back to the newest nudge: later ones would be ignored"},
-		{"nudge-abort", areaNudges, "only the mayor and the person abort", Warning, byHand + "its reader ignores it"},
-		{"handoff-agent", areaNudges, "a hand-off belongs to a registered agent", Warning, byHand + "move it out of the tree"},
-		{"handoff-name", areaNudges, "a hand-off's name is its time", Warning, "gives it the name of its time"},
+func relationGroups() []group {
+	return []group{
+		{checkRelations, []Rule{
+			{"bead-hook", areaWork, "an assigned bead is on the hook of its assignee", Error, "opens it again, as the mayor does"},
+			{"bead-dispatch", areaWork, "a dispatch record speaks of the bead's own assignment", Warning, byHand + "the next dispatch replaces it"},
+			{"bead-branch", areaWork, "no two beads share a branch, and a bead's branch carries its name", Warning, byHand + "look at who works there"},
+			{"bead-id", areaWork, "a bead's ID can be part of a branch's name", Error, byHand + "no worker can ever begin with it: chipset work cancel, and add it again"},
+			{"dependency", areaWork, "a bead waits for beads that exist", Error, byHand + "chipset work edit changes what it waits for"},
+			{"dependency-cycle", areaWork, "no bead waits for itself, over whatever others", Error, byHand + "chipset work edit breaks it: none of them can ever start"},
+			{"dependency-cancelled", areaWork, "no open bead waits for one that is cancelled", Warning, byHand + "chipset work edit, or chipset work reopen"},
+			{"attempt-over", areaWork, "the attempt at an assigned bead is not over", Error, byHand + "chipset unsling opens it again"},
+			{"bead-open", areaWork, "an open bead carries no assignment", Warning, byHand + "the next dispatch replaces it"},
+			{"finished-without-attempt", areaWork, "a finished bead was finished by an attempt, or was imported as finished", Error, byHand + "chipset work reopen has it done again"},
+			{"hook-bead", areaAgents, "a hook names a bead that is assigned to its agent under the same assignment", Error, "clears it, as the mayor does; its polecat saves the work"},
+			{"convoy", areaWork, "a convoy lists beads that exist, and a bead names a convoy that exists", Warning, byHand + "progress counts what is there"},
+			{"convoy-member", areaWork, "a bead that names a convoy is listed by it, and the other way round", Warning, "writes the side that is missing"},
+			{"convoy-progress", areaWork, "a convoy's progress is landed of all", Info, byHand + "the mayor counts again on its next tick"},
+			{"done-without-request", areaQueue, "a bead that is done has a merge request", Error, "submits it again as the record of its attempt says"},
+			{"merged-without-request", areaQueue, "a bead that is merged has a request that is", Error, byHand + "look into git log whether it landed"},
+			{"landed-not-told", areaQueue, "the bead of a merged request is merged", Error, "finishes it as the refinery does, while that does not run"},
+			{"request-bead", areaQueue, "a live request has a bead that is done under the same assignment", Error, byHand + "the mayor supersedes it; chipset queue drop takes it out"},
+			{"request-attempt", areaQueue, "a request says what the record of its attempt says: bead, agent, branch, head", Error, byHand + "chipset queue drop takes it out"},
+			{"duplicate-seq", areaQueue, "no two requests have one number", Error, "gives the younger of two the next free number"},
+			{"assignment-twice", areaQueue, "one assignment has one request", Error, "drops the younger of two that both wait"},
+		}},
+		{checkRecords, []Rule{
+			{"dispatch-unfinished", areaRecords, "no dispatch is half done", Warning, "finishes or undoes it, as the mayor does"},
+			{"dispatch-bead", areaRecords, "a dispatch record has a bead", Warning, "undoes the dispatch"},
+			{"retire-unfinished", areaRecords, "no attempt's end is half done while its polecat does not run", Warning, "finishes it, as the polecat's next start does"},
+			{"retire-bead", areaRecords, "the end of an attempt has a bead", Warning, byHand + "it is a record of what was"},
+			{"merge-unfinished", areaRecords, "no request is being landed while the refinery does not run", Warning, "finishes it if the target holds it, else lets it wait for its turn again"},
+		}},
 	}
 }
 
-func runRules() []Rule {
-	return []Rule{
-		{"lock-file", areaRun, "a lock is a plain file below run/locks", Error, toQuarantine + ": nobody could take that lock"},
-		{"stale-liveness", areaRun, "a liveness stamp has a process that speaks for the agent", Info, "removes it"},
-		{"run-file", areaRun, "what lies in run/ can be read", Warning, toQuarantine + ": it is a cache and made anew"},
-		{"worker-record", areaRun, "a worker's exit record can be read", Warning, toQuarantine},
-		{"orphaned-worker", areaRun, "no worker runs that no polecat follows", Error, "ends it and saves its work, as the polecat's next start does"},
+func agentGroups() []group {
+	return []group{
+		{checkAgents, []Rule{
+			{"retired-agent", areaAgents, "a retired agent has no work and no unread mail", Warning, byHand + "the mayor gives its work to another; read its mail"},
+			{"hook-missing", areaAgents, "every registered agent has exactly one hook", Error, "makes a new one from the beads, with a gen above every one that was seen"},
+			{"hook-without-agent", areaAgents, "every hook belongs to a registered agent", Error, toQuarantine + " when it is empty and nobody will register the agent"},
+			{"hook-role", areaAgents, "only polecats have work on their hooks", Warning, byHand + "chipset hook clear takes it off"},
+			{"incident-twice", areaStory, "at most one incident is open for an agent, an assignment and a kind", Error, "resolves the newer one"},
+			{"incident-stale", areaStory, "an open incident is about what is on the hook", Info, byHand + "the witness resolves it on its next patrol"},
+			{"incident-agent", areaStory, "an incident names an agent that is registered", Warning, byHand + "look at it"},
+		}},
 	}
 }
 
-func gitRules() []Rule {
-	return []Rule{
-		{"repository", areaGit, "there is a git repository around the rig", Error, byHand + "put it back"},
-		{"exclude", areaGit, ".git/info/exclude keeps git away from the live tree", Error, "adds the missing lines"},
-		{"pointer", areaGit, "git's own folder says where the rig is, and which one it is", Error, "writes it"},
-		{"target", areaGit, "the branch that work lands on exists", Error, byHand + "make it, or name another in chipset.yaml"},
-		{"git-ref", areaGit, "every branch and salvage ref of the rig names a commit that is there, and the target and the branch of the snapshots are there while their reflogs are", Error, "puts it back on the newest commit that its reflog or the rig's records tell of; removes that of a snapshot that nobody was told of"},
-		{"git-obstacle", areaGit, "no file stands where git needs the folders of the rig's refs and reflogs, and of its worktrees", Error, "moves it to chipset-aside in git's folder"},
-		{"git-lock", areaGit, "no git left a lock behind", Warning, "removes it once it has stood unchanged for seconds and no git runs"},
-		{"git-object", areaGit, "no object of git is empty", Error, "removes the empty file: git would take it for the object, and never write that again"},
-		{"salvage-ref", areaGit, "the salvage refs that records name exist", Warning, byHand + "somebody removed it, or git lost it"},
-		{"state-in-git", areaGit, "neither the checkout's index nor the target holds the live tree, but in a rig made with --track-state", Warning,
-			byHand + "git rm -r -q --cached .chipset/state, and commit that"},
-		{"branches", areaGit, "no branches are left of beads that are finished", Info, byHand + "git branch -D removes those that nobody wants to look at"},
-		{"worktree-agent", areaGit, "every worktree of the rig has its polecat or refinery", Warning, byHand + "look at what it holds, then: git worktree remove"},
-		{"worktree-gone", areaGit, "every worktree that git knows of has its folder", Warning, "keeps its commit on a salvage ref, and makes git forget it"},
-		{"worktree-torn", areaGit, "git's own files of a worktree are whole", Error, "mends them and saves what the worktree holds on a salvage ref"},
-		{"worktree-foreign", areaGit, "every folder in worktrees/ is a worktree", Warning, byHand + "chipset leaves it alone; move it away"},
+func gitGroups() []group {
+	return []group{
+		{checkGit, []Rule{
+			{"repository", areaGit, "there is a git repository around the rig", Error, byHand + "put it back"},
+			{"exclude", areaGit, ".git/info/exclude keeps git away from the live tree", Error, "adds the missing lines"},
+			{"pointer", areaGit, "git's own folder says where the rig is, and which one it is", Error, "writes it"},
+			{"target", areaGit, "the branch that work lands on exists", Error, byHand + "make it, or name another in chipset.yaml"},
+			{"request-head", areaQueue, "the commits that a request names are there", Error, byHand + "chipset queue drop, then chipset work reopen"},
+			{"request-branch", areaQueue, "the branch of a live request exists and holds its head", Warning, "makes it again at the head, when it is gone"},
+			{"merged-unreachable", areaQueue, "the target holds every commit that was merged", Error, byHand + "somebody rewrote the target, or the repository lost it"},
+			{"salvage-ref", areaGit, "the salvage refs that records name exist", Warning, byHand + "somebody removed it, or git lost it"},
+			{"state-in-git", areaGit, "neither the checkout's index nor the target holds the live tree, but in a rig made with --track-state", Warning,
+				byHand + "git rm -r -q --cached .chipset/state, and commit that"},
+			{"branches", areaGit, "finished beads have no branches left", Info, byHand + "git branch -D removes those that nobody wants to look at"},
+			{"worktree-agent", areaGit, "every worktree of the rig has its polecat or refinery", Warning, byHand + "look at what it holds, then: git worktree remove"},
+			{"worktree-gone", areaGit, "every worktree that git knows of has its folder", Warning, "keeps its commit on a salvage ref, and makes git forget it"},
+			{"worktree-foreign", areaGit, "every folder in worktrees/ is a worktree", Warning, byHand + "chipset leaves it alone; move it away"},
+		}},
+		{checkProcesses, []Rule{
+			{"worker-record", areaRun, "a worker's exit record can be read", Warning, toQuarantine},
+			{"orphaned-worker", areaRun, "every running worker has its polecat", Error, "ends it and saves its work, as the polecat's next start does"},
+		}},
+		{checkTimes, []Rule{
+			{"time-order", areaFiles, "no object was changed or closed before it was made", Warning, byHand + "a clock was set back; nothing goes by these times alone"},
+			{"future-time", areaFiles, "no time lies more than a day ahead of the clock", Warning, byHand + "set the clock right; what waits for that time waits until then"},
+			{"bead-closed", areaWork, "exactly the finished beads have a closed_at", Warning, byHand + "nothing goes by it"},
+		}},
+		{checkQuarantine, []Rule{
+			{"quarantine", areaStory, "the quarantine is empty", Warning, byHand + "look at it, then remove it and its .reason.json by hand"},
+			{"quarantine-reason", areaStory, "every file in quarantine has its reason beside it, and every reason its file", Warning, "writes a reason that says so, or removes one that speaks of nothing"},
+		}},
 	}
 }

@@ -52,7 +52,7 @@ func checkRelations(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	return c.found, nil
 }
 
-// pending tells whether an unfinished record explains why things of an
+// pending reports whether an unfinished record explains why things of an
 // assignment do not fit together yet.
 func (c *relations) pending(id state.BeadID, a state.AssignmentID) bool {
 	if d := c.DispatchOf(id); d != nil && d.AssignmentID == a && d.Stage != dispatch.Confirmed {
@@ -146,7 +146,7 @@ func (c *relations) opens(f *finding, id state.BeadID) {
 	}
 }
 
-// absent tells that nothing at all stands at a path.
+// absent reports whether nothing at all stands at a path.
 func (c *relations) absent(p state.Path) bool {
 	there, err := c.r.Tree.Exists(p)
 	return err == nil && !there

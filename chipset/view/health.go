@@ -151,7 +151,7 @@ func healthOf(r *rig.Rig, id state.AgentID, open []incident.Incident, now state.
 	return h
 }
 
-// quietTooLong tells what the witness, if there is none, would find.
+// quietTooLong reports whether the witness, if there were one, would call it stalled.
 func (h *hookHealth) quietTooLong(r *rig.Rig) bool {
 	if r.Def == nil || h.Hook != hook.Pending && h.Hook != hook.Active {
 		return false
@@ -159,7 +159,7 @@ func (h *hookHealth) quietTooLong(r *rig.Rig) bool {
 	return h.quiet > r.Def.GUPP.Thresholds.StallDetection
 }
 
-// aboutHook tells the incidents of one agent's work from those of the rig.
+// aboutHook reports whether an incident is about one agent's work, and not about the rig.
 func aboutHook(k incident.Kind) bool {
 	switch k {
 	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.CorruptHook:

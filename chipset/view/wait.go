@@ -20,16 +20,16 @@ func waitsFor(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	case bead.Open:
 		return openWaits(r, s, b)
 	case bead.Hooked:
-		return fmt.Sprintf("It hangs on the hook of %s, %s.", b.Assignee, running(s, b.Assignee, "which takes it at once", "which does not run: chipset up starts it"))
+		return fmt.Sprintf("It is on the hook of %s, %s.", b.Assignee, running(s, b.Assignee, "which starts it at once", "which is not running: chipset up starts it"))
 	case bead.InProgress:
 		return workWaits(r, s, b)
 	case bead.Done:
 		return landingWaits(r, s, b)
 	case bead.Failed:
-		return fmt.Sprintf("This attempt failed%s; the mayor decides what comes next, %s.", because(b.CloseReason),
-			running(s, r.Mayor(), "and it runs", "but it does not run"))
+		return fmt.Sprintf("This attempt failed%s; the mayor, %s, decides what comes next.", because(b.CloseReason),
+			running(s, r.Mayor(), "which is running", "which is not running"))
 	case bead.Blocked:
-		return fmt.Sprintf("It waits for a person%s; chipset work reopen %s lets it go on, chipset work cancel %s ends it.",
+		return fmt.Sprintf("It waits for a person%s: chipset work reopen %s tries again, chipset work cancel %s gives it up.",
 			because(b.CloseReason), b.ID, b.ID)
 	case bead.Merged:
 		return mergedSentence(s, b)
@@ -65,32 +65,32 @@ func openWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 		return fmt.Sprintf("It is ready again in %s (%s).", screen.Age(b.ReadyAt.Sub(s.At.Time)), b.FailureCounts())
 	}
 	if _, alive := s.Alive[r.Mayor()]; !alive {
-		return "It is ready and waits for the mayor, which does not run: chipset up starts the rig, chipset sling hands it out by hand."
+		return "It is ready and waits for the mayor, which is not running: chipset up starts the rig, chipset sling assigns it by hand."
 	}
 	switch free, live := freePolecats(s); {
 	case free == 0:
-		return "It is ready and waits for a free polecat: all of them have work."
+		return "It is ready and waits for an idle polecat: all of them have work."
 	case live == 0:
-		return "It is ready and waits for a polecat that runs: none of the free ones does."
+		return "It is ready and waits for a running polecat: no idle one is running."
 	}
-	return "It is ready, and the mayor hands it out with its next tick."
+	return "It is ready, and the mayor assigns it on its next tick."
 }
 
 func workWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	if end := s.Retire[b.AssignmentID]; end != nil {
 		return fmt.Sprintf("The attempt of %s ended (%s) and is being retired: stage %s, %s.", b.Assignee, end.Outcome, end.Stage,
-			running(s, b.Assignee, "its polecat runs", "its polecat does not run and finishes that when it starts"))
+			running(s, b.Assignee, "and its polecat is running", "and its polecat finishes that when it starts"))
 	}
 	h := s.Hooks[b.Assignee]
 	if h == nil || h.Assignment() != b.AssignmentID {
-		return fmt.Sprintf("It is in progress with %s, but no hook says so: chipset doctor looks into it.", b.Assignee)
+		return fmt.Sprintf("It is in progress with %s, but is not on its hook: see chipset doctor.", b.Assignee)
 	}
 	if open, err := team.Waits(r, h); err == nil && len(open) > 0 {
-		return fmt.Sprintf("%s has asked and waits for the answer: chipset approve %s, or chipset deny %s --reason ….", b.Assignee, open[0], open[0])
+		return fmt.Sprintf("%s has asked and waits for an answer: chipset approve %s, or chipset deny %s --reason ….", b.Assignee, open[0], open[0])
 	}
 	if h.Status == hook.Active {
-		return fmt.Sprintf("%s works on it since %s, last progress %s ago, %s.", b.Assignee, screen.Age(s.At.Sub(h.WorkItem.AssignedAt.Time)),
-			screen.Age(s.At.Sub(h.LastActivity.Time)), running(s, b.Assignee, "and runs", "but does not run now: chipset up lets it go on"))
+		return fmt.Sprintf("%s has been working on it for %s, last progress %s ago, %s.", b.Assignee, screen.Age(s.At.Sub(h.WorkItem.AssignedAt.Time)),
+			screen.Age(s.At.Sub(h.LastActivity.Time)), running(s, b.Assignee, "and is running", "but is not running now: chipset up resumes it"))
 	}
 	return fmt.Sprintf("It is in progress, the hook of %s is %s.", b.Assignee, h.Status)
 }
@@ -99,9 +99,9 @@ func landingWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	q := s.RequestOf(b.AssignmentID)
 	if q == nil {
 		return fmt.Sprintf("It is finished and about to be submitted by %s, %s.", b.Assignee,
-			running(s, b.Assignee, "which runs", "which does not run: chipset up starts it"))
+			running(s, b.Assignee, "which is running", "which is not running: chipset up starts it"))
 	}
-	refinery := running(s, r.Refinery(), "", " The refinery does not run: chipset up starts it.")
+	refinery := running(s, r.Refinery(), "", " The refinery is not running: chipset up starts it.")
 	ahead := 0
 	for i := range s.Queue {
 		if s.Queue[i].Status.Live() && s.Queue[i].Seq < q.Seq {
@@ -115,10 +115,10 @@ func landingWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	switch q.Status {
 	case mergequeue.Pending:
 		if with != "" {
-			return fmt.Sprintf("Its merge request %s is tested%s.%s", q.ID, with, refinery)
+			return fmt.Sprintf("Its merge request %s is being tested%s.%s", q.ID, with, refinery)
 		}
 		if q.Waiting != "" {
-			return fmt.Sprintf("Its merge request %s stands still%s.%s", q.ID, because(q.Waiting), refinery)
+			return fmt.Sprintf("Its merge request %s is held up%s.%s", q.ID, because(q.Waiting), refinery)
 		}
 		if ahead > 0 {
 			return fmt.Sprintf("Its merge request %s waits in the queue behind %d.%s", q.ID, ahead, refinery)
@@ -127,10 +127,10 @@ func landingWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	case mergequeue.Merging:
 		return fmt.Sprintf("Its merge request %s is landing: stage %s%s.%s", q.ID, q.Stage, with, refinery)
 	case mergequeue.Conflicted:
-		return fmt.Sprintf("Its merge request %s can't land%s; the mayor reopens the bead, or chipset queue retry %s tries again.",
+		return fmt.Sprintf("Its merge request %s could not land%s; the mayor reopens the bead, or chipset queue retry %s tries again.",
 			q.ID, because(string(q.Failure)+": "+q.Reason), q.ID)
 	case mergequeue.Merged:
-		return fmt.Sprintf("Its merge request %s has landed; the refinery is about to say so.%s", q.ID, refinery)
+		return fmt.Sprintf("Its merge request %s has landed; the refinery is about to record it.%s", q.ID, refinery)
 	case mergequeue.Superseded, mergequeue.Dropped:
 	}
 	return fmt.Sprintf("Its merge request %s is %s, and the mayor decides what comes next.", q.ID, q.Status)

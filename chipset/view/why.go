@@ -245,7 +245,7 @@ func (s *Story) addRefs(ctx context.Context, r *rig.Rig) {
 	}
 }
 
-// owns tells whether a branch or salvage ref is of this bead. A salvage that
+// owns reports whether a branch or salvage ref is of this bead. A salvage that
 // met another carries a number behind the assignment.
 func (s *Story) owns(ref git.Ref, known map[state.AssignmentID]bool) bool {
 	if branch, ok := strings.CutPrefix(string(ref), "refs/heads/"); ok {

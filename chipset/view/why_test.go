@@ -28,25 +28,25 @@ func TestWhatABeadWaitsFor(t *testing.T) {
 		arrange func()
 		want    string
 	}{
-		{func() { set(bead.Open, nil) }, "waits for a polecat that runs"},
+		{func() { set(bead.Open, nil) }, "waits for a running polecat"},
 		{func() {
 			f.PutBead("gt-first", bead.Failed, nil)
 			set(bead.Open, func(b *bead.Bead) { b.BlockedBy = []state.BeadID{"gt-first", "gt-none"} })
 		}, "waits for gt-first (failed), gt-none (missing) to land"},
 		{func() { set(bead.Open, func(b *bead.Bead) { b.ReadyAt = &later }) }, "ready again in 1m"},
-		{func() { f.Run(alpha); set(bead.Open, nil) }, "hands it out with its next tick"},
-		{func() { f.Hang(set(bead.Hooked, nil), hook.Pending) }, "on the hook of polecat-alpha, which takes it at once"},
-		{func() { f.Hang(set(bead.InProgress, nil), hook.Active) }, "polecat-alpha works on it since 0s, last progress 0s ago, and runs"},
+		{func() { f.Run(alpha); set(bead.Open, nil) }, "assigns it on its next tick"},
+		{func() { f.Hang(set(bead.Hooked, nil), hook.Pending) }, "on the hook of polecat-alpha, which starts it at once"},
+		{func() { f.Hang(set(bead.InProgress, nil), hook.Active) }, "polecat-alpha has been working on it for 0s, last progress 0s ago, and is running"},
 		{func() { f.PutEnd(set(bead.InProgress, nil), retire.Fail, retire.Committed) }, "ended (fail) and is being retired: stage committed"},
 		{func() { set(bead.Done, nil) }, "about to be submitted"},
-		{func() { f.PutRequest(set(bead.Done, nil), mergequeue.Pending, nil) }, "mr-gt-aaaaa is next to land. The refinery does not run"},
+		{func() { f.PutRequest(set(bead.Done, nil), mergequeue.Pending, nil) }, "mr-gt-aaaaa is next to land. The refinery is not running"},
 		{func() {
 			f.PutRequest(f.PutBead("gt-ahead", bead.Done, nil), mergequeue.Pending, func(q *mergequeue.Request) { q.Seq = 1 })
 			f.PutRequest(set(bead.Done, nil), mergequeue.Pending, func(q *mergequeue.Request) { q.Seq = 9 })
 		}, "waits in the queue behind 1"},
 		{func() {
 			f.PutRequest(set(bead.Done, nil), mergequeue.Pending, func(q *mergequeue.Request) { q.Waiting = "main is red" })
-		}, "stands still (main is red)"},
+		}, "is held up (main is red)"},
 		{func() {
 			f.PutRequest(set(bead.Done, nil), mergequeue.Merging, func(q *mergequeue.Request) { q.Stage = mergequeue.StageTest })
 		}, "is landing: stage test"},
@@ -55,13 +55,13 @@ func TestWhatABeadWaitsFor(t *testing.T) {
 				q.Seq, q.Stage, q.Stack = 1, mergequeue.StageTest, []state.MergeID{"mr-gt-ahead", "mr-gt-aaaaa"}
 			})
 			f.PutRequest(set(bead.Done, nil), mergequeue.Pending, func(q *mergequeue.Request) { q.Seq = 9 })
-		}, "mr-gt-aaaaa is tested, together with mr-gt-ahead"},
+		}, "mr-gt-aaaaa is being tested, together with mr-gt-ahead"},
 		{func() {
 			f.PutRequest(set(bead.Done, nil), mergequeue.Conflicted, func(q *mergequeue.Request) { q.Failure, q.Reason = mergequeue.FailTests, "two are red" })
-		}, "can't land (tests_failed: two are red)"},
+		}, "could not land (tests_failed: two are red)"},
 		{func() { f.PutRequest(set(bead.Merged, nil), mergequeue.Merged, nil) }, "It landed on main as " + f.Tip()[:10]},
-		{func() { set(bead.Failed, func(b *bead.Bead) { b.CloseReason = "exit code 3" }) }, "failed (exit code 3); the mayor decides what comes next, and it runs"},
-		{func() { set(bead.Blocked, func(b *bead.Bead) { b.CloseReason = "which database?\nelse" }) }, "waits for a person (which database?); chipset work reopen gt-aaaaa"},
+		{func() { set(bead.Failed, func(b *bead.Bead) { b.CloseReason = "exit code 3" }) }, "failed (exit code 3); the mayor, which is running, decides what comes next"},
+		{func() { set(bead.Blocked, func(b *bead.Bead) { b.CloseReason = "which database?\nelse" }) }, "waits for a person (which database?): chipset work reopen gt-aaaaa"},
 		{func() { set(bead.Closed, nil) }, "nothing to land"},
 		{func() { set(bead.Cancelled, nil) }, "was cancelled"},
 	} {

@@ -77,7 +77,7 @@ func (s *Story) WriteText(w io.Writer, how screen.Options) error {
 	out.Row("", []screen.Cell{screen.Bold(string(b.ID)), screen.Bold(b.Title)}, nil)
 	out.Wrap("", screen.Plain(s.Now))
 	rows := [][]screen.Cell{{screen.Dim("status"), screen.Plain(strings.ReplaceAll(string(b.Status), "_", " "))},
-		{screen.Dim("charged"), screen.Plain(b.FailureCounts())}}
+		{screen.Dim("failures"), screen.Plain(b.FailureCounts())}}
 	if b.Assignee != "" {
 		rows = append(rows, []screen.Cell{screen.Dim("assigned"), screen.Plain(string(b.Assignee) + " as " + string(b.AssignmentID))})
 	}
@@ -100,7 +100,7 @@ func (s *Story) WriteText(w io.Writer, how screen.Options) error {
 	for _, ref := range s.Refs {
 		text := string(ref.Ref) + "  " + ref.Hash.Short()
 		if ref.Landed {
-			text += "  (nothing that is not on the target)"
+			text += "  (all on the target)"
 		}
 		rows = append(rows, []screen.Cell{screen.Dim("ref"), screen.Plain(text)})
 	}
@@ -109,7 +109,7 @@ func (s *Story) WriteText(w io.Writer, how screen.Options) error {
 	out.Heading("Story", "")
 	s.writeTimeline(out)
 	if len(s.Problems) > 0 {
-		out.Heading("Not readable", "")
+		out.Heading("Unreadable", "")
 		for _, problem := range s.Problems {
 			out.Wrap("  ", screen.Yellow(problem))
 		}

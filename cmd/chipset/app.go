@@ -265,7 +265,7 @@ func cleanText(s string) string {
 	}, s)
 }
 
-// terminal tells whether standard output is one, and its width (80 where it
+// terminal reports whether standard output is one, and its width (80 where it
 // does not say).
 func (a *app) terminal() (width int, yes bool) {
 	w := a.stdout
@@ -283,13 +283,13 @@ func (a *app) terminal() (width int, yes bool) {
 	return width, true
 }
 
-// colour tells whether output may carry colours.
+// colour reports whether output may carry colours.
 func (a *app) colour() bool {
 	_, yes := a.terminal()
 	return yes && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
 
-// interactive tells whether a person can be asked: standard input is a terminal.
+// interactive reports whether a person can be asked: standard input is a terminal.
 func (a *app) interactive() bool {
 	in, ok := a.stdin.(*os.File)
 	return ok && term.IsTerminal(int(in.Fd()))

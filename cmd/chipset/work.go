@@ -129,7 +129,7 @@ func (a *app) showBead(b *bead.Bead, blockers []string) {
 	field("assignment", string(b.AssignmentID))
 	field("branch", b.Branch)
 	if b.Attempts+b.Conflicts+b.Restarts > 0 {
-		field("charged", b.FailureCounts())
+		field("failures", b.FailureCounts())
 	}
 	field("worker", b.Worker)
 	field("convoy", string(b.ConvoyID))

@@ -244,7 +244,7 @@ func TestWhatThePersonIsTold(t *testing.T) {
 	if !ok {
 		t.Fatalf("%T, want Block", actions[0])
 	}
-	for _, want := range []string{"Paint it", "3 failed attempts", "polecat-alpha", "polecat/gt-1-3", "attempt 1 failed: red", "attempt 2 failed: green",
+	for _, want := range []string{"Paint it", "failed attempts: 3", "polecat-alpha", "polecat/gt-1-3", "attempt 1 failed: red", "attempt 2 failed: green",
 		"second line", "Likely causes", "chipset work reopen gt-1"} {
 		if !strings.Contains(told.Body, want) {
 			t.Errorf("the body does not say %q:\n%s", want, told.Body)

@@ -30,7 +30,7 @@ type File struct {
 	Data []byte
 }
 
-// Exists tells whether there is a file at all.
+// Exists reports whether there is a file at all.
 func (f File) Exists() bool { return f.ID != "" }
 
 // Change is a file of which two snapshots hold different versions. Path is
@@ -93,7 +93,7 @@ func (j *Checker) Rule(p string) *Rule {
 	return nil
 }
 
-// NeedsContent tells whether the judge looks into files at a path.
+// NeedsContent reports whether the judge looks into files at a path.
 func (j *Checker) NeedsContent(p string) bool {
 	return strings.HasPrefix(p, quarantine) || j.Rule(p) != nil
 }

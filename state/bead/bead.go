@@ -153,7 +153,7 @@ func (b Bead) MarshalJSON() ([]byte, error) {
 
 // FailureCounts counts everything that was held against the bead, for messages.
 func (b *Bead) FailureCounts() string {
-	return fmt.Sprintf("%d failed attempts, %d conflicts, %d restarts", b.Attempts, b.Conflicts, b.Restarts)
+	return fmt.Sprintf("failed attempts: %d, conflicts: %d, restarts: %d", b.Attempts, b.Conflicts, b.Restarts)
 }
 
 // Become moves the bead, or returns an ErrConflict. Timestamps and gen follow.
