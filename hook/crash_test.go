@@ -13,9 +13,9 @@ import (
 func TestCrashTransitions(t *testing.T) {
 	const id, as = state.AgentID("polecat-alpha"), state.AssignmentID("as-1")
 	step := func(name, shows string, do func(ctx context.Context, s Store) error) model.Step {
-		return model.Step{Name: name, Shows: shows, Do: func(ctx context.Context, t *state.Tree) error { return do(ctx, NewStore(t)) }}
+		return model.Step{Name: name, Shows: shows, Do: func(ctx context.Context, t *state.Tree) error { return do(ctx, NewStore(t, nil)) }}
 	}
-	made := func(ctx context.Context, t *state.Tree) error { return NewStore(t).Ensure(ctx, id, now) }
+	made := func(ctx context.Context, t *state.Tree) error { return NewStore(t, nil).Ensure(ctx, id, now) }
 	model.Sweep(t, model.Steps("a hook from empty to empty", Dir.Join(string(id)+".json"), made, `"gen": 0`,
 		step("set", `"gen": 1`, func(ctx context.Context, s Store) error {
 			_, err := s.Set(ctx, id, WorkItem{AssignedAt: now, AssignmentID: as, BeadID: "gt-abc12", Title: "title"}, now)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Status is where a hook stands.
@@ -93,11 +94,49 @@ func (h *Hook) Assignment() state.AssignmentID {
 const Dir = state.StateDir + "/hooks"
 
 // Store is state/hooks/.
-type Store struct{ *state.Store[Hook] }
+type Store struct{ event.Recorder[Hook] }
 
-// NewStore opens the hooks of a tree.
-func NewStore(t *state.Tree) Store {
-	return Store{state.NewStore(t, Dir, "hook", state.LockHook, check)}
+// NewStore opens the hooks of a tree. Every step of a hook is told to the log,
+// which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	return Store{event.Record(state.NewStore(t, Dir, "hook", state.LockHook, check), log, tell)}
+}
+
+// By returns the store as an agent uses it. why, where it is not "", is what the
+// log says of its changes.
+func (s Store) By(agent state.AgentID, why string) Store {
+	return Store{s.Recorder.By(agent, why)}
+}
+
+// tell is what a change of a hook is told as. A new hook is its agent's, and not told.
+func tell(before, after *Hook) (event.Event, bool) {
+	if before == nil {
+		return event.Event{}, false
+	}
+	m := event.HookMove{Owner: after.AgentID, From: string(before.Status), To: string(after.Status)}
+	item := after.WorkItem
+	switch {
+	case after.Status == Pending:
+		m.Step = event.HookSet
+	case after.Status == Completed:
+		m.Step = event.HookCompleted
+	case after.Status == Empty:
+		m.Step, item = event.HookCleared, before.WorkItem
+	case before.Status != Active:
+		m.Step = event.HookActivated
+	case before.WorkItem.Session != after.WorkItem.Session:
+		m.Step = event.HookResumed
+	default:
+		m.Step = event.HookTouched
+	}
+	if item == nil {
+		return event.Event{}, false
+	}
+	return event.HookMoved(after.AgentID, item.work(), m), true
+}
+
+func (w *WorkItem) work() event.Work {
+	return event.Work{Bead: w.BeadID, Assignment: w.AssignmentID, Session: w.Session}
 }
 
 func check(name string, h *Hook) error {

@@ -25,7 +25,7 @@ func newStore(t *testing.T) (Store, *state.Tree) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewStore(tree)
+	s := NewStore(tree, nil)
 	if err := s.Ensure(t.Context(), who, now); err != nil {
 		t.Fatal(err)
 	}
@@ -137,13 +137,13 @@ func TestTouchIsThrottled(t *testing.T) {
 
 func TestExactlyOneWinner(t *testing.T) {
 	_, tree := newStore(t)
-	s := NewStore(tree)
+	s := NewStore(tree, nil)
 	race := func(name string, try func(i int, s Store) error) {
 		const racers = 12
 		errs := make([]error, racers)
 		var wg sync.WaitGroup
 		for i := range racers {
-			wg.Go(func() { errs[i] = try(i, NewStore(tree)) })
+			wg.Go(func() { errs[i] = try(i, NewStore(tree, nil)) })
 		}
 		wg.Wait()
 		won := 0

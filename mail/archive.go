@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // archiveSlice is how many messages are moved under one hold of the lock. It
@@ -17,8 +18,9 @@ const archiveSlice = 128
 // ArchiveOld moves read mail whose time is before cutoff to archive/ under the
 // same name, and returns the names. Unread mail is moved only when unread is
 // asked for. A message that can't be moved stops no other: the error is all of
-// theirs. The lock is released between slices. Durable when it returns nil.
-func (b *Mailbox) ArchiveOld(ctx context.Context, cutoff time.Time, unread bool) ([]Name, error) {
+// theirs. The lock is released between slices. by is who asks for it, for the log.
+// Durable when it returns nil.
+func (b *Mailbox) ArchiveOld(ctx context.Context, by state.AgentID, cutoff time.Time, unread bool) ([]Name, error) {
 	var moved []Name
 	var failed []error
 	for more := true; more; {
@@ -28,7 +30,7 @@ func (b *Mailbox) ArchiveOld(ctx context.Context, cutoff time.Time, unread bool)
 		}
 		var some []Name
 		var err error
-		some, more, err = b.ArchiveBatch(ctx, cutoff, unread)
+		some, more, err = b.ArchiveBatch(ctx, by, cutoff, unread)
 		moved = append(moved, some...)
 		if err != nil {
 			failed = append(failed, err)
@@ -38,7 +40,7 @@ func (b *Mailbox) ArchiveOld(ctx context.Context, cutoff time.Time, unread bool)
 }
 
 // ArchiveBatch is one slice of ArchiveOld. more is true when it was not the last.
-func (b *Mailbox) ArchiveBatch(ctx context.Context, cutoff time.Time, unread bool) (moved []Name, more bool, err error) {
+func (b *Mailbox) ArchiveBatch(ctx context.Context, by state.AgentID, cutoff time.Time, unread bool) (moved []Name, more bool, err error) {
 	names, more, err := b.nextAged(cutoff, unread)
 	if err != nil || len(names) == 0 {
 		return nil, false, err
@@ -62,6 +64,7 @@ func (b *Mailbox) ArchiveBatch(ctx context.Context, cutoff time.Time, unread boo
 			moves, at = append(moves, state.FileMove{From: b.path(n, false), To: b.path(n, true)}), append(at, n)
 		}
 	}
+	var events []event.Event
 	for i, err := range b.tree.MoveAll(moves) {
 		if err != nil {
 			failed = append(failed, err)
@@ -69,7 +72,9 @@ func (b *Mailbox) ArchiveBatch(ctx context.Context, cutoff time.Time, unread boo
 		}
 		b.forget(at[i])
 		moved = append(moved, at[i])
+		events = append(events, event.MailArchived(by, b.owner, string(at[i])))
 	}
+	b.log.Tell(events...)
 	return moved, more, errors.Join(failed...)
 }
 

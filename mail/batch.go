@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // SendAll delivers many messages at little more than the cost of a few. It
@@ -102,15 +103,19 @@ func (b *batch) publish(letters []*letter) {
 				b.names[l.at] = n
 			}
 		}
+		var sent []event.Event
 		for i, err := range b.sender.tree.WriteAll(news) {
 			l := waiting[i]
 			switch {
+			case err == nil:
+				sent = append(sent, event.MailSent(told(l.To, b.names[l.at], &l.Message)))
 			case errors.Is(err, state.ErrExists):
 				taken = append(taken, l)
-			case err != nil:
+			default:
 				b.names[l.at], b.errs[l.at] = "", err
 			}
 		}
+		b.sender.log.Tell(sent...)
 		for _, l := range taken {
 			l.Timestamp = state.At(l.Timestamp.Add(1))
 		}

@@ -17,14 +17,14 @@ import (
 
 func registered(r *model.Run) error {
 	for id, role := range map[state.AgentID]agent.Role{"mayor": agent.Mayor, "polecat-alpha": agent.Polecat} {
-		if _, err := agent.NewStore(r.Tree).Register(r, id, role, "rig", nil, now); err != nil {
+		if _, err := agent.NewStore(r.Tree, nil).Register(r, id, role, "rig", nil, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func sender(r *model.Run) *Sender { return NewSender(r.Tree, agent.NewStore(r.Tree), fixed, 0) }
+func sender(r *model.Run) *Sender { return NewSender(r.Tree, agent.NewStore(r.Tree, nil), fixed, 0) }
 
 func numbered(id string) Message {
 	m := hello()
@@ -136,7 +136,7 @@ func TestCrashReadAndArchive(t *testing.T) {
 			return err
 		}
 		r.Ack("read")
-		moved, err := box.ArchiveOld(r, now.Add(time.Hour), false)
+		moved, err := box.ArchiveOld(r, "mayor", now.Add(time.Hour), false)
 		if err != nil {
 			return err
 		}

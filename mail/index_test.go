@@ -168,7 +168,7 @@ func TestIndexIsLikeAFullLook(t *testing.T) {
 				}
 			},
 			"archive": func(r *rapid.T) {
-				_, err := long[rapid.SampledFrom([]string{"followed", "not followed"}).Draw(r, "box")].ArchiveOld(t.Context(), fixed().Add(time.Hour), rapid.Bool().Draw(r, "unread"))
+				_, err := long[rapid.SampledFrom([]string{"followed", "not followed"}).Draw(r, "box")].ArchiveOld(t.Context(), "mayor", fixed().Add(time.Hour), rapid.Bool().Draw(r, "unread"))
 				must(t, err)
 			},
 			"damage": func(r *rapid.T) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Dir is the folder above the mailboxes.
@@ -27,6 +28,7 @@ const archiveName = "archive"
 type Mailbox struct {
 	tree  *state.Tree
 	owner state.AgentID
+	log   *event.Log
 
 	mu     sync.Mutex
 	follow state.Follower
@@ -43,6 +45,13 @@ type Mailbox struct {
 func NewMailbox(t *state.Tree, owner state.AgentID) *Mailbox {
 	b := &Mailbox{tree: t, owner: owner, cacheFrom: cacheFrom}
 	b.follow = state.NewFollower(t, b.Dir(), nil)
+	return b
+}
+
+// Telling makes the mailbox tell a log what is read, archived and quarantined. It
+// is called before the mailbox is used, and returns it.
+func (b *Mailbox) Telling(log *event.Log) *Mailbox {
+	b.log = log
 	return b
 }
 
@@ -242,7 +251,17 @@ func (b *Mailbox) MarkRead(ctx context.Context, n Name) error {
 		return err
 	}
 	b.forget(n)
+	b.log.Tell(event.MailHandled(told(b.owner, n, &m)))
 	return nil
+}
+
+// told is what the log says of a message in a mailbox.
+func told(owner state.AgentID, n Name, m *Message) event.Mail {
+	t := event.Mail{Owner: owner, Name: string(n), From: m.From, Type: string(m.Type), Subject: m.Subject}
+	if m.Ref != nil {
+		t.Work = event.Work{Bead: m.Ref.BeadID, Assignment: m.Ref.AssignmentID, Session: m.Ref.Session}
+	}
+	return t
 }
 
 // Quarantine moves a file that does not belong out of the mailbox, after
@@ -267,5 +286,8 @@ func (b *Mailbox) Quarantine(ctx context.Context, c *state.Corruption, now state
 	}
 	_, err = b.tree.Quarantine(p, again.Reason, now)
 	b.forget(Name(p.Base()))
+	if err == nil {
+		b.log.Tell(event.MailQuarantined(b.owner, again))
+	}
 	return err == nil, err
 }

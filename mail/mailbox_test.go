@@ -39,7 +39,7 @@ func child(root string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	o := NewSender(tree, agent.NewStore(tree), fixed, 0)
+	o := NewSender(tree, agent.NewStore(tree, nil), fixed, 0)
 	for range childSend {
 		n, err := o.Send(testContext(), hello())
 		if err != nil {
@@ -66,7 +66,7 @@ func newPost(t *testing.T) post {
 	t.Helper()
 	tree, err := state.Create(filepath.Join(t.TempDir(), ".chipset"))
 	must(t, err)
-	agents := agent.NewStore(tree)
+	agents := agent.NewStore(tree, nil)
 	for id, role := range map[state.AgentID]agent.Role{"mayor": agent.Mayor, "polecat-alpha": agent.Polecat, "witness": agent.Witness} {
 		_, err := agents.Register(t.Context(), id, role, "rig", nil, now)
 		must(t, err)
@@ -161,7 +161,7 @@ func TestArchivedNamesAreTaken(t *testing.T) {
 	p := newPost(t)
 	first := p.send(t, hello())
 	must(t, p.box.MarkRead(t.Context(), first))
-	moved, err := p.box.ArchiveOld(t.Context(), now.Add(time.Hour), false)
+	moved, err := p.box.ArchiveOld(t.Context(), "mayor", now.Add(time.Hour), false)
 	if err != nil || len(moved) != 1 {
 		t.Fatal(moved, err)
 	}
@@ -254,7 +254,7 @@ func TestArchive(t *testing.T) {
 	for _, n := range []Name{oldRead, youngRead} {
 		must(t, p.box.MarkRead(t.Context(), n))
 	}
-	moved, err := p.box.ArchiveOld(t.Context(), now.Add(-time.Hour), false)
+	moved, err := p.box.ArchiveOld(t.Context(), "mayor", now.Add(-time.Hour), false)
 	if err != nil || fmt.Sprint(moved) != fmt.Sprint([]Name{oldRead, zoned}) {
 		t.Errorf("moved %v, %v", moved, err)
 	}
@@ -273,7 +273,7 @@ func TestArchive(t *testing.T) {
 	if there, _ := p.tree.Exists(p.box.Dir().Join(string(oldRead))); there {
 		t.Error("a late marker brought it back")
 	}
-	if moved, err := p.box.ArchiveOld(t.Context(), now.Add(-time.Hour), true); err != nil || len(moved) != 1 {
+	if moved, err := p.box.ArchiveOld(t.Context(), "mayor", now.Add(-time.Hour), true); err != nil || len(moved) != 1 {
 		t.Errorf("unread, asked for: %v, %v", moved, err)
 	}
 }
@@ -286,7 +286,7 @@ func TestArchiveGoesOnPastAProblem(t *testing.T) {
 		must(t, p.box.MarkRead(t.Context(), n))
 	}
 	p.plant(t, "archive/"+string(first), "something else")
-	moved, err := p.box.ArchiveOld(t.Context(), now.Add(time.Hour), false)
+	moved, err := p.box.ArchiveOld(t.Context(), "mayor", now.Add(time.Hour), false)
 	if !errors.Is(err, state.ErrExists) || len(moved) != 1 || moved[0] != second {
 		t.Errorf("moved %v, %v", moved, err)
 	}
@@ -304,7 +304,7 @@ func TestIDsAreDeliveredOnce(t *testing.T) {
 		t.Errorf("delivered again as %s", again)
 	}
 	must(t, p.box.MarkRead(t.Context(), first))
-	if _, err := p.box.ArchiveOld(t.Context(), now.Add(time.Hour), false); err != nil {
+	if _, err := p.box.ArchiveOld(t.Context(), "mayor", now.Add(time.Hour), false); err != nil {
 		t.Fatal(err)
 	}
 	if again := p.send(t, m); again != first {
@@ -350,7 +350,7 @@ func TestSendAs(t *testing.T) {
 		t.Error("a name of another sender was taken")
 	}
 	must(t, p.box.MarkRead(t.Context(), n))
-	if _, err := p.box.ArchiveOld(t.Context(), now.Add(time.Hour), false); err != nil {
+	if _, err := p.box.ArchiveOld(t.Context(), "mayor", now.Add(time.Hour), false); err != nil {
 		t.Fatal(err)
 	}
 	must(t, p.SendAs(t.Context(), n, m))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Sender is the sender's side: it delivers into the mailboxes of a tree.
@@ -16,6 +17,7 @@ type Sender struct {
 	clock  state.Clock
 	// limit is the largest message in bytes.
 	limit int64
+	log   *event.Log
 }
 
 // NewSender opens the sender's side. limit 0 means MaxSize; it can only be lower.
@@ -24,6 +26,13 @@ func NewSender(t *state.Tree, agents agent.Store, clock state.Clock, limit int64
 		limit = MaxSize
 	}
 	return &Sender{tree: t, agents: agents, clock: clock, limit: limit}
+}
+
+// Telling makes the sender tell a log what is sent. It is called before it sends
+// anything, and returns the sender.
+func (o *Sender) Telling(log *event.Log) *Sender {
+	o.log = log
+	return o
 }
 
 // Send delivers a message under the next free nanosecond and returns its name.
@@ -83,7 +92,11 @@ func (o *Sender) publish(box *Mailbox, n Name, m *Message) error {
 	if err != nil {
 		return err
 	}
-	return o.tree.WriteNew(file.Path, file.Data)
+	err = o.tree.WriteNew(file.Path, file.Data)
+	if err == nil {
+		o.log.Tell(event.MailSent(told(m.To, n, m)))
+	}
+	return err
 }
 
 // file is what publishes a message, unless its name stands in the archive.

@@ -180,7 +180,7 @@ func TestTaskSurvivesTheArchive(t *testing.T) {
 	asked := p.ask(t, "t1", nil)
 	p.send(t, update("t1", TaskAccepted))
 	p.send(t, update("t1", TaskWorking))
-	if _, err := p.box.ArchiveOld(t.Context(), now.Add(time.Hour), true); err != nil {
+	if _, err := p.box.ArchiveOld(t.Context(), "mayor", now.Add(time.Hour), true); err != nil {
 		t.Fatal(err)
 	}
 	p.send(t, update("t1", TaskCompleted))

@@ -12,7 +12,7 @@ import (
 // per sender.
 func TestCrashNudge(t *testing.T) {
 	send := func(r *model.Run) error {
-		slot := NewSlot(r.Tree, "polecat-alpha")
+		slot := NewSlot(r.Tree, "polecat-alpha", nil)
 		for _, n := range []Nudge{
 			{From: "mayor", Type: Abort, Message: "abort"},
 			{From: "witness", Type: HealthCheck, Message: "first"},

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Type is what a nudge asks.
@@ -81,10 +82,22 @@ const Dir = state.StateDir + "/nudge"
 type Slot struct {
 	tree  *state.Tree
 	owner state.AgentID
+	log   *event.Log
+	note  string
 }
 
-// NewSlot opens the slot of an agent.
-func NewSlot(t *state.Tree, owner state.AgentID) Slot { return Slot{t, owner} }
+// NewSlot opens the slot of an agent. What is sent and seen is told to the log,
+// which may be nil.
+func NewSlot(t *state.Tree, owner state.AgentID, log *event.Log) Slot {
+	return Slot{tree: t, owner: owner, log: log}
+}
+
+// Noting returns the slot with what the log says, in place of a nudge's own
+// message, of what is seen next.
+func (s Slot) Noting(note string) Slot {
+	s.note = note
+	return s
+}
 
 // Dir is the agent's folder.
 func (s Slot) Dir() state.Path { return Dir.Join(string(s.owner)) }
@@ -117,7 +130,20 @@ func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) 
 	if err := s.tree.Replace(from, data); err != nil {
 		return n, err
 	}
-	return n, s.tree.Replace(s.Dir().Join("latest.json"), data)
+	if err := s.tree.Replace(s.Dir().Join("latest.json"), data); err != nil {
+		return n, err
+	}
+	s.log.Tell(event.NudgeSent(s.told(&n, n.Message)))
+	return n, nil
+}
+
+// told is what the log says of a nudge to the slot's owner.
+func (s Slot) told(n *Nudge, message string) event.Nudge {
+	told := event.Nudge{From: n.From, To: s.owner, Type: string(n.Type), Message: message}
+	if n.Ref != nil {
+		told.Work = event.Work{Bead: n.Ref.BeadID, Assignment: n.Ref.AssignmentID, Session: n.Ref.Session}
+	}
+	return told
 }
 
 func (n *Nudge) check() error {
@@ -252,7 +278,15 @@ func (s Slot) MarkSeen(ctx context.Context, n Nudge) error {
 	if err != nil {
 		return err
 	}
-	return s.tree.Replace(s.Dir().Join("seen.json"), data)
+	if err := s.tree.Replace(s.Dir().Join("seen.json"), data); err != nil {
+		return err
+	}
+	message := n.Message
+	if s.note != "" {
+		message = s.note
+	}
+	s.log.Tell(event.NudgeSeen(s.told(&n, message)))
+	return nil
 }
 
 // Reconcile puts right what a lost or damaged file left of the slot: latest.json

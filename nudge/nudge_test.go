@@ -23,7 +23,7 @@ func newSlot(t *testing.T) (Slot, *state.Tree) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewSlot(tree, "polecat-alpha"), tree
+	return NewSlot(tree, "polecat-alpha", nil), tree
 }
 
 func send(t *testing.T, s Slot, from state.AgentID, kind Type, at state.Time) Nudge {
@@ -67,7 +67,7 @@ func TestSeenSurvivesAndAClockSetBack(t *testing.T) {
 	if err := s.MarkSeen(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	s = NewSlot(tree, "polecat-alpha") // a restart
+	s = NewSlot(tree, "polecat-alpha", nil) // a restart
 	if got := types(t, s); got != "" {
 		t.Errorf("processed again: %q", got)
 	}
@@ -94,7 +94,7 @@ func TestTimesOfASenderGrow(t *testing.T) {
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
-		s := NewSlot(tree, state.AgentID(fmt.Sprintf("agent-%d", round)))
+		s := NewSlot(tree, state.AgentID(fmt.Sprintf("agent-%d", round)), nil)
 		var last state.Time
 		for _, d := range rapid.SliceOfN(rapid.Int64Range(-5, 5), 2, 4).Draw(rt, "clock") {
 			n, err := s.Send(t.Context(), Nudge{From: "mayor", Type: HealthCheck}, state.At(now.Add(time.Duration(d))))

@@ -36,22 +36,12 @@ func (s *Speaker) Touch(ctx context.Context, note string) (hook.Hook, error) {
 	if err != nil {
 		return before, err
 	}
-	h, err := s.Hooks.Touch(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now(), hook.TouchInterval)
-	if err == nil && (h.Gen != before.Gen || note != "") {
-		e := HookEvent("hook.touched", s.ID, &h, "", note)
-		e.To = "" // nothing moved
-		s.Emit(e)
+	h, err := s.Hooks.By(s.ID, note).Touch(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now(), hook.TouchInterval)
+	if err == nil && h.Gen == before.Gen && note != "" {
+		w := event.Work{Bead: p.Bead, Assignment: p.Assignment, Session: p.Session}
+		s.Events.Tell(event.HookMoved(s.ID, w, event.HookMove{Step: event.HookTouched, Owner: s.ID, Note: note}))
 	}
 	return h, err
-}
-
-// HookEvent tells of a step of a hook.
-func HookEvent(kind string, by state.AgentID, h *hook.Hook, from hook.Status, note string) event.Event {
-	e := event.Event{Type: kind, Agent: by, Subject: string(h.AgentID), From: string(from), To: string(h.Status), Text: note}
-	if w := h.WorkItem; w != nil {
-		e.Bead, e.Assignment, e.Session = w.BeadID, w.AssignmentID, w.Session
-	}
-	return e
 }
 
 // Verdict ends the speaker's own assignment. What is said first counts; the
@@ -134,20 +124,7 @@ func (s *Speaker) hookRef(id state.AgentID) *nudge.Ref {
 }
 
 func (s *Speaker) post(ctx context.Context, to state.AgentID, n nudge.Nudge) (nudge.Nudge, error) {
-	n, err := s.Slot(to).Send(ctx, n, s.Clock.Now())
-	if err == nil {
-		s.Emit(NudgeEvent("nudge.sent", n.From, to, &n))
-	}
-	return n, err
-}
-
-// NudgeEvent tells of a nudge.
-func NudgeEvent(kind string, by, to state.AgentID, n *nudge.Nudge) event.Event {
-	e := event.Event{Type: kind, Agent: by, Subject: string(to), From: string(n.From), To: string(to), Text: strings.TrimSpace(string(n.Type) + ": " + n.Message)}
-	if n.Ref != nil {
-		e.Bead, e.Assignment, e.Session = n.Ref.BeadID, n.Ref.AssignmentID, n.Ref.Session
-	}
-	return e
+	return s.Slot(to).Send(ctx, n, s.Clock.Now())
 }
 
 // Answered is one nudge and the response to it.
@@ -187,11 +164,7 @@ func (s *Speaker) Respond(ctx context.Context, message string) ([]Answered, erro
 
 // Seen marks a nudge to the speaker as processed.
 func (s *Speaker) Seen(ctx context.Context, n *nudge.Nudge) error {
-	err := s.Slot(s.ID).MarkSeen(ctx, *n)
-	if err == nil {
-		s.Emit(NudgeEvent("nudge.seen", s.ID, s.ID, n))
-	}
-	return err
+	return s.Slot(s.ID).MarkSeen(ctx, *n)
 }
 
 // unanswered is what wants a response, or again the newest that wanted one.
@@ -231,12 +204,6 @@ func (s *Speaker) WriteHandoff(summary string, remaining []string) (handoff.Hand
 	if err != nil {
 		return handoff.Handoff{}, err
 	}
-	h, err := s.Handoffs.Write(handoff.Handoff{AgentID: s.ID, BeadID: p.Bead, AssignmentID: p.Assignment, Session: p.Session,
+	return s.Handoffs.Write(handoff.Handoff{AgentID: s.ID, BeadID: p.Bead, AssignmentID: p.Assignment, Session: p.Session,
 		Summary: summary, Remaining: Words(remaining), Timestamp: s.Clock.Now()})
-	if err != nil {
-		return h, err
-	}
-	s.Emit(event.Event{Type: "handoff.written", Agent: s.ID, Bead: p.Bead, Assignment: p.Assignment, Session: p.Session,
-		Subject: h.Timestamp.Stamp(), Text: h.Summary})
-	return h, nil
 }

@@ -189,7 +189,7 @@ func (s *Speaker) MarkOwn(ctx context.Context, e *mail.Entry) error {
 // its context.
 func (s *Speaker) Injected(names ...mail.Name) {
 	for _, n := range names {
-		s.Emit(event.Event{Type: "mail.injected", Agent: s.ID, Session: s.Session, Subject: string(s.ID) + "/" + string(n)})
+		s.Events.Tell(event.MailInjected(s.ID, event.Work{Session: s.Session}, string(n)))
 	}
 }
 

@@ -73,7 +73,7 @@ func (s *Speaker) RequestPermission(ctx context.Context, rule, why string) (mail
 	}
 	known, err := s.Permissions.Find(rule, s.ID)
 	if err == nil {
-		s.Emit(event.Event{Type: "permission.remembered", Agent: s.ID, Subject: known.ID, Text: string(known.Decision) + ": " + rule})
+		s.Events.Tell(event.PermissionRemembered(s.ID, known.ID, string(known.Decision), rule))
 		return "", &known, nil
 	}
 	if !errors.Is(err, state.ErrNotFound) {
@@ -187,11 +187,7 @@ func (s *Speaker) remember(ctx context.Context, rule string, asker state.AgentID
 		holds.AgentID = asker
 	}
 	holds.ID = permission.IDOf(rule, holds.AgentID)
-	stored, err := s.Permissions.Upsert(ctx, holds.ID, func(r *permission.Rule, _ bool) error { *r = holds; return nil })
-	if err == nil {
-		s.Emit(event.Event{Type: "permission.decided", Agent: s.ID, Subject: holds.ID, To: string(holds.Decision), Text: rule})
-	}
-	return stored, err
+	return s.Permissions.Decide(ctx, holds)
 }
 
 // Revoke forgets a decision that was remembered. Only the person may.
@@ -199,15 +195,7 @@ func (s *Speaker) Revoke(id string) (permission.Rule, error) {
 	if s.ID != state.Human {
 		return permission.Rule{}, state.Conflictf("permission "+id, "only the person revokes one, and you speak as %s", s.ID)
 	}
-	rule, err := s.Permissions.Get(id)
-	if err != nil {
-		return rule, err
-	}
-	if err := s.Tree.Remove(s.Permissions.Path(id)); err != nil {
-		return rule, err
-	}
-	s.Emit(event.Event{Type: "permission.revoked", Agent: s.ID, Subject: id, Text: rule.Rule})
-	return rule, nil
+	return s.Permissions.Revoke(id, s.ID)
 }
 
 // WaitDecision waits for the answer to a request of the speaker, and marks it
@@ -294,7 +282,7 @@ func (s *Speaker) SetCard(ctx context.Context, id state.AgentID, c Card) (agent.
 			return agent.Agent{}, err
 		}
 	}
-	a, err := s.Agents.Update(ctx, string(id), func(a *agent.Agent) error {
+	return s.Agents.ChangeCard(ctx, s.ID, id, func(a *agent.Agent) error {
 		if c.Description != nil {
 			a.Description = *c.Description
 		}
@@ -313,8 +301,4 @@ func (s *Speaker) SetCard(ctx context.Context, id state.AgentID, c Card) (agent.
 		a.UpdatedAt = s.Clock.Now()
 		return nil
 	})
-	if err == nil {
-		s.Emit(event.Event{Type: "agent.card", Agent: s.ID, Subject: string(id)})
-	}
-	return a, err
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/dispatch"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // AddBead stores a new bead of the speaker. Durable when it returns nil.
@@ -33,12 +32,7 @@ func (s *Speaker) AddBead(b bead.Bead) (bead.Bead, error) {
 		return b, fmt.Errorf("description and acceptance: %w: %d bytes, at most %d", state.ErrTooLarge, size, bead.MaxText)
 	}
 	b.CreatedBy = s.ID
-	b, err := s.Beads.Add(b, s.Def.Rig.BeadPrefix, s.Clock.Now())
-	if err != nil {
-		return b, err
-	}
-	s.Emit(event.Event{Type: "bead.added", Agent: s.ID, Bead: b.ID, To: string(b.Status), Text: b.Title})
-	return b, nil
+	return s.Beads.Add(b, s.Def.Rig.BeadPrefix, s.Clock.Now())
 }
 
 // BeadFilter says which beads are meant; the zero value is all of them.
@@ -153,7 +147,7 @@ func (s *Speaker) CreateConvoy(ctx context.Context, name string, beads []string)
 	}
 	for {
 		c.ID = convoy.NewID()
-		err := s.Convoys.Create(string(c.ID), c)
+		err := s.Convoys.By(s.ID, "").Create(string(c.ID), c)
 		if err == nil {
 			break
 		}
@@ -161,11 +155,7 @@ func (s *Speaker) CreateConvoy(ctx context.Context, name string, beads []string)
 			return c, err
 		}
 	}
-	if err := s.joinConvoy(ctx, &c); err != nil {
-		return c, err
-	}
-	s.Emit(event.Event{Type: "convoy.created", Agent: s.ID, Subject: string(c.ID), Text: c.Name})
-	return c, nil
+	return c, s.joinConvoy(ctx, &c)
 }
 
 // loadConvoy makes the convoy of the named beads, without an ID.

@@ -10,7 +10,6 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Outcome is what becomes of an issue.
@@ -170,17 +169,12 @@ func (im *importer) create(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var events []event.Event
 		var failed error
-		for n, err := range im.r.Beads.CreateAll(layer, func(b *bead.Bead) string { return string(b.ID) }) {
-			b := &layer[n]
+		for n, err := range im.r.Beads.By(im.by, "").CreateAll(layer, func(b *bead.Bead) string { return string(b.ID) }) {
 			if err != nil {
-				failed = fmt.Errorf("bead %s: %w", b.ID, err)
-				continue
+				failed = fmt.Errorf("bead %s: %w", layer[n].ID, err)
 			}
-			events = append(events, event.Event{Type: "bead.added", Agent: im.by, Bead: b.ID, To: string(b.Status), Text: b.Title})
 		}
-		im.r.Emit(events...)
 		if failed != nil {
 			return failed
 		}
@@ -221,24 +215,14 @@ func (im *importer) edit(ctx context.Context, e *entry) error {
 		return err
 	}
 	defer lock.Unlock()
-	var before bead.Status
-	b, err := im.r.Beads.Update(ctx, string(e.id), func(b *bead.Bead) error {
-		before = b.Status
+	_, err = im.r.Beads.By(im.by, "imported again").Edit(ctx, e.id, func(b *bead.Bead) error {
 		outcome, _, err := im.change(b, e)
 		if err == nil && outcome != Updated {
 			return state.ErrUnchanged
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	ev := event.Event{Type: "bead.edited", Agent: im.by, Bead: e.id, Text: "imported again"}
-	if b.Status != before {
-		ev.Type, ev.From, ev.To = "bead."+string(b.Status), string(before), string(b.Status)
-	}
-	im.r.Emit(ev)
-	return nil
+	return err
 }
 
 // change makes a bead say what its issue says, where that may be.

@@ -3,9 +3,10 @@ package doctor
 import (
 	"context"
 	"errors"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"maps"
 	"slices"
+
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"

@@ -3,7 +3,6 @@ package doctor
 import (
 	"bytes"
 	"errors"
-	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
@@ -179,7 +180,7 @@ func (f *fixture) letters() {
 			f.Must(f.Mailbox("mayor").MarkRead(ctx, n))
 		}
 	}
-	_, err := f.Mailbox("mayor").ArchiveOld(ctx, f.Now.Add(time.Hour), false)
+	_, err := f.Mailbox("mayor").ArchiveOld(ctx, "mayor", f.Now.Add(time.Hour), false)
 	f.Must(err)
 }
 

@@ -3,12 +3,13 @@ package doctor
 import (
 	"context"
 	"errors"
-	"github.com/gastown-chipset/chipset/chipset/view"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/view"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"

@@ -77,7 +77,7 @@ func (b *base) undeliverable(to state.AgentID, text string, err error) error {
 		return err
 	}
 	b.Say("%s: can't reach %s: %v", b.ID, to, err)
-	b.Rig.Emit(event.Event{Type: "mail.undeliverable", Agent: b.ID, Subject: string(to), Text: text + ": " + err.Error()})
+	b.Rig.Events.Tell(event.MailUndeliverable(b.ID, to, event.Work{}, text+": "+err.Error()))
 	return nil
 }
 
@@ -89,12 +89,7 @@ func (b *base) nudge(ctx context.Context, a roles.Nudge) (nudge.Nudge, error) {
 	if _, err := b.Rig.Agents.Get(string(a.To)); errors.Is(err, state.ErrNotFound) && a.To != state.Human {
 		return n, b.undeliverable(a.To, string(n.Type)+": "+n.Message, err)
 	}
-	sent, err := b.Rig.Slot(a.To).Send(ctx, n, b.Now())
-	if err != nil {
-		return sent, err
-	}
-	b.nudgeEvent("nudge.sent", a.To, &sent, "")
-	return sent, nil
+	return b.Rig.Slot(a.To).Send(ctx, n, b.Now())
 }
 
 func (b *base) markRead(ctx context.Context, a roles.MarkRead) error {
@@ -102,28 +97,13 @@ func (b *base) markRead(ctx context.Context, a roles.MarkRead) error {
 		return err
 	}
 	if a.Note != "" {
-		b.Rig.Emit(event.Event{Type: "mail.stale", Agent: b.ID, Subject: string(b.ID), Text: string(a.Entry.Name) + ": " + a.Note})
+		b.Rig.Events.Tell(event.MailStale(b.ID, string(a.Entry.Name), a.Note))
 	}
 	return nil
 }
 
 func (b *base) markSeen(ctx context.Context, a roles.MarkSeen) error {
-	if err := b.Rig.Slot(b.ID).MarkSeen(ctx, a.Nudge); err != nil {
-		return err
-	}
-	b.nudgeEvent("nudge.seen", b.ID, &a.Nudge, a.Note)
-	return nil
-}
-
-func (b *base) nudgeEvent(kind string, to state.AgentID, n *nudge.Nudge, note string) {
-	if note == "" {
-		note = n.Message
-	}
-	e := event.Event{Type: kind, Agent: b.ID, Subject: string(to), From: string(n.From), To: string(to), Text: strings.TrimSuffix(string(n.Type)+": "+note, ": ")}
-	if n.Ref != nil {
-		e.Bead, e.Assignment, e.Session = n.Ref.BeadID, n.Ref.AssignmentID, n.Ref.Session
-	}
-	b.Rig.Emit(e)
+	return b.Rig.Slot(b.ID).Noting(a.Note).MarkSeen(ctx, a.Nudge)
 }
 
 // subjectLine makes text of others fit for a subject: one line without control

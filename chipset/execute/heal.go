@@ -110,7 +110,7 @@ func (r *Refinery) healMerge(ctx context.Context, q *mergequeue.Request) (bool, 
 }
 
 func (r *Refinery) backToPending(ctx context.Context, q *mergequeue.Request) error {
-	_, err := r.Rig.Queue.Update(ctx, string(q.ID), func(now *mergequeue.Request) error {
+	_, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(q.ID), func(now *mergequeue.Request) error {
 		if now.Status != mergequeue.Merging {
 			return state.ErrUnchanged
 		}

@@ -48,7 +48,6 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 		}
 		if moved {
 			in.Say("%s: quarantined %s: %s", in.ID, c.Path, c.Reason)
-			in.Rig.Emit(event.Event{Type: "mail.quarantined", Agent: in.ID, Subject: c.Path, Text: c.Reason})
 		}
 	}
 	if err := in.settle(box, unread); err != nil {
@@ -69,7 +68,7 @@ func (in *inbox) damaged(c *state.Corruption) bool {
 	}
 	in.said[c.Path] = true
 	in.Say("%s: can't read %s: %s (chipset doctor tells more)", in.ID, c.Path, c.Reason)
-	in.Rig.Emit(event.Event{Type: "warning", Agent: in.ID, Subject: c.Path, Text: c.Reason})
+	in.Rig.Events.Tell(event.Warning(in.ID, event.Work{}, c.Path, c.Reason))
 	return true
 }
 
@@ -99,7 +98,7 @@ func (in *inbox) archive(ctx context.Context, box *mail.Mailbox) error {
 	if since := now.Sub(in.archived); since >= 0 && since < archiveInterval {
 		return nil
 	}
-	_, more, err := box.ArchiveBatch(ctx, now.Add(-in.Rig.Def.Mail.Retention), false)
+	_, more, err := box.ArchiveBatch(ctx, in.ID, now.Add(-in.Rig.Def.Mail.Retention), false)
 	if !more || err != nil {
 		in.archived = now
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
-	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -169,10 +168,9 @@ func (m *Mayor) finishFor(ctx context.Context, id state.AgentID) error {
 // no convoy is batched again, one that names a missing convoy would be wrong.
 func (m *Mayor) makeConvoy(ctx context.Context, ids []state.BeadID) error {
 	c := convoy.Convoy{ID: convoy.NewID(), Name: fmt.Sprintf("batch of %d", len(ids)), BeadIDs: ids, CreatedAt: m.Now()}
-	if err := m.Rig.Convoys.Create(string(c.ID), c); err != nil {
+	if err := m.Rig.Convoys.By(m.ID, "").Create(string(c.ID), c); err != nil {
 		return err
 	}
-	m.Rig.Emit(event.Event{Type: "convoy.created", Agent: m.ID, Subject: string(c.ID), Text: c.Name})
 	for _, id := range ids {
 		_, err := m.Rig.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
 			if b.ConvoyID != "" {
@@ -190,7 +188,7 @@ func (m *Mayor) makeConvoy(ctx context.Context, ids []state.BeadID) error {
 }
 
 func (m *Mayor) updateConvoy(ctx context.Context, a mayor.UpdateConvoy) error {
-	_, err := m.Rig.Convoys.Update(ctx, string(a.ID), func(c *convoy.Convoy) error {
+	_, err := m.Rig.Convoys.By(m.ID, "").Update(ctx, string(a.ID), func(c *convoy.Convoy) error {
 		c.Progress = a.Progress
 		if a.Complete {
 			now := m.Now()
@@ -199,7 +197,6 @@ func (m *Mayor) updateConvoy(ctx context.Context, a mayor.UpdateConvoy) error {
 		return nil
 	})
 	if err == nil && a.Complete {
-		m.Rig.Emit(event.Event{Type: "convoy.completed", Agent: m.ID, Subject: string(a.ID)})
 		m.Say("mayor: convoy %s has landed", a.ID)
 	}
 	return err

@@ -227,10 +227,9 @@ func (p *Polecat) nextReady(f *polecat.Facts) (state.BeadID, error) {
 	return ready[0].ID, nil
 }
 
-// story emits an event about what is in hand.
-func (p *Polecat) story(kind string, a state.AssignmentID, b state.BeadID, s state.SessionID, text string) {
-	p.Rig.Emit(event.Event{Type: kind, Agent: p.ID, Bead: b, Assignment: a, Session: s, Subject: string(p.ID), Text: text})
-}
+// tell tells the log of something that the polecat did itself; what changes a
+// record is told by its store.
+func (p *Polecat) tell(e event.Event) { p.Rig.Events.Tell(e) }
 
 // stall is the threshold of the rig, or of the worker's preset.
 func (p *Polecat) stall() time.Duration {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/team"
-	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -65,7 +64,7 @@ func (p *Polecat) publish(ctx context.Context, rec retire.Record) error {
 // leaves nothing to copy.
 func (p *Polecat) copyHook(problem string) error {
 	p.Say("%s: its hook can't be read: %s", p.ID, problem)
-	p.story("hook.corrupt", "", "", "", problem)
+	p.tell(event.HookCorrupt(p.ID, problem))
 	_, err := p.Rig.Tree.QuarantineCopy(p.Rig.Hooks.Path(string(p.ID)), problem, p.Now())
 	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
 		return nil
@@ -75,12 +74,7 @@ func (p *Polecat) copyHook(problem string) error {
 
 func (p *Polecat) activate(ctx context.Context, a polecat.Activate) error {
 	_, err := p.Rig.Hooks.Activate(ctx, p.ID, a.Item.AssignmentID, a.Session, p.Now())
-	if err != nil {
-		return err
-	}
-	p.Rig.Emit(event.Event{Type: "hook.activated", Agent: p.ID, Bead: a.Item.BeadID, Assignment: a.Item.AssignmentID, Session: a.Session,
-		Subject: string(p.ID), From: string(hook.Pending), To: string(hook.Active)})
-	return nil
+	return err
 }
 
 // resume saves what an earlier session left before the hook names a new one:
@@ -89,13 +83,12 @@ func (p *Polecat) resume(ctx context.Context, a polecat.Resume) error {
 	if err := p.save(ctx, a.Item.AssignmentID, a.Item.BeadID, a.Item.Session, "the session ended with its process"); err != nil {
 		return err
 	}
-	_, err := p.Rig.Hooks.Resume(ctx, p.ID, a.Item.AssignmentID, a.Session, p.Now())
+	_, err := p.Rig.Hooks.By(p.ID, "after session "+string(a.Item.Session)).Resume(ctx, p.ID, a.Item.AssignmentID, a.Session, p.Now())
 	if err != nil {
 		return err
 	}
 	p.forgetWorker()
 	p.forgetSession(a.Item.Session)
-	p.story("hook.resumed", a.Item.AssignmentID, a.Item.BeadID, a.Session, "after session "+string(a.Item.Session))
 	p.Say("%s: begins %s anew", p.ID, a.Item.BeadID)
 	return nil
 }
@@ -116,18 +109,13 @@ func (p *Polecat) save(ctx context.Context, a state.AssignmentID, b state.BeadID
 	if err != nil {
 		return err
 	}
-	p.Rig.Emit(event.Event{Type: "worker.salvaged", Agent: p.ID, Bead: b, Assignment: a, Session: s, Subject: ref, Text: why},
-		event.Event{Type: "handoff.written", Agent: p.ID, Bead: b, Assignment: a, Session: s, Subject: string(p.ID)})
+	p.tell(event.WorkerSalvaged(p.ID, event.Work{Bead: b, Assignment: a, Session: s}, ref, why))
 	p.Say("%s: saved the unfinished work on %s as %s", p.ID, b, ref)
 	return nil
 }
 
 func (p *Polecat) touch(ctx context.Context, a polecat.Touch) error {
-	now := p.Now()
-	h, err := p.Rig.Hooks.Touch(ctx, p.ID, a.Assignment, a.Session, now, polecat.TouchInterval(p.stall()))
-	if err == nil && h.LastActivity == now {
-		p.story("hook.touched", a.Assignment, h.WorkItem.BeadID, a.Session, "")
-	}
+	_, err := p.Rig.Hooks.Touch(ctx, p.ID, a.Assignment, a.Session, p.Now(), polecat.TouchInterval(p.stall()))
 	return err
 }
 
@@ -137,7 +125,7 @@ func (p *Polecat) stopWorker(a polecat.StopWorker) {
 	if w == nil {
 		return
 	}
-	p.story("worker.stopped", w.assignment, w.bead, w.session, a.Why)
+	p.tell(event.WorkerStopped(p.ID, w.work(), a.Why))
 	grace := p.Rig.Def.Worker.Grace
 	if a.Courtesy > 0 {
 		w.courtesy = time.AfterFunc(a.Courtesy, func() { w.job.Stop(grace) })
@@ -182,7 +170,7 @@ func (p *Polecat) abandon(ctx context.Context, a polecat.Abandon) error {
 		}
 	}
 	if err := carry.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
-		p.story("worktree.not_released", a.Assignment, a.Bead, a.Session, err.Error())
+		p.tell(event.WorktreeNotReleased(p.ID, event.Work{Bead: a.Bead, Assignment: a.Assignment, Session: a.Session}, err.Error()))
 	}
 	p.forgetWorker()
 	p.Say("%s: %s was taken away", p.ID, a.Bead)

@@ -103,7 +103,7 @@ func (p *Polecat) show(w *worker, now state.Time, atOnce bool) {
 	rec.UpdatedAt = now
 	t.shown = rec
 	if err := progress.Write(p.Rig.Tree, rec); err != nil {
-		p.story("progress.not_written", w.assignment, w.bead, w.session, err.Error())
+		p.tell(event.ProgressNotWritten(p.ID, w.work(), err.Error()))
 	}
 }
 
@@ -111,12 +111,8 @@ func (p *Polecat) show(w *worker, now state.Time, atOnce bool) {
 func (p *Polecat) tellTotals(w *worker) {
 	rec := w.talk.shown
 	if text := rec.String(); text != "" {
-		e := event.Event{Type: "worker.totals", Agent: p.ID, Bead: w.bead, Assignment: w.assignment, Session: w.session,
-			Subject: string(p.ID), Text: rec.Client + ": " + text}
-		if figures, err := json.Marshal(rec.Figures); err == nil {
-			e.Extra = state.Extra{"totals": figures}
-		}
-		p.Rig.Emit(e)
+		figures, _ := json.Marshal(rec.Figures) // the text says the same
+		p.tell(event.WorkerTotals(p.ID, w.work(), rec.Client+": "+text, figures))
 	}
 }
 
@@ -134,7 +130,7 @@ func (p *Polecat) forgetSession(s state.SessionID) {
 		}
 	}
 	if err = errors.Join(err, progress.Remove(p.Rig.Tree, s)); err != nil {
-		p.story("session.not_forgotten", "", "", s, err.Error())
+		p.tell(event.SessionNotForgotten(p.ID, s, err.Error()))
 	}
 }
 
@@ -207,7 +203,7 @@ func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
 		return err
 	}
 	w.talk.began = w.talk.offset
-	p.story("worker.resumed", w.assignment, w.bead, w.session, a.Why)
+	p.tell(event.WorkerResumed(p.ID, w.work(), a.Why))
 	p.Say("%s: goes on with %s: %s", p.ID, w.bead, a.Why)
 	err = p.run(ctx, w, a.Item, prompt.Resume(p.ID, &b, string(target), a.Why, answers), b.Description+"\n")
 	var failure *startFailure

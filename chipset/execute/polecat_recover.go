@@ -15,6 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -56,7 +57,7 @@ func (p *Polecat) freeLeftover(ctx context.Context) error {
 		return err
 	}
 	if err := carry.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
-		p.story("worktree.not_released", use.AssignmentID, use.BeadID, use.Session, err.Error())
+		p.tell(event.WorktreeNotReleased(p.ID, event.Work{Bead: use.BeadID, Assignment: use.AssignmentID, Session: use.Session}, err.Error()))
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func (p *Polecat) endOrphans(ctx context.Context) error {
 	}
 	n, err := process.KillOrphans(ctx, mine, p.Rig.Def.Worker.Grace, p.leftRunning()...)
 	if n > 0 {
-		p.story("worker.stopped", "", "", "", fmt.Sprintf("%d processes of an earlier session", n))
+		p.tell(event.WorkerStopped(p.ID, event.Work{}, fmt.Sprintf("%d processes of an earlier session", n)))
 		p.Say("%s: ended %d processes of an earlier session", p.ID, n)
 	}
 	return err
@@ -165,7 +166,7 @@ func (p *Polecat) finishPipelines(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			p.story("retire.unfinished", rec.AssignmentID, rec.BeadID, rec.Session, err.Error())
+			p.tell(event.RetireUnfinished(p.ID, rec.Work(), err.Error()))
 			p.Say("%s: %v", p.ID, err)
 			continue
 		}

@@ -48,6 +48,11 @@ type worker struct {
 	courtesy *time.Timer
 }
 
+// work is what the worker works on, for events.
+func (w *worker) work() event.Work {
+	return event.Work{Bead: w.bead, Assignment: w.assignment, Session: w.session}
+}
+
 func (w *worker) ended() bool {
 	select {
 	case <-w.job.Done():
@@ -87,23 +92,17 @@ func (p *Polecat) start(ctx context.Context, item hook.WorkItem) error {
 }
 
 func (p *Polecat) tryStart(ctx context.Context, item hook.WorkItem) error {
-	began := false
-	b, err := p.Rig.Beads.Update(ctx, string(item.BeadID), func(b *bead.Bead) error {
+	b, err := p.Rig.Beads.By(p.ID, "").Update(ctx, string(item.BeadID), func(b *bead.Bead) error {
 		if b.CheckAssignment(item.AssignmentID, bead.InProgress) == nil {
 			return state.ErrUnchanged
 		}
 		if err := b.CheckAssignment(item.AssignmentID, bead.Hooked); err != nil {
 			return err
 		}
-		began = true
 		return b.Become(bead.InProgress, "", p.Now())
 	})
 	if err != nil {
 		return err
-	}
-	if began {
-		p.Rig.Emit(event.Event{Type: "bead.in_progress", Agent: p.ID, Bead: b.ID, Assignment: item.AssignmentID, Session: item.Session,
-			From: string(bead.Hooked), To: string(bead.InProgress)})
 	}
 	target, err := p.prepareWorktree(ctx, &b, item)
 	if err != nil {
@@ -174,10 +173,9 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 	if err := p.run(ctx, w, item, prompt.Worker(told), b.Description+"\n"); err != nil {
 		return err
 	}
-	p.story("worker.started", item.AssignmentID, b.ID, item.Session, preset.Name+": "+strings.Join(preset.Command, " "))
+	p.tell(event.WorkerStarted(p.ID, w.work(), preset.Name+": "+strings.Join(preset.Command, " ")))
 	for _, e := range told.Mail {
-		p.Rig.Emit(event.Event{Type: "mail.injected", Agent: p.ID, Bead: b.ID, Assignment: item.AssignmentID, Session: item.Session,
-			Subject: string(p.ID) + "/" + string(e.Name)})
+		p.tell(event.MailInjected(p.ID, w.work(), string(e.Name)))
 	}
 	p.Say("%s: works on %s: %s", p.ID, b.ID, b.Title)
 	return nil
@@ -371,7 +369,7 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 	case outcome == retire.Done:
 		reason = "exit code 0"
 	}
-	p.story("worker.exited", w.assignment, w.bead, w.session, reason)
+	p.tell(event.WorkerExited(p.ID, w.work(), reason))
 	return &exit
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
-	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -247,7 +246,7 @@ func (r *Refinery) tidySpent(ctx context.Context) {
 		if err := r.dropBranches(ctx, []mergequeue.Request{q}); errors.Is(err, git.ErrBranchInUse) {
 			r.spent = append(r.spent, q)
 		} else if err != nil && !errors.Is(err, git.ErrMoved) && ctx.Err() == nil { // moved: somebody went on with it, it is theirs
-			r.Rig.Emit(event.Event{Type: "warning", Agent: r.ID, Bead: q.BeadID, Subject: string(q.ID), Text: "the branch of a landed request was left: " + err.Error()})
+			r.warn(&q, "the branch of a landed request was left: "+err.Error())
 		}
 	}
 }

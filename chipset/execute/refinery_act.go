@@ -81,21 +81,20 @@ func (r *Refinery) other(ctx context.Context, a roles.Action) error {
 		r.deep = r.deep && err != nil
 		return err
 	case refinery.QueueBlocked:
-		r.Rig.Emit(event.Event{Type: "queue.blocked", Agent: r.ID, Subject: string(a.Request), Text: a.Reason})
+		r.Rig.Events.Tell(event.QueueBlocked(r.ID, a.Request, a.Reason))
 		r.Say("the merge queue is blocked by %s: %s", a.Request, a.Reason)
 		return nil
 	case refinery.QueueUnblocked:
-		r.Rig.Emit(event.Event{Type: "queue.unblocked", Agent: r.ID})
+		r.Rig.Events.Tell(event.QueueUnblocked(r.ID))
 		r.Say("the merge queue moves again")
 		return nil
 	}
 	return r.base.do(ctx, a)
 }
 
-// story tells of a step of a request.
-func (r *Refinery) story(kind string, q *mergequeue.Request, from, to mergequeue.Status, text string) {
-	r.Rig.Emit(event.Event{Type: kind, Agent: r.ID, Bead: q.BeadID, Assignment: q.AssignmentID, Subject: string(q.ID),
-		From: string(from), To: string(to), Text: text})
+// warn tells the log of something odd about a request.
+func (r *Refinery) warn(q *mergequeue.Request, text string) {
+	r.Rig.Events.Tell(event.Warning(r.ID, event.Work{Bead: q.BeadID, Assignment: q.AssignmentID}, string(q.ID), text))
 }
 
 // advance records the stage that a merging request comes to, before the stage
@@ -118,7 +117,7 @@ func (r *Refinery) advance(ctx context.Context, q *mergequeue.Request, stage mer
 func (r *Refinery) markConflicted(ctx context.Context, a refinery.MarkConflicted) error {
 	now := r.Now()
 	done := false
-	q, err := r.Rig.Queue.Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
+	q, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
 		if m.Status != mergequeue.Merging {
 			return state.ErrUnchanged
 		}
@@ -128,26 +127,20 @@ func (r *Refinery) markConflicted(ctx context.Context, a refinery.MarkConflicted
 		return m.Become(mergequeue.Conflicted, now)
 	})
 	if err == nil && done {
-		r.story("mr.conflicted", &q, mergequeue.Merging, mergequeue.Conflicted, string(a.Failure)+": "+roles.FirstLine(a.Reason))
 		r.Say("%s did not land (%s): %s", q.BeadID, a.Failure, roles.FirstLine(a.Reason))
 	}
 	return err
 }
 
 func (r *Refinery) requeue(ctx context.Context, a refinery.Requeue) error {
-	done := false
-	q, err := r.Rig.Queue.Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
+	_, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
 		if m.Status != mergequeue.Merging {
 			return state.ErrUnchanged
 		}
-		done = true
 		err := m.Become(mergequeue.Pending, r.Now())
 		m.Waiting = roles.Clip(a.Waiting, maxReason)
 		return err
 	})
-	if err == nil && done {
-		r.story("mr.retried", &q, mergequeue.Merging, mergequeue.Pending, a.Waiting)
-	}
 	return err
 }
 
@@ -156,7 +149,7 @@ func (r *Refinery) leaveOut(a refinery.LeaveOut) error {
 	if err != nil {
 		return nil //nolint:nilerr // gone: there is nothing to tell
 	}
-	r.story("mr.left_out", &q, "", "", "it waits for its own turn: "+a.Reason)
+	r.Rig.Events.Tell(event.RequestLeftOut(r.ID, q.Told(), "it waits for its own turn: "+a.Reason))
 	return nil
 }
 
@@ -205,21 +198,16 @@ func (r *Refinery) retire(ctx context.Context, id state.MergeID) error {
 }
 
 func (r *Refinery) end(ctx context.Context, id state.MergeID, to mergequeue.Status, reason string) error {
-	var from mergequeue.Status
-	q, err := r.Rig.Queue.Update(ctx, string(id), func(m *mergequeue.Request) error {
+	ended := false
+	_, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(id), func(m *mergequeue.Request) error {
 		if m.Status != mergequeue.Pending && m.Status != mergequeue.Merging {
 			return state.ErrUnchanged
 		}
-		from = m.Status
+		ended = true
 		m.Reason, m.Waiting = reason, ""
 		return m.Become(to, r.Now())
 	})
-	if err == nil && from != "" {
-		kind := "mr.superseded"
-		if to == mergequeue.Dropped {
-			kind = "mr.dropped"
-		}
-		r.story(kind, &q, from, to, reason)
+	if err == nil && ended {
 		r.Say("%s is %s: %s", id, to, reason)
 	}
 	return err

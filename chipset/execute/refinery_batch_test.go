@@ -82,7 +82,7 @@ func TestRefineryBatchLandsTogether(t *testing.T) {
 func (m *mill) tellsOfStack(q mergequeue.Request) {
 	m.Helper()
 	var told []string
-	events, _, _, err := event.NewLog(m.rig.Tree).Read(event.Position{}, time.Time{})
+	events, _, _, err := m.rig.Events.Read(event.Position{}, time.Time{})
 	m.must(err)
 	for _, e := range events {
 		if e.Bead == q.BeadID && e.Type == "mr.tested" {

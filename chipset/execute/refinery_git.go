@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -96,8 +97,7 @@ func (r *Refinery) beginOnTip(ctx context.Context, q *mergequeue.Request, target
 // begin marks a request as merging, in the stage checkout, or rebase when it is
 // known already what onto.
 func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request, onto git.Hash) error {
-	from := q.Status
-	updated, err := r.Rig.Queue.Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
+	updated, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
 		if m.Status != mergequeue.Merging {
 			if err := m.Become(mergequeue.Merging, r.Now()); err != nil {
 				return err
@@ -113,7 +113,6 @@ func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request, onto git.Ha
 		return nil
 	})
 	if err == nil {
-		r.story("mr.merging", &updated, from, mergequeue.Merging, fmt.Sprintf("try %d", updated.Attempts))
 		*q = updated
 	}
 	return err
@@ -219,7 +218,7 @@ func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery
 		return refinery.Result{}, err
 	}
 	r.at = candidate
-	r.story("mr.rebased", q, "", "", fmt.Sprintf("%s on %s is %s", head.Short(), git.Hash(a.Onto).Short(), candidate.Short()))
+	r.Rig.Events.Tell(event.RequestRebased(r.ID, q.Told(), fmt.Sprintf("%s on %s is %s", head.Short(), git.Hash(a.Onto).Short(), candidate.Short())))
 	return refinery.Result{Kind: refinery.Rebased, Onto: a.Onto, Candidate: string(candidate)}, nil
 }
 

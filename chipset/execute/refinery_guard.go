@@ -126,6 +126,6 @@ func (r *Refinery) catchUp(ctx context.Context, l *landing) error {
 }
 
 func (r *Refinery) tellRestored(l *landing, text string) {
-	r.Rig.Emit(event.Event{Type: "mr.restored", Agent: r.ID, Bead: l.bead, Subject: string(l.mr), Text: text})
+	r.Rig.Events.Tell(event.RequestRestored(r.ID, event.Request{ID: l.mr, Bead: l.bead}, text))
 	r.Say("%s: %s", l.bead, text)
 }

@@ -76,7 +76,7 @@ func (r *Refinery) startTest(ctx context.Context, q *mergequeue.Request, a refin
 			return refinery.Result{Kind: refinery.Red, Failure: mergequeue.FailCouldNotRun, Text: noTestCommand}, nil
 		}
 		if !a.Tip {
-			r.Rig.Emit(event.Event{Type: "warning", Agent: r.ID, Bead: q.BeadID, Assignment: q.AssignmentID, Subject: string(q.ID), Text: "no test command: landing untested"})
+			r.warn(q, "no test command: landing untested")
 			r.Say("%s: no test command: landing untested", q.BeadID)
 		}
 		return refinery.Result{Kind: refinery.Green, Untested: true}, nil
@@ -214,12 +214,12 @@ func (r *Refinery) collectTest() {
 // tellTested tells the story of each request that was tested.
 func (r *Refinery) tellTested(first *mergequeue.Request, text string) {
 	if len(first.Stack) < 2 {
-		r.story("mr.tested", first, "", "", text)
+		r.Rig.Events.Tell(event.RequestTested(r.ID, first.Told(), text))
 		return
 	}
 	for _, id := range first.Stack {
 		if q, err := r.Rig.Queue.GetCached(string(id)); err == nil {
-			r.story("mr.tested", &q, "", "", text+", together: "+mergequeue.JoinIDs(first.Stack))
+			r.Rig.Events.Tell(event.RequestTested(r.ID, q.Told(), text+", together: "+mergequeue.JoinIDs(first.Stack)))
 		}
 	}
 }

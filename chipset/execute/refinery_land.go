@@ -12,7 +12,6 @@ import (
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
-	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -74,9 +73,7 @@ func (r *Refinery) beginLanding(ctx context.Context, first *mergequeue.Request, 
 	var all []mergequeue.Request
 	onto := a.Onto
 	for _, l := range layers {
-		from := mergequeue.Merging
-		q, err := r.Rig.Queue.Update(ctx, string(l.Request), func(m *mergequeue.Request) error {
-			from = m.Status
+		q, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(l.Request), func(m *mergequeue.Request) error {
 			if m.Status == mergequeue.Merging && m.Stage == stage && m.Onto == onto && m.Candidate == l.Candidate &&
 				m.LandingCommit() == a.Candidate && m.Tested == a.Tested {
 				return state.ErrUnchanged // tried before
@@ -88,9 +85,6 @@ func (r *Refinery) beginLanding(ctx context.Context, first *mergequeue.Request, 
 		}
 		if err != nil {
 			return nil, err
-		}
-		if from != mergequeue.Merging {
-			r.story("mr.merging", &q, from, mergequeue.Merging, fmt.Sprintf("try %d, together with %s", q.Attempts, first.ID))
 		}
 		all, onto = append(all, q), l.Candidate
 	}
@@ -126,7 +120,7 @@ func (r *Refinery) mergeBeads(ctx context.Context, all []mergequeue.Request, mov
 		return move()
 	}
 	q := &all[0]
-	b, err := r.Rig.Beads.UpdateThen(ctx, string(q.BeadID), func(b *bead.Bead) error {
+	_, err := r.Rig.Beads.By(r.ID, "").UpdateThen(ctx, string(q.BeadID), func(b *bead.Bead) error {
 		if err := b.CheckAssignment(q.AssignmentID, bead.Done); err != nil {
 			return &gone{q.ID, err}
 		}
@@ -135,9 +129,6 @@ func (r *Refinery) mergeBeads(ctx context.Context, all []mergequeue.Request, mov
 	var lost *gone
 	if errors.Is(err, state.ErrNotFound) && !errors.As(err, &lost) {
 		return &gone{q.ID, err}
-	}
-	if err == nil {
-		r.beadMerged(&b, q)
 	}
 	return err
 }
@@ -225,11 +216,6 @@ func (r *Refinery) push(ctx context.Context, target git.Branch, candidate git.Ha
 	return fmt.Errorf("%s took the push of %s to %s, but does not hold it: %w", remote, candidate.Short(), target, git.ErrMoved)
 }
 
-func (r *Refinery) beadMerged(b *bead.Bead, q *mergequeue.Request) {
-	r.Rig.Emit(event.Event{Type: "bead.merged", Agent: r.ID, Bead: b.ID, Assignment: q.AssignmentID,
-		Subject: string(q.ID), From: string(bead.Done), To: string(bead.Merged)})
-}
-
 // allMerged records the end of every request, the oldest first.
 func (r *Refinery) allMerged(ctx context.Context, all []mergequeue.Request, target git.Branch) error {
 	for i := range all {
@@ -244,7 +230,7 @@ func (r *Refinery) allMerged(ctx context.Context, all []mergequeue.Request, targ
 // fixed in the same write; nth tells those of a stack apart.
 func (r *Refinery) merged(ctx context.Context, q *mergequeue.Request, target git.Branch, nth int) error {
 	now := r.Now()
-	updated, err := r.Rig.Queue.Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
+	updated, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
 		if m.Status == mergequeue.Merged {
 			return state.ErrUnchanged
 		}
@@ -256,12 +242,7 @@ func (r *Refinery) merged(ctx context.Context, q *mergequeue.Request, target git
 		return err
 	}
 	*q = updated
-	text := fmt.Sprintf("%s is at %s", target, git.Hash(q.MergedSHA).Short())
-	if len(q.Stack) > 1 {
-		text += fmt.Sprintf(" (one of %d that were tested together)", len(q.Stack))
-	}
-	r.story("mr.merged", q, mergequeue.Merging, mergequeue.Merged, text)
-	r.Say("%s has landed: %s", q.BeadID, text)
+	r.Say("%s has landed: %s is at %s", q.BeadID, target, git.Hash(q.MergedSHA).Short())
 	r.spent = append(r.spent, updated)
 	return nil
 }

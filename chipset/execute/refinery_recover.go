@@ -11,7 +11,6 @@ import (
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
-	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -73,7 +72,7 @@ func (r *Refinery) finish(ctx context.Context, q *mergequeue.Request, target git
 	if err := r.Rig.Git.Sync(ctx); err != nil {
 		return err
 	}
-	b, err := r.Rig.Beads.Update(ctx, string(q.BeadID), func(b *bead.Bead) error {
+	_, err := r.Rig.Beads.By(r.ID, "").Update(ctx, string(q.BeadID), func(b *bead.Bead) error {
 		if b.AssignmentID == q.AssignmentID && b.Status == bead.Merged {
 			return state.ErrUnchanged
 		}
@@ -84,10 +83,8 @@ func (r *Refinery) finish(ctx context.Context, q *mergequeue.Request, target git
 	})
 	switch {
 	case err == nil:
-		r.beadMerged(&b, q)
 	case errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrNotFound):
-		r.Rig.Emit(event.Event{Type: "warning", Agent: r.ID, Bead: q.BeadID, Assignment: q.AssignmentID, Subject: string(q.ID),
-			Text: "its work is on " + string(target) + " although the bead was taken away: " + err.Error()})
+		r.warn(q, "its work is on "+string(target)+" although the bead was taken away: "+err.Error())
 	default:
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
-	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/incident"
 )
 
@@ -57,7 +56,6 @@ func (w *witnessRunner) open(i incident.Incident) error {
 		return nil // its name says what for and when: it is this one
 	}
 	if err == nil {
-		w.tell("incident.opened", &i, "", string(i.Severity), i.Detail)
 		w.Say("%s: %s", i.Severity, subjectOf(&i))
 	}
 	return err
@@ -70,13 +68,12 @@ func subjectOf(i *incident.Incident) string {
 }
 
 func (w *witnessRunner) raise(ctx context.Context, a witness.RaiseIncident) error {
-	var from incident.Severity
 	raised := false
 	i, err := w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error {
 		if !i.Open() || i.Severity.Rank() >= a.Severity.Rank() {
 			return state.ErrUnchanged
 		}
-		from, raised = i.Severity, true
+		raised = true
 		i.Severity, i.MailName, i.EscalatedAt = a.Severity, string(a.MailName), nil
 		if a.Detail != "" {
 			i.Detail = a.Detail
@@ -84,7 +81,6 @@ func (w *witnessRunner) raise(ctx context.Context, a witness.RaiseIncident) erro
 		return nil
 	})
 	if err == nil && raised {
-		w.tell("incident.raised", &i, string(from), string(i.Severity), i.Detail)
 		w.Say("%s: %s", i.Severity, subjectOf(&i))
 	}
 	return err
@@ -101,7 +97,6 @@ func (w *witnessRunner) resolve(ctx context.Context, a witness.ResolveIncident) 
 		return nil
 	})
 	if err == nil && resolved {
-		w.tell("incident.resolved", &i, string(i.Severity), "", a.Resolution)
 		w.Say("resolved: %s: %s", subjectOf(&i), a.Resolution)
 	}
 	return err
@@ -185,14 +180,4 @@ func escalationPriority(s incident.Severity) mail.Priority {
 		return mail.Urgent
 	}
 	return mail.Normal
-}
-
-func (w *witnessRunner) tell(kind string, i *incident.Incident, from, to, text string) {
-	if text == "" {
-		text = string(i.Kind)
-	} else {
-		text = string(i.Kind) + ": " + text
-	}
-	w.Rig.Emit(event.Event{Type: kind, Agent: i.AgentID, Bead: i.BeadID, Assignment: i.AssignmentID,
-		Subject: string(i.ID), From: from, To: to, Text: text})
 }

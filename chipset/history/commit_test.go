@@ -141,7 +141,7 @@ func (y *yard) churn(id state.AgentID, n int) {
 		err = y.Mailbox(id).MarkRead(ctx, name)
 	}
 	if err == nil && n%3 == 0 {
-		_, err = y.Mailbox(id).ArchiveOld(ctx, y.now.Add(time.Hour), false)
+		_, err = y.Mailbox(id).ArchiveOld(ctx, "mayor", y.now.Add(time.Hour), false)
 	}
 	if err == nil && n%7 == 0 {
 		_, err = y.Tree.Quarantine(y.Mailbox(id).Dir().Join(string(name)), "a test", state.At(y.now))

@@ -87,7 +87,7 @@ func (y *yard) act() {
 			err = y.Mailbox(id).MarkRead(ctx, pick(y.rnd, unread).Name)
 		}
 	case 3:
-		_, err = y.Mailbox(id).ArchiveOld(ctx, y.now.Add(time.Duration(y.rnd.IntN(4)-2)*time.Hour), y.rnd.IntN(4) == 0)
+		_, err = y.Mailbox(id).ArchiveOld(ctx, "mayor", y.now.Add(time.Duration(y.rnd.IntN(4)-2)*time.Hour), y.rnd.IntN(4) == 0)
 	case 4, 5:
 		err = y.turnHook(id, at)
 	case 6:
@@ -102,7 +102,7 @@ func (y *yard) act() {
 		if err == nil && y.rnd.IntN(2) == 0 {
 			err = y.Slot(id).MarkSeen(ctx, n)
 		}
-		y.Emit(event.Event{Type: "test.happened", Agent: id, Subject: string(id)})
+		y.Events.Tell(event.Event{Type: "test.happened", Agent: id, Subject: string(id)})
 	}
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		y.t.Fatal(err)

@@ -167,7 +167,7 @@ func BenchmarkAll(b *testing.B) {
 			w, err := state.NewWatcher(y.tree)
 			must(b, err)
 			defer w.Close()
-			followed := bead.NewStore(y.tree)
+			followed := bead.NewStore(y.tree, nil)
 			followed.Follow(w)
 			all := func(s bead.Store) float64 {
 				ms, err := times(1, func() error { _, _, err := s.All(); return err })
@@ -176,12 +176,12 @@ func BenchmarkAll(b *testing.B) {
 			}
 			all(followed)
 			var changed, same, fresh []float64
-			other := bead.NewStore(y.tree)
+			other := bead.NewStore(y.tree, nil)
 			for b.Loop() {
 				_, err := other.Update(b.Context(), "me-00000", func(v *bead.Bead) error { v.Gen++; return nil })
 				must(b, err)
 				changed, same = append(changed, all(followed)), append(same, all(followed))
-				fresh = append(fresh, all(bead.NewStore(y.tree)))
+				fresh = append(fresh, all(bead.NewStore(y.tree, nil)))
 			}
 			b.ReportMetric(median(changed), "one-changed-ms")
 			b.ReportMetric(median(same), "none-changed-ms")

@@ -29,7 +29,7 @@ func newYard(ctx context.Context, scratch string, clock state.Clock) (*yard, err
 	if err != nil {
 		return nil, err
 	}
-	agents := agent.NewStore(tree)
+	agents := agent.NewStore(tree, nil)
 	for _, id := range []state.AgentID{recipient, "measurer"} {
 		if _, err := agents.Register(ctx, id, agent.Polecat, "measured", nil, clock.Now()); err != nil {
 			return nil, err

@@ -77,24 +77,19 @@ func (r *Rig) entries(dir state.Path) ([]state.Path, error) {
 // ClearWay moves what stands in the way of a folder into the quarantine, unless
 // it is a folder by now. Durable when it returns nil.
 func (r *Rig) ClearWay(ctx context.Context, p state.Path) error {
-	return r.Tree.QuarantineNonFolder(ctx, p, "it stood where a folder of the rig belongs", r.Clock.Now())
+	err := r.Tree.QuarantineNonFolder(ctx, p, "it stood where a folder of the rig belongs", r.Clock.Now())
+	if err == nil {
+		r.Events.Tell(event.FolderCleared(state.Human, p))
+	}
+	return err
 }
 
 // clearWays puts aside every file that stands in the way of a folder.
 func (r *Rig) clearWays(ctx context.Context) error {
 	found, err := r.InTheWay()
 	failed := []error{err}
-	var events []event.Event
 	for _, p := range found {
-		if err := r.ClearWay(ctx, p); err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		events = append(events, event.Event{Type: "folder.cleared", Agent: state.Human, Subject: string(p),
-			Text: "a file stood where a folder of the rig belongs; it is in state/quarantine"})
-	}
-	if len(events) > 0 {
-		r.Emit(events...)
+		failed = append(failed, r.ClearWay(ctx, p))
 	}
 	return errors.Join(failed...)
 }

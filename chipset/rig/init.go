@@ -76,7 +76,7 @@ func Init(ctx context.Context, opts InitOptions) (*Rig, error) {
 	if err := r.Sync(ctx, def); err != nil {
 		return nil, err
 	}
-	r.Emit(event.Event{Type: "rig.created", Agent: state.Human, Subject: string(tree.RigID()), Text: dir})
+	r.Events.Tell(event.RigCreated(tree.RigID(), dir))
 	return r, nil
 }
 
@@ -212,10 +212,7 @@ func (r *Rig) register(ctx context.Context, id state.AgentID, role agent.Role, r
 			return err
 		}
 	}
-	changed, err := r.Agents.Register(ctx, id, role, rigName, skills, now)
-	if changed {
-		r.Emit(event.Event{Type: "agent.registered", Agent: id, Subject: string(id), Text: string(role)})
-	}
+	_, err = r.Agents.Register(ctx, id, role, rigName, skills, now)
 	return err
 }
 
@@ -255,10 +252,9 @@ func (r *Rig) retireUnnamed(ctx context.Context, named map[state.AgentID]bool, n
 		if err := r.reportUnread(ctx, &a); err != nil {
 			return err
 		}
-		if err := r.Agents.SetStatus(ctx, a.ID, agent.Retired, now); err != nil {
+		if err := r.Agents.Retire(ctx, a.ID, "no longer in the definition", now); err != nil {
 			return err
 		}
-		r.Emit(event.Event{Type: "agent.retired", Agent: a.ID, Subject: string(a.ID), Text: "no longer in the definition"})
 	}
 	return nil
 }

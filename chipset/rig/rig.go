@@ -153,16 +153,17 @@ func unborn(ctx context.Context, dir, root string) bool {
 const definitionCopy = state.RunDir + "/" + DefinitionName
 
 func assemble(dir string, tree *state.Tree, def *definition.Definition, repo *git.Repo, clock state.Clock) *Rig {
-	r := &Rig{Dir: dir, Tree: tree, Def: def, Git: repo, Clock: clock,
-		Agents: agent.NewStore(tree), Beads: bead.NewStore(tree), Convoys: convoy.NewStore(tree),
-		Queue: mergequeue.NewStore(tree), Dispatch: dispatch.NewStore(tree), Retire: retire.NewStore(tree),
-		Handoffs: handoff.NewStore(tree), Incidents: incident.NewStore(tree), Permissions: permission.NewStore(tree), Events: event.NewLog(tree),
-		Hooks: hook.NewStore(tree), boxes: map[state.AgentID]*mail.Mailbox{}}
+	log := event.NewLog(tree, clock)
+	r := &Rig{Dir: dir, Tree: tree, Def: def, Git: repo, Clock: clock, Events: log,
+		Agents: agent.NewStore(tree, log), Beads: bead.NewStore(tree, log), Convoys: convoy.NewStore(tree, log),
+		Queue: mergequeue.NewStore(tree, log), Dispatch: dispatch.NewStore(tree, log), Retire: retire.NewStore(tree, log),
+		Handoffs: handoff.NewStore(tree, log), Incidents: incident.NewStore(tree, log), Permissions: permission.NewStore(tree, log),
+		Hooks: hook.NewStore(tree, log), boxes: map[state.AgentID]*mail.Mailbox{}}
 	var limit int64
 	if def != nil {
 		limit = def.Mail.MaxSize
 	}
-	r.Sender = mail.NewSender(tree, r.Agents, clock, limit)
+	r.Sender = mail.NewSender(tree, r.Agents, clock, limit).Telling(log)
 	return r
 }
 
@@ -194,7 +195,7 @@ func (r *Rig) Mailbox(id state.AgentID) *mail.Mailbox {
 	defer r.mu.Unlock()
 	b := r.boxes[id]
 	if b == nil {
-		b = mail.NewMailbox(r.Tree, id)
+		b = mail.NewMailbox(r.Tree, id).Telling(r.Events)
 		b.Follow(r.watcher)
 		r.boxes[id] = b
 	}
@@ -221,70 +222,26 @@ func (r *Rig) Follow(w *state.Watcher) {
 }
 
 // Slot is the nudge slot of an agent.
-func (r *Rig) Slot(id state.AgentID) nudge.Slot { return nudge.NewSlot(r.Tree, id) }
+func (r *Rig) Slot(id state.AgentID) nudge.Slot { return nudge.NewSlot(r.Tree, id, r.Events) }
 
-// Emit appends to the story. An event that can't be written is no reason to
-// undo the change it tells of, so there is no error.
-func (r *Rig) Emit(events ...event.Event) {
-	now := r.Clock.Now()
-	for i := range events {
-		if events[i].Time.IsZero() {
-			events[i].Time = now
-		}
-	}
-	_ = r.Events.Append(events...)
-}
-
-// Send delivers a message and tells the story of it. See mail.Sender.Send.
+// Send delivers a message. See mail.Sender.Send.
 func (r *Rig) Send(ctx context.Context, m mail.Message) (mail.Name, error) {
-	n, err := r.Sender.Send(ctx, m)
-	if err == nil {
-		r.Emit(mailEvent("mail.sent", n, &m))
-	}
-	return n, err
+	return r.Sender.Send(ctx, m)
 }
 
 // SendAll delivers many messages. See mail.Sender.SendAll.
 func (r *Rig) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []error) {
-	names, errs := r.Sender.SendAll(ctx, ms)
-	var events []event.Event
-	for i, err := range errs {
-		if err == nil {
-			events = append(events, mailEvent("mail.sent", names[i], &ms[i]))
-		}
-	}
-	r.Emit(events...)
-	return names, errs
+	return r.Sender.SendAll(ctx, ms)
 }
 
 // SendAs delivers a message under its fixed name. See mail.Sender.SendAs.
 func (r *Rig) SendAs(ctx context.Context, n mail.Name, m mail.Message) error {
-	err := r.Sender.SendAs(ctx, n, m)
-	if err == nil {
-		r.Emit(mailEvent("mail.sent", n, &m))
-	}
-	return err
+	return r.Sender.SendAs(ctx, n, m)
 }
 
-// MarkRead retires a message of an agent and tells the story of it.
+// MarkRead marks a message of an agent as read.
 func (r *Rig) MarkRead(ctx context.Context, id state.AgentID, e *mail.Entry) error {
-	err := r.Mailbox(id).MarkRead(ctx, e.Name)
-	if err == nil {
-		r.Emit(mailEvent("mail.handled", e.Name, &e.Message))
-	}
-	return err
-}
-
-func mailEvent(kind string, n mail.Name, m *mail.Message) event.Event {
-	e := event.Event{Type: kind, Agent: m.From, Subject: string(m.To) + "/" + string(n), From: string(m.From), To: string(m.To),
-		Text: string(m.Type) + ": " + m.Subject}
-	if kind == "mail.handled" {
-		e.Agent = m.To
-	}
-	if m.Ref != nil {
-		e.Bead, e.Assignment, e.Session = m.Ref.BeadID, m.Ref.AssignmentID, m.Ref.Session
-	}
-	return e
+	return r.Mailbox(id).MarkRead(ctx, e.Name)
 }
 
 // Role returns the id of the agent with a role that exists once.

@@ -16,7 +16,6 @@ import (
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Process is what all agents of one process share.
@@ -123,7 +122,6 @@ func (p *Process) RunAgent(ctx context.Context, id state.AgentID) error {
 	if err != nil {
 		return err
 	}
-	p.Rig.Emit(event.Event{Type: "agent.started", Agent: id, Session: session, Subject: string(id), Text: fmt.Sprintf("pid %d", os.Getpid())})
 	err = p.drive(ctx, id, runner, lock)
 	runner.Close()
 	p.end(id, session)
@@ -136,12 +134,8 @@ func (p *Process) RunAgent(ctx context.Context, id state.AgentID) error {
 func (p *Process) end(id state.AgentID, session state.SessionID) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	record, err := p.Rig.Agents.Get(string(id))
-	if err == nil && record.Status != agent.Retired {
-		// Advice only: the liveness lock is what counts.
-		_ = p.Rig.Agents.SetStatus(ctx, id, agent.Terminated, p.Rig.Clock.Now())
-	}
-	p.Rig.Emit(event.Event{Type: "agent.stopped", Agent: id, Session: session, Subject: string(id)})
+	// Advice only: the liveness lock is what counts.
+	_ = p.Rig.Agents.End(ctx, id, session, p.Rig.Clock.Now())
 }
 
 // drive ticks a runner: on news, on its own timer, and at least every tick of

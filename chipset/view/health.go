@@ -3,10 +3,11 @@ package view
 import (
 	"context"
 	"fmt"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"io"
 	"slices"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"

@@ -2,10 +2,11 @@ package view
 
 import (
 	"encoding/json"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"

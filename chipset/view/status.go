@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"

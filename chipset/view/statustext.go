@@ -2,9 +2,10 @@ package view
 
 import (
 	"fmt"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"io"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"

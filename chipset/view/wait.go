@@ -2,8 +2,9 @@ package view
 
 import (
 	"fmt"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/team"

@@ -2,11 +2,12 @@ package view
 
 import (
 	"errors"
-	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -97,13 +98,13 @@ func TestWhyTellsEverything(t *testing.T) {
 	name, err := f.Send(t.Context(), mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "about it", Ref: &mail.Ref{AssignmentID: "as-one"}})
 	rigtest.Must(t, err)
 	rigtest.Must(t, f.Mailbox(alpha).MarkRead(t.Context(), name))
-	if moved, err := f.Mailbox(alpha).ArchiveOld(t.Context(), rigtest.Noon(), false); err != nil || len(moved) != 1 {
+	if moved, err := f.Mailbox(alpha).ArchiveOld(t.Context(), "mayor", rigtest.Noon(), false); err != nil || len(moved) != 1 {
 		t.Fatal(moved, err)
 	}
-	_, err = f.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "no event tells of me", Ref: &mail.Ref{BeadID: b.ID}})
+	_, err = mail.NewSender(f.Tree, f.Agents, f.Clock, 0).Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "no event tells of me", Ref: &mail.Ref{BeadID: b.ID}})
 	rigtest.Must(t, err)
 	f.Now = rigtest.Noon()
-	f.Emit(event.Event{Type: "bead.hooked", Bead: b.ID, Assignment: "as-zero"}, event.Event{Type: "worker.started", Assignment: "as-zero"},
+	f.Events.Tell(event.Event{Type: "bead.hooked", Bead: b.ID, Assignment: "as-zero"}, event.Event{Type: "worker.started", Assignment: "as-zero"},
 		event.Event{Type: "mr.merging", Subject: "mr-gt-aaaaa"}, event.Event{Type: "bead.added", Bead: "gt-other"},
 		event.Event{Type: "mail.sent", Bead: "gt-other", Assignment: "as-one"})
 
@@ -113,7 +114,7 @@ func TestWhyTellsEverything(t *testing.T) {
 	for _, e := range s.Events {
 		events = append(events, e.Type)
 	}
-	if got, want := strings.Join(events, " "), "mail.sent bead.hooked worker.started mr.merging"; got != want {
+	if got, want := strings.Join(events, " "), "mail.sent mail.handled handoff.written bead.hooked worker.started mr.merging"; got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
 	var refs []string
@@ -134,8 +135,8 @@ func TestWhyTellsEverything(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
-	if n := strings.Count(out.String(), "about it"); n != 1 {
-		t.Errorf("a message that an event tells of stands there %d times", n)
+	if n := strings.Count(out.String(), "about it"); n != 2 {
+		t.Errorf("a message of which events tell that it was sent and handled stands there %d times", n)
 	}
 	data, err := state.Encode(s)
 	rigtest.Must(t, err)

@@ -2,11 +2,12 @@ package view
 
 import (
 	"fmt"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/gastown-chipset/chipset/state/event"
 )

@@ -159,11 +159,10 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 		return err
 	}
 	now := r.Clock.Now()
-	h, err := r.Hooks.Set(ctx, id, hook.WorkItem{AssignedAt: now, AssignmentID: state.NewAssignmentID(), BeadID: b.ID, Title: b.Title}, now)
+	h, err := r.Hooks.By(by, "").Set(ctx, id, hook.WorkItem{AssignedAt: now, AssignmentID: state.NewAssignmentID(), BeadID: b.ID, Title: b.Title}, now)
 	if err != nil {
 		return err
 	}
-	r.Emit(actor.HookEvent("hook.set", by, &h, hook.Empty, ""))
 	return a.showHook(&h, opts.json)
 }
 
@@ -173,11 +172,7 @@ func newHookActivateCmd(a *app) *cobra.Command {
 			if p.Session == "" {
 				p.Session = state.NewSessionID()
 			}
-			h, err := s.Hooks.Activate(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
-			if err == nil {
-				s.Emit(actor.HookEvent("hook.activated", s.ID, &h, hook.Pending, ""))
-			}
-			return h, err
+			return s.Hooks.Activate(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
 		})
 }
 
@@ -193,11 +188,7 @@ func newHookTouchCmd(a *app) *cobra.Command {
 func newHookCompleteCmd(a *app) *cobra.Command {
 	cmd := newOwnHookCmd(a, "complete", "active → completed: the bare transition (see done)",
 		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, p actor.Present, _ string) (hook.Hook, error) {
-			h, err := s.Hooks.Complete(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
-			if err == nil {
-				s.Emit(actor.HookEvent("hook.completed", s.ID, &h, hook.Active, ""))
-			}
-			return h, err
+			return s.Hooks.Complete(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
 		})
 	cmd.Long = "The bare transition active → completed. A worker that has finished says chipset done\ninstead: its polecat then commits, submits and completes."
 	return cmd
@@ -280,16 +271,12 @@ func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *ap
 			return usagef("--assignment: %v", err)
 		}
 	}
-	before, err := actor.HookOf(r, id)
+	if _, err := actor.HookOf(r, id); err != nil {
+		return err
+	}
+	h, err := r.Hooks.By(by, "").Clear(ctx, id, state.AssignmentID(opts.assignment), r.Clock.Now())
 	if err != nil {
 		return err
 	}
-	h, err := r.Hooks.Clear(ctx, id, state.AssignmentID(opts.assignment), r.Clock.Now())
-	if err != nil {
-		return err
-	}
-	e := actor.HookEvent("hook.cleared", by, &before, before.Status, "")
-	e.To = string(h.Status)
-	r.Emit(e)
 	return a.showHook(&h, opts.json)
 }

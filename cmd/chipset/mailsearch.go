@@ -142,9 +142,8 @@ func runMailArchive(ctx context.Context, opts mailArchiveOptions, a *app) error 
 			return usagef("--older-than: %v", err)
 		}
 	}
-	moved, err := r.Mailbox(owner).ArchiveOld(ctx, r.Clock().Add(-age), opts.unread)
+	moved, err := r.Mailbox(owner).ArchiveOld(ctx, speaker, r.Clock().Add(-age), opts.unread)
 	for _, name := range moved {
-		r.Emit(event.Event{Type: "mail.archived", Agent: speaker, Subject: string(owner) + "/" + string(name)})
 		a.printf("%s\n", name)
 	}
 	return err
@@ -193,7 +192,7 @@ func runMailTrace(ctx context.Context, opts mailTraceOptions, given string, a *a
 	if err != nil {
 		return err
 	}
-	subject := string(owner) + "/" + string(e.Name)
+	subject := event.MailSubject(owner, string(e.Name))
 	var story []event.Event
 	for _, ev := range events {
 		if ev.Subject == subject {

@@ -16,7 +16,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // beadFlags are what a person may say about a bead, for add and edit.
@@ -244,7 +243,8 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 		}
 		defer lock.Unlock()
 	}
-	b, err := r.Beads.Update(ctx, id, func(b *bead.Bead) error {
+	changed := slices.DeleteFunc(flags, func(f string) bool { return !given(f) })
+	b, err := r.Beads.By(by, strings.Join(changed, ", ")).Edit(ctx, state.BeadID(id), func(b *bead.Bead) error {
 		if !b.Editable() {
 			return state.Conflictf("bead "+id, "is %s and can't be edited", b.Status)
 		}
@@ -253,8 +253,6 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 	if err != nil {
 		return err
 	}
-	changed := slices.DeleteFunc(flags, func(f string) bool { return !given(f) })
-	r.Emit(event.Event{Type: "bead.edited", Agent: by, Bead: b.ID, Text: strings.Join(changed, ", ")})
 	a.printf("%s edited\n", b.ID)
 	return nil
 }

@@ -4,9 +4,11 @@ package agent
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Role is what an agent is for.
@@ -123,11 +125,15 @@ func (a *Agent) CheckCard() error {
 const Dir = state.StateDir + "/agents"
 
 // Store is state/agents/.
-type Store struct{ *state.Store[Agent] }
+type Store struct {
+	*state.Store[Agent]
+	log *event.Log
+}
 
-// NewStore opens the identities of a tree.
-func NewStore(t *state.Tree) Store {
-	return Store{state.NewStore(t, Dir, "agent", state.LockAgentRecord, check)}
+// NewStore opens the identities of a tree. Who comes, goes and changes its card is
+// told to the log, which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	return Store{state.NewStore(t, Dir, "agent", state.LockAgentRecord, check), log}
 }
 
 func check(name string, a *Agent) error {
@@ -166,17 +172,21 @@ func (s Store) Register(ctx context.Context, id state.AgentID, role Role, rig st
 		changed = true
 		return nil
 	})
+	if err == nil && changed {
+		s.log.Tell(event.AgentRegistered(id, string(role)))
+	}
 	return changed, err
 }
 
 // Adopt registers the helper that an agent spawned, or brings it back.
 // Durable when it returns nil.
 func (s Store) Adopt(ctx context.Context, id, parent state.AgentID, rig string, now state.Time) error {
+	isNew := false
 	_, err := s.Upsert(ctx, string(id), func(a *Agent, found bool) error {
 		if found && a.Parent != parent {
 			return state.Conflictf("agent "+string(id), "is no helper of %s", parent)
 		}
-		if !found {
+		if isNew = !found; isNew {
 			*a = Agent{ID: id, Role: Crew, Rig: rig, Parent: parent, CreatedAt: now}
 		}
 		if found && a.Status == Active {
@@ -185,6 +195,9 @@ func (s Store) Adopt(ctx context.Context, id, parent state.AgentID, rig string, 
 		a.Rig, a.Status, a.UpdatedAt = rig, Active, now
 		return nil
 	})
+	if err == nil && isNew {
+		s.log.Tell(event.AgentRegistered(id, string(Crew)))
+	}
 	return err
 }
 
@@ -200,11 +213,47 @@ func (s Store) SetStatus(ctx context.Context, id state.AgentID, st Status, now s
 	return err
 }
 
-// Begin records that a new role process speaks for the agent.
+// Begin records that this process speaks for the agent from now on.
 func (s Store) Begin(ctx context.Context, id state.AgentID, session state.SessionID, now state.Time) error {
 	_, err := s.Update(ctx, string(id), func(a *Agent) error {
 		a.Session, a.Status, a.UpdatedAt = session, Idle, now
 		return nil
 	})
+	if err == nil {
+		s.log.Tell(event.AgentStarted(id, session, os.Getpid()))
+	}
 	return err
+}
+
+// End records that the role process of a session no longer speaks for the agent.
+// The end is told also when its status could not be written.
+func (s Store) End(ctx context.Context, id state.AgentID, session state.SessionID, now state.Time) error {
+	_, err := s.Update(ctx, string(id), func(a *Agent) error {
+		if a.Status == Retired || a.Status == Terminated {
+			return state.ErrUnchanged
+		}
+		a.Status, a.UpdatedAt = Terminated, now
+		return nil
+	})
+	s.log.Tell(event.AgentStopped(id, session))
+	return err
+}
+
+// Retire takes an agent out of the rig: it gets no more work and no more mail.
+// Durable when it returns nil.
+func (s Store) Retire(ctx context.Context, id state.AgentID, why string, now state.Time) error {
+	err := s.SetStatus(ctx, id, Retired, now)
+	if err == nil {
+		s.log.Tell(event.AgentRetired(id, why))
+	}
+	return err
+}
+
+// ChangeCard changes an agent's card. Durable when it returns nil.
+func (s Store) ChangeCard(ctx context.Context, by, id state.AgentID, change func(a *Agent) error) (Agent, error) {
+	a, err := s.Update(ctx, string(id), change)
+	if err == nil {
+		s.log.Tell(event.CardChanged(by, id))
+	}
+	return a, err
 }

@@ -17,7 +17,7 @@ func newStore(t *testing.T) Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewStore(tree)
+	return NewStore(tree, nil)
 }
 
 func TestRegister(t *testing.T) {

@@ -12,14 +12,14 @@ func TestCrashRegister(t *testing.T) {
 	const id = state.AgentID("polecat-alpha")
 	model.Sweep(t, model.Steps("an agent", Dir.Join(string(id)+".json"), nil, "",
 		model.Step{Name: "registered", Shows: `"status": "idle"`, Do: func(ctx context.Context, t *state.Tree) error {
-			_, err := NewStore(t).Register(ctx, id, Polecat, "rig", nil, now)
+			_, err := NewStore(t, nil).Register(ctx, id, Polecat, "rig", nil, now)
 			return err
 		}},
 		model.Step{Name: "active", Shows: `"status": "active"`, Do: func(ctx context.Context, t *state.Tree) error {
-			return NewStore(t).SetStatus(ctx, id, Active, now)
+			return NewStore(t, nil).SetStatus(ctx, id, Active, now)
 		}},
 		model.Step{Name: "retired", Shows: `"status": "retired"`, Do: func(ctx context.Context, t *state.Tree) error {
-			return NewStore(t).SetStatus(ctx, id, Retired, now)
+			return NewStore(t, nil).SetStatus(ctx, id, Retired, now)
 		}},
 	))
 }

@@ -21,7 +21,7 @@ func newStore(t *testing.T) Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewStore(tree)
+	return NewStore(tree, nil)
 }
 
 var statuses = []Status{Open, Hooked, InProgress, Done, Merged, Closed, Failed, Blocked, Cancelled}

@@ -13,7 +13,7 @@ func TestCrashMove(t *testing.T) {
 	const id, as = state.BeadID("gt-abc12"), state.AssignmentID("as-1")
 	step := func(shows string, from, to Status, owner state.AssignmentID) model.Step {
 		return model.Step{Name: string(to), Shows: shows, Do: func(ctx context.Context, t *state.Tree) error {
-			s := NewStore(t)
+			s := NewStore(t, nil)
 			_, err := s.Update(ctx, string(id), func(b *Bead) error {
 				if b.Status != from {
 					return state.Conflictf("bead", "is %s", b.Status)
@@ -28,7 +28,7 @@ func TestCrashMove(t *testing.T) {
 		}}
 	}
 	made := func(_ context.Context, t *state.Tree) error {
-		return NewStore(t).Create(string(id), Bead{ID: id, Title: "title", Status: Open, Priority: P2, CreatedAt: now, UpdatedAt: now, Gen: 1})
+		return NewStore(t, nil).Create(string(id), Bead{ID: id, Title: "title", Status: Open, Priority: P2, CreatedAt: now, UpdatedAt: now, Gen: 1})
 	}
 	model.Sweep(t, model.Steps("a bead that lands", Dir.Join(string(id)+".json"), made, `"gen": 1`,
 		step(`"gen": 2`, Open, Hooked, ""),
@@ -41,10 +41,10 @@ func TestCrashMove(t *testing.T) {
 // What Add has returned is there.
 func TestCrashAdd(t *testing.T) {
 	add := func(r *model.Run) error {
-		if all, _, err := NewStore(r.Tree).All(); err != nil || len(all) > 0 {
+		if all, _, err := NewStore(r.Tree, nil).All(); err != nil || len(all) > 0 {
 			return err
 		}
-		b, err := NewStore(r.Tree).Add(Bead{Title: "title"}, "gt", now)
+		b, err := NewStore(r.Tree, nil).Add(Bead{Title: "title"}, "gt", now)
 		if err == nil {
 			r.Ack(string(b.ID))
 		}

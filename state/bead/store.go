@@ -8,17 +8,59 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Dir is the folder of the beads.
 const Dir = state.StateDir + "/work"
 
 // Store is state/work/.
-type Store struct{ *state.Store[Bead] }
+type Store struct{ event.Recorder[Bead] }
 
-// NewStore opens the beads of a tree.
-func NewStore(t *state.Tree) Store {
-	return Store{state.NewStore(t, Dir, "bead", state.LockBead, check).WithSummaries("1", outlineFields)}
+// NewStore opens the beads of a tree. New beads and moves of beads are told to
+// the log, which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	return Store{event.Record(state.NewStore(t, Dir, "bead", state.LockBead, check).WithSummaries("1", outlineFields), log, tell)}
+}
+
+// By returns the store as an agent uses it. why, where it is not "", is what the
+// log says of its changes.
+func (s Store) By(agent state.AgentID, why string) Store {
+	return Store{s.Recorder.By(agent, why)}
+}
+
+// tell is what a change of a bead is told as: a new bead and a new status are,
+// everything else is the part of a verb that tells more of it.
+func tell(before, after *Bead) (event.Event, bool) {
+	if before == nil {
+		return event.BeadAdded(after.CreatedBy, after.ID, string(after.Status), after.Title), true
+	}
+	if before.Status == after.Status {
+		return event.Event{}, false
+	}
+	m := event.BeadMove{Bead: after.ID, Assignment: after.AssignmentID, Assignee: after.Assignee,
+		From: string(before.Status), To: string(after.Status), Why: after.CloseReason}
+	if m.Assignment == "" {
+		m.Assignment, m.Assignee = before.AssignmentID, before.Assignee
+	}
+	if after.Status == Hooked {
+		m.Why = after.Title
+	}
+	return event.BeadMoved(after.Assignee, m), true
+}
+
+// Edit changes what a bead says. It is told as an edit, with the store's reason
+// for its text, or as a move where it is one. Durable when it returns nil.
+func (s Store) Edit(ctx context.Context, id state.BeadID, change func(b *Bead) error) (Bead, error) {
+	var before Bead
+	b, err := s.Update(ctx, string(id), func(b *Bead) error {
+		before = *b
+		return change(b)
+	})
+	if err == nil && b.Status == before.Status && b.Gen != before.Gen {
+		s.Author().Tell(event.BeadEdited(b.CreatedBy, b.ID, ""))
+	}
+	return b, err
 }
 
 func outlineFields(b *Bead) []string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Convoy is a group of beads and how much of it has landed.
@@ -36,11 +37,28 @@ func (c Convoy) MarshalJSON() ([]byte, error) {
 const Dir = state.StateDir + "/convoys"
 
 // Store is state/convoys/.
-type Store struct{ *state.Store[Convoy] }
+type Store struct{ event.Recorder[Convoy] }
 
-// NewStore opens the convoys of a tree.
-func NewStore(t *state.Tree) Store {
-	return Store{state.NewStore(t, Dir, "convoy", state.LockRecord, check)}
+// NewStore opens the convoys of a tree. New and completed convoys are told to
+// the log, which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	return Store{event.Record(state.NewStore(t, Dir, "convoy", state.LockRecord, check), log, tell)}
+}
+
+// By returns the store as an agent uses it. why, where it is not "", is what the
+// log says of its changes.
+func (s Store) By(agent state.AgentID, why string) Store {
+	return Store{s.Recorder.By(agent, why)}
+}
+
+func tell(before, after *Convoy) (event.Event, bool) {
+	switch {
+	case before == nil:
+		return event.ConvoyCreated("", after.ID, after.Name), true
+	case before.CompletedAt == nil && after.CompletedAt != nil:
+		return event.ConvoyCompleted("", after.ID, after.Name), true
+	}
+	return event.Event{}, false
 }
 
 func check(name string, c *Convoy) error {

@@ -17,7 +17,7 @@ func TestCrashStages(t *testing.T) {
 		return model.Step{Name: string(stage), Shows: `"stage": "` + string(stage) + `"`, Do: func(_ context.Context, t *state.Tree) error {
 			rec := rec
 			rec.Stage = stage
-			return NewStore(t).Put(id, rec)
+			return NewStore(t, nil).Put(id, rec)
 		}}
 	}
 	model.Sweep(t, model.Steps("a dispatch", Dir.Join(id+".json"), nil, "", put(Stored), put(Launched), put(Confirmed)))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Stage is how far a dispatch came.
@@ -54,11 +55,43 @@ func (r Record) MarshalJSON() ([]byte, error) {
 const Dir = state.StateDir + "/dispatch"
 
 // Store is state/dispatch/.
-type Store struct{ *state.Store[Record] }
+type Store struct {
+	*state.Store[Record]
+	log *event.Log
+}
 
-// NewStore opens the records of a tree.
-func NewStore(t *state.Tree) Store {
-	return Store{state.NewStore(t, Dir, "dispatch record", state.LockRecord, check)}
+// NewStore opens the records of a tree. What becomes of a dispatch is told to
+// the log, which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	return Store{state.NewStore(t, Dir, "dispatch record", state.LockRecord, check), log}
+}
+
+// Reach stores a record that comes to its stage. Durable when it returns nil.
+func (s Store) Reach(r Record) error {
+	if err := s.Put(string(r.BeadID), r); err != nil {
+		return err
+	}
+	switch r.Stage {
+	case Stored:
+		s.log.Tell(event.DispatchStored(r.By, r.AgentID, r.work()))
+	case Confirmed:
+		s.log.Tell(event.DispatchConfirmed(r.By, r.AgentID, r.work()))
+	case Launched:
+	}
+	return nil
+}
+
+// Undo removes the record of a dispatch that was taken back. Durable when it returns nil.
+func (s Store) Undo(r Record, why string) error {
+	err := s.Remove(string(r.BeadID))
+	if err == nil {
+		s.log.Tell(event.DispatchUndone(r.By, r.AgentID, r.work(), why))
+	}
+	return err
+}
+
+func (r *Record) work() event.Work {
+	return event.Work{Bead: r.BeadID, Assignment: r.AssignmentID}
 }
 
 func check(name string, r *Record) error {

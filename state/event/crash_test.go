@@ -14,7 +14,7 @@ import (
 // stops no reading.
 func TestCrashAppend(t *testing.T) {
 	tell := func(r *model.Run) error {
-		log := NewLog(r.Tree)
+		log := NewLog(r.Tree, nil)
 		for i := range 3 {
 			if err := log.Append(at(i, fmt.Sprintf("event.%d", i))); err != nil {
 				return err
@@ -29,7 +29,7 @@ func TestCrashAppend(t *testing.T) {
 	model.Sweep(t, model.Scenario{
 		Name: "events", Do: tell,
 		Heal: func(r *model.Run) error {
-			log := NewLog(r.Tree)
+			log := NewLog(r.Tree, nil)
 			if err := log.Append(at(9, "event.healed")); err != nil {
 				return err
 			}

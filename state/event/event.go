@@ -53,14 +53,32 @@ const Dir = state.StateDir + "/events"
 
 // Log is state/events/.
 type Log struct {
-	tree *state.Tree
+	tree  *state.Tree
+	clock state.Clock
 
 	mu    sync.Mutex
 	dirty map[state.Path]bool
 }
 
-// NewLog opens the story of a tree.
-func NewLog(t *state.Tree) *Log { return &Log{tree: t, dirty: map[state.Path]bool{}} }
+// NewLog opens the story of a tree. The clock dates what is told.
+func NewLog(t *state.Tree, clock state.Clock) *Log {
+	return &Log{tree: t, clock: clock, dirty: map[state.Path]bool{}}
+}
+
+// Tell appends events of this moment. One that can't be written is no reason to
+// undo the change it tells of, so there is no error. A nil log is told nothing.
+func (l *Log) Tell(events ...Event) {
+	if l == nil || len(events) == 0 {
+		return
+	}
+	now := l.clock.Now()
+	for i := range events {
+		if events[i].Time.IsZero() {
+			events[i].Time = now
+		}
+	}
+	_ = l.Append(events...)
+}
 
 // maxText bounds one event's text, so that a line stays one write.
 const maxText = 4 << 10

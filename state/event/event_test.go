@@ -18,7 +18,7 @@ func newLog(t *testing.T) (*Log, *state.Tree) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewLog(tree), tree
+	return NewLog(tree, nil), tree
 }
 
 func at(seconds int, kind string) Event {

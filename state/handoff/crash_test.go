@@ -11,7 +11,7 @@ import (
 func TestCrashWrite(t *testing.T) {
 	write := func(r *model.Run) error {
 		for range 2 {
-			h, err := NewStore(r.Tree).Write(Handoff{AgentID: "polecat-alpha", Summary: "summary", Timestamp: now})
+			h, err := NewStore(r.Tree, nil).Write(Handoff{AgentID: "polecat-alpha", Summary: "summary", Timestamp: now})
 			if err != nil {
 				return err
 			}

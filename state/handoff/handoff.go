@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Handoff is one note of a session to its successor.
@@ -42,10 +43,14 @@ func (h Handoff) MarshalJSON() ([]byte, error) {
 const Dir = state.StateDir + "/handoff"
 
 // Store is state/handoff/.
-type Store struct{ tree *state.Tree }
+type Store struct {
+	tree *state.Tree
+	log  *event.Log
+}
 
-// NewStore opens the hand-offs of a tree.
-func NewStore(t *state.Tree) Store { return Store{t} }
+// NewStore opens the hand-offs of a tree. What is written is told to the log,
+// which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store { return Store{t, log} }
 
 // Write publishes a hand-off under the next free nanosecond. Durable when it
 // returns nil.
@@ -62,6 +67,10 @@ func (s Store) Write(h Handoff) (Handoff, error) {
 			return h, fmt.Errorf("hand-off: %w: %d bytes, at most %d", state.ErrTooLarge, len(data), state.MaxFile)
 		}
 		err = s.tree.WriteNew(Dir.Join(string(h.AgentID), h.Timestamp.Stamp()+".json"), data)
+		if err == nil {
+			s.log.Tell(event.HandoffWritten(h.AgentID, event.Work{Bead: h.BeadID, Assignment: h.AssignmentID, Session: h.Session},
+				h.Timestamp.Stamp(), h.Summary))
+		}
 		if !errors.Is(err, state.ErrExists) {
 			return h, err
 		}

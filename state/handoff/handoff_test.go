@@ -19,7 +19,7 @@ func newStore(t *testing.T) (Store, *state.Tree) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewStore(tree), tree
+	return NewStore(tree, nil), tree
 }
 
 func TestEveryHandoffIsKept(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Severity grows with the time and the silence.
@@ -110,11 +111,26 @@ func (i *Incident) Key() Key { return Key{i.AgentID, i.AssignmentID, i.Kind} }
 const Dir = state.StateDir + "/incidents"
 
 // Store is state/incidents/.
-type Store struct{ *state.Store[Incident] }
+type Store struct{ event.Recorder[Incident] }
 
-// NewStore opens the incidents of a tree.
-func NewStore(t *state.Tree) Store {
-	return Store{state.NewStore(t, Dir, "incident", state.LockRecord, check)}
+// NewStore opens the incidents of a tree. What is opened, raised and resolved is
+// told to the log, which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	return Store{event.Record(state.NewStore(t, Dir, "incident", state.LockRecord, check), log, tell)}
+}
+
+func tell(before, after *Incident) (event.Event, bool) {
+	told := event.Incident{ID: after.ID, Agent: after.AgentID, Kind: string(after.Kind), Detail: after.Detail,
+		Work: event.Work{Bead: after.BeadID, Assignment: after.AssignmentID}}
+	switch {
+	case before == nil:
+		return event.IncidentOpened(told, string(after.Severity)), true
+	case before.Open() && !after.Open():
+		return event.IncidentResolved(told, string(after.Severity), after.Resolution), true
+	case before.Severity.Rank() < after.Severity.Rank():
+		return event.IncidentRaised(told, string(before.Severity), string(after.Severity)), true
+	}
+	return event.Event{}, false
 }
 
 func check(name string, i *Incident) error {

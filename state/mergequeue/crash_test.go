@@ -15,7 +15,7 @@ func TestCrashAdvance(t *testing.T) {
 	const id = "mr-gt-abc12"
 	step := func(to Status, sha string) model.Step {
 		return model.Step{Name: string(to), Shows: `"status": "` + string(to) + `"`, Do: func(ctx context.Context, t *state.Tree) error {
-			_, err := NewStore(t).Update(ctx, id, func(r *Request) error {
+			_, err := NewStore(t, nil).Update(ctx, id, func(r *Request) error {
 				r.MergedSHA = sha
 				return r.Become(to, now)
 			})
@@ -24,7 +24,7 @@ func TestCrashAdvance(t *testing.T) {
 	}
 	model.Sweep(t, model.Steps("a merge request", Dir.Join(id+".json"), nil, "",
 		model.Step{Name: "submitted", Shows: `"status": "pending"`, Do: func(ctx context.Context, t *state.Tree) error {
-			_, err := NewStore(t).Submit(ctx, Request{BeadID: "gt-abc12", AssignmentID: "as-1", AgentID: "polecat-alpha",
+			_, err := NewStore(t, nil).Submit(ctx, Request{BeadID: "gt-abc12", AssignmentID: "as-1", AgentID: "polecat-alpha",
 				SourceBranch: "polecat/gt-abc12", TargetBranch: "main"}, now)
 			return err
 		}},
@@ -38,7 +38,7 @@ func TestCrashAdvance(t *testing.T) {
 func TestCrashSubmitKeepsTheOrder(t *testing.T) {
 	submit := func(r *model.Run) error {
 		for i := range 3 {
-			mr, err := NewStore(r.Tree).Submit(r, Request{BeadID: state.BeadID(fmt.Sprintf("gt-%d", i)), AssignmentID: state.AssignmentID(fmt.Sprintf("as-%d", i)),
+			mr, err := NewStore(r.Tree, nil).Submit(r, Request{BeadID: state.BeadID(fmt.Sprintf("gt-%d", i)), AssignmentID: state.AssignmentID(fmt.Sprintf("as-%d", i)),
 				AgentID: "polecat-alpha", SourceBranch: "polecat/x", TargetBranch: "main"}, now)
 			if err != nil {
 				return err

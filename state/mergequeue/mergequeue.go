@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Status is where a merge request stands.
@@ -165,14 +166,70 @@ const Dir = state.StateDir + "/merge-queue"
 
 // Store is state/merge-queue/.
 type Store struct {
-	*state.Store[Request]
+	event.Recorder[Request]
 	tree *state.Tree
 }
 
-// NewStore opens the queue of a tree.
-func NewStore(t *state.Tree) Store {
-	return Store{state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithSummaries("1", func(r *Request) []string { return []string{string(r.Status)} }), t}
+// NewStore opens the queue of a tree. New requests and moves of requests are told
+// to the log, which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	brief := func(r *Request) []string { return []string{string(r.Status)} }
+	requests := state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithSummaries("1", brief)
+	return Store{event.Record(requests, log, tell), t}
 }
+
+// By returns the store as an agent uses it. why, where it is not "", is what the
+// log says of its changes.
+func (s Store) By(agent state.AgentID, why string) Store {
+	return Store{s.Recorder.By(agent, why), s.tree}
+}
+
+// tell is what a change of a request is told as: a new one and a new status are.
+func tell(before, after *Request) (event.Event, bool) {
+	if before == nil {
+		return event.RequestSubmitted(after.AgentID, after.Told(), fmt.Sprintf("%s at %s for %s", after.SourceBranch, short(after.Head), after.TargetBranch)), true
+	}
+	if before.Status == after.Status {
+		return event.Event{}, false
+	}
+	return event.RequestMoved("", after.Told(), string(before.Status), string(after.Status), after.why()), true
+}
+
+// Told is how events name the request.
+func (r *Request) Told() event.Request {
+	return event.Request{ID: r.ID, Bead: r.BeadID, Assignment: r.AssignmentID}
+}
+
+// why is one sentence on how the request came to its status.
+func (r *Request) why() string {
+	switch r.Status {
+	case Merging:
+		text := fmt.Sprintf("try %d", r.Attempts)
+		if len(r.Stack) > 0 && r.Stack[0] != r.ID {
+			text += ", together with " + string(r.Stack[0])
+		}
+		return text
+	case Pending:
+		return r.Waiting
+	case Merged:
+		text := r.TargetBranch + " is at " + short(r.MergedSHA)
+		if len(r.Stack) > 1 {
+			text += fmt.Sprintf(" (one of %d that were tested together)", len(r.Stack))
+		}
+		return text
+	case Conflicted:
+		line, _, _ := strings.Cut(strings.TrimSpace(r.Reason), "\n")
+		return string(r.Failure) + ": " + strings.ToValidUTF8(line[:min(maxWhy, len(line))], "")
+	case Superseded, Dropped:
+	}
+	return r.Reason
+}
+
+// maxWhy bounds what the log quotes of a failure, in bytes.
+const maxWhy = 200
+
+// short is the beginning of a commit's name, for people.
+func short(hash string) string { return hash[:min(10, len(hash))] }
 
 // isHash tells whether s is the full name of a commit.
 func isHash(s string) bool {

@@ -63,7 +63,7 @@ func TestSeqUnderConcurrency(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 6 {
 		wg.Go(func() {
-			s := NewStore(tree)
+			s := NewStore(tree, nil)
 			for n := range 4 {
 				if _, err := s.Submit(t.Context(), request(fmt.Sprintf("gt-%d", i), n), now); err != nil {
 					t.Error(err)
@@ -72,7 +72,7 @@ func TestSeqUnderConcurrency(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	all, bad, err := NewStore(tree).Queue()
+	all, bad, err := NewStore(tree, nil).Queue()
 	if err != nil || len(bad) > 0 || len(all) != 24 {
 		t.Fatalf("%d requests, %v, %v", len(all), bad, err)
 	}
@@ -84,7 +84,7 @@ func TestSeqUnderConcurrency(t *testing.T) {
 }
 
 func TestSubmitOncePerAssignment(t *testing.T) {
-	s := NewStore(newTree(t))
+	s := NewStore(newTree(t), nil)
 	first, err := s.Submit(t.Context(), request("gt-a", 1), now)
 	if err != nil || first.ID != "mr-gt-a" {
 		t.Fatalf("%+v, %v", first, err)
@@ -106,7 +106,7 @@ func TestSubmitOncePerAssignment(t *testing.T) {
 // A request that can't be read may hold any number and a name.
 func TestSubmitBesideCorruptRequests(t *testing.T) {
 	tree := newTree(t)
-	s := NewStore(tree)
+	s := NewStore(tree, nil)
 	if _, err := s.Submit(t.Context(), request("gt-a", 1), now); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 package permission
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Decision is what the person said.
@@ -80,11 +82,39 @@ func CheckRule(rule string) error {
 const Dir = state.StateDir + "/permissions"
 
 // Store is state/permissions/.
-type Store struct{ *state.Store[Rule] }
+type Store struct {
+	*state.Store[Rule]
+	log *event.Log
+}
 
-// NewStore opens the rules of a tree.
-func NewStore(t *state.Tree) Store {
-	return Store{state.NewStore(t, Dir, "permission", state.LockRecord, check)}
+// NewStore opens the rules of a tree. What is decided and revoked is told to the
+// log, which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	return Store{state.NewStore(t, Dir, "permission", state.LockRecord, check), log}
+}
+
+// Decide keeps a rule, in place of an earlier one about the same. Durable when it
+// returns nil.
+func (s Store) Decide(ctx context.Context, rule Rule) (Rule, error) {
+	stored, err := s.Upsert(ctx, rule.ID, func(r *Rule, _ bool) error { *r = rule; return nil })
+	if err == nil {
+		s.log.Tell(event.PermissionDecided(rule.By, rule.ID, string(rule.Decision), rule.Rule))
+	}
+	return stored, err
+}
+
+// Revoke forgets a rule and returns it. Durable when it returns nil. Errors:
+// state.ErrNotFound.
+func (s Store) Revoke(id string, by state.AgentID) (Rule, error) {
+	rule, err := s.Get(id)
+	if err != nil {
+		return rule, err
+	}
+	if err := s.Remove(id); err != nil {
+		return rule, err
+	}
+	s.log.Tell(event.PermissionRevoked(by, id, rule.Rule))
+	return rule, nil
 }
 
 func check(name string, r *Rule) error {

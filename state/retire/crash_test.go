@@ -14,7 +14,7 @@ func TestCrashStages(t *testing.T) {
 	rec := Record{AssignmentID: id, AgentID: "polecat-alpha", BeadID: "gt-abc12", Outcome: Done, Stage: Published}
 	reach := func(stage Stage) model.Step {
 		return model.Step{Name: string(stage), Shows: `"stage": "` + string(stage) + `"`, Do: func(ctx context.Context, t *state.Tree) error {
-			_, err := NewStore(t).Update(ctx, id, func(r *Record) error {
+			_, err := NewStore(t, nil).Update(ctx, id, func(r *Record) error {
 				r.Stage = stage
 				return nil
 			})
@@ -23,7 +23,7 @@ func TestCrashStages(t *testing.T) {
 	}
 	model.Sweep(t, model.Steps("a retire record", Dir.Join(id+".json"), nil, "",
 		model.Step{Name: "published", Shows: `"stage": "published"`, Do: func(_ context.Context, t *state.Tree) error {
-			return NewStore(t).Create(id, rec)
+			return NewStore(t, nil).Create(id, rec)
 		}},
 		reach(Committed), reach(Recorded), reach(Submitted), reach(Released),
 	))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Outcome is how an attempt ended.
@@ -109,11 +110,44 @@ func (r Record) MarshalJSON() ([]byte, error) {
 const Dir = state.StateDir + "/retire"
 
 // Store is state/retire/.
-type Store struct{ *state.Store[Record] }
+type Store struct {
+	*state.Store[Record]
+	log *event.Log
+}
 
-// NewStore opens the records of a tree.
-func NewStore(t *state.Tree) Store {
-	return Store{state.NewStore(t, Dir, "retire record", state.LockRecord, check).WithSummaries("1", func(*Record) []string { return nil })}
+// NewStore opens the records of a tree. Every stage that a record reaches is told
+// to the log, which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	records := state.NewStore(t, Dir, "retire record", state.LockRecord, check)
+	return Store{records.WithSummaries("1", func(*Record) []string { return nil }), log}
+}
+
+// Publish stores the end of an attempt; the first one wins. Durable when it
+// returns nil. Errors: state.ErrExists.
+func (s Store) Publish(r Record) error {
+	if err := s.Create(string(r.AssignmentID), r); err != nil {
+		return err
+	}
+	text := string(r.Outcome)
+	if r.Reason != "" {
+		text += ": " + r.Reason
+	}
+	s.log.Tell(event.RetireReached(r.AgentID, r.Work(), string(r.Stage), text))
+	return nil
+}
+
+// Reach stores a record that comes to its stage. Durable when it returns nil.
+func (s Store) Reach(r Record) error {
+	err := s.Put(string(r.AssignmentID), r)
+	if err == nil {
+		s.log.Tell(event.RetireReached(r.AgentID, r.Work(), string(r.Stage), ""))
+	}
+	return err
+}
+
+// Work is what the attempt was about, for events.
+func (r *Record) Work() event.Work {
+	return event.Work{Bead: r.BeadID, Assignment: r.AssignmentID, Session: r.Session}
 }
 
 func check(name string, r *Record) error {

@@ -29,7 +29,7 @@ func TestTheFirstRecordWins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewStore(tree)
+	s := NewStore(tree, nil)
 	r := Record{AssignmentID: "as-1", AgentID: "polecat-alpha", BeadID: "gt-a", Outcome: Done, Stage: Published}
 	if err := s.Create("as-1", r); err != nil {
 		t.Fatal(err)

@@ -199,13 +199,8 @@ func frameNudges(n news) string {
 
 // injected tells the story of the messages that came before an agent.
 func (h *Hooks) injected(who state.AgentID, n news) {
-	events := make([]event.Event, 0, len(n.letters))
 	for i := range n.letters {
-		events = append(events, event.Event{Type: "mail.injected", Agent: who, Session: h.Session,
-			Subject: string(who) + "/" + string(n.letters[i].Name)})
-	}
-	if len(events) > 0 {
-		h.Rig.Emit(events...)
+		h.Rig.Events.Tell(event.MailInjected(who, event.Work{Session: h.Session}, string(n.letters[i].Name)))
 	}
 }
 

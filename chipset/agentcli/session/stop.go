@@ -58,11 +58,11 @@ func (h *Hooks) stop(ctx context.Context, who state.AgentID) (agentcli.Answer, e
 		return agentcli.Answer{}, err
 	}
 	h.injected(who, fresh)
-	kind := "client.kept_going"
+	told := event.ClientKeptGoing
 	if a.GoOn == "" {
-		kind = "client.stopped_early"
+		told = event.ClientStoppedEarly
 	}
-	h.Rig.Emit(event.Event{Type: kind, Agent: who, Bead: item.BeadID, Assignment: item.AssignmentID, Session: item.Session})
+	h.Rig.Events.Tell(told(who, event.Work{Bead: item.BeadID, Assignment: item.AssignmentID, Session: item.Session}))
 	return a, nil
 }
 

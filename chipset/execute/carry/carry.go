@@ -17,6 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -81,8 +82,7 @@ func (c *carrier) run(ctx context.Context, s flow.Sequence, read func() error) e
 	}
 }
 
-// do carries one effect out and tells the story of what it changed. Durable when it
-// returns nil.
+// do carries one effect out. Durable when it returns nil.
 func (c *carrier) do(ctx context.Context, e flow.Effect) error {
 	switch e := e.(type) {
 	case flow.BeadChange:
@@ -94,11 +94,7 @@ func (c *carrier) do(ctx context.Context, e flow.Effect) error {
 		_, err := c.changeRequest(ctx, e)
 		return err
 	case flow.PutDispatch:
-		if err := c.Dispatch.Put(string(e.Record.BeadID), e.Record); err != nil {
-			return err
-		}
-		c.tellDispatch(&e.Record)
-		return nil
+		return c.Dispatch.Reach(e.Record)
 	case flow.RemoveDispatch:
 		return c.removeDispatch(e)
 	case flow.Send:
@@ -119,59 +115,47 @@ func (c *carrier) changeBead(ctx context.Context, e flow.BeadChange) (bead.Bead,
 // changeBeadThen carries act out under the bead's lock, between the check and the
 // write.
 func (c *carrier) changeBeadThen(ctx context.Context, e flow.BeadChange, act func() error) (bead.Bead, error) {
-	var before bead.Bead
-	after, err := c.Beads.UpdateThen(ctx, string(e.Bead()), func(b *bead.Bead) error {
-		before = *b
+	var gen int64
+	after, err := c.Beads.By(author(e)).UpdateThen(ctx, string(e.Bead()), func(b *bead.Bead) error {
+		gen = b.Gen
 		return e.Change(b, c.Clock.Now())
 	}, act)
-	if err == nil && after.Gen != before.Gen {
-		c.tellBead(e, &before, &after)
+	if done, is := e.(flow.BeadDone); is && err == nil && after.Gen != gen {
+		c.say("%s: %s is %s%s", done.Record.AgentID, after.ID, after.Status, orNothing(": ", flow.Clip(head(done.Reason()), 160)))
 	}
 	return after, err
 }
 
 func (c *carrier) changeHook(ctx context.Context, e flow.HookChange) error {
-	var before hook.Hook
-	after, err := c.Hooks.Update(ctx, string(e.Hook()), func(h *hook.Hook) error {
-		before = *h
-		return e.Change(h, c.Clock.Now())
-	})
-	if err == nil && after.Gen != before.Gen {
-		c.tellHook(e, &before, &after)
-	}
+	_, err := c.Hooks.By(author(e)).Update(ctx, string(e.Hook()), func(h *hook.Hook) error { return e.Change(h, c.Clock.Now()) })
 	return err
 }
 
 func (c *carrier) changeRequest(ctx context.Context, e flow.RequestChange) (mergequeue.Request, error) {
-	var before mergequeue.Request
 	changed := false
-	after, err := c.Queue.Update(ctx, string(e.Request()), func(q *mergequeue.Request) error {
-		before = *q
+	after, err := c.Queue.By(author(e)).Update(ctx, string(e.Request()), func(q *mergequeue.Request) error {
 		err := e.Change(q, c.Clock.Now())
 		changed = err == nil
 		return err
 	})
-	if err == nil && changed {
-		c.tellRequest(e, &before, &after)
+	if stop, is := e.(flow.StopWaiting); is && changed && err == nil { // it stays in its status, which is no move
+		c.Events.Tell(event.RequestRetried(stop.By, after.Told(), "it waits no longer"))
 	}
 	return after, err
 }
 
 func (c *carrier) removeDispatch(e flow.RemoveDispatch) error {
-	if err := c.Dispatch.Remove(string(e.Record.BeadID)); err != nil {
-		return err
-	}
 	if e.Refusal != nil {
-		c.tellUndone(e)
+		return c.Dispatch.Undo(e.Record, e.Refusal.Error())
 	}
-	return nil
+	return c.Dispatch.Remove(string(e.Record.BeadID))
 }
 
 // send delivers mail. Optional mail to somebody who can't get any is dropped.
 func (c *carrier) send(ctx context.Context, e flow.Send) error {
 	err := c.SendAs(ctx, e.As, e.Message)
 	if e.Optional && flow.Refused(err) {
-		c.tellUndeliverable(e, err)
+		c.Events.Tell(undeliverable(e, err))
 		return nil
 	}
 	return err
@@ -179,13 +163,10 @@ func (c *carrier) send(ctx context.Context, e flow.Send) error {
 
 func (c *carrier) putRetire(e flow.PutRetire) error {
 	e.Record.UpdatedAt = c.Clock.Now()
-	if err := c.Retire.Put(string(e.Record.AssignmentID), e.Record); err != nil {
-		return err
-	}
 	if e.Record.Stage != e.From {
-		c.Emit(retireEvent("retire."+string(e.Record.Stage), &e.Record, ""))
+		return c.Retire.Reach(e.Record)
 	}
-	return nil
+	return c.Retire.Put(string(e.Record.AssignmentID), e.Record)
 }
 
 // settle makes what a process that died has made visible in some folders durable:

@@ -17,7 +17,7 @@ func FuzzReadWorktree(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	r := &rig.Rig{Tree: tree, Agents: agent.NewStore(tree)}
+	r := &rig.Rig{Tree: tree, Agents: agent.NewStore(tree, nil)}
 	if err := tree.MkdirAll(WorktreeRecords); err != nil {
 		f.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func Publish(ctx context.Context, r *rig.Rig, rec retire.Record) (_ retire.Recor
 			return rec, false, err
 		}
 	}
-	err = r.Retire.Create(string(rec.AssignmentID), rec)
+	err = r.Retire.Publish(rec)
 	if errors.Is(err, state.ErrExists) {
 		earlier, err := r.Retire.Get(string(rec.AssignmentID))
 		return earlier, false, err
@@ -58,7 +58,6 @@ func Publish(ctx context.Context, r *rig.Rig, rec retire.Record) (_ retire.Recor
 	if err != nil {
 		return rec, false, err
 	}
-	r.Emit(retireEvent("retire.published", &rec, string(rec.Outcome)+orNothing(": ", rec.Reason)))
 	return rec, true, nil
 }
 
@@ -104,11 +103,6 @@ func orNothing(before, s string) string {
 func head(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line
-}
-
-func retireEvent(kind string, rec *retire.Record, text string) event.Event {
-	return event.Event{Type: kind, Agent: rec.AgentID, Bead: rec.BeadID, Assignment: rec.AssignmentID, Session: rec.Session,
-		Subject: string(rec.AgentID), Text: text}
 }
 
 // RetireDeps is what Finish works with.
@@ -212,18 +206,11 @@ func (f *finish) ask(ctx context.Context, e flow.Effect) error {
 }
 
 func (f *finish) submit(ctx context.Context, e flow.Submit) error {
-	now := f.Clock.Now()
-	mr, err := f.Queue.Submit(ctx, e.Request, now)
-	if err != nil {
-		return err
+	mr, err := f.Queue.Submit(ctx, e.Request, f.Clock.Now())
+	if err == nil {
+		f.Request = mr.ID
 	}
-	f.Request = mr.ID
-	if mr.SubmittedAt == now {
-		ev := retireEvent("mr.submitted", &f.rec, fmt.Sprintf("%s at %s for %s", mr.SourceBranch, git.Hash(mr.Head).Short(), mr.TargetBranch))
-		ev.Subject = string(mr.ID)
-		f.Emit(ev)
-	}
-	return nil
+	return err
 }
 
 func (f *finish) freeWorktree(ctx context.Context) {
@@ -234,11 +221,11 @@ func (f *finish) freeWorktree(ctx context.Context) {
 	if !known { // it may hold anything, also what was saved for nobody yet
 		ref, err := SaveWork(ctx, f.Rig, f.rec.AgentID, "Work found in the worktree of "+string(f.rec.AgentID)+" after "+string(f.rec.BeadID))
 		if err != nil {
-			f.warn("worktree.not_released", err)
+			f.warn(err, event.WorktreeNotReleased)
 			return
 		}
 		if ref != "" {
-			f.Rig.Emit(retireEvent("worker.salvaged", &f.rec, "what was in the worktree is on "+ref))
+			f.Rig.Events.Tell(event.WorkerSalvaged(f.rec.AgentID, f.rec.Work(), ref, "what was in the worktree is on "+ref))
 		}
 	}
 	var err error
@@ -248,7 +235,7 @@ func (f *finish) freeWorktree(ctx context.Context) {
 		err = FreeWorktree(ctx, f.Rig, f.rec.AgentID)
 	}
 	if err != nil {
-		f.warn("worktree.not_released", err)
+		f.warn(err, event.WorktreeNotReleased)
 	}
 }
 
@@ -268,7 +255,9 @@ func FreeWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return ForgetWorktree(r, id)
 }
 
-func (f *finish) warn(kind string, err error) {
-	f.Emit(retireEvent(kind, &f.rec, err.Error()))
-	f.say("%s: %s: %v", f.rec.AgentID, kind, err)
+// warn tells of an error that does not stop the pipeline.
+func (f *finish) warn(err error, told func(state.AgentID, event.Work, string) event.Event) {
+	e := told(f.rec.AgentID, f.rec.Work(), err.Error())
+	f.Events.Tell(e)
+	f.say("%s: %s: %v", f.rec.AgentID, e.Type, err)
 }

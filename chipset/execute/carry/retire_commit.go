@@ -9,6 +9,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -72,9 +73,7 @@ func (f *finish) saveUnfinished(ctx context.Context) error {
 	}
 	f.rec.Salvage = ref
 	if ref != "" {
-		e := retireEvent("worker.salvaged", &f.rec, "unfinished work is on "+ref)
-		e.Subject = ref
-		f.Rig.Emit(e)
+		f.Rig.Events.Tell(event.WorkerSalvaged(f.rec.AgentID, f.rec.Work(), ref, "unfinished work is on "+ref))
 	}
 	return f.did("salvaged")
 }
@@ -292,6 +291,6 @@ func (f *finish) pushBranch(ctx context.Context) {
 	defer cancel()
 	err := f.Rig.Git.Push(ctx, d.Remote, git.Hash(f.rec.Head), git.Branch(f.rec.Branch))
 	if err != nil {
-		f.warn("branch.not_pushed", err)
+		f.warn(err, event.BranchNotPushed)
 	}
 }

@@ -181,7 +181,7 @@ func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []g
 		return nil, "", err
 	}
 	for _, w := range mended {
-		r.Emit(event.Event{Type: "worktree.mended", Agent: id, Subject: string(id), Text: w.String()})
+		r.Events.Tell(event.WorktreeMended(id, w.String()))
 	}
 	// What was torn with them would be taken for saved.
 	lost := slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Lost })

@@ -1,0 +1,472 @@
+package event
+
+import (
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// The vocabulary: one constructor for each type of event, or for each family of
+// types that one verb leads to. The verb that makes the thing happen calls it.
+// docs/state.md has a table of all types with their fields; a test holds the two
+// against each other.
+
+// Types are all types of events that are written, in the order of the alphabet.
+// Logs of earlier versions hold the same ones.
+func Types() []string {
+	return []string{
+		"agent.card", "agent.registered", "agent.retired", "agent.started", "agent.stopped",
+		"bead.added", "bead.blocked", "bead.cancelled", "bead.closed", "bead.done", "bead.edited", "bead.failed",
+		"bead.hooked", "bead.in_progress", "bead.merged", "bead.open",
+		"branch.not_pushed",
+		"client.kept_going", "client.stopped_early",
+		"convoy.completed", "convoy.created",
+		"dispatch.confirmed", "dispatch.stored", "dispatch.undone",
+		"folder.cleared",
+		"handoff.written",
+		"hook.activated", "hook.cleared", "hook.completed", "hook.corrupt", "hook.resumed", "hook.set", "hook.touched",
+		"incident.opened", "incident.raised", "incident.resolved",
+		"mail.archived", "mail.handled", "mail.injected", "mail.quarantined", "mail.sent", "mail.stale", "mail.undeliverable",
+		"mr.conflicted", "mr.dropped", "mr.left_out", "mr.merged", "mr.merging", "mr.rebased", "mr.restored", "mr.retried",
+		"mr.submitted", "mr.superseded", "mr.tested",
+		"nudge.seen", "nudge.sent",
+		"permission.decided", "permission.remembered", "permission.revoked",
+		"progress.not_written",
+		"queue.blocked", "queue.unblocked",
+		"retire.committed", "retire.completed", "retire.published", "retire.recorded", "retire.released", "retire.reported",
+		"retire.stale", "retire.submitted", "retire.unfinished",
+		"rig.created",
+		"session.not_forgotten",
+		"warning",
+		"worker.exited", "worker.resumed", "worker.salvaged", "worker.started", "worker.stopped", "worker.totals",
+		"worktree.mended", "worktree.not_released",
+	}
+}
+
+// Work is what an event is about: a bead, its assignment, and the session that
+// works on it. Each may be empty.
+type Work struct {
+	Bead       state.BeadID
+	Assignment state.AssignmentID
+	Session    state.SessionID
+}
+
+func (w Work) event(kind string, agent state.AgentID) Event {
+	return Event{Type: kind, Agent: agent, Bead: w.Bead, Assignment: w.Assignment, Session: w.Session}
+}
+
+// AgentRegistered: an agent belongs to the rig now, or again.
+func AgentRegistered(id state.AgentID, role string) Event {
+	return Event{Type: "agent.registered", Agent: id, Subject: string(id), Text: role}
+}
+
+// AgentRetired: an agent gets no more work and no more mail.
+func AgentRetired(id state.AgentID, why string) Event {
+	return Event{Type: "agent.retired", Agent: id, Subject: string(id), Text: why}
+}
+
+// AgentStarted: a process runs the agent from now on.
+func AgentStarted(id state.AgentID, session state.SessionID, pid int) Event {
+	return Event{Type: "agent.started", Agent: id, Session: session, Subject: string(id), Text: fmt.Sprintf("pid %d", pid)}
+}
+
+// AgentStopped: the process that ran the agent ends.
+func AgentStopped(id state.AgentID, session state.SessionID) Event {
+	return Event{Type: "agent.stopped", Agent: id, Session: session, Subject: string(id)}
+}
+
+// CardChanged: an agent's card was changed.
+func CardChanged(by, id state.AgentID) Event {
+	return Event{Type: "agent.card", Agent: by, Subject: string(id)}
+}
+
+// BeadAdded: there is a new bead.
+func BeadAdded(by state.AgentID, id state.BeadID, status, title string) Event {
+	return Event{Type: "bead.added", Agent: by, Bead: id, To: status, Text: title}
+}
+
+// BeadEdited: what a bead says was changed; text names the fields.
+func BeadEdited(by state.AgentID, id state.BeadID, text string) Event {
+	return Event{Type: "bead.edited", Agent: by, Bead: id, Text: text}
+}
+
+// BeadMove is a change of a bead's status.
+type BeadMove struct {
+	Bead state.BeadID
+	// Assignment and Assignee are those after the change, or before it where it took them away.
+	Assignment state.AssignmentID
+	Assignee   state.AgentID
+	From, To   string
+	Why        string
+}
+
+// BeadMoved: the status of a bead changed.
+func BeadMoved(by state.AgentID, m BeadMove) Event {
+	return Event{Type: "bead." + m.To, Agent: by, Bead: m.Bead, Assignment: m.Assignment, Subject: string(m.Assignee),
+		From: m.From, To: m.To, Text: m.Why}
+}
+
+// BranchNotPushed: the branch of finished work is not on the remote.
+func BranchNotPushed(agent state.AgentID, w Work, problem string) Event {
+	return about("branch.not_pushed", agent, w, problem)
+}
+
+// ClientKeptGoing: a client that wanted to stop was told to go on with its work.
+func ClientKeptGoing(agent state.AgentID, w Work) Event { return w.event("client.kept_going", agent) }
+
+// ClientStoppedEarly: a client stopped although its work is not over.
+func ClientStoppedEarly(agent state.AgentID, w Work) Event {
+	return w.event("client.stopped_early", agent)
+}
+
+// ConvoyCreated: there is a new convoy.
+func ConvoyCreated(by state.AgentID, id state.ConvoyID, name string) Event {
+	return Event{Type: "convoy.created", Agent: by, Subject: string(id), Text: name}
+}
+
+// ConvoyCompleted: every bead of a convoy has landed.
+func ConvoyCompleted(by state.AgentID, id state.ConvoyID, name string) Event {
+	return Event{Type: "convoy.completed", Agent: by, Subject: string(id), Text: name}
+}
+
+// DispatchStored: a bead is about to be slung to an agent.
+func DispatchStored(by, to state.AgentID, w Work) Event {
+	e := w.event("dispatch.stored", by)
+	e.Subject = string(to)
+	return e
+}
+
+// DispatchConfirmed: bead, hook and mail of a dispatch are all durable.
+func DispatchConfirmed(by, to state.AgentID, w Work) Event {
+	e := w.event("dispatch.confirmed", by)
+	e.Subject = string(to)
+	return e
+}
+
+// DispatchUndone: a dispatch could not be carried out and was taken back.
+func DispatchUndone(by, to state.AgentID, w Work, why string) Event {
+	e := w.event("dispatch.undone", by)
+	e.Subject, e.Text = string(to), why
+	return e
+}
+
+// FolderCleared: a file that stood where a folder of the rig belongs is in the quarantine.
+func FolderCleared(by state.AgentID, p state.Path) Event {
+	return Event{Type: "folder.cleared", Agent: by, Subject: string(p),
+		Text: "a file stood where a folder of the rig belongs; it is in state/quarantine"}
+}
+
+// HandoffWritten: an agent left a note for its next session. name is the
+// hand-off's stamp.
+func HandoffWritten(agent state.AgentID, w Work, name, summary string) Event {
+	e := w.event("handoff.written", agent)
+	e.Subject, e.Text = name, summary
+	return e
+}
+
+// HookStep is what a step does to a hook.
+type HookStep string
+
+// The steps of a hook.
+const (
+	HookSet       HookStep = "set"
+	HookActivated HookStep = "activated"
+	HookResumed   HookStep = "resumed"
+	HookTouched   HookStep = "touched"
+	HookCompleted HookStep = "completed"
+	HookCleared   HookStep = "cleared"
+)
+
+// HookMove is a step of an agent's hook. From and To are the same, and not
+// told, where the step changes no status.
+type HookMove struct {
+	Step     HookStep
+	Owner    state.AgentID
+	From, To string
+	Note     string
+}
+
+// HookMoved: a hook made a step.
+func HookMoved(by state.AgentID, w Work, m HookMove) Event {
+	e := w.event("hook."+string(m.Step), by)
+	e.Subject, e.Text = string(m.Owner), m.Note
+	if m.From != m.To {
+		e.From, e.To = m.From, m.To
+	}
+	return e
+}
+
+// HookCorrupt: an agent can't read its own hook.
+func HookCorrupt(owner state.AgentID, problem string) Event {
+	return Event{Type: "hook.corrupt", Agent: owner, Subject: string(owner), Text: problem}
+}
+
+// Incident is what an incident's events tell of it.
+type Incident struct {
+	ID state.IncidentID
+	// Agent is whom the incident is about.
+	Agent state.AgentID
+	Work
+	Kind, Detail string
+}
+
+func (i Incident) told(kind, from, to, text string) Event {
+	e := i.event(kind, i.Agent)
+	e.Subject, e.From, e.To, e.Text = string(i.ID), from, to, i.Kind
+	if text != "" {
+		e.Text += ": " + text
+	}
+	return e
+}
+
+// IncidentOpened: the witness found something wrong.
+func IncidentOpened(i Incident, severity string) Event {
+	return i.told("incident.opened", "", severity, i.Detail)
+}
+
+// IncidentRaised: an incident is more severe than before.
+func IncidentRaised(i Incident, from, to string) Event {
+	return i.told("incident.raised", from, to, i.Detail)
+}
+
+// IncidentResolved: an incident is over.
+func IncidentResolved(i Incident, severity, resolution string) Event {
+	return i.told("incident.resolved", severity, "", resolution)
+}
+
+// Mail is what an event tells of a message.
+type Mail struct {
+	// Owner is whose mailbox it is in, under Name.
+	Owner state.AgentID
+	Name  string
+	// From, Type, Subject and Work are those of the message.
+	From          state.AgentID
+	Type, Subject string
+	Work
+}
+
+func (m Mail) told(kind string, agent state.AgentID) Event {
+	e := m.event(kind, agent)
+	e.Subject, e.From, e.To, e.Text = MailSubject(m.Owner, m.Name), string(m.From), string(m.Owner), m.Type+": "+m.Subject
+	return e
+}
+
+// MailSubject is how events name a message: its mailbox and its name.
+func MailSubject(owner state.AgentID, name string) string { return string(owner) + "/" + name }
+
+// MailSent: a message is durable in its recipient's mailbox.
+func MailSent(m Mail) Event { return m.told("mail.sent", m.From) }
+
+// MailHandled: its recipient marked a message as read.
+func MailHandled(m Mail) Event { return m.told("mail.handled", m.Owner) }
+
+// MailArchived: a message is in the archive of its mailbox.
+func MailArchived(by, owner state.AgentID, name string) Event {
+	return Event{Type: "mail.archived", Agent: by, Subject: MailSubject(owner, name)}
+}
+
+// MailInjected: a message entered the context of an agent's session.
+func MailInjected(agent state.AgentID, w Work, name string) Event {
+	e := w.event("mail.injected", agent)
+	e.Subject = MailSubject(agent, name)
+	return e
+}
+
+// MailQuarantined: a file that is no message was moved out of a mailbox.
+func MailQuarantined(owner state.AgentID, c *state.Corruption) Event {
+	return Event{Type: "mail.quarantined", Agent: owner, Subject: c.Path, Text: c.Reason}
+}
+
+// MailStale: a message speaks of work that is over, and is not acted on.
+func MailStale(owner state.AgentID, name, why string) Event {
+	return Event{Type: "mail.stale", Agent: owner, Subject: MailSubject(owner, name), Text: why}
+}
+
+// MailUndeliverable: a message was given up, because its recipient gets none.
+func MailUndeliverable(from, to state.AgentID, w Work, text string) Event {
+	e := w.event("mail.undeliverable", from)
+	e.Subject, e.Text = string(to), text
+	return e
+}
+
+// Request is what an event tells of a merge request.
+type Request struct {
+	ID         state.MergeID
+	Bead       state.BeadID
+	Assignment state.AssignmentID
+}
+
+func (r Request) told(kind string, by state.AgentID, text string) Event {
+	return Event{Type: "mr." + kind, Agent: by, Bead: r.Bead, Assignment: r.Assignment, Subject: string(r.ID), Text: text}
+}
+
+// RequestSubmitted: there is a new merge request.
+func RequestSubmitted(by state.AgentID, r Request, text string) Event {
+	return r.told("submitted", by, text)
+}
+
+// RequestMoved: the status of a merge request changed. One that becomes pending
+// is retried; every other type is the status that it becomes.
+func RequestMoved(by state.AgentID, r Request, from, to, text string) Event {
+	kind := to
+	if to == "pending" {
+		kind = "retried"
+	}
+	e := r.told(kind, by, text)
+	e.From, e.To = from, to
+	return e
+}
+
+// RequestRetried: a merge request that stood still is tried again, in the status that it has.
+func RequestRetried(by state.AgentID, r Request, why string) Event { return r.told("retried", by, why) }
+
+// RequestRebased: a candidate of a merge request was made.
+func RequestRebased(by state.AgentID, r Request, text string) Event {
+	return r.told("rebased", by, text)
+}
+
+// RequestTested: the test of a candidate ended.
+func RequestTested(by state.AgentID, r Request, text string) Event {
+	return r.told("tested", by, text)
+}
+
+// RequestLeftOut: a merge request is not tested together with others, but by itself.
+func RequestLeftOut(by state.AgentID, r Request, why string) Event {
+	return r.told("left_out", by, why)
+}
+
+// RequestRestored: a landing that something took back was put back.
+func RequestRestored(by state.AgentID, r Request, text string) Event {
+	return r.told("restored", by, text)
+}
+
+// Nudge is what an event tells of a nudge.
+type Nudge struct {
+	From, To      state.AgentID
+	Type, Message string
+	Work
+}
+
+func (n Nudge) told(kind string, agent state.AgentID) Event {
+	e := n.event(kind, agent)
+	e.Subject, e.From, e.To, e.Text = string(n.To), string(n.From), string(n.To), n.Type
+	if n.Message != "" {
+		e.Text += ": " + n.Message
+	}
+	return e
+}
+
+// NudgeSent: a nudge is durable in its recipient's slot.
+func NudgeSent(n Nudge) Event { return n.told("nudge.sent", n.From) }
+
+// NudgeSeen: its recipient processed a nudge.
+func NudgeSeen(n Nudge) Event { return n.told("nudge.seen", n.To) }
+
+// PermissionDecided: the person's decision about a rule is kept.
+func PermissionDecided(by state.AgentID, id, decision, rule string) Event {
+	return Event{Type: "permission.decided", Agent: by, Subject: id, To: decision, Text: rule}
+}
+
+// PermissionRemembered: a question was answered by a decision that is kept.
+func PermissionRemembered(asker state.AgentID, id, decision, rule string) Event {
+	return Event{Type: "permission.remembered", Agent: asker, Subject: id, To: decision, Text: rule}
+}
+
+// PermissionRevoked: a decision is not kept any more.
+func PermissionRevoked(by state.AgentID, id, rule string) Event {
+	return Event{Type: "permission.revoked", Agent: by, Subject: id, Text: rule}
+}
+
+// QueueBlocked: one merge request holds up all others.
+func QueueBlocked(by state.AgentID, id state.MergeID, why string) Event {
+	return Event{Type: "queue.blocked", Agent: by, Subject: string(id), Text: why}
+}
+
+// QueueUnblocked: the merge queue moves again.
+func QueueUnblocked(by state.AgentID) Event { return Event{Type: "queue.unblocked", Agent: by} }
+
+// RetireReached: the end of an attempt came to a stage.
+func RetireReached(agent state.AgentID, w Work, stage, text string) Event {
+	return about("retire."+stage, agent, w, text)
+}
+
+// RetireUnfinished: the end of an attempt could not be brought to its end.
+func RetireUnfinished(agent state.AgentID, w Work, problem string) Event {
+	return about("retire.unfinished", agent, w, problem)
+}
+
+// about is an event that happens to its own agent.
+func about(kind string, agent state.AgentID, w Work, text string) Event {
+	e := w.event(kind, agent)
+	e.Subject, e.Text = string(agent), text
+	return e
+}
+
+// RigCreated: there is a rig in a folder.
+func RigCreated(id state.RigID, dir string) Event {
+	return Event{Type: "rig.created", Agent: state.Human, Subject: string(id), Text: dir}
+}
+
+// Warning: something is odd, and the work goes on. subject is what it is about,
+// for example a file, an agent, a merge request.
+func Warning(agent state.AgentID, w Work, subject, text string) Event {
+	e := w.event("warning", agent)
+	e.Subject, e.Text = subject, text
+	return e
+}
+
+// WorkerStarted: the worker of an assignment runs.
+func WorkerStarted(agent state.AgentID, w Work, command string) Event {
+	return about("worker.started", agent, w, command)
+}
+
+// WorkerResumed: a worker that had ended its turn runs again.
+func WorkerResumed(agent state.AgentID, w Work, why string) Event {
+	return about("worker.resumed", agent, w, why)
+}
+
+// WorkerStopped: a worker is being ended.
+func WorkerStopped(agent state.AgentID, w Work, why string) Event {
+	return about("worker.stopped", agent, w, why)
+}
+
+// WorkerExited: a worker is over.
+func WorkerExited(agent state.AgentID, w Work, how string) Event {
+	return about("worker.exited", agent, w, how)
+}
+
+// WorkerSalvaged: unfinished work is saved on a ref.
+func WorkerSalvaged(agent state.AgentID, w Work, ref, why string) Event {
+	e := about("worker.salvaged", agent, w, why)
+	e.Subject = ref
+	return e
+}
+
+// WorkerTotals: what a session came to. figures is its JSON, kept as "totals".
+func WorkerTotals(agent state.AgentID, w Work, text string, figures []byte) Event {
+	e := about("worker.totals", agent, w, text)
+	if len(figures) > 0 {
+		e.Extra = state.Extra{"totals": figures}
+	}
+	return e
+}
+
+// ProgressNotWritten: what a running session has done so far could not be written down.
+func ProgressNotWritten(agent state.AgentID, w Work, problem string) Event {
+	return about("progress.not_written", agent, w, problem)
+}
+
+// SessionNotForgotten: what a session left in run/ could not be removed.
+func SessionNotForgotten(agent state.AgentID, session state.SessionID, problem string) Event {
+	return about("session.not_forgotten", agent, Work{Session: session}, problem)
+}
+
+// WorktreeMended: what a power cut tore of a worktree was repaired.
+func WorktreeMended(agent state.AgentID, what string) Event {
+	return about("worktree.mended", agent, Work{}, what)
+}
+
+// WorktreeNotReleased: a worktree could not be cleaned for the next bead.
+func WorktreeNotReleased(agent state.AgentID, w Work, problem string) Event {
+	return about("worktree.not_released", agent, w, problem)
+}
