@@ -167,7 +167,7 @@ func (c *relations) openIncidents() {
 			f.repair = resolveTwin(c.r, in.ID, other)
 		}
 		first[in.Key()] = in.ID
-		if !slices.ContainsFunc(c.Agents, func(a agent.Agent) bool { return a.ID == in.AgentID }) {
+		if c.Agent(in.AgentID) == nil {
 			c.add("incident-agent", p, Warning, "", "it names %q, which is not registered", in.AgentID)
 		}
 		if h := c.Hooks[in.AgentID]; in.AssignmentID != "" && h != nil && h.Assignment() != in.AssignmentID {

@@ -28,7 +28,7 @@ func (c *relations) groups() {
 				continue
 			case b.ConvoyID == "":
 				f := c.add("convoy-member", c.r.Beads.Path(string(id)), Warning, "", "the convoy %s lists it, but it names none", cv.ID)
-				f.repair = joinConvoy(c.r, id, cv.ID, true)
+				f.repair = func(ctx context.Context) error { return nameConvoy(ctx, c.r, id, cv.ID) }
 			case b.ConvoyID != cv.ID:
 				c.add("convoy-member", c.r.Beads.Path(string(id)), Warning, "decide which it is in, and edit the other by hand",
 					"the convoy %s lists it, but it names %s", cv.ID, b.ConvoyID)
@@ -52,7 +52,7 @@ func (c *relations) groups() {
 			c.add("convoy", p, Warning, "", "it names the convoy %s, which does not exist", b.ConvoyID)
 		case cv != nil && !slices.Contains(cv.BeadIDs, b.ID):
 			f := c.add("convoy-member", p, Warning, "", "it names the convoy %s, which does not list it", b.ConvoyID)
-			f.repair = joinConvoy(c.r, b.ID, b.ConvoyID, false)
+			f.repair = func(ctx context.Context) error { return listInConvoy(ctx, c.r, b.ID, b.ConvoyID) }
 		}
 	}
 }

@@ -29,16 +29,14 @@ func healable(r *rig.Rig) bool { return r.Def != nil && r.Git != nil }
 // heals makes an agent's recovery the repair of a finding, if the agent is one
 // of that role.
 func (c *relations) heals(f *finding, id state.AgentID, role agent.Role) {
-	for _, a := range c.Agents {
-		if a.ID != id || a.Role != role || !healable(c.r) {
-			continue
-		}
-		heal := execute.HealPolecat
-		if role == agent.Refinery {
-			heal = execute.HealMerges
-		}
-		f.repair = func(ctx context.Context) error { return heal(ctx, substitute(c.r, id)) }
+	if c.roleOf(id) != role || !healable(c.r) {
+		return
 	}
+	heal := execute.HealPolecat
+	if role == agent.Refinery {
+		heal = execute.HealMerges
+	}
+	f.repair = func(ctx context.Context) error { return heal(ctx, substitute(c.r, id)) }
 }
 
 // thenFinal makes sure that the attempt was finished: a polecat whose pipeline
@@ -143,20 +141,15 @@ func dropTwinRequest(r *rig.Rig, id, other state.MergeID) func(context.Context) 
 	}
 }
 
-// joinConvoy writes the side of a membership that is missing.
-func joinConvoy(r *rig.Rig, id state.BeadID, cv state.ConvoyID, beadSide bool) func(context.Context) error {
-	if beadSide {
-		return func(ctx context.Context) error {
-			_, err := r.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
-				if b.ConvoyID != "" {
-					return state.ErrUnchanged
-				}
-				b.ConvoyID = cv
-				b.Touch(r.Clock.Now())
-				return nil
-			})
-			return err
+// nameConvoy makes a bead name the convoy that lists it, unless it names one.
+func nameConvoy(ctx context.Context, r *rig.Rig, id state.BeadID, cv state.ConvoyID) error {
+	_, err := r.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
+		if b.ConvoyID != "" {
+			return state.ErrUnchanged
 		}
-	}
-	return func(ctx context.Context) error { return listInConvoy(ctx, r, id, cv) }
+		b.ConvoyID = cv
+		b.Touch(r.Clock.Now())
+		return nil
+	})
+	return err
 }

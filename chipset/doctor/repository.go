@@ -191,10 +191,8 @@ func (c *relations) torn(ctx context.Context) (map[state.AgentID][]git.Wound, er
 }
 
 func (c *relations) roleOf(id state.AgentID) agent.Role {
-	for _, a := range c.Agents {
-		if a.ID == id {
-			return a.Role
-		}
+	if a := c.Agent(id); a != nil {
+		return a.Role
 	}
 	return ""
 }

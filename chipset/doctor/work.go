@@ -119,7 +119,7 @@ func (c *relations) assigned(b *bead.Bead, p state.Path) {
 			f.Hint = "its hook can't be read, which comes first" // the rebuilt hook will name it
 			break
 		}
-		if h == nil && c.registered(b.Assignee) {
+		if h == nil && c.Agent(b.Assignee) != nil {
 			f.Hint = "its hook is missing, which comes first"
 			break
 		}
@@ -150,10 +150,6 @@ func (c *relations) opens(f *finding, id state.BeadID) {
 func (c *relations) absent(p state.Path) bool {
 	there, err := c.r.Tree.Exists(p)
 	return err == nil && !there
-}
-
-func (c *relations) registered(id state.AgentID) bool {
-	return slices.ContainsFunc(c.Agents, func(a agent.Agent) bool { return a.ID == id })
 }
 
 func (c *relations) done(b *bead.Bead, p state.Path) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -169,7 +170,7 @@ func runAuditVerify(ctx context.Context, opts jsonOptions, args []string, a *app
 		a.printReport(report)
 	}
 	if n := len(report.Violations); err == nil && n > 0 {
-		err = exitWith(codeCorrupt, withHint(fmt.Errorf("audit: %s in the history of %s", count(n, "illegal change"), report.Ref),
+		err = exitWith(codeCorrupt, withHint(fmt.Errorf("audit: %s in the history of %s", screen.Count(n, "illegal change"), report.Ref),
 			"git show COMMIT -- PATH shows a change"))
 	}
 	return err
@@ -181,7 +182,7 @@ func (a *app) printReport(r *history.Report) {
 	}
 	verdict := "everything moved legally"
 	if n := len(r.Violations); n > 0 {
-		verdict = count(n, "illegal change")
+		verdict = screen.Count(n, "illegal change")
 	}
-	a.printf("%s at %s: %s, %s: %s\n", clean(r.Ref), r.Tip.Short(), count(r.Commits, "snapshot"), count(r.Changes, "change"), verdict)
+	a.printf("%s at %s: %s, %s: %s\n", clean(r.Ref), r.Tip.Short(), screen.Count(r.Commits, "snapshot"), screen.Count(r.Changes, "change"), verdict)
 }

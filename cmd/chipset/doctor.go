@@ -68,7 +68,7 @@ func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {
 		return err
 	}
 	if n := doctor.Standing(found); n > 0 {
-		return exitWith(codeCorrupt, withHint(fmt.Errorf("doctor: %s in the state tree", count(n, "error")), doctorHint(opts)))
+		return exitWith(codeCorrupt, withHint(fmt.Errorf("doctor: %s in the state tree", screen.Count(n, "error")), doctorHint(opts)))
 	}
 	return nil
 }

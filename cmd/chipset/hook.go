@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,7 +113,7 @@ func runHookList(ctx context.Context, opts jsonOptions, a *app) error {
 		err = a.table([]string{"AGENT", "STATUS", "LAST ACTIVITY", "BEAD", "TITLE"}, rows)
 	}
 	if err == nil && len(bad) > 0 { // a hook that can't be read is never taken for none
-		err = &state.Corruption{Path: string(hook.Dir), Reason: count(len(bad), "hook") + " can't be read"}
+		err = &state.Corruption{Path: string(hook.Dir), Reason: screen.Count(len(bad), "hook") + " can't be read"}
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -59,10 +60,10 @@ func runValidate(ctx context.Context, opts validateOptions, args []string, a *ap
 	}
 	bad, odd := len(problems.Errors()), len(problems.Warnings())
 	if bad > 0 {
-		return fmt.Errorf("validate: %s: %s, %s", file, count(bad, "error"), count(odd, "warning"))
+		return fmt.Errorf("validate: %s: %s, %s", file, screen.Count(bad, "error"), screen.Count(odd, "warning"))
 	}
 	if !opts.json {
-		a.printf("%s: ok, %s\n", clean(file), count(odd, "warning"))
+		a.printf("%s: ok, %s\n", clean(file), screen.Count(odd, "warning"))
 	}
 	return nil
 }
@@ -107,12 +108,4 @@ func readLimited(r io.Reader, limit int64) ([]byte, error) {
 		return nil, errors.New("it is closed")
 	}
 	return data, err
-}
-
-// count is "1 error", "2 errors".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
