@@ -25,13 +25,13 @@ import (
 // state that follows, and the actions. Facts stay until they are stated again;
 // "reset" forgets them all.
 func TestTranscripts(t *testing.T) {
-	rolestest.Run(t, func(t *testing.T, transcript string) string {
+	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen, transcript string) string {
 		s := newStage()
 		return rolestest.Paragraphs(t, transcript, func(lines []string, _ bool) string {
 			decisions := ""
 			for _, line := range lines {
 				if line == "decide" {
-					decisions = s.decide()
+					decisions = s.decide(t, seen)
 				} else if err := s.fact(line); err != nil {
 					t.Fatalf("%q: %v", line, err)
 				}
@@ -55,9 +55,10 @@ func newStage() *stage {
 			RestartCooldown: time.Minute, ReworkConflicts: true}}}
 }
 
-func (s *stage) decide() string {
+func (s *stage) decide(t *testing.T, seen rolestest.Seen) string {
 	var out strings.Builder
 	d := Decide(s.state, s.Facts)
+	rolestest.Faults(t, seen, &d)
 	s.state = d.Next
 	fmt.Fprintln(&out, d.Next)
 	for _, line := range rolestest.Show(&d, show) {

@@ -2,6 +2,7 @@ package polecat
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ import (
 //	worker none | running AS SESSION | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [tail=T] [notstarted=T]
 //	  [client=silent|finished|unfinished|refused|broken] [why=T] [changed] [left=N]
 //	record AS OUTCOME STAGE | none
+//	ended AS OUTCOME [REASON]
 //	mail TYPE FROM [as=AS] [session=SESSION]
 //	nudge TYPE FROM [as=AS] [session=SESSION] [early]
 //	asked nothing | plan | permission | answered
@@ -32,7 +34,7 @@ import (
 //
 // Mail and nudges stay until a decision retires them; progress is of one tick.
 func TestTranscripts(t *testing.T) {
-	rolestest.Run(t, func(t *testing.T, transcript string) string {
+	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen, transcript string) string {
 		w, fresh := newWorld(), 0
 		return rolestest.Paragraphs(t, transcript, func(lines []string, asked bool) string {
 			for _, line := range lines {
@@ -45,7 +47,7 @@ func TestTranscripts(t *testing.T) {
 			}
 			fresh++
 			w.f.Fresh = state.SessionID(fmt.Sprintf("ses-%d", fresh))
-			return w.tick()
+			return w.tick(t, seen)
 		})
 	})
 }
@@ -64,8 +66,9 @@ func newWorld() *world {
 		Hook:   &hook.Hook{AgentID: "polecat-alpha", Status: hook.Empty}, Worker: Worker{Status: WorkerNone}}}
 }
 
-func (w *world) tick() string {
+func (w *world) tick(t *testing.T, seen rolestest.Seen) string {
 	d := Decide(w.s, w.f)
+	rolestest.Faults(t, seen, &d)
 	w.s = d.Next
 	for _, a := range d.Actions() {
 		w.retire(a)
@@ -97,6 +100,8 @@ func (w *world) retire(a roles.Action) {
 		nudged(a.Nudge)
 	case roles.MarkRead:
 		mailed(a.Entry)
+	case ForgetEnded:
+		w.f.Ended = slices.DeleteFunc(w.f.Ended, func(r retire.Record) bool { return r.AssignmentID == a.Assignment })
 	case SetStatus:
 		w.f.Status = a.Status
 	}
@@ -128,6 +133,8 @@ func describe(a roles.Action) string {
 		return fmt.Sprintf("stop worker after %s (%s)", a.Courtesy, a.Why)
 	case Retire:
 		return fmt.Sprintf("retire %s from %s", a.Record.AssignmentID, a.Record.Stage)
+	case ForgetEnded:
+		return "forget " + string(a.Assignment)
 	case Abandon:
 		return fmt.Sprintf("abandon %s of %s", a.Assignment, a.Session)
 	case Claim:
@@ -161,6 +168,8 @@ func (w *world) apply(line string) error {
 		if word(1) != "none" {
 			w.f.Record = &retire.Record{AssignmentID: state.AssignmentID(word(1)), Outcome: retire.Outcome(word(2)), Stage: retire.Stage(word(3))}
 		}
+	case "ended":
+		w.f.Ended = append(w.f.Ended, retire.Record{AssignmentID: state.AssignmentID(word(1)), Outcome: retire.Outcome(word(2)), BeadID: "gt-a", Reason: word(3)})
 	case "mail":
 		w.letter(words)
 	case "nudge":

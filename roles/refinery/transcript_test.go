@@ -32,6 +32,8 @@ type world struct {
 	out      []string
 	finished bool
 	deep     bool
+	// decided gets each decision, where it is not nil.
+	decided func(*roles.Decision[State])
 	// asked is the step that waits for its result.
 	asked roles.Action
 }
@@ -59,6 +61,9 @@ func (w *world) facts() Facts {
 func (w *world) settle() bool {
 	for range 100 {
 		d := Decide(w.state, w.facts())
+		if w.decided != nil {
+			w.decided(&d)
+		}
 		w.state, w.result = d.Next, Result{}
 		w.out = append(w.out, rolestest.Show(&d, describe)...)
 		for _, a := range d.Actions() {
@@ -297,9 +302,10 @@ func parseResult(words []string) Result {
 // after it.
 func TestTranscripts(t *testing.T) { rolestest.Run(t, replay) }
 
-func replay(t *testing.T, script string) string {
+func replay(t *testing.T, seen rolestest.Seen, script string) string {
 	t.Helper()
 	w := newWorld()
+	w.decided = func(d *roles.Decision[State]) { rolestest.Faults(t, seen, d) }
 	var out strings.Builder
 	for line := range strings.Lines(script) {
 		line = strings.TrimSuffix(line, "\n")

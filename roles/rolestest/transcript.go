@@ -34,13 +34,16 @@ var update = flag.Bool("update", false, "write the decisions as they are now int
 
 // Run gives each transcript of the package under test to replay, as a subtest of
 // the file's name. replay returns the transcript with the decisions that are made
-// now; a difference is an error, or with -update is written to the file.
-func Run(t *testing.T, replay func(t *testing.T, transcript string) string) {
+// now; a difference is an error, or with -update is written to the file. It gives
+// each decision to Faults: an action of the package that no transcript leads to is
+// an error.
+func Run(t *testing.T, replay func(t *testing.T, seen Seen, transcript string) string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts in testdata: %v", err)
 	}
+	seen, played := Seen{}, 0
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			data, err := os.ReadFile(file)
@@ -48,7 +51,8 @@ func Run(t *testing.T, replay func(t *testing.T, transcript string) string) {
 				t.Fatal(err)
 			}
 			want := string(data)
-			got := replay(t, want)
+			got := replay(t, seen, want)
+			played++
 			switch {
 			case got == want:
 			case *update:
@@ -59,6 +63,9 @@ func Run(t *testing.T, replay func(t *testing.T, transcript string) string) {
 				t.Errorf("%s (- the transcript, + what is decided now):\n%s", file, cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
 			}
 		})
+	}
+	if played == len(files) {
+		seen.covered(t)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 // TestTranscripts plays testdata/*.txt. A paragraph's decisions come while its time
 // goes by, in the lines "run"; each stands there with its time in seconds.
 func TestTranscripts(t *testing.T) {
-	rolestest.Run(t, func(t *testing.T, transcript string) string {
-		s := &script{world: newWorld(t)}
+	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen, transcript string) string {
+		s := &script{world: newWorld(t), seen: seen}
 		return rolestest.Paragraphs(t, transcript, func(lines []string, asked bool) string {
 			var out []string
 			for _, line := range lines {
@@ -40,6 +40,7 @@ type script struct {
 	elapsed time.Duration
 	crash   int // actions to carry out before dying, plus one; 0 is never
 	mails   int
+	seen    rolestest.Seen
 }
 
 func (s *script) do(line string) []string {
@@ -121,6 +122,7 @@ func (s *script) run(d time.Duration) []string {
 			limit = s.crash - 1
 		}
 		d := s.tick(limit)
+		rolestest.Faults(s.t, s.seen, &d)
 		for n, line := range rolestest.Show(&d, s.show) {
 			if n == limit {
 				out = append(out, fmt.Sprintf("%6.0fs CRASH", s.elapsed.Seconds()))
