@@ -34,8 +34,8 @@ type (
 		Nudge nudge.Nudge
 		Note  string
 	}
-	// Finish means that the process may end. It may once nothing of the decision has
-	// failed.
+	// Finish means that the process is to end, after the first tick in which nothing
+	// fails.
 	Finish struct{}
 )
 
@@ -75,11 +75,11 @@ func Answer(n *nudge.Nudge, message string, ref *nudge.Ref) Nudge {
 // Approval is the metadata of a response that says yes.
 func Approval() json.RawMessage { return json.RawMessage(`{"approved":true}`) }
 
-// AnswerShutdown is the shutdown_response of a role that ends, then what retires
-// the request.
+// AnswerShutdown is the shutdown_response of a role that ends, its end, and what
+// retires the request. A request that was read, but not obeyed, would be lost.
 func AnswerShutdown(self state.AgentID, request mail.Entry, body string) Group {
 	return Group{Send{mail.Message{To: request.From, Type: mail.ShutdownResponse, Metadata: Approval(), Subject: string(self) + " ends", Body: body,
-		ID: "shutdown:" + string(request.Name), InReplyTo: string(request.Name), Ref: request.Ref}}, MarkRead{Entry: request}}
+		ID: "shutdown:" + string(request.Name), InReplyTo: string(request.Name), Ref: request.Ref}}, Finish{}, MarkRead{Entry: request}}
 }
 
 // Backoff is how long to wait before the next try after a number of failures in a

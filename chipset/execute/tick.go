@@ -27,7 +27,8 @@ type role[S, F any] interface {
 // base is what every runner has.
 type base struct {
 	Agent
-	inbox    *inbox
+	inbox *inbox
+	// finished is true once the process is to end.
 	finished bool
 }
 
@@ -55,7 +56,6 @@ func tick[S, F any](ctx context.Context, b *base, r role[S, F]) (Next, error) {
 			return Next{}, err
 		}
 		d := r.decide(facts)
-		b.finished = false
 		out := roles.CarryOut(ctx, &d, r.do)
 		if ctx.Err() != nil {
 			return Next{}, ctx.Err()
@@ -63,13 +63,12 @@ func tick[S, F any](ctx context.Context, b *base, r role[S, F]) (Next, error) {
 		if out.Worked {
 			r.adopt(d.Next)
 		}
-		if out.Worked && d.Again && !b.finished {
+		if out.Worked && d.Again {
 			continue
 		}
 		next := Next{After: r.after(), Conflict: out.Conflicts.ErrorOrNil(), Finished: b.finished}
 		if out.Damages != nil {
 			b.sayDamages(out.Damages.Errors)
-			next.Finished = false
 		}
 		return next, out.Failures.ErrorOrNil()
 	}

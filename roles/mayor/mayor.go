@@ -71,11 +71,7 @@ func Decide(s State, f Facts) roles.Decision[State] {
 		next = d.dispatch()
 	}
 	d.convoys()
-	out := roles.Decision[State]{Groups: d.groups, Next: next}
-	if closing {
-		out.Work = roles.Group{roles.Finish{}}
-	}
-	return out
+	return roles.Decision[State]{Groups: d.groups, Next: next}
 }
 
 // mail handles what agents wrote. The truth is in the files that the mail

@@ -457,15 +457,14 @@ func (d *decision) status() {
 // endIfAsked: the present bead is finished first, then the request answered.
 func (d *decision) endIfAsked() {
 	unfinished := d.f.Record != nil && !d.f.Record.Stage.Final()
-	if !d.s.ShuttingDown || unfinished || d.published || d.f.Worker.Status == WorkerRunning {
+	if !d.s.ShuttingDown || unfinished || len(d.work) > 0 || d.f.Worker.Status == WorkerRunning {
 		return
 	}
 	d.become(Terminated)
 	d.finished = true
 	for _, e := range d.f.Mail {
 		if e.RequestsShutdown(d.f.Mayor, d.f.Process) {
-			d.workOn(roles.AnswerShutdown(d.f.Self, e, "Nothing is in hand; no more work is taken.\n")...)
+			d.do(roles.AnswerShutdown(d.f.Self, e, "Nothing is in hand; no more work is taken.\n")...)
 		}
 	}
-	d.workOn(roles.Finish{})
 }

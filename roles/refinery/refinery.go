@@ -108,17 +108,20 @@ func (d *decision) mail() {
 	}
 }
 
-// finish leaves no request half-way: what waits goes back to its place.
+// finish leaves no request half-way: what waits goes back to its place, then the
+// process may end.
 func (d *decision) finish() {
 	if r := d.request(d.s.Work.ID); r != nil && r.Status == mergequeue.Merging {
 		d.putBack()
-		d.do(Requeue{Request: r.ID, Waiting: r.Waiting})
+		d.change(Requeue{Request: r.ID, Waiting: r.Waiting})
 	}
 	d.drop()
-	for _, e := range d.asked {
-		d.do(roles.AnswerShutdown(d.Self, e, "The request at hand is done; what waits, waits for the next process.\n")...)
+	if d.changed {
+		return
 	}
-	d.do(roles.Finish{})
+	for _, e := range d.asked {
+		d.alone(roles.AnswerShutdown(d.Self, e, "The request at hand is done; what waits, waits for the next process.\n")...)
+	}
 }
 
 func (d *decision) request(id state.MergeID) *mergequeue.Request {

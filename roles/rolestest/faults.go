@@ -66,7 +66,7 @@ func Faults[S any](t testing.TB, seen Seen, d *roles.Decision[S]) {
 // retires reports whether an action retires a cause.
 func retires(a roles.Action) bool {
 	switch a.(type) {
-	case roles.MarkRead, roles.MarkSeen, roles.Finish:
+	case roles.MarkRead, roles.MarkSeen:
 		return true
 	}
 	return false

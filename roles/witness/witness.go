@@ -360,7 +360,7 @@ func (d *decision) letters() {
 	for _, e := range d.f.Mail {
 		switch {
 		case e.RequestsShutdown(d.f.Mayor, d.f.Session):
-			d.do(append(roles.AnswerShutdown(d.f.Self, e, ""), roles.Finish{})...)
+			d.do(roles.AnswerShutdown(d.f.Self, e, "")...)
 		case e.Type == mail.Coordination && e.From == state.Human:
 			d.do(d.reply(&e), roles.MarkRead{Entry: e})
 		default:
