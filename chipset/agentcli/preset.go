@@ -168,16 +168,22 @@ func CommandPreset(line string) (Preset, error) {
 	if err != nil {
 		return Preset{}, fmt.Errorf("worker command: %w", err)
 	}
-	preset := Preset{Name: argv[0], Command: argv, Prompt: PromptStdin, Timeout: DefaultWorkerTimeout}
-	for _, arg := range argv {
+	preset := Preset{Name: argv[0], Command: argv, Prompt: PromptModeOf(argv), Timeout: DefaultWorkerTimeout}
+	return preset, preset.Check()
+}
+
+// PromptModeOf is how a command that does not say it wants its prompt: where a
+// placeholder stands, else on standard input.
+func PromptModeOf(command []string) PromptMode {
+	for _, arg := range command {
 		switch placeholderIn(arg) {
 		case placeholderPrompt:
-			preset.Prompt = PromptArg
+			return PromptArg
 		case placeholderFile:
-			preset.Prompt = PromptFile
+			return PromptFile
 		}
 	}
-	return preset, preset.Check()
+	return PromptStdin
 }
 
 // ResolveWorker returns the preset that a worker setting means: the one of that

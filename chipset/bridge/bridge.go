@@ -29,8 +29,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// Foreign is the mailboxes of another system. Two implementations exist:
-// claudeteam.Team and nanobot.Mailboxes.
+// Foreign is the mailboxes of another system. Two implementations exist: package
+// nanobot, and the team inboxes of a coding agent's client, in that client's folder.
 type Foreign interface {
 	// Name is what its messages' ids begin with.
 	Name() string

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/progress"
@@ -234,31 +232,6 @@ func TestPolecatEnvironment(t *testing.T) {
 		if values[name] != want {
 			t.Errorf("%s is %q, not %q", name, values[name], want)
 		}
-	}
-}
-
-func TestPresets(t *testing.T) {
-	def, problems := definition.ParseWith("chipset.yaml", []byte(polecatRig+"evaluation: {}\n"), definition.Options{ParseCommand: process.ParseCommand})
-	if problems.Err() != nil {
-		t.Fatal(problems)
-	}
-	def.Worker.Presets = []definition.WorkerPreset{
-		{Name: "claude", Timeout: 0, TimeoutSet: true},
-		{Name: "mine", Command: definition.Command{Line: "mine --file={prompt_file}"}},
-		{Name: "theirs", Command: definition.Command{Argv: []string{"theirs", "{prompt}"}}, StallDetection: time.Second},
-	}
-	presets := Presets(def)
-	claude, err := agentcli.ResolveWorker("claude", presets)
-	if err != nil || claude.Timeout != 0 || len(claude.Command) == 0 || len(claude.Permissions) != 3 {
-		t.Errorf("claude %+v, %v", claude, err)
-	}
-	mine, err := agentcli.ResolveWorker("mine", presets)
-	if err != nil || mine.Prompt != agentcli.PromptFile || mine.Timeout != presetTimeout {
-		t.Errorf("mine %+v, %v", mine, err)
-	}
-	theirs, err := agentcli.ResolveWorker("theirs", presets)
-	if err != nil || theirs.Prompt != agentcli.PromptArg || theirs.StallDetection != time.Second {
-		t.Errorf("theirs %+v, %v", theirs, err)
 	}
 }
 

@@ -164,7 +164,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 	if setting == "" {
 		setting = p.Rig.Def.Worker.Default
 	}
-	preset, err := agentcli.ResolveWorker(setting, Presets(p.Rig.Def))
+	preset, err := agentcli.ResolveWorker(setting, clients.PresetsOf(p.Rig.Def))
 	if err != nil {
 		return &startFailure{"worker " + setting, err}
 	}

@@ -36,7 +36,7 @@ type initOptions struct {
 // AddFlags registers the flags of init.
 func (o *initOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.rig, "rig", "", "the `name` of the rig (default: the directory's name)")
-	fs.StringVar(&o.worker, "worker", "", "a preset (claude, codex, gemini, opencode, aider, sh) or a `command` line (default: the first preset found on PATH)")
+	fs.StringVar(&o.worker, "worker", "", "a preset of chipset runtime list or a `command` line (default: the first preset found on PATH)")
 	fs.IntVar(&o.polecats, "polecats", 5, "how many polecats work in parallel, `1-30`")
 	fs.StringVar(&o.target, "target", "", "the `branch` that work lands on (default main, master, or the current one)")
 	fs.StringVar(&o.test, "test", "", "the `command` that must succeed on everything that lands (default: detected)")
@@ -53,13 +53,10 @@ func newInitCmd(a *app) *cobra.Command {
 agent of the definition. One rig per repository: a second is exit 4. An existing
 chipset.yaml is kept and used as it is; nothing is ever overwritten.
 
-Nobody sits before a headless agent to be asked. So an agent preset (claude, codex,
-gemini, opencode, aider) needs a decision. On a terminal init asks; elsewhere give
---permissions:
-  ask   the client's own defaults; what it would ask about is refused until you have
-        approved it (Claude Code: you are asked by mail, chipset approve)
-  edit  it may edit files in its worktree
-  full  it may do anything its user may`,
+Nobody sits before a headless agent to be asked. So the preset of a coding agent
+(` + strings.Join(clients.Agents(), ", ") + `)
+needs a decision. On a terminal init asks; elsewhere give --permissions:
+` + permissionsHelp,
 		Example: "  chipset init --worker claude --permissions edit --test \"go test ./...\"\n  chipset init --worker sh --polecats 2",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,7 +69,13 @@ gemini, opencode, aider) needs a decision. On a terminal init asks; elsewhere gi
 	return cmd
 }
 
-// decides tells whether the person asked for something in particular that an
+// permissionsHelp says what the choices mean.
+const permissionsHelp = `  ask   the client's own defaults; what it would ask about is refused until you have
+        approved it (clients with a hook for it ask you by mail, chipset approve)
+  edit  it may edit files in its worktree
+  full  it may do anything your user may`
+
+// decides reports whether the person asked for something in particular that an
 // existing chipset.yaml would override.
 func (o *initOptions) decides() bool {
 	return slices.ContainsFunc([]string{"rig", "worker", "polecats", "target", "test", "permissions"},
@@ -194,11 +197,7 @@ func detectWorker() string {
 	return "sh"
 }
 
-func isAgentPreset(worker string) bool {
-	return slices.ContainsFunc(clients.Presets(), func(p agentcli.Preset) bool {
-		return p.Name == worker && len(p.Permissions) > 0
-	})
-}
+func isAgentPreset(worker string) bool { return slices.Contains(clients.Agents(), worker) }
 
 // maxProbe bounds what is read of a file that may name the test command, in bytes.
 const maxProbe = 1 << 20
@@ -226,11 +225,7 @@ func (a *app) askPermissions(worker string) (string, error) {
 			"add --permissions ask, edit or full (chipset help init says what they mean), or --worker sh")
 	}
 	a.tellf(`What may %s do without being asked? Headless, nobody can answer it.
-  ask   the client's own defaults; what it would ask about is refused until you have
-        approved it (Claude Code: you are asked by mail, chipset approve)
-  edit  it may edit files in its worktree
-  full  it may do anything your user may
-`, worker)
+`+permissionsHelp+"\n", worker)
 	in := bufio.NewReader(a.stdin)
 	for {
 		a.tellf("ask, edit or full? ")

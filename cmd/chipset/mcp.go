@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/mcpserver"
 )
 
@@ -37,7 +39,8 @@ With --http it serves streamable HTTP at /mcp, on this machine alone, and prints
 address; port 0 takes a free one. Everybody who reaches the port speaks as the same agent:
 set $` + envToken + ` to a secret that clients must bear, where others use the machine.
 
-A client of your own session gets it with: claude mcp add chipset -- chipset mcp --crew claude`,
+A client of your own session gets it with its plugin (chipset plugin install), or with:
+` + strings.Join(clients.AddMCP(), "\n"),
 		Example: "  chipset mcp\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runMCP(cmd.Context(), opts, a) },

@@ -13,7 +13,6 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
-	executor "github.com/gastown-chipset/chipset/chipset/execute"
 )
 
 func newRuntimeCmd(a *app) *cobra.Command {
@@ -130,7 +129,7 @@ chipset.yaml are known too; a command line is shown as what is made of it.`,
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
 	presets, permission := clients.Presets(), agentcli.PermissionAsk
 	if r, err := a.openState(ctx); err == nil && r.Def != nil {
-		presets, permission = executor.Presets(r.Def), r.Def.Worker.Permissions
+		presets, permission = clients.PresetsOf(r.Def), r.Def.Worker.Permissions
 	}
 	if opts.permissions != "" {
 		permission = opts.permissions

@@ -65,6 +65,17 @@ func WithHooks() []string { return Names(func(c *agentcli.Client) bool { return 
 // WithPlugin are the names of the clients for which there is a plugin.
 func WithPlugin() []string { return Names(func(c *agentcli.Client) bool { return c.Plugin != nil }) }
 
+// AddMCP are the command lines with which a person adds the rig's tools to sessions of their own.
+func AddMCP() []string {
+	var lines []string
+	for _, c := range All() {
+		if c.About.AddMCP != "" {
+			lines = append(lines, "  "+c.About.AddMCP)
+		}
+	}
+	return lines
+}
+
 // Named returns the client of that name; any other name is that of no client in
 // particular, whose exit code alone counts.
 func Named(name string) agentcli.Client {

@@ -2,15 +2,21 @@ package clients
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
 // TestEveryClient: what a list may rely on. Its own folder tests the rest of each.
@@ -30,6 +36,61 @@ func TestEveryClient(t *testing.T) {
 			t.Errorf("%s is not tested: %v", name, err)
 		}
 	}
+}
+
+// TestNothingElsewhere: a client is named in its own folder and in the list, and in no other code, so that
+// a change in a client touches one folder. Examples of a help text may name one.
+func TestNothingElsewhere(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	exempt := []string{
+		"chipset/agentcli/clients/clients.go",
+		"chipset/agentcli/agentclitest", // the models behind the clients
+		"chipset/definition",            // a leaf, whose presets are data: its TestBuiltinPresetsAgree holds them to this list
+		"cmd/chipset/bridge.go",         // the bridges to Claude Code's files are commands with its name
+	}
+	var words []string
+	for _, c := range All() {
+		for _, word := range []string{c.Preset.Name, c.Preset.Command[0]} {
+			switch word {
+			case "sh":
+			case "amp", "cursor", "goose": // words of English
+				words = append(words, `"`+word+`"`)
+			default:
+				words = append(words, word)
+			}
+		}
+		exempt = append(exempt, "chipset/agentcli/"+c.Preset.Name)
+	}
+	named := regexp.MustCompile("(?i)" + strings.Join(words, "|"))
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || slices.Contains(exempt, path) {
+			if err != nil {
+				return err
+			}
+			return skip(e)
+		}
+		if e.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		data, err := os.ReadFile(filepath.Join(root, path))
+		for i, line := range strings.Split(string(data), "\n") {
+			if !strings.Contains(line, "Example:") && named.MatchString(line) {
+				t.Errorf("%s:%d: %s", path, i+1, strings.TrimSpace(line))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// skip is the error that leaves a file or folder out of a walk.
+func skip(e fs.DirEntry) error {
+	if e != nil && e.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
 }
 
 func TestOf(t *testing.T) {
@@ -97,4 +158,29 @@ func TestReadersTakeAnything(t *testing.T) {
 			t.Fatalf("%d and %d bytes are quoted, session %q", len(end.Reason), len(end.Said), r.Session())
 		}
 	})
+}
+
+func TestPresetsOf(t *testing.T) {
+	def, problems := definition.ParseWith("chipset.yaml", []byte("agents: {agents: [{name: mayor, role: mayor}, {name: witness, role: witness}, {name: p, role: polecat}]}\n"), definition.Options{ParseCommand: process.ParseCommand})
+	if problems.Err() != nil {
+		t.Fatal(problems)
+	}
+	def.Worker.Presets = []definition.WorkerPreset{
+		{Name: "claude", Timeout: 0, TimeoutSet: true},
+		{Name: "mine", Command: definition.Command{Line: "mine --file={prompt_file}"}},
+		{Name: "theirs", Command: definition.Command{Argv: []string{"theirs", "{prompt}"}}, StallDetection: time.Second},
+	}
+	presets := PresetsOf(def)
+	claude, err := agentcli.ResolveWorker("claude", presets)
+	if err != nil || claude.Timeout != 0 || len(claude.Command) == 0 || len(claude.Permissions) != 3 {
+		t.Errorf("claude %+v, %v", claude, err)
+	}
+	mine, err := agentcli.ResolveWorker("mine", presets)
+	if err != nil || mine.Prompt != agentcli.PromptFile || mine.Timeout != agentcli.DefaultWorkerTimeout {
+		t.Errorf("mine %+v, %v", mine, err)
+	}
+	theirs, err := agentcli.ResolveWorker("theirs", presets)
+	if err != nil || theirs.Prompt != agentcli.PromptArg || theirs.StallDetection != time.Second {
+		t.Errorf("theirs %+v, %v", theirs, err)
+	}
 }

@@ -1,27 +1,21 @@
-package execute
+package clients
 
 import (
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
-// presetTimeout bounds a worker whose preset says nothing of it.
-const presetTimeout = time.Hour
-
-// Presets are the workers that a definition knows: the built-in ones, changed
+// PresetsOf are the workers that a definition knows: the built-in ones, changed
 // and extended by the definition's own.
-func Presets(d *definition.Definition) []agentcli.Preset {
-	presets := clients.Presets()
+func PresetsOf(d *definition.Definition) []agentcli.Preset {
+	presets := Presets()
 	for _, own := range d.Worker.Presets {
 		i := slices.IndexFunc(presets, func(p agentcli.Preset) bool { return p.Name == own.Name })
 		if i < 0 {
-			presets = append(presets, agentcli.Preset{Name: own.Name, Timeout: presetTimeout})
+			presets = append(presets, agentcli.Preset{Name: own.Name, Timeout: agentcli.DefaultWorkerTimeout})
 			i = len(presets) - 1
 		}
 		change(&presets[i], own)
@@ -40,7 +34,7 @@ func change(p *agentcli.Preset, own definition.WorkerPreset) {
 	case own.Prompt != "":
 		p.Prompt = agentcli.PromptMode(own.Prompt)
 	case p.Prompt == "":
-		p.Prompt = promptMode(p.Command)
+		p.Prompt = agentcli.PromptModeOf(p.Command)
 	}
 	if own.TimeoutSet {
 		p.Timeout = own.Timeout
@@ -63,17 +57,4 @@ func change(p *agentcli.Preset, own definition.WorkerPreset) {
 			p.Resumes = agentcli.NoResumes
 		}
 	}
-}
-
-// promptMode is how a command that does not say it wants its prompt.
-func promptMode(command []string) agentcli.PromptMode {
-	for _, arg := range command {
-		switch {
-		case strings.Contains(arg, "{prompt_file}"):
-			return agentcli.PromptFile
-		case strings.Contains(arg, "{prompt}"):
-			return agentcli.PromptArg
-		}
-	}
-	return agentcli.PromptStdin
 }
