@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// lifelinePatience bounds a write to a supervisor that does not read.
-	lifelinePatience = 5 * time.Second
-	// supervisorPatience is how much longer than the grace a supervisor may take
+	// orderTimeout bounds a write to a supervisor that does not read.
+	orderTimeout = 5 * time.Second
+	// endTimeout is how much longer than the grace a supervisor may take
 	// to end its command, before it is taken for hung and killed.
-	supervisorPatience = 10 * time.Second
-	// maxComplaint bounds what is kept of a supervisor's standard error.
-	maxComplaint = 4 << 10
+	endTimeout = 10 * time.Second
+	// maxStderr bounds what is kept of a supervisor's standard error.
+	maxStderr = 4 << 10
 )
 
 // Job is a command under its supervisor. Its methods may be called by several
@@ -42,9 +42,9 @@ type Job struct {
 	failed  bool // the command could not even be tried
 	over    bool // the supervisor is gone
 	lastCPU time.Duration
-	// hangman kills a supervisor that has not done as it was asked by hangTime.
-	hangman  *time.Timer
-	hangTime time.Time
+	// killTimer kills a supervisor that has not done as it was asked by killTime.
+	killTimer *time.Timer
+	killTime  time.Time
 }
 
 // Start runs a command under a supervisor, self being the path of a binary whose
@@ -108,10 +108,10 @@ func begin(ctx context.Context, spec Spec, host *Host, s *supervision) (*Job, er
 
 // supervision is a supervisor as its role sees it.
 type supervision struct {
-	cmd       *exec.Cmd
-	complaint *tail
-	reports   *os.File
-	decoder   *json.Decoder
+	cmd     *exec.Cmd
+	stderr  *tail
+	reports *os.File
+	decoder *json.Decoder
 	// before is the processor time of earlier jobs, in seconds; who keeps the supervisor writes it.
 	before float64
 
@@ -132,7 +132,7 @@ func launch(self string, spec Spec) (*supervision, error) {
 		return nil, err
 	}
 	defer reportsEnd.Close()
-	s := &supervision{complaint: &tail{}, reports: reports, decoder: json.NewDecoder(reports), lifeline: lifeline}
+	s := &supervision{stderr: &tail{}, reports: reports, decoder: json.NewDecoder(reports), lifeline: lifeline}
 	s.cmd = &exec.Cmd{
 		Path:   self,
 		Args:   []string{filepath.Base(self), SuperviseArg, spec.ID},
@@ -140,7 +140,7 @@ func launch(self string, spec Spec) (*supervision, error) {
 		Dir:    "/", // so that a worktree can be removed under it
 		Stdin:  lifelineEnd,
 		Stdout: reportsEnd,
-		Stderr: s.complaint,
+		Stderr: s.stderr,
 		// Away from the terminal's Ctrl-C and from whoever ends the role's group.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   time.Second,
@@ -181,7 +181,7 @@ func supervisorEnv(spec Spec) []string {
 func (s *supervision) send(o order) {
 	s.lifelineMu.Lock()
 	defer s.lifelineMu.Unlock()
-	_ = s.lifeline.SetWriteDeadline(time.Now().Add(lifelinePatience))
+	_ = s.lifeline.SetWriteDeadline(time.Now().Add(orderTimeout))
 	_ = json.NewEncoder(s.lifeline).Encode(o)
 }
 
@@ -220,8 +220,8 @@ func (j *Job) follow(started chan<- struct{}) {
 	}
 	j.mu.Lock()
 	j.over = true
-	if j.hangman != nil {
-		kept = j.hangman.Stop() && kept // else it is being killed
+	if j.killTimer != nil {
+		kept = j.killTimer.Stop() && kept // else it is being killed
 	}
 	j.mu.Unlock()
 	if kept {
@@ -252,7 +252,7 @@ func (j *Job) supervisorLost(cause error) {
 	never := exit.PID == 0
 	exit.Code, exit.EndedAt, exit.Done = -1, time.Now(), err == nil
 	exit.Error = fmt.Sprintf("the supervisor ended without a report: %v", cause)
-	if text := j.supervisor.complaint.String(); text != "" {
+	if text := j.supervisor.stderr.String(); text != "" {
 		exit.Error += ": " + text
 	}
 	if err != nil {
@@ -286,12 +286,12 @@ func (j *Job) Stop(grace time.Duration) {
 		j.mu.Unlock()
 		return
 	}
-	if limit := time.Now().Add(grace + supervisorPatience); j.hangman == nil {
-		j.hangTime = limit
-		j.hangman = time.AfterFunc(grace+supervisorPatience, j.supervisor.kill)
-	} else if limit.Before(j.hangTime) {
-		j.hangTime = limit
-		j.hangman.Reset(grace + supervisorPatience)
+	if limit := time.Now().Add(grace + endTimeout); j.killTimer == nil {
+		j.killTime = limit
+		j.killTimer = time.AfterFunc(grace+endTimeout, j.supervisor.kill)
+	} else if limit.Before(j.killTime) {
+		j.killTime = limit
+		j.killTimer.Reset(grace + endTimeout)
 	}
 	j.mu.Unlock()
 	j.supervisor.send(order{Stop: j.spec.ID, Grace: grace})
@@ -335,7 +335,7 @@ type tail struct {
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if room := maxComplaint - t.text.Len(); room > 0 {
+	if room := maxStderr - t.text.Len(); room > 0 {
 		t.text.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil

@@ -122,7 +122,7 @@ func TestHungSupervisorIsKilledInTheEnd(t *testing.T) {
 	}
 	job.Stop(time.Hour)
 	job.mu.Lock()
-	job.hangman.Reset(0)
+	job.killTimer.Reset(0)
 	job.mu.Unlock()
 	if exit := b.wait(job); !exit.Done || exit.Code != -1 {
 		t.Errorf("exit %+v", exit)

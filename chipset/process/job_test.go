@@ -261,9 +261,9 @@ func TestNotStarted(t *testing.T) {
 
 func TestSupervisorThatIsNone(t *testing.T) {
 	b := newBench(t)
-	noise := b.write("noise", "#!/bin/sh\necho not a report\necho complaint >&2\nexit 3\n", 0o755)
+	noise := b.write("noise", "#!/bin/sh\necho not a report\necho stderr >&2\nexit 3\n", 0o755)
 	_, err := Start(t.Context(), noise, b.spec("true"))
-	if !errors.Is(err, ErrNotStarted) || !strings.Contains(err.Error(), "complaint") {
+	if !errors.Is(err, ErrNotStarted) || !strings.Contains(err.Error(), "stderr") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -13,9 +13,9 @@ const (
 	orphanPoll = 10 * time.Millisecond
 	// orphanSweep is the time between two sweeps of KILL.
 	orphanSweep = 100 * time.Millisecond
-	// orphanPatience is how long a killed process may take to be gone, before it
+	// orphanTimeout is how long a killed process may take to be gone, before it
 	// counts as one that the kernel can't end.
-	orphanPatience = 10 * time.Second
+	orphanTimeout = 10 * time.Second
 )
 
 // KillOrphans ends what an earlier role has left running: every process whose
@@ -29,33 +29,33 @@ const (
 // shell does not carry, and nil matches nothing. A process of which neither its environment nor an ancestor nor a
 // record tells anything is not found. Elsewhere than on Linux only the records count.
 func KillOrphans(ctx context.Context, match func(env map[string]string) bool, grace time.Duration, records ...Exit) (int, error) {
-	hunt := orphanHunt{match: match, records: records, boot: bootID(), found: map[process]bool{}}
+	search := orphanSearch{match: match, records: records, boot: BootID(), found: map[process]bool{}}
 	started := time.Now()
 	kill := started.Add(max(grace, 0))
 	for clean := 0; ; {
-		left, err := hunt.find()
+		left, err := search.find()
 		if err != nil {
-			return hunt.gone(nil), fmt.Errorf("find orphans: %w", err)
+			return search.gone(nil), fmt.Errorf("find orphans: %w", err)
 		}
 		if len(left) == 0 {
 			// One that forked behind the reader's back shows at the second look.
-			if clean++; clean == 2 || len(hunt.found) == 0 {
-				return hunt.gone(nil), nil
+			if clean++; clean == 2 || len(search.found) == 0 {
+				return search.gone(nil), nil
 			}
 			continue
 		}
 		clean = 0
 		now := time.Now()
-		if now.After(kill.Add(orphanPatience)) {
-			return hunt.gone(left), fmt.Errorf("end orphans: %w: pids %v", ErrSurvivors, pids(left))
+		if now.After(kill.Add(orphanTimeout)) {
+			return search.gone(left), fmt.Errorf("end orphans: %w: pids %v", ErrSurvivors, pids(left))
 		}
 		until := kill
 		if !now.Before(kill) {
 			until = now.Add(orphanSweep)
 		}
-		hunt.signal(left, !now.Before(kill))
+		search.signal(left, !now.Before(kill))
 		if err := awaitEnd(ctx, left, until); err != nil {
-			return hunt.gone(left), fmt.Errorf("end orphans: %w", err)
+			return search.gone(left), fmt.Errorf("end orphans: %w", err)
 		}
 	}
 }
@@ -74,9 +74,9 @@ func awaitEnd(ctx context.Context, list []process, until time.Time) error {
 	return nil
 }
 
-// orphanHunt is one run of KillOrphans. found holds who was
+// orphanSearch is one run of KillOrphans. found holds who was
 // ever found and has had a TERM or a KILL.
-type orphanHunt struct {
+type orphanSearch struct {
 	match   func(map[string]string) bool
 	records []Exit
 	boot    string
@@ -87,7 +87,7 @@ type orphanHunt struct {
 func (p process) identity() process { return process{pid: p.pid, start: p.start} }
 
 // find returns the orphans that live now.
-func (h *orphanHunt) find() ([]process, error) {
+func (h *orphanSearch) find() ([]process, error) {
 	table, err := processTable()
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (h *orphanHunt) find() ([]process, error) {
 	return found, nil
 }
 
-func (h *orphanHunt) isOrphan(p process) bool {
+func (h *orphanSearch) isOrphan(p process) bool {
 	for _, record := range h.records {
 		if h.belongs(p, record) {
 			return true
@@ -132,7 +132,7 @@ func (h *orphanHunt) isOrphan(p process) bool {
 // belongs reports whether p is of the job of an unfinished record: its supervisor,
 // its command, or of the command's group in the supervisor's session. Both numbers
 // stay taken while anything of the group lives, so a stranger can't have both.
-func (h *orphanHunt) belongs(p process, record Exit) bool {
+func (h *orphanSearch) belongs(p process, record Exit) bool {
 	if record.Done || record.PID <= 0 || record.SupervisorPID <= 0 || record.BootID == "" || record.BootID != h.boot {
 		return false
 	}
@@ -146,7 +146,7 @@ func (h *orphanHunt) belongs(p process, record Exit) bool {
 }
 
 // signal sends TERM to those that have not had one, or KILL to all.
-func (h *orphanHunt) signal(left []process, kill bool) {
+func (h *orphanSearch) signal(left []process, kill bool) {
 	for _, p := range left {
 		known := h.found[p]
 		h.found[p] = true
@@ -162,7 +162,7 @@ func (h *orphanHunt) signal(left []process, kill bool) {
 }
 
 // gone counts those that were found and are not left.
-func (h *orphanHunt) gone(left []process) int {
+func (h *orphanSearch) gone(left []process) int {
 	count := len(h.found)
 	for _, p := range left {
 		if h.found[p] && p.alive() {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	orphanPoll     = 10 * time.Millisecond
-	orphanPatience = 10 * time.Second
+	orphanPoll    = 10 * time.Millisecond
+	orphanTimeout = 10 * time.Second
 )
 
 // KillOrphans ends what an earlier role has left running, as far as it can be told
@@ -25,7 +25,7 @@ const (
 func KillOrphans(ctx context.Context, _ func(env map[string]string) bool, grace time.Duration, records ...Exit) (int, error) {
 	killed := 0
 	for _, record := range records {
-		if record.Done || record.PGID <= 1 || record.BootID != bootID() || !sameProcess(record.PID, record.StartTime) {
+		if record.Done || record.PGID <= 1 || record.BootID != BootID() || !sameProcess(record.PID, record.StartTime) {
 			continue
 		}
 		if err := killGroup(ctx, record, grace); err != nil {
@@ -51,7 +51,7 @@ func killGroup(ctx context.Context, record Exit, grace time.Duration) error {
 			return fmt.Errorf("end orphans: %w", ctx.Err())
 		case <-ticker.C:
 		}
-		if age := time.Since(started); age > grace+orphanPatience {
+		if age := time.Since(started); age > grace+orphanTimeout {
 			return fmt.Errorf("end orphans: %w: group %d", ErrSurvivors, record.PGID)
 		} else if age >= grace {
 			_ = unix.Kill(-record.PGID, unix.SIGKILL)

@@ -2,8 +2,8 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// bootID returns the kernel's name for this boot, "" when it has none.
-func bootID() string {
+// BootID returns the kernel's name for this boot, "" when it has none.
+func BootID() string {
 	id, err := unix.Sysctl("kern.bootsessionuuid")
 	if err != nil {
 		return ""

@@ -139,8 +139,8 @@ func environ(pid int) (map[string]string, bool) {
 	return env, true
 }
 
-// bootID returns the kernel's name for this boot, "" when it has none.
-func bootID() string {
+// BootID returns the kernel's name for this boot, "" when it has none.
+func BootID() string {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func bootID() string { return "" }
+// BootID returns "": this system has no name for a boot.
+func BootID() string { return "" }
 
 func startTime(int) uint64 { return 0 }
 

@@ -61,7 +61,7 @@ type Exit struct {
 // names still exists. It is advice: on a system that does not tell start times the
 // answer rests on the process number alone.
 func (e Exit) Alive() bool {
-	if e.Done || e.BootID != bootID() {
+	if e.Done || e.BootID != BootID() {
 		return false
 	}
 	return sameProcess(e.SupervisorPID, e.SupervisorStart) || sameProcess(e.PID, e.StartTime)

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	goruntime "runtime"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -76,7 +76,7 @@ type supervisor struct {
 // process, by its main goroutine.
 func Supervise(stdin io.Reader) int {
 	// The parent death signal of the command is tied to the thread that forks.
-	goruntime.LockOSThread()
+	runtime.LockOSThread()
 	signals := make(chan os.Signal, 8)
 	// PIPE is among them so that a report to a role that is gone is an error and
 	// not the end of the supervisor.
@@ -116,7 +116,7 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 		return s.fail(err)
 	}
 	s.exit = Exit{
-		ID: s.spec.ID, BootID: bootID(),
+		ID: s.spec.ID, BootID: BootID(),
 		SupervisorPID: os.Getpid(), SupervisorStart: startTime(os.Getpid()),
 	}
 	if s.spec.Settle {

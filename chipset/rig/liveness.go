@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -46,7 +47,7 @@ func (r *Rig) Claim(ctx context.Context, id state.AgentID, session state.Session
 	if err != nil {
 		return nil, err
 	}
-	stamp := Stamp{AgentID: id, PID: os.Getpid(), BootID: bootID(), Session: session, StartedAt: r.Clock.Now()}
+	stamp := Stamp{AgentID: id, PID: os.Getpid(), BootID: process.BootID(), Session: session, StartedAt: r.Clock.Now()}
 	data, err := state.Encode(stamp)
 	if err == nil {
 		err = r.Tree.Replace(stampPath(id), data)
@@ -104,14 +105,4 @@ func (r *Rig) Alive(id state.AgentID) (Stamp, bool) {
 	s, _ := r.stamp(id)
 	s.AgentID = id
 	return s, true
-}
-
-// bootID tells one run of the machine from the next; "" where the system does
-// not say.
-func bootID() string {
-	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(data))
 }
