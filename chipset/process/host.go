@@ -25,10 +25,16 @@ type Host struct {
 	closed bool
 }
 
-// NewHost makes a host whose supervisors are self, as Start wants it.
+// NewHost makes a host. self is the absolute path of a binary whose first argument SuperviseArg
+// leads to Supervise.
 func NewHost(self string) *Host { return &Host{self: self} }
 
-// Start is the function Start, with the host's supervisor.
+// Start runs a command under a supervisor, the one that is kept or a new one. It returns when the command
+// runs and its record is written; or when it has been found impossible to execute, which
+// is no error but an Exit with code 126 or 127.
+//
+// The context bounds the start alone: a job that runs is ended by Stop, and by the
+// end of this process. Errors wrap ErrBadSpec, ErrNotStarted or the context's.
 func (h *Host) Start(ctx context.Context, spec Spec) (*Job, error) {
 	return start(ctx, h.self, spec, h)
 }

@@ -47,17 +47,7 @@ type Job struct {
 	killTime  time.Time
 }
 
-// Start runs a command under a supervisor, self being the path of a binary whose
-// first argument SuperviseArg leads to Supervise. It returns when the command runs
-// and its record is written; or when it has been found impossible to execute, which
-// is no error but an Exit with code 126 or 127.
-//
-// The context bounds the start alone: a job that runs is ended by Stop, and by the
-// end of this process. Errors wrap ErrBadSpec, ErrNotStarted or the context's.
-func Start(ctx context.Context, self string, spec Spec) (*Job, error) {
-	return start(ctx, self, spec, nil)
-}
-
+// start is Host.Start; a job without a host has a supervisor of its own.
 func start(ctx context.Context, self string, spec Spec, host *Host) (*Job, error) {
 	if err := spec.check(); err != nil {
 		return nil, err

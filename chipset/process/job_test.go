@@ -242,7 +242,7 @@ func TestNotStarted(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			spec := b.spec("exec sleep 1000")
 			test.breaks(&spec)
-			if _, err := Start(t.Context(), self, spec); !errors.Is(err, ErrNotStarted) {
+			if _, err := start(t.Context(), self, spec, nil); !errors.Is(err, ErrNotStarted) {
 				t.Errorf("error %v", err)
 			}
 			if left := sessionProcesses(b.session); len(left) > 0 {
@@ -254,7 +254,7 @@ func TestNotStarted(t *testing.T) {
 	if err != nil || len(leftovers) > 0 {
 		t.Errorf("temporary files %v, %v", leftovers, err)
 	}
-	if _, err := Start(t.Context(), in("no-binary"), b.spec("true")); !errors.Is(err, ErrNotStarted) {
+	if _, err := start(t.Context(), in("no-binary"), b.spec("true"), nil); !errors.Is(err, ErrNotStarted) {
 		t.Errorf("missing supervisor: %v", err)
 	}
 }
@@ -262,7 +262,7 @@ func TestNotStarted(t *testing.T) {
 func TestSupervisorThatIsNone(t *testing.T) {
 	b := newBench(t)
 	noise := b.write("noise", "#!/bin/sh\necho not a report\necho stderr >&2\nexit 3\n", 0o755)
-	_, err := Start(t.Context(), noise, b.spec("true"))
+	_, err := start(t.Context(), noise, b.spec("true"), nil)
 	if !errors.Is(err, ErrNotStarted) || !strings.Contains(err.Error(), "stderr") {
 		t.Errorf("error %v", err)
 	}
@@ -273,10 +273,10 @@ func TestStartIsBoundByItsContext(t *testing.T) {
 	hung := b.write("hung", "#!/bin/sh\nexec sleep 1000\n", 0o755)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := Start(ctx, hung, b.spec("true")); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := start(ctx, hung, b.spec("true"), nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := Start(ctx, hung, b.spec("true")); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := start(ctx, hung, b.spec("true"), nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v with a context that is over", err)
 	}
 }
@@ -309,12 +309,12 @@ func TestBadSpec(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			spec := b.spec("true")
 			test.breaks(&spec)
-			if _, err := Start(t.Context(), self, spec); !errors.Is(err, ErrBadSpec) {
+			if _, err := start(t.Context(), self, spec, nil); !errors.Is(err, ErrBadSpec) {
 				t.Errorf("error %v", err)
 			}
 		})
 	}
-	if _, err := Start(t.Context(), "relative", b.spec("true")); !errors.Is(err, ErrBadSpec) {
+	if _, err := start(t.Context(), "relative", b.spec("true"), nil); !errors.Is(err, ErrBadSpec) {
 		t.Errorf("relative supervisor: %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func beRole() int {
 		return 1
 	}
 	self, _ := os.Executable()
-	job, err := Start(context.Background(), self, spec)
+	job, err := start(context.Background(), self, spec, nil)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -104,7 +104,7 @@ func (b *bench) start(spec Spec) *Job {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	job, err := Start(b.t.Context(), self, spec)
+	job, err := start(b.t.Context(), self, spec, nil)
 	if err != nil {
 		b.t.Fatal(err)
 	}
