@@ -6,14 +6,14 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how hooks move from one snapshot of the tree to the next.
+// History returns the audit rule of hooks.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"hooks/*.json"}, CheckChange: audit.Typed(check, CheckChange), CheckNew: true,
 		CheckRepair: audit.Typed(check, rebuilt)}
 }
 
-// rebuilt judges a hook that was made anew from what the beads say: it may name
-// anything, but a compare-and-swap of an earlier reader must still fail.
+// rebuilt checks a hook that was rebuilt from the beads: it may hold anything, but the
+// compare-and-swap of an earlier reader must still fail.
 func rebuilt(before, after *Hook) error {
 	if before != nil && after.Gen < before.Gen {
 		return fmt.Errorf("rebuilt with gen %d, below the %d it had", after.Gen, before.Gen)
@@ -62,7 +62,7 @@ func (h *Hook) standing() string {
 	return fmt.Sprintf("%s under %s", h.Status, h.Assignment())
 }
 
-// place is where a hook stands as far as its history goes.
+// place is what the history of a hook depends on.
 type place struct {
 	status Status
 	// old is true while it names the assignment it had before.
@@ -89,7 +89,7 @@ func (p place) next() []place {
 // touches of an active hook, changes nothing about what can be reached.
 const settles = 12
 
-// reachable tells whether exactly n transitions can lead from one place to another.
+// reachable reports whether exactly n transitions can lead from one place to another.
 func reachable(from, to place, n int64) bool {
 	at := map[place]bool{from: true}
 	for range min(n, settles) {

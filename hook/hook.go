@@ -1,4 +1,5 @@
-// Package hook keeps what is on each agent's hook: state/hooks/{agent}.json.
+// Package hook keeps the work that each agent is assigned, its hook:
+// state/hooks/{agent}.json. The fields are described in docs/state.md.
 //
 //	empty → pending → active → completed → empty
 //
@@ -24,15 +25,15 @@ type Status string
 const (
 	// Empty: nothing on it; ends when work is slung.
 	Empty Status = "empty"
-	// Pending: work hangs there; ends when the agent activates it, which it does at once.
+	// Pending: work is assigned; ends when the agent activates it, which it does at once.
 	Pending Status = "pending"
 	// Active: the agent works; ends when the attempt is retired or taken back.
 	Active Status = "active"
-	// Completed: the attempt is retired; ends when the mayor has verified it.
+	// Completed: the attempt is retired; ends when the mayor has verified it and clears the hook.
 	Completed Status = "completed"
 )
 
-// WorkItem is what hangs on a hook.
+// WorkItem is the work on a hook.
 type WorkItem struct {
 	AssignedAt   state.Time         `json:"assigned_at"`
 	AssignmentID state.AssignmentID `json:"assignment_id"`
@@ -82,7 +83,7 @@ func (h Hook) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(h), h.Extra)
 }
 
-// Assignment is what the hook names, or "".
+// Assignment returns the assignment on the hook, or "".
 func (h *Hook) Assignment() state.AssignmentID {
 	if h.WorkItem == nil {
 		return ""
@@ -152,12 +153,12 @@ func check(name string, h *Hook) error {
 	case h.Gen < 0:
 		return fmt.Errorf("gen %d is negative", h.Gen)
 	case h.Gen > state.MaxCounter:
-		return fmt.Errorf("gen %d leaves no room to count on", h.Gen)
+		return fmt.Errorf("gen %d is above the maximum of %d", h.Gen, int64(state.MaxCounter))
 	}
 	return nil
 }
 
-// Ensure publishes an empty hook for a new agent; one that exists stays.
+// Ensure creates an empty hook for an agent that has none. Durable when it returns nil.
 func (s Store) Ensure(ctx context.Context, id state.AgentID, now state.Time) error {
 	_, err := s.Upsert(ctx, string(id), func(h *Hook, found bool) error {
 		if found {
@@ -173,7 +174,7 @@ func (s Store) step(ctx context.Context, id state.AgentID, change func(h *Hook) 
 	return s.Update(ctx, string(id), change)
 }
 
-// Set hangs work on an empty hook: empty → pending.
+// Set puts work on an empty hook: empty → pending.
 func (s Store) Set(ctx context.Context, id state.AgentID, w WorkItem, now state.Time) (Hook, error) {
 	return s.step(ctx, id, func(h *Hook) error { return h.Set(w, now) })
 }
@@ -189,7 +190,7 @@ func (s Store) Resume(ctx context.Context, id state.AgentID, a state.AssignmentI
 	return s.step(ctx, id, func(h *Hook) error { return h.Resume(a, session, now) })
 }
 
-// TouchInterval is how often progress is written at most.
+// TouchInterval is the shortest time between two records of progress.
 const TouchInterval = 15 * time.Second
 
 // Touch records progress of the work. It writes at most once per interval;

@@ -8,8 +8,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// recipient returns an error unless mail of m would be found by somebody who
-// wants it.
+// recipient returns an error if the recipient does not exist, is retired, or does not
+// accept mail from the sender.
 func (o *Sender) recipient(m *Message) error {
 	a, err := o.agents.Get(string(m.To))
 	switch {
@@ -25,15 +25,15 @@ func (o *Sender) recipient(m *Message) error {
 	return state.Conflictf("mail to "+string(m.To), "its card lets only %v write to it, and %s is not among them; ask the mayor to pass it on", a.AllowFrom, m.From)
 }
 
-// machinery tells whether the rig itself speaks: a card that shuts out mayor,
-// witness or refinery would stop the rig, and not its chatter.
+// machinery reports whether the sender is the mayor, the witness or the refinery. An
+// agent's card does not apply to them, because the rig would stop without their mail.
 func (o *Sender) machinery(from state.AgentID) bool {
 	a, err := o.agents.Get(string(from))
 	return err == nil && (a.Role == agent.Mayor || a.Role == agent.Witness || a.Role == agent.Refinery)
 }
 
-// answers tells whether a message replies to one that its recipient has sent:
-// who asks must hear the answer.
+// answers reports whether a message replies to one that its recipient has sent. Such a
+// reply is always accepted.
 func (o *Sender) answers(m *Message) bool {
 	n, err := ParseName(m.InReplyTo)
 	if err != nil {
@@ -43,10 +43,10 @@ func (o *Sender) answers(m *Message) bool {
 	return err == nil && e.From == m.To
 }
 
-// admitTask holds a message to the life of the task it speaks of, and completes
-// it: state, deadline and callback are those of the task. The recipient's
-// mailbox is locked, so that of two moves at once one is refused. Errors:
-// ErrConflict for a move that is not legal or not the sender's, ErrNotFound.
+// admitTask checks that a message is a legal step of the task that it speaks of, and
+// sets its state, deadline and callback to those of the task. The caller holds the lock
+// of the recipient's mailbox, so that one of two concurrent steps is refused. Errors:
+// ErrConflict for a step that is not legal or not the sender's, ErrNotFound.
 func (o *Sender) admitTask(box *Mailbox, m *Message) error {
 	t, err := m.TaskOf()
 	if err != nil || t == nil {
@@ -76,7 +76,7 @@ func (o *Sender) admitTask(box *Mailbox, m *Message) error {
 	return &state.Unknown{Kind: "task of " + string(m.To) + " in the mailbox of " + string(m.From) + ":", Name: string(t.ID)}
 }
 
-// pending tells whether the message asks for its task.
+// pending reports whether the message asks for its task.
 func (m *Message) pending() bool {
 	t, err := m.TaskOf()
 	return err == nil && t != nil && t.State == TaskPending

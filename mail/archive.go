@@ -39,7 +39,7 @@ func (b *Mailbox) ArchiveOld(ctx context.Context, by state.AgentID, cutoff time.
 	return moved, errors.Join(failed...)
 }
 
-// ArchiveBatch is one slice of ArchiveOld. more is true when it was not the last.
+// ArchiveBatch is one batch of ArchiveOld. more is true when it was not the last.
 func (b *Mailbox) ArchiveBatch(ctx context.Context, by state.AgentID, cutoff time.Time, unread bool) (moved []Name, more bool, err error) {
 	names, more, err := b.nextAged(cutoff, unread)
 	if err != nil || len(names) == 0 {
@@ -78,8 +78,8 @@ func (b *Mailbox) ArchiveBatch(ctx context.Context, by state.AgentID, cutoff tim
 	return moved, more, errors.Join(failed...)
 }
 
-// nextAged takes the next candidates off the list, which is made when there is
-// none: what may be older than cutoff, by its name.
+// nextAged takes the next candidates, messages that are older than cutoff by their
+// names, off a list that it makes when there is none.
 func (b *Mailbox) nextAged(cutoff time.Time, unread bool) (names []Name, more bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

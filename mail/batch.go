@@ -8,10 +8,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// SendAll delivers many messages at little more than the cost of a few. It
-// tells of each, in their order, what Send would have returned; when it
-// returns, all that have a name and no error are durable. Messages of one
-// batch get times that grow in its order, but for one whose name was taken.
+// SendAll delivers many messages at little more than the cost of a few. It returns for
+// each what Send would have returned; those without an error are durable then. The
+// times of the messages increase in their order, except where a name was taken.
 func (o *Sender) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
 	b := batch{sender: o, names: make([]Name, len(ms)), errs: make([]error, len(ms)),
 		boxes: map[state.AgentID]*Mailbox{}, admitted: map[pair]error{}}

@@ -13,9 +13,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how messages move from one snapshot of the tree to the next:
-// into the archive of their mailbox under the same name, and otherwise nowhere.
-// Only "read" ever changes, from false to true.
+// History returns the audit rules of messages: a message may move to the archive of its
+// mailbox under the same name, and nowhere else. Only "read" changes, from false to true.
 func History() []audit.Rule {
 	return []audit.Rule{
 		{Patterns: []string{"mail/*/*.json"}, CheckChange: moved, MovesTo: func(p string) string {

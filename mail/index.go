@@ -9,10 +9,10 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// index is what a mailbox remembers of its folder. A message is written once,
-// and its flag goes from unread to read and never back, always by a new file
-// in the place of the old one. So what was read once, under its name and with
-// its inode, needs no look; everything else gets one each time.
+// index is what a mailbox remembers of its folder. A message changes once, from unread
+// to read, and that makes a new file with a new inode. So a file that was read once
+// under its name and with its inode need not be looked at again. All other files are
+// looked at each time.
 type index struct {
 	// folder is the mailbox's, when it was last looked at whole: another one in
 	// its place may have given the same inodes to other messages.
@@ -42,20 +42,20 @@ func newIndex() index {
 	return index{read: map[Name]uint64{}, tasks: map[Name]bool{}, live: map[Name]known{}}
 }
 
-// unread tells whether the file must stay in the index's live part.
+// unread reports whether the file must stay in the index's live part.
 func (k *known) unread() bool { return k.err != nil || !k.msg.Read }
 
-// Unread returns what the owner has not processed, in the order of time. What
-// was acknowledged before it was called is in its answer.
+// Unread returns the unread messages, in the order of time, and damaged files. It
+// includes every message whose delivery returned before Unread was called.
 func (b *Mailbox) Unread() ([]Entry, []*state.Corruption, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.unread()
 }
 
-// UnreadAndRequests is Unread, and beside it what of the mailbox, read or not, asks its
-// owner for a task, in the order of time. It costs what is unread or a task. What
-// does not belong or can't be read is in bad, as with List.
+// UnreadAndRequests returns the unread messages, the messages, read or not, that ask
+// the owner for a task, both in the order of time, and damaged files as List does. It
+// opens only files that are unread or speak of a task.
 func (b *Mailbox) UnreadAndRequests() (unread, requests []Entry, bad []*state.Corruption, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,8 +23,8 @@ const Dir = state.StateDir + "/mail"
 
 const archiveName = "archive"
 
-// Mailbox is one agent's mail. It remembers what is read, so that a look at
-// the unread costs what is new and not what lies around; see index.go.
+// Mailbox is one agent's mail. It remembers which messages are read, so that Unread
+// does not look at them again; see index.
 type Mailbox struct {
 	tree  *state.Tree
 	owner state.AgentID
@@ -41,7 +41,7 @@ type Mailbox struct {
 	parsed atomic.Int64
 }
 
-// NewMailbox opens the mailbox of an agent. It need not exist yet.
+// NewMailbox returns the mailbox of an agent. Its folder need not exist yet.
 func NewMailbox(t *state.Tree, owner state.AgentID) *Mailbox {
 	b := &Mailbox{tree: t, owner: owner, cacheFrom: cacheFrom}
 	b.follow = state.NewFollower(t, b.Dir(), nil)
@@ -55,8 +55,8 @@ func (b *Mailbox) Telling(log *event.Log) *Mailbox {
 	return b
 }
 
-// Follow makes Unread look only at what the watcher told of, as long as it
-// tells everything.
+// Follow makes Unread look only at files that the watcher reports, as long as it
+// reports all of them.
 func (b *Mailbox) Follow(w *state.Watcher) {
 	b.mu.Lock()
 	b.follow = state.NewFollower(b.tree, b.Dir(), w)
@@ -69,9 +69,9 @@ func (b *Mailbox) Owner() state.AgentID { return b.owner }
 // Dir is the mailbox's folder.
 func (b *Mailbox) Dir() state.Path { return Dir.Join(string(b.owner)) }
 
-// Stamp is the version of the mailbox: while it stays the same nothing came, was
-// read or went. It is zero when a change may have left no trace in it yet, and
-// for a mailbox that was never written to.
+// Stamp returns the version of the mailbox: as long as it is the same, no message was
+// delivered, read or moved. It is zero when the last change is too recent to tell it
+// from a later one, and for a mailbox that was never written to.
 func (b *Mailbox) Stamp() (state.Stamp, error) {
 	dir, err := b.tree.OpenFolder(b.Dir())
 	if errors.Is(err, state.ErrNotFound) {
@@ -99,18 +99,17 @@ func (b *Mailbox) lock(ctx context.Context) (*state.Lock, error) {
 	return b.tree.Lock(ctx, state.LockMailbox, string(b.owner), b.Dir())
 }
 
-// List returns the mail that is not archived in the order of time, and beside
-// it what does not belong, or can't be read (each a *Corruption; an ErrRefused
-// where the system is the reason). Nothing is moved or flipped.
+// List returns the mail that is not archived, in the order of time, and the files that
+// are not messages of this mailbox or can't be read (ErrRefused when the system
+// refuses). It changes nothing.
 func (b *Mailbox) List() ([]Entry, []*state.Corruption, error) { return b.list(false, nil) }
 
 // Archive returns the archived mail like List.
 func (b *Mailbox) Archive() ([]Entry, []*state.Corruption, error) { return b.list(true, nil) }
 
-// Select is List, or Archive, of the messages that are wanted by the time and the
-// sender in their names: no other file is opened. What is damaged is left out; one
-// that the system refuses to read may be the very one that is looked for, and is
-// the error. Errors: ErrRefused.
+// Select returns those messages of List, or of Archive, for which wanted returns true,
+// given the time and the sender in their names. Other files are not opened. Damaged
+// files are left out. Errors: ErrRefused for a wanted file that the system refuses to read.
 func (b *Mailbox) Select(archived bool, wanted func(state.Time, state.AgentID) bool) ([]Entry, error) {
 	all, bad, err := b.list(archived, func(n Name) bool {
 		at, sender, err := state.ParseTimestampedName(string(n))
@@ -172,9 +171,8 @@ func (b *Mailbox) list(archived bool, wanted func(Name) bool) ([]Entry, []*state
 	return entries, bad, nil
 }
 
-// damage is what is wrong with one file of a mailbox, and no reason not to read
-// the others: what does not belong, or what the system refuses to read. It is nil
-// for any other error.
+// damage returns err as a *Corruption if it is about one file alone: the file is not a
+// message of this mailbox, or the system refuses to read it. Otherwise it returns nil.
 func damage(p state.Path, err error) *state.Corruption {
 	var c *state.Corruption
 	var why unix.Errno
@@ -264,8 +262,8 @@ func told(owner state.AgentID, n Name, m *Message) event.Mail {
 	return t
 }
 
-// Quarantine moves a file that does not belong out of the mailbox, after
-// looking at it again under the lock. It reports whether it was moved.
+// Quarantine moves a file that List reported as damaged to the quarantine, if it still
+// is damaged under the lock. It reports whether it was moved.
 func (b *Mailbox) Quarantine(ctx context.Context, c *state.Corruption, now state.Time) (bool, error) {
 	l, err := b.lock(ctx)
 	if err != nil {

@@ -1,9 +1,3 @@
-// Package mail is the durable, write-once channel: one JSON file per message
-// in state/mail/{to}/, named {timestamp}-{from}.json.
-//
-// The format is that of the Gastown chipset's mail and of every other writer
-// of it; any RFC 3339 precision or offset in a name is read, and order is by
-// time. Messages written here have nanosecond names.
 package mail
 
 import (
@@ -43,7 +37,7 @@ func Types() []Type {
 		IdleNotification, ShutdownRequest, ShutdownResponse, PlanRequest, PlanResponse, PermissionRequest, PermissionResponse}
 }
 
-// RoleOnly tells whether only the role process may retire mail of this type.
+// RoleOnly reports whether only the role process may mark mail of this type read.
 func (t Type) RoleOnly() bool {
 	return t == WorkAssignment || t == ShutdownRequest || strings.HasSuffix(string(t), "_response")
 }
@@ -131,9 +125,8 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(m), m.Extra)
 }
 
-// RequestsShutdown tells whether the message asks this very session to end, and comes
-// from somebody who may: the person or the mayor. One that names another
-// session, or none, was not meant for it.
+// RequestsShutdown reports whether the person or the mayor asks this session to end. A
+// request that names another session, or none, does not count.
 func (m *Message) RequestsShutdown(mayor state.AgentID, session state.SessionID) bool {
 	return m.Type == ShutdownRequest && (m.From == state.Human || m.From == mayor) && m.Ref != nil && m.Ref.Session == session
 }
@@ -157,7 +150,7 @@ func ParseName(s string) (Name, error) {
 	return Name(s), nil
 }
 
-// Time is the instant in the name; the zero time for a name that is none.
+// Time returns the time in the name, or the zero time if the name is invalid.
 func (n Name) Time() state.Time {
 	at, _, err := state.ParseTimestampedName(string(n))
 	if err != nil {
@@ -175,12 +168,13 @@ const (
 	alphanumeric = lowerLetters + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits
 )
 
-// word tells whether s is made of some characters, the first of them of fewer.
+// word reports whether s begins with one of first, goes on with characters of rest, and
+// has at most most bytes.
 func word(s string, most int, first, rest string) bool {
 	return s != "" && len(s) <= most && strings.Contains(first, s[:1]) && strings.Trim(s, rest) == ""
 }
 
-// wellFormed tells whether a type can be one at all.
+// wellFormed reports whether t is a valid type, known or not.
 func (t Type) wellFormed() bool { return word(string(t), 64, lowerLetters, lowerLetters+digits+"_.-") }
 
 // Validate returns an error unless the message may be sent.
@@ -244,7 +238,7 @@ func Decode(path string, owner state.AgentID, name Name, data []byte) (Message, 
 	case skew > time.Second || skew < -time.Second: // other writers cut fractions off
 		reason = fmt.Sprintf("timestamp %s contradicts the file's name", m.Timestamp)
 	case !m.Type.wellFormed():
-		reason = fmt.Sprintf("type %q is none", m.Type)
+		reason = fmt.Sprintf("type %q is invalid", m.Type)
 	}
 	if reason != "" {
 		return m, &state.Corruption{Path: path, Reason: reason}
@@ -312,7 +306,7 @@ func Sort(entries []Entry) {
 	})
 }
 
-// SortForProcessing is how a recipient takes unread mail: shutdown_request
+// SortForProcessing sorts unread mail as a recipient processes it: shutdown_request
 // first, then from human, then from the mayor, then peers; inside each group
 // by priority, then by time.
 func SortForProcessing(entries []Entry, mayor state.AgentID) {

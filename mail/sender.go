@@ -10,7 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// Sender is the sender's side: it delivers into the mailboxes of a tree.
+// Sender delivers messages into the mailboxes of a tree.
 type Sender struct {
 	tree   *state.Tree
 	agents agent.Store
@@ -20,7 +20,8 @@ type Sender struct {
 	log   *event.Log
 }
 
-// NewSender opens the sender's side. limit 0 means MaxSize; it can only be lower.
+// NewSender returns a sender. limit is the largest message in bytes; 0, or more than
+// MaxSize, means MaxSize.
 func NewSender(t *state.Tree, agents agent.Store, clock state.Clock, limit int64) *Sender {
 	if limit <= 0 || limit > MaxSize {
 		limit = MaxSize
@@ -35,11 +36,12 @@ func (o *Sender) Telling(log *event.Log) *Sender {
 	return o
 }
 
-// Send delivers a message under the next free nanosecond and returns its name.
-// It returns nil only when the message survives a power cut; on every error
-// there is no message. A message with an ID that the same sender delivered to
-// the same recipient before is not delivered again: the earlier name comes back.
-// A message about a task is held to the task's life, see admitTask. Errors:
+// Send delivers a message and returns its name, which holds the message's time or,
+// if that name is taken, the next free nanosecond. When the error is nil the message
+// survives a power cut; otherwise there is no message. If the same sender has
+// delivered a message with the same ID to the same recipient before, nothing is
+// delivered and Send returns the name of that message. A message about a task must be
+// a legal step of the task, see admitTask. Errors:
 // ErrNotFound, ErrConflict, ErrTooLarge; ErrRefused for one with an ID while the
 // system refuses to read an earlier one of the sender there.
 func (o *Sender) Send(ctx context.Context, m Message) (Name, error) {
@@ -75,7 +77,7 @@ func (o *Sender) Send(ctx context.Context, m Message) (Name, error) {
 	}
 }
 
-// complete fills in what a sender may leave out, and refuses what is no message.
+// complete sets the defaults of a message and validates it.
 func (o *Sender) complete(m *Message) error {
 	m.Read = false
 	if m.Priority == "" {
@@ -99,7 +101,7 @@ func (o *Sender) publish(box *Mailbox, n Name, m *Message) error {
 	return err
 }
 
-// file is what publishes a message, unless its name stands in the archive.
+// file returns the file of a message, or ErrExists if the archive has its name.
 func (o *Sender) file(box *Mailbox, n Name, m *Message) (state.NewFile, error) {
 	data, err := m.Encode(o.limit)
 	if err != nil {
@@ -115,15 +117,14 @@ func (o *Sender) file(box *Mailbox, n Name, m *Message) (state.NewFile, error) {
 	return state.NewFile{Path: box.path(n, false), Data: data}, nil
 }
 
-// delivery is what makes a message with an ID the same as an earlier one to
-// the same mailbox.
+// delivery identifies a message with an ID in one mailbox.
 type delivery struct {
 	from state.AgentID
 	id   string
 }
 
-// findID returns the name of an earlier delivery, whose entry is durable then,
-// or "".
+// findID returns the name of an earlier delivery and makes its entry durable, or
+// returns "".
 func (b *Mailbox) findID(from state.AgentID, id string) (Name, error) {
 	found, err := b.delivered(map[delivery]bool{{from, id}: true})
 	return found[delivery{from, id}], err
@@ -164,11 +165,11 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 	return found, nil
 }
 
-// SendAs delivers a message under a name that was fixed before, in a record
-// that survives its sender. The message needs an ID: what stands at the name,
-// in the mailbox or the archive, with the same sender and ID, is this message
-// and counts as delivered. Anything else there is ErrExists, and the caller
-// fixes another name. Durable when it returns nil.
+// SendAs delivers a message under a name that the caller has recorded before, so that
+// it can be called again after a crash. The message needs an ID. If a message with the
+// same sender and ID has the name already, in the mailbox or the archive, SendAs
+// returns nil. If anything else has it, it returns ErrExists, and the caller chooses
+// another name. Durable when it returns nil.
 func (o *Sender) SendAs(ctx context.Context, n Name, m Message) error {
 	m.Read, m.Timestamp = false, n.Time()
 	if m.Priority == "" {

@@ -46,7 +46,7 @@ func (s TaskState) next() []TaskState {
 	return nil
 }
 
-// Final tells whether the task is over.
+// Final reports whether the task is over.
 func (s TaskState) Final() bool { return s == TaskCompleted || s == TaskRejected || s == TaskFailed }
 
 // rank is how far along a task is; what is no state is nowhere.
@@ -93,8 +93,9 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(t), t.Extra)
 }
 
-// TaskOf is the task that a message speaks of, or nil. What other writers of
-// the format put there may be none: that is an error, and no damage.
+// TaskOf returns the task that a message speaks of, or nil. It returns an error for
+// what another writer of the format put there and is not a task; the message is valid
+// all the same.
 func (m *Message) TaskOf() (*Task, error) {
 	if len(m.Task) == 0 || string(m.Task) == "null" {
 		return nil, nil
@@ -146,7 +147,7 @@ func (m *Message) checkCallback() error {
 	return nil
 }
 
-// TaskStatus is a task as the messages of both sides tell it.
+// TaskStatus is the status of a task by the messages of both sides.
 type TaskStatus struct {
 	Task
 	Requester state.AgentID `json:"requester"`
@@ -174,7 +175,7 @@ func (t TaskStatus) MarshalJSON() ([]byte, error) {
 	return json.Marshal(flat{t.ID, t.State, t.Deadline, t.Requester, t.Assignee, t.Subject, t.Request, t.Callback, t.UpdatedAt})
 }
 
-// Overdue tells whether the deadline has passed and the task is not over.
+// Overdue reports whether the deadline has passed and the task is not over.
 func (t *TaskStatus) Overdue(now time.Time) bool {
 	return t.Deadline != nil && !t.State.Final() && now.After(t.Deadline.Time)
 }

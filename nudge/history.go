@@ -6,9 +6,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how nudges move from one snapshot of the tree to the next: a
-// newer one takes the place of an older one of the same sender, and what an
-// agent has seen is never unseen.
+// History returns the audit rules of nudges: a newer nudge replaces an older one of the
+// same sender, and what was marked as seen stays so.
 func History() []audit.Rule {
 	whole := func(_ string, n *Nudge) error { return n.check() }
 	sent := func(name string, n *Nudge) error {

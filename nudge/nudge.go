@@ -1,11 +1,14 @@
-// Package nudge keeps latest-wins pings: state/nudge/{agent}/. Mail is the
-// truth, a nudge is a hint: a rig in which every nudge is lost still finishes
-// all work.
+// Package nudge keeps short notices to an agent, of which the latest of each sender
+// counts. Nothing depends on them: a rig in which every nudge is lost still finishes
+// all work. The fields are described in docs/state.md.
 //
-// from/{sender}.json is the newest nudge of each sender, written first;
-// latest.json the newest of all; seen.json what the agent has processed, per
-// sender. Latest wins per sender, so a response can't wipe somebody else's
-// abort.
+//	state/nudge/{agent}/from/{sender}.json  the newest nudge of a sender, written first
+//	state/nudge/{agent}/latest.json         the newest nudge of all
+//	state/nudge/{agent}/seen.json           for each sender the time of the newest nudge
+//	                                        that the agent has processed
+//
+// There is one file for each sender so that a response can't replace the abort of
+// another sender.
 package nudge
 
 import (
@@ -234,8 +237,8 @@ func (s Slot) Seen() (Seen, error) {
 	return seen, state.Decode(string(p), data, &seen)
 }
 
-// Unseen returns the nudges that are newer than what seen.json says of their
-// senders, oldest first.
+// Unseen returns the nudges that were not marked as seen, oldest first, and what could
+// not be read.
 func (s Slot) Unseen() ([]Nudge, []error, error) {
 	all, bad, err := s.All()
 	if err != nil || len(all) == 0 {
@@ -289,11 +292,10 @@ func (s Slot) MarkSeen(ctx context.Context, n Nudge) error {
 	return nil
 }
 
-// Reconcile puts right what a lost or damaged file left of the slot: latest.json
-// becomes the newest nudge of all, a nudge that only latest.json still has goes
-// back to its sender's file, and seen.json is taken back to the newest nudge of
-// each sender where it lies ahead of that and of the clock. Durable when it
-// returns nil.
+// Reconcile makes the files of a slot consistent after one was lost or damaged: it sets
+// latest.json to the newest nudge of all, restores a sender's file from latest.json if
+// only that has the newest nudge, and resets times in seen.json that are later than
+// both the sender's newest nudge and now. Durable when it returns nil.
 func (s Slot) Reconcile(ctx context.Context, now state.Time) error {
 	l, err := s.tree.Lock(ctx, state.LockRecord, "nudge-"+string(s.owner))
 	if err != nil {
@@ -338,7 +340,7 @@ func (s Slot) put(p state.Path, v any) error {
 	return s.tree.Replace(p, data)
 }
 
-// takeBack corrects what seen.json says of the future.
+// takeBack resets times in seen.json that lie in the future.
 func (s Slot) takeBack(ctx context.Context, newest map[state.AgentID]state.Time, now state.Time) error {
 	l, err := s.tree.Lock(ctx, state.LockRecord, "seen-"+string(s.owner))
 	if err != nil {
@@ -368,8 +370,8 @@ func (s Slot) takeBack(ctx context.Context, newest map[state.AgentID]state.Time,
 	return s.put(s.Dir().Join("seen.json"), seen)
 }
 
-// Quarantine moves a file of the slot away that still can't be read under its
-// lock.
+// Quarantine moves a file of the slot to the quarantine if it still can't be read under
+// its lock.
 func (s Slot) Quarantine(ctx context.Context, p state.Path, now state.Time) error {
 	lock := "nudge-"
 	if p == s.Dir().Join("seen.json") {

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// QuarantineNonFolder moves what stands where a folder belongs into the quarantine, with its
-// reason; the next use makes the folder anew. It is no error when nothing is there,
-// or a folder by now: of many who clear the same way one does. Durable when it
-// returns nil. Errors: ErrLockTimeout, while others clear; a *Corruption for what
+// QuarantineNonFolder moves a file or link at the path of a folder to the quarantine,
+// with the reason; the next use creates the folder. It does nothing when dir is a folder
+// or does not exist, so many processes may call it at once. Durable when it returns nil.
+// Errors: ErrLockTimeout while another process is at it; a *Corruption for a path that
 // is reached through a link.
 func (t *Tree) QuarantineNonFolder(ctx context.Context, dir Path, reason string, now Time) error {
 	root, err := t.lockRoot(ctx)
@@ -32,7 +32,7 @@ func (t *Tree) QuarantineNonFolder(ctx context.Context, dir Path, reason string,
 		return err
 	}
 	if dir == QuarantineDir {
-		// It has to make room for its own quarantine. A crash in between leaves it under a name of which the doctor tells.
+		// The quarantine itself must be created first. A crash in between leaves a name that the doctor reports.
 		aside := StateDir.Join("quarantine-" + Random(5))
 		if err := t.disk.RenameNew(t.Abs(dir), t.Abs(aside)); err != nil {
 			return wrapPath(dir, err)
@@ -46,8 +46,8 @@ func (t *Tree) QuarantineNonFolder(ctx context.Context, dir Path, reason string,
 	return err
 }
 
-// lockRoot keeps others from clearing ways. The locks of objects can't be taken
-// when it is their own folder that is in question.
+// lockRoot excludes other calls of QuarantineNonFolder. It locks the root, because the
+// folder of the lock files may be the one in question.
 func (t *Tree) lockRoot(ctx context.Context) (*os.File, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

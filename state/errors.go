@@ -21,11 +21,11 @@ var (
 	ErrHardLinked = fmt.Errorf("%w: it has a second hard link", ErrNotRegular)
 	// ErrTooLarge is returned for content above the limit of its kind.
 	ErrTooLarge = errors.New("too large")
-	// ErrRefused is returned for a file that the system refuses to read: it may be whole, and stays where it is.
+	// ErrRefused is returned for a file that the system refuses to read. The file may be valid and is not moved.
 	ErrRefused = errors.New("refused by the system")
 	// ErrBadID is returned for an identifier that does not match the grammar of IDs.
 	ErrBadID = errors.New("bad id")
-	// ErrLockTimeout is returned when a lock could not be had before its deadline.
+	// ErrLockTimeout is returned when a lock was not free before the deadline.
 	ErrLockTimeout = errors.New("timed out waiting for a lock")
 	// ErrNoTree is returned when rig.json is missing or names another rig.
 	ErrNoTree = errors.New("not the live tree of this rig")
@@ -72,8 +72,8 @@ func (c *Corruption) Unwrap() []error {
 // Unknown is an ErrNotFound that knows the nearest existing names.
 type Unknown struct {
 	Kind, Name string
-	// Known lists what there is, or is nil. It is called for a hint alone: most of
-	// who asks for what does not exist only wants to know that.
+	// Known returns the existing names, or is nil. Only Hint calls it, because most
+	// callers need no hint.
 	Known func() []string
 }
 
@@ -82,7 +82,7 @@ func (u *Unknown) Error() string { return fmt.Sprintf("no %s %q", u.Kind, u.Name
 // Unwrap makes errors.Is(err, ErrNotFound) true.
 func (u *Unknown) Unwrap() error { return ErrNotFound }
 
-// Hint names what could have been meant, or is empty.
+// Hint returns the existing names that resemble Name as a question, or "".
 func (u *Unknown) Hint() string {
 	if u.Known == nil {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stamp tells one version of a file or folder from another without reading it.
-// Stamps are compared with ==.
+// Stamp identifies a version of a file or folder without reading it. Stamps are compared
+// with ==.
 type Stamp struct {
 	Inode uint64
 	Size  int64
@@ -23,7 +23,7 @@ type Stamp struct {
 	Born int64
 }
 
-// SameFile tells whether two stamps are of one file, whatever happened to it.
+// SameFile reports whether two stamps are of one file, whatever happened to it.
 func (s Stamp) SameFile(other Stamp) bool {
 	return s.Inode == other.Inode && s.Inode != 0 && s.Born == other.Born
 }
@@ -35,8 +35,8 @@ const racyWindow = 100 * time.Millisecond
 // coarseWindow is racyWindow where the system keeps whole seconds.
 const coarseWindow = 2500 * time.Millisecond
 
-// Settled tells whether the last change is so long before now that no later
-// version can look the same.
+// Settled reports whether the last change is so long before now that no later version
+// can have the same stamp.
 func (s Stamp) Settled(now time.Time) bool {
 	window := racyWindow
 	if s.Modified%int64(time.Second) == 0 {
@@ -45,8 +45,8 @@ func (s Stamp) Settled(now time.Time) bool {
 	return now.UnixNano()-max(s.Modified, s.Changed) > int64(window)
 }
 
-// SameVersion tells whether two looks at a path saw the same file with the same
-// content and the same number of names, for whoever remembers what it parsed.
+// SameVersion reports whether a and b are of the same version of the same file, with
+// the same number of names.
 func SameVersion(a, b fs.FileInfo) bool {
 	if !os.SameFile(a, b) || a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) || a.Mode() != b.Mode() {
 		return false
@@ -56,7 +56,7 @@ func SameVersion(a, b fs.FileInfo) bool {
 	return okA && okB && sa.Nlink == sb.Nlink
 }
 
-// IsDir tells whether the stamp is that of a folder.
+// IsDir reports whether the stamp is that of a folder.
 func (s Stamp) IsDir() bool { return s.Mode&unix.S_IFMT == unix.S_IFDIR }
 
 // kind says what the stamp is of, for a message.
@@ -84,8 +84,8 @@ func lstat(path string) (Stamp, error) {
 	return stampOf(&st), nil
 }
 
-// Folder is an open folder of the tree, for whoever looks at many of its files:
-// its path is checked once, and each file costs as few calls as can be.
+// Folder is an open folder of the tree. It is for reading many files: the path of the
+// folder is checked once, and not again for each file.
 type Folder struct {
 	tree *Tree
 	dir  Path

@@ -18,8 +18,8 @@ type feed struct {
 	lost bool
 }
 
-// maxFeed bounds what a feed remembers for a follower that does not ask. Past
-// that a look at the whole folder is cheaper anyway.
+// maxFeed bounds the names that a feed keeps for a follower that does not ask. With
+// more of them a rescan is cheaper anyway.
 const maxFeed = 10_000
 
 func (f *feed) note(name string) {
@@ -52,10 +52,10 @@ func (f *feed) take() (names map[string]bool, stirred, lost bool) {
 	return names, stirred, lost
 }
 
-// Follower tells somebody who keeps what a folder holds which names to look at
-// again. Notification makes that cheap and is not relied on: a folder whose own
-// time stamp moved without one is looked at whole, and every folder is from
-// time to time. It is used by one goroutine at a time.
+// Follower reports the changes of a folder to one who caches its content. It uses
+// notifications of the system but does not rely on them: it asks for a rescan when the
+// folder's own stamp changed without a notification, and from time to time anyway. It
+// is used by one goroutine at a time.
 type Follower struct {
 	tree *Tree
 	dir  Path
@@ -68,11 +68,11 @@ type Follower struct {
 	refused time.Time // when a watch could not be had, or zero
 }
 
-// wholeInterval is how often a followed folder is looked at whole all the same,
-// and how long it takes until a watch that was refused is asked for again.
+// wholeInterval is how often a followed folder is rescanned without a reason, and how
+// long it takes until a watch that was refused is asked for again.
 const wholeInterval = 30 * time.Second
 
-// NewFollower follows a folder; a nil watcher makes every look one at the whole.
+// NewFollower follows a folder. Without a watcher every change is a rescan.
 func NewFollower(t *Tree, dir Path, w *Watcher) Follower {
 	return Follower{tree: t, dir: dir, watcher: w}
 }
@@ -84,8 +84,8 @@ type FolderChanges struct {
 	Names  map[string]bool
 }
 
-// Next tells what to look at. What was acknowledged before it was called is
-// in its answer.
+// Next returns the changes since the last call. They include every change that was
+// acknowledged before Next was called.
 func (f *Follower) Next() (FolderChanges, error) {
 	if f.watcher == nil || !f.watcher.src.follows() {
 		return FolderChanges{Rescan: true}, nil
@@ -110,7 +110,7 @@ func (f *Follower) Next() (FolderChanges, error) {
 		}
 		lost = true
 	}
-	// The folder changed, but nothing told of it: nothing can be told of it then.
+	// The folder changed without a notification, so the names are not complete.
 	silent := stamp != f.seen && !stirred
 	f.seen = stamp
 	if lost || silent || now.Sub(f.whole) >= wholeInterval {
@@ -120,8 +120,8 @@ func (f *Follower) Next() (FolderChanges, error) {
 	return FolderChanges{Names: names}, nil
 }
 
-// watch begins to watch the folder. Where that can't be had, it is tried again
-// after a while, and said once.
+// watch begins to watch the folder and reports whether it could. After a failure it
+// tries again after wholeInterval.
 func (f *Follower) watch(stamp Stamp, now time.Time) bool {
 	if !f.refused.IsZero() && now.Sub(f.refused) < wholeInterval {
 		return false

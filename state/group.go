@@ -8,8 +8,16 @@ import (
 	"time"
 )
 
-// Groups are tried from so many callers at once, or files of one caller. A group
-// holds a descriptor for each of its files, hence the most.
+// Why groups, and why their use is learned. On the reference disk (ext4 without a
+// journal; docs/performance.md) 64 senders reach 2.8 to 3.1 times the rate of the plain
+// protocol, and a batch 4 to 16 times. A fixed rule, groups from groupFrom callers on,
+// would be simpler, but a barrier writes out everything on the file system, also what
+// builds write at the same time, and a group can then take longer than its files one
+// by one. With learning, 8 senders stay at 1.0 to 1.7 times the plain protocol while
+// the page cache is kept dirty.
+
+// Groups are tried from groupFrom concurrent callers on, or files of one caller. A
+// group holds a descriptor for each of its files, which bounds it by groupMost.
 const (
 	groupFrom = 4
 	groupMost = 256
@@ -22,8 +30,8 @@ const groupsBeside = 2
 // groupsInTurn is how many groups of one caller are published before it is asked again what pays.
 const groupsInTurn = 8
 
-// groups let many callers of WriteNew share barriers. Who comes when enough wait
-// publishes the files of all of them, and the others are told.
+// groups let concurrent callers of WriteNew share barriers. The caller that completes
+// a group publishes the files of all in it, and the others wait for the result.
 type groups struct {
 	mu      sync.Mutex
 	inside  int // callers in WriteNew now
@@ -54,8 +62,8 @@ func (g *groups) publish(t *Tree, pub *publication) error {
 	return pub.err
 }
 
-// enter counts a caller, and says among how many it is, and whether it had better
-// go with them.
+// enter counts a caller. It returns the number of concurrent callers, and whether this
+// one is to join a group.
 func (g *groups) enter(now time.Time) (busy int, together bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,8 +87,8 @@ func (g *groups) callers() int { return (g.busy + 8) / 16 }
 
 func (g *groups) pace(n int) *pace { return &g.paces[min(bits.Len(uint(n)), len(g.paces)-1)] }
 
-// join returns when the group is published to which pub comes. Whoever has a group
-// in its turn publishes it; nil says that pub was published.
+// join adds pub to a group and returns when that is published. A caller that receives
+// a group from its turn publishes it; nil means that pub is published.
 func (g *groups) join(t *Tree, pub *publication) {
 	// Its own group, when that is full without it, and the word of another.
 	pub.turn = make(chan []*publication, 2)
@@ -95,8 +103,8 @@ func (g *groups) join(t *Tree, pub *publication) {
 	}
 }
 
-// next takes the group that is to be published now, or returns nil when it is
-// better to wait for company. While none is under way it never is.
+// next takes the group that is to be published now, or returns nil when more callers
+// should join first. It never waits while no group is under way.
 func (g *groups) next() []*publication {
 	enough := min(groupMost, (g.callers()+groupsBeside-1)/groupsBeside)
 	if len(g.waiting) == 0 || g.flying == groupsBeside || g.flying > 0 && len(g.waiting) < enough {
@@ -124,11 +132,11 @@ func (g *groups) commit(t *Tree, group []*publication) {
 	}
 }
 
-// groupable tells whether the file system has a way to settle many files at once.
+// groupable reports whether the file system has a way to settle many files at once.
 func (t *Tree) groupable() bool { return t.able().Barrier || t.able().Ordered }
 
-// publishSome publishes the first files of one caller in the way that pays, and
-// tells how many. While the disk settles one group, the next is written.
+// publishSome publishes the first files of one caller in the faster way, and returns how
+// many. While the disk settles one group, the next is written.
 func (g *groups) publishSome(t *Tree, pubs []*publication) int {
 	n := min(groupsInTurn*groupMost, len(pubs))
 	begin := clock()

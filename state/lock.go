@@ -114,8 +114,8 @@ func (t *Tree) TryLock(kind LockKind, name string) (*Lock, error) {
 			return &Lock{f: f, path: p}, nil
 		}
 		if ours {
-			// A power cut left it: two objects with one lock would keep each other
-			// out. Nobody else can hold this file now, and who waits for it looks again.
+			// A power cut left the file with two names, so two objects would have one
+			// lock. Nobody else can hold it now, and those who wait for it look again.
 			err = t.Remove(p)
 		}
 		if closeErr := f.Close(); err == nil && closeErr != nil {
@@ -136,15 +136,15 @@ func flock(f *os.File) error {
 	}
 }
 
-// Lost tells whether the lock file was taken away from under its holder, so
-// that somebody else could hold "the same" lock now.
+// Lost reports whether the lock file was removed or replaced while the lock was held,
+// so that another process may hold a lock of the same name.
 func (l *Lock) Lost(t *Tree) bool {
 	held, heldErr := l.f.Stat()
 	named, namedErr := os.Lstat(t.Abs(l.path))
 	return heldErr != nil || namedErr != nil || !os.SameFile(held, named)
 }
 
-// Unlock releases the lock. It may be called once more than needed.
+// Unlock releases the lock. Further calls do nothing.
 func (l *Lock) Unlock() {
 	if l != nil && l.f != nil {
 		_ = l.f.Close() // closing the only descriptor releases the flock
@@ -152,7 +152,7 @@ func (l *Lock) Unlock() {
 	}
 }
 
-// IsLocked tells whether somebody holds a lock now, without waiting.
+// IsLocked reports whether somebody holds a lock now, without waiting.
 func (t *Tree) IsLocked(kind LockKind, name string) bool {
 	f, err := os.OpenFile(t.Abs(LockPath(kind, name)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -10,15 +10,14 @@ import (
 // FileMove is a file and the place it is to have.
 type FileMove struct{ From, To Path }
 
-// Move gives a file another place under a name that nobody has there. It
-// returns ErrExists when the name is taken by something else, ErrNotFound when
-// there is nothing to move. When it returns nil the move survives a power cut;
-// on an error the file is where it was, or at both places with the same bytes,
-// and moving it again ends that.
+// Move renames a file to a name that does not exist. It returns ErrExists when the name
+// is taken by a different file, ErrNotFound when there is nothing to move. When it
+// returns nil the move survives a power cut. After an error the file has its old name,
+// or both names with the same content, and another Move completes it.
 func (t *Tree) Move(from, to Path) error { return t.MoveAll([]FileMove{{From: from, To: to}})[0] }
 
-// MoveAll is Move for many files at the cost of one sync for each folder. It
-// tells of each, in their order, what Move would have returned.
+// MoveAll is Move for many files, with one sync for each folder. It returns for each,
+// in their order, what Move would have returned.
 func (t *Tree) MoveAll(moves []FileMove) []error {
 	errs := make([]error, len(moves))
 	for i, m := range moves {
@@ -34,7 +33,7 @@ func (t *Tree) MoveAll(moves []FileMove) []error {
 	return errs
 }
 
-// volatile tells whether nothing of it need survive. Below run/ a move is one
+// volatile reports whether nothing of it need survive. Below run/ a move is one
 // step, so that of many who want a file one gets it.
 func volatile(moves []FileMove) bool {
 	for _, m := range moves {

@@ -2,11 +2,9 @@ package state
 
 import "time"
 
-// pace learns whether files do better in groups or by themselves. A barrier writes
-// out everything on the file system, also what builds and tests are writing just
-// then, so a group can take longer than its files would alone; and what is true of
-// a disk at rest is not of a busy one. So the way that did worse is tried again,
-// after a pause that grows each time in a row that it does worse again.
+// pace learns whether files are published faster in groups or one by one, which
+// depends on what else is being written to the disk. The slower way is tried again
+// after a pause, which doubles each time that it is slower again.
 type pace struct {
 	alone  bool          // which way pays; groups, before anything is known
 	cost   time.Duration // of a file in that way, lately
@@ -24,7 +22,7 @@ const (
 	pauseMost  = 10 * time.Second
 )
 
-// together tells whether a file is to go in a group.
+// together reports whether a file is to go in a group.
 func (p *pace) together(now time.Time) bool {
 	switch {
 	case p.next.IsZero():
@@ -50,7 +48,7 @@ func (p *pace) note(together bool, each time.Duration, files int, now time.Time)
 	}
 }
 
-// judge ends the trial when it is won, or can't be won any more.
+// judge ends the trial when its outcome is known.
 func (p *pace) judge(now time.Time) {
 	par := p.cost * trialFiles
 	if p.files < trialFiles && p.took <= par {

@@ -8,7 +8,7 @@ import (
 // disk of a pace's test: what a file costs in a group and by itself.
 type costs struct{ grouped, alone time.Duration }
 
-// play publishes files one at a time for as long as it says, and tells how many
+// play publishes files one at a time for as long as it says, and returns how many
 // went each way.
 func (c costs) play(p *pace, now *time.Time, long time.Duration) (grouped, alone int) {
 	for end := now.Add(long); now.Before(end); {

@@ -12,23 +12,22 @@ import (
 	"github.com/gastown-chipset/chipset/state/disk"
 )
 
-// NewFile is a file to be published: a name that nobody has, and its content.
+// NewFile is a file to be published under a name that does not exist.
 type NewFile struct {
 	Path Path
 	Data []byte
 }
 
-// WriteNew publishes a new file under a name that nobody has. It returns
-// ErrExists when the name is taken. When it returns nil the file survives a
-// power cut; on every other error there is no file. Many callers at once are
-// served in groups, which share what it costs to be durable.
+// WriteNew publishes a file under a name that does not exist. It returns ErrExists when
+// the name is taken. When it returns nil the file survives a power cut; on every other
+// error there is no file. Concurrent callers are served in groups, which share fsyncs.
 func (t *Tree) WriteNew(p Path, data []byte) error {
 	return t.groups.publish(t, &publication{NewFile: NewFile{Path: p, Data: data}})
 }
 
-// WriteAll publishes many files and tells of each, in their order, what
-// WriteNew would have returned; of two with the same name one is refused. When
-// it returns, all that have no error are durable.
+// WriteAll publishes many files and returns for each, in their order, what WriteNew
+// would have returned; of two with the same name one is refused. When it returns, all
+// files without an error are durable.
 func (t *Tree) WriteAll(news []NewFile) []error {
 	pubs := make([]*publication, len(news))
 	for i, n := range news {
@@ -181,8 +180,8 @@ func (pub *publication) close() error {
 	return f.Close()
 }
 
-// undo takes a name back that could not be made durable, so that a failed
-// publication leaves nothing that could be taken for a success.
+// undo removes a name that could not be made durable, so that a failed publication
+// leaves no file.
 func (pub *publication) undo(t *Tree, err error) {
 	pub.fail(err)
 	if pub.named {
@@ -345,7 +344,7 @@ func inLanes(n, lanes int, do func(i int)) {
 	others.Wait()
 }
 
-// elsewhere tells whether a folder lies on another file system than the tree,
+// elsewhere reports whether a folder lies on another file system than the tree,
 // where the barrier says nothing.
 func (t *Tree) elsewhere(pubs []*publication) bool {
 	tree, err := os.Stat(t.Abs(StateDir))
@@ -366,7 +365,7 @@ func (t *Tree) elsewhere(pubs []*publication) bool {
 	return false
 }
 
-// able says what the file system of the tree keeps, having looked once.
+// able returns the features of the tree's file system, determined once.
 func (t *Tree) able() disk.Features {
 	t.looked.Do(func() {
 		f := t.disk.Features(t.Abs(StateDir))

@@ -21,9 +21,9 @@ type Quarantined struct {
 	Copied bool `json:"copied,omitempty"`
 }
 
-// Quarantine moves what stands at p away with its reason, and never deletes
-// it. The reason is durable before the move, the move when it returns nil. A
-// move that a crash left half done is ended.
+// Quarantine moves the file or folder at p to the quarantine and writes the reason
+// beside it; nothing is deleted. The reason is durable before the move, and the move
+// when it returns nil. A move that a crash interrupted is completed.
 func (t *Tree) Quarantine(p Path, reason string, now Time) (Quarantined, error) {
 	if q, half := t.halfQuarantined(p); half {
 		return q, t.finishMove(FileMove{From: p, To: QuarantineDir.Join(q.File)})
@@ -54,8 +54,8 @@ func (t *Tree) halfQuarantined(p Path) (Quarantined, bool) {
 	return Quarantined{}, false
 }
 
-// QuarantineCopy keeps a copy of what stands at p and leaves the original: for
-// a hook, whose absence would be taken for "no work".
+// QuarantineCopy puts a copy of the file at p into the quarantine and leaves the
+// original. It is for hooks, because a missing hook would mean "no work".
 func (t *Tree) QuarantineCopy(p Path, reason string, now Time) (Quarantined, error) {
 	data, err := t.Read(p, 16*MaxFile)
 	if err != nil {
@@ -78,8 +78,8 @@ func (t *Tree) reason(p Path, reason string, now Time, copied bool) (Quarantined
 	return q, t.WriteNew(QuarantineDir.Join(q.File+".reason.json"), data)
 }
 
-// Explain puts a reason beside a file of the quarantine that has none. It
-// returns ErrExists when there is one. Durable when it returns nil.
+// Explain writes the reason for a file of the quarantine that has none. It returns
+// ErrExists when there is one. Durable when it returns nil.
 func (t *Tree) Explain(p Path, reason string, now Time) error {
 	if p.Dir() != QuarantineDir {
 		return &Corruption{Path: string(p), Reason: "it is not in the quarantine"}
@@ -108,7 +108,7 @@ func plainName(p string) string {
 	return clean
 }
 
-// Quarantined lists everything that was moved away, oldest first.
+// Quarantined returns the content of the quarantine, oldest first.
 func (t *Tree) Quarantined() ([]Quarantined, error) {
 	entries, err := t.List(QuarantineDir)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HardLinked is a file below state/ that nobody reads, because it has other names,
-// all of which lie in folders of the rig. On a file system without a journal a
-// power cut leaves them: the name of a lock or of a temp file can come back after
-// its inode was given to a file of the state. What the file holds was synced under
-// its own name and is right; it is the other name that is old.
+// HardLinked is a file below state/ that Read refuses, because it has other names, all
+// of which lie in folders of the rig. On a file system without a journal a power cut
+// leaves them: the old name of a lock or of a temp file can come back after its inode
+// was given to a file of the state. The content was synced under the file's own name
+// and is right.
 type HardLinked struct {
 	Path Path
 	// Others are the absolute paths of the other names, without links in them.
@@ -196,7 +196,7 @@ func (t *Tree) copyInPlace(p Path) error {
 	return own.Replace()
 }
 
-// BreakAllHardLinks gives every file that HardLinkedFiles lists an inode of its own, and tells how many files.
+// BreakAllHardLinks gives every file that HardLinkedFiles lists an inode of its own, and returns how many files.
 func (t *Tree) BreakAllHardLinks(within ...string) (int, error) {
 	shared, err := t.HardLinkedFiles(within...)
 	if err != nil {

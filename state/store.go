@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// Store holds the JSON objects of one folder, one file each. It remembers what
-// it has parsed, so that looking at a folder again costs a stat per file;
-// every compare-and-swap reads the file itself. Values it returns share what
-// they point to: treat them as read-only.
+// Store holds the JSON objects of one folder, one file each. It caches what it has
+// parsed, so that All, Select and Since read only files whose stamps have changed; Get
+// and every compare-and-swap read the file itself. The values it returns share memory:
+// treat them as read-only.
 type Store[T any] struct {
 	tree  *Tree
 	dir   Path
@@ -27,8 +27,8 @@ type Store[T any] struct {
 	mu     sync.Mutex
 	follow Follower
 	cache  map[string]cached[T] // by file name
-	// young names are looked at again, because a later version of the file could
-	// look the same, or because the system refused to read it.
+	// young names are looked at again each time, because a later version of the file
+	// could have the same stamp, or because the system refused to read it.
 	young map[string]bool
 	// order are the names of cache, and values and bad what All returns, unless
 	// they are nil.
@@ -45,7 +45,7 @@ type Store[T any] struct {
 
 type cached[T any] struct {
 	stamp Stamp
-	fresh bool // old enough when read that no later write can look the same
+	fresh bool // no later version of the file can have the same stamp
 	value T
 	err   error
 }
@@ -58,8 +58,8 @@ func NewStore[T any](t *Tree, dir Path, kind string, lock LockKind, check func(n
 		cache: map[string]cached[T]{}, young: map[string]bool{}}
 }
 
-// Follow makes All look only at what the watcher told of, as long as it tells
-// everything.
+// Follow makes All, Select and Since look only at files that the watcher reports, as
+// long as it reports all of them.
 func (s *Store[T]) Follow(w *Watcher) {
 	s.mu.Lock()
 	s.follow = NewFollower(s.tree, s.dir, w)
@@ -85,8 +85,8 @@ func (s *Store[T]) Get(name string) (T, error) {
 	return v, err
 }
 
-// GetCached is Get for facts: what was read before and has not changed since is not
-// read again.
+// GetCached is Get, except that it does not read a file again whose stamp has not
+// changed.
 func (s *Store[T]) GetCached(name string) (T, error) {
 	var zero T
 	if err := CheckID(name); err != nil {
@@ -147,9 +147,8 @@ func (s *Store[T]) Create(name string, v T) error {
 	return s.tree.WriteNew(s.Path(name), data)
 }
 
-// CreateAll publishes many new objects under the names that name gives, and
-// tells of each, in their order, what Create would have returned. They share what
-// it costs to be durable.
+// CreateAll publishes many new objects under the names that name returns, and returns
+// for each what Create would have returned. It needs far fewer fsyncs than Create.
 func (s *Store[T]) CreateAll(all []T, name func(v *T) string) []error {
 	errs := make([]error, len(all))
 	news, at := make([]NewFile, 0, len(all)), make([]int, 0, len(all))
@@ -168,8 +167,7 @@ func (s *Store[T]) CreateAll(all []T, name func(v *T) string) []error {
 	return errs
 }
 
-// Put replaces or makes an object without looking at what was there. Durable
-// when it returns nil.
+// Put creates or replaces an object. Durable when it returns nil.
 func (s *Store[T]) Put(name string, v T) error {
 	data, err := s.encode(name, &v)
 	if err != nil {
@@ -218,9 +216,8 @@ func (s *Store[T]) Update(ctx context.Context, name string, change func(v *T) er
 	return s.UpdateThen(ctx, name, change, nil)
 }
 
-// UpdateThen is Update with work that must be done between reading and
-// writing, still under the lock: act runs after change agreed and before the
-// object is replaced; its error leaves the file untouched.
+// UpdateThen is Update with an action under the same lock: act runs after change has
+// returned nil and before the object is replaced; its error leaves the file untouched.
 func (s *Store[T]) UpdateThen(ctx context.Context, name string, change func(v *T) error, act func() error) (T, error) {
 	var zero T
 	if err := CheckID(name); err != nil {
@@ -275,7 +272,7 @@ func (s *Store[T]) Upsert(ctx context.Context, name string, change func(v *T, fo
 	return v, s.Put(name, v)
 }
 
-// Remove takes an object away that has no meaning any more.
+// Remove removes an object. It is no error when there is none.
 func (s *Store[T]) Remove(name string) error {
 	if err := CheckID(name); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// All returns every object in the order of their names, and beside them what
-// could not be read (each a *Corruption). The error is for the folder itself.
-// What was acknowledged before it was called is in its answer.
+// All returns every object in the order of their names, and what could not be read
+// (each a *Corruption). The error is for the folder itself. The result includes every
+// change that was acknowledged before All was called.
 func (s *Store[T]) All() ([]T, []error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,9 +23,8 @@ func (s *Store[T]) All() ([]T, []error, error) {
 	return slices.Clone(s.values), slices.Clone(s.bad), nil
 }
 
-// Select is All of the objects that want takes, and copies no others: for who
-// looks often at a few among many. want must neither change the object nor use
-// the store.
+// Select returns the objects of All for which want returns true, without copying the
+// others. want must neither change the object nor use the store.
 func (s *Store[T]) Select(want func(v *T) bool) ([]T, []error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +41,7 @@ func (s *Store[T]) Select(want func(v *T) bool) ([]T, []error, error) {
 	return wanted, slices.Clone(s.bad), nil
 }
 
-// refresh makes the cache hold what stands in the folder.
+// refresh brings the cache up to date with the folder.
 func (s *Store[T]) refresh() error {
 	n, err := s.follow.Next()
 	if err != nil {
@@ -63,7 +62,7 @@ func (s *Store[T]) refresh() error {
 	return nil
 }
 
-// collect makes values and bad from cache, unless nothing changed.
+// collect makes values and bad from cache, unless nothing has changed.
 func (s *Store[T]) collect() {
 	if s.values != nil {
 		return
@@ -122,8 +121,8 @@ func (s *Store[T]) keep(file string, c cached[T]) {
 	}
 }
 
-// look returns what is known of a file, after reading it when that is not
-// what stands there now. gone is true when nothing does. The folder may be nil.
+// look returns the cached file, after reading it if its stamp has changed. gone is true
+// when there is no file. The folder may be nil.
 func (s *Store[T]) look(dir *Folder, file string) (c cached[T], gone bool) {
 	c, known := s.cache[file]
 	stamp, err := s.stamp(dir, file)
@@ -176,8 +175,8 @@ func (s *Store[T]) readFile(dir *Folder, file string, buf []byte) (c cached[T], 
 	return cached[T]{stamp: stamp, fresh: lasting && stamp.Settled(now), value: v, err: err}, false
 }
 
-// content reads a file, and its stamp before that: a write between the two
-// makes what is kept look stale, never fresh.
+// content reads a file, and its stamp before that, so that a write between the two
+// makes the cached version stale and not wrong.
 func (s *Store[T]) content(dir *Folder, file string, buf []byte) ([]byte, Stamp, error) {
 	if dir != nil {
 		data, stamp, err := dir.Read(file, MaxFile, buf)

@@ -8,7 +8,7 @@ import (
 // maxHistory bounds how many changes a store remembers.
 const maxHistory = 4096
 
-// Cursor is a place in what a store of this process has seen. The zero Mark is
+// Cursor is a place in the changes that a store of this process has seen. The zero Mark is
 // before all of it.
 type Cursor struct{ after int64 }
 
@@ -28,8 +28,8 @@ type Changes[T any] struct {
 	Next Cursor
 }
 
-// Since is All for who remembers what it was told: its cost grows with what has
-// changed, not with what lies there.
+// Since returns what has changed since a cursor. It takes time in proportion to the
+// changes, not to the number of objects.
 func (s *Store[T]) Since(m Cursor) (Changes[T], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

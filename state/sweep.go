@@ -20,20 +20,20 @@ var leftover = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\.tmp-.+|\..+\.jsonl?[0-9]+)$`)
 })
 
-// TempAge is how old the temp file of an unknown writer must be before it is
-// taken for abandoned. Removing one is always safe for the tree: its writer, if
-// it still lives, fails at the rename and has acknowledged nothing.
+// TempAge is the age from which the temp file of an unknown writer counts as abandoned.
+// Removing one is always safe: if its writer still runs, its rename fails, and it has
+// acknowledged nothing.
 const TempAge = time.Minute
 
-// TempFiles lists the abandoned temp files below state/: those of processes that
-// are gone, those of unknown writers older than TempAge, and names that a power
-// cut left to published files.
+// TempFiles returns the abandoned temp files below state/: those of processes that have
+// ended, those of unknown writers older than TempAge, and second names of published
+// files that a power cut left.
 func (t *Tree) TempFiles(now time.Time) ([]Path, error) {
 	var found []Path
 	root := t.Abs(StateDir)
 	err := filepath.WalkDir(root, func(at string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return skipLost(err) // the temp files of a folder that may not be looked into stay for who may
+			return skipLost(err)
 		}
 		if e.IsDir() || !leftover().MatchString(e.Name()) {
 			return nil
@@ -68,7 +68,7 @@ func abandoned(name string, info fs.FileInfo, now time.Time) bool {
 	return err == nil && pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }
 
-// RemoveTempFiles removes abandoned temp files and tells how many.
+// RemoveTempFiles removes abandoned temp files and returns how many.
 func (t *Tree) RemoveTempFiles(now time.Time) (int, error) {
 	temps, err := t.TempFiles(now)
 	if err != nil {

@@ -29,7 +29,7 @@ func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), t.fits(
 // MarshalJSON writes TimeLayout, as MarshalText.
 func (t Time) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), t.fits() }
 
-// fits tells whether the form has room for the year.
+// fits reports whether the form has room for the year.
 func (t Time) fits() error {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return fmt.Errorf("the year %d has no four digits", year)

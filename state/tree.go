@@ -372,7 +372,7 @@ func (t *Tree) regular(p Path, info fs.FileInfo) error {
 	return &Corruption{Path: string(p), Reason: "it has a second hard link", Cause: ErrHardLinked}
 }
 
-// Exists tells whether something stands at p, whatever it is.
+// Exists reports whether something stands at p, whatever it is.
 func (t *Tree) Exists(p Path) (bool, error) {
 	if err := t.check(p); errors.Is(err, ErrNotFound) {
 		return false, nil

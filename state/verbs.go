@@ -16,9 +16,8 @@ const tempPrefix = ".tmp-"
 
 func isTemp(name string) bool { return strings.HasPrefix(name, ".") }
 
-// Replace puts data in the place of the file at p, or makes it. When it
-// returns nil the new content survives a power cut; on an error the old content
-// is there.
+// Replace creates the file at p or replaces its content. When it returns nil the new
+// content survives a power cut; after an error the old content is there.
 func (t *Tree) Replace(p Path, data []byte) error {
 	if err := t.makeRoom(p); err != nil {
 		return err
@@ -32,8 +31,8 @@ func (t *Tree) Replace(p Path, data []byte) error {
 	switch {
 	case err == nil:
 	case beforeErr == nil:
-		// Who reads the new content would take it for durable after the next sync of
-		// the folder, which succeeds though the name is lost.
+		// A reader would take the new content for durable after the next sync of the
+		// folder, which succeeds although the name may be lost.
 		_ = t.replace(p, before) // the first error counts, here and below
 	case errors.Is(beforeErr, ErrNotFound):
 		_ = t.disk.Remove(t.Abs(p))
@@ -100,8 +99,8 @@ func (t *Tree) SyncFile(p Path) error {
 	return t.SyncDir(p.Dir())
 }
 
-// Remove takes away a file whose loss is none: a record that was undone, or
-// anything below run/. It is no error when there is nothing.
+// Remove removes a file. It is no error when there is none. Below state/ the removal is
+// durable when it returns nil.
 func (t *Tree) Remove(p Path) error {
 	if err := t.check(p); err != nil {
 		if errors.Is(err, ErrNotFound) {
@@ -121,8 +120,8 @@ func (t *Tree) Remove(p Path) error {
 	return nil
 }
 
-// RemoveAll takes away a folder below run/ with all that is in it, links and
-// not what they lead to. It is no error when there is nothing.
+// RemoveAll removes a folder below run/ with its content; links are not followed. It is
+// no error when there is none.
 func (t *Tree) RemoveAll(dir Path) error {
 	if !strings.HasPrefix(string(dir), string(RunDir)+"/") {
 		return &Corruption{Path: string(dir), Reason: "only what lies below run/ may go as a whole", Cause: ErrBadID}
@@ -144,8 +143,7 @@ func (t *Tree) makeRoom(p Path) error {
 	return t.MkdirAll(p.Dir())
 }
 
-// Symlink puts a link to target at a place below run/, where links lead out of
-// the tree on purpose. One that leads there already stays.
+// Symlink makes p, which is below run/, a symbolic link to target.
 func (t *Tree) Symlink(p Path, target string) error {
 	if !strings.HasPrefix(string(p), string(RunDir)+"/") {
 		return &Corruption{Path: string(p), Reason: "links live below run/ only", Cause: ErrNotRegular}
@@ -167,10 +165,10 @@ func (t *Tree) Symlink(p Path, target string) error {
 	return nil
 }
 
-// MkdirAll makes a folder and its parents. Each component's entry is made
-// durable top-down, also when it existed, because whoever made it may not have
-// come to its fsync. It never makes state/ itself: a tree that was taken away
-// is reported as ErrNoTree and not built anew.
+// MkdirAll makes a folder and its parents. Each component's entry is made durable
+// top-down, also when it existed, because the process that made it may have died
+// before its fsync. It never makes state/ itself: it returns ErrNoTree when the tree is
+// gone.
 func (t *Tree) MkdirAll(dir Path) error {
 	t.mu.Lock()
 	known := t.durable[dir]
@@ -212,7 +210,7 @@ type knownFolder struct {
 // reached through a link: a link that leads to the very same folder does no harm.
 const checkInterval = 100 * time.Millisecond
 
-// still tells whether dir is the folder that was known, and not reached through a link.
+// still reports whether dir is the folder that was known, and not reached through a link.
 func (t *Tree) still(dir Path, known knownFolder) bool {
 	if known.inode == 0 {
 		return false
@@ -260,7 +258,7 @@ func (t *Tree) mkdir(dir Path) error {
 	return nil
 }
 
-// inRun tells whether p is run/ or lies in it.
+// inRun reports whether p is run/ or lies in it.
 func inRun(p Path) bool {
 	return p == RunDir || strings.HasPrefix(string(p), string(RunDir)+"/")
 }

@@ -2,10 +2,10 @@ package state
 
 import "sync"
 
-// Watcher tells its subscribers when something changed in their folders, and
-// its followers what. One serves a whole process, because systems limit how
-// many a user may have. A lost notification costs latency only: every role
-// also ticks.
+// Watcher wakes its subscribers when something changed in their folders, and tells its
+// followers what. One serves a whole process, because systems limit how many a user
+// may have. A lost notification costs only latency, because every role also wakes with
+// the tick.
 type Watcher struct {
 	tree *Tree
 	src  *source // of this system's notifications
@@ -19,12 +19,12 @@ type Watcher struct {
 // subscription is one subscriber's interest in a folder.
 type subscription struct {
 	ch chan struct{}
-	// wants tells whether a name in the folder is news, or is nil for all.
+	// wants reports whether the subscriber wants to know of a name; nil wants all.
 	wants func(name string) bool
 }
 
-// NewWatcher starts one. An error means that notification is not to be had
-// (limits, a network file system) and the tick must do.
+// NewWatcher starts a watcher. It returns an error when the system grants no
+// notifications, because of limits or on a network file system.
 func NewWatcher(t *Tree) (*Watcher, error) {
 	w := &Watcher{tree: t, subs: map[string][]subscription{}, feeds: map[string][]*feed{}, errs: make(chan error, 1)}
 	src, err := newSource(w)
@@ -41,9 +41,8 @@ func (w *Watcher) Subscribe(dirs ...Path) (<-chan struct{}, error) {
 	return w.SubscribeTo(nil, dirs...)
 }
 
-// SubscribeTo is Subscribe for those changes only of which wants, called from
-// another goroutine, says that they are news; nil wants all. It must not look
-// at the tree.
+// SubscribeTo is Subscribe for changes of the paths for which wants returns true; nil
+// wants all. wants is called from another goroutine and must not use the tree.
 func (w *Watcher) SubscribeTo(wants func(Path) bool, dirs ...Path) (<-chan struct{}, error) {
 	ch := make(chan struct{}, 1)
 	for _, dir := range dirs {
@@ -79,7 +78,7 @@ func (w *Watcher) changed(dir, name string) {
 		f.note(name)
 	}
 	w.mu.Unlock()
-	if !isTemp(name) { // temp files are nobody's news
+	if !isTemp(name) {
 		w.signal(dir, name)
 	}
 }
@@ -116,7 +115,7 @@ func (w *Watcher) fail(err error) {
 	}
 }
 
-// signal wakes those to whom a change of name in dir is news; "" is to all.
+// signal wakes the subscribers of dir that want to know of name; "" wakes all of them.
 func (w *Watcher) signal(dir, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -65,7 +65,7 @@ func (s *source) follows() bool { return !s.remote }
 // errRemote is no failure, but worth a warning.
 var errRemote = errors.New("the rig lies on a network file system, which tells nothing of what other machines do")
 
-// remote tells whether a folder lies on a file system that other machines
+// remote reports whether a folder lies on a file system that other machines
 // share.
 func remote(dir string) bool {
 	var st unix.Statfs_t

@@ -83,7 +83,7 @@ func (a Agent) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(a), a.Extra)
 }
 
-// Accepts tells whether the agent's card lets another one write to it. It
+// Accepts reports whether the agent's card lets another one write to it. It
 // always hears the person, and itself.
 func (a *Agent) Accepts(from state.AgentID) bool {
 	return len(a.AllowFrom) == 0 || from == state.Human || from == a.ID ||

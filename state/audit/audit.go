@@ -1,16 +1,15 @@
-// Package audit judges whether a state tree moved legally from one snapshot to
-// the next. It is pure: it sees versions of files and says what could not have
-// happened by the rules. The rules of each kind of file belong to the package
-// of that noun; this one knows what all of them share:
+// Package audit checks that a state tree changed only in legal ways from one snapshot
+// to the next. It is pure: it compares versions of files. The rule for each kind of
+// file belongs to the package of that kind; this package checks what all have in common:
 //
-//   - A file moves by its rule, or not at all.
-//   - A file that is gone has moved to where its rule says (a message: to the
+//   - A file changes as its rule allows.
+//   - A file that is gone was moved to where its rule says (a message: to the
 //     archive), or to the quarantine, where a reason names it. Some kinds
-//     may also be taken back; their rule says when.
-//   - What could be read before can be read afterwards.
+//     may also be removed; their rule says when.
+//   - A file that could be read can still be read.
 //
 // Many legal steps may lie between two snapshots, so a rule asks whether the
-// later version can be reached from the earlier one, not whether it is one step away.
+// later version can be reached from the earlier one, in any number of steps.
 package audit
 
 import (
@@ -30,7 +29,7 @@ type File struct {
 	Data []byte
 }
 
-// Exists reports whether there is a file at all.
+// Exists reports whether there is a file.
 func (f File) Exists() bool { return f.ID != "" }
 
 // Change is a file of which two snapshots hold different versions. Path is
@@ -40,17 +39,17 @@ type Change struct {
 	Before, After File
 }
 
-// Snapshot answers for one whole snapshot what stands at a path.
+// Snapshot returns the file at a path of one snapshot.
 type Snapshot func(path string) (File, error)
 
-// Rule says how files of one kind move.
+// Rule says how files of one kind may change.
 type Rule struct {
 	// Patterns are those of path.Match for the files of the kind, below state/.
 	Patterns []string
 	// CheckChange returns why the later version can't follow the earlier one. A nil
 	// before is a file that appears; it is asked for only where CheckNew is set.
 	CheckChange func(p string, before, after []byte) error
-	// CheckNew makes the judge ask CheckChange for new files too.
+	// CheckNew makes the checker call CheckChange for new files too.
 	CheckNew bool
 	// MovesTo is where a file may go under the same name, or nil.
 	MovesTo func(p string) string
@@ -63,7 +62,7 @@ type Rule struct {
 	CheckRemoval func(p string, before []byte, later Snapshot) error
 }
 
-// Violation is one file that did not move legally.
+// Violation is one file that changed in a way that its rule does not allow.
 type Violation struct {
 	// Path is relative to state/.
 	Path string `json:"path"`
@@ -71,14 +70,14 @@ type Violation struct {
 	Reason string `json:"reason"`
 }
 
-// ErrUnreadable is what CheckChange wraps for a version that is no whole file of its kind.
+// ErrUnreadable is returned by CheckChange, wrapped, for a version that is damaged.
 var ErrUnreadable = errors.New("can't be read")
 
-// Checker holds snapshots against rules.
+// Checker checks snapshots by rules.
 type Checker struct{ rules []Rule }
 
-// NewChecker makes a judge of the rules. The first one whose pattern matches
-// counts; what matches none is not judged.
+// NewChecker returns a checker. For each file the first rule whose pattern matches
+// counts; a file that matches none is not checked.
 func NewChecker(rules ...Rule) *Checker { return &Checker{rules} }
 
 // Rule returns the rule for a path, or nil.
@@ -93,13 +92,12 @@ func (j *Checker) Rule(p string) *Rule {
 	return nil
 }
 
-// NeedsContent reports whether the judge looks into files at a path.
+// NeedsContent reports whether the content of files at a path is checked.
 func (j *Checker) NeedsContent(p string) bool {
 	return strings.HasPrefix(p, quarantine) || j.Rule(p) != nil
 }
 
-// Destination is the path that the judge asks the later snapshot for when a file
-// appears or is gone, or "".
+// Destination returns where a file at p may have been moved to, or "".
 func (j *Checker) Destination(p string) string {
 	if r := j.Rule(p); r != nil && r.MovesTo != nil {
 		return r.MovesTo(p)
@@ -107,8 +105,8 @@ func (j *Checker) Destination(p string) string {
 	return ""
 }
 
-// Check judges everything that changed between two snapshots. later answers for
-// the second one; its errors end the judgement.
+// Check checks everything that changed between two snapshots. later is the second
+// one; an error of later ends the check and is returned.
 func (j *Checker) Check(changes []Change, later Snapshot) ([]Violation, error) {
 	s := step{judge: j, later: later, kept: quarantined(changes), after: map[string]File{}}
 	for _, c := range changes {

@@ -37,10 +37,10 @@ const (
 	Cancelled Status = "cancelled"
 )
 
-// Landed tells whether dependants may start.
+// Landed reports whether the work is on the target, so that dependants may start.
 func (s Status) Landed() bool { return s == Merged || s == Closed }
 
-// Finished tells whether nothing more will happen by itself.
+// Finished reports whether nothing more will happen by itself.
 func (s Status) Finished() bool { return s.Landed() || s == Cancelled }
 
 // next lists the legal moves. Who makes them: mayor and human open, hooked,
@@ -68,10 +68,10 @@ func (s Status) next() []Status {
 	return nil
 }
 
-// CanBecome tells whether a move is legal.
+// CanBecome reports whether a move is legal.
 func (s Status) CanBecome(to Status) bool { return slices.Contains(s.next(), to) }
 
-// Known tells whether s is a status at all.
+// Known reports whether s is a status at all.
 func (s Status) Known() bool { return s == Merged || len(s.next()) > 0 }
 
 // Priority is P1 (first) to P3.
@@ -151,12 +151,12 @@ func (b Bead) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(b), b.Extra)
 }
 
-// FailureCounts counts everything that was held against the bead, for messages.
+// FailureCounts returns the counters of failures as text for messages.
 func (b *Bead) FailureCounts() string {
 	return fmt.Sprintf("failed attempts: %d, conflicts: %d, restarts: %d", b.Attempts, b.Conflicts, b.Restarts)
 }
 
-// Become moves the bead, or returns an ErrConflict. Timestamps and gen follow.
+// Become changes the status and, with it, timestamps and gen, or returns an ErrConflict.
 func (b *Bead) Become(to Status, reason string, now state.Time) error {
 	if !b.Status.CanBecome(to) {
 		return state.Conflictf("bead "+string(b.ID), "is %s and can't become %s", b.Status, to)
@@ -185,11 +185,11 @@ const MetaImported = "bd_id"
 // bead's with it. A bead that was finished elsewhere has it to show.
 const MetaSource = "bd"
 
-// Imported tells whether the bead came from another issue tracker.
+// Imported reports whether the bead came from another issue tracker.
 func (b *Bead) Imported() bool { return b.Metadata[MetaImported] != "" }
 
-// CloseImported closes a bead that nobody works on, because it was finished
-// outside of the rig, or returns an ErrConflict. Timestamps and gen follow.
+// CloseImported closes an imported bead that nobody works on, because it was finished
+// in the other issue tracker, or returns an ErrConflict.
 func (b *Bead) CloseImported(reason string, at, now state.Time) error {
 	if !b.Imported() || !slices.Contains(editable(), b.Status) {
 		return state.Conflictf("bead "+string(b.ID), "is %s and can't be closed", b.Status)
@@ -202,14 +202,14 @@ func (b *Bead) CloseImported(reason string, at, now state.Time) error {
 // editable are the statuses in which a person may change what a bead says.
 func editable() []Status { return []Status{Open, Failed, Blocked} }
 
-// Editable tells whether a person may change what the bead says.
+// Editable reports whether a person may change what the bead says.
 func (b *Bead) Editable() bool { return slices.Contains(editable(), b.Status) }
 
-// Touch counts a change that moves nothing.
+// Touch records a change that leaves the status as it is.
 func (b *Bead) Touch(now state.Time) { b.UpdatedAt = now; b.Gen++ }
 
-// CheckAssignment returns an ErrConflict unless the bead is in one of the given statuses
-// under this assignment: what an earlier incarnation says is stale.
+// CheckAssignment returns an ErrConflict unless the bead has one of the given statuses
+// and this assignment. It refuses the late actions of an earlier assignment.
 func (b *Bead) CheckAssignment(by state.AssignmentID, in ...Status) error {
 	if b.AssignmentID != by || !slices.Contains(in, b.Status) {
 		return state.Conflictf("bead "+string(b.ID), "is %s under assignment %q, not %v under %q", b.Status, b.AssignmentID, in, by)
@@ -258,7 +258,7 @@ func check(name string, b *Bead) error {
 	case b.Gen < 0 || b.Attempts < 0 || b.Restarts < 0 || b.Conflicts < 0 || b.Assignments < 0:
 		return fmt.Errorf("a counter is negative")
 	case b.Gen > state.MaxCounter:
-		return fmt.Errorf("gen %d leaves no room to count on", b.Gen)
+		return fmt.Errorf("gen %d is above the maximum of %d", b.Gen, int64(state.MaxCounter))
 	case (b.Status == Hooked || b.Status == InProgress || b.Status == Done) && b.AssignmentID == "":
 		return fmt.Errorf("%s without an assignment_id", b.Status)
 	}

@@ -110,7 +110,7 @@ func reachable(before, after *Bead) error {
 		after.Gen-before.Gen, before.Gen, after.Gen, map[bool]string{true: " with its text changed"}[goal.edited])
 }
 
-// finishedElsewhere tells whether the bead shows an import that closed it after a gen.
+// finishedElsewhere reports whether the bead shows an import that closed it after a gen.
 func (b *Bead) finishedElsewhere(since int64) bool {
 	var source struct {
 		As  Status `json:"as"`
@@ -158,7 +158,7 @@ func (b *Bead) standing() string {
 	return fmt.Sprintf("%s (%d assignments)", s, b.Assignments)
 }
 
-// sameText tells whether nothing changed that only an edit may change.
+// sameText reports whether nothing changed that only an edit may change.
 func (b *Bead) sameText(o *Bead) bool {
 	return b.Title == o.Title && b.Description == o.Description && b.Acceptance == o.Acceptance && b.Priority == o.Priority &&
 		b.Type == o.Type && b.Worker == o.Worker && b.AllowEmpty == o.AllowEmpty &&

@@ -80,9 +80,10 @@ func outlineFields(b *Bead) []string {
 	return fields
 }
 
-// Overview is All for overviews, in the time of a look at the files' stamps. Of
-// each bead it tells ID, status and title, of an open one what it waits for and
-// until when, of a blocked one why.
+// Overview returns all beads with a part of their fields, and what could not be read.
+// It is faster than All, because it reads only files that changed since the last call
+// of any process. Set are ID, status and title; of an open bead BlockedBy and ReadyAt;
+// of a blocked one CloseReason.
 func (s Store) Overview() ([]Bead, []error, error) {
 	briefs, bad, err := s.Summaries()
 	all := make([]Bead, 0, len(briefs))
@@ -188,9 +189,8 @@ func findCycle(graph map[state.BeadID][]state.BeadID, start state.BeadID) []stri
 	return nil
 }
 
-// Move changes a bead's status when it stands in one of from under assignment
-// (which may be "" to ask for none). Errors: ErrConflict, ErrNotFound. Durable
-// when it returns nil.
+// Move changes a bead's status if it is one of from and the bead has the assignment;
+// "" stands for any. Errors: ErrConflict, ErrNotFound. Durable when it returns nil.
 func (s Store) Move(ctx context.Context, id state.BeadID, assignment state.AssignmentID, from []Status, to Status, reason string, now state.Time) (Bead, error) {
 	return s.Update(ctx, string(id), func(b *Bead) error {
 		if assignment != "" {
@@ -204,7 +204,7 @@ func (s Store) Move(ctx context.Context, id state.BeadID, assignment state.Assig
 	})
 }
 
-// Blockers lists which of b's dependencies have not landed, with why.
+// Blockers returns those of b's dependencies that have not landed, with their status.
 func Blockers(b *Bead, byID map[state.BeadID]*Bead) []string {
 	var open []string
 	for _, dep := range b.BlockedBy {
@@ -218,7 +218,7 @@ func Blockers(b *Bead, byID map[state.BeadID]*Bead) []string {
 	return open
 }
 
-// Index makes a map of beads by their names.
+// Index returns a map of the beads by ID.
 func Index(all []Bead) map[state.BeadID]*Bead {
 	byID := make(map[state.BeadID]*Bead, len(all))
 	for i := range all {

@@ -44,7 +44,7 @@ func (OS) Features(dir string) Features {
 	return f
 }
 
-// ext4Journal tells whether the ext4 that holds dir has a journal: only then
+// ext4Journal reports whether the ext4 that holds dir has a journal: only then
 // the kernel tells the number of its journal's thread in sysfs, and "<none>"
 // otherwise (fs/ext4/sysfs.c, journal_task_show).
 func ext4Journal(dir string) bool {
@@ -68,7 +68,7 @@ func journalOf(device string) bool {
 	return err == nil
 }
 
-// syncfsReports tells whether syncfs says that something could not be written:
+// syncfsReports reports whether syncfs says that something could not be written:
 // since Linux 5.8 (syncfs(2), "Errors").
 func syncfsReports() bool {
 	var name unix.Utsname

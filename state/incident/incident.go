@@ -94,7 +94,7 @@ func (i Incident) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(i), i.Extra)
 }
 
-// Open tells whether the incident still stands.
+// Open reports whether the incident still stands.
 func (i *Incident) Open() bool { return i.ResolvedAt == nil }
 
 // Key is what at most one open incident exists for.

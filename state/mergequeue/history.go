@@ -43,7 +43,7 @@ func CheckChange(before, after *Request) error {
 	return nil
 }
 
-// reachable tells whether exactly that many beginnings of a merge can lie
+// reachable reports whether exactly that many beginnings of a merge can lie
 // between two statuses.
 func reachable(from, to Status, tries int) bool {
 	at := closure([]Status{from})

@@ -32,7 +32,7 @@ const (
 	Dropped Status = "dropped"
 )
 
-// Live tells whether the refinery still has to do with it.
+// Live reports whether the refinery still has to do with it.
 func (s Status) Live() bool { return s == Pending || s == Merging || s == Conflicted }
 
 func (s Status) next() []Status {
@@ -110,7 +110,7 @@ type Request struct {
 	UpdatedAt   state.Time `json:"updated_at"`
 	// NoticeName is the fixed name of the merge_notification to the mayor.
 	NoticeName string `json:"notice_name,omitempty"`
-	// Notified is true once that mail is durable: an end nobody was told of is told.
+	// Notified is true once that mail is durable; until then it is sent again.
 	Notified bool `json:"notified,omitempty"`
 
 	Extra state.Extra `json:"-"`
@@ -128,8 +128,8 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(r), r.Extra)
 }
 
-// Unannounced tells whether the request came to an end, good or bad, that its mail
-// has not told of yet. A bad end may be superseded or dropped by then.
+// Unannounced reports whether the request has ended, well or not, and the mail that
+// says so is not sent yet. A request that failed may be superseded or dropped by then.
 func (r *Request) Unannounced() bool {
 	ended := r.Status == Merged || r.Status == Conflicted || !r.Status.Live() && r.Failure != ""
 	return ended && r.NoticeName != "" && !r.Notified
@@ -148,12 +148,12 @@ func (r *Request) Become(to Status, now state.Time) error {
 	return nil
 }
 
-// ResetCandidate takes back what the last try came to.
+// ResetCandidate removes the results of the last rebase and test.
 func (r *Request) ResetCandidate() {
 	r.Onto, r.Candidate, r.Tested, r.Stack, r.StackTip = "", "", false, nil, ""
 }
 
-// LandingCommit is the commit that the target is advanced to.
+// LandingCommit returns the commit that the target is advanced to.
 func (r *Request) LandingCommit() string {
 	if r.StackTip != "" {
 		return r.StackTip
@@ -231,7 +231,7 @@ const maxWhy = 200
 // short is the beginning of a commit's name, for people.
 func short(hash string) string { return hash[:min(10, len(hash))] }
 
-// isHash tells whether s is the full name of a commit.
+// isHash reports whether s is the full name of a commit.
 func isHash(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
@@ -245,7 +245,7 @@ func check(name string, r *Request) error {
 	case r.Seq <= 0:
 		return fmt.Errorf("seq %d is not positive", r.Seq)
 	case r.Seq > state.MaxCounter:
-		return fmt.Errorf("seq %d leaves no room to count on", r.Seq)
+		return fmt.Errorf("seq %d is above the maximum of %d", r.Seq, int64(state.MaxCounter))
 	case r.BeadID == "" || r.AssignmentID == "":
 		return fmt.Errorf("no bead_id or assignment_id")
 	case r.SourceBranch == "" || strings.HasPrefix(r.SourceBranch, "-") || strings.HasPrefix(r.TargetBranch, "-"):
@@ -266,9 +266,9 @@ func (s Store) Queue() ([]Request, []error, error) {
 	return all, bad, err
 }
 
-// Unfinished returns the requests that have not come to their end, or whose end
-// nobody was told of, in FIFO order, and what could not be read. However many have
-// ended, a process that looks often pays for these alone.
+// Unfinished returns the requests that have not ended or are Unannounced, in FIFO
+// order, and what could not be read. Called often, it costs what these are, however
+// many have ended.
 func (s Store) Unfinished() ([]Request, []error, error) {
 	open, bad, err := s.Select(func(r *Request) bool { return r.Status.Live() || r.Unannounced() })
 	inOrder(open)
@@ -284,8 +284,8 @@ func inOrder(all []Request) {
 	})
 }
 
-// Live returns the requests that have not come to their end, in FIFO order, and
-// what could not be read. It is for a process that looks once.
+// Live returns the requests that have not ended, in FIFO order, and what could not
+// be read. It is for a process that asks once.
 func (s Store) Live() ([]Request, []error, error) {
 	briefs, bad, err := s.Summaries()
 	var live []Request
@@ -329,7 +329,7 @@ func (s Store) Submit(ctx context.Context, r Request, now state.Time) (Request, 
 	if len(there) > 0 {
 		return there[0], nil
 	}
-	// A request that can't be read may hold a higher number: leave room for all of them.
+	// A request that can't be read may have a higher number.
 	r.Seq = seq + 1 + int64(len(bad))
 	r.Status, r.SubmittedAt, r.UpdatedAt = Pending, now, now
 	for ; ; n++ {
@@ -348,8 +348,8 @@ func idFor(bead state.BeadID, n int) state.MergeID {
 	return state.MergeID(fmt.Sprintf("mr-%s-%d", bead, n))
 }
 
-// StackedWith tells for each request that is tested, or lands, with others right
-// now, who these are. Until they land, only the first of them says so itself.
+// StackedWith returns, for each request that is being tested or landed together with
+// others, these others. Until they land, only the first request records its stack.
 func StackedWith(all []Request) map[state.MergeID][]state.MergeID {
 	with := map[state.MergeID][]state.MergeID{}
 	for i := range all {
@@ -363,14 +363,14 @@ func StackedWith(all []Request) map[state.MergeID][]state.MergeID {
 	return with
 }
 
-// IsDeep tells whether a queue in which so many wait is deep: with more than most,
-// and from then on until no more than half of that wait. A queue that hovers
-// around the limit is told of once.
+// IsDeep reports whether a queue of so many waiting requests is deep. It becomes deep
+// with more than most, and stays so until at most half of that wait, so that a queue
+// that hovers around the limit is reported once.
 func IsDeep(waiting, most int, was bool) bool {
 	return waiting > most || was && waiting > most/2
 }
 
-// JoinIDs is the IDs for people.
+// JoinIDs returns the IDs for people, separated by commas.
 func JoinIDs(ids []state.MergeID) string {
 	var text []string
 	for _, id := range ids {

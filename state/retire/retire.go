@@ -58,7 +58,7 @@ func (s Stage) Rank() int {
 	return -1
 }
 
-// Final tells whether nothing is left to do.
+// Final reports whether nothing is left to do.
 func (s Stage) Final() bool { return s == Released || s == Stale }
 
 // Record is the end of one attempt.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// inCI tells whether a missing facility is a failure: CI promises all of them,
+// inCI reports whether a missing facility is a failure: CI promises all of them,
 // and a test that is skipped there proves nothing while it looks green.
 func inCI() bool { return os.Getenv("CHIPSET_CI") == "1" }
 

@@ -60,7 +60,7 @@ func (c *crashes) change(i int) bool {
 	return ok
 }
 
-// possible tells whether no earlier change of the same names was left out.
+// possible reports whether no earlier change of the same names was left out.
 func (c *crashes) possible(p *pending) bool {
 	for _, e := range p.sets {
 		if c.stop[e.slot] > 0 {
@@ -115,7 +115,7 @@ func (c *crashes) settle(number int) {
 	c.order = append(c.order, number)
 }
 
-// whole tells whether the latest content is on the disk as far as names are.
+// whole reports whether the latest content is on the disk as far as names are.
 func (c *crashes) whole(f content) bool {
 	return f.durable == f.latest || f.flushed >= 0 && c.newer > f.flushed
 }
@@ -175,7 +175,7 @@ func (c *crashes) draw(rnd *rand.Rand) bool {
 	return ok
 }
 
-// reachable tells whether a folder has a name that leads to it from the root.
+// reachable reports whether a folder has a name that leads to it from the root.
 func (c *crashes) reachable(dir int) bool {
 	for dir != root {
 		if c.s.known[itself(dir)] && c.names[itself(dir)] == 0 {

@@ -171,7 +171,7 @@ func (k FaultKind) error() error {
 	return syscall.EIO
 }
 
-// fits tells whether the fault can hit a call.
+// fits reports whether the fault can hit a call.
 func (k FaultKind) fits(op string) bool {
 	sync := op == "sync" || op == "sync-file" || op == "sync-dir" || op == "barrier" || op == "flush"
 	switch k {

@@ -84,7 +84,7 @@ func (r *Recorder) scan(dir string, number int) error {
 	return nil
 }
 
-// volatile tells whether a path lies where nothing is promised.
+// volatile reports whether a path lies where nothing is promised.
 func (r *Recorder) volatile(path string) bool {
 	rel, err := filepath.Rel(filepath.Join(r.top, ".chipset"), path)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *Recorder) relative(path string) string {
 	return filepath.ToSlash(rel)
 }
 
-// killed tells whether the process ends here. What is left of it can do nothing
+// killed reports whether the process ends here. What is left of it can do nothing
 // any more: each call fails and changes nothing, and no promise counts.
 func (r *Recorder) killed(call int, when FaultKind) bool {
 	r.dead = r.dead || r.fault.Call == call && r.fault.Kind == when
@@ -180,7 +180,7 @@ func (r *Recorder) failing(call int, op, path string) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
-// short tells whether the write now called is to be cut off.
+// short reports whether the write now called is to be cut off.
 func (r *Recorder) short(call int) bool {
 	return r.fault.Call == call && r.fault.Kind == ShortWrite
 }

@@ -68,7 +68,7 @@ type Crash struct {
 	facts  []string
 }
 
-// Acked tells whether something was promised before the crash.
+// Acked reports whether something was promised before the crash.
 func (c *Crash) Acked(fact string) bool {
 	for _, f := range c.facts {
 		if f == fact {

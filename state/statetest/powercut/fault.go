@@ -72,7 +72,7 @@ const (
 	Close
 )
 
-// Applies tells whether a fault of this kind can hit an operation of that class.
+// Applies reports whether a fault of this kind can hit an operation of that class.
 func (k Kind) Applies(c Class) bool {
 	switch k {
 	case DiskFull:

@@ -282,7 +282,7 @@ func (t *Tree) closure(chosen func(*change) bool) map[*change]bool {
 }
 
 // spread takes, from the newest on, what the taken ones need and build upon, and
-// tells whether another look is needed.
+// reports whether another look is needed.
 func (t *Tree) spread(take map[*change]bool) (grown bool) {
 	type place struct {
 		dir  *node
