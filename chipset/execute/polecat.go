@@ -101,7 +101,10 @@ func (p *Polecat) decide(f polecat.Facts) roles.Decision[polecat.State] {
 func (p *Polecat) adopt(next polecat.State) { p.state = next }
 
 func (p *Polecat) after() time.Duration {
-	if p.worker != nil && !p.worker.ended() {
+	switch {
+	case p.worker == nil && p.state.Phase == polecat.Executing:
+		return time.Millisecond // it could not be started, and its attempt is to be retired
+	case p.worker != nil && !p.worker.ended():
 		return p.lookInterval()
 	}
 	return 0

@@ -225,7 +225,7 @@ func (d *decision) goOn(why string, answered bool) {
 	}
 	d.become(Executing)
 	d.s.Stopping, d.s.TouchedAt = false, d.f.Now
-	d.step(Continue{Item: *d.f.Hook.WorkItem, Why: why, Answered: answered})
+	d.workOn(Continue{Item: *d.f.Hook.WorkItem, Why: why, Answered: answered})
 }
 
 func (d *decision) publish(outcome retire.Outcome, reason string) {
@@ -270,7 +270,7 @@ func (d *decision) begin() {
 	default:
 		d.become(Executing)
 		d.s.Stopping, d.s.TouchedAt = false, d.f.Now
-		d.step(Start{Item: *d.f.Hook.WorkItem})
+		d.workOn(Start{Item: *d.f.Hook.WorkItem})
 	}
 }
 
