@@ -91,8 +91,9 @@ const (
 	Runs
 	// Spawns: it starts a subagent.
 	Spawns
-	// EntersPlanning and LeavesPlanning: the agent begins and ends to make a plan.
+	// EntersPlanning: the agent begins to make a plan.
 	EntersPlanning
+	// LeavesPlanning: it has made one.
 	LeavesPlanning
 )
 
