@@ -21,16 +21,32 @@ func Crew(ctx context.Context, r *rig.Rig, name string) (state.AgentID, error) {
 		if a, err := r.Agents.Get(string(id)); err == nil && a.Parent == id && a.Status == agent.Active {
 			return id, nil // most of the time: nothing is locked
 		}
-		now := r.Clock.Now()
 		// Its parent is itself, so that a start of the rig does not retire it as unnamed.
-		err = r.Agents.Adopt(ctx, id, id, r.Name(), now)
+		err = Adopt(ctx, r, id, id)
 		if errors.Is(err, state.ErrConflict) {
 			continue // a role of this rig has the name
 		}
-		if err != nil {
-			return "", err
-		}
-		return id, r.Hooks.Ensure(ctx, id, now)
+		return id, err
 	}
 	return "", state.Conflictf("crew "+name, "the rig has other agents of that name")
+}
+
+// Adopt registers the helper of an agent, or brings it back. Its hook comes first:
+// a registered agent without one counts as corrupt. Errors: state.ErrConflict for
+// somebody else's name. Durable when it returns nil.
+func Adopt(ctx context.Context, r *rig.Rig, id, parent state.AgentID) error {
+	a, err := r.Agents.Get(string(id))
+	if err == nil && a.Parent != parent {
+		return state.Conflictf("agent "+string(id), "is no helper of %s", parent)
+	}
+	now := r.Clock.Now()
+	if err := r.Hooks.Ensure(ctx, id, now); err != nil {
+		return err
+	}
+	return r.Agents.Adopt(ctx, id, parent, r.Name(), now)
+}
+
+// Rest records that a helper's session is over. Adopt brings it back.
+func Rest(ctx context.Context, r *rig.Rig, id state.AgentID) error {
+	return r.Agents.SetStatus(ctx, id, agent.Terminated, r.Clock.Now())
 }

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
@@ -92,17 +93,13 @@ func ParsePair(text string) (Pair, error) {
 // Register makes the agents known that stand for the foreign ones. Errors:
 // ErrConflict for a name that a role of the rig has.
 func (b *Bridge) Register(ctx context.Context) error {
-	now := b.Rig.Clock.Now()
 	for _, p := range b.Theirs {
 		a, err := b.Rig.Agents.Get(string(p.Agent))
 		if err == nil && a.Role != agent.Crew {
 			return state.Conflictf("agent "+string(p.Agent), "is the rig's own %s and can't stand for %s", a.Role, p.Foreign)
 		}
 		// Its parent is itself, so that a start does not retire it as unnamed.
-		if err := b.Rig.Agents.Adopt(ctx, p.Agent, p.Agent, b.Rig.Name(), now); err != nil {
-			return err
-		}
-		if err := b.Rig.Hooks.Ensure(ctx, p.Agent, now); err != nil {
+		if err := actor.Adopt(ctx, b.Rig, p.Agent, p.Agent); err != nil {
 			return err
 		}
 	}

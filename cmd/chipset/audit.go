@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/spf13/cobra"

@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,7 +13,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/agent"
 )
 
 func newHookCmd(a *app) *cobra.Command {
@@ -137,30 +137,11 @@ it is for tests and repair. chipset sling is the whole pipeline.`,
 }
 
 func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a *app) error {
-	r, err := a.openState(ctx)
+	by, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	by, err := a.authority(r, "hook set")
-	if err != nil {
-		return err
-	}
-	id, err := actor.Lookup(r, name)
-	if err != nil {
-		return err
-	}
-	if who, err := r.Agents.Get(string(id)); err == nil && who.Status == agent.Retired {
-		return state.Conflictf("agent "+name, "is retired and gets no more work")
-	}
-	b, err := r.Beads.Get(beadName)
-	if err != nil {
-		return err
-	}
-	if _, err := actor.HookOf(r, id); err != nil {
-		return err
-	}
-	now := r.Clock.Now()
-	h, err := r.Hooks.By(by, "").Set(ctx, id, hook.WorkItem{AssignedAt: now, AssignmentID: state.NewAssignmentID(), BeadID: b.ID, Title: b.Title}, now)
+	h, err := by.SetHook(ctx, name, beadName)
 	if err != nil {
 		return err
 	}
@@ -169,17 +150,12 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 
 func newHookActivateCmd(a *app) *cobra.Command {
 	return newOwnHookCmd(a, "activate", "pending → active: begin what hangs on one's own hook",
-		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, p actor.Present, _ string) (hook.Hook, error) {
-			if p.Session == "" {
-				p.Session = state.NewSessionID()
-			}
-			return s.Hooks.Activate(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
-		})
+		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, _ string) (hook.Hook, error) { return s.ActivateHook(ctx) })
 }
 
 func newHookTouchCmd(a *app) *cobra.Command {
 	cmd := newOwnHookCmd(a, "touch [NOTE]", "Say that the work on one's own hook makes progress",
-		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, s *actor.Speaker, _ actor.Present, note string) (hook.Hook, error) {
+		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, s *actor.Speaker, note string) (hook.Hook, error) {
 			return s.Touch(ctx, note)
 		})
 	cmd.Long = "Say that the work on one's own hook makes progress. The hook is written at most once in\n15 seconds; a note goes into the event log every time."
@@ -188,16 +164,14 @@ func newHookTouchCmd(a *app) *cobra.Command {
 
 func newHookCompleteCmd(a *app) *cobra.Command {
 	cmd := newOwnHookCmd(a, "complete", "active → completed: the bare transition (see done)",
-		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, p actor.Present, _ string) (hook.Hook, error) {
-			return s.Hooks.Complete(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
-		})
+		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, _ string) (hook.Hook, error) { return s.CompleteHook(ctx) })
 	cmd.Long = "The bare transition active → completed. A worker that has finished says chipset done\ninstead: its polecat then commits, submits and completes."
 	return cmd
 }
 
 // newOwnHookCmd is a transition that only the agent itself makes.
 func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
-	step func(ctx context.Context, s *actor.Speaker, p actor.Present, note string) (hook.Hook, error)) *cobra.Command {
+	step func(ctx context.Context, s *actor.Speaker, note string) (hook.Hook, error)) *cobra.Command {
 	var opts jsonOptions
 	name, _, _ := strings.Cut(use, " ")
 	cmd := &cobra.Command{
@@ -208,11 +182,7 @@ func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
 			if err != nil {
 				return err
 			}
-			p, err := s.Present()
-			if err != nil {
-				return err
-			}
-			h, err := step(cmd.Context(), s, p, strings.Join(args, " "))
+			h, err := step(cmd.Context(), s, strings.Join(args, " "))
 			if err != nil {
 				if s.ID == state.Human && errors.Is(err, state.ErrConflict) {
 					err = withHint(err, "you speak as human: --as AGENT speaks for another")
@@ -255,15 +225,7 @@ it is for tests and repair. chipset unsling takes a bead back.`,
 }
 
 func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	by, err := a.authority(r, "hook clear")
-	if err != nil {
-		return err
-	}
-	id, err := actor.Lookup(r, name)
+	by, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
@@ -272,10 +234,7 @@ func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *ap
 			return usagef("--assignment: %v", err)
 		}
 	}
-	if _, err := actor.HookOf(r, id); err != nil {
-		return err
-	}
-	h, err := r.Hooks.By(by, "").Clear(ctx, id, state.AssignmentID(opts.assignment), r.Clock.Now())
+	h, err := by.ClearHook(ctx, name, state.AssignmentID(opts.assignment))
 	if err != nil {
 		return err
 	}

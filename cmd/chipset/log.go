@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,9 @@ func runLog(ctx context.Context, opts logOptions, a *app) error {
 			return usagef("%s: %v", id.flag, err)
 		}
 	}
+	if !knownType(opts.kind) {
+		return usagef("--type: there are no events of type %q (docs/state.md lists all types)", opts.kind)
+	}
 	var since time.Time
 	if opts.since != "" {
 		var err error
@@ -71,6 +75,11 @@ func runLog(ctx context.Context, opts logOptions, a *app) error {
 	return actor.Wait(ctx, r, "log", 0, func() (bool, error) {
 		return false, reader.more(0)
 	}, event.Dir)
+}
+
+// knownType reports whether a word is a type of events, a noun of such types, or "".
+func knownType(word string) bool {
+	return word == "" || slices.ContainsFunc(event.Types(), func(t string) bool { return t == word || strings.HasPrefix(t, word+".") })
 }
 
 // logReader prints what was added to the log since it last looked.

@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
@@ -167,11 +165,7 @@ func newQueueDropCmd(a *app) *cobra.Command {
 }
 
 func runQueueStep(ctx context.Context, step, reason, name string, a *app) error {
-	r, err := a.openRig(ctx)
-	if err != nil {
-		return err
-	}
-	by, err := a.authority(r, "queue "+step)
+	by, err := a.voice(ctx, a.openRig)
 	if err != nil {
 		return err
 	}
@@ -179,14 +173,11 @@ func runQueueStep(ctx context.Context, step, reason, name string, a *app) error 
 	if err != nil {
 		return err
 	}
-	if _, err := actor.Text("--reason", reason, actor.MaxVerdict); err != nil {
-		return err
-	}
 	var q mergequeue.Request
 	if step == "drop" {
-		q, err = carry.Drop(ctx, r, id, reason, by)
+		q, err = by.DropRequest(ctx, id, reason)
 	} else {
-		q, err = carry.Retry(ctx, r, id, by)
+		q, err = by.RetryRequest(ctx, id)
 	}
 	if err != nil {
 		return err

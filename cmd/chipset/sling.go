@@ -30,11 +30,7 @@ one that waits for others is refused with their names (exit 4).`,
 }
 
 func runSling(ctx context.Context, a *app, args []string) error {
-	r, err := a.openRig(ctx)
-	if err != nil {
-		return err
-	}
-	by, err := a.authority(r, "sling")
+	by, err := a.voice(ctx, a.openRig)
 	if err != nil {
 		return err
 	}
@@ -47,10 +43,10 @@ func runSling(ctx context.Context, a *app, args []string) error {
 		if to, err = state.ParseAgentID(args[1]); err != nil {
 			return err
 		}
-	} else if to, err = freePolecat(r); err != nil {
+	} else if to, err = freePolecat(by.Rig); err != nil {
 		return err
 	}
-	rec, err := carry.Sling(ctx, r, id, to, by)
+	rec, err := by.Sling(ctx, id, to)
 	var slung *carry.AlreadySlung
 	if errors.As(err, &slung) {
 		a.printf("%s\n", slung.Error())
@@ -105,11 +101,7 @@ worker and saves the unfinished work on a salvage ref.`,
 }
 
 func runUnsling(ctx context.Context, a *app, arg string) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	by, err := a.authority(r, "unsling")
+	by, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
@@ -117,7 +109,7 @@ func runUnsling(ctx context.Context, a *app, arg string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := carry.Unsling(ctx, r, id, by); err != nil {
+	if _, err := by.Unsling(ctx, id); err != nil {
 		return err
 	}
 	a.printf("%s is open again\n", id)

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"io"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
-	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -166,28 +165,24 @@ func (o *reasonOptions) AddFlags(fs *pflag.FlagSet) {
 func newWorkCancelCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "cancel", "cancelled", "Give a bead up",
 		`Give a bead up. A worker on it is stopped and its unfinished work saved; a merge
-request of it will not land. What has landed can't be cancelled (exit 4).`, carry.Cancel)
+request of it will not land. What has landed can't be cancelled (exit 4).`, (*actor.Speaker).CancelBead)
 }
 
 func newWorkReopenCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "reopen", "open", "Open a bead again that is blocked, failed, closed or cancelled",
 		`Open a bead again that is blocked, failed, closed or cancelled. What was charged to
-it starts anew, and the reason goes into the rework notes of its next assignment.`, carry.Reopen)
+it starts anew, and the reason goes into the rework notes of its next assignment.`, (*actor.Speaker).ReopenBead)
 }
 
 func newInterventionCmd(a *app, name, outcome, short, long string,
-	act func(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by state.AgentID) error) *cobra.Command {
+	act func(s *actor.Speaker, ctx context.Context, id state.BeadID, reason string) error) *cobra.Command {
 	var opts reasonOptions
 	cmd := &cobra.Command{
 		Use: name + " ID", Short: short, Long: long,
 		Example: fmt.Sprintf("  chipset work %s gt-abc12 --reason \"the plan changed\"", name),
 		Args:    nargs(1, 1, "the ID of a bead"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := a.openRig(cmd.Context())
-			if err != nil {
-				return err
-			}
-			by, err := a.authority(r, "work "+name)
+			by, err := a.voice(cmd.Context(), a.openRig)
 			if err != nil {
 				return err
 			}
@@ -195,7 +190,7 @@ func newInterventionCmd(a *app, name, outcome, short, long string,
 			if err != nil {
 				return err
 			}
-			if err := act(cmd.Context(), r, id, opts.reason, by); err != nil {
+			if err := act(by, cmd.Context(), id, opts.reason); err != nil {
 				return err
 			}
 			a.printf("%s %s\n", id, outcome)

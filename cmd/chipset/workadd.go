@@ -220,36 +220,23 @@ it is exit 4. --label and --blocked-by replace the whole list, and "" clears it.
 }
 
 func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag string) bool, id string, a *app) error {
-	r, err := a.openRig(ctx)
+	by, err := a.voice(ctx, a.openRig)
 	if err != nil {
 		return err
 	}
-	by, err := a.authority(r, "work edit")
-	if err != nil {
+	if err := by.Authority("work edit"); err != nil { // before anything is read from a pipe
 		return err
 	}
 	flags := []string{"title", "description", "file", "accept", "priority", "type", "blocked-by", "label", "worker", "allow-empty"}
 	if !slices.ContainsFunc(flags, given) {
 		return usagef("work edit: nothing to change was given")
 	}
-	if err := opts.prepare(ctx, a, r, given); err != nil {
+	if err := opts.prepare(ctx, a, by.Rig, given); err != nil {
 		return err
 	}
-	if given("blocked-by") {
-		// Two edits at once could each be fine and close a circle together.
-		lock, err := r.Tree.Lock(ctx, state.LockDispatch, "dependencies")
-		if err != nil {
-			return err
-		}
-		defer lock.Unlock()
-	}
 	changed := slices.DeleteFunc(flags, func(f string) bool { return !given(f) })
-	b, err := r.Beads.By(by, strings.Join(changed, ", ")).Edit(ctx, state.BeadID(id), func(b *bead.Bead) error {
-		if !b.Editable() {
-			return state.Conflictf("bead "+id, "is %s and can't be edited", b.Status)
-		}
-		return opts.change(ctx, a, r, b, given)
-	})
+	b, err := by.EditBead(ctx, id, actor.BeadEdit{What: strings.Join(changed, ", "), Dependencies: given("blocked-by"),
+		Change: func(b *bead.Bead) error { return opts.change(ctx, a, by.Rig, b, given) }})
 	if err != nil {
 		return err
 	}
@@ -282,14 +269,5 @@ func (o *workEditOptions) change(ctx context.Context, a *app, r *rig.Rig, b *bea
 		b.Title = o.title
 	}
 	described := func(flag string) bool { return given(flag) || flag == "description" && given("file") }
-	if err := o.apply(ctx, a, r, b, described, false); err != nil {
-		return err
-	}
-	if given("blocked-by") {
-		if err := r.Beads.CheckDependencies(b.ID, b.BlockedBy); err != nil {
-			return err
-		}
-	}
-	b.Touch(r.Clock.Now())
-	return nil
+	return o.apply(ctx, a, r, b, described, false)
 }

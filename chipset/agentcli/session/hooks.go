@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // Hooks answers the events of one session.
@@ -200,7 +200,7 @@ func frameNudges(n news) string {
 // injected tells the story of the messages that came before an agent.
 func (h *Hooks) injected(who state.AgentID, n news) {
 	for i := range n.letters {
-		h.Rig.Events.Tell(event.MailInjected(who, event.Work{Session: h.Session}, string(n.letters[i].Name)))
+		(&actor.Speaker{Rig: h.Rig, ID: who, Session: h.Session}).Injected(n.letters[i].Name)
 	}
 }
 
@@ -233,19 +233,7 @@ func (h *Hooks) touch(ctx context.Context, who state.AgentID) error {
 	if !active {
 		return nil
 	}
-	now := h.Rig.Clock.Now()
-	current, err := h.Rig.Hooks.Get(string(who))
-	if err != nil {
-		return err
-	}
-	if since := now.Sub(current.LastActivity.Time); since >= 0 && since < hook.TouchInterval {
-		return nil
-	}
-	_, err = h.Rig.Hooks.Touch(ctx, who, item.AssignmentID, item.Session, now, hook.TouchInterval)
-	if errors.Is(err, state.ErrConflict) {
-		return nil // it was taken away meanwhile: no progress of anything
-	}
-	return err
+	return (&actor.Speaker{Rig: h.Rig, ID: who}).Progress(ctx, &item)
 }
 
 // work is the assignment that an agent is at: the one that this session was

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/agent"
 )
 
 // sessionOver is how long nothing is noted of a person's own session until it
@@ -51,7 +51,7 @@ func (h *Hooks) leave(ctx context.Context) error {
 			return nil
 		}
 	}
-	return h.Rig.Agents.SetStatus(ctx, h.Agent, agent.Terminated, h.Rig.Clock.Now())
+	return actor.Rest(ctx, h.Rig, h.Agent)
 }
 
 // forget removes what lies in run/ for this session.

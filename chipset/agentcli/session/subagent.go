@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
@@ -133,13 +133,8 @@ func (h *Hooks) subagentStart(ctx context.Context) (agentcli.Answer, error) {
 
 // register makes the identity known, and reports whether it was there before.
 func (h *Hooks) register(ctx context.Context, id state.AgentID) (reopened bool, _ error) {
-	now := h.Rig.Clock.Now()
 	_, err := h.Rig.Agents.Get(string(id))
-	reopened = err == nil
-	if err := h.Rig.Agents.Adopt(ctx, id, h.Agent, h.Rig.Name(), now); err != nil {
-		return reopened, err
-	}
-	return reopened, h.Rig.Hooks.Ensure(ctx, id, now)
+	return err == nil, actor.Adopt(ctx, h.Rig, id, h.Agent)
 }
 
 // introduce tells a subagent who it is.
@@ -199,7 +194,7 @@ func (h *Hooks) subagentStop(ctx context.Context) (agentcli.Answer, error) {
 // rest ends a subagent that has the file of this name, and keeps who it was: its
 // agent may speak to it again, under the same id of the client.
 func (h *Hooks) rest(ctx context.Context, s *subagent, file string) error {
-	err := h.Rig.Agents.SetStatus(ctx, s.Identity, agent.Terminated, h.Rig.Clock.Now())
+	err := actor.Rest(ctx, h.Rig, s.Identity)
 	if err = errors.Join(err, h.Rig.Tree.Remove(h.memoryPath(s.Identity))); err != nil {
 		return err
 	}
