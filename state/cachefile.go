@@ -43,7 +43,7 @@ func (t *Tree) ReadCache(p Path) (*CacheReader, error) {
 	if checksum(body) != sum {
 		return nil, &Corruption{Path: string(p), Reason: "its checksum is wrong"}
 	}
-	return &CacheReader{Rest: string(body)}, nil
+	return &CacheReader{Rest: body}, nil
 }
 
 func (t *Tree) cacheHead() string { return fmt.Sprintf("%s%s\n", cacheForm, t.RigID()) }
@@ -101,15 +101,15 @@ func (w *CacheWriter) Stamp(s Stamp) {
 // CacheReader reads what a CacheWriter wrote, in the same order.
 type CacheReader struct {
 	// Rest is what was not read yet.
-	Rest string
+	Rest []byte
 	// Bad is set when Rest did not hold what was asked for; zeros are returned then.
 	Bad bool
 }
 
-func (r *CacheReader) take(n uint64) string {
+func (r *CacheReader) take(n uint64) []byte {
 	if r.Bad || n > uint64(len(r.Rest)) {
-		r.Bad, r.Rest = true, ""
-		return ""
+		r.Bad, r.Rest = true, nil
+		return nil
 	}
 	head := r.Rest[:n]
 	r.Rest = r.Rest[n:]
@@ -118,9 +118,9 @@ func (r *CacheReader) take(n uint64) string {
 
 // Number reads a number.
 func (r *CacheReader) Number() uint64 {
-	n, size := binary.Uvarint([]byte(r.Rest[:min(len(r.Rest), binary.MaxVarintLen64)]))
+	n, size := binary.Uvarint(r.Rest)
 	if r.take(uint64(max(size, 0))); size <= 0 {
-		r.Bad, r.Rest = true, ""
+		r.Bad, r.Rest = true, nil
 	}
 	return n
 }
@@ -129,18 +129,18 @@ func (r *CacheReader) Number() uint64 {
 func (r *CacheReader) Count() int {
 	n := r.Number()
 	if n > uint64(len(r.Rest)) {
-		r.Bad, r.Rest = true, ""
+		r.Bad, r.Rest = true, nil
 		return 0
 	}
 	return int(n)
 }
 
 // Text reads a text.
-func (r *CacheReader) Text() string { return r.take(r.Number()) }
+func (r *CacheReader) Text() string { return string(r.take(r.Number())) }
 
 // Stamp reads a stamp.
 func (r *CacheReader) Stamp() Stamp {
-	raw := []byte(r.take(7 * 8))
+	raw := r.take(7 * 8)
 	if len(raw) == 0 {
 		return Stamp{}
 	}

@@ -127,7 +127,7 @@ func (s *Store[T]) loadSummaries() map[string]*summarized {
 		return nil // the files themselves are read
 	}
 	known := map[string]*summarized{}
-	for r.Rest != "" {
+	for len(r.Rest) > 0 {
 		b := summarized{stamp: r.Stamp(), Summary: Summary{Name: r.Text()}, fresh: true}
 		if n := r.Count(); n > 0 {
 			b.Fields = make([]string, n)
