@@ -81,7 +81,7 @@ func (s *Speaker) SendMail(ctx context.Context, m mail.Message, to string) (mail
 	if err != nil {
 		return "", err
 	}
-	return s.Send(ctx, m)
+	return s.Sender.Send(ctx, m)
 }
 
 // SendAll is SendMail for many messages at little more than the cost of a few.
@@ -109,7 +109,7 @@ func (s *Speaker) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, 
 			sent, at = append(sent, m), append(at, i)
 		}
 	}
-	gone, failed := s.Rig.SendAll(ctx, sent)
+	gone, failed := s.Rig.Sender.SendAll(ctx, sent)
 	for k, i := range at {
 		names[i], errs[i] = gone[k], failed[k]
 	}
@@ -178,7 +178,7 @@ func (s *Speaker) MarkOwn(ctx context.Context, e *mail.Entry) error {
 	if e.Read || !Retires(s.ID, e.Type) {
 		return nil
 	}
-	if err := s.MarkRead(ctx, s.ID, e); err != nil {
+	if err := s.Mailbox(s.ID).MarkRead(ctx, e.Name); err != nil {
 		return err
 	}
 	e.Read = true
@@ -215,7 +215,7 @@ func (s *Speaker) Reply(ctx context.Context, e *mail.Entry, answer Answer) (mail
 	if err := CheckMessage(m); err != nil {
 		return "", err
 	}
-	name, err := s.Send(ctx, m)
+	name, err := s.Sender.Send(ctx, m)
 	if err != nil {
 		return "", err
 	}
@@ -362,5 +362,5 @@ func (s *Speaker) Forward(ctx context.Context, e *mail.Entry, note, to string) (
 	if err := CheckMessage(m); err != nil {
 		return "", err
 	}
-	return s.Send(ctx, m)
+	return s.Sender.Send(ctx, m)
 }

@@ -144,7 +144,7 @@ func (s *Speaker) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.N
 	if e.Read {
 		return n, nil
 	}
-	if err := s.MarkRead(ctx, e.To, e); err != nil {
+	if err := s.Mailbox(e.To).MarkRead(ctx, e.Name); err != nil {
 		return n, fmt.Errorf("the answer is sent, but %s is not marked: %w", e.Name, err)
 	}
 	return n, nil
@@ -225,7 +225,7 @@ func (s *Speaker) WaitDecision(ctx context.Context, asked mail.Name, timeout tim
 	if err != nil || found.Read {
 		return answer, err
 	}
-	return answer, s.MarkRead(ctx, s.ID, &found)
+	return answer, s.Mailbox(s.ID).MarkRead(ctx, found.Name)
 }
 
 // IdleReason is why an agent has nothing in hand.

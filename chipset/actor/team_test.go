@@ -47,7 +47,7 @@ func TestPlanFirst(t *testing.T) {
 		{From: "mayor"}, {From: "human", Metadata: json.RawMessage(`{"approved":"yes"}`)}} {
 		m.To, m.Type, m.Subject, m.InReplyTo, m.Thread = "polecat-alpha", mail.PlanResponse, "approved", string(asked), string(asked)
 		m.Ref = &mail.Ref{AssignmentID: alpha.Assignment}
-		_, err := r.Send(t.Context(), m)
+		_, err := r.Sender.Send(t.Context(), m)
 		rigtest.Must(t, err)
 		refused("after mail of " + string(m.From))
 	}
@@ -77,7 +77,7 @@ func TestDecisionFindsBack(t *testing.T) {
 	asked, err := alpha.RequestPlan(t.Context(), "first this")
 	rigtest.Must(t, err)
 	e := get(t, as(r, "mayor"), asked)
-	passed, err := r.Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: e.Type, Subject: "polecat-alpha asks: " + e.Subject,
+	passed, err := r.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: e.Type, Subject: "polecat-alpha asks: " + e.Subject,
 		Body: e.Body, InReplyTo: string(asked), Thread: string(asked), Ref: e.Ref})
 	rigtest.Must(t, err)
 	person := as(r, state.Human)

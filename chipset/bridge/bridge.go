@@ -154,7 +154,7 @@ func (b *Bridge) outward(ctx context.Context, p Pair) (int, error) {
 			failed = append(failed, fmt.Errorf("%s to %s: %w", unread[i].Name, p.Foreign, err))
 			continue
 		}
-		if err := b.Rig.MarkRead(ctx, p.Agent, &unread[i]); err != nil {
+		if err := b.Rig.Mailbox(p.Agent).MarkRead(ctx, unread[i].Name); err != nil {
 			failed = append(failed, err)
 			continue
 		}
@@ -191,7 +191,7 @@ func (b *Bridge) inward(ctx context.Context, to Pair, l Letter) error {
 	m.To, m.Subject = to.Agent, l.Subject
 	sum := sha256.Sum256([]byte(b.Foreign.Name() + "\x00" + to.Foreign + "\x00" + l.Key))
 	m.ID = "bridge-" + hex.EncodeToString(sum[:12])
-	_, err := b.Rig.Send(ctx, m)
+	_, err := b.Rig.Sender.Send(ctx, m)
 	return err
 }
 

@@ -265,7 +265,7 @@ var damages = []struct {
 		f.Plant("state/mail/mayor/archive/2026-03-05T11-30-00Z-witness.json", strings.Replace(fmt.Sprintf(letter, "witness", true), `"b"`, `"c"`, 1))
 	}, "mail-twice:error", "mail-twice:error"},
 	{"old unread mail", func(f *fixture) {
-		_, err := f.Send(f.T.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "s"})
+		_, err := f.Sender.Send(f.T.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "s"})
 		must(f.T, err)
 		f.Now = f.Now.Add(48 * time.Hour)
 	}, "unread-mail:info", "unread-mail:info"},

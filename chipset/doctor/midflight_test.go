@@ -174,7 +174,7 @@ func (f *fixture) letters() {
 		{From: "mayor", To: state.Human, Subject: "three", Priority: mail.Urgent}, {From: state.Human, To: alpha, Subject: "four"},
 	} {
 		m.Type, m.Body = mail.Coordination, "a body\n"
-		n, err := f.Send(ctx, m)
+		n, err := f.Sender.Send(ctx, m)
 		f.Must(err)
 		if m.Subject == "two" {
 			f.Must(f.Mailbox("mayor").MarkRead(ctx, n))

@@ -45,10 +45,10 @@ const maxSubject = 300
 // counts as sent, see undeliverable.
 func (b *base) send(ctx context.Context, m mail.Message) error {
 	m.From, m.Subject = b.ID, subjectLine(m.Subject)
-	_, err := b.Rig.Send(ctx, m)
+	_, err := b.Rig.Sender.Send(ctx, m)
 	if errors.Is(err, state.ErrTooLarge) {
 		m.Subject, m.Body = roles.Clip(m.Subject, maxSubject/3), "The text is larger than a message may be here: see chipset log.\n"
-		_, err = b.Rig.Send(ctx, m)
+		_, err = b.Rig.Sender.Send(ctx, m)
 	}
 	return b.undeliverable(m.To, m.Subject, err)
 }
@@ -58,7 +58,7 @@ func (b *base) send(ctx context.Context, m mail.Message) error {
 func (b *base) sendAs(ctx context.Context, name mail.Name, m mail.Message, fix func(mail.Name) error) error {
 	m.From, m.Subject = b.ID, subjectLine(m.Subject)
 	for {
-		err := b.Rig.SendAs(ctx, name, m)
+		err := b.Rig.Sender.SendAs(ctx, name, m)
 		if !errors.Is(err, state.ErrExists) {
 			return b.undeliverable(m.To, m.Subject, err)
 		}
@@ -93,7 +93,7 @@ func (b *base) nudge(ctx context.Context, a roles.Nudge) (nudge.Nudge, error) {
 }
 
 func (b *base) markRead(ctx context.Context, a roles.MarkRead) error {
-	if err := b.Rig.MarkRead(ctx, b.ID, &a.Entry); err != nil {
+	if err := b.Rig.Mailbox(b.ID).MarkRead(ctx, a.Entry.Name); err != nil {
 		return err
 	}
 	if a.Note != "" {

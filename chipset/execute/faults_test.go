@@ -116,7 +116,7 @@ func besiege(t *testing.T, id state.AgentID, f *fault) *besieged {
 			continue
 		}
 		m.To = id
-		_, err := b.rig.Send(t.Context(), m)
+		_, err := b.rig.Sender.Send(t.Context(), m)
 		b.must(err)
 	}
 	_, err = b.rig.Slot(id).Send(t.Context(), nudge.Nudge{From: state.Human, Type: nudge.SyncRequest, RequiresResponse: true}, b.rig.Clock.Now())

@@ -21,7 +21,7 @@ import (
 // A message is not marked read before what it asks for is durable.
 func TestMayorKeepsMailWhoseEffectFailed(t *testing.T) {
 	h := newTownHall(t, "")
-	_, err := h.rig.Send(t.Context(), mail.Message{From: alpha, To: "mayor", Type: mail.PermissionRequest, Subject: "may I?", Body: "rm x"})
+	_, err := h.rig.Sender.Send(t.Context(), mail.Message{From: alpha, To: "mayor", Type: mail.PermissionRequest, Subject: "may I?", Body: "rm x"})
 	h.must(err)
 	box := h.rig.Tree.Abs(h.rig.Mailbox(state.Human).Dir())
 	h.must(os.MkdirAll(filepath.Dir(box), 0o755))
@@ -38,7 +38,7 @@ func TestMayorKeepsMailWhoseEffectFailed(t *testing.T) {
 	}
 	// The person's answer finds back.
 	asked := h.mail(state.Human, mail.PermissionRequest)[0]
-	_, err = h.rig.Send(t.Context(), mail.Message{From: state.Human, To: "mayor", Type: mail.PermissionResponse, Subject: "yes", Body: "do",
+	_, err = h.rig.Sender.Send(t.Context(), mail.Message{From: state.Human, To: "mayor", Type: mail.PermissionResponse, Subject: "yes", Body: "do",
 		Thread: asked.Thread, InReplyTo: string(asked.Name)})
 	h.must(err)
 	h.tick()
@@ -75,7 +75,7 @@ func TestMayorQuotesAnything(t *testing.T) {
 func TestMayorShutdown(t *testing.T) {
 	h := newTownHall(t, "")
 	send := func(session state.SessionID) {
-		_, err := h.rig.Send(t.Context(), mail.Message{From: state.Human, To: "mayor", Type: mail.ShutdownRequest, Subject: "end", Ref: &mail.Ref{Session: session}})
+		_, err := h.rig.Sender.Send(t.Context(), mail.Message{From: state.Human, To: "mayor", Type: mail.ShutdownRequest, Subject: "end", Ref: &mail.Ref{Session: session}})
 		h.must(err)
 	}
 	id := h.add("one")
@@ -108,7 +108,7 @@ func TestMayorEscalation(t *testing.T) {
 	escalate := func(advice string) {
 		data, err := json.Marshal(mayor.Escalation{Kind: "stall", Severity: "alert", Recommend: advice})
 		h.must(err)
-		_, err = h.rig.Send(t.Context(), mail.Message{From: "witness", To: "mayor", Type: mail.HealthEscalation, Subject: "no progress",
+		_, err = h.rig.Sender.Send(t.Context(), mail.Message{From: "witness", To: "mayor", Type: mail.HealthEscalation, Subject: "no progress",
 			Metadata: data, Ref: &mail.Ref{BeadID: id, AssignmentID: b.AssignmentID}})
 		h.must(err)
 		h.tick()
@@ -135,7 +135,7 @@ func TestMayorEscalation(t *testing.T) {
 
 func TestMayorArchivesAndAnswers(t *testing.T) {
 	h := newTownHall(t, "")
-	n, err := h.rig.Send(t.Context(), mail.Message{From: alpha, To: "mayor", Type: mail.CompletionReport, Subject: "done"})
+	n, err := h.rig.Sender.Send(t.Context(), mail.Message{From: alpha, To: "mayor", Type: mail.CompletionReport, Subject: "done"})
 	h.must(err)
 	asked, err := h.rig.Slot("mayor").Send(t.Context(), nudge.Nudge{From: state.Human, Type: nudge.SyncRequest, RequiresResponse: true}, h.m.Now())
 	h.must(err)
@@ -155,7 +155,7 @@ func TestMayorArchivesAndAnswers(t *testing.T) {
 	// Archiving that fails stops no tick.
 	h.must(os.RemoveAll(h.rig.Tree.Abs(h.rig.Mailbox("mayor").Dir().Join("archive"))))
 	h.must(os.WriteFile(h.rig.Tree.Abs(h.rig.Mailbox("mayor").Dir().Join("archive")), nil, 0o644))
-	_, err = h.rig.Send(t.Context(), mail.Message{From: alpha, To: "mayor", Type: mail.CompletionReport, Subject: "done"})
+	_, err = h.rig.Sender.Send(t.Context(), mail.Message{From: alpha, To: "mayor", Type: mail.CompletionReport, Subject: "done"})
 	if err != nil && !errors.Is(err, state.ErrCorrupt) {
 		t.Fatal(err)
 	}

@@ -426,7 +426,7 @@ func TestPolecatTouchesOnWork(t *testing.T) {
 func TestPolecatShutdown(t *testing.T) {
 	k := newKennel(t, "")
 	ask := func(session state.SessionID) mail.Name {
-		n, err := k.rig.Send(t.Context(), mail.Message{From: state.Human, To: alpha, Type: mail.ShutdownRequest, Subject: "please end",
+		n, err := k.rig.Sender.Send(t.Context(), mail.Message{From: state.Human, To: alpha, Type: mail.ShutdownRequest, Subject: "please end",
 			Ref: &mail.Ref{Session: session}})
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,7 @@ func TestRefineryWaitingRequestGoesBackAtShutdown(t *testing.T) {
 	q := m.submit("a.txt", "four\n")
 	m.write(m.dir, "a.txt", "mine\n")
 	m.run()
-	_, err := m.rig.Send(m.ctx, mail.Message{From: state.Human, To: "refinery", Type: mail.ShutdownRequest, Subject: "end",
+	_, err := m.rig.Sender.Send(m.ctx, mail.Message{From: state.Human, To: "refinery", Type: mail.ShutdownRequest, Subject: "end",
 		Ref: &mail.Ref{Session: m.r.Session}})
 	m.must(err)
 	if next := m.run(); !next.Finished {

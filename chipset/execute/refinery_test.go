@@ -166,7 +166,7 @@ func TestRefineryNoticeNameIsTaken(t *testing.T) {
 	t.Parallel()
 	m := newMill(t, `test: "true"`)
 	q := m.submit("one.txt", "1\n")
-	_, err := m.rig.Send(m.ctx, mail.Message{From: "refinery", To: "mayor", Type: mail.Coordination, Subject: "x", Body: "x"})
+	_, err := m.rig.Sender.Send(m.ctx, mail.Message{From: "refinery", To: "mayor", Type: mail.Coordination, Subject: "x", Body: "x"})
 	m.must(err)
 	m.run() // the clock stands still, so the notice wants the same name
 	m.is(q, mergequeue.Merged, bead.Merged)
@@ -363,7 +363,7 @@ func TestRefineryShutdown(t *testing.T) {
 	other := m.submit("two.txt", "1\n")
 	m.tick()
 	for _, session := range []state.SessionID{"ses-another", m.r.Session} {
-		_, err := m.rig.Send(m.ctx, mail.Message{From: state.Human, To: "refinery", Type: mail.ShutdownRequest, Subject: "end", Body: "",
+		_, err := m.rig.Sender.Send(m.ctx, mail.Message{From: state.Human, To: "refinery", Type: mail.ShutdownRequest, Subject: "end", Body: "",
 			Ref: &mail.Ref{Session: session}})
 		m.must(err)
 	}

@@ -281,7 +281,7 @@ func TestWitnessNameTaken(t *testing.T) {
 	if err := w.rig.Incidents.Create("in-1", i); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.rig.Send(ctx, mail.Message{From: me, To: state.Human, Type: mail.Coordination, Subject: "in the way", Timestamp: now}); err != nil {
+	if _, err := w.rig.Sender.Send(ctx, mail.Message{From: me, To: state.Human, Type: mail.Coordination, Subject: "in the way", Timestamp: now}); err != nil {
 		t.Fatal(err)
 	}
 	runner := w.runner.(*witnessRunner)
@@ -336,7 +336,7 @@ func TestWitnessLetters(t *testing.T) {
 		if session != "" {
 			m.Ref = &mail.Ref{Session: session}
 		}
-		n, err := w.rig.Send(ctx, m)
+		n, err := w.rig.Sender.Send(ctx, m)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -136,7 +136,7 @@ func TestBesideARunningRig(t *testing.T) {
 // churn sends, reads and archives mail, moves a bead, and puts what does not belong into quarantine.
 func (y *yard) churn(id state.AgentID, n int) {
 	ctx := y.t.Context()
-	name, err := y.Send(ctx, mail.Message{From: id, To: id, Type: mail.Coordination, Subject: "s", Timestamp: state.At(y.now)})
+	name, err := y.Sender.Send(ctx, mail.Message{From: id, To: id, Type: mail.Coordination, Subject: "s", Timestamp: state.At(y.now)})
 	if err == nil {
 		err = y.Mailbox(id).MarkRead(ctx, name)
 	}

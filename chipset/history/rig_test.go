@@ -80,7 +80,7 @@ func (y *yard) act() {
 	var err error
 	switch y.rnd.IntN(10) {
 	case 0, 1:
-		_, err = y.Send(ctx, mail.Message{From: pick(y.rnd, agents()), To: id, Type: mail.Coordination, Subject: "s", Body: state.Random(5)})
+		_, err = y.Sender.Send(ctx, mail.Message{From: pick(y.rnd, agents()), To: id, Type: mail.Coordination, Subject: "s", Body: state.Random(5)})
 	case 2:
 		var unread []mail.Entry
 		if unread, _, err = y.Mailbox(id).Unread(); err == nil && len(unread) > 0 {

@@ -16,7 +16,7 @@ import (
 // with its commit, and what comes after it is not.
 func TestTampering(t *testing.T) {
 	y := newYard(t)
-	name, err := y.Send(t.Context(), mail.Message{From: "mayor", To: "witness", Type: mail.Coordination, Subject: "s", Body: "sound"})
+	name, err := y.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "witness", Type: mail.Coordination, Subject: "s", Body: "sound"})
 	must(t, err)
 	y.commit()
 	for range 15 {
@@ -107,7 +107,7 @@ func TestReplacedHistory(t *testing.T) {
 func TestShallowHistory(t *testing.T) {
 	y := newYard(t)
 	y.commit()
-	_, err := y.Send(t.Context(), mail.Message{From: "mayor", To: "witness", Type: mail.Coordination, Subject: "s", Body: "b"})
+	_, err := y.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "witness", Type: mail.Coordination, Subject: "s", Body: "b"})
 	must(t, err)
 	tip := y.commit()
 	y.verify("")
@@ -134,7 +134,7 @@ func TestLostContents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			first := y.commit()
-			_, err := y.Send(t.Context(), mail.Message{From: "mayor", To: "witness", Type: mail.Coordination, Subject: "s", Body: "b"})
+			_, err := y.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "witness", Type: mail.Coordination, Subject: "s", Body: "b"})
 			must(t, err)
 			if name != "torn" { // once the only snapshot, else not the last
 				y.commit()

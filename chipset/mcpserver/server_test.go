@@ -321,7 +321,7 @@ func TestSubscriptions(t *testing.T) {
 		}
 	}
 	until(inboxURI, func() error {
-		_, err := r.Send(t.Context(), mail.Message{From: "mayor", To: "polecat-alpha", Type: mail.Coordination, Subject: "s"})
+		_, err := r.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "polecat-alpha", Type: mail.Coordination, Subject: "s"})
 		return err
 	})
 	h, err := r.Hooks.Get("polecat-alpha")

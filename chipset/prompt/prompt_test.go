@@ -176,7 +176,7 @@ func TestGather(t *testing.T) {
 	}
 	for _, m := range []mail.Message{{Type: mail.WorkAssignment, From: "mayor"}, {Type: mail.Coordination, From: "polecat-bravo"}} {
 		m.To, m.Subject = "polecat-alpha", "s"
-		_, err := r.Send(t.Context(), m)
+		_, err := r.Sender.Send(t.Context(), m)
 		must(t, err)
 	}
 	a := Gather(r, "polecat-alpha", b, "main")

@@ -277,10 +277,10 @@ func (r *Rig) reportUnread(ctx context.Context, a *agent.Agent) error {
 	}
 	m := mail.Message{From: r.Mayor(), To: state.Human, Type: mail.Coordination, Body: body.String(),
 		Subject: fmt.Sprintf("%s is retired with %d unread messages", a.ID, len(unread)), ID: "retired-" + string(a.ID) + "-" + a.UpdatedAt.Stamp()}
-	_, err = r.Send(ctx, m)
+	_, err = r.Sender.Send(ctx, m)
 	if errors.Is(err, state.ErrTooLarge) {
 		m.Body = "chipset mail inbox " + string(a.ID) + " --unread lists them.\n"
-		_, err = r.Send(ctx, m)
+		_, err = r.Sender.Send(ctx, m)
 	}
 	return err
 }

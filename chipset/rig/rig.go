@@ -224,26 +224,6 @@ func (r *Rig) Follow(w *state.Watcher) {
 // Slot is the nudge slot of an agent.
 func (r *Rig) Slot(id state.AgentID) nudge.Slot { return nudge.NewSlot(r.Tree, id, r.Events) }
 
-// Send delivers a message. See mail.Sender.Send.
-func (r *Rig) Send(ctx context.Context, m mail.Message) (mail.Name, error) {
-	return r.Sender.Send(ctx, m)
-}
-
-// SendAll delivers many messages. See mail.Sender.SendAll.
-func (r *Rig) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []error) {
-	return r.Sender.SendAll(ctx, ms)
-}
-
-// SendAs delivers a message under its fixed name. See mail.Sender.SendAs.
-func (r *Rig) SendAs(ctx context.Context, n mail.Name, m mail.Message) error {
-	return r.Sender.SendAs(ctx, n, m)
-}
-
-// MarkRead marks a message of an agent as read.
-func (r *Rig) MarkRead(ctx context.Context, id state.AgentID, e *mail.Entry) error {
-	return r.Mailbox(id).MarkRead(ctx, e.Name)
-}
-
 // Role returns the id of the agent with a role that exists once.
 func (r *Rig) Role(role definition.Role) state.AgentID {
 	r.mu.Lock()

@@ -107,7 +107,7 @@ func TestInitMakesAWholeRig(t *testing.T) {
 			t.Errorf("the hook of %s: %+v, %v", a.ID, h, err)
 		}
 		if a.ID != "mayor" { // mail works before anybody runs
-			_, err := r.Send(t.Context(), mail.Message{From: "mayor", To: a.ID, Type: mail.Coordination, Subject: "hello"})
+			_, err := r.Sender.Send(t.Context(), mail.Message{From: "mayor", To: a.ID, Type: mail.Coordination, Subject: "hello"})
 			must(t, err)
 		}
 	}
@@ -322,7 +322,7 @@ func TestSyncRetiresAndRevives(t *testing.T) {
 		t.Fatal(problems)
 	}
 	for _, subject := range []string{"first", "second"} {
-		_, err := r.Send(t.Context(), mail.Message{From: "mayor", To: "polecat-bravo", Type: mail.Coordination, Subject: subject})
+		_, err := r.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "polecat-bravo", Type: mail.Coordination, Subject: subject})
 		must(t, err)
 	}
 	alive, err := r.Claim(t.Context(), "polecat-charlie", "ses-1")
@@ -339,7 +339,7 @@ func TestSyncRetiresAndRevives(t *testing.T) {
 	if a, b, c := status("polecat-alpha"), status("polecat-bravo"), status("polecat-charlie"); a == agent.Retired || b != agent.Retired || c == agent.Retired {
 		t.Errorf("alpha %s, bravo %s, and charlie who runs %s", a, b, c)
 	}
-	if _, err := r.Send(t.Context(), mail.Message{From: "mayor", To: "polecat-bravo", Type: mail.Coordination, Subject: "x"}); !errors.Is(err, state.ErrConflict) {
+	if _, err := r.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "polecat-bravo", Type: mail.Coordination, Subject: "x"}); !errors.Is(err, state.ErrConflict) {
 		t.Errorf("mail to a retired agent: %v", err)
 	}
 	told, _, err := r.Mailbox(state.Human).List()

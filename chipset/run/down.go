@@ -38,7 +38,7 @@ func Down(ctx context.Context, r *rig.Rig, opts DownOptions) (int, error) {
 	n := len(running)
 	if !opts.Now {
 		for _, s := range running {
-			_, err := r.Send(ctx, mail.Message{From: opts.By, To: s.AgentID, Type: mail.ShutdownRequest, Priority: mail.Urgent,
+			_, err := r.Sender.Send(ctx, mail.Message{From: opts.By, To: s.AgentID, Type: mail.ShutdownRequest, Priority: mail.Urgent,
 				Subject: "please finish", Body: "The rig is being shut down: finish what you do, and take nothing new.\n",
 				Ref: &mail.Ref{Session: s.Session}})
 			if err != nil && !errors.Is(err, state.ErrConflict) {

@@ -37,7 +37,7 @@ func busy(t *testing.T) *rigtest.Yard {
 	rigtest.Must(t, f.Convoys.Put("cv-a", convoy.Convoy{ID: "cv-a", Name: "the first", BeadIDs: []state.BeadID{"gt-merg1", "gt-work1"}, CreatedAt: f.At()}))
 	rigtest.Must(t, f.Incidents.Put("in-1", incident.Incident{ID: "in-1", AgentID: alpha, AssignmentID: "as-gt-work1", BeadID: "gt-work1",
 		Kind: incident.Stalled, Severity: incident.Critical, OpenedAt: f.At(), Detail: "no progress"}))
-	_, err := f.Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "Look at gt-stop1", Priority: mail.Urgent})
+	_, err := f.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: "Look at gt-stop1", Priority: mail.Urgent})
 	rigtest.Must(t, err)
 	f.Plant("state/work/gt-bad.json", "{")
 	f.Now = rigtest.Noon()

@@ -95,7 +95,7 @@ func TestWhyTellsEverything(t *testing.T) {
 		f.PutRef(ref, tip)
 	}
 	f.Now = f.Now.Add(-time.Hour)
-	name, err := f.Send(t.Context(), mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "about it", Ref: &mail.Ref{AssignmentID: "as-one"}})
+	name, err := f.Sender.Send(t.Context(), mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "about it", Ref: &mail.Ref{AssignmentID: "as-one"}})
 	rigtest.Must(t, err)
 	rigtest.Must(t, f.Mailbox(alpha).MarkRead(t.Context(), name))
 	if moved, err := f.Mailbox(alpha).ArchiveOld(t.Context(), "mayor", rigtest.Noon(), false); err != nil || len(moved) != 1 {

@@ -145,7 +145,7 @@ func TestStopLetsGoWhenThereIsNothingToDo(t *testing.T) {
 			rigtest.Must(y.t, err)
 		},
 		"it asked a person": func(y *yard, h Hooks) {
-			_, err := y.Rig.Send(y.t.Context(), mail.Message{From: h.Agent, To: state.Human, Type: mail.PermissionRequest, Subject: "may I?",
+			_, err := y.Rig.Sender.Send(y.t.Context(), mail.Message{From: h.Agent, To: state.Human, Type: mail.PermissionRequest, Subject: "may I?",
 				Ref: &mail.Ref{AssignmentID: h.Assignment}})
 			rigtest.Must(y.t, err)
 		},
@@ -164,10 +164,10 @@ func TestStopLetsGoWhenThereIsNothingToDo(t *testing.T) {
 func TestStopGoesOnAfterThePersonAnswered(t *testing.T) {
 	y := newYard(t, "")
 	_, h := y.hang("polecat-alpha", "Work")
-	n, err := y.Rig.Send(t.Context(), mail.Message{From: h.Agent, To: state.Human, Type: mail.PermissionRequest, Subject: "may I?",
+	n, err := y.Rig.Sender.Send(t.Context(), mail.Message{From: h.Agent, To: state.Human, Type: mail.PermissionRequest, Subject: "may I?",
 		Ref: &mail.Ref{AssignmentID: h.Assignment}})
 	rigtest.Must(t, err)
-	_, err = y.Rig.Send(t.Context(), mail.Message{From: state.Human, To: h.Agent, Type: mail.PermissionResponse, Subject: "yes", InReplyTo: string(n)})
+	_, err = y.Rig.Sender.Send(t.Context(), mail.Message{From: state.Human, To: h.Agent, Type: mail.PermissionResponse, Subject: "yes", InReplyTo: string(n)})
 	rigtest.Must(t, err)
 	wants(t, y.answer(h, agentcli.Stop, agentcli.Input{}).GoOn, "still on your hook")
 }
@@ -196,7 +196,7 @@ func TestADecisionComesBeforeTheAgentThatRuns(t *testing.T) {
 	e, err := y.Mailbox(state.Human).Get(n)
 	rigtest.Must(t, err)
 	// One that only looks like a decision is nothing but mail.
-	_, err = y.Rig.Send(t.Context(), mail.Message{From: "polecat-bravo", To: h.Agent, Type: mail.PermissionResponse, Subject: "granted", InReplyTo: string(n),
+	_, err = y.Rig.Sender.Send(t.Context(), mail.Message{From: "polecat-bravo", To: h.Agent, Type: mail.PermissionResponse, Subject: "granted", InReplyTo: string(n),
 		Metadata: json.RawMessage(`{"approved":true}`)})
 	rigtest.Must(t, err)
 	if a := y.answer(h, agentcli.PostToolUse, agentcli.Input{}); strings.Contains(a.Context, "has approved") || !strings.Contains(a.Context, "polecat-bravo") {

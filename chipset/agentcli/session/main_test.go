@@ -49,7 +49,7 @@ func (y *yard) hang(id state.AgentID, title string) (state.BeadID, Hooks) {
 
 func (y *yard) send(from, to state.AgentID, subject, body string) mail.Name {
 	y.t.Helper()
-	n, err := y.Rig.Send(y.t.Context(), mail.Message{From: from, To: to, Type: mail.Coordination, Subject: subject, Body: body})
+	n, err := y.Rig.Sender.Send(y.t.Context(), mail.Message{From: from, To: to, Type: mail.Coordination, Subject: subject, Body: body})
 	rigtest.Must(y.t, err)
 	return n
 }

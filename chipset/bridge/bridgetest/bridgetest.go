@@ -50,7 +50,7 @@ func Read(t *testing.T, path string) string {
 // Send sends a message from the mayor to the agent that stands for researcher.
 func Send(t *testing.T, r *rig.Rig, subject, body string) mail.Name {
 	t.Helper()
-	n, err := r.Send(t.Context(), mail.Message{From: "mayor", To: "ext-researcher", Type: mail.Coordination, Subject: subject, Body: body})
+	n, err := r.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "ext-researcher", Type: mail.Coordination, Subject: subject, Body: body})
 	rigtest.Must(t, err)
 	return n
 }

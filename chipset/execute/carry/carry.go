@@ -153,7 +153,7 @@ func (c *carrier) removeDispatch(e flow.RemoveDispatch) error {
 
 // send delivers mail. Optional mail to somebody who can't get any is dropped.
 func (c *carrier) send(ctx context.Context, e flow.Send) error {
-	err := c.SendAs(ctx, e.As, e.Message)
+	err := c.Sender.SendAs(ctx, e.As, e.Message)
 	if e.Optional && flow.Refused(err) {
 		c.Events.Tell(undeliverable(e, err))
 		return nil

@@ -201,7 +201,7 @@ func TestFinishSendsUnderAnotherName(t *testing.T) {
 			return err
 		}
 		n := mail.Name(now.ReportName)
-		_, err = a.rig.Send(t.Context(), mail.Message{From: alpha, To: "mayor", Type: mail.Coordination, Subject: "in the way", Timestamp: n.Time()})
+		_, err = a.rig.Sender.Send(t.Context(), mail.Message{From: alpha, To: "mayor", Type: mail.Coordination, Subject: "in the way", Timestamp: n.Time()})
 		return err
 	}}, rec)
 	a.must(err)

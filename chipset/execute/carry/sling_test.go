@@ -132,7 +132,7 @@ func obstacles() []obstacle {
 			m := mail.Message{From: "mayor", To: alpha, Type: mail.Coordination, Subject: "first", ID: "other"}
 			n, err := mail.ParseName(rec.MailName)
 			y.must(err)
-			if err := y.SendAs(y.Context(), n, m); err != nil && !errors.Is(err, state.ErrExists) {
+			if err := y.Sender.SendAs(y.Context(), n, m); err != nil && !errors.Is(err, state.ErrExists) {
 				y.Fatal(err)
 			}
 		}},
