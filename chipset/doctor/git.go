@@ -221,5 +221,5 @@ func forgetWorktree(ctx context.Context, r *rig.Rig, w git.Registration) error {
 			return fmt.Errorf("keep %s: %w", w.Head.Short(), err)
 		}
 	}
-	return r.Git.RemoveWorktree(ctx, w.Path)
+	return r.Git.ForgetWorktree(w.Path)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
-	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/repair"
 )
 
 // TestWorktreeThatIsALink: what a link in place of a worktree leads to is a
@@ -18,7 +18,7 @@ func TestWorktreeThatIsALink(t *testing.T) {
 	f.put(filepath.Join(own, "letters"), "mine")
 	f.Must(os.RemoveAll(f.Worktree(alpha)))
 	f.Must(os.Symlink(own, f.Worktree(alpha)))
-	wounds, err := f.Git.Mend(t.Context(), f.Worktree(alpha), git.Hint{Own: true})
+	wounds, err := repair.Worktree(t.Context(), f.Git, f.Worktree(alpha), repair.Known{Own: true})
 	if len(wounds) > 0 || err != nil {
 		t.Errorf("mended %v, %v", wounds, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/repair"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -29,7 +30,7 @@ func checkRepository(ctx context.Context, r *rig.Rig) ([]finding, error) {
 		return nil, err
 	}
 	c := &relations{Records: snap, r: r}
-	return c.found, errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(), c.brokenRefs(ctx), c.linkedWorktrees(), c.tornWorktrees(ctx))
+	return c.found, errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(ctx), c.brokenRefs(ctx), c.linkedWorktrees(), c.tornWorktrees(ctx))
 }
 
 func (c *relations) gitLocks() error {
@@ -57,7 +58,7 @@ func gitPath(r *rig.Rig, path string) state.Path {
 const maxNamed = 20
 
 func (c *relations) emptyObjects() error {
-	empty, err := c.r.Git.EmptyObjects()
+	empty, err := repair.EmptyObjects(c.r.Git)
 	for i, path := range empty {
 		if i == maxNamed {
 			c.add("git-object", gitPath(c.r, filepath.Dir(filepath.Dir(path))), Error, "", "%d more are empty", len(empty)-i)
@@ -67,19 +68,19 @@ func (c *relations) emptyObjects() error {
 	}
 	for i := range c.found {
 		if c.found[i].Rule == "git-object" {
-			c.found[i].repair = func(context.Context) error { return c.r.Git.DropEmptyObjects() }
+			c.found[i].repair = func(context.Context) error { return repair.RemoveEmptyObjects(c.r.Git) }
 		}
 	}
 	return err
 }
 
 // obstacles tells of files in place of the folders of the rig's refs.
-func (c *relations) obstacles() error {
-	paths, err := c.r.Git.Obstacles(rig.RefFolders()...)
+func (c *relations) obstacles(ctx context.Context) error {
+	paths, err := repair.Obstacles(ctx, c.r.Git, rig.RefFolders()...)
 	for _, path := range paths {
 		f := c.add("git-obstacle", gitPath(c.r, path), Error, "", "a file stands where git needs a folder")
 		f.repair = func(context.Context) error {
-			_, err := c.r.Git.SetAside(path)
+			_, err := repair.SetAside(c.r.Git, path)
 			return err
 		}
 	}
@@ -96,19 +97,19 @@ func (c *relations) brokenRefs(ctx context.Context) error {
 			prefixes = append(prefixes, string(audit.Ref()))
 		}
 	}
-	broken, err := c.r.Git.BrokenRefs(ctx, prefixes...)
+	broken, err := repair.BrokenRefs(ctx, c.r.Git, prefixes...)
 	for _, b := range broken {
 		instead := c.recorded(b.Ref)
 		f := c.add("git-ref", state.Path(b.Ref), Error, "", "%s", b.Reason)
 		f.repair = func(ctx context.Context) error {
-			err := c.r.Git.MendRef(ctx, b.Ref, instead...)
+			err := repair.RestoreRef(ctx, c.r.Git, b.Ref, instead...)
 			if errors.Is(err, git.ErrNoCommits) && strings.HasPrefix(string(b.Ref), "refs/heads/polecat/") {
-				return c.r.Git.DropBrokenRef(ctx, b.Ref) // nothing tells of any work on it
+				return repair.RemoveRef(ctx, c.r.Git, b.Ref) // nothing tells of any work on it
 			}
 			return err
 		}
 		if strings.HasPrefix(string(b.Ref), rig.SnapshotRefs) { // nobody was told of that snapshot yet
-			f.repair = func(ctx context.Context) error { return c.r.Git.DropBrokenRef(ctx, b.Ref) }
+			f.repair = func(ctx context.Context) error { return repair.RemoveRef(ctx, c.r.Git, b.Ref) }
 		}
 	}
 	return err
@@ -154,9 +155,9 @@ func (c *relations) linkedWorktrees() error {
 func (c *relations) tornWorktrees(ctx context.Context) error {
 	torn, err := c.torn(ctx)
 	for _, id := range slices.Sorted(maps.Keys(torn)) {
-		wounds := torn[id]
-		reasons := make([]string, len(wounds))
-		for i, w := range wounds {
+		damage := torn[id]
+		reasons := make([]string, len(damage))
+		for i, w := range damage {
 			reasons[i] = fmt.Sprintf("%s %s", gitPath(c.r, w.Path), w.Reason)
 		}
 		f := c.add("worktree-torn", state.WorktreeDir.Join(string(id)), Error, "chipset up mends it as well", "%s", strings.Join(reasons, "; "))
@@ -167,9 +168,9 @@ func (c *relations) tornWorktrees(ctx context.Context) error {
 
 // torn are the worktrees whose own files of git are torn, also of agents that are
 // not registered.
-func (c *relations) torn(ctx context.Context) (map[state.AgentID][]git.Wound, error) {
+func (c *relations) torn(ctx context.Context) (map[state.AgentID][]repair.Damage, error) {
 	entries, err := c.r.Tree.List(state.WorktreeDir)
-	torn := map[state.AgentID][]git.Wound{}
+	torn := map[state.AgentID][]repair.Damage{}
 	failed := []error{err}
 	ids := map[state.AgentID]bool{}
 	for _, a := range c.Agents {
@@ -181,9 +182,9 @@ func (c *relations) torn(ctx context.Context) (map[state.AgentID][]git.Wound, er
 		}
 	}
 	for id := range ids {
-		wounds, err := c.r.Git.Wounds(ctx, c.r.Worktree(id), carry.HintOf(c.r, id))
-		if len(wounds) > 0 {
-			torn[id] = wounds
+		damage, err := repair.CheckWorktree(ctx, c.r.Git, c.r.Worktree(id), carry.HintOf(c.r, id))
+		if len(damage) > 0 {
+			torn[id] = damage
 		}
 		failed = append(failed, err)
 	}
@@ -205,7 +206,7 @@ func (c *relations) requestCommits(ctx context.Context) error {
 			heads[git.Ref(q.ID)] = git.Hash(q.Head)
 		}
 	}
-	missing, err := c.r.Git.Missing(ctx, heads)
+	missing, err := c.r.Git.MissingCommits(ctx, heads)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func repositoryGroups() []group {
 			{"git-obstacle", areaGit, "no file is in the place of a folder that git needs for the rig's refs, reflogs or worktrees", Error, "moves it to chipset-aside in git's folder"},
 			{"git-lock", areaGit, "no git left a lock behind", Warning, "removes it once it has stood unchanged for seconds and no git runs"},
 			{"git-object", areaGit, "no object of git is empty", Error, "removes the empty file: git would take it for the object, and never write that again"},
-			{"worktree-torn", areaGit, "git's own files of a worktree are whole", Error, "mends them and saves what the worktree holds on a salvage ref"},
+			{"worktree-torn", areaGit, "git's own files of a worktree are whole", Error, "sets them aside, makes them anew and saves what the worktree holds on a salvage ref"},
 		}},
 	}
 }

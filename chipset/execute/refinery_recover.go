@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/repair"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -128,9 +129,9 @@ func (r *Refinery) repairCheckout(ctx context.Context, q *mergequeue.Request, ta
 	if forward, err := r.Rig.Git.IsAncestor(ctx, local, candidate); err != nil || !forward {
 		return nil //nolint:nilerr // the candidate is gone, or the person has gone on from here
 	}
-	repaired, err := r.Rig.Git.RepairInterruptedAdvance(ctx, target, local, candidate, false)
+	repaired, err := repair.Advance(ctx, r.Rig.Git, target, local, candidate, false)
 	if errors.Is(err, git.ErrLocked) && r.lockIsOurs(ctx, q, target) {
-		repaired, err = r.Rig.Git.RepairInterruptedAdvance(ctx, target, local, candidate, true)
+		repaired, err = repair.Advance(ctx, r.Rig.Git, target, local, candidate, true)
 	}
 	if err == nil && len(repaired.Restored) > 0 {
 		r.Say("put %d files of %s back that an interrupted merge had written", len(repaired.Restored), repaired.Checkout)

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,26 +41,6 @@ func FuzzRegistration(f *testing.F) {
 		entry, err := parseRegistration(record)
 		if err == nil && entry.Head != "" && (entry.Head.check() != nil || entry.Head.IsZero()) {
 			t.Fatalf("HEAD is %q", entry.Head)
-		}
-	})
-}
-
-// FuzzIndex: an index that is changed anywhere is torn, and the check comes back.
-func FuzzIndex(f *testing.F) {
-	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(t.TempDir(), "index")
-		if err := os.WriteFile(path, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if tornIndex(path) != "" {
-			return
-		}
-		// Whatever is whole is torn without its end.
-		if err := os.Truncate(path, int64(len(data))-1); err != nil {
-			t.Fatal(err)
-		}
-		if zeros := strings.Trim(string(data[max(0, len(data)-21):]), "\x00") == ""; tornIndex(path) == "" && !zeros {
-			t.Fatalf("%x is whole with and without its end", data)
 		}
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // lockPoll is how often a lock that is in the way is looked at.
@@ -59,7 +61,7 @@ func (r *Repo) clearLock(ctx context.Context, path string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("clear lock %s: %w", path, ctx.Err())
 		case <-grace.C:
-			return removeGitFile(path)
+			return gitfile.Remove(path)
 		case <-poll.C:
 			now, err := os.Lstat(path)
 			if errors.Is(err, fs.ErrNotExist) {
@@ -157,7 +159,7 @@ func (w *Worktree) checkout(ctx context.Context, p place, target ...string) erro
 	args := append([]string{"checkout", "--quiet", "--force", "--no-recurse-submodules"}, append(target, "--")...)
 	_, err := w.repo.run(ctx, p, Command{Args: args})
 	if exited(err, 1, 128) && w.repo.linked(p) && !w.indexReadable(ctx, p) {
-		if err := removeGitFile(filepath.Join(p.gitDir, "index")); err != nil {
+		if err := gitfile.Remove(filepath.Join(p.gitDir, "index")); err != nil {
 			return err
 		}
 		_, err = w.repo.run(ctx, p, Command{Args: args})

@@ -17,7 +17,7 @@ func (f *fixture) admin(w *Worktree) string {
 func TestPrepareIdleRefuses(t *testing.T) {
 	for name, disturb := range map[string]func(f *fixture, w *Worktree){
 		"nothing there": func(f *fixture, w *Worktree) { f.must(os.RemoveAll(w.Path())) },
-		"never was":     func(f *fixture, w *Worktree) { f.must(f.RemoveWorktree(f.ctx, w.Path())) },
+		"never was":     func(f *fixture, w *Worktree) { f.git(f.TopLevel(), "worktree", "remove", "--force", w.Path()) },
 		"a change":      func(f *fixture, w *Worktree) { f.write(w.Path(), "a.txt", "changed\n") },
 		"a staged one": func(f *fixture, w *Worktree) {
 			f.write(w.Path(), "a.txt", "changed\n")

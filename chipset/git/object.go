@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -112,6 +113,37 @@ func (r *Repo) commit(ctx context.Context, h Hash) (c commitFacts, err error) {
 	return c, nil
 }
 
+// HasCommit reports whether a commit and its tree are there and can be read.
+func (r *Repo) HasCommit(ctx context.Context, h Hash) (bool, error) {
+	if err := h.check(); err != nil {
+		return false, err
+	}
+	o, found, err := r.content(ctx, string(h)+"^{tree}")
+	if err == nil || ctx.Err() != nil {
+		return found && o.kind == "tree", err
+	}
+	// What is torn ends the process that is asked.
+	_, err = r.read(ctx, "cat-file", "-e", string(h)+"^{tree}")
+	if exited(err, 1, 128) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// MissingCommits returns the keys whose commits are not there. A commit whose tree is gone counts as such.
+func (r *Repo) MissingCommits(ctx context.Context, commits map[Ref]Hash) (missing []Ref, err error) {
+	for ref, h := range commits {
+		whole, err := r.HasCommit(ctx, h)
+		if err != nil {
+			return missing, err
+		}
+		if !whole {
+			missing = append(missing, ref)
+		}
+	}
+	return missing, nil
+}
+
 func (r *Repo) treeOf(ctx context.Context, commit Hash) (Hash, error) {
 	c, err := r.commit(ctx, commit)
 	return c.tree, err
@@ -204,6 +236,7 @@ func readChange(from *bufio.Reader) (c change, err error) {
 
 // reached lists what head reaches and none of have does: at least that, and nothing that head does not reach.
 func (r *Repo) reached(ctx context.Context, head Hash, have []Hash) ([]Hash, error) {
+	have = slices.DeleteFunc(slices.Clone(have), func(h Hash) bool { return h == "" })
 	if len(have) == 1 {
 		if c, known := r.walkRange(ctx, have[0], head); known {
 			if objects, err := r.reachedInLine(ctx, head, c.fork); err == nil {

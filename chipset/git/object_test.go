@@ -131,7 +131,7 @@ func TestReachedOfTornObjects(t *testing.T) {
 			if (err == nil) != c.whole || c.whole && len(got) != 3 {
 				t.Errorf("reached: %v, %v", got, err)
 			}
-			if whole, err := f.wholeCommit(f.ctx, head); err != nil || whole != (c.whole || name == "no blob") {
+			if whole, err := f.HasCommit(f.ctx, head); err != nil || whole != (c.whole || name == "no blob") {
 				t.Errorf("whole is %v, %v", whole, err)
 			}
 		})
@@ -152,7 +152,7 @@ func TestWalksCostNoProcess(t *testing.T) {
 		f.must(err)
 		at, found, err := f.ResolveCommit(f.ctx, string(head))
 		f.must(err)
-		whole, err := f.wholeCommit(f.ctx, tip)
+		whole, err := f.HasCommit(f.ctx, tip)
 		f.must(err)
 		in, err := f.IsAncestor(f.ctx, tip, head)
 		f.must(err)

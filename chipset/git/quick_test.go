@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // What is found without git is what git finds; whatever is odd is left to git.
@@ -40,7 +42,7 @@ func TestLocateWithoutGit(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, err := realPath(t.TempDir())
+			dir, err := gitfile.RealPath(t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // Quiet tells that no git process works in the repository or in the checkout, as far as
@@ -83,5 +85,5 @@ func (r *Repo) BreakLock(ctx context.Context, path string) error {
 	if err := r.clearLock(ctx, path); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return gitfile.SyncDir(filepath.Dir(path))
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // ResolveRef returns what a ref holds, exactly by its full name and without peeling. A ref that does not exist
@@ -431,7 +433,7 @@ func (r *Repo) SweepLocks(ctx context.Context, now time.Time, age time.Duration,
 			continue
 		}
 		if err == nil {
-			err = removeGitFile(path)
+			err = gitfile.Remove(path)
 		}
 		if err != nil {
 			return removed, fmt.Errorf("sweep locks: %w", err)
@@ -441,11 +443,14 @@ func (r *Repo) SweepLocks(ctx context.Context, now time.Time, age time.Duration,
 	return removed, nil
 }
 
-// removeGitFile removes a file inside the git directory; that it is gone already is no error.
-func removeGitFile(path string) error {
-	err := os.Remove(path) //nolint:forbidigo // a file of git's own, below no state tree
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// RefExists reports whether a ref has a file of its own or is packed, whatever it holds.
+func (r *Repo) RefExists(ctx context.Context, ref Ref) (bool, error) {
+	if err := ref.check(); err != nil {
+		return false, err
 	}
-	return err
+	if _, err := os.Lstat(filepath.Join(r.common, filepath.FromSlash(string(ref)))); err == nil {
+		return true, nil
+	}
+	_, found, err := r.ResolveRef(ctx, ref)
+	return found, err
 }

@@ -2,15 +2,15 @@ package git
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // lockGrace is how long a lock file in a linked worktree may belong to a git that still runs.
@@ -40,7 +40,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
-	dir, err = realPath(dir)
+	dir, err = gitfile.RealPath(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
@@ -57,14 +57,14 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if !filepath.IsAbs(r.common) {
 		r.common = filepath.Join(dir, r.common)
 	}
-	if r.common, err = realPath(r.common); err != nil {
+	if r.common, err = gitfile.RealPath(r.common); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	if gitDir, err = realPath(gitDir); err != nil {
+	if gitDir, err = gitfile.RealPath(gitDir); err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	if top != "" && gitDir == r.common {
-		r.top, err = realPath(top)
+		r.top, err = gitfile.RealPath(top)
 	} else {
 		err = r.findTop(ctx, dir, gitDir)
 	}
@@ -121,7 +121,7 @@ func (r *Repo) findTop(ctx context.Context, dir, gitDir string) error {
 			if err != nil {
 				return err
 			}
-			r.top, err = realPath(top)
+			r.top, err = gitfile.RealPath(top)
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (r *Repo) findTop(ctx context.Context, dir, gitDir string) error {
 		if !filepath.IsAbs(configured) {
 			configured = filepath.Join(r.common, configured)
 		}
-		r.top, err = realPath(configured)
+		r.top, err = gitfile.RealPath(configured)
 		return err
 	}
 	bare, _, err := r.config(ctx, "core.bare")
@@ -199,27 +199,4 @@ func (r *Repo) config(ctx context.Context, key string) (value string, found bool
 		return "", false, nil
 	}
 	return line(out), err == nil, err
-}
-
-// realPath is the absolute path without symlinks; of a path that does not exist yet, its parents'.
-func realPath(path string) (string, error) {
-	if path == "" || strings.ContainsRune(path, 0) {
-		return "", fmt.Errorf("path %q: %w", path, fs.ErrInvalid)
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		return real, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(path) == path {
-		return "", err
-	}
-	parent, err := realPath(filepath.Dir(path))
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(parent, filepath.Base(path)), nil
 }

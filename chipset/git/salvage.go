@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // maxSalvages bounds how many versions of one salvage are kept side by side.
@@ -100,7 +102,7 @@ func (s *scratch) writeTree(ctx context.Context) (Hash, error) {
 }
 
 func (s *scratch) remove() error {
-	return errors.Join(removeGitFile(s.file), removeGitFile(s.file+".lock"))
+	return errors.Join(gitfile.Remove(s.file), gitfile.Remove(s.file+".lock"))
 }
 
 // snapshot writes the worktree as a tree; dirty says whether it differs from head's.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // Worktree is one checkout of a Repo. It holds nothing but the path, so it may be made before the
@@ -22,6 +24,19 @@ func (r *Repo) In(path string) *Worktree { return &Worktree{repo: r, path: path}
 
 // Path is the root as it was given to In.
 func (w *Worktree) Path() string { return w.path }
+
+// Run is [Repo.Run] in the worktree.
+func (w *Worktree) Run(ctx context.Context, c Command) ([]byte, error) {
+	p, err := w.place()
+	if err != nil {
+		return nil, err
+	}
+	return w.repo.run(ctx, p, c)
+}
+
+// GitDir is the worktree's git directory: the common one for the main worktree, a folder below its "worktrees" for a
+// linked one.
+func (w *Worktree) GitDir() (string, error) { return w.repo.gitDirOf(w.path) }
 
 // Registration is one entry of git's list of worktrees.
 type Registration struct {
@@ -114,7 +129,7 @@ func registeredLink(admin string) (string, error) {
 // gitDirOf returns the git directory of the worktree at path. It goes by git's own registry, never by
 // the .git file in the worktree, which a worker may have removed or changed.
 func (r *Repo) gitDirOf(path string) (string, error) {
-	real, err := realPath(path)
+	real, err := gitfile.RealPath(path)
 	if err != nil {
 		return "", fmt.Errorf("worktree: %w", err)
 	}
@@ -132,7 +147,7 @@ func (r *Repo) gitDirOf(path string) (string, error) {
 		if err != nil {
 			continue
 		}
-		if registered, err := realPath(filepath.Dir(link)); err == nil && registered == real {
+		if registered, err := gitfile.RealPath(filepath.Dir(link)); err == nil && registered == real {
 			return admin, nil
 		}
 	}
@@ -145,7 +160,7 @@ func (w *Worktree) place() (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	real, err := realPath(w.path)
+	real, err := gitfile.RealPath(w.path)
 	if err != nil {
 		return place{}, err
 	}
@@ -200,7 +215,7 @@ func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) er
 	if elsewhere(path) {
 		return fmt.Errorf("%w: it is a link or a file", ErrForeignDirectory)
 	}
-	real, err := realPath(path)
+	real, err := gitfile.RealPath(path)
 	if err != nil {
 		return err
 	}
@@ -215,7 +230,7 @@ func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) er
 			return err
 		}
 	}
-	there, err := r.registered(ctx, path, real)
+	there, err := r.registered(real)
 	if err != nil {
 		return err
 	}
@@ -277,110 +292,94 @@ func (r *Repo) checkUnused(ctx context.Context, b Branch, except string) error {
 		return err
 	}
 	for _, path := range paths {
-		if at, err := realPath(path); err == nil && at != except {
+		if at, err := gitfile.RealPath(path); err == nil && at != except {
 			return fmt.Errorf("%w: %s at %s", ErrBranchInUse, b, path)
 		}
 	}
 	return nil
 }
 
-// registered reports whether git knows a worktree at path. Where it reports false, nothing is in the way of making one.
-func (r *Repo) registered(ctx context.Context, path, real string) (bool, error) {
-	info, err := os.Lstat(path)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !missing {
+// registered reports whether git knows a worktree at path that can be used. Where it reports false, nothing is in the way
+// of making one.
+func (r *Repo) registered(real string) (bool, error) {
+	entries, err := os.ReadDir(real)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if !missing && !info.IsDir() {
-		return false, fmt.Errorf("%w: not a directory", ErrForeignDirectory)
+	work := false
+	for _, e := range entries {
+		if e.Name() == ".git" && !e.Type().IsRegular() {
+			return false, fmt.Errorf("%w: it is a repository of its own", ErrForeignDirectory)
+		}
+		work = work || e.Name() != ".git"
 	}
 	admin, err := r.gitDirOf(real)
 	known := err == nil
-	if err != nil && !errors.Is(err, ErrNotWorktree) {
+	switch {
+	case err != nil && !errors.Is(err, ErrNotWorktree):
 		return false, err
+	case !work:
+		return false, r.forget(real, admin)
+	case !known:
+		return false, ErrForeignDirectory
+	case linksTo(real, admin):
+		return true, nil
 	}
-	if known && !missing {
-		whole, err := r.repairLink(ctx, real, admin)
-		if err != nil || whole {
-			return whole, err
-		}
-		known = false
-	}
-	if known {
-		if err := r.unregister(ctx, real); err != nil {
-			return false, err
-		}
-	}
-	if missing {
-		return false, nil
-	}
-	return false, vacate(real)
+	return true, gitfile.Write(filepath.Join(real, ".git"), "gitdir: "+admin+"\n")
 }
 
-// vacate makes sure that a folder holds nothing but a link without a registration, where nothing was ever checked out, and
-// removes that.
-func vacate(path string) error {
-	entries, err := os.ReadDir(path)
+// forget takes away the registration, which may be "", of a folder that is gone or holds nothing but a file .git. What it
+// held is set aside.
+func (r *Repo) forget(real, admin string) error {
+	if _, err := os.Lstat(real); err == nil {
+		if err := gitfile.Remove(filepath.Join(real, ".git")); err != nil {
+			return err
+		}
+	}
+	if admin == "" {
+		return nil
+	}
+	_, err := gitfile.SetAside(r.common, admin)
+	return err
+}
+
+// mendCommondirs makes the registrations readable whose way to the repository a power cut tore: while there is one, git
+// makes no worktree, not even another.
+func (r *Repo) mendCommondirs() error {
+	dirs, err := r.gitDirs()
 	if err != nil {
 		return err
 	}
-	if len(entries) == 1 && entries[0].Name() == ".git" && entries[0].Type().IsRegular() {
-		return removeGitFile(filepath.Join(path, ".git"))
-	}
-	if len(entries) > 0 {
-		return ErrForeignDirectory
+	for _, admin := range dirs[1:] {
+		if _, err := os.Lstat(filepath.Join(admin, "gitdir")); err != nil {
+			continue // no registration, or one that somebody takes away just now
+		}
+		text, err := gitfile.ReadLine(filepath.Join(admin, "commondir"))
+		if !filepath.IsAbs(text) {
+			text = filepath.Join(admin, text)
+		}
+		if real, realErr := gitfile.RealPath(text); err == nil && realErr == nil && real == r.common {
+			continue
+		}
+		if err := gitfile.Write(filepath.Join(admin, "commondir"), "../..\n"); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// repairLink makes the .git file of a registered worktree point at its registration again. It returns whole ==
-// false after it took away what a killed "worktree add" left, so that the worktree can be made anew.
-func (r *Repo) repairLink(ctx context.Context, path, admin string) (whole bool, err error) {
-	link := filepath.Join(path, ".git")
-	info, err := os.Lstat(link)
-	if err == nil && !info.Mode().IsRegular() {
-		return false, fmt.Errorf("%w: it is a repository of its own", ErrForeignDirectory)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	if r.halfMade(path, admin) {
-		return false, r.dropHalfMade(path, admin)
-	}
-	if reason, err := os.ReadFile(filepath.Join(admin, "locked")); err == nil && strings.TrimSpace(string(reason)) == "initializing" {
-		if err := removeGitFile(filepath.Join(admin, "locked")); err != nil {
-			return false, err
-		}
-	}
-	if linksTo(path, admin) {
-		return true, nil
-	}
-	// repair rewrites only a file that is gone or leads nowhere, not one that leads to another repository.
-	if err := removeGitFile(link); err != nil {
-		return false, err
-	}
-	_, err = r.run(ctx, r.plain(), Command{Args: []string{"worktree", "repair"}})
-	return err == nil, err
-}
-
 // linksTo reports whether the worktree's .git file leads to its registration.
 func linksTo(path, admin string) bool {
-	data, err := os.ReadFile(filepath.Join(path, ".git"))
-	target, ok := strings.CutPrefix(strings.TrimSuffix(string(data), "\n"), "gitdir: ")
+	text, err := gitfile.ReadLine(filepath.Join(path, ".git"))
+	target, ok := strings.CutPrefix(text, "gitdir: ")
 	if err != nil || !ok {
 		return false
 	}
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(path, target)
 	}
-	real, err := realPath(target)
+	real, err := gitfile.RealPath(target)
 	return err == nil && real == admin
-}
-
-// unregister makes git forget one worktree whose directory is gone.
-func (r *Repo) unregister(ctx context.Context, path string) error {
-	_, err := r.run(ctx, r.plain(), Command{Args: []string{"worktree", "remove", "--force", "--force", path}})
-	return err
 }
 
 // ReleaseWorktree leaves the linked worktree at path clean, on no branch, for the next assignment: at the commit at if
@@ -421,7 +420,7 @@ func (r *Repo) LeaveWorktree(ctx context.Context, path string) (left bool) {
 		return false
 	}
 	h, known := r.looseRef(b.Ref())
-	if !known || writeGitFile(filepath.Join(p.gitDir, "HEAD"), string(h)+"\n") != nil {
+	if !known || gitfile.Write(filepath.Join(p.gitDir, "HEAD"), string(h)+"\n") != nil {
 		return false
 	}
 	r.left[p.gitDir] = leftAt{b, h}
@@ -441,35 +440,24 @@ func (w *Worktree) detach(ctx context.Context, p place, at Hash) error {
 	return w.forceCheckout(ctx, p, "--detach")
 }
 
-// RemoveWorktree removes the linked worktree at path with everything in it, and its registration. One
-// that does not exist is no error.
-func (r *Repo) RemoveWorktree(ctx context.Context, path string) error {
+// ForgetWorktree makes git forget the linked worktree at path, whose folder is gone or holds nothing but a file .git.
+// ErrForeignDirectory is returned for any other folder. One that git does not know is no error.
+func (r *Repo) ForgetWorktree(path string) error {
 	r.worktrees.Lock()
 	defer r.worktrees.Unlock()
-	real, err := realPath(path)
-	if err != nil {
-		return fmt.Errorf("remove worktree: %w", err)
-	}
-	admin, err := r.gitDirOf(real)
-	if errors.Is(err, ErrNotWorktree) {
-		if _, statErr := os.Lstat(real); errors.Is(statErr, fs.ErrNotExist) {
-			return nil
-		}
-	}
-	if err == nil && admin == r.common {
+	real, err := gitfile.RealPath(path)
+	if err == nil && real == r.top {
 		err = fmt.Errorf("%w: it is the main worktree", ErrNotWorktree)
 	}
+	known := false
 	if err == nil {
-		_, statErr := os.Lstat(real)
-		if statErr == nil {
-			_, err = r.repairLink(ctx, real, admin)
-		}
+		known, err = r.registered(real)
 	}
-	if err == nil {
-		err = r.unregister(ctx, real)
+	if err == nil && known {
+		err = ErrForeignDirectory
 	}
 	if err != nil {
-		return fmt.Errorf("remove worktree %s: %w", path, err)
+		return fmt.Errorf("forget worktree %s: %w", path, err)
 	}
 	return nil
 }

@@ -52,9 +52,13 @@ func TestPrepareReleaseRemove(t *testing.T) {
 	f.wantPrepared(w, "", first)
 	f.must(w.CheckoutDetached(f.ctx, second))
 	f.wantPrepared(w, "", second)
-	f.must(f.RemoveWorktree(f.ctx, w.Path()))
-	f.wantGone(w.Path(), "")
-	f.must(f.RemoveWorktree(f.ctx, w.Path()))
+	f.wantErr(f.ForgetWorktree(w.Path()), ErrForeignDirectory) // it holds work
+	f.must(os.RemoveAll(w.Path()))
+	f.must(f.ForgetWorktree(w.Path()))
+	if list, err := f.ListWorktrees(f.ctx); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	f.must(f.ForgetWorktree(w.Path()))
 	f.wantErr(f.ReleaseWorktree(f.ctx, w.Path(), ""), ErrNotWorktree)
 }
 
@@ -65,7 +69,7 @@ func TestMainWorktreeIsNeverForced(t *testing.T) {
 	f.write(top, "untracked", "precious")
 	f.wantErr(f.PrepareWorktree(f.ctx, top, "polecat/x", head), ErrForeignDirectory)
 	f.wantErr(f.ReleaseWorktree(f.ctx, top, ""), ErrNotWorktree)
-	f.wantErr(f.RemoveWorktree(f.ctx, top), ErrNotWorktree)
+	f.wantErr(f.ForgetWorktree(top), ErrNotWorktree)
 	f.wantErr(f.In(top).CheckoutDetached(f.ctx, head), ErrNotWorktree)
 	_, err := f.In(top).Rebase(f.ctx, head, head, "refinery")
 	f.wantErr(err, ErrNotWorktree)
@@ -253,5 +257,31 @@ func TestPrepareBesideATornRegistration(t *testing.T) {
 				f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
 			})
 		}
+	}
+}
+
+// A link to a registration that is gone, beside which nothing was ever checked out, is in nobody's way.
+func TestPrepareOverLinkAlone(t *testing.T) {
+	f := newFixture(t)
+	path := filepath.Join(f.TopLevel(), "wt", "refinery")
+	f.write(path, ".git", "gitdir: "+filepath.Join(f.common, "worktrees", "refinery")+"\n")
+	f.must(f.PrepareDetached(f.ctx, path, f.head(f.TopLevel())))
+	f.wantFile(path, "a.txt", "one\ntwo\nthree\n")
+}
+
+// An operation of which git can't read its own records any more is ended all the same.
+func TestPrepareEndsTornOperations(t *testing.T) {
+	for _, torn := range []string{"rebase-merge/autostash", "rebase-merge/head-name", "rebase-apply/applying", "rebase-merge"} {
+		t.Run(torn, func(t *testing.T) {
+			f := newFixture(t)
+			w := f.prepared()
+			admin, err := w.GitDir()
+			f.must(err)
+			f.write(admin, torn, "")
+			f.must(f.PrepareDetached(f.ctx, w.Path(), f.head(f.TopLevel())))
+			if op := operation(admin); op != NoOperation {
+				t.Errorf("still in the middle of %s", op)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/repair"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -97,7 +98,7 @@ func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) 
 	} else if used {
 		return Outcome{}, fmt.Errorf("audit commit to %s: %w: %s", c.branch, git.ErrBranchInUse, path)
 	}
-	_, keepsErr := c.rig.Git.DropKeeps(c.rig.Clock(), staleKeep) // what stays is in nobody's way, but for errSamePack
+	_, keepsErr := repair.RemoveKeepFiles(c.rig.Git, c.rig.Clock(), staleKeep) // what stays is in nobody's way, but for errSamePack
 	at := c.rig.Clock()
 	for n := 1; ; n++ {
 		out, err := c.record(ctx, message, at)
@@ -194,7 +195,7 @@ func (c *Recorder) before(ctx context.Context, parent git.Hash) (map[string]git.
 	if err == nil || ctx.Err() != nil {
 		return held, err
 	}
-	missing, lookErr := c.rig.Git.Missing(ctx, map[git.Ref]git.Hash{c.branch.Ref(): parent})
+	missing, lookErr := c.rig.Git.MissingCommits(ctx, map[git.Ref]git.Hash{c.branch.Ref(): parent})
 	if lookErr != nil || len(missing) > 0 {
 		return nil, errors.Join(err, lookErr)
 	}

@@ -44,7 +44,7 @@ func (c *Recorder) store(ctx context.Context, s *step) (git.Hash, git.Ref, error
 	for _, dir := range s.moved {
 		known = append(known, c.reader.name("tree", encoded(s.folders[dir])))
 	}
-	if _, err := c.rig.Git.Renew(ctx, known); err != nil {
+	if _, err := c.rig.Git.RewriteObjects(ctx, known); err != nil {
 		return "", "", err
 	}
 	temp := git.Ref(pending + state.Random(12))
@@ -53,7 +53,7 @@ func (c *Recorder) store(ctx context.Context, s *step) (git.Hash, git.Ref, error
 		return "", "", c.unstored(ctx, err)
 	}
 	// The commit itself and the folders above the state tree have names that git alone knows.
-	return made, temp, c.rig.Git.RenewRest(ctx, made, s.parent, known)
+	return made, temp, c.rig.Git.MakeDurable(ctx, made, s.parent)
 }
 
 // write has git write folders, contents and commit.
@@ -95,7 +95,7 @@ func (c *Recorder) unstored(ctx context.Context, err error) error {
 	if !errors.As(err, &failed) || failed.Cause != nil || ctx.Err() != nil {
 		return err
 	}
-	torn, scanErr := c.rig.Git.DropTorn()
+	torn, scanErr := c.rig.Git.RemoveTornObjects()
 	if len(torn) > 0 {
 		err = errors.Join(err, git.ErrTorn)
 	}

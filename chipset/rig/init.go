@@ -12,6 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/repair"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -308,12 +309,12 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 			return err
 		}
 	}
-	if err := r.freeRefFolders(); err != nil {
+	if err := r.freeRefFolders(ctx); err != nil {
 		return err
 	}
 	// What a power cut left of objects is taken by git for the objects themselves,
 	// and a worker that makes the same again would build on nothing.
-	if err := r.Git.DropEmptyObjects(); err != nil {
+	if err := repair.RemoveEmptyObjects(r.Git); err != nil {
 		return err
 	}
 	lock, err := r.Tree.Lock(ctx, state.LockRecord, "definition")
@@ -336,10 +337,10 @@ func RefFolders() []string {
 }
 
 // freeRefFolders puts aside what a power cut left in the way of the rig's refs.
-func (r *Rig) freeRefFolders() error {
-	paths, err := r.Git.Obstacles(RefFolders()...)
+func (r *Rig) freeRefFolders(ctx context.Context) error {
+	paths, err := repair.Obstacles(ctx, r.Git, RefFolders()...)
 	for _, path := range paths {
-		_, asideErr := r.Git.SetAside(path)
+		_, asideErr := repair.SetAside(r.Git, path)
 		err = errors.Join(err, asideErr)
 	}
 	return err

@@ -140,14 +140,14 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 // secure makes the commits of the work durable. What a power cut tore of them is
 // stored again as far as the worktree still holds it.
 func (f *finish) secure(ctx context.Context, work, tip git.Hash) error {
-	err := f.Rig.Git.Secure(ctx, work, tip)
+	err := f.Rig.Git.MakeDurable(ctx, work, tip)
 	if !errors.Is(err, git.ErrTorn) {
 		return err
 	}
-	if e := f.Rig.Git.In(f.Rig.Worktree(f.rec.AgentID)).Rewrite(ctx); e != nil && !errors.Is(e, git.ErrNotWorktree) {
+	if e := f.Rig.Git.In(f.Rig.Worktree(f.rec.AgentID)).StoreFiles(ctx); e != nil && !errors.Is(e, git.ErrNotWorktree) {
 		return errors.Join(err, e)
 	}
-	if err = f.Rig.Git.Secure(ctx, work, tip); errors.Is(err, git.ErrTorn) {
+	if err = f.Rig.Git.MakeDurable(ctx, work, tip); errors.Is(err, git.ErrTorn) {
 		return unfitf("%v", err)
 	}
 	return err

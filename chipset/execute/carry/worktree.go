@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/repair"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -85,6 +86,9 @@ func TargetTip(ctx context.Context, r *rig.Rig) (git.Branch, git.Hash, error) {
 // One whose own files of git are torn is mended first. A worktree that does not
 // exist holds nothing. Durable when it returns nil.
 func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string) (string, error) {
+	if _, found, err := mendWorktree(ctx, r, id); err != nil || found != "" {
+		return found, err
+	}
 	gone, err := worktreeGone(r, id)
 	if err != nil {
 		return "", err
@@ -92,9 +96,6 @@ func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string)
 	if gone {
 		use, _ := ReadWorktree(r, id)
 		return saveBranch(ctx, r, use)
-	}
-	if _, found, err := mendWorktree(ctx, r, id); err != nil || found != "" {
-		return found, err
 	}
 	return saveMended(ctx, r, id, message)
 }
@@ -105,7 +106,7 @@ func saveMended(ctx context.Context, r *rig.Rig, id state.AgentID, message strin
 	use, known := ReadWorktree(r, id)
 	name, base := string(use.AssignmentID), use.Base
 	head, found, err := wt.Head(ctx)
-	if errors.Is(err, git.ErrNotWorktree) || err != nil && r.Git.HalfMade(r.Worktree(id)) { // nothing was ever checked out there
+	if errors.Is(err, git.ErrNotWorktree) { // nothing was ever checked out there
 		return "", nil
 	}
 	if err != nil {
@@ -129,13 +130,13 @@ func saveMended(ctx context.Context, r *rig.Rig, id state.AgentID, message strin
 // refinery has none, and a power cut can take that of a polecat; the folder of an
 // agent is the rig's all the same, whatever is left of it: what lies there is saved
 // before it is used. What can't be saved whole stays, and a person's with it.
-func HintOf(r *rig.Rig, id state.AgentID) git.Hint {
+func HintOf(r *rig.Rig, id state.AgentID) repair.Known {
 	use, known := ReadWorktree(r, id)
 	if !known {
 		a, err := r.Agents.Get(string(id))
-		return git.Hint{Own: id == r.Refinery() || err == nil && a.Role == agent.Polecat && savable(r.Worktree(id))}
+		return repair.Known{Own: id == r.Refinery() || err == nil && a.Role == agent.Polecat && savable(r.Worktree(id))}
 	}
-	hint := git.Hint{Branch: git.Branch(use.Branch), Base: use.Base}
+	hint := repair.Known{Branch: git.Branch(use.Branch), Base: use.Base}
 	if _, err := git.ParseBranch(use.Branch); err != nil {
 		hint.Branch = "" // a cache that holds nonsense names no work
 	}
@@ -175,8 +176,8 @@ func savable(dir string) bool {
 // whatever was said of the work: they are saved for a person, on the ref that is
 // returned, the worktree is freed of them, and its record says so. The caller speaks
 // for the agent, and nothing of its worker runs.
-func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []git.Wound, found string, err error) {
-	mended, err = r.Git.Mend(ctx, r.Worktree(id), HintOf(r, id))
+func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []repair.Damage, found string, err error) {
+	mended, err = repair.Worktree(ctx, r.Git, r.Worktree(id), HintOf(r, id))
 	if err != nil || len(mended) == 0 {
 		return nil, "", err
 	}
@@ -184,8 +185,8 @@ func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []g
 		r.Events.Tell(event.WorktreeMended(id, w.String()))
 	}
 	// What was torn with them would be taken for saved.
-	lost := slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Lost })
-	if err := r.Git.DropEmptyObjects(); err != nil || !lost || id == r.Refinery() {
+	lost := slices.ContainsFunc(mended, func(w repair.Damage) bool { return w.Lost })
+	if err := repair.RemoveEmptyObjects(r.Git); err != nil || !lost || id == r.Refinery() {
 		return mended, "", err
 	}
 	if found, err = saveMended(ctx, r, id, "Found in the torn worktree of "+string(id)); err != nil {
@@ -197,7 +198,11 @@ func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []g
 			return mended, found, err
 		}
 	}
-	return mended, found, r.Git.ReleaseWorktree(ctx, r.Worktree(id), "")
+	err = r.Git.ReleaseWorktree(ctx, r.Worktree(id), "")
+	if errors.Is(err, git.ErrNotWorktree) { // nothing was left in it
+		err = nil
+	}
+	return mended, found, err
 }
 
 // MendCandidates is what SaveWork is for others for the worktree of the refinery:
@@ -206,7 +211,7 @@ func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []g
 // somebody's. The caller speaks for the refinery.
 func MendCandidates(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	mended, _, err := mendWorktree(ctx, r, id)
-	if err != nil || !slices.ContainsFunc(mended, func(w git.Wound) bool { return w.Unknown }) {
+	if err != nil || !slices.ContainsFunc(mended, func(w repair.Damage) bool { return w.Unknown }) {
 		return err
 	}
 	_, err = saveMended(ctx, r, id, "found in the refinery's worktree")
@@ -285,7 +290,7 @@ func keep(ctx context.Context, r *rig.Rig, commit git.Hash) error {
 	if _, tip, err := TargetTip(ctx, r); err == nil {
 		have = []git.Hash{tip}
 	}
-	if err := r.Git.Secure(ctx, commit, have...); err != nil && !errors.Is(err, git.ErrTorn) {
+	if err := r.Git.MakeDurable(ctx, commit, have...); err != nil && !errors.Is(err, git.ErrTorn) {
 		return err
 	}
 	return r.Git.Sync(ctx)

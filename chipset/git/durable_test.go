@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 )
 
 // spoil puts other content under the name of a loose object, as a power cut does.
@@ -19,7 +18,7 @@ func (f *fixture) spoil(o Hash, content func(whole []byte) []byte) {
 	f.must(os.WriteFile(path, content(whole), 0o444))
 }
 
-func TestSecureWritesAnewWhatItMakesDurable(t *testing.T) {
+func TestMakeDurableWritesAnewWhatItMakesDurable(t *testing.T) {
 	f := newFixture(t)
 	first := f.head(f.TopLevel())
 	second := f.commit(f.TopLevel(), map[string]string{"dir/new": "new"})
@@ -33,7 +32,7 @@ func TestSecureWritesAnewWhatItMakesDurable(t *testing.T) {
 		before[o], err = os.Lstat(f.loose(o))
 		f.must(err)
 	}
-	f.must(f.Secure(f.ctx, second, first))
+	f.must(f.MakeDurable(f.ctx, second, first))
 	for _, o := range objects {
 		now, err := os.Lstat(f.loose(o))
 		f.must(err)
@@ -46,10 +45,10 @@ func TestSecureWritesAnewWhatItMakesDurable(t *testing.T) {
 		t.Errorf("left %v, %v", left, err)
 	}
 	f.git(f.TopLevel(), "gc", "-q")
-	f.must(f.Secure(f.ctx, second, first)) // what is in packs is git's own care
+	f.must(f.MakeDurable(f.ctx, second, first)) // what is in packs is git's own care
 }
 
-func TestSecureNamesWhatIsTornAndRewriteStoresItAgain(t *testing.T) {
+func TestMakeDurableNamesWhatIsTornAndStoreFilesStoresItAgain(t *testing.T) {
 	spoils := map[string]func([]byte) []byte{
 		"empty": func([]byte) []byte { return nil },
 		"zeros": func(b []byte) []byte { return make([]byte, len(b)) },
@@ -67,20 +66,20 @@ func TestSecureNamesWhatIsTornAndRewriteStoresItAgain(t *testing.T) {
 				head := f.commit(w.Path(), map[string]string{"dir/new": "new"})
 				torn := Hash(f.git(w.Path(), "rev-parse", what))
 				f.spoil(torn, spoil)
-				err := f.Secure(f.ctx, head, base)
+				err := f.MakeDurable(f.ctx, head, base)
 				var e *TornError
 				if !errors.As(err, &e) || !errors.Is(err, ErrTorn) || !slices.Contains(e.Objects, torn) {
-					t.Fatalf("Secure: %v, expected it to name %s", err, torn)
+					t.Fatalf("MakeDurable: %v, expected it to name %s", err, torn)
 				}
-				f.must(w.Rewrite(f.ctx))
-				f.must(f.Secure(f.ctx, head, base))
+				f.must(w.StoreFiles(f.ctx))
+				f.must(f.MakeDurable(f.ctx, head, base))
 				f.git(w.Path(), "fsck", "--strict")
 			})
 		}
 	}
 }
 
-func TestSecureOfWhatIsLostStaysTorn(t *testing.T) {
+func TestMakeDurableOfWhatIsLostStaysTorn(t *testing.T) {
 	f := newFixture(t)
 	w := f.prepared()
 	base := f.head(w.Path())
@@ -88,42 +87,7 @@ func TestSecureOfWhatIsLostStaysTorn(t *testing.T) {
 	torn := Hash(f.git(w.Path(), "rev-parse", "HEAD:new"))
 	head := f.commit(w.Path(), map[string]string{"new": "second"})
 	f.spoil(torn, func([]byte) []byte { return nil })
-	f.wantErr(f.Secure(f.ctx, head, base), ErrTorn)
-	f.must(w.Rewrite(f.ctx))
-	f.wantErr(f.Secure(f.ctx, head, base), ErrTorn) // the older version is nowhere any more
-}
-
-// Only what a killed fast-import left goes: not what a person keeps, nor what is young.
-func TestDropKeeps(t *testing.T) {
-	f := newFixture(t)
-	for _, c := range []struct {
-		name, text string
-		pack       bool
-		age        time.Duration
-		stays      bool
-	}{
-		{"whole", "fast-import", true, time.Hour, false},
-		{"torn", "fast\x00\x00", true, time.Hour, false},
-		{"empty, its pack never came", "", false, time.Hour, false},
-		{"empty, a person's", "", true, time.Hour, true},
-		{"a fetch", "fetch-pack 12 on host", true, time.Hour, true},
-		{"young", "fast-import", true, time.Minute, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			f.write(f.common, "objects/pack/pack-1.keep", c.text)
-			if c.pack {
-				f.write(f.common, "objects/pack/pack-1.pack", "")
-			}
-			path := filepath.Join(f.common, "objects", "pack", "pack-1.keep")
-			info, err := os.Stat(path)
-			f.must(err)
-			n, err := f.DropKeeps(info.ModTime().Add(c.age), time.Hour)
-			f.must(err)
-			if _, err := os.Stat(path); (err == nil) != c.stays || (n == 0) != c.stays {
-				t.Errorf("%d removed, %v", n, err)
-			}
-			f.must(os.RemoveAll(filepath.Join(f.common, "objects", "pack", "pack-1.pack")))
-			f.must(os.RemoveAll(path))
-		})
-	}
+	f.wantErr(f.MakeDurable(f.ctx, head, base), ErrTorn)
+	f.must(w.StoreFiles(f.ctx))
+	f.wantErr(f.MakeDurable(f.ctx, head, base), ErrTorn) // the older version is nowhere any more
 }

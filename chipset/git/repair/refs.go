@@ -1,0 +1,239 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
+)
+
+// BrokenRef is a ref that names nothing, and why.
+type BrokenRef struct {
+	Ref    git.Ref
+	Reason string
+}
+
+// BrokenRefs finds the refs below the prefixes (with a slash at the end, or whole names) whose file is torn, or
+// whose commit is not there, and of whole names those that are gone though their reflog is not.
+func BrokenRefs(ctx context.Context, r *git.Repo, prefixes ...string) ([]BrokenRef, error) {
+	names, err := looseRefs(r, prefixes)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.Run(ctx, git.Command{Read: true, Args: append([]string{"for-each-ref", "--format=%(refname)", "--"}, prefixes...)})
+	if err != nil {
+		return nil, err
+	}
+	names = append(names, strings.Fields(string(out))...)
+	for _, name := range prefixes {
+		if !strings.HasSuffix(name, "/") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var broken []BrokenRef
+	for _, name := range slices.Compact(names) {
+		ref, err := git.ParseRef(name)
+		if err != nil {
+			continue // no ref: git skips it as well
+		}
+		reason, err := brokenReason(ctx, r, ref)
+		if err != nil {
+			return broken, err
+		}
+		if reason != "" {
+			broken = append(broken, BrokenRef{ref, reason})
+		}
+	}
+	return broken, nil
+}
+
+// looseRefs names the refs that have a file of their own, whatever it holds: git lists no torn ones.
+func looseRefs(r *git.Repo, prefixes []string) (names []string, err error) {
+	for _, prefix := range prefixes {
+		root := filepath.Join(r.CommonDir(), filepath.FromSlash(prefix))
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil || e.IsDir() || strings.HasSuffix(path, ".lock"):
+				return err
+			case strings.HasSuffix(prefix, "/") && path == root:
+				return nil // Obstacles tells of it
+			}
+			name, err := filepath.Rel(r.CommonDir(), path)
+			names = append(names, filepath.ToSlash(name))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+func refFile(r *git.Repo, ref git.Ref) string {
+	return filepath.Join(r.CommonDir(), filepath.FromSlash(string(ref)))
+}
+
+func reflogOf(r *git.Repo, ref git.Ref) string {
+	return filepath.Join(r.CommonDir(), "logs", filepath.FromSlash(string(ref)))
+}
+
+// brokenReason says why a ref can't be used, or "": its file is torn, its commit is not there, or it is gone while its
+// reflog, which git takes away with it, still names a commit.
+func brokenReason(ctx context.Context, r *git.Repo, ref git.Ref) (string, error) {
+	text, err := gitfile.ReadLine(refFile(r, ref))
+	if err == nil && strings.HasPrefix(text, "ref: ") {
+		return "", nil
+	}
+	h, notHash := git.ParseHash(text)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		packed, found, err := r.ResolveRef(ctx, ref)
+		if err != nil {
+			return "", err
+		}
+		if !found {
+			last, complete, err := newestCommit(ctx, r, reflogOf(r, ref))
+			if err != nil || last == "" && complete {
+				return "", err // it was never durable: nobody was told of it
+			}
+			return "is gone, though its reflog is not: git itself takes both away", nil
+		}
+		h = packed
+	case err != nil || notHash != nil || h.IsZero():
+		return "its file holds no commit", nil
+	}
+	whole, err := r.HasCommit(ctx, h)
+	if err != nil || whole {
+		return "", err
+	}
+	return "names the commit " + h.Short() + ", which is not there", nil
+}
+
+// RestoreRef puts a broken ref on the newest commit of which its reflog tells that is there, else on the first of
+// instead that is. One that is not broken stays. Errors: git.ErrNoCommits when nothing tells of one. It is durable when
+// it returns nil.
+func RestoreRef(ctx context.Context, r *git.Repo, ref git.Ref, instead ...git.Hash) error {
+	if reason, err := checkedReason(ctx, r, ref); err != nil || reason == "" {
+		return err
+	}
+	// A torn object would keep the same commit from being written again.
+	if err := RemoveEmptyObjects(r); err != nil {
+		return err
+	}
+	to, _, err := newestCommit(ctx, r, reflogOf(r, ref))
+	for _, h := range instead {
+		if _, notHash := git.ParseHash(string(h)); err != nil || to != "" || notHash != nil {
+			continue
+		}
+		var whole bool
+		if whole, err = r.HasCommit(ctx, h); whole {
+			to = h
+		}
+	}
+	if err == nil && to == "" {
+		err = git.ErrNoCommits
+	}
+	if err == nil { // git updates no ref whose file it can't read
+		err = gitfile.Write(refFile(r, ref), string(to)+"\n")
+	}
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", ref, err)
+	}
+	return r.Sync(ctx)
+}
+
+// RemoveRef removes a broken ref that nobody relies on. One that is not broken stays. It is durable when it returns nil.
+func RemoveRef(ctx context.Context, r *git.Repo, ref git.Ref) error {
+	reason, err := checkedReason(ctx, r, ref)
+	if err != nil || reason == "" {
+		return err
+	}
+	// git deletes no ref whose file it can't read. Below a torn file a whole one may have been packed.
+	if err := gitfile.Remove(refFile(r, ref)); err != nil {
+		return err
+	}
+	if _, found, err := r.ResolveRef(ctx, ref); err != nil {
+		return err
+	} else if found {
+		reason, err := brokenReason(ctx, r, ref)
+		if err == nil && reason != "" {
+			_, err = r.Run(ctx, git.Command{Args: []string{"update-ref", "-d", string(ref)}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.Sync(ctx)
+}
+
+func checkedReason(ctx context.Context, r *git.Repo, ref git.Ref) (string, error) {
+	if _, err := git.ParseRef(string(ref)); err != nil {
+		return "", err
+	}
+	return brokenReason(ctx, r, ref)
+}
+
+const (
+	// maxReflog bounds how much of the end of a reflog is read, in bytes.
+	maxReflog = 1 << 20
+	// maxTries bounds how many of its commits are tried.
+	maxTries = 50
+)
+
+// newestCommit is the newest commit in a reflog that is there, or "". complete says that there is no older one that was
+// not tried.
+func newestCommit(ctx context.Context, r *git.Repo, file string) (h git.Hash, complete bool, err error) {
+	all, complete, err := reflog(file)
+	for i, h := range all {
+		if i == maxTries {
+			return "", false, nil
+		}
+		if whole, err := r.HasCommit(ctx, h); err != nil || whole {
+			return h, true, err
+		}
+	}
+	return "", complete, err
+}
+
+// reflog lists the commits to which the lines of a reflog lead, each once, the newest first; none where there is no
+// plain file. git itself reads no reflog of a ref that it can't resolve.
+func reflog(file string) (all []git.Hash, complete bool, err error) {
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, true, nil //nolint:nilerr // without a reflog nothing is told
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	from := max(0, info.Size()-maxReflog)
+	data, err := io.ReadAll(io.NewSectionReader(f, from, maxReflog))
+	lines := strings.Split(string(data), "\n")
+	if from > 0 {
+		lines = lines[1:] // it may have lost its beginning
+	}
+	known := map[git.Hash]bool{}
+	for _, l := range slices.Backward(lines) {
+		parts := strings.SplitN(l, " ", 3)
+		if len(parts) < 3 {
+			continue
+		}
+		if h, err := git.ParseHash(parts[1]); err == nil && !h.IsZero() && !known[h] {
+			known[h] = true
+			all = append(all, h)
+		}
+	}
+	return all, from == 0, err
+}

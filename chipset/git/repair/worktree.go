@@ -1,0 +1,431 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
+)
+
+// Known is what whoever made a linked worktree remembers of it. All of it may be empty.
+type Known struct {
+	Branch git.Branch // that was checked out
+	Base   git.Hash   // where the branch began
+	// Own: the folder is the rig's, so that it is a worktree also when neither git nor a file .git in it says so.
+	Own bool
+}
+
+// Damage is one of git's own files of a linked worktree that is torn, missing or garbage.
+type Damage struct {
+	Path   string // absolute
+	Reason string
+	// Unknown: git had no record of the worktree at all, so nothing but its files tells what it holds.
+	Unknown bool
+	// Lost: it is HEAD, or the branch or commit that it leads to, so what was committed last may be gone.
+	Lost bool
+}
+
+func (d Damage) String() string { return d.Path + ": " + d.Reason }
+
+// worktree is a linked worktree and what is damaged of it.
+type worktree struct {
+	repo   *git.Repo
+	path   string // without symlinks
+	admin  string // its folder below .git/worktrees; "" when none leads here
+	gone   bool   // the folder is not there, or holds nothing of the work
+	head   string // what HEAD says, if that can be used, or may again once its branch is restored
+	damage []Damage
+}
+
+func (w *worktree) add(reason string, path ...string) {
+	w.damage = append(w.damage, Damage{Path: filepath.Join(path...), Reason: reason})
+}
+
+func (w *worktree) lost(reason string, path ...string) {
+	w.add(reason, path...)
+	w.damage[len(w.damage)-1].Lost = true
+}
+
+// CheckWorktree lists what is damaged of the linked worktree at path: the file .git in it, and its folder below
+// .git/worktrees. A path where nothing stands, or where nothing was ever checked out, has at most a registration that
+// is in git's way. A folder of which neither git nor known tells, one with a repository of its own, and one that a link
+// leads to have none: they are somebody's own.
+func CheckWorktree(ctx context.Context, r *git.Repo, path string, known Known) ([]Damage, error) {
+	w, err := examine(ctx, r, path, known)
+	if err != nil {
+		return nil, fmt.Errorf("check worktree %s: %w", path, err)
+	}
+	return w.damage, nil
+}
+
+// Worktree makes the linked worktree at path usable again, and returns what was damaged. Its registration is set aside
+// and made anew. No file of the work is touched: it becomes a change against HEAD, which is the old one if that can be
+// read, else the newest commit of which the reflogs tell, else known.Base, else HEAD of the main worktree. It is durable
+// when it returns nil, and may be repeated after a kill. Nobody may work in the worktree meanwhile.
+func Worktree(ctx context.Context, r *git.Repo, path string, known Known) ([]Damage, error) {
+	w, err := examine(ctx, r, path, known)
+	if err == nil && len(w.damage) > 0 {
+		err = w.remake(ctx, known)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("repair worktree %s: %w", path, err)
+	}
+	return w.damage, nil
+}
+
+func examine(ctx context.Context, r *git.Repo, path string, known Known) (*worktree, error) {
+	w := &worktree{repo: r}
+	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
+		return w, nil
+	}
+	var err error
+	if w.path, err = gitfile.RealPath(path); err != nil || w.path == r.TopLevel() {
+		return w, err
+	}
+	entries, err := os.ReadDir(w.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return w, err
+	}
+	w.gone = !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != ".git" })
+	if w.admin, err = w.findAdmin(); err != nil {
+		return w, err
+	}
+	link, linkErr := os.Lstat(filepath.Join(w.path, ".git"))
+	switch {
+	case linkErr == nil && link.IsDir():
+		return w, nil // a person's own
+	case w.admin == "" && (w.gone || linkErr != nil && known == (Known{})):
+		return w, nil // there is nothing to save, or it is not the rig's
+	case w.admin == "":
+		w.lost("git has no record of this worktree", w.registry(), filepath.Base(w.path))
+		w.damage[0].Unknown = true
+		return w, nil
+	}
+	if common, err := gitfile.ReadLine(filepath.Join(w.admin, "commondir")); err != nil || !w.isCommon(common) {
+		w.add("does not lead to "+r.CommonDir(), w.admin, "commondir")
+	}
+	if w.gone {
+		return w, w.examineGone(ctx)
+	}
+	return w, w.examineAdmin(ctx)
+}
+
+// examineGone looks only at what keeps git from reading the registration: the next preparation makes it anew. Where
+// nothing was ever checked out, nothing is lost with it.
+func (w *worktree) examineGone(ctx context.Context) error {
+	if err := w.examineHead(ctx); err != nil {
+		return err
+	}
+	history, complete, err := reflog(filepath.Join(w.admin, "logs", "HEAD"))
+	for i := range w.damage {
+		w.damage[i].Lost = w.damage[i].Lost && (!complete || len(history) > 1)
+	}
+	return err
+}
+
+func (w *worktree) examineAdmin(ctx context.Context) error {
+	if link, err := gitfile.ReadLine(filepath.Join(w.admin, "gitdir")); err != nil || !w.isLink(link) {
+		w.add("does not lead to "+w.path, w.admin, "gitdir")
+	}
+	if err := w.examineHead(ctx); err != nil {
+		return err
+	}
+	reason := tornIndex(filepath.Join(w.admin, "index"))
+	if reason == unsummed {
+		if _, err := w.repo.In(w.path).Run(ctx, git.Command{Args: []string{"ls-files", "--stage"}, Read: true}); err == nil {
+			reason = ""
+		}
+	}
+	if reason != "" {
+		w.add(reason, w.admin, "index")
+	}
+	logs, logsErr := os.Lstat(filepath.Join(w.admin, "logs"))
+	reflog, reflogErr := os.Lstat(filepath.Join(w.admin, "logs", "HEAD"))
+	if logsErr == nil && !logs.IsDir() || reflogErr == nil && !reflog.Mode().IsRegular() {
+		w.add("git can't write it", w.admin, "logs", "HEAD")
+	}
+	if !linksTo(w.path, w.admin) {
+		w.add("does not lead to "+w.admin, w.path, ".git")
+	}
+	return nil
+}
+
+func (w *worktree) registry() string { return filepath.Join(w.repo.CommonDir(), "worktrees") }
+
+// findAdmin finds the worktree's registration by three ways, because each may be torn: from the registry, from the
+// worktree, and by its name. Before that it completes a repair that was killed.
+func (w *worktree) findAdmin() (string, error) {
+	// A file may stand in place of the registry.
+	if admin, err := w.repo.In(w.path).GitDir(); err == nil || !errors.Is(err, git.ErrNotWorktree) && !errors.Is(err, syscall.ENOTDIR) {
+		return admin, err
+	}
+	candidates := []string{filepath.Join(w.registry(), filepath.Base(w.path))}
+	if target, err := linkTarget(w.path); err == nil && filepath.Dir(target) == w.registry() {
+		candidates = append([]string{target}, candidates...)
+	}
+	for _, admin := range candidates {
+		if info, err := os.Lstat(admin); err == nil && info.IsDir() && !w.leadsElsewhere(admin) {
+			return admin, nil
+		}
+	}
+	if link, err := gitfile.ReadLine(filepath.Join(w.fresh(), "gitdir")); err != nil || !w.isLink(link) {
+		return "", nil //nolint:nilerr // no repair was begun
+	}
+	return candidates[len(candidates)-1], w.replaceAdmin(candidates[len(candidates)-1])
+}
+
+// leadsElsewhere reports whether a registration is that of another worktree, which knows it.
+func (w *worktree) leadsElsewhere(admin string) bool {
+	link, err := gitfile.ReadLine(filepath.Join(admin, "gitdir"))
+	return err == nil && filepath.IsAbs(link) && filepath.Base(link) == ".git" && linksTo(filepath.Dir(link), admin)
+}
+
+func (w *worktree) isLink(link string) bool {
+	at, err := gitfile.RealPath(filepath.Dir(link))
+	return err == nil && at == w.path && filepath.Base(link) == ".git"
+}
+
+func (w *worktree) isCommon(common string) bool {
+	if !filepath.IsAbs(common) {
+		common = filepath.Join(w.admin, common)
+	}
+	real, err := gitfile.RealPath(common)
+	return err == nil && real == w.repo.CommonDir()
+}
+
+// linkTarget is where the file .git in a worktree leads.
+func linkTarget(path string) (string, error) {
+	text, err := gitfile.ReadLine(filepath.Join(path, ".git"))
+	target, ok := strings.CutPrefix(text, "gitdir: ")
+	if err == nil && !ok {
+		err = fs.ErrInvalid
+	}
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(path, target)
+	}
+	return filepath.Clean(target), err
+}
+
+func linksTo(path, admin string) bool {
+	target, err := linkTarget(path)
+	if err == nil {
+		target, err = gitfile.RealPath(target)
+	}
+	return err == nil && target == admin
+}
+
+// examineHead finds a HEAD that is torn, or leads to a commit that is not there. A branch without a commit yet is
+// somebody's choice, and whole.
+func (w *worktree) examineHead(ctx context.Context) error {
+	file := filepath.Join(w.admin, "HEAD")
+	text, err := gitfile.ReadLine(file)
+	name, symbolic := strings.CutPrefix(text, "ref: ")
+	if err == nil && symbolic {
+		var ref git.Ref
+		if ref, err = git.ParseRef(name); err == nil {
+			w.head = text
+			reason, err := brokenReason(ctx, w.repo, ref)
+			if reason != "" {
+				w.lost(reason, w.repo.CommonDir(), filepath.FromSlash(name))
+			}
+			return err
+		}
+	}
+	h, notHash := git.ParseHash(text)
+	if err != nil || notHash != nil || h.IsZero() {
+		w.lost("names neither a branch nor a commit", file)
+		return nil
+	}
+	whole, err := w.repo.HasCommit(ctx, h)
+	if err == nil && !whole {
+		w.lost("names the commit "+h.Short()+", which is not there", file)
+	}
+	w.head = text
+	if !whole {
+		w.head = ""
+	}
+	return err
+}
+
+// remake sets the registration aside and makes it anew. A folder that holds no work loses it altogether.
+func (w *worktree) remake(ctx context.Context, known Known) error {
+	if info, err := os.Lstat(w.registry()); err == nil && !info.IsDir() {
+		if _, err := SetAside(w.repo, w.registry()); err != nil {
+			return err
+		}
+	}
+	if w.gone {
+		return w.forget(ctx)
+	}
+	admin := w.admin
+	if admin == "" {
+		admin = filepath.Join(w.registry(), filepath.Base(w.path))
+		for n := 1; w.leadsElsewhere(admin); n++ {
+			admin = filepath.Join(w.registry(), filepath.Base(w.path)+fmt.Sprint(n))
+		}
+	}
+	head, err := w.newHead(ctx, known)
+	if err != nil {
+		return err
+	}
+	if err := w.writeFresh(head); err != nil {
+		return err
+	}
+	// From here on the new registration tells all that the old one did, so that a kill loses nothing.
+	if err := w.setAside(admin); err != nil {
+		return err
+	}
+	if err := w.replaceAdmin(admin); err != nil {
+		return err
+	}
+	if err := gitfile.Write(filepath.Join(w.path, ".git"), "gitdir: "+admin+"\n"); err != nil {
+		return err
+	}
+	return w.readTree(ctx)
+}
+
+// forget sets aside the registration of a folder that holds no work. The newest commit that only it knows is kept on a
+// salvage ref.
+func (w *worktree) forget(ctx context.Context) error {
+	last, _, err := newestCommit(ctx, w.repo, filepath.Join(w.admin, "logs", "HEAD"))
+	if err != nil {
+		return err
+	}
+	if last != "" {
+		held, err := w.repo.Run(ctx, git.Command{Args: []string{"for-each-ref", "--count=1", "--contains", string(last)}, Read: true})
+		if err != nil {
+			return err
+		}
+		ref := git.Ref("refs/chipset/salvage/worktree-" + filepath.Base(w.admin) + "-" + last.Short())
+		if len(held) == 0 {
+			err = w.repo.UpdateRef(ctx, ref, last, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := gitfile.Remove(filepath.Join(w.path, ".git")); err != nil && !errors.Is(err, syscall.ENOTDIR) {
+		return err
+	}
+	return w.setAside(w.admin)
+}
+
+// fresh is where the new registration is made, so that git sees it whole or not at all.
+func (w *worktree) fresh() string {
+	return filepath.Join(w.repo.CommonDir(), "chipset-aside", "new-"+filepath.Base(w.path))
+}
+
+// operations name commits that an operation in progress holds besides HEAD.
+func operations() []string {
+	return []string{"MERGE_HEAD", "rebase-merge/orig-head", "rebase-apply/orig-head"}
+}
+
+func (w *worktree) writeFresh(head string) error {
+	if err := os.RemoveAll(w.fresh()); err != nil { //nolint:forbidigo // what a repair that was killed left
+		return err
+	}
+	files := map[string]string{"HEAD": head, "commondir": "../.."}
+	for _, name := range operations() {
+		h, err := gitfile.ReadLine(filepath.Join(w.admin, name))
+		if _, notHash := git.ParseHash(h); w.admin != "" && err == nil && notHash == nil {
+			files[name] = h
+		}
+	}
+	for name, text := range files {
+		if err := gitfile.Write(filepath.Join(w.fresh(), filepath.FromSlash(name)), text+"\n"); err != nil {
+			return err
+		}
+	}
+	// Last, because it says that the others are there.
+	return gitfile.Write(filepath.Join(w.fresh(), "gitdir"), filepath.Join(w.path, ".git")+"\n")
+}
+
+func (w *worktree) setAside(admin string) error {
+	kept, err := SetAside(w.repo, admin)
+	if kept != "" {
+		w.add("what it held is kept as "+kept, admin)
+	}
+	return err
+}
+
+func (w *worktree) replaceAdmin(admin string) error {
+	if err := os.MkdirAll(w.registry(), 0o755); err != nil { //nolint:forbidigo // a folder of git's own
+		return err
+	}
+	if err := os.Rename(w.fresh(), admin); err != nil { //nolint:forbidigo // a folder of git's own
+		return err
+	}
+	return errors.Join(gitfile.SyncDir(w.registry()), gitfile.SyncDir(w.repo.CommonDir()))
+}
+
+// newHead is the text of the new HEAD. A branch that is broken is restored first.
+func (w *worktree) newHead(ctx context.Context, known Known) (string, error) {
+	if w.head != "" && !slices.ContainsFunc(w.damage, func(d Damage) bool { return d.Lost }) {
+		return w.head, nil
+	}
+	last := git.Hash("")
+	var err error
+	if w.admin != "" {
+		if last, _, err = newestCommit(ctx, w.repo, filepath.Join(w.admin, "logs", "HEAD")); err != nil {
+			return "", err
+		}
+	}
+	instead, err := w.fallback(ctx, known.Base)
+	if err != nil {
+		return "", err
+	}
+	ref := git.Ref(strings.TrimPrefix(w.head, "ref: "))
+	if w.head == "" && known.Branch != "" {
+		ref = known.Branch.Ref()
+	}
+	if ref != "" {
+		if err := RestoreRef(ctx, w.repo, ref, last, instead); err != nil {
+			return "", err
+		}
+		tip, found, err := w.repo.ResolveRef(ctx, ref)
+		if err != nil {
+			return "", err
+		}
+		if w.head != "" || found && (last == "" || last == tip) {
+			return "ref: " + string(ref), nil
+		}
+	}
+	if last == "" {
+		last = instead
+	}
+	return string(last), nil
+}
+
+// fallback is base if it is there, else HEAD of the main worktree.
+func (w *worktree) fallback(ctx context.Context, base git.Hash) (git.Hash, error) {
+	if _, err := git.ParseHash(string(base)); err == nil {
+		if whole, err := w.repo.HasCommit(ctx, base); err != nil || whole {
+			return base, err
+		}
+	}
+	h, found, err := w.repo.ResolveCommit(ctx, "HEAD")
+	if err == nil && !found {
+		err = git.ErrNoCommits
+	}
+	return h, err
+}
+
+// readTree makes an index that says what HEAD says.
+func (w *worktree) readTree(ctx context.Context) error {
+	wt, tree := w.repo.In(w.path), "HEAD"
+	if _, born, err := wt.Head(ctx); err != nil {
+		return err
+	} else if !born {
+		tree = "--empty"
+	}
+	_, err := wt.Run(ctx, git.Command{Args: []string{"read-tree", tree}})
+	return err
+}
