@@ -160,7 +160,7 @@ func (c *relations) tornWorktrees(ctx context.Context) error {
 		for i, w := range damage {
 			reasons[i] = fmt.Sprintf("%s %s", gitPath(c.r, w.Path), w.Reason)
 		}
-		f := c.add("worktree-torn", state.WorktreeDir.Join(string(id)), Error, "chipset up mends it as well", "%s", strings.Join(reasons, "; "))
+		f := c.add("worktree-torn", state.WorktreeDir.Join(string(id)), Error, "chipset up repairs it as well", "%s", strings.Join(reasons, "; "))
 		f.repair = rescue(c.r, id, c.roleOf(id))
 	}
 	return err
