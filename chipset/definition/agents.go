@@ -14,6 +14,7 @@ const (
 	// maxForcedPolecats is the largest pool at all.
 	maxForcedPolecats = 1000
 	maxCrew           = 100
+	maxIDLength       = 64
 
 	// poolName always stands for a pool, even for one of a single polecat.
 	poolName = "polecat-pool"
@@ -143,89 +144,42 @@ func resize(agents []Agent, n int) []Agent {
 	return slices.Insert(resized, last+1, added...)
 }
 
-// agentPlace is where an entry and its parts stand.
-type agentPlace struct {
-	entry  value
-	set    map[string]value
-	skills []value
-}
-
-func topology(v value, to *Topology) []agentPlace {
-	var places []agentPlace
-	set := v.mapping(
-		field{"topology", ruled(&to.Name, checkLabel)},
-		field{"agents", func(v value) {
-			v.list(func(v value) {
-				entry := AgentEntry{Count: 1, Line: v.node.Line}
-				place := agentPlace{entry: v}
-				place.set = v.mapping(
-					field{"name", ruled(&entry.Name, checkID)},
-					field{"role", oneOf(&entry.Role, "role", RoleMayor, RoleWitness, RoleRefinery, RolePolecat, RoleCrew)},
-					field{"skills", func(v value) {
-						v.list(func(v value) {
-							var name string
-							ruled(&name, checkKebab)(v)
-							entry.Skills = append(entry.Skills, name)
-							place.skills = append(place.skills, v)
-						})
-					}},
-					field{"count", integer(&entry.Count, 1, maxForcedPolecats)},
-				)
-				v.require(place.set, "name", "role")
-				to.Entries = append(to.Entries, entry)
-				places = append(places, place)
-			})
-		}},
-	)
-	v.require(set, "agents")
-	return places
-}
-
-// checkAgents reports what is wrong with the agents taken together.
-func checkAgents(section value, places []agentPlace, def *Definition, set map[string]value) {
-	entries := def.Topology.Entries
-	_, manifest := set["skills"]
-	known := map[string]bool{}
+// checkAgents reports what is wrong with the agents taken together. The place is
+// that of the whole document.
+func (p place) checkAgents(def *Definition) {
+	var declared []string
 	for _, skill := range def.Skills.All() {
-		known[skill.Name] = true
+		declared = append(declared, skill.Name)
 	}
-	first := map[string]int{}
-	for i, place := range places {
-		entry := entries[i]
+	seen := names{"agent", map[string]int{}}
+	for i, entry := range def.Topology.Entries {
+		at := p.find("agents", "agents", i)
 		if !entry.pool() {
-			once(first, place.set["name"], "agent", entry.Name)
+			seen.add(at.find("name"), entry.Name)
 		}
-		if entry.Role != "" && isRole(entry.Name) && entry.Name != string(entry.Role) {
-			place.set["name"].fail("", "%s is the name of a role, and this agent is a %s", quote(entry.Name), entry.Role)
+		if entry.Role != "" && entry.Name != string(entry.Role) && isRole(entry.Name) {
+			at.find("name").fail("", "%s is the name of a role, and this agent is a %s", quote(entry.Name), entry.Role)
 		}
-		if manifest {
-			checkSkills(place, entry, known)
+		for j, skill := range entry.Skills {
+			if p.get("skills") != nil && skill != "" && !slices.Contains(declared, skill) {
+				at.find("skills", j).fail(suggest(skill, declared), "skill %s is not declared in skills", quote(skill))
+			}
 		}
 	}
-	checkRoles(section, places, entries)
-	checkPolecats(section, places, def)
+	p.checkRoles(def)
+	p.checkPolecats(def)
+	if p.r.problems.Err() == nil {
+		p.checkIDs(def)
+	}
 }
 
 func isRole(name string) bool {
 	return slices.Contains([]Role{RoleMayor, RoleWitness, RoleRefinery, RolePolecat, RoleCrew}, Role(name))
 }
 
-func checkSkills(place agentPlace, entry AgentEntry, known map[string]bool) {
-	names := make([]string, 0, len(known))
-	for name := range known {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for i, skill := range entry.Skills {
-		if skill != "" && !known[skill] {
-			place.skills[i].fail(suggest(skill, names), "skill %s is not declared in skills", quote(skill))
-		}
-	}
-}
-
 // checkRoles reports roles that are missing or there too often, each at the entry
 // that is one too many.
-func checkRoles(section value, places []agentPlace, entries []AgentEntry) {
+func (p place) checkRoles(def *Definition) {
 	rules := []struct {
 		role        Role
 		least, most int
@@ -238,56 +192,47 @@ func checkRoles(section value, places []agentPlace, entries []AgentEntry) {
 		{RoleCrew, 0, maxCrew, fmt.Sprintf("at most %d crew", maxCrew)},
 	}
 	for _, rule := range rules {
-		found, over := 0, -1
-		for i, entry := range entries {
-			if entry.Role != rule.role {
-				continue
-			}
-			if found += entry.Count; found > rule.most && over < 0 {
-				over = i
-			}
-		}
-		switch {
+		switch found, over := def.Topology.count(rule.role, rule.most); {
 		case over >= 0:
-			places[over].entry.fail("", "the topology requires %s, found %d", rule.want, found)
+			p.find("agents", "agents", over).fail("", "the topology requires %s, found %d", rule.want, found)
 		case found < rule.least:
-			section.fail("", "the topology requires %s, found none", rule.want)
+			p.find("agents").fail("", "the topology requires %s, found none", rule.want)
 		}
 	}
 }
 
-// checkPolecats reports a pool that is larger than it should be by accident, and
-// agents whose IDs are the same once counts are expanded.
-func checkPolecats(section value, places []agentPlace, def *Definition) {
-	total := 0
-	for i, entry := range def.Topology.Entries {
-		if entry.Role != RolePolecat {
+// count returns the number of agents of a role, and the first entry that makes it
+// more than the most, or -1.
+func (t Topology) count(role Role, most int) (found, over int) {
+	over = -1
+	for i, entry := range t.Entries {
+		if entry.Role != role {
 			continue
 		}
-		before := total
-		total += entry.Count
-		if total > maxPolecats && before <= maxPolecats && !def.forceCount {
-			at := places[i].entry
-			if count, ok := places[i].set["count"]; ok {
-				at = count
-			}
-			at.fail("--force-count lifts the limit", "at most %d polecats, found %d", maxPolecats, total)
+		if found += entry.Count; found > most && over < 0 {
+			over = i
 		}
 	}
-	if section.d.problems.Err() != nil {
-		return
+	return found, over
+}
+
+// checkPolecats reports a pool that is larger than it should be by accident.
+func (p place) checkPolecats(def *Definition) {
+	if found, over := def.Topology.count(RolePolecat, maxPolecats); over >= 0 && !def.forceCount {
+		p.find("agents", "agents", over, "count").fail("--force-count lifts the limit", "at most %d polecats, found %d", maxPolecats, found)
 	}
-	seen := map[string]Agent{}
+}
+
+// checkIDs reports agents whose IDs are the same once counts are expanded.
+func (p place) checkIDs(def *Definition) {
+	lines := map[string]int{}
 	for _, agent := range def.Agents() {
-		other, again := seen[agent.ID]
-		seen[agent.ID] = agent
+		other, again := lines[agent.ID]
+		lines[agent.ID] = agent.Line
 		if again || len(agent.ID) > maxIDLength {
-			for i, entry := range def.Topology.Entries {
-				if entry.Line == agent.Line {
-					places[i].entry.fail("", "its count makes the agent ID %s, which line %d has too or is too long", quote(agent.ID), other.Line)
-					return
-				}
-			}
+			i := slices.IndexFunc(def.Topology.Entries, func(e AgentEntry) bool { return e.Line == agent.Line })
+			p.find("agents", "agents", max(i, 0)).fail("", "its count makes the agent ID %s, which line %d has too or is too long", quote(agent.ID), other)
+			return
 		}
 	}
 }

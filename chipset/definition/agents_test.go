@@ -138,8 +138,8 @@ func TestAgentsAreUnique(t *testing.T) {
 				t.Fatalf("an ID comes twice: %v", ids)
 			}
 			for _, id := range ids {
-				if err := checkID(id); err != nil {
-					t.Fatal(err)
+				if !legalID(id) {
+					t.Fatalf("agent %q", id)
 				}
 			}
 		}

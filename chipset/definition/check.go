@@ -1,20 +1,106 @@
 package definition
 
 import (
+	"fmt"
 	"slices"
 	"strings"
-
-	"gopkg.in/yaml.v3"
+	"time"
 )
 
+// check reports what no schema can express: values that don't fit together, and
+// commands that can't be parsed or found. The place is that of the whole document.
+func (p place) check(def *Definition) {
+	p.checkSkills(def)
+	p.checkChannels(def)
+	p.checkProviders(def)
+	if p.get("agents") != nil && p.find("agents").get("agents") != nil {
+		p.checkAgents(def)
+	}
+	p.checkParallel(def)
+	p.checkThresholds(def)
+	p.checkCommands(def)
+	if every := def.Audit.Every; every > 0 && every < time.Second {
+		p.find("audit", "every").fail("0 is never", "%s is less than 1s", every)
+	}
+	if def.Merge.Target == def.Audit.Ref {
+		p.find("merge", "target").fail("", "merge.target and audit.ref are the same branch %s", quote(def.Audit.Ref))
+	}
+}
+
+// names reports names that are given twice. An empty one was reported before.
+type names struct {
+	kind  string
+	first map[string]int
+}
+
+func (n names) add(at place, name string) {
+	if line, again := n.first[name]; again {
+		at.fail("", "%s %s is declared twice, first in line %d", n.kind, quote(name), line)
+	} else if name != "" {
+		n.first[name] = at.node.Line
+	}
+}
+
+func (p place) checkSkills(def *Definition) {
+	const tolerance = 1e-9 // what adding up decimal fractions costs
+	sum, seen := 0.0, names{"skill", map[string]int{}}
+	for _, list := range []string{"required", "recommended"} {
+		skills := def.Skills.Required
+		if list == "recommended" {
+			skills = def.Skills.Recommended
+		}
+		for i, skill := range skills {
+			at := p.find("skills", list, i)
+			seen.add(at.find("name"), skill.Name)
+			before := sum
+			if sum += skill.TokenBudgetWeight; sum > 1+tolerance && before <= 1+tolerance {
+				at.find("token_budget_weight").fail("", "here the skills exceed the token budget: their weights add up to %.4g so far, at most 1.0 is allowed", sum)
+			}
+		}
+	}
+}
+
+func (p place) checkChannels(def *Definition) {
+	// A hand-off is both the note to a successor and the passing of work to the
+	// merge queue.
+	homes := map[ChannelType][]string{ChannelMail: {"state/mail"}, ChannelNudge: {"state/nudge"},
+		ChannelHook: {"state/hooks"}, ChannelHandoff: {"state/merge-queue", "state/handoff"}}
+	seen := names{"channel", map[string]int{}}
+	for i, channel := range def.Communication.Channels {
+		at := p.find("communication", "channels", i)
+		seen.add(at.find("name"), channel.Name)
+		if home := homes[channel.Type]; home != nil && channel.Path != "" && !slices.Contains(home, channel.Path) {
+			at.find("filesystem_path").warn("", "%s does not move the channel: it stays below %s", quote(channel.Path), strings.Join(home, " and "))
+		}
+	}
+}
+
+func (p place) checkProviders(def *Definition) {
+	seen := names{"provider", map[string]int{}}
+	for i, provider := range def.Runtime.Providers {
+		seen.add(p.find("runtime", "providers", i, "name"), provider.Name)
+	}
+}
+
+// checkParallel reports what is accepted and does not mean what it says.
+func (p place) checkParallel(def *Definition) {
+	at := p.find("dispatch")
+	if most := def.Dispatch.MaxParallel; most > maxPolecats && !def.forceCount {
+		at.find("max_parallel").fail("--force-count lifts the limit", "at most %d beads in parallel, found %d", maxPolecats, most)
+	}
+	if strategy := at.find("strategy"); strategy.node.Value == string(strategyRoundRobin) {
+		strategy.warn("write sling", "round-robin is carried out as sling: the polecat that is idle gets the work")
+	}
+}
+
 // checkThresholds warns of thresholds that make steps of the witness meaningless.
-func checkThresholds(root value, def *Definition) {
+func (p place) checkThresholds(def *Definition) {
 	t := def.GUPP.Thresholds
 	if def.Rig.Patrol > t.StallDetection {
-		root.find("rig", "patrol").warn("", "patrol (%s) is longer than stall_detection (%s): stalls are seen late",
+		p.find("rig", "patrol").warn("", "patrol (%s) is longer than stall_detection (%s): stalls are seen late",
 			formatDuration(def.Rig.Patrol), formatDuration(t.StallDetection))
 	}
-	at := root.find("gupp", "thresholds")
+	at := p.find("gupp", "thresholds")
 	if t.RestartThreshold < t.StallDetection {
 		at.warn("", "restart_threshold (%s) is shorter than stall_detection (%s): a stall is critical as soon as it is seen",
 			formatDuration(t.RestartThreshold), formatDuration(t.StallDetection))
@@ -25,89 +111,115 @@ func checkThresholds(root value, def *Definition) {
 	}
 }
 
-// checkBranches keeps the audit's history and the project's apart.
-func checkBranches(root value, def *Definition) {
-	if def.Merge.Target == def.Audit.Ref {
-		root.find("merge", "target").fail("", "merge.target and audit.ref are the same branch %s", quote(def.Audit.Ref))
+// formatDuration leaves out the zero units that time.Duration prints: 5m, not 5m0s.
+func formatDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
 	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
-// checkWorker reports a default worker that can't be meant, and commands that
-// don't exist on this machine.
-func checkWorker(root value, set map[string]value, def *Definition) {
-	at := root
-	at.path = "worker"
-	if section, ok := set["worker"]; ok {
-		at = section
+// checkCommands parses every command line, and reports commands that are missing,
+// can't be parsed, or don't exist on this machine.
+func (p place) checkCommands(def *Definition) {
+	known := builtinPresets()
+	for i := range def.Worker.Presets {
+		preset := &def.Worker.Presets[i]
+		known = append(known, preset.Name)
+		at := p.find("worker", "presets", preset.Name)
+		command := at.find("command")
+		command.checkCommand(&preset.Command)
+		switch {
+		case !preset.Command.IsZero() || command.failed():
+		case at.get("command") != nil:
+			command.fail("", "the command is empty")
+		case !slices.Contains(builtinPresets(), preset.Name):
+			at.path = at.under("command")
+			at.node.Line = preset.Line
+			at.fail(suggest(preset.Name, builtinPresets()), `"command" is required: no built-in preset is called %s`, quote(preset.Name))
+		}
 	}
-	worker := def.Worker
-	presets := builtinPresets()
-	for _, preset := range worker.Presets {
-		presets = append(presets, preset.Name)
-		place := at.find("presets", preset.Name, "command")
-		place.lookPath(preset.Command)
+	p.find("merge", "test").checkCommand(&def.Merge.Test)
+	worker := p.find("worker", "default")
+	if worker.path == "" {
+		worker.path = "worker"
 	}
-	at.find("default").checkDefault(worker, presets)
-	if section, ok := set["merge"]; ok {
-		section.find("test").lookPath(def.Merge.Test)
-	}
+	worker.checkDefault(def.Worker, known)
 }
 
-func (v value) checkDefault(worker Worker, presets []string) {
-	if own, ok := worker.Preset(worker.Default); ok && !own.Command.IsZero() {
+// checkCommand parses a command and looks its program up.
+func (p place) checkCommand(command *Command) {
+	switch {
+	case command.Line != "":
+		argv, err := p.r.parseCommand(command.Line)
+		if err != nil {
+			p.fail("", "%s", err)
+			*command = Command{}
+			return
+		}
+		command.Argv = argv
+	case len(command.Argv) > 0 && strings.TrimSpace(command.Argv[0]) == "" && !p.failed():
+		p.fail("", "the first argument, the command's name, is empty")
+	}
+	p.lookPath(*command)
+}
+
+func (r *reader) parseCommand(line string) ([]string, error) {
+	if r.opts.ParseCommand == nil {
+		return nil, nil
+	}
+	argv, err := r.opts.ParseCommand(line)
+	if err != nil {
+		return nil, fmt.Errorf("command %s: %w", quote(line), err)
+	}
+	return argv, nil
+}
+
+func (p place) checkDefault(worker Worker, known []string) {
+	if own, ok := worker.Preset(worker.Default); ok && !own.Command.IsZero() || p.failed() {
 		return
 	}
 	if slices.Contains(builtinPresets(), worker.Default) {
-		v.lookPath(Command{Argv: []string{programOf(worker.Default)}})
+		p.lookPath(Command{Argv: []string{programOf(worker.Default)}})
 		return
 	}
-	argv, err := v.d.parseCommand(worker.Default)
+	argv, err := p.r.parseCommand(worker.Default)
 	if err != nil {
-		v.fail("the name of a preset, or a command line", "%s", err)
+		p.fail("the name of a preset, or a command line", "%s", err)
 		return
 	}
 	command := Command{Line: worker.Default, Argv: argv}
-	if hint := suggest(worker.Default, presets); hint != "" && !v.d.onPath(command.program()) {
-		v.warn(hint, "no preset is called %s: it is taken for a command", quote(worker.Default))
+	if hint := suggest(worker.Default, known); hint != "" && !p.r.onPath(command.program()) {
+		p.warn(hint, "no preset is called %s: it is taken for a command", quote(worker.Default))
 		return
 	}
-	v.lookPath(command)
-}
-
-// find returns the place below v that the keys lead to, or the nearest to it.
-func (v value) find(keys ...string) value {
-	for _, key := range keys {
-		i := 0
-		for ; i+1 < len(v.node.Content) && v.node.Content[i].Value != key; i += 2 {
-		}
-		if v.node.Kind != yaml.MappingNode || i+1 >= len(v.node.Content) {
-			return v
-		}
-		v = v.child(v.node.Content[i+1], v.under(key))
-	}
-	return v
+	p.lookPath(command)
 }
 
 // lookPath warns of a command that is not there. It can be installed before the
 // rig starts, so it is no error.
-func (v value) lookPath(command Command) {
+func (p place) lookPath(command Command) {
 	program := command.program()
-	if v.d.opts.LookPath == nil || program == "" || v.d.onPath(program) {
+	if p.r.opts.LookPath == nil || program == "" || p.r.onPath(program) {
 		return
 	}
-	v.warn("", "the command %s was not found on this machine", quote(program))
+	p.warn("", "the command %s was not found on this machine", quote(program))
 }
 
-func (d *decoder) onPath(program string) bool {
-	if d.opts.LookPath == nil || program == "" {
+func (r *reader) onPath(program string) bool {
+	if r.opts.LookPath == nil || program == "" {
 		return false
 	}
-	_, err := d.opts.LookPath(program)
+	_, err := r.opts.LookPath(program)
 	return err == nil
 }
 
-// program returns the name of the program a command runs if that can be told and
-// looked up, else "": a relative path means one in a worktree that is not there yet.
+// program returns the name of the program that a command runs if it is known and
+// can be looked up, else "": a relative path is one in a worktree to come.
 func (c Command) program() string {
 	if len(c.Argv) == 0 || strings.Contains(c.Argv[0], "/") && !strings.HasPrefix(c.Argv[0], "/") {
 		return ""

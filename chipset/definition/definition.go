@@ -1,13 +1,18 @@
 package definition
 
-import "time"
+import (
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
 
 // Definition is a rig as chipset.yaml describes it, every default applied. It is
-// made by Parse and not changed afterwards.
+// made by Parse and not changed afterwards. Its keys are those of the schema.
 type Definition struct {
 	Header        Header
 	Skills        Skills
-	Topology      Topology
+	Topology      Topology `yaml:"agents"`
 	Communication Communication
 	Dispatch      Dispatch
 	Evaluation    Evaluation
@@ -16,11 +21,11 @@ type Definition struct {
 	Rig           Rig
 	Worker        Worker
 	Merge         Merge
-	// MergeDefined tells whether the file has a merge section. Without one nobody
+	Mail          Mail
+	Audit         Audit
+	// MergeDefined reports whether the file has a merge section. Without one nobody
 	// has decided how to test; with one, an empty Merge.Test is a decision.
-	MergeDefined bool
-	Mail         Mail
-	Audit        Audit
+	MergeDefined bool `yaml:"-"`
 
 	// polecats replaces the number of polecats when it is above 0.
 	polecats int
@@ -54,7 +59,7 @@ type Skill struct {
 	Domain      string
 	Description string
 	// TokenBudgetWeight is this skill's share of the token budget, 0 to 1.
-	TokenBudgetWeight float64
+	TokenBudgetWeight float64 `yaml:"token_budget_weight"`
 }
 
 // Role is what an agent is in its rig.
@@ -74,8 +79,8 @@ const (
 
 // Topology is the agents section as it is written; Definition.Agents expands it.
 type Topology struct {
-	Name    string
-	Entries []AgentEntry
+	Name    string       `yaml:"topology"`
+	Entries []AgentEntry `yaml:"agents"`
 }
 
 // AgentEntry is one entry of the agents section: an agent, or a pool of them.
@@ -86,7 +91,14 @@ type AgentEntry struct {
 	// Count is how many agents the entry stands for, 1 where it doesn't say.
 	Count int
 	// Line is where the entry begins.
-	Line int
+	Line int `yaml:"-"`
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (e *AgentEntry) UnmarshalYAML(node *yaml.Node) error {
+	type fields AgentEntry
+	*e = AgentEntry{Count: 1, Line: node.Line}
+	return node.Decode((*fields)(e))
 }
 
 // ChannelType is one of the ways in which agents reach each other.
@@ -111,7 +123,7 @@ type Channel struct {
 	Name string
 	Type ChannelType
 	// Path is relative to .chipset, slash-separated and clean: state/mail.
-	Path     string
+	Path     string `yaml:"filesystem_path"`
 	Behavior string
 }
 
@@ -123,38 +135,34 @@ const (
 	StrategySling Strategy = "sling"
 	// StrategyAutoClaim: idle polecats claim ready work, the mayor watches.
 	StrategyAutoClaim Strategy = "auto_claim"
+	// strategyRoundRobin is accepted from existing definitions, as StrategySling.
+	strategyRoundRobin Strategy = "round-robin"
 )
 
 // Dispatch says how work reaches polecats.
 type Dispatch struct {
 	Strategy Strategy
 	// MaxParallel is how many beads may be out at once.
-	MaxParallel int
+	MaxParallel int `yaml:"max_parallel"`
 	// BatchThreshold is the number of ready beads above which they become a convoy.
-	BatchThreshold int
-	FormulaSupport bool
+	BatchThreshold int  `yaml:"batch_threshold"`
+	FormulaSupport bool `yaml:"formula_support"`
 }
-
-// GateAction is what a failing gate does.
-type GateAction string
-
-// The actions of a gate.
-const (
-	GateBlock GateAction = "block"
-	GateWarn  GateAction = "warn"
-	GateLog   GateAction = "log"
-)
 
 // Evaluation holds the checks made before a rig starts to work.
-type Evaluation struct {
-	PreDeploy []Gate
+type Evaluation struct{ Gates Gates }
+
+// Gates are the checks by the moment they are made.
+type Gates struct {
+	PreDeploy []Gate `yaml:"pre_deploy"`
 }
 
-// Gate is one check. What the threshold measures depends on the check.
+// Gate is one check. What the threshold measures depends on the check; a failing one
+// blocks, warns or logs.
 type Gate struct {
 	Check     string
 	Threshold float64
-	Action    GateAction
+	Action    string
 }
 
 // Runtime lists the agent runtimes the chipset was written for, best first.
@@ -178,25 +186,25 @@ type GUPP struct {
 // proportion to StallDetection.
 type Thresholds struct {
 	// StallDetection: that long without progress is a stall.
-	StallDetection time.Duration
+	StallDetection time.Duration `yaml:"stall_detection"`
 	// NudgeInterval: that long a nudge may stay unanswered.
-	NudgeInterval time.Duration
+	NudgeInterval time.Duration `yaml:"nudge_interval"`
 	// RestartThreshold: after that long without progress a restart is recommended.
-	RestartThreshold time.Duration
+	RestartThreshold time.Duration `yaml:"restart_threshold"`
 	// SlowStart is added to StallDetection until a worker shows its first progress.
-	SlowStart time.Duration
+	SlowStart time.Duration `yaml:"slow_start"`
 }
 
 // Limits bound what is tried for one bead before it waits for a person.
 type Limits struct {
 	// MaxRestarts counts new sessions for a stalled worker; 0 is none.
-	MaxRestarts int
+	MaxRestarts int `yaml:"max_restarts_per_bead"`
 	// RestartCooldown is the least time between two restarts of a bead.
-	RestartCooldown time.Duration
+	RestartCooldown time.Duration `yaml:"restart_cooldown"`
 	// MaxAttempts counts assignments that ended in a failure.
-	MaxAttempts int
+	MaxAttempts int `yaml:"max_attempts_per_bead"`
 	// MaxConflicts counts reworks after merge conflicts.
-	MaxConflicts int
+	MaxConflicts int `yaml:"max_conflicts_per_bead"`
 }
 
 // Rig holds what concerns the rig as a whole.
@@ -204,7 +212,7 @@ type Rig struct {
 	// Name is free text without control characters.
 	Name string
 	// BeadPrefix begins every bead's ID: 1 to 8 of a-z and 0-9.
-	BeadPrefix string
+	BeadPrefix string `yaml:"bead_prefix"`
 	// Tick is the safety net under file notification: no agent sleeps longer.
 	Tick time.Duration
 	// Patrol is the witness's interval.
@@ -218,7 +226,7 @@ type Worker struct {
 	// Permissions is ask, edit or full: what agents may do without being asked.
 	Permissions string
 	// Presets are those of the file, in its order.
-	Presets []WorkerPreset
+	Presets WorkerPresets
 	// Grace is the time between TERM and KILL.
 	Grace time.Duration
 }
@@ -233,33 +241,45 @@ func (w Worker) Preset(name string) (WorkerPreset, bool) {
 	return WorkerPreset{}, false
 }
 
+// WorkerPresets are presets in the order of the file, a mapping by their names.
+type WorkerPresets []WorkerPreset
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (w *WorkerPresets) UnmarshalYAML(node *yaml.Node) error {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		preset := WorkerPreset{Name: node.Content[i].Value, Line: node.Content[i].Line}
+		if err := node.Content[i+1].Decode(&preset); err != nil {
+			return err
+		}
+		*w = append(*w, preset)
+	}
+	return nil
+}
+
 // WorkerPreset is a preset of the file. Where it has the name of a built-in one, it
 // changes only what it sets.
 type WorkerPreset struct {
-	Name string
+	Name string `yaml:"-"`
 	// Command is zero only for a preset that changes a built-in one.
 	Command Command
 	// Prompt is stdin, arg, file or script, or empty where the file is silent.
 	Prompt string
-	// Timeout ends a worker; 0 is never. It counts only where TimeoutSet.
-	Timeout    time.Duration
-	TimeoutSet bool
+	// Timeout ends a worker; 0 is never, nil is not set.
+	Timeout *time.Duration
 	// Env is added to the worker's environment. No name begins with CHIPSET_.
 	Env map[string]string
 	// StallDetection overrides the rig's threshold; 0 is the rig's own.
-	StallDetection time.Duration
+	StallDetection time.Duration `yaml:"stall_detection"`
 	// Permissions are the arguments that each of ask, edit and full adds.
 	Permissions map[string][]string
 	// Client is whose output the command prints, where its name does not tell.
 	Client string
-	// Resumes is how often a session that ended too early is continued. It counts
-	// only where ResumesSet.
-	Resumes    int
-	ResumesSet bool
+	// Resumes is how often a session that ended too early is continued; nil is not set.
+	Resumes *int
 	// Plan makes its workers have a plan approved before they change anything.
 	Plan bool
 	// Line is where the preset begins.
-	Line int
+	Line int `yaml:"-"`
 }
 
 // Command is a command as the file gives it: a line, which may need a shell, or a
@@ -272,7 +292,18 @@ type Command struct {
 	Argv []string
 }
 
-// IsZero tells that there is no command.
+// UnmarshalYAML implements yaml.Unmarshaler. A blank line is no command.
+func (c *Command) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.SequenceNode {
+		return node.Decode(&c.Argv)
+	}
+	if strings.TrimSpace(node.Value) != "" {
+		c.Line = node.Value
+	}
+	return nil
+}
+
+// IsZero reports whether there is no command.
 func (c Command) IsZero() bool { return c.Line == "" && len(c.Argv) == 0 }
 
 // The values of Merge.OnConflict.
@@ -291,12 +322,12 @@ type Merge struct {
 	Remote string
 	// Test must succeed on what is merged; zero is no test, and nothing lands.
 	Test        Command
-	TestTimeout time.Duration
-	OnConflict  string
+	TestTimeout time.Duration `yaml:"test_timeout"`
+	OnConflict  string        `yaml:"on_conflict"`
 	// PushBranches publishes branches that have not landed yet.
-	PushBranches bool
+	PushBranches bool `yaml:"push_branches"`
 	// MaxWaiting is the depth of the queue above which the mayor is warned.
-	MaxWaiting int
+	MaxWaiting int `yaml:"max_waiting"`
 	// Batch is how many requests may be rebased and tested as one stack; 1 is each by itself.
 	Batch int
 }
@@ -306,7 +337,7 @@ type Mail struct {
 	// Retention is the age at which read mail is archived.
 	Retention time.Duration
 	// MaxSize bounds one message, in bytes.
-	MaxSize int64
+	MaxSize int64 `yaml:"max_size"`
 }
 
 // Audit says when the state tree is committed.

@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, agent := range def.Agents() {
-			if seen[agent.ID] || checkID(agent.ID) != nil {
+			if seen[agent.ID] || !legalID(agent.ID) {
 				t.Fatalf("agent %q", agent.ID)
 			}
 			seen[agent.ID] = true

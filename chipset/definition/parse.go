@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -37,60 +38,67 @@ func Parse(name string, data []byte) (*Definition, Problems) {
 
 // ParseWith is Parse with options.
 func ParseWith(name string, data []byte, opts Options) (*Definition, Problems) {
-	d := &decoder{file: name, opts: opts}
-	var definition *Definition
-	if root := d.load(data); root != nil {
-		definition = d.definition(value{d: d, node: root})
+	r := &reader{file: name, opts: opts, schema: loadSchema(), patterns: map[string]*regexp.Regexp{}}
+	var def *Definition
+	if root := r.load(data); root != nil {
+		def = r.definition(place{r: r, node: root})
 	}
-	d.problems.sort()
-	if d.problems.Err() != nil {
-		return nil, d.problems
+	r.problems.sort()
+	if r.problems.Err() != nil {
+		return nil, r.problems
 	}
-	return definition, d.problems
+	return def, r.problems
+}
+
+// definition decodes what the schema accepts and checks how it fits together.
+func (r *reader) definition(file place) *Definition {
+	root := place{r: r, node: file.read(r.schema)}
+	def := defaults()
+	def.forceCount = r.opts.ForceCount
+	def.MergeDefined = file.get("merge") != nil
+	if err := root.node.Decode(def); err != nil {
+		root.fail("", "%s", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	def.derive()
+	root.check(def)
+	return def
 }
 
 // load returns the root of the one document, or nil after reporting why not.
-func (d *decoder) load(data []byte) *yaml.Node {
-	top := &yaml.Node{Line: 1, Column: 1}
+func (r *reader) load(data []byte) *yaml.Node {
+	top := place{r: r, node: &yaml.Node{Line: 1, Column: 1}}
 	if len(data) > MaxSize {
-		d.report(SeverityError, top, "", "", "the file has %d bytes, at most %d are read", len(data), MaxSize)
+		top.fail("", "the file has %d bytes, at most %d are read", len(data), MaxSize)
 		return nil
 	}
 	if at := badByte(data); at >= 0 {
-		line := 1 + bytes.Count(data[:at], []byte("\n"))
-		d.report(SeverityError, &yaml.Node{Line: line}, "", "", "the file is not UTF-8 text: byte 0x%02x", data[at])
+		top.node.Line += bytes.Count(data[:at], []byte("\n"))
+		top.fail("", "the file is not UTF-8 text: byte 0x%02x", data[at])
 		return nil
 	}
-	reader := yaml.NewDecoder(bytes.NewReader(data))
-	document, err := next(reader)
-	switch {
-	case errors.Is(err, io.EOF):
-		d.report(SeverityError, top, "", "at least the section agents is required", "the file is empty")
-		return nil
-	case err != nil:
-		d.syntax(data, err)
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	document, err := next(documents)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.syntax(data, err)
 		return nil
 	}
-	second, err := next(reader)
+	if errors.Is(err, io.EOF) || document.Content[0].ShortTag() == "!!null" {
+		top.fail("at least the section agents is required", "the file is empty")
+		return nil
+	}
+	second, err := next(documents)
 	switch {
 	case err == nil:
-		d.report(SeverityError, second, "", `one file is one definition: remove the "---"`, "a second document begins")
+		place{r: r, node: second}.fail(`one file is one definition: remove the "---"`, "a second document begins")
 	case !errors.Is(err, io.EOF):
-		d.syntax(data, err)
+		r.syntax(data, err)
 	}
-	root := document.Content[0]
-	if root.Kind == yaml.AliasNode {
-		root = root.Alias
-	}
-	if (value{d: d, node: root}).null() {
-		d.report(SeverityError, top, "", "at least the section agents is required", "the file is empty")
+	root := top.child(document.Content[0], "")
+	if jsonType(root.node) != "object" {
+		root.fail("", "expected a mapping of sections, found %s", describe(root.node))
 		return nil
 	}
-	if root.Kind != yaml.MappingNode {
-		d.report(SeverityError, root, "", "", "expected a mapping of sections, found %s", describe(root))
-		return nil
-	}
-	return root
+	return root.node
 }
 
 // errParser is returned by next when the YAML parser itself gave up.
@@ -116,7 +124,7 @@ func next(reader *yaml.Decoder) (document *yaml.Node, err error) {
 
 // syntax reports an error of the YAML parser, which gives its line only as text, and
 // that of the block around the error rather than its own.
-func (d *decoder) syntax(data []byte, err error) {
+func (r *reader) syntax(data []byte, err error) {
 	line, message := 1, strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
 		number, rest, ok := strings.Cut(rest, ": ")
@@ -132,7 +140,7 @@ func (d *decoder) syntax(data []byte, err error) {
 	if tab := tabNear(data, line); tab > 0 {
 		line, hint = tab, "indent with spaces, not with tabs"
 	}
-	d.report(SeverityError, &yaml.Node{Line: line, Column: 1}, "", hint, "not valid YAML: %s", message)
+	place{r: r, node: &yaml.Node{Line: line}}.fail(hint, "not valid YAML: %s", message)
 }
 
 // firstBroken returns the line after the longest beginning of the file that can be

@@ -90,7 +90,7 @@ func TestClassicDefinition(t *testing.T) {
 	if got := def.Communication.Channels[3]; got.Type != ChannelHandoff || got.Path != "state/merge-queue" {
 		t.Errorf("fourth channel: %+v", got)
 	}
-	if got := def.Evaluation.PreDeploy[1]; got != (Gate{"gupp_response_time", 30, GateWarn}) {
+	if got := def.Evaluation.Gates.PreDeploy[1]; got != (Gate{"gupp_response_time", 30, "warn"}) {
 		t.Errorf("second gate: %+v", got)
 	}
 	if def.Rig.Name != "town-works" || def.Rig.BeadPrefix != "tw" || def.Worker.Default != "claude" || def.MergeDefined {
@@ -135,11 +135,11 @@ audit: {every: 10m, ref: history}
 	want.Rig = Rig{"Ünïcode rig", "007", 50 * time.Millisecond, 100 * time.Millisecond}
 	want.Worker = Worker{Default: "careful", Permissions: "full", Grace: 2 * time.Second, Presets: []WorkerPreset{
 		{
-			Name: "careful", Command: Command{Argv: []string{"my-agent", "--sleep", "5", "true"}}, Prompt: "file", TimeoutSet: true,
+			Name: "careful", Command: Command{Argv: []string{"my-agent", "--sleep", "5", "true"}}, Prompt: "file", Timeout: new(time.Duration(0)),
 			Env: map[string]string{"CI": "1", "EMPTY": "", "_x9": "a=b"}, StallDetection: 15 * time.Minute,
 			Permissions: map[string][]string{"ask": {}, "full": {"--yes"}}, Line: 17,
 		},
-		{Name: "claude", Timeout: 2 * time.Hour, TimeoutSet: true, Line: 24},
+		{Name: "claude", Timeout: new(2 * time.Hour), Line: 24},
 		{Name: "line", Command: Command{Line: "a | b"}, Line: 25},
 	}}
 	want.Merge = Merge{"release/1.x", "origin", Command{Line: "true"}, 30 * time.Second, OnConflictBlock, true, 3, 8}
@@ -149,7 +149,7 @@ audit: {every: 10m, ref: history}
 	if diff := cmp.Diff(want, def, cmpopts.IgnoreUnexported(Definition{})); diff != "" {
 		t.Errorf("definition (-want +got):\n%s", diff)
 	}
-	if preset, ok := def.Worker.Preset("claude"); !ok || preset.Timeout != 2*time.Hour {
+	if preset, ok := def.Worker.Preset("claude"); !ok || *preset.Timeout != 2*time.Hour {
 		t.Errorf("Preset(claude) = %+v, %t", preset, ok)
 	}
 	if _, ok := def.Worker.Preset("codex"); ok {

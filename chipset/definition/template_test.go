@@ -53,7 +53,7 @@ func TestTemplateExplainsEveryKnob(t *testing.T) {
 		}
 	}
 	for i, line := range strings.Split(text, "\n") {
-		if utf8.RuneCountInString(line) > 90 {
+		if utf8.RuneCountInString(line) > 90 && !strings.HasPrefix(line, "# yaml-language-server:") {
 			t.Errorf("line %d is too wide: %s", i+1, line)
 		}
 	}

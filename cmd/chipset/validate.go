@@ -18,12 +18,13 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-type validateOptions struct{ json, forceCount bool }
+type validateOptions struct{ json, forceCount, schema bool }
 
 // AddFlags registers the flags of validate.
 func (o *validateOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.json, "json", false, "print the problems as one JSON array")
 	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
+	fs.BoolVar(&o.schema, "schema", false, "print the JSON Schema of the file, for editors")
 }
 
 func newValidateCmd(a *app) *cobra.Command {
@@ -31,9 +32,9 @@ func newValidateCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a chipset definition",
-		Long: `Check a chipset.yaml, by default the rig's own; "-" reads standard input. Every
-problem is told at once, as file:line:column. Warnings alone are exit 0.`,
-		Example: "  chipset validate\n  chipset validate --json .chipset/chipset.yaml",
+		Long: `Check a chipset.yaml, by default the rig's own; "-" reads standard input. All
+problems are printed at once, as file:line:column. Warnings alone are exit 0.`,
+		Example: "  chipset validate\n  chipset validate --json .chipset/chipset.yaml\n  chipset validate --schema > chipset.schema.json",
 		Args:    nargs(0, 1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runValidate(cmd.Context(), opts, args, a)
@@ -44,6 +45,10 @@ problem is told at once, as file:line:column. Warnings alone are exit 0.`,
 }
 
 func runValidate(ctx context.Context, opts validateOptions, args []string, a *app) error {
+	if opts.schema {
+		a.printf("%s", definition.Schema())
+		return nil
+	}
 	check := rig.CheckCommands()
 	check.ForceCount = opts.forceCount
 	file, problems, err := a.problems(ctx, args, check)

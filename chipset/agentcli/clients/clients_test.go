@@ -166,7 +166,7 @@ func TestPresetsOf(t *testing.T) {
 		t.Fatal(problems)
 	}
 	def.Worker.Presets = []definition.WorkerPreset{
-		{Name: "claude", Timeout: 0, TimeoutSet: true},
+		{Name: "claude", Timeout: new(time.Duration(0))},
 		{Name: "mine", Command: definition.Command{Line: "mine --file={prompt_file}"}},
 		{Name: "theirs", Command: definition.Command{Argv: []string{"theirs", "{prompt}"}}, StallDetection: time.Second},
 	}

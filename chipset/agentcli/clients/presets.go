@@ -36,8 +36,8 @@ func change(p *agentcli.Preset, own definition.WorkerPreset) {
 	case p.Prompt == "":
 		p.Prompt = agentcli.PromptModeOf(p.Command)
 	}
-	if own.TimeoutSet {
-		p.Timeout = own.Timeout
+	if own.Timeout != nil {
+		p.Timeout = *own.Timeout
 	}
 	if len(own.Env) > 0 {
 		p.Env = own.Env
@@ -51,9 +51,9 @@ func change(p *agentcli.Preset, own definition.WorkerPreset) {
 	if own.Client != "" {
 		p.Client = own.Client
 	}
-	if own.ResumesSet {
-		p.Resumes = own.Resumes
-		if own.Resumes == 0 {
+	if own.Resumes != nil {
+		p.Resumes = *own.Resumes
+		if *own.Resumes == 0 {
 			p.Resumes = agentcli.NoResumes
 		}
 	}
