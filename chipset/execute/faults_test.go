@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
@@ -152,7 +153,7 @@ func (b *besieged) run(id state.AgentID) string {
 		if err == nil && next.Finished {
 			return b.standing()
 		}
-		b.at = b.at.Add(startGrace)
+		b.at = b.at.Add(policy.StartGrace)
 	}
 	b.Fatalf("it does not end: %v", b.tried)
 	return ""

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -73,14 +73,10 @@ func (m *Mayor) decide(f mayor.Facts) roles.Decision[mayor.State] { return mayor
 
 func (m *Mayor) adopt(next mayor.State) { m.state = next }
 
-// startGrace is how long a mayor that has just begun waits for a polecat to
-// come alive before it hangs work on the hook of one that is not.
-const startGrace = 2 * time.Second
-
 // grace is what is left of it, or 0. A clock that was set back ends it.
 func (m *Mayor) grace(now state.Time) time.Duration {
 	if since := now.Sub(m.started.Time); since >= 0 {
-		return max(0, startGrace-since)
+		return max(0, policy.StartGrace-since)
 	}
 	return 0
 }
@@ -104,7 +100,7 @@ func (m *Mayor) after() time.Duration {
 // be older than the bead, and what looks stale is stale.
 func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 	now := m.Now()
-	f := mayor.Facts{Now: now, Policy: m.policy(), Session: m.Session, Starting: m.grace(now) > 0, Backlog: m.backlog}
+	f := mayor.Facts{Now: now, Policy: policy.Mayor(m.Rig.Def, m.ID, m.Rig.Witness()), Session: m.Session, Starting: m.grace(now) > 0, Backlog: m.backlog}
 	var err error
 	if f.Nudges, err = m.inbox.nudges(); err != nil {
 		return f, err
@@ -160,14 +156,6 @@ func (m *Mayor) tellDamage(ctx context.Context, damaged []error) {
 			delete(m.inbox.said, c.Path) // tried again by the next tick
 		}
 	}
-}
-
-func (m *Mayor) policy() mayor.Policy {
-	d := m.Rig.Def
-	return mayor.Policy{Mayor: m.ID, Witness: m.Rig.Witness(), MaxParallel: d.Dispatch.MaxParallel, BatchThreshold: d.Dispatch.BatchThreshold,
-		AutoClaim: d.Dispatch.Strategy == definition.StrategyAutoClaim, MaxAttempts: d.GUPP.Limits.MaxAttempts,
-		MaxConflicts: d.GUPP.Limits.MaxConflicts, MaxRestarts: d.GUPP.Limits.MaxRestarts,
-		RestartCooldown: d.GUPP.Limits.RestartCooldown, ReworkConflicts: d.Merge.OnConflict != definition.OnConflictBlock}
 }
 
 func (m *Mayor) polecats() ([]mayor.Polecat, error) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -146,15 +146,11 @@ func (m *Mayor) warnOfBlock(ctx context.Context, a mayor.Block, b bead.Bead) err
 		Ref: &mail.Ref{BeadID: a.Bead, AssignmentID: a.Assignment}})
 }
 
-// finishAgain is how long the mayor leaves an agent alone whose pipeline could
-// not be finished.
-const finishAgain = time.Minute
-
 // finishFor heals an agent without a process. One that can't be healed is left
 // alone for a while.
 func (m *Mayor) finishFor(ctx context.Context, id state.AgentID) error {
 	now := m.Now()
-	if last, ok := m.unfinished[id]; ok && now.Sub(last.Time) < finishAgain && now.After(last.Time) {
+	if last, ok := m.unfinished[id]; ok && now.Sub(last.Time) < policy.FinishAgain && now.After(last.Time) {
 		return state.Conflictf("the work of "+string(id), "could not be finished at %s, and is tried again later", last)
 	}
 	err := HealPolecat(ctx, Agent{Rig: m.Rig, ID: id, Session: m.Session, Self: m.Self, Say: m.Say})

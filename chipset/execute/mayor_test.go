@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -74,7 +75,7 @@ func (h *townHall) restart() {
 	h.m = NewMayor(Agent{Rig: h.rig, ID: "mayor", Session: state.NewSessionID(), Say: func(format string, args ...any) {
 		h.said = append(h.said, fmt.Sprintf(format, args...))
 	}})
-	h.at = h.at.Add(startGrace)
+	h.at = h.at.Add(policy.StartGrace)
 	h.must(h.m.Recover(h.Context()))
 }
 
@@ -182,7 +183,7 @@ func TestMayorWaitsForPolecatsAtStart(t *testing.T) {
 	h := newTownHall(t, "")
 	h.m = NewMayor(h.m.Agent)
 	id := h.add("one")
-	if next := h.tick(); h.bead(id).Status != bead.Open || next.After <= 0 || next.After > startGrace {
+	if next := h.tick(); h.bead(id).Status != bead.Open || next.After <= 0 || next.After > policy.StartGrace {
 		t.Fatalf("slung to %q, wakes after %s", h.bead(id).Assignee, next.After)
 	}
 	live, err := h.rig.Claim(t.Context(), mayorBravo, "ses-1")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/team"
@@ -44,10 +45,6 @@ type Polecat struct {
 func NewPolecat(a Agent) *Polecat {
 	return &Polecat{base: newBase(a), news: make(chan struct{}, 1), jobs: process.NewHost(a.Self)}
 }
-
-// maxCourtesy bounds how long a worker that has reported may go on, whatever
-// the grace of the rig is: it needs no more than to print its last words.
-const maxCourtesy = 2 * time.Second
 
 // Folders are those whose changes wake the polecat.
 func (p *Polecat) Folders() []state.Path {
@@ -116,7 +113,7 @@ func (p *Polecat) after() time.Duration {
 func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 	now := p.Now()
 	f := polecat.Facts{Now: now, Self: p.ID, Mayor: p.Rig.Mayor(), Process: p.Session, Fresh: state.NewSessionID(), Status: p.status, Ended: p.ended,
-		Policy: polecat.Policy{Touch: polecat.TouchInterval(p.stall()), Courtesy: min(p.Rig.Def.Worker.Grace, maxCourtesy)}}
+		Policy: policy.Polecat(p.Rig.Def, p.stall())}
 	var err error
 	if f.Nudges, err = p.inbox.nudges(); err != nil {
 		return f, err

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/roles"
@@ -154,9 +154,7 @@ func (r *Refinery) after() time.Duration {
 // fetch reads nudges, mail, the queue and its beads.
 func (r *Refinery) fetch(ctx context.Context) (refinery.Facts, error) {
 	f := refinery.Facts{Now: r.Now(), Self: r.ID, Session: r.Session, Deep: r.deep, Result: r.result, Beads: map[state.BeadID]bead.Bead{}}
-	merge := r.Rig.Def.Merge
-	f.Policy = refinery.Policy{MaxWaiting: merge.MaxWaiting, Mayor: r.Rig.Mayor(), Remote: merge.Remote != "", Block: merge.OnConflict == definition.OnConflictBlock,
-		Batch: merge.Batch}
+	f.Policy = policy.Refinery(r.Rig.Def, r.Rig.Mayor())
 	var err error
 	if f.Nudges, err = r.inbox.nudges(); err != nil {
 		return f, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/backlog"
@@ -57,7 +58,7 @@ func (w *witnessRunner) after() time.Duration {
 // fetch reads the witness's own mail and nudges, and for a patrol the rig.
 func (w *witnessRunner) fetch(ctx context.Context) (witness.Facts, error) {
 	r, now := w.Rig, w.Now()
-	f := witness.Facts{Now: now, Self: w.ID, Session: w.Session, Mayor: r.Mayor(), Refinery: r.Refinery(), Policy: w.policy()}
+	f := witness.Facts{Now: now, Self: w.ID, Session: w.Session, Mayor: r.Mayor(), Refinery: r.Refinery(), Policy: policy.Witness(w.Rig.Def)}
 	var err error
 	if f.Mail, err = w.inbox.mail(ctx, r.Mayor()); err != nil {
 		return f, err
@@ -76,12 +77,4 @@ func (w *witnessRunner) fetch(ctx context.Context) (witness.Facts, error) {
 		f.Scan, err = w.scan()
 	}
 	return f, err
-}
-
-func (w *witnessRunner) policy() witness.Policy {
-	def := w.Rig.Def
-	t := def.GUPP.Thresholds
-	return witness.Policy{Patrol: def.Rig.Patrol, Stall: t.StallDetection, Nudge: t.NudgeInterval, Restart: t.RestartThreshold,
-		SlowStart: t.SlowStart, TestTimeout: def.Merge.TestTimeout, MaxRestarts: def.GUPP.Limits.MaxRestarts,
-		MaxParallel: def.Dispatch.MaxParallel, MaxWaiting: def.Merge.MaxWaiting}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/gastown-chipset/chipset/chipset/execute"
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 )
@@ -171,15 +171,16 @@ func (p *Process) drive(ctx context.Context, id state.AgentID, runner execute.Ru
 			return err
 		case err != nil:
 			failures++
-			next.After = roles.Backoff(firstRetry, mostRetry, failures)
+			next.After = policy.AfterFailures(failures)
 			p.Say("%s: %s", id, flat(err))
 		default:
 			failures = 0
 		}
-		least := pacing
 		if conflicts++; next.Conflict == nil {
 			conflicts = 0
-		} else if least = roles.Backoff(2*pacing, mostPacing, conflicts); err == nil && (next.After == 0 || next.After > least) {
+		}
+		least := policy.AfterConflicts(conflicts)
+		if conflicts > 0 && err == nil && (next.After == 0 || next.After > least) {
 			next.After = least
 		}
 		if conflicts == manyConflicts {
@@ -205,19 +206,8 @@ func flat(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-const (
-	// pacing is the least time between the beginnings of two ticks. The first
-	// change after a pause is answered at once; what follows on its heels, mostly
-	// the steps of one pipeline, is looked at together.
-	pacing = 10 * time.Millisecond
-	// mostPacing is what it grows to while tick after tick meets a conflict: whoever
-	// causes it may write each time, and be news each time.
-	mostPacing = 250 * time.Millisecond
-	// manyConflicts in a row are said, once.
-	manyConflicts = 50
-	// firstRetry and mostRetry bound the time after failures in a row.
-	firstRetry, mostRetry = 200 * time.Millisecond, 15 * time.Second
-)
+// manyConflicts in a row are said, once.
+const manyConflicts = 50
 
 // pace waits until a tick may begin; false when ctx ended.
 func pace(ctx context.Context, last time.Time, least time.Duration) bool {

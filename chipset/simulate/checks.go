@@ -50,13 +50,13 @@ func (j *judge) bead(w *world, old, b *bead.Bead) {
 	if err := bead.CheckChange(old, b); err != nil {
 		w.fail("bead %s: %v", b.ID, err)
 	}
-	if b.Attempts > maxAttempts || b.Conflicts > maxConflicts+1 || b.Restarts > maxRestarts {
+	if l := w.def.GUPP.Limits; b.Attempts > l.MaxAttempts || b.Conflicts > l.MaxConflicts+1 || b.Restarts > l.MaxRestarts {
 		w.fail("bead %s is charged with %s", b.ID, b.FailureCounts())
 	}
 	w.beads[b.ID].changed, j.changed = w.now, w.now
 	if b.Status == bead.Hooked && old.Status != bead.Hooked {
 		j.slung = w.now
-		if most, out := w.mayorPolicy().MaxParallel, w.backlog.OutCount()+1; out > most {
+		if most, out := w.def.Dispatch.MaxParallel, w.backlog.OutCount()+1; out > most {
 			w.fail("%d beads are out, and max_parallel is %d", out, most)
 		}
 	}

@@ -49,24 +49,6 @@ func (w *world) removeDispatch(id state.BeadID) error {
 	return nil
 }
 
-// unconfirmed are the dispatches that are under way, oldest first.
-func (w *world) unconfirmed() []dispatch.Record {
-	if len(w.dispatches) == 0 {
-		return nil
-	}
-	all := make([]dispatch.Record, 0, len(w.dispatches))
-	for _, r := range w.dispatches {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b dispatch.Record) int {
-		if a.BeadID < b.BeadID {
-			return -1
-		}
-		return 1
-	})
-	return all
-}
-
 // send delivers a message. One with an id that its sender has used is delivered
 // already.
 func (w *world) send(m mail.Message, esc *mayor.Escalation) error {

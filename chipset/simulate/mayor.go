@@ -1,11 +1,11 @@
 package simulate
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles"
@@ -17,63 +17,55 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// startGrace is how long a mayor that has just begun waits for polecats.
-const startGrace = 2 * time.Second
-
-// mayorRole carries out what roles/mayor decides, as chipset/execute does.
+// mayorRole carries out what roles/mayor decides.
 type mayorRole struct {
-	w       *world
+	*process
 	state   mayor.State
-	next    mayor.State // of the decision that is being carried out
-	again   bool
 	started time.Duration
-	// finished is when the pipelines of an agent were last tried to be finished.
+	// finished is when the attempts of an agent were last tried to be finished.
 	finished map[state.AgentID]time.Duration
 }
 
-func newMayorRole(w *world) *mayorRole {
-	return &mayorRole{w: w, state: mayor.Idle, finished: map[state.AgentID]time.Duration{}}
+func newMayorRole() *mayorRole {
+	return &mayorRole{state: mayor.Idle, finished: map[state.AgentID]time.Duration{}}
 }
 
-func (m *mayorRole) policy() mayor.Policy {
-	most := m.w.o.MaxParallel
-	if most == 0 {
-		most = m.w.o.Polecats
-	}
-	return mayor.Policy{Mayor: mayorID, Witness: witnessID, MaxParallel: most, BatchThreshold: batchThreshold, MaxAttempts: maxAttempts,
-		MaxConflicts: maxConflicts, MaxRestarts: maxRestarts, RestartCooldown: restartCooldown, ReworkConflicts: true}
-}
-
-func (m *mayorRole) recover() []operation {
+func (m *mayorRole) recover() {
 	m.started = m.w.now
-	var all []operation
 	for _, r := range m.w.unconfirmed() {
-		all = append(all, m.heal(r.BeadID))
+		_ = m.dispatch(&flow.Dispatch{}, r.BeadID) // each tick tries again
 	}
-	return all
 }
 
 func (m *mayorRole) killed() { m.state = mayor.Idle }
 
-func (m *mayorRole) tick() (*roles.Progress, bool) {
+func (m *mayorRole) round() (roles.Outcome, bool) {
 	w := m.w
-	f := mayor.Facts{Now: w.clock(), Policy: m.policy(), Session: w.mayor.session, Starting: w.now-m.started < startGrace, Backlog: w.backlog,
-		Polecats: w.views, Unconfirmed: w.unconfirmed(), Queue: w.conflicted(), Retired: w.records,
+	f := mayor.Facts{Now: w.clock(), Policy: policy.Mayor(w.def, mayorID, witnessID), Session: m.session, Starting: w.now-m.started < policy.StartGrace,
+		Backlog: w.backlog, Polecats: w.views, Unconfirmed: w.unconfirmed(), Queue: w.conflicted(), Retired: w.records,
 		Mail: slices.Clone(w.letters[mayorID]), Nudges: w.nudges(mayorID)}
 	d := mayor.Decide(m.state, f)
-	m.next, m.again = d.Next, false
-	return roles.Begin(&d), d.Again
+	return carryOut(m.process, &d, &m.state, m.do)
 }
 
-func (m *mayorRole) adopt() { m.state = m.next }
+func (m *mayorRole) after() (after time.Duration) {
+	w := m.w
+	if at := w.backlog.NextReady(w.clock()); !at.IsZero() {
+		after = max(time.Millisecond, at.Sub(w.clock().Time))
+	}
+	if grace := policy.StartGrace - (w.now - m.started); grace > 0 && (after == 0 || grace < after) {
+		after = grace
+	}
+	return after
+}
 
 // conflicted are the requests that block the queue, in FIFO order: as the
 // refinery stops at the first, they are among the first.
 func (w *world) conflicted() (all []mergequeue.Request) {
-	if w.live.Len() == w.waiting {
+	left := w.live.Len() - w.waiting
+	if left == 0 {
 		return nil
 	}
-	left := w.live.Len() - w.waiting
 	w.live.Scan(func(r *mergequeue.Request) bool {
 		if r.Status == mergequeue.Conflicted {
 			all = append(all, *r)
@@ -84,46 +76,110 @@ func (w *world) conflicted() (all []mergequeue.Request) {
 	return all
 }
 
-func (m *mayorRole) after() time.Duration {
+func (m *mayorRole) do(a roles.Action) error {
 	w := m.w
-	var after time.Duration
-	if at := w.backlog.NextReady(w.clock()); !at.IsZero() {
-		after = max(time.Millisecond, at.Sub(w.clock().Time))
-	}
-	if grace := startGrace - (w.now - m.started); grace > 0 && (after == 0 || grace < after) {
-		after = grace
-	}
-	if m.again && (after == 0 || after > rigTick) {
-		after = rigTick
-	}
-	return after
-}
-
-func (m *mayorRole) operation(a roles.Action) operation {
-	w, cost := m.w, m.w.o.Step
 	switch a := a.(type) {
 	case mayor.HealDispatch:
-		return m.heal(a.Bead)
+		return m.dispatch(&flow.Dispatch{}, a.Bead)
 	case mayor.Sling:
-		return w.sling(a.Bead, a.Agent, mayorID)
+		return m.sling(a.Bead, a.Agent)
 	case mayor.ClearHook:
-		return once(cost, func() error { return m.clearHook(a) })
+		return m.clearHook(a)
 	case mayor.Reopen:
-		return m.reopen(a)
-	case mayor.TakeBack:
-		return m.takeBack(a)
-	case mayor.FinishFor:
-		return m.finishFor(a.Agent)
+		return m.restart(a.Bead, a.Charge, flow.Rework(a, mayorID))
 	case mayor.Block:
 		return m.block(a)
+	case mayor.TakeBack:
+		rec := w.dispatches[a.Bead]
+		if !flow.MayTakeBack(&rec, w.hookOf(a.Agent).Assignment(), a.Assignment) {
+			return nil
+		}
+		return m.intervene(flow.TakeBack(a.Bead, a.Assignment, a.Agent, mayorID))
 	case mayor.Supersede:
-		return once(cost, func() error { return w.supersede(a.MR) })
+		return w.changeRequest(flow.Supersede{MR: a.MR, BeadID: a.Bead, By: mayorID})
+	case mayor.FinishFor:
+		return m.finishFor(a.Agent)
 	case mayor.MakeConvoy:
 		return m.makeConvoy(a.Beads)
 	case mayor.UpdateConvoy:
-		return once(cost, func() error { return m.updateConvoy(a) })
+		return m.updateConvoy(a)
 	}
-	return once(0, func() error { w.fail("the mayor decided %T", a); return nil })
+	w.fail("the mayor decided %T", a)
+	return nil
+}
+
+// sling begins a dispatch with its record. The mayor alone dispatches here, so the
+// record needs no lock.
+func (m *mayorRole) sling(id state.BeadID, to state.AgentID) error {
+	w := m.w
+	if _, under := w.dispatches[id]; under {
+		if err := m.dispatch(&flow.Dispatch{}, id); err != nil {
+			return err
+		}
+	}
+	b := w.backlog.Get(id)
+	if b.Status == bead.Hooked || b.Status == bead.InProgress {
+		return nil // slung already
+	}
+	byID := map[state.BeadID]*bead.Bead{}
+	for _, dep := range b.BlockedBy {
+		byID[dep] = w.backlog.Get(dep)
+	}
+	if err := flow.Ready(b, byID); err != nil {
+		return err
+	}
+	if err := flow.Free(w.hookOf(to)); err != nil {
+		return err
+	}
+	rec := flow.NewDispatch(b, to, mayorID, state.AssignmentID(w.newSerial("as-")), w.clock())
+	if err := w.putDispatch(rec); err != nil {
+		return err
+	}
+	d := &flow.Dispatch{Begun: true}
+	if err := m.dispatch(d, id); err != nil {
+		return err
+	}
+	return d.Refusal
+}
+
+func (m *mayorRole) dispatch(d *flow.Dispatch, id state.BeadID) error {
+	w := m.w
+	return m.sequence(d, func() {
+		d.Record = w.dispatches[id]
+		d.Bead = *w.backlog.Get(id)
+		d.Hooked = ""
+		if d.Record.AgentID != "" {
+			d.Hooked = w.hookOf(d.Record.AgentID).Assignment()
+		}
+	}, nil)
+}
+
+// restart is an intervention that is counted: an attempt was for nothing.
+func (m *mayorRole) restart(id state.BeadID, c mayor.Charge, s flow.Step) error {
+	if m.w.backlog.Get(id).CheckAssignment(s.Assignment, s.From...) == nil {
+		m.w.tally.reopened(m.w, id, c, s.From[0])
+	}
+	return m.intervene(s)
+}
+
+func (m *mayorRole) intervene(s flow.Step) error { return m.w.intervene(m.sequence, s) }
+
+// intervene carries a step out with what follows from it.
+func (w *world) intervene(run func(flow.Sequence, func(), func(flow.Effect) error) error, s flow.Step) error {
+	b := w.backlog.Get(s.BeadID)
+	i := &flow.Intervention{Step: s, Assignment: b.AssignmentID, Assignee: b.Assignee}
+	err := run(i, func() {
+		if i.Assignee != "" {
+			i.Hooked = w.hookOf(i.Assignee).Assignment()
+		}
+		if s.Supersede {
+			i.Request = w.requestOf(s.BeadID, i.Assignment)
+		}
+	}, nil)
+	if err == nil {
+		err = i.Refusal
+	}
+	return err
 }
 
 // clearHook empties a hook whose attempt is over, after a look at what it is now.
@@ -132,124 +188,66 @@ func (m *mayorRole) clearHook(a mayor.ClearHook) error {
 	if h.Assignment() != a.Assignment {
 		return nil
 	}
+	id := h.WorkItem.BeadID
 	switch {
 	case a.Verify:
-		if w.requestOf(h.WorkItem.BeadID, a.Assignment) == nil {
+		if w.requestOf(id, a.Assignment) == nil {
 			w.fail("assignment %s is completed, but has no merge request", a.Assignment)
 		}
 	case h.Status != hook.Completed:
-		b := w.backlog.Get(h.WorkItem.BeadID)
+		b := w.backlog.Get(id)
 		if b.CheckAssignment(a.Assignment, bead.Hooked, bead.InProgress, bead.Done, bead.Failed, bead.Closed, bead.Merged) == nil {
 			return nil
 		}
 	}
-	return w.releaseHook(a.Agent, a.Assignment)
-}
-
-// reopen swaps the bead first, then clears its hook, then supersedes its request.
-func (m *mayorRole) reopen(a mayor.Reopen) operation {
-	w := m.w
-	var assignee state.AgentID
-	return steps(w.o.Step, func() error {
-		return w.updateBead(a.Bead, func(b *bead.Bead) error {
-			if err := b.CheckAssignment(a.Assignment, a.From); err != nil {
-				return err
-			}
-			assignee = b.Assignee
-			w.tally.reopened(w, b, a.Charge, a.From)
-			if err := b.Become(bead.Open, "", w.clock()); err != nil {
-				return err
-			}
-			a.Charge.To(b)
-			if !a.ReadyAt.IsZero() {
-				b.ReadyAt = &a.ReadyAt
-			}
-			return nil
-		})
-	}, func() error { return w.releaseHook(assignee, a.Assignment) }, func() error {
-		if a.MR == "" {
-			return nil
-		}
-		return w.supersede(a.MR)
-	})
+	return w.changeHook(flow.ClearHook{Agent: a.Agent, Assignment: a.Assignment, BeadID: id, By: mayorID})
 }
 
 // block tells the person first.
-func (m *mayorRole) block(a mayor.Block) operation {
+func (m *mayorRole) block(a mayor.Block) error {
 	w := m.w
-	var assignee state.AgentID
-	return steps(w.o.Step, func() error {
-		b := w.backlog.Get(a.Bead)
-		if err := b.CheckAssignment(a.Assignment, a.From); err != nil {
-			return err
-		}
-		return w.send(mail.Message{From: mayorID, To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, Subject: a.Subject,
-			ID: fmt.Sprintf("block-%s-%d-%d-%d", a.Assignment, b.Attempts, b.Conflicts, b.Restarts)}, nil)
-	}, func() error {
-		return w.updateBead(a.Bead, func(b *bead.Bead) error {
-			if err := b.CheckAssignment(a.Assignment, a.From); err != nil {
-				return err
-			}
-			assignee = b.Assignee
-			w.tally.reopened(w, b, a.Charge, a.From)
-			a.Charge.To(b)
-			return b.Become(bead.Blocked, a.Reason, w.clock())
-		})
-	}, func() error { return w.releaseHook(assignee, a.Assignment) })
+	b := w.backlog.Get(a.Bead)
+	if err := b.CheckAssignment(a.Assignment, a.From); err != nil {
+		return err
+	}
+	err := w.send(mail.Message{From: mayorID, To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, Subject: a.Subject,
+		ID: flow.BlockID(a.Assignment, b)}, nil)
+	if err != nil {
+		return err
+	}
+	m.spend(w.o.Step)
+	return m.restart(a.Bead, a.Charge, flow.Block(a, mayorID))
 }
 
-// takeBack makes a bead open again that hangs on no hook.
-func (m *mayorRole) takeBack(a mayor.TakeBack) operation {
+// finishFor finishes the attempts of an agent without a process, not too often.
+func (m *mayorRole) finishFor(id state.AgentID) error {
 	w := m.w
-	return once(w.o.Step, func() error {
-		if rec, under := w.dispatches[a.Bead]; under && rec.AssignmentID == a.Assignment || w.hookOf(a.Agent).Assignment() == a.Assignment {
-			return nil
-		}
-		return w.updateBead(a.Bead, func(b *bead.Bead) error {
-			if err := b.CheckAssignment(a.Assignment, bead.Hooked, bead.InProgress); err != nil {
-				return err
-			}
-			return b.Become(bead.Open, "", w.clock())
-		})
-	})
-}
-
-// finishFor runs the done pipelines of an agent without a process, not too often.
-func (m *mayorRole) finishFor(id state.AgentID) operation {
-	w := m.w
-	m.again = true
-	if last, ok := m.finished[id]; ok && w.now-last < time.Minute || w.byID[id].alive {
-		return once(0, func() error { return errSkip })
+	if last, ok := m.finished[id]; ok && w.now-last < policy.FinishAgain || w.byID[id].alive {
+		return nil
 	}
 	m.finished[id] = w.now
-	all := w.finishAll(id)
-	i := 0
-	return operation{w.o.Step, func() (bool, error) {
-		if w.byID[id].alive || i == len(all) { // its own next start does it
-			return true, nil
+	for _, a := range slices.Clone(w.unfinished[id]) {
+		if w.byID[id].alive { // its own start does it
+			return nil
 		}
-		done, err := all[i].step()
-		if done {
-			i++
+		if err := m.retire(a); err != nil {
+			return err
 		}
-		return i == len(all), err
-	}}
+	}
+	return nil
 }
 
-func (m *mayorRole) makeConvoy(ids []state.BeadID) operation {
-	w, i := m.w, -1
-	var id state.ConvoyID
-	return operation{w.o.Step, func() (bool, error) {
-		if i++; i == 0 {
-			if w.full {
-				return false, errDiskFull
-			}
-			w.convoys++
-			id = state.ConvoyID("cv-" + pad(w.convoys, 6))
-			w.backlog.PutConvoy(convoy.Convoy{ID: id, BeadIDs: ids, CreatedAt: w.clock()})
-			return false, nil
-		}
-		err := w.updateBead(ids[i-1], func(b *bead.Bead) error {
+func (m *mayorRole) makeConvoy(ids []state.BeadID) error {
+	w := m.w
+	if w.full {
+		return errDiskFull
+	}
+	w.convoys++
+	id := state.ConvoyID("cv-" + pad(w.convoys, 6))
+	w.backlog.PutConvoy(convoy.Convoy{ID: id, BeadIDs: ids, CreatedAt: w.clock()})
+	for _, b := range ids {
+		m.spend(w.o.Step)
+		err := w.updateBead(b, func(b *bead.Bead) error {
 			if b.ConvoyID != "" {
 				return state.ErrUnchanged
 			}
@@ -257,8 +255,11 @@ func (m *mayorRole) makeConvoy(ids []state.BeadID) operation {
 			b.Touch(w.clock())
 			return nil
 		})
-		return i == len(ids), err
-	}}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *mayorRole) updateConvoy(a mayor.UpdateConvoy) error {
@@ -275,104 +276,20 @@ func (m *mayorRole) updateConvoy(a mayor.UpdateConvoy) error {
 	return nil
 }
 
-func (m *mayorRole) heal(id state.BeadID) operation {
-	w := m.w
-	var undo bool
-	n := 0
-	return operation{w.o.Step, func() (bool, error) {
-		rec, under := w.dispatches[id]
-		if !under {
-			return true, nil
-		}
-		b := w.backlog.Get(id)
-		if n++; n == 1 {
-			undo = b.AssignmentID != rec.AssignmentID
-			switch {
-			case undo:
-				return false, w.releaseHook(rec.AgentID, rec.AssignmentID)
-			case b.Status != bead.Hooked && b.Status != bead.InProgress:
-				return true, w.removeDispatch(id) // the attempt is over
-			}
-		}
-		if undo {
-			return true, w.removeDispatch(id)
-		}
-		return w.carryOut(&rec)
-	}}
-}
-
-// sling is the dispatch pipeline: record, bead, hook, launched, mail, confirmed.
-func (w *world) sling(id state.BeadID, to, by state.AgentID) operation {
-	began := false
-	return operation{w.o.Step, func() (bool, error) {
-		if rec, under := w.dispatches[id]; began && under {
-			return w.carryOut(&rec)
-		}
-		b := w.backlog.Get(id)
-		switch {
-		case b.Status == bead.Hooked || b.Status == bead.InProgress:
-			return true, nil // slung already
-		case b.Status != bead.Open:
-			return true, state.Conflictf("bead "+string(id), "is %s", b.Status)
-		case len(w.backlog.Blockers(b)) > 0:
-			return true, state.Conflictf("bead "+string(id), "waits for others")
-		case w.hookOf(to).Status != hook.Empty:
-			return true, state.Conflictf("hook "+string(to), "is taken")
-		}
-		began = true
-		a := state.AssignmentID(w.newSerial("as-"))
-		return false, w.putDispatch(dispatch.Record{BeadID: id, AgentID: to, AssignmentID: a, By: by, Branch: bead.BranchFor(id, b.Assignments+1),
-			Stage: dispatch.Stored, CreatedAt: w.clock()})
-	}}
-}
-
-// carryOut does the next step of a dispatch that is not done yet.
-func (w *world) carryOut(rec *dispatch.Record) (done bool, err error) {
-	b := w.backlog.Get(rec.BeadID)
-	switch {
-	case b.AssignmentID != rec.AssignmentID && rec.Stage == dispatch.Stored:
-		err = w.updateBead(rec.BeadID, func(b *bead.Bead) error {
-			if err := b.Become(bead.Hooked, "", w.clock()); err != nil {
-				return err
-			}
-			b.Assignee, b.AssignmentID, b.Branch = rec.AgentID, rec.AssignmentID, rec.Branch
-			b.Assignments++
-			return nil
-		})
-	case b.AssignmentID != rec.AssignmentID: // taken away between two steps
-		return true, errors.Join(w.releaseHook(rec.AgentID, rec.AssignmentID), w.removeDispatch(rec.BeadID))
-	case rec.Stage == dispatch.Stored && b.Status == bead.Hooked && w.hookOf(rec.AgentID).Assignment() != rec.AssignmentID:
-		err = w.updateHook(rec.AgentID, func(h *hook.Hook) error {
-			return h.Set(hook.WorkItem{AssignedAt: rec.CreatedAt, AssignmentID: rec.AssignmentID, BeadID: rec.BeadID, Title: b.Title}, w.clock())
-		})
-		if errors.Is(err, state.ErrConflict) {
-			return true, errors.Join(w.giveBack(rec), err)
-		}
-	case rec.Stage == dispatch.Stored:
-		rec.Stage = dispatch.Launched
-		err = w.putDispatch(*rec)
-	default:
-		err = w.send(mail.Message{From: rec.By, To: rec.AgentID, Type: mail.WorkAssignment, Subject: string(rec.BeadID) + " assigned",
-			ID: "assign-" + string(rec.AssignmentID), Ref: &mail.Ref{BeadID: rec.BeadID, AssignmentID: rec.AssignmentID}}, nil)
-		if err == nil {
-			rec.Stage = dispatch.Confirmed
-			err = w.putDispatch(*rec)
-		}
-		return true, err
+// unconfirmed are the dispatches that are under way, by bead.
+func (w *world) unconfirmed() []dispatch.Record {
+	if len(w.dispatches) == 0 {
+		return nil
 	}
-	return err != nil, err
-}
-
-// giveBack undoes a dispatch whose hook was taken by somebody else.
-func (w *world) giveBack(rec *dispatch.Record) error {
-	err := w.updateBead(rec.BeadID, func(b *bead.Bead) error {
-		if b.CheckAssignment(rec.AssignmentID, bead.Hooked) != nil {
-			return state.ErrUnchanged
+	all := make([]dispatch.Record, 0, len(w.dispatches))
+	for _, r := range w.dispatches {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b dispatch.Record) int {
+		if a.BeadID < b.BeadID {
+			return -1
 		}
-		return b.Become(bead.Open, "", w.clock())
+		return 1
 	})
-	if err != nil {
-		return err
-	}
-	return w.removeDispatch(rec.BeadID)
+	return all
 }

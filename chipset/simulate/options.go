@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
 )
 
 // Options describe a rig, its work and what goes wrong.
@@ -58,6 +60,19 @@ func Defaults() Options {
 	return Options{Polecats: 10, Beads: 1000, Seed: 1, Work: 10 * time.Minute, Test: 30 * time.Second, Spread: 0.6,
 		Progress: 30 * time.Second, Needs: 0.2, Chain: 50, Fail: 0.03, Red: 0.02, Conflict: 0.02, Batch: 1,
 		Patrol: 10 * time.Second, Step: 2 * time.Millisecond}
+}
+
+// minimal decides nothing: every threshold and limit has its default.
+const minimal = "agents: {topology: mayor-witness-polecat, agents: [{name: mayor, role: mayor}, {name: witness, role: witness}, {name: polecat, role: polecat}]}\n"
+
+// definition is that of a rig that decides nothing but what the options say.
+func (o *Options) definition() *definition.Definition {
+	d, _ := definition.Parse("simulate", []byte(minimal))
+	d.Dispatch.MaxParallel, d.Merge.Batch, d.Rig.Patrol = o.MaxParallel, o.Batch, o.Patrol
+	if o.MaxParallel == 0 {
+		d.Dispatch.MaxParallel = o.Polecats
+	}
+	return d
 }
 
 // Limits of what can be simulated.

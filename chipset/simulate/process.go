@@ -1,73 +1,45 @@
 package simulate
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Times of a process that the real one has as well.
-const (
-	// wakeUp is from a change to the tick that sees it.
-	wakeUp = time.Millisecond
-	// pacing is the least time between two ticks.
-	pacing = 10 * time.Millisecond
-	// mostPacing is what it grows to while conflicts last.
-	mostPacing = 250 * time.Millisecond
-	// rigTick is rig.tick: when a change is seen that notification has lost.
-	rigTick = 2 * time.Second
-)
+// wakeUp is from a change to the tick that sees it.
+const wakeUp = time.Millisecond
+
+// maxRounds bounds one tick: decisions that do not settle are a defect.
+const maxRounds = 500
 
 var (
 	errDiskFull = errors.New("no space left on device")
-	// errSkip ends an action that has nothing to do any more.
-	errSkip = errors.New("nothing to do")
+	// errKilled unwinds a process that is killed between two steps.
+	errKilled = errors.New("killed")
 )
 
-// operation is one action that is being carried out: step does the next durable
-// step of it and says whether that was the last. A kill between two steps leaves
-// what was done.
-type operation struct {
-	cost time.Duration
-	step func() (done bool, err error)
-}
-
-// once is an operation of one step.
-func once(cost time.Duration, do func() error) operation {
-	return operation{cost, func() (bool, error) { return true, do() }}
-}
-
-// steps is an operation of several.
-func steps(cost time.Duration, all ...func() error) operation {
-	i := 0
-	return operation{cost, func() (bool, error) {
-		err := all[i]()
-		i++
-		return i == len(all), err
-	}}
-}
-
-// role is what a process does.
+// role is what a process does. Its methods are straight-line code: before each
+// durable step they call process.spend, which lets virtual time pass, and in which a
+// kill ends them.
 type role interface {
-	// recover lists what heals what an earlier process left.
-	recover() []operation
-	// tick fetches and decides, and returns what to carry out, and whether another
-	// decision follows at once.
-	tick() (*roles.Progress, bool)
-	// operation carries out an action of the role's own.
-	operation(a roles.Action) operation
-	// adopt takes over the state of a decision whose work is carried out.
-	adopt()
+	// recover heals what an earlier process left.
+	recover()
+	// round fetches, decides and carries out once. again asks for another round.
+	round() (out roles.Outcome, again bool)
 	// after returns when to tick again without news, 0 for never.
 	after() time.Duration
 	// killed forgets what only the process knew.
 	killed()
 }
 
-// process is one agent's.
+// process is one agent's. What it does runs as a coroutine of the engine.
 type process struct {
 	w       *world
 	id      state.AgentID
@@ -76,7 +48,10 @@ type process struct {
 	alive   bool
 	// life counts the kills: what an earlier life has planned does not happen.
 	life int
-	// busy is true while actions are carried out, news when something came
+	// yield gives the engine the word for a time, stop ends what is being done.
+	yield func(time.Duration) bool
+	stop  func()
+	// busy is true while something is carried out, news when something came
 	// meanwhile. A tick that is planned is due then; plan says which of several counts.
 	busy, news bool
 	planned    bool
@@ -99,18 +74,66 @@ func (p *process) start() {
 	p.busy, p.news, p.planned, p.failures, p.conflicts = false, false, false, 0, 0
 	p.plan++
 	p.w.lives(p, true)
-	p.recover(p.role.recover())
+	p.run(p.role.recover, func() { p.planTick(0) })
 }
 
-// kill ends a life as kill -9 would.
+// kill ends a life as kill -9 would: what was being done is not gone on with.
 func (p *process) kill() {
 	if !p.alive {
 		return
 	}
 	p.alive, p.life = false, p.life+1
 	p.plan++
+	p.end()
 	p.role.killed()
 	p.w.lives(p, false)
+}
+
+func (p *process) end() {
+	if p.stop != nil {
+		p.stop()
+		p.stop = nil
+	}
+}
+
+// run does something as a coroutine, then calls end.
+func (p *process) run(do, end func()) {
+	next, stop := iter.Pull(func(yield func(time.Duration) bool) {
+		defer func() {
+			if r := recover(); r != nil && r != errKilled { //nolint:errorlint // the very value that spend panics with
+				panic(r)
+			}
+		}()
+		p.yield = yield
+		do()
+	})
+	p.busy, p.stop = true, stop
+	p.advance(next, end)
+}
+
+// advance lets the coroutine do its next step.
+func (p *process) advance(next func() (time.Duration, bool), end func()) {
+	cost, more := next()
+	if !more {
+		p.busy, p.stop = false, nil
+		end()
+		return
+	}
+	life := p.life
+	p.w.after(cost, func() {
+		if p.life == life && p.w.broken == nil {
+			p.worked += cost
+			p.advance(next, end)
+		}
+	})
+}
+
+// spend lets a time pass before the next durable step. A kill meanwhile ends what
+// the process does.
+func (p *process) spend(d time.Duration) {
+	if !p.yield(d) {
+		panic(errKilled)
+	}
 }
 
 // wake tells of a change that the process watches. Notification may lose it or
@@ -122,7 +145,7 @@ func (p *process) wake() {
 	d := wakeUp
 	switch f := &p.w.o.Faults; {
 	case p.w.chance(f.Notify):
-		d = rigTick - p.w.now%rigTick
+		d = p.w.def.Rig.Tick - p.w.now%p.w.def.Rig.Tick
 	case p.w.chance(f.Late):
 		d = p.w.every(500 * time.Millisecond)
 	}
@@ -135,7 +158,7 @@ func (p *process) planTick(d time.Duration) {
 		p.news = true
 		return
 	}
-	at := max(p.w.now+d, p.ticking+pacing)
+	at := max(p.w.now+d, p.ticking+policy.AfterConflicts(p.conflicts))
 	if p.planned && (p.due <= at || p.failures > 0) { // a failing tick's own writes are news as well
 		return
 	}
@@ -153,118 +176,120 @@ func (p *process) tickAt(at time.Duration) {
 	})
 }
 
+// tick is the loop of every role: fetch, decide, carry out, until there is nothing to
+// do but to wait.
 func (p *process) tick() {
-	p.ticks++
 	p.plan++
 	p.ticking, p.planned, p.news = p.w.now, false, false
-	progress, again := p.role.tick()
-	p.perform(func() (operation, bool) {
-		a, ok := progress.Next()
-		if !ok {
-			return operation{}, false
+	var out roles.Outcome
+	p.run(func() {
+		for range maxRounds {
+			p.ticks++
+			var again bool
+			if out, again = p.role.round(); !again {
+				return
+			}
+			p.spend(wakeUp)
 		}
-		return p.operation(a), true
-	}, progress.Report, func() { p.ticked(&progress.Outcome, again) })
+		p.w.fail("the decisions of %s do not settle", p.id)
+	}, func() { p.ticked(&out) })
 }
 
 // ticked plans the next tick by how this one ended.
-func (p *process) ticked(out *roles.Outcome, again bool) {
-	if out.Worked {
-		p.role.adopt()
-	}
+func (p *process) ticked(out *roles.Outcome) {
 	after := p.role.after()
-	switch p.conflicts++; {
-	case out.Conflicts == nil:
+	if p.conflicts++; out.Conflicts == nil {
 		p.conflicts = 0
-	default:
-		if least := roles.Backoff(2*pacing, mostPacing, p.conflicts); after == 0 || after > least {
-			after = least
-		}
+	} else if least := policy.AfterConflicts(p.conflicts); after == 0 || after > least {
+		after = least
 	}
 	if out.Failures != nil {
 		p.failures++
-		p.tickAt(p.w.now + roles.Backoff(200*time.Millisecond, 15*time.Second, p.failures))
+		p.tickAt(p.w.now + policy.AfterFailures(p.failures))
 		return
 	}
 	p.failures = 0
 	if p.news {
 		p.wake()
 	}
-	if again && out.Worked {
-		after = time.Millisecond
-	}
 	if after > 0 {
 		p.planTick(after)
 	}
 }
 
-// operation carries out an action, of those that roles share or of the role's own.
-func (p *process) operation(a roles.Action) operation {
+// carryOut carries a decision out by the rule of all roles. state is taken over when
+// its work is done.
+func carryOut[S any](p *process, d *roles.Decision[S], at *S, do func(roles.Action) error) (roles.Outcome, bool) {
+	out := roles.CarryOut(context.Background(), d, func(_ context.Context, a roles.Action) error { return p.act(a, do) })
+	if out.Worked {
+		*at = d.Next
+	}
+	return out, out.Worked && d.Again
+}
+
+// act carries out an action, of those that roles share or of the role's own.
+func (p *process) act(a roles.Action, do func(roles.Action) error) error {
 	w := p.w
+	p.spend(w.o.Step)
 	switch a := a.(type) {
 	case roles.Send:
-		return once(w.o.Step, func() error {
-			m := a.Message
-			m.From = p.id
-			return w.send(m, nil)
-		})
+		m := a.Message
+		m.From = p.id
+		return w.send(m, nil)
 	case roles.Nudge:
-		return once(w.o.Step, func() error {
-			_, err := w.sendNudge(p.id, a)
-			return err
-		})
+		_, err := w.sendNudge(p.id, a)
+		return err
 	case roles.MarkRead:
-		return once(w.o.Step, func() error { return w.markRead(p.id, a.Entry.Name) })
+		return w.markRead(p.id, a.Entry.Name)
 	case roles.MarkSeen:
-		return once(w.o.Step, func() error { return w.markSeen(p.id, a.Nudge) })
+		return w.markSeen(p.id, a.Nudge)
+	case roles.Finish:
+		return nil
 	}
-	return p.role.operation(a)
+	return do(a)
 }
 
-// recover carries operations out one after the other; what fails is tried again by
-// the ticks.
-func (p *process) recover(all []operation) {
-	i := -1
-	p.perform(func() (operation, bool) {
-		if i++; i == len(all) {
-			return operation{}, false
+// sequence carries a durable sequence out: read its records, carry out the next
+// effect, and again, until nothing is left. more carries out what is modelled: git.
+func (p *process) sequence(s flow.Sequence, read func(), more func(flow.Effect) error) error {
+	for {
+		read()
+		e := s.Next()
+		if e == (flow.Done{}) {
+			return nil
 		}
-		return all[i], true
-	}, func(error) {}, func() { p.planTick(0) })
-}
-
-// perform carries operations out one after the other, then calls end.
-func (p *process) perform(next func() (operation, bool), report func(error), end func()) {
-	p.busy = true
-	o, ok := next()
-	if !ok {
-		p.busy = false
-		end()
-		return
+		p.spend(p.w.o.Step)
+		err := p.w.do(e, more)
+		if err != nil && !flow.Decides(e, err) {
+			return err
+		}
+		s.Answer(e, err)
 	}
-	p.carryOut(o, func(err error) {
-		report(err)
-		p.perform(next, report, end)
-	})
 }
 
-// carryOut does the steps of an operation, then calls end with how it ended.
-func (p *process) carryOut(o operation, end func(error)) {
-	life := p.life
-	p.w.after(o.cost, func() {
-		if p.life != life || p.w.broken != nil {
-			return
-		}
-		p.worked += o.cost
-		switch done, err := o.step(); {
-		case err == nil && !done:
-			p.carryOut(o, end)
-		case errors.Is(err, errSkip):
-			end(nil)
-		default:
-			end(err)
-		}
-	})
+// do carries one effect of a sequence out on the stores in memory.
+func (w *world) do(e flow.Effect, more func(flow.Effect) error) error {
+	switch e := e.(type) {
+	case flow.BeadChange:
+		return w.changeBead(e)
+	case flow.HookChange:
+		return w.changeHook(e)
+	case flow.RequestChange:
+		return w.changeRequest(e)
+	case flow.PutDispatch:
+		return w.putDispatch(e.Record)
+	case flow.RemoveDispatch:
+		return w.removeDispatch(e.Record.BeadID)
+	case flow.PutRetire:
+		e.Record.UpdatedAt = w.clock()
+		return w.putRecord(e.Record)
+	case flow.Send:
+		return w.send(e.Message, nil)
+	}
+	if more == nil {
+		return fmt.Errorf("no way to carry out %T", e)
+	}
+	return more(e)
 }
 
 func (p *process) String() string { return fmt.Sprintf("%s (life %d)", p.id, p.life) }

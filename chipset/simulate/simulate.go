@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -22,6 +21,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	w.plague()
 	w.daily()
 	w.sample()
+	defer w.close()
 	err := w.run(ctx, o.For, func() bool { return w.broken != nil || w.over() })
 	if err != nil {
 		return nil, err
@@ -33,9 +33,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return w.report(ended), w.broken
 }
 
-func (w *world) mayorPolicy() mayor.Policy {
-	m, _ := w.mayor.role.(*mayorRole)
-	return m.policy()
+// close ends what the processes are in the middle of.
+func (w *world) close() {
+	for _, p := range w.procs {
+		p.end()
+	}
 }
 
 // populate makes beads arrive and processes begin.

@@ -97,8 +97,8 @@ func TestEveryFault(t *testing.T) {
 		"hang=0.1": func(r *Report) bool {
 			return r.Stalls.Injected > 5 && r.Stalls.Found >= r.Stalls.Injected-2 && r.Stalls.FoundAfter.P50 > 240 && r.Stalls.FoundAfter.P50 < 420 && r.WastedHours["stalled"] > 0
 		},
-		"kill=10m": wasted("process killed"),
-		"power=1h": func(r *Report) bool { return r.Faults["power"] > 2 && r.WastedHours["process killed"] > 0 },
+		"kill=10m":  wasted("process killed"),
+		"power=30m": func(r *Report) bool { return r.Faults["power"] > 2 && r.WastedHours["process killed"] > 0 },
 		// Health checks and answers are all lost: mail and hooks are the truth.
 		"hang=0.1,nudge=1": func(r *Report) bool {
 			return r.Lost > 0 && r.Lost == sum(r.Nudges) && r.Stalls.Restarts > 0

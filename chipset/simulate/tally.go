@@ -127,8 +127,8 @@ func (t *tally) hook(w *world, i int, old, h *hook.Hook) {
 }
 
 // reopened tells why finished work is to be done again, or why a worker was replaced.
-func (t *tally) reopened(w *world, b *bead.Bead, c mayor.Charge, from bead.Status) {
-	l := w.beads[b.ID]
+func (t *tally) reopened(w *world, id state.BeadID, c mayor.Charge, from bead.Status) {
+	l, b := w.beads[id], w.backlog.Get(id)
 	if from == bead.Done {
 		why := "broke the tests"
 		if c == mayor.ChargeConflict {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/mayor"
@@ -14,48 +15,31 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// witnessRole carries out what roles/witness decides, as chipset/execute does.
+// witnessRole carries out what roles/witness decides.
 type witnessRole struct {
-	w     *world
+	*process
 	state witness.State
-	next  witness.State // of the decision that is being carried out
 }
 
-func (r *witnessRole) recover() []operation { return nil }
+func (r *witnessRole) recover() {}
 
-func (r *witnessRole) killed() { *r = witnessRole{w: r.w} }
-
-func (r *witnessRole) adopt() { r.state = r.next }
+func (r *witnessRole) killed() { *r = witnessRole{process: r.process} }
 
 func (r *witnessRole) after() time.Duration {
 	return max(time.Millisecond, r.state.Wake.Sub(r.w.clock().Time))
 }
 
-func (r *witnessRole) policy() witness.Policy {
-	most := r.w.o.MaxParallel
-	if most == 0 {
-		most = r.w.o.Polecats
-	}
-	return witness.Policy{Patrol: r.w.o.Patrol, Stall: stallAfter, Nudge: nudgeEvery, Restart: restartAfter, SlowStart: slowStart,
-		TestTimeout: testTimeout, MaxRestarts: maxRestarts, MaxParallel: most, MaxWaiting: maxWaiting}
-}
-
-func (r *witnessRole) tick() (*roles.Progress, bool) {
+func (r *witnessRole) round() (roles.Outcome, bool) {
 	w := r.w
 	now := w.clock()
-	f := witness.Facts{Now: now, Self: witnessID, Session: w.witness.session, Mayor: mayorID, Refinery: refineryID, Policy: r.policy(),
+	f := witness.Facts{Now: now, Self: witnessID, Session: r.session, Mayor: mayorID, Refinery: refineryID, Policy: policy.Witness(w.def),
 		Mail: w.entries(witnessID), Nudges: w.nudges(witnessID), Incidents: w.incidents}
 	if r.state.Due(now) {
 		f.Scan = &witness.Scan{Agents: w.sights, Backlog: w.backlog, Queue: w.queue(), Dispatches: w.unconfirmed(), MayorMail: w.entries(mayorID), Disk: w.disk()}
 		w.tally.Patrols++
 	}
 	d := witness.Decide(r.state, f)
-	r.next = d.Next
-	return roles.Begin(&d), d.Again
-}
-
-func (r *witnessRole) operation(a roles.Action) operation {
-	return once(r.w.o.Step, func() error { return r.act(a) })
+	return carryOut(r.process, &d, &r.state, r.do)
 }
 
 // queue is what the witness sees of the merge queue: a bead that has moved on
@@ -84,7 +68,7 @@ func (w *world) disk() witness.Disk {
 	return witness.Disk{Free: total / 2, Total: total}
 }
 
-func (r *witnessRole) act(action roles.Action) error {
+func (r *witnessRole) do(action roles.Action) error {
 	w := r.w
 	switch a := action.(type) {
 	case witness.SetStatus:

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,11 +9,12 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/mayor"
-	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -30,26 +32,15 @@ const (
 	witnessID  state.AgentID = "witness"
 )
 
-// Thresholds and limits, as a definition has them by default.
-const (
-	stallAfter      = 300 * time.Second
-	nudgeEvery      = 120 * time.Second
-	restartAfter    = 600 * time.Second
-	slowStart       = 60 * time.Second
-	testTimeout     = 20 * time.Minute
-	workerTimeout   = 60 * time.Minute
-	maxAttempts     = 3
-	maxConflicts    = 10
-	maxRestarts     = 3
-	maxWaiting      = 10
-	batchThreshold  = 3
-	restartCooldown = 60 * time.Second
-)
+// workerTimeout ends a worker that does not end by itself.
+const workerTimeout = 60 * time.Minute
 
 // world is the rig: what would be on its disk, and who works on it.
 type world struct {
 	engine
 	o Options
+	// def is the definition of the rig: the defaults, and what the options change.
+	def *definition.Definition
 
 	mayor, refinery, witness *process
 	polecats                 []*polecatRole
@@ -98,7 +89,7 @@ type world struct {
 }
 
 func newWorld(o Options) *world {
-	w := &world{engine: newEngine(o.Seed), o: o, byID: map[state.AgentID]*process{}, backlog: backlog.New(), beads: map[state.BeadID]*life{},
+	w := &world{engine: newEngine(o.Seed), o: o, def: o.definition(), byID: map[state.AgentID]*process{}, backlog: backlog.New(), beads: map[state.BeadID]*life{},
 		slots: map[state.AgentID]int{}, requests: map[state.MergeID]*mergequeue.Request{},
 		live:   btree.NewBTreeGOptions(func(a, b *mergequeue.Request) bool { return a.Seq < b.Seq }, btree.Options{NoLocks: true}),
 		byBead: map[state.BeadID][]state.MergeID{}, dispatches: map[state.BeadID]dispatch.Record{},
@@ -113,9 +104,9 @@ func newWorld(o Options) *world {
 		w.polecats = append(w.polecats, p)
 		w.views = append(w.views, mayor.Polecat{ID: p.id, Hook: w.sights[i].Hook})
 	}
-	w.mayor = w.agent(mayorID, agent.Mayor, newMayorRole(w))
-	w.refinery = w.agent(refineryID, agent.Refinery, &refineryRole{w: w})
-	w.witness = w.agent(witnessID, agent.Witness, &witnessRole{w: w})
+	m, r, s := newMayorRole(), &refineryRole{}, &witnessRole{}
+	m.process, r.process, s.process = w.agent(mayorID, agent.Mayor, m), w.agent(refineryID, agent.Refinery, r), w.agent(witnessID, agent.Witness, s)
+	w.mayor, w.refinery, w.witness = m.process, r.process, s.process
 	return w
 }
 
@@ -224,27 +215,47 @@ func (w *world) updateBead(id state.BeadID, change func(b *bead.Bead) error) err
 	return nil
 }
 
+func (w *world) changeBead(e flow.BeadChange) error {
+	return w.updateBead(e.Bead(), func(b *bead.Bead) error { return e.Change(b, w.clock()) })
+}
+
+func (w *world) changeHook(e flow.HookChange) error {
+	return w.updateHook(e.Hook(), func(h *hook.Hook) error { return e.Change(h, w.clock()) })
+}
+
+func (w *world) changeRequest(e flow.RequestChange) error {
+	return w.updateRequest(e.Request(), func(q *mergequeue.Request) error { return e.Change(q, w.clock()) })
+}
+
 // reopenByPerson is `work reopen`: the charges start anew.
 func (w *world) reopenByPerson(id state.BeadID) {
 	if w.full {
 		w.after(time.Hour, func() { w.reopenByPerson(id) })
 		return
 	}
-	before := w.backlog.Get(id).AssignmentID
-	err := w.updateBead(id, func(b *bead.Bead) error {
-		if b.Status != bead.Blocked {
-			return state.ErrUnchanged
-		}
-		b.Attempts, b.Conflicts, b.Restarts = 0, 0, 0
-		return b.Become(bead.Open, "", w.clock())
-	})
-	if err != nil {
+	err := w.intervene(w.atOnce, flow.Reopen(id, w.backlog.Get(id).AssignmentID, "", state.Human))
+	switch {
+	case errors.Is(err, state.ErrConflict): // it moved on by itself
+	case err != nil:
 		w.fail("a person can't reopen %s: %v", id, err)
-		return
+	default:
+		w.tally.Reopened++
 	}
-	w.tally.Reopened++
-	if r := w.requestOf(id, before); r != nil && r.Status.Live() {
-		_ = w.supersede(r.ID) // there is room on the disk
+}
+
+// atOnce carries a sequence out in no time, as a person's command.
+func (w *world) atOnce(s flow.Sequence, read func(), more func(flow.Effect) error) error {
+	for {
+		read()
+		e := s.Next()
+		if e == (flow.Done{}) {
+			return nil
+		}
+		err := w.do(e, more)
+		if err != nil && !flow.Decides(e, err) {
+			return err
+		}
+		s.Answer(e, err)
 	}
 }
 
@@ -277,14 +288,6 @@ func (w *world) updateHook(id state.AgentID, change func(h *hook.Hook) error) er
 	return nil
 }
 
-// releaseHook clears a hook if it still names the assignment.
-func (w *world) releaseHook(id state.AgentID, a state.AssignmentID) error {
-	if id == "" || a == "" || w.hookOf(id).Assignment() != a {
-		return nil
-	}
-	return w.updateHook(id, func(h *hook.Hook) error { return h.Clear(a, w.clock()) })
-}
-
 // ---- merge requests -------------------------------------------------------
 
 // requestOf is the request of an assignment, or nil.
@@ -298,28 +301,23 @@ func (w *world) requestOf(b state.BeadID, a state.AssignmentID) *mergequeue.Requ
 }
 
 // submit publishes the request of an assignment, unless it is there.
-func (w *world) submit(rec *retire.Record) (state.MergeID, error) {
-	if w.full {
-		return "", errDiskFull
-	}
-	if r := w.requestOf(rec.BeadID, rec.AssignmentID); r != nil {
-		return r.ID, nil
+func (w *world) submit(q mergequeue.Request) state.MergeID {
+	if r := w.requestOf(q.BeadID, q.AssignmentID); r != nil {
+		return r.ID
 	}
 	w.seq++
-	id := state.MergeID("mr-" + string(rec.BeadID))
-	if n := len(w.byBead[rec.BeadID]); n > 0 {
-		id = state.MergeID(fmt.Sprintf("%s-%d", id, n+1))
+	q.ID, q.Seq, q.Status, q.SubmittedAt, q.UpdatedAt = state.MergeID("mr-"+string(q.BeadID)), w.seq, mergequeue.Pending, w.clock(), w.clock()
+	if n := len(w.byBead[q.BeadID]); n > 0 {
+		q.ID = state.MergeID(fmt.Sprintf("%s-%d", q.ID, n+1))
 	}
-	now := w.clock()
-	r := &mergequeue.Request{ID: id, Seq: w.seq, BeadID: rec.BeadID, AssignmentID: rec.AssignmentID, AgentID: rec.AgentID,
-		SourceBranch: rec.Branch, TargetBranch: "main", Head: "head-" + string(rec.AssignmentID), Status: mergequeue.Pending, SubmittedAt: now, UpdatedAt: now}
+	r := &q
 	w.judge.request(w, nil, r)
-	w.requests[id] = r
-	w.byBead[rec.BeadID] = append(w.byBead[rec.BeadID], id)
+	w.requests[r.ID] = r
+	w.byBead[r.BeadID] = append(w.byBead[r.BeadID], r.ID)
 	w.live.Set(r)
 	w.waiting++
 	w.refinery.wake()
-	return id, nil
+	return r.ID
 }
 
 func (w *world) updateRequest(id state.MergeID, change func(r *mergequeue.Request) error) error {
@@ -360,17 +358,6 @@ func (w *world) updateRequest(id state.MergeID, change func(r *mergequeue.Reques
 	w.refinery.wake()
 	return nil
 }
-
-func (w *world) supersede(id state.MergeID) error {
-	return w.updateRequest(id, func(r *mergequeue.Request) error {
-		if !r.Status.Live() {
-			return state.ErrUnchanged
-		}
-		return r.Become(mergequeue.Superseded, w.clock())
-	})
-}
-
-func touchEvery() time.Duration { return polecat.TouchInterval(stallAfter) }
 
 // fail ends the run: something happened that must not.
 func (w *world) fail(format string, args ...any) {

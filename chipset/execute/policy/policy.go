@@ -1,0 +1,80 @@
+// Package policy holds the numbers that the roles' processes go by: what a
+// definition means for each role's decisions, and how a process paces its ticks. The
+// processes of a rig and those of chipset/simulate ask it alike.
+package policy
+
+import (
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/roles"
+	"github.com/gastown-chipset/chipset/roles/mayor"
+	"github.com/gastown-chipset/chipset/roles/polecat"
+	"github.com/gastown-chipset/chipset/roles/refinery"
+	"github.com/gastown-chipset/chipset/roles/witness"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+const (
+	// Pacing is the least time between the beginnings of two ticks. The first
+	// change after a pause is answered at once; what follows on its heels, mostly
+	// the steps of one sequence, is looked at together.
+	Pacing = 10 * time.Millisecond
+	// mostPacing is what it grows to while tick after tick meets a conflict: whoever
+	// causes it may write each time, and be news each time.
+	mostPacing = 250 * time.Millisecond
+	// firstRetry and mostRetry bound the time after failures in a row.
+	firstRetry, mostRetry = 200 * time.Millisecond, 15 * time.Second
+	// StartGrace is how long a mayor that has just begun waits for a polecat to
+	// come alive before it hangs work on the hook of one that is not.
+	StartGrace = 2 * time.Second
+	// FinishAgain is how long the mayor leaves an agent alone whose attempt could not
+	// be finished.
+	FinishAgain = time.Minute
+	// maxCourtesy bounds how long a worker that has reported may go on, whatever
+	// the grace of the rig is: it needs no more than to print its last words.
+	maxCourtesy = 2 * time.Second
+)
+
+// AfterFailures is the time to the next tick after a number of failed ones in a row.
+func AfterFailures(n int) time.Duration { return roles.Backoff(firstRetry, mostRetry, n) }
+
+// AfterConflicts is the least time between two ticks after a number of ticks in a row
+// that met a conflict.
+func AfterConflicts(n int) time.Duration {
+	if n == 0 {
+		return Pacing
+	}
+	return roles.Backoff(2*Pacing, mostPacing, n)
+}
+
+// Mayor is what a definition means for the mayor.
+func Mayor(d *definition.Definition, id, witness state.AgentID) mayor.Policy {
+	l := d.GUPP.Limits
+	return mayor.Policy{Mayor: id, Witness: witness, MaxParallel: d.Dispatch.MaxParallel, BatchThreshold: d.Dispatch.BatchThreshold,
+		AutoClaim: d.Dispatch.Strategy == definition.StrategyAutoClaim, MaxAttempts: l.MaxAttempts, MaxConflicts: l.MaxConflicts,
+		MaxRestarts: l.MaxRestarts, RestartCooldown: l.RestartCooldown, ReworkConflicts: d.Merge.OnConflict != definition.OnConflictBlock}
+}
+
+// Polecat is what a definition means for a polecat. stall is the threshold of its
+// worker, 0 for that of the definition.
+func Polecat(d *definition.Definition, stall time.Duration) polecat.Policy {
+	if stall == 0 {
+		stall = d.GUPP.Thresholds.StallDetection
+	}
+	return polecat.Policy{Touch: polecat.TouchInterval(stall), Courtesy: min(d.Worker.Grace, maxCourtesy)}
+}
+
+// Refinery is what a definition means for the refinery.
+func Refinery(d *definition.Definition, mayor state.AgentID) refinery.Policy {
+	m := d.Merge
+	return refinery.Policy{MaxWaiting: m.MaxWaiting, Mayor: mayor, Remote: m.Remote != "", Block: m.OnConflict == definition.OnConflictBlock, Batch: m.Batch}
+}
+
+// Witness is what a definition means for the witness.
+func Witness(d *definition.Definition) witness.Policy {
+	t := d.GUPP.Thresholds
+	return witness.Policy{Patrol: d.Rig.Patrol, Stall: t.StallDetection, Nudge: t.NudgeInterval, Restart: t.RestartThreshold,
+		SlowStart: t.SlowStart, TestTimeout: d.Merge.TestTimeout, MaxRestarts: d.GUPP.Limits.MaxRestarts,
+		MaxParallel: d.Dispatch.MaxParallel, MaxWaiting: d.Merge.MaxWaiting}
+}
