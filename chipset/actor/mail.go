@@ -185,6 +185,16 @@ func (s *Speaker) MarkOwn(ctx context.Context, e *mail.Entry) error {
 	return nil
 }
 
+// ArchiveMail moves mail of a mailbox to its archive that is older than an age, and
+// returns the names. Unread mail is moved only when unread is asked for. The mailbox
+// is the speaker's own; the person may name any. Errors: state.ErrConflict.
+func (s *Speaker) ArchiveMail(ctx context.Context, owner state.AgentID, age time.Duration, unread bool) ([]mail.Name, error) {
+	if owner != s.ID && s.ID != state.Human {
+		return nil, state.Conflictf("mail archive", "the mailbox of %s is not yours (you speak as %s)", owner, s.ID)
+	}
+	return s.Mailbox(owner).ArchiveOld(ctx, s.ID, s.Clock().Add(-age), unread)
+}
+
 // Injected tells the story that messages of the speaker's mailbox have entered
 // its context.
 func (s *Speaker) Injected(names ...mail.Name) {

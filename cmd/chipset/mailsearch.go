@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
@@ -122,27 +121,24 @@ print them. Unread mail is never moved by age alone. Archived mail stays searcha
 const defaultRetention = 24 * time.Hour
 
 func runMailArchive(ctx context.Context, opts mailArchiveOptions, a *app) error {
-	r, speaker, err := a.openSpeaker(ctx)
+	by, err := a.voice(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	owner, err := opts.owner(a, r)
+	owner, err := opts.owner(a, by.Rig)
 	if err != nil {
 		return err
-	}
-	if owner != speaker && speaker != state.Human {
-		return state.Conflictf("mail archive", "the mailbox of %s is not yours (you speak as %s)", owner, speaker)
 	}
 	age := defaultRetention
-	if r.Def != nil {
-		age = r.Def.Mail.Retention
+	if by.Def != nil {
+		age = by.Def.Mail.Retention
 	}
 	if opts.olderThan != "" {
 		if age, err = parseAge(opts.olderThan); err != nil {
 			return usagef("--older-than: %v", err)
 		}
 	}
-	moved, err := r.Mailbox(owner).ArchiveOld(ctx, speaker, r.Clock().Add(-age), opts.unread)
+	moved, err := by.ArchiveMail(ctx, owner, age, opts.unread)
 	for _, name := range moved {
 		a.printf("%s\n", name)
 	}
