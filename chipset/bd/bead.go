@@ -137,7 +137,7 @@ func priorityOf(p int) bead.Priority {
 	return bead.P3
 }
 
-// standing is the status of a bead for the issue, and why. waits tells whether an
+// standing is the status of a bead for the issue, and why. waits reports whether an
 // issue that it depends on is not closed.
 func (i *Issue) standing(waits bool) (bead.Status, string) {
 	switch {

@@ -92,12 +92,12 @@ const (
 	depParentChild = "parent-child"
 )
 
-// holdsBack tells whether the issue can't start before the other one is closed.
+// holdsBack reports whether the issue can't start before the other one is closed.
 func (d *Dependency) holdsBack() bool {
 	return slices.Contains([]string{"", depBlocks, "conditional-blocks", "waits-for"}, d.Type)
 }
 
-// over tells whether the issue holds nothing back any more.
+// over reports whether the issue holds nothing back any more.
 func (i *Issue) over() bool { return i.Status == statusClosed || i.Status == statusTombstone }
 
 // ignored says why an issue is no work item, or "".

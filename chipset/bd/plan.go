@@ -127,7 +127,7 @@ func (e *entry) compare() {
 	e.frozen = !e.there.Editable() && !e.reopens(e.there, s, imported)
 }
 
-// reopens tells whether bd opened again what the import had closed.
+// reopens reports whether bd opened again what the import had closed.
 func (e *entry) reopens(b *bead.Bead, s source, imported bool) bool {
 	return imported && (b.Status == bead.Closed || b.Status == bead.Cancelled) && b.Status == s.As && !e.issue.over() && s.Issue.over()
 }
@@ -302,7 +302,7 @@ func (p *plan) fill(b *bead.Bead, e *entry) error {
 	return nil
 }
 
-// isParent tells whether a bead waits for children of its own.
+// isParent reports whether a bead waits for children of its own.
 func (p *plan) isParent(e *entry) bool {
 	return slices.ContainsFunc(e.implied, func(id state.BeadID) bool {
 		child := p.byBead[id]

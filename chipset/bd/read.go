@@ -39,7 +39,7 @@ func (p Problem) Unwrap() error { return p.Err }
 // state.ErrTooLarge.
 type Problems []Problem
 
-// mostProblems are told of one by one.
+// mostProblems is how many problems are listed.
 const mostProblems = 20
 
 func (ps Problems) Error() string {

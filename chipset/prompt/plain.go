@@ -36,7 +36,7 @@ func Plain(s string) string {
 	}, s)
 }
 
-// invisible tells whether a character shows nothing, or changes what is around it.
+// invisible reports whether a character shows nothing, or changes what is around it.
 func invisible(r rune) bool {
 	const brailleBlank = '\u2800'
 	return r == brailleBlank || unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs,
@@ -105,7 +105,7 @@ func part(plain string, limit int) string {
 	}
 }
 
-// quoteUpTo is quote of at most limit bytes of result, and tells whether
+// quoteUpTo is quote of at most limit bytes of result, and reports whether
 // something was left off.
 func quoteUpTo(s string, limit int) (string, bool) {
 	plain := Plain(s)

@@ -136,7 +136,7 @@ func recorded(repo *git.Repo) string {
 	return dir
 }
 
-// checkoutOf tells whether a folder is a worktree of the repository.
+// checkoutOf reports whether a folder is a worktree of the repository.
 func checkoutOf(repo *git.Repo, dir string) bool {
 	there, err := os.Stat(commonDir(dir))
 	if err != nil {

@@ -86,7 +86,7 @@ func (r *Rig) RestoreGuards(ctx context.Context) error {
 	return remember(r.Git, r.Dir, r.Tree.RigID())
 }
 
-// tracksState tells whether the person commits state/ as it lies there.
+// tracksState reports whether the person commits state/ as it lies there.
 func (r *Rig) tracksState(ctx context.Context) (bool, error) {
 	out, err := r.Git.Run(ctx, git.Command{Read: true, Args: []string{"ls-files", "--cached", "-z", "--", DirName + "/state/rig.json"}})
 	if err != nil {

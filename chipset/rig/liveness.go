@@ -97,7 +97,7 @@ func (r *Rig) stamp(id state.AgentID) (Stamp, error) {
 	return s, state.Decode(string(p), data, &s)
 }
 
-// Alive tells whether a process speaks for the agent now, and which.
+// Alive reports whether a process speaks for the agent now, and which.
 func (r *Rig) Alive(id state.AgentID) (Stamp, bool) {
 	if !r.Tree.IsLocked(state.LockAgent, string(id)) {
 		return Stamp{AgentID: id}, false

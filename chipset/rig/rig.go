@@ -203,7 +203,7 @@ func (r *Rig) Mailbox(id state.AgentID) *mail.Mailbox {
 }
 
 // Follow makes whatever looks at the rig's folders again and again look only at
-// what the watcher told of. It is for processes that run for long.
+// what the watcher reported. It is for processes that run for long.
 func (r *Rig) Follow(w *state.Watcher) {
 	r.mu.Lock()
 	r.watcher = w

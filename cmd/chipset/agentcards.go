@@ -90,7 +90,7 @@ func newAgentsShowCmd(a *app) *cobra.Command {
 	var opts jsonOptions
 	cmd := &cobra.Command{
 		Use:     "show [ID]",
-		Short:   "Show an agent's card, by default one's own",
+		Short:   "Show an agent's card (default: your own)",
 		Example: "  chipset agents show polecat-alpha",
 		Args:    nargs(0, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,7 +136,7 @@ type agentsSetOptions struct {
 
 // AddFlags registers the flags of agents set.
 func (o *agentsSetOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.description, "description", "", "one `sentence` for whoever looks for help")
+	fs.StringVar(&o.description, "description", "", "one `sentence` for those who look for help")
 	fs.StringSliceVar(&o.capabilities, "capability", nil, "a `word` for what it can do; may be repeated")
 	fs.StringSliceVar(&o.allowFrom, "allow-from", nil, "an `agent` that may write to it, or *; may be repeated")
 	fs.IntVar(&o.maxTasks, "max-concurrent-tasks", 0, "how many tasks it may have in hand; 0 is no limit")
@@ -147,7 +147,7 @@ func newAgentsSetCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set ID",
 		Short: "Change what is given of an agent's card",
-		Long: `Change what is given of an agent's card: one's own, or as mayor or human anybody's.
+		Long: `Change the given fields of an agent's card: your own; the mayor and human may change any.
 --capability and --allow-from replace the whole list, and "" clears it. The person, mayor,
 witness and refinery can always write, and so can who answers a message of the agent itself.`,
 		Example: "  chipset agents set polecat-alpha --description \"knows the parser\" --capability go --allow-from polecat-bravo --max-concurrent-tasks 2",

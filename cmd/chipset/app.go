@@ -70,7 +70,7 @@ func (a *app) open(ctx context.Context, how func(context.Context, string, state.
 	return r, nil
 }
 
-// rigDir is the folder that holds the .chipset meant.
+// rigDir returns the folder that holds the rig's .chipset.
 func (a *app) rigDir(ctx context.Context) (string, error) {
 	return rig.Find(ctx, a.abs(a.dir), a.abs(a.env(envDir)), a.cwd)
 }
@@ -126,7 +126,7 @@ func (a *app) boundTo(r *rig.Rig) (state.AgentID, string, error) {
 		if err != nil {
 			return "", "", fmt.Errorf("the worktree around %s: %w", a.cwd, err)
 		}
-		return id, "whoever stands in this worktree", nil
+		return id, "a process in this worktree", nil
 	}
 	if a.env(envSession) != "" {
 		return "", "", withHint(usagef("$%s is set, but not $%s: whose session is it?", envSession, envAgent),
@@ -265,8 +265,8 @@ func cleanText(s string) string {
 	}, s)
 }
 
-// terminal reports whether standard output is one, and its width (80 where it
-// does not say).
+// terminal reports whether standard output is a terminal, and its width (80 where
+// that is unknown).
 func (a *app) terminal() (width int, yes bool) {
 	w := a.stdout
 	if s, ok := w.(*sink); ok {

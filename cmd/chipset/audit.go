@@ -137,7 +137,7 @@ changed but for "read", which only ever becomes true; none vanished other than
 into the archive or, with a reason, the quarantine; every hook, bead, merge
 request, convoy, attempt, dispatch, incident and nudge moved as the rules allow;
 the event log was only added to. Between two snapshots many steps may lie; what
-can't have been reached by legal steps is told with commit and file.
+can't have been reached by legal steps is reported with commit and file.
 
 REF is a branch, tag or commit of your own where you commit .chipset/state
 yourself; without it, it is the branch that audit.ref names. Exit 5 when

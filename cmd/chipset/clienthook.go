@@ -32,7 +32,7 @@ func newClientHookCmd(a *app) *cobra.Command {
 		Long: `Answer a hook of a coding-agent client, for the client to run: the event is read from
 standard input as JSON, and what the agent is to know is printed in the client's own
 format. There is nothing to say most of the time, outside of a rig always, and then
-nothing is printed. What goes wrong is told on standard error and never holds the
+nothing is printed. Failures are reported on standard error and never hold the
 client up: the exit code is 0 but for a teammate or a task that is kept going (2).
 
 Clients: ` + strings.Join(clients.WithHooks(), ", ") + `. Events have the names that the client has for them.

@@ -50,7 +50,7 @@ func newBlockCmd(a *app) *cobra.Command {
 	return newReasonedCmd(a, "block", retire.Block, "A worker says: a person must decide",
 		`A worker says that a person must decide something before its own assignment can be
 finished. The unfinished work is saved and the bead waits until chipset work reopen.`,
-		"  chipset block --reason \"which of the two licences is meant?\"")
+		"  chipset block --reason \"which of the two licences applies?\"")
 }
 
 func newReasonedCmd(a *app, name string, outcome retire.Outcome, short, long, example string) *cobra.Command {

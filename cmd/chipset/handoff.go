@@ -32,8 +32,8 @@ func newHandoffWriteCmd(a *app) *cobra.Command {
 	var opts handoffWriteOptions
 	cmd := &cobra.Command{
 		Use:     "write --summary S",
-		Short:   "Leave a note for the next session of oneself",
-		Long:    "Leave a note for the next session of oneself, about the work on one's own hook. It is\nshown to that session when it begins, and durable when the command returns.",
+		Short:   "Leave a note for your next session",
+		Long:    "Leave a note for your next session, about the work on your hook. It is shown to that\nsession when it begins, and durable when the command returns.",
 		Example: "  chipset handoff write --summary \"parser works, printer does not\" --remaining \"fix indent\" --remaining \"add a test\"",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runHandoffWrite(cmd.Context(), opts, a) },
@@ -70,7 +70,7 @@ func newHandoffShowCmd(a *app) *cobra.Command {
 	var opts handoffShowOptions
 	cmd := &cobra.Command{
 		Use:     "show [AGENT]",
-		Short:   "Show the newest hand-off of an agent, by default one's own",
+		Short:   "Show the newest hand-off of an agent (default: your own)",
 		Example: "  chipset handoff show polecat-alpha --all",
 		Args:    nargs(0, 1, "one agent"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runHandoffShow(cmd.Context(), opts, args, a) },

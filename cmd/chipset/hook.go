@@ -16,7 +16,7 @@ import (
 )
 
 func newHookCmd(a *app) *cobra.Command {
-	cmd := newGroupCmd("hook", "Hooks: what hangs on each agent's hook, one transition each",
+	cmd := newGroupCmd("hook", "Show an agent's hook, and move it by single transitions",
 		newHookShowCmd(a), newHookListCmd(a), newHookSetCmd(a), newHookActivateCmd(a), newHookTouchCmd(a),
 		newHookCompleteCmd(a), newHookClearCmd(a))
 	cmd.Long = `empty → pending → active → completed → empty
@@ -31,7 +31,7 @@ func newHookShowCmd(a *app) *cobra.Command {
 	var opts jsonOptions
 	cmd := &cobra.Command{
 		Use:     "show [AGENT]",
-		Short:   "Show a hook, by default one's own",
+		Short:   "Show a hook (default: your own)",
 		Example: "  chipset hook show polecat-alpha --json",
 		Args:    nargs(0, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -149,16 +149,16 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 }
 
 func newHookActivateCmd(a *app) *cobra.Command {
-	return newOwnHookCmd(a, "activate", "pending → active: begin what hangs on one's own hook",
+	return newOwnHookCmd(a, "activate", "pending → active: start the work on your hook",
 		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, _ string) (hook.Hook, error) { return s.ActivateHook(ctx) })
 }
 
 func newHookTouchCmd(a *app) *cobra.Command {
-	cmd := newOwnHookCmd(a, "touch [NOTE]", "Say that the work on one's own hook makes progress",
+	cmd := newOwnHookCmd(a, "touch [NOTE]", "Report progress on your hook",
 		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, s *actor.Speaker, note string) (hook.Hook, error) {
 			return s.Touch(ctx, note)
 		})
-	cmd.Long = "Say that the work on one's own hook makes progress. The hook is written at most once in\n15 seconds; a note goes into the event log every time."
+	cmd.Long = "Report progress on your hook. The hook is written at most once in 15 seconds; a note\ngoes into the event log every time."
 	return cmd
 }
 

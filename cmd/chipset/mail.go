@@ -27,7 +27,7 @@ type mailboxFlag struct{ mailbox string }
 
 // AddFlags registers --mailbox.
 func (o *mailboxFlag) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.mailbox, "mailbox", "", "the `agent` whose mailbox is meant (default: the speaker)")
+	fs.StringVar(&o.mailbox, "mailbox", "", "the `agent` who owns the mailbox (default: the speaker)")
 }
 
 // owner is whose mailbox is meant.
@@ -50,7 +50,7 @@ func (o mailboxFlag) find(a *app, r *rig.Rig, given string) (state.AgentID, mail
 	}
 	name, err := mail.ParseName(given)
 	if err != nil {
-		return "", mail.Entry{}, withHint(usagef("%q is no name of a message", given), "names are printed by chipset mail send, inbox and search")
+		return "", mail.Entry{}, withHint(usagef("%q is not the name of a message", given), "names are printed by chipset mail send, inbox and search")
 	}
 	e, err := r.Mailbox(owner).Get(name)
 	if !errors.Is(err, state.ErrNotFound) || o.mailbox != "" || owner != state.Human {
@@ -98,7 +98,7 @@ func newMailInboxCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inbox [AGENT]",
 		Short: "List a mailbox, newest last; marks nothing",
-		Long: `List a mailbox, by default one's own, in the order of time, newest last. Nothing is
+		Long: `List a mailbox (default: your own) in the order of time, newest last. Nothing is
 marked or moved. What can't be read is reported on standard error.`,
 		Example: "  chipset mail inbox --unread\n  chipset mail inbox polecat-alpha --limit 5 --json",
 		Args:    nargs(0, 1, "one agent"),
@@ -245,7 +245,7 @@ func newMailReadCmd(a *app) *cobra.Command {
 	var opts mailReadOptions
 	cmd := &cobra.Command{
 		Use:   "read NAME",
-		Short: "Show a message, and mark one's own as read",
+		Short: "Show a message, and mark it as read if it is yours",
 		Long: `Show a message. One in the speaker's own mailbox is marked read, which says that it
 has been dealt with; only the flag in the file changes. Mail of somebody else, and the mail
 of an agent's machinery (assignments, shutdowns, responses), which its role process

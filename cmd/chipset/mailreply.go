@@ -31,8 +31,8 @@ func newMailReplyCmd(a *app) *cobra.Command {
 	var opts mailReplyOptions
 	cmd := &cobra.Command{
 		Use:   "reply NAME --body B",
-		Short: "Answer a message of one's own mailbox",
-		Long: `Answer a message of one's own mailbox: recipient, subject, thread, reference, task and
+		Short: "Answer a message in your mailbox",
+		Long: `Answer a message in your mailbox: recipient, subject, thread, reference, task and
 callback come from it. The message that was answered is then marked read, as by mail read.`,
 		Example: "  chipset mail reply 2026-03-05T10-30-00.000000000Z-mayor.json --body \"Will do\"",
 		Args:    nargs(1, 1, "the name of a message"),

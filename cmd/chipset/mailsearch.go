@@ -99,14 +99,14 @@ type mailArchiveOptions struct {
 func (o *mailArchiveOptions) AddFlags(fs *pflag.FlagSet) {
 	o.mailboxFlag.AddFlags(fs)
 	fs.StringVar(&o.olderThan, "older-than", "", "the age as a `duration` (default: mail.retention of the definition)")
-	fs.BoolVar(&o.unread, "unread", false, "move unread mail too; it is lost to whoever polls for it")
+	fs.BoolVar(&o.unread, "unread", false, "move unread mail too; no poll returns it afterwards")
 }
 
 func newMailArchiveCmd(a *app) *cobra.Command {
 	var opts mailArchiveOptions
 	cmd := &cobra.Command{
 		Use:   "archive",
-		Short: "Move old read mail of one's own mailbox to its archive; prints the names",
+		Short: "Move old read mail of your mailbox to its archive; prints the names",
 		Long: `Move read mail that is older than the retention to archive/, under the same names, and
 print them. Unread mail is never moved by age alone. Archived mail stays searchable.`,
 		Example: "  chipset mail archive --older-than 0s",
@@ -160,7 +160,7 @@ func newMailTraceCmd(a *app) *cobra.Command {
 	var opts mailTraceOptions
 	cmd := &cobra.Command{
 		Use:   "trace NAME",
-		Short: "Tell what became of a message: stored, injected, read, handled",
+		Short: "Show what became of a message: stored, injected, read, handled",
 		Long: `Tell what became of a message, from the event log: when it was stored, shown to a
 worker, marked read, archived. The last line says how it stands now. --json prints the events.`,
 		Example: "  chipset mail trace mayor/2026-03-05T10-30-00.000000000Z-polecat-alpha.json",

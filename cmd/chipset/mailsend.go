@@ -121,7 +121,7 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, by *actor.Speaker
 	if o.thread != "" {
 		name, err := mail.ParseName(o.thread)
 		if err != nil {
-			return m, usagef("--thread: %q is no name of a message", o.thread)
+			return m, usagef("--thread: %q is not the name of a message", o.thread)
 		}
 		m.Thread = string(name)
 	}

@@ -28,7 +28,7 @@ func newMailWaitCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait",
 		Short: "Wait for unread mail; prints the name of the first message",
-		Long: `Wait until there is unread mail in one's own mailbox, and print the name of the message
+		Long: `Wait until there is unread mail in your mailbox, and print the name of the message
 to take first. Mail that is there already counts; nothing is marked. The mail of an
 agent's machinery counts only when --type asks for it. Exit 6 when the time is up.`,
 		Example: "  chipset mail wait --timeout 10m\n  chipset mail wait --type plan_approval_response --timeout 1h",

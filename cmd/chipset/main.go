@@ -42,7 +42,7 @@ func mainCode() int {
 		fmt.Fprintf(os.Stderr, "chipset: own path: %v\n", err)
 		return codeFailed
 	}
-	cobra.EnableCommandSorting = false // the order of commandGroups is meant; a variable of the library, so set once
+	cobra.EnableCommandSorting = false // keeps the order of commandGroups; a variable of the library, so set once
 	return runWithSignals(os.Args[1:], &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		env: os.Getenv, cwd: cwd, clock: clockOf(time.Now), self: self,

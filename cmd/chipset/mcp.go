@@ -22,7 +22,7 @@ type mcpOptions struct{ http, crew string }
 // AddFlags registers the flags of mcp.
 func (o *mcpOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.http, "http", "", "serve HTTP on this `address` of the machine itself, such as 127.0.0.1:7777, instead of standard input and output")
-	fs.StringVar(&o.crew, "crew", "", "speak as the crew agent of this `name`, made known when it is new, unless something else says who speaks")
+	fs.StringVar(&o.crew, "crew", "", "speak as the crew agent of this `name`, registered if it is new, unless another flag or variable names the speaker")
 }
 
 func newMCPCmd(a *app) *cobra.Command {

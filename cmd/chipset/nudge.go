@@ -134,8 +134,8 @@ func newNudgeRespondCmd(a *app) *cobra.Command {
 	var opts nudgeRespondOptions
 	cmd := &cobra.Command{
 		Use:   "respond",
-		Short: "Answer the nudges to oneself that want a response",
-		Long: `Answer every nudge to oneself that wants a response and was not processed yet, and mark
+		Short: "Answer the nudges that ask you for a response",
+		Long: `Answer every unprocessed nudge that asks you for a response, and mark
 it as seen. With none of those, the newest that wanted one is answered again.`,
 		Example: "  chipset nudge respond --message \"tests are running\"",
 		Args:    nargs(0, 0, ""),
@@ -173,8 +173,8 @@ func newNudgeWaitCmd(a *app) *cobra.Command {
 	var opts nudgeWaitOptions
 	cmd := &cobra.Command{
 		Use:   "wait",
-		Short: "Wait for nudges to oneself that were not processed yet, and print them",
-		Long: `Wait until there are nudges to oneself that were not processed yet, and print them.
+		Short: "Wait for unprocessed nudges to you, and print them",
+		Long: `Wait until there are unprocessed nudges to you, and print them.
 They are marked with --seen only. Exit 6 when the time is up.`,
 		Example: "  chipset nudge wait --timeout 5m --seen",
 		Args:    nargs(0, 0, ""),

@@ -135,7 +135,7 @@ func newQueueRetryCmd(a *app) *cobra.Command {
 		Use:   "retry ID",
 		Short: "Try a merge request again that could not land",
 		Long: `Put a merge request that could not land back to its place in the queue, and let one
-that waits try again at once. Nothing is charged to its bead. One that has landed, was
+that waits try again at once. It costs its bead no attempt. One that has landed, was
 dropped or reworked is exit 4.`,
 		Example: "  chipset queue retry mr-gt-abc12",
 		Args:    nargs(1, 1, "the ID of a merge request"),

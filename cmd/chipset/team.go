@@ -64,7 +64,7 @@ func newRequestPlanCmd(a *app) *cobra.Command {
 	var opts requestPlanOptions
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Send one's plan, and change nothing before it is approved",
+		Short: "Send your plan, and change nothing before it is approved",
 		Long: `Mail a plan to the mayor, who approves it or passes it on to the person. With --wait
 the command ends when it is decided: exit 0 for an approval, exit 1 with the reason when it
 is sent back, exit 6 when nobody decides in time.`,
@@ -142,15 +142,15 @@ type decideOptions struct {
 func (o *decideOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.reason, "reason", "", "why, as `text`; required to send a plan back or to refuse an end")
 	fs.BoolVar(&o.remember, "remember", false, "decide the same permission the same way for good, for every agent")
-	fs.BoolVar(&o.onlyAgent, "only-agent", false, "with --remember: for the agent alone that asked")
+	fs.BoolVar(&o.onlyAgent, "only-agent", false, "with --remember: only for the agent that asked")
 }
 
 func newApproveCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "approve", true, "Approve a request in one's mailbox: a plan, a permission, an end")
+	return newDecideCmd(a, "approve", true, "Approve a request in your mailbox: a plan, a permission, an end")
 }
 
 func newDenyCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "deny", false, "Deny a request in one's mailbox, or send a plan back")
+	return newDecideCmd(a, "deny", false, "Deny a request in your mailbox, or send a plan back")
 }
 
 func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Command {
@@ -198,8 +198,8 @@ func newIdleCmd(a *app) *cobra.Command {
 	var opts idleOptions
 	cmd := &cobra.Command{
 		Use:   "idle",
-		Short: "Tell the mayor that one has nothing in hand",
-		Long: `Tell the mayor that one has nothing in hand, and why. Polecats do it by themselves at
+		Short: "Tell the mayor that you are idle",
+		Long: `Tell the mayor that you are idle, and why. Polecats do it by themselves at
 the end of each attempt. While an earlier notification waits unread, its name is printed and
 there is no second.`,
 		Example: "  chipset idle --summary \"the review is done\"",

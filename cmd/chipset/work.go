@@ -204,8 +204,8 @@ func newInterventionCmd(a *app, name, outcome, short, long string,
 func newWorkClaimCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "claim [ID]",
-		Short: "Hang a ready bead on one's own hook, in a rig that works by pulling",
-		Long: `Hang a ready bead, by default the next one, on one's own empty hook, through the
+		Short: "Claim a ready bead (auto_claim rigs)",
+		Long: `Hang a ready bead (default: the next one) on your own empty hook, through the
 mayor's own pipeline. Only polecats do, and only where dispatch.strategy is auto_claim;
 elsewhere the mayor hands work out (exit 4).`,
 		Example: "  chipset work claim --as polecat-alpha",

@@ -35,7 +35,7 @@ func newWorkImportCmd(a *app) *cobra.Command {
 		Short: "Make beads of the issues of bd, the beads issue tracker",
 		Long: `Make beads of issues: JSON lines as bd export prints them and as .beads/issues.jsonl
 holds them; - is standard input. Every line is checked before anything is written, and
-what is wrong is told with its line: what is no issue (exit 2), a dependency on what is
+every problem is reported with its line: what is not an issue (exit 2), a dependency on what is
 neither in the file nor in the rig (exit 3), a dependency cycle (exit 4).
 
 An import may be repeated. What is known already is left alone; an issue that changed in
@@ -174,7 +174,7 @@ func newWorkExportCmd(a *app) *cobra.Command {
 		Short: "Print the beads as issues of bd, the beads issue tracker",
 		Long: `Print every bead as a line of JSON, in the format of bd export: bd import takes it, and
 so does chipset work import. What was imported keeps the fields that only bd knows.
-A bead that can't be read is told of, and then the command ends with exit 5.`,
+A bead that can't be read is reported, and the command ends with exit 5.`,
 		Example: "  chipset work export > .beads/issues.jsonl",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runWorkExport(cmd.Context(), a) },
