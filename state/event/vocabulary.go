@@ -55,37 +55,37 @@ func (w Work) event(kind string, agent state.AgentID) Event {
 	return Event{Type: kind, Agent: agent, Bead: w.Bead, Assignment: w.Assignment, Session: w.Session}
 }
 
-// AgentRegistered: an agent belongs to the rig now, or again.
+// AgentRegistered says that an agent belongs to the rig now, or again.
 func AgentRegistered(id state.AgentID, role string) Event {
 	return Event{Type: "agent.registered", Agent: id, Subject: string(id), Text: role}
 }
 
-// AgentRetired: an agent gets no more work and no more mail.
+// AgentRetired says that an agent gets no more work and no more mail.
 func AgentRetired(id state.AgentID, why string) Event {
 	return Event{Type: "agent.retired", Agent: id, Subject: string(id), Text: why}
 }
 
-// AgentStarted: a process runs the agent from now on.
+// AgentStarted says that a process runs the agent from now on.
 func AgentStarted(id state.AgentID, session state.SessionID, pid int) Event {
 	return Event{Type: "agent.started", Agent: id, Session: session, Subject: string(id), Text: fmt.Sprintf("pid %d", pid)}
 }
 
-// AgentStopped: the process that ran the agent ends.
+// AgentStopped says that the process that ran the agent ends.
 func AgentStopped(id state.AgentID, session state.SessionID) Event {
 	return Event{Type: "agent.stopped", Agent: id, Session: session, Subject: string(id)}
 }
 
-// CardChanged: an agent's card was changed.
+// CardChanged says that an agent's card was changed.
 func CardChanged(by, id state.AgentID) Event {
 	return Event{Type: "agent.card", Agent: by, Subject: string(id)}
 }
 
-// BeadAdded: there is a new bead.
+// BeadAdded says that there is a new bead.
 func BeadAdded(by state.AgentID, id state.BeadID, status, title string) Event {
 	return Event{Type: "bead.added", Agent: by, Bead: id, To: status, Text: title}
 }
 
-// BeadEdited: what a bead says was changed; text names the fields.
+// BeadEdited says that what a bead says was changed; text names the fields.
 func BeadEdited(by state.AgentID, id state.BeadID, text string) Event {
 	return Event{Type: "bead.edited", Agent: by, Bead: id, Text: text}
 }
@@ -100,63 +100,63 @@ type BeadMove struct {
 	Why        string
 }
 
-// BeadMoved: the status of a bead changed.
+// BeadMoved says that the status of a bead changed.
 func BeadMoved(by state.AgentID, m BeadMove) Event {
 	return Event{Type: "bead." + m.To, Agent: by, Bead: m.Bead, Assignment: m.Assignment, Subject: string(m.Assignee),
 		From: m.From, To: m.To, Text: m.Why}
 }
 
-// BranchNotPushed: the branch of finished work is not on the remote.
+// BranchNotPushed says that the branch of finished work is not on the remote.
 func BranchNotPushed(agent state.AgentID, w Work, problem string) Event {
 	return about("branch.not_pushed", agent, w, problem)
 }
 
-// ClientKeptGoing: a client that wanted to stop was told to go on with its work.
+// ClientKeptGoing says that a client that wanted to stop was told to go on with its work.
 func ClientKeptGoing(agent state.AgentID, w Work) Event { return w.event("client.kept_going", agent) }
 
-// ClientStoppedEarly: a client stopped although its work is not over.
+// ClientStoppedEarly says that a client stopped although its work is not over.
 func ClientStoppedEarly(agent state.AgentID, w Work) Event {
 	return w.event("client.stopped_early", agent)
 }
 
-// ConvoyCreated: there is a new convoy.
+// ConvoyCreated says that there is a new convoy.
 func ConvoyCreated(by state.AgentID, id state.ConvoyID, name string) Event {
 	return Event{Type: "convoy.created", Agent: by, Subject: string(id), Text: name}
 }
 
-// ConvoyCompleted: every bead of a convoy has landed.
+// ConvoyCompleted says that every bead of a convoy has landed.
 func ConvoyCompleted(by state.AgentID, id state.ConvoyID, name string) Event {
 	return Event{Type: "convoy.completed", Agent: by, Subject: string(id), Text: name}
 }
 
-// DispatchStored: a bead is about to be slung to an agent.
+// DispatchStored says that a bead is about to be slung to an agent.
 func DispatchStored(by, to state.AgentID, w Work) Event {
 	e := w.event("dispatch.stored", by)
 	e.Subject = string(to)
 	return e
 }
 
-// DispatchConfirmed: bead, hook and mail of a dispatch are all durable.
+// DispatchConfirmed says that bead, hook and mail of a dispatch are all durable.
 func DispatchConfirmed(by, to state.AgentID, w Work) Event {
 	e := w.event("dispatch.confirmed", by)
 	e.Subject = string(to)
 	return e
 }
 
-// DispatchUndone: a dispatch could not be carried out and was taken back.
+// DispatchUndone says that a dispatch could not be carried out and was taken back.
 func DispatchUndone(by, to state.AgentID, w Work, why string) Event {
 	e := w.event("dispatch.undone", by)
 	e.Subject, e.Text = string(to), why
 	return e
 }
 
-// FolderCleared: a file that stood where a folder of the rig belongs is in the quarantine.
+// FolderCleared says that a file that stood where a folder of the rig belongs is in the quarantine.
 func FolderCleared(by state.AgentID, p state.Path) Event {
 	return Event{Type: "folder.cleared", Agent: by, Subject: string(p),
 		Text: "a file stood where a folder of the rig belongs; it is in state/quarantine"}
 }
 
-// HandoffWritten: an agent left a note for its next session. name is the
+// HandoffWritten says that an agent left a note for its next session. name is the
 // hand-off's stamp.
 func HandoffWritten(agent state.AgentID, w Work, name, summary string) Event {
 	e := w.event("handoff.written", agent)
@@ -186,7 +186,7 @@ type HookMove struct {
 	Note     string
 }
 
-// HookMoved: a hook made a step.
+// HookMoved says that a hook made a step.
 func HookMoved(by state.AgentID, w Work, m HookMove) Event {
 	e := w.event("hook."+string(m.Step), by)
 	e.Subject, e.Text = string(m.Owner), m.Note
@@ -196,7 +196,7 @@ func HookMoved(by state.AgentID, w Work, m HookMove) Event {
 	return e
 }
 
-// HookCorrupt: an agent can't read its own hook.
+// HookCorrupt says that an agent can't read its own hook.
 func HookCorrupt(owner state.AgentID, problem string) Event {
 	return Event{Type: "hook.corrupt", Agent: owner, Subject: string(owner), Text: problem}
 }
@@ -219,17 +219,17 @@ func (i Incident) told(kind, from, to, text string) Event {
 	return e
 }
 
-// IncidentOpened: the witness found something wrong.
+// IncidentOpened says that the witness found something wrong.
 func IncidentOpened(i Incident, severity string) Event {
 	return i.told("incident.opened", "", severity, i.Detail)
 }
 
-// IncidentRaised: an incident is more severe than before.
+// IncidentRaised says that an incident is more severe than before.
 func IncidentRaised(i Incident, from, to string) Event {
 	return i.told("incident.raised", from, to, i.Detail)
 }
 
-// IncidentResolved: an incident is over.
+// IncidentResolved says that an incident is over.
 func IncidentResolved(i Incident, severity, resolution string) Event {
 	return i.told("incident.resolved", severity, "", resolution)
 }
@@ -254,35 +254,35 @@ func (m Mail) told(kind string, agent state.AgentID) Event {
 // MailSubject is how events name a message: its mailbox and its name.
 func MailSubject(owner state.AgentID, name string) string { return string(owner) + "/" + name }
 
-// MailSent: a message is durable in its recipient's mailbox.
+// MailSent says that a message is durable in its recipient's mailbox.
 func MailSent(m Mail) Event { return m.told("mail.sent", m.From) }
 
-// MailHandled: its recipient marked a message as read.
+// MailHandled says that its recipient marked a message as read.
 func MailHandled(m Mail) Event { return m.told("mail.handled", m.Owner) }
 
-// MailArchived: a message is in the archive of its mailbox.
+// MailArchived says that a message is in the archive of its mailbox.
 func MailArchived(by, owner state.AgentID, name string) Event {
 	return Event{Type: "mail.archived", Agent: by, Subject: MailSubject(owner, name)}
 }
 
-// MailInjected: a message entered the context of an agent's session.
+// MailInjected says that a message entered the context of an agent's session.
 func MailInjected(agent state.AgentID, w Work, name string) Event {
 	e := w.event("mail.injected", agent)
 	e.Subject = MailSubject(agent, name)
 	return e
 }
 
-// MailQuarantined: a file that is no message was moved out of a mailbox.
+// MailQuarantined says that a file that is no message was moved out of a mailbox.
 func MailQuarantined(owner state.AgentID, c *state.Corruption) Event {
 	return Event{Type: "mail.quarantined", Agent: owner, Subject: c.Path, Text: c.Reason}
 }
 
-// MailStale: a message speaks of work that is over, and is not acted on.
+// MailStale says that a message speaks of work that is over, and is not acted on.
 func MailStale(owner state.AgentID, name, why string) Event {
 	return Event{Type: "mail.stale", Agent: owner, Subject: MailSubject(owner, name), Text: why}
 }
 
-// MailUndeliverable: a message was given up, because its recipient gets none.
+// MailUndeliverable says that a message was given up, because its recipient gets none.
 func MailUndeliverable(from, to state.AgentID, w Work, text string) Event {
 	e := w.event("mail.undeliverable", from)
 	e.Subject, e.Text = string(to), text
@@ -300,12 +300,12 @@ func (r Request) told(kind string, by state.AgentID, text string) Event {
 	return Event{Type: "mr." + kind, Agent: by, Bead: r.Bead, Assignment: r.Assignment, Subject: string(r.ID), Text: text}
 }
 
-// RequestSubmitted: there is a new merge request.
+// RequestSubmitted says that there is a new merge request.
 func RequestSubmitted(by state.AgentID, r Request, text string) Event {
 	return r.told("submitted", by, text)
 }
 
-// RequestMoved: the status of a merge request changed. One that becomes pending
+// RequestMoved says that the status of a merge request changed. One that becomes pending
 // is retried; every other type is the status that it becomes.
 func RequestMoved(by state.AgentID, r Request, from, to, text string) Event {
 	kind := to
@@ -317,25 +317,25 @@ func RequestMoved(by state.AgentID, r Request, from, to, text string) Event {
 	return e
 }
 
-// RequestRetried: a merge request that stood still is tried again, in the status that it has.
+// RequestRetried says that a merge request that stood still is tried again, in the status that it has.
 func RequestRetried(by state.AgentID, r Request, why string) Event { return r.told("retried", by, why) }
 
-// RequestRebased: a candidate of a merge request was made.
+// RequestRebased says that a candidate of a merge request was made.
 func RequestRebased(by state.AgentID, r Request, text string) Event {
 	return r.told("rebased", by, text)
 }
 
-// RequestTested: the test of a candidate ended.
+// RequestTested says that the test of a candidate ended.
 func RequestTested(by state.AgentID, r Request, text string) Event {
 	return r.told("tested", by, text)
 }
 
-// RequestLeftOut: a merge request is not tested together with others, but by itself.
+// RequestLeftOut says that a merge request is not tested together with others, but by itself.
 func RequestLeftOut(by state.AgentID, r Request, why string) Event {
 	return r.told("left_out", by, why)
 }
 
-// RequestRestored: a landing that something took back was put back.
+// RequestRestored says that a landing that something took back was put back.
 func RequestRestored(by state.AgentID, r Request, text string) Event {
 	return r.told("restored", by, text)
 }
@@ -356,41 +356,41 @@ func (n Nudge) told(kind string, agent state.AgentID) Event {
 	return e
 }
 
-// NudgeSent: a nudge is durable in its recipient's slot.
+// NudgeSent says that a nudge is durable in its recipient's slot.
 func NudgeSent(n Nudge) Event { return n.told("nudge.sent", n.From) }
 
-// NudgeSeen: its recipient processed a nudge.
+// NudgeSeen says that its recipient processed a nudge.
 func NudgeSeen(n Nudge) Event { return n.told("nudge.seen", n.To) }
 
-// PermissionDecided: the person's decision about a rule is kept.
+// PermissionDecided says that the person's decision about a rule is kept.
 func PermissionDecided(by state.AgentID, id, decision, rule string) Event {
 	return Event{Type: "permission.decided", Agent: by, Subject: id, To: decision, Text: rule}
 }
 
-// PermissionRemembered: a question was answered by a decision that is kept.
+// PermissionRemembered says that a question was answered by a decision that is kept.
 func PermissionRemembered(asker state.AgentID, id, decision, rule string) Event {
 	return Event{Type: "permission.remembered", Agent: asker, Subject: id, To: decision, Text: rule}
 }
 
-// PermissionRevoked: a decision is not kept any more.
+// PermissionRevoked says that a decision is not kept any more.
 func PermissionRevoked(by state.AgentID, id, rule string) Event {
 	return Event{Type: "permission.revoked", Agent: by, Subject: id, Text: rule}
 }
 
-// QueueBlocked: one merge request holds up all others.
+// QueueBlocked says that one merge request holds up all others.
 func QueueBlocked(by state.AgentID, id state.MergeID, why string) Event {
 	return Event{Type: "queue.blocked", Agent: by, Subject: string(id), Text: why}
 }
 
-// QueueUnblocked: the merge queue moves again.
+// QueueUnblocked says that the merge queue moves again.
 func QueueUnblocked(by state.AgentID) Event { return Event{Type: "queue.unblocked", Agent: by} }
 
-// RetireReached: the end of an attempt came to a stage.
+// RetireReached says that the end of an attempt came to a stage.
 func RetireReached(agent state.AgentID, w Work, stage, text string) Event {
 	return about("retire."+stage, agent, w, text)
 }
 
-// RetireUnfinished: the end of an attempt could not be brought to its end.
+// RetireUnfinished says that the end of an attempt could not be brought to its end.
 func RetireUnfinished(agent state.AgentID, w Work, problem string) Event {
 	return about("retire.unfinished", agent, w, problem)
 }
@@ -402,12 +402,12 @@ func about(kind string, agent state.AgentID, w Work, text string) Event {
 	return e
 }
 
-// RigCreated: there is a rig in a folder.
+// RigCreated says that there is a rig in a folder.
 func RigCreated(id state.RigID, dir string) Event {
 	return Event{Type: "rig.created", Agent: state.Human, Subject: string(id), Text: dir}
 }
 
-// Warning: something is odd, and the work goes on. subject is what it is about,
+// Warning says that something is odd, and the work goes on. subject is what it is about,
 // for example a file, an agent, a merge request.
 func Warning(agent state.AgentID, w Work, subject, text string) Event {
 	e := w.event("warning", agent)
@@ -415,34 +415,34 @@ func Warning(agent state.AgentID, w Work, subject, text string) Event {
 	return e
 }
 
-// WorkerStarted: the worker of an assignment runs.
+// WorkerStarted says that the worker of an assignment runs.
 func WorkerStarted(agent state.AgentID, w Work, command string) Event {
 	return about("worker.started", agent, w, command)
 }
 
-// WorkerResumed: a worker that had ended its turn runs again.
+// WorkerResumed says that a worker that had ended its turn runs again.
 func WorkerResumed(agent state.AgentID, w Work, why string) Event {
 	return about("worker.resumed", agent, w, why)
 }
 
-// WorkerStopped: a worker is being ended.
+// WorkerStopped says that a worker is being ended.
 func WorkerStopped(agent state.AgentID, w Work, why string) Event {
 	return about("worker.stopped", agent, w, why)
 }
 
-// WorkerExited: a worker is over.
+// WorkerExited says that a worker is over.
 func WorkerExited(agent state.AgentID, w Work, how string) Event {
 	return about("worker.exited", agent, w, how)
 }
 
-// WorkerSalvaged: unfinished work is saved on a ref.
+// WorkerSalvaged says that unfinished work is saved on a ref.
 func WorkerSalvaged(agent state.AgentID, w Work, ref, why string) Event {
 	e := about("worker.salvaged", agent, w, why)
 	e.Subject = ref
 	return e
 }
 
-// WorkerTotals: what a session came to. figures is its JSON, kept as "totals".
+// WorkerTotals says what a session came to. figures is its JSON, kept as "totals".
 func WorkerTotals(agent state.AgentID, w Work, text string, figures []byte) Event {
 	e := about("worker.totals", agent, w, text)
 	if len(figures) > 0 {
@@ -451,22 +451,22 @@ func WorkerTotals(agent state.AgentID, w Work, text string, figures []byte) Even
 	return e
 }
 
-// ProgressNotWritten: what a running session has done so far could not be written down.
+// ProgressNotWritten says that what a running session has done so far could not be written down.
 func ProgressNotWritten(agent state.AgentID, w Work, problem string) Event {
 	return about("progress.not_written", agent, w, problem)
 }
 
-// SessionNotForgotten: what a session left in run/ could not be removed.
+// SessionNotForgotten says that what a session left in run/ could not be removed.
 func SessionNotForgotten(agent state.AgentID, session state.SessionID, problem string) Event {
 	return about("session.not_forgotten", agent, Work{Session: session}, problem)
 }
 
-// WorktreeMended: what a power cut tore of a worktree was repaired.
+// WorktreeMended says that what a power cut tore of a worktree was repaired.
 func WorktreeMended(agent state.AgentID, what string) Event {
 	return about("worktree.mended", agent, Work{}, what)
 }
 
-// WorktreeNotReleased: a worktree could not be cleaned for the next bead.
+// WorktreeNotReleased says that a worktree could not be cleaned for the next bead.
 func WorktreeNotReleased(agent state.AgentID, w Work, problem string) Event {
 	return about("worktree.not_released", agent, w, problem)
 }
