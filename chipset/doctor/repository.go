@@ -41,7 +41,7 @@ func (c *relations) gitLocks() error {
 			continue // its git is done
 		}
 		f := c.add("git-lock", gitPath(c.r, path), Warning, "", "written %s", state.At(info.ModTime()))
-		f.repair = func(ctx context.Context) error { return c.r.Git.BreakLock(ctx, path) }
+		f.repair = func(ctx context.Context) error { return c.r.Git.RemoveStaleLock(ctx, path) }
 	}
 	return err
 }

@@ -89,7 +89,9 @@ func (p *Polecat) Close() {
 }
 
 // Tick runs the one loop.
-func (p *Polecat) Tick(ctx context.Context) (Next, error) { return tick(git.Yield(ctx), &p.base, p) }
+func (p *Polecat) Tick(ctx context.Context) (Next, error) {
+	return tick(git.LowPriority(ctx), &p.base, p)
+}
 
 func (p *Polecat) decide(f polecat.Facts) roles.Decision[polecat.State] {
 	return polecat.Decide(p.state, f)

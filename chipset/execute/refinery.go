@@ -251,7 +251,7 @@ func (r *Refinery) tidySpent(ctx context.Context) {
 
 // dropBranches deletes landed branches, all or none. Where the rebase made other commits of one, its own stay reachable.
 func (r *Refinery) dropBranches(ctx context.Context, landed []mergequeue.Request) error {
-	var unneeded []git.Unneeded
+	var unneeded []git.BranchDeletion
 	for _, q := range landed {
 		source, err := git.ParseBranch(q.SourceBranch)
 		if err != nil || !strings.HasPrefix(q.SourceBranch, "polecat/") {
@@ -261,7 +261,7 @@ func (r *Refinery) dropBranches(ctx context.Context, landed []mergequeue.Request
 		if err != nil {
 			return err
 		}
-		u := git.Unneeded{Branch: source, Holds: head}
+		u := git.BranchDeletion{Branch: source, Holds: head}
 		if q.Candidate != q.Head {
 			u.Keep = git.Ref("refs/chipset/landed/" + string(q.ID))
 		}

@@ -153,5 +153,5 @@ func (r *Refinery) lockIsOurs(ctx context.Context, q *mergequeue.Request, target
 			return false
 		}
 	}
-	return r.Rig.Git.Quiet(checkout)
+	return r.Rig.Git.NoneRunning(checkout)
 }

@@ -16,8 +16,8 @@ import (
 // lock, or an operation in progress give a *RefusedError, and nothing has moved. ErrMoved
 // is returned when the branch holds neither old nor new, or is no ancestor of new.
 //
-// After any other failure, and after a kill, the checkout may hold some files of new:
-// [Repo.RepairInterruptedAdvance] takes them back. What was advanced is durable after [Repo.Sync].
+// After any other failure, and after a kill, the checkout may hold some files of new: repair.Advance
+// takes them back. What was advanced is durable after [Repo.Sync].
 func (r *Repo) Advance(ctx context.Context, b Branch, old, new Hash) error {
 	if err := errors.Join(b.check(), checkCommits(old, new)); err != nil {
 		return err

@@ -95,16 +95,16 @@ func TestCoprocessIsSharedByMany(t *testing.T) {
 }
 
 // What only answers questions is at work on nothing.
-func TestQuietBesideCoprocesses(t *testing.T) {
+func TestNoneRunningBesideCoprocesses(t *testing.T) {
 	f := newFixture(t)
-	if !f.Quiet(f.TopLevel()) {
+	if !f.NoneRunning(f.TopLevel()) {
 		t.Skip("this system does not show its processes")
 	}
 	h := f.commit(f.TopLevel(), map[string]string{"n": "n"})
 	if paths, err := f.ChangedPaths(f.ctx, Hash(f.git(f.TopLevel(), "rev-parse", "HEAD~1")), h); err != nil || len(paths) != 1 {
 		t.Fatal(paths, err)
 	}
-	if !f.Quiet(f.TopLevel()) {
+	if !f.NoneRunning(f.TopLevel()) {
 		t.Error("took a coprocess for a git at work")
 	}
 }

@@ -21,7 +21,8 @@
 //
 // Objects, refs and indexes are written with core.fsync=all. That does not cover
 // every directory entry on every file system, so whoever acknowledges a commit or a
-// merge calls [Repo.Sync] first.
+// merge calls [Repo.Sync] first; what another git wrote is made durable by [Repo.MakeDurable]. What a power cut tore
+// is put right by package repair.
 //
 // # Locks
 //

@@ -29,9 +29,9 @@ var (
 	ErrNotWorktree = errors.New("not a worktree of this repository")
 	// ErrForeignDirectory is returned by PrepareWorktree when something else stands at the path.
 	ErrForeignDirectory = errors.New("the path holds something that is no worktree of this repository")
-	// ErrBranchInUse is returned by PrepareWorktree and DeleteBranch for a branch that another worktree has checked out.
+	// ErrBranchInUse is returned by PrepareWorktree and DeleteBranches for a branch that another worktree has checked out.
 	ErrBranchInUse = errors.New("the branch is checked out in another worktree")
-	// ErrLocked is returned by RepairInterruptedAdvance when the checkout's index is locked.
+	// ErrLocked is returned for a lock file that another git may hold.
 	ErrLocked = errors.New("the index is locked by another git")
 	// ErrInProgress is returned by CommitAll during a rebase, am or bisect, when HEAD is not the branch.
 	ErrInProgress = errors.New("a git operation is in progress")

@@ -97,13 +97,13 @@ func TestDeleteBranches(t *testing.T) {
 	const keep Ref = "refs/chipset/landed/mr-1"
 	other := f.commitOn(h)
 	f.git(f.TopLevel(), "branch", "b", string(other))
-	f.wantErr(f.DeleteBranches(f.ctx, Unneeded{Branch: "b", Holds: h, Keep: keep}), ErrMoved)
-	f.wantErr(f.DeleteBranches(f.ctx, Unneeded{Branch: "main", Holds: h, Keep: keep}), ErrBranchInUse)
+	f.wantErr(f.DeleteBranches(f.ctx, BranchDeletion{Branch: "b", Holds: h, Keep: keep}), ErrMoved)
+	f.wantErr(f.DeleteBranches(f.ctx, BranchDeletion{Branch: "main", Holds: h, Keep: keep}), ErrBranchInUse)
 	if _, found, err := f.ResolveRef(f.ctx, keep); found || err != nil {
 		t.Fatalf("kept although the branch stays: %v", err)
 	}
 	run := f.counted()
-	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "b", Holds: other, Keep: keep}))
+	f.must(f.DeleteBranches(f.ctx, BranchDeletion{Branch: "b", Holds: other, Keep: keep}))
 	f.wantProcesses(run, 1)
 	if got, found, err := f.ResolveRef(f.ctx, keep); got != other || !found || err != nil {
 		t.Errorf("%q %v %v", got, found, err)
@@ -111,21 +111,21 @@ func TestDeleteBranches(t *testing.T) {
 	if exists, err := f.BranchExists(f.ctx, "b"); exists || err != nil {
 		t.Errorf("still there: %v", err)
 	}
-	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "b", Holds: other, Keep: "refs/chipset/landed/mr-2"})) // again, after a crash
+	f.must(f.DeleteBranches(f.ctx, BranchDeletion{Branch: "b", Holds: other, Keep: "refs/chipset/landed/mr-2"})) // again, after a crash
 	if got, _, err := f.ResolveRef(f.ctx, "refs/chipset/landed/mr-2"); got != other || err != nil {
 		t.Errorf("%q %v", got, err)
 	}
 
 	f.git(f.TopLevel(), "branch", "c", string(h))
 	f.git(f.TopLevel(), "branch", "d", string(other))
-	f.wantErr(f.DeleteBranches(f.ctx, Unneeded{Branch: "c", Holds: h}, Unneeded{Branch: "d", Holds: h}), ErrMoved)
+	f.wantErr(f.DeleteBranches(f.ctx, BranchDeletion{Branch: "c", Holds: h}, BranchDeletion{Branch: "d", Holds: h}), ErrMoved)
 	if exists, err := f.BranchExists(f.ctx, "c"); !exists || err != nil {
 		t.Errorf("gone although another had moved: %v", err)
 	}
 	run()
-	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "c", Holds: h}, Unneeded{Branch: "d", Holds: other, Keep: "refs/chipset/landed/mr-3"}))
+	f.must(f.DeleteBranches(f.ctx, BranchDeletion{Branch: "c", Holds: h}, BranchDeletion{Branch: "d", Holds: other, Keep: "refs/chipset/landed/mr-3"}))
 	f.wantProcesses(run, 1)
-	f.must(errors.Join(f.DeleteBranches(f.ctx, Unneeded{Branch: "c", Holds: h}), f.DeleteBranches(f.ctx)))
+	f.must(errors.Join(f.DeleteBranches(f.ctx, BranchDeletion{Branch: "c", Holds: h}), f.DeleteBranches(f.ctx)))
 	f.wantProcesses(run, 0)
 }
 

@@ -109,7 +109,7 @@ func TestLeaveWorktree(t *testing.T) {
 	if f.PrepareIdle(f.ctx, w.Path(), "polecat/x", base) {
 		t.Error("the only branch that holds it was reset")
 	}
-	f.must(f.DeleteBranches(f.ctx, Unneeded{Branch: "polecat/x", Holds: head, Keep: "refs/chipset/landed/mr-x"}))
+	f.must(f.DeleteBranches(f.ctx, BranchDeletion{Branch: "polecat/x", Holds: head, Keep: "refs/chipset/landed/mr-x"}))
 	if !f.PrepareIdle(f.ctx, w.Path(), "polecat/y", base) {
 		t.Fatal("not idle")
 	}

@@ -172,26 +172,6 @@ func (r *Repo) CountCommits(ctx context.Context, base, head Hash) (int, error) {
 	return c.count, err
 }
 
-// AheadCommits lists what head has and base has not, oldest first.
-func (r *Repo) AheadCommits(ctx context.Context, base, head Hash) ([]Hash, error) {
-	if err := checkCommits(base, head); err != nil {
-		return nil, err
-	}
-	out, err := r.read(ctx, "rev-list", "--reverse", "--topo-order", string(base)+".."+string(head), "--")
-	if err != nil {
-		return nil, err
-	}
-	var hashes []Hash
-	for text := range strings.FieldsSeq(string(out)) {
-		h, err := ParseHash(text)
-		if err != nil {
-			return nil, err
-		}
-		hashes = append(hashes, h)
-	}
-	return hashes, nil
-}
-
 // Log lists at most limit commits that head has and base has not, newest first. An empty base means the
 // whole history.
 func (r *Repo) Log(ctx context.Context, base, head Hash, limit int) ([]Commit, error) {
@@ -340,8 +320,8 @@ func (r *Repo) SwapRef(ctx context.Context, ref Ref, new, old Hash, drop ...Ref)
 	return r.swap(ctx, ref, old, Command{Args: []string{"update-ref", "--no-deref", "-m", "chipset", "-z", "--stdin"}, Stdin: []byte(stdin.String())})
 }
 
-// Unneeded is a branch to be deleted.
-type Unneeded struct {
+// BranchDeletion is a branch to be deleted.
+type BranchDeletion struct {
 	Branch Branch
 	Holds  Hash // what it must hold
 	Keep   Ref  // written to hold the same in the same transaction, or ""
@@ -351,7 +331,7 @@ type Unneeded struct {
 // is written also when its branch does not exist any more, but not when the branch stays. It returns ErrMoved, or
 // ErrBranchInUse when a worktree has one of them checked out; then nothing was removed. A branch that does not exist
 // is no error.
-func (r *Repo) DeleteBranches(ctx context.Context, all ...Unneeded) error {
+func (r *Repo) DeleteBranches(ctx context.Context, all ...BranchDeletion) error {
 	var stdin strings.Builder
 	for _, u := range all {
 		if u.Keep != "" {

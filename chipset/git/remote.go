@@ -30,15 +30,6 @@ func (r *Repo) remoteEnv(ctx context.Context, name string) ([]string, error) {
 	return []string{"GIT_SSH_COMMAND=ssh -oBatchMode=yes"}, nil
 }
 
-// HasRemote reports whether the repository configures a remote of that name.
-func (r *Repo) HasRemote(ctx context.Context, name string) (bool, error) {
-	_, err := r.remoteEnv(ctx, name)
-	if errors.Is(err, ErrNoRemote) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // RemoteHash asks the remote itself what the branch holds there. It returns ErrNoRemote for a remote
 // that is not configured.
 func (r *Repo) RemoteHash(ctx context.Context, remote string, b Branch) (h Hash, found bool, err error) {

@@ -11,17 +11,13 @@ func TestRemote(t *testing.T) {
 	top, base := f.TopLevel(), t.TempDir()
 	f.git(base, "init", "-q", "--bare", "-b", "main", "origin.git")
 	origin := filepath.Join(base, "origin.git")
-	if has, err := f.HasRemote(f.ctx, "origin"); err != nil || has {
-		t.Errorf("%v %v", has, err)
-	}
+	_, _, err := f.RemoteHash(f.ctx, "origin", "main")
+	f.wantErr(err, ErrNoRemote)
 	f.git(top, "remote", "add", "origin", origin)
-	if has, err := f.HasRemote(f.ctx, "origin"); err != nil || !has {
-		t.Errorf("%v %v", has, err)
-	}
 	if _, found, err := f.RemoteHash(f.ctx, "origin", "main"); err != nil || found {
 		t.Errorf("%v %v", found, err)
 	}
-	_, err := f.Fetch(f.ctx, "origin", "main")
+	_, err = f.Fetch(f.ctx, "origin", "main")
 	f.wantErr(err, ErrNoRemoteBranch)
 
 	first := f.head(top)

@@ -98,7 +98,7 @@ func (r *Repo) runBoth(ctx context.Context, p place, c Command) ([]byte, string,
 	}
 	stdout, stderr := &capped{limit: maxOutput}, &tail{limit: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	err := runGroup(cmd, ctx.Value(yielding{}) != nil)
+	err := runGroup(cmd, ctx.Value(lowPriority{}) != nil)
 	switch {
 	case err == nil && stdout.over:
 		text, err := fail(-1, "", fmt.Errorf("more than %d bytes of output", maxOutput))
@@ -134,15 +134,17 @@ func fullArgs(p place, args []string) []string {
 	return append(full, args...)
 }
 
-// yielding marks the context of commands that others go before.
-type yielding struct{}
+// lowPriority marks the context of commands that others go before.
+type lowPriority struct{}
 
-// niceOfYielding gives a command a third of the processor that one of usual priority has beside it.
-const niceOfYielding = 5
+// niceOfLowPriority gives a command a third of the processor that one of usual priority has beside it.
+const niceOfLowPriority = 5
 
-// Yield returns a context under which commands leave the processor to those of the same rig that are not marked so:
+// LowPriority returns a context under which commands leave the processor to those of the same rig that are not marked so:
 // many agents prepare and commit at the same time, but one alone lands their work.
-func Yield(ctx context.Context) context.Context { return context.WithValue(ctx, yielding{}, true) }
+func LowPriority(ctx context.Context) context.Context {
+	return context.WithValue(ctx, lowPriority{}, true)
+}
 
 // runGroup runs cmd in a process group of its own: Ctrl-C in the terminal must not reach a git that is in the
 // middle of a checkout. A cancelled command gets TERM, on which git removes its lock
@@ -174,7 +176,7 @@ func runGroup(cmd *exec.Cmd, yields bool) error {
 		return err
 	}
 	if yields {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceOfYielding) // only slower for the others without it
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceOfLowPriority) // only slower for the others without it
 	}
 	err := cmd.Wait()
 	mu.Lock()

@@ -174,8 +174,8 @@ func (r *Repo) linked(p place) bool { return p.gitDir != r.common }
 // base), without untracked files. Ignored files stay, because they are mostly build caches.
 // Whatever an earlier worker left there is thrown away, so salvage first.
 //
-// It heals what it finds: a registration without a directory, a broken .git file, locks of a git
-// that was killed, an operation in progress, an unreadable index. It returns ErrForeignDirectory
+// What a git that was killed left is no obstacle: a registration without files, a broken .git file, locks, an operation in
+// progress, an unreadable index. A worktree with files whose registration is torn is for repair.Worktree. It returns ErrForeignDirectory
 // when something else stands at path, and ErrBranchInUse. Other processes must be kept from preparing
 // worktrees of the same repository at the same time.
 func (r *Repo) PrepareWorktree(ctx context.Context, path string, b Branch, base Hash) error {

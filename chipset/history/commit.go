@@ -331,7 +331,7 @@ func (c *Recorder) breakLocks(ctx context.Context) (int, error) {
 			continue
 		}
 		// Somebody's git that is at work keeps its lock.
-		switch breakErr := c.rig.Git.BreakLock(ctx, lock); {
+		switch breakErr := c.rig.Git.RemoveStaleLock(ctx, lock); {
 		case breakErr == nil:
 			n++
 		case !errors.Is(breakErr, git.ErrLocked):

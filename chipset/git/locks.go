@@ -13,9 +13,9 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// Quiet tells that no git process works in the repository or in the checkout, as far as
+// NoneRunning reports that no git process works in the repository or in the checkout, as far as
 // /proc shows all processes of this user; false where the system does not tell.
-func (r *Repo) Quiet(checkout string) bool {
+func (r *Repo) NoneRunning(checkout string) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return false
@@ -73,13 +73,13 @@ func (r *Repo) Locks() ([]string, error) {
 	return found, err
 }
 
-// BreakLock removes a lock file that Locks listed, once it has stood unchanged for the grace while no git works in
+// RemoveStaleLock removes a lock file that Locks listed, once it has stood unchanged for the grace while no git works in
 // the repository. Otherwise it is an ErrLocked. When it returns nil no power cut brings the lock back.
-func (r *Repo) BreakLock(ctx context.Context, path string) error {
+func (r *Repo) RemoveStaleLock(ctx context.Context, path string) error {
 	if !within(path, r.common) || !strings.HasSuffix(path, ".lock") {
 		return fs.ErrInvalid
 	}
-	if !r.Quiet(r.top) {
+	if !r.NoneRunning(r.top) {
 		return ErrLocked
 	}
 	if err := r.clearLock(ctx, path); err != nil {
