@@ -3,8 +3,8 @@ package execute
 import (
 	"context"
 	"errors"
-	"fmt"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
@@ -65,11 +65,11 @@ func (r *Refinery) other(ctx context.Context, a roles.Action) error {
 	case refinery.MarkConflicted:
 		return r.markConflicted(ctx, a)
 	case refinery.Requeue:
-		return r.requeue(ctx, a)
+		return r.only(ctx, flow.Requeued{Requeue: a})
 	case refinery.LeaveOut:
 		return r.leaveOut(a)
 	case refinery.SetWaiting:
-		return r.setWaiting(ctx, a)
+		return r.only(ctx, flow.Waits{SetWaiting: a})
 	case refinery.Retire:
 		return r.retire(ctx, a.Request)
 	case refinery.Notify:
@@ -97,17 +97,21 @@ func (r *Refinery) warn(q *mergequeue.Request, text string) {
 	r.Rig.Events.Tell(event.Warning(r.ID, event.Work{Bead: q.BeadID, Assignment: q.AssignmentID}, string(q.ID), text))
 }
 
+// change carries out one change of a request. Durable when it returns nil.
+func (r *Refinery) change(ctx context.Context, e flow.RequestChange) (mergequeue.Request, error) {
+	return r.Rig.Queue.By(r.ID, "").Update(ctx, string(e.Request()), func(q *mergequeue.Request) error { return e.Change(q, r.Now()) })
+}
+
+// only is change for who needs no more than its error.
+func (r *Refinery) only(ctx context.Context, e flow.RequestChange) error {
+	_, err := r.change(ctx, e)
+	return err
+}
+
 // advance records the stage that a merging request comes to, before the stage
 // is begun. A request that is no longer merging is an ErrConflict.
-func (r *Refinery) advance(ctx context.Context, q *mergequeue.Request, stage mergequeue.Stage, change func(*mergequeue.Request)) error {
-	updated, err := r.Rig.Queue.Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
-		if m.Status != mergequeue.Merging {
-			return state.Conflictf("merge request "+string(m.ID), "is %s", m.Status)
-		}
-		m.Stage, m.Waiting, m.UpdatedAt = stage, "", r.Now()
-		change(m)
-		return nil
-	})
+func (r *Refinery) advance(ctx context.Context, q *mergequeue.Request, e flow.Advance) error {
+	updated, err := r.change(ctx, e)
 	if err == nil {
 		*q = updated
 	}
@@ -115,32 +119,10 @@ func (r *Refinery) advance(ctx context.Context, q *mergequeue.Request, stage mer
 }
 
 func (r *Refinery) markConflicted(ctx context.Context, a refinery.MarkConflicted) error {
-	now := r.Now()
-	done := false
-	q, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
-		if m.Status != mergequeue.Merging {
-			return state.ErrUnchanged
-		}
-		done = true
-		m.Failure, m.Reason, m.Waiting = a.Failure, roles.Clip(a.Reason, maxReason), ""
-		m.NoticeName, m.Notified = string(r.noticeName(now)), false
-		return m.Become(mergequeue.Conflicted, now)
-	})
-	if err == nil && done {
+	q, err := r.change(ctx, flow.Conflicted{MarkConflicted: a, By: r.ID})
+	if err == nil && q.Status == mergequeue.Conflicted {
 		r.Say("%s did not land (%s): %s", q.BeadID, a.Failure, roles.FirstLine(a.Reason))
 	}
-	return err
-}
-
-func (r *Refinery) requeue(ctx context.Context, a refinery.Requeue) error {
-	_, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
-		if m.Status != mergequeue.Merging {
-			return state.ErrUnchanged
-		}
-		err := m.Become(mergequeue.Pending, r.Now())
-		m.Waiting = roles.Clip(a.Waiting, maxReason)
-		return err
-	})
 	return err
 }
 
@@ -151,18 +133,6 @@ func (r *Refinery) leaveOut(a refinery.LeaveOut) error {
 	}
 	r.Rig.Events.Tell(event.RequestLeftOut(r.ID, q.Told(), "it waits for its own turn: "+a.Reason))
 	return nil
-}
-
-func (r *Refinery) setWaiting(ctx context.Context, a refinery.SetWaiting) error {
-	_, err := r.Rig.Queue.Update(ctx, string(a.Request), func(m *mergequeue.Request) error {
-		waiting := roles.Clip(a.Waiting, maxReason)
-		if !m.Status.Live() || m.Waiting == waiting {
-			return state.ErrUnchanged
-		}
-		m.Waiting = waiting
-		return nil
-	})
-	return err
 }
 
 // errStillDone is how retire finds out that its bead came back.
@@ -176,14 +146,11 @@ func (r *Refinery) retire(ctx context.Context, id state.MergeID) error {
 		return err
 	}
 	_, err = r.Rig.Beads.Update(ctx, string(q.BeadID), func(b *bead.Bead) error {
-		if b.CheckAssignment(q.AssignmentID, bead.Done) == nil {
+		e, over := flow.EndOf(&q, b)
+		if !over {
 			return errStillDone
 		}
-		to := mergequeue.Superseded
-		if b.Status == bead.Cancelled || b.Status == bead.Blocked {
-			to = mergequeue.Dropped
-		}
-		if err := r.end(ctx, id, to, fmt.Sprintf("bead %s is %s", b.ID, b.Status)); err != nil {
+		if err := r.end(ctx, e); err != nil {
 			return err
 		}
 		return state.ErrUnchanged
@@ -192,23 +159,20 @@ func (r *Refinery) retire(ctx context.Context, id state.MergeID) error {
 	case errors.Is(err, errStillDone):
 		return nil
 	case errors.Is(err, state.ErrNotFound):
-		return r.end(ctx, id, mergequeue.Dropped, fmt.Sprintf("bead %s does not exist", q.BeadID))
+		e, _ := flow.EndOf(&q, nil)
+		return r.end(ctx, e)
 	}
 	return err
 }
 
-func (r *Refinery) end(ctx context.Context, id state.MergeID, to mergequeue.Status, reason string) error {
-	ended := false
-	_, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(id), func(m *mergequeue.Request) error {
-		if m.Status != mergequeue.Pending && m.Status != mergequeue.Merging {
-			return state.ErrUnchanged
-		}
-		ended = true
-		m.Reason, m.Waiting = reason, ""
-		return m.Become(to, r.Now())
-	})
-	if err == nil && ended {
-		r.Say("%s is %s: %s", id, to, reason)
+func (r *Refinery) end(ctx context.Context, e flow.Ended) error {
+	before, err := r.Rig.Queue.Get(string(e.MR))
+	if err != nil {
+		return err
+	}
+	q, err := r.change(ctx, e)
+	if err == nil && before.Status != q.Status {
+		r.Say("%s is %s: %s", e.MR, e.To, e.Reason)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/refinery"
@@ -97,21 +98,7 @@ func (r *Refinery) beginOnTip(ctx context.Context, q *mergequeue.Request, target
 // begin marks a request as merging, in the stage checkout, or rebase when it is
 // known already what onto.
 func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request, onto git.Hash) error {
-	updated, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
-		if m.Status != mergequeue.Merging {
-			if err := m.Become(mergequeue.Merging, r.Now()); err != nil {
-				return err
-			}
-			m.Attempts++
-		}
-		m.Stage, m.Waiting, m.Failure, m.Reason = mergequeue.StageCheckout, "", "", ""
-		m.ResetCandidate()
-		if onto != "" {
-			m.Stage, m.Onto = mergequeue.StageRebase, string(onto)
-		}
-		m.UpdatedAt = r.Now()
-		return nil
-	})
+	updated, err := r.change(ctx, flow.Begin{MR: q.ID, Onto: string(onto)})
 	if err == nil {
 		*q = updated
 	}
@@ -201,7 +188,7 @@ func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery
 			return refinery.Result{Kind: refinery.Refused, Text: why}, nil
 		}
 	} else if q.Status != mergequeue.Merging || q.Stage != mergequeue.StageRebase || q.Onto != a.Onto || q.Waiting != "" {
-		if err := r.advance(ctx, q, mergequeue.StageRebase, func(m *mergequeue.Request) { m.Onto = a.Onto }); err != nil {
+		if err := r.advance(ctx, q, flow.Advance{MR: q.ID, Onto: a.Onto}); err != nil {
 			return takenOr(err)
 		}
 	}

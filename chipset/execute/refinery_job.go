@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/roles"
@@ -30,7 +31,7 @@ const (
 	closePatience = 15 * time.Second
 	// tailLines and maxReason bound what of a test's output goes into requests and mail.
 	tailLines = 20
-	maxReason = 4 << 10
+	maxReason = flow.MaxRequestText
 	// maxDetect bounds a file that the test command is guessed from.
 	maxDetect = 1 << 20
 )
@@ -55,13 +56,7 @@ type testRun struct {
 // there is nothing to run.
 func (r *Refinery) startTest(ctx context.Context, q *mergequeue.Request, a refinery.RunTest) (refinery.Result, error) {
 	r.stopTest(abortGrace) // of a decision that was not kept
-	if err := r.advance(ctx, q, mergequeue.StageTest, func(m *mergequeue.Request) {
-		m.Onto, m.Candidate, m.Tested = a.Onto, a.Candidate, false
-		if a.Stack.Len() > 0 {
-			m.Candidate = a.Stack.Layers()[0].Candidate
-		}
-		r.tie(m, a.Stack)
-	}); err != nil {
+	if err := r.advance(ctx, q, flow.Advance{MR: q.ID, Onto: a.Onto, Test: &a}); err != nil {
 		return takenOr(err)
 	}
 	if err := r.stand(ctx, a); err != nil {

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -32,7 +31,7 @@ func (r *Refinery) land(ctx context.Context, q *mergequeue.Request, a refinery.L
 	if err != nil {
 		return refinery.Result{}, err
 	}
-	all, err := r.beginLanding(ctx, q, a)
+	all, err := r.beginLanding(ctx, a)
 	var lost *gone
 	if errors.As(err, &lost) {
 		return refinery.Result{Kind: refinery.Taken, Request: lost.request}, nil
@@ -61,25 +60,11 @@ func (r *Refinery) land(ctx context.Context, q *mergequeue.Request, a refinery.L
 
 // beginLanding records in every request of the stack, the oldest first, what is
 // about to land: after a crash, the next process finds out by it whether it did.
-func (r *Refinery) beginLanding(ctx context.Context, first *mergequeue.Request, a refinery.Land) ([]mergequeue.Request, error) {
-	stage := mergequeue.StageMerge
-	if a.Push {
-		stage = mergequeue.StagePush
-	}
-	layers := a.Stack.Layers()
-	if len(layers) == 0 {
-		layers = []refinery.Layer{{Request: first.ID, Candidate: a.Candidate}}
-	}
+func (r *Refinery) beginLanding(ctx context.Context, a refinery.Land) ([]mergequeue.Request, error) {
 	var all []mergequeue.Request
 	onto := a.Onto
-	for _, l := range layers {
-		q, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(l.Request), func(m *mergequeue.Request) error {
-			if m.Status == mergequeue.Merging && m.Stage == stage && m.Onto == onto && m.Candidate == l.Candidate &&
-				m.LandingCommit() == a.Candidate && m.Tested == a.Tested {
-				return state.ErrUnchanged // tried before
-			}
-			return r.aboutToLand(m, stage, onto, l.Candidate, a)
-		})
+	for _, l := range flow.Layers(a) {
+		q, err := r.change(ctx, flow.AnnounceLanding{MR: l.Request, Onto: onto, Candidate: l.Candidate, Land: a, By: r.ID})
 		if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) {
 			return nil, &gone{l.Request, err}
 		}
@@ -89,28 +74,6 @@ func (r *Refinery) beginLanding(ctx context.Context, first *mergequeue.Request, 
 		all, onto = append(all, q), l.Candidate
 	}
 	return all, nil
-}
-
-func (r *Refinery) aboutToLand(m *mergequeue.Request, stage mergequeue.Stage, onto, candidate string, a refinery.Land) error {
-	if m.Status != mergequeue.Merging {
-		if err := m.Become(mergequeue.Merging, r.Now()); err != nil {
-			return err
-		}
-		m.Attempts++
-	}
-	m.ResetCandidate()
-	m.Stage, m.Waiting, m.Failure, m.Reason, m.UpdatedAt = stage, "", "", "", r.Now()
-	m.Onto, m.Candidate, m.Tested = onto, candidate, a.Tested
-	r.tie(m, a.Stack)
-	return nil
-}
-
-// tie records what a request is tested and lands together with.
-func (r *Refinery) tie(m *mergequeue.Request, s *refinery.Stack) {
-	m.Stack, m.StackTip = nil, ""
-	if s.Len() > 1 {
-		m.Stack, m.StackTip = s.Requests(), s.Top()
-	}
 }
 
 // mergeBeads locks the beads of all requests, makes sure that they are still
@@ -229,15 +192,7 @@ func (r *Refinery) allMerged(ctx context.Context, all []mergequeue.Request, targ
 // merged records that the candidate is on the target. The notice's name is
 // fixed in the same write; nth tells those of a stack apart.
 func (r *Refinery) merged(ctx context.Context, q *mergequeue.Request, target git.Branch, nth int) error {
-	now := r.Now()
-	updated, err := r.Rig.Queue.By(r.ID, "").Update(ctx, string(q.ID), func(m *mergequeue.Request) error {
-		if m.Status == mergequeue.Merged {
-			return state.ErrUnchanged
-		}
-		m.MergedSHA, m.Waiting, m.Reason = m.Candidate, "", ""
-		m.NoticeName, m.Notified = string(mail.NameAt(state.At(now.Add(time.Duration(nth))), r.ID)), false
-		return m.Become(mergequeue.Merged, now)
-	})
+	updated, err := r.change(ctx, flow.MarkMerged{MR: q.ID, By: r.ID, Nth: nth})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/repair"
 	"github.com/gastown-chipset/chipset/roles/refinery"
@@ -73,15 +74,8 @@ func (r *Refinery) finish(ctx context.Context, q *mergequeue.Request, target git
 	if err := r.Rig.Git.Sync(ctx); err != nil {
 		return err
 	}
-	_, err := r.Rig.Beads.By(r.ID, "").Update(ctx, string(q.BeadID), func(b *bead.Bead) error {
-		if b.AssignmentID == q.AssignmentID && b.Status == bead.Merged {
-			return state.ErrUnchanged
-		}
-		if err := b.CheckAssignment(q.AssignmentID, bead.Done); err != nil {
-			return err
-		}
-		return b.Become(bead.Merged, "", r.Now())
-	})
+	e := flow.MergeBead{BeadID: q.BeadID, Assignment: q.AssignmentID, MR: q.ID, By: r.ID}
+	_, err := r.Rig.Beads.By(r.ID, "").Update(ctx, string(q.BeadID), func(b *bead.Bead) error { return e.Change(b, r.Now()) })
 	switch {
 	case err == nil:
 	case errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrNotFound):
