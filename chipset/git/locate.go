@@ -25,15 +25,15 @@ func locateWithoutGit(dir string) (gitDir string, ok bool) {
 			return "", false
 		}
 	}
-	head, err := beginning(filepath.Join(gitDir, "HEAD"))
+	head, err := readPrefix(filepath.Join(gitDir, "HEAD"))
 	if err != nil || !plainHead(head) {
 		return "", false
 	}
-	config, err := beginning(filepath.Join(gitDir, "config"))
+	config, err := readPrefix(filepath.Join(gitDir, "config"))
 	return gitDir, err == nil && plainConfig(config)
 }
 
-// mine tells whether git would trust what belongs to the owner of a folder.
+// mine reports whether git would trust what belongs to the owner of a folder.
 func mine(info os.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
@@ -42,9 +42,9 @@ func mine(info os.FileInfo) bool {
 // maxQuick bounds a file that is looked at without git, in bytes.
 const maxQuick = 64 << 10
 
-// beginning is the content of a small regular file; longer ones are cut, and
+// readPrefix is the content of a small regular file; longer ones are cut, and
 // so match nothing.
-func beginning(path string) (string, error) {
+func readPrefix(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return "", err
@@ -67,7 +67,7 @@ const (
 	nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
 )
 
-// plainHead tells whether the content of HEAD names a ref or a commit.
+// plainHead reports whether the content of HEAD names a ref or a commit.
 func plainHead(head string) bool {
 	line, whole := strings.CutSuffix(head, "\n")
 	if ref, symbolic := strings.CutPrefix(line, "ref: refs/"); symbolic {
@@ -88,7 +88,7 @@ func plainSection(line string) (name string, ok bool) {
 	return strings.ToLower(name), ok && name != "" && strings.Trim(name, nameLetters) == ""
 }
 
-// plainConfig tells whether a configuration is one that git reads without
+// plainConfig reports whether a configuration is one that git reads without
 // complaint, and that moves nothing.
 func plainConfig(config string) bool {
 	for line := range strings.Lines(config) {

@@ -191,7 +191,7 @@ func runGroup(cmd *exec.Cmd, yields bool) error {
 	return err
 }
 
-// passes tells which variables of git pass through: how to reach remotes, whose identity, which
+// passes reports which variables of git pass through: how to reach remotes, whose identity, which
 // configuration files. All others are dropped, because most redirect a command to another
 // repository, index or object store when chipset itself was started by a git hook or alias.
 func passes(name string) bool {
