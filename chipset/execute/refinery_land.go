@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/roles/refinery"
@@ -31,67 +32,81 @@ func (r *Refinery) land(ctx context.Context, q *mergequeue.Request, a refinery.L
 	if err != nil {
 		return refinery.Result{}, err
 	}
-	all, err := r.beginLanding(ctx, a)
+	l := &flow.Landing{By: r.ID, Land: a}
+	err = r.carryLanding(ctx, l, flow.Layers(a), target)
 	var lost *gone
-	if errors.As(err, &lost) {
-		return refinery.Result{Kind: refinery.Taken, Request: lost.request}, nil
-	}
-	if err != nil {
-		return refinery.Result{}, err
-	}
-	last := &all[len(all)-1]
-	err = r.mergeBeads(ctx, all, func() error { return r.move(ctx, last, target, a) })
 	var refused *git.RefusedError
 	switch {
+	case err == nil && l.Lost != "":
+		return refinery.Result{Kind: refinery.Taken, Request: l.Lost}, nil
 	case err == nil:
-		return refinery.Result{Kind: refinery.Landed}, r.allMerged(ctx, all, target)
+		return refinery.Result{Kind: refinery.Landed}, nil
 	case errors.As(err, &lost):
 		// Taken away, unless it landed and only the requests do not say so yet.
-		return r.takenUnlessLanded(ctx, all, target, lost.request)
+		return r.takenUnlessLanded(ctx, l.Layers, target, lost.request)
 	case errors.Is(err, git.ErrMoved):
 		return refinery.Result{Kind: refinery.Moved, Text: err.Error()}, nil
 	case errors.As(err, &refused):
 		return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output)}, nil
 	case errors.Is(err, errHalfWay):
-		return refinery.Result{}, errors.Join(err, r.repairCheckout(ctx, &all[0], target))
+		return refinery.Result{}, errors.Join(err, r.repairCheckout(ctx, &l.Layers[0].Request, target))
 	}
 	return refinery.Result{}, err
 }
 
-// beginLanding records in every request of the stack, the oldest first, what is
-// about to land: after a crash, the next process finds out by it whether it did.
-func (r *Refinery) beginLanding(ctx context.Context, a refinery.Land) ([]mergequeue.Request, error) {
-	var all []mergequeue.Request
-	onto := a.Onto
-	for _, l := range flow.Layers(a) {
-		q, err := r.change(ctx, flow.AnnounceLanding{MR: l.Request, Onto: onto, Candidate: l.Candidate, Land: a, By: r.ID})
-		if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) {
-			return nil, &gone{l.Request, err}
+// carryLanding carries a landing out.
+func (r *Refinery) carryLanding(ctx context.Context, l *flow.Landing, stack []refinery.Layer, target git.Branch) error {
+	read := func() error {
+		l.Layers = l.Layers[:0]
+		for _, s := range stack {
+			layer := flow.Layer{Candidate: s.Candidate}
+			var err error
+			if layer.Request, err = r.Rig.Queue.Get(string(s.Request)); errors.Is(err, state.ErrNotFound) {
+				layer.Request.ID = s.Request // its announcement is refused
+			} else if err != nil {
+				return err
+			}
+			layer.Bead, err = r.Rig.Beads.Get(string(layer.Request.BeadID))
+			if err != nil && !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrBadID) {
+				return err
+			}
+			l.Layers = append(l.Layers, layer)
 		}
-		if err != nil {
-			return nil, err
-		}
-		all, onto = append(all, q), l.Candidate
+		return nil
 	}
-	return all, nil
+	return carry.Run(ctx, l, read, func(ctx context.Context, e flow.Effect) error {
+		switch e := e.(type) {
+		case flow.MoveTarget:
+			return r.mergeBeads(ctx, e.Beads, func() error { return r.move(ctx, &e.Last, target, e.Land) })
+		case flow.SyncTarget:
+			return r.Rig.Git.Sync(ctx)
+		case flow.MergeBead:
+			return r.finishBead(ctx, e, target)
+		case flow.MarkMerged:
+			return r.merged(ctx, e, target)
+		case flow.RequestChange:
+			return r.only(ctx, e)
+		}
+		return fmt.Errorf("no way to carry out %T", e)
+	})
 }
 
 // mergeBeads locks the beads of all requests, makes sure that they are still
 // done, runs move, and then makes them merged. It fails with a *gone.
-func (r *Refinery) mergeBeads(ctx context.Context, all []mergequeue.Request, move func() error) error {
+func (r *Refinery) mergeBeads(ctx context.Context, all []flow.MergeBead, move func() error) error {
 	if len(all) == 0 {
 		return move()
 	}
-	q := &all[0]
-	_, err := r.Rig.Beads.By(r.ID, "").UpdateThen(ctx, string(q.BeadID), func(b *bead.Bead) error {
-		if err := b.CheckAssignment(q.AssignmentID, bead.Done); err != nil {
-			return &gone{q.ID, err}
+	e := all[0]
+	_, err := r.Rig.Beads.By(r.ID, "").UpdateThen(ctx, string(e.BeadID), func(b *bead.Bead) error {
+		if err := b.CheckAssignment(e.Assignment, bead.Done); err != nil {
+			return &gone{e.MR, err}
 		}
 		return b.Become(bead.Merged, "", r.Now())
 	}, func() error { return r.mergeBeads(ctx, all[1:], move) })
 	var lost *gone
 	if errors.Is(err, state.ErrNotFound) && !errors.As(err, &lost) {
-		return &gone{q.ID, err}
+		return &gone{e.MR, err}
 	}
 	return err
 }
@@ -179,25 +194,13 @@ func (r *Refinery) push(ctx context.Context, target git.Branch, candidate git.Ha
 	return fmt.Errorf("%s took the push of %s to %s, but does not hold it: %w", remote, candidate.Short(), target, git.ErrMoved)
 }
 
-// allMerged records the end of every request, the oldest first.
-func (r *Refinery) allMerged(ctx context.Context, all []mergequeue.Request, target git.Branch) error {
-	for i := range all {
-		if err := r.merged(ctx, &all[i], target, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// merged records that the candidate is on the target. The notice's name is
-// fixed in the same write; nth tells those of a stack apart.
-func (r *Refinery) merged(ctx context.Context, q *mergequeue.Request, target git.Branch, nth int) error {
-	updated, err := r.change(ctx, flow.MarkMerged{MR: q.ID, By: r.ID, Nth: nth})
+// merged records that the candidate is on the target.
+func (r *Refinery) merged(ctx context.Context, e flow.MarkMerged, target git.Branch) error {
+	q, err := r.change(ctx, e)
 	if err != nil {
 		return err
 	}
-	*q = updated
 	r.Say("%s has landed: %s is at %s", q.BeadID, target, git.Hash(q.MergedSHA).Short())
-	r.spent = append(r.spent, updated)
+	r.spent = append(r.spent, q)
 	return nil
 }

@@ -68,29 +68,27 @@ func (r *Refinery) landed(ctx context.Context, q *mergequeue.Request, target git
 	return true, r.Rig.Git.Advance(ctx, target, local, there)
 }
 
-// finish makes a landed request's end known. A bead that was taken away in the
-// meantime keeps what was decided for it: the story says that its work landed.
+// finish makes a landed request's end known.
 func (r *Refinery) finish(ctx context.Context, q *mergequeue.Request, target git.Branch) error {
-	if err := r.Rig.Git.Sync(ctx); err != nil {
-		return err
+	return r.carryLanding(ctx, &flow.Landing{By: r.ID, Landed: true}, []refinery.Layer{{Request: q.ID, Candidate: q.Candidate}}, target)
+}
+
+// finishBead makes the bead of a landed request merged. One that was taken away in
+// the meantime keeps what was decided for it: the log says that its work landed.
+func (r *Refinery) finishBead(ctx context.Context, e flow.MergeBead, target git.Branch) error {
+	_, err := r.Rig.Beads.By(r.ID, "").Update(ctx, string(e.BeadID), func(b *bead.Bead) error { return e.Change(b, r.Now()) })
+	if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) {
+		r.warn(&mergequeue.Request{ID: e.MR, BeadID: e.BeadID, AssignmentID: e.Assignment},
+			"its work is on "+string(target)+" although the bead was taken away: "+err.Error())
 	}
-	e := flow.MergeBead{BeadID: q.BeadID, Assignment: q.AssignmentID, MR: q.ID, By: r.ID}
-	_, err := r.Rig.Beads.By(r.ID, "").Update(ctx, string(q.BeadID), func(b *bead.Bead) error { return e.Change(b, r.Now()) })
-	switch {
-	case err == nil:
-	case errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrNotFound):
-		r.warn(q, "its work is on "+string(target)+" although the bead was taken away: "+err.Error())
-	default:
-		return err
-	}
-	return r.merged(ctx, q, target, 0)
+	return err
 }
 
 // takenUnlessLanded answers a bead that is no longer done when its work was to
 // land: what the target holds nevertheless, is finished.
-func (r *Refinery) takenUnlessLanded(ctx context.Context, all []mergequeue.Request, target git.Branch, lost state.MergeID) (refinery.Result, error) {
-	for i := range all {
-		landed, err := r.landed(ctx, &all[i], target)
+func (r *Refinery) takenUnlessLanded(ctx context.Context, stack []flow.Layer, target git.Branch, lost state.MergeID) (refinery.Result, error) {
+	for i := range stack {
+		landed, err := r.landed(ctx, &stack[i].Request, target)
 		var refused *git.RefusedError
 		switch {
 		case errors.As(err, &refused):
@@ -102,7 +100,7 @@ func (r *Refinery) takenUnlessLanded(ctx context.Context, all []mergequeue.Reque
 		case !landed:
 			return refinery.Result{Kind: refinery.Taken, Request: lost}, nil
 		}
-		if err := r.finish(ctx, &all[i], target); err != nil {
+		if err := r.finish(ctx, &stack[i].Request, target); err != nil {
 			return refinery.Result{}, err
 		}
 	}

@@ -51,10 +51,10 @@ func (c *carrier) say(format string, args ...any) {
 // and must not keep its process from everything else.
 const maxRefusals = 100
 
-// run carries a sequence out: read its records, carry out the next effect, and
+// Run carries a sequence out: read its records, carry out the next effect, and
 // again, until nothing is left. Errors of read, and of effects that decide nothing,
 // end it; it may be run again from the records.
-func (c *carrier) run(ctx context.Context, s flow.Sequence, read func() error) error {
+func Run(ctx context.Context, s flow.Sequence, read func() error, do func(context.Context, flow.Effect) error) error {
 	for refusals := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -66,20 +66,32 @@ func (c *carrier) run(ctx context.Context, s flow.Sequence, read func() error) e
 		if e == (flow.Done{}) {
 			return nil
 		}
-		err := c.do(ctx, e)
+		err := do(ctx, e)
 		if err != nil {
 			refusals++
 		}
 		if err != nil && (!flow.Decides(e, err) || refusals > maxRefusals) {
-			return fmt.Errorf("%s: %w", e.Name(), err)
+			return err
 		}
 		s.Answer(e, err)
-		if err == nil {
-			if err := c.did(e.Name()); err != nil {
-				return err
-			}
-		}
 	}
+}
+
+// run is Run on the stores of the rig. An error of step ends it.
+func (c *carrier) run(ctx context.Context, s flow.Sequence, read func() error) error {
+	var stopped error
+	return Run(ctx, s, func() error {
+		if stopped != nil {
+			return stopped
+		}
+		return read()
+	}, func(ctx context.Context, e flow.Effect) error {
+		err := c.do(ctx, e)
+		if err == nil {
+			stopped = c.did(e.Name())
+		}
+		return err
+	})
 }
 
 // do carries one effect out. Durable when it returns nil.
