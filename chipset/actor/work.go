@@ -31,6 +31,11 @@ func (s *Speaker) AddBead(b bead.Bead) (bead.Bead, error) {
 	if size := len(b.Description) + len(b.Acceptance); size > bead.MaxText {
 		return b, fmt.Errorf("description and acceptance: %w: %d bytes, at most %d", state.ErrTooLarge, size, bead.MaxText)
 	}
+	if b.Worker != "" { // it is a command that the rig runs
+		if err := s.Authority("the worker of a bead"); err != nil {
+			return b, err
+		}
+	}
 	b.CreatedBy = s.ID
 	return s.Beads.Add(b, s.Def.Rig.BeadPrefix, s.Clock.Now())
 }

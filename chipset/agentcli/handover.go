@@ -20,6 +20,16 @@ func MCPServers(kit Kit, more map[string]any) map[string]any {
 	return map[string]any{ServerName: server}
 }
 
+// WorkerCommands are the commands of the rig that a worker may run without being asked:
+// it reports, talks, and reads what concerns it. Everything else asks the person, above
+// all what runs commands (init, up, work add --worker) or decides (approve).
+func WorkerCommands() []string {
+	return []string{"done", "fail", "block", "prime", "status", "why", "idle", "hook show", "hook touch",
+		"mail inbox", "mail read", "mail peek", "mail search", "mail wait", "mail send", "mail reply",
+		"nudge show", "nudge respond", "nudge wait", "handoff show", "handoff write",
+		"request plan", "request permission", "work list", "work show", "agents"}
+}
+
 // IdentityMap returns Identity by names.
 func (k *Kit) IdentityMap() map[string]string {
 	env := map[string]string{}

@@ -44,8 +44,8 @@ func Client() agentcli.Client {
 	}
 }
 
-// equip lets the agent use the rig's own commands without being asked: without
-// them it could neither report nor ask for a person.
+// equip lets the agent report, talk and read without being asked: without that it
+// could neither finish nor ask for a person.
 func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 	switch {
 	case kit.Resume != "":
@@ -53,7 +53,10 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 	case kit.Session != "":
 		argv = append(argv, "--session-id", kit.Session)
 	}
-	allowed := []string{"Bash(chipset:*)"}
+	var allowed []string
+	for _, command := range agentcli.WorkerCommands() {
+		allowed = append(allowed, "Bash(chipset "+command+":*)")
+	}
 	if kit.Permission == agentcli.PermissionEdit {
 		allowed = append(allowed, "Bash(git add:*)", "Bash(git commit:*)", "Bash(git status:*)")
 	}

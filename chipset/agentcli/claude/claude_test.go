@@ -14,7 +14,11 @@ import (
 
 func TestClient(t *testing.T) {
 	begun := []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"}
-	const allowed = "--allowedTools=Bash(chipset:*),Bash(git add:*),Bash(git commit:*),Bash(git status:*)"
+	allowed := "--allowedTools="
+	for _, command := range agentcli.WorkerCommands() {
+		allowed += "Bash(chipset " + command + ":*),"
+	}
+	allowed += "Bash(git add:*),Bash(git commit:*),Bash(git status:*)"
 	agentclitest.Suite{
 		Client:  Client(),
 		Begun:   append(slices.Clone(begun), "--session-id", "uuid", allowed),

@@ -33,6 +33,18 @@ func Client() agentcli.Client {
 	}
 }
 
+// bashRules lets a worker run the rig's commands that are meant for it, and more.
+func bashRules(more ...string) map[string]string {
+	rules := map[string]string{"*": "deny"}
+	for _, command := range agentcli.WorkerCommands() {
+		rules["chipset "+command+"*"] = "allow"
+	}
+	for _, pattern := range more {
+		rules[pattern] = "allow"
+	}
+	return rules
+}
+
 func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 	if kit.Resume != "" {
 		argv = append(argv, "--session", kit.Resume)
@@ -40,10 +52,10 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 	config := map[string]any{}
 	if kit.Plan {
 		// It has no hooks that could ask; once the plan is approved and it is continued, it may more.
-		config["permission"] = map[string]any{"edit": "deny", "external_directory": "deny", "bash": map[string]string{"*": "deny", "chipset *": "allow"}}
+		config["permission"] = map[string]any{"edit": "deny", "external_directory": "deny", "bash": bashRules()}
 	} else if kit.Permission == agentcli.PermissionEdit {
 		// The last rule that matches counts, and they are sorted when written.
-		bash := map[string]string{"*": "deny", "chipset *": "allow", "git add *": "allow", "git commit *": "allow", "git status*": "allow"}
+		bash := bashRules("git add *", "git commit *", "git status*")
 		for _, line := range kit.Granted {
 			if !strings.ContainsAny(line, "*?") && line > "*" { // as a pattern it would allow something else
 				bash[line] = "allow"
