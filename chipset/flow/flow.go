@@ -112,11 +112,20 @@ type PutRetire struct {
 	From retire.Stage
 }
 
-func (Done) Name() string           { return "done" }
-func (e PutDispatch) Name() string  { return string(e.Record.Stage) }
+// Name implements Effect.
+func (Done) Name() string { return "done" }
+
+// Name implements Effect.
+func (e PutDispatch) Name() string { return string(e.Record.Stage) }
+
+// Name implements Effect.
 func (RemoveDispatch) Name() string { return "undone" }
-func (e Send) Name() string         { return "mail " + string(e.Message.Type) }
-func (e PutRetire) Name() string    { return string(e.Record.Stage) }
+
+// Name implements Effect.
+func (e Send) Name() string { return "mail " + string(e.Message.Type) }
+
+// Name implements Effect.
+func (e PutRetire) Name() string { return string(e.Record.Stage) }
 
 // Refused reports whether an error stays however often one tries, other than a
 // fault of the disk or of time.
