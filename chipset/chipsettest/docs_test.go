@@ -1,0 +1,57 @@
+package chipsettest_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The page for newcomers names packages and files. Each of them exists.
+func TestArchitectureNamesWhatExists(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, m := range regexp.MustCompile("`((?:state|mail|hook|nudge|roles|chipset|cmd)(?:/[a-z_./]+)?)`").FindAllStringSubmatch(string(page), -1) {
+		if strings.HasPrefix(m[1], "state/hooks/") {
+			continue // a file of a rig
+		}
+		named++
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(m[1]))); err != nil {
+			t.Errorf("docs/architecture.md names %s, which does not exist", m[1])
+		}
+	}
+	if named < 40 {
+		t.Errorf("only %d names were found: the pattern no longer reads the page", named)
+	}
+}
+
+// Every local link of the documentation leads to a file.
+func TestDocumentationLinks(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s links to %s, which does not exist", filepath.Base(page), m[1])
+			}
+		}
+	}
+}
