@@ -25,36 +25,36 @@ const (
 	MaxHandoff = 256 << 10
 )
 
-// Touch says that the work on the speaker's hook makes progress. The hook is
+// Touch says that the work on the actor's hook makes progress. The hook is
 // written at most once in 15 seconds; a note goes into the story every time.
-func (s *Speaker) Touch(ctx context.Context, note string) (hook.Hook, error) {
-	p, err := s.Present()
+func (a *Actor) Touch(ctx context.Context, note string) (hook.Hook, error) {
+	p, err := a.Present()
 	if err != nil {
 		return hook.Hook{}, err
 	}
-	before, err := HookOf(s.Rig, s.ID)
+	before, err := HookOf(a.Rig, a.ID)
 	if err != nil {
 		return before, err
 	}
-	h, err := s.Hooks.By(s.ID, note).Touch(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now(), hook.TouchInterval)
+	h, err := a.Hooks.By(a.ID, note).Touch(ctx, a.ID, p.Assignment, p.Session, a.Clock.Now(), hook.TouchInterval)
 	if err == nil && h.Gen == before.Gen && note != "" {
 		w := event.Work{Bead: p.Bead, Assignment: p.Assignment, Session: p.Session}
-		s.Events.Tell(event.HookMoved(s.ID, w, event.HookMove{Step: event.HookTouched, Owner: s.ID, Note: note}))
+		a.Events.Tell(event.HookMoved(a.ID, w, event.HookMove{Step: event.HookTouched, Owner: a.ID, Note: note}))
 	}
 	return h, err
 }
 
-// Verdict ends the speaker's own assignment. What is said first counts; the
+// Verdict ends the actor's own assignment. What is said first counts; the
 // same again is fine. Errors: ErrInvalid, state.ErrConflict for a hook that is
 // empty and for an assignment that ended otherwise.
-func (s *Speaker) Verdict(ctx context.Context, outcome retire.Outcome, summary, reason string) (retire.Record, error) {
-	p, err := s.Present()
+func (a *Actor) Verdict(ctx context.Context, outcome retire.Outcome, summary, reason string) (retire.Record, error) {
+	p, err := a.Present()
 	if err != nil {
 		return retire.Record{}, err
 	}
 	if p.Assignment == "" {
-		err := state.Conflictf("hook "+string(s.ID), "is empty: there is no assignment to end")
-		if s.ID == state.Human {
+		err := state.Conflictf("hook "+string(a.ID), "is empty: there is no assignment to end")
+		if a.ID == state.Human {
 			err = WithHint(err, "you speak as human: a worker speaks of its own assignment, or --as AGENT for it")
 		}
 		return retire.Record{}, err
@@ -68,14 +68,14 @@ func (s *Speaker) Verdict(ctx context.Context, outcome retire.Outcome, summary, 
 		}
 	}
 	if outcome == retire.Done {
-		if err := team.CheckPlan(s.Rig, s.ID, p.Assignment); errors.Is(err, team.ErrNoPlan) {
+		if err := team.CheckPlan(a.Rig, a.ID, p.Assignment); errors.Is(err, team.ErrNoPlan) {
 			return retire.Record{}, WithHint(state.Conflictf("assignment "+string(p.Assignment), "%v", team.ErrNoPlan),
 				"chipset request plan --body-file - --wait 1h sends it; chipset fail --reason gives the assignment back")
 		} else if err != nil {
 			return retire.Record{}, err
 		}
 	}
-	rec, won, err := carry.Publish(ctx, s.Rig, retire.Record{AssignmentID: p.Assignment, AgentID: s.ID, Session: p.Session,
+	rec, won, err := carry.Publish(ctx, a.Rig, retire.Record{AssignmentID: p.Assignment, AgentID: a.ID, Session: p.Session,
 		Outcome: outcome, Reason: reason, Summary: summary})
 	if err != nil {
 		return rec, err
@@ -90,7 +90,7 @@ func (s *Speaker) Verdict(ctx context.Context, outcome retire.Outcome, summary, 
 // the agent's hook, so that one that comes too late can't hit the next. Errors:
 // ErrInvalid; state.ErrConflict for a retired agent, and for an abort by
 // anybody but the mayor and the person.
-func (s *Speaker) SendNudge(ctx context.Context, to string, kind nudge.Type, message string, respond bool) (nudge.Nudge, state.AgentID, error) {
+func (a *Actor) SendNudge(ctx context.Context, to string, kind nudge.Type, message string, respond bool) (nudge.Nudge, state.AgentID, error) {
 	if !slices.Contains(nudge.Types(), kind) {
 		return nudge.Nudge{}, "", WithHint(Invalidf("%q is no type of nudge", kind), fmt.Sprintf("one of %v", nudge.Types()))
 	}
@@ -98,33 +98,33 @@ func (s *Speaker) SendNudge(ctx context.Context, to string, kind nudge.Type, mes
 		return nudge.Nudge{}, "", err
 	}
 	if kind == nudge.Abort {
-		if err := s.Authority("nudge abort"); err != nil {
+		if err := a.Authority("nudge abort"); err != nil {
 			return nudge.Nudge{}, "", err
 		}
 	}
-	id, err := Lookup(s.Rig, to)
+	id, err := Lookup(a.Rig, to)
 	if err != nil {
 		return nudge.Nudge{}, "", err
 	}
-	if who, err := s.Agents.Get(string(id)); err == nil && who.Status == agent.Retired {
+	if who, err := a.Agents.Get(string(id)); err == nil && who.Status == agent.Retired {
 		return nudge.Nudge{}, id, state.Conflictf("agent "+string(id), "is retired and gets no more nudges")
 	}
-	n, err := s.post(ctx, id, nudge.Nudge{From: s.ID, Type: kind, Message: message, RequiresResponse: respond, Ref: s.hookRef(id)})
+	n, err := a.post(ctx, id, nudge.Nudge{From: a.ID, Type: kind, Message: message, RequiresResponse: respond, Ref: a.hookRef(id)})
 	return n, id, err
 }
 
 // hookRef is the assignment on an agent's hook. A hook that can't be read has
 // none: a nudge is no reason to fail.
-func (s *Speaker) hookRef(id state.AgentID) *nudge.Ref {
-	h, err := s.Hooks.Get(string(id))
+func (a *Actor) hookRef(id state.AgentID) *nudge.Ref {
+	h, err := a.Hooks.Get(string(id))
 	if err != nil || h.WorkItem == nil {
 		return nil
 	}
 	return &nudge.Ref{BeadID: h.WorkItem.BeadID, AssignmentID: h.WorkItem.AssignmentID, Session: h.WorkItem.Session}
 }
 
-func (s *Speaker) post(ctx context.Context, to state.AgentID, n nudge.Nudge) (nudge.Nudge, error) {
-	return s.Slot(to).Send(ctx, n, s.Clock.Now())
+func (a *Actor) post(ctx context.Context, to state.AgentID, n nudge.Nudge) (nudge.Nudge, error) {
+	return a.Slot(to).Send(ctx, n, a.Clock.Now())
 }
 
 // Answered is one nudge and the response to it.
@@ -133,21 +133,21 @@ type Answered struct {
 	Response nudge.Nudge
 }
 
-// Respond answers every nudge to the speaker that wants a response and was not
+// Respond answers every nudge to the actor that wants a response and was not
 // processed, and marks it as seen. With none of those, the newest that wanted
 // one is answered again. Errors: state.ErrNotFound without any.
-func (s *Speaker) Respond(ctx context.Context, message string) ([]Answered, error) {
+func (a *Actor) Respond(ctx context.Context, message string) ([]Answered, error) {
 	if _, err := Text("the message", message, nudge.MaxMessage); err != nil {
 		return nil, err
 	}
-	asked, again, err := s.unanswered()
+	asked, again, err := a.unanswered()
 	if err != nil {
 		return nil, err
 	}
 	var sent []Answered
 	for i := range asked {
 		n := &asked[i]
-		answer, err := s.post(ctx, n.From, nudge.Nudge{From: s.ID, Type: nudge.Response, Message: message, Ref: n.Ref, InReplyTo: &n.Timestamp})
+		answer, err := a.post(ctx, n.From, nudge.Nudge{From: a.ID, Type: nudge.Response, Message: message, Ref: n.Ref, InReplyTo: &n.Timestamp})
 		if err != nil {
 			return sent, err
 		}
@@ -155,43 +155,43 @@ func (s *Speaker) Respond(ctx context.Context, message string) ([]Answered, erro
 		if again {
 			continue
 		}
-		if err := s.Seen(ctx, n); err != nil {
+		if err := a.Seen(ctx, n); err != nil {
 			return sent, err
 		}
 	}
 	return sent, nil
 }
 
-// Seen marks a nudge to the speaker as processed.
-func (s *Speaker) Seen(ctx context.Context, n *nudge.Nudge) error {
-	return s.Slot(s.ID).MarkSeen(ctx, *n)
+// Seen marks a nudge to the actor as processed.
+func (a *Actor) Seen(ctx context.Context, n *nudge.Nudge) error {
+	return a.Slot(a.ID).MarkSeen(ctx, *n)
 }
 
 // unanswered is what wants a response, or again the newest that wanted one.
-func (s *Speaker) unanswered() (asked []nudge.Nudge, again bool, _ error) {
+func (a *Actor) unanswered() (asked []nudge.Nudge, again bool, _ error) {
 	wanted := func(list []nudge.Nudge) []nudge.Nudge {
 		return slices.DeleteFunc(list, func(n nudge.Nudge) bool { return !n.RequiresResponse || n.Type == nudge.Response })
 	}
-	fresh, _, err := s.Slot(s.ID).Unseen()
+	fresh, _, err := a.Slot(a.ID).Unseen()
 	if err != nil {
 		return nil, false, err
 	}
 	if fresh = wanted(fresh); len(fresh) > 0 {
 		return fresh, false, nil
 	}
-	all, _, err := s.Slot(s.ID).All()
+	all, _, err := a.Slot(a.ID).All()
 	if err != nil {
 		return nil, false, err
 	}
 	if all = wanted(all); len(all) == 0 {
-		return nil, false, fmt.Errorf("nudge respond: no nudge to %s wants a response: %w", s.ID, state.ErrNotFound)
+		return nil, false, fmt.Errorf("nudge respond: no nudge to %s wants a response: %w", a.ID, state.ErrNotFound)
 	}
 	return all[len(all)-1:], true, nil
 }
 
-// WriteHandoff leaves a note for the next session of the speaker, about the
+// WriteHandoff leaves a note for the next session of the actor, about the
 // work on its hook. Durable when it returns nil. Errors: ErrInvalid.
-func (s *Speaker) WriteHandoff(summary string, remaining []string) (handoff.Handoff, error) {
+func (a *Actor) WriteHandoff(summary string, remaining []string) (handoff.Handoff, error) {
 	if strings.TrimSpace(summary) == "" {
 		return handoff.Handoff{}, Invalidf("hand-off: a summary is required")
 	}
@@ -200,10 +200,10 @@ func (s *Speaker) WriteHandoff(summary string, remaining []string) (handoff.Hand
 			return handoff.Handoff{}, err
 		}
 	}
-	p, err := s.Present()
+	p, err := a.Present()
 	if err != nil {
 		return handoff.Handoff{}, err
 	}
-	return s.Handoffs.Write(handoff.Handoff{AgentID: s.ID, BeadID: p.Bead, AssignmentID: p.Assignment, Session: p.Session,
-		Summary: summary, Remaining: Words(remaining), Timestamp: s.Clock.Now()})
+	return a.Handoffs.Write(handoff.Handoff{AgentID: a.ID, BeadID: p.Bead, AssignmentID: p.Assignment, Session: p.Session,
+		Summary: summary, Remaining: Words(remaining), Timestamp: a.Clock.Now()})
 }

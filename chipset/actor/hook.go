@@ -14,78 +14,78 @@ import (
 
 // SetHook hangs a bead on an agent's empty hook, under a new assignment. Only the
 // mayor and the person may.
-func (s *Speaker) SetHook(ctx context.Context, name, beadName string) (hook.Hook, error) {
-	id, err := s.hookOwner("hook set", name)
+func (a *Actor) SetHook(ctx context.Context, name, beadName string) (hook.Hook, error) {
+	id, err := a.hookOwner("hook set", name)
 	if err != nil {
 		return hook.Hook{}, err
 	}
-	if who, err := s.Agents.Get(string(id)); err == nil && who.Status == agent.Retired {
+	if who, err := a.Agents.Get(string(id)); err == nil && who.Status == agent.Retired {
 		return hook.Hook{}, state.Conflictf("agent "+name, "is retired and gets no more work")
 	}
-	b, err := s.Beads.Get(beadName)
+	b, err := a.Beads.Get(beadName)
 	if err != nil {
 		return hook.Hook{}, err
 	}
-	if h, err := HookOf(s.Rig, id); err != nil {
+	if h, err := HookOf(a.Rig, id); err != nil {
 		return h, err
 	}
-	now := s.Clock.Now()
-	return s.Hooks.By(s.ID, "").Set(ctx, id, hook.WorkItem{AssignedAt: now, AssignmentID: state.NewAssignmentID(), BeadID: b.ID, Title: b.Title}, now)
+	now := a.Clock.Now()
+	return a.Hooks.By(a.ID, "").Set(ctx, id, hook.WorkItem{AssignedAt: now, AssignmentID: state.NewAssignmentID(), BeadID: b.ID, Title: b.Title}, now)
 }
 
 // ClearHook takes the work off an agent's hook; with an assignment that one only.
 // Only the mayor and the person may.
-func (s *Speaker) ClearHook(ctx context.Context, name string, a state.AssignmentID) (hook.Hook, error) {
-	id, err := s.hookOwner("hook clear", name)
+func (a *Actor) ClearHook(ctx context.Context, name string, assignment state.AssignmentID) (hook.Hook, error) {
+	id, err := a.hookOwner("hook clear", name)
 	if err != nil {
 		return hook.Hook{}, err
 	}
-	if h, err := HookOf(s.Rig, id); err != nil {
+	if h, err := HookOf(a.Rig, id); err != nil {
 		return h, err
 	}
-	return s.Hooks.By(s.ID, "").Clear(ctx, id, a, s.Clock.Now())
+	return a.Hooks.By(a.ID, "").Clear(ctx, id, assignment, a.Clock.Now())
 }
 
-func (s *Speaker) hookOwner(what, name string) (state.AgentID, error) {
-	if err := s.Authority(what); err != nil {
+func (a *Actor) hookOwner(what, name string) (state.AgentID, error) {
+	if err := a.Authority(what); err != nil {
 		return "", err
 	}
-	return Lookup(s.Rig, name)
+	return Lookup(a.Rig, name)
 }
 
-// ActivateHook begins what hangs on the speaker's own hook.
-func (s *Speaker) ActivateHook(ctx context.Context) (hook.Hook, error) {
-	p, err := s.Present()
+// ActivateHook begins what hangs on the actor's own hook.
+func (a *Actor) ActivateHook(ctx context.Context) (hook.Hook, error) {
+	p, err := a.Present()
 	if err != nil {
 		return hook.Hook{}, err
 	}
 	if p.Session == "" {
 		p.Session = state.NewSessionID()
 	}
-	return s.Hooks.Activate(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
+	return a.Hooks.Activate(ctx, a.ID, p.Assignment, p.Session, a.Clock.Now())
 }
 
-// CompleteHook ends what is on the speaker's own hook.
-func (s *Speaker) CompleteHook(ctx context.Context) (hook.Hook, error) {
-	p, err := s.Present()
+// CompleteHook ends what is on the actor's own hook.
+func (a *Actor) CompleteHook(ctx context.Context) (hook.Hook, error) {
+	p, err := a.Present()
 	if err != nil {
 		return hook.Hook{}, err
 	}
-	return s.Hooks.Complete(ctx, s.ID, p.Assignment, p.Session, s.Clock.Now())
+	return a.Hooks.Complete(ctx, a.ID, p.Assignment, p.Session, a.Clock.Now())
 }
 
-// Progress records that the work on the speaker's hook makes progress, at most once
+// Progress records that the work on the actor's hook makes progress, at most once
 // in hook.TouchInterval. Work that was taken away makes none, which is no error.
-func (s *Speaker) Progress(ctx context.Context, item *hook.WorkItem) error {
-	now := s.Clock.Now()
-	current, err := s.Hooks.Get(string(s.ID))
+func (a *Actor) Progress(ctx context.Context, item *hook.WorkItem) error {
+	now := a.Clock.Now()
+	current, err := a.Hooks.Get(string(a.ID))
 	if err != nil {
 		return err
 	}
 	if since := now.Sub(current.LastActivity.Time); since >= 0 && since < hook.TouchInterval {
 		return nil // most of the time: nothing is locked
 	}
-	_, err = s.Hooks.Touch(ctx, s.ID, item.AssignmentID, item.Session, now, hook.TouchInterval)
+	_, err = a.Hooks.Touch(ctx, a.ID, item.AssignmentID, item.Session, now, hook.TouchInterval)
 	if errors.Is(err, state.ErrConflict) {
 		return nil
 	}

@@ -14,54 +14,54 @@ import (
 // names in carry for what each does and its errors.
 
 // Sling hangs a bead on an agent's hook.
-func (s *Speaker) Sling(ctx context.Context, id state.BeadID, to state.AgentID) (dispatch.Record, error) {
-	if err := s.Authority("sling"); err != nil {
+func (a *Actor) Sling(ctx context.Context, id state.BeadID, to state.AgentID) (dispatch.Record, error) {
+	if err := a.Authority("sling"); err != nil {
 		return dispatch.Record{}, err
 	}
-	return carry.Sling(ctx, s.Rig, id, to, s.ID)
+	return carry.Sling(ctx, a.Rig, id, to, a.ID)
 }
 
 // Unsling takes a slung bead back.
-func (s *Speaker) Unsling(ctx context.Context, id state.BeadID) (bead.Bead, error) {
-	if err := s.Authority("unsling"); err != nil {
+func (a *Actor) Unsling(ctx context.Context, id state.BeadID) (bead.Bead, error) {
+	if err := a.Authority("unsling"); err != nil {
 		return bead.Bead{}, err
 	}
-	return carry.Unsling(ctx, s.Rig, id, s.ID)
+	return carry.Unsling(ctx, a.Rig, id, a.ID)
 }
 
 // CancelBead gives a bead up.
-func (s *Speaker) CancelBead(ctx context.Context, id state.BeadID, reason string) error {
-	if err := s.Authority("work cancel"); err != nil {
+func (a *Actor) CancelBead(ctx context.Context, id state.BeadID, reason string) error {
+	if err := a.Authority("work cancel"); err != nil {
 		return err
 	}
-	return carry.Cancel(ctx, s.Rig, id, reason, s.ID)
+	return carry.Cancel(ctx, a.Rig, id, reason, a.ID)
 }
 
 // ReopenBead makes a bead open again.
-func (s *Speaker) ReopenBead(ctx context.Context, id state.BeadID, reason string) error {
-	if err := s.Authority("work reopen"); err != nil {
+func (a *Actor) ReopenBead(ctx context.Context, id state.BeadID, reason string) error {
+	if err := a.Authority("work reopen"); err != nil {
 		return err
 	}
-	return carry.Reopen(ctx, s.Rig, id, reason, s.ID)
+	return carry.Reopen(ctx, a.Rig, id, reason, a.ID)
 }
 
 // RetryRequest gives a merge request its place in the queue back.
-func (s *Speaker) RetryRequest(ctx context.Context, id state.MergeID) (mergequeue.Request, error) {
-	if err := s.Authority("queue retry"); err != nil {
+func (a *Actor) RetryRequest(ctx context.Context, id state.MergeID) (mergequeue.Request, error) {
+	if err := a.Authority("queue retry"); err != nil {
 		return mergequeue.Request{}, err
 	}
-	return carry.Retry(ctx, s.Rig, id, s.ID)
+	return carry.Retry(ctx, a.Rig, id, a.ID)
 }
 
 // DropRequest gives a merge request up.
-func (s *Speaker) DropRequest(ctx context.Context, id state.MergeID, reason string) (mergequeue.Request, error) {
-	if err := s.Authority("queue drop"); err != nil {
+func (a *Actor) DropRequest(ctx context.Context, id state.MergeID, reason string) (mergequeue.Request, error) {
+	if err := a.Authority("queue drop"); err != nil {
 		return mergequeue.Request{}, err
 	}
 	if _, err := Text("the reason", reason, MaxVerdict); err != nil {
 		return mergequeue.Request{}, err
 	}
-	return carry.Drop(ctx, s.Rig, id, reason, s.ID)
+	return carry.Drop(ctx, a.Rig, id, reason, a.ID)
 }
 
 // BeadEdit is a change of what a bead says.
@@ -76,19 +76,19 @@ type BeadEdit struct {
 
 // EditBead changes a bead that nobody works on. Errors: state.ErrConflict for one
 // that can't be edited, *state.Unknown.
-func (s *Speaker) EditBead(ctx context.Context, id string, e BeadEdit) (bead.Bead, error) {
-	if err := s.Authority("work edit"); err != nil {
+func (a *Actor) EditBead(ctx context.Context, id string, e BeadEdit) (bead.Bead, error) {
+	if err := a.Authority("work edit"); err != nil {
 		return bead.Bead{}, err
 	}
 	if e.Dependencies {
 		// Two edits at once could each be fine and close a circle together.
-		lock, err := s.Tree.Lock(ctx, state.LockDispatch, "dependencies")
+		lock, err := a.Tree.Lock(ctx, state.LockDispatch, "dependencies")
 		if err != nil {
 			return bead.Bead{}, err
 		}
 		defer lock.Unlock()
 	}
-	return s.Beads.By(s.ID, e.What).Edit(ctx, state.BeadID(id), func(b *bead.Bead) error {
+	return a.Beads.By(a.ID, e.What).Edit(ctx, state.BeadID(id), func(b *bead.Bead) error {
 		if !b.Editable() {
 			return state.Conflictf("bead "+id, "is %s and can't be edited", b.Status)
 		}
@@ -96,11 +96,11 @@ func (s *Speaker) EditBead(ctx context.Context, id string, e BeadEdit) (bead.Bea
 			return err
 		}
 		if e.Dependencies {
-			if err := s.Beads.CheckDependencies(b.ID, b.BlockedBy); err != nil {
+			if err := a.Beads.CheckDependencies(b.ID, b.BlockedBy); err != nil {
 				return err
 			}
 		}
-		b.Touch(s.Clock.Now())
+		b.Touch(a.Clock.Now())
 		return nil
 	})
 }

@@ -31,15 +31,15 @@ func CheckMessage(m mail.Message) error {
 	return nil
 }
 
-// RefTo speaks of a bead, and of the speaker's own assignment when it works on
+// RefTo speaks of a bead, and of the actor's own assignment when it works on
 // it. Errors: *state.Unknown.
-func (s *Speaker) RefTo(name string) (*mail.Ref, error) {
-	b, err := s.Beads.Get(name)
+func (a *Actor) RefTo(name string) (*mail.Ref, error) {
+	b, err := a.Beads.Get(name)
 	if err != nil {
 		return nil, err
 	}
 	ref := &mail.Ref{BeadID: b.ID}
-	if p, err := s.Present(); err == nil && p.Bead == b.ID {
+	if p, err := a.Present(); err == nil && p.Bead == b.ID {
 		ref.AssignmentID, ref.Session = p.Assignment, p.Session
 	}
 	return ref, nil
@@ -47,12 +47,12 @@ func (s *Speaker) RefTo(name string) (*mail.Ref, error) {
 
 // Expand puts the members of a group in its place, once each. Errors:
 // ErrInvalid, state.ErrNotFound when nobody is left.
-func (s *Speaker) Expand(to []string) ([]string, error) {
+func (a *Actor) Expand(to []string) ([]string, error) {
 	var out []string
 	for _, name := range to {
 		members := []string{name}
 		if strings.HasPrefix(name, "@") {
-			ids, err := Group(s.Rig, name, s.ID)
+			ids, err := Group(a.Rig, name, a.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -76,18 +76,18 @@ func (s *Speaker) Expand(to []string) ([]string, error) {
 // SendMail sends a message to an agent, named by id or role. Who speaks, when,
 // and that it is unread is not the message's to say. Errors: ErrInvalid, those
 // of mail.Sender.Send.
-func (s *Speaker) SendMail(ctx context.Context, m mail.Message, to string) (mail.Name, error) {
-	m, err := s.address(m, func() (state.AgentID, error) { return Lookup(s.Rig, to) })
+func (a *Actor) SendMail(ctx context.Context, m mail.Message, to string) (mail.Name, error) {
+	m, err := a.address(m, func() (state.AgentID, error) { return Lookup(a.Rig, to) })
 	if err != nil {
 		return "", err
 	}
-	return s.Sender.Send(ctx, m)
+	return a.Sender.Send(ctx, m)
 }
 
 // SendAll is SendMail for many messages at little more than the cost of a few.
 // Each goes to the agent that its To names by id or role. It tells of each, in
 // their order, what SendMail would have returned.
-func (s *Speaker) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []error) {
+func (a *Actor) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []error) {
 	type found struct {
 		id  state.AgentID
 		err error
@@ -97,10 +97,10 @@ func (s *Speaker) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, 
 	var sent []mail.Message
 	var at []int
 	for i, m := range ms {
-		m, err := s.address(m, func() (state.AgentID, error) {
+		m, err := a.address(m, func() (state.AgentID, error) {
 			f, is := known[m.To]
 			if !is {
-				f.id, f.err = Lookup(s.Rig, string(m.To))
+				f.id, f.err = Lookup(a.Rig, string(m.To))
 				known[m.To] = f
 			}
 			return f.id, f.err
@@ -109,16 +109,16 @@ func (s *Speaker) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, 
 			sent, at = append(sent, m), append(at, i)
 		}
 	}
-	gone, failed := s.Rig.Sender.SendAll(ctx, sent)
+	gone, failed := a.Rig.Sender.SendAll(ctx, sent)
 	for k, i := range at {
 		names[i], errs[i] = gone[k], failed[k]
 	}
 	return names, errs
 }
 
-// address completes a message of the speaker for the agent that lookup finds.
-func (s *Speaker) address(m mail.Message, lookup func() (state.AgentID, error)) (mail.Message, error) {
-	m.From, m.Timestamp, m.Read = s.ID, state.Time{}, false
+// address completes a message of the actor for the agent that lookup finds.
+func (a *Actor) address(m mail.Message, lookup func() (state.AgentID, error)) (mail.Message, error) {
+	m.From, m.Timestamp, m.Read = a.ID, state.Time{}, false
 	if m.Type == "" {
 		m.Type = mail.Coordination
 	}
@@ -134,7 +134,7 @@ func (s *Speaker) address(m mail.Message, lookup func() (state.AgentID, error)) 
 	}
 	m.To = id
 	if m.Type == mail.ShutdownRequest {
-		return m, s.nameSession(&m)
+		return m, a.nameSession(&m)
 	}
 	return m, nil
 }
@@ -142,13 +142,13 @@ func (s *Speaker) address(m mail.Message, lookup func() (state.AgentID, error)) 
 // nameSession makes a shutdown_request speak of the process that runs its
 // recipient now: a later one must not be ended by it. Crew have no such
 // process; who runs them reads the request and answers it.
-func (s *Speaker) nameSession(m *mail.Message) error {
-	if m.From != state.Human && m.From != s.Mayor() {
+func (a *Actor) nameSession(m *mail.Message) error {
+	if m.From != state.Human && m.From != a.Mayor() {
 		return state.Conflictf("mail to "+string(m.To), "only the mayor and human ask an agent to end")
 	}
-	stamp, alive := s.Alive(m.To)
+	stamp, alive := a.Alive(m.To)
 	if !alive {
-		if a, err := s.Agents.Get(string(m.To)); err == nil && a.Role == agent.Crew {
+		if who, err := a.Agents.Get(string(m.To)); err == nil && who.Role == agent.Crew {
 			return nil
 		}
 		return state.Conflictf("mail to "+string(m.To), "no process runs it that could be asked to end")
@@ -162,23 +162,23 @@ func (s *Speaker) nameSession(m *mail.Message) error {
 	return nil
 }
 
-// Own finds a message in the speaker's own mailbox. Errors: ErrInvalid,
+// Own finds a message in the actor's own mailbox. Errors: ErrInvalid,
 // *state.Unknown.
-func (s *Speaker) Own(given string) (mail.Entry, error) {
+func (a *Actor) Own(given string) (mail.Entry, error) {
 	name, err := mail.ParseName(given)
 	if err != nil {
 		return mail.Entry{}, WithHint(Invalidf("%q is no name of a message", given), "names are printed by chipset mail send, inbox and search")
 	}
-	return s.Mailbox(s.ID).Get(name)
+	return a.Mailbox(a.ID).Get(name)
 }
 
-// MarkOwn marks a message of the speaker's mailbox as read, unless only its
+// MarkOwn marks a message of the actor's mailbox as read, unless only its
 // role process may.
-func (s *Speaker) MarkOwn(ctx context.Context, e *mail.Entry) error {
-	if e.Read || !Retires(s.ID, e.Type) {
+func (a *Actor) MarkOwn(ctx context.Context, e *mail.Entry) error {
+	if e.Read || !Retires(a.ID, e.Type) {
 		return nil
 	}
-	if err := s.Mailbox(s.ID).MarkRead(ctx, e.Name); err != nil {
+	if err := a.Mailbox(a.ID).MarkRead(ctx, e.Name); err != nil {
 		return err
 	}
 	e.Read = true
@@ -187,19 +187,19 @@ func (s *Speaker) MarkOwn(ctx context.Context, e *mail.Entry) error {
 
 // ArchiveMail moves mail of a mailbox to its archive that is older than an age, and
 // returns the names. Unread mail is moved only when unread is asked for. The mailbox
-// is the speaker's own; the person may name any. Errors: state.ErrConflict.
-func (s *Speaker) ArchiveMail(ctx context.Context, owner state.AgentID, age time.Duration, unread bool) ([]mail.Name, error) {
-	if owner != s.ID && s.ID != state.Human {
-		return nil, state.Conflictf("mail archive", "the mailbox of %s is not yours (you speak as %s)", owner, s.ID)
+// is the actor's own; the person may name any. Errors: state.ErrConflict.
+func (a *Actor) ArchiveMail(ctx context.Context, owner state.AgentID, age time.Duration, unread bool) ([]mail.Name, error) {
+	if owner != a.ID && a.ID != state.Human {
+		return nil, state.Conflictf("mail archive", "the mailbox of %s is not yours (you speak as %s)", owner, a.ID)
 	}
-	return s.Mailbox(owner).ArchiveOld(ctx, s.ID, s.Clock().Add(-age), unread)
+	return a.Mailbox(owner).ArchiveOld(ctx, a.ID, a.Clock().Add(-age), unread)
 }
 
-// Injected tells the story that messages of the speaker's mailbox have entered
+// Injected tells the story that messages of the actor's mailbox have entered
 // its context.
-func (s *Speaker) Injected(names ...mail.Name) {
+func (a *Actor) Injected(names ...mail.Name) {
 	for _, n := range names {
-		s.Events.Tell(event.MailInjected(s.ID, event.Work{Session: s.Session}, string(n)))
+		a.Events.Tell(event.MailInjected(a.ID, event.Work{Session: a.Session}, string(n)))
 	}
 }
 
@@ -215,28 +215,28 @@ type Answer struct {
 	State mail.TaskState
 }
 
-// Reply answers a message of the speaker's mailbox, and marks it as read.
+// Reply answers a message of the actor's mailbox, and marks it as read.
 // Errors: ErrInvalid, ErrHops, those of mail.Sender.Send.
-func (s *Speaker) Reply(ctx context.Context, e *mail.Entry, answer Answer) (mail.Name, error) {
-	m, err := s.reply(e, answer)
+func (a *Actor) Reply(ctx context.Context, e *mail.Entry, answer Answer) (mail.Name, error) {
+	m, err := a.reply(e, answer)
 	if err != nil {
 		return "", err
 	}
 	if err := CheckMessage(m); err != nil {
 		return "", err
 	}
-	name, err := s.Sender.Send(ctx, m)
+	name, err := a.Sender.Send(ctx, m)
 	if err != nil {
 		return "", err
 	}
-	if err := s.MarkOwn(ctx, e); err != nil {
+	if err := a.MarkOwn(ctx, e); err != nil {
 		return name, fmt.Errorf("the reply is sent, but %s is not marked: %w", e.Name, err)
 	}
 	return name, nil
 }
 
-func (s *Speaker) reply(e *mail.Entry, answer Answer) (mail.Message, error) {
-	m := mail.Message{From: s.ID, To: e.From, Subject: answer.Subject, Body: answer.Body, Type: answer.Type, Priority: answer.Priority,
+func (a *Actor) reply(e *mail.Entry, answer Answer) (mail.Message, error) {
+	m := mail.Message{From: a.ID, To: e.From, Subject: answer.Subject, Body: answer.Body, Type: answer.Type, Priority: answer.Priority,
 		Thread: e.Thread, InReplyTo: string(e.Name), Ref: e.Ref, Callback: e.Callback}
 	if m.Subject == "" {
 		m.Subject = e.Subject
@@ -266,7 +266,7 @@ func (s *Speaker) reply(e *mail.Entry, answer Answer) (mail.Message, error) {
 	// Only who counts hops is held to them: an ordinary conversation has no end.
 	// Going back to the sender is what an answer does, and no loop.
 	if e.TTL != nil || len(e.Trace) > 0 {
-		m.Trace = append(slices.DeleteFunc(slices.Clone(e.Trace), func(id state.AgentID) bool { return id == m.To }), s.ID)
+		m.Trace = append(slices.DeleteFunc(slices.Clone(e.Trace), func(id state.AgentID) bool { return id == m.To }), a.ID)
 	}
 	m.TTL, err = hop(e)
 	return m, err
@@ -331,17 +331,17 @@ func ParseDeadline(text string, now time.Time) (*state.Time, error) {
 // DefaultTTL is how often a message may be passed on when its sender does not say.
 const DefaultTTL = 3
 
-// Forward passes a message of the speaker's mailbox on, with a note above it.
-// Its task, if it has one that was asked of the speaker, is asked of the next
+// Forward passes a message of the actor's mailbox on, with a note above it.
+// Its task, if it has one that was asked of the actor, is asked of the next
 // one with the same callback. It never goes back to who has passed it already.
 // Errors: ErrHops, state.ErrConflict for a loop, those of mail.Sender.Send.
-func (s *Speaker) Forward(ctx context.Context, e *mail.Entry, note, to string) (mail.Name, error) {
-	id, err := Lookup(s.Rig, to)
+func (a *Actor) Forward(ctx context.Context, e *mail.Entry, note, to string) (mail.Name, error) {
+	id, err := Lookup(a.Rig, to)
 	if err != nil {
 		return "", err
 	}
 	trace := slices.Clone(e.Trace)
-	for _, passed := range []state.AgentID{e.From, s.ID} {
+	for _, passed := range []state.AgentID{e.From, a.ID} {
 		if !slices.Contains(trace, passed) {
 			trace = append(trace, passed)
 		}
@@ -358,7 +358,7 @@ func (s *Speaker) Forward(ctx context.Context, e *mail.Entry, note, to string) (
 		return "", WithHint(fmt.Errorf("forward %s: %w", e.Name, ErrHops), "deal with it yourself, or answer its sender")
 	}
 	left--
-	m := mail.Message{From: s.ID, To: id, Type: mail.Coordination, Priority: e.Priority, Subject: "Fwd: " + strings.TrimPrefix(e.Subject, "Fwd: "),
+	m := mail.Message{From: a.ID, To: id, Type: mail.Coordination, Priority: e.Priority, Subject: "Fwd: " + strings.TrimPrefix(e.Subject, "Fwd: "),
 		Body: strings.TrimLeft(strings.TrimRight(note, "\n")+"\n\n", "\n") + "Forwarded from " + string(e.From) + " (" + e.Timestamp.String() + "):\n\n" + e.Body,
 		Ref:  e.Ref, TTL: &left, Trace: trace, Deadline: e.Deadline, Content: e.Content, Callback: e.Callback}
 	if t, err := e.TaskOf(); err == nil && t != nil && t.State == mail.TaskPending {
@@ -372,5 +372,5 @@ func (s *Speaker) Forward(ctx context.Context, e *mail.Entry, note, to string) (
 	if err := CheckMessage(m); err != nil {
 		return "", err
 	}
-	return s.Sender.Send(ctx, m)
+	return a.Sender.Send(ctx, m)
 }

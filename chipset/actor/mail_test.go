@@ -11,14 +11,14 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-func get(t *testing.T, s *Speaker, n mail.Name) *mail.Entry {
+func get(t *testing.T, s *Actor, n mail.Name) *mail.Entry {
 	t.Helper()
 	e, err := s.Own(string(n))
 	rigtest.Must(t, err)
 	return &e
 }
 
-func TestSpeakerIsWhoItIs(t *testing.T) {
+func TestActorIsWhoItIs(t *testing.T) {
 	r := rigtest.New(t, "")
 	n, err := as(r, "polecat-alpha").SendMail(t.Context(), mail.Message{From: "human", Subject: "s", Read: true, Timestamp: state.At(time.Unix(1, 0))}, "mayor")
 	rigtest.Must(t, err)

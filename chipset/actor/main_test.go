@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
 
-func as(r *rig.Rig, id state.AgentID) *Speaker { return &Speaker{Rig: r, ID: id} }
+func as(r *rig.Rig, id state.AgentID) *Actor { return &Actor{Rig: r, ID: id} }
 
 func add(t *testing.T, r *rig.Rig, title string) bead.Bead {
 	t.Helper()

@@ -18,44 +18,44 @@ import (
 	"github.com/gastown-chipset/chipset/state/permission"
 )
 
-// RequestPlan mails the speaker's plan to the mayor, who decides or passes it
+// RequestPlan mails the actor's plan to the mayor, who decides or passes it
 // on to the person. Nothing is to be changed before it is approved.
-func (s *Speaker) RequestPlan(ctx context.Context, plan string) (mail.Name, error) {
+func (a *Actor) RequestPlan(ctx context.Context, plan string) (mail.Name, error) {
 	if strings.TrimSpace(plan) == "" {
 		return "", Invalidf("the plan is empty")
 	}
-	p, err := s.Present()
+	p, err := a.Present()
 	if err != nil {
 		return "", err
 	}
-	if err := s.untouched(ctx, &p); err != nil {
+	if err := a.untouched(ctx, &p); err != nil {
 		return "", err
 	}
-	subject := "plan of " + string(s.ID)
+	subject := "plan of " + string(a.ID)
 	if p.Bead != "" {
 		subject = "plan for " + string(p.Bead)
 	}
-	to := s.Mayor()
-	if s.ID == to {
+	to := a.Mayor()
+	if a.ID == to {
 		to = state.Human
 	}
-	return s.SendMail(ctx, mail.Message{Type: mail.PlanRequest, Subject: subject, Body: plan, Ref: p.ref()}, string(to))
+	return a.SendMail(ctx, mail.Message{Type: mail.PlanRequest, Subject: subject, Body: plan, Ref: p.ref()}, string(to))
 }
 
 // untouched returns an ErrConflict for a worker that must plan first and has
 // changed something already. What can't be looked at is not held against it.
-func (s *Speaker) untouched(ctx context.Context, p *Present) error {
-	if s.Git == nil || p.Assignment == "" || !errors.Is(team.CheckPlan(s.Rig, s.ID, p.Assignment), team.ErrNoPlan) {
+func (a *Actor) untouched(ctx context.Context, p *Present) error {
+	if a.Git == nil || p.Assignment == "" || !errors.Is(team.CheckPlan(a.Rig, a.ID, p.Assignment), team.ErrNoPlan) {
 		return nil
 	}
-	if changed, err := carry.WorktreeChanged(ctx, s.Rig, s.ID); err != nil || !changed {
+	if changed, err := carry.WorktreeChanged(ctx, a.Rig, a.ID); err != nil || !changed {
 		return nil //nolint:nilerr // there may be no worktree at all
 	}
 	return WithHint(state.Conflictf("plan of "+string(p.Assignment), "the worktree has changed, and nothing is changed before the plan is approved"),
 		"undo it (git status shows what), then send the plan again")
 }
 
-// ref is what the speaker works on, for a message; nil when it works on nothing.
+// ref is what the actor works on, for a message; nil when it works on nothing.
 func (p *Present) ref() *mail.Ref {
 	if p.Bead == "" && p.Assignment == "" {
 		return nil
@@ -67,13 +67,13 @@ func (p *Present) ref() *mail.Ref {
 // that says all of it, such as Bash(npm publish). What the person has decided
 // for good is answered at once, with the rule; then no mail is sent. Errors:
 // ErrInvalid.
-func (s *Speaker) RequestPermission(ctx context.Context, rule, why string) (mail.Name, *permission.Rule, error) {
+func (a *Actor) RequestPermission(ctx context.Context, rule, why string) (mail.Name, *permission.Rule, error) {
 	if err := permission.CheckRule(rule); err != nil {
 		return "", nil, Invalidf("%v", err)
 	}
-	known, err := s.Permissions.Find(rule, s.ID)
+	known, err := a.Permissions.Find(rule, a.ID)
 	if err == nil {
-		s.Events.Tell(event.PermissionRemembered(s.ID, known.ID, string(known.Decision), rule))
+		a.Events.Tell(event.PermissionRemembered(a.ID, known.ID, string(known.Decision), rule))
 		return "", &known, nil
 	}
 	if !errors.Is(err, state.ErrNotFound) {
@@ -83,12 +83,12 @@ func (s *Speaker) RequestPermission(ctx context.Context, rule, why string) (mail
 	if err != nil {
 		return "", nil, err
 	}
-	p, err := s.Present()
+	p, err := a.Present()
 	if err != nil {
 		return "", nil, err
 	}
 	body := "It asks for: " + rule + "\n\n" + why
-	n, err := s.SendMail(ctx, mail.Message{Type: mail.PermissionRequest, Priority: mail.Urgent, Subject: string(s.ID) + " asks for a permission",
+	n, err := a.SendMail(ctx, mail.Message{Type: mail.PermissionRequest, Priority: mail.Urgent, Subject: string(a.ID) + " asks for a permission",
 		Body: body, Ref: p.ref(), Metadata: meta}, string(state.Human))
 	return n, nil, err
 }
@@ -102,14 +102,14 @@ type Decision struct {
 	Remember, OnlyAgent bool
 }
 
-// Decide answers a request in the speaker's mailbox, or as the person in that
+// Decide answers a request in the actor's mailbox, or as the person in that
 // of the mayor, who may not have passed it on yet: a plan as mayor or person,
 // a permission as the person, an end as who was asked. The answer goes to who
 // asked, also when the mayor passed the request on. Errors: ErrInvalid,
 // state.ErrConflict.
-func (s *Speaker) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.Name, error) {
+func (a *Actor) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.Name, error) {
 	what := "message " + string(e.Name)
-	if err := s.mayDecide(e); err != nil {
+	if err := a.mayDecide(e); err != nil {
 		return "", err
 	}
 	if d.Remember && e.Type != mail.PermissionRequest {
@@ -118,10 +118,10 @@ func (s *Speaker) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.N
 	if !d.Approved && strings.TrimSpace(d.Reason) == "" && e.Type != mail.PermissionRequest {
 		return "", Invalidf("sending it back needs a reason")
 	}
-	to, asked := team.Asker(s.Rig, e)
+	to, asked := team.Asker(a.Rig, e)
 	answer := team.Answer{Approved: &d.Approved, Reason: d.Reason}
 	if d.Remember {
-		rule, err := s.remember(ctx, team.AskOf(&e.Message).Rule, to, d)
+		rule, err := a.remember(ctx, team.AskOf(&e.Message).Rule, to, d)
 		if err != nil {
 			return "", err
 		}
@@ -136,7 +136,7 @@ func (s *Speaker) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.N
 		word = "denied"
 	}
 	// The id makes a second answer the first one again: a decision is made once.
-	n, err := s.SendMail(ctx, mail.Message{Type: responseTo(e.Type), Priority: mail.Urgent, Subject: word + ": " + e.Subject, Body: d.Reason,
+	n, err := a.SendMail(ctx, mail.Message{Type: responseTo(e.Type), Priority: mail.Urgent, Subject: word + ": " + e.Subject, Body: d.Reason,
 		Thread: string(asked), InReplyTo: string(asked), Ref: e.Ref, Metadata: meta, ID: "decision:" + word + ":" + string(asked)}, string(to))
 	if err != nil {
 		return n, err
@@ -144,30 +144,30 @@ func (s *Speaker) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.N
 	if e.Read {
 		return n, nil
 	}
-	if err := s.Mailbox(e.To).MarkRead(ctx, e.Name); err != nil {
+	if err := a.Mailbox(e.To).MarkRead(ctx, e.Name); err != nil {
 		return n, fmt.Errorf("the answer is sent, but %s is not marked: %w", e.Name, err)
 	}
 	return n, nil
 }
 
 // mayDecide tells who decides what.
-func (s *Speaker) mayDecide(e *mail.Entry) error {
+func (a *Actor) mayDecide(e *mail.Entry) error {
 	what := "message " + string(e.Name)
-	if e.To != s.ID && s.ID != state.Human {
-		return state.Conflictf(what, "it asks %s, and you speak as %s", e.To, s.ID)
+	if e.To != a.ID && a.ID != state.Human {
+		return state.Conflictf(what, "it asks %s, and you speak as %s", e.To, a.ID)
 	}
 	switch e.Type {
 	case mail.PlanRequest:
-		return s.Authority("approving a plan")
+		return a.Authority("approving a plan")
 	case mail.PermissionRequest:
-		if s.ID != state.Human {
-			return state.Conflictf("permission", "only the person grants one, and you speak as %s", s.ID)
+		if a.ID != state.Human {
+			return state.Conflictf("permission", "only the person grants one, and you speak as %s", a.ID)
 		}
 		return nil
 	case mail.ShutdownRequest:
-		a, err := s.Agents.Get(string(s.ID))
-		if err == nil && a.Role != agent.Crew {
-			return state.Conflictf(what, "the process of %s answers it", s.ID)
+		who, err := a.Agents.Get(string(a.ID))
+		if err == nil && who.Role != agent.Crew {
+			return state.Conflictf(what, "the process of %s answers it", a.ID)
 		}
 		return err
 	default:
@@ -175,11 +175,11 @@ func (s *Speaker) mayDecide(e *mail.Entry) error {
 	}
 }
 
-func (s *Speaker) remember(ctx context.Context, rule string, asker state.AgentID, d Decision) (permission.Rule, error) {
+func (a *Actor) remember(ctx context.Context, rule string, asker state.AgentID, d Decision) (permission.Rule, error) {
 	if err := permission.CheckRule(rule); err != nil {
 		return permission.Rule{}, Invalidf("there is nothing to remember: %v", err)
 	}
-	holds := permission.Rule{Rule: rule, Decision: permission.Approve, Reason: d.Reason, By: s.ID, CreatedAt: s.Clock.Now()}
+	holds := permission.Rule{Rule: rule, Decision: permission.Approve, Reason: d.Reason, By: a.ID, CreatedAt: a.Clock.Now()}
 	if !d.Approved {
 		holds.Decision = permission.Deny
 	}
@@ -187,24 +187,24 @@ func (s *Speaker) remember(ctx context.Context, rule string, asker state.AgentID
 		holds.AgentID = asker
 	}
 	holds.ID = permission.IDOf(rule, holds.AgentID)
-	return s.Permissions.Decide(ctx, holds)
+	return a.Permissions.Decide(ctx, holds)
 }
 
 // Revoke forgets a decision that was remembered. Only the person may.
-func (s *Speaker) Revoke(id string) (permission.Rule, error) {
-	if s.ID != state.Human {
-		return permission.Rule{}, state.Conflictf("permission "+id, "only the person revokes one, and you speak as %s", s.ID)
+func (a *Actor) Revoke(id string) (permission.Rule, error) {
+	if a.ID != state.Human {
+		return permission.Rule{}, state.Conflictf("permission "+id, "only the person revokes one, and you speak as %s", a.ID)
 	}
-	return s.Permissions.Revoke(id, s.ID)
+	return a.Permissions.Revoke(id, a.ID)
 }
 
-// WaitDecision waits for the answer to a request of the speaker, and marks it
+// WaitDecision waits for the answer to a request of the actor, and marks it
 // as read. Mail that only looks like one decides nothing. Errors: ErrTimeout.
-func (s *Speaker) WaitDecision(ctx context.Context, asked mail.Name, timeout time.Duration) (team.Answer, error) {
-	box := s.Mailbox(s.ID)
+func (a *Actor) WaitDecision(ctx context.Context, asked mail.Name, timeout time.Duration) (team.Answer, error) {
+	box := a.Mailbox(a.ID)
 	var answer team.Answer
 	var found mail.Entry
-	err := Wait(ctx, s.Rig, "decision", timeout, func() (bool, error) {
+	err := Wait(ctx, a.Rig, "decision", timeout, func() (bool, error) {
 		all, _, err := box.List()
 		if err != nil {
 			return false, err
@@ -215,7 +215,7 @@ func (s *Speaker) WaitDecision(ctx context.Context, asked mail.Name, timeout tim
 				continue
 			}
 			var decides bool
-			if answer, decides = team.AnswerOf(s.Rig, &e.Message); decides {
+			if answer, decides = team.AnswerOf(a.Rig, &e.Message); decides {
 				found = *e
 				return true, nil
 			}
@@ -225,7 +225,7 @@ func (s *Speaker) WaitDecision(ctx context.Context, asked mail.Name, timeout tim
 	if err != nil || found.Read {
 		return answer, err
 	}
-	return answer, s.Mailbox(s.ID).MarkRead(ctx, found.Name)
+	return answer, a.Mailbox(a.ID).MarkRead(ctx, found.Name)
 }
 
 // IdleReason is why an agent has nothing in hand.
@@ -235,18 +235,18 @@ type IdleReason string
 // work, it was interrupted, it failed.
 func IdleReasons() []IdleReason { return []IdleReason{"available", "interrupted", "failed"} }
 
-// Idle tells the mayor that the speaker has nothing in hand, and why. While an
+// Idle tells the mayor that the actor has nothing in hand, and why. While an
 // earlier one of it waits unread there is no second: its name comes back.
-func (s *Speaker) Idle(ctx context.Context, reason IdleReason, summary string) (mail.Name, error) {
+func (a *Actor) Idle(ctx context.Context, reason IdleReason, summary string) (mail.Name, error) {
 	if !slices.Contains(IdleReasons(), reason) {
 		return "", Invalidf("%q is no reason to be idle: one of %v", reason, IdleReasons())
 	}
-	unread, _, err := s.Mailbox(s.Mayor()).Unread()
+	unread, _, err := a.Mailbox(a.Mayor()).Unread()
 	if err != nil {
 		return "", err
 	}
 	for i := range unread {
-		if e := &unread[i]; e.From == s.ID && e.Type == mail.IdleNotification {
+		if e := &unread[i]; e.From == a.ID && e.Type == mail.IdleNotification {
 			return e.Name, nil
 		}
 	}
@@ -254,12 +254,12 @@ func (s *Speaker) Idle(ctx context.Context, reason IdleReason, summary string) (
 	if err != nil {
 		return "", err
 	}
-	p, err := s.Present()
+	p, err := a.Present()
 	if err != nil {
 		return "", err
 	}
-	return s.SendMail(ctx, mail.Message{Type: mail.IdleNotification, Priority: mail.Low, Subject: string(s.ID) + " is idle: " + string(reason),
-		Body: summary, Ref: p.ref(), Metadata: meta}, string(s.Mayor()))
+	return a.SendMail(ctx, mail.Message{Type: mail.IdleNotification, Priority: mail.Low, Subject: string(a.ID) + " is idle: " + string(reason),
+		Body: summary, Ref: p.ref(), Metadata: meta}, string(a.Mayor()))
 }
 
 // Card is what may be changed of an agent's card; nil is left as it is.
@@ -271,9 +271,9 @@ type Card struct {
 
 // SetCard changes an agent's card: one's own, or as mayor or person anybody's.
 // Errors: ErrInvalid, state.ErrConflict.
-func (s *Speaker) SetCard(ctx context.Context, id state.AgentID, c Card) (agent.Agent, error) {
-	if id != s.ID {
-		if err := s.Authority("changing the card of " + string(id)); err != nil {
+func (a *Actor) SetCard(ctx context.Context, id state.AgentID, c Card) (agent.Agent, error) {
+	if id != a.ID {
+		if err := a.Authority("changing the card of " + string(id)); err != nil {
 			return agent.Agent{}, err
 		}
 	}
@@ -282,23 +282,23 @@ func (s *Speaker) SetCard(ctx context.Context, id state.AgentID, c Card) (agent.
 			return agent.Agent{}, err
 		}
 	}
-	return s.Agents.ChangeCard(ctx, s.ID, id, func(a *agent.Agent) error {
+	return a.Agents.ChangeCard(ctx, a.ID, id, func(card *agent.Agent) error {
 		if c.Description != nil {
-			a.Description = *c.Description
+			card.Description = *c.Description
 		}
 		if c.Capabilities != nil {
-			a.Capabilities = Words(*c.Capabilities)
+			card.Capabilities = Words(*c.Capabilities)
 		}
 		if c.AllowFrom != nil {
-			a.AllowFrom = Words(*c.AllowFrom)
+			card.AllowFrom = Words(*c.AllowFrom)
 		}
 		if c.MaxTasks != nil {
-			a.MaxTasks = *c.MaxTasks
+			card.MaxTasks = *c.MaxTasks
 		}
-		if err := a.CheckCard(); err != nil {
+		if err := card.CheckCard(); err != nil {
 			return Invalidf("%v", err)
 		}
-		a.UpdatedAt = s.Clock.Now()
+		card.UpdatedAt = a.Clock.Now()
 		return nil
 	})
 }

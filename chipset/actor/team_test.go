@@ -18,13 +18,13 @@ import (
 const planning = "worker:\n  default: careful\n  presets:\n    careful: {command: [\"true\"], plan: true}\n"
 
 // working is polecat-alpha at work on a bead.
-func working(t *testing.T, r *rig.Rig) *Speaker {
+func working(t *testing.T, r *rig.Rig) *Actor {
 	t.Helper()
 	rec, err := carry.Sling(t.Context(), r, add(t, r, "a task").ID, "polecat-alpha", "mayor")
 	rigtest.Must(t, err)
 	_, err = r.Hooks.Activate(t.Context(), "polecat-alpha", rec.AssignmentID, "ses-1", r.Clock.Now())
 	rigtest.Must(t, err)
-	return &Speaker{Rig: r, ID: "polecat-alpha", Session: "ses-1", Assignment: rec.AssignmentID}
+	return &Actor{Rig: r, ID: "polecat-alpha", Session: "ses-1", Assignment: rec.AssignmentID}
 }
 
 // TestPlanFirst: nothing is finished before the mayor or the person has approved

@@ -69,21 +69,21 @@ func (f MailFilter) wants(reader state.AgentID, e *mail.Entry) bool {
 	return Retires(reader, e.Type)
 }
 
-// WaitMail waits for unread mail of the speaker and returns what is to be taken
+// WaitMail waits for unread mail of the actor and returns what is to be taken
 // first. Mail that is there already counts; nothing is marked. Errors: ErrTimeout.
-func (s *Speaker) WaitMail(ctx context.Context, timeout time.Duration, f MailFilter) (mail.Entry, error) {
-	box := s.Mailbox(s.ID)
+func (a *Actor) WaitMail(ctx context.Context, timeout time.Duration, f MailFilter) (mail.Entry, error) {
+	box := a.Mailbox(a.ID)
 	var first mail.Entry
-	err := Wait(ctx, s.Rig, "mail wait", timeout, func() (bool, error) {
+	err := Wait(ctx, a.Rig, "mail wait", timeout, func() (bool, error) {
 		unread, _, err := box.Unread()
 		if err != nil {
 			return false, err
 		}
-		unread = slices.DeleteFunc(unread, func(e mail.Entry) bool { return !f.wants(s.ID, &e) })
+		unread = slices.DeleteFunc(unread, func(e mail.Entry) bool { return !f.wants(a.ID, &e) })
 		if len(unread) == 0 {
 			return false, nil
 		}
-		mail.SortForProcessing(unread, s.Mayor())
+		mail.SortForProcessing(unread, a.Mayor())
 		first = unread[0]
 		return true, nil
 	}, box.Dir())

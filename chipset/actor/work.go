@@ -17,9 +17,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/dispatch"
 )
 
-// AddBead stores a new bead of the speaker. Durable when it returns nil.
+// AddBead stores a new bead of the actor. Durable when it returns nil.
 // Errors: ErrInvalid, those of bead.Store.Add.
-func (s *Speaker) AddBead(b bead.Bead) (bead.Bead, error) {
+func (a *Actor) AddBead(b bead.Bead) (bead.Bead, error) {
 	if err := OneLine("the title", b.Title, bead.MaxTitle); err != nil {
 		return b, err
 	}
@@ -32,12 +32,12 @@ func (s *Speaker) AddBead(b bead.Bead) (bead.Bead, error) {
 		return b, fmt.Errorf("description and acceptance: %w: %d bytes, at most %d", state.ErrTooLarge, size, bead.MaxText)
 	}
 	if b.Worker != "" { // it is a command that the rig runs
-		if err := s.Authority("the worker of a bead"); err != nil {
+		if err := a.Authority("the worker of a bead"); err != nil {
 			return b, err
 		}
 	}
-	b.CreatedBy = s.ID
-	return s.Beads.Add(b, s.Def.Rig.BeadPrefix, s.Clock.Now())
+	b.CreatedBy = a.ID
+	return a.Beads.Add(b, a.Def.Rig.BeadPrefix, a.Clock.Now())
 }
 
 // BeadFilter says which beads are meant; the zero value is all of them.
@@ -97,17 +97,17 @@ func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
 	return r.Def == nil || b.Attempts < r.Def.GUPP.Limits.MaxAttempts
 }
 
-// Claim hangs a ready bead on the speaker's own empty hook, through the
+// Claim hangs a ready bead on the actor's own empty hook, through the
 // pipeline that the mayor slings with; id "" is the next one. Errors:
 // state.ErrConflict in a rig whose mayor hands work out, for one who is no
 // polecat, and when another was faster; *carry.AlreadySlung;
 // state.ErrNotFound when nothing is ready.
-func (s *Speaker) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, error) {
-	if s.Def == nil || s.Def.Dispatch.Strategy != definition.StrategyAutoClaim {
+func (a *Actor) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, error) {
+	if a.Def == nil || a.Def.Dispatch.Strategy != definition.StrategyAutoClaim {
 		return dispatch.Record{}, WithHint(state.Conflictf("claim", "in this rig the mayor hands work out (dispatch.strategy is not %s)", definition.StrategyAutoClaim),
-			fmt.Sprintf("chipset mail send %s asks for work", s.Mayor()))
+			fmt.Sprintf("chipset mail send %s asks for work", a.Mayor()))
 	}
-	beads, _, err := s.Beads.All()
+	beads, _, err := a.Beads.All()
 	if err != nil {
 		return dispatch.Record{}, err
 	}
@@ -117,14 +117,14 @@ func (s *Speaker) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, 
 			out++
 		}
 	}
-	if limit := s.Def.Dispatch.MaxParallel; out >= limit {
+	if limit := a.Def.Dispatch.MaxParallel; out >= limit {
 		return dispatch.Record{}, state.Conflictf("claim", "%d beads are out, and dispatch.max_parallel is %d", out, limit)
 	}
 	if id != "" {
-		return carry.Sling(ctx, s.Rig, id, s.ID, s.ID)
+		return carry.Sling(ctx, a.Rig, id, a.ID, a.ID)
 	}
-	for _, next := range backlog.Ready(beads, s.Clock.Now()) {
-		rec, err := carry.Sling(ctx, s.Rig, next.ID, s.ID, s.ID)
+	for _, next := range backlog.Ready(beads, a.Clock.Now()) {
+		rec, err := carry.Sling(ctx, a.Rig, next.ID, a.ID, a.ID)
 		var slung *carry.AlreadySlung
 		if !errors.As(err, &slung) { // another was faster with that one
 			return rec, err
@@ -139,20 +139,20 @@ const MaxConvoyName = 200
 // CreateConvoy makes a convoy of the named beads. A bead travels in one convoy
 // at most: of one that is in another already nothing is made. Errors:
 // ErrInvalid, *state.Unknown, state.ErrConflict.
-func (s *Speaker) CreateConvoy(ctx context.Context, name string, beads []string) (convoy.Convoy, error) {
+func (a *Actor) CreateConvoy(ctx context.Context, name string, beads []string) (convoy.Convoy, error) {
 	if err := OneLine("the name", name, MaxConvoyName); err != nil {
 		return convoy.Convoy{}, err
 	}
 	if len(beads) == 0 {
 		return convoy.Convoy{}, Invalidf("a convoy has at least one bead")
 	}
-	c, err := s.loadConvoy(name, beads)
+	c, err := a.loadConvoy(name, beads)
 	if err != nil {
 		return c, err
 	}
 	for {
 		c.ID = convoy.NewID()
-		err := s.Convoys.By(s.ID, "").Create(string(c.ID), c)
+		err := a.Convoys.By(a.ID, "").Create(string(c.ID), c)
 		if err == nil {
 			break
 		}
@@ -160,15 +160,15 @@ func (s *Speaker) CreateConvoy(ctx context.Context, name string, beads []string)
 			return c, err
 		}
 	}
-	return c, s.joinConvoy(ctx, &c)
+	return c, a.joinConvoy(ctx, &c)
 }
 
 // loadConvoy makes the convoy of the named beads, without an ID.
-func (s *Speaker) loadConvoy(name string, names []string) (convoy.Convoy, error) {
-	c := convoy.Convoy{Name: name, CreatedAt: s.Clock.Now()}
+func (a *Actor) loadConvoy(name string, names []string) (convoy.Convoy, error) {
+	c := convoy.Convoy{Name: name, CreatedAt: a.Clock.Now()}
 	landed := 0
 	for _, n := range names {
-		b, err := s.Beads.Get(n)
+		b, err := a.Beads.Get(n)
 		if err != nil {
 			return c, err
 		}
@@ -193,35 +193,35 @@ func (s *Speaker) loadConvoy(name string, names []string) (convoy.Convoy, error)
 // joinConvoy writes the convoy into its beads. The convoy's own list counts, so
 // a crash in between loses nothing; when somebody else was faster with a bead,
 // what was made is taken back.
-func (s *Speaker) joinConvoy(ctx context.Context, c *convoy.Convoy) error {
+func (a *Actor) joinConvoy(ctx context.Context, c *convoy.Convoy) error {
 	for i, id := range c.BeadIDs {
-		err := s.setConvoy(ctx, id, "", c.ID)
+		err := a.setConvoy(ctx, id, "", c.ID)
 		if err == nil {
 			continue
 		}
 		err = fmt.Errorf("convoy %s: %w", c.ID, err)
 		var stuck []error
 		for _, joined := range c.BeadIDs[:i+1] { // also the one that failed: a write can fail after it shows
-			if err := s.setConvoy(ctx, joined, c.ID, ""); !errors.Is(err, state.ErrConflict) {
+			if err := a.setConvoy(ctx, joined, c.ID, ""); !errors.Is(err, state.ErrConflict) {
 				stuck = append(stuck, err)
 			}
 		}
 		if stuck := errors.Join(stuck...); stuck != nil {
 			return errors.Join(err, stuck) // a bead that names a missing convoy is worse than a convoy too many
 		}
-		return errors.Join(err, s.Tree.Remove(s.Convoys.Path(string(c.ID))))
+		return errors.Join(err, a.Tree.Remove(a.Convoys.Path(string(c.ID))))
 	}
 	return nil
 }
 
 // setConvoy is a compare-and-swap on the convoy of a bead.
-func (s *Speaker) setConvoy(ctx context.Context, id state.BeadID, from, to state.ConvoyID) error {
-	_, err := s.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
+func (a *Actor) setConvoy(ctx context.Context, id state.BeadID, from, to state.ConvoyID) error {
+	_, err := a.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
 		if b.ConvoyID != from {
 			return state.Conflictf("bead "+string(id), "is in convoy %q meanwhile", b.ConvoyID)
 		}
 		b.ConvoyID = to
-		b.Touch(s.Clock.Now())
+		b.Touch(a.Clock.Now())
 		return nil
 	})
 	return err

@@ -74,12 +74,12 @@ func TestConformance(t *testing.T) {
 func serveFixtures(t *testing.T) string {
 	t.Helper()
 	r := rigtest.New(t, "")
-	s := New(t.Context(), Options{Version: "test", Open: func(context.Context) (*actor.Speaker, error) {
-		return &actor.Speaker{Rig: r, ID: "polecat-alpha"}, nil
+	s := New(t.Context(), Options{Version: "test", Open: func(context.Context) (*actor.Actor, error) {
+		return &actor.Actor{Rig: r, ID: "polecat-alpha"}, nil
 	}})
-	text := func(context.Context, *actor.Speaker) (string, error) { return "text for the suite", nil }
-	add(s, tool{name: "test_simple_text", description: "text", effect: reads}, func(ctx context.Context, sp *actor.Speaker, _ none) (string, error) { return text(ctx, sp) })
-	add(s, tool{name: "test_error_handling", description: "an error", effect: reads}, func(context.Context, *actor.Speaker, none) (string, error) {
+	text := func(context.Context, *actor.Actor) (string, error) { return "text for the suite", nil }
+	add(s, tool{name: "test_simple_text", description: "text", effect: reads}, func(ctx context.Context, me *actor.Actor, _ none) (string, error) { return text(ctx, me) })
+	add(s, tool{name: "test_error_handling", description: "an error", effect: reads}, func(context.Context, *actor.Actor, none) (string, error) {
 		return "", errors.New("it always fails")
 	})
 	s.resource(&mcp.Resource{URI: "test://static-text", Name: "text", MIMEType: "text/plain"}, text)

@@ -55,18 +55,18 @@ func (s *Server) addHookTools() {
 		description: "Say that your work makes progress, so that nobody takes a long quiet step for a stall."}, touchHook)
 	add(s, tool{name: "done", title: "Finish your assignment", effect: ends,
 		description: "Your assignment is finished: commit first. Your branch goes to the merge queue and this session is over."},
-		func(ctx context.Context, sp *actor.Speaker, in doneArgs) (string, error) {
-			return verdict(ctx, sp, retire.Done, in.Summary, "")
+		func(ctx context.Context, me *actor.Actor, in doneArgs) (string, error) {
+			return verdict(ctx, me, retire.Done, in.Summary, "")
 		})
 	add(s, tool{name: "fail", title: "Give your assignment back", effect: ends,
 		description: "This attempt failed. What you have is saved, the mayor decides what comes next, and this session is over."},
-		func(ctx context.Context, sp *actor.Speaker, in reasonArgs) (string, error) {
-			return verdict(ctx, sp, retire.Fail, "", in.Reason)
+		func(ctx context.Context, me *actor.Actor, in reasonArgs) (string, error) {
+			return verdict(ctx, me, retire.Fail, "", in.Reason)
 		})
 	add(s, tool{name: "block", title: "Ask a person to decide", effect: ends,
 		description: "A person must decide something before your assignment can be finished. What you have is saved, and this session is over."},
-		func(ctx context.Context, sp *actor.Speaker, in reasonArgs) (string, error) {
-			return verdict(ctx, sp, retire.Block, "", in.Reason)
+		func(ctx context.Context, me *actor.Actor, in reasonArgs) (string, error) {
+			return verdict(ctx, me, retire.Block, "", in.Reason)
 		})
 	add(s, tool{name: "nudge_send", title: "Nudge an agent", effect: adds, words: map[string][]string{"type": names(nudge.Types())},
 		description: "Wake an agent with a hint. The newest of each sender counts and may be lost; what must arrive is mail."}, sendNudge)
@@ -80,12 +80,12 @@ func (s *Server) addHookTools() {
 		description: "The newest hand-off of yours, or of another agent."}, showHandoff)
 }
 
-func showHook(_ context.Context, sp *actor.Speaker, in agentArgs) (string, error) {
-	id, err := whose(sp, in.Agent)
+func showHook(_ context.Context, me *actor.Actor, in agentArgs) (string, error) {
+	id, err := whose(me, in.Agent)
 	if err != nil {
 		return "", err
 	}
-	h, err := actor.HookOf(sp.Rig, id)
+	h, err := actor.HookOf(me.Rig, id)
 	if err != nil {
 		return "", err
 	}
@@ -93,11 +93,11 @@ func showHook(_ context.Context, sp *actor.Speaker, in agentArgs) (string, error
 }
 
 // whose is the agent that an optional argument names.
-func whose(sp *actor.Speaker, name string) (state.AgentID, error) {
+func whose(me *actor.Actor, name string) (state.AgentID, error) {
 	if name == "" {
-		return sp.ID, nil
+		return me.ID, nil
 	}
-	return actor.Lookup(sp.Rig, name)
+	return actor.Lookup(me.Rig, name)
 }
 
 func hookText(h *hook.Hook) string {
@@ -109,35 +109,35 @@ func hookText(h *hook.Hook) string {
 		h.AgentID, h.Status, w.BeadID, prompt.Line(w.Title, 200), w.AssignmentID, w.AssignedAt, h.LastActivity)
 }
 
-func touchHook(ctx context.Context, sp *actor.Speaker, in touchArgs) (string, error) {
+func touchHook(ctx context.Context, me *actor.Actor, in touchArgs) (string, error) {
 	if _, err := actor.Text("the note", in.Note, actor.MaxVerdict); err != nil {
 		return "", err
 	}
-	h, err := sp.Touch(ctx, in.Note)
+	h, err := me.Touch(ctx, in.Note)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Noted. Last progress %s.", h.LastActivity), nil
 }
 
-func verdict(ctx context.Context, sp *actor.Speaker, outcome retire.Outcome, summary, reason string) (string, error) {
-	rec, err := sp.Verdict(ctx, outcome, summary, reason)
+func verdict(ctx context.Context, me *actor.Actor, outcome retire.Outcome, summary, reason string) (string, error) {
+	rec, err := me.Verdict(ctx, outcome, summary, reason)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s: %s (%s). This session is over: stop here, change nothing more.", rec.BeadID, rec.Outcome, rec.AssignmentID), nil
 }
 
-func sendNudge(ctx context.Context, sp *actor.Speaker, in nudgeArgs) (string, error) {
-	n, to, err := sp.SendNudge(ctx, in.To, nudge.Type(in.Type), in.Message, in.Respond)
+func sendNudge(ctx context.Context, me *actor.Actor, in nudgeArgs) (string, error) {
+	n, to, err := me.SendNudge(ctx, in.To, nudge.Type(in.Type), in.Message, in.Respond)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("nudged %s: %s at %s", to, n.Type, n.Timestamp), nil
 }
 
-func showNudges(_ context.Context, sp *actor.Speaker, _ none) (string, error) {
-	fresh, _, err := sp.Slot(sp.ID).Unseen()
+func showNudges(_ context.Context, me *actor.Actor, _ none) (string, error) {
+	fresh, _, err := me.Slot(me.ID).Unseen()
 	if err != nil {
 		return "", err
 	}
@@ -151,8 +151,8 @@ func showNudges(_ context.Context, sp *actor.Speaker, _ none) (string, error) {
 	return prompt.Preamble + "\n\n" + listed(lines, 20, "", "nudge_respond answers those that want it"), nil
 }
 
-func respond(ctx context.Context, sp *actor.Speaker, in respondArgs) (string, error) {
-	sent, err := sp.Respond(ctx, in.Message)
+func respond(ctx context.Context, me *actor.Actor, in respondArgs) (string, error) {
+	sent, err := me.Respond(ctx, in.Message)
 	if err != nil {
 		return "", err
 	}
@@ -163,20 +163,20 @@ func respond(ctx context.Context, sp *actor.Speaker, in respondArgs) (string, er
 	return "answered " + strings.Join(to, ", "), nil
 }
 
-func writeHandoff(_ context.Context, sp *actor.Speaker, in handoffArgs) (string, error) {
-	h, err := sp.WriteHandoff(in.Summary, in.Remaining)
+func writeHandoff(_ context.Context, me *actor.Actor, in handoffArgs) (string, error) {
+	h, err := me.WriteHandoff(in.Summary, in.Remaining)
 	if err != nil {
 		return "", err
 	}
 	return "left for your next session: " + h.Timestamp.Stamp(), nil
 }
 
-func showHandoff(_ context.Context, sp *actor.Speaker, in agentArgs) (string, error) {
-	id, err := whose(sp, in.Agent)
+func showHandoff(_ context.Context, me *actor.Actor, in agentArgs) (string, error) {
+	id, err := whose(me, in.Agent)
 	if err != nil {
 		return "", err
 	}
-	h, err := sp.Handoffs.Latest(id, "")
+	h, err := me.Handoffs.Latest(id, "")
 	if err != nil {
 		return "", err
 	}

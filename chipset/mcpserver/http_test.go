@@ -28,8 +28,8 @@ func TestListenOnThisMachineAlone(t *testing.T) {
 // gets through.
 func TestGuard(t *testing.T) {
 	r := rigtest.New(t, "")
-	server := New(t.Context(), Options{Open: func(context.Context) (*actor.Speaker, error) {
-		return &actor.Speaker{Rig: r, ID: "polecat-alpha"}, nil
+	server := New(t.Context(), Options{Open: func(context.Context) (*actor.Actor, error) {
+		return &actor.Actor{Rig: r, ID: "polecat-alpha"}, nil
 	}})
 	l, err := Listen(t.Context(), "127.0.0.1:0")
 	rigtest.Must(t, err)

@@ -87,7 +87,7 @@ func (s *Server) addMailTools() {
 		description: "Wait until there is unread mail, and show the message to take first. Marks nothing. Mail that is there already counts. Returns with a note when nothing comes in time."}, waitMail)
 }
 
-func sendMail(ctx context.Context, sp *actor.Speaker, in sendArgs) (string, error) {
+func sendMail(ctx context.Context, me *actor.Actor, in sendArgs) (string, error) {
 	m := mail.Message{Subject: in.Subject, Body: in.Body, Type: mail.Type(in.Type), Priority: mail.Priority(in.Priority), ID: in.ID}
 	var err error
 	if in.Thread != "" {
@@ -98,11 +98,11 @@ func sendMail(ctx context.Context, sp *actor.Speaker, in sendArgs) (string, erro
 		m.Thread = string(n)
 	}
 	if in.Bead != "" {
-		if m.Ref, err = sp.RefTo(in.Bead); err != nil {
+		if m.Ref, err = me.RefTo(in.Bead); err != nil {
 			return "", err
 		}
 	}
-	if m.Deadline, err = actor.ParseDeadline(in.Deadline, sp.Clock()); err != nil {
+	if m.Deadline, err = actor.ParseDeadline(in.Deadline, me.Clock()); err != nil {
 		return "", err
 	}
 	if in.Task {
@@ -110,12 +110,12 @@ func sendMail(ctx context.Context, sp *actor.Speaker, in sendArgs) (string, erro
 			return "", err
 		}
 	}
-	to, err := sp.Expand([]string{in.To})
+	to, err := me.Expand([]string{in.To})
 	if err != nil {
 		return "", err
 	}
 	if len(to) == 1 {
-		n, err := sp.SendMail(ctx, m, to[0])
+		n, err := me.SendMail(ctx, m, to[0])
 		if err != nil {
 			return "", err
 		}
@@ -124,7 +124,7 @@ func sendMail(ctx context.Context, sp *actor.Speaker, in sendArgs) (string, erro
 	var lines []string
 	var failed []error
 	for _, id := range to {
-		n, err := sp.SendMail(ctx, m, id)
+		n, err := me.SendMail(ctx, m, id)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", id, err))
 			continue
@@ -137,8 +137,8 @@ func sendMail(ctx context.Context, sp *actor.Speaker, in sendArgs) (string, erro
 	return strings.Join(lines, "\n"), nil
 }
 
-func showInbox(_ context.Context, sp *actor.Speaker, in inboxArgs) (string, error) {
-	box := sp.Mailbox(sp.ID)
+func showInbox(_ context.Context, me *actor.Actor, in inboxArgs) (string, error) {
+	box := me.Mailbox(me.ID)
 	list := box.Unread
 	switch {
 	case in.Archived:
@@ -158,7 +158,7 @@ func showInbox(_ context.Context, sp *actor.Speaker, in inboxArgs) (string, erro
 			note = fmt.Sprintf("(%d older: a larger limit)\n", over)
 		}
 	} else {
-		mail.SortForProcessing(entries, sp.Mayor())
+		mail.SortForProcessing(entries, me.Mayor())
 	}
 	if len(entries) == 0 {
 		return "No mail.", nil
@@ -167,52 +167,52 @@ func showInbox(_ context.Context, sp *actor.Speaker, in inboxArgs) (string, erro
 	for i := range entries {
 		lines = append(lines, prompt.FrameExcerpt(&entries[i], prompt.Excerpt{Limit: preview, Rest: readOn})+"\n")
 		if i < limit {
-			sp.Injected(entries[i].Name)
+			me.Injected(entries[i].Name)
 		}
 	}
 	return prompt.Preamble + "\n\n" + note + listed(lines, limit, "", "mail_read those above first, or a larger limit"), nil
 }
 
-func readMail(ctx context.Context, sp *actor.Speaker, in readArgs) (string, error) {
-	e, err := sp.Own(in.Name)
+func readMail(ctx context.Context, me *actor.Actor, in readArgs) (string, error) {
+	e, err := me.Own(in.Name)
 	if err != nil {
 		return "", err
 	}
 	if in.Offset < 0 {
 		return "", actor.Invalidf("offset %d is negative", in.Offset)
 	}
-	if err := sp.MarkOwn(ctx, &e); err != nil {
+	if err := me.MarkOwn(ctx, &e); err != nil {
 		return "", err
 	}
-	sp.Injected(e.Name)
+	me.Injected(e.Name)
 	return prompt.Preamble + "\n\n" + prompt.FrameExcerpt(&e, prompt.Excerpt{Offset: in.Offset, Rest: readOn}), nil
 }
 
-func replyMail(ctx context.Context, sp *actor.Speaker, in replyArgs) (string, error) {
-	e, err := sp.Own(in.Name)
+func replyMail(ctx context.Context, me *actor.Actor, in replyArgs) (string, error) {
+	e, err := me.Own(in.Name)
 	if err != nil {
 		return "", err
 	}
-	n, err := sp.Reply(ctx, &e, actor.Answer{Body: in.Body, Subject: in.Subject, State: mail.TaskState(in.State)})
+	n, err := me.Reply(ctx, &e, actor.Answer{Body: in.Body, Subject: in.Subject, State: mail.TaskState(in.State)})
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("sent to %s: %s", e.From, n), nil
 }
 
-func forwardMail(ctx context.Context, sp *actor.Speaker, in forwardArgs) (string, error) {
-	e, err := sp.Own(in.Name)
+func forwardMail(ctx context.Context, me *actor.Actor, in forwardArgs) (string, error) {
+	e, err := me.Own(in.Name)
 	if err != nil {
 		return "", err
 	}
-	n, err := sp.Forward(ctx, &e, in.Note, in.To)
+	n, err := me.Forward(ctx, &e, in.Note, in.To)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("sent to %s: %s", in.To, n), nil
 }
 
-func waitMail(ctx context.Context, sp *actor.Speaker, in waitArgs) (string, error) {
+func waitMail(ctx context.Context, me *actor.Actor, in waitArgs) (string, error) {
 	timeout := 60 * time.Second
 	if in.Seconds != 0 {
 		if in.Seconds < 1 || in.Seconds > 600 {
@@ -222,19 +222,19 @@ func waitMail(ctx context.Context, sp *actor.Speaker, in waitArgs) (string, erro
 	}
 	filter := actor.MailFilter{Type: mail.Type(in.Type)}
 	if in.From != "" {
-		from, err := actor.Lookup(sp.Rig, in.From)
+		from, err := actor.Lookup(me.Rig, in.From)
 		if err != nil {
 			return "", err
 		}
 		filter.From = from
 	}
-	e, err := sp.WaitMail(ctx, timeout, filter)
+	e, err := me.WaitMail(ctx, timeout, filter)
 	if errors.Is(err, actor.ErrTimeout) {
 		return fmt.Sprintf("No such mail came within %s. Go on with your work and look again later, or wait again.", timeout), nil
 	}
 	if err != nil {
 		return "", err
 	}
-	sp.Injected(e.Name)
+	me.Injected(e.Name)
 	return prompt.Preamble + "\n\n" + prompt.FrameExcerpt(&e, prompt.Excerpt{Rest: readOn}), nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// The resources. Each is the speaker's own.
+// The resources. Each is the agent's own.
 const (
 	inboxURI      = "chipset://inbox"
 	hookURI       = "chipset://hook"
@@ -22,11 +22,11 @@ const (
 func (s *Server) addResources() {
 	s.resource(&mcp.Resource{URI: inboxURI, Name: "inbox", Title: "Your unread mail", MIMEType: "text/plain",
 		Description: "Your unread mail in the order to take it, as data of its senders."},
-		func(ctx context.Context, sp *actor.Speaker) (string, error) { return showInbox(ctx, sp, inboxArgs{}) })
+		func(ctx context.Context, me *actor.Actor) (string, error) { return showInbox(ctx, me, inboxArgs{}) })
 	s.resource(&mcp.Resource{URI: hookURI, Name: "hook", Title: "Your hook", MIMEType: "application/json",
 		Description: "What hangs on your hook, as it is stored."},
-		func(_ context.Context, sp *actor.Speaker) (string, error) {
-			h, err := actor.HookOf(sp.Rig, sp.ID)
+		func(_ context.Context, me *actor.Actor) (string, error) {
+			h, err := actor.HookOf(me.Rig, me.ID)
 			if err != nil {
 				return "", err
 			}
@@ -35,8 +35,8 @@ func (s *Server) addResources() {
 		})
 	s.resource(&mcp.Resource{URI: assignmentURI, Name: "assignment", Title: "Your assignment", MIMEType: "text/markdown",
 		Description: "What you are to do: the bead on your hook, when it is accepted, and why earlier attempts did not do."},
-		func(ctx context.Context, sp *actor.Speaker) (string, error) {
-			b, err := prompt.Prime(ctx, sp.Rig, sp.ID)
+		func(ctx context.Context, me *actor.Actor) (string, error) {
+			b, err := prompt.Prime(ctx, me.Rig, me.ID)
 			if err != nil {
 				return "", err
 			}
@@ -44,13 +44,13 @@ func (s *Server) addResources() {
 		})
 }
 
-func (s *Server) resource(r *mcp.Resource, read func(context.Context, *actor.Speaker) (string, error)) {
+func (s *Server) resource(r *mcp.Resource, read func(context.Context, *actor.Actor) (string, error)) {
 	s.inner.AddResource(r, func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		kind := r.MIMEType
 		text := ""
-		sp, err := s.speaker(ctx)
+		me, err := s.actor(ctx)
 		if err == nil {
-			text, err = read(ctx, sp)
+			text, err = read(ctx, me)
 		}
 		if err != nil {
 			text, kind = explain(err), "text/plain" // an error of the protocol would reach no model
@@ -62,17 +62,17 @@ func (s *Server) resource(r *mcp.Resource, read func(context.Context, *actor.Spe
 // watch tells subscribers of changes, from the first subscription on. Without a
 // rig, or without notification, there is nothing to tell: they may read again.
 func (s *Server) watch(ctx context.Context) {
-	sp, err := s.speaker(ctx)
+	me, err := s.actor(ctx)
 	if err != nil {
 		return
 	}
 	s.watching.Do(func() {
-		w, err := state.NewWatcher(sp.Tree)
+		w, err := state.NewWatcher(me.Tree)
 		if err != nil {
 			return
 		}
-		own := string(sp.ID) + ".json"
-		inbox, inboxErr := w.Subscribe(sp.Mailbox(sp.ID).Dir())
+		own := string(me.ID) + ".json"
+		inbox, inboxErr := w.Subscribe(me.Mailbox(me.ID).Dir())
 		hooks, hookErr := w.SubscribeTo(func(p state.Path) bool { return p.Base() == own }, hook.Dir)
 		beads, beadErr := w.Subscribe(bead.Dir)
 		if inboxErr != nil || hookErr != nil || beadErr != nil {

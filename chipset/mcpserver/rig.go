@@ -24,8 +24,8 @@ func (s *Server) addRigTools() {
 		description: "The rig at a glance: who runs, what hangs on which hook, the queue, incidents, what waits for a person."}, status)
 }
 
-func listQueue(_ context.Context, sp *actor.Speaker, in queueArgs) (string, error) {
-	all, _, err := sp.Queue.Queue()
+func listQueue(_ context.Context, me *actor.Actor, in queueArgs) (string, error) {
+	all, _, err := me.Queue.Queue()
 	if err != nil {
 		return "", err
 	}
@@ -56,8 +56,8 @@ func why(q *mergequeue.Request) string {
 	return prompt.Line(text, 200)
 }
 
-func status(ctx context.Context, sp *actor.Speaker, _ none) (string, error) {
-	st, err := view.GetStatus(ctx, sp.Rig)
+func status(ctx context.Context, me *actor.Actor, _ none) (string, error) {
+	st, err := view.GetStatus(ctx, me.Rig)
 	if err != nil {
 		return "", err
 	}

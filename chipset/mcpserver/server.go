@@ -24,7 +24,7 @@ type Options struct {
 	Version string
 	// Open finds the rig and who speaks there. It is called again until it
 	// succeeds once: a server may be started before there is a rig.
-	Open func(context.Context) (*actor.Speaker, error)
+	Open func(context.Context) (*actor.Actor, error)
 }
 
 // Server is one server with its identity. It serves any number of sessions,
@@ -38,7 +38,7 @@ type Server struct {
 	live context.Context
 
 	mu     sync.Mutex
-	opened *actor.Speaker
+	opened *actor.Actor
 }
 
 // instructions are what a client may show to its model at once.
@@ -79,8 +79,8 @@ func (s *Server) Run(ctx context.Context, t mcp.Transport) error {
 	return err
 }
 
-// speaker is who speaks, once the rig is found.
-func (s *Server) speaker(ctx context.Context) (*actor.Speaker, error) {
+// actor returns who calls the tools, once the rig is found.
+func (s *Server) actor(ctx context.Context) (*actor.Actor, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened != nil {
@@ -101,12 +101,12 @@ func (s *Server) addPrompt() {
 }
 
 // prompt offers a prompt without arguments; about describes what it gives.
-func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context, *actor.Speaker) (string, error)) {
+func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context, *actor.Actor) (string, error)) {
 	s.inner.AddPrompt(p, func(ctx context.Context, _ *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		text := ""
-		sp, err := s.speaker(ctx)
+		me, err := s.actor(ctx)
 		if err == nil {
-			text, err = write(ctx, sp)
+			text, err = write(ctx, me)
 		}
 		if err != nil {
 			text = explain(err) // a client can show it; an error it might swallow
@@ -115,13 +115,13 @@ func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context,
 	})
 }
 
-func prime(ctx context.Context, sp *actor.Speaker) (string, error) {
-	b, err := prompt.Prime(ctx, sp.Rig, sp.ID)
+func prime(ctx context.Context, me *actor.Actor) (string, error) {
+	b, err := prompt.Prime(ctx, me.Rig, me.ID)
 	if err != nil {
 		return "", err
 	}
 	for i := range b.Mail {
-		sp.Injected(b.Mail[i].Name)
+		me.Injected(b.Mail[i].Name)
 	}
 	return b.Text(), nil
 }

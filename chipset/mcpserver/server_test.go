@@ -31,7 +31,7 @@ type client struct {
 	updated chan string
 }
 
-func connect(t *testing.T, open func(context.Context) (*actor.Speaker, error)) *client {
+func connect(t *testing.T, open func(context.Context) (*actor.Actor, error)) *client {
 	t.Helper()
 	server := New(t.Context(), Options{Version: "test", Open: open})
 	near, far := mcp.NewInMemoryTransports()
@@ -78,13 +78,13 @@ func (c *client) refused(tool string, args map[string]any, want string) {
 
 func serve(t *testing.T, r *rig.Rig, id state.AgentID) *client {
 	t.Helper()
-	return connect(t, func(context.Context) (*actor.Speaker, error) { return &actor.Speaker{Rig: r, ID: id}, nil })
+	return connect(t, func(context.Context) (*actor.Actor, error) { return &actor.Actor{Rig: r, ID: id}, nil })
 }
 
 // sling hangs a new bead on polecat-alpha and makes it active.
 func sling(t *testing.T, r *rig.Rig) bead.Bead {
 	t.Helper()
-	b, err := (&actor.Speaker{Rig: r, ID: state.Human}).AddBead(bead.Bead{Title: "a task", Description: "do it"})
+	b, err := (&actor.Actor{Rig: r, ID: state.Human}).AddBead(bead.Bead{Title: "a task", Description: "do it"})
 	rigtest.Must(t, err)
 	rec, err := carry.Sling(t.Context(), r, b.ID, "polecat-alpha", "mayor")
 	rigtest.Must(t, err)
@@ -249,7 +249,7 @@ func TestTeamTools(t *testing.T) {
 	}
 	alpha.refused("request_permission", map[string]any{"rule": "a\nb"}, "not one line")
 	alpha.ok("request_permission", map[string]any{"rule": "Bash(x)"})
-	person := &actor.Speaker{Rig: r, ID: state.Human}
+	person := &actor.Actor{Rig: r, ID: state.Human}
 	unread, _, err := r.Mailbox(state.Human).Unread()
 	rigtest.Must(t, err)
 	_, err = person.Decide(t.Context(), &unread[0], actor.Decision{Reason: "not here", Remember: true})
@@ -336,11 +336,11 @@ func TestSubscriptions(t *testing.T) {
 // that is made later.
 func TestOutsideOfARig(t *testing.T) {
 	var r *rig.Rig
-	c := connect(t, func(context.Context) (*actor.Speaker, error) {
+	c := connect(t, func(context.Context) (*actor.Actor, error) {
 		if r == nil {
 			return nil, fmt.Errorf("/somewhere: %w", rig.ErrNoRig)
 		}
-		return &actor.Speaker{Rig: r, ID: "polecat-alpha"}, nil
+		return &actor.Actor{Rig: r, ID: "polecat-alpha"}, nil
 	})
 	tools, err := c.ListTools(t.Context(), nil)
 	rigtest.Must(t, err)

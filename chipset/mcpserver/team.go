@@ -33,8 +33,8 @@ func (s *Server) addTeamTools() {
 		description: "Ask the person for a permission. What they have decided for good is answered at once. No tool of this server grants one."}, requestPermission)
 }
 
-func listAgents(_ context.Context, sp *actor.Speaker, _ none) (string, error) {
-	all, _, err := sp.Agents.All()
+func listAgents(_ context.Context, me *actor.Actor, _ none) (string, error) {
+	all, _, err := me.Agents.All()
 	if err != nil {
 		return "", err
 	}
@@ -42,7 +42,7 @@ func listAgents(_ context.Context, sp *actor.Speaker, _ none) (string, error) {
 	for i := range all {
 		a := &all[i]
 		line := fmt.Sprintf("%s (%s): %s", a.ID, a.Role, a.Status)
-		if _, alive := sp.Alive(a.ID); alive {
+		if _, alive := me.Alive(a.ID); alive {
 			line += ", runs"
 		}
 		if len(a.Capabilities) > 0 {
@@ -51,7 +51,7 @@ func listAgents(_ context.Context, sp *actor.Speaker, _ none) (string, error) {
 		if a.Description != "" {
 			line += "; " + prompt.Line(a.Description, 200)
 		}
-		if !a.Accepts(sp.ID) {
+		if !a.Accepts(me.ID) {
 			line += "; does not take mail from you"
 		}
 		lines = append(lines, line)
@@ -59,31 +59,31 @@ func listAgents(_ context.Context, sp *actor.Speaker, _ none) (string, error) {
 	return listed(lines, 100, "No agents.", "status shows them all"), nil
 }
 
-func requestPlan(ctx context.Context, sp *actor.Speaker, in planArgs) (string, error) {
-	n, err := sp.RequestPlan(ctx, in.Plan)
+func requestPlan(ctx context.Context, me *actor.Actor, in planArgs) (string, error) {
+	n, err := me.RequestPlan(ctx, in.Plan)
 	if err != nil {
 		return "", err
 	}
-	return awaitDecision(ctx, sp, n, in.Seconds)
+	return awaitDecision(ctx, me, n, in.Seconds)
 }
 
-func requestPermission(ctx context.Context, sp *actor.Speaker, in permissionArgs) (string, error) {
-	n, known, err := sp.RequestPermission(ctx, in.Rule, in.Reason)
+func requestPermission(ctx context.Context, me *actor.Actor, in permissionArgs) (string, error) {
+	n, known, err := me.RequestPermission(ctx, in.Rule, in.Reason)
 	switch {
 	case err != nil:
 		return "", err
 	case known != nil:
 		return decided(known.Decision == permission.Approve, known.Reason), nil
 	}
-	return awaitDecision(ctx, sp, n, in.Seconds)
+	return awaitDecision(ctx, me, n, in.Seconds)
 }
 
-func awaitDecision(ctx context.Context, sp *actor.Speaker, asked mail.Name, seconds int) (string, error) {
+func awaitDecision(ctx context.Context, me *actor.Actor, asked mail.Name, seconds int) (string, error) {
 	open := fmt.Sprintf("Asked: %s. Nothing is decided yet; the answer comes as mail in its thread. Until then do nothing that needs it.", asked)
 	if seconds <= 0 {
 		return open, nil
 	}
-	answer, err := sp.WaitDecision(ctx, asked, time.Duration(min(seconds, 600))*time.Second)
+	answer, err := me.WaitDecision(ctx, asked, time.Duration(min(seconds, 600))*time.Second)
 	if errors.Is(err, actor.ErrTimeout) {
 		return open, nil
 	}

@@ -55,14 +55,14 @@ const maxResult = 24 << 10
 
 // add offers a tool. What run returns is the text of the result; its error
 // becomes the result of a failed call, with what to do next.
-func add[In any](s *Server, t tool, run func(context.Context, *actor.Speaker, In) (string, error)) {
+func add[In any](s *Server, t tool, run func(context.Context, *actor.Actor, In) (string, error)) {
 	mcp.AddTool(s.inner, &mcp.Tool{Name: t.name, Title: t.title, Description: t.description, InputSchema: schema[In](t),
 		Annotations: t.effect.annotations(t.title)},
 		func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 			text := ""
-			sp, err := s.speaker(ctx)
+			me, err := s.actor(ctx)
 			if err == nil {
-				text, err = run(ctx, sp, in)
+				text, err = run(ctx, me, in)
 			}
 			if err != nil {
 				return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: explain(err)}}}, nil, nil

@@ -67,7 +67,7 @@ func (s *Server) addWorkTools() {
 	add(s, tool{name: "convoy_show", title: "Show a convoy", effect: reads, description: "One convoy with its beads."}, showConvoy)
 }
 
-func addBead(_ context.Context, sp *actor.Speaker, in addArgs) (string, error) {
+func addBead(_ context.Context, me *actor.Actor, in addArgs) (string, error) {
 	b := bead.Bead{Title: in.Title, Description: in.Description, Acceptance: in.Acceptance, Priority: bead.P2,
 		Labels: actor.Words(in.Labels), AllowEmpty: in.AllowEmpty}
 	if in.Priority != "" {
@@ -87,14 +87,14 @@ func addBead(_ context.Context, sp *actor.Speaker, in addArgs) (string, error) {
 			b.BlockedBy = append(b.BlockedBy, id)
 		}
 	}
-	b, err := sp.AddBead(b)
+	b, err := me.AddBead(b)
 	if err != nil {
 		return "", err
 	}
 	return string(b.ID), nil
 }
 
-func listBeads(_ context.Context, sp *actor.Speaker, in listArgs) (string, error) {
+func listBeads(_ context.Context, me *actor.Actor, in listArgs) (string, error) {
 	f := actor.BeadFilter{Ready: in.Ready, Blocked: in.Blocked}
 	if in.Status != "" {
 		f.Statuses = []bead.Status{bead.Status(in.Status)}
@@ -102,7 +102,7 @@ func listBeads(_ context.Context, sp *actor.Speaker, in listArgs) (string, error
 	if in.Label != "" {
 		f.Labels = []string{in.Label}
 	}
-	chosen, byID, _, err := actor.ListBeads(sp.Rig, f)
+	chosen, byID, _, err := actor.ListBeads(me.Rig, f)
 	if err != nil {
 		return "", err
 	}
@@ -125,12 +125,12 @@ func beadLine(b *bead.Bead, byID map[state.BeadID]*bead.Bead) string {
 	return line
 }
 
-func showBead(_ context.Context, sp *actor.Speaker, in beadArgs) (string, error) {
-	b, err := sp.Beads.Get(in.ID)
+func showBead(_ context.Context, me *actor.Actor, in beadArgs) (string, error) {
+	b, err := me.Beads.Get(in.ID)
 	if err != nil {
 		return "", err
 	}
-	_, byID, _, err := actor.ListBeads(sp.Rig, actor.BeadFilter{Ready: true})
+	_, byID, _, err := actor.ListBeads(me.Rig, actor.BeadFilter{Ready: true})
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +148,7 @@ func showBead(_ context.Context, sp *actor.Speaker, in beadArgs) (string, error)
 	return text + "\n" + prompt.BeadText(&b), nil
 }
 
-func claimBead(ctx context.Context, sp *actor.Speaker, in claimArgs) (string, error) {
+func claimBead(ctx context.Context, me *actor.Actor, in claimArgs) (string, error) {
 	var id state.BeadID
 	if in.ID != "" {
 		var err error
@@ -156,27 +156,27 @@ func claimBead(ctx context.Context, sp *actor.Speaker, in claimArgs) (string, er
 			return "", err
 		}
 	}
-	rec, err := sp.Claim(ctx, id)
+	rec, err := me.Claim(ctx, id)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s hangs on your hook (%s), branch %s.", rec.BeadID, rec.AssignmentID, rec.Branch), nil
 }
 
-func createConvoy(ctx context.Context, sp *actor.Speaker, in convoyCreateArgs) (string, error) {
-	c, err := sp.CreateConvoy(ctx, in.Name, in.Beads)
+func createConvoy(ctx context.Context, me *actor.Actor, in convoyCreateArgs) (string, error) {
+	c, err := me.CreateConvoy(ctx, in.Name, in.Beads)
 	if err != nil {
 		return "", err
 	}
 	return string(c.ID), nil
 }
 
-func listConvoys(_ context.Context, sp *actor.Speaker, in limitArgs) (string, error) {
-	all, _, err := sp.Convoys.All()
+func listConvoys(_ context.Context, me *actor.Actor, in limitArgs) (string, error) {
+	all, _, err := me.Convoys.All()
 	if err != nil {
 		return "", err
 	}
-	beads, _, err := sp.Beads.All()
+	beads, _, err := me.Beads.All()
 	if err != nil {
 		return "", err
 	}
@@ -189,12 +189,12 @@ func listConvoys(_ context.Context, sp *actor.Speaker, in limitArgs) (string, er
 	return listed(lines, limited(in.Limit, 50), "No convoys.", "a larger limit"), nil
 }
 
-func showConvoy(_ context.Context, sp *actor.Speaker, in convoyArgs) (string, error) {
-	c, err := sp.Convoys.Get(in.ID)
+func showConvoy(_ context.Context, me *actor.Actor, in convoyArgs) (string, error) {
+	c, err := me.Convoys.Get(in.ID)
 	if err != nil {
 		return "", err
 	}
-	beads, _, err := sp.Beads.All()
+	beads, _, err := me.Beads.All()
 	if err != nil {
 		return "", err
 	}

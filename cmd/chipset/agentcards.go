@@ -153,11 +153,11 @@ witness and refinery can always write, and so can who answers a message of the a
 		Example: "  chipset agents set polecat-alpha --description \"knows the parser\" --capability go --allow-from polecat-bravo --max-concurrent-tasks 2",
 		Args:    nargs(1, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := a.voice(cmd.Context(), a.openState)
+			me, err := a.openActor(cmd.Context(), a.openState)
 			if err != nil {
 				return err
 			}
-			id, err := actor.Lookup(by.Rig, args[0])
+			id, err := actor.Lookup(me.Rig, args[0])
 			if err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ witness and refinery can always write, and so can who answers a message of the a
 			if c == (actor.Card{}) {
 				return usagef("agents set: nothing to change was given")
 			}
-			if _, err := by.SetCard(cmd.Context(), id, c); err != nil {
+			if _, err := me.SetCard(cmd.Context(), id, c); err != nil {
 				return err
 			}
 			a.printf("%s set\n", id)

@@ -83,11 +83,11 @@ func (a *app) abs(path string) string {
 	return filepath.Join(a.cwd, path)
 }
 
-// speaker is who this command speaks for: --as, else $CHIPSET_AGENT, else
+// identity is the agent that runs this command: --as, else $CHIPSET_AGENT, else
 // human. A worker, known by its session or by the worktree it stands in, is its
 // agent, and speaking as another is an ErrConflict. It guards against accidents
 // and is no boundary against a hostile process of the same user.
-func (a *app) speaker(r *rig.Rig) (state.AgentID, error) {
+func (a *app) identity(r *rig.Rig) (state.AgentID, error) {
 	bound, why, err := a.boundTo(r)
 	if err != nil {
 		return "", err
@@ -155,13 +155,8 @@ func resolved(path string) string {
 	return path
 }
 
-// openSpeaker is openState for a command whose speaker matters.
-func (a *app) openSpeaker(ctx context.Context) (*rig.Rig, state.AgentID, error) {
-	return a.openAgent(ctx, nil)
-}
-
 // openAgent is openState for a command about the agent that an optional argument
-// names by id or role, or else the speaker. A named agent must be registered.
+// names by id or role, or else the one that runs it. A named agent must be registered.
 func (a *app) openAgent(ctx context.Context, args []string) (*rig.Rig, state.AgentID, error) {
 	r, err := a.openState(ctx)
 	if err != nil {
@@ -169,7 +164,7 @@ func (a *app) openAgent(ctx context.Context, args []string) (*rig.Rig, state.Age
 	}
 	var id state.AgentID
 	if len(args) == 0 || args[0] == "" {
-		id, err = a.speaker(r)
+		id, err = a.identity(r)
 	} else {
 		id, err = actor.Lookup(r, args[0])
 	}

@@ -58,11 +58,11 @@ has landed. What ties them is the tag chipset:bead:ID in the task's description.
 		Example: "  chipset bridge claude-tasks ~/.claude/tasks/session-0a1b2c3d --export",
 		Args:    nargs(1, 1, "the folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := a.voice(cmd.Context(), a.openRig)
+			me, err := a.openActor(cmd.Context(), a.openRig)
 			if err != nil {
 				return err
 			}
-			list, err := claudeteam.OpenTasks(a.abs(args[0]), by)
+			list, err := claudeteam.OpenTasks(a.abs(args[0]), me)
 			if err != nil {
 				return err
 			}

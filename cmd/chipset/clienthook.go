@@ -77,7 +77,7 @@ func runClientHook(ctx context.Context, name, eventName string, a *app) error {
 	return nil
 }
 
-// nobodyNamed reports whether the speaker is the person only because nobody said
+// nobodyNamed reports whether the agent is the person only because nobody said
 // who it is.
 func (a *app) nobodyNamed(id state.AgentID) bool {
 	return id == state.Human && a.as == "" && a.env(envAgent) == ""
@@ -122,7 +122,7 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 	if err != nil {
 		return agentcli.Answer{}, err
 	}
-	id, err := a.speaker(r)
+	id, err := a.identity(r)
 	if err != nil {
 		return agentcli.Answer{}, err
 	}

@@ -35,7 +35,7 @@ most: one that is in another already is exit 4, and nothing is made.`,
 }
 
 func runConvoyCreate(ctx context.Context, name string, names []string, a *app) error {
-	s, err := a.voice(ctx, a.openState)
+	s, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func newReasonedCmd(a *app, name string, outcome retire.Outcome, short, long, ex
 }
 
 func runVerdict(ctx context.Context, outcome retire.Outcome, opts doneOptions, a *app) error {
-	s, err := a.voice(ctx, a.openState)
+	s, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}

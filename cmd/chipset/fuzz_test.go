@@ -15,7 +15,7 @@ import (
 func FuzzBatchLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bufio.NewReaderSize(bytes.NewReader(data), 64)
-		by := &actor.Speaker{ID: "polecat-alpha"}
+		me := &actor.Actor{ID: "polecat-alpha"}
 		lines, total := 0, 0
 		for {
 			line, tooLong, err := readLine(in)
@@ -25,8 +25,8 @@ func FuzzBatchLine(f *testing.F) {
 			}
 			lines++
 			b := batchLine{text: line, tooLong: tooLong}
-			m, err := b.message(by)
-			if err == nil && (m.To == "" || state.CheckID(string(m.To)) != nil || m.From != "" && m.From != by.ID) {
+			m, err := b.message(me)
+			if err == nil && (m.To == "" || state.CheckID(string(m.To)) != nil || m.From != "" && m.From != me.ID) {
 				t.Fatalf("%q is a message from %q to %q", line, m.From, m.To)
 			}
 		}

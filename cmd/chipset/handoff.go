@@ -46,7 +46,7 @@ func runHandoffWrite(ctx context.Context, opts handoffWriteOptions, a *app) erro
 	if strings.TrimSpace(opts.summary) == "" {
 		return usagef("handoff write: --summary is required")
 	}
-	s, err := a.voice(ctx, a.openState)
+	s, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}

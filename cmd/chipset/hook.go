@@ -137,11 +137,11 @@ it is for tests and repair. chipset sling is the whole pipeline.`,
 }
 
 func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a *app) error {
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	h, err := by.SetHook(ctx, name, beadName)
+	h, err := me.SetHook(ctx, name, beadName)
 	if err != nil {
 		return err
 	}
@@ -150,12 +150,12 @@ func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a 
 
 func newHookActivateCmd(a *app) *cobra.Command {
 	return newOwnHookCmd(a, "activate", "pending → active: start the work on your hook",
-		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, _ string) (hook.Hook, error) { return s.ActivateHook(ctx) })
+		nargs(0, 0, ""), func(ctx context.Context, s *actor.Actor, _ string) (hook.Hook, error) { return s.ActivateHook(ctx) })
 }
 
 func newHookTouchCmd(a *app) *cobra.Command {
 	cmd := newOwnHookCmd(a, "touch [NOTE]", "Report progress on your hook",
-		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, s *actor.Speaker, note string) (hook.Hook, error) {
+		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, s *actor.Actor, note string) (hook.Hook, error) {
 			return s.Touch(ctx, note)
 		})
 	cmd.Long = "Report progress on your hook. The hook is written at most once in 15 seconds; a note\ngoes into the event log every time."
@@ -164,21 +164,21 @@ func newHookTouchCmd(a *app) *cobra.Command {
 
 func newHookCompleteCmd(a *app) *cobra.Command {
 	cmd := newOwnHookCmd(a, "complete", "active → completed: the bare transition (see done)",
-		nargs(0, 0, ""), func(ctx context.Context, s *actor.Speaker, _ string) (hook.Hook, error) { return s.CompleteHook(ctx) })
+		nargs(0, 0, ""), func(ctx context.Context, s *actor.Actor, _ string) (hook.Hook, error) { return s.CompleteHook(ctx) })
 	cmd.Long = "The bare transition active → completed. A worker that has finished says chipset done\ninstead: its polecat then commits, submits and completes."
 	return cmd
 }
 
 // newOwnHookCmd is a transition that only the agent itself makes.
 func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
-	step func(ctx context.Context, s *actor.Speaker, note string) (hook.Hook, error)) *cobra.Command {
+	step func(ctx context.Context, s *actor.Actor, note string) (hook.Hook, error)) *cobra.Command {
 	var opts jsonOptions
 	name, _, _ := strings.Cut(use, " ")
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: args,
 		Example: "  chipset hook " + name + " --as polecat-alpha",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.voice(cmd.Context(), a.openState)
+			s, err := a.openActor(cmd.Context(), a.openState)
 			if err != nil {
 				return err
 			}
@@ -225,7 +225,7 @@ it is for tests and repair. chipset unsling takes a bead back.`,
 }
 
 func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *app) error {
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *ap
 			return usagef("--assignment: %v", err)
 		}
 	}
-	h, err := by.ClearHook(ctx, name, state.AssignmentID(opts.assignment))
+	h, err := me.ClearHook(ctx, name, state.AssignmentID(opts.assignment))
 	if err != nil {
 		return err
 	}

@@ -27,13 +27,13 @@ type mailboxFlag struct{ mailbox string }
 
 // AddFlags registers --mailbox.
 func (o *mailboxFlag) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.mailbox, "mailbox", "", "the `agent` who owns the mailbox (default: the speaker)")
+	fs.StringVar(&o.mailbox, "mailbox", "", "the `agent` who owns the mailbox (default: yourself)")
 }
 
 // owner is whose mailbox is meant.
 func (o *mailboxFlag) owner(a *app, r *rig.Rig) (state.AgentID, error) {
 	if o.mailbox == "" {
-		return a.speaker(r)
+		return a.identity(r)
 	}
 	return actor.Lookup(r, o.mailbox)
 }
@@ -246,7 +246,7 @@ func newMailReadCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "read NAME",
 		Short: "Show a message, and mark it as read if it is yours",
-		Long: `Show a message. One in the speaker's own mailbox is marked read, which says that it
+		Long: `Show a message. One in your own mailbox is marked read, which says that it
 has been dealt with; only the flag in the file changes. Mail of somebody else, and the mail
 of an agent's machinery (assignments, shutdowns, responses), which its role process
 retires, is only shown.`,
@@ -276,16 +276,16 @@ func newMailPeekCmd(a *app) *cobra.Command {
 }
 
 func runMailRead(ctx context.Context, opts mailReadOptions, given string, mark bool, a *app) error {
-	r, by, err := a.openSpeaker(ctx)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	owner, e, err := opts.find(a, r, given)
+	owner, e, err := opts.find(a, me.Rig, given)
 	if err != nil {
 		return err
 	}
-	if mark && owner == by {
-		if err := (&actor.Speaker{Rig: r, ID: by}).MarkOwn(ctx, &e); err != nil {
+	if mark && owner == me.ID {
+		if err := me.MarkOwn(ctx, &e); err != nil {
 			return err
 		}
 	}

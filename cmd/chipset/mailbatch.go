@@ -33,7 +33,7 @@ func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app
 	if stray != "" {
 		return usagef("mail send: --batch takes everything from standard input, so not %s", stray)
 	}
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app
 	var failed tally
 	for {
 		lines, err := take(ctx, ahead)
-		for _, s := range sendLines(ctx, by, lines) {
+		for _, s := range sendLines(ctx, me, lines) {
 			failed.line(a, string(s.name), "", s.err)
 		}
 		switch {
@@ -141,19 +141,19 @@ type sent struct {
 	err  error
 }
 
-func sendLines(ctx context.Context, by *actor.Speaker, lines []batchLine) []sent {
+func sendLines(ctx context.Context, me *actor.Actor, lines []batchLine) []sent {
 	out := make([]sent, len(lines))
 	var ms []mail.Message
 	var at []int
 	for i, l := range lines {
-		m, err := l.message(by)
+		m, err := l.message(me)
 		if err != nil {
 			out[i].err = err
 			continue
 		}
 		ms, at = append(ms, m), append(at, i)
 	}
-	names, errs := by.SendAll(ctx, ms)
+	names, errs := me.SendAll(ctx, ms)
 	for k, i := range at {
 		out[i] = sent{name: names[k], err: errs[k]}
 	}
@@ -161,7 +161,7 @@ func sendLines(ctx context.Context, by *actor.Speaker, lines []batchLine) []sent
 }
 
 // message is what a line says, by whom it must be.
-func (l *batchLine) message(by *actor.Speaker) (mail.Message, error) {
+func (l *batchLine) message(me *actor.Actor) (mail.Message, error) {
 	var m mail.Message
 	if l.tooLong {
 		return m, fmt.Errorf("message: %w: a line of more than %d bytes", state.ErrTooLarge, maxBatchLine)
@@ -172,8 +172,8 @@ func (l *batchLine) message(by *actor.Speaker) (mail.Message, error) {
 	} else if err != nil {
 		return m, err
 	}
-	if m.From != "" && m.From != by.ID {
-		return m, state.Conflictf("message", "from %s, but you speak as %s", m.From, by.ID)
+	if m.From != "" && m.From != me.ID {
+		return m, state.Conflictf("message", "from %s, but you speak as %s", m.From, me.ID)
 	}
 	if m.To == "" {
 		return m, usagef("message: no to")

@@ -15,15 +15,15 @@ say), and who has had the message does not get it again (exit 4). Nothing is mar
 		Example: "  chipset mail forward 2026-03-05T10-30-00.000000000Z-mayor polecat-bravo --note \"you know this better\"",
 		Args:    nargs(2, 2, "the name of a message and an agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := a.voice(cmd.Context(), a.openState)
+			me, err := a.openActor(cmd.Context(), a.openState)
 			if err != nil {
 				return err
 			}
-			e, err := by.Own(args[0])
+			e, err := me.Own(args[0])
 			if err != nil {
 				return err
 			}
-			n, err := by.Forward(cmd.Context(), &e, note, args[1])
+			n, err := me.Forward(cmd.Context(), &e, note, args[1])
 			if err == nil {
 				a.printf("%s\n", n)
 			}

@@ -49,11 +49,11 @@ callback come from it. The message that was answered is then marked read, as by 
 }
 
 func runMailReply(ctx context.Context, opts mailReplyOptions, given string, a *app) error {
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	e, err := by.Own(strings.TrimPrefix(given, string(by.ID)+"/"))
+	e, err := me.Own(strings.TrimPrefix(given, string(me.ID)+"/"))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func runMailReply(ctx context.Context, opts mailReplyOptions, given string, a *a
 	if err != nil {
 		return err
 	}
-	name, err := by.Reply(ctx, &e, actor.Answer{Body: body, Subject: opts.subject, Type: mail.Type(opts.kind), Priority: mail.Priority(opts.priority), State: mail.TaskState(opts.state)})
+	name, err := me.Reply(ctx, &e, actor.Answer{Body: body, Subject: opts.subject, Type: mail.Type(opts.kind), Priority: mail.Priority(opts.priority), State: mail.TaskState(opts.state)})
 	if name != "" {
 		a.printf("%s\n", name)
 	}

@@ -121,24 +121,24 @@ print them. Unread mail is never moved by age alone. Archived mail stays searcha
 const defaultRetention = 24 * time.Hour
 
 func runMailArchive(ctx context.Context, opts mailArchiveOptions, a *app) error {
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	owner, err := opts.owner(a, by.Rig)
+	owner, err := opts.owner(a, me.Rig)
 	if err != nil {
 		return err
 	}
 	age := defaultRetention
-	if by.Def != nil {
-		age = by.Def.Mail.Retention
+	if me.Def != nil {
+		age = me.Def.Mail.Retention
 	}
 	if opts.olderThan != "" {
 		if age, err = parseAge(opts.olderThan); err != nil {
 			return usagef("--older-than: %v", err)
 		}
 	}
-	moved, err := by.ArchiveMail(ctx, owner, age, opts.unread)
+	moved, err := me.ArchiveMail(ctx, owner, age, opts.unread)
 	for _, name := range moved {
 		a.printf("%s\n", name)
 	}

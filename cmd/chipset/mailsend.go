@@ -82,36 +82,36 @@ func typeNames() []string {
 }
 
 func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app) error {
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	m, err := opts.message(ctx, a, by)
+	m, err := opts.message(ctx, a, me)
 	if err != nil {
 		return err
 	}
 	if len(to) == 1 && !strings.HasPrefix(to[0], "@") {
-		name, err := by.SendMail(ctx, m, to[0])
+		name, err := me.SendMail(ctx, m, to[0])
 		if err == nil {
 			a.printf("%s\n", name)
 		}
 		return err
 	}
-	recipients, err := by.Expand(to)
+	recipients, err := me.Expand(to)
 	if err != nil {
 		return err
 	}
 	var failed tally
 	for _, id := range recipients {
-		name, err := by.SendMail(ctx, m, id)
+		name, err := me.SendMail(ctx, m, id)
 		failed.line(a, string(name), id, err)
 	}
 	return failed.err("mail send")
 }
 
 // message is what the flags say, without a recipient.
-func (o *mailSendOptions) message(ctx context.Context, a *app, by *actor.Speaker) (mail.Message, error) {
-	m := mail.Message{From: by.ID, Type: mail.Type(o.kind), Subject: o.subject, Priority: mail.Priority(o.priority), ID: o.id}
+func (o *mailSendOptions) message(ctx context.Context, a *app, me *actor.Actor) (mail.Message, error) {
+	m := mail.Message{From: me.ID, Type: mail.Type(o.kind), Subject: o.subject, Priority: mail.Priority(o.priority), ID: o.id}
 	if strings.TrimSpace(o.subject) == "" {
 		return m, usagef("mail send: --subject is required")
 	}
@@ -132,13 +132,13 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, by *actor.Speaker
 		m.TTL = &o.ttl
 	}
 	if o.ref != "" {
-		ref, err := by.RefTo(o.ref)
+		ref, err := me.RefTo(o.ref)
 		if err != nil {
 			return m, err
 		}
 		m.Ref = ref
 	}
-	if err := o.addTask(&m, by); err != nil {
+	if err := o.addTask(&m, me); err != nil {
 		return m, err
 	}
 	body, err := textInput{flag: "--body", fileFlag: "--body-file", text: o.body, file: o.bodyFile, textGiven: o.bodyGiven}.read(ctx, a, mail.MaxSize)
@@ -150,8 +150,8 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, by *actor.Speaker
 }
 
 // addTask puts in what makes a message ask for something.
-func (o *mailSendOptions) addTask(m *mail.Message, by *actor.Speaker) (err error) {
-	if m.Deadline, err = actor.ParseDeadline(o.deadline, by.Clock()); err != nil {
+func (o *mailSendOptions) addTask(m *mail.Message, me *actor.Actor) (err error) {
+	if m.Deadline, err = actor.ParseDeadline(o.deadline, me.Clock()); err != nil {
 		return err
 	}
 	if o.callback != "" {

@@ -43,7 +43,7 @@ func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {
 	if opts.timeout < 0 {
 		return usagef("mail wait: --timeout %s is negative", opts.timeout)
 	}
-	s, err := a.voice(ctx, a.openState)
+	s, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}

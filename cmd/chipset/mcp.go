@@ -22,7 +22,7 @@ type mcpOptions struct{ http, crew string }
 // AddFlags registers the flags of mcp.
 func (o *mcpOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.http, "http", "", "serve HTTP on this `address` of the machine itself, such as 127.0.0.1:7777, instead of standard input and output")
-	fs.StringVar(&o.crew, "crew", "", "speak as the crew agent of this `name`, registered if it is new, unless another flag or variable names the speaker")
+	fs.StringVar(&o.crew, "crew", "", "speak as the crew agent of this `name`, registered if it is new, unless another flag or variable names the agent")
 }
 
 func newMCPCmd(a *app) *cobra.Command {
@@ -52,12 +52,12 @@ A client of your own session gets it with its plugin (chipset plugin install), o
 func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := mcpserver.New(ctx, mcpserver.Options{Version: currentVersion().Version, Open: func(ctx context.Context) (*actor.Speaker, error) {
-		sp, err := a.voice(ctx, a.openRig)
-		if err == nil && opts.crew != "" && a.nobodyNamed(sp.ID) {
-			sp.ID, err = actor.Crew(ctx, sp.Rig, opts.crew)
+	server := mcpserver.New(ctx, mcpserver.Options{Version: currentVersion().Version, Open: func(ctx context.Context) (*actor.Actor, error) {
+		me, err := a.openActor(ctx, a.openRig)
+		if err == nil && opts.crew != "" && a.nobodyNamed(me.ID) {
+			me.ID, err = actor.Crew(ctx, me.Rig, opts.crew)
 		}
-		return sp, err
+		return me, err
 	}})
 	if opts.http == "" {
 		return server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(a.stdin), Writer: unclosed{a.stdout}})

@@ -55,11 +55,11 @@ func runNudgeSend(ctx context.Context, opts nudgeSendOptions, name string, a *ap
 	if !slices.Contains(nudge.Types(), nudge.Type(opts.kind)) {
 		return withHint(usagef("nudge send: --type %q is no type of nudge", opts.kind), fmt.Sprintf("one of %v", nudge.Types()))
 	}
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	n, to, err := by.SendNudge(ctx, name, nudge.Type(opts.kind), opts.message, opts.respond)
+	n, to, err := me.SendNudge(ctx, name, nudge.Type(opts.kind), opts.message, opts.respond)
 	if err == nil {
 		a.printNudge(&n, to)
 	}
@@ -146,11 +146,11 @@ it as seen. With none of those, the newest that wanted one is answered again.`,
 }
 
 func runNudgeRespond(ctx context.Context, opts nudgeRespondOptions, a *app) error {
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	sent, err := by.Respond(ctx, opts.message)
+	sent, err := me.Respond(ctx, opts.message)
 	for i := range sent {
 		a.printNudge(&sent[i].Response, sent[i].To)
 	}
@@ -188,13 +188,13 @@ func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
 	if opts.timeout < 0 {
 		return usagef("nudge wait: --timeout %s is negative", opts.timeout)
 	}
-	r, id, err := a.openSpeaker(ctx)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	slot := r.Slot(id)
+	slot := me.Slot(me.ID)
 	var fresh []nudge.Nudge
-	err = actor.Wait(ctx, r, "nudge wait", opts.timeout, func() (bool, error) {
+	err = actor.Wait(ctx, me.Rig, "nudge wait", opts.timeout, func() (bool, error) {
 		var err error
 		fresh, _, err = slot.Unseen()
 		return len(fresh) > 0, err
@@ -212,7 +212,7 @@ func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
 	}
 	var failed []error
 	for i := range fresh {
-		if err := (&actor.Speaker{Rig: r, ID: id}).Seen(ctx, &fresh[i]); err != nil {
+		if err := me.Seen(ctx, &fresh[i]); err != nil {
 			failed = append(failed, err)
 		}
 	}

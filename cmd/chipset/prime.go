@@ -25,7 +25,7 @@ func newPrimeCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "prime",
 		Short:   "Print everything an agent needs to begin",
-		Long:    "Print everything the speaker needs to begin: role, rules, what is on the hook, the last\nhand-off, unread mail (as data, escaped). Nothing is marked.",
+		Long:    "Print everything the agent needs to begin: role, rules, what is on the hook, the last\nhand-off, unread mail (as data, escaped). Nothing is marked.",
 		Example: "  chipset prime --as polecat-alpha\n  chipset prime --format json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runPrime(cmd.Context(), opts, a) },
@@ -38,11 +38,11 @@ func runPrime(ctx context.Context, opts primeOptions, a *app) error {
 	if opts.format != "text" && opts.format != "json" {
 		return usagef("prime: --format %q is not text or json", opts.format)
 	}
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
-	b, err := prompt.Prime(ctx, by.Rig, by.ID)
+	b, err := prompt.Prime(ctx, me.Rig, me.ID)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func runPrime(ctx context.Context, opts primeOptions, a *app) error {
 		return err
 	}
 	for i := range b.Mail {
-		by.Injected(b.Mail[i].Name)
+		me.Injected(b.Mail[i].Name)
 	}
 	return nil
 }

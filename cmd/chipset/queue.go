@@ -165,7 +165,7 @@ func newQueueDropCmd(a *app) *cobra.Command {
 }
 
 func runQueueStep(ctx context.Context, step, reason, name string, a *app) error {
-	by, err := a.voice(ctx, a.openRig)
+	me, err := a.openActor(ctx, a.openRig)
 	if err != nil {
 		return err
 	}
@@ -175,9 +175,9 @@ func runQueueStep(ctx context.Context, step, reason, name string, a *app) error 
 	}
 	var q mergequeue.Request
 	if step == "drop" {
-		q, err = by.DropRequest(ctx, id, reason)
+		q, err = me.DropRequest(ctx, id, reason)
 	} else {
-		q, err = by.RetryRequest(ctx, id)
+		q, err = me.RetryRequest(ctx, id)
 	}
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ one that waits for others is refused with their names (exit 4).`,
 }
 
 func runSling(ctx context.Context, a *app, args []string) error {
-	by, err := a.voice(ctx, a.openRig)
+	me, err := a.openActor(ctx, a.openRig)
 	if err != nil {
 		return err
 	}
@@ -43,10 +43,10 @@ func runSling(ctx context.Context, a *app, args []string) error {
 		if to, err = state.ParseAgentID(args[1]); err != nil {
 			return err
 		}
-	} else if to, err = freePolecat(by.Rig); err != nil {
+	} else if to, err = freePolecat(me.Rig); err != nil {
 		return err
 	}
-	rec, err := by.Sling(ctx, id, to)
+	rec, err := me.Sling(ctx, id, to)
 	var slung *carry.AlreadySlung
 	if errors.As(err, &slung) {
 		a.printf("%s\n", slung.Error())
@@ -101,7 +101,7 @@ worker and saves the unfinished work on a salvage ref.`,
 }
 
 func runUnsling(ctx context.Context, a *app, arg string) error {
-	by, err := a.voice(ctx, a.openState)
+	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func runUnsling(ctx context.Context, a *app, arg string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := by.Unsling(ctx, id); err != nil {
+	if _, err := me.Unsling(ctx, id); err != nil {
 		return err
 	}
 	a.printf("%s is open again\n", id)

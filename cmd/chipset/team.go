@@ -28,12 +28,12 @@ func (o *waitOption) AddFlags(fs *pflag.FlagSet) {
 
 // answer prints the name of a request, or waits for what is decided: nil for an
 // approval, an error with the reason for a denial.
-func (o *waitOption) answer(ctx context.Context, a *app, by *actor.Speaker, name mail.Name) error {
+func (o *waitOption) answer(ctx context.Context, a *app, me *actor.Actor, name mail.Name) error {
 	if o.wait <= 0 {
 		a.printf("%s\n", name)
 		return nil
 	}
-	answer, err := by.WaitDecision(ctx, name, o.wait)
+	answer, err := me.WaitDecision(ctx, name, o.wait)
 	if err != nil {
 		return withHint(err, "the answer comes as mail in the thread of "+string(name))
 	}
@@ -77,15 +77,15 @@ is sent back, exit 6 when nobody decides in time.`,
 			if err != nil {
 				return err
 			}
-			by, err := a.voice(ctx, a.openState)
+			me, err := a.openActor(ctx, a.openState)
 			if err != nil {
 				return err
 			}
-			name, err := by.RequestPlan(ctx, plan)
+			name, err := me.RequestPlan(ctx, plan)
 			if err != nil {
 				return err
 			}
-			return opts.answer(ctx, a, by, name)
+			return opts.answer(ctx, a, me, name)
 		},
 	}
 	opts.AddFlags(cmd.Flags())
@@ -115,18 +115,18 @@ it is permitted, exit 1 when it is not.`,
 		Args:    nargs(1, 1, "one rule (quote it)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			by, err := a.voice(ctx, a.openState)
+			me, err := a.openActor(ctx, a.openState)
 			if err != nil {
 				return err
 			}
-			name, known, err := by.RequestPermission(ctx, args[0], opts.reason)
+			name, known, err := me.RequestPermission(ctx, args[0], opts.reason)
 			if err != nil {
 				return err
 			}
 			if known != nil {
 				return a.decided(known.Decision == permission.Approve, strings.TrimSpace("remembered as "+known.ID+" "+known.Reason))
 			}
-			return opts.answer(ctx, a, by, name)
+			return opts.answer(ctx, a, me, name)
 		},
 	}
 	opts.AddFlags(cmd.Flags())
@@ -167,15 +167,15 @@ ends. The answer goes to who asked, also when the mayor has passed the request o
 			if opts.onlyAgent && !opts.remember {
 				return usagef("%s: --only-agent belongs to --remember", name)
 			}
-			by, err := a.voice(cmd.Context(), a.openState)
+			me, err := a.openActor(cmd.Context(), a.openState)
 			if err != nil {
 				return err
 			}
-			_, e, err := mailboxFlag{}.find(a, by.Rig, args[0])
+			_, e, err := mailboxFlag{}.find(a, me.Rig, args[0])
 			if err != nil {
 				return err
 			}
-			n, err := by.Decide(cmd.Context(), &e, actor.Decision{Approved: approved, Reason: opts.reason, Remember: opts.remember, OnlyAgent: opts.onlyAgent})
+			n, err := me.Decide(cmd.Context(), &e, actor.Decision{Approved: approved, Reason: opts.reason, Remember: opts.remember, OnlyAgent: opts.onlyAgent})
 			if n != "" {
 				a.printf("%s\n", n)
 			}
@@ -205,11 +205,11 @@ there is no second.`,
 		Example: "  chipset idle --summary \"the review is done\"",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			by, err := a.voice(cmd.Context(), a.openState)
+			me, err := a.openActor(cmd.Context(), a.openState)
 			if err != nil {
 				return err
 			}
-			n, err := by.Idle(cmd.Context(), actor.IdleReason(opts.reason), opts.summary)
+			n, err := me.Idle(cmd.Context(), actor.IdleReason(opts.reason), opts.summary)
 			if err == nil {
 				a.printf("%s\n", n)
 			}
@@ -258,11 +258,11 @@ func newPermissionsRevokeCmd(a *app) *cobra.Command {
 		Example: "  chipset permissions revoke pm-0123456789abcdef",
 		Args:    nargs(1, 1, "the ID of a decision"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := a.voice(cmd.Context(), a.openState)
+			me, err := a.openActor(cmd.Context(), a.openState)
 			if err != nil {
 				return err
 			}
-			rule, err := by.Revoke(args[0])
+			rule, err := me.Revoke(args[0])
 			if err == nil {
 				a.printf("%s revoked: %s\n", rule.ID, clean(rule.Rule))
 			}

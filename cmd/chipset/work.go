@@ -165,24 +165,24 @@ func (o *reasonOptions) AddFlags(fs *pflag.FlagSet) {
 func newWorkCancelCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "cancel", "cancelled", "Give a bead up",
 		`Give a bead up. A worker on it is stopped and its unfinished work saved; a merge
-request of it will not land. What has landed can't be cancelled (exit 4).`, (*actor.Speaker).CancelBead)
+request of it will not land. What has landed can't be cancelled (exit 4).`, (*actor.Actor).CancelBead)
 }
 
 func newWorkReopenCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "reopen", "open", "Open a bead again that is blocked, failed, closed or cancelled",
 		`Open a bead again that is blocked, failed, closed or cancelled. What was charged to
-it starts anew, and the reason goes into the rework notes of its next assignment.`, (*actor.Speaker).ReopenBead)
+it starts anew, and the reason goes into the rework notes of its next assignment.`, (*actor.Actor).ReopenBead)
 }
 
 func newInterventionCmd(a *app, name, outcome, short, long string,
-	act func(s *actor.Speaker, ctx context.Context, id state.BeadID, reason string) error) *cobra.Command {
+	act func(s *actor.Actor, ctx context.Context, id state.BeadID, reason string) error) *cobra.Command {
 	var opts reasonOptions
 	cmd := &cobra.Command{
 		Use: name + " ID", Short: short, Long: long,
 		Example: fmt.Sprintf("  chipset work %s gt-abc12 --reason \"the plan changed\"", name),
 		Args:    nargs(1, 1, "the ID of a bead"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := a.voice(cmd.Context(), a.openRig)
+			me, err := a.openActor(cmd.Context(), a.openRig)
 			if err != nil {
 				return err
 			}
@@ -190,7 +190,7 @@ func newInterventionCmd(a *app, name, outcome, short, long string,
 			if err != nil {
 				return err
 			}
-			if err := act(by, cmd.Context(), id, opts.reason); err != nil {
+			if err := act(me, cmd.Context(), id, opts.reason); err != nil {
 				return err
 			}
 			a.printf("%s %s\n", id, outcome)
@@ -211,7 +211,7 @@ elsewhere the mayor hands work out (exit 4).`,
 		Example: "  chipset work claim --as polecat-alpha",
 		Args:    nargs(0, 1, "the ID of a bead"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := a.voice(cmd.Context(), a.openRig)
+			me, err := a.openActor(cmd.Context(), a.openRig)
 			if err != nil {
 				return err
 			}
@@ -221,7 +221,7 @@ elsewhere the mayor hands work out (exit 4).`,
 					return err
 				}
 			}
-			rec, err := by.Claim(cmd.Context(), id)
+			rec, err := me.Claim(cmd.Context(), id)
 			var slung *carry.AlreadySlung
 			if errors.As(err, &slung) {
 				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)

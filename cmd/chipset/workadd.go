@@ -56,21 +56,21 @@ the worker sh the description is the script that is run.`,
 }
 
 func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title string, a *app) error {
-	by, err := a.voice(ctx, a.openRig)
+	me, err := a.openActor(ctx, a.openRig)
 	if err != nil {
 		return err
 	}
 	b := bead.Bead{Title: title}
 	set := map[string]bool{"description": described || opts.file != "", "accept": true, "priority": true, "type": true,
 		"blocked-by": true, "label": true, "worker": true, "allow-empty": true}
-	if err := opts.apply(ctx, a, by.Rig, &b, func(flag string) bool { return set[flag] }, described); err != nil {
+	if err := opts.apply(ctx, a, me.Rig, &b, func(flag string) bool { return set[flag] }, described); err != nil {
 		return err
 	}
 	if err := actor.OneLine("the title", title, bead.MaxTitle); err != nil {
 		return err
 	}
-	a.warnWorker(by.Rig, b.Worker)
-	if b, err = by.AddBead(b); err != nil {
+	a.warnWorker(me.Rig, b.Worker)
+	if b, err = me.AddBead(b); err != nil {
 		return err
 	}
 	a.printf("%s\n", b.ID)
@@ -220,23 +220,23 @@ it is exit 4. --label and --blocked-by replace the whole list, and "" clears it.
 }
 
 func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag string) bool, id string, a *app) error {
-	by, err := a.voice(ctx, a.openRig)
+	me, err := a.openActor(ctx, a.openRig)
 	if err != nil {
 		return err
 	}
-	if err := by.Authority("work edit"); err != nil { // before anything is read from a pipe
+	if err := me.Authority("work edit"); err != nil { // before anything is read from a pipe
 		return err
 	}
 	flags := []string{"title", "description", "file", "accept", "priority", "type", "blocked-by", "label", "worker", "allow-empty"}
 	if !slices.ContainsFunc(flags, given) {
 		return usagef("work edit: nothing to change was given")
 	}
-	if err := opts.prepare(ctx, a, by.Rig, given); err != nil {
+	if err := opts.prepare(ctx, a, me.Rig, given); err != nil {
 		return err
 	}
 	changed := slices.DeleteFunc(flags, func(f string) bool { return !given(f) })
-	b, err := by.EditBead(ctx, id, actor.BeadEdit{What: strings.Join(changed, ", "), Dependencies: given("blocked-by"),
-		Change: func(b *bead.Bead) error { return opts.change(ctx, a, by.Rig, b, given) }})
+	b, err := me.EditBead(ctx, id, actor.BeadEdit{What: strings.Join(changed, ", "), Dependencies: given("blocked-by"),
+		Change: func(b *bead.Bead) error { return opts.change(ctx, a, me.Rig, b, given) }})
 	if err != nil {
 		return err
 	}

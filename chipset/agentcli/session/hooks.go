@@ -200,7 +200,7 @@ func frameNudges(n news) string {
 // injected tells the story of the messages that came before an agent.
 func (h *Hooks) injected(who state.AgentID, n news) {
 	for i := range n.letters {
-		(&actor.Speaker{Rig: h.Rig, ID: who, Session: h.Session}).Injected(n.letters[i].Name)
+		(&actor.Actor{Rig: h.Rig, ID: who, Session: h.Session}).Injected(n.letters[i].Name)
 	}
 }
 
@@ -233,7 +233,7 @@ func (h *Hooks) touch(ctx context.Context, who state.AgentID) error {
 	if !active {
 		return nil
 	}
-	return (&actor.Speaker{Rig: h.Rig, ID: who}).Progress(ctx, &item)
+	return (&actor.Actor{Rig: h.Rig, ID: who}).Progress(ctx, &item)
 }
 
 // work is the assignment that an agent is at: the one that this session was

@@ -175,23 +175,23 @@ func TestStopGoesOnAfterThePersonAnswered(t *testing.T) {
 func TestStopWaitsForThePlanThatTheMayorHas(t *testing.T) {
 	y := newYard(t, "")
 	_, h := y.hang("polecat-alpha", "Work")
-	_, err := y.speaker(h).RequestPlan(t.Context(), "I write it")
+	_, err := y.actor(h).RequestPlan(t.Context(), "I write it")
 	rigtest.Must(t, err)
 	if a := y.answer(h, agentcli.Stop, agentcli.Input{}); a != (agentcli.Answer{}) {
 		t.Errorf("kept from waiting: %+v", a)
 	}
 }
 
-// speaker is the agent whose hooks these are.
-func (y *yard) speaker(h Hooks) *actor.Speaker {
-	return &actor.Speaker{Rig: y.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
+// actor is the agent whose hooks these are.
+func (y *yard) actor(h Hooks) *actor.Actor {
+	return &actor.Actor{Rig: y.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
 }
 
 func TestADecisionComesBeforeTheAgentThatRuns(t *testing.T) {
 	y := newYard(t, "")
 	_, h := y.hang("polecat-alpha", "Work")
 	y.answer(h, agentcli.SessionStart, agentcli.Input{Source: "startup"})
-	n, _, err := y.speaker(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
+	n, _, err := y.actor(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
 	rigtest.Must(t, err)
 	e, err := y.Mailbox(state.Human).Get(n)
 	rigtest.Must(t, err)
@@ -202,7 +202,7 @@ func TestADecisionComesBeforeTheAgentThatRuns(t *testing.T) {
 	if a := y.answer(h, agentcli.PostToolUse, agentcli.Input{}); strings.Contains(a.Context, "has approved") || !strings.Contains(a.Context, "polecat-bravo") {
 		t.Errorf("from a peer: %s", a.Context)
 	}
-	person := &actor.Speaker{Rig: y.Rig, ID: state.Human}
+	person := &actor.Actor{Rig: y.Rig, ID: state.Human}
 	_, err = person.Decide(t.Context(), &e, actor.Decision{Approved: true, Reason: "go on"})
 	rigtest.Must(t, err)
 	wants(t, y.answer(h, agentcli.PostToolUse, agentcli.Input{}).Context, "The person has approved the permission that you asked for", `role="person"`, "go on")
@@ -227,12 +227,12 @@ func TestNothingIsChangedBeforeThePlanIsApproved(t *testing.T) {
 	}
 	decide := func(d actor.Decision) {
 		t.Helper()
-		n, err := y.speaker(h).RequestPlan(t.Context(), "I write it")
+		n, err := y.actor(h).RequestPlan(t.Context(), "I write it")
 		rigtest.Must(t, err)
 		check("while it waits", true)
 		e, err := y.Mailbox(y.Mayor()).Get(n)
 		rigtest.Must(t, err)
-		_, err = (&actor.Speaker{Rig: y.Rig, ID: state.Human}).Decide(t.Context(), &e, d)
+		_, err = (&actor.Actor{Rig: y.Rig, ID: state.Human}).Decide(t.Context(), &e, d)
 		rigtest.Must(t, err)
 	}
 	decide(actor.Decision{Reason: "too much"})

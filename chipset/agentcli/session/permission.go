@@ -45,8 +45,8 @@ func (h *Hooks) permission(ctx context.Context) (agentcli.Answer, error) {
 		return agentcli.Answer{Deny: fmt.Sprintf("This is not permitted here. Find another way. Where there is none, ask the person for exactly this, and end your turn: "+
 			"chipset request permission %s --reason WHY", quoted(rules[0]))}, nil
 	case ruling.Asked == "":
-		by := actor.Speaker{Rig: h.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
-		if ruling.Asked, _, err = by.RequestPermission(ctx, rules[0], "Its client asks before it does this."); err != nil {
+		me := actor.Actor{Rig: h.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
+		if ruling.Asked, _, err = me.RequestPermission(ctx, rules[0], "Its client asks before it does this."); err != nil {
 			return agentcli.Answer{}, err
 		}
 	}

@@ -22,7 +22,7 @@ func (y *yard) decide(n mail.Name, d actor.Decision) {
 	y.t.Helper()
 	e, err := y.Mailbox(state.Human).Get(n)
 	rigtest.Must(y.t, err)
-	_, err = (&actor.Speaker{Rig: y.Rig, ID: state.Human}).Decide(y.t.Context(), &e, d)
+	_, err = (&actor.Actor{Rig: y.Rig, ID: state.Human}).Decide(y.t.Context(), &e, d)
 	rigtest.Must(y.t, err)
 }
 
@@ -33,7 +33,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 		y := newYard(t, edit)
 		_, h := y.hang("polecat-alpha", "Release")
 		wants(t, y.answer(h, agentcli.PermissionRequest, publish).Deny, "chipset request permission 'Bash(npm publish)' --reason")
-		n, _, err := y.speaker(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
+		n, _, err := y.actor(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
 		rigtest.Must(t, err)
 		wants(t, y.answer(h, agentcli.PermissionRequest, publish).Deny, "has been asked", string(n))
 		y.decide(n, actor.Decision{Approved: true})
@@ -52,7 +52,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 	t.Run("for good, and taken back", func(t *testing.T) {
 		y := newYard(t, edit)
 		_, h := y.hang("polecat-alpha", "Release")
-		n, _, err := y.speaker(h).RequestPermission(t.Context(), "npm publish", "")
+		n, _, err := y.actor(h).RequestPermission(t.Context(), "npm publish", "")
 		rigtest.Must(t, err)
 		y.decide(n, actor.Decision{Approved: true, Remember: true})
 		_, other := y.hang("polecat-bravo", "Another")
@@ -65,7 +65,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 		if err != nil || len(rules) != 1 {
 			t.Fatalf("rules %v, %v", rules, err)
 		}
-		_, err = (&actor.Speaker{Rig: y.Rig, ID: state.Human}).Revoke(rules[0].ID)
+		_, err = (&actor.Actor{Rig: y.Rig, ID: state.Human}).Revoke(rules[0].ID)
 		rigtest.Must(t, err)
 		for _, h := range []Hooks{h, other} {
 			if a := y.answer(h, agentcli.PermissionRequest, publish); a.Allow {
@@ -76,7 +76,7 @@ func TestWhatThePersonGrantedIsAllowed(t *testing.T) {
 	t.Run("denied", func(t *testing.T) {
 		y := newYard(t, edit)
 		_, h := y.hang("polecat-alpha", "Release")
-		n, _, err := y.speaker(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
+		n, _, err := y.actor(h).RequestPermission(t.Context(), "Bash(npm publish)", "")
 		rigtest.Must(t, err)
 		y.decide(n, actor.Decision{Reason: "not on a Friday"})
 		wants(t, y.answer(h, agentcli.PermissionRequest, publish).Deny, "has denied this: not on a Friday")

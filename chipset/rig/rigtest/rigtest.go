@@ -1,4 +1,4 @@
-// Package rigtest makes rigs for tests of what stands on one: speakers, servers,
+// Package rigtest makes rigs for tests of what stands on one: actors, servers,
 // hooks of clients, bridges.
 package rigtest
 

@@ -28,7 +28,7 @@ type Tasks struct {
 	// Dir is the list's folder, such as ~/.claude/tasks/session-0a1b2c3d.
 	Dir string
 	// By makes the beads.
-	By *actor.Speaker
+	By *actor.Actor
 	// Export makes tasks of the rig's open beads, too.
 	Export bool
 }
@@ -64,7 +64,7 @@ var taskFile = sync.OnceValue(func() *regexp.Regexp {
 const origin = "claude-task"
 
 // OpenTasks checks that dir is a folder.
-func OpenTasks(dir string, by *actor.Speaker) (*Tasks, error) {
+func OpenTasks(dir string, by *actor.Actor) (*Tasks, error) {
 	info, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -17,7 +17,7 @@ import (
 
 func taskList(t *testing.T, export bool) *Tasks {
 	t.Helper()
-	c, err := OpenTasks(t.TempDir(), &actor.Speaker{Rig: rigtest.New(t, ""), ID: state.Human})
+	c, err := OpenTasks(t.TempDir(), &actor.Actor{Rig: rigtest.New(t, ""), ID: state.Human})
 	rigtest.Must(t, err)
 	c.Export = export
 	return c

@@ -1,6 +1,6 @@
-// Package actor is what one agent says and does in a rig, whoever carries
-// its words: a command line, a tool call, a client's hook. Who it is was
-// settled before; nothing here changes it.
+// Package actor is everything that a person or an agent may do to a rig. The
+// command line, MCP tools, hooks of clients and bridges change a rig only
+// through it. They settle who acts; this package checks what the actor may do.
 package actor
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// Speaker is an agent in its rig.
-type Speaker struct {
+// Actor is an agent, or the person, acting in a rig.
+type Actor struct {
 	*rig.Rig
 	ID state.AgentID
-	// Session is the worker's incarnation that speaks, or "".
+	// Session is the session of the worker that acts, or "".
 	Session state.SessionID
 	// Assignment is what a worker was started for, or "" for what is on the hook.
 	Assignment state.AssignmentID
 }
 
-// Lookup is the registered agent that a name means: an id, or the role of an
-// agent that exists once. Errors: state.ErrBadID, *state.Unknown.
+// Lookup returns the registered agent with a name: its id, or its role where only
+// one agent has it. Errors: state.ErrBadID, *state.Unknown.
 func Lookup(r *rig.Rig, name string) (state.AgentID, error) {
 	id, err := state.ParseAgentID(name)
 	if err != nil {
@@ -67,9 +67,9 @@ func HookOf(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 	return h, &state.Corruption{Path: string(r.Hooks.Path(string(id))), Reason: "the registered agent has no hook", Cause: state.ErrNotFound}
 }
 
-// Group is everybody that @polecats or @all means: not the speaker, and nobody
-// who is retired. Errors: ErrInvalid.
-func Group(r *rig.Rig, name string, speaker state.AgentID) ([]state.AgentID, error) {
+// Group returns everybody that @polecats or @all means, without self
+// and without retired agents. Errors: ErrInvalid.
+func Group(r *rig.Rig, name string, self state.AgentID) ([]state.AgentID, error) {
 	if name != "@polecats" && name != "@all" {
 		return nil, WithHint(Invalidf("no group %q", name), "there are @polecats and @all")
 	}
@@ -89,7 +89,7 @@ func Group(r *rig.Rig, name string, speaker state.AgentID) ([]state.AgentID, err
 			members[all[i].ID] = true
 		}
 	}
-	delete(members, speaker)
+	delete(members, self)
 	ids := make([]state.AgentID, 0, len(members))
 	for id := range members {
 		ids = append(ids, id)
@@ -98,36 +98,36 @@ func Group(r *rig.Rig, name string, speaker state.AgentID) ([]state.AgentID, err
 	return ids, nil
 }
 
-// Authority returns an ErrConflict unless the speaker is the mayor or the
+// Authority returns an ErrConflict unless the actor is the mayor or the
 // person. what names the act for the message.
-func (s *Speaker) Authority(what string) error {
-	if s.ID == state.Human || s.ID == s.Mayor() {
+func (a *Actor) Authority(what string) error {
+	if a.ID == state.Human || a.ID == a.Mayor() {
 		return nil
 	}
-	return WithHint(state.Conflictf(what, "only the mayor and human may, and you speak as %s", s.ID),
-		fmt.Sprintf("chipset mail send %s --subject … asks for it", s.Mayor()))
+	return WithHint(state.Conflictf(what, "only the mayor and human may, and you speak as %s", a.ID),
+		fmt.Sprintf("chipset mail send %s --subject … asks for it", a.Mayor()))
 }
 
-// Present is what the speaker works on.
+// Present is the work of an actor.
 type Present struct {
 	Bead       state.BeadID
 	Assignment state.AssignmentID
 	Session    state.SessionID
 }
 
-// Present is what the speaker works on: what its worker was started for, else
+// Present returns what the actor works on: what its worker was started for, else
 // what is on its hook. Errors: that of the hook.
-func (s *Speaker) Present() (Present, error) {
-	p := Present{Session: s.Session}
-	h, err := HookOf(s.Rig, s.ID)
+func (a *Actor) Present() (Present, error) {
+	p := Present{Session: a.Session}
+	h, err := HookOf(a.Rig, a.ID)
 	if err != nil {
 		return p, err
 	}
 	if h.WorkItem != nil {
 		p.Bead, p.Assignment = h.WorkItem.BeadID, h.WorkItem.AssignmentID
 	}
-	if s.Assignment != "" {
-		p.Assignment = s.Assignment
+	if a.Assignment != "" {
+		p.Assignment = a.Assignment
 		if h.Assignment() != p.Assignment {
 			p.Bead = ""
 		}
