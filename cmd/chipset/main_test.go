@@ -17,14 +17,17 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"chipset": main})
 }
 
-// TestScripts drives the real command line. Every script begins in a fresh git
-// repository with one commit on main.
+// TestScripts drives the real command line, a feature a script: its first line says
+// what the feature promises. Every script begins in a fresh git repository with one
+// commit on main, and they run in parallel.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup:               setupRepository,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"rig":       makeRig,
+			"bead":      addBead,
 			"capture":   capture,
 			"exitcode":  exitcode,
 			"countline": countLines,
@@ -58,6 +61,25 @@ func setupRepository(env *testscript.Env) error {
 	}
 	env.Cd = repo
 	return nil
+}
+
+// makeRig is the command "rig N": it makes a rig with N polecats, a worker that
+// runs its bead as a shell script, and a test that always passes.
+func makeRig(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: rig POLECATS")
+	}
+	ts.Check(ts.Exec("chipset", "init", "--worker", "sh", "--test", "true", "--polecats", args[0]))
+}
+
+// addBead is the command "bead NAME TITLE [OPTION…]": it adds a bead and puts its
+// ID into the variable NAME.
+func addBead(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: bead NAME TITLE [OPTION…]")
+	}
+	ts.Check(ts.Exec("chipset", append([]string{"work", "add"}, args[1:]...)...))
+	capture(ts, false, args[:1])
 }
 
 // capture NAME puts the last standard output, trimmed, into a variable.
