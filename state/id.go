@@ -70,9 +70,6 @@ func ParseAgentID(s string) (AgentID, error) { return parseID[AgentID](s) }
 // ParseBeadID checks a bead's name.
 func ParseBeadID(s string) (BeadID, error) { return parseID[BeadID](s) }
 
-// ParseConvoyID checks a convoy's name.
-func ParseConvoyID(s string) (ConvoyID, error) { return parseID[ConvoyID](s) }
-
 // ParseAssignmentID checks an assignment's name.
 func ParseAssignmentID(s string) (AssignmentID, error) { return parseID[AssignmentID](s) }
 

@@ -129,7 +129,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 	// that waits for an answer does so once that has come.
 	asked, err := team.Questions(p.Rig, p.ID, h.WorkItem)
 	if err != nil || exit.CanWait() && slices.ContainsFunc(asked, func(a team.Asked) bool {
-		return !a.Answered() || a.Reply.Timestamp.After(x.EndedAt)
+		return !a.Answered() || a.Reply.Timestamp.After(x.EndedAt.Time)
 	}) {
 		return nil, nil
 	}

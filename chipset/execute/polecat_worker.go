@@ -376,7 +376,7 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 // exitOf translates an exit record for the role.
 func exitOf(x process.Exit, log string) polecat.Exit {
 	exit := polecat.Exit{Code: x.Code, Signal: x.Signal, TimedOut: x.TimedOut, Lost: x.Stopped || x.Orphaned || x.Code < 0,
-		Ran: x.EndedAt.Sub(x.StartedAt), Tail: logTail(log)}
+		Ran: x.EndedAt.Sub(x.StartedAt.Time), Tail: logTail(log)}
 	if x.PID == 0 && (x.NotFound || x.NotExecutable) {
 		exit.NotStarted = x.Error
 	}

@@ -15,8 +15,6 @@ import (
 // depthRecord remembers over a restart that the present crossing was told of.
 const depthRecord = state.RunDir + "/queue-depth.json"
 
-func (r *Refinery) noticeName(at state.Time) mail.Name { return mail.NameAt(at, r.ID) }
-
 // notify tells mayor and witness of a request's end. The mayor's mail has the
 // name that the request fixed.
 func (r *Refinery) notify(ctx context.Context, id state.MergeID) error {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gastown-chipset/chipset/state"
 )
 
 // FuzzReadExit: a record is read, or refused as one that is none; and what was read
@@ -23,7 +25,7 @@ func FuzzReadExit(f *testing.F) {
 			}
 			return
 		}
-		if !found || !validID(exit.ID) {
+		if !found || state.CheckID(exit.ID) != nil {
 			t.Fatalf("found %v, the id is %q", found, exit.ID)
 		}
 		text, err := json.Marshal(exit)

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gastown-chipset/chipset/state"
 )
 
 const (
@@ -240,7 +242,7 @@ func (j *Job) supervisorLost(cause error) {
 	_, err := KillOrphans(context.Background(), match, min(j.spec.grace(), leftoverGrace), exit)
 
 	never := exit.PID == 0
-	exit.Code, exit.EndedAt, exit.Done = -1, time.Now(), err == nil
+	exit.Code, exit.EndedAt, exit.Done = -1, state.At(time.Now()), err == nil
 	exit.Error = fmt.Sprintf("the supervisor ended without a report: %v", cause)
 	if text := j.supervisor.stderr.String(); text != "" {
 		exit.Error += ": " + text

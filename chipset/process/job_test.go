@@ -35,7 +35,7 @@ func TestExitCodes(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
-			if !exit.Done || exit.EndedAt.Before(exit.StartedAt) || exit.PID == 0 || exit.PGID != exit.PID {
+			if !exit.Done || exit.EndedAt.Before(exit.StartedAt.Time) || exit.PID == 0 || exit.PGID != exit.PID {
 				t.Errorf("exit %+v", exit)
 			}
 		})

@@ -9,13 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/gastown-chipset/chipset/state"
 )
 
 func TestRecordFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s1.json")
 	at := time.Date(2026, 3, 5, 11, 30, 0, 120, time.FixedZone("", 3600))
 	exit := Exit{ID: "s1", PID: 7, PGID: 7, BootID: "b", StartTime: 99, SupervisorPID: 6, SupervisorStart: 98,
-		StartedAt: at, Code: 1, Error: "<&>", Stopped: true}
+		StartedAt: state.At(at), Code: 1, Error: "<&>", Stopped: true}
 	if err := writeRecord(path, exit); err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +50,10 @@ func TestRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "s"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).UTC()
 		exit := Exit{
-			ID:  rapid.StringMatching(`[a-z0-9][a-z0-9._-]{0,20}`).Filter(validID).Draw(t, "id"),
+			ID:  rapid.StringMatching(`[a-z0-9][a-z0-9._-]{0,20}`).Filter(func(id string) bool { return state.CheckID(id) == nil }).Draw(t, "id"),
 			PID: rapid.IntRange(0, 1<<22).Draw(t, "pid"), StartTime: rapid.Uint64().Draw(t, "start"),
 			Code: rapid.IntRange(-1, 255).Draw(t, "code"), Error: rapid.String().Draw(t, "error"),
-			StartedAt: at, Done: rapid.Bool().Draw(t, "done"), TimedOut: rapid.Bool().Draw(t, "timed out"),
+			StartedAt: state.At(at), Done: rapid.Bool().Draw(t, "done"), TimedOut: rapid.Bool().Draw(t, "timed out"),
 		}
 		if err := writeRecord(path, exit); err != nil {
 			t.Fatal(err)
@@ -60,7 +62,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		if err != nil || !found {
 			t.Fatalf("found %v, %v", found, err)
 		}
-		if diff := cmp.Diff(exit, got); diff != "" {
+		if diff := cmp.Diff(exit, got, cmp.Comparer(func(a, b state.Time) bool { return a.Equal(b.Time) })); diff != "" {
 			t.Fatal(diff)
 		}
 	})

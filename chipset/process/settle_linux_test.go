@@ -30,7 +30,7 @@ const settleEnv = "PROCESS_TEST_SETTLE"
 // What the command left is on the disk before the record says so.
 func TestSettleReachesTheDiskBeforeTheRecord(t *testing.T) {
 	got := traced.Calls(t, "TestSettleChild", settleEnv+"="+t.TempDir())
-	if got["ended"] != "syncfs fsync fsync rename" {
+	if got["ended"] != "syncfs fsync fsync rename fsync" {
 		t.Errorf("the end of a job makes the calls %q", got["ended"])
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/gastown-chipset/chipset/state"
 )
 
 const (
@@ -72,8 +74,8 @@ type Spec struct {
 
 // check returns an error that wraps ErrBadSpec and names the offending field.
 func (s Spec) check() error {
-	if !validID(s.ID) {
-		return fmt.Errorf("%w: ID %q", ErrBadSpec, s.ID)
+	if err := state.CheckID(s.ID); err != nil {
+		return fmt.Errorf("%w: ID: %w", ErrBadSpec, err)
 	}
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return fmt.Errorf("%w: no command", ErrBadSpec)
@@ -105,21 +107,6 @@ func (s Spec) grace() time.Duration {
 		return DefaultGrace
 	}
 	return s.Grace
-}
-
-// validID holds the rule of the state tree: [a-z0-9][a-z0-9._-]{0,63}, and none
-// of the names that mean something there.
-func validID(id string) bool {
-	if len(id) == 0 || len(id) > 64 || id == "archive" || id == "latest" || id == "from" {
-		return false
-	}
-	for i, c := range []byte(id) {
-		alnum := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
-		if !alnum && (i == 0 || c != '.' && c != '_' && c != '-') {
-			return false
-		}
-	}
-	return true
 }
 
 // lookEnv returns the value of name in a list of NAME=VALUE; the last one counts,

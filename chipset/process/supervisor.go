@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/state"
 )
 
 // SuperviseArg is the hidden argument with which the binary becomes a supervisor.
@@ -186,11 +188,6 @@ func readOrders(decoder *json.Decoder, orders chan<- order) {
 // start runs the command and writes the record of it. It returns false and the
 // supervisor's exit code when nothing runs.
 func (s *supervisor) start() (int, bool) {
-	record, err := newRecordFile(s.spec.Record)
-	if err != nil {
-		return s.fail(err), false
-	}
-	defer record.discard()
 	files, err := s.openFiles()
 	if err != nil {
 		return s.fail(err), false
@@ -200,14 +197,14 @@ func (s *supervisor) start() (int, bool) {
 			_ = file.Close()
 		}
 	}()
-	s.exit.StartedAt = time.Now()
+	s.exit.StartedAt = state.At(time.Now())
 	s.child, err = s.exec(files)
 	if err != nil {
-		return s.notExecuted(record, err), false
+		return s.notExecuted(err), false
 	}
 	s.exit.PID, s.exit.PGID = s.child.pid, s.child.pid
 	s.exit.StartTime = startTime(s.child.pid)
-	if err := record.publish(s.exit); err != nil {
+	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		// Without the record a crash would leave the command unknown.
 		s.child.abandon()
 		return s.fail(err), false
@@ -218,14 +215,14 @@ func (s *supervisor) start() (int, bool) {
 
 // notExecuted ends a job whose command could not be executed, with the exit code
 // that a shell has for that.
-func (s *supervisor) notExecuted(record recordFile, err error) int {
+func (s *supervisor) notExecuted(err error) int {
 	code := 126
 	if notFound(err) {
 		code = 127
 	}
 	s.exit.setCode(code)
-	s.exit.EndedAt, s.exit.Error, s.exit.Done = time.Now(), err.Error(), true
-	if err := record.publish(s.exit); err != nil {
+	s.exit.EndedAt, s.exit.Error, s.exit.Done = state.At(time.Now()), err.Error(), true
+	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		return s.fail(err)
 	}
 	tell(report{Exit: s.exit, Final: true})
