@@ -47,7 +47,7 @@ func newFixture(t *testing.T) *fixture {
 	f.git(dir, "commit", "-q", "-m", "first")
 	repo, err := Open(f.ctx, dir)
 	f.must(err)
-	repo.lockGrace = 40 * time.Millisecond
+	repo.LockGrace = 40 * time.Millisecond
 	f.Repo = repo
 	return f
 }

@@ -52,7 +52,7 @@ func (r *Repo) clearLock(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("clear lock: %w", err)
 	}
-	grace := time.NewTimer(r.lockGrace)
+	grace := time.NewTimer(r.LockGrace)
 	defer grace.Stop()
 	poll := time.NewTicker(lockPoll)
 	defer poll.Stop()
@@ -72,7 +72,7 @@ func (r *Repo) clearLock(ctx context.Context, path string) error {
 			}
 			if !os.SameFile(first, now) || !now.ModTime().Equal(first.ModTime()) || now.Size() != first.Size() {
 				first = now
-				grace.Reset(r.lockGrace)
+				grace.Reset(r.LockGrace)
 			}
 		}
 	}

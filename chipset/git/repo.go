@@ -13,16 +13,18 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// lockGrace is how long a lock file in a linked worktree may belong to a git that still runs.
-const lockGrace = 5 * time.Second
+// defaultLockGrace is the LockGrace of a repository that was just opened.
+const defaultLockGrace = 5 * time.Second
 
 // Repo is one repository with a main worktree. Its methods are safe for concurrent use.
 type Repo struct {
-	git       string   // the binary
-	env       []string // of every command
-	top       string
-	common    string
-	lockGrace time.Duration
+	git    string   // the binary
+	env    []string // of every command
+	top    string
+	common string
+	// LockGrace is how long a lock file must stand unchanged before it counts as left behind. It
+	// is set before the repository is shared.
+	LockGrace time.Duration
 	worktrees sync.Mutex // held while worktrees are made, reset or removed
 	// left is where this process left worktrees, by git directory.
 	left     map[string]leftAt
@@ -44,7 +46,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open repository: %w", err)
 	}
-	r := &Repo{git: binary, env: Environment(os.Environ()), lockGrace: lockGrace, left: map[string]leftAt{},
+	r := &Repo{git: binary, env: Environment(os.Environ()), LockGrace: defaultLockGrace, left: map[string]leftAt{},
 		objects: newObjects(), trees: newTrees()}
 	gitDir, common, top, err := r.locate(ctx, dir)
 	if err != nil {
