@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -260,6 +261,44 @@ func told(owner state.AgentID, n Name, m *Message) event.Mail {
 		t.Work = event.Work{Bead: m.Ref.BeadID, Assignment: m.Ref.AssignmentID, Session: m.Ref.Session}
 	}
 	return t
+}
+
+// SameArchived reports whether an archived message makes the one of its name in the
+// mailbox superfluous: it is the same but for the flag, or is marked as read besides.
+func (m *Message) SameArchived(archived *Message) bool {
+	if m.Read && !archived.Read {
+		return false
+	}
+	current := *m
+	current.Read = archived.Read
+	a, errA := state.Encode(current)
+	b, errB := state.Encode(*archived)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// DropArchived removes a message from the mailbox whose archive has the same message
+// already. It is no error when one of them is gone; ErrConflict when they differ.
+func (b *Mailbox) DropArchived(ctx context.Context, n Name) error {
+	l, err := b.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	var both [2]Message
+	for i, archived := range []bool{false, true} {
+		both[i], err = b.readMessage(b.path(n, archived), n)
+		if errors.Is(err, state.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !both[0].SameArchived(&both[1]) {
+		return state.Conflictf("message "+string(n), "differs from the archived one")
+	}
+	defer b.forget(n)
+	return b.tree.Remove(b.path(n, false))
 }
 
 // Quarantine moves a file that List reported as damaged to the quarantine, if it still

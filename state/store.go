@@ -272,6 +272,25 @@ func (s *Store[T]) Upsert(ctx context.Context, name string, change func(v *T, fo
 	return v, s.Put(name, v)
 }
 
+// Quarantine moves the file of an object to the quarantine if it still can't be read
+// under its lock; one that is readable, gone or hard-linked stays. Durable when it
+// returns nil.
+func (s *Store[T]) Quarantine(ctx context.Context, name string, now Time) error {
+	l, err := s.tree.Lock(ctx, s.lock, name, s.dir)
+	if err != nil {
+		return err
+	}
+	defer l.Unlock()
+	defer s.forget(name)
+	_, err = s.Get(name)
+	var c *Corruption
+	if !errors.As(err, &c) || errors.Is(c, ErrHardLinked) {
+		return nil
+	}
+	_, err = s.tree.Quarantine(s.Path(name), c.Reason, now)
+	return err
+}
+
 // Remove removes an object. It is no error when there is none.
 func (s *Store[T]) Remove(name string) error {
 	if err := CheckID(name); err != nil {

@@ -341,6 +341,29 @@ func (s Store) Submit(ctx context.Context, r Request, now state.Time) (Request, 
 	}
 }
 
+// Renumber gives a request that still has the number seq the next free one, behind all
+// others. Durable when it returns nil.
+func (s Store) Renumber(ctx context.Context, id state.MergeID, seq int64, now state.Time) error {
+	lock, err := s.tree.Lock(ctx, state.LockQueue, "queue", Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	last := int64(0)
+	_, bad, err := s.Select(func(r *Request) bool { last = max(last, r.Seq); return false })
+	if err != nil {
+		return err
+	}
+	_, err = s.Update(ctx, string(id), func(r *Request) error {
+		if r.Seq != seq {
+			return state.ErrUnchanged
+		}
+		r.Seq, r.UpdatedAt = last+1+int64(len(bad)), now
+		return nil
+	})
+	return err
+}
+
 func idFor(bead state.BeadID, n int) state.MergeID {
 	if n <= 1 {
 		return state.MergeID("mr-" + string(bead))
