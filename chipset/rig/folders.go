@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -24,6 +26,36 @@ func folders() []state.Path {
 // holds ("" where there is none).
 func perAgent() map[state.Path]string {
 	return map[state.Path]string{"state/mail": "archive", "state/nudge": "from", "state/handoff": ""}
+}
+
+// Belongs reports whether the tree has a place for a path below state/.
+func Belongs(p state.Path, dir bool) bool {
+	parts := strings.Split(string(p), "/")
+	if len(parts) == 1 {
+		return true
+	}
+	top := state.StateDir.Join(parts[1])
+	held, each := perAgent()[top]
+	name := p.Base()
+	switch {
+	case len(parts) == 2 && !dir:
+		return name == "rig.json"
+	case !slices.Contains(folders(), top):
+		return false
+	case len(parts) == 2:
+		return true
+	case !each: // the store of the folder reports what has no name of an object
+		return len(parts) == 3
+	case len(parts) == 3:
+		return dir && state.CheckID(name) == nil
+	case len(parts) == 5:
+		return held != "" && parts[3] == held
+	case len(parts) != 4:
+		return false
+	case parts[1] == "nudge":
+		return dir && name == held || name == "latest.json" || name == "seen.json"
+	}
+	return true
 }
 
 // InTheWay lists the plain files that stand where the rig has a folder, parents
