@@ -18,13 +18,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// checkRecords tells of what a process left half done and nobody is finishing.
-func checkRecords(ctx context.Context, r *rig.Rig) ([]finding, error) {
-	snap, err := r.ReadAll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &relations{Records: snap, r: r}
+// unfinished reports what a process left half done and nobody is finishing.
+func (c *relations) unfinished(context.Context) error {
 	for i := range c.Dispatch {
 		d := &c.Dispatch[i]
 		if d.Stage == dispatch.Confirmed {
@@ -32,22 +27,22 @@ func checkRecords(ctx context.Context, r *rig.Rig) ([]finding, error) {
 		}
 		id := d.BeadID
 		if c.BeadByID[id] == nil && c.absent(c.r.Beads.Path(string(id))) {
-			f := c.add("dispatch-bead", r.Dispatch.Path(string(id)), Warning, "", "its bead does not exist")
-			f.repair = healDispatch(r, id)
+			f := c.add("dispatch-bead", c.r.Dispatch.Path(string(id)), Warning, "", "its bead does not exist")
+			f.repair = healDispatch(c.r, id)
 			continue
 		}
-		f := c.add("dispatch-unfinished", r.Dispatch.Path(string(id)), Warning, "the mayor finishes or undoes it when it starts; so does chipset doctor --fix",
+		f := c.add("dispatch-unfinished", c.r.Dispatch.Path(string(id)), Warning, "the mayor finishes or undoes it when it starts; so does chipset doctor --fix",
 			"the dispatch to %s stopped at the stage %s", d.AgentID, d.Stage)
-		f.repair = healDispatch(r, id)
+		f.repair = healDispatch(c.r, id)
 	}
 	for _, a := range slices.Sorted(maps.Keys(c.Retire)) {
 		end := c.Retire[a]
-		p := r.Retire.Path(string(a))
+		p := c.r.Retire.Path(string(a))
 		if _, alive := c.Alive[end.AgentID]; !alive && !end.Stage.Final() {
 			f := c.add("retire-unfinished", p, Warning, "its polecat finishes it when it starts: chipset up; so does chipset doctor --fix",
 				"the end of this attempt stopped at the stage %s, and %s does not run", end.Stage, end.AgentID)
 			c.heals(f, end.AgentID, agent.Polecat)
-			f.repair = thenFinal(r, a, f.repair)
+			f.repair = thenFinal(c.r, a, f.repair)
 		}
 		if c.BeadByID[end.BeadID] == nil {
 			c.add("retire-bead", p, Warning, "", "its bead %s does not exist", end.BeadID)
@@ -55,27 +50,22 @@ func checkRecords(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	}
 	for i := range c.Queue {
 		q := &c.Queue[i]
-		if _, alive := c.Alive[r.Refinery()]; !alive && q.Status == mergequeue.Merging {
-			f := c.add("merge-unfinished", r.Queue.Path(string(q.ID)), Warning, "the refinery starts it again or finishes it: chipset up; so does chipset doctor --fix",
+		if _, alive := c.Alive[c.r.Refinery()]; !alive && q.Status == mergequeue.Merging {
+			f := c.add("merge-unfinished", c.r.Queue.Path(string(q.ID)), Warning, "the refinery starts it again or finishes it: chipset up; so does chipset doctor --fix",
 				"it stopped at the stage %s, and the refinery does not run", q.Stage)
-			c.heals(f, r.Refinery(), agent.Refinery)
+			c.heals(f, c.r.Refinery(), agent.Refinery)
 		}
 	}
-	return c.found, nil
+	return nil
 }
 
-// checkAgents checks identities, hooks and incidents against each other.
-func checkAgents(ctx context.Context, r *rig.Rig) ([]finding, error) {
-	snap, err := r.ReadAll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &relations{Records: snap, r: r}
+// agents checks identities, hooks and incidents against each other.
+func (c *relations) agents(context.Context) error {
 	known := map[state.AgentID]bool{}
 	for _, a := range c.Agents {
 		known[a.ID] = true
 		if err := c.agent(&a); err != nil {
-			return c.found, err
+			return err
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.Hooks)) {
@@ -84,7 +74,7 @@ func checkAgents(ctx context.Context, r *rig.Rig) ([]finding, error) {
 		}
 	}
 	c.openIncidents()
-	return c.found, nil
+	return nil
 }
 
 // orphan reports a hook whose agent is not registered. One that nothing hangs on

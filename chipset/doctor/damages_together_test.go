@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,8 +55,8 @@ func (f *fixture) checkSettled(before files) {
 
 // Many damages at once are healed or described as well, and lose nothing.
 func TestDamagesTogether(t *testing.T) {
-	rnd := random(t)
-	for i := range number(t, "CHIPSET_COMBINATIONS", 6) {
+	t.Parallel()
+	eachCombination(t, number(t, "CHIPSET_COMBINATIONS", 6), func(t *testing.T, rnd *rand.Rand) {
 		f := midflight(t)
 		names := f.spoilMany(rnd)
 		f.reopen()
@@ -66,25 +67,35 @@ func TestDamagesTogether(t *testing.T) {
 		}
 		f.checkSettled(before)
 		if t.Failed() {
-			t.Fatalf("combination %d: %s", i, strings.Join(names, "; "))
+			t.Log(strings.Join(names, "; "))
 		}
+	})
+}
+
+// eachCombination runs a test n times, each with random numbers of its own.
+func eachCombination(t *testing.T, n int, test func(t *testing.T, rnd *rand.Rand)) {
+	seed := uint64(number(t, "CHIPSET_SEED", 1))
+	t.Logf("CHIPSET_SEED=%d", seed)
+	for i := range n {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			test(t, rand.New(rand.NewPCG(seed, uint64(i))))
+		})
 	}
 }
 
 // A doctor that is killed at any moment is run again, and heals the rest.
 func TestDoctorKilled(t *testing.T) {
+	t.Parallel()
 	bin := chipsettest.Build(t)
-	rnd := random(t)
-	kills := 0
-	for i := range number(t, "CHIPSET_COMBINATIONS", 6)/3 + 1 {
+	eachCombination(t, number(t, "CHIPSET_COMBINATIONS", 6)/3+1, func(t *testing.T, rnd *rand.Rand) {
 		f := midflight(t)
 		names := f.spoilMany(rnd)
 		before := f.files()
+		kills := 0
 		for range 4 {
 			cmd := exec.Command(bin, "doctor", "--fix", "--dir", f.Dir)
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			// The moment of the kill is what is random here; nothing is waited for.
 			timer := time.AfterFunc(time.Duration(rnd.IntN(500))*time.Millisecond, func() { _ = cmd.Process.Kill() })
 			err := cmd.Wait()
@@ -102,8 +113,8 @@ func TestDoctorKilled(t *testing.T) {
 		f.Now = time.Now()
 		f.checkSettled(before)
 		if t.Failed() {
-			t.Fatalf("combination %d: %s\n%s", i, strings.Join(names, "; "), out)
+			t.Logf("%s\n%s", strings.Join(names, "; "), out)
 		}
-	}
-	t.Logf("%d kills", kills)
+		t.Logf("%d kills", kills)
+	})
 }

@@ -46,12 +46,12 @@ type Finding struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// finding is a Finding with its cure.
+// finding is a Finding with its repair.
 type finding struct {
 	Finding
 	// settled marks what does not pass by itself, so that one look is enough.
 	settled bool
-	// repair cures it without loss, or is nil.
+	// repair repairs it without loss, or is nil.
 	repair func(ctx context.Context) error
 	// doubtful: the disk failed the repair. What is seen of it afterwards may be gone
 	// with the next power cut.
@@ -168,7 +168,7 @@ func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]fi
 			failed = append(failed, ctx.Err())
 			break
 		}
-		seen, err := settle(ctx, r, tolerant(g.check), patienceWith(r, pause))
+		seen, err := settle(ctx, r, g.run, patienceWith(r, pause))
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -178,7 +178,7 @@ func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]fi
 			}
 			seen[i].explain()
 			if fix && err == nil { // on half a look nothing is repaired
-				seen[i].cure(ctx)
+				seen[i].runRepair(ctx)
 			}
 			found = append(found, seen[i])
 		}
@@ -211,22 +211,51 @@ func once(failed []error) error {
 	})...)
 }
 
-// tolerant makes a finding of what kept a check from going on, when that is
-// something in the tree that is not what it should be.
-func tolerant(look check) check {
+// look is one look of a check at a rig, with what it has found.
+type look struct {
+	r     *rig.Rig
+	found []finding
+}
+
+// looking makes a check of one that needs no records.
+func looking(at func(*look, context.Context) error) check {
 	return func(ctx context.Context, r *rig.Rig) ([]finding, error) {
-		found, err := look(ctx, r)
-		return noticed(found, err)
+		l := &look{r: r}
+		err := at(l, ctx)
+		return l.found, err
 	}
 }
 
-// noticed adds an error to the findings when it is a corruption, and returns
-// it otherwise.
-func noticed(found []finding, err error) ([]finding, error) {
-	if errors.Is(err, state.ErrCorrupt) {
-		return append(found, unreadable(err, nil)...), nil
+// add adds a finding. Without a hint, the repair of its rule is one.
+func (l *look) add(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
+	l.found = append(l.found, finding{Finding: Finding{Rule: rule, Path: string(p), Severity: sev, Hint: hint, Detail: fmt.Sprintf(format, args...)}})
+	return &l.found[len(l.found)-1]
+}
+
+// addSettled is add for what does not pass by itself.
+func (l *look) addSettled(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
+	f := l.add(rule, p, sev, hint, format, args...)
+	f.settled = true
+	return f
+}
+
+// addUnreadable adds a finding for an error of a store, or returns nil where the file has
+// vanished.
+func (l *look) addUnreadable(err error, repair func(ctx context.Context, c *state.Corruption) error) *finding {
+	if errors.Is(err, state.ErrNotFound) {
+		return nil
 	}
-	return found, err
+	l.found = append(l.found, unreadable(err, repair))
+	return &l.found[len(l.found)-1]
+}
+
+// notice makes a finding of an error that is a corruption, and returns any other.
+func (l *look) notice(err error) error {
+	if errors.Is(err, state.ErrCorrupt) {
+		l.addUnreadable(err, nil)
+		return nil
+	}
+	return err
 }
 
 // Standing counts the errors among the findings that were not repaired.
@@ -267,7 +296,7 @@ func settle(ctx context.Context, r *rig.Rig, look check, p patience) ([]finding,
 	return seen, err
 }
 
-func (f *finding) cure(ctx context.Context) {
+func (f *finding) runRepair(ctx context.Context) {
 	if f.repair == nil {
 		return
 	}
@@ -308,14 +337,10 @@ const (
 
 const hintQuarantine = "chipset doctor --fix moves it to state/quarantine with its reason"
 
-// unreadable makes a finding of what a store could not read. A file that
-// vanished meanwhile is none.
-func unreadable(err error, repair func(ctx context.Context, c *state.Corruption) error) []finding {
+// unreadable makes a finding of what a store could not read.
+func unreadable(err error, repair func(ctx context.Context, c *state.Corruption) error) finding {
 	var c *state.Corruption
-	switch {
-	case errors.Is(err, state.ErrNotFound):
-		return nil
-	case !errors.As(err, &c):
+	if !errors.As(err, &c) {
 		c = &state.Corruption{Path: string(state.StateDir), Reason: err.Error(), Cause: fmt.Errorf("%w: %w", state.ErrRefused, err)}
 		if at := new(fs.PathError); errors.As(err, &at) {
 			c.Path = at.Path
@@ -341,5 +366,5 @@ func unreadable(err error, repair func(ctx context.Context, c *state.Corruption)
 		f.Hint = hintQuarantine
 		f.repair = func(ctx context.Context) error { return repair(ctx, c) }
 	}
-	return []finding{f}
+	return f
 }

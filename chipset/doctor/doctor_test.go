@@ -319,6 +319,7 @@ func TestDoctor(t *testing.T) {
 }
 
 func TestDoctorWorktrees(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	ctx := t.Context()
 	tip, _, err := f.Git.ResolveCommit(ctx, "main")
@@ -348,11 +349,13 @@ func TestDoctorWorktrees(t *testing.T) {
 
 // A corrupt hook is rebuilt from its bead, and what stood there is kept.
 func TestDoctorRebuildsAHook(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		status bead.Status
 		want   hook.Status
 	}{"pending": {bead.Hooked, hook.Pending}, "active": {bead.InProgress, hook.Active}, "empty": {bead.Blocked, hook.Empty}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			b := f.PutBead("gt-aaaaa", c.status, func(b *bead.Bead) { b.Assignee, b.AssignmentID = alpha, "as-1" })
 			f.Plant(f.Hooks.Path(string(alpha)), "{ broken")

@@ -16,56 +16,51 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// checkGit checks what the tree says against the repository, and what init
+// againstGit checks what the tree says against the repository, and what init
 // wrote into git's own folder.
-func checkGit(ctx context.Context, r *rig.Rig) ([]finding, error) {
-	snap, err := r.ReadAll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &relations{Records: snap, r: r}
-	if r.Git == nil {
-		if _, err := git.Open(ctx, r.Dir); err != nil && !errors.Is(err, git.ErrNotRepo) {
-			c.add("repository", state.Path(r.Dir), Error, "git says why it can't be used", "%v", err)
+func (c *relations) againstGit(ctx context.Context) error {
+	if c.r.Git == nil {
+		if _, err := git.Open(ctx, c.r.Dir); err != nil && !errors.Is(err, git.ErrNotRepo) {
+			c.add("repository", state.Path(c.r.Dir), Error, "git says why it can't be used", "%v", err)
 		} else {
-			c.add("repository", state.Path(r.Dir), Error, "", "there is no git repository here")
+			c.add("repository", state.Path(c.r.Dir), Error, "", "there is no git repository here")
 		}
-		return c.found, nil
+		return nil
 	}
 	if err := c.guards(); err != nil {
-		return c.found, err
+		return err
 	}
 	if err := c.worktrees(ctx); err != nil {
-		return c.found, err
+		return err
 	}
-	if r.Def == nil {
-		return c.found, nil
+	if c.r.Def == nil {
+		return nil
 	}
-	target, err := r.Target(ctx)
+	target, err := c.r.Target(ctx)
 	if err != nil {
 		c.add("target", "chipset.yaml", Error, "", "%v", err)
-		return c.found, nil
+		return nil
 	}
-	tip, found, err := r.Git.ResolveRef(ctx, target.Ref())
+	tip, found, err := c.r.Git.ResolveRef(ctx, target.Ref())
 	if err != nil {
-		return c.found, err
+		return err
 	}
 	if !found {
 		c.add("target", state.Path(target.Ref()), Error, "", "the branch that work lands on does not exist")
-		return c.found, nil
+		return nil
 	}
 	if err := c.landed(ctx, target, tip); err != nil {
-		return c.found, err
+		return err
 	}
 	refs, err := c.r.Git.ListRefs(ctx, "refs/heads/polecat/", "refs/chipset/salvage/")
 	if err != nil {
-		return c.found, err
+		return err
 	}
 	c.branches(refs)
-	return c.found, errors.Join(c.stateInGit(ctx, target), c.requestCommits(ctx), c.salvageRefs(refs))
+	return errors.Join(c.stateInGit(ctx, target), c.requestCommits(ctx), c.salvageRefs(refs))
 }
 
-// stateInGit tells of a live tree that a switch of branches would take away.
+// stateInGit reports a live tree that a switch of branches would take away.
 func (c *relations) stateInGit(ctx context.Context, target git.Branch) error {
 	places, err := c.r.StateInGit(ctx, target)
 	for _, place := range places {
@@ -93,7 +88,7 @@ func (c *relations) guards() error {
 	return nil
 }
 
-// landed proves that the target holds what is told to be merged.
+// landed checks that the target holds every commit that a request says was merged.
 func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash) error {
 	var told []*mergequeue.Request
 	stdin := "^" + string(tip) + "\n"
@@ -137,7 +132,7 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 	return nil
 }
 
-// branches tells of branches that have done their service.
+// branches reports branches that are not needed any more.
 func (c *relations) branches(refs []git.NamedRef) {
 	owner := map[git.Ref]*bead.Bead{}
 	for i := range c.Beads {
@@ -162,7 +157,7 @@ func (c *relations) branches(refs []git.NamedRef) {
 // worktrees compares the folders of the rig with git's list of them.
 func (c *relations) worktrees(ctx context.Context) error {
 	if torn, err := c.torn(ctx); err != nil || len(torn) > 0 {
-		return err // checkRepository tells of it, and git's list is not to be had
+		return err // reported by worktree-torn; git can't list them
 	}
 	list, err := c.r.Git.ListWorktrees(ctx)
 	if err != nil {

@@ -30,7 +30,7 @@ func TestDoctorGoesOn(t *testing.T) {
 }
 
 // A check that is kept from going on by what lies in the tree tells of it.
-func TestTolerant(t *testing.T) {
+func TestCheckStopsAtACorruption(t *testing.T) {
 	f := newFixture(t)
 	for _, c := range []struct {
 		err   error
@@ -41,12 +41,19 @@ func TestTolerant(t *testing.T) {
 		{&state.Corruption{Path: "state/x", Reason: "odd"}, 2, false},
 		{os.ErrPermission, 1, true},
 	} {
-		found, err := tolerant(func(context.Context, *rig.Rig) ([]finding, error) {
+		g := group{func(context.Context, *rig.Rig) ([]finding, error) {
 			return []finding{{Finding: Finding{Rule: "r", Path: "p"}}}, c.err
-		})(t.Context(), f.Rig)
+		}, []Rule{{ID: "r"}}}
+		found, err := g.run(t.Context(), f.Rig)
 		if len(found) != c.found || (err != nil) != c.fails {
 			t.Errorf("%v: %d found, %v", c.err, len(found), err)
 		}
+	}
+	g := group{func(context.Context, *rig.Rig) ([]finding, error) {
+		return []finding{{Finding: Finding{Rule: "r"}}}, nil
+	}, nil}
+	if _, err := g.run(t.Context(), f.Rig); err == nil {
+		t.Error("a check may report a rule that is not its own")
 	}
 	if err := once([]error{os.ErrPermission, os.ErrPermission}); err.Error() != os.ErrPermission.Error() {
 		t.Errorf("said twice: %v", err)
@@ -58,7 +65,7 @@ func TestTolerant(t *testing.T) {
 func TestRepairInDoubt(t *testing.T) {
 	cured := func(path string, err error) finding {
 		f := finding{Finding: Finding{Rule: "r", Path: path, Severity: Error}, repair: func(context.Context) error { return err }}
-		f.cure(t.Context())
+		f.runRepair(t.Context())
 		return f
 	}
 	failed := &os.PathError{Op: "fsync", Path: "p", Err: unix.EIO}

@@ -96,33 +96,6 @@ func resolveTwin(r *rig.Rig, id, other state.IncidentID) func(context.Context) e
 	}
 }
 
-// renumber gives a request the next free number, behind all others.
-func renumber(r *rig.Rig, id state.MergeID, seq int64) func(context.Context) error {
-	return func(ctx context.Context) error {
-		lock, err := r.Tree.Lock(ctx, state.LockQueue, "queue", mergequeue.Dir)
-		if err != nil {
-			return err
-		}
-		defer lock.Unlock()
-		all, bad, err := r.Queue.Queue()
-		if err != nil {
-			return err
-		}
-		next := int64(len(bad)) + 1
-		for i := range all {
-			next = max(next, all[i].Seq+int64(len(bad))+1)
-		}
-		_, err = r.Queue.Update(ctx, string(id), func(q *mergequeue.Request) error {
-			if q.Seq != seq {
-				return state.ErrUnchanged
-			}
-			q.Seq, q.UpdatedAt = next, r.Clock.Now()
-			return nil
-		})
-		return err
-	}
-}
-
 // dropTwinRequest gives up a request of which another of the same assignment waits.
 func dropTwinRequest(r *rig.Rig, id, other state.MergeID) func(context.Context) error {
 	return func(ctx context.Context) error {

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
-	"github.com/gastown-chipset/chipset/state/event"
 )
 
 // errStillRuns is returned by rebuildHook while a process speaks for the agent.
@@ -36,9 +33,7 @@ func rebuildHook(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	if err != nil {
 		return err
 	}
-	if h.Gen, err = genAbove(r, id); err != nil {
-		return err
-	}
+	h.Gen = genAbove(r, id)
 	_, err = r.Hooks.Get(string(id))
 	switch {
 	case err == nil:
@@ -100,48 +95,18 @@ func hookFromBeads(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 	return h, nil
 }
 
-// genMargin is by how much a rebuilt hook's gen is above all that is known of it:
-// more than the transitions of the moments that a power cut takes from the story.
-const genMargin = 64
-
-// genAbove is a gen that a hook never had: above what the damaged file still
-// says, what copies of it in quarantine say, and the transitions that are told of.
-func genAbove(r *rig.Rig, id state.AgentID) (int64, error) {
-	p := r.Hooks.Path(string(id))
-	highest := genIn(r, p)
-	kept, err := r.Tree.Quarantined()
+// genAbove returns a gen that the hook never had: the clock in milliseconds, which no
+// hook reaches by counting, or one above what the damaged file still says.
+func genAbove(r *rig.Rig, id state.AgentID) int64 {
+	gen := r.Clock().UnixMilli()
+	data, err := r.Tree.Read(r.Hooks.Path(string(id)), 16*state.MaxFile)
 	if err != nil {
-		return 0, err
+		return gen
 	}
-	for _, q := range kept {
-		if q.Path == string(p) {
-			highest = max(highest, genIn(r, state.QuarantineDir.Join(q.File)))
-		}
-	}
-	events, _, _, err := r.Events.Read(event.Position{}, time.Time{})
-	if err != nil {
-		return 0, err
-	}
-	told := int64(0)
-	for i := range events {
-		if events[i].Subject == string(id) && strings.HasPrefix(events[i].Type, "hook.") {
-			told++
-		}
-	}
-	return max(highest, told) + genMargin, nil
-}
-
-// genIn is the highest gen that the bytes of a file hold, whole or not.
-func genIn(r *rig.Rig, p state.Path) int64 {
-	data, err := r.Tree.Read(p, 16*state.MaxFile)
-	if err != nil {
-		return 0 // nothing is told by what can't be opened
-	}
-	highest := int64(0)
-	for _, m := range regexp.MustCompile(`"gen"\s*:\s*([0-9]{1,12})\b`).FindAllSubmatch(data, -1) {
+	for _, m := range regexp.MustCompile(`"gen"\s*:\s*([0-9]{1,15})\b`).FindAllSubmatch(data, -1) {
 		if n, err := strconv.ParseInt(string(m[1]), 10, 64); err == nil {
-			highest = max(highest, n)
+			gen = max(gen, n+1)
 		}
 	}
-	return highest
+	return gen
 }

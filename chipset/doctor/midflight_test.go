@@ -38,27 +38,31 @@ var allWorkers = []state.AgentID{alpha, charlie}
 // precious is what only a worktree holds, and no commit.
 const precious = "not committed, and nowhere else\n"
 
-// template is one rig in mid-flight, which each test gets a copy of.
-var template = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "chipset-midflight-")
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(dir)
-})
+// template is a rig that is made once for all tests; each gets a copy of it.
+type template struct {
+	made sync.Once
+	dir  string
+	now  time.Time // of the clock of a copy
+}
 
-var built sync.Once
+var (
+	inMidflight = template{now: rigtest.Noon().Add(time.Hour)}
+	inOrder     = template{now: rigtest.Noon()}
+)
 
-// midflight is a rig in the middle of everything: alpha works, bravo has just got
-// work, charlie has submitted, one bead has landed, mail and nudges lie about. In
-// it the doctor finds nothing.
-func midflight(t *testing.T) *fixture {
+// copy returns a copy of the template, which build makes in an empty folder.
+func (m *template) copy(t *testing.T, build func(t *testing.T, dir string)) *fixture {
 	t.Helper()
-	from, err := template()
-	must(t, err)
-	built.Do(func() { buildMidflight(t, from) })
-	dir := filepath.Join(gittest.Dir(t), "yard")
-	if out, err := exec.Command("cp", "-a", from, dir).CombinedOutput(); err != nil {
+	m.made.Do(func() {
+		dir, err := os.MkdirTemp("", "chipset-doctor-")
+		must(t, err)
+		m.dir, err = filepath.EvalSymlinks(dir)
+		must(t, err)
+		must(t, os.Chmod(m.dir, 0o755)) // some tests look at a copy as another user
+		build(t, m.dir)
+	})
+	dir := gittest.Dir(t)
+	if out, err := exec.Command("cp", "-a", m.dir+"/.", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	admins, err := filepath.Glob(filepath.Join(dir, ".git", "worktrees", "*", "gitdir"))
@@ -68,11 +72,31 @@ func midflight(t *testing.T) *fixture {
 	for _, name := range append(append(admins, links...), filepath.Join(dir, ".git", "chipset")) {
 		data, err := os.ReadFile(name)
 		must(t, err)
-		must(t, os.WriteFile(name, bytes.ReplaceAll(data, []byte(from), []byte(dir)), 0o644))
+		must(t, os.WriteFile(name, bytes.ReplaceAll(data, []byte(m.dir), []byte(dir)), 0o644))
 	}
-	f := &fixture{&rigtest.Yard{T: t, Dir: dir, Now: rigtest.Noon().Add(time.Hour)}}
+	f := &fixture{&rigtest.Yard{T: t, Dir: dir, Now: m.now}}
 	f.reopen()
 	return f
+}
+
+// midflight is a rig in the middle of everything: alpha works, bravo has just got
+// work, charlie has submitted, one bead has landed, mail and nudges lie about. In
+// it the doctor finds nothing.
+func midflight(t *testing.T) *fixture {
+	t.Helper()
+	return inMidflight.copy(t, buildMidflight)
+}
+
+// newFixture is a rig with two polecats and no work.
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	return inOrder.copy(t, func(t *testing.T, dir string) {
+		t.Helper()
+		gittest.Init(t, dir)
+		_, err := rig.Init(t.Context(), rig.InitOptions{Dir: dir, Clock: func() time.Time { return rigtest.Noon() },
+			Template: definition.TemplateOptions{RigName: "yard", Prefix: "gt", Worker: "sh", Polecats: 2, Test: "make check", Target: "main"}})
+		must(t, err)
+	})
 }
 
 func (f *fixture) reopen() {
@@ -80,6 +104,9 @@ func (f *fixture) reopen() {
 	var err error
 	f.Rig, err = rig.OpenState(f.T.Context(), f.Dir, func() time.Time { return f.Now })
 	f.Must(err)
+	if f.Git != nil {
+		f.Git.LockGrace = 20 * time.Millisecond
+	}
 }
 
 func buildMidflight(t *testing.T, dir string) {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -13,14 +13,14 @@ import (
 	"github.com/gastown-chipset/chipset/state/handoff"
 )
 
-func checkSlot(r *rig.Rig, id state.AgentID, known bool) ([]finding, error) {
-	slot := r.Slot(id)
+func (l *look) slot(id state.AgentID, known bool) error {
+	slot := l.r.Slot(id)
 	all, bad, err := slot.All()
 	switch {
 	case errors.Is(err, state.ErrCorrupt):
 		bad = append(bad, err) // from/ is no folder
 	case err != nil:
-		return nil, err
+		return err
 	}
 	latest, err := slot.Latest()
 	hasLatest := err == nil
@@ -31,106 +31,91 @@ func checkSlot(r *rig.Rig, id state.AgentID, known bool) ([]finding, error) {
 	if err != nil {
 		bad = append(bad, err)
 	}
-	var found []finding
 	for _, err := range bad {
-		found = append(found, unreadable(err, func(ctx context.Context, c *state.Corruption) error {
-			return slot.Quarantine(ctx, state.Path(c.Path), r.Clock.Now())
-		})...)
+		l.addUnreadable(err, func(ctx context.Context, c *state.Corruption) error {
+			return slot.Quarantine(ctx, state.Path(c.Path), l.r.Clock.Now())
+		})
 	}
 	if !known {
-		found = append(found, finding{settled: true, Finding: Finding{Rule: "nudge-agent", Path: string(slot.Dir()), Severity: Warning,
-			Detail: fmt.Sprintf("%s is not registered", id)}})
+		l.addSettled("nudge-agent", slot.Dir(), Warning, "", "%s is not registered", id)
 	}
 	if len(bad) > 0 {
-		return found, nil // what is missing is not there yet
+		return nil // what is missing is not there yet
 	}
-	if newest, ok := newestOf(all); ok && (!hasLatest || !latest.Timestamp.Equal(newest.Timestamp.Time)) || !ok && hasLatest {
-		found = append(found, finding{Finding: Finding{Rule: "nudge-latest", Path: string(slot.Dir().Join("latest.json")), Severity: Warning,
-			Detail: "it is not the newest nudge below from/"}, repair: func(ctx context.Context) error { return slot.Reconcile(ctx, r.Clock.Now()) }})
+	if hasLatest != (len(all) > 0) || hasLatest && !latest.Timestamp.Equal(all[len(all)-1].Timestamp.Time) {
+		l.add("nudge-latest", slot.Dir().Join("latest.json"), Warning, "", "it is not the newest nudge below from/").repair = l.reconciles(slot)
 	}
-	return append(found, checkNudges(r, slot, all, &seen)...), nil
+	l.nudges(slot, all, &seen)
+	return nil
 }
 
-func newestOf(all []nudge.Nudge) (nudge.Nudge, bool) {
-	if len(all) == 0 {
-		return nudge.Nudge{}, false
-	}
-	return all[len(all)-1], true
+// reconciles makes latest.json and seen.json agree with the nudges.
+func (l *look) reconciles(slot nudge.Slot) func(context.Context) error {
+	return func(ctx context.Context) error { return slot.Reconcile(ctx, l.r.Clock.Now()) }
 }
 
-func checkNudges(r *rig.Rig, slot nudge.Slot, all []nudge.Nudge, seen *nudge.Seen) []finding {
-	var found []finding
+func (l *look) nudges(slot nudge.Slot, all []nudge.Nudge, seen *nudge.Seen) {
 	newest := map[state.AgentID]state.Time{}
 	for i := range all {
 		n := &all[i]
 		newest[n.From] = n.Timestamp
-		p := string(slot.Dir().Join("from", string(n.From)+".json"))
-		if n.Type == nudge.Abort && n.From != state.Human && n.From != r.Mayor() {
-			found = append(found, finding{settled: true, Finding: Finding{Rule: "nudge-abort", Path: p, Severity: Warning,
-				Detail: fmt.Sprintf("%s asks to abort, which only the mayor and the person may", n.From)}})
+		p := slot.Dir().Join("from", string(n.From)+".json")
+		if n.Type == nudge.Abort && n.From != state.Human && n.From != l.r.Mayor() {
+			l.addSettled("nudge-abort", p, Warning, "", "%s asks to abort, which only the mayor and the person may", n.From)
 		}
-		found = append(found, foreignForm(r, state.Path(p), n)...)
+		l.form(p, n)
 	}
-	ahead := []string{}
-	for from, t := range seen.Seen {
-		if t.After(newest[from].Time) && t.After(r.Clock()) {
-			ahead = append(ahead, string(from))
+	for _, from := range slices.Sorted(maps.Keys(seen.Seen)) {
+		if t := seen.Seen[from]; t.After(newest[from].Time) && t.After(l.r.Clock()) {
+			l.add("nudge-seen", slot.Dir().Join("seen.json"), Error, "",
+				"for %s it says %s, which lies ahead: what comes until then would be ignored", from, t).repair = l.reconciles(slot)
 		}
 	}
-	slices.Sort(ahead)
-	for _, from := range ahead {
-		found = append(found, finding{Finding: Finding{Rule: "nudge-seen", Path: string(slot.Dir().Join("seen.json")), Severity: Error,
-			Detail: fmt.Sprintf("for %s it says %s, which lies ahead: what comes until then would be ignored", from, seen.Seen[state.AgentID(from)])},
-			repair: func(ctx context.Context) error { return slot.Reconcile(ctx, r.Clock.Now()) }})
-	}
-	return found
 }
 
-// foreignForm tells of a small file that is not in the canonical form. Nothing
-// rewrites it: its next version is.
-func foreignForm(r *rig.Rig, p state.Path, v any) []finding {
-	data, err := r.Tree.Read(p, state.MaxFile)
+// isCanonical reports whether a file holds the canonical form of v, or can't be read now.
+func (l *look) isCanonical(p state.Path, v any) bool {
+	data, err := l.r.Tree.Read(p, state.MaxFile)
 	want, encErr := state.Encode(v)
-	if err != nil || encErr != nil || bytes.Equal(data, want) {
-		return nil
-	}
-	return []finding{{Finding: Finding{Rule: ruleCanonical, Path: string(p), Severity: Info, Detail: "in the form of another program"}}}
+	return err != nil || encErr != nil || bytes.Equal(data, want)
 }
 
-func checkHandoffs(r *rig.Rig, id state.AgentID, known bool) ([]finding, error) {
+// form reports a small file that is not in the canonical form. Nothing rewrites it:
+// its next version is canonical.
+func (l *look) form(p state.Path, v any) {
+	if !l.isCanonical(p, v) {
+		l.add(ruleCanonical, p, Info, "", "in the form of another program")
+	}
+}
+
+func (l *look) handoffs(id state.AgentID, known bool) error {
 	dir := handoff.Dir.Join(string(id))
-	all, bad, err := r.Handoffs.List(id)
-	var found []finding
+	all, bad, err := l.r.Handoffs.List(id)
+	reported := map[state.Path]bool{}
 	for _, err := range bad {
-		found = append(found, unreadable(err, func(_ context.Context, c *state.Corruption) error {
-			_, err := r.Tree.Quarantine(state.Path(c.Path), c.Reason, r.Clock.Now())
+		f := l.addUnreadable(err, func(_ context.Context, c *state.Corruption) error {
+			_, err := l.r.Tree.Quarantine(state.Path(c.Path), c.Reason, l.r.Clock.Now())
 			return err
-		})...)
+		})
+		if f != nil {
+			reported[state.Path(f.Path)] = true
+		}
 	}
 	if !known && len(all) > 0 {
-		found = append(found, finding{settled: true, Finding: Finding{Rule: "handoff-agent", Path: string(dir), Severity: Warning,
-			Detail: fmt.Sprintf("%s is not registered", id)}})
+		l.addSettled("handoff-agent", dir, Warning, "", "%s is not registered", id)
 	}
-	named := map[state.Path]bool{}
 	for i := range all {
 		p := handoffPath(&all[i])
-		named[p] = true
-		found = append(found, foreignForm(r, p, &all[i])...)
+		reported[p] = true
+		l.form(p, &all[i])
 	}
-	entries, listErr := r.Tree.List(dir)
-	if listErr != nil {
-		return found, errors.Join(err, listErr)
-	}
+	entries, listErr := l.r.Tree.List(dir)
 	for _, e := range entries {
-		p := dir.Join(e.Name())
-		if named[p] || slices.ContainsFunc(found, func(f finding) bool { return f.Path == string(p) }) {
-			continue
+		if p := dir.Join(e.Name()); !reported[p] {
+			l.add("handoff-name", p, Warning, "", "its name is not its time").repair = func(context.Context) error { return renameHandoff(l.r, p) }
 		}
-		f := finding{Finding: Finding{Rule: "handoff-name", Path: string(p), Severity: Warning, Detail: "its name is not its time"}}
-		f.repair = func(context.Context) error { return renameHandoff(r, p) }
-		found = append(found, f)
 	}
-	return found, err
+	return errors.Join(err, listErr)
 }
 
 func handoffPath(h *handoff.Handoff) state.Path {

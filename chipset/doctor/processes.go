@@ -15,16 +15,17 @@ import (
 // workerDir is where the supervisors of workers keep their exit records.
 const workerDir = state.RunDir + "/workers"
 
-// checkProcesses looks for workers whose polecat is gone. Their supervisor ends
-// them within seconds; one that is still there outlived it.
-func checkProcesses(_ context.Context, r *rig.Rig) ([]finding, error) {
+// processes looks for workers whose polecat is gone. Their supervisor ends them within
+// seconds; one that is still there outlived it.
+func (l *look) processes(context.Context) error {
+	r := l.r
 	entries, err := r.Tree.List(workerDir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	hooks, _, err := r.Hooks.All()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	owner := map[string]state.AgentID{}
 	for i := range hooks {
@@ -32,26 +33,22 @@ func checkProcesses(_ context.Context, r *rig.Rig) ([]finding, error) {
 			owner[string(w.Session)] = hooks[i].AgentID
 		}
 	}
-	var found []finding
 	for _, e := range entries {
 		p := workerDir.Join(e.Name())
 		exit, there, err := process.ReadExit(r.Tree.Abs(p))
 		if err != nil && !errors.Is(err, fs.ErrPermission) {
-			found = append(found, finding{Finding: Finding{Rule: "worker-record", Path: string(p), Severity: Warning, Detail: err.Error()},
-				repair: putAway(r, p, "it is no exit record")})
+			l.add("worker-record", p, Warning, "", "%v", err).repair = putAway(r, p, "it is no exit record")
 			continue
 		}
 		if err != nil || !there || !exit.Alive() {
 			continue
 		}
-		if _, alive := r.Alive(owner[exit.ID]); alive && owner[exit.ID] != "" {
-			continue
+		if _, alive := r.Alive(owner[exit.ID]); !alive || owner[exit.ID] == "" {
+			l.add("orphaned-worker", p, Error, "chipset up ends it and saves its work; so does chipset doctor --fix",
+				"the worker of the session %s still runs, but no polecat follows it", exit.ID).repair = endOrphan(r, owner[exit.ID])
 		}
-		found = append(found, finding{Finding: Finding{Rule: "orphaned-worker", Path: string(p), Severity: Error,
-			Detail: "the worker of the session " + exit.ID + " still runs, but no polecat follows it",
-			Hint:   "chipset up ends it and saves its work; so does chipset doctor --fix"}, repair: endOrphan(r, owner[exit.ID])})
 	}
-	return found, nil
+	return nil
 }
 
 // endOrphan heals the polecat whose worker it is; when nobody knows whose, all

@@ -107,7 +107,7 @@ func TestWhatTheDiskRefuses(t *testing.T) {
 		at := &os.PathError{Op: "open", Path: "state/x", Err: why}
 		for _, err := range []error{at, &state.Corruption{Path: "state/x", Reason: why.Error(), Cause: errors.Join(state.ErrRefused, why)}} {
 			f := unreadable(err, func(context.Context, *state.Corruption) error { return nil })
-			if len(f) != 1 || f[0].Path != "state/x" || f[0].repair != nil || !strings.Contains(f[0].Hint, hint) || !strings.Contains(f[0].Detail, why.Error()) {
+			if f.Path != "state/x" || f.repair != nil || !strings.Contains(f.Hint, hint) || !strings.Contains(f.Detail, why.Error()) {
 				t.Errorf("%v: %+v", err, f)
 			}
 		}

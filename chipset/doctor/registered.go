@@ -5,33 +5,27 @@ import (
 	"slices"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// checkRegistered checks that who ought to be registered is: the agents of the
+// registered checks that who ought to be registered is: the agents of the
 // definition, and the person.
-func checkRegistered(ctx context.Context, r *rig.Rig) ([]finding, error) {
-	snap, err := r.ReadAll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &relations{Records: snap, r: r}
+func (c *relations) registered(context.Context) error {
 	c.named(state.Human, agent.Human)
-	if r.Def == nil {
-		return c.found, nil
+	if c.r.Def == nil {
+		return nil
 	}
-	for _, a := range r.Def.Agents() {
+	for _, a := range c.r.Def.Agents() {
 		if id, err := state.ParseAgentID(a.ID); err == nil {
 			c.named(id, roleOf(a))
 		}
 	}
 	c.strangers()
-	return c.found, nil
+	return nil
 }
 
-// strangers tells of agents that say they belong to another rig. Helpers and people come from anywhere.
+// strangers reports agents that say they belong to another rig. Helpers and people come from anywhere.
 func (c *relations) strangers() {
 	own := c.r.Def.Rig.Name
 	for _, a := range c.Agents {

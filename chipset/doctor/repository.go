@@ -19,18 +19,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// checkRepository looks at git's own files: locks that a killed git left, objects
+// gitFiles looks at git's own files: locks that a killed git left, objects
 // and refs that a power cut tore, worktrees. It comes before what asks git.
-func checkRepository(ctx context.Context, r *rig.Rig) ([]finding, error) {
-	if r.Git == nil {
-		return nil, nil // checkGit tells of it
+func (c *relations) gitFiles(ctx context.Context) error {
+	if c.r.Git == nil {
+		return nil // the rule "repository" reports it
 	}
-	snap, err := r.ReadAll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &relations{Records: snap, r: r}
-	return c.found, errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(ctx), c.brokenRefs(ctx), c.linkedWorktrees(), c.tornWorktrees(ctx))
+	return errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(ctx), c.brokenRefs(ctx), c.linkedWorktrees(), c.tornWorktrees(ctx))
 }
 
 func (c *relations) gitLocks() error {
@@ -74,7 +69,7 @@ func (c *relations) emptyObjects() error {
 	return err
 }
 
-// obstacles tells of files in place of the folders of the rig's refs.
+// obstacles reports files in place of the folders of the rig's refs.
 func (c *relations) obstacles(ctx context.Context) error {
 	paths, err := repair.Obstacles(ctx, c.r.Git, rig.RefFolders()...)
 	for _, path := range paths {
@@ -104,18 +99,18 @@ func (c *relations) brokenRefs(ctx context.Context) error {
 		f.repair = func(ctx context.Context) error {
 			err := repair.RestoreRef(ctx, c.r.Git, b.Ref, instead...)
 			if errors.Is(err, git.ErrNoCommits) && strings.HasPrefix(string(b.Ref), "refs/heads/polecat/") {
-				return repair.RemoveRef(ctx, c.r.Git, b.Ref) // nothing tells of any work on it
+				return repair.RemoveRef(ctx, c.r.Git, b.Ref) // no record names any work on it
 			}
 			return err
 		}
-		if strings.HasPrefix(string(b.Ref), rig.SnapshotRefs) { // nobody was told of that snapshot yet
+		if strings.HasPrefix(string(b.Ref), rig.SnapshotRefs) { // that snapshot was not reported yet
 			f.repair = func(ctx context.Context) error { return repair.RemoveRef(ctx, c.r.Git, b.Ref) }
 		}
 	}
 	return err
 }
 
-// recorded are the commits that the rig's records tell of a ref, best first.
+// recorded are the commits that the rig's records name for a ref, best first.
 func (c *relations) recorded(ref git.Ref) []git.Hash {
 	var all []git.Hash
 	branch, _ := strings.CutPrefix(string(ref), "refs/heads/")
@@ -136,11 +131,11 @@ func (c *relations) recorded(ref git.Ref) []git.Hash {
 	return all
 }
 
-// linkedWorktrees tells of links and files in place of worktrees: nothing must be
+// linkedWorktrees reports links and files in place of worktrees: nothing must be
 // done to what a link leads to.
 func (c *relations) linkedWorktrees() error {
 	entries, err := c.r.Tree.List(state.WorktreeDir)
-	if err != nil && !errors.Is(err, state.ErrNotRegular) { // that one is told of
+	if err != nil && !errors.Is(err, state.ErrNotRegular) { // that one is reported
 		return err
 	}
 	for _, e := range entries {

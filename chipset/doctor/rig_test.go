@@ -36,16 +36,10 @@ func (f *fixture) try(spoil func(f *fixture)) (done bool) {
 func TestMain(m *testing.M) {
 	restore := gittest.Isolate()
 	code := m.Run()
-	if dir, err := template(); err == nil {
-		os.RemoveAll(dir)
-	}
+	os.RemoveAll(inMidflight.dir)
+	os.RemoveAll(inOrder.dir)
 	restore()
 	os.Exit(code)
-}
-
-func newFixture(t *testing.T) *fixture {
-	t.Helper()
-	return &fixture{rigtest.NewYard(t)}
 }
 
 func must(t *testing.T, err error) { t.Helper(); rigtest.Must(t, err) }

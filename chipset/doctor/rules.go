@@ -1,6 +1,12 @@
 package doctor
 
-import "slices"
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+)
 
 // Rule is one thing that must be true of a rig's files. A finding names the rule
 // that it breaks.
@@ -26,16 +32,36 @@ const (
 	areaRecords = "unfinished work"
 	areaMail    = "mail"
 	areaNudges  = "nudges and hand-offs"
-	areaStory   = "events, incidents, quarantine"
+	areaLog     = "events, incidents, quarantine"
 	areaRun     = "the folder run/"
 	areaGit     = "git"
 )
 
-// group is one check with the rules that it looks after. unreadable, special-file
-// and canonical-form are about every file, so each check that reads files reports them.
+// group is one check with the rules that it reports.
 type group struct {
 	check check
 	rules []Rule
+}
+
+// shared are the rules about every file or time, which each check may report.
+func shared() []string {
+	return []string{ruleUnreadable, ruleSpecial, ruleCanonical, "folder", "future-time"}
+}
+
+// run runs the check. A finding of a rule that is neither shared nor in the group is an error.
+func (g *group) run(ctx context.Context, r *rig.Rig) ([]finding, error) {
+	l := &look{r: r}
+	var err error
+	l.found, err = g.check(ctx, r)
+	err = l.notice(err)
+	found := l.found
+	for i := range found {
+		id := found[i].Rule
+		if !slices.Contains(shared(), id) && !slices.ContainsFunc(g.rules, func(rule Rule) bool { return rule.ID == id }) {
+			return found, fmt.Errorf("the rule %q is reported by another check than its own", id)
+		}
+	}
+	return found, err
 }
 
 // table is the one list of checks and rules, in the order in which they are looked
@@ -50,7 +76,7 @@ func Rules() []Rule {
 	for _, g := range table() {
 		all = append(all, g.rules...)
 	}
-	areas := []string{areaTree, areaFiles, areaRun, areaAgents, areaWork, areaQueue, areaRecords, areaMail, areaNudges, areaStory, areaGit}
+	areas := []string{areaTree, areaFiles, areaRun, areaAgents, areaWork, areaQueue, areaRecords, areaMail, areaNudges, areaLog, areaGit}
 	slices.SortStableFunc(all, func(a, b Rule) int { return slices.Index(areas, a.Area) - slices.Index(areas, b.Area) })
 	return all
 }
@@ -71,24 +97,24 @@ const (
 
 func treeGroups() []group {
 	return []group{
-		{checkWays, []Rule{
+		{looking((*look).filesForFolders), []Rule{
 			{"special-file", areaFiles, "nothing is reached through a link, a FIFO, a socket, a device or a folder in place of a file or a file in place of a folder, and no file has a second name", Error,
 				toQuarantine + "; a file whose other names all lie in the rig's folders gets one of its own, any other stays, because its second name may be a backup"},
 		}},
-		{checkShared, nil}, // reports special-file
-		{checkRun, []Rule{
+		{looking((*look).sharedFiles), nil}, // reports special-file
+		{looking((*look).runFolder), []Rule{
 			{"folder", areaTree, "state, run, logs, worktrees and each worktree are real folders, not links or files", Error, toQuarantine + "; the next use makes a new folder"},
 			{"definition", areaTree, "chipset.yaml exists and has no errors", Error, byHand + "chipset validate names the lines; a running rig goes on with the copy in run/"},
 			{"lock-file", areaRun, "a lock is a plain file below run/locks", Error, toQuarantine + ": nobody could take that lock"},
 			{"stale-liveness", areaRun, "a liveness stamp has a process that speaks for the agent", Info, "removes it"},
 			{"run-file", areaRun, "what lies in run/ can be read", Warning, toQuarantine + ": it is a cache, and is made again"},
 		}},
-		{checkTree, []Rule{
+		{looking((*look).tree), []Rule{
 			{"identity", areaTree, "rig.json exists and names the rig that git's own folder records", Error, byHand + "put the right tree back before anything runs"},
 			{"foreign", areaTree, "state/ holds nothing but what belongs to the tree", Warning, byHand + "move it out of the tree"},
 			{"leftover", areaTree, "no process that is gone left an unfinished file", Warning, "removes it: nothing was acknowledged on it"},
 		}},
-		{checkObjects, []Rule{
+		{looking((*look).objects), []Rule{
 			{"unreadable", areaFiles, "every file is whole: one JSON object in UTF-8, no key twice, not too large or deep, values of their kinds, and in agreement with its name", Error,
 				toQuarantine + "; a hook is copied there and rebuilt from the beads"},
 			{"canonical-form", areaFiles, "every file has the one canonical form: sorted keys, two-space indent, times with nine digits in UTC", Warning, "rewrites it with the same content; mail is write-once and stays"},
@@ -98,7 +124,7 @@ func treeGroups() []group {
 
 func channelGroups() []group {
 	return []group{
-		{checkChannels, []Rule{
+		{looking((*look).channels), []Rule{
 			{"mail-unknown-recipient", areaMail, "a mailbox belongs to a registered agent", Error, byHand + "name the agent in chipset.yaml and start the rig"},
 			{"mail-unknown-sender", areaMail, "a message is from a registered agent", Warning, byHand + "it is read all the same"},
 			{"mail-twice", areaMail, "a name stands in the mailbox or in its archive, not in both", Error, "removes the copy in the mailbox when the archive has the same message"},
@@ -111,23 +137,23 @@ func channelGroups() []group {
 			{"handoff-agent", areaNudges, "a hand-off belongs to a registered agent", Warning, byHand + "move it out of the tree"},
 			{"handoff-name", areaNudges, "a hand-off's name is its time", Warning, "gives it the name of its time"},
 		}},
-		{checkStory, []Rule{
-			{"event-line", areaStory, "every line of the event log is one whole event", Warning, byHand + "every reader skips the line; nothing is decided by the event log"},
-			{"event-torn", areaStory, "the last line of every day ends with a newline", Warning, "ends the line, so that the next event begins on its own"},
-			{"event-day", areaStory, "an event stands in the file of its day", Warning, byHand + "readers take it as it is"},
+		{looking((*look).eventLog), []Rule{
+			{"event-line", areaLog, "every line of the event log is one whole event", Warning, byHand + "every reader skips the line; nothing is decided by the event log"},
+			{"event-torn", areaLog, "the last line of every day ends with a newline", Warning, "ends the line, so that the next event begins on its own"},
+			{"event-day", areaLog, "an event stands in the file of its day", Warning, byHand + "readers take it as it is"},
 		}},
 	}
 }
 
 func repositoryGroups() []group {
 	return []group{
-		{checkRegistered, []Rule{
+		{related((*relations).registered), []Rule{
 			{"agent-missing", areaAgents, "every agent of chipset.yaml and the person are registered and have a hook", Warning, "registers it"},
 			{"agent-role", areaAgents, "an agent has the role that chipset.yaml gives it", Warning, byHand + "chipset up registers it again"},
 			{"agent-rig", areaAgents, "an agent belongs to the rig of chipset.yaml", Warning, "registers those of chipset.yaml again; any other came from another rig's tree"},
 		}},
-		{checkRepository, []Rule{
-			{"git-ref", areaGit, "every branch and salvage ref of the rig names an existing commit, and the target and the snapshot branch exist while their reflogs do", Error, "puts it back on the newest commit that its reflog or the rig's records tell of; removes that of a snapshot that nobody was told of"},
+		{related((*relations).gitFiles), []Rule{
+			{"git-ref", areaGit, "every branch and salvage ref of the rig names an existing commit, and the target and the snapshot branch exist while their reflogs do", Error, "puts it back on the newest commit that its reflog or the rig's records name; removes that of a snapshot that was not reported yet"},
 			{"git-obstacle", areaGit, "no file is in the place of a folder that git needs for the rig's refs, reflogs or worktrees", Error, "moves it to chipset-aside in git's folder"},
 			{"git-lock", areaGit, "no git left a lock behind", Warning, "removes it once it has stood unchanged for seconds and no git runs"},
 			{"git-object", areaGit, "no object of git is empty", Error, "removes the empty file: git would take it for the object, and never write that again"},
@@ -138,7 +164,7 @@ func repositoryGroups() []group {
 
 func relationGroups() []group {
 	return []group{
-		{checkRelations, []Rule{
+		{related((*relations).work), []Rule{
 			{"bead-hook", areaWork, "an assigned bead is on the hook of its assignee", Error, "opens it again, as the mayor does"},
 			{"bead-dispatch", areaWork, "a dispatch record speaks of the bead's own assignment", Warning, byHand + "the next dispatch replaces it"},
 			{"bead-branch", areaWork, "no two beads share a branch, and a bead's branch carries its name", Warning, byHand + "look at who works there"},
@@ -161,7 +187,7 @@ func relationGroups() []group {
 			{"duplicate-seq", areaQueue, "no two requests have one number", Error, "gives the younger of two the next free number"},
 			{"assignment-twice", areaQueue, "one assignment has one request", Error, "drops the younger of two that both wait"},
 		}},
-		{checkRecords, []Rule{
+		{related((*relations).unfinished), []Rule{
 			{"dispatch-unfinished", areaRecords, "no dispatch is half done", Warning, "finishes or undoes it, as the mayor does"},
 			{"dispatch-bead", areaRecords, "a dispatch record has a bead", Warning, "undoes the dispatch"},
 			{"retire-unfinished", areaRecords, "no attempt's end is half done while its polecat does not run", Warning, "finishes it, as the polecat's next start does"},
@@ -173,21 +199,21 @@ func relationGroups() []group {
 
 func agentGroups() []group {
 	return []group{
-		{checkAgents, []Rule{
+		{related((*relations).agents), []Rule{
 			{"retired-agent", areaAgents, "a retired agent has no work and no unread mail", Warning, byHand + "the mayor gives its work to another; read its mail"},
 			{"hook-missing", areaAgents, "every registered agent has exactly one hook", Error, "makes a new one from the beads, with a gen above every one that was seen"},
 			{"hook-without-agent", areaAgents, "every hook belongs to a registered agent", Error, toQuarantine + " when it is empty and nobody will register the agent"},
 			{"hook-role", areaAgents, "only polecats have work on their hooks", Warning, byHand + "chipset hook clear takes it off"},
-			{"incident-twice", areaStory, "at most one incident is open for an agent, an assignment and a kind", Error, "resolves the newer one"},
-			{"incident-stale", areaStory, "an open incident is about what is on the hook", Info, byHand + "the witness resolves it on its next patrol"},
-			{"incident-agent", areaStory, "an incident names an agent that is registered", Warning, byHand + "look at it"},
+			{"incident-twice", areaLog, "at most one incident is open for an agent, an assignment and a kind", Error, "resolves the newer one"},
+			{"incident-stale", areaLog, "an open incident is about what is on the hook", Info, byHand + "the witness resolves it on its next patrol"},
+			{"incident-agent", areaLog, "an incident names an agent that is registered", Warning, byHand + "look at it"},
 		}},
 	}
 }
 
 func gitGroups() []group {
 	return []group{
-		{checkGit, []Rule{
+		{related((*relations).againstGit), []Rule{
 			{"repository", areaGit, "there is a git repository around the rig", Error, byHand + "put it back"},
 			{"exclude", areaGit, ".git/info/exclude keeps git away from the live tree", Error, "adds the missing lines"},
 			{"pointer", areaGit, "git's own folder says where the rig is, and which one it is", Error, "writes it"},
@@ -203,18 +229,18 @@ func gitGroups() []group {
 			{"worktree-gone", areaGit, "every worktree that git knows of has its folder", Warning, "keeps its commit on a salvage ref, and makes git forget it"},
 			{"worktree-foreign", areaGit, "every folder in worktrees/ is a worktree", Warning, byHand + "chipset leaves it alone; move it away"},
 		}},
-		{checkProcesses, []Rule{
+		{looking((*look).processes), []Rule{
 			{"worker-record", areaRun, "a worker's exit record can be read", Warning, toQuarantine},
 			{"orphaned-worker", areaRun, "every running worker has its polecat", Error, "ends it and saves its work, as the polecat's next start does"},
 		}},
-		{checkTimes, []Rule{
+		{related((*relations).allTimes), []Rule{
 			{"time-order", areaFiles, "no object was changed or closed before it was made", Warning, byHand + "a clock was set back; nothing goes by these times alone"},
 			{"future-time", areaFiles, "no time lies more than a day ahead of the clock", Warning, byHand + "set the clock right; what waits for that time waits until then"},
 			{"bead-closed", areaWork, "exactly the finished beads have a closed_at", Warning, byHand + "nothing goes by it"},
 		}},
-		{checkQuarantine, []Rule{
-			{"quarantine", areaStory, "the quarantine is empty", Warning, byHand + "look at it, then remove it and its .reason.json by hand"},
-			{"quarantine-reason", areaStory, "every file in quarantine has its reason beside it, and every reason its file", Warning, "writes a reason that says so, or removes one that speaks of nothing"},
+		{looking((*look).quarantined), []Rule{
+			{"quarantine", areaLog, "the quarantine is empty", Warning, byHand + "look at it, then remove it and its .reason.json by hand"},
+			{"quarantine-reason", areaLog, "every file in quarantine has its reason beside it, and every reason its file", Warning, "writes a reason that says so, or removes one that speaks of nothing"},
 		}},
 	}
 }

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -15,43 +14,28 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// checkRun looks at the folders of the rig, at its definition, and at run/,
+// runFolder looks at the folders of the rig, at its definition, and at run/,
 // where a wrong kind of file would refuse every lock.
-func checkRun(_ context.Context, r *rig.Rig) ([]finding, error) {
-	found := checkFolders(r)
-	if len(found) == 0 { // through a link nothing is looked at
-		locks, err := checkLocks(r, locksDir, 0)
-		if err != nil {
-			return found, err
-		}
-		stamps, err := checkStamps(r)
-		if err != nil {
-			return found, err
-		}
-		found = append(append(found, locks...), stamps...)
-		records, err := checkWorktreeRecords(r)
-		if err != nil {
-			return found, err
-		}
-		found = append(found, records...)
+func (l *look) runFolder(context.Context) error {
+	defer l.definition()
+	l.folders()
+	if len(l.found) > 0 {
+		return nil // through a link nothing is looked at
 	}
-	return append(found, checkDefinition(r)...), nil
+	return errors.Join(l.locks(locksDir, 0), l.stamps(), l.worktreeRecords())
 }
 
-func checkFolders(r *rig.Rig) []finding {
-	var found []finding
+func (l *look) folders() {
 	for _, dir := range []state.Path{state.StateDir, state.RunDir, state.LogDir, state.WorktreeDir} {
-		info, err := os.Lstat(r.Tree.Abs(dir))
+		info, err := os.Lstat(l.r.Tree.Abs(dir))
 		if err != nil || info.IsDir() {
 			continue // what is missing is made by the next use, and state/ by nobody
 		}
-		f := finding{Finding: Finding{Rule: "folder", Path: string(dir), Severity: Error, Detail: "it is a link or a file, and not a folder"}}
+		f := l.add("folder", dir, Error, "", "it is a link or a file, and not a folder")
 		if dir != state.StateDir {
-			f.repair = putAway(r, dir, "it stood where a folder of the rig belongs")
+			f.repair = putAway(l.r, dir, "it stood where a folder of the rig belongs")
 		}
-		found = append(found, f)
 	}
-	return found
 }
 
 // putAway moves what is of no use where it stands into the quarantine.
@@ -68,52 +52,44 @@ const locksDir = state.RunDir + "/locks"
 // lockDepth is where the lock files lie below run/locks: locks/{kind}/{name}.lock.
 const lockDepth = 1
 
-func checkLocks(r *rig.Rig, dir state.Path, depth int) ([]finding, error) {
-	wrong := func(p state.Path, what string) finding {
-		return finding{Finding: Finding{Rule: "lock-file", Path: string(p), Severity: Error, Detail: what}, repair: putAway(r, p, what)}
+func (l *look) locks(dir state.Path, depth int) error {
+	wrong := func(p state.Path, what string) {
+		l.add("lock-file", p, Error, "", "%s", what).repair = putAway(l.r, p, what)
 	}
-	entries, err := r.Tree.List(dir)
+	entries, err := l.r.Tree.List(dir)
 	if errors.Is(err, state.ErrCorrupt) {
-		return []finding{wrong(dir, "it is no folder, so nobody can take a lock")}, nil
+		wrong(dir, "it is no folder, so nobody can take a lock")
+		return nil
 	}
-	var found []finding
 	for _, e := range entries {
 		p := dir.Join(e.Name())
 		switch {
 		case depth < lockDepth && e.IsDir():
-			more, err := checkLocks(r, p, depth+1)
-			if err != nil {
-				return found, err
-			}
-			found = append(found, more...)
+			err = errors.Join(err, l.locks(p, depth+1))
 		case depth < lockDepth:
-			found = append(found, wrong(p, "it is no folder, so nobody can take a lock"))
+			wrong(p, "it is no folder, so nobody can take a lock")
 		case !e.Type().IsRegular():
-			found = append(found, wrong(p, "it is no plain file, so nobody can take this lock"))
+			wrong(p, "it is no plain file, so nobody can take this lock")
 		}
 	}
-	return found, err
+	return err
 }
 
-func checkStamps(r *rig.Rig) ([]finding, error) {
-	ids, foreign, err := r.Stamps()
+func (l *look) stamps() error {
+	ids, foreign, err := l.r.Stamps()
 	if err != nil {
-		return noticed(nil, err)
+		return l.notice(err)
 	}
-	var found []finding
 	for _, p := range foreign {
-		found = append(found, finding{Finding: Finding{Rule: "run-file", Path: string(p), Severity: Warning, Detail: "it is no liveness stamp"},
-			repair: putAway(r, p, "it is no liveness stamp")})
+		l.add("run-file", p, Warning, "", "it is no liveness stamp").repair = putAway(l.r, p, "it is no liveness stamp")
 	}
 	for _, id := range ids {
-		stamp, alive := r.Alive(id)
-		if alive {
-			continue
+		if stamp, alive := l.r.Alive(id); !alive {
+			l.add("stale-liveness", rig.StampDir.Join(string(id)+".json"), Info, "", "no process speaks for %s any more", stamp.AgentID).repair =
+				func(ctx context.Context) error { return unstamp(ctx, l.r, id) }
 		}
-		found = append(found, finding{Finding: Finding{Rule: "stale-liveness", Path: string(rig.StampDir.Join(string(id) + ".json")), Severity: Info,
-			Detail: fmt.Sprintf("no process speaks for %s any more", stamp.AgentID)}, repair: func(ctx context.Context) error { return unstamp(ctx, r, id) }})
 	}
-	return found, nil
+	return nil
 }
 
 func unstamp(ctx context.Context, r *rig.Rig, id state.AgentID) error {
@@ -126,50 +102,43 @@ func unstamp(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return nil
 }
 
-// checkWorktreeRecords looks at what says whose work a worktree holds.
-func checkWorktreeRecords(r *rig.Rig) ([]finding, error) {
+// worktreeRecords looks at what says whose work a worktree holds.
+func (l *look) worktreeRecords() error {
 	dir := carry.WorktreeRecords
-	entries, err := r.Tree.List(dir)
+	entries, err := l.r.Tree.List(dir)
 	if err != nil {
-		return noticed(nil, err)
+		return l.notice(err)
 	}
-	var found []finding
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), ".json")
 		id, err := state.ParseAgentID(name)
-		if ok && err == nil {
-			if _, known := carry.ReadWorktree(r, id); known {
-				continue
-			}
+		named := ok && err == nil
+		if _, known := carry.ReadWorktree(l.r, id); named && known {
+			continue
 		}
 		p := dir.Join(e.Name())
-		f := finding{Finding: Finding{Rule: "run-file", Path: string(p), Severity: Warning, Detail: "it does not say whose work a worktree holds"}}
-		f.repair = func(ctx context.Context) error {
-			if ok && err == nil && healable(r) {
-				if err := execute.RescueWorktree(ctx, substitute(r, id)); err != nil {
+		l.add("run-file", p, Warning, "", "it does not say whose work a worktree holds").repair = func(ctx context.Context) error {
+			if named && healable(l.r) {
+				if err := execute.RescueWorktree(ctx, substitute(l.r, id)); err != nil {
 					return err
 				}
 			}
-			return putAway(r, p, "it did not say whose work a worktree holds")(ctx)
+			return putAway(l.r, p, "it did not say whose work a worktree holds")(ctx)
 		}
-		found = append(found, f)
 	}
-	return found, nil
+	return nil
 }
 
-func checkDefinition(r *rig.Rig) []finding {
-	f := finding{settled: true, Finding: Finding{Rule: "definition", Path: rig.DefinitionName}}
-	switch _, problems, err := rig.LoadDefinition(r.Tree.Abs(rig.DefinitionName), definition.Options{}); {
-	case r.DefCopied:
-		f.Severity, f.Detail = Warning, "it is gone from the checkout; what the rig was last started with is in force"
+func (l *look) definition() {
+	const rule, p = "definition", rig.DefinitionName
+	switch _, problems, err := rig.LoadDefinition(l.r.Tree.Abs(p), definition.Options{}); {
+	case l.r.DefCopied:
+		l.addSettled(rule, p, Warning, "", "it is gone from the checkout; what the rig was last started with is in force")
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		f.Severity, f.Detail = Error, "it is missing"
+		l.addSettled(rule, p, Error, "", "it is missing")
 	case err != nil:
-		f.Severity, f.Detail = Error, err.Error()
+		l.addSettled(rule, p, Error, "", "%v", err)
 	case len(problems.Errors()) > 0:
-		f.Severity, f.Detail = Error, problems.Errors().Error()
-	default:
-		return nil
+		l.addSettled(rule, p, Error, "", "%v", problems.Errors())
 	}
-	return []finding{f}
 }

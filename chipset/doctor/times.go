@@ -4,55 +4,49 @@ import (
 	"context"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// maxAhead is how far ahead of the clock a time may lie before it is told of:
+// maxAhead is how far ahead of the clock a time may lie before it is reported:
 // clocks differ, and one that was set back by hours is somebody's affair.
 const maxAhead = 24 * time.Hour
 
-// checkTimes checks that no object was changed before it was made, and that none
+// allTimes checks that no object was changed before it was made, and that none
 // is from the future.
-func checkTimes(ctx context.Context, r *rig.Rig) ([]finding, error) {
-	snap, err := r.ReadAll(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := &relations{Records: snap, r: r}
+func (c *relations) allTimes(context.Context) error {
 	for i := range c.Agents {
-		c.times(r.Agents.Path(string(c.Agents[i].ID)), c.Agents[i].CreatedAt, &c.Agents[i].UpdatedAt)
+		c.times(c.r.Agents.Path(string(c.Agents[i].ID)), c.Agents[i].CreatedAt, &c.Agents[i].UpdatedAt)
 	}
 	for i := range c.Beads {
 		b := &c.Beads[i]
-		c.times(r.Beads.Path(string(b.ID)), b.CreatedAt, &b.UpdatedAt, b.ClosedAt)
+		c.times(c.r.Beads.Path(string(b.ID)), b.CreatedAt, &b.UpdatedAt, b.ClosedAt)
 		if b.Status.Finished() != (b.ClosedAt != nil) {
-			c.add("bead-closed", r.Beads.Path(string(b.ID)), Warning, "", "it is %s, and closed_at is %s", b.Status, orUnset(b.ClosedAt))
+			c.add("bead-closed", c.r.Beads.Path(string(b.ID)), Warning, "", "it is %s, and closed_at is %s", b.Status, orUnset(b.ClosedAt))
 		}
 	}
 	for i := range c.Convoys {
-		c.times(r.Convoys.Path(string(c.Convoys[i].ID)), c.Convoys[i].CreatedAt, c.Convoys[i].CompletedAt)
+		c.times(c.r.Convoys.Path(string(c.Convoys[i].ID)), c.Convoys[i].CreatedAt, c.Convoys[i].CompletedAt)
 	}
 	for i := range c.Queue {
-		c.times(r.Queue.Path(string(c.Queue[i].ID)), c.Queue[i].SubmittedAt, &c.Queue[i].UpdatedAt)
+		c.times(c.r.Queue.Path(string(c.Queue[i].ID)), c.Queue[i].SubmittedAt, &c.Queue[i].UpdatedAt)
 	}
 	for i := range c.Dispatch {
-		c.times(r.Dispatch.Path(string(c.Dispatch[i].BeadID)), c.Dispatch[i].CreatedAt)
+		c.times(c.r.Dispatch.Path(string(c.Dispatch[i].BeadID)), c.Dispatch[i].CreatedAt)
 	}
 	for a, end := range c.Retire {
-		c.times(r.Retire.Path(string(a)), end.CreatedAt, &end.UpdatedAt)
+		c.times(c.r.Retire.Path(string(a)), end.CreatedAt, &end.UpdatedAt)
 	}
 	for i := range c.Incidents {
 		in := &c.Incidents[i]
-		c.times(r.Incidents.Path(string(in.ID)), in.OpenedAt, in.EscalatedAt, in.ResolvedAt)
+		c.times(c.r.Incidents.Path(string(in.ID)), in.OpenedAt, in.EscalatedAt, in.ResolvedAt)
 	}
 	for id, h := range c.Hooks {
-		c.times(r.Hooks.Path(string(id)), h.LastActivity)
+		c.times(c.r.Hooks.Path(string(id)), h.LastActivity)
 	}
 	for i := range c.found {
 		c.found[i].settled = true
 	}
-	return c.found, nil
+	return nil
 }
 
 func orUnset(t *state.Time) string {
@@ -62,17 +56,21 @@ func orUnset(t *state.Time) string {
 	return t.String()
 }
 
+// future reports a time that lies too far ahead of the clock.
+func (l *look) future(p state.Path, t state.Time) bool {
+	ahead := t.After(l.r.Clock().Add(maxAhead))
+	if ahead {
+		l.addSettled("future-time", p, Warning, "", "%s lies more than %s ahead of the clock", t, maxAhead)
+	}
+	return ahead
+}
+
 // times checks the time that an object was made against later ones.
 func (c *relations) times(p state.Path, made state.Time, later ...*state.Time) {
-	horizon := c.At.Add(maxAhead)
-	if made.After(horizon) {
-		c.add("future-time", p, Warning, "", "%s lies more than %s ahead of the clock", made, maxAhead)
-	}
+	c.future(p, made)
 	for _, t := range later {
 		switch {
-		case t == nil || t.IsZero():
-		case t.After(horizon):
-			c.add("future-time", p, Warning, "", "%s lies more than %s ahead of the clock", t, maxAhead)
+		case t == nil || t.IsZero() || c.future(p, *t):
 		case t.Before(made.Time):
 			c.add("time-order", p, Warning, "", "%s comes before %s, when it was made", t, made)
 		}

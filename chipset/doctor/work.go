@@ -19,24 +19,26 @@ import (
 
 // relations is one look at how the objects of a rig fit together. What an
 // unfinished record explains (a dispatch, the end of an attempt, a merge) is no
-// contradiction: checkRecords tells of it.
+// contradiction: it is a finding of its own.
 type relations struct {
 	*rig.Records
-	r     *rig.Rig
-	found []finding
+	look
 }
 
-func (c *relations) add(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
-	c.found = append(c.found, finding{Finding: Finding{Rule: rule, Path: string(p), Severity: sev, Hint: hint, Detail: fmt.Sprintf(format, args...)}})
-	return &c.found[len(c.found)-1]
-}
-
-func checkRelations(ctx context.Context, r *rig.Rig) ([]finding, error) {
-	snap, err := r.ReadAll(ctx)
-	if err != nil {
-		return nil, err
+// related makes a check of one that compares the records of the rig.
+func related(compare func(*relations, context.Context) error) check {
+	return func(ctx context.Context, r *rig.Rig) ([]finding, error) {
+		all, err := r.ReadAll(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c := &relations{Records: all, look: look{r: r}}
+		err = compare(c, ctx)
+		return c.found, err
 	}
-	c := &relations{Records: snap, r: r}
+}
+
+func (c *relations) work(context.Context) error {
 	for i := range c.Beads {
 		c.bead(&c.Beads[i])
 	}
@@ -49,7 +51,7 @@ func checkRelations(ctx context.Context, r *rig.Rig) ([]finding, error) {
 	c.requests()
 	c.groups()
 	c.branchNames()
-	return c.found, nil
+	return nil
 }
 
 // pending reports whether an unfinished record explains why things of an
@@ -237,7 +239,7 @@ func (c *relations) requests() {
 		q := &c.Queue[i]
 		p := c.r.Queue.Path(string(q.ID))
 		if other, taken := bySeq[q.Seq]; taken {
-			c.add("duplicate-seq", p, Error, "", "%s has the number %d as well", other, q.Seq).repair = renumber(c.r, q.ID, q.Seq)
+			c.add("duplicate-seq", p, Error, "", "%s has the number %d as well", other, q.Seq).repair = func(ctx context.Context) error { return c.r.Queue.Renumber(ctx, q.ID, q.Seq, c.r.Clock.Now()) }
 		}
 		if other, taken := byAssignment[q.AssignmentID]; taken {
 			f := c.add("assignment-twice", p, Error, "", "%s is of the assignment %s as well", other, q.AssignmentID)
