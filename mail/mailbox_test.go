@@ -401,3 +401,27 @@ func TestSizeLimits(t *testing.T) {
 		t.Errorf("a failed send left %s", names(all))
 	}
 }
+
+func TestDropArchived(t *testing.T) {
+	p := newPost(t)
+	n := p.send(t, hello())
+	must(t, p.box.MarkRead(t.Context(), n))
+	data, err := os.ReadFile(p.box.tree.Abs(p.box.path(n, false)))
+	must(t, err)
+	must(t, p.box.DropArchived(t.Context(), n)) // nothing is archived
+	if _, err := p.box.ArchiveOld(t.Context(), "mayor", now.Add(time.Hour), false); err != nil {
+		t.Fatal(err)
+	}
+	p.plant(t, string(n), strings.Replace(string(data), `"body": "`, `"body": "another `, 1))
+	if err := p.box.DropArchived(t.Context(), n); !errors.Is(err, state.ErrConflict) {
+		t.Errorf("a message that differs: %v, want ErrConflict", err)
+	}
+	p.plant(t, string(n), strings.Replace(string(data), `"read": true`, `"read": false`, 1))
+	must(t, p.box.DropArchived(t.Context(), n))
+	if left, bad, err := p.box.List(); err != nil || len(left)+len(bad) > 0 {
+		t.Errorf("left %v, %v, %v", left, bad, err)
+	}
+	if e, err := p.box.Get(n); err != nil || !e.Archived {
+		t.Errorf("the archived one: %+v, %v", e, err)
+	}
+}

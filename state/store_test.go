@@ -297,3 +297,23 @@ func await(t *testing.T, ch <-chan struct{}, what string) {
 		t.Fatalf("no signal: %s", what)
 	}
 }
+
+func TestQuarantineOfAnObject(t *testing.T) {
+	tree := newTree(t)
+	s := sampleStore(tree)
+	must(t, s.Create("whole", sample{Name: "whole"}))
+	must(t, os.WriteFile(tree.Abs(s.Path("torn")), []byte("{"), 0o644))
+	for _, name := range []string{"whole", "torn", "gone"} {
+		must(t, s.Quarantine(t.Context(), name, At(time.Now())))
+	}
+	if _, err := s.Get("whole"); err != nil {
+		t.Errorf("a whole object: %v", err)
+	}
+	kept, err := tree.Quarantined()
+	if err != nil || len(kept) != 1 || kept[0].Path != string(s.Path("torn")) {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+	if _, err := s.Get("torn"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("it is still there: %v", err)
+	}
+}

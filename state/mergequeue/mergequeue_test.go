@@ -142,3 +142,23 @@ func TestWhatIsNoRequest(t *testing.T) {
 		}
 	}
 }
+
+func TestRenumber(t *testing.T) {
+	s := NewStore(newTree(t), nil)
+	var ids []string
+	for i := range 3 {
+		r, err := s.Submit(t.Context(), request(fmt.Sprintf("gt-%d", i), 1), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, string(r.ID))
+	}
+	for range 2 { // the second time it has another number already
+		if err := s.Renumber(t.Context(), state.MergeID(ids[0]), 1, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := s.Get(ids[0]); err != nil || r.Seq != 4 {
+		t.Errorf("number %d, %v; want 4, behind all others", r.Seq, err)
+	}
+}
