@@ -165,7 +165,7 @@ func forget(files map[string]version) {
 	}
 }
 
-// settle makes sure that a tip is durable before anybody is told of it.
+// settle makes sure that a tip is durable before it is reported.
 func (c *Recorder) settle(ctx context.Context, tip git.Hash, files map[string]version) error {
 	if c.tip != tip {
 		if err := c.rig.Git.Sync(ctx); err != nil {

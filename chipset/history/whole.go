@@ -9,9 +9,9 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 )
 
-// contentsAreThere looks whether the repository still holds the content of every file of every
-// snapshot: what a pair has in common, and what the first snapshots began with, nobody else reads. The
-// file is named in the commit that brought it.
+// contentsAreThere checks that the repository still holds the content of every file of every snapshot.
+// No other check reads what two snapshots have in common, or what the first ones hold. A violation
+// names the commit that brought the file.
 func (v *verifier) contentsAreThere(ctx context.Context) error {
 	brought := map[git.Hash]*pair{} // by content
 	paths := map[git.Hash]string{}

@@ -225,7 +225,7 @@ func (s *step) vanished(r *Rule, c Change) error {
 		return changed
 	}
 	if errors.Is(r.CheckChange(c.Path, nil, c.Before.Data), ErrUnreadable) {
-		return nil // it never was a file of its kind, or was told of when it ceased to be
+		return nil // it never was a file of its kind, or was reported when it ceased to be
 	}
 	if r.CheckRemoval == nil {
 		return errors.New("it is gone")

@@ -29,7 +29,7 @@ func Typed[T any](check func(name string, v *T) error, moved func(before, after 
 		if before != nil {
 			var err error
 			if old, err = decode(p, before); err != nil {
-				return nil //nolint:nilerr // it was told of when it became unreadable; what comes after is better
+				return nil //nolint:nilerr // reported when it became unreadable; what comes after is better
 			}
 		}
 		v, err := decode(p, after)
@@ -87,5 +87,5 @@ func WriteOnce(_ string, before, after []byte) error {
 	return nil
 }
 
-// AllowRemoval is the CheckRemoval of a file that has done its service when it goes.
+// AllowRemoval is the CheckRemoval of a file that may go at any time.
 func AllowRemoval(string, []byte, Snapshot) error { return nil }
