@@ -195,7 +195,7 @@ func checkStore[T any](l *look, s *state.Store[T]) error {
 		if err != nil {
 			unreadableObject(l, s, name, err)
 		} else if !l.isCanonical(p, v) {
-			l.add(ruleCanonical, p, Warning, "chipset doctor --fix rewrites it", "another program wrote it: its bytes are not in the canonical form").repair =
+			l.add(ruleCanonical, p, Warning, "", "another program wrote it: its bytes are not in the canonical form").repair =
 				func(ctx context.Context) error {
 					_, err := s.Update(ctx, name, func(*T) error { return nil })
 					return err

@@ -76,12 +76,12 @@ func (c *relations) guards() error {
 		return err
 	}
 	if len(lines) > 0 {
-		f := c.add("exclude", state.Path(c.r.Git.ExcludePath()), Error, "chipset doctor --fix adds them",
+		f := c.add("exclude", state.Path(c.r.Git.ExcludePath()), Error, "",
 			"lines that keep git away from the live tree are missing: %s", strings.Join(lines, " "))
 		f.settled, f.repair = true, c.r.RestoreGuards
 	}
 	if pointer {
-		f := c.add("pointer", state.Path(filepath.Join(c.r.Git.CommonDir(), "chipset")), Error, "chipset doctor --fix writes it",
+		f := c.add("pointer", state.Path(filepath.Join(c.r.Git.CommonDir(), "chipset")), Error, "",
 			"it does not lead to this rig, so commands inside a worktree may not find it")
 		f.settled, f.repair = true, c.r.RestoreGuards
 	}
@@ -90,7 +90,7 @@ func (c *relations) guards() error {
 
 // landed checks that the target holds every commit that a request says was merged.
 func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash) error {
-	var told []*mergequeue.Request
+	var merged []*mergequeue.Request
 	stdin := "^" + string(tip) + "\n"
 	for i := range c.Queue {
 		q := &c.Queue[i]
@@ -101,10 +101,10 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 			c.add("merged-unreachable", c.r.Queue.Path(string(q.ID)), Error, "", "it is merged, but does not say as what")
 			continue
 		}
-		told = append(told, q)
+		merged = append(merged, q)
 		stdin += q.MergedSHA + "\n"
 	}
-	if len(told) == 0 {
+	if len(merged) == 0 {
 		return nil
 	}
 	// One question for all of them; only a bad answer is worth one for each.
@@ -112,7 +112,7 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 	if err == nil && len(out) == 0 {
 		return nil
 	}
-	for _, q := range told {
+	for _, q := range merged {
 		sha := git.Hash(q.MergedSHA)
 		_, exists, err := c.r.Git.ResolveCommit(ctx, string(sha))
 		if err != nil {
@@ -148,7 +148,7 @@ func (c *relations) branches(refs []git.NamedRef) {
 		}
 	}
 	if left > 0 {
-		f := c.add("branches", "refs/heads/polecat/", Info, "git branch -D removes those that nobody wants to look at",
+		f := c.add("branches", "refs/heads/polecat/", Info, "",
 			"%d left of beads that are finished", left)
 		f.settled = true
 	}
@@ -180,10 +180,10 @@ func (c *relations) worktrees(ctx context.Context) error {
 		registered[name] = true
 		p := state.WorktreeDir.Join(name)
 		if role[name] != agent.Polecat && role[name] != agent.Refinery {
-			c.add("worktree-agent", p, Warning, "look at what it holds, then: git worktree remove", "no polecat and no refinery of this rig is called %s", name)
+			c.add("worktree-agent", p, Warning, "", "no polecat and no refinery of this rig is called %s", name)
 		}
 		if w.Prunable {
-			f := c.add("worktree-gone", p, Warning, "chipset doctor --fix forgets it; its commit is kept on a salvage ref",
+			f := c.add("worktree-gone", p, Warning, "",
 				"git knows a worktree here, but the folder is gone")
 			f.repair = func(ctx context.Context) error { return forgetWorktree(ctx, c.r, w) }
 		}
@@ -194,7 +194,7 @@ func (c *relations) worktrees(ctx context.Context) error {
 	}
 	for _, e := range entries {
 		if !registered[e.Name()] {
-			c.add("worktree-foreign", state.WorktreeDir.Join(e.Name()), Warning, "chipset leaves it alone; move it away", "git knows no worktree here")
+			c.add("worktree-foreign", state.WorktreeDir.Join(e.Name()), Warning, "", "git knows no worktree here")
 		}
 	}
 	return nil

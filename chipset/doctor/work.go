@@ -115,7 +115,7 @@ func (c *relations) assigned(b *bead.Bead, p state.Path) {
 	case b.Assignee == "":
 		c.opens(c.add("bead-hook", p, Error, "", "it is %s, but has no assignee", b.Status), b.ID)
 	case h == nil || h.Assignment() != b.AssignmentID:
-		f := c.add("bead-hook", p, Error, "chipset doctor --fix opens it again, as the mayor does",
+		f := c.add("bead-hook", p, Error, "",
 			"it is %s under %s, but the hook of %s does not name that assignment", b.Status, b.AssignmentID, b.Assignee)
 		if h == nil && !c.absent(c.r.Hooks.Path(string(b.Assignee))) {
 			f.Hint = "its hook can't be read, which comes first" // the rebuilt hook will name it
@@ -129,7 +129,6 @@ func (c *relations) assigned(b *bead.Bead, p state.Path) {
 	case b.Status == bead.InProgress && h.Status != hook.Active:
 		f := c.add("bead-hook", p, Error, "", "it is in progress, but the hook of %s is %s", b.Assignee, h.Status)
 		if h.Status == hook.Completed {
-			f.Hint = "chipset doctor --fix opens it again, as the mayor does: its attempt is over"
 			c.opens(f, b.ID)
 		} else {
 			f.Severity, f.Hint = Warning, "its polecat activates the hook when it starts: chipset up"
@@ -190,7 +189,7 @@ func (c *relations) hook(h *hook.Hook) {
 	// A completed hook waits for the mayor, and its bead may have moved on.
 	fits := h.Status == hook.Completed || b.AssignmentID == w.AssignmentID && (b.Status == bead.Hooked || b.Status == bead.InProgress)
 	if !fits {
-		c.release(c.add("hook-bead", p, Error, "chipset doctor --fix clears it, as the mayor does",
+		c.release(c.add("hook-bead", p, Error, "",
 			"it is %s with %s under %s, but the bead is %s under %q", h.Status, b.ID, w.AssignmentID, b.Status, b.AssignmentID), h)
 	}
 }
