@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
@@ -16,29 +16,22 @@ import (
 // NoneRunning reports that no git process works in the repository or in the checkout, as far as
 // /proc shows all processes of this user; false where the system does not tell.
 func (r *Repo) NoneRunning(checkout string) bool {
-	entries, err := os.ReadDir("/proc")
+	procs, err := procfs.AllProcs()
 	if err != nil {
 		return false
 	}
-	seen := false
-	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
-			continue
-		}
-		seen = true
-		dir := filepath.Join("/proc", e.Name())
-		data, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		args := strings.Split(string(data), "\x00")
-		if err != nil || !strings.HasPrefix(filepath.Base(args[0]), "git") || isCoprocess(args) {
+	for _, p := range procs {
+		args, err := p.CmdLine()
+		if err != nil || len(args) == 0 || !strings.HasPrefix(filepath.Base(args[0]), "git") || isCoprocess(args) {
 			continue
 		}
 		named := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--git-dir="+r.common) })
-		cwd, err := os.Readlink(filepath.Join(dir, "cwd"))
+		cwd, err := p.Cwd()
 		if named || err != nil || within(cwd, checkout) || within(cwd, r.common) {
 			return false
 		}
 	}
-	return seen
+	return len(procs) > 0
 }
 
 // isCoprocess reports whether a command is one that only answers questions, of this process or another.
