@@ -8,36 +8,24 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/hook"
-	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// TestTranscripts plays testdata/*.txt. The line "decide" asks for a decision: the
-// state that follows, and the actions. Facts stay until they are stated again;
-// "reset" forgets them all.
+// TestTranscripts plays testdata/*.txt. Each ---- asks for a decision: the state
+// that follows, and the actions. Facts stay until they are stated again; "reset"
+// forgets them all.
 func TestTranscripts(t *testing.T) {
-	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen, transcript string) string {
+	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen) rolestest.Stage {
 		s := newStage()
-		return rolestest.Paragraphs(t, transcript, func(lines []string, _ bool) string {
-			decisions := ""
-			for _, line := range lines {
-				if line == "decide" {
-					decisions = s.decide(t, seen)
-				} else if err := s.fact(line); err != nil {
-					t.Fatalf("%q: %v", line, err)
-				}
-			}
-			return decisions
-		})
+		s.decided = func(d *roles.Decision[State]) { rolestest.Faults(t, seen, d) }
+		return s
 	})
 }
 
@@ -45,6 +33,8 @@ func TestTranscripts(t *testing.T) {
 type stage struct {
 	state State
 	Facts
+	// decided gets each decision.
+	decided func(*roles.Decision[State])
 }
 
 var noon = state.At(time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC))
@@ -55,109 +45,87 @@ func newStage() *stage {
 			RestartCooldown: time.Minute, ReworkConflicts: true}}}
 }
 
-func (s *stage) decide(t *testing.T, seen rolestest.Seen) string {
-	var out strings.Builder
+// Decide returns the next state and the actions.
+func (s *stage) Decide() []string {
 	d := Decide(s.state, s.Facts)
-	rolestest.Faults(t, seen, &d)
+	s.decided(&d)
 	s.state = d.Next
-	fmt.Fprintln(&out, d.Next)
+	out := []string{fmt.Sprint(d.Next)}
 	for _, line := range rolestest.Show(&d, show) {
-		fmt.Fprintln(&out, "  "+line)
+		out = append(out, "  "+line)
 	}
 	s.Mail, s.Nudges = nil, nil // handled
-	return out.String()
+	return out
 }
 
-// options are the words of a line that are no name: key=value, or a flag.
-type options map[string]string
-
-func (o options) has(key string) bool { _, ok := o[key]; return ok }
-
-func (o options) number(key string, otherwise int) int {
-	if n, err := strconv.Atoi(o[key]); err == nil {
-		return n
-	}
-	return otherwise
-}
-
-func (o options) ago(key string) state.Time {
-	d, _ := time.ParseDuration(o[key])
-	return state.At(noon.Add(-d))
-}
-
-// fact states one line: noun, name, options, and behind | free text.
-func (s *stage) fact(line string) error {
-	line, text, _ := strings.Cut(line, "|")
-	words := strings.Fields(line)
-	if len(words) == 0 {
-		return fmt.Errorf("no fact")
-	}
-	noun, name := words[0], ""
-	words = words[1:]
-	if len(words) > 0 && !strings.Contains(words[0], "=") {
-		name, words = words[0], words[1:]
-	}
-	o := options{}
-	for _, w := range words {
-		key, value, _ := strings.Cut(w, "=")
-		o[key] = value
-	}
-	text = strings.TrimSpace(text)
-	switch noun {
+// Happen states one line.
+func (s *stage) Happen(l rolestest.Line) error {
+	switch l.Noun {
 	case "reset":
+		decided := s.decided
 		*s = *newStage()
+		s.decided = decided
 	case "policy":
-		return s.policy(name, o)
+		return s.policy(l)
 	case "polecat":
-		s.polecat(name, o)
+		s.polecat(l)
 	case "bead":
-		s.bead(name, o, text)
+		if l.Has("gone") {
+			s.Backlog.Remove(state.BeadID(l.Word(0)))
+		} else {
+			s.Backlog.Put(l.Bead(noon))
+		}
 	case "request":
-		s.request(name, o, text)
+		s.Queue = put(s.Queue, l.Request(state.Time{}), func(r *mergequeue.Request) string { return string(r.ID) })
 	case "retired":
-		s.Retired[state.AssignmentID(name)] = retire.Record{AssignmentID: state.AssignmentID(name), Outcome: retire.Outcome(o["outcome"]),
-			Stage: retire.Stage(o["stage"]), Empty: o.has("empty"), Reason: text}
+		as := state.AssignmentID(l.Word(0))
+		s.Retired[as] = retire.Record{AssignmentID: as, Outcome: retire.Outcome(l.Options["outcome"]),
+			Stage: retire.Stage(l.Options["stage"]), Empty: l.Has("empty"), Reason: l.Text}
 	case "unconfirmed":
-		s.Unconfirmed = append(s.Unconfirmed, dispatch.Record{BeadID: state.BeadID(name), AgentID: state.AgentID(o["to"]), AssignmentID: state.AssignmentID(o["as"])})
+		s.Unconfirmed = append(s.Unconfirmed, dispatch.Record{BeadID: state.BeadID(l.Word(0)), AgentID: state.AgentID(l.Options["to"]), AssignmentID: l.Assignment()})
 	case "starting":
 		s.Starting = true
 	case "confirmed":
 		s.Unconfirmed = nil
 	case "convoy":
-		s.convoy(name, o)
+		s.convoy(l)
 	case "mail":
-		s.mail(name, o, text)
+		s.mail(l)
+	case "after":
+		d, err := l.Duration()
+		s.Now = state.At(s.Now.Add(d))
+		return err
 	case "nudge":
-		s.Nudges = append(s.Nudges, nudge.Nudge{From: state.AgentID(name), Type: nudge.Type(o["type"]), Timestamp: noon, RequiresResponse: o.has("respond")})
+		s.Nudges = append(s.Nudges, l.Nudge(noon))
 	default:
-		return fmt.Errorf("unknown fact %q", noun)
+		return fmt.Errorf("unknown fact %q", l.Noun)
 	}
 	return nil
 }
 
-func (s *stage) policy(name string, o options) error {
+func (s *stage) policy(l rolestest.Line) error {
 	p := &s.Policy
-	switch name {
+	switch l.Word(0) {
 	case "auto_claim":
 		p.AutoClaim = true
-	case "on_conflict=block", "block":
+	case "block":
 		p.ReworkConflicts = false
 	case "":
 	default:
-		return fmt.Errorf("unknown policy %q", name)
+		return fmt.Errorf("unknown policy %q", l.Word(0))
 	}
-	p.MaxParallel = o.number("max_parallel", p.MaxParallel)
-	p.BatchThreshold = o.number("batch", p.BatchThreshold)
+	p.MaxParallel = l.Number("max_parallel", p.MaxParallel)
+	p.BatchThreshold = l.Number("batch", p.BatchThreshold)
 	return nil
 }
 
-func (s *stage) polecat(name string, o options) {
-	id := state.AgentID("polecat-" + name)
-	p := Polecat{ID: id, Corrupt: o.has("corrupt"), Live: !o.has("dead"), Retired: o.has("retired"), Stalled: o.has("stalled"),
+func (s *stage) polecat(l rolestest.Line) {
+	id := "polecat-" + l.Agent()
+	p := Polecat{ID: id, Corrupt: l.Has("corrupt"), Live: !l.Has("dead"), Retired: l.Has("retired"), Stalled: l.Has("stalled"),
 		Hook: hook.Hook{AgentID: id, Status: hook.Empty}}
 	for _, st := range []hook.Status{hook.Pending, hook.Active, hook.Completed} {
-		if o.has(string(st)) {
-			b, a, _ := strings.Cut(o[string(st)], "/")
+		if l.Has(string(st)) {
+			b, a, _ := strings.Cut(l.Options[string(st)], "/")
 			p.Hook.Status, p.Hook.WorkItem = st, &hook.WorkItem{BeadID: state.BeadID(b), AssignmentID: state.AssignmentID(a)}
 		}
 	}
@@ -174,73 +142,26 @@ func put[T any](list []T, v T, name func(*T) string) []T {
 	return append(list, v)
 }
 
-func (s *stage) bead(name string, o options, text string) {
-	b := bead.Bead{ID: state.BeadID(name), Title: "title of " + name, Status: bead.Open, Priority: bead.P2, CreatedAt: o.ago("age"),
-		AssignmentID: state.AssignmentID(o["as"]), ConvoyID: state.ConvoyID(o["convoy"]), Attempts: o.number("attempts", 0),
-		Conflicts: o.number("conflicts", 0), Restarts: o.number("restarts", 0), CloseReason: text}
-	if o["as"] != "" {
-		b.Assignee, b.Branch = state.AgentID("polecat-"+o["on"]), "polecat/"+name
-	}
-	for key := range o {
-		if bead.Status(key).Known() {
-			b.Status = bead.Status(key)
-		}
-		if p := bead.Priority(key); p == bead.P1 || p == bead.P3 {
-			b.Priority = p
-		}
-	}
-	if o["needs"] != "" {
-		for dep := range strings.SplitSeq(o["needs"], ",") {
-			b.BlockedBy = append(b.BlockedBy, state.BeadID(dep))
-		}
-	}
-	if d, err := time.ParseDuration(o["ready_in"]); err == nil {
-		at := state.At(noon.Add(d))
-		b.ReadyAt = &at
-	}
-	if o.has("gone") {
-		s.Backlog.Remove(b.ID)
-		return
-	}
-	s.Backlog.Put(b)
-}
-
-func (s *stage) request(name string, o options, text string) {
-	r := mergequeue.Request{ID: state.MergeID(name), BeadID: state.BeadID(o["of"]), AssignmentID: state.AssignmentID(o["as"]),
-		Status: mergequeue.Pending, Failure: mergequeue.Failure(o["failure"]), Reason: text}
-	for _, st := range []mergequeue.Status{mergequeue.Merging, mergequeue.Merged, mergequeue.Conflicted, mergequeue.Superseded} {
-		if o.has(string(st)) {
-			r.Status = st
-		}
-	}
-	s.Queue = put(s.Queue, r, func(r *mergequeue.Request) string { return string(r.ID) })
-}
-
-func (s *stage) convoy(name string, o options) {
-	c := convoy.Convoy{ID: state.ConvoyID(name)}
-	c.Progress, _ = strconv.ParseFloat(o["progress"], 64)
-	for id := range strings.SplitSeq(o["of"], ",") {
+func (s *stage) convoy(l rolestest.Line) {
+	c := convoy.Convoy{ID: state.ConvoyID(l.Word(0))}
+	c.Progress, _ = strconv.ParseFloat(l.Options["progress"], 64)
+	for id := range strings.SplitSeq(l.Options["of"], ",") {
 		c.BeadIDs = append(c.BeadIDs, state.BeadID(id))
 	}
-	if o.has("completed") {
+	if l.Has("completed") {
 		at := noon
 		c.CompletedAt = &at
 	}
 	s.Backlog.PutConvoy(c)
 }
 
-// mail is from NAME; its own name counts up.
-func (s *stage) mail(from string, o options, text string) {
-	at := state.At(noon.Add(time.Duration(len(s.Mail)) * time.Second))
-	m := mail.Message{From: state.AgentID(from), To: "mayor", Type: mail.Type(o["type"]), Subject: text, Body: "body", Timestamp: at, Thread: o["thread"]}
-	if o["bead"] != "" || o.has("session") {
-		m.Ref = &mail.Ref{BeadID: state.BeadID(o["bead"]), AssignmentID: state.AssignmentID(o["as"]), Session: state.SessionID(o["session"])}
+// mail arrives a second after the last one.
+func (s *stage) mail(l rolestest.Line) {
+	letter := Letter{Entry: l.Mail("mayor", state.At(noon.Add(time.Duration(len(s.Mail))*time.Second)))}
+	if recommend := l.Options["recommend"]; recommend != "" {
+		letter.Escalation = &Escalation{Kind: "stall", Severity: "alert", Recommend: recommend}
 	}
-	l := Letter{Entry: mail.Entry{Name: mail.NameAt(at, m.From), Message: m}}
-	if o["recommend"] != "" {
-		l.Escalation = &Escalation{Kind: "stall", Severity: "alert", Recommend: o["recommend"]}
-	}
-	s.Mail = append(s.Mail, l)
+	s.Mail = append(s.Mail, letter)
 }
 
 // show is one action on one line.

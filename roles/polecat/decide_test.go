@@ -12,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/roles"
+	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/retire"
@@ -49,18 +50,25 @@ func drawFacts(t *rapid.T) Facts {
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "nudges") {
 		w.f.Nudges = nil
-		w.nudge([]string{"nudge", string(rapid.SampledFrom(nudge.Types()).Draw(t, "type")), rapid.SampledFrom([]string{"mayor", "human", "witness"}).Draw(t, "from"),
-			"as=" + string(as.Draw(t, "ref"))})
+		kind, from := rapid.SampledFrom(nudge.Types()).Draw(t, "type"), rapid.SampledFrom([]string{"mayor", "human", "witness"}).Draw(t, "from")
+		happen(t, w, fmt.Sprintf("nudge %s %s as=%s", from, kind, as.Draw(t, "ref")))
 		n := w.f.Nudges[0]
 		n.Timestamp = state.At(n.Timestamp.Add(time.Duration(i)))
 		f.Nudges = append(f.Nudges, n)
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "mails") {
 		w.f.Mail = nil
-		w.letter([]string{"mail", string(rapid.SampledFrom(mail.Types()).Draw(t, "mail type")), "mayor", "session=" + rapid.SampledFrom([]string{"ses-me", "ses-0"}).Draw(t, "to")})
+		kind := rapid.SampledFrom(mail.Types()).Draw(t, "mail type")
+		happen(t, w, fmt.Sprintf("mail mayor %s session=%s", kind, rapid.SampledFrom([]string{"ses-me", "ses-0"}).Draw(t, "to")))
 		f.Mail = append(f.Mail, w.f.Mail[0])
 	}
 	return f
+}
+
+func happen(t *rapid.T, w *world, line string) {
+	if err := w.Happen(rolestest.Parse(line)); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
 }
 
 func drawState(t *rapid.T) State {

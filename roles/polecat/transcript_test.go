@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,41 +13,26 @@ import (
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
 // TestTranscripts plays testdata/*.txt. Each ---- asks for a decision: the actions,
-// and after = the phase that follows. What happens is one of
+// and after = the phase that follows. What happens besides the shared nouns is
 //
-//	hook pending AS BEAD | active AS BEAD SESSION | completed … | empty | corrupt WHY
-//	bead STATUS AS | gone
 //	worker none | running AS SESSION | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [tail=T] [notstarted=T]
 //	  [client=silent|finished|unfinished|refused|broken] [why=T] [changed] [left=N]
 //	record AS OUTCOME STAGE | none
-//	ended AS OUTCOME [REASON]
-//	mail TYPE FROM [as=AS] [session=SESSION]
-//	nudge TYPE FROM [as=AS] [session=SESSION] [early]
+//	ended AS OUTCOME [| REASON]
 //	asked nothing | plan | permission | answered
-//	progress | next BEAD | after DURATION | forget
+//	progress
+//	next BEAD
 //
 // Mail and nudges stay until a decision retires them; progress is of one tick.
 func TestTranscripts(t *testing.T) {
-	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen, transcript string) string {
-		w, fresh := newWorld(), 0
-		return rolestest.Paragraphs(t, transcript, func(lines []string, asked bool) string {
-			for _, line := range lines {
-				if err := w.apply(line); err != nil {
-					t.Fatalf("%q: %v", line, err)
-				}
-			}
-			if !asked {
-				return ""
-			}
-			fresh++
-			w.f.Fresh = state.SessionID(fmt.Sprintf("ses-%d", fresh))
-			return w.tick(t, seen)
-		})
+	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen) rolestest.Stage {
+		w := newWorld()
+		w.decided = func(d *roles.Decision[State]) { rolestest.Faults(t, seen, d) }
+		return w
 	})
 }
 
@@ -57,6 +41,9 @@ type world struct {
 	f    Facts
 	s    State
 	mail int
+	// decided gets each decision.
+	decided func(*roles.Decision[State])
+	count   int
 }
 
 func newWorld() *world {
@@ -66,15 +53,18 @@ func newWorld() *world {
 		Hook:   &hook.Hook{AgentID: "polecat-alpha", Status: hook.Empty}, Worker: Worker{Status: WorkerNone}}}
 }
 
-func (w *world) tick(t *testing.T, seen rolestest.Seen) string {
+// Decide returns the actions and the phase that follows.
+func (w *world) Decide() []string {
+	w.count++
+	w.f.Fresh = state.SessionID(fmt.Sprintf("ses-%d", w.count))
 	d := Decide(w.s, w.f)
-	rolestest.Faults(t, seen, &d)
+	w.decided(&d)
 	w.s = d.Next
 	for _, a := range d.Actions() {
 		w.retire(a)
 	}
 	w.f.Progress = false
-	return strings.Join(append(rolestest.Show(&d, describe), "= "+string(d.Next.Phase)), "\n") + "\n"
+	return append(rolestest.Show(&d, describe), "= "+string(d.Next.Phase))
 }
 
 // retire takes out of the world what a decision has dealt with.
@@ -145,49 +135,47 @@ func describe(a roles.Action) string {
 	return fmt.Sprintf("%T", a)
 }
 
-func (w *world) apply(line string) error {
-	words := strings.Fields(line)
-	word := func(i int) string {
-		if i < len(words) {
-			return words[i]
-		}
-		return ""
-	}
-	switch words[0] {
+// Happen takes in one line.
+func (w *world) Happen(l rolestest.Line) error {
+	switch l.Noun {
 	case "hook":
-		w.hook(word)
+		w.hook(l)
 	case "bead":
 		w.f.Bead = nil
-		if word(1) != "gone" {
-			w.f.Bead = &bead.Bead{ID: "gt-a", Status: bead.Status(word(1)), AssignmentID: state.AssignmentID(word(2))}
+		if !l.Has("gone") {
+			b := l.Bead(w.f.Now)
+			w.f.Bead = &b
 		}
 	case "worker":
-		return w.worker(words[1:])
+		return w.worker(l)
 	case "record":
 		w.f.Record = nil
-		if word(1) != "none" {
-			w.f.Record = &retire.Record{AssignmentID: state.AssignmentID(word(1)), Outcome: retire.Outcome(word(2)), Stage: retire.Stage(word(3))}
+		if l.Word(0) != "none" {
+			w.f.Record = &retire.Record{AssignmentID: state.AssignmentID(l.Word(0)), Outcome: retire.Outcome(l.Word(1)), Stage: retire.Stage(l.Word(2))}
 		}
 	case "ended":
-		w.f.Ended = append(w.f.Ended, retire.Record{AssignmentID: state.AssignmentID(word(1)), Outcome: retire.Outcome(word(2)), BeadID: "gt-a", Reason: word(3)})
+		w.f.Ended = append(w.f.Ended, retire.Record{AssignmentID: state.AssignmentID(l.Word(0)), Outcome: retire.Outcome(l.Word(1)), BeadID: "gt-a", Reason: l.Text})
 	case "mail":
-		w.letter(words)
+		w.mail++
+		w.f.Mail = append(w.f.Mail, l.Mail(w.f.Self, state.At(w.f.Now.Add(time.Duration(w.mail)))))
 	case "nudge":
-		w.nudge(words)
+		w.mail++
+		w.f.Nudges = append(w.f.Nudges, l.Nudge(state.At(w.f.Now.Add(time.Duration(w.mail)))))
 	case "asked":
-		w.f.Asked, w.f.Unplanned, w.f.Answered = nil, word(1) == "plan", word(1) == "answered"
-		if word(1) == "plan" || word(1) == "permission" {
+		asked := l.Word(0)
+		w.f.Asked, w.f.Unplanned, w.f.Answered = nil, asked == "plan", asked == "answered"
+		if asked == "plan" || asked == "permission" {
 			w.f.Asked = []mail.Name{mail.NameAt(w.f.Now, w.f.Self)}
 		}
 	case "progress":
 		w.f.Progress, w.f.Worker.LastProgress = true, w.f.Now
 	case "next":
-		w.f.Next = state.BeadID(word(1))
+		w.f.Next = state.BeadID(l.Word(0))
 	case "after":
-		d, err := time.ParseDuration(word(1))
+		d, err := l.Duration()
 		w.f.Now = state.At(w.f.Now.Add(d))
 		return err
-	case "forget": // another process takes over
+	case "restart":
 		w.s, w.f.Status, w.f.Process = State{}, "", "ses-other"
 	default:
 		return fmt.Errorf("unknown line")
@@ -195,106 +183,38 @@ func (w *world) apply(line string) error {
 	return nil
 }
 
-func (w *world) hook(word func(int) string) {
-	if word(1) == "corrupt" {
-		w.f.Hook, w.f.HookProblem = nil, word(2)
+func (w *world) hook(l rolestest.Line) {
+	if l.Has("corrupt") {
+		w.f.Hook, w.f.HookProblem = nil, l.Text
 		return
 	}
-	h := &hook.Hook{AgentID: "polecat-alpha", Status: hook.Status(word(1))}
-	if h.Status != hook.Empty {
-		h.WorkItem = &hook.WorkItem{AssignmentID: state.AssignmentID(word(2)), BeadID: state.BeadID(word(3)), Session: state.SessionID(word(4)), AssignedAt: w.f.Now}
-		if w.f.Hook != nil && w.f.Hook.Assignment() == h.WorkItem.AssignmentID {
-			h.WorkItem.AssignedAt = w.f.Hook.WorkItem.AssignedAt
-		}
+	h := l.Hook(w.f.Now)
+	if w.f.Hook != nil && h.WorkItem != nil && w.f.Hook.Assignment() == h.WorkItem.AssignmentID {
+		h.WorkItem.AssignedAt = w.f.Hook.WorkItem.AssignedAt
 	}
-	w.f.Hook, w.f.HookProblem = h, ""
+	w.f.Hook, w.f.HookProblem = &h, ""
 }
 
-func (w *world) worker(words []string) error {
-	w.f.Worker = Worker{Status: WorkerStatus(words[0])}
-	if len(words) < 3 {
+func (w *world) worker(l rolestest.Line) error {
+	w.f.Worker = Worker{Status: WorkerStatus(l.Word(0))}
+	if l.Word(2) == "" {
 		return nil
 	}
-	w.f.Worker.Assignment, w.f.Worker.Session, w.f.Worker.Bead = state.AssignmentID(words[1]), state.SessionID(words[2]), "gt-a"
+	w.f.Worker.Assignment, w.f.Worker.Session, w.f.Worker.Bead = state.AssignmentID(l.Word(1)), state.SessionID(l.Word(2)), "gt-a"
 	w.f.Worker.StartedAt, w.f.Worker.LastProgress = w.f.Now, w.f.Now
+	w.f.Worker.Resumes = l.Number("left", 0)
 	exit := &w.f.Worker.Exit
-	for _, word := range words[3:] {
-		key, value, _ := strings.Cut(word, "=")
-		switch key {
-		case "code":
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				return err
-			}
-			exit.Code = n
-		case "signal":
-			exit.Signal = value
-		case "timeout":
-			exit.TimedOut, exit.Ran = true, time.Minute
-		case "lost":
-			exit.Lost = true
-		case "tail":
-			exit.Tail = value
-		case "notstarted":
-			exit.NotStarted = value
-		case "client":
-			exit.Ending, exit.Resumable = Ending(value), true
-			if exit.Ending == "silent" {
-				exit.Ending = ByCode
-			}
-		case "why":
-			exit.Why = value
-		case "changed":
-			exit.Changed = true
-		case "left":
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				return err
-			}
-			w.f.Worker.Resumes = n
-		default:
-			return fmt.Errorf("unknown word %q", word)
+	exit.Lost, exit.Changed = l.Has("lost"), l.Has("changed")
+	if l.Has("timeout") {
+		exit.TimedOut, exit.Ran = true, time.Minute
+	}
+	exit.Code = l.Number("code", 0)
+	exit.Signal, exit.Tail, exit.NotStarted, exit.Why = l.Options["signal"], l.Options["tail"], l.Options["notstarted"], l.Options["why"]
+	if client := l.Options["client"]; client != "" {
+		exit.Ending, exit.Resumable = Ending(client), true
+		if client == "silent" {
+			exit.Ending = ByCode
 		}
 	}
 	return nil
-}
-
-func (w *world) letter(words []string) {
-	w.mail++
-	at := state.At(w.f.Now.Add(time.Duration(w.mail)))
-	e := mail.Entry{Name: mail.NameAt(at, state.AgentID(words[2])), Message: mail.Message{From: state.AgentID(words[2]), To: w.f.Self,
-		Type: mail.Type(words[1]), Subject: "s", Timestamp: at}}
-	for _, word := range words[3:] {
-		key, value, _ := strings.Cut(word, "=")
-		if e.Ref == nil {
-			e.Ref = &mail.Ref{}
-		}
-		if key == "as" {
-			e.Ref.AssignmentID = state.AssignmentID(value)
-		} else {
-			e.Ref.Session = state.SessionID(value)
-		}
-	}
-	w.f.Mail = append(w.f.Mail, e)
-}
-
-func (w *world) nudge(words []string) {
-	w.mail++
-	n := nudge.Nudge{From: state.AgentID(words[2]), Type: nudge.Type(words[1]), Message: "why", Timestamp: state.At(w.f.Now.Add(time.Duration(w.mail)))}
-	for _, word := range words[3:] {
-		key, value, _ := strings.Cut(word, "=")
-		if key == "early" {
-			n.Timestamp = state.At(n.Timestamp.Add(-time.Hour))
-			continue
-		}
-		if n.Ref == nil {
-			n.Ref = &nudge.Ref{}
-		}
-		if key == "as" {
-			n.Ref.AssignmentID = state.AssignmentID(value)
-		} else {
-			n.Ref.Session = state.SessionID(value)
-		}
-	}
-	w.f.Nudges = append(w.f.Nudges, n)
 }

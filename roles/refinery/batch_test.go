@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -60,9 +61,9 @@ func holds(commit string) []int {
 // run plays until nothing is left to do.
 func (o *oracle) run() {
 	for i := range o.fates {
-		o.must(fmt.Sprintf("request %d pending", i+1))
+		o.must(fmt.Sprintf("request mr-gt-%d pending as=as-1", i+1))
 	}
-	line := "tick"
+	line := "after 0s"
 	for step := 0; line != ""; step++ {
 		if step > 3000 {
 			o.t.Fatal("it does not come to an end")
@@ -81,7 +82,7 @@ func (o *oracle) run() {
 }
 
 func (o *oracle) must(line string) {
-	if err := o.w.do(line); err != nil {
+	if err := o.w.Happen(rolestest.Parse(line)); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -92,16 +93,16 @@ func (o *oracle) next() string {
 	switch a := o.w.asked.(type) {
 	case CheckOut:
 		if o.fates[number(a.Request)-1] == refused {
-			return "result refused why"
+			return "result refused | why"
 		}
 		return "result checked_out onto=" + o.tip
 	case RebaseOnto:
 		n := number(a.Request)
 		switch o.fates[n-1] {
 		case conflicts:
-			return "result conflict a.txt"
+			return "result conflict | a.txt"
 		case refused:
-			return "result refused why"
+			return "result refused | why"
 		case empty:
 			return "result rebased candidate=" + a.Onto
 		}
@@ -121,7 +122,7 @@ func (o *oracle) next() string {
 	}
 	for _, q := range o.w.queue {
 		if q.Status == mergequeue.Conflicted && o.w.beads[q.BeadID].Status == bead.Done {
-			return fmt.Sprintf("bead %d open", number(q.ID))
+			return fmt.Sprintf("bead gt-%d open", number(q.ID))
 		}
 	}
 	return ""
@@ -138,18 +139,18 @@ func (o *oracle) verdict() string {
 		q := o.w.request(state.MergeID(fmt.Sprintf("mr-gt-%d", n)))
 		switch {
 		case o.fates[n-1] == dropped && q.Status.Live():
-			return fmt.Sprintf("drop %d", n)
+			return fmt.Sprintf("drop mr-gt-%d", n)
 		case o.fates[n-1] == cancelled && q.Status.Live():
-			return fmt.Sprintf("bead %d cancelled", n)
+			return fmt.Sprintf("bead gt-%d cancelled", n)
 		}
 	}
 	o.tests++
 	for _, n := range holds(commit) {
 		switch o.fates[n-1] {
 		case isRed:
-			return "result red failure=tests_failed exit status 1"
+			return "result red failure=tests_failed | exit status 1"
 		case hangs:
-			return "result red failure=could_not_run no end"
+			return "result red failure=could_not_run | no end"
 		}
 	}
 	return "result green"

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gastown-chipset/chipset/roles"
+	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
@@ -30,7 +31,7 @@ func TestDecideSafety(t *testing.T) {
 				line = drawEvent(t, &requests)
 			}
 			guard.before(line)
-			if err := w.do(line); err != nil {
+			if err := w.Happen(rolestest.Parse(line)); err != nil {
 				t.Fatal(err)
 			}
 			w.out = nil
@@ -47,19 +48,19 @@ func TestDecideSafety(t *testing.T) {
 
 // drawResult draws an end that the step may come to.
 func drawResult(t *rapid.T, step roles.Action) string {
-	results := []string{"green", "green untested", "red failure=tests_failed exit status 1", "red failure=could_not_run why"}
+	results := []string{"green", "green untested", "red failure=tests_failed | exit status 1", "red failure=could_not_run | why"}
 	switch step := step.(type) {
 	case CheckOut:
-		results = []string{"checked_out onto=t0", "checked_out onto=t1", "refused why", "taken", "landed"}
+		results = []string{"checked_out onto=t0", "checked_out onto=t1", "refused | why", "taken", "landed"}
 	case RebaseOnto:
-		results = []string{"rebased candidate=c1", "rebased candidate=c2", "rebased candidate=t0", "conflict a.txt", "taken"}
+		results = []string{"rebased candidate=c1", "rebased candidate=c2", "rebased candidate=t0", "conflict | a.txt", "taken"}
 	case Land:
-		results = []string{"landed", "moved", "in_the_way why", "taken"}
+		results = []string{"landed", "moved", "in_the_way | why", "taken"}
 		if ids := step.Stack.Requests(); len(ids) > 1 {
 			results = append(results, "taken request="+strings.TrimPrefix(string(ids[1]), "mr-gt-"))
 		}
 	}
-	return "result " + rapid.SampledFrom(append(results, "trouble why")).Draw(t, "result")
+	return "result " + rapid.SampledFrom(append(results, "trouble | why")).Draw(t, "result")
 }
 
 func drawEvent(t *rapid.T, requests *int) string {
@@ -68,19 +69,19 @@ func drawEvent(t *rapid.T, requests *int) string {
 	switch {
 	case kind == "request" || *requests == 0:
 		*requests++
-		return fmt.Sprintf("request %d pending", *requests)
+		return fmt.Sprintf("request mr-gt-%d pending as=as-1", *requests)
 	case kind == "bead":
-		return fmt.Sprintf("bead %d %s", n, rapid.SampledFrom([]string{"done", "open", "cancelled", "blocked", "corrupt", "gone"}).Draw(t, "bead"))
+		return fmt.Sprintf("bead gt-%d %s", n, rapid.SampledFrom([]string{"done", "open", "cancelled", "blocked", "corrupt", "gone"}).Draw(t, "bead"))
 	case kind == "tick":
-		return "tick " + rapid.SampledFrom([]string{"1ms", "2s", "1m", "1h"}).Draw(t, "time")
+		return "after " + rapid.SampledFrom([]string{"1ms", "2s", "1m", "1h"}).Draw(t, "time")
 	case kind == "tip":
 		return rapid.SampledFrom([]string{"tip t0", "tip t1"}).Draw(t, "tip")
 	case kind == "nudge":
 		return rapid.SampledFrom([]string{"nudge human abort", "nudge witness health_check"}).Draw(t, "nudge")
 	case kind == "shutdown":
-		return "shutdown ses-another"
+		return "mail human shutdown_request session=ses-another"
 	}
-	return fmt.Sprintf("%s %d", kind, n)
+	return fmt.Sprintf("%s mr-gt-%d", kind, n)
 }
 
 // guard remembers what was proven and compares what is asked for with it.

@@ -172,78 +172,68 @@ func together(s *Stack) string {
 	return strings.Join(ids, "+")
 }
 
-// do carries one line of a transcript out:
+// Happen carries one line of a transcript out. Besides the shared nouns:
 //
-//	request N STATUS     a request of bead gt-N, which is done
-//	bead N STATUS        somebody moved the bead; "gone" and "corrupt" too
-//	result KIND [onto=X] [candidate=X] [failure=X] [untested] [request=N] [text …]
-//	tick [DURATION]      time goes by
+//	result KIND [onto=X] [candidate=X] [failure=X] [untested] [request=N] [| text]
 //	tip X                the target moved
-//	retry N, drop N      what `queue retry` and `queue drop` do
-//	shutdown SESSION, nudge FROM TYPE
-//	remote, max N, batch N   policy
-//	restart              the process is a new one
-func (w *world) do(line string) error {
-	words := strings.Fields(line)
-	arg := func(i int) string {
-		if i < len(words) {
-			return words[i]
-		}
-		return ""
-	}
-	id := state.BeadID("gt-" + arg(1))
-	q := w.request("mr-" + state.MergeID(id))
-	switch words[0] {
+//	retry ID, drop ID    what `queue retry` and `queue drop` do
+func (w *world) Happen(l rolestest.Line) error {
+	switch l.Noun {
 	case "request":
-		seq, err := strconv.Atoi(arg(1))
+		r := l.Request(state.Time{})
+		seq, err := strconv.ParseInt(strings.TrimPrefix(string(r.BeadID), "gt-"), 10, 64)
 		if err != nil {
 			return err
 		}
-		w.beads[id] = bead.Bead{ID: id, Status: bead.Done, AssignmentID: "as-1"}
-		w.queue = append(w.queue, mergequeue.Request{ID: "mr-" + state.MergeID(id), Seq: int64(seq), BeadID: id, AssignmentID: "as-1", Status: mergequeue.Status(arg(2))})
+		r.Seq = seq
+		w.beads[r.BeadID] = bead.Bead{ID: r.BeadID, Status: bead.Done, AssignmentID: r.AssignmentID}
+		w.queue = append(w.queue, r)
 	case "bead":
-		w.moveBead(id, arg(2))
+		w.moveBead(state.BeadID(l.Word(0)), l.Word(1))
 	case "result":
-		w.result, w.asked = parseResult(words[1:]), nil
+		w.result, w.asked = resultOf(l), nil
 		if w.result.Kind == Landed {
 			w.land()
 		}
-	case "tick":
-		if arg(1) != "" {
-			d, err := time.ParseDuration(arg(1))
-			if err != nil {
-				return err
-			}
-			w.now = w.now.Add(d)
-		}
+	case "after":
+		d, err := l.Duration()
+		w.now = w.now.Add(d)
+		return err
 	case "tip":
-		w.tip = arg(1)
-	case "retry":
-		if q.Status == mergequeue.Conflicted {
-			_ = q.Become(mergequeue.Pending, state.At(w.now))
-			w.moveBead(id, string(bead.Done))
-		}
-		q.Waiting, q.NoticeName, q.Notified = "", "", false
-	case "drop":
-		w.moveBead(id, string(bead.Blocked))
-		_ = q.Become(mergequeue.Dropped, state.At(w.now))
-	case "shutdown":
-		e := mail.Entry{Message: mail.Message{Type: mail.ShutdownRequest, From: state.Human, Ref: &mail.Ref{Session: state.SessionID(arg(1))}}}
-		w.mail = append(w.mail, e)
+		w.tip = l.Word(0)
+	case "retry", "drop":
+		w.intervene(l.Noun, w.request(state.MergeID(l.Word(0))))
+	case "mail":
+		w.mail = append(w.mail, l.Mail("refinery", state.At(w.now)))
 	case "nudge":
-		w.nudges = append(w.nudges, nudge.Nudge{From: state.AgentID(arg(1)), Type: nudge.Type(arg(2)), Message: "because"})
-	case "remote":
-		w.policy.Remote = true
-	case "max":
-		w.policy.MaxWaiting, _ = strconv.Atoi(arg(1))
-	case "batch":
-		w.policy.Batch, _ = strconv.Atoi(arg(1))
+		w.nudges = append(w.nudges, l.Nudge(state.At(w.now)))
+	case "policy":
+		w.policy.Remote = w.policy.Remote || l.Word(0) == "remote"
+		w.policy.MaxWaiting = l.Number("max", w.policy.MaxWaiting)
+		w.policy.Batch = l.Number("batch", w.policy.Batch)
 	case "restart":
 		w.state, w.result, w.asked, w.finished = State{}, Result{}, nil, false
 	default:
-		return fmt.Errorf("unknown line %q", line)
+		return fmt.Errorf("unknown line")
 	}
 	return nil
+}
+
+// intervene does to a request what a person may do.
+func (w *world) intervene(verb string, q *mergequeue.Request) {
+	if q.ID == "" {
+		return
+	}
+	if verb == "drop" {
+		w.moveBead(q.BeadID, string(bead.Blocked))
+		_ = q.Become(mergequeue.Dropped, state.At(w.now))
+		return
+	}
+	if q.Status == mergequeue.Conflicted {
+		_ = q.Become(mergequeue.Pending, state.At(w.now))
+		w.moveBead(q.BeadID, string(bead.Done))
+	}
+	q.Waiting, q.NoticeName, q.Notified = "", "", false
 }
 
 // land ends what the decision asked to land, or what an earlier process had landed.
@@ -274,65 +264,32 @@ func (w *world) moveBead(id state.BeadID, status string) {
 	}
 }
 
-func parseResult(words []string) Result {
-	r := Result{Kind: ResultKind(words[0])}
-	for i, word := range words[1:] {
-		key, value, _ := strings.Cut(word, "=")
-		switch key {
-		case "onto":
-			r.Onto = value
-		case "candidate":
-			r.Candidate = value
-		case "failure":
-			r.Failure = mergequeue.Failure(value)
-		case "untested":
-			r.Untested = true
-		case "request":
-			r.Request = state.MergeID("mr-gt-" + value)
-		default:
-			r.Text = strings.Join(words[1+i:], " ")
-			return r
-		}
+func resultOf(l rolestest.Line) Result {
+	r := Result{Kind: ResultKind(l.Word(0)), Onto: l.Options["onto"], Candidate: l.Options["candidate"],
+		Failure: mergequeue.Failure(l.Options["failure"]), Untested: l.Has("untested"), Text: l.Text}
+	if n := l.Options["request"]; n != "" {
+		r.Request = state.MergeID("mr-gt-" + n)
 	}
 	return r
 }
 
-// TestTranscripts holds the decisions against testdata/*.txt. Lines that begin
-// with > are what happens; below them stands what is decided, and the state
-// after it.
-func TestTranscripts(t *testing.T) { rolestest.Run(t, replay) }
+// TestTranscripts plays testdata/*.txt. Each ---- asks for decisions until there is
+// nothing to do or a result is due; after = stands the state that follows.
+func TestTranscripts(t *testing.T) {
+	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen) rolestest.Stage {
+		w := newWorld()
+		w.decided = func(d *roles.Decision[State]) { rolestest.Faults(t, seen, d) }
+		return w
+	})
+}
 
-func replay(t *testing.T, seen rolestest.Seen, script string) string {
-	t.Helper()
-	w := newWorld()
-	w.decided = func(d *roles.Decision[State]) { rolestest.Faults(t, seen, d) }
-	var out strings.Builder
-	for line := range strings.Lines(script) {
-		line = strings.TrimSuffix(line, "\n")
-		input, ok := strings.CutPrefix(line, "> ")
-		if !ok {
-			if line == "" || strings.HasPrefix(line, "#") {
-				out.WriteString(line + "\n")
-			}
-			continue
-		}
-		out.WriteString(line + "\n")
-		w.out = nil
-		if err := w.do(input); err != nil {
-			t.Fatal(err)
-		}
-		if quiet := strings.Fields(input)[0]; quiet == "request" || quiet == "remote" || quiet == "max" || quiet == "batch" {
-			continue
-		}
-		if !w.settle() {
-			t.Fatalf("%s: the decisions do not settle: %q", input, w.out)
-		}
-		for _, l := range w.out {
-			out.WriteString("  " + l + "\n")
-		}
-		out.WriteString("  = " + w.standing() + "\n")
+// Decide settles, and returns what was decided on the way.
+func (w *world) Decide() []string {
+	w.out = nil
+	if !w.settle() {
+		return append(w.out, "the decisions do not settle")
 	}
-	return out.String()
+	return append(w.out, "= "+w.standing())
 }
 
 func (w *world) standing() string {

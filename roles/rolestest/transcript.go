@@ -1,8 +1,8 @@
 // Package rolestest plays transcripts: text files that say what happens to a
 // role, and what it decides.
 //
-// A test of a role keeps them in testdata/*.txt, one story a file. Most are
-// paragraphs, with one empty line between two of them:
+// A test of a role keeps them in testdata/*.txt, one story a file, in the grammar
+// of github.com/cockroachdb/datadriven:
 //
 //	# A line that begins with # is a comment.
 //	bead gt-1
@@ -10,34 +10,48 @@
 //	----
 //	sling gt-1 to polecat-alpha
 //
-// Above ---- stands what happens, one thing a line, in the words of the role's
-// own test; below it the decisions that follow. What a paragraph leads to goes on
-// into the next. One without ---- only sets the scene. A role whose steps follow
-// upon one another without a scene to set may write what happens behind "> " and
-// each decision right below it, indented; that test reads its own lines.
+// Above ---- stands what happens, one thing a line; below it, up to an empty line,
+// the decisions that follow. What is stated goes on into the next ----.
 //
-// `go test ./roles/mayor -update` writes the decisions as they are now into the
+// A line is a noun, its words, options of the form key=value, and free text behind
+// a bar. Every role knows these nouns, each as far as it concerns the role:
+//
+//	bead ID [STATUS|gone|corrupt] [as=AS] [on=POLECAT] [needs=ID,ID] [P1|P3] [attempts=N]
+//	  [conflicts=N] [restarts=N] [convoy=ID] [age=DURATION] [ready_in=DURATION] [| close reason]
+//	hook AGENT STATUS [bead=ID] [as=AS] [session=SESSION], or corrupt | WHY
+//	mail FROM TYPE [bead=ID] [as=AS] [session=SESSION] [thread=NAME] [| subject]
+//	nudge FROM TYPE [as=AS] [session=SESSION] [respond] [early] [| message]
+//	request ID STATUS [of=BEAD] [as=AS] [stage=STAGE] [failure=FAILURE] [| reason]
+//	policy SWITCH or KEY=N
+//	after DURATION       time goes by
+//	restart              another process takes over
+//
+// Each role's own test adds the facts that are its own.
+//
+// `go test ./roles/mayor -rewrite` writes the decisions as they are now into the
 // files, and the difference is reviewed like code.
 package rolestest
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cockroachdb/datadriven"
 )
 
-var update = flag.Bool("update", false, "write the decisions as they are now into the transcripts")
+// Stage is a role with what a transcript has stated so far.
+type Stage interface {
+	// Happen takes in one line.
+	Happen(l Line) error
+	// Decide returns what the role decides now, one decision a line.
+	Decide() []string
+}
 
-// Run gives each transcript of the package under test to replay, as a subtest of
-// the file's name. replay returns the transcript with the decisions that are made
-// now; a difference is an error, or with -update is written to the file. It gives
-// each decision to Faults: an action of the package that no transcript leads to is
-// an error.
-func Run(t *testing.T, replay func(t *testing.T, seen Seen, transcript string) string) {
+// Run plays each transcript of the package under test on a new stage, as a subtest
+// of the file's name. A stage gives each decision to Faults: an action of the
+// package that no transcript leads to is an error.
+func Run(t *testing.T, open func(t *testing.T, seen Seen) Stage) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	if err != nil || len(files) == 0 {
@@ -46,22 +60,19 @@ func Run(t *testing.T, replay func(t *testing.T, seen Seen, transcript string) s
 	seen, played := Seen{}, 0
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := string(data)
-			got := replay(t, seen, want)
+			stage := open(t, seen)
 			played++
-			switch {
-			case got == want:
-			case *update:
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
+			datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+				for _, line := range happenings(d) {
+					if err := stage.Happen(Parse(line)); err != nil {
+						d.Fatalf(t, "%q: %v", line, err)
+					}
 				}
-			default:
-				t.Errorf("%s (- the transcript, + what is decided now):\n%s", file, cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
-			}
+				if decisions := stage.Decide(); len(decisions) > 0 {
+					return strings.Join(decisions, "\n") + "\n"
+				}
+				return "nothing\n"
+			})
 		})
 	}
 	if played == len(files) {
@@ -69,31 +80,17 @@ func Run(t *testing.T, replay func(t *testing.T, seen Seen, transcript string) s
 	}
 }
 
-const dashes = "----"
-
-// Paragraphs replays a transcript of paragraphs. play gets the lines of each,
-// without comments, and whether the transcript holds decisions below them; it
-// returns those of now, one a line, or "" where the paragraph only sets the scene.
-func Paragraphs(t *testing.T, transcript string, play func(lines []string, asked bool) string) string {
-	t.Helper()
-	var out []string
-	decided := false
-	for paragraph := range strings.SplitSeq(strings.TrimRight(transcript, "\n"), "\n\n") {
-		story, _, asked := strings.Cut(paragraph, "\n"+dashes)
-		var lines []string
-		for line := range strings.SplitSeq(story, "\n") {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				lines = append(lines, line)
-			}
-		}
-		if decisions := strings.TrimRight(play(lines, asked), "\n"); decisions != "" {
-			decided = true
-			story += "\n" + dashes + "\n" + decisions
-		}
-		out = append(out, story)
+// happenings are the lines above a ----. datadriven takes the first one apart.
+func happenings(d *datadriven.TestData) []string {
+	first := d.Cmd
+	for _, arg := range d.CmdArgs {
+		first += " " + arg.String()
 	}
-	if !decided {
-		t.Error("nothing is decided")
+	lines := []string{first}
+	for line := range strings.Lines(d.Input) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
 	}
-	return strings.Join(out, "\n\n") + "\n"
+	return lines
 }

@@ -60,9 +60,9 @@ func TestNoRestartsAllowed(t *testing.T) {
 	w.policy.MaxRestarts = 0
 	w.add("mayor", "mayor", true)
 	w.add("polecat-alpha", "polecat", true)
-	w.hang("polecat-alpha", hook.Active, "gt-abc12", "as-1", "ses-1")
+	w.work("polecat-alpha", hook.Active, "gt-abc12", "as-1", "ses-1")
 	s := script{world: w}
-	s.do("bead gt-abc12 in_progress as-1")
+	s.do("bead gt-abc12 in_progress as=as-1")
 	var severities []incident.Severity
 	var last Escalate
 	for range 100 {

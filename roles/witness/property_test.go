@@ -66,10 +66,10 @@ func disturb(rt *rapid.T, s *script, n int) {
 	switch rapid.IntRange(0, 13).Draw(rt, "what") {
 	case 0:
 		as := state.AssignmentID(fmt.Sprintf("as-%d", n))
-		s.hang(who, rapid.SampledFrom([]hook.Status{hook.Pending, hook.Active, hook.Active}).Draw(rt, "status"), id, as, "ses-1")
+		s.work(who, rapid.SampledFrom([]hook.Status{hook.Pending, hook.Active, hook.Active}).Draw(rt, "status"), id, as, "ses-1")
 		s.putBead(bead.Bead{ID: id, Title: "a title", Status: bead.InProgress, AssignmentID: as, Restarts: rapid.IntRange(0, 4).Draw(rt, "restarts")})
 	case 1:
-		s.hang(who, hook.Empty, "", "", "")
+		s.hang(hook.Hook{AgentID: who, Status: hook.Empty, LastActivity: s.now})
 	case 2:
 		a.Hook.LastActivity = s.now
 	case 3:
@@ -111,14 +111,14 @@ func TestThousandPatrols(t *testing.T) {
 		w.add(id, "polecat", n != 1)
 		b := state.BeadID(fmt.Sprintf("gt-%d", n))
 		as := state.AssignmentID(fmt.Sprintf("as-%d", n))
-		w.hang(id, []hook.Status{hook.Active, hook.Active, hook.Pending, hook.Active}[n], b, as, "ses-1")
+		w.work(id, []hook.Status{hook.Active, hook.Active, hook.Pending, hook.Active}[n], b, as, "ses-1")
 		s.putBead(bead.Bead{ID: b, Title: "a title", Status: bead.InProgress, AssignmentID: as})
 	}
 	w.agent("polecat-delta").Corrupt = "the file is empty"
 	w.disk = Disk{Free: 1 << 20, Total: 1 << 40}
-	s.do("bead gt-done done as-q")
-	s.do("mr gt-done as-q conflicted - conflict")
-	s.do("mayor-mail look at this")
+	s.do("bead gt-done done as=as-q")
+	s.do("request mr-gt-done conflicted as=as-q | conflict")
+	s.do("mayor-mail | look at this")
 	for n := range 1000 {
 		if n%97 == 0 {
 			w.state = State{}

@@ -3,11 +3,9 @@ package witness
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/roles/rolestest"
@@ -17,21 +15,11 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// TestTranscripts plays testdata/*.txt. A paragraph's decisions come while its time
-// goes by, in the lines "run"; each stands there with its time in seconds.
+// TestTranscripts plays testdata/*.txt. Decisions come while time goes by, in the
+// lines "run"; each stands below the ---- with its time in seconds.
 func TestTranscripts(t *testing.T) {
-	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen, transcript string) string {
-		s := &script{world: newWorld(t), seen: seen}
-		return rolestest.Paragraphs(t, transcript, func(lines []string, asked bool) string {
-			var out []string
-			for _, line := range lines {
-				out = append(out, s.do(line)...)
-			}
-			if asked && len(out) == 0 {
-				return "nothing"
-			}
-			return strings.Join(out, "\n")
-		})
+	rolestest.Run(t, func(t *testing.T, seen rolestest.Seen) rolestest.Stage {
+		return &script{world: newWorld(t), seen: seen}
 	})
 }
 
@@ -41,74 +29,95 @@ type script struct {
 	crash   int // actions to carry out before dying, plus one; 0 is never
 	mails   int
 	seen    rolestest.Seen
+	out     []string
 }
 
+// Decide returns what was decided since it was last asked.
+func (s *script) Decide() []string {
+	out := s.out
+	s.out = nil
+	return out
+}
+
+// do is one line, and what is decided in it.
 func (s *script) do(line string) []string {
-	f := strings.Fields(line)
-	arg := func(n int) string {
-		if n < len(f) {
-			return f[n]
-		}
-		return ""
+	if err := s.Happen(rolestest.Parse(line)); err != nil {
+		s.t.Fatalf("%q: %v", line, err)
 	}
-	rest := func(n int) string { return strings.Join(f[min(n, len(f)):], " ") }
-	id := state.AgentID(arg(1))
-	switch f[0] {
+	return s.Decide()
+}
+
+// Happen takes in one line.
+func (s *script) Happen(l rolestest.Line) error {
+	switch l.Noun {
 	case "run":
-		return s.run(s.duration(arg(1)))
-	case "sleep":
-		s.pass(s.duration(arg(1)))
+		s.out = append(s.out, s.run(s.duration(l.Word(0)))...)
+	case "after":
+		s.pass(s.duration(l.Word(0)))
 	case "clock":
-		s.now = state.At(s.now.Add(s.duration(arg(1))))
+		s.now = state.At(s.now.Add(s.duration(l.Word(0))))
 	case "restart":
 		s.state, s.reminded = State{}, nil
 	case "crash":
-		s.crash = s.number(arg(1)) + 1
-	case "agent":
-		s.add(id, agent.Role(arg(2)), arg(3) == "alive")
-		if arg(4) != "" {
-			s.agent(id).Stall = s.duration(arg(4))
-		}
-	case "asks":
-		s.agent(id).Asks = arg(2) != "no"
-	case "task":
-		deadline := s.now
-		s.overdue = append(s.overdue, mail.TaskStatus{Task: mail.Task{ID: mail.TaskID(arg(3)), State: mail.TaskWorking, Deadline: &deadline},
-			Requester: state.AgentID(arg(2)), Assignee: id, Subject: "review", Request: mail.NameAt(s.now, state.AgentID(arg(2))), UpdatedAt: s.now})
-	case "task-over":
-		s.overdue = nil
-	case "alive", "dead":
-		s.agent(id).Alive = f[0] == "alive"
-	case "retired":
-		s.agent(id).Status = agent.Retired
-	case "hook":
-		s.hang(id, hook.Status(arg(2)), state.BeadID(arg(3)), state.AssignmentID(arg(4)), state.SessionID(arg(5)))
-	case "touch":
-		s.agent(id).Hook.LastActivity = state.At(s.now.Add(s.duration(arg(2))))
-	case "corrupt":
-		s.agent(id).Corrupt = rest(2)
+		s.crash = s.number(l.Word(0)) + 1
 	case "bead":
-		s.putBead(bead.Bead{ID: state.BeadID(arg(1)), Title: "a title", Status: bead.Status(arg(2)),
-			AssignmentID: state.AssignmentID(strings.TrimPrefix(arg(3), "-")), Restarts: s.number(arg(4))})
-	case "mr":
-		s.putRequest(mergequeue.Request{ID: state.MergeID("mr-" + arg(1)), BeadID: state.BeadID(arg(1)), AssignmentID: state.AssignmentID(arg(2)),
-			Status: mergequeue.Status(arg(3)), Stage: mergequeue.Stage(strings.TrimPrefix(arg(4), "-")), Reason: rest(5), UpdatedAt: s.now})
+		b := l.Bead(s.now)
+		b.Title = "a title"
+		s.putBead(b)
+	case "request":
+		s.putRequest(l.Request(s.now))
 	case "waiting":
-		s.queue[0].Waiting = rest(1)
+		s.queue[0].Waiting = l.Text
 	case "mayor-mail":
-		s.mayorMail = append(s.mayorMail, mail.Entry{Name: mail.NameAt(s.now, "refinery"), Message: mail.Message{Priority: mail.Urgent, Subject: rest(1)}})
+		s.mayorMail = append(s.mayorMail, mail.Entry{Name: mail.NameAt(s.now, "refinery"), Message: mail.Message{Priority: mail.Urgent, Subject: l.Text}})
 	case "mayor-reads":
 		s.mayorMail = nil
 	case "mail":
-		s.receive(id, mail.Type(arg(2)), state.SessionID(arg(3)))
+		s.mails++
+		s.mail = append(s.mail, l.Mail("witness", state.At(s.now.Add(time.Duration(s.mails)))))
 	case "respond":
-		s.respond(id, state.AssignmentID(arg(2)), rest(3))
+		s.respond(l.Agent(), l.Assignment(), l.Text)
 	case "nudge":
-		s.nudges = append(s.nudges, nudge.Nudge{From: id, Type: nudge.Type(arg(2)), RequiresResponse: true, Timestamp: s.now})
+		s.nudges = append(s.nudges, l.Nudge(s.now))
+	case "task-over":
+		s.overdue = nil
 	case "disk":
-		s.disk = Disk{Free: uint64(s.number(arg(1))) << 20, Total: uint64(s.number(arg(2))) << 20}
+		s.disk = Disk{Free: uint64(s.number(l.Word(0))) << 20, Total: uint64(s.number(l.Word(1))) << 20}
 	default:
-		s.t.Fatalf("unknown command %q", line)
+		return s.happenTo(l.Agent(), l)
+	}
+	return nil
+}
+
+// happenTo takes in a line about an agent.
+func (s *script) happenTo(id state.AgentID, l rolestest.Line) error {
+	switch l.Noun {
+	case "agent":
+		s.add(id, agent.Role(l.Word(1)), l.Word(2) == "alive")
+		if l.Word(3) != "" {
+			s.agent(id).Stall = s.duration(l.Word(3))
+		}
+	case "asks":
+		s.agent(id).Asks = !l.Has("no")
+	case "task":
+		deadline := s.now
+		requester := state.AgentID(l.Word(1))
+		s.overdue = append(s.overdue, mail.TaskStatus{Task: mail.Task{ID: mail.TaskID(l.Word(2)), State: mail.TaskWorking, Deadline: &deadline},
+			Requester: requester, Assignee: id, Subject: "review", Request: mail.NameAt(s.now, requester), UpdatedAt: s.now})
+	case "alive", "dead":
+		s.agent(id).Alive = l.Noun == "alive"
+	case "retired":
+		s.agent(id).Status = agent.Retired
+	case "hook":
+		if l.Has("corrupt") {
+			s.agent(id).Corrupt = l.Text
+			return nil
+		}
+		s.hang(l.Hook(s.now))
+	case "touch":
+		s.agent(id).Hook.LastActivity = state.At(s.now.Add(s.duration(l.Word(1))))
+	default:
+		return fmt.Errorf("unknown line")
 	}
 	return nil
 }
@@ -187,15 +196,6 @@ func (s *script) putRequest(r mergequeue.Request) {
 		}
 	}
 	s.queue = append(s.queue, r)
-}
-
-func (s *script) receive(from state.AgentID, kind mail.Type, session state.SessionID) {
-	s.mails++
-	m := mail.Message{From: from, To: "witness", Type: kind, Subject: "hello", Timestamp: s.now}
-	if session != "" {
-		m.Ref = &mail.Ref{Session: session}
-	}
-	s.mail = append(s.mail, mail.Entry{Name: mail.NameAt(state.At(s.now.Add(time.Duration(s.mails))), from), Message: m})
 }
 
 func (s *script) respond(from state.AgentID, as state.AssignmentID, message string) {

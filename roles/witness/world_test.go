@@ -69,14 +69,18 @@ func (w *world) add(id state.AgentID, role agent.Role, alive bool) {
 		Hook: hook.Hook{AgentID: id, Status: hook.Empty, LastActivity: w.now}})
 }
 
-func (w *world) hang(id state.AgentID, status hook.Status, b state.BeadID, as state.AssignmentID, ses state.SessionID) {
-	a := w.agent(id)
-	a.Hook.Status, a.Hook.LastActivity = status, w.now
-	a.Hook.WorkItem = nil
-	if status != hook.Empty {
-		a.Hook.WorkItem = &hook.WorkItem{BeadID: b, AssignmentID: as, Session: ses, Title: "a title"}
+func (w *world) hang(h hook.Hook) {
+	a := w.agent(h.AgentID)
+	a.Hook = h
+	if h.Status != hook.Empty {
 		a.Status = agent.Active
 	}
+}
+
+// work hangs work on an agent's hook.
+func (w *world) work(id state.AgentID, status hook.Status, b state.BeadID, as state.AssignmentID, ses state.SessionID) {
+	w.hang(hook.Hook{AgentID: id, Status: status, LastActivity: w.now,
+		WorkItem: &hook.WorkItem{BeadID: b, AssignmentID: as, Session: ses, Title: "a title"}})
 }
 
 func (w *world) open() []incident.Incident {
