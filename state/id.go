@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sort"
+
+	"github.com/agext/levenshtein"
 )
 
 // IDs are `[a-z0-9][a-z0-9._-]{0,63}` and none of the names that the tree uses
@@ -142,7 +144,7 @@ func Nearest(name string, names []string) []string {
 	}
 	var found []scored
 	for _, n := range names {
-		if d := distance(name, n); d <= max(2, len(name)/2) {
+		if d := levenshtein.Distance(name, n, nil); d <= max(2, len(name)/2) {
 			found = append(found, scored{n, d})
 		}
 	}
@@ -157,24 +159,4 @@ func Nearest(name string, names []string) []string {
 		out = append(out, found[i].name)
 	}
 	return out
-}
-
-// distance is the Levenshtein distance of two short names.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

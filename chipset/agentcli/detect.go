@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Found is what a machine has of one client.
@@ -91,8 +93,7 @@ func versionIn(out string) string {
 			return Clip(digits)
 		}
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
-	return Clip(line)
+	return Clip(wording.FirstLine(out))
 }
 
 // head keeps the beginning of what is written to it.

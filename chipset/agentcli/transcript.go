@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Transcript is what the readers of JSON lines keep.
@@ -88,11 +90,7 @@ func plausible(id string) bool {
 
 // Clip bounds a quotation, and makes it valid UTF-8.
 func Clip(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxSaid {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxSaid], "") + "…"
+	return wording.Clip(s, maxSaid)
 }
 
 // PlainText is the reader of clients that print for people: it keeps the last line.

@@ -28,6 +28,7 @@ import (
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Foreign is the mailboxes of another system. Two implementations exist: package
@@ -186,7 +187,7 @@ func (b *Bridge) inward(ctx context.Context, to Pair, l Letter) error {
 		}
 	}
 	if m.From == "" {
-		return fmt.Errorf("a message of %q, for whom no agent stands: %w", Clip(l.From), state.ErrNotFound)
+		return fmt.Errorf("a message of %q, for whom no agent stands: %w", wording.Clip(l.From, MaxQuoted), state.ErrNotFound)
 	}
 	m.To, m.Subject = to.Agent, l.Subject
 	sum := sha256.Sum256([]byte(b.Foreign.Name() + "\x00" + to.Foreign + "\x00" + l.Key))
@@ -195,29 +196,8 @@ func (b *Bridge) inward(ctx context.Context, to Pair, l Letter) error {
 	return err
 }
 
-// Clip shortens what somebody else wrote, for an error.
-func Clip(s string) string {
-	if len(s) > 64 {
-		s = s[:64] + "…"
-	}
-	return strings.ToValidUTF8(s, "")
-}
-
-// FirstLine returns the first line of a text, cut to the length of a subject; otherwise is returned
-// where the line is empty.
-func FirstLine(text, otherwise string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(line, ""))
-	if runes := []rune(line); len(runes) > 80 {
-		line = string(runes[:79]) + "…"
-	}
-	if strings.TrimSpace(line) == "" {
-		return otherwise
-	}
-	return line
-}
+// Bounds of what is taken from another system, in bytes.
+const (
+	MaxQuoted  = 64 // in an error
+	MaxSubject = 80 // as a subject
+)

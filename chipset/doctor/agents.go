@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -16,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // unfinished reports what a process left half done and nobody is finishing.
@@ -139,7 +138,7 @@ func (c *relations) agent(a *agent.Agent) error {
 	}
 	unread, _, err := c.r.Mailbox(a.ID).Unread()
 	if len(unread) > 0 {
-		c.add("retired-agent", c.r.Mailbox(a.ID).Dir(), Warning, "chipset mail inbox "+string(a.ID), "%s is retired and has %s", a.ID, screen.Count(len(unread), "unread message"))
+		c.add("retired-agent", c.r.Mailbox(a.ID).Dir(), Warning, "chipset mail inbox "+string(a.ID), "%s is retired and has %s", a.ID, wording.Count(len(unread), "unread message"))
 	}
 	return err
 }

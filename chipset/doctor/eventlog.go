@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // eventLog looks at the event log, day by day.
@@ -63,7 +62,7 @@ func (l *look) day(p state.Path, day string, data []byte) {
 		}
 	}
 	if others > 0 {
-		l.addSettled("event-day", p, Warning, "", "%s of other days", screen.Count(others, "event"))
+		l.addSettled("event-day", p, Warning, "", "%s of other days", wording.Count(others, "event"))
 	}
 }
 

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/handoff"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // channels checks mail, nudges and hand-offs.
@@ -55,7 +54,7 @@ func (l *look) mailbox(id state.AgentID, known bool) error {
 	l.senders(box, current)
 	if !known && len(current) > 0 {
 		l.add("mail-unknown-recipient", box.Dir(), Error, "name the agent in chipset.yaml and start the rig, or move the mail to the right mailbox",
-			"%s to an agent that is not registered", screen.Count(len(current), "message"))
+			"%s to an agent that is not registered", wording.Count(len(current), "message"))
 	}
 	l.archiveTwins(box, current, archived)
 	foreign, old := 0, 0
@@ -71,11 +70,11 @@ func (l *look) mailbox(id state.AgentID, known bool) error {
 		l.future(p, e.Timestamp)
 	}
 	if foreign > 0 {
-		l.addSettled(ruleCanonical, box.Dir(), Info, "", "%s in the form of another program", screen.Count(foreign, "unread message"))
+		l.addSettled(ruleCanonical, box.Dir(), Info, "", "%s in the form of another program", wording.Count(foreign, "unread message"))
 	}
 	if old > 0 {
 		l.addSettled("unread-mail", box.Dir(), Info, "chipset mail inbox "+string(id)+" --unread",
-			"%s older than %s; unread mail is never archived by age", screen.Count(old, "unread message"), retention(l.r))
+			"%s older than %s; unread mail is never archived by age", wording.Count(old, "unread message"), retention(l.r))
 	}
 	return nil
 }

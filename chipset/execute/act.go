@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // do carries out the actions that roles share.
@@ -20,7 +19,7 @@ func (b *base) do(ctx context.Context, a roles.Action) error {
 	case roles.Send:
 		err := b.send(ctx, a.Message)
 		if err == nil && a.Message.To == state.Human {
-			b.Say("%s: told human: %s", b.ID, subjectLine(a.Message.Subject))
+			b.Say("%s: told human: %s", b.ID, wording.Subject(a.Message.Subject, maxSubject, noSubject))
 		}
 		return err
 	case roles.Nudge:
@@ -40,14 +39,17 @@ func (b *base) do(ctx context.Context, a roles.Action) error {
 // maxSubject bounds the subjects of a role's mail, in bytes.
 const maxSubject = 300
 
+// noSubject stands for an empty subject.
+const noSubject = "(no subject)"
+
 // send delivers mail of the role. What it quotes was written by others, and is
 // made fit for a subject line and for the rig's limit. What can't be delivered
 // counts as sent, see undeliverable.
 func (b *base) send(ctx context.Context, m mail.Message) error {
-	m.From, m.Subject = b.ID, subjectLine(m.Subject)
+	m.From, m.Subject = b.ID, wording.Subject(m.Subject, maxSubject, noSubject)
 	_, err := b.Rig.Sender.Send(ctx, m)
 	if errors.Is(err, state.ErrTooLarge) {
-		m.Subject, m.Body = roles.Clip(m.Subject, maxSubject/3), "The text is larger than a message may be here: see chipset log.\n"
+		m.Subject, m.Body = wording.Clip(m.Subject, maxSubject/3), "The text is larger than a message may be here: see chipset log.\n"
 		_, err = b.Rig.Sender.Send(ctx, m)
 	}
 	return b.undeliverable(m.To, m.Subject, err)
@@ -56,7 +58,7 @@ func (b *base) send(ctx context.Context, m mail.Message) error {
 // sendAs delivers mail under the name that a record fixes. Where another message
 // has the name, the next one is fixed first.
 func (b *base) sendAs(ctx context.Context, name mail.Name, m mail.Message, fix func(mail.Name) error) error {
-	m.From, m.Subject = b.ID, subjectLine(m.Subject)
+	m.From, m.Subject = b.ID, wording.Subject(m.Subject, maxSubject, noSubject)
 	for {
 		err := b.Rig.Sender.SendAs(ctx, name, m)
 		if !errors.Is(err, state.ErrExists) {
@@ -85,7 +87,7 @@ func (b *base) undeliverable(to state.AgentID, text string, err error) error {
 // counts as sent.
 func (b *base) nudge(ctx context.Context, a roles.Nudge) (nudge.Nudge, error) {
 	n := a.Nudge
-	n.From, n.Message = b.ID, roles.Clip(n.Message, nudge.MaxMessage-len("…"))
+	n.From, n.Message = b.ID, wording.Clip(n.Message, nudge.MaxMessage-len("…"))
 	if _, err := b.Rig.Agents.Get(string(a.To)); errors.Is(err, state.ErrNotFound) && a.To != state.Human {
 		return n, b.undeliverable(a.To, string(n.Type)+": "+n.Message, err)
 	}
@@ -104,20 +106,4 @@ func (b *base) markRead(ctx context.Context, a roles.MarkRead) error {
 
 func (b *base) markSeen(ctx context.Context, a roles.MarkSeen) error {
 	return b.Rig.Slot(b.ID).Noting(a.Note).MarkSeen(ctx, a.Nudge)
-}
-
-// subjectLine makes text of others fit for a subject: one line without control
-// characters, never empty.
-func subjectLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	s = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s))
-	if s == "" {
-		return "(no subject)"
-	}
-	return roles.Clip(s, maxSubject)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Mayor runs the mayor.
@@ -150,7 +151,7 @@ func (m *Mayor) tellDamage(ctx context.Context, damaged []error) {
 			continue
 		}
 		err := m.send(ctx, mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent,
-			Subject: "can't read " + c.Path, ID: roles.Clip("damage-"+c.Path, 150),
+			Subject: "can't read " + c.Path, ID: wording.Clip("damage-"+c.Path, 150),
 			Body: c.Reason + "\n\nNothing happens to it until you look: chipset doctor says more, chipset doctor --fix moves it to quarantine.\n"})
 		if err != nil {
 			delete(m.inbox.said, c.Path) // tried again by the next tick

@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 func (m *Mayor) do(ctx context.Context, a roles.Action) error {
@@ -115,7 +116,7 @@ func (m *Mayor) reopen(ctx context.Context, a mayor.Reopen) error {
 	if _, err := carry.Move(ctx, m.Rig, flow.Rework(a, m.ID)); err != nil {
 		return err
 	}
-	m.Say("mayor: %s goes back to open: %s", a.Bead, roles.FirstLine(a.Note))
+	m.Say("mayor: %s goes back to open: %s", a.Bead, wording.Reason(a.Note))
 	return nil
 }
 
@@ -134,7 +135,7 @@ func (m *Mayor) block(ctx context.Context, a mayor.Block) error {
 	}
 	_, err = carry.Move(ctx, m.Rig, flow.Block(a, m.ID))
 	if err == nil {
-		m.Say("mayor: %s is blocked and waits for you: %s", a.Bead, roles.FirstLine(a.Reason))
+		m.Say("mayor: %s is blocked and waits for you: %s", a.Bead, wording.Reason(a.Reason))
 	}
 	return err
 }
@@ -142,7 +143,7 @@ func (m *Mayor) block(ctx context.Context, a mayor.Block) error {
 // warnOfBlock sends the mail.
 func (m *Mayor) warnOfBlock(ctx context.Context, a mayor.Block, b bead.Bead) error {
 	return m.send(ctx, mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, Subject: a.Subject,
-		Body: roles.Clip(a.Body, maxBody), ID: flow.BlockID(a.Assignment, &b),
+		Body: wording.Clip(a.Body, maxBody), ID: flow.BlockID(a.Assignment, &b),
 		Ref: &mail.Ref{BeadID: a.Bead, AssignmentID: a.Assignment}})
 }
 

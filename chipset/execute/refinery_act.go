@@ -11,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // do carries one action out. A step's failure is its result; the failure of another
@@ -121,7 +122,7 @@ func (r *Refinery) advance(ctx context.Context, q *mergequeue.Request, e flow.Ad
 func (r *Refinery) markConflicted(ctx context.Context, a refinery.MarkConflicted) error {
 	q, err := r.change(ctx, flow.Conflicted{MarkConflicted: a, By: r.ID})
 	if err == nil && q.Status == mergequeue.Conflicted {
-		r.Say("%s did not land (%s): %s", q.BeadID, a.Failure, roles.FirstLine(a.Reason))
+		r.Say("%s did not land (%s): %s", q.BeadID, a.Failure, wording.Reason(a.Reason))
 	}
 	return err
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 const (
@@ -228,7 +228,7 @@ func (r *Refinery) verdict(run *testRun) refinery.Result {
 		if output != "" {
 			text += "\n\n" + output
 		}
-		return refinery.Result{Kind: refinery.Red, Failure: f, Text: roles.Clip(text, maxReason)}
+		return refinery.Result{Kind: refinery.Red, Failure: f, Text: wording.Clip(text, maxReason)}
 	}
 	switch {
 	case exit.Stopped, exit.Orphaned, !exit.Done, exit.Code < 0:

@@ -6,10 +6,10 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // depthRecord remembers over a restart that the present crossing was told of.
@@ -59,7 +59,7 @@ func (r *Refinery) notice(q *mergequeue.Request) mail.Message {
 		return m
 	}
 	m.Priority = mail.Urgent
-	m.Subject = fmt.Sprintf("%s conflicted: %s: %s", q.BeadID, q.Failure, roles.FirstLine(q.Reason))
+	m.Subject = fmt.Sprintf("%s conflicted: %s: %s", q.BeadID, q.Failure, wording.Reason(q.Reason))
 	m.Body = fmt.Sprintf("%s of %s (branch %s) did not land on %s: %s.\n\n%s\n", q.ID, q.AgentID, q.SourceBranch, q.TargetBranch, q.Failure, q.Reason)
 	if log := fmt.Sprintf("test-%s-%d.log", q.ID, q.Attempts); q.Failure == mergequeue.FailTests {
 		m.Body += fmt.Sprintf("\nThe whole output: %s\n", r.Rig.Tree.Abs(state.LogDir.Join(log)))

@@ -3,13 +3,13 @@ package flow
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Step is one move of a bead by the mayor or a person, with what goes along. As an
@@ -43,7 +43,7 @@ func Rework(a mayor.Reopen, by state.AgentID) Step {
 	return Step{BeadID: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From}, To: bead.Open, By: by, Supersede: a.MR != "",
 		Also: func(b *bead.Bead) {
 			a.Charge.To(b)
-			b.ReworkNotes = append(b.ReworkNotes, Clip(a.Note, maxNote))
+			b.ReworkNotes = append(b.ReworkNotes, wording.Clip(a.Note, maxNote))
 			if n := len(b.ReworkNotes); n > maxNotes {
 				b.ReworkNotes = b.ReworkNotes[n-maxNotes:]
 			}
@@ -57,7 +57,7 @@ func Rework(a mayor.Reopen, by state.AgentID) Step {
 // on the mail to the person, see BlockID.
 func Block(a mayor.Block, by state.AgentID) Step {
 	return Step{BeadID: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From}, To: bead.Blocked, By: by,
-		Reason: Clip(a.Reason, maxNote), Also: func(b *bead.Bead) { a.Charge.To(b) }}
+		Reason: wording.Clip(a.Reason, maxNote), Also: func(b *bead.Bead) { a.Charge.To(b) }}
 }
 
 // BlockID is the ID of the mail that tells a person of a bead that will be blocked.
@@ -65,15 +65,6 @@ func Block(a mayor.Block, by state.AgentID) Step {
 // same until the bead is swapped.
 func BlockID(a state.AssignmentID, b *bead.Bead) string {
 	return fmt.Sprintf("block-%s-%d-%d-%d", a, b.Attempts, b.Conflicts, b.Restarts)
-}
-
-// Clip makes text valid, and bounds it in bytes at a whole character.
-func Clip(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // Name implements Effect.

@@ -2,11 +2,11 @@ package flow
 
 import (
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // What the refinery's decisions do to a merge request. Each is one write.
@@ -125,7 +125,7 @@ func (e Conflicted) Change(q *mergequeue.Request, now state.Time) error {
 	if q.Status != mergequeue.Merging {
 		return state.ErrUnchanged
 	}
-	q.Failure, q.Reason, q.Waiting = e.Failure, roles.Clip(e.Reason, MaxRequestText), ""
+	q.Failure, q.Reason, q.Waiting = e.Failure, wording.Clip(e.Reason, MaxRequestText), ""
 	q.NoticeName, q.Notified = string(mail.NameAt(now, e.By)), false
 	return q.Become(mergequeue.Conflicted, now)
 }
@@ -136,13 +136,13 @@ func (e Requeued) Change(q *mergequeue.Request, now state.Time) error {
 		return state.ErrUnchanged
 	}
 	err := q.Become(mergequeue.Pending, now)
-	q.Waiting = roles.Clip(e.Waiting, MaxRequestText)
+	q.Waiting = wording.Clip(e.Waiting, MaxRequestText)
 	return err
 }
 
 // Change implements RequestChange.
 func (e Waits) Change(q *mergequeue.Request, _ state.Time) error {
-	waiting := roles.Clip(e.Waiting, MaxRequestText)
+	waiting := wording.Clip(e.Waiting, MaxRequestText)
 	if !q.Status.Live() || q.Waiting == waiting {
 		return state.ErrUnchanged
 	}

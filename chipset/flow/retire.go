@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // MaxReason bounds what an attempt's end may say, in bytes.
@@ -27,7 +28,7 @@ func NewRetire(rec retire.Record, h *hook.Hook, b *bead.Bead, now state.Time) (r
 	}
 	rec.BeadID, rec.Branch, rec.Stage = b.ID, b.Branch, retire.Published
 	rec.CreatedAt, rec.UpdatedAt = now, now
-	rec.Reason, rec.Summary = Clip(rec.Reason, MaxReason), Clip(rec.Summary, MaxReason)
+	rec.Reason, rec.Summary = wording.Clip(rec.Reason, MaxReason), wording.Clip(rec.Summary, MaxReason)
 	if rec.Session == "" {
 		rec.Session = h.WorkItem.Session
 	}
@@ -254,14 +255,12 @@ func letter(rec *retire.Record, b *bead.Bead) (subject, body string) {
 	line("Summary", rec.Summary)
 	if Lands(rec) {
 		line("Merge request", string(rec.MR))
-		line("Branch", rec.Branch+" at "+shortHash(rec.Head))
+		line("Branch", rec.Branch+" at "+wording.ShortHash(rec.Head))
 	}
 	line("Unfinished work", rec.Salvage)
 	line("Transcript", string(state.LogDir)+"/"+string(rec.Session)+".log")
 	return string(rec.BeadID) + " " + word + title, text.String()
 }
-
-func shortHash(h string) string { return h[:min(len(h), 10)] }
 
 // SecureWork commits what the worker left, validates it, and makes it durable: on
 // its branch when it is done, on the salvage ref otherwise. It relies on what the

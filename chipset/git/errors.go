@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 var (
@@ -65,7 +67,7 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ": exit status %d", e.ExitCode)
 	}
 	if text := strings.TrimSpace(e.Stderr); text != "" {
-		b.WriteString(": " + clip(text, 500))
+		b.WriteString(": " + wording.Clip(text, 500))
 	}
 	return b.String()
 }
@@ -105,7 +107,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("advance: the checkout %s is in the way: %s", e.Path, clip(strings.TrimSpace(e.Output), 500))
+	return fmt.Sprintf("advance: the checkout %s is in the way: %s", e.Path, wording.Clip(strings.TrimSpace(e.Output), 500))
 }
 
 // UnmergedError is returned by CommitAll when the worktree holds unresolved conflicts. Nothing was committed.
@@ -120,7 +122,7 @@ func (e *UnmergedError) Error() string {
 type IncompleteError struct{ Output string }
 
 func (e *IncompleteError) Error() string {
-	return "salvage: not everything could be saved: " + clip(strings.TrimSpace(e.Output), 500)
+	return "salvage: not everything could be saved: " + wording.Clip(strings.TrimSpace(e.Output), 500)
 }
 
 // RejectedError is returned by Push. It is an ErrRejected.

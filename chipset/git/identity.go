@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // identityDomain is reserved by RFC 2606 and can never receive mail.
@@ -51,7 +53,7 @@ func (r *Repo) Committer(ctx context.Context, agentID string) (string, error) {
 	}
 	who, _, found := strings.Cut(line(out), "> ")
 	if !found || strings.ContainsAny(who, "\n\x00") {
-		return "", fmt.Errorf("committer: unexpected identity %q", clip(line(out), 200))
+		return "", fmt.Errorf("committer: unexpected identity %q", wording.Clip(line(out), 200))
 	}
 	return who + ">", nil
 }

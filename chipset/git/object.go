@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Questions about objects go to two coprocesses: "cat-file --batch-command" and "diff-tree --stdin". Both look again
@@ -57,7 +59,7 @@ func (r *Repo) askObject(ctx context.Context, command, revision string) (o objec
 		}
 		parts := strings.Split(head, " ")
 		if len(parts) != 3 {
-			return fmt.Errorf("cat-file: unexpected answer %q", clip(head, 120))
+			return fmt.Errorf("cat-file: unexpected answer %q", wording.Clip(head, 120))
 		}
 		if o.hash, err = ParseHash(parts[0]); err != nil {
 			return err
@@ -68,7 +70,7 @@ func (r *Repo) askObject(ctx context.Context, command, revision string) (o objec
 		}
 		size, err := strconv.Atoi(parts[2])
 		if err != nil || size < 0 || size > maxOutput {
-			return fmt.Errorf("cat-file: unexpected size %q", clip(head, 120))
+			return fmt.Errorf("cat-file: unexpected size %q", wording.Clip(head, 120))
 		}
 		o.content = make([]byte, size)
 		if _, err = io.ReadFull(from, o.content); err == nil {
@@ -193,7 +195,7 @@ func (r *Repo) diffTrees(ctx context.Context, old, new Hash) (list []change, err
 		list = nil
 		head, err := from.ReadString('\n')
 		if err == nil && head != string(old)+" "+string(new)+"\n" {
-			err = fmt.Errorf("diff-tree: unexpected answer %q", clip(head, 120))
+			err = fmt.Errorf("diff-tree: unexpected answer %q", wording.Clip(head, 120))
 		}
 		for err == nil {
 			first, failed := from.Peek(1)
@@ -203,7 +205,7 @@ func (r *Repo) diffTrees(ctx context.Context, old, new Hash) (list []change, err
 			if first[0] != ':' {
 				end, err := from.ReadString('\n')
 				if err == nil && end != endOfDiff+"\n" {
-					err = fmt.Errorf("diff-tree: unexpected answer %q", clip(end, 120))
+					err = fmt.Errorf("diff-tree: unexpected answer %q", wording.Clip(end, 120))
 				}
 				return err
 			}
@@ -228,7 +230,7 @@ func readChange(from *bufio.Reader) (c change, err error) {
 	}
 	parts := strings.Fields(strings.Trim(record, ":\x00"))
 	if len(parts) != 5 {
-		return c, fmt.Errorf("diff-tree: unexpected record %q", clip(record, 120))
+		return c, fmt.Errorf("diff-tree: unexpected record %q", wording.Clip(record, 120))
 	}
 	path, err := from.ReadString(0)
 	return change{path: strings.TrimSuffix(path, "\x00"), old: newEntry(parts[0], parts[2]), new: newEntry(parts[1], parts[3])}, err

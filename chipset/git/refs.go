@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // ResolveRef returns what a ref holds, exactly by its full name and without peeling. A ref that does not exist
@@ -194,7 +195,7 @@ func (r *Repo) Log(ctx context.Context, base, head Hash, limit int) ([]Commit, e
 	for _, record := range fields(out) {
 		parts := strings.SplitN(record, "\n", 5)
 		if len(parts) != 5 {
-			return nil, fmt.Errorf("log %s: unexpected record %q", revision, clip(record, 80))
+			return nil, fmt.Errorf("log %s: unexpected record %q", revision, wording.Clip(record, 80))
 		}
 		h, err := ParseHash(parts[0])
 		if err != nil {

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // remoteEnv checks that name is a remote of the repository: never a URL or a path, which a
 // definition from elsewhere could point anywhere. It returns the environment for reaching it.
 func (r *Repo) remoteEnv(ctx context.Context, name string) ([]string, error) {
 	if _, err := ParseRef("refs/remotes/" + name); err != nil || strings.HasPrefix(name, "-") {
-		return nil, fmt.Errorf("%q: %w", clip(name, 80), ErrNoRemote)
+		return nil, fmt.Errorf("%q: %w", wording.Clip(name, 80), ErrNoRemote)
 	}
 	_, found, err := r.config(ctx, "remote."+name+".url")
 	if err != nil {

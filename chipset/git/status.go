@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // ownDirectory is the part of every worktree that is never work.
@@ -118,12 +120,12 @@ func (w *Worktree) status(ctx context.Context, p place) (Status, error) {
 func parseStatus(record string) (kind byte, path string, err error) {
 	columns := map[byte]int{'1': 9, 'u': 11, '?': 2}
 	if record == "" || columns[record[0]] == 0 {
-		return 0, "", fmt.Errorf("status: unexpected record %q", clip(record, 80))
+		return 0, "", fmt.Errorf("status: unexpected record %q", wording.Clip(record, 80))
 	}
 	n := columns[record[0]]
 	parts := strings.SplitN(record, " ", n)
 	if len(parts) != n {
-		return 0, "", fmt.Errorf("status: unexpected record %q", clip(record, 80))
+		return 0, "", fmt.Errorf("status: unexpected record %q", wording.Clip(record, 80))
 	}
 	return record[0], parts[n-1], nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Hash is the full name of a git object: 40 (SHA-1) or 64 (SHA-256) lower-case hex digits.
@@ -27,11 +29,11 @@ func ParseHash(s string) (Hash, error) {
 func (h Hash) IsZero() bool { return strings.Trim(string(h), "0") == "" }
 
 // Short is the first ten digits, for people.
-func (h Hash) Short() string { return string(h[:min(10, len(h))]) }
+func (h Hash) Short() string { return wording.ShortHash(h) }
 
 func (h Hash) check() error {
 	if len(h) != 40 && len(h) != 64 {
-		return fmt.Errorf("%w: %q", ErrBadHash, clip(string(h), 80))
+		return fmt.Errorf("%w: %q", ErrBadHash, wording.Clip(string(h), 80))
 	}
 	for _, c := range []byte(h) {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
@@ -63,7 +65,7 @@ type Ref string
 // ParseRef checks s by the rules of git check-ref-format and wants it below refs/.
 func ParseRef(s string) (Ref, error) {
 	if !strings.HasPrefix(s, "refs/") || strings.Count(s, "/") < 2 || !validRefName(s) {
-		return "", fmt.Errorf("%w: %q", ErrBadRef, clip(s, 300))
+		return "", fmt.Errorf("%w: %q", ErrBadRef, wording.Clip(s, 300))
 	}
 	return Ref(s), nil
 }
@@ -80,7 +82,7 @@ type Branch string
 // @{-1} are no branch names here.
 func ParseBranch(s string) (Branch, error) {
 	if strings.HasPrefix(s, "-") || s == "HEAD" || strings.HasPrefix(s, "refs/") || !validRefName("refs/heads/"+s) {
-		return "", fmt.Errorf("%w: %q", ErrBadBranch, clip(s, 300))
+		return "", fmt.Errorf("%w: %q", ErrBadBranch, wording.Clip(s, 300))
 	}
 	return Branch(s), nil
 }
@@ -150,11 +152,4 @@ type Status struct {
 // Clean reports whether nothing would be lost by resetting the worktree to its HEAD.
 func (s Status) Clean() bool {
 	return len(s.Dirty) == 0 && len(s.Unmerged) == 0 && len(s.Embedded) == 0 && s.Operation == NoOperation
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 type queueArgs struct {
@@ -48,7 +49,7 @@ func listQueue(_ context.Context, me *actor.Actor, in queueArgs) (string, error)
 func why(q *mergequeue.Request) string {
 	text := q.Waiting
 	if text == "" {
-		text, _, _ = strings.Cut(strings.TrimSpace(q.Reason), "\n")
+		text = wording.FirstLine(q.Reason)
 	}
 	if q.Failure != "" {
 		text = strings.TrimSuffix(string(q.Failure)+": "+text, ": ")

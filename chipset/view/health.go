@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // HealthReport is what the witness would say if it were asked now.
@@ -176,7 +176,7 @@ func (h *HealthReport) WriteText(w io.Writer, how screen.Options) error {
 	out := screen.New(how)
 	t := h.Totals
 	out.Row("", []screen.Cell{screen.Bold(h.Rig), screen.Plain(fmt.Sprintf("%s, %d alive: %d idle, %d active, %d stalled, %d terminated",
-		screen.Count(t.Agents, "agent"), t.Alive, t.Idle, t.Active, t.Stalled, t.Terminated))}, nil)
+		wording.Count(t.Agents, "agent"), t.Alive, t.Idle, t.Active, t.Stalled, t.Terminated))}, nil)
 	if !h.Watched {
 		out.Wrap("", screen.Yellow("! no witness is running: nothing new will be noticed"))
 	}
@@ -189,7 +189,7 @@ func (h *HealthReport) WriteText(w io.Writer, how screen.Options) error {
 	var rows [][]screen.Cell
 	for _, i := range h.Incidents {
 		rows = append(rows, []screen.Cell{severityCell(i.Severity), screen.Plain(string(i.AgentID)), screen.Plain(string(i.Kind)),
-			screen.Dim(screen.Age(h.At.Sub(i.OpenedAt.Time))), screen.Dim(string(i.ID)), screen.Plain(screen.FirstLine(i.Detail))})
+			screen.Dim(screen.Age(h.At.Sub(i.OpenedAt.Time))), screen.Dim(string(i.ID)), screen.Plain(wording.FirstLine(i.Detail))})
 	}
 	if len(rows) > 0 {
 		out.Heading("Incidents", "")
@@ -211,7 +211,7 @@ func (a *AgentHealth) write(out *screen.Screen) {
 		line("hook", a.Error)
 	case a.Bead != "":
 		line("bead", fmt.Sprintf("%s %s (%s)", a.Bead, a.Title, a.Hook))
-		line("progress", "none for "+screen.Count(a.Minutes, "minute"))
+		line("progress", "none for "+wording.Count(a.Minutes, "minute"))
 	}
 	if !a.Alive {
 		line("process", "none")

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/team"
@@ -20,6 +18,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Status is a rig at a glance. Lists are never null in JSON.
@@ -285,11 +284,11 @@ func (s *Status) addQueue(snap *rig.Records) {
 func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	switch {
 	case q.Status == mergequeue.Conflicted && q.Reason != "":
-		return screen.FirstLine(q.Reason)
+		return wording.FirstLine(q.Reason)
 	case q.Status == mergequeue.Conflicted:
 		return string(q.Failure)
 	case q.Waiting != "":
-		return screen.FirstLine(q.Waiting)
+		return wording.FirstLine(q.Waiting)
 	case len(with) > 0:
 		return "together with " + mergequeue.JoinIDs(with)
 	case q.Status == mergequeue.Pending && ahead != nil:
@@ -362,7 +361,7 @@ func (s *Status) addWarnings(r *rig.Rig, snap *rig.Records) error {
 	}
 	kept, err := r.Tree.Quarantined()
 	if len(kept) > 0 {
-		add("%s in quarantine: chipset doctor lists them", screen.Count(len(kept), "file"))
+		add("%s in quarantine: chipset doctor lists them", wording.Count(len(kept), "file"))
 	}
 	return err
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // WriteText writes the status as a screen for a person.
@@ -37,11 +37,7 @@ func (s *Status) writeHead(out *screen.Screen) {
 	out.Row("", []screen.Cell{screen.Bold(s.Rig), screen.Dim(s.Dir)}, nil)
 	var rows [][]screen.Cell
 	if s.Target != "" {
-		tip := ""
-		if s.Tip != "" {
-			tip = s.Tip[:min(10, len(s.Tip))]
-		}
-		rows = append(rows, []screen.Cell{screen.Dim("lands on"), screen.Plain(strings.TrimSpace(s.Target + "  " + tip + "  " + s.TipSubject))})
+		rows = append(rows, []screen.Cell{screen.Dim("lands on"), screen.Plain(strings.TrimSpace(s.Target + "  " + wording.ShortHash(s.Tip) + "  " + s.TipSubject))})
 	}
 	test := s.Test
 	if test == "" {
@@ -125,7 +121,7 @@ func (s *Status) writeBeads(out *screen.Screen) {
 	out.Heading("Beads", strings.Join(parts, ", "))
 	var rows [][]screen.Cell
 	for _, b := range s.Blocked {
-		rows = append(rows, []screen.Cell{screen.Red("blocked"), screen.Plain(string(b.ID)), screen.Plain(b.Title + ": " + screen.FirstLine(b.Reason))})
+		rows = append(rows, []screen.Cell{screen.Red("blocked"), screen.Plain(string(b.ID)), screen.Plain(b.Title + ": " + wording.FirstLine(b.Reason))})
 	}
 	out.Table("  ", rows)
 }
@@ -174,7 +170,7 @@ func (s *Status) writeIncidents(out *screen.Screen) {
 	var rows [][]screen.Cell
 	for _, i := range s.Incidents {
 		rows = append(rows, []screen.Cell{severityCell(i.Severity), screen.Plain(string(i.AgentID)), screen.Plain(string(i.Kind)),
-			screen.Dim(screen.Age(s.At.Sub(i.OpenedAt.Time))), screen.Plain(strings.TrimSpace(string(i.BeadID) + " " + screen.FirstLine(i.Detail)))})
+			screen.Dim(screen.Age(s.At.Sub(i.OpenedAt.Time))), screen.Plain(strings.TrimSpace(string(i.BeadID) + " " + wording.FirstLine(i.Detail)))})
 	}
 	if len(rows) > 0 {
 		out.Heading("Incidents", "")

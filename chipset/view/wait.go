@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/team"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // waitsFor is one sentence: where a bead stands and what it waits for.
@@ -43,7 +43,7 @@ func waitsFor(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 }
 
 func because(reason string) string {
-	reason = strings.TrimRight(screen.FirstLine(reason), ".")
+	reason = strings.TrimRight(wording.FirstLine(reason), ".")
 	if reason == "" {
 		return ""
 	}
@@ -142,7 +142,7 @@ func mergedSentence(s *rig.Records, b *bead.Bead) string {
 	if q == nil || q.MergedSHA == "" {
 		return "It has landed."
 	}
-	return fmt.Sprintf("It landed on %s as %s.", q.TargetBranch, q.MergedSHA[:min(10, len(q.MergedSHA))])
+	return fmt.Sprintf("It landed on %s as %s.", q.TargetBranch, wording.ShortHash(q.MergedSHA))
 }
 
 // freePolecats counts polecats with an empty hook, and those of them that live.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // addTimeline puts everything in the order of time. What an event tells already
@@ -33,7 +33,7 @@ func (s *Story) addTimeline() {
 			continue
 		}
 		text := fmt.Sprintf("%s, stage %s", a.AssignmentID, a.Stage)
-		if why := screen.FirstLine(a.Reason + "\n" + a.Summary); why != "" {
+		if why := wording.FirstLine(a.Reason + "\n" + a.Summary); why != "" {
 			text += ": " + why
 		}
 		s.Timeline = append(s.Timeline, Line{At: a.CreatedAt, Kind: "attempt", Who: a.AgentID, What: "ended: " + string(a.Outcome), Text: text})
@@ -44,7 +44,7 @@ func (s *Story) addTimeline() {
 		}
 		text := fmt.Sprintf("%s from %s, now %s", q.ID, q.SourceBranch, q.Status)
 		if q.Reason != "" {
-			text += ": " + screen.FirstLine(q.Reason)
+			text += ": " + wording.FirstLine(q.Reason)
 		}
 		s.Timeline = append(s.Timeline, Line{At: q.SubmittedAt, Kind: "merge_request", Who: q.AgentID, What: "submitted", Text: text})
 	}
@@ -52,7 +52,7 @@ func (s *Story) addTimeline() {
 		if told["handoff.written "+string(h.AssignmentID)] && h.AssignmentID != "" {
 			continue
 		}
-		s.Timeline = append(s.Timeline, Line{At: h.Timestamp, Kind: "handoff", Who: h.AgentID, What: "hand-off", Text: screen.FirstLine(h.Summary)})
+		s.Timeline = append(s.Timeline, Line{At: h.Timestamp, Kind: "handoff", Who: h.AgentID, What: "hand-off", Text: wording.FirstLine(h.Summary)})
 	}
 	slices.SortStableFunc(s.Timeline, func(a, b Line) int { return a.At.Compare(b.At.Time) })
 }
@@ -63,7 +63,7 @@ func eventText(e *event.Event) string {
 		parts = append(parts, e.From+" → "+e.To)
 	}
 	if e.Text != "" {
-		parts = append(parts, screen.FirstLine(e.Text))
+		parts = append(parts, wording.FirstLine(e.Text))
 	}
 	if len(parts) == 0 {
 		parts = append(parts, e.Subject)
@@ -86,17 +86,17 @@ func (s *Story) WriteText(w io.Writer, how screen.Options) error {
 		rows = append(rows, []screen.Cell{screen.Dim("so far"), screen.Plain(s.Progress.Client + ": " + done)})
 	}
 	for _, note := range b.ReworkNotes {
-		rows = append(rows, []screen.Cell{screen.Dim("rework"), screen.Plain(screen.FirstLine(note))})
+		rows = append(rows, []screen.Cell{screen.Dim("rework"), screen.Plain(wording.FirstLine(note))})
 	}
 	for _, a := range s.Attempts {
 		rows = append(rows, []screen.Cell{screen.Dim("attempt"), screen.Plain(strings.Join([]string{string(a.AssignmentID), string(a.AgentID), string(a.Outcome),
-			screen.FirstLine(a.Reason + "\n" + a.Summary)}, "  "))})
+			wording.FirstLine(a.Reason + "\n" + a.Summary)}, "  "))})
 	}
 	for _, q := range s.Requests {
-		rows = append(rows, []screen.Cell{screen.Dim("request"), screen.Plain(strings.Join([]string{string(q.ID), string(q.Status), screen.FirstLine(q.Reason)}, "  "))})
+		rows = append(rows, []screen.Cell{screen.Dim("request"), screen.Plain(strings.Join([]string{string(q.ID), string(q.Status), wording.FirstLine(q.Reason)}, "  "))})
 	}
 	for _, h := range s.Handoffs {
-		rows = append(rows, []screen.Cell{screen.Dim("hand-off"), screen.Plain(screen.FirstLine(h.Summary))})
+		rows = append(rows, []screen.Cell{screen.Dim("hand-off"), screen.Plain(wording.FirstLine(h.Summary))})
 	}
 	for _, ref := range s.Refs {
 		text := string(ref.Ref) + "  " + ref.Hash.Short()

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/history"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 func newAuditCmd(a *app) *cobra.Command {
@@ -171,7 +170,7 @@ func runAuditVerify(ctx context.Context, opts jsonOptions, args []string, a *app
 		a.printReport(report)
 	}
 	if n := len(report.Violations); err == nil && n > 0 {
-		err = exitWith(codeCorrupt, withHint(fmt.Errorf("audit: %s in the history of %s", screen.Count(n, "illegal change"), report.Ref),
+		err = exitWith(codeCorrupt, withHint(fmt.Errorf("audit: %s in the history of %s", wording.Count(n, "illegal change"), report.Ref),
 			"git show COMMIT -- PATH shows a change"))
 	}
 	return err
@@ -183,7 +182,7 @@ func (a *app) printReport(r *history.Report) {
 	}
 	verdict := "everything moved legally"
 	if n := len(r.Violations); n > 0 {
-		verdict = screen.Count(n, "illegal change")
+		verdict = wording.Count(n, "illegal change")
 	}
-	a.printf("%s at %s: %s, %s: %s\n", clean(r.Ref), r.Tip.Short(), screen.Count(r.Commits, "snapshot"), screen.Count(r.Changes, "change"), verdict)
+	a.printf("%s at %s: %s, %s: %s\n", clean(r.Ref), r.Tip.Short(), wording.Count(r.Commits, "snapshot"), wording.Count(r.Changes, "change"), verdict)
 }

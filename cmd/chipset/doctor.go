@@ -10,6 +10,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/doctor"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 type doctorOptions struct{ fix, rules, json bool }
@@ -68,7 +69,7 @@ func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {
 		return err
 	}
 	if n := doctor.Standing(found); n > 0 {
-		return exitWith(codeCorrupt, withHint(fmt.Errorf("doctor: %s in the state tree", screen.Count(n, "error")), doctorHint(opts)))
+		return exitWith(codeCorrupt, withHint(fmt.Errorf("doctor: %s in the state tree", wording.Count(n, "error")), doctorHint(opts)))
 	}
 	return nil
 }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 func newHookCmd(a *app) *cobra.Command {
@@ -113,7 +112,7 @@ func runHookList(ctx context.Context, opts jsonOptions, a *app) error {
 		err = a.table([]string{"AGENT", "STATUS", "LAST ACTIVITY", "BEAD", "TITLE"}, rows)
 	}
 	if err == nil && len(bad) > 0 { // a hook that can't be read is never taken for none
-		err = &state.Corruption{Path: string(hook.Dir), Reason: screen.Count(len(bad), "hook") + " can't be read"}
+		err = &state.Corruption{Path: string(hook.Dir), Reason: wording.Count(len(bad), "hook") + " can't be read"}
 	}
 	return err
 }

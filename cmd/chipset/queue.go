@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 func newQueueCmd(a *app) *cobra.Command {
@@ -80,7 +81,7 @@ func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 	if why == "" {
 		why = q.Reason
 	}
-	why, _, _ = strings.Cut(strings.TrimSpace(why), "\n")
+	why = wording.FirstLine(why)
 	if why == "" && len(with) > 0 {
 		why = "together with " + mergequeue.JoinIDs(with)
 	}

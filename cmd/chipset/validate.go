@@ -8,14 +8,13 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/gastown-chipset/chipset/chipset/view/screen"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 type validateOptions struct{ json, forceCount, schema bool }
@@ -66,10 +65,10 @@ func runValidate(ctx context.Context, opts validateOptions, args []string, a *ap
 	}
 	bad, odd := len(problems.Errors()), len(problems.Warnings())
 	if bad > 0 {
-		return fmt.Errorf("validate: %s: %s, %s", file, screen.Count(bad, "error"), screen.Count(odd, "warning"))
+		return fmt.Errorf("validate: %s: %s, %s", file, wording.Count(bad, "error"), wording.Count(odd, "warning"))
 	}
 	if !opts.json {
-		a.printf("%s: ok, %s\n", clean(file), screen.Count(odd, "warning"))
+		a.printf("%s: ok, %s\n", clean(file), wording.Count(odd, "warning"))
 	}
 	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // plea is the mail to the person whom a bead waits for: what, why, the history,
@@ -18,7 +18,7 @@ func plea(b *bead.Bead, reason, causes string) (subject, body string) {
 		fmt.Fprintf(&text, "- %s\n", n)
 	}
 	fmt.Fprintf(&text, "\nThe whole story: chipset why %s\nTo go on: chipset work reopen %s   To give up: chipset work cancel %s\n", b.ID, b.ID, b.ID)
-	return fmt.Sprintf("%s is blocked: %s", b.ID, roles.FirstLine(reason)), text.String()
+	return fmt.Sprintf("%s is blocked: %s", b.ID, wording.Reason(reason)), text.String()
 }
 
 // charged is the bead as it stands after the charge.

@@ -7,6 +7,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // tellIdle tells the mayor once for each attempt that its polecat has nothing in
@@ -38,7 +39,7 @@ func idleNotification(self, mayor state.AgentID, rec *retire.Record) roles.Send 
 	if rec.Reason != "" {
 		report.Summary = rec.Reason
 	}
-	report.Summary = roles.FirstLine(report.Summary)
+	report.Summary = wording.Reason(report.Summary)
 	metadata, _ := json.Marshal(report) // strings always encode
 	return roles.Send{Message: mail.Message{To: mayor, Type: mail.IdleNotification, Priority: mail.Low, Subject: string(self) + " is idle: " + report.Reason,
 		Body: report.Summary, Metadata: metadata, ID: "idle:" + string(rec.AssignmentID),

@@ -7,6 +7,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // nudges are answered from what is known here.
@@ -34,7 +35,7 @@ func (d *decision) abort(n nudge.Nudge) {
 		d.do(StopTest{})
 	}
 	d.putBack()
-	d.change(Requeue{Request: r.ID, Waiting: fmt.Sprintf("stopped by %s: %s (go on with: chipset queue retry %s)", n.From, roles.FirstLine(n.Message), r.ID)})
+	d.change(Requeue{Request: r.ID, Waiting: fmt.Sprintf("stopped by %s: %s (go on with: chipset queue retry %s)", n.From, wording.Reason(n.Message), r.ID)})
 	d.wait(Stopped, 0, 0)
 	d.s.Work, d.s.Phase = Work{}, Idle
 }

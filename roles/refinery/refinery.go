@@ -30,6 +30,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Phase is where the refinery is in its cycle; see the package's table.
@@ -213,7 +214,7 @@ func (d *decision) badEnd(f mergequeue.Failure, reason string) {
 	d.change(MarkConflicted{Request: d.s.Work.ID, Failure: f, Reason: reason})
 	if d.Policy.Block {
 		id := d.s.Work.ID
-		d.tellHuman(fmt.Sprintf("conflicted:%s:%s", id, d.s.Work.Onto), string(id)+" could not land: "+roles.FirstLine(reason),
+		d.tellHuman(fmt.Sprintf("conflicted:%s:%s", id, d.s.Work.Onto), string(id)+" could not land: "+wording.Reason(reason),
 			fmt.Sprintf("The queue waits for you (on_conflict: block).\n\nTo try again: chipset queue retry %s   To give it up: chipset queue drop %s --reason WHY\n\n%s\n", id, id, reason))
 	}
 	d.drop()
@@ -256,7 +257,7 @@ func (d *decision) redTip(res Result) {
 	if res.Failure == mergequeue.FailCouldNotRun {
 		what = "can't be tested"
 	}
-	reason := fmt.Sprintf("target tip %s %s: %s", short(w.Onto), what, roles.FirstLine(res.Text))
+	reason := fmt.Sprintf("target tip %s %s: %s", wording.ShortHash(w.Onto), what, wording.Reason(res.Text))
 	d.putBack()
 	d.change(Requeue{Request: w.ID, Waiting: reason})
 	tries := d.tries(RedTip)
@@ -278,7 +279,7 @@ func (d *decision) inTheWay(text string) {
 	d.change(SetWaiting{Request: w.ID, Waiting: reason})
 	tries := d.tries(WaitCheckout)
 	if tries == 2 { // not the first time: a passing git of the person is no news
-		d.tellHuman("checkout:"+string(w.ID)+":"+w.Candidate, string(w.ID)+" can't land: "+roles.FirstLine(text),
+		d.tellHuman("checkout:"+string(w.ID)+":"+w.Candidate, string(w.ID)+" can't land: "+wording.Reason(text),
 			"Its work is rebased and tested, but the branch it lands on is checked out, and git refuses to advance it there:\n\n"+
 				text+"\n\nNothing was moved. Commit or stash your changes: the request lands by itself then.\n")
 	}
@@ -288,9 +289,9 @@ func (d *decision) inTheWay(text string) {
 // trouble tries the same step again, and tells a person when that did not help.
 func (d *decision) trouble(text string) {
 	w, tries := d.s.Work, d.tries(WaitTrouble)
-	d.change(SetWaiting{Request: w.ID, Waiting: "trouble: " + roles.FirstLine(text)})
+	d.change(SetWaiting{Request: w.ID, Waiting: "trouble: " + wording.Reason(text)})
 	if tries == 2 {
-		d.tellHuman("trouble:"+string(w.ID)+":"+roles.FirstLine(text), string(w.ID)+" can't land now: "+roles.FirstLine(text),
+		d.tellHuman("trouble:"+string(w.ID)+":"+wording.Reason(text), string(w.ID)+" can't land now: "+wording.Reason(text),
 			"This is not the fault of its work, and it is tried again after a growing while, or at once with: chipset queue retry "+
 				string(w.ID)+"\n\n"+text+"\n")
 	}
@@ -300,7 +301,7 @@ func (d *decision) trouble(text string) {
 // tellHuman mails the person about the request in work, once: id makes
 // repetitions the same message.
 func (d *decision) tellHuman(id, subject, body string) {
-	m := mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, ID: roles.Clip(id, maxID), Subject: subject, Body: body}
+	m := mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, ID: wording.Clip(id, maxID), Subject: subject, Body: body}
 	if r := d.request(d.s.Work.ID); r != nil {
 		m.Ref = &mail.Ref{BeadID: r.BeadID, AssignmentID: r.AssignmentID}
 	}
@@ -414,7 +415,7 @@ func (d *decision) choose() {
 	case d.Unreadable[head.BeadID] != "":
 		d.block(head.ID, fmt.Sprintf("bead %s can't be read: %s", head.BeadID, d.Unreadable[head.BeadID]))
 	case head.Status == mergequeue.Conflicted:
-		d.block(head.ID, fmt.Sprintf("%s: %s", head.Failure, roles.FirstLine(head.Reason)))
+		d.block(head.ID, fmt.Sprintf("%s: %s", head.Failure, wording.Reason(head.Reason)))
 	case !d.waitOver(head):
 		d.block(head.ID, head.Waiting)
 	default:

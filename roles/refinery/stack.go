@@ -1,9 +1,9 @@
 package refinery
 
 import (
-	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Layer is one request of a stack: Candidate is its work, rebased on the
@@ -112,7 +112,7 @@ func (d *decision) stacked(candidate string) {
 // blamed for that: what is below it may not land. Its own turn comes.
 func (d *decision) leftOut(res Result) {
 	w := &d.s.Work
-	d.do(LeaveOut{Request: w.Next, Reason: roles.FirstLine(res.Text)})
+	d.do(LeaveOut{Request: w.Next, Reason: wording.Reason(res.Text)})
 	w.Next = ""
 	d.test(w.Stack.Len())
 }

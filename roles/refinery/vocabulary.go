@@ -277,5 +277,3 @@ func (RecordDepth) IsAction()    {}
 func (ForgetDepth) IsAction()    {}
 func (QueueBlocked) IsAction()   {}
 func (QueueUnblocked) IsAction() {}
-
-func short(hash string) string { return hash[:min(10, len(hash))] }

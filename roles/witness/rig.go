@@ -6,12 +6,12 @@ import (
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
-	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // condition is something about the rig as a whole: the incident is open as long
@@ -76,7 +76,7 @@ func (d *decision) mayor() {
 	who := d.f.Mayor
 	waiting := d.f.Scan.Backlog.Unfinished()
 	d.missing(who, incident.MayorMissing, waiting > 0,
-		fmt.Sprintf("no process runs the mayor and %s not finished", counted(waiting, "bead")))
+		fmt.Sprintf("no process runs the mayor and %s not finished", wording.Count(waiting, "bead")))
 
 	c := condition{agent: who, kind: incident.MayorSilent}
 	// A missing mayor is an incident of its own, and neglects nothing.
@@ -137,7 +137,7 @@ func (d *decision) neglected() []neglect {
 		if room--; room < 0 {
 			break
 		}
-		add("ready "+string(b.ID), "%s is ready, %s free, and nobody takes it", b.ID, counted(free, "polecat"))
+		add("ready "+string(b.ID), "%s is ready, %s free, and nobody takes it", b.ID, wording.Count(free, "polecat"))
 	}
 	return all
 }
@@ -146,13 +146,13 @@ func (d *decision) neglected() []neglect {
 func (d *decision) refinery() {
 	who, waiting, head := d.f.Refinery, d.f.Scan.Queue.Waiting, d.f.Scan.Queue.Head
 	d.missing(who, incident.RefineryGone, waiting > 0,
-		fmt.Sprintf("no process runs the refinery and %s to land", counted(waiting, "request")))
+		fmt.Sprintf("no process runs the refinery and %s to land", wording.Count(waiting, "request")))
 	d.mergeStuck(head)
 	d.queueBlocked(head)
 
 	was := d.find(incident.Key{Agent: who, Kind: incident.QueueDeep}) != nil
 	deep := condition{agent: who, kind: incident.QueueDeep, holds: d.f.Policy.MaxWaiting > 0 && mergequeue.IsDeep(waiting, d.f.Policy.MaxWaiting, was),
-		severity: incident.Warning, from: d.f.Now, detail: counted(waiting, "request") + " in the merge queue"}
+		severity: incident.Warning, from: d.f.Now, detail: wording.Count(waiting, "request") + " in the merge queue"}
 	d.judge(deep)
 }
 
@@ -184,7 +184,7 @@ func (d *decision) queueBlocked(head *mergequeue.Request) {
 			why = head.Reason
 		}
 		long, since := d.lasting("blocked " + string(head.ID))
-		c.holds, c.from, c.detail = true, since, fmt.Sprintf("%s stands first and does not land: %s", head.ID, roles.FirstLine(why))
+		c.holds, c.from, c.detail = true, since, fmt.Sprintf("%s stands first and does not land: %s", head.ID, wording.Reason(why))
 		switch {
 		case long <= d.f.Policy.Stall:
 		case head.Status == mergequeue.Conflicted:

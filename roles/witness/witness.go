@@ -39,6 +39,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Decide turns what a tick fetched into what to do, in order. It changes
@@ -381,5 +382,5 @@ func (d *decision) reply(to *mail.Entry) roles.Send {
 
 // summary is the witness's own state in one line.
 func (d *decision) summary() string {
-	return fmt.Sprintf("patrolling, %s open", counted(len(d.open), "incident"))
+	return fmt.Sprintf("patrolling, %s open", wording.Count(len(d.open), "incident"))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // escalation words the mail of an incident. It depends on nothing but the
@@ -171,17 +172,10 @@ func (d *decision) report() string {
 	b.WriteString(strings.ToUpper(d.summary()[:1]) + d.summary()[1:] + ".\n")
 	for k := range d.open {
 		i := &d.open[k]
-		fmt.Fprintf(&b, "- %s: %s (%s, %s)\n", i.Severity, subject(i, d.quiet(i)), i.ID, counted(i.Nudges, "nudge"))
+		fmt.Fprintf(&b, "- %s: %s (%s, %s)\n", i.Severity, subject(i, d.quiet(i)), i.ID, wording.Count(i.Nudges, "nudge"))
 	}
 	b.WriteString("\n`chipset status --health` shows the same at any time.\n")
 	return b.String()
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // span writes a duration the way one says it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Status is where a merge request stands.
@@ -187,7 +188,7 @@ func (s Store) By(agent state.AgentID, why string) Store {
 // tell is what a change of a request is told as: a new one and a new status are.
 func tell(before, after *Request) (event.Event, bool) {
 	if before == nil {
-		return event.RequestSubmitted(after.AgentID, after.Told(), fmt.Sprintf("%s at %s for %s", after.SourceBranch, short(after.Head), after.TargetBranch)), true
+		return event.RequestSubmitted(after.AgentID, after.Told(), fmt.Sprintf("%s at %s for %s", after.SourceBranch, wording.ShortHash(after.Head), after.TargetBranch)), true
 	}
 	if before.Status == after.Status {
 		return event.Event{}, false
@@ -212,14 +213,13 @@ func (r *Request) why() string {
 	case Pending:
 		return r.Waiting
 	case Merged:
-		text := r.TargetBranch + " is at " + short(r.MergedSHA)
+		text := r.TargetBranch + " is at " + wording.ShortHash(r.MergedSHA)
 		if len(r.Stack) > 1 {
 			text += fmt.Sprintf(" (one of %d that were tested together)", len(r.Stack))
 		}
 		return text
 	case Conflicted:
-		line, _, _ := strings.Cut(strings.TrimSpace(r.Reason), "\n")
-		return string(r.Failure) + ": " + strings.ToValidUTF8(line[:min(maxWhy, len(line))], "")
+		return string(r.Failure) + ": " + wording.Clip(wording.FirstLine(r.Reason), maxWhy)
 	case Superseded, Dropped:
 	}
 	return r.Reason
@@ -227,9 +227,6 @@ func (r *Request) why() string {
 
 // maxWhy bounds what the log quotes of a failure, in bytes.
 const maxWhy = 200
-
-// short is the beginning of a commit's name, for people.
-func short(hash string) string { return hash[:min(10, len(hash))] }
 
 // isHash reports whether s is the full name of a commit.
 func isHash(s string) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Mailboxes is a folder of mailboxes with a file per message:
@@ -152,7 +153,7 @@ func readMessage(file, inbox string) (bridge.Letter, error) {
 		return bridge.Letter{}, errors.New("no message of a mailbox, and is left as it is")
 	}
 	if m.To != inbox {
-		return bridge.Letter{}, fmt.Errorf("it is for %q, and is left as it is", bridge.Clip(m.To))
+		return bridge.Letter{}, fmt.Errorf("it is for %q, and is left as it is", wording.Clip(m.To, bridge.MaxQuoted))
 	}
 	var body strings.Builder
 	for _, part := range m.Content.Parts {
@@ -169,7 +170,7 @@ func readMessage(file, inbox string) (bridge.Letter, error) {
 	if err != nil {
 		return bridge.Letter{}, err
 	}
-	l := bridge.Letter{Key: m.ID, From: m.From, Subject: bridge.FirstLine(body.String(), m.Type), Message: mail.Message{Type: mail.Coordination,
+	l := bridge.Letter{Key: m.ID, From: m.From, Subject: wording.Subject(body.String(), bridge.MaxSubject, m.Type), Message: mail.Message{Type: mail.Coordination,
 		Body: body.String(), TTL: m.TTL, Callback: m.Callback, Metadata: about}}
 	if len(m.Content.Parts) > 1 || body.Len() == 0 {
 		l.Message.Content = content

@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // card is an agent's entry in _registry.json.
@@ -150,10 +151,10 @@ func cardOf(b *bridge.Bridge, p bridge.Pair, a *agent.Agent) card {
 // learn writes what a foreign card says into the card of the agent that stands
 // for it, as far as it fits there.
 func learn(ctx context.Context, b *bridge.Bridge, id state.AgentID, c card) error {
-	description := bridge.FirstLine(c.Description, "")
+	description := wording.Subject(c.Description, bridge.MaxSubject, "")
 	var words []string
 	for _, w := range c.Capabilities {
-		if w = bridge.FirstLine(w, ""); w != "" && len(w) <= agent.MaxWord && len(words) < agent.MaxWords {
+		if w = wording.Subject(w, bridge.MaxSubject, ""); w != "" && len(w) <= agent.MaxWord && len(words) < agent.MaxWords {
 			words = append(words, w)
 		}
 	}

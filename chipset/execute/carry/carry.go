@@ -19,6 +19,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // carrier runs sequences on one rig.
@@ -133,7 +134,7 @@ func (c *carrier) changeBeadThen(ctx context.Context, e flow.BeadChange, act fun
 		return e.Change(b, c.Clock.Now())
 	}, act)
 	if done, is := e.(flow.BeadDone); is && err == nil && after.Gen != gen {
-		c.say("%s: %s is %s%s", done.Record.AgentID, after.ID, after.Status, orNothing(": ", flow.Clip(head(done.Reason()), 160)))
+		c.say("%s: %s is %s%s", done.Record.AgentID, after.ID, after.Status, orNothing(": ", wording.Clip(wording.FirstLine(done.Reason()), 160)))
 	}
 	return after, err
 }

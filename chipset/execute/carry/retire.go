@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
@@ -97,12 +96,6 @@ func orNothing(before, s string) string {
 		return ""
 	}
 	return before + s
-}
-
-// head is the first line of a text.
-func head(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
 }
 
 // RetireDeps is what Finish works with.

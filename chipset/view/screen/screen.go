@@ -172,20 +172,6 @@ func Printable(r rune) rune {
 	return r
 }
 
-// FirstLine is the first line of a text.
-func FirstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
-}
-
-// Count is a number with its noun: 1 file, 2 files.
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // Age says a duration the way people do: 5s, 12m, 3h 20m, 2d 4h.
 func Age(d time.Duration) string {
 	switch d = d.Round(time.Second); {

@@ -19,6 +19,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Tasks is a task list of Claude Code: N.json, a task each. A task is
@@ -216,7 +217,7 @@ func (c *Tasks) tie(ctx context.Context, t *task, byID map[state.BeadID]*bead.Be
 				blockers = append(blockers, on)
 			}
 		}
-		added, err := c.By.AddBead(bead.Bead{Title: bridge.FirstLine(t.Subject, "task "+t.ID), Description: strings.ToValidUTF8(t.Description, "\uFFFD"),
+		added, err := c.By.AddBead(bead.Bead{Title: wording.Subject(t.Subject, bridge.MaxSubject, "task "+t.ID), Description: strings.ToValidUTF8(t.Description, "\uFFFD"),
 			BlockedBy: blockers, Metadata: map[string]string{origin: from}})
 		if err != nil {
 			return nil, false, err

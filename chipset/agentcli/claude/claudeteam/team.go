@@ -17,6 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Team is the inboxes of an agent team of Claude Code: inboxes/NAME.json
@@ -212,9 +213,9 @@ func letterOf(raw json.RawMessage) (bridge.Letter, bool, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, e.Timestamp)
 	if err != nil {
-		return bridge.Letter{}, false, fmt.Errorf("timestamp %q, and is left as it is", bridge.Clip(e.Timestamp))
+		return bridge.Letter{}, false, fmt.Errorf("timestamp %q, and is left as it is", wording.Clip(e.Timestamp, bridge.MaxQuoted))
 	}
-	l := bridge.Letter{Key: e.MsgID, From: e.From, Subject: bridge.FirstLine(e.Summary, bridge.FirstLine(e.Text, "(no text)"))}
+	l := bridge.Letter{Key: e.MsgID, From: e.From, Subject: wording.Subject(e.Summary, bridge.MaxSubject, wording.Subject(e.Text, bridge.MaxSubject, "(no text)"))}
 	if l.Key == "" {
 		l.Key = e.Timestamp + "\x00" + e.From + "\x00" + e.Text
 	}
@@ -225,7 +226,7 @@ func letterOf(raw json.RawMessage) (bridge.Letter, bool, error) {
 	kind := mail.Coordination
 	if json.Unmarshal([]byte(e.Text), &protocol) == nil && protocol.Type != "" {
 		kind = mailType(protocol.Type)
-		l.Subject = bridge.FirstLine(protocol.Summary, protocol.Type)
+		l.Subject = wording.Subject(protocol.Summary, bridge.MaxSubject, protocol.Type)
 	}
 	sent, err := json.Marshal(map[string]string{"bridge": "claude-teams", "sent": at.UTC().Format(time.RFC3339Nano), "from": e.From})
 	if err != nil {

@@ -1,0 +1,59 @@
+// Package wording writes small pieces of text for people: the first line of a
+// longer text, a bounded quotation, a number with its noun.
+package wording
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// FirstLine returns the first line of a text that has more than blanks.
+func FirstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return strings.TrimSpace(line)
+}
+
+// Subject returns the first line of a text for use as a subject: valid UTF-8, without
+// control characters, of at most that many bytes and an ellipsis. It returns otherwise
+// where that line is empty.
+func Subject(s string, most int, otherwise string) string {
+	line := strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, FirstLine(s)))
+	if line == "" {
+		return otherwise
+	}
+	return Clip(line, most)
+}
+
+// Clip returns a text as valid UTF-8, cut at a whole character to at most that many
+// bytes. An ellipsis, which is not counted, marks the cut.
+func Clip(s string, most int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// ShortHash returns the first ten digits of a commit's hash.
+func ShortHash[T ~string](hash T) string { return string(hash[:min(10, len(hash))]) }
+
+// Count returns a number with its noun: 1 file, 2 files.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// maxReason bounds what Reason returns, in bytes.
+const maxReason = 200
+
+// Reason returns the beginning of a text that says why something failed, on one line.
+// A colon that announced the next line is left out.
+func Reason(s string) string { return Clip(strings.TrimRight(FirstLine(s), ": \r\t"), maxReason) }
