@@ -250,13 +250,7 @@ func (s *Status) addWork(snap *rig.Records) {
 	}
 	for i := range snap.Convoys {
 		c := &snap.Convoys[i]
-		line := ConvoyStatus{ID: c.ID, Name: c.Name, All: len(c.BeadIDs)}
-		for _, id := range c.BeadIDs {
-			if b := snap.BeadByID[id]; b != nil && b.Status.Landed() {
-				line.Landed++
-			}
-		}
-		s.Convoys = append(s.Convoys, line)
+		s.Convoys = append(s.Convoys, ConvoyStatus{c.ID, c.Name, c.Landed(snap.BeadByID), len(c.BeadIDs)})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
@@ -69,6 +70,17 @@ func check(name string, c *Convoy) error {
 		return fmt.Errorf("progress %v is not between 0 and 1", c.Progress)
 	}
 	return nil
+}
+
+// Landed counts the beads of the convoy that have landed; one that is not in beads has not.
+func (c *Convoy) Landed(beads map[state.BeadID]*bead.Bead) int {
+	n := 0
+	for _, id := range c.BeadIDs {
+		if b := beads[id]; b != nil && b.Status.Landed() {
+			n++
+		}
+	}
+	return n
 }
 
 // NewID returns a fresh cv-… name.
