@@ -19,13 +19,11 @@ func (c *relations) groups() {
 		cv := &c.Convoys[i]
 		known[cv.ID] = cv
 		p := c.r.Convoys.Path(string(cv.ID))
-		landed := 0
 		for _, id := range cv.BeadIDs {
 			b := c.BeadByID[id]
 			switch {
 			case b == nil:
 				c.add("convoy", p, Warning, "", "it names the bead %s, which does not exist", id)
-				continue
 			case b.ConvoyID == "":
 				f := c.add("convoy-member", c.r.Beads.Path(string(id)), Warning, "", "the convoy %s lists it, but it names none", cv.ID)
 				f.repair = func(ctx context.Context) error { return nameConvoy(ctx, c.r, id, cv.ID) }
@@ -33,10 +31,8 @@ func (c *relations) groups() {
 				c.add("convoy-member", c.r.Beads.Path(string(id)), Warning, "decide which it is in, and edit the other by hand",
 					"the convoy %s lists it, but it names %s", cv.ID, b.ConvoyID)
 			}
-			if b.Status.Landed() {
-				landed++
-			}
 		}
+		landed := cv.Landed(c.BeadByID)
 		if n := len(cv.BeadIDs); n > 0 && math.Abs(cv.Progress-float64(landed)/float64(n)) > 1e-6 {
 			c.add("convoy-progress", p, Info, "", "it says %.2f, but %d of %d have landed", cv.Progress, landed, n)
 		}

@@ -3,9 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
-	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
@@ -58,13 +56,12 @@ func (l *look) mailbox(id state.AgentID, known bool) error {
 	}
 	l.archiveTwins(box, current, archived)
 	foreign, old := 0, 0
-	cutoff := l.r.Clock().Add(-retention(l.r))
 	for _, e := range current {
 		p := box.Dir().Join(string(e.Name))
 		if !e.Read && !l.isCanonical(p, e.Message) {
 			foreign++ // the flag of a read one may have been flipped since it was listed
 		}
-		if !e.Read && e.Timestamp.Before(cutoff) {
+		if !e.Read && l.r.Def != nil && l.r.Clock().Sub(e.Timestamp.Time) > l.r.Def.Mail.Retention {
 			old++
 		}
 		l.future(p, e.Timestamp)
@@ -74,16 +71,9 @@ func (l *look) mailbox(id state.AgentID, known bool) error {
 	}
 	if old > 0 {
 		l.addSettled("unread-mail", box.Dir(), Info, "chipset mail inbox "+string(id)+" --unread",
-			"%s older than %s; unread mail is never archived by age", wording.Count(old, "unread message"), retention(l.r))
+			"%s older than %s; unread mail is never archived by age", wording.Count(old, "unread message"), l.r.Def.Mail.Retention)
 	}
 	return nil
-}
-
-func retention(r *rig.Rig) time.Duration {
-	if r.Def != nil && r.Def.Mail.Retention > 0 {
-		return r.Def.Mail.Retention
-	}
-	return 24 * time.Hour
 }
 
 // archiveTwins finds names that stand in the mailbox and in its archive.
