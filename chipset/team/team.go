@@ -59,11 +59,6 @@ func AnswerOf(r *rig.Rig, m *mail.Message) (Answer, bool) {
 	}
 }
 
-// Request tells whether a message asks for a decision.
-func Request(t mail.Type) bool {
-	return t == mail.PlanRequest || t == mail.PermissionRequest || t == mail.ShutdownRequest
-}
-
 // Asker is who waits for the answer to a request, and the name of its message:
 // the sender, or behind a request that the mayor has passed on who asked the
 // mayor.
