@@ -82,14 +82,14 @@ func (t *Tree) syncAll(l *Lock, dirs []Path) error {
 	return nil
 }
 
-// LockPath is where the lock file of an object lies.
-func LockPath(kind LockKind, name string) Path {
+// lockPath is where the lock file of an object lies.
+func lockPath(kind LockKind, name string) Path {
 	return RunDir.Join("locks", string(kind), name+".lock")
 }
 
 // TryLock takes a lock that is free, or returns ErrLockTimeout at once.
 func (t *Tree) TryLock(kind LockKind, name string) (*Lock, error) {
-	p := LockPath(kind, name)
+	p := lockPath(kind, name)
 	for {
 		if err := t.MkdirAll(p.Dir()); err != nil {
 			return nil, err
@@ -154,7 +154,7 @@ func (l *Lock) Unlock() {
 
 // IsLocked reports whether somebody holds a lock now, without waiting.
 func (t *Tree) IsLocked(kind LockKind, name string) bool {
-	f, err := os.OpenFile(t.Abs(LockPath(kind, name)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	f, err := os.OpenFile(t.Abs(lockPath(kind, name)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}

@@ -106,8 +106,8 @@ func TestIdentityThatSharesIsHealedByOpen(t *testing.T) {
 // Two lock files with one inode would be one lock: its holder would wait for himself.
 func TestLocksThatShareAreParted(t *testing.T) {
 	tree := newTree(t)
-	plant(t, tree, LockPath(LockBead, "a"), "")
-	link(t, tree, LockPath(LockBead, "a"), tree.Abs(LockPath(LockHook, "a").Dir().Join("a.lock")))
+	plant(t, tree, lockPath(LockBead, "a"), "")
+	link(t, tree, lockPath(LockBead, "a"), tree.Abs(lockPath(LockHook, "a").Dir().Join("a.lock")))
 	first, err := tree.TryLock(LockBead, "a")
 	must(t, err)
 	defer first.Unlock()
