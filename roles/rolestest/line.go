@@ -65,11 +65,14 @@ func (l Line) Number(key string, otherwise int) int {
 // Duration returns the first word as a duration.
 func (l Line) Duration() (time.Duration, error) { return time.ParseDuration(l.Word(0)) }
 
-// Agent, Assignment and Session are the agent that a line names first, and the
-// assignment and the session in its options.
-func (l Line) Agent() state.AgentID           { return state.AgentID(l.Word(0)) }
+// Agent is the agent that a line names first.
+func (l Line) Agent() state.AgentID { return state.AgentID(l.Word(0)) }
+
+// Assignment is the assignment in the options.
 func (l Line) Assignment() state.AssignmentID { return state.AssignmentID(l.Options["as"]) }
-func (l Line) Session() state.SessionID       { return state.SessionID(l.Options["session"]) }
+
+// Session is the session in the options.
+func (l Line) Session() state.SessionID { return state.SessionID(l.Options["session"]) }
 
 // Bead is the bead of a line; where no status is given, it is open.
 func (l Line) Bead(now state.Time) bead.Bead {
