@@ -26,6 +26,7 @@ import (
 )
 
 func TestPolecatFinishesABead(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	rec := k.sling("echo one > one.txt; git add one.txt; git commit -qm 'add one'; echo two > two.txt",
 		func(b *bead.Bead) { b.Title = "add two files" })
@@ -74,6 +75,7 @@ func TestPolecatFinishesABead(t *testing.T) {
 }
 
 func TestPolecatFailures(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, script, worker string
 		outcome              retire.Outcome
@@ -132,6 +134,7 @@ func TestPolecatFailures(t *testing.T) {
 // TestPolecatCannotStart: what stands in the way of a worker is the attempt's
 // failure, once, and no loop.
 func TestPolecatCannotStart(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, reason string
 		hinder       func(k *kennel)
@@ -179,6 +182,7 @@ func TestPolecatCannotStart(t *testing.T) {
 // TestPolecatSavesWhatLiesInItsFolder: a power cut can take everything away that
 // says whose files these are. They are saved, and the work goes on.
 func TestPolecatSavesWhatLiesInItsFolder(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	k.write(".chipset/worktrees/"+string(alpha)+"/mine.txt", "keep\n")
 	rec := k.sling("echo x > x.txt")
@@ -195,6 +199,7 @@ func TestPolecatSavesWhatLiesInItsFolder(t *testing.T) {
 // TestPolecatAfterAKilledWorktreeAdd: wherever git was killed while it made the
 // worktree, the work begins.
 func TestPolecatAfterAKilledWorktreeAdd(t *testing.T) {
+	t.Parallel()
 	for _, gone := range [][]string{{"index"}, {"index", "commondir"}, {"index", "HEAD"}, {"index", "commondir", "HEAD"}} {
 		t.Run(strings.Join(gone, " "), func(t *testing.T) {
 			k := newKennel(t, "")
@@ -236,6 +241,7 @@ func TestPolecatEnvironment(t *testing.T) {
 }
 
 func TestPolecatWorkerReports(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	rec := k.sling("echo x > x.txt; sleep 60")
 	k.until("the worker works", k.working("x.txt"))
@@ -255,6 +261,7 @@ func TestPolecatWorkerReports(t *testing.T) {
 }
 
 func TestPolecatCrash(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	rec := k.sling("[ -e $CHIPSET_DIR/again ] && { echo done > done.txt; exit 0; }; echo half > half.txt; sleep 60")
 	k.until("the worker works", k.working("half.txt"))
@@ -287,6 +294,7 @@ func TestPolecatCrash(t *testing.T) {
 }
 
 func TestPolecatCrashAfterTheWorkerFinished(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	rec := k.sling("echo x > x.txt")
 	k.until("the worker runs", func() bool { return k.p.worker != nil })
@@ -336,6 +344,7 @@ func TestUnsettledExitIsDoneAgain(t *testing.T) {
 }
 
 func TestPolecatTakenAway(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	rec := k.sling("echo half > half.txt; sleep 60")
 	k.until("the worker works", k.working("half.txt"))
@@ -358,6 +367,7 @@ func TestPolecatTakenAway(t *testing.T) {
 }
 
 func TestPolecatAbort(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	rec := k.sling("echo half > half.txt; sleep 60")
 	k.until("the worker works", k.working("half.txt"))
@@ -390,6 +400,7 @@ func TestPolecatAbort(t *testing.T) {
 }
 
 func TestPolecatTouchesOnProgressOnly(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	k.sling("while [ ! -e $CHIPSET_DIR/quiet ]; do echo tick; sleep 0.02; done; echo q > quiet.txt; sleep 60")
 	k.until("the worker runs", func() bool { return k.p.worker != nil })
@@ -411,6 +422,7 @@ func TestPolecatTouchesOnProgressOnly(t *testing.T) {
 
 // TestPolecatTouchesOnWork: a quiet build is no stall.
 func TestPolecatTouchesOnWork(t *testing.T) {
+	t.Parallel()
 	if goruntime.GOOS != "linux" {
 		t.Skip("processor time of others is known on Linux only")
 	}
@@ -424,6 +436,7 @@ func TestPolecatTouchesOnWork(t *testing.T) {
 }
 
 func TestPolecatShutdown(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	ask := func(session state.SessionID) mail.Name {
 		n, err := k.rig.Sender.Send(t.Context(), mail.Message{From: state.Human, To: alpha, Type: mail.ShutdownRequest, Subject: "please end",
@@ -459,6 +472,7 @@ func TestPolecatShutdown(t *testing.T) {
 }
 
 func TestPolecatClaims(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "dispatch: {strategy: auto_claim}\n")
 	b, err := k.rig.Beads.Add(bead.Bead{Title: "claim me", Description: "echo x > x.txt"}, "tt", k.rig.Clock.Now())
 	if err != nil {
@@ -471,6 +485,7 @@ func TestPolecatClaims(t *testing.T) {
 }
 
 func TestPolecatCorruptHook(t *testing.T) {
+	t.Parallel()
 	k := newKennel(t, "")
 	path := k.rig.Tree.Abs(k.rig.Hooks.Path(string(alpha)))
 	if err := os.WriteFile(path, []byte("{"), 0o644); err != nil {
