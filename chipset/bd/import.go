@@ -41,7 +41,7 @@ type Result struct {
 type Options struct {
 	// DryRun writes nothing.
 	DryRun bool
-	// DropUnknown leaves out what an issue waits for and nobody knows, instead of
+	// DropUnknown leaves out dependencies on unknown issues, instead of
 	// refusing it.
 	DropUnknown bool
 	// Workers takes the workers that issues name, which are commands.

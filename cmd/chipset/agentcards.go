@@ -88,7 +88,7 @@ func taskCount(r *rig.Rig, c *agent.Agent) string {
 
 func newAgentsShowCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "show [ID]",
 		Short:   "Show an agent's card (default: your own)",
 		Example: "  chipset agents show polecat-alpha",
@@ -116,9 +116,7 @@ func newAgentsShowCmd(a *app) *cobra.Command {
 			}
 			return nil
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func allowed(c *agent.Agent) string {
@@ -144,7 +142,7 @@ func (o *agentsSetOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newAgentsSetCmd(a *app) *cobra.Command {
 	var opts agentsSetOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "set ID",
 		Short: "Change what is given of an agent's card",
 		Long: `Change the given fields of an agent's card: your own; the mayor and human may change any.
@@ -176,7 +174,7 @@ witness and refinery can always write, and so can who answers a message of the a
 				c.MaxTasks = &opts.maxTasks
 			}
 			if c == (actor.Card{}) {
-				return usagef("agents set: nothing to change was given")
+				return usagef("agents set: no change was given")
 			}
 			if _, err := me.SetCard(cmd.Context(), id, c); err != nil {
 				return err
@@ -184,7 +182,5 @@ witness and refinery can always write, and so can who answers a message of the a
 			a.printf("%s set\n", id)
 			return nil
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }

@@ -28,7 +28,7 @@ func (o *auditCommitOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newAuditCommitCmd(a *app) *cobra.Command {
 	var opts auditCommitOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "commit",
 		Short: "Commit a snapshot of the state tree; prints its hash alone",
 		Long: `Commit the state tree as it is now to the branch that audit.ref names
@@ -41,9 +41,7 @@ With audit.every in chipset.yaml a running rig does this by itself.`,
 		Example: "  chipset audit commit -m \"before the upgrade\"",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runAuditCommit(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runAuditCommit(ctx context.Context, opts auditCommitOptions, a *app) error {
@@ -85,15 +83,13 @@ func (o *auditLogOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newAuditLogCmd(a *app) *cobra.Command {
 	var opts auditLogOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "log",
 		Short:   "List the snapshots of the state tree, newest first",
 		Example: "  chipset audit log -n 10",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runAuditLog(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runAuditLog(ctx context.Context, opts auditLogOptions, a *app) error {
@@ -128,7 +124,7 @@ func noHistory(err error) error {
 
 func newAuditVerifyCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "verify [REF]",
 		Short: "Prove that nothing in the history of the state tree moved illegally",
 		Long: `Hold every snapshot against the one before it, over the whole history: no message
@@ -144,9 +140,7 @@ something is wrong, 3 when there is no history.`,
 		Example: "  chipset audit verify\n  chipset audit verify main --json",
 		Args:    nargs(0, 1, "at most one ref"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runAuditVerify(cmd.Context(), opts, args, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runAuditVerify(ctx context.Context, opts jsonOptions, args []string, a *app) error {

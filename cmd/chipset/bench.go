@@ -29,7 +29,7 @@ func (o *benchOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newBenchCmd(a *app) *cobra.Command {
 	var opts benchOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "bench",
 		Short: "Measure sends, polls and wake-ups on this disk",
 		Long: `Measure, on the disk that --dir or the current directory lies on, how many messages
@@ -50,9 +50,7 @@ docs/performance.md says how to read the tables.`,
 			}
 			return runBench(cmd.Context(), opts, a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runBench(ctx context.Context, opts benchOptions, a *app) error {
@@ -80,7 +78,7 @@ func runBench(ctx context.Context, opts benchOptions, a *app) error {
 func runSender(args []string, a *app) error {
 	n, err := strconv.Atoi(args[3])
 	if err != nil {
-		return usagef("COUNT: %q is no number", args[3])
+		return usagef("COUNT: %q is not a number", args[3])
 	}
 	return measure.Sender(args[0], args[1], args[2], n, a.stdin, a.stdout)
 }

@@ -52,7 +52,7 @@ func newBridgeTasksCmd(a *app) *cobra.Command {
 		Use:   "claude-tasks DIR",
 		Short: "Tie a task list of Claude Code to beads",
 		Long: `Make a bead of each open task of the list in DIR, such as ~/.claude/tasks/session-0a1b2c3d,
-and let tasks follow their beads: in progress when somebody works on it, completed when it
+and let tasks follow their beads: in progress when somebody is working on it, completed when it
 has landed. What ties them is the tag chipset:bead:ID in the task's description. With
 --export each open bead without a task gets one.`,
 		Example: "  chipset bridge claude-tasks ~/.claude/tasks/session-0a1b2c3d --export",
@@ -77,7 +77,7 @@ has landed. What ties them is the tag chipset:bead:ID in the task's description.
 
 func newBridgeToCmd(a *app, use, what, about, example string, open func(dir string) (bridge.Foreign, error)) *cobra.Command {
 	var opts bridgeOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   use + " --ours NAME[=AGENT]… --theirs NAME[=AGENT]…",
 		Short: "Carry mail to and from " + what,
 		Long: "Carry mail to and from " + what + ", in both directions, each message once.\n" + about + `
@@ -95,9 +95,7 @@ other system's own reader does. What can't be understood is left as it is and re
 			}
 			return runBridge(cmd.Context(), foreign, opts, a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runBridge(ctx context.Context, foreign bridge.Foreign, opts bridgeOptions, a *app) error {

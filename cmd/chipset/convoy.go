@@ -54,16 +54,14 @@ func (o *jsonOptions) AddFlags(fs *pflag.FlagSet) { addJSON(fs, &o.json) }
 
 func newConvoyListCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List convoys",
 		Example: "  chipset convoy list",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runConvoyList(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runConvoyList(ctx context.Context, opts jsonOptions, a *app) error {
@@ -98,15 +96,13 @@ func beadIndex(r *rig.Rig) (map[state.BeadID]*bead.Bead, error) {
 
 func newConvoyShowCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a convoy and its beads",
 		Example: "  chipset convoy show cv-k3f9q",
 		Args:    nargs(1, 1, "the ID of a convoy"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runConvoyShow(cmd.Context(), opts, args[0], a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runConvoyShow(ctx context.Context, opts jsonOptions, id string, a *app) error {

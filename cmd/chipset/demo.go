@@ -14,12 +14,12 @@ type demoOptions struct{ keep bool }
 
 // AddFlags puts the options on a command.
 func (o *demoOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.keep, "keep", false, "leave the repository for a look")
+	fs.BoolVar(&o.keep, "keep", false, "keep the repository for inspection")
 }
 
 func newDemoCmd(a *app) *cobra.Command {
 	var o demoOptions
-	cmd := &cobra.Command{
+	return withFlags(&o, &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole story in a throw-away repository, in seconds",
 		Long: `Make a small program with tests in a temporary repository, and let a rig work on
@@ -30,9 +30,7 @@ is not merged, a worker that hangs, is noticed and replaced.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd.Context(), a, o)
 		},
-	}
-	o.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 // demoTimeout is far above the few seconds that the demo takes.

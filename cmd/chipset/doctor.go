@@ -24,7 +24,7 @@ func (o *doctorOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newDoctorCmd(a *app) *cobra.Command {
 	var opts doctorOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "doctor",
 		Short: "Check every rule of the state tree, and repair what can be",
 		Long: `Check that every file of the state tree is whole and in its place, and that hooks,
@@ -42,9 +42,7 @@ any time and run again, and works beside a rig that runs.
 		Example: "  chipset doctor\n  chipset doctor --fix\n  chipset doctor --json\n  chipset doctor --rules",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {

@@ -23,7 +23,7 @@ func (o *downOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newDownCmd(a *app) *cobra.Command {
 	var o downOptions
-	cmd := &cobra.Command{
+	return withFlags(&o, &cobra.Command{
 		Use:   "down",
 		Short: "Ask every running agent to finish; then insist",
 		Long: `Ask every running agent by mail (shutdown_request, which names its session) to
@@ -35,9 +35,7 @@ saved, and goes on at the next start.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDown(cmd.Context(), a, o)
 		},
-	}
-	o.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 // insist is how long a signalled process may take to end.

@@ -30,16 +30,14 @@ func (o *handoffWriteOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newHandoffWriteCmd(a *app) *cobra.Command {
 	var opts handoffWriteOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "write --summary S",
 		Short:   "Leave a note for your next session",
 		Long:    "Leave a note for your next session, about the work on your hook. It is shown to that\nsession when it begins, and durable when the command returns.",
 		Example: "  chipset handoff write --summary \"parser works, printer does not\" --remaining \"fix indent\" --remaining \"add a test\"",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runHandoffWrite(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runHandoffWrite(ctx context.Context, opts handoffWriteOptions, a *app) error {
@@ -68,15 +66,13 @@ func (o *handoffShowOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newHandoffShowCmd(a *app) *cobra.Command {
 	var opts handoffShowOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "show [AGENT]",
 		Short:   "Show the newest hand-off of an agent (default: your own)",
 		Example: "  chipset handoff show polecat-alpha --all",
 		Args:    nargs(0, 1, "one agent"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runHandoffShow(cmd.Context(), opts, args, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runHandoffShow(ctx context.Context, opts handoffShowOptions, args []string, a *app) error {

@@ -28,7 +28,7 @@ changes nothing.`
 
 func newHookShowCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "show [AGENT]",
 		Short:   "Show a hook (default: your own)",
 		Example: "  chipset hook show polecat-alpha --json",
@@ -44,9 +44,7 @@ func newHookShowCmd(a *app) *cobra.Command {
 			}
 			return a.showHook(&h, opts.json)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func (a *app) showHook(h *hook.Hook, asJSON bool) error {
@@ -67,16 +65,14 @@ func (a *app) showHook(h *hook.Hook, asJSON bool) error {
 
 func newHookListCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List all hooks",
 		Example: "  chipset hook list",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runHookList(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runHookList(ctx context.Context, opts jsonOptions, a *app) error {
@@ -119,7 +115,7 @@ func runHookList(ctx context.Context, opts jsonOptions, a *app) error {
 
 func newHookSetCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "set AGENT BEAD",
 		Short: "The bare transition empty → pending (see sling)",
 		Long: `The bare transition empty → pending, under a new assignment. It does not move the
@@ -130,9 +126,7 @@ it is for tests and repair. chipset sling is the whole pipeline.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runHookSet(cmd.Context(), opts, args[0], args[1], a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a *app) error {
@@ -173,7 +167,7 @@ func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
 	step func(ctx context.Context, s *actor.Actor, note string) (hook.Hook, error)) *cobra.Command {
 	var opts jsonOptions
 	name, _, _ := strings.Cut(use, " ")
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use: use, Short: short, Args: args,
 		Example: "  chipset hook " + name + " --as polecat-alpha",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -190,9 +184,7 @@ func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
 			}
 			return a.showHook(&h, opts.json)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 type hookClearOptions struct {
@@ -208,7 +200,7 @@ func (o *hookClearOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newHookClearCmd(a *app) *cobra.Command {
 	var opts hookClearOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "clear AGENT",
 		Short: "The bare transition to empty (see unsling)",
 		Long: `The bare transition pending, active or completed → empty. It does not move the bead:
@@ -218,9 +210,7 @@ it is for tests and repair. chipset unsling takes a bead back.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runHookClear(cmd.Context(), opts, args[0], a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *app) error {

@@ -40,13 +40,13 @@ func (o *initOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.polecats, "polecats", 5, "how many polecats work in parallel, `1-30`")
 	fs.StringVar(&o.target, "target", "", "the `branch` that work lands on (default main, master, or the current one)")
 	fs.StringVar(&o.test, "test", "", "the `command` that must succeed on everything that lands (default: detected)")
-	fs.StringVar(&o.permissions, "permissions", "", "what agents may do unasked: `ask|edit|full`; needed for an agent preset")
+	fs.StringVar(&o.permissions, "permissions", "", "what agents may do without asking: `ask|edit|full`; needed for an agent preset")
 	fs.BoolVar(&o.trackState, "track-state", false, "leave .chipset/state visible to git add; a stash or another branch can then take the live tree away")
 }
 
 func newInitCmd(a *app) *cobra.Command {
 	var opts initOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "init",
 		Short: "Make a rig in the current repository",
 		Long: `Make .chipset/ with a commented chipset.yaml and the state tree, and register every
@@ -64,9 +64,7 @@ needs a decision. On a terminal init asks; elsewhere give --permissions:
 			cmd.Flags().Visit(func(f *pflag.Flag) { opts.given[f.Name] = true })
 			return runInit(cmd.Context(), opts, a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 // permissionsHelp says what the choices mean.

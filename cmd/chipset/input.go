@@ -93,13 +93,13 @@ func parseAge(s string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no duration such as 90s, 1h30m or 7d", s)
+			return 0, fmt.Errorf("%q is not a duration such as 90s, 1h30m or 7d", s)
 		}
 		return time.Duration(n) * 24 * time.Hour, nil
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is no duration such as 90s, 1h30m or 7d", s)
+		return 0, fmt.Errorf("%q is not a duration such as 90s, 1h30m or 7d", s)
 	}
 	return d, nil
 }
@@ -114,7 +114,7 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	}
 	age, err := parseAge(s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no duration such as 1h, no RFC 3339 time and no day", s)
+		return time.Time{}, fmt.Errorf("%q is not a duration such as 1h, an RFC 3339 time or a day", s)
 	}
 	return now.Add(-age), nil
 }

@@ -34,15 +34,13 @@ func (o *logOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newLogCmd(a *app) *cobra.Command {
 	var opts logOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "log",
 		Short:   "Print the event log: everything that happened, oldest first",
 		Example: "  chipset log --since 1h --type mail\n  chipset log --follow --agent polecat-alpha --json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runLog(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runLog(ctx context.Context, opts logOptions, a *app) error {

@@ -95,7 +95,7 @@ func (o *mailInboxOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailInboxCmd(a *app) *cobra.Command {
 	var opts mailInboxOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "inbox [AGENT]",
 		Short: "List a mailbox, newest last; marks nothing",
 		Long: `List a mailbox (default: your own) in the order of time, newest last. Nothing is
@@ -103,9 +103,7 @@ marked or moved. What can't be read is reported on standard error.`,
 		Example: "  chipset mail inbox --unread\n  chipset mail inbox polecat-alpha --limit 5 --json",
 		Args:    nargs(0, 1, "one agent"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runMailInbox(cmd.Context(), opts, args, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runMailInbox(ctx context.Context, opts mailInboxOptions, args []string, a *app) error {
@@ -243,7 +241,7 @@ func (o *mailReadOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailReadCmd(a *app) *cobra.Command {
 	var opts mailReadOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "read NAME",
 		Short: "Show a message, and mark it as read if it is yours",
 		Long: `Show a message. One in your own mailbox is marked read, which says that it
@@ -255,14 +253,12 @@ retires, is only shown.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runMailRead(cmd.Context(), opts, args[0], true, a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func newMailPeekCmd(a *app) *cobra.Command {
 	var opts mailReadOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "peek NAME",
 		Short:   "Show a message; marks nothing",
 		Example: "  chipset mail peek 2026-03-05T10-30-00.000000000Z-mayor.json --json",
@@ -270,9 +266,7 @@ func newMailPeekCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runMailRead(cmd.Context(), opts, args[0], false, a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runMailRead(ctx context.Context, opts mailReadOptions, given string, mark bool, a *app) error {

@@ -8,8 +8,8 @@ func newMailForwardCmd(a *app) *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use:   "forward NAME TO",
-		Short: "Pass a message in your mailbox on",
-		Long: `Pass a message in your mailbox on to another agent, with its task if it asks for
+		Short: "Forward a message from your mailbox",
+		Long: `Forward a message from your mailbox to another agent, with its task if it asks for
 one, its deadline and its callback. Each hop is counted down (three where the sender did not
 say), and who has had the message does not get it again (exit 4). Nothing is marked.`,
 		Example: "  chipset mail forward 2026-03-05T10-30-00.000000000Z-mayor polecat-bravo --note \"you know this better\"",

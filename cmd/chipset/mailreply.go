@@ -29,7 +29,7 @@ func (o *mailReplyOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailReplyCmd(a *app) *cobra.Command {
 	var opts mailReplyOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "reply NAME --body B",
 		Short: "Answer a message in your mailbox",
 		Long: `Answer a message in your mailbox: recipient, subject, thread, reference, task and
@@ -43,9 +43,7 @@ callback come from it. The message that was answered is then marked read, as by 
 			}
 			return runMailReply(cmd.Context(), opts, args[0], a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runMailReply(ctx context.Context, opts mailReplyOptions, given string, a *app) error {

@@ -27,7 +27,7 @@ func (o *mailSearchOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailSearchCmd(a *app) *cobra.Command {
 	var opts mailSearchOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "search TEXT",
 		Short:   "Find mail by a text in its subject, body, sender, type, thread or bead",
 		Long:    "Find mail that holds a text, in any case, in its subject, body, sender, type, thread, id\nor bead. Marks nothing.",
@@ -36,9 +36,7 @@ func newMailSearchCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runMailSearch(cmd.Context(), opts, args[0], a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runMailSearch(ctx context.Context, opts mailSearchOptions, text string, a *app) error {
@@ -104,7 +102,7 @@ func (o *mailArchiveOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailArchiveCmd(a *app) *cobra.Command {
 	var opts mailArchiveOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "archive",
 		Short: "Move old read mail of your mailbox to its archive; prints the names",
 		Long: `Move read mail that is older than the retention to archive/, under the same names, and
@@ -112,9 +110,7 @@ print them. Unread mail is never moved by age alone. Archived mail stays searcha
 		Example: "  chipset mail archive --older-than 0s",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runMailArchive(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 // defaultRetention is used where no definition says otherwise.
@@ -158,19 +154,17 @@ func (o *mailTraceOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailTraceCmd(a *app) *cobra.Command {
 	var opts mailTraceOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "trace NAME",
-		Short: "Show what became of a message: stored, injected, read, handled",
-		Long: `Tell what became of a message, from the event log: when it was stored, shown to a
+		Short: "Show what happened to a message: stored, injected, read, handled",
+		Long: `Show what happened to a message, from the event log: when it was stored, shown to a
 worker, marked read, archived. The last line says how it stands now. --json prints the events.`,
 		Example: "  chipset mail trace mayor/2026-03-05T10-30-00.000000000Z-polecat-alpha.json",
 		Args:    nargs(1, 1, "the name of a message"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runMailTrace(cmd.Context(), opts, args[0], a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runMailTrace(ctx context.Context, opts mailTraceOptions, given string, a *app) error {

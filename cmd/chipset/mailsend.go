@@ -43,7 +43,7 @@ func (o *mailSendOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailSendCmd(a *app) *cobra.Command {
 	var opts mailSendOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "send TO… --subject S",
 		Short: "Send a message; prints its name when it is durable",
 		Long: `Send a message, and print its name when it would survive a power cut. TO is an agent,
@@ -68,9 +68,7 @@ Types: ` + strings.Join(typeNames(), ", ") + `.`,
 			}
 			return runMailSend(cmd.Context(), opts, args, a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func typeNames() []string {

@@ -25,7 +25,7 @@ func (o *mailWaitOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailWaitCmd(a *app) *cobra.Command {
 	var opts mailWaitOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "wait",
 		Short: "Wait for unread mail; prints the name of the first message",
 		Long: `Wait until there is unread mail in your mailbox, and print the name of the message
@@ -34,9 +34,7 @@ agent's machinery counts only when --type asks for it. Exit 6 when the time is u
 		Example: "  chipset mail wait --timeout 10m\n  chipset mail wait --type plan_approval_response --timeout 1h",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runMailWait(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {

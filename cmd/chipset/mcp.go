@@ -27,7 +27,7 @@ func (o *mcpOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMCPCmd(a *app) *cobra.Command {
 	var opts mcpOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the rig to a client of the Model Context Protocol",
 		Long: `Serve mail, hook, beads, convoys, queue and hand-offs as tools of the Model Context
@@ -44,9 +44,7 @@ A client of your own session gets it with its plugin (chipset plugin install), o
 		Example: "  chipset mcp\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runMCP(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runMCP(ctx context.Context, opts mcpOptions, a *app) error {

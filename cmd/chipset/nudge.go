@@ -36,7 +36,7 @@ func (o *nudgeSendOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newNudgeSendCmd(a *app) *cobra.Command {
 	var opts nudgeSendOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "send AGENT --type T",
 		Short: "Nudge an agent",
 		Long: `Nudge an agent. The nudge names the assignment that hangs on the agent's hook, so one
@@ -46,14 +46,12 @@ that comes too late can't hit the next. Only the mayor and human may abort.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runNudgeSend(cmd.Context(), opts, args[0], a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runNudgeSend(ctx context.Context, opts nudgeSendOptions, name string, a *app) error {
 	if !slices.Contains(nudge.Types(), nudge.Type(opts.kind)) {
-		return withHint(usagef("nudge send: --type %q is no type of nudge", opts.kind), fmt.Sprintf("one of %v", nudge.Types()))
+		return withHint(usagef("nudge send: --type %q is not a type of nudge", opts.kind), fmt.Sprintf("one of %v", nudge.Types()))
 	}
 	me, err := a.openActor(ctx, a.openState)
 	if err != nil {
@@ -80,15 +78,13 @@ func (o *nudgeShowOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newNudgeShowCmd(a *app) *cobra.Command {
 	var opts nudgeShowOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "show [AGENT]",
 		Short:   "Show the newest nudge of each sender, newest last",
 		Example: "  chipset nudge show polecat-alpha",
 		Args:    nargs(0, 1, "one agent"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runNudgeShow(cmd.Context(), opts, args, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runNudgeShow(ctx context.Context, opts nudgeShowOptions, args []string, a *app) error {
@@ -132,7 +128,7 @@ func (o *nudgeRespondOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newNudgeRespondCmd(a *app) *cobra.Command {
 	var opts nudgeRespondOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "respond",
 		Short: "Answer the nudges that ask you for a response",
 		Long: `Answer every unprocessed nudge that asks you for a response, and mark
@@ -140,9 +136,7 @@ it as seen. With none of those, the newest that wanted one is answered again.`,
 		Example: "  chipset nudge respond --message \"tests are running\"",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runNudgeRespond(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runNudgeRespond(ctx context.Context, opts nudgeRespondOptions, a *app) error {
@@ -171,7 +165,7 @@ func (o *nudgeWaitOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newNudgeWaitCmd(a *app) *cobra.Command {
 	var opts nudgeWaitOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "wait",
 		Short: "Wait for unprocessed nudges to you, and print them",
 		Long: `Wait until there are unprocessed nudges to you, and print them.
@@ -179,9 +173,7 @@ They are marked with --seen only. Exit 6 when the time is up.`,
 		Example: "  chipset nudge wait --timeout 5m --seen",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runNudgeWait(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {

@@ -34,7 +34,7 @@ func newPluginCmd(a *app) *cobra.Command {
 
 func newPluginInstallCmd(a *app) *cobra.Command {
 	var opts pluginOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "install CLIENT",
 		Short: "Write the plugin of a client",
 		Long: `Write what connects a client with the rigs on this machine (its hooks, tools and commands,
@@ -48,9 +48,7 @@ Clients: ` + strings.Join(clients.WithPlugin(), ", ") + `.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runPluginInstall(cmd.Context(), args[0], opts, a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *app) error {

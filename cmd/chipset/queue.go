@@ -27,22 +27,20 @@ type queueListOptions struct {
 // AddFlags registers the flags of queue list.
 func (o *queueListOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.statuses, "status", nil, "only requests of this `status`; may be repeated")
-	fs.BoolVar(&o.live, "live", false, "only what has not come to its end")
+	fs.BoolVar(&o.live, "live", false, "only requests that are not finished")
 	addJSON(fs, &o.json)
 }
 
 func newQueueListCmd(a *app) *cobra.Command {
 	var opts queueListOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the merge requests in their order",
 		Example: "  chipset queue list --live\n  chipset queue list --status merged --json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runQueueList(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
@@ -93,15 +91,13 @@ func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 
 func newQueueShowCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a merge request",
 		Example: "  chipset queue show mr-gt-abc12",
 		Args:    nargs(1, 1, "the ID of a merge request"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runQueueShow(cmd.Context(), opts, args[0], a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runQueueShow(ctx context.Context, opts jsonOptions, id string, a *app) error {
@@ -134,7 +130,7 @@ func runQueueShow(ctx context.Context, opts jsonOptions, id string, a *app) erro
 func newQueueRetryCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry ID",
-		Short: "Try a merge request again that could not land",
+		Short: "Retry a merge request that could not land",
 		Long: `Put a merge request that could not land back to its place in the queue, and let one
 that waits try again at once. It costs its bead no attempt. One that has landed, was
 dropped or reworked is exit 4.`,
@@ -149,9 +145,9 @@ dropped or reworked is exit 4.`,
 
 func newQueueDropCmd(a *app) *cobra.Command {
 	var opts reasonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "drop ID --reason TEXT",
-		Short:   "Give a merge request up; its bead is blocked",
+		Short:   "Give up a merge request and block its bead",
 		Example: "  chipset queue drop mr-gt-abc12 --reason \"superseded by hand\"",
 		Args:    nargs(1, 1, "the ID of a merge request"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -160,9 +156,7 @@ func newQueueDropCmd(a *app) *cobra.Command {
 			}
 			return runQueueStep(cmd.Context(), "drop", opts.reason, args[0], a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runQueueStep(ctx context.Context, step, reason, name string, a *app) error {

@@ -88,6 +88,12 @@ func addJSON(fs *pflag.FlagSet, to *bool) {
 	fs.BoolVar(to, "json", false, "print exactly the stored objects as one JSON document")
 }
 
+// withFlags registers the flags of a command's options.
+func withFlags(opts interface{ AddFlags(fs *pflag.FlagSet) }, cmd *cobra.Command) *cobra.Command {
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
 // newGroupCmd is a command that only holds others.
 func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{

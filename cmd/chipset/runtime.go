@@ -16,13 +16,13 @@ import (
 )
 
 func newRuntimeCmd(a *app) *cobra.Command {
-	return newGroupCmd("runtime", "Which agents' clients are here, and how they are run",
+	return newGroupCmd("runtime", "The agent clients on this machine, and how they are run",
 		newRuntimeListCmd(a), newRuntimeShowCmd(a))
 }
 
 func newRuntimeListCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "list",
 		Short: "List the clients that a rig can use, with what is installed",
 		Long: `List every client that has a preset: where it is installed, its version, and what a
@@ -38,9 +38,7 @@ is needed by a rig that uses something else.`,
 		Example: "  chipset runtime list\n  chipset runtime list --json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runRuntimeList(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 // runtimeLine is one client of runtime list --json.
@@ -112,7 +110,7 @@ func (o *runtimeShowOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newRuntimeShowCmd(a *app) *cobra.Command {
 	var opts runtimeShowOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "show PRESET",
 		Short: "Show the command line that a worker would be run with",
 		Long: `Show how a worker is run: its command line, how the prompt goes in, how a session is
@@ -121,9 +119,7 @@ chipset.yaml are known too; a command line is shown as what is made of it.`,
 		Example: "  chipset runtime show claude\n  chipset runtime show codex --permissions edit\n  chipset runtime show my-agent",
 		Args:    nargs(1, 1, "one preset or command line"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runRuntimeShow(cmd.Context(), opts, args[0], a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {

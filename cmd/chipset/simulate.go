@@ -65,7 +65,7 @@ func (o *simulateOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newSimulateCmd(a *app) *cobra.Command {
 	var opts simulateOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "simulate",
 		Short: "Run a rig of any size under virtual time",
 		Long: `Run a rig with the real decisions of its roles and the real rules of every step, but
@@ -88,9 +88,7 @@ time between two.
 			"  chipset simulate --faults hang=0.05,kill=2h,nudge=1 --svg > run.svg",
 		Args: nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSimulate(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 // simulationGC trades memory for time: a simulation lives on short-lived values.

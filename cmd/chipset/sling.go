@@ -22,7 +22,7 @@ hooked, hook pending, assignment mail. Without AGENT a free polecat is chosen,
 one with a running process first. A bead that is slung already is left as it is;
 one that waits for others is refused with their names (exit 4).`,
 		Example: "  chipset sling gt-abc12\n  chipset sling gt-abc12 polecat-bravo",
-		Args:    nargs(1, 2, "a bead, and perhaps an agent"),
+		Args:    nargs(1, 2, "a bead and optionally an agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runSling(cmd.Context(), a, args)
 		},

@@ -20,7 +20,7 @@ func (o *statusOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newStatusCmd(a *app) *cobra.Command {
 	var opts statusOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "status",
 		Short: "The rig at a glance: agents, work, queue, incidents",
 		Long: `Show who runs, what hangs on which hook and for how long, what waits to land and
@@ -28,9 +28,7 @@ why, what waits for a person, and what is wrong. Nothing is changed.`,
 		Example: "  chipset status\n  chipset status --health\n  chipset status --json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runStatus(ctx context.Context, opts statusOptions, a *app) error {

@@ -62,7 +62,7 @@ func (o *requestPlanOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newRequestPlanCmd(a *app) *cobra.Command {
 	var opts requestPlanOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "plan",
 		Short: "Send your plan, and change nothing before it is approved",
 		Long: `Mail a plan to the mayor, who approves it or passes it on to the person. With --wait
@@ -87,9 +87,7 @@ is sent back, exit 6 when nobody decides in time.`,
 			}
 			return opts.answer(ctx, a, me, name)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 type requestPermissionOptions struct {
@@ -105,7 +103,7 @@ func (o *requestPermissionOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newRequestPermissionCmd(a *app) *cobra.Command {
 	var opts requestPermissionOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "permission RULE",
 		Short: "Ask the person for a permission",
 		Long: `Ask the person for a permission. RULE says on one line what it is, word by word. What
@@ -128,9 +126,7 @@ it is permitted, exit 1 when it is not.`,
 			}
 			return opts.answer(ctx, a, me, name)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 type decideOptions struct {
@@ -155,7 +151,7 @@ func newDenyCmd(a *app) *cobra.Command {
 
 func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Command {
 	var opts decideOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   name + " NAME",
 		Short: short,
 		Long: short + `. NAME is the message that asks; the
@@ -181,9 +177,7 @@ ends. The answer goes to who asked, also when the mayor has passed the request o
 			}
 			return err
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 type idleOptions struct{ reason, summary string }
@@ -196,7 +190,7 @@ func (o *idleOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newIdleCmd(a *app) *cobra.Command {
 	var opts idleOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "idle",
 		Short: "Tell the mayor that you are idle",
 		Long: `Tell the mayor that you are idle, and why. Polecats do it by themselves at
@@ -215,9 +209,7 @@ there is no second.`,
 			}
 			return err
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func newPermissionsCmd(a *app) *cobra.Command {
@@ -226,7 +218,7 @@ func newPermissionsCmd(a *app) *cobra.Command {
 
 func newPermissionsListCmd(a *app) *cobra.Command {
 	var opts jsonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the decisions that are remembered",
@@ -246,9 +238,7 @@ func newPermissionsListCmd(a *app) *cobra.Command {
 				return []string{p.ID, string(p.Decision), string(p.AgentID), p.Rule, localTime(p.CreatedAt), p.Reason}
 			})
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func newPermissionsRevokeCmd(a *app) *cobra.Command {

@@ -40,7 +40,7 @@ func (o *upOptions) addCommon(fs *pflag.FlagSet) {
 
 func newUpCmd(a *app) *cobra.Command {
 	var o upOptions
-	cmd := &cobra.Command{
+	return withFlags(&o, &cobra.Command{
 		Use:   "up",
 		Short: "Run the whole rig: mayor, polecats, refinery and witness",
 		Long: `Run every agent of the rig in this process. An agent that another process
@@ -52,9 +52,7 @@ start.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runUp(cmd.Context(), a, o)
 		},
-	}
-	o.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runUp(ctx context.Context, a *app, o upOptions) error {

@@ -28,7 +28,7 @@ func (o *validateOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newValidateCmd(a *app) *cobra.Command {
 	var opts validateOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a chipset definition",
 		Long: `Check a chipset.yaml, by default the rig's own; "-" reads standard input. All
@@ -38,9 +38,7 @@ problems are printed at once, as file:line:column. Warnings alone are exit 0.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runValidate(cmd.Context(), opts, args, a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runValidate(ctx context.Context, opts validateOptions, args []string, a *app) error {

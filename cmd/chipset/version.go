@@ -18,15 +18,13 @@ func (o *versionOptions) AddFlags(fs *pflag.FlagSet) { addJSON(fs, &o.json) }
 
 func newVersionCmd(a *app) *cobra.Command {
 	var opts versionOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this binary and of the state tree it writes",
 		Example: "  chipset version",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(*cobra.Command, []string) error { return runVersion(opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 // versionInfo is what version --json prints.

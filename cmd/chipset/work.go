@@ -37,16 +37,14 @@ func (o *workListOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newWorkListCmd(a *app) *cobra.Command {
 	var opts workListOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List beads, oldest first",
 		Example: "  chipset work list --status open,blocked\n  chipset work list --ready --json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runWorkList(cmd.Context(), opts, a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
@@ -84,15 +82,13 @@ func (o *workShowOptions) AddFlags(fs *pflag.FlagSet) { addJSON(fs, &o.json) }
 
 func newWorkShowCmd(a *app) *cobra.Command {
 	var opts workShowOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a bead",
 		Example: "  chipset work show gt-abc12 --json",
 		Args:    nargs(1, 1, "the ID of a bead"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runWorkShow(cmd.Context(), opts, args[0], a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runWorkShow(ctx context.Context, opts workShowOptions, id string, a *app) error {
@@ -169,15 +165,15 @@ request of it will not land. What has landed can't be cancelled (exit 4).`, (*ac
 }
 
 func newWorkReopenCmd(a *app) *cobra.Command {
-	return newInterventionCmd(a, "reopen", "open", "Open a bead again that is blocked, failed, closed or cancelled",
-		`Open a bead again that is blocked, failed, closed or cancelled. What was charged to
+	return newInterventionCmd(a, "reopen", "open", "Reopen a bead that is blocked, failed, closed or cancelled",
+		`Reopen a bead that is blocked, failed, closed or cancelled. What was charged to
 it starts anew, and the reason goes into the rework notes of its next assignment.`, (*actor.Actor).ReopenBead)
 }
 
 func newInterventionCmd(a *app, name, outcome, short, long string,
 	act func(s *actor.Actor, ctx context.Context, id state.BeadID, reason string) error) *cobra.Command {
 	var opts reasonOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use: name + " ID", Short: short, Long: long,
 		Example: fmt.Sprintf("  chipset work %s gt-abc12 --reason \"the plan changed\"", name),
 		Args:    nargs(1, 1, "the ID of a bead"),
@@ -196,9 +192,7 @@ func newInterventionCmd(a *app, name, outcome, short, long string,
 			a.printf("%s %s\n", id, outcome)
 			return nil
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func newWorkClaimCmd(a *app) *cobra.Command {

@@ -27,7 +27,7 @@ type beadFlags struct {
 
 // AddFlags registers the flags that add and edit share.
 func (o *beadFlags) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVarP(&o.description, "description", "d", "", "what is to be done, as `text`")
+	fs.StringVarP(&o.description, "description", "d", "", "what to do, as `text`")
 	fs.StringVarP(&o.file, "file", "f", "", "read the description from a `file`; - is standard input")
 	fs.StringVar(&o.accept, "accept", "", "when it is finished, as `text`")
 	fs.StringVarP(&o.priority, "priority", "p", "P2", "`P1` (first) to P3")
@@ -40,7 +40,7 @@ func (o *beadFlags) AddFlags(fs *pflag.FlagSet) {
 
 func newWorkAddCmd(a *app) *cobra.Command {
 	var opts beadFlags
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "add TITLE",
 		Short: "Add a bead; prints its ID alone",
 		Long: `Add a bead, and print its ID alone. It is durable when the command returns. With
@@ -50,9 +50,7 @@ the worker sh the description is the script that is run.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runWorkAdd(cmd.Context(), opts, cmd.Flags().Changed("description"), args[0], a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title string, a *app) error {
@@ -204,9 +202,9 @@ func (o *workEditOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newWorkEditCmd(a *app) *cobra.Command {
 	var opts workEditOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "edit ID",
-		Short: "Change a bead that nobody works on",
+		Short: "Change a bead that nobody is working on",
 		Long: `Change what is given of a bead that is open, failed or blocked; in any other status
 it is exit 4. --label and --blocked-by replace the whole list, and "" clears it.`,
 		Example: "  chipset work edit gt-abc12 --title \"A better title\" -p P1\n  chipset work edit gt-abc12 --blocked-by \"\"",
@@ -214,9 +212,7 @@ it is exit 4. --label and --blocked-by replace the whole list, and "" clears it.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runWorkEdit(cmd.Context(), opts, cmd.Flags().Changed, args[0], a)
 		},
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag string) bool, id string, a *app) error {
@@ -229,7 +225,7 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 	}
 	flags := []string{"title", "description", "file", "accept", "priority", "type", "blocked-by", "label", "worker", "allow-empty"}
 	if !slices.ContainsFunc(flags, given) {
-		return usagef("work edit: nothing to change was given")
+		return usagef("work edit: no change was given")
 	}
 	if err := opts.prepare(ctx, a, me.Rig, given); err != nil {
 		return err

@@ -22,15 +22,15 @@ type workImportOptions struct {
 
 // AddFlags registers the flags of work import.
 func (o *workImportOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.DryRun, "dry-run", false, "tell what would be done, and write nothing")
-	fs.BoolVar(&o.DropUnknown, "drop-unknown", false, "leave out what an issue waits for and nobody knows, instead of refusing it")
+	fs.BoolVar(&o.DryRun, "dry-run", false, "show what would be done, and write nothing")
+	fs.BoolVar(&o.DropUnknown, "drop-unknown", false, "leave out dependencies on unknown issues instead of refusing the issue")
 	fs.BoolVar(&o.Workers, "trust-workers", false, "take the workers that issues name, which are commands")
 	addJSON(fs, &o.json)
 }
 
 func newWorkImportCmd(a *app) *cobra.Command {
 	var opts workImportOptions
-	cmd := &cobra.Command{
+	return withFlags(&opts, &cobra.Command{
 		Use:   "import FILE",
 		Short: "Make beads of the issues of bd, the beads issue tracker",
 		Long: `Make beads of issues: JSON lines as bd export prints them and as .beads/issues.jsonl
@@ -39,7 +39,7 @@ every problem is reported with its line: what is not an issue (exit 2), a depend
 neither in the file nor in the rig (exit 3), a dependency cycle (exit 4).
 
 An import may be repeated. What is known already is left alone; an issue that changed in
-bd changes its bead as long as nobody works on that. All is durable when the command
+bd changes its bead as long as nobody is working on it. All is durable when the command
 returns, and after a crash the same import does the rest.
 
 Prints a line for everything but what was unchanged. docs/bd.md tells what becomes of
@@ -47,9 +47,7 @@ each field.`,
 		Example: "  bd export | chipset work import -\n  chipset work import .beads/issues.jsonl --dry-run",
 		Args:    nargs(1, 1, "a file of JSON lines, or -"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runWorkImport(cmd.Context(), opts, args[0], a) },
-	}
-	opts.AddFlags(cmd.Flags())
-	return cmd
+	})
 }
 
 func runWorkImport(ctx context.Context, opts workImportOptions, file string, a *app) error {
@@ -71,7 +69,7 @@ func runWorkImport(ctx context.Context, opts workImportOptions, file string, a *
 		return importError(file, err)
 	}
 	if report.Dropped > 0 {
-		a.warnf("%d dependencies on what nobody knows were left out", report.Dropped)
+		a.warnf("%d dependencies on unknown issues were left out", report.Dropped)
 	}
 	if report.OfferedWorkers > 0 {
 		a.warnf("%d issues name a worker of their own, which is a command; --trust-workers takes them", report.OfferedWorkers)
@@ -133,7 +131,7 @@ func importError(file string, err error) error {
 
 func importHint(err error) string {
 	if errors.Is(err, state.ErrNotFound) {
-		return "--drop-unknown leaves out what an issue waits for and nobody knows"
+		return "--drop-unknown leaves out dependencies on unknown issues"
 	}
 	return "chipset work import --dry-run checks it again"
 }
