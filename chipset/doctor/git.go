@@ -107,6 +107,17 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 	if len(merged) == 0 {
 		return nil
 	}
+	tips := []git.Hash{tip}
+	if remote := c.r.Def.Merge.Remote; remote != "" { // what was pushed has landed, even if the branch here can't follow
+		there, found, err := c.r.Git.ResolveRef(ctx, git.Ref("refs/remotes/"+remote+"/"+string(target)))
+		if err != nil {
+			return err
+		}
+		if found {
+			tips = append(tips, there)
+			stdin += "^" + string(there) + "\n"
+		}
+	}
 	// One question for all of them; only a bad answer is worth one for each.
 	out, err := c.r.Git.Run(ctx, git.Command{Args: []string{"rev-list", "--max-count=1", "--stdin"}, Stdin: []byte(stdin), Read: true})
 	if err == nil && len(out) == 0 {
@@ -119,8 +130,8 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 			return err
 		}
 		reachable := false
-		if exists {
-			if reachable, err = c.r.Git.IsAncestor(ctx, sha, tip); err != nil {
+		for i := 0; exists && !reachable && i < len(tips); i++ {
+			if reachable, err = c.r.Git.IsAncestor(ctx, sha, tips[i]); err != nil {
 				return err
 			}
 		}

@@ -29,6 +29,8 @@ type Refinery struct {
 	state refinery.State
 	// result is that of the last step, got that of the step that is being carried out.
 	result, got refinery.Result
+	// diverged is what the present step found of the target and the remote.
+	diverged refinery.Divergence
 	// deep: the mayor was told that the queue is too deep, and it has not shrunk yet.
 	deep bool
 

@@ -45,9 +45,11 @@ func (r *Refinery) step(ctx context.Context, id state.MergeID, run func(context.
 		return nil
 	}
 	if err == nil {
+		r.diverged = refinery.Divergence{}
 		r.got, err = run(ctx, &q)
 	}
 	if err == nil {
+		r.got.Diverged = r.diverged
 		return nil
 	}
 	if r.got = (refinery.Result{}); ctx.Err() != nil || errors.Is(err, state.ErrNoTree) {

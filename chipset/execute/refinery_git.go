@@ -106,7 +106,8 @@ func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request, onto git.Ha
 }
 
 // tip is the commit to rebase on. With a remote it is the remote's, or the local
-// one where that only has more: the push then includes it.
+// one where that only has more: the push then includes it. A branch that has diverged
+// from what the rig itself pushed is left to the person, and the remote's tip is taken.
 func (r *Refinery) tip(ctx context.Context, target git.Branch) (git.Hash, error) {
 	local, found, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
 	if err == nil && !found {
@@ -131,8 +132,12 @@ func (r *Refinery) tip(ctx context.Context, target git.Branch) (git.Hash, error)
 	if ahead, err := r.Rig.Git.IsAncestor(ctx, there, local); err != nil || ahead {
 		return local, err
 	}
-	return "", fmt.Errorf("%s (%s) and %s/%s (%s) have diverged: nothing can land before you bring them together",
-		target, local.Short(), remote, target, there.Short())
+	if ours, err := carry.LandedBeyond(ctx, r.Rig, target, local, there); err != nil || ours {
+		return there, errors.Join(err, r.noteDivergence(ctx, target, there))
+	}
+	// The first line names no commit: each new tip would be told as a trouble of its own.
+	return "", fmt.Errorf("%s and %s/%s have diverged: nothing can land before you run git pull --rebase %s %s\n\n%s here is at %s, %s/%s at %s",
+		target, remote, target, remote, target, target, local.Short(), remote, target, there.Short())
 }
 
 // examine refuses what may not land whatever the tests say.

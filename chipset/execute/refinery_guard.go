@@ -37,12 +37,7 @@ func (r *Refinery) recallLanding() error {
 	if err != nil {
 		return err
 	}
-	var last *mergequeue.Request
-	for i := range all {
-		if q := &all[i]; q.Status == mergequeue.Merged && q.Onto != "" && (last == nil || q.UpdatedAt.After(last.UpdatedAt.Time)) {
-			last = q
-		}
-	}
+	last := mergequeue.LastLanded(all, "")
 	if last == nil {
 		return nil
 	}

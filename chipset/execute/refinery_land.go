@@ -111,7 +111,8 @@ func (r *Refinery) mergeBeads(ctx context.Context, all []flow.MergeBead, move fu
 	return err
 }
 
-// move advances remote and branch. Durable when it returns nil.
+// move advances remote and branch. What the remote took has landed, even if the branch
+// could not follow because the person committed to it. Durable when it returns nil.
 func (r *Refinery) move(ctx context.Context, last *mergequeue.Request, target git.Branch, a refinery.Land) error {
 	if err := r.guard(ctx); err != nil {
 		return err
@@ -137,6 +138,8 @@ func (r *Refinery) move(ctx context.Context, last *mergequeue.Request, target gi
 	case err == nil:
 		r.last = &landing{bead: last.BeadID, mr: last.ID, target: target, from: local, to: candidate, at: r.Now().Time, elsewhere: !out}
 		return r.Rig.Git.Sync(ctx)
+	case a.Push && errors.Is(err, git.ErrMoved):
+		return errors.Join(r.noteDivergence(ctx, target, candidate), r.Rig.Git.Sync(ctx))
 	case errors.Is(err, git.ErrMoved), errors.As(err, &refused):
 		return err
 	}
@@ -147,8 +150,9 @@ func (r *Refinery) move(ctx context.Context, last *mergequeue.Request, target gi
 // the target may hold some files of the candidate.
 var errHalfWay = errors.New("the merge was interrupted")
 
-// behind is where the branch stands that follows the remote: it may lag behind
-// the tip that was tested, but must have nothing of its own.
+// behind is where the branch stands that follows the remote: it may lag behind the
+// tip that was tested, but must have nothing of its own, unless it has diverged from
+// what the rig itself pushed.
 func (r *Refinery) behind(ctx context.Context, target git.Branch, onto, candidate git.Hash) (git.Hash, error) {
 	local, found, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
 	switch {
@@ -161,9 +165,31 @@ func (r *Refinery) behind(ctx context.Context, target git.Branch, onto, candidat
 	}
 	lags, err := r.Rig.Git.IsAncestor(ctx, local, onto)
 	if err == nil && !lags {
+		lags, err = carry.LandedBeyond(ctx, r.Rig, target, local, onto)
+	}
+	if err == nil && !lags {
 		err = fmt.Errorf("%s: %w", target, git.ErrMoved)
 	}
 	return local, err
+}
+
+// noteDivergence takes note of a branch that has commits which the remote lacks, and
+// lacks what the remote holds. The person is told with the result of the step.
+func (r *Refinery) noteDivergence(ctx context.Context, target git.Branch, there git.Hash) error {
+	local, found, err := r.Rig.Git.ResolveRef(ctx, target.Ref())
+	if err != nil || !found {
+		return err
+	}
+	fork, err := r.Rig.Git.MergeBase(ctx, local, there)
+	if errors.Is(err, git.ErrUnrelated) {
+		fork, err = git.Hash("unrelated"), nil
+	}
+	if err != nil || fork == local || fork == there {
+		return err // one follows the other
+	}
+	checkout, _, err := r.Rig.Git.CheckedOutAt(ctx, target)
+	r.diverged = refinery.Divergence{Fork: string(fork), Target: string(target), Remote: r.Rig.Def.Merge.Remote, Checkout: checkout}
+	return err
 }
 
 // push makes the remote hold the candidate, and asks it whether it does.

@@ -32,8 +32,8 @@ func (r *Refinery) finishInterrupted(ctx context.Context, q *mergequeue.Request,
 	return true, r.finish(ctx, q, target)
 }
 
-// landed tells whether the target holds the candidate. What the remote holds
-// has landed too: the branch here follows it first.
+// landed tells whether the target holds the candidate. What the remote holds has
+// landed too: the branch here follows it first, if it has no commits of its own.
 func (r *Refinery) landed(ctx context.Context, q *mergequeue.Request, target git.Branch) (bool, error) {
 	candidate, err := git.ParseHash(q.Candidate)
 	if err != nil {
@@ -65,7 +65,11 @@ func (r *Refinery) landed(ctx context.Context, q *mergequeue.Request, target git
 	if held, err := r.Rig.Git.IsAncestor(ctx, candidate, there); err != nil || !held {
 		return false, err
 	}
-	return true, r.Rig.Git.Advance(ctx, target, local, there)
+	err = r.Rig.Git.Advance(ctx, target, local, there)
+	if errors.Is(err, git.ErrMoved) { // the person committed here before it could follow
+		err = r.noteDivergence(ctx, target, there)
+	}
+	return true, err
 }
 
 // finish makes a landed request's end known.

@@ -150,6 +150,9 @@ func (d *decision) result() {
 	if d.s.Wait.Kind != RedTip && res.Kind != Trouble && res.Kind != InTheWay {
 		d.s.Wait = Wait{} // it was of use to try again
 	}
+	if res.Diverged.Fork != "" {
+		d.diverged(res.Diverged)
+	}
 	if w.Next != "" && res.Kind != Rebased {
 		d.leftOut(res)
 		return
@@ -296,6 +299,19 @@ func (d *decision) trouble(text string) {
 				string(w.ID)+"\n\n"+text+"\n")
 	}
 	d.wait(WaitTrouble, tries, roles.Backoff(retryTrouble, mostRetryTrouble, tries))
+}
+
+// diverged tells the person once how to bring the target and the remote together.
+func (d *decision) diverged(v Divergence) {
+	mend := fmt.Sprintf("git pull --rebase %s %s", v.Remote, v.Target)
+	where := v.Checkout
+	if where == "" {
+		where, mend = "the repository", "git switch "+v.Target+" && "+mend
+	}
+	d.tellHuman("diverged:"+v.Fork, fmt.Sprintf("%s here and on %s have diverged: %s", v.Target, v.Remote, mend),
+		fmt.Sprintf("You committed to %s while the rig was pushing work to %s. What was pushed has landed, and the queue goes on from "+
+			"what %s holds. Your commits are untouched, and %s here stays where you left it. To bring the two together, in %s:\n\n    %s\n",
+			v.Target, v.Remote, v.Remote, v.Target, where, mend))
 }
 
 // tellHuman mails the person about the request in work, once: id makes

@@ -90,6 +90,20 @@ type Result struct {
 	Text     string
 	// Request is the one of a stack that a Taken speaks of, when it is not the first.
 	Request state.MergeID
+	// Diverged is set when the target here could not follow the remote.
+	Diverged Divergence
+}
+
+// Divergence is a target that a person committed to before it could follow what the
+// rig pushed. What was pushed has landed, and the queue goes on from what the remote
+// holds. It ends when the person brings the two together.
+type Divergence struct {
+	// Fork is the last commit that both hold. It stays the same until the end.
+	Fork string
+	// Target is the branch, Remote the name of the remote.
+	Target, Remote string
+	// Checkout is where the branch is checked out, or "".
+	Checkout string
 }
 
 // Work is what is being landed: one request, or a stack of them.

@@ -256,6 +256,20 @@ func check(name string, r *Request) error {
 	return nil
 }
 
+// LastLanded is the request that moved its target last, or nil. An empty target means
+// any.
+func LastLanded(all []Request, target string) *Request {
+	var last *Request
+	for i := range all {
+		q := &all[i]
+		moved := q.Status == Merged && q.Onto != "" && q.Candidate != q.Onto && q.MergedSHA != ""
+		if moved && (target == "" || q.TargetBranch == target) && (last == nil || q.UpdatedAt.After(last.UpdatedAt.Time)) {
+			last = q
+		}
+	}
+	return last
+}
+
 // Queue returns the requests in FIFO order, and what could not be read.
 func (s Store) Queue() ([]Request, []error, error) {
 	all, bad, err := s.All()

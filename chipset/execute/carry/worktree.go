@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
 // Worktree says what a polecat's worktree is used for:
@@ -78,7 +79,39 @@ func TargetTip(ctx context.Context, r *rig.Rig) (git.Branch, git.Hash, error) {
 	if !found {
 		return target, "", fmt.Errorf("target branch %s: %w", target, state.ErrNotFound)
 	}
+	remote := r.Def.Merge.Remote
+	if remote == "" {
+		return target, tip, nil
+	}
+	there, found, err := r.Git.ResolveRef(ctx, git.Ref("refs/remotes/"+remote+"/"+string(target)))
+	if err != nil || !found || there == tip {
+		return target, tip, err
+	}
+	if beyond, err := LandedBeyond(ctx, r, target, tip, there); err != nil || beyond {
+		return target, there, err
+	}
 	return target, tip, nil
+}
+
+// LandedBeyond reports whether there, which the remote holds, has the last work that
+// the rig landed on target, while local has not: somebody committed here before the
+// branch could follow the push.
+func LandedBeyond(ctx context.Context, r *rig.Rig, target git.Branch, local, there git.Hash) (bool, error) {
+	all, _, err := r.Queue.Queue()
+	if err != nil {
+		return false, err
+	}
+	last := mergequeue.LastLanded(all, string(target))
+	if last == nil {
+		return false, nil
+	}
+	for _, tip := range []git.Hash{there, local} {
+		held, err := r.Git.IsAncestor(ctx, git.Hash(last.MergedSHA), tip)
+		if err != nil || held != (tip == there) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // SaveWork saves what the worktree of an agent holds that no branch has kept,
