@@ -18,6 +18,7 @@ type engine struct {
 	events agenda
 	seq    uint64
 	rnd    *rand.Rand
+	epoch  time.Time
 	// offset is by how much the rig's clock is wrong.
 	offset time.Duration
 	count  int
@@ -46,14 +47,14 @@ func (a *agenda) Pop() any {
 }
 
 func newEngine(seed uint64) engine {
-	return engine{rnd: rand.New(rand.NewPCG(seed, 0x6368697073657421))}
+	return engine{epoch: epoch(), rnd: rand.New(rand.NewPCG(seed, 0x6368697073657421))}
 }
 
 // epoch is when every simulation begins.
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // clock is what the rig takes for the time.
-func (e *engine) clock() state.Time { return state.At(epoch().Add(e.now + e.offset)) }
+func (e *engine) clock() state.Time { return state.At(e.epoch.Add(e.now + e.offset)) }
 
 // after does something once d has passed.
 func (e *engine) after(d time.Duration, do func()) { e.at(e.now+max(d, 0), do) }

@@ -77,9 +77,12 @@ func (p *polecatRole) round() (roles.Outcome, bool) {
 func (p *polecatRole) record(f *polecat.Facts) *retire.Record {
 	hooked := f.Hook.Assignment()
 	for _, a := range [3]state.AssignmentID{p.state.Retiring, f.Worker.Assignment, hooked} {
-		rec, ok := p.w.records[a]
-		if a != "" && ok && (!rec.Stage.Final() || a == f.Worker.Assignment || a == hooked) {
-			return &rec
+		if a == "" {
+			continue
+		}
+		if rec, ok := p.w.records[a]; ok && (!rec.Stage.Final() || a == f.Worker.Assignment || a == hooked) {
+			found := rec // rec itself would be allocated each time
+			return &found
 		}
 	}
 	return nil

@@ -48,8 +48,10 @@ type process struct {
 	alive   bool
 	// life counts the kills: what an earlier life has planned does not happen.
 	life int
-	// yield gives the engine the word for a time, stop ends what is being done.
+	// yield gives the engine the word for a time, next gives it back to the process,
+	// stop ends what is being done.
 	yield func(time.Duration) bool
+	next  func() (time.Duration, bool)
 	stop  func()
 	// busy is true while something is carried out, news when something came
 	// meanwhile. A tick that is planned is due then; plan says which of several counts.
@@ -64,17 +66,18 @@ type process struct {
 	ticks               int
 }
 
-// start begins a life.
+// start begins a life: a coroutine that recovers and then ticks whenever it is due.
 func (p *process) start() {
 	if p.alive {
 		return
 	}
 	p.alive, p.life = true, p.life+1
 	p.session = p.w.newSession()
-	p.busy, p.news, p.planned, p.failures, p.conflicts = false, false, false, 0, 0
+	p.news, p.planned, p.failures, p.conflicts = false, false, 0, 0
 	p.plan++
 	p.w.lives(p, true)
-	p.run(p.role.recover, func() { p.planTick(0) })
+	p.next, p.stop = iter.Pull(p.live)
+	p.advance()
 }
 
 // kill ends a life as kill -9 would: what was being done is not gone on with.
@@ -96,34 +99,39 @@ func (p *process) end() {
 	}
 }
 
-// run does something as a coroutine, then calls end.
-func (p *process) run(do, end func()) {
-	next, stop := iter.Pull(func(yield func(time.Duration) bool) {
-		defer func() {
-			if r := recover(); r != nil && r != errKilled { //nolint:errorlint // the very value that spend panics with
-				panic(r)
-			}
-		}()
-		p.yield = yield
-		do()
-	})
-	p.busy, p.stop = true, stop
-	p.advance(next, end)
+// live is what a process does from its start to its kill.
+func (p *process) live(yield func(time.Duration) bool) {
+	defer func() {
+		if r := recover(); r != nil && r != errKilled { //nolint:errorlint // the very value that spend panics with
+			panic(r)
+		}
+	}()
+	p.yield = yield
+	p.role.recover()
+	p.busy = false
+	p.planTick(0)
+	for yield(idle) {
+		out := p.tick()
+		p.busy = false
+		p.ticked(&out)
+	}
 }
 
-// advance lets the coroutine do its next step.
-func (p *process) advance(next func() (time.Duration, bool), end func()) {
-	cost, more := next()
-	if !more {
-		p.busy, p.stop = false, nil
-		end()
+// idle is yielded by a process that has nothing to do until it is due.
+const idle time.Duration = -1
+
+// advance lets the process do its next step.
+func (p *process) advance() {
+	p.busy = true
+	cost, _ := p.next()
+	if cost == idle {
 		return
 	}
 	life := p.life
 	p.w.after(cost, func() {
 		if p.life == life && p.w.broken == nil {
 			p.worked += cost
-			p.advance(next, end)
+			p.advance()
 		}
 	})
 }
@@ -171,28 +179,28 @@ func (p *process) tickAt(at time.Duration) {
 	plan := p.plan
 	p.w.at(at, func() {
 		if p.plan == plan && p.alive {
-			p.tick()
+			p.advance()
 		}
 	})
 }
 
 // tick is the loop of every role: fetch, decide, carry out, until there is nothing to
 // do but to wait.
-func (p *process) tick() {
+func (p *process) tick() (out roles.Outcome) {
 	p.plan++
 	p.ticking, p.planned, p.news = p.w.now, false, false
-	var out roles.Outcome
-	p.run(func() {
-		for range maxRounds {
-			p.ticks++
-			var again bool
-			if out, again = p.role.round(); !again {
-				return
-			}
+	for again, rounds := true, 0; again; rounds++ {
+		if rounds == maxRounds {
+			p.w.fail("the decisions of %s do not settle", p.id)
+			break
+		}
+		if rounds > 0 {
 			p.spend(wakeUp)
 		}
-		p.w.fail("the decisions of %s do not settle", p.id)
-	}, func() { p.ticked(&out) })
+		p.ticks++
+		out, again = p.role.round()
+	}
+	return out
 }
 
 // ticked plans the next tick by how this one ended.

@@ -34,6 +34,9 @@ type refineryRole struct {
 	result refinery.Result
 	got    refinery.Result
 	run    *testRun
+	// queue and beads are what the last round was shown, and their room is used again.
+	queue []mergequeue.Request
+	beads map[state.BeadID]bead.Bead
 }
 
 // testRun is a test command that runs.
@@ -48,7 +51,7 @@ func (r *refineryRole) recover() {}
 
 func (r *refineryRole) killed() {
 	r.stopTest()
-	*r = refineryRole{process: r.process, deep: r.deep}
+	*r = refineryRole{process: r.process, deep: r.deep, beads: map[state.BeadID]bead.Bead{}}
 }
 
 // window is how many requests of a queue the refinery is shown: it works at the
@@ -60,7 +63,8 @@ func (r *refineryRole) round() (roles.Outcome, bool) {
 	if r.run != nil && r.run.ended {
 		r.result, r.run = r.run.result, nil
 	}
-	f := refinery.Facts{Now: w.clock(), Self: refineryID, Session: r.session, Deep: r.deep, Result: r.result, Beads: map[state.BeadID]bead.Bead{},
+	clear(r.beads)
+	f := refinery.Facts{Now: w.clock(), Self: refineryID, Session: r.session, Deep: r.deep, Result: r.result, Queue: r.queue[:0], Beads: r.beads,
 		Policy: policy.Refinery(w.def, mayorID), Mail: w.entries(refineryID), Nudges: w.nudges(refineryID), Tip: w.onto}
 	show := func(q *mergequeue.Request) {
 		f.Queue = append(f.Queue, *q)
@@ -77,6 +81,7 @@ func (r *refineryRole) round() (roles.Outcome, bool) {
 		left--
 		return left > 0
 	})
+	r.queue = f.Queue
 	d := refinery.Decide(r.state, f)
 	r.got = refinery.Result{}
 	out, again := carryOut(r.process, &d, &r.state, r.do)

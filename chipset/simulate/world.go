@@ -104,7 +104,7 @@ func newWorld(o Options) *world {
 		w.polecats = append(w.polecats, p)
 		w.views = append(w.views, mayor.Polecat{ID: p.id, Hook: w.sights[i].Hook})
 	}
-	m, r, s := newMayorRole(), &refineryRole{}, &witnessRole{}
+	m, r, s := newMayorRole(), &refineryRole{beads: map[state.BeadID]bead.Bead{}}, &witnessRole{}
 	m.process, r.process, s.process = w.agent(mayorID, agent.Mayor, m), w.agent(refineryID, agent.Refinery, r), w.agent(witnessID, agent.Witness, s)
 	w.mayor, w.refinery, w.witness = m.process, r.process, s.process
 	return w
