@@ -12,14 +12,11 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// workerDir is where the supervisors of workers keep their exit records.
-const workerDir = state.RunDir + "/workers"
-
 // processes looks for workers whose polecat is gone. Their supervisor ends them within
 // seconds; one that is still there outlived it.
 func (l *look) processes(context.Context) error {
 	r := l.r
-	entries, err := r.Tree.List(workerDir)
+	entries, err := r.Tree.List(rig.WorkerDir)
 	if err != nil {
 		return err
 	}
@@ -34,7 +31,7 @@ func (l *look) processes(context.Context) error {
 		}
 	}
 	for _, e := range entries {
-		p := workerDir.Join(e.Name())
+		p := rig.WorkerDir.Join(e.Name())
 		exit, there, err := process.ReadExit(r.Tree.Abs(p))
 		if err != nil && !errors.Is(err, fs.ErrPermission) {
 			l.add("worker-record", p, Warning, "", "%v", err).repair = putAway(r, p, "it is no exit record")

@@ -17,7 +17,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
@@ -37,7 +36,7 @@ type talk struct {
 	offset, began int64
 	resumed       int
 	// shown is the progress that was last written down, and when.
-	shown progress.Record
+	shown agentcli.Progress
 }
 
 func newTalk(c agentcli.Client) *talk {
@@ -94,7 +93,7 @@ func openLog(path string) (*os.File, os.FileInfo, error) {
 // every look.
 func (p *Polecat) show(w *worker, now state.Time, atOnce bool) {
 	t := w.talk
-	rec := progress.Record{Session: w.session, Client: t.name, ClientSession: t.reader.Session(), Figures: t.reader.Figures(),
+	rec := agentcli.Progress{Session: w.session, Client: t.name, ClientSession: t.reader.Session(), Figures: t.reader.Figures(),
 		Resumes: t.resumed, Began: t.began, UpdatedAt: t.shown.UpdatedAt}
 	since := now.Sub(t.shown.UpdatedAt.Time)
 	if rec == t.shown || rec.ClientSession == "" && !rec.Known() || !atOnce && since >= 0 && since < showInterval {
@@ -102,7 +101,7 @@ func (p *Polecat) show(w *worker, now state.Time, atOnce bool) {
 	}
 	rec.UpdatedAt = now
 	t.shown = rec
-	if err := progress.Write(p.Rig.Tree, rec); err != nil {
+	if err := rec.Write(p.Rig.Tree); err != nil {
 		p.tell(event.ProgressNotWritten(p.ID, w.work(), err.Error()))
 	}
 }
@@ -129,7 +128,7 @@ func (p *Polecat) forgetSession(s state.SessionID) {
 			err = errors.Join(err, p.Rig.Tree.Remove(dir.Join(e.Name())))
 		}
 	}
-	if err = errors.Join(err, progress.Remove(p.Rig.Tree, s)); err != nil {
+	if err = errors.Join(err, agentcli.RemoveProgress(p.Rig.Tree, s)); err != nil {
 		p.tell(event.SessionNotForgotten(p.ID, s, err.Error()))
 	}
 }
@@ -166,7 +165,7 @@ func endingOf(v agentcli.Verdict) polecat.Ending {
 
 // reread judges the end of a worker that nobody watched, by its transcript.
 func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.SessionID) {
-	rec := progress.Read(p.Rig.Tree, s)
+	rec := agentcli.ReadProgress(p.Rig.Tree, s)
 	if rec == nil {
 		return
 	}

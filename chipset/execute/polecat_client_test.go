@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/definition"
-	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -128,9 +128,9 @@ func TestClientProgress(t *testing.T) {
 		if h := k.hook(); h.Status == hook.Active {
 			session = h.WorkItem.Session
 		}
-		return progress.Read(k.rig.Tree, session) != nil
+		return agentcli.ReadProgress(k.rig.Tree, session) != nil
 	})
-	shown := progress.Read(k.rig.Tree, session)
+	shown := agentcli.ReadProgress(k.rig.Tree, session)
 	if shown.Client != "claude" || shown.ClientSession != "sess-1" || shown.Turns != 1 || shown.Tools != 1 || shown.Tool != "Bash" || shown.TokensIn != 1000 {
 		t.Errorf("shown is %+v", shown)
 	}
@@ -139,7 +139,7 @@ func TestClientProgress(t *testing.T) {
 	}
 	k.until("it is retired", k.retired(rec.AssignmentID))
 	k.until("the worker is forgotten", func() bool { return k.p.worker == nil })
-	if left := progress.Read(k.rig.Tree, session); left != nil {
+	if left := agentcli.ReadProgress(k.rig.Tree, session); left != nil {
 		t.Errorf("left behind: %+v", left)
 	}
 	var totals []event.Event
@@ -173,7 +173,7 @@ func TestClientEndsUnwatched(t *testing.T) {
 			rec := k.sling("do it")
 			k.until("the session is known", func() bool {
 				h := k.hook()
-				return h.Status == hook.Active && progress.Read(k.rig.Tree, h.WorkItem.Session) != nil
+				return h.Status == hook.Active && agentcli.ReadProgress(k.rig.Tree, h.WorkItem.Session) != nil
 			})
 			job := k.p.worker.job
 			if err := os.WriteFile(filepath.Join(k.rig.Worktree(alpha), "go"), nil, 0o644); err != nil {

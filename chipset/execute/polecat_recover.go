@@ -10,7 +10,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
@@ -99,7 +98,7 @@ func (p *Polecat) leftRunning() []process.Exit {
 			continue
 		}
 		// A record that can't be read names nobody; the environment still does.
-		if x, found, err := process.ReadExit(p.Rig.Tree.Abs(progress.ExitRecord(s))); err == nil && found && !x.Done {
+		if x, found, err := p.Rig.WorkerExit(s); err == nil && found && !x.Done {
 			left = append(left, x)
 		}
 	}
@@ -114,7 +113,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 		return nil, nil // a hook that can't be read is the first decision's
 	}
 	s := h.WorkItem.Session
-	x, found, err := process.ReadExit(p.Rig.Tree.Abs(progress.ExitRecord(s)))
+	x, found, err := p.Rig.WorkerExit(s)
 	// What an exit that is not settled left may be torn: the assignment begins anew, its work is saved.
 	if err != nil || !found || !x.Done || !x.Settled || x.ID != string(s) {
 		return nil, nil

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -317,7 +316,7 @@ func TestUnsettledExitIsDoneAgain(t *testing.T) {
 	k.until("the worker runs", func() bool { return k.p.worker != nil })
 	<-k.p.worker.job.Done()
 	session := k.hook().WorkItem.Session
-	path := k.rig.Tree.Abs(progress.ExitRecord(session))
+	path := k.rig.Tree.Abs(rig.ExitRecord(session))
 	exit, found, err := process.ReadExit(path)
 	if err != nil || !found || !exit.Settled {
 		t.Fatalf("the worker's exit record: %+v, %t, %v", exit, found, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -213,7 +213,7 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 // spec makes the folders that the supervisor expects, writes the prompt, and
 // says how the command is run.
 func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, item hook.WorkItem) (process.Spec, error) {
-	record, log := progress.ExitRecord(item.Session), workerLog(item.Session)
+	record, log := rig.ExitRecord(item.Session), workerLog(item.Session)
 	for _, dir := range []state.Path{record.Dir(), log.Dir()} {
 		if err := p.Rig.Tree.MkdirAll(dir); err != nil {
 			return process.Spec{}, err

@@ -106,3 +106,15 @@ func (r *Rig) Alive(id state.AgentID) (Stamp, bool) {
 	s.AgentID = id
 	return s, true
 }
+
+// WorkerDir holds the exit records of the workers' sessions.
+const WorkerDir = state.RunDir + "/workers"
+
+// ExitRecord is where the supervisor of a session's worker records whether it runs,
+// and how it ended.
+func ExitRecord(s state.SessionID) state.Path { return WorkerDir.Join(string(s) + ".json") }
+
+// WorkerExit reads the exit record of a session's worker, see process.ReadExit.
+func (r *Rig) WorkerExit(s state.SessionID) (exit process.Exit, found bool, err error) {
+	return process.ReadExit(r.Tree.Abs(ExitRecord(s)))
+}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -102,7 +101,7 @@ func Waits(r *rig.Rig, h *hook.Hook) ([]mail.Name, error) {
 	if h.Status != hook.Active || h.WorkItem == nil || h.WorkItem.Session == "" {
 		return nil, nil
 	}
-	exit, found, err := process.ReadExit(r.Tree.Abs(progress.ExitRecord(h.WorkItem.Session)))
+	exit, found, err := r.WorkerExit(h.WorkItem.Session)
 	if err != nil && !errors.Is(err, process.ErrBadRecord) {
 		return nil, err
 	}

@@ -8,14 +8,13 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/progress"
 )
 
 // TestProgressIsShown: what the client of a worker says, beside the bead and in its story.
 func TestProgressIsShown(t *testing.T) {
 	f := busy(t)
-	rigtest.Must(t, progress.Write(f.Tree, progress.Record{Session: "ses-1", Client: "claude", Resumes: 1,
-		Figures: agentcli.Figures{Turns: 3, Tools: 4, TokensIn: 12000, CostUSD: 0.5, Tool: "Bash\x1b[31m"}}))
+	rigtest.Must(t, (&agentcli.Progress{Session: "ses-1", Client: "claude", Resumes: 1,
+		Figures: agentcli.Figures{Turns: 3, Tools: 4, TokensIn: 12000, CostUSD: 0.5, Tool: "Bash\x1b[31m"}}).Write(f.Tree))
 	s, err := GetStatus(t.Context(), f.Rig)
 	rigtest.Must(t, err)
 	var out strings.Builder

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/progress"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
@@ -64,7 +64,7 @@ type AgentStatus struct {
 	AssignedAt   *state.Time        `json:"assigned_at,omitempty"`
 	LastActivity *state.Time        `json:"last_activity,omitempty"`
 	// Progress is what the worker's client says it has done so far.
-	Progress *progress.Record `json:"progress,omitempty"`
+	Progress *agentcli.Progress `json:"progress,omitempty"`
 	// Asks are the messages whose answer its work stands still for.
 	Asks   []mail.Name `json:"asks,omitempty"`
 	Unread int         `json:"unread"`
@@ -203,7 +203,7 @@ func (s *Status) addAgents(r *rig.Rig, snap *rig.Records) error {
 			if w := h.WorkItem; w != nil {
 				line.BeadID, line.Title, line.AssignmentID = w.BeadID, w.Title, w.AssignmentID
 				line.AssignedAt, line.LastActivity = &w.AssignedAt, &h.LastActivity
-				line.Progress = progress.Read(r.Tree, w.Session)
+				line.Progress = agentcli.ReadProgress(r.Tree, w.Session)
 				line.Asks = s.addAsks(r, h)
 			}
 		}

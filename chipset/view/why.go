@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -29,7 +29,7 @@ type Story struct {
 	// Hook is the hook that names the bead, if one does.
 	Hook *hook.Hook `json:"hook,omitempty"`
 	// Progress is what the worker's client says it has done so far.
-	Progress *progress.Record     `json:"progress,omitempty"`
+	Progress *agentcli.Progress   `json:"progress,omitempty"`
 	Dispatch *dispatch.Record     `json:"dispatch,omitempty"`
 	Attempts []retire.Record      `json:"attempts"`
 	Requests []mergequeue.Request `json:"merge_requests"`
@@ -110,7 +110,7 @@ func (s *Story) addRecords(tree *state.Tree, snap *rig.Records) {
 		}
 	}
 	if s.Hook != nil {
-		s.Progress = progress.Read(tree, s.Hook.WorkItem.Session)
+		s.Progress = agentcli.ReadProgress(tree, s.Hook.WorkItem.Session)
 	}
 	s.Dispatch = snap.DispatchOf(s.Bead.ID)
 	for _, a := range slices.Sorted(maps.Keys(snap.Retire)) {

@@ -8,7 +8,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/progress"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
@@ -84,7 +83,7 @@ func supervisorSettled(r *rig.Rig, s state.SessionID) (settled, supervised bool)
 	if s == "" {
 		return false, false
 	}
-	exit, found, err := process.ReadExit(r.Tree.Abs(progress.ExitRecord(s)))
+	exit, found, err := r.WorkerExit(s)
 	if err != nil {
 		return false, true
 	}

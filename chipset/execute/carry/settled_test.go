@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/progress"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -63,7 +63,7 @@ func (a *attempt) exitRecord(exit *process.Exit) {
 	a.t.Helper()
 	h, err := a.rig.Hooks.Get(string(alpha))
 	a.must(err)
-	path := a.rig.Tree.Abs(progress.ExitRecord(h.WorkItem.Session))
+	path := a.rig.Tree.Abs(rig.ExitRecord(h.WorkItem.Session))
 	if exit == nil {
 		_ = os.Remove(path)
 		return

@@ -1,0 +1,127 @@
+package agentcli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Figures are what a session has done and cost so far, as far as its client says.
+type Figures struct {
+	// Turns are answers of the model, Tools calls of tools.
+	Turns int `json:"turns,omitempty"`
+	Tools int `json:"tool_calls,omitempty"`
+	// TokensIn counts what was read, from caches too; TokensOut what was written.
+	TokensIn  int64   `json:"tokens_in,omitempty"`
+	TokensOut int64   `json:"tokens_out,omitempty"`
+	CostUSD   float64 `json:"cost_usd,omitempty"`
+	// Tool is the one that was called last.
+	Tool string `json:"last_tool,omitempty"`
+}
+
+// Known reports whether there is anything to say.
+func (f Figures) Known() bool { return f.Turns > 0 || f.Tools > 0 || f.TokensIn > 0 || f.CostUSD > 0 }
+
+// String is one short phrase for a person.
+func (f Figures) String() string {
+	var parts []string
+	add := func(n int, what string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+what)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", n, what))
+		}
+	}
+	add(f.Turns, "turn")
+	add(f.Tools, "tool call")
+	if tokens := f.TokensIn + f.TokensOut; tokens > 0 {
+		parts = append(parts, thousands(tokens)+" tokens")
+	}
+	if f.CostUSD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.2f", f.CostUSD))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func thousands(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1_000_000)
+}
+
+// Progress is what a running session has done so far, as its client reports it, in
+// run/progress/{session}.json. It is there for people who look, may be removed at
+// any time, and ends with its session; the totals become an event.
+type Progress struct {
+	Session state.SessionID `json:"session"`
+	// Client is the program, ClientSession its own name for the session.
+	Client        string `json:"client"`
+	ClientSession string `json:"client_session,omitempty"`
+	Figures
+	// Resumes is how often the session was continued.
+	Resumes int `json:"resumes,omitempty"`
+	// Began is where the output of the present run begins in the transcript.
+	Began     int64      `json:"began,omitempty"`
+	UpdatedAt state.Time `json:"updated_at"`
+}
+
+// maxProgress bounds what is read of one, in bytes.
+const maxProgress = 64 << 10
+
+func progressPath(s state.SessionID) state.Path {
+	return state.RunDir.Join("progress", string(s)+".json")
+}
+
+// ReadProgress returns what is known of a session, nil when nothing is. It returns no
+// error: a record that can't be read counts as none.
+func ReadProgress(t *state.Tree, s state.SessionID) *Progress {
+	if s == "" {
+		return nil
+	}
+	data, err := t.Read(progressPath(s), maxProgress)
+	if err != nil {
+		return nil
+	}
+	var p Progress
+	if state.Decode(string(progressPath(s)), data, &p) != nil || p.Session != s {
+		return nil
+	}
+	return &p
+}
+
+// Write replaces the progress of its session. It is not durable.
+func (p *Progress) Write(t *state.Tree) error {
+	if err := t.MkdirAll(progressPath(p.Session).Dir()); err != nil {
+		return err
+	}
+	data, err := state.Encode(p)
+	if err != nil {
+		return err
+	}
+	return t.Replace(progressPath(p.Session), data)
+}
+
+// RemoveProgress removes that of a session; a missing one is no error.
+func RemoveProgress(t *state.Tree, s state.SessionID) error { return t.Remove(progressPath(s)) }
+
+// String is one short phrase for a person, "" when there is nothing to say.
+func (p *Progress) String() string {
+	if p == nil || !p.Known() {
+		return ""
+	}
+	text := p.Figures.String()
+	switch {
+	case p.Resumes == 1:
+		text += ", resumed once"
+	case p.Resumes > 1:
+		text += ", resumed " + strconv.Itoa(p.Resumes) + " times"
+	}
+	return text
+}
