@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
@@ -68,8 +67,8 @@ func (a *Actor) Verdict(ctx context.Context, outcome retire.Outcome, summary, re
 		}
 	}
 	if outcome == retire.Done {
-		if err := team.CheckPlan(a.Rig, a.ID, p.Assignment); errors.Is(err, team.ErrNoPlan) {
-			return retire.Record{}, WithHint(state.Conflictf("assignment "+string(p.Assignment), "%v", team.ErrNoPlan),
+		if err := CheckPlan(a.Rig, a.ID, p.Assignment); errors.Is(err, ErrNoPlan) {
+			return retire.Record{}, WithHint(state.Conflictf("assignment "+string(p.Assignment), "%v", ErrNoPlan),
 				"chipset request plan --body-file - --wait 1h sends it; chipset fail --reason gives the assignment back")
 		} else if err != nil {
 			return retire.Record{}, err

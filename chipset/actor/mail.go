@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -373,4 +374,38 @@ func (a *Actor) Forward(ctx context.Context, e *mail.Entry, note, to string) (ma
 		return "", err
 	}
 	return a.Sender.Send(ctx, m)
+}
+
+// IdleReason is why an agent has nothing in hand.
+type IdleReason string
+
+// IdleReasons are the reasons that an idle notification may give: it waits for
+// work, it was interrupted, it failed.
+func IdleReasons() []IdleReason { return []IdleReason{"available", "interrupted", "failed"} }
+
+// Idle tells the mayor that the actor has nothing in hand, and why. While an
+// earlier one of it waits unread there is no second: its name comes back.
+func (a *Actor) Idle(ctx context.Context, reason IdleReason, summary string) (mail.Name, error) {
+	if !slices.Contains(IdleReasons(), reason) {
+		return "", Invalidf("%q is no reason to be idle: one of %v", reason, IdleReasons())
+	}
+	unread, _, err := a.Mailbox(a.Mayor()).Unread()
+	if err != nil {
+		return "", err
+	}
+	for i := range unread {
+		if e := &unread[i]; e.From == a.ID && e.Type == mail.IdleNotification {
+			return e.Name, nil
+		}
+	}
+	meta, err := json.Marshal(map[string]any{"idle_reason": reason, "summary": summary})
+	if err != nil {
+		return "", err
+	}
+	p, err := a.Present()
+	if err != nil {
+		return "", err
+	}
+	return a.SendMail(ctx, mail.Message{Type: mail.IdleNotification, Priority: mail.Low, Subject: string(a.ID) + " is idle: " + string(reason),
+		Body: summary, Ref: p.ref(), Metadata: meta}, string(a.Mayor()))
 }

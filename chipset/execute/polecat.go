@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/backlog"
@@ -142,15 +142,15 @@ func (p *Polecat) fetchAsked(f *polecat.Facts) error {
 	if f.Hook == nil || f.Hook.Status != hook.Active || f.Record != nil || f.Worker.Status == polecat.WorkerRunning {
 		return nil
 	}
-	asked, err := team.Questions(p.Rig, p.ID, f.Hook.WorkItem)
-	f.Answered = slices.ContainsFunc(asked, func(a team.Asked) bool {
-		return a.Answered() && a.Reply.Timestamp.After(f.Worker.StartedAt.Time)
+	asked, err := actor.Questions(p.Rig, p.ID, f.Hook.WorkItem)
+	f.Answered = slices.ContainsFunc(asked, func(q actor.Question) bool {
+		return q.Answered() && q.Reply.Timestamp.After(f.Worker.StartedAt.Time)
 	})
-	if f.Asked = team.Open(asked); len(f.Asked) == 0 || err != nil {
+	if f.Asked = actor.Unanswered(asked); len(f.Asked) == 0 || err != nil {
 		return err
 	}
-	unplanned := team.CheckPlan(p.Rig, p.ID, f.Hook.Assignment())
-	f.Unplanned = errors.Is(unplanned, team.ErrNoPlan)
+	unplanned := actor.CheckPlan(p.Rig, p.ID, f.Hook.Assignment())
+	f.Unplanned = errors.Is(unplanned, actor.ErrNoPlan)
 	return nil
 }
 

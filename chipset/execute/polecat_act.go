@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -140,8 +140,8 @@ func (p *Polecat) planned(rec retire.Record) (retire.Record, error) {
 	if rec.Outcome != retire.Done {
 		return rec, nil
 	}
-	err := team.CheckPlan(p.Rig, rec.AgentID, rec.AssignmentID)
-	if errors.Is(err, team.ErrNoPlan) {
+	err := actor.CheckPlan(p.Rig, rec.AgentID, rec.AssignmentID)
+	if errors.Is(err, actor.ErrNoPlan) {
 		rec.Outcome, rec.Reason = retire.Fail, "the worker ended without an approved plan: "+err.Error()
 		return rec, nil
 	}

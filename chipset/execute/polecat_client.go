@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -219,9 +219,9 @@ func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (agentcli.
 	files := string(promptFile(item.Session)) + "."
 	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
-	plan := team.CheckPlan(p.Rig, p.ID, item.AssignmentID)
-	kit.Plan = errors.Is(plan, team.ErrNoPlan) || errors.Is(plan, state.ErrRefused) // nobody can tell that it was approved
-	granted, err := team.Granted(p.Rig, p.ID, &item)
+	plan := actor.CheckPlan(p.Rig, p.ID, item.AssignmentID)
+	kit.Plan = errors.Is(plan, actor.ErrNoPlan) || errors.Is(plan, state.ErrRefused) // nobody can tell that it was approved
+	granted, err := actor.Granted(p.Rig, p.ID, &item)
 	if err != nil {
 		return agentcli.Equipped{}, err
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// actor makes the rig's worker a program that prints what Claude Code prints, one
+// fakeClient makes the rig's worker a program that prints what Claude Code prints, one
 // script for each run, and writes down how it was called.
-func actor(t *testing.T, more string, runs ...string) (k *kennel, calls func() []string) {
+func fakeClient(t *testing.T, more string, runs ...string) (k *kennel, calls func() []string) {
 	t.Helper()
 	dir := t.TempDir()
 	program := "n=$(($(cat " + dir + "/n 2>/dev/null || echo 0) + 1)); echo $n > " + dir + "/n; echo \"$*\" >> " + dir + "/calls; cat > " + dir + "/prompt-$n; . " + dir + "/run-$n\n"
@@ -94,7 +94,7 @@ func TestClientEndings(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			k, calls := actor(t, tt.more, tt.runs...)
+			k, calls := fakeClient(t, tt.more, tt.runs...)
 			rec := k.sling("do it")
 			k.until("it is retired", k.retired(rec.AssignmentID))
 			end := k.record(rec.AssignmentID)
@@ -121,7 +121,7 @@ func TestClientEndings(t *testing.T) {
 // TestClientProgress: what the client says can be seen while it runs, and its
 // totals stand in the story.
 func TestClientProgress(t *testing.T) {
-	k, _ := actor(t, "", begins+"touch begun; while [ ! -e go ]; do sleep 0.02; done; rm begun go\n"+commits+finished)
+	k, _ := fakeClient(t, "", begins+"touch begun; while [ ! -e go ]; do sleep 0.02; done; rm begun go\n"+commits+finished)
 	rec := k.sling("do it")
 	session := k.hook().WorkItem.Session
 	k.until("its progress is shown", func() bool {
@@ -169,7 +169,7 @@ func TestClientEndsUnwatched(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			k, calls := actor(t, "", begins+"while [ ! -e go ]; do sleep 0.02; done; rm go\n"+tt.first, begins+tt.then)
+			k, calls := fakeClient(t, "", begins+"while [ ! -e go ]; do sleep 0.02; done; rm go\n"+tt.first, begins+tt.then)
 			rec := k.sling("do it")
 			k.until("the session is known", func() bool {
 				h := k.hook()

@@ -7,10 +7,10 @@ import (
 	"os"
 	"slices"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -126,9 +126,9 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 	}
 	// A session that should go on begins anew: its work is saved for the next. One
 	// that waits for an answer does so once that has come.
-	asked, err := team.Questions(p.Rig, p.ID, h.WorkItem)
-	if err != nil || exit.CanWait() && slices.ContainsFunc(asked, func(a team.Asked) bool {
-		return !a.Answered() || a.Reply.Timestamp.After(x.EndedAt.Time)
+	asked, err := actor.Questions(p.Rig, p.ID, h.WorkItem)
+	if err != nil || exit.CanWait() && slices.ContainsFunc(asked, func(q actor.Question) bool {
+		return !q.Answered() || q.Reply.Timestamp.After(x.EndedAt.Time)
 	}) {
 		return nil, nil
 	}

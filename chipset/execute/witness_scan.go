@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles/witness"
@@ -103,11 +103,11 @@ func (w *witnessRunner) asks(h *hook.Hook) (bool, error) {
 	if h.Status != hook.Active || w.Now().Sub(h.LastActivity.Time) < w.Rig.Def.GUPP.Thresholds.StallDetection/2 {
 		return false, nil
 	}
-	asked, err := team.Questions(w.Rig, h.AgentID, h.WorkItem)
+	asked, err := actor.Questions(w.Rig, h.AgentID, h.WorkItem)
 	if errors.Is(err, state.ErrRefused) {
 		return false, nil // one message that can't be read must not blind it to all agents
 	}
-	return len(team.Open(asked)) > 0, err
+	return len(actor.Unanswered(asked)) > 0, err
 }
 
 func corruption(err error) string {

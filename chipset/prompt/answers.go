@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
@@ -15,18 +15,18 @@ import (
 // and what came back: the decisions in the rig's own words, then the replies as
 // data. It is "" while nothing came.
 func Answers(r *rig.Rig, id state.AgentID, item *hook.WorkItem) (string, error) {
-	asked, err := team.Questions(r, id, item)
+	asked, err := actor.Questions(r, id, item)
 	if err != nil {
 		return "", err
 	}
 	var replies []mail.Entry
-	var plan *team.Asked
+	var plan *actor.Question
 	for i := range asked {
 		if !asked[i].Answered() {
 			continue
 		}
 		replies = append(replies, *asked[i].Reply)
-		if a, decides := team.AnswerOf(r, &asked[i].Reply.Message); decides && *a.Approved && asked[i].Request.Type == mail.PlanRequest {
+		if a, decides := mail.AnswerOf(&asked[i].Reply.Message, r.Mayor()); decides && *a.Approved && asked[i].Request.Type == mail.PlanRequest {
 			plan = &asked[i]
 		}
 	}
@@ -43,7 +43,7 @@ func Decisions(r *rig.Rig, letters []mail.Entry) string {
 	var p strings.Builder
 	for i := range letters {
 		e := &letters[i]
-		a, decides := team.AnswerOf(r, &e.Message)
+		a, decides := mail.AnswerOf(&e.Message, r.Mayor())
 		if !decides || e.Type == mail.ShutdownResponse {
 			continue
 		}

@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -48,7 +48,7 @@ type Assignment struct {
 // Gather reads what is known about a bead for its next worker. What can't be
 // read is left out: the assignment itself is the bead.
 func Gather(r *rig.Rig, id state.AgentID, b bead.Bead, target string) Assignment {
-	a := Assignment{Agent: id, Bead: b, Target: target, Plan: team.MustPlan(r, &b)}
+	a := Assignment{Agent: id, Bead: b, Target: target, Plan: actor.MustPlan(r, &b)}
 	a.Mail, a.Sealed = readable(r, id)
 	a.askedBefore(r)
 	a.Handoff = latestHandoff(r, b.ID)
@@ -76,7 +76,7 @@ func (a *Assignment) askedBefore(r *rig.Rig) {
 		return
 	}
 	a.Answers, _ = Answers(r, a.Agent, h.WorkItem) // without them it asks again
-	a.Plan = a.Plan && team.CheckPlan(r, a.Agent, h.Assignment()) != nil
+	a.Plan = a.Plan && actor.CheckPlan(r, a.Agent, h.Assignment()) != nil
 }
 
 // latestHandoff is the newest note about a bead, whoever wrote it: a bead that

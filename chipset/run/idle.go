@@ -9,9 +9,9 @@ import (
 
 	"github.com/oklog/run"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -127,7 +127,7 @@ func glance(r *rig.Rig) (Left, error) {
 	hooks, bad, err := r.Hooks.All()
 	for i := range hooks {
 		h := &hooks[i]
-		switch open, asksErr := team.Waits(r, h); {
+		switch open, asksErr := actor.AwaitedAnswers(r, h); {
 		case h.Status == hook.Empty:
 		case asksErr == nil && len(open) > 0:
 			left.asksFor(h.WorkItem.BeadID, fmt.Sprintf("%s asks: chipset approve %s, or chipset deny", h.AgentID, open[0]))

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
@@ -230,7 +230,7 @@ func (s *Status) addAgents(r *rig.Rig, snap *rig.Records) error {
 // addAsks finds what the work on a hook stands still for. What can't be found out
 // is no reason to show nothing.
 func (s *Status) addAsks(r *rig.Rig, h *hook.Hook) []mail.Name {
-	open, _ := team.Waits(r, h)
+	open, _ := actor.AwaitedAnswers(r, h)
 	for _, n := range open {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%s waits for an answer: chipset approve %s, or chipset deny %s --reason …", h.AgentID, n, n))
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
@@ -86,7 +86,7 @@ func workWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	if h == nil || h.Assignment() != b.AssignmentID {
 		return fmt.Sprintf("It is in progress with %s, but is not on its hook: see chipset doctor.", b.Assignee)
 	}
-	if open, err := team.Waits(r, h); err == nil && len(open) > 0 {
+	if open, err := actor.AwaitedAnswers(r, h); err == nil && len(open) > 0 {
 		return fmt.Sprintf("%s has asked and waits for an answer: chipset approve %s, or chipset deny %s --reason ….", b.Assignee, open[0], open[0])
 	}
 	if h.Status == hook.Active {

@@ -11,7 +11,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/permission"
 )
@@ -29,7 +28,7 @@ func (h *Hooks) permission(ctx context.Context) (agentcli.Answer, error) {
 	if len(rules) == 0 {
 		return agentcli.Answer{Deny: "This is not permitted here, and too long to ask a person for it: only what fits on one line can be asked for."}, nil
 	}
-	ruling, err := team.RulingOn(h.Rig, h.Agent, &item, rules)
+	ruling, err := actor.RulingOn(h.Rig, h.Agent, &item, rules)
 	if errors.Is(err, state.ErrRefused) {
 		return undecided(err), nil
 	}

@@ -3,9 +3,9 @@ package session
 import (
 	"errors"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -20,8 +20,8 @@ func (h *Hooks) beforeChange() (agentcli.Answer, error) {
 	if tool.Does == agentcli.Runs && tool.Given != "" && onlyReads(tool.Given) {
 		return agentcli.Answer{}, nil
 	}
-	err := team.CheckPlan(h.Rig, h.Agent, h.Assignment)
-	if errors.Is(err, team.ErrNoPlan) {
+	err := actor.CheckPlan(h.Rig, h.Agent, h.Assignment)
+	if errors.Is(err, actor.ErrNoPlan) {
 		return agentcli.Answer{Deny: prompt.Line(err.Error(), 500) + ", so nothing is changed yet: look around with commands that only read, " +
 			"and send your plan first: chipset request plan --wait 90s --body-file - <<'END'"}, nil
 	}

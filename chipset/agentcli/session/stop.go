@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -75,8 +75,8 @@ func propulsion(item *hook.WorkItem) string {
 // waitsForPerson reports whether the agent asked the person or the mayor for
 // something about this assignment, and has no answer yet.
 func (h *Hooks) waitsForPerson(who state.AgentID, item *hook.WorkItem) (bool, error) {
-	asked, err := team.Questions(h.Rig, who, item)
-	return len(team.Open(asked)) > 0, err
+	asked, err := actor.Questions(h.Rig, who, item)
+	return len(actor.Unanswered(asked)) > 0, err
 }
 
 // end leaves a hand-off for the next session of unfinished work, and nothing in run/.

@@ -50,3 +50,44 @@ func Adopt(ctx context.Context, r *rig.Rig, id, parent state.AgentID) error {
 func Rest(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return r.Agents.SetStatus(ctx, id, agent.Terminated, r.Clock.Now())
 }
+
+// Card is what may be changed of an agent's card; nil is left as it is.
+type Card struct {
+	Description             *string
+	Capabilities, AllowFrom *[]string
+	MaxTasks                *int
+}
+
+// SetCard changes an agent's card: one's own, or as mayor or person anybody's.
+// Errors: ErrInvalid, state.ErrConflict.
+func (a *Actor) SetCard(ctx context.Context, id state.AgentID, c Card) (agent.Agent, error) {
+	if id != a.ID {
+		if err := a.Authority("changing the card of " + string(id)); err != nil {
+			return agent.Agent{}, err
+		}
+	}
+	if c.Description != nil && *c.Description != "" {
+		if err := OneLine("the description", *c.Description, agent.MaxDescription); err != nil {
+			return agent.Agent{}, err
+		}
+	}
+	return a.Agents.ChangeCard(ctx, a.ID, id, func(card *agent.Agent) error {
+		if c.Description != nil {
+			card.Description = *c.Description
+		}
+		if c.Capabilities != nil {
+			card.Capabilities = Words(*c.Capabilities)
+		}
+		if c.AllowFrom != nil {
+			card.AllowFrom = Words(*c.AllowFrom)
+		}
+		if c.MaxTasks != nil {
+			card.MaxTasks = *c.MaxTasks
+		}
+		if err := card.CheckCard(); err != nil {
+			return Invalidf("%v", err)
+		}
+		card.UpdatedAt = a.Clock.Now()
+		return nil
+	})
+}

@@ -1,6 +1,8 @@
-package team
+package actor
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/permission"
 )
 
@@ -89,23 +92,76 @@ func Granted(r *rig.Rig, who state.AgentID, item *hook.WorkItem) ([]string, erro
 }
 
 // ruleAsked is the rule that a question asks for, "" for one about a plan.
-func ruleAsked(a *Asked) string {
-	if a.Request.Type != mail.PermissionRequest {
+func ruleAsked(q *Question) string {
+	if q.Request.Type != mail.PermissionRequest {
 		return ""
 	}
-	return AskOf(&a.Request).Rule
+	return mail.AskOf(&q.Request).Rule
 }
 
 // decisionOf is what the answer to a question decides by itself. One that was
 // remembered is the rule's to say, so that revoking that takes it back.
-func decisionOf(r *rig.Rig, a *Asked) Ruling {
-	answer, decides := AnswerOf(r, &a.Reply.Message)
+func decisionOf(r *rig.Rig, q *Question) Ruling {
+	answer, decides := mail.AnswerOf(&q.Reply.Message, r.Mayor())
 	if !decides || answer.Remembered != "" {
 		return Ruling{}
 	}
-	ruling := Ruling{Decision: permission.Approve, Reason: answer.Reason, at: a.Reply.Timestamp}
+	ruling := Ruling{Decision: permission.Approve, Reason: answer.Reason, at: q.Reply.Timestamp}
 	if !*answer.Approved {
 		ruling.Decision = permission.Deny
 	}
 	return ruling
+}
+
+// RequestPermission asks the person for something, named by a rule: one line
+// that says all of it, such as Bash(npm publish). What the person has decided
+// for good is answered at once, with the rule; then no mail is sent. Errors:
+// ErrInvalid.
+func (a *Actor) RequestPermission(ctx context.Context, rule, why string) (mail.Name, *permission.Rule, error) {
+	if err := permission.CheckRule(rule); err != nil {
+		return "", nil, Invalidf("%v", err)
+	}
+	known, err := a.Permissions.Find(rule, a.ID)
+	if err == nil {
+		a.Events.Tell(event.PermissionRemembered(a.ID, known.ID, string(known.Decision), rule))
+		return "", &known, nil
+	}
+	if !errors.Is(err, state.ErrNotFound) {
+		return "", nil, err
+	}
+	meta, err := json.Marshal(mail.Ask{Rule: rule})
+	if err != nil {
+		return "", nil, err
+	}
+	p, err := a.Present()
+	if err != nil {
+		return "", nil, err
+	}
+	body := "It asks for: " + rule + "\n\n" + why
+	n, err := a.SendMail(ctx, mail.Message{Type: mail.PermissionRequest, Priority: mail.Urgent, Subject: string(a.ID) + " asks for a permission",
+		Body: body, Ref: p.ref(), Metadata: meta}, string(state.Human))
+	return n, nil, err
+}
+
+func (a *Actor) remember(ctx context.Context, rule string, asker state.AgentID, d Decision) (permission.Rule, error) {
+	if err := permission.CheckRule(rule); err != nil {
+		return permission.Rule{}, Invalidf("there is nothing to remember: %v", err)
+	}
+	holds := permission.Rule{Rule: rule, Decision: permission.Approve, Reason: d.Reason, By: a.ID, CreatedAt: a.Clock.Now()}
+	if !d.Approved {
+		holds.Decision = permission.Deny
+	}
+	if d.OnlyAgent {
+		holds.AgentID = asker
+	}
+	holds.ID = permission.IDOf(rule, holds.AgentID)
+	return a.Permissions.Decide(ctx, holds)
+}
+
+// Revoke forgets a decision that was remembered. Only the person may.
+func (a *Actor) Revoke(id string) (permission.Rule, error) {
+	if a.ID != state.Human {
+		return permission.Rule{}, state.Conflictf("permission "+id, "only the person revokes one, and you speak as %s", a.ID)
+	}
+	return a.Permissions.Revoke(id, a.ID)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
-	"github.com/gastown-chipset/chipset/chipset/team"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
@@ -83,7 +82,7 @@ func TestDecisionFindsBack(t *testing.T) {
 	person := as(r, state.Human)
 	_, err = person.Decide(t.Context(), get(t, person, passed), Decision{Approved: true})
 	rigtest.Must(t, err)
-	rigtest.Must(t, team.CheckPlan(r, alpha.ID, alpha.Assignment))
+	rigtest.Must(t, CheckPlan(r, alpha.ID, alpha.Assignment))
 }
 
 // TestIdleIsToldOnce: a second notification waits for the first to be read.
