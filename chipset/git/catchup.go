@@ -1,9 +1,9 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -55,34 +55,24 @@ func (r *Repo) CatchUp(ctx context.Context, b Branch, old, new Hash) (bool, erro
 	if head, err := w.present(ctx, p); err != nil || head != new {
 		return false, err
 	}
-	changed, err := r.run(ctx, r.plain(), Command{Read: true, Args: []string{"diff-tree", "-r", "-z", "--name-only", "--no-renames", string(old), string(new), "--"}})
-	if err != nil || len(changed) == 0 {
+	changes, err := r.Changes(ctx, old, new)
+	if err != nil || len(changes) == 0 {
 		return false, err
 	}
-	staged, err := r.run(ctx, p, Command{Read: true, Args: []string{"diff-index", "--cached", "-z", "--name-only", "--no-renames", string(new), "--"}})
-	if err != nil {
-		return false, err
-	}
-	fromOld, err := r.run(ctx, p, Command{Read: true, Args: []string{"diff-index", "--cached", "-z", "--name-only", "--no-renames", string(old), "--"}})
-	if err != nil {
-		return false, err
-	}
-	behind, own := names(staged), names(fromOld)
-	for path := range names(changed) {
-		if !behind[path] || own[path] {
-			return false, nil // not left behind, or somebody's own
-		}
+	own, err := w.Staged(ctx, old)
+	if err != nil || slices.ContainsFunc(changes, func(c Change) bool { return own[c.Path] }) {
+		return false, err // not left behind, or somebody's own
 	}
 	_, err = r.run(ctx, p, Command{Args: []string{"read-tree", "-m", "-u", string(old), string(new)}})
 	return err == nil, err
 }
 
-func names(list []byte) map[string]bool {
+// Staged returns the paths whose entries in the index are not those of a commit.
+func (w *Worktree) Staged(ctx context.Context, commit Hash) (map[string]bool, error) {
+	out, err := w.Run(ctx, Command{Read: true, Args: []string{"diff-index", "--cached", "-z", "--name-only", "--no-renames", string(commit), "--"}})
 	set := map[string]bool{}
-	for name := range bytes.SplitSeq(list, []byte{0}) {
-		if len(name) > 0 {
-			set[string(name)] = true
-		}
+	for _, path := range fields(out) {
+		set[path] = true
 	}
-	return set
+	return set, err
 }

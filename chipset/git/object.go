@@ -151,42 +151,59 @@ func (r *Repo) treeOf(ctx context.Context, commit Hash) (Hash, error) {
 	return c.tree, err
 }
 
-// entry is a path's content in a tree or an index; the zero entry means that it is not there.
-type entry struct {
-	mode string
-	hash Hash
+// Entry is a path's content in a tree; the zero Entry means that it is not there.
+type Entry struct {
+	Mode string // one of the modes below
+	Hash Hash
 }
 
-func newEntry(mode, hash string) entry {
+func newEntry(mode, hash string) Entry {
 	if h := Hash(hash); !h.IsZero() {
-		return entry{mode: mode, hash: h}
+		return Entry{Mode: mode, Hash: h}
 	}
-	return entry{}
+	return Entry{}
 }
 
-// The modes of entries.
+// The modes of entries that are no plain files.
 const (
-	folder     = "040000"
-	regular    = "100644"
-	executable = "100755"
-	symlink    = "120000"
-	gitlink    = "160000" // a commit of a submodule
+	folder         = "040000"
+	ModeExecutable = "100755"
+	ModeSymlink    = "120000"
+	ModeSubmodule  = "160000" // the hash is that of a commit elsewhere
 )
 
-// change is one path that differs between two trees.
-type change struct {
-	path     string
-	old, new entry
+// Change is one path that differs between two trees.
+type Change struct {
+	Path     string
+	Old, New Entry
 }
 
 // isFolder reports whether it is about a folder itself, and not about what stands in it.
-func (c change) isFolder() bool { return c.old.mode == folder || c.new.mode == folder }
+func (c Change) isFolder() bool { return c.Old.Mode == folder || c.New.Mode == folder }
+
+// Changes lists the paths that differ between two commits. A rename is both of its paths.
+func (r *Repo) Changes(ctx context.Context, old, new Hash) ([]Change, error) {
+	before, err := r.treeOf(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	return r.changesFrom(ctx, before, new)
+}
+
+func (r *Repo) changesFrom(ctx context.Context, before, head Hash) ([]Change, error) {
+	after, err := r.treeOf(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.diffTrees(ctx, before, after)
+	return slices.DeleteFunc(list, Change.isFolder), err
+}
 
 // endOfDiff is no object name: diff-tree copies it to its output, and only then writes that out.
 const endOfDiff = "end"
 
 // diffTrees lists what differs between two trees, folders included.
-func (r *Repo) diffTrees(ctx context.Context, old, new Hash) (list []change, err error) {
+func (r *Repo) diffTrees(ctx context.Context, old, new Hash) (list []Change, err error) {
 	if err := checkCommits(old, new); err != nil || old == new {
 		return nil, err
 	}
@@ -209,7 +226,7 @@ func (r *Repo) diffTrees(ctx context.Context, old, new Hash) (list []change, err
 				}
 				return err
 			}
-			var c change
+			var c Change
 			if c, err = readChange(from); err == nil {
 				list = append(list, c)
 			}
@@ -223,7 +240,7 @@ func (r *Repo) diffTrees(ctx context.Context, old, new Hash) (list []change, err
 }
 
 // readChange reads ":mode mode hash hash status", NUL, the path, and NUL.
-func readChange(from *bufio.Reader) (c change, err error) {
+func readChange(from *bufio.Reader) (c Change, err error) {
 	record, err := from.ReadString(0)
 	if err != nil {
 		return c, err
@@ -233,7 +250,7 @@ func readChange(from *bufio.Reader) (c change, err error) {
 		return c, fmt.Errorf("diff-tree: unexpected record %q", wording.Clip(record, 120))
 	}
 	path, err := from.ReadString(0)
-	return change{path: strings.TrimSuffix(path, "\x00"), old: newEntry(parts[0], parts[2]), new: newEntry(parts[1], parts[3])}, err
+	return Change{Path: strings.TrimSuffix(path, "\x00"), Old: newEntry(parts[0], parts[2]), New: newEntry(parts[1], parts[3])}, err
 }
 
 // reached lists what head reaches and none of have does: at least that, and nothing that head does not reach.
@@ -288,8 +305,8 @@ func (r *Repo) reachedInLine(ctx context.Context, head, fork Hash) (objects []Ha
 		list, err := r.diffTrees(ctx, before, c.tree)
 		failed := []error{err, reach(at), reach(c.tree)}
 		for _, d := range list {
-			if d.new.mode != gitlink {
-				failed = append(failed, reach(d.new.hash))
+			if d.New.Mode != ModeSubmodule {
+				failed = append(failed, reach(d.New.Hash))
 			}
 		}
 		if err := errors.Join(failed...); err != nil {

@@ -230,16 +230,10 @@ func (r *Repo) ChangedPaths(ctx context.Context, base, head Hash) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	after, err := r.treeOf(ctx, head)
-	if err != nil {
-		return nil, err
-	}
-	list, err := r.diffTrees(ctx, start, after)
+	list, err := r.changesFrom(ctx, start, head)
 	var paths []string
 	for _, c := range list {
-		if !c.isFolder() {
-			paths = append(paths, c.path)
-		}
+		paths = append(paths, c.Path)
 	}
 	return paths, err
 }
