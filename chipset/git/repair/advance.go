@@ -3,7 +3,6 @@ package repair
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	pathpkg "path"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
@@ -54,17 +52,12 @@ func Advance(ctx context.Context, r *git.Repo, b git.Branch, old, new git.Hash, 
 		return result, nil
 	}
 	c := &checkout{Worktree: r.In(at), old: old, new: new}
-	if c.gitDir, err = c.GitDir(); err == nil {
-		err = c.sort(ctx, &result)
-	}
+	changes, err := r.Changes(ctx, old, new)
 	if err == nil {
-		err = c.takeBack(ctx)
+		err = c.takeBack(ctx, changes, &result)
 	}
 	if err != nil {
 		return result, fmt.Errorf("repair %s: %w", at, err)
-	}
-	for _, change := range c.restore {
-		result.Restored = append(result.Restored, change.path)
 	}
 	return result, nil
 }
@@ -89,137 +82,101 @@ func unlock(locks []string, remove bool) error {
 // checkout is one in which an advance from old to new was killed.
 type checkout struct {
 	*git.Worktree
-	gitDir   string
-	old, new git.Hash
-	restore  []change
+	old, new         git.Hash
+	fromOld, fromNew map[string]bool // paths whose entries in the index are not those of old, and of new
 }
 
-// entry is a path's content in a tree or an index; the zero entry means that it is not there.
-type entry struct{ mode, hash string }
-
-func newEntry(mode, hash string) entry {
-	if git.Hash(hash).IsZero() {
-		return entry{}
+// takeBack restores what the fast-forward left half-way to old, in the checkout and the index. A kill in between leaves a
+// state that this repair knows.
+func (c *checkout) takeBack(ctx context.Context, changes []git.Change, result *Advanced) (err error) {
+	if c.fromOld, err = c.Staged(ctx, c.old); err != nil {
+		return err
 	}
-	return entry{mode, hash}
-}
-
-// change is one path that differs between the two commits.
-type change struct {
-	path     string
-	old, new entry
-	staged   bool // the index already says new
-}
-
-func (c *checkout) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
-	return c.Run(ctx, git.Command{Args: args, Stdin: stdin})
-}
-
-func records(out []byte) []string {
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-}
-
-func (c *checkout) changes(ctx context.Context) (list []change, err error) {
-	out, err := c.run(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", string(c.old), string(c.new), "--")
-	all := records(out)
-	for i := 0; i+1 < len(all); i += 2 {
-		parts := strings.Fields(strings.TrimPrefix(all[i], ":"))
-		if len(parts) != 5 {
-			return nil, fmt.Errorf("diff-tree: unexpected record %q", all[i])
+	if c.fromNew, err = c.Staged(ctx, c.new); err != nil {
+		return err
+	}
+	// What new added goes first: it may stand where old has a folder or a file. What is in the way after that is a person's.
+	added, err := c.halfWay(ctx, changes, true, result)
+	if err != nil {
+		return err
+	}
+	var unstage []string
+	for _, path := range added {
+		if err := c.remove(path); err != nil {
+			return err
 		}
-		list = append(list, change{path: all[i+1], old: newEntry(parts[0], parts[2]), new: newEntry(parts[1], parts[3])})
-	}
-	return list, err
-}
-
-// index reads the index; a path in conflict has no content that anybody compares with.
-func (c *checkout) index(ctx context.Context) (map[string]entry, error) {
-	out, err := c.run(ctx, nil, "ls-files", "--stage", "-z", "--full-name")
-	entries := map[string]entry{}
-	for _, record := range records(out) {
-		meta, path, _ := strings.Cut(record, "\t")
-		if parts := strings.Fields(meta); len(parts) == 3 {
-			entries[path] = newEntry(parts[0], parts[1])
-			if parts[2] != "0" {
-				entries[path] = entry{mode: "unmerged"}
-			}
+		if c.fromOld[path] {
+			unstage = append(unstage, path)
 		}
 	}
-	return entries, err
+	if err := c.onPaths(ctx, "", unstage, "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+		return err
+	}
+	others, err := c.halfWay(ctx, changes, false, result)
+	if err != nil {
+		return err
+	}
+	result.Restored = append(added, others...)
+	return c.onPaths(ctx, ":(top,literal)", others, "restore", "--quiet", "--no-recurse-submodules", "--source="+string(c.old),
+		"--staged", "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul")
 }
 
-// sort divides the paths between old and new into those that the fast-forward left half-way and those that a person
-// changed. Paths that are still at old are in neither.
-func (c *checkout) sort(ctx context.Context, result *Advanced) error {
-	list, err := c.changes(ctx)
-	if err != nil {
+// remove removes the file at a path that new added, and the folders that become empty. One that is only in the index has
+// nothing of new's at its path.
+func (c *checkout) remove(path string) error {
+	mode, _, err := c.read(path)
+	if err != nil || mode == missing || mode == obstructed {
 		return err
 	}
-	index, err := c.index(ctx)
-	if err != nil {
+	full := c.full(path)
+	if err := gitfile.Remove(full); err != nil {
 		return err
 	}
-	fromOld, err := c.compare(ctx, list, func(d change) entry { return d.old })
-	if err != nil {
-		return err
+	for dir := filepath.Dir(full); dir != c.Path() && gitfile.Remove(dir) == nil; {
+		dir = filepath.Dir(dir)
 	}
-	fromNew, err := c.compare(ctx, list, func(d change) entry { return d.new })
-	if err != nil {
-		return err
+	return nil
+}
+
+func (c *checkout) full(path string) string {
+	return filepath.Join(c.Path(), filepath.FromSlash(path))
+}
+
+// onPaths runs a git that reads paths, unless there are none.
+func (c *checkout) onPaths(ctx context.Context, prefix string, paths []string, args ...string) error {
+	if len(paths) == 0 {
+		return nil
 	}
-	for _, d := range list {
-		d.staged = index[d.path] == d.new
+	var stdin strings.Builder
+	for _, path := range paths {
+		stdin.WriteString(prefix + path + "\x00")
+	}
+	_, err := c.Run(ctx, git.Command{Args: args, Stdin: []byte(stdin.String())})
+	return err
+}
+
+// halfWay returns those of the paths, added by new or not, that the fast-forward left half-way. Those that a person
+// changed go to result.Left. Paths that are still at old are in neither, and so are submodules, of which a
+// fast-forward touches nothing but the index.
+func (c *checkout) halfWay(ctx context.Context, changes []git.Change, added bool, result *Advanced) (paths []string, err error) {
+	for _, d := range changes {
+		if (d.Old == git.Entry{}) != added {
+			continue
+		}
 		state := foreign
-		if d.staged || index[d.path] == d.old {
-			if state, err = c.state(ctx, d, fromOld[d.path], fromNew[d.path]); err != nil {
-				return err
+		if !c.fromOld[d.Path] || !c.fromNew[d.Path] {
+			if state, err = c.state(ctx, d); err != nil {
+				return nil, err
 			}
 		}
 		switch {
 		case state == foreign:
-			result.Left = append(result.Left, d.path)
-		case state == halfWay || d.staged:
-			c.restore = append(c.restore, d)
+			result.Left = append(result.Left, d.Path)
+		case state == halfWay || c.fromOld[d.Path]:
+			paths = append(paths, d.Path)
 		}
 	}
-	obstructed, err := c.dropObstructed()
-	result.Left = append(result.Left, obstructed...)
-	return err
-}
-
-// The modes of a submodule's entry and of files.
-const (
-	gitlink    = "160000"
-	regular    = "100644"
-	executable = "100755"
-)
-
-// compare says what differs between the checkout and one side of the changes: "D" for what is not there, another letter
-// for what has other content. The executable bit does not count: a person who changed only that has the same bytes.
-func (c *checkout) compare(ctx context.Context, list []change, side func(change) entry) (status map[string]string, err error) {
-	var info bytes.Buffer
-	for _, d := range list {
-		if e := side(d); e != (entry{}) && e.mode != gitlink {
-			fmt.Fprintf(&info, "%s %s\t%s\x00", e.mode, e.hash, d.path)
-		}
-	}
-	if info.Len() == 0 {
-		return nil, nil
-	}
-	file := filepath.Join(c.gitDir, "chipset-repair-"+rand.Text())
-	defer func() { err = errors.Join(err, gitfile.Remove(file), gitfile.Remove(file+".lock")) }()
-	env := []string{"GIT_INDEX_FILE=" + file}
-	if _, err := c.Run(ctx, git.Command{Args: []string{"update-index", "-z", "--index-info"}, Stdin: info.Bytes(), Env: env}); err != nil {
-		return nil, err
-	}
-	out, err := c.Run(ctx, git.Command{Env: env, Args: []string{"-c", "core.fileMode=false", "diff", "-z", "--name-status",
-		"--no-renames", "--no-ext-diff", "--no-textconv"}})
-	status = map[string]string{}
-	all := records(out)
-	for i := 0; i+1 < len(all); i += 2 {
-		status[all[i+1]] = all[i]
-	}
-	return status, err
+	return paths, nil
 }
 
 // contentState says whose content a file of the checkout has.
@@ -231,125 +188,78 @@ const (
 	foreign                       // a person's
 )
 
-// state judges a path by how it differs from old and from new. The fast-forward touches nothing but the index where a
-// submodule is or was. Where old has a file and new has files below its name, those are changes of their own.
-func (c *checkout) state(ctx context.Context, d change, fromOld, fromNew string) (contentState, error) {
-	added, removed := d.old == entry{}, d.new == entry{}
+// state judges a path by what stands there. A folder in place of a file that new adds is old's: what is in it are paths
+// of their own.
+func (c *checkout) state(ctx context.Context, d git.Change) (contentState, error) {
+	if d.Old.Mode == git.ModeSubmodule || d.New.Mode == git.ModeSubmodule {
+		return untouched, nil
+	}
+	added := d.Old == git.Entry{}
+	mode, have, err := c.read(d.Path)
 	switch {
-	case d.old.mode == gitlink || d.new.mode == gitlink:
+	case err != nil:
+		return foreign, err
+	case added && (mode == missing || mode == obstructed):
 		return untouched, nil
-	case d.old.hash == d.new.hash && fromOld == "": // only the mode is new
-		info, err := os.Lstat(filepath.Join(c.Path(), filepath.FromSlash(d.path)))
-		if err == nil && (info.Mode()&0o100 != 0) == (d.new.mode == executable) {
-			return halfWay, nil
-		}
-		return untouched, err
-	case added && fromNew == "D", !added && fromOld == "":
-		return untouched, nil
-	case !added && fromOld == "D", !removed && fromNew == "":
+	case mode == missing:
 		return halfWay, nil
-	case removed || d.new.mode != regular && d.new.mode != executable:
+	case mode == obstructed:
 		return foreign, nil
 	}
-	full := filepath.Join(c.Path(), filepath.FromSlash(d.path))
-	if info, err := os.Lstat(full); err != nil || !info.Mode().IsRegular() {
+	if isOld, err := c.holds(ctx, c.old, d.Path, d.Old, mode, func(whole []byte) bool { return bytes.Equal(whole, have) }); err != nil {
 		return foreign, err
+	} else if isOld && (d.Old.Hash != d.New.Hash || mode != d.New.Mode) {
+		return untouched, nil
 	}
-	whole, err := c.run(ctx, nil, "cat-file", "--filters", string(c.new)+":"+d.path)
-	if err != nil {
-		return foreign, err
-	}
-	have, err := os.ReadFile(full)
-	if err == nil && bytes.HasPrefix(whole, have) {
-		return halfWay, nil // cut off by the kill
-	}
-	return foreign, err
-}
-
-// dropObstructed takes out the paths that git could only restore by removing something else: a directory with a
-// person's files where old has a file, or a person's file where old has a directory. It repeats until
-// nothing changes, because what is taken out may be what another path relied on.
-func (c *checkout) dropObstructed() (obstructed []string, err error) {
-	for {
-		ours := map[string]bool{}
-		for _, d := range c.restore {
-			ours[d.path] = true
-		}
-		var safe []change
-		for _, d := range c.restore {
-			free, err := c.restorable(d.path, ours)
-			if err != nil {
-				return nil, err
-			}
-			if free {
-				safe = append(safe, d)
-			} else {
-				obstructed = append(obstructed, d.path)
-			}
-		}
-		done := len(safe) == len(c.restore)
-		if c.restore = safe; done {
-			return obstructed, nil
-		}
-	}
-}
-
-// restorable reports whether everything above and below path that is in its way is in ours.
-func (c *checkout) restorable(path string, ours map[string]bool) (bool, error) {
-	for parent := pathpkg.Dir(path); parent != "."; parent = pathpkg.Dir(parent) {
-		info, err := os.Lstat(filepath.Join(c.Path(), filepath.FromSlash(parent)))
-		if err == nil && !info.IsDir() && !ours[parent] {
-			return false, nil
-		}
-	}
-	free := true
-	err := filepath.WalkDir(filepath.Join(c.Path(), filepath.FromSlash(path)), func(found string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			return nil
-		}
-		if err != nil || d.IsDir() {
-			return err
-		}
-		relative, err := filepath.Rel(c.Path(), found)
-		if err == nil && !ours[filepath.ToSlash(relative)] {
-			free = false
-			err = fs.SkipAll
-		}
-		return err
+	// A kill cuts off the file that is written just then.
+	isNew, err := c.holds(ctx, c.new, d.Path, d.New, mode, func(whole []byte) bool {
+		return bytes.Equal(whole, have) || mode != git.ModeSymlink && bytes.HasPrefix(whole, have)
 	})
-	return free, err
+	if err != nil || !isNew {
+		return foreign, err
+	}
+	return halfWay, nil
 }
 
-// takeBack restores the paths to old in index and checkout. It first tells the index that they are at new, as the
-// fast-forward would have: then git itself removes what old does not have, with the directories
-// that become empty. A kill in between leaves a state that this repair knows.
-func (c *checkout) takeBack(ctx context.Context) error {
-	var info, added, others bytes.Buffer
-	for _, d := range c.restore {
-		paths := &others
-		if d.old == (entry{}) {
-			paths = &added
-			if !d.staged {
-				fmt.Fprintf(&info, "%s %s\t%s\x00", d.new.mode, d.new.hash, d.path)
-			}
-		}
-		fmt.Fprintf(paths, ":(top,literal)%s\x00", d.path)
+// holds reports whether what stands at a path, of which read returned the mode, is the same as a commit's entry.
+func (c *checkout) holds(ctx context.Context, commit git.Hash, path string, e git.Entry, mode string, same func(whole []byte) bool) (bool, error) {
+	if e == (git.Entry{}) || (e.Mode == git.ModeSymlink) != (mode == git.ModeSymlink) {
+		return false, nil
 	}
-	if info.Len() > 0 {
-		if _, err := c.run(ctx, info.Bytes(), "update-index", "-z", "--index-info"); err != nil {
-			return err
-		}
-	}
-	// What new added goes first: it may stand where old has a directory or a file, and an index holds only one of them.
-	for _, paths := range []*bytes.Buffer{&added, &others} {
-		if paths.Len() == 0 {
-			continue
-		}
-		_, err := c.run(ctx, paths.Bytes(), "restore", "--quiet", "--no-overlay", "--no-recurse-submodules", "--source="+string(c.old),
-			"--staged", "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul")
-		if err != nil {
-			return err
+	whole, err := c.Run(ctx, git.Command{Args: []string{"cat-file", "--filters", string(commit) + ":" + path}, Read: true})
+	return err == nil && same(whole), err
+}
+
+// What read returns in place of a mode.
+const (
+	missing    = "missing"
+	obstructed = "obstructed" // a folder stands there, or something that is no folder above it
+)
+
+// read returns the mode and content of a file as git would see it.
+func (c *checkout) read(path string) (mode string, content []byte, err error) {
+	for parent := pathpkg.Dir(path); parent != "."; parent = pathpkg.Dir(parent) {
+		if info, err := os.Lstat(c.full(parent)); err == nil && !info.IsDir() {
+			return obstructed, nil, nil
 		}
 	}
-	return nil
+	full := c.full(path)
+	info, err := os.Lstat(full)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return missing, nil, nil
+	case err != nil:
+		return "", nil, err
+	case info.Mode().Type() == fs.ModeSymlink:
+		target, err := os.Readlink(full)
+		return git.ModeSymlink, []byte(target), err
+	case !info.Mode().IsRegular():
+		return obstructed, nil, nil
+	}
+	mode = "100644"
+	if info.Mode()&0o100 != 0 {
+		mode = git.ModeExecutable
+	}
+	content, err = os.ReadFile(full)
+	return mode, content, err
 }

@@ -136,6 +136,23 @@ func TestRepairLeavesWhatIsAPersons(t *testing.T) {
 	f.wantErr(err, git.ErrMoved)
 }
 
+// The index may say that new's file is there while a person's link leads its path elsewhere.
+func TestRepairFollowsNoLink(t *testing.T) {
+	f := newFixture(t)
+	old, new := step(f)
+	top := f.TopLevel()
+	f.git(top, "merge", "-q", "--ff-only", string(new))
+	f.git(top, "update-ref", "refs/heads/main", string(old))
+	f.must(os.Rename(filepath.Join(top, "added"), filepath.Join(top, "mine")))
+	f.must(os.Symlink("mine", filepath.Join(top, "added")))
+	_, err := Advance(f.ctx, f.Repo, "main", old, new, true)
+	f.must(err)
+	f.wantFile(top, "mine/new", "n\n")
+	if target, err := os.Readlink(filepath.Join(top, "added")); err != nil || target != "mine" {
+		t.Errorf("the link leads to %q: %v", target, err)
+	}
+}
+
 // TestRepairNeverLosesBytes throws any mixture of half-written and personal states at the repair. What is
 // neither in old nor in new must still be there afterwards, and the rest must be at old.
 func TestRepairNeverLosesBytes(t *testing.T) {
