@@ -20,7 +20,7 @@ type source struct {
 	file    *os.File
 	raw     syscall.RawConn
 
-	// remote is true where other machines change files, of which nothing is told.
+	// remote is true where other machines change files, which the system does not report.
 	remote bool
 
 	mu   sync.Mutex

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrInvalid is returned for an argument that can't be meant.
+	// ErrInvalid is returned for an invalid argument.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrTimeout is returned when what was waited for did not come in time.
 	ErrTimeout = errors.New("timed out waiting")

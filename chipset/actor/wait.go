@@ -90,7 +90,7 @@ func (a *Actor) WaitMail(ctx context.Context, timeout time.Duration, f MailFilte
 	return first, err
 }
 
-// Retires tells whether who reads a message may mark it as read. The mail of
+// Retires reports whether who reads a message may mark it as read. The mail of
 // an agent's machinery is its role process's; the person has none.
 func Retires(reader state.AgentID, t mail.Type) bool {
 	return reader == state.Human || !t.RoleOnly()

@@ -123,7 +123,7 @@ func plain(path string) string {
 	return replaced.ReplaceAllString(strings.ToValidUTF8(path, "\uFFFD"), "\uFFFD")
 }
 
-// told tells whether a finding names the path with a rule and a reason.
+// told reports whether a finding names the path with a rule and a reason.
 func told(found []diagnosis, path string) bool {
 	for _, f := range found {
 		if plain(f.Path) == plain(path) && f.Rule != "" && f.Detail != "" && f.Repair != "" {

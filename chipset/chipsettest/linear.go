@@ -60,7 +60,7 @@ type object struct {
 // unseen stands for a name that a killed process chose and nobody has told yet.
 const unseen = "?"
 
-// fits tells whether a name can be the one that is known, and what is known then.
+// fits reports whether a name can be the one that is known, and what is known then.
 func fits(known, told string) (string, bool) {
 	if known == unseen && told != "" {
 		return told, true
@@ -68,7 +68,7 @@ func fits(known, told string) (string, bool) {
 	return known, known == told
 }
 
-// is tells whether the object is what a step told, and fills in what was unseen.
+// is reports whether the object is what a step told, and fills in what was unseen.
 func (o object) is(s Seen) (object, bool) {
 	if s.Verdict == Unknown {
 		return o, true

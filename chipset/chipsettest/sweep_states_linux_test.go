@@ -148,7 +148,7 @@ func cuts(n int, rnd *rand.Rand) []cutting {
 	return all
 }
 
-// recorded tells whether the moment of a fault can be seen in a run without any.
+// recorded reports whether the moment of a fault can be seen in a run without any.
 func recorded(f powercut.Fault) bool {
 	return f.Kind == powercut.None || f.Kind == powercut.KillBefore || f.Kind == powercut.KillAfter
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/measure"
 )
 
-// large tells whether the sizes are those of docs/performance.md, which take minutes.
+// large reports whether the sizes are those of docs/performance.md, which take minutes.
 func large() bool { return os.Getenv("CHIPSET_BENCH_LARGE") != "" }
 
 // litter puts beads and a year of events into a world.

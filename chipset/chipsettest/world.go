@@ -220,7 +220,7 @@ func (p *Process) KillGroup() { syscall.Kill(-p.Cmd.Process.Pid, syscall.SIGKILL
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Running tells whether it has not ended by itself.
+// Running reports whether it has not ended by itself.
 func (p *Process) Running() bool {
 	select {
 	case <-p.done:

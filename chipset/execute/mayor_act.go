@@ -71,7 +71,7 @@ func (m *Mayor) clearHook(ctx context.Context, a mayor.ClearHook) error {
 	return carry.ReleaseHook(ctx, m.Rig, a.Agent, a.Assignment, m.ID)
 }
 
-// over tells whether the bead of a hook's assignment has gone another way. A
+// over reports whether the bead of a hook's assignment has gone another way. A
 // bead that can't be read has not: a person may repair it.
 func (m *Mayor) over(a mayor.ClearHook) (bool, error) {
 	h, err := m.Rig.Hooks.Get(string(a.Agent))

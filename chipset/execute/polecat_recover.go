@@ -73,7 +73,7 @@ func (p *Polecat) endOrphans(ctx context.Context) error {
 	return err
 }
 
-// sameFolder tells whether two paths are one folder, whatever links lead there.
+// sameFolder reports whether two paths are one folder, whatever links lead there.
 func sameFolder(a, b string) bool {
 	if a == b {
 		return true

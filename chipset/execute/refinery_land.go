@@ -111,8 +111,9 @@ func (r *Refinery) mergeBeads(ctx context.Context, all []flow.MergeBead, move fu
 	return err
 }
 
-// move advances remote and branch. What the remote took has landed, even if the branch
-// could not follow because the person committed to it. Durable when it returns nil.
+// move advances remote and branch. Durable when it returns nil. git.ErrMoved means that
+// somebody else moved the branch: what the remote took by then has landed all the same,
+// and the next round finds that out (see landed).
 func (r *Refinery) move(ctx context.Context, last *mergequeue.Request, target git.Branch, a refinery.Land) error {
 	if err := r.guard(ctx); err != nil {
 		return err
@@ -138,8 +139,6 @@ func (r *Refinery) move(ctx context.Context, last *mergequeue.Request, target gi
 	case err == nil:
 		r.last = &landing{bead: last.BeadID, mr: last.ID, target: target, from: local, to: candidate, at: r.Now().Time, elsewhere: !out}
 		return r.Rig.Git.Sync(ctx)
-	case a.Push && errors.Is(err, git.ErrMoved):
-		return errors.Join(r.noteDivergence(ctx, target, candidate), r.Rig.Git.Sync(ctx))
 	case errors.Is(err, git.ErrMoved), errors.As(err, &refused):
 		return err
 	}

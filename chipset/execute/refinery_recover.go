@@ -32,7 +32,7 @@ func (r *Refinery) finishInterrupted(ctx context.Context, q *mergequeue.Request,
 	return true, r.finish(ctx, q, target)
 }
 
-// landed tells whether the target holds the candidate. What the remote holds has
+// landed reports whether the target holds the candidate. What the remote holds has
 // landed too: the branch here follows it first, if it has no commits of its own.
 func (r *Refinery) landed(ctx context.Context, q *mergequeue.Request, target git.Branch) (bool, error) {
 	candidate, err := git.ParseHash(q.Candidate)

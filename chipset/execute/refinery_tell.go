@@ -12,7 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// depthRecord remembers over a restart that the present crossing was told of.
+// depthRecord keeps over a restart that the present crossing was reported.
 const depthRecord = state.RunDir + "/queue-depth.json"
 
 // notify tells mayor and witness of a request's end. The mayor's mail has the

@@ -23,7 +23,7 @@ type Runner interface {
 	Tick(ctx context.Context) (Next, error)
 	// Folders are those whose changes wake the agent.
 	Folders() []state.Path
-	// Wants tells whether a change of a file in one of them is news to the
+	// Wants reports whether a change of a file in one of them is news to the
 	// agent. It is called by another goroutine.
 	Wants(file state.Path) bool
 	// News signals what no file tells: a worker that ended. It may be nil.

@@ -97,7 +97,7 @@ func (w *witnessRunner) agents() ([]witness.Agent, error) {
 	return found, nil
 }
 
-// asks tells whether silent work stands still for an answer: its worker waits for
+// asks reports whether silent work stands still for an answer: its worker waits for
 // it, or has ended its turn. Nobody need look while it gets on.
 func (w *witnessRunner) asks(h *hook.Hook) (bool, error) {
 	if h.Status != hook.Active || w.Now().Sub(h.LastActivity.Time) < w.Rig.Def.GUPP.Thresholds.StallDetection/2 {

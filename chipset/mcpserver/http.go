@@ -89,7 +89,7 @@ func guard(token string, next http.Handler) http.Handler {
 	})
 }
 
-// ownHost tells whether a Host header names this machine by its own names.
+// ownHost reports whether a Host header names this machine by its own names.
 func ownHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -98,7 +98,7 @@ func ownHost(host string) bool {
 	return loopback(name)
 }
 
-// ownOrigin tells whether an Origin header, if there is one, is a page of this
+// ownOrigin reports whether an Origin header, if there is one, is a page of this
 // machine.
 func ownOrigin(origin string) bool {
 	if origin == "" {

@@ -47,7 +47,7 @@ type auditor struct {
 	failed   string
 }
 
-// mine tells whether this process is the one that commits.
+// mine reports whether this process is the one that commits.
 func (a *auditor) mine() (bool, error) {
 	if a.lock != nil && !a.lock.Lost(a.Rig.Tree) {
 		return true, nil

@@ -91,7 +91,7 @@ func (w *world) draw(n int) bead.Bead {
 	return b
 }
 
-// over tells whether nothing is left that would happen by itself.
+// over reports whether nothing is left that would happen by itself.
 func (w *world) over() bool {
 	return w.arrived == w.o.Beads && w.backlog.ReadyCount() == 0 && w.backlog.OutCount() == 0 && w.waiting == 0 &&
 		w.backlog.Count(bead.Done) == 0 && w.backlog.Count(bead.Failed) == 0 && w.tally.occupied == 0 && len(w.dispatches) == 0 &&

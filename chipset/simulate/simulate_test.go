@@ -303,7 +303,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// wellFormed tells whether text is one XML document.
+// wellFormed reports whether text is one XML document.
 func wellFormed(t *testing.T, text []byte) {
 	t.Helper()
 	dec := xml.NewDecoder(bytes.NewReader(text))

@@ -373,7 +373,7 @@ func (l *Backlog) Follow(c state.Changes[bead.Bead]) {
 	}
 }
 
-// same tells whether nothing changed that an order or a decision depends on.
+// same reports whether nothing changed that an order or a decision depends on.
 func same(a, b *bead.Bead) bool {
 	return a != nil && a.Gen == b.Gen && a.Status == b.Status && a.Priority == b.Priority && a.Title == b.Title &&
 		a.AssignmentID == b.AssignmentID && a.Assignee == b.Assignee && a.Branch == b.Branch && a.ConvoyID == b.ConvoyID &&

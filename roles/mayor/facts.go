@@ -81,7 +81,7 @@ type Facts struct {
 	Nudges []nudge.Nudge
 }
 
-// AnyLive tells whether some polecat that gets work has a process.
+// AnyLive reports whether some polecat that gets work has a process.
 func (f *Facts) AnyLive() bool {
 	return slices.ContainsFunc(f.Polecats, func(p Polecat) bool { return p.Live && !p.Retired })
 }

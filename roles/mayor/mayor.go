@@ -295,7 +295,7 @@ func (d *decision) hangs(p *Polecat) state.AssignmentID {
 	return p.Hook.Assignment()
 }
 
-// finishing tells whether a live polecat still walks through the done pipeline
+// finishing reports whether a live polecat still walks through the done pipeline
 // of the bead's assignment; its completed hook is the next news.
 func (d *decision) finishing(b *bead.Bead) bool {
 	rec, ok := d.Retired[b.AssignmentID]

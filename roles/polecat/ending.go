@@ -53,13 +53,13 @@ func (e *Exit) GoOn(left int, b *bead.Bead) string {
 	return ""
 }
 
-// CanWait tells whether a worker that asked something can wait for the answer: it
+// CanWait reports whether a worker that asked something can wait for the answer: it
 // ended its turn of itself, and its session can be continued.
 func (e *Exit) CanWait() bool {
 	return e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == "" && (e.Ending == Clean || e.Ending == Refused)
 }
 
-// silent tells whether a worker ended well whose session can't be continued.
+// silent reports whether a worker ended well whose session can't be continued.
 func (e *Exit) silent() bool {
 	return !e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == "" && e.Ending == ByCode && e.Signal == "" && e.Code == 0
 }

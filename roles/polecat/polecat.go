@@ -161,7 +161,7 @@ func (d *decision) unreadableHook() {
 	}
 }
 
-// ownsWorker tells whether the hook still names the worker's own session.
+// ownsWorker reports whether the hook still names the worker's own session.
 func (d *decision) ownsWorker() bool {
 	h, w := d.f.Hook, &d.f.Worker
 	return h.Status == hook.Active && h.Assignment() == w.Assignment && h.WorkItem.Session == w.Session
@@ -249,7 +249,7 @@ func (d *decision) executing() {
 	}
 }
 
-// ownsBead tells whether the bead is still this assignment's. The mayor takes
+// ownsBead reports whether the bead is still this assignment's. The mayor takes
 // the bead first and the hook after it: between the two nothing is begun.
 func (d *decision) ownsBead() bool {
 	b := d.f.Bead
@@ -343,7 +343,7 @@ func (d *decision) ref() *nudge.Ref {
 	return &nudge.Ref{BeadID: item.BeadID, AssignmentID: item.AssignmentID, Session: item.Session}
 }
 
-// staleRef tells whether a nudge was meant for another incarnation.
+// staleRef reports whether a nudge was meant for another incarnation.
 func (d *decision) staleRef(ref *nudge.Ref) bool {
 	if ref == nil {
 		return false

@@ -134,7 +134,7 @@ func (d *decision) request(id state.MergeID) *mergequeue.Request {
 	return nil
 }
 
-// owned tells whether the request may land: its bead is done under its assignment.
+// owned reports whether the request may land: its bead is done under its assignment.
 func (d *decision) owned(r *mergequeue.Request) bool {
 	b, ok := d.Beads[r.BeadID]
 	return ok && b.CheckAssignment(r.AssignmentID, bead.Done) == nil
@@ -370,7 +370,7 @@ func (d *decision) mayLand(r *mergequeue.Request) bool {
 	return d.owned(r) || d.Unreadable[r.BeadID] != ""
 }
 
-// wholeStack tells whether everything in the stack may still land.
+// wholeStack reports whether everything in the stack may still land.
 func (d *decision) wholeStack() bool {
 	return !slices.ContainsFunc(d.s.Work.Stack.Requests(), func(id state.MergeID) bool {
 		r := d.request(id)
@@ -378,7 +378,7 @@ func (d *decision) wholeStack() bool {
 	})
 }
 
-// notices tells of ends that nobody has been told of, also those of an earlier
+// notices reports ends that were not reported yet, also those of an earlier
 // process.
 func (d *decision) notices() {
 	for i := range d.Queue {

@@ -182,7 +182,7 @@ type State struct {
 	Closing bool
 }
 
-// Waiting tells whether the request in work stands still until WakeAt.
+// Waiting reports whether the request in work stands still until WakeAt.
 func (s State) Waiting() bool { return s.Wait.Kind != NoWait && !s.Wait.Until.IsZero() }
 
 // WakeAt is when the next decision is due without news; the zero time is never.

@@ -156,7 +156,7 @@ type Watch struct {
 	Moved bool
 }
 
-// Due tells whether it is time to patrol. A clock that was set back is no
+// Due reports whether it is time to patrol. A clock that was set back is no
 // reason to wait for it.
 func (s State) Due(now state.Time) bool {
 	return s.Patrolled.IsZero() || !now.Before(s.Wake.Time) || now.Before(s.Patrolled.Time)

@@ -31,7 +31,7 @@ type concern struct {
 	nudgee state.AgentID
 }
 
-// ofHook tells whether incidents of a kind belong to one agent's hook.
+// ofHook reports whether incidents of a kind belong to one agent's hook.
 func ofHook(k incident.Kind) bool {
 	switch k {
 	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.CorruptHook:
@@ -42,7 +42,7 @@ func ofHook(k incident.Kind) bool {
 	return false
 }
 
-// marksStalled tells whether the agent counts as stalled while such an
+// marksStalled reports whether the agent counts as stalled while such an
 // incident is open.
 func marksStalled(k incident.Kind) bool { return ofHook(k) && k != incident.CorruptHook }
 

@@ -236,7 +236,7 @@ func (d *decision) sight(a *Agent, w Watch) Sight {
 	return s
 }
 
-// proven tells whether something that can pass by itself has lasted; if not
+// proven reports whether something that can pass by itself has lasted; if not
 // yet, the next patrol comes early.
 func (d *decision) proven(lasted, grace time.Duration) bool {
 	if lasted < grace {

@@ -71,7 +71,7 @@ type Request struct {
 	Header http.Header
 }
 
-// Has tells whether the conversation contains all of the texts.
+// Has reports whether the conversation contains all of the texts.
 func (r *Request) Has(texts ...string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(r.Text, text) })
 }

@@ -4,10 +4,10 @@ package command
 
 import "github.com/gastown-chipset/chipset/chipset/agentcli"
 
-// Name stands for any program of which nothing is known.
+// Name stands for any other program.
 const Name = "command"
 
-// Client returns a program of which nothing is known.
+// Client returns the client of any other program.
 func Client(program string) agentcli.Client {
 	return agentcli.Client{
 		Preset: agentcli.Preset{Name: Name, Command: []string{program}, Prompt: agentcli.PromptStdin, Timeout: agentcli.DefaultWorkerTimeout},

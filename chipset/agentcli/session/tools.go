@@ -47,7 +47,7 @@ func (h *Hooks) idle(ctx context.Context) (agentcli.Answer, error) {
 	id := h.identity(h.in.Teammate)
 	if _, err := h.Rig.Agents.Get(string(id)); err != nil {
 		if errors.Is(err, state.ErrNotFound) {
-			return agentcli.Answer{}, nil // one that the rig was never told of
+			return agentcli.Answer{}, nil // one that the rig does not know
 		}
 		return agentcli.Answer{}, err
 	}

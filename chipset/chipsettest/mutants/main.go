@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run tries the chosen mutants and tells whether each was caught.
+// run tries the chosen mutants and reports whether each was caught.
 func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	match := flags.String("run", "", "only the mutants whose name matches this `regexp`")

@@ -78,7 +78,7 @@ func (f *finish) saveUnfinished(ctx context.Context) error {
 	return f.did("salvaged")
 }
 
-// holdsWorktree tells whether the agent's worktree is this assignment's.
+// holdsWorktree reports whether the agent's worktree is this assignment's.
 func (f *finish) holdsWorktree(ctx context.Context) (bool, error) {
 	if gone, err := worktreeGone(f.Rig, f.rec.AgentID); gone || err != nil {
 		return false, err

@@ -179,7 +179,7 @@ func HintOf(r *rig.Rig, id state.AgentID) repair.Known {
 // errTheirs ends a look at a folder in which somebody has a repository of their own.
 var errTheirs = errors.New("a repository of its own")
 
-// savable tells whether a folder that git does not know can be saved whole: all of it can be read, and no other
+// savable reports whether a folder that git does not know can be saved whole: all of it can be read, and no other
 // repository is in it.
 func savable(dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -251,7 +251,7 @@ func MendCandidates(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return err
 }
 
-// WorktreeChanged tells whether the worktree of an agent holds anything that the
+// WorktreeChanged reports whether the worktree of an agent holds anything that the
 // base of its assignment does not, committed or not.
 func WorktreeChanged(ctx context.Context, r *rig.Rig, id state.AgentID) (bool, error) {
 	wt := r.Git.In(r.Worktree(id))
@@ -267,7 +267,7 @@ func WorktreeChanged(ctx context.Context, r *rig.Rig, id state.AgentID) (bool, e
 	return !status.Clean(), err
 }
 
-// worktreeGone tells whether somebody has taken the folder away, or put a link or
+// worktreeGone reports whether somebody has taken the folder away, or put a link or
 // a file in its place. Git may know the worktree all the same.
 func worktreeGone(r *rig.Rig, id state.AgentID) (bool, error) {
 	info, err := os.Lstat(r.Worktree(id))

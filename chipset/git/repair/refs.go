@@ -105,7 +105,7 @@ func brokenReason(ctx context.Context, r *git.Repo, ref git.Ref) (string, error)
 		if !found {
 			last, complete, err := newestCommit(ctx, r, reflogOf(r, ref))
 			if err != nil || last == "" && complete {
-				return "", err // it was never durable: nobody was told of it
+				return "", err // it was never durable, so nothing was acknowledged
 			}
 			return "is gone, though its reflog is not: git itself takes both away", nil
 		}

@@ -205,7 +205,7 @@ func mailType(t string) mail.Type {
 	return mail.Coordination
 }
 
-// letterOf reads an entry, and tells whether it is unread.
+// letterOf reads an entry, and reports whether it is unread.
 func letterOf(raw json.RawMessage) (bridge.Letter, bool, error) {
 	var e entry
 	if err := json.Unmarshal(raw, &e); err != nil || e.From == "" || e.Timestamp == "" {
@@ -291,7 +291,7 @@ func (c *Team) steps(inbox string, e *mail.Entry) steps {
 	return steps{staged: at + ".staged", ready: at + ".ready"}
 }
 
-// delivered tells whether an earlier try came through, and clears away one that
+// delivered reports whether an earlier try came through, and clears away one that
 // did not.
 func (s *steps) delivered() (bool, error) {
 	noted, err := there(s.ready)

@@ -101,7 +101,7 @@ func TestTeamOutward(t *testing.T) {
 // before it runs again, the entry is written once.
 func TestTeamOutwardOnceAfterAKill(t *testing.T) {
 	for name, killed := range map[string]struct {
-		// left is what the killed bridge had done; written tells whether the entry was put in place.
+		// left is what the killed bridge had done; written reports whether the entry was put in place.
 		left    func(t *testing.T, s steps, inbox string)
 		written bool
 	}{
