@@ -273,9 +273,10 @@ func (r *Rig) Worktree(id state.AgentID) string {
 	return r.Tree.Abs(state.WorktreeDir.Join(string(id)))
 }
 
-// Target is the branch that work lands on.
+// Target is the branch that work lands on: the one that the definition names, or the
+// repository's own, also while the definition can't be read.
 func (r *Rig) Target(ctx context.Context) (git.Branch, error) {
-	if r.Def.Merge.Target != "" {
+	if r.Def != nil && r.Def.Merge.Target != "" {
 		return git.ParseBranch(r.Def.Merge.Target)
 	}
 	return r.Git.DefaultTarget(ctx)
