@@ -79,11 +79,10 @@ func TargetTip(ctx context.Context, r *rig.Rig) (git.Branch, git.Hash, error) {
 	if !found {
 		return target, "", fmt.Errorf("target branch %s: %w", target, state.ErrNotFound)
 	}
-	remote := r.Def.Merge.Remote
-	if remote == "" {
+	if r.Def == nil || r.Def.Merge.Remote == "" {
 		return target, tip, nil
 	}
-	there, found, err := r.Git.ResolveRef(ctx, git.Ref("refs/remotes/"+remote+"/"+string(target)))
+	there, found, err := r.Git.ResolveRef(ctx, git.Ref("refs/remotes/"+r.Def.Merge.Remote+"/"+string(target)))
 	if err != nil || !found || there == tip {
 		return target, tip, err
 	}
