@@ -38,7 +38,7 @@ func TestRefineryPersonCommitsAfterPush(t *testing.T) {
 	if got := m.is(first, mergequeue.Merged, bead.Merged); got.MergedSHA != first.Head {
 		t.Errorf("merged as %s, pushed was %s", got.MergedSHA, first.Head)
 	}
-	mine = m.stillAt(mine)
+	m.stillAt(mine)
 	got := m.is(second, mergequeue.Merged, bead.Merged)
 	if there := m.git(remote, "rev-parse", "main"); there != got.MergedSHA || got.Onto != first.Head {
 		t.Errorf("the remote holds %s; %+v", there, got)
