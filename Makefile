@@ -121,7 +121,7 @@ demo: build ## build, and play the demo in a throw-away repository
 	bin/chipset demo
 
 # What `make test` has just run and nothing has touched since comes from go's cache.
-verify: build lint race cli fuzz prove mutants ## everything CI checks
+verify: build test lint race fuzz prove mutants ## everything CI checks
 	@echo 'verify: all passed'
 
 clean: ## remove what was built

@@ -8,14 +8,14 @@ import (
 // maxHistory bounds how many changes a store remembers.
 const maxHistory = 4096
 
-// Cursor is a place in the changes that a store of this process has seen. The zero Mark is
+// Cursor is a place in the changes that a store of this process has seen. The zero Cursor is
 // before all of it.
 type Cursor struct{ after int64 }
 
-// Changes is what has changed in a store since a Mark.
+// Changes is what has changed in a store since a Cursor.
 type Changes[T any] struct {
 	// All is true when Values are all objects, because too much has changed to
-	// tell, and Gone says nothing.
+	// tell, and Removed is empty.
 	All bool
 	// Values are the objects that are new, or may be other ones.
 	Values []T
@@ -24,7 +24,7 @@ type Changes[T any] struct {
 	Removed []string
 	// Bad are all that can't be read, each a *Corruption, as All returns them.
 	Bad []error
-	// Next is the Mark of this answer.
+	// Next is the Cursor of this answer.
 	Next Cursor
 }
 

@@ -32,7 +32,7 @@ func CheckMessage(m mail.Message) error {
 	return nil
 }
 
-// RefTo speaks of a bead, and of the actor's own assignment when it works on
+// RefTo returns a reference to a bead, and to the actor's own assignment when it works on
 // it. Errors: *state.Unknown.
 func (a *Actor) RefTo(name string) (*mail.Ref, error) {
 	b, err := a.Beads.Get(name)
@@ -74,9 +74,8 @@ func (a *Actor) Expand(to []string) ([]string, error) {
 	return out, nil
 }
 
-// SendMail sends a message to an agent, named by id or role. Who speaks, when,
-// and that it is unread is not the message's to say. Errors: ErrInvalid, those
-// of mail.Sender.Send.
+// SendMail sends a message to an agent, named by id or role. From, Timestamp and
+// Read are overwritten. Errors: ErrInvalid, those of mail.Sender.Send.
 func (a *Actor) SendMail(ctx context.Context, m mail.Message, to string) (mail.Name, error) {
 	m, err := a.address(m, func() (state.AgentID, error) { return Lookup(a.Rig, to) })
 	if err != nil {
@@ -196,8 +195,7 @@ func (a *Actor) ArchiveMail(ctx context.Context, owner state.AgentID, age time.D
 	return a.Mailbox(owner).ArchiveOld(ctx, a.ID, a.Clock().Add(-age), unread)
 }
 
-// Injected tells the story that messages of the actor's mailbox have entered
-// its context.
+// Injected logs that messages of the actor's mailbox have entered its context.
 func (a *Actor) Injected(names ...mail.Name) {
 	for _, n := range names {
 		a.Events.Tell(event.MailInjected(a.ID, event.Work{Session: a.Session}, string(n)))

@@ -86,7 +86,7 @@ func (c *relations) orphan(id state.AgentID) {
 	p := c.r.Hooks.Path(string(id))
 	f := c.add("hook-without-agent", p, sev, "name the agent in chipset.yaml and start the rig", "%s is not registered", id)
 	switch {
-	case id == state.Human: // checkRegistered makes the record again
+	case id == state.Human: // the rule for missing records makes it again
 		f.Hint = "chipset up registers the person again; so does chipset doctor --fix"
 	case c.r.Def == nil || sev == Error || registered(c.r, string(id)):
 	case !slices.ContainsFunc(c.r.Def.Agents(), func(a definition.Agent) bool { return a.ID == string(id) }):

@@ -71,9 +71,9 @@ func (b *base) sendAs(ctx context.Context, name mail.Name, m mail.Message, fix f
 	}
 }
 
-// undeliverable takes what nobody can ever get for delivered: its recipient is
-// unknown or retired or lets the role not write, or the message is too large. It
-// is said and told in the story, and its cause is retired like any other.
+// undeliverable treats a message that can never arrive as delivered: its recipient
+// is unknown, retired, or takes no mail of the role, or the message is too large. It
+// is logged, and its cause is retired like any other.
 func (b *base) undeliverable(to state.AgentID, text string, err error) error {
 	if !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrTooLarge) {
 		return err

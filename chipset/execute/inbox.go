@@ -22,7 +22,7 @@ type inbox struct {
 	// durable are the unread messages of which this process knows that they
 	// survive a power cut.
 	durable map[mail.Name]bool
-	// said are the damaged files of which was said that they are.
+	// said holds the damaged files already reported.
 	said map[string]bool
 }
 

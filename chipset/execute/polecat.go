@@ -68,8 +68,8 @@ func (p *Polecat) Wants(file state.Path) bool {
 	}
 }
 
-// News signals that the worker has ended.
-func (p *Polecat) News() <-chan struct{} { return p.news }
+// Wake signals that the worker has ended.
+func (p *Polecat) Wake() <-chan struct{} { return p.news }
 
 // Close ends the worker. Its work stays in the worktree; the next Recover
 // saves it and begins the assignment anew.

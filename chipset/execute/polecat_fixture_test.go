@@ -128,7 +128,7 @@ func (k *kennel) until(what string, done func() bool) {
 			after = 50 * time.Millisecond
 		}
 		select {
-		case <-k.p.News():
+		case <-k.p.Wake():
 		case <-time.After(after):
 		case <-ctx.Done():
 			k.t.Fatalf("waited in vain until %s", what)

@@ -70,13 +70,13 @@ func (r *Refinery) Recover(ctx context.Context) error {
 		return err
 	}
 	r.state, r.deep = refinery.State{}, r.warnedOfDepth()
-	r.foresee(ctx)
+	r.prewarmWorktree(ctx)
 	return r.recallLanding()
 }
 
-// foresee makes the worktree where there is none yet: when the first request is there, the polecats make theirs, one after
+// prewarmWorktree makes the worktree where there is none yet: when the first request is there, the polecats make theirs, one after
 // the other. What keeps it from being made is told when it is needed.
-func (r *Refinery) foresee(ctx context.Context) {
+func (r *Refinery) prewarmWorktree(ctx context.Context) {
 	if _, err := os.Lstat(r.worktree); !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -98,8 +98,8 @@ func (r *Refinery) Wants(file state.Path) bool {
 	return file.Dir() != bead.Dir || slices.Contains(awaited, id)
 }
 
-// News signals that a test has ended.
-func (r *Refinery) News() <-chan struct{} { return r.news }
+// Wake signals that a test has ended.
+func (r *Refinery) Wake() <-chan struct{} { return r.news }
 
 // Close ends a running test. Its request stays in merging and is begun again by
 // the next process.
@@ -111,7 +111,7 @@ func (r *Refinery) Close() {
 	if err := r.guard(ctx); err != nil {
 		r.Say("%s: %v", r.ID, err)
 	}
-	r.tidySpent(ctx)
+	r.deleteLandedBranches(ctx)
 }
 
 // Tick runs the one loop between what no decision asks for: what a test came to,
@@ -123,7 +123,7 @@ func (r *Refinery) Tick(ctx context.Context) (Next, error) {
 	}
 	next, err := tick(ctx, &r.base, r)
 	if since := r.Now().Sub(r.spentAt); since >= spentEvery || since < 0 || r.state.Phase == refinery.Idle {
-		r.tidySpent(ctx)
+		r.deleteLandedBranches(ctx)
 		next.After = r.after()
 	}
 	return next, err
@@ -223,9 +223,9 @@ func (r *Refinery) presentTip(ctx context.Context) string {
 	return string(tip)
 }
 
-// tidySpent takes away the branches of landed requests, once no hook names their assignment any more: until then mayor
+// deleteLandedBranches takes away the branches of landed requests, once no hook names their assignment any more: until then mayor
 // and polecat look at them. Nobody waits for it, so one process does it for all that landed in a while.
-func (r *Refinery) tidySpent(ctx context.Context) {
+func (r *Refinery) deleteLandedBranches(ctx context.Context) {
 	if len(r.spent) == 0 {
 		return
 	}

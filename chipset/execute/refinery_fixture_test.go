@@ -149,7 +149,7 @@ func (m *mill) run() Next {
 	next := m.tick()
 	for m.r.test != nil {
 		select {
-		case <-m.r.News():
+		case <-m.r.Wake():
 		case <-time.After(patience):
 			m.Fatal("the test does not end")
 		}

@@ -26,8 +26,8 @@ type Runner interface {
 	// Wants reports whether a change of a file in one of them is news to the
 	// agent. It is called by another goroutine.
 	Wants(file state.Path) bool
-	// News signals what no file tells: a worker that ended. It may be nil.
-	News() <-chan struct{}
+	// Wake signals what no file tells: a worker that ended. It may be nil.
+	Wake() <-chan struct{}
 	// Close ends what runs on the agent's behalf, within seconds. What is half
 	// done then is healed by the next Recover.
 	Close()

@@ -34,8 +34,8 @@ type base struct {
 
 func newBase(a Agent) base { return base{Agent: a, inbox: newInbox(a)} }
 
-// News is nil where nothing runs on the agent's behalf.
-func (b *base) News() <-chan struct{} { return nil }
+// Wake is nil where nothing runs on the agent's behalf.
+func (b *base) Wake() <-chan struct{} { return nil }
 
 // Close has nothing to end.
 func (b *base) Close() {}

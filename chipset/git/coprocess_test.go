@@ -4,6 +4,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -106,5 +110,20 @@ func TestNoneRunningBesideCoprocesses(t *testing.T) {
 	}
 	if !f.NoneRunning(f.TopLevel()) {
 		t.Error("took a coprocess for a git at work")
+	}
+}
+
+// What commits hold does not depend on the index of a person's checkout.
+func TestCoprocessHeedsNoIndex(t *testing.T) {
+	f := newFixture(t)
+	base := f.head(f.TopLevel())
+	h := f.commit(f.TopLevel(), map[string]string{"one.txt": "1"})
+	f.must(os.WriteFile(filepath.Join(f.common, "index"), nil, 0o600))
+	paths, err := f.ChangedPaths(f.ctx, base, h)
+	if err != nil || !slices.Equal(paths, []string{"one.txt"}) {
+		t.Errorf("changed %q, %v", paths, err)
+	}
+	if _, err := os.Stat(filepath.Join(f.common, "chipset-no-index")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an index was made: %v", err)
 	}
 }

@@ -184,9 +184,9 @@ func (p *Process) drive(ctx context.Context, id state.AgentID, runner execute.Ru
 			next.After = least
 		}
 		if conflicts == manyConflicts {
-			p.Say("%s: it does not get on: %s", id, flat(next.Conflict))
+			p.Say("%s: it makes no progress: %s", id, flat(next.Conflict))
 		}
-		if !p.wait(ctx, next.After, changed, runner.News(), failures > 0) || !pace(ctx, began, least) {
+		if !p.wait(ctx, next.After, changed, runner.Wake(), failures > 0) || !pace(ctx, began, least) {
 			return nil
 		}
 	}

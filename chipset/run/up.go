@@ -60,7 +60,7 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	}
 	addDone(&g, ctx, &running)
 	addInterrupt(&g, ctx)
-	addStoryteller(&g, ctx, p)
+	addEventSync(&g, ctx, p)
 	addAuditor(&g, ctx, p)
 	if opts.UntilIdle {
 		addIdle(&g, ctx, p)
@@ -157,8 +157,8 @@ func addInterrupt(g *run.Group, ctx context.Context) {
 // syncInterval is how often the story is made durable.
 const syncInterval = 2 * time.Second
 
-// addStoryteller makes the story durable, and warns when notification fails.
-func addStoryteller(g *run.Group, ctx context.Context, p *Process) {
+// addEventSync makes the story durable, and warns when notification fails.
+func addEventSync(g *run.Group, ctx context.Context, p *Process) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.Add(func() error {
 		ticker := time.NewTicker(syncInterval)
