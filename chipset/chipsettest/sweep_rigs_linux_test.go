@@ -48,8 +48,10 @@ func mark(b *bench) string {
 }
 
 // writing adds a bead whose worker changes files, commits nothing and syncs nothing.
-// What it does after that is more.
+// What it does after that is more. The person works on another branch: what a fault
+// tears in a checkout of the target is theirs to judge, and told to them.
 func writing(b *bench, more string) string {
+	b.world.Git("switch", "-q", "-c", "person")
 	return strings.TrimSpace(b.world.Chipset("work", "add", "write", "-d",
 		"mkdir -p made\nfor i in 1 2 3 4; do printf '%s in %s\\n' $CHIPSET_BEAD $i > made/$i; done\n"+
 			"printf 'and %s\\n' $CHIPSET_BEAD >> README.md\n"+more))
