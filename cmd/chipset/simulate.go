@@ -15,8 +15,8 @@ import (
 
 type simulateOptions struct {
 	simulate.Options
-	faults    string
-	json, svg bool
+	faults string
+	json   bool
 }
 
 // span is a flag that takes days and years as well.
@@ -59,7 +59,6 @@ func (o *simulateOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(span{&o.Patrol}, "patrol", "the witness's interval")
 	fs.Var(span{&o.Step}, "step", "what one durable step of a role takes")
 	fs.Var(span{&o.Person}, "person", "the median time until a person reopens a bead that waits for one; 0 is never")
-	fs.BoolVar(&o.svg, "svg", false, "draw ready beads, merge queue and landed beads over time, as SVG")
 	fs.BoolVar(&o.json, "json", false, "print the whole report as one JSON document")
 }
 
@@ -70,13 +69,13 @@ func newSimulateCmd(a *app) *cobra.Command {
 		Short: "Run a rig of any size under virtual time",
 		Long: `Run a rig with the real decisions of its roles and the real rules of every step, but
 under virtual time, without a disk, git, workers or tests: those are models. It needs
-no rig. It tells what lands in an hour, how long beads wait, which stalls the witness
-finds, what it alerts about and what work is wasted; docs/simulation.md says how to
-read it.
+no rig. The report says how many beads land in an hour, how long they wait, which stalls the
+witness finds, which alerts it sends and how much work is wasted; docs/simulation.md
+explains it.
 
-While it runs, everything is held against the rules: a bead lands at most once and in
-its turn, every step of hooks, beads, requests and incidents is legal, no alert comes
-twice, nothing stands still. A violation is exit 1, with the seed and the time.
+The run is checked against the rules while it goes on: a bead lands at most once and in
+order, every step of hooks, beads, requests and incidents is legal, no alert is sent
+twice, nothing is stuck. A violation is exit 1, with the seed and the virtual time.
 
 Kinds of faults for --faults, each with its usual value: a probability, or the mean
 time between two.
@@ -85,7 +84,7 @@ time between two.
 		Example: "  chipset simulate --polecats 30 --beads 2000\n" +
 			"  chipset simulate --polecats 1000 --beads 100000 --batch 16 --json\n" +
 			"  chipset simulate --per-hour 20 --beads 200000 --for 1y --person 8h --faults all\n" +
-			"  chipset simulate --faults hang=0.05,kill=2h,nudge=1 --svg > run.svg",
+			"  chipset simulate --beads 500 --faults hang=0.05,kill=2h,nudge=1",
 		Args: nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSimulate(cmd.Context(), opts, a) },
 	})
@@ -95,9 +94,6 @@ time between two.
 const simulationGC = 300
 
 func runSimulate(ctx context.Context, opts simulateOptions, a *app) error {
-	if opts.json && opts.svg {
-		return usagef("simulate: --json or --svg, not both")
-	}
 	var err error
 	if opts.Faults, err = simulate.ParseFaults(opts.faults); err != nil {
 		return usagef("simulate: --faults: %v", err)
@@ -111,14 +107,8 @@ func runSimulate(ctx context.Context, opts simulateOptions, a *app) error {
 	if err != nil && !errors.As(err, &violated) {
 		return err
 	}
-	var told error
-	switch {
-	case opts.json:
-		told = a.printJSON(report)
-	case opts.svg:
-		told = report.Plot().WriteSVG(a.stdout)
-	default:
-		told = report.WriteText(a.stdout)
+	if opts.json {
+		return errors.Join(err, a.printJSON(report))
 	}
-	return errors.Join(err, told)
+	return errors.Join(err, report.WriteText(a.stdout))
 }

@@ -1,57 +1,27 @@
 package simulate
 
 import (
-	"bytes"
-	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
 
-var update = flag.Bool("update", false, "draw the plots of docs/simulation.md anew")
-
-// draw writes a plot of the documentation.
-func draw(t *testing.T, name string, p *Plot) {
-	t.Helper()
-	if !*update {
-		return
-	}
-	var text bytes.Buffer
-	if err := p.WriteSVG(&text); err != nil {
-		t.Fatal(err)
-	}
-	wellFormed(t, text.Bytes())
-	if err := os.WriteFile(filepath.Join("..", "..", "docs", "plots", name), text.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Where the design bends, as docs/simulation.md says and draws it: one refinery
+// Where the design bends, as docs/simulation.md says: one refinery
 // lands one request a test. Polecats beyond that wait, and a batch buys more.
 func TestRefineryIsTheLimit(t *testing.T) {
-	rate := &Plot{Title: "Landed in an hour (10 min of work, 30 s of tests a bead)", X: "polecats", Y: "landed/h", LogX: true}
-	wait := &Plot{Title: "From done to landed, median", X: "polecats", Y: "hours", LogX: true}
 	got := map[[2]int]*Report{}
 	sizes := []int{2, 4, 8, 16, 32, 64, 128}
 	if testing.Short() {
 		sizes = []int{8, 128}
 	}
 	for _, batch := range []int{1, 4, 16} {
-		line, waits := Line{Name: fmt.Sprintf("merge.batch %d", batch)}, Line{Name: fmt.Sprintf("merge.batch %d", batch)}
 		for _, n := range sizes {
 			o := Defaults()
 			o.Polecats, o.Beads, o.Batch, o.Needs, o.Patrol = n, 100+10*n, batch, 0, time.Minute
 			r := run(t, o)
 			got[[2]int{n, batch}] = r
-			line.Points = append(line.Points, Point{float64(n), r.PerHour})
-			waits.Points = append(waits.Points, Point{float64(n), r.Landing.P50 / 3600})
+			t.Logf("%d polecats, merge.batch %d: %.0f landed in an hour, %.2f h from done to landed", n, batch, r.PerHour, r.Landing.P50/3600)
 		}
-		rate.Lines, wait.Lines = append(rate.Lines, line), append(wait.Lines, waits)
 	}
-	draw(t, "throughput.svg", rate)
-	draw(t, "landing.svg", wait)
 	if r := got[[2]int{128, 1}]; r.PerHour > 120 || r.Refinery < 0.9 || r.Workers > 0.4 {
 		t.Errorf("128 polecats land %.0f an hour with the refinery busy %.2f and workers %.2f", r.PerHour, r.Refinery, r.Workers)
 	}
@@ -65,24 +35,20 @@ func TestRefineryIsTheLimit(t *testing.T) {
 
 // Red work costs a batch its bisection, and flaky tests cost it the more.
 func TestWhatRedWorkCostsABatch(t *testing.T) {
-	plot := &Plot{Title: "Test runs for each landed bead, by the share of red work", X: "share of red work, %", Y: "tests/bead"}
 	at := map[[2]int]float64{}
 	reds := []int{0, 10, 20, 30}
 	if testing.Short() {
 		reds = []int{0, 30}
 	}
 	for _, batch := range []int{1, 4, 16} {
-		line := Line{Name: fmt.Sprintf("merge.batch %d", batch)}
 		for _, red := range reds {
 			o := Defaults()
 			o.Polecats, o.Beads, o.Batch, o.Needs, o.Red, o.Patrol, o.Person = 64, 500, batch, 0, float64(red)/100, time.Minute, time.Hour
 			r := run(t, o)
 			at[[2]int{batch, red}] = float64(r.Tests.Green+r.Tests.Red+r.Tests.Tip) / float64(max(1, r.Landed))
-			line.Points = append(line.Points, Point{float64(red), at[[2]int{batch, red}]})
+			t.Logf("merge.batch %d, %d%% red: %.2f tests a bead", batch, red, at[[2]int{batch, red}])
 		}
-		plot.Lines = append(plot.Lines, line)
 	}
-	draw(t, "red.svg", plot)
 	if clean := at[[2]int{16, 0}]; clean > 0.5 {
 		t.Errorf("%.2f tests a bead in clean batches of 16", clean)
 	}
@@ -94,20 +60,16 @@ func TestWhatRedWorkCostsABatch(t *testing.T) {
 // A queue that grows faster than it lands makes its own conflicts: whoever waits
 // long meets more that landed meanwhile.
 func TestDeepQueuesConflict(t *testing.T) {
-	plot := &Plot{Title: "Attempts for each landed bead, two changes conflicting with 1 in 1000", X: "polecats", Y: "attempts", LogX: true}
 	attempts := map[[2]int]float64{}
 	for _, batch := range []int{1, 16} {
-		line := Line{Name: fmt.Sprintf("merge.batch %d", batch)}
 		for _, n := range []int{8, 16, 32, 64} {
 			o := Defaults()
 			o.Polecats, o.Beads, o.Batch, o.Needs, o.Conflict, o.Overlap, o.Patrol = n, 10*n, batch, 0, 0, 0.001, time.Minute
 			r := run(t, o)
 			attempts[[2]int{n, batch}] = perEach(r.Attempts, r.Landed)
-			line.Points = append(line.Points, Point{float64(n), attempts[[2]int{n, batch}]})
+			t.Logf("%d polecats, merge.batch %d: %.2f attempts a bead", n, batch, attempts[[2]int{n, batch}])
 		}
-		plot.Lines = append(plot.Lines, line)
 	}
-	draw(t, "conflicts.svg", plot)
 	if shallow, deep := attempts[[2]int{8, 1}], attempts[[2]int{64, 1}]; deep < shallow*1.1 {
 		t.Errorf("%.2f attempts a bead with 8 polecats, %.2f with 64", shallow, deep)
 	}
