@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
@@ -36,11 +38,7 @@ func newAgentsListCmd(a *app, opts *jsonOptions, use string) *cobra.Command {
 		Short:   "List the agents with their cards",
 		Example: "  chipset agents list --json",
 		Args:    nargs(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := a.openState(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, _ []string) error {
 			all, bad, err := r.Agents.All()
 			if err != nil {
 				return err
@@ -48,7 +46,7 @@ func newAgentsListCmd(a *app, opts *jsonOptions, use string) *cobra.Command {
 			warnAll(a, bad)
 			header := []string{"ID", "ROLE", "STATUS", "PROCESS", "TASKS", "CAPABILITIES", "DESCRIPTION"}
 			return showList(a, opts.json, all, header, func(c *agent.Agent) []string { return cardRow(r, c) })
-		},
+		}),
 	}
 	if use == "list" {
 		opts.AddFlags(cmd.Flags())
@@ -93,11 +91,7 @@ func newAgentsShowCmd(a *app) *cobra.Command {
 		Short:   "Show an agent's card (default: your own)",
 		Example: "  chipset agents show polecat-alpha",
 		Args:    nargs(0, 1, "one agent"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, id, err := a.openAgent(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
+		RunE: a.onAgent(func(r *rig.Rig, id state.AgentID) error {
 			c, err := r.Agents.Get(string(id))
 			if err != nil {
 				return err
@@ -106,16 +100,12 @@ func newAgentsShowCmd(a *app) *cobra.Command {
 				return a.printJSON(c)
 			}
 			a.printf("%s  %s  %s\n", c.ID, c.Role, c.Status)
-			for _, f := range [][2]string{
+			a.fields(13, [][2]string{
 				{"description", c.Description}, {"capabilities", strings.Join(c.Capabilities, ", ")}, {"allow from", allowed(&c)},
 				{"tasks", taskCount(r, &c)}, {"process", liveness(r, &c)}, {"session", string(c.Session)}, {"since", localTime(c.CreatedAt)},
-			} {
-				if f[1] != "" {
-					a.printf("  %-13s %s\n", f[0], clean(f[1]))
-				}
-			}
+			})
 			return nil
-		},
+		}),
 	})
 }
 
@@ -151,7 +141,7 @@ witness and refinery can always write, and so can who answers a message of the a
 		Example: "  chipset agents set polecat-alpha --description \"knows the parser\" --capability go --allow-from polecat-bravo --max-concurrent-tasks 2",
 		Args:    nargs(1, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			me, err := a.openActor(cmd.Context(), a.openState)
+			me, err := a.openActor(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -176,11 +166,8 @@ witness and refinery can always write, and so can who answers a message of the a
 			if c == (actor.Card{}) {
 				return usagef("agents set: no change was given")
 			}
-			if _, err := me.SetCard(cmd.Context(), id, c); err != nil {
-				return err
-			}
-			a.printf("%s set\n", id)
-			return nil
+			_, err = me.SetCard(cmd.Context(), id, c)
+			return a.done(err, "%s set\n", id)
 		},
 	})
 }

@@ -18,9 +18,18 @@ func (a *app) authority(r *rig.Rig, what string) (state.AgentID, error) {
 	return id, (&actor.Actor{Rig: r, ID: id}).Authority(what)
 }
 
-// openActor opens a rig and returns the agent that runs this command, with the
-// worker's session and assignment where the environment names them.
-func (a *app) openActor(ctx context.Context, open func(context.Context) (*rig.Rig, error)) (*actor.Actor, error) {
+// openActor is openState for a command that acts: it returns the agent that runs the
+// command, with the worker's session and assignment where the environment names them.
+func (a *app) openActor(ctx context.Context) (*actor.Actor, error) {
+	return a.actorIn(ctx, a.openState)
+}
+
+// openRigActor is openRig for a command that acts.
+func (a *app) openRigActor(ctx context.Context) (*actor.Actor, error) {
+	return a.actorIn(ctx, a.openRig)
+}
+
+func (a *app) actorIn(ctx context.Context, open func(context.Context) (*rig.Rig, error)) (*actor.Actor, error) {
 	r, err := open(ctx)
 	if err != nil {
 		return nil, err

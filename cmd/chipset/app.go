@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/spf13/cobra"
+
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
@@ -155,20 +157,22 @@ func resolved(path string) string {
 	return path
 }
 
-// openAgent is openState for a command about the agent that an optional argument
-// names by id or role, or else the one that runs it. A named agent must be registered.
-func (a *app) openAgent(ctx context.Context, args []string) (*rig.Rig, state.AgentID, error) {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	var id state.AgentID
-	if len(args) == 0 || args[0] == "" {
-		id, err = a.identity(r)
-	} else {
-		id, err = actor.Lookup(r, args[0])
-	}
-	return r, id, err
+// onAgent makes the RunE of a command about the agent that an optional argument names
+// by ID or role, or else the one that runs it. A named agent must be registered.
+func (a *app) onAgent(run func(r *rig.Rig, id state.AgentID) error) func(*cobra.Command, []string) error {
+	return with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {
+		var id state.AgentID
+		var err error
+		if len(args) == 0 || args[0] == "" {
+			id, err = a.identity(r)
+		} else {
+			id, err = actor.Lookup(r, args[0])
+		}
+		if err != nil {
+			return err
+		}
+		return run(r, id)
+	})
 }
 
 // session is the worker's incarnation that this command belongs to, or "".
@@ -210,6 +214,35 @@ func (a *app) printJSON(v any) error {
 	}
 	_, err = a.stdout.Write(data)
 	return err
+}
+
+// done prints a line unless err says that there is nothing to print, and returns err.
+func (a *app) done(err error, format string, args ...any) error {
+	if err == nil {
+		a.printf(format, args...)
+	}
+	return err
+}
+
+// show writes a stored object as JSON, or lets text write it. It returns err when
+// that is not nil: what kept the object from being read.
+func (a *app) show(v any, err error, asJSON bool, text func() error) error {
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return a.printJSON(v)
+	}
+	return text()
+}
+
+// fields prints names and values below each other, without those that are empty.
+func (a *app) fields(width int, list [][2]string) {
+	for _, f := range list {
+		if f[1] != "" {
+			a.printf("  %-*s %s\n", width, f[0], clean(f[1]))
+		}
+	}
 }
 
 // printList writes a list of stored objects as one JSON array, [] when empty.

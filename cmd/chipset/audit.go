@@ -10,6 +10,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/history"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
@@ -40,34 +41,28 @@ says so, and prints the last one.
 With audit.every in chipset.yaml a running rig does this by itself.`,
 		Example: "  chipset audit commit -m \"before the upgrade\"",
 		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runAuditCommit(cmd.Context(), opts, a) },
+		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, _ []string) error {
+			recorder, err := history.NewRecorder(r)
+			if err != nil {
+				return err
+			}
+			out, err := recorder.Commit(ctx, opts.message)
+			warnAll(a, out.Skipped)
+			switch {
+			case errors.Is(err, git.ErrBranchInUse):
+				return withHint(exitWith(codeConflict, err), "git switch to another branch there; the audit branch is the rig's own")
+			case errors.Is(err, git.ErrMoved):
+				return exitWith(codeConflict, err)
+			case err != nil:
+				return err
+			}
+			if !out.Made {
+				a.tellf("chipset: nothing has changed since the last snapshot\n")
+			}
+			a.printf("%s\n", out.Commit)
+			return nil
+		}),
 	})
-}
-
-func runAuditCommit(ctx context.Context, opts auditCommitOptions, a *app) error {
-	r, err := a.openRig(ctx)
-	if err != nil {
-		return err
-	}
-	recorder, err := history.NewRecorder(r)
-	if err != nil {
-		return err
-	}
-	out, err := recorder.Commit(ctx, opts.message)
-	warnAll(a, out.Skipped)
-	switch {
-	case errors.Is(err, git.ErrBranchInUse):
-		return withHint(exitWith(codeConflict, err), "git switch to another branch there; the audit branch is the rig's own")
-	case errors.Is(err, git.ErrMoved):
-		return exitWith(codeConflict, err)
-	case err != nil:
-		return err
-	}
-	if !out.Made {
-		a.tellf("chipset: nothing has changed since the last snapshot\n")
-	}
-	a.printf("%s\n", out.Commit)
-	return nil
 }
 
 type auditLogOptions struct {
@@ -104,14 +99,9 @@ func runAuditLog(ctx context.Context, opts auditLogOptions, a *app) error {
 	if err != nil {
 		return noHistory(err)
 	}
-	if opts.json {
-		return printList(a, entries)
-	}
-	rows := make([][]string, 0, len(entries))
-	for _, e := range entries {
-		rows = append(rows, []string{e.Commit.Short(), localTime(e.When), e.Subject})
-	}
-	return a.table([]string{"COMMIT", "WHEN", "MESSAGE"}, rows)
+	return showList(a, opts.json, entries, []string{"COMMIT", "WHEN", "MESSAGE"}, func(e *history.Entry) []string {
+		return []string{e.Commit.Short(), localTime(e.When), e.Subject}
+	})
 }
 
 // noHistory tells how a history comes about where there is none.
@@ -139,35 +129,29 @@ yourself; without it, it is the branch that audit.ref names. Exit 5 when
 something is wrong, 3 when there is no history.`,
 		Example: "  chipset audit verify\n  chipset audit verify main --json",
 		Args:    nargs(0, 1, "at most one ref"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runAuditVerify(cmd.Context(), opts, args, a) },
+		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, args []string) error {
+			ref := ""
+			if len(args) == 1 {
+				if ref = args[0]; ref == "" {
+					return usagef("audit verify: REF is empty")
+				}
+			}
+			report, err := history.Verify(ctx, r, ref)
+			if err != nil {
+				return noHistory(err)
+			}
+			if opts.json {
+				err = a.printJSON(report)
+			} else {
+				a.printReport(report)
+			}
+			if n := len(report.Violations); err == nil && n > 0 {
+				err = exitWith(codeCorrupt, withHint(fmt.Errorf("audit: %s in the history of %s", wording.Count(n, "illegal change"), report.Ref),
+					"git show COMMIT -- PATH shows a change"))
+			}
+			return err
+		}),
 	})
-}
-
-func runAuditVerify(ctx context.Context, opts jsonOptions, args []string, a *app) error {
-	r, err := a.openRig(ctx)
-	if err != nil {
-		return err
-	}
-	ref := ""
-	if len(args) == 1 {
-		if ref = args[0]; ref == "" {
-			return usagef("audit verify: REF is empty")
-		}
-	}
-	report, err := history.Verify(ctx, r, ref)
-	if err != nil {
-		return noHistory(err)
-	}
-	if opts.json {
-		err = a.printJSON(report)
-	} else {
-		a.printReport(report)
-	}
-	if n := len(report.Violations); err == nil && n > 0 {
-		err = exitWith(codeCorrupt, withHint(fmt.Errorf("audit: %s in the history of %s", wording.Count(n, "illegal change"), report.Ref),
-			"git show COMMIT -- PATH shows a change"))
-	}
-	return err
 }
 
 func (a *app) printReport(r *history.Report) {

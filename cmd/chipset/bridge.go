@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/claude/claudeteam"
 	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/chipset/bridge/nanobot"
@@ -57,18 +58,14 @@ has landed. What ties them is the tag chipset:bead:ID in the task's description.
 --export each open bead without a task gets one.`,
 		Example: "  chipset bridge claude-tasks ~/.claude/tasks/session-0a1b2c3d --export",
 		Args:    nargs(1, 1, "the folder"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			me, err := a.openActor(cmd.Context(), a.openRig)
-			if err != nil {
-				return err
-			}
+		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			list, err := claudeteam.OpenTasks(a.abs(args[0]), me)
 			if err != nil {
 				return err
 			}
 			list.Export = export
-			return a.carry(cmd.Context(), list.Carry, opts)
-		},
+			return a.carry(ctx, list.Carry, opts)
+		}),
 	}
 	cmd.Flags().BoolVar(&export, "export", false, "make tasks of open beads, too")
 	opts.addWatch(cmd.Flags())

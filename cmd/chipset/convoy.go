@@ -28,23 +28,11 @@ func newConvoyCreateCmd(a *app) *cobra.Command {
 most: one that is in another already is exit 4, and nothing is made.`,
 		Example: "  chipset convoy create \"release 1.2\" gt-abc12 gt-def34",
 		Args:    nargs(2, -1, "a name and at least one bead"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runConvoyCreate(cmd.Context(), args[0], args[1:], a)
-		},
+		RunE: with(a.openActor, func(ctx context.Context, s *actor.Actor, args []string) error {
+			c, err := s.CreateConvoy(ctx, args[0], args[1:])
+			return a.done(err, "%s\n", c.ID)
+		}),
 	}
-}
-
-func runConvoyCreate(ctx context.Context, name string, names []string, a *app) error {
-	s, err := a.openActor(ctx, a.openState)
-	if err != nil {
-		return err
-	}
-	c, err := s.CreateConvoy(ctx, name, names)
-	if err != nil {
-		return err
-	}
-	a.printf("%s\n", c.ID)
-	return nil
 }
 
 type jsonOptions struct{ json bool }
@@ -60,33 +48,22 @@ func newConvoyListCmd(a *app) *cobra.Command {
 		Short:   "List convoys",
 		Example: "  chipset convoy list",
 		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runConvoyList(cmd.Context(), opts, a) },
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, _ []string) error {
+			all, bad, err := r.Convoys.All()
+			if err != nil {
+				return err
+			}
+			warnAll(a, bad)
+			slices.SortStableFunc(all, func(x, y convoy.Convoy) int { return x.CreatedAt.Compare(y.CreatedAt.Time) })
+			byID, err := beadIndex(r)
+			if err != nil {
+				return err
+			}
+			return showList(a, opts.json, all, []string{"ID", "LANDED", "NAME", "CREATED"}, func(c *convoy.Convoy) []string {
+				return []string{string(c.ID), actor.LandedOf(c, byID), c.Name, localTime(c.CreatedAt)}
+			})
+		}),
 	})
-}
-
-func runConvoyList(ctx context.Context, opts jsonOptions, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	all, bad, err := r.Convoys.All()
-	if err != nil {
-		return err
-	}
-	warnAll(a, bad)
-	slices.SortStableFunc(all, func(x, y convoy.Convoy) int { return x.CreatedAt.Compare(y.CreatedAt.Time) })
-	if opts.json {
-		return printList(a, all)
-	}
-	byID, err := beadIndex(r)
-	if err != nil {
-		return err
-	}
-	rows := make([][]string, 0, len(all))
-	for i := range all {
-		rows = append(rows, []string{string(all[i].ID), actor.LandedOf(&all[i], byID), all[i].Name, localTime(all[i].CreatedAt)})
-	}
-	return a.table([]string{"ID", "LANDED", "NAME", "CREATED"}, rows)
 }
 
 func beadIndex(r *rig.Rig) (map[state.BeadID]*bead.Bead, error) {
@@ -101,34 +78,28 @@ func newConvoyShowCmd(a *app) *cobra.Command {
 		Short:   "Show a convoy and its beads",
 		Example: "  chipset convoy show cv-k3f9q",
 		Args:    nargs(1, 1, "the ID of a convoy"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runConvoyShow(cmd.Context(), opts, args[0], a) },
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {
+			c, err := r.Convoys.Get(args[0])
+			if err != nil {
+				return err
+			}
+			if opts.json {
+				return a.printJSON(c)
+			}
+			byID, err := beadIndex(r)
+			if err != nil {
+				return err
+			}
+			a.printf("%s  %s landed  %s\n", c.ID, actor.LandedOf(&c, byID), clean(c.Name))
+			rows := make([][]string, 0, len(c.BeadIDs))
+			for _, id := range c.BeadIDs {
+				row := []string{"  " + string(id), "missing", "", ""}
+				if b := byID[id]; b != nil {
+					row = []string{"  " + string(id), string(b.Status), b.Title, strings.Join(bead.Blockers(b, byID), ", ")}
+				}
+				rows = append(rows, row)
+			}
+			return a.table([]string{"  BEAD", "STATUS", "TITLE", "WAITS FOR"}, rows)
+		}),
 	})
-}
-
-func runConvoyShow(ctx context.Context, opts jsonOptions, id string, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := r.Convoys.Get(id)
-	if err != nil {
-		return err
-	}
-	if opts.json {
-		return a.printJSON(c)
-	}
-	byID, err := beadIndex(r)
-	if err != nil {
-		return err
-	}
-	a.printf("%s  %s landed  %s\n", c.ID, actor.LandedOf(&c, byID), clean(c.Name))
-	rows := make([][]string, 0, len(c.BeadIDs))
-	for _, id := range c.BeadIDs {
-		row := []string{"  " + string(id), "missing", "", ""}
-		if b := byID[id]; b != nil {
-			row = []string{"  " + string(id), string(b.Status), b.Title, strings.Join(bead.Blockers(b, byID), ", ")}
-		}
-		rows = append(rows, row)
-	}
-	return a.table([]string{"  BEAD", "STATUS", "TITLE", "WAITS FOR"}, rows)
 }

@@ -68,14 +68,10 @@ func newReasonedCmd(a *app, name string, outcome retire.Outcome, short, long, ex
 }
 
 func runVerdict(ctx context.Context, outcome retire.Outcome, opts doneOptions, a *app) error {
-	s, err := a.openActor(ctx, a.openState)
+	s, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}
 	rec, err := s.Verdict(ctx, outcome, opts.summary, opts.reason)
-	if err != nil {
-		return err
-	}
-	a.printf("%s %s (%s)\n", rec.BeadID, rec.Outcome, rec.AssignmentID)
-	return nil
+	return a.done(err, "%s %s (%s)\n", rec.BeadID, rec.Outcome, rec.AssignmentID)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/run"
 )
 
@@ -32,33 +33,25 @@ ended by TERM, then KILL. With --now nobody is asked. Work that is cut off is
 saved, and goes on at the next start.`,
 		Example: "  chipset down\n  chipset down --wait 10m\n  chipset down --now",
 		Args:    nargs(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDown(cmd.Context(), a, o)
-		},
+		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {
+			by, err := a.authority(r, "down")
+			if err != nil {
+				return err
+			}
+			n, err := run.Down(ctx, r, run.DownOptions{Now: o.now, Patience: o.patience, Insist: insist, By: by,
+				Say: func(format string, args ...any) { a.printf(format+"\n", args...) }})
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				a.printf("nothing is running\n")
+				return nil
+			}
+			a.printf("%d agents ended\n", n)
+			return nil
+		}),
 	})
 }
 
 // insist is how long a signalled process may take to end.
 const insist = 15 * time.Second
-
-func runDown(ctx context.Context, a *app, o downOptions) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	by, err := a.authority(r, "down")
-	if err != nil {
-		return err
-	}
-	n, err := run.Down(ctx, r, run.DownOptions{Now: o.now, Patience: o.patience, Insist: insist, By: by,
-		Say: func(format string, args ...any) { a.printf(format+"\n", args...) }})
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		a.printf("nothing is running\n")
-		return nil
-	}
-	a.printf("%d agents ended\n", n)
-	return nil
-}

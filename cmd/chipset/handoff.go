@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/handoff"
 )
@@ -44,16 +45,12 @@ func runHandoffWrite(ctx context.Context, opts handoffWriteOptions, a *app) erro
 	if strings.TrimSpace(opts.summary) == "" {
 		return usagef("handoff write: --summary is required")
 	}
-	s, err := a.openActor(ctx, a.openState)
+	s, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}
 	h, err := s.WriteHandoff(opts.summary, opts.remaining)
-	if err != nil {
-		return err
-	}
-	a.printf("%s/%s.json\n", s.ID, h.Timestamp.Stamp())
-	return nil
+	return a.done(err, "%s/%s.json\n", s.ID, h.Timestamp.Stamp())
 }
 
 type handoffShowOptions struct{ all, json bool }
@@ -71,15 +68,11 @@ func newHandoffShowCmd(a *app) *cobra.Command {
 		Short:   "Show the newest hand-off of an agent (default: your own)",
 		Example: "  chipset handoff show polecat-alpha --all",
 		Args:    nargs(0, 1, "one agent"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runHandoffShow(cmd.Context(), opts, args, a) },
+		RunE:    a.onAgent(func(r *rig.Rig, id state.AgentID) error { return runHandoffShow(r, id, opts, a) }),
 	})
 }
 
-func runHandoffShow(ctx context.Context, opts handoffShowOptions, args []string, a *app) error {
-	r, id, err := a.openAgent(ctx, args)
-	if err != nil {
-		return err
-	}
+func runHandoffShow(r *rig.Rig, id state.AgentID, opts handoffShowOptions, a *app) error {
 	all, bad, err := r.Handoffs.List(id)
 	if err != nil {
 		return err

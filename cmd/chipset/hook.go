@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/wording"
@@ -33,23 +34,16 @@ func newHookShowCmd(a *app) *cobra.Command {
 		Short:   "Show a hook (default: your own)",
 		Example: "  chipset hook show polecat-alpha --json",
 		Args:    nargs(0, 1, "one agent"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, id, err := a.openAgent(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
+		RunE: a.onAgent(func(r *rig.Rig, id state.AgentID) error {
 			h, err := actor.HookOf(r, id)
-			if err != nil {
-				return err
-			}
-			return a.showHook(&h, opts.json)
-		},
+			return a.showHook(&h, err, opts.json)
+		}),
 	})
 }
 
-func (a *app) showHook(h *hook.Hook, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(h)
+func (a *app) showHook(h *hook.Hook, err error, asJSON bool) error {
+	if err != nil || asJSON {
+		return a.show(h, err, asJSON, nil)
 	}
 	line := []string{string(h.AgentID), string(h.Status)}
 	if w := h.WorkItem; w != nil {
@@ -71,46 +65,34 @@ func newHookListCmd(a *app) *cobra.Command {
 		Short:   "List all hooks",
 		Example: "  chipset hook list",
 		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runHookList(cmd.Context(), opts, a) },
-	})
-}
-
-func runHookList(ctx context.Context, opts jsonOptions, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	all, bad, err := r.Hooks.All()
-	if err != nil {
-		return err
-	}
-	agents, _, err := r.Agents.All()
-	if err != nil {
-		return err
-	}
-	for i := range agents {
-		if _, err := actor.HookOf(r, agents[i].ID); errors.Is(err, state.ErrNotFound) {
-			bad = append(bad, err)
-		}
-	}
-	warnAll(a, bad)
-	if opts.json {
-		err = printList(a, all)
-	} else {
-		rows := make([][]string, 0, len(all))
-		for i := range all {
-			row := []string{string(all[i].AgentID), string(all[i].Status), localTime(all[i].LastActivity), "", ""}
-			if w := all[i].WorkItem; w != nil {
-				row[3], row[4] = string(w.BeadID), w.Title
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, _ []string) error {
+			all, bad, err := r.Hooks.All()
+			if err != nil {
+				return err
 			}
-			rows = append(rows, row)
-		}
-		err = a.table([]string{"AGENT", "STATUS", "LAST ACTIVITY", "BEAD", "TITLE"}, rows)
-	}
-	if err == nil && len(bad) > 0 { // a hook that can't be read is never taken for none
-		err = &state.Corruption{Path: string(hook.Dir), Reason: wording.Count(len(bad), "hook") + " can't be read"}
-	}
-	return err
+			agents, _, err := r.Agents.All()
+			if err != nil {
+				return err
+			}
+			for i := range agents {
+				if _, err := actor.HookOf(r, agents[i].ID); errors.Is(err, state.ErrNotFound) {
+					bad = append(bad, err)
+				}
+			}
+			warnAll(a, bad)
+			err = showList(a, opts.json, all, []string{"AGENT", "STATUS", "LAST ACTIVITY", "BEAD", "TITLE"}, func(h *hook.Hook) []string {
+				row := []string{string(h.AgentID), string(h.Status), localTime(h.LastActivity), "", ""}
+				if w := h.WorkItem; w != nil {
+					row[3], row[4] = string(w.BeadID), w.Title
+				}
+				return row
+			})
+			if err == nil && len(bad) > 0 { // a hook that can't be read is never taken for none
+				err = &state.Corruption{Path: string(hook.Dir), Reason: wording.Count(len(bad), "hook") + " can't be read"}
+			}
+			return err
+		}),
+	})
 }
 
 func newHookSetCmd(a *app) *cobra.Command {
@@ -123,22 +105,11 @@ bead, sends no mail and leaves no dispatch record, so a running mayor takes it b
 it is for tests and repair. chipset sling is the whole pipeline.`,
 		Example: "  chipset hook set polecat-alpha gt-abc12",
 		Args:    nargs(2, 2, "an agent and a bead"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runHookSet(cmd.Context(), opts, args[0], args[1], a)
-		},
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
+			h, err := me.SetHook(ctx, args[0], args[1])
+			return a.showHook(&h, err, opts.json)
+		}),
 	})
-}
-
-func runHookSet(ctx context.Context, opts jsonOptions, name, beadName string, a *app) error {
-	me, err := a.openActor(ctx, a.openState)
-	if err != nil {
-		return err
-	}
-	h, err := me.SetHook(ctx, name, beadName)
-	if err != nil {
-		return err
-	}
-	return a.showHook(&h, opts.json)
 }
 
 func newHookActivateCmd(a *app) *cobra.Command {
@@ -170,20 +141,13 @@ func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
 	return withFlags(&opts, &cobra.Command{
 		Use: use, Short: short, Args: args,
 		Example: "  chipset hook " + name + " --as polecat-alpha",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.openActor(cmd.Context(), a.openState)
-			if err != nil {
-				return err
+		RunE: with(a.openActor, func(ctx context.Context, s *actor.Actor, args []string) error {
+			h, err := step(ctx, s, strings.Join(args, " "))
+			if s.ID == state.Human && errors.Is(err, state.ErrConflict) {
+				err = withHint(err, "you speak as human: --as AGENT speaks for another")
 			}
-			h, err := step(cmd.Context(), s, strings.Join(args, " "))
-			if err != nil {
-				if s.ID == state.Human && errors.Is(err, state.ErrConflict) {
-					err = withHint(err, "you speak as human: --as AGENT speaks for another")
-				}
-				return err
-			}
-			return a.showHook(&h, opts.json)
-		},
+			return a.showHook(&h, err, opts.json)
+		}),
 	})
 }
 
@@ -207,25 +171,14 @@ func newHookClearCmd(a *app) *cobra.Command {
 it is for tests and repair. chipset unsling takes a bead back.`,
 		Example: "  chipset hook clear polecat-alpha",
 		Args:    nargs(1, 1, "one agent"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runHookClear(cmd.Context(), opts, args[0], a)
-		},
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
+			if opts.assignment != "" {
+				if _, err := state.ParseAssignmentID(opts.assignment); err != nil {
+					return usagef("--assignment: %v", err)
+				}
+			}
+			h, err := me.ClearHook(ctx, args[0], state.AssignmentID(opts.assignment))
+			return a.showHook(&h, err, opts.json)
+		}),
 	})
-}
-
-func runHookClear(ctx context.Context, opts hookClearOptions, name string, a *app) error {
-	me, err := a.openActor(ctx, a.openState)
-	if err != nil {
-		return err
-	}
-	if opts.assignment != "" {
-		if _, err := state.ParseAssignmentID(opts.assignment); err != nil {
-			return usagef("--assignment: %v", err)
-		}
-	}
-	h, err := me.ClearHook(ctx, name, state.AssignmentID(opts.assignment))
-	if err != nil {
-		return err
-	}
-	return a.showHook(&h, opts.json)
 }

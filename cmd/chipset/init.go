@@ -258,16 +258,14 @@ func tellInit(ctx context.Context, a *app, r *rig.Rig) error {
 		test = "none: nothing is tested before it lands"
 	}
 	a.printf("made %s\n", filepath.Join(r.Dir, rig.DirName))
-	for _, line := range [][2]string{
+	a.fields(9, [][2]string{
 		{"rig", r.Def.Rig.Name + " (beads " + r.Def.Rig.BeadPrefix + "-…)"},
 		{"agents", strings.Join(names, ", ")},
 		{"worker", worker},
 		{"target", string(target)},
 		{"test", test},
 		{"settings", filepath.Join(rig.DirName, rig.DefinitionName)},
-	} {
-		a.printf("  %-9s %s\n", line[0], clean(line[1]))
-	}
+	})
 	a.printf("next:\n  chipset work add \"What is to be done\" -d \"How, and what else to know\"\n  chipset up\n")
 	return nil
 }

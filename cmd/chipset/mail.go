@@ -102,21 +102,19 @@ func newMailInboxCmd(a *app) *cobra.Command {
 marked or moved. What can't be read is reported on standard error.`,
 		Example: "  chipset mail inbox --unread\n  chipset mail inbox polecat-alpha --limit 5 --json",
 		Args:    nargs(0, 1, "one agent"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runMailInbox(cmd.Context(), opts, args, a) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.json && opts.xml {
+				return usagef("mail inbox: --json and --xml at once")
+			}
+			if opts.limit < 0 {
+				return usagef("mail inbox: --limit %d is negative", opts.limit)
+			}
+			return a.onAgent(func(r *rig.Rig, owner state.AgentID) error { return runMailInbox(r, owner, opts, a) })(cmd, args)
+		},
 	})
 }
 
-func runMailInbox(ctx context.Context, opts mailInboxOptions, args []string, a *app) error {
-	if opts.json && opts.xml {
-		return usagef("mail inbox: --json and --xml at once")
-	}
-	if opts.limit < 0 {
-		return usagef("mail inbox: --limit %d is negative", opts.limit)
-	}
-	r, owner, err := a.openAgent(ctx, args)
-	if err != nil {
-		return err
-	}
+func runMailInbox(r *rig.Rig, owner state.AgentID, opts mailInboxOptions, a *app) error {
 	list := r.Mailbox(owner).List
 	switch {
 	case opts.archived && opts.unread: // which --unread has put there
@@ -137,13 +135,10 @@ func runMailInbox(ctx context.Context, opts mailInboxOptions, args []string, a *
 	if opts.limit > 0 && len(entries) > opts.limit {
 		entries = entries[len(entries)-opts.limit:]
 	}
-	switch {
-	case opts.xml:
+	if opts.xml {
 		return a.printMailXML(entries)
-	case opts.json:
-		return printList(a, entries)
 	}
-	return a.printMailTable(entries)
+	return a.showMailList(entries, opts.json)
 }
 
 func unread(entries []mail.Entry) []mail.Entry {
@@ -156,10 +151,8 @@ func unread(entries []mail.Entry) []mail.Entry {
 	return out
 }
 
-func (a *app) printMailTable(entries []mail.Entry) error {
-	rows := make([][]string, 0, len(entries))
-	for i := range entries {
-		e := &entries[i]
+func (a *app) showMailList(entries []mail.Entry, asJSON bool) error {
+	return showList(a, asJSON, entries, []string{"NAME", "", "FROM", "TYPE", "PRIORITY", "SUBJECT"}, func(e *mail.Entry) []string {
 		flag := "unread"
 		switch {
 		case e.Archived:
@@ -167,9 +160,8 @@ func (a *app) printMailTable(entries []mail.Entry) error {
 		case e.Read:
 			flag = "read"
 		}
-		rows = append(rows, []string{string(e.Name), flag, string(e.From), string(e.Type), string(e.Priority), e.Subject})
-	}
-	return a.table([]string{"NAME", "", "FROM", "TYPE", "PRIORITY", "SUBJECT"}, rows)
+		return []string{string(e.Name), flag, string(e.From), string(e.Type), string(e.Priority), e.Subject}
+	})
 }
 
 // xmlMessage is a message as inbox --xml writes it. The body is data: nothing
@@ -270,7 +262,7 @@ func newMailPeekCmd(a *app) *cobra.Command {
 }
 
 func runMailRead(ctx context.Context, opts mailReadOptions, given string, mark bool, a *app) error {
-	me, err := a.openActor(ctx, a.openState)
+	me, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}

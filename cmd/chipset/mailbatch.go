@@ -33,7 +33,7 @@ func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app
 	if stray != "" {
 		return usagef("mail send: --batch takes everything from standard input, so not %s", stray)
 	}
-	me, err := a.openActor(ctx, a.openState)
+	me, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
+
+	"github.com/gastown-chipset/chipset/chipset/actor"
 )
 
 func newMailForwardCmd(a *app) *cobra.Command {
@@ -14,21 +18,14 @@ one, its deadline and its callback. Each hop is counted down (three where the se
 say), and who has had the message does not get it again (exit 4). Nothing is marked.`,
 		Example: "  chipset mail forward 2026-03-05T10-30-00.000000000Z-mayor polecat-bravo --note \"you know this better\"",
 		Args:    nargs(2, 2, "the name of a message and an agent"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			me, err := a.openActor(cmd.Context(), a.openState)
-			if err != nil {
-				return err
-			}
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			e, err := me.Own(args[0])
 			if err != nil {
 				return err
 			}
-			n, err := me.Forward(cmd.Context(), &e, note, args[1])
-			if err == nil {
-				a.printf("%s\n", n)
-			}
-			return err
-		},
+			n, err := me.Forward(ctx, &e, note, args[1])
+			return a.done(err, "%s\n", n)
+		}),
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what is said above it, as `text`")
 	return cmd

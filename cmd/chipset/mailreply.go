@@ -47,7 +47,7 @@ callback come from it. The message that was answered is then marked read, as by 
 }
 
 func runMailReply(ctx context.Context, opts mailReplyOptions, given string, a *app) error {
-	me, err := a.openActor(ctx, a.openState)
+	me, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}

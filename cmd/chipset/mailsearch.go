@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state/event"
 )
@@ -33,45 +35,34 @@ func newMailSearchCmd(a *app) *cobra.Command {
 		Long:    "Find mail that holds a text, in any case, in its subject, body, sender, type, thread, id\nor bead. Marks nothing.",
 		Example: "  chipset mail search conflict --archived",
 		Args:    nargs(1, 1, "one text (quote it)"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runMailSearch(cmd.Context(), opts, args[0], a)
-		},
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {
+			owner, err := opts.owner(a, r)
+			if err != nil {
+				return err
+			}
+			box := r.Mailbox(owner)
+			entries, bad, err := box.List()
+			if err != nil {
+				return err
+			}
+			if opts.archived {
+				old, alsoBad, err := box.Archive()
+				if err != nil {
+					return err
+				}
+				entries, bad = append(old, entries...), append(alsoBad, bad...)
+				mail.Sort(entries)
+			}
+			warnAll(a, bad)
+			var found []mail.Entry
+			for _, e := range entries {
+				if mentions(&e, strings.ToLower(args[0])) {
+					found = append(found, e)
+				}
+			}
+			return a.showMailList(found, opts.json)
+		}),
 	})
-}
-
-func runMailSearch(ctx context.Context, opts mailSearchOptions, text string, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	owner, err := opts.owner(a, r)
-	if err != nil {
-		return err
-	}
-	box := r.Mailbox(owner)
-	entries, bad, err := box.List()
-	if err != nil {
-		return err
-	}
-	if opts.archived {
-		old, alsoBad, err := box.Archive()
-		if err != nil {
-			return err
-		}
-		entries, bad = append(old, entries...), append(alsoBad, bad...)
-		mail.Sort(entries)
-	}
-	warnAll(a, bad)
-	var found []mail.Entry
-	for _, e := range entries {
-		if mentions(&e, strings.ToLower(text)) {
-			found = append(found, e)
-		}
-	}
-	if opts.json {
-		return printList(a, found)
-	}
-	return a.printMailTable(found)
 }
 
 func mentions(e *mail.Entry, lower string) bool {
@@ -109,37 +100,31 @@ func newMailArchiveCmd(a *app) *cobra.Command {
 print them. Unread mail is never moved by age alone. Archived mail stays searchable.`,
 		Example: "  chipset mail archive --older-than 0s",
 		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runMailArchive(cmd.Context(), opts, a) },
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
+			owner, err := opts.owner(a, me.Rig)
+			if err != nil {
+				return err
+			}
+			age := defaultRetention
+			if me.Def != nil {
+				age = me.Def.Mail.Retention
+			}
+			if opts.olderThan != "" {
+				if age, err = parseAge(opts.olderThan); err != nil {
+					return usagef("--older-than: %v", err)
+				}
+			}
+			moved, err := me.ArchiveMail(ctx, owner, age, opts.unread)
+			for _, name := range moved {
+				a.printf("%s\n", name)
+			}
+			return err
+		}),
 	})
 }
 
 // defaultRetention is used where no definition says otherwise.
 const defaultRetention = 24 * time.Hour
-
-func runMailArchive(ctx context.Context, opts mailArchiveOptions, a *app) error {
-	me, err := a.openActor(ctx, a.openState)
-	if err != nil {
-		return err
-	}
-	owner, err := opts.owner(a, me.Rig)
-	if err != nil {
-		return err
-	}
-	age := defaultRetention
-	if me.Def != nil {
-		age = me.Def.Mail.Retention
-	}
-	if opts.olderThan != "" {
-		if age, err = parseAge(opts.olderThan); err != nil {
-			return usagef("--older-than: %v", err)
-		}
-	}
-	moved, err := me.ArchiveMail(ctx, owner, age, opts.unread)
-	for _, name := range moved {
-		a.printf("%s\n", name)
-	}
-	return err
-}
 
 type mailTraceOptions struct {
 	mailboxFlag
@@ -161,52 +146,44 @@ func newMailTraceCmd(a *app) *cobra.Command {
 worker, marked read, archived. The last line says how it stands now. --json prints the events.`,
 		Example: "  chipset mail trace mayor/2026-03-05T10-30-00.000000000Z-polecat-alpha.json",
 		Args:    nargs(1, 1, "the name of a message"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runMailTrace(cmd.Context(), opts, args[0], a)
-		},
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {
+			owner, e, err := opts.find(a, r, args[0])
+			if err != nil {
+				return err
+			}
+			// A name that another writer gave may be off by the second it cut off.
+			since := e.Timestamp.Add(-time.Minute)
+			events, _, _, err := r.Events.Read(event.Position{}, since)
+			if err != nil {
+				return err
+			}
+			subject := event.MailSubject(owner, string(e.Name))
+			var story []event.Event
+			for _, ev := range events {
+				if ev.Subject == subject {
+					story = append(story, ev)
+				}
+			}
+			if opts.json {
+				return printList(a, story)
+			}
+			if len(story) == 0 || story[0].Type != "mail.sent" {
+				a.printf("%s  stored by another writer, from %s\n", localTime(e.Timestamp), e.From)
+			}
+			for _, ev := range story {
+				a.printf("%s  %s\n", localTime(ev.Time), clean(traceLine(&ev)))
+			}
+			switch {
+			case e.Archived:
+				a.printf("now: archived\n")
+			case e.Read:
+				a.printf("now: read\n")
+			default:
+				a.printf("now: unread by %s\n", owner)
+			}
+			return nil
+		}),
 	})
-}
-
-func runMailTrace(ctx context.Context, opts mailTraceOptions, given string, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	owner, e, err := opts.find(a, r, given)
-	if err != nil {
-		return err
-	}
-	// A name that another writer gave may be off by the second it cut off.
-	since := e.Timestamp.Add(-time.Minute)
-	events, _, _, err := r.Events.Read(event.Position{}, since)
-	if err != nil {
-		return err
-	}
-	subject := event.MailSubject(owner, string(e.Name))
-	var story []event.Event
-	for _, ev := range events {
-		if ev.Subject == subject {
-			story = append(story, ev)
-		}
-	}
-	if opts.json {
-		return printList(a, story)
-	}
-	if len(story) == 0 || story[0].Type != "mail.sent" {
-		a.printf("%s  stored by another writer, from %s\n", localTime(e.Timestamp), e.From)
-	}
-	for _, ev := range story {
-		a.printf("%s  %s\n", localTime(ev.Time), clean(traceLine(&ev)))
-	}
-	switch {
-	case e.Archived:
-		a.printf("now: archived\n")
-	case e.Read:
-		a.printf("now: read\n")
-	default:
-		a.printf("now: unread by %s\n", owner)
-	}
-	return nil
 }
 
 func traceLine(e *event.Event) string {

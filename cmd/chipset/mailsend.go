@@ -80,7 +80,7 @@ func typeNames() []string {
 }
 
 func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app) error {
-	me, err := a.openActor(ctx, a.openState)
+	me, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}

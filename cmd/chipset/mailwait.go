@@ -41,7 +41,7 @@ func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {
 	if opts.timeout < 0 {
 		return usagef("mail wait: --timeout %s is negative", opts.timeout)
 	}
-	s, err := a.openActor(ctx, a.openState)
+	s, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,5 @@ func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {
 		}
 	}
 	e, err := s.WaitMail(ctx, opts.timeout, filter)
-	if err == nil {
-		a.printf("%s\n", e.Name)
-	}
-	return err
+	return a.done(err, "%s\n", e.Name)
 }

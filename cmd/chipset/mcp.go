@@ -51,7 +51,7 @@ func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := mcpserver.New(ctx, mcpserver.Options{Version: currentVersion().Version, Open: func(ctx context.Context) (*actor.Actor, error) {
-		me, err := a.openActor(ctx, a.openRig)
+		me, err := a.openRigActor(ctx)
 		if err == nil && opts.crew != "" && a.nobodyNamed(me.ID) {
 			me.ID, err = actor.Crew(ctx, me.Rig, opts.crew)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -53,7 +54,7 @@ func runNudgeSend(ctx context.Context, opts nudgeSendOptions, name string, a *ap
 	if !slices.Contains(nudge.Types(), nudge.Type(opts.kind)) {
 		return withHint(usagef("nudge send: --type %q is not a type of nudge", opts.kind), fmt.Sprintf("one of %v", nudge.Types()))
 	}
-	me, err := a.openActor(ctx, a.openState)
+	me, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,40 +84,29 @@ func newNudgeShowCmd(a *app) *cobra.Command {
 		Short:   "Show the newest nudge of each sender, newest last",
 		Example: "  chipset nudge show polecat-alpha",
 		Args:    nargs(0, 1, "one agent"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runNudgeShow(cmd.Context(), opts, args, a) },
+		RunE: a.onAgent(func(r *rig.Rig, id state.AgentID) error {
+			list := r.Slot(id).All
+			if opts.unseen {
+				list = r.Slot(id).Unseen
+			}
+			all, bad, err := list()
+			if err != nil {
+				return err
+			}
+			warnAll(a, bad)
+			return a.showNudges(all, opts.json)
+		}),
 	})
 }
 
-func runNudgeShow(ctx context.Context, opts nudgeShowOptions, args []string, a *app) error {
-	r, id, err := a.openAgent(ctx, args)
-	if err != nil {
-		return err
-	}
-	list := r.Slot(id).All
-	if opts.unseen {
-		list = r.Slot(id).Unseen
-	}
-	all, bad, err := list()
-	if err != nil {
-		return err
-	}
-	warnAll(a, bad)
-	if opts.json {
-		return printList(a, all)
-	}
-	return a.printNudges(all)
-}
-
-func (a *app) printNudges(all []nudge.Nudge) error {
-	rows := make([][]string, 0, len(all))
-	for i := range all {
+func (a *app) showNudges(all []nudge.Nudge, asJSON bool) error {
+	return showList(a, asJSON, all, []string{"TIME", "FROM", "TYPE", "", "MESSAGE"}, func(n *nudge.Nudge) []string {
 		wants := ""
-		if all[i].RequiresResponse {
+		if n.RequiresResponse {
 			wants = "response wanted"
 		}
-		rows = append(rows, []string{localTime(all[i].Timestamp), string(all[i].From), string(all[i].Type), wants, all[i].Message})
-	}
-	return a.table([]string{"TIME", "FROM", "TYPE", "", "MESSAGE"}, rows)
+		return []string{localTime(n.Timestamp), string(n.From), string(n.Type), wants, n.Message}
+	})
 }
 
 type nudgeRespondOptions struct{ message string }
@@ -135,20 +125,14 @@ func newNudgeRespondCmd(a *app) *cobra.Command {
 it as seen. With none of those, the newest that wanted one is answered again.`,
 		Example: "  chipset nudge respond --message \"tests are running\"",
 		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runNudgeRespond(cmd.Context(), opts, a) },
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
+			sent, err := me.Respond(ctx, opts.message)
+			for i := range sent {
+				a.printNudge(&sent[i].Response, sent[i].To)
+			}
+			return err
+		}),
 	})
-}
-
-func runNudgeRespond(ctx context.Context, opts nudgeRespondOptions, a *app) error {
-	me, err := a.openActor(ctx, a.openState)
-	if err != nil {
-		return err
-	}
-	sent, err := me.Respond(ctx, opts.message)
-	for i := range sent {
-		a.printNudge(&sent[i].Response, sent[i].To)
-	}
-	return err
 }
 
 type nudgeWaitOptions struct {
@@ -180,7 +164,7 @@ func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
 	if opts.timeout < 0 {
 		return usagef("nudge wait: --timeout %s is negative", opts.timeout)
 	}
-	me, err := a.openActor(ctx, a.openState)
+	me, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}
@@ -194,12 +178,7 @@ func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
 	if err != nil {
 		return err
 	}
-	if opts.json {
-		err = printList(a, fresh)
-	} else {
-		err = a.printNudges(fresh)
-	}
-	if err != nil || !opts.seen {
+	if err = a.showNudges(fresh, opts.json); err != nil || !opts.seen {
 		return err
 	}
 	var failed []error

@@ -36,7 +36,7 @@ func runPrime(ctx context.Context, opts primeOptions, a *app) error {
 	if opts.format != "text" && opts.format != "json" {
 		return usagef("prime: --format %q is not text or json", opts.format)
 	}
-	me, err := a.openActor(ctx, a.openState)
+	me, err := a.openActor(ctx)
 	if err != nil {
 		return err
 	}

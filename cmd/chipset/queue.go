@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/wording"
@@ -96,35 +97,25 @@ func newQueueShowCmd(a *app) *cobra.Command {
 		Short:   "Show a merge request",
 		Example: "  chipset queue show mr-gt-abc12",
 		Args:    nargs(1, 1, "the ID of a merge request"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runQueueShow(cmd.Context(), opts, args[0], a) },
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {
+			q, err := r.Queue.Get(args[0])
+			if err != nil {
+				return err
+			}
+			if opts.json {
+				return a.printJSON(q)
+			}
+			a.printf("%s  %s\n", q.ID, q.Status)
+			a.fields(11, [][2]string{
+				{"seq", fmt.Sprint(q.Seq)}, {"bead", string(q.BeadID)}, {"assignment", string(q.AssignmentID)}, {"agent", string(q.AgentID)},
+				{"branch", q.SourceBranch + " → " + q.TargetBranch}, {"head", q.Head}, {"stage", string(q.Stage)}, {"candidate", q.Candidate},
+				{"together", mergequeue.JoinIDs(q.Stack)}, {"stack tip", q.StackTip}, {"merged", q.MergedSHA}, {"failure", string(q.Failure)}, {"waits for", q.Waiting},
+				{"submitted", localTime(q.SubmittedAt)}, {"updated", localTime(q.UpdatedAt)},
+			})
+			a.section("reason", q.Reason)
+			return nil
+		}),
 	})
-}
-
-func runQueueShow(ctx context.Context, opts jsonOptions, id string, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	q, err := r.Queue.Get(id)
-	if err != nil {
-		return err
-	}
-	if opts.json {
-		return a.printJSON(q)
-	}
-	a.printf("%s  %s\n", q.ID, q.Status)
-	for _, f := range [][2]string{
-		{"seq", fmt.Sprint(q.Seq)}, {"bead", string(q.BeadID)}, {"assignment", string(q.AssignmentID)}, {"agent", string(q.AgentID)},
-		{"branch", q.SourceBranch + " → " + q.TargetBranch}, {"head", q.Head}, {"stage", string(q.Stage)}, {"candidate", q.Candidate},
-		{"together", mergequeue.JoinIDs(q.Stack)}, {"stack tip", q.StackTip}, {"merged", q.MergedSHA}, {"failure", string(q.Failure)}, {"waits for", q.Waiting},
-		{"submitted", localTime(q.SubmittedAt)}, {"updated", localTime(q.UpdatedAt)},
-	} {
-		if f[1] != "" {
-			a.printf("  %-11s %s\n", f[0], clean(f[1]))
-		}
-	}
-	a.section("reason", q.Reason)
-	return nil
 }
 
 func newQueueRetryCmd(a *app) *cobra.Command {
@@ -160,7 +151,7 @@ func newQueueDropCmd(a *app) *cobra.Command {
 }
 
 func runQueueStep(ctx context.Context, step, reason, name string, a *app) error {
-	me, err := a.openActor(ctx, a.openRig)
+	me, err := a.openRigActor(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,9 +165,5 @@ func runQueueStep(ctx context.Context, step, reason, name string, a *app) error 
 	} else {
 		q, err = me.RetryRequest(ctx, id)
 	}
-	if err != nil {
-		return err
-	}
-	a.printf("%s %s\n", q.ID, q.Status)
-	return nil
+	return a.done(err, "%s %s\n", q.ID, q.Status)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -92,6 +93,17 @@ func addJSON(fs *pflag.FlagSet, to *bool) {
 func withFlags(opts interface{ AddFlags(fs *pflag.FlagSet) }, cmd *cobra.Command) *cobra.Command {
 	opts.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// with makes the RunE of a command that first opens the rig, or the agent that runs it.
+func with[T any](open func(context.Context) (T, error), run func(ctx context.Context, opened T, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		opened, err := open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), opened, args)
+	}
 }
 
 // newGroupCmd is a command that only holds others.

@@ -62,15 +62,9 @@ func runRuntimeList(ctx context.Context, opts jsonOptions, a *app) error {
 		lines = append(lines, runtimeLine{Found: found, Title: about.Title, Tried: about.Tried, Stream: about.Stream, Resume: about.Resume,
 			Hooks: all[i].Hooks != nil, MCP: about.MCP, Cost: about.Cost})
 	}
-	if opts.json {
-		return printList(a, lines)
-	}
-	rows := make([][]string, 0, len(lines))
-	for i := range lines {
-		l := &lines[i]
-		rows = append(rows, []string{l.Name, versionCell(l), l.abilities(), l.Title, l.Path})
-	}
-	return a.table([]string{"PRESET", "VERSION", "CAN", "CLIENT", "PATH"}, rows)
+	return showList(a, opts.json, lines, []string{"PRESET", "VERSION", "CAN", "CLIENT", "PATH"}, func(l *runtimeLine) []string {
+		return []string{l.Name, versionCell(l), l.abilities(), l.Title, l.Path}
+	})
 }
 
 func versionCell(l *runtimeLine) string {
@@ -154,11 +148,7 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 		lines = append(lines, [2]string{"resumed", fmt.Sprintf("at most %d times: %s", preset.MaxResumes(), commandLine(resumed.Argv))})
 	}
 	a.printf("%s\n", clean(preset.Name))
-	for _, line := range lines {
-		if line[1] != "" {
-			a.printf("  %-11s %s\n", line[0], clean(line[1]))
-		}
-	}
+	a.fields(11, lines)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -23,40 +24,32 @@ one with a running process first. A bead that is slung already is left as it is;
 one that waits for others is refused with their names (exit 4).`,
 		Example: "  chipset sling gt-abc12\n  chipset sling gt-abc12 polecat-bravo",
 		Args:    nargs(1, 2, "a bead and optionally an agent"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runSling(cmd.Context(), a, args)
-		},
+		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
+			id, err := state.ParseBeadID(args[0])
+			if err != nil {
+				return err
+			}
+			var to state.AgentID
+			if len(args) == 2 {
+				if to, err = state.ParseAgentID(args[1]); err != nil {
+					return err
+				}
+			} else if to, err = freePolecat(me.Rig); err != nil {
+				return err
+			}
+			rec, err := me.Sling(ctx, id, to)
+			var slung *carry.AlreadySlung
+			if errors.As(err, &slung) {
+				a.printf("%s\n", slung.Error())
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			a.printf("%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
+			return nil
+		}),
 	}
-}
-
-func runSling(ctx context.Context, a *app, args []string) error {
-	me, err := a.openActor(ctx, a.openRig)
-	if err != nil {
-		return err
-	}
-	id, err := state.ParseBeadID(args[0])
-	if err != nil {
-		return err
-	}
-	var to state.AgentID
-	if len(args) == 2 {
-		if to, err = state.ParseAgentID(args[1]); err != nil {
-			return err
-		}
-	} else if to, err = freePolecat(me.Rig); err != nil {
-		return err
-	}
-	rec, err := me.Sling(ctx, id, to)
-	var slung *carry.AlreadySlung
-	if errors.As(err, &slung) {
-		a.printf("%s\n", slung.Error())
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	a.printf("%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
-	return nil
 }
 
 func freePolecat(r *rig.Rig) (state.AgentID, error) {
@@ -94,24 +87,16 @@ func newUnslingCmd(a *app) *cobra.Command {
 worker and saves the unfinished work on a salvage ref.`,
 		Example: "  chipset unsling gt-abc12",
 		Args:    nargs(1, 1, "one bead"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runUnsling(cmd.Context(), a, args[0])
-		},
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
+			id, err := state.ParseBeadID(args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := me.Unsling(ctx, id); err != nil {
+				return err
+			}
+			a.printf("%s is open again\n", id)
+			return nil
+		}),
 	}
-}
-
-func runUnsling(ctx context.Context, a *app, arg string) error {
-	me, err := a.openActor(ctx, a.openState)
-	if err != nil {
-		return err
-	}
-	id, err := state.ParseBeadID(arg)
-	if err != nil {
-		return err
-	}
-	if _, err := me.Unsling(ctx, id); err != nil {
-		return err
-	}
-	a.printf("%s is open again\n", id)
-	return nil
 }

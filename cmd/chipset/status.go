@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 )
@@ -27,33 +28,15 @@ func newStatusCmd(a *app) *cobra.Command {
 why, what waits for a person, and what is wrong. Nothing is changed.`,
 		Example: "  chipset status\n  chipset status --health\n  chipset status --json",
 		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), opts, a) },
+		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, _ []string) error {
+			if opts.health {
+				h, err := view.Health(ctx, r)
+				return a.show(h, err, opts.json, func() error { return h.WriteText(a.stdout, a.screen()) })
+			}
+			s, err := view.GetStatus(ctx, r)
+			return a.show(s, err, opts.json, func() error { return s.WriteText(a.stdout, a.screen()) })
+		}),
 	})
-}
-
-func runStatus(ctx context.Context, opts statusOptions, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	if opts.health {
-		h, err := view.Health(ctx, r)
-		if err != nil {
-			return err
-		}
-		if opts.json {
-			return a.printJSON(h)
-		}
-		return h.WriteText(a.stdout, a.screen())
-	}
-	s, err := view.GetStatus(ctx, r)
-	if err != nil {
-		return err
-	}
-	if opts.json {
-		return a.printJSON(s)
-	}
-	return s.WriteText(a.stdout, a.screen())
 }
 
 // screen is how screens are written here: cut and coloured on a terminal only.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state/permission"
 )
@@ -77,7 +78,7 @@ is sent back, exit 6 when nobody decides in time.`,
 			if err != nil {
 				return err
 			}
-			me, err := a.openActor(ctx, a.openState)
+			me, err := a.openActor(ctx)
 			if err != nil {
 				return err
 			}
@@ -111,12 +112,7 @@ the person has decided for good (chipset approve --remember) is answered at once
 it is permitted, exit 1 when it is not.`,
 		Example: "  chipset request permission \"Bash(npm publish)\" --reason \"the bead asks for a release\" --wait 30m",
 		Args:    nargs(1, 1, "one rule (quote it)"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			me, err := a.openActor(ctx, a.openState)
-			if err != nil {
-				return err
-			}
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			name, known, err := me.RequestPermission(ctx, args[0], opts.reason)
 			if err != nil {
 				return err
@@ -125,7 +121,7 @@ it is permitted, exit 1 when it is not.`,
 				return a.decided(known.Decision == permission.Approve, strings.TrimSpace("remembered as "+known.ID+" "+known.Reason))
 			}
 			return opts.answer(ctx, a, me, name)
-		},
+		}),
 	})
 }
 
@@ -163,7 +159,7 @@ ends. The answer goes to who asked, also when the mayor has passed the request o
 			if opts.onlyAgent && !opts.remember {
 				return usagef("%s: --only-agent belongs to --remember", name)
 			}
-			me, err := a.openActor(cmd.Context(), a.openState)
+			me, err := a.openActor(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -198,17 +194,10 @@ the end of each attempt. While an earlier notification waits unread, its name is
 there is no second.`,
 		Example: "  chipset idle --summary \"the review is done\"",
 		Args:    nargs(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			me, err := a.openActor(cmd.Context(), a.openState)
-			if err != nil {
-				return err
-			}
-			n, err := me.Idle(cmd.Context(), actor.IdleReason(opts.reason), opts.summary)
-			if err == nil {
-				a.printf("%s\n", n)
-			}
-			return err
-		},
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
+			n, err := me.Idle(ctx, actor.IdleReason(opts.reason), opts.summary)
+			return a.done(err, "%s\n", n)
+		}),
 	})
 }
 
@@ -224,11 +213,7 @@ func newPermissionsListCmd(a *app) *cobra.Command {
 		Short:   "List the decisions that are remembered",
 		Example: "  chipset permissions list",
 		Args:    nargs(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := a.openState(cmd.Context())
-			if err != nil {
-				return err
-			}
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, _ []string) error {
 			all, bad, err := r.Permissions.All()
 			if err != nil {
 				return err
@@ -237,7 +222,7 @@ func newPermissionsListCmd(a *app) *cobra.Command {
 			return showList(a, opts.json, all, []string{"ID", "DECISION", "AGENT", "RULE", "SINCE", "REASON"}, func(p *permission.Rule) []string {
 				return []string{p.ID, string(p.Decision), string(p.AgentID), p.Rule, localTime(p.CreatedAt), p.Reason}
 			})
-		},
+		}),
 	})
 }
 
@@ -247,16 +232,9 @@ func newPermissionsRevokeCmd(a *app) *cobra.Command {
 		Short:   "Forget a decision: the next agent asks again",
 		Example: "  chipset permissions revoke pm-0123456789abcdef",
 		Args:    nargs(1, 1, "the ID of a decision"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			me, err := a.openActor(cmd.Context(), a.openState)
-			if err != nil {
-				return err
-			}
+		RunE: with(a.openActor, func(_ context.Context, me *actor.Actor, args []string) error {
 			rule, err := me.Revoke(args[0])
-			if err == nil {
-				a.printf("%s revoked: %s\n", rule.ID, clean(rule.Rule))
-			}
-			return err
-		},
+			return a.done(err, "%s revoked: %s\n", rule.ID, clean(rule.Rule))
+		}),
 	}
 }

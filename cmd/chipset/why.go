@@ -13,10 +13,10 @@ func newWhyCmd(a *app) *cobra.Command {
 	var json bool
 	cmd := &cobra.Command{
 		Use:   "why BEAD",
-		Short: "The whole story of one bead, and what it waits for",
-		Long: `Say in one sentence what a bead waits for, then tell its story in order: every
-event, mail, attempt, hand-off and merge request, with its branches and what was
-salvaged.`,
+		Short: "What one bead waits for, and everything that happened to it",
+		Long: `Say in one sentence what a bead waits for, then list what happened to it in order:
+every event, mail, attempt, hand-off and merge request, with its branches and what
+was salvaged.`,
 		Example: "  chipset why gt-abc12\n  chipset why gt-abc12 --json",
 		Args:    nargs(1, 1, "one bead"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runWhy(cmd.Context(), args[0], json, a) },
@@ -35,11 +35,5 @@ func runWhy(ctx context.Context, name string, json bool, a *app) error {
 		return err
 	}
 	story, err := view.Why(ctx, r, id)
-	if err != nil {
-		return err
-	}
-	if json {
-		return a.printJSON(story)
-	}
-	return story.WriteText(a.stdout, a.screen())
+	return a.show(story, err, json, func() error { return story.WriteText(a.stdout, a.screen()) })
 }

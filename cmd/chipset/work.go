@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -75,69 +76,49 @@ func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 	})
 }
 
-type workShowOptions struct{ json bool }
-
-// AddFlags registers the flags of work show.
-func (o *workShowOptions) AddFlags(fs *pflag.FlagSet) { addJSON(fs, &o.json) }
-
 func newWorkShowCmd(a *app) *cobra.Command {
-	var opts workShowOptions
+	var opts jsonOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a bead",
 		Example: "  chipset work show gt-abc12 --json",
 		Args:    nargs(1, 1, "the ID of a bead"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runWorkShow(cmd.Context(), opts, args[0], a) },
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {
+			b, err := r.Beads.Get(args[0])
+			if err != nil {
+				return err
+			}
+			if opts.json {
+				return a.printJSON(b)
+			}
+			all, _, err := r.Beads.All()
+			if err != nil {
+				return err
+			}
+			a.showBead(&b, bead.Blockers(&b, bead.Index(all)))
+			return nil
+		}),
 	})
-}
-
-func runWorkShow(ctx context.Context, opts workShowOptions, id string, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	b, err := r.Beads.Get(id)
-	if err != nil {
-		return err
-	}
-	if opts.json {
-		return a.printJSON(b)
-	}
-	all, _, err := r.Beads.All()
-	if err != nil {
-		return err
-	}
-	a.showBead(&b, bead.Blockers(&b, bead.Index(all)))
-	return nil
 }
 
 func (a *app) showBead(b *bead.Bead, blockers []string) {
 	a.printf("%s  %s  %s  %s\n", b.ID, b.Priority, b.Status, clean(b.Title))
-	field := func(name, value string) {
-		if value != "" {
-			a.printf("  %-13s %s\n", name, clean(value))
-		}
-	}
-	field("reason", b.CloseReason)
-	field("waits for", strings.Join(blockers, ", "))
-	field("assignee", string(b.Assignee))
-	field("assignment", string(b.AssignmentID))
-	field("branch", b.Branch)
+	failures, empty, closed := "", "", state.Time{}
 	if b.Attempts+b.Conflicts+b.Restarts > 0 {
-		field("failures", b.FailureCounts())
+		failures = b.FailureCounts()
 	}
-	field("worker", b.Worker)
-	field("convoy", string(b.ConvoyID))
-	field("type", b.Type)
-	field("labels", strings.Join(b.Labels, ", "))
 	if b.AllowEmpty {
-		field("allow empty", "yes: no change is a success")
+		empty = "yes: no change is a success"
 	}
-	field("created", strings.TrimSpace(localTime(b.CreatedAt)+" "+string(b.CreatedBy)))
-	field("updated", localTime(b.UpdatedAt))
 	if b.ClosedAt != nil {
-		field("closed", localTime(*b.ClosedAt))
+		closed = *b.ClosedAt
 	}
+	a.fields(13, [][2]string{
+		{"reason", b.CloseReason}, {"waits for", strings.Join(blockers, ", ")}, {"assignee", string(b.Assignee)}, {"assignment", string(b.AssignmentID)},
+		{"branch", b.Branch}, {"failures", failures}, {"worker", b.Worker}, {"convoy", string(b.ConvoyID)}, {"type", b.Type},
+		{"labels", strings.Join(b.Labels, ", ")}, {"allow empty", empty}, {"created", strings.TrimSpace(localTime(b.CreatedAt) + " " + string(b.CreatedBy))},
+		{"updated", localTime(b.UpdatedAt)}, {"closed", localTime(closed)},
+	})
 	a.section("description", b.Description)
 	a.section("acceptance", b.Acceptance)
 	a.section("rework notes", strings.Join(b.ReworkNotes, "\n---\n"))
@@ -177,21 +158,13 @@ func newInterventionCmd(a *app, name, outcome, short, long string,
 		Use: name + " ID", Short: short, Long: long,
 		Example: fmt.Sprintf("  chipset work %s gt-abc12 --reason \"the plan changed\"", name),
 		Args:    nargs(1, 1, "the ID of a bead"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			me, err := a.openActor(cmd.Context(), a.openRig)
-			if err != nil {
-				return err
-			}
+		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			id, err := state.ParseBeadID(args[0])
 			if err != nil {
 				return err
 			}
-			if err := act(me, cmd.Context(), id, opts.reason); err != nil {
-				return err
-			}
-			a.printf("%s %s\n", id, outcome)
-			return nil
-		},
+			return a.done(act(me, ctx, id, opts.reason), "%s %s\n", id, outcome)
+		}),
 	})
 }
 
@@ -204,26 +177,20 @@ mayor's own pipeline. Only polecats do, and only where dispatch.strategy is auto
 elsewhere the mayor hands work out (exit 4).`,
 		Example: "  chipset work claim --as polecat-alpha",
 		Args:    nargs(0, 1, "the ID of a bead"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			me, err := a.openActor(cmd.Context(), a.openRig)
-			if err != nil {
-				return err
-			}
+		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			var id state.BeadID
 			if len(args) > 0 {
+				var err error
 				if id, err = state.ParseBeadID(args[0]); err != nil {
 					return err
 				}
 			}
-			rec, err := me.Claim(cmd.Context(), id)
+			rec, err := me.Claim(ctx, id)
 			var slung *carry.AlreadySlung
 			if errors.As(err, &slung) {
 				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
 			}
-			if err == nil {
-				a.printf("%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
-			}
-			return err
-		},
+			return a.done(err, "%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
+		}),
 	}
 }

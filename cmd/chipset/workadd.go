@@ -54,7 +54,7 @@ the worker sh the description is the script that is run.`,
 }
 
 func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title string, a *app) error {
-	me, err := a.openActor(ctx, a.openRig)
+	me, err := a.openRigActor(ctx)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ it is exit 4. --label and --blocked-by replace the whole list, and "" clears it.
 }
 
 func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag string) bool, id string, a *app) error {
-	me, err := a.openActor(ctx, a.openRig)
+	me, err := a.openRigActor(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/bd"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -46,39 +47,33 @@ Prints a line for everything but what was unchanged. docs/bd.md tells what becom
 each field.`,
 		Example: "  bd export | chipset work import -\n  chipset work import .beads/issues.jsonl --dry-run",
 		Args:    nargs(1, 1, "a file of JSON lines, or -"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runWorkImport(cmd.Context(), opts, args[0], a) },
+		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, args []string) error {
+			by, err := a.authority(r, "work import")
+			if err != nil {
+				return err
+			}
+			lines, err := a.readIssues(ctx, args[0])
+			if err != nil {
+				return importError(args[0], err)
+			}
+			opts.CheckWorker = func(worker string) error { return checkWorker(r, worker) }
+			report, err := bd.Import(ctx, r, by, lines, opts.Options)
+			if err != nil {
+				return importError(args[0], err)
+			}
+			if report.Dropped > 0 {
+				a.warnf("%d dependencies on unknown issues were left out", report.Dropped)
+			}
+			if report.OfferedWorkers > 0 {
+				a.warnf("%d issues name a worker of their own, which is a command; --trust-workers takes them", report.OfferedWorkers)
+			}
+			if opts.json {
+				return printList(a, report.Results)
+			}
+			a.showImport(report.Results, opts.DryRun)
+			return nil
+		}),
 	})
-}
-
-func runWorkImport(ctx context.Context, opts workImportOptions, file string, a *app) error {
-	r, err := a.openRig(ctx)
-	if err != nil {
-		return err
-	}
-	by, err := a.authority(r, "work import")
-	if err != nil {
-		return err
-	}
-	lines, err := a.readIssues(ctx, file)
-	if err != nil {
-		return importError(file, err)
-	}
-	opts.CheckWorker = func(worker string) error { return checkWorker(r, worker) }
-	report, err := bd.Import(ctx, r, by, lines, opts.Options)
-	if err != nil {
-		return importError(file, err)
-	}
-	if report.Dropped > 0 {
-		a.warnf("%d dependencies on unknown issues were left out", report.Dropped)
-	}
-	if report.OfferedWorkers > 0 {
-		a.warnf("%d issues name a worker of their own, which is a command; --trust-workers takes them", report.OfferedWorkers)
-	}
-	if opts.json {
-		return printList(a, report.Results)
-	}
-	a.showImport(report.Results, opts.DryRun)
-	return nil
 }
 
 func (a *app) readIssues(ctx context.Context, file string) ([]bd.Line, error) {
@@ -175,35 +170,29 @@ so does chipset work import. What was imported keeps the fields that only bd kno
 A bead that can't be read is reported, and the command ends with exit 5.`,
 		Example: "  chipset work export > .beads/issues.jsonl",
 		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runWorkExport(cmd.Context(), a) },
+		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, _ []string) error {
+			beads, bad, err := r.Beads.All()
+			if err != nil {
+				return err
+			}
+			issues, err := bd.Export(beads)
+			if err != nil {
+				return err
+			}
+			out := bufio.NewWriter(a.stdout)
+			for i := range issues {
+				line, err := state.EncodeLine(issues[i])
+				if err != nil {
+					return err
+				}
+				if _, err := out.Write(line); err != nil {
+					return err
+				}
+			}
+			if err := out.Flush(); err != nil {
+				return fmt.Errorf("work export: %w", err)
+			}
+			return errors.Join(bad...)
+		}),
 	}
-}
-
-func runWorkExport(ctx context.Context, a *app) error {
-	r, err := a.openState(ctx)
-	if err != nil {
-		return err
-	}
-	beads, bad, err := r.Beads.All()
-	if err != nil {
-		return err
-	}
-	issues, err := bd.Export(beads)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(a.stdout)
-	for i := range issues {
-		line, err := state.EncodeLine(issues[i])
-		if err != nil {
-			return err
-		}
-		if _, err := out.Write(line); err != nil {
-			return err
-		}
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("work export: %w", err)
-	}
-	return errors.Join(bad...)
 }
