@@ -2,6 +2,9 @@ package agentcli
 
 import (
 	"bytes"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 // Reader makes sense of a session's output, a line at a time. What others wrote
@@ -13,11 +16,10 @@ type Reader interface {
 	Figures() Figures
 	// Session is the client's own name for the session, "" while it is not known.
 	Session() string
-	// End judges how the run ended that has exited with this code. It is the one place that knows what
-	// the client's errors mean: a class of faults (a limit, a wrong key, no network) that a rig is to
-	// tell from others becomes a field of End, and is set here. What the clients print at faults is
-	// recorded in their testdata.
-	End(code int) End
+	// End judges how the run ended that has exited with this code, at this time. It is the one place
+	// that knows what the client's errors mean. A time of day that the client names is meant in the
+	// zone of at.
+	End(code int, at time.Time) End
 	// Resumed begins another run of the same session.
 	Resumed()
 }
@@ -43,6 +45,9 @@ type End struct {
 	Verdict Verdict
 	// Reason is one sentence, "" for Finished and ByExitCode.
 	Reason string
+	// Fault is what kept the client from its work, where its own words or exit code tell; what an agent
+	// or a tool prints never does. The zero Fault says nothing.
+	Fault fault.Fault
 	// Said is the last that the agent, or its client, had to say.
 	Said string
 }

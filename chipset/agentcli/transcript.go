@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gastown-chipset/chipset/state/wording"
 )
@@ -100,7 +101,7 @@ type PlainText struct{ Transcript }
 func (p *PlainText) Line(line []byte) { p.Say(string(line)) }
 
 // End implements Reader.
-func (p *PlainText) End(int) End { return End{Said: p.said} }
+func (p *PlainText) End(int, time.Time) End { return End{Said: p.said} }
 
 // NewPlainText returns a PlainText.
 func NewPlainText() Reader { return &PlainText{} }

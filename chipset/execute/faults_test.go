@@ -32,8 +32,8 @@ merge: {target: main, test: "true"}
 
 var errFault = errors.New("no space left on device")
 
-// fault makes the first action of a type fail, before it is carried out or after.
-type fault struct {
+// failing makes the first action of a type fail, before it is carried out or after.
+type failing struct {
 	kind string
 	late bool
 	// tried are the types of all actions so far, spent is true once it has struck.
@@ -46,7 +46,7 @@ type fault struct {
 // faulty is a role in which a fault strikes.
 type faulty[S, F any] struct {
 	role[S, F]
-	*fault
+	*failing
 }
 
 func (f faulty[S, F]) do(ctx context.Context, a roles.Action) error {
@@ -71,7 +71,7 @@ func (f faulty[S, F]) do(ctx context.Context, a roles.Action) error {
 // besieged is a rig in which one agent has mail and nudges to answer, then has to end.
 type besieged struct {
 	*testing.T
-	*fault
+	*failing
 	rig  *rig.Rig
 	tick func(context.Context) (Next, error)
 	at   time.Time
@@ -85,8 +85,8 @@ func (b *besieged) must(err error) {
 }
 
 // besiege makes the rig of an agent.
-func besiege(t *testing.T, id state.AgentID, f *fault) *besieged {
-	b := &besieged{T: t, fault: f, at: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
+func besiege(t *testing.T, id state.AgentID, f *failing) *besieged {
+	b := &besieged{T: t, failing: f, at: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
 	dir := gittest.Repo(t)
 	gittest.Write(t, dir, ".chipset/chipset.yaml", faultyRig)
 	var err error
@@ -133,7 +133,7 @@ type runner[S, F any] interface {
 
 func (b *base) common() *base { return b }
 
-func through[S, F any](r runner[S, F], f *fault) func(context.Context) (Next, error) {
+func through[S, F any](r runner[S, F], f *failing) func(context.Context) (Next, error) {
 	return func(ctx context.Context) (Next, error) { return tick(ctx, r.common(), role[S, F](faulty[S, F]{r, f})) }
 }
 
@@ -211,7 +211,7 @@ func TestFaultInEveryAction(t *testing.T) {
 	for _, id := range []state.AgentID{"mayor", "witness", "refinery", alpha} {
 		t.Run(string(id), func(t *testing.T) {
 			t.Parallel()
-			whole := besiege(t, id, &fault{})
+			whole := besiege(t, id, &failing{})
 			want := whole.run(id)
 			slices.Sort(whole.tried)
 			kinds := slices.Compact(whole.tried)
@@ -223,7 +223,7 @@ func TestFaultInEveryAction(t *testing.T) {
 			for _, kind := range kinds {
 				for _, late := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s, after it: %t", kind, late), func(t *testing.T) {
-						if got := besiege(t, id, &fault{kind: kind, late: late}).run(id); got != want {
+						if got := besiege(t, id, &failing{kind: kind, late: late}).run(id); got != want {
 							t.Errorf("it comes to\n%s\nand without the fault to\n%s", got, want)
 						}
 					})

@@ -23,7 +23,6 @@ import (
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
-	"github.com/gastown-chipset/chipset/state/retire"
 )
 
 // talk follows what the client of a session says, through all its runs.
@@ -137,6 +136,9 @@ func (p *Polecat) forgetSession(s state.SessionID) {
 func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end agentcli.End, session string) {
 	exit.Ending, exit.Why = endingOf(end.Verdict), end.Reason
 	exit.Resumable = session != ""
+	if !end.Fault.IsZero() {
+		exit.Fault = end.Fault
+	}
 	if end.Said != "" && (exit.Ending != polecat.ByCode || exit.Resumable) {
 		exit.Tail = end.Said // words for people instead of lines of JSON
 	}
@@ -164,7 +166,7 @@ func endingOf(v agentcli.Verdict) polecat.Ending {
 }
 
 // reread judges the end of a worker that nobody watched, by its transcript.
-func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.SessionID) {
+func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.SessionID, ended time.Time) {
 	rec := agentcli.ReadProgress(p.Rig.Tree, s)
 	if rec == nil {
 		return
@@ -172,7 +174,7 @@ func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.Sessio
 	t := newTalk(clients.Named(rec.Client))
 	t.offset = rec.Began
 	t.hearOut(p.Rig.Tree.Abs(workerLog(s)))
-	p.judge(ctx, exit, t.reader.End(exit.Code), rec.ClientSession)
+	p.judge(ctx, exit, t.reader.End(exit.Code, ended), rec.ClientSession)
 }
 
 // goOn starts the worker again where it stopped. The touch proves that the
@@ -209,9 +211,7 @@ func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
 	if !errors.As(err, &failure) {
 		return err
 	}
-	_, _, err = carry.Publish(ctx, p.Rig, retire.Record{AssignmentID: a.Item.AssignmentID, AgentID: p.ID, Session: a.Item.Session,
-		Outcome: retire.Fail, Reason: failure.Error()})
-	return err
+	return p.publishStartFailure(ctx, a.Item, failure)
 }
 
 // equip adds what this rig hands to the client, and writes its files.

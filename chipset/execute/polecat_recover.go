@@ -119,7 +119,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 		return nil, nil
 	}
 	exit := exitOf(x, p.Rig.Tree.Abs(workerLog(s)))
-	p.reread(ctx, &exit, s)
+	p.reread(ctx, &exit, s, x.EndedAt.Local())
 	b, err := p.Rig.Beads.Get(string(h.WorkItem.BeadID))
 	if err != nil {
 		return nil, nil // the first decision's too
@@ -140,9 +140,7 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 
 // publishExit fixes the end of an attempt as its worker's exit tells it.
 func (p *Polecat) publishExit(ctx context.Context, item *hook.WorkItem, exit polecat.Exit) error {
-	outcome, reason := exit.Outcome()
-	_, _, err := carry.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
-		Outcome: outcome, Reason: reason})
+	_, _, err := carry.Publish(ctx, p.Rig, exit.Record(item, p.ID))
 	if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
 		return nil // taken away meanwhile
 	}

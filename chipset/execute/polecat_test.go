@@ -20,6 +20,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -82,6 +83,7 @@ func TestPolecatFailures(t *testing.T) {
 		status               bead.Status
 		change               func(*bead.Bead)
 		salvaged             string
+		fault                fault.Kind
 	}{
 		{name: "exit code", script: "echo half > half.txt; echo what went wrong; exit 3", outcome: retire.Fail,
 			reason: "exit code 3: what went wrong", status: bead.Failed, salvaged: "half.txt"},
@@ -90,7 +92,7 @@ func TestPolecatFailures(t *testing.T) {
 		{name: "allowed to be empty", script: "true", outcome: retire.Done, status: bead.Closed, change: func(b *bead.Bead) { b.AllowEmpty = true }},
 		{name: "touches the tree", script: "mkdir -p .chipset; echo x > .chipset/chipset.yaml; git add -f .chipset; git commit -qm x", outcome: retire.Fail,
 			reason: "touches .chipset/", status: bead.Failed, salvaged: ".chipset/chipset.yaml"},
-		{name: "no such command", worker: "/no/such/worker --now", outcome: retire.Fail, reason: "/no/such/worker", status: bead.Failed},
+		{name: "no such command", worker: "/no/such/worker --now", outcome: retire.Fail, reason: "/no/such/worker", status: bead.Failed, fault: fault.ClientMissing},
 		{name: "unmerged", script: "git checkout -qb other; echo a > README; git commit -qam a; git checkout -q -; echo b > README; git commit -qam b; git merge other || true",
 			outcome: retire.Fail, reason: "unmerged paths: README", status: bead.Failed, salvaged: "README"},
 		{name: "killed", script: "kill -KILL $$", outcome: retire.Fail, reason: "killed by SIGKILL", status: bead.Failed},
@@ -108,6 +110,9 @@ func TestPolecatFailures(t *testing.T) {
 			end := k.record(rec.AssignmentID)
 			if end.Outcome != tt.outcome || !strings.Contains(end.Reason, tt.reason) {
 				t.Errorf("record says %s: %q", end.Outcome, end.Reason)
+			}
+			if end.Fault.Kind != tt.fault {
+				t.Errorf("fault %+v", end.Fault)
 			}
 			if b := k.bead(rec.BeadID); b.Status != tt.status || !strings.Contains(b.CloseReason, tt.reason) {
 				t.Errorf("bead is %s: %q", b.Status, b.CloseReason)
@@ -136,20 +141,21 @@ func TestPolecatCannotStart(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, reason string
+		fault        fault.Kind
 		hinder       func(k *kennel)
 		change       func(b *bead.Bead)
 	}{
-		{name: "foreign repository", reason: "worktree: ", hinder: func(k *kennel) {
+		{name: "foreign repository", reason: "worktree: ", fault: fault.WorktreeFailed, hinder: func(k *kennel) {
 			k.write(".chipset/worktrees/"+string(alpha)+"/.git/HEAD", "ref: refs/heads/mine\n")
 			k.write(".chipset/worktrees/"+string(alpha)+"/mine.txt", "keep\n")
 		}},
-		{name: "folder with a repository", reason: "worktree: ", hinder: func(k *kennel) {
+		{name: "folder with a repository", reason: "worktree: ", fault: fault.WorktreeFailed, hinder: func(k *kennel) {
 			k.write(".chipset/worktrees/"+string(alpha)+"/clone/.git/HEAD", "ref: refs/heads/mine\n")
 			k.write(".chipset/worktrees/"+string(alpha)+"/mine.txt", "keep\n")
 		}},
-		{name: "no such target", reason: "target: ", hinder: func(k *kennel) { k.git("branch", "-m", "trunk") }},
-		{name: "no command", reason: "worker ", change: func(b *bead.Bead) { b.Worker = "\"" }},
-		{name: "no log", reason: "worker sh: ", hinder: func(k *kennel) {
+		{name: "no such target", reason: "target: ", fault: fault.TargetGone, hinder: func(k *kennel) { k.git("branch", "-m", "trunk") }},
+		{name: "no command", reason: "worker ", fault: fault.BadWorker, change: func(b *bead.Bead) { b.Worker = "\"" }},
+		{name: "no log", reason: "worker sh: ", fault: fault.WorktreeFailed, hinder: func(k *kennel) {
 			if err := os.RemoveAll(filepath.Join(k.dir, ".chipset/logs")); err != nil {
 				k.t.Fatal(err)
 			}
@@ -170,6 +176,9 @@ func TestPolecatCannotStart(t *testing.T) {
 			k.until("it is retired", k.retired(rec.AssignmentID))
 			if b := k.bead(rec.BeadID); b.Status != bead.Failed || !strings.HasPrefix(b.CloseReason, tt.reason) {
 				t.Errorf("bead is %s: %q", b.Status, b.CloseReason)
+			}
+			if f := k.record(rec.AssignmentID).Fault; f.Kind != tt.fault || f.Class != fault.Environment || !strings.HasPrefix(f.Reason, tt.reason) {
+				t.Errorf("fault %+v", f)
 			}
 			if strings.Contains(tt.name, "repository") && !k.working("mine.txt")() {
 				t.Error("the foreign file is gone")

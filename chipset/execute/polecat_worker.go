@@ -22,6 +22,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -71,6 +72,19 @@ func promptFile(s state.SessionID) state.Path {
 type startFailure struct {
 	what string
 	err  error
+	// kind is that of the fault, unless err says more.
+	kind fault.Kind
+}
+
+// fault is why the worker could not be started.
+func (e *startFailure) fault() fault.Fault {
+	var start *process.StartError
+	f := fault.OfError(e.err, e.kind)
+	if errors.As(e.err, &start) {
+		f.Class, f.Kind = start.Fault.Class, start.Fault.Kind
+	}
+	f.Reason = fault.New(f.Kind, e.Error()).Reason
+	return f
 }
 
 func (e *startFailure) Error() string { return e.what + ": " + e.err.Error() }
@@ -86,8 +100,12 @@ func (p *Polecat) start(ctx context.Context, item hook.WorkItem) error {
 		return err
 	}
 	p.Say("%s: %s can't be started: %v", p.ID, item.BeadID, err)
-	_, _, err = carry.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
-		Outcome: retire.Fail, Reason: failure.Error()})
+	return p.publishStartFailure(ctx, item, failure)
+}
+
+func (p *Polecat) publishStartFailure(ctx context.Context, item hook.WorkItem, failure *startFailure) error {
+	_, _, err := carry.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
+		Outcome: retire.Fail, Reason: failure.Error(), Fault: failure.fault()})
 	return err
 }
 
@@ -121,11 +139,11 @@ func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.W
 	defer lock.Unlock()
 	branch, err := git.ParseBranch(b.Branch)
 	if err != nil {
-		return "", &startFailure{"branch", err}
+		return "", &startFailure{"branch", err, fault.WorktreeFailed}
 	}
 	target, base, err := carry.TargetTip(ctx, p.Rig)
 	if err != nil {
-		return "", &startFailure{"target", err}
+		return "", &startFailure{"target", err, fault.TargetGone}
 	}
 	if err := p.makeReady(ctx, b.ID, branch, base); err != nil {
 		return "", err
@@ -133,7 +151,7 @@ func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.W
 	err = carry.WriteWorktree(p.Rig, carry.Worktree{AgentID: p.ID, AssignmentID: item.AssignmentID, BeadID: b.ID,
 		Session: item.Session, Base: base, Branch: b.Branch})
 	if err != nil {
-		return "", &startFailure{"worktree", err}
+		return "", &startFailure{"worktree", err, fault.WorktreeFailed}
 	}
 	return target, nil
 }
@@ -147,13 +165,13 @@ func (p *Polecat) makeReady(ctx context.Context, id state.BeadID, branch git.Bra
 		}
 	}
 	if _, err := carry.SaveWork(ctx, p.Rig, p.ID, "Work found in the worktree of "+string(p.ID)+" before "+string(id)); err != nil {
-		return &startFailure{"save what is in the worktree", err}
+		return &startFailure{"save what is in the worktree", err, fault.WorktreeFailed}
 	}
 	if err := p.Rig.Tree.MkdirAll(state.WorktreeDir); err != nil {
-		return &startFailure{"worktree", err}
+		return &startFailure{"worktree", err, fault.WorktreeFailed}
 	}
 	if err := p.Rig.Git.PrepareWorktree(ctx, path, branch, base); err != nil {
-		return &startFailure{"worktree", err}
+		return &startFailure{"worktree", err, fault.WorktreeFailed}
 	}
 	return nil
 }
@@ -166,7 +184,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 	}
 	preset, err := agentcli.ResolveWorker(setting, clients.PresetsOf(p.Rig.Def))
 	if err != nil {
-		return &startFailure{"worker " + setting, err}
+		return &startFailure{"worker " + setting, err, fault.BadWorker}
 	}
 	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
 	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(clients.Of(preset))}
@@ -187,15 +205,15 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 	run, err := agentcli.Build(w.preset, agentcli.PromptInput{Prompt: text, Script: script,
 		File: p.Rig.Tree.Abs(promptFile(item.Session)), Permission: p.Rig.Def.Worker.Permissions})
 	if err != nil {
-		return &startFailure{name, err}
+		return &startFailure{name, err, fault.BadWorker}
 	}
 	spec, err := p.spec(ctx, w, run, item)
 	if err != nil {
-		return &startFailure{name, err}
+		return &startFailure{name, err, fault.WorktreeFailed}
 	}
 	job, err := p.jobs.Start(ctx, spec)
 	if err != nil {
-		return &startFailure{name, err}
+		return &startFailure{name, err, fault.WorktreeFailed}
 	}
 	now := p.Now()
 	w.job, w.startedAt, w.lookedAt, w.lastProgress, w.stall, w.log = job, now, now, now, run.StallDetection, spec.Log
@@ -358,10 +376,11 @@ func (w *worker) look(now state.Time, interval time.Duration) bool {
 
 // describeExit says how the worker ended, and tells the story of it.
 func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
-	exit := exitOf(w.job.Exit(), w.log)
+	x := w.job.Exit()
+	exit := exitOf(x, w.log)
 	w.talk.hearOut(w.log)
 	p.show(w, p.Now(), true)
-	p.judge(ctx, &exit, w.talk.reader.End(exit.Code), w.talk.reader.Session())
+	p.judge(ctx, &exit, w.talk.reader.End(exit.Code, x.EndedAt.Local()), w.talk.reader.Session())
 	outcome, reason := exit.Outcome()
 	switch {
 	case exit.Lost:
@@ -376,7 +395,7 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 // exitOf translates an exit record for the role.
 func exitOf(x process.Exit, log string) polecat.Exit {
 	exit := polecat.Exit{Code: x.Code, Signal: x.Signal, TimedOut: x.TimedOut, Lost: x.Stopped || x.Orphaned || x.Code < 0,
-		Ran: x.EndedAt.Sub(x.StartedAt.Time), Tail: logTail(log)}
+		Ran: x.EndedAt.Sub(x.StartedAt.Time), Tail: logTail(log), Fault: x.Fault}
 	if x.PID == 0 && (x.NotFound || x.NotExecutable) {
 		exit.NotStarted = x.Error
 	}

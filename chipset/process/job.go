@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 const (
@@ -69,7 +70,7 @@ func start(ctx context.Context, self string, spec Spec, host *Host) (*Job, error
 	}
 	s, err := launch(self, spec)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: supervisor: %w", ErrNotStarted, spec.ID, err)
+		return nil, &StartError{ID: spec.ID, Fault: fault.OfError(fmt.Errorf("supervisor: %w", err), fault.WorktreeFailed)}
 	}
 	return begin(ctx, spec, host, s)
 }
@@ -93,7 +94,7 @@ func begin(ctx context.Context, spec Spec, host *Host, s *supervision) (*Job, er
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failed {
-		return nil, fmt.Errorf("%w: %s: %s", ErrNotStarted, spec.ID, j.exit.Error)
+		return nil, &StartError{ID: spec.ID, Fault: j.exit.Fault}
 	}
 	return j, nil
 }
@@ -252,6 +253,9 @@ func (j *Job) supervisorLost(cause error) {
 	}
 	if err := writeRecord(j.spec.Record, exit); err != nil {
 		exit.Error += ": " + err.Error()
+	}
+	if never {
+		exit.Fault = fault.New(fault.WorktreeFailed, exit.Error)
 	}
 	j.mu.Lock()
 	j.exit, j.failed = exit, never

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -32,7 +35,7 @@ func TestExitCodes(t *testing.T) {
 			exit := b.run(b.spec(test.script))
 			got := Exit{Code: exit.Code, Signal: exit.Signal, NotFound: exit.NotFound, NotExecutable: exit.NotExecutable,
 				TimedOut: exit.TimedOut, Orphaned: exit.Orphaned, Stopped: exit.Stopped, Error: exit.Error}
-			if got != test.want {
+			if !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 			if !exit.Done || exit.EndedAt.Before(exit.StartedAt.Time) || exit.PID == 0 || exit.PGID != exit.PID {
@@ -51,14 +54,15 @@ func TestNotExecuted(t *testing.T) {
 		name string
 		argv []string
 		code int
+		kind fault.Kind
 	}{
-		{"name not in PATH", []string{"no-such-command-at-all"}, 127},
-		{"no such path", []string{"./missing"}, 127},
-		{"path below a file", []string{"./plain/missing"}, 127},
-		{"missing interpreter", []string{"./nointerpreter"}, 127},
-		{"not executable", []string{"./plain"}, 126},
-		{"no binary", []string{"./noformat"}, 126},
-		{"directory", []string{b.dir}, 126},
+		{"name not in PATH", []string{"no-such-command-at-all"}, 127, fault.ClientMissing},
+		{"no such path", []string{"./missing"}, 127, fault.ClientMissing},
+		{"path below a file", []string{"./plain/missing"}, 127, fault.ClientMissing},
+		{"missing interpreter", []string{"./nointerpreter"}, 127, fault.ClientMissing},
+		{"not executable", []string{"./plain"}, 126, fault.ClientRefused},
+		{"no binary", []string{"./noformat"}, 126, fault.ClientRefused},
+		{"directory", []string{b.dir}, 126, fault.ClientRefused},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -70,6 +74,9 @@ func TestNotExecuted(t *testing.T) {
 			}
 			if exit.Error == "" || exit.PID != 0 || !exit.Done {
 				t.Errorf("exit %+v tells of a process, or of no reason", exit)
+			}
+			if exit.Fault.Kind != test.kind || exit.Fault.Reason != exit.Error {
+				t.Errorf("fault %+v, want %s", exit.Fault, test.kind)
 			}
 		})
 	}
@@ -242,8 +249,10 @@ func TestNotStarted(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			spec := b.spec("exec sleep 1000")
 			test.breaks(&spec)
-			if _, err := start(t.Context(), self, spec, nil); !errors.Is(err, ErrNotStarted) {
-				t.Errorf("error %v", err)
+			_, err := start(t.Context(), self, spec, nil)
+			var failed *StartError
+			if !errors.Is(err, ErrNotStarted) || !errors.As(err, &failed) || failed.Fault.Class != fault.Environment || failed.Fault.Check() != nil {
+				t.Errorf("error %v of %+v", err, failed)
 			}
 			if left := sessionProcesses(b.session); len(left) > 0 {
 				t.Errorf("processes %v are left", left)

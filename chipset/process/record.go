@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 // maxRecord bounds what is read as an exit record.
@@ -29,7 +30,9 @@ type Exit struct {
 	EndedAt state.Time `json:"ended_at,omitzero"`
 	// Error says in words what kept the command from running or being followed.
 	Error string `json:"error,omitempty"`
-	ID    string `json:"id"`
+	// Fault is why the command could not be executed; it is zero for one that ran.
+	Fault fault.Fault `json:"fault,omitzero"`
+	ID    string      `json:"id"`
 	// NotFound and NotExecutable are what a shell says with 127 and 126, whether
 	// the supervisor or the command itself found out.
 	NotExecutable bool `json:"not_executable,omitempty"`
@@ -95,6 +98,9 @@ func ReadExit(path string) (Exit, bool, error) {
 	}
 	if err == nil {
 		err = state.CheckID(exit.ID)
+	}
+	if err == nil && exit.Fault.Check() != nil {
+		err = fmt.Errorf("%w: %w", state.ErrCorrupt, exit.Fault.Check())
 	}
 	switch {
 	case errors.Is(err, state.ErrCorrupt), errors.Is(err, state.ErrBadID), errors.Is(err, state.ErrTooLarge):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 const (
@@ -32,8 +33,8 @@ const (
 var (
 	// ErrBadSpec is returned by Start for a Spec that breaks its own rules.
 	ErrBadSpec = errors.New("invalid job")
-	// ErrNotStarted is returned by Start when the command could not even be
-	// tried: its directory, its log, its input or its record is not usable.
+	// ErrNotStarted is wrapped by the StartError that Start returns when the command
+	// could not even be tried.
 	ErrNotStarted = errors.New("job not started")
 	// ErrBadRecord is returned by ReadExit for a file that is no exit record.
 	ErrBadRecord = errors.New("invalid exit record")
@@ -41,6 +42,22 @@ var (
 	// it hangs in the kernel, or belongs to another user.
 	ErrSurvivors = errors.New("processes survive")
 )
+
+// StartError is returned by Start when the command could not even be tried: its
+// directory, its log, its input or its record is not usable.
+type StartError struct {
+	// ID is that of the job.
+	ID string
+	// Fault says why.
+	Fault fault.Fault
+}
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("%v: %s: %s", ErrNotStarted, e.ID, e.Fault.Reason)
+}
+
+// Unwrap returns ErrNotStarted.
+func (e *StartError) Unwrap() error { return ErrNotStarted }
 
 // Spec says what to run. All paths are absolute, and their directories exist: the
 // supervisor makes no directories.

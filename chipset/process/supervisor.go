@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 // SuperviseArg is the hidden argument with which the binary becomes a supervisor.
@@ -165,6 +166,7 @@ func (s *supervisor) settle() {
 // fail reports that the command could not even be tried.
 func (s *supervisor) fail(err error) int {
 	s.exit.ID, s.exit.Error, s.exit.Done, s.exit.Code = s.spec.ID, err.Error(), true, -1
+	s.exit.Fault = fault.OfError(err, fault.WorktreeFailed)
 	tell(report{Exit: s.exit, Final: true, Failed: true})
 	return 1
 }
@@ -222,6 +224,13 @@ func (s *supervisor) notExecuted(err error) int {
 	}
 	s.exit.setCode(code)
 	s.exit.EndedAt, s.exit.Error, s.exit.Done = state.At(time.Now()), err.Error(), true
+	s.exit.Fault = fault.OfError(err, fault.ClientRefused)
+	switch {
+	case code == 127:
+		s.exit.Fault = fault.New(fault.ClientMissing, err.Error())
+	case errors.Is(err, fs.ErrPermission): // the file itself, not what it works on
+		s.exit.Fault = fault.New(fault.ClientRefused, err.Error())
+	}
 	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		return s.fail(err)
 	}

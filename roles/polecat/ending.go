@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -94,6 +96,20 @@ func (e *Exit) Outcome() (retire.Outcome, string) {
 		reason = fmt.Sprintf("exit code %d", e.Code)
 	}
 	return retire.Fail, reason + e.tail()
+}
+
+// Record is the record with which the exit ends the attempt at an item.
+func (e *Exit) Record(item *hook.WorkItem, self state.AgentID) retire.Record {
+	rec := newRecord(item, self)
+	rec.Outcome, rec.Reason = e.Outcome()
+	if rec.Outcome == retire.Fail {
+		rec.Fault = e.Fault
+	}
+	return rec
+}
+
+func newRecord(item *hook.WorkItem, self state.AgentID) retire.Record {
+	return retire.Record{AssignmentID: item.AssignmentID, AgentID: self, BeadID: item.BeadID, Session: item.Session}
 }
 
 // tail quotes the last words: one line beside the reason, because many places show

@@ -208,12 +208,11 @@ func (d *decision) exited() {
 		}
 		d.resume()
 	case exit.Lost:
-		d.publish(retire.Fail, fmt.Sprintf("the worker was ended from outside %d times", maxLost))
+		d.fail(fmt.Sprintf("the worker was ended from outside %d times", maxLost))
 	case exit.GoOn(d.f.Worker.Resumes, d.f.Bead) != "":
 		d.goOn(exit.GoOn(d.f.Worker.Resumes, d.f.Bead), false)
 	default:
-		outcome, reason := exit.Outcome()
-		d.publish(outcome, reason)
+		d.publish(exit.Record(d.f.Hook.WorkItem, d.f.Self))
 	}
 }
 
@@ -228,13 +227,18 @@ func (d *decision) goOn(why string, answered bool) {
 	d.workOn(Continue{Item: *d.f.Hook.WorkItem, Why: why, Answered: answered})
 }
 
-func (d *decision) publish(outcome retire.Outcome, reason string) {
+func (d *decision) publish(rec retire.Record) {
 	d.published = true
 	d.become(Retiring)
-	item := d.f.Hook.WorkItem
-	d.s.Retiring = item.AssignmentID
-	d.step(Publish{Record: retire.Record{AssignmentID: item.AssignmentID, AgentID: d.f.Self, BeadID: item.BeadID,
-		Session: item.Session, Outcome: outcome, Reason: reason}})
+	d.s.Retiring = rec.AssignmentID
+	d.step(Publish{Record: rec})
+}
+
+// fail publishes that the attempt on the hook failed.
+func (d *decision) fail(reason string) {
+	rec := newRecord(d.f.Hook.WorkItem, d.f.Self)
+	rec.Outcome, rec.Reason = retire.Fail, reason
+	d.publish(rec)
 }
 
 // executing: only progress touches the hook, never mere life.
@@ -374,7 +378,7 @@ func (d *decision) heedAbort(n nudge.Nudge) {
 	case h.Status != hook.Active || d.f.Record != nil:
 		d.do(roles.MarkSeen{Nudge: n, Note: "nothing left to abort"})
 	default:
-		d.publish(retire.Fail, "aborted: "+orElse(n.Message, "by "+string(n.From)))
+		d.fail("aborted: " + orElse(n.Message, "by "+string(n.From)))
 		d.workOn(roles.MarkSeen{Nudge: n, Note: "aborted"})
 	}
 }

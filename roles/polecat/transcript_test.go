@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/rolestest"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -118,7 +119,11 @@ func describe(a roles.Action) string {
 	case Touch:
 		return fmt.Sprintf("touch %s %s", a.Assignment, a.Session)
 	case Publish:
-		return note(fmt.Sprintf("publish %s %s", a.Record.AssignmentID, a.Record.Outcome), strconv.Quote(a.Record.Reason))
+		text := note(fmt.Sprintf("publish %s %s", a.Record.AssignmentID, a.Record.Outcome), strconv.Quote(a.Record.Reason))
+		if f := a.Record.Fault; !f.IsZero() {
+			text += fmt.Sprintf(" %s %s", f.Class, f.Kind)
+		}
+		return text
 	case StopWorker:
 		return fmt.Sprintf("stop worker after %s (%s)", a.Courtesy, a.Why)
 	case Retire:
@@ -210,6 +215,9 @@ func (w *world) worker(l rolestest.Line) error {
 	}
 	exit.Code = l.Number("code", 0)
 	exit.Signal, exit.Tail, exit.NotStarted, exit.Why = l.Options["signal"], l.Options["tail"], l.Options["notstarted"], l.Options["why"]
+	if kind := l.Options["fault"]; kind != "" {
+		exit.Fault = fault.New(fault.Kind(kind), exit.Why)
+	}
 	if client := l.Options["client"]; client != "" {
 		exit.Ending, exit.Resumable = Ending(client), true
 		if client == "silent" {

@@ -9,6 +9,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -71,6 +72,8 @@ type Exit struct {
 	// Ending is what its client says, and Why the reason it gives.
 	Ending Ending
 	Why    string
+	// Fault is what ended it where that is known.
+	Fault fault.Fault
 	// Resumable: the client can continue the session. Changed: the worktree holds
 	// something that its base does not, committed or not; meant only where the
 	// client says how it ended.

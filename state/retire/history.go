@@ -32,7 +32,8 @@ func moved(before, after *Record) error {
 	case before.Stage == Published && before.Outcome == Done && after.Outcome == Fail:
 		return nil // what was submitted as done was not fit to land
 	}
-	if err := audit.Fixed("outcome", before.Outcome, after.Outcome, "reason", before.Reason, after.Reason); err != nil {
+	if err := audit.Fixed("outcome", before.Outcome, after.Outcome, "reason", before.Reason, after.Reason,
+		"fault", before.Fault, after.Fault); err != nil {
 		return err
 	}
 	if before.Stage == Published {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 // Outcome is how an attempt ended.
@@ -81,6 +82,9 @@ type Record struct {
 	// Lost means that a crash may have torn what the worker left. The attempt failed
 	// for that reason alone: it is charged to nobody, and its work is done again.
 	Lost bool `json:"lost,omitempty"`
+	// Fault is what ended the attempt where that is known, and then Reason says the same
+	// in more words. The zero Fault is the work's own.
+	Fault fault.Fault `json:"fault,omitzero"`
 	// Empty is true when there was nothing to land and the bead allows that.
 	Empty bool          `json:"empty,omitempty"`
 	Stage Stage         `json:"stage"`
@@ -160,6 +164,8 @@ func check(name string, r *Record) error {
 		return fmt.Errorf("unknown stage %q", r.Stage)
 	case r.BeadID == "" || r.AgentID == "":
 		return fmt.Errorf("no bead_id or agent_id")
+	case r.Outcome == Done && !r.Fault.IsZero():
+		return fmt.Errorf("done, with a fault of the kind %q", r.Fault.Kind)
 	}
-	return nil
+	return r.Fault.Check()
 }

@@ -265,7 +265,7 @@ func (s Suite) recordings(t *testing.T) {
 			if diff := cmp.Diff(want.Figures, r.Figures()); diff != "" {
 				t.Error(diff)
 			}
-			end := r.End(want.Code)
+			end := r.End(want.Code, time.Time{})
 			if end.Verdict != want.End.Verdict || !strings.HasPrefix(end.Reason, want.End.Reason) || want.End.Said != "" && end.Said != want.End.Said {
 				t.Errorf("ended %+v, want %+v", end, want.End)
 			}
@@ -291,7 +291,7 @@ func (s Suite) resumed(t *testing.T) {
 	Play(t, r, "finished")
 	before, session := r.Figures(), r.Session()
 	r.Resumed()
-	if end := r.End(0); end.Verdict == agentcli.Finished {
+	if end := r.End(0, time.Time{}); end.Verdict == agentcli.Finished {
 		t.Errorf("a run that has not said anything has %s", end.Verdict)
 	}
 	Play(t, r, "resumed")
@@ -300,7 +300,7 @@ func (s Suite) resumed(t *testing.T) {
 		after.TokensIn < 2*before.TokensIn || after.TokensIn > 3*before.TokensIn {
 		t.Errorf("%+v in session %s, and after it %+v in %s", before, session, after, r.Session())
 	}
-	if end := r.End(0); end.Verdict != agentcli.Finished {
+	if end := r.End(0, time.Time{}); end.Verdict != agentcli.Finished {
 		t.Errorf("ended %+v", end)
 	}
 }
@@ -320,10 +320,10 @@ func (s Suite) cutOff(t *testing.T) {
 		for _, line := range lines[:n] {
 			r.Line(line)
 		}
-		if end := r.End(0); end.Verdict != agentcli.Unfinished {
+		if end := r.End(0, time.Time{}); end.Verdict != agentcli.Unfinished {
 			t.Errorf("after %d lines: %+v", n, end)
 		}
-		if end := r.End(143); end.Verdict == agentcli.Finished {
+		if end := r.End(143, time.Time{}); end.Verdict == agentcli.Finished {
 			t.Errorf("after %d lines and TERM: %+v", n, end)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
@@ -45,7 +46,7 @@ func TestCapOfAnEarlierRun(t *testing.T) {
 	agentclitest.Play(t, r, "stop-cap")
 	r.Resumed()
 	agentclitest.Play(t, r, "resumed")
-	if end := r.End(0); end.Verdict != agentcli.Finished {
+	if end := r.End(0, time.Time{}); end.Verdict != agentcli.Finished {
 		t.Errorf("ended %+v", end)
 	}
 }

@@ -3,6 +3,7 @@ package claude
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 )
@@ -131,7 +132,7 @@ func (r *reader) Resumed() {
 	r.result, r.capped, r.toldToGoOn = nil, false, 0
 }
 
-func (r *reader) End(code int) agentcli.End {
+func (r *reader) End(code int, at time.Time) agentcli.End {
 	return r.Quoted(r.judge(code))
 }
 

@@ -153,7 +153,7 @@ func TestReadersTakeAnything(t *testing.T) {
 			_, _ = cut.Write(append(line, '\n'))
 		}
 		cut.Flush()
-		end := r.End(rapid.IntRange(0, 255).Draw(t, "code"))
+		end := r.End(rapid.IntRange(0, 255).Draw(t, "code"), time.Time{})
 		if len(end.Reason) > 4<<10 || len(end.Said) > 16<<10 || len(r.Session()) > 128 || strings.HasPrefix(r.Session(), "-") || strings.ContainsAny(r.Session(), "/ \n=") {
 			t.Fatalf("%d and %d bytes are quoted, session %q", len(end.Reason), len(end.Said), r.Session())
 		}

@@ -1,6 +1,8 @@
 package codex
 
 import (
+	"time"
+
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 )
 
@@ -75,7 +77,7 @@ func (r *reader) Resumed() {
 	r.completed, r.failure = false, ""
 }
 
-func (r *reader) End(code int) agentcli.End {
+func (r *reader) End(code int, at time.Time) agentcli.End {
 	var end agentcli.End
 	switch {
 	case r.failure != "" && !r.completed:

@@ -2,6 +2,7 @@ package cursor
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 )
@@ -54,7 +55,7 @@ func (r *reader) Resumed() {
 	r.result = nil
 }
 
-func (r *reader) End(code int) agentcli.End {
+func (r *reader) End(code int, at time.Time) agentcli.End {
 	var end agentcli.End
 	switch {
 	case r.result != nil && r.result.IsError:

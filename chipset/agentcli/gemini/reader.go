@@ -3,6 +3,7 @@ package gemini
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 )
@@ -79,7 +80,7 @@ const (
 	lastStatus  = 511 - 256
 )
 
-func (r *reader) End(code int) agentcli.End {
+func (r *reader) End(code int, at time.Time) agentcli.End {
 	return r.Quoted(r.judge(code))
 }
 

@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"strings"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 )
@@ -82,7 +83,7 @@ func (r *reader) Resumed() {
 	r.finish, r.failure, r.refused = "", nil, nil
 }
 
-func (r *reader) End(code int) agentcli.End {
+func (r *reader) End(code int, at time.Time) agentcli.End {
 	return r.Quoted(r.judge(code))
 }
 
