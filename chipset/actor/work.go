@@ -136,9 +136,8 @@ func (a *Actor) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, er
 // MaxConvoyName bounds a convoy's name, in bytes.
 const MaxConvoyName = 200
 
-// CreateConvoy makes a convoy of the named beads. A bead travels in one convoy
-// at most: of one that is in another already nothing is made. Errors:
-// ErrInvalid, *state.Unknown, state.ErrConflict.
+// CreateConvoy makes a convoy of the named beads. Errors: ErrInvalid, those of
+// carry.MakeConvoy.
 func (a *Actor) CreateConvoy(ctx context.Context, name string, beads []string) (convoy.Convoy, error) {
 	if err := OneLine("the name", name, MaxConvoyName); err != nil {
 		return convoy.Convoy{}, err
@@ -146,95 +145,9 @@ func (a *Actor) CreateConvoy(ctx context.Context, name string, beads []string) (
 	if len(beads) == 0 {
 		return convoy.Convoy{}, Invalidf("a convoy has at least one bead")
 	}
-	c, err := a.loadConvoy(name, beads)
-	if err != nil {
-		return c, err
+	ids := make([]state.BeadID, 0, len(beads))
+	for _, b := range beads {
+		ids = append(ids, state.BeadID(b)) // checked when it is read
 	}
-	for {
-		c.ID = convoy.NewID()
-		err := a.Convoys.By(a.ID, "").Create(string(c.ID), c)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, state.ErrExists) {
-			return c, err
-		}
-	}
-	return c, a.joinConvoy(ctx, &c)
-}
-
-// loadConvoy makes the convoy of the named beads, without an ID.
-func (a *Actor) loadConvoy(name string, names []string) (convoy.Convoy, error) {
-	c := convoy.Convoy{Name: name, CreatedAt: a.Clock.Now()}
-	landed := 0
-	for _, n := range names {
-		b, err := a.Beads.Get(n)
-		if err != nil {
-			return c, err
-		}
-		if b.ConvoyID != "" {
-			return c, state.Conflictf("bead "+n, "is in convoy %s already", b.ConvoyID)
-		}
-		if slices.Contains(c.BeadIDs, b.ID) {
-			continue
-		}
-		c.BeadIDs = append(c.BeadIDs, b.ID)
-		if b.Status.Landed() {
-			landed++
-		}
-	}
-	c.Progress = float64(landed) / float64(len(c.BeadIDs))
-	if landed == len(c.BeadIDs) {
-		c.CompletedAt = &c.CreatedAt
-	}
-	return c, nil
-}
-
-// joinConvoy writes the convoy into its beads. The convoy's own list counts, so
-// a crash in between loses nothing; when somebody else was faster with a bead,
-// what was made is taken back.
-func (a *Actor) joinConvoy(ctx context.Context, c *convoy.Convoy) error {
-	for i, id := range c.BeadIDs {
-		err := a.setConvoy(ctx, id, "", c.ID)
-		if err == nil {
-			continue
-		}
-		err = fmt.Errorf("convoy %s: %w", c.ID, err)
-		var stuck []error
-		for _, joined := range c.BeadIDs[:i+1] { // also the one that failed: a write can fail after it shows
-			if err := a.setConvoy(ctx, joined, c.ID, ""); !errors.Is(err, state.ErrConflict) {
-				stuck = append(stuck, err)
-			}
-		}
-		if stuck := errors.Join(stuck...); stuck != nil {
-			return errors.Join(err, stuck) // a bead that names a missing convoy is worse than a convoy too many
-		}
-		return errors.Join(err, a.Tree.Remove(a.Convoys.Path(string(c.ID))))
-	}
-	return nil
-}
-
-// setConvoy is a compare-and-swap on the convoy of a bead.
-func (a *Actor) setConvoy(ctx context.Context, id state.BeadID, from, to state.ConvoyID) error {
-	_, err := a.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
-		if b.ConvoyID != from {
-			return state.Conflictf("bead "+string(id), "is in convoy %q meanwhile", b.ConvoyID)
-		}
-		b.ConvoyID = to
-		b.Touch(a.Clock.Now())
-		return nil
-	})
-	return err
-}
-
-// LandedOf counts the landed beads of a convoy: the stored progress is the
-// mayor's, and he may not have looked yet.
-func LandedOf(c *convoy.Convoy, byID map[state.BeadID]*bead.Bead) string {
-	landed := 0
-	for _, id := range c.BeadIDs {
-		if b := byID[id]; b != nil && b.Status.Landed() {
-			landed++
-		}
-	}
-	return fmt.Sprintf("%d/%d", landed, len(c.BeadIDs))
+	return carry.MakeConvoy(ctx, a.Rig, a.ID, name, ids)
 }

@@ -10,29 +10,31 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-func TestConvoyIsTakenBack(t *testing.T) {
+// Of makers who want the same bead at once one gets it, and the others make nothing.
+func TestABeadIsInOneConvoy(t *testing.T) {
 	r := rigtest.New(t, "")
 	s := as(r, state.Human)
-	var names []string
-	for range 3 {
-		names = append(names, string(add(t, r, "Thing").ID))
+	shared := string(add(t, r, "Shared").ID)
+	made := make(chan error)
+	const makers = 4
+	for range makers {
+		own := string(add(t, r, "Own").ID)
+		go func() {
+			_, err := s.CreateConvoy(t.Context(), "mine", []string{own, shared})
+			made <- err
+		}()
 	}
-	c, err := s.loadConvoy("late", names)
-	rigtest.Must(t, err)
-	c.ID = "cv-mine0"
-	rigtest.Must(t, r.Convoys.Create(string(c.ID), c))
-	rigtest.Must(t, s.setConvoy(t.Context(), c.BeadIDs[1], "", "cv-other")) // somebody is faster
-	if err := s.joinConvoy(t.Context(), &c); !errors.Is(err, state.ErrConflict) {
-		t.Errorf("joined: %v, expected a conflict", err)
-	}
-	for i, want := range []state.ConvoyID{"", "cv-other", ""} {
-		b, err := r.Beads.Get(names[i])
-		if err != nil || b.ConvoyID != want {
-			t.Errorf("bead %d is in convoy %q, %v, expected %q", i, b.ConvoyID, err, want)
+	lost := 0
+	for range makers {
+		if err := <-made; errors.Is(err, state.ErrConflict) {
+			lost++
+		} else if err != nil {
+			t.Error(err)
 		}
 	}
-	if _, err := r.Convoys.Get(string(c.ID)); !errors.Is(err, state.ErrNotFound) {
-		t.Errorf("the convoy is still there: %v", err)
+	all, _, err := r.Convoys.All()
+	if err != nil || len(all) != 1 || lost != makers-1 {
+		t.Errorf("%d convoys, %d conflicts, %v", len(all), lost, err)
 	}
 }
 

@@ -39,7 +39,11 @@ func (m *Mayor) do(ctx context.Context, a roles.Action) error {
 	case mayor.Supersede:
 		return carry.Supersede(ctx, m.Rig, a.MR, a.Bead, m.ID)
 	case mayor.MakeConvoy:
-		return m.makeConvoy(ctx, a.Beads)
+		_, err := carry.MakeConvoy(ctx, m.Rig, m.ID, fmt.Sprintf("batch of %d", len(a.Beads)), a.Beads)
+		if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) {
+			return nil // a person was faster: the next tick decides again
+		}
+		return err
 	case mayor.UpdateConvoy:
 		return m.updateConvoy(ctx, a)
 	}
@@ -159,29 +163,6 @@ func (m *Mayor) finishFor(ctx context.Context, id state.AgentID) error {
 		m.unfinished[id] = now
 	}
 	return err
-}
-
-// makeConvoy publishes the convoy before its beads name it: a bead that names
-// no convoy is batched again, one that names a missing convoy would be wrong.
-func (m *Mayor) makeConvoy(ctx context.Context, ids []state.BeadID) error {
-	c := convoy.Convoy{ID: convoy.NewID(), Name: fmt.Sprintf("batch of %d", len(ids)), BeadIDs: ids, CreatedAt: m.Now()}
-	if err := m.Rig.Convoys.By(m.ID, "").Create(string(c.ID), c); err != nil {
-		return err
-	}
-	for _, id := range ids {
-		_, err := m.Rig.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
-			if b.ConvoyID != "" {
-				return state.ErrUnchanged
-			}
-			b.ConvoyID = c.ID
-			b.Touch(m.Now())
-			return nil
-		})
-		if err != nil && !errors.Is(err, state.ErrNotFound) {
-			return err
-		}
-	}
-	return nil
 }
 
 func (m *Mayor) updateConvoy(ctx context.Context, a mayor.UpdateConvoy) error {

@@ -184,7 +184,7 @@ func listConvoys(_ context.Context, me *actor.Actor, in limitArgs) (string, erro
 	byID := bead.Index(beads)
 	var lines []string
 	for i := range all {
-		lines = append(lines, fmt.Sprintf("%s %s landed: %s", all[i].ID, actor.LandedOf(&all[i], byID), prompt.Line(all[i].Name, 160)))
+		lines = append(lines, fmt.Sprintf("%s %d/%d landed: %s", all[i].ID, all[i].Landed(byID), len(all[i].BeadIDs), prompt.Line(all[i].Name, 160)))
 	}
 	return listed(lines, limited(in.Limit, 50), "No convoys.", "a larger limit"), nil
 }
@@ -199,7 +199,7 @@ func showConvoy(_ context.Context, me *actor.Actor, in convoyArgs) (string, erro
 		return "", err
 	}
 	byID := bead.Index(beads)
-	lines := []string{fmt.Sprintf("%s %s landed: %s", c.ID, actor.LandedOf(&c, byID), prompt.Line(c.Name, 200))}
+	lines := []string{fmt.Sprintf("%s %d/%d landed: %s", c.ID, c.Landed(byID), len(c.BeadIDs), prompt.Line(c.Name, 200))}
 	for _, id := range c.BeadIDs {
 		if b := byID[id]; b != nil {
 			lines = append(lines, beadLine(b, byID))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -60,10 +61,14 @@ func newConvoyListCmd(a *app) *cobra.Command {
 				return err
 			}
 			return showList(a, opts.json, all, []string{"ID", "LANDED", "NAME", "CREATED"}, func(c *convoy.Convoy) []string {
-				return []string{string(c.ID), actor.LandedOf(c, byID), c.Name, localTime(c.CreatedAt)}
+				return []string{string(c.ID), landedOf(c, byID), c.Name, localTime(c.CreatedAt)}
 			})
 		}),
 	})
+}
+
+func landedOf(c *convoy.Convoy, byID map[state.BeadID]*bead.Bead) string {
+	return fmt.Sprintf("%d/%d", c.Landed(byID), len(c.BeadIDs))
 }
 
 func beadIndex(r *rig.Rig) (map[state.BeadID]*bead.Bead, error) {
@@ -90,7 +95,7 @@ func newConvoyShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.printf("%s  %s landed  %s\n", c.ID, actor.LandedOf(&c, byID), clean(c.Name))
+			a.printf("%s  %s landed  %s\n", c.ID, landedOf(&c, byID), clean(c.Name))
 			rows := make([][]string, 0, len(c.BeadIDs))
 			for _, id := range c.BeadIDs {
 				row := []string{"  " + string(id), "missing", "", ""}
