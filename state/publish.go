@@ -33,9 +33,7 @@ func (t *Tree) WriteAll(news []NewFile) []error {
 	for i, n := range news {
 		pubs[i] = &publication{NewFile: n}
 	}
-	for rest := pubs; len(rest) > 0; {
-		rest = rest[t.groups.publishSome(t, rest):]
-	}
+	t.groups.publishMany(t, pubs)
 	errs := make([]error, len(news))
 	for i, pub := range pubs {
 		errs[i] = pub.err

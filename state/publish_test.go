@@ -66,7 +66,7 @@ func kinds() map[string]disk.Features {
 
 func TestWriteAllTellsOfEachInOrder(t *testing.T) {
 	for name, features := range kinds() {
-		for _, n := range []int{1, groupFrom, groupMost + 20} {
+		for _, n := range []int{1, batchFrom, groupMost + 20} {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
 				tree := treeOn(t, &featured{features: features})
 				must(t, tree.WriteNew("state/work/taken.json", []byte("first")))
@@ -120,7 +120,7 @@ func TestManyWritersShareBarriers(t *testing.T) {
 }
 
 func TestAfterAFailedBarrierEachFileIsWrittenAnew(t *testing.T) {
-	for failing, syncs := range map[string]int{"barrier": 1, "sync-dir": 1 + groupFrom} {
+	for failing, syncs := range map[string]int{"barrier": 1, "sync-dir": 1 + batchFrom} {
 		calls, armed := 0, false
 		d := &featured{features: disk.Features{Barrier: true}}
 		d.fail = func(op, _ string) error {
@@ -133,7 +133,7 @@ func TestAfterAFailedBarrierEachFileIsWrittenAnew(t *testing.T) {
 			return nil
 		}
 		tree := treeOn(t, d)
-		news := make([]NewFile, groupFrom)
+		news := make([]NewFile, batchFrom)
 		for i := range news {
 			news[i] = NewFile{Path: Path(fmt.Sprintf("state/work/%d.json", i)), Data: []byte("x")}
 		}
@@ -163,7 +163,7 @@ func TestAFailedPublicationLeavesNothing(t *testing.T) {
 			must(t, tree.MkdirAll("state/work"))
 			failure := errors.New("input/output error")
 			d.fail = func(string, string) error { return failure }
-			news := make([]NewFile, groupFrom)
+			news := make([]NewFile, batchFrom)
 			for i := range news {
 				news[i] = NewFile{Path: Path(fmt.Sprintf("state/work/%d.json", i)), Data: []byte("x")}
 			}
