@@ -97,6 +97,9 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 		if q.Status != mergequeue.Merged || q.TargetBranch != string(target) {
 			continue
 		}
+		if q.MergedSHA == "" && q.HeldBefore() {
+			continue
+		}
 		if q.MergedSHA == "" {
 			c.add("merged-unreachable", c.r.Queue.Path(string(q.ID)), Error, "", "it is merged, but does not say as what")
 			continue

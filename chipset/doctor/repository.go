@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func (c *relations) recorded(ref git.Ref) []git.Hash {
 			all = append(all, git.Hash(q.Head), git.Hash(q.Base))
 		}
 		if q.TargetBranch == branch && q.Status == mergequeue.Merged {
-			all = append(all, git.Hash(q.MergedSHA))
+			all = append(all, git.Hash(cmp.Or(q.LandingCommit(), q.MergedSHA)))
 		}
 	}
 	for _, end := range c.Retire {

@@ -92,7 +92,9 @@ func (r *Refinery) healMerge(ctx context.Context, q *mergequeue.Request) (bool, 
 		if err != nil || b.CheckAssignment(q.AssignmentID, bead.Done) != nil {
 			return true, nil //nolint:nilerr // its bead knows, or is another finding
 		}
-		q.Candidate = q.MergedSHA // what landed, whatever else was tried
+		if !q.HeldBefore() {
+			q.Candidate = q.MergedSHA // what landed, whatever else was tried
+		}
 	}
 	target, _, err := carry.TargetTip(ctx, r.Rig)
 	if err != nil {

@@ -83,7 +83,7 @@ func (r *Refinery) carryLanding(ctx context.Context, l *flow.Landing, stack []re
 		case flow.MergeBead:
 			return r.finishBead(ctx, e, target)
 		case flow.MarkMerged:
-			return r.merged(ctx, e, target)
+			return r.merged(ctx, e)
 		case flow.RequestChange:
 			return r.only(ctx, e)
 		}
@@ -220,12 +220,38 @@ func (r *Refinery) push(ctx context.Context, target git.Branch, candidate git.Ha
 }
 
 // merged records that the candidate is on the target.
-func (r *Refinery) merged(ctx context.Context, e flow.MarkMerged, target git.Branch) error {
-	q, err := r.change(ctx, e)
+func (r *Refinery) merged(ctx context.Context, e flow.MarkMerged) error {
+	q, err := r.Rig.Queue.GetCached(string(e.MR))
 	if err != nil {
 		return err
 	}
-	r.Say("%s has landed: %s is at %s", q.BeadID, target, git.Hash(q.MergedSHA).Short())
+	if q.HeldBefore() {
+		if e.Held, e.Unknown, err = r.heldAs(ctx, &q); err != nil {
+			return err
+		}
+	}
+	if q, err = r.change(ctx, e); err != nil {
+		return err
+	}
+	r.Say("%s has landed: %s", q.BeadID, q.Landed())
 	r.spent = append(r.spent, q)
 	return nil
+}
+
+// heldAs returns the commit that had brought the work of a request to its target
+// before the rebase, or why that is not known.
+func (r *Refinery) heldAs(ctx context.Context, q *mergequeue.Request) (held, unknown string, err error) {
+	if q.Head == q.Base {
+		return "", "its branch has no commits of its own", nil
+	}
+	h, found, err := r.Rig.Git.BroughtBy(ctx, git.Hash(q.Head), git.Hash(q.Onto))
+	switch {
+	case ctx.Err() != nil:
+		return "", "", ctx.Err()
+	case err != nil: // no reason to hold up the queue: the target has the work
+		return "", fmt.Sprintf("%s held it already; as which commit is not known: %v", q.TargetBranch, err), nil
+	case !found:
+		return "", q.TargetBranch + " held it already, in commits with other changes", nil
+	}
+	return string(h), "", nil
 }

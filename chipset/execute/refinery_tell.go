@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
@@ -54,8 +53,11 @@ func (r *Refinery) notice(q *mergequeue.Request) mail.Message {
 		ID: fmt.Sprintf("%s:%s:%d", q.ID, mergequeue.Conflicted, q.Attempts)}
 	if q.Status == mergequeue.Merged {
 		m.ID = fmt.Sprintf("%s:%s", q.ID, mergequeue.Merged)
-		m.Subject = fmt.Sprintf("%s merged: %s is at %s", q.BeadID, q.TargetBranch, git.Hash(q.MergedSHA).Short())
+		m.Subject = fmt.Sprintf("%s merged: %s", q.BeadID, q.Landed())
 		m.Body = fmt.Sprintf("%s of %s landed on %s as %s.\n", q.ID, q.AgentID, q.TargetBranch, q.MergedSHA)
+		if q.HeldBefore() {
+			m.Body = fmt.Sprintf("Nothing of %s of %s was left to land: %s.\n", q.ID, q.AgentID, q.Landed())
+		}
 		return m
 	}
 	m.Priority = mail.Urgent

@@ -430,16 +430,47 @@ func TestRefineryDepth(t *testing.T) {
 	}
 }
 
+// A rebase that leaves nothing names the commit that had brought the work, and not
+// what the person committed after it.
 func TestRefineryNothingLeftToLand(t *testing.T) {
 	t.Parallel()
-	m := newMill(t, `test: "false"`)
-	q := m.submit("one.txt", "1\n")
-	m.write(m.dir, "one.txt", "1\n")
-	m.git(m.dir, "add", "one.txt")
-	m.git(m.dir, "commit", "-q", "-m", "the same")
-	tip := m.tip()
-	m.run()
-	if got := m.is(q, mergequeue.Merged, bead.Merged); got.MergedSHA != tip {
-		t.Errorf("%+v", got)
+	for _, c := range []struct {
+		name   string
+		person func(m *mill, q mergequeue.Request) (brought string)
+		tells  string
+	}{
+		{"picked", func(m *mill, q mergequeue.Request) string {
+			m.git(m.dir, "cherry-pick", q.Head)
+			return m.tip()
+		}, "main held it already, as "},
+		{"merged", func(m *mill, q mergequeue.Request) string {
+			m.git(m.dir, "merge", "-q", "--no-ff", "--no-edit", q.Head)
+			return q.Head
+		}, "main held it already, as "},
+		{"written among others", func(m *mill, q mergequeue.Request) string {
+			m.write(m.dir, "one.txt", "1\n")
+			m.git(m.dir, "add", "one.txt")
+			m.commit(m.dir, "other.txt")
+			return ""
+		}, "main held it already, in commits with other changes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMill(t, `test: "false"`)
+			m.commit(m.dir, "before.txt")
+			q := m.submit("one.txt", "1\n")
+			m.commit(m.dir, "between.txt")
+			brought := c.person(m, q)
+			tip := m.commit(m.dir, "after.txt")
+			m.run()
+			got := m.is(q, mergequeue.Merged, bead.Merged)
+			if got.MergedSHA != brought || got.Candidate != tip || m.tip() != tip {
+				t.Errorf("%+v, its work came with %q", got, brought)
+			}
+			if brought != "" {
+				c.tells += brought[:10]
+			}
+			m.onlyMail("mayor", mail.MergeNotification, c.tells)
+		})
 	}
 }

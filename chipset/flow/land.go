@@ -144,6 +144,10 @@ type MarkMerged struct {
 	MR  state.MergeID
 	By  state.AgentID
 	Nth int
+	// Held is asked for a request of which the rebase left nothing: the commit that
+	// had brought its work to the target, or "" and Unknown, which says why that is
+	// not known.
+	Held, Unknown string
 }
 
 // Name implements Effect.
@@ -226,6 +230,9 @@ func (e MarkMerged) Change(q *mergequeue.Request, now state.Time) error {
 		return state.ErrUnchanged
 	}
 	q.MergedSHA, q.Waiting, q.Reason = q.Candidate, "", ""
+	if q.HeldBefore() {
+		q.MergedSHA, q.Reason = e.Held, e.Unknown
+	}
 	q.NoticeName, q.Notified = string(mail.NameAt(state.At(now.Add(time.Duration(e.Nth))), e.By)), false
 	return q.Become(mergequeue.Merged, now)
 }

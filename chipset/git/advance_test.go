@@ -77,6 +77,37 @@ func TestRebaseFlattensAndDropsEmpty(t *testing.T) {
 	}
 }
 
+func TestBroughtBy(t *testing.T) {
+	f := newFixture(t)
+	w, first, top := f.prepared(), Hash(""), f.TopLevel()
+	one := f.commit(w.Path(), map[string]string{"one": "1"})
+	two := f.commit(w.Path(), map[string]string{"two": "2"})
+	check := func(what string, head, onto, want Hash) {
+		t.Helper()
+		got, found, err := f.BroughtBy(f.ctx, head, onto)
+		if err != nil || found != (want != "") || found && got != want {
+			t.Errorf("%s: %v %v %v, want %v", what, got, found, err, want)
+		}
+	}
+	f.commit(top, map[string]string{"other": "o"})
+	f.git(top, "cherry-pick", string(two))
+	first = f.head(top)
+	check("the younger one is there, the older is missing", two, first, "")
+	f.git(top, "cherry-pick", string(one))
+	both := f.head(top)
+	check("in another order", two, f.commit(top, map[string]string{"more": "m"}), both)
+	check("a part", one, f.head(top), both)
+	f.git(top, "merge", "-q", "--no-edit", string(two))
+	check("merged later", two, f.head(top), two)
+
+	three := f.commit(w.Path(), map[string]string{"three": "3"})
+	check("squashed", three, f.commit(top, map[string]string{"three": "3", "four": "4"}), "")
+	_, _, err := f.BroughtBy(f.ctx, Hash(strings.Repeat("1", 40)), three)
+	if err == nil {
+		t.Error("a commit that is not there is held")
+	}
+}
+
 func TestRebaseConflict(t *testing.T) {
 	f := newFixture(t)
 	w := f.prepared()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -160,4 +161,26 @@ func (w *Worktree) undoRebase(ctx context.Context, p place, head Hash, cause err
 		err = w.forceCheckout(ctx, p, "--detach", string(head))
 	}
 	return errors.Join(cause, err)
+}
+
+// BroughtBy returns the commit of onto's history that completed what head has: head
+// itself, or else the youngest of the commits that make the same changes as those of
+// head. It is not found unless each commit of head has such a counterpart.
+func (r *Repo) BroughtBy(ctx context.Context, head, onto Hash) (commit Hash, found bool, err error) {
+	if held, err := r.IsAncestor(ctx, head, onto); err != nil || held {
+		return head, held, err
+	}
+	sides := string(onto) + "..." + string(head)
+	own, err := r.read(ctx, "rev-list", "--cherry-pick", "--right-only", "--no-merges", "--max-count=1", sides, "--")
+	if err != nil || len(own) > 0 {
+		return "", false, err
+	}
+	out, err := r.read(ctx, "rev-list", "--cherry-mark", "--left-only", "--no-merges", "--topo-order", sides, "--")
+	for l := range strings.Lines(string(out)) {
+		if name, same := strings.CutPrefix(l, "="); same && err == nil {
+			commit, err = ParseHash(strings.TrimSpace(name))
+			return commit, err == nil, err
+		}
+	}
+	return "", false, err
 }

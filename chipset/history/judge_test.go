@@ -57,13 +57,14 @@ func judge(t *testing.T, before, after tree) []audit.Violation {
 }
 
 const (
-	messageName = "2026-03-05T10-30-00.000000000Z-human.json"
-	inbox       = "mail/mayor/" + messageName
-	archived    = "mail/mayor/archive/" + messageName
-	message     = `{"body":"b","from":"human","priority":"normal","read":true,"subject":"s","timestamp":"2026-03-05T10:30:00.000000000Z","to":"mayor","type":"coordination"}`
-	oldHook     = `{"agent_id":"mayor","gen":7,"last_activity":"2026-03-05T10:30:00.000000000Z","status":"empty","work_item":null}`
-	convoyFile  = `{"bead_ids":["gt-abc12"],"created_at":"2026-03-05T10:30:00.000000000Z","id":"cv-1","name":"n","progress":0}`
-	request     = `{"agent_id":"polecat-alpha","assignment_id":"as-1","attempts":1,"bead_id":"gt-abc12","head":"%[1]s","id":"mr-gt-abc12","onto":"%[1]s",` +
+	messageName  = "2026-03-05T10-30-00.000000000Z-human.json"
+	mergeRequest = "merge-queue/mr-gt-abc12.json"
+	inbox        = "mail/mayor/" + messageName
+	archived     = "mail/mayor/archive/" + messageName
+	message      = `{"body":"b","from":"human","priority":"normal","read":true,"subject":"s","timestamp":"2026-03-05T10:30:00.000000000Z","to":"mayor","type":"coordination"}`
+	oldHook      = `{"agent_id":"mayor","gen":7,"last_activity":"2026-03-05T10:30:00.000000000Z","status":"empty","work_item":null}`
+	convoyFile   = `{"bead_ids":["gt-abc12"],"created_at":"2026-03-05T10:30:00.000000000Z","id":"cv-1","name":"n","progress":0}`
+	request      = `{"agent_id":"polecat-alpha","assignment_id":"as-1","attempts":1,"bead_id":"gt-abc12","head":"%[1]s","id":"mr-gt-abc12","onto":"ffffffffffffffffffffffffffffffffffffffff",` +
 		`"candidate":"%[1]s","seq":1,"source_branch":"polecat/gt-abc12","status":"merging","submitted_at":"2026-03-05T10:30:00Z","target_branch":"main","updated_at":"2026-03-05T10:30:00Z"}`
 	retired    = `{"agent_id":"polecat-alpha","assignment_id":"as-1","bead_id":"gt-abc12","created_at":"2026-03-05T10:30:00Z","outcome":"done","stage":"committed","updated_at":"2026-03-05T10:30:00Z"}`
 	nudged     = `{"from":"human","message":"m","requires_response":false,"timestamp":"2026-03-05T10:30:00Z","type":"health_check"}`
@@ -121,6 +122,8 @@ func TestSteps(t *testing.T) {
 		{"convoy lost a bead", edit("convoys/cv-1.json", `"gt-abc12"`, ""), "convoys/cv-1.json"},
 		{"request merged", edit("merge-queue/mr-gt-abc12.json", `"merging"`, `"merged","merged_sha":"`+strings.Repeat("a", 40)+`"`), ""},
 		{"request merged as another", edit("merge-queue/mr-gt-abc12.json", `"merging"`, `"merged","merged_sha":"`+strings.Repeat("b", 40)+`"`), "merge-queue/mr-gt-abc12.json"},
+		{"request merged as what was there before", base.with(mergeRequest, strings.NewReplacer(strings.Repeat("f", 40), strings.Repeat("a", 40),
+			`"merging"`, `"merged","merged_sha":"`+strings.Repeat("b", 40)+`"`).Replace(base[mergeRequest])), ""},
 		{"request with another head", edit("merge-queue/mr-gt-abc12.json", `"head":"aaaa`, `"head":"bbbb`), "merge-queue/mr-gt-abc12.json"},
 		{"request tried again", edit("merge-queue/mr-gt-abc12.json", `"attempts":1`, `"attempts":4`), ""},
 		{"request gone", base.without("merge-queue/mr-gt-abc12.json"), "merge-queue/mr-gt-abc12.json"},

@@ -139,8 +139,11 @@ func landingWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 
 func mergedSentence(s *rig.Records, b *bead.Bead) string {
 	q := s.RequestOf(b.AssignmentID)
-	if q == nil || q.MergedSHA == "" {
+	switch {
+	case q == nil, q.MergedSHA == "" && !q.HeldBefore():
 		return "It has landed."
+	case q.HeldBefore():
+		return "Nothing was left to land: " + q.Landed() + "."
 	}
 	return fmt.Sprintf("It landed on %s as %s.", q.TargetBranch, wording.ShortHash(q.MergedSHA))
 }

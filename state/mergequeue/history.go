@@ -31,7 +31,7 @@ func CheckChange(before, after *Request) error {
 	switch {
 	case tries < 0:
 		return fmt.Errorf("attempts fell from %d to %d", before.Attempts, after.Attempts)
-	case after.Status == Merged && (after.MergedSHA == "" || after.MergedSHA != after.Candidate):
+	case after.Status == Merged && !after.HeldBefore() && (after.MergedSHA == "" || after.MergedSHA != after.Candidate):
 		return fmt.Errorf("merged, but merged_sha %q is not the candidate %q", after.MergedSHA, after.Candidate)
 	case before.Status == Merged && before.MergedSHA != after.MergedSHA:
 		return fmt.Errorf("merged_sha changed from %s to %s", before.MergedSHA, after.MergedSHA)

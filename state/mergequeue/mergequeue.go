@@ -2,6 +2,7 @@
 package mergequeue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,10 @@ type Request struct {
 	Stack []state.MergeID `json:"stack,omitempty"`
 	// StackTip is the candidate of the last of them, which holds those of all
 	// others: what is tested, and what the target is advanced to.
-	StackTip  string  `json:"stack_tip,omitempty"`
+	StackTip string `json:"stack_tip,omitempty"`
+	// MergedSHA is the commit on the target that holds the work: Candidate. Where the
+	// rebase left nothing, it is the commit that had brought the work before, or empty
+	// where that is not known.
 	MergedSHA string  `json:"merged_sha,omitempty"`
 	Failure   Failure `json:"failure,omitempty"`
 	Reason    string  `json:"reason,omitempty"`
@@ -162,6 +166,21 @@ func (r *Request) LandingCommit() string {
 	return r.Candidate
 }
 
+// HeldBefore reports whether the rebase left nothing of the work, because the target
+// held it already.
+func (r *Request) HeldBefore() bool { return r.Candidate != "" && r.Candidate == r.Onto }
+
+// Landed says in a few words how a merged request landed.
+func (r *Request) Landed() string {
+	switch {
+	case !r.HeldBefore():
+		return r.TargetBranch + " is at " + wording.ShortHash(r.MergedSHA)
+	case r.MergedSHA == "":
+		return cmp.Or(wording.Reason(r.Reason), r.TargetBranch+" held it already")
+	}
+	return r.TargetBranch + " held it already, as " + wording.ShortHash(r.MergedSHA)
+}
+
 // Dir is the folder of the queue.
 const Dir = state.StateDir + "/merge-queue"
 
@@ -213,7 +232,7 @@ func (r *Request) why() string {
 	case Pending:
 		return r.Waiting
 	case Merged:
-		text := r.TargetBranch + " is at " + wording.ShortHash(r.MergedSHA)
+		text := r.Landed()
 		if len(r.Stack) > 1 {
 			text += fmt.Sprintf(" (one of %d that were tested together)", len(r.Stack))
 		}
@@ -262,7 +281,7 @@ func LastLanded(all []Request, target string) *Request {
 	var last *Request
 	for i := range all {
 		q := &all[i]
-		moved := q.Status == Merged && q.Onto != "" && q.Candidate != q.Onto && q.MergedSHA != ""
+		moved := q.Status == Merged && q.Onto != "" && !q.HeldBefore() && q.MergedSHA != ""
 		if moved && (target == "" || q.TargetBranch == target) && (last == nil || q.UpdatedAt.After(last.UpdatedAt.Time)) {
 			last = q
 		}
