@@ -62,14 +62,18 @@ func NewRefinery(a Agent) *Refinery {
 // others are landed.
 const spentEvery = 2 * time.Second
 
-// Recover ends the tests that an earlier process left running. Requests it left
-// in merging need nothing here: the first decision begins with them, and
-// checking one out finishes it when its candidate has landed.
+// Recover ends the tests that an earlier process left running, and takes back what an
+// interrupted fast-forward left in the person's checkout, before a stash of theirs can
+// take it along. Requests left in merging need nothing more here: the first decision
+// begins with them, and checking one out finishes it when its candidate has landed.
 func (r *Refinery) Recover(ctx context.Context) error {
 	if err := r.killOrphans(ctx); err != nil {
 		return err
 	}
 	r.state, r.deep = refinery.State{}, r.warnedOfDepth()
+	if err := r.repairCheckouts(ctx); err != nil {
+		return err
+	}
 	r.prewarmWorktree(ctx)
 	return r.recallLanding()
 }

@@ -232,6 +232,10 @@ func TestRefineryResumes(t *testing.T) {
 				c.set(m, q)
 			})
 			m.restart()
+			// A person's git stash -u must not find files of an interrupted merge.
+			if out := m.git(m.dir, "status", "--porcelain"); out != "" {
+				t.Errorf("the checkout after the start: %s", out)
+			}
 			m.run()
 			got := m.is(q, mergequeue.Merged, bead.Merged)
 			m.landed("one.txt")

@@ -135,6 +135,25 @@ func (r *Refinery) repairCheckout(ctx context.Context, q *mergequeue.Request, ta
 	return err
 }
 
+// repairCheckouts is repairCheckout for whatever was being landed. What keeps it from
+// being done is told when the request is checked out, which tries again.
+func (r *Refinery) repairCheckouts(ctx context.Context) error {
+	open, _, err := r.Rig.Queue.Unfinished()
+	if err != nil {
+		return err
+	}
+	for i := range open {
+		q := &open[i]
+		if q.Status != mergequeue.Merging || q.Stage != mergequeue.StageMerge && q.Stage != mergequeue.StagePush {
+			continue
+		}
+		if target, err := r.target(ctx, q); err == nil {
+			_ = r.repairCheckout(ctx, q, target)
+		}
+	}
+	return ctx.Err()
+}
+
 // lockIsOurs vouches that the locks in the target's checkout are those of the
 // git that this request's interrupted landing ran: they are younger than its
 // stage, and no git lives that could hold them. Where the system does not tell
