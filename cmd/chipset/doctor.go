@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,18 +28,18 @@ func newDoctorCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "doctor",
 		Short: "Check every rule of the state tree, and repair what can be",
-		Long: `Check that every file of the state tree is whole and in its place, and that hooks,
-beads, dispatches, attempts, merge requests, mail and git agree. In a rig that
-runs, what passes within a moment is not reported. Exit 5 while an error stands;
-warnings and notes alone are exit 0.
+		Long: `Check that every file of the state tree is intact and in its place, and that hooks,
+beads, dispatches, attempts, merge requests, mail and git agree with each other. In a
+running rig, a contradiction that lasts only a moment is not reported. The exit code
+is 5 if there are errors, and 0 if there are only warnings and notes.
 
---fix moves what can't be read to state/quarantine, finishes dispatches, attempts
-and merges that were left half done as the roles themselves do, rebuilds hooks from
-the beads, mends git's files of worktrees and saves what they hold, and removes
-leftovers. It never deletes what it does not understand. It can be interrupted at
-any time and run again, and works beside a rig that runs.
+--fix moves unreadable files to state/quarantine, finishes interrupted dispatches,
+attempts and merges in the same way as the roles do, rebuilds hooks from the beads,
+repairs git's files of worktrees and saves what they hold, and removes leftovers. It
+never deletes a file that it does not recognise. It can be interrupted at any time and
+run again, also while the rig runs.
 
---rules lists what is checked, with what --fix does about each.`,
+--rules lists the rules, and what --fix does about each.`,
 		Example: "  chipset doctor\n  chipset doctor --fix\n  chipset doctor --json\n  chipset doctor --rules",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), opts, a) },
@@ -54,17 +55,14 @@ func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {
 		return err
 	}
 	found, err := doctor.Doctor(ctx, r, opts.fix)
+	var printErr error
 	if opts.json {
-		if printErr := printList(a, found); err == nil {
-			err = printErr
-		}
+		printErr = printList(a, found)
 	} else {
-		if printErr := writeFindings(a.stdout, found, err == nil, a.screen()); err == nil {
-			err = printErr
-		}
+		printErr = writeFindings(a.stdout, found, err == nil, a.screen())
 	}
-	if err != nil {
-		return err
+	if err != nil || printErr != nil {
+		return cmp.Or(err, printErr)
 	}
 	if n := doctor.Standing(found); n > 0 {
 		return exitWith(codeCorrupt, withHint(fmt.Errorf("doctor: %s in the state tree", wording.Count(n, "error")), doctorHint(opts)))
@@ -83,17 +81,11 @@ func doctorHint(opts doctorOptions) string {
 // printRules lists the rules; it needs no rig.
 func printRules(opts doctorOptions, a *app) error {
 	if opts.fix {
-		return usagef("--rules looks at nothing, so there is nothing to --fix")
+		return usagef("--rules only lists the rules; leave out --fix")
 	}
-	rules := doctor.Rules()
-	if opts.json {
-		return printList(a, rules)
-	}
-	rows := make([][]string, 0, len(rules))
-	for _, r := range rules {
-		rows = append(rows, []string{r.ID, string(r.Severity), r.Meaning, r.Repair})
-	}
-	return a.table([]string{"RULE", "SEVERITY", "WHAT MUST BE TRUE", "--FIX"}, rows)
+	return showList(a, opts.json, doctor.Rules(), []string{"RULE", "SEVERITY", "WHAT MUST BE TRUE", "--FIX"}, func(r *doctor.Rule) []string {
+		return []string{r.ID, string(r.Severity), r.Meaning, r.Repair}
+	})
 }
 
 // writeFindings writes findings for a person. Only a doctor whom nothing kept from

@@ -70,21 +70,19 @@ func readInput(ctx context.Context, path string, limit int64) ([]byte, error) {
 
 // untilDone waits for read, or for the end of ctx. A read that can't be broken
 // off is left behind: it holds no more than its limit, and ends with the process.
-func untilDone(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
-	}
-	done := make(chan result, 1)
+func untilDone[T any](ctx context.Context, read func() (T, error)) (data T, err error) {
+	done := make(chan struct{})
+	var got T
+	var gotErr error
 	go func() {
-		data, err := read()
-		done <- result{data, err}
+		got, gotErr = read()
+		close(done)
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	case r := <-done:
-		return r.data, r.err
+		return data, ctx.Err()
+	case <-done:
+		return got, gotErr
 	}
 }
 

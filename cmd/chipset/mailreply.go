@@ -23,7 +23,7 @@ func (o *mailReplyOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
 	fs.StringVarP(&o.subject, "subject", "s", "", "the subject (default: Re: that of the message)")
 	fs.StringVar(&o.kind, "type", "", "the `type` (default: the response to a request, else coordination)")
-	fs.StringVar(&o.state, "state", "", "move the task that the message speaks of: accepted, working, completed, rejected or `failed`")
+	fs.StringVar(&o.state, "state", "", "move the task of the message to accepted, working, completed, rejected or `failed`")
 	fs.StringVar(&o.priority, "priority", "", "`urgent`, normal or low (default: that of the message)")
 }
 

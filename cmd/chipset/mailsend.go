@@ -32,7 +32,7 @@ func (o *mailSendOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.kind, "type", string(mail.Coordination), "what the message is about: a known `type`, or your own x-…")
 	fs.StringVar(&o.priority, "priority", string(mail.Normal), "`urgent`, normal or low")
 	fs.StringVar(&o.thread, "thread", "", "the `name` of the message that began the thread")
-	fs.StringVar(&o.ref, "ref", "", "the `bead` it speaks of")
+	fs.StringVar(&o.ref, "ref", "", "the `bead` it is about")
 	fs.StringVar(&o.id, "id", "", "your own `key`: sent again with the same key, it is delivered once")
 	fs.StringVar(&o.task, "task", "", "ask for something under this `ID` that is reported on: pending, accepted, working, completed; new makes one")
 	fs.StringVar(&o.deadline, "deadline", "", "until `when`: a duration such as 2h, or an RFC 3339 time")
@@ -90,10 +90,7 @@ func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app)
 	}
 	if len(to) == 1 && !strings.HasPrefix(to[0], "@") {
 		name, err := me.SendMail(ctx, m, to[0])
-		if err == nil {
-			a.printf("%s\n", name)
-		}
-		return err
+		return a.done(err, "%s\n", name)
 	}
 	recipients, err := me.Expand(to)
 	if err != nil {

@@ -67,12 +67,11 @@ func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title strin
 	if err := actor.OneLine("the title", title, bead.MaxTitle); err != nil {
 		return err
 	}
-	a.warnWorker(me.Rig, b.Worker)
-	if b, err = me.AddBead(b); err != nil {
+	if err := a.checkWorker(me.Rig, b.Worker, true); err != nil {
 		return err
 	}
-	a.printf("%s\n", b.ID)
-	return nil
+	b, err = me.AddBead(b)
+	return a.done(err, "%s\n", b.ID)
 }
 
 // apply checks what was given and puts it into a bead. given tells which flags
@@ -86,11 +85,10 @@ func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead,
 		b.Description = text
 	}
 	if given("accept") {
-		text, err := actor.Text("--accept", o.accept, bead.MaxText)
-		if err != nil {
+		var err error
+		if b.Acceptance, err = actor.Text("--accept", o.accept, bead.MaxText); err != nil {
 			return err
 		}
-		b.Acceptance = text
 	}
 	if len(b.Description)+len(b.Acceptance) > bead.MaxText {
 		return fmt.Errorf("description and acceptance: %w: %d bytes, at most %d", state.ErrTooLarge, len(b.Description)+len(b.Acceptance), bead.MaxText)
@@ -102,7 +100,7 @@ func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead,
 		}
 	}
 	if given("worker") {
-		if err := checkWorker(r, o.worker); err != nil {
+		if err := a.checkWorker(r, o.worker, false); err != nil {
 			return err
 		}
 		b.Worker = o.worker
@@ -148,8 +146,9 @@ func (o *beadFlags) applyLists(b *bead.Bead, given func(flag string) bool) error
 	return nil
 }
 
-// checkWorker refuses a worker that could never be started. "" is the rig's default.
-func checkWorker(r *rig.Rig, worker string) error {
+// checkWorker refuses a worker that could never be started; "" is the rig's default. With
+// warn it also warns of one that is not on PATH. A path is looked up in the worktree only.
+func (a *app) checkWorker(r *rig.Rig, worker string, warn bool) error {
 	if worker == "" {
 		return nil
 	}
@@ -158,35 +157,20 @@ func checkWorker(r *rig.Rig, worker string) error {
 			return nil
 		}
 	}
-	if _, err := agentcli.ResolveWorker(worker, clients.Presets()); err != nil {
+	presets := clients.Presets()
+	preset, err := agentcli.ResolveWorker(worker, presets)
+	if err != nil {
 		return usagef("--worker: %v", err)
 	}
-	return nil
-}
-
-// warnWorker tells of a worker that can't be started here and now: it is no
-// preset, and no command on PATH. A path is looked for in the worktree only.
-func (a *app) warnWorker(r *rig.Rig, worker string) {
-	if worker == "" {
-		return
-	}
-	presets := clients.Presets()
-	if r.Def != nil {
-		if _, ok := r.Def.Worker.Preset(worker); ok {
-			return
-		}
-	}
-	preset, err := agentcli.ResolveWorker(worker, presets)
-	if err != nil || preset.Name == worker && slices.ContainsFunc(presets, func(p agentcli.Preset) bool { return p.Name == worker }) {
-		return
-	}
+	known := slices.ContainsFunc(presets, func(p agentcli.Preset) bool { return p.Name == worker })
 	program := preset.Command[0]
-	if strings.Contains(program, "/") {
-		return
+	if !warn || known || strings.Contains(program, "/") {
+		return nil
 	}
 	if _, err := exec.LookPath(program); err != nil {
 		a.warnf("--worker: %q is neither a preset nor a command on PATH", program)
 	}
+	return nil
 }
 
 type workEditOptions struct {
@@ -233,11 +217,7 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 	changed := slices.DeleteFunc(flags, func(f string) bool { return !given(f) })
 	b, err := me.EditBead(ctx, id, actor.BeadEdit{What: strings.Join(changed, ", "), Dependencies: given("blocked-by"),
 		Change: func(b *bead.Bead) error { return opts.change(ctx, a, me.Rig, b, given) }})
-	if err != nil {
-		return err
-	}
-	a.printf("%s edited\n", b.ID)
-	return nil
+	return a.done(err, "%s edited\n", b.ID)
 }
 
 // prepare checks what was given, and reads what comes from a file or a pipe,
@@ -252,7 +232,9 @@ func (o *workEditOptions) prepare(ctx context.Context, a *app, r *rig.Rig, given
 	if err := o.apply(ctx, a, r, &scratch, given, given("description")); err != nil {
 		return err
 	}
-	a.warnWorker(r, scratch.Worker)
+	if err := a.checkWorker(r, scratch.Worker, true); err != nil {
+		return err
+	}
 	if given("file") {
 		o.description, o.file = scratch.Description, ""
 	}

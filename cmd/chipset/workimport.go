@@ -56,7 +56,7 @@ each field.`,
 			if err != nil {
 				return importError(args[0], err)
 			}
-			opts.CheckWorker = func(worker string) error { return checkWorker(r, worker) }
+			opts.CheckWorker = func(worker string) error { return a.checkWorker(r, worker, false) }
 			report, err := bd.Import(ctx, r, by, lines, opts.Options)
 			if err != nil {
 				return importError(args[0], err)
@@ -77,27 +77,14 @@ each field.`,
 }
 
 func (a *app) readIssues(ctx context.Context, file string) ([]bd.Line, error) {
-	type result struct {
-		lines []bd.Line
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
+	return untilDone(ctx, func() ([]bd.Line, error) {
 		from, err := a.openInput(file)
 		if err != nil {
-			done <- result{nil, err}
-			return
+			return nil, err
 		}
 		defer from.Close()
-		lines, err := bd.Read(from)
-		done <- result{lines, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err() // a read that can't be broken off ends with the process
-	case r := <-done:
-		return r.lines, r.err
-	}
+		return bd.Read(from)
+	})
 }
 
 // openInput opens a file that somebody named; - is standard input.
