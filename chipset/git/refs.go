@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
@@ -397,31 +395,6 @@ func (r *Repo) swap(ctx context.Context, ref Ref, old Hash, c Command) error {
 		return fmt.Errorf("update %s from %s: %w", ref, old.Short(), ErrMoved)
 	}
 	return err
-}
-
-// SweepLocks removes lock files of the given branches that were left by a git that was killed: those
-// last written more than age before now. It returns the paths it removed. The caller names only
-// branches that the rig alone writes.
-func (r *Repo) SweepLocks(ctx context.Context, now time.Time, age time.Duration, branches ...Branch) ([]string, error) {
-	var removed []string
-	for _, b := range branches {
-		if err := errors.Join(ctx.Err(), b.check()); err != nil {
-			return removed, err
-		}
-		path := filepath.Join(r.common, filepath.FromSlash(string(b.Ref()))+".lock")
-		info, err := os.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) || (err == nil && (!info.Mode().IsRegular() || now.Sub(info.ModTime()) < age)) {
-			continue
-		}
-		if err == nil {
-			err = gitfile.Remove(path)
-		}
-		if err != nil {
-			return removed, fmt.Errorf("sweep locks: %w", err)
-		}
-		removed = append(removed, path)
-	}
-	return removed, nil
 }
 
 // RefExists reports whether a ref has a file of its own or is packed, whatever it holds.

@@ -1,13 +1,11 @@
 package git
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
@@ -154,21 +152,4 @@ func TestUpdateBranchIsCompareAndSwap(t *testing.T) {
 	if h, _, err := w.Head(f.ctx); err != nil || h != first {
 		t.Errorf("%v %v", h, err)
 	}
-}
-
-func TestSweepLocks(t *testing.T) {
-	f := newFixture(t)
-	now := time.Now()
-	for name, age := range map[string]time.Duration{"polecat/old": time.Hour, "polecat/young": time.Second, "main": time.Hour} {
-		f.write(f.CommonDir(), "refs/heads/"+name+".lock", "")
-		f.must(os.Chtimes(filepath.Join(f.CommonDir(), "refs/heads", name+".lock"), now.Add(-age), now.Add(-age)))
-	}
-	removed, err := f.SweepLocks(f.ctx, now, time.Minute, "polecat/old", "polecat/young", "polecat/none")
-	f.must(err)
-	if len(removed) != 1 || filepath.Base(removed[0]) != "old.lock" {
-		t.Errorf("%q", removed)
-	}
-	f.wantGone(f.CommonDir(), "refs/heads/polecat/old.lock")
-	f.wantFile(f.CommonDir(), "refs/heads/polecat/young.lock", "")
-	f.wantFile(f.CommonDir(), "refs/heads/main.lock", "")
 }

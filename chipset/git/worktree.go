@@ -276,7 +276,7 @@ func (r *Repo) PrepareIdle(ctx context.Context, path string, b Branch, base Hash
 	r.worktrees.Lock()
 	defer r.worktrees.Unlock()
 	p, err := r.In(path).ours()
-	if err != nil || !linksTo(p.workTree, p.gitDir) {
+	if err != nil || !gitfile.LinksTo(p.workTree, p.gitDir) {
 		return false
 	}
 	w := r.In(p.workTree)
@@ -322,7 +322,7 @@ func (r *Repo) registered(real string) (bool, error) {
 		return false, r.forget(real, admin)
 	case !known:
 		return false, ErrForeignDirectory
-	case linksTo(real, admin):
+	case gitfile.LinksTo(real, admin):
 		return true, nil
 	}
 	return true, gitfile.Write(filepath.Join(real, ".git"), "gitdir: "+admin+"\n")
@@ -366,20 +366,6 @@ func (r *Repo) mendCommondirs() error {
 		}
 	}
 	return nil
-}
-
-// linksTo reports whether the worktree's .git file leads to its registration.
-func linksTo(path, admin string) bool {
-	text, err := gitfile.ReadLine(filepath.Join(path, ".git"))
-	target, ok := strings.CutPrefix(text, "gitdir: ")
-	if err != nil || !ok {
-		return false
-	}
-	if !filepath.IsAbs(target) {
-		target = filepath.Join(path, target)
-	}
-	real, err := gitfile.RealPath(target)
-	return err == nil && real == admin
 }
 
 // ReleaseWorktree leaves the linked worktree at path clean, on no branch, for the next assignment: at the commit at if

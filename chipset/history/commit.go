@@ -286,10 +286,6 @@ func (c *Recorder) fill(files map[string]version, changed []string) error {
 	return nil
 }
 
-// staleLock is how old a lock of the branch must be to have been left by a git that was killed. Git
-// itself waits that long for one.
-const staleLock = 5 * time.Second
-
 // staleKeep is how old the mark of a pack must be to have been left by a fast-import that was killed: a person may
 // run one of their own.
 const staleKeep = time.Hour
@@ -311,10 +307,8 @@ func (c *Recorder) advance(ctx context.Context, parent, made git.Hash, temp git.
 	if err == nil || errors.Is(err, git.ErrMoved) {
 		return err
 	}
-	swept, sweepErr := c.rig.Git.SweepLocks(ctx, c.rig.Clock(), staleLock, c.branch)
-	broken, breakErr := c.breakLocks(ctx)
-	if len(swept)+broken == 0 {
-		return errors.Join(err, sweepErr, breakErr)
+	if broken, breakErr := c.breakLocks(ctx); broken == 0 {
+		return errors.Join(err, breakErr)
 	}
 	return c.rig.Git.SwapRef(ctx, c.branch.Ref(), made, parent, drop...)
 }

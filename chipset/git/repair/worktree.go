@@ -152,7 +152,7 @@ func (w *worktree) examineAdmin(ctx context.Context) error {
 	if logsErr == nil && !logs.IsDir() || reflogErr == nil && !reflog.Mode().IsRegular() {
 		w.add("git can't write it", w.admin, "logs", "HEAD")
 	}
-	if !linksTo(w.path, w.admin) {
+	if !gitfile.LinksTo(w.path, w.admin) {
 		w.add("does not lead to "+w.admin, w.path, ".git")
 	}
 	return nil
@@ -168,7 +168,7 @@ func (w *worktree) findAdmin() (string, error) {
 		return admin, err
 	}
 	candidates := []string{filepath.Join(w.registry(), filepath.Base(w.path))}
-	if target, err := linkTarget(w.path); err == nil && filepath.Dir(target) == w.registry() {
+	if target, err := gitfile.LinkTarget(w.path); err == nil && filepath.Dir(target) == w.registry() {
 		candidates = append([]string{target}, candidates...)
 	}
 	for _, admin := range candidates {
@@ -185,7 +185,7 @@ func (w *worktree) findAdmin() (string, error) {
 // leadsElsewhere reports whether a registration is that of another worktree, which knows it.
 func (w *worktree) leadsElsewhere(admin string) bool {
 	link, err := gitfile.ReadLine(filepath.Join(admin, "gitdir"))
-	return err == nil && filepath.IsAbs(link) && filepath.Base(link) == ".git" && linksTo(filepath.Dir(link), admin)
+	return err == nil && filepath.IsAbs(link) && filepath.Base(link) == ".git" && gitfile.LinksTo(filepath.Dir(link), admin)
 }
 
 func (w *worktree) isLink(link string) bool {
@@ -199,27 +199,6 @@ func (w *worktree) isCommon(common string) bool {
 	}
 	real, err := gitfile.RealPath(common)
 	return err == nil && real == w.repo.CommonDir()
-}
-
-// linkTarget is where the file .git in a worktree leads.
-func linkTarget(path string) (string, error) {
-	text, err := gitfile.ReadLine(filepath.Join(path, ".git"))
-	target, ok := strings.CutPrefix(text, "gitdir: ")
-	if err == nil && !ok {
-		err = fs.ErrInvalid
-	}
-	if !filepath.IsAbs(target) {
-		target = filepath.Join(path, target)
-	}
-	return filepath.Clean(target), err
-}
-
-func linksTo(path, admin string) bool {
-	target, err := linkTarget(path)
-	if err == nil {
-		target, err = gitfile.RealPath(target)
-	}
-	return err == nil && target == admin
 }
 
 // examineHead finds a HEAD that is torn, or leads to a commit that is not there. A branch without a commit yet is

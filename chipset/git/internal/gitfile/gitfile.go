@@ -38,6 +38,28 @@ func RealPath(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(path)), nil
 }
 
+// LinkTarget returns where the file .git in a worktree leads.
+func LinkTarget(path string) (string, error) {
+	text, err := ReadLine(filepath.Join(path, ".git"))
+	target, ok := strings.CutPrefix(text, "gitdir: ")
+	if err == nil && !ok {
+		err = fs.ErrInvalid
+	}
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(path, target)
+	}
+	return filepath.Clean(target), err
+}
+
+// LinksTo reports whether the file .git in a worktree leads to its registration.
+func LinksTo(path, admin string) bool {
+	target, err := LinkTarget(path)
+	if err == nil {
+		target, err = RealPath(target)
+	}
+	return err == nil && target == admin
+}
+
 // ReadLine returns the one line of a small regular file, without its newline. Errors: fs.ErrNotExist, also for a
 // directory and below a file; fs.ErrInvalid for anything else that is not such a file.
 func ReadLine(path string) (string, error) {
