@@ -3,7 +3,6 @@ package agentcli
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +15,12 @@ type Transcript struct {
 	// Total is what Figures returns.
 	Total   Figures
 	session string
-	// said is the last text of the agent, noise the last lines that are not JSON.
+	// said is the last text of the agent, noise the last lines of this run that are not JSON.
 	said  string
 	noise []string
+	// first is the first line of noise, spoke is true once a line of JSON came in this run.
+	first string
+	spoke bool
 }
 
 // Figures implements Reader.
@@ -28,7 +30,7 @@ func (t *Transcript) Figures() Figures { return t.Total }
 func (t *Transcript) Session() string { return t.session }
 
 // Resumed implements Reader.
-func (t *Transcript) Resumed() { t.noise = nil }
+func (t *Transcript) Resumed() { t.noise, t.first, t.spoke = nil, "", false }
 
 // Decode reads a line into v, and keeps what is not a JSON object as noise.
 func (t *Transcript) Decode(line []byte, v any) bool {
@@ -37,15 +39,28 @@ func (t *Transcript) Decode(line []byte, v any) bool {
 		return false
 	}
 	if line[0] == '{' && json.Unmarshal(line, v) == nil {
+		t.spoke = true
 		return true
 	}
 	if line[0] != '{' {
+		if t.first == "" {
+			t.first = Clip(string(line))
+		}
 		t.noise = append(t.noise, Clip(string(line)))
 		if len(t.noise) > maxNoise {
 			t.noise = slices.Delete(t.noise, 0, 1)
 		}
 	}
 	return false
+}
+
+// Complaint is the first line of a run that ended before its client printed any JSON,
+// "" for every other run: no agent or tool has run by then, so the client itself wrote it.
+func (t *Transcript) Complaint() string {
+	if t.spoke {
+		return ""
+	}
+	return t.first
 }
 
 // Say remembers a text of the agent.
@@ -94,16 +109,32 @@ func Clip(s string) string {
 	return wording.Clip(s, maxSaid)
 }
 
-// PlainText is the reader of clients that print for people: it keeps the last line.
-type PlainText struct{ Transcript }
+// PlainText is the reader of clients that print for people: it keeps the last line. Judge,
+// if there is one, says what an exit code means after this first and last line.
+type PlainText struct {
+	Transcript
+	Judge func(code int, first, last string) End
+}
 
 // Line implements Reader.
-func (p *PlainText) Line(line []byte) { p.Say(string(line)) }
+func (p *PlainText) Line(line []byte) {
+	p.Say(string(line))
+	if p.first == "" {
+		p.first = p.said
+	}
+}
 
 // End implements Reader.
-func (p *PlainText) End(int, time.Time) End { return End{Said: p.said} }
+func (p *PlainText) End(code int, _ time.Time) End {
+	var end End
+	if p.Judge != nil {
+		end = p.Judge(code, p.first, p.said)
+	}
+	end.Said = p.said
+	return end
+}
 
-// NewPlainText returns a PlainText.
+// NewPlainText returns a PlainText to which every exit code speaks for itself.
 func NewPlainText() Reader { return &PlainText{} }
 
 // MaxToldToGoOn is how often in a row, without a tool call between, an agent that ends
@@ -113,26 +144,11 @@ const MaxToldToGoOn = 3
 
 // WillNotGoOn is the end of a run whose agent was told to go on that often.
 func WillNotGoOn() End {
-	return End{Verdict: Unfinished, Reason: "it was told again and again to go on, and ended all the same"}
+	return End{Verdict: Unfinished, Reason: "it ended its turn again and again without reporting an end"}
 }
 
 // WasRefused is the end of a run that asked for these tools in vain.
 func WasRefused(tools []string) End {
 	slices.Sort(tools)
 	return End{Verdict: Refused, Reason: "it was refused what it asked for: " + strings.Join(slices.Compact(tools), ", ")}
-}
-
-// APIError judges an error of the model's interface by its HTTP status, 0 where
-// there was no answer at all. The client has tried several times already.
-func APIError(status int, message string) End {
-	what := "the model's API could not be reached"
-	if status > 0 {
-		what = fmt.Sprintf("API error %d", status)
-	}
-	end := End{Verdict: Unfinished, Reason: strings.TrimSpace(what + ": " + Clip(message))}
-	transient := status == 0 || status == 408 || status == 409 || status == 425 || status == 429 || status >= 500
-	if !transient {
-		end.Verdict = Broken
-	}
-	return end
 }

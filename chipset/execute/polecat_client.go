@@ -136,11 +136,11 @@ func (p *Polecat) forgetSession(s state.SessionID) {
 func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end agentcli.End, session string) {
 	exit.Ending, exit.Why = endingOf(end.Verdict), end.Reason
 	exit.Resumable = session != ""
-	if !end.Fault.IsZero() {
+	if exit.Fault.IsZero() { // else it has not even started
 		exit.Fault = end.Fault
 	}
-	if end.Said != "" && (exit.Ending != polecat.ByCode || exit.Resumable) {
-		exit.Tail = end.Said // words for people instead of lines of JSON
+	if end.Said != "" && exit.Ending != polecat.ByCode || exit.Resumable {
+		exit.Tail = end.Said // words for people instead of lines of JSON, also none
 	}
 	if exit.Ending == polecat.Clean || exit.Resumable {
 		// What can't be looked at counts as changed: the done pipeline has its own

@@ -63,6 +63,7 @@ func TestNotExecuted(t *testing.T) {
 		{"not executable", []string{"./plain"}, 126, fault.ClientRefused},
 		{"no binary", []string{"./noformat"}, 126, fault.ClientRefused},
 		{"directory", []string{b.dir}, 126, fault.ClientRefused},
+		{"a long argument", []string{"true", strings.Repeat("x", 4<<20)}, 126, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestNotExecuted(t *testing.T) {
 			if exit.Error == "" || exit.PID != 0 || !exit.Done {
 				t.Errorf("exit %+v tells of a process, or of no reason", exit)
 			}
-			if exit.Fault.Kind != test.kind || exit.Fault.Reason != exit.Error {
+			if exit.Fault.Kind != test.kind || test.kind != "" && exit.Fault.Reason != exit.Error {
 				t.Errorf("fault %+v, want %s", exit.Fault, test.kind)
 			}
 		})

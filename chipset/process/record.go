@@ -30,7 +30,8 @@ type Exit struct {
 	EndedAt state.Time `json:"ended_at,omitzero"`
 	// Error says in words what kept the command from running or being followed.
 	Error string `json:"error,omitempty"`
-	// Fault is why the command could not be executed; it is zero for one that ran.
+	// Fault is why the command could not be executed; it is zero for one that ran, and for
+	// one whose arguments are too long.
 	Fault fault.Fault `json:"fault,omitzero"`
 	ID    string      `json:"id"`
 	// NotFound and NotExecutable are what a shell says with 127 and 126, whether

@@ -226,6 +226,8 @@ func (s *supervisor) notExecuted(err error) int {
 	s.exit.EndedAt, s.exit.Error, s.exit.Done = state.At(time.Now()), err.Error(), true
 	s.exit.Fault = fault.OfError(err, fault.ClientRefused)
 	switch {
+	case errors.Is(err, unix.E2BIG): // what it is told is too long, and that is the work
+		s.exit.Fault = fault.Fault{}
 	case code == 127:
 		s.exit.Fault = fault.New(fault.ClientMissing, err.Error())
 	case errors.Is(err, fs.ErrPermission): // the file itself, not what it works on

@@ -125,6 +125,44 @@ func (k Kind) Class() Class {
 	return ""
 }
 
+// Phrase says what a kind means, for a reason to begin with.
+func (k Kind) Phrase() string {
+	switch k {
+	case RateLimit:
+		return "the model's API refuses so many requests"
+	case Overloaded:
+		return "the model's API is overloaded"
+	case ServerError:
+		return "the model's API fails"
+	case UsageLimit:
+		return "the usage limit of the account is reached"
+	case Network:
+		return "the model's API can't be reached"
+	case NotLoggedIn:
+		return "the client is not logged in"
+	case WrongKey:
+		return "the model's API does not accept the key"
+	case AccessDenied:
+		return "the model's API denies access"
+	case ModelUnknown:
+		return "there is no such model for this account"
+	case Credit:
+		return "the account has no credit left"
+	case FlagsRefused:
+		return "the client does not accept its command line"
+	case ClientMissing:
+		return "the command can't be found"
+	case ClientRefused:
+		return "the command can't be executed"
+	case RequestRefused:
+		return "the model's API refuses the request"
+	case ContextTooLong:
+		return "the session is too long for the model"
+	case ClientBroken, BadWorker, SetupFailed, WorktreeFailed, TestCannotRun, DiskFull, NoPermission, TargetGone, RemoteGone, ShortFailure:
+	}
+	return strings.ReplaceAll(string(k), "_", " ")
+}
+
 // Limits of what a fault may hold, in bytes.
 const (
 	// MaxReason bounds Fault.Reason.
@@ -159,10 +197,10 @@ func (f Fault) MarshalJSON() ([]byte, error) {
 }
 
 // New returns a fault of a kind that this package names. The reason is made one line
-// of at most MaxReason bytes.
+// of at most MaxReason bytes; an empty one becomes the kind's phrase.
 func New(kind Kind, reason string) Fault {
 	const ellipsis = len("…")
-	return Fault{Class: kind.Class(), Kind: kind, Reason: wording.Subject(reason, MaxReason-ellipsis, strings.ReplaceAll(string(kind), "_", " "))}
+	return Fault{Class: kind.Class(), Kind: kind, Reason: wording.Subject(reason, MaxReason-ellipsis, kind.Phrase())}
 }
 
 // OfError returns the fault that an error of the system means: a full disk, or access

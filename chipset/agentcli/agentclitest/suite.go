@@ -27,6 +27,8 @@ type Suite struct {
 	// Recordings are what the real program printed. "finished" is a session that ended well with
 	// more than two lines; "resumed", if there is one, is a second run of that session.
 	Recordings []Recording
+	// Faults are the ends of the runs in testdata/faults, by their names.
+	Faults map[string]Fault
 }
 
 // Recording is testdata/NAME.jsonl.
@@ -46,7 +48,7 @@ const PromptFile = "/rig/run/s1.prompt"
 func (s Suite) Run(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"preset": s.preset, "command line": s.commandLine, "tools": s.tools, "hooks": s.hooks, "answers": s.answers, "plugin": s.plugin,
-		"recordings": s.recordings, "resumed": s.resumed, "cut off": s.cutOff,
+		"recordings": s.recordings, "resumed": s.resumed, "cut off": s.cutOff, "faults": s.faults, "quoted faults": s.quotedFaults,
 	} {
 		t.Run(name, test)
 	}

@@ -1,7 +1,11 @@
 // Package aider is the client of that name. It commits by itself, and prints for people.
 package aider
 
-import "github.com/gastown-chipset/chipset/chipset/agentcli"
+import (
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+)
 
 // Client returns aider.
 func Client() agentcli.Client {
@@ -18,6 +22,16 @@ func Client() agentcli.Client {
 			},
 		},
 		About:  agentcli.About{Title: "aider", ExitCode: "0 after an API error too: a branch without a change is what tells"},
-		Reader: agentcli.NewPlainText,
+		Reader: func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
 	}
+}
+
+// judge knows the words of Python's argparse, which end a run before any agent speaks. What
+// comes later stands among the agent's own words.
+func judge(code int, _, last string) agentcli.End {
+	const usageError = 2
+	if code == usageError && strings.HasPrefix(last, "aider: error: ") {
+		return agentcli.RefusedFlags(last)
+	}
+	return agentcli.End{}
 }

@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 func TestClient(t *testing.T) {
@@ -27,15 +29,31 @@ func TestClient(t *testing.T) {
 		Recordings: []agentclitest.Recording{
 			{Name: "finished", End: agentcli.End{Verdict: agentcli.Finished, Said: "Finished."},
 				Figures: agentcli.Figures{Turns: 2, Tools: 1, TokensIn: 25095, TokensOut: 14, CostUSD: 0.10066, Tool: "Bash"}},
-			{Name: "overloaded", Code: 1, End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "API error 529: API Error: 529 Overloaded"},
+			{Name: "overloaded", Code: 1, End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "the model's API is overloaded (529): Overloaded"},
 				Figures: agentcli.Figures{Turns: 1}},
-			{Name: "bad-key", Code: 1, End: agentcli.End{Verdict: agentcli.Broken, Reason: "API error 401: Invalid API key"}, Figures: agentcli.Figures{Turns: 1}},
+			{Name: "bad-key", Code: 1, End: agentcli.End{Verdict: agentcli.Broken, Reason: "the model's API does not accept the key (401)"}, Figures: agentcli.Figures{Turns: 1}},
 			{Name: "refused", End: agentcli.End{Verdict: agentcli.Refused, Reason: "it was refused what it asked for: Bash", Said: "Finished."},
 				Figures: agentcli.Figures{Turns: 2, Tools: 1, TokensIn: 25027, TokensOut: 14, CostUSD: 0.100388, Tool: "Bash"}},
-			{Name: "stop-cap", End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "it was told again and again to go on", Said: "I think I am finished."},
+			{Name: "stop-cap", End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "it ended its turn again and again without reporting an end", Said: "I think I am finished."},
 				Figures: agentcli.Figures{Turns: 9, TokensIn: 114757, TokensOut: 63, CostUSD: 0.46028800000000003}},
 			{Name: "max-turns", Code: 1, End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "it reached its limit of turns", Said: "I make a file."},
 				Figures: agentcli.Figures{Turns: 1, Tools: 1, TokensIn: 12508, TokensOut: 7, CostUSD: 0.050172, Tool: "Bash"}},
+		},
+		Faults: map[string]agentclitest.Fault{
+			"400credit":      {Kind: fault.Credit, Reason: "the account has no credit left (400): Credit balance is too low"},
+			"400ctx":         {Kind: fault.ContextTooLong, Reason: "the session is too long for the model (400): Prompt is too long · the request is ~215000 tokens (limit 200000) but this conversation is only ~2545 tokens — the rest is system prompt, tool definitions, and attachment content. A single-exchange conversation cannot be compacted; reduce attached f…"},
+			"400ctx-reduced": {Kind: fault.ContextTooLong, Reason: "the session is too long for the model (400): Prompt is too long · the request is ~215000 tokens (limit 200000) but this conversation is only ~2547 tokens — the rest is system prompt, tool definitions, and attachment content. A single-exchange conversation cannot be compacted; reduce attached f…"},
+			"401":            {Kind: fault.WrongKey, Reason: "the model's API does not accept the key (401)"},
+			"404model":       {Kind: fault.ModelUnknown, Reason: "there is no such model for this account (404): There's an issue with the selected model (claude-opus-5-5). It may not exist or you may not have access to it. Run --model to pick a different model."},
+			"429":            {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429): This request would exceed your account's rate limit. Please try again later."},
+			"429ra":          {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429): This request would exceed your account's rate limit. Please try again later."},
+			"429ra600":       {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429): This request would exceed your account's rate limit. Please try again later."},
+			"500":            {Kind: fault.ServerError, Reason: "the model's API fails (500): Internal server error. This is a server-side issue, usually temporary — try again in a moment. If it persists, check your inference gateway (127.0.0.1:PORT)."},
+			"529":            {Kind: fault.Overloaded, Reason: "the model's API is overloaded (529): Overloaded. This is a server-side issue, usually temporary — try again in a moment. If it persists, check your inference gateway (127.0.0.1:PORT)."},
+			"badflag":        {Kind: fault.FlagsRefused, Reason: "the client does not accept its command line: error: unknown option '--no-such-flag'"},
+			"connrefused":    {Kind: fault.Network, Reason: "the model's API can't be reached: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"},
+			"nokey":          {Kind: fault.NotLoggedIn, Reason: "the client is not logged in: Not logged in · Please run /login"},
+			"usagelimit":     {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429): This request would exceed your account's rate limit. Please try again later."},
 		},
 	}.Run(t)
 }
@@ -172,6 +190,63 @@ func TestPluginHasEverything(t *testing.T) {
 	for _, page := range pages {
 		if !strings.Contains(string(skill), "references/"+page.Name()) {
 			t.Errorf("the skill does not lead to %s", page.Name())
+		}
+	}
+}
+
+// TestUsageLimits: the client tells of the limit of an account in an event and in words.
+func TestUsageLimits(t *testing.T) {
+	at := time.Date(2026, 11, 22, 20, 30, 0, 0, time.UTC)
+	const rejected = `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795392000,"rateLimitType":"five_hour"}}`
+	failed := func(result string) string {
+		return `{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"terminal_reason":"api_error","result":` + strconv.Quote(result) + `}`
+	}
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		kind  fault.Kind
+		until string
+	}{
+		{"an event", []string{rejected, failed("x")}, fault.UsageLimit, "2026-11-23T00:00:00Z"},
+		{"an event that allows", []string{strings.Replace(rejected, "rejected", "allowed", 1), failed("x")}, fault.RateLimit, ""},
+		{"an event that is over", []string{rejected, strings.Replace(rejected, "rejected", "allowed", 1), failed("x")}, fault.RateLimit, ""},
+		{"an event without a time", []string{`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected"}}`, failed("x")}, fault.UsageLimit, ""},
+		{"words", []string{failed("You've hit your session limit · resets 10:30pm (UTC)")}, fault.UsageLimit, "2026-11-22T22:30:00Z"},
+		{"seconds", []string{failed("Claude AI usage limit reached|1795392000")}, fault.UsageLimit, "2026-11-23T00:00:00Z"},
+		{"a number that is none", []string{failed("Claude AI usage limit reached|999999999999999999")}, fault.UsageLimit, ""},
+	} {
+		r := NewReader()
+		for _, line := range tt.lines {
+			r.Line([]byte(line))
+		}
+		f := r.End(1, at).Fault
+		until := ""
+		if !f.Until.IsZero() {
+			until = f.Until.Format(time.RFC3339)
+		}
+		if f.Kind != tt.kind || until != tt.until {
+			t.Errorf("%s: %+v", tt.name, f)
+		}
+	}
+}
+
+// TestEndedWhileRetrying: a run that was ended while its client tried again and again has
+// the fault of that, unless the model has answered since.
+func TestEndedWhileRetrying(t *testing.T) {
+	const retry = `{"type":"system","subtype":"api_retry","attempt":3,"error_status":529,"error":"overloaded"}`
+	const noNetwork = `{"type":"system","subtype":"api_retry","attempt":3,"error_status":null,"error":"unknown"}`
+	const answer = `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"api_retry"}]}}`
+	for want, lines := range map[fault.Kind][]string{fault.Overloaded: {retry}, fault.Network: {retry, noNetwork}, "": {retry, answer}} {
+		r := NewReader()
+		for _, line := range lines {
+			r.Line([]byte(line))
+		}
+		if f := r.End(143, time.Time{}).Fault; f.Kind != want {
+			t.Errorf("%q: %+v", lines, f)
+		}
+		r.Resumed()
+		if f := r.End(143, time.Time{}).Fault; !f.IsZero() {
+			t.Errorf("the next run: %+v", f)
 		}
 	}
 }

@@ -2,10 +2,14 @@ package claude
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 // NewReader returns a reader of stream-json.
@@ -20,6 +24,13 @@ type reader struct {
 	// often in a row they kept the agent from ending.
 	capped     bool
 	toldToGoOn int
+	// category is what the client calls the error that the last answer stands for; retrying is
+	// the status of a request that it tries again, nil while none is.
+	category string
+	retrying *int
+	// reset is when the usage limit ends that was last refused, 0 for none, in Unix seconds.
+	reset   int64
+	limited bool
 }
 
 // printed is the part that matters of any line of stream-json.
@@ -35,6 +46,15 @@ type printed struct {
 		Content json.RawMessage `json:"content"`
 		Usage   usage           `json:"usage"`
 	} `json:"message"`
+
+	// Error is what the client calls an error of the model's interface.
+	Error json.RawMessage `json:"error"`
+	// Retried is the status of a request that is tried again.
+	Retried int `json:"error_status"`
+	Limit   struct {
+		Status string `json:"status"`
+		Resets int64  `json:"resetsAt"`
+	} `json:"rate_limit_info"`
 
 	IsError  bool     `json:"is_error"`
 	Status   int      `json:"api_error_status"`
@@ -65,7 +85,14 @@ func (r *reader) Line(line []byte) {
 	if !r.Decode(line, &l) {
 		return
 	}
+	if l.Type == "assistant" || l.Type == "user" || l.Type == "result" {
+		r.retrying = nil
+	}
 	switch {
+	case l.Type == "system" && l.Subtype == "api_retry":
+		r.retrying = &l.Retried
+	case l.Type == "rate_limit_event":
+		r.limited, r.reset = l.Limit.Status == "rejected", l.Limit.Resets
 	case l.Type == "system" && l.Subtype == "init":
 		r.Began(l.Session)
 	case l.Type == "system" && l.Key == "stop-hook-block-cap":
@@ -80,6 +107,8 @@ func (r *reader) Line(line []byte) {
 }
 
 func (r *reader) assistant(l *printed) {
+	r.category = ""
+	_ = json.Unmarshal(l.Error, &r.category) // anything but a word is none
 	if l.Message.ID != r.message {
 		r.message = l.Message.ID
 		r.Total.TokensIn += l.Message.Usage.In + l.Message.Usage.Read + l.Message.Usage.Created
@@ -130,21 +159,26 @@ func (r *reader) end(l *printed) {
 func (r *reader) Resumed() {
 	r.Transcript.Resumed()
 	r.result, r.capped, r.toldToGoOn = nil, false, 0
+	r.category, r.retrying, r.limited, r.reset = "", nil, false, 0
 }
 
 func (r *reader) End(code int, at time.Time) agentcli.End {
-	return r.Quoted(r.judge(code))
+	return r.Quoted(r.judge(code, at))
 }
 
-func (r *reader) judge(code int) agentcli.End {
+func (r *reader) judge(code int, at time.Time) agentcli.End {
 	l := r.result
 	switch {
+	case l == nil && r.retrying != nil:
+		return agentcli.APIError{Status: *r.retrying}.End()
 	case l == nil && code == 0 && r.Session() != "":
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: "it ended without a result, as after an interrupt"}
+	case l == nil && code != 0 && isUsage(r.Complaint()):
+		return agentcli.RefusedFlags(r.Complaint())
 	case l == nil:
 		return agentcli.End{}
-	case l.IsError && (l.Status != 0 || l.Terminal == "api_error"):
-		return agentcli.APIError(l.Status, l.Result)
+	case l.IsError && (l.Status != 0 || l.Terminal == "api_error" || l.Terminal == "prompt_too_long"):
+		return r.apiError(l, at).End()
 	case l.IsError && l.Subtype == "error_max_turns":
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: "it reached its limit of turns"}
 	case l.IsError:
@@ -161,4 +195,49 @@ func (r *reader) judge(code int) agentcli.End {
 		return agentcli.End{}
 	}
 	return agentcli.End{Verdict: agentcli.Finished}
+}
+
+// isUsage reports whether the client complains about its command line.
+func isUsage(complaint string) bool {
+	return strings.HasPrefix(complaint, "error: unknown option ") || strings.HasPrefix(complaint, "error: option ")
+}
+
+// apiError reads an error of the model's interface. What the client calls it says more
+// than the status.
+func (r *reader) apiError(l *printed, at time.Time) agentcli.APIError {
+	e := agentcli.APIError{Status: l.Status, Message: l.Result}
+	limited, until := r.usageLimit(l.Result, at)
+	switch {
+	case l.Terminal == "prompt_too_long":
+		e.Kind = fault.ContextTooLong
+	case r.category == "billing_error":
+		e.Kind = fault.Credit
+	case r.category == "model_not_found":
+		e.Kind = fault.ModelUnknown
+	case limited && (l.Status == 0 || l.Status == http.StatusTooManyRequests):
+		e.Kind, e.Until = fault.UsageLimit, until
+	case l.Status == 0 && r.category == "authentication_failed":
+		e.Kind = fault.NotLoggedIn
+	}
+	// It repeats what the phrase of the kind says.
+	e.Message = strings.TrimPrefix(e.Message, fmt.Sprintf("API Error: Request rejected (%d) · ", l.Status))
+	e.Message = strings.TrimPrefix(strings.TrimPrefix(e.Message, "API Error: "), fmt.Sprintf("%d ", l.Status))
+	return e
+}
+
+// usageLimit reports whether the limit of the account is reached, and when that ends where
+// the client says so: in an event of its own, or in words.
+func (r *reader) usageLimit(text string, at time.Time) (bool, time.Time) {
+	if r.limited {
+		return true, agentcli.Plausible(time.Unix(r.reset, 0), at)
+	}
+	before, seconds, found := strings.Cut(text, " usage limit reached|")
+	if found && !strings.Contains(before, "\n") {
+		n, _ := strconv.ParseInt(strings.TrimSpace(seconds), 10, 64)
+		return true, agentcli.Plausible(time.Unix(n, 0), at)
+	}
+	if strings.HasPrefix(text, "You've hit your ") || strings.HasPrefix(text, "Claude usage limit reached") {
+		return true, agentcli.ResetTime(text, at)
+	}
+	return false, time.Time{}
 }

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 func TestClient(t *testing.T) {
@@ -17,7 +19,22 @@ func TestClient(t *testing.T) {
 		Recordings: []agentclitest.Recording{
 			{Name: "finished", End: agentcli.End{Verdict: agentcli.Finished, Said: "Finished."},
 				Figures: agentcli.Figures{Turns: 2, Tools: 1, TokensIn: 28223, TokensOut: 14, Tool: "shell"}},
-			{Name: "failed", Code: 1, End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "its turn failed: unexpected status 401"}},
+			{Name: "failed", Code: 1, End: agentcli.End{Verdict: agentcli.Broken, Reason: "the model's API does not accept the key (401)"}},
+		},
+		Faults: map[string]agentclitest.Fault{
+			"400ctx":             {Kind: fault.ContextTooLong, Reason: "the session is too long for the model: Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying."},
+			"401":                {Kind: fault.WrongKey, Reason: "the model's API does not accept the key (401)"},
+			"429":                {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429)"},
+			"429ra":              {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429)"},
+			"500":                {Kind: fault.ServerError, Reason: "the model's API fails: We’re currently experiencing high demand, which may cause temporary errors."},
+			"503":                {Kind: fault.Overloaded, Reason: "the model's API is overloaded: Selected model is at capacity. Please try a different model."},
+			"529":                {Kind: fault.Overloaded, Reason: "the model's API is overloaded (529): Overloaded"},
+			"badflag":            {Kind: fault.FlagsRefused, Reason: "the client does not accept its command line: error: unexpected argument '--no-such-flag' found"},
+			"connrefused":        {Kind: fault.Network, Reason: "the model's API can't be reached: Connection failed: error sending request"},
+			"nokey":              {Kind: fault.NotLoggedIn, Reason: "the client is not logged in: Missing environment variable: `MOCK_API_KEY`."},
+			"quota":              {Kind: fault.Credit, Reason: "the account has no credit left: Quota exceeded. Check your plan and billing details."},
+			"usagelimit":         {Kind: fault.UsageLimit, Reason: "the usage limit of the account is reached: You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/usage to purchase more credits or try again at 10:30 PM.", Until: "2026-11-22T22:30:00Z"},
+			"usagelimit-reduced": {Kind: fault.UsageLimit, Reason: "the usage limit of the account is reached: You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/usage to purchase more credits or try again at 10:35 PM.", Until: "2026-11-22T22:35:00Z"},
 		},
 	}.Run(t)
 }
@@ -43,5 +60,23 @@ func TestTools(t *testing.T) {
 		if got := commandLine(json.RawMessage(input)); got != want {
 			t.Errorf("%s: %q", input, got)
 		}
+	}
+}
+
+// TestOvercome: what the client tried again, and then went on, is no fault of the end.
+func TestOvercome(t *testing.T) {
+	r := Client().Reader()
+	for _, line := range []string{
+		`{"type":"thread.started","thread_id":"t1"}`,
+		`{"type":"error","message":"Reconnecting... 1/5 (unexpected status 529 <unknown status code>: Overloaded, url: http://x)"}`,
+	} {
+		r.Line([]byte(line))
+	}
+	if f := r.End(143, time.Time{}).Fault; f.Kind != fault.Overloaded {
+		t.Errorf("while it tries again: %+v", f)
+	}
+	r.Line([]byte(`{"type":"item.completed","item":{"type":"agent_message","text":"I go on."}}`))
+	if f := r.End(143, time.Time{}).Fault; !f.IsZero() {
+		t.Errorf("after it went on: %+v", f)
 	}
 }

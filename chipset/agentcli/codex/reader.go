@@ -1,14 +1,18 @@
 package codex
 
 import (
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 type reader struct {
 	agentcli.Transcript
-	// completed is true once the turn is through; failure is why it is not.
+	// completed is true once the turn is through; failure is why it is not, or what keeps it.
 	completed bool
 	failure   string
 }
@@ -37,6 +41,9 @@ func (r *reader) Line(line []byte) {
 	var l printed
 	if !r.Decode(line, &l) {
 		return
+	}
+	if strings.HasPrefix(l.Type, "item.") && l.Item.Type != "error" {
+		r.failure = "" // it goes on
 	}
 	switch l.Type {
 	case "thread.started":
@@ -80,9 +87,12 @@ func (r *reader) Resumed() {
 func (r *reader) End(code int, at time.Time) agentcli.End {
 	var end agentcli.End
 	switch {
-	case r.failure != "" && !r.completed:
-		// The message is all there is, and whether another try helps is not in it.
+	case r.failure != "" && !r.completed && code == 0:
 		end.Verdict, end.Reason = agentcli.Unfinished, "its turn failed: "+r.failure
+	case r.failure != "" && !r.completed:
+		end = failed(r.failure, at)
+	case code == usageError && strings.HasPrefix(r.Complaint(), "error: "):
+		end = agentcli.RefusedFlags(r.Complaint())
 	case code != 0:
 	case r.completed:
 		end.Verdict = agentcli.Finished
@@ -90,4 +100,50 @@ func (r *reader) End(code int, at time.Time) agentcli.End {
 		end.Verdict, end.Reason = agentcli.Unfinished, "it ended in the middle of its turn"
 	}
 	return r.Quoted(end)
+}
+
+// usageError is its exit code for a command line that it does not understand.
+const usageError = 2
+
+// statusPattern matches the status in its words for an answer of the model's interface.
+const statusPattern = `^(?:unexpected status|exceeded retry limit, last status:) (\d{3})\b[^:]*(?:: (.*?))?(?:, url: .*)?$`
+
+// failed judges the message of a turn that failed, or of one that ended from outside while
+// the client tried again. The message is all there is.
+func failed(message string, at time.Time) agentcli.End {
+	if inner, found := strings.CutPrefix(message, "Reconnecting... "); found {
+		if _, reason, ok := strings.Cut(strings.TrimSuffix(inner, ")"), " ("); ok {
+			message = reason
+		}
+	}
+	e := agentcli.APIError{Message: message}
+	if m := regexp.MustCompile(statusPattern).FindStringSubmatch(message); m != nil {
+		e.Status, _ = strconv.Atoi(m[1])
+		e.Message = m[2]
+		return e.End()
+	}
+	for _, known := range []struct {
+		begins string
+		kind   fault.Kind
+	}{
+		{"You’ve hit your usage limit", fault.UsageLimit},
+		{"You've hit your usage limit", fault.UsageLimit},
+		{"Quota exceeded.", fault.Credit},
+		{"Codex ran out of room in the model's context window", fault.ContextTooLong},
+		{"We’re currently experiencing high demand", fault.ServerError},
+		{"Selected model is at capacity", fault.Overloaded},
+		{"Missing environment variable: ", fault.NotLoggedIn},
+		{"Connection failed: ", fault.Network},
+		{"stream disconnected before completion", fault.Network},
+	} {
+		if strings.HasPrefix(message, known.begins) {
+			e.Kind = known.kind
+			if e.Kind == fault.UsageLimit {
+				e.Until = agentcli.ResetTime(message, at)
+			}
+			return e.End()
+		}
+	}
+	// Whether another try helps is not in it.
+	return agentcli.End{Verdict: agentcli.Unfinished, Reason: "its turn failed: " + message}
 }

@@ -2,9 +2,11 @@ package cursor
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 type reader struct {
@@ -55,11 +57,15 @@ func (r *reader) Resumed() {
 	r.result = nil
 }
 
-func (r *reader) End(code int, at time.Time) agentcli.End {
+func (r *reader) End(code int, _ time.Time) agentcli.End {
 	var end agentcli.End
 	switch {
 	case r.result != nil && r.result.IsError:
 		end.Verdict, end.Reason = agentcli.Unfinished, "it ended with an error: "+agentcli.Clip(r.result.Result)
+	case code != 0 && strings.HasPrefix(r.Complaint(), "Error: Authentication required"):
+		end = agentcli.Failed(fault.NotLoggedIn, "")
+	case code != 0 && strings.HasPrefix(r.Complaint(), "error: unknown option "):
+		end = agentcli.RefusedFlags(r.Complaint())
 	case code != 0 || r.Session() == "":
 	case r.result == nil:
 		end.Verdict, end.Reason = agentcli.Unfinished, "it ended without a result"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 func TestClient(t *testing.T) {
@@ -17,7 +18,21 @@ func TestClient(t *testing.T) {
 		Recordings: []agentclitest.Recording{
 			{Name: "finished", End: agentcli.End{Verdict: agentcli.Finished, Said: "Finished."},
 				Figures: agentcli.Figures{Turns: 2, Tools: 1, TokensIn: 24520, TokensOut: 14, Tool: "run_shell_command"}},
-			{Name: "bad-key", Code: 145, End: agentcli.End{Verdict: agentcli.Broken, Reason: "API error 401: [API Error:"}},
+			{Name: "bad-key", Code: 145, End: agentcli.End{Verdict: agentcli.Broken, Reason: "the model's API does not accept the key (401)"}},
+		},
+		Faults: map[string]agentclitest.Fault{
+			"400ctx":      {Kind: fault.ContextTooLong, Reason: "the session is too long for the model (400): The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."},
+			"401":         {Kind: fault.WrongKey, Reason: "the model's API does not accept the key (400)"},
+			"401real":     {Kind: fault.WrongKey, Reason: "the model's API does not accept the key (401)"},
+			"429":         {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429): Resource has been exhausted (e.g. check quota)."},
+			"429ra":       {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429): Resource has been exhausted (e.g. check quota).", Until: "2026-11-22T20:30:03Z"},
+			"500":         {Kind: fault.ServerError, Reason: "the model's API fails (500): An internal error has occurred."},
+			"503":         {Kind: fault.Overloaded, Reason: "the model's API is overloaded (503): The model is overloaded. Please try again later."},
+			"529":         {Kind: fault.Overloaded, Reason: "the model's API is overloaded (529): Overloaded"},
+			"badflag":     {Kind: fault.FlagsRefused, Reason: "the client does not accept its command line: Unknown arguments: such-flag, suchFlag"},
+			"connrefused": {Kind: fault.Network, Reason: "the model's API can't be reached: exception TypeError: fetch failed sending request"},
+			"nokey":       {Kind: fault.NotLoggedIn, Reason: "the client is not logged in: When using Gemini API, you must specify the GEMINI_API_KEY environment variable."},
+			"usagelimit":  {Kind: fault.UsageLimit, Reason: "the usage limit of the account is reached (429): You have exhausted your daily quota on this model."},
 		},
 	}.Run(t)
 }

@@ -1,11 +1,14 @@
 package gemini
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 type reader struct {
@@ -75,28 +78,57 @@ func (r *reader) Resumed() {
 
 // Exit codes of its own, below those that are an HTTP status.
 const (
-	turnLimit   = 53
-	firstStatus = 400 - 256
-	lastStatus  = 511 - 256
+	noCredentials = 41
+	turnLimit     = 53
 )
 
-func (r *reader) End(code int, at time.Time) agentcli.End {
-	return r.Quoted(r.judge(code))
+// statusOf is the HTTP status of an error, 0 without one. It stands in the answer that the
+// client quotes, or is the exit code, which keeps eight bits of it.
+func statusOf(code int, message string) int {
+	var answer struct {
+		Error struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(message), &answer) == nil && answer.Error.Code > 0 {
+		return answer.Error.Code
+	}
+	const (
+		bits       = 256
+		overloaded = 529
+	)
+	switch {
+	case code == overloaded-2*bits:
+		return overloaded
+	case code >= http.StatusBadRequest-bits:
+		return code + bits
+	}
+	return 0
 }
 
-func (r *reader) judge(code int) agentcli.End {
+func (r *reader) End(code int, at time.Time) agentcli.End {
+	return r.Quoted(r.judge(code, at))
+}
+
+func (r *reader) judge(code int, at time.Time) agentcli.End {
 	message := ""
 	if r.result != nil {
 		message = r.result.Error.Message
 	}
 	failed := r.result != nil && r.result.Status != "success"
+	answer, api := strings.CutPrefix(message, "[API Error: ")
 	switch {
 	case code == turnLimit:
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: "it reached its limit of turns"}
-	case failed && code >= firstStatus && code <= lastStatus:
-		return agentcli.APIError(code+256, message)
+	case failed && api && code != 0:
+		answer, _, _ = strings.Cut(answer, "]\n")
+		return apiError(code, strings.TrimSuffix(answer, "]"), at).End()
 	case failed:
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: fmt.Sprintf("it ended with an error (%s): %s", agentcli.Clip(r.result.Error.Type), agentcli.Clip(message))}
+	case code == noCredentials && r.Complaint() != "":
+		return agentcli.Failed(fault.NotLoggedIn, ": "+r.Complaint())
+	case code != 0 && strings.HasPrefix(r.Complaint(), "Unknown argument"):
+		return agentcli.RefusedFlags(r.Complaint())
 	case code != 0:
 		return agentcli.End{}
 	case r.result == nil && r.Session() != "":
@@ -107,4 +139,18 @@ func (r *reader) judge(code int) agentcli.End {
 		return agentcli.WillNotGoOn()
 	}
 	return agentcli.End{Verdict: agentcli.Finished}
+}
+
+// apiError reads an error of the model's interface; some statuses stand for several.
+func apiError(code int, message string, at time.Time) agentcli.APIError {
+	e := agentcli.APIError{Status: statusOf(code, message), Message: message, Until: agentcli.WaitTime(message, at)}
+	switch {
+	case e.Status == http.StatusBadRequest && strings.Contains(message, `"API_KEY_INVALID"`):
+		e.Kind = fault.WrongKey
+	case e.Status == http.StatusBadRequest && strings.Contains(message, "exceeds the maximum number of tokens"):
+		e.Kind = fault.ContextTooLong
+	case e.Status == http.StatusTooManyRequests && strings.HasPrefix(message, "You have exhausted your "):
+		e.Kind = fault.UsageLimit
+	}
+	return e
 }

@@ -1,7 +1,11 @@
 // Package goose is Block's goose, known from its documentation alone.
 package goose
 
-import "github.com/gastown-chipset/chipset/chipset/agentcli"
+import (
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+)
 
 // Client returns goose.
 func Client() agentcli.Client {
@@ -16,7 +20,7 @@ func Client() agentcli.Client {
 		},
 		About:  agentcli.About{Title: "goose", ExitCode: "not tried"},
 		Equip:  equip,
-		Reader: agentcli.NewPlainText,
+		Reader: func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
 		Nested: []string{"GOOSE_TERMINAL"},
 	}
 }
@@ -32,4 +36,14 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 		e.Env = []string{"GOOSE_MODE=auto"}
 	}
 	return e
+}
+
+// judge knows the words of the parser of its command line, which ends a run before any
+// agent speaks. What comes later stands among the agent's own words.
+func judge(code int, first, _ string) agentcli.End {
+	const usageError = 2
+	if code == usageError && strings.HasPrefix(first, "error: ") {
+		return agentcli.RefusedFlags(first)
+	}
+	return agentcli.End{}
 }

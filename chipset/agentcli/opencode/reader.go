@@ -1,10 +1,12 @@
 package opencode
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 type reader struct {
@@ -41,6 +43,9 @@ type printed struct {
 		Data struct {
 			Message string `json:"message"`
 			Status  int    `json:"statusCode"`
+			// Body is the answer of the service, Headers are those of it.
+			Body    string            `json:"responseBody"`
+			Headers map[string]string `json:"responseHeaders"`
 		} `json:"data"`
 	} `json:"error"`
 }
@@ -84,15 +89,17 @@ func (r *reader) Resumed() {
 }
 
 func (r *reader) End(code int, at time.Time) agentcli.End {
-	return r.Quoted(r.judge(code))
+	return r.Quoted(r.judge(code, at))
 }
 
-func (r *reader) judge(code int) agentcli.End {
+func (r *reader) judge(code int, at time.Time) agentcli.End {
 	switch {
-	case r.failure != nil && r.failure.Error.Name == "APIError":
-		return agentcli.APIError(r.failure.Error.Data.Status, r.failure.Error.Data.Message)
+	case r.failure != nil && code != 0:
+		return r.failure.end(at)
 	case r.failure != nil:
-		return agentcli.End{Verdict: agentcli.Unfinished, Reason: "it ended with an error: " + agentcli.Clip(r.failure.Error.Name+" "+r.failure.Error.Data.Message)}
+		return agentcli.End{Verdict: agentcli.Unfinished, Reason: r.failure.reason()}
+	case code != 0 && strings.HasPrefix(r.Complaint(), "opencode run ["):
+		return agentcli.RefusedFlags("it prints its usage and ends")
 	case code != 0 || r.Session() == "":
 		return agentcli.End{}
 	case len(r.refused) > 0:
@@ -101,4 +108,35 @@ func (r *reader) judge(code int) agentcli.End {
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: strings.TrimSpace("it ended in the middle of its turn " + agentcli.Clip(r.finish))}
 	}
 	return agentcli.End{Verdict: agentcli.Finished}
+}
+
+func (l *printed) reason() string {
+	return "it ended with an error: " + agentcli.Clip(l.Error.Name+" "+l.Error.Data.Message)
+}
+
+// end judges the line of an error.
+func (l *printed) end(at time.Time) agentcli.End {
+	e := agentcli.APIError{Status: l.Error.Data.Status, Message: l.Error.Data.Message}
+	var body struct {
+		Error struct {
+			Code json.RawMessage `json:"code"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal([]byte(l.Error.Data.Body), &body) // another form says nothing here
+	switch l.Error.Name {
+	case "ContextOverflowError":
+		e.Kind = fault.ContextTooLong
+	case "ProviderAuthError":
+		e.Kind = fault.NotLoggedIn
+	case "ProviderModelNotFoundError":
+		e.Kind = fault.ModelUnknown
+	case "APIError":
+		if string(body.Error.Code) == `"insufficient_quota"` {
+			e.Kind = fault.Credit
+		}
+		e.Until = agentcli.RetryAfter(l.Error.Data.Headers["retry-after"], at)
+	default:
+		return agentcli.End{Verdict: agentcli.Unfinished, Reason: l.reason()}
+	}
+	return e.End()
 }

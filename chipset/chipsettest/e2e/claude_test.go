@@ -25,7 +25,7 @@ func after(text string, turn agentclitest.Turn) agentclitest.Turn {
 func TestOverload(t *testing.T) {
 	s := set(t, "claude", "full", "",
 		agentclitest.Turn{Status: 529, Say: "Overloaded"}, agentclitest.Turn{Status: 529, Say: "Overloaded"}, // as often as it tries
-		after("API error 529", shell("I write it.", writes)),
+		after("the model's API is overloaded (529)", shell("I write it.", writes)),
 		after("COMMITTED", shell("I report.", reports)),
 		after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}))
 	s.lands(s.add())
@@ -70,7 +70,7 @@ func TestRefusedForGood(t *testing.T) {
 func TestStopCap(t *testing.T) {
 	s := set(t, "claude", "full", ", presets: {claude: {resumes: 1}}", shell("I begin.", "echo half > greeting.txt; git add -A; git commit -qm half"),
 		agentclitest.Turn{Say: "I think I am finished.", Always: true})
-	if why := s.blocks(s.add()); !strings.Contains(why, "told again and again to go on") {
+	if why := s.blocks(s.add()); !strings.Contains(why, "ended its turn again and again") {
 		t.Errorf("blocked because %s", why)
 	}
 	if resumed := s.events("worker.resumed"); len(resumed) != 1 {

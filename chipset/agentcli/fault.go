@@ -1,0 +1,205 @@
+package agentcli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/fault"
+)
+
+// APIError is an error of the model's interface, as a client tells of it after it has
+// tried several times.
+type APIError struct {
+	// Status is the HTTP status, 0 where the client names none.
+	Status int
+	// Kind is what the client's own words say, "" to judge by Status alone.
+	Kind fault.Kind
+	// Message is the text of the service.
+	Message string
+	// Until is when it ends, zero where nobody said so.
+	Until time.Time
+}
+
+// End is how the run ended. A session that capacity ended can go on later; what else is
+// wrong, going on would not change.
+func (e APIError) End() End {
+	if e.Kind == "" {
+		e.Kind = KindOfStatus(e.Status)
+	}
+	end := Failed(e.Kind, e.detail())
+	if !e.Until.IsZero() && end.Fault.Class == fault.Capacity {
+		end.Fault.Until = state.At(e.Until)
+	}
+	return end
+}
+
+// detail is what stands behind the phrase of the kind. The service may quote a part of
+// a wrong key, which has no place in a record.
+func (e APIError) detail() string {
+	text := ""
+	if e.Status > 0 {
+		text = fmt.Sprintf(" (%d)", e.Status)
+	}
+	if message := plainMessage(e.Message); message != "" && e.Kind != fault.WrongKey {
+		text += ": " + message
+	}
+	return text
+}
+
+// Failed is the end of a run that a fault ended. What the detail begins with joins it to
+// the phrase of the kind.
+func Failed(kind fault.Kind, detail string) End {
+	end := End{Verdict: Broken, Fault: fault.New(kind, kind.Phrase()+detail)}
+	if end.Fault.Class == fault.Capacity {
+		end.Verdict = Unfinished
+	}
+	end.Reason = end.Fault.Reason
+	return end
+}
+
+// RefusedFlags is the end of a run whose client does not accept its command line.
+func RefusedFlags(complaint string) End { return Failed(fault.FlagsRefused, ": "+complaint) }
+
+// KindOfStatus returns the kind of fault that an HTTP status of a model's interface
+// means, 0 for no answer at all.
+func KindOfStatus(status int) fault.Kind {
+	const overloaded = 529 // Anthropic's own
+	switch {
+	case status == 0, status == http.StatusRequestTimeout:
+		return fault.Network
+	case status == http.StatusUnauthorized:
+		return fault.WrongKey
+	case status == http.StatusPaymentRequired:
+		return fault.Credit
+	case status == http.StatusForbidden:
+		return fault.AccessDenied
+	case status == http.StatusNotFound:
+		return fault.ModelUnknown
+	case status == http.StatusRequestEntityTooLarge:
+		return fault.ContextTooLong
+	case status == http.StatusTooManyRequests:
+		return fault.RateLimit
+	case status == overloaded, status == http.StatusServiceUnavailable:
+		return fault.Overloaded
+	case status >= http.StatusInternalServerError, status == http.StatusConflict, status == http.StatusTooEarly:
+		return fault.ServerError
+	}
+	return fault.RequestRefused
+}
+
+// plainMessage is the message of an answer that is given as JSON, and its first line
+// otherwise.
+func plainMessage(message string) string {
+	var answer struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(message), &answer) == nil && answer.Error.Message != "" {
+		message = answer.Error.Message
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	return Clip(strings.TrimSpace(line))
+}
+
+// clockPattern matches the time of day at which a limit ends, with a date before it or a
+// zone behind it where the client says so.
+const clockPattern = `(?i)(?:resets?(?: at)?|try again at) (?:([a-z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}),?)?(?: at)? )?(\d{1,2})(?::(\d{2}))? ?([ap]m)(?: \(([A-Za-z0-9_/+-]+)\))?`
+
+// ResetTime finds in a client's words when a limit ends, after at and in its zone. It is
+// zero where they don't say, or name a zone that this machine does not know.
+func ResetTime(text string, at time.Time) time.Time {
+	m := regexp.MustCompile(clockPattern).FindStringSubmatch(text)
+	if m == nil || at.IsZero() {
+		return time.Time{}
+	}
+	if zone := m[7]; zone != "" {
+		location, err := time.LoadLocation(zone)
+		if err != nil {
+			return time.Time{}
+		}
+		at = at.In(location)
+	}
+	clock, err := time.Parse("3:04PM", m[4]+":"+orElse(m[5], "00")+strings.ToUpper(m[6]))
+	if err != nil {
+		return time.Time{}
+	}
+	year, month, day := at.Date()
+	if m[1] != "" {
+		date, err := time.Parse("Jan 2 2006", m[1]+" "+m[2]+" "+orElse(m[3], strconv.Itoa(year)))
+		if err != nil {
+			return time.Time{}
+		}
+		year, month, day = date.Date()
+	}
+	reset := time.Date(year, month, day, clock.Hour(), clock.Minute(), 0, 0, at.Location())
+	switch since := at.Sub(reset); {
+	case since < 0:
+	case since < justPassed: // the client leaves out the seconds
+		reset = at.Add(time.Minute)
+	case m[1] == "":
+		reset = time.Date(year, month, day+1, clock.Hour(), clock.Minute(), 0, 0, at.Location())
+	case m[3] == "" && month < at.Month(): // over the end of the year
+		reset = reset.AddDate(1, 0, 0)
+	}
+	return Plausible(reset, at)
+}
+
+// justPassed is how long a time of day counts as the one that has just passed, and not
+// as that of the next day.
+const justPassed = 5 * time.Minute
+
+// waitPattern matches how long a limit lasts.
+const waitPattern = `(?i)(?:retry after|reset after|retry in|try again in) ((?:\d+(?:\.\d+)?(?:h|ms|m|s))+)`
+
+// WaitTime finds in a client's words how long a limit lasts, counted from at. It is zero
+// where they don't say.
+func WaitTime(text string, at time.Time) time.Time {
+	m := regexp.MustCompile(waitPattern).FindStringSubmatch(text)
+	if m == nil || at.IsZero() {
+		return time.Time{}
+	}
+	wait, err := time.ParseDuration(strings.ToLower(m[1]))
+	return after(at, wait, err)
+}
+
+// RetryAfter is when the HTTP header of that name lets one try again, zero where it says
+// nothing that can be meant.
+func RetryAfter(header string, at time.Time) time.Time {
+	if date, err := http.ParseTime(header); err == nil && date.After(at) {
+		return Plausible(date, at)
+	}
+	wait, err := time.ParseDuration(header + "s")
+	return after(at, wait, err)
+}
+
+func after(at time.Time, wait time.Duration, err error) time.Time {
+	if err != nil || wait <= 0 || at.IsZero() {
+		return time.Time{}
+	}
+	return Plausible(at.Add(wait), at)
+}
+
+// maxReset is the longest time that a limit is believed to last.
+const maxReset = 32 * 24 * time.Hour
+
+// Plausible returns a reset after at and not too far from it, and zero for any other.
+func Plausible(reset, at time.Time) time.Time {
+	if at.IsZero() || !reset.After(at) || reset.Sub(at) > maxReset {
+		return time.Time{}
+	}
+	return reset
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
