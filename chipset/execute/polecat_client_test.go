@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // fakeClient makes the rig's worker a program that prints what Claude Code prints, one
@@ -84,13 +85,14 @@ func TestClientEndings(t *testing.T) {
 		{"refused for good", []string{begins + refused, speaks + refused, speaks + refused}, "", retire.Block, "it was refused what it asked for: Bash: I was not allowed."},
 		{"refused, and never resumed", []string{begins + refused}, ", resumes: 0", retire.Block, "it was refused"},
 		{"told to go on too often", []string{begins + commits + capped, speaks + finished}, "", retire.Done, ""},
-		{"told to go on too often, every time", []string{begins + commits + capped, speaks + capped}, ", resumes: 1", retire.Fail, "it was told again and again"},
+		{"told to go on too often, every time", []string{begins + commits + capped, speaks + capped}, ", resumes: 1", retire.Fail, "it ended its turn again and again without reporting an end: I am through."},
 		{"an overloaded API, then none", []string{begins + overload, speaks + commits + finished}, "", retire.Done, ""},
-		{"an overloaded API", []string{begins + overload, overload, overload}, "", retire.Fail, "API error 529: overloaded"},
-		{"a bad key", []string{begins + badKey}, "", retire.Fail, "API error 401: bad key"},
+		{"an overloaded API", []string{begins + overload, overload, overload}, "", retire.Fail, "the model's API is overloaded (529): overloaded"},
+		{"a bad key", []string{begins + badKey}, "", retire.Fail, "the model's API does not accept the key (401)"},
 		{"ended by TERM", []string{begins + "kill -TERM $$\n", speaks + commits + finished}, "", retire.Done, ""},
 		{"another program behind the name", []string{commits + "echo all is well\n"}, "", retire.Done, ""},
 		{"not understood", []string{"echo a Stack Trace\nexit 3\n"}, "", retire.Fail, "exit code 3: a Stack Trace"},
+		{"no word for people", []string{begins + "exit 3\n"}, "", retire.Fail, "exit code 3"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -100,6 +102,9 @@ func TestClientEndings(t *testing.T) {
 			end := k.record(rec.AssignmentID)
 			if end.Reason != "" && tt.outcome == retire.Done || !strings.HasPrefix(end.Reason, tt.reason) || end.Outcome != tt.outcome {
 				t.Errorf("ended as %s: %q", end.Outcome, end.Reason)
+			}
+			if cause := wording.FirstLine(end.Reason); strings.HasSuffix(cause, ":") || strings.Contains(cause, "{") {
+				t.Errorf("the cause is %q", cause)
 			}
 			all := calls()
 			if len(all) != len(tt.runs) {

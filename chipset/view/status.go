@@ -278,11 +278,11 @@ func (s *Status) addQueue(snap *rig.Records) {
 func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	switch {
 	case q.Status == mergequeue.Conflicted && q.Reason != "":
-		return wording.FirstLine(q.Reason)
+		return wording.Reason(q.Reason)
 	case q.Status == mergequeue.Conflicted:
 		return string(q.Failure)
 	case q.Waiting != "":
-		return wording.FirstLine(q.Waiting)
+		return wording.Reason(q.Waiting)
 	case len(with) > 0:
 		return "together with " + mergequeue.JoinIDs(with)
 	case q.Status == mergequeue.Pending && ahead != nil:

@@ -121,7 +121,7 @@ func (s *Status) writeBeads(out *screen.Screen) {
 	out.Heading("Beads", strings.Join(parts, ", "))
 	var rows [][]screen.Cell
 	for _, b := range s.Blocked {
-		rows = append(rows, []screen.Cell{screen.Red("blocked"), screen.Plain(string(b.ID)), screen.Plain(b.Title + ": " + wording.FirstLine(b.Reason))})
+		rows = append(rows, []screen.Cell{screen.Red("blocked"), screen.Plain(string(b.ID)), screen.Plain(b.Title + ": " + wording.Reason(b.Reason))})
 	}
 	out.Table("  ", rows)
 }

@@ -43,7 +43,7 @@ func waitsFor(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 }
 
 func because(reason string) string {
-	reason = strings.TrimRight(wording.FirstLine(reason), ".")
+	reason = strings.TrimRight(wording.Reason(reason), ".")
 	if reason == "" {
 		return ""
 	}

@@ -33,7 +33,7 @@ func (s *Story) addTimeline() {
 			continue
 		}
 		text := fmt.Sprintf("%s, stage %s", a.AssignmentID, a.Stage)
-		if why := wording.FirstLine(a.Reason + "\n" + a.Summary); why != "" {
+		if why := wording.Reason(a.Reason + "\n" + a.Summary); why != "" {
 			text += ": " + why
 		}
 		s.Timeline = append(s.Timeline, Line{At: a.CreatedAt, Kind: "attempt", Who: a.AgentID, What: "ended: " + string(a.Outcome), Text: text})
@@ -44,7 +44,7 @@ func (s *Story) addTimeline() {
 		}
 		text := fmt.Sprintf("%s from %s, now %s", q.ID, q.SourceBranch, q.Status)
 		if q.Reason != "" {
-			text += ": " + wording.FirstLine(q.Reason)
+			text += ": " + wording.Reason(q.Reason)
 		}
 		s.Timeline = append(s.Timeline, Line{At: q.SubmittedAt, Kind: "merge_request", Who: q.AgentID, What: "submitted", Text: text})
 	}
@@ -86,14 +86,14 @@ func (s *Story) WriteText(w io.Writer, how screen.Options) error {
 		rows = append(rows, []screen.Cell{screen.Dim("so far"), screen.Plain(s.Progress.Client + ": " + done)})
 	}
 	for _, note := range b.ReworkNotes {
-		rows = append(rows, []screen.Cell{screen.Dim("rework"), screen.Plain(wording.FirstLine(note))})
+		rows = append(rows, []screen.Cell{screen.Dim("rework"), screen.Plain(wording.Reason(note))})
 	}
 	for _, a := range s.Attempts {
 		rows = append(rows, []screen.Cell{screen.Dim("attempt"), screen.Plain(strings.Join([]string{string(a.AssignmentID), string(a.AgentID), string(a.Outcome),
-			wording.FirstLine(a.Reason + "\n" + a.Summary)}, "  "))})
+			wording.Reason(a.Reason + "\n" + a.Summary)}, "  "))})
 	}
 	for _, q := range s.Requests {
-		rows = append(rows, []screen.Cell{screen.Dim("request"), screen.Plain(strings.Join([]string{string(q.ID), string(q.Status), wording.FirstLine(q.Reason)}, "  "))})
+		rows = append(rows, []screen.Cell{screen.Dim("request"), screen.Plain(strings.Join([]string{string(q.ID), string(q.Status), wording.Reason(q.Reason)}, "  "))})
 	}
 	for _, h := range s.Handoffs {
 		rows = append(rows, []screen.Cell{screen.Dim("hand-off"), screen.Plain(wording.FirstLine(h.Summary))})

@@ -80,7 +80,7 @@ func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 	if why == "" {
 		why = q.Reason
 	}
-	why = wording.FirstLine(why)
+	why = wording.Reason(why)
 	if why == "" && len(with) > 0 {
 		why = "together with " + mergequeue.JoinIDs(with)
 	}

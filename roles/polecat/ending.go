@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Ending is what a worker's client says about its end, where it says anything:
@@ -73,30 +75,34 @@ func (e *Exit) terminated() bool {
 }
 
 // Outcome is what an exit means for the attempt: a clean end or code 0 is done,
-// whatever else is a failure whose reason a person and the next worker can use.
-// What only a person can permit is a question to one.
+// whatever else is a failure. The first line of the reason names the cause, for every
+// place that shows only that; the worker's last words may follow. What only a person can
+// permit is a question to one.
 func (e *Exit) Outcome() (retire.Outcome, string) {
-	var reason string
 	switch {
 	case e.NotStarted != "":
 		return retire.Fail, "the worker could not start: " + e.NotStarted
+	case e.TimedOut && !e.Fault.IsZero():
+		return retire.Fail, e.timedOut() + ": " + e.Fault.Reason
 	case e.TimedOut:
-		reason = fmt.Sprintf("timed out after %s", e.Ran.Round(time.Second))
+		return retire.Fail, e.timedOut() + e.lastWords()
 	case e.Ending == Refused:
-		return retire.Block, e.Why + e.tail()
+		return retire.Block, e.Why + e.lastWords()
+	case !e.Fault.IsZero() && e.Ending != Clean: // its reason quotes what matters
+		return retire.Fail, e.Fault.Reason
 	case e.Ending == Early, e.Ending == Broken:
-		reason = e.Why
+		return retire.Fail, e.Why + e.lastWords()
 	case e.Signal != "":
-		reason = "killed by " + e.Signal
+		return retire.Fail, "killed by " + e.Signal + e.lastWords()
 	case e.Code == 0:
 		return retire.Done, ""
 	case e.Code == 126, e.Code == 127:
-		reason = fmt.Sprintf("exit code %d, a command could not be found or executed", e.Code)
-	default:
-		reason = fmt.Sprintf("exit code %d", e.Code)
+		return retire.Fail, fmt.Sprintf("exit code %d, a command could not be found or executed", e.Code) + e.lastWords()
 	}
-	return retire.Fail, reason + e.tail()
+	return retire.Fail, fmt.Sprintf("exit code %d", e.Code) + e.lastWords()
 }
+
+func (e *Exit) timedOut() string { return fmt.Sprintf("timed out after %s", e.Ran.Round(time.Second)) }
 
 // Record is the record with which the exit ends the attempt at an item.
 func (e *Exit) Record(item *hook.WorkItem, self state.AgentID) retire.Record {
@@ -112,14 +118,24 @@ func newRecord(item *hook.WorkItem, self state.AgentID) retire.Record {
 	return retire.Record{AssignmentID: item.AssignmentID, AgentID: self, BeadID: item.BeadID, Session: item.Session}
 }
 
-// tail quotes the last words: one line beside the reason, because many places show
-// only the first line, more of them below it.
-func (e *Exit) tail() string {
-	switch {
-	case e.Tail == "":
-		return ""
-	case strings.Contains(e.Tail, "\n"):
-		return ":\n" + e.Tail
+// lastWords quotes the end of the transcript: its last line of text beside the cause, and all
+// of it below where there is more.
+func (e *Exit) lastWords() string {
+	lines := strings.Split(e.Tail, "\n")
+	text := ""
+	for _, line := range slices.Backward(lines) {
+		line = strings.TrimSpace(line)
+		// A line of JSON, or of punctuation alone, names no cause.
+		if !strings.HasPrefix(line, "{") && strings.ContainsFunc(line, unicode.IsLetter) {
+			text = ": " + wording.Clip(line, maxWords)
+			break
+		}
 	}
-	return ": " + e.Tail
+	if len(lines) > 1 {
+		text += "\n" + e.Tail
+	}
+	return text
 }
+
+// maxWords bounds the last words beside a cause, in bytes.
+const maxWords = 300
