@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 )
 
 // Hooks is how a client asks the rig at the steps of its sessions: it runs
@@ -100,13 +102,13 @@ const (
 // Answer is what an agent or its client is told. The zero value is silence.
 type Answer struct {
 	// Context is put before the agent.
-	Context string
+	Context quote.Text
 	// Deny refuses the tool call that is about to be made, with this reason; Allow
 	// permits the one that the client would ask about.
-	Deny  string
+	Deny  quote.Text
 	Allow bool
 	// GoOn keeps an agent or a task from ending, with this reason.
-	GoOn string
+	GoOn quote.Text
 }
 
 // Output is an answer as a client reads it.
@@ -196,15 +198,15 @@ func EncodeAnswer(e Event, name string, a Answer) Output {
 	specific := &hookContext{Event: name}
 	switch {
 	case a.GoOn != "":
-		return EncodeDecision("block", a.GoOn)
+		return EncodeDecision("block", string(a.GoOn))
 	case a.Allow:
 		specific.Asked = &hookBehavior{Behavior: "allow"}
 	case a.Deny != "" && e == PermissionRequest:
-		specific.Asked = &hookBehavior{Behavior: "deny", Message: a.Deny}
+		specific.Asked = &hookBehavior{Behavior: "deny", Message: string(a.Deny)}
 	case a.Deny != "":
-		specific.Context, specific.Decision, specific.Reason = a.Context, "deny", a.Deny
+		specific.Context, specific.Decision, specific.Reason = string(a.Context), "deny", string(a.Deny)
 	default:
-		specific.Context = a.Context
+		specific.Context = string(a.Context)
 	}
 	return encode(hookOutput{Specific: specific})
 }

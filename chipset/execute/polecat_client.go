@@ -19,6 +19,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -197,7 +198,7 @@ func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
 	}
 	w := &worker{assignment: old.assignment, bead: old.bead, session: old.session, preset: old.preset, talk: old.talk}
 	w.talk.reader.Resumed()
-	var answers string
+	var answers quote.Text
 	if !a.Answered {
 		w.talk.resumed++
 	} else if answers, err = prompt.Answers(p.Rig, p.ID, &a.Item); err != nil {
@@ -206,7 +207,7 @@ func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
 	w.talk.began = w.talk.offset
 	p.tell(event.WorkerResumed(p.ID, w.work(), a.Why))
 	p.Say("%s: goes on with %s: %s", p.ID, w.bead, a.Why)
-	err = p.run(ctx, w, a.Item, prompt.Resume(p.ID, &b, string(target), a.Why, answers), b.Description+"\n")
+	err = p.run(ctx, w, a.Item, string(prompt.Resume(p.ID, &b, string(target), a.Why, answers)), b.Description+"\n")
 	var failure *startFailure
 	if !errors.As(err, &failure) {
 		return err

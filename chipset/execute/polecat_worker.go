@@ -188,7 +188,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 	}
 	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
 	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(clients.Of(preset))}
-	if err := p.run(ctx, w, item, prompt.Worker(told), b.Description+"\n"); err != nil {
+	if err := p.run(ctx, w, item, string(prompt.Worker(told)), b.Description+"\n"); err != nil {
 		return err
 	}
 	p.tell(event.WorkerStarted(p.ID, w.work(), preset.Name+": "+strings.Join(preset.Command, " ")))

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 )
 
@@ -77,9 +78,9 @@ func serveFixtures(t *testing.T) string {
 	s := New(t.Context(), Options{Version: "test", Open: func(context.Context) (*actor.Actor, error) {
 		return &actor.Actor{Rig: r, ID: "polecat-alpha"}, nil
 	}})
-	text := func(context.Context, *actor.Actor) (string, error) { return "text for the suite", nil }
-	add(s, tool{name: "test_simple_text", description: "text", effect: reads}, func(ctx context.Context, me *actor.Actor, _ none) (string, error) { return text(ctx, me) })
-	add(s, tool{name: "test_error_handling", description: "an error", effect: reads}, func(context.Context, *actor.Actor, none) (string, error) {
+	text := func(context.Context, *actor.Actor) (quote.Text, error) { return "text for the suite", nil }
+	add(s, tool{name: "test_simple_text", description: "text", effect: reads}, func(ctx context.Context, me *actor.Actor, _ none) (quote.Text, error) { return text(ctx, me) })
+	add(s, tool{name: "test_error_handling", description: "an error", effect: reads}, func(context.Context, *actor.Actor, none) (quote.Text, error) {
 		return "", errors.New("it always fails")
 	})
 	s.resource(&mcp.Resource{URI: "test://static-text", Name: "text", MIMEType: "text/plain"}, text)

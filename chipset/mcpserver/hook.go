@@ -2,11 +2,11 @@ package mcpserver
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
@@ -55,17 +55,17 @@ func (s *Server) addHookTools() {
 		description: "Say that your work makes progress, so that nobody takes a long quiet step for a stall."}, touchHook)
 	add(s, tool{name: "done", title: "Finish your assignment", effect: ends,
 		description: "Your assignment is finished: commit first. Your branch goes to the merge queue and this session is over."},
-		func(ctx context.Context, me *actor.Actor, in doneArgs) (string, error) {
+		func(ctx context.Context, me *actor.Actor, in doneArgs) (quote.Text, error) {
 			return verdict(ctx, me, retire.Done, in.Summary, "")
 		})
 	add(s, tool{name: "fail", title: "Give your assignment back", effect: ends,
 		description: "This attempt failed. What you have is saved, the mayor decides what comes next, and this session is over."},
-		func(ctx context.Context, me *actor.Actor, in reasonArgs) (string, error) {
+		func(ctx context.Context, me *actor.Actor, in reasonArgs) (quote.Text, error) {
 			return verdict(ctx, me, retire.Fail, "", in.Reason)
 		})
 	add(s, tool{name: "block", title: "Ask a person to decide", effect: ends,
 		description: "A person must decide something before your assignment can be finished. What you have is saved, and this session is over."},
-		func(ctx context.Context, me *actor.Actor, in reasonArgs) (string, error) {
+		func(ctx context.Context, me *actor.Actor, in reasonArgs) (quote.Text, error) {
 			return verdict(ctx, me, retire.Block, "", in.Reason)
 		})
 	add(s, tool{name: "nudge_send", title: "Nudge an agent", effect: adds, words: map[string][]string{"type": names(nudge.Types())},
@@ -80,7 +80,7 @@ func (s *Server) addHookTools() {
 		description: "The newest hand-off of yours, or of another agent."}, showHandoff)
 }
 
-func showHook(_ context.Context, me *actor.Actor, in agentArgs) (string, error) {
+func showHook(_ context.Context, me *actor.Actor, in agentArgs) (quote.Text, error) {
 	id, err := whose(me, in.Agent)
 	if err != nil {
 		return "", err
@@ -100,16 +100,16 @@ func whose(me *actor.Actor, name string) (state.AgentID, error) {
 	return actor.Lookup(me.Rig, name)
 }
 
-func hookText(h *hook.Hook) string {
+func hookText(h *hook.Hook) quote.Text {
 	if h.WorkItem == nil {
-		return fmt.Sprintf("The hook of %s is %s.", h.AgentID, h.Status)
+		return quote.Sprintf("The hook of %s is %s.", h.AgentID, h.Status)
 	}
 	w := h.WorkItem
-	return fmt.Sprintf("The hook of %s is %s: bead %s (%s), assignment %s, assigned %s, last progress %s.",
-		h.AgentID, h.Status, w.BeadID, prompt.Line(w.Title, 200), w.AssignmentID, w.AssignedAt, h.LastActivity)
+	return quote.Sprintf("The hook of %s is %s: bead %s (%s), assignment %s, assigned %s, last progress %s.",
+		h.AgentID, h.Status, w.BeadID, quote.Line(w.Title, 200), w.AssignmentID, w.AssignedAt, h.LastActivity)
 }
 
-func touchHook(ctx context.Context, me *actor.Actor, in touchArgs) (string, error) {
+func touchHook(ctx context.Context, me *actor.Actor, in touchArgs) (quote.Text, error) {
 	if _, err := actor.Text("the note", in.Note, actor.MaxVerdict); err != nil {
 		return "", err
 	}
@@ -117,26 +117,26 @@ func touchHook(ctx context.Context, me *actor.Actor, in touchArgs) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Noted. Last progress %s.", h.LastActivity), nil
+	return quote.Sprintf("Noted. Last progress %s.", h.LastActivity), nil
 }
 
-func verdict(ctx context.Context, me *actor.Actor, outcome retire.Outcome, summary, reason string) (string, error) {
+func verdict(ctx context.Context, me *actor.Actor, outcome retire.Outcome, summary, reason string) (quote.Text, error) {
 	rec, err := me.Verdict(ctx, outcome, summary, reason)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s (%s). This session is over: stop here, change nothing more.", rec.BeadID, rec.Outcome, rec.AssignmentID), nil
+	return quote.Sprintf("%s: %s (%s). This session is over: stop here, change nothing more.", rec.BeadID, rec.Outcome, rec.AssignmentID), nil
 }
 
-func sendNudge(ctx context.Context, me *actor.Actor, in nudgeArgs) (string, error) {
+func sendNudge(ctx context.Context, me *actor.Actor, in nudgeArgs) (quote.Text, error) {
 	n, to, err := me.SendNudge(ctx, in.To, nudge.Type(in.Type), in.Message, in.Respond)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("nudged %s: %s at %s", to, n.Type, n.Timestamp), nil
+	return quote.Sprintf("nudged %s: %s at %s", to, n.Type, n.Timestamp), nil
 }
 
-func showNudges(_ context.Context, me *actor.Actor, _ none) (string, error) {
+func showNudges(_ context.Context, me *actor.Actor, _ none) (quote.Text, error) {
 	fresh, _, err := me.Slot(me.ID).Unseen()
 	if err != nil {
 		return "", err
@@ -144,14 +144,14 @@ func showNudges(_ context.Context, me *actor.Actor, _ none) (string, error) {
 	if len(fresh) == 0 {
 		return "No nudges.", nil
 	}
-	var lines []string
+	var lines []quote.Text
 	for i := range fresh {
 		lines = append(lines, prompt.FrameNudge(&fresh[i])+"\n")
 	}
 	return prompt.Preamble + "\n\n" + listed(lines, 20, "", "nudge_respond answers those that want it"), nil
 }
 
-func respond(ctx context.Context, me *actor.Actor, in respondArgs) (string, error) {
+func respond(ctx context.Context, me *actor.Actor, in respondArgs) (quote.Text, error) {
 	sent, err := me.Respond(ctx, in.Message)
 	if err != nil {
 		return "", err
@@ -160,18 +160,18 @@ func respond(ctx context.Context, me *actor.Actor, in respondArgs) (string, erro
 	for _, a := range sent {
 		to = append(to, string(a.To))
 	}
-	return "answered " + strings.Join(to, ", "), nil
+	return quote.Sprintf("answered %s", strings.Join(to, ", ")), nil
 }
 
-func writeHandoff(_ context.Context, me *actor.Actor, in handoffArgs) (string, error) {
+func writeHandoff(_ context.Context, me *actor.Actor, in handoffArgs) (quote.Text, error) {
 	h, err := me.WriteHandoff(in.Summary, in.Remaining)
 	if err != nil {
 		return "", err
 	}
-	return "left for your next session: " + h.Timestamp.Stamp(), nil
+	return quote.Sprintf("left for your next session: %s", h.Timestamp.Stamp()), nil
 }
 
-func showHandoff(_ context.Context, me *actor.Actor, in agentArgs) (string, error) {
+func showHandoff(_ context.Context, me *actor.Actor, in agentArgs) (quote.Text, error) {
 	id, err := whose(me, in.Agent)
 	if err != nil {
 		return "", err
@@ -181,7 +181,7 @@ func showHandoff(_ context.Context, me *actor.Actor, in agentArgs) (string, erro
 		return "", err
 	}
 	if h == nil {
-		return fmt.Sprintf("%s has left none.", id), nil
+		return quote.Sprintf("%s has left none.", id), nil
 	}
 	return prompt.HandoffText(h), nil
 }

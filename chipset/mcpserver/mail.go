@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/mail"
 )
 
@@ -87,7 +87,7 @@ func (s *Server) addMailTools() {
 		description: "Wait until there is unread mail, and show the message to take first. Marks nothing. Mail that is there already counts. Returns with a note when nothing comes in time."}, waitMail)
 }
 
-func sendMail(ctx context.Context, me *actor.Actor, in sendArgs) (string, error) {
+func sendMail(ctx context.Context, me *actor.Actor, in sendArgs) (quote.Text, error) {
 	m := mail.Message{Subject: in.Subject, Body: in.Body, Type: mail.Type(in.Type), Priority: mail.Priority(in.Priority), ID: in.ID}
 	var err error
 	if in.Thread != "" {
@@ -119,9 +119,9 @@ func sendMail(ctx context.Context, me *actor.Actor, in sendArgs) (string, error)
 		if err != nil {
 			return "", err
 		}
-		return "sent to " + to[0] + ": " + string(n), nil
+		return sentTo(to[0], n), nil
 	}
-	var lines []string
+	var lines []quote.Text
 	var failed []error
 	for _, id := range to {
 		n, err := me.SendMail(ctx, m, id)
@@ -129,15 +129,17 @@ func sendMail(ctx context.Context, me *actor.Actor, in sendArgs) (string, error)
 			failed = append(failed, fmt.Errorf("%s: %w", id, err))
 			continue
 		}
-		lines = append(lines, "sent to "+id+": "+string(n))
+		lines = append(lines, sentTo(id, n))
 	}
 	if len(failed) > 0 {
-		return "", errors.Join(append(failed, fmt.Errorf("%d of %d delivered: %s", len(lines), len(to), strings.Join(lines, "; ")))...)
+		return "", errors.Join(append(failed, fmt.Errorf("%d of %d delivered: %s", len(lines), len(to), quote.Join(lines, "; ")))...)
 	}
-	return strings.Join(lines, "\n"), nil
+	return quote.Join(lines, "\n"), nil
 }
 
-func showInbox(_ context.Context, me *actor.Actor, in inboxArgs) (string, error) {
+func sentTo(who string, n mail.Name) quote.Text { return quote.Sprintf("sent to %s: %s", who, n) }
+
+func showInbox(_ context.Context, me *actor.Actor, in inboxArgs) (quote.Text, error) {
 	box := me.Mailbox(me.ID)
 	list := box.Unread
 	switch {
@@ -151,11 +153,11 @@ func showInbox(_ context.Context, me *actor.Actor, in inboxArgs) (string, error)
 		return "", err
 	}
 	limit := limited(in.Limit, 10)
-	note := ""
+	var note quote.Text
 	if in.All || in.Archived { // newest last, as in every inbox
 		if over := len(entries) - limit; over > 0 {
 			entries = entries[over:]
-			note = fmt.Sprintf("(%d older: a larger limit)\n", over)
+			note = quote.Sprintf("(%d older: a larger limit)\n", over)
 		}
 	} else {
 		mail.SortForProcessing(entries, me.Mayor())
@@ -163,7 +165,7 @@ func showInbox(_ context.Context, me *actor.Actor, in inboxArgs) (string, error)
 	if len(entries) == 0 {
 		return "No mail.", nil
 	}
-	var lines []string
+	var lines []quote.Text
 	for i := range entries {
 		lines = append(lines, prompt.FrameExcerpt(&entries[i], prompt.Excerpt{Limit: preview, Rest: readOn})+"\n")
 		if i < limit {
@@ -173,7 +175,7 @@ func showInbox(_ context.Context, me *actor.Actor, in inboxArgs) (string, error)
 	return prompt.Preamble + "\n\n" + note + listed(lines, limit, "", "mail_read those above first, or a larger limit"), nil
 }
 
-func readMail(ctx context.Context, me *actor.Actor, in readArgs) (string, error) {
+func readMail(ctx context.Context, me *actor.Actor, in readArgs) (quote.Text, error) {
 	e, err := me.Own(in.Name)
 	if err != nil {
 		return "", err
@@ -188,7 +190,7 @@ func readMail(ctx context.Context, me *actor.Actor, in readArgs) (string, error)
 	return prompt.Preamble + "\n\n" + prompt.FrameExcerpt(&e, prompt.Excerpt{Offset: in.Offset, Rest: readOn}), nil
 }
 
-func replyMail(ctx context.Context, me *actor.Actor, in replyArgs) (string, error) {
+func replyMail(ctx context.Context, me *actor.Actor, in replyArgs) (quote.Text, error) {
 	e, err := me.Own(in.Name)
 	if err != nil {
 		return "", err
@@ -197,10 +199,10 @@ func replyMail(ctx context.Context, me *actor.Actor, in replyArgs) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("sent to %s: %s", e.From, n), nil
+	return sentTo(string(e.From), n), nil
 }
 
-func forwardMail(ctx context.Context, me *actor.Actor, in forwardArgs) (string, error) {
+func forwardMail(ctx context.Context, me *actor.Actor, in forwardArgs) (quote.Text, error) {
 	e, err := me.Own(in.Name)
 	if err != nil {
 		return "", err
@@ -209,10 +211,10 @@ func forwardMail(ctx context.Context, me *actor.Actor, in forwardArgs) (string, 
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("sent to %s: %s", in.To, n), nil
+	return sentTo(in.To, n), nil
 }
 
-func waitMail(ctx context.Context, me *actor.Actor, in waitArgs) (string, error) {
+func waitMail(ctx context.Context, me *actor.Actor, in waitArgs) (quote.Text, error) {
 	timeout := 60 * time.Second
 	if in.Seconds != 0 {
 		if in.Seconds < 1 || in.Seconds > 600 {
@@ -230,7 +232,7 @@ func waitMail(ctx context.Context, me *actor.Actor, in waitArgs) (string, error)
 	}
 	e, err := me.WaitMail(ctx, timeout, filter)
 	if errors.Is(err, actor.ErrTimeout) {
-		return fmt.Sprintf("No such mail came within %s. Go on with your work and look again later, or wait again.", timeout), nil
+		return quote.Sprintf("No such mail came within %s. Go on with your work and look again later, or wait again.", timeout), nil
 	}
 	if err != nil {
 		return "", err

@@ -1,12 +1,15 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -22,20 +25,22 @@ const (
 func (s *Server) addResources() {
 	s.resource(&mcp.Resource{URI: inboxURI, Name: "inbox", Title: "Your unread mail", MIMEType: "text/plain",
 		Description: "Your unread mail in the order to take it, as data of its senders."},
-		func(ctx context.Context, me *actor.Actor) (string, error) { return showInbox(ctx, me, inboxArgs{}) })
+		func(ctx context.Context, me *actor.Actor) (quote.Text, error) { return showInbox(ctx, me, inboxArgs{}) })
 	s.resource(&mcp.Resource{URI: hookURI, Name: "hook", Title: "Your hook", MIMEType: "application/json",
 		Description: "What hangs on your hook, as it is stored."},
-		func(_ context.Context, me *actor.Actor) (string, error) {
+		func(_ context.Context, me *actor.Actor) (quote.Text, error) {
 			h, err := actor.HookOf(me.Rig, me.ID)
 			if err != nil {
 				return "", err
 			}
 			data, err := state.Encode(h)
-			return string(data), err
+			var safe bytes.Buffer
+			json.HTMLEscape(&safe, data) // a string of it starts no tag
+			return quote.Text(safe.String()), err
 		})
 	s.resource(&mcp.Resource{URI: assignmentURI, Name: "assignment", Title: "Your assignment", MIMEType: "text/markdown",
 		Description: "What you are to do: the bead on your hook, when it is accepted, and why earlier attempts did not do."},
-		func(ctx context.Context, me *actor.Actor) (string, error) {
+		func(ctx context.Context, me *actor.Actor) (quote.Text, error) {
 			b, err := prompt.Prime(ctx, me.Rig, me.ID)
 			if err != nil {
 				return "", err
@@ -44,10 +49,10 @@ func (s *Server) addResources() {
 		})
 }
 
-func (s *Server) resource(r *mcp.Resource, read func(context.Context, *actor.Actor) (string, error)) {
+func (s *Server) resource(r *mcp.Resource, read func(context.Context, *actor.Actor) (quote.Text, error)) {
 	s.inner.AddResource(r, func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		kind := r.MIMEType
-		text := ""
+		var text quote.Text
 		me, err := s.actor(ctx)
 		if err == nil {
 			text, err = read(ctx, me)
@@ -55,7 +60,7 @@ func (s *Server) resource(r *mcp.Resource, read func(context.Context, *actor.Act
 		if err != nil {
 			text, kind = explain(err), "text/plain" // an error of the protocol would reach no model
 		}
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.URI, MIMEType: kind, Text: text}}}, nil
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.URI, MIMEType: kind, Text: string(text)}}}, nil
 	})
 }
 

@@ -2,11 +2,10 @@ package mcpserver
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -25,20 +24,20 @@ func (s *Server) addRigTools() {
 		description: "The rig at a glance: who runs, what hangs on which hook, the queue, incidents, what waits for a person."}, status)
 }
 
-func listQueue(_ context.Context, me *actor.Actor, in queueArgs) (string, error) {
+func listQueue(_ context.Context, me *actor.Actor, in queueArgs) (quote.Text, error) {
 	all, _, err := me.Queue.Queue()
 	if err != nil {
 		return "", err
 	}
-	var lines []string
+	var lines []quote.Text
 	for i := range all {
 		q := &all[i]
 		if !in.All && !q.Status.Live() {
 			continue
 		}
-		line := fmt.Sprintf("%d %s %s: %s by %s", q.Seq, q.ID, q.Status, q.BeadID, q.AgentID)
+		line := quote.Sprintf("%d %s %s: %s by %s", q.Seq, q.ID, q.Status, q.BeadID, q.AgentID)
 		if why := why(q); why != "" {
-			line += " (" + why + ")"
+			line += quote.Sprintf(" (%s)", why)
 		}
 		lines = append(lines, line)
 	}
@@ -54,10 +53,10 @@ func why(q *mergequeue.Request) string {
 	if q.Failure != "" {
 		text = strings.TrimSuffix(string(q.Failure)+": "+text, ": ")
 	}
-	return prompt.Line(text, 200)
+	return quote.Line(text, 200)
 }
 
-func status(ctx context.Context, me *actor.Actor, _ none) (string, error) {
+func status(ctx context.Context, me *actor.Actor, _ none) (quote.Text, error) {
 	st, err := view.GetStatus(ctx, me.Rig)
 	if err != nil {
 		return "", err
@@ -66,5 +65,9 @@ func status(ctx context.Context, me *actor.Actor, _ none) (string, error) {
 	if err := st.WriteText(&b, screen.Options{}); err != nil {
 		return "", err
 	}
-	return listed(strings.Split(prompt.Plain(strings.TrimRight(b.String(), "\n")), "\n"), 300, "", "bead_list, queue_list and convoy_list show parts of it"), nil
+	var lines []quote.Text
+	for line := range strings.Lines(b.String()) {
+		lines = append(lines, quote.Lines(strings.TrimRight(line, "\n")))
+	}
+	return listed(lines, 300, "", "bead_list, queue_list and convoy_list show parts of it"), nil
 }

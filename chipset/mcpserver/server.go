@@ -7,13 +7,13 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -45,7 +45,7 @@ type Server struct {
 const instructions = `This server is your place in a chipset rig: a git repository in which several agents work on beads
 (work items). Call the prompt "prime" or read chipset://assignment first. Touch your hook during long quiet steps,
 look at your mail between steps, and end your assignment with exactly one of done, fail or block.
-` + prompt.Preamble
+` + string(prompt.Preamble)
 
 // New makes a server. What it watches for its subscribers ends with ctx.
 func New(ctx context.Context, opts Options) *Server {
@@ -101,9 +101,9 @@ func (s *Server) addPrompt() {
 }
 
 // prompt offers a prompt without arguments; about describes what it gives.
-func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context, *actor.Actor) (string, error)) {
+func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context, *actor.Actor) (quote.Text, error)) {
 	s.inner.AddPrompt(p, func(ctx context.Context, _ *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-		text := ""
+		var text quote.Text
 		me, err := s.actor(ctx)
 		if err == nil {
 			text, err = write(ctx, me)
@@ -111,11 +111,11 @@ func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context,
 		if err != nil {
 			text = explain(err) // a client can show it; an error it might swallow
 		}
-		return &mcp.GetPromptResult{Description: about, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
+		return &mcp.GetPromptResult{Description: about, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: string(text)}}}}, nil
 	})
 }
 
-func prime(ctx context.Context, me *actor.Actor) (string, error) {
+func prime(ctx context.Context, me *actor.Actor) (quote.Text, error) {
 	b, err := prompt.Prime(ctx, me.Rig, me.ID)
 	if err != nil {
 		return "", err
@@ -128,8 +128,8 @@ func prime(ctx context.Context, me *actor.Actor) (string, error) {
 
 // explain is what a model is told of an error: what went wrong, and what it
 // can do next.
-func explain(err error) string {
-	text := prompt.Plain(err.Error())
+func explain(err error) quote.Text {
+	text := quote.Lines(err.Error())
 	next := actor.HintFor(err)
 	switch {
 	case errors.Is(err, rig.ErrNoRig):
@@ -146,5 +146,5 @@ func explain(err error) string {
 	default:
 		next = "nothing was changed. Try once more; if it fails again, go on without it and say so in your summary"
 	}
-	return fmt.Sprintf("%s\nNext: %s.", text, prompt.Line(next, 600))
+	return quote.Sprintf("%s\nNext: %s.", text, quote.Line(next, 600))
 }

@@ -3,12 +3,11 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state/permission"
 )
@@ -33,23 +32,23 @@ func (s *Server) addTeamTools() {
 		description: "Ask the person for a permission. What they have decided for good is answered at once. No tool of this server grants one."}, requestPermission)
 }
 
-func listAgents(_ context.Context, me *actor.Actor, _ none) (string, error) {
+func listAgents(_ context.Context, me *actor.Actor, _ none) (quote.Text, error) {
 	all, _, err := me.Agents.All()
 	if err != nil {
 		return "", err
 	}
-	var lines []string
+	var lines []quote.Text
 	for i := range all {
 		a := &all[i]
-		line := fmt.Sprintf("%s (%s): %s", a.ID, a.Role, a.Status)
+		line := quote.Sprintf("%s (%s): %s", a.ID, a.Role, a.Status)
 		if _, alive := me.Alive(a.ID); alive {
 			line += ", runs"
 		}
 		if len(a.Capabilities) > 0 {
-			line += "; can " + prompt.Line(strings.Join(a.Capabilities, ", "), 200)
+			line += quote.Sprintf("; can %s", quote.Line(strings.Join(a.Capabilities, ", "), 200))
 		}
 		if a.Description != "" {
-			line += "; " + prompt.Line(a.Description, 200)
+			line += quote.Sprintf("; %s", quote.Line(a.Description, 200))
 		}
 		if !a.Accepts(me.ID) {
 			line += "; does not take mail from you"
@@ -59,7 +58,7 @@ func listAgents(_ context.Context, me *actor.Actor, _ none) (string, error) {
 	return listed(lines, 100, "No agents.", "status shows them all"), nil
 }
 
-func requestPlan(ctx context.Context, me *actor.Actor, in planArgs) (string, error) {
+func requestPlan(ctx context.Context, me *actor.Actor, in planArgs) (quote.Text, error) {
 	n, err := me.RequestPlan(ctx, in.Plan)
 	if err != nil {
 		return "", err
@@ -67,7 +66,7 @@ func requestPlan(ctx context.Context, me *actor.Actor, in planArgs) (string, err
 	return awaitDecision(ctx, me, n, in.Seconds)
 }
 
-func requestPermission(ctx context.Context, me *actor.Actor, in permissionArgs) (string, error) {
+func requestPermission(ctx context.Context, me *actor.Actor, in permissionArgs) (quote.Text, error) {
 	n, known, err := me.RequestPermission(ctx, in.Rule, in.Reason)
 	switch {
 	case err != nil:
@@ -78,8 +77,8 @@ func requestPermission(ctx context.Context, me *actor.Actor, in permissionArgs) 
 	return awaitDecision(ctx, me, n, in.Seconds)
 }
 
-func awaitDecision(ctx context.Context, me *actor.Actor, asked mail.Name, seconds int) (string, error) {
-	open := fmt.Sprintf("Asked: %s. Nothing is decided yet; the answer comes as mail in its thread. Until then do nothing that needs it.", asked)
+func awaitDecision(ctx context.Context, me *actor.Actor, asked mail.Name, seconds int) (quote.Text, error) {
+	open := quote.Sprintf("Asked: %s. Nothing is decided yet; the answer comes as mail in its thread. Until then do nothing that needs it.", asked)
 	if seconds <= 0 {
 		return open, nil
 	}
@@ -93,10 +92,13 @@ func awaitDecision(ctx context.Context, me *actor.Actor, asked mail.Name, second
 	return decided(*answer.Approved, answer.Reason), nil
 }
 
-func decided(approved bool, reason string) string {
-	word := "Approved"
+func decided(approved bool, reason string) quote.Text {
+	word := quote.Text("Approved")
 	if !approved {
 		word = "Denied"
 	}
-	return strings.TrimSuffix(word+": "+prompt.Line(reason, 2000), ": ")
+	if reason = quote.Line(reason, 2000); reason == "" {
+		return word
+	}
+	return quote.Sprintf("%s: %s", word, reason)
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 )
 
 // effect is what a tool does to the rig, for clients that ask before they call.
@@ -55,19 +55,19 @@ const maxResult = 24 << 10
 
 // add offers a tool. What run returns is the text of the result; its error
 // becomes the result of a failed call, with what to do next.
-func add[In any](s *Server, t tool, run func(context.Context, *actor.Actor, In) (string, error)) {
+func add[In any](s *Server, t tool, run func(context.Context, *actor.Actor, In) (quote.Text, error)) {
 	mcp.AddTool(s.inner, &mcp.Tool{Name: t.name, Title: t.title, Description: t.description, InputSchema: schema[In](t),
 		Annotations: t.effect.annotations(t.title)},
 		func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
-			text := ""
+			var text quote.Text
 			me, err := s.actor(ctx)
 			if err == nil {
 				text, err = run(ctx, me, in)
 			}
 			if err != nil {
-				return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: explain(err)}}}, nil, nil
+				return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: string(explain(err))}}}, nil, nil
 			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}, nil, nil
 		})
 }
 
@@ -91,19 +91,19 @@ func schema[In any](t tool) *jsonschema.Schema {
 
 // listed joins lines, at most limit of them and maxResult bytes, and says how to
 // see the others. none is the text without any.
-func listed(lines []string, limit int, none, rest string) string {
+func listed(lines []quote.Text, limit int, none, rest quote.Text) quote.Text {
 	if len(lines) == 0 {
 		return none
 	}
-	var b strings.Builder
+	var b quote.Builder
 	for i, line := range lines {
-		if i >= limit || b.Len()+len(line) > maxResult {
-			fmt.Fprintf(&b, "(%d more: %s)\n", len(lines)-i, rest)
+		if i >= limit || len(b.Text())+len(line) > maxResult {
+			b.Addf("(%d more: %s)\n", len(lines)-i, rest)
 			break
 		}
-		b.WriteString(line + "\n")
+		b.Add(line, "\n")
 	}
-	return b.String()
+	return b.Text()
 }
 
 // limited is a limit that a caller gave, or the usual one.

@@ -2,12 +2,12 @@ package mcpserver
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
@@ -67,7 +67,7 @@ func (s *Server) addWorkTools() {
 	add(s, tool{name: "convoy_show", title: "Show a convoy", effect: reads, description: "One convoy with its beads."}, showConvoy)
 }
 
-func addBead(_ context.Context, me *actor.Actor, in addArgs) (string, error) {
+func addBead(_ context.Context, me *actor.Actor, in addArgs) (quote.Text, error) {
 	b := bead.Bead{Title: in.Title, Description: in.Description, Acceptance: in.Acceptance, Priority: bead.P2,
 		Labels: actor.Words(in.Labels), AllowEmpty: in.AllowEmpty}
 	if in.Priority != "" {
@@ -91,10 +91,10 @@ func addBead(_ context.Context, me *actor.Actor, in addArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return string(b.ID), nil
+	return quote.Sprintf("%s", b.ID), nil
 }
 
-func listBeads(_ context.Context, me *actor.Actor, in listArgs) (string, error) {
+func listBeads(_ context.Context, me *actor.Actor, in listArgs) (quote.Text, error) {
 	f := actor.BeadFilter{Ready: in.Ready, Blocked: in.Blocked}
 	if in.Status != "" {
 		f.Statuses = []bead.Status{bead.Status(in.Status)}
@@ -106,7 +106,7 @@ func listBeads(_ context.Context, me *actor.Actor, in listArgs) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	var lines []string
+	var lines []quote.Text
 	for i := range chosen {
 		lines = append(lines, beadLine(&chosen[i], byID))
 	}
@@ -114,18 +114,18 @@ func listBeads(_ context.Context, me *actor.Actor, in listArgs) (string, error) 
 }
 
 // beadLine is a bead on one line.
-func beadLine(b *bead.Bead, byID map[state.BeadID]*bead.Bead) string {
-	line := fmt.Sprintf("%s %s %s: %s", b.ID, b.Priority, b.Status, prompt.Line(b.Title, 160))
+func beadLine(b *bead.Bead, byID map[state.BeadID]*bead.Bead) quote.Text {
+	line := quote.Sprintf("%s %s %s: %s", b.ID, b.Priority, b.Status, quote.Line(b.Title, 160))
 	if b.Assignee != "" && !b.Status.Finished() {
-		line += " [" + string(b.Assignee) + "]"
+		line += quote.Sprintf(" [%s]", b.Assignee)
 	}
 	if waits := bead.Blockers(b, byID); len(waits) > 0 && !b.Status.Finished() {
-		line += " (waits for " + prompt.Line(strings.Join(waits, ", "), 200) + ")"
+		line += quote.Sprintf(" (waits for %s)", quote.Line(strings.Join(waits, ", "), 200))
 	}
 	return line
 }
 
-func showBead(_ context.Context, me *actor.Actor, in beadArgs) (string, error) {
+func showBead(_ context.Context, me *actor.Actor, in beadArgs) (quote.Text, error) {
 	b, err := me.Beads.Get(in.ID)
 	if err != nil {
 		return "", err
@@ -137,7 +137,7 @@ func showBead(_ context.Context, me *actor.Actor, in beadArgs) (string, error) {
 	text := beadLine(&b, byID) + "\n"
 	field := func(name, value string) {
 		if value != "" {
-			text += name + ": " + prompt.Line(value, 300) + "\n"
+			text += quote.Sprintf("%s: %s\n", name, quote.Line(value, 300))
 		}
 	}
 	field("reason", b.CloseReason)
@@ -148,7 +148,7 @@ func showBead(_ context.Context, me *actor.Actor, in beadArgs) (string, error) {
 	return text + "\n" + prompt.BeadText(&b), nil
 }
 
-func claimBead(ctx context.Context, me *actor.Actor, in claimArgs) (string, error) {
+func claimBead(ctx context.Context, me *actor.Actor, in claimArgs) (quote.Text, error) {
 	var id state.BeadID
 	if in.ID != "" {
 		var err error
@@ -160,18 +160,18 @@ func claimBead(ctx context.Context, me *actor.Actor, in claimArgs) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s hangs on your hook (%s), branch %s.", rec.BeadID, rec.AssignmentID, rec.Branch), nil
+	return quote.Sprintf("%s hangs on your hook (%s), branch %s.", rec.BeadID, rec.AssignmentID, rec.Branch), nil
 }
 
-func createConvoy(ctx context.Context, me *actor.Actor, in convoyCreateArgs) (string, error) {
+func createConvoy(ctx context.Context, me *actor.Actor, in convoyCreateArgs) (quote.Text, error) {
 	c, err := me.CreateConvoy(ctx, in.Name, in.Beads)
 	if err != nil {
 		return "", err
 	}
-	return string(c.ID), nil
+	return quote.Sprintf("%s", c.ID), nil
 }
 
-func listConvoys(_ context.Context, me *actor.Actor, in limitArgs) (string, error) {
+func listConvoys(_ context.Context, me *actor.Actor, in limitArgs) (quote.Text, error) {
 	all, _, err := me.Convoys.All()
 	if err != nil {
 		return "", err
@@ -182,14 +182,14 @@ func listConvoys(_ context.Context, me *actor.Actor, in limitArgs) (string, erro
 	}
 	slices.SortStableFunc(all, func(x, y convoy.Convoy) int { return y.CreatedAt.Compare(x.CreatedAt.Time) })
 	byID := bead.Index(beads)
-	var lines []string
+	var lines []quote.Text
 	for i := range all {
-		lines = append(lines, fmt.Sprintf("%s %d/%d landed: %s", all[i].ID, all[i].Landed(byID), len(all[i].BeadIDs), prompt.Line(all[i].Name, 160)))
+		lines = append(lines, quote.Sprintf("%s %d/%d landed: %s", all[i].ID, all[i].Landed(byID), len(all[i].BeadIDs), quote.Line(all[i].Name, 160)))
 	}
 	return listed(lines, limited(in.Limit, 50), "No convoys.", "a larger limit"), nil
 }
 
-func showConvoy(_ context.Context, me *actor.Actor, in convoyArgs) (string, error) {
+func showConvoy(_ context.Context, me *actor.Actor, in convoyArgs) (quote.Text, error) {
 	c, err := me.Convoys.Get(in.ID)
 	if err != nil {
 		return "", err
@@ -199,12 +199,12 @@ func showConvoy(_ context.Context, me *actor.Actor, in convoyArgs) (string, erro
 		return "", err
 	}
 	byID := bead.Index(beads)
-	lines := []string{fmt.Sprintf("%s %d/%d landed: %s", c.ID, c.Landed(byID), len(c.BeadIDs), prompt.Line(c.Name, 200))}
+	lines := []quote.Text{quote.Sprintf("%s %d/%d landed: %s", c.ID, c.Landed(byID), len(c.BeadIDs), quote.Line(c.Name, 200))}
 	for _, id := range c.BeadIDs {
 		if b := byID[id]; b != nil {
 			lines = append(lines, beadLine(b, byID))
 		} else {
-			lines = append(lines, string(id)+" is missing")
+			lines = append(lines, quote.Sprintf("%s is missing", id))
 		}
 	}
 	return listed(lines, 200, "", "bead_list and bead_show"), nil

@@ -1,10 +1,8 @@
 package prompt
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -14,7 +12,7 @@ import (
 // Answers is what the agent of an assignment has asked the person or the mayor,
 // and what came back: the decisions in the rig's own words, then the replies as
 // data. It is "" while nothing came.
-func Answers(r *rig.Rig, id state.AgentID, item *hook.WorkItem) (string, error) {
+func Answers(r *rig.Rig, id state.AgentID, item *hook.WorkItem) (quote.Text, error) {
 	asked, err := actor.Questions(r, id, item)
 	if err != nil {
 		return "", err
@@ -39,26 +37,26 @@ func Answers(r *rig.Rig, id state.AgentID, item *hook.WorkItem) (string, error) 
 
 // Decisions says in the rig's own words what the decisions among some messages
 // are: that part of them is no data, because who may decide was checked.
-func Decisions(r *rig.Rig, letters []mail.Entry) string {
-	var p strings.Builder
+func Decisions(r *rig.Rig, letters []mail.Entry) quote.Text {
+	var p quote.Builder
 	for i := range letters {
 		e := &letters[i]
 		a, decides := mail.AnswerOf(&e.Message, r.Mayor())
 		if !decides || e.Type == mail.ShutdownResponse {
 			continue
 		}
-		who, what := "The mayor", "your plan"
+		who, what := quote.Text("The mayor"), quote.Text("your plan")
 		if e.From == state.Human {
 			who = "The person"
 		}
 		if e.Type == mail.PermissionResponse {
 			what = "the permission that you asked for"
 		}
-		word := "has approved"
+		word := quote.Text("has approved")
 		if !*a.Approved {
 			word = "has not approved"
 		}
-		fmt.Fprintf(&p, "%s %s %s (your message %s).\n", who, word, what, e.InReplyTo)
+		p.Addf("%s %s %s (your message %s).\n", who, word, what, e.InReplyTo)
 	}
-	return p.String()
+	return p.Text()
 }

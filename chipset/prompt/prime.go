@@ -3,9 +3,9 @@ package prompt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -132,61 +132,61 @@ func rules(role agent.Role) []string {
 }
 
 // Text is the briefing for a person or a model to read.
-func (b Briefing) Text() string {
-	var p strings.Builder
-	fmt.Fprintf(&p, "You are %s (%s) in the rig %s at %s.\n%s\n\nRules:\n", b.Agent, b.Role, Line(b.Rig, maxWord), b.Dir, b.Duty)
+func (b Briefing) Text() quote.Text {
+	var p quote.Builder
+	p.Addf("You are %s (%s) in the rig %s at %s.\n%s\n\nRules:\n", b.Agent, b.Role, quote.Line(b.Rig, maxWord), b.Dir, b.Duty)
 	for _, rule := range b.Rules {
-		fmt.Fprintf(&p, "- %s\n", rule)
+		p.Addf("- %s\n", rule)
 	}
 	if len(b.Skills) > 0 {
-		fmt.Fprintf(&p, "\nSkills: %s\n", strings.Join(b.Skills, ", "))
+		p.Addf("\nSkills: %s\n", strings.Join(b.Skills, ", "))
 	}
 	b.writeHook(&p)
 	if h := b.Handoff; h != nil {
-		p.WriteString("\nAn earlier session left a hand-off:\n")
+		p.Add("\nAn earlier session left a hand-off:\n")
 		writeHandoff(&p, h)
 		if h.Salvage != "" {
-			fmt.Fprintf(&p, "Its unfinished work: %s\n", h.Salvage)
+			p.Addf("Its unfinished work: %s\n", h.Salvage)
 		}
 	}
 	if b.UnreadableMail > 0 {
-		p.WriteString("\n" + sealed(b.UnreadableMail))
+		p.Add("\n", sealed(b.UnreadableMail))
 	}
 	if len(b.Mail) == 0 {
-		p.WriteString("\nNo unread mail.\n")
-		return p.String()
+		p.Add("\nNo unread mail.\n")
+		return p.Text()
 	}
-	fmt.Fprintf(&p, "\n%d unread:\n\n", len(b.Mail))
+	p.Addf("\n%d unread:\n\n", len(b.Mail))
 	letters := make([]mail.Entry, 0, len(b.Mail))
 	for i := range b.Mail {
 		letters = append(letters, mail.Entry{Name: b.Mail[i].Name, Message: b.Mail[i].Message})
 	}
-	p.WriteString(Frames(letters, maxQuotedMail))
-	return p.String()
+	p.Add(Frames(letters, maxQuotedMail))
+	return p.Text()
 }
 
 // Assignment is the part of the briefing that tells of the hook.
-func (b Briefing) Assignment() string {
-	var p strings.Builder
+func (b Briefing) Assignment() quote.Text {
+	var p quote.Builder
 	b.writeHook(&p)
-	return strings.TrimLeft(p.String(), "\n")
+	return quote.Text(strings.TrimLeft(string(p.Text()), "\n")) // a part of a text
 }
 
-func (b Briefing) writeHook(p *strings.Builder) {
+func (b Briefing) writeHook(p *quote.Builder) {
 	switch {
 	case b.Hook == nil:
-		fmt.Fprintf(p, "\nYour hook can't be read: %s\n", Line(b.HookProblem, maxQuotedText))
+		p.Addf("\nYour hook can't be read: %s\n", quote.Line(b.HookProblem, maxQuotedText))
 		return
 	case b.Hook.WorkItem == nil:
-		p.WriteString("\nYour hook is empty.\n")
+		p.Add("\nYour hook is empty.\n")
 		return
 	}
 	item := b.Hook.WorkItem
-	fmt.Fprintf(p, "\nOn your hook (%s): %s %s, assignment %s\n", b.Hook.Status, item.BeadID, Line(item.Title, bead.MaxTitle), item.AssignmentID)
+	p.Addf("\nOn your hook (%s): %s %s, assignment %s\n", b.Hook.Status, item.BeadID, quote.Line(item.Title, bead.MaxTitle), item.AssignmentID)
 	if b.Bead == nil {
 		return
 	}
-	p.WriteString("\n")
+	p.Add("\n")
 	writeBead(p, b.Bead)
 	writeReworkNotes(p, b.Bead.ReworkNotes)
 }

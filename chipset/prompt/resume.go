@@ -1,9 +1,7 @@
 package prompt
 
 import (
-	"fmt"
-	"strings"
-
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -11,21 +9,21 @@ import (
 // Resume is what a worker is told whose session ended before its work was through.
 // It remembers the assignment; why is the reason, and quotes its client. One that
 // waited for answers is given them instead.
-func Resume(id state.AgentID, b *bead.Bead, target, why, answers string) string {
-	var p strings.Builder
+func Resume(id state.AgentID, b *bead.Bead, target, why string, answers quote.Text) quote.Text {
+	var p quote.Builder
 	if answers != "" {
-		fmt.Fprintf(&p, "You are %s, and bead %s is still on your hook. You waited for an answer, and it is here.\n\n%s\n", id, b.ID, answers)
-		p.WriteString("Go on where you stopped; the worktree is as you left it.\n\n")
+		p.Addf("You are %s, and bead %s is still on your hook. You waited for an answer, and it is here.\n\n%s\n", id, b.ID, answers)
+		p.Add("Go on where you stopped; the worktree is as you left it.\n\n")
 		writeReporting(&p, &Assignment{Agent: id, Bead: *b, Target: target})
-		return p.String()
+		return p.Text()
 	}
-	fmt.Fprintf(&p, `You are %s, and bead %s is still on your hook: your last turn ended, but the work
+	p.Addf(`You are %s, and bead %s is still on your hook: your last turn ended, but the work
 was neither finished nor reported.
 
 <why>
 `, id, b.ID)
 	writeNote(&p, why)
-	p.WriteString(`</why>
+	p.Add(`</why>
 
 Go on where you stopped; the worktree is as you left it. If everything is done and
 committed, report it. If you were refused something, find another way; where there is
@@ -34,5 +32,5 @@ and end your turn, or give it back with chipset block. Ending your turn without 
 
 `)
 	writeReporting(&p, &Assignment{Agent: id, Bead: *b, Target: target})
-	return p.String()
+	return p.Text()
 }

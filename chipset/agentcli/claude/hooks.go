@@ -25,7 +25,7 @@ const keepsGoing = 2
 
 func output(e agentcli.Event, name string, a agentcli.Answer) agentcli.Output {
 	if a.GoOn != "" && (e == agentcli.TeammateIdle || e == agentcli.TaskCompleted) {
-		return agentcli.Output{Stderr: a.GoOn + "\n", Code: keepsGoing}
+		return agentcli.Output{Stderr: string(a.GoOn) + "\n", Code: keepsGoing}
 	}
 	return agentcli.EncodeAnswer(e, name, a)
 }

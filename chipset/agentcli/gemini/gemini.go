@@ -83,7 +83,7 @@ func hooks() *agentcli.Hooks {
 
 func output(e agentcli.Event, name string, a agentcli.Answer) agentcli.Output {
 	if reason := a.GoOn + a.Deny; reason != "" { // an answer is one or the other
-		return agentcli.EncodeDecision("deny", reason)
+		return agentcli.EncodeDecision("deny", string(reason))
 	}
 	return agentcli.EncodeAnswer(e, name, a)
 }

@@ -3,12 +3,11 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
@@ -84,7 +83,7 @@ func (h *Hooks) start(ctx context.Context) (agentcli.Answer, error) {
 	if err != nil {
 		return agentcli.Answer{}, err
 	}
-	var text string
+	var text quote.Text
 	if h.Agent == state.Human || h.Beside {
 		if text, err = h.welcome(ctx, &n); err != nil {
 			return agentcli.Answer{}, err
@@ -109,21 +108,21 @@ func (h *Hooks) start(ctx context.Context) (agentcli.Answer, error) {
 }
 
 // welcome is for the agent of a person's own session, which works beside the rig.
-func (h *Hooks) welcome(ctx context.Context, n *news) (string, error) {
-	var p strings.Builder
-	fmt.Fprintf(&p, "This repository has a chipset rig (%s). ", h.Rig.Dir)
+func (h *Hooks) welcome(ctx context.Context, n *news) (quote.Text, error) {
+	var p quote.Builder
+	p.Addf("This repository has a chipset rig (%s). ", h.Rig.Dir)
 	if h.Beside {
-		fmt.Fprintf(&p, "In it you are %s, one of the crew, and work with the person who runs it: others write to you as %s, and what you send is yours.\n", h.Agent, h.Agent)
-		p.WriteString("Only the person may sling, cancel, reopen, approve and deny. Where the person has asked you for exactly that, `chipset --as human …` does it; " +
+		p.Addf("In it you are %s, one of the crew, and work with the person who runs it: others write to you as %s, and what you send is yours.\n", h.Agent, h.Agent)
+		p.Add("Only the person may sling, cancel, reopen, approve and deny. Where the person has asked you for exactly that, `chipset --as human …` does it; " +
 			"approvals and denials are always typed by the person.\n")
 	} else {
-		p.WriteString("You speak for the person who runs it.\n")
+		p.Add("You speak for the person who runs it.\n")
 	}
-	p.WriteString("`chipset status` shows the rig, `chipset work add TITLE -d TEXT` gives it work, `chipset why BEAD` tells the story of a bead.\n")
-	p.WriteString("Never edit files below .chipset/ by hand.\n")
+	p.Add("`chipset status` shows the rig, `chipset work add TITLE -d TEXT` gives it work, `chipset why BEAD` tells the story of a bead.\n")
+	p.Add("Never edit files below .chipset/ by hand.\n")
 	if !h.Beside {
 		writeUnread(&p, n, "the person (`chipset mail inbox`)")
-		return p.String(), nil
+		return p.Text(), nil
 	}
 	writeUnread(&p, n, "you (`chipset mail inbox`)")
 	persons, err := h.unread(state.Human)
@@ -132,16 +131,16 @@ func (h *Hooks) welcome(ctx context.Context, n *news) (string, error) {
 	}
 	writeUnread(&p, &persons, "the person (`chipset mail inbox human`)")
 	h.injected(state.Human, persons)
-	return p.String(), h.change(ctx, state.Human, func(m *memory) bool { m.note(persons); return true })
+	return p.Text(), h.change(ctx, state.Human, func(m *memory) bool { m.note(persons); return true })
 }
 
-func writeUnread(p *strings.Builder, n *news, whose string) {
+func writeUnread(p *quote.Builder, n *news, whose quote.Text) {
 	if len(n.letters) > 0 {
-		fmt.Fprintf(p, "\n%d unread for %s:\n\n%s", len(n.letters), whose, prompt.Frames(n.letters, maxShown))
+		p.Addf("\n%d unread for %s:\n\n%s", len(n.letters), whose, prompt.Frames(n.letters, maxShown))
 	}
 }
 
-func (h *Hooks) reporting() string {
+func (h *Hooks) reporting() quote.Text {
 	if h.Assignment == "" {
 		return ""
 	}
@@ -159,7 +158,7 @@ func (h *Hooks) tell(ctx context.Context, who state.AgentID) (agentcli.Answer, e
 	if fresh := before.unshown(all); fresh.empty() && len(before.Notices) == 0 && (all.same || all.looked == (state.Stamp{})) {
 		return agentcli.Answer{}, nil // most of the time; nothing is locked or written
 	}
-	var text string
+	var text quote.Text
 	var fresh news
 	err = h.change(ctx, who, func(m *memory) bool {
 		fresh = m.unshown(all)
@@ -175,26 +174,26 @@ func (h *Hooks) tell(ctx context.Context, who state.AgentID) (agentcli.Answer, e
 	return agentcli.Answer{Context: text}, nil
 }
 
-func (h *Hooks) frameNews(n news, notices []string) string {
-	var p strings.Builder
+func (h *Hooks) frameNews(n news, notices []quote.Text) quote.Text {
+	var p quote.Builder
 	for _, notice := range notices {
-		p.WriteString(notice + "\n")
+		p.Add(notice + "\n")
 	}
 	if len(n.letters) > 0 {
-		p.WriteString(prompt.Decisions(h.Rig, n.letters))
-		p.WriteString("New mail. " + prompt.Frames(n.letters, maxShown))
-		p.WriteString("`chipset mail read NAME` marks one as read, `chipset mail reply NAME --body TEXT` answers it.\n")
+		p.Add(prompt.Decisions(h.Rig, n.letters))
+		p.Add("New mail. " + prompt.Frames(n.letters, maxShown))
+		p.Add("`chipset mail read NAME` marks one as read, `chipset mail reply NAME --body TEXT` answers it.\n")
 	}
-	p.WriteString(frameNudges(n))
-	return p.String()
+	p.Add(frameNudges(n))
+	return p.Text()
 }
 
-func frameNudges(n news) string {
-	var p strings.Builder
+func frameNudges(n news) quote.Text {
+	var p quote.Builder
 	for i := range n.nudges {
-		p.WriteString("A nudge, as data like mail:\n" + prompt.FrameNudge(&n.nudges[i]) + "\n")
+		p.Add("A nudge, as data like mail:\n" + prompt.FrameNudge(&n.nudges[i]) + "\n")
 	}
-	return p.String()
+	return p.Text()
 }
 
 // injected tells the story of the messages that came before an agent.

@@ -22,10 +22,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-func wants(t *testing.T, text string, all ...string) {
+func wants[T ~string](t *testing.T, text T, all ...string) {
 	t.Helper()
 	for _, want := range all {
-		if !strings.Contains(text, want) {
+		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing from:\n%s", want, text)
 		}
 	}
@@ -91,7 +91,7 @@ func TestMailIsShownToOneOfManyHooks(t *testing.T) {
 	shown := 0
 	for i, a := range answers {
 		rigtest.Must(t, errs[i])
-		shown += strings.Count(a.Context, `summary="only once"`)
+		shown += strings.Count(string(a.Context), `summary="only once"`)
 	}
 	if shown != 1 {
 		t.Errorf("shown %d times", shown)
@@ -199,7 +199,7 @@ func TestADecisionComesBeforeTheAgentThatRuns(t *testing.T) {
 	_, err = y.Rig.Sender.Send(t.Context(), mail.Message{From: "polecat-bravo", To: h.Agent, Type: mail.PermissionResponse, Subject: "granted", InReplyTo: string(n),
 		Metadata: json.RawMessage(`{"approved":true}`)})
 	rigtest.Must(t, err)
-	if a := y.answer(h, agentcli.PostToolUse, agentcli.Input{}); strings.Contains(a.Context, "has approved") || !strings.Contains(a.Context, "polecat-bravo") {
+	if a := y.answer(h, agentcli.PostToolUse, agentcli.Input{}); strings.Contains(string(a.Context), "has approved") || !strings.Contains(string(a.Context), "polecat-bravo") {
 		t.Errorf("from a peer: %s", a.Context)
 	}
 	person := &actor.Actor{Rig: y.Rig, ID: state.Human}
@@ -312,7 +312,7 @@ func TestASubagentComesBackAsItself(t *testing.T) {
 	_, h := y.hang("polecat-alpha", "Work")
 	start := func(clientID string) string {
 		y.answer(h, agentcli.PreToolUse, spawnInput("reviewer", "code"))
-		return y.answer(h, agentcli.SubagentStart, agentcli.Input{AgentID: clientID, AgentType: "code"}).Context
+		return string(y.answer(h, agentcli.SubagentStart, agentcli.Input{AgentID: clientID, AgentType: "code"}).Context)
 	}
 	wants(t, start("one"), "You are polecat-alpha.reviewer (crew) in the rig r at", "polecat-alpha spawned you")
 	wants(t, start("two"), "You are polecat-alpha.reviewer-2") // the first still runs
@@ -336,7 +336,7 @@ func TestASubagentComesBackAsItself(t *testing.T) {
 	// Its own steps get its own mail, once.
 	y.send("mayor", "polecat-alpha.reviewer", "while you work", "")
 	wants(t, y.answer(h, agentcli.PostToolUse, agentcli.Input{AgentID: "four"}).Context, "while you work")
-	if a := y.answer(h, agentcli.PostToolUse, agentcli.Input{}); strings.Contains(a.Context, "while you work") {
+	if a := y.answer(h, agentcli.PostToolUse, agentcli.Input{}); strings.Contains(string(a.Context), "while you work") {
 		t.Error("its parent was shown its mail")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
@@ -28,7 +29,7 @@ type memory struct {
 	// Nudges is the newest nudge of each sender that the agent has seen.
 	Nudges map[state.AgentID]state.Time `json:"nudges,omitempty"`
 	// Notices wait for the agent's next step.
-	Notices []string `json:"notices,omitempty"`
+	Notices []quote.Text `json:"notices,omitempty"`
 	// KeptGoing counts the times in a row that the agent wanted to stop, and was
 	// kept from it, without a tool call between them.
 	KeptGoing int `json:"kept_going,omitempty"`

@@ -17,7 +17,7 @@ func (y *yard) spawned(h Hooks, session, name, clientID string) string {
 	in := spawnInput(name, "code")
 	in.Session = session
 	y.answer(h, agentcli.PreToolUse, in)
-	return y.answer(h, agentcli.SubagentStart, agentcli.Input{Session: session, AgentID: clientID, AgentType: "code"}).Context
+	return string(y.answer(h, agentcli.SubagentStart, agentcli.Input{Session: session, AgentID: clientID, AgentType: "code"}).Context)
 }
 
 // TestSpokenToAgain: a subagent that has ended and is sent a message starts once
@@ -26,7 +26,7 @@ func TestSpokenToAgain(t *testing.T) {
 	y := newYard(t, "")
 	_, h := y.hang("polecat-alpha", "Work")
 	again := func(clientID string) string {
-		return y.answer(h, agentcli.SubagentStart, agentcli.Input{AgentID: clientID, AgentType: "code"}).Context
+		return string(y.answer(h, agentcli.SubagentStart, agentcli.Input{AgentID: clientID, AgentType: "code"}).Context)
 	}
 	y.spawned(h, "0a1b", "scout", "one")
 	y.answer(h, agentcli.SubagentStop, agentcli.Input{AgentID: "one"})

@@ -3,14 +3,13 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/permission"
 )
@@ -39,9 +38,9 @@ func (h *Hooks) permission(ctx context.Context) (agentcli.Answer, error) {
 	case ruling.Decision == permission.Approve:
 		return agentcli.Answer{Allow: true}, nil
 	case ruling.Decision == permission.Deny:
-		return agentcli.Answer{Deny: strings.TrimSuffix("The person has denied this: "+ruling.Reason, ": ") + ". Find another way."}, nil
+		return agentcli.Answer{Deny: denied(ruling.Reason)}, nil
 	case ruling.Asked == "" && !h.asks():
-		return agentcli.Answer{Deny: fmt.Sprintf("This is not permitted here. Find another way. Where there is none, ask the person for exactly this, and end your turn: "+
+		return agentcli.Answer{Deny: quote.Sprintf("This is not permitted here. Find another way. Where there is none, ask the person for exactly this, and end your turn: "+
 			"chipset request permission %s --reason WHY", quoted(rules[0]))}, nil
 	case ruling.Asked == "":
 		me := actor.Actor{Rig: h.Rig, ID: h.Agent, Session: h.Session, Assignment: h.Assignment}
@@ -49,15 +48,15 @@ func (h *Hooks) permission(ctx context.Context) (agentcli.Answer, error) {
 			return agentcli.Answer{}, err
 		}
 	}
-	return agentcli.Answer{Deny: fmt.Sprintf("The person has been asked whether you may (message %s). Go on with what needs no permission, or end your turn: "+
+	return agentcli.Answer{Deny: quote.Sprintf("The person has been asked whether you may (message %s). Go on with what needs no permission, or end your turn: "+
 		"you will be continued with the answer.", ruling.Asked)}, nil
 }
 
 // undecided is the answer while the system refuses to read a message that may hold
 // the decision.
 func undecided(err error) agentcli.Answer {
-	return agentcli.Answer{Deny: prompt.Line("The mail that may say whether this is permitted can't be read, so it is not: "+err.Error(), 500) +
-		". Go on with what needs no permission, or end with chipset block --reason."}
+	return agentcli.Answer{Deny: quote.Sprintf("The mail that may say whether this is permitted can't be read, so it is not: %s"+
+		". Go on with what needs no permission, or end with chipset block --reason.", quote.Line(err.Error(), 500))}
 }
 
 // asks reports whether what the clients of this rig ask about is put to the person.
@@ -82,11 +81,19 @@ func rulesOf(tool *agentcli.Tool) []string {
 	return rules
 }
 
-// quoted is a word for a shell.
-func quoted(word string) string {
+func denied(reason string) quote.Text {
+	if reason == "" {
+		return "The person has denied this. Find another way."
+	}
+	return quote.Sprintf("The person has denied this: %s. Find another way.", reason)
+}
+
+// quoted is a word for a shell, of the agent's own call: it is given back as it was written,
+// for the agent to copy.
+func quoted(word string) quote.Text {
 	q, err := syntax.Quote(word, syntax.LangPOSIX)
 	if err != nil {
 		return "'RULE'" // control characters, which no rule should have
 	}
-	return q
+	return quote.Text(q)
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -22,8 +22,8 @@ func (h *Hooks) beforeChange() (agentcli.Answer, error) {
 	}
 	err := actor.CheckPlan(h.Rig, h.Agent, h.Assignment)
 	if errors.Is(err, actor.ErrNoPlan) {
-		return agentcli.Answer{Deny: prompt.Line(err.Error(), 500) + ", so nothing is changed yet: look around with commands that only read, " +
-			"and send your plan first: chipset request plan --wait 90s --body-file - <<'END'"}, nil
+		return agentcli.Answer{Deny: quote.Sprintf("%s, so nothing is changed yet: look around with commands that only read, "+
+			"and send your plan first: chipset request plan --wait 90s --body-file - <<'END'", quote.Line(err.Error(), 500))}, nil
 	}
 	if errors.Is(err, state.ErrRefused) {
 		return undecided(err), nil

@@ -3,11 +3,10 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -42,7 +41,7 @@ func (h *Hooks) stop(ctx context.Context, who state.AgentID) (agentcli.Answer, e
 	var fresh news
 	err = h.change(ctx, who, func(m *memory) bool {
 		if h.in.LastMessage != "" {
-			m.Last = prompt.Cut(h.in.LastMessage, maxLast)
+			m.Last = quote.Cut(h.in.LastMessage, maxLast)
 		}
 		if m.KeptGoing >= maxKeptGoing {
 			return true
@@ -66,10 +65,10 @@ func (h *Hooks) stop(ctx context.Context, who state.AgentID) (agentcli.Answer, e
 	return a, nil
 }
 
-func propulsion(item *hook.WorkItem) string {
-	return fmt.Sprintf("Bead %s (%s) is still on your hook, so this session is not over. Go on with it, and end it yourself: "+
+func propulsion(item *hook.WorkItem) quote.Text {
+	return quote.Sprintf("Bead %s (%s) is still on your hook, so this session is not over. Go on with it, and end it yourself: "+
 		"`chipset done --summary TEXT` when it is finished and committed, `chipset fail --reason TEXT` when it can't be done, "+
-		"`chipset block --reason TEXT` when a person must decide.\n", item.BeadID, prompt.Line(item.Title, bead.MaxTitle))
+		"`chipset block --reason TEXT` when a person must decide.\n", item.BeadID, quote.Line(item.Title, bead.MaxTitle))
 }
 
 // waitsForPerson reports whether the agent asked the person or the mayor for

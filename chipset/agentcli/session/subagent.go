@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -46,7 +47,7 @@ func (h *Hooks) readSubagent(p state.Path) (subagent, error) {
 
 // spawning keeps the name of a subagent until it starts.
 func (h *Hooks) spawning(tool *agentcli.Tool) error {
-	data, err := state.Encode(subagent{Name: prompt.Cut(tool.Spawned, maxName), Type: prompt.Cut(tool.SpawnedType, maxName)})
+	data, err := state.Encode(subagent{Name: quote.Cut(tool.Spawned, maxName), Type: quote.Cut(tool.SpawnedType, maxName)})
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (h *Hooks) claim() (subagent, error) {
 			return s, err
 		}
 	}
-	return subagent{Type: prompt.Cut(h.in.AgentType, maxName)}, nil
+	return subagent{Type: quote.Cut(h.in.AgentType, maxName)}, nil
 }
 
 func (s *subagent) fits(kind string) bool {
@@ -147,15 +148,15 @@ func (h *Hooks) introduce(ctx context.Context, id state.AgentID, reopened bool) 
 	if err != nil {
 		return agentcli.Answer{}, err
 	}
-	var p strings.Builder
-	p.WriteString(b.Text())
-	fmt.Fprintf(&p, "\n%s spawned you. Speak as yourself with `chipset --as %s …`: mail send, mail inbox, hook show, handoff write.\n", h.Agent, id)
+	var p quote.Builder
+	p.Add(b.Text())
+	p.Addf("\n%s spawned you. Speak as yourself with `chipset --as %s …`: mail send, mail inbox, hook show, handoff write.\n", h.Agent, id)
 	if reopened {
-		p.WriteString("You were here before under this name: your mail, hook and hand-offs are still yours.\n")
+		p.Add("You were here before under this name: your mail, hook and hand-offs are still yours.\n")
 	}
 	err = h.change(ctx, id, func(m *memory) bool { m.note(n); return true })
 	h.injected(id, n)
-	return agentcli.Answer{Context: p.String()}, err
+	return agentcli.Answer{Context: p.Text()}, err
 }
 
 // subagentStop keeps a subagent going whose hook holds work, or ends it: its
@@ -187,7 +188,7 @@ func (h *Hooks) subagentStop(ctx context.Context) (agentcli.Answer, error) {
 	if len(free) == 0 {
 		return agentcli.Answer{}, nil
 	}
-	notice := fmt.Sprintf("While %s worked these beads became free to begin: %s.", s.Identity, strings.Join(free, ", "))
+	notice := quote.Sprintf("While %s worked these beads became free to begin: %s.", s.Identity, strings.Join(free, ", "))
 	return agentcli.Answer{}, h.change(ctx, h.Agent, func(m *memory) bool { m.Notices = append(m.Notices, notice); return true })
 }
 

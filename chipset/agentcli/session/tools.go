@@ -6,7 +6,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
-	"github.com/gastown-chipset/chipset/chipset/prompt"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -22,7 +22,7 @@ const (
 // beforeTool guides an agent into and out of its plan mode, and keeps the name
 // of a subagent it spawns.
 func (h *Hooks) beforeTool(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
-	text := ""
+	var text quote.Text
 	switch h.in.Tool.Does {
 	case agentcli.Spawns:
 		return agentcli.Answer{}, h.spawning(&h.in.Tool)
@@ -83,9 +83,9 @@ func (h *Hooks) taskCompleted(ctx context.Context) (agentcli.Answer, error) {
 			return agentcli.Answer{}, nil // ended already
 		}
 		_, _, err := carry.Publish(ctx, h.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: id, Session: item.Session,
-			Outcome: retire.Done, Summary: prompt.Cut(h.in.TaskSubject, maxLast)})
+			Outcome: retire.Done, Summary: quote.Cut(h.in.TaskSubject, maxLast)})
 		return agentcli.Answer{}, err
 	}
-	notice := "The task was completed, but bead " + string(b.ID) + " is on no hook of yours, so nothing lands by it: `chipset why " + string(b.ID) + "`."
+	notice := quote.Sprintf("The task was completed, but bead %s is on no hook of yours, so nothing lands by it: `chipset why %s`.", b.ID, b.ID)
 	return agentcli.Answer{}, h.change(ctx, h.who(), func(m *memory) bool { m.Notices = append(m.Notices, notice); return true })
 }

@@ -1,6 +1,10 @@
-package prompt
+// Package quote makes what others wrote fit to stand in a text for a model: as data that no
+// reader can take for the end of its frame, for a tag, or for a turn of somebody else.
+package quote
 
 import (
+	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -85,12 +89,12 @@ func escape(plain string) string {
 	return templateMarker().ReplaceAllString(s, "&#91;$1")
 }
 
-// quote makes text of others fit to stand in an element.
-func quote(s string) string { return escape(Plain(s)) }
+// Lines is text of others, of any number of lines, fit to stand in an element.
+func Lines(s string) Text { return Text(escape(Plain(s))) }
 
-// part is the longest beginning of plain text that can be found quickly whose
+// Part is the longest beginning of plain text that can be found quickly whose
 // escaped form has at most limit bytes. It is never empty unless plain is.
-func part(plain string, limit int) string {
+func Part(plain string, limit int) string {
 	p := Cut(plain, limit)
 	for {
 		n := len(escape(p))
@@ -105,16 +109,78 @@ func part(plain string, limit int) string {
 	}
 }
 
-// quoteUpTo is quote of at most limit bytes of result, and reports whether
-// something was left off.
-func quoteUpTo(s string, limit int) (string, bool) {
+// UpTo is Lines of at most limit bytes of result, and reports whether something was left off.
+func UpTo(s string, limit int) (Text, bool) {
 	plain := Plain(s)
-	p := part(plain, limit)
-	return escape(p), len(p) < len(plain)
+	p := Part(plain, limit)
+	return Text(escape(p)), len(p) < len(plain)
 }
 
-// attribute makes text for between two quotation marks, of at most limit bytes
-// before it is escaped.
-func attribute(s string, limit int) string {
-	return strings.NewReplacer(`"`, "&quot;", "'", "&#39;").Replace(escape(Line(s, limit)))
+// Attribute is text for between two quotation marks, of at most limit bytes before it is escaped.
+func Attribute(s string, limit int) Text {
+	return Text(strings.NewReplacer(`"`, "&quot;", "'", "&#39;").Replace(escape(Line(s, limit))))
 }
+
+// Text is a text for a model: the program's own words, in which everything that others wrote is
+// quoted. It is made by Sprintf, Join, Lines and their like, and by a constant; a conversion from
+// string is a claim that has to be justified where it stands.
+type Text string
+
+// maxArgument bounds one argument of Sprintf, in bytes before it is escaped. Who wants less
+// cuts it with Line first.
+const maxArgument = 4 << 10
+
+// Sprintf is fmt.Sprintf for a Text. An argument that is a string of any type, an error or a Stringer is taken for
+// the words of others, and becomes one quoted line. A Text stands as it is.
+func Sprintf(format string, args ...any) Text {
+	safe := make([]any, len(args))
+	for i, arg := range args {
+		safe[i] = argument(arg)
+	}
+	return Text(fmt.Sprintf(format, safe...))
+}
+
+func argument(arg any) any {
+	switch v := arg.(type) {
+	case nil, Text:
+		return arg
+	case error:
+		return escape(Line(v.Error(), maxArgument))
+	case fmt.Stringer:
+		return escape(Line(v.String(), maxArgument))
+	}
+	switch v := reflect.ValueOf(arg); v.Kind() {
+	case reflect.String:
+		return escape(Line(v.String(), maxArgument))
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		return arg
+	default: // a list or a struct could hold anything
+		return escape(Line(fmt.Sprint(arg), maxArgument))
+	}
+}
+
+// Join is strings.Join for texts.
+func Join(parts []Text, between string) Text {
+	words := make([]string, len(parts))
+	for i, p := range parts {
+		words[i] = string(p)
+	}
+	return Text(strings.Join(words, between))
+}
+
+// Builder collects a Text. Its zero value is empty.
+type Builder struct{ b strings.Builder }
+
+// Add appends texts.
+func (b *Builder) Add(texts ...Text) {
+	for _, t := range texts {
+		b.b.WriteString(string(t))
+	}
+}
+
+// Addf appends Sprintf of its arguments.
+func (b *Builder) Addf(format string, args ...any) { b.Add(Sprintf(format, args...)) }
+
+// Text is what was collected.
+func (b *Builder) Text() Text { return Text(b.b.String()) }
