@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode"
 )
 
 // MaxFile is the largest state file that is not a message, in bytes.
@@ -89,7 +90,9 @@ func fieldNames(t reflect.Type) map[string]bool {
 }
 
 // Encode gives the one canonical form of a value: keys sorted at every level,
-// two-space indent, no HTML escaping, a newline at the end.
+// two-space indent, no HTML escaping, a newline at the end. Characters that a
+// terminal obeys or that turn the direction of text are written as \u escapes,
+// so that a file can be looked at with any program.
 func Encode(v any) ([]byte, error) { return encode(v, "  ") }
 
 // EncodeLine is Encode on a single line, for append-only logs.
@@ -113,7 +116,28 @@ func encode(v any, indent string) ([]byte, error) {
 	if err := enc.Encode(tree); err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	return out.Bytes(), nil
+	return escapeControls(out.Bytes()), nil
+}
+
+// escapeControls writes what encoding/json leaves as it is: DEL, the C1 controls and the
+// bidirectional controls. Outside of a string JSON has none of them.
+func escapeControls(data []byte) []byte {
+	if !bytes.ContainsFunc(data, actsOnTerminal) {
+		return data
+	}
+	var out bytes.Buffer
+	for _, r := range string(data) {
+		if actsOnTerminal(r) {
+			fmt.Fprintf(&out, `\u%04x`, r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.Bytes()
+}
+
+func actsOnTerminal(r rune) bool {
+	return r >= 0x7f && r <= 0x9f || r > 0x9f && unicode.Is(unicode.Bidi_Control, r)
 }
 
 // Decode parses the content of the state file at path into v. In contrast to

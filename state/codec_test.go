@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -103,7 +104,7 @@ func TestTimesOfOtherWriters(t *testing.T) {
 // FuzzInspect: whatever decodes has one canonical form that decodes to itself.
 func FuzzInspect(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"name":"a","count":3,"x":[1,{"y":null}]}`, `{"at":"2026-03-05T10:30:00+02:00","name":""}`,
-		`{"name":"\ud800","q":"\ud800"}`, `{"a":{"b":{"c":[]}},"n":-0,"e":1E+400}`, `{"":0}`, `{"meta":{"k":"v"},"Meta":1}`} {
+		`{"name":"\ud800","q":"\ud800"}`, `{"a":{"b":{"c":[]}},"n":-0,"e":1E+400}`, `{"":0}`, `{"name":"\u009b2J\u202ex\u007f"}`, `{"meta":{"k":"v"},"Meta":1}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -125,6 +126,9 @@ func FuzzInspect(f *testing.F) {
 		twice, err := Encode(again)
 		if err != nil || string(once) != string(twice) {
 			t.Fatalf("%q then %q, %v", once, twice, err)
+		}
+		if bytes.ContainsFunc(once, actsOnTerminal) {
+			t.Fatalf("a terminal would obey %q", once)
 		}
 		for name := range s.Extra {
 			if _, kept := again.Extra[name]; !kept {

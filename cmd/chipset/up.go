@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -153,13 +152,13 @@ func (a *app) storyteller(format string) (func(string, ...any), error) {
 		}, nil
 	case "json":
 		return func(text string, args ...any) {
-			line, err := json.Marshal(map[string]string{"time": a.clock.Now().String(), "text": fmt.Sprintf(text, args...)})
+			line, err := state.EncodeLine(map[string]string{"time": a.clock.Now().String(), "text": fmt.Sprintf(text, args...)})
 			if err != nil {
 				return // two strings always encode
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			a.printf("%s\n", line)
+			a.printf("%s", line)
 		}, nil
 	}
 	return nil, usagef("--log-format %q: text or json", format)

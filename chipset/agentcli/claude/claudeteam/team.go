@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/bridge"
+	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/wording"
@@ -261,8 +262,8 @@ func (c *Team) Deliver(ctx context.Context, inbox, from string, e *mail.Entry) e
 			return nil // an earlier try came this far, and somebody cleared its note away
 		}
 	}
-	raw, err := json.Marshal(newEntry{From: from, Text: e.Body, Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
-		MsgID: entryID(e), MsgV: 1, Type: "message", Summary: e.Subject})
+	raw, err := json.Marshal(newEntry{From: from, Text: string(quote.Lines(e.Body)), Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
+		MsgID: entryID(e), MsgV: 1, Type: "message", Summary: string(quote.Attribute(e.Subject, bridge.MaxSubject))})
 	if err != nil {
 		return err
 	}

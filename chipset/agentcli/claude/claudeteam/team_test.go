@@ -83,7 +83,7 @@ func TestTeamOutward(t *testing.T) {
 	bridgetest.Carry(t, b, 0, 0)
 	var entries []map[string]any
 	rigtest.Must(t, json.Unmarshal([]byte(bridgetest.Read(t, inbox("researcher"))), &entries))
-	if len(entries) != 2 || entries[0]["x"] != 1.0 || entries[1]["text"] != "at <this>" || entries[1]["from"] != "lead" || entries[1]["read"] != false {
+	if len(entries) != 2 || entries[0]["x"] != 1.0 || entries[1]["text"] != "at &lt;this&gt;" || entries[1]["from"] != "lead" || entries[1]["read"] != false {
 		t.Errorf("%v", entries)
 	}
 	e, err := r.Mailbox("ext-researcher").Get(name)
