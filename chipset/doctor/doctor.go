@@ -111,6 +111,11 @@ func Doctor(ctx context.Context, r *rig.Rig, fix bool) ([]Finding, error) {
 }
 
 func examine(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Finding, error) {
+	if fix && r.Git != nil && r.CopyOf() != "" { // before a repair takes the processes of the other rig for its own
+		if err := r.Settle(); err != nil {
+			return nil, err
+		}
+	}
 	var d diagnosis
 	var err error
 	for range maxRounds {

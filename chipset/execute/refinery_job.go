@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -22,8 +23,7 @@ import (
 )
 
 const (
-	// testRecords holds the exit records of test commands.
-	testRecords = state.RunDir + "/tests"
+	testRecords = rig.TestRecords
 	// abortGrace and closeGrace are the time a test has between TERM and KILL.
 	abortGrace = 2 * time.Second
 	closeGrace = time.Second

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // What HEADs and loose refs hold is read from their files, which git replaces by renaming. Whatever is not as expected
@@ -68,11 +70,25 @@ func (r *Repo) checkouts(ctx context.Context, b Branch) ([]string, error) {
 	}
 	var paths []string
 	for _, entry := range list {
-		if entry.Branch == b && !entry.Prunable {
+		if entry.Branch == b && !entry.Prunable && !r.foreign(entry.Path) {
 			paths = append(paths, entry.Path)
 		}
 	}
 	return paths, nil
+}
+
+// foreign reports whether a registered worktree belongs to another repository, of which this one is a copy: it says so
+// itself.
+func (r *Repo) foreign(path string) bool {
+	target, err := gitfile.LinkTarget(path)
+	if err != nil {
+		return false
+	}
+	if _, err := os.Stat(filepath.Join(target, "HEAD")); err != nil {
+		return false
+	}
+	registry, err := gitfile.RealPath(filepath.Dir(target))
+	return err == nil && registry != filepath.Join(r.common, "worktrees")
 }
 
 // holders are the git directories whose HEAD names the branch, or known == false where one can't be read.

@@ -285,3 +285,30 @@ func TestPrepareEndsTornOperations(t *testing.T) {
 		})
 	}
 }
+
+// A repository was copied whole. The worktrees that stand elsewhere are still those of the other one, and what lands in
+// the copy does not touch their files.
+func TestWorktreesOfTheCopiedRepository(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	old := f.head(w.Path())
+	copied := filepath.Join(t.TempDir(), "copy")
+	f.must(os.CopyFS(copied, os.DirFS(f.TopLevel())))
+	r, err := Open(f.ctx, copied)
+	f.must(err)
+	if at, found, err := f.CheckedOutAt(f.ctx, "polecat/x"); err != nil || !found {
+		t.Errorf("%q %v %v", at, found, err)
+	}
+	if at, found, err := r.CheckedOutAt(f.ctx, "polecat/x"); err != nil || found {
+		t.Errorf("the copy has it checked out at %q: %v", at, err)
+	}
+	new := f.commit(copied, map[string]string{"landed": "x"})
+	f.must(r.Advance(f.ctx, "polecat/x", old, new))
+	f.wantGone(w.Path(), "landed")
+	f.wantPrepared(w, "polecat/x", old)
+
+	f.must(os.RemoveAll(filepath.Join(f.TopLevel(), ".git"))) // no other repository knows it any more
+	if _, found, err := r.CheckedOutAt(f.ctx, "polecat/x"); err != nil || !found {
+		t.Errorf("%v %v", found, err)
+	}
+}

@@ -83,7 +83,7 @@ func (r *Rig) RestoreGuards(ctx context.Context) error {
 	if err := exclude(r.Git, tracked); err != nil {
 		return err
 	}
-	return remember(r.Git, r.Dir, r.Tree.RigID())
+	return r.Settle()
 }
 
 // tracksState reports whether the person commits state/ as it lies there.

@@ -302,10 +302,7 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 		return err
 	}
 	if recorded(r.Git) != r.Dir {
-		if err := r.repairWorktrees(ctx); err != nil {
-			return err
-		}
-		if err := remember(r.Git, r.Dir, r.Tree.RigID()); err != nil {
+		if err := r.Settle(); err != nil {
 			return err
 		}
 	}
@@ -343,23 +340,6 @@ func (r *Rig) freeRefFolders(ctx context.Context) error {
 		_, asideErr := repair.SetAside(r.Git, path)
 		err = errors.Join(err, asideErr)
 	}
-	return err
-}
-
-// repairWorktrees makes git find the worktrees again after the repository was
-// moved to another place.
-func (r *Rig) repairWorktrees(ctx context.Context) error {
-	found, err := r.Tree.List(state.WorktreeDir)
-	if err != nil {
-		return err
-	}
-	args := []string{"worktree", "repair", "--"}
-	for _, e := range found {
-		if e.IsDir() {
-			args = append(args, r.Tree.Abs(state.WorktreeDir.Join(e.Name())))
-		}
-	}
-	_, err = r.Git.Run(ctx, git.Command{Args: args})
 	return err
 }
 

@@ -81,6 +81,33 @@ func Worktree(ctx context.Context, r *git.Repo, path string, known Known) ([]Dam
 	return w.damage, nil
 }
 
+// Relink makes the linked worktree at path and its registration lead to each other again, after the repository was moved
+// or copied to another place together with the worktree. Nothing is written outside of the two, wherever their old links
+// lead. It is durable when it returns nil. A folder without a registration of its name is left alone.
+func Relink(r *git.Repo, path string) error {
+	w := &worktree{repo: r}
+	var err error
+	if w.path, err = gitfile.RealPath(path); err != nil {
+		return err
+	}
+	target, err := gitfile.LinkTarget(w.path)
+	if err != nil {
+		return nil //nolint:nilerr // torn, or no worktree: Worktree repairs it
+	}
+	admin := filepath.Join(w.registry(), filepath.Base(target))
+	link, err := gitfile.ReadLine(filepath.Join(admin, "gitdir"))
+	if err != nil || filepath.Base(filepath.Dir(link)) != filepath.Base(w.path) || w.leadsElsewhere(admin) && !w.isLink(link) {
+		return nil //nolint:nilerr // as above
+	}
+	if !gitfile.LinksTo(w.path, admin) {
+		err = gitfile.Write(filepath.Join(w.path, ".git"), "gitdir: "+admin+"\n")
+	}
+	if err == nil && !w.isLink(link) {
+		err = gitfile.Write(filepath.Join(admin, "gitdir"), filepath.Join(w.path, ".git")+"\n")
+	}
+	return err
+}
+
 func examine(ctx context.Context, r *git.Repo, path string, known Known) (*worktree, error) {
 	w := &worktree{repo: r}
 	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
