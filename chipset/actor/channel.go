@@ -15,6 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/handoff"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 const (
@@ -43,8 +44,25 @@ func (a *Actor) Touch(ctx context.Context, note string) (hook.Hook, error) {
 	return h, err
 }
 
+// failure returns how an attempt ends that its worker gives up: where it waited in vain
+// for an answer, nobody is charged, and the bead waits for the person.
+func (a *Actor) failure(reason string) (retire.Outcome, string, error) {
+	h, err := HookOf(a.Rig, a.ID)
+	if err != nil || h.Status != hook.Active || h.WorkItem == nil {
+		return retire.Fail, reason, err
+	}
+	open, err := OpenQuestions(a.Rig, a.ID, h.WorkItem)
+	for i := range open {
+		if q := &open[i]; q.Awaited {
+			return retire.Block, wording.Clip(fmt.Sprintf("it asked and had no answer: %s (%s)", q.What(), reason), MaxVerdict), nil
+		}
+	}
+	return retire.Fail, reason, err
+}
+
 // Verdict ends the actor's own assignment. What is said first counts; the
-// same again is fine. Errors: ErrInvalid, state.ErrConflict for a hook that is
+// same again is fine. A failure after a wait for an answer that did not come is a
+// block. Errors: ErrInvalid, state.ErrConflict for a hook that is
 // empty and for an assignment that ended otherwise.
 func (a *Actor) Verdict(ctx context.Context, outcome retire.Outcome, summary, reason string) (retire.Record, error) {
 	p, err := a.Present()
@@ -71,6 +89,11 @@ func (a *Actor) Verdict(ctx context.Context, outcome retire.Outcome, summary, re
 			return retire.Record{}, WithHint(state.Conflictf("assignment "+string(p.Assignment), "%v", ErrNoPlan),
 				"chipset request plan --body-file - --wait 1h sends it; chipset fail --reason gives the assignment back")
 		} else if err != nil {
+			return retire.Record{}, err
+		}
+	}
+	if outcome == retire.Fail {
+		if outcome, reason, err = a.failure(reason); err != nil {
 			return retire.Record{}, err
 		}
 	}

@@ -115,8 +115,8 @@ func decisionOf(r *rig.Rig, q *Question) Ruling {
 
 // RequestPermission asks the person for something, named by a rule: one line
 // that says all of it, such as Bash(npm publish). What the person has decided
-// for good is answered at once, with the rule; then no mail is sent. Errors:
-// ErrInvalid.
+// for good is answered at once, with the rule; then no mail is sent. What was asked
+// for the same work before is not asked again. Errors: ErrInvalid.
 func (a *Actor) RequestPermission(ctx context.Context, rule, why string) (mail.Name, *permission.Rule, error) {
 	if err := permission.CheckRule(rule); err != nil {
 		return "", nil, Invalidf("%v", err)
@@ -128,6 +128,9 @@ func (a *Actor) RequestPermission(ctx context.Context, rule, why string) (mail.N
 	}
 	if !errors.Is(err, state.ErrNotFound) {
 		return "", nil, err
+	}
+	if asked, err := a.askedBefore(func(m *mail.Message) bool { return m.Type == mail.PermissionRequest && mail.AskOf(m).Rule == rule }); err != nil || asked != "" {
+		return asked, nil, err
 	}
 	meta, err := json.Marshal(mail.Ask{Rule: rule})
 	if err != nil {

@@ -24,6 +24,9 @@ func (a *Actor) RequestPlan(ctx context.Context, plan string) (mail.Name, error)
 	if err != nil {
 		return "", err
 	}
+	if asked, err := a.askedBefore(func(m *mail.Message) bool { return m.Type == mail.PlanRequest && m.Body == plan }); err != nil || asked != "" {
+		return asked, err
+	}
 	if err := a.untouched(ctx, &p); err != nil {
 		return "", err
 	}

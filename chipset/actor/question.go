@@ -15,53 +15,214 @@ import (
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Question is a plan or a permission that an agent asked the person or the mayor for,
-// and the reply. The mail is the record; there is no other.
+// Question is what an agent asks the person or the mayor and goes on with the answer
+// to: a plan, a permission, or mail that it waited for an answer to. The mail is the
+// record; there is no other.
 type Question struct {
-	// Name and Request are what the agent sent.
+	// Name and Request are what the agent sent, or what the mayor made of it for the person.
 	Name    mail.Name
 	Request mail.Message
+	Asker   state.AgentID
 	// Reply is nil while nobody replied. It decides the question only where
 	// mail.AnswerOf says so.
 	Reply *mail.Entry
+	// Awaited is true once a command of the asker has waited for the answer.
+	Awaited bool
 }
 
 // Answered reports whether there is a reply.
 func (q *Question) Answered() bool { return q.Reply != nil }
 
-// Questions returns the plans and permissions that an agent has asked for about the
-// work on its hook, oldest first. It reads only mail between the agent, the mayor and
-// the person since the work was assigned.
+// What is the question on one line: the rule of a permission, the first line of a plan,
+// the subject of mail.
+func (q *Question) What() string {
+	switch q.Request.Type {
+	case mail.PermissionRequest:
+		if rule := mail.AskOf(&q.Request).Rule; rule != "" {
+			return rule
+		}
+	case mail.PlanRequest:
+		if line := wording.FirstLine(q.Request.Body); line != "" {
+			return line
+		}
+	}
+	return q.Request.Subject
+}
+
+// Questions returns what an agent has asked about the work on its hook, oldest first.
+// It reads only mail between the agent, the mayor and the person since the work was
+// assigned.
 func Questions(r *rig.Rig, who state.AgentID, item *hook.WorkItem) ([]Question, error) {
-	var asked []Question
-	known := map[mail.Name]bool{}
+	q := inquiry{Rig: r, items: map[state.AgentID]*hook.WorkItem{who: item}}
 	for _, reader := range []state.AgentID{state.Human, r.Mayor()} {
-		err := since(r.Mailbox(reader), item.AssignedAt, []state.AgentID{who, r.Mayor()}, func(e *mail.Entry) {
-			if e.Type != mail.PlanRequest && e.Type != mail.PermissionRequest || e.Ref == nil || e.Ref.AssignmentID != item.AssignmentID {
-				return
-			}
-			if by, name := Asker(r, e); by == who && !known[name] {
-				known[name] = true
-				asked = append(asked, Question{Name: name, Request: e.Message})
-			}
-		})
-		if err != nil {
+		if err := since(r.Mailbox(reader), item.AssignedAt, []state.AgentID{who, r.Mayor()}, q.note); err != nil {
 			return nil, err
 		}
 	}
-	if len(asked) == 0 {
+	return q.asked, q.findReplies()
+}
+
+// OpenQuestions returns what an agent has asked about the work on its active hook and
+// nobody has answered, oldest first. There is nothing once the attempt is over.
+func OpenQuestions(r *rig.Rig, who state.AgentID, item *hook.WorkItem) ([]Question, error) {
+	if attemptOver(r, item.AssignmentID) {
 		return nil, nil
 	}
-	err := since(r.Mailbox(who), item.AssignedAt, []state.AgentID{state.Human, r.Mayor()}, func(e *mail.Entry) {
-		for i := range asked {
-			if name := string(asked[i].Name); asked[i].Reply == nil && (e.InReplyTo == name || e.Thread == name) {
-				asked[i].Reply = e
-			}
+	asked, err := Questions(r, who, item)
+	return Unanswered(asked), err
+}
+
+// AwaitedAnswers returns the open questions of an agent whose worker has ended
+// its turn and goes on with the answer. There are none while it runs.
+func AwaitedAnswers(r *rig.Rig, h *hook.Hook) ([]Question, error) {
+	if h.Status != hook.Active || h.WorkItem == nil || h.WorkItem.Session == "" {
+		return nil, nil
+	}
+	exit, found, err := r.WorkerExit(h.WorkItem.Session)
+	if err != nil && !errors.Is(err, process.ErrBadRecord) {
+		return nil, err
+	}
+	if found && !exit.Done {
+		return nil, nil
+	}
+	return OpenQuestions(r, h.AgentID, h.WorkItem)
+}
+
+// AllOpenQuestions is OpenQuestions for all hooks of a rig, with the plans and
+// permissions that agents without work have asked for: these count until they are
+// answered or archived.
+func AllOpenQuestions(r *rig.Rig, hooks map[state.AgentID]*hook.Hook) ([]Question, error) {
+	q := inquiry{Rig: r, items: map[state.AgentID]*hook.WorkItem{}, loose: true}
+	from := r.Clock.Now()
+	for id, h := range hooks {
+		if h.Status != hook.Active || h.WorkItem == nil {
+			continue
 		}
+		q.items[id] = h.WorkItem
+		if h.WorkItem.AssignedAt.Before(from.Time) {
+			from = h.WorkItem.AssignedAt
+		}
+	}
+	archived, err := r.Mailbox(state.Human).Select(true, func(at state.Time, _ state.AgentID) bool { return !at.Before(from.Add(-clockSlack)) })
+	if err != nil {
+		return nil, err
+	}
+	person, _, err := r.Mailbox(state.Human).List()
+	if err != nil {
+		return nil, err
+	}
+	// What the mayor has read it has passed on or answered.
+	mayor, _, err := r.Mailbox(r.Mayor()).Unread()
+	if err != nil {
+		return nil, err
+	}
+	for _, found := range [][]mail.Entry{archived, person, mayor} {
+		for i := range found {
+			q.note(&found[i])
+		}
+	}
+	err = q.findReplies()
+	open := slices.DeleteFunc(Unanswered(q.asked), func(o Question) bool {
+		item := q.items[o.Asker]
+		return item != nil && o.about(item) && attemptOver(r, item.AssignmentID)
 	})
-	return asked, err
+	return open, err
+}
+
+// inquiry collects questions.
+type inquiry struct {
+	*rig.Rig
+	// items are what the agents work on.
+	items map[state.AgentID]*hook.WorkItem
+	// loose is true where questions about no work count, too.
+	loose bool
+	asked []Question
+	known map[mail.Name]bool
+	// awaited is what the agents waited for, once somebody asked.
+	awaited map[state.AgentID]awaited
+}
+
+// note adds a message if it is a question.
+func (q *inquiry) note(e *mail.Entry) {
+	isRequest := e.Type == mail.PlanRequest || e.Type == mail.PermissionRequest
+	if !isRequest && (e.Type != mail.Coordination || e.To != state.Human || e.From == q.Mayor()) {
+		return
+	}
+	asked := Question{Request: e.Message}
+	asked.Asker, asked.Name = Asker(q.Rig, e)
+	item := q.items[asked.Asker]
+	var work state.AssignmentID
+	if item != nil {
+		work = item.AssignmentID
+	}
+	asked.Awaited = q.awaitedBy(asked.Asker).holds(work, asked.Name)
+	switch {
+	case q.known[asked.Name]:
+		return
+	case item != nil && asked.about(item) && (isRequest || asked.Awaited):
+	case q.loose && !e.Archived && asked.Asker != state.Human && (e.Ref == nil || e.Ref.AssignmentID == "") && (isRequest || asked.Awaited):
+	default:
+		return
+	}
+	if q.known == nil {
+		q.known = map[mail.Name]bool{}
+	}
+	q.known[asked.Name] = true
+	q.asked = append(q.asked, asked)
+}
+
+func (q *Question) about(item *hook.WorkItem) bool {
+	return q.Awaited || q.Request.Ref != nil && q.Request.Ref.AssignmentID == item.AssignmentID
+}
+
+func (q *inquiry) awaitedBy(id state.AgentID) awaited {
+	known, found := q.awaited[id]
+	if !found {
+		known = readAwaited(q.Tree, id)
+		if q.awaited == nil {
+			q.awaited = map[state.AgentID]awaited{}
+		}
+		q.awaited[id] = known
+	}
+	return known
+}
+
+// findReplies looks into the mailboxes of who asked, and puts the questions into the
+// order of time.
+func (q *inquiry) findReplies() error {
+	slices.SortStableFunc(q.asked, func(a, b Question) int { return a.Request.Timestamp.Compare(b.Request.Timestamp.Time) })
+	looked := map[state.AgentID]bool{}
+	for i := range q.asked {
+		who, from := q.asked[i].Asker, q.asked[i].Request.Timestamp
+		if looked[who] {
+			continue
+		}
+		looked[who] = true
+		if item := q.items[who]; item != nil && item.AssignedAt.Before(from.Time) {
+			from = item.AssignedAt
+		}
+		err := since(q.Mailbox(who), from, []state.AgentID{state.Human, q.Mayor()}, func(e *mail.Entry) {
+			for k := range q.asked {
+				o := &q.asked[k]
+				if o.Asker == who && o.Reply == nil && (e.InReplyTo == string(o.Name) || e.Thread == string(o.Name)) {
+					o.Reply = e
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attemptOver reports whether the end of an attempt is fixed.
+func attemptOver(r *rig.Rig, a state.AssignmentID) bool {
+	_, err := r.Retire.Get(string(a))
+	return err == nil
 }
 
 // clockSlack is by how much a clock may have been set back while work was on a
@@ -86,34 +247,8 @@ func since(box *mail.Mailbox, from state.Time, senders []state.AgentID, each fun
 }
 
 // Unanswered returns the questions without a reply.
-func Unanswered(asked []Question) []mail.Name {
-	var open []mail.Name
-	for i := range asked {
-		if !asked[i].Answered() {
-			open = append(open, asked[i].Name)
-		}
-	}
-	return open
-}
-
-// AwaitedAnswers returns the unanswered questions of an agent whose worker has ended
-// its turn and goes on with the answer. There are none while it runs.
-func AwaitedAnswers(r *rig.Rig, h *hook.Hook) ([]mail.Name, error) {
-	if h.Status != hook.Active || h.WorkItem == nil || h.WorkItem.Session == "" {
-		return nil, nil
-	}
-	exit, found, err := r.WorkerExit(h.WorkItem.Session)
-	if err != nil && !errors.Is(err, process.ErrBadRecord) {
-		return nil, err
-	}
-	if found && !exit.Done {
-		return nil, nil
-	}
-	if _, err := r.Retire.Get(string(h.WorkItem.AssignmentID)); err == nil {
-		return nil, nil // it is over
-	}
-	asked, err := Questions(r, h.AgentID, h.WorkItem)
-	return Unanswered(asked), err
+func Unanswered(asked []Question) []Question {
+	return slices.DeleteFunc(slices.Clone(asked), func(q Question) bool { return q.Answered() })
 }
 
 // Asker returns who waits for the answer to a request, and the name of its message:
@@ -182,13 +317,28 @@ func (a *Actor) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.Nam
 	if err != nil {
 		return n, err
 	}
-	if e.Read {
-		return n, nil
+	return n, a.retireRequest(ctx, e, asked)
+}
+
+// retireRequest marks a request that is answered, and what the mayor made of it, as
+// read, so that nobody is asked again.
+func (a *Actor) retireRequest(ctx context.Context, e *mail.Entry, asked mail.Name) error {
+	for _, owner := range slices.Compact([]state.AgentID{e.To, state.Human, a.Mayor()}) {
+		unread, _, err := a.Mailbox(owner).Unread()
+		if err != nil {
+			return err
+		}
+		for i := range unread {
+			u := &unread[i]
+			if u.Name != e.Name && u.Name != asked && (u.Type != e.Type || u.Thread != string(asked)) {
+				continue
+			}
+			if err := a.Mailbox(owner).MarkRead(ctx, u.Name); err != nil {
+				return fmt.Errorf("the answer is sent, but %s is not marked: %w", u.Name, err)
+			}
+		}
 	}
-	if err := a.Mailbox(e.To).MarkRead(ctx, e.Name); err != nil {
-		return n, fmt.Errorf("the answer is sent, but %s is not marked: %w", e.Name, err)
-	}
-	return n, nil
+	return nil
 }
 
 // mayDecide returns an ErrConflict unless the actor may answer a request.
@@ -219,21 +369,33 @@ func (a *Actor) mayDecide(e *mail.Entry) error {
 // WaitDecision waits for the answer to a request of the actor, and marks it
 // as read. Mail that only looks like one decides nothing. Errors: ErrTimeout.
 func (a *Actor) WaitDecision(ctx context.Context, asked mail.Name, timeout time.Duration) (mail.Answer, error) {
-	box := a.Mailbox(a.ID)
 	var answer mail.Answer
+	_, err := a.waitReply(ctx, asked, timeout, func(e *mail.Entry) (decides bool) {
+		answer, decides = mail.AnswerOf(&e.Message, a.Mayor())
+		return decides
+	})
+	return answer, err
+}
+
+// WaitAnswer waits for what the person or the mayor replies to a question of the actor,
+// and marks it as read. Errors: ErrTimeout.
+func (a *Actor) WaitAnswer(ctx context.Context, asked mail.Name, timeout time.Duration) (mail.Entry, error) {
+	return a.waitReply(ctx, asked, timeout, func(e *mail.Entry) bool { return e.From == state.Human || e.From == a.Mayor() })
+}
+
+func (a *Actor) waitReply(ctx context.Context, asked mail.Name, timeout time.Duration, answers func(*mail.Entry) bool) (mail.Entry, error) {
 	var found mail.Entry
+	if err := a.setAwaited(ctx, asked, true); err != nil {
+		return found, err
+	}
+	box := a.Mailbox(a.ID)
 	err := Wait(ctx, a.Rig, "decision", timeout, func() (bool, error) {
 		all, _, err := box.List()
 		if err != nil {
 			return false, err
 		}
 		for i := range all {
-			e := &all[i]
-			if e.InReplyTo != string(asked) && e.Thread != string(asked) {
-				continue
-			}
-			var decides bool
-			if answer, decides = mail.AnswerOf(&e.Message, a.Mayor()); decides {
+			if e := &all[i]; (e.InReplyTo == string(asked) || e.Thread == string(asked)) && answers(e) {
 				found = *e
 				return true, nil
 			}
@@ -241,7 +403,51 @@ func (a *Actor) WaitDecision(ctx context.Context, asked mail.Name, timeout time.
 		return false, nil
 	}, box.Dir())
 	if err != nil || found.Read {
-		return answer, err
+		return found, err
 	}
-	return answer, a.Mailbox(a.ID).MarkRead(ctx, found.Name)
+	return found, box.MarkRead(ctx, found.Name)
+}
+
+// Ask mails a question to the person, whose answer is mail in its thread. The same
+// question about the same work is asked once: its name comes back. Errors: ErrInvalid.
+func (a *Actor) Ask(ctx context.Context, question string) (mail.Name, error) {
+	subject := wording.Clip(wording.FirstLine(question), maxQuestion)
+	if subject == "" {
+		return "", Invalidf("the question is empty")
+	}
+	p, err := a.Present()
+	if err != nil {
+		return "", err
+	}
+	name, err := a.askedBefore(func(m *mail.Message) bool { return m.Type == mail.Coordination && m.Body == question })
+	if err != nil || name != "" {
+		return name, err
+	}
+	name, err = a.SendMail(ctx, mail.Message{Type: mail.Coordination, Priority: mail.Urgent, Subject: subject, Body: question, Ref: p.ref()}, string(state.Human))
+	if err != nil {
+		return "", err
+	}
+	return name, a.setAwaited(ctx, name, true)
+}
+
+// maxQuestion bounds the part of a question that is its subject, in bytes.
+const maxQuestion = 200
+
+// askedBefore returns the name of the last question about the actor's work that is the
+// same, or "". A worker that begins anew asks what it asked before.
+func (a *Actor) askedBefore(same func(*mail.Message) bool) (mail.Name, error) {
+	h, err := a.Hooks.Get(string(a.ID))
+	if err != nil || h.Status != hook.Active || h.WorkItem == nil {
+		return "", nil //nolint:nilerr // without work there are no earlier questions about it
+	}
+	asked, err := Questions(a.Rig, a.ID, h.WorkItem)
+	if err != nil {
+		return "", err
+	}
+	for i := len(asked) - 1; i >= 0; i-- {
+		if same(&asked[i].Request) {
+			return asked[i].Name, nil
+		}
+	}
+	return "", nil
 }

@@ -70,10 +70,14 @@ func (f MailFilter) wants(reader state.AgentID, e *mail.Entry) bool {
 }
 
 // WaitMail waits for unread mail of the actor and returns what is to be taken
-// first. Mail that is there already counts; nothing is marked. Errors: ErrTimeout.
+// first. Mail that is there already counts; nothing is marked. The last mail of a
+// worker to the person counts as a question from then on, unless somebody else's mail
+// ends the wait. Errors: ErrTimeout.
 func (a *Actor) WaitMail(ctx context.Context, timeout time.Duration, f MailFilter) (mail.Entry, error) {
 	box := a.Mailbox(a.ID)
 	var first mail.Entry
+	var question mail.Name
+	noted := false
 	err := Wait(ctx, a.Rig, "mail wait", timeout, func() (bool, error) {
 		unread, _, err := box.Unread()
 		if err != nil {
@@ -81,12 +85,19 @@ func (a *Actor) WaitMail(ctx context.Context, timeout time.Duration, f MailFilte
 		}
 		unread = slices.DeleteFunc(unread, func(e mail.Entry) bool { return !f.wants(a.ID, &e) })
 		if len(unread) == 0 {
-			return false, nil
+			if !noted {
+				noted = true
+				question, err = a.awaitReply(ctx, f)
+			}
+			return false, err
 		}
 		mail.SortForProcessing(unread, a.Mayor())
 		first = unread[0]
 		return true, nil
 	}, box.Dir())
+	if err == nil && question != "" && first.From != state.Human && first.From != a.Mayor() {
+		err = a.setAwaited(ctx, question, false)
+	}
 	return first, err
 }
 

@@ -146,8 +146,13 @@ func (p *Polecat) fetchAsked(f *polecat.Facts) error {
 	f.Answered = slices.ContainsFunc(asked, func(q actor.Question) bool {
 		return q.Answered() && q.Reply.Timestamp.After(f.Worker.StartedAt.Time)
 	})
-	if f.Asked = actor.Unanswered(asked); len(f.Asked) == 0 || err != nil {
+	open := actor.Unanswered(asked)
+	if len(open) == 0 || err != nil {
 		return err
+	}
+	for _, q := range open {
+		f.Asked = append(f.Asked, q.Name)
+		f.WaitedInVain = f.WaitedInVain || q.Awaited
 	}
 	unplanned := actor.CheckPlan(p.Rig, p.ID, f.Hook.Assignment())
 	f.Unplanned = errors.Is(unplanned, actor.ErrNoPlan)

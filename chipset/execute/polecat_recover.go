@@ -127,8 +127,8 @@ func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.E
 	// A session that should go on begins anew: its work is saved for the next. One
 	// that waits for an answer does so once that has come.
 	asked, err := actor.Questions(p.Rig, p.ID, h.WorkItem)
-	if err != nil || exit.CanWait() && slices.ContainsFunc(asked, func(q actor.Question) bool {
-		return !q.Answered() || q.Reply.Timestamp.After(x.EndedAt.Time)
+	if err != nil || slices.ContainsFunc(asked, func(q actor.Question) bool {
+		return (exit.CanWait() || q.Awaited && exit.Failed()) && (!q.Answered() || q.Reply.Timestamp.After(x.EndedAt.Time))
 	}) {
 		return nil, nil
 	}

@@ -103,11 +103,11 @@ func (w *witnessRunner) asks(h *hook.Hook) (bool, error) {
 	if h.Status != hook.Active || w.Now().Sub(h.LastActivity.Time) < w.Rig.Def.GUPP.Thresholds.StallDetection/2 {
 		return false, nil
 	}
-	asked, err := actor.Questions(w.Rig, h.AgentID, h.WorkItem)
+	open, err := actor.OpenQuestions(w.Rig, h.AgentID, h.WorkItem)
 	if errors.Is(err, state.ErrRefused) {
 		return false, nil // one message that can't be read must not blind it to all agents
 	}
-	return len(actor.Unanswered(asked)) > 0, err
+	return len(open) > 0, err
 }
 
 func corruption(err error) string {

@@ -130,7 +130,7 @@ func glance(r *rig.Rig) (Left, error) {
 		switch open, asksErr := actor.AwaitedAnswers(r, h); {
 		case h.Status == hook.Empty:
 		case asksErr == nil && len(open) > 0:
-			left.asksFor(h.WorkItem.BeadID, fmt.Sprintf("%s asks: chipset approve %s, or chipset deny", h.AgentID, open[0]))
+			left.asksFor(h.WorkItem.BeadID, fmt.Sprintf("%s asks: chipset inbox", h.AgentID))
 		default:
 			left.Busy++
 		}

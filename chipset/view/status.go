@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -41,6 +40,8 @@ type Status struct {
 	Blocked   []BlockedBead       `json:"blocked"`
 	Convoys   []ConvoyStatus      `json:"convoys"`
 	Incidents []incident.Incident `json:"incidents"`
+	// Needs is what only the person can decide.
+	Needs []Need `json:"needs"`
 	// Mail is what waits unread for the person.
 	Mail []MailLine `json:"mail"`
 	// Overdue are tasks of mail whose deadline has passed.
@@ -65,7 +66,7 @@ type AgentStatus struct {
 	LastActivity *state.Time        `json:"last_activity,omitempty"`
 	// Progress is what the worker's client says it has done so far.
 	Progress *agentcli.Progress `json:"progress,omitempty"`
-	// Asks are the messages whose answer its work stands still for.
+	// Asks are the messages whose answer it waits for.
 	Asks   []mail.Name `json:"asks,omitempty"`
 	Unread int         `json:"unread"`
 }
@@ -137,11 +138,12 @@ func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 	}
 	s := &Status{At: snap.At, Rig: r.Name(), RigID: r.Tree.RigID(), Dir: r.Dir, Beads: map[bead.Status]int{},
 		Agents: []AgentStatus{}, Queue: []QueueEntry{}, Blocked: []BlockedBead{}, Convoys: []ConvoyStatus{},
-		Incidents: []incident.Incident{}, Mail: []MailLine{}, Warnings: []string{}}
+		Incidents: []incident.Incident{}, Needs: []Need{}, Mail: []MailLine{}, Warnings: []string{}}
 	s.addTarget(ctx, r)
 	if err := s.addAgents(r, snap); err != nil {
 		return nil, err
 	}
+	s.addNeeds(ctx, r, snap)
 	s.addWork(snap)
 	s.addQueue(snap)
 	for _, i := range snap.Incidents {
@@ -204,7 +206,6 @@ func (s *Status) addAgents(r *rig.Rig, snap *rig.Records) error {
 				line.BeadID, line.Title, line.AssignmentID = w.BeadID, w.Title, w.AssignmentID
 				line.AssignedAt, line.LastActivity = &w.AssignedAt, &h.LastActivity
 				line.Progress = agentcli.ReadProgress(r.Tree, w.Session)
-				line.Asks = s.addAsks(r, h)
 			}
 		}
 		unread, asked, err := s.survey(r, a.ID)
@@ -227,14 +228,21 @@ func (s *Status) addAgents(r *rig.Rig, snap *rig.Records) error {
 	return nil
 }
 
-// addAsks finds what the work on a hook stands still for. What can't be found out
-// is no reason to show nothing.
-func (s *Status) addAsks(r *rig.Rig, h *hook.Hook) []mail.Name {
-	open, _ := actor.AwaitedAnswers(r, h)
-	for _, n := range open {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%s waits for an answer: chipset approve %s, or chipset deny %s --reason …", h.AgentID, n, n))
+// addNeeds finds what waits for the person. What can't be found out is no reason to
+// show nothing.
+func (s *Status) addNeeds(ctx context.Context, r *rig.Rig, snap *rig.Records) {
+	needs, err := needsOf(ctx, r, snap)
+	if err != nil {
+		s.warnOf(err)
 	}
-	return open
+	s.Needs = append(s.Needs, needs...)
+	for i := range needs {
+		for k := range s.Agents {
+			if n := &needs[i]; n.Name != "" && n.AgentID == s.Agents[k].ID {
+				s.Agents[k].Asks = append(s.Agents[k].Asks, n.Name)
+			}
+		}
+	}
 }
 
 func (s *Status) addWork(snap *rig.Records) {

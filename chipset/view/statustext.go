@@ -18,6 +18,10 @@ import (
 func (s *Status) WriteText(w io.Writer, how screen.Options) error {
 	out := screen.New(how)
 	s.writeHead(out)
+	if len(s.Needs) > 0 {
+		out.Heading("Needs you", wording.Count(len(s.Needs), "decision"))
+		writeNeeds(out, s.Needs, needsShown, "")
+	}
 	s.writeAgents(out)
 	s.writeBeads(out)
 	s.writeQueue(out)
@@ -119,12 +123,10 @@ func (s *Status) writeBeads(out *screen.Screen) {
 		parts = []string{"none: chipset work add makes one"}
 	}
 	out.Heading("Beads", strings.Join(parts, ", "))
-	var rows [][]screen.Cell
-	for _, b := range s.Blocked {
-		rows = append(rows, []screen.Cell{screen.Red("blocked"), screen.Plain(string(b.ID)), screen.Plain(b.Title + ": " + wording.Reason(b.Reason))})
-	}
-	out.Table("  ", rows)
 }
+
+// needsShown is how many needs the screen lists.
+const needsShown = 5
 
 func (s *Status) writeQueue(out *screen.Screen) {
 	if len(s.Queue) == 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/hook"
@@ -16,14 +15,14 @@ import (
 )
 
 // waitsFor is one sentence: where a bead stands and what it waits for.
-func waitsFor(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
+func waitsFor(r *rig.Rig, s *rig.Records, b *bead.Bead, needs []Need) string {
 	switch b.Status {
 	case bead.Open:
 		return openWaits(r, s, b)
 	case bead.Hooked:
 		return fmt.Sprintf("It is on the hook of %s, %s.", b.Assignee, running(s, b.Assignee, "which starts it at once", "which is not running: chipset up starts it"))
 	case bead.InProgress:
-		return workWaits(r, s, b)
+		return workWaits(s, b, needs)
 	case bead.Done:
 		return landingWaits(r, s, b)
 	case bead.Failed:
@@ -77,7 +76,7 @@ func openWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	return "It is ready, and the mayor assigns it on its next tick."
 }
 
-func workWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
+func workWaits(s *rig.Records, b *bead.Bead, needs []Need) string {
 	if end := s.Retire[b.AssignmentID]; end != nil {
 		return fmt.Sprintf("The attempt of %s ended (%s) and is being retired: stage %s, %s.", b.Assignee, end.Outcome, end.Stage,
 			running(s, b.Assignee, "and its polecat is running", "and its polecat finishes that when it starts"))
@@ -86,8 +85,10 @@ func workWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	if h == nil || h.Assignment() != b.AssignmentID {
 		return fmt.Sprintf("It is in progress with %s, but is not on its hook: see chipset doctor.", b.Assignee)
 	}
-	if open, err := actor.AwaitedAnswers(r, h); err == nil && len(open) > 0 {
-		return fmt.Sprintf("%s has asked and waits for an answer: chipset approve %s, or chipset deny %s --reason ….", b.Assignee, open[0], open[0])
+	for i := range needs {
+		if needs[i].Name != "" {
+			return fmt.Sprintf("%s has asked and waits for an answer: %s.", b.Assignee, strings.Join(needs[i].Commands, ", "))
+		}
 	}
 	if h.Status == hook.Active {
 		return fmt.Sprintf("%s has been working on it for %s, last progress %s ago, %s.", b.Assignee, screen.Age(s.At.Sub(h.WorkItem.AssignedAt.Time)),

@@ -26,6 +26,8 @@ type Story struct {
 	// Now is one sentence: where the bead stands and what it waits for.
 	Now  string    `json:"now"`
 	Bead bead.Bead `json:"bead"`
+	// Needs are the decisions of the person that concern the bead.
+	Needs []Need `json:"needs"`
 	// Hook is the hook that names the bead, if one does.
 	Hook *hook.Hook `json:"hook,omitempty"`
 	// Progress is what the worker's client says it has done so far.
@@ -79,7 +81,7 @@ func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*Story, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Story{Bead: b, Attempts: []retire.Record{}, Requests: []mergequeue.Request{}, Handoffs: []handoff.Handoff{},
+	s := &Story{Bead: b, Needs: []Need{}, Attempts: []retire.Record{}, Requests: []mergequeue.Request{}, Handoffs: []handoff.Handoff{},
 		Mail: []StoryMail{}, Refs: []StoryRef{}, Events: []event.Event{}, Timeline: []Line{}, Problems: []string{}}
 	s.addRecords(r.Tree, snap)
 	if err := s.addHandoffs(r, snap); err != nil {
@@ -93,7 +95,16 @@ func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*Story, error) {
 	}
 	s.addRefs(ctx, r)
 	s.addTimeline()
-	s.Now = waitsFor(r, snap, &b)
+	needs, err := needsOf(ctx, r, snap)
+	if err != nil {
+		s.problem(err)
+	}
+	for i := range needs {
+		if needs[i].BeadID == id || slices.Contains(needs[i].Behind, id) {
+			s.Needs = append(s.Needs, needs[i])
+		}
+	}
+	s.Now = waitsFor(r, snap, &b, slices.DeleteFunc(slices.Clone(s.Needs), func(n Need) bool { return n.BeadID != id }))
 	return s, nil
 }
 

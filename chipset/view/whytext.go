@@ -77,6 +77,10 @@ func (s *Story) WriteText(w io.Writer, how screen.Options) error {
 	b := &s.Bead
 	out.Row("", []screen.Cell{screen.Bold(string(b.ID)), screen.Bold(b.Title)}, nil)
 	out.Wrap("", screen.Plain(s.Now))
+	if len(s.Needs) > 0 {
+		out.Blank()
+		writeNeeds(out, s.Needs, len(s.Needs), b.ID)
+	}
 	rows := [][]screen.Cell{{screen.Dim("status"), screen.Plain(strings.ReplaceAll(string(b.Status), "_", " "))},
 		{screen.Dim("failures"), screen.Plain(b.FailureCounts())}}
 	if b.Assignee != "" {

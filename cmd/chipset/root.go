@@ -28,7 +28,7 @@ func commandGroups() []commandGroup {
 			newStatusCmd, newLogCmd, newWhyCmd, newDoctorCmd, newAuditCmd, newBenchCmd, newSimulateCmd, newRuntimeCmd, newVersionCmd,
 		}},
 		{"talk", "Channels:", []func(*app) *cobra.Command{
-			newMailCmd, newNudgeCmd, newHookCmd, newAgentsCmd, newApproveCmd, newDenyCmd, newPermissionsCmd,
+			newMailCmd, newInboxCmd, newApproveCmd, newDenyCmd, newAnswerCmd, newReopenCmd, newNudgeCmd, newHookCmd, newAgentsCmd, newPermissionsCmd,
 		}},
 		{"agent", "For agents:", []func(*app) *cobra.Command{
 			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd, newRequestCmd, newIdleCmd, newMCPCmd, newClientHookCmd, newPluginCmd, newBridgeCmd,

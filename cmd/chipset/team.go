@@ -11,12 +11,13 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state/permission"
 )
 
 func newRequestCmd(a *app) *cobra.Command {
-	return newGroupCmd("request", "Ask for a decision: a plan, a permission", newRequestPlanCmd(a), newRequestPermissionCmd(a))
+	return newGroupCmd("request", "Ask for a decision: a plan, a permission, an answer", newRequestPlanCmd(a), newRequestPermissionCmd(a), newRequestAnswerCmd(a))
 }
 
 // waitOption is how long a request waits for its answer.
@@ -125,55 +126,104 @@ it is permitted, exit 1 when it is not.`,
 	})
 }
 
+func newRequestAnswerCmd(a *app) *cobra.Command {
+	var opts waitOption
+	return withFlags(&opts, &cobra.Command{
+		Use:   "answer QUESTION",
+		Short: "Ask the person a question",
+		Long: `Ask the person a question that you can't go on without. With --wait the answer is printed; exit 6
+when it does not come in time. Without --wait end your turn: you go on with the answer.`,
+		Example: "  chipset request answer \"Which licence?\" --wait 30m",
+		Args:    nargs(1, 1, "one question (quote it)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			me, err := a.openActor(cmd.Context())
+			if err != nil {
+				return err
+			}
+			name, err := me.Ask(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if opts.wait <= 0 {
+				a.printf("%s\n", name)
+				return nil
+			}
+			e, err := me.WaitAnswer(cmd.Context(), name, opts.wait)
+			if err == nil {
+				a.printf("%s\n", strings.TrimRight(cleanText(e.Body), "\n"))
+			}
+			return withHint(err, "the answer comes as mail in the thread of "+string(name))
+		},
+	})
+}
+
 type decideOptions struct {
+	jsonOptions
 	reason              string
 	remember, onlyAgent bool
 }
 
 // AddFlags registers the flags of approve and deny.
 func (o *decideOptions) AddFlags(fs *pflag.FlagSet) {
+	o.jsonOptions.AddFlags(fs)
 	fs.StringVar(&o.reason, "reason", "", "why, as `text`; required to send a plan back or to refuse an end")
 	fs.BoolVar(&o.remember, "remember", false, "decide the same permission the same way for good, for every agent")
 	fs.BoolVar(&o.onlyAgent, "only-agent", false, "with --remember: only for the agent that asked")
 }
 
 func newApproveCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "approve", true, "Approve a request in your mailbox: a plan, a permission, an end")
+	return newDecideCmd(a, "approve", true, "Approve what an agent asks for: a plan, a permission, an end")
 }
 
 func newDenyCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "deny", false, "Deny a request in your mailbox, or send a plan back")
+	return newDecideCmd(a, "deny", false, "Deny what an agent asks for, or send a plan back")
 }
 
 func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Command {
 	var opts decideOptions
 	return withFlags(&opts, &cobra.Command{
-		Use:   name + " NAME",
+		Use:   name + " NUMBER|BEAD|NAME…",
 		Short: short,
-		Long: short + `. NAME is the message that asks; the
-person finds it in any mailbox. The person decides permissions, the mayor or the person plans, and one of the crew whether it
+		Long: short + `. NUMBER is that of chipset inbox, BEAD the bead whose worker
+asks, NAME the message that asks; the person finds it in any mailbox. The person decides permissions, the mayor or the person plans, and one of the crew whether it
 ends. The answer goes to who asked, also when the mayor has passed the request on.`,
-		Example: "  chipset mail inbox --unread\n  chipset " + name + " 2026-03-05T10-30-00.000000000Z-polecat-alpha --reason \"as we said\"",
-		Args:    nargs(1, 1, "the name of a message"),
+		Example: "  chipset inbox\n  chipset " + name + " 1\n  chipset " + name + " 2026-03-05T10-30-00.000000000Z-polecat-alpha --reason \"as we said\"",
+		Args:    nargs(1, -1, "what is asked for"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.onlyAgent && !opts.remember {
 				return usagef("%s: --only-agent belongs to --remember", name)
 			}
-			me, err := a.openActor(cmd.Context())
-			if err != nil {
-				return err
-			}
-			_, e, err := mailboxFlag{}.find(a, me.Rig, args[0])
-			if err != nil {
-				return err
-			}
-			n, err := me.Decide(cmd.Context(), &e, actor.Decision{Approved: approved, Reason: opts.reason, Remember: opts.remember, OnlyAgent: opts.onlyAgent})
-			if n != "" {
-				a.printf("%s\n", n)
-			}
-			return err
+			d := actor.Decision{Approved: approved, Reason: opts.reason, Remember: opts.remember, OnlyAgent: opts.onlyAgent}
+			return a.forEach(args, opts.json, func(arg string) (answered, error) { return a.decide(cmd.Context(), arg, name, d) })
 		},
 	})
+}
+
+// decide answers one request; verb names the command for messages.
+func (a *app) decide(ctx context.Context, arg, verb string, d actor.Decision) (answered, error) {
+	me, err := a.openActor(ctx)
+	if err != nil {
+		return answered{}, err
+	}
+	q, err := a.find(ctx, me.Rig, arg, view.NeedPermission, view.NeedPlan)
+	if err != nil {
+		return answered{}, err
+	}
+	if q.need != nil && q.need.Kind != view.NeedPermission && q.need.Kind != view.NeedPlan {
+		return answered{}, wrongAnswer(q.need, verb)
+	}
+	made := answered{}
+	made.Name, err = me.Decide(ctx, q.mail, d)
+	if made.Name == "" {
+		return made, err
+	}
+	if made.Did = "denied"; d.Approved {
+		made.Did = "approved"
+	}
+	if q.need != nil {
+		made.Number, made.BeadID = q.need.Number, q.need.BeadID
+	}
+	return made, err
 }
 
 type idleOptions struct{ reason, summary string }

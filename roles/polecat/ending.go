@@ -63,6 +63,13 @@ func (e *Exit) CanWait() bool {
 	return e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == "" && (e.Ending == Clean || e.Ending == Refused)
 }
 
+// Failed reports whether the exit counts as a failure of the attempt that the worker
+// itself came to.
+func (e *Exit) Failed() bool {
+	outcome, _ := e.Outcome()
+	return outcome == retire.Fail && !e.Lost && e.NotStarted == ""
+}
+
 // silent reports whether a worker ended well whose session can't be continued.
 func (e *Exit) silent() bool {
 	return !e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == "" && e.Ending == ByCode && e.Signal == "" && e.Code == 0

@@ -197,10 +197,14 @@ func (d *decision) exited() {
 	case d.published:
 	case len(d.f.Asked) > 0 && (exit.CanWait() || d.f.Unplanned && exit.silent()):
 		d.become(Waiting)
+	case d.f.WaitedInVain && exit.Failed() && exit.GoOn(d.f.Worker.Resumes, d.f.Bead) == "":
+		d.become(Waiting) // nobody is charged for an answer that did not come
 	case exit.CanWait() && (d.s.Phase == Waiting || d.f.Answered && exit.GoOn(1, d.f.Bead) != ""):
 		d.goOn("what you asked has been answered", true)
-	case d.s.Phase == Waiting && exit.silent() && !d.s.ShuttingDown:
-		d.resume()
+	case d.s.Phase == Waiting && (exit.silent() || exit.Failed()):
+		if !d.s.ShuttingDown { // else its successor does
+			d.resume()
+		}
 	case exit.Lost && d.s.Lost+1 < maxLost:
 		d.s.Lost++
 		if d.s.ShuttingDown {

@@ -24,7 +24,7 @@ import (
 //	  [client=silent|finished|unfinished|refused|broken] [why=T] [changed] [left=N]
 //	record AS OUTCOME STAGE | none
 //	ended AS OUTCOME [| REASON]
-//	asked nothing | plan | permission | answered
+//	asked nothing | plan | permission | answered | vain
 //	progress
 //	next BEAD
 //
@@ -169,7 +169,8 @@ func (w *world) Happen(l rolestest.Line) error {
 	case "asked":
 		asked := l.Word(0)
 		w.f.Asked, w.f.Unplanned, w.f.Answered = nil, asked == "plan", asked == "answered"
-		if asked == "plan" || asked == "permission" {
+		w.f.WaitedInVain = asked == "vain"
+		if asked == "plan" || asked == "permission" || asked == "vain" {
 			w.f.Asked = []mail.Name{mail.NameAt(w.f.Now, w.f.Self)}
 		}
 	case "progress":

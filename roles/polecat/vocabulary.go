@@ -107,6 +107,8 @@ type Facts struct {
 	// Asked are the unanswered questions of the worker to the person or the mayor;
 	// they are looked for while no worker runs.
 	Asked []mail.Name
+	// WaitedInVain is true when the worker waited for the answer to one of them while it ran.
+	WaitedInVain bool
 	// Answered is true when an answer came since the worker was started: it may have
 	// ended without it.
 	Answered bool

@@ -29,8 +29,8 @@ func (h *Hooks) stop(ctx context.Context, who state.AgentID) (agentcli.Answer, e
 	if !active || who == state.Human {
 		return agentcli.Answer{}, nil
 	}
-	waiting, err := h.waitsForPerson(who, &item)
-	if err != nil || waiting {
+	open, err := actor.OpenQuestions(h.Rig, who, &item)
+	if err != nil || len(open) > 0 {
 		return agentcli.Answer{}, err
 	}
 	all, err := h.unread(who)
@@ -69,13 +69,6 @@ func propulsion(item *hook.WorkItem) quote.Text {
 	return quote.Sprintf("Bead %s (%s) is still on your hook, so this session is not over. Go on with it, and end it yourself: "+
 		"`chipset done --summary TEXT` when it is finished and committed, `chipset fail --reason TEXT` when it can't be done, "+
 		"`chipset block --reason TEXT` when a person must decide.\n", item.BeadID, quote.Line(item.Title, bead.MaxTitle))
-}
-
-// waitsForPerson reports whether the agent asked the person or the mayor for
-// something about this assignment, and has no answer yet.
-func (h *Hooks) waitsForPerson(who state.AgentID, item *hook.WorkItem) (bool, error) {
-	asked, err := actor.Questions(h.Rig, who, item)
-	return len(actor.Unanswered(asked)) > 0, err
 }
 
 // end leaves a hand-off for the next session of unfinished work, and nothing in run/.

@@ -1,0 +1,300 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/need"
+	"github.com/gastown-chipset/chipset/state/wording"
+)
+
+// NeedKind says what kind of decision a need asks for.
+type NeedKind string
+
+// Kinds of needs, in the order of lists.
+const (
+	// NeedPermission: an agent asks for a permission; ends with approve or deny.
+	NeedPermission NeedKind = "permission"
+	// NeedPlan: a worker changes nothing before its plan is decided; ends with approve or deny.
+	NeedPlan NeedKind = "plan"
+	// NeedQuestion: an agent asked by mail and waits; ends with an answer.
+	NeedQuestion NeedKind = "question"
+	// NeedLanding: a merge request stands still and is not to blame, or may not be
+	// reworked; ends when its cause is removed, or with queue retry or drop.
+	NeedLanding NeedKind = "landing"
+	// NeedBlocked: a bead waits for a person; ends with reopen, an answer or work cancel.
+	NeedBlocked NeedKind = "blocked"
+	// NeedDamage: a record can't be read, and nothing happens to it; ends with its repair.
+	NeedDamage NeedKind = "damage"
+	// NeedIncident: a critical incident stands open; ends when the witness resolves it.
+	NeedIncident NeedKind = "incident"
+)
+
+// needOrder is the order of lists: first what a worker or the queue stands still for.
+func needOrder() []NeedKind {
+	return []NeedKind{NeedPermission, NeedPlan, NeedQuestion, NeedLanding, NeedBlocked, NeedDamage, NeedIncident}
+}
+
+// Need is a decision that only the person can make.
+type Need struct {
+	// Number names the need for commands; 0 where it could not be given one.
+	Number int      `json:"number,omitempty"`
+	Key    need.Key `json:"key"`
+	Kind   NeedKind `json:"kind"`
+	// What is what is to be decided, and Why the reason, each on one line.
+	What string `json:"what"`
+	Why  string `json:"why,omitempty"`
+	// AgentID is who waits for the answer, "" where nobody stands still for it.
+	AgentID state.AgentID `json:"agent_id,omitempty"`
+	// Since is when the cause appeared, zero where nothing says so.
+	Since        state.Time         `json:"since"`
+	BeadID       state.BeadID       `json:"bead_id,omitempty"`
+	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
+	// Name is the message that asks.
+	Name    mail.Name     `json:"name,omitempty"`
+	MergeID state.MergeID `json:"merge_id,omitempty"`
+	// Behind are the beads that wait for this one, directly or behind others, and
+	// those whose merge requests wait behind it.
+	Behind []state.BeadID `json:"behind"`
+	// Commands are those that answer it.
+	Commands []string `json:"commands"`
+}
+
+// Needs returns everything that waits for the person, in the order of lists, with
+// numbers. Needs whose sources can't be read are left out, and the error says so.
+func Needs(ctx context.Context, r *rig.Rig) ([]Need, error) {
+	snap, err := r.ReadOutline(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return needsOf(ctx, r, snap)
+}
+
+func needsOf(ctx context.Context, r *rig.Rig, snap *rig.Records) ([]Need, error) {
+	b := needBuilder{r: r, snap: snap}
+	err := errors.Join(b.questions(), b.blocked())
+	b.landings()
+	b.damage()
+	b.incidents()
+	b.behind()
+	slices.SortStableFunc(b.needs, func(x, y Need) int { return x.Since.Compare(y.Since.Time) })
+	var numbered []need.Numbered
+	for i := range b.needs {
+		numbered = append(numbered, need.Numbered{Key: b.needs[i].Key, What: b.needs[i].What})
+	}
+	// A tree that can't be written has needs without new numbers.
+	numbers, numberErr := need.NewStore(r.Tree).Assign(ctx, numbered)
+	for i := range b.needs {
+		b.needs[i].Number = numbers[b.needs[i].Key]
+		b.needs[i].addCommands()
+	}
+	order := needOrder()
+	slices.SortStableFunc(b.needs, func(x, y Need) int {
+		return cmp.Or(slices.Index(order, x.Kind)-slices.Index(order, y.Kind), x.Number-y.Number)
+	})
+	return b.needs, errors.Join(err, numberErr)
+}
+
+// needBuilder collects needs from the records of a rig.
+type needBuilder struct {
+	r     *rig.Rig
+	snap  *rig.Records
+	needs []Need
+}
+
+func (b *needBuilder) add(n Need, key ...string) {
+	n.Key = need.Key(strings.Join(append([]string{string(n.Kind)}, key...), ":"))
+	n.What, n.Why = wording.Clip(wording.FirstLine(n.What), maxNeed), wording.Clip(wording.FirstLine(n.Why), maxNeed)
+	n.Behind, n.Commands = []state.BeadID{}, []string{}
+	b.needs = append(b.needs, n)
+}
+
+// maxNeed bounds one text of a need, in bytes.
+const maxNeed = 300
+
+func (b *needBuilder) questions() error {
+	open, err := actor.AllOpenQuestions(b.r, b.snap.Hooks)
+	for i := range open {
+		q := &open[i]
+		n := Need{Kind: NeedQuestion, What: fmt.Sprintf("%s asks: %s", q.Asker, q.What()), AgentID: q.Asker, Since: q.Request.Timestamp, Name: q.Name}
+		_, n.Why, _ = strings.Cut(strings.TrimSpace(q.Request.Body), "\n")
+		switch q.Request.Type {
+		case mail.PermissionRequest:
+			n.Kind, n.What = NeedPermission, fmt.Sprintf("%s asks for %s", q.Asker, q.What())
+		case mail.PlanRequest:
+			n.Kind, n.What = NeedPlan, fmt.Sprintf("%s asks whether its plan is right: %s", q.Asker, q.What())
+		}
+		if h := b.snap.Hooks[q.Asker]; h != nil && h.WorkItem != nil {
+			n.BeadID, n.AssignmentID = h.WorkItem.BeadID, h.WorkItem.AssignmentID
+		}
+		b.add(n, string(q.Asker), string(q.Name))
+	}
+	return err
+}
+
+func (b *needBuilder) blocked() error {
+	var failed error
+	for i := range b.snap.Beads {
+		if b.snap.Beads[i].Status != bead.Blocked {
+			continue
+		}
+		// The outline has no assignment, which is part of the cause.
+		full, err := b.r.Beads.GetCached(string(b.snap.Beads[i].ID))
+		if err != nil || full.Status != bead.Blocked {
+			if !errors.Is(err, state.ErrNotFound) {
+				failed = errors.Join(failed, err)
+			}
+			continue
+		}
+		b.add(Need{Kind: NeedBlocked, What: string(full.ID) + " " + full.Title, Why: full.CloseReason, Since: full.UpdatedAt, BeadID: full.ID, AssignmentID: full.AssignmentID},
+			string(full.ID), string(full.AssignmentID))
+	}
+	return failed
+}
+
+// landings finds the merge requests that stand still until somebody acts.
+func (b *needBuilder) landings() {
+	block := b.r.Def != nil && b.r.Def.Merge.OnConflict == definition.OnConflictBlock
+	for i := range b.snap.Queue {
+		q := &b.snap.Queue[i]
+		why := q.Waiting
+		if q.Status == mergequeue.Conflicted {
+			why = string(q.Failure) + ": " + q.Reason
+		}
+		if why == "" || q.Status == mergequeue.Conflicted && !(block && b.isDone(q)) { // else the mayor has it reworked
+			continue
+		}
+		b.add(Need{Kind: NeedLanding, What: fmt.Sprintf("%s can't land", q.BeadID), Why: why, Since: q.UpdatedAt, BeadID: q.BeadID,
+			AssignmentID: q.AssignmentID, MergeID: q.ID}, string(q.ID))
+	}
+}
+
+// isDone reports whether a request's bead still waits for it.
+func (b *needBuilder) isDone(q *mergequeue.Request) bool {
+	known := b.snap.BeadByID[q.BeadID]
+	return known != nil && known.Status == bead.Done
+}
+
+// damage finds beads, merge requests and hooks that can't be read: nothing happens to
+// them until somebody looks.
+func (b *needBuilder) damage() {
+	for _, err := range b.snap.Unreadable {
+		var c *state.Corruption
+		if errors.As(err, &c) {
+			b.add(Need{Kind: NeedDamage, What: "can't read " + c.Path, Why: c.Reason}, c.Path)
+		}
+	}
+}
+
+// incidents finds what the witness holds for critical, unless another need says it.
+func (b *needBuilder) incidents() {
+	known := map[state.BeadID]bool{}
+	landing := false
+	for i := range b.needs {
+		known[b.needs[i].BeadID] = true
+		landing = landing || b.needs[i].Kind == NeedLanding
+	}
+	for i := range b.snap.Incidents {
+		found := &b.snap.Incidents[i]
+		if !found.Open() || found.Severity != incident.Critical || found.BeadID != "" && known[found.BeadID] || landing && found.Kind == incident.QueueBlocked {
+			continue
+		}
+		b.add(Need{Kind: NeedIncident, What: strings.TrimSpace(fmt.Sprintf("%s: %s %s", found.AgentID, strings.ReplaceAll(string(found.Kind), "_", " "), found.BeadID)),
+			Why: found.Detail, Since: found.OpenedAt, BeadID: found.BeadID, AssignmentID: found.AssignmentID}, string(found.ID))
+	}
+}
+
+// behind finds what waits behind the beads of the needs.
+func (b *needBuilder) behind() {
+	waiting := map[state.BeadID][]state.BeadID{}
+	for i := range b.snap.Beads {
+		for _, dep := range b.snap.Beads[i].BlockedBy {
+			if b.snap.Beads[i].Status == bead.Open {
+				waiting[dep] = append(waiting[dep], b.snap.Beads[i].ID)
+			}
+		}
+	}
+	for i := range b.needs {
+		n := &b.needs[i]
+		found := map[state.BeadID]bool{}
+		next := []state.BeadID{n.BeadID}
+		if n.Kind == NeedLanding {
+			for _, other := range b.queuedBehind(n.MergeID) {
+				found[other] = true
+				next = append(next, other)
+			}
+		}
+		for len(next) > 0 && n.BeadID != "" {
+			id := next[0]
+			next = next[1:]
+			for _, other := range waiting[id] {
+				if !found[other] && other != n.BeadID {
+					found[other] = true
+					next = append(next, other)
+				}
+			}
+		}
+		n.Behind = slices.AppendSeq(n.Behind, maps.Keys(found))
+		slices.Sort(n.Behind)
+	}
+}
+
+// queuedBehind are the beads whose merge requests wait behind one.
+func (b *needBuilder) queuedBehind(id state.MergeID) []state.BeadID {
+	var behind []state.BeadID
+	seen := false
+	for i := range b.snap.Queue {
+		if seen && b.snap.Queue[i].Status == mergequeue.Pending {
+			behind = append(behind, b.snap.Queue[i].BeadID)
+		}
+		seen = seen || b.snap.Queue[i].ID == id
+	}
+	return behind
+}
+
+// Handle is what commands name the need by: its number, or else what has the need.
+func (n *Need) Handle() string {
+	switch {
+	case n.Number > 0:
+		return fmt.Sprint(n.Number)
+	case n.Name != "":
+		return string(n.Name)
+	}
+	return string(n.BeadID)
+}
+
+func (n *Need) addCommands() {
+	h := n.Handle()
+	switch n.Kind {
+	case NeedPermission:
+		n.Commands = []string{"chipset approve " + h, "chipset deny " + h + " --reason TEXT"}
+	case NeedPlan:
+		n.Commands = []string{"chipset approve " + h, "chipset deny " + h + " --reason TEXT", "chipset mail peek " + string(n.Name)}
+	case NeedQuestion:
+		n.Commands = []string{"chipset answer " + h + " TEXT", "chipset mail peek " + string(n.Name)}
+	case NeedLanding:
+		n.Commands = []string{"chipset queue retry " + string(n.MergeID), "chipset queue drop " + string(n.MergeID) + " --reason TEXT"}
+	case NeedBlocked:
+		n.Commands = []string{"chipset reopen " + h, "chipset answer " + h + " TEXT", "chipset work cancel " + string(n.BeadID)}
+	case NeedDamage:
+		n.Commands = []string{"chipset doctor --fix"}
+	case NeedIncident:
+		n.Commands = []string{"chipset status --health", "chipset doctor"}
+		if n.BeadID != "" {
+			n.Commands = []string{"chipset why " + string(n.BeadID), "chipset unsling " + string(n.BeadID)}
+		}
+	}
+}

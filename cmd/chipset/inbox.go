@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/need"
+)
+
+func newInboxCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	return withFlags(&opts, &cobra.Command{
+		Use:   "inbox",
+		Short: "What only you can decide, numbered, with the commands that answer it",
+		Long: `List the decisions that wait for the person: questions of agents, permissions, plans,
+blocked beads, work that can't land, records that can't be read, critical incidents. An entry
+goes when its cause goes, whether its mail was read or not. Its number stays as long as it
+lasts, and no later entry gets it.`,
+		Example: "  chipset inbox\n  chipset approve 1\n  chipset answer 2 \"MIT\"\n  chipset reopen 3 4",
+		Args:    nargs(0, 0, ""),
+		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, _ []string) error {
+			needs, err := a.needs(ctx, r)
+			return a.show(slices.Concat([]view.Need{}, needs), err, opts.json, func() error { return view.WriteNeeds(a.stdout, needs, a.clock.Now(), a.screen()) })
+		}),
+	})
+}
+
+// needs are those of the rig. What can't be read is a warning unless nothing can.
+func (a *app) needs(ctx context.Context, r *rig.Rig) ([]view.Need, error) {
+	needs, err := view.Needs(ctx, r)
+	if err != nil && len(needs) > 0 {
+		a.warnf("%v", err)
+		return needs, nil
+	}
+	return needs, err
+}
+
+// asked is what an argument of approve, deny, answer or reopen names.
+type asked struct {
+	need *view.Need // nil for a message that nothing stands still for
+	mail *mail.Entry
+}
+
+// find looks up what an argument names: the number of a need, the ID of a bead that has
+// one of the kinds, or the name of a message.
+func (a *app) find(ctx context.Context, r *rig.Rig, given string, kinds ...view.NeedKind) (asked, error) {
+	number, notNumber := strconv.Atoi(given)
+	id, notBead := state.ParseBeadID(given)
+	if notNumber != nil && notBead != nil {
+		_, e, err := mailboxFlag{}.find(a, r, given)
+		return asked{mail: &e}, err
+	}
+	needs, err := a.needs(ctx, r)
+	if err != nil {
+		return asked{}, err
+	}
+	var n *view.Need
+	if notNumber == nil {
+		n, err = numbered(r, needs, number)
+	} else {
+		n, err = ofBead(r, needs, id, kinds)
+	}
+	if err != nil || n.Name == "" {
+		return asked{need: n}, err
+	}
+	_, e, err := mailboxFlag{}.find(a, r, string(n.Name))
+	return asked{n, &e}, err
+}
+
+// numbered returns the need with a number, or why there is none.
+func numbered(r *rig.Rig, needs []view.Need, number int) (*view.Need, error) {
+	for i := range needs {
+		if needs[i].Number == number && number > 0 {
+			return &needs[i], nil
+		}
+	}
+	was, err := need.NewStore(r.Tree).Find(number)
+	if err == nil {
+		err = state.Conflictf(fmt.Sprintf("need %d", number), "nothing waits for it any more (%s)", was.What)
+	}
+	return nil, withHint(err, "chipset inbox lists what waits for you")
+}
+
+// ofBead returns the one need of a bead that has one of the kinds.
+func ofBead(r *rig.Rig, needs []view.Need, id state.BeadID, kinds []view.NeedKind) (*view.Need, error) {
+	var found []*view.Need
+	var handles []string
+	for i := range needs {
+		for _, k := range kinds {
+			if needs[i].BeadID == id && needs[i].Kind == k {
+				found = append(found, &needs[i])
+				handles = append(handles, needs[i].Handle())
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		if _, err := r.Beads.Get(string(id)); err != nil {
+			return nil, err
+		}
+		return nil, withHint(state.Conflictf("bead "+string(id), "nothing of it waits for this"), "chipset why "+string(id)+" says what it waits for")
+	}
+	return nil, usagef("bead %s asks %d times: say which of %s", id, len(found), strings.Join(handles, ", "))
+}
+
+// wrongAnswer is the error for a need that another command answers.
+func wrongAnswer(n *view.Need, verb string) error {
+	return withHint(state.Conflictf("need "+n.Handle(), "a %s is not answered with %s", n.Kind, verb), strings.Join(n.Commands, ", or "))
+}
+
+// answered is what a command did for one argument, for --json.
+type answered struct {
+	Number int          `json:"number,omitempty"`
+	Did    string       `json:"did"`
+	Name   mail.Name    `json:"name,omitempty"` // the message that was sent
+	BeadID state.BeadID `json:"bead_id,omitempty"`
+}
+
+// forEach does something for each argument, and prints what was done. One that fails
+// keeps no other from being done.
+func (a *app) forEach(args []string, asJSON bool, do func(arg string) (answered, error)) error {
+	var all []answered
+	var failed []error
+	for _, arg := range args {
+		d, err := do(arg)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if d.Did == "" {
+			continue
+		}
+		all = append(all, d)
+		switch {
+		case asJSON:
+		case d.Name != "":
+			a.printf("%s\n", d.Name)
+		default:
+			a.printf("%s %s\n", d.BeadID, d.Did)
+		}
+	}
+	if asJSON {
+		failed = append(failed, printList(a, all))
+	}
+	if len(failed) == 1 {
+		return failed[0] // with its hint
+	}
+	return errors.Join(failed...)
+}
+
+func newAnswerCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	return withFlags(&opts, &cobra.Command{
+		Use:   "answer NUMBER|BEAD|NAME TEXT",
+		Short: "Answer a question of an agent, or reopen a blocked bead with the answer",
+		Long: `Answer a question. NUMBER is that of chipset inbox, BEAD the bead whose worker asks, NAME the
+message that asks. The worker goes on with the answer. A bead that is blocked is reopened, with the
+answer in the notes of its next worker. Permissions and plans are decided with approve and deny.`,
+		Example: "  chipset answer 1 \"MIT\"\n  chipset answer gt-abc12 \"use the staging database\"",
+		Args:    nargs(2, 2, "what to answer, and the answer (quote it)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.forEach(args[:1], opts.json, func(arg string) (answered, error) { return a.answer(cmd.Context(), arg, args[1]) })
+		},
+	})
+}
+
+func (a *app) answer(ctx context.Context, arg, text string) (answered, error) {
+	if strings.TrimSpace(text) == "" {
+		return answered{}, usagef("answer: the answer is empty")
+	}
+	me, err := a.openRigActor(ctx)
+	if err != nil {
+		return answered{}, err
+	}
+	q, err := a.find(ctx, me.Rig, arg, view.NeedQuestion, view.NeedBlocked, view.NeedPermission, view.NeedPlan)
+	switch {
+	case err != nil:
+		return answered{}, err
+	case q.need != nil && q.need.Kind == view.NeedBlocked:
+		err := me.ReopenBead(ctx, q.need.BeadID, text)
+		return answered{q.need.Number, didIf(err, "open"), "", q.need.BeadID}, err
+	case q.need != nil && q.need.Kind != view.NeedQuestion:
+		return answered{}, wrongAnswer(q.need, "a text")
+	case q.mail.Type != mail.Coordination:
+		return answered{}, usagef("%s is a %s: chipset approve and deny decide it", q.mail.Name, q.mail.Type)
+	}
+	name, err := me.Reply(ctx, q.mail, actor.Answer{Body: text})
+	d := answered{Did: didIf(err, "answered"), Name: name}
+	if name != "" {
+		d.Did = "answered"
+	}
+	if q.need != nil {
+		d.Number, d.BeadID = q.need.Number, q.need.BeadID
+	}
+	return d, err
+}
+
+// didIf is what was done unless it failed.
+func didIf(err error, did string) string {
+	if err != nil {
+		return ""
+	}
+	return did
+}
+
+type reopenOptions struct {
+	reasonOptions
+	jsonOptions
+	all bool
+}
+
+// AddFlags registers the flags of reopen.
+func (o *reopenOptions) AddFlags(fs *pflag.FlagSet) {
+	o.reasonOptions.AddFlags(fs)
+	o.jsonOptions.AddFlags(fs)
+	fs.BoolVar(&o.all, "all", false, "every bead that is blocked")
+}
+
+func newReopenCmd(a *app) *cobra.Command {
+	var opts reopenOptions
+	return withFlags(&opts, &cobra.Command{
+		Use:   "reopen NUMBER|BEAD|NAME…",
+		Short: "Reopen beads that are blocked, failed, closed or cancelled",
+		Long: `Reopen beads, as chipset work reopen does. NUMBER is that of chipset inbox, NAME a message about
+the bead. What was charged to a bead starts anew, and the reason goes into the notes of its next worker.`,
+		Example: "  chipset reopen 3 4\n  chipset reopen --all --reason \"the registry is back\"",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 0) != opts.all {
+				return withHint(usagef("reopen: wants beads or numbers, or --all"), seeHelp(cmd))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runReopen(cmd.Context(), opts, args, a) },
+	})
+}
+
+func runReopen(ctx context.Context, opts reopenOptions, args []string, a *app) error {
+	me, err := a.openRigActor(ctx)
+	if err != nil {
+		return err
+	}
+	if opts.all {
+		needs, err := a.needs(ctx, me.Rig)
+		if err != nil {
+			return err
+		}
+		for i := range needs {
+			if needs[i].Kind == view.NeedBlocked {
+				args = append(args, string(needs[i].BeadID))
+			}
+		}
+	}
+	return a.forEach(args, opts.json, func(arg string) (answered, error) {
+		d, err := a.beadNamed(ctx, me.Rig, arg)
+		if err == nil {
+			err = me.ReopenBead(ctx, d.BeadID, opts.reason)
+		}
+		d.Did = didIf(err, "open")
+		return d, err
+	})
+}
+
+// beadNamed returns the bead that an argument of reopen names.
+func (a *app) beadNamed(ctx context.Context, r *rig.Rig, arg string) (answered, error) {
+	if _, err := strconv.Atoi(arg); err != nil {
+		if id, err := state.ParseBeadID(arg); err == nil {
+			return answered{BeadID: id}, nil
+		}
+	}
+	q, err := a.find(ctx, r, arg)
+	switch {
+	case err != nil:
+		return answered{}, err
+	case q.need != nil && q.need.Kind != view.NeedBlocked:
+		return answered{}, wrongAnswer(q.need, "reopen")
+	case q.need != nil:
+		return answered{Number: q.need.Number, BeadID: q.need.BeadID}, nil
+	case q.mail.Ref == nil || q.mail.Ref.BeadID == "":
+		return answered{}, usagef("message %s is about no bead", q.mail.Name)
+	}
+	return answered{BeadID: q.mail.Ref.BeadID}, nil
+}
