@@ -43,7 +43,7 @@ func (o *Sender) answers(m *Message) bool {
 	return err == nil && e.From == m.To
 }
 
-// admitTask checks that a message is a legal step of the task that it speaks of, and
+// admitTask checks that a message is a legal step of the task that it refers to, and
 // sets its state, deadline and callback to those of the task. The caller holds the lock
 // of the recipient's mailbox, so that one of two concurrent steps is refused. Errors:
 // ErrConflict for a step that is not legal or not the sender's, ErrNotFound.

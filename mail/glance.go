@@ -9,7 +9,7 @@ import (
 
 // readAlready reports whether a file is certainly a message that Decode would
 // accept, and that is read. When it returns false Decode must find out. task reports
-// whether the message may speak of a task. It takes a sixth of the time of Decode,
+// whether the message may refer to a task. It takes a sixth of the time of Decode,
 // which would be most of the first look at a large mailbox.
 func readAlready(owner state.AgentID, n Name, data []byte) (sure, task bool) {
 	var buf [24]state.Field

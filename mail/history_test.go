@@ -46,6 +46,6 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	if err := moved(p, nil, []byte("{}")); !errors.Is(err, audit.ErrUnreadable) {
-		t.Errorf("a file that is no message: %v", err)
+		t.Errorf("a file that is not a message: %v", err)
 	}
 }

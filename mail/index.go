@@ -19,7 +19,7 @@ type index struct {
 	folder state.Stamp
 	// read are the inodes of the messages known to be read.
 	read map[Name]uint64
-	// tasks are those of read that speak of a task.
+	// tasks are those of read that refer to a task.
 	tasks map[Name]bool
 	// live is everything else: unread, damaged, not to be opened.
 	live map[Name]known
@@ -35,7 +35,7 @@ type known struct {
 	fresh bool // no later version of the file can have the same stamp
 	msg   *Message
 	err   error
-	task  bool // it speaks of a task
+	task  bool // it refers to a task
 }
 
 func newIndex() index {
@@ -55,7 +55,7 @@ func (b *Mailbox) Unread() ([]Entry, []*state.Corruption, error) {
 
 // UnreadAndRequests returns the unread messages, the messages, read or not, that ask
 // the owner for a task, both in the order of time, and damaged files as List does. It
-// opens only files that are unread or speak of a task.
+// opens only files that are unread or refer to a task.
 func (b *Mailbox) UnreadAndRequests() (unread, requests []Entry, bad []*state.Corruption, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

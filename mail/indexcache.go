@@ -10,7 +10,7 @@ import (
 //	the stamp of the mailbox's folder when it was listed; its times are 0 when
 //	the folder had changed too shortly before for them to tell a later change
 //	a number, and as many names of messages that are unread, damaged or can't be opened
-//	a number, and as many names of messages that are read and speak of a task
+//	a number, and as many names of messages that are read and refer to a task
 //	a number, and for as many messages that are read an inode and a name
 const CacheDir = state.CacheDir + "/mail"
 

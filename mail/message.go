@@ -63,7 +63,7 @@ func (p Priority) rank() int {
 	return 1 // another writer's word counts as normal
 }
 
-// Ref is what a message speaks of.
+// Ref is what a message refers to.
 type Ref struct {
 	BeadID       state.BeadID       `json:"bead_id,omitempty"`
 	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
@@ -246,7 +246,7 @@ func Decode(path string, owner state.AgentID, name Name, data []byte) (Message, 
 	return m, nil
 }
 
-// requiredFields are those without which a file is no message.
+// requiredFields are those without which a file is not a message.
 func requiredFields() [8]string {
 	return [8]string{"from", "to", "type", "subject", "body", "timestamp", "read", "priority"}
 }

@@ -73,7 +73,7 @@ func TestQuarantineLooksAgain(t *testing.T) {
 	}
 }
 
-// What stands in the archive's place and is no folder goes; the archive stays.
+// What stands in the archive's place and is not a folder goes; the archive stays.
 func TestQuarantineOfTheArchivesPlace(t *testing.T) {
 	p := newPost(t)
 	p.plant(t, archiveName, "x")

@@ -93,7 +93,7 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(t), t.Extra)
 }
 
-// TaskOf returns the task that a message speaks of, or nil. It returns an error for
+// TaskOf returns the task that a message refers to, or nil. It returns an error for
 // what another writer of the format put there and is not a task; the message is valid
 // all the same.
 func (m *Message) TaskOf() (*Task, error) {
@@ -180,13 +180,13 @@ func (t *TaskStatus) Overdue(now time.Time) bool {
 	return t.Deadline != nil && !t.State.Final() && now.After(t.Deadline.Time)
 }
 
-// about reads the messages of one sender that speak of a task, in the order of
+// about reads the messages of one sender that refer to a task, in the order of
 // time; id "" is any. Only files whose name tells that sender are opened.
 func (b *Mailbox) about(from state.AgentID, id TaskID, archived bool) ([]Entry, error) {
 	return b.matching(archived, id, func(_ Name, sender state.AgentID) bool { return from == "" || sender == from })
 }
 
-// matching reads the messages whose names are wanted and that speak of a task.
+// matching reads the messages whose names are wanted and that refer to a task.
 func (b *Mailbox) matching(archived bool, id TaskID, wanted func(Name, state.AgentID) bool) ([]Entry, error) {
 	all, _, err := b.list(archived, func(n Name) bool { // what is damaged is the doctor's
 		_, sender, err := state.ParseTimestampedName(string(n))
@@ -247,7 +247,7 @@ func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
 	return s, nil
 }
 
-// TasksFor tells of the tasks that were asked of an agent and whose requests
+// TasksFor returns the tasks that were asked of an agent and whose requests
 // are not archived, in the order of time. box finds the mailbox of a requester.
 func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
 	_, asked, _, err := assignee.UnreadAndRequests()
@@ -257,7 +257,7 @@ func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus
 	return tasksOf(asked, box)
 }
 
-// OverdueTasks tells of those of the requests of UnreadAndRequests that should have been
+// OverdueTasks returns those of the requests of UnreadAndRequests that should have been
 // done before now. Only the mail of their requesters is looked at.
 func OverdueTasks(asked []Entry, now time.Time, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
 	var due []Entry

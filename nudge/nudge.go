@@ -42,7 +42,7 @@ func Types() []Type {
 	return []Type{HealthCheck, StallWarning, PriorityChange, Abort, SyncRequest, Response}
 }
 
-// Ref is what a nudge speaks of; another assignment or session makes it stale.
+// Ref is what a nudge refers to; another assignment or session makes it stale.
 type Ref struct {
 	BeadID       state.BeadID       `json:"bead_id,omitempty"`
 	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`

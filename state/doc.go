@@ -17,7 +17,7 @@
 //	    handoff/{agent}/{time}.json
 //	    incidents/{incident}.json
 //	    permissions/{rule}.json    what the person has decided for good
-//	    events/{YYYY-MM-DD}.jsonl  append-only story
+//	    events/{YYYY-MM-DD}.jsonl  append-only event log
 //	    quarantine/…               what did not belong, with a reason beside it
 //	  run/                         volatile: locks, liveness, worker records
 //	  logs/                        transcripts
@@ -34,7 +34,7 @@
 //	Replace    temp in the same directory → write → fsync → rename → fsync directory
 //	Move       rename without replacing → fsync destination → fsync source
 //	MkdirAll   per component, top-down: mkdir → fsync parent, also when it already existed
-//	Append     one write with O_APPEND; synced by SyncFile, because events are a story and not the truth
+//	Append     one write with O_APPEND; synced by SyncFile, because nothing is decided by events
 //
 // WriteNew writes to a unique temp name that it renames, or, where that was
 // tried and found to survive, to a file without a name that it links. Many

@@ -15,7 +15,7 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrCorrupt is returned for a file that cannot be parsed or contradicts its name.
 	ErrCorrupt = errors.New("corrupt state")
-	// ErrNotRegular is returned for a name that is reached through a link or is no regular file.
+	// ErrNotRegular is returned for a name that is reached through a link or is not a regular file.
 	ErrNotRegular = errors.New("not a regular file of the tree")
 	// ErrHardLinked is returned for a file with a second hard link. It is an ErrNotRegular.
 	ErrHardLinked = fmt.Errorf("%w: it has a second hard link", ErrNotRegular)

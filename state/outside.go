@@ -15,7 +15,7 @@ import (
 // ReadOutside returns the content of a regular file of at most limit bytes that
 // lies outside of the state tree. Links are followed, because people keep their
 // configuration behind them; a FIFO or a device is never opened in a way that
-// could hang. Errors: fs.ErrNotExist, ErrTooLarge, a *Corruption for what is no file.
+// could hang. Errors: fs.ErrNotExist, ErrTooLarge, a *Corruption for what is not a file.
 func ReadOutside(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {

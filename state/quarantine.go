@@ -8,7 +8,7 @@ import (
 // QuarantineDir holds what could not be parsed or did not belong.
 const QuarantineDir Path = "state/quarantine"
 
-// Quarantined is the file {name}.reason.json beside what it speaks of.
+// Quarantined is the file {name}.reason.json beside what it refers to.
 type Quarantined struct {
 	// Path is where the file stood, relative to .chipset.
 	Path string `json:"path"`

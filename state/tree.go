@@ -245,7 +245,7 @@ func (t *Tree) check(p Path) error {
 	}
 }
 
-// folder refuses what is no folder itself, or is reached through a link.
+// folder refuses what is not a folder itself, or is reached through a link.
 func (t *Tree) folder(dir Path) error {
 	if err := t.check(dir); err != nil {
 		return err
@@ -388,7 +388,7 @@ func (t *Tree) Exists(p Path) (bool, error) {
 
 // List returns the entries of a folder in the order of their names, without
 // temp files and other dot-files. A folder that does not exist is empty. What
-// stands there and is no folder is a *Corruption.
+// stands there and is not a folder is a *Corruption.
 func (t *Tree) List(dir Path) ([]fs.DirEntry, error) {
 	if err := t.folder(dir); errors.Is(err, ErrNotFound) {
 		return nil, nil

@@ -232,7 +232,7 @@ func TestSweepTakesOnlyAbandonedTemps(t *testing.T) {
 	}
 }
 
-// A listing names what is no folder itself, not something below it.
+// A listing names what is not a folder itself, not something below it.
 func TestListOfWhatIsNoFolder(t *testing.T) {
 	tree := newTree(t)
 	must(t, os.MkdirAll(tree.Abs("state/mail"), 0o755))

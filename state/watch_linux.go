@@ -29,7 +29,7 @@ type source struct {
 	buf  []byte
 }
 
-// watched are the events that tell of a published, replaced, moved, removed or
+// watched are the events of a published, replaced, moved, removed or
 // rewritten file. The writing of a temp file is none of them.
 const watched = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_CLOSE_WRITE |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW

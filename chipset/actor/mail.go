@@ -139,7 +139,7 @@ func (a *Actor) address(m mail.Message, lookup func() (state.AgentID, error)) (m
 	return m, nil
 }
 
-// nameSession makes a shutdown_request speak of the process that runs its
+// nameSession makes a shutdown_request refer to the process that runs its
 // recipient now: a later one must not be ended by it. Crew have no such
 // process; who runs them reads the request and answers it.
 func (a *Actor) nameSession(m *mail.Message) error {
@@ -167,7 +167,7 @@ func (a *Actor) nameSession(m *mail.Message) error {
 func (a *Actor) Own(given string) (mail.Entry, error) {
 	name, err := mail.ParseName(given)
 	if err != nil {
-		return mail.Entry{}, WithHint(Invalidf("%q is no name of a message", given), "names are printed by chipset mail send, inbox and search")
+		return mail.Entry{}, WithHint(Invalidf("%q is not the name of a message", given), "names are printed by chipset mail send, inbox and search")
 	}
 	return a.Mailbox(a.ID).Get(name)
 }
@@ -210,7 +210,7 @@ type Answer struct {
 	Subject  string
 	Type     mail.Type
 	Priority mail.Priority
-	// State moves the task that the message speaks of, "" leaves it.
+	// State moves the task that the message refers to, "" leaves it.
 	State mail.TaskState
 }
 
@@ -271,13 +271,13 @@ func (a *Actor) reply(e *mail.Entry, answer Answer) (mail.Message, error) {
 	return m, err
 }
 
-// carryTask makes a reply speak of the task of the message it answers, and
+// carryTask makes a reply refer to the task of the message it answers, and
 // reports whether it moves it.
 func carryTask(m *mail.Message, e *mail.Entry, to mail.TaskState) (moves bool, _ error) {
 	t, err := e.TaskOf()
 	if err != nil || t == nil {
 		if to != "" {
-			return false, state.Conflictf("message "+string(e.Name), "speaks of no task that could become %s", to)
+			return false, state.Conflictf("message "+string(e.Name), "refers to no task that could become %s", to)
 		}
 		return false, nil // what another writer means by it is not ours to carry
 	}

@@ -182,7 +182,7 @@ func (p *plan) refuseCircles() {
 			}
 		}
 		if line == 0 {
-			continue // of beads alone: doctor tells of it
+			continue // of beads alone: doctor reports it
 		}
 		p.refuse(line, state.Conflictf("issue "+p.lineIssue(line), "dependency cycle: %s", strings.Join(names, " → ")))
 	}

@@ -85,7 +85,7 @@ func ParsePair(text string) (Pair, error) {
 		id = name
 	}
 	if name == "" || len(name) > 64 || strings.ContainsAny(name, "/\\\x00\n") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
-		return Pair{}, fmt.Errorf("%q is no name of a foreign agent", name)
+		return Pair{}, fmt.Errorf("%q is not a valid name of a foreign agent", name)
 	}
 	agentID, err := state.ParseAgentID(id)
 	return Pair{Foreign: name, Agent: agentID}, err

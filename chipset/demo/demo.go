@@ -1,4 +1,4 @@
-// Package demo shows the whole story of a rig in a throw-away repository: beads
+// Package demo shows a whole rig in a throw-away repository: beads
 // with dependencies, a merge conflict that is reworked, a red test that is not
 // merged, a worker that hangs and is replaced.
 package demo

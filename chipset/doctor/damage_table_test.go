@@ -482,7 +482,7 @@ var single = []damage{
 	{"bead that can't count on", func(f *fixture) {
 		f.edit("state/work/gt-eeeee.json", func(v map[string]any) { v["gen"] = int64(math.MaxInt64) })
 	}, "unreadable", ""},
-	{"request behind which is no number", func(f *fixture) {
+	{"request behind which there is no number", func(f *fixture) {
 		f.edit("state/merge-queue/mr-gt-ccccc.json", func(v map[string]any) { v["seq"] = int64(math.MaxInt64) })
 	}, "unreadable", "done-without-request"},
 	{"stale lock of git", func(f *fixture) { f.put(f.inGit("refs", "heads", "polecat", "gt-ccccc.lock"), "") }, "git-lock", ""},

@@ -109,7 +109,7 @@ func (l *look) entry(p state.Path, e fs.DirEntry) {
 	}
 	if !rig.Belongs(p, e.IsDir()) {
 		if rig.Belongs(p.Dir(), true) { // otherwise its folder is reported
-			l.addSettled("foreign", p, Warning, "chipset leaves it alone; move it away", "it is no part of the tree")
+			l.addSettled("foreign", p, Warning, "chipset leaves it alone; move it away", "it is not part of the tree")
 		}
 		return
 	}
@@ -140,7 +140,7 @@ func isObject(r *rig.Rig, p state.Path) bool {
 	return ok && state.CheckID(name) == nil && slices.ContainsFunc(objectFolders(r), func(o objectFolder) bool { return o.dir == p.Dir() })
 }
 
-// quarantineOdd moves away what is no regular file, unless one took its place.
+// quarantineOdd moves away what is not a regular file, unless one took its place.
 func quarantineOdd(r *rig.Rig, p state.Path) error {
 	var c *state.Corruption
 	_, err := r.Tree.Read(p, state.MaxFile)

@@ -41,7 +41,7 @@ func (l *look) mailbox(id state.AgentID, known bool) error {
 	}
 	archived, badToo, err := box.Archive()
 	if err != nil && !errors.Is(err, state.ErrCorrupt) {
-		return err // an archive that is no folder is among bad
+		return err // an archive that is not a folder is among bad
 	}
 	for _, c := range append(bad, badToo...) {
 		l.addUnreadable(c, func(ctx context.Context, c *state.Corruption) error {

@@ -18,7 +18,7 @@ func (l *look) slot(id state.AgentID, known bool) error {
 	all, bad, err := slot.All()
 	switch {
 	case errors.Is(err, state.ErrCorrupt):
-		bad = append(bad, err) // from/ is no folder
+		bad = append(bad, err) // from/ is not a folder
 	case err != nil:
 		return err
 	}

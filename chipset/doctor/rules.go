@@ -166,7 +166,7 @@ func relationGroups() []group {
 	return []group{
 		{related((*relations).work), []Rule{
 			{"bead-hook", areaWork, "an assigned bead is on the hook of its assignee", Error, "opens it again, as the mayor does"},
-			{"bead-dispatch", areaWork, "a dispatch record speaks of the bead's own assignment", Warning, byHand + "the next dispatch replaces it"},
+			{"bead-dispatch", areaWork, "a dispatch record refers to the bead's own assignment", Warning, byHand + "the next dispatch replaces it"},
 			{"bead-branch", areaWork, "no two beads share a branch, and a bead's branch carries its name", Warning, byHand + "look at who works there"},
 			{"bead-id", areaWork, "a bead's ID can be part of a branch's name", Error, byHand + "no worker can ever begin with it: chipset work cancel, and add it again"},
 			{"dependency", areaWork, "a bead waits for beads that exist", Error, byHand + "chipset work edit changes what it waits for"},
@@ -240,7 +240,7 @@ func gitGroups() []group {
 		}},
 		{looking((*look).quarantined), []Rule{
 			{"quarantine", areaLog, "the quarantine is empty", Warning, byHand + "look at it, then remove it and its .reason.json by hand"},
-			{"quarantine-reason", areaLog, "every file in quarantine has its reason beside it, and every reason its file", Warning, "writes a reason that says so, or removes one that speaks of nothing"},
+			{"quarantine-reason", areaLog, "every file in quarantine has its reason beside it, and every reason its file", Warning, "writes a reason that says so, or removes one that refers to nothing"},
 		}},
 	}
 }

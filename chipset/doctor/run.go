@@ -58,7 +58,7 @@ func (l *look) locks(dir state.Path, depth int) error {
 	}
 	entries, err := l.r.Tree.List(dir)
 	if errors.Is(err, state.ErrCorrupt) {
-		wrong(dir, "it is no folder, so nobody can take a lock")
+		wrong(dir, "it is not a folder, so nobody can take a lock")
 		return nil
 	}
 	for _, e := range entries {
@@ -67,7 +67,7 @@ func (l *look) locks(dir state.Path, depth int) error {
 		case depth < lockDepth && e.IsDir():
 			err = errors.Join(err, l.locks(p, depth+1))
 		case depth < lockDepth:
-			wrong(p, "it is no folder, so nobody can take a lock")
+			wrong(p, "it is not a folder, so nobody can take a lock")
 		case !e.Type().IsRegular():
 			wrong(p, "it is no plain file, so nobody can take this lock")
 		}

@@ -25,7 +25,7 @@ func TestMayorKeepsMailWhoseEffectFailed(t *testing.T) {
 	h.must(err)
 	box := h.rig.Tree.Abs(h.rig.Mailbox(state.Human).Dir())
 	h.must(os.MkdirAll(filepath.Dir(box), 0o755))
-	h.must(os.WriteFile(box, nil, 0o644)) // the person's mailbox is no folder
+	h.must(os.WriteFile(box, nil, 0o644)) // the person's mailbox is not a folder
 	h.tick()
 	if h.unread() != 1 {
 		t.Fatal("the question was marked read, but never forwarded")

@@ -53,7 +53,7 @@ type Agent struct {
 	Session state.SessionID
 	// Self is the path of this binary, for the supervisor of workers.
 	Self string
-	// Say tells one line of the story to whoever watches the process.
+	// Say prints one line for whoever watches the process.
 	Say func(format string, args ...any)
 }
 

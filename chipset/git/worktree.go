@@ -204,7 +204,7 @@ func (r *Repo) PrepareDetached(ctx context.Context, path string, base Hash) erro
 	return nil
 }
 
-// elsewhere tells that the last component of a path is no folder: what a link
+// elsewhere tells that the last component of a path is not a folder: what a link
 // leads to was never made as a worktree, and is somebody's own.
 func elsewhere(path string) bool {
 	info, err := os.Lstat(path)

@@ -246,7 +246,7 @@ func compare(before map[string]git.Hash, now map[string]version) (changed, gone 
 	return changed, gone
 }
 
-// sync makes durable what the snapshot is going to tell of.
+// sync makes durable what the snapshot is going to record.
 func (c *Recorder) sync(changed, gone []string) error {
 	dirs := map[state.Path]bool{}
 	for _, p := range slices.Concat(changed, gone) {

@@ -16,7 +16,7 @@ import (
 )
 
 // maxSnapshotFile and maxLog bound what is kept of one file, in bytes. What is larger
-// is no file of the tree.
+// is not a file of the tree.
 const (
 	maxSnapshotFile = 16 * state.MaxFile
 	maxLog          = 1 << 30

@@ -93,7 +93,7 @@ func sendMail(ctx context.Context, me *actor.Actor, in sendArgs) (quote.Text, er
 	if in.Thread != "" {
 		n, err := mail.ParseName(in.Thread)
 		if err != nil {
-			return "", actor.Invalidf("thread: %q is no name of a message", in.Thread)
+			return "", actor.Invalidf("thread: %q is not the name of a message", in.Thread)
 		}
 		m.Thread = string(n)
 	}

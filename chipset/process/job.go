@@ -169,7 +169,7 @@ func supervisorEnv(spec Spec) []string {
 	return env
 }
 
-// send writes a line to the supervisor. That it fails is no news: a supervisor that
+// send writes a line to the supervisor. That it fails is not worth reporting: a supervisor that
 // is gone has ended its pipe of reports too.
 func (s *supervision) send(o order) {
 	s.lifelineMu.Lock()

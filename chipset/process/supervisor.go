@@ -263,7 +263,7 @@ func (s *supervisor) openFiles() ([]*os.File, error) {
 // terminal in its place is refused without being waited for.
 func openRegular(path string, flags int) (*os.File, error) {
 	if path == "" {
-		return os.OpenFile(os.DevNull, os.O_RDWR, 0) //nolint:forbidigo // the null device is no file
+		return os.OpenFile(os.DevNull, os.O_RDWR, 0) //nolint:forbidigo // the null device is not a file
 	}
 	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
 	file, err := os.OpenFile(path, flags, 0o600) //nolint:forbidigo // a transcript is appended to by the command itself

@@ -91,7 +91,7 @@ func (r *Rig) InTheWay() ([]state.Path, error) {
 	return found, errors.Join(failed...)
 }
 
-// entries lists what has the name of an object in a folder; nothing where that is no folder.
+// entries lists what has the name of an object in a folder; nothing where that is not a folder.
 func (r *Rig) entries(dir state.Path) ([]state.Path, error) {
 	all, err := r.Tree.List(dir)
 	if errors.Is(err, state.ErrNotRegular) {

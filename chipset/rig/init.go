@@ -110,7 +110,7 @@ func unused(repo *git.Repo, root string) error {
 		}
 	}
 	if info, err := os.Lstat(root); err == nil && !info.IsDir() {
-		return state.Conflictf("init", "%s is in the way and is no folder", root)
+		return state.Conflictf("init", "%s is in the way and is not a folder", root)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (a *auditor) mine() (bool, error) {
 	return err == nil, err
 }
 
-// snapshot tries once, and tells of the same trouble once.
+// snapshot tries once, and reports the same trouble once.
 func (a *auditor) snapshot(ctx context.Context) {
 	yes, err := a.mine()
 	if err == nil && yes {

@@ -11,7 +11,7 @@
 //	                   │                                           │
 //	SIGINT, SIGTERM ───┼─▶ interrupt ends the group                │
 //	                   ├─▶ idle      ends it when all is done      │
-//	                   └─▶ storyteller  syncs the event log        │
+//	                   └─▶ event sync   syncs the event log        │
 //	                   └───────────────────────────────────────────┘
 //
 // An agent is run by whoever holds its liveness lock. The same loop runs it in

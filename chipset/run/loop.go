@@ -25,7 +25,7 @@ type Process struct {
 	Self string
 	// Watcher is nil where notification is not to be had; the tick must do then.
 	Watcher *state.Watcher
-	// Say tells one line of the story.
+	// Say prints one line for whoever watches.
 	Say func(format string, args ...any)
 
 	began time.Time // on the clock that never jumps
@@ -35,7 +35,7 @@ type Process struct {
 // on small, short-lived values.
 const gcPercent = 400
 
-// Notification says whether a process asks the system to be told of changes.
+// Notification says whether a process asks the system for notifications of changes.
 type Notification bool
 
 // Notified is usual. Unnotified agents look with every tick, as they do where
@@ -74,12 +74,12 @@ func watcher(t *state.Tree, notified Notification) (*state.Watcher, error) {
 	return state.NewWatcher(t)
 }
 
-// Close ends the notification and makes the story durable.
+// Close ends the notification and makes the event log durable.
 func (p *Process) Close() {
 	if p.Watcher != nil {
 		_ = p.Watcher.Close() // nothing was written
 	}
-	_ = p.Rig.Events.Sync() // the story, not the truth
+	_ = p.Rig.Events.Sync() // nothing is decided by the event log
 }
 
 func (p *Process) runner(id state.AgentID, role agent.Role, session state.SessionID) (execute.Runner, error) {

@@ -154,10 +154,10 @@ func addInterrupt(g *run.Group, ctx context.Context) {
 	}, func(error) { cancel() })
 }
 
-// syncInterval is how often the story is made durable.
+// syncInterval is how often the event log is made durable.
 const syncInterval = 2 * time.Second
 
-// addEventSync makes the story durable, and warns when notification fails.
+// addEventSync makes the event log durable, and warns when notification fails.
 func addEventSync(g *run.Group, ctx context.Context, p *Process) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.Add(func() error {
@@ -172,7 +172,7 @@ func addEventSync(g *run.Group, ctx context.Context, p *Process) {
 			case err := <-failed:
 				p.Say("warning: file notification: %v; what it misses is found every %s", err, p.Rig.Def.Rig.Tick)
 			case <-ticker.C:
-				_ = p.Rig.Events.Sync() // a lost moment of the story is allowed
+				_ = p.Rig.Events.Sync() // the event log may lose its last moments
 			case <-ctx.Done():
 				return p.Rig.Events.Sync()
 			}

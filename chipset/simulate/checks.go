@@ -107,7 +107,7 @@ func (j *judge) lands(w *world, q *mergequeue.Request) {
 func (j *judge) alerted(w *world, i *incident.Incident) {
 	key := string(i.ID) + " " + string(i.Severity)
 	if j.alerts[key]++; j.alerts[key] > 1 {
-		w.fail("incident %s was told of %d times as %s", i.ID, j.alerts[key], i.Severity)
+		w.fail("incident %s was reported %d times as %s", i.ID, j.alerts[key], i.Severity)
 	}
 }
 

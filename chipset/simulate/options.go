@@ -105,7 +105,7 @@ func (o *Options) Check() error {
 		need(d.value >= d.least && d.value <= 100*365*day, "%s: %s is not in %s..100y", d.name, d.value, d.least)
 	}
 	for name, p := range map[string]float64{"needs": o.Needs, "fail": o.Fail, "red": o.Red, "flaky": o.Flaky, "conflict": o.Conflict, "overlap": o.Overlap} {
-		need(p >= 0 && p < 1, "%s: %g is no probability below 1", name, p)
+		need(p >= 0 && p < 1, "%s: %g is not a probability below 1", name, p)
 	}
 	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(all...)
@@ -231,7 +231,7 @@ func (k *knob) set(value string) error {
 	}
 	p, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(p >= 0 && p <= 1) {
-		return fmt.Errorf("%q is no probability", value)
+		return fmt.Errorf("%q is not a probability", value)
 	}
 	*k.probability = p
 	return nil
@@ -251,7 +251,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		}
 		n, err := strconv.ParseFloat(head, 64)
 		if err != nil || !(n >= 0 && n <= 100_000) {
-			return 0, fmt.Errorf("%q is no duration", s)
+			return 0, fmt.Errorf("%q is not a duration", s)
 		}
 		total, rest = total+time.Duration(n*float64(unit.length)), tail
 	}
@@ -260,7 +260,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(rest)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is no duration", s)
+		return 0, fmt.Errorf("%q is not a duration", s)
 	}
 	return total + d, nil
 }

@@ -144,7 +144,7 @@ func (p *process) spend(d time.Duration) {
 	}
 }
 
-// wake tells of a change that the process watches. Notification may lose it or
+// wake reports a change that the process watches. Notification may lose it or
 // bring it late; the tick finds it.
 func (p *process) wake() {
 	if !p.alive {

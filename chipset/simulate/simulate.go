@@ -10,7 +10,7 @@ import (
 )
 
 // Run simulates a rig until nothing is left to do, time is up, or something
-// happens that must not: then the error is a *Violation, and the report tells of
+// happens that must not: then the error is a *Violation, and the report covers
 // the run up to it. The same options give the same report.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {

@@ -84,7 +84,7 @@ func (p *polecatRole) signOfLife(k *worker) {
 	})
 }
 
-// workerEnds is what the supervisor tells of a worker's end.
+// workerEnds handles the end of a worker.
 func (p *polecatRole) workerEnds(k *worker, exit polecat.Exit) {
 	w := p.w
 	if p.worker != k || k.exit != nil { // it ended with its polecat, or before

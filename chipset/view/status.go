@@ -300,7 +300,7 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 }
 
 // survey is what waits in a mailbox, and what in it asks for tasks. A message that
-// can't be read, or a mailbox that is no folder of the tree, is a warning and no
+// can't be read, or a mailbox that is not a folder of the tree, is a warning and no
 // reason to show nothing.
 func (s *Status) survey(r *rig.Rig, id state.AgentID) (unread, asked []mail.Entry, err error) {
 	unread, asked, bad, err := r.Mailbox(id).UnreadAndRequests()

@@ -116,7 +116,7 @@ func runBridge(ctx context.Context, foreign bridge.Foreign, opts bridgeOptions, 
 	return a.carry(ctx, b.Carry, opts)
 }
 
-// carry carries once, or with --watch until it is interrupted, and then tells of
+// carry carries once, or with --watch until it is interrupted, and then reports
 // each trouble once.
 func (a *app) carry(ctx context.Context, carry func(context.Context) (bridge.Count, error), opts bridgeOptions) error {
 	if opts.every <= 0 {

@@ -21,7 +21,7 @@ func newDemoCmd(a *app) *cobra.Command {
 	var o demoOptions
 	return withFlags(&o, &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole story in a throw-away repository, in seconds",
+		Short: "Show a whole rig at work in a throw-away repository, in seconds",
 		Long: `Make a small program with tests in a temporary repository, and let a rig work on
 it: beads with dependencies, a merge conflict that is reworked, a red test that
 is not merged, a worker that hangs, is noticed and replaced.`,

@@ -17,7 +17,7 @@ func plea(b *bead.Bead, reason, causes string) (subject, body string) {
 	for _, n := range b.ReworkNotes {
 		fmt.Fprintf(&text, "- %s\n", n)
 	}
-	fmt.Fprintf(&text, "\nThe whole story: chipset why %s\nTo go on: chipset work reopen %s   To give up: chipset work cancel %s\n", b.ID, b.ID, b.ID)
+	fmt.Fprintf(&text, "\nEverything that happened: chipset why %s\nTo go on: chipset work reopen %s   To give up: chipset work cancel %s\n", b.ID, b.ID, b.ID)
 	return fmt.Sprintf("%s is blocked: %s", b.ID, wording.Reason(reason)), text.String()
 }
 

@@ -13,7 +13,7 @@
 //	blocked   the first request waits: for a rework, a       what it waits for is there
 //	          person, or a green tip
 //
-// Three bad ends are told apart and none of them is ever merged: conflict,
+// Three bad ends are distinguished and none of them is ever merged: conflict,
 // tests failed, could not run; a fourth, refused, is for a branch that may not
 // land at all. The request becomes conflicted and blocks the queue as long as
 // its bead is still done under its assignment: the mayor ends that by a rework,
@@ -413,7 +413,7 @@ func (d *decision) step() {
 			return
 		}
 	}
-	if d.s.Wait.Kind == NoWait { // a try that may fail again is no news
+	if d.s.Wait.Kind == NoWait { // a try that may fail again is not worth reporting
 		d.block("", "")
 	}
 	switch d.s.Phase {

@@ -42,7 +42,7 @@ func (d *decision) inTheWay(text string) {
 	reason := "a checkout of the target is in the way: " + text
 	d.change(SetWaiting{Request: w.ID, Waiting: reason})
 	tries := d.tries(WaitCheckout)
-	if tries == 2 { // not the first time: a passing git of the person is no news
+	if tries == 2 { // not the first time: a passing git of the person is not worth reporting
 		d.tellHuman("checkout:"+string(w.ID)+":"+w.Candidate, string(w.ID)+" can't land: "+wording.Reason(text),
 			"Its work is rebased and tested, but the branch it lands on is checked out, and git refuses to advance it there:\n\n"+
 				text+"\n\nNothing was moved. Commit or stash your changes: the request lands by itself then.\n")

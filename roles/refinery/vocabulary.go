@@ -33,7 +33,7 @@ type Facts struct {
 	Session state.SessionID
 	Policy  Policy
 	// Queue holds in FIFO order the live requests, and those that came to an end
-	// nobody has been told of.
+	// were not reported.
 	Queue []mergequeue.Request
 	// Beads are those of the queue. One that is in neither map does not exist.
 	Beads map[state.BeadID]bead.Bead
@@ -88,7 +88,7 @@ type Result struct {
 	// Untested is true for a Green without a test command.
 	Untested bool
 	Text     string
-	// Request is the one of a stack that a Taken speaks of, when it is not the first.
+	// Request is the one of a stack that a Taken refers to, when it is not the first.
 	Request state.MergeID
 	// Diverged is set when the target here could not follow the remote.
 	Diverged Divergence
@@ -176,7 +176,7 @@ type State struct {
 	Phase Phase
 	Work  Work
 	Wait  Wait
-	// Block is what the story was last told of: why the queue stands still.
+	// Block is the reason that was last logged for the queue being blocked.
 	Block string
 	// Closing is true once the process was asked to end.
 	Closing bool
@@ -243,7 +243,7 @@ type (
 		Request state.MergeID
 		Waiting string
 	}
-	// LeaveOut tells in the story that a request is not tested together with those
+	// LeaveOut records in the event log that a request is not tested together with those
 	// before it, and why.
 	LeaveOut struct {
 		Request state.MergeID
@@ -267,7 +267,7 @@ type (
 	}
 	// ForgetDepth ends the crossing.
 	ForgetDepth struct{}
-	// QueueBlocked tells in the story that a request holds up the others, and why.
+	// QueueBlocked records in the event log that a request holds up the others, and why.
 	QueueBlocked struct {
 		Request state.MergeID
 		Reason  string

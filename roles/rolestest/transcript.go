@@ -1,7 +1,7 @@
 // Package rolestest plays transcripts: text files that say what happens to a
 // role, and what it decides.
 //
-// A test of a role keeps them in testdata/*.txt, one story a file, in the grammar
+// A test of a role keeps them in testdata/*.txt, one scenario a file, in the grammar
 // of github.com/cockroachdb/datadriven:
 //
 //	# A line that begins with # is a comment.

@@ -19,7 +19,7 @@ type (
 	// and from when it opened.
 	OpenIncident struct{ Incident incident.Incident }
 	// RaiseIncident lifts an open incident to a higher severity and fixes the
-	// name of the mail that will tell of it.
+	// name of the mail that will report it.
 	RaiseIncident struct {
 		ID       state.IncidentID
 		Severity incident.Severity

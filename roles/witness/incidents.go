@@ -46,7 +46,7 @@ func ofHook(k incident.Kind) bool {
 // incident is open.
 func marksStalled(k incident.Kind) bool { return ofHook(k) && k != incident.CorruptHook }
 
-// hold opens or raises the incident of a concern, tells of it, and asks the agent
+// hold opens or raises the incident of a concern, reports it, and asks the agent
 // when a nudge is due. A severity never falls: only the end of the incident ends it.
 func (d *decision) hold(c concern) {
 	var g roles.Group
@@ -151,7 +151,7 @@ func (d *decision) tell() {
 }
 
 // untold reports whether an incident has grown and no mail of this decision or
-// before it tells of that.
+// before it reports that.
 func (d *decision) untold(i *incident.Incident) bool {
 	return i.Severity.Rank() >= incident.Alert.Rank() && i.EscalatedAt == nil && !d.told[i.ID]
 }

@@ -329,7 +329,7 @@ func (d *decision) answers() {
 	}
 }
 
-// answer finds the incident that a response speaks of. One to an earlier
+// answer finds the incident that a response refers to. One to an earlier
 // assignment or incident is stale and changes nothing.
 func (d *decision) answer(n *nudge.Nudge) roles.Group {
 	for k := range d.open {

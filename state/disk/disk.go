@@ -51,7 +51,7 @@ type Disk interface {
 type Barrier interface {
 	// Settle makes everything durable that was done before it on the file system,
 	// by whomever. It fails when anything could not be written since the barrier
-	// was opened that no earlier Settle of it has told of, also when others were
+	// was opened that no earlier Settle of it has reported, also when others were
 	// told: what was written before a failed Settle has ended is not to be believed.
 	Settle() error
 	// Close gives back what the barrier holds of the file system, which can't be

@@ -1,6 +1,6 @@
-// Package event keeps the story of a rig: state/events/{YYYY-MM-DD}.jsonl,
-// append-only, one object a line. Events are the story and not the truth:
-// they are appended after the change they tell of and synced in the
+// Package event keeps the event log of a rig: state/events/{YYYY-MM-DD}.jsonl,
+// append-only, one object a line. Nothing is decided by the event log:
+// events are appended after the change that they describe and synced in the
 // background, so that they cost a sender nothing.
 package event
 
@@ -16,7 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Event is one line of the story.
+// Event is one line of the log.
 type Event struct {
 	Time state.Time `json:"time"`
 	// Type is noun.verb, for example "hook.activated" or "mail.sent".
@@ -60,13 +60,13 @@ type Log struct {
 	dirty map[state.Path]bool
 }
 
-// NewLog opens the story of a tree. The clock dates what is told.
+// NewLog opens the event log of a tree. The clock dates the events.
 func NewLog(t *state.Tree, clock state.Clock) *Log {
 	return &Log{tree: t, clock: clock, dirty: map[state.Path]bool{}}
 }
 
 // Tell appends events of this moment. One that can't be written is no reason to
-// undo the change it tells of, so there is no error. A nil log is told nothing.
+// undo the change that it describes, so there is no error. A nil log drops everything.
 func (l *Log) Tell(events ...Event) {
 	if l == nil || len(events) == 0 {
 		return

@@ -38,7 +38,7 @@ type Recorder[T any] struct {
 	tell func(before, after *T) (Event, bool)
 }
 
-// Record makes a recorder of a store. A nil log is told nothing.
+// Record makes a recorder of a store. A nil log drops everything.
 func Record[T any](s *state.Store[T], log *Log, tell func(before, after *T) (Event, bool)) Recorder[T] {
 	return Recorder[T]{Store: s, author: Author{Log: log}, tell: tell}
 }
@@ -52,7 +52,7 @@ func (r Recorder[T]) By(agent state.AgentID, why string) Recorder[T] {
 // Author is who uses the recorder, for events beside those of changes.
 func (r Recorder[T]) Author() Author { return r.author }
 
-// Create is state.Store.Create, and tells of the new object.
+// Create is state.Store.Create, and logs the event of the new object.
 func (r Recorder[T]) Create(name string, v T) error {
 	err := r.Store.Create(name, v)
 	if err == nil {
@@ -61,7 +61,7 @@ func (r Recorder[T]) Create(name string, v T) error {
 	return err
 }
 
-// CreateAll is state.Store.CreateAll, and tells of each new object.
+// CreateAll is state.Store.CreateAll, and logs the event of each new object.
 func (r Recorder[T]) CreateAll(all []T, name func(v *T) string) []error {
 	errs := r.Store.CreateAll(all, name)
 	var events []Event
@@ -74,12 +74,12 @@ func (r Recorder[T]) CreateAll(all []T, name func(v *T) string) []error {
 	return errs
 }
 
-// Update is state.Store.Update, and tells of the change.
+// Update is state.Store.Update, and logs the event of the change.
 func (r Recorder[T]) Update(ctx context.Context, name string, change func(v *T) error) (T, error) {
 	return r.UpdateThen(ctx, name, change, nil)
 }
 
-// UpdateThen is state.Store.UpdateThen, and tells of the change.
+// UpdateThen is state.Store.UpdateThen, and logs the event of the change.
 func (r Recorder[T]) UpdateThen(ctx context.Context, name string, change func(v *T) error, act func() error) (T, error) {
 	var before T
 	changed := false
@@ -95,7 +95,7 @@ func (r Recorder[T]) UpdateThen(ctx context.Context, name string, change func(v 
 	return v, err
 }
 
-// Upsert is state.Store.Upsert, and tells of the change.
+// Upsert is state.Store.Upsert, and logs the event of the change.
 func (r Recorder[T]) Upsert(ctx context.Context, name string, change func(v *T, found bool) error) (T, error) {
 	var before *T
 	changed := false

@@ -272,7 +272,7 @@ func MailInjected(agent state.AgentID, w Work, name string) Event {
 	return e
 }
 
-// MailQuarantined says that a file that is no message was moved out of a mailbox.
+// MailQuarantined says that a file that is not a message was moved out of a mailbox.
 func MailQuarantined(owner state.AgentID, c *state.Corruption) Event {
 	return Event{Type: "mail.quarantined", Agent: owner, Subject: c.Path, Text: c.Reason}
 }

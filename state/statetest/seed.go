@@ -20,7 +20,7 @@ func Seed(t testing.TB) uint64 {
 	if text := os.Getenv("CHIPSET_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			t.Fatalf("CHIPSET_SEED=%s is no number", text)
+			t.Fatalf("CHIPSET_SEED=%s is not a number", text)
 		}
 		seed = n
 	}

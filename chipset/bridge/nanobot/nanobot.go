@@ -65,7 +65,7 @@ func Open(root string) (*Mailboxes, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: _registry.json is no regular file", root)
+		return nil, fmt.Errorf("%s: _registry.json is not a regular file", root)
 	}
 	return &Mailboxes{Root: root}, nil
 }
@@ -79,7 +79,7 @@ func (n *Mailboxes) folder(agent, name string) (string, error) {
 	for _, part := range []string{agent, name} {
 		at = filepath.Join(at, part)
 		if info, err := os.Lstat(at); err == nil && !info.IsDir() {
-			return "", fmt.Errorf("%s: it is no folder", at)
+			return "", fmt.Errorf("%s: it is not a folder", at)
 		}
 	}
 	return at, nil
@@ -143,7 +143,7 @@ func readMessage(file, inbox string) (bridge.Letter, error) {
 		return bridge.Letter{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return bridge.Letter{}, errors.New("it is no regular file, and is left as it is")
+		return bridge.Letter{}, errors.New("it is not a regular file, and is left as it is")
 	}
 	data, err := state.ReadOutside(file, maxMessage)
 	if err != nil {

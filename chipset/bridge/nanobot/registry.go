@@ -42,7 +42,7 @@ func (n *Mailboxes) registryFile() string { return filepath.Join(n.Root, "_regis
 func (n *Mailboxes) registry() (map[string]json.RawMessage, error) {
 	file := n.registryFile()
 	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: it is no regular file", file)
+		return nil, fmt.Errorf("%s: it is not a regular file", file)
 	}
 	data, err := state.ReadOutside(file, maxMessage)
 	if err != nil {

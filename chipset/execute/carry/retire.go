@@ -247,7 +247,7 @@ func FreeWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return ForgetWorktree(r, id)
 }
 
-// warn tells of an error that does not stop the pipeline.
+// warn logs an error that does not stop the pipeline.
 func (f *finish) warn(err error, told func(state.AgentID, event.Work, string) event.Event) {
 	e := told(f.rec.AgentID, f.rec.Work(), err.Error())
 	f.Events.Tell(e)

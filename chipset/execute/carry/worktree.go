@@ -158,7 +158,7 @@ func saveMended(ctx context.Context, r *rig.Rig, id state.AgentID, message strin
 	return salvage(ctx, r, wt, git.SalvageRequest{Base: base, Ref: git.Ref(salvagePrefix + name), Message: message, AgentID: string(id)})
 }
 
-// HintOf is what the record of an agent's worktree tells of it, for git. The
+// HintOf is what the record of an agent's worktree says about it, for git. The
 // refinery has none, and a power cut can take that of a polecat; the folder of an
 // agent is the rig's all the same, whatever is left of it: what lies there is saved
 // before it is used. What can't be saved whole stays, and a person's with it.

@@ -233,7 +233,7 @@ func (c *checkout) holds(ctx context.Context, commit git.Hash, path string, e gi
 // What read returns in place of a mode.
 const (
 	missing    = "missing"
-	obstructed = "obstructed" // a folder stands there, or something that is no folder above it
+	obstructed = "obstructed" // a folder stands there, or something that is not a folder above it
 )
 
 // read returns the mode and content of a file as git would see it.

@@ -23,7 +23,7 @@ func tornIndex(path string) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "is missing"
 	case err != nil || !info.Mode().IsRegular():
-		return "is no file"
+		return "is not a file"
 	case info.Size() > maxIndex:
 		return ""
 	}

@@ -67,7 +67,7 @@ func looseRefs(r *git.Repo, prefixes []string) (names []string, err error) {
 			case err != nil || e.IsDir() || strings.HasSuffix(path, ".lock"):
 				return err
 			case strings.HasSuffix(prefix, "/") && path == root:
-				return nil // Obstacles tells of it
+				return nil // Obstacles reports it
 			}
 			name, err := filepath.Rel(r.CommonDir(), path)
 			names = append(names, filepath.ToSlash(name))
@@ -121,7 +121,7 @@ func brokenReason(ctx context.Context, r *git.Repo, ref git.Ref) (string, error)
 }
 
 // RestoreRef puts a broken ref on the newest commit of which its reflog tells that is there, else on the first of
-// instead that is. One that is not broken stays. Errors: git.ErrNoCommits when nothing tells of one. It is durable when
+// instead that is. One that is not broken stays. Errors: git.ErrNoCommits when no record names one. It is durable when
 // it returns nil.
 func RestoreRef(ctx context.Context, r *git.Repo, ref git.Ref, instead ...git.Hash) error {
 	if reason, err := checkedReason(ctx, r, ref); err != nil || reason == "" {

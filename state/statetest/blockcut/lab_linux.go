@@ -96,7 +96,7 @@ func (l *Lab) Record(work func(r *Record) error) (r *Record, err error) {
 		}
 	}()
 	err = l.mounted(filepath.Join(l.served(), diskName), func() error {
-		defer r.end() // what unmounting writes is not part of the story
+		defer r.end() // what unmounting writes is not part of the trace
 		if err := queueUp(filepath.Join(l.served(), diskName)); err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func OpenTasks(dir string, by *actor.Actor) (*Tasks, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is no folder", dir)
+		return nil, fmt.Errorf("%s is not a folder", dir)
 	}
 	return &Tasks{Dir: dir, By: by}, nil
 }
@@ -158,7 +158,7 @@ func readTask(file string) (*task, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file, and is left as it is")
+		return nil, errors.New("it is not a regular file, and is left as it is")
 	}
 	data, err := state.ReadOutside(file, state.MaxFile)
 	if err != nil {

@@ -64,7 +64,7 @@ func OpenTeam(dir string) (*Team, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s: inboxes is no folder", dir)
+		return nil, fmt.Errorf("%s: inboxes is not a folder", dir)
 	}
 	return &Team{Dir: dir}, nil
 }
@@ -110,7 +110,7 @@ func (c *Team) locked(ctx context.Context, name string, change func(entries []js
 
 func readInbox(file string) ([]json.RawMessage, error) {
 	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: it is no regular file", file)
+		return nil, fmt.Errorf("%s: it is not a regular file", file)
 	}
 	data, err := state.ReadOutside(file, maxInbox)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +124,7 @@ func readInbox(file string) ([]json.RawMessage, error) {
 	}
 	var entries []json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil || entries == nil {
-		return nil, fmt.Errorf("%s: it is no array of messages, and is left as it is (another version of the program?)", file)
+		return nil, fmt.Errorf("%s: it is not an array of messages, and is left as it is (another version of the program?)", file)
 	}
 	return entries, nil
 }
