@@ -49,9 +49,9 @@ func NewMailbox(t *state.Tree, owner state.AgentID) *Mailbox {
 	return b
 }
 
-// Telling makes the mailbox tell a log what is read, archived and quarantined. It
+// WithLog makes the mailbox log what is read, archived and quarantined. It
 // is called before the mailbox is used, and returns it.
-func (b *Mailbox) Telling(log *event.Log) *Mailbox {
+func (b *Mailbox) WithLog(log *event.Log) *Mailbox {
 	b.log = log
 	return b
 }

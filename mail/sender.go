@@ -29,9 +29,9 @@ func NewSender(t *state.Tree, agents agent.Store, clock state.Clock, limit int64
 	return &Sender{tree: t, agents: agents, clock: clock, limit: limit}
 }
 
-// Telling makes the sender tell a log what is sent. It is called before it sends
+// WithLog makes the sender tell a log what is sent. It is called before it sends
 // anything, and returns the sender.
-func (o *Sender) Telling(log *event.Log) *Sender {
+func (o *Sender) WithLog(log *event.Log) *Sender {
 	o.log = log
 	return o
 }

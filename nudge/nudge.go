@@ -95,9 +95,9 @@ func NewSlot(t *state.Tree, owner state.AgentID, log *event.Log) Slot {
 	return Slot{tree: t, owner: owner, log: log}
 }
 
-// Noting returns the slot with what the log says, in place of a nudge's own
+// WithNote returns the slot with what the log says, in place of a nudge's own
 // message, of what is seen next.
-func (s Slot) Noting(note string) Slot {
+func (s Slot) WithNote(note string) Slot {
 	s.note = note
 	return s
 }

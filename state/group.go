@@ -18,12 +18,12 @@ const (
 	groupMost   = 256
 )
 
-// groupsBeside is how many groups are under way at once, so that the disk has
+// groupsAtOnce is how many groups are under way at once, so that the disk has
 // work while the next files are written.
-const groupsBeside = 2
+const groupsAtOnce = 2
 
-// groups let concurrent callers of WriteNew share barriers. The caller that completes
-// a group publishes the files of all in it, and the others wait for the result.
+// groups lets concurrent callers of WriteNew share a barrier. The caller that completes a
+// group publishes all files of the group, and the others wait for the result.
 type groups struct {
 	mu      sync.Mutex
 	inside  int // callers in WriteNew now
@@ -51,10 +51,10 @@ func (g *groups) publish(t *Tree, pub *publication) error {
 	return pub.err
 }
 
-// join adds pub to a group and returns when that is published. A caller that receives
-// a group from its turn publishes it; nil means that pub is published.
+// join adds pub to a group and returns when pub is published. A caller that receives a
+// group from its turn channel publishes that group; nil means that pub is published.
 func (g *groups) join(t *Tree, pub *publication) {
-	// Its own group, when that is full without it, and the word of another.
+	// At most a group to publish, and the nil that says that pub is published.
 	pub.turn = make(chan []*publication, 2)
 	g.mu.Lock()
 	g.waiting = append(g.waiting, pub)
@@ -67,11 +67,11 @@ func (g *groups) join(t *Tree, pub *publication) {
 	}
 }
 
-// next takes the group that is to be published now, or returns nil when more callers
-// should join first. It never waits while no group is under way.
+// next returns the group to publish now, or nil if more callers should join first. It
+// always returns a group if callers wait and no group is being published.
 func (g *groups) next() []*publication {
-	enough := min(groupMost, g.inside/groupsBeside)
-	if len(g.waiting) == 0 || g.flying == groupsBeside || g.flying > 0 && len(g.waiting) < enough {
+	enough := min(groupMost, g.inside/groupsAtOnce)
+	if len(g.waiting) == 0 || g.flying == groupsAtOnce || g.flying > 0 && len(g.waiting) < enough {
 		return nil
 	}
 	g.flying++
@@ -107,7 +107,7 @@ func (g *groups) publishMany(t *Tree, pubs []*publication) {
 		return
 	}
 	all := slices.Collect(slices.Chunk(pubs, groupMost))
-	inLanes(len(all), min(groupsBeside, t.parallel()), func(i int) { g.publishAll(t, all[i]) })
+	inLanes(len(all), min(groupsAtOnce, t.parallel()), func(i int) { g.publishAll(t, all[i]) })
 }
 
 // publishAll publishes a group.

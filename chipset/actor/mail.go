@@ -175,7 +175,7 @@ func (a *Actor) Own(given string) (mail.Entry, error) {
 // MarkOwn marks a message of the actor's mailbox as read, unless only its
 // role process may.
 func (a *Actor) MarkOwn(ctx context.Context, e *mail.Entry) error {
-	if e.Read || !Retires(a.ID, e.Type) {
+	if e.Read || !MayMarkRead(a.ID, e.Type) {
 		return nil
 	}
 	if err := a.Mailbox(a.ID).MarkRead(ctx, e.Name); err != nil {

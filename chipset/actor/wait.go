@@ -66,7 +66,7 @@ func (f MailFilter) wants(reader state.AgentID, e *mail.Entry) bool {
 	case f.Type != "":
 		return e.Type == f.Type
 	}
-	return Retires(reader, e.Type)
+	return MayMarkRead(reader, e.Type)
 }
 
 // WaitMail waits for unread mail of the actor and returns what is to be taken
@@ -101,8 +101,8 @@ func (a *Actor) WaitMail(ctx context.Context, timeout time.Duration, f MailFilte
 	return first, err
 }
 
-// Retires reports whether who reads a message may mark it as read. The mail of
-// an agent's machinery is its role process's; the person has none.
-func Retires(reader state.AgentID, t mail.Type) bool {
+// MayMarkRead reports whether reader may mark a message of a type as read. The mail of an
+// agent's machinery is marked by its role process; the person has no such process.
+func MayMarkRead(reader state.AgentID, t mail.Type) bool {
 	return reader == state.Human || !t.RoleOnly()
 }

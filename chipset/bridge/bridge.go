@@ -31,9 +31,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Foreign is the mailboxes of another system. Two implementations exist: package
+// System holds the mailboxes of another system. Two implementations exist: package
 // nanobot, and the team inboxes of a coding agent's client, in that client's folder.
-type Foreign interface {
+type System interface {
 	// Name is what its messages' ids begin with.
 	Name() string
 	// Introduce tells each system about the agents of the other, where the foreign
@@ -42,15 +42,15 @@ type Foreign interface {
 	// Receive hands each message of a foreign inbox to take, oldest first, and
 	// retires in the foreign system those that take returned nil for. What is
 	// malformed stays and is reported by the error, beside what went wrong.
-	Receive(ctx context.Context, inbox string, take func(Letter) error) error
+	Receive(ctx context.Context, inbox string, take func(Message) error) error
 	// Deliver puts a message into a foreign inbox, unless it was put there before.
 	Deliver(ctx context.Context, inbox, from string, e *mail.Entry) error
 	// Settle forgets what Deliver keeps of a message that is marked as read.
 	Settle(inbox string, e *mail.Entry) error
 }
 
-// Letter is a foreign message.
-type Letter struct {
+// Message is a foreign message.
+type Message struct {
 	// Key is what tells it from every other one of its inbox.
 	Key     string
 	From    string
@@ -69,7 +69,7 @@ type Pair struct {
 // Bridge is a rig and another system.
 type Bridge struct {
 	Rig     *rig.Rig
-	Foreign Foreign
+	Foreign System
 	// Theirs are foreign agents that the rig can write to, Ours agents of the rig
 	// that the foreign system can.
 	Theirs, Ours []Pair
@@ -123,7 +123,7 @@ func (b *Bridge) Carry(ctx context.Context) (Count, error) {
 		failed = append(failed, err)
 	}
 	for _, p := range b.Ours {
-		err := b.Foreign.Receive(ctx, p.Foreign, func(l Letter) error {
+		err := b.Foreign.Receive(ctx, p.Foreign, func(l Message) error {
 			err := b.inward(ctx, p, l)
 			if err == nil {
 				n.In++
@@ -179,7 +179,7 @@ func (b *Bridge) ForeignName(id state.AgentID) string {
 
 // inward makes mail of a foreign message. Its sender is the agent that stands
 // for it; one that nobody stands for is none that could be answered.
-func (b *Bridge) inward(ctx context.Context, to Pair, l Letter) error {
+func (b *Bridge) inward(ctx context.Context, to Pair, l Message) error {
 	m := l.Message
 	for _, p := range b.Theirs {
 		if p.Foreign == l.From {

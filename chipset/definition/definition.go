@@ -182,14 +182,14 @@ type GUPP struct {
 	Limits     Limits
 }
 
-// Thresholds are the witness's clock. Those that the file leaves out keep their
-// proportion to StallDetection.
+// Thresholds are durations by which the witness judges workers. The default of each is
+// proportional to StallDetection.
 type Thresholds struct {
-	// StallDetection: that long without progress is a stall.
+	// StallDetection is the time without progress after which a worker is stalled.
 	StallDetection time.Duration `yaml:"stall_detection"`
-	// NudgeInterval: that long a nudge may stay unanswered.
+	// NudgeInterval is the time that an agent has to answer a nudge.
 	NudgeInterval time.Duration `yaml:"nudge_interval"`
-	// RestartThreshold: after that long without progress a restart is recommended.
+	// RestartThreshold is the time without progress after which a restart is recommended.
 	RestartThreshold time.Duration `yaml:"restart_threshold"`
 	// SlowStart is added to StallDetection until a worker shows its first progress.
 	SlowStart time.Duration `yaml:"slow_start"`

@@ -105,5 +105,5 @@ func (b *base) markRead(ctx context.Context, a roles.MarkRead) error {
 }
 
 func (b *base) markSeen(ctx context.Context, a roles.MarkSeen) error {
-	return b.Rig.Slot(b.ID).Noting(a.Note).MarkSeen(ctx, a.Nudge)
+	return b.Rig.Slot(b.ID).WithNote(a.Note).MarkSeen(ctx, a.Nudge)
 }

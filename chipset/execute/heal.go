@@ -15,7 +15,7 @@ import (
 // first: it ends what is left of its workers, saves what they left in the
 // worktree, and finishes its pipelines. The agent's liveness lock is held
 // meanwhile, so that it can't start in between. A polecat that runs is an
-// *rig.Owned.
+// *rig.ClaimedError.
 func HealPolecat(ctx context.Context, a Agent) error {
 	lock, err := a.Rig.Claim(ctx, a.ID, a.Session)
 	if err != nil {
@@ -30,7 +30,7 @@ func HealPolecat(ctx context.Context, a Agent) error {
 
 // RescueWorktree mends the worktree of a polecat without a process, and saves
 // what it holds of an assignment that its hook does not name any more. It frees
-// nothing. A polecat that runs is an *rig.Owned.
+// nothing. A polecat that runs is an *rig.ClaimedError.
 func RescueWorktree(ctx context.Context, a Agent) error {
 	lock, err := a.Rig.Claim(ctx, a.ID, a.Session)
 	if err != nil {
@@ -50,7 +50,7 @@ func RescueWorktree(ctx context.Context, a Agent) error {
 // HealMerges does for a refinery without a process what its next start would do
 // with the request that it was landing: one that the target holds is merged,
 // every other one waits for its turn again. A refinery that runs is an
-// *rig.Owned.
+// *rig.ClaimedError.
 func HealMerges(ctx context.Context, a Agent) error {
 	lock, err := a.Rig.Claim(ctx, a.ID, a.Session)
 	if err != nil {

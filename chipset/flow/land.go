@@ -195,12 +195,12 @@ func (e AnnounceLanding) Change(q *mergequeue.Request, now state.Time) error {
 	q.ResetCandidate()
 	q.Stage, q.Waiting, q.Failure, q.Reason, q.UpdatedAt = e.stage(), "", "", "", now
 	q.Onto, q.Candidate, q.Tested = e.Onto, e.Candidate, e.Land.Tested
-	Tie(q, e.Land.Stack)
+	RecordStack(q, e.Land.Stack)
 	return nil
 }
 
-// Tie records what a request is tested and lands together with.
-func Tie(q *mergequeue.Request, s *refinery.Stack) {
+// RecordStack records what a request is tested and lands together with.
+func RecordStack(q *mergequeue.Request, s *refinery.Stack) {
 	q.Stack, q.StackTip = nil, ""
 	if s.Len() > 1 {
 		q.Stack, q.StackTip = s.Requests(), s.Top()

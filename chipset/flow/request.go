@@ -116,7 +116,7 @@ func (e Advance) Change(q *mergequeue.Request, now state.Time) error {
 	if e.Test.Stack.Len() > 0 {
 		q.Candidate = e.Test.Stack.Layers()[0].Candidate
 	}
-	Tie(q, e.Test.Stack)
+	RecordStack(q, e.Test.Stack)
 	return nil
 }
 

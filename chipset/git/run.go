@@ -210,8 +210,8 @@ func passes(name string) bool {
 	return false
 }
 
-// Environment returns environ without what would lead a git started with it astray: every GIT_
-// variable but those for remotes, identity and configuration files. Workers are started with it too.
+// Environment returns environ without the GIT_ variables that would redirect git to another repository; those for
+// remotes, identity and configuration files stay. Workers are started with it too.
 func Environment(environ []string) []string {
 	var clean []string
 	for _, entry := range environ {

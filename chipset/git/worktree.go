@@ -391,9 +391,9 @@ func (r *Repo) ReleaseWorktree(ctx context.Context, path string, at Hash) error 
 	return nil
 }
 
-// LeaveWorktree is ReleaseWorktree, without a process, for a linked worktree all of which was committed on its branch just
-// now: it takes HEAD off the branch, and changes no file. PrepareIdle finds out whether something was put there later.
-// Where that is not all it takes, nothing is done, and it reports false.
+// LeaveWorktree is ReleaseWorktree without a process of git, for a linked worktree whose content was just committed: it
+// detaches HEAD and changes no file. It does nothing and returns false if more is needed. PrepareIdle detects files that
+// were added afterwards.
 func (r *Repo) LeaveWorktree(ctx context.Context, path string) (left bool) {
 	r.worktrees.Lock()
 	defer r.worktrees.Unlock()

@@ -49,7 +49,7 @@ func judge(t *testing.T, before, after tree) []audit.Violation {
 			changes = append(changes, audit.Change{Path: p, Before: b, After: a})
 		}
 	}
-	found, err := NewJudge().Check(changes, func(p string) (audit.File, error) { return after.file(p), nil })
+	found, err := NewChecker().Check(changes, func(p string) (audit.File, error) { return after.file(p), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

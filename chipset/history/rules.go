@@ -17,9 +17,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// NewJudge makes the judge of a whole state tree. What matches none of the rules
-// is kept in snapshots and not judged.
-func NewJudge() *audit.Checker {
+// NewChecker returns the checker of a whole state tree. What matches none of the rules
+// is kept in snapshots and not checked.
+func NewChecker() *audit.Checker {
 	rules := slices.Concat(
 		mail.History(),
 		nudge.History(),

@@ -51,7 +51,7 @@ func Verify(ctx context.Context, r *rig.Rig, revision string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &verifier{repo: r.Git, judge: NewJudge(), report: &Report{Ref: name, Tip: tip, Violations: []Violation{}}}
+	v := &verifier{repo: r.Git, judge: NewChecker(), report: &Report{Ref: name, Tip: tip, Violations: []Violation{}}}
 	if err := v.history(ctx, tip); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func loopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// Serve answers HTTP clients until ctx ends. token is what they must bear, or "".
+// Serve answers HTTP clients until ctx ends. token is the bearer token that they must send, or "" for none.
 func (s *Server) Serve(ctx context.Context, l net.Listener, token string) error {
 	srv := &http.Server{Handler: s.Handler(token), ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }}

@@ -169,8 +169,8 @@ func supervisorEnv(spec Spec) []string {
 	return env
 }
 
-// send writes a line to the supervisor. That it fails is not worth reporting: a supervisor that
-// is gone has ended its pipe of reports too.
+// send writes a line to the supervisor. An error is ignored: if the supervisor is gone, its
+// pipe of reports has ended too.
 func (s *supervision) send(o order) {
 	s.lifelineMu.Lock()
 	defer s.lifelineMu.Unlock()

@@ -47,10 +47,10 @@ func (r *Rig) excluded() ([]string, error) {
 	return lines, nil
 }
 
-// StateInGit lists where git holds the live tree although it was told to keep away from it: "the index" of the
-// checkout, and the branch. To switch between a branch with the tree and one without overwrites it or takes it
-// away, and git says nothing, because what it was told to ignore is worth nothing to it. A rig that was made with
-// --track-state, and a checkout whose index can't be read, have nothing to tell.
+// StateInGit lists where git tracks the live tree although it is excluded: "the index" of the checkout, and the
+// branch. Switching between a branch that tracks it and one that does not overwrites or removes the tree without a
+// warning, because git treats ignored files as expendable. The list is empty for a rig made with --track-state, and
+// where the index can't be read.
 func (r *Rig) StateInGit(ctx context.Context, branch git.Branch) ([]string, error) {
 	present, err := r.excluded()
 	if err != nil || !slices.Contains(present, excludeLines(false)[3]) {

@@ -12,8 +12,8 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Stamp says which process speaks for an agent. The lock is the proof, the
-// stamp is advice: it names the process to a person.
+// Stamp names the process that runs an agent, for a person to read. Only the agent's lock
+// proves that the process is alive.
 type Stamp struct {
 	AgentID   state.AgentID   `json:"agent_id"`
 	PID       int             `json:"pid"`
@@ -22,18 +22,18 @@ type Stamp struct {
 	StartedAt state.Time      `json:"started_at"`
 }
 
-// Owned is returned by Claim when another process speaks for the agent.
-type Owned struct{ Stamp Stamp }
+// ClaimedError is returned by Claim when another process runs the agent.
+type ClaimedError struct{ Stamp Stamp }
 
-func (o *Owned) Error() string {
+func (o *ClaimedError) Error() string {
 	return fmt.Sprintf("%s is run by another process already (pid %d)", o.Stamp.AgentID, o.Stamp.PID)
 }
 
 // Unwrap makes errors.Is(err, state.ErrConflict) true.
-func (o *Owned) Unwrap() error { return state.ErrConflict }
+func (o *ClaimedError) Unwrap() error { return state.ErrConflict }
 
-// Claim makes this process the one that speaks for an agent, until the lock is
-// released or the process ends, however it ends. Errors: *Owned.
+// Claim makes this process the one that runs an agent, until the lock is released or the
+// process ends in any way. Errors: *ClaimedError.
 func (r *Rig) Claim(ctx context.Context, id state.AgentID, session state.SessionID) (*state.Lock, error) {
 	// A probe of somebody else holds the lock for an instant: ask again.
 	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -42,7 +42,7 @@ func (r *Rig) Claim(ctx context.Context, id state.AgentID, session state.Session
 	if errors.Is(err, state.ErrLockTimeout) {
 		stamp, _ := r.stamp(id)
 		stamp.AgentID = id
-		return nil, &Owned{stamp}
+		return nil, &ClaimedError{stamp}
 	}
 	if err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func assemble(dir string, tree *state.Tree, def *definition.Definition, repo *gi
 	if def != nil {
 		limit = def.Mail.MaxSize
 	}
-	r.Sender = mail.NewSender(tree, r.Agents, clock, limit).Telling(log)
+	r.Sender = mail.NewSender(tree, r.Agents, clock, limit).WithLog(log)
 	return r
 }
 
@@ -195,7 +195,7 @@ func (r *Rig) Mailbox(id state.AgentID) *mail.Mailbox {
 	defer r.mu.Unlock()
 	b := r.boxes[id]
 	if b == nil {
-		b = mail.NewMailbox(r.Tree, id).Telling(r.Events)
+		b = mail.NewMailbox(r.Tree, id).WithLog(r.Events)
 		b.Follow(r.watcher)
 		r.boxes[id] = b
 	}

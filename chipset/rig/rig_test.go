@@ -395,9 +395,9 @@ func TestClaimByTwoProcesses(t *testing.T) {
 		t.Fatalf("the child says %q, %v", line, err)
 	}
 	_, err = r.Claim(t.Context(), "mayor", "ses-mine")
-	var owned *Owned
+	var owned *ClaimedError
 	if !errors.As(err, &owned) || owned.Stamp.PID != child.Process.Pid || !errors.Is(err, state.ErrConflict) || !strings.Contains(err.Error(), fmt.Sprint(child.Process.Pid)) {
-		t.Errorf("a second claim: %v, want *Owned with pid %d", err, child.Process.Pid)
+		t.Errorf("a second claim: %v, want *ClaimedError with pid %d", err, child.Process.Pid)
 	}
 	if s, alive := r.Alive("mayor"); !alive || s.PID != child.Process.Pid || s.Session != "ses-child" {
 		t.Errorf("%+v, %v", s, alive)

@@ -23,7 +23,7 @@ type Process struct {
 	Rig *rig.Rig
 	// Self is the path of this binary, for the supervisor of workers.
 	Self string
-	// Watcher is nil where notification is not to be had; the tick must do then.
+	// Watcher is nil where notification is unavailable; the agents then only poll with each tick.
 	Watcher *state.Watcher
 	// Say prints one line for whoever watches.
 	Say func(format string, args ...any)
@@ -99,7 +99,7 @@ func (p *Process) runner(id state.AgentID, role agent.Role, session state.Sessio
 }
 
 // RunAgent runs one agent until ctx ends or it is asked to end by mail. It
-// returns *rig.Owned when another process runs it, state.ErrNoTree when the
+// returns *rig.ClaimedError when another process runs it, state.ErrNoTree when the
 // live tree is gone, and otherwise nil.
 func (p *Process) RunAgent(ctx context.Context, id state.AgentID) error {
 	record, err := p.Rig.Agents.Get(string(id))

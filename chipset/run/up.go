@@ -106,7 +106,7 @@ func (p *Process) keep(ctx context.Context, id state.AgentID, alone bool) error 
 	told := false
 	for {
 		err := p.RunAgent(ctx, id)
-		var owned *rig.Owned
+		var owned *rig.ClaimedError
 		if alone || !errors.As(err, &owned) {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 func newAuditCmd(a *app) *cobra.Command {
-	return newGroupCmd("audit", "The history of the state tree: snapshots in git, and the proof that nothing in it was tampered with",
+	return newGroupCmd("audit", "Snapshots of the state tree in git, and the proof that nothing was tampered with",
 		newAuditCommitCmd(a), newAuditLogCmd(a), newAuditVerifyCmd(a))
 }
 
@@ -117,16 +117,16 @@ func newAuditVerifyCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "verify [REF]",
 		Short: "Prove that nothing in the history of the state tree moved illegally",
-		Long: `Hold every snapshot against the one before it, over the whole history: no message
-changed but for "read", which only ever becomes true; none vanished other than
-into the archive or, with a reason, the quarantine; every hook, bead, merge
-request, convoy, attempt, dispatch, incident and nudge moved as the rules allow;
-the event log was only added to. Between two snapshots many steps may lie; what
-can't have been reached by legal steps is reported with commit and file.
+		Long: `Compare every snapshot with the one before it, over the whole history. A message may
+only change from unread to read, and may only move to the archive or, with a reason, to
+the quarantine. Every hook, bead, merge request, convoy, attempt, dispatch, incident and
+nudge must change by legal transitions, of which there may be several between two
+snapshots. The event log may only grow. Every violation is reported with its commit and
+file.
 
-REF is a branch, tag or commit of your own where you commit .chipset/state
-yourself; without it, it is the branch that audit.ref names. Exit 5 when
-something is wrong, 3 when there is no history.`,
+REF is a branch, tag or commit of yours, if you commit .chipset/state yourself; the
+default is the branch that audit.ref names. Exit 5 if there are violations, 3 if there is
+no history.`,
 		Example: "  chipset audit verify\n  chipset audit verify main --json",
 		Args:    nargs(0, 1, "at most one ref"),
 		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, args []string) error {

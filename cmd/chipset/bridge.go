@@ -38,11 +38,11 @@ func newBridgeCmd(a *app) *cobra.Command {
 			`DIR is the team's folder, such as ~/.claude/teams/session-0a1b2c3d, of today's versions (which
 delete what was delivered) or of older ones (which mark it).`,
 			"  chipset bridge claude-team ~/.claude/teams/session-0a1b2c3d --ours mayor --theirs researcher",
-			func(dir string) (bridge.Foreign, error) { return claudeteam.OpenTeam(dir) }),
+			func(dir string) (bridge.System, error) { return claudeteam.OpenTeam(dir) }),
 		newBridgeToCmd(a, "nanobot DIR", "mailboxes with a file for each message",
 			`DIR holds _registry.json and a folder with inbox/ and processed/ for each agent.`,
 			"  chipset bridge nanobot ~/mailboxes --ours mayor --theirs coder=nano-coder --watch",
-			func(dir string) (bridge.Foreign, error) { return nanobot.Open(dir) }),
+			func(dir string) (bridge.System, error) { return nanobot.Open(dir) }),
 		newBridgeTasksCmd(a))
 }
 
@@ -72,17 +72,17 @@ has landed. What ties them is the tag chipset:bead:ID in the task's description.
 	return cmd
 }
 
-func newBridgeToCmd(a *app, use, what, about, example string, open func(dir string) (bridge.Foreign, error)) *cobra.Command {
+func newBridgeToCmd(a *app, use, what, about, example string, open func(dir string) (bridge.System, error)) *cobra.Command {
 	var opts bridgeOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   use + " --ours NAME[=AGENT]… --theirs NAME[=AGENT]…",
 		Short: "Carry mail to and from " + what,
 		Long: "Carry mail to and from " + what + ", in both directions, each message once.\n" + about + `
 
-For each of --theirs an agent is registered that stands for it in the rig: mail to that
-agent is written into the foreign inbox and then marked as read. What comes into the
-foreign inbox of one of --ours becomes mail to that agent, and is retired there as the
-other system's own reader does. What can't be understood is left as it is and reported.`,
+For each of --theirs an agent is registered in the rig: mail to that agent is written
+into the foreign inbox and then marked as read. Messages in the foreign inbox of one of
+--ours become mail to that agent, and are then deleted or marked there as the other
+system itself does it. Messages that can't be parsed are reported and left unchanged.`,
 		Example: example,
 		Args:    nargs(1, 1, "the folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -95,7 +95,7 @@ other system's own reader does. What can't be understood is left as it is and re
 	})
 }
 
-func runBridge(ctx context.Context, foreign bridge.Foreign, opts bridgeOptions, a *app) error {
+func runBridge(ctx context.Context, foreign bridge.System, opts bridgeOptions, a *app) error {
 	if len(opts.ours)+len(opts.theirs) == 0 {
 		return usagef("bridge: whose mail? --ours and --theirs name agents")
 	}

@@ -29,14 +29,14 @@ func newClientHookCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client-hook CLIENT EVENT",
 		Short: "Answer a hook of a coding-agent client",
-		Long: `Answer a hook of a coding-agent client, for the client to run: the event is read from
-standard input as JSON, and what the agent is to know is printed in the client's own
-format. There is nothing to say most of the time, outside of a rig always, and then
-nothing is printed. Failures are reported on standard error and never hold the
-client up: the exit code is 0 but for a teammate or a task that is kept going (2).
+		Long: `Answer a hook of a coding-agent client. The client runs this command: the event is read
+from standard input as JSON, and the answer for the agent is printed in the client's
+format. Most events, and all events outside of a rig, have no answer; then nothing is
+printed. Errors are printed on standard error and never block the client: the exit code
+is 0, or 2 to keep a teammate or a task from ending.
 
-Clients: ` + strings.Join(clients.WithHooks(), ", ") + `. Events have the names that the client has for them.
-chipset plugin install writes the configuration that calls this.`,
+Clients: ` + strings.Join(clients.WithHooks(), ", ") + `. EVENT is the client's own name of the event.
+chipset plugin install writes the configuration that calls this command.`,
 		Example: "  echo '{\"session_id\":\"s\",\"source\":\"startup\"}' | chipset client-hook claude SessionStart",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

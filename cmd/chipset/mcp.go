@@ -31,15 +31,15 @@ func newMCPCmd(a *app) *cobra.Command {
 		Use:   "mcp",
 		Short: "Serve the rig to a client of the Model Context Protocol",
 		Long: `Serve mail, hook, beads, convoys, queue and hand-offs as tools of the Model Context
-Protocol, over standard input and output, for the agent that started it. Who speaks is
-settled at the start as for every command, and no call changes it. Outside of a rig the
-server starts all the same, and every call says what is missing.
+Protocol, over standard input and output, for the agent that started it. The
+agent is determined at the start, as for every command, and no call can change it. Outside
+of a rig the server starts too, and every call says that there is no rig.
 
 With --http it serves streamable HTTP at /mcp, on this machine alone, and prints the
-address; port 0 takes a free one. Everybody who reaches the port speaks as the same agent:
-set $` + envToken + ` to a secret that clients must bear, where others use the machine.
+address; port 0 takes a free one. Everybody who can connect acts as the same agent: if
+others use the machine, set $` + envToken + ` to a secret that clients must send.
 
-A client of your own session gets it with its plugin (chipset plugin install), or with:
+The client of your own session gets the server with its plugin (chipset plugin install), or with:
 ` + strings.Join(clients.AddMCP(), "\n"),
 		Example: "  chipset mcp\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
 		Args:    nargs(0, 0, ""),

@@ -68,8 +68,8 @@ func newRequestPlanCmd(a *app) *cobra.Command {
 		Use:   "plan",
 		Short: "Send your plan, and change nothing before it is approved",
 		Long: `Mail a plan to the mayor, who approves it or passes it on to the person. With --wait
-the command ends when it is decided: exit 0 for an approval, exit 1 with the reason when it
-is sent back, exit 6 when nobody decides in time.`,
+the command waits for the decision: exit 0 if the plan is approved, exit 1 with the reason
+if it is sent back, exit 6 if there is no decision in time.`,
 		Example: "  chipset request plan --body-file plan.md --wait 1h",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -108,9 +108,9 @@ func newRequestPermissionCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "permission RULE",
 		Short: "Ask the person for a permission",
-		Long: `Ask the person for a permission. RULE says on one line what it is, word by word. What
-the person has decided for good (chipset approve --remember) is answered at once: exit 0 when
-it is permitted, exit 1 when it is not.`,
+		Long: `Ask the person for a permission. RULE names it on one line, literally. If the person has
+decided about this rule for good (chipset approve --remember), the answer comes at once:
+exit 0 if it is permitted, exit 1 if it is not.`,
 		Example: "  chipset request permission \"Bash(npm publish)\" --reason \"the bead asks for a release\" --wait 30m",
 		Args:    nargs(1, 1, "one rule (quote it)"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -184,9 +184,11 @@ func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Comma
 	return withFlags(&opts, &cobra.Command{
 		Use:   name + " NUMBER|BEAD|NAME…",
 		Short: short,
-		Long: short + `. NUMBER is that of chipset inbox, BEAD the bead whose worker
-asks, NAME the message that asks; the person finds it in any mailbox. The person decides permissions, the mayor or the person plans, and one of the crew whether it
-ends. The answer goes to who asked, also when the mayor has passed the request on.`,
+		Long: short + `.
+NUMBER is that of chipset inbox, BEAD the bead whose worker asks, NAME the message with the
+request; for the person it may be in any mailbox. Permissions are decided by the person,
+plans by the mayor or the person, and the end of a crew member by that member. The answer
+goes to the agent that asked, even if the mayor has passed the request on.`,
 		Example: "  chipset inbox\n  chipset " + name + " 1\n  chipset " + name + " 2026-03-05T10-30-00.000000000Z-polecat-alpha --reason \"as we said\"",
 		Args:    nargs(1, -1, "what is asked for"),
 		RunE: func(cmd *cobra.Command, args []string) error {

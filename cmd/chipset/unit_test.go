@@ -40,7 +40,7 @@ func TestExitCodes(t *testing.T) {
 		{t.Context(), &state.Unknown{Kind: "bead", Name: "x"}, 3},
 		{t.Context(), rig.ErrNoRig, 3},
 		{t.Context(), state.Conflictf("x", "y"), 4},
-		{t.Context(), &rig.Owned{}, 4},
+		{t.Context(), &rig.ClaimedError{}, 4},
 		{t.Context(), fmt.Errorf("x: %w", state.ErrExists), 4},
 		{t.Context(), corrupt, 5},
 		{t.Context(), errors.Join(state.ErrNotFound, corrupt), 5},

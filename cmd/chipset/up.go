@@ -34,7 +34,7 @@ func (o *upOptions) AddFlags(fs *pflag.FlagSet) {
 
 func (o *upOptions) addCommon(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.timeout, "timeout", 0, "end with exit 6 after this `duration`")
-	fs.StringVar(&o.logFormat, "log-format", "text", "how the story is printed: text or json")
+	fs.StringVar(&o.logFormat, "log-format", "text", "how log lines are printed: text or json")
 }
 
 func newUpCmd(a *app) *cobra.Command {

@@ -128,9 +128,8 @@ type Agent struct {
 // Disk is the file system of the state tree, in bytes; Total 0 is unknown.
 type Disk struct{ Free, Total uint64 }
 
-// State is what the witness remembers between two patrols. It is lost with the
-// process, and nothing but a little patience with it: what was told stands in
-// the incidents.
+// State is what the witness remembers between two patrols. When the process ends it is
+// lost, which only delays some incidents: what was reported is stored in the incidents.
 type State struct {
 	// Patrolled is the previous patrol, Since the first of an unbroken row.
 	Patrolled, Since state.Time

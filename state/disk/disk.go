@@ -49,13 +49,12 @@ type Disk interface {
 
 // Barrier is an open barrier of a file system.
 type Barrier interface {
-	// Settle makes everything durable that was done before it on the file system,
-	// by whomever. It fails when anything could not be written since the barrier
-	// was opened that no earlier Settle of it has reported, also when others were
-	// told: what was written before a failed Settle has ended is not to be believed.
+	// Settle makes everything durable that any process has written to the file system
+	// before the call. It returns an error if a write failed since the barrier was opened
+	// and no earlier Settle has reported it, even if another process was told. After an
+	// error, nothing that was written before it may be assumed to be durable.
 	Settle() error
-	// Close gives back what the barrier holds of the file system, which can't be
-	// unmounted before.
+	// Close releases the file system, which can't be unmounted while the barrier is open.
 	Close() error
 }
 
@@ -70,8 +69,8 @@ type File interface {
 	// puts the content before any later name.
 	StartFlush() error
 	Flush() error
-	// Sync makes content and size durable, but not the file's name. After an error
-	// the file is worth nothing: a second Sync would succeed, and the content be gone.
+	// Sync makes content and size durable, but not the file's name. After an error the
+	// content must be considered lost: a second Sync could succeed without writing it.
 	Sync() error
 	Close() error
 }
@@ -86,8 +85,8 @@ type Pending interface {
 	Cleanup() error
 }
 
-// Features of a file system. The zero value is the plain protocol, which every
-// file system keeps; what was tried to set each of them stands in docs/durability.md.
+// Features of a file system. The zero value stands for the plain protocol, which works on
+// every file system; docs/durability.md says how each feature was verified.
 type Features struct {
 	// Unnamed: a file that was written and synced before it got its name with
 	// Link is durable once the folder is synced.

@@ -14,7 +14,7 @@ import (
 
 // New registers a bridge between r and f: the mayor is called lead there, and researcher is
 // ext-researcher here.
-func New(t *testing.T, r *rig.Rig, f bridge.Foreign) *bridge.Bridge {
+func New(t *testing.T, r *rig.Rig, f bridge.System) *bridge.Bridge {
 	t.Helper()
 	b := &bridge.Bridge{Rig: r, Foreign: f, Ours: []bridge.Pair{{Foreign: "lead", Agent: "mayor"}},
 		Theirs: []bridge.Pair{{Foreign: "researcher", Agent: "ext-researcher"}}}

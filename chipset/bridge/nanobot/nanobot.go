@@ -70,7 +70,7 @@ func Open(root string) (*Mailboxes, error) {
 	return &Mailboxes{Root: root}, nil
 }
 
-// Name implements bridge.Foreign.
+// Name implements bridge.System.
 func (n *Mailboxes) Name() string { return "nanobot/" + filepath.Base(n.Root) }
 
 // folder is a folder of a mailbox; a link in its place is refused.
@@ -85,9 +85,9 @@ func (n *Mailboxes) folder(agent, name string) (string, error) {
 	return at, nil
 }
 
-// Receive implements bridge.Foreign. A message that became mail is moved to
+// Receive implements bridge.System. A message that became mail is moved to
 // processed/, as the other system's own reader does.
-func (n *Mailboxes) Receive(ctx context.Context, inbox string, take func(bridge.Letter) error) error {
+func (n *Mailboxes) Receive(ctx context.Context, inbox string, take func(bridge.Message) error) error {
 	from, err := n.folder(inbox, "inbox")
 	if err != nil {
 		return err
@@ -136,24 +136,24 @@ func retireFile(file, processed string) error {
 	return err
 }
 
-func readMessage(file, inbox string) (bridge.Letter, error) {
+func readMessage(file, inbox string) (bridge.Message, error) {
 	var m message
 	info, err := os.Lstat(file)
 	if err != nil {
-		return bridge.Letter{}, err
+		return bridge.Message{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return bridge.Letter{}, errors.New("it is not a regular file, and is left as it is")
+		return bridge.Message{}, errors.New("it is not a regular file, and is left as it is")
 	}
 	data, err := state.ReadOutside(file, maxMessage)
 	if err != nil {
-		return bridge.Letter{}, err
+		return bridge.Message{}, err
 	}
 	if err := json.Unmarshal(data, &m); err != nil || m.ID == "" || m.From == "" {
-		return bridge.Letter{}, errors.New("no message of a mailbox, and is left as it is")
+		return bridge.Message{}, errors.New("no message of a mailbox, and is left as it is")
 	}
 	if m.To != inbox {
-		return bridge.Letter{}, fmt.Errorf("it is for %q, and is left as it is", wording.Clip(m.To, bridge.MaxQuoted))
+		return bridge.Message{}, fmt.Errorf("it is for %q, and is left as it is", wording.Clip(m.To, bridge.MaxQuoted))
 	}
 	var body strings.Builder
 	for _, part := range m.Content.Parts {
@@ -164,13 +164,13 @@ func readMessage(file, inbox string) (bridge.Letter, error) {
 	}
 	content, err := json.Marshal(m.Content)
 	if err != nil {
-		return bridge.Letter{}, err
+		return bridge.Message{}, err
 	}
 	about, err := json.Marshal(map[string]string{"bridge": "nanobot", "id": m.ID, "sent": m.Timestamp, "from": m.From, "type": m.Type})
 	if err != nil {
-		return bridge.Letter{}, err
+		return bridge.Message{}, err
 	}
-	l := bridge.Letter{Key: m.ID, From: m.From, Subject: wording.Subject(body.String(), bridge.MaxSubject, m.Type), Message: mail.Message{Type: mail.Coordination,
+	l := bridge.Message{Key: m.ID, From: m.From, Subject: wording.Subject(body.String(), bridge.MaxSubject, m.Type), Message: mail.Message{Type: mail.Coordination,
 		Body: body.String(), TTL: m.TTL, Callback: m.Callback, Metadata: about}}
 	if len(m.Content.Parts) > 1 || body.Len() == 0 {
 		l.Message.Content = content
@@ -178,7 +178,7 @@ func readMessage(file, inbox string) (bridge.Letter, error) {
 	return l, nil
 }
 
-// Deliver implements bridge.Foreign. The file's name is made of the rig's message, and
+// Deliver implements bridge.System. The file's name is made of the rig's message, and
 // the other system never deletes one, so what stands in inbox/ or processed/
 // was delivered.
 func (n *Mailboxes) Deliver(_ context.Context, inbox, from string, e *mail.Entry) error {
@@ -208,7 +208,7 @@ func (n *Mailboxes) Deliver(_ context.Context, inbox, from string, e *mail.Entry
 	return state.ReplaceOutside(filepath.Join(to, name), append(data, '\n'))
 }
 
-// Settle implements bridge.Foreign: there is nothing to forget.
+// Settle implements bridge.System: there is nothing to forget.
 func (n *Mailboxes) Settle(string, *mail.Entry) error { return nil }
 
 func outwardMessage(inbox, from string, e *mail.Entry) message {

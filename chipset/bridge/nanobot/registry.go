@@ -101,7 +101,7 @@ func sameCard(a, b card) bool {
 		slices.Equal(a.Capabilities, b.Capabilities) && slices.Equal(a.AllowFrom, b.AllowFrom)
 }
 
-// Introduce implements bridge.Foreign: it announces the rig's agents, and takes over what the
+// Introduce implements bridge.System: it announces the rig's agents, and takes over what the
 // registry says of the foreign ones.
 func (n *Mailboxes) Introduce(ctx context.Context, b *bridge.Bridge) error {
 	var failed []error

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// Pacing is the least time between the beginnings of two ticks. The first
-	// change after a pause is answered at once; what follows on its heels, mostly
-	// the steps of one sequence, is looked at together.
+	// Pacing is the least time between the starts of two ticks. The first change after
+	// a pause is handled at once; changes that follow closely, mostly the steps of one
+	// sequence, are handled together.
 	Pacing = 10 * time.Millisecond
-	// mostPacing is what it grows to while tick after tick meets a conflict: whoever
-	// causes it may write each time, and be news each time.
+	// mostPacing is the limit to which it grows while each tick ends in a conflict:
+	// each may cause a write, which causes the next tick.
 	mostPacing = 250 * time.Millisecond
 	// firstRetry and mostRetry bound the time after failures in a row.
 	firstRetry, mostRetry = 200 * time.Millisecond, 15 * time.Second

@@ -69,10 +69,10 @@ func OpenTeam(dir string) (*Team, error) {
 	return &Team{Dir: dir}, nil
 }
 
-// Name implements bridge.Foreign.
+// Name implements bridge.System.
 func (c *Team) Name() string { return "claude-teams/" + filepath.Base(c.Dir) }
 
-// Introduce implements bridge.Foreign: a team has no list of agents to add to.
+// Introduce implements bridge.System: a team has no list of agents to add to.
 func (c *Team) Introduce(context.Context, *bridge.Bridge) error { return nil }
 
 // current reports whether delivered entries are deleted, and not marked.
@@ -129,9 +129,9 @@ func readInbox(file string) ([]json.RawMessage, error) {
 	return entries, nil
 }
 
-// Receive implements bridge.Foreign. The mail is sent before the entry is retired, and
+// Receive implements bridge.System. The mail is sent before the entry is retired, and
 // outside of the lock, so that nobody waits for the rig's disk.
-func (c *Team) Receive(ctx context.Context, inbox string, take func(bridge.Letter) error) error {
+func (c *Team) Receive(ctx context.Context, inbox string, take func(bridge.Message) error) error {
 	entries, err := readInbox(c.inbox(inbox))
 	if err != nil {
 		return err
@@ -207,16 +207,16 @@ func mailType(t string) mail.Type {
 }
 
 // letterOf reads an entry, and reports whether it is unread.
-func letterOf(raw json.RawMessage) (bridge.Letter, bool, error) {
+func letterOf(raw json.RawMessage) (bridge.Message, bool, error) {
 	var e entry
 	if err := json.Unmarshal(raw, &e); err != nil || e.From == "" || e.Timestamp == "" {
-		return bridge.Letter{}, false, errors.New("no message of a teammate, and is left as it is")
+		return bridge.Message{}, false, errors.New("no message of a teammate, and is left as it is")
 	}
 	at, err := time.Parse(time.RFC3339Nano, e.Timestamp)
 	if err != nil {
-		return bridge.Letter{}, false, fmt.Errorf("timestamp %q, and is left as it is", wording.Clip(e.Timestamp, bridge.MaxQuoted))
+		return bridge.Message{}, false, fmt.Errorf("timestamp %q, and is left as it is", wording.Clip(e.Timestamp, bridge.MaxQuoted))
 	}
-	l := bridge.Letter{Key: e.MsgID, From: e.From, Subject: wording.Subject(e.Summary, bridge.MaxSubject, wording.Subject(e.Text, bridge.MaxSubject, "(no text)"))}
+	l := bridge.Message{Key: e.MsgID, From: e.From, Subject: wording.Subject(e.Summary, bridge.MaxSubject, wording.Subject(e.Text, bridge.MaxSubject, "(no text)"))}
 	if l.Key == "" {
 		l.Key = e.Timestamp + "\x00" + e.From + "\x00" + e.Text
 	}
@@ -231,13 +231,13 @@ func letterOf(raw json.RawMessage) (bridge.Letter, bool, error) {
 	}
 	sent, err := json.Marshal(map[string]string{"bridge": "claude-teams", "sent": at.UTC().Format(time.RFC3339Nano), "from": e.From})
 	if err != nil {
-		return bridge.Letter{}, false, err
+		return bridge.Message{}, false, err
 	}
 	l.Message = mail.Message{Type: kind, Body: strings.ToValidUTF8(e.Text, "\uFFFD"), Metadata: sent}
 	return l, e.Read == nil || !*e.Read, nil
 }
 
-// Deliver implements bridge.Foreign. Its reader may delete an entry at once, so what
+// Deliver implements bridge.System. Its reader may delete an entry at once, so what
 // stands in the inbox does not tell whether it was delivered before. The new inbox
 // is staged first, then that it is ready is noted, and then it is put in place by
 // one rename: noted, and no longer staged, is delivered.
@@ -274,7 +274,7 @@ func (c *Team) Deliver(ctx context.Context, inbox, from string, e *mail.Entry) e
 	return s.put(file, data)
 }
 
-// Settle implements bridge.Foreign.
+// Settle implements bridge.System.
 func (c *Team) Settle(inbox string, e *mail.Entry) error {
 	return remove(c.steps(inbox, e).ready)
 }
