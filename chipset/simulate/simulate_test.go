@@ -209,7 +209,7 @@ func TestJudge(t *testing.T) {
 			i := &incident.Incident{ID: "in", Severity: incident.Alert}
 			w.judge.alerted(w, i)
 			w.judge.alerted(w, i)
-		}, "was told of 2 times"},
+		}, "was reported 2 times"},
 		"two workers": {func(w *world) {
 			w.polecats[0].launch(hook.WorkItem{BeadID: beadName(0), AssignmentID: "as-1"})
 			w.polecats[0].launch(hook.WorkItem{BeadID: beadName(0), AssignmentID: "as-1"})
