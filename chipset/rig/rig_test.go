@@ -460,3 +460,39 @@ func TestOpenNoticesAnotherRigsTree(t *testing.T) {
 		t.Errorf("Open over another rig's tree: %v, want ErrNoTree", err)
 	}
 }
+
+// A rig that was copied whole gets links of its own to its worktrees. What is staged in
+// them stays so, and no file of the rig that it was copied from changes.
+func TestSettleCopy(t *testing.T) {
+	dir := newRepo(t)
+	r := initRig(t, dir, 1)
+	head := git.Hash(gitIn(t, dir, "rev-parse", "HEAD"))
+	must(t, r.Git.PrepareWorktree(t.Context(), r.Worktree("polecat-alpha"), "polecat/x", head))
+	write(t, filepath.Join(r.Worktree("polecat-alpha"), "staged"), "x")
+	gitIn(t, r.Worktree("polecat-alpha"), "add", "staged")
+	links := func(dir string) string {
+		return read(t, filepath.Join(dir, ".git", "worktrees", "polecat-alpha", "gitdir")) + read(t, filepath.Join(dir, DirName, "worktrees", "polecat-alpha", ".git"))
+	}
+	before := links(dir)
+
+	copied := filepath.Join(tempDir(t), "copy")
+	must(t, os.CopyFS(copied, os.DirFS(dir)))
+	c, err := Open(t.Context(), copied, time.Now)
+	must(t, err)
+	if from := c.CopyOf(); from != dir {
+		t.Errorf("a copy of %q", from)
+	}
+	must(t, c.RestoreGuards(t.Context()))
+	if from := c.CopyOf(); from != "" {
+		t.Errorf("still a copy of %q", from)
+	}
+	if want := strings.ReplaceAll(before, dir+"/", copied+"/"); links(copied) != want {
+		t.Errorf("the links of the copy:\n%s", links(copied))
+	}
+	if links(dir) != before {
+		t.Errorf("the links of the original:\n%s", links(dir))
+	}
+	if status := gitIn(t, c.Worktree("polecat-alpha"), "status", "--porcelain"); status != "A  staged" {
+		t.Errorf("in the worktree of the copy: %q", status)
+	}
+}
