@@ -224,24 +224,44 @@ func TestErrorsAndCancellation(t *testing.T) {
 	if !errors.As(err, &failed) || failed.ExitCode != 128 || !strings.Contains(failed.Error(), "nonsense") {
 		t.Fatalf("%v", err)
 	}
+	ctx, err := f.cancelled("touch started; sleep 60", false)
+	f.wantErr(err, context.Canceled)
+	_, err = f.Repo.Run(ctx, Command{Args: []string{"version"}})
+	f.wantErr(err, context.Canceled)
+}
+
+// cancelled runs a shell as an alias of git, which stands for a git that works with a child of its own, and cancels it when it
+// has made the file started.
+func (f *fixture) cancelled(script string, read bool) (context.Context, error) {
+	f.Helper()
+	started := filepath.Join(f.CommonDir(), "started")
+	f.must(os.RemoveAll(started))
 	ctx, cancel := context.WithCancel(f.ctx)
 	done := make(chan error, 1)
 	go func() {
-		// An alias that blocks stands for a git that hangs, with a child of its own.
-		_, err := f.Repo.Run(ctx, Command{Args: []string{"-c", "alias.hang=!touch started; sleep 60", "hang"}})
+		_, err := f.Repo.Run(ctx, Command{Args: []string{"-c", "alias.work=!" + script, "work"}, Read: read})
 		done <- err
 	}()
 	for { // a foreign process: wait until it runs
-		if _, err := os.Lstat(filepath.Join(f.CommonDir(), "started")); err == nil {
+		if _, err := os.Lstat(started); err == nil {
 			break
 		}
 		if len(done) > 0 {
-			t.Fatal(<-done)
+			f.Fatal(<-done)
 		}
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
-	f.wantErr(<-done, context.Canceled)
-	_, err = f.Repo.Run(ctx, Command{Args: []string{"version"}})
+	return ctx, <-done
+}
+
+// A git that changes something is not ended half-way: it might leave its locks behind. One that reads is.
+func TestCancelledGitFinishes(t *testing.T) {
+	f := newFixture(t)
+	_, err := f.cancelled("touch started; sleep 0.2; touch finished", false)
+	f.must(err)
+	f.must(os.Remove(filepath.Join(f.CommonDir(), "finished")))
+	_, err = f.cancelled("touch started; sleep 60; touch finished", true)
 	f.wantErr(err, context.Canceled)
+	f.wantGone(f.CommonDir(), "finished")
 }

@@ -320,14 +320,10 @@ type BranchDeletion struct {
 	Keep   Ref  // written to hold the same in the same transaction, or ""
 }
 
-// deletionTime bounds the one process that deletes branches.
-const deletionTime = 10 * time.Second
-
 // DeleteBranches removes branches, each by compare-and-swap, all in one transaction, and so in one process. A ref to keep
 // is written also when its branch does not exist any more, but not when the branch stays. It returns ErrMoved, or
 // ErrBranchInUse when a worktree has one of them checked out; then nothing was removed. A branch that does not exist
-// is no error. Once it has begun, the end of the context does not stop it: a git that is ended in the moment in which it
-// takes its locks leaves them behind.
+// is no error.
 func (r *Repo) DeleteBranches(ctx context.Context, all ...BranchDeletion) error {
 	var stdin strings.Builder
 	for _, u := range all {
@@ -348,11 +344,9 @@ func (r *Repo) DeleteBranches(ctx context.Context, all ...BranchDeletion) error 
 		}
 	}
 	if stdin.Len() == 0 {
-		return ctx.Err()
+		return nil
 	}
-	toEnd, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletionTime)
-	defer cancel()
-	_, err := r.run(toEnd, r.plain(), Command{Args: []string{"update-ref", "--no-deref", "-m", "chipset", "-z", "--stdin"}, Stdin: []byte(stdin.String())})
+	_, err := r.run(ctx, r.plain(), Command{Args: []string{"update-ref", "--no-deref", "-m", "chipset", "-z", "--stdin"}, Stdin: []byte(stdin.String())})
 	if err == nil || !exited(err, 1, 128) {
 		return err
 	}

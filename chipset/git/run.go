@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -14,6 +15,9 @@ import (
 )
 
 const (
+	// finishTime is how long a cancelled git that changes something may come to its own end. A git that gets a TERM in the
+	// moment in which it takes a lock leaves the lock behind, and that refuses every other.
+	finishTime = 3 * time.Second
 	// termGrace is how long a cancelled git may clean up its lock files before it is killed.
 	termGrace = 5 * time.Second
 	// maxOutput bounds what one command may print, in bytes.
@@ -62,7 +66,7 @@ type Command struct {
 	Args  []string
 	Stdin []byte   // empty means /dev/null
 	Env   []string // added to the environment, as KEY=value
-	Read  bool     // takes no optional locks, so that a reader never gets in a person's way
+	Read  bool     // changes nothing: takes no optional locks, so that a reader never gets in a person's way, and ends at once when it is cancelled
 }
 
 // Run runs git on the repository itself, without a work tree, and returns its standard output.
@@ -98,7 +102,11 @@ func (r *Repo) runBoth(ctx context.Context, p place, c Command) ([]byte, string,
 	}
 	stdout, stderr := &capped{limit: maxOutput}, &tail{limit: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	err := runGroup(cmd, ctx.Value(lowPriority{}) != nil)
+	finish := finishTime
+	if c.Read {
+		finish = 0
+	}
+	err := runGroup(cmd, finish, ctx.Value(lowPriority{}) != nil)
 	switch {
 	case err == nil && stdout.over:
 		text, err := fail(-1, "", fmt.Errorf("more than %d bytes of output", maxOutput))
@@ -147,14 +155,14 @@ func LowPriority(ctx context.Context) context.Context {
 }
 
 // runGroup runs cmd in a process group of its own: Ctrl-C in the terminal must not reach a git that is in the
-// middle of a checkout. A cancelled command gets TERM, on which git removes its lock
-// files, and KILL after termGrace.
-func runGroup(cmd *exec.Cmd, yields bool) error {
+// middle of a checkout. A cancelled command that has not ended after finish gets TERM, on which git removes its lock
+// files, and KILL after termGrace. One that comes to a good end by itself has no error.
+func runGroup(cmd *exec.Cmd, finish time.Duration, yields bool) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var (
 		mu     sync.Mutex
 		reaped bool
-		kill   *time.Timer
+		later  []*time.Timer
 	)
 	signal := func(s syscall.Signal) error {
 		mu.Lock()
@@ -166,12 +174,15 @@ func runGroup(cmd *exec.Cmd, yields bool) error {
 	}
 	cmd.Cancel = func() error {
 		mu.Lock()
-		kill = time.AfterFunc(termGrace, func() { _ = signal(syscall.SIGKILL) })
+		later = []*time.Timer{
+			time.AfterFunc(finish, func() { _ = signal(syscall.SIGTERM) }),
+			time.AfterFunc(finish+termGrace, func() { _ = signal(syscall.SIGKILL) }),
+		}
 		mu.Unlock()
-		return signal(syscall.SIGTERM)
+		return os.ErrProcessDone // so that Wait returns how the command ended
 	}
 	// A daemon that git left behind (a credential cache) may hold the pipes open for ever.
-	cmd.WaitDelay = termGrace + time.Second
+	cmd.WaitDelay = finish + termGrace + time.Second
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -181,8 +192,8 @@ func runGroup(cmd *exec.Cmd, yields bool) error {
 	err := cmd.Wait()
 	mu.Lock()
 	reaped = true
-	if kill != nil {
-		kill.Stop()
+	for _, t := range later {
+		t.Stop()
 	}
 	mu.Unlock()
 	if errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() {
