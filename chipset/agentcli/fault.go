@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // APIError is an error of the model's interface, as a client tells of it after it has
@@ -43,8 +44,11 @@ func (e APIError) End() End {
 // a wrong key, which has no place in a record.
 func (e APIError) detail() string {
 	text := ""
+	if e.Kind == fault.UsageLimit && !e.Until.IsZero() {
+		text = " until " + e.Until.Format("Jan 2 15:04 MST")
+	}
 	if e.Status > 0 {
-		text = fmt.Sprintf(" (%d)", e.Status)
+		text += fmt.Sprintf(" (%d)", e.Status)
 	}
 	if message := plainMessage(e.Message); message != "" && e.Kind != fault.WrongKey {
 		text += ": " + message
@@ -93,8 +97,8 @@ func KindOfStatus(status int) fault.Kind {
 	return fault.RequestRefused
 }
 
-// plainMessage is the message of an answer that is given as JSON, and its first line
-// otherwise.
+// plainMessage is the first sentence of a message, which may stand in an answer that is
+// given as JSON: what follows is advice to a person who sits at the client.
 func plainMessage(message string) string {
 	var answer struct {
 		Error struct {
@@ -104,8 +108,11 @@ func plainMessage(message string) string {
 	if json.Unmarshal([]byte(message), &answer) == nil && answer.Error.Message != "" {
 		message = answer.Error.Message
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	return Clip(strings.TrimSpace(line))
+	message = wording.FirstLine(message)
+	if m := regexp.MustCompile(`^.+?\. \p{Lu}`).FindString(message); m != "" {
+		message = m[:strings.LastIndex(m, ". ")]
+	}
+	return Clip(strings.TrimSuffix(message, "."))
 }
 
 // clockPattern matches the time of day at which a limit ends, with a date before it or a

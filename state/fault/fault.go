@@ -129,7 +129,7 @@ func (k Kind) Class() Class {
 func (k Kind) Phrase() string {
 	switch k {
 	case RateLimit:
-		return "the model's API refuses so many requests"
+		return "the model's API limits the rate of requests"
 	case Overloaded:
 		return "the model's API is overloaded"
 	case ServerError:
@@ -154,11 +154,15 @@ func (k Kind) Phrase() string {
 		return "the command can't be found"
 	case ClientRefused:
 		return "the command can't be executed"
+	case DiskFull:
+		return "the disk is full"
+	case NoPermission:
+		return "access to a file is refused"
 	case RequestRefused:
 		return "the model's API refuses the request"
 	case ContextTooLong:
 		return "the session is too long for the model"
-	case ClientBroken, BadWorker, SetupFailed, WorktreeFailed, TestCannotRun, DiskFull, NoPermission, TargetGone, RemoteGone, ShortFailure:
+	case ClientBroken, BadWorker, SetupFailed, WorktreeFailed, TestCannotRun, TargetGone, RemoteGone, ShortFailure:
 	}
 	return strings.ReplaceAll(string(k), "_", " ")
 }

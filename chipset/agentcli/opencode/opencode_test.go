@@ -25,16 +25,16 @@ func TestClient(t *testing.T) {
 			{Name: "bad-key", Code: 1, End: agentcli.End{Verdict: agentcli.Broken, Reason: "the model's API does not accept the key (401)"}},
 		},
 		Faults: map[string]agentclitest.Fault{
-			"400ctx":      {Kind: fault.ContextTooLong, Reason: "the session is too long for the model: Your input exceeds the context window of this model. Please adjust your input and try again."},
+			"400ctx":      {Kind: fault.ContextTooLong, Reason: "the session is too long for the model: Your input exceeds the context window of this model"},
 			"401":         {Kind: fault.WrongKey, Reason: "the model's API does not accept the key (401)"},
-			"429":         {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429): Rate limit reached for requests"},
-			"429ra":       {Kind: fault.RateLimit, Reason: "the model's API refuses so many requests (429): Rate limit reached for requests", Until: "2026-11-22T20:30:03Z"},
+			"429":         {Kind: fault.RateLimit, Reason: "the model's API limits the rate of requests (429): Rate limit reached for requests"},
+			"429ra":       {Kind: fault.RateLimit, Reason: "the model's API limits the rate of requests (429): Rate limit reached for requests", Until: "2026-11-22T20:30:03Z"},
 			"500":         {Kind: fault.ServerError, Reason: "the model's API fails (500): The server had an error"},
 			"529":         {Kind: fault.Overloaded, Reason: "the model's API is overloaded (529): Overloaded"},
 			"badflag":     {Kind: fault.FlagsRefused, Reason: "the client does not accept its command line: it prints its usage and ends"},
-			"connrefused": {Kind: fault.Network, Reason: "the model's API can't be reached: Cannot connect to API: Unable to connect. Is the computer able to access the url?"},
+			"connrefused": {Kind: fault.Network, Reason: "the model's API can't be reached: Cannot connect to API: Unable to connect"},
 			"nokey":       {},
-			"usagelimit":  {Kind: fault.Credit, Reason: "the account has no credit left (429): You exceeded your current quota, please check your plan and billing details."},
+			"usagelimit":  {Kind: fault.Credit, Reason: "the account has no credit left (429): You exceeded your current quota, please check your plan and billing details"},
 		},
 	}.Run(t)
 }
