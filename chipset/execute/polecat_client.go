@@ -143,11 +143,12 @@ func (p *Polecat) judge(ctx context.Context, exit *polecat.Exit, end agentcli.En
 	if end.Said != "" && exit.Ending != polecat.ByCode || exit.Resumable {
 		exit.Tail = end.Said // words for people instead of lines of JSON, also none
 	}
-	if exit.Ending == polecat.Clean || exit.Resumable {
+	if exit.Ending == polecat.Clean || exit.Resumable || exit.Unexplained() {
 		// What can't be looked at counts as changed: the done pipeline has its own
 		// eyes, and says what is wrong.
 		changed, err := carry.WorktreeChanged(ctx, p.Rig, p.ID)
 		exit.Changed = changed || err != nil
+		exit.Untouched = !exit.Changed
 	}
 }
 
@@ -172,7 +173,9 @@ func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.Sessio
 	if rec == nil {
 		return
 	}
-	t := newTalk(clients.Named(rec.Client))
+	c := clients.Named(rec.Client)
+	exit.Script = c.Preset.Prompt == agentcli.PromptScript
+	t := newTalk(c)
 	t.offset = rec.Began
 	t.hearOut(p.Rig.Tree.Abs(workerLog(s)))
 	p.judge(ctx, exit, t.reader.End(exit.Code, ended), rec.ClientSession)

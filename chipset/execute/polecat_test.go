@@ -93,6 +93,8 @@ func TestPolecatFailures(t *testing.T) {
 		{name: "touches the tree", script: "mkdir -p .chipset; echo x > .chipset/chipset.yaml; git add -f .chipset; git commit -qm x", outcome: retire.Fail,
 			reason: "touches .chipset/", status: bead.Failed, salvaged: ".chipset/chipset.yaml"},
 		{name: "no such command", worker: "/no/such/worker --now", outcome: retire.Fail, reason: "/no/such/worker", status: bead.Failed, fault: fault.ClientMissing},
+		{name: "a command that fails at once", worker: "sh -c 'echo no such table; exit 6'", outcome: retire.Fail, reason: "exit code 6: no such table", status: bead.Failed, fault: fault.ShortFailure},
+		{name: "a command that fails after a change", worker: "sh -c 'echo half > half.txt; exit 6'", outcome: retire.Fail, reason: "exit code 6", status: bead.Failed, salvaged: "half.txt"},
 		{name: "unmerged", script: "git checkout -qb other; echo a > README; git commit -qam a; git checkout -q -; echo b > README; git commit -qam b; git merge other || true",
 			outcome: retire.Fail, reason: "unmerged paths: README", status: bead.Failed, salvaged: "README"},
 		{name: "killed", script: "kill -KILL $$", outcome: retire.Fail, reason: "killed by SIGKILL", status: bead.Failed},
@@ -153,7 +155,17 @@ func TestPolecatCannotStart(t *testing.T) {
 			k.write(".chipset/worktrees/"+string(alpha)+"/clone/.git/HEAD", "ref: refs/heads/mine\n")
 			k.write(".chipset/worktrees/"+string(alpha)+"/mine.txt", "keep\n")
 		}},
-		{name: "no such target", reason: "target: ", fault: fault.TargetGone, hinder: func(k *kennel) { k.git("branch", "-m", "trunk") }},
+		{name: "no such target", reason: "nothing to work on: target branch main: not found", fault: fault.TargetGone, hinder: func(k *kennel) { k.git("branch", "-m", "trunk") }},
+		{name: "no right to write", reason: "access to a file is refused: worktree: ", fault: fault.NoPermission, hinder: func(k *kennel) {
+			if os.Geteuid() == 0 {
+				k.t.Skip("no file is closed to root")
+			}
+			common := filepath.Join(k.dir, ".git")
+			if err := os.Chmod(common, 0o555); err != nil {
+				k.t.Fatal(err)
+			}
+			k.t.Cleanup(func() { _ = os.Chmod(common, 0o755) })
+		}},
 		{name: "no command", reason: "worker ", fault: fault.BadWorker, change: func(b *bead.Bead) { b.Worker = "\"" }},
 		{name: "no log", reason: "worker sh: ", fault: fault.WorktreeFailed, hinder: func(k *kennel) {
 			if err := os.RemoveAll(filepath.Join(k.dir, ".chipset/logs")); err != nil {

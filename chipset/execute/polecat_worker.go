@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
@@ -76,17 +78,6 @@ type startFailure struct {
 	kind fault.Kind
 }
 
-// fault is why the worker could not be started.
-func (e *startFailure) fault() fault.Fault {
-	var start *process.StartError
-	f := fault.OfError(e.err, e.kind)
-	if errors.As(e.err, &start) {
-		f.Class, f.Kind = start.Fault.Class, start.Fault.Kind
-	}
-	f.Reason = fault.New(f.Kind, e.Error()).Reason
-	return f
-}
-
 func (e *startFailure) Error() string { return e.what + ": " + e.err.Error() }
 func (e *startFailure) Unwrap() error { return e.err }
 
@@ -103,10 +94,38 @@ func (p *Polecat) start(ctx context.Context, item hook.WorkItem) error {
 	return p.publishStartFailure(ctx, item, failure)
 }
 
+// publishStartFailure ends an attempt whose worker could not be started.
 func (p *Polecat) publishStartFailure(ctx context.Context, item hook.WorkItem, failure *startFailure) error {
-	_, _, err := carry.Publish(ctx, p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session,
-		Outcome: retire.Fail, Reason: failure.Error(), Fault: failure.fault()})
+	rec := retire.Record{AssignmentID: item.AssignmentID, AgentID: p.ID, Session: item.Session, Outcome: retire.Fail,
+		Reason: failure.Error(), Fault: fault.OfError(failure, failure.kind)}
+	var start *process.StartError
+	switch {
+	case errors.As(failure, &start):
+		rec.Fault = fault.New(start.Fault.Kind, rec.Reason)
+	case rec.Fault.Kind == fault.WorktreeFailed:
+		rec.Fault = fault.New(p.whyNoWorktree(), rec.Reason)
+	}
+	if k := rec.Fault.Kind; k == fault.DiskFull || k == fault.NoPermission {
+		rec.Reason = k.Phrase() + ": " + rec.Reason
+		rec.Fault = fault.New(k, rec.Reason)
+	}
+	_, _, err := carry.Publish(ctx, p.Rig, rec)
 	return err
+}
+
+// whyNoWorktree is the kind of fault that keeps git from making a worktree: git does not
+// always say, so the folders that it writes to are looked at.
+func (p *Polecat) whyNoWorktree() fault.Kind {
+	const room = 1 << 20 // less is as good as nothing
+	for _, dir := range []string{p.Rig.Tree.Abs(state.WorktreeDir), p.Rig.Git.CommonDir()} {
+		if d := diskOf(dir); d.Total > 0 && d.Free < room {
+			return fault.DiskFull
+		}
+		if err := unix.Access(dir, unix.W_OK); errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) {
+			return fault.NoPermission
+		}
+	}
+	return fault.WorktreeFailed
 }
 
 func (p *Polecat) tryStart(ctx context.Context, item hook.WorkItem) error {
@@ -143,7 +162,11 @@ func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.W
 	}
 	target, base, err := carry.TargetTip(ctx, p.Rig)
 	if err != nil {
-		return "", &startFailure{"target", err, fault.TargetGone}
+		kind := fault.WorktreeFailed
+		if errors.Is(err, state.ErrNotFound) {
+			kind = fault.TargetGone
+		}
+		return "", &startFailure{"nothing to work on", err, kind}
 	}
 	if err := p.makeReady(ctx, b.ID, branch, base); err != nil {
 		return "", err
@@ -378,6 +401,7 @@ func (w *worker) look(now state.Time, interval time.Duration) bool {
 func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 	x := w.job.Exit()
 	exit := exitOf(x, w.log)
+	exit.Script = w.preset.Prompt == agentcli.PromptScript
 	w.talk.hearOut(w.log)
 	p.show(w, p.Now(), true)
 	p.judge(ctx, &exit, w.talk.reader.End(exit.Code, x.EndedAt.Local()), w.talk.reader.Session())

@@ -229,9 +229,9 @@ func (s *supervisor) notExecuted(err error) int {
 	case errors.Is(err, unix.E2BIG): // what it is told is too long, and that is the work
 		s.exit.Fault = fault.Fault{}
 	case code == 127:
-		s.exit.Fault = fault.New(fault.ClientMissing, err.Error())
+		s.exit.Fault = fault.New(fault.ClientMissing, fault.ClientMissing.Phrase()+": "+err.Error())
 	case errors.Is(err, fs.ErrPermission): // the file itself, not what it works on
-		s.exit.Fault = fault.New(fault.ClientRefused, err.Error())
+		s.exit.Fault = fault.New(fault.ClientRefused, fault.ClientRefused.Phrase()+": "+err.Error())
 	}
 	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		return s.fail(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
@@ -115,10 +116,25 @@ func (e *Exit) timedOut() string { return fmt.Sprintf("timed out after %s", e.Ra
 func (e *Exit) Record(item *hook.WorkItem, self state.AgentID) retire.Record {
 	rec := newRecord(item, self)
 	rec.Outcome, rec.Reason = e.Outcome()
-	if rec.Outcome == retire.Fail {
-		rec.Fault = e.Fault
+	if rec.Outcome != retire.Fail {
+		return rec
+	}
+	rec.Fault = e.Fault
+	if e.Unexplained() && e.Untouched {
+		rec.Fault = fault.New(fault.ShortFailure, wording.FirstLine(rec.Reason))
 	}
 	return rec
+}
+
+// shortRun is how long a worker runs at least that has come to its work: a client takes
+// seconds to start, and a model to answer.
+const shortRun = 10 * time.Second
+
+// Unexplained reports whether a worker failed after a short time, and nothing says why.
+// Unless it has changed something, it may never have come to its work.
+func (e *Exit) Unexplained() bool {
+	outcome, _ := e.Outcome()
+	return outcome == retire.Fail && e.Fault.IsZero() && e.Ending == ByCode && !e.TimedOut && !e.Script && 0 < e.Ran && e.Ran < shortRun
 }
 
 func newRecord(item *hook.WorkItem, self state.AgentID) retire.Record {

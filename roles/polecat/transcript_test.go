@@ -210,7 +210,10 @@ func (w *world) worker(l rolestest.Line) error {
 	w.f.Worker.StartedAt, w.f.Worker.LastProgress = w.f.Now, w.f.Now
 	w.f.Worker.Resumes = l.Number("left", 0)
 	exit := &w.f.Worker.Exit
-	exit.Lost, exit.Changed = l.Has("lost"), l.Has("changed")
+	exit.Lost, exit.Changed, exit.Script = l.Has("lost"), l.Has("changed"), l.Has("script")
+	if l.Has("untouched") {
+		exit.Untouched, exit.Ran = true, time.Duration(l.Number("seconds", 3))*time.Second
+	}
 	if l.Has("timeout") {
 		exit.TimedOut, exit.Ran = true, time.Minute
 	}

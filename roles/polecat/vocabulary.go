@@ -76,8 +76,10 @@ type Exit struct {
 	Fault fault.Fault
 	// Resumable: the client can continue the session. Changed: the worktree holds
 	// something that its base does not, committed or not; meant only where the
-	// client says how it ended.
-	Resumable, Changed bool
+	// client says how it ended. Untouched: it is known to hold nothing of the kind.
+	Resumable, Changed, Untouched bool
+	// Script: the worker executes the bead's description, and so fails by it.
+	Script bool
 }
 
 // Facts are what one tick has fetched.
