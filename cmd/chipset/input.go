@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/simulate"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -86,17 +85,10 @@ func untilDone[T any](ctx context.Context, read func() (T, error)) (data T, err 
 	}
 }
 
-// parseAge reads a duration; days as in 7d are understood too.
+// parseAge reads a duration, also one in days such as 7d.
 func parseAge(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a duration such as 90s, 1h30m or 7d", s)
-		}
-		return time.Duration(n) * 24 * time.Hour, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
+	d, err := simulate.ParseDuration(s)
+	if err != nil {
 		return 0, fmt.Errorf("%q is not a duration such as 90s, 1h30m or 7d", s)
 	}
 	return d, nil
