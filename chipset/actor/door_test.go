@@ -18,11 +18,10 @@ func TestOneDoor(t *testing.T) {
 		`Decide|Revoke|Register|Adopt|SetStatus|Begin|End|ChangeCard|Write)\(|\.(MarkRead|MarkSeen|ArchiveOld|ArchiveBatch)\(|Sender\.Send|` +
 		`\bcarry\.(Sling|Unsling|Cancel|Reopen|Retry|Drop|Publish|Move)\(`)
 	known := map[string]int{
-		"chipset/agentcli/session/stop.go":   1, // the hand-off of a session that ended without one
-		"chipset/agentcli/session/tools.go":  1, // a subagent's verdict
-		"chipset/bridge/bridge.go":           2, // a foreign agent's mail
-		"chipset/bridge/nanobot/registry.go": 1, // a foreign agent's card
-		"chipset/bd/import.go":               2, // beads by the thousand, in their order
+		"chipset/agentcli/session/stop.go":  1, // the hand-off of a session that ended without one
+		"chipset/agentcli/session/tools.go": 1, // a subagent's verdict
+		"chipset/bridge/bridge.go":          2, // a foreign agent's mail
+		"chipset/bd/import.go":              2, // beads by the thousand, in their order
 	}
 	found := map[string]int{}
 	for _, root := range []string{"cmd/chipset", "chipset/mcpserver", "chipset/agentcli", "chipset/bridge", "chipset/bd"} {

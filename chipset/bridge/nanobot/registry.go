@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -158,12 +159,10 @@ func learn(ctx context.Context, b *bridge.Bridge, id state.AgentID, c card) erro
 			words = append(words, w)
 		}
 	}
-	_, err := b.Rig.Agents.Update(ctx, string(id), func(a *agent.Agent) error {
-		if a.Description == description && slices.Equal(a.Capabilities, words) {
-			return state.ErrUnchanged
-		}
-		a.Description, a.Capabilities, a.UpdatedAt = description, words, b.Rig.Clock.Now()
-		return nil
-	})
+	known, err := b.Rig.Agents.Get(string(id))
+	if err != nil || known.Description == description && slices.Equal(known.Capabilities, words) {
+		return err
+	}
+	_, err = (&actor.Actor{Rig: b.Rig, ID: id}).SetCard(ctx, id, actor.Card{Description: &description, Capabilities: &words})
 	return err
 }
