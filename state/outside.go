@@ -43,8 +43,22 @@ func ReadOutside(path string, limit int64) ([]byte, error) {
 // lies outside of its state tree: chipset.yaml, the ignore file, the pointer in
 // git's own folder. It follows the rules of Tree.Replace.
 func ReplaceOutside(path string, data []byte) error {
+	return replaceOutside(path, data, renameio.WithPermissions(disk.Perm), renameio.WithExistingPermissions())
+}
+
+// StageOutside durably writes what is to take the place of a file, under another
+// name on the same file system and with the file's own permissions, for PutOutside.
+func StageOutside(path, staged string, data []byte) error {
+	perm := os.FileMode(disk.Perm)
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		perm = info.Mode().Perm()
+	}
+	return replaceOutside(staged, data, renameio.WithStaticPermissions(perm))
+}
+
+func replaceOutside(path string, data []byte, perm ...renameio.Option) error {
 	dir := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithPermissions(disk.Perm), renameio.WithExistingPermissions())
+	f, err := renameio.NewPendingFile(path, append(perm, renameio.WithTempDir(dir))...)
 	if err != nil {
 		return err
 	}
@@ -56,27 +70,6 @@ func ReplaceOutside(path string, data []byte) error {
 		return err
 	}
 	return disk.OS{}.SyncDir(dir)
-}
-
-// StageOutside durably writes what is to take the place of a file, under another
-// name on the same file system and with the file's own permissions, for PutOutside.
-func StageOutside(path, staged string, data []byte) error {
-	perm := os.FileMode(disk.Perm)
-	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-		perm = info.Mode().Perm()
-	}
-	f, err := renameio.NewPendingFile(staged, renameio.WithTempDir(filepath.Dir(staged)), renameio.WithStaticPermissions(perm))
-	if err != nil {
-		return err
-	}
-	defer f.Cleanup() //nolint:errcheck // after success a no-op, after an error the first error counts
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return err
-	}
-	return disk.OS{}.SyncDir(filepath.Dir(staged))
 }
 
 // PutOutside puts a staged file in the place of another. Whether that has happened

@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -19,6 +21,35 @@ func (a *Actor) Sling(ctx context.Context, id state.BeadID, to state.AgentID) (d
 		return dispatch.Record{}, err
 	}
 	return carry.Sling(ctx, a.Rig, id, to, a.ID)
+}
+
+// FreePolecat returns a polecat with an empty hook, one with a running process first. Errors:
+// state.ErrConflict when there is none.
+func (a *Actor) FreePolecat() (state.AgentID, error) {
+	agents, _, err := a.Agents.All()
+	if err != nil {
+		return "", err
+	}
+	var free state.AgentID
+	for _, known := range agents {
+		if known.Role != agent.Polecat || known.Status == agent.Retired {
+			continue
+		}
+		h, err := a.Hooks.Get(string(known.ID))
+		if err != nil || h.Status != hook.Empty {
+			continue
+		}
+		if _, alive := a.Alive(known.ID); alive {
+			return known.ID, nil
+		}
+		if free == "" {
+			free = known.ID
+		}
+	}
+	if free == "" {
+		return "", WithHint(state.Conflictf("sling", "no polecat is free"), "chipset hook list shows what hangs on whose hook")
+	}
+	return free, nil
 }
 
 // Unsling takes a slung bead back.

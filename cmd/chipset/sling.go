@@ -8,10 +8,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
-	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/agent"
 )
 
 func newSlingCmd(a *app) *cobra.Command {
@@ -34,7 +31,7 @@ one that waits for others is refused with their names (exit 4).`,
 				if to, err = state.ParseAgentID(args[1]); err != nil {
 					return err
 				}
-			} else if to, err = freePolecat(me.Rig); err != nil {
+			} else if to, err = me.FreePolecat(); err != nil {
 				return err
 			}
 			rec, err := me.Sling(ctx, id, to)
@@ -50,33 +47,6 @@ one that waits for others is refused with their names (exit 4).`,
 			return nil
 		}),
 	}
-}
-
-func freePolecat(r *rig.Rig) (state.AgentID, error) {
-	agents, _, err := r.Agents.All()
-	if err != nil {
-		return "", err
-	}
-	var free state.AgentID
-	for _, known := range agents {
-		if known.Role != agent.Polecat || known.Status == agent.Retired {
-			continue
-		}
-		h, err := r.Hooks.Get(string(known.ID))
-		if err != nil || h.Status != hook.Empty {
-			continue
-		}
-		if _, alive := r.Alive(known.ID); alive {
-			return known.ID, nil
-		}
-		if free == "" {
-			free = known.ID
-		}
-	}
-	if free == "" {
-		return "", withHint(state.Conflictf("sling", "no polecat is free"), "chipset hook list shows what hangs on whose hook")
-	}
-	return free, nil
 }
 
 func newUnslingCmd(a *app) *cobra.Command {
