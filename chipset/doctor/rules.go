@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gastown-chipset/chipset/chipset/environment"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 )
 
@@ -35,6 +36,7 @@ const (
 	areaLog     = "events, incidents, quarantine"
 	areaRun     = "the folder run/"
 	areaGit     = "git"
+	areaMachine = "what the rig stands on"
 )
 
 // group is one check with the rules that it reports.
@@ -76,7 +78,7 @@ func Rules() []Rule {
 	for _, g := range table() {
 		all = append(all, g.rules...)
 	}
-	areas := []string{areaTree, areaFiles, areaRun, areaAgents, areaWork, areaQueue, areaRecords, areaMail, areaNudges, areaLog, areaGit}
+	areas := []string{areaTree, areaFiles, areaRun, areaAgents, areaWork, areaQueue, areaRecords, areaMail, areaNudges, areaLog, areaGit, areaMachine}
 	slices.SortStableFunc(all, func(a, b Rule) int { return slices.Index(areas, a.Area) - slices.Index(areas, b.Area) })
 	return all
 }
@@ -108,6 +110,11 @@ func treeGroups() []group {
 			{"lock-file", areaRun, "a lock is a plain file below run/locks", Error, toQuarantine + ": nobody could take that lock"},
 			{"stale-liveness", areaRun, "a liveness stamp has a process that speaks for the agent", Info, "removes it"},
 			{"run-file", areaRun, "what lies in run/ can be read", Warning, toQuarantine + ": it is a cache, and is made again"},
+		}},
+		{looking((*look).environment), []Rule{
+			{environment.ReadOnly, areaMachine, "the state tree and git's folder can be written", Error, byHand + "make them writable: nothing is lost, but nothing moves on"},
+			{environment.DiskLow, areaMachine, "the disk has 1 GiB or a twentieth of it free, whichever is less", Error, byHand + "make room: writes that fail lose nothing, but nothing moves on"},
+			{environment.Diverged, areaMachine, "one of the target and the remote's branch, as git last saw it, follows the other", Warning, byHand + "git pull --rebase brings them together"},
 		}},
 		{looking((*look).tree), []Rule{
 			{"identity", areaTree, "rig.json exists and names the rig that git's own folder records", Error, byHand + "put the right tree back before anything runs"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
+	"github.com/gastown-chipset/chipset/chipset/environment"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
@@ -118,7 +119,7 @@ func (p *Polecat) publishStartFailure(ctx context.Context, item hook.WorkItem, f
 func (p *Polecat) whyNoWorktree() fault.Kind {
 	const room = 1 << 20 // less is as good as nothing
 	for _, dir := range []string{p.Rig.Tree.Abs(state.WorktreeDir), p.Rig.Git.CommonDir()} {
-		if d := diskOf(dir); d.Total > 0 && d.Free < room {
+		if d := environment.DiskOf(dir); d.Total > 0 && d.Free < room {
 			return fault.DiskFull
 		}
 		if err := unix.Access(dir, unix.W_OK); errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) {

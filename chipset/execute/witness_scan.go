@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/environment"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -32,7 +31,7 @@ func openIncidents(r *rig.Rig) ([]incident.Incident, error) {
 // hooks: a corrupt one is a finding.
 func (w *witnessRunner) scan() (*witness.Scan, error) {
 	r := w.Rig
-	s := &witness.Scan{Disk: diskOf(r.Tree.Root()), Backlog: w.backlog}
+	s := &witness.Scan{Disk: environment.DiskOf(r.Tree.Root()), Backlog: w.backlog}
 	beads, err := r.Beads.Since(w.seen)
 	if err != nil {
 		return nil, err
@@ -129,15 +128,4 @@ func (w *witnessRunner) stallOf(h *hook.Hook) time.Duration {
 	}
 	preset, _ := w.Rig.Def.Worker.Preset(worker)
 	return preset.StallDetection
-}
-
-// diskOf is the room on the file system of dir; zero where the system does not
-// say.
-func diskOf(dir string) witness.Disk {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return witness.Disk{}
-	}
-	block := uint64(fs.Bsize)
-	return witness.Disk{Free: fs.Bavail * block, Total: fs.Blocks * block}
 }

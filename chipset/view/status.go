@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/environment"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -155,7 +156,7 @@ func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 	if err := s.addMail(r); err != nil {
 		return nil, err
 	}
-	return s, s.addWarnings(r, snap)
+	return s, s.addWarnings(ctx, r, snap)
 }
 
 // addOverdue finds the tasks asked of an agent that should have been done by now.
@@ -331,7 +332,7 @@ func (s *Status) addMail(r *rig.Rig) error {
 	return err
 }
 
-func (s *Status) addWarnings(r *rig.Rig, snap *rig.Records) error {
+func (s *Status) addWarnings(ctx context.Context, r *rig.Rig, snap *rig.Records) error {
 	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
 	if r.Def == nil {
 		add("chipset.yaml can't be used: chipset validate says why")
@@ -340,6 +341,13 @@ func (s *Status) addWarnings(r *rig.Rig, snap *rig.Records) error {
 		add("no git repository around %s can be used: chipset doctor says why", r.Dir)
 	}
 	if err := r.Tree.Verify(); err != nil {
+		add("%v", err)
+	}
+	troubles, err := environment.Look(ctx, r)
+	for _, t := range troubles {
+		add("%s (%s)", t.Detail, t.Hint)
+	}
+	if err != nil {
 		add("%v", err)
 	}
 	waiting := s.Beads[bead.Open] + s.Beads[bead.Hooked] + s.Beads[bead.InProgress] + s.Beads[bead.Failed]

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/gastown-chipset/chipset/hook"
@@ -127,6 +128,19 @@ type Agent struct {
 
 // Disk is the file system of the state tree, in bytes; Total 0 is unknown.
 type Disk struct{ Free, Total uint64 }
+
+// Low reports whether a person should make room.
+func (d Disk) Low() bool { return d.Total > 0 && d.Free < d.low() }
+
+// Critical reports whether writes are about to fail.
+func (d Disk) Critical() bool {
+	return d.Total > 0 && d.Free < min(criticalBytes, d.Total/criticalShare)
+}
+
+// String is how much room there is, for people.
+func (d Disk) String() string { return fmt.Sprintf("%d MiB free of %d MiB", d.Free>>20, d.Total>>20) }
+
+func (d Disk) low() uint64 { return min(lowBytes, d.Total/lowShare) }
 
 // State is what the witness remembers between two patrols. When the process ends it is
 // lost, which only delays some incidents: what was reported is stored in the incidents.

@@ -208,15 +208,14 @@ const (
 // disk watches the file system of the state tree. It must recover by a quarter
 // before the incident closes, so that one that breathes is reported once.
 func (d *decision) disk() {
-	free, total := d.f.Scan.Disk.Free, d.f.Scan.Disk.Total
-	low, critical := min(lowBytes, total/lowShare), min(criticalBytes, total/criticalShare)
-	c := condition{agent: d.f.Self, kind: incident.DiskLow, from: d.f.Now, holds: total > 0 && free < low+low/4,
-		detail: fmt.Sprintf("%d MiB free of %d MiB", free>>20, total>>20)}
+	disk := d.f.Scan.Disk
+	c := condition{agent: d.f.Self, kind: incident.DiskLow, from: d.f.Now, holds: disk.Total > 0 && disk.Free < disk.low()+disk.low()/4,
+		detail: disk.String()}
 	switch {
 	case !c.holds:
-	case free < critical:
+	case disk.Critical():
 		c.severity = incident.Critical
-	case free < low:
+	case disk.Low():
 		c.severity = incident.Alert
 	}
 	d.judge(c)

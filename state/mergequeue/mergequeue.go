@@ -193,8 +193,13 @@ type Store struct {
 // NewStore opens the queue of a tree. New requests and moves of requests are told
 // to the log, which may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
-	brief := func(r *Request) []string { return []string{string(r.Status)} }
-	requests := state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithSummaries("1", brief)
+	brief := func(r *Request) []string {
+		if !r.movedTarget() {
+			return []string{string(r.Status)}
+		}
+		return []string{string(r.Status), r.TargetBranch, r.UpdatedAt.String()}
+	}
+	requests := state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithSummaries("2", brief)
 	return Store{event.Record(requests, log, tell), t}
 }
 
@@ -281,12 +286,39 @@ func LastLanded(all []Request, target string) *Request {
 	var last *Request
 	for i := range all {
 		q := &all[i]
-		moved := q.Status == Merged && q.Onto != "" && !q.HeldBefore() && q.MergedSHA != ""
-		if moved && (target == "" || q.TargetBranch == target) && (last == nil || q.UpdatedAt.After(last.UpdatedAt.Time)) {
+		if q.movedTarget() && (target == "" || q.TargetBranch == target) && (last == nil || q.UpdatedAt.After(last.UpdatedAt.Time)) {
 			last = q
 		}
 	}
 	return last
+}
+
+// movedTarget reports whether the request's landing moved the target.
+func (r *Request) movedTarget() bool {
+	return r.Status == Merged && r.Onto != "" && !r.HeldBefore() && r.MergedSHA != ""
+}
+
+// LastLanded is LastLanded without reading what was read before. A request that can't
+// be read does not count.
+func (s Store) LastLanded(target string) (*Request, error) {
+	briefs, _, err := s.Summaries()
+	if err != nil {
+		return nil, err
+	}
+	name, last := "", ""
+	for _, b := range briefs {
+		if len(b.Fields) == 3 && b.Fields[1] == target && b.Fields[2] > last {
+			name, last = b.Name, b.Fields[2]
+		}
+	}
+	if name == "" {
+		return nil, nil
+	}
+	q, err := s.GetCached(name)
+	if err != nil {
+		return nil, err
+	}
+	return &q, nil
 }
 
 // Queue returns the requests in FIFO order, and what could not be read.
@@ -320,7 +352,7 @@ func (s Store) Live() ([]Request, []error, error) {
 	briefs, bad, err := s.Summaries()
 	var live []Request
 	for _, b := range briefs {
-		if len(b.Fields) != 1 || !Status(b.Fields[0]).Live() {
+		if len(b.Fields) == 0 || !Status(b.Fields[0]).Live() {
 			continue
 		}
 		r, err := s.GetCached(b.Name)

@@ -1,0 +1,24 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/gastown-chipset/chipset/chipset/environment"
+)
+
+// environment reports what the rig stands on and can't mend. That the target was moved
+// back is merged-unreachable, for each request.
+func (l *look) environment(ctx context.Context) error {
+	found, err := environment.Look(ctx, l.r)
+	for _, t := range found {
+		if t.Rule == environment.MovedBack {
+			continue
+		}
+		severity := Warning
+		if t.Severe {
+			severity = Error
+		}
+		l.addSettled(t.Rule, t.Path, severity, t.Hint, "%s", t.Detail)
+	}
+	return err
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package environment
+
+func mounted(f *fixture) { f.Skip("nothing is mounted here") }
