@@ -16,6 +16,9 @@ type Reader interface {
 	Figures() Figures
 	// Session is the client's own name for the session, "" while it is not known.
 	Session() string
+	// Trying is the fault of the service that the client tries to overcome just now, or
+	// zero: its last words were that it tries again.
+	Trying() fault.Fault
 	// End judges how the run ended that has exited with this code, at this time. It is the one place
 	// that knows what the client's errors mean. A time of day that the client names is meant in the
 	// zone of at.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
@@ -28,6 +29,9 @@ func (t *Transcript) Figures() Figures { return t.Total }
 
 // Session implements Reader.
 func (t *Transcript) Session() string { return t.session }
+
+// Trying implements Reader, for a client that does not say that it tries again.
+func (t *Transcript) Trying() fault.Fault { return fault.Fault{} }
 
 // Resumed implements Reader.
 func (t *Transcript) Resumed() { t.noise, t.first, t.spoke = nil, "", false }

@@ -64,6 +64,7 @@ const (
 	capped   = `echo '{"type":"system","subtype":"notification","key":"stop-hook-block-cap"}'` + "\n" + finished
 	overload = `echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"overloaded"}'` + "\nexit 1\n"
 	badKey   = `echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":401,"result":"bad key"}'` + "\nexit 1\n"
+	inVain   = `echo '{"type":"system","subtype":"api_retry","attempt":3,"error_status":null}'` + "\nexec sleep 1000\n"
 	commits  = "echo one > one.txt; git add -A; git commit -qm one\n"
 )
 
@@ -89,6 +90,8 @@ func TestClientEndings(t *testing.T) {
 		{"an overloaded API, then none", []string{begins + overload, speaks + commits + finished}, "", retire.Done, ""},
 		{"an overloaded API", []string{begins + overload, overload, overload}, "", retire.Fail, "the model's API is overloaded (529): overloaded"},
 		{"a bad key", []string{begins + badKey}, "", retire.Fail, "the model's API does not accept the key (401)"},
+		{"a service that it tries to reach for ever, then one", []string{begins + inVain, speaks + commits + finished}, ", stall_detection: 2s", retire.Done, ""},
+		{"a service that it tries to reach for ever", []string{begins + inVain}, ", stall_detection: 2s, resumes: 0", retire.Fail, "the model's API can't be reached"},
 		{"ended by TERM", []string{begins + "kill -TERM $$\n", speaks + commits + finished}, "", retire.Done, ""},
 		{"another program behind the name", []string{commits + "echo all is well\n"}, "", retire.Done, ""},
 		{"not understood", []string{"echo a Stack Trace\nexit 3\n"}, "", retire.Fail, "exit code 3: a Stack Trace"},

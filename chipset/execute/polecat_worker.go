@@ -46,6 +46,8 @@ type worker struct {
 	bytes        int64
 	cpu          time.Duration
 	lastProgress state.Time
+	// tryingSince is when its client began to try again what fails, zero while it works.
+	tryingSince state.Time
 	// exit is how it ended, once it has.
 	exit *polecat.Exit
 	// courtesy ends a worker that has reported and does not go, or is nil.
@@ -374,7 +376,12 @@ func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Wor
 			p.show(w, now, false)
 		}
 	}
-	facts.LastProgress, facts.CPU = w.lastProgress, w.cpu
+	if facts.Trying = w.talk.reader.Trying(); facts.Trying.IsZero() {
+		w.tryingSince = state.Time{}
+	} else if w.tryingSince.IsZero() {
+		w.tryingSince = now
+	}
+	facts.LastProgress, facts.CPU, facts.TryingSince = w.lastProgress, w.cpu, w.tryingSince
 	return facts, progress
 }
 

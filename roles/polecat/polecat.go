@@ -54,8 +54,9 @@ type State struct {
 	Session state.SessionID
 	// Retiring is the assignment whose retire record is not final yet.
 	Retiring state.AssignmentID
-	// Stopping is true once the present worker was told to end.
-	Stopping bool
+	// Stopping is true once the present worker was told to end; GaveUp is true when that
+	// was because its client tried in vain.
+	Stopping, GaveUp bool
 	// Lost counts the workers of this assignment that somebody else ended.
 	Lost int
 	// TouchedAt is when progress was last written.
@@ -193,6 +194,9 @@ func (d *decision) stop(why string, courtesy time.Duration) {
 // somebody ended gets a successor, because that says nothing of the work.
 func (d *decision) exited() {
 	exit := &d.f.Worker.Exit
+	if d.s.GaveUp && !exit.Fault.IsZero() {
+		exit.Lost = false // its end is that of its client
+	}
 	switch {
 	case d.published:
 	case len(d.f.Asked) > 0 && (exit.CanWait() || d.f.Unplanned && exit.silent()):
@@ -227,7 +231,7 @@ func (d *decision) goOn(why string, answered bool) {
 		return
 	}
 	d.become(Executing)
-	d.s.Stopping, d.s.TouchedAt = false, d.f.Now
+	d.s.Stopping, d.s.GaveUp, d.s.TouchedAt = false, false, d.f.Now
 	d.workOn(Continue{Item: *d.f.Hook.WorkItem, Why: why, Answered: answered})
 }
 
@@ -251,6 +255,11 @@ func (d *decision) executing() {
 		return
 	}
 	d.become(Executing)
+	if w := &d.f.Worker; !w.Trying.IsZero() && !d.s.Stopping && d.f.Now.Sub(w.TryingSince.Time) >= d.f.Policy.Patience {
+		d.s.GaveUp = true
+		d.stop("its client tries in vain: "+w.Trying.Reason, 0)
+		return
+	}
 	if since := d.f.Now.Sub(d.s.TouchedAt.Time); d.f.Progress && (since < 0 || since >= d.f.Policy.Touch) {
 		d.s.TouchedAt = d.f.Now
 		d.workOn(Touch{Assignment: d.f.Worker.Assignment, Session: d.f.Worker.Session})
@@ -277,14 +286,14 @@ func (d *decision) begin() {
 		d.resume()
 	default:
 		d.become(Executing)
-		d.s.Stopping, d.s.TouchedAt = false, d.f.Now
+		d.s.Stopping, d.s.GaveUp, d.s.TouchedAt = false, false, d.f.Now
 		d.workOn(Start{Item: *d.f.Hook.WorkItem})
 	}
 }
 
 func (d *decision) resume() {
 	d.become(Preparing)
-	d.s.Session, d.s.Stopping = d.f.Fresh, false
+	d.s.Session, d.s.Stopping, d.s.GaveUp = d.f.Fresh, false, false
 	d.step(Resume{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh})
 }
 
@@ -309,7 +318,7 @@ func (d *decision) idle() {
 // becomeFree forgets the assignment that is over.
 func (d *decision) becomeFree(p Phase) {
 	d.become(p)
-	d.s.Session, d.s.Retiring, d.s.Stopping, d.s.Lost = "", "", false, 0
+	d.s.Session, d.s.Retiring, d.s.Stopping, d.s.GaveUp, d.s.Lost = "", "", false, false, 0
 	d.s.HookProblem = ""
 }
 

@@ -50,7 +50,7 @@ type world struct {
 func newWorld() *world {
 	now := state.At(time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC))
 	return &world{f: Facts{Now: now, Self: "polecat-alpha", Mayor: "mayor", Process: "ses-me",
-		Policy: Policy{Touch: 15 * time.Second, Courtesy: 2 * time.Second},
+		Policy: Policy{Touch: 15 * time.Second, Courtesy: 2 * time.Second, Patience: 2 * time.Minute},
 		Hook:   &hook.Hook{AgentID: "polecat-alpha", Status: hook.Empty}, Worker: Worker{Status: WorkerNone}}}
 }
 
@@ -209,6 +209,9 @@ func (w *world) worker(l rolestest.Line) error {
 	w.f.Worker.Assignment, w.f.Worker.Session, w.f.Worker.Bead = state.AssignmentID(l.Word(1)), state.SessionID(l.Word(2)), "gt-a"
 	w.f.Worker.StartedAt, w.f.Worker.LastProgress = w.f.Now, w.f.Now
 	w.f.Worker.Resumes = l.Number("left", 0)
+	if kind := l.Options["trying"]; kind != "" {
+		w.f.Worker.Trying, w.f.Worker.TryingSince = fault.New(fault.Kind(kind), ""), w.f.Now
+	}
 	exit := &w.f.Worker.Exit
 	exit.Lost, exit.Changed, exit.Script = l.Has("lost"), l.Has("changed"), l.Has("script")
 	if l.Has("untouched") {

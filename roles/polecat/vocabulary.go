@@ -20,6 +20,16 @@ type Policy struct {
 	// Courtesy is how long a worker that has said that it is finished may take
 	// to end by itself.
 	Courtesy time.Duration
+	// Patience is how long a client may try to reach its service; what goes on longer is
+	// the rig's to wait for.
+	Patience time.Duration
+}
+
+// Patience is the Patience of a rig with this stall threshold: it ends before a client
+// that waits looks stalled.
+func Patience(stall time.Duration) time.Duration {
+	const most = 2 * time.Minute
+	return min(most, stall/2)
 }
 
 // TouchInterval is the Touch of a rig with this stall threshold: short enough
@@ -50,6 +60,10 @@ type Worker struct {
 	// LastProgress is when its output or its processor time last grew.
 	LastProgress state.Time
 	CPU          time.Duration
+	// Trying is the fault of a service that its client tries to overcome, since when is in
+	// TryingSince; zero while it works.
+	Trying      fault.Fault
+	TryingSince state.Time
 	// Resumes is how often its session may still be continued.
 	Resumes int
 	// Exit is meant only when the worker has exited.

@@ -241,8 +241,8 @@ func TestEndedWhileRetrying(t *testing.T) {
 		for _, line := range lines {
 			r.Line([]byte(line))
 		}
-		if f := r.End(143, time.Time{}).Fault; f.Kind != want {
-			t.Errorf("%q: %+v", lines, f)
+		if f := r.End(143, time.Time{}).Fault; f.Kind != want || r.Trying().Kind != want {
+			t.Errorf("%q: %+v, and before %+v", lines, f, r.Trying())
 		}
 		r.Resumed()
 		if f := r.End(143, time.Time{}).Fault; !f.IsZero() {

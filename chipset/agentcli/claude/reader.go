@@ -86,7 +86,7 @@ func (r *reader) Line(line []byte) {
 		return
 	}
 	if l.Type == "assistant" || l.Type == "user" || l.Type == "result" {
-		r.retrying = nil
+		r.retrying = nil // it got through, or gave up
 	}
 	switch {
 	case l.Type == "system" && l.Subtype == "api_retry":
@@ -160,6 +160,14 @@ func (r *reader) Resumed() {
 	r.Transcript.Resumed()
 	r.result, r.capped, r.toldToGoOn = nil, false, 0
 	r.category, r.retrying, r.limited, r.reset = "", nil, false, 0
+}
+
+// Trying implements agentcli.Reader.
+func (r *reader) Trying() fault.Fault {
+	if r.retrying == nil {
+		return fault.Fault{}
+	}
+	return agentcli.APIError{Status: *r.retrying}.End().Fault
 }
 
 func (r *reader) End(code int, at time.Time) agentcli.End {

@@ -80,3 +80,23 @@ func TestOvercome(t *testing.T) {
 		t.Errorf("after it went on: %+v", f)
 	}
 }
+
+// TestTrying: refused connections never end; the client says that it waits, and for what.
+func TestTrying(t *testing.T) {
+	r := Client().Reader()
+	for _, step := range []struct {
+		line string
+		want fault.Kind
+	}{
+		{`{"type":"turn.started"}`, ""},
+		{`{"type":"error","message":"Reconnecting... waiting for network (Connection failed: error sending request)"}`, fault.Network},
+		{`{"type":"item.completed","item":{"type":"agent_message","text":"Reconnecting... waiting for network (Connection failed: x)"}}`, ""},
+		{`{"type":"error","message":"Reconnecting... 2/5 (exceeded retry limit, last status: 429 Too Many Requests)"}`, fault.RateLimit},
+		{`{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 429 Too Many Requests"}}`, ""},
+	} {
+		r.Line([]byte(step.line))
+		if got := r.Trying(); got.Kind != step.want {
+			t.Errorf("after %s: %+v", step.line, got)
+		}
+	}
+}

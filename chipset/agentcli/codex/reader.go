@@ -84,6 +84,14 @@ func (r *reader) Resumed() {
 	r.completed, r.failure = false, ""
 }
 
+// Trying implements agentcli.Reader.
+func (r *reader) Trying() fault.Fault {
+	if r.completed || !strings.HasPrefix(r.failure, reconnecting) {
+		return fault.Fault{}
+	}
+	return failed(r.failure, time.Time{}).Fault
+}
+
 func (r *reader) End(code int, at time.Time) agentcli.End {
 	var end agentcli.End
 	switch {
@@ -102,6 +110,10 @@ func (r *reader) End(code int, at time.Time) agentcli.End {
 	return r.Quoted(end)
 }
 
+// reconnecting begins its words about an error after which it tries again; the error stands
+// in parentheses behind them.
+const reconnecting = "Reconnecting... "
+
 // usageError is its exit code for a command line that it does not understand.
 const usageError = 2
 
@@ -111,7 +123,7 @@ const statusPattern = `^(?:unexpected status|exceeded retry limit, last status:)
 // failed judges the message of a turn that failed, or of one that ended from outside while
 // the client tried again. The message is all there is.
 func failed(message string, at time.Time) agentcli.End {
-	if inner, found := strings.CutPrefix(message, "Reconnecting... "); found {
+	if inner, found := strings.CutPrefix(message, reconnecting); found {
 		if _, reason, ok := strings.Cut(strings.TrimSuffix(inner, ")"), " ("); ok {
 			message = reason
 		}

@@ -62,7 +62,7 @@ func Polecat(d *definition.Definition, stall time.Duration) polecat.Policy {
 	if stall == 0 {
 		stall = d.GUPP.Thresholds.StallDetection
 	}
-	return polecat.Policy{Touch: polecat.TouchInterval(stall), Courtesy: min(d.Worker.Grace, maxCourtesy)}
+	return polecat.Policy{Touch: polecat.TouchInterval(stall), Courtesy: min(d.Worker.Grace, maxCourtesy), Patience: polecat.Patience(stall)}
 }
 
 // Refinery is what a definition means for the refinery.
