@@ -21,9 +21,10 @@ type awaited struct {
 // maxAwaited bounds what is kept of one assignment.
 const maxAwaited = 100
 
-func awaitedPath(id state.AgentID) state.Path {
-	return state.RunDir.Join("awaited", string(id)+".json")
-}
+// AwaitedDir is the folder of these files.
+const AwaitedDir = state.RunDir + "/awaited"
+
+func awaitedPath(id state.AgentID) state.Path { return AwaitedDir.Join(string(id) + ".json") }
 
 // readAwaited returns what an agent waited for; nothing where that can't be read.
 func readAwaited(t *state.Tree, id state.AgentID) awaited {

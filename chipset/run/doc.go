@@ -11,6 +11,7 @@
 //	                   │                                           │
 //	SIGINT, SIGTERM ───┼─▶ interrupt ends the group                │
 //	                   ├─▶ idle      ends it when all is done      │
+//	                   ├─▶ needs     says what waits for a person  │
 //	                   └─▶ event sync   syncs the event log        │
 //	                   └───────────────────────────────────────────┘
 //

@@ -23,14 +23,19 @@ type UpOptions struct {
 	UntilIdle bool
 	// Timeout ends it with ErrTimeout; 0 is never.
 	Timeout time.Duration
+	// Standby waits to take over where other processes run all agents.
+	Standby bool
+	// Needs says what waits for the person.
+	Needs bool
 	// Agents are those to run; empty means all of the rig that have a process.
 	Agents []state.AgentID
 }
 
 // Up runs agents of a rig in this process until it is told to end: by the
 // end of ctx, by mail to all of them, when idle, or after the time-out. It
-// returns *Waiting when the rig is idle but beads wait for a person. What is
-// half done when it returns is healed by the next start.
+// returns a state.ErrConflict when other processes run all agents, and *Waiting
+// when the rig is idle but beads wait for a person. What is half done when it
+// returns is healed by the next start.
 func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	agents := opts.Agents
 	if len(agents) == 0 {
@@ -38,6 +43,9 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 		if agents, err = runnable(p.Rig); err != nil {
 			return err
 		}
+	}
+	if owner := p.owner(agents); owner != 0 && len(agents) > 1 && !opts.Standby {
+		return state.Conflictf("up", "the rig runs already, in process %d", owner)
 	}
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -62,6 +70,9 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	addInterrupt(&g, ctx)
 	addEventSync(&g, ctx, p)
 	addAuditor(&g, ctx, p)
+	if opts.Needs {
+		addNeeds(&g, ctx, p)
+	}
 	if opts.UntilIdle {
 		addIdle(&g, ctx, p)
 	}
@@ -76,6 +87,19 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 		return nil
 	}
 	return err
+}
+
+// owner returns a process that runs one of the agents if others run all of them, else 0.
+func (p *Process) owner(agents []state.AgentID) int {
+	pid := 0
+	for _, id := range agents {
+		stamp, alive := p.Rig.Alive(id)
+		if !alive {
+			return 0
+		}
+		pid = stamp.PID
+	}
+	return pid
 }
 
 // runnable lists the agents of the rig that have a process.

@@ -12,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -84,7 +85,7 @@ func Needs(ctx context.Context, r *rig.Rig) ([]Need, error) {
 }
 
 func needsOf(ctx context.Context, r *rig.Rig, snap *rig.Records) ([]Need, error) {
-	b := needBuilder{r: r, snap: snap}
+	b := needBuilder{r: r, snap: snap, needs: []Need{}}
 	err := errors.Join(b.questions(), b.blocked())
 	b.landings()
 	b.damage()
@@ -106,6 +107,11 @@ func needsOf(ctx context.Context, r *rig.Rig, snap *rig.Records) ([]Need, error)
 		return cmp.Or(slices.Index(order, x.Kind)-slices.Index(order, y.Kind), x.Number-y.Number)
 	})
 	return b.needs, errors.Join(err, numberErr)
+}
+
+// NeedDirs are the folders whose changes make and end needs.
+func NeedDirs(r *rig.Rig) []state.Path {
+	return []state.Path{bead.Dir, hook.Dir, mergequeue.Dir, incident.Dir, r.Mailbox(state.Human).Dir(), actor.AwaitedDir}
 }
 
 // needBuilder collects needs from the records of a rig.

@@ -68,6 +68,11 @@ func (n *Need) Line() string {
 	return text
 }
 
+// Announcement is the need on one line, with the commands that answer it.
+func (n *Need) Announcement() string {
+	return fmt.Sprintf("needs you: %s %s (%s)", n.Handle(), n.Line(), strings.Join(n.Commands, ", or "))
+}
+
 // surroundings says who waits since when, and what else waits.
 func (n *Need) surroundings(now state.Time) string {
 	var parts []string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +31,7 @@ lasts, and no later entry gets it.`,
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, _ []string) error {
 			needs, err := a.needs(ctx, r)
-			return a.show(slices.Concat([]view.Need{}, needs), err, opts.json, func() error { return view.WriteNeeds(a.stdout, needs, a.clock.Now(), a.screen()) })
+			return a.show(needs, err, opts.json, func() error { return view.WriteNeeds(a.stdout, needs, a.clock.Now(), a.screen()) })
 		}),
 	})
 }

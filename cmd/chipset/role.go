@@ -54,6 +54,9 @@ by the next start.`,
 }
 
 func runRole(ctx context.Context, a *app, role agent.Role, args []string, o upOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	say, err := a.storyteller(o.logFormat)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/run"
+	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -22,6 +23,7 @@ type upOptions struct {
 	timeout    time.Duration
 	logFormat  string
 	forceCount bool
+	standby    bool
 }
 
 // AddFlags puts the options on a command.
@@ -29,6 +31,7 @@ func (o *upOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.polecats, "polecats", 0, "run a pool of `N` polecats instead of the definition's")
 	fs.BoolVar(&o.untilIdle, "until-idle", false, "end when nothing is left to do (exit 7 when beads wait for a person)")
 	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
+	fs.BoolVar(&o.standby, "standby", false, "when another process runs the rig, wait to take over")
 	o.addCommon(fs)
 }
 
@@ -45,7 +48,8 @@ func newUpCmd(a *app) *cobra.Command {
 		Long: `Run every agent of the rig in this process. An agent that another process
 runs already is left to it, and taken over when that process ends. Ctrl-C (or
 TERM) ends the rig within seconds; what was half done is healed by the next
-start.`,
+start. What waits for you is said at once, with the command that answers it. Where another process
+runs the whole rig already, this is exit 4.`,
 		Example: "  chipset up\n  chipset up --until-idle --timeout 2h\n  chipset up --polecats 8 --log-format json",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,6 +59,9 @@ start.`,
 }
 
 func runUp(ctx context.Context, a *app, o upOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	say, err := a.storyteller(o.logFormat)
 	if err != nil {
 		return err
@@ -63,6 +70,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	if err != nil {
 		return err
 	}
+	began := r.Clock.Now()
 	a.tellCopied(r)
 	def := r.Def
 	if o.polecats != 0 {
@@ -81,7 +89,25 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	if err != nil {
 		return err
 	}
-	return a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents})
+	err = a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents, Standby: o.standby, Needs: true})
+	if !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNoTree) {
+		// It is of use also after an interrupt, which has ended ctx.
+		summary, sumErr := view.Summarize(context.WithoutCancel(ctx), r, began)
+		if sumErr != nil {
+			a.warnf("summary: %v", sumErr)
+		} else {
+			say("%s", summary)
+		}
+	}
+	return err
+}
+
+// check returns an ErrInvalid for options that mean nothing.
+func (o *upOptions) check() error {
+	if o.timeout < 0 {
+		return usagef("--timeout %s is negative", o.timeout)
+	}
+	return nil
 }
 
 // tellCopied warns that the rig runs on a copy of its definition.
@@ -133,7 +159,7 @@ func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any
 	var waiting *run.Waiting
 	switch {
 	case errors.As(err, &waiting):
-		return withHint(exitWith(codeWaiting, err), "chipset mail inbox human tells why; chipset work reopen or cancel goes on")
+		return withHint(exitWith(codeWaiting, err), "chipset inbox tells why, with the commands that answer it")
 	case errors.Is(err, run.ErrTimeout):
 		return exitWith(codeTimeout, err)
 	}

@@ -17,7 +17,7 @@ func TestWorkerCommands(t *testing.T) {
 			t.Errorf("%q is no command: found %q, %v", command, found.CommandPath(), err)
 		}
 		switch strings.Fields(command)[0] {
-		case "init", "up", "down", "supervise", "plugin", "mcp", "bridge", "approve", "deny", "permissions", "queue", "sling", "unsling":
+		case "init", "up", "down", "supervise", "plugin", "mcp", "bridge", "approve", "deny", "answer", "reopen", "inbox", "permissions", "queue", "sling", "unsling":
 			t.Errorf("%q is for the person alone", command)
 		}
 	}

@@ -1,0 +1,60 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/oklog/run"
+
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/state/need"
+)
+
+const (
+	// needsPace is the least time between two looks at what waits for the person.
+	needsPace = 400 * time.Millisecond
+	// needsNet is when it is looked at without a change that anybody told of.
+	needsNet = 30 * time.Second
+)
+
+// addNeeds says what waits for the person: at the start all of it, then each new need
+// once, within a second.
+func addNeeds(g *run.Group, ctx context.Context, p *Process) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.Add(func() error {
+		net := p.Rig.Def.Rig.Tick
+		var changed <-chan struct{}
+		if p.Watcher != nil {
+			var err error
+			if changed, err = p.Watcher.Subscribe(view.NeedDirs(p.Rig)...); err == nil {
+				net = needsNet
+			}
+		}
+		said := map[need.Key]bool{}
+		failure := ""
+		for {
+			began := time.Now() //nolint:forbidigo // paces real work, decides nothing
+			needs, err := view.Needs(ctx, p.Rig)
+			for i := range needs {
+				if n := &needs[i]; !said[n.Key] {
+					said[n.Key] = true
+					p.Say("%s", n.Announcement())
+				}
+			}
+			if err != nil && ctx.Err() == nil && err.Error() != failure {
+				failure = err.Error()
+				p.Say("warning: what waits for you: %s", flat(err))
+			}
+			if !pace(ctx, began, min(max(needsPace, 5*time.Since(began)), 2*needsPace)) {
+				return ctx.Err()
+			}
+			timer := time.NewTimer(net)
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			case <-timer.C:
+			}
+			timer.Stop()
+		}
+	}, func(error) { cancel() })
+}

@@ -1,0 +1,53 @@
+package view
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
+)
+
+// Summary is what came of a rig since an instant.
+type Summary struct {
+	Since state.Time `json:"since"`
+	// Landed counts beads that landed, Failed attempts that failed.
+	Landed int `json:"landed"`
+	Failed int `json:"failed"`
+	// Needs is what waits for the person now.
+	Needs []Need `json:"needs"`
+}
+
+// Summarize returns what came of a rig since an instant.
+func Summarize(ctx context.Context, r *rig.Rig, since state.Time) (*Summary, error) {
+	landed, _, err := r.Beads.Select(func(b *bead.Bead) bool {
+		return b.Status.Landed() && b.ClosedAt != nil && !b.ClosedAt.Before(since.Time)
+	})
+	if err != nil {
+		return nil, err
+	}
+	failed, _, err := r.Retire.Select(func(rec *retire.Record) bool {
+		return rec.Outcome == retire.Fail && !rec.CreatedAt.Before(since.Time)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Summary{Since: since, Landed: len(landed), Failed: len(failed)}
+	s.Needs, err = Needs(ctx, r)
+	return s, err
+}
+
+// String is the summary on one line.
+func (s *Summary) String() string {
+	text := fmt.Sprintf("%s landed, %s failed, ", wording.Count(s.Landed, "bead"), wording.Count(s.Failed, "attempt"))
+	switch len(s.Needs) {
+	case 0:
+		return text + "nothing waits for you"
+	case 1:
+		return text + "1 decision waits for you: chipset inbox"
+	}
+	return text + fmt.Sprintf("%d decisions wait for you: chipset inbox", len(s.Needs))
+}
