@@ -6,10 +6,12 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Ask is the metadata of a permission_request.
+// Ask is the metadata of a request.
 type Ask struct {
-	// Rule is what it asks for, word by word.
+	// Rule is what a permission_request asks for, word by word.
 	Rule string `json:"rule,omitempty"`
+	// NoReply is true for a request whose sender sees elsewhere what became of it.
+	NoReply bool `json:"no_reply,omitempty"`
 }
 
 // AskOf returns what a request asks for. Metadata of another writer asks for nothing.

@@ -76,8 +76,12 @@ func Answer(n *nudge.Nudge, message string, ref *nudge.Ref) Nudge {
 func Approval() json.RawMessage { return json.RawMessage(`{"approved":true}`) }
 
 // AnswerShutdown is the shutdown_response of a role that ends, its end, and what
-// retires the request. A request that was read, but not obeyed, would be lost.
+// retires the request. A request that was read, but not obeyed, would be lost. Where it
+// asks for no reply, the log alone says that the role has ended.
 func AnswerShutdown(self state.AgentID, request mail.Entry, body string) Group {
+	if mail.AskOf(&request.Message).NoReply {
+		return Group{Finish{}, MarkRead{Entry: request}}
+	}
 	return Group{Send{mail.Message{To: request.From, Type: mail.ShutdownResponse, Metadata: Approval(), Subject: string(self) + " ends", Body: body,
 		ID: "shutdown:" + string(request.Name), InReplyTo: string(request.Name), Ref: request.Ref}}, Finish{}, MarkRead{Entry: request}}
 }

@@ -2,9 +2,11 @@ package actor
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -65,7 +67,7 @@ func (a *Actor) CancelBead(ctx context.Context, id state.BeadID, reason string) 
 	if err := a.Authority("work cancel"); err != nil {
 		return err
 	}
-	return carry.Cancel(ctx, a.Rig, id, reason, a.ID)
+	return a.decideBead(ctx, id, func() error { return carry.Cancel(ctx, a.Rig, id, reason, a.ID) })
 }
 
 // ReopenBead makes a bead open again.
@@ -73,7 +75,28 @@ func (a *Actor) ReopenBead(ctx context.Context, id state.BeadID, reason string) 
 	if err := a.Authority("work reopen"); err != nil {
 		return err
 	}
-	return carry.Reopen(ctx, a.Rig, id, reason, a.ID)
+	return a.decideBead(ctx, id, func() error { return carry.Reopen(ctx, a.Rig, id, reason, a.ID) })
+}
+
+// decideBead does what is decided about a bead, and then marks the mail as read in
+// which the mayor told the person that the bead waits for this.
+func (a *Actor) decideBead(ctx context.Context, id state.BeadID, do func() error) error {
+	before, err := a.Beads.Get(string(id))
+	if doErr := do(); doErr != nil || err != nil || before.Status != bead.Blocked {
+		return doErr
+	}
+	box := a.Mailbox(state.Human)
+	unread, _, err := box.Unread()
+	for i := range unread {
+		e := &unread[i]
+		if err == nil && e.From == a.Mayor() && e.Type == mail.Coordination && e.Ref != nil && e.Ref.BeadID == id && e.Ref.AssignmentID == before.AssignmentID {
+			err = box.MarkRead(ctx, e.Name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("it is decided, but the mail about %s is not marked: %w", id, err)
+	}
+	return nil
 }
 
 // RetryRequest gives a merge request its place in the queue back.

@@ -7,7 +7,9 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 )
 
 // Of makers who want the same bead at once one gets it, and the others make nothing.
@@ -81,5 +83,41 @@ func TestClaimsAtOnce(t *testing.T) {
 		if _, err := as(r, id).Claim(t.Context(), second.ID); !errors.Is(err, state.ErrConflict) {
 			t.Errorf("%s claimed: %v", id, err)
 		}
+	}
+}
+
+// TestDecidedMailIsRead: what tells the person of a blocked bead is dealt with when the
+// bead is; other mail about it is not.
+func TestDecidedMailIsRead(t *testing.T) {
+	for name, decide := range map[string]func(*Actor, state.BeadID) error{
+		"reopen": func(a *Actor, id state.BeadID) error { return a.ReopenBead(t.Context(), id, "") },
+		"cancel": func(a *Actor, id state.BeadID) error { return a.CancelBead(t.Context(), id, "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rigtest.New(t, "")
+			b := add(t, r, "one")
+			_, err := r.Beads.Update(t.Context(), string(b.ID), func(b *bead.Bead) error {
+				b.Status, b.AssignmentID = bead.Blocked, "as-2"
+				return nil
+			})
+			rigtest.Must(t, err)
+			for _, m := range []mail.Message{
+				{From: "mayor", Subject: "it is blocked", Ref: &mail.Ref{BeadID: b.ID, AssignmentID: "as-2"}},
+				{From: "mayor", Subject: "another attempt", Ref: &mail.Ref{BeadID: b.ID, AssignmentID: "as-1"}},
+				{From: "polecat-alpha", Subject: "of a worker", Ref: &mail.Ref{BeadID: b.ID, AssignmentID: "as-2"}},
+			} {
+				m.To, m.Type = state.Human, mail.Coordination
+				_, err := r.Sender.Send(t.Context(), m)
+				rigtest.Must(t, err)
+			}
+			rigtest.Must(t, decide(as(r, state.Human), b.ID))
+			var left []string
+			for _, e := range rigtest.Unread(t, r, state.Human) {
+				left = append(left, e.Subject)
+			}
+			if len(left) != 2 || left[0] != "another attempt" || left[1] != "of a worker" {
+				t.Errorf("unread %q", left)
+			}
+		})
 	}
 }

@@ -32,6 +32,8 @@ type Mayor struct {
 	backlog *backlog.Backlog
 	// seen is how far the backlog follows the beads.
 	seen state.Cursor
+	// person archives the mail that the person has read.
+	person *inbox
 	// started is when this process began.
 	started state.Time
 	// anyLive is whether some polecat that gets work had a process.
@@ -43,7 +45,7 @@ type Mayor struct {
 
 // NewMayor makes the mayor's runner.
 func NewMayor(a Agent) *Mayor {
-	return &Mayor{base: newBase(a), state: mayor.Idle, started: a.Now(), backlog: backlog.New(), unfinished: map[state.AgentID]state.Time{}}
+	return &Mayor{base: newBase(a), person: newInbox(a), state: mayor.Idle, started: a.Now(), backlog: backlog.New(), unfinished: map[state.AgentID]state.Time{}}
 }
 
 // Folders are those whose changes wake the mayor. The records of pipelines are
@@ -116,6 +118,9 @@ func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 	}
 	for _, e := range letters {
 		f.Mail = append(f.Mail, mayor.Letter{Entry: e, Escalation: escalation(&e.Message)})
+	}
+	if err := m.person.archive(ctx, m.Rig.Mailbox(state.Human)); err != nil {
+		m.Say("%s: can't archive old mail of the person: %v", m.ID, err)
 	}
 	if f.Unconfirmed, err = m.unconfirmed(); err != nil {
 		return f, err

@@ -166,3 +166,24 @@ func TestMayorArchivesAndAnswers(t *testing.T) {
 		t.Error("the mayor stood still")
 	}
 }
+
+// TestMailOfThePersonIsArchived: what the person has read goes to the archive like
+// everybody's mail, and what is unread stays.
+func TestMailOfThePersonIsArchived(t *testing.T) {
+	h := newTownHall(t, "")
+	box := h.rig.Mailbox(state.Human)
+	read, err := h.rig.Sender.Send(t.Context(), mail.Message{From: "mayor", To: state.Human, Type: mail.Coordination, Subject: "read"})
+	h.must(err)
+	_, err = h.rig.Sender.Send(t.Context(), mail.Message{From: "mayor", To: state.Human, Type: mail.Coordination, Subject: "unread"})
+	h.must(err)
+	h.must(box.MarkRead(t.Context(), read))
+	h.at = h.at.Add(25 * time.Hour)
+	h.tick()
+	left, _, err := box.List()
+	h.must(err)
+	kept, _, err := box.Archive()
+	h.must(err)
+	if len(left) != 1 || left[0].Subject != "unread" || len(kept) != 1 || kept[0].Name != read {
+		t.Errorf("left %+v, archived %+v", left, kept)
+	}
+}

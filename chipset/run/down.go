@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"syscall"
@@ -37,10 +38,14 @@ func Down(ctx context.Context, r *rig.Rig, opts DownOptions) (int, error) {
 	}
 	n := len(running)
 	if !opts.Now {
+		quiet, err := json.Marshal(mail.Ask{NoReply: true}) // the locks show who has ended
+		if err != nil {
+			return n, err
+		}
 		for _, s := range running {
 			_, err := r.Sender.Send(ctx, mail.Message{From: opts.By, To: s.AgentID, Type: mail.ShutdownRequest, Priority: mail.Urgent,
 				Subject: "please finish", Body: "The rig is being shut down: finish what you do, and take nothing new.\n",
-				Ref: &mail.Ref{Session: s.Session}})
+				Ref: &mail.Ref{Session: s.Session}, Metadata: quiet})
 			if err != nil && !errors.Is(err, state.ErrConflict) {
 				return n, err
 			}
