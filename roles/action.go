@@ -79,11 +79,12 @@ func Approval() json.RawMessage { return json.RawMessage(`{"approved":true}`) }
 // retires the request. A request that was read, but not obeyed, would be lost. Where it
 // asks for no reply, the log alone says that the role has ended.
 func AnswerShutdown(self state.AgentID, request mail.Entry, body string) Group {
-	if mail.AskOf(&request.Message).NoReply {
-		return Group{Finish{}, MarkRead{Entry: request}}
+	var g Group
+	if !mail.AskOf(&request.Message).NoReply {
+		g = Group{Send{mail.Message{To: request.From, Type: mail.ShutdownResponse, Metadata: Approval(), Subject: string(self) + " ends", Body: body,
+			ID: "shutdown:" + string(request.Name), InReplyTo: string(request.Name), Ref: request.Ref}}}
 	}
-	return Group{Send{mail.Message{To: request.From, Type: mail.ShutdownResponse, Metadata: Approval(), Subject: string(self) + " ends", Body: body,
-		ID: "shutdown:" + string(request.Name), InReplyTo: string(request.Name), Ref: request.Ref}}, Finish{}, MarkRead{Entry: request}}
+	return append(g, Finish{}, MarkRead{Entry: request})
 }
 
 // Backoff is how long to wait before the next try after a number of failures in a
