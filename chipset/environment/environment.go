@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/repair"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
@@ -51,6 +52,28 @@ func Look(ctx context.Context, r *rig.Rig) ([]Trouble, error) {
 	}
 	branches, err := branches(ctx, r, target, tip)
 	return append(found, branches...), err
+}
+
+// TargetLost returns a corruption when the target branch was there and names no commit
+// any more, which the doctor may put right, and nil while it is whole, or was never made.
+func TargetLost(ctx context.Context, r *rig.Rig) error {
+	if r.Git == nil || r.Def == nil {
+		return nil
+	}
+	target, err := r.Target(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // status and doctor name it
+	}
+	if tip, found, err := r.Git.ResolveRef(ctx, target.Ref()); err == nil && found {
+		if whole, err := r.Git.HasCommit(ctx, tip); err == nil && whole {
+			return nil
+		}
+	}
+	broken, err := repair.BrokenRefs(ctx, r.Git, string(target.Ref()))
+	if err != nil || len(broken) == 0 {
+		return err
+	}
+	return &state.Corruption{Path: string(target.Ref()), Reason: broken[0].Reason + ": chipset doctor --fix puts the target branch back"}
 }
 
 func disk(r *rig.Rig) []Trouble {

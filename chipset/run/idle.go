@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/environment"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
@@ -52,6 +54,9 @@ func addIdle(g *run.Group, ctx context.Context, p *Process) {
 		var stuckSince time.Time
 		for still := true; ; {
 			left, err := lookUnlessBusy(p.Rig, still)
+			if still && err == nil {
+				err = left.addTarget(ctx, p.Rig)
+			}
 			switch {
 			case err != nil:
 				p.Say("warning: %v", err)
@@ -99,6 +104,18 @@ func (l Left) Idle() bool { return l.Busy == 0 }
 
 // Stuck is true when all that is busy waits behind the merge queue's head.
 func (l Left) Stuck() bool { return l.Busy > 0 && l.Held }
+
+// addTarget adds that the target branch is lost: nothing goes on before a person had it
+// put right.
+func (l *Left) addTarget(ctx context.Context, r *rig.Rig) error {
+	err := environment.TargetLost(ctx, r)
+	if !errors.Is(err, state.ErrCorrupt) {
+		return err
+	}
+	l.Held = true
+	l.Waits = []string{err.Error()}
+	return nil
+}
 
 // lookUnlessBusy is Look, as far as it matters. While changes come and a hook is in use, or a merge request waits, the rig
 // is busy: whether somebody waits for an answer shows in the mail of all, and in stillness.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oklog/run"
 
+	"github.com/gastown-chipset/chipset/chipset/environment"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
@@ -37,6 +38,9 @@ type UpOptions struct {
 // when the rig is idle but beads wait for a person. What is half done when it
 // returns is healed by the next start.
 func Up(ctx context.Context, p *Process, opts UpOptions) error {
+	if err := environment.TargetLost(ctx, p.Rig); err != nil {
+		return err
+	}
 	agents := opts.Agents
 	if len(agents) == 0 {
 		var err error

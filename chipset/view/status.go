@@ -188,7 +188,11 @@ func (s *Status) addTarget(ctx context.Context, r *rig.Rig) {
 	s.Target = string(branch)
 	tip, found, err := r.Git.ResolveRef(ctx, branch.Ref())
 	if err != nil || !found {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the target branch %s does not exist", branch))
+		if err := environment.TargetLost(ctx, r); err != nil {
+			s.Warnings = append(s.Warnings, err.Error())
+		} else {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("the target branch %s does not exist", branch))
+		}
 		return
 	}
 	s.Tip = string(tip)
