@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/process"
 )
@@ -130,11 +131,7 @@ func TestCommandLines(t *testing.T) {
 // bounded and valid.
 func TestReadersTakeAnything(t *testing.T) {
 	var lines [][]byte
-	files, err := filepath.Glob("../*/testdata/*.jsonl")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recordings: %v", err)
-	}
-	for _, file := range files {
+	for _, file := range recordings(t) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -153,7 +150,8 @@ func TestReadersTakeAnything(t *testing.T) {
 			_, _ = cut.Write(append(line, '\n'))
 		}
 		cut.Flush()
-		end := r.End(rapid.IntRange(0, 255).Draw(t, "code"), time.Time{})
+		end := r.End(rapid.IntRange(0, 255).Draw(t, "code"), agentclitest.Recorded())
+		checkEnd(t, end, r.Trying())
 		if len(end.Reason) > 4<<10 || len(end.Said) > 16<<10 || len(r.Session()) > 128 || strings.HasPrefix(r.Session(), "-") || strings.ContainsAny(r.Session(), "/ \n=") {
 			t.Fatalf("%d and %d bytes are quoted, session %q", len(end.Reason), len(end.Said), r.Session())
 		}
