@@ -30,19 +30,19 @@ type Briefing struct {
 	HookProblem string           `json:"hook_problem,omitempty"`
 	Bead        *bead.Bead       `json:"bead,omitempty"`
 	Handoff     *handoff.Handoff `json:"handoff,omitempty"`
-	Mail        []Letter         `json:"mail"`
+	Mail        []Message         `json:"mail"`
 	// UnreadableMail is how many messages of the mailbox can't be read.
 	UnreadableMail int `json:"unreadable_mail,omitempty"`
 }
 
-// Letter is one unread message of a briefing.
-type Letter struct {
+// Message is one unread message of a briefing.
+type Message struct {
 	Name mail.Name `json:"name"`
 	mail.Message
 }
 
 // MarshalJSON writes the message with its name.
-func (l Letter) MarshalJSON() ([]byte, error) {
+func (l Message) MarshalJSON() ([]byte, error) {
 	type named struct {
 		Name    mail.Name    `json:"name"`
 		Message mail.Message `json:"message"`
@@ -60,7 +60,7 @@ func Prime(ctx context.Context, r *rig.Rig, id state.AgentID) (Briefing, error) 
 	if err != nil {
 		return Briefing{}, err
 	}
-	b := Briefing{Agent: id, Role: a.Role, Rig: a.Rig, Dir: r.Dir, Skills: a.Skills, Duty: duty(a.Role), Rules: rules(a.Role), Mail: []Letter{}}
+	b := Briefing{Agent: id, Role: a.Role, Rig: a.Rig, Dir: r.Dir, Skills: a.Skills, Duty: duty(a.Role), Rules: rules(a.Role), Mail: []Message{}}
 	h, err := r.Hooks.Get(string(id))
 	switch {
 	case err == nil:
@@ -85,7 +85,7 @@ func Prime(ctx context.Context, r *rig.Rig, id state.AgentID) (Briefing, error) 
 	b.UnreadableMail = len(bad)
 	mail.SortForProcessing(unread, r.Mayor())
 	for _, e := range unread {
-		b.Mail = append(b.Mail, Letter{e.Name, e.Message})
+		b.Mail = append(b.Mail, Message{e.Name, e.Message})
 	}
 	return b, nil
 }

@@ -111,7 +111,7 @@ func told(text string) map[string]string {
 	n := nudge.Nudge{From: state.AgentID(text), Type: nudge.Type(text), Message: text}
 	item := hook.WorkItem{BeadID: a.Bead.ID, Title: text, AssignmentID: "as-1"}
 	b := Briefing{Agent: "polecat-alpha", Rig: text, Dir: text, Skills: []string{text}, Bead: &a.Bead, Handoff: a.Handoff,
-		Hook: &hook.Hook{AgentID: "polecat-alpha", Status: hook.Active, WorkItem: &item}, Mail: []Letter{{Name: e.Name, Message: e.Message}}}
+		Hook: &hook.Hook{AgentID: "polecat-alpha", Status: hook.Active, WorkItem: &item}, Mail: []Message{{Name: e.Name, Message: e.Message}}}
 	unreadable := Briefing{Agent: "polecat-alpha", HookProblem: text}
 	return map[string]string{
 		"worker": string(Worker(a)), "resume": string(Resume("polecat-alpha", &a.Bead, text, text, "")),

@@ -53,18 +53,18 @@ func addIdle(g *run.Group, ctx context.Context, p *Process) {
 		}
 		var stuckSince time.Time
 		for still := true; ; {
-			left, err := lookUnlessBusy(p.Rig, still)
+			left, err := countUnlessBusy(p.Rig, still)
 			if still && err == nil {
 				err = left.addTarget(ctx, p.Rig)
 			}
 			switch {
 			case err != nil:
 				p.Say("warning: %v", err)
-			case left.Idle() && len(left.Waits) == 0:
+			case left.idle() && len(left.Waits) == 0:
 				return errIdle
-			case left.Idle() && len(left.asks) == 0:
+			case left.idle() && len(left.asks) == 0:
 				return &Waiting{left.Waits}
-			case !left.Stuck() && !left.Idle():
+			case !left.stuck() && !left.idle():
 				stuckSince = time.Time{}
 			case stuckSince.IsZero():
 				stuckSince = p.Rig.Clock()
@@ -87,8 +87,8 @@ func addIdle(g *run.Group, ctx context.Context, p *Process) {
 	}, func(error) { cancel() })
 }
 
-// Left is what a rig still has to do.
-type Left struct {
+// remaining is what a rig still has to do.
+type remaining struct {
 	// Busy counts what will go on by itself.
 	Busy int
 	// Waits names what waits for a person, with why.
@@ -99,15 +99,15 @@ type Left struct {
 	asks map[state.BeadID]string
 }
 
-// Idle is true when nothing will happen any more by itself.
-func (l Left) Idle() bool { return l.Busy == 0 }
+// idle is true when nothing will happen any more by itself.
+func (l remaining) idle() bool { return l.Busy == 0 }
 
-// Stuck is true when all that is busy waits behind the merge queue's head.
-func (l Left) Stuck() bool { return l.Busy > 0 && l.Held }
+// stuck is true when all that is busy waits behind the merge queue's head.
+func (l remaining) stuck() bool { return l.Busy > 0 && l.Held }
 
 // addTarget adds that the target branch is lost: nothing goes on before a person had it
 // put right.
-func (l *Left) addTarget(ctx context.Context, r *rig.Rig) error {
+func (l *remaining) addTarget(ctx context.Context, r *rig.Rig) error {
 	err := environment.TargetLost(ctx, r)
 	if !errors.Is(err, state.ErrCorrupt) {
 		return err
@@ -117,30 +117,30 @@ func (l *Left) addTarget(ctx context.Context, r *rig.Rig) error {
 	return nil
 }
 
-// lookUnlessBusy is Look, as far as it matters. While changes come and a hook is in use, or a merge request waits, the rig
-// is busy: whether somebody waits for an answer shows in the mail of all, and in stillness.
-func lookUnlessBusy(r *rig.Rig, still bool) (Left, error) {
+// countUnlessBusy is countRemaining for a rig that may be busy. While changes arrive (still is
+// false), a hook in use or a waiting merge request is enough to call it busy; whether a worker
+// waits for an answer is only looked up when nothing changes.
+func countUnlessBusy(r *rig.Rig, still bool) (remaining, error) {
 	if !still {
 		hooks, _, err := r.Hooks.All()
 		used := func(h hook.Hook) bool { return h.Status != hook.Empty }
 		if err != nil || slices.ContainsFunc(hooks, used) {
-			return Left{Busy: 1}, err
+			return remaining{Busy: 1}, err
 		}
 		if queue, _, err := r.Queue.Unfinished(); err != nil || len(queue) > 0 {
-			return Left{Busy: 1}, err
+			return remaining{Busy: 1}, err
 		}
 	}
-	left, err := glance(r)
-	if err == nil && left.Idle() {
-		left, err = Look(r)
+	left, err := countHooks(r)
+	if err == nil && left.idle() {
+		left, err = countRemaining(r)
 	}
 	return left, err
 }
 
-// glance counts the hooks in use, but for those whose worker waits for an answer.
-// While there is one, nothing else needs to be looked at.
-func glance(r *rig.Rig) (Left, error) {
-	var left Left
+// countHooks counts the hooks in use, without those whose worker waits for an answer.
+func countHooks(r *rig.Rig) (remaining, error) {
+	var left remaining
 	hooks, bad, err := r.Hooks.All()
 	for i := range hooks {
 		h := &hooks[i]
@@ -156,24 +156,23 @@ func glance(r *rig.Rig) (Left, error) {
 	return left, err
 }
 
-func (l *Left) asksFor(id state.BeadID, what string) {
+func (l *remaining) asksFor(id state.BeadID, what string) {
 	if l.asks == nil {
 		l.asks = map[state.BeadID]string{}
 	}
 	l.asks[id] = what
 }
 
-// unreadable adds what can't be read to what waits for a person: nobody can
-// tell what it would have asked for.
-func (l *Left) unreadable(bad []error) {
+// unreadable adds files that can't be read to what waits for a person.
+func (l *remaining) unreadable(bad []error) {
 	for _, err := range bad {
 		l.Waits = append(l.Waits, "unreadable: "+err.Error())
 	}
 }
 
-// Look counts what is left to do.
-func Look(r *rig.Rig) (Left, error) {
-	left, err := glance(r)
+// countRemaining counts what is left to do.
+func countRemaining(r *rig.Rig) (remaining, error) {
+	left, err := countHooks(r)
 	if err != nil {
 		return left, err
 	}
@@ -245,7 +244,7 @@ func behind(r *rig.Rig, beads []bead.Bead) (int, error) {
 	return n, nil
 }
 
-func (l *Left) countBeads(beads []bead.Bead, queue []mergequeue.Request, blockOnConflict bool) {
+func (l *remaining) countBeads(beads []bead.Bead, queue []mergequeue.Request, blockOnConflict bool) {
 	byID := bead.Index(beads)
 	held := map[state.BeadID]string{} // beads that wait for a person, directly or behind another
 	for i := range beads {
@@ -297,7 +296,7 @@ func (l *Left) countBeads(beads []bead.Bead, queue []mergequeue.Request, blockOn
 	}
 }
 
-func (l *Left) countQueue(queue []mergequeue.Request, byID map[state.BeadID]*bead.Bead, blockOnConflict bool) {
+func (l *remaining) countQueue(queue []mergequeue.Request, byID map[state.BeadID]*bead.Bead, blockOnConflict bool) {
 	head := true
 	for i := range queue {
 		r := &queue[i]

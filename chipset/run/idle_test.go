@@ -10,10 +10,10 @@ import (
 // merged: a rig that takes that for idle would never tell of it.
 func TestUntoldLandingKeepsTheRigBusy(t *testing.T) {
 	for _, notified := range []bool{false, true} {
-		var left Left
+		var left remaining
 		left.countQueue([]mergequeue.Request{{Status: mergequeue.Merged, NoticeName: "name", Notified: notified}}, nil, false)
-		if left.Idle() != notified {
-			t.Errorf("notified %v: idle %v", notified, left.Idle())
+		if left.idle() != notified {
+			t.Errorf("notified %v: idle %v", notified, left.idle())
 		}
 	}
 }
