@@ -136,8 +136,9 @@ func newAgentsSetCmd(a *app) *cobra.Command {
 		Use:   "set ID",
 		Short: "Change what is given of an agent's card",
 		Long: `Change the given fields of an agent's card: your own; the mayor and human may change any.
---capability and --allow-from replace the whole list, and "" clears it. The person, mayor,
-witness and refinery can always write, and so can who answers a message of the agent itself.`,
+--capability and --allow-from replace the whole list; "" clears it. The person, mayor,
+witness and refinery can always write to an agent, and so can an agent that answers one of
+its messages.`,
 		Example: "  chipset agents set polecat-alpha --description \"knows the parser\" --capability go --allow-from polecat-bravo --max-concurrent-tasks 2",
 		Args:    nargs(1, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {

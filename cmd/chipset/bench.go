@@ -32,11 +32,11 @@ func newBenchCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "bench",
 		Short: "Measure sends, polls and wake-ups on this disk",
-		Long: `Measure, on the disk that --dir or the current directory lies on, how many messages
-become durable in a second, also from many processes and while others write, what it takes to find the unread among many, and how soon a
-message is in its recipient's hands. Each figure stands beside a baseline of the same
-run. It needs no rig, works in a folder of its own, and removes that at the end.
-docs/performance.md says how to read the tables.`,
+		Long: `Measure the disk of --dir or of the current directory: how many messages become durable
+in a second (also with many processes, and while others write), how long it takes to find
+unread messages, and how soon a recipient has a message. Each figure is compared with a
+baseline of the same run. No rig is needed: it works in a folder of its own and removes it
+at the end. docs/performance.md explains the tables.`,
 		Example: "  chipset bench --quick\n  chipset bench --dir /mnt/disk --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if opts.sender {

@@ -54,8 +54,8 @@ func newBridgeTasksCmd(a *app) *cobra.Command {
 		Short: "Tie a task list of Claude Code to beads",
 		Long: `Make a bead of each open task of the list in DIR, such as ~/.claude/tasks/session-0a1b2c3d,
 and let tasks follow their beads: in progress when somebody is working on it, completed when it
-has landed. What ties them is the tag chipset:bead:ID in the task's description. With
---export each open bead without a task gets one.`,
+has landed. A task and its bead are connected by the tag chipset:bead:ID in the task's
+description. With --export a task is made for each open bead without one.`,
 		Example: "  chipset bridge claude-tasks ~/.claude/tasks/session-0a1b2c3d --export",
 		Args:    nargs(1, 1, "the folder"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {

@@ -25,8 +25,8 @@ func newConvoyCreateCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "create NAME BEAD…",
 		Short: "Make a convoy of beads; prints its ID alone",
-		Long: `Make a convoy of beads, and print its ID alone. A bead travels in one convoy at
-most: one that is in another already is exit 4, and nothing is made.`,
+		Long: `Make a convoy of beads, and print its ID alone. A bead is in one convoy at most: if
+one of them is in another convoy already, nothing is made and the exit code is 4.`,
 		Example: "  chipset convoy create \"release 1.2\" gt-abc12 gt-def34",
 		Args:    nargs(2, -1, "a name and at least one bead"),
 		RunE: with(a.openActor, func(ctx context.Context, s *actor.Actor, args []string) error {

@@ -27,10 +27,9 @@ func newDoneCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "done",
 		Short: "Report your assignment as finished (workers)",
-		Long: `A worker says that its own assignment is finished. This is the point of no return:
-the polecat ends the worker, commits what is left, and submits the branch to the
-merge queue. What is said first counts; saying the same again is fine, and saying
-something else is exit 4.`,
+		Long: `Report your own assignment as finished. This can't be taken back: the polecat ends the
+worker, commits what is left, and submits the branch to the merge queue. The first report
+counts; the same report again is ignored, and a different one is refused (exit 4).`,
 		Example: "  chipset done --summary \"Added the README section\"",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runVerdict(cmd.Context(), retire.Done, opts, a) },
@@ -39,15 +38,15 @@ something else is exit 4.`,
 
 func newFailCmd(a *app) *cobra.Command {
 	return newReasonedCmd(a, "fail", retire.Fail, "Report this attempt as failed (workers)",
-		`A worker says that it can't finish its own assignment. The unfinished work is saved,
-and the mayor decides whether the bead is tried again, with the reason as a note.`,
+		`Report that you can't finish your own assignment. The unfinished work is saved, and the
+mayor decides whether the bead is tried again, with the reason as a note.`,
 		"  chipset fail --reason \"the API this builds on does not exist\"")
 }
 
 func newBlockCmd(a *app) *cobra.Command {
 	return newReasonedCmd(a, "block", retire.Block, "Report that a person must decide (workers)",
-		`A worker says that a person must decide something before its own assignment can be
-finished. The unfinished work is saved and the bead waits until chipset work reopen.`,
+		`Report that a person must decide something before your own assignment can be finished.
+The unfinished work is saved, and the bead waits until chipset work reopen.`,
 		"  chipset block --reason \"which of the two licences applies?\"")
 }
 

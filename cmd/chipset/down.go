@@ -28,9 +28,9 @@ func newDownCmd(a *app) *cobra.Command {
 		Use:   "down",
 		Short: "Ask every running agent to finish; then insist",
 		Long: `Ask every running agent by mail (shutdown_request, which names its session) to
-finish what it does and to take nothing new. Whoever still runs after --wait is
-ended by TERM, then KILL. With --now nobody is asked. Work that is cut off is
-saved, and goes on at the next start.`,
+finish its current work and to take no new work. Agents that still run after --wait
+are ended by TERM, then KILL. With --now they are not asked first. Interrupted work is
+saved, and continued at the next start.`,
 		Example: "  chipset down\n  chipset down --wait 10m\n  chipset down --now",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {

@@ -99,10 +99,10 @@ func newHookSetCmd(a *app) *cobra.Command {
 	var opts jsonOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "set AGENT BEAD",
-		Short: "The bare transition empty → pending (see sling)",
-		Long: `The bare transition empty → pending, under a new assignment. It does not move the
-bead, sends no mail and leaves no dispatch record, so a running mayor takes it back:
-it is for tests and repair. chipset sling is the whole pipeline.`,
+		Short: "Only the transition empty → pending (see sling)",
+		Long: `Only the transition empty → pending, under a new assignment. It does not change the
+bead, sends no mail and writes no dispatch record, so a running mayor takes it back. It is
+for tests and repair; chipset sling does all steps.`,
 		Example: "  chipset hook set polecat-alpha gt-abc12",
 		Args:    nargs(2, 2, "an agent and a bead"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -127,9 +127,9 @@ func newHookTouchCmd(a *app) *cobra.Command {
 }
 
 func newHookCompleteCmd(a *app) *cobra.Command {
-	cmd := newOwnHookCmd(a, "complete", "active → completed: the bare transition (see done)",
+	cmd := newOwnHookCmd(a, "complete", "Only the transition active → completed (see done)",
 		nargs(0, 0, ""), func(ctx context.Context, s *actor.Actor, _ string) (hook.Hook, error) { return s.CompleteHook(ctx) })
-	cmd.Long = "The bare transition active → completed. A worker that has finished says chipset done\ninstead: its polecat then commits, submits and completes."
+	cmd.Long = "Only the transition active → completed. A worker that has finished uses chipset done\ninstead: its polecat then commits, submits and completes."
 	return cmd
 }
 
@@ -166,9 +166,9 @@ func newHookClearCmd(a *app) *cobra.Command {
 	var opts hookClearOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "clear AGENT",
-		Short: "The bare transition to empty (see unsling)",
-		Long: `The bare transition pending, active or completed → empty. It does not move the bead:
-it is for tests and repair. chipset unsling takes a bead back.`,
+		Short: "Only the transition to empty (see unsling)",
+		Long: `Only the transition pending, active or completed → empty. It does not change the bead.
+It is for tests and repair; chipset unsling takes a bead back.`,
 		Example: "  chipset hook clear polecat-alpha",
 		Args:    nargs(1, 1, "one agent"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {

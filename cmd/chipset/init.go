@@ -50,12 +50,12 @@ func newInitCmd(a *app) *cobra.Command {
 		Use:   "init",
 		Short: "Make a rig in the current repository",
 		Long: `Make .chipset/ with a commented chipset.yaml and the state tree, and register every
-agent of the definition. One rig per repository: a second is exit 4. An existing
-chipset.yaml is kept and used as it is; nothing is ever overwritten.
+agent of the definition. A repository has one rig: for a second one the exit code is 4.
+An existing chipset.yaml is used as it is; nothing is ever overwritten.
 
-Nobody sits before a headless agent to be asked. So the preset of a coding agent
+A headless agent can't ask anybody for permission. So the preset of a coding agent
 (` + strings.Join(clients.Agents(), ", ") + `)
-needs a decision. On a terminal init asks; elsewhere give --permissions:
+needs a decision. On a terminal init asks for it; elsewhere use --permissions:
 ` + permissionsHelp,
 		Example: "  chipset init --worker claude --permissions edit --test \"go test ./...\"\n  chipset init --worker sh --polecats 2",
 		Args:    nargs(0, 0, ""),

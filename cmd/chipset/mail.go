@@ -236,10 +236,9 @@ func newMailReadCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "read NAME",
 		Short: "Show a message, and mark it as read if it is yours",
-		Long: `Show a message. One in your own mailbox is marked read, which says that it
-has been dealt with; only the flag in the file changes. Mail of somebody else, and the mail
-of an agent's machinery (assignments, shutdowns, responses), which its role process
-retires, is only shown.`,
+		Long: `Show a message, and mark it as read if it is in your own mailbox. Mail in other
+mailboxes is not marked, nor is mail for an agent's role process (assignments, shutdowns,
+responses): that process marks it.`,
 		Example: "  chipset mail read 2026-03-05T10-30-00.000000000Z-mayor.json",
 		Args:    nargs(1, 1, "the name of a message"),
 		RunE: func(cmd *cobra.Command, args []string) error {

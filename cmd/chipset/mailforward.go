@@ -14,8 +14,9 @@ func newMailForwardCmd(a *app) *cobra.Command {
 		Use:   "forward NAME TO",
 		Short: "Forward a message from your mailbox",
 		Long: `Forward a message from your mailbox to another agent, with its task if it asks for
-one, its deadline and its callback. Each hop is counted down (three where the sender did not
-say), and who has had the message does not get it again (exit 4). Nothing is marked.`,
+one, its deadline and its callback. The number of hops is limited (three unless the sender
+set --ttl), and an agent that has had the message does not get it again (exit 4). Nothing is
+marked.`,
 		Example: "  chipset mail forward 2026-03-05T10-30-00.000000000Z-mayor polecat-bravo --note \"you know this better\"",
 		Args:    nargs(2, 2, "the name of a message and an agent"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {

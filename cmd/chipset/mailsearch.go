@@ -32,7 +32,7 @@ func newMailSearchCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:     "search TEXT",
 		Short:   "Find mail by a text in its subject, body, sender, type, thread or bead",
-		Long:    "Find mail that holds a text, in any case, in its subject, body, sender, type, thread, id\nor bead. Marks nothing.",
+		Long:    "Find mail with a text in its subject, body, sender, type, thread, id or bead. Upper and\nlower case are the same. Nothing is marked.",
 		Example: "  chipset mail search conflict --archived",
 		Args:    nargs(1, 1, "one text (quote it)"),
 		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {
@@ -143,7 +143,7 @@ func newMailTraceCmd(a *app) *cobra.Command {
 		Use:   "trace NAME",
 		Short: "Show what happened to a message: stored, injected, read, handled",
 		Long: `Show what happened to a message, from the event log: when it was stored, shown to a
-worker, marked read, archived. The last line says how it stands now. --json prints the events.`,
+worker, marked read, archived. The last line is its present status. --json prints the events.`,
 		Example: "  chipset mail trace mayor/2026-03-05T10-30-00.000000000Z-polecat-alpha.json",
 		Args:    nargs(1, 1, "the name of a message"),
 		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {

@@ -46,9 +46,9 @@ func newMailSendCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "send TO… --subject S",
 		Short: "Send a message; prints its name when it is durable",
-		Long: `Send a message, and print its name when it would survive a power cut. TO is an agent,
-a role (mayor, witness, refinery), several of them, @polecats, or @all; with several, one line is
-printed for each in their order (@… in alphabetical order): the name, or "error: …".
+		Long: `Send a message, and print its name when it is durable. TO is an agent, a role (mayor,
+witness, refinery), several of them, @polecats, or @all. With several recipients one line
+is printed for each, in order (@… in alphabetical order): the name, or "error: …".
 
 With --batch each line of standard input is one message as JSON, with to and subject,
 and any of body, type, priority, thread, in_reply_to, id, ref, ttl, deadline, expires_at,

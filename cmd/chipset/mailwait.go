@@ -28,9 +28,9 @@ func newMailWaitCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "wait",
 		Short: "Wait for unread mail; prints the name of the first message",
-		Long: `Wait until there is unread mail in your mailbox, and print the name of the message
-to take first. Mail that is there already counts; nothing is marked. The mail of an
-agent's machinery counts only when --type asks for it. Exit 6 when the time is up.`,
+		Long: `Wait until there is unread mail in your mailbox, and print the name of the message to
+handle first. If there is unread mail already, it returns at once. Nothing is marked. Mail
+for an agent's role process counts only with --type. Exit 6 when the time is up.`,
 		Example: "  chipset mail wait --timeout 10m\n  chipset mail wait --type plan_approval_response --timeout 1h",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runMailWait(cmd.Context(), opts, a) },

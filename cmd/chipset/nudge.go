@@ -19,7 +19,7 @@ import (
 func newNudgeCmd(a *app) *cobra.Command {
 	cmd := newGroupCmd("nudge", "Nudges: latest-wins hints that wake an agent",
 		newNudgeSendCmd(a), newNudgeShowCmd(a), newNudgeRespondCmd(a), newNudgeWaitCmd(a))
-	cmd.Long = "Nudges are hints: the newest of each sender counts, and nothing is lost with one that\nis overwritten. What must arrive is mail."
+	cmd.Long = "Nudges are hints: only the newest of each sender is kept. Use mail for what must arrive."
 	return cmd
 }
 
@@ -40,8 +40,8 @@ func newNudgeSendCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "send AGENT --type T",
 		Short: "Nudge an agent",
-		Long: `Nudge an agent. The nudge names the assignment that hangs on the agent's hook, so one
-that comes too late can't hit the next. Only the mayor and human may abort.`,
+		Long: `Nudge an agent. The nudge names the assignment on the agent's hook, so a late one does
+not affect the next assignment. Only the mayor and human may send an abort.`,
 		Example: "  chipset nudge send polecat-alpha --type health_check --message \"still there?\" --respond",
 		Args:    nargs(1, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -121,8 +121,8 @@ func newNudgeRespondCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "respond",
 		Short: "Answer the nudges that ask you for a response",
-		Long: `Answer every unprocessed nudge that asks you for a response, and mark
-it as seen. With none of those, the newest that wanted one is answered again.`,
+		Long: `Answer every unprocessed nudge that asks you for a response, and mark it as seen. If
+there is none, the newest one that asked for a response is answered again.`,
 		Example: "  chipset nudge respond --message \"tests are running\"",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {

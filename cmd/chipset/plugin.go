@@ -37,10 +37,10 @@ func newPluginInstallCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "install CLIENT",
 		Short: "Write the plugin of a client",
-		Long: `Write what connects a client with the rigs on this machine (its hooks, tools and commands,
-in the form that the client wants), and print what turns it on. Everything in it calls
-this very binary; install again after it has moved. A folder that holds anything else is
-refused.
+		Long: `Write a plugin that connects a client with the rigs on this machine (hooks, tools and
+commands in the client's format), and print the commands that enable it. The plugin calls
+this binary by its path; install it again after the binary has moved. The folder must be
+empty or hold an earlier version of the plugin.
 
 Clients: ` + strings.Join(clients.WithPlugin(), ", ") + `.`,
 		Example: "  chipset plugin install claude --enable\n  chipset plugin install gemini --to ~/chipset-gemini",

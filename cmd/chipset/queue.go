@@ -122,9 +122,9 @@ func newQueueRetryCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Retry a merge request that could not land",
-		Long: `Put a merge request that could not land back to its place in the queue, and let one
-that waits try again at once. It costs its bead no attempt. One that has landed, was
-dropped or reworked is exit 4.`,
+		Long: `Put a merge request that could not land back into its place in the queue, or retry one
+that waits at once. It is not counted as an attempt of the bead. If the request has landed,
+or was dropped or reworked, the exit code is 4.`,
 		Example: "  chipset queue retry mr-gt-abc12",
 		Args:    nargs(1, 1, "the ID of a merge request"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -22,7 +22,7 @@ func newRefineryCmd(a *app) *cobra.Command {
 
 func newWitnessCmd(a *app) *cobra.Command {
 	return newRoleCmd(a, agent.Witness, "witness", "Run the witness in this terminal",
-		"It notices whatever stands still, nudges, and escalates.", "  chipset witness")
+		"It detects agents and work that make no progress, nudges, and escalates.", "  chipset witness")
 }
 
 func newPolecatCmd(a *app) *cobra.Command {
@@ -40,9 +40,9 @@ func newRoleCmd(a *app, role agent.Role, use, short, what, example string) *cobr
 		Use: use, Short: short,
 		Long: what + `
 
-A second process for the same agent is refused with the pid of the first
-(exit 4). Ctrl-C (or TERM) ends it within seconds; what was half done is healed
-by the next start.`,
+If another process runs the same agent, its pid is printed and the exit code is 4.
+Ctrl-C (or TERM) ends the agent within seconds; the next start finishes what was
+interrupted.`,
 		Example: example,
 		Args:    args,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -27,14 +27,14 @@ func newRuntimeListCmd(a *app) *cobra.Command {
 		Short: "List the clients that a rig can use, with what is installed",
 		Long: `List every client that has a preset: where it is installed, its version, and what a
 rig can do with it.
-  stream  turns, tool calls and tokens are seen while it works
-  resume  a session that ended too early is continued with what it knows
-  hooks   the rig can hand its hooks over
-  mcp     the rig can hand its tools over
-  cost    it says what a session cost
+  stream  its turns, tool calls and tokens are visible while it works
+  resume  a session that ended too early can be continued
+  hooks   the rig can give it hooks
+  mcp     the rig can give it tools
+  cost    it reports what a session cost
 
-A program that does not answer in time is listed without its version. Nothing here
-is needed by a rig that uses something else.`,
+A program that does not answer in time is listed without its version. A rig needs only
+the clients that it uses.`,
 		Example: "  chipset runtime list\n  chipset runtime list --json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runRuntimeList(cmd.Context(), opts, a) },
@@ -107,9 +107,9 @@ func newRuntimeShowCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "show PRESET",
 		Short: "Show the command line that a worker would be run with",
-		Long: `Show how a worker is run: its command line, how the prompt goes in, how a session is
-continued, and what its exit code does not say. In a rig the presets of its
-chipset.yaml are known too; a command line is shown as what is made of it.`,
+		Long: `Show how a worker is run: its command line, how it gets the prompt, how a session is
+continued, and the limits of its exit code. Inside a rig the presets of its chipset.yaml
+can be shown too; for a command line, the result of parsing it is shown.`,
 		Example: "  chipset runtime show claude\n  chipset runtime show codex --permissions edit\n  chipset runtime show my-agent",
 		Args:    nargs(1, 1, "one preset or command line"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runRuntimeShow(cmd.Context(), opts, args[0], a) },

@@ -15,10 +15,10 @@ func newSlingCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sling BEAD [AGENT]",
 		Short: "Hang a bead on a polecat's hook by hand",
-		Long: `Dispatch one ready bead through the mayor's own pipeline: dispatch record, bead
-hooked, hook pending, assignment mail. Without AGENT a free polecat is chosen,
-one with a running process first. A bead that is slung already is left as it is;
-one that waits for others is refused with their names (exit 4).`,
+		Long: `Dispatch one ready bead with the same steps as the mayor's: dispatch record, bead
+hooked, hook pending, assignment mail. Without AGENT a free polecat is chosen, one with a
+running process first. A bead that is slung already is left unchanged; for one that waits
+for others, their names are printed and the exit code is 4.`,
 		Example: "  chipset sling gt-abc12\n  chipset sling gt-abc12 polecat-bravo",
 		Args:    nargs(1, 2, "a bead and optionally an agent"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {

@@ -241,9 +241,9 @@ func newIdleCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "idle",
 		Short: "Tell the mayor that you are idle",
-		Long: `Tell the mayor that you are idle, and why. Polecats do it by themselves at
-the end of each attempt. While an earlier notification waits unread, its name is printed and
-there is no second.`,
+		Long: `Tell the mayor that you are idle, and why. Polecats do this automatically at the end of
+each attempt. While an earlier notification is unread, its name is printed and no second one
+is sent.`,
 		Example: "  chipset idle --summary \"the review is done\"",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {

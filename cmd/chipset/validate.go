@@ -32,7 +32,8 @@ func newValidateCmd(a *app) *cobra.Command {
 		Use:   "validate [FILE]",
 		Short: "Check a chipset definition",
 		Long: `Check a chipset.yaml, by default the rig's own; "-" reads standard input. All
-problems are printed at once, as file:line:column. Warnings alone are exit 0.`,
+problems are printed, each with file:line:column. The exit code is 0 if there are only
+warnings.`,
 		Example: "  chipset validate\n  chipset validate --json .chipset/chipset.yaml\n  chipset validate --schema > chipset.schema.json",
 		Args:    nargs(0, 1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {

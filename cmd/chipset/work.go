@@ -140,15 +140,15 @@ func (o *reasonOptions) AddFlags(fs *pflag.FlagSet) {
 }
 
 func newWorkCancelCmd(a *app) *cobra.Command {
-	return newInterventionCmd(a, "cancel", "cancelled", "Give a bead up",
-		`Give a bead up. A worker on it is stopped and its unfinished work saved; a merge
-request of it will not land. What has landed can't be cancelled (exit 4).`, (*actor.Actor).CancelBead)
+	return newInterventionCmd(a, "cancel", "cancelled", "Cancel a bead",
+		`Cancel a bead. Its worker is stopped and the unfinished work saved; its merge request
+will not land. A bead that has landed can't be cancelled (exit 4).`, (*actor.Actor).CancelBead)
 }
 
 func newWorkReopenCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "reopen", "open", "Reopen a bead that is blocked, failed, closed or cancelled",
-		`Reopen a bead that is blocked, failed, closed or cancelled. What was charged to
-it starts anew, and the reason goes into the rework notes of its next assignment.`, (*actor.Actor).ReopenBead)
+		`Reopen a bead that is blocked, failed, closed or cancelled. Its counts of failures are
+reset, and the reason goes into the notes of its next worker.`, (*actor.Actor).ReopenBead)
 }
 
 func newInterventionCmd(a *app, name, outcome, short, long string,
@@ -172,9 +172,9 @@ func newWorkClaimCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "claim [ID]",
 		Short: "Claim a ready bead (auto_claim rigs)",
-		Long: `Hang a ready bead (default: the next one) on your own empty hook, through the
-mayor's own pipeline. Only polecats do, and only where dispatch.strategy is auto_claim;
-elsewhere the mayor hands work out (exit 4).`,
+		Long: `Take a ready bead (default: the next one) on your own empty hook, with the same steps
+as the mayor's. Only polecats can claim, and only if dispatch.strategy is auto_claim;
+otherwise the mayor assigns work, and the exit code is 4.`,
 		Example: "  chipset work claim --as polecat-alpha",
 		Args:    nargs(0, 1, "the ID of a bead"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {

@@ -189,8 +189,8 @@ func newWorkEditCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a bead that nobody is working on",
-		Long: `Change what is given of a bead that is open, failed or blocked; in any other status
-it is exit 4. --label and --blocked-by replace the whole list, and "" clears it.`,
+		Long: `Change the given fields of a bead that is open, failed or blocked; for any other status
+the exit code is 4. --label and --blocked-by replace the whole list; "" clears it.`,
 		Example: "  chipset work edit gt-abc12 --title \"A better title\" -p P1\n  chipset work edit gt-abc12 --blocked-by \"\"",
 		Args:    nargs(1, 1, "the ID of a bead"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,15 +36,15 @@ func newWorkImportCmd(a *app) *cobra.Command {
 		Short: "Make beads of the issues of bd, the beads issue tracker",
 		Long: `Make beads of issues: JSON lines as bd export prints them and as .beads/issues.jsonl
 holds them; - is standard input. Every line is checked before anything is written, and
-every problem is reported with its line: what is not an issue (exit 2), a dependency on what is
-neither in the file nor in the rig (exit 3), a dependency cycle (exit 4).
+every problem is reported with its line: an invalid issue (exit 2), a dependency on an
+issue that is neither in the file nor in the rig (exit 3), a dependency cycle (exit 4).
 
-An import may be repeated. What is known already is left alone; an issue that changed in
-bd changes its bead as long as nobody is working on it. All is durable when the command
-returns, and after a crash the same import does the rest.
+An import may be repeated. Issues that have not changed are skipped; an issue that changed
+in bd changes its bead unless a worker is working on it. Everything is durable when the
+command returns; after a crash, run the same import again.
 
-Prints a line for everything but what was unchanged. docs/bd.md tells what becomes of
-each field.`,
+One line is printed for each issue that was not unchanged. docs/bd.md describes how each
+field is mapped.`,
 		Example: "  bd export | chipset work import -\n  chipset work import .beads/issues.jsonl --dry-run",
 		Args:    nargs(1, 1, "a file of JSON lines, or -"),
 		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, args []string) error {
