@@ -30,7 +30,7 @@ type Briefing struct {
 	HookProblem string           `json:"hook_problem,omitempty"`
 	Bead        *bead.Bead       `json:"bead,omitempty"`
 	Handoff     *handoff.Handoff `json:"handoff,omitempty"`
-	Mail        []Message         `json:"mail"`
+	Mail        []Message        `json:"mail"`
 	// UnreadableMail is how many messages of the mailbox can't be read.
 	UnreadableMail int `json:"unreadable_mail,omitempty"`
 }

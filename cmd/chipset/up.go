@@ -47,13 +47,9 @@ func newUpCmd(a *app) *cobra.Command {
 		Short: "Run the whole rig: mayor, polecats, refinery and witness",
 		Long: `Run every agent of the rig in this process. An agent that another process
 runs already is left to it, and taken over when that process ends. Ctrl-C (or
-<<<<<<< HEAD
-TERM) ends the rig within seconds; what was half done is healed by the next
-start. What waits for you is said at once, with the command that answers it. Where another process
-runs the whole rig already, this is exit 4.`,
-=======
-TERM) ends the rig within seconds; the next start finishes what was interrupted.`,
->>>>>>> aadd783 (help: every command explains itself in plain English)
+TERM) ends the rig within seconds; the next start finishes what was interrupted.
+Decisions that wait for you are printed at once, each with the command that answers it.
+If another process runs the whole rig already, the exit code is 4.`,
 		Example: "  chipset up\n  chipset up --until-idle --timeout 2h\n  chipset up --polecats 8 --log-format json",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
