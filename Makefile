@@ -27,7 +27,7 @@ BUILDFLAGS := -trimpath -buildvcs=$(BUILDVCS) -ldflags=-s
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help build install test race cli vet lint fuzz prove soak mutants bench e2e docs demo verify clean
+.PHONY: help build install test race cli vet lint fuzz prove soak mutants systematic bench e2e docs demo verify clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9]*\):[^#]*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -94,6 +94,9 @@ soak: ## the same for hours: SOAK=2h STATES=20000 IMAGES=100, every mutant
 
 mutants: ## weaken the protocol in one place at a time; a test must notice each
 	$(GO) run ./chipset/chipsettest/mutants -sample $(MUTANTS)
+
+systematic: ## every mutant that the operators make, some 7,500, in a day
+	$(GO) run ./chipset/chipsettest/mutants -systematic
 
 bench: ## measure, each beside its baseline in the same run
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./state/... ./mail ./chipset/...

@@ -1,7 +1,7 @@
 // Mutants weakens the protocol and the rules of the rig on purpose, one edit at
 // a time, and demands that the tests notice each.
 //
-//	go run ./chipset/chipsettest/mutants [-systematic [-since REV]] [-run RE] [-sample N] [-seed S] [-j N] [-list]
+//	go run ./chipset/chipsettest/mutants [-systematic [-since REV]] [-run RE] [-sample N] [-seed S] [-time D] [-atleast SHARE] [-j N] [-list]
 //
 // The edits stand in mutants.txt: a name, the file, the packages and the tests
 // that must fail, a sentence that says what is weakened, and the text before
@@ -13,7 +13,8 @@
 // boundaries moved, errors ignored or swallowed, statements left out, two steps
 // swapped, a lock freed early, in every package whose mistakes cost somebody their
 // work. -since REV takes those in changed lines alone. equivalent.txt lists the ones
-// that change nothing. At least 90% of what compiles must be caught.
+// that change nothing. At least 90% of what compiles must be caught, or -atleast SHARE. -time D
+// begins no more of them after a while: those that were begun are judged.
 //
 // The exit code is 1 when a mutant survives, does not compile, or does not
 // apply any more because the code has changed: then its text is brought up to

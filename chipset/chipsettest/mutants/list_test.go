@@ -3,6 +3,7 @@ package main
 import (
 	"go/parser"
 	"go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,5 +76,31 @@ func TestVerdicts(t *testing.T) {
 		if got := judge([]byte(output), strings.Contains(output, "FAIL")); got != want {
 			t.Errorf("%q: %s, want %s", output, got, want)
 		}
+	}
+}
+
+// Few mutants say nothing of the share that is caught, and one that does not compile says
+// nothing at all.
+func TestEnough(t *testing.T) {
+	for _, c := range []struct {
+		caught, survived, broken int
+		want                     bool
+	}{
+		{0, 0, 9, true}, {0, 9, 0, true}, {5, 5, 90, false}, {8, 2, 0, true}, {7, 3, 0, false},
+	} {
+		s := systematic{required: 0.8}
+		if got := s.enough(io.Discard, map[verdict]int{caught: c.caught, survived: c.survived, broken: c.broken}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// Once it is enough, no other mutant is begun.
+func TestOver(t *testing.T) {
+	b := &bench{module: t.TempDir(), dir: t.TempDir(), out: io.Discard}
+	left := 2
+	b.all(t.Context(), make([]mutant, 5), 1, func() bool { left--; return left < 0 })
+	if n := b.count[broken]; n != 2 {
+		t.Errorf("%d were tried", n)
 	}
 }

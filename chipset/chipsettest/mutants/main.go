@@ -39,8 +39,10 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	seed := flags.Uint64("seed", 1, "what the sample is drawn with")
 	jobs := flags.Int("j", 2, "how many run side by side")
 	list := flags.Bool("list", false, "only list them")
+	limit := flags.Duration("time", 0, "begin no other after this `duration`, and judge those that were begun; 0 is until all are tried")
 	var s systematic
 	flags.BoolVar(&s.on, "systematic", false, "every mutant that the operators make of the packages, instead of those of mutants.txt")
+	flags.Float64Var(&s.required, "atleast", required, "of these, the `share` that must be caught; of fewer than 10, none must")
 	flags.StringVar(&s.since, "since", "", "of these, only the ones in lines that changed since this git `revision`")
 	if err := flags.Parse(args); err != nil {
 		return false, err
@@ -58,6 +60,9 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if *limit > 0 && *sample == 0 {
+		*sample = len(all) // in no order, so that those that are reached are a sample, too
+	}
 	chosen, err := choose(all, *match, *sample, *seed)
 	if err != nil {
 		return false, err
@@ -74,8 +79,13 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	}
 	defer os.RemoveAll(bench.dir)
 	begin := time.Now()
-	bench.all(ctx, chosen, max(1, *jobs))
-	say(out, "%d mutants in %s (sample %d, seed %d): %d caught, %d survived, %d broken, %d skipped\n", len(chosen),
+	over := func() bool { return ctx.Err() != nil || *limit > 0 && time.Since(begin) > *limit }
+	bench.all(ctx, chosen, max(1, *jobs), over)
+	tried := 0
+	for _, n := range bench.count {
+		tried += n
+	}
+	say(out, "%d of %d mutants in %s (sample %d, seed %d): %d caught, %d survived, %d broken, %d skipped\n", tried, len(chosen),
 		time.Since(begin).Round(time.Second), *sample, *seed, bench.count[caught], bench.count[survived], bench.count[broken], bench.count[skipped])
 	if s.on {
 		return s.enough(out, bench.count), ctx.Err()
@@ -92,10 +102,10 @@ func choose(all []mutant, match string, sample int, seed uint64) ([]mutant, erro
 	if len(all) == 0 && match != "" {
 		return nil, errors.New("no mutant has such a name")
 	}
-	if sample > 0 && sample < len(all) {
+	if sample > 0 {
 		rnd := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // chance is no secret here
 		rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		all = all[:sample]
+		all = all[:min(sample, len(all))]
 	}
 	return all, nil
 }
@@ -128,7 +138,8 @@ type bench struct {
 	count map[verdict]int
 }
 
-func (b *bench) all(ctx context.Context, chosen []mutant, jobs int) {
+// all tries the mutants one after the other, until over says that it is enough.
+func (b *bench) all(ctx context.Context, chosen []mutant, jobs int, over func() bool) {
 	b.count = map[verdict]int{}
 	queue := make(chan int)
 	var workers sync.WaitGroup
@@ -140,7 +151,7 @@ func (b *bench) all(ctx context.Context, chosen []mutant, jobs int) {
 		})
 	}
 	for i := range chosen {
-		if ctx.Err() != nil {
+		if over() {
 			break
 		}
 		queue <- i
@@ -177,8 +188,22 @@ func (b *bench) try(ctx context.Context, i int, m *mutant) (verdict, string) {
 	if err != nil {
 		return broken, err.Error()
 	}
+	if !b.systematic {
+		return b.test(ctx, m, overlay, m.test)
+	}
+	// Most are caught by the tests beside them; the others' take longer.
+	for _, packages := range m.test {
+		if result, told := b.test(ctx, m, overlay, []string{packages}); result != survived {
+			return result, told
+		}
+	}
+	return survived, ""
+}
+
+// test runs tests with an overlay.
+func (b *bench) test(ctx context.Context, m *mutant, overlay string, tests []string) (verdict, string) {
 	// Without the tables of a debugger the linker is done in half the time.
-	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-failfast", "-timeout=180s", "-ldflags=-s -w"}, m.test...)
+	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-failfast", "-timeout=180s", "-ldflags=-s -w"}, tests...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.module
 	cmd.Env = append(append(os.Environ(), m.env...), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))

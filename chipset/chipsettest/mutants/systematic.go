@@ -18,8 +18,12 @@ import (
 //go:embed equivalent.txt
 var equivalentTable string
 
-// required is the share of the systematic mutants that the tests must catch.
-const required = 0.9
+const (
+	// required is the share of the systematic mutants that the tests must catch, unless it is said otherwise.
+	required = 0.9
+	// fewest is how many must have been tried before the share says something.
+	fewest = 10
+)
 
 // guarded are the packages whose mistakes cost somebody their work, each with the
 // packages whose tests judge it besides its own.
@@ -46,8 +50,9 @@ func guarded() map[string][]string {
 
 // systematic chooses the mutants that the operators make.
 type systematic struct {
-	on    bool
-	since string
+	on       bool
+	since    string
+	required float64
 }
 
 func (s *systematic) mutants(ctx context.Context, module string) ([]mutant, error) {
@@ -153,6 +158,6 @@ func (s *systematic) enough(out io.Writer, count map[verdict]int) bool {
 		return true
 	}
 	share := float64(count[caught]) / float64(real)
-	say(out, "%.1f%% of %d are caught; %.0f%% must be\n", 100*share, real, 100*required)
-	return share >= required
+	say(out, "%.1f%% of %d are caught; %.0f%% must be\n", 100*share, real, 100*s.required)
+	return real < fewest || share >= s.required
 }
