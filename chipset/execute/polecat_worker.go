@@ -27,6 +27,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // worker is the job of one session.
@@ -119,9 +120,8 @@ func (p *Polecat) publishStartFailure(ctx context.Context, item hook.WorkItem, f
 // whyNoWorktree is the kind of fault that keeps git from making a worktree: git does not
 // always say, so the folders that it writes to are looked at.
 func (p *Polecat) whyNoWorktree() fault.Kind {
-	const room = 1 << 20 // less is as good as nothing
-	for _, dir := range []string{p.Rig.Tree.Abs(state.WorktreeDir), p.Rig.Git.CommonDir()} {
-		if d := environment.DiskOf(dir); d.Total > 0 && d.Free < room {
+	for _, dir := range p.writtenTo() {
+		if full(dir) {
 			return fault.DiskFull
 		}
 		if err := unix.Access(dir, unix.W_OK); errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) {
@@ -129,6 +129,18 @@ func (p *Polecat) whyNoWorktree() fault.Kind {
 		}
 	}
 	return fault.WorktreeFailed
+}
+
+// writtenTo are the folders on whose file systems a worker needs room.
+func (p *Polecat) writtenTo() []string {
+	return []string{p.Rig.Tree.Abs(state.WorktreeDir), p.Rig.Git.CommonDir()}
+}
+
+// full reports whether the file system of a folder has no room left to speak of.
+func full(dir string) bool {
+	const room = 1 << 20
+	d := environment.DiskOf(dir)
+	return d.Total > 0 && d.Free < room
 }
 
 func (p *Polecat) tryStart(ctx context.Context, item hook.WorkItem) error {
@@ -414,6 +426,11 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 	p.show(w, p.Now(), true)
 	p.judge(ctx, &exit, w.talk.reader.End(exit.Code, x.EndedAt.Local()), w.talk.reader.Session())
 	outcome, reason := exit.Outcome()
+	if outcome == retire.Fail && exit.Fault.IsZero() && slices.ContainsFunc(p.writtenTo(), full) {
+		// Whatever the worker says about it: it could not have worked.
+		exit.Fault = fault.New(fault.DiskFull, fault.DiskFull.Phrase()+": "+wording.FirstLine(reason))
+		outcome, reason = exit.Outcome()
+	}
 	switch {
 	case exit.Lost:
 		reason = "ended from outside"
