@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Committed is the outcome of CommitAll.
@@ -18,7 +21,7 @@ type Committed struct {
 // CommitAll commits everything that is not ignored, except the top-level .chipset and embedded
 // repositories, on whatever HEAD is. Without anything to commit it makes no commit, so it may be
 // repeated. A merge that the worker resolved is concluded. It returns *UnmergedError for unresolved
-// conflicts and ErrInProgress in the middle of a rebase, am or bisect.
+// conflicts, *UnfitError for what git can't commit, and ErrInProgress in the middle of a rebase, am or bisect.
 func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Committed, error) {
 	p, err := w.ours()
 	if err != nil {
@@ -42,6 +45,9 @@ func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Comm
 	if len(status.Dirty) == 0 && status.Operation != OperationMerge {
 		result.Hash, err = w.present(ctx, p)
 		return result, err
+	}
+	if err := p.checkDirty(status.Dirty); err != nil {
+		return Committed{}, err
 	}
 	if err := w.stageAll(ctx, p, status); err != nil {
 		return Committed{}, err
@@ -75,20 +81,75 @@ func (w *Worktree) present(ctx context.Context, p place) (Hash, error) {
 	return h, err
 }
 
+// stageAll stages the paths that status found. "git add --all" would do, but runs git in every submodule.
 func (w *Worktree) stageAll(ctx context.Context, p place, status Status) error {
-	_, err := w.repo.run(ctx, p, Command{
-		Args:  []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"},
-		Stdin: pathspecs(append(slices.Clone(status.Embedded), ownDirectory)),
-	})
-	if err != nil || !status.ownStaged {
+	stage := func(paths []string, how ...string) error {
+		if len(paths) == 0 {
+			return nil
+		}
+		_, err := w.repo.run(ctx, p, Command{Args: append(append([]string{"update-index"}, how...), "-z", "--stdin"), Stdin: terminated(paths)})
+		return err
+	}
+	there, gone := p.sortOut(status.Dirty)
+	if err := stage(gone, "--force-remove"); err != nil {
+		return err
+	}
+	if err := stage(there, "--add", "--remove", "--replace"); err != nil || !status.ownStaged {
 		return err
 	}
 	// What the worker itself staged below .chipset goes out again.
-	_, err = w.repo.run(ctx, p, Command{
+	_, err := w.repo.run(ctx, p, Command{
 		Args:  []string{"reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul"},
 		Stdin: []byte(":(top,literal)" + ownDirectory + "\x00"),
 	})
 	return err
+}
+
+// sortOut tells the paths that are there from those that are not, or only by way of a link.
+func (p place) sortOut(paths []string) (there, gone []string) {
+	real := map[string]bool{".": true} // folders
+	var isFolder func(dir string) bool
+	isFolder = func(dir string) bool {
+		known, seen := real[dir]
+		if !seen {
+			info, err := os.Lstat(filepath.Join(p.workTree, dir))
+			known = isFolder(filepath.Dir(dir)) && err == nil && info.IsDir()
+			real[dir] = known
+		}
+		return known
+	}
+	for _, path := range paths {
+		local := filepath.FromSlash(path)
+		_, err := os.Lstat(filepath.Join(p.workTree, local))
+		if err == nil && isFolder(filepath.Dir(local)) {
+			there = append(there, path)
+		} else {
+			gone = append(gone, path)
+		}
+	}
+	return there, gone
+}
+
+// terminated is a list of paths as git reads it with -z.
+func terminated(paths []string) []byte {
+	if len(paths) == 0 {
+		return nil
+	}
+	return []byte(strings.Join(paths, "\x00") + "\x00")
+}
+
+// checkDirty returns an *UnfitError for uncommitted work that git can't commit.
+func (p place) checkDirty(paths []string) error {
+	for _, path := range paths {
+		if err := checkPath(path); err != nil {
+			return err
+		}
+		info, err := os.Lstat(filepath.Join(p.workTree, filepath.FromSlash(path)))
+		if err == nil && isSpecial(info.Mode()) {
+			return unfit("%s is a %s, which git can't commit", wording.Clip(path, 200), describeMode(info.Mode()))
+		}
+	}
+	return nil
 }
 
 // staged reports whether the index differs from HEAD, or from nothing on a branch without commits.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -221,10 +222,12 @@ func TestSalvageSaysWhatItCouldNotRead(t *testing.T) {
 	f.git(w.Path(), "init", "-q", "inner")
 	f.write(w.Path(), "inner/x", "x")
 	f.write(w.Path(), "inner/.git/config", "rubbish [")
+	f.must(os.Remove(filepath.Join(w.Path(), "a.txt")))
+	f.must(syscall.Mkfifo(filepath.Join(w.Path(), "a.txt"), 0o600))
 	saved, err := w.Salvage(f.ctx, SalvageRequest{Ref: salvageRef, Message: "m", AgentID: "a"})
 	var incomplete *IncompleteError
 	if !errors.As(err, &incomplete) || !saved.Saved || incomplete.Error() == "" {
 		t.Fatalf("%+v %v", saved, err)
 	}
-	f.wantTree(string(saved.Hash), ".gitignore", "a.txt", "open")
+	f.wantTree(string(saved.Hash), ".gitignore", "a.txt", "inner/x", "open")
 }

@@ -76,9 +76,8 @@ func (r *Repo) askOnce(ctx context.Context, c *coprocess, question string, answe
 func (r *Repo) start(c *coprocess) error {
 	cmd := exec.Command(r.git, fullArgs(r.plain(), c.args)...)
 	cmd.Dir = "/" // it must keep nobody from unmounting
-	// What commits hold is asked, not what somebody replaced them with meanwhile. diff-tree would
-	// also read the index of the person's checkout, which may be torn: it gets one that is not there.
-	cmd.Env = append(r.environment(Command{Read: true}), "GIT_NO_REPLACE_OBJECTS=1", "GIT_INDEX_FILE="+filepath.Join(r.common, "chipset-no-index"))
+	// diff-tree would read the index of the person's checkout, which may be torn: it gets one that is not there.
+	cmd.Env = append(r.environment(Command{Read: true}), "GIT_INDEX_FILE="+filepath.Join(r.common, "chipset-no-index"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr := &tail{limit: maxStderr}
 	cmd.Stderr = stderr

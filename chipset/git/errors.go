@@ -35,6 +35,8 @@ var (
 	ErrBranchInUse = errors.New("the branch is checked out in another worktree")
 	// ErrLocked is returned for a lock file that another git may hold.
 	ErrLocked = errors.New("the index is locked by another git")
+	// ErrNoEnd is returned (inside an *Error) for a command that was ended at the Deadline.
+	ErrNoEnd = errors.New("no end")
 	// ErrInProgress is returned by CommitAll during a rebase, am or bisect, when HEAD is not the branch.
 	ErrInProgress = errors.New("a git operation is in progress")
 	// ErrNoRemote is returned for a remote that the repository does not configure.

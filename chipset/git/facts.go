@@ -38,15 +38,11 @@ func (m *memo) put(h Hash, c commitFacts) {
 	m.known[h] = c
 }
 
-// historyFixed reports whether commits have the parents that their names cover. Shallow clones, grafts and
-// replacements give them others, which can change at any time.
+// historyFixed reports whether commits have the parents that their names cover. A shallow clone gives them
+// others, which can change at any time. Grafts and replacements don't count: no command here follows them.
 func (r *Repo) historyFixed() bool {
-	for _, name := range []string{"shallow", "info/grafts", "refs/replace"} {
-		if _, err := os.Lstat(filepath.Join(r.common, filepath.FromSlash(name))); err == nil {
-			return false
-		}
-	}
-	return true
+	_, err := os.Lstat(filepath.Join(r.common, "shallow"))
+	return err != nil
 }
 
 // commitRange is what head has and base has not.

@@ -16,10 +16,14 @@ import (
 // lockPoll is how often a lock that is in the way is looked at.
 const lockPoll = 20 * time.Millisecond
 
-// heal frees a linked worktree from the locks of a killed git and from every operation in progress.
+// heal frees a linked worktree from the locks of a killed git, from every operation in progress, and from what git can't
+// get past.
 func (w *Worktree) heal(ctx context.Context, p place) error {
 	if !w.repo.linked(p) {
 		return nil
+	}
+	if _, err := p.removeObstacles(); err != nil {
+		return err
 	}
 	if err := w.repo.clearLocks(ctx, p.gitDir); err != nil {
 		return err

@@ -29,6 +29,7 @@ func newTrees() coprocess {
 type object struct {
 	hash    Hash
 	kind    string // "commit", "tree", "blob", "tag"
+	size    int    // of its content, in bytes
 	content []byte
 }
 
@@ -65,14 +66,16 @@ func (r *Repo) askObject(ctx context.Context, command, revision string) (o objec
 			return err
 		}
 		o.kind, found = parts[1], true
+		if o.size, err = strconv.Atoi(parts[2]); err != nil || o.size < 0 {
+			return fmt.Errorf("cat-file: unexpected size %q", wording.Clip(head, 120))
+		}
 		if command != "contents" {
 			return nil
 		}
-		size, err := strconv.Atoi(parts[2])
-		if err != nil || size < 0 || size > maxOutput {
-			return fmt.Errorf("cat-file: unexpected size %q", wording.Clip(head, 120))
+		if o.size > maxOutput {
+			return fmt.Errorf("cat-file: %s has %d bytes", revision, o.size)
 		}
-		o.content = make([]byte, size)
+		o.content = make([]byte, o.size)
 		if _, err = io.ReadFull(from, o.content); err == nil {
 			_, err = from.Discard(1) // the newline after it
 		}

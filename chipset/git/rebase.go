@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -137,11 +138,15 @@ func (w *Worktree) replay(ctx context.Context, p place, head, onto Hash, agentID
 	if !exited(err, 1) {
 		return err
 	}
-	out, listErr := w.repo.run(ctx, p, Command{Args: []string{"diff", "--name-only", "--diff-filter=U", "-z", "--no-ext-diff"}, Read: true})
+	out, listErr := w.repo.run(ctx, p, Command{Args: []string{"ls-files", "--unmerged", "-z"}, Read: true})
 	if listErr != nil {
 		return errors.Join(err, listErr)
 	}
 	paths := fields(out)
+	for i, record := range paths {
+		_, paths[i], _ = strings.Cut(record, "\t")
+	}
+	paths = slices.Compact(paths) // one entry for each side
 	if len(paths) == 0 {
 		return err
 	}

@@ -42,7 +42,7 @@ func (r *Repo) RemoteHash(ctx context.Context, remote string, b Branch) (h Hash,
 	if err != nil {
 		return "", false, err
 	}
-	out, err := r.run(ctx, r.plain(), Command{Args: []string{"ls-remote", "--quiet", "--refs", "--", remote, string(b.Ref())}, Env: env, Read: true})
+	out, err := r.run(ctx, r.plain(), Command{Args: []string{"ls-remote", "--quiet", "--refs", "--", remote, string(b.Ref())}, Env: env, Read: true, Network: true})
 	if err != nil {
 		return "", false, err
 	}
@@ -70,7 +70,7 @@ func (r *Repo) Fetch(ctx context.Context, remote string, b Branch) (Hash, error)
 	if err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
-	_, err = r.run(ctx, r.plain(), Command{Env: env, Args: []string{"fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head",
+	_, err = r.run(ctx, r.plain(), Command{Env: env, Network: true, Args: []string{"fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head",
 		"--no-recurse-submodules", "--no-auto-maintenance", "--", remote, "+" + string(b.Ref()) + ":" + string(tracking)}})
 	if exited(err, 128) {
 		// git has one exit status for "no such branch" and for "no answer", so ask.
@@ -99,7 +99,7 @@ func (r *Repo) Push(ctx context.Context, remote string, h Hash, b Branch) error 
 	if err != nil {
 		return fmt.Errorf("push: %w", err)
 	}
-	stdout, stderr, err := r.runBoth(ctx, r.plain(), Command{Env: env, Args: []string{"push", "--porcelain", "--no-verify", "--no-force",
+	stdout, stderr, err := r.runBoth(ctx, r.plain(), Command{Env: env, Network: true, Args: []string{"push", "--porcelain", "--no-verify", "--no-force",
 		"--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--", remote, string(h) + ":" + string(b.Ref())}})
 	if !exited(err, 1) {
 		return err

@@ -13,8 +13,12 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// defaultLockGrace is the LockGrace of a repository that was just opened.
-const defaultLockGrace = 5 * time.Second
+const (
+	// defaultLockGrace is the LockGrace of a repository that was just opened.
+	defaultLockGrace = 5 * time.Second
+	// defaultDeadline is far more than a checkout of a large repository takes.
+	defaultDeadline = 10 * time.Minute
+)
 
 // Repo is one repository with a main worktree. Its methods are safe for concurrent use.
 type Repo struct {
@@ -25,6 +29,9 @@ type Repo struct {
 	// LockGrace is how long a lock file must stand unchanged before it counts as left behind. It
 	// is set before the repository is shared.
 	LockGrace time.Duration
+	// Deadline is how long one command may take; then its process group is killed. 0 is ten minutes. It is set before
+	// the repository is shared.
+	Deadline  time.Duration
 	worktrees sync.Mutex // held while worktrees are made, reset or removed
 	// left is where this process left worktrees, by git directory.
 	left     map[string]leftAt

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,7 @@ func settings() []string {
 		"rebase.autoSquash=false",
 		"rebase.updateRefs=false",
 		"submodule.recurse=false",
+		"protocol.ext.allow=never",
 	}
 }
 
@@ -67,6 +69,9 @@ type Command struct {
 	Stdin []byte   // empty means /dev/null
 	Env   []string // added to the environment, as KEY=value
 	Read  bool     // changes nothing: takes no optional locks, so that a reader never gets in a person's way, and ends at once when it is cancelled
+	// Network lets the command reach other repositories. All others reach none: what a missing object or a
+	// configuration names is not fetched.
+	Network bool
 }
 
 // Run runs git on the repository itself, without a work tree, and returns its standard output.
@@ -94,9 +99,19 @@ func (r *Repo) runBoth(ctx context.Context, p place, c Command) ([]byte, string,
 		text, err := fail(-1, "", err)
 		return nil, text, err
 	}
+	if err := r.clearWay(p); err != nil {
+		text, err := fail(-1, "", err)
+		return nil, text, err
+	}
+	limit := cmp.Or(r.Deadline, defaultDeadline)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w within %s", ErrNoEnd, limit))
+	defer cancel()
 	cmd := exec.CommandContext(ctx, r.git, fullArgs(p, c.Args)...)
 	cmd.Dir = p.dir
 	cmd.Env = r.environment(c)
+	if p.gitDir != "" && r.linked(p) {
+		cmd.Env = append(cmd.Env, "GIT_COMMON_DIR="+r.common) // not what the worktree's commondir says by now
+	}
 	if len(c.Stdin) > 0 {
 		cmd.Stdin = bytes.NewReader(c.Stdin)
 	}
@@ -117,7 +132,7 @@ func (r *Repo) runBoth(ctx context.Context, p place, c Command) ([]byte, string,
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		text, err := fail(-1, stderr.String(), ctx.Err())
+		text, err := fail(-1, stderr.String(), context.Cause(ctx))
 		return stdout.Bytes(), text, err
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
 		text, err := fail(exit.ExitCode(), stderr.String(), nil)
@@ -235,10 +250,13 @@ func Environment(environ []string) []string {
 }
 
 func (r *Repo) environment(c Command) []string {
-	env := append(slices.Clone(r.env),
+	env := append(slices.Clone(r.env), "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE="+os.DevNull+"/none",
 		"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_PAGER=cat", "LC_ALL=C", "LANGUAGE=")
 	if c.Read {
 		env = append(env, "GIT_OPTIONAL_LOCKS=0")
+	}
+	if !c.Network {
+		env = append(env, "GIT_ALLOW_PROTOCOL=none")
 	}
 	// An empty askpass ends git's search for a program that would open a window.
 	if !hasVariable(env, "GIT_ASKPASS") {

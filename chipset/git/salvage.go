@@ -59,6 +59,15 @@ func (w *Worktree) Salvage(ctx context.Context, q SalvageRequest) (Salvaged, err
 	if err != nil {
 		return Salvaged{}, err
 	}
+	if w.repo.linked(p) {
+		if _, err := p.removeObstacles(); err != nil {
+			return Salvaged{}, err
+		}
+	}
+	var unreadable *UnfitError
+	if born && q.Base != "" && errors.As(w.repo.Inspect(ctx, q.Base, head), &unreadable) && unreadable.Unreadable {
+		head = q.Base // git ends over what was committed since: the files are saved without it
+	}
 	tree, dirty, problems, err := w.snapshot(ctx, p, head)
 	if err != nil {
 		return Salvaged{}, fmt.Errorf("salvage %s: %w", w.path, err)
@@ -120,11 +129,11 @@ func (w *Worktree) snapshot(ctx context.Context, p place, head Hash) (tree Hash,
 	if err != nil {
 		return "", false, nil, err
 	}
-	embedded, err := s.embedded(ctx)
+	paths, embedded, err := s.unsaved(ctx)
 	if err != nil {
 		return "", false, nil, err
 	}
-	if problems, err = s.addReadable(ctx, embedded); err != nil {
+	if problems, err = s.addReadable(ctx, paths); err != nil {
 		return "", false, nil, err
 	}
 	for _, inner := range embedded {
@@ -139,31 +148,73 @@ func (w *Worktree) snapshot(ctx context.Context, p place, head Hash) (tree Hash,
 	return tree, tree != before, problems, err
 }
 
-// embedded lists untracked repositories by this index, because the worktree's own may be unreadable.
-func (s *scratch) embedded(ctx context.Context) ([]string, error) {
-	out, err := s.run(ctx, "", "ls-files", "--others", "--exclude-standard", "-z")
-	return embeddedIn(out), err
+// unsaved lists what this index does not hold, and untracked repositories. The worktree's own index may be unreadable.
+func (s *scratch) unsaved(ctx context.Context) (paths, embedded []string, err error) {
+	out, err := s.run(ctx, "", "ls-files", "--others", "--modified", "--deleted", "--exclude-standard", "--deduplicate", "-z")
+	for _, path := range fields(out) {
+		if inner, ok := strings.CutSuffix(path, "/"); ok {
+			embedded = append(embedded, inner)
+		} else {
+			paths = append(paths, path)
+		}
+	}
+	return paths, embedded, err
 }
 
-// addReadable adds what can be added, and returns what git said of the rest.
-func (s *scratch) addReadable(ctx context.Context, without []string) (problems []string, err error) {
+// addReadable adds what can be added, and returns what keeps the rest from it.
+func (s *scratch) addReadable(ctx context.Context, paths []string) (problems []string, err error) {
+	there, gone := s.p.sortOut(paths)
+	if len(gone) > 0 {
+		if _, err := s.run(ctx, string(terminated(gone)), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+			return nil, err
+		}
+	}
+	there = slices.DeleteFunc(there, func(path string) bool {
+		why := s.unreadable(path)
+		if why != nil {
+			problems = append(problems, why.Error())
+		}
+		return why != nil
+	})
 	add := func() error {
-		_, err := s.run(ctx, string(pathspecs(without)), "add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+		if len(there) == 0 {
+			return nil
+		}
+		_, err := s.run(ctx, string(terminated(there)), "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
 		return err
 	}
 	err = add()
 	if exited(err, 128) {
-		// A filter that fails ends the whole add. Without filters the files are saved as they are.
+		// A filter that fails ends the whole of it. Without filters the files are saved as they are.
 		if s.settings, err = s.withoutFilters(ctx); err != nil {
-			return nil, err
+			return problems, err
 		}
 		err = add()
 	}
 	var failed *Error
 	if errors.As(err, &failed) && failed.Cause == nil {
-		return []string{failed.Stderr}, nil
+		return append(problems, failed.Stderr), nil
 	}
-	return nil, err
+	return problems, err
+}
+
+// unreadable says why git can't read a file, or nil.
+func (s *scratch) unreadable(path string) error {
+	full := filepath.Join(s.p.workTree, filepath.FromSlash(path))
+	info, err := os.Lstat(full)
+	switch {
+	case err != nil:
+		return nil //nolint:nilerr // gone by now: nothing is to be saved
+	case isSpecial(info.Mode()):
+		return fmt.Errorf("%s is a %s", path, describeMode(info.Mode()))
+	case !info.Mode().IsRegular():
+		return nil
+	}
+	f, err := os.Open(full)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // withoutFilters returns the settings that switch every configured filter off.
@@ -189,10 +240,12 @@ func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) erro
 	if depth > maxNesting {
 		return fmt.Errorf("salvage %s: repositories nested too deeply", dir)
 	}
-	// The inner repository is found from its own directory, and no further up.
-	out, err := s.w.repo.run(ctx, place{dir: dir}, Command{
-		Args: []string{"ls-files", "--cached", "--others", "--exclude-standard", "-z"},
-		Env:  []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}, Read: true})
+	// The files of the inner repository are listed by an index that holds nothing, of this repository: git never runs
+	// in the inner one, whose configuration is a worker's.
+	at := s.p
+	at.dir, at.workTree = dir, dir
+	out, err := s.w.repo.run(ctx, at, Command{Args: []string{"ls-files", "--others", "--exclude-standard", "-z"},
+		Env: []string{"GIT_INDEX_FILE=" + s.file + "-none"}, Read: true})
 	if err != nil {
 		return err
 	}
@@ -204,8 +257,7 @@ func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) erro
 			}
 			continue
 		}
-		// Submodules of the inner repository and files deleted there can't be added.
-		if info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(path))); err != nil || info.IsDir() {
+		if s.unreadable(inner+"/"+path) != nil {
 			continue
 		}
 		list.WriteString(inner + "/" + path + "\x00")

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -38,7 +39,8 @@ func (w *Worktree) Operation() (Operation, error) {
 	return operation(p.gitDir), nil
 }
 
-// Status compares the worktree with its index and HEAD. It takes no locks.
+// Status compares the worktree with its index and HEAD. It takes no locks. It returns *UnfitError for a worktree with
+// something in it that git can't get past.
 func (w *Worktree) Status(ctx context.Context) (Status, error) {
 	p, err := w.place()
 	if err != nil {
@@ -47,7 +49,13 @@ func (w *Worktree) Status(ctx context.Context) (Status, error) {
 	return w.status(ctx, p)
 }
 
+// rawStatus never looks into repositories inside the worktree: git would run there, with their configuration.
 func (w *Worktree) rawStatus(ctx context.Context, p place) ([]byte, error) {
+	if w.repo.linked(p) {
+		if err := p.passable(); err != nil {
+			return nil, err
+		}
+	}
 	return w.repo.run(ctx, p, Command{Read: true, Args: []string{"status", "--porcelain=v2", "-z",
 		"--untracked-files=all", "--ignore-submodules=dirty", "--no-renames"}})
 }
@@ -59,7 +67,8 @@ func (w *Worktree) untouched(ctx context.Context, p place) (bool, error) {
 		return false, nil
 	}
 	out, err := w.rawStatus(ctx, p)
-	if exited(err, 128) {
+	var unfit *UnfitError
+	if exited(err, 128) || errors.As(err, &unfit) {
 		return false, nil
 	}
 	return err == nil && len(out) == 0, err
@@ -149,14 +158,4 @@ func embeddedIn(out []byte) []string {
 		}
 	}
 	return found
-}
-
-// pathspecs is the standard input of "add --pathspec-from-file": everything but the given paths.
-func pathspecs(without []string) []byte {
-	var b strings.Builder
-	b.WriteString(":(top)\x00")
-	for _, path := range without {
-		b.WriteString(":(top,exclude,literal)" + path + "\x00")
-	}
-	return []byte(b.String())
 }

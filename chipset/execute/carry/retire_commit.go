@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,6 +107,9 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 	if err != nil {
 		return err
 	}
+	if err := f.inspectBranch(ctx, branch, tip); err != nil {
+		return err
+	}
 	work, err := f.head(ctx, b, branch, tip)
 	if err != nil {
 		return err
@@ -114,6 +118,9 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 		return unfitf("a power cut took what was committed last, or may have; what was left is saved")
 	}
 	if err := f.secure(ctx, work, tip); err != nil {
+		return err
+	}
+	if err := f.inspect(ctx, work, tip); err != nil { // with what it committed itself, and what was torn before
 		return err
 	}
 	base, err := f.validate(ctx, b, work, tip)
@@ -135,6 +142,35 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 	}
 	f.rec.Head = string(work)
 	return f.did("branch")
+}
+
+// inspectBranch looks at what the worker committed before git walks it: what git can't
+// read would end every later step.
+func (f *finish) inspectBranch(ctx context.Context, branch git.Branch, tip git.Hash) error {
+	holds, err := f.holdsWorktree(ctx)
+	if err != nil {
+		return err
+	}
+	var heads []git.Hash
+	if h, exists, err := f.Rig.Git.ResolveRef(ctx, branch.Ref()); err == nil && exists {
+		heads = append(heads, h)
+	}
+	if holds {
+		if h, found, err := f.Rig.Git.In(f.Rig.Worktree(f.rec.AgentID)).Head(ctx); err == nil && found && !slices.Contains(heads, h) {
+			heads = append(heads, h)
+		}
+	}
+	for _, h := range heads {
+		if err := f.inspect(ctx, h, tip); err != nil && !errors.Is(err, git.ErrTorn) {
+			return err
+		}
+	}
+	return nil
+}
+
+// inspect refuses commits that can't land whatever the tests say.
+func (f *finish) inspect(ctx context.Context, head, tip git.Hash) error {
+	return refused(f.Rig.Git.Inspect(ctx, tip, head))
 }
 
 // secure makes the commits of the work durable. What a power cut tore of them is
@@ -200,7 +236,7 @@ func (f *finish) commitRest(ctx context.Context, b *bead.Bead) (git.Hash, error)
 		if err == nil {
 			err = unfitf("a %s is in progress", op)
 		}
-		return "", err
+		return "", refused(err)
 	}
 	message := fmt.Sprintf("%s\n\nBead: %s\nAssignment: %s\n", b.Title, b.ID, f.rec.AssignmentID)
 	made, err := wt.CommitAll(ctx, message, string(f.rec.AgentID))
@@ -211,9 +247,18 @@ func (f *finish) commitRest(ctx context.Context, b *bead.Bead) (git.Hash, error)
 	case errors.Is(err, git.ErrInProgress):
 		return "", unfitf("a git operation is in progress")
 	case err != nil:
-		return "", err
+		return "", refused(err)
 	}
 	return made.Hash, f.did("commit")
+}
+
+// refused makes what git can't commit the work's own fault.
+func refused(err error) error {
+	var bad *git.UnfitError
+	if errors.As(err, &bad) {
+		return unfitf("%v", err)
+	}
+	return err
 }
 
 func firstFew(paths []string) []string {
@@ -230,6 +275,9 @@ func (f *finish) validate(ctx context.Context, b *bead.Bead, work, tip git.Hash)
 		return "", unfitf("the branch has no history in common with the target")
 	}
 	if err != nil {
+		return "", err
+	}
+	if err := f.descends(ctx, work, tip); err != nil {
 		return "", err
 	}
 	touched, err := f.Rig.Git.TouchesPath(ctx, base, work, ".chipset")
@@ -249,6 +297,21 @@ func (f *finish) validate(ctx context.Context, b *bead.Bead, work, tip git.Hash)
 		return "", unfitf("no change")
 	}
 	return base, nil
+}
+
+// descends refuses work that has left out what it began on: it would land without the
+// commits between. Work that was rebased on the target as it is now is fine.
+func (f *finish) descends(ctx context.Context, work, tip git.Hash) error {
+	use, known := ReadWorktree(f.Rig, f.rec.AgentID)
+	if !known || use.AssignmentID != f.rec.AssignmentID {
+		return nil
+	}
+	for _, begun := range []git.Hash{use.Base, tip} {
+		if held, err := f.Rig.Git.IsAncestor(ctx, begun, work); err != nil || held {
+			return err
+		}
+	}
+	return unfitf("the branch was moved to %s, which does not descend from %s, on which the work began", work.Short(), use.Base.Short())
 }
 
 // keepBranchTip saves what only the branch holds, before the branch is moved

@@ -1,0 +1,143 @@
+package git
+
+import (
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1" //nolint:gosec // git's own object names, no secret
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// object writes an object of any content, as hostile programs do.
+func (f *fixture) object(kind, content string) Hash {
+	f.Helper()
+	whole := fmt.Sprintf("%s %d\x00%s", kind, len(content), content)
+	sum := sha1.Sum([]byte(whole)) //nolint:gosec // git's own object names, no secret
+	h := Hash(hex.EncodeToString(sum[:]))
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	_, err := z.Write([]byte(whole))
+	f.must(errors.Join(err, z.Close()))
+	f.must(os.MkdirAll(filepath.Dir(f.loose(h)), 0o755))
+	f.must(os.WriteFile(f.loose(h), packed.Bytes(), 0o644))
+	return h
+}
+
+// tree is a line of a tree for object.
+func (f *fixture) tree(lines ...string) Hash { return f.object("tree", strings.Join(lines, "")) }
+
+func entryLine(mode, name string, h Hash) string {
+	raw, err := hex.DecodeString(string(h))
+	if err != nil {
+		panic(err)
+	}
+	return mode + " " + name + "\x00" + string(raw)
+}
+
+func (f *fixture) commitOf(tree, parent Hash) Hash {
+	f.Helper()
+	return f.object("commit", fmt.Sprintf("tree %s\nparent %s\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nmessage\n", tree, parent))
+}
+
+func TestInspectRefuses(t *testing.T) {
+	f := newFixture(t)
+	base := f.head(f.TopLevel())
+	file := f.object("blob", "content\n")
+	plain := func(name string) Hash { return f.tree(entryLine("100644", name, file)) }
+	modules := func(text string) Hash { return f.tree(entryLine("100644", ".gitmodules", f.object("blob", text))) }
+	deep := plain("x")
+	for range maxPath/2 + 2 {
+		deep = f.tree(entryLine("40000", "d", deep))
+	}
+	bomb := plain("x")
+	for range 10 {
+		var lines []string
+		for _, name := range strings.Split("0123456789", "") {
+			lines = append(lines, entryLine("40000", name, bomb))
+		}
+		bomb = f.tree(lines...)
+	}
+	long := plain("x")
+	for range 12 {
+		long = f.tree(entryLine("40000", strings.Repeat("n", 200), long))
+	}
+	for name, test := range map[string]struct {
+		tree Hash
+		want string
+	}{
+		".git":           {plain(".git"), "is .git"},
+		".GIT folder":    {f.tree(entryLine("40000", ".GiT", plain("config"))), "is .git"},
+		"HFS":            {plain(".g\u200cit"), "is .git"},
+		"NTFS":           {plain("GIT~1"), "is .git"},
+		"dots":           {f.tree(entryLine("40000", "..", plain("x"))), "leads elsewhere"},
+		"slash":          {plain("a/b"), "leads elsewhere"},
+		"a long name":    {plain(strings.Repeat("n", 300)), "longer than a file name"},
+		"a long path":    {long, "a path has"},
+		"deep":           {deep, "nested too deeply"},
+		"a bomb":         {bomb, "more than 1000000 files"},
+		"a bad mode":     {f.tree(entryLine("100666", "x", file)), "mode"},
+		"a padded mode":  {f.tree(entryLine("040000", "x", plain("y"))), "mode"},
+		"unsorted":       {f.tree(entryLine("100644", "b", file), entryLine("100644", "a", file)), "not sorted"},
+		"twice":          {f.tree(entryLine("100644", "a", file), entryLine("100755", "a", file)), "not sorted"},
+		"cut":            {f.object("tree", "100644 a\x00short"), "malformed"},
+		"a tree as file": {f.tree(entryLine("100644", "x", plain("y"))), "is a tree"},
+		"a file as tree": {f.tree(entryLine("40000", "x", file)), "is a blob"},
+		"zeros":          {f.tree(entryLine("100644", "x", ZeroHash)), "zeros"},
+		"a long link":    {f.tree(entryLine("120000", "x", f.object("blob", strings.Repeat("x", 5000)))), "a link"},
+		"linked modules": {f.tree(entryLine("120000", ".gitmodules", file)), "symbolic link"},
+		"ext":            {modules("[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c 'touch /tmp/x'\n"), "url = ext::"},
+		"an option":      {modules("[submodule \"x\"]\n\tpath = x\n\turl = -u./x\n"), "url = -u"},
+		"an update":      {modules("[submodule \"x\"]\n\tpath = x\n\turl = x\n\tupdate = !touch x\n"), "update = !"},
+		"a way out":      {modules("[submodule \"../../x\"]\n\tpath = x\n\turl = x\n"), "could run"},
+		"no config":      {modules("[submodule"), "malformed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for where, head := range map[string]Hash{"at the tip": f.commitOf(test.tree, base), "below it": f.commitOf(plain("later"), f.commitOf(test.tree, base))} {
+				err := f.Inspect(f.ctx, base, head)
+				var unfit *UnfitError
+				if !errors.As(err, &unfit) || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("%s: %v", where, err)
+				}
+			}
+		})
+	}
+	for name, content := range map[string]string{
+		"no author": fmt.Sprintf("tree %s\nparent %s\ncommitter A <a@b> 1 +0000\n\nm\n", plain("x"), base),
+		"no date":   fmt.Sprintf("tree %s\nparent %s\nauthor A <a@b>\ncommitter A <a@b> 1 +0000\n\nm\n", plain("x"), base),
+		"a zero":    fmt.Sprintf("tree %s\nparent %s\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nm\x00\n", plain("x"), base),
+	} {
+		if err := f.Inspect(f.ctx, base, f.object("commit", content)); err == nil || !strings.Contains(err.Error(), "malformed") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What git itself made passes, also beside what was there before; what is missing is not the work's fault.
+func TestInspectAccepts(t *testing.T) {
+	f := newFixture(t)
+	file := f.object("blob", "content\n")
+	odd := f.commitOf(f.tree(entryLine("100644", ".GIT", file), entryLine("100644", "a", file)), f.head(f.TopLevel()))
+	beside := f.commitOf(f.tree(entryLine("100644", ".GIT", file), entryLine("100644", "b", file)), odd)
+	f.must(f.Inspect(f.ctx, odd, beside))
+
+	base := f.head(f.TopLevel())
+	f.git(f.TopLevel(), "checkout", "-q", "-b", "side")
+	f.write(f.TopLevel(), "dir/sub/x", "x")
+	f.write(f.TopLevel(), "dir.txt", "x")
+	f.must(os.Symlink("a.txt", filepath.Join(f.TopLevel(), "link")))
+	f.write(f.TopLevel(), ".gitmodules", "[submodule \"x\"]\n\tpath = mods/x\n\turl = https://example.org/x.git\n\tupdate = rebase\n")
+	side := f.commit(f.TopLevel(), nil)
+	f.git(f.TopLevel(), "checkout", "-q", "main")
+	f.commit(f.TopLevel(), map[string]string{"a.txt": "two\n"})
+	f.git(f.TopLevel(), "merge", "-q", "--no-edit", "side")
+	f.must(f.Inspect(f.ctx, base, side))
+	f.must(f.Inspect(f.ctx, base, f.head(f.TopLevel())))
+
+	missing := f.commitOf(f.tree(entryLine("100644", "x", Hash(strings.Repeat("12", 20)))), base)
+	f.wantErr(f.Inspect(f.ctx, base, missing), ErrTorn)
+}
