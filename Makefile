@@ -27,7 +27,7 @@ BUILDFLAGS := -trimpath -buildvcs=$(BUILDVCS) -ldflags=-s
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help build install test race cli vet lint fuzz prove soak mutants systematic bench e2e docs demo verify clean
+.PHONY: help build install test race cli vet lint fuzz prove siege soak mutants systematic bench e2e docs demo verify clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9]*\):[^#]*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -87,6 +87,9 @@ prove: ## cut the power, kill and inject faults: the promise of docs/durability.
 	CHIPSET_FULL=1 $(GO) test -count=1 -timeout 15m -run Crash ./state/... ./mail ./hook ./nudge
 	CHIPSET_STATES=$(STATES) CHIPSET_IMAGES=$(IMAGES) CHIPSET_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout $(PROVETIME) \
 		-run 'Sweep|RealFileSystems|Soak|Linearizable|Kills|KilledSnapshots' ./chipset/chipsettest
+
+siege: ## do every hostile act of the list to a rig of its own
+	$(GO) test -timeout 40m -count=1 -run '^TestSiege$$' ./chipset/chipsettest
 
 soak: ## the same for hours: SOAK=2h STATES=20000 IMAGES=100, every mutant
 	$(MAKE) prove PROVETIME=0 STATES=20000 IMAGES=100 SOAK=$(or $(filter-out 30s,$(SOAK)),2h)

@@ -155,10 +155,12 @@ func (r *Refinery) examine(ctx context.Context, q *mergequeue.Request, onto git.
 		return "", err
 	}
 	if touches {
-		return fmt.Sprintf("its branch changes %s/, which is the rig's own", rig.DirName), nil
+		return touchesOwn, nil
 	}
 	return "", nil
 }
+
+const touchesOwn = "its branch changes " + rig.DirName + "/, which is the rig's own"
 
 // prepare makes sure of the worktree once per process, and again after trouble.
 func (r *Refinery) prepare(ctx context.Context, at git.Hash) error {
@@ -208,6 +210,12 @@ func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery
 	}
 	if err != nil {
 		return refinery.Result{}, err
+	}
+	// A rebase follows renames: it may change what the branch did not.
+	if touches, err := r.Rig.Git.TouchesPath(ctx, git.Hash(a.Onto), candidate, rig.DirName); err != nil {
+		return refinery.Result{}, err
+	} else if touches {
+		return refinery.Result{Kind: refinery.Refused, Text: touchesOwn}, nil
 	}
 	r.at = candidate
 	r.Rig.Events.Tell(event.RequestRebased(r.ID, q.Told(), fmt.Sprintf("%s on %s is %s", head.Short(), git.Hash(a.Onto).Short(), candidate.Short())))

@@ -47,6 +47,8 @@ func (f *fixture) commitOf(tree, parent Hash) Hash {
 func TestInspectRefuses(t *testing.T) {
 	f := newFixture(t)
 	base := f.head(f.TopLevel())
+	w := f.prepared()
+	f.write(w.Path(), "unsaved", "work")
 	file := f.object("blob", "content\n")
 	plain := func(name string) Hash { return f.tree(entryLine("100644", name, file)) }
 	modules := func(text string) Hash { return f.tree(entryLine("100644", ".gitmodules", f.object("blob", text))) }
@@ -102,6 +104,15 @@ func TestInspectRefuses(t *testing.T) {
 				var unfit *UnfitError
 				if !errors.As(err, &unfit) || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("%s: %v", where, err)
+				}
+				if where != "at the tip" {
+					continue
+				}
+				// What a worker has beside it is saved all the same.
+				f.git(w.Path(), "update-ref", "--no-deref", "HEAD", string(head))
+				saved, err := w.Salvage(f.ctx, SalvageRequest{Base: base, Ref: salvageRef, Message: "m", AgentID: "a"})
+				if err != nil || f.git(f.TopLevel(), "show", string(saved.Hash)+":unsaved") != "work" {
+					t.Errorf("%s: %+v %v", where, saved, err)
 				}
 			}
 		})

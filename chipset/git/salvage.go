@@ -64,11 +64,15 @@ func (w *Worktree) Salvage(ctx context.Context, q SalvageRequest) (Salvaged, err
 			return Salvaged{}, err
 		}
 	}
-	var unreadable *UnfitError
-	if born && q.Base != "" && errors.As(w.repo.Inspect(ctx, q.Base, head), &unreadable) && unreadable.Unreadable {
-		head = q.Base // git ends over what was committed since: the files are saved without it
+	start := head
+	var bad *UnfitError
+	if born && q.Base != "" && errors.As(w.repo.Inspect(ctx, q.Base, head), &bad) {
+		start = q.Base // no index takes what was committed since
+		if bad.Unreadable {
+			head = q.Base // and git ends over it: the files alone are saved
+		}
 	}
-	tree, dirty, problems, err := w.snapshot(ctx, p, head)
+	tree, dirty, problems, err := w.snapshot(ctx, p, start)
 	if err != nil {
 		return Salvaged{}, fmt.Errorf("salvage %s: %w", w.path, err)
 	}

@@ -1,0 +1,67 @@
+package chipsettest_test
+
+import "strings"
+
+// gitActs are those that would have the rig's git run a program, wait for ever, or see another history.
+func gitActs() []hostileAct {
+	nested := func(name, config string) string {
+		return "git init -q " + name + " && cd " + name + " && echo x > x && git add x && git -c user.name=x -c user.email=x commit -qm x && " + config + " && cd ..\n"
+	}
+	return []hostileAct{
+		{
+			name:   "a filter in config.worktree",
+			worker: "git config extensions.worktreeConfig true; git config --worktree filter.x.clean $PROGRAM; echo '* filter=x' > .gitattributes; echo x > x",
+		},
+		{
+			name:   "a monitor in config.worktree",
+			worker: "git config extensions.worktreeConfig true; git config --worktree core.fsmonitor $PROGRAM; git config --worktree core.hooksPath $PWD/h; mkdir h; cp $PROGRAM h/post-checkout; cp $PROGRAM h/pre-commit; echo x > x",
+		},
+		{
+			name: "another repository by commondir",
+			worker: "d=$(git rev-parse --git-dir); e=$(mktemp -d); git init -q $e; git -C $e config core.fsmonitor $PROGRAM; git -C $e config filter.x.clean $PROGRAM\n" +
+				"echo x > x; echo $e/.git > $d/commondir",
+			after: func(s *siege) { s.Git("fsck") },
+		},
+		{
+			name: "a nested repository with a promisor",
+			worker: nested("inner", "git config extensions.partialClone origin; git config remote.origin.promisor true; git config remote.origin.url $MAIN; "+
+				"git config remote.origin.uploadpack $PROGRAM; rm -rf .git/objects/*") + "echo x > x",
+		},
+		{
+			name: "a gitlink with a filter",
+			worker: nested("sub", "git config filter.x.clean $PROGRAM; git config core.fsmonitor $PROGRAM; echo '* filter=x' > .gitattributes") +
+				"git add sub; git commit -qm link; echo y > sub/x; echo y > y",
+		},
+		{
+			name: "hooks in the repository",
+			worker: "h=$(git rev-parse --git-common-dir)/hooks; mkdir -p $h; for n in pre-commit post-checkout post-merge reference-transaction pre-rebase post-rewrite; do cp $PROGRAM $h/$n; chmod +x $h/$n; done\n" +
+				"echo x > x",
+		},
+		{
+			name: "a replaced commit",
+			worker: "echo bad > x; git add x; git commit -qm bad; b=$(git rev-parse HEAD); t=$(git rev-parse HEAD^^{tree}); g=$(git commit-tree -p HEAD^ -m good $t)\n" +
+				"git replace -f $b $g",
+			after: func(s *siege) {
+				if got := s.Git("--no-replace-objects", "show", "main:x"); got != "bad" {
+					s.Errorf("what was committed is not what landed: %q", got)
+				}
+			},
+		},
+		{name: "a graft", worker: "echo x > x; git add x; git commit -qm x; i=$(git rev-parse --git-common-dir)/info; mkdir -p $i; git rev-parse HEAD > $i/grafts",
+			after: func(s *siege) { s.Git("fsck") }},
+		{name: "a pipe for .gitignore", worker: "echo x > x; mkfifo .gitignore", refused: ".gitignore is a named pipe"},
+		{name: "a pipe for .gitattributes below", worker: "mkdir d; echo x > d/x; mkfifo d/.gitattributes", refused: "d/.gitattributes is a named pipe"},
+		{name: "a pipe for .git", worker: "echo x > x; mkdir d; mkfifo d/.git", refused: "d/.git is a named pipe"},
+		{name: "a pipe for the HEAD of a nested repository", worker: "git init -q n; rm n/.git/HEAD; mkfifo n/.git/HEAD; echo x > x", refused: "is a named pipe"},
+		{name: "a pipe in the place of a file", worker: "rm README.md; mkfifo README.md; echo x > x", refused: "README.md is a named pipe"},
+		{name: "a pipe and a socket elsewhere", worker: "mkfifo p; echo x > x"},
+		{name: "a pipe for the index", worker: "echo x > x; i=$(git rev-parse --git-dir)/index; rm -f $i; mkfifo $i"},
+		{
+			name: "a pipe that the test leaves",
+			before: func(s *siege) {
+				s.Write(".chipset/chipset.yaml", strings.Replace(siegeDefinition, `test: "true"`, `test: "sh test.sh"`, 1))
+			},
+			worker: "echo 'rm -f .gitattributes; mkfifo .gitattributes sub/.gitignore; exit 0' > test.sh; mkdir sub; echo x > sub/x",
+		},
+	}
+}

@@ -1,0 +1,52 @@
+package chipsettest_test
+
+// treeActs are branches that no git, or no file system, can check out, and those that leave out or go beyond their share.
+func treeActs() []hostileAct {
+	// commit makes the tree $t the work.
+	const commit = "\ngit reset -q --soft $(git commit-tree -p HEAD -m evil $t)\n"
+	const blob = "b=$(echo x | git hash-object -w --stdin)\n"
+	const literally = `
+entry() { printf '%s %s\0' "$1" "$2"; printf %s "$3" | sed 's/../\\x&/g' | xargs -0 printf; }
+tree() { git hash-object -w -t tree --literally --stdin; }
+`
+	return []hostileAct{
+		{name: "a tree with .git", worker: literally + blob + "t=$(entry 100644 .git $b | tree)" + commit, refused: "is .git"},
+		{name: "a tree with .GIT", worker: literally + blob + "i=$(entry 100755 config $b | tree); t=$(entry 40000 .GIT $i | tree)" + commit, refused: "is .git"},
+		{name: "a tree with git~1", worker: literally + blob + "t=$(entry 100644 git~1 $b | tree)" + commit, refused: "is .git"},
+		{name: "a folder .GIT that is not committed", worker: "mkdir .GIT; echo x > .GIT/config; echo x > x", refused: "is .git"},
+		{name: "a tree with ..", worker: literally + blob + "i=$(entry 100644 x $b | tree); t=$(entry 40000 .. $i | tree)" + commit, refused: "leads elsewhere"},
+		{name: "a tree with a slash", worker: literally + blob + "t=$(entry 100644 ../../x $b | tree)" + commit, refused: "leads elsewhere"},
+		{name: "a tree that is cut", worker: "t=$(printf '100644 x\\0short' | git hash-object -w -t tree --literally --stdin)" + commit, refused: "malformed"},
+		{name: "a commit without an author", worker: "c=$(printf 'tree %s\\nparent %s\\n\\nm\\n' $(git rev-parse HEAD^{tree} HEAD) | git hash-object -w -t commit --literally --stdin); git update-ref HEAD $c",
+			refused: "malformed"},
+		{name: "a deep tree", worker: literally + blob + "t=$(entry 100644 x $b | tree); for i in $(seq 1100); do t=$(entry 40000 d $t | tree); done" + commit, refused: "nested too deeply"},
+		{name: "a bomb of trees", worker: literally + blob + "t=$(entry 100644 x $b | tree); for i in 1 2 3 4 5 6 7 8 9; do t=$(for n in 0 1 2 3 4 5 6 7 8 9; do entry 40000 $n $t; done | tree); done" + commit,
+			refused: "more than 1000000 files"},
+		{name: "folders too deep to be opened", worker: "echo x > x; for i in $(seq 30); do n=dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd; mkdir $n && cd $n; done; echo y > y",
+			refused: "too deep"},
+		{name: "a submodule that runs a command", worker: "printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = ext::sh -c evil\\n' > .gitmodules", refused: "could run commands"},
+		{name: "a link for .gitmodules", worker: "ln -s README.md .gitmodules", refused: "symbolic link"},
+		{name: "work below .chipset", worker: "mkdir -p .chipset/state; echo x > .chipset/state/x; git add -f .chipset; git commit -qm x", refused: ".chipset"},
+		{name: "work below .Chipset", worker: "mkdir -p .Chipset/state; echo x > .Chipset/state/x", refused: ".chipset"},
+		{
+			name: "work that a rename takes below .chipset",
+			before: func(s *siege) {
+				s.Write("conf/a.yaml", "one\ntwo\nthree\nfour\n")
+				s.Git("add", "conf")
+				s.Git("commit", "-qm", "conf")
+			},
+			worker: "sed -i s/two/2/ conf/a.yaml; cd \"$MAIN\"; git mv conf/a.yaml .chipset/a.yaml; git commit -qm moved", refused: "changes .chipset/",
+		},
+		{name: "a branch of another history", worker: "git checkout -q --orphan o; git commit -qm o", refused: "no history in common"},
+		{
+			name: "a branch that leaves out what it began on",
+			before: func(s *siege) {
+				s.Write("second.txt", "x\n")
+				s.Git("add", "second.txt")
+				s.Git("commit", "-qm", "second")
+			},
+			worker:  "git reset -q --hard HEAD^; echo x > x",
+			refused: "does not descend",
+		},
+	}
+}
