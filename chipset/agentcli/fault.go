@@ -31,7 +31,7 @@ type APIError struct {
 // wrong, going on would not change.
 func (e APIError) End() End {
 	if e.Kind == "" {
-		e.Kind = KindOfStatus(e.Status)
+		e.Kind = kindOfStatus(e.Status)
 	}
 	end := Failed(e.Kind, e.detail())
 	if !e.Until.IsZero() && end.Fault.Class == fault.Capacity {
@@ -70,9 +70,9 @@ func Failed(kind fault.Kind, detail string) End {
 // RefusedFlags is the end of a run whose client does not accept its command line.
 func RefusedFlags(complaint string) End { return Failed(fault.FlagsRefused, ": "+complaint) }
 
-// KindOfStatus returns the kind of fault that an HTTP status of a model's interface
+// kindOfStatus returns the kind of fault that an HTTP status of a model's interface
 // means, 0 for no answer at all.
-func KindOfStatus(status int) fault.Kind {
+func kindOfStatus(status int) fault.Kind {
 	const overloaded = 529 // Anthropic's own
 	switch {
 	case status == 0, status == http.StatusRequestTimeout:

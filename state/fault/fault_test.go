@@ -26,7 +26,10 @@ func kinds(t *testing.T) (all []Kind) {
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
-		if ident, typed := specType(spec, ok); typed && ident == "Kind" {
+		if !ok {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == "Kind" {
 			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 			if err != nil {
 				t.Fatal(err)
@@ -36,17 +39,6 @@ func kinds(t *testing.T) (all []Kind) {
 		return true
 	})
 	return all
-}
-
-func specType(spec *ast.ValueSpec, ok bool) (string, bool) {
-	if !ok {
-		return "", false
-	}
-	ident, ok := spec.Type.(*ast.Ident)
-	if !ok {
-		return "", false
-	}
-	return ident.Name, true
 }
 
 // TestEveryKindHasAClass: a kind that Class forgets would be nobody's fault.
