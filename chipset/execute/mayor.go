@@ -117,7 +117,7 @@ func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 		return f, err
 	}
 	for _, e := range letters {
-		f.Mail = append(f.Mail, mayor.Letter{Entry: e, Escalation: escalation(&e.Message)})
+		f.Mail = append(f.Mail, mayor.Message{Entry: e, Escalation: escalation(&e.Message)})
 	}
 	if err := m.person.archive(ctx, m.Rig.Mailbox(state.Human)); err != nil {
 		m.Say("%s: can't archive old mail of the person: %v", m.ID, err)

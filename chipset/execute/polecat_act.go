@@ -29,7 +29,7 @@ func (p *Polecat) do(ctx context.Context, a roles.Action) error {
 	case polecat.Start:
 		return p.start(ctx, a.Item)
 	case polecat.Continue:
-		return p.goOn(ctx, a)
+		return p.continueSession(ctx, a)
 	case polecat.Touch:
 		return p.touch(ctx, a)
 	case polecat.Publish:
@@ -127,8 +127,8 @@ func (p *Polecat) stopWorker(a polecat.StopWorker) {
 	}
 	p.tell(event.WorkerStopped(p.ID, w.work(), a.Why))
 	grace := p.Rig.Def.Worker.Grace
-	if a.Courtesy > 0 {
-		w.courtesy = time.AfterFunc(a.Courtesy, func() { w.job.Stop(grace) })
+	if a.Delay > 0 {
+		w.stopTimer = time.AfterFunc(a.Delay, func() { w.job.Stop(grace) })
 		return
 	}
 	w.job.Stop(grace)

@@ -26,7 +26,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// talk follows what the client of a session says, through all its runs.
+// talk reads the transcript of a session's client, through all its runs.
 type talk struct {
 	name   string
 	reader agentcli.Reader
@@ -45,30 +45,30 @@ func newTalk(c agentcli.Client) *talk {
 	return t
 }
 
-// Limits of reading along.
+// Limits of reading a transcript.
 const (
-	// maxGulp bounds what is read of a transcript at one look.
-	maxGulp = 8 << 20
-	// showInterval is the time between two writings of the progress.
+	// maxRead bounds what is read of a transcript at once, in bytes.
+	maxRead = 8 << 20
+	// showInterval is the least time between two writes of the progress.
 	showInterval = 2 * time.Second
 )
 
-// listen reads what the transcript has grown by, at most a gulp of it, and
-// reports whether there may be more.
-func (t *talk) listen(log string) (more bool) {
+// readMore reads what was added to the transcript, at most maxRead bytes, and reports
+// whether there may be more.
+func (t *talk) readMore(log string) (more bool) {
 	f, info, err := openLog(log)
 	if err != nil {
 		return false // no progress is known, and none is claimed
 	}
 	defer f.Close()
-	n, err := io.Copy(t.lines, io.NewSectionReader(f, t.offset, min(maxGulp, max(info.Size()-t.offset, 0))))
+	n, err := io.Copy(t.lines, io.NewSectionReader(f, t.offset, min(maxRead, max(info.Size()-t.offset, 0))))
 	t.offset += n
 	return err == nil && t.offset < info.Size()
 }
 
-// hearOut reads the transcript to its end.
-func (t *talk) hearOut(log string) {
-	for t.listen(log) {
+// readAll reads the transcript to its end.
+func (t *talk) readAll(log string) {
+	for t.readMore(log) {
 	}
 	t.lines.Flush()
 }
@@ -177,13 +177,13 @@ func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.Sessio
 	exit.Script = c.Preset.Prompt == agentcli.PromptScript
 	t := newTalk(c)
 	t.offset = rec.Began
-	t.hearOut(p.Rig.Tree.Abs(workerLog(s)))
+	t.readAll(p.Rig.Tree.Abs(workerLog(s)))
 	p.judge(ctx, exit, t.reader.End(exit.Code, ended), rec.ClientSession)
 }
 
-// goOn starts the worker again where it stopped. The touch proves that the
+// continueSession starts the worker again where it stopped. The touch proves that the
 // assignment is still this session's.
-func (p *Polecat) goOn(ctx context.Context, a polecat.Continue) error {
+func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error {
 	old := p.worker
 	if old == nil {
 		return nil

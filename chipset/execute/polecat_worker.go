@@ -51,8 +51,8 @@ type worker struct {
 	tryingSince state.Time
 	// exit is how it ended, once it has.
 	exit *polecat.Exit
-	// courtesy ends a worker that has reported and does not go, or is nil.
-	courtesy *time.Timer
+	// stopTimer ends a worker that has reported and does not go, or is nil.
+	stopTimer *time.Timer
 }
 
 // work is what the worker works on, for events.
@@ -346,8 +346,8 @@ func (p *Polecat) forgetWorker() {
 	if w == nil {
 		return
 	}
-	if w.courtesy != nil {
-		w.courtesy.Stop()
+	if w.stopTimer != nil {
+		w.stopTimer.Stop()
 	}
 	p.worker = nil
 	p.tellTotals(w)
@@ -384,7 +384,7 @@ func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Wor
 		facts.Status, facts.Exit = polecat.WorkerExited, *w.exit
 	} else {
 		if progress = w.look(now, p.lookInterval()); progress {
-			w.talk.listen(w.log)
+			w.talk.readMore(w.log)
 			p.show(w, now, false)
 		}
 	}
@@ -422,7 +422,7 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 	x := w.job.Exit()
 	exit := exitOf(x, w.log)
 	exit.Script = w.preset.Prompt == agentcli.PromptScript
-	w.talk.hearOut(w.log)
+	w.talk.readAll(w.log)
 	p.show(w, p.Now(), true)
 	p.judge(ctx, &exit, w.talk.reader.End(exit.Code, x.EndedAt.Local()), w.talk.reader.Session())
 	outcome, reason := exit.Outcome()

@@ -70,7 +70,7 @@ func (w *world) send(m mail.Message, esc *mayor.Escalation) error {
 	if m.To == state.Human {
 		return nil
 	}
-	w.letters[m.To] = append(w.letters[m.To], mayor.Letter{Entry: mail.Entry{Name: mail.Name(w.newSerial("mail-")), Message: m}, Escalation: esc})
+	w.letters[m.To] = append(w.letters[m.To], mayor.Message{Entry: mail.Entry{Name: mail.Name(w.newSerial("mail-")), Message: m}, Escalation: esc})
 	w.byID[m.To].wake()
 	return nil
 }
@@ -79,7 +79,7 @@ func (w *world) markRead(to state.AgentID, name mail.Name) error {
 	if w.full {
 		return errDiskFull
 	}
-	w.letters[to] = slices.DeleteFunc(w.letters[to], func(l mayor.Letter) bool { return l.Name == name })
+	w.letters[to] = slices.DeleteFunc(w.letters[to], func(l mayor.Message) bool { return l.Name == name })
 	return nil
 }
 

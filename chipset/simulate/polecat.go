@@ -109,7 +109,7 @@ func (p *polecatRole) do(a roles.Action) error {
 	case polecat.Publish:
 		return p.publish(a.Record)
 	case polecat.StopWorker:
-		p.stopWorker(a.Courtesy)
+		p.stopWorker(a.Delay)
 		return nil
 	case polecat.Retire:
 		if err := p.retire(a.Record.AssignmentID); err != nil {

@@ -95,11 +95,11 @@ func (p *polecatRole) workerEnds(k *worker, exit polecat.Exit) {
 	p.wake()
 }
 
-// stopWorker ends the worker after a courtesy: TERM, then KILL.
-func (p *polecatRole) stopWorker(courtesy time.Duration) {
+// stopWorker ends the worker after a delay: TERM, then KILL.
+func (p *polecatRole) stopWorker(delay time.Duration) {
 	if k := p.worker; k != nil && k.exit == nil && !k.stopping {
 		k.stopping = true
-		p.w.after(courtesy+graceTime, func() { p.workerEnds(k, polecat.Exit{Lost: true, Ran: p.w.now - k.started}) })
+		p.w.after(delay+graceTime, func() { p.workerEnds(k, polecat.Exit{Lost: true, Ran: p.w.now - k.started}) })
 	}
 }
 

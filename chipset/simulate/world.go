@@ -69,7 +69,7 @@ type world struct {
 	incidents  []incident.Incident // open, oldest first
 	convoys    int
 
-	letters map[state.AgentID][]mayor.Letter
+	letters map[state.AgentID][]mayor.Message
 	sent    map[string]bool // messages with an id of their sender's
 	slotsOf map[state.AgentID][]nudge.Nudge
 	seen    map[[2]state.AgentID]state.Time
@@ -94,7 +94,7 @@ func newWorld(o Options) *world {
 		live:   btree.NewBTreeGOptions(func(a, b *mergequeue.Request) bool { return a.Seq < b.Seq }, btree.Options{NoLocks: true}),
 		byBead: map[state.BeadID][]state.MergeID{}, dispatches: map[state.BeadID]dispatch.Record{},
 		records: map[state.AssignmentID]retire.Record{}, unfinished: map[state.AgentID][]state.AssignmentID{},
-		letters: map[state.AgentID][]mayor.Letter{}, sent: map[string]bool{}, slotsOf: map[state.AgentID][]nudge.Nudge{},
+		letters: map[state.AgentID][]mayor.Message{}, sent: map[string]bool{}, slotsOf: map[state.AgentID][]nudge.Nudge{},
 		seen: map[[2]state.AgentID]state.Time{}, landed: map[string]bool{}, onto: "tip-0"}
 	w.tally.init()
 	w.judge.init()

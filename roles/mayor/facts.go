@@ -51,8 +51,8 @@ type Escalation struct {
 	Recommend string `json:"recommend"`
 }
 
-// Letter is one unread message to the mayor.
-type Letter struct {
+// Message is one unread message to the mayor.
+type Message struct {
 	mail.Entry
 	// Escalation is set for a health_escalation.
 	Escalation *Escalation
@@ -77,7 +77,7 @@ type Facts struct {
 	// Retired are the ends of the assignments that Matters lists.
 	Retired map[state.AssignmentID]retire.Record
 	// Mail is unread, in processing order. Nudges are unseen, oldest first.
-	Mail   []Letter
+	Mail   []Message
 	Nudges []nudge.Nudge
 }
 

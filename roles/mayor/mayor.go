@@ -106,7 +106,7 @@ func (d *decision) mail() (closing bool) {
 
 // forward hands a question that only a person may answer to the person. The
 // thread names the question, and with it who asked: the answer finds back.
-func (d *decision) forward(l Letter) roles.Action {
+func (d *decision) forward(l Message) roles.Action {
 	if l.From == state.Human {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (d *decision) forward(l Letter) roles.Action {
 
 // relay hands the person's answer to a forwarded question to who asked it.
 // Nobody else's word is passed on under the mayor's name.
-func (d *decision) relay(l Letter) roles.Action {
+func (d *decision) relay(l Message) roles.Action {
 	_, asker, err := state.ParseTimestampedName(l.Thread)
 	if err != nil || l.From != state.Human || asker == d.Policy.Mayor || asker == state.Human {
 		return nil
@@ -126,7 +126,7 @@ func (d *decision) relay(l Letter) roles.Action {
 }
 
 // escalation answers the witness: nudge, restart, reassign, or ask a person.
-func (d *decision) escalation(l Letter) roles.Action {
+func (d *decision) escalation(l Message) roles.Action {
 	if l.Escalation == nil || l.Ref == nil || l.From != d.Policy.Witness && l.From != state.Human {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (d *decision) live(id state.AgentID) bool {
 	return slices.ContainsFunc(d.Polecats, func(p Polecat) bool { return p.ID == id && p.Live })
 }
 
-func (d *decision) restart(b *bead.Bead, l Letter) roles.Action {
+func (d *decision) restart(b *bead.Bead, l Message) roles.Action {
 	if b.Restarts >= d.Policy.MaxRestarts {
 		return d.block(b, ChargeNothing, fmt.Sprintf("stalled again after %d restarts", b.Restarts),
 			"Likely causes: the worker waits for an answer nobody gives, the work is too large for one session, or its command hangs.")

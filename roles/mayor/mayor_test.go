@@ -93,8 +93,8 @@ func anyFacts(t *rapid.T) Facts {
 	return f
 }
 
-func anyMail(t *rapid.T, which *rapid.Generator[int]) []Letter {
-	var letters []Letter
+func anyMail(t *rapid.T, which *rapid.Generator[int]) []Message {
+	var letters []Message
 	for i := range rapid.IntRange(0, 5).Draw(t, "mail") {
 		from := rapid.SampledFrom([]state.AgentID{"human", "witness", "polecat-0", "mayor"}).Draw(t, "from")
 		at := state.At(noon.Add(time.Duration(i)))
@@ -104,7 +104,7 @@ func anyMail(t *rapid.T, which *rapid.Generator[int]) []Letter {
 			m.Ref = &mail.Ref{BeadID: beadID(which.Draw(t, "bead")), AssignmentID: assignmentOf(which.Draw(t, "ref as")),
 				Session: rapid.SampledFrom([]state.SessionID{"", "se-now", "se-old"}).Draw(t, "session")}
 		}
-		l := Letter{Entry: mail.Entry{Name: mail.NameAt(at, from), Message: m}}
+		l := Message{Entry: mail.Entry{Name: mail.NameAt(at, from), Message: m}}
 		if m.Type == mail.HealthEscalation {
 			l.Escalation = &Escalation{Recommend: rapid.SampledFrom([]string{"", "nudge", "restart", "reassign", "human", "?"}).Draw(t, "recommend")}
 		}

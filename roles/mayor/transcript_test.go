@@ -157,7 +157,7 @@ func (s *stage) convoy(l rolestest.Line) {
 
 // mail arrives a second after the last one.
 func (s *stage) mail(l rolestest.Line) {
-	letter := Letter{Entry: l.Mail("mayor", state.At(noon.Add(time.Duration(len(s.Mail))*time.Second)))}
+	letter := Message{Entry: l.Mail("mayor", state.At(noon.Add(time.Duration(len(s.Mail))*time.Second)))}
 	if recommend := l.Options["recommend"]; recommend != "" {
 		letter.Escalation = &Escalation{Kind: "stall", Severity: "alert", Recommend: recommend}
 	}

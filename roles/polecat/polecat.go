@@ -147,7 +147,7 @@ func (d *decision) retiring() {
 	d.become(Retiring)
 	d.s.Retiring = d.f.Record.AssignmentID
 	if d.f.Worker.Status == WorkerRunning {
-		d.stop("the attempt is retired: "+string(d.f.Record.Outcome), d.f.Policy.Courtesy)
+		d.stop("the attempt is retired: "+string(d.f.Record.Outcome), d.f.Policy.StopDelay)
 		return
 	}
 	d.step(Retire{Record: *d.f.Record})
@@ -182,12 +182,12 @@ func (d *decision) abandon() {
 	d.becomeFree(Terminated)
 }
 
-func (d *decision) stop(why string, courtesy time.Duration) {
+func (d *decision) stop(why string, delay time.Duration) {
 	if d.s.Stopping {
 		return
 	}
 	d.s.Stopping = true
-	d.workOn(StopWorker{Why: why, Courtesy: courtesy})
+	d.workOn(StopWorker{Why: why, Delay: delay})
 }
 
 // exited: a worker that ended by itself has retired its attempt. One that
@@ -204,7 +204,7 @@ func (d *decision) exited() {
 	case d.f.WaitedInVain && exit.Failed() && exit.GoOn(d.f.Worker.Resumes, d.f.Bead) == "":
 		d.become(Waiting) // nobody is charged for an answer that did not come
 	case exit.CanWait() && (d.s.Phase == Waiting || d.f.Answered && exit.GoOn(1, d.f.Bead) != ""):
-		d.goOn("what you asked has been answered", true)
+		d.continueSession("what you asked has been answered", true)
 	case d.s.Phase == Waiting && (exit.silent() || exit.Failed()):
 		if !d.s.ShuttingDown { // else its successor does
 			d.resume()
@@ -218,15 +218,15 @@ func (d *decision) exited() {
 	case exit.Lost:
 		d.fail(fmt.Sprintf("the worker was ended from outside %d times", maxLost))
 	case exit.GoOn(d.f.Worker.Resumes, d.f.Bead) != "":
-		d.goOn(exit.GoOn(d.f.Worker.Resumes, d.f.Bead), false)
+		d.continueSession(exit.GoOn(d.f.Worker.Resumes, d.f.Bead), false)
 	default:
 		d.publish(exit.Record(d.f.Hook.WorkItem, d.f.Self))
 	}
 }
 
-// goOn continues a session that ended before its work was through. A polecat that
+// continueSession continues a session that ended before its work was through. A polecat that
 // shuts down leaves it to its successor.
-func (d *decision) goOn(why string, answered bool) {
+func (d *decision) continueSession(why string, answered bool) {
 	if d.s.ShuttingDown {
 		return
 	}

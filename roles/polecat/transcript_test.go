@@ -50,7 +50,7 @@ type world struct {
 func newWorld() *world {
 	now := state.At(time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC))
 	return &world{f: Facts{Now: now, Self: "polecat-alpha", Mayor: "mayor", Process: "ses-me",
-		Policy: Policy{Touch: 15 * time.Second, Courtesy: 2 * time.Second, Patience: 2 * time.Minute},
+		Policy: Policy{Touch: 15 * time.Second, StopDelay: 2 * time.Second, Patience: 2 * time.Minute},
 		Hook:   &hook.Hook{AgentID: "polecat-alpha", Status: hook.Empty}, Worker: Worker{Status: WorkerNone}}}
 }
 
@@ -125,7 +125,7 @@ func describe(a roles.Action) string {
 		}
 		return text
 	case StopWorker:
-		return fmt.Sprintf("stop worker after %s (%s)", a.Courtesy, a.Why)
+		return fmt.Sprintf("stop worker after %s (%s)", a.Delay, a.Why)
 	case Retire:
 		return fmt.Sprintf("retire %s from %s", a.Record.AssignmentID, a.Record.Stage)
 	case ForgetEnded:

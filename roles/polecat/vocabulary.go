@@ -17,9 +17,9 @@ import (
 type Policy struct {
 	// Touch is how often progress is written to the hook at most.
 	Touch time.Duration
-	// Courtesy is how long a worker that has said that it is finished may take
+	// StopDelay is how long a worker that has reported its end may take
 	// to end by itself.
-	Courtesy time.Duration
+	StopDelay time.Duration
 	// Patience is how long a client may try to reach its service; what goes on longer is
 	// the rig's to wait for.
 	Patience time.Duration
@@ -173,11 +173,11 @@ type (
 	}
 	// Publish fixes the end of the attempt, unless it is fixed already.
 	Publish struct{ Record retire.Record }
-	// StopWorker ends the worker: after the courtesy TERM, after the grace KILL.
+	// StopWorker ends the worker: TERM after the delay, and KILL after the rig's grace.
 	// It does not wait.
 	StopWorker struct {
-		Why      string
-		Courtesy time.Duration
+		Why   string
+		Delay time.Duration
 	}
 	// Retire runs what is left of the done pipeline. Its record is among
 	// Facts.Ended from then on.

@@ -31,9 +31,9 @@ const (
 	// FinishAgain is how long the mayor leaves an agent alone whose attempt could not
 	// be finished.
 	FinishAgain = time.Minute
-	// maxCourtesy bounds how long a worker that has reported may go on, whatever
-	// the grace of the rig is: it needs no more than to print its last words.
-	maxCourtesy = 2 * time.Second
+	// maxStopDelay bounds how long a worker that has reported its end may go on, however
+	// long the rig's grace is: it only has to print its last lines.
+	maxStopDelay = 2 * time.Second
 )
 
 // AfterFailures is the time to the next tick after a number of failed ones in a row.
@@ -62,7 +62,7 @@ func Polecat(d *definition.Definition, stall time.Duration) polecat.Policy {
 	if stall == 0 {
 		stall = d.GUPP.Thresholds.StallDetection
 	}
-	return polecat.Policy{Touch: polecat.TouchInterval(stall), Courtesy: min(d.Worker.Grace, maxCourtesy), Patience: polecat.Patience(stall)}
+	return polecat.Policy{Touch: polecat.TouchInterval(stall), StopDelay: min(d.Worker.Grace, maxStopDelay), Patience: polecat.Patience(stall)}
 }
 
 // Refinery is what a definition means for the refinery.
