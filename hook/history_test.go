@@ -26,6 +26,8 @@ func TestHistory(t *testing.T) {
 	}{
 		{"new", nil, made(0, Empty, "", ""), true},
 		{"new and set", nil, made(1, Pending, "as-1", ""), true},
+		{"new, with a gen and nothing on it", nil, made(1, Empty, "", ""), false},
+		{"new and set without a gen", nil, made(0, Pending, "as-1", ""), false},
 		{"new and active too soon", nil, made(1, Active, "as-1", "ses-1"), false},
 		{"set", made(4, Empty, "", ""), made(5, Pending, "as-2", ""), true},
 		{"set with a session", made(4, Empty, "", ""), made(5, Pending, "as-2", "ses-1"), false},
@@ -49,6 +51,22 @@ func TestHistory(t *testing.T) {
 		if err := CheckChange(c.before, c.after); (err == nil) != c.legal {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+	err := CheckChange(made(4, Empty, "", ""), made(5, Active, "as-1", "ses-1"))
+	if want := "empty can't have become active under as-1 in 1 transitions (gen 4 to 5)"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	err = CheckChange(made(4, Active, "as-1", "ses-1"), made(4, Active, "as-1", "ses-2"))
+	if want := "changed without a new gen (4)"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	for _, gen := range []int64{7, 8} {
+		if err := rebuilt(made(7, Active, "as-1", "ses-1"), made(gen, Active, "as-1", "ses-1")); err != nil {
+			t.Errorf("rebuilt at gen %d: %v", gen, err)
+		}
+	}
+	if err := rebuilt(nil, made(0, Empty, "", "")); err != nil {
+		t.Errorf("rebuilt from nothing: %v", err)
 	}
 	if err := rebuilt(made(7, Active, "as-1", "ses-1"), made(8, Pending, "as-2", "")); err != nil {
 		t.Errorf("rebuilt: %v", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 const who state.AgentID = "polecat-alpha"
@@ -210,6 +212,66 @@ func TestAnyOrder(t *testing.T) {
 	})
 }
 
+// Every step is told as what it is, under the assignment that it is about.
+func TestStepsAreTold(t *testing.T) {
+	s, tree := newStore(t)
+	log := event.NewLog(tree, func() time.Time { return now.Time })
+	s = NewStore(tree, log)
+	if err := s.Ensure(t.Context(), "polecat-bravo", now); err != nil {
+		t.Fatal(err)
+	}
+	do := steps(t, s, "as-1", "ses-1", now)
+	for _, name := range []string{"set", "activate", "touch", "resume", "complete", "clear"} {
+		if name == "resume" {
+			do = steps(t, s, "as-1", "ses-2", now)
+		}
+		if _, err := do[name](); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	events, _, _, err := log.Read(event.Position{}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, e := range events {
+		told = append(told, e.Type)
+		if e.Assignment != "as-1" || e.Bead != "gt-aaaaa" {
+			t.Errorf("%s is told of %q, %q", e.Type, e.Assignment, e.Bead)
+		}
+	}
+	if got := strings.Join(told, " "); got != "hook.set hook.activated hook.touched hook.resumed hook.completed hook.cleared" {
+		t.Errorf("told: %s", got)
+	}
+}
+
+// A session belongs to a hook once it is active; the assignment comes with the hook.
+func TestSessionOfAHook(t *testing.T) {
+	s, _ := newStore(t)
+	given := item("as-1")
+	given.Session = "ses-old"
+	h, err := s.Set(t.Context(), who, given, now)
+	if err != nil || h.WorkItem.Session != "" {
+		t.Errorf("%+v, %v: set with the session of somebody before", h.WorkItem, err)
+	}
+	if h, err = s.Activate(t.Context(), who, "as-1", "ses-1", now); err != nil || h.WorkItem.Session != "ses-1" {
+		t.Errorf("%+v, %v", h.WorkItem, err)
+	}
+	if h, err = s.Clear(t.Context(), who, "", now); err != nil || h.Status != Empty || h.WorkItem != nil {
+		t.Errorf("%+v, %v: whatever is there can be cleared", h, err)
+	}
+}
+
+// A counter may be as large as every reader of JSON can count.
+func TestLargestGen(t *testing.T) {
+	if err := check(string(who), &Hook{AgentID: who, Status: Empty, Gen: state.MaxCounter}); err != nil {
+		t.Error(err)
+	}
+	if err := check(string(who), &Hook{AgentID: who, Status: Empty, Gen: state.MaxCounter + 1}); err == nil {
+		t.Error("a gen above the maximum is whole")
+	}
+}
+
 func TestMissingAndCorruptHooksAreErrors(t *testing.T) {
 	s, tree := newStore(t)
 	if _, err := s.Set(t.Context(), "polecat-none", item("as-1"), now); !errors.Is(err, state.ErrNotFound) {
@@ -219,7 +281,11 @@ func TestMissingAndCorruptHooksAreErrors(t *testing.T) {
 		t.Errorf("Make of one that exists: %v", err)
 	}
 	for _, content := range []string{"", "{", `{"agent_id":"polecat-alpha","status":"empty","work_item":{"bead_id":"b","assignment_id":"a"}}`,
-		`{"agent_id":"polecat-bravo","status":"empty","work_item":null}`, `{"agent_id":"polecat-alpha","status":"active","work_item":null}`} {
+		`{"agent_id":"polecat-bravo","status":"empty","work_item":null}`, `{"agent_id":"polecat-alpha","status":"busy","work_item":null}`,
+		`{"agent_id":"polecat-alpha","status":"pending","work_item":{"bead_id":"gt-aaaaa","assignment_id":""}}`,
+		`{"agent_id":"polecat-alpha","status":"pending","work_item":{"bead_id":"","assignment_id":"as-1"}}`,
+		`{"agent_id":"polecat-alpha","gen":-1,"status":"empty","work_item":null}`,
+		`{"agent_id":"polecat-alpha","status":"active","work_item":null}`} {
 		if err := os.WriteFile(tree.Abs(s.Path(string(who))), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
