@@ -214,9 +214,9 @@ func TestAnyOrder(t *testing.T) {
 
 // Every step is told as what it is, under the assignment that it is about.
 func TestStepsAreTold(t *testing.T) {
-	s, tree := newStore(t)
+	_, tree := newStore(t)
 	log := event.NewLog(tree, func() time.Time { return now.Time })
-	s = NewStore(tree, log)
+	s := NewStore(tree, log)
 	if err := s.Ensure(t.Context(), "polecat-bravo", now); err != nil {
 		t.Fatal(err)
 	}
