@@ -128,7 +128,7 @@ func TestTouchIsThrottled(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		write bool
-	}{{TouchInterval - 1, false}, {TouchInterval, true}, {TouchInterval + time.Second, false}, {-time.Hour, true}} {
+	}{{0, false}, {TouchInterval - 1, false}, {TouchInterval, true}, {TouchInterval + time.Second, false}, {-time.Hour, true}} {
 		before, _ := s.Get(string(who))
 		after, err := s.Touch(t.Context(), who, "as-1", "ses-1", state.At(now.Add(c.after)), TouchInterval)
 		if err != nil || (after.Gen > before.Gen) != c.write {
