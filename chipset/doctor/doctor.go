@@ -216,29 +216,29 @@ func once(failed []error) error {
 	})...)
 }
 
-// look is one look of a check at a rig, with what it has found.
-type look struct {
+// inspection is one run of a check, with its findings.
+type inspection struct {
 	r     *rig.Rig
 	found []finding
 }
 
-// looking makes a check of one that needs no records.
-func looking(at func(*look, context.Context) error) check {
+// inspecting makes a check that needs no records.
+func inspecting(at func(*inspection, context.Context) error) check {
 	return func(ctx context.Context, r *rig.Rig) ([]finding, error) {
-		l := &look{r: r}
+		l := &inspection{r: r}
 		err := at(l, ctx)
 		return l.found, err
 	}
 }
 
 // add adds a finding. Without a hint, the repair of its rule is one.
-func (l *look) add(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
+func (l *inspection) add(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
 	l.found = append(l.found, finding{Finding: Finding{Rule: rule, Path: string(p), Severity: sev, Hint: hint, Detail: fmt.Sprintf(format, args...)}})
 	return &l.found[len(l.found)-1]
 }
 
 // addSettled is add for what does not pass by itself.
-func (l *look) addSettled(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
+func (l *inspection) addSettled(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
 	f := l.add(rule, p, sev, hint, format, args...)
 	f.settled = true
 	return f
@@ -246,7 +246,7 @@ func (l *look) addSettled(rule string, p state.Path, sev Severity, hint, format 
 
 // addUnreadable adds a finding for an error of a store, or returns nil where the file has
 // vanished.
-func (l *look) addUnreadable(err error, repair func(ctx context.Context, c *state.Corruption) error) *finding {
+func (l *inspection) addUnreadable(err error, repair func(ctx context.Context, c *state.Corruption) error) *finding {
 	if errors.Is(err, state.ErrNotFound) {
 		return nil
 	}
@@ -255,7 +255,7 @@ func (l *look) addUnreadable(err error, repair func(ctx context.Context, c *stat
 }
 
 // notice makes a finding of an error that is a corruption, and returns any other.
-func (l *look) notice(err error) error {
+func (l *inspection) notice(err error) error {
 	if errors.Is(err, state.ErrCorrupt) {
 		l.addUnreadable(err, nil)
 		return nil

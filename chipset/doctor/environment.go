@@ -8,7 +8,7 @@ import (
 
 // environment reports what the rig stands on and can't mend. That the target was moved
 // back is merged-unreachable, for each request.
-func (l *look) environment(ctx context.Context) error {
+func (l *inspection) environment(ctx context.Context) error {
 	found, err := environment.Look(ctx, l.r)
 	for _, t := range found {
 		if t.Rule == environment.MovedBack {

@@ -14,7 +14,7 @@ import (
 )
 
 // eventLog looks at the event log, day by day.
-func (l *look) eventLog(ctx context.Context) error {
+func (l *inspection) eventLog(ctx context.Context) error {
 	entries, err := l.r.Tree.List(event.Dir)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (l *look) eventLog(ctx context.Context) error {
 
 // notADay reports what is no day of the log. What is not even a file is moved away; a
 // file may be somebody's.
-func (l *look) notADay(p state.Path, err error) {
+func (l *inspection) notADay(p state.Path, err error) {
 	f := l.addUnreadable(err, nil)
 	switch {
 	case f == nil || errors.Is(err, state.ErrHardLinked):
@@ -44,7 +44,7 @@ func (l *look) notADay(p state.Path, err error) {
 	}
 }
 
-func (l *look) day(p state.Path, day string, data []byte) {
+func (l *inspection) day(p state.Path, day string, data []byte) {
 	events, bad := event.Lines(p, data)
 	for _, err := range bad {
 		if f := l.addUnreadable(err, nil); f != nil {
@@ -68,7 +68,7 @@ func (l *look) day(p state.Path, day string, data []byte) {
 
 // quarantined lists the quarantine. A kill between the reason and the move leaves a reason
 // alone: what it is about still stands where it was.
-func (l *look) quarantined(ctx context.Context) error {
+func (l *inspection) quarantined(ctx context.Context) error {
 	entries, err := l.r.Tree.List(state.QuarantineDir)
 	if err != nil {
 		return err

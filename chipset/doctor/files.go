@@ -17,7 +17,7 @@ import (
 
 // sharedFiles looks for files of the state that have a second name in another
 // folder of the rig, as a power cut leaves them where there is no journal.
-func (l *look) sharedFiles(context.Context) error {
+func (l *inspection) sharedFiles(context.Context) error {
 	var within []string
 	if l.r.Git != nil {
 		within = append(within, l.r.Git.CommonDir())
@@ -32,7 +32,7 @@ func (l *look) sharedFiles(context.Context) error {
 
 // filesForFolders looks for files that stand where the rig has a folder. Those that have a
 // rule of their own are left to it: locks, and an archive among the messages.
-func (l *look) filesForFolders(context.Context) error {
+func (l *inspection) filesForFolders(context.Context) error {
 	paths, err := l.r.InTheWay()
 	for _, p := range paths {
 		if p.Dir() != "." && p.Base() != "archive" && p != locksDir && p.Dir() != locksDir {
@@ -56,7 +56,7 @@ func (f *finding) beside(way *Finding) bool {
 
 // tree walks state/ and looks at what lies there without reading it: its
 // identity, special files, second names, what does not belong, leftovers.
-func (l *look) tree(context.Context) error {
+func (l *inspection) tree(context.Context) error {
 	r := l.r
 	if err := r.Tree.Verify(); err != nil {
 		l.add("identity", "state/rig.json", Error, "the tree was moved away or replaced: put the right one back before anything runs", "%v", err)
@@ -92,7 +92,7 @@ func (l *look) tree(context.Context) error {
 	return err
 }
 
-func (l *look) entry(p state.Path, e fs.DirEntry) {
+func (l *inspection) entry(p state.Path, e fs.DirEntry) {
 	if !e.IsDir() && !e.Type().IsRegular() {
 		if isObject(l.r, p) {
 			return // its store reports it, and moves it away under its lock
@@ -154,11 +154,11 @@ func quarantineOdd(r *rig.Rig, p state.Path) error {
 // objectFolder is the folder of a store, with the check of all that lies in it.
 type objectFolder struct {
 	dir   state.Path
-	check func(l *look) error
+	check func(l *inspection) error
 }
 
 func folderOf[T any](s *state.Store[T]) objectFolder {
-	return objectFolder{s.Dir(), func(l *look) error { return checkStore(l, s) }}
+	return objectFolder{s.Dir(), func(l *inspection) error { return checkStore(l, s) }}
 }
 
 func objectFolders(r *rig.Rig) []objectFolder {
@@ -169,7 +169,7 @@ func objectFolders(r *rig.Rig) []objectFolder {
 }
 
 // objects reads every object that is a file of its own.
-func (l *look) objects(ctx context.Context) error {
+func (l *inspection) objects(ctx context.Context) error {
 	var failed []error
 	for _, o := range objectFolders(l.r) {
 		failed = append(failed, l.notice(o.check(l)))
@@ -179,7 +179,7 @@ func (l *look) objects(ctx context.Context) error {
 
 // checkStore reads every object of a store and compares its bytes with the
 // canonical form.
-func checkStore[T any](l *look, s *state.Store[T]) error {
+func checkStore[T any](l *inspection, s *state.Store[T]) error {
 	entries, err := l.r.Tree.List(s.Dir())
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func checkStore[T any](l *look, s *state.Store[T]) error {
 
 // unreadableObject reports an object that can't be read. The hook of an agent is rebuilt,
 // because an agent without a hook would be a corruption as well.
-func unreadableObject[T any](l *look, s *state.Store[T], name string, err error) {
+func unreadableObject[T any](l *inspection, s *state.Store[T], name string, err error) {
 	rebuild := s.Dir() == hook.Dir && registered(l.r, name)
 	f := l.addUnreadable(err, func(ctx context.Context, _ *state.Corruption) error {
 		if rebuild {
@@ -228,7 +228,7 @@ func registered(r *rig.Rig, id string) bool {
 
 // misnamed reports what has no name of an object of its folder. A folder that
 // was made there is moved away; a file may be somebody's note.
-func (l *look) misnamed(p state.Path, e fs.DirEntry) {
+func (l *inspection) misnamed(p state.Path, e fs.DirEntry) {
 	c := &state.Corruption{Path: string(p), Reason: "not a name of this folder"}
 	if e.IsDir() {
 		c.Reason, c.Cause = "it is a folder, and not a name of this folder", state.ErrNotRegular

@@ -12,12 +12,12 @@ import (
 )
 
 // channels checks mail, nudges and hand-offs.
-func (l *look) channels(ctx context.Context) error {
+func (l *inspection) channels(ctx context.Context) error {
 	var failed []error
 	for _, c := range []struct {
 		dir   state.Path
-		check func(*look, state.AgentID, bool) error
-	}{{mail.Dir, (*look).mailbox}, {nudge.Dir, (*look).slot}, {handoff.Dir, (*look).handoffs}} {
+		check func(*inspection, state.AgentID, bool) error
+	}{{mail.Dir, (*inspection).mailbox}, {nudge.Dir, (*inspection).slot}, {handoff.Dir, (*inspection).handoffs}} {
 		entries, err := l.r.Tree.List(c.dir)
 		failed = append(failed, l.notice(err))
 		for _, e := range entries {
@@ -33,7 +33,7 @@ func (l *look) channels(ctx context.Context) error {
 	return errors.Join(append(failed, ctx.Err())...)
 }
 
-func (l *look) mailbox(id state.AgentID, known bool) error {
+func (l *inspection) mailbox(id state.AgentID, known bool) error {
 	box := l.r.Mailbox(id)
 	current, bad, err := box.List()
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *look) mailbox(id state.AgentID, known bool) error {
 }
 
 // archiveTwins finds names that stand in the mailbox and in its archive.
-func (l *look) archiveTwins(box *mail.Mailbox, current, archived []mail.Entry) {
+func (l *inspection) archiveTwins(box *mail.Mailbox, current, archived []mail.Entry) {
 	byName := make(map[mail.Name]*mail.Entry, len(archived))
 	for i := range archived {
 		byName[archived[i].Name] = &archived[i]
@@ -96,7 +96,7 @@ func (l *look) archiveTwins(box *mail.Mailbox, current, archived []mail.Entry) {
 }
 
 // senders checks who the mail is from, and that no sender's id was delivered twice.
-func (l *look) senders(box *mail.Mailbox, current []mail.Entry) {
+func (l *inspection) senders(box *mail.Mailbox, current []mail.Entry) {
 	type key struct {
 		from state.AgentID
 		id   string

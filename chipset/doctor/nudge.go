@@ -13,7 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/handoff"
 )
 
-func (l *look) slot(id state.AgentID, known bool) error {
+func (l *inspection) slot(id state.AgentID, known bool) error {
 	slot := l.r.Slot(id)
 	all, bad, err := slot.All()
 	switch {
@@ -50,11 +50,11 @@ func (l *look) slot(id state.AgentID, known bool) error {
 }
 
 // reconciles makes latest.json and seen.json agree with the nudges.
-func (l *look) reconciles(slot nudge.Slot) func(context.Context) error {
+func (l *inspection) reconciles(slot nudge.Slot) func(context.Context) error {
 	return func(ctx context.Context) error { return slot.Reconcile(ctx, l.r.Clock.Now()) }
 }
 
-func (l *look) nudges(slot nudge.Slot, all []nudge.Nudge, seen *nudge.Seen) {
+func (l *inspection) nudges(slot nudge.Slot, all []nudge.Nudge, seen *nudge.Seen) {
 	newest := map[state.AgentID]state.Time{}
 	for i := range all {
 		n := &all[i]
@@ -74,7 +74,7 @@ func (l *look) nudges(slot nudge.Slot, all []nudge.Nudge, seen *nudge.Seen) {
 }
 
 // isCanonical reports whether a file holds the canonical form of v, or can't be read now.
-func (l *look) isCanonical(p state.Path, v any) bool {
+func (l *inspection) isCanonical(p state.Path, v any) bool {
 	data, err := l.r.Tree.Read(p, state.MaxFile)
 	want, encErr := state.Encode(v)
 	return err != nil || encErr != nil || bytes.Equal(data, want)
@@ -82,13 +82,13 @@ func (l *look) isCanonical(p state.Path, v any) bool {
 
 // form reports a small file that is not in the canonical form. Nothing rewrites it:
 // its next version is canonical.
-func (l *look) form(p state.Path, v any) {
+func (l *inspection) form(p state.Path, v any) {
 	if !l.isCanonical(p, v) {
 		l.add(ruleCanonical, p, Info, "", "in the form of another program")
 	}
 }
 
-func (l *look) handoffs(id state.AgentID, known bool) error {
+func (l *inspection) handoffs(id state.AgentID, known bool) error {
 	dir := handoff.Dir.Join(string(id))
 	all, bad, err := l.r.Handoffs.List(id)
 	reported := map[state.Path]bool{}

@@ -14,7 +14,7 @@ import (
 
 // processes looks for workers whose polecat is gone. Their supervisor ends them within
 // seconds; one that is still there outlived it.
-func (l *look) processes(context.Context) error {
+func (l *inspection) processes(context.Context) error {
 	r := l.r
 	entries, err := r.Tree.List(rig.WorkerDir)
 	if err != nil {

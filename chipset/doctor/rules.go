@@ -52,7 +52,7 @@ func shared() []string {
 
 // run runs the check. A finding of a rule that is neither shared nor in the group is an error.
 func (g *group) run(ctx context.Context, r *rig.Rig) ([]finding, error) {
-	l := &look{r: r}
+	l := &inspection{r: r}
 	var err error
 	l.found, err = g.check(ctx, r)
 	err = l.notice(err)
@@ -99,29 +99,29 @@ const (
 
 func treeGroups() []group {
 	return []group{
-		{looking((*look).filesForFolders), []Rule{
+		{inspecting((*inspection).filesForFolders), []Rule{
 			{"special-file", areaFiles, "nothing is reached through a link, a FIFO, a socket, a device or a folder in place of a file or a file in place of a folder, and no file has a second name", Error,
 				toQuarantine + "; a file whose other names all lie in the rig's folders gets one of its own, any other stays, because its second name may be a backup"},
 		}},
-		{looking((*look).sharedFiles), nil}, // reports special-file
-		{looking((*look).runFolder), []Rule{
+		{inspecting((*inspection).sharedFiles), nil}, // reports special-file
+		{inspecting((*inspection).runFolder), []Rule{
 			{"folder", areaTree, "state, run, logs, worktrees and each worktree are real folders, not links or files", Error, toQuarantine + "; the next use makes a new folder"},
 			{"definition", areaTree, "chipset.yaml exists and has no errors", Error, byHand + "chipset validate names the lines; a running rig goes on with the copy in run/"},
 			{"lock-file", areaRun, "a lock is a plain file below run/locks", Error, toQuarantine + ": nobody could take that lock"},
 			{"stale-liveness", areaRun, "a liveness stamp has a process that speaks for the agent", Info, "removes it"},
 			{"run-file", areaRun, "what lies in run/ can be read", Warning, toQuarantine + ": it is a cache, and is made again"},
 		}},
-		{looking((*look).environment), []Rule{
+		{inspecting((*inspection).environment), []Rule{
 			{environment.ReadOnly, areaMachine, "the state tree and git's folder can be written", Error, byHand + "make them writable: nothing is lost, but nothing moves on"},
 			{environment.DiskLow, areaMachine, "the disk has 1 GiB or a twentieth of it free, whichever is less", Error, byHand + "make room: writes that fail lose nothing, but nothing moves on"},
 			{environment.Diverged, areaMachine, "one of the target and the remote's branch, as git last saw it, follows the other", Warning, byHand + "git pull --rebase brings them together"},
 		}},
-		{looking((*look).tree), []Rule{
+		{inspecting((*inspection).tree), []Rule{
 			{"identity", areaTree, "rig.json exists and names the rig that git's own folder records", Error, byHand + "put the right tree back before anything runs"},
 			{"foreign", areaTree, "state/ holds nothing but what belongs to the tree", Warning, byHand + "move it out of the tree"},
 			{"leftover", areaTree, "no process that is gone left an unfinished file", Warning, "removes it: nothing was acknowledged on it"},
 		}},
-		{looking((*look).objects), []Rule{
+		{inspecting((*inspection).objects), []Rule{
 			{"unreadable", areaFiles, "every file is whole: one JSON object in UTF-8, no key twice, not too large or deep, values of their kinds, and in agreement with its name", Error,
 				toQuarantine + "; a hook is copied there and rebuilt from the beads"},
 			{"canonical-form", areaFiles, "every file has the one canonical form: sorted keys, two-space indent, times with nine digits in UTC", Warning, "rewrites it with the same content; mail is write-once and stays"},
@@ -131,7 +131,7 @@ func treeGroups() []group {
 
 func channelGroups() []group {
 	return []group{
-		{looking((*look).channels), []Rule{
+		{inspecting((*inspection).channels), []Rule{
 			{"mail-unknown-recipient", areaMail, "a mailbox belongs to a registered agent", Error, byHand + "name the agent in chipset.yaml and start the rig"},
 			{"mail-unknown-sender", areaMail, "a message is from a registered agent", Warning, byHand + "it is read all the same"},
 			{"mail-twice", areaMail, "a name stands in the mailbox or in its archive, not in both", Error, "removes the copy in the mailbox when the archive has the same message"},
@@ -144,7 +144,7 @@ func channelGroups() []group {
 			{"handoff-agent", areaNudges, "a hand-off belongs to a registered agent", Warning, byHand + "move it out of the tree"},
 			{"handoff-name", areaNudges, "a hand-off's name is its time", Warning, "gives it the name of its time"},
 		}},
-		{looking((*look).eventLog), []Rule{
+		{inspecting((*inspection).eventLog), []Rule{
 			{"event-line", areaLog, "every line of the event log is one whole event", Warning, byHand + "every reader skips the line; nothing is decided by the event log"},
 			{"event-torn", areaLog, "the last line of every day ends with a newline", Warning, "ends the line, so that the next event begins on its own"},
 			{"event-day", areaLog, "an event stands in the file of its day", Warning, byHand + "readers take it as it is"},
@@ -236,7 +236,7 @@ func gitGroups() []group {
 			{"worktree-gone", areaGit, "every worktree that git knows of has its folder", Warning, "keeps its commit on a salvage ref, and makes git forget it"},
 			{"worktree-foreign", areaGit, "every folder in worktrees/ is a worktree", Warning, byHand + "chipset leaves it alone; move it away"},
 		}},
-		{looking((*look).processes), []Rule{
+		{inspecting((*inspection).processes), []Rule{
 			{"worker-record", areaRun, "a worker's exit record can be read", Warning, toQuarantine},
 			{"orphaned-worker", areaRun, "every running worker has its polecat", Error, "ends it and saves its work, as the polecat's next start does"},
 		}},
@@ -245,7 +245,7 @@ func gitGroups() []group {
 			{"future-time", areaFiles, "no time lies more than a day ahead of the clock", Warning, byHand + "set the clock right; what waits for that time waits until then"},
 			{"bead-closed", areaWork, "exactly the finished beads have a closed_at", Warning, byHand + "nothing goes by it"},
 		}},
-		{looking((*look).quarantined), []Rule{
+		{inspecting((*inspection).quarantined), []Rule{
 			{"quarantine", areaLog, "the quarantine is empty", Warning, byHand + "look at it, then remove it and its .reason.json by hand"},
 			{"quarantine-reason", areaLog, "every file in quarantine has its reason beside it, and every reason its file", Warning, "writes a reason that says so, or removes one that refers to nothing"},
 		}},

@@ -16,7 +16,7 @@ import (
 
 // runFolder looks at the folders of the rig, at its definition, and at run/,
 // where a wrong kind of file would refuse every lock.
-func (l *look) runFolder(context.Context) error {
+func (l *inspection) runFolder(context.Context) error {
 	defer l.definition()
 	l.folders()
 	if len(l.found) > 0 {
@@ -25,7 +25,7 @@ func (l *look) runFolder(context.Context) error {
 	return errors.Join(l.locks(locksDir, 0), l.stamps(), l.worktreeRecords())
 }
 
-func (l *look) folders() {
+func (l *inspection) folders() {
 	for _, dir := range []state.Path{state.StateDir, state.RunDir, state.LogDir, state.WorktreeDir} {
 		info, err := os.Lstat(l.r.Tree.Abs(dir))
 		if err != nil || info.IsDir() {
@@ -52,7 +52,7 @@ const locksDir = state.RunDir + "/locks"
 // lockDepth is where the lock files lie below run/locks: locks/{kind}/{name}.lock.
 const lockDepth = 1
 
-func (l *look) locks(dir state.Path, depth int) error {
+func (l *inspection) locks(dir state.Path, depth int) error {
 	wrong := func(p state.Path, what string) {
 		l.add("lock-file", p, Error, "", "%s", what).repair = putAway(l.r, p, what)
 	}
@@ -75,7 +75,7 @@ func (l *look) locks(dir state.Path, depth int) error {
 	return err
 }
 
-func (l *look) stamps() error {
+func (l *inspection) stamps() error {
 	ids, foreign, err := l.r.Stamps()
 	if err != nil {
 		return l.notice(err)
@@ -103,7 +103,7 @@ func unstamp(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 }
 
 // worktreeRecords looks at what says whose work a worktree holds.
-func (l *look) worktreeRecords() error {
+func (l *inspection) worktreeRecords() error {
 	dir := carry.WorktreeRecords
 	entries, err := l.r.Tree.List(dir)
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *look) worktreeRecords() error {
 	return nil
 }
 
-func (l *look) definition() {
+func (l *inspection) definition() {
 	const rule, p = "definition", rig.DefinitionName
 	switch _, problems, err := rig.LoadDefinition(l.r.Tree.Abs(p), definition.Options{}); {
 	case l.r.DefCopied:

@@ -57,7 +57,7 @@ func orUnset(t *state.Time) string {
 }
 
 // future reports a time that lies too far ahead of the clock.
-func (l *look) future(p state.Path, t state.Time) bool {
+func (l *inspection) future(p state.Path, t state.Time) bool {
 	ahead := t.After(l.r.Clock().Add(maxAhead))
 	if ahead {
 		l.addSettled("future-time", p, Warning, "", "%s lies more than %s ahead of the clock", t, maxAhead)

@@ -22,7 +22,7 @@ import (
 // contradiction: it is a finding of its own.
 type relations struct {
 	*rig.Records
-	look
+	inspection
 }
 
 // related makes a check of one that compares the records of the rig.
@@ -32,7 +32,7 @@ func related(compare func(*relations, context.Context) error) check {
 		if err != nil {
 			return nil, err
 		}
-		c := &relations{Records: all, look: look{r: r}}
+		c := &relations{Records: all, inspection: inspection{r: r}}
 		err = compare(c, ctx)
 		return c.found, err
 	}
