@@ -26,7 +26,7 @@ const (
 )
 
 // Touch says that the work on the actor's hook makes progress. The hook is
-// written at most once in 15 seconds; a note goes into the story every time.
+// written at most once in 15 seconds; a note goes into the event log every time.
 func (a *Actor) Touch(ctx context.Context, note string) (hook.Hook, error) {
 	p, err := a.Present()
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *Actor) Verdict(ctx context.Context, outcome retire.Outcome, summary, re
 	if p.Assignment == "" {
 		err := state.Conflictf("hook "+string(a.ID), "is empty: there is no assignment to end")
 		if a.ID == state.Human {
-			err = WithHint(err, "you speak as human: a worker speaks of its own assignment, or --as AGENT for it")
+			err = WithHint(err, "you speak as human: only a worker reports on its assignment; --as AGENT acts for it")
 		}
 		return retire.Record{}, err
 	}

@@ -226,7 +226,7 @@ func attemptOver(r *rig.Rig, a state.AssignmentID) bool {
 }
 
 // clockSlack is by how much a clock may have been set back while work was on a
-// hook. Older mail is not opened; what it speaks of is decided by its reference.
+// hook. Older mail is not opened; what it refers to is decided by its reference.
 const clockSlack = 24 * time.Hour
 
 // since calls each for the mail of some senders from about an instant on, archived or not.

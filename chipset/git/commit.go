@@ -60,7 +60,7 @@ func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Comm
 }
 
 // commitStaged reports whether there was something to commit. Git has one exit status for "nothing" and for other
-// failures, so those are told apart afterwards.
+// failures, so those are distinguished afterwards.
 func (w *Worktree) commitStaged(ctx context.Context, p place, message, agentID string) (bool, error) {
 	err := w.commit(ctx, p, message, agentID)
 	if err == nil || !exited(err, 1) || operation(p.gitDir) == OperationMerge {

@@ -20,7 +20,7 @@ type sendArgs struct {
 	Type     string `json:"type,omitempty" jsonschema:"what it is about; leave it out for ordinary mail"`
 	Priority string `json:"priority,omitempty" jsonschema:"leave it out for normal"`
 	Thread   string `json:"thread,omitempty" jsonschema:"name of the message that began the thread"`
-	Bead     string `json:"bead,omitempty" jsonschema:"id of the bead it speaks of"`
+	Bead     string `json:"bead,omitempty" jsonschema:"id of the bead it refers to"`
 	ID       string `json:"id,omitempty" jsonschema:"your own key: sent again with the same key it is delivered once"`
 	Task     bool   `json:"task,omitempty" jsonschema:"true asks the recipient to do something and report: pending, accepted, working, completed"`
 	Deadline string `json:"deadline,omitempty" jsonschema:"until when, as a duration such as 2h or an RFC 3339 time"`

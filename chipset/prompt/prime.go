@@ -165,7 +165,7 @@ func (b Briefing) Text() quote.Text {
 	return p.Text()
 }
 
-// Assignment is the part of the briefing that tells of the hook.
+// Assignment is the part of the briefing about the hook.
 func (b Briefing) Assignment() quote.Text {
 	var p quote.Builder
 	b.writeHook(&p)

@@ -209,7 +209,7 @@ func writeReworkNotes(p *quote.Builder, notes []string) {
 	}
 }
 
-// writeHistory tells of the attempts before this one.
+// writeHistory describes the attempts before this one.
 func writeHistory(p *quote.Builder, a *Assignment) {
 	b := &a.Bead
 	if len(b.ReworkNotes) > 0 {

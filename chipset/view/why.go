@@ -21,8 +21,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// Story is everything a rig knows of one bead. Lists are never null in JSON.
-type Story struct {
+// BeadHistory is everything a rig knows of one bead. Lists are never null in JSON.
+type BeadHistory struct {
 	// Now is one sentence: where the bead stands and what it waits for.
 	Now  string    `json:"now"`
 	Bead bead.Bead `json:"bead"`
@@ -36,9 +36,9 @@ type Story struct {
 	Attempts []retire.Record      `json:"attempts"`
 	Requests []mergequeue.Request `json:"merge_requests"`
 	Handoffs []handoff.Handoff    `json:"handoffs"`
-	Mail     []StoryMail          `json:"mail"`
+	Mail     []BeadMail           `json:"mail"`
 	// Refs are the bead's branches and the salvage refs of its attempts.
-	Refs   []StoryRef    `json:"refs"`
+	Refs   []BeadRef     `json:"refs"`
 	Events []event.Event `json:"events"`
 	// Timeline is all of it in the order of time.
 	Timeline []Line `json:"timeline"`
@@ -46,22 +46,22 @@ type Story struct {
 	Problems []string `json:"problems"`
 }
 
-// StoryMail is a message that speaks of the bead.
-type StoryMail struct {
+// BeadMail is a message that refers to the bead.
+type BeadMail struct {
 	Name     mail.Name    `json:"name"`
 	Archived bool         `json:"archived"`
 	Message  mail.Message `json:"message"`
 }
 
-// StoryRef is a branch or a salvage ref.
-type StoryRef struct {
+// BeadRef is a branch or a salvage ref.
+type BeadRef struct {
 	Ref  git.Ref  `json:"ref"`
 	Hash git.Hash `json:"hash"`
 	// Landed is true when the target holds the commit.
 	Landed bool `json:"landed"`
 }
 
-// Line is one moment of the story.
+// Line is one moment of the history.
 type Line struct {
 	At state.Time `json:"at"`
 	// Kind is event, mail, attempt, merge_request or handoff.
@@ -71,8 +71,8 @@ type Line struct {
 	Text string        `json:"text,omitempty"`
 }
 
-// Why tells the whole story of one bead. Errors: *state.Unknown, *state.Corruption.
-func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*Story, error) {
+// Why returns what a bead waits for, and its whole history. Errors: *state.Unknown, *state.Corruption.
+func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*BeadHistory, error) {
 	b, err := r.Beads.Get(string(id))
 	if err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*Story, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Story{Bead: b, Needs: []Need{}, Attempts: []retire.Record{}, Requests: []mergequeue.Request{}, Handoffs: []handoff.Handoff{},
-		Mail: []StoryMail{}, Refs: []StoryRef{}, Events: []event.Event{}, Timeline: []Line{}, Problems: []string{}}
+	s := &BeadHistory{Bead: b, Needs: []Need{}, Attempts: []retire.Record{}, Requests: []mergequeue.Request{}, Handoffs: []handoff.Handoff{},
+		Mail: []BeadMail{}, Refs: []BeadRef{}, Events: []event.Event{}, Timeline: []Line{}, Problems: []string{}}
 	s.addRecords(r.Tree, snap)
 	if err := s.addHandoffs(r, snap); err != nil {
 		return nil, err
@@ -108,13 +108,13 @@ func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*Story, error) {
 	return s, nil
 }
 
-func (s *Story) problem(errs ...error) {
+func (s *BeadHistory) problem(errs ...error) {
 	for _, err := range errs {
 		s.Problems = append(s.Problems, err.Error())
 	}
 }
 
-func (s *Story) addRecords(tree *state.Tree, snap *rig.Records) {
+func (s *BeadHistory) addRecords(tree *state.Tree, snap *rig.Records) {
 	for _, id := range slices.Sorted(maps.Keys(snap.Hooks)) {
 		if h := snap.Hooks[id]; h.WorkItem != nil && h.WorkItem.BeadID == s.Bead.ID {
 			s.Hook = h
@@ -138,7 +138,7 @@ func (s *Story) addRecords(tree *state.Tree, snap *rig.Records) {
 }
 
 // assignments are all that the records and the bead itself name.
-func (s *Story) assignments() map[state.AssignmentID]bool {
+func (s *BeadHistory) assignments() map[state.AssignmentID]bool {
 	known := map[state.AssignmentID]bool{}
 	add := func(a state.AssignmentID) {
 		if a != "" {
@@ -158,7 +158,7 @@ func (s *Story) assignments() map[state.AssignmentID]bool {
 	return known
 }
 
-func (s *Story) addHandoffs(r *rig.Rig, snap *rig.Records) error {
+func (s *BeadHistory) addHandoffs(r *rig.Rig, snap *rig.Records) error {
 	for _, a := range snap.Agents {
 		all, bad, err := r.Handoffs.List(a.ID)
 		if err != nil {
@@ -174,7 +174,7 @@ func (s *Story) addHandoffs(r *rig.Rig, snap *rig.Records) error {
 	return nil
 }
 
-func (s *Story) addMail(r *rig.Rig, snap *rig.Records) error {
+func (s *BeadHistory) addMail(r *rig.Rig, snap *rig.Records) error {
 	known := s.assignments()
 	owners := []state.AgentID{state.Human}
 	for _, a := range snap.Agents {
@@ -190,16 +190,16 @@ func (s *Story) addMail(r *rig.Rig, snap *rig.Records) error {
 			}
 			for _, e := range all {
 				if e.Ref != nil && (e.Ref.BeadID == s.Bead.ID || e.Ref.BeadID == "" && known[e.Ref.AssignmentID]) {
-					s.Mail = append(s.Mail, StoryMail{e.Name, e.Archived, e.Message})
+					s.Mail = append(s.Mail, BeadMail{e.Name, e.Archived, e.Message})
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(s.Mail, func(a, b StoryMail) int { return a.Message.Timestamp.Compare(b.Message.Timestamp.Time) })
+	slices.SortStableFunc(s.Mail, func(a, b BeadMail) int { return a.Message.Timestamp.Compare(b.Message.Timestamp.Time) })
 	return nil
 }
 
-func (s *Story) addEvents(r *rig.Rig) error {
+func (s *BeadHistory) addEvents(r *rig.Rig) error {
 	all, bad, _, err := r.Events.Read(event.Position{}, time.Time{})
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (s *Story) addEvents(r *rig.Rig) error {
 	return nil
 }
 
-func (s *Story) addRefs(ctx context.Context, r *rig.Rig) {
+func (s *BeadHistory) addRefs(ctx context.Context, r *rig.Rig) {
 	if r.Git == nil {
 		return
 	}
@@ -245,7 +245,7 @@ func (s *Story) addRefs(ctx context.Context, r *rig.Rig) {
 		if !s.owns(named.Ref, known) {
 			continue
 		}
-		ref := StoryRef{Ref: named.Ref, Hash: named.Hash}
+		ref := BeadRef{Ref: named.Ref, Hash: named.Hash}
 		if tip != "" {
 			ref.Landed, err = r.Git.IsAncestor(ctx, ref.Hash, tip)
 			if err != nil {
@@ -258,7 +258,7 @@ func (s *Story) addRefs(ctx context.Context, r *rig.Rig) {
 
 // owns reports whether a branch or salvage ref is of this bead. A salvage that
 // met another carries a number behind the assignment.
-func (s *Story) owns(ref git.Ref, known map[state.AssignmentID]bool) bool {
+func (s *BeadHistory) owns(ref git.Ref, known map[state.AssignmentID]bool) bool {
 	if branch, ok := strings.CutPrefix(string(ref), "refs/heads/"); ok {
 		for n := 1; n <= max(1, s.Bead.Assignments); n++ {
 			if branch == bead.BranchFor(s.Bead.ID, n) {

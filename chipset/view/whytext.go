@@ -14,7 +14,7 @@ import (
 
 // addTimeline puts everything in the order of time. What an event tells already
 // (a mail that was sent, a request that was submitted) is not told twice.
-func (s *Story) addTimeline() {
+func (s *BeadHistory) addTimeline() {
 	told := map[string]bool{}
 	for _, e := range s.Events {
 		told[e.Type+" "+e.Subject] = true
@@ -71,8 +71,8 @@ func eventText(e *event.Event) string {
 	return strings.Join(parts, "  ")
 }
 
-// WriteText writes the story for a person: one sentence, then everything in order.
-func (s *Story) WriteText(w io.Writer, how screen.Options) error {
+// WriteText writes the history for a person: one sentence, then everything in order.
+func (s *BeadHistory) WriteText(w io.Writer, how screen.Options) error {
 	out := screen.New(how)
 	b := &s.Bead
 	out.Row("", []screen.Cell{screen.Bold(string(b.ID)), screen.Bold(b.Title)}, nil)
@@ -111,7 +111,7 @@ func (s *Story) WriteText(w io.Writer, how screen.Options) error {
 	}
 	out.Blank()
 	out.Table("", rows)
-	out.Heading("Story", "")
+	out.Heading("BeadHistory", "")
 	s.writeTimeline(out)
 	if len(s.Problems) > 0 {
 		out.Heading("Unreadable", "")
@@ -122,7 +122,7 @@ func (s *Story) WriteText(w io.Writer, how screen.Options) error {
 	return out.Flush(w)
 }
 
-func (s *Story) writeTimeline(out *screen.Screen) {
+func (s *BeadHistory) writeTimeline(out *screen.Screen) {
 	var rows [][]screen.Cell
 	day := ""
 	for _, line := range s.Timeline {

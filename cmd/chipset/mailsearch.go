@@ -158,19 +158,19 @@ worker, marked read, archived. The last line is its present status. --json print
 				return err
 			}
 			subject := event.MailSubject(owner, string(e.Name))
-			var story []event.Event
+			var history []event.Event
 			for _, ev := range events {
 				if ev.Subject == subject {
-					story = append(story, ev)
+					history = append(history, ev)
 				}
 			}
 			if opts.json {
-				return printList(a, story)
+				return printList(a, history)
 			}
-			if len(story) == 0 || story[0].Type != "mail.sent" {
+			if len(history) == 0 || history[0].Type != "mail.sent" {
 				a.printf("%s  stored by another writer, from %s\n", localTime(e.Timestamp), e.From)
 			}
-			for _, ev := range story {
+			for _, ev := range history {
 				a.printf("%s  %s\n", localTime(ev.Time), clean(traceLine(&ev)))
 			}
 			switch {

@@ -57,7 +57,7 @@ func runRole(ctx context.Context, a *app, role agent.Role, args []string, o upOp
 	if err := o.check(); err != nil {
 		return err
 	}
-	say, err := a.storyteller(o.logFormat)
+	say, err := a.linePrinter(o.logFormat)
 	if err != nil {
 		return err
 	}

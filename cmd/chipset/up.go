@@ -62,7 +62,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	say, err := a.storyteller(o.logFormat)
+	say, err := a.linePrinter(o.logFormat)
 	if err != nil {
 		return err
 	}
@@ -166,8 +166,8 @@ func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any
 	return err
 }
 
-// storyteller prints the lines that a running rig says, one at a time.
-func (a *app) storyteller(format string) (func(string, ...any), error) {
+// linePrinter prints the lines that a running rig says, one at a time.
+func (a *app) linePrinter(format string) (func(string, ...any), error) {
 	var mu sync.Mutex
 	switch format {
 	case "text":

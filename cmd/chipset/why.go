@@ -34,6 +34,6 @@ func runWhy(ctx context.Context, name string, json bool, a *app) error {
 	if err != nil {
 		return err
 	}
-	story, err := view.Why(ctx, r, id)
-	return a.show(story, err, json, func() error { return story.WriteText(a.stdout, a.screen()) })
+	history, err := view.Why(ctx, r, id)
+	return a.show(history, err, json, func() error { return history.WriteText(a.stdout, a.screen()) })
 }

@@ -118,7 +118,7 @@ func (h *Hooks) welcome(ctx context.Context, n *news) (quote.Text, error) {
 	} else {
 		p.Add("You speak for the person who runs it.\n")
 	}
-	p.Add("`chipset status` shows the rig, `chipset work add TITLE -d TEXT` gives it work, `chipset why BEAD` tells the story of a bead.\n")
+	p.Add("`chipset status` shows the rig, `chipset work add TITLE -d TEXT` gives it work, `chipset why BEAD` shows the history of a bead.\n")
 	p.Add("Never edit files below .chipset/ by hand.\n")
 	if !h.Beside {
 		writeUnread(&p, n, "the person (`chipset mail inbox`)")
@@ -196,7 +196,7 @@ func frameNudges(n news) quote.Text {
 	return p.Text()
 }
 
-// injected tells the story of the messages that came before an agent.
+// injected logs the messages that an agent was shown.
 func (h *Hooks) injected(who state.AgentID, n news) {
 	for i := range n.letters {
 		(&actor.Actor{Rig: h.Rig, ID: who, Session: h.Session}).Injected(n.letters[i].Name)
