@@ -20,15 +20,20 @@ func MCPServers(kit Kit, more map[string]any) map[string]any {
 	return map[string]any{ServerName: server}
 }
 
-// WorkerCommands are the commands of the rig that a worker may run without being asked:
-// it reports, talks, and reads what concerns it. Everything else asks the person, above
-// all what runs commands (init, up, work add --worker) or decides (approve).
+// WorkerCommands are the commands of the rig that a worker may run: it reports, talks,
+// reads what concerns it, and proposes work. Its broker runs these and ClientCommands
+// and nothing else, and clients let them pass without asking anybody.
 func WorkerCommands() []string {
 	return []string{"done", "fail", "block", "prime", "status", "why", "idle", "hook show", "hook touch",
-		"mail inbox", "mail read", "mail peek", "mail search", "mail wait", "mail send", "mail reply",
-		"nudge show", "nudge respond", "nudge wait", "handoff show", "handoff write",
-		"request plan", "request permission", "work list", "work show", "agents"}
+		"mail inbox", "mail read", "mail peek", "mail search", "mail wait", "mail send", "mail reply", "mail forward",
+		"nudge show", "nudge send", "nudge respond", "nudge wait", "handoff show", "handoff write",
+		"request plan", "request permission", "work add", "work list", "work show",
+		"queue list", "convoy list", "convoy show", "agents", "version"}
 }
+
+// ClientCommands are those that the client of a worker runs by itself: for its hooks, and
+// for the rig's tools over standard input and output.
+func ClientCommands() []string { return []string{"client-hook", "mcp"} }
 
 // IdentityMap returns Identity by names.
 func (k *Kit) IdentityMap() map[string]string {

@@ -218,11 +218,12 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 	return p.publishStartFailure(ctx, a.Item, failure)
 }
 
-// equip adds what this rig hands to the client, and writes its files.
-func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem) (agentcli.Equipped, error) {
+// equip adds what this rig hands to the client, and writes its files. who is the
+// identity of the worker, in variables.
+func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem, who []string) (agentcli.Equipped, error) {
 	files := string(promptFile(item.Session)) + "."
 	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
-		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: p.identity(item)}
+		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: who}
 	plan := actor.CheckPlan(p.Rig, p.ID, item.AssignmentID)
 	kit.Plan = errors.Is(plan, actor.ErrNoPlan) || errors.Is(plan, state.ErrRefused) // nobody can tell that it was approved
 	granted, err := actor.Granted(p.Rig, p.ID, &item)

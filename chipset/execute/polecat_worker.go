@@ -18,6 +18,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/process/broker"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -284,14 +285,20 @@ func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, 
 	if err != nil {
 		return process.Spec{}, err
 	}
-	kit, err := p.equip(w, run.Argv, item)
+	folder, err := broker.Folder()
 	if err != nil {
 		return process.Spec{}, err
 	}
-	env := p.environment(p.binDir(), identity, append(kit.Env, run.Env...), item)
+	address := broker.NewAddress(folder).String()
+	who := append(p.identity(item), broker.EnvAddress+"="+address)
+	kit, err := p.equip(w, run.Argv, item, who)
+	if err != nil {
+		return process.Spec{}, err
+	}
+	env := p.environment(p.binDir(), identity, append(kit.Env, run.Env...), who)
 	return process.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env,
 		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace,
-		Settle: true}, nil
+		Settle: true, Broker: &process.Broker{Address: address, Dir: p.Rig.Dir, Env: ownEnvironment()}}, nil
 }
 
 // binDir is a folder in which "chipset" is this very binary, whatever its file
@@ -305,10 +312,17 @@ func (p *Polecat) binDir() string {
 	return p.Rig.Tree.Abs(link.Dir())
 }
 
-// environment is the worker's: this process's own without what would lead git
-// or another chipset astray, then the preset's, then who it is. Each name
-// stands once, because programs differ in which of two they believe.
-func (p *Polecat) environment(bin string, identity, preset []string, item hook.WorkItem) []string {
+// ownEnvironment is that of this process without what would lead git or another
+// chipset astray.
+func ownEnvironment() []string {
+	return slices.DeleteFunc(clients.Inherit(git.Environment(os.Environ())), func(entry string) bool {
+		return strings.HasPrefix(entry, "CHIPSET_")
+	})
+}
+
+// environment is the worker's: this process's own, then the preset's, then who it is.
+// Each name stands once, because programs differ in which of two they believe.
+func (p *Polecat) environment(bin string, identity, preset, who []string) []string {
 	var env []string
 	set := func(entries ...string) {
 		for _, entry := range entries {
@@ -318,10 +332,7 @@ func (p *Polecat) environment(bin string, identity, preset []string, item hook.W
 		}
 	}
 	path := ""
-	for _, entry := range clients.Inherit(git.Environment(os.Environ())) {
-		if strings.HasPrefix(entry, "CHIPSET_") {
-			continue
-		}
+	for _, entry := range ownEnvironment() {
 		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
 			path = value
 		}
@@ -336,7 +347,7 @@ func (p *Polecat) environment(bin string, identity, preset []string, item hook.W
 	}
 	// The worker's chipset is this very binary.
 	set("PATH=" + strings.TrimSuffix(bin+string(os.PathListSeparator)+path, string(os.PathListSeparator)))
-	set(p.identity(item)...)
+	set(who...)
 	return env
 }
 

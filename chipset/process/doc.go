@@ -22,6 +22,9 @@
 // signal: a supervisor that is killed takes the command along, and [KillOrphans]
 // finds the rest by its environment. Elsewhere only the process group is ended.
 //
+// What the command wants of its rig it asks through package broker: the supervisor
+// listens on a socket of the job, and runs what is asked for beside the command.
+//
 // [ParseCommand] turns a command line of the definition into the words to run. Which
 // command a worker is, package agentcli knows.
 package process

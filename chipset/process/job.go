@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/process/broker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/fault"
 )
@@ -162,7 +163,8 @@ func supervisorEnv(spec Spec) []string {
 		}
 	}
 	for _, entry := range spec.Env {
-		if strings.HasPrefix(entry, envPrefix) && !strings.HasPrefix(entry, envSupervisor+"=") {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, envPrefix) && name != envSupervisor && name != broker.EnvAddress {
 			env = append(env, entry)
 		}
 	}

@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case SuperviseArg:
 			os.Exit(Supervise(os.Stdin))
+		case BrokeredArg:
+			os.Exit(beBrokered(os.Args[2:]))
+		case "caller":
+			os.Exit(beCaller(os.Args[2:]))
 		case "role":
 			os.Exit(beRole())
 		case "hunter":

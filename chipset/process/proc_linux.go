@@ -66,6 +66,18 @@ func descendants(pid int) []process {
 	return below(table, map[int]bool{pid: true})
 }
 
+// descends reports whether a living process descends from this one.
+func descends(pid int) bool {
+	for pid > 1 && pid != os.Getpid() {
+		p, ok := readProcess(pid)
+		if !ok || p.ppid == pid {
+			return false
+		}
+		pid = p.ppid
+	}
+	return pid == os.Getpid()
+}
+
 // below returns the living processes of table that descend from one of roots.
 func below(table []process, roots map[int]bool) []process {
 	children := make(map[int][]process)

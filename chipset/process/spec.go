@@ -80,6 +80,8 @@ type Spec struct {
 	Log string `json:"log"`
 	// Record is the file of the exit record.
 	Record string `json:"record"`
+	// Broker is what the command may ask of its rig, nil for nothing.
+	Broker *Broker `json:"broker,omitempty"`
 	// Settle makes what the command left below Dir durable before the final record says
 	// that it is (Exit.Settled).
 	Settle bool `json:"settle,omitempty"`
@@ -87,6 +89,19 @@ type Spec struct {
 	Timeout time.Duration `json:"timeout"`
 	// Grace is the time between TERM and KILL; 0 is DefaultGrace.
 	Grace time.Duration `json:"grace"`
+}
+
+// Broker says how the supervisor runs what the command asks for: its own program with
+// BrokeredArg, the command line of the caller behind that, and an environment that the
+// caller has no part in.
+type Broker struct {
+	// Address is that of the socket; the command finds it in broker.EnvAddress.
+	Address string `json:"address"`
+	// Dir is the working directory.
+	Dir string `json:"dir"`
+	// Env is the environment, without what names the agent: that is taken from the
+	// variables of Spec.Env that begin with CHIPSET_.
+	Env []string `json:"env"`
 }
 
 // check returns an error that wraps ErrBadSpec and names the offending field.
@@ -102,10 +117,17 @@ func (s Spec) check() error {
 			return fmt.Errorf("%w: NUL byte in an argument or the environment", ErrBadSpec)
 		}
 	}
-	for _, path := range []struct {
+	paths := []struct {
 		name, value string
 		optional    bool
-	}{{"Dir", s.Dir, false}, {"Record", s.Record, false}, {"Log", s.Log, true}, {"Stdin", s.Stdin, true}} {
+	}{{"Dir", s.Dir, false}, {"Record", s.Record, false}, {"Log", s.Log, true}, {"Stdin", s.Stdin, true}}
+	if s.Broker != nil {
+		paths = append(paths, struct {
+			name, value string
+			optional    bool
+		}{"Broker.Dir", s.Broker.Dir, false})
+	}
+	for _, path := range paths {
 		if path.optional && path.value == "" {
 			continue
 		}

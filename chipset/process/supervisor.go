@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gastown-chipset/chipset/chipset/process/broker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/fault"
 )
@@ -62,7 +63,9 @@ type supervisor struct {
 	spec  Spec
 	exit  Exit
 	child *child
-	dir   *os.File // Spec.Dir, opened before the command ran; nil without Spec.Settle
+	// broker is nil without Spec.Broker.
+	broker *broker.Server
+	dir    *os.File // Spec.Dir, opened before the command ran; nil without Spec.Settle
 
 	exited   bool      // the command itself has ended
 	ending   bool      // TERM has been sent
@@ -129,13 +132,19 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 		}
 		defer s.dir.Close()
 	}
+	if err := s.listen(); err != nil {
+		return s.fail(err)
+	}
+	defer s.unlisten()
 	if code, started := s.start(); !started {
 		return code
 	}
 	events := make(chan childEvent, 4)
 	go s.child.wait(events)
+	s.serve()
 	s.loop(events, lifeline, signals)
 
+	s.unlisten()
 	s.finish()
 	tell(report{Exit: s.exit, Final: true, Leaving: s.orphaned})
 	return 0

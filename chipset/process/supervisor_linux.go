@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/chipset/process/broker"
 )
 
 // prepareSupervisor makes every descendant that loses its parent a child of this
@@ -28,6 +30,10 @@ type child struct {
 	mu sync.Mutex
 	// reaped means that pid may by now belong to somebody else.
 	reaped bool
+	// brokered are the commands that run for it, with who waits for their end.
+	brokered map[int]chan<- unix.WaitStatus
+	// gone means that nothing of the command is left, and nothing may be started.
+	gone bool
 }
 
 // wait reports the command's end, and then the end of everything: since orphans
@@ -60,15 +66,54 @@ func (c *child) reap() childEvent {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			event.gone = true
+			c.gone, event.gone = true, true
 			return event
 		case pid == 0:
 			return event
 		case pid == c.pid:
 			c.reaped = true
 			event.exited, event.status = true, status
+		case c.brokered[pid] != nil:
+			c.brokered[pid] <- status
+			delete(c.brokered, pid)
 		}
 	}
+}
+
+// spawn starts a program beside the command, in a group of its own. It counts as one of
+// the command's processes: nothing of the command is gone before it is.
+func (c *child) spawn(path string, argv []string, attr *syscall.ProcAttr) (int, <-chan unix.WaitStatus, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return 0, nil, broker.ErrGone
+	}
+	attr.Sys = &syscall.SysProcAttr{Setpgid: true}
+	pid, err := syscall.ForkExec(path, argv, attr)
+	if err != nil {
+		return 0, nil, err
+	}
+	if c.brokered == nil {
+		c.brokered = make(map[int]chan<- unix.WaitStatus)
+	}
+	ended := make(chan unix.WaitStatus, 1)
+	c.brokered[pid] = ended
+	return pid, ended, nil
+}
+
+// signalSpawned signals what spawn has started: KILL its whole group, and otherwise the
+// process, which ends the programs that it runs by itself.
+func (c *child) signalSpawned(pid int, sig unix.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.brokered[pid] == nil {
+		return
+	}
+	if sig == unix.SIGKILL {
+		_ = unix.Kill(-pid, sig)
+		return
+	}
+	_ = unix.Kill(pid, sig)
 }
 
 // signal signals the command's group at once, and then what has left the group.

@@ -44,6 +44,33 @@ func (c *child) wait(events chan<- childEvent) {
 
 func (c *child) groupGone() bool { return errors.Is(unix.Kill(-c.pid, 0), unix.ESRCH) }
 
+// spawn starts a program in the command's group, with which it ends.
+func (c *child) spawn(path string, argv []string, attr *syscall.ProcAttr) (int, <-chan unix.WaitStatus, error) {
+	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pgid: c.pid}
+	pid, err := syscall.ForkExec(path, argv, attr)
+	if err != nil {
+		return 0, nil, err
+	}
+	ended := make(chan unix.WaitStatus, 1)
+	go func() {
+		var status unix.WaitStatus
+		for {
+			if _, err := unix.Wait4(pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		ended <- status
+	}()
+	return pid, ended, nil
+}
+
+// descends is asked only on Linux: elsewhere a process whose parent has ended descends
+// from nobody that is known.
+func descends(int) bool { return false }
+
+// signalSpawned signals what spawn has started.
+func (c *child) signalSpawned(pid int, sig unix.Signal) { _ = unix.Kill(pid, sig) }
+
 func (c *child) signal(sig unix.Signal) { _ = unix.Kill(-c.pid, sig) }
 
 // abandon kills the command right after its start, before anybody waits for it.

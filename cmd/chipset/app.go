@@ -42,6 +42,10 @@ type app struct {
 	// self is the path of this binary, for the supervisor of workers.
 	self string
 
+	// given are the files that a worker's broker was handed for this command, by the
+	// names on the command line; nil in a command that no broker runs.
+	given map[string]*os.File
+
 	// dir and as are the global flags --dir and --as.
 	dir, as string
 

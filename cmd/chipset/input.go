@@ -7,6 +7,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/simulate"
 	"github.com/gastown-chipset/chipset/state"
@@ -36,14 +39,47 @@ func (t textInput) read(ctx context.Context, a *app, limit int64) (string, error
 		}
 		return readText(t.fileFlag, data, limit)
 	}
-	data, err := readInput(ctx, a.abs(t.file), limit+1)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("%s %s: %w", t.fileFlag, t.file, state.ErrNotFound)
-	}
+	data, err := untilDone(ctx, func() ([]byte, error) {
+		f, err := a.openFile(t.fileFlag, t.file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		data, err := readLimited(f, limit+1)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", t.fileFlag, err)
+		}
+		return data, err
+	})
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", t.fileFlag, err)
+		return "", err
 	}
 	return readText(t.fileFlag+" "+t.file, data, limit)
+}
+
+// openFile opens a file that a flag names. In a command that a broker runs, that is one
+// that the caller has opened.
+func (a *app) openFile(flag, name string) (*os.File, error) {
+	if a.given != nil {
+		if f := a.given[name]; f != nil {
+			return f, nil
+		}
+		return nil, usagef("%s: %s was not handed over to the broker", flag, name)
+	}
+	f, err := os.Open(a.abs(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s %s: %w", flag, name, state.ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return f, nil
+}
+
+// fileFlag registers a flag that names a file to read; - is standard input.
+func fileFlag(fs *pflag.FlagSet, to *string, name, short, usage string) {
+	fs.StringVarP(to, name, short, "", usage)
+	_ = cobra.MarkFlagFilename(fs, name) // fails only for a flag that there is not
 }
 
 // readText is validText for what was read only up to one byte more than limit.

@@ -35,7 +35,22 @@ func (o *mailboxFlag) owner(a *app, r *rig.Rig) (state.AgentID, error) {
 	if o.mailbox == "" {
 		return a.identity(r)
 	}
-	return actor.Lookup(r, o.mailbox)
+	owner, err := actor.Lookup(r, o.mailbox)
+	if err != nil {
+		return "", err
+	}
+	return owner, a.mayRead(r, owner)
+}
+
+// mayRead returns an ErrConflict for a worker that wants to see the mail of another.
+func (a *app) mayRead(r *rig.Rig, owner state.AgentID) error {
+	if a.env(envSession) == "" {
+		return nil
+	}
+	if me, err := a.identity(r); err != nil || me == owner {
+		return err
+	}
+	return state.Conflictf("mailbox "+string(owner), "a worker reads its own mail alone")
 }
 
 // find looks a message up. The person, who looks after all of them, finds a
@@ -115,6 +130,9 @@ marked or moved. What can't be read is reported on standard error.`,
 }
 
 func runMailInbox(r *rig.Rig, owner state.AgentID, opts mailInboxOptions, a *app) error {
+	if err := a.mayRead(r, owner); err != nil {
+		return err
+	}
 	list := r.Mailbox(owner).List
 	switch {
 	case opts.archived && opts.unread: // which --unread has put there

@@ -20,7 +20,7 @@ type mailReplyOptions struct {
 // AddFlags registers the flags of mail reply.
 func (o *mailReplyOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.body, "body", "b", "", "the body, as `text`")
-	fs.StringVar(&o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
+	fileFlag(fs, &o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
 	fs.StringVarP(&o.subject, "subject", "s", "", "the subject (default: Re: that of the message)")
 	fs.StringVar(&o.kind, "type", "", "the `type` (default: the response to a request, else coordination)")
 	fs.StringVar(&o.state, "state", "", "move the task of the message to accepted, working, completed, rejected or `failed`")

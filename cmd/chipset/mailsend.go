@@ -28,7 +28,7 @@ type mailSendOptions struct {
 func (o *mailSendOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.subject, "subject", "s", "", "the subject, one `line`; required")
 	fs.StringVarP(&o.body, "body", "b", "", "the body, as `text`")
-	fs.StringVar(&o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
+	fileFlag(fs, &o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
 	fs.StringVar(&o.kind, "type", string(mail.Coordination), "what the message is about: a known `type`, or your own x-…")
 	fs.StringVar(&o.priority, "priority", string(mail.Normal), "`urgent`, normal or low")
 	fs.StringVar(&o.thread, "thread", "", "the `name` of the message that began the thread")

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/process/broker"
 )
 
 // gcPercent lets a command that is over in milliseconds be over before the
@@ -28,10 +29,15 @@ func main() { os.Exit(mainCode()) }
 // mainCode is main without the exit, so that deferred calls run.
 func mainCode() int {
 	// The supervisor of a worker is this same binary; it knows nothing of the rest.
-	if len(os.Args) > 1 && os.Args[1] == process.SuperviseArg {
+	if len(os.Args) > 1 && os.Args[1] == process.SuperviseArg && os.Getenv(broker.EnvAddress) == "" {
 		return process.Supervise(os.Stdin)
 	}
 	debug.SetGCPercent(gcPercent)
+	args, given, err := commandArgs(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "chipset: %v\n", err)
+		return codeUsage
+	}
 	cwd, err := os.Getwd()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "chipset: current directory: %v\n", err)
@@ -43,9 +49,9 @@ func mainCode() int {
 		return codeFailed
 	}
 	cobra.EnableCommandSorting = false // keeps the order of commandGroups; a variable of the library, so set once
-	return runWithSignals(os.Args[1:], &app{
+	return runWithSignals(args, &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.Getenv, cwd: cwd, clock: clockOf(time.Now), self: self,
+		env: os.Getenv, cwd: cwd, clock: clockOf(time.Now), self: self, given: given,
 	})
 }
 
@@ -64,6 +70,9 @@ func runWithSignals(args []string, a *app) int {
 
 // execute is runWithSignals without the signals of the process.
 func execute(ctx context.Context, args []string, a *app) int {
+	if address := a.env(broker.EnvAddress); address != "" && a.given == nil {
+		return a.forward(ctx, address, args)
+	}
 	out := &sink{w: a.stdout}
 	a.stdout = out
 	root := newRootCmd(a)

@@ -59,7 +59,7 @@ type requestPlanOptions struct {
 func (o *requestPlanOptions) AddFlags(fs *pflag.FlagSet) {
 	o.waitOption.AddFlags(fs)
 	fs.StringVarP(&o.body, "body", "b", "", "the plan, as `text`")
-	fs.StringVar(&o.bodyFile, "body-file", "", "read the plan from a `file`; - is standard input")
+	fileFlag(fs, &o.bodyFile, "body-file", "", "read the plan from a `file`; - is standard input")
 }
 
 func newRequestPlanCmd(a *app) *cobra.Command {

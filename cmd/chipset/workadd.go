@@ -28,7 +28,7 @@ type beadFlags struct {
 // AddFlags registers the flags that add and edit share.
 func (o *beadFlags) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.description, "description", "d", "", "what to do, as `text`")
-	fs.StringVarP(&o.file, "file", "f", "", "read the description from a `file`; - is standard input")
+	fileFlag(fs, &o.file, "file", "f", "read the description from a `file`; - is standard input")
 	fs.StringVar(&o.accept, "accept", "", "when it is finished, as `text`")
 	fs.StringVarP(&o.priority, "priority", "p", "P2", "`P1` (first) to P3")
 	fs.StringVar(&o.kind, "type", "", "the sender's own `word` for what kind of work it is")

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/state"
 )
 
 // What workers are allowed without being asked are commands of this program, and none
@@ -17,8 +23,40 @@ func TestWorkerCommands(t *testing.T) {
 			t.Errorf("%q is no command: found %q, %v", command, found.CommandPath(), err)
 		}
 		switch strings.Fields(command)[0] {
-		case "init", "up", "down", "supervise", "plugin", "mcp", "bridge", "approve", "deny", "answer", "reopen", "inbox", "permissions", "queue", "sling", "unsling":
+		case "init", "up", "down", "supervise", "plugin", "mcp", "bridge", "approve", "deny", "answer", "reopen", "inbox", "permissions", "sling", "unsling":
 			t.Errorf("%q is for the person alone", command)
 		}
+	}
+}
+
+// A worker is refused every other command, and mcp over HTTP.
+func TestPermitNamesWhatWorkersMayRun(t *testing.T) {
+	a := &app{env: func(string) string { return "" }, given: map[string]*os.File{}}
+	allowed := append(agentcli.WorkerCommands(), agentcli.ClientCommands()...)
+	count := 0
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+		if !cmd.HasParent() || cmd.Name() == "help" {
+			return
+		}
+		count++
+		if err := a.permit(cmd); slices.Contains(allowed, commandName(cmd)) != (err == nil) || err != nil && !errors.Is(err, state.ErrConflict) {
+			t.Errorf("%s: %v", commandName(cmd), err)
+		}
+	}
+	root := newRootCmd(a)
+	walk(root)
+	if count < 60 {
+		t.Errorf("only %d commands were tried", count)
+	}
+	mcp, _, err := root.Find([]string{"mcp"})
+	if err == nil {
+		err = mcp.ParseFlags([]string{"--http", "127.0.0.1:0"})
+	}
+	if err != nil || !errors.Is(a.permit(mcp), state.ErrConflict) {
+		t.Errorf("mcp --http: %v", err)
 	}
 }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/process/broker"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// commandArgs returns the command line of this process. A supervisor that runs it for a
+// worker hands over files as well; given is nil for everybody else.
+func commandArgs(args []string) (command []string, given map[string]*os.File, _ error) {
+	if len(args) == 0 || args[0] != process.BrokeredArg || os.Getenv(broker.EnvAddress) != "" {
+		return args, nil, nil
+	}
+	files, command, err := process.BrokeredArgs(args[1:])
+	given = map[string]*os.File{}
+	for i, name := range files {
+		given[name] = os.NewFile(uintptr(3+i), name)
+	}
+	return command, given, err
+}
+
+// permit returns an ErrConflict for a command that a worker may not run. It is the one
+// place that says so, for commands that a broker runs and for those of a worker that was
+// started without one.
+func (a *app) permit(cmd *cobra.Command) error {
+	if a.given == nil && a.env(envSession) == "" {
+		return nil
+	}
+	name := commandName(cmd)
+	allowed := append(agentcli.WorkerCommands(), agentcli.ClientCommands()...)
+	if cmd.HasParent() && name != "help" && !slices.Contains(allowed, name) {
+		return withHint(state.Conflictf(name, "is not for workers"), "chipset request permission asks the person; chipset block --reason ends the assignment with a question")
+	}
+	if f := cmd.Flags().Lookup("http"); f != nil && f.Changed {
+		return state.Conflictf(name, "a worker serves its tools to nobody but its own client")
+	}
+	if a.given != nil && a.dir != "" && filepath.Clean(a.dir) != filepath.Clean(a.env(envDir)) {
+		return state.Conflictf("--dir "+a.dir, "a worker's session belongs to the rig in %s", a.env(envDir))
+	}
+	return nil
+}
+
+// forward has the command run by the broker of this worker's session, which knows who
+// the worker is, and returns its exit code.
+func (a *app) forward(ctx context.Context, address string, args []string) int {
+	code, err := a.call(ctx, address, args)
+	if err == nil {
+		return code
+	}
+	if len(args) > 0 && args[0] == "client-hook" { // an error would hold the client up
+		a.warnf("client-hook: %v", err)
+		return codeOK
+	}
+	if errors.Is(err, broker.ErrGone) || errors.Is(err, broker.ErrRefused) {
+		err = state.Conflictf("$"+broker.EnvAddress, "%v", err)
+	}
+	return a.report(ctx, err)
+}
+
+func (a *app) call(ctx context.Context, address string, args []string) (int, error) {
+	to, err := broker.ParseAddress(address)
+	if err != nil {
+		return 0, usagef("%v", err)
+	}
+	c := broker.Command{Args: args, Descriptors: []int{0, 1, 2}}
+	files, err := a.openNamed(ctx, args)
+	for name, f := range files {
+		defer f.Close()
+		c.Files, c.Descriptors = append(c.Files, name), append(c.Descriptors, int(f.Fd()))
+	}
+	if err != nil {
+		return 0, err
+	}
+	status, err := broker.Call(ctx, to, c)
+	return status.Code, err
+}
+
+// openNamed opens the files that a command line names, with the rights of this process.
+func (a *app) openNamed(ctx context.Context, args []string) (map[string]*os.File, error) {
+	files := map[string]*os.File{}
+	cmd, rest, err := newRootCmd(&app{}).Find(args)
+	if err != nil || cmd.ParseFlags(rest) != nil {
+		return files, nil //nolint:nilerr // the command line is refused where it is run
+	}
+	var failed error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		name := f.Value.String()
+		if _, isFile := f.Annotations[cobra.BashCompFilenameExt]; !isFile || name == "" || name == "-" || failed != nil {
+			return
+		}
+		_, failed = untilDone(ctx, func() ([]byte, error) { // nobody may write to a pipe
+			file, err := a.openFile("--"+f.Name, name)
+			if err == nil {
+				files[name] = file
+			}
+			return nil, err
+		})
+	})
+	return files, failed
+}
