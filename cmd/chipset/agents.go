@@ -8,16 +8,6 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// authority returns the agent that runs this command, which must be the mayor or the
-// person. what names the act for the message.
-func (a *app) authority(r *rig.Rig, what string) (state.AgentID, error) {
-	id, err := a.identity(r)
-	if err != nil {
-		return "", err
-	}
-	return id, (&actor.Actor{Rig: r, ID: id}).Authority(what)
-}
-
 // openActor is openState for a command that acts: it returns the agent that runs the
 // command, with the worker's session and assignment where the environment names them.
 func (a *app) openActor(ctx context.Context) (*actor.Actor, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/run"
 )
 
@@ -33,12 +33,11 @@ are ended by TERM, then KILL. With --now they are not asked first. Interrupted w
 saved, and continued at the next start.`,
 		Example: "  chipset down\n  chipset down --wait 10m\n  chipset down --now",
 		Args:    nargs(0, 0, ""),
-		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {
-			by, err := a.authority(r, "down")
-			if err != nil {
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
+			if err := me.Authority("down"); err != nil {
 				return err
 			}
-			n, err := run.Down(ctx, r, run.DownOptions{Now: o.now, Patience: o.patience, Insist: insist, By: by,
+			n, err := run.Down(ctx, me.Rig, run.DownOptions{Now: o.now, Patience: o.patience, Insist: insist, By: me.ID,
 				Say: func(format string, args ...any) { a.printf(format+"\n", args...) }})
 			if err != nil {
 				return err

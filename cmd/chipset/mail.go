@@ -243,7 +243,7 @@ type mailReadOptions struct {
 	json bool
 }
 
-// AddFlags registers the flags of mail read and peek.
+// AddFlags registers the flags of mail read, peek and trace.
 func (o *mailReadOptions) AddFlags(fs *pflag.FlagSet) {
 	o.mailboxFlag.AddFlags(fs)
 	addJSON(fs, &o.json)

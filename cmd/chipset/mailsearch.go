@@ -126,19 +126,8 @@ print them. Unread mail is never moved by age alone. Archived mail stays searcha
 // defaultRetention is used where no definition says otherwise.
 const defaultRetention = 24 * time.Hour
 
-type mailTraceOptions struct {
-	mailboxFlag
-	json bool
-}
-
-// AddFlags registers the flags of mail trace.
-func (o *mailTraceOptions) AddFlags(fs *pflag.FlagSet) {
-	o.mailboxFlag.AddFlags(fs)
-	addJSON(fs, &o.json)
-}
-
 func newMailTraceCmd(a *app) *cobra.Command {
-	var opts mailTraceOptions
+	var opts mailReadOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "trace NAME",
 		Short: "Show what happened to a message: stored, injected, read, handled",

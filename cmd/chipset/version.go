@@ -6,24 +6,21 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/state"
 )
 
-type versionOptions struct{ json bool }
-
-// AddFlags registers the flags of version.
-func (o *versionOptions) AddFlags(fs *pflag.FlagSet) { addJSON(fs, &o.json) }
-
 func newVersionCmd(a *app) *cobra.Command {
-	var opts versionOptions
+	var opts jsonOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this binary and of the state tree it writes",
 		Example: "  chipset version",
 		Args:    nargs(0, 0, ""),
-		RunE:    func(*cobra.Command, []string) error { return runVersion(opts, a) },
+		RunE: func(*cobra.Command, []string) error {
+			v := currentVersion()
+			return a.show(v, nil, opts.json, func() error { return a.done(nil, "%s\n", v) })
+		},
 	})
 }
 
@@ -58,13 +55,4 @@ func currentVersion() versionInfo {
 
 func (v versionInfo) String() string {
 	return fmt.Sprintf("chipset %s (%s, %s, state format %d)", v.Version, v.Go, v.Platform, v.Format)
-}
-
-func runVersion(opts versionOptions, a *app) error {
-	v := currentVersion()
-	if opts.json {
-		return a.printJSON(v)
-	}
-	a.printf("%s\n", v)
-	return nil
 }

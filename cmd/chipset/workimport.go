@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/bd"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
@@ -47,17 +48,16 @@ One line is printed for each issue that was not unchanged. docs/bd.md describes 
 field is mapped.`,
 		Example: "  bd export | chipset work import -\n  chipset work import .beads/issues.jsonl --dry-run",
 		Args:    nargs(1, 1, "a file of JSON lines, or -"),
-		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, args []string) error {
-			by, err := a.authority(r, "work import")
-			if err != nil {
+		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
+			if err := me.Authority("work import"); err != nil {
 				return err
 			}
 			lines, err := a.readIssues(ctx, args[0])
 			if err != nil {
 				return importError(args[0], err)
 			}
-			opts.CheckWorker = func(worker string) error { return a.checkWorker(r, worker, false) }
-			report, err := bd.Import(ctx, r, by, lines, opts.Options)
+			opts.CheckWorker = func(worker string) error { return a.checkWorker(me.Rig, worker, false) }
+			report, err := bd.Import(ctx, me.Rig, me.ID, lines, opts.Options)
 			if err != nil {
 				return importError(args[0], err)
 			}
