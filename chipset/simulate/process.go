@@ -257,22 +257,9 @@ func (p *process) act(a roles.Action, do func(roles.Action) error) error {
 	return do(a)
 }
 
-// sequence carries a durable sequence out: read its records, carry out the next
-// effect, and again, until nothing is left. more carries out what is modelled: git.
+// sequence carries a durable sequence out, and lets the time of a step pass before each.
 func (p *process) sequence(s flow.Sequence, read func(), more func(flow.Effect) error) error {
-	for {
-		read()
-		e := s.Next()
-		if e == (flow.Done{}) {
-			return nil
-		}
-		p.spend(p.w.o.Step)
-		err := p.w.do(e, more)
-		if err != nil && !flow.Decides(e, err) {
-			return err
-		}
-		s.Answer(e, err)
-	}
+	return p.w.sequence(s, read, more, func() { p.spend(p.w.o.Step) })
 }
 
 // do carries one effect of a sequence out on the stores in memory.

@@ -245,12 +245,20 @@ func (w *world) reopenByPerson(id state.BeadID) {
 
 // atOnce carries a sequence out in no time, as a person's command.
 func (w *world) atOnce(s flow.Sequence, read func(), more func(flow.Effect) error) error {
+	return w.sequence(s, read, more, func() {})
+}
+
+// sequence carries a durable sequence out: read its records, carry out the next effect, and
+// again, until nothing is left. before is called before each effect, more carries out what
+// is modelled: git.
+func (w *world) sequence(s flow.Sequence, read func(), more func(flow.Effect) error, before func()) error {
 	for {
 		read()
 		e := s.Next()
 		if e == (flow.Done{}) {
 			return nil
 		}
+		before()
 		err := w.do(e, more)
 		if err != nil && !flow.Decides(e, err) {
 			return err
