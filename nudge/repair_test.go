@@ -1,7 +1,9 @@
 package nudge
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -206,5 +208,96 @@ func TestHistoryOfNudges(t *testing.T) {
 		if err := seenMoved(c.before, c.after); (err == nil) != c.legal {
 			t.Errorf("%+v → %+v: %v", c.before, c.after, err)
 		}
+	}
+}
+
+// What another process works on is left alone, and who asks is told.
+func TestLockedSlot(t *testing.T) {
+	s, tree := newSlot(t)
+	n := send(t, s, "mayor", Abort, now)
+	put(t, s, tree, "seen.json", Seen{Seen: map[state.AgentID]state.Time{"mayor": after(time.Hour)}})
+	before, err := os.ReadFile(tree.Abs(s.Dir().Join("seen.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lock, steps := range map[string]map[string]func(ctx context.Context) error{
+		"nudge-": {
+			"send": func(ctx context.Context) error {
+				_, err := s.Send(ctx, Nudge{From: "witness", Type: HealthCheck}, now)
+				return err
+			},
+			"reconcile":  func(ctx context.Context) error { return s.Reconcile(ctx, now) },
+			"quarantine": func(ctx context.Context) error { return s.Quarantine(ctx, s.Dir().Join("from", "bad.json"), now) },
+		},
+		"seen-": {
+			"mark":                   func(ctx context.Context) error { return s.MarkSeen(ctx, n) },
+			"reconcile":              func(ctx context.Context) error { return s.Reconcile(ctx, now) },
+			"quarantine of the seen": func(ctx context.Context) error { return s.Quarantine(ctx, s.Dir().Join("seen.json"), now) },
+		},
+	} {
+		held, err := tree.Lock(t.Context(), state.LockRecord, lock+"polecat-alpha")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, step := range steps {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			if err := step(ctx); !errors.Is(err, state.ErrLockTimeout) {
+				t.Errorf("%s beside the lock %s: %v", name, lock, err)
+			}
+			cancel()
+		}
+		held.Unlock()
+	}
+	if got, _ := os.ReadFile(tree.Abs(s.Dir().Join("seen.json"))); string(got) != string(before) {
+		t.Errorf("seen.json was changed to %s", got)
+	}
+	if all, _, _ := s.All(); len(all) != 1 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A nudge stands in its sender's file first: readers look there. It is told once both
+// files have it.
+func TestSendHalfWay(t *testing.T) {
+	_, tree := newSlot(t)
+	log := event.NewLog(tree, func() time.Time { return now.Time })
+	s := NewSlot(tree, "polecat-alpha", log)
+	if err := os.MkdirAll(tree.Abs(s.Dir().Join("latest.json", "x")), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Send(t.Context(), Nudge{From: "mayor", Type: Abort}, now); err == nil {
+		t.Error("sent, although latest.json can't be written")
+	}
+	if got := types(t, s); got != "mayor:abort" {
+		t.Errorf("unseen %q", got)
+	}
+	if events, _, _, err := log.Read(event.Position{}, time.Time{}); err != nil || len(events) > 0 {
+		t.Errorf("told %+v, %v", events, err)
+	}
+	if err := s.Reconcile(t.Context(), now); err == nil {
+		t.Error("reconciled although latest.json can't be read")
+	}
+}
+
+// What only latest.json still has was seen if it was: it is not processed again.
+func TestReconcileKeepsWhatWasSeen(t *testing.T) {
+	s, tree := newSlot(t)
+	n := send(t, s, "mayor", Abort, after(time.Hour)) // by a clock that was ahead
+	if err := s.MarkSeen(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(tree.Abs(s.Dir().Join("from", "mayor.json"))); err != nil {
+		t.Fatal(err)
+	}
+	reconcile(t, s, now)
+	if got := types(t, s); got != "" {
+		t.Errorf("unseen %q", got)
+	}
+}
+
+func TestLongestMessage(t *testing.T) {
+	s, _ := newSlot(t)
+	if _, err := s.Send(t.Context(), Nudge{From: "mayor", Type: Abort, Message: strings.Repeat("x", MaxMessage)}, now); err != nil {
+		t.Error(err)
 	}
 }
