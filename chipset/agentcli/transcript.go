@@ -19,8 +19,8 @@ type Transcript struct {
 	// said is the last text of the agent, noise the last lines of this run that are not JSON.
 	said  string
 	noise []string
-	// first is the first line of noise, spoke is true once a line of JSON came in this run.
-	first string
+	// head are the first lines of noise, spoke is true once a line of JSON came in this run.
+	head  []string
 	spoke bool
 }
 
@@ -34,7 +34,7 @@ func (t *Transcript) Session() string { return t.session }
 func (t *Transcript) Trying() fault.Fault { return fault.Fault{} }
 
 // Resumed implements Reader.
-func (t *Transcript) Resumed() { t.noise, t.first, t.spoke = nil, "", false }
+func (t *Transcript) Resumed() { t.noise, t.head, t.spoke = nil, nil, false }
 
 // Decode reads a line into v, and keeps what is not a JSON object as noise.
 func (t *Transcript) Decode(line []byte, v any) bool {
@@ -47,8 +47,8 @@ func (t *Transcript) Decode(line []byte, v any) bool {
 		return true
 	}
 	if line[0] != '{' {
-		if t.first == "" {
-			t.first = Clip(string(line))
+		if len(t.head) < maxNoise {
+			t.head = append(t.head, Clip(string(line)))
 		}
 		t.noise = append(t.noise, Clip(string(line)))
 		if len(t.noise) > maxNoise {
@@ -58,13 +58,19 @@ func (t *Transcript) Decode(line []byte, v any) bool {
 	return false
 }
 
-// Complaint is the first line of a run that ended before its client printed any JSON,
-// "" for every other run: no agent or tool has run by then, so the client itself wrote it.
-func (t *Transcript) Complaint() string {
+// Complaint returns the line that begins with one of these, of a run that ended before its
+// client printed any JSON, and "" for every other run: no agent or tool has run by then,
+// so the client itself wrote it. Warnings may stand before it.
+func (t *Transcript) Complaint(begins ...string) string {
 	if t.spoke {
 		return ""
 	}
-	return t.first
+	for _, line := range t.head {
+		if slices.ContainsFunc(begins, func(b string) bool { return strings.HasPrefix(line, b) }) {
+			return line
+		}
+	}
+	return ""
 }
 
 // Say remembers a text of the agent.
@@ -123,8 +129,8 @@ type PlainText struct {
 // Line implements Reader.
 func (p *PlainText) Line(line []byte) {
 	p.Say(string(line))
-	if p.first == "" {
-		p.first = p.said
+	if len(p.head) == 0 && p.said != "" {
+		p.head = []string{p.said}
 	}
 }
 
@@ -132,7 +138,7 @@ func (p *PlainText) Line(line []byte) {
 func (p *PlainText) End(code int, _ time.Time) End {
 	var end End
 	if p.Judge != nil {
-		end = p.Judge(code, p.first, p.said)
+		end = p.Judge(code, strings.Join(p.head, ""), p.said)
 	}
 	end.Said = p.said
 	return end

@@ -89,6 +89,7 @@ func (s Suite) faults(t *testing.T) {
 		run := readSample(t, path)
 		for seed := range uint64(5) {
 			r := s.Client.Reader()
+			r.Line([]byte("WARNING: proceeding, although something is odd"))
 			for _, line := range run.mixed(rand.New(rand.NewPCG(seed, seed))) {
 				r.Line(line)
 			}

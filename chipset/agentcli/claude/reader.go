@@ -181,9 +181,10 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return agentcli.APIError{Status: *r.retrying}.End()
 	case l == nil && code == 0 && r.Session() != "":
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: "it ended without a result, as after an interrupt"}
-	case l == nil && code != 0 && isUsage(r.Complaint()):
-		return agentcli.RefusedFlags(r.Complaint())
 	case l == nil:
+		if usage := r.Complaint("error: unknown option ", "error: option "); usage != "" && code != 0 {
+			return agentcli.RefusedFlags(usage)
+		}
 		return agentcli.End{}
 	case l.IsError && (l.Status != 0 || l.Terminal == "api_error" || l.Terminal == "prompt_too_long"):
 		return r.apiError(l, at).End()
@@ -203,11 +204,6 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return agentcli.End{}
 	}
 	return agentcli.End{Verdict: agentcli.Finished}
-}
-
-// isUsage reports whether the client complains about its command line.
-func isUsage(complaint string) bool {
-	return strings.HasPrefix(complaint, "error: unknown option ") || strings.HasPrefix(complaint, "error: option ")
 }
 
 // apiError reads an error of the model's interface. What the client calls it says more

@@ -99,8 +99,8 @@ func (r *reader) End(code int, at time.Time) agentcli.End {
 		end.Verdict, end.Reason = agentcli.Unfinished, "its turn failed: "+r.failure
 	case r.failure != "" && !r.completed:
 		end = failed(r.failure, at)
-	case code == usageError && strings.HasPrefix(r.Complaint(), "error: "):
-		end = agentcli.RefusedFlags(r.Complaint())
+	case code == usageError && r.Complaint("error: ") != "":
+		end = agentcli.RefusedFlags(r.Complaint("error: "))
 	case code != 0:
 	case r.completed:
 		end.Verdict = agentcli.Finished

@@ -2,7 +2,6 @@ package cursor
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
@@ -62,10 +61,10 @@ func (r *reader) End(code int, _ time.Time) agentcli.End {
 	switch {
 	case r.result != nil && r.result.IsError:
 		end.Verdict, end.Reason = agentcli.Unfinished, "it ended with an error: "+agentcli.Clip(r.result.Result)
-	case code != 0 && strings.HasPrefix(r.Complaint(), "Error: Authentication required"):
+	case code != 0 && r.Complaint("Error: Authentication required") != "":
 		end = agentcli.Failed(fault.NotLoggedIn, "")
-	case code != 0 && strings.HasPrefix(r.Complaint(), "error: unknown option "):
-		end = agentcli.RefusedFlags(r.Complaint())
+	case code != 0 && r.Complaint("error: unknown option ") != "":
+		end = agentcli.RefusedFlags(r.Complaint("error: unknown option "))
 	case code != 0 || r.Session() == "":
 	case r.result == nil:
 		end.Verdict, end.Reason = agentcli.Unfinished, "it ended without a result"

@@ -125,10 +125,10 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return apiError(code, strings.TrimSuffix(answer, "]"), at).End()
 	case failed:
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: fmt.Sprintf("it ended with an error (%s): %s", agentcli.Clip(r.result.Error.Type), agentcli.Clip(message))}
-	case code == noCredentials && r.Complaint() != "":
-		return agentcli.Failed(fault.NotLoggedIn, ": "+r.Complaint())
-	case code != 0 && strings.HasPrefix(r.Complaint(), "Unknown argument"):
-		return agentcli.RefusedFlags(r.Complaint())
+	case code == noCredentials && r.Complaint("When using ", "Please set an Auth method") != "":
+		return agentcli.Failed(fault.NotLoggedIn, ": "+r.Complaint("When using ", "Please set an Auth method"))
+	case code != 0 && r.Complaint("Unknown argument") != "":
+		return agentcli.RefusedFlags(r.Complaint("Unknown argument"))
 	case code != 0:
 		return agentcli.End{}
 	case r.result == nil && r.Session() != "":

@@ -98,7 +98,7 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return r.failure.end(at)
 	case r.failure != nil:
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: r.failure.reason()}
-	case code != 0 && strings.HasPrefix(r.Complaint(), "opencode run ["):
+	case code != 0 && r.Complaint("opencode run [") != "":
 		return agentcli.RefusedFlags("it prints its usage and ends")
 	case code != 0 || r.Session() == "":
 		return agentcli.End{}
