@@ -250,56 +250,39 @@ func (o *mailReadOptions) AddFlags(fs *pflag.FlagSet) {
 }
 
 func newMailReadCmd(a *app) *cobra.Command {
-	var opts mailReadOptions
-	return withFlags(&opts, &cobra.Command{
+	return newMailShowCmd(a, true, &cobra.Command{
 		Use:   "read NAME",
 		Short: "Show a message, and mark it as read if it is yours",
 		Long: `Show a message, and mark it as read if it is in your own mailbox. Mail in other
 mailboxes is not marked, nor is mail for an agent's role process (assignments, shutdowns,
 responses): that process marks it.`,
 		Example: "  chipset mail read 2026-03-05T10-30-00.000000000Z-mayor.json",
-		Args:    nargs(1, 1, "the name of a message"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runMailRead(cmd.Context(), opts, args[0], true, a)
-		},
 	})
 }
 
 func newMailPeekCmd(a *app) *cobra.Command {
-	var opts mailReadOptions
-	return withFlags(&opts, &cobra.Command{
+	return newMailShowCmd(a, false, &cobra.Command{
 		Use:     "peek NAME",
 		Short:   "Show a message; marks nothing",
 		Example: "  chipset mail peek 2026-03-05T10-30-00.000000000Z-mayor.json --json",
-		Args:    nargs(1, 1, "the name of a message"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runMailRead(cmd.Context(), opts, args[0], false, a)
-		},
 	})
 }
 
-func runMailRead(ctx context.Context, opts mailReadOptions, given string, mark bool, a *app) error {
-	me, err := a.openActor(ctx)
-	if err != nil {
-		return err
-	}
-	owner, e, err := opts.find(a, me.Rig, given)
-	if err != nil {
-		return err
-	}
-	if mark && owner == me.ID {
-		if err := me.MarkOwn(ctx, &e); err != nil {
-			return err
+// newMailShowCmd makes cmd show a message, and mark the agent's own as read.
+func newMailShowCmd(a *app, mark bool, cmd *cobra.Command) *cobra.Command {
+	var opts mailReadOptions
+	cmd.Args = nargs(1, 1, "the name of a message")
+	cmd.RunE = with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
+		owner, e, err := opts.find(a, me.Rig, args[0])
+		if err == nil && mark && owner == me.ID {
+			err = me.MarkOwn(ctx, &e)
 		}
-	}
-	if opts.json {
-		return a.printJSON(e)
-	}
-	a.showMail(&e)
-	return nil
+		return a.show(&e, err, opts.json, func() error { return a.showMail(&e) })
+	})
+	return withFlags(&opts, cmd)
 }
 
-func (a *app) showMail(e *mail.Entry) {
+func (a *app) showMail(e *mail.Entry) error {
 	field := func(name, value string) {
 		if value != "" {
 			a.printf("%-10s %s\n", name+":", clean(value))
@@ -327,4 +310,5 @@ func (a *app) showMail(e *mail.Entry) {
 	if body := strings.TrimRight(cleanText(e.Body), "\n"); body != "" {
 		a.printf("\n%s\n", body)
 	}
+	return nil
 }
