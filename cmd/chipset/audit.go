@@ -88,9 +88,6 @@ func newAuditLogCmd(a *app) *cobra.Command {
 }
 
 func runAuditLog(ctx context.Context, opts auditLogOptions, a *app) error {
-	if opts.limit < 0 {
-		return usagef("audit log: --limit %d is negative", opts.limit)
-	}
 	r, err := a.openRig(ctx)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -154,8 +155,14 @@ func (a *app) forEach(args []string, asJSON bool, do func(arg string) (answered,
 	if asJSON {
 		failed = append(failed, printList(a, all))
 	}
+	return joined(failed)
+}
+
+// joined is one error of several; one alone keeps its hint.
+func joined(failed []error) error {
+	failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil })
 	if len(failed) == 1 {
-		return failed[0] // with its hint
+		return failed[0]
 	}
 	return errors.Join(failed...)
 }

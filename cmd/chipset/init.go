@@ -128,6 +128,11 @@ func (o *initOptions) check() error {
 		if _, err := agentcli.ResolveWorker(o.worker, clients.Presets()); err != nil {
 			return usagef("init: --worker: %v", err)
 		}
+		if word := o.worker; !knownPreset(word) && !strings.ContainsAny(word, " /") {
+			if _, err := exec.LookPath(word); err != nil {
+				return withHint(usagef("init: --worker: %q is neither a preset nor a command on PATH", word), "chipset runtime list shows the presets")
+			}
+		}
 	}
 	if o.target != "" {
 		if _, err := git.ParseBranch(o.target); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -44,9 +45,6 @@ func newLogCmd(a *app) *cobra.Command {
 }
 
 func runLog(ctx context.Context, opts logOptions, a *app) error {
-	if opts.limit < 0 {
-		return usagef("log: --limit %d is negative", opts.limit)
-	}
 	for _, id := range []struct{ flag, value string }{{"--agent", opts.agent}, {"--bead", opts.bead}} {
 		if err := state.CheckID(id.value); id.value != "" && err != nil {
 			return usagef("%s: %v", id.flag, err)
@@ -66,6 +64,9 @@ func runLog(ctx context.Context, opts logOptions, a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := opts.checkNames(r); err != nil {
+		return err
+	}
 	reader := &logReader{app: a, rig: r, opts: &opts, since: since}
 	if err := reader.more(opts.limit); err != nil || !opts.follow {
 		return err
@@ -73,6 +74,21 @@ func runLog(ctx context.Context, opts logOptions, a *app) error {
 	return actor.Wait(ctx, r, "log", 0, func() (bool, error) {
 		return false, reader.more(0)
 	}, event.Dir)
+}
+
+// checkNames returns a *state.Unknown for a bead or an agent that there is not.
+func (o *logOptions) checkNames(r *rig.Rig) error {
+	if o.bead != "" {
+		if _, err := r.Beads.Get(o.bead); errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+	}
+	if o.agent != "" {
+		if _, err := actor.Lookup(r, o.agent); errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // knownType reports whether a word is a type of events, a noun of such types, or "".

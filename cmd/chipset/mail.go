@@ -121,9 +121,6 @@ marked or moved. What can't be read is reported on standard error.`,
 			if opts.json && opts.xml {
 				return usagef("mail inbox: --json and --xml at once")
 			}
-			if opts.limit < 0 {
-				return usagef("mail inbox: --limit %d is negative", opts.limit)
-			}
 			return a.onAgent(func(r *rig.Rig, owner state.AgentID) error { return runMailInbox(r, owner, opts, a) })(cmd, args)
 		},
 	})
@@ -251,8 +248,8 @@ func (o *mailReadOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailReadCmd(a *app) *cobra.Command {
 	return newMailShowCmd(a, true, &cobra.Command{
-		Use:   "read NAME",
-		Short: "Show a message, and mark it as read if it is yours",
+		Use:   "read NAME…",
+		Short: "Show messages, and mark them as read if they are yours",
 		Long: `Show a message, and mark it as read if it is in your own mailbox. Mail in other
 mailboxes is not marked, nor is mail for an agent's role process (assignments, shutdowns,
 responses): that process marks it.`,
@@ -262,22 +259,39 @@ responses): that process marks it.`,
 
 func newMailPeekCmd(a *app) *cobra.Command {
 	return newMailShowCmd(a, false, &cobra.Command{
-		Use:     "peek NAME",
-		Short:   "Show a message; marks nothing",
+		Use:     "peek NAME…",
+		Short:   "Show messages; marks nothing",
 		Example: "  chipset mail peek 2026-03-05T10-30-00.000000000Z-mayor.json --json",
 	})
 }
 
-// newMailShowCmd makes cmd show a message, and mark the agent's own as read.
+// newMailShowCmd makes cmd show messages, and mark the agent's own as read. One that
+// can't be shown keeps no other from being shown.
 func newMailShowCmd(a *app, mark bool, cmd *cobra.Command) *cobra.Command {
 	var opts mailReadOptions
-	cmd.Args = nargs(1, 1, "the name of a message")
+	cmd.Args = nargs(1, -1, "the names of messages")
 	cmd.RunE = with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
-		owner, e, err := opts.find(a, me.Rig, args[0])
-		if err == nil && mark && owner == me.ID {
-			err = me.MarkOwn(ctx, &e)
+		var shown []mail.Entry
+		var failed []error
+		for _, given := range args {
+			owner, e, err := opts.find(a, me.Rig, given)
+			if err == nil && mark && owner == me.ID {
+				err = me.MarkOwn(ctx, &e)
+			}
+			if failed = append(failed, err); err == nil {
+				shown = append(shown, e)
+			}
 		}
-		return a.show(&e, err, opts.json, func() error { return a.showMail(&e) })
+		if opts.json && len(args) > 1 {
+			return joined(append(failed, printList(a, shown)))
+		}
+		for i := range shown {
+			if i > 0 {
+				a.printf("\n")
+			}
+			failed = append(failed, a.show(&shown[i], nil, opts.json, func() error { return a.showMail(&shown[i]) }))
+		}
+		return joined(failed)
 	})
 	return withFlags(&opts, cmd)
 }

@@ -121,9 +121,6 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, me *actor.Actor) 
 		m.Thread = string(name)
 	}
 	if o.hasTTL {
-		if o.ttl < 0 {
-			return m, usagef("--ttl %d is negative", o.ttl)
-		}
 		m.TTL = &o.ttl
 	}
 	if o.ref != "" {

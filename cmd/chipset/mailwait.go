@@ -38,9 +38,6 @@ for an agent's role process counts only with --type. Exit 6 when the time is up.
 }
 
 func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {
-	if opts.timeout < 0 {
-		return usagef("mail wait: --timeout %s is negative", opts.timeout)
-	}
 	s, err := a.openActor(ctx)
 	if err != nil {
 		return err

@@ -161,9 +161,6 @@ They are marked with --seen only. Exit 6 when the time is up.`,
 }
 
 func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
-	if opts.timeout < 0 {
-		return usagef("nudge wait: --timeout %s is negative", opts.timeout)
-	}
 	me, err := a.openActor(ctx)
 	if err != nil {
 		return err

@@ -54,9 +54,6 @@ interrupted.`,
 }
 
 func runRole(ctx context.Context, a *app, role agent.Role, args []string, o upOptions) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	say, err := a.linePrinter(o.logFormat)
 	if err != nil {
 		return err

@@ -69,6 +69,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return withHint(usagef("%s: %v", commandName(cmd), err), seeHelp(cmd))
 	})
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkSigns(cmd) }
 	a.addGlobalFlags(root.PersistentFlags())
 	for _, g := range commandGroups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
@@ -80,6 +81,17 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
 	}
 	root.SetHelpCommand(newHelpCmd(root))
 	return root
+}
+
+// checkSigns refuses negative numbers and durations: no flag means anything by one.
+func checkSigns(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if kind := f.Value.Type(); err == nil && (kind == "duration" || kind == "int") && strings.HasPrefix(f.Value.String(), "-") {
+			err = withHint(usagef("%s: --%s %s is negative", commandName(cmd), f.Name, f.Value), seeHelp(cmd))
+		}
+	})
+	return err
 }
 
 func (a *app) addGlobalFlags(fs *pflag.FlagSet) {

@@ -17,8 +17,8 @@ func newSlingCmd(a *app) *cobra.Command {
 		Short: "Hang a bead on a polecat's hook by hand",
 		Long: `Dispatch one ready bead with the same steps as the mayor's: dispatch record, bead
 hooked, hook pending, assignment mail. Without AGENT a free polecat is chosen, one with a
-running process first. A bead that is slung already is left unchanged; for one that waits
-for others, their names are printed and the exit code is 4.`,
+running process first. A bead that is slung already, or waits for others, is left unchanged, and the
+exit code is 4.`,
 		Example: "  chipset sling gt-abc12\n  chipset sling gt-abc12 polecat-bravo",
 		Args:    nargs(1, 2, "a bead and optionally an agent"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -37,8 +37,7 @@ for others, their names are printed and the exit code is 4.`,
 			rec, err := me.Sling(ctx, id, to)
 			var slung *carry.AlreadySlung
 			if errors.As(err, &slung) {
-				a.printf("%s\n", slung.Error())
-				return nil
+				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
 			}
 			if err != nil {
 				return err

@@ -59,9 +59,6 @@ If another process runs the whole rig already, the exit code is 4.`,
 }
 
 func runUp(ctx context.Context, a *app, o upOptions) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	say, err := a.linePrinter(o.logFormat)
 	if err != nil {
 		return err
@@ -100,14 +97,6 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 		}
 	}
 	return err
-}
-
-// check returns an ErrInvalid for options that mean nothing.
-func (o *upOptions) check() error {
-	if o.timeout < 0 {
-		return usagef("--timeout %s is negative", o.timeout)
-	}
-	return nil
 }
 
 // tellCopied warns that the rig runs on a copy of its definition.

@@ -162,15 +162,19 @@ func (a *app) checkWorker(r *rig.Rig, worker string, warn bool) error {
 	if err != nil {
 		return usagef("--worker: %v", err)
 	}
-	known := slices.ContainsFunc(presets, func(p agentcli.Preset) bool { return p.Name == worker })
 	program := preset.Command[0]
-	if !warn || known || strings.Contains(program, "/") {
+	if !warn || knownPreset(worker) || strings.Contains(program, "/") {
 		return nil
 	}
 	if _, err := exec.LookPath(program); err != nil {
 		a.warnf("--worker: %q is neither a preset nor a command on PATH", program)
 	}
 	return nil
+}
+
+// knownPreset reports whether a preset that every rig has is named so.
+func knownPreset(worker string) bool {
+	return slices.ContainsFunc(clients.Presets(), func(p agentcli.Preset) bool { return p.Name == worker })
 }
 
 type workEditOptions struct {
