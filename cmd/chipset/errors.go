@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -84,6 +85,27 @@ func usagef(format string, args ...any) error { return actor.Invalidf(format, ar
 
 // withHint adds a hint to an error; nil stays nil.
 func withHint(err error, hint string) error { return actor.WithHint(err, hint) }
+
+// jsonError is an error for programs, see docs/json.md.
+type jsonError struct {
+	Code  int    `json:"code"`
+	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+// reportJSON is report for a command with --json: one object on standard error.
+func (a *app) reportJSON(ctx context.Context, err error) int {
+	code := exitCode(ctx, err)
+	if code == codeOK || code == codeInterrupted || errors.Is(err, errSilent) {
+		return code
+	}
+	line, encodeErr := state.EncodeLine(jsonError{code, err.Error(), actor.HintFor(err)})
+	if encodeErr != nil {
+		return a.report(ctx, err)
+	}
+	a.tellf("%s\n", bytes.TrimSpace(line))
+	return code
+}
 
 // report tells a person about err, once, and returns the exit code.
 func (a *app) report(ctx context.Context, err error) int {

@@ -223,15 +223,13 @@ func didIf(err error, did string) string {
 }
 
 type reopenOptions struct {
-	reasonOptions
-	jsonOptions
+	interventionOptions
 	all bool
 }
 
 // AddFlags registers the flags of reopen.
 func (o *reopenOptions) AddFlags(fs *pflag.FlagSet) {
-	o.reasonOptions.AddFlags(fs)
-	o.jsonOptions.AddFlags(fs)
+	o.interventionOptions.AddFlags(fs)
 	fs.BoolVar(&o.all, "all", false, "every bead that is blocked")
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 func newSlingCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	var opts jsonOptions
+	return withFlags(&opts, &cobra.Command{
 		Use:   "sling BEAD [AGENT]",
 		Short: "Hang a bead on a polecat's hook by hand",
 		Long: `Dispatch one ready bead with the same steps as the mayor's: dispatch record, bead
@@ -39,13 +40,11 @@ exit code is 4.`,
 			if errors.As(err, &slung) {
 				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
 			}
-			if err != nil {
-				return err
-			}
-			a.printf("%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
-			return nil
+			return a.show(rec, err, opts.json, func() error {
+				return a.done(nil, "%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
+			})
 		}),
-	}
+	})
 }
 
 func newUnslingCmd(a *app) *cobra.Command {

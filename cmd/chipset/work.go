@@ -139,6 +139,17 @@ func (o *reasonOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.reason, "reason", "", "why, in a `sentence`")
 }
 
+type interventionOptions struct {
+	reasonOptions
+	jsonOptions
+}
+
+// AddFlags registers the flags of work cancel and work reopen.
+func (o *interventionOptions) AddFlags(fs *pflag.FlagSet) {
+	o.reasonOptions.AddFlags(fs)
+	o.jsonOptions.AddFlags(fs)
+}
+
 func newWorkCancelCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "cancel", "cancelled", "Cancel a bead",
 		`Cancel a bead. Its worker is stopped and the unfinished work saved; its merge request
@@ -153,7 +164,7 @@ reset, and the reason goes into the notes of its next worker.`, (*actor.Actor).R
 
 func newInterventionCmd(a *app, name, outcome, short, long string,
 	act func(s *actor.Actor, ctx context.Context, id state.BeadID, reason string) error) *cobra.Command {
-	var opts reasonOptions
+	var opts interventionOptions
 	return withFlags(&opts, &cobra.Command{
 		Use: name + " ID", Short: short, Long: long,
 		Example: fmt.Sprintf("  chipset work %s gt-abc12 --reason \"the plan changed\"", name),
@@ -163,7 +174,10 @@ func newInterventionCmd(a *app, name, outcome, short, long string,
 			if err != nil {
 				return err
 			}
-			return a.done(act(me, ctx, id, opts.reason), "%s %s\n", id, outcome)
+			return a.forEach(args, opts.json, func(string) (answered, error) {
+				err := act(me, ctx, id, opts.reason)
+				return answered{Did: didIf(err, outcome), BeadID: id}, err
+			})
 		}),
 	})
 }

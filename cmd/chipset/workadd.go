@@ -38,8 +38,19 @@ func (o *beadFlags) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.allowEmpty, "allow-empty", false, "no change in the repository is a success")
 }
 
+type workAddOptions struct {
+	beadFlags
+	jsonOptions
+}
+
+// AddFlags registers the flags of work add.
+func (o *workAddOptions) AddFlags(fs *pflag.FlagSet) {
+	o.beadFlags.AddFlags(fs)
+	o.jsonOptions.AddFlags(fs)
+}
+
 func newWorkAddCmd(a *app) *cobra.Command {
-	var opts beadFlags
+	var opts workAddOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "add TITLE",
 		Short: "Add a bead; prints its ID alone",
@@ -53,7 +64,7 @@ the worker sh the description is the script that is run.`,
 	})
 }
 
-func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title string, a *app) error {
+func runWorkAdd(ctx context.Context, opts workAddOptions, described bool, title string, a *app) error {
 	me, err := a.openRigActor(ctx)
 	if err != nil {
 		return err
@@ -71,7 +82,7 @@ func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title strin
 		return err
 	}
 	b, err = me.AddBead(b)
-	return a.done(err, "%s\n", b.ID)
+	return a.show(b, err, opts.json, func() error { return a.done(nil, "%s\n", b.ID) })
 }
 
 // apply checks what was given and puts it into a bead. given tells which flags
