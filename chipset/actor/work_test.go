@@ -1,9 +1,11 @@
 package actor
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/hook"
@@ -12,31 +14,27 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// Of makers who want the same bead at once one gets it, and the others make nothing.
+// Makers of convoys take turns, so what they have checked of a bead holds: one maker gets
+// it, and another makes nothing.
 func TestABeadIsInOneConvoy(t *testing.T) {
 	r := rigtest.New(t, "")
 	s := as(r, state.Human)
-	shared := string(add(t, r, "Shared").ID)
-	made := make(chan error)
-	const makers = 4
-	for range makers {
-		own := string(add(t, r, "Own").ID)
-		go func() {
-			_, err := s.CreateConvoy(t.Context(), "mine", []string{own, shared})
-			made <- err
-		}()
+	own, shared := string(add(t, r, "Own").ID), string(add(t, r, "Shared").ID)
+	lock, err := r.Tree.Lock(t.Context(), state.LockDispatch, "convoys")
+	rigtest.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := s.CreateConvoy(ctx, "early", []string{shared}); !errors.Is(err, state.ErrLockTimeout) {
+		t.Errorf("while another makes one: %v", err)
 	}
-	lost := 0
-	for range makers {
-		if err := <-made; errors.Is(err, state.ErrConflict) {
-			lost++
-		} else if err != nil {
-			t.Error(err)
-		}
+	lock.Unlock()
+	_, err = s.CreateConvoy(t.Context(), "first", []string{shared})
+	rigtest.Must(t, err)
+	if _, err := s.CreateConvoy(t.Context(), "second", []string{own, shared}); !errors.Is(err, state.ErrConflict) {
+		t.Errorf("of a bead that is in another: %v", err)
 	}
-	all, _, err := r.Convoys.All()
-	if err != nil || len(all) != 1 || lost != makers-1 {
-		t.Errorf("%d convoys, %d conflicts, %v", len(all), lost, err)
+	if all, _, err := r.Convoys.All(); err != nil || len(all) != 1 || all[0].Name != "first" {
+		t.Errorf("%+v, %v", all, err)
 	}
 }
 
