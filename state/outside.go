@@ -43,13 +43,16 @@ func ReadOutside(path string, limit int64) ([]byte, error) {
 // lies outside of its state tree: chipset.yaml, the ignore file, the pointer in
 // git's own folder. It follows the rules of Tree.Replace.
 func ReplaceOutside(path string, data []byte) error {
-	return replaceOutside(path, data, renameio.WithPermissions(disk.Perm), renameio.WithExistingPermissions())
+	return replaceOutside(path, data, renameio.WithPermissions(outsidePerm), renameio.WithExistingPermissions())
 }
+
+// outsidePerm are the permissions of new files that are not the rig's alone: chipset.yaml, files in git's folder.
+const outsidePerm = 0o644
 
 // StageOutside durably writes what is to take the place of a file, under another
 // name on the same file system and with the file's own permissions, for PutOutside.
 func StageOutside(path, staged string, data []byte) error {
-	perm := os.FileMode(disk.Perm)
+	perm := os.FileMode(outsidePerm)
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
 		perm = info.Mode().Perm()
 	}

@@ -76,11 +76,19 @@ type Tree struct {
 // missing) with a new rig id. It returns ErrExists when there is one already,
 // and ErrNoTree when state/ holds something, but not whose it is.
 // When it returns nil the tree and its identity are durable.
-func Create(root string) (*Tree, error) { return CreateOn(disk.OS{}, root) }
+func Create(root string) (*Tree, error) { return CreateAs(root, NewRigID()) }
+
+// NewRigID is an ID that no other rig has.
+func NewRigID() RigID { return RigID("rig-" + Random(10)) }
+
+// CreateAs is Create of a rig whose ID is known before.
+func CreateAs(root string, id RigID) (*Tree, error) { return create(disk.OS{}, root, id) }
 
 // CreateOn is Create on a disk that is not this machine's.
-func CreateOn(d disk.Disk, root string) (*Tree, error) {
-	id := Identity{RigID: RigID("rig-" + Random(10)), Format: Format}
+func CreateOn(d disk.Disk, root string) (*Tree, error) { return create(d, root, NewRigID()) }
+
+func create(d disk.Disk, root string, rigID RigID) (*Tree, error) {
+	id := Identity{RigID: rigID, Format: Format}
 	t := &Tree{root: filepath.Clean(root), identity: id, disk: d, pid: os.Getpid(), durable: map[Path]knownFolder{}}
 	if err := d.Mkdir(t.root); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err

@@ -62,6 +62,7 @@ func HintFor(err error) string {
 		hint string
 	}{
 		{rig.ErrNoRig, "chipset init makes a rig in the git repository you stand in; --dir names one elsewhere"},
+		{rig.ErrUntrusted, "chipset trust shows what it would run, and takes it over; a rig of another user is theirs to run"},
 		{state.ErrCorrupt, "chipset doctor lists everything that can't be read"},
 		{state.ErrLockTimeout, "chipset status shows which processes are alive"},
 	} {

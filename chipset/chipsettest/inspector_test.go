@@ -29,7 +29,7 @@ func TestInspector(t *testing.T) {
 		Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH")}})
 	for name, target := range map[string][]string{
 		"stdio": {w.Bin, "mcp", "--as", "polecat-alpha"},
-		"http":  {serveHTTP(t, w)},
+		"http":  {serveHTTP(t, w), "--header", "Authorization: Bearer " + inspectorToken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inspector{t: t, World: w, program: program, target: target}
@@ -79,10 +79,14 @@ func (in *inspector) shows(code int, want []string, method string, args ...strin
 	}
 }
 
+// inspectorToken is what the inspector bears.
+const inspectorToken = "inspector"
+
 // serveHTTP starts the binary's HTTP endpoint, and returns its address.
 func serveHTTP(t *testing.T, w *chipsettest.World) string {
 	t.Helper()
 	cmd := w.Command(w.Bin, "mcp", "--as", "polecat-alpha", "--http", "127.0.0.1:0")
+	cmd.Env = append(cmd.Environ(), "CHIPSET_MCP_TOKEN="+inspectorToken)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

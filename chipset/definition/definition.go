@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -291,6 +292,9 @@ type Command struct {
 	// empty without one.
 	Argv []string
 }
+
+// String is the command as the file has it, on one line.
+func (c Command) String() string { return cmp.Or(c.Line, strings.Join(c.Argv, " ")) }
 
 // UnmarshalYAML implements yaml.Unmarshaler. A blank line is no command.
 func (c *Command) UnmarshalYAML(node *yaml.Node) error {

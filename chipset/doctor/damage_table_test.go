@@ -397,7 +397,6 @@ var single = []damage{
 	{"exclude and pointer gone", func(f *fixture) {
 		f.Must(os.Remove(f.inGit("info", "exclude")))
 		f.Must(os.Remove(f.inGit("chipset")))
-		f.Must(os.Remove(f.inGit("chipset-rig-id")))
 	}, "exclude pointer", ""},
 	{"worktree gone", func(f *fixture) { f.Must(os.RemoveAll(f.Worktree("refinery"))) }, "worktree-gone", ""},
 	{"worktree link torn", func(f *fixture) { f.put(filepath.Join(f.Worktree(alpha), ".git"), "gitd") }, "worktree-torn", ""},

@@ -16,22 +16,16 @@ import (
 // one, so that the tree of another rig in its place is noticed.
 const idName = "chipset-rig-id"
 
-// sameRig returns state.ErrNoTree when git remembers another rig than the
-// tree's. One that git remembers nothing of is taken as it is.
-func sameRig(repo *git.Repo, tree *state.Tree) error {
-	data, err := state.ReadOutside(filepath.Join(repo.CommonDir(), idName), maxPointer)
-	id := strings.TrimSpace(string(data))
-	if err != nil || id == "" || id == string(tree.RigID()) {
-		return nil //nolint:nilerr // nothing is remembered; the next start writes it
-	}
-	return fmt.Errorf("%s: %w: rig.json says %s, but this repository's rig is %s", tree.Root(), state.ErrNoTree, tree.RigID(), id)
-}
-
 // remember writes down where the rig is and which one it is.
 func remember(repo *git.Repo, dir string, id state.RigID) error {
 	if err := state.ReplaceOutside(filepath.Join(repo.CommonDir(), pointerName), []byte(dir+"\n")); err != nil {
 		return err
 	}
+	return rememberID(repo, id)
+}
+
+// rememberID writes down which rig is the repository's own.
+func rememberID(repo *git.Repo, id state.RigID) error {
 	return state.ReplaceOutside(filepath.Join(repo.CommonDir(), idName), []byte(string(id)+"\n"))
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 
 // Unguarded lists what init wrote into git's own folder and is missing now: the
 // exclude lines that keep the live tree out of stash and clean, and the pointer
-// that leads commands inside a worktree to this rig and says which one it is. The line for state/ alone
+// that leads commands inside a worktree to this rig. The line for state/ alone
 // is not missed: a rig that was made with --track-state has none.
 func (r *Rig) Unguarded() (lines []string, pointer bool, err error) {
 	present, err := r.excluded()
@@ -29,9 +28,7 @@ func (r *Rig) Unguarded() (lines []string, pointer bool, err error) {
 	if len(lines) == 1 && slices.Equal(lines, excludeLines(false)[3:]) {
 		lines = nil // init --track-state
 	}
-	id, err := state.ReadOutside(filepath.Join(r.Git.CommonDir(), idName), maxPointer)
-	named := err == nil && strings.TrimSpace(string(id)) == string(r.Tree.RigID())
-	return lines, recorded(r.Git) != r.Dir || !named, nil
+	return lines, recorded(r.Git) != r.Dir, nil
 }
 
 // excluded are the lines of .git/info/exclude.

@@ -63,7 +63,12 @@ func Init(ctx context.Context, opts InitOptions) (*Rig, error) {
 	if err := exclude(repo, opts.TrackState); err != nil {
 		return nil, err
 	}
-	tree, err := state.Create(root)
+	// Before the tree: one that git does not name counts as somebody else's.
+	id := state.NewRigID()
+	if err := rememberID(repo, id); err != nil {
+		return nil, err
+	}
+	tree, err := state.CreateAs(root, id)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +107,9 @@ func writeIgnore(path string) error {
 
 func unused(repo *git.Repo, root string) error {
 	if _, err := os.Lstat(filepath.Join(root, "state", "rig.json")); err == nil {
+		if id, err := rememberedID(filepath.Dir(root)); err != nil || id == "" {
+			return errors.Join(err, fmt.Errorf("%s: %w: its files came with the repository", filepath.Dir(root), ErrUntrusted))
+		}
 		return state.Conflictf("init", "there is a rig in %s already", filepath.Dir(root))
 	}
 	if dir := recorded(repo); dir != "" {

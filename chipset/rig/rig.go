@@ -77,19 +77,19 @@ func (e *DefinitionError) Error() string { return e.Problems.Error() }
 // ErrNoRig is returned when no rig is found where one was looked for.
 var ErrNoRig = errors.New("no rig here")
 
-// Open opens the rig whose .chipset lies in dir. Errors: ErrNoRig,
+// Open opens the rig whose .chipset lies in dir. Errors: ErrNoRig, ErrUntrusted,
 // state.ErrNoTree, *DefinitionError.
 func Open(ctx context.Context, dir string, clock state.Clock) (*Rig, error) {
-	return open(ctx, dir, clock, true)
+	return open(ctx, dir, clock, true, trusted)
 }
 
 // OpenState is Open for commands that need neither the definition to be valid
 // nor git to be there: what can't be had is nil.
 func OpenState(ctx context.Context, dir string, clock state.Clock) (*Rig, error) {
-	return open(ctx, dir, clock, false)
+	return open(ctx, dir, clock, false, trusted)
 }
 
-func open(ctx context.Context, dir string, clock state.Clock, strict bool) (*Rig, error) {
+func open(ctx context.Context, dir string, clock state.Clock, strict bool, check func(dir string, tree *state.Tree) error) (*Rig, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -101,6 +101,9 @@ func open(ctx context.Context, dir string, clock state.Clock, strict bool) (*Rig
 	tree, err := state.Open(root)
 	if errors.Is(err, state.ErrNoTree) && unborn(ctx, abs, root) {
 		return nil, fmt.Errorf("%s: %w: %s has no state yet", abs, ErrNoRig, DirName)
+	}
+	if err == nil {
+		err = check(abs, tree)
 	}
 	if err != nil {
 		return nil, err
@@ -123,11 +126,6 @@ func open(ctx context.Context, dir string, clock state.Clock, strict bool) (*Rig
 	repo, err := git.Open(ctx, abs)
 	if err != nil && strict {
 		return nil, err
-	}
-	if repo != nil {
-		if err := sameRig(repo, tree); err != nil {
-			return nil, err
-		}
 	}
 	r := assemble(abs, tree, def, repo, clock)
 	r.DefCopied = copied

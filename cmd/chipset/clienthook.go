@@ -116,7 +116,7 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 		return agentcli.Answer{}, err
 	}
 	r, err := a.openState(ctx)
-	if errors.Is(err, rig.ErrNoRig) {
+	if errors.Is(err, rig.ErrNoRig) || errors.Is(err, rig.ErrUntrusted) {
 		return agentcli.Answer{}, nil
 	}
 	if err != nil {

@@ -58,6 +58,7 @@ func exitCode(ctx context.Context, err error) int {
 		{state.ErrExists, codeConflict},
 		{state.ErrNotFound, codeNotFound},
 		{rig.ErrNoRig, codeNotFound},
+		{rig.ErrUntrusted, codeConflict},
 		{state.ErrBadID, codeUsage},
 		{definition.ErrPolecatCount, codeUsage},
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"strings"
 
@@ -12,9 +13,10 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/mcpserver"
+	"github.com/gastown-chipset/chipset/state"
 )
 
-// envToken is what HTTP clients of chipset mcp must bear, when it is set.
+// envToken is what HTTP clients of chipset mcp must bear; without it a token is made at each start.
 const envToken = "CHIPSET_MCP_TOKEN"
 
 type mcpOptions struct{ http, crew string }
@@ -36,8 +38,9 @@ agent is determined at the start, as for every command, and no call can change i
 of a rig the server starts too, and every call says that there is no rig.
 
 With --http it serves streamable HTTP at /mcp, on this machine alone, and prints the
-address; port 0 takes a free one. Everybody who can connect acts as the same agent: if
-others use the machine, set $` + envToken + ` to a secret that clients must send.
+address; port 0 takes a free one. Whoever connects acts as the same agent, which is
+never the person, and must send a token: the secret in $` + envToken + `, or one that is
+made and printed.
 
 The client of your own session gets the server with its plugin (chipset plugin install), or with:
 ` + strings.Join(clients.AddMCP(), "\n"),
@@ -55,6 +58,9 @@ func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 		if err == nil && opts.crew != "" && a.nobodyNamed(me.ID) {
 			me.ID, err = actor.Crew(ctx, me.Rig, opts.crew)
 		}
+		if err == nil && opts.http != "" && me.ID == state.Human {
+			return nil, usagef("over HTTP nobody speaks as the person: name an agent with --as, or --crew NAME")
+		}
 		return me, err
 	}})
 	if opts.http == "" {
@@ -65,7 +71,12 @@ func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 		return err
 	}
 	a.printf("http://%s%s\n", l.Addr(), mcpserver.Path)
-	return server.Serve(ctx, l, a.env(envToken))
+	token := a.env(envToken)
+	if token == "" {
+		token = rand.Text()
+		a.printf("token %s\n", token)
+	}
+	return server.Serve(ctx, l, token)
 }
 
 // unclosed is standard output, which is not the transport's to close.

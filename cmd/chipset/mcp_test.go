@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -65,4 +67,80 @@ func TestMCPOverStandardIO(t *testing.T) {
 	if text, failed := call(worker, "mail_inbox", nil); !failed || !strings.Contains(text, "can't speak as another agent") {
 		t.Errorf("a worker posed as the person: %q", text)
 	}
+}
+
+// TestMCPOverHTTPAsksForAToken: whoever connects must bear the token, and nobody speaks as the person.
+func TestMCPOverHTTPAsksForAToken(t *testing.T) {
+	defer gittest.Isolate()()
+	dir := gittest.Repo(t)
+	chipset := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), "chipset", args...)
+		cmd.Dir = dir
+		return cmd
+	}
+	if out, err := chipset("init", "--worker", "sh", "--test", "true").CombinedOutput(); err != nil {
+		t.Fatalf("init: %v\n%s", err, out)
+	}
+	serve := func(args ...string) (url, token string) {
+		t.Helper()
+		cmd := chipset(append([]string{"mcp", "--http", "127.0.0.1:0"}, args...)...)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // killed
+		})
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if made, found := strings.CutPrefix(lines.Text(), "token "); found {
+				return url, made
+			}
+			url = lines.Text()
+		}
+		t.Fatal("no token is printed")
+		return "", ""
+	}
+	url, token := serve("--as", "polecat-alpha")
+	transport := func(url, token string) *mcp.StreamableClientTransport {
+		return &mcp.StreamableClientTransport{Endpoint: url, MaxRetries: -1,
+			HTTPClient: &http.Client{Transport: bearer(token)}}
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "t"}, nil)
+	for _, wrong := range []string{"", "x" + token} {
+		if _, err := client.Connect(t.Context(), transport(url, wrong), nil); err == nil {
+			t.Errorf("a client with the token %q is served", wrong)
+		}
+	}
+	session, err := client.Connect(t.Context(), transport(url, token), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "mail_send", Arguments: map[string]any{"to": "mayor", "subject": "s", "body": "b"}})
+	if err != nil || res.IsError {
+		t.Errorf("%+v, %v", res, err)
+	}
+	url, token = serve()
+	if session, err = client.Connect(t.Context(), transport(url, token), nil); err != nil {
+		t.Fatal(err)
+	}
+	res, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "status"})
+	if err != nil || !res.IsError || !strings.Contains(res.Content[0].(*mcp.TextContent).Text, "nobody speaks as the person") {
+		t.Errorf("as the person: %+v, %v", res, err)
+	}
+}
+
+// bearer sends a token with each request, or nothing for "".
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if b != "" {
+		r.Header.Set("Authorization", "Bearer "+string(b))
+	}
+	return http.DefaultTransport.RoundTrip(r)
 }

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Perm are the permissions of new files, FolderPerm those of new folders.
+// Perm are the permissions of new files, FolderPerm those of new folders: what agents say to each other is for
+// nobody else on the machine.
 const (
-	Perm       = 0o644
-	FolderPerm = 0o755
+	Perm       = 0o600
+	FolderPerm = 0o700
 )
 
 // OS is the disk of this machine.

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+type trustOptions struct{ yes bool }
+
+// AddFlags puts the options on a command.
+func (o *trustOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.yes, "yes", false, "trust it without being asked")
+}
+
+func newTrustCmd(a *app) *cobra.Command {
+	var o trustOptions
+	return withFlags(&o, &cobra.Command{
+		Use:   "trust",
+		Short: "Take over a rig that came with its repository",
+		Long: `A rig is live only in the repository that it was made in: git's own folder, which
+no commit can write to, names it. State that came with a clone does nothing. No
+command reads it, no hook of a client answers from it, and nothing of it runs.
+trust shows what the rig would run and what waits in it, asks, and makes it the
+rig of this repository.`,
+		Example: "  chipset trust\n  chipset trust --yes",
+		Args:    nargs(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runTrust(cmd.Context(), o, a) },
+	})
+}
+
+func runTrust(ctx context.Context, o trustOptions, a *app) error {
+	dir, err := a.rigDir(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := rig.OpenUntrusted(ctx, dir, a.clock)
+	if err != nil {
+		return err
+	}
+	if err := a.showUntrusted(r); err != nil {
+		return err
+	}
+	if !o.yes {
+		if !a.interactive() {
+			return usagef("trust asks a person at a terminal; --yes says it without one")
+		}
+		a.printf("\nType yes to trust it: ")
+		answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+		if err != nil || strings.TrimSpace(answer) != "yes" {
+			return state.Conflictf("trust", "not trusted; nothing was changed")
+		}
+	}
+	if err := r.Trust(); err != nil {
+		return err
+	}
+	a.printf("trusted %s in %s\n", r.Tree.RigID(), r.Dir)
+	return nil
+}
+
+// showUntrusted prints what a rig would run, and what waits in it.
+func (a *app) showUntrusted(r *rig.Rig) error {
+	a.printf("%s in %s came with the repository.\n\nIt would run:\n", r.Tree.RigID(), r.Dir)
+	if r.Def == nil {
+		a.printf("  nothing, because chipset.yaml can't be used: chipset validate\n")
+	} else {
+		a.printf("  workers    %s\n  test       %s\n", clean(r.Def.Worker.Default), clean(r.Def.Merge.Test.String()))
+		for _, p := range r.Def.Worker.Presets {
+			a.printf("  preset     %s: %s\n", clean(p.Name), clean(p.Command.String()))
+		}
+	}
+	beads, _, err := r.Beads.All()
+	if err != nil {
+		return err
+	}
+	open := 0
+	for i := range beads {
+		b := &beads[i]
+		if b.Status.Finished() {
+			continue
+		}
+		open++
+		if b.Worker != "" {
+			a.printf("  bead       %s runs %s\n", b.ID, clean(b.Worker))
+		}
+	}
+	agents, _, err := r.Agents.All()
+	if err != nil {
+		return err
+	}
+	unread := 0
+	for i := range agents {
+		letters, _, err := r.Mailbox(agents[i].ID).Unread()
+		if err != nil {
+			return err
+		}
+		unread += len(letters)
+	}
+	a.printf("\nIn it wait %d unfinished beads and %d unread messages.\n", open, unread)
+	return nil
+}
