@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/repair"
@@ -47,6 +49,11 @@ func Init(ctx context.Context, opts InitOptions) (*Rig, error) {
 	}
 	dir := repo.TopLevel()
 	root := filepath.Join(dir, DirName)
+	alone, err := lockInit(repo)
+	if err != nil {
+		return nil, err
+	}
+	defer alone.Close()
 	if err := unused(repo, root); err != nil {
 		return nil, err
 	}
@@ -103,6 +110,18 @@ func writeIgnore(path string) error {
 		return err
 	}
 	return state.ReplaceOutside(path, []byte(ignoreFile))
+}
+
+// lockInit keeps other inits of the repository waiting until the file is closed.
+func lockInit(repo *git.Repo) (*os.File, error) {
+	f, err := os.Open(repo.CommonDir())
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+	}
+	return f, nil
 }
 
 func unused(repo *git.Repo, root string) error {
