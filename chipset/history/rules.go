@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/handoff"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -31,6 +32,7 @@ func NewChecker() *audit.Checker {
 			convoy.History(),
 			dispatch.History(),
 			incident.History(),
+			pause.History(),
 			handoff.History(),
 			agent.History(),
 			// The tree is one rig's for ever.

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
@@ -11,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -27,6 +29,8 @@ type Records struct {
 	Dispatch  []dispatch.Record
 	Retire    map[state.AssignmentID]*retire.Record
 	Incidents []incident.Incident
+	// Pauses are those in force.
+	Pauses []pause.Pause
 	// Alive are the agents that a process speaks for.
 	Alive map[state.AgentID]Stamp
 	// Unreadable is why objects are missing here.
@@ -74,6 +78,8 @@ func (s *Records) readRest(r *Rig, err error) error {
 	readStore(s, &err, &s.Convoys, r.Convoys.All)
 	readStore(s, &err, &s.Dispatch, r.Dispatch.All)
 	readStore(s, &err, &s.Incidents, r.Incidents.All)
+	readStore(s, &err, &s.Pauses, r.Pauses.All)
+	s.Pauses = slices.DeleteFunc(s.Pauses, func(p pause.Pause) bool { return !p.InForce() })
 	readStore(s, &err, &hooks, r.Hooks.All)
 	s.BeadByID, s.Hooks, s.Alive = bead.Index(s.Beads), map[state.AgentID]*hook.Hook{}, map[state.AgentID]Stamp{}
 	for i := range hooks {

@@ -27,6 +27,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/handoff"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/permission"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -56,6 +57,7 @@ type Rig struct {
 	Retire    retire.Store
 	Handoffs  handoff.Store
 	Incidents incident.Store
+	Pauses    pause.Store
 	// Permissions are what the person has decided for good.
 	Permissions permission.Store
 	Events      *event.Log
@@ -155,8 +157,8 @@ func assemble(dir string, tree *state.Tree, def *definition.Definition, repo *gi
 	r := &Rig{Dir: dir, Tree: tree, Def: def, Git: repo, Clock: clock, Events: log,
 		Agents: agent.NewStore(tree, log), Beads: bead.NewStore(tree, log), Convoys: convoy.NewStore(tree, log),
 		Queue: mergequeue.NewStore(tree, log), Dispatch: dispatch.NewStore(tree, log), Retire: retire.NewStore(tree, log),
-		Handoffs: handoff.NewStore(tree, log), Incidents: incident.NewStore(tree, log), Permissions: permission.NewStore(tree, log),
-		Hooks: hook.NewStore(tree, log), boxes: map[state.AgentID]*mail.Mailbox{}}
+		Handoffs: handoff.NewStore(tree, log), Incidents: incident.NewStore(tree, log), Pauses: pause.NewStore(tree, log),
+		Permissions: permission.NewStore(tree, log), Hooks: hook.NewStore(tree, log), boxes: map[state.AgentID]*mail.Mailbox{}}
 	var limit int64
 	if def != nil {
 		limit = def.Mail.MaxSize
@@ -216,6 +218,7 @@ func (r *Rig) Follow(w *state.Watcher) {
 	r.Dispatch.Follow(w)
 	r.Retire.Follow(w)
 	r.Incidents.Follow(w)
+	r.Pauses.Follow(w)
 	r.Hooks.Follow(w)
 }
 

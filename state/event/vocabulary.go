@@ -36,6 +36,7 @@ func Types() []string {
 		"retire.committed", "retire.completed", "retire.published", "retire.recorded", "retire.released", "retire.reported",
 		"retire.stale", "retire.submitted", "retire.unfinished",
 		"rig.created",
+		"scope.paused", "scope.resumed",
 		"session.not_forgotten",
 		"warning",
 		"worker.exited", "worker.resumed", "worker.salvaged", "worker.started", "worker.stopped", "worker.totals",
@@ -454,6 +455,16 @@ func WorkerTotals(agent state.AgentID, w Work, text string, figures []byte) Even
 // ProgressNotWritten says that what a running session has done so far could not be written down.
 func ProgressNotWritten(agent state.AgentID, w Work, problem string) Event {
 	return about("progress.not_written", agent, w, problem)
+}
+
+// ScopePaused says that nothing of a scope is started for now, but for probes.
+func ScopePaused(scope, kind, why string) Event {
+	return Event{Type: "scope.paused", Subject: scope, To: kind, Text: why}
+}
+
+// ScopeResumed says that work of a scope is started again.
+func ScopeResumed(scope, kind string) Event {
+	return Event{Type: "scope.resumed", Subject: scope, From: kind}
 }
 
 // SessionNotForgotten says that what a session left in run/ could not be removed.

@@ -33,7 +33,7 @@ func examples() []Event {
 		NudgeSeen(n), NudgeSent(n),
 		PermissionDecided("human", "pm-a", "approve", "r"), PermissionRemembered("polecat-alpha", "pm-a", "approve", "r"), PermissionRevoked("human", "pm-a", "r"),
 		ProgressNotWritten("polecat-alpha", w, "p"), QueueBlocked("refinery", "mr-gt-a", "why"), QueueUnblocked("refinery"),
-		RetireUnfinished("polecat-alpha", w, "p"), RigCreated("rig-a", "dir"), SessionNotForgotten("polecat-alpha", "ses-a", "p"), Warning("mayor", w, "p", "t"),
+		RetireUnfinished("polecat-alpha", w, "p"), RigCreated("rig-a", "dir"), ScopePaused("rig", "disk_full", "why"), ScopeResumed("rig", "disk_full"), SessionNotForgotten("polecat-alpha", "ses-a", "p"), Warning("mayor", w, "p", "t"),
 		WorkerExited("polecat-alpha", w, "t"), WorkerResumed("polecat-alpha", w, "t"), WorkerSalvaged("polecat-alpha", w, "ref", "t"), WorkerStarted("polecat-alpha", w, "t"),
 		WorkerStopped("polecat-alpha", w, "t"), WorkerTotals("polecat-alpha", w, "t", []byte(`{}`)),
 		WorktreeMended("polecat-alpha", "t"), WorktreeNotReleased("polecat-alpha", w, "p"),

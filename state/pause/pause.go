@@ -1,0 +1,201 @@
+// Package pause keeps what the rig does not start for now, and why:
+// state/pauses/{scope}.json. A fault that is not the work's own (package fault) pauses
+// its scope: one client, all worktrees, or the whole rig. Once the pause is due, one
+// bead is admitted as a probe. When it ends well, two are admitted at a time, then
+// four, until as many run as the rig allows; when it fails, the next probe waits longer.
+package pause
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/fault"
+)
+
+// Scope is what one pause is about.
+type Scope string
+
+const (
+	// Rig: nothing that needs the target, its remote, the disk or git.
+	Rig Scope = "rig"
+	// Worktree: nothing that needs a worktree.
+	Worktree Scope = "worktree"
+	// clientPrefix and a name: nothing that needs that client.
+	clientPrefix = "client:"
+)
+
+// maxScope bounds a scope: its file is named after it.
+const maxScope = 60
+
+// Client is the scope of a client, by the name of its program.
+func Client(program string) Scope {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(program[strings.LastIndexByte(program, '/')+1:]))
+	return Scope(clientPrefix + name[:min(len(name), maxScope-len(clientPrefix))])
+}
+
+// Path lists the scopes that an attempt with a client goes through, in the order in
+// which it needs them.
+func Path(client Scope) []Scope { return []Scope{Rig, Worktree, client} }
+
+// Of is the scope that a fault of a kind pauses.
+func Of(k fault.Kind, client Scope) Scope {
+	switch k {
+	case fault.TargetGone, fault.RemoteGone, fault.DiskFull, fault.NoPermission, fault.TestCannotRun:
+		return Rig
+	case fault.SetupFailed, fault.WorktreeFailed:
+		return Worktree
+	}
+	return client
+}
+
+// file is the name of a scope's record without .json.
+func (s Scope) file() string { return strings.ReplaceAll(string(s), ":", ".") }
+
+// Status is how a pause stands.
+type Status string
+
+const (
+	// Suspected: a bead failed early, and nothing tells why. Nothing is held back. Ends
+	// when another bead fails alike (Paused), or with any other end (Over).
+	Suspected Status = "suspected"
+	// Paused: nothing starts but, from Until on, one probe at a time. Ends with a probe
+	// that ends well, or by a person (Ramping).
+	Paused Status = "paused"
+	// Ramping: Width beads are admitted at a time. Ends when that is all that the rig
+	// allows (Over), or with a fault (Paused).
+	Ramping Status = "ramping"
+	// Over: nothing is held back.
+	Over Status = "over"
+)
+
+// Try is one attempt that failed.
+type Try struct {
+	At         state.Time         `json:"at"`
+	BeadID     state.BeadID       `json:"bead_id,omitempty"`
+	Assignment state.AssignmentID `json:"assignment_id,omitempty"`
+	Reason     string             `json:"reason"`
+}
+
+// MaxTried bounds the tries that a pause remembers.
+const MaxTried = 10
+
+// Pause is the record of one scope.
+type Pause struct {
+	Scope  Scope       `json:"scope"`
+	Status Status      `json:"status"`
+	Class  fault.Class `json:"class"`
+	Kind   fault.Kind  `json:"kind"`
+	// Reason is that of the fault.
+	Reason string     `json:"reason"`
+	Since  state.Time `json:"since"`
+	// Until is when the next probe is due.
+	Until state.Time `json:"until"`
+	// Tries counts the first failure and the probes that failed.
+	Tries int `json:"tries"`
+	// Tried are the last attempts that failed, oldest first.
+	Tried []Try `json:"tried"`
+	// Width is how many beads may be admitted at a time; 0 unless the pause is Ramping.
+	Width int `json:"width,omitempty"`
+	// Admitted are the beads that may start although the scope is paused.
+	Admitted []state.BeadID `json:"admitted,omitempty"`
+	// Waiting are the beads that hang on a hook and wait to be admitted. The sessions of
+	// those that were worked on are kept.
+	Waiting   []state.BeadID `json:"waiting,omitempty"`
+	EndedAt   *state.Time    `json:"ended_at,omitempty"`
+	UpdatedAt state.Time     `json:"updated_at"`
+
+	Extra state.Extra `json:"-"`
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (p *Pause) UnmarshalJSON(b []byte) error {
+	type plain Pause
+	return state.UnmarshalWithExtra(b, (*plain)(p), &p.Extra)
+}
+
+// MarshalJSON writes unknown fields back.
+func (p Pause) MarshalJSON() ([]byte, error) {
+	type plain Pause
+	return state.MarshalWithExtra(plain(p), p.Extra)
+}
+
+// InForce reports whether the pause holds anything back.
+func (p *Pause) InForce() bool { return p.Status == Paused || p.Status == Ramping }
+
+// Holds reports whether a bead of the scope must not start.
+func (p *Pause) Holds(b state.BeadID) bool { return p.InForce() && !slices.Contains(p.Admitted, b) }
+
+// Room is how many beads may be admitted at a time.
+func (p *Pause) Room(now state.Time) int {
+	switch {
+	case p.Status == Ramping:
+		return p.Width
+	case p.Status == Paused && !now.Before(p.Until.Time):
+		return 1
+	}
+	return 0
+}
+
+// Head says in one line what is paused, and what comes next.
+func (p *Pause) Head() string {
+	if p.Status == Ramping {
+		return fmt.Sprintf("%s goes on, %d at a time", p.Scope, p.Width)
+	}
+	next := "next try at " + p.Until.Local().Format(time.TimeOnly)
+	if len(p.Admitted) > 0 {
+		next = string(p.Admitted[0]) + " tries whether it is over"
+	}
+	return fmt.Sprintf("%s is paused since %s, %s", p.Scope, p.Since.Local().Format(time.TimeOnly), next)
+}
+
+// String is Head with the reason.
+func (p *Pause) String() string { return p.Head() + ": " + p.Reason }
+
+// Dir is the folder of the records.
+const Dir = state.StateDir + "/pauses"
+
+// Store is state/pauses/.
+type Store struct{ event.Recorder[Pause] }
+
+// NewStore opens the pauses of a tree. Scopes that are paused and resumed are told to
+// the log, which may be nil.
+func NewStore(t *state.Tree, log *event.Log) Store {
+	return Store{event.Record(state.NewStore(t, Dir, "pause", state.LockRecord, check), log, tell)}
+}
+
+func tell(before, after *Pause) (event.Event, bool) {
+	was := before != nil && before.Status == Paused
+	switch {
+	case !was && after.Status == Paused:
+		return event.ScopePaused(string(after.Scope), string(after.Kind), after.Reason), true
+	case was && after.Status != Paused:
+		return event.ScopeResumed(string(after.Scope), string(after.Kind)), true
+	}
+	return event.Event{}, false
+}
+
+func check(name string, p *Pause) error {
+	f := fault.Fault{Class: p.Class, Kind: p.Kind, Reason: p.Reason}
+	switch {
+	case p.Scope.file() != name:
+		return fmt.Errorf("scope %q contradicts the file's name", p.Scope)
+	case !slices.Contains([]Status{Suspected, Paused, Ramping, Over}, p.Status):
+		return fmt.Errorf("unknown status %q", p.Status)
+	case (p.Width > 0) != (p.Status == Ramping) || p.Width < 0:
+		return fmt.Errorf("width %d of a pause that is %s", p.Width, p.Status)
+	case p.Tries < 1 || len(p.Tried) > MaxTried:
+		return fmt.Errorf("%d tries, %d of them listed", p.Tries, len(p.Tried))
+	case p.Class == fault.Work || f.IsZero():
+		return fmt.Errorf("a fault of the work pauses nothing")
+	}
+	return f.Check()
+}
