@@ -20,6 +20,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
@@ -41,17 +42,22 @@ type Mayor struct {
 	// unfinished are the agents whose pipelines could not be finished, and when that
 	// was tried last.
 	unfinished map[state.AgentID]state.Time
+	// causes are the pauses whose cause was seen, with their tries at that time.
+	causes map[pause.Scope]int
+	// due is when the next probe of a pause is due, zero when none is awaited.
+	due state.Time
 }
 
 // NewMayor makes the mayor's runner.
 func NewMayor(a Agent) *Mayor {
-	return &Mayor{base: newBase(a), person: newInbox(a), state: mayor.Idle, started: a.Now(), backlog: backlog.New(), unfinished: map[state.AgentID]state.Time{}}
+	return &Mayor{base: newBase(a), person: newInbox(a), state: mayor.Idle, started: a.Now(), backlog: backlog.New(), unfinished: map[state.AgentID]state.Time{},
+		causes: map[pause.Scope]int{}}
 }
 
 // Folders are those whose changes wake the mayor. The records of pipelines are
 // not among them: what matters of their steps shows on beads, hooks and queue.
 func (m *Mayor) Folders() []state.Path {
-	return []state.Path{bead.Dir, hook.Dir, mergequeue.Dir,
+	return []state.Path{bead.Dir, hook.Dir, mergequeue.Dir, pause.Dir,
 		m.Rig.Mailbox(m.ID).Dir(), m.Rig.Slot(m.ID).Dir().Join("from"), rig.StampDir}
 }
 
@@ -91,6 +97,9 @@ func (m *Mayor) after() time.Duration {
 	var after time.Duration
 	if at := m.backlog.NextReady(now); !at.IsZero() {
 		after = max(time.Millisecond, at.Sub(now.Time))
+	}
+	if probe := m.due.Sub(now.Time); probe > 0 && (after == 0 || probe < after) {
+		after = probe
 	}
 	if grace := m.grace(now); grace > 0 && !m.anyLive && (after == 0 || grace < after) {
 		after = grace
@@ -143,7 +152,11 @@ func (m *Mayor) fetch(ctx context.Context) (mayor.Facts, error) {
 		return f, err
 	}
 	m.backlog.SyncConvoys(convoys)
-	f.Retired, err = m.retired(&f)
+	if f.Retired, err = m.retired(&f); err != nil {
+		return f, err
+	}
+	err = m.pauses(ctx, &f) // after the ends, which may have begun them
+	m.due = f.NextProbe()
 	return f, err
 }
 

@@ -26,6 +26,10 @@ func (m *Mayor) do(ctx context.Context, a roles.Action) error {
 		return err
 	case mayor.Sling:
 		return m.sling(ctx, a)
+	case mayor.Admit:
+		return m.admit(ctx, a)
+	case mayor.Lift:
+		return m.lift(ctx, a.Scope)
 	case mayor.ClearHook:
 		return m.clearHook(ctx, a)
 	case mayor.Reopen:
@@ -120,7 +124,9 @@ func (m *Mayor) reopen(ctx context.Context, a mayor.Reopen) error {
 	if _, err := carry.Move(ctx, m.Rig, flow.Rework(a, m.ID)); err != nil {
 		return err
 	}
-	m.Say("mayor: %s goes back to open: %s", a.Bead, wording.Reason(a.Note))
+	if a.Note != "" {
+		m.Say("mayor: %s goes back to open: %s", a.Bead, wording.Reason(a.Note))
+	}
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -48,7 +49,7 @@ func NewPolecat(a Agent) *Polecat {
 
 // Folders are those whose changes wake the polecat.
 func (p *Polecat) Folders() []state.Path {
-	folders := []state.Path{hook.Dir, retire.Dir, p.Rig.Mailbox(p.ID).Dir(), p.Rig.Slot(p.ID).Dir().Join("from")}
+	folders := []state.Path{hook.Dir, retire.Dir, pause.Dir, p.Rig.Mailbox(p.ID).Dir(), p.Rig.Slot(p.ID).Dir().Join("from")}
 	if p.pulls() {
 		folders = append(folders, bead.Dir)
 	}
@@ -131,6 +132,9 @@ func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 		return f, err
 	}
 	if err := p.fetchAsked(&f); err != nil {
+		return f, err
+	}
+	if f.Held, err = p.held(f.Bead); err != nil {
 		return f, err
 	}
 	f.Next, err = p.nextReady(&f)
@@ -228,10 +232,15 @@ func (p *Polecat) nextReady(f *polecat.Facts) (state.BeadID, error) {
 		}
 	}
 	ready := backlog.Ready(beads, f.Now)
-	if len(ready) == 0 || out >= p.Rig.Def.Dispatch.MaxParallel {
+	if out >= p.Rig.Def.Dispatch.MaxParallel {
 		return "", nil
 	}
-	return ready[0].ID, nil
+	for _, b := range ready {
+		if held, err := p.held(b); err != nil || !held {
+			return b.ID, err
+		}
+	}
+	return "", nil
 }
 
 // tell tells the log of something that the polecat did itself; what changes a

@@ -30,6 +30,8 @@ func (p *Polecat) do(ctx context.Context, a roles.Action) error {
 		return p.start(ctx, a.Item)
 	case polecat.Continue:
 		return p.continueSession(ctx, a)
+	case polecat.Hold:
+		return p.hold(ctx, a)
 	case polecat.Touch:
 		return p.touch(ctx, a)
 	case polecat.Publish:
@@ -149,7 +151,7 @@ func (p *Polecat) planned(rec retire.Record) (retire.Record, error) {
 }
 
 func (p *Polecat) retire(ctx context.Context, rec retire.Record) error {
-	rec, err := carry.Finish(ctx, p.retireDeps(), rec)
+	rec, err := p.finish(ctx, rec)
 	if err != nil {
 		return err
 	}

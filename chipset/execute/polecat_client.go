@@ -202,10 +202,13 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 	w := &worker{assignment: old.assignment, bead: old.bead, session: old.session, preset: old.preset, talk: old.talk}
 	w.talk.reader.Resumed()
 	var answers quote.Text
-	if !a.Answered {
+	switch {
+	case a.Answered:
+		if answers, err = prompt.Answers(p.Rig, p.ID, &a.Item); err != nil {
+			return err
+		}
+	case !a.Kept:
 		w.talk.resumed++
-	} else if answers, err = prompt.Answers(p.Rig, p.ID, &a.Item); err != nil {
-		return err
 	}
 	w.talk.began = w.talk.offset
 	p.tell(event.WorkerResumed(p.ID, w.work(), a.Why))

@@ -159,7 +159,7 @@ func (p *Polecat) finishPipelines(ctx context.Context) error {
 		if rec.AgentID != p.ID || rec.Stage.Final() {
 			continue
 		}
-		if _, err := carry.Finish(ctx, p.retireDeps(), rec); err != nil {
+		if _, err := p.finish(ctx, rec); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

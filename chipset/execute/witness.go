@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles/backlog"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/pause"
 )
 
 type witnessRunner struct {
@@ -19,6 +20,8 @@ type witnessRunner struct {
 	backlog *backlog.Backlog
 	// seen is how far it follows them.
 	seen state.Cursor
+	// pauses are those in force.
+	pauses []pause.Pause
 	// tasks is what was last found in each mailbox.
 	tasks map[state.AgentID]tasksOf
 	// reminded are the requests of overdue tasks whose two sides were reminded.

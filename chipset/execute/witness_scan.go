@@ -8,14 +8,17 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/environment"
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/pause"
 )
 
 // openIncidents lists what stands open, oldest first. What can't be read is
@@ -49,6 +52,9 @@ func (w *witnessRunner) scan() (*witness.Scan, error) {
 	if s.MayorMail, _, err = r.Mailbox(r.Mayor()).Unread(); err != nil {
 		return nil, err
 	}
+	if w.pauses, err = r.Pauses.InForce(); err != nil {
+		return nil, err
+	}
 	if s.Agents, err = w.agents(); err != nil {
 		return nil, err
 	}
@@ -57,6 +63,9 @@ func (w *witnessRunner) scan() (*witness.Scan, error) {
 		return !slices.ContainsFunc(s.Overdue, func(t mail.TaskStatus) bool { return t.Request == request })
 	})
 	s.Reminded = w.reminded
+	s.Held = func(b *bead.Bead) bool {
+		return len(w.pauses) > 0 && pause.Holding(w.pauses, policy.Client(r.Def, b.Worker), b.ID) != nil
+	}
 	return s, err
 }
 
@@ -97,10 +106,13 @@ func (w *witnessRunner) agents() ([]witness.Agent, error) {
 }
 
 // asks reports whether silent work stands still for an answer: its worker waits for
-// it, or has ended its turn. Nobody need look while it gets on.
+// it, or has ended its turn, or waits for a pause. Nobody need look while it gets on.
 func (w *witnessRunner) asks(h *hook.Hook) (bool, error) {
 	if h.Status != hook.Active || w.Now().Sub(h.LastActivity.Time) < w.Rig.Def.GUPP.Thresholds.StallDetection/2 {
 		return false, nil
+	}
+	if slices.ContainsFunc(w.pauses, func(p pause.Pause) bool { return slices.Contains(p.Waiting, h.WorkItem.BeadID) }) {
+		return true, nil
 	}
 	open, err := actor.OpenQuestions(w.Rig, h.AgentID, h.WorkItem)
 	if errors.Is(err, state.ErrRefused) {

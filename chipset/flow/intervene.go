@@ -43,7 +43,9 @@ func Rework(a mayor.Reopen, by state.AgentID) Step {
 	return Step{BeadID: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From}, To: bead.Open, By: by, Supersede: a.MR != "",
 		Also: func(b *bead.Bead) {
 			a.Charge.To(b)
-			b.ReworkNotes = append(b.ReworkNotes, wording.Clip(a.Note, maxNote))
+			if a.Note != "" {
+				b.ReworkNotes = append(b.ReworkNotes, wording.Clip(a.Note, maxNote))
+			}
 			if n := len(b.ReworkNotes); n > maxNotes {
 				b.ReworkNotes = b.ReworkNotes[n-maxNotes:]
 			}

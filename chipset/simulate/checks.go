@@ -30,7 +30,8 @@ func (v *Violation) Error() string {
 //	each change   legal by the rules of the history of its kind (audit verify's)
 //	beads         land at most once, in the order of the queue, never more than
 //	              max_parallel out at once
-//	attempts      one worker a polecat, one end each, whose stages only advance
+//	attempts      one worker a polecat, one end each, whose stages only advance;
+//	              none is charged that an outage ended
 //	witness       one open incident for each cause, one alert for each severity of it
 //	progress      what hangs on a hook, is ready, or waits in the queue moves on
 //	end           every bead is landed or waits for a person, the target holds each
@@ -52,6 +53,9 @@ func (j *judge) bead(w *world, old, b *bead.Bead) {
 	}
 	if l := w.def.GUPP.Limits; b.Attempts > l.MaxAttempts || b.Conflicts > l.MaxConflicts+1 || b.Restarts > l.MaxRestarts {
 		w.fail("bead %s is charged with %s", b.ID, b.FailureCounts())
+	}
+	if b.Attempts > old.Attempts && w.ended[old.AssignmentID] {
+		w.fail("bead %s is charged for an outage of the service", b.ID)
 	}
 	w.beads[b.ID].changed, j.changed = w.now, w.now
 	if b.Status == bead.Hooked && old.Status != bead.Hooked {

@@ -40,6 +40,7 @@ func (w *world) plague() {
 	})
 	w.recurring("outage", f.Outage, func() { w.killed(w.refinery, w.upTo(mostOutage)) })
 	w.recurring("tests", f.Tests, func() { w.spell(&w.noTests, w.upTo(mostNoTests)) })
+	w.recurring("service", f.Service, func() { w.spell(&w.noService, w.upTo(mostOutage)) })
 	w.recurring("pushes", f.Pushes, func() {
 		w.commits++
 		w.onto = w.newSerial("tip-")

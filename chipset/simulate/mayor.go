@@ -15,6 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 )
 
 // mayorRole carries out what roles/mayor decides.
@@ -24,6 +25,8 @@ type mayorRole struct {
 	started time.Duration
 	// finished is when the attempts of an agent were last tried to be finished.
 	finished map[state.AgentID]time.Duration
+	// due is when the next probe is due, zero when none is awaited.
+	due state.Time
 }
 
 func newMayorRole() *mayorRole {
@@ -42,8 +45,9 @@ func (m *mayorRole) killed() { m.state = mayor.Idle }
 func (m *mayorRole) round() (roles.Outcome, bool) {
 	w := m.w
 	f := mayor.Facts{Now: w.clock(), Policy: policy.Mayor(w.def, mayorID, witnessID), Session: m.session, Starting: w.now-m.started < policy.StartGrace,
-		Backlog: w.backlog, Polecats: w.views, Unconfirmed: w.unconfirmed(), Queue: w.conflicted(), Retired: w.records,
+		Backlog: w.backlog, Polecats: w.views, Unconfirmed: w.unconfirmed(), Queue: w.conflicted(), Retired: w.records, Pauses: w.inForce(),
 		Mail: slices.Clone(w.letters[mayorID]), Nudges: w.nudges(mayorID)}
+	m.due = f.NextProbe()
 	d := mayor.Decide(m.state, f)
 	return carryOut(m.process, &d, &m.state, m.do)
 }
@@ -52,6 +56,9 @@ func (m *mayorRole) after() (after time.Duration) {
 	w := m.w
 	if at := w.backlog.NextReady(w.clock()); !at.IsZero() {
 		after = max(time.Millisecond, at.Sub(w.clock().Time))
+	}
+	if probe := m.due.Sub(w.clock().Time); probe > 0 && (after == 0 || probe < after) {
+		after = probe
 	}
 	if grace := policy.StartGrace - (w.now - m.started); grace > 0 && (after == 0 || grace < after) {
 		after = grace
@@ -83,6 +90,10 @@ func (m *mayorRole) do(a roles.Action) error {
 		return m.dispatch(&flow.Dispatch{}, a.Bead)
 	case mayor.Sling:
 		return m.sling(a.Bead, a.Agent)
+	case mayor.Admit:
+		return w.changePause(a.Scope, func(p *pause.Pause) error { return p.Admit(a.Beads, w.clock()) })
+	case mayor.Lift:
+		return w.changePause(a.Scope, func(p *pause.Pause) error { return p.Lift(w.clock()) })
 	case mayor.ClearHook:
 		return m.clearHook(a)
 	case mayor.Reopen:

@@ -137,6 +137,8 @@ type Faults struct {
 	Full   time.Duration `json:"full_ns,omitempty"`
 	Outage time.Duration `json:"outage_ns,omitempty"`
 	Tests  time.Duration `json:"tests_ns,omitempty"`
+	// Service: the service that workers need is down for a while, and ends them.
+	Service time.Duration `json:"service_ns,omitempty"`
 	// Pushes: somebody else advances the target.
 	Pushes time.Duration `json:"pushes_ns,omitempty"`
 }
@@ -168,6 +170,7 @@ func (f *Faults) knobs() []knob {
 		d("full", &f.Full, "20d", "the disk is full for up to an hour"),
 		d("outage", &f.Outage, "15d", "the refinery has no process for up to four hours"),
 		d("tests", &f.Tests, "15d", "no test can be run for up to two hours"),
+		d("service", &f.Service, "10d", "the workers' service is down for up to four hours"),
 		d("pushes", &f.Pushes, "6h", "somebody else advances the target"),
 	}
 }

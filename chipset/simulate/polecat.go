@@ -12,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -62,6 +63,7 @@ func (p *polecatRole) round() (roles.Outcome, bool) {
 		Hook: &h, Worker: polecat.Worker{Status: polecat.WorkerNone}, Ended: p.ended, Mail: w.entries(p.id), Nudges: w.nudges(p.id)}
 	if h.WorkItem != nil {
 		f.Bead = w.backlog.Get(h.WorkItem.BeadID)
+		f.Held = w.held(f.Bead)
 		f.Fresh = state.SessionID(w.newSerial("se-"))
 	}
 	if k := p.worker; k != nil {
@@ -102,6 +104,14 @@ func (p *polecatRole) do(a roles.Action) error {
 		return err
 	case polecat.Start:
 		return p.begin(a.Item)
+	case polecat.Hold:
+		return p.hold(a)
+	case polecat.Continue: // of a session that was kept
+		p.worker = nil
+		delete(w.ended, a.Item.AssignmentID)
+		p.spend(launchCost)
+		p.launch(a.Item)
+		return nil
 	case polecat.Touch:
 		return w.updateHook(p.id, func(h *hook.Hook) error {
 			return h.Touch(a.Assignment, a.Session, w.clock(), policy.Polecat(w.def, 0).Touch)
@@ -158,6 +168,22 @@ func (p *polecatRole) begin(item hook.WorkItem) error {
 	return nil
 }
 
+// hold takes note of a bead that waits, and of the fault that it waits for.
+func (p *polecatRole) hold(a polecat.Hold) error {
+	w := p.w
+	if !a.Fault.IsZero() {
+		if err := w.note(pause.Try{At: w.clock(), BeadID: a.Item.BeadID, Assignment: a.Item.AssignmentID}, a.Fault); err != nil {
+			return err
+		}
+	}
+	for _, pa := range w.inForce() {
+		if err := w.changePause(pa.Scope, func(p *pause.Pause) error { return p.Wait(a.Item.BeadID, w.clock()) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // publish fixes the end of an attempt: the first record wins.
 func (p *polecatRole) publish(rec retire.Record) error {
 	w, h := p.w, p.w.hookOf(p.id)
@@ -195,6 +221,11 @@ func (p *polecatRole) abandon(a polecat.Abandon) error {
 // worktree are modelled: they take their time, and are there.
 func (p *process) retire(a state.AssignmentID) error {
 	w := p.w
+	if rec := w.records[a]; !rec.Stage.Final() {
+		if err := w.noteEnd(&rec); err != nil {
+			return err
+		}
+	}
 	r := &flow.Retirement{Mayor: mayorID, Witness: witnessID, Target: "main"}
 	return p.sequence(r, func() {
 		r.Record, r.Now = w.records[a], w.clock()

@@ -77,7 +77,7 @@ func TestYearWithFaults(t *testing.T) {
 	if r.Stalls.Injected == 0 || r.Stalls.Found < r.Stalls.Injected*8/10 {
 		t.Errorf("of %d hung workers %d were found", r.Stalls.Injected, r.Stalls.Found)
 	}
-	for _, kind := range []string{"kill", "power", "jump", "sleep", "full", "outage", "tests", "pushes"} {
+	for _, kind := range []string{"kill", "power", "jump", "sleep", "full", "outage", "tests", "service", "pushes"} {
 		if r.Faults[kind] == 0 {
 			t.Errorf("no %s in a year", kind)
 		}
@@ -112,7 +112,11 @@ func TestEveryFault(t *testing.T) {
 			return r.Incidents["refinery_missing"] > 0 && r.Landing.Max > 1800
 		},
 		// Nobody is blamed for tests that can't be run.
-		"tests=40m":  func(r *Report) bool { return r.Faults["tests"] > 0 && r.Tests.Tip > 0 && r.Landing.Max > 600 },
+		"tests=40m": func(r *Report) bool { return r.Faults["tests"] > 0 && r.Tests.Tip > 0 && r.Landing.Max > 600 },
+		// Nobody is charged for a service that is down, and no worker is replaced.
+		"service=40m": func(r *Report) bool {
+			return r.Faults["service"] > 0 && r.Landing.Max > 0 && r.Stalls.FalseRestarts == 0
+		},
 		"pushes=10m": func(r *Report) bool { return r.Tests.Green > r.Landed },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +155,7 @@ func TestAnyRig(t *testing.T) {
 		o.PerHour = rapid.SampledFrom([]float64{0, 5, 100}).Draw(t, "per_hour")
 		o.Person = rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "person")
 		kinds := rapid.SliceOfN(rapid.SampledFrom([]string{"crash=0.2", "hang=0.1", "kill=15m", "power=3h", "nudge=0.5", "notify=0.5", "late=0.5",
-			"jump=2h", "sleep=2h", "full=4h", "outage=6h", "tests=4h", "pushes=20m"}), 0, 5).Draw(t, "faults")
+			"jump=2h", "sleep=2h", "full=4h", "outage=6h", "tests=4h", "service=6h", "pushes=20m"}), 0, 5).Draw(t, "faults")
 		f, err := ParseFaults(strings.Join(kinds, ","))
 		if err != nil {
 			t.Fatal(err)

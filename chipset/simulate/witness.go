@@ -35,7 +35,11 @@ func (r *witnessRole) round() (roles.Outcome, bool) {
 	f := witness.Facts{Now: now, Self: witnessID, Session: r.session, Mayor: mayorID, Refinery: refineryID, Policy: policy.Witness(w.def),
 		Mail: w.entries(witnessID), Nudges: w.nudges(witnessID), Incidents: w.incidents}
 	if r.state.Due(now) {
-		f.Scan = &witness.Scan{Agents: w.sights, Backlog: w.backlog, Queue: w.queue(), Dispatches: w.unconfirmed(), MayorMail: w.entries(mayorID), Disk: w.disk()}
+		for i := range w.views {
+			h := &w.sights[i].Hook
+			w.sights[i].Asks = h.WorkItem != nil && w.held(w.backlog.Get(h.WorkItem.BeadID))
+		}
+		f.Scan = &witness.Scan{Held: w.held, Agents: w.sights, Backlog: w.backlog, Queue: w.queue(), Dispatches: w.unconfirmed(), MayorMail: w.entries(mayorID), Disk: w.disk()}
 		w.tally.Patrols++
 	}
 	d := witness.Decide(r.state, f)

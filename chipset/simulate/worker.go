@@ -6,6 +6,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/fault"
 )
 
 // worker is one session of one attempt: a model of a coding agent.
@@ -26,7 +27,7 @@ type worker struct {
 
 func (k *worker) facts() polecat.Worker {
 	f := polecat.Worker{Status: polecat.WorkerRunning, Assignment: k.item.AssignmentID, Bead: k.item.BeadID, Session: k.item.Session,
-		StartedAt: k.began, LastProgress: k.lastProgress}
+		StartedAt: k.began, LastProgress: k.lastProgress, Resumes: 1}
 	if k.exit != nil {
 		f.Status, f.Exit = polecat.WorkerExited, *k.exit
 	}
@@ -62,6 +63,9 @@ func (p *polecatRole) launch(item hook.WorkItem) {
 		takes = time.Duration(w.rnd.Float64() * float64(takes))
 		exit.Code = 1
 	}
+	if w.noService {
+		takes = min(takes, noticesOutage)
+	}
 	if takes >= workerTimeout {
 		takes, exit.TimedOut = workerTimeout, true
 	}
@@ -89,6 +93,10 @@ func (p *polecatRole) workerEnds(k *worker, exit polecat.Exit) {
 	w := p.w
 	if p.worker != k || k.exit != nil { // it ended with its polecat, or before
 		return
+	}
+	if w.noService && !exit.Lost && !k.hangs {
+		exit = polecat.Exit{Code: 1, Ran: exit.Ran, Fault: fault.New(fault.Overloaded, "the service is down"), Resumable: w.chance(0.5)}
+		w.ended[k.item.AssignmentID] = true
 	}
 	k.exit, k.ended = &exit, w.now
 	w.tally.ended(w, k)

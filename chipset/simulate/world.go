@@ -22,6 +22,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -78,8 +79,13 @@ type world struct {
 	onto    string
 	landed  map[string]bool
 	commits int
-	// low and full: the disk is; noTests: no test can be run.
-	low, full, noTests bool
+	// low and full: the disk is; noTests: no test can be run; noService: every worker
+	// is ended by its service.
+	low, full, noTests, noService bool
+	// ended are the assignments whose worker the service has ended.
+	ended map[state.AssignmentID]bool
+	// pauses are those of the rig, by scope.
+	pauses map[pause.Scope]*pause.Pause
 
 	serial  int
 	arrived int
@@ -95,7 +101,7 @@ func newWorld(o Options) *world {
 		byBead: map[state.BeadID][]state.MergeID{}, dispatches: map[state.BeadID]dispatch.Record{},
 		records: map[state.AssignmentID]retire.Record{}, unfinished: map[state.AgentID][]state.AssignmentID{},
 		letters: map[state.AgentID][]mayor.Message{}, sent: map[string]bool{}, slotsOf: map[state.AgentID][]nudge.Nudge{},
-		seen: map[[2]state.AgentID]state.Time{}, landed: map[string]bool{}, onto: "tip-0"}
+		seen: map[[2]state.AgentID]state.Time{}, landed: map[string]bool{}, onto: "tip-0", ended: map[state.AssignmentID]bool{}, pauses: map[pause.Scope]*pause.Pause{}}
 	w.tally.init()
 	w.judge.init()
 	for i := range o.Polecats {

@@ -19,6 +19,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/need"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
@@ -36,6 +37,9 @@ const (
 	// NeedLanding: a merge request stands still and is not to blame, or may not be
 	// reworked; ends when its cause is removed, or with queue retry or drop.
 	NeedLanding NeedKind = "landing"
+	// NeedPause: something that workers need is not there; ends by itself when it is, or
+	// with resume.
+	NeedPause NeedKind = "pause"
 	// NeedBlocked: a bead waits for a person; ends with reopen, an answer or work cancel.
 	NeedBlocked NeedKind = "blocked"
 	// NeedDamage: a record can't be read, and nothing happens to it; ends with its repair.
@@ -46,7 +50,7 @@ const (
 
 // needOrder is the order of lists: first what a worker or the queue stands still for.
 func needOrder() []NeedKind {
-	return []NeedKind{NeedPermission, NeedPlan, NeedQuestion, NeedLanding, NeedBlocked, NeedDamage, NeedIncident}
+	return []NeedKind{NeedPermission, NeedPlan, NeedQuestion, NeedLanding, NeedPause, NeedBlocked, NeedDamage, NeedIncident}
 }
 
 // Need is a decision that only the person can make.
@@ -67,6 +71,8 @@ type Need struct {
 	// Name is the message that asks.
 	Name    mail.Name     `json:"name,omitempty"`
 	MergeID state.MergeID `json:"merge_id,omitempty"`
+	// Scope is what is paused.
+	Scope pause.Scope `json:"scope,omitempty"`
 	// Behind are the beads that wait for this one, directly or behind others, and
 	// those whose merge requests wait behind it.
 	Behind []state.BeadID `json:"behind"`
@@ -88,6 +94,7 @@ func needsOf(ctx context.Context, r *rig.Rig, snap *rig.Records) ([]Need, error)
 	b := needBuilder{r: r, snap: snap, needs: []Need{}}
 	err := errors.Join(b.questions(), b.blocked())
 	b.landings()
+	b.pauses()
 	b.damage()
 	b.incidents()
 	b.behind()
@@ -185,6 +192,16 @@ func (b *needBuilder) landings() {
 		}
 		b.add(Need{Kind: NeedLanding, What: fmt.Sprintf("%s can't land", q.BeadID), Why: why, Since: q.UpdatedAt, BeadID: q.BeadID,
 			AssignmentID: q.AssignmentID, MergeID: q.ID}, string(q.ID))
+	}
+}
+
+// pauses finds what is paused: the rig tries again by itself, and the person may mend
+// it sooner.
+func (b *needBuilder) pauses() {
+	for i := range b.snap.Pauses {
+		if p := &b.snap.Pauses[i]; p.Status == pause.Paused {
+			b.add(Need{Kind: NeedPause, What: p.Head(), Why: p.Reason, Since: p.Since, Scope: p.Scope}, string(p.Scope), p.Since.String())
+		}
 	}
 }
 
@@ -293,6 +310,8 @@ func (n *Need) addCommands() {
 		n.Commands = []string{"chipset answer " + h + " TEXT", "chipset mail peek " + string(n.Name)}
 	case NeedLanding:
 		n.Commands = []string{"chipset queue retry " + string(n.MergeID), "chipset queue drop " + string(n.MergeID) + " --reason TEXT"}
+	case NeedPause:
+		n.Commands = []string{"chipset resume " + string(n.Scope)}
 	case NeedBlocked:
 		n.Commands = []string{"chipset reopen " + h, "chipset answer " + h + " TEXT", "chipset work cancel " + string(n.BeadID)}
 	case NeedDamage:

@@ -18,6 +18,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
@@ -41,6 +42,8 @@ type Status struct {
 	Blocked   []BlockedBead       `json:"blocked"`
 	Convoys   []ConvoyStatus      `json:"convoys"`
 	Incidents []incident.Incident `json:"incidents"`
+	// Pauses are those in force.
+	Pauses []pause.Pause `json:"pauses"`
 	// Needs is what only the person can decide.
 	Needs []Need `json:"needs"`
 	// Mail is what waits unread for the person.
@@ -139,11 +142,12 @@ func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 	}
 	s := &Status{At: snap.At, Rig: r.Name(), RigID: r.Tree.RigID(), Dir: r.Dir, Beads: map[bead.Status]int{},
 		Agents: []AgentStatus{}, Queue: []QueueEntry{}, Blocked: []BlockedBead{}, Convoys: []ConvoyStatus{},
-		Incidents: []incident.Incident{}, Needs: []Need{}, Mail: []MailLine{}, Warnings: []string{}}
+		Incidents: []incident.Incident{}, Pauses: []pause.Pause{}, Needs: []Need{}, Mail: []MailLine{}, Warnings: []string{}}
 	s.addTarget(ctx, r)
 	if err := s.addAgents(r, snap); err != nil {
 		return nil, err
 	}
+	s.Pauses = append(s.Pauses, snap.Pauses...)
 	s.addNeeds(ctx, r, snap)
 	s.addWork(snap)
 	s.addQueue(snap)

@@ -48,6 +48,9 @@ func (s *Status) writeHead(out *screen.Screen) {
 		test = "nothing"
 	}
 	rows = append(rows, []screen.Cell{screen.Dim("tested by"), screen.Plain(test)})
+	for i := range s.Pauses {
+		rows = append(rows, []screen.Cell{screen.Dim("paused"), screen.Yellow(s.Pauses[i].String())})
+	}
 	out.Table("", rows)
 }
 

@@ -2,8 +2,10 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/hook"
@@ -11,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
@@ -22,7 +25,7 @@ func waitsFor(r *rig.Rig, s *rig.Records, b *bead.Bead, needs []Need) string {
 	case bead.Hooked:
 		return fmt.Sprintf("It is on the hook of %s, %s.", b.Assignee, running(s, b.Assignee, "which starts it at once", "which is not running: chipset up starts it"))
 	case bead.InProgress:
-		return workWaits(s, b, needs)
+		return workWaits(r, s, b, needs)
 	case bead.Done:
 		return landingWaits(r, s, b)
 	case bead.Failed:
@@ -64,6 +67,9 @@ func openWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	if b.ReadyAt != nil && b.ReadyAt.After(s.At.Time) {
 		return fmt.Sprintf("It is ready again in %s (%s).", screen.Age(b.ReadyAt.Sub(s.At.Time)), b.FailureCounts())
 	}
+	if p := holding(r, s, b); p != nil {
+		return fmt.Sprintf("It waits because %s; chipset resume %s tries at once.", p, p.Scope)
+	}
 	if _, alive := s.Alive[r.Mayor()]; !alive {
 		return "It is ready and waits for the mayor, which is not running: chipset up starts the rig, chipset sling assigns it by hand."
 	}
@@ -76,7 +82,7 @@ func openWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	return "It is ready, and the mayor assigns it on its next tick."
 }
 
-func workWaits(s *rig.Records, b *bead.Bead, needs []Need) string {
+func workWaits(r *rig.Rig, s *rig.Records, b *bead.Bead, needs []Need) string {
 	if end := s.Retire[b.AssignmentID]; end != nil {
 		return fmt.Sprintf("The attempt of %s ended (%s) and is being retired: stage %s, %s.", b.Assignee, end.Outcome, end.Stage,
 			running(s, b.Assignee, "and its polecat is running", "and its polecat finishes that when it starts"))
@@ -90,11 +96,22 @@ func workWaits(s *rig.Records, b *bead.Bead, needs []Need) string {
 			return fmt.Sprintf("%s has asked and waits for an answer: %s.", b.Assignee, strings.Join(needs[i].Commands, ", "))
 		}
 	}
+	if p := holding(r, s, b); p != nil && slices.Contains(p.Waiting, b.ID) {
+		return fmt.Sprintf("%s has it and waits because %s; chipset resume %s tries at once.", b.Assignee, p, p.Scope)
+	}
 	if h.Status == hook.Active {
 		return fmt.Sprintf("%s has been working on it for %s, last progress %s ago, %s.", b.Assignee, screen.Age(s.At.Sub(h.WorkItem.AssignedAt.Time)),
 			screen.Age(s.At.Sub(h.LastActivity.Time)), running(s, b.Assignee, "and is running", "but is not running now: chipset up resumes it"))
 	}
 	return fmt.Sprintf("It is in progress, the hook of %s is %s.", b.Assignee, h.Status)
+}
+
+// holding is the pause for which a bead has to wait, or nil.
+func holding(r *rig.Rig, s *rig.Records, b *bead.Bead) *pause.Pause {
+	if r.Def == nil || len(s.Pauses) == 0 {
+		return nil
+	}
+	return pause.Holding(s.Pauses, policy.Client(r.Def, b.Worker), b.ID)
 }
 
 func landingWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {

@@ -19,7 +19,7 @@ type commandGroup struct {
 func commandGroups() []commandGroup {
 	return []commandGroup{
 		{"rig", "The rig:", []func(*app) *cobra.Command{
-			newDemoCmd, newInitCmd, newTrustCmd, newValidateCmd, newUpCmd, newMayorCmd, newPolecatCmd, newRefineryCmd, newWitnessCmd, newDownCmd,
+			newDemoCmd, newInitCmd, newTrustCmd, newValidateCmd, newUpCmd, newMayorCmd, newPolecatCmd, newRefineryCmd, newWitnessCmd, newDownCmd, newResumeCmd,
 		}},
 		{"work", "Work:", []func(*app) *cobra.Command{
 			newWorkCmd, newConvoyCmd, newSlingCmd, newUnslingCmd, newQueueCmd,

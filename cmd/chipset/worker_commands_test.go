@@ -23,7 +23,7 @@ func TestWorkerCommands(t *testing.T) {
 			t.Errorf("%q is no command: found %q, %v", command, found.CommandPath(), err)
 		}
 		switch strings.Fields(command)[0] {
-		case "init", "up", "down", "supervise", "plugin", "mcp", "bridge", "approve", "deny", "answer", "reopen", "inbox", "permissions", "sling", "unsling":
+		case "init", "up", "down", "supervise", "plugin", "mcp", "bridge", "approve", "deny", "answer", "reopen", "inbox", "resume", "permissions", "sling", "unsling":
 			t.Errorf("%q is for the person alone", command)
 		}
 	}

@@ -3,6 +3,7 @@ package mayor
 import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/pause"
 )
 
 // The mayor's own actions.
@@ -14,6 +15,13 @@ type (
 		Bead  state.BeadID
 		Agent state.AgentID
 	}
+	// Admit lets beads start although their scope is paused, those and no others.
+	Admit struct {
+		Scope pause.Scope
+		Beads []state.BeadID
+	}
+	// Lift ends a pause that nothing waits for.
+	Lift struct{ Scope pause.Scope }
 	// ClearHook empties a hook whose attempt is verified to be over.
 	ClearHook struct {
 		Agent      state.AgentID
@@ -73,6 +81,8 @@ type (
 
 func (HealDispatch) IsAction() {}
 func (Sling) IsAction()        {}
+func (Admit) IsAction()        {}
+func (Lift) IsAction()         {}
 func (ClearHook) IsAction()    {}
 func (Reopen) IsAction()       {}
 func (TakeBack) IsAction()     {}

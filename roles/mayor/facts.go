@@ -11,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -29,6 +30,8 @@ type Policy struct {
 	RestartCooldown time.Duration
 	// ReworkConflicts is on_conflict: rework; otherwise a person decides.
 	ReworkConflicts bool
+	// Client returns the scope of the client that a bead's worker means.
+	Client func(worker string) pause.Scope
 }
 
 // Polecat is one worker agent as the mayor sees it.
@@ -76,6 +79,10 @@ type Facts struct {
 	Queue []mergequeue.Request
 	// Retired are the ends of the assignments that Matters lists.
 	Retired map[state.AssignmentID]retire.Record
+	// Pauses are those in force. Mended are those of them whose cause was seen, and is
+	// not seen any more.
+	Pauses []pause.Pause
+	Mended map[pause.Scope]bool
 	// Mail is unread, in processing order. Nudges are unseen, oldest first.
 	Mail   []Message
 	Nudges []nudge.Nudge
@@ -84,6 +91,16 @@ type Facts struct {
 // AnyLive reports whether some polecat that gets work has a process.
 func (f *Facts) AnyLive() bool {
 	return slices.ContainsFunc(f.Polecats, func(p Polecat) bool { return p.Live && !p.Retired })
+}
+
+// NextProbe is when the next probe of a pause is due that is not due yet, or zero.
+func (f *Facts) NextProbe() (next state.Time) {
+	for i := range f.Pauses {
+		if p := &f.Pauses[i]; p.Status == pause.Paused && p.Until.After(f.Now.Time) && (next.IsZero() || p.Until.Before(next.Time)) {
+			next = p.Until
+		}
+	}
+	return next
 }
 
 // Matters lists the assignments whose ends a decision asks for: those of hooks,

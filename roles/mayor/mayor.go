@@ -6,6 +6,7 @@ package mayor
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -13,7 +14,9 @@ import (
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -30,6 +33,8 @@ const (
 	Monitoring State = "monitoring"
 	// Saturated: ready work, but no free polecat, or max_parallel is reached.
 	Saturated State = "saturated"
+	// Paused: there is ready work, and what it needs is paused.
+	Paused State = "paused"
 	// Closing: asked to end; no more is dispatched.
 	Closing State = "closing"
 )
@@ -44,6 +49,9 @@ type decision struct {
 	taken, cleared map[state.AgentID]bool
 	// hanging counts the beads that hang where they say.
 	hanging int
+	// gates are the pauses in force, clients the scopes of workers that were asked for.
+	gates   []*gate
+	clients map[string]pause.Scope
 	groups  []roles.Group
 }
 
@@ -52,7 +60,8 @@ func (d *decision) do(actions ...roles.Action) { d.groups = append(d.groups, act
 
 // Decide is the mayor's whole behaviour.
 func Decide(s State, f Facts) roles.Decision[State] {
-	d := &decision{Facts: f, touched: map[state.BeadID]bool{}, taken: map[state.AgentID]bool{}, cleared: map[state.AgentID]bool{}}
+	d := &decision{Facts: f, touched: map[state.BeadID]bool{}, taken: map[state.AgentID]bool{}, cleared: map[state.AgentID]bool{}, clients: map[string]pause.Scope{}}
+	d.readGates()
 	closing := s == Closing
 	for _, r := range f.Unconfirmed { // first: what was begun must not be begun twice
 		d.do(HealDispatch{r.BeadID})
@@ -68,6 +77,7 @@ func Decide(s State, f Facts) roles.Decision[State] {
 	d.batch()
 	next := Closing
 	if !closing {
+		d.waiting()
 		next = d.dispatch()
 	}
 	d.convoys()
@@ -320,6 +330,8 @@ func (d *decision) failures() {
 			d.do(d.block(b, ChargeNothing, reason, "The worker asked for a person."))
 		case ok && rec.Lost:
 			d.do(d.reopen(b, reason, ChargeNothing, state.Time{}, ""))
+		case ok && d.excused(b, rec.Fault):
+			d.do(d.excuse(b, reason, rec.Fault.Class))
 		case b.Attempts+1 >= d.Policy.MaxAttempts:
 			d.do(d.block(b, ChargeAttempt, fmt.Sprintf("attempt %d of %d failed: %s", b.Attempts+1, d.Policy.MaxAttempts, reason),
 				"Likely causes: the task is unclear, its acceptance can't be met, or the worker lacks a permission or a tool."))
@@ -328,6 +340,19 @@ func (d *decision) failures() {
 		}
 	}
 }
+
+// excuse begins a bead anew that is charged with nothing. While nobody knows whose
+// fault it was, others go first.
+func (d *decision) excuse(b *bead.Bead, reason string, c fault.Class) roles.Action {
+	if c == fault.Unknown {
+		return d.reopen(b, "ended early, and nothing tells why: "+reason, ChargeNothing, state.At(d.Now.Add(suspicionCooldown)), "")
+	}
+	return d.reopen(b, "", ChargeNothing, state.Time{}, "")
+}
+
+// suspicionCooldown is how long a bead lets others go first whose failure nothing
+// explains.
+const suspicionCooldown = 2 * time.Second
 
 // queue reworks what could not land. The bead is reopened before its request
 // is superseded: a crash between the two leaves a request that the next tick
@@ -374,24 +399,39 @@ func (d *decision) dispatch() State {
 		free = d.freePolecats()
 		room = min(room, len(free))
 	}
-	slung, waiting := 0, false
-	for b := range d.Backlog.Ready(d.Now) {
-		if d.touched[b.ID] {
-			continue
+	slung, waiting, held := 0, false, false
+	for _, tried := range d.passes() {
+		for b := range d.Backlog.Ready(d.Now) {
+			if d.touched[b.ID] || d.failedAt(b) != tried {
+				continue
+			}
+			if waiting = slung >= room || d.Policy.AutoClaim && len(d.gates) == 0; waiting {
+				break
+			}
+			admitted, ok := d.admit(b)
+			switch {
+			case !ok:
+				held = true
+			case !d.Policy.AutoClaim:
+				d.do(append(admitted, Sling{Bead: b.ID, Agent: free[slung]})...)
+				slung++
+			case len(admitted) > 0: // a polecat claims it
+				d.do(admitted...)
+			}
 		}
-		if waiting = d.Policy.AutoClaim || slung >= room; waiting {
-			break
-		}
-		d.do(Sling{Bead: b.ID, Agent: free[slung]})
-		slung++
 	}
-	return named(open, slung > 0 || d.Policy.AutoClaim && waiting && room > 0, waiting)
+	if !waiting {
+		d.lift()
+	}
+	return named(open, slung > 0 || d.Policy.AutoClaim && waiting && room > 0, waiting, held)
 }
 
-func named(open, dispatching, waiting bool) State {
+func named(open, dispatching, waiting, held bool) State {
 	switch {
 	case dispatching:
 		return Dispatching
+	case held:
+		return Paused
 	case waiting:
 		return Saturated
 	case open:

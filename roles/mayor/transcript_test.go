@@ -2,6 +2,7 @@ package mayor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +15,9 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -40,9 +43,52 @@ type stage struct {
 var noon = state.At(time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC))
 
 func newStage() *stage {
-	return &stage{state: Idle, Facts: Facts{Now: noon, Session: "se-now", Backlog: backlog.New(), Retired: map[state.AssignmentID]retire.Record{},
+	return &stage{state: Idle, Facts: Facts{Now: noon, Mended: map[pause.Scope]bool{}, Session: "se-now", Backlog: backlog.New(), Retired: map[state.AssignmentID]retire.Record{},
 		Policy: Policy{Mayor: "mayor", Witness: "witness", MaxParallel: 10, MaxAttempts: 3, MaxConflicts: 2, MaxRestarts: 3,
-			RestartCooldown: time.Minute, ReworkConflicts: true}}}
+			RestartCooldown: time.Minute, ReworkConflicts: true, Client: client}}}
+}
+
+// client is the scope of a worker; claude is the rig's own.
+func client(worker string) pause.Scope {
+	if worker == "" {
+		worker = "claude"
+	}
+	return pause.Client(worker)
+}
+
+// paused is a pause that begins now, or what became of one: pause SCOPE KIND [until=D]
+// [ramping=N] [admitted=B,…] [waiting=B,…] [tried=B,…] [mended] | pause SCOPE over.
+func (s *stage) paused(l rolestest.Line) error {
+	scope := pause.Scope(l.Word(0))
+	s.Pauses = slices.DeleteFunc(s.Pauses, func(p pause.Pause) bool { return p.Scope == scope })
+	delete(s.Mended, scope)
+	if l.Word(1) == "over" {
+		return nil
+	}
+	wait, err := time.ParseDuration(l.Options["until"])
+	if err != nil {
+		return err
+	}
+	list := func(name string) (beads []state.BeadID) {
+		for b := range strings.SplitSeq(l.Options[name], ",") {
+			if b != "" {
+				beads = append(beads, state.BeadID(b))
+			}
+		}
+		return beads
+	}
+	f := fault.New(fault.Kind(l.Word(1)), "the reason")
+	p := pause.Pause{Scope: scope, Status: pause.Paused, Class: f.Class, Kind: f.Kind, Since: s.Now, Until: state.At(s.Now.Add(wait)),
+		Width: l.Number("ramping", 0), Admitted: list("admitted"), Waiting: list("waiting")}
+	if p.Width > 0 {
+		p.Status = pause.Ramping
+	}
+	for _, b := range list("tried") {
+		p.Tried = append(p.Tried, pause.Try{BeadID: b})
+	}
+	s.Pauses = append(s.Pauses, p)
+	s.Mended[scope] = l.Has("mended")
+	return nil
 }
 
 // Decide returns the next state and the actions.
@@ -81,6 +127,13 @@ func (s *stage) Happen(l rolestest.Line) error {
 		as := state.AssignmentID(l.Word(0))
 		s.Retired[as] = retire.Record{AssignmentID: as, Outcome: retire.Outcome(l.Options["outcome"]),
 			Stage: retire.Stage(l.Options["stage"]), Empty: l.Has("empty"), Reason: l.Text}
+		if kind := l.Options["fault"]; kind != "" {
+			rec := s.Retired[as]
+			rec.Fault = fault.New(fault.Kind(kind), l.Text)
+			s.Retired[as] = rec
+		}
+	case "pause":
+		return s.paused(l)
 	case "unconfirmed":
 		s.Unconfirmed = append(s.Unconfirmed, dispatch.Record{BeadID: state.BeadID(l.Word(0)), AgentID: state.AgentID(l.Options["to"]), AssignmentID: l.Assignment()})
 	case "starting":
@@ -171,6 +224,10 @@ func show(a roles.Action) string {
 		return fmt.Sprintf("heal dispatch of %s", a.Bead)
 	case Sling:
 		return fmt.Sprintf("sling %s to %s", a.Bead, a.Agent)
+	case Admit:
+		return fmt.Sprintf("admit %v to %s", a.Beads, a.Scope)
+	case Lift:
+		return fmt.Sprintf("lift %s", a.Scope)
 	case ClearHook:
 		return fmt.Sprintf("clear hook of %s (%s)%s", a.Agent, a.Assignment, mark(a.Verify, " verify"))
 	case Reopen:

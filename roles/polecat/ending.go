@@ -71,6 +71,12 @@ func (e *Exit) Failed() bool {
 	return outcome == retire.Fail && !e.Lost && e.NotStarted == ""
 }
 
+// cutShort reports whether a service ended a session that can go on when it is back.
+func (e *Exit) cutShort() bool {
+	outcome, _ := e.Outcome()
+	return outcome == retire.Fail && e.Fault.Class == fault.Capacity && e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == ""
+}
+
 // silent reports whether a worker ended well whose session can't be continued.
 func (e *Exit) silent() bool {
 	return !e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == "" && e.Ending == ByCode && e.Signal == "" && e.Code == 0

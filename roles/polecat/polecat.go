@@ -6,6 +6,7 @@
 //	preparing   hook active, worktree being made           the worker is started
 //	executing   the worker runs in the worktree            it exits, is aborted, or its work is taken away
 //	waiting     its worker asked, and ended its turn       the answer has come
+//	held        what its worker needs is paused            the pause admits the bead, or is over
 //	retiring    the done pipeline                          the retire record is final
 //	terminated  this session is over: done means gone      the next bead begins a new one
 //
@@ -25,6 +26,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -40,6 +42,8 @@ const (
 	Executing Phase = "executing"
 	// Waiting: the worker asked the person or the mayor and ended its turn; ends with the answer.
 	Waiting Phase = "waiting"
+	// Held: what the worker needs is paused. Its session, if there is one, is kept. Ends when the pause admits the bead, or is over.
+	Held Phase = "held"
 	// Retiring: the end of the attempt is fixed; ends when the pipeline is through.
 	Retiring Phase = "retiring"
 	// Terminated: the session is over; ends when the next bead begins a new one.
@@ -201,10 +205,15 @@ func (d *decision) exited() {
 	case d.published:
 	case len(d.f.Asked) > 0 && (exit.CanWait() || d.f.Unplanned && exit.silent()):
 		d.become(Waiting)
+	case d.s.Phase == Held && d.f.Held:
+	case d.s.Phase == Held:
+		d.continueSession(Continue{Why: "what you need is there again", Kept: true})
+	case d.f.Worker.Resumes > 0 && exit.cutShort():
+		d.hold(exit.Fault)
 	case d.f.WaitedInVain && exit.Failed() && exit.GoOn(d.f.Worker.Resumes, d.f.Bead) == "":
 		d.become(Waiting) // nobody is charged for an answer that did not come
 	case exit.CanWait() && (d.s.Phase == Waiting || d.f.Answered && exit.GoOn(1, d.f.Bead) != ""):
-		d.continueSession("what you asked has been answered", true)
+		d.continueSession(Continue{Why: "what you asked has been answered", Answered: true})
 	case d.s.Phase == Waiting && (exit.silent() || exit.Failed()):
 		if !d.s.ShuttingDown { // else its successor does
 			d.resume()
@@ -218,7 +227,7 @@ func (d *decision) exited() {
 	case exit.Lost:
 		d.fail(fmt.Sprintf("the worker was ended from outside %d times", maxLost))
 	case exit.GoOn(d.f.Worker.Resumes, d.f.Bead) != "":
-		d.continueSession(exit.GoOn(d.f.Worker.Resumes, d.f.Bead), false)
+		d.continueSession(Continue{Why: exit.GoOn(d.f.Worker.Resumes, d.f.Bead)})
 	default:
 		d.publish(exit.Record(d.f.Hook.WorkItem, d.f.Self))
 	}
@@ -226,13 +235,23 @@ func (d *decision) exited() {
 
 // continueSession continues a session that ended before its work was through. A polecat that
 // shuts down leaves it to its successor.
-func (d *decision) continueSession(why string, answered bool) {
+func (d *decision) continueSession(c Continue) {
 	if d.s.ShuttingDown {
 		return
 	}
 	d.become(Executing)
 	d.s.Stopping, d.s.GaveUp, d.s.TouchedAt = false, false, d.f.Now
-	d.workOn(Continue{Item: *d.f.Hook.WorkItem, Why: why, Answered: answered})
+	c.Item = *d.f.Hook.WorkItem
+	d.workOn(c)
+}
+
+// hold lets the bead wait for a pause, which the fault of its worker may have begun.
+func (d *decision) hold(f fault.Fault) {
+	if d.s.Phase == Held && f.IsZero() {
+		return
+	}
+	d.become(Held)
+	d.step(Hold{Item: *d.f.Hook.WorkItem, Fault: f})
 }
 
 func (d *decision) publish(rec retire.Record) {
@@ -282,6 +301,8 @@ func (d *decision) begin() {
 		d.becomeFree(Terminated)
 	case len(d.f.Asked) > 0: // of a session that an earlier process saw end
 		d.become(Waiting)
+	case d.f.Held:
+		d.hold(fault.Fault{})
 	case d.f.Hook.WorkItem.Session != d.s.Session || d.s.Session == "":
 		d.resume()
 	default:
@@ -414,6 +435,8 @@ func (d *decision) report() string {
 			elapsed(d.f.Now, w.StartedAt), elapsed(d.f.Now, w.LastProgress), w.CPU.Round(10*time.Millisecond))
 	case d.s.Phase == Waiting && d.f.Hook.WorkItem != nil:
 		return fmt.Sprintf("waiting %s (%s): for the answer to %d questions", d.f.Hook.WorkItem.BeadID, d.f.Hook.WorkItem.AssignmentID, len(d.f.Asked))
+	case d.s.Phase == Held && d.f.Hook.WorkItem != nil:
+		return fmt.Sprintf("held %s (%s): what its worker needs is paused", d.f.Hook.WorkItem.BeadID, d.f.Hook.WorkItem.AssignmentID)
 	case d.f.Hook.WorkItem != nil:
 		return fmt.Sprintf("%s %s (%s): no worker runs", d.s.Phase, d.f.Hook.WorkItem.BeadID, d.f.Hook.WorkItem.AssignmentID)
 	}
@@ -463,7 +486,7 @@ func (d *decision) status() {
 	switch {
 	case d.finished:
 		want = agent.Terminated
-	case d.f.Worker.Status != WorkerNone, d.s.Phase == Preparing, d.s.Phase == Executing, d.s.Phase == Waiting, d.s.Phase == Retiring:
+	case d.f.Worker.Status != WorkerNone, d.s.Phase == Preparing, d.s.Phase == Executing, d.s.Phase == Waiting, d.s.Phase == Held, d.s.Phase == Retiring:
 		want = agent.Active
 	}
 	if d.f.Status != want {

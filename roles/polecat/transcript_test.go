@@ -25,6 +25,7 @@ import (
 //	record AS OUTCOME STAGE | none
 //	ended AS OUTCOME [| REASON]
 //	asked nothing | plan | permission | answered | vain
+//	held | held no
 //	progress
 //	next BEAD
 //
@@ -116,6 +117,11 @@ func describe(a roles.Action) string {
 		return fmt.Sprintf("start %s of %s", a.Item.Session, a.Item.AssignmentID)
 	case Continue:
 		return fmt.Sprintf("continue %s of %s (%s)", a.Item.Session, a.Item.AssignmentID, a.Why)
+	case Hold:
+		if a.Fault.IsZero() {
+			return fmt.Sprintf("hold %s", a.Item.AssignmentID)
+		}
+		return fmt.Sprintf("hold %s: %s", a.Item.AssignmentID, a.Fault.Kind)
 	case Touch:
 		return fmt.Sprintf("touch %s %s", a.Assignment, a.Session)
 	case Publish:
@@ -173,6 +179,8 @@ func (w *world) Happen(l rolestest.Line) error {
 		if asked == "plan" || asked == "permission" || asked == "vain" {
 			w.f.Asked = []mail.Name{mail.NameAt(w.f.Now, w.f.Self)}
 		}
+	case "held":
+		w.f.Held = l.Word(0) != "no"
 	case "progress":
 		w.f.Progress, w.f.Worker.LastProgress = true, w.f.Now
 	case "next":

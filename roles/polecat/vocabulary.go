@@ -128,6 +128,9 @@ type Facts struct {
 	// Answered is true when an answer came since the worker was started: it may have
 	// ended without it.
 	Answered bool
+	// Held is true while what the bead of the hook needs is paused, and the bead is not
+	// admitted.
+	Held bool
 	// Unplanned is true while one of them is a plan that must be approved first.
 	Unplanned bool
 	// Progress is true when output or processor time grew since the last look.
@@ -160,11 +163,17 @@ type (
 	Start struct{ Item hook.WorkItem }
 	// Continue starts the worker again, in the same worktree and session, and tells
 	// it why. It charges nothing. Answered is true when it waited for an answer
-	// that has come: that is no end that came too early.
+	// that has come, Kept when it was held: those are no ends that came too early.
 	Continue struct {
-		Item     hook.WorkItem
-		Why      string
-		Answered bool
+		Item           hook.WorkItem
+		Why            string
+		Answered, Kept bool
+	}
+	// Hold takes note of the fault that ended the worker, if one did, and that the bead
+	// waits for the pause. Its session and its worktree stay as they are.
+	Hold struct {
+		Item  hook.WorkItem
+		Fault fault.Fault
 	}
 	// Touch records progress of the work on the hook.
 	Touch struct {
@@ -202,6 +211,7 @@ func (Activate) IsAction()    {}
 func (Resume) IsAction()      {}
 func (Start) IsAction()       {}
 func (Continue) IsAction()    {}
+func (Hold) IsAction()        {}
 func (Touch) IsAction()       {}
 func (Publish) IsAction()     {}
 func (StopWorker) IsAction()  {}

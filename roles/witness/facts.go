@@ -81,6 +81,8 @@ type Scan struct {
 	// Reminded names the requests of those whose two sides this process reminded.
 	Reminded map[mail.Name]bool
 	Disk     Disk
+	// Held reports whether a ready bead waits for a pause; nil where nothing is paused.
+	Held func(b *bead.Bead) bool
 }
 
 // Queue is what a patrol looks at in the merge queue.
@@ -122,7 +124,8 @@ type Agent struct {
 	Corrupt string
 	// Stall is the threshold of the agent's worker, 0 for the rig's own.
 	Stall time.Duration
-	// Asks is true while its work stands still for an answer of the person or the mayor.
+	// Asks is true while its work stands still for an answer of the person or the mayor,
+	// or for a pause.
 	Asks bool
 }
 

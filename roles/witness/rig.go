@@ -134,6 +134,9 @@ func (d *decision) neglected() []neglect {
 		room = min(room, most-scan.Backlog.OutCount())
 	}
 	for b := range scan.Backlog.Ready(now) { // who comes later waits for nobody's fault
+		if scan.Held != nil && scan.Held(b) {
+			continue
+		}
 		if room--; room < 0 {
 			break
 		}

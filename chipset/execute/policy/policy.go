@@ -6,6 +6,9 @@ package policy
 import (
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/command"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/mayor"
@@ -13,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/pause"
 )
 
 const (
@@ -31,6 +35,10 @@ const (
 	// FinishAgain is how long the mayor leaves an agent alone whose attempt could not
 	// be finished.
 	FinishAgain = time.Minute
+	// firstProbe and mostProbe bound the time to the next probe of what is paused, and
+	// longestReset what a service may name instead.
+	firstProbe, mostProbe = 5 * time.Second, 5 * time.Minute
+	longestReset          = 8 * 24 * time.Hour
 	// maxStopDelay bounds how long a worker that has reported its end may go on, however
 	// long the rig's grace is: it only has to print its last lines.
 	maxStopDelay = 2 * time.Second
@@ -53,7 +61,29 @@ func Mayor(d *definition.Definition, id, witness state.AgentID) mayor.Policy {
 	l := d.GUPP.Limits
 	return mayor.Policy{Mayor: id, Witness: witness, MaxParallel: d.Dispatch.MaxParallel, BatchThreshold: d.Dispatch.BatchThreshold,
 		AutoClaim: d.Dispatch.Strategy == definition.StrategyAutoClaim, MaxAttempts: l.MaxAttempts, MaxConflicts: l.MaxConflicts,
-		MaxRestarts: l.MaxRestarts, RestartCooldown: l.RestartCooldown, ReworkConflicts: d.Merge.OnConflict != definition.OnConflictBlock}
+		MaxRestarts: l.MaxRestarts, RestartCooldown: l.RestartCooldown, ReworkConflicts: d.Merge.OnConflict != definition.OnConflictBlock,
+		Client: func(worker string) pause.Scope { return Client(d, worker) }}
+}
+
+// Pauses is what a definition means for pauses.
+func Pauses(d *definition.Definition) pause.Rules {
+	return pause.Rules{Wait: func(tries int) time.Duration { return roles.Backoff(firstProbe, mostProbe, tries) },
+		Longest: longestReset, Most: d.Dispatch.MaxParallel}
+}
+
+// Client is the scope of the client that a bead's worker means in a definition.
+func Client(d *definition.Definition, worker string) pause.Scope {
+	if worker == "" {
+		worker = d.Worker.Default
+	}
+	preset, err := agentcli.ResolveWorker(worker, clients.PresetsOf(d))
+	if err != nil {
+		return pause.Client(worker)
+	}
+	if name := clients.Of(preset).Preset.Name; name != command.Name {
+		return pause.Client(name)
+	}
+	return pause.Client(preset.Command[0])
 }
 
 // Polecat is what a definition means for a polecat. stall is the threshold of its
