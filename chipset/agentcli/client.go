@@ -44,6 +44,9 @@ type Client struct {
 	// Shell is the name of its tool that runs a command line, "" if not known: a permission
 	// for Bash(npm publish) is one for that command line in every client.
 	Shell string
+	// Configures are names of files and folders in a repository, with * and ?, by which it is configured or told
+	// what to do.
+	Configures []string
 	// Nested are the variables by which it tells its children that they run inside it.
 	Nested []string
 }

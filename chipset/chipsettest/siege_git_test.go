@@ -1,6 +1,10 @@
 package chipsettest_test
 
-import "strings"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
 
 // gitActs are those that would have the rig's git run a program, wait for ever, or see another history.
 func gitActs() []hostileAct {
@@ -62,6 +66,23 @@ func gitActs() []hostileAct {
 				s.Write(".chipset/chipset.yaml", strings.Replace(siegeDefinition, `test: "true"`, `test: "sh test.sh"`, 1))
 			},
 			worker: "echo 'rm -f .gitattributes; mkfifo .gitattributes sub/.gitignore; exit 0' > test.sh; mkdir sub; echo x > sub/x",
+		},
+		{
+			name: "ignored files that steer the next worker",
+			before: func(s *siege) {
+				s.Write(".gitignore", ".claude/settings.local.json\n.env\nCLAUDE.local.md\nnode_modules/\n")
+				s.Git("add", ".gitignore")
+				s.Git("commit", "-qm", "ignore")
+			},
+			worker: "mkdir .claude node_modules; echo x | tee .claude/settings.local.json .env CLAUDE.local.md node_modules/x > x",
+			after: func(s *siege) {
+				at := filepath.Join(s.Dir, ".chipset", "worktrees", "polecat-alpha")
+				for name, stays := range map[string]bool{".claude/settings.local.json": false, ".env": false, "CLAUDE.local.md": false, "node_modules/x": true} {
+					if _, err := os.Lstat(filepath.Join(at, name)); (err == nil) != stays {
+						s.Errorf("%s: %v", name, err)
+					}
+				}
+			},
 		},
 	}
 }

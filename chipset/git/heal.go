@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,9 +154,49 @@ func (w *Worktree) forceCheckout(ctx context.Context, p place, target ...string)
 	return w.clean(ctx, p)
 }
 
+// clean removes what is neither tracked nor ignored, and what is called as Steering says although it is ignored.
 func (w *Worktree) clean(ctx context.Context, p place) error {
-	_, err := w.repo.run(ctx, p, Command{Args: []string{"clean", "--quiet", "-d", "--force", "--force"}})
+	args := []string{"clean", "--quiet", "-d", "--force", "--force"}
+	for _, name := range w.repo.Steering {
+		args = append(args, "--exclude=!"+name, "--exclude=!"+name+"/**")
+	}
+	_, err := w.repo.run(ctx, p, Command{Args: args})
 	return err
+}
+
+// steered reports whether the worktree holds something that is called as Steering says and is not of the commit, in a
+// folder that is. It is asked where git sees no difference to the commit: what is not of it is ignored.
+func (w *Worktree) steered(ctx context.Context, p place, commit Hash) bool {
+	tracked := func(rel string) bool {
+		_, found, err := w.repo.info(ctx, string(commit)+":"+rel)
+		return err == nil && found
+	}
+	err := filepath.WalkDir(p.workTree, func(path string, e fs.DirEntry, err error) error {
+		rel := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(path, p.workTree), string(filepath.Separator)))
+		if err != nil || e.IsDir() || rel == ".git" {
+			return nil //nolint:nilerr // the status before it has told what can't be read
+		}
+		if at := w.repo.steering(rel); at >= 0 && !tracked(rel) && (at == 0 || tracked(rel[:at-1])) {
+			return fs.ErrExist
+		}
+		return nil
+	})
+	return err != nil
+}
+
+// steering returns where the first component of a path begins that is called as Steering says, or -1.
+func (r *Repo) steering(path string) int {
+	at := 0
+	for part := range strings.SplitSeq(path, "/") {
+		if slices.ContainsFunc(r.Steering, func(name string) bool {
+			match, err := filepath.Match(name, part)
+			return err == nil && match
+		}) {
+			return at
+		}
+		at += len(part) + 1
+	}
+	return -1
 }
 
 // checkout makes tracked files equal to a commit. An index that git can't read is made anew.

@@ -85,6 +85,42 @@ func TestPrepareIdle(t *testing.T) {
 	f.wantFile(w.Path(), "ignored/cache", "kept\n")
 }
 
+// Ignored files that steer whoever works next don't survive; caches do, and what is inside of them.
+func TestNothingSteersTheNext(t *testing.T) {
+	f := newFixture(t)
+	f.Steering = []string{".steer", ".env.*"}
+	f.commit(f.TopLevel(), map[string]string{".gitignore": "ignored/\n.env.*\n*.local\n", ".steer/tracked": "x", "sub/x": "x"})
+	w := f.prepared()
+	base := f.head(f.TopLevel())
+	left := map[string]bool{".env.x": false, "sub/.env.y": false, ".steer/x.local": false, "ignored/.env.z": true, "y.local": true, ".steer/tracked": true}
+	plant := func() {
+		for name := range left {
+			f.write(w.Path(), name, "x")
+		}
+	}
+	check := func() {
+		t.Helper()
+		for name, stays := range left {
+			if _, err := os.Lstat(filepath.Join(w.Path(), name)); (err == nil) != stays {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
+	plant()
+	if f.PrepareIdle(f.ctx, w.Path(), "polecat/y", base) {
+		t.Error("taken for idle")
+	}
+	f.must(f.PrepareWorktree(f.ctx, w.Path(), "polecat/y", base))
+	check()
+	plant()
+	f.must(f.ReleaseWorktree(f.ctx, w.Path(), ""))
+	check()
+	if !f.PrepareIdle(f.ctx, w.Path(), "polecat/z", base) {
+		t.Error("what is tracked, or inside of an ignored folder, makes it busy")
+	}
+}
+
 // What this process left is idle also when its branch is gone by now, but not when that branch is to be reset.
 func TestLeaveWorktree(t *testing.T) {
 	f := newFixture(t)

@@ -31,7 +31,11 @@ type Repo struct {
 	LockGrace time.Duration
 	// Deadline is how long one command may take; then its process group is killed. 0 is ten minutes. It is set before
 	// the repository is shared.
-	Deadline  time.Duration
+	Deadline time.Duration
+	// Steering are names of files and folders, with * and ?, that change what an agent or a test does. Where they are not
+	// tracked they don't survive in a worktree that is prepared for the next assignment, although they are ignored: only
+	// inside of ignored folders nobody looks. It is set before the repository is shared.
+	Steering  []string
 	worktrees sync.Mutex // held while worktrees are made, reset or removed
 	// left is where this process left worktrees, by git directory.
 	left     map[string]leftAt

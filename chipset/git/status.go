@@ -85,6 +85,9 @@ func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool 
 	if untouched, err := w.untouched(ctx, p); err != nil || !untouched {
 		return false
 	}
+	if w.steered(ctx, p, head) {
+		return false
+	}
 	if left := w.repo.left[p.gitDir]; left.head == head && left.branch != b {
 		return true
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/state"
@@ -72,6 +73,7 @@ func (a *app) open(ctx context.Context, how func(context.Context, string, state.
 	if err != nil {
 		return nil, err
 	}
+	r.Git.Steering = clients.Steering()
 	a.opened = r
 	return r, nil
 }

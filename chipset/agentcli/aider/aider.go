@@ -21,8 +21,9 @@ func Client() agentcli.Client {
 				agentcli.PermissionFull: {"--yes-always"},
 			},
 		},
-		About:  agentcli.About{Title: "aider", ExitCode: "0 after an API error too: a branch without a change is what tells"},
-		Reader: func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
+		Configures: []string{".aider.conf.yml", ".aider.model.*", ".aiderignore", "CONVENTIONS.md"},
+		About:      agentcli.About{Title: "aider", ExitCode: "0 after an API error too: a branch without a change is what tells"},
+		Reader:     func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
 	}
 }
 

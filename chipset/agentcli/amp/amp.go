@@ -22,10 +22,11 @@ func Client() agentcli.Client {
 				agentcli.PermissionFull: {"--dangerously-allow-all"},
 			},
 		},
-		About:  agentcli.About{Title: "Amp", Stream: true, Resume: true, ExitCode: "not tried"},
-		Equip:  equip,
-		Reader: claude.NewReader, // it is documented to print the same
-		Nested: []string{"AMP_CURRENT_THREAD_ID"},
+		Configures: []string{".amp", "AGENT.md"},
+		About:      agentcli.About{Title: "Amp", Stream: true, Resume: true, ExitCode: "not tried"},
+		Equip:      equip,
+		Reader:     claude.NewReader, // it is documented to print the same
+		Nested:     []string{"AMP_CURRENT_THREAD_ID"},
 	}
 }
 

@@ -27,6 +27,7 @@ func Client() agentcli.Client {
 				agentcli.PermissionFull: {"--permission-mode", "bypassPermissions"},
 			},
 		},
+		Configures: []string{".claude", ".mcp.json", "CLAUDE.md", "CLAUDE.local.md"},
 		About: agentcli.About{Title: "Claude Code", Tried: "2.1.329", Stream: true, Cost: true, Resume: true, MCP: true,
 			AddMCP:   "claude mcp add chipset -- chipset mcp --crew claude",
 			ExitCode: "1 with subtype success for an API error; 0 after a refused tool, after SIGINT, and when it was told to go on too often"},

@@ -43,6 +43,16 @@ func Presets() []agentcli.Preset {
 	return presets
 }
 
+// Steering are the names of files and folders, tracked or not, that change what an agent or a test does: the clients' own
+// and what sets variables.
+func Steering() []string {
+	names := []string{".env", ".env.*", ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml"}
+	for _, c := range All() {
+		names = append(names, c.Configures...)
+	}
+	return names
+}
+
 // Names are those of the clients for which has is true.
 func Names(has func(c *agentcli.Client) bool) []string {
 	var names []string

@@ -30,6 +30,7 @@ func Client() agentcli.Client {
 				agentcli.PermissionFull: {"--dangerously-bypass-approvals-and-sandbox"},
 			},
 		},
+		Configures: []string{".codex", "AGENTS.md", "AGENTS.override.md"},
 		About: agentcli.About{Title: "Codex", Tried: "0.169.0", Stream: true, Resume: true, MCP: true,
 			ExitCode: "0 although its sandbox kept it from committing: with edit, git's own files are read-only and the rig commits for it"},
 		Equip:  equip,

@@ -21,10 +21,11 @@ func Client() agentcli.Client {
 				agentcli.PermissionFull: {"--trust", "--force"},
 			},
 		},
-		About:  agentcli.About{Title: "Cursor", Stream: true, Resume: true, ExitCode: "not tried"},
-		Equip:  equip,
-		Reader: func() agentcli.Reader { return &reader{} },
-		Nested: []string{"CURSOR_AGENT"},
+		Configures: []string{".cursor", ".cursorrules", ".cursorignore"},
+		About:      agentcli.About{Title: "Cursor", Stream: true, Resume: true, ExitCode: "not tried"},
+		Equip:      equip,
+		Reader:     func() agentcli.Reader { return &reader{} },
+		Nested:     []string{"CURSOR_AGENT"},
 	}
 }
 

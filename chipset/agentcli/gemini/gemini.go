@@ -27,6 +27,7 @@ func Client() agentcli.Client {
 				agentcli.PermissionFull: {"--approval-mode", "yolo"},
 			},
 		},
+		Configures: []string{".gemini", "GEMINI.md"},
 		About: agentcli.About{Title: "Gemini CLI", Tried: "0.61.0", Stream: true, Resume: true, MCP: true,
 			ExitCode: "the HTTP status of an API error modulo 256, which looks like death by a signal"},
 		Equip:  equip,

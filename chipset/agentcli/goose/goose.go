@@ -18,10 +18,11 @@ func Client() agentcli.Client {
 			// It has no flag for what it may do: equip sets its environment.
 			Permissions: map[string][]string{agentcli.PermissionAsk: nil, agentcli.PermissionEdit: nil, agentcli.PermissionFull: nil},
 		},
-		About:  agentcli.About{Title: "goose", ExitCode: "not tried"},
-		Equip:  equip,
-		Reader: func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
-		Nested: []string{"GOOSE_TERMINAL"},
+		Configures: []string{".goosehints", ".goose"},
+		About:      agentcli.About{Title: "goose", ExitCode: "not tried"},
+		Equip:      equip,
+		Reader:     func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
+		Nested:     []string{"GOOSE_TERMINAL"},
 	}
 }
 

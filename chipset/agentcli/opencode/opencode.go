@@ -24,6 +24,7 @@ func Client() agentcli.Client {
 				agentcli.PermissionFull: {"--auto"},
 			},
 		},
+		Configures: []string{".opencode", "opencode.json", "opencode.jsonc"},
 		About: agentcli.About{Title: "opencode", Tried: "1.18.33", Stream: true, Cost: true, Resume: true, MCP: true,
 			ExitCode: "0 after a refused tool; permissions that its configuration does not set are granted"},
 		Equip:  equip,
