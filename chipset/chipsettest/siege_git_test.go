@@ -23,12 +23,12 @@ func gitActs() []hostileAct {
 		{
 			name: "another repository by commondir",
 			worker: "d=$(git rev-parse --git-dir); e=$(mktemp -d); git init -q $e; git -C $e config core.fsmonitor $PROGRAM; git -C $e config filter.x.clean $PROGRAM\n" +
-				"echo x > x; echo $e/.git > $d/commondir",
+				"echo x > x; echo $e/.git > \"$d/commondir\"",
 			after: func(s *siege) { s.Git("fsck") },
 		},
 		{
 			name: "a nested repository with a promisor",
-			worker: nested("inner", "git config extensions.partialClone origin; git config remote.origin.promisor true; git config remote.origin.url $MAIN; "+
+			worker: nested("inner", "git config extensions.partialClone origin; git config remote.origin.promisor true; git config remote.origin.url \"$MAIN\"; "+
 				"git config remote.origin.uploadpack $PROGRAM; rm -rf .git/objects/*") + "echo x > x",
 		},
 		{
@@ -38,7 +38,7 @@ func gitActs() []hostileAct {
 		},
 		{
 			name: "hooks in the repository",
-			worker: "h=$(git rev-parse --git-common-dir)/hooks; mkdir -p $h; for n in pre-commit post-checkout post-merge reference-transaction pre-rebase post-rewrite; do cp $PROGRAM $h/$n; chmod +x $h/$n; done\n" +
+			worker: "h=$(git rev-parse --git-common-dir)/hooks; mkdir -p \"$h\"; for n in pre-commit post-checkout post-merge reference-transaction pre-rebase post-rewrite; do cp $PROGRAM \"$h/$n\"; done\n" +
 				"echo x > x",
 		},
 		{
@@ -51,7 +51,7 @@ func gitActs() []hostileAct {
 				}
 			},
 		},
-		{name: "a graft", worker: "echo x > x; git add x; git commit -qm x; i=$(git rev-parse --git-common-dir)/info; mkdir -p $i; git rev-parse HEAD > $i/grafts",
+		{name: "a graft", worker: "echo x > x; git add x; git commit -qm x; git config advice.graftFileDeprecated false; i=$(git rev-parse --git-common-dir)/info; mkdir -p \"$i\"; git rev-parse HEAD > \"$i/grafts\"",
 			after: func(s *siege) { s.Git("fsck") }},
 		{name: "a pipe for .gitignore", worker: "echo x > x; mkfifo .gitignore", refused: ".gitignore is a named pipe"},
 		{name: "a pipe for .gitattributes below", worker: "mkdir d; echo x > d/x; mkfifo d/.gitattributes", refused: "d/.gitattributes is a named pipe"},
@@ -59,7 +59,7 @@ func gitActs() []hostileAct {
 		{name: "a pipe for the HEAD of a nested repository", worker: "git init -q n; rm n/.git/HEAD; mkfifo n/.git/HEAD; echo x > x", refused: "is a named pipe"},
 		{name: "a pipe in the place of a file", worker: "rm README.md; mkfifo README.md; echo x > x", refused: "README.md is a named pipe"},
 		{name: "a pipe and a socket elsewhere", worker: "mkfifo p; echo x > x"},
-		{name: "a pipe for the index", worker: "echo x > x; i=$(git rev-parse --git-dir)/index; rm -f $i; mkfifo $i"},
+		{name: "a pipe for the index", worker: "echo x > x; i=$(git rev-parse --git-dir)/index; rm -f \"$i\"; mkfifo \"$i\""},
 		{
 			name: "a pipe that the test leaves",
 			before: func(s *siege) {

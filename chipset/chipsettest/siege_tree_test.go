@@ -19,10 +19,12 @@ tree() { git hash-object -w -t tree --literally --stdin; }
 		{name: "a tree that is cut", worker: "t=$(printf '100644 x\\0short' | git hash-object -w -t tree --literally --stdin)" + commit, refused: "malformed"},
 		{name: "a commit without an author", worker: "c=$(printf 'tree %s\\nparent %s\\n\\nm\\n' $(git rev-parse HEAD^{tree} HEAD) | git hash-object -w -t commit --literally --stdin); git update-ref HEAD $c",
 			refused: "malformed"},
-		{name: "a deep tree", worker: literally + blob + "t=$(entry 100644 x $b | tree); for i in $(seq 1100); do t=$(entry 40000 d $t | tree); done" + commit, refused: "nested too deeply"},
+		{name: "a deep tree", worker: "p=$(printf 'd/%.0s' $(seq 3000))x\n" +
+			"printf 'commit refs/heads/deep\ncommitter a <a@b> 1 +0000\ndata 1\nm\nfrom %s\nM 100644 inline %s\ndata 1\nx\n' $(git rev-parse HEAD) $p | git fast-import --quiet\n" +
+			"git update-ref HEAD refs/heads/deep", refused: "nested too deeply"},
 		{name: "a bomb of trees", worker: literally + blob + "t=$(entry 100644 x $b | tree); for i in 1 2 3 4 5 6 7 8 9; do t=$(for n in 0 1 2 3 4 5 6 7 8 9; do entry 40000 $n $t; done | tree); done" + commit,
 			refused: "more than 1000000 files"},
-		{name: "folders too deep to be opened", worker: "echo x > x; for i in $(seq 30); do n=dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd; mkdir $n && cd $n; done; echo y > y",
+		{name: "folders too deep to be opened", worker: "echo x > x; n=$(printf %0150d 7); mkdir a; echo y > a/y; for i in $(seq 30); do mkdir b; mv a b/$n; mv b a; done",
 			refused: "too deep"},
 		{name: "a submodule that runs a command", worker: "printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = ext::sh -c evil\\n' > .gitmodules", refused: "could run commands"},
 		{name: "a link for .gitmodules", worker: "ln -s README.md .gitmodules", refused: "symbolic link"},
