@@ -123,7 +123,7 @@ func (s *siege) judge(a hostileAct) {
 	case status == bead.Merged || !strings.Contains(story, a.refused):
 		s.Errorf("the bead is %s: its story does not say %q", status, a.refused)
 	}
-	if inbox, _ := s.Try("mail", "list", "--as", string(state.Human), "--json"); a.told != "" && !strings.Contains(inbox, a.told) {
+	if inbox, _ := s.Try("mail", "inbox", "--as", string(state.Human)); a.told != "" && !strings.Contains(inbox, a.told) {
 		s.Errorf("the person was not told %q:\n%s", a.told, inbox)
 	}
 }

@@ -1,5 +1,7 @@
 package chipsettest_test
 
+import "strings"
+
 // treeActs are branches that no git, or no file system, can check out, and those that leave out or go beyond their share.
 func treeActs() []hostileAct {
 	// commit makes the tree $t the work.
@@ -19,7 +21,7 @@ tree() { git hash-object -w -t tree --literally --stdin; }
 		{name: "a tree that is cut", worker: "t=$(printf '100644 x\\0short' | git hash-object -w -t tree --literally --stdin)" + commit, refused: "malformed"},
 		{name: "a commit without an author", worker: "c=$(printf 'tree %s\\nparent %s\\n\\nm\\n' $(git rev-parse HEAD^{tree} HEAD) | git hash-object -w -t commit --literally --stdin); git update-ref HEAD $c",
 			refused: "malformed"},
-		{name: "a deep tree", worker: "p=$(printf 'd/%.0s' $(seq 3000))x\n" +
+		{name: "a deep tree", worker: "p=$(printf 'd/%.0s' $(seq 1500))x\n" +
 			"printf 'commit refs/heads/deep\ncommitter a <a@b> 1 +0000\ndata 1\nm\nfrom %s\nM 100644 inline %s\ndata 1\nx\n' $(git rev-parse HEAD) $p | git fast-import --quiet\n" +
 			"git update-ref HEAD refs/heads/deep", refused: "nested too deeply"},
 		{name: "a bomb of trees", worker: literally + blob + "t=$(entry 100644 x $b | tree); for i in 1 2 3 4 5 6 7 8 9; do t=$(for n in 0 1 2 3 4 5 6 7 8 9; do entry 40000 $n $t; done | tree); done" + commit,
@@ -49,6 +51,20 @@ tree() { git hash-object -w -t tree --literally --stdin; }
 			},
 			worker:  "git reset -q --hard HEAD^; echo x > x",
 			refused: "does not descend",
+		},
+		{
+			name:   "the target moved past the queue",
+			worker: "echo sly > sly; git add sly; git commit -qm 'a sly commit'; git update-ref refs/heads/main HEAD; git reset -q --hard HEAD^; echo x > x",
+			told:   "never tested",
+		},
+		{
+			name:   "the target moved by the person",
+			worker: "cd \"$MAIN\"; echo mine > mine; git add mine; git commit -qm mine; cd -; echo x > x",
+			after: func(s *siege) {
+				if inbox := s.Chipset("mail", "inbox"); strings.Contains(inbox, "never tested") {
+					s.Errorf("the person was told of a commit of their own:\n%s", inbox)
+				}
+			},
 		},
 	}
 }

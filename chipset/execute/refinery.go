@@ -47,6 +47,8 @@ type Refinery struct {
 	spent []mergequeue.Request
 	// spentAt is when they were last looked at.
 	spentAt time.Time
+	// known is the last tip of the target that is known; zero until it was looked up.
+	known knownTip
 	// last is the landing that is guarded, or nil.
 	last *landing
 	// awaited are the beads of the first live request and of the stack, for Wants.
@@ -177,6 +179,9 @@ func (r *Refinery) fetch(ctx context.Context) (refinery.Facts, error) {
 		}
 	}
 	r.await(f.Queue)
+	if f.Foreign, err = r.foreignTip(ctx, f.Queue); err != nil {
+		return f, err
+	}
 	if r.state.Wait.Tip != "" {
 		f.Tip = r.presentTip(ctx)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
@@ -79,6 +80,8 @@ func (r *Refinery) other(ctx context.Context, a roles.Action) error {
 		return r.notify(ctx, a.Request)
 	case refinery.RecordDepth:
 		return r.recordDepth(a)
+	case refinery.KnowTip:
+		return r.knowTip(git.Branch(a.Target), git.Hash(a.Tip))
 	case refinery.ForgetDepth:
 		err := r.Rig.Tree.Remove(depthRecord)
 		r.deep = r.deep && err != nil

@@ -208,3 +208,31 @@ func hide(how string) func(*fixture, *Worktree, Hash, Hash) {
 		f.write(w.Path(), "a.txt", "built\n")
 	}
 }
+
+// A checkout that did something says so; an update-ref from elsewhere does not, nor does a worktree of the rig's.
+func TestCheckoutMade(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	below := filepath.Dir(w.Path())
+	made := func(h Hash) bool {
+		t.Helper()
+		is, err := f.CheckoutMade(h, below)
+		f.must(err)
+		return is
+	}
+	if h := f.commit(f.TopLevel(), map[string]string{"b": "b"}); !made(h) {
+		t.Error("a commit of the person's")
+	}
+	sly := f.commit(w.Path(), map[string]string{"sly": "x"})
+	f.git(w.Path(), "update-ref", "refs/heads/main", string(sly))
+	if made(sly) {
+		t.Error("an update-ref of a worker's")
+	}
+	f.git(f.TopLevel(), "update-ref", "refs/heads/main", string(f.commit(w.Path(), map[string]string{"slyer": "x"})))
+	if made(f.head(w.Path())) {
+		t.Error("an update-ref in the checkout")
+	}
+	if h, known := f.PlainRef("refs/heads/main"); !known || h != f.head(w.Path()) {
+		t.Errorf("%s %v", h, known)
+	}
+}

@@ -80,6 +80,7 @@ func Decide(s State, f Facts) roles.Decision[State] {
 	d.nudges()
 	d.takenAway()
 	d.notices()
+	d.foreign()
 	d.sweep()
 	d.depth()
 	switch {

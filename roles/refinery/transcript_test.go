@@ -32,6 +32,7 @@ type world struct {
 	out      []string
 	finished bool
 	deep     bool
+	foreign  Foreign
 	// decided gets each decision, where it is not nil.
 	decided func(*roles.Decision[State])
 	// asked is the step that waits for its result.
@@ -44,7 +45,7 @@ func newWorld() *world {
 }
 
 func (w *world) facts() Facts {
-	f := Facts{Now: state.At(w.now), Self: "refinery", Session: "ses-me", Policy: w.policy, Beads: w.beads, Unreadable: w.corrupt, Deep: w.deep, Result: w.result, Mail: w.mail, Nudges: w.nudges}
+	f := Facts{Now: state.At(w.now), Self: "refinery", Session: "ses-me", Policy: w.policy, Beads: w.beads, Unreadable: w.corrupt, Deep: w.deep, Foreign: w.foreign, Result: w.result, Mail: w.mail, Nudges: w.nudges}
 	for _, q := range w.queue {
 		if q.Status.Live() || q.Unannounced() {
 			f.Queue = append(f.Queue, q)
@@ -120,6 +121,8 @@ func (w *world) apply(a roles.Action) {
 		w.deep = true
 	case ForgetDepth:
 		w.deep = false
+	case KnowTip:
+		w.foreign = Foreign{}
 	case roles.MarkRead:
 		w.mail = w.mail[1:]
 	case roles.MarkSeen:
@@ -153,6 +156,8 @@ func describe(a roles.Action) string {
 		return fmt.Sprintf("%s %s: %s", name, a.Request, a.Waiting)
 	case RecordDepth:
 		return fmt.Sprintf("%s %d", name, a.Waiting)
+	case KnowTip:
+		return fmt.Sprintf("%s %s of %s", name, a.Tip, a.Target)
 	case QueueBlocked:
 		return fmt.Sprintf("%s by %s: %s", name, a.Request, a.Reason)
 	case Retire:
@@ -176,6 +181,7 @@ func together(s *Stack) string {
 //
 //	result KIND [onto=X] [candidate=X] [failure=X] [untested] [request=N] [| text]
 //	tip X                the target moved
+//	foreign X            somebody unknown moved it
 //	retry ID, drop ID    what `queue retry` and `queue drop` do
 func (w *world) Happen(l rolestest.Line) error {
 	switch l.Noun {
@@ -201,6 +207,8 @@ func (w *world) Happen(l rolestest.Line) error {
 		return err
 	case "tip":
 		w.tip = l.Word(0)
+	case "foreign":
+		w.foreign = Foreign{Target: "main", Tip: l.Word(0), Known: "t0", Back: true, Commits: []string{"sly"}}
 	case "retry", "drop":
 		w.intervene(l.Noun, w.request(state.MergeID(l.Word(0))))
 	case "mail":

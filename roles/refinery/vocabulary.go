@@ -41,6 +41,8 @@ type Facts struct {
 	Unreadable map[state.BeadID]string
 	// Tip is the target's present tip; it is only fetched while State.Wait.Tip asks.
 	Tip string
+	// Foreign is set when the target was moved by somebody unknown.
+	Foreign Foreign
 	// Deep is true from the warning about the queue's depth until it has shrunk.
 	Deep bool
 	// Result is what came out of the step that the last decision asked for.
