@@ -163,7 +163,7 @@ func TestPipesHoldNobodyUp(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	f := newFixture(t)
 	alive := filepath.Join(t.TempDir(), "alive")
-	f.git(f.TopLevel(), "config", "filter.slow.clean", fmt.Sprintf("echo $$ > '%s'; sleep 600; cat", alive))
+	f.git(f.TopLevel(), "config", "filter.slow.clean", fmt.Sprintf("echo $$ > '%s'; sleep 20; cat", alive))
 	w := f.prepared()
 	f.write(w.Path(), ".gitattributes", "* filter=slow\n")
 	f.Repo.Deadline = 300 * time.Millisecond
