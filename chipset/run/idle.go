@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -97,6 +98,10 @@ type remaining struct {
 	Held bool
 	// asks are the beads whose workers wait for an answer of the person.
 	asks map[state.BeadID]string
+	// asking are these workers' polecats.
+	asking []state.AgentID
+	// nobodyFree is true while every polecat that runs is one of them.
+	nobodyFree bool
 }
 
 // idle is true when nothing will happen any more by itself.
@@ -148,6 +153,7 @@ func countHooks(r *rig.Rig) (remaining, error) {
 		case h.Status == hook.Empty:
 		case asksErr == nil && len(open) > 0:
 			left.asksFor(h.WorkItem.BeadID, fmt.Sprintf("%s asks: chipset inbox", h.AgentID))
+			left.asking = append(left.asking, h.AgentID)
 		default:
 			left.Busy++
 		}
@@ -196,10 +202,26 @@ func countRemaining(r *rig.Rig) (remaining, error) {
 		return left, err
 	}
 	left.Busy += records + convoys
+	if left.nobodyFree, err = left.allAsk(r); err != nil {
+		return left, err
+	}
 	left.countBeads(beads, queue, r.Def.Merge.OnConflict == definition.OnConflictBlock)
 	left.countQueue(queue, bead.Index(beads), r.Def.Merge.OnConflict == definition.OnConflictBlock)
 	left.Held = left.Held && active == 0
 	return left, nil
+}
+
+// allAsk reports whether work is left to nobody because all polecats that run wait for an
+// answer of the person.
+func (l *remaining) allAsk(r *rig.Rig) (bool, error) {
+	if len(l.asking) == 0 {
+		return false, nil
+	}
+	agents, _, err := r.Agents.All()
+	return err == nil && !slices.ContainsFunc(agents, func(a agent.Agent) bool {
+		_, alive := r.Alive(a.ID)
+		return a.Role == agent.Polecat && alive && !slices.Contains(l.asking, a.ID)
+	}), err
 }
 
 // unfinished counts pipelines that have not come to their end.
@@ -258,6 +280,8 @@ func (l *remaining) countBeads(beads []bead.Bead, queue []mergequeue.Request, bl
 			held[b.ID] = b.CloseReason
 		case l.asks[b.ID] != "" && b.Status == bead.InProgress:
 			held[b.ID] = l.asks[b.ID]
+		case b.Status == bead.Open && l.nobodyFree:
+			held[b.ID] = "all polecats wait for you"
 		case b.Status == bead.Done && mr == nil:
 			// The request is published right after; what is still on its way to
 			// that is counted by its retire record.
