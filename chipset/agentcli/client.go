@@ -47,7 +47,8 @@ type Client struct {
 	// Configures are names of files and folders in a repository, with * and ?, by which it is configured or told
 	// what to do.
 	Configures []string
-	// Nested are the variables by which it tells its children that they run inside it.
+	// Nested are the variables by which it tells its children that they run inside it. Every
+	// command that it runs has the first of them.
 	Nested []string
 }
 

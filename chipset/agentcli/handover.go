@@ -27,7 +27,7 @@ func WorkerCommands() []string {
 	return []string{"done", "fail", "block", "prime", "status", "why", "idle", "hook show", "hook touch",
 		"mail inbox", "mail read", "mail peek", "mail search", "mail wait", "mail send", "mail reply", "mail forward",
 		"nudge show", "nudge send", "nudge respond", "nudge wait", "handoff show", "handoff write",
-		"request plan", "request permission", "work add", "work list", "work show",
+		"request plan", "request permission", "request answer", "work add", "work list", "work show",
 		"queue list", "convoy list", "convoy show", "agents", "version"}
 }
 

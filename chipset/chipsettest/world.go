@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -71,7 +72,8 @@ func New(t testing.TB, bin string, opts Options) *World {
 		w.start = (*exec.Cmd).Start
 	}
 	home := t.TempDir()
-	w.env = append(clean(os.Environ()), "HOME="+home, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+	GivePersonToken(t, home)
+	w.env = append(clients.Inherit(clean(os.Environ())), "CHIPSET_PERSON_TOKEN=of the tests", "HOME="+home, "XDG_CONFIG_HOME=", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@chipset.invalid", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@chipset.invalid")
 	w.env = append(w.env, opts.Env...)
 	if err := os.MkdirAll(w.Dir, 0o755); err != nil {
@@ -93,6 +95,19 @@ func New(t testing.TB, bin string, opts Options) *World {
 	w.Chipset(args...)
 	t.Cleanup(w.endAll)
 	return w
+}
+
+// GivePersonToken lets the commands of a world decide as the person, although there is no
+// terminal.
+func GivePersonToken(t testing.TB, home string) {
+	t.Helper()
+	file := filepath.Join(home, ".config", "chipset", "person-token")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("of the tests"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // clean drops what would lead git or chipset to another repository.

@@ -78,6 +78,17 @@ func descends(pid int) bool {
 	return pid == os.Getpid()
 }
 
+// InSession reports whether this process descends from a supervisor of the rig in a folder:
+// it is a worker's then, or a test's, whatever its environment says.
+func InSession(rigDir string) bool {
+	for p, ok := readProcess(os.Getppid()); ok && p.pid > 1; p, ok = readProcess(p.ppid) {
+		if env, known := environ(p.pid); known && env[envSupervisor] != "" && env["CHIPSET_DIR"] == rigDir {
+			return true
+		}
+	}
+	return false
+}
+
 // below returns the living processes of table that descend from one of roots.
 func below(table []process, roots map[int]bool) []process {
 	children := make(map[int][]process)

@@ -187,7 +187,7 @@ func (a *app) answer(ctx context.Context, arg, text string) (answered, error) {
 	if strings.TrimSpace(text) == "" {
 		return answered{}, usagef("answer: the answer is empty")
 	}
-	me, err := a.openRigActor(ctx)
+	me, err := a.asPerson(a.openRigActor(ctx))
 	if err != nil {
 		return answered{}, err
 	}

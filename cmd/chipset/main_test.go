@@ -47,6 +47,15 @@ func setupRepository(env *testscript.Env) error {
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(config), 0o644); err != nil {
 		return err
 	}
+	// The scripts have no terminal, and decide as the person.
+	token := filepath.Join(home, ".config", "chipset", "person-token")
+	if err := os.MkdirAll(filepath.Dir(token), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(token, []byte("of the scripts\n"), 0o600); err != nil {
+		return err
+	}
+	env.Setenv("CHIPSET_PERSON_TOKEN", "of the scripts")
 	env.Setenv("HOME", home)
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	env.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))

@@ -203,7 +203,7 @@ goes to the agent that asked, even if the mayor has passed the request on.`,
 
 // decide answers one request; verb names the command for messages.
 func (a *app) decide(ctx context.Context, arg, verb string, d actor.Decision) (answered, error) {
-	me, err := a.openActor(ctx)
+	me, err := a.asPerson(a.openActor(ctx))
 	if err != nil {
 		return answered{}, err
 	}
@@ -285,6 +285,9 @@ func newPermissionsRevokeCmd(a *app) *cobra.Command {
 		Example: "  chipset permissions revoke pm-0123456789abcdef",
 		Args:    nargs(1, 1, "the ID of a decision"),
 		RunE: with(a.openActor, func(_ context.Context, me *actor.Actor, args []string) error {
+			if _, err := a.asPerson(me, nil); err != nil {
+				return err
+			}
 			rule, err := me.Revoke(args[0])
 			return a.done(err, "%s revoked: %s\n", rule.ID, clean(rule.Rule))
 		}),

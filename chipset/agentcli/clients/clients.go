@@ -142,3 +142,14 @@ func Inherit(environ []string) []string {
 		return slices.Contains(drop, name)
 	})
 }
+
+// Around returns the title of the client in whose session a process with this environment
+// runs, "" outside of all of them.
+func Around(env func(name string) string) string {
+	for _, c := range All() {
+		if len(c.Nested) > 0 && env(c.Nested[0]) != "" {
+			return c.About.Title
+		}
+	}
+	return ""
+}

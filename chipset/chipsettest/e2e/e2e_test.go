@@ -68,6 +68,7 @@ func set(t *testing.T, client, permissions, more string, script ...agentclitest.
 	s := &stage{t: t, model: agentclitest.StartModel(t, script...)}
 	home := t.TempDir()
 	configure(t, home, s.model.URL)
+	chipsettest.GivePersonToken(t, home)
 	s.World = chipsettest.New(t, os.Getenv(envBinary), chipsettest.Options{Definition: definition(client, permissions, more), Env: []string{
 		"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=", "XDG_STATE_HOME=",
 		"ANTHROPIC_BASE_URL=" + s.model.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_MAX_RETRIES=1",
