@@ -41,17 +41,17 @@ func (r *Refinery) foreignTip(ctx context.Context, queue []mergequeue.Request) (
 			return f, err
 		}
 	}
-	switch r.known.Tip {
-	case tip:
+	if r.known.Tip == tip {
 		return f, nil
-	case "":
+	}
+	if r.known.Tip == "" {
 		return f, r.knowTip(target, tip)
 	}
 	if r.landedByUs(tip, queue) {
 		r.known.Tip = tip
 		return f, nil
 	}
-	if theirs, err := r.movedByPerson(ctx, target, tip); err != nil {
+	if theirs, err := r.movedByPerson(ctx, tip); err != nil {
 		return f, err
 	} else if theirs {
 		return f, r.knowTip(target, tip)
@@ -97,7 +97,7 @@ func (r *Refinery) landedByUs(tip git.Hash, queue []mergequeue.Request) bool {
 }
 
 // movedByPerson reports whether a checkout of the person's or a remote brought the tip.
-func (r *Refinery) movedByPerson(ctx context.Context, target git.Branch, tip git.Hash) (bool, error) {
+func (r *Refinery) movedByPerson(ctx context.Context, tip git.Hash) (bool, error) {
 	if made, err := r.Rig.Git.CheckoutMade(tip, r.Rig.Tree.Abs(state.WorktreeDir)); err != nil || made {
 		return made, err
 	}

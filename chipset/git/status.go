@@ -150,15 +150,3 @@ func isOwn(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return first == ownDirectory
 }
-
-// embeddedIn picks the repositories inside the worktree out of a list of untracked paths: git ends them in a slash.
-// It can't add their files, only a link to a commit that nobody else has.
-func embeddedIn(out []byte) []string {
-	var found []string
-	for _, path := range fields(out) {
-		if strings.HasSuffix(path, "/") {
-			found = append(found, strings.TrimSuffix(path, "/"))
-		}
-	}
-	return found
-}

@@ -124,7 +124,7 @@ func (p place) passable() error {
 }
 
 // removeObstacles takes them out of a linked worktree, in which nobody works any more. They hold no work.
-func (p place) removeObstacles() ([]obstacle, error) {
+func (p place) removeObstacles() error {
 	found, err := obstacles(p.workTree)
 	for _, o := range found {
 		top := o.path
@@ -133,5 +133,5 @@ func (p place) removeObstacles() ([]obstacle, error) {
 		}
 		err = errors.Join(err, os.RemoveAll(filepath.Join(p.workTree, top))) //nolint:forbidigo // a worker's leavings
 	}
-	return found, err
+	return err
 }
