@@ -55,7 +55,10 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return a.permit(cmd)
+			if err := a.permit(cmd); err != nil {
+				return err
+			}
+			return checkSigns(cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -69,7 +72,6 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return withHint(usagef("%s: %v", commandName(cmd), err), seeHelp(cmd))
 	})
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkSigns(cmd) }
 	a.addGlobalFlags(root.PersistentFlags())
 	for _, g := range commandGroups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
@@ -83,8 +85,15 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
 	return root
 }
 
+// checksItself is the annotation of a command that names everything that is wrong with
+// its options at once.
+const checksItself = "checks-itself"
+
 // checkSigns refuses negative numbers and durations: no flag means anything by one.
 func checkSigns(cmd *cobra.Command) error {
+	if _, own := cmd.Annotations[checksItself]; own {
+		return nil
+	}
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if kind := f.Value.Type(); err == nil && (kind == "duration" || kind == "int") && strings.HasPrefix(f.Value.String(), "-") {

@@ -65,10 +65,9 @@ func (o *simulateOptions) AddFlags(fs *pflag.FlagSet) {
 func newSimulateCmd(a *app) *cobra.Command {
 	var opts simulateOptions
 	return withFlags(&opts, &cobra.Command{
-		// Its options name everything that is wrong with them at once.
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		Use:               "simulate",
-		Short:             "Run a rig of any size under virtual time",
+		Annotations: map[string]string{checksItself: ""},
+		Use:         "simulate",
+		Short:       "Run a rig of any size under virtual time",
 		Long: `Run a rig with the real decisions of its roles and the real rules of every step, but
 under virtual time, without a disk, git, workers or tests: those are models. It needs
 no rig. The report says how many beads land in an hour, how long they wait, which stalls the
