@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/environment"
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
@@ -20,6 +21,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -53,8 +55,9 @@ func addIdle(g *run.Group, ctx context.Context, p *Process) {
 			changed, _ = p.Watcher.Subscribe(bead.Dir, hook.Dir, mergequeue.Dir, retire.Dir)
 		}
 		var stuckSince time.Time
+		began := p.Rig.Clock.Now()
 		for still := true; ; {
-			left, err := countUnlessBusy(p.Rig, still)
+			left, err := countUnlessBusy(p.Rig, began, still)
 			if still && err == nil {
 				err = left.addTarget(ctx, p.Rig)
 			}
@@ -100,8 +103,21 @@ type remaining struct {
 	asks map[state.BeadID]string
 	// asking are these workers' polecats.
 	asking []state.AgentID
+	// pauses are those that only the person can end.
+	pauses []pause.Pause
 	// nobodyFree is true while every polecat that runs is one of them.
 	nobodyFree bool
+}
+
+// paused is why a bead waits for the person to mend what its scope is paused for, or "".
+func (l *remaining) paused(r *rig.Rig, b *bead.Bead) string {
+	if len(l.pauses) == 0 {
+		return ""
+	}
+	if p := pause.Holding(l.pauses, policy.Client(r.Def, b.Worker), b.ID); p != nil {
+		return p.String()
+	}
+	return ""
 }
 
 // idle is true when nothing will happen any more by itself.
@@ -125,7 +141,7 @@ func (l *remaining) addTarget(ctx context.Context, r *rig.Rig) error {
 // countUnlessBusy is countRemaining for a rig that may be busy. While changes arrive (still is
 // false), a hook in use or a waiting merge request is enough to call it busy; whether a worker
 // waits for an answer is only looked up when nothing changes.
-func countUnlessBusy(r *rig.Rig, still bool) (remaining, error) {
+func countUnlessBusy(r *rig.Rig, began state.Time, still bool) (remaining, error) {
 	if !still {
 		hooks, _, err := r.Hooks.All()
 		used := func(h hook.Hook) bool { return h.Status != hook.Empty }
@@ -136,21 +152,36 @@ func countUnlessBusy(r *rig.Rig, still bool) (remaining, error) {
 			return remaining{Busy: 1}, err
 		}
 	}
-	left, err := countHooks(r)
+	left, err := countHooks(r, began)
 	if err == nil && left.idle() {
-		left, err = countRemaining(r)
+		left, err = countRemaining(r, began)
 	}
 	return left, err
 }
 
-// countHooks counts the hooks in use, without those whose worker waits for an answer.
-func countHooks(r *rig.Rig) (remaining, error) {
+// countHooks counts the hooks in use, without those whose worker waits for an answer, or for a pause
+// that has met its fault again since the rig began.
+func countHooks(r *rig.Rig, began state.Time) (remaining, error) {
 	var left remaining
+	pauses, err := r.Pauses.InForce()
+	if err != nil {
+		return left, err
+	}
+	left.pauses = slices.DeleteFunc(pauses, func(p pause.Pause) bool { return !p.NeedsPerson(began) })
 	hooks, bad, err := r.Hooks.All()
 	for i := range hooks {
 		h := &hooks[i]
+		if h.Status == hook.Empty {
+			continue
+		}
+		if b, err := r.Beads.Get(string(h.WorkItem.BeadID)); err == nil {
+			if why := left.paused(r, &b); why != "" {
+				left.asksFor(b.ID, why)
+				left.asking = append(left.asking, h.AgentID)
+				continue
+			}
+		}
 		switch open, asksErr := actor.AwaitedAnswers(r, h); {
-		case h.Status == hook.Empty:
 		case asksErr == nil && len(open) > 0:
 			left.asksFor(h.WorkItem.BeadID, fmt.Sprintf("%s asks: chipset inbox", h.AgentID))
 			left.asking = append(left.asking, h.AgentID)
@@ -177,8 +208,8 @@ func (l *remaining) unreadable(bad []error) {
 }
 
 // countRemaining counts what is left to do.
-func countRemaining(r *rig.Rig) (remaining, error) {
-	left, err := countHooks(r)
+func countRemaining(r *rig.Rig, began state.Time) (remaining, error) {
+	left, err := countHooks(r, began)
 	if err != nil {
 		return left, err
 	}
@@ -205,7 +236,7 @@ func countRemaining(r *rig.Rig) (remaining, error) {
 	if left.nobodyFree, err = left.allAsk(r); err != nil {
 		return left, err
 	}
-	left.countBeads(beads, queue, r.Def.Merge.OnConflict == definition.OnConflictBlock)
+	left.countBeads(r, beads, queue, r.Def.Merge.OnConflict == definition.OnConflictBlock)
 	left.countQueue(queue, bead.Index(beads), r.Def.Merge.OnConflict == definition.OnConflictBlock)
 	left.Held = left.Held && active == 0
 	return left, nil
@@ -266,7 +297,7 @@ func behind(r *rig.Rig, beads []bead.Bead) (int, error) {
 	return n, nil
 }
 
-func (l *remaining) countBeads(beads []bead.Bead, queue []mergequeue.Request, blockOnConflict bool) {
+func (l *remaining) countBeads(r *rig.Rig, beads []bead.Bead, queue []mergequeue.Request, blockOnConflict bool) {
 	byID := bead.Index(beads)
 	held := map[state.BeadID]string{} // beads that wait for a person, directly or behind another
 	for i := range beads {
@@ -278,8 +309,10 @@ func (l *remaining) countBeads(beads []bead.Bead, queue []mergequeue.Request, bl
 		switch {
 		case b.Status == bead.Blocked:
 			held[b.ID] = b.CloseReason
-		case l.asks[b.ID] != "" && b.Status == bead.InProgress:
+		case l.asks[b.ID] != "" && !b.Status.Finished():
 			held[b.ID] = l.asks[b.ID]
+		case b.Status == bead.Open && l.paused(r, b) != "":
+			held[b.ID] = l.paused(r, b)
 		case b.Status == bead.Open && l.nobodyFree:
 			held[b.ID] = "all polecats wait for you"
 		case b.Status == bead.Done && mr == nil:

@@ -7,6 +7,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
@@ -14,7 +15,7 @@ import (
 // Summary is what came of a rig since an instant.
 type Summary struct {
 	Since state.Time `json:"since"`
-	// Landed counts beads that landed, Failed attempts that failed.
+	// Landed counts beads that landed, Failed attempts that failed by their own fault.
 	Landed int `json:"landed"`
 	Failed int `json:"failed"`
 	// Needs is what waits for the person now.
@@ -30,7 +31,8 @@ func Summarize(ctx context.Context, r *rig.Rig, since state.Time) (*Summary, err
 		return nil, err
 	}
 	failed, _, err := r.Retire.Select(func(rec *retire.Record) bool {
-		return rec.Outcome == retire.Fail && !rec.CreatedAt.Before(since.Time)
+		charged := rec.Fault.IsZero() || rec.Fault.Class == fault.Work
+		return rec.Outcome == retire.Fail && charged && !rec.CreatedAt.Before(since.Time)
 	})
 	if err != nil {
 		return nil, err

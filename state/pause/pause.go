@@ -131,6 +131,16 @@ func (p Pause) MarshalJSON() ([]byte, error) {
 // InForce reports whether the pause holds anything back.
 func (p *Pause) InForce() bool { return p.Status == Paused || p.Status == Ramping }
 
+// patience is how many tries in a row meet the same fault before the person is waited for.
+const patience = 3
+
+// NeedsPerson reports whether probes don't help, the last of them at or after since: somebody has to log
+// in, install or mend something. The rig still tries again by itself, and goes on when that was done.
+func (p *Pause) NeedsPerson(since state.Time) bool {
+	return p.Status == Paused && p.Class == fault.Environment && p.Tries >= patience &&
+		len(p.Tried) > 0 && !p.Tried[len(p.Tried)-1].At.Before(since.Time)
+}
+
 // Holds reports whether a bead of the scope must not start.
 func (p *Pause) Holds(b state.BeadID) bool { return p.InForce() && !slices.Contains(p.Admitted, b) }
 

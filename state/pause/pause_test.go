@@ -257,3 +257,24 @@ func TestMovesOfHistory(t *testing.T) {
 		t.Error("a legal move is refused, or an illegal one is not")
 	}
 }
+
+// TestNeedsPerson: only a fault of the environment that probes have met again, the last of them lately.
+func TestNeedsPerson(t *testing.T) {
+	began := state.At(time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC))
+	at := func(d time.Duration) []Try { return []Try{{At: state.At(began.Add(d))}} }
+	for name, c := range map[string]struct {
+		p    Pause
+		want bool
+	}{
+		"met again":          {Pause{Status: Paused, Class: fault.Environment, Tries: patience, Tried: at(0)}, true},
+		"met too few times":  {Pause{Status: Paused, Class: fault.Environment, Tries: patience - 1, Tried: at(0)}, false},
+		"not tried since":    {Pause{Status: Paused, Class: fault.Environment, Tries: patience, Tried: at(-1)}, false},
+		"never tried":        {Pause{Status: Paused, Class: fault.Environment, Tries: patience}, false},
+		"a service's":        {Pause{Status: Paused, Class: fault.Capacity, Tries: patience, Tried: at(0)}, false},
+		"going on meanwhile": {Pause{Status: Ramping, Class: fault.Environment, Tries: patience, Tried: at(0)}, false},
+	} {
+		if got := c.p.NeedsPerson(began); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
