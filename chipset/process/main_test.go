@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 			os.Exit(beBrokered(os.Args[2:]))
 		case "caller":
 			os.Exit(beCaller(os.Args[2:]))
+		case BoxArg:
+			os.Exit(Box(os.Args[2:]))
 		case "role":
 			os.Exit(beRole())
 		case "hunter":

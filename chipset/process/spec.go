@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/fault"
 )
@@ -85,6 +86,9 @@ type Spec struct {
 	// Settle makes what the command left below Dir durable before the final record says
 	// that it is (Exit.Settled).
 	Settle bool `json:"settle,omitempty"`
+	// Sandbox restricts the command, which gets its own TMPDIR; nil runs it as it is. The command can also write to
+	// Log and read Stdin by their names, as /dev/stderr and /dev/stdin do.
+	Sandbox *sandbox.Profile `json:"sandbox,omitempty"`
 	// Timeout ends the command after that time on a monotonic clock; 0 is never.
 	Timeout time.Duration `json:"timeout"`
 	// Grace is the time between TERM and KILL; 0 is DefaultGrace.
@@ -120,7 +124,7 @@ func (s Spec) check() error {
 	paths := []struct {
 		name, value string
 		optional    bool
-	}{{"Dir", s.Dir, false}, {"Record", s.Record, false}, {"Log", s.Log, true}, {"Stdin", s.Stdin, true}}
+	}{{"Dir", s.Dir, false}, {"Record", s.Record, false}, {"Log", s.Log, true}, {"Stdin", s.Stdin, true}, {"Sandbox.Temp", s.temp(), s.Sandbox == nil}}
 	if s.Broker != nil {
 		paths = append(paths, struct {
 			name, value string
@@ -139,6 +143,13 @@ func (s Spec) check() error {
 		return fmt.Errorf("%w: negative duration", ErrBadSpec)
 	}
 	return nil
+}
+
+func (s Spec) temp() string {
+	if s.Sandbox == nil {
+		return ""
+	}
+	return s.Sandbox.Temp
 }
 
 func (s Spec) grace() time.Duration {

@@ -157,6 +157,7 @@ func (s *supervisor) finish() {
 	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		s.exit.Error = err.Error()
 	}
+	s.removeTemp()
 }
 
 // settle makes what the command left durable. The folder was opened before the command
@@ -242,6 +243,7 @@ func (s *supervisor) notExecuted(err error) int {
 	case errors.Is(err, fs.ErrPermission): // the file itself, not what it works on
 		s.exit.Fault = fault.New(fault.ClientRefused, fault.ClientRefused.Phrase()+": "+err.Error())
 	}
+	s.removeTemp()
 	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		return s.fail(err)
 	}
@@ -297,12 +299,16 @@ func (s *supervisor) exec(files []*os.File) (*child, error) {
 		return nil, err
 	}
 	in, out := files[0].Fd(), files[1].Fd()
-	pid, err := syscall.ForkExec(path, s.spec.Argv, &syscall.ProcAttr{
+	attr := &syscall.ProcAttr{
 		Dir:   s.spec.Dir,
 		Env:   inDirectory(s.spec.Env, s.spec.Dir),
 		Files: []uintptr{in, out, out},
 		Sys:   childAttributes(),
-	})
+	}
+	if s.spec.Sandbox != nil {
+		return s.execBoxed(path, attr)
+	}
+	pid, err := syscall.ForkExec(path, s.spec.Argv, attr)
 	if err != nil {
 		return nil, &fs.PathError{Op: "exec", Path: path, Err: err}
 	}

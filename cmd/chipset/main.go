@@ -28,9 +28,12 @@ func main() { os.Exit(mainCode()) }
 
 // mainCode is main without the exit, so that deferred calls run.
 func mainCode() int {
-	// The supervisor of a worker is this same binary; it knows nothing of the rest.
+	// The supervisor of a worker and its sandbox are this same binary; they know nothing of the rest.
 	if len(os.Args) > 1 && os.Args[1] == process.SuperviseArg && os.Getenv(broker.EnvAddress) == "" {
 		return process.Supervise(os.Stdin)
+	}
+	if len(os.Args) > 1 && os.Args[1] == process.BoxArg {
+		return process.Box(os.Args[2:])
 	}
 	debug.SetGCPercent(gcPercent)
 	args, given, err := commandArgs(os.Args[1:])

@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// minLandlock is the version that lets a file be moved between folders, and so the first that a rig can use
+// (Linux 5.19).
+const minLandlock = 2
+
+const (
+	readAccess  = landlock.AccessFSReadFile | landlock.AccessFSExecute
+	writeAccess = readAccess | landlock.AccessFSWriteFile | landlock.AccessFSTruncate
+	// Devices are made by nobody.
+	changeAccess = writeAccess | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile | landlock.AccessFSMakeDir |
+		landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo | landlock.AccessFSMakeSym |
+		landlock.AccessFSRefer
+	// fileAccess is what the kernel takes for a file.
+	fileAccess = writeAccess | landlock.AccessFSIoctlDev
+)
+
+// maxTasks is how many processes and threads a command's user may have while it starts another.
+const maxTasks = 16384
+
+// Kind says in a few words what restricts commands on this machine, and missing what does not and why; either may be "".
+func Kind() (kind, missing string) {
+	version, err := landlock.LandlockGetABIVersion()
+	switch {
+	case err != nil:
+		missing = "no Landlock: " + err.Error()
+	case version < minLandlock:
+		missing = fmt.Sprintf("no Landlock: the kernel has version %d, %d is needed", version, minLandlock)
+	default:
+		kind = fmt.Sprintf("landlock %d", version)
+	}
+	if err := seccompAvailable(); err != nil {
+		return kind, join(missing, "no seccomp: "+err.Error())
+	}
+	return join(kind, "seccomp"), missing
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + ", " + b
+}
+
+// Enter restricts this process for good, and returns what is to be executed then: path and argv as they are. It is
+// called by a process that has no other purpose, on the locked thread that executes the command.
+func (p *Profile) Enter(path string, argv []string) (program string, words []string, err error) {
+	if _, missing := Kind(); missing != "" && p.Mode == Require {
+		return "", nil, errors.New(missing)
+	}
+	if err := limit(); err != nil {
+		return "", nil, err
+	}
+	if err := p.restrictFiles(); err != nil {
+		return "", nil, fmt.Errorf("landlock: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return "", nil, fmt.Errorf("no new privileges: %w", err)
+	}
+	if seccompAvailable() == nil {
+		if err := filterSystemCalls(); err != nil {
+			return "", nil, fmt.Errorf("seccomp: %w", err)
+		}
+	}
+	return path, argv, nil
+}
+
+// restrictFiles restricts the calling thread as far as the kernel can: that is the one that executes the command, so
+// the others need not be stopped for it.
+func (p *Profile) restrictFiles() error {
+	version, err := landlock.LandlockGetABIVersion()
+	if err != nil || version < minLandlock {
+		return nil // Enter has refused it where that matters
+	}
+	handled := handledBy(version)
+	rules, err := landlock.LandlockCreateRuleset(&handled, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(rules)
+	allow := func(access uint64, paths ...string) {
+		for _, path := range paths {
+			err = errors.Join(err, allowBelow(rules, path, access&handled.HandledAccessFS))
+		}
+	}
+	// Names are not hidden: programs list the folders above the one they are in.
+	allow(landlock.AccessFSReadDir, "/")
+	allow(readAccess, p.readable(entries)...)
+	allow(changeAccess, "/dev/shm")
+	allow(writeAccess|landlock.AccessFSIoctlDev, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+	allow(changeAccess, p.writable()...)
+	if err != nil {
+		return err
+	}
+	return landlock.LandlockRestrictSelf(rules, 0)
+}
+
+// handledBy is what a version of Landlock restricts: files, and signals and abstract sockets to processes outside.
+func handledBy(version int) landlock.RulesetAttr {
+	handled := landlock.RulesetAttr{HandledAccessFS: changeAccess | landlock.AccessFSReadDir | landlock.AccessFSMakeChar |
+		landlock.AccessFSMakeBlock | landlock.AccessFSIoctlDev}
+	if version < 3 {
+		handled.HandledAccessFS &^= landlock.AccessFSTruncate
+	}
+	if version < 5 {
+		handled.HandledAccessFS &^= landlock.AccessFSIoctlDev
+	}
+	if version >= 6 {
+		handled.Scoped = landlock.ScopeSignal | landlock.ScopeAbstractUnixSocket
+	}
+	return handled
+}
+
+// allowBelow allows access to a file, or to a folder and everything below it. What is not there, or can't be reached
+// by anybody of this user, needs no rule.
+func allowBelow(rules int, path string, access uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) //nolint:forbidigo // it opens nothing, it names a file to the kernel
+	if err != nil {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
+			return nil
+		}
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= fileAccess
+	}
+	if err := landlock.LandlockAddPathBeneathRule(rules, &landlock.PathBeneathAttr{ParentFd: fd, AllowedAccess: access}, 0); err != nil {
+		return &os.PathError{Op: "allow", Path: path, Err: err}
+	}
+	return nil
+}
+
+// limit lowers the limits of this process that are higher. A command dumps no core: it would hold what it was told.
+func limit() error {
+	for _, l := range []struct {
+		resource int
+		most     uint64
+	}{{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NPROC, maxTasks}} {
+		var limit unix.Rlimit
+		if err := unix.Getrlimit(l.resource, &limit); err != nil {
+			return fmt.Errorf("limits: %w", err)
+		}
+		limit.Max = min(limit.Max, l.most)
+		limit.Cur = min(limit.Cur, limit.Max)
+		if err := unix.Setrlimit(l.resource, &limit); err != nil {
+			return fmt.Errorf("limits: %w", err)
+		}
+	}
+	return nil
+}

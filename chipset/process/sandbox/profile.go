@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Mode is how much of a sandbox somebody wants.
+type Mode string
+
+const (
+	// Off runs commands as the user does.
+	Off Mode = "off"
+	// Auto takes what the machine has.
+	Auto Mode = "auto"
+	// Require runs no command that the machine can't restrict.
+	Require Mode = "require"
+)
+
+// Profile is what a command may do. All paths are absolute; one that does not exist counts for nothing. A symbolic
+// link counts for what it leads to.
+type Profile struct {
+	Mode Mode `json:"mode"`
+	// Write are the files and folders that may be read and changed, with all below them.
+	Write []string `json:"write,omitempty"`
+	// Hide are those that can't be read, with all below them. Everything else can.
+	Hide []string `json:"hide,omitempty"`
+	// Show are exceptions below Hide.
+	Show []string `json:"show,omitempty"`
+	// Temp is a folder for what a command needs while it runs, and may change like one of Write. The supervisor
+	// makes it, tells the command of it as TMPDIR, and removes it; its parent exists.
+	Temp string `json:"temp,omitempty"`
+}
+
+// readable returns the files and folders that can be read with all below them: all but what is hidden. It names no
+// folder that holds something hidden, but each entry of it. list returns the paths of the entries of a folder that
+// are no symbolic links: what a link leads to is allowed, or not, where it is.
+func (p *Profile) readable(list func(dir string) []string) []string {
+	hidden := resolved(p.Hide)
+	var all []string
+	var add func(path string)
+	add = func(path string) {
+		if slices.Contains(hidden, path) {
+			return
+		}
+		if !slices.ContainsFunc(hidden, func(h string) bool { return below(h, path) }) {
+			all = append(all, path)
+			return
+		}
+		for _, entry := range list(path) {
+			add(entry)
+		}
+	}
+	add("/")
+	return append(all, resolved(p.Show)...)
+}
+
+// writable returns what may be changed. What lies below another entry is left out: who may change a folder could make
+// an entry of it lead elsewhere.
+func (p *Profile) writable() []string {
+	all := resolved(append([]string{p.Temp}, p.Write...))
+	return slices.DeleteFunc(slices.Clone(all), func(path string) bool {
+		return slices.ContainsFunc(all, func(other string) bool { return below(path, other) })
+	})
+}
+
+// resolved returns the paths that exist, each once and without symbolic links.
+func resolved(paths []string) []string {
+	var all []string
+	for _, path := range paths {
+		target, err := filepath.EvalSymlinks(path)
+		if err == nil && filepath.IsAbs(target) && !slices.Contains(all, target) {
+			all = append(all, target)
+		}
+	}
+	return all
+}
+
+// below reports whether a clean path lies below a folder.
+func below(path, dir string) bool {
+	return path != dir && strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// entries lists a folder, without symbolic links. What can't be listed has nothing to allow.
+func entries(dir string) []string {
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var paths []string
+	for _, entry := range found {
+		if entry.Type()&os.ModeSymlink == 0 {
+			paths = append(paths, filepath.Join(dir, entry.Name()))
+		}
+	}
+	return paths
+}

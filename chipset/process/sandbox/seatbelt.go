@@ -1,0 +1,27 @@
+package sandbox
+
+import (
+	"strconv"
+	"strings"
+)
+
+// seatbelt writes the profile in the language of sandbox-exec(1), in which the last rule that matches counts.
+func (p *Profile) seatbelt() string {
+	var text strings.Builder
+	rule := func(what string, paths []string) {
+		if len(paths) == 0 {
+			return
+		}
+		text.WriteString("(" + what)
+		for _, path := range paths {
+			text.WriteString(" (subpath " + strconv.Quote(path) + ")")
+		}
+		text.WriteString(")\n")
+	}
+	write, devices := p.writable(), []string{"/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper", "/dev/fd"}
+	text.WriteString("(version 1)\n(allow default)\n(deny file-write*)\n")
+	rule("deny file-read-data", resolved(p.Hide))
+	rule("allow file-read-data", append(resolved(p.Show), write...))
+	rule("allow file-write*", append(write, devices...))
+	return text.String()
+}

@@ -1,0 +1,105 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"errors"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// denied are the system calls that no command of a rig has business with: looking into other processes, mounting,
+// keys, namespaces, and what changes the kernel.
+func denied() []uint32 {
+	return []uint32{
+		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
+		unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
+		unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_SETNS,
+		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+		unix.SYS_BPF, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
+		unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_REBOOT, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG,
+		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
+	}
+}
+
+const (
+	namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+	// Offsets in struct seccomp_data; of an argument that of its lower half, for both systems are little-endian.
+	offsetCall, offsetArch, offsetFirst, offsetSecond = 0, 4, 16, 24
+
+	// x32 marks the calls of the third ABI of an x86-64 kernel.
+	x32 = 0x40000000
+
+	ioctlTypeInto, ioctlConsole = unix.TIOCSTI, 0x541C // TIOCLINUX
+)
+
+// program is the filter: every call of another architecture fails, and those of denied; of clone, unshare and ioctl
+// those that make a namespace or type into a terminal. clone3 is said not to exist, because its flags are
+// in memory; the C library then takes clone.
+func program() []unix.SockFilter {
+	const (
+		load  = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+		equal = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+		least = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+		bits  = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+	)
+	answer := func(value uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: value} }
+	refuse, missing, allow := answer(seccompErrno|uint32(unix.EPERM)), answer(seccompErrno|uint32(unix.ENOSYS)), answer(seccompAllow)
+
+	filter := []unix.SockFilter{
+		{Code: load, K: offsetArch}, {Code: equal, K: architecture(), Jt: 1}, missing,
+		{Code: load, K: offsetCall}, {Code: least, K: x32, Jf: 1}, missing,
+		{Code: equal, K: unix.SYS_CLONE3, Jf: 1}, missing,
+	}
+	for _, call := range denied() {
+		filter = append(filter, unix.SockFilter{Code: equal, K: call, Jf: 1}, refuse)
+	}
+	for _, call := range []struct{ number, flags uint32 }{{unix.SYS_CLONE, namespaces}, {unix.SYS_UNSHARE, namespaces | unix.CLONE_NEWTIME}} {
+		filter = append(filter, unix.SockFilter{Code: equal, K: call.number, Jf: 4},
+			unix.SockFilter{Code: load, K: offsetFirst}, unix.SockFilter{Code: bits, K: call.flags, Jf: 1}, refuse, allow)
+	}
+	return append(filter, unix.SockFilter{Code: equal, K: unix.SYS_IOCTL, Jf: 4},
+		unix.SockFilter{Code: load, K: offsetSecond}, unix.SockFilter{Code: equal, K: ioctlTypeInto, Jt: 1},
+		unix.SockFilter{Code: equal, K: ioctlConsole, Jf: 1}, refuse, allow)
+}
+
+const seccompErrno, seccompAllow = 0x00050000, 0x7fff0000 // SECCOMP_RET_ERRNO, SECCOMP_RET_ALLOW
+
+func architecture() uint32 {
+	if runtime.GOARCH == "arm64" {
+		return unix.AUDIT_ARCH_AARCH64
+	}
+	return unix.AUDIT_ARCH_X86_64
+}
+
+// seccompAvailable returns why the kernel filters no system calls, or nil.
+func seccompAvailable() error {
+	const actionAvailable = 2 // SECCOMP_GET_ACTION_AVAIL
+	action := uint32(seccompErrno)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, actionAvailable, 0, uintptr(unsafe.Pointer(&action)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// filterSystemCalls installs the filter for the calling thread and what it becomes. It needs no_new_privs.
+func filterSystemCalls() error {
+	const setModeFilter = 1 // SECCOMP_SET_MODE_FILTER
+	filter := program()
+	if len(filter) > unix.BPF_MAXINSNS {
+		return errors.New("the filter is too long")
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, setModeFilter, 0, uintptr(unsafe.Pointer(&prog)))
+	runtime.KeepAlive(filter)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
