@@ -44,6 +44,10 @@ type Client struct {
 	// Shell is the name of its tool that runs a command line, "" if not known: a permission
 	// for Bash(npm publish) is one for that command line in every client.
 	Shell string
+	// Home is what it keeps below the home of its user.
+	Home Home
+	// Keys are the variables that it reads, its model's keys among them: names, or beginnings of names with a * behind.
+	Keys []string
 	// Configures are names of files and folders in a repository, with * and ?, by which it is configured or told
 	// what to do.
 	Configures []string
@@ -69,6 +73,18 @@ type About struct {
 	AddMCP string
 	// ExitCode is what its exit code does not say, "" where it can be trusted.
 	ExitCode string
+}
+
+// Home is what a client keeps below the home of its user. Paths are relative to it.
+type Home struct {
+	// Own are the files and folders with its configuration, keys and sessions: they are read by workers that run it, and by
+	// no other worker.
+	Own []string
+	// Changed are the folders that it must be able to change while it works. None of them holds what makes a later
+	// session run a command.
+	Changed []string
+	// Moved is the variable that names another folder instead of the first of Own.
+	Moved string
 }
 
 // Kit is what a rig hands to a worker's client.

@@ -21,9 +21,12 @@ type Definition struct {
 	GUPP          GUPP
 	Rig           Rig
 	Worker        Worker
-	Merge         Merge
-	Mail          Mail
-	Audit         Audit
+	// Sandbox is auto, off or require: whether workers and tests run in a sandbox.
+	Sandbox string
+	Allow   Allow
+	Merge   Merge
+	Mail    Mail
+	Audit   Audit
 	// MergeDefined reports whether the file has a merge section. Without one nobody
 	// has decided how to test; with one, an empty Merge.Test is a decision.
 	MergeDefined bool `yaml:"-"`
@@ -281,6 +284,14 @@ type WorkerPreset struct {
 	Plan bool
 	// Line is where the preset begins.
 	Line int `yaml:"-"`
+}
+
+// Allow is what workers and tests may do in their sandbox beyond the usual.
+type Allow struct {
+	// Env are variables that they get: names, or beginnings of names with a * behind.
+	Env []string
+	// Read and Write are files and folders that they can read and change, absolute or below ~/.
+	Read, Write []string
 }
 
 // Command is a command as the file gives it: a line, which may need a shell, or a

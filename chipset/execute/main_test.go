@@ -8,10 +8,15 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
-// TestMain makes this binary the supervisor that runners start, too.
+// TestMain makes this binary the supervisor and the sandbox that runners start, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == process.SuperviseArg {
-		os.Exit(process.Supervise(os.Stdin))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case process.SuperviseArg:
+			os.Exit(process.Supervise(os.Stdin))
+		case process.BoxArg:
+			os.Exit(process.Box(os.Args[2:]))
+		}
 	}
 	restore := gittest.Isolate()
 	// Or every supervisor under the race detector takes a second to exit.

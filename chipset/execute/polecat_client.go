@@ -116,7 +116,7 @@ func (p *Polecat) tellTotals(w *worker) {
 }
 
 // forgetSession removes what lies in run/ for a session that is over: its prompt,
-// its progress, and the files of its client.
+// its progress, the files of its client, and temporary ones that a killed supervisor left.
 func (p *Polecat) forgetSession(s state.SessionID) {
 	if s == "" {
 		return
@@ -128,7 +128,8 @@ func (p *Polecat) forgetSession(s state.SessionID) {
 			err = errors.Join(err, p.Rig.Tree.Remove(dir.Join(e.Name())))
 		}
 	}
-	if err = errors.Join(err, agentcli.RemoveProgress(p.Rig.Tree, s)); err != nil {
+	err = errors.Join(err, agentcli.RemoveProgress(p.Rig.Tree, s), p.Rig.Tree.RemoveAll(tempDir.Join(string(s))))
+	if err != nil {
 		p.tell(event.SessionNotForgotten(p.ID, s, err.Error()))
 	}
 }
@@ -224,7 +225,7 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 // equip adds what this rig hands to the client, and writes its files. who is the
 // identity of the worker, in variables.
 func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem, who []string) (agentcli.Equipped, error) {
-	files := string(promptFile(item.Session)) + "."
+	files := string(clientFile(item.Session, ""))
 	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: who}
 	plan := actor.CheckPlan(p.Rig, p.ID, item.AssignmentID)
@@ -237,11 +238,16 @@ func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem, who []stri
 	c := clients.Of(w.preset)
 	e := c.Start(argv, kit)
 	for name, text := range e.Files {
-		if err := p.Rig.Tree.Replace(state.Path(files+name), []byte(text)); err != nil {
+		if err := p.Rig.Tree.Replace(clientFile(item.Session, name), []byte(text)); err != nil {
 			return e, err
 		}
 	}
 	return e, nil
+}
+
+// clientFile is a file that a session's client is handed, by its name.
+func clientFile(s state.SessionID, name string) state.Path {
+	return promptFile(s) + "." + state.Path(name)
 }
 
 // identity is who the worker is, in the variables every chipset command reads.

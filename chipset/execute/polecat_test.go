@@ -242,7 +242,8 @@ func TestPolecatEnvironment(t *testing.T) {
 	t.Setenv("GIT_DIR", "/nowhere")
 	t.Setenv("LANG_OF_TEST", "one")
 	p := &Polecat{base: base{Agent: Agent{Rig: &rig.Rig{Dir: "/rig"}, ID: alpha}}}
-	env := p.environment("/opt/chipset/bin", []string{"GIT_AUTHOR_NAME=me"}, []string{"LANG_OF_TEST=two", "PATH=/only"}, p.identity(
+	env := p.environment(surroundings{bin: "/opt/chipset/bin", inherited: ownEnvironment(), identity: []string{"GIT_AUTHOR_NAME=me"},
+		preset: []string{"LANG_OF_TEST=two", "PATH=/only"}}, p.identity(
 		hook.WorkItem{BeadID: "tt-1", AssignmentID: "as-1", Session: "ses-1"}))
 	values := map[string]string{}
 	for _, entry := range env {

@@ -295,8 +295,18 @@ func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, 
 	if err != nil {
 		return process.Spec{}, err
 	}
-	env := p.environment(p.binDir(), identity, append(kit.Env, run.Env...), who)
-	return process.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env,
+	client := clients.Of(w.preset)
+	show := []string{p.Rig.Tree.Abs(promptFile(item.Session))}
+	for name := range kit.Files {
+		show = append(show, p.Rig.Tree.Abs(clientFile(item.Session, name)))
+	}
+	box, err := confine(p.Rig, p.Rig.Worktree(p.ID), item.Session, &client, show)
+	if err != nil {
+		return process.Spec{}, err
+	}
+	env := p.environment(surroundings{bin: p.binDir(), identity: identity, preset: append(kit.Env, run.Env...),
+		inherited: variables(p.Rig, ownEnvironment(), client.Keys)}, who)
+	return process.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env, Sandbox: box,
 		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace,
 		Settle: true, Broker: &process.Broker{Address: address, Dir: p.Rig.Dir, Env: ownEnvironment()}}, nil
 }
@@ -320,9 +330,16 @@ func ownEnvironment() []string {
 	})
 }
 
-// environment is the worker's: this process's own, then the preset's, then who it is.
-// Each name stands once, because programs differ in which of two they believe.
-func (p *Polecat) environment(bin string, identity, preset, who []string) []string {
+// surroundings are what a worker's environment is made of, apart from who it is.
+type surroundings struct {
+	// bin is the folder with its chipset.
+	bin string
+	// inherited is what it may have of this process's own environment.
+	inherited, identity, preset []string
+}
+
+// environment is the worker's: what it inherits, then the preset's, then who it is. Each name stands once, because programs differ in which of two they believe.
+func (p *Polecat) environment(from surroundings, who []string) []string {
 	var env []string
 	set := func(entries ...string) {
 		for _, entry := range entries {
@@ -332,21 +349,21 @@ func (p *Polecat) environment(bin string, identity, preset, who []string) []stri
 		}
 	}
 	path := ""
-	for _, entry := range ownEnvironment() {
+	for _, entry := range from.inherited {
 		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
 			path = value
 		}
 		set(entry)
 	}
-	set(identity...)
-	set(preset...)
-	for _, entry := range preset {
+	set(from.identity...)
+	set(from.preset...)
+	for _, entry := range from.preset {
 		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
 			path = value
 		}
 	}
 	// The worker's chipset is this very binary.
-	set("PATH=" + strings.TrimSuffix(bin+string(os.PathListSeparator)+path, string(os.PathListSeparator)))
+	set("PATH=" + strings.TrimSuffix(from.bin+string(os.PathListSeparator)+path, string(os.PathListSeparator)))
 	set(who...)
 	return env
 }

@@ -300,18 +300,19 @@ func (r *Refinery) killOrphans(ctx context.Context) error {
 		return fmt.Errorf("%s: end an earlier test: %w", r.ID, err)
 	}
 	for _, f := range files {
-		if err := r.Rig.Tree.Remove(testRecords.Join(f.Name())); err != nil {
+		id := strings.TrimSuffix(f.Name(), ".json")
+		if err := errors.Join(r.Rig.Tree.Remove(testRecords.Join(f.Name())), r.Rig.Tree.RemoveAll(tempDir.Join(id))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cleanEnvironment is this process's own without what speaks of a rig or of a
-// repository.
+// cleanEnvironment is what a test may have of this process's own, without what speaks of a rig or of a
+// repository. It holds no keys.
 func (r *Refinery) cleanEnvironment(session state.SessionID) []string {
 	var env []string
-	for _, entry := range git.Environment(os.Environ()) {
+	for _, entry := range variables(r.Rig, git.Environment(os.Environ()), nil) {
 		if !strings.HasPrefix(entry, "CHIPSET_") {
 			env = append(env, entry)
 		}

@@ -117,9 +117,14 @@ func (r *Refinery) launch(ctx context.Context, q *mergequeue.Request, a refinery
 	if info, err := os.Lstat(r.Rig.Tree.Abs(run.log)); err == nil {
 		run.from = info.Size()
 	}
+	box, err := confine(r.Rig, r.worktree, session, nil, nil)
+	if err != nil {
+		return refinery.Result{}, err
+	}
 	r.at = "" // tests leave files
 	job, err := r.jobs.Start(ctx, process.Spec{
-		ID: string(session), Argv: argv, Dir: r.worktree, Env: r.cleanEnvironment(session),
+		Sandbox: box,
+		ID:      string(session), Argv: argv, Dir: r.worktree, Env: r.cleanEnvironment(session),
 		Log: r.Rig.Tree.Abs(run.log), Record: r.Rig.Tree.Abs(testRecords.Join(string(session) + ".json")),
 		Timeout: run.timeout,
 	})

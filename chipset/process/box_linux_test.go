@@ -2,7 +2,9 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +45,64 @@ func TestBoxKeepsTheCommandsWays(t *testing.T) {
 			exit := b.run(b.boxed(test.script))
 			if exit.Code != test.code || b.log() != test.log {
 				t.Errorf("exit %+v, log %q", exit, b.log())
+			}
+		})
+	}
+}
+
+// TestBoxHoldsHostileCommands: each act fails in the box, and succeeds without it, so that the act is one.
+func TestBoxHoldsHostileCommands(t *testing.T) {
+	needLandlock(t)
+	tests := []struct{ name, script string }{
+		{"write outside", "echo x > $OUT/new"},
+		{"change a file outside", "echo x >> $OUT/file"},
+		{"truncate a file outside", ": > $OUT/file"},
+		{"remove a file outside", "rm $OUT/file"},
+		{"rename a file outside", "mv $OUT/file $OUT/other"},
+		{"make a folder outside", "mkdir $OUT/dir"},
+		{"write through a link", "ln -s $OUT link && echo x > link/new"},
+		{"write through /proc", "echo x > /proc/self/root$OUT/new"},
+		{"move a file out", "echo x > mine && ln mine $OUT/mine"},
+		{"hard link to a file outside", "ln $OUT/file mine && echo x >> mine"},
+		{"a child of a child", "sh -c 'setsid sh -c \"echo x > $OUT/new\"'"},
+		{"read a secret", "cat $HOME/.ssh/id"},
+		{"read a secret through a link", "ln -s $HOME/.ssh/id link && cat link"},
+		{"execute a secret", "$HOME/.ssh/tool"},
+		{"read the environment of the supervisor", "cat /proc/$PPID/environ"},
+		{"signal the supervisor", "kill -0 $PPID"},
+		{"trace", "exec strace -o /dev/null true"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if kind, _ := sandbox.Kind(); test.name == "signal the supervisor" && slices.Contains([]string{"landlock 2, seccomp", "landlock 3, seccomp", "landlock 4, seccomp", "landlock 5, seccomp"}, kind) {
+				t.Skip("this kernel does not restrict signals: " + kind)
+			}
+			if test.name == "trace" {
+				if _, err := exec.LookPath("strace"); err != nil {
+					t.Skip(err)
+				}
+			}
+			t.Parallel()
+			for _, boxed := range []bool{false, true} {
+				b := newBench(t)
+				home, out := t.TempDir(), t.TempDir()
+				for path, text := range map[string]string{filepath.Join(home, ".ssh/id"): "key", filepath.Join(home, ".ssh/tool"): "#!/bin/sh\n", filepath.Join(out, "file"): "text"} {
+					if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+				spec := b.spec(test.script)
+				if boxed {
+					spec = b.boxed(test.script)
+					spec.Sandbox.Hide = []string{filepath.Join(home, ".ssh")}
+				}
+				spec.Env = append(spec.Env, "OUT="+out, "HOME="+home)
+				if exit := b.run(spec); (exit.Code != 0) != boxed {
+					t.Errorf("boxed %v: exit %d: %s", boxed, exit.Code, b.log())
+				}
 			}
 		})
 	}

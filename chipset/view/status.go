@@ -10,6 +10,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/environment"
+	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -33,6 +34,8 @@ type Status struct {
 	Tip        string `json:"tip,omitempty"`
 	TipSubject string `json:"tip_subject,omitempty"`
 	Test       string `json:"test,omitempty"`
+	// Sandbox says what restricts workers and tests, "" when nothing shall.
+	Sandbox string `json:"sandbox,omitempty"`
 
 	Agents []AgentStatus `json:"agents"`
 	Queue  []QueueEntry  `json:"queue"`
@@ -180,6 +183,7 @@ func (s *Status) addTarget(ctx context.Context, r *rig.Rig) {
 	if r.Def == nil || r.Git == nil {
 		return
 	}
+	s.Sandbox = sandbox.Describe(sandbox.Mode(r.Def.Sandbox))
 	s.Test = r.Def.Merge.Test.Line
 	if s.Test == "" {
 		s.Test = strings.Join(r.Def.Merge.Test.Argv, " ")

@@ -51,6 +51,9 @@ func (s *Status) writeHead(out *screen.Screen) {
 	for i := range s.Pauses {
 		rows = append(rows, []screen.Cell{screen.Dim("paused"), screen.Yellow(s.Pauses[i].String())})
 	}
+	if s.Sandbox != "" {
+		rows = append(rows, []screen.Cell{screen.Dim("sandbox"), screen.Plain(s.Sandbox)})
+	}
 	out.Table("", rows)
 }
 

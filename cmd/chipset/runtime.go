@@ -13,6 +13,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
+	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 )
 
 func newRuntimeCmd(a *app) *cobra.Command {
@@ -117,9 +118,9 @@ can be shown too; for a command line, the result of parsing it is shown.`,
 }
 
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
-	presets, permission := clients.Presets(), agentcli.PermissionAsk
+	presets, permission, mode := clients.Presets(), agentcli.PermissionAsk, sandbox.Off
 	if r, err := a.openState(ctx); err == nil && r.Def != nil {
-		presets, permission = clients.PresetsOf(r.Def), r.Def.Worker.Permissions
+		presets, permission, mode = clients.PresetsOf(r.Def), r.Def.Worker.Permissions, sandbox.Mode(r.Def.Sandbox)
 	}
 	if opts.permissions != "" {
 		permission = opts.permissions
@@ -140,7 +141,7 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 	resumed := c.Start(run.Argv, kit)
 	about := c.About
 	lines := [][2]string{
-		{"client", about.Title}, {"tried with", about.Tried}, {"permissions", permission}, {"prompt", promptWay(preset, &run)},
+		{"client", about.Title}, {"tried with", about.Tried}, {"permissions", permission}, {"sandbox", sandbox.Describe(mode)}, {"prompt", promptWay(preset, &run)},
 		{"command", commandLine(begun.Argv)}, {"environment", commandLine(append(begun.Env, names(preset.Env)...))},
 		{"time-out", timeOut(preset.Timeout)}, {"exit code", exitCodeOf(about)},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/run"
 	"github.com/gastown-chipset/chipset/chipset/view"
@@ -81,6 +82,9 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	}
 	if err := r.Prepare(ctx, named); err != nil {
 		return err
+	}
+	if inForce := sandbox.Describe(sandbox.Mode(def.Sandbox)); inForce != "" {
+		say("sandbox of workers and tests: %s", inForce)
 	}
 	agents, err := agentsOf(def)
 	if err != nil {

@@ -24,6 +24,8 @@ func Client() agentcli.Client {
 		Configures: []string{".aider.conf.yml", ".aider.model.*", ".aiderignore", "CONVENTIONS.md"},
 		About:      agentcli.About{Title: "aider", ExitCode: "0 after an API error too: a branch without a change is what tells"},
 		Reader:     func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
+		Home:       agentcli.Home{Own: []string{".aider", ".aider.conf.yml"}, Changed: []string{".aider"}},
+		Keys:       []string{"AIDER_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "DEEPSEEK_*", "OPENROUTER_API_KEY", "GROQ_API_KEY"},
 	}
 }
 

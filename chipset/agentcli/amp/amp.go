@@ -27,6 +27,8 @@ func Client() agentcli.Client {
 		Equip:      equip,
 		Reader:     claude.NewReader, // it is documented to print the same
 		Nested:     []string{"AMP_CURRENT_THREAD_ID"},
+		Home:       agentcli.Home{Own: []string{".config/amp", ".local/share/amp", ".cache/amp"}, Changed: []string{".local/share/amp", ".cache/amp"}},
+		Keys:       []string{"AMP_*"},
 	}
 }
 

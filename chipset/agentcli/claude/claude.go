@@ -38,6 +38,11 @@ func Client() agentcli.Client {
 			return []agentcli.Step{{Argv: []string{"claude", "plugin", "marketplace", "add", dir}},
 				{Argv: []string{"claude", "plugin", "install", "chipset@chipset"}}}
 		}},
+		Home: agentcli.Home{Moved: "CLAUDE_CONFIG_DIR", Own: []string{".claude", ".claude.json", ".cache/claude-cli-nodejs"},
+			Changed: []string{".claude/projects", ".claude/todos", ".claude/tasks", ".claude/shell-snapshots", ".claude/session-env", ".claude/sessions",
+				".claude/statsig", ".claude/debug", ".claude/file-history", ".claude/paste-cache", ".claude/plans", ".cache/claude-cli-nodejs"}},
+		Keys: []string{"ANTHROPIC_*", "CLAUDE_*", "API_TIMEOUT_MS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS", "BASH_MAX_OUTPUT_LENGTH",
+			"DISABLE_*", "IS_SANDBOX", "MAX_THINKING_TOKENS", "MAX_MCP_OUTPUT_TOKENS", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "USE_BUILTIN_RIPGREP"},
 		Shell: "Bash",
 		Nested: []string{"CLAUDECODE", "CLAUDE_CODE_CHILD_NOTES_DIR", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH",
 			"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_SESSION_ID",

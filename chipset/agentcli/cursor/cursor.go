@@ -26,6 +26,8 @@ func Client() agentcli.Client {
 		Equip:      equip,
 		Reader:     func() agentcli.Reader { return &reader{} },
 		Nested:     []string{"CURSOR_AGENT"},
+		Home:       agentcli.Home{Own: []string{".cursor", ".config/cursor"}, Changed: []string{".cursor/chats", ".cursor/projects", ".config/cursor"}},
+		Keys:       []string{"CURSOR_*"},
 	}
 }
 

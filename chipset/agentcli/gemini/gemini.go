@@ -38,6 +38,8 @@ func Client() agentcli.Client {
 				Present: "already installed", Remove: []string{"gemini", "extensions", "uninstall", "chipset"}}}
 		}},
 		Shell:  "run_shell_command",
+		Home:   agentcli.Home{Own: []string{".gemini"}, Changed: []string{".gemini/tmp", ".gemini/history"}},
+		Keys:   []string{"GEMINI_*", "GOOGLE_*", "GOOGLE_APPLICATION_CREDENTIALS"},
 		Nested: []string{"GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"},
 	}
 }

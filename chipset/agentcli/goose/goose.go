@@ -23,6 +23,9 @@ func Client() agentcli.Client {
 		Equip:      equip,
 		Reader:     func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
 		Nested:     []string{"GOOSE_TERMINAL"},
+		Home: agentcli.Home{Own: []string{".config/goose", ".local/share/goose", ".local/state/goose"},
+			Changed: []string{".local/share/goose", ".local/state/goose"}},
+		Keys: []string{"GOOSE_*", "ANTHROPIC_*", "OPENAI_*", "GOOGLE_API_KEY", "OPENROUTER_API_KEY", "DATABRICKS_*"},
 	}
 }
 

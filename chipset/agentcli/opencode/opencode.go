@@ -30,6 +30,9 @@ func Client() agentcli.Client {
 		Equip:  equip,
 		Reader: func() agentcli.Reader { return &reader{} },
 		Shell:  "bash",
+		Home: agentcli.Home{Own: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"},
+			Changed: []string{".local/share/opencode", ".local/state/opencode", ".cache/opencode"}},
+		Keys:   []string{"OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_GENERATIVE_AI_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY"},
 		Nested: []string{"OPENCODE", "OPENCODE_CLIENT", "OPENCODE_PID"},
 	}
 }

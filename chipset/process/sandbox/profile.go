@@ -19,13 +19,30 @@ const (
 	Require Mode = "require"
 )
 
+// Describe says in a few words what is in force on this machine for a mode, and why where that is not all; "" for Off.
+func Describe(mode Mode) string {
+	if mode == Off {
+		return ""
+	}
+	kind, missing := Kind()
+	switch {
+	case mode == Require && missing != "":
+		return "required, nothing can run: " + missing
+	case missing == "":
+		return kind
+	case kind == "":
+		return "none: " + missing
+	}
+	return kind + "; " + missing
+}
+
 // Profile is what a command may do. All paths are absolute; one that does not exist counts for nothing. A symbolic
 // link counts for what it leads to.
 type Profile struct {
 	Mode Mode `json:"mode"`
 	// Write are the files and folders that may be read and changed, with all below them.
 	Write []string `json:"write,omitempty"`
-	// Hide are those that can't be read, with all below them. Everything else can.
+	// Hide are those that can't be read, with all below them: paths, or patterns of filepath.Glob. Everything else can.
 	Hide []string `json:"hide,omitempty"`
 	// Show are exceptions below Hide.
 	Show []string `json:"show,omitempty"`
@@ -70,9 +87,15 @@ func (p *Profile) writable() []string {
 func resolved(paths []string) []string {
 	var all []string
 	for _, path := range paths {
-		target, err := filepath.EvalSymlinks(path)
-		if err == nil && filepath.IsAbs(target) && !slices.Contains(all, target) {
-			all = append(all, target)
+		matches := []string{path}
+		if _, err := os.Lstat(path); err != nil {
+			matches, _ = filepath.Glob(path)
+		}
+		for _, match := range matches {
+			target, err := filepath.EvalSymlinks(match)
+			if err == nil && filepath.IsAbs(target) && !slices.Contains(all, target) {
+				all = append(all, target)
+			}
 		}
 	}
 	return all

@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Secrets are the files and folders that hide what no worker and no test needs: keys, passwords, tokens, histories and
+// browsers' profiles. home is the user's; patterns are those of filepath.Glob.
+func Secrets(home string) []string {
+	all := []string{"/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssh/ssh_host_*_key", "/run/secrets", "/var/run/secrets"}
+	for _, name := range []string{
+		".ssh", ".gnupg", ".pki", ".password-store", ".local/share/keyrings", ".local/share/kwalletd", "Library/Keychains",
+		".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".config/containers/auth.json", ".terraform.d", ".vault-token", ".config/op",
+		".netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub",
+		".pypirc", ".cargo/credentials*", ".gem/credentials",
+		".*_history", ".local/share/fish",
+		".mozilla", ".thunderbird", ".config/google-chrome*", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge*", ".config/vivaldi",
+		"snap/firefox", "snap/chromium", "Library/Cookies", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox",
+		"Library/Safari",
+	} {
+		all = append(all, filepath.Join(home, name))
+	}
+	return all
+}
+
+// Caches are the folders in which tools keep what they have downloaded and built. lookup returns a variable of the
+// environment.
+func Caches(home string, lookup func(string) string) []string {
+	or := func(variable string, path ...string) string {
+		if value := lookup(variable); filepath.IsAbs(value) {
+			return value
+		}
+		return filepath.Join(path...)
+	}
+	cache := or("XDG_CACHE_HOME", home, ".cache")
+	cargo, gopath := or("CARGO_HOME", home, ".cargo"), or("GOPATH", home, "go")
+	all := []string{
+		or("GOCACHE", cache, "go-build"), or("GOMODCACHE", gopath, "pkg", "mod"), filepath.Join(gopath, "pkg", "sumdb"),
+		filepath.Join(cargo, "registry"), filepath.Join(cargo, "git"), filepath.Join(cargo, ".package-cache"),
+		filepath.Join(cargo, ".package-cache-mutate"), filepath.Join(cargo, ".global-cache"),
+		or("npm_config_cache", home, ".npm"), or("PIP_CACHE_DIR", cache, "pip"), or("UV_CACHE_DIR", cache, "uv"),
+	}
+	for _, name := range []string{"bazel", "ccache", "composer", "coursier", "Cypress", "deno", "golangci-lint", "gopls", "ms-playwright", "mypy", "node",
+		"node-gyp", "pnpm", "puppeteer", "pypoetry", "rebar3", "ruff", "sccache", "staticcheck", "typescript", "yarn", "zig"} {
+		all = append(all, filepath.Join(cache, name))
+	}
+	for _, name := range []string{".bun/install/cache", ".bundle/cache", ".ccache", ".conda/pkgs", ".gradle/caches", ".gradle/daemon", ".gradle/native",
+		".gradle/notifications", ".gradle/wrapper", ".hex/packages", ".ivy2/cache", ".local/share/NuGet", ".local/share/pnpm/store", ".m2/repository",
+		".nuget/packages", ".pub-cache", ".sbt/boot", ".yarn/berry",
+		"Library/Caches/go-build", "Library/Caches/pip", "Library/Caches/Yarn", "Library/pnpm"} {
+		all = append(all, filepath.Join(home, name))
+	}
+	return all
+}
+
+// Environment keeps of environ what every program needs, what toolchains are set up with, and what more names: the names
+// of variables, or beginnings of names with a * behind. A toolchain's variable whose name is that of a secret is left out
+// unless more names it.
+func Environment(environ, more []string) []string {
+	var kept []string
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if named(more, name) || named(usualVariables(), name) && !secretName(name) {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+// named reports whether a name is one of patterns.
+func named(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		beginning, open := strings.CutSuffix(pattern, "*")
+		return pattern == name || open && strings.HasPrefix(name, beginning)
+	})
+}
+
+func secretName(name string) bool {
+	upper := strings.ToUpper(name)
+	return slices.ContainsFunc([]string{"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "_KEY", "APIKEY", "_AUTH"},
+		func(part string) bool { return strings.Contains(upper, part) })
+}
+
+func usualVariables() []string {
+	return []string{
+		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "HOSTNAME", "TZ", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR*", "CI",
+		"LANG", "LANGUAGE", "LC_*", "XDG_CACHE_HOME", "XDG_CONFIG_*", "XDG_DATA_*", "XDG_STATE_HOME",
+		"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY",
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+		"GIT_*",
+		"AR", "AS", "CC", "CXX", "LD", "NM", "RANLIB", "CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH",
+		"C_INCLUDE_PATH", "MAKEFLAGS", "PKG_CONFIG*", "CMAKE_*", "CCACHE_*", "DYLD_*", "SDKROOT", "DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET",
+		"GO111MODULE", "GOAMD64", "GOARCH", "GOARM*", "GOBIN", "GOCACHE", "GOCOVERDIR", "GODEBUG", "GOENV", "GOEXPERIMENT", "GOFLAGS", "GOGC", "GOINSECURE",
+		"GOMAXPROCS", "GOMEMLIMIT", "GOMODCACHE", "GONOPROXY", "GONOSUMDB", "GOOS", "GOPATH", "GOPRIVATE", "GOPROXY", "GORACE", "GOROOT", "GOSUMDB",
+		"GOTOOLCHAIN", "GOTRACEBACK", "GOVCS", "GOWORK", "CGO_*",
+		"CARGO_*", "RUST*", "NODE_*", "npm_config_*", "NPM_CONFIG_*", "NVM_*", "FNM_*", "VOLTA_*", "COREPACK_*", "PNPM_*", "YARN_*", "BUN_*", "DENO_*",
+		"PLAYWRIGHT_*", "PUPPETEER_*", "PYTHON*", "PYENV_*", "VIRTUAL_ENV", "CONDA_*", "PIP_*", "UV_*", "POETRY_*", "PIPENV_*", "TOX_*", "HATCH_*",
+		"JAVA_*", "JDK_*", "MAVEN_*", "M2_HOME", "GRADLE_*", "KOTLIN_*", "SDKMAN_*", "SCALA_*", "SBT_*", "ANDROID_*",
+		"RBENV_*", "RUBY*", "GEM_*", "BUNDLE_*", "PHP*", "COMPOSER_*", "DOTNET_*", "NUGET_*", "MIX_*", "HEX_*", "ERL_*", "ELIXIR_*", "GHCUP_*", "CABAL_*",
+		"STACK_*", "OPAM*", "FLUTTER_*", "SWIFT*", "ZIG_*", "PERL*", "R_*", "JULIA_*", "NIX_*", "ASDF_*", "MISE_*", "HOMEBREW_*", "DIRENV_*",
+	}
+}
