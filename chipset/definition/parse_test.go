@@ -56,10 +56,10 @@ func wantDefaults() *Definition {
 			Limits: Limits{MaxRestarts: 3, RestartCooldown: 60 * time.Second, MaxAttempts: 3, MaxConflicts: 10},
 		},
 		Rig:    Rig{Name: "rig", BeadPrefix: "ri", Tick: 2 * time.Second, Patrol: 10 * time.Second},
-		Worker: Worker{Default: "claude", Permissions: "ask", Grace: 5 * time.Second},
-		Merge:  Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1},
-		Mail:   Mail{Retention: 24 * time.Hour, MaxSize: 65536},
-		Audit:  Audit{Ref: "chipset/audit"},
+		Worker: Worker{Default: "claude", Permissions: "ask", Grace: 5 * time.Second}, Sandbox: "off",
+		Merge: Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1},
+		Mail:  Mail{Retention: 24 * time.Hour, MaxSize: 65536},
+		Audit: Audit{Ref: "chipset/audit"},
 	}
 }
 

@@ -60,6 +60,9 @@ func (p *Profile) Enter(path string, argv []string) (program string, words []str
 	if err := limit(); err != nil {
 		return "", nil, err
 	}
+	if err := dropCapabilities(); err != nil {
+		return "", nil, fmt.Errorf("capabilities: %w", err)
+	}
 	if err := p.restrictFiles(); err != nil {
 		return "", nil, fmt.Errorf("landlock: %w", err)
 	}
@@ -140,6 +143,19 @@ func allowBelow(rules int, path string, access uint64) error {
 	}
 	if err := landlock.LandlockAddPathBeneathRule(rules, &landlock.PathBeneathAttr{ParentFd: fd, AllowedAccess: access}, 0); err != nil {
 		return &os.PathError{Op: "allow", Path: path, Err: err}
+	}
+	return nil
+}
+
+// dropCapabilities takes from root what it gets by executing a command and could look into processes outside or change
+// the kernel with: CAP_PERFMON alone opens /proc/PID/environ past Landlock. Nobody else has anything to drop.
+func dropCapabilities() error {
+	for _, capability := range []uintptr{unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT,
+		unix.CAP_BPF, unix.CAP_CHECKPOINT_RESTORE, unix.CAP_MKNOD} {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
+		if err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) { // not root; an older kernel
+			return err
+		}
 	}
 	return nil
 }
