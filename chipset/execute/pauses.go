@@ -128,8 +128,9 @@ func (m *Mayor) cause(ctx context.Context, p *pause.Pause) (there, known bool) {
 			_, err = exec.LookPath(preset.Command[0])
 		}
 		return err != nil, true
+	default: // a service, a key, a limit
+		return false, false
 	}
-	return false, false
 }
 
 // workerOf is the worker of the bead that was tried last.

@@ -137,7 +137,7 @@ func (p *Polecat) writtenTo() []string {
 	return []string{p.Rig.Tree.Abs(state.WorktreeDir), p.Rig.Git.CommonDir()}
 }
 
-// full reports whether the file system of a folder has no room left to speak of.
+// full reports whether the file system of a folder has almost no room left.
 func full(dir string) bool {
 	const room = 1 << 20
 	d := environment.DiskOf(dir)

@@ -308,7 +308,7 @@ func (r *Refinery) killOrphans(ctx context.Context) error {
 	return nil
 }
 
-// cleanEnvironment is what a test may have of this process's own, without what speaks of a rig or of a
+// cleanEnvironment is what a test may have of this process's own, without the variables of a rig or of a
 // repository. It holds no keys.
 func (r *Refinery) cleanEnvironment(session state.SessionID) []string {
 	var env []string

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -61,11 +62,15 @@ func owned(root string) error {
 }
 
 // OpenUntrusted is OpenState for a rig that came with its repository, for a person to look at. Errors: also
-// state.ErrConflict for one that is trusted, ErrUntrusted for one of another user.
+// state.ErrConflict for one that is trusted, ErrUntrusted for one of another user,
+// git.ErrNotRepo without a repository, which would have to name it.
 func OpenUntrusted(ctx context.Context, dir string, clock state.Clock) (*Rig, error) {
 	r, err := open(ctx, dir, clock, false, func(_ string, tree *state.Tree) error { return owned(tree.Root()) })
 	if err != nil {
 		return nil, err
+	}
+	if r.Git == nil {
+		return nil, fmt.Errorf("%s: %w", r.Dir, git.ErrNotRepo)
 	}
 	if id, err := rememberedID(r.Dir); err != nil || id == r.Tree.RigID() {
 		return nil, errors.Join(err, state.Conflictf("trust", "the rig in %s is trusted already", r.Dir))

@@ -13,7 +13,7 @@ import (
 const (
 	// needsPace is the least time between two looks at what waits for the person.
 	needsPace = 400 * time.Millisecond
-	// needsNet is when it is looked at without a change that anybody told of.
+	// needsNet is when it is looked at without a notified change.
 	needsNet = 30 * time.Second
 )
 

@@ -47,10 +47,10 @@ func runTrust(ctx context.Context, o trustOptions, a *app) error {
 	if err := a.showUntrusted(r); err != nil {
 		return err
 	}
+	if err := a.checkPerson(dir); err != nil {
+		return err
+	}
 	if !o.yes {
-		if !a.interactive() {
-			return usagef("trust asks a person at a terminal; --yes says it without one")
-		}
 		a.printf("\nType yes to trust it: ")
 		answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 		if err != nil || strings.TrimSpace(answer) != "yes" {

@@ -53,8 +53,9 @@ func Of(k fault.Kind, client Scope) Scope {
 		return Rig
 	case fault.SetupFailed, fault.WorktreeFailed:
 		return Worktree
+	default:
+		return client
 	}
-	return client
 }
 
 // file is the name of a scope's record without .json.

@@ -87,6 +87,7 @@ func makePrivate(dir string) error {
 	if err := unix.Lstat(dir, &info); err != nil {
 		return err
 	}
+	//nolint:unconvert // Mode has 16 bits on macOS
 	if uint32(info.Mode)&unix.S_IFMT != unix.S_IFDIR || int(info.Uid) != os.Getuid() || info.Mode&0o077 != 0 {
 		return fmt.Errorf("%s is not a folder that only you may enter", dir)
 	}
