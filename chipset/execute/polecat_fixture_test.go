@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -132,6 +133,24 @@ func (k *kennel) until(what string, done func() bool) {
 		case <-time.After(after):
 		case <-ctx.Done():
 			k.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// admit lets what waits for a pause start again, as the mayor does once it is due.
+func (k *kennel) admit() {
+	k.t.Helper()
+	pauses, err := k.rig.Pauses.InForce()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for i := range pauses {
+		p := &pauses[i]
+		if len(p.Waiting) == 0 {
+			continue
+		}
+		if err := k.rig.Pauses.Change(k.t.Context(), p.Scope, func(p *pause.Pause) error { return p.Admit(p.Waiting, k.rig.Clock.Now()) }); err != nil {
+			k.t.Fatal(err)
 		}
 	}
 }
