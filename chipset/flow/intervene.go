@@ -121,6 +121,15 @@ func Reopen(id state.BeadID, a state.AssignmentID, reason string, by state.Agent
 		}}
 }
 
+// Deny sends the work of a merge request back that the person does not let land: the bead is open again, and
+// its next worker reads the reason. Nothing is charged.
+func Deny(q *mergequeue.Request, reason string, by state.AgentID) Step {
+	return Step{BeadID: q.BeadID, Assignment: q.AssignmentID, From: []bead.Status{bead.Done}, To: bead.Open, By: by, Supersede: true,
+		Also: func(b *bead.Bead) {
+			b.ReworkNotes = append(b.ReworkNotes, wording.Clip(fmt.Sprintf("%s did not let it land, because it changes %s: %s", by, q.Held.Summary(), reason), maxNote))
+		}}
+}
+
 // TakeBack makes a bead open again that is assigned, but hangs on no hook.
 func TakeBack(id state.BeadID, a state.AssignmentID, assignee, by state.AgentID) Step {
 	return Step{BeadID: id, Assignment: a, From: []bead.Status{bead.Hooked, bead.InProgress}, To: bead.Open, By: by,

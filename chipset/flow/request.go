@@ -40,6 +40,17 @@ type Conflicted struct {
 // Requeued puts a merging request back to its place.
 type Requeued struct{ refinery.Requeue }
 
+// Held makes a live request wait for the person's word about a change of protected files.
+type Held struct{ refinery.Hold }
+
+// Allow lets a change of protected files land. It is the person's word about that very change: a request that
+// is held for another one by now is a conflict.
+type Allow struct {
+	MR state.MergeID
+	// Held is the Change of the Hold.
+	Held string
+}
+
 // Waits says why a live request stands still.
 type Waits struct{ refinery.SetWaiting }
 
@@ -64,6 +75,12 @@ func (Conflicted) Name() string { return "conflicted" }
 func (Requeued) Name() string { return "requeued" }
 
 // Name implements Effect.
+func (Held) Name() string { return "held" }
+
+// Name implements Effect.
+func (Allow) Name() string { return "allowed" }
+
+// Name implements Effect.
 func (Waits) Name() string { return "waits" }
 
 // Name implements Effect.
@@ -80,6 +97,12 @@ func (e Conflicted) Request() state.MergeID { return e.MarkConflicted.Request }
 
 // Request implements RequestChange.
 func (e Requeued) Request() state.MergeID { return e.Requeue.Request }
+
+// Request implements RequestChange.
+func (e Held) Request() state.MergeID { return e.Hold.Request }
+
+// Request implements RequestChange.
+func (e Allow) Request() state.MergeID { return e.MR }
 
 // Request implements RequestChange.
 func (e Waits) Request() state.MergeID { return e.SetWaiting.Request }
@@ -138,6 +161,31 @@ func (e Requeued) Change(q *mergequeue.Request, now state.Time) error {
 	err := q.Become(mergequeue.Pending, now)
 	q.Waiting = wording.Clip(e.Waiting, MaxRequestText)
 	return err
+}
+
+// Change implements RequestChange.
+func (e Held) Change(q *mergequeue.Request, now state.Time) error {
+	q.Held, q.UpdatedAt = e.Hold.Change, now
+	switch q.Status {
+	case mergequeue.Merging:
+		return q.Become(mergequeue.Pending, now)
+	case mergequeue.Pending:
+		return nil
+	case mergequeue.Conflicted, mergequeue.Merged, mergequeue.Superseded, mergequeue.Dropped:
+	}
+	return state.ErrUnchanged
+}
+
+// Change implements RequestChange.
+func (e Allow) Change(q *mergequeue.Request, now state.Time) error {
+	switch {
+	case q.Held == nil || q.Held.Change != e.Held || !q.Status.Live():
+		return state.Conflictf("merge request "+string(q.ID), "is not held for this change any more")
+	case q.Allowed == e.Held:
+		return state.ErrUnchanged
+	}
+	q.Allowed, q.UpdatedAt = e.Held, now
+	return nil
 }
 
 // Change implements RequestChange.

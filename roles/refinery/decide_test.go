@@ -2,6 +2,7 @@ package refinery
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func drawResult(t *rapid.T, step roles.Action) string {
 	case CheckOut:
 		results = []string{"checked_out onto=t0", "checked_out onto=t1", "refused | why", "taken", "landed"}
 	case RebaseOnto:
-		results = []string{"rebased candidate=c1", "rebased candidate=c2", "rebased candidate=t0", "conflict | a.txt", "taken"}
+		results = []string{"rebased candidate=c1", "rebased candidate=c2", "rebased candidate=t0", "conflict | a.txt", "taken", "held hold=h1", "held hold=h2"}
 	case Land:
 		results = []string{"landed", "moved", "in_the_way | why", "taken"}
 		if ids := step.Stack.Requests(); len(ids) > 1 {
@@ -65,7 +66,7 @@ func drawResult(t *rapid.T, step roles.Action) string {
 
 func drawEvent(t *rapid.T, requests *int) string {
 	n := rapid.IntRange(1, max(1, *requests)).Draw(t, "which")
-	kind := rapid.SampledFrom([]string{"request", "bead", "tick", "tick", "tip", "retry", "drop", "nudge", "shutdown"}).Draw(t, "event")
+	kind := rapid.SampledFrom([]string{"request", "bead", "tick", "tick", "tip", "retry", "drop", "allow", "nudge", "shutdown"}).Draw(t, "event")
 	switch {
 	case kind == "request" || *requests == 0:
 		*requests++
@@ -134,7 +135,7 @@ func (g *guard) fifo(c CheckOut) {
 	chosen := g.w.request(c.Request)
 	for _, q := range g.w.queue {
 		b := g.w.beads[q.BeadID]
-		if q.Seq < chosen.Seq && q.Status.Live() && q.Status != mergequeue.Merging && b.CheckAssignment(q.AssignmentID, bead.Done) == nil {
+		if q.Seq < chosen.Seq && q.Status.Live() && !q.IsHeld() && q.Status != mergequeue.Merging && b.CheckAssignment(q.AssignmentID, bead.Done) == nil {
 			g.t.Fatalf("%s is begun before %s, which is %s", c.Request, q.ID, q.Status)
 		}
 	}
@@ -148,11 +149,14 @@ func (g *guard) whole(land Land) {
 	}
 	at := 0
 	for _, q := range g.w.queue { // in the order of seq
+		if q.IsHeld() && slices.Contains(ids, q.ID) {
+			g.t.Fatalf("%s lands without the person's word", q.ID)
+		}
 		b := g.w.beads[q.BeadID]
 		switch {
 		case at < len(ids) && q.ID == ids[at]:
 			at++
-		case at > 0 && at < len(ids) && q.Status.Live() && b.CheckAssignment(q.AssignmentID, bead.Done) == nil:
+		case at > 0 && at < len(ids) && q.Status.Live() && !q.IsHeld() && b.CheckAssignment(q.AssignmentID, bead.Done) == nil:
 			g.t.Fatalf("%q lands over %s, which is %s", ids, q.ID, q.Status)
 		}
 	}

@@ -18,6 +18,9 @@
 // land at all. The request becomes conflicted and blocks the queue as long as
 // its bead is still done under its assignment: the mayor ends that by a rework,
 // a person by `queue retry` or `queue drop`.
+//
+// A request that changes protected files is held: it stays pending, others pass it, and
+// its turn comes again once the person has allowed that very change.
 package refinery
 
 import (
@@ -163,6 +166,8 @@ func (d *decision) result() {
 		d.badEnd(mergequeue.FailRefused, res.Text)
 	case Rebased:
 		d.stacked(res.Candidate)
+	case Held:
+		d.hold(res.Hold)
 	case Conflict:
 		d.badEnd(mergequeue.FailConflict, res.Text)
 	case Green:
@@ -209,6 +214,13 @@ func (d *decision) taken(id state.MergeID) {
 	}
 	d.change(Retire{id})
 	d.again()
+}
+
+// hold lets the others pass a request that waits for the person.
+func (d *decision) hold(change *mergequeue.Hold) {
+	d.putBack()
+	d.change(Hold{Request: d.s.Work.ID, Change: change})
+	d.drop()
 }
 
 func (d *decision) badEnd(f mergequeue.Failure, reason string) {
@@ -316,7 +328,7 @@ func (d *decision) depth() {
 	// The one in work counts: begun and put back, it must not cross the limit.
 	waiting, newest := 0, state.MergeID("")
 	for i := range d.Queue {
-		if s := d.Queue[i].Status; s == mergequeue.Pending || s == mergequeue.Merging {
+		if s := d.Queue[i].Status; (s == mergequeue.Pending || s == mergequeue.Merging) && !d.Queue[i].IsHeld() {
 			waiting++
 			newest = d.Queue[i].ID
 		}
@@ -360,7 +372,7 @@ func (d *decision) head() *mergequeue.Request {
 	i := slices.IndexFunc(d.Queue, func(r mergequeue.Request) bool { return r.Status == mergequeue.Merging })
 	if i < 0 {
 		i = slices.IndexFunc(d.Queue, func(r mergequeue.Request) bool {
-			return r.Status.Live() && (d.owned(&r) || d.Unreadable[r.BeadID] != "")
+			return r.Status.Live() && !r.IsHeld() && (d.owned(&r) || d.Unreadable[r.BeadID] != "")
 		})
 	}
 	if i < 0 {

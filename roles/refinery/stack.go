@@ -70,7 +70,7 @@ func (d *decision) batch() int {
 }
 
 // follower is the request that lands right after the given one, when it may be
-// stacked upon it: what comes before it in the queue must be in the stack.
+// stacked upon it: what comes before it in the queue must be in the stack, or held.
 func (d *decision) follower(last state.MergeID) *mergequeue.Request {
 	below := d.request(last)
 	for i := range d.Queue {
@@ -80,6 +80,7 @@ func (d *decision) follower(last state.MergeID) *mergequeue.Request {
 		case d.Unreadable[r.BeadID] != "":
 			return nil
 		case !d.owned(r): // its end is on the way
+		case r.IsHeld(): // the others pass it
 		case r.Status == mergequeue.Conflicted, r.Waiting != "", r.TargetBranch != below.TargetBranch:
 			return nil
 		default:
@@ -112,7 +113,11 @@ func (d *decision) stacked(candidate string) {
 // blamed for that: what is below it may not land. Its own turn comes.
 func (d *decision) leftOut(res Result) {
 	w := &d.s.Work
-	d.do(LeaveOut{Request: w.Next, Reason: wording.Reason(res.Text)})
+	if res.Kind == Held {
+		d.change(Hold{Request: w.Next, Change: res.Hold})
+	} else {
+		d.do(LeaveOut{Request: w.Next, Reason: wording.Reason(res.Text)})
+	}
 	w.Next = ""
 	d.test(w.Stack.Len())
 }

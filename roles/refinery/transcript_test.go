@@ -113,6 +113,10 @@ func (w *world) apply(a roles.Action) {
 		}
 	case SetWaiting:
 		w.request(a.Request).Waiting = a.Waiting
+	case Hold:
+		q := w.request(a.Request)
+		q.Held = a.Change
+		_ = q.Become(mergequeue.Pending, now) // a stacked one is pending
 	case Retire:
 		_ = w.request(a.Request).Become(mergequeue.Superseded, now)
 	case Notify:
@@ -146,6 +150,8 @@ func describe(a roles.Action) string {
 		return fmt.Sprintf("%s %s candidate %s", name, together(a.Stack), a.Candidate)
 	case Land:
 		return fmt.Sprintf("%s %s %s on %s tested=%t push=%t", name, together(a.Stack), a.Candidate, a.Onto, a.Tested, a.Push)
+	case Hold:
+		return fmt.Sprintf("%s %s %s", name, a.Request, a.Change.Change)
 	case LeaveOut:
 		return fmt.Sprintf("%s %s: %s", name, a.Request, a.Reason)
 	case MarkConflicted:
@@ -179,10 +185,11 @@ func together(s *Stack) string {
 
 // Happen carries one line of a transcript out. Besides the shared nouns:
 //
-//	result KIND [onto=X] [candidate=X] [failure=X] [untested] [request=N] [| text]
+//	result KIND [onto=X] [candidate=X] [failure=X] [untested] [request=N] [hold=X] [| text]
 //	tip X                the target moved
 //	foreign X            somebody unknown moved it
 //	retry ID, drop ID    what `queue retry` and `queue drop` do
+//	allow ID             the person approves the change for which it is held
 func (w *world) Happen(l rolestest.Line) error {
 	switch l.Noun {
 	case "request":
@@ -211,6 +218,10 @@ func (w *world) Happen(l rolestest.Line) error {
 		w.foreign = Foreign{Target: "main", Tip: l.Word(0), Known: "t0", Back: true, Commits: []string{"sly"}}
 	case "retry", "drop":
 		w.intervene(l.Noun, w.request(state.MergeID(l.Word(0))))
+	case "allow":
+		if q := w.request(state.MergeID(l.Word(0))); q.Held != nil {
+			q.Allowed = q.Held.Change
+		}
 	case "mail":
 		w.mail = append(w.mail, l.Mail("refinery", state.At(w.now)))
 	case "nudge":
@@ -275,6 +286,9 @@ func (w *world) moveBead(id state.BeadID, status string) {
 func resultOf(l rolestest.Line) Result {
 	r := Result{Kind: ResultKind(l.Word(0)), Onto: l.Options["onto"], Candidate: l.Options["candidate"],
 		Failure: mergequeue.Failure(l.Options["failure"]), Untested: l.Has("untested"), Text: l.Text}
+	if h := l.Options["hold"]; h != "" {
+		r.Hold = &mergequeue.Hold{Change: h, Paths: []string{".claude/x"}, Count: 1}
+	}
 	if n := l.Options["request"]; n != "" {
 		r.Request = state.MergeID("mr-gt-" + n)
 	}

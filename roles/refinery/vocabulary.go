@@ -64,6 +64,8 @@ const (
 	Refused ResultKind = "refused"
 	// Rebased: Candidate stands on Onto.
 	Rebased ResultKind = "rebased"
+	// Held: the request changes protected files, which the person has not allowed; Hold is the change.
+	Held ResultKind = "held"
 	// Conflict: the commits do not apply; Text names the paths.
 	Conflict ResultKind = "conflict"
 	// Green: the test command succeeded, or there is none and that is allowed.
@@ -94,6 +96,7 @@ type Result struct {
 	Request state.MergeID
 	// Diverged is set when the target here could not follow the remote.
 	Diverged Divergence
+	Hold     *mergequeue.Hold
 }
 
 // Divergence is a target that a person committed to before it could follow what the
@@ -245,6 +248,12 @@ type (
 		Request state.MergeID
 		Waiting string
 	}
+	// Hold makes a live request wait, pending, for the person's word about a change of protected
+	// files. Others pass it. Nothing is charged.
+	Hold struct {
+		Request state.MergeID
+		Change  *mergequeue.Hold
+	}
 	// LeaveOut records in the event log that a request is not tested together with those
 	// before it, and why.
 	LeaveOut struct {
@@ -285,6 +294,7 @@ func (Land) IsAction()           {}
 func (StopTest) IsAction()       {}
 func (MarkConflicted) IsAction() {}
 func (Requeue) IsAction()        {}
+func (Hold) IsAction()           {}
 func (LeaveOut) IsAction()       {}
 func (SetWaiting) IsAction()     {}
 func (Retire) IsAction()         {}

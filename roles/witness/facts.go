@@ -93,13 +93,13 @@ type Queue struct {
 	Waiting int
 }
 
-// QueueOf looks at requests in FIFO order. Those that have landed, or whose bead
-// has moved on, count for nothing.
+// QueueOf looks at requests in FIFO order. Those that have landed, whose bead has
+// moved on, or that wait for the person's word, count for nothing.
 func QueueOf(requests []mergequeue.Request, beads *backlog.Backlog) (q Queue) {
 	for i := range requests {
 		r := &requests[i]
 		b := beads.Get(r.BeadID)
-		if !r.Status.Live() || b == nil || b.CheckAssignment(r.AssignmentID, bead.Done) != nil {
+		if !r.Status.Live() || r.IsHeld() || b == nil || b.CheckAssignment(r.AssignmentID, bead.Done) != nil {
 			continue
 		}
 		if q.Head == nil {

@@ -27,7 +27,7 @@ func Types() []string {
 		"hook.activated", "hook.cleared", "hook.completed", "hook.corrupt", "hook.resumed", "hook.set", "hook.touched",
 		"incident.opened", "incident.raised", "incident.resolved",
 		"mail.archived", "mail.handled", "mail.injected", "mail.quarantined", "mail.sent", "mail.stale", "mail.undeliverable",
-		"mr.conflicted", "mr.dropped", "mr.left_out", "mr.merged", "mr.merging", "mr.rebased", "mr.restored", "mr.retried",
+		"mr.allowed", "mr.conflicted", "mr.dropped", "mr.held", "mr.left_out", "mr.merged", "mr.merging", "mr.rebased", "mr.restored", "mr.retried",
 		"mr.submitted", "mr.superseded", "mr.tested",
 		"nudge.seen", "nudge.sent",
 		"permission.decided", "permission.remembered", "permission.revoked",
@@ -320,6 +320,12 @@ func RequestMoved(by state.AgentID, r Request, from, to, text string) Event {
 
 // RequestRetried says that a merge request that stood still is tried again, in the status that it has.
 func RequestRetried(by state.AgentID, r Request, why string) Event { return r.told("retried", by, why) }
+
+// RequestHeld says that a merge request changes protected files, and waits for the person's word.
+func RequestHeld(r Request, files string) Event { return r.told("held", "", files) }
+
+// RequestAllowed says that the person lets a change of protected files land.
+func RequestAllowed(r Request, files string) Event { return r.told("allowed", "", files) }
 
 // RequestRebased says that a candidate of a merge request was made.
 func RequestRebased(by state.AgentID, r Request, text string) Event {

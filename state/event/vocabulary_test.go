@@ -29,7 +29,7 @@ func examples() []Event {
 		IncidentOpened(in, "warning"), IncidentRaised(in, "warning", "critical"), IncidentResolved(in, "critical", "over"),
 		MailArchived("human", "mayor", "n.json"), MailHandled(m), MailInjected("mayor", w, "n.json"), MailQuarantined("mayor", &state.Corruption{Path: "p", Reason: "r"}),
 		MailSent(m), MailStale("mayor", "n.json", "why"), MailUndeliverable("mayor", "human", w, "t"),
-		RequestLeftOut("refinery", r, "why"), RequestRebased("refinery", r, "t"), RequestRestored("refinery", r, "t"), RequestSubmitted("polecat-alpha", r, "t"), RequestTested("refinery", r, "t"),
+		RequestAllowed(r, "f"), RequestHeld(r, "f"), RequestLeftOut("refinery", r, "why"), RequestRebased("refinery", r, "t"), RequestRestored("refinery", r, "t"), RequestSubmitted("polecat-alpha", r, "t"), RequestTested("refinery", r, "t"),
 		NudgeSeen(n), NudgeSent(n),
 		PermissionDecided("human", "pm-a", "approve", "r"), PermissionRemembered("polecat-alpha", "pm-a", "approve", "r"), PermissionRevoked("human", "pm-a", "r"),
 		ProgressNotWritten("polecat-alpha", w, "p"), QueueBlocked("refinery", "mr-gt-a", "why"), QueueUnblocked("refinery"),

@@ -117,8 +117,45 @@ type Request struct {
 	NoticeName string `json:"notice_name,omitempty"`
 	// Notified is true once that mail is durable; until then it is sent again.
 	Notified bool `json:"notified,omitempty"`
+	// Held is the last change of protected files that the refinery saw in the candidate, or nil.
+	Held *Hold `json:"held,omitempty"`
+	// Allowed is the Change that the person let land, or "".
+	Allowed string `json:"allowed,omitempty"`
 
 	Extra state.Extra `json:"-"`
+}
+
+// Hold is a change of files that only the person may let land. It is not changed once made.
+type Hold struct {
+	// Change names the content of the change: paths, modes and blobs before and after. Another
+	// content has another name.
+	Change string `json:"change"`
+	// Onto and Candidate are the commits between which the change was seen.
+	Onto      string `json:"onto"`
+	Candidate string `json:"candidate"`
+	// Paths are the protected files, the first MaxHeldPaths of Count.
+	Paths []string `json:"paths"`
+	Count int      `json:"count"`
+	// Stat is the size of the change in words.
+	Stat string `json:"stat,omitempty"`
+}
+
+// MaxHeldPaths bounds the paths that a Hold lists.
+const MaxHeldPaths = 50
+
+// Summary names the files on one line.
+func (h *Hold) Summary() string {
+	const most = 3
+	text := strings.Join(h.Paths[:min(most, len(h.Paths))], ", ")
+	if h.Count > most {
+		text += fmt.Sprintf(" and %d more", h.Count-most)
+	}
+	return text
+}
+
+// IsHeld reports whether the request waits for the person's word about the protected files that it changes.
+func (r *Request) IsHeld() bool {
+	return r.Held != nil && r.Status.Live() && r.Held.Change != r.Allowed
 }
 
 // UnmarshalJSON keeps unknown fields.
@@ -214,7 +251,12 @@ func tell(before, after *Request) (event.Event, bool) {
 	if before == nil {
 		return event.RequestSubmitted(after.AgentID, after.Told(), fmt.Sprintf("%s at %s for %s", after.SourceBranch, wording.ShortHash(after.Head), after.TargetBranch)), true
 	}
-	if before.Status == after.Status {
+	switch {
+	case after.IsHeld() && (before.Held == nil || before.Held.Change != after.Held.Change):
+		return event.RequestHeld(after.Told(), after.Held.Summary()), true
+	case before.IsHeld() && after.Allowed != before.Allowed:
+		return event.RequestAllowed(after.Told(), after.Held.Summary()), true
+	case before.Status == after.Status:
 		return event.Event{}, false
 	}
 	return event.RequestMoved("", after.Told(), string(before.Status), string(after.Status), after.why()), true
@@ -276,6 +318,9 @@ func check(name string, r *Request) error {
 		if h != "" && !isHash(h) {
 			return fmt.Errorf("%q is not a commit hash", h)
 		}
+	}
+	if h := r.Held; h != nil && (h.Change == "" || len(h.Paths) == 0 || !isHash(h.Onto) || !isHash(h.Candidate)) {
+		return fmt.Errorf("held for an unknown change")
 	}
 	return nil
 }
