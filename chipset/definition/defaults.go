@@ -28,9 +28,20 @@ func defaults() *Definition {
 		Rig:     Rig{Tick: 2 * time.Second},
 		Worker:  Worker{Permissions: "ask", Grace: 5 * time.Second},
 		Sandbox: "off",
-		Merge:   Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1},
+		Merge:   Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
 		Mail:    Mail{Retention: 24 * time.Hour, MaxSize: maxMessage},
 		Audit:   Audit{Ref: "chipset/audit"},
+	}
+}
+
+// protectedPaths are those that run programs or tell agents what they may: configuration of clients, hooks, CI, and
+// what git itself obeys.
+func protectedPaths() []string {
+	return []string{
+		".claude/", ".mcp.json", ".codex/", ".gemini/", ".opencode/", "opencode.json", "opencode.jsonc", ".cursor/", ".aider.conf.yml",
+		".githooks/", ".husky/", ".pre-commit-config.yaml", "lefthook.yml",
+		".github/workflows/", ".github/actions/", ".gitlab-ci.yml", ".circleci/", ".ci/", "Jenkinsfile",
+		".gitattributes", ".gitmodules",
 	}
 }
 

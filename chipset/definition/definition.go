@@ -345,6 +345,8 @@ type Merge struct {
 	MaxWaiting int `yaml:"max_waiting"`
 	// Batch is how many requests may be rebased and tested as one stack; 1 is each by itself.
 	Batch int
+	// Protect are patterns of paths, as in .gitignore. A change there lands only with the person's word.
+	Protect []string
 }
 
 // Mail holds the limits of mailboxes.

@@ -57,7 +57,7 @@ func wantDefaults() *Definition {
 		},
 		Rig:    Rig{Name: "rig", BeadPrefix: "ri", Tick: 2 * time.Second, Patrol: 10 * time.Second},
 		Worker: Worker{Default: "claude", Permissions: "ask", Grace: 5 * time.Second}, Sandbox: "off",
-		Merge: Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1},
+		Merge: Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
 		Mail:  Mail{Retention: 24 * time.Hour, MaxSize: 65536},
 		Audit: Audit{Ref: "chipset/audit"},
 	}
@@ -122,7 +122,7 @@ worker:
       permissions: {ask: [], full: [--yes]}
     claude: {timeout: 2h}
     line: {command: "a | b"}
-merge: {target: release/1.x, remote: origin, test: true, test_timeout: 30, on_conflict: block, push_branches: true, max_waiting: 3, batch: 8}
+merge: {target: release/1.x, remote: origin, test: true, test_timeout: 30, on_conflict: block, push_branches: true, max_waiting: 3, batch: 8, protect: [a/, "*.lock"]}
 mail: {retention: 1h30m, max_size: 32KiB}
 audit: {every: 10m, ref: history}
 `)
@@ -142,7 +142,7 @@ audit: {every: 10m, ref: history}
 		{Name: "claude", Timeout: new(2 * time.Hour), Line: 24},
 		{Name: "line", Command: Command{Line: "a | b"}, Line: 25},
 	}}
-	want.Merge = Merge{"release/1.x", "origin", Command{Line: "true"}, 30 * time.Second, OnConflictBlock, true, 3, 8}
+	want.Merge = Merge{"release/1.x", "origin", Command{Line: "true"}, 30 * time.Second, OnConflictBlock, true, 3, 8, []string{"a/", "*.lock"}}
 	want.MergeDefined = true
 	want.Mail = Mail{90 * time.Minute, 32768}
 	want.Audit = Audit{10 * time.Minute, "history"}

@@ -70,6 +70,8 @@ func (r *Refinery) other(ctx context.Context, a roles.Action) error {
 		return r.markConflicted(ctx, a)
 	case refinery.Requeue:
 		return r.only(ctx, flow.Requeued{Requeue: a})
+	case refinery.Hold:
+		return r.hold(ctx, a)
 	case refinery.LeaveOut:
 		return r.leaveOut(a)
 	case refinery.SetWaiting:
@@ -128,6 +130,14 @@ func (r *Refinery) markConflicted(ctx context.Context, a refinery.MarkConflicted
 	q, err := r.change(ctx, flow.Conflicted{MarkConflicted: a, By: r.ID})
 	if err == nil && q.Status == mergequeue.Conflicted {
 		r.Say("%s did not land (%s): %s", q.BeadID, a.Failure, wording.Reason(a.Reason))
+	}
+	return err
+}
+
+func (r *Refinery) hold(ctx context.Context, a refinery.Hold) error {
+	q, err := r.change(ctx, flow.Held{Hold: a})
+	if err == nil && q.IsHeld() {
+		r.Say("%s waits for you: it changes %s", q.BeadID, q.Held.Summary())
 	}
 	return err
 }

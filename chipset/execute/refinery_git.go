@@ -211,13 +211,10 @@ func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery
 	if err != nil {
 		return refinery.Result{}, err
 	}
-	// A rebase follows renames: it may change what the branch did not.
-	if touches, err := r.Rig.Git.TouchesPath(ctx, git.Hash(a.Onto), candidate, rig.DirName); err != nil {
-		return refinery.Result{}, err
-	} else if touches {
-		return refinery.Result{Kind: refinery.Refused, Text: touchesOwn}, nil
-	}
 	r.at = candidate
+	if res, err := r.judge(ctx, q, git.Hash(a.Onto), candidate); err != nil || res.Kind != refinery.None {
+		return res, err
+	}
 	r.Rig.Events.Tell(event.RequestRebased(r.ID, q.Told(), fmt.Sprintf("%s on %s is %s", head.Short(), git.Hash(a.Onto).Short(), candidate.Short())))
 	return refinery.Result{Kind: refinery.Rebased, Onto: a.Onto, Candidate: string(candidate)}, nil
 }

@@ -157,6 +157,26 @@ func Drop(ctx context.Context, r *rig.Rig, id state.MergeID, reason string, by s
 	return c.changeRequest(ctx, drop)
 }
 
+// Allow lets the change of protected files land for which a request is held. Others of the same request are not
+// covered. Errors: ErrNotFound; ErrConflict where it is held for another change by now, or for none. Durable when
+// it returns nil.
+func Allow(ctx context.Context, r *rig.Rig, id state.MergeID, change string) (mergequeue.Request, error) {
+	return (&carrier{Rig: r}).changeRequest(ctx, flow.Allow{MR: id, Held: change})
+}
+
+// Deny sends the work of a held request back with the reason: its bead is open again. Errors: ErrNotFound;
+// ErrConflict where it is not held. Durable when it returns nil.
+func Deny(ctx context.Context, r *rig.Rig, id state.MergeID, reason string, by state.AgentID) error {
+	q, err := r.Queue.Get(string(id))
+	if err == nil && !q.IsHeld() {
+		err = state.Conflictf("merge request "+string(id), "is not held")
+	}
+	if err == nil {
+		_, err = Move(ctx, r, flow.Deny(&q, reason, by))
+	}
+	return err
+}
+
 // requestOf is the merge request of an assignment, or nil.
 func (c *carrier) requestOf(a state.AssignmentID) (*mergequeue.Request, error) {
 	all, _, err := c.Queue.Select(func(q *mergequeue.Request) bool { return q.AssignmentID == a })

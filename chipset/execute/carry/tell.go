@@ -34,6 +34,8 @@ func author(e flow.Effect) (by state.AgentID, why string) {
 		return e.By, ""
 	case flow.StopWaiting:
 		return e.By, ""
+	case flow.Allow:
+		return state.Human, ""
 	}
 	return "", ""
 }

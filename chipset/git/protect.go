@@ -1,0 +1,67 @@
+package git
+
+import (
+	"context"
+	"regexp"
+	"strings"
+)
+
+// MatchPaths returns a function that reports whether a path of a tree is one of some files and folders, or below one.
+// Patterns are those of .gitignore with *, ? and **: one without a slash, but for the last character, matches at any depth, others
+// from the root. Case is ignored, because some file systems do. A path that stands where a pattern wants a folder
+// matches too: it could be a link.
+func MatchPaths(patterns ...string) func(path string) bool {
+	var all []string
+	for _, p := range patterns {
+		all = append(all, pathExpression(p))
+	}
+	if len(all) == 0 {
+		return func(string) bool { return false }
+	}
+	return regexp.MustCompile("(?is)^(?:" + strings.Join(all, "|") + ")$").MatchString
+}
+
+func pathExpression(pattern string) string {
+	pattern = strings.TrimSuffix(pattern, "/")
+	expression := ""
+	if !strings.Contains(pattern, "/") {
+		expression = "(?:.*/)?"
+	}
+	segments := strings.Split(strings.TrimPrefix(strings.TrimSuffix(pattern, "/**"), "/"), "/")
+	var above []string // what stands in the place of a folder
+	for i, segment := range segments {
+		last := i == len(segments)-1
+		switch {
+		case segment == "**" && last:
+			expression += ".*"
+		case segment == "**":
+			expression += "(?:.*/)?"
+		default:
+			expression += strings.NewReplacer(`\*`, "[^/]*", `\?`, "[^/]").Replace(regexp.QuoteMeta(segment))
+			if !last {
+				above = append(above, expression)
+				expression += "/"
+			}
+		}
+	}
+	return strings.Join(append(above, expression+"(?:/.*)?"), "|")
+}
+
+// DiffStat returns the size of the difference of some files between two commits, in git's words.
+func (r *Repo) DiffStat(ctx context.Context, old, new Hash, paths ...string) (string, error) {
+	out, err := r.diff(ctx, old, new, paths, "--shortstat")
+	return line(out), err
+}
+
+// Diff returns the difference of some files between two commits as a patch.
+func (r *Repo) Diff(ctx context.Context, old, new Hash, paths ...string) ([]byte, error) {
+	return r.diff(ctx, old, new, paths, "--patch")
+}
+
+func (r *Repo) diff(ctx context.Context, old, new Hash, paths []string, form string) ([]byte, error) {
+	if err := checkCommits(old, new); err != nil {
+		return nil, err
+	}
+	args := []string{"--literal-pathspecs", "diff", form, "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", string(old), string(new), "--"}
+	return r.run(ctx, r.plain(), Command{Args: append(args, paths...), Read: true})
+}
