@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/hook"
@@ -116,6 +117,30 @@ func (a *Actor) DropRequest(ctx context.Context, id state.MergeID, reason string
 		return mergequeue.Request{}, err
 	}
 	return carry.Drop(ctx, a.Rig, id, reason, a.ID)
+}
+
+// DecideRequest lets the change of protected files land for which a merge request is held, or sends the work back with
+// the reason. change is the one that the person was shown; "" is the present one. Only the person decides.
+func (a *Actor) DecideRequest(ctx context.Context, id state.MergeID, change string, d Decision) error {
+	if a.ID != state.Human {
+		return state.Conflictf("merge request "+string(id), "only the person lets protected files change, and you speak as %s", a.ID)
+	}
+	q, err := a.Queue.Get(string(id))
+	switch {
+	case err != nil:
+		return err
+	case d.Remember:
+		return Invalidf("what protected files hold is decided each time: merge.protect names them")
+	case d.Approved && change == "" && q.Held != nil:
+		change = q.Held.Change
+	case !d.Approved && strings.TrimSpace(d.Reason) == "":
+		return Invalidf("sending it back needs a reason")
+	}
+	if d.Approved {
+		_, err = carry.Allow(ctx, a.Rig, id, change)
+		return err
+	}
+	return carry.Deny(ctx, a.Rig, id, d.Reason, a.ID)
 }
 
 // BeadEdit is a change of what a bead says.

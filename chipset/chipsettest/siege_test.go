@@ -56,7 +56,7 @@ const siegeDefinition = `agents:
     - {name: polecat-pool, role: polecat, count: 1}
 rig: {name: siege, bead_prefix: sg}
 worker: {default: sh}
-merge: {target: main, test: "true"}
+merge: {target: main, test: "true", protect: [.claude/, .husky/, .github/workflows/]} # not .gitattributes: git must stand it
 gupp: {limits: {max_attempts_per_bead: 1}}
 `
 

@@ -41,6 +41,9 @@ tree() { git hash-object -w -t tree --literally --stdin; }
 			},
 			worker: "sed -i s/two/2/ conf/a.yaml; cd \"$MAIN\"; git mv conf/a.yaml .chipset/a.yaml; git commit -qm moved", refused: "changes .chipset/",
 		},
+		{name: "a hook for everybody", worker: "mkdir .husky; cp $PROGRAM .husky/pre-commit; echo x > x", waits: true},
+		{name: "configuration of a client, in capitals", worker: "mkdir sub sub/.Claude; echo '{}' > sub/.Claude/settings.json", waits: true},
+		{name: "a CI job through a link", worker: "mkdir w; echo x > w/ci.yml; mkdir .github; ln -s ../w .github/workflows", waits: true},
 		{name: "a branch of another history", worker: "git checkout -q --orphan o; git commit -qm o", refused: "no history in common"},
 		{
 			name: "a branch that leaves out what it began on",

@@ -319,6 +319,8 @@ func (l *remaining) countBeads(r *rig.Rig, beads []bead.Bead, queue []mergequeue
 			// The request is published right after; what is still on its way to
 			// that is counted by its retire record.
 			held[b.ID] = "done, but without a merge request"
+		case mr != nil && mr.IsHeld():
+			held[b.ID] = "it changes " + mr.Held.Summary() + ", which wants your word"
 		case b.Status == bead.Done && blockOnConflict && mr != nil && mr.Status == mergequeue.Conflicted:
 			held[b.ID] = "its merge request could not land: " + mr.Reason
 		}
@@ -364,6 +366,9 @@ func (l *remaining) countQueue(queue []mergequeue.Request, byID map[state.BeadID
 		case mergequeue.Merging, mergequeue.Pending:
 			if r.Status == mergequeue.Merging {
 				l.Busy++
+			}
+			if r.IsHeld() {
+				continue // countBeads names it, and others pass it
 			}
 			if head && r.Waiting != "" {
 				l.Held = true

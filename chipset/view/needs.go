@@ -37,6 +37,8 @@ const (
 	// NeedLanding: a merge request stands still and is not to blame, or may not be
 	// reworked; ends when its cause is removed, or with queue retry or drop.
 	NeedLanding NeedKind = "landing"
+	// NeedProtected: a merge request changes protected files; ends with approve or deny.
+	NeedProtected NeedKind = "protected"
 	// NeedPause: something that workers need is not there; ends by itself when it is, or
 	// with resume.
 	NeedPause NeedKind = "pause"
@@ -50,7 +52,7 @@ const (
 
 // needOrder is the order of lists: first what a worker or the queue stands still for.
 func needOrder() []NeedKind {
-	return []NeedKind{NeedPermission, NeedPlan, NeedQuestion, NeedLanding, NeedPause, NeedBlocked, NeedDamage, NeedIncident}
+	return []NeedKind{NeedPermission, NeedPlan, NeedQuestion, NeedProtected, NeedLanding, NeedPause, NeedBlocked, NeedDamage, NeedIncident}
 }
 
 // Need is a decision that only the person can make.
@@ -71,6 +73,8 @@ type Need struct {
 	// Name is the message that asks.
 	Name    mail.Name     `json:"name,omitempty"`
 	MergeID state.MergeID `json:"merge_id,omitempty"`
+	// Change names the content of a change of protected files.
+	Change string `json:"change,omitempty"`
 	// Scope is what is paused.
 	Scope pause.Scope `json:"scope,omitempty"`
 	// Behind are the beads that wait for this one, directly or behind others, and
@@ -183,6 +187,11 @@ func (b *needBuilder) landings() {
 	block := b.r.Def != nil && b.r.Def.Merge.OnConflict == definition.OnConflictBlock
 	for i := range b.snap.Queue {
 		q := &b.snap.Queue[i]
+		if q.IsHeld() && b.isDone(q) {
+			b.add(Need{Kind: NeedProtected, What: fmt.Sprintf("%s changes %s", q.BeadID, q.Held.Summary()), Why: q.Held.Stat, Since: q.UpdatedAt,
+				BeadID: q.BeadID, AssignmentID: q.AssignmentID, MergeID: q.ID, Change: q.Held.Change}, string(q.ID), q.Held.Change)
+			continue
+		}
 		why := q.Waiting
 		if q.Status == mergequeue.Conflicted {
 			why = string(q.Failure) + ": " + q.Reason
@@ -308,6 +317,8 @@ func (n *Need) addCommands() {
 		n.Commands = []string{"chipset approve " + h, "chipset deny " + h + " --reason TEXT", "chipset mail peek " + string(n.Name)}
 	case NeedQuestion:
 		n.Commands = []string{"chipset answer " + h + " TEXT", "chipset mail peek " + string(n.Name)}
+	case NeedProtected:
+		n.Commands = []string{"chipset queue diff " + string(n.MergeID), "chipset approve " + h, "chipset deny " + h + " --reason TEXT"}
 	case NeedLanding:
 		n.Commands = []string{"chipset queue retry " + string(n.MergeID), "chipset queue drop " + string(n.MergeID) + " --reason TEXT"}
 	case NeedPause:

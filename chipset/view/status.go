@@ -302,6 +302,8 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 		return wording.Reason(q.Reason)
 	case q.Status == mergequeue.Conflicted:
 		return string(q.Failure)
+	case q.IsHeld():
+		return "waits for you: it changes " + q.Held.Summary()
 	case q.Waiting != "":
 		return wording.Reason(q.Waiting)
 	case len(with) > 0:

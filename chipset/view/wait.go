@@ -136,6 +136,9 @@ func landingWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 		if with != "" {
 			return fmt.Sprintf("Its merge request %s is being tested%s.%s", q.ID, with, refinery)
 		}
+		if q.IsHeld() {
+			return fmt.Sprintf("Its merge request %s changes %s, which wants your word: chipset approve %s, or chipset deny %s --reason TEXT.", q.ID, q.Held.Summary(), q.ID, q.ID)
+		}
 		if q.Waiting != "" {
 			return fmt.Sprintf("Its merge request %s is held up%s.%s", q.ID, because(q.Waiting), refinery)
 		}

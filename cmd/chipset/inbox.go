@@ -58,6 +58,10 @@ type asked struct {
 func (a *app) find(ctx context.Context, r *rig.Rig, given string, kinds ...view.NeedKind) (asked, error) {
 	number, notNumber := strconv.Atoi(given)
 	id, notBead := state.ParseBeadID(given)
+	q, requestErr := r.Queue.Get(given)
+	if requestErr == nil {
+		id, notBead = q.BeadID, nil
+	}
 	if notNumber != nil && notBead != nil {
 		_, e, err := mailboxFlag{}.find(a, r, given)
 		return asked{mail: &e}, err

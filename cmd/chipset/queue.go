@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -17,7 +18,7 @@ import (
 
 func newQueueCmd(a *app) *cobra.Command {
 	return newGroupCmd("queue", "The merge queue: what lands, one request at a time, in order",
-		newQueueListCmd(a), newQueueShowCmd(a), newQueueRetryCmd(a), newQueueDropCmd(a))
+		newQueueListCmd(a), newQueueShowCmd(a), newQueueDiffCmd(a), newQueueRetryCmd(a), newQueueDropCmd(a))
 }
 
 type queueListOptions struct {
@@ -77,6 +78,9 @@ func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
 // is on its way.
 func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 	why := q.Waiting
+	if q.IsHeld() {
+		why = "waits for you: it changes " + q.Held.Summary()
+	}
 	if why == "" {
 		why = q.Reason
 	}
@@ -148,6 +152,31 @@ func newQueueDropCmd(a *app) *cobra.Command {
 			return runQueueStep(cmd.Context(), "drop", opts.reason, args[0], a)
 		},
 	})
+}
+
+func newQueueDiffCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff ID",
+		Short: "Show the change of protected files that waits for you",
+		Long: `Show what a merge request changes in protected files (merge.protect), as the refinery saw it
+last. chipset approve lets exactly that land.`,
+		Example: "  chipset queue diff mr-gt-abc12",
+		Args:    nargs(1, 1, "the ID of a merge request"),
+		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, args []string) error {
+			q, err := r.Queue.Get(args[0])
+			if err != nil {
+				return err
+			}
+			if q.Held == nil {
+				return state.Conflictf("merge request "+string(q.ID), "changes no protected files that the refinery has seen")
+			}
+			patch, err := r.Git.Diff(ctx, git.Hash(q.Held.Onto), git.Hash(q.Held.Candidate), q.Held.Paths...)
+			if err == nil && q.Held.Count > len(q.Held.Paths) {
+				a.warnf("%d more files are not shown: git diff %s %s shows all", q.Held.Count-len(q.Held.Paths), q.Held.Onto, q.Held.Candidate)
+			}
+			return a.done(err, "%s", cleanText(string(patch)))
+		}),
+	}
 }
 
 func runQueueStep(ctx context.Context, step, reason, name string, a *app) error {

@@ -172,23 +172,27 @@ func (o *decideOptions) AddFlags(fs *pflag.FlagSet) {
 }
 
 func newApproveCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "approve", true, "Approve what an agent asks for: a plan, a permission, an end")
+	return newDecideCmd(a, "approve", true, "Approve a plan, a permission, an end, or a change of protected files")
 }
 
 func newDenyCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "deny", false, "Deny what an agent asks for, or send a plan back")
+	return newDecideCmd(a, "deny", false, "Deny what an agent asks for, or send a plan or a change of protected files back")
 }
 
 func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Command {
 	var opts decideOptions
 	return withFlags(&opts, &cobra.Command{
-		Use:   name + " NUMBER|BEAD|NAME…",
+		Use:   name + " NUMBER|BEAD|MR|NAME…",
 		Short: short,
 		Long: short + `.
 NUMBER is that of chipset inbox, BEAD the bead whose worker asks, NAME the message with the
 request; for the person it may be in any mailbox. Permissions are decided by the person,
 plans by the mayor or the person, and the end of a crew member by that member. The answer
-goes to the agent that asked, even if the mayor has passed the request on.`,
+goes to the agent that asked, even if the mayor has passed the request on.
+
+MR is a merge request that changes protected files (merge.protect). It lands only with the
+person's approval, which holds for exactly what chipset queue diff shows: another content is
+asked about again. A bead that is sent back is open again, with the reason for its next worker.`,
 		Example: "  chipset inbox\n  chipset " + name + " 1\n  chipset " + name + " 2026-03-05T10-30-00.000000000Z-polecat-alpha --reason \"as we said\"",
 		Args:    nargs(1, -1, "what is asked for"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -207,9 +211,17 @@ func (a *app) decide(ctx context.Context, arg, verb string, d actor.Decision) (a
 	if err != nil {
 		return answered{}, err
 	}
-	q, err := a.find(ctx, me.Rig, arg, view.NeedPermission, view.NeedPlan)
+	q, err := a.find(ctx, me.Rig, arg, view.NeedPermission, view.NeedPlan, view.NeedProtected)
 	if err != nil {
 		return answered{}, err
+	}
+	word := "denied"
+	if d.Approved {
+		word = "approved"
+	}
+	if q.need != nil && q.need.Kind == view.NeedProtected {
+		err := me.DecideRequest(ctx, q.need.MergeID, q.need.Change, d)
+		return answered{q.need.Number, didIf(err, word), "", q.need.BeadID}, err
 	}
 	if q.need != nil && q.need.Kind != view.NeedPermission && q.need.Kind != view.NeedPlan {
 		return answered{}, wrongAnswer(q.need, verb)
@@ -219,9 +231,7 @@ func (a *app) decide(ctx context.Context, arg, verb string, d actor.Decision) (a
 	if made.Name == "" {
 		return made, err
 	}
-	if made.Did = "denied"; d.Approved {
-		made.Did = "approved"
-	}
+	made.Did = word
 	if q.need != nil {
 		made.Number, made.BeadID = q.need.Number, q.need.BeadID
 	}
