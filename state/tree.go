@@ -308,34 +308,67 @@ func wrapPath(p Path, err error) error {
 // ErrNotFound; a *Corruption when it is too large, or no file of this tree
 // alone. A FIFO or a device is never opened in a way that could hang.
 func (t *Tree) Read(p Path, limit int64) ([]byte, error) {
-	if err := t.check(p); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(t.Abs(p), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
-		return nil, &Corruption{Path: string(p), Reason: "it is a link or a special file", Cause: ErrNotRegular}
-	}
+	f, size, err := t.openRegular(p)
 	if err != nil {
-		return nil, wrapPath(p, err)
+		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, wrapPath(p, err)
-	}
-	if err := t.regular(p, info); err != nil {
-		return nil, err
-	}
-	if info.Size() > limit {
+	if size > limit {
 		return nil, &Corruption{Path: string(p), Cause: ErrTooLarge,
-			Reason: fmt.Sprintf("%d bytes, more than the %d allowed", info.Size(), limit)}
+			Reason: fmt.Sprintf("%d bytes, more than the %d allowed", size, limit)}
 	}
-	data := make([]byte, info.Size())
+	data := make([]byte, size)
 	n, err := readFull(f, data)
 	if err != nil {
 		return nil, wrapPath(p, err)
 	}
 	return data[:n], nil
+}
+
+// ReadPart returns at most limit bytes of a file of any size, from an offset on, and that
+// offset. A negative offset counts from the end of the file; one that lies outside of the
+// file is moved to its nearer end. Errors as those of Read.
+func (t *Tree) ReadPart(p Path, offset, limit int64) ([]byte, int64, error) {
+	f, size, err := t.openRegular(p)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	if offset < 0 {
+		offset += size
+	}
+	offset = min(max(0, offset), size)
+	data := make([]byte, min(limit, size-offset))
+	n, err := f.ReadAt(data, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, offset, wrapPath(p, err)
+	}
+	return data[:n], offset, nil
+}
+
+// openRegular opens a regular file of the tree, and returns its size.
+func (t *Tree) openRegular(p Path) (*os.File, int64, error) {
+	if err := t.check(p); err != nil {
+		return nil, 0, err
+	}
+	f, err := os.OpenFile(t.Abs(p), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+		return nil, 0, &Corruption{Path: string(p), Reason: "it is a link or a special file", Cause: ErrNotRegular}
+	}
+	if err != nil {
+		return nil, 0, wrapPath(p, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		err = wrapPath(p, err)
+	} else {
+		err = t.regular(p, info)
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
 }
 
 func readFull(f *os.File, data []byte) (int, error) {

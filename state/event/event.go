@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -131,7 +132,9 @@ func (l *Log) Sync() error {
 // Position says how far a reader of the log has come.
 type Position struct {
 	day    string
-	offset int
+	offset int64
+	// lines is how many lines stand before it, for messages.
+	lines int
 }
 
 // maxDay bounds how much of one day is read, in bytes.
@@ -158,20 +161,54 @@ func (l *Log) Read(after Position, since time.Time) ([]Event, []error, Position,
 		if day < after.day || day < since.UTC().Format(time.DateOnly) {
 			continue
 		}
-		data, err := l.tree.Read(Dir.Join(entry.Name()), maxDay)
+		if day != after.day {
+			after = Position{day: day}
+		}
+		data, offset, err := l.tree.ReadPart(Dir.Join(entry.Name()), after.offset, maxDay)
 		if err != nil {
 			bad = append(bad, err)
 			continue
 		}
-		offset := 0
-		if day == after.day {
-			offset = min(after.offset, len(data))
-		}
-		found, broken, end := parse(Dir.Join(entry.Name()), data, offset, since)
+		found, broken, end := parse(Dir.Join(entry.Name()), data, after.lines, since)
 		events, bad = append(events, found...), append(bad, broken...)
-		after = Position{day: day, offset: end}
+		after = Position{day: day, offset: offset + int64(end), lines: after.lines + bytes.Count(data[:end], []byte{'\n'})}
 	}
 	return events, bad, after, nil
+}
+
+// Tail returns the last events of the log, as many as stand in about so many bytes at its
+// end, and the position behind them. What is torn or no event is left out.
+func (l *Log) Tail(size int64) ([]Event, Position, error) {
+	entries, err := l.tree.List(Dir)
+	if err != nil {
+		return nil, Position{}, err
+	}
+	var events []Event
+	var end Position
+	for _, entry := range slices.Backward(entries) {
+		day, ok := strings.CutSuffix(entry.Name(), ".jsonl")
+		if _, err := time.Parse(time.DateOnly, day); !ok || err != nil {
+			continue
+		}
+		p := Dir.Join(entry.Name())
+		data, offset, err := l.tree.ReadPart(p, -size, size)
+		if err != nil {
+			return nil, Position{}, err
+		}
+		if offset > 0 {
+			first := bytes.IndexByte(data, '\n') + 1 // the rest of a line
+			data, offset = data[first:], offset+int64(first)
+		}
+		found, _, n := parse(p, data, 0, time.Time{})
+		if end.day == "" {
+			end = Position{day: day, offset: offset + int64(n)}
+		}
+		events = append(found, events...)
+		if size -= int64(len(data)); size <= 0 || offset > 0 {
+			break
+		}
+	}
+	return events, end, nil
 }
 
 // Day reads one file of the log whole, for whoever checks it, with the day in
@@ -192,10 +229,12 @@ func Lines(p state.Path, data []byte) ([]Event, []error) {
 	return events, bad
 }
 
-func parse(p state.Path, data []byte, offset int, since time.Time) ([]Event, []error, int) {
+// parse returns the events of the whole lines of data, before which line others stand, and
+// where the last of them ends.
+func parse(p state.Path, data []byte, line int, since time.Time) ([]Event, []error, int) {
 	var events []Event
 	var bad []error
-	line := bytes.Count(data[:offset], []byte{'\n'})
+	offset := 0
 	for offset < len(data) {
 		end := bytes.IndexByte(data[offset:], '\n')
 		if end < 0 {

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,5 +106,53 @@ func TestSyncOfADayThatIsGone(t *testing.T) {
 	}
 	if err := l.Sync(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTailIsTheEndOfTheLog: what stands at the end of the log is read without the rest,
+// whole lines only, and reading on from there misses nothing.
+func TestTailIsTheEndOfTheLog(t *testing.T) {
+	tree, err := state.Create(filepath.Join(t.TempDir(), ".chipset"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 3, 5, 23, 59, 58, 0, time.UTC)
+	log := NewLog(tree, func() time.Time { at = at.Add(time.Second); return at })
+	for i := range 6 { // one on the first day, five on the next
+		log.Tell(HandoffWritten("mayor", Work{}, "h", fmt.Sprint(i)))
+	}
+	texts := func(events []Event) (s string) {
+		for i := range events {
+			s += events[i].Text
+		}
+		return s
+	}
+	whole, _, _, err := log.Read(Position{}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := state.EncodeLine(whole[5])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		lines float64
+		want  string
+	}{{100, texts(whole)}, {2.5, texts(whole[4:])}, {5.5, texts(whole[1:])}} {
+		got, end, err := log.Tail(int64(row.lines * float64(len(line))))
+		if err != nil || texts(got) != row.want {
+			t.Errorf("%v lines: %q, %v; want %q", row.lines, texts(got), err, row.want)
+		}
+		if more, _, _, err := log.Read(end, time.Time{}); err != nil || len(more) != 0 {
+			t.Errorf("%v lines: %q comes again, %v", row.lines, texts(more), err)
+		}
+	}
+	_, end, err := log.Tail(10 * int64(len(line)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Tell(HandoffWritten("mayor", Work{}, "h", "new"))
+	if more, _, _, err := log.Read(end, time.Time{}); err != nil || len(more) != 1 {
+		t.Errorf("%q after the end, %v", texts(more), err)
 	}
 }
