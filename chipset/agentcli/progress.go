@@ -75,9 +75,10 @@ type Progress struct {
 // maxProgress bounds what is read of one, in bytes.
 const maxProgress = 64 << 10
 
-func progressPath(s state.SessionID) state.Path {
-	return state.RunDir.Join("progress", string(s)+".json")
-}
+// ProgressDir is the folder of these files.
+const ProgressDir = state.RunDir + "/progress"
+
+func progressPath(s state.SessionID) state.Path { return ProgressDir.Join(string(s) + ".json") }
 
 // ReadProgress returns what is known of a session, nil when nothing is. It returns no
 // error: a record that can't be read counts as none.

@@ -87,15 +87,16 @@ type Need struct {
 // Needs returns everything that waits for the person, in the order of lists, with
 // numbers. Needs whose sources can't be read are left out, and the error says so.
 func Needs(ctx context.Context, r *rig.Rig) ([]Need, error) {
-	snap, err := r.ReadOutline(ctx)
+	m, err := glance(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return needsOf(ctx, r, snap)
+	m.ask()
+	return m.needs(ctx)
 }
 
-func needsOf(ctx context.Context, r *rig.Rig, snap *rig.Records) ([]Need, error) {
-	b := needBuilder{r: r, snap: snap, needs: []Need{}}
+func (m *Model) needs(ctx context.Context) ([]Need, error) {
+	b := needBuilder{Model: m, needs: []Need{}}
 	err := errors.Join(b.questions(), b.blocked())
 	b.landings()
 	b.pauses()
@@ -108,7 +109,7 @@ func needsOf(ctx context.Context, r *rig.Rig, snap *rig.Records) ([]Need, error)
 		numbered = append(numbered, need.Numbered{Key: b.needs[i].Key, What: b.needs[i].What})
 	}
 	// A tree that can't be written has needs without new numbers.
-	numbers, numberErr := need.NewStore(r.Tree).Assign(ctx, numbered)
+	numbers, numberErr := need.NewStore(m.r.Tree).Assign(ctx, numbered)
 	for i := range b.needs {
 		b.needs[i].Number = numbers[b.needs[i].Key]
 		b.needs[i].addCommands()
@@ -125,10 +126,9 @@ func NeedDirs(r *rig.Rig) []state.Path {
 	return []state.Path{bead.Dir, hook.Dir, mergequeue.Dir, incident.Dir, r.Mailbox(state.Human).Dir(), actor.AwaitedDir}
 }
 
-// needBuilder collects needs from the records of a rig.
+// needBuilder collects needs from what a model knows.
 type needBuilder struct {
-	r     *rig.Rig
-	snap  *rig.Records
+	*Model
 	needs []Need
 }
 
@@ -143,9 +143,8 @@ func (b *needBuilder) add(n Need, key ...string) {
 const maxNeed = 300
 
 func (b *needBuilder) questions() error {
-	open, err := actor.AllOpenQuestions(b.r, b.snap.Hooks)
-	for i := range open {
-		q := &open[i]
+	for i := range b.Model.questions {
+		q := &b.Model.questions[i]
 		n := Need{Kind: NeedQuestion, What: fmt.Sprintf("%s asks: %s", q.Asker, q.What()), AgentID: q.Asker, Since: q.Request.Timestamp, Name: q.Name}
 		_, n.Why, _ = strings.Cut(strings.TrimSpace(q.Request.Body), "\n")
 		switch q.Request.Type {
@@ -154,27 +153,27 @@ func (b *needBuilder) questions() error {
 		case mail.PlanRequest:
 			n.Kind, n.What = NeedPlan, fmt.Sprintf("%s asks whether its plan is right: %s", q.Asker, q.What())
 		}
-		if h := b.snap.Hooks[q.Asker]; h != nil && h.WorkItem != nil {
+		if h := b.hooks.rows[string(q.Asker)]; h != nil && h.WorkItem != nil {
 			n.BeadID, n.AssignmentID = h.WorkItem.BeadID, h.WorkItem.AssignmentID
 		}
 		b.add(n, string(q.Asker), string(q.Name))
 	}
-	return err
+	return b.questionErr
 }
 
 func (b *needBuilder) blocked() error {
 	var failed error
-	for i := range b.snap.Beads {
-		if b.snap.Beads[i].Status != bead.Blocked {
-			continue
-		}
-		// The outline has no assignment, which is part of the cause.
-		full, err := b.r.Beads.GetCached(string(b.snap.Beads[i].ID))
-		if err != nil || full.Status != bead.Blocked {
-			if !errors.Is(err, state.ErrNotFound) {
-				failed = errors.Join(failed, err)
+	for _, id := range slices.Sorted(maps.Keys(b.work.blocked)) {
+		full := b.work.beads[id]
+		if b.outline { // it has no assignment, which is part of the cause
+			read, err := b.r.Beads.GetCached(string(id))
+			if err != nil || read.Status != bead.Blocked {
+				if !errors.Is(err, state.ErrNotFound) {
+					failed = errors.Join(failed, err)
+				}
+				continue
 			}
-			continue
+			full = &read
 		}
 		b.add(Need{Kind: NeedBlocked, What: string(full.ID) + " " + full.Title, Why: full.CloseReason, Since: full.UpdatedAt, BeadID: full.ID, AssignmentID: full.AssignmentID},
 			string(full.ID), string(full.AssignmentID))
@@ -185,8 +184,9 @@ func (b *needBuilder) blocked() error {
 // landings finds the merge requests that stand still until somebody acts.
 func (b *needBuilder) landings() {
 	block := b.r.Def != nil && b.r.Def.Merge.OnConflict == definition.OnConflictBlock
-	for i := range b.snap.Queue {
-		q := &b.snap.Queue[i]
+	live := b.queue()
+	for i := range live {
+		q := &live[i]
 		if q.IsHeld() && b.isDone(q) {
 			b.add(Need{Kind: NeedProtected, What: fmt.Sprintf("%s changes %s", q.BeadID, q.Held.Summary()), Why: q.Held.Stat, Since: q.UpdatedAt,
 				BeadID: q.BeadID, AssignmentID: q.AssignmentID, MergeID: q.ID, Change: q.Held.Change}, string(q.ID), q.Held.Change)
@@ -207,8 +207,9 @@ func (b *needBuilder) landings() {
 // pauses finds what is paused: the rig tries again by itself, and the person may mend
 // it sooner.
 func (b *needBuilder) pauses() {
-	for i := range b.snap.Pauses {
-		if p := &b.snap.Pauses[i]; p.Status == pause.Paused {
+	all := b.Model.pauses.sorted()
+	for i := range all {
+		if p := &all[i]; p.Status == pause.Paused {
 			b.add(Need{Kind: NeedPause, What: p.Head(), Why: p.Reason, Since: p.Since, Scope: p.Scope}, string(p.Scope), p.Since.String())
 		}
 	}
@@ -216,14 +217,14 @@ func (b *needBuilder) pauses() {
 
 // isDone reports whether a request's bead still waits for it.
 func (b *needBuilder) isDone(q *mergequeue.Request) bool {
-	known := b.snap.BeadByID[q.BeadID]
+	known := b.work.beads[q.BeadID]
 	return known != nil && known.Status == bead.Done
 }
 
 // damage finds beads, merge requests and hooks that can't be read: nothing happens to
 // them until somebody looks.
 func (b *needBuilder) damage() {
-	for _, err := range b.snap.Unreadable {
+	for _, err := range b.unreadable {
 		var c *state.Corruption
 		if errors.As(err, &c) {
 			b.add(Need{Kind: NeedDamage, What: "can't read " + c.Path, Why: c.Reason}, c.Path)
@@ -239,8 +240,9 @@ func (b *needBuilder) incidents() {
 		known[b.needs[i].BeadID] = true
 		landing = landing || b.needs[i].Kind == NeedLanding
 	}
-	for i := range b.snap.Incidents {
-		found := &b.snap.Incidents[i]
+	all := b.Model.incidents.sorted()
+	for i := range all {
+		found := &all[i]
 		if !found.Open() || found.Severity != incident.Critical || found.BeadID != "" && known[found.BeadID] || landing && found.Kind == incident.QueueBlocked {
 			continue
 		}
@@ -251,14 +253,6 @@ func (b *needBuilder) incidents() {
 
 // behind finds what waits behind the beads of the needs.
 func (b *needBuilder) behind() {
-	waiting := map[state.BeadID][]state.BeadID{}
-	for i := range b.snap.Beads {
-		for _, dep := range b.snap.Beads[i].BlockedBy {
-			if b.snap.Beads[i].Status == bead.Open {
-				waiting[dep] = append(waiting[dep], b.snap.Beads[i].ID)
-			}
-		}
-	}
 	for i := range b.needs {
 		n := &b.needs[i]
 		found := map[state.BeadID]bool{}
@@ -272,8 +266,8 @@ func (b *needBuilder) behind() {
 		for len(next) > 0 && n.BeadID != "" {
 			id := next[0]
 			next = next[1:]
-			for _, other := range waiting[id] {
-				if !found[other] && other != n.BeadID {
+			for _, other := range b.work.blocks[id] {
+				if b.work.beads[other].Status == bead.Open && !found[other] && other != n.BeadID {
 					found[other] = true
 					next = append(next, other)
 				}
@@ -288,11 +282,11 @@ func (b *needBuilder) behind() {
 func (b *needBuilder) queuedBehind(id state.MergeID) []state.BeadID {
 	var behind []state.BeadID
 	seen := false
-	for i := range b.snap.Queue {
-		if seen && b.snap.Queue[i].Status == mergequeue.Pending {
-			behind = append(behind, b.snap.Queue[i].BeadID)
+	for _, q := range b.queue() {
+		if seen && q.Status == mergequeue.Pending {
+			behind = append(behind, q.BeadID)
 		}
-		seen = seen || b.snap.Queue[i].ID == id
+		seen = seen || q.ID == id
 	}
 	return behind
 }

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
-	"github.com/gastown-chipset/chipset/chipset/environment"
-	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -69,8 +66,10 @@ type AgentStatus struct {
 	BeadID       state.BeadID       `json:"bead_id,omitempty"`
 	Title        string             `json:"title,omitempty"`
 	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
-	AssignedAt   *state.Time        `json:"assigned_at,omitempty"`
-	LastActivity *state.Time        `json:"last_activity,omitempty"`
+	// Session is that of the worker.
+	Session      state.SessionID `json:"session,omitempty"`
+	AssignedAt   *state.Time     `json:"assigned_at,omitempty"`
+	LastActivity *state.Time     `json:"last_activity,omitempty"`
 	// Progress is what the worker's client says it has done so far.
 	Progress *agentcli.Progress `json:"progress,omitempty"`
 	// Asks are the messages whose answer it waits for.
@@ -139,31 +138,40 @@ type MailLine struct {
 // GetStatus looks at a rig. A rig opened without git or definition is shown as
 // far as it goes. The error is for folders that can't be read at all.
 func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
-	snap, err := r.ReadOutline(ctx)
+	m, err := glance(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{At: snap.At, Rig: r.Name(), RigID: r.Tree.RigID(), Dir: r.Dir, Beads: map[bead.Status]int{},
-		Agents: []AgentStatus{}, Queue: []QueueEntry{}, Blocked: []BlockedBead{}, Convoys: []ConvoyStatus{},
-		Incidents: []incident.Incident{}, Pauses: []pause.Pause{}, Needs: []Need{}, Mail: []MailLine{}, Warnings: []string{}}
-	s.addTarget(ctx, r)
-	if err := s.addAgents(r, snap); err != nil {
+	if _, err := m.followMail(); err != nil {
 		return nil, err
 	}
-	s.Pauses = append(s.Pauses, snap.Pauses...)
-	s.addNeeds(ctx, r, snap)
-	s.addWork(snap)
-	s.addQueue(snap)
-	for _, i := range snap.Incidents {
+	if _, err := m.progress.update(r.Tree, m.hooks.rows); err != nil {
+		return nil, err
+	}
+	m.ask()
+	m.around = look(ctx, r)
+	return m.status(ctx)
+}
+
+// status puts together what the model knows.
+func (m *Model) status(ctx context.Context) (*Status, error) {
+	s := &Status{At: m.at, Rig: m.r.Name(), RigID: m.r.Tree.RigID(), Dir: m.r.Dir, Beads: map[bead.Status]int{},
+		Target: m.around.target, Tip: m.around.tip, TipSubject: m.around.subject, Test: m.around.test, Sandbox: m.around.sandbox,
+		Agents: []AgentStatus{}, Queue: []QueueEntry{}, Blocked: []BlockedBead{}, Convoys: []ConvoyStatus{}, Incidents: []incident.Incident{},
+		Pauses: append([]pause.Pause{}, m.inForce()...), Needs: []Need{}, Mail: []MailLine{}, Warnings: append([]string{}, m.around.targetWarnings...)}
+	err := s.addAgents(m)
+	s.addNeeds(ctx, m)
+	s.addWork(m)
+	s.addQueue(m)
+	for _, i := range m.incidents.sorted() {
 		if i.Open() {
 			s.Incidents = append(s.Incidents, i)
 		}
 	}
 	slices.SortStableFunc(s.Incidents, func(a, b incident.Incident) int { return b.Severity.Rank() - a.Severity.Rank() })
-	if err := s.addMail(r); err != nil {
-		return nil, err
-	}
-	return s, s.addWarnings(ctx, r, snap)
+	s.addMail(m)
+	s.addWarnings(m)
+	return s, err
 }
 
 // addOverdue finds the tasks asked of an agent that should have been done by now.
@@ -179,72 +187,41 @@ func (s *Status) addOverdue(r *rig.Rig, asked []mail.Entry) error {
 	return err
 }
 
-func (s *Status) addTarget(ctx context.Context, r *rig.Rig) {
-	if r.Def == nil || r.Git == nil {
-		return
-	}
-	s.Sandbox = sandbox.Describe(sandbox.Mode(r.Def.Sandbox))
-	s.Test = r.Def.Merge.Test.Line
-	if s.Test == "" {
-		s.Test = strings.Join(r.Def.Merge.Test.Argv, " ")
-	}
-	branch, err := r.Target(ctx)
-	if err != nil {
-		s.Warnings = append(s.Warnings, "target branch: "+err.Error())
-		return
-	}
-	s.Target = string(branch)
-	tip, found, err := r.Git.ResolveRef(ctx, branch.Ref())
-	if err != nil || !found {
-		if err := environment.TargetLost(ctx, r); err != nil {
-			s.Warnings = append(s.Warnings, err.Error())
-		} else {
-			s.Warnings = append(s.Warnings, fmt.Sprintf("the target branch %s does not exist", branch))
-		}
-		return
-	}
-	s.Tip = string(tip)
-	if log, err := r.Git.Log(ctx, "", tip, 1); err == nil && len(log) > 0 {
-		s.TipSubject = log[0].Subject
-	}
-}
-
-func (s *Status) addAgents(r *rig.Rig, snap *rig.Records) error {
-	for _, a := range snap.Agents {
-		stamp, alive := snap.Alive[a.ID]
+func (s *Status) addAgents(m *Model) error {
+	var failed []error
+	for _, a := range m.agents.sorted() {
+		stamp, alive := m.alive[a.ID]
 		line := AgentStatus{ID: a.ID, Role: a.Role, Status: a.Status, Alive: alive, PID: stamp.PID, Hook: hookCorrupt}
-		if h := snap.Hooks[a.ID]; h != nil {
+		if h := m.hooks.rows[string(a.ID)]; h != nil {
 			line.Hook = h.Status
 			if w := h.WorkItem; w != nil {
-				line.BeadID, line.Title, line.AssignmentID = w.BeadID, w.Title, w.AssignmentID
+				line.BeadID, line.Title, line.AssignmentID, line.Session = w.BeadID, w.Title, w.AssignmentID, w.Session
 				line.AssignedAt, line.LastActivity = &w.AssignedAt, &h.LastActivity
-				line.Progress = agentcli.ReadProgress(r.Tree, w.Session)
+				line.Progress = m.progress.known[w.Session]
 			}
 		}
-		unread, asked, err := s.survey(r, a.ID)
-		if err != nil {
-			return err
+		var asked []mail.Entry
+		if b := m.boxes[a.ID]; b != nil {
+			line.Unread, asked = len(b.unread), b.asked
+			s.warnOf(b.damage...)
 		}
-		line.Unread = len(unread)
 		if a.Status == agent.Retired && !alive && line.Hook == hook.Empty && line.Unread == 0 {
 			continue
 		}
 		s.Agents = append(s.Agents, line)
-		if err := s.addOverdue(r, asked); err != nil {
-			return err
-		}
+		failed = append(failed, s.addOverdue(m.r, asked))
 	}
 	order := []agent.Role{agent.Human, agent.Mayor, agent.Witness, agent.Refinery, agent.Polecat, agent.Crew}
 	slices.SortStableFunc(s.Agents, func(a, b AgentStatus) int {
 		return slices.Index(order, a.Role) - slices.Index(order, b.Role)
 	})
-	return nil
+	return errors.Join(failed...)
 }
 
 // addNeeds finds what waits for the person. What can't be found out is no reason to
 // show nothing.
-func (s *Status) addNeeds(ctx context.Context, r *rig.Rig, snap *rig.Records) {
-	needs, err := needsOf(ctx, r, snap)
+func (s *Status) addNeeds(ctx context.Context, m *Model) {
+	needs, err := m.needs(ctx)
 	if err != nil {
 		s.warnOf(err)
 	}
@@ -258,38 +235,35 @@ func (s *Status) addNeeds(ctx context.Context, r *rig.Rig, snap *rig.Records) {
 	}
 }
 
-func (s *Status) addWork(snap *rig.Records) {
-	for i := range snap.Beads {
-		b := &snap.Beads[i]
-		s.Beads[b.Status]++
-		if b.Status == bead.Open && len(bead.Blockers(b, snap.BeadByID)) == 0 && (b.ReadyAt == nil || !b.ReadyAt.After(snap.At.Time)) {
-			s.Ready++
-		}
-		if b.Status == bead.Blocked {
-			s.Blocked = append(s.Blocked, BlockedBead{b.ID, b.Title, b.CloseReason})
+func (s *Status) addWork(m *Model) {
+	for status, n := range m.work.counts {
+		if n > 0 {
+			s.Beads[status] = n
 		}
 	}
-	for i := range snap.Convoys {
-		c := &snap.Convoys[i]
-		s.Convoys = append(s.Convoys, ConvoyStatus{c.ID, c.Name, c.Landed(snap.BeadByID), len(c.BeadIDs)})
+	s.Ready = m.work.ready(s.At)
+	for _, id := range slices.Sorted(maps.Keys(m.work.blocked)) {
+		b := m.work.beads[id]
+		s.Blocked = append(s.Blocked, BlockedBead{b.ID, b.Title, b.CloseReason})
+	}
+	for _, c := range m.convoys.sorted() {
+		s.Convoys = append(s.Convoys, ConvoyStatus{c.ID, c.Name, m.work.convoys.landed[c.ID], len(c.BeadIDs)})
 	}
 }
 
-func (s *Status) addQueue(snap *rig.Records) {
+func (s *Status) addQueue(m *Model) {
 	var ahead *mergequeue.Request
-	together := mergequeue.StackedWith(snap.Queue)
-	for i := range snap.Queue {
-		q := snap.Queue[i]
-		if !q.Status.Live() {
-			continue
-		}
+	live := m.queue()
+	together := mergequeue.StackedWith(live)
+	for i := range live {
+		q := live[i]
 		entry := QueueEntry{Request: q, Wait: queueWait(&q, ahead, together[q.ID])}
-		if b := snap.BeadByID[q.BeadID]; b != nil {
+		if b := m.work.beads[q.BeadID]; b != nil {
 			entry.Title = b.Title
 		}
 		s.Queue = append(s.Queue, entry)
 		if ahead == nil {
-			ahead = &snap.Queue[i]
+			ahead = &live[i]
 		}
 	}
 }
@@ -314,84 +288,56 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	return ""
 }
 
-// survey is what waits in a mailbox, and what in it asks for tasks. A message that
-// can't be read, or a mailbox that is not a folder of the tree, is a warning and no
-// reason to show nothing.
-func (s *Status) survey(r *rig.Rig, id state.AgentID) (unread, asked []mail.Entry, err error) {
-	unread, asked, bad, err := r.Mailbox(id).UnreadAndRequests()
-	for _, c := range bad {
-		s.warnOf(c)
-	}
-	if !errors.Is(err, state.ErrCorrupt) && !errors.Is(err, fs.ErrPermission) {
-		return unread, asked, err
-	}
-	s.warnOf(err)
-	return nil, nil, nil
-}
-
 // warnOf warns once of what the doctor knows about.
-func (s *Status) warnOf(err error) {
-	warning := err.Error() + ": chipset doctor says what to do"
-	if !slices.Contains(s.Warnings, warning) {
-		s.Warnings = append(s.Warnings, warning)
+func (s *Status) warnOf(errs ...error) {
+	for _, err := range errs {
+		warning := err.Error() + ": chipset doctor says what to do"
+		if !slices.Contains(s.Warnings, warning) {
+			s.Warnings = append(s.Warnings, warning)
+		}
 	}
 }
 
-func (s *Status) addMail(r *rig.Rig) error {
-	unread, _, err := s.survey(r, state.Human)
-	mail.SortForProcessing(unread, r.Mayor())
+func (s *Status) addMail(m *Model) {
+	b := m.boxes[state.Human]
+	if b == nil {
+		return
+	}
+	unread := slices.Clone(b.unread)
+	mail.SortForProcessing(unread, m.r.Mayor())
 	for _, e := range unread {
 		s.Mail = append(s.Mail, MailLine{e.Name, e.From, e.Type, e.Subject, e.Priority, e.Timestamp})
 	}
-	return err
 }
 
-func (s *Status) addWarnings(ctx context.Context, r *rig.Rig, snap *rig.Records) error {
+func (s *Status) addWarnings(m *Model) {
+	s.Warnings = append(s.Warnings, m.around.warnings...)
 	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
-	if r.Def == nil {
-		add("chipset.yaml can't be used: chipset validate says why")
-	}
-	if r.Git == nil {
-		add("no git repository around %s can be used: chipset doctor says why", r.Dir)
-	}
-	if err := r.Tree.Verify(); err != nil {
-		add("%v", err)
-	}
-	troubles, err := environment.Look(ctx, r)
-	for _, t := range troubles {
-		add("%s (%s)", t.Detail, t.Hint)
-	}
-	if err != nil {
-		add("%v", err)
-	}
 	waiting := s.Beads[bead.Open] + s.Beads[bead.Hooked] + s.Beads[bead.InProgress] + s.Beads[bead.Failed]
 	if waiting > 0 {
-		s.warnUnlessAlive(snap, r.Mayor(), "nobody hands out work")
+		s.warnUnlessAlive(m, m.r.Mayor(), "nobody hands out work")
 	}
 	if len(s.Queue) > 0 {
-		s.warnUnlessAlive(snap, r.Refinery(), "nothing lands")
+		s.warnUnlessAlive(m, m.r.Refinery(), "nothing lands")
 	}
 	for _, a := range s.Agents {
-		_, alive := snap.Alive[a.ID]
-		if a.Role == agent.Polecat && !alive && (a.Hook == hook.Pending || a.Hook == hook.Active) {
+		if a.Role == agent.Polecat && !a.Alive && (a.Hook == hook.Pending || a.Hook == hook.Active) {
 			add("%s holds %s, but does not run: chipset up starts it", a.ID, a.BeadID)
 		}
 		if a.Hook == hookCorrupt {
 			add("the hook of %s is missing or can't be read: chipset doctor says why", a.ID)
 		}
 	}
-	for _, err := range snap.Unreadable {
+	for _, err := range m.unreadable {
 		add("%v", err)
 	}
-	kept, err := r.Tree.Quarantined()
-	if len(kept) > 0 {
-		add("%s in quarantine: chipset doctor lists them", wording.Count(len(kept), "file"))
+	if m.around.quarantined > 0 {
+		add("%s in quarantine: chipset doctor lists them", wording.Count(m.around.quarantined, "file"))
 	}
-	return err
 }
 
-func (s *Status) warnUnlessAlive(snap *rig.Records, id state.AgentID, so string) {
-	if _, yes := snap.Alive[id]; !yes {
+func (s *Status) warnUnlessAlive(m *Model, id state.AgentID, so string) {
+	if _, yes := m.alive[id]; !yes {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%s is not running: %s (chipset up starts the rig)", id, so))
 	}
 }

@@ -95,7 +95,9 @@ func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*BeadHistory, error)
 	}
 	s.addRefs(ctx, r)
 	s.addTimeline()
-	needs, err := needsOf(ctx, r, snap)
+	m := modelOf(r, snap, false)
+	m.ask()
+	needs, err := m.needs(ctx)
 	if err != nil {
 		s.problem(err)
 	}

@@ -207,12 +207,22 @@ func (s Store) Move(ctx context.Context, id state.BeadID, assignment state.Assig
 // Blockers returns those of b's dependencies that have not landed, with their status.
 func Blockers(b *Bead, byID map[state.BeadID]*Bead) []string {
 	var open []string
+	for _, dep := range Unmet(b, byID) {
+		status := "missing"
+		if d := byID[dep]; d != nil {
+			status = string(d.Status)
+		}
+		open = append(open, fmt.Sprintf("%s (%s)", dep, status))
+	}
+	return open
+}
+
+// Unmet returns those of b's dependencies that have not landed, missing ones among them.
+func Unmet(b *Bead, byID map[state.BeadID]*Bead) []state.BeadID {
+	var open []state.BeadID
 	for _, dep := range b.BlockedBy {
-		switch d := byID[dep]; {
-		case d == nil:
-			open = append(open, fmt.Sprintf("%s (missing)", dep))
-		case !d.Status.Landed():
-			open = append(open, fmt.Sprintf("%s (%s)", dep, d.Status))
+		if d := byID[dep]; d == nil || !d.Status.Landed() {
+			open = append(open, dep)
 		}
 	}
 	return open

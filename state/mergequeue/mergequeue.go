@@ -369,7 +369,7 @@ func (s Store) LastLanded(target string) (*Request, error) {
 // Queue returns the requests in FIFO order, and what could not be read.
 func (s Store) Queue() ([]Request, []error, error) {
 	all, bad, err := s.All()
-	inOrder(all)
+	InOrder(all)
 	return all, bad, err
 }
 
@@ -378,11 +378,12 @@ func (s Store) Queue() ([]Request, []error, error) {
 // many have ended.
 func (s Store) Unfinished() ([]Request, []error, error) {
 	open, bad, err := s.Select(func(r *Request) bool { return r.Status.Live() || r.Unannounced() })
-	inOrder(open)
+	InOrder(open)
 	return open, bad, err
 }
 
-func inOrder(all []Request) {
+// InOrder sorts requests in FIFO order.
+func InOrder(all []Request) {
 	sort.Slice(all, func(i, j int) bool {
 		if all[i].Seq != all[j].Seq {
 			return all[i].Seq < all[j].Seq
@@ -409,7 +410,7 @@ func (s Store) Live() ([]Request, []error, error) {
 			live = append(live, r)
 		}
 	}
-	inOrder(live)
+	InOrder(live)
 	return live, bad, err
 }
 

@@ -58,8 +58,8 @@ func Of(k fault.Kind, client Scope) Scope {
 	}
 }
 
-// file is the name of a scope's record without .json.
-func (s Scope) file() string { return strings.ReplaceAll(string(s), ":", ".") }
+// File is the name of a scope's record without .json.
+func (s Scope) File() string { return strings.ReplaceAll(string(s), ":", ".") }
 
 // Status is how a pause stands.
 type Status string
@@ -197,7 +197,7 @@ func tell(before, after *Pause) (event.Event, bool) {
 func check(name string, p *Pause) error {
 	f := fault.Fault{Class: p.Class, Kind: p.Kind, Reason: p.Reason}
 	switch {
-	case p.Scope.file() != name:
+	case p.Scope.File() != name:
 		return fmt.Errorf("scope %q contradicts the file's name", p.Scope)
 	case !slices.Contains([]Status{Suspected, Paused, Ramping, Over}, p.Status):
 		return fmt.Errorf("unknown status %q", p.Status)

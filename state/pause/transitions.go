@@ -179,7 +179,7 @@ func (e *Ended) Note(r Rules, change func(s Scope, transition func(p *Pause) err
 // nil. Durable when the error is nil. It may be repeated.
 func (s Store) Note(ctx context.Context, e Ended, r Rules) (began *Pause, err error) {
 	err = e.Note(r, func(scope Scope, transition func(p *Pause) error) error {
-		p, err := s.GetCached(scope.file())
+		p, err := s.GetCached(scope.File())
 		if (err == nil || errors.Is(err, state.ErrNotFound)) && errors.Is(transition(&p), state.ErrUnchanged) {
 			return nil // mostly; no lock is needed
 		}
@@ -199,7 +199,7 @@ func (s Store) Note(ctx context.Context, e Ended, r Rules) (began *Pause, err er
 // Change carries a transition of a scope's pause out. One that comes to nothing leaves
 // no record. Durable when it returns nil.
 func (s Store) Change(ctx context.Context, scope Scope, transition func(p *Pause) error) error {
-	_, err := s.Upsert(ctx, scope.file(), func(p *Pause, _ bool) error {
+	_, err := s.Upsert(ctx, scope.File(), func(p *Pause, _ bool) error {
 		p.Scope = scope
 		return transition(p)
 	})
