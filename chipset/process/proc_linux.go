@@ -78,11 +78,11 @@ func descends(pid int) bool {
 	return pid == os.Getpid()
 }
 
-// InSession reports whether this process descends from a supervisor of the rig in a folder:
-// it is a worker's then, or a test's, whatever its environment says.
-func InSession(rigDir string) bool {
+// AnyAncestor reports whether one of the processes that this one descends from was started with an
+// environment that has something.
+func AnyAncestor(has func(env map[string]string) bool) bool {
 	for p, ok := readProcess(os.Getppid()); ok && p.pid > 1; p, ok = readProcess(p.ppid) {
-		if env, known := environ(p.pid); known && env[envSupervisor] != "" && env["CHIPSET_DIR"] == rigDir {
+		if env, known := environ(p.pid); known && has(env) {
 			return true
 		}
 	}

@@ -388,3 +388,9 @@ func inDirectory(env []string, dir string) []string {
 	})
 	return append(kept, "PWD="+dir)
 }
+
+// InSession reports whether this process descends from a supervisor of the rig in a folder:
+// it is a worker's then, or a test's, whatever its environment says. It is known only on Linux.
+func InSession(rigDir string) bool {
+	return AnyAncestor(func(env map[string]string) bool { return env[envSupervisor] != "" && env["CHIPSET_DIR"] == rigDir })
+}

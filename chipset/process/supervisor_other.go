@@ -68,8 +68,8 @@ func (c *child) spawn(path string, argv []string, attr *syscall.ProcAttr) (int, 
 // from nobody that is known.
 func descends(int) bool { return false }
 
-// InSession is known only on Linux, where no process leaves its supervisor.
-func InSession(string) bool { return false }
+// AnyAncestor is known only on Linux, where no process leaves its supervisor.
+func AnyAncestor(func(env map[string]string) bool) bool { return false }
 
 // signalSpawned signals what spawn has started.
 func (c *child) signalSpawned(pid int, sig unix.Signal) { _ = unix.Kill(pid, sig) }

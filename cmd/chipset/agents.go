@@ -28,6 +28,9 @@ func (a *app) actorIn(ctx context.Context, open func(context.Context) (*rig.Rig,
 	if me.ID, err = a.identity(r); err != nil {
 		return nil, err
 	}
+	if me.ID, err = a.ownVoice(ctx, r, me.ID); err != nil {
+		return nil, err
+	}
 	if me.Session, err = a.session(); err != nil {
 		return nil, err
 	}

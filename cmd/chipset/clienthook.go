@@ -127,14 +127,14 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 		return agentcli.Answer{}, err
 	}
 	hooks := session.Hooks{Rig: r, Agent: id}
-	if a.nobodyNamed(id) {
+	if id == state.Human || id == r.Mayor() { // no session is either
 		hooks.Beside = true
 		if hooks.Agent, err = actor.Crew(ctx, r, c.Preset.Name); err != nil {
 			return agentcli.Answer{}, err
 		}
 		if event == agentcli.SessionStart {
 			if err := a.passOn(c.Hooks.EnvFile, hooks.Agent); err != nil {
-				a.warnf("client-hook: commands of this session speak as human: %v", err)
+				a.warnf("client-hook: commands of this session are not told who speaks: %v", err)
 			}
 		}
 	}

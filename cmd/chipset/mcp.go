@@ -34,17 +34,17 @@ func newMCPCmd(a *app) *cobra.Command {
 		Short: "Serve the rig to a client of the Model Context Protocol",
 		Long: `Serve mail, hook, beads, convoys, queue and hand-offs as tools of the Model Context
 Protocol, over standard input and output, for the agent that started it. The
-agent is determined at the start, as for every command, and no call can change it. Outside
+agent is determined at the start and no call can change it. It is never the person. Outside
 of a rig the server starts too, and every call says that there is no rig.
 
 With --http it serves streamable HTTP at /mcp, on this machine alone, and prints the
-address; port 0 takes a free one. Whoever connects acts as the same agent, which is
-never the person, and must send a token: the secret in $` + envToken + `, or one that is
+address; port 0 takes a free one. Whoever connects acts as the same agent and must send a
+token: the secret in $` + envToken + `, or one that is
 made and printed.
 
 The client of your own session gets the server with its plugin (chipset plugin install), or with:
 ` + strings.Join(clients.AddMCP(), "\n"),
-		Example: "  chipset mcp\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
+		Example: "  chipset mcp --crew me\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runMCP(cmd.Context(), opts, a) },
 	})
@@ -58,8 +58,8 @@ func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 		if err == nil && opts.crew != "" && a.nobodyNamed(me.ID) {
 			me.ID, err = actor.Crew(ctx, me.Rig, opts.crew)
 		}
-		if err == nil && opts.http != "" && me.ID == state.Human {
-			return nil, usagef("over HTTP nobody speaks as the person: name an agent with --as, or --crew NAME")
+		if err == nil && me.ID == state.Human {
+			return nil, usagef("over MCP nobody speaks as the person: name an agent with --as, or --crew NAME")
 		}
 		return me, err
 	}})

@@ -38,7 +38,7 @@ func TestMCPOverStandardIO(t *testing.T) {
 		}
 		return res.Content[0].(*mcp.TextContent).Text, res.IsError
 	}
-	outside := connect(chipset("mcp"))
+	outside := connect(chipset("mcp", "--crew", "me"))
 	if text, failed := call(outside, "status", nil); !failed || !strings.Contains(text, "chipset init") {
 		t.Errorf("outside of a rig: %q", text)
 	}

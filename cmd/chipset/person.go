@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/subtle"
 	"os"
 	"path/filepath"
@@ -9,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -18,12 +21,43 @@ import (
 const envPersonToken = "CHIPSET_PERSON_TOKEN"
 
 // asPerson returns an actor that is to decide something for an agent. As the person or the
-// mayor only the person decides; one of the crew answers what it was asked itself.
+// mayor only the person decides; one of the crew, which says so, answers what it was asked itself.
 func (a *app) asPerson(me *actor.Actor, err error) (*actor.Actor, error) {
-	if err != nil || me.ID != state.Human && me.ID != me.Mayor() {
+	if err != nil || me.ID != state.Human && me.ID != me.Mayor() && (a.as != "" || a.env(envAgent) != "") {
 		return me, err
 	}
 	return me, a.checkPerson(me.Dir)
+}
+
+// ownVoice returns the agent that a command acts as. A session of a client that a person has open never
+// speaks as the person or the mayor: it is one of the crew, and says so or becomes it.
+func (a *app) ownVoice(ctx context.Context, r *rig.Rig, id state.AgentID) (state.AgentID, error) {
+	if id != state.Human && id != r.Mayor() {
+		return id, nil
+	}
+	c, inside := a.clientAround()
+	if !inside {
+		return id, nil
+	}
+	if a.nobodyNamed(id) {
+		return actor.Crew(ctx, r, c.Preset.Name)
+	}
+	return "", withHint(state.Conflictf("speaking as "+string(id), "this is a session of %s, which speaks as itself", c.About.Title),
+		"leave that out; what only the person may is typed in a terminal of their own")
+}
+
+// clientAround returns the client in whose session this command runs, and whether there is one: as its own environment
+// says, or without the person's token that of a process which it descends from.
+func (a *app) clientAround() (agentcli.Client, bool) {
+	c, inside := clients.Around(a.env)
+	if inside || a.hasToken() {
+		return c, inside
+	}
+	inside = process.AnyAncestor(func(env map[string]string) (found bool) {
+		c, found = clients.Around(func(name string) string { return env[name] })
+		return found
+	})
+	return c, inside
 }
 
 // checkPerson returns an ErrConflict unless a person runs this command: outside of every
@@ -35,8 +69,8 @@ func (a *app) checkPerson(rigDir string) error {
 	if a.given != nil || a.env(envSession) != "" || process.InSession(rigDir) {
 		return state.Conflictf(what, "the person does that, and this is a worker's session")
 	}
-	if title := clients.Around(a.env); title != "" {
-		return withHint(state.Conflictf(what, "the person does that, and this is a session of %s", title), "type it in a terminal of your own")
+	if c, inside := a.clientAround(); inside {
+		return withHint(state.Conflictf(what, "the person does that, and this is a session of %s", c.About.Title), "type it in a terminal of your own")
 	}
 	if a.hasToken() {
 		return nil

@@ -143,13 +143,13 @@ func Inherit(environ []string) []string {
 	})
 }
 
-// Around returns the title of the client in whose session a process with this environment
-// runs, "" outside of all of them.
-func Around(env func(name string) string) string {
+// Around returns the client in whose session a process with this environment runs, and whether there is
+// one.
+func Around(env func(name string) string) (agentcli.Client, bool) {
 	for _, c := range All() {
 		if len(c.Nested) > 0 && env(c.Nested[0]) != "" {
-			return c.About.Title
+			return c, true
 		}
 	}
-	return ""
+	return agentcli.Client{}, false
 }

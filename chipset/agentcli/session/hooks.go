@@ -113,8 +113,8 @@ func (h *Hooks) welcome(ctx context.Context, n *news) (quote.Text, error) {
 	p.Addf("This repository has a chipset rig (%s). ", h.Rig.Dir)
 	if h.Beside {
 		p.Addf("In it you are %s, one of the crew, and work with the person who runs it: others write to you as %s, and what you send is yours.\n", h.Agent, h.Agent)
-		p.Add("Only the person may sling, cancel, reopen, approve and deny. Where the person has asked you for exactly that, `chipset --as human …` does it; " +
-			"approvals and denials are always typed by the person.\n")
+		p.Add("You never speak as the person or the mayor. Only the person may sling, cancel, reopen, approve and deny, in a terminal: " +
+			"say which line to type.\n")
 	} else {
 		p.Add("You speak for the person who runs it.\n")
 	}
