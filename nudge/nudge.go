@@ -257,6 +257,9 @@ func (s Slot) Unseen() ([]Nudge, []error, error) {
 	return fresh, bad, nil
 }
 
+// Injected tells the log that a nudge was put before its recipient's model.
+func (s Slot) Injected(n *Nudge) { s.log.Tell(event.NudgeInjected(s.told(n, n.Message))) }
+
 // MarkSeen records that a nudge was processed. Durable when it returns nil.
 func (s Slot) MarkSeen(ctx context.Context, n Nudge) error {
 	l, err := s.tree.Lock(ctx, state.LockRecord, "seen-"+string(s.owner))

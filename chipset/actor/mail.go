@@ -195,10 +195,11 @@ func (a *Actor) ArchiveMail(ctx context.Context, owner state.AgentID, age time.D
 	return a.Mailbox(owner).ArchiveOld(ctx, a.ID, a.Clock().Add(-age), unread)
 }
 
-// Injected logs that messages of the actor's mailbox have entered its context.
-func (a *Actor) Injected(names ...mail.Name) {
+// Injected logs that messages of the actor's mailbox were put before its model whole. how names
+// the way.
+func (a *Actor) Injected(how string, names ...mail.Name) {
 	for _, n := range names {
-		a.Events.Tell(event.MailInjected(a.ID, event.Work{Session: a.Session}, string(n)))
+		a.Events.Tell(event.MailInjected(event.Reading{Reader: a.ID, Owner: a.ID, Name: string(n), How: how, Work: event.Work{Session: a.Session}}))
 	}
 }
 

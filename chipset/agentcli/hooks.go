@@ -18,6 +18,8 @@ type Hooks struct {
 	Input func(data []byte) (Input, error)
 	// Output writes an answer as the client reads it; name is its name of the event.
 	Output func(e Event, name string, a Answer) Output
+	// Limit returns how many bytes of an answer at an event the client puts before the model whole.
+	Limit func(e Event) int
 	// EnvFile is the variable that names a file in which the client reads what the commands of
 	// its session are to have in their environment, "" for none.
 	EnvFile string

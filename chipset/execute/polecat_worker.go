@@ -231,8 +231,8 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 		return err
 	}
 	p.tell(event.WorkerStarted(p.ID, w.work(), preset.Name+": "+strings.Join(preset.Command, " ")))
-	for _, e := range told.Mail {
-		p.tell(event.MailInjected(p.ID, w.work(), string(e.Name)))
+	for _, n := range told.MailInPrompt() {
+		p.tell(event.MailInjected(event.Reading{Reader: p.ID, Owner: p.ID, Name: string(n), How: "in the prompt of " + preset.Name, Work: w.work()}))
 	}
 	p.Say("%s: works on %s: %s", p.ID, b.ID, b.Title)
 	return nil

@@ -168,11 +168,12 @@ func showInbox(_ context.Context, me *actor.Actor, in inboxArgs) (quote.Text, er
 	var lines []quote.Text
 	for i := range entries {
 		lines = append(lines, prompt.FrameExcerpt(&entries[i], prompt.Excerpt{Limit: preview, Rest: readOn})+"\n")
-		if i < limit {
-			me.Injected(entries[i].Name)
-		}
 	}
-	return prompt.Preamble + "\n\n" + note + listed(lines, limit, "", "mail_read those above first, or a larger limit"), nil
+	text, shown := listedLines(lines, limit, "", "mail_read those above first, or a larger limit")
+	for i := range entries[:shown] {
+		injected(me, "mail_inbox", &entries[i], prompt.Excerpt{Limit: preview})
+	}
+	return prompt.Preamble + "\n\n" + note + text, nil
 }
 
 func readMail(ctx context.Context, me *actor.Actor, in readArgs) (quote.Text, error) {
@@ -186,8 +187,15 @@ func readMail(ctx context.Context, me *actor.Actor, in readArgs) (quote.Text, er
 	if err := me.MarkOwn(ctx, &e); err != nil {
 		return "", err
 	}
-	me.Injected(e.Name)
+	injected(me, "mail_read", &e, prompt.Excerpt{Offset: in.Offset})
 	return prompt.Preamble + "\n\n" + prompt.FrameExcerpt(&e, prompt.Excerpt{Offset: in.Offset, Rest: readOn}), nil
+}
+
+// injected logs that a tool shows a message, if it shows the whole of it.
+func injected(me *actor.Actor, tool string, e *mail.Entry, x prompt.Excerpt) {
+	if prompt.IsWhole(e, x) {
+		me.Injected("the tool "+tool, e.Name)
+	}
 }
 
 func replyMail(ctx context.Context, me *actor.Actor, in replyArgs) (quote.Text, error) {
@@ -237,6 +245,6 @@ func waitMail(ctx context.Context, me *actor.Actor, in waitArgs) (quote.Text, er
 	if err != nil {
 		return "", err
 	}
-	me.Injected(e.Name)
+	injected(me, "mail_wait", &e, prompt.Excerpt{})
 	return prompt.Preamble + "\n\n" + prompt.FrameExcerpt(&e, prompt.Excerpt{Rest: readOn}), nil
 }

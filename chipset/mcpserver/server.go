@@ -120,9 +120,7 @@ func prime(ctx context.Context, me *actor.Actor) (quote.Text, error) {
 	if err != nil {
 		return "", err
 	}
-	for i := range b.Mail {
-		me.Injected(b.Mail[i].Name)
-	}
+	me.Injected("the prompt prime", b.InText()...)
 	return b.Text(), nil
 }
 

@@ -92,18 +92,24 @@ func schema[In any](t tool) *jsonschema.Schema {
 // listed joins lines, at most limit of them and maxResult bytes, and says how to
 // see the others. none is the text without any.
 func listed(lines []quote.Text, limit int, none, rest quote.Text) quote.Text {
+	text, _ := listedLines(lines, limit, none, rest)
+	return text
+}
+
+// listedLines is listed, and says how many of the lines it shows.
+func listedLines(lines []quote.Text, limit int, none, rest quote.Text) (_ quote.Text, shown int) {
 	if len(lines) == 0 {
-		return none
+		return none, 0
 	}
 	var b quote.Builder
 	for i, line := range lines {
 		if i >= limit || len(b.Text())+len(line) > maxResult {
 			b.Addf("(%d more: %s)\n", len(lines)-i, rest)
-			break
+			return b.Text(), i
 		}
 		b.Add(line, "\n")
 	}
-	return b.Text()
+	return b.Text(), len(lines)
 }
 
 // limited is a limit that a caller gave, or the usual one.

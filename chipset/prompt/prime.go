@@ -133,6 +133,57 @@ func rules(role agent.Role) []string {
 
 // Text is the briefing for a person or a model to read.
 func (b Briefing) Text() quote.Text {
+	text := quote.Join(b.parts(), "")
+	if len(b.Mail) == 0 {
+		return text + "\nNo unread mail.\n"
+	}
+	return text + quote.Sprintf("\n%d unread:\n\n", len(b.Mail)) + Frames(b.letters(), maxQuotedMail)
+}
+
+// InText are the messages that Text shows whole.
+func (b Briefing) InText() []mail.Name { return InFrames(b.letters(), maxQuotedMail) }
+
+// Names are those of all messages of the briefing.
+func (b Briefing) Names() []mail.Name {
+	var names []mail.Name
+	for i := range b.Mail {
+		names = append(names, b.Mail[i].Name)
+	}
+	return names
+}
+
+func (b Briefing) letters() []mail.Entry {
+	letters := make([]mail.Entry, 0, len(b.Mail))
+	for i := range b.Mail {
+		letters = append(letters, mail.Entry{Name: b.Mail[i].Name, Message: b.Mail[i].Message})
+	}
+	return letters
+}
+
+// Within is Text without the mail, of at most limit bytes: what has no room is left out whole, and
+// how to read it is said.
+func (b Briefing) Within(limit int) quote.Text {
+	const leftOut = "\nMore than fits here concerns you: `chipset prime` shows all of it. Do that first.\n"
+	parts := b.parts()
+	if text := quote.Join(parts, ""); len(text) <= limit {
+		return text
+	}
+	var p quote.Builder
+	for _, part := range parts {
+		if len(p.Text())+len(part)+len(leftOut) <= limit {
+			p.Add(part)
+		}
+	}
+	p.Add(leftOut)
+	return p.Text()
+}
+
+// parts are who the agent is with its rules and its hook, what the bead asks for, the hand-off, and what can't be read.
+func (b Briefing) parts() []quote.Text {
+	return []quote.Text{b.role(), b.work(), b.handoff(), b.unreadable()}
+}
+
+func (b Briefing) role() quote.Text {
 	var p quote.Builder
 	p.Addf("You are %s (%s) in the rig %s at %s.\n%s\n\nRules:\n", b.Agent, b.Role, quote.Line(b.Rig, maxWord), b.Dir, b.Duty)
 	for _, rule := range b.Rules {
@@ -141,52 +192,55 @@ func (b Briefing) Text() quote.Text {
 	if len(b.Skills) > 0 {
 		p.Addf("\nSkills: %s\n", strings.Join(b.Skills, ", "))
 	}
-	b.writeHook(&p)
-	if h := b.Handoff; h != nil {
-		p.Add("\nAn earlier session left a hand-off:\n")
-		writeHandoff(&p, h)
-		if h.Salvage != "" {
-			p.Addf("Its unfinished work: %s\n", h.Salvage)
-		}
+	return p.Text() + b.hooked()
+}
+
+func (b Briefing) handoff() quote.Text {
+	h := b.Handoff
+	if h == nil {
+		return ""
 	}
-	if b.UnreadableMail > 0 {
-		p.Add("\n", sealed(b.UnreadableMail))
+	var p quote.Builder
+	p.Add("\nAn earlier session left a hand-off:\n")
+	writeHandoff(&p, h)
+	if h.Salvage != "" {
+		p.Addf("Its unfinished work: %s\n", h.Salvage)
 	}
-	if len(b.Mail) == 0 {
-		p.Add("\nNo unread mail.\n")
-		return p.Text()
-	}
-	p.Addf("\n%d unread:\n\n", len(b.Mail))
-	letters := make([]mail.Entry, 0, len(b.Mail))
-	for i := range b.Mail {
-		letters = append(letters, mail.Entry{Name: b.Mail[i].Name, Message: b.Mail[i].Message})
-	}
-	p.Add(Frames(letters, maxQuotedMail))
 	return p.Text()
+}
+
+func (b Briefing) unreadable() quote.Text {
+	if b.UnreadableMail == 0 {
+		return ""
+	}
+	return "\n" + sealed(b.UnreadableMail)
 }
 
 // Assignment is the part of the briefing about the hook.
 func (b Briefing) Assignment() quote.Text {
-	var p quote.Builder
-	b.writeHook(&p)
-	return quote.Text(strings.TrimLeft(string(p.Text()), "\n")) // a part of a text
+	return quote.Text(strings.TrimLeft(string(b.hooked()+b.work()), "\n")) // a part of a text
 }
 
-func (b Briefing) writeHook(p *quote.Builder) {
+// hooked says what is on the hook, in a line.
+func (b Briefing) hooked() quote.Text {
 	switch {
 	case b.Hook == nil:
-		p.Addf("\nYour hook can't be read: %s\n", quote.Line(b.HookProblem, maxQuotedText))
-		return
+		return quote.Sprintf("\nYour hook can't be read: %s\n", quote.Line(b.HookProblem, maxQuotedText))
 	case b.Hook.WorkItem == nil:
-		p.Add("\nYour hook is empty.\n")
-		return
+		return "\nYour hook is empty.\n"
 	}
 	item := b.Hook.WorkItem
-	p.Addf("\nOn your hook (%s): %s %s, assignment %s\n", b.Hook.Status, item.BeadID, quote.Line(item.Title, bead.MaxTitle), item.AssignmentID)
-	if b.Bead == nil {
-		return
+	return quote.Sprintf("\nOn your hook (%s): %s %s, assignment %s\n", b.Hook.Status, item.BeadID, quote.Line(item.Title, bead.MaxTitle), item.AssignmentID)
+}
+
+// work is what the bead on the hook asks for.
+func (b Briefing) work() quote.Text {
+	if b.Hook == nil || b.Hook.WorkItem == nil || b.Bead == nil {
+		return ""
 	}
+	var p quote.Builder
 	p.Add("\n")
-	writeBead(p, b.Bead)
-	writeReworkNotes(p, b.Bead.ReworkNotes)
+	writeBead(&p, b.Bead)
+	writeReworkNotes(&p, b.Bead.ReworkNotes)
+	return p.Text()
 }

@@ -45,6 +45,18 @@ func Frame(e *mail.Entry) quote.Text { return FrameExcerpt(e, Excerpt{}) }
 
 // FrameExcerpt is Frame of a part of a message.
 func FrameExcerpt(e *mail.Entry, x Excerpt) quote.Text {
+	text, _ := frameMail(e, x)
+	return text
+}
+
+// IsWhole reports whether FrameExcerpt shows the whole text of a message.
+func IsWhole(e *mail.Entry, x Excerpt) bool {
+	_, whole := frameMail(e, x)
+	return whole
+}
+
+// frameMail is FrameExcerpt, and reports whether the text is whole.
+func frameMail(e *mail.Entry, x Excerpt) (quote.Text, bool) {
 	f := frame{from: e.From, summary: e.Subject, body: Text(&e.Message), limit: x.Limit, offset: x.Offset}
 	f.rest = func(offset int) string {
 		if x.Rest == nil {
@@ -78,7 +90,8 @@ func FrameNudge(n *nudge.Nudge) quote.Text {
 	if n.RequiresResponse && n.Type != nudge.Response {
 		f.add("answer_with", "chipset nudge respond")
 	}
-	return f.text()
+	text, _ := f.text()
+	return text
 }
 
 // Frames renders several messages below one preamble, at most limit of them,
@@ -97,6 +110,17 @@ func Frames(letters []mail.Entry, limit int) quote.Text {
 		p.Add(Frame(&letters[i]), "\n\n")
 	}
 	return p.Text()
+}
+
+// InFrames are the messages that Frames shows whole.
+func InFrames(letters []mail.Entry, limit int) []mail.Name {
+	var whole []mail.Name
+	for i := range letters[:min(limit, len(letters))] {
+		if IsWhole(&letters[i], Excerpt{}) {
+			whole = append(whole, letters[i].Name)
+		}
+	}
+	return whole
 }
 
 // Text is what a message says: its body, and the parts of its content.
@@ -145,7 +169,8 @@ func (f *frame) add(name, value string) {
 	}
 }
 
-func (f *frame) text() quote.Text {
+// text is the element, and reports whether the whole body stands in it.
+func (f *frame) text() (_ quote.Text, whole bool) {
 	limit := maxQuotedText
 	if f.limit > 0 {
 		limit = f.limit
@@ -153,7 +178,8 @@ func (f *frame) text() quote.Text {
 	text := quote.Plain(strings.TrimRight(f.body, " \t\r\n"))
 	text = text[len(quote.Cut(text, f.offset)):]
 	body := quote.Part(text, limit)
-	if more := len(text) - len(body); more > 0 {
+	more := len(text) - len(body)
+	if more > 0 {
 		// An attribute, because the text could claim anything about itself.
 		f.add("cut", fmt.Sprintf("%d bytes more: %s", more, f.rest(f.offset+len(body))))
 	}
@@ -161,7 +187,7 @@ func (f *frame) text() quote.Text {
 		f.add("role", person)
 	}
 	return quote.Sprintf("<teammate-message teammate_id=\"%s\" color=\"%s\" summary=\"%s\"%s>\n%s\n</teammate-message>",
-		quote.Attribute(string(f.from), maxWord), Color(f.from), quote.Attribute(f.summary, maxSummary), f.attributes.Text(), quote.Lines(body))
+		quote.Attribute(string(f.from), maxWord), Color(f.from), quote.Attribute(f.summary, maxSummary), f.attributes.Text(), quote.Lines(body)), f.offset == 0 && more == 0
 }
 
 // Color is an agent's colour: the same one everywhere, and the person's is nobody

@@ -227,6 +227,9 @@ func writeHistory(p *quote.Builder, a *Assignment) {
 	}
 }
 
+// MailInPrompt are the messages that Worker shows whole.
+func (a *Assignment) MailInPrompt() []mail.Name { return InFrames(a.Mail, maxQuotedMail) }
+
 func writeMail(p *quote.Builder, a *Assignment) {
 	if a.Sealed > 0 {
 		p.Add(sealed(a.Sealed), "\n")

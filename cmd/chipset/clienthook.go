@@ -64,15 +64,19 @@ func runClientHook(ctx context.Context, name, eventName string, a *app) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clientHookDeadline)
 	defer cancel()
-	answer, err := a.clientAnswer(ctx, &c, event)
-	if err != nil {
+	code := codeOK
+	show := func(answer agentcli.Answer) error {
+		out := c.Hooks.Output(event, eventName, answer)
+		code = out.Code
+		_, err := a.stdout.Write(out.Stdout)
+		_, errErr := io.WriteString(a.stderr, out.Stderr)
+		return errors.Join(err, errErr)
+	}
+	if err := a.clientAnswer(ctx, &c, event, show); err != nil {
 		a.warnf("client-hook %s %s: %v", name, eventName, err)
 	}
-	out := c.Hooks.Output(event, eventName, answer)
-	a.printf("%s", out.Stdout)
-	a.tellf("%s", out.Stderr)
-	if out.Code != 0 {
-		return exitWith(out.Code, errSilent)
+	if code != codeOK {
+		return exitWith(code, errSilent)
 	}
 	return nil
 }
@@ -105,32 +109,32 @@ func (a *app) passOn(variable string, id state.AgentID) error {
 	return state.ReplaceOutside(file, append(before, line...))
 }
 
-// clientAnswer is silence outside of a rig.
-func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentcli.Event) (agentcli.Answer, error) {
+// clientAnswer prints the answer. Outside of a rig there is none.
+func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentcli.Event, show func(agentcli.Answer) error) error {
 	data, err := io.ReadAll(io.LimitReader(a.stdin, maxClientInput))
 	if err != nil {
-		return agentcli.Answer{}, err
+		return err
 	}
 	in, err := c.Hooks.Input(data)
 	if err != nil {
-		return agentcli.Answer{}, err
+		return err
 	}
 	r, err := a.openState(ctx)
 	if errors.Is(err, rig.ErrNoRig) || errors.Is(err, rig.ErrUntrusted) {
-		return agentcli.Answer{}, nil
+		return nil
 	}
 	if err != nil {
-		return agentcli.Answer{}, err
+		return err
 	}
 	id, err := a.identity(r)
 	if err != nil {
-		return agentcli.Answer{}, err
+		return err
 	}
-	hooks := session.Hooks{Rig: r, Agent: id}
+	hooks := session.Hooks{Rig: r, Agent: id, Client: c.Preset.Name, Limit: c.Hooks.Limit, Print: show}
 	if id == state.Human || id == r.Mayor() { // no session is either
 		hooks.Beside = true
 		if hooks.Agent, err = actor.Crew(ctx, r, c.Preset.Name); err != nil {
-			return agentcli.Answer{}, err
+			return err
 		}
 		if event == agentcli.SessionStart {
 			if err := a.passOn(c.Hooks.EnvFile, hooks.Agent); err != nil {
@@ -139,12 +143,13 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 		}
 	}
 	if hooks.Session, err = a.session(); err != nil {
-		return agentcli.Answer{}, err
+		return err
 	}
 	if given := a.env(envAssignment); given != "" {
 		if hooks.Assignment, err = state.ParseAssignmentID(given); err != nil {
-			return agentcli.Answer{}, err
+			return err
 		}
 	}
-	return hooks.Answer(ctx, event, in)
+	_, err = hooks.Answer(ctx, event, in)
+	return err
 }

@@ -130,9 +130,11 @@ func newMailTraceCmd(a *app) *cobra.Command {
 	var opts mailReadOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "trace NAME",
-		Short: "Show what happened to a message: stored, injected, read, handled",
-		Long: `Show what happened to a message, from the event log: when it was stored, shown to a
-worker, marked read, archived. The last line is its present status. --json prints the events.`,
+		Short: "Show what happened to a message: stored, injected, seen, handled",
+		Long: `Show what happened to a message, from the event log: when it was stored, put before a
+model whole (injected), answered by that model (seen), marked read (handled), archived;
+by whom, and in which session of a client. The last line is its present status. --json
+prints the events.`,
 		Example: "  chipset mail trace mayor/2026-03-05T10-30-00.000000000Z-polecat-alpha.json",
 		Args:    nargs(1, 1, "the name of a message"),
 		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {
@@ -175,14 +177,24 @@ worker, marked read, archived. The last line is its present status. --json print
 	})
 }
 
+// how is the way in which a message came before a model.
+func how(e *event.Event) string {
+	if e.Text == "" {
+		return "" // an event of an earlier version
+	}
+	return " (" + e.Text + ")"
+}
+
 func traceLine(e *event.Event) string {
 	switch e.Type {
 	case "mail.sent":
 		return fmt.Sprintf("stored: %s → %s, %s", e.From, e.To, e.Text)
 	case "mail.injected":
-		return strings.TrimSpace(fmt.Sprintf("injected: shown to %s %s", e.Agent, e.Session))
+		return strings.TrimSpace(fmt.Sprintf("injected: shown to %s %s", e.Agent, e.Session)) + how(e)
+	case "mail.seen":
+		return strings.TrimSpace(fmt.Sprintf("seen: %s has answered since %s", e.Agent, e.Session)) + how(e)
 	case "mail.handled":
-		return fmt.Sprintf("read: handled by %s", e.Agent)
+		return fmt.Sprintf("handled: marked as read by %s", e.Agent)
 	case "mail.archived":
 		return fmt.Sprintf("archived by %s", e.Agent)
 	}

@@ -44,7 +44,9 @@ func runPrime(ctx context.Context, opts primeOptions, a *app) error {
 	if err != nil {
 		return err
 	}
+	shown := b.InText()
 	if opts.json || opts.format == "json" {
+		shown = b.Names()
 		err = a.printJSON(b)
 	} else {
 		_, err = a.stdout.Write([]byte(b.Text()))
@@ -52,8 +54,6 @@ func runPrime(ctx context.Context, opts primeOptions, a *app) error {
 	if err != nil {
 		return err
 	}
-	for i := range b.Mail {
-		me.Injected(b.Mail[i].Name)
-	}
+	me.Injected("chipset prime", shown...)
 	return nil
 }

@@ -26,10 +26,10 @@ func Types() []string {
 		"handoff.written",
 		"hook.activated", "hook.cleared", "hook.completed", "hook.corrupt", "hook.resumed", "hook.set", "hook.touched",
 		"incident.opened", "incident.raised", "incident.resolved",
-		"mail.archived", "mail.handled", "mail.injected", "mail.quarantined", "mail.sent", "mail.stale", "mail.undeliverable",
+		"mail.archived", "mail.handled", "mail.injected", "mail.quarantined", "mail.seen", "mail.sent", "mail.stale", "mail.undeliverable",
 		"mr.allowed", "mr.conflicted", "mr.dropped", "mr.held", "mr.left_out", "mr.merged", "mr.merging", "mr.rebased", "mr.restored", "mr.retried",
 		"mr.submitted", "mr.superseded", "mr.tested",
-		"nudge.seen", "nudge.sent",
+		"nudge.injected", "nudge.seen", "nudge.sent",
 		"permission.decided", "permission.remembered", "permission.revoked",
 		"progress.not_written",
 		"queue.blocked", "queue.unblocked",
@@ -266,12 +266,27 @@ func MailArchived(by, owner state.AgentID, name string) Event {
 	return Event{Type: "mail.archived", Agent: by, Subject: MailSubject(owner, name)}
 }
 
-// MailInjected says that a message entered the context of an agent's session.
-func MailInjected(agent state.AgentID, w Work, name string) Event {
-	e := w.event("mail.injected", agent)
-	e.Subject = MailSubject(agent, name)
+// Reading is what an event tells of a message that a model is given.
+type Reading struct {
+	// Reader is the agent whose model it is, Owner whose mailbox the message is in, under Name.
+	Reader, Owner state.AgentID
+	Name          string
+	// How names the way, and the client's session where there is one.
+	How string
+	Work
+}
+
+func (r Reading) told(kind string) Event {
+	e := r.event(kind, r.Reader)
+	e.Subject, e.Text = MailSubject(r.Owner, r.Name), r.How
 	return e
 }
+
+// MailInjected says that the whole of a message was put before an agent's model.
+func MailInjected(r Reading) Event { return r.told("mail.injected") }
+
+// MailSeen says that the model has answered since a message was put before it.
+func MailSeen(r Reading) Event { return r.told("mail.seen") }
 
 // MailQuarantined says that a file that is not a message was moved out of a mailbox.
 func MailQuarantined(owner state.AgentID, c *state.Corruption) Event {
@@ -365,6 +380,9 @@ func (n Nudge) told(kind string, agent state.AgentID) Event {
 
 // NudgeSent says that a nudge is durable in its recipient's slot.
 func NudgeSent(n Nudge) Event { return n.told("nudge.sent", n.From) }
+
+// NudgeInjected says that a nudge was put before its recipient's model.
+func NudgeInjected(n Nudge) Event { return n.told("nudge.injected", n.To) }
 
 // NudgeSeen says that its recipient processed a nudge.
 func NudgeSeen(n Nudge) Event { return n.told("nudge.seen", n.To) }

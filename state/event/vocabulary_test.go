@@ -16,6 +16,7 @@ func examples() []Event {
 	w := Work{Bead: "gt-a", Assignment: "as-a", Session: "ses-a"}
 	r := Request{ID: "mr-gt-a", Bead: "gt-a", Assignment: "as-a"}
 	m := Mail{Owner: "mayor", Name: "n.json", From: "human", Type: "coordination", Subject: "s", Work: w}
+	read := Reading{Reader: "mayor", Owner: "human", Name: "n.json", How: "prompt", Work: w}
 	n := Nudge{From: "human", To: "mayor", Type: "abort", Message: "m", Work: w}
 	in := Incident{ID: "in-a", Agent: "polecat-alpha", Work: Work{Bead: "gt-a", Assignment: "as-a"}, Kind: "stalled", Detail: "d"}
 	all := []Event{
@@ -27,10 +28,10 @@ func examples() []Event {
 		DispatchUndone("mayor", "polecat-alpha", Work{Bead: "gt-a", Assignment: "as-a"}, "why"),
 		FolderCleared("human", "run"), HandoffWritten("polecat-alpha", w, "stamp", "s"), HookCorrupt("polecat-alpha", "p"),
 		IncidentOpened(in, "warning"), IncidentRaised(in, "warning", "critical"), IncidentResolved(in, "critical", "over"),
-		MailArchived("human", "mayor", "n.json"), MailHandled(m), MailInjected("mayor", w, "n.json"), MailQuarantined("mayor", &state.Corruption{Path: "p", Reason: "r"}),
+		MailArchived("human", "mayor", "n.json"), MailHandled(m), MailInjected(read), MailSeen(read), MailQuarantined("mayor", &state.Corruption{Path: "p", Reason: "r"}),
 		MailSent(m), MailStale("mayor", "n.json", "why"), MailUndeliverable("mayor", "human", w, "t"),
 		RequestAllowed(r, "f"), RequestHeld(r, "f"), RequestLeftOut("refinery", r, "why"), RequestRebased("refinery", r, "t"), RequestRestored("refinery", r, "t"), RequestSubmitted("polecat-alpha", r, "t"), RequestTested("refinery", r, "t"),
-		NudgeSeen(n), NudgeSent(n),
+		NudgeInjected(n), NudgeSeen(n), NudgeSent(n),
 		PermissionDecided("human", "pm-a", "approve", "r"), PermissionRemembered("polecat-alpha", "pm-a", "approve", "r"), PermissionRevoked("human", "pm-a", "r"),
 		ProgressNotWritten("polecat-alpha", w, "p"), QueueBlocked("refinery", "mr-gt-a", "why"), QueueUnblocked("refinery"),
 		RetireUnfinished("polecat-alpha", w, "p"), RigCreated("rig-a", "dir"), ScopePaused("rig", "disk_full", "why"), ScopeResumed("rig", "disk_full"), SessionNotForgotten("polecat-alpha", "ses-a", "p"), Warning("mayor", w, "p", "t"),

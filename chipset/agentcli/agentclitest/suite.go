@@ -168,6 +168,9 @@ func (s Suite) answers(t *testing.T) {
 		t.Error("a session that is a number is read")
 	}
 	for name, event := range h.Events {
+		if room := h.Limit(event); room < 4<<10 {
+			t.Errorf("%s: mail has %d bytes", name, room)
+		}
 		if out := h.Output(event, name, agentcli.Answer{}); len(out.Stdout) > 0 || out.Stderr != "" || out.Code != 0 {
 			t.Errorf("%s: silence is %+v", name, out)
 		}

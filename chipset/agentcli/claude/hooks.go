@@ -16,8 +16,19 @@ func hooks() *agentcli.Hooks {
 		Events:  events,
 		Input:   func(data []byte) (agentcli.Input, error) { return agentcli.DecodeHook(data, tool) },
 		Output:  output,
+		Limit:   limit,
 		EnvFile: "CLAUDE_ENV_FILE",
 	}
+}
+
+// limit is 10,000 UTF-16 units for what a hook adds, of which none takes less than a byte: of more, the model
+// sees the first 2 KB. A reason to go on is shown whole up to 40,000.
+func limit(e agentcli.Event) int {
+	switch e {
+	case agentcli.Stop, agentcli.SubagentStop, agentcli.TeammateIdle, agentcli.TaskCompleted:
+		return 38_000
+	}
+	return 9_800
 }
 
 // keepsGoing is the exit code that keeps a teammate working and a task open.

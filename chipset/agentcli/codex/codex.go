@@ -112,8 +112,12 @@ func hooks() *agentcli.Hooks {
 			"Stop": agentcli.Stop, "SubagentStart": agentcli.SubagentStart, "SubagentStop": agentcli.SubagentStop, "SessionEnd": agentcli.SessionEnd},
 		Input:  func(data []byte) (agentcli.Input, error) { return agentcli.DecodeHook(data, tool) },
 		Output: agentcli.EncodeAnswer,
+		Limit:  limit,
 	}
 }
+
+// limit is 10,000 bytes at every event: of more, the middle is cut out.
+func limit(agentcli.Event) int { return 9_800 }
 
 // tool says what a tool does with its input. Hooks hear of some tools by other names than the model does.
 func tool(name string, input json.RawMessage) agentcli.Tool {

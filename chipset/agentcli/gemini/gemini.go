@@ -81,7 +81,17 @@ func hooks() *agentcli.Hooks {
 			"AfterTool": agentcli.PostToolUse, "AfterAgent": agentcli.Stop, "SessionEnd": agentcli.SessionEnd},
 		Input:  func(data []byte) (agentcli.Input, error) { return agentcli.DecodeHook(data, tool) },
 		Output: output,
+		Limit:  limit,
 	}
+}
+
+// limit is small beside a tool's output: of more than about 40,000 characters of both the middle is cut out, and
+// what the rig adds stands at the end. Otherwise no limit was seen up to 200,000.
+func limit(e agentcli.Event) int {
+	if e == agentcli.PostToolUse {
+		return 8_000
+	}
+	return 100_000
 }
 
 func output(e agentcli.Event, name string, a agentcli.Answer) agentcli.Output {

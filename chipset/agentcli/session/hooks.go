@@ -24,19 +24,39 @@ type Hooks struct {
 	// Assignment and Session are what a worker was started for, or "".
 	Assignment state.AssignmentID
 	Session    state.SessionID
+	// Client is the client's name. Limit is how much of an answer it puts before the model; nil is no limit.
+	Client string
+	Limit  func(e agentcli.Event) int
+	// Print hands an answer to the client. What the answer gives the agent is logged once Print has returned
+	// nil, and given again when it fails. nil prints nothing.
+	Print func(a agentcli.Answer) error
 
-	in agentcli.Input
+	in    agentcli.Input
+	event agentcli.Event
+	// used is how many bytes the answer has by now, given what the agents get with it.
+	used  int
+	given []given
 }
-
-// maxShown bounds how many messages are shown at one step.
-const maxShown = 10
 
 // Answer says what the agent gets at an event. An error means that something
 // could not be found out; the answer is silence then.
 func (h Hooks) Answer(ctx context.Context, e agentcli.Event, in agentcli.Input) (agentcli.Answer, error) {
-	h.in = in
+	h.in, h.event = in, e
 	who := h.who()
-	switch e {
+	seen := h.answered(ctx, who)
+	a, err := h.decide(ctx, who)
+	err = errors.Join(seen, err)
+	if h.Print != nil {
+		if lost := h.Print(a); lost != nil {
+			return a, errors.Join(err, lost, h.takeBack(ctx))
+		}
+	}
+	h.injected()
+	return a, err
+}
+
+func (h *Hooks) decide(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
+	switch h.event {
 	case agentcli.SessionStart:
 		return h.start(ctx)
 	case agentcli.UserPromptSubmit:
@@ -79,36 +99,32 @@ func (h *Hooks) who() state.AgentID {
 // client forgot what it was told.
 func (h *Hooks) start(ctx context.Context) (agentcli.Answer, error) {
 	tidied := h.tidy(ctx)
-	n, err := h.unread(h.Agent)
-	if err != nil {
-		return agentcli.Answer{}, err
-	}
 	var text quote.Text
 	if h.Agent == state.Human || h.Beside {
-		if text, err = h.welcome(ctx, &n); err != nil {
-			return agentcli.Answer{}, err
-		}
+		text = h.welcome()
 	} else {
 		b, err := prompt.Prime(ctx, h.Rig, h.Agent)
 		if err != nil {
 			return agentcli.Answer{}, err
 		}
-		text = b.Text() + h.reporting()
+		reporting := h.reporting()
+		text = b.Within(h.limit(h.event)*2/3-len(reporting)) + reporting
 	}
-	if len(n.nudges) > 0 {
-		text += "\n" + frameNudges(n)
+	h.used = len(text)
+	mail, err := h.give(ctx, h.Agent, true)
+	text += mail
+	if h.Beside && err == nil {
+		h.used += len(forPerson)
+		if mail, err = h.give(ctx, state.Human, true); mail != "" {
+			text += forPerson + mail
+		}
 	}
-	err = h.change(ctx, h.Agent, func(m *memory) bool {
-		m.note(n)
-		m.KeptGoing = 0
-		return true
-	})
-	h.injected(h.Agent, n)
+	err = errors.Join(err, h.change(ctx, h.Agent, func(m *memory) bool { m.KeptGoing = 0; return true }))
 	return agentcli.Answer{Context: text}, errors.Join(err, tidied)
 }
 
 // welcome is for the agent of a person's own session, which works beside the rig.
-func (h *Hooks) welcome(ctx context.Context, n *news) (quote.Text, error) {
+func (h *Hooks) welcome() quote.Text {
 	var p quote.Builder
 	p.Addf("This repository has a chipset rig (%s). ", h.Rig.Dir)
 	if h.Beside {
@@ -120,25 +136,10 @@ func (h *Hooks) welcome(ctx context.Context, n *news) (quote.Text, error) {
 	}
 	p.Add("`chipset status` shows the rig, `chipset work add TITLE -d TEXT` gives it work, `chipset why BEAD` shows the history of a bead.\n")
 	p.Add("Never edit files below .chipset/ by hand.\n")
-	if !h.Beside {
-		writeUnread(&p, n, "the person (`chipset mail inbox`)")
-		return p.Text(), nil
-	}
-	writeUnread(&p, n, "you (`chipset mail inbox`)")
-	persons, err := h.unread(state.Human)
-	if err != nil {
-		return "", err
-	}
-	writeUnread(&p, &persons, "the person (`chipset mail inbox human`)")
-	h.injected(state.Human, persons)
-	return p.Text(), h.change(ctx, state.Human, func(m *memory) bool { m.note(persons); return true })
+	return p.Text()
 }
 
-func writeUnread(p *quote.Builder, n *news, whose quote.Text) {
-	if len(n.letters) > 0 {
-		p.Addf("\n%d unread for %s:\n\n%s", len(n.letters), whose, prompt.Frames(n.letters, maxShown))
-	}
-}
+const forPerson quote.Text = "For the person:\n"
 
 func (h *Hooks) reporting() quote.Text {
 	if h.Assignment == "" {
@@ -146,61 +147,6 @@ func (h *Hooks) reporting() quote.Text {
 	}
 	return "\nYou are told of new mail and nudges while you work. End with `chipset done --summary TEXT`, " +
 		"`chipset fail --reason TEXT` or `chipset block --reason TEXT`.\n"
-}
-
-// tell shows an agent what it was not shown yet, once.
-func (h *Hooks) tell(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
-	before := h.recall(who)
-	all, err := h.unreadSince(who, before.Looked)
-	if err != nil {
-		return agentcli.Answer{}, err
-	}
-	if fresh := before.unshown(all); fresh.empty() && len(before.Notices) == 0 && (all.same || all.looked == (state.Stamp{})) {
-		return agentcli.Answer{}, nil // most of the time; nothing is locked or written
-	}
-	var text quote.Text
-	var fresh news
-	err = h.change(ctx, who, func(m *memory) bool {
-		fresh = m.unshown(all)
-		text = h.frameNews(fresh, m.Notices)
-		m.Notices = nil
-		m.note(all)
-		return true
-	})
-	if err != nil {
-		return agentcli.Answer{}, err
-	}
-	h.injected(who, fresh)
-	return agentcli.Answer{Context: text}, nil
-}
-
-func (h *Hooks) frameNews(n news, notices []quote.Text) quote.Text {
-	var p quote.Builder
-	for _, notice := range notices {
-		p.Add(notice + "\n")
-	}
-	if len(n.letters) > 0 {
-		p.Add(prompt.Decisions(h.Rig, n.letters))
-		p.Add("New mail. " + prompt.Frames(n.letters, maxShown))
-		p.Add("`chipset mail read NAME` marks one as read, `chipset mail reply NAME --body TEXT` answers it.\n")
-	}
-	p.Add(frameNudges(n))
-	return p.Text()
-}
-
-func frameNudges(n news) quote.Text {
-	var p quote.Builder
-	for i := range n.nudges {
-		p.Add("A nudge, as data like mail:\n" + prompt.FrameNudge(&n.nudges[i]) + "\n")
-	}
-	return p.Text()
-}
-
-// injected logs the messages that an agent was shown.
-func (h *Hooks) injected(who state.AgentID, n news) {
-	for i := range n.letters {
-		(&actor.Actor{Rig: h.Rig, ID: who, Session: h.Session}).Injected(n.letters[i].Name)
-	}
 }
 
 // afterTool counts as progress of the work.
@@ -211,19 +157,6 @@ func (h *Hooks) afterTool(ctx context.Context, who state.AgentID) (agentcli.Answ
 	}
 	a, tellErr := h.tellAll(ctx, who)
 	return a, errors.Join(err, tellErr)
-}
-
-// tellAll is tell, and in a person's own session of the person's mail as well.
-func (h *Hooks) tellAll(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
-	a, err := h.tell(ctx, who)
-	if !h.Beside || who != h.Agent || err != nil {
-		return a, err
-	}
-	persons, err := h.tell(ctx, state.Human)
-	if persons.Context != "" {
-		a.Context += "For the person:\n" + persons.Context
-	}
-	return a, err
 }
 
 // touch writes at most once in hook.TouchInterval.

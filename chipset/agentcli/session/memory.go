@@ -21,12 +21,15 @@ type memory struct {
 	Agent state.AgentID `json:"agent,omitempty"`
 	// Noted is when this was last written.
 	Noted state.Time `json:"noted"`
-	// Shown are the unread messages that the agent has seen.
-	Shown []mail.Name `json:"shown,omitempty"`
+	// Shown are the unread messages that the agent was shown, Listed those of which it knows that they wait.
+	Shown  []mail.Name `json:"shown,omitempty"`
+	Listed []mail.Name `json:"listed,omitempty"`
 	// Looked is the version of the mailbox whose unread messages are all shown, so
 	// that nothing need be read to know that nothing is new.
 	Looked state.Stamp `json:"looked"`
-	// Nudges is the newest nudge of each sender that the agent has seen.
+	// Unanswered is what the model was given last.
+	Unanswered []unanswered `json:"unanswered,omitempty"`
+	// Nudges is the newest nudge of each sender that the agent was shown.
 	Nudges map[state.AgentID]state.Time `json:"nudges,omitempty"`
 	// Notices wait for the agent's next step.
 	Notices []quote.Text `json:"notices,omitempty"`
@@ -129,11 +132,35 @@ func (h *Hooks) unreadSince(who state.AgentID, looked state.Stamp) (news, error)
 		}
 		mail.SortForProcessing(n.letters, h.Rig.Mayor())
 	}
-	n.nudges, _, err = h.Rig.Slot(who).Unseen()
+	n.nudges, err = h.nudges(who)
 	if errors.Is(err, state.ErrNotFound) {
 		err = nil
 	}
 	return n, err
+}
+
+// nudges are those that the agent has not processed. Those to a worker are processed by its
+// polecat at once; for the worker all count that were sent since it has its work.
+func (h *Hooks) nudges(who state.AgentID) ([]nudge.Nudge, error) {
+	slot := h.Rig.Slot(who)
+	if h.Assignment == "" || who != h.Agent {
+		fresh, _, err := slot.Unseen()
+		return fresh, err
+	}
+	all, _, err := slot.All()
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	current, err := h.Rig.Hooks.Get(string(who))
+	if err != nil || current.Assignment() != h.Assignment {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(n nudge.Nudge) bool {
+		if n.Ref != nil && n.Ref.AssignmentID != "" {
+			return n.Ref.AssignmentID != h.Assignment
+		}
+		return n.Timestamp.Before(current.WorkItem.AssignedAt.Time)
+	}), nil
 }
 
 // unshown leaves of n what m does not know.
@@ -152,20 +179,29 @@ func (m *memory) unshown(n news) news {
 	return left
 }
 
-// note records that all of n was shown, and forgets what is unread no more.
-func (m *memory) note(n news) {
-	if !n.same {
-		m.Looked, m.Shown = n.looked, m.Shown[:0]
-		for i := range n.letters {
-			m.Shown = append(m.Shown, n.letters[i].Name)
-		}
-	}
-	for i := range n.nudges {
+// note records what of n was shown, and forgets what is unread no more.
+func (m *memory) note(n news, f *fitted) {
+	m.Notices = m.Notices[f.notices:]
+	for i := range f.nudges {
 		if m.Nudges == nil {
 			m.Nudges = map[state.AgentID]state.Time{}
 		}
-		if at := n.nudges[i].Timestamp; at.After(m.Nudges[n.nudges[i].From].Time) {
-			m.Nudges[n.nudges[i].From] = at
+		m.Nudges[f.nudges[i].From] = f.nudges[i].Timestamp
+	}
+	if n.same {
+		return
+	}
+	var shown, listed []mail.Name
+	for i := range n.letters {
+		switch name := n.letters[i].Name; {
+		case slices.Contains(m.Shown, name), slices.Contains(f.mail.Whole, name), slices.Contains(f.mail.Cut, name):
+			shown = append(shown, name)
+		case slices.Contains(m.Listed, name), slices.Contains(f.mail.Listed, name):
+			listed = append(listed, name)
 		}
+	}
+	m.Shown, m.Listed, m.Looked = shown, listed, state.Stamp{}
+	if len(shown) == len(n.letters) {
+		m.Looked = n.looked
 	}
 }

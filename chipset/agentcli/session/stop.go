@@ -33,33 +33,29 @@ func (h *Hooks) stop(ctx context.Context, who state.AgentID) (agentcli.Answer, e
 	if err != nil || len(open) > 0 {
 		return agentcli.Answer{}, err
 	}
-	all, err := h.unread(who)
-	if err != nil {
-		return agentcli.Answer{}, err
-	}
 	var a agentcli.Answer
-	var fresh news
+	goesOn := false
 	err = h.change(ctx, who, func(m *memory) bool {
 		if h.in.LastMessage != "" {
 			m.Last = quote.Cut(h.in.LastMessage, maxLast)
 		}
-		if m.KeptGoing >= maxKeptGoing {
-			return true
+		if goesOn = m.KeptGoing < maxKeptGoing; goesOn {
+			m.KeptGoing++
 		}
-		m.KeptGoing++
-		fresh = m.unshown(all)
-		a.GoOn = propulsion(&item) + h.frameNews(fresh, m.Notices)
-		m.Notices = nil
-		m.note(all)
 		return true
 	})
 	if err != nil {
 		return agentcli.Answer{}, err
 	}
-	h.injected(who, fresh)
-	told := event.ClientKeptGoing
-	if a.GoOn == "" {
-		told = event.ClientStoppedEarly
+	told := event.ClientStoppedEarly
+	if goesOn {
+		told, a.GoOn = event.ClientKeptGoing, propulsion(&item)
+		h.used = len(a.GoOn)
+		fresh, err := h.give(ctx, who, false)
+		if err != nil {
+			return agentcli.Answer{}, err
+		}
+		a.GoOn += fresh
 	}
 	h.Rig.Events.Tell(told(who, event.Work{Bead: item.BeadID, Assignment: item.AssignmentID, Session: item.Session}))
 	return a, nil

@@ -140,23 +140,19 @@ func (h *Hooks) register(ctx context.Context, id state.AgentID) (reopened bool, 
 
 // introduce tells a subagent who it is.
 func (h *Hooks) introduce(ctx context.Context, id state.AgentID, reopened bool) (agentcli.Answer, error) {
-	n, err := h.unread(id)
-	if err != nil {
-		return agentcli.Answer{}, err
-	}
 	b, err := prompt.Prime(ctx, h.Rig, id)
 	if err != nil {
 		return agentcli.Answer{}, err
 	}
 	var p quote.Builder
-	p.Add(b.Text())
 	p.Addf("\n%s spawned you. Speak as yourself with `chipset --as %s …`: mail send, mail inbox, hook show, handoff write.\n", h.Agent, id)
 	if reopened {
 		p.Add("You were here before under this name: your mail, hook and hand-offs are still yours.\n")
 	}
-	err = h.change(ctx, id, func(m *memory) bool { m.note(n); return true })
-	h.injected(id, n)
-	return agentcli.Answer{Context: p.Text()}, err
+	text := b.Within(h.limit(h.event)*2/3-len(p.Text())) + p.Text()
+	h.used = len(text)
+	mail, err := h.give(ctx, id, true)
+	return agentcli.Answer{Context: text + mail}, err
 }
 
 // subagentStop keeps a subagent going whose hook holds work, or ends it: its
