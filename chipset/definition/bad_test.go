@@ -258,3 +258,18 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 }
+
+func TestBadWorktree(t *testing.T) {
+	runBad(t, []badCase{
+		{"absolute", "worktree: {copy: [/etc/passwd]}\n", 1, "not a path below the root of the checkout"},
+		{"home", "worktree: {link: [~/.cache]}\n", 1, "not a path below the root of the checkout"},
+		{"escape", "worktree:\n  copy:\n    - a\n    - a/../../b\n", 4, `"a/../../b" leads out of the checkout`},
+		{"everything", "worktree: {copy: [./]}\n", 1, `"./" is the whole checkout`},
+		{"git", "worktree: {copy: [.git/config]}\n", 1, `".git/config" is git's own`},
+		{"git of a submodule", "worktree: {link: [lib/.GIT]}\n", 1, `"lib/.GIT" is git's own`},
+		{"chipset", "worktree: {link: [.chipset/state]}\n", 1, `".chipset/state" is the rig's own`},
+		{"backslash", "worktree: {setup_when: ['a\\b']}\n", 1, "holds a backslash"},
+		{"twice", "worktree: {copy: [.env, a], link: [a/b]}\n", 1, `"a/b" and "a" are one in the other`},
+		{"no time", "worktree: {timeout: 0}\n", 1, "is not between 1s and 24h"},
+	})
+}

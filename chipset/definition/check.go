@@ -18,6 +18,7 @@ func (p place) check(def *Definition) {
 	}
 	p.checkParallel(def)
 	p.checkThresholds(def)
+	p.checkWorktree(def)
 	p.checkCommands(def)
 	if every := def.Audit.Every; every > 0 && every < time.Second {
 		p.find("audit", "every").fail("0 is never", "%s is less than 1s", every)
@@ -111,6 +112,28 @@ func (p place) checkThresholds(def *Definition) {
 	}
 }
 
+// checkWorktree reports paths that are provided twice, or one within another.
+func (p place) checkWorktree(def *Definition) {
+	w := def.Worktree
+	var seen []string
+	for _, list := range []struct {
+		key   string
+		paths []string
+	}{{"copy", w.Copy}, {"link", w.Link}} {
+		for i, one := range list.paths {
+			for _, other := range seen {
+				if one == other || strings.HasPrefix(one, other+"/") || strings.HasPrefix(other, one+"/") {
+					p.find("worktree", list.key, i).fail("", "%s and %s are one in the other", quote(one), quote(other))
+				}
+			}
+			seen = append(seen, one)
+		}
+	}
+	if len(w.SetupWhen) > 0 && w.Setup.IsZero() {
+		p.find("worktree", "setup_when").warn("", "setup_when has no meaning without setup")
+	}
+}
+
 // formatDuration leaves out the zero units that time.Duration prints: 5m, not 5m0s.
 func formatDuration(d time.Duration) string {
 	text := d.String()
@@ -144,6 +167,7 @@ func (p place) checkCommands(def *Definition) {
 		}
 	}
 	p.find("merge", "test").checkCommand(&def.Merge.Test)
+	p.find("worktree", "setup").checkCommand(&def.Worktree.Setup)
 	worker := p.find("worker", "default")
 	if worker.path == "" {
 		worker.path = "worker"

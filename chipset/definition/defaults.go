@@ -25,12 +25,13 @@ func defaults() *Definition {
 			Thresholds: Thresholds{SlowStart: -1},
 			Limits:     Limits{MaxRestarts: 3, RestartCooldown: time.Minute, MaxAttempts: 3, MaxConflicts: 10},
 		},
-		Rig:     Rig{Tick: 2 * time.Second},
-		Worker:  Worker{Permissions: "ask", Grace: 5 * time.Second},
-		Sandbox: "off",
-		Merge:   Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
-		Mail:    Mail{Retention: 24 * time.Hour, MaxSize: maxMessage},
-		Audit:   Audit{Ref: "chipset/audit"},
+		Rig:      Rig{Tick: 2 * time.Second},
+		Worker:   Worker{Permissions: "ask", Grace: 5 * time.Second},
+		Sandbox:  "off",
+		Worktree: Worktree{Timeout: 10 * time.Minute},
+		Merge:    Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
+		Mail:     Mail{Retention: 24 * time.Hour, MaxSize: maxMessage},
+		Audit:    Audit{Ref: "chipset/audit"},
 	}
 }
 

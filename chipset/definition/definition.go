@@ -2,6 +2,7 @@ package definition
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,11 +23,12 @@ type Definition struct {
 	Rig           Rig
 	Worker        Worker
 	// Sandbox is auto, off or require: whether workers and tests run in a sandbox.
-	Sandbox string
-	Allow   Allow
-	Merge   Merge
-	Mail    Mail
-	Audit   Audit
+	Sandbox  string
+	Allow    Allow
+	Worktree Worktree
+	Merge    Merge
+	Mail     Mail
+	Audit    Audit
 	// MergeDefined reports whether the file has a merge section. Without one nobody
 	// has decided how to test; with one, an empty Merge.Test is a decision.
 	MergeDefined bool `yaml:"-"`
@@ -293,6 +295,27 @@ type Allow struct {
 	// Read and Write are files and folders that they can read and change, absolute or below ~/.
 	Read, Write []string
 }
+
+// Worktree is what a worktree gets beside what git checks out, before a worker or a
+// test begins in it. Paths are relative to the root of the checkout, slash-separated and
+// clean; none is below .git or .chipset.
+type Worktree struct {
+	// Copy are files and folders of the person's checkout that are copied, Link those that
+	// a symbolic link leads to. Git tracks none of them.
+	Copy, Link []string
+	// Submodules checks them out, from the addresses that the person has configured.
+	Submodules bool
+	// LFS fetches the files that git keeps with Git LFS.
+	LFS bool `yaml:"lfs"`
+	// Setup runs once in each worktree, and again when a file of SetupWhen has changed.
+	Setup     Command
+	SetupWhen []string `yaml:"setup_when"`
+	// Timeout bounds the setup.
+	Timeout time.Duration
+}
+
+// Provided are the paths that a worktree gets from the checkout of the person.
+func (w *Worktree) Provided() []string { return slices.Concat(w.Copy, w.Link) }
 
 // Command is a command as the file gives it: a line, which may need a shell, or a
 // list of arguments to execute as they are.

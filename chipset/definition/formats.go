@@ -41,6 +41,9 @@ func (p place) readFormat(s *schema, clean *yaml.Node) bool {
 		if err = checkBranch(text); err == nil && strings.HasPrefix(text, "polecat/") {
 			err = fmt.Errorf("the branch %s would be one of a polecat's", quote(text))
 		}
+	case "inner-path":
+		clean.Value, err = innerPath(text)
+		hint = "for example .env or web/node_modules"
 	case "state-path":
 		clean.Value, err = statePath(text)
 		hint = "for example state/mail/"
@@ -149,6 +152,28 @@ func statePath(text string) (string, error) {
 	clean := strings.TrimPrefix(path.Clean(text), ".chipset/")
 	if !strings.HasPrefix(clean, "state/") {
 		return "", fmt.Errorf("path %s is outside of the state tree: it must lie below state/", quote(text))
+	}
+	return clean, nil
+}
+
+// innerPath returns a clean path below the root of a checkout, or an error for one that
+// leads elsewhere, or to what is git's or the rig's own.
+func innerPath(text string) (string, error) {
+	clean := path.Clean(text)
+	first, _, _ := strings.Cut(clean, "/")
+	switch {
+	case text == "":
+		return "", errors.New("the path is empty")
+	case strings.ContainsFunc(text, unicode.IsControl) || strings.Contains(text, `\`):
+		return "", fmt.Errorf("path %s holds a backslash or a control character", quote(text))
+	case path.IsAbs(text) || strings.HasPrefix(text, "~") || slices.Contains(strings.Split(text, "/"), ".."):
+		return "", fmt.Errorf("path %s leads out of the checkout", quote(text))
+	case clean == ".":
+		return "", fmt.Errorf("path %s is the whole checkout", quote(text))
+	case strings.EqualFold(first, ".chipset"):
+		return "", fmt.Errorf("path %s is the rig's own", quote(text))
+	case slices.ContainsFunc(strings.Split(clean, "/"), func(part string) bool { return strings.EqualFold(part, ".git") }):
+		return "", fmt.Errorf("path %s is git's own", quote(text))
 	}
 	return clean, nil
 }

@@ -57,9 +57,10 @@ func wantDefaults() *Definition {
 		},
 		Rig:    Rig{Name: "rig", BeadPrefix: "ri", Tick: 2 * time.Second, Patrol: 10 * time.Second},
 		Worker: Worker{Default: "claude", Permissions: "ask", Grace: 5 * time.Second}, Sandbox: "off",
-		Merge: Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
-		Mail:  Mail{Retention: 24 * time.Hour, MaxSize: 65536},
-		Audit: Audit{Ref: "chipset/audit"},
+		Worktree: Worktree{Timeout: 10 * time.Minute},
+		Merge:    Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
+		Mail:     Mail{Retention: 24 * time.Hour, MaxSize: 65536},
+		Audit:    Audit{Ref: "chipset/audit"},
 	}
 }
 
@@ -123,6 +124,7 @@ worker:
     claude: {timeout: 2h}
     line: {command: "a | b"}
 merge: {target: release/1.x, remote: origin, test: true, test_timeout: 30, on_conflict: block, push_branches: true, max_waiting: 3, batch: 8, protect: [a/, "*.lock"]}
+worktree: {copy: [.env, ./conf//local/], link: [web/node_modules], submodules: true, lfs: true, setup: [npm, ci], setup_when: [package-lock.json], timeout: 90}
 mail: {retention: 1h30m, max_size: 32KiB}
 audit: {every: 10m, ref: history}
 `)
@@ -144,6 +146,8 @@ audit: {every: 10m, ref: history}
 	}}
 	want.Merge = Merge{"release/1.x", "origin", Command{Line: "true"}, 30 * time.Second, OnConflictBlock, true, 3, 8, []string{"a/", "*.lock"}}
 	want.MergeDefined = true
+	want.Worktree = Worktree{Copy: []string{".env", "conf/local"}, Link: []string{"web/node_modules"}, Submodules: true, LFS: true,
+		Setup: Command{Argv: []string{"npm", "ci"}}, SetupWhen: []string{"package-lock.json"}, Timeout: 90 * time.Second}
 	want.Mail = Mail{90 * time.Minute, 32768}
 	want.Audit = Audit{10 * time.Minute, "history"}
 	if diff := cmp.Diff(want, def, cmpopts.IgnoreUnexported(Definition{})); diff != "" {

@@ -33,6 +33,8 @@ type TemplateOptions struct {
 	Test string
 	// Permissions is ask, edit or full; empty is ask.
 	Permissions string
+	// Worktree is the section of that name; its Timeout is not written.
+	Worktree Worktree
 }
 
 // CleanName makes the name of a rig out of any text: it drops characters that can't
@@ -79,10 +81,41 @@ func Template(opts TemplateOptions) []byte {
 		"{permissions}", opts.Permissions,
 		"{target}", yamlText(opts.Target),
 		"{test}", yamlText(strings.TrimSpace(opts.Test)),
+		"{worktree}", opts.Worktree.yaml(),
 		"{presets}", strings.Join(builtinPresets(), ", "),
 		"{max_polecats}", fmt.Sprint(maxPolecats),
 	)
 	return []byte(values.Replace(template))
+}
+
+// yaml is the section with the values that are set.
+func (w *Worktree) yaml() string {
+	var text strings.Builder
+	list := func(key string, paths []string) {
+		var quoted []string
+		for _, path := range paths {
+			quoted = append(quoted, yamlText(path))
+		}
+		if len(paths) > 0 {
+			fmt.Fprintf(&text, "\n  %s: [%s]", key, strings.Join(quoted, ", "))
+		}
+	}
+	list("copy", w.Copy)
+	list("link", w.Link)
+	if w.Submodules {
+		text.WriteString("\n  submodules: true")
+	}
+	if w.LFS {
+		text.WriteString("\n  lfs: true")
+	}
+	if !w.Setup.IsZero() {
+		fmt.Fprintf(&text, "\n  setup: %s", yamlText(w.Setup.String()))
+	}
+	list("setup_when", w.SetupWhen)
+	if text.Len() == 0 {
+		return "worktree: {}"
+	}
+	return "worktree:" + text.String()
 }
 
 func cleanText(text string) string {

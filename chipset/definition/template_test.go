@@ -30,12 +30,15 @@ func TestTemplateTakesItsOptions(t *testing.T) {
 	opts := TemplateOptions{
 		RigName: "Gas Town", Prefix: "gas", Worker: `agent --say "it's: #1" {prompt}`, Polecats: 30,
 		Target: "release/1.x", Test: "make test: # 'all' \\ \"of\" it\nexit 0", Permissions: "full",
+		Worktree: Worktree{Copy: []string{".env", "a b/c"}, Link: []string{"node_modules"}, Submodules: true, LFS: true,
+			Setup: Command{Line: "npm ci && true"}, SetupWhen: []string{"package-lock.json"}},
 	}
 	def := mustParse(t, string(Template(opts)))
 	got := TemplateOptions{
 		def.Rig.Name, def.Rig.BeadPrefix, def.Worker.Default, len(def.AgentsOf(RolePolecat)),
-		def.Merge.Target, def.Merge.Test.Line, def.Worker.Permissions,
+		def.Merge.Target, def.Merge.Test.Line, def.Worker.Permissions, def.Worktree,
 	}
+	got.Worktree.Timeout = 0
 	if diff := cmp.Diff(opts, got); diff != "" {
 		t.Errorf("round trip (-want +got):\n%s", diff)
 	}
@@ -44,7 +47,7 @@ func TestTemplateTakesItsOptions(t *testing.T) {
 // TestTemplateExplainsEveryKnob keeps the template complete when a knob is added.
 func TestTemplateExplainsEveryKnob(t *testing.T) {
 	text := string(Template(TemplateOptions{}))
-	for _, knob := range strings.Fields("name bead_prefix tick patrol topology role count skills default permissions grace presets sandbox allow read write" +
+	for _, knob := range strings.Fields("name bead_prefix tick patrol topology role count skills default permissions grace presets sandbox allow read write copy link submodules lfs setup setup_when" +
 		" command prompt timeout env stall_detection target remote test test_timeout on_conflict push_branches max_waiting batch protect" +
 		" strategy max_parallel batch_threshold formula_support nudge_interval restart_threshold slow_start" +
 		" max_restarts_per_bead max_attempts_per_bead max_conflicts_per_bead restart_cooldown retention max_size every ref") {

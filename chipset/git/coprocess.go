@@ -74,7 +74,7 @@ func (r *Repo) askOnce(ctx context.Context, c *coprocess, question string, answe
 }
 
 func (r *Repo) start(c *coprocess) error {
-	cmd := exec.Command(r.git, fullArgs(r.plain(), c.args)...)
+	cmd := exec.Command(r.git, fullArgs(r.plain(), Command{Args: c.args})...)
 	cmd.Dir = "/" // it must keep nobody from unmounting
 	// diff-tree would read the index of the person's checkout, which may be torn: it gets one that is not there.
 	cmd.Env = append(r.environment(Command{Read: true}), "GIT_INDEX_FILE="+filepath.Join(r.common, "chipset-no-index"))

@@ -22,6 +22,11 @@ func (r *Repo) remoteEnv(ctx context.Context, name string) ([]string, error) {
 	if !found {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoRemote)
 	}
+	return r.sshEnv(ctx)
+}
+
+// sshEnv keeps ssh from asking for a password, unless the person has configured how it is run.
+func (r *Repo) sshEnv(ctx context.Context) ([]string, error) {
 	if hasVariable(r.env, "GIT_SSH_COMMAND") || hasVariable(r.env, "GIT_SSH") {
 		return nil, nil
 	}

@@ -65,10 +65,11 @@ type place struct {
 
 // Command is one run of git.
 type Command struct {
-	Args  []string
-	Stdin []byte   // empty means /dev/null
-	Env   []string // added to the environment, as KEY=value
-	Read  bool     // changes nothing: takes no optional locks, so that a reader never gets in a person's way, and ends at once when it is cancelled
+	Args   []string
+	Config []string // settings of this run alone, as key=value
+	Stdin  []byte   // empty means /dev/null
+	Env    []string // added to the environment, as KEY=value
+	Read   bool     // changes nothing: takes no optional locks, so that a reader never gets in a person's way, and ends at once when it is cancelled
 	// Network lets the command reach other repositories. All others reach none: what a missing object or a
 	// configuration names is not fetched.
 	Network bool
@@ -106,7 +107,7 @@ func (r *Repo) runBoth(ctx context.Context, p place, c Command) ([]byte, string,
 	limit := cmp.Or(r.Deadline, defaultDeadline)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w within %s", ErrNoEnd, limit))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.git, fullArgs(p, c.Args)...)
+	cmd := exec.CommandContext(ctx, r.git, fullArgs(p, c)...)
 	cmd.Dir = p.dir
 	cmd.Env = r.environment(c)
 	if p.gitDir != "" && r.linked(p) {
@@ -143,9 +144,9 @@ func (r *Repo) runBoth(ctx context.Context, p place, c Command) ([]byte, string,
 	}
 }
 
-func fullArgs(p place, args []string) []string {
+func fullArgs(p place, c Command) []string {
 	var full []string
-	for _, s := range settings() {
+	for _, s := range append(settings(), c.Config...) {
 		full = append(full, "-c", s)
 	}
 	if p.gitDir != "" {
@@ -154,7 +155,7 @@ func fullArgs(p place, args []string) []string {
 	if p.workTree != "" {
 		full = append(full, "--work-tree="+p.workTree)
 	}
-	return append(full, args...)
+	return append(full, c.Args...)
 }
 
 // lowPriority marks the context of commands that others go before.
