@@ -317,6 +317,16 @@ type Worktree struct {
 // Provided are the paths that a worktree gets from the checkout of the person.
 func (w *Worktree) Provided() []string { return slices.Concat(w.Copy, w.Link) }
 
+// Provides returns the first of the provided paths at or above one of the given, or "".
+func (w *Worktree) Provides(paths []string) string {
+	for _, provided := range w.Provided() {
+		if slices.ContainsFunc(paths, func(p string) bool { return p == provided || strings.HasPrefix(p, provided+"/") }) {
+			return provided
+		}
+	}
+	return ""
+}
+
 // Command is a command as the file gives it: a line, which may need a shell, or a
 // list of arguments to execute as they are.
 type Command struct {

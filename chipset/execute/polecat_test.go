@@ -91,7 +91,7 @@ func TestPolecatFailures(t *testing.T) {
 		{name: "nothing but an empty commit", script: "git commit -q --allow-empty -m nothing", outcome: retire.Fail, reason: "no change", status: bead.Failed},
 		{name: "allowed to be empty", script: "true", outcome: retire.Done, status: bead.Closed, change: func(b *bead.Bead) { b.AllowEmpty = true }},
 		{name: "touches the tree", script: "mkdir -p .chipset; echo x > .chipset/chipset.yaml; git add -f .chipset; git commit -qm x", outcome: retire.Fail,
-			reason: "touches .chipset/", status: bead.Failed, salvaged: ".chipset/chipset.yaml"},
+			reason: "changes .chipset/", status: bead.Failed, salvaged: ".chipset/chipset.yaml"},
 		{name: "no such command", worker: "/no/such/worker --now", outcome: retire.Fail, reason: "/no/such/worker", status: bead.Failed, fault: fault.ClientMissing},
 		{name: "a command that fails at once", worker: "sh -c 'echo no such table; exit 6'", outcome: retire.Fail, reason: "exit code 6: no such table", status: bead.Failed, fault: fault.ShortFailure},
 		{name: "a command that fails after a change", worker: "sh -c 'echo half > half.txt; exit 6'", outcome: retire.Fail, reason: "exit code 6", status: bead.Failed, salvaged: "half.txt"},

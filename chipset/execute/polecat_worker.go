@@ -161,7 +161,23 @@ func (p *Polecat) tryStart(ctx context.Context, item hook.WorkItem) error {
 	if err != nil {
 		return err
 	}
+	if err := p.furnish(ctx, item); err != nil {
+		return err
+	}
 	return p.launch(ctx, &b, item, target)
+}
+
+// furnish makes the worktree ready, which may take minutes: meanwhile the hook is touched, and an assignment that is
+// taken away ends it.
+func (p *Polecat) furnish(ctx context.Context, item hook.WorkItem) error {
+	s := &Site{Rig: p.Rig, ID: p.ID, Dir: p.Rig.Worktree(p.ID), Jobs: p.jobs, Say: p.Say, Wanted: func(ctx context.Context) error {
+		h, err := p.Rig.Hooks.Get(string(p.ID))
+		if err == nil && h.Assignment() != item.AssignmentID {
+			return state.Conflictf("the setup for "+string(item.BeadID), "its assignment was taken away")
+		}
+		return p.touch(ctx, polecat.Touch{Assignment: item.AssignmentID, Session: item.Session})
+	}}
+	return s.Furnish(ctx)
 }
 
 // prepareWorktree makes the worktree ready and returns the target branch. What
@@ -296,7 +312,7 @@ func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, 
 		return process.Spec{}, err
 	}
 	client := clients.Of(w.preset)
-	show := []string{p.Rig.Tree.Abs(promptFile(item.Session))}
+	show := append(linked(p.Rig), p.Rig.Tree.Abs(promptFile(item.Session)))
 	for name := range kit.Files {
 		show = append(show, p.Rig.Tree.Abs(clientFile(item.Session, name)))
 	}

@@ -307,15 +307,3 @@ func (r *Refinery) killOrphans(ctx context.Context) error {
 	}
 	return nil
 }
-
-// cleanEnvironment is what a test may have of this process's own, without the variables of a rig or of a
-// repository. It holds no keys.
-func (r *Refinery) cleanEnvironment(session state.SessionID) []string {
-	var env []string
-	for _, entry := range variables(r.Rig, git.Environment(os.Environ()), nil) {
-		if !strings.HasPrefix(entry, "CHIPSET_") {
-			env = append(env, entry)
-		}
-	}
-	return append(env, "CHIPSET_DIR="+r.Rig.Dir, "CHIPSET_AGENT="+string(r.ID), process.EnvSession+"="+string(session))
-}

@@ -10,7 +10,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -146,7 +145,7 @@ func (r *Refinery) examine(ctx context.Context, q *mergequeue.Request, onto git.
 	if err != nil {
 		return fmt.Sprintf("its head %q is no commit", q.Head), nil
 	}
-	touches, err := r.Rig.Git.TouchesPath(ctx, onto, head, rig.DirName)
+	why, err := carry.RefusedPaths(ctx, r.Rig, onto, head)
 	if err != nil {
 		// Only now it is worth a question whether the commit is there at all.
 		if _, found, lookErr := r.Rig.Git.ResolveCommit(ctx, q.Head); lookErr == nil && !found {
@@ -154,13 +153,11 @@ func (r *Refinery) examine(ctx context.Context, q *mergequeue.Request, onto git.
 		}
 		return "", err
 	}
-	if touches {
-		return touchesOwn, nil
+	if why != "" {
+		why = "its branch " + why
 	}
-	return "", nil
+	return why, nil
 }
-
-const touchesOwn = "its branch changes " + rig.DirName + "/, which is the rig's own"
 
 // prepare makes sure of the worktree once per process, and again after trouble.
 func (r *Refinery) prepare(ctx context.Context, at git.Hash) error {

@@ -1,16 +1,13 @@
 package execute
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
@@ -19,7 +16,6 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
-	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 const (
@@ -35,10 +31,6 @@ const (
 	// maxDetect bounds a file that the test command is guessed from.
 	maxDetect = 1 << 20
 )
-
-// noTestCommand is what a definition gets that has a merge section without a
-// test: untested work is landed by a decision only.
-const noTestCommand = "no test command (merge.test); to land untested work, set it to: true"
 
 // testRun is a test command that runs, or has run.
 type testRun struct {
@@ -62,21 +54,20 @@ func (r *Refinery) startTest(ctx context.Context, q *mergequeue.Request, a refin
 	if err := r.stand(ctx, a); err != nil {
 		return refinery.Result{}, err
 	}
-	command, argv, err := r.testCommand()
-	if err != nil {
-		return refinery.Result{Kind: refinery.Red, Failure: mergequeue.FailCouldNotRun, Text: err.Error()}, nil
+	if err := r.site().Furnish(ctx); err != nil {
+		r.at = ""
+		return cannotRun(err)
 	}
-	if len(argv) == 0 {
-		if r.Rig.Def.MergeDefined {
-			return refinery.Result{Kind: refinery.Red, Failure: mergequeue.FailCouldNotRun, Text: noTestCommand}, nil
-		}
-		if !a.Tip {
+	line, argv, err := TestCommand(r.Rig.Def, r.worktree)
+	if err != nil || len(argv) == 0 {
+		result := withoutTest(r.Rig.Def, err)
+		if result.Untested && !a.Tip {
 			r.warn(q, "no test command: landing untested")
 			r.Say("%s: no test command: landing untested", q.BeadID)
 		}
-		return refinery.Result{Kind: refinery.Green, Untested: true}, nil
+		return result, nil
 	}
-	return r.launch(ctx, q, a, command, argv)
+	return r.launch(ctx, q, a, line, argv)
 }
 
 // stand makes the worktree hold what is to be tested. After the rebase it does.
@@ -99,7 +90,22 @@ func (r *Refinery) stand(ctx context.Context, a refinery.RunTest) error {
 	return err
 }
 
-func (r *Refinery) launch(ctx context.Context, q *mergequeue.Request, a refinery.RunTest, command string, argv []string) (refinery.Result, error) {
+// site is the refinery's worktree, for the commands of the definition.
+func (r *Refinery) site() *Site {
+	return &Site{Rig: r.Rig, ID: r.ID, Dir: r.worktree, Jobs: r.jobs, Say: r.Say}
+}
+
+// cannotRun is the result of a test for which the worktree can't be made ready. Whether that is the request's own
+// fault, the bare tip tells.
+func cannotRun(err error) (refinery.Result, error) {
+	var failure *startFailure
+	if !errors.As(err, &failure) {
+		return refinery.Result{}, err
+	}
+	return refinery.Result{Kind: refinery.Red, Failure: mergequeue.FailCouldNotRun, Text: failure.Error()}, nil
+}
+
+func (r *Refinery) launch(ctx context.Context, q *mergequeue.Request, a refinery.RunTest, line string, argv []string) (refinery.Result, error) {
 	session := state.NewSessionID()
 	name := fmt.Sprintf("test-%s-%d.log", q.ID, q.Attempts)
 	switch {
@@ -108,31 +114,21 @@ func (r *Refinery) launch(ctx context.Context, q *mergequeue.Request, a refinery
 	case a.Stack.Len() > 1:
 		name = fmt.Sprintf("test-%s-%d-stack.log", q.ID, q.Attempts)
 	}
-	run := &testRun{request: *q, tip: a.Tip, command: command, timeout: r.Rig.Def.Merge.TestTimeout, log: state.LogDir.Join(name)}
-	for _, dir := range []state.Path{testRecords, state.LogDir} {
-		if err := r.Rig.Tree.MkdirAll(dir); err != nil {
-			return refinery.Result{}, err
-		}
-	}
+	run := &testRun{request: *q, tip: a.Tip, command: line, timeout: r.Rig.Def.Merge.TestTimeout, log: state.LogDir.Join(name)}
 	if info, err := os.Lstat(r.Rig.Tree.Abs(run.log)); err == nil {
 		run.from = info.Size()
 	}
-	box, err := confine(r.Rig, r.worktree, session, nil, nil)
+	spec, err := r.site().spec(command{session: session, argv: argv, log: run.log, record: testRecords.Join(string(session) + ".json"), timeout: run.timeout})
 	if err != nil {
 		return refinery.Result{}, err
 	}
 	r.at = "" // tests leave files
-	job, err := r.jobs.Start(ctx, process.Spec{
-		Sandbox: box,
-		ID:      string(session), Argv: argv, Dir: r.worktree, Env: r.cleanEnvironment(session),
-		Log: r.Rig.Tree.Abs(run.log), Record: r.Rig.Tree.Abs(testRecords.Join(string(session) + ".json")),
-		Timeout: run.timeout,
-	})
+	job, err := r.jobs.Start(ctx, spec)
 	if err != nil {
 		if ctx.Err() != nil {
 			return refinery.Result{}, err
 		}
-		return refinery.Result{Kind: refinery.Red, Failure: mergequeue.FailCouldNotRun, Text: fmt.Sprintf("%s: %v", command, err)}, nil
+		return refinery.Result{Kind: refinery.Red, Failure: mergequeue.FailCouldNotRun, Text: fmt.Sprintf("%s: %v", line, err)}, nil
 	}
 	run.job = job
 	r.test = run
@@ -144,44 +140,6 @@ func (r *Refinery) launch(ctx context.Context, q *mergequeue.Request, a refinery
 		}
 	}()
 	return refinery.Result{}, nil
-}
-
-// testCommand is the command line for people, and what to execute; nothing when
-// there is none.
-func (r *Refinery) testCommand() (string, []string, error) {
-	test := r.Rig.Def.Merge.Test
-	line, argv := test.Line, test.Argv
-	if test.IsZero() && !r.Rig.Def.MergeDefined {
-		line = definition.DetectTest(r.hasFile, r.readFile)
-	}
-	if line == "" {
-		return strings.Join(argv, " "), argv, nil
-	}
-	if len(argv) == 0 {
-		var err error
-		if argv, err = process.ParseCommand(line); err != nil {
-			return line, nil, fmt.Errorf("%s: %w", line, err)
-		}
-	}
-	return line, argv, nil
-}
-
-func (r *Refinery) hasFile(path string) bool {
-	_, err := os.Lstat(filepath.Join(r.worktree, filepath.FromSlash(path)))
-	return err == nil
-}
-
-// readFile reads no more than a plain small file: the tree is a worker's.
-func (r *Refinery) readFile(path string) []byte {
-	full := filepath.Join(r.worktree, filepath.FromSlash(path))
-	if info, err := os.Lstat(full); err != nil || !info.Mode().IsRegular() || info.Size() > maxDetect {
-		return nil
-	}
-	data, err := os.ReadFile(full)
-	if err != nil {
-		return nil
-	}
-	return data
 }
 
 // collectTest makes the end of a test the result of its step.
@@ -196,7 +154,7 @@ func (r *Refinery) collectTest() {
 		return
 	}
 	r.test = nil
-	r.result = r.verdict(run)
+	r.result = verdict(run.job.Exit(), run.command, outputTail(r.Rig.Tree.Abs(run.log), run.from), run.timeout)
 	text := string(r.result.Kind)
 	if run.tip {
 		text = "bare tip: " + text
@@ -222,56 +180,6 @@ func (r *Refinery) tellTested(first *mergequeue.Request, text string) {
 			r.Rig.Events.Tell(event.RequestTested(r.ID, q.Told(), text+", together: "+mergequeue.JoinIDs(first.Stack)))
 		}
 	}
-}
-
-// verdict reads a test's end: green, red, could not run, or no end of its own.
-func (r *Refinery) verdict(run *testRun) refinery.Result {
-	exit := run.job.Exit()
-	output := r.tail(run)
-	red := func(f mergequeue.Failure, format string, args ...any) refinery.Result {
-		text := run.command + ": " + fmt.Sprintf(format, args...)
-		if output != "" {
-			text += "\n\n" + output
-		}
-		return refinery.Result{Kind: refinery.Red, Failure: f, Text: wording.Clip(text, maxReason)}
-	}
-	switch {
-	case exit.Stopped, exit.Orphaned, !exit.Done, exit.Code < 0:
-		return refinery.Result{Kind: refinery.Trouble, Text: "the test did not come to its own end: " + exit.Error}
-	case exit.TimedOut:
-		return red(mergequeue.FailCouldNotRun, "no end within %s (merge.test_timeout)", run.timeout)
-	case exit.NotFound:
-		return red(mergequeue.FailCouldNotRun, "exit status 127: a command was not found. %s", exit.Error)
-	case exit.NotExecutable:
-		return red(mergequeue.FailCouldNotRun, "exit status 126: a command could not be executed. %s", exit.Error)
-	case exit.Code == 0:
-		return refinery.Result{Kind: refinery.Green}
-	case exit.Signal == "SIGKILL":
-		return red(mergequeue.FailCouldNotRun, "killed, perhaps for want of memory")
-	case strings.Contains(output, "No space left on device"), strings.Contains(output, "Disk quota exceeded"):
-		return red(mergequeue.FailCouldNotRun, "exit status %d, the disk is full", exit.Code)
-	}
-	return red(mergequeue.FailTests, "exit status %d", exit.Code)
-}
-
-// tail is the end of a run's output.
-func (r *Refinery) tail(run *testRun) string {
-	const most = 16 << 10
-	f, err := os.Open(r.Rig.Tree.Abs(run.log))
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	from := max(run.from, info.Size()-most)
-	data, err := io.ReadAll(io.NewSectionReader(f, from, most))
-	if err != nil {
-		return ""
-	}
-	return lastLines(string(bytes.ToValidUTF8(data, []byte("?"))), tailLines)
 }
 
 func lastLines(s string, n int) string {

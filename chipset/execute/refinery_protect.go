@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
-	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
@@ -16,13 +16,14 @@ import (
 // judge looks at what a rebase made of a request. A rebase follows renames: it may change what the branch did not.
 // The result is that of a candidate that may not land, else None.
 func (r *Refinery) judge(ctx context.Context, q *mergequeue.Request, onto, candidate git.Hash) (refinery.Result, error) {
+	if why, err := carry.RefusedPaths(ctx, r.Rig, onto, candidate); err != nil {
+		return refinery.Result{}, err
+	} else if why != "" {
+		return refinery.Result{Kind: refinery.Refused, Text: "its branch " + why}, nil
+	}
 	changes, err := r.Rig.Git.Changes(ctx, onto, candidate)
 	if err != nil {
 		return refinery.Result{}, err
-	}
-	own := git.MatchPaths("/" + rig.DirName)
-	if slices.ContainsFunc(changes, func(c git.Change) bool { return own(c.Path) }) {
-		return refinery.Result{Kind: refinery.Refused, Text: touchesOwn}, nil
 	}
 	isProtected := git.MatchPaths(r.Rig.Def.Merge.Protect...)
 	protected := slices.DeleteFunc(changes, func(c git.Change) bool { return !isProtected(c.Path) })

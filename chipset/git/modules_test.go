@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
@@ -63,6 +64,9 @@ func TestCheckoutSubmodules(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(wt.Path(), "vendor/lib/more.txt")); err == nil {
 		t.Error("what a worker left in the submodule is still there")
+	}
+	if config := gittest.Run(t, filepath.Join(wt.Path(), "vendor/lib"), "config", "--list"); strings.Contains(config, "fsmonitor=touch") {
+		t.Error("the next worker's git has the configuration that one before it wrote")
 	}
 	if _, err := os.Stat(filepath.Join(wt.Path(), "ran")); err == nil {
 		t.Error("the configuration that a worker wrote has run a command")

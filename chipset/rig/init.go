@@ -177,7 +177,26 @@ func excludeLines(trackState bool) []string {
 // exclude keeps the live tree out of everything git does in the checkout: a
 // stash, a clean or another branch must not take it away.
 func exclude(repo *git.Repo, trackState bool) error {
-	lines := excludeLines(trackState)
+	return addExcludes(repo, "the live state of the rig", excludeLines(trackState))
+}
+
+// Exclude makes git ignore paths of the checkout and of every worktree, which it does not track. Durable when it
+// returns nil.
+func (r *Rig) Exclude(ctx context.Context, paths []string) error {
+	var lines []string
+	for _, path := range paths {
+		lines = append(lines, "/"+strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, " ", `\ `).Replace(path))
+	}
+	lock, err := r.Tree.Lock(ctx, state.LockGit, "exclude")
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	return addExcludes(r.Git, "what worktrees get from the checkout", lines)
+}
+
+// addExcludes adds the rules that are missing from the ignore rules of this clone.
+func addExcludes(repo *git.Repo, why string, lines []string) error {
 	path := repo.ExcludePath()
 	data, err := state.ReadOutside(path, maxGitFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +222,7 @@ func exclude(repo *git.Repo, trackState bool) error {
 	if err := state.MkdirOutside(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return state.ReplaceOutside(path, []byte(text+"# chipset: the live state of the rig\n"+add.String()))
+	return state.ReplaceOutside(path, []byte(text+"# chipset: "+why+"\n"+add.String()))
 }
 
 // Sync makes the registered agents those of a definition: new ones get a hook

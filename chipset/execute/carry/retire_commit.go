@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/retire"
@@ -280,12 +281,10 @@ func (f *finish) validate(ctx context.Context, b *bead.Bead, work, tip git.Hash)
 	if err := f.descends(ctx, work, tip); err != nil {
 		return "", err
 	}
-	touched, err := f.Rig.Git.TouchesPath(ctx, base, work, ".chipset")
-	if err != nil {
+	if why, err := RefusedPaths(ctx, f.Rig, base, work); err != nil {
 		return "", err
-	}
-	if touched {
-		return "", unfitf("touches .chipset/")
+	} else if why != "" {
+		return "", unfitf("%s", why)
 	}
 	changed, err := f.Rig.Git.ChangedPaths(ctx, base, work)
 	if err != nil {
@@ -297,6 +296,36 @@ func (f *finish) validate(ctx context.Context, b *bead.Bead, work, tip git.Hash)
 		return "", unfitf("no change")
 	}
 	return base, nil
+}
+
+// RefusedPaths says which path that head has changed since it left base may never land, or "": the rig's own, what
+// worktrees get from the checkout of the person, and where submodules come from.
+func RefusedPaths(ctx context.Context, r *rig.Rig, base, head git.Hash) (string, error) {
+	touched, err := r.Git.TouchesPath(ctx, base, head, rig.DirName)
+	if err != nil {
+		return "", err
+	}
+	if touched {
+		return "changes " + rig.DirName + "/, which is the rig's own", nil
+	}
+	w := r.Def.Worktree
+	if len(w.Provided()) > 0 {
+		changed, err := r.Git.ChangedPaths(ctx, base, head)
+		if err != nil {
+			return "", err
+		}
+		if path := w.Provides(changed); path != "" {
+			return "commits " + path + ", which every worktree gets from the checkout (worktree in chipset.yaml)", nil
+		}
+	}
+	if !w.Submodules {
+		return "", nil
+	}
+	name, err := r.Git.ReaddressedSubmodule(ctx, base, head)
+	if err != nil || name == "" {
+		return "", err
+	}
+	return "changes the address of the submodule " + name, nil
 }
 
 // descends refuses work that has left out what it began on: it would land without the
