@@ -75,9 +75,13 @@ func (a *Actor) Expand(to []string) ([]string, error) {
 }
 
 // SendMail sends a message to an agent, named by id or role. From, Timestamp and
-// Read are overwritten. Errors: ErrInvalid, those of mail.Sender.Send.
+// Read are overwritten. Errors: ErrInvalid, those of mail.Sender.Send, state.ErrConflict
+// over limits.mail.
 func (a *Actor) SendMail(ctx context.Context, m mail.Message, to string) (mail.Name, error) {
 	m, err := a.address(m, func() (state.AgentID, error) { return Lookup(a.Rig, to) })
+	if err == nil {
+		err = a.maySend(ctx, 1)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -108,6 +112,12 @@ func (a *Actor) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []
 		if errs[i] = err; err == nil {
 			sent, at = append(sent, m), append(at, i)
 		}
+	}
+	if err := a.maySend(ctx, len(sent)); err != nil {
+		for _, i := range at {
+			errs[i] = err
+		}
+		return names, errs
 	}
 	gone, failed := a.Rig.Sender.SendAll(ctx, sent)
 	for k, i := range at {

@@ -16,7 +16,7 @@ func as(r *rig.Rig, id state.AgentID) *Actor { return &Actor{Rig: r, ID: id} }
 
 func add(t *testing.T, r *rig.Rig, title string) bead.Bead {
 	t.Helper()
-	b, err := as(r, state.Human).AddBead(bead.Bead{Title: title})
+	b, err := as(r, state.Human).AddBead(t.Context(), bead.Bead{Title: title})
 	rigtest.Must(t, err)
 	return b
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // AddBead stores a new bead of the actor. Durable when it returns nil.
-// Errors: ErrInvalid, those of bead.Store.Add.
-func (a *Actor) AddBead(b bead.Bead) (bead.Bead, error) {
+// Errors: ErrInvalid, those of bead.Store.Add, state.ErrConflict over a limit.
+func (a *Actor) AddBead(ctx context.Context, b bead.Bead) (bead.Bead, error) {
 	if err := OneLine("the title", b.Title, bead.MaxTitle); err != nil {
 		return b, err
 	}
@@ -37,6 +37,9 @@ func (a *Actor) AddBead(b bead.Bead) (bead.Bead, error) {
 		}
 	}
 	b.CreatedBy = a.ID
+	if err := a.placeFound(ctx, &b); err != nil {
+		return b, err
+	}
 	return a.Beads.Add(b, a.Def.Rig.BeadPrefix, a.Clock.Now())
 }
 

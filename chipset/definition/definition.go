@@ -28,6 +28,7 @@ type Definition struct {
 	Worktree Worktree
 	Merge    Merge
 	Mail     Mail
+	Limits   Allowance
 	Audit    Audit
 	// MergeDefined reports whether the file has a merge section. Without one nobody
 	// has decided how to test; with one, an empty Merge.Test is a decision.
@@ -388,6 +389,22 @@ type Mail struct {
 	Retention time.Duration
 	// MaxSize bounds one message, in bytes.
 	MaxSize int64 `yaml:"max_size"`
+}
+
+// Allowance bounds what one worker may use up. What goes over a limit is refused or ended, the person is told once, and
+// the rig goes on.
+type Allowance struct {
+	// Beads is how many beads may be added by the work on one bead, Depth how far a bead may be from one that
+	// nobody's work has added.
+	Beads, Depth int
+	// Mail is how many messages one agent may send in an hour.
+	Mail int
+	// Commands is how many commands one session may run on its rig.
+	Commands int
+	// Log bounds the transcript of a session, in bytes on the disk: its end is kept.
+	Log int64
+	// Disk bounds what a worker's worktree and temporary files take, in bytes; over it the attempt ends.
+	Disk int64
 }
 
 // Audit says when the state tree is committed.

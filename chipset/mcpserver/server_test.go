@@ -84,7 +84,7 @@ func serve(t *testing.T, r *rig.Rig, id state.AgentID) *client {
 // sling hangs a new bead on polecat-alpha and makes it active.
 func sling(t *testing.T, r *rig.Rig) bead.Bead {
 	t.Helper()
-	b, err := (&actor.Actor{Rig: r, ID: state.Human}).AddBead(bead.Bead{Title: "a task", Description: "do it"})
+	b, err := (&actor.Actor{Rig: r, ID: state.Human}).AddBead(t.Context(), bead.Bead{Title: "a task", Description: "do it"})
 	rigtest.Must(t, err)
 	rec, err := carry.Sling(t.Context(), r, b.ID, "polecat-alpha", "mayor")
 	rigtest.Must(t, err)

@@ -67,7 +67,7 @@ func (s *Server) addWorkTools() {
 	add(s, tool{name: "convoy_show", title: "Show a convoy", effect: reads, description: "One convoy with its beads."}, showConvoy)
 }
 
-func addBead(_ context.Context, me *actor.Actor, in addArgs) (quote.Text, error) {
+func addBead(ctx context.Context, me *actor.Actor, in addArgs) (quote.Text, error) {
 	b := bead.Bead{Title: in.Title, Description: in.Description, Acceptance: in.Acceptance, Priority: bead.P2,
 		Labels: actor.Words(in.Labels), AllowEmpty: in.AllowEmpty}
 	if in.Priority != "" {
@@ -87,7 +87,7 @@ func addBead(_ context.Context, me *actor.Actor, in addArgs) (quote.Text, error)
 			b.BlockedBy = append(b.BlockedBy, id)
 		}
 	}
-	b, err := me.AddBead(b)
+	b, err := me.AddBead(ctx, b)
 	if err != nil {
 		return "", err
 	}

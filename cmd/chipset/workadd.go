@@ -81,7 +81,7 @@ func runWorkAdd(ctx context.Context, opts workAddOptions, described bool, title 
 	if err := a.checkWorker(me.Rig, b.Worker, true); err != nil {
 		return err
 	}
-	b, err = me.AddBead(b)
+	b, err = me.AddBead(ctx, b)
 	return a.show(b, err, opts.json, func() error { return a.done(nil, "%s\n", b.ID) })
 }
 

@@ -125,7 +125,9 @@ type Bead struct {
 
 	CreatedAt state.Time    `json:"created_at"`
 	CreatedBy state.AgentID `json:"created_by,omitempty"`
-	UpdatedAt state.Time    `json:"updated_at"`
+	// FoundIn is the bead whose worker added this one, or "".
+	FoundIn   state.BeadID `json:"found_in,omitempty"`
+	UpdatedAt state.Time   `json:"updated_at"`
 	// ReadyAt is when a cooled-down restart or rework may be slung again.
 	ReadyAt     *state.Time       `json:"ready_at,omitempty"`
 	ClosedAt    *state.Time       `json:"closed_at,omitempty"`

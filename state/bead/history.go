@@ -19,14 +19,14 @@ func History() audit.Rule {
 func CheckChange(before, after *Bead) error {
 	appears := before == nil
 	if appears {
-		before = &Bead{ID: after.ID, CreatedAt: after.CreatedAt, CreatedBy: after.CreatedBy, Status: Open, Gen: 1}
+		before = &Bead{ID: after.ID, CreatedAt: after.CreatedAt, CreatedBy: after.CreatedBy, FoundIn: after.FoundIn, Status: Open, Gen: 1}
 		before.copyText(after)
 		if after.Gen < 1 {
 			return fmt.Errorf("gen %d is below that of a new bead", after.Gen)
 		}
 	}
 	if err := audit.Fixed("id", before.ID, after.ID, "created_at", before.CreatedAt.String(), after.CreatedAt.String(),
-		"created_by", before.CreatedBy, after.CreatedBy); err != nil {
+		"created_by", before.CreatedBy, after.CreatedBy, "found_in", before.FoundIn, after.FoundIn); err != nil {
 		return err
 	}
 	switch {

@@ -217,7 +217,7 @@ func (c *Tasks) tie(ctx context.Context, t *task, byID map[state.BeadID]*bead.Be
 				blockers = append(blockers, on)
 			}
 		}
-		added, err := c.By.AddBead(bead.Bead{Title: wording.Subject(t.Subject, bridge.MaxSubject, "task "+t.ID), Description: strings.ToValidUTF8(t.Description, "\uFFFD"),
+		added, err := c.By.AddBead(ctx, bead.Bead{Title: wording.Subject(t.Subject, bridge.MaxSubject, "task "+t.ID), Description: strings.ToValidUTF8(t.Description, "\uFFFD"),
 			BlockedBy: blockers, Metadata: map[string]string{origin: from}})
 		if err != nil {
 			return nil, false, err

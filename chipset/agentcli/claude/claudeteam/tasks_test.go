@@ -97,9 +97,9 @@ func TestTasksBecomeBeadsOnce(t *testing.T) {
 func TestBeadsBecomeTasksOnce(t *testing.T) {
 	c := taskList(t, true)
 	bridgetest.Write(t, c.path("7"), `{"id":"7","subject":"There before","status":"completed"}`)
-	first, err := c.By.AddBead(bead.Bead{Title: "First", Description: "do it"})
+	first, err := c.By.AddBead(t.Context(), bead.Bead{Title: "First", Description: "do it"})
 	rigtest.Must(t, err)
-	second, err := c.By.AddBead(bead.Bead{Title: "Second", BlockedBy: []state.BeadID{first.ID}})
+	second, err := c.By.AddBead(t.Context(), bead.Bead{Title: "Second", BlockedBy: []state.BeadID{first.ID}})
 	rigtest.Must(t, err)
 	for i := range 3 {
 		n, err := c.Carry(t.Context())
