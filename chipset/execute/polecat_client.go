@@ -49,6 +49,8 @@ func newTalk(c agentcli.Client) *talk {
 const (
 	// maxRead bounds what is read of a transcript at once, in bytes.
 	maxRead = 8 << 20
+	// maxBehind bounds what is read of a transcript that has grown since the last look, in bytes. Before that it is skipped.
+	maxBehind = 64 << 20
 	// showInterval is the least time between two writes of the progress.
 	showInterval = 2 * time.Second
 )
@@ -61,6 +63,9 @@ func (t *talk) readMore(log string) (more bool) {
 		return false // no progress is known, and none is claimed
 	}
 	defer f.Close()
+	if skip := info.Size() - maxBehind; skip > t.offset {
+		t.offset = skip // a hole, or a flood: the end is what counts
+	}
 	n, err := io.Copy(t.lines, io.NewSectionReader(f, t.offset, min(maxRead, max(info.Size()-t.offset, 0))))
 	t.offset += n
 	return err == nil && t.offset < info.Size()

@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -320,11 +321,13 @@ func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, 
 	if err != nil {
 		return process.Spec{}, err
 	}
+	limits := p.Rig.Def.Limits
 	env := p.environment(surroundings{bin: p.binDir(), identity: identity, preset: append(kit.Env, run.Env...),
 		inherited: variables(p.Rig, ownEnvironment(), client.Keys)}, who)
 	return process.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env, Sandbox: box,
 		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace,
-		Settle: true, Broker: &process.Broker{Address: address, Dir: p.Rig.Dir, Env: ownEnvironment()}}, nil
+		MaxDisk: limits.Disk, MaxLog: limits.Log,
+		Settle: true, Broker: &process.Broker{Address: address, Dir: p.Rig.Dir, Env: ownEnvironment(), MaxCalls: limits.Commands}}, nil
 }
 
 // binDir is a folder in which "chipset" is this very binary, whatever its file
@@ -482,6 +485,9 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 		reason = "exit code 0"
 	}
 	p.tell(event.WorkerExited(p.ID, w.work(), reason))
+	if x.Refused > 0 {
+		p.tell(event.Warning(p.ID, w.work(), string(p.ID), fmt.Sprintf("%d commands of the worker were refused: it had run as many as limits.commands allows", x.Refused)))
+	}
 	return &exit
 }
 
@@ -489,6 +495,9 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
 func exitOf(x process.Exit, log string) polecat.Exit {
 	exit := polecat.Exit{Code: x.Code, Signal: x.Signal, TimedOut: x.TimedOut, Lost: x.Stopped || x.Orphaned || x.Code < 0,
 		Ran: x.EndedAt.Sub(x.StartedAt.Time), Tail: logTail(log), Fault: x.Fault}
+	if x.OverDisk {
+		exit.TimedOut, exit.Exceeded = true, "its worktree and temporary files take more than limits.disk"
+	}
 	if x.PID == 0 && (x.NotFound || x.NotExecutable) {
 		exit.NotStarted = x.Error
 	}

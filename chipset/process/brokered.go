@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,6 +56,10 @@ func (s *supervisor) unlisten() {
 
 // runBrokered runs a command for a caller, as the agent that the job belongs to.
 func (s *supervisor) runBrokered(c broker.Command, signals <-chan unix.Signal) broker.Status {
+	if most := s.maxCalls(); most > 0 && s.calls.Add(1) > most {
+		const conflict = 4
+		return broker.Status{Code: conflict, Error: fmt.Sprintf("this session has run %d commands on its rig (limits.commands)", most)}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return broker.Status{Code: 1, Error: err.Error()}
@@ -79,6 +84,14 @@ func (s *supervisor) runBrokered(c broker.Command, signals <-chan unix.Signal) b
 			return broker.Status{Code: status.ExitStatus()}
 		}
 	}
+}
+
+// maxCalls is how many commands are run for the command, 0 for any number.
+func (s *supervisor) maxCalls() int64 {
+	if s.spec.Broker == nil {
+		return 0
+	}
+	return int64(s.spec.Broker.MaxCalls)
 }
 
 // brokeredEnv is the environment of the commands that run for a worker.

@@ -44,6 +44,10 @@ type Exit struct {
 	Orphaned bool `json:"orphaned,omitempty"`
 	Stopped  bool `json:"stopped,omitempty"`
 	TimedOut bool `json:"timed_out,omitempty"`
+	// OverDisk is the same for a command that went over Spec.MaxDisk.
+	OverDisk bool `json:"over_disk,omitempty"`
+	// Refused counts what the command asked of its rig beyond Broker.MaxCalls.
+	Refused int `json:"refused,omitempty"`
 	// PID is the command's process, PGID its group, 0 when it never ran.
 	PGID int `json:"pgid,omitempty"`
 	PID  int `json:"pid,omitempty"`

@@ -93,6 +93,11 @@ type Spec struct {
 	Timeout time.Duration `json:"timeout"`
 	// Grace is the time between TERM and KILL; 0 is DefaultGrace.
 	Grace time.Duration `json:"grace"`
+	// MaxDisk bounds in bytes what Dir and the sandbox's TMPDIR take on the disk: over it the command is ended
+	// (Exit.OverDisk). MaxLog bounds what Log takes: of a longer one only the end is kept, where the system can do that.
+	// Both are looked at every now and then; 0 is no bound.
+	MaxDisk int64 `json:"max_disk,omitempty"`
+	MaxLog  int64 `json:"max_log,omitempty"`
 }
 
 // Broker says how the supervisor runs what the command asks for: its own program with
@@ -106,6 +111,8 @@ type Broker struct {
 	// Env is the environment, without what names the agent: that is taken from the
 	// variables of Spec.Env that begin with CHIPSET_.
 	Env []string `json:"env"`
+	// MaxCalls is how many commands are run; further ones are refused and counted (Exit.Refused). 0 is no bound.
+	MaxCalls int `json:"max_calls,omitempty"`
 }
 
 // check returns an error that wraps ErrBadSpec and names the offending field.

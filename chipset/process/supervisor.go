@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -63,8 +64,9 @@ type supervisor struct {
 	spec  Spec
 	exit  Exit
 	child *child
-	// broker is nil without Spec.Broker.
+	// broker is nil without Spec.Broker; calls counts the commands that it was asked to run.
 	broker *broker.Server
+	calls  atomic.Int64
 	dir    *os.File // Spec.Dir, opened before the command ran; nil without Spec.Settle
 
 	exited   bool      // the command itself has ended
@@ -104,7 +106,7 @@ func Supervise(stdin io.Reader) int {
 			if o.Run == nil {
 				continue // a wish that came too late
 			}
-			s := supervisor{spec: *o.Run}
+			s := &supervisor{spec: *o.Run}
 			if code = s.run(lifeline, signals); s.orphaned {
 				return code
 			}
@@ -152,6 +154,10 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 
 // finish writes the final record, after what it vouches for is durable.
 func (s *supervisor) finish() {
+	s.trimLog()
+	if most := s.maxCalls(); most > 0 {
+		s.exit.Refused = int(max(0, s.calls.Load()-most))
+	}
 	s.settle()
 	s.exit.Done = true
 	if err := writeRecord(s.spec.Record, s.exit); err != nil {
@@ -323,6 +329,8 @@ func (s *supervisor) loop(events <-chan childEvent, lifeline <-chan order, signa
 		defer timer.Stop()
 		timeout = timer.C
 	}
+	over, stopWatch := s.watch()
+	defer stopWatch()
 	s.kill = time.NewTimer(time.Hour)
 	s.kill.Stop()
 	defer s.kill.Stop()
@@ -351,6 +359,9 @@ func (s *supervisor) loop(events <-chan childEvent, lifeline <-chan order, signa
 				s.orphaned = true
 				s.end(&s.exit.Stopped, s.spec.grace())
 			}
+		case <-over:
+			over = nil
+			s.end(&s.exit.OverDisk, s.spec.grace())
 		case <-timeout:
 			s.end(&s.exit.TimedOut, s.spec.grace())
 		case <-s.kill.C:

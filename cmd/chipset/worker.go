@@ -62,6 +62,9 @@ func (a *app) forward(ctx context.Context, address string, args []string) int {
 		a.warnf("client-hook: %v", err)
 		return codeOK
 	}
+	if code == codeConflict {
+		err = state.Conflictf("limit", "%v", err)
+	}
 	if errors.Is(err, broker.ErrGone) || errors.Is(err, broker.ErrRefused) {
 		err = state.Conflictf("$"+broker.EnvAddress, "%v", err)
 	}

@@ -116,7 +116,12 @@ func (e *Exit) Outcome() (retire.Outcome, string) {
 	return retire.Fail, fmt.Sprintf("exit code %d", e.Code) + e.lastWords()
 }
 
-func (e *Exit) timedOut() string { return fmt.Sprintf("timed out after %s", e.Ran.Round(time.Second)) }
+func (e *Exit) timedOut() string {
+	if e.Exceeded != "" {
+		return "ended because " + e.Exceeded
+	}
+	return fmt.Sprintf("timed out after %s", e.Ran.Round(time.Second))
+}
 
 // Record is the record with which the exit ends the attempt at an item.
 func (e *Exit) Record(item *hook.WorkItem, self state.AgentID) retire.Record {

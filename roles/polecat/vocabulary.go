@@ -74,8 +74,9 @@ type Worker struct {
 type Exit struct {
 	Code   int
 	Signal string
-	// TimedOut: its time was up. Ran is how long it had.
+	// TimedOut: its time was up, or it used up something else, which Exceeded names. Ran is how long it ran.
 	TimedOut bool
+	Exceeded string
 	Ran      time.Duration
 	// Lost: it did not end by itself, somebody ended it or its supervisor.
 	Lost bool
