@@ -41,6 +41,8 @@ const (
 	Refused Verdict = "refused"
 	// Broken: it could not go on, for a reason that going on would not change.
 	Broken Verdict = "broken"
+	// Gone: it could not load the session that it was to go on with.
+	Gone Verdict = "gone"
 )
 
 // End is how a run ended.

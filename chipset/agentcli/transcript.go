@@ -157,6 +157,12 @@ func WillNotGoOn() End {
 	return End{Verdict: Unfinished, Reason: "it ended its turn again and again without reporting an end"}
 }
 
+// SessionGone is the end of a run whose client could not load the session that it was to go on
+// with, in its own words.
+func SessionGone(complaint string) End {
+	return End{Verdict: Gone, Reason: "its client can't load the session any more: " + Clip(complaint)}
+}
+
 // WasRefused is the end of a run that asked for these tools in vain.
 func WasRefused(tools []string) End {
 	slices.Sort(tools)

@@ -48,7 +48,7 @@ const PromptFile = "/rig/run/s1.prompt"
 func (s Suite) Run(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"preset": s.preset, "command line": s.commandLine, "tools": s.tools, "hooks": s.hooks, "answers": s.answers, "plugin": s.plugin,
-		"recordings": s.recordings, "resumed": s.resumed, "cut off": s.cutOff, "faults": s.faults, "quoted faults": s.quotedFaults,
+		"recordings": s.recordings, "resumed": s.resumed, "gone": s.gone, "cut off": s.cutOff, "faults": s.faults, "quoted faults": s.quotedFaults,
 	} {
 		t.Run(name, test)
 	}
@@ -306,6 +306,23 @@ func (s Suite) resumed(t *testing.T) {
 		t.Errorf("%+v in session %s, and after it %+v in %s", before, session, after, r.Session())
 	}
 	if end := r.End(0, time.Time{}); end.Verdict != agentcli.Finished {
+		t.Errorf("ended %+v", end)
+	}
+}
+
+// gone: a session that the program can't load any more ends like nothing else, and only where one was resumed.
+func (s Suite) gone(t *testing.T) {
+	if !s.has("gone") {
+		if s.Client.About.Resume && s.Client.About.Tried != "" {
+			t.Error("it can resume, and testdata/gone.jsonl does not say what it prints when it can't")
+		}
+		return
+	}
+	r := s.Client.Reader()
+	Play(t, r, "finished")
+	r.Resumed()
+	Play(t, r, "gone")
+	if end := r.End(1, time.Time{}); end.Verdict != agentcli.Gone || end.Reason == "" || !end.Fault.IsZero() {
 		t.Errorf("ended %+v", end)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -188,6 +189,8 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return agentcli.End{}
 	case l.IsError && (l.Status != 0 || l.Terminal == "api_error" || l.Terminal == "prompt_too_long"):
 		return r.apiError(l, at).End()
+	case l.IsError && slices.ContainsFunc(l.Errors, isGone):
+		return agentcli.SessionGone(l.Errors[0])
 	case l.IsError && l.Subtype == "error_max_turns":
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: "it reached its limit of turns"}
 	case l.IsError:
@@ -204,6 +207,11 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return agentcli.End{}
 	}
 	return agentcli.End{Verdict: agentcli.Finished}
+}
+
+// isGone reports whether an error of the client is that it does not know the session.
+func isGone(message string) bool {
+	return strings.HasPrefix(message, "No conversation found with session ID")
 }
 
 // apiError reads an error of the model's interface. What the client calls it says more

@@ -101,6 +101,8 @@ func (r *reader) End(code int, at time.Time) agentcli.End {
 		end = failed(r.failure, at)
 	case code == usageError && r.Complaint("error: ") != "":
 		end = agentcli.RefusedFlags(r.Complaint("error: "))
+	case code != 0 && r.Complaint(cannotResume) != "":
+		end = agentcli.SessionGone(strings.TrimPrefix(r.Complaint(cannotResume), "Error: "))
 	case code != 0:
 	case r.completed:
 		end.Verdict = agentcli.Finished
@@ -113,6 +115,9 @@ func (r *reader) End(code int, at time.Time) agentcli.End {
 // reconnecting begins its words about an error after which it tries again; the error stands
 // in parentheses behind them.
 const reconnecting = "Reconnecting... "
+
+// cannotResume begins its words about a session that it can't load.
+const cannotResume = "Error: thread/resume: "
 
 // usageError is its exit code for a command line that it does not understand.
 const usageError = 2

@@ -76,6 +76,9 @@ func (r *reader) Resumed() {
 	r.beforeIn, r.beforeOut = r.Total.TokensIn, r.Total.TokensOut
 }
 
+// cannotResume begins its words about a session that it can't load.
+const cannotResume = "Error resuming session: "
+
 // Exit codes of its own, below those that are an HTTP status.
 const (
 	noCredentials = 41
@@ -129,6 +132,8 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return agentcli.Failed(fault.NotLoggedIn, ": "+r.Complaint("When using ", "Please set an Auth method"))
 	case code != 0 && r.Complaint("Unknown argument") != "":
 		return agentcli.RefusedFlags(r.Complaint("Unknown argument"))
+	case code != 0 && r.Complaint(cannotResume) != "":
+		return agentcli.SessionGone(strings.TrimPrefix(r.Complaint(cannotResume), cannotResume))
 	case code != 0:
 		return agentcli.End{}
 	case r.result == nil && r.Session() != "":

@@ -100,6 +100,8 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		return agentcli.End{Verdict: agentcli.Unfinished, Reason: r.failure.reason()}
 	case code != 0 && r.Complaint("opencode run [") != "":
 		return agentcli.RefusedFlags("it prints its usage and ends")
+	case code != 0 && r.Complaint("Error: Session not found", "\x1b[91m\x1b[1mError: \x1b[0mSession not found") != "":
+		return agentcli.SessionGone("session not found")
 	case code != 0 || r.Session() == "":
 		return agentcli.End{}
 	case len(r.refused) > 0:
