@@ -1,6 +1,10 @@
 package process
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // BootID returns the kernel's name for this boot, "" when it has none.
 func BootID() string {
@@ -9,6 +13,24 @@ func BootID() string {
 		return ""
 	}
 	return id
+}
+
+// mountOf returns the number of the device that a folder is on, 0 where it can't be looked at.
+func mountOf(dir string) uint64 {
+	var s unix.Stat_t
+	if unix.Stat(dir, &s) != nil {
+		return 0
+	}
+	return uint64(uint32(s.Dev))
+}
+
+// bootTime returns the time of day at which this machine started, zero when it is not known.
+func bootTime() time.Time {
+	at, err := unix.SysctlTimeval("kern.boottime")
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(at.Unix())
 }
 
 // startTime returns when a process started, in microseconds since 1970, 0 when it

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -169,6 +170,28 @@ func BootID() string {
 		return ""
 	}
 	return strings.TrimSpace(string(data))
+}
+
+// mountOf returns the kernel's number for the mount that a folder is on, 0 where it has none. A new kernel
+// gives none of them a second time before the next boot.
+func mountOf(dir string) uint64 {
+	for _, mask := range []int{unix.STATX_MNT_ID_UNIQUE, unix.STATX_MNT_ID} {
+		var s unix.Statx_t
+		if unix.Statx(unix.AT_FDCWD, dir, unix.AT_STATX_DONT_SYNC, mask, &s) == nil && int(s.Mask)&mask != 0 {
+			return s.Mnt_id
+		}
+	}
+	return 0
+}
+
+// bootTime returns the time of day at which this machine started, zero when it is not known. It moves with
+// the clock.
+func bootTime() time.Time {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(-time.Duration(up.Nano()))
 }
 
 // startTime returns when a process started, in clock ticks since boot, 0 when it is

@@ -4,12 +4,17 @@ package process
 
 import (
 	"errors"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // BootID returns "": this system has no name for a boot.
 func BootID() string { return "" }
+
+func mountOf(string) uint64 { return 0 }
+
+func bootTime() time.Time { return time.Time{} }
 
 func startTime(int) uint64 { return 0 }
 

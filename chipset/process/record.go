@@ -16,11 +16,13 @@ import (
 const maxRecord = 1 << 20
 
 // Exit tells of a command that runs or has ended. While Done is false only ID, the
-// process identity and StartedAt mean anything.
+// boot, the process identity, Mount and StartedAt mean anything.
 type Exit struct {
 	// BootID and StartTime tell PID from a later process of the same number. The
 	// unit of StartTime is the kernel's own; 0 is unknown.
 	BootID string `json:"boot_id,omitempty"`
+	// BootedAt is the time of day at which the machine had started.
+	BootedAt state.Time `json:"booted_at,omitzero"`
 	// Code is the exit code, 128 plus the signal for a command that a signal
 	// ended, and -1 when it is not known because the supervisor was killed.
 	Code int `json:"code"`
@@ -34,6 +36,8 @@ type Exit struct {
 	// one whose arguments are too long.
 	Fault fault.Fault `json:"fault,omitzero"`
 	ID    string      `json:"id"`
+	// Mount is the kernel's number for the mount that Dir was on, 0 where it has none.
+	Mount uint64 `json:"mount,omitempty"`
 	// NotFound and NotExecutable are what a shell says with 127 and 126, whether
 	// the supervisor or the command itself found out.
 	NotExecutable bool `json:"not_executable,omitempty"`
@@ -71,6 +75,16 @@ func (e Exit) Alive() bool {
 		return false
 	}
 	return sameProcess(e.SupervisorPID, e.SupervisorStart) || sameProcess(e.PID, e.StartTime)
+}
+
+// Unbroken reports whether the machine has run on, with dir mounted, since the command of a
+// record was started: what it wrote can be read there, even if it is not on the disk yet.
+// It is false where that can't be known.
+func (e Exit) Unbroken(dir string) bool {
+	const slack = 2 * time.Second
+	mount, booted := mountOf(dir), bootTime()
+	// A virtual machine may keep its boot ID when it is switched off.
+	return e.BootID != "" && e.BootID == BootID() && mount != 0 && e.Mount == mount && !booted.IsZero() && e.BootedAt.Sub(booted).Abs() < slack
 }
 
 // setStatus fills in how the command ended.

@@ -58,3 +58,27 @@ func TestSettleChild(t *testing.T) {
 		t.Errorf("%+v", s.exit)
 	}
 }
+
+// What the record of an earlier run of a job vouches for is not true any more when the next begins.
+func TestSecondRunVoidsTheRecord(t *testing.T) {
+	b := newBench(t)
+	spec := b.spec("exit 0")
+	spec.Settle = true
+	if exit := b.run(spec); !exit.Settled || !exit.Unbroken(spec.Dir) {
+		t.Fatalf("exit %+v", exit)
+	}
+	s := supervisor{spec: spec, exit: Exit{ID: spec.ID}}
+	if err := s.voidRecord(); err != nil {
+		t.Fatal(err)
+	}
+	if record, found, err := ReadExit(spec.Record); err != nil || !found || record.Done || record.Settled {
+		t.Errorf("the record says %+v, %t, %v", record, found, err)
+	}
+	s.spec.Record += "-none"
+	if err := s.voidRecord(); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := ReadExit(s.spec.Record); found || err != nil {
+		t.Errorf("a first run has a record: %v", err)
+	}
+}

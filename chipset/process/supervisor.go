@@ -124,7 +124,7 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 		return s.fail(err)
 	}
 	s.exit = Exit{
-		ID: s.spec.ID, BootID: BootID(),
+		ID: s.spec.ID, BootID: BootID(), BootedAt: state.At(bootTime()), Mount: mountOf(s.spec.Dir),
 		SupervisorPID: os.Getpid(), SupervisorStart: startTime(os.Getpid()),
 	}
 	if s.spec.Settle {
@@ -133,6 +133,9 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 			return s.fail(err)
 		}
 		defer s.dir.Close()
+	}
+	if err := s.voidRecord(); err != nil {
+		return s.fail(err)
 	}
 	if err := s.listen(); err != nil {
 		return s.fail(err)
@@ -150,6 +153,15 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 	s.finish()
 	tell(report{Exit: s.exit, Final: true, Leaving: s.orphaned})
 	return 0
+}
+
+// voidRecord replaces the record of an earlier run of the same job: what that one vouches for changes
+// from now on.
+func (s *supervisor) voidRecord() error {
+	if _, err := os.Lstat(s.spec.Record); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return writeRecord(s.spec.Record, s.exit)
 }
 
 // finish writes the final record, after what it vouches for is durable.
