@@ -3,7 +3,6 @@ package execute
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -72,11 +71,11 @@ func (p *Polecat) Wants(file state.Path) bool {
 // Wake signals that the worker has ended.
 func (p *Polecat) Wake() <-chan struct{} { return p.news }
 
-// Close ends the worker. Its work stays in the worktree; the next Recover
-// saves it and begins the assignment anew.
+// Close ends the worker. Its work stays in the worktree; the next process goes on with its
+// session, or saves the work and begins the assignment anew.
 func (p *Polecat) Close() {
 	defer p.jobs.Close()
-	if p.worker == nil {
+	if p.worker == nil || p.worker.job == nil {
 		return
 	}
 	grace := p.Rig.Def.Worker.Grace
@@ -147,9 +146,15 @@ func (p *Polecat) fetchAsked(f *polecat.Facts) error {
 		return nil
 	}
 	asked, err := actor.Questions(p.Rig, p.ID, f.Hook.WorkItem)
-	f.Answered = slices.ContainsFunc(asked, func(q actor.Question) bool {
-		return q.Answered() && q.Reply.Timestamp.After(f.Worker.StartedAt.Time)
-	})
+	for _, q := range asked {
+		if !q.Answered() {
+			continue
+		}
+		f.Answered = f.Answered || q.Reply.Timestamp.After(f.Worker.StartedAt.Time)
+		if w := p.worker; w != nil && q.Reply.Timestamp.After(w.endedAt.Time) {
+			f.AnsweredLate = f.AnsweredLate || f.Worker.Exit.CanWait() || q.Awaited && f.Worker.Exit.Failed()
+		}
+	}
 	open := actor.Unanswered(asked)
 	if len(open) == 0 || err != nil {
 		return err

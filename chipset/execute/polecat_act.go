@@ -82,7 +82,11 @@ func (p *Polecat) activate(ctx context.Context, a polecat.Activate) error {
 // resume saves what an earlier session left before the hook names a new one:
 // after that nobody would know whose work it is.
 func (p *Polecat) resume(ctx context.Context, a polecat.Resume) error {
-	if err := p.save(ctx, a.Item.AssignmentID, a.Item.BeadID, a.Item.Session, "the session ended with its process"); err != nil {
+	why := a.Why
+	if why == "" {
+		why = "the session ended with its process"
+	}
+	if err := p.save(ctx, a.Item.AssignmentID, a.Item.BeadID, a.Item.Session, why); err != nil {
 		return err
 	}
 	_, err := p.Rig.Hooks.By(p.ID, "after session "+string(a.Item.Session)).Resume(ctx, p.ID, a.Item.AssignmentID, a.Session, p.Now())
@@ -91,7 +95,7 @@ func (p *Polecat) resume(ctx context.Context, a polecat.Resume) error {
 	}
 	p.forgetWorker()
 	p.forgetSession(a.Item.Session)
-	p.Say("%s: begins %s anew", p.ID, a.Item.BeadID)
+	p.Say("%s: begins %s anew: %s", p.ID, a.Item.BeadID, why)
 	return nil
 }
 

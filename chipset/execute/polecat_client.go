@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -35,6 +36,8 @@ type talk struct {
 	// part of it begins.
 	offset, began int64
 	resumed       int
+	// session is the client's name for a session of an earlier process.
+	session string
 	// shown is the progress that was last written down, and when.
 	shown agentcli.Progress
 }
@@ -55,9 +58,29 @@ const (
 	showInterval = 2 * time.Second
 )
 
-// readMore reads what was added to the transcript, at most maxRead bytes, and reports
-// whether there may be more.
-func (t *talk) readMore(log string) (more bool) {
+// clientSession is the client's own name for the session, "" while it is not known.
+func (t *talk) clientSession() string {
+	if s := t.reader.Session(); s != "" {
+		return s
+	}
+	return t.session
+}
+
+// takeOver reads what the earlier runs of a session have printed.
+func (t *talk) takeOver(rec *agentcli.Progress, log string) {
+	t.session, t.resumed = rec.ClientSession, rec.Resumes
+	for t.offset < rec.Began && t.readMore(log, rec.Began) {
+	}
+	if t.offset > 0 {
+		t.lines.Flush()
+		t.reader.Resumed()
+	}
+	t.began = t.offset
+}
+
+// readMore reads what was added to the transcript, at most maxRead bytes and not beyond end, and
+// reports whether there may be more.
+func (t *talk) readMore(log string, end int64) (more bool) {
 	f, info, err := openLog(log)
 	if err != nil {
 		return false // no progress is known, and none is claimed
@@ -66,14 +89,15 @@ func (t *talk) readMore(log string) (more bool) {
 	if skip := info.Size() - maxBehind; skip > t.offset {
 		t.offset = skip // a hole, or a flood: the end is what counts
 	}
-	n, err := io.Copy(t.lines, io.NewSectionReader(f, t.offset, min(maxRead, max(info.Size()-t.offset, 0))))
+	end = min(end, info.Size())
+	n, err := io.Copy(t.lines, io.NewSectionReader(f, t.offset, min(maxRead, max(end-t.offset, 0))))
 	t.offset += n
-	return err == nil && t.offset < info.Size()
+	return err == nil && t.offset < end
 }
 
 // readAll reads the transcript to its end.
 func (t *talk) readAll(log string) {
-	for t.readMore(log) {
+	for t.readMore(log, math.MaxInt64) {
 	}
 	t.lines.Flush()
 }
@@ -98,7 +122,7 @@ func openLog(path string) (*os.File, os.FileInfo, error) {
 // every look.
 func (p *Polecat) show(w *worker, now state.Time, atOnce bool) {
 	t := w.talk
-	rec := agentcli.Progress{Session: w.session, Client: t.name, ClientSession: t.reader.Session(), Figures: t.reader.Figures(),
+	rec := agentcli.Progress{Session: w.session, Client: t.name, ClientSession: t.clientSession(), Figures: t.reader.Figures(),
 		Resumes: t.resumed, Began: t.began, UpdatedAt: t.shown.UpdatedAt}
 	since := now.Sub(t.shown.UpdatedAt.Time)
 	if rec == t.shown || rec.ClientSession == "" && !rec.Known() || !atOnce && since >= 0 && since < showInterval {
@@ -168,23 +192,11 @@ func endingOf(v agentcli.Verdict) polecat.Ending {
 		return polecat.Refused
 	case agentcli.Broken:
 		return polecat.Broken
+	case agentcli.Gone:
+		return polecat.Gone
 	case agentcli.ByExitCode:
 	}
 	return polecat.ByCode
-}
-
-// reread judges the end of a worker that nobody watched, by its transcript.
-func (p *Polecat) reread(ctx context.Context, exit *polecat.Exit, s state.SessionID, ended time.Time) {
-	rec := agentcli.ReadProgress(p.Rig.Tree, s)
-	if rec == nil {
-		return
-	}
-	c := clients.Named(rec.Client)
-	exit.Script = c.Preset.Prompt == agentcli.PromptScript
-	t := newTalk(c)
-	t.offset = rec.Began
-	t.readAll(p.Rig.Tree.Abs(workerLog(s)))
-	p.judge(ctx, exit, t.reader.End(exit.Code, ended), rec.ClientSession)
 }
 
 // continueSession starts the worker again where it stopped. The touch proves that the
@@ -207,19 +219,25 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 	}
 	w := &worker{assignment: old.assignment, bead: old.bead, session: old.session, preset: old.preset, talk: old.talk}
 	w.talk.reader.Resumed()
-	var answers quote.Text
+	var text quote.Text
 	switch {
 	case a.Answered:
-		if answers, err = prompt.Answers(p.Rig, p.ID, &a.Item); err != nil {
+		answers, err := prompt.Answers(p.Rig, p.ID, &a.Item)
+		if err != nil {
 			return err
 		}
-	case !a.Kept:
+		text = prompt.Resume(p.ID, &b, string(target), a.Why, answers)
+	case a.Kept:
+		text = prompt.Interrupted(p.ID, &b, string(target), a.Why)
+	default:
 		w.talk.resumed++
+		text = prompt.Resume(p.ID, &b, string(target), a.Why, "")
 	}
 	w.talk.began = w.talk.offset
+	p.show(w, p.Now(), true)
 	p.tell(event.WorkerResumed(p.ID, w.work(), a.Why))
 	p.Say("%s: goes on with %s: %s", p.ID, w.bead, a.Why)
-	err = p.run(ctx, w, a.Item, string(prompt.Resume(p.ID, &b, string(target), a.Why, answers)), b.Description+"\n")
+	err = p.run(ctx, w, a.Item, string(text), b.Description+"\n")
 	var failure *startFailure
 	if !errors.As(err, &failure) {
 		return err
@@ -232,7 +250,7 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem, who []string) (agentcli.Equipped, error) {
 	files := string(clientFile(item.Session, ""))
 	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
-		Session: uuidOf(item.Session), Resume: w.talk.reader.Session(), Identity: who}
+		Session: uuidOf(item.Session), Resume: w.talk.clientSession(), Identity: who}
 	plan := actor.CheckPlan(p.Rig, p.ID, item.AssignmentID)
 	kit.Plan = errors.Is(plan, actor.ErrNoPlan) || errors.Is(plan, state.ErrRefused) // nobody can tell that it was approved
 	granted, err := actor.Granted(p.Rig, p.ID, &item)

@@ -7,36 +7,34 @@ import (
 	"os"
 	"slices"
 
-	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/hook"
-	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
 // Recover heals what an earlier process of this polecat left: its workers are
-// ended first, because nothing else is safe while one of them writes; a worker
-// that had finished by itself is retired for what it said; pipelines that were
-// begun are finished. An attempt that was cut off is begun anew by the first
-// decisions, which save its work.
+// ended first, because nothing else is safe while one of them writes; pipelines that
+// were begun are finished; the session on the hook is taken over as one that has ended,
+// for the first decisions. One of which nobody can tell what it left is begun anew.
 func (p *Polecat) Recover(ctx context.Context) error {
 	// Looked at before anything is ended: a worker that is told to end may
 	// well say that it has finished.
-	item, exit := p.finishedAlone(ctx)
+	item, before := p.leftSession()
 	if err := p.endOrphans(ctx); err != nil {
 		return err
 	}
-	if exit != nil {
-		if err := p.publishExit(ctx, item, *exit); err != nil {
-			return err
-		}
-	}
 	if err := p.finishPipelines(ctx); err != nil {
 		return err
+	}
+	if item != nil {
+		if err := p.takeOver(ctx, *item, before); err != nil {
+			return err
+		}
 	}
 	return p.freeLeftover(ctx)
 }
@@ -105,46 +103,88 @@ func (p *Polecat) leftRunning() []process.Exit {
 	return left
 }
 
-// finishedAlone returns how the hook's worker ended, if it ended by itself
-// while nobody watched, and nil if it did not or nothing says so.
-func (p *Polecat) finishedAlone(ctx context.Context) (*hook.WorkItem, *polecat.Exit) {
+// leftSession returns the active hook's item with the exit record of its session, and nil where
+// there is none.
+func (p *Polecat) leftSession() (*hook.WorkItem, process.Exit) {
 	h, err := p.Rig.Hooks.Get(string(p.ID))
 	if err != nil || h.Status != hook.Active || h.WorkItem.Session == "" {
-		return nil, nil // a hook that can't be read is the first decision's
+		return nil, process.Exit{} // a hook that can't be read is the first decision's
 	}
-	s := h.WorkItem.Session
-	x, found, err := p.Rig.WorkerExit(s)
-	// What an exit that is not settled left may be torn: the assignment begins anew, its work is saved.
-	if err != nil || !found || !x.Done || !x.Settled || x.ID != string(s) {
-		return nil, nil
+	x, found, err := p.Rig.WorkerExit(h.WorkItem.Session)
+	if err != nil || !found || x.ID != string(h.WorkItem.Session) {
+		return nil, process.Exit{}
 	}
-	exit := exitOf(x, p.Rig.Tree.Abs(workerLog(s)))
-	p.reread(ctx, &exit, s, x.EndedAt.Local())
-	b, err := p.Rig.Beads.Get(string(h.WorkItem.BeadID))
-	if err != nil {
-		return nil, nil // the first decision's too
-	}
-	// A session that should go on begins anew: its work is saved for the next. One
-	// that waits for an answer does so once that has come.
-	asked, err := actor.Questions(p.Rig, p.ID, h.WorkItem)
-	if err != nil || slices.ContainsFunc(asked, func(q actor.Question) bool {
-		return (exit.CanWait() || q.Awaited && exit.Failed()) && (!q.Answered() || q.Reply.Timestamp.After(x.EndedAt.Time))
-	}) {
-		return nil, nil
-	}
-	if exit.Lost || exit.GoOn(agentcli.DefaultResumes, &b) != "" {
-		return nil, nil
-	}
-	return h.WorkItem, &exit
+	return h.WorkItem, x
 }
 
-// publishExit fixes the end of an attempt as its worker's exit tells it.
-func (p *Polecat) publishExit(ctx context.Context, item *hook.WorkItem, exit polecat.Exit) error {
-	_, _, err := carry.Publish(ctx, p.Rig, exit.Record(item, p.ID))
-	if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
-		return nil // taken away meanwhile
+// takeOver makes the session that an earlier process left this one's, as a worker that has ended.
+// before is its exit record as it was before anything was ended. A session whose attempt is over, or
+// that may have left something torn, stays as it is.
+func (p *Polecat) takeOver(ctx context.Context, item hook.WorkItem, before process.Exit) error {
+	_, err := p.Rig.Retire.Get(string(item.AssignmentID))
+	if !errors.Is(err, state.ErrNotFound) {
+		return err
 	}
-	return err
+	b, err := p.Rig.Beads.Get(string(item.BeadID))
+	if err != nil {
+		return nil //nolint:nilerr // the first decision's
+	}
+	preset, err := p.preset(&b)
+	if err != nil {
+		return nil //nolint:nilerr // a new session tells
+	}
+	x, found, err := p.Rig.WorkerExit(item.Session)
+	if err != nil || !found {
+		return err
+	}
+	if !x.Settled {
+		// Unless its supervisor was killed on a machine that ran on, it may be torn.
+		if x.Done && x.Code >= 0 || !x.Unbroken(p.Rig.Worktree(p.ID)) {
+			return nil
+		}
+		if err := process.SyncTree(p.Rig.Worktree(p.ID)); err != nil {
+			return err
+		}
+	}
+	x.Orphaned = x.Orphaned || !before.Done
+	w := p.left(item, preset)
+	w.startedAt = x.StartedAt
+	p.describeExit(ctx, w, x)
+	if w.exit.Resumable {
+		if w.exit.Resumable, err = p.resumable(ctx, w); err != nil {
+			return err
+		}
+	}
+	p.worker = w
+	return nil
+}
+
+// left is the worker of a session of an earlier process, as its transcript tells.
+func (p *Polecat) left(item hook.WorkItem, preset agentcli.Preset) *worker {
+	c := clients.Of(preset)
+	rec := agentcli.ReadProgress(p.Rig.Tree, item.Session)
+	if rec != nil {
+		c = clients.Named(rec.Client)
+	}
+	w := &worker{assignment: item.AssignmentID, bead: item.BeadID, session: item.Session, preset: preset, talk: newTalk(c),
+		log: p.Rig.Tree.Abs(workerLog(item.Session))}
+	if rec != nil {
+		w.talk.takeOver(rec, w.log)
+	}
+	return w
+}
+
+// resumable reports whether a session that an earlier process left can go on: its client is still
+// that of the bead, and its worktree is as it left it. The locks of a git that was killed are removed.
+func (p *Polecat) resumable(ctx context.Context, w *worker) (bool, error) {
+	if w.talk.name != clients.Of(w.preset).Preset.Name {
+		return false, nil
+	}
+	whole, err := carry.WorktreeWhole(ctx, p.Rig, p.ID, w.session)
+	if err != nil || !whole {
+		return false, err
+	}
+	return true, p.Rig.Git.In(p.Rig.Worktree(p.ID)).ClearLocks(ctx)
 }
 
 // finishPipelines finishes what was past its point of no return, oldest first.

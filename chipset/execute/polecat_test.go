@@ -322,8 +322,9 @@ func TestPolecatCrashAfterTheWorkerFinished(t *testing.T) {
 	<-k.p.worker.job.Done()
 	session := k.hook().WorkItem.Session
 	k.crash()
+	k.until("it is retired", k.retired(rec.AssignmentID))
 	if end := k.record(rec.AssignmentID); end.Outcome != retire.Done || end.Session != session || end.Stage != retire.Released {
-		t.Fatalf("after Recover the record is %+v", end)
+		t.Fatalf("the record is %+v", end)
 	}
 	if b := k.bead(rec.BeadID); b.Status != bead.Done {
 		t.Errorf("bead is %s: %s", b.Status, b.CloseReason)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,7 @@ import (
 
 // worker is the job of one session.
 type worker struct {
+	// job is nil for one that an earlier process left.
 	job        *process.Job
 	assignment state.AssignmentID
 	bead       state.BeadID
@@ -51,8 +53,9 @@ type worker struct {
 	lastProgress state.Time
 	// tryingSince is when its client began to try again what fails, zero while it works.
 	tryingSince state.Time
-	// exit is how it ended, once it has.
-	exit *polecat.Exit
+	// exit is how it ended, and when, once it has.
+	exit    *polecat.Exit
+	endedAt state.Time
 	// stopTimer ends a worker that has reported and does not go, or is nil.
 	stopTimer *time.Timer
 }
@@ -63,6 +66,9 @@ func (w *worker) work() event.Work {
 }
 
 func (w *worker) ended() bool {
+	if w.job == nil {
+		return true
+	}
 	select {
 	case <-w.job.Done():
 		return true
@@ -232,15 +238,24 @@ func (p *Polecat) makeReady(ctx context.Context, id state.BeadID, branch git.Bra
 	return nil
 }
 
-// launch starts the worker's command under its supervisor.
-func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, target git.Branch) error {
+// preset is that of the worker of a bead.
+func (p *Polecat) preset(b *bead.Bead) (agentcli.Preset, error) {
 	setting := b.Worker
 	if setting == "" {
 		setting = p.Rig.Def.Worker.Default
 	}
 	preset, err := agentcli.ResolveWorker(setting, clients.PresetsOf(p.Rig.Def))
 	if err != nil {
-		return &startFailure{"worker " + setting, err, fault.BadWorker}
+		return preset, &startFailure{"worker " + setting, err, fault.BadWorker}
+	}
+	return preset, nil
+}
+
+// launch starts the worker's command under its supervisor.
+func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, target git.Branch) error {
+	preset, err := p.preset(b)
+	if err != nil {
+		return err
 	}
 	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
 	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(clients.Of(preset))}
@@ -422,16 +437,17 @@ func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Wor
 		return polecat.Worker{Status: polecat.WorkerNone}, false
 	}
 	facts := polecat.Worker{Status: polecat.WorkerRunning, Assignment: w.assignment, Bead: w.bead, Session: w.session, StartedAt: w.startedAt,
-		Resumes: w.preset.MaxResumes() - w.talk.resumed}
+		Resumes: w.preset.MaxResumes() - w.talk.resumed, Inherited: w.job == nil}
 	progress := false
 	if w.ended() {
 		if w.exit == nil {
-			w.exit = p.describeExit(ctx, w)
+			p.describeExit(ctx, w, w.job.Exit())
+			p.tellExit(w)
 		}
 		facts.Status, facts.Exit = polecat.WorkerExited, *w.exit
 	} else {
 		if progress = w.look(now, p.lookInterval()); progress {
-			w.talk.readMore(w.log)
+			w.talk.readMore(w.log, math.MaxInt64)
 			p.show(w, now, false)
 		}
 	}
@@ -464,31 +480,33 @@ func (w *worker) look(now state.Time, interval time.Duration) bool {
 	return progress
 }
 
-// describeExit says how the worker ended, and tells the story of it.
-func (p *Polecat) describeExit(ctx context.Context, w *worker) *polecat.Exit {
-	x := w.job.Exit()
+// describeExit says how the worker ended.
+func (p *Polecat) describeExit(ctx context.Context, w *worker, x process.Exit) {
 	exit := exitOf(x, w.log)
 	exit.Script = w.preset.Prompt == agentcli.PromptScript
 	w.talk.readAll(w.log)
 	p.show(w, p.Now(), true)
-	p.judge(ctx, &exit, w.talk.reader.End(exit.Code, x.EndedAt.Local()), w.talk.reader.Session())
-	outcome, reason := exit.Outcome()
-	if outcome == retire.Fail && exit.Fault.IsZero() && slices.ContainsFunc(p.writtenTo(), full) {
+	p.judge(ctx, &exit, w.talk.reader.End(exit.Code, x.EndedAt.Local()), w.talk.clientSession())
+	if outcome, reason := exit.Outcome(); outcome == retire.Fail && exit.Fault.IsZero() && slices.ContainsFunc(p.writtenTo(), full) {
 		// Whatever the worker says about it: it could not have worked.
 		exit.Fault = fault.New(fault.DiskFull, fault.DiskFull.Phrase()+": "+wording.FirstLine(reason))
-		outcome, reason = exit.Outcome()
 	}
+	w.exit, w.endedAt = &exit, x.EndedAt
+}
+
+// tellExit tells the story of the worker's end.
+func (p *Polecat) tellExit(w *worker) {
+	outcome, reason := w.exit.Outcome()
 	switch {
-	case exit.Lost:
+	case w.exit.Lost:
 		reason = "ended from outside"
 	case outcome == retire.Done:
 		reason = "exit code 0"
 	}
 	p.tell(event.WorkerExited(p.ID, w.work(), reason))
-	if x.Refused > 0 {
-		p.tell(event.Warning(p.ID, w.work(), string(p.ID), fmt.Sprintf("%d commands of the worker were refused: it had run as many as limits.commands allows", x.Refused)))
+	if n := w.job.Exit().Refused; n > 0 {
+		p.tell(event.Warning(p.ID, w.work(), string(p.ID), fmt.Sprintf("%d commands of the worker were refused: it had run as many as limits.commands allows", n)))
 	}
-	return &exit
 }
 
 // exitOf translates an exit record for the role.

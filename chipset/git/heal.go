@@ -32,6 +32,15 @@ func (w *Worktree) heal(ctx context.Context, p place) error {
 	return w.quit(ctx, p)
 }
 
+// ClearLocks frees a linked worktree from the locks of a killed git. Nobody may work in it.
+func (w *Worktree) ClearLocks(ctx context.Context) error {
+	p, err := w.ours()
+	if err != nil {
+		return err
+	}
+	return w.repo.clearLocks(ctx, p.gitDir)
+}
+
 // clearLocks removes the lock files of a worktree's own git directory once they have stood unchanged for the
 // grace; a git that is alive releases them sooner.
 func (r *Repo) clearLocks(ctx context.Context, gitDir string) error {

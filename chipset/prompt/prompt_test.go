@@ -114,7 +114,7 @@ func told(text string) map[string]string {
 		Hook: &hook.Hook{AgentID: "polecat-alpha", Status: hook.Active, WorkItem: &item}, Mail: []Message{{Name: e.Name, Message: e.Message}}}
 	unreadable := Briefing{Agent: "polecat-alpha", HookProblem: text}
 	return map[string]string{
-		"worker": string(Worker(a)), "resume": string(Resume("polecat-alpha", &a.Bead, text, text, "")),
+		"worker": string(Worker(a)), "interrupted": string(Interrupted("polecat-alpha", &a.Bead, text, text)), "resume": string(Resume("polecat-alpha", &a.Bead, text, text, "")),
 		"answered": string(Resume("polecat-alpha", &a.Bead, text, "", Frames(a.Mail, 1))), "briefing": string(b.Text()),
 		"assignment": string(b.Assignment()), "unreadable": string(unreadable.Text()), "nudge": string(FrameNudge(&n)), "bead": string(BeadText(&a.Bead)),
 	}

@@ -6,6 +6,15 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
+// Interrupted is what a worker is told that something else than itself has ended; why is one line.
+func Interrupted(id state.AgentID, b *bead.Bead, target, why string) quote.Text {
+	var p quote.Builder
+	p.Addf("You are %s, and bead %s is still on your hook. What happened: %s.\n", id, b.ID, why)
+	p.Add("Go on where you stopped; the worktree is as you left it. A command that was running may have been cut off.\n\n")
+	writeReporting(&p, &Assignment{Agent: id, Bead: *b, Target: target})
+	return p.Text()
+}
+
 // Resume is what a worker is told whose session ended before its work was through.
 // It remembers the assignment; why is the reason, and quotes its client. One that
 // waited for answers is given them instead.

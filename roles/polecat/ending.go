@@ -30,6 +30,8 @@ const (
 	Refused Ending = "refused"
 	// Broken: it could not go on, and going on would change nothing.
 	Broken Ending = "broken"
+	// Gone: the session that it was to continue can't be loaded any more.
+	Gone Ending = "gone"
 )
 
 // GoOn says why a session should be continued rather than retired, and "" when it
@@ -43,7 +45,7 @@ func (e *Exit) GoOn(left int, b *bead.Bead) string {
 	case ByCode:
 		// Somebody told the client alone to end, and its worktree is as it was.
 		if e.terminated() {
-			return "it was ended from outside in the middle of its work"
+			return endedOutside
 		}
 		return ""
 	case Clean:
@@ -53,10 +55,13 @@ func (e *Exit) GoOn(left int, b *bead.Bead) string {
 		return "it ended although nothing has changed, and nothing was reported"
 	case Early, Refused:
 		return e.Why
-	case Broken:
+	case Broken, Gone:
 	}
 	return ""
 }
+
+// endedOutside is why a session goes on that somebody ended.
+const endedOutside = "it was ended from outside in the middle of its work"
 
 // CanWait reports whether a worker that asked something can wait for the answer: it
 // ended its turn of itself, and its session can be continued.
@@ -104,7 +109,7 @@ func (e *Exit) Outcome() (retire.Outcome, string) {
 		return retire.Block, e.Why + e.lastWords()
 	case !e.Fault.IsZero() && e.Ending != Clean: // its reason quotes what matters
 		return retire.Fail, e.Fault.Reason
-	case e.Ending == Early, e.Ending == Broken:
+	case e.Ending == Early, e.Ending == Broken, e.Ending == Gone:
 		return retire.Fail, e.Why + e.lastWords()
 	case e.Signal != "":
 		return retire.Fail, "killed by " + e.Signal + e.lastWords()

@@ -201,8 +201,14 @@ func (d *decision) exited() {
 	if d.s.GaveUp && !exit.Fault.IsZero() {
 		exit.Lost = false // its end is that of its client
 	}
+	if d.f.Worker.Inherited && d.s.Phase == Idle && exit.cutShort() {
+		d.become(Held) // as it was for the process that saw it end
+	}
+	waited := d.s.Phase == Waiting || d.f.AnsweredLate
 	switch {
 	case d.published:
+	case exit.Ending == Gone:
+		d.beginAnew(exit.Why)
 	case len(d.f.Asked) > 0 && (exit.CanWait() || d.f.Unplanned && exit.silent()):
 		d.become(Waiting)
 	case d.s.Phase == Held && d.f.Held:
@@ -212,24 +218,47 @@ func (d *decision) exited() {
 		d.hold(exit.Fault)
 	case d.f.WaitedInVain && exit.Failed() && exit.GoOn(d.f.Worker.Resumes, d.f.Bead) == "":
 		d.become(Waiting) // nobody is charged for an answer that did not come
-	case exit.CanWait() && (d.s.Phase == Waiting || d.f.Answered && exit.GoOn(1, d.f.Bead) != ""):
+	case exit.CanWait() && (waited || d.f.Answered && exit.GoOn(1, d.f.Bead) != ""):
 		d.continueSession(Continue{Why: "what you asked has been answered", Answered: true})
-	case d.s.Phase == Waiting && (exit.silent() || exit.Failed()):
-		if !d.s.ShuttingDown { // else its successor does
-			d.resume()
-		}
+	case waited && (exit.silent() || exit.Failed()):
+		d.beginAnew("")
 	case exit.Lost && d.s.Lost+1 < maxLost:
-		d.s.Lost++
-		if d.s.ShuttingDown {
-			return
-		}
-		d.resume()
+		d.endedFromOutside()
 	case exit.Lost:
 		d.fail(fmt.Sprintf("the worker was ended from outside %d times", maxLost))
 	case exit.GoOn(d.f.Worker.Resumes, d.f.Bead) != "":
 		d.continueSession(Continue{Why: exit.GoOn(d.f.Worker.Resumes, d.f.Bead)})
 	default:
 		d.publish(exit.Record(d.f.Hook.WorkItem, d.f.Self))
+	}
+}
+
+// endedFromOutside continues the session of a worker that somebody ended, where its client can.
+func (d *decision) endedFromOutside() {
+	why := endedOutside
+	switch exit := &d.f.Worker.Exit; {
+	case d.s.ShuttingDown: // its successor does
+		return
+	case exit.Resumable && d.f.Held:
+		d.hold(fault.Fault{})
+		return
+	case d.f.Worker.Inherited:
+		why = "the rig ended while you worked, and goes on now"
+	default:
+		d.s.Lost++
+	}
+	if d.f.Worker.Exit.Resumable {
+		d.continueSession(Continue{Why: why, Kept: true})
+	} else {
+		d.beginAnew("")
+	}
+}
+
+// beginAnew begins another session of the assignment. A polecat that shuts down leaves it to
+// its successor.
+func (d *decision) beginAnew(why string) {
+	if !d.s.ShuttingDown {
+		d.resume(why)
 	}
 }
 
@@ -240,7 +269,7 @@ func (d *decision) continueSession(c Continue) {
 		return
 	}
 	d.become(Executing)
-	d.s.Stopping, d.s.GaveUp, d.s.TouchedAt = false, false, d.f.Now
+	d.s.Session, d.s.Stopping, d.s.GaveUp, d.s.TouchedAt = d.f.Hook.WorkItem.Session, false, false, d.f.Now
 	c.Item = *d.f.Hook.WorkItem
 	d.workOn(c)
 }
@@ -304,7 +333,7 @@ func (d *decision) begin() {
 	case d.f.Held:
 		d.hold(fault.Fault{})
 	case d.f.Hook.WorkItem.Session != d.s.Session || d.s.Session == "":
-		d.resume()
+		d.resume("")
 	default:
 		d.become(Executing)
 		d.s.Stopping, d.s.GaveUp, d.s.TouchedAt = false, false, d.f.Now
@@ -312,10 +341,10 @@ func (d *decision) begin() {
 	}
 }
 
-func (d *decision) resume() {
+func (d *decision) resume(why string) {
 	d.become(Preparing)
 	d.s.Session, d.s.Stopping, d.s.GaveUp = d.f.Fresh, false, false
-	d.step(Resume{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh})
+	d.step(Resume{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh, Why: why})
 }
 
 // pending: GUPP, what hangs on the hook is begun at once, without asking.

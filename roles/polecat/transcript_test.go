@@ -20,11 +20,11 @@ import (
 // TestTranscripts plays testdata/*.txt. Each ---- asks for a decision: the actions,
 // and after = the phase that follows. What happens besides the shared nouns is
 //
-//	worker none | running AS SESSION | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [tail=T] [notstarted=T]
-//	  [client=silent|finished|unfinished|refused|broken] [why=T] [changed] [left=N]
+//	worker none | running AS SESSION | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [inherited] [tail=T] [notstarted=T]
+//	  [client=silent|finished|unfinished|refused|broken|gone] [why=T] [changed] [left=N]
 //	record AS OUTCOME STAGE | none
 //	ended AS OUTCOME [| REASON]
-//	asked nothing | plan | permission | answered | vain
+//	asked nothing | plan | permission | answered | late | vain
 //	held | held no
 //	progress
 //	next BEAD
@@ -112,7 +112,7 @@ func describe(a roles.Action) string {
 	case Activate:
 		return fmt.Sprintf("activate %s as %s", a.Item.AssignmentID, a.Session)
 	case Resume:
-		return fmt.Sprintf("resume %s as %s after %s", a.Item.AssignmentID, a.Session, a.Item.Session)
+		return note(fmt.Sprintf("resume %s as %s after %s", a.Item.AssignmentID, a.Session, a.Item.Session), a.Why)
 	case Start:
 		return fmt.Sprintf("start %s of %s", a.Item.Session, a.Item.AssignmentID)
 	case Continue:
@@ -175,7 +175,7 @@ func (w *world) Happen(l rolestest.Line) error {
 	case "asked":
 		asked := l.Word(0)
 		w.f.Asked, w.f.Unplanned, w.f.Answered = nil, asked == "plan", asked == "answered"
-		w.f.WaitedInVain = asked == "vain"
+		w.f.WaitedInVain, w.f.AnsweredLate = asked == "vain", asked == "late"
 		if asked == "plan" || asked == "permission" || asked == "vain" {
 			w.f.Asked = []mail.Name{mail.NameAt(w.f.Now, w.f.Self)}
 		}
@@ -216,7 +216,7 @@ func (w *world) worker(l rolestest.Line) error {
 	}
 	w.f.Worker.Assignment, w.f.Worker.Session, w.f.Worker.Bead = state.AssignmentID(l.Word(1)), state.SessionID(l.Word(2)), "gt-a"
 	w.f.Worker.StartedAt, w.f.Worker.LastProgress = w.f.Now, w.f.Now
-	w.f.Worker.Resumes = l.Number("left", 0)
+	w.f.Worker.Resumes, w.f.Worker.Inherited = l.Number("left", 0), l.Has("inherited")
 	if kind := l.Options["trying"]; kind != "" {
 		w.f.Worker.Trying, w.f.Worker.TryingSince = fault.New(fault.Kind(kind), ""), w.f.Now
 	}

@@ -66,6 +66,8 @@ type Worker struct {
 	TryingSince state.Time
 	// Resumes is how often its session may still be continued.
 	Resumes int
+	// Inherited: an earlier process of this polecat started it, and did not retire it.
+	Inherited bool
 	// Exit is meant only when the worker has exited.
 	Exit Exit
 }
@@ -127,8 +129,9 @@ type Facts struct {
 	// WaitedInVain is true when the worker waited for the answer to one of them while it ran.
 	WaitedInVain bool
 	// Answered is true when an answer came since the worker was started: it may have
-	// ended without it.
-	Answered bool
+	// ended without it. AnsweredLate is true when one came to what the worker waits for
+	// after it had ended.
+	Answered, AnsweredLate bool
 	// Held is true while what the bead of the hook needs is paused, and the bead is not
 	// admitted.
 	Held bool
@@ -154,17 +157,20 @@ type (
 		Session state.SessionID
 	}
 	// Resume saves what an earlier session of the same assignment left and gives
-	// the hook a new session. It charges nothing.
+	// the hook a new session. It charges nothing. Why the earlier one can't go on is ""
+	// where it ended with its process.
 	Resume struct {
 		Item    hook.WorkItem
 		Session state.SessionID
+		Why     string
 	}
 	// Start moves the bead to in_progress, makes worktree and branch, and starts
 	// the worker. What can't be made or started ends as a failed attempt.
 	Start struct{ Item hook.WorkItem }
 	// Continue starts the worker again, in the same worktree and session, and tells
 	// it why. It charges nothing. Answered is true when it waited for an answer
-	// that has come, Kept when it was held: those are no ends that came too early.
+	// that has come, Kept when it was held or ended from outside: those are no ends that
+	// came too early.
 	Continue struct {
 		Item           hook.WorkItem
 		Why            string

@@ -250,6 +250,20 @@ func MendCandidates(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return err
 }
 
+// WorktreeWhole reports whether the worktree of an agent is that of a session as it left it, with
+// nothing of git's own files torn. It does not look into the files of the work.
+func WorktreeWhole(ctx context.Context, r *rig.Rig, id state.AgentID, s state.SessionID) (bool, error) {
+	use, known := ReadWorktree(r, id)
+	if !known || use.Torn || use.Session != s {
+		return false, nil
+	}
+	if gone, err := worktreeGone(r, id); gone || err != nil {
+		return false, err
+	}
+	damage, err := repair.CheckWorktree(ctx, r.Git, r.Worktree(id), HintOf(r, id))
+	return err == nil && len(damage) == 0, err
+}
+
 // WorktreeChanged reports whether the worktree of an agent holds anything that the
 // base of its assignment does not, committed or not.
 func WorktreeChanged(ctx context.Context, r *rig.Rig, id state.AgentID) (bool, error) {
