@@ -37,6 +37,9 @@ type Client struct {
 	Equip func(argv []string, kit Kit) Equipped
 	// Reader returns a reader of the output of one session, resumed runs included.
 	Reader func() Reader
+	// Passages turns a line of its output into what a person reads of it, and reports whether the
+	// line is in its format. nil means that it prints for people.
+	Passages func(line []byte) ([]Passage, bool)
 	// Hooks is how it asks the rig at the steps of a session.
 	Hooks *Hooks
 	// Plugin connects a person's own sessions with the rigs on the machine.

@@ -46,6 +46,18 @@ func (f Figures) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// Spent is the tokens and the money as a few characters, "" when neither is known.
+func (f Figures) Spent() string {
+	var parts []string
+	if tokens := f.TokensIn + f.TokensOut; tokens > 0 {
+		parts = append(parts, thousands(tokens))
+	}
+	if f.CostUSD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.2f", f.CostUSD))
+	}
+	return strings.Join(parts, " ")
+}
+
 func thousands(n int64) string {
 	switch {
 	case n < 1000:

@@ -77,7 +77,7 @@ func (w *worker) ended() bool {
 	}
 }
 
-func workerLog(s state.SessionID) state.Path { return state.LogDir.Join(string(s) + ".log") }
+func workerLog(s state.SessionID) state.Path { return rig.Transcript(s) }
 func promptFile(s state.SessionID) state.Path {
 	return state.RunDir.Join("prompts", string(s)+".txt")
 }

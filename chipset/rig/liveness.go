@@ -118,3 +118,6 @@ func ExitRecord(s state.SessionID) state.Path { return WorkerDir.Join(string(s) 
 func (r *Rig) WorkerExit(s state.SessionID) (exit process.Exit, found bool, err error) {
 	return process.ReadExit(r.Tree.Abs(ExitRecord(s)))
 }
+
+// Transcript is what the worker of a session prints.
+func Transcript(s state.SessionID) state.Path { return state.LogDir.Join(string(s) + ".log") }

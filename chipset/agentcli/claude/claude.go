@@ -31,9 +31,10 @@ func Client() agentcli.Client {
 		About: agentcli.About{Title: "Claude Code", Tried: "2.1.329", Stream: true, Cost: true, Resume: true, MCP: true,
 			AddMCP:   "claude mcp add chipset -- chipset mcp --crew claude",
 			ExitCode: "1 with subtype success for an API error; 0 after a refused tool, after SIGINT, and when it was told to go on too often"},
-		Equip:  equip,
-		Reader: NewReader,
-		Hooks:  hooks(),
+		Equip:    equip,
+		Reader:   NewReader,
+		Passages: Passages,
+		Hooks:    hooks(),
 		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir string) []agentcli.Step {
 			return []agentcli.Step{{Argv: []string{"claude", "plugin", "marketplace", "add", dir}},
 				{Argv: []string{"claude", "plugin", "install", "chipset@chipset"}}}

@@ -34,6 +34,17 @@ func All() []agentcli.Client {
 	}
 }
 
+// Narrate returns a Narrator of any client's transcript.
+func Narrate(each func([]agentcli.Passage)) *agentcli.Narrator {
+	n := &agentcli.Narrator{Each: each}
+	for _, c := range All() {
+		if c.Passages != nil {
+			n.Formats = append(n.Formats, c.Passages)
+		}
+	}
+	return n
+}
+
 // Presets are the presets every rig knows. The caller may change them.
 func Presets() []agentcli.Preset {
 	var presets []agentcli.Preset

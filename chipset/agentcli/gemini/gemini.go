@@ -30,9 +30,10 @@ func Client() agentcli.Client {
 		Configures: []string{".gemini", "GEMINI.md"},
 		About: agentcli.About{Title: "Gemini CLI", Tried: "0.61.0", Stream: true, Resume: true, MCP: true,
 			ExitCode: "the HTTP status of an API error modulo 256, which looks like death by a signal"},
-		Equip:  equip,
-		Reader: func() agentcli.Reader { return &reader{} },
-		Hooks:  hooks(),
+		Equip:    equip,
+		Reader:   func() agentcli.Reader { return &reader{} },
+		Passages: passages,
+		Hooks:    hooks(),
 		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir string) []agentcli.Step {
 			return []agentcli.Step{{Argv: []string{"gemini", "extensions", "link", dir}, Unattended: []string{"--consent"},
 				Present: "already installed", Remove: []string{"gemini", "extensions", "uninstall", "chipset"}}}
