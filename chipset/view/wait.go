@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -182,4 +183,21 @@ func freePolecats(s *rig.Records) (free, live int) {
 		}
 	}
 	return free, live
+}
+
+// Now returns one sentence: where a bead stands and what it waits for. Errors:
+// *state.Unknown, *state.Corruption.
+func Now(ctx context.Context, r *rig.Rig, id state.BeadID) (string, error) {
+	b, err := r.Beads.Get(string(id))
+	if err != nil {
+		return "", err
+	}
+	snap, err := r.ReadAll(ctx)
+	if err != nil {
+		return "", err
+	}
+	m := modelOf(r, snap, false)
+	m.ask()
+	needs, err := m.needs(ctx)
+	return waitsFor(r, snap, &b, slices.DeleteFunc(needs, func(n Need) bool { return n.BeadID != id })), err
 }

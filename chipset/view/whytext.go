@@ -19,7 +19,7 @@ func (s *BeadHistory) addTimeline() {
 	for _, e := range s.Events {
 		told[e.Type+" "+e.Subject] = true
 		told[e.Type+" "+string(e.Assignment)] = true
-		s.Timeline = append(s.Timeline, Line{At: e.Time, Kind: "event", Who: e.Agent, What: e.Type, Text: eventText(&e)})
+		s.Timeline = append(s.Timeline, Line{At: e.Time, Kind: "event", Who: e.Agent, What: e.Type, Text: EventText(&e)})
 	}
 	for _, m := range s.Mail {
 		if told["mail.sent "+string(m.Message.To)+"/"+string(m.Name)] {
@@ -57,7 +57,8 @@ func (s *BeadHistory) addTimeline() {
 	slices.SortStableFunc(s.Timeline, func(a, b Line) int { return a.At.Compare(b.At.Time) })
 }
 
-func eventText(e *event.Event) string {
+// EventText is what an event says besides who and what, on one line.
+func EventText(e *event.Event) string {
 	var parts []string
 	if e.From != "" && e.To != "" {
 		parts = append(parts, e.From+" → "+e.To)

@@ -211,6 +211,32 @@ func (l *Log) Tail(size int64) ([]Event, Position, error) {
 	return events, end, nil
 }
 
+// About returns the last events, at most so many, whose lines hold a word in quotes and for
+// which is returns true, oldest first. It parses no other lines.
+func (l *Log) About(word string, most int, is func(*Event) bool) ([]Event, error) {
+	entries, err := l.tree.List(Dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []Event
+	for _, entry := range slices.Backward(entries) {
+		data, err := l.tree.Read(Dir.Join(entry.Name()), maxDay)
+		if err != nil || !strings.HasSuffix(entry.Name(), ".jsonl") {
+			continue // the doctor's business
+		}
+		for len(data) > 0 && len(found) < most {
+			at := bytes.LastIndexByte(data[:len(data)-1], '\n') + 1
+			var e Event
+			if bytes.Contains(data[at:], []byte(`"`+word+`"`)) && json.Unmarshal(data[at:], &e) == nil && is(&e) {
+				found = append(found, e)
+			}
+			data = data[:at]
+		}
+	}
+	slices.Reverse(found)
+	return found, nil
+}
+
 // Day reads one file of the log whole, for whoever checks it, with the day in
 // its name. Errors: a *state.Corruption for what is no day of the log.
 func (l *Log) Day(p state.Path) (day string, data []byte, err error) {

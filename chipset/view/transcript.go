@@ -1,0 +1,118 @@
+package view
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// SessionOf returns the session of the worker that an agent has now, or that works on a
+// bead or worked on it last. Errors: state.ErrNotFound where none did.
+func SessionOf(r *rig.Rig, agent state.AgentID, id state.BeadID) (state.SessionID, error) {
+	hooks, _, err := r.Hooks.All()
+	if err != nil {
+		return "", err
+	}
+	for i := range hooks {
+		w := hooks[i].WorkItem
+		if w != nil && w.Session != "" && (hooks[i].AgentID == agent || id != "" && w.BeadID == id) {
+			return w.Session, nil
+		}
+	}
+	ends, _, err := r.Retire.Select(func(e *retire.Record) bool {
+		return e.Session != "" && (e.AgentID == agent || id != "" && e.BeadID == id)
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(ends) == 0 {
+		return "", fmt.Errorf("%s%s: no worker has begun yet: %w", agent, id, state.ErrNotFound)
+	}
+	last := slices.MaxFunc(ends, func(a, b retire.Record) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.AssignmentID, b.AssignmentID))
+	})
+	return last.Session, nil
+}
+
+// Transcript reads what a worker's client prints, as it grows.
+type Transcript struct {
+	tree *state.Tree
+	path state.Path
+	// at is how far it was read.
+	at    int64
+	begun bool
+	lines *agentcli.Lines
+	found []agentcli.Passage
+}
+
+const (
+	// TranscriptEnd is how much of a transcript a person sees at first, in bytes.
+	TranscriptEnd = 256 << 10
+	// transcriptRead bounds what is read at once.
+	transcriptRead = 4 << 20
+)
+
+// NewTranscript opens the transcript of a session. The first read begins so many bytes
+// before its end; 0 is the whole transcript.
+func NewTranscript(r *rig.Rig, session state.SessionID, end int64) *Transcript {
+	t := &Transcript{tree: r.Tree, path: rig.Transcript(session), at: -end}
+	narrator := clients.Narrate(func(p []agentcli.Passage) { t.found = append(t.found, p...) })
+	t.lines = &agentcli.Lines{To: narrator.Line}
+	return t
+}
+
+// More returns what was printed since the last call, in whole lines, and whether there is
+// more. A transcript that does not exist yet is empty.
+func (t *Transcript) More() (passages []agentcli.Passage, more bool, err error) {
+	data, from, err := t.tree.ReadPart(t.path, t.at, transcriptRead)
+	if errors.Is(err, state.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	t.at = from + int64(len(data))
+	if !t.begun && from > 0 {
+		data = data[slices.Index(data, '\n')+1:] // the rest of a line
+	}
+	t.begun = true
+	_, _ = t.lines.Write(data) // it never fails
+	passages, t.found = t.found, nil
+	return passages, len(data) == transcriptRead, nil
+}
+
+// Rest returns a last line without an end, of a transcript that is over.
+func (t *Transcript) Rest() []agentcli.Passage {
+	t.lines.Flush()
+	rest := t.found
+	t.found = nil
+	return rest
+}
+
+// Mark begins the lines of a passage, two columns wide.
+func Mark(k agentcli.PassageKind) string {
+	switch k {
+	case agentcli.Said:
+		return "  "
+	case agentcli.Called:
+		return "▸ "
+	case agentcli.Returned:
+		return "│ "
+	case agentcli.Erred:
+		return "✗ "
+	case agentcli.Removed:
+		return "- "
+	case agentcli.Added:
+		return "+ "
+	case agentcli.Noted:
+		return "· "
+	}
+	return "  "
+}
