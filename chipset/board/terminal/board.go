@@ -1,0 +1,350 @@
+package terminal
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// Options are what a board needs of whoever starts it.
+type Options struct {
+	Rig *rig.Rig
+	// Model is the board's alone from then on.
+	Model *view.Model
+	// Changed has a signal after something in Model.Folders has changed; nil where the
+	// system does not say, and the board looks every second.
+	Changed <-chan struct{}
+	// Run runs a chipset command line, given without its first word, as the person, and
+	// returns what it printed and its error for the person.
+	Run func(ctx context.Context, args []string) (output string, err error)
+	// Words cuts a command line that the person typed into words.
+	Words func(line string) ([]string, error)
+	// Editor and Pager are the person's programs, with their arguments.
+	Editor, Pager []string
+}
+
+// Board is the model of Bubble Tea.
+type Board struct {
+	Options
+	theme theme
+	acts  []act
+
+	width, height int
+	places        [paneCount]rect
+	view          *view.View
+	lists         [paneCount]list
+	// focus is the pane that keys go to; from is the list whose selection the detail shows.
+	focus, from paneID
+
+	// tree are the lines of the work, as work says; hidden counts those it leaves out.
+	tree   []workRow
+	hidden int
+	work   sorting
+
+	detail detail
+	prompt *prompt
+	// box are the lines of a dialog above everything, and confirm what y does in it.
+	box     []string
+	confirm func() tea.Cmd
+	// message is what the last act said, until the next key; failed says how.
+	message string
+	failed  bool
+	// running ends the command that runs; nil while none does.
+	running context.CancelFunc
+	// trouble is why the rig can't be read.
+	trouble string
+	history []string
+}
+
+// prompt is a line that the person types.
+type prompt struct {
+	textinput.Model
+	question string
+	// done takes the line; each is called with every change, and nil does nothing.
+	done func(text string) tea.Cmd
+	each func(text string)
+}
+
+// New makes a board that looks for the first time when it runs.
+func New(o Options) *Board {
+	b := &Board{Options: o, theme: newTheme(), acts: acts(), view: &view.View{}, focus: agentsPane, from: agentsPane}
+	b.layout()
+	return b
+}
+
+// now is the rig's clock.
+func (b *Board) now() state.Time { return b.Rig.Clock.Now() }
+
+// viewMsg is a new look at the rig.
+type viewMsg struct {
+	view  *view.View
+	parts view.Parts
+	err   error
+}
+
+// ranMsg is the end of a command.
+type ranMsg struct {
+	args   []string
+	output string
+	err    error
+	// show says that the output is wanted, not only whether it worked.
+	show bool
+}
+
+// Init implements tea.Model.
+func (b *Board) Init() tea.Cmd { return b.look(0) }
+
+const (
+	// lookInterval is how often the board looks without a signal.
+	lookInterval = time.Second
+	// lookPace is the least time between two looks.
+	lookPace = 40 * time.Millisecond
+	// agesInterval is how often ages are drawn anew while agents work; without work they
+	// are only drawn with changes and every idleInterval.
+	agesInterval = time.Second
+	idleInterval = 20 * time.Second
+)
+
+// look waits for a change, and returns what is seen then. An update of the ages comes as
+// a view without changed parts.
+func (b *Board) look(pace time.Duration) tea.Cmd {
+	model, changed, ages := b.Model, b.Changed, idleInterval
+	for i := range b.view.Agents {
+		if b.view.Agents[i].BeadID != "" && b.view.Agents[i].Alive {
+			ages = agesInterval
+		}
+	}
+	return func() tea.Msg {
+		time.Sleep(pace)
+		if pace == 0 { // the first look
+			v, parts, err := model.Update(context.Background())
+			return viewMsg{v, parts, err}
+		}
+		began := time.Now() //nolint:forbidigo // paces looks, decides nothing
+		tick := time.NewTimer(lookInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-changed:
+			case <-tick.C:
+				tick.Reset(lookInterval)
+			}
+			v, parts, err := model.Update(context.Background())
+			if parts != 0 || err != nil || time.Since(began) >= ages { //nolint:forbidigo // as above
+				return viewMsg{v, parts, err}
+			}
+		}
+	}
+}
+
+// Update implements tea.Model.
+func (b *Board) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		b.width, b.height = msg.Width, msg.Height
+		b.layout()
+		b.detail.fit(b.detailRoom())
+		return b, nil
+	case viewMsg:
+		return b, b.see(msg)
+	case ranMsg:
+		return b, b.ran(msg)
+	case detailMsg:
+		return b, b.loaded(msg)
+	case dueMsg:
+		return b, b.due(msg)
+	case tea.KeyPressMsg:
+		return b, b.key(msg)
+	case tea.PasteMsg:
+		return b, b.typed(msg)
+	case tea.MouseClickMsg:
+		return b, b.click(msg.X, msg.Y)
+	case tea.MouseWheelMsg:
+		b.wheel(msg)
+		return b, b.selected()
+	case openedMsg:
+		b.say(msg.err, "")
+		return b, nil
+	}
+	if b.prompt != nil {
+		return b, b.typed(msg) // the cursor blinks
+	}
+	return b, nil
+}
+
+// see takes over a new look.
+func (b *Board) see(msg viewMsg) tea.Cmd {
+	b.trouble = ""
+	if msg.err != nil {
+		b.trouble = firstLine(msg.err.Error())
+	}
+	first := b.view.At.IsZero()
+	b.view = msg.view
+	if msg.parts.Has(view.NeedsPart) {
+		b.lists[needsPane].set(b.needRows())
+	}
+	if msg.parts.Has(view.AgentsPart) {
+		b.lists[agentsPane].set(b.agentRows())
+	}
+	if msg.parts.Has(view.WorkPart | view.ConvoysPart) {
+		b.grow()
+	}
+	if msg.parts.Has(view.QueuePart | view.StoryPart | view.WorkPart) {
+		b.lists[queuePane].set(b.queueRows())
+	}
+	if first {
+		b.begin()
+	}
+	if b.focus == needsPane && len(b.view.Needs) == 0 {
+		b.focus = agentsPane
+	}
+	b.layout()
+	again := b.look(lookPace)
+	if msg.err != nil {
+		again = b.look(lookInterval)
+	}
+	return tea.Batch(again, b.refresh(msg.parts))
+}
+
+// begin chooses where the cursor stands at first: where the person is needed, or where
+// work goes on.
+func (b *Board) begin() {
+	if len(b.view.Needs) > 0 {
+		b.focus, b.from = needsPane, needsPane
+	}
+	agents := &b.lists[agentsPane]
+	for i, id := range agents.keys {
+		if a := b.agent(state.AgentID(id)); a != nil && a.BeadID != "" {
+			agents.cursor = i
+			break
+		}
+	}
+}
+
+// grow puts the work into lines anew.
+func (b *Board) grow() {
+	b.tree, b.hidden = tree(b.view, b.work)
+	b.lists[workPane].set(b.workRows())
+}
+
+// layout finds the places of the panes.
+func (b *Board) layout() {
+	var heights [paneCount]int
+	for p := range heights {
+		heights[p] = max(1, len(b.lists[p].keys))
+	}
+	b.places = layout(b.width, b.height, heights, b.focus, len(b.view.Needs) > 0)
+}
+
+// subject is what is selected in the list that the detail belongs to.
+func (b *Board) subject() subject {
+	var s subject
+	key := b.lists[b.from].key()
+	switch b.from {
+	case needsPane:
+		for i := range b.view.Needs {
+			if string(b.view.Needs[i].Key) == key {
+				s.need = &b.view.Needs[i]
+				s.agent, s.item = b.agent(s.need.AgentID), b.view.Work.Find(s.need.BeadID)
+				s.merge = b.request(func(q *view.QueueEntry) bool { return q.ID == s.need.MergeID })
+			}
+		}
+	case agentsPane:
+		if s.agent = b.agent(state.AgentID(key)); s.agent != nil {
+			s.item = b.view.Work.Find(s.agent.BeadID)
+		}
+	case workPane:
+		s.item = b.view.Work.Find(state.BeadID(key))
+	case queuePane:
+		s.merge = b.request(func(q *view.QueueEntry) bool { return string(q.ID) == key })
+		if s.merge != nil {
+			s.item = b.view.Work.Find(s.merge.BeadID)
+		} else {
+			s.item = b.view.Work.Find(state.BeadID(strings.TrimPrefix(key, "landed ")))
+		}
+	case detailPane, paneCount:
+	}
+	if s.item != nil && s.agent == nil {
+		if a := b.agent(s.item.Bead.Assignee); a != nil && a.BeadID == s.item.Bead.ID {
+			s.agent = a
+		}
+	}
+	if s.item != nil && s.need == nil {
+		for i := range b.view.Needs {
+			if b.view.Needs[i].BeadID == s.item.Bead.ID {
+				s.need = &b.view.Needs[i]
+				break
+			}
+		}
+	}
+	if s.agent != nil && (s.item == nil || s.agent.BeadID == s.item.Bead.ID) {
+		s.session = s.agent.Session
+	}
+	return s
+}
+
+func (b *Board) agent(id state.AgentID) *view.AgentStatus {
+	for i := range b.view.Agents {
+		if b.view.Agents[i].ID == id {
+			return &b.view.Agents[i]
+		}
+	}
+	return nil
+}
+
+func (b *Board) request(is func(*view.QueueEntry) bool) *view.QueueEntry {
+	for i := range b.view.Queue {
+		if is(&b.view.Queue[i]) {
+			return &b.view.Queue[i]
+		}
+	}
+	return nil
+}
+
+// ran takes over the end of a command.
+func (b *Board) ran(msg ranMsg) tea.Cmd {
+	b.running = nil
+	out := strings.TrimRight(msg.output, "\n")
+	if msg.show && strings.Contains(out, "\n") && msg.err == nil {
+		b.detail.output(strings.Join(msg.args, " "), out)
+		b.focus = detailPane
+		b.layout()
+		b.detail.fit(b.detailRoom())
+		return nil
+	}
+	b.say(msg.err, "✓ "+strings.Join(msg.args, " ")+"  "+firstLine(out))
+	return nil
+}
+
+// say shows an error, or what went well.
+func (b *Board) say(err error, well string) {
+	b.message, b.failed = well, err != nil
+	if err != nil {
+		b.message = "✗ " + strings.Join(strings.Fields(err.Error()), " ")
+	}
+}
+
+// run runs a command line.
+func (b *Board) run(args []string, show bool) tea.Cmd {
+	ctx, cancel := context.WithCancel(context.Background())
+	b.running = cancel
+	b.message, b.failed = "… "+strings.Join(args, " "), false
+	run := b.Run
+	return func() tea.Msg {
+		defer cancel()
+		out, err := run(ctx, args)
+		return ranMsg{args, out, err, show}
+	}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

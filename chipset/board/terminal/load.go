@@ -1,0 +1,290 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+)
+
+// loader reads what the detail shows. It runs beside Update and changes nothing of the
+// board.
+type loader struct {
+	rig     *rig.Rig
+	theme   theme
+	view    *view.View
+	subject subject
+}
+
+// maxLines bounds what a detail holds.
+const maxLines = 3000
+
+func (l *loader) load(ctx context.Context, t tab) []styled {
+	var lines []styled
+	var err error
+	switch {
+	case l.subject.name() == "":
+	case t == storyTab:
+		lines, err = l.story(ctx)
+	case t == transcriptTab:
+		lines, err = l.transcript()
+	case t == diffTab:
+		lines, err = l.diff(ctx)
+	case t == mailTab:
+		lines, err = l.mail()
+	}
+	if errors.Is(err, state.ErrNotFound) {
+		lines = append(lines, styled{text: err.Error(), style: l.theme.dim})
+	} else if err != nil {
+		lines = append(lines, styled{text: err.Error(), style: l.theme.bad})
+	}
+	return lines
+}
+
+func (l *loader) agentID() state.AgentID {
+	if l.subject.agent != nil {
+		return l.subject.agent.ID
+	}
+	return ""
+}
+
+func (l *loader) beadID() state.BeadID {
+	if l.subject.item != nil {
+		return l.subject.item.Bead.ID
+	}
+	return ""
+}
+
+// story is what is known of the subject, and what happened to it, newest first.
+func (l *loader) story(ctx context.Context) ([]styled, error) {
+	var lines []styled
+	put := func(style lipgloss.Style, indent int, format string, args ...any) {
+		lines = append(lines, styled{text: fmt.Sprintf(format, args...), style: style, indent: indent})
+	}
+	if n := l.subject.need; n != nil {
+		put(l.theme.bad, 2, "%s %s", n.Handle(), n.Line())
+		for _, c := range n.Commands {
+			put(l.theme.key, 4, "  %s", c)
+		}
+		put(l.theme.plain, 0, "")
+	}
+	if it := l.subject.item; it != nil {
+		b := it.Bead
+		put(l.theme.bold, 0, "%s", b.Title)
+		if now, err := view.Now(ctx, l.rig, b.ID); err == nil {
+			put(l.theme.plain, 0, "%s", now)
+		}
+		put(l.theme.dim, 0, "%s, %s%s", b.Priority, b.FailureCounts(), labels(b.Labels))
+		if len(it.Waits) > 0 {
+			put(l.theme.dim, 0, "waits for %v", it.Waits)
+		}
+		if len(it.Blocks) > 0 {
+			put(l.theme.dim, 0, "%d wait for it: %v", len(it.Blocks), it.Blocks[:min(8, len(it.Blocks))])
+		}
+		for _, text := range []string{b.Description, b.Acceptance} {
+			for part := range strings.Lines(text) {
+				put(l.theme.plain, 0, "%s", strings.TrimRight(part, "\n"))
+			}
+		}
+		for _, note := range b.ReworkNotes {
+			put(l.theme.warn, 2, "rework: %s", note)
+		}
+		put(l.theme.plain, 0, "")
+	} else if a := l.subject.agent; a != nil {
+		put(l.theme.bold, 0, "%s, %s, %s", a.ID, a.Role, a.Status)
+		put(l.theme.plain, 0, "")
+	}
+	word, is := string(l.beadID()), func(e *event.Event) bool { return e.Bead == l.beadID() }
+	if word == "" {
+		word = string(l.agentID())
+		is = func(e *event.Event) bool { return string(e.Agent) == word || e.Subject == word }
+	}
+	if word == "" {
+		return lines, nil
+	}
+	events, err := l.rig.Events.About(word, maxEvents, is)
+	for _, e := range slices.Backward(events) {
+		lines = append(lines, l.event(&e))
+	}
+	return lines, err
+}
+
+// maxEvents bounds the events of a story.
+const maxEvents = 300
+
+func labels(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(all, " ")
+}
+
+func (l *loader) event(e *event.Event) styled {
+	style := l.theme.plain
+	switch noun, verb, _ := strings.Cut(e.Type, "."); {
+	case verb == "merged" || verb == "completed":
+		style = l.theme.good
+	case verb == "failed" || verb == "blocked" || verb == "conflicted" || noun == "warning" || noun == "incident":
+		style = l.theme.bad
+	case noun == "mail" || noun == "nudge":
+		style = l.theme.code
+	case verb == "touched" || verb == "seen" || verb == "handled":
+		style = l.theme.dim
+	}
+	return styled{text: fmt.Sprintf("%s  %-18s %-13s %s", e.Time.Local().Format(time.TimeOnly), e.Type, e.Agent, view.EventText(e)), style: style, indent: 10}
+}
+
+// transcript is the end of what the worker prints.
+func (l *loader) transcript() ([]styled, error) {
+	session := l.subject.session
+	if session == "" {
+		var err error
+		if session, err = view.SessionOf(l.rig, l.agentID(), l.beadID()); err != nil {
+			return nil, err
+		}
+	}
+	t := view.NewTranscript(l.rig, session, view.TranscriptEnd)
+	passages, _, err := t.More()
+	if l.subject.session == "" {
+		passages = append(passages, t.Rest()...)
+	}
+	var lines []styled
+	for _, p := range passages {
+		lines = append(lines, l.passage(p)...)
+	}
+	return lines[max(0, len(lines)-maxLines):], err
+}
+
+// passage is a passage in its colours.
+func (l *loader) passage(p agentcli.Passage) []styled {
+	mark, style := view.Mark(p.Kind), l.theme.plain
+	switch p.Kind {
+	case agentcli.Said:
+	case agentcli.Called:
+		style = l.theme.busy
+	case agentcli.Returned, agentcli.Noted:
+		style = l.theme.dim
+	case agentcli.Erred, agentcli.Removed:
+		style = l.theme.warn
+	case agentcli.Added:
+		style = l.theme.good
+	}
+	var lines []styled
+	for i, text := range strings.Split(p.Text, "\n") {
+		if i > 0 && (p.Kind == agentcli.Said || p.Kind == agentcli.Called || p.Kind == agentcli.Noted) {
+			mark = "  "
+		}
+		lines = append(lines, styled{text: mark + text, style: style, indent: 2})
+	}
+	return lines
+}
+
+// diff is what was changed, in the colours of a patch.
+func (l *loader) diff(ctx context.Context) ([]styled, error) {
+	if l.beadID() == "" {
+		return nil, fmt.Errorf("%s has no bead in hand: %w", l.agentID(), state.ErrNotFound)
+	}
+	c, err := view.ChangesOf(ctx, l.rig, l.beadID())
+	if err != nil {
+		return nil, err
+	}
+	lines := []styled{{text: c.Where, style: l.theme.bold}}
+	for _, commit := range c.Commits {
+		lines = append(lines, styled{text: "  " + commit.Hash.Short() + " " + commit.Subject, style: l.theme.code})
+	}
+	lines = append(lines, styled{})
+	for text := range strings.Lines(c.Patch) {
+		if len(lines) == maxLines {
+			lines = append(lines, styled{text: "… chipset diff shows the rest", style: l.theme.dim})
+			break
+		}
+		text = strings.TrimRight(text, "\n")
+		style := l.theme.plain
+		switch {
+		case strings.HasPrefix(text, "+++ "), strings.HasPrefix(text, "--- "), strings.HasPrefix(text, "diff "):
+			style = l.theme.bold
+		case strings.HasPrefix(text, "@@"):
+			style = l.theme.busy
+		case strings.HasPrefix(text, "+"):
+			style = l.theme.good
+		case strings.HasPrefix(text, "-"):
+			style = l.theme.bad.Bold(false)
+		}
+		lines = append(lines, styled{text: text, style: style})
+	}
+	return lines, nil
+}
+
+// mail is the mail about a bead, or of an agent, newest first.
+func (l *loader) mail() ([]styled, error) {
+	bead := l.beadID()
+	owners := []state.AgentID{state.Human, l.rig.Mayor()}
+	if id := l.agentID(); id != "" {
+		owners = append(owners, id)
+	}
+	var all []mail.Entry
+	for _, owner := range slices.Compact(owners) {
+		found, _, err := l.rig.Mailbox(owner).List()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range found {
+			if bead != "" && e.Ref != nil && e.Ref.BeadID == bead || bead == "" && (e.To == l.agentID() || e.From == l.agentID()) {
+				all = append(all, e)
+			}
+		}
+	}
+	mail.Sort(all)
+	var lines []styled
+	for _, e := range slices.Backward(all) {
+		style := l.theme.bold
+		if e.Read {
+			style = l.theme.dim
+		}
+		lines = append(lines, styled{text: fmt.Sprintf("%s  %s → %s  %s", e.Timestamp.Local().Format("15:04:05"), e.From, e.To, e.Subject), style: style, indent: 10})
+		for text := range strings.Lines(e.Body) {
+			lines = append(lines, styled{text: "    " + strings.TrimRight(text, "\n"), style: l.theme.plain, indent: 4})
+		}
+		if len(lines) > maxLines {
+			break
+		}
+	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("no mail about it: %w", state.ErrNotFound)
+	}
+	return lines, nil
+}
+
+// path is the file of a subject that a program can open: the transcript, or the record of
+// the bead; or else the worktree. It is "" where there is none.
+func (b *Board) path(s subject, file bool) string {
+	if !file {
+		if s.agent == nil || s.agent.BeadID == "" {
+			return ""
+		}
+		return b.Rig.Worktree(s.agent.ID)
+	}
+	l := loader{rig: b.Rig, subject: s}
+	session, err := s.session, error(nil)
+	if session == "" {
+		session, err = view.SessionOf(b.Rig, l.agentID(), l.beadID())
+	}
+	if err == nil {
+		return b.Rig.Tree.Abs(rig.Transcript(session))
+	}
+	if s.item == nil {
+		return ""
+	}
+	return b.Rig.Tree.Abs(b.Rig.Beads.Path(string(s.item.Bead.ID)))
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/gastown-chipset/chipset/chipset/board/terminal"
+	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+func newBoardCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "board",
+		Short: "The rig on one screen: what needs you, the agents, the work, the queue",
+		Long: `Show the rig as it changes: what waits for you, the agents, the work as a tree, the queue,
+and the story, transcript, diff and mail of what is selected. One key does what a command does;
+the keys stand at the bottom, and ? lists all. What is destructive asks first and says what is
+lost. The board may run beside chipset up, over ssh, or on a rig that is down.
+$PAGER and $EDITOR are used where they are set.`,
+		Example: "  chipset board",
+		Args:    nargs(0, 0, ""),
+		RunE:    with(a.openState, func(ctx context.Context, r *rig.Rig, _ []string) error { return a.runBoard(ctx, r) }),
+	}
+}
+
+func (a *app) runBoard(ctx context.Context, r *rig.Rig) error {
+	if _, yes := a.terminal(); !yes || !a.interactive() {
+		return withHint(usagef("board: this is not a terminal"), "chipset status prints the same once")
+	}
+	o := terminal.Options{Rig: r, Words: process.ParseCommand, Editor: a.program("EDITOR", "vi"), Pager: a.program("PAGER", "less"),
+		Run: func(ctx context.Context, args []string) (string, error) { return a.inside(ctx, r, args) }}
+	var watcher *state.Watcher
+	if w, err := state.NewWatcher(r.Tree); err == nil { // without notification it looks every second
+		defer w.Close()
+		watcher = w
+		r.Follow(w)
+		defer r.Follow(nil)
+	}
+	o.Model = view.NewModel(r, watcher)
+	if watcher != nil {
+		if ch, err := watcher.Subscribe(o.Model.Folders()...); err == nil {
+			o.Changed = ch
+		}
+	}
+	_, err := tea.NewProgram(terminal.New(o), tea.WithContext(ctx), tea.WithFPS(boardFPS)).Run()
+	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
+		return nil // it was told to end
+	}
+	return err
+}
+
+// boardFPS is how often the board may draw, a second.
+const boardFPS = 30
+
+// program is a program that a variable names, with its arguments.
+func (a *app) program(variable, otherwise string) []string {
+	if words := strings.Fields(a.env(variable)); len(words) > 0 {
+		return words
+	}
+	return []string{otherwise}
+}
+
+// inside runs a command line of this rig in this process, for a board: without a standard
+// input, and with the output as text. The error is what the command printed as one.
+func (a *app) inside(ctx context.Context, r *rig.Rig, args []string) (string, error) {
+	var out, problems bytes.Buffer
+	inner := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &problems, env: a.env, cwd: a.cwd, clock: a.clock, self: a.self}
+	if code := execute(ctx, append([]string{"--dir", r.Dir}, args...), inner); code != codeOK {
+		text := strings.TrimSpace(strings.ReplaceAll(problems.String(), "chipset: ", ""))
+		if text == "" {
+			text = strings.TrimSpace(out.String())
+		}
+		return out.String(), errors.New(text)
+	}
+	return out.String(), nil
+}

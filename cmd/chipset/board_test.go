@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
+)
+
+// tmuxScreen is a real terminal with a command in it.
+type tmuxScreen struct {
+	*testing.T
+	socket string
+}
+
+// newScreen starts a command in tmux, in a folder.
+func newScreen(t *testing.T, width, height int, dir string, env []string, command ...string) *tmuxScreen {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("CHIPSET_CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("tmux is not installed")
+	}
+	s := &tmuxScreen{t, filepath.Join(t.TempDir(), "tmux")}
+	args := []string{"-f", "/dev/null", "new-session", "-d", "-s", "x", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), "-c", dir}
+	for _, e := range env {
+		args = append(args, "-e", e)
+	}
+	s.tmux(append(args, command...)...)
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", s.socket, "kill-server").Run() })
+	return s
+}
+
+func (s *tmuxScreen) tmux(args ...string) string {
+	s.Helper()
+	cmd := exec.Command("tmux", append([]string{"-S", s.socket}, args...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.Fatalf("tmux %s: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// text is what the screen shows.
+func (s *tmuxScreen) text() string { s.Helper(); return s.tmux("capture-pane", "-p", "-t", "x") }
+
+// until waits until the screen shows all of some texts, and none that begins with "!".
+func (s *tmuxScreen) until(wants ...string) string {
+	s.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		text, missing := s.text(), ""
+		for _, want := range wants {
+			if not, is := strings.CutPrefix(want, "!"); is == strings.Contains(text, strings.TrimPrefix(not, "!")) {
+				missing = want
+			}
+		}
+		if missing == "" {
+			return text
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("no %q on the screen:\n%s", missing, text)
+		}
+	}
+}
+
+func (s *tmuxScreen) keys(keys ...string) {
+	s.Helper()
+	s.tmux(append([]string{"send-keys", "-t", "x"}, keys...)...)
+}
+
+// TestBoardInATerminal types into a real terminal, and looks at what it shows and at what
+// became of the rig.
+func TestBoardInATerminal(t *testing.T) {
+	restore := gittest.Isolate()
+	t.Cleanup(restore)
+	dir := gittest.Repo(t)
+	chipset := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("chipset", args...)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("chipset %s: %v", args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	chipset("init", "--worker", "sh", "--polecats", "2", "--test", "true")
+	first := chipset("work", "add", "Add subtraction")
+	chinese := chipset("work", "add", "用中文写一份很长的文档，说明这个系统是如何工作的，以及为什么这样工作")
+	chipset("work", "add", "اكتب الوثائق بالعربية")
+	chipset("work", "add", "An \x1b[31mevil\x07 title")
+	chipset("work", "edit", chinese, "--blocked-by", first)
+
+	path, err := exec.LookPath("chipset")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen(t, 80, 24, dir, []string{"HOME=" + os.Getenv("HOME"), "TERM=xterm-256color"}, path, "board")
+	text := s.until("down", "nothing needs you", "2 Agents", "0 of 5 running", "3 Work", "Add subtraction", "◂ "+first, "An [31mevil title", "4 Queue")
+	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		if begin := strings.TrimSpace(line); i > 0 && i < 23 && !strings.ContainsAny(begin[:3], "╭│╰") {
+			t.Errorf("line %d has no frame: %q", i, line)
+		}
+	}
+
+	// It follows what others do, filters as one types, and has a help.
+	added := chipset("work", "add", "Born while you look")
+	s.until("Born while you look")
+	s.keys("/", "born")
+	s.until("/born: 1", "!Add subtraction")
+	s.keys("Escape")
+	s.until("Add subtraction")
+	s.keys("?")
+	s.until("give a bead up", "any key closes")
+	s.keys("x")
+
+	// An act asks first, and is done by the command.
+	s.keys("/", "born", "Enter")
+	s.until("/born: 1")
+	s.keys("c")
+	s.until("Cancel "+added+" Born while you look?", "It will not be done.")
+	s.keys("y")
+	s.until("✓ work cancel " + added)
+	if got := chipset("work", "show", added); !strings.Contains(got, "cancelled") {
+		t.Errorf("after cancel:\n%s", got)
+	}
+
+	// Any command, run by its own code; a large screen; the end.
+	s.keys("Escape")
+	s.until("!/born")
+	s.keys(":", "work list", "Enter")
+	s.until("work list", "STATUS", "cancelled")
+	s.tmux("resize-window", "-t", "x", "-x", "250", "-y", "70")
+	s.until("chipset up starts it", "5 work list")
+	s.keys("Escape")
+	s.until("!5 work list")
+	s.keys("3")
+	s.until("story transcript diff mail", "用中文写一份很长的文档，说明这个系统是如何工作的，以及为什么这样工作")
+	s.keys("q")
+	deadline := time.Now().Add(20 * time.Second)
+	for exec.Command("tmux", "-S", s.socket, "has-session", "-t", "x").Run() == nil {
+		if time.Now().After(deadline) {
+			t.Fatal("q does not leave the board")
+		}
+	}
+}
