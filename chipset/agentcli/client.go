@@ -49,6 +49,9 @@ type Client struct {
 	Shell string
 	// Home is what it keeps below the home of its user.
 	Home Home
+	// OwnSandbox: what it may change is held by a sandbox of its own. In the rig's that one takes its place: with ask the
+	// worktree can't be changed.
+	OwnSandbox bool
 	// Keys are the variables that it reads, its model's keys among them: names, or beginnings of names with a * behind.
 	Keys []string
 	// Configures are names of files and folders in a repository, with * and ?, by which it is configured or told
@@ -86,8 +89,16 @@ type Home struct {
 	// Changed are the folders that it must be able to change while it works. None of them holds what makes a later
 	// session run a command.
 	Changed []string
-	// Moved is the variable that names another folder instead of the first of Own.
-	Moved string
+	// Moved is the variable that names another folder instead of the first of Own; with MovedAbove, the folder above it.
+	Moved      string
+	MovedAbove bool
+	// Stand: it makes files beside its configuration, which it must not change. In a sandbox each session has a folder
+	// instead of the first of Own, which Moved names, with links to what is in that one.
+	Stand bool
+	// Copied are files that it rewrites all the time, and of which nothing need stay: the folder has copies of them.
+	Copied []string
+	// Renewed are files with its login, which it must be able to renew. They make nothing run.
+	Renewed []string
 }
 
 // Kit is what a rig hands to a worker's client.
@@ -111,6 +122,8 @@ type Kit struct {
 	// Granted are the command lines that the person has approved, for clients that can't
 	// ask the rig while they run.
 	Granted []string
+	// Boxed: it runs in the rig's sandbox, in which it can't make one of its own.
+	Boxed bool
 	// Hooks: the binary answers the client's hooks. MCP: it serves the rig's tools.
 	Hooks, MCP bool
 }

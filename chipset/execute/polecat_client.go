@@ -19,6 +19,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/hook"
@@ -157,7 +158,7 @@ func (p *Polecat) forgetSession(s state.SessionID) {
 			err = errors.Join(err, p.Rig.Tree.Remove(dir.Join(e.Name())))
 		}
 	}
-	err = errors.Join(err, agentcli.RemoveProgress(p.Rig.Tree, s), p.Rig.Tree.RemoveAll(tempDir.Join(string(s))))
+	err = errors.Join(err, agentcli.RemoveProgress(p.Rig.Tree, s), p.Rig.Tree.RemoveAll(standDir.Join(string(s))), removeTemp(string(s)))
 	if err != nil {
 		p.tell(event.SessionNotForgotten(p.ID, s, err.Error()))
 	}
@@ -249,7 +250,7 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 // identity of the worker, in variables.
 func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem, who []string) (agentcli.Equipped, error) {
 	files := string(clientFile(item.Session, ""))
-	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
+	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Boxed: sandbox.InForce(sandbox.Mode(p.Rig.Def.Sandbox)), Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.clientSession(), Identity: who}
 	plan := actor.CheckPlan(p.Rig, p.ID, item.AssignmentID)
 	kit.Plan = errors.Is(plan, actor.ErrNoPlan) || errors.Is(plan, state.ErrRefused) // nobody can tell that it was approved

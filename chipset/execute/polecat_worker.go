@@ -332,12 +332,13 @@ func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, 
 	for name := range kit.Files {
 		show = append(show, p.Rig.Tree.Abs(clientFile(item.Session, name)))
 	}
-	box, err := confine(p.Rig, p.Rig.Worktree(p.ID), item.Session, &client, show)
+	preset := append(kit.Env, run.Env...)
+	box, moved, err := p.confineWorker(&client, item.Session, show, preset)
 	if err != nil {
 		return process.Spec{}, err
 	}
 	limits := p.Rig.Def.Limits
-	env := p.environment(surroundings{bin: p.binDir(), identity: identity, preset: append(kit.Env, run.Env...),
+	env := p.environment(surroundings{bin: p.binDir(), identity: identity, preset: append(preset, moved...),
 		inherited: variables(p.Rig, ownEnvironment(), client.Keys)}, who)
 	return process.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env, Sandbox: box,
 		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace,

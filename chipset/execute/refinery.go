@@ -301,7 +301,7 @@ func (r *Refinery) killOrphans(ctx context.Context) error {
 	}
 	for _, f := range files {
 		id := strings.TrimSuffix(f.Name(), ".json")
-		if err := errors.Join(r.Rig.Tree.Remove(testRecords.Join(f.Name())), r.Rig.Tree.RemoveAll(tempDir.Join(id))); err != nil {
+		if err := errors.Join(r.Rig.Tree.Remove(testRecords.Join(f.Name())), removeTemp(id)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,9 @@
 package execute
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,13 +12,12 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/process/private"
 	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
-
-// tempDir holds the temporary folders of workers and tests, by their sessions.
-const tempDir = state.RunDir + "/tmp"
 
 // confined is what the profile of a command follows from. All paths are absolute.
 type confined struct {
@@ -24,47 +26,55 @@ type confined struct {
 	// root is the folder with .chipset, git the repository's git folder, worktree where the command runs, admin what
 	// git keeps for that worktree.
 	root, git, worktree, admin string
-	home                       string
-	lookup                     func(string) string
-	session                    state.SessionID
-	// client is who works, nil for a test. show are files of the rig that it is handed.
+	// self is the rig's own binary, temp the command's temporary folder.
+	self, temp, home string
+	lookup           func(string) string
+	// client is who works, nil for a test. stand holds the folder that it has instead of its own, "" for none. show are
+	// files of the rig that it is handed.
 	client *agentcli.Client
+	stand  string
 	show   []string
+	// readOnly keeps the worktree as it is.
+	readOnly bool
 }
 
 // profile says what a worker or a test may do. Everything that is writable stands here.
 //
-// A worker also writes what its own chipset and git commands need: its branch, git's objects, mail, and the record that
-// ends its attempt. It can't write beads, the queue, permissions, agents or the definition.
+// A worker also writes what git needs for a commit on its branch, and the folders of its client's sessions. It reaches
+// the rig through the broker alone: of .chipset it reads what it is handed, and writes its worktree and its log.
 func (c confined) profile() *sandbox.Profile {
-	chipset := func(path state.Path) string { return filepath.Join(c.root, rig.DirName, string(path)) }
-	p := &sandbox.Profile{Mode: c.level, Temp: chipset(tempDir.Join(string(c.session)))}
+	p := &sandbox.Profile{Mode: c.level, Temp: c.temp}
 
-	p.Write = append([]string{c.worktree}, sandbox.Caches(c.home, c.lookup)...)
-	p.Write = append(p.Write, expand(c.home, c.allow.Write)...)
+	p.Write = append(sandbox.Caches(c.home, c.lookup), expand(c.home, c.allow.Write)...)
+	if c.readOnly {
+		p.Show = append(p.Show, c.worktree)
+	} else {
+		p.Write = append(p.Write, c.worktree)
+	}
 	if c.client != nil {
-		p.Write = append(p.Write, filepath.Join(c.git, "objects"), filepath.Join(c.git, "refs/heads/polecat"),
-			filepath.Join(c.git, "logs/refs/heads/polecat"), c.admin)
-		for _, path := range []state.Path{"state/mail", "state/nudge", "state/retire", "state/events", "state/hooks", "state/handoff", state.QuarantineDir,
-			"run/locks", "run/clients", "run/progress"} {
-			p.Write = append(p.Write, chipset(path))
+		p.Write = append(p.Write, append(c.ofGit(), c.admin)...)
+		p.Write = append(p.Write, c.ofClient(c.client, slices.Concat(c.client.Home.Changed, c.client.Home.Renewed))...)
+		if c.stand != "" {
+			p.Write = append(p.Write, c.stand)
 		}
-		p.Write = append(p.Write, c.ofClient(c.client, c.client.Home.Changed)...)
 	}
 
-	p.Hide = sandbox.Secrets(c.home)
-	p.Hide = append(p.Hide, filepath.Join(c.root, ".env"), filepath.Join(c.root, ".env.*"))
-	for _, dir := range []state.Path{state.WorktreeDir, state.LogDir, tempDir, "run/prompts"} {
-		p.Hide = append(p.Hide, chipset(dir))
-	}
+	p.Hide = append(sandbox.Secrets(c.home), filepath.Join(c.root, ".env"), filepath.Join(c.root, ".env.*"),
+		filepath.Join(c.root, rig.DirName), filepath.Dir(c.temp))
 	for _, other := range clients.All() {
 		p.Hide = append(p.Hide, c.ofClient(&other, other.Home.Own)...)
 	}
-	p.Show = append(expand(c.home, c.allow.Read), c.show...)
+	p.Show = slices.Concat(p.Show, expand(c.home, c.allow.Read), c.show)
 	if c.client != nil {
+		p.Show = append(p.Show, c.self)
 		p.Show = append(p.Show, c.ofClient(c.client, c.client.Home.Own)...)
 	}
 	return p
+}
+
+// ofGit returns what a commit changes in the folder that all worktrees of the repository share.
+func (c confined) ofGit() []string {
+	return []string{filepath.Join(c.git, "objects"), filepath.Join(c.git, "refs/heads/polecat"), filepath.Join(c.git, "logs/refs/heads/polecat")}
 }
 
 // ofClient returns paths below the home of a client's user, where its own variable may have moved them.
@@ -74,7 +84,9 @@ func (c confined) ofClient(client *agentcli.Client, names []string) []string {
 		path := filepath.Join(c.home, name)
 		if moved := c.lookup(client.Home.Moved); client.Home.Moved != "" && filepath.IsAbs(moved) {
 			if below, is := strings.CutPrefix(name, client.Home.Own[0]); is && (below == "" || below[0] == '/') {
-				path = filepath.Join(moved, below)
+				if path = filepath.Join(moved, below); client.Home.MovedAbove {
+					path = filepath.Join(moved, name)
+				}
 			}
 		}
 		paths = append(paths, path)
@@ -94,39 +106,92 @@ func expand(home string, paths []string) []string {
 	return all
 }
 
-// confine returns the profile of a command of this rig, and nil where its definition wants none. It makes the folders
-// that the profile takes for granted. show are files of the rig that the command is handed.
-func confine(r *rig.Rig, worktree string, session state.SessionID, client *agentcli.Client, show []string) (*sandbox.Profile, error) {
-	level := sandbox.Mode(r.Def.Sandbox)
-	if level == sandbox.Off {
+// confine returns what the profile of a command follows from, and makes the folders that it takes for granted.
+func confine(r *rig.Rig, worktree string, session state.SessionID) (confined, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return confined{}, err
+	}
+	temp, err := private.Temp()
+	if err != nil {
+		return confined{}, fmt.Errorf("temporary folder: %w", err)
+	}
+	return confined{allow: r.Def.Allow, level: sandbox.Mode(r.Def.Sandbox), root: r.Dir, git: r.Git.CommonDir(), worktree: worktree,
+		temp: filepath.Join(temp, string(session)), home: home, lookup: os.Getenv}, nil
+}
+
+// confine returns the profile of a command of a site, nil where the definition wants none.
+func (s *Site) confine(session state.SessionID) (*sandbox.Profile, error) {
+	if !boxed(s.Rig) {
 		return nil, nil //nolint:nilnil // no profile is what a job without a sandbox has
 	}
-	home, err := os.UserHomeDir()
+	c, err := confine(s.Rig, s.Dir, session)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.Tree.MkdirAll(tempDir); err != nil {
-		return nil, err
-	}
-	c := confined{allow: r.Def.Allow, level: level, root: r.Dir, git: r.Git.CommonDir(), worktree: worktree, home: home, lookup: os.Getenv,
-		session: session, client: client, show: show}
-	if client != nil {
-		if c.admin, err = r.Git.In(worktree).GitDir(); err != nil {
-			return nil, err
-		}
-		for _, dir := range c.ofClient(client, client.Home.Changed) {
-			if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:forbidigo // the client's folders are no state
-				return nil, err
-			}
-		}
-	}
+	c.show = linked(s.Rig)
 	return c.profile(), nil
+}
+
+// confineWorker returns the profile of a worker, nil where the definition wants none, and variables that it needs in it.
+// show are files of the rig that it is handed, env what its preset sets.
+func (p *Polecat) confineWorker(client *agentcli.Client, session state.SessionID, show, env []string) (*sandbox.Profile, []string, error) {
+	if !boxed(p.Rig) {
+		return nil, nil, nil
+	}
+	c, err := confine(p.Rig, p.Rig.Worktree(p.ID), session)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.client, c.show, c.self = client, show, p.Self
+	c.readOnly = client.OwnSandbox && p.Rig.Def.Worker.Permissions == agentcli.PermissionAsk
+	c.lookup = func(name string) string { return cmp.Or(lookup(env, name), os.Getenv(name)) }
+	if c.admin, err = p.Rig.Git.In(c.worktree).GitDir(); err != nil {
+		return nil, nil, err
+	}
+	for _, dir := range c.ofGit() {
+		err = errors.Join(err, os.MkdirAll(dir, 0o777)) //nolint:forbidigo // as git makes them
+	}
+	for _, dir := range c.ofClient(client, client.Home.Changed) {
+		err = errors.Join(err, os.MkdirAll(dir, 0o700)) //nolint:forbidigo // the client's folders are no state
+	}
+	if err != nil || !client.Home.Stand {
+		return c.profile(), nil, err
+	}
+	c.stand = p.Rig.Tree.Abs(standDir.Join(string(session)))
+	variable, err := c.makeStand()
+	return c.profile(), []string{variable}, err
+}
+
+// boxed reports whether a definition wants a sandbox.
+func boxed(r *rig.Rig) bool { return sandbox.Mode(r.Def.Sandbox) != sandbox.Off }
+
+// lookup returns a variable of a list, "" for one that is not in it.
+func lookup(env []string, name string) string {
+	for _, entry := range env {
+		if value, is := strings.CutPrefix(entry, name+"="); is {
+			return value
+		}
+	}
+	return ""
+}
+
+// removeTemp removes the temporary folder of a session whose supervisor was killed.
+func removeTemp(session string) error {
+	if state.CheckID(session) != nil {
+		return nil // no session, and no name to remove something by
+	}
+	temp, err := private.Temp()
+	if err != nil {
+		return err
+	}
+	return process.RemoveTemp(filepath.Join(temp, session))
 }
 
 // variables filters an environment for a command of this rig: in a sandbox, what is usual and what more and the
 // definition name.
 func variables(r *rig.Rig, environ, more []string) []string {
-	if sandbox.Mode(r.Def.Sandbox) == sandbox.Off {
+	if !boxed(r) {
 		return environ
 	}
 	return sandbox.Environment(environ, append(slices.Clone(more), r.Def.Allow.Env...))

@@ -1,13 +1,15 @@
 package execute
 
 import (
-	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
+	"github.com/gastown-chipset/chipset/state/retire"
 )
 
 // TestProfile: what a worker and a test may do, from the facts alone.
@@ -19,7 +21,7 @@ func TestProfile(t *testing.T) {
 		lookup: func(name string) string {
 			return map[string]string{"CLAUDE_CONFIG_DIR": "/moved", "GOCACHE": "/gocache"}[name]
 		},
-		session: "ses-1"}
+		self: "/opt/chipset", temp: "/var/tmp/chipset-1/ses-1"}
 	test := c.profile()
 	c.client, c.show = &claude, []string{"/rig/.chipset/run/prompts/ses-1.txt"}
 	worker := c.profile()
@@ -29,29 +31,61 @@ func TestProfile(t *testing.T) {
 			t.Errorf("%s can't be changed by both", path)
 		}
 	}
-	for _, path := range []string{"/rig/.git/objects", "/rig/.git/refs/heads/polecat", "/rig/.git/worktrees/polecat-alpha", "/rig/.chipset/state/retire",
-		"/rig/.chipset/state/mail", "/moved/projects"} {
+	for _, path := range []string{"/rig/.git/objects", "/rig/.git/refs/heads/polecat", "/rig/.git/worktrees/polecat-alpha", "/moved/projects"} {
 		if !slices.Contains(worker.Write, path) || slices.Contains(test.Write, path) {
 			t.Errorf("%s must be changed by workers alone", path)
 		}
 	}
-	for _, path := range []string{"/", "/rig", "/rig/.git", "/rig/.git/refs", "/rig/.git/refs/heads", "/rig/.chipset", "/rig/.chipset/state", "/rig/.chipset/run",
-		"/rig/.chipset/state/work", "/rig/.chipset/state/permissions", "/rig/.chipset/state/agents", "/home/u", "/moved", "/moved/settings.json", "/tmp"} {
-		if slices.Contains(worker.Write, filepath.Clean(path)) || slices.Contains(test.Write, path) {
-			t.Errorf("%s can be changed", path)
+	for _, path := range append(worker.Write, test.Write...) {
+		for _, kept := range []string{"/rig/.chipset/state", "/rig/.chipset/run", "/rig/.chipset/chipset.yaml", "/rig/.git/config", "/rig/.git/hooks",
+			"/rig/.git/refs/heads/main", "/rig/.git/HEAD", "/rig/main.go", "/home/u/.profile", "/moved/settings.json", "/tmp"} {
+			if path == kept || strings.HasPrefix(kept, strings.TrimSuffix(path, "/")+"/") || strings.HasPrefix(path, kept+"/") {
+				t.Errorf("%s can be changed by %s", kept, path)
+			}
 		}
 	}
-	for _, path := range []string{"/home/u/.ssh", "/home/u/.codex", "/moved", "/rig/.chipset/worktrees", "/rig/.chipset/logs", "/rig/.env"} {
+	for _, path := range []string{"/home/u/.ssh", "/home/u/.codex", "/moved", "/rig/.chipset", "/rig/.env", "/var/tmp/chipset-1"} {
 		if !slices.Contains(worker.Hide, path) || !slices.Contains(test.Hide, path) {
 			t.Errorf("%s is not hidden", path)
 		}
 	}
-	for _, path := range []string{"/moved", "/rig/.chipset/run/prompts/ses-1.txt"} {
+	for _, path := range []string{"/moved", "/rig/.chipset/run/prompts/ses-1.txt", "/opt/chipset"} {
 		if !slices.Contains(worker.Show, path) || slices.Contains(test.Show, path) {
 			t.Errorf("%s must be shown to the worker alone", path)
 		}
 	}
-	if !slices.Contains(test.Show, "/home/u/.aws") || worker.Temp != "/rig/.chipset/run/tmp/ses-1" {
+	if !slices.Contains(test.Show, "/home/u/.aws") || worker.Temp != "/var/tmp/chipset-1/ses-1" {
 		t.Errorf("show %q, temporary folder %s", test.Show, worker.Temp)
+	}
+}
+
+// TestWorkerInItsBox: a worker commits and reports in the narrowest box, and can do nothing to its rig with files.
+func TestWorkerInItsBox(t *testing.T) {
+	if kind, missing := sandbox.Kind(); missing != "" {
+		t.Skipf("this machine has only %q: %s", kind, missing)
+	}
+	k := newKennel(t, "sandbox: require\n")
+	rec := k.sling(`root=$(dirname "$(git rev-parse --path-format=absolute --git-common-dir)")
+for path in $(cd "$root" && find . -path ./.git/objects -prune -o -path ./.git/worktrees/polecat-alpha -prune -o \
+  -path ./.chipset/worktrees/polecat-alpha -prune -o -path './.git/*/polecat' -prune -o -path './.git/logs/refs/heads/polecat' -prune -o \( -type f -o -type d \) -print); do
+  if [ -d "$root/$path" ]; then (: > "$root/$path/new") 2> /dev/null && echo "new in $path"; else
+    (: >> "$root/$path") 2> /dev/null && echo "$path"; fi
+done > changed.txt
+cat "$root/.chipset/chipset.yaml" "$root"/.chipset/state/hooks/* > read.txt 2> /dev/null || true
+git -C "$TMPDIR" rev-parse --git-dir > outside.txt 2> /dev/null || true
+git add -A && git commit -qm report && git log -1 --format=%s > committed.txt`)
+	k.until("it is through", k.retired(rec.AssignmentID))
+	if got := k.record(rec.AssignmentID); got.Outcome != retire.Done {
+		t.Fatalf("%s: %s", got.Outcome, got.Reason)
+	}
+	branch := k.bead(rec.BeadID).Branch
+	for name, want := range map[string]string{"changed.txt": "", "read.txt": "", "outside.txt": "", "committed.txt": "report"} {
+		got := k.git("show", branch+":"+name)
+		if name == "changed.txt" { // it writes to its own transcript anyway
+			got = strings.TrimSpace(regexp.MustCompile(`(?m)^\./\.chipset/logs/ses-.*$`).ReplaceAllString(got, ""))
+		}
+		if got != want {
+			t.Errorf("%s: %q, not %q", name, got, want)
+		}
 	}
 }

@@ -50,7 +50,7 @@ func (s *Site) spec(c command) (process.Spec, error) {
 			return process.Spec{}, err
 		}
 	}
-	box, err := confine(s.Rig, s.Dir, c.session, nil, linked(s.Rig))
+	box, err := s.confine(c.session)
 	if err != nil {
 		return process.Spec{}, err
 	}

@@ -135,14 +135,17 @@ func (s *supervisor) makeTemp() error {
 	return nil
 }
 
-// removeTemp removes it. What the command made unreadable is made readable first; what can't be removed stays.
 func (s *supervisor) removeTemp() {
-	if s.spec.Sandbox == nil {
-		return
+	if s.spec.Sandbox != nil {
+		_ = RemoveTemp(s.spec.Sandbox.Temp) // what can't be removed stays
 	}
-	temp := s.spec.Sandbox.Temp
-	if os.RemoveAll(temp) == nil { //nolint:forbidigo // temporary files are no state
-		return
+}
+
+// RemoveTemp removes the temporary folder of a command that has ended. What the command made unreadable is made
+// readable first.
+func RemoveTemp(temp string) error {
+	if err := os.RemoveAll(temp); err == nil { //nolint:forbidigo // temporary files are no state
+		return nil
 	}
 	_ = filepath.WalkDir(temp, func(path string, entry fs.DirEntry, _ error) error {
 		if entry != nil && entry.IsDir() {
@@ -150,7 +153,7 @@ func (s *supervisor) removeTemp() {
 		}
 		return nil
 	})
-	_ = os.RemoveAll(temp) //nolint:forbidigo // temporary files are no state
+	return os.RemoveAll(temp) //nolint:forbidigo // temporary files are no state
 }
 
 // socketPair returns two connected sockets that no command inherits.

@@ -135,7 +135,7 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 		return usagef("runtime show: %v", err)
 	}
 	c := clients.Of(preset)
-	kit := agentcli.Kit{Chipset: "chipset", Permission: permission, Session: "SESSION", Files: "/FILE-", Hooks: true, MCP: true}
+	kit := agentcli.Kit{Chipset: "chipset", Permission: permission, Boxed: sandbox.InForce(mode), Session: "SESSION", Files: "/FILE-", Hooks: true, MCP: true}
 	begun := c.Start(run.Argv, kit)
 	kit.Resume = "SESSION"
 	resumed := c.Start(run.Argv, kit)

@@ -3,6 +3,7 @@ package claude
 
 import (
 	"embed"
+	"runtime"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
@@ -39,7 +40,9 @@ func Client() agentcli.Client {
 			return []agentcli.Step{{Argv: []string{"claude", "plugin", "marketplace", "add", dir}},
 				{Argv: []string{"claude", "plugin", "install", "chipset@chipset"}}}
 		}},
-		Home: agentcli.Home{Moved: "CLAUDE_CONFIG_DIR", Own: []string{".claude", ".claude.json", ".cache/claude-cli-nodejs"},
+		// On macOS its login is in the keychain, under a name that depends on the variable.
+		Home: agentcli.Home{Moved: "CLAUDE_CONFIG_DIR", Stand: runtime.GOOS != "darwin", Copied: []string{".claude.json"},
+			Renewed: []string{".claude/.credentials.json"}, Own: []string{".claude", ".claude.json", ".cache/claude-cli-nodejs"},
 			Changed: []string{".claude/projects", ".claude/todos", ".claude/tasks", ".claude/shell-snapshots", ".claude/session-env", ".claude/sessions",
 				".claude/statsig", ".claude/debug", ".claude/file-history", ".claude/paste-cache", ".claude/plans", ".cache/claude-cli-nodejs"}},
 		Keys: []string{"ANTHROPIC_*", "CLAUDE_*", "API_TIMEOUT_MS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS", "BASH_MAX_OUTPUT_LENGTH",

@@ -39,7 +39,9 @@ func Client() agentcli.Client {
 		Hooks:    hooks(),
 		Plugin:   &agentcli.Plugin{Name: name, Files: files},
 		Shell:    "shell",
-		Home: agentcli.Home{Moved: "CODEX_HOME", Own: []string{".codex"},
+
+		OwnSandbox: true,
+		Home: agentcli.Home{Moved: "CODEX_HOME", Stand: true, Own: []string{".codex"}, Renewed: []string{".codex/auth.json"},
 			Changed: []string{".codex/sessions", ".codex/log", ".codex/tmp", ".codex/shell_snapshots"}},
 		Keys: []string{"OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"},
 		Nested: []string{"CODEX_CI", "CODEX_MANAGED_BY_NPM", "CODEX_MANAGED_PACKAGE_ROOT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED",
@@ -53,6 +55,9 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 	// A login shell would put the system's own PATH in place of the worker's, and
 	// the rig's commands would not be found.
 	argv = append(argv, "-c", "allow_login_shell=false")
+	if i := slices.Index(argv, "--sandbox"); kit.Boxed && i >= 0 && i+1 < len(argv) {
+		argv[i+1] = "danger-full-access" // in a sandbox of its own inside of another no command would start
+	}
 	var env []string
 	if kit.Hooks {
 		env = []string{agentcli.HooksHandedOver}

@@ -39,6 +39,17 @@ func TestClient(t *testing.T) {
 	}.Run(t)
 }
 
+// TestBoxed: in the rig's sandbox it makes none of its own.
+func TestBoxed(t *testing.T) {
+	client := Client()
+	for boxed, want := range map[bool]string{false: "workspace-write", true: "danger-full-access"} {
+		argv := client.Start([]string{"codex", "exec", "--sandbox", "workspace-write"}, agentcli.Kit{Boxed: boxed}).Argv
+		if argv[3] != want {
+			t.Errorf("boxed %v: %q", boxed, argv)
+		}
+	}
+}
+
 func TestTools(t *testing.T) {
 	for _, tt := range []struct {
 		name, input string

@@ -38,8 +38,9 @@ func Client() agentcli.Client {
 			return []agentcli.Step{{Argv: []string{"gemini", "extensions", "link", dir}, Unattended: []string{"--consent"},
 				Present: "already installed", Remove: []string{"gemini", "extensions", "uninstall", "chipset"}}}
 		}},
-		Shell:  "run_shell_command",
-		Home:   agentcli.Home{Own: []string{".gemini"}, Changed: []string{".gemini/tmp", ".gemini/history"}},
+		Shell: "run_shell_command",
+		Home: agentcli.Home{Moved: "GEMINI_CLI_HOME", MovedAbove: true, Stand: true, Own: []string{".gemini"},
+			Changed: []string{".gemini/tmp", ".gemini/history"}, Renewed: []string{".gemini/oauth_creds.json"}},
 		Keys:   []string{"GEMINI_*", "GOOGLE_*", "GOOGLE_APPLICATION_CREDENTIALS"},
 		Nested: []string{"GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"},
 	}

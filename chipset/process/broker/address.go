@@ -8,11 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/chipset/process/private"
 )
 
 // EnvAddress is the variable that tells a worker's chipset where its broker listens.
@@ -56,8 +57,7 @@ func ParseAddress(text string) (Address, error) {
 // where there is none. Nobody else may enter it, and its path is short enough for a
 // socket. Sockets that an end with kill -9 has left there are removed.
 func Folder() (string, error) {
-	mine := "chipset-" + strconv.Itoa(os.Getuid())
-	candidates := []string{filepath.Join(os.TempDir(), mine), filepath.Join("/tmp", mine)}
+	candidates := []string{filepath.Join(os.TempDir(), private.Name()), filepath.Join("/tmp", private.Name())}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		candidates = append([]string{filepath.Join(dir, "chipset")}, candidates...)
 	}
@@ -66,7 +66,7 @@ func Folder() (string, error) {
 		if len(dir)+1+nameSize > maxPath {
 			continue
 		}
-		err := makePrivate(dir)
+		err := private.Make(dir)
 		if err == nil {
 			sweep(dir)
 			return dir, nil
@@ -76,22 +76,6 @@ func Folder() (string, error) {
 	// Somebody else has taken the names.
 	dir, err := os.MkdirTemp("/tmp", "chipset-") //nolint:forbidigo // sockets are no state: nothing of them outlives a session
 	return dir, errors.Join(append(failed, err)...)
-}
-
-// makePrivate makes a folder for this user alone, or checks that it is one.
-func makePrivate(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err == nil || !errors.Is(err, os.ErrExist) { //nolint:forbidigo // see Folder
-		return err
-	}
-	var info unix.Stat_t
-	if err := unix.Lstat(dir, &info); err != nil {
-		return err
-	}
-	//nolint:unconvert // Mode has 16 bits on macOS
-	if uint32(info.Mode)&unix.S_IFMT != unix.S_IFDIR || int(info.Uid) != os.Getuid() || info.Mode&0o077 != 0 {
-		return fmt.Errorf("%s is not a folder that only you may enter", dir)
-	}
-	return nil
 }
 
 // sweep removes the sockets on which nobody listens.

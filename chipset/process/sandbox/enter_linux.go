@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -27,35 +28,32 @@ const (
 // maxTasks is how many processes and threads a command's user may have while it starts another.
 const maxTasks = 16384
 
-// Kind says in a few words what restricts commands on this machine, and missing what does not and why; either may be "".
+// Kind says in a few words what restricts commands on this machine, and missing what does not and why; either may be
+// "". Without Landlock nothing does: a filter alone protects no file, and keeps clients from sandboxes of their own.
 func Kind() (kind, missing string) {
 	version, err := landlock.LandlockGetABIVersion()
-	switch {
-	case err != nil:
-		missing = "no Landlock: " + err.Error()
-	case version < minLandlock:
-		missing = fmt.Sprintf("no Landlock: the kernel has version %d, %d is needed", version, minLandlock)
-	default:
-		kind = fmt.Sprintf("landlock %d", version)
+	if err != nil {
+		return "", "no Landlock: " + err.Error()
 	}
+	if version < minLandlock {
+		return "", fmt.Sprintf("no Landlock: the kernel has version %d, %d is needed", version, minLandlock)
+	}
+	kind = fmt.Sprintf("landlock %d", version)
 	if err := seccompAvailable(); err != nil {
-		return kind, join(missing, "no seccomp: "+err.Error())
+		return kind, "no seccomp: " + err.Error()
 	}
-	return join(kind, "seccomp"), missing
-}
-
-func join(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + ", " + b
+	return kind + ", seccomp", ""
 }
 
 // Enter restricts this process for good, and returns what is to be executed then: path and argv as they are. It is
 // called by a process that has no other purpose, on the locked thread that executes the command.
 func (p *Profile) Enter(path string, argv []string) (program string, words []string, err error) {
-	if _, missing := Kind(); missing != "" && p.Mode == Require {
+	kind, missing := Kind()
+	if missing != "" && p.Mode == Require {
 		return "", nil, errors.New(missing)
+	}
+	if kind == "" {
+		return path, argv, nil
 	}
 	if err := limit(); err != nil {
 		return "", nil, err
@@ -81,8 +79,8 @@ func (p *Profile) Enter(path string, argv []string) (program string, words []str
 // the others need not be stopped for it.
 func (p *Profile) restrictFiles() error {
 	version, err := landlock.LandlockGetABIVersion()
-	if err != nil || version < minLandlock {
-		return nil // Enter has refused it where that matters
+	if err != nil {
+		return err
 	}
 	handled := handledBy(version)
 	rules, err := landlock.LandlockCreateRuleset(&handled, 0)
@@ -98,13 +96,23 @@ func (p *Profile) restrictFiles() error {
 	// Names are not hidden: programs list the folders above the one they are in.
 	allow(landlock.AccessFSReadDir, "/")
 	allow(readAccess, p.readable(entries)...)
-	allow(changeAccess, "/dev/shm")
+	if p.sharesMemory() {
+		allow(changeAccess, sharedMemory)
+	}
 	allow(writeAccess|landlock.AccessFSIoctlDev, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 	allow(changeAccess, p.writable()...)
 	if err != nil {
 		return err
 	}
 	return landlock.LandlockRestrictSelf(rules, 0)
+}
+
+// sharedMemory is the folder that programs share memory in.
+const sharedMemory = "/dev/shm"
+
+// sharesMemory reports whether a command may change the whole of sharedMemory: when nothing hidden lies there.
+func (p *Profile) sharesMemory() bool {
+	return !slices.ContainsFunc(resolved(p.Hide), func(h string) bool { return below(h, sharedMemory) })
 }
 
 // handledBy is what a version of Landlock restricts: files, and signals and abstract sockets to processes outside.

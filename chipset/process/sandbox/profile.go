@@ -36,6 +36,12 @@ func Describe(mode Mode) string {
 	return kind + "; " + missing
 }
 
+// InForce reports whether commands are restricted on this machine for a mode.
+func InForce(mode Mode) bool {
+	kind, _ := Kind()
+	return mode != Off && kind != ""
+}
+
 // Profile is what a command may do. All paths are absolute; one that does not exist counts for nothing. A symbolic
 // link counts for what it leads to.
 type Profile struct {
