@@ -66,6 +66,7 @@ type Follower struct {
 	seen    Stamp // the folder at the last look
 	whole   time.Time
 	refused time.Time // when a watch could not be had, or zero
+	missing bool      // there was no folder at the last look
 }
 
 // wholeInterval is how often a followed folder is rescanned without a reason, and how
@@ -93,12 +94,14 @@ func (f *Follower) Next() (FolderChanges, error) {
 	now := time.Now() //nolint:forbidigo // how long ago something was, on the clock that never jumps
 	stamp, err := lstat(f.tree.Abs(f.dir))
 	if errors.Is(err, os.ErrNotExist) {
-		f.watched = Stamp{}
-		return FolderChanges{Rescan: true}, nil
+		known := f.missing
+		f.watched, f.missing = Stamp{}, true
+		return FolderChanges{Rescan: !known}, nil
 	}
 	if err != nil {
 		return FolderChanges{}, wrapPath(f.dir, err)
 	}
+	f.missing = false
 	if f.feed == nil {
 		f.feed = f.watcher.feed(f.tree.Abs(f.dir))
 	}

@@ -167,3 +167,22 @@ func TestFeedIsBounded(t *testing.T) {
 		t.Errorf("%d names, lost %v", len(names), lost)
 	}
 }
+
+// TestAMissingFolderChangesOnce: as long as there is no folder nothing changes in it, and
+// when it comes, it is looked at.
+func TestAMissingFolderChangesOnce(t *testing.T) {
+	tree := newTree(t)
+	_, w := followed(t, tree)
+	dir := RunDir.Join("later")
+	f := NewFollower(tree, dir, w)
+	for i, want := range []bool{true, false, false, true, false} {
+		if i == 3 {
+			must(t, tree.MkdirAll(dir))
+		}
+		c, err := f.Next()
+		must(t, err)
+		if c.Rescan != want || len(c.Names) > 0 {
+			t.Errorf("look %d: %+v, want a rescan: %v", i, c, want)
+		}
+	}
+}
