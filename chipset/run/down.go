@@ -29,8 +29,8 @@ const pollInterval = 50 * time.Millisecond
 
 // Down asks every running agent to finish by mail that names its session,
 // waits, then signals the processes (TERM, then KILL). It returns how many
-// agents were running. Nothing is lost either way: the next start heals what a
-// signal cut off.
+// agents were running. Nothing is lost either way: the next start goes on with the
+// sessions that a signal cut off.
 func Down(ctx context.Context, r *rig.Rig, opts DownOptions) (int, error) {
 	running, err := alive(r)
 	if err != nil || len(running) == 0 {
@@ -38,15 +38,8 @@ func Down(ctx context.Context, r *rig.Rig, opts DownOptions) (int, error) {
 	}
 	n := len(running)
 	if !opts.Now {
-		quiet, err := json.Marshal(mail.Ask{NoReply: true}) // the locks show who has ended
-		if err != nil {
-			return n, err
-		}
 		for _, s := range running {
-			_, err := r.Sender.Send(ctx, mail.Message{From: opts.By, To: s.AgentID, Type: mail.ShutdownRequest, Priority: mail.Urgent,
-				Subject: "please finish", Body: "The rig is being shut down: finish what you do, and take nothing new.\n",
-				Ref: &mail.Ref{Session: s.Session}, Metadata: quiet})
-			if err != nil && !errors.Is(err, state.ErrConflict) {
+			if err := askToFinish(ctx, r, opts.By, s); err != nil {
 				return n, err
 			}
 		}
@@ -70,6 +63,21 @@ func Down(ctx context.Context, r *rig.Rig, opts DownOptions) (int, error) {
 		}
 	}
 	return n, fmt.Errorf("%d agents still run: %w", len(running), state.ErrLockTimeout)
+}
+
+// askToFinish asks one session of an agent to finish what it does.
+func askToFinish(ctx context.Context, r *rig.Rig, by state.AgentID, s rig.Stamp) error {
+	quiet, err := json.Marshal(mail.Ask{NoReply: true}) // the locks show who has ended
+	if err != nil {
+		return err
+	}
+	_, err = r.Sender.Send(ctx, mail.Message{From: by, To: s.AgentID, Type: mail.ShutdownRequest, Priority: mail.Urgent,
+		Subject: "please finish", Body: "The rig is being shut down: finish what you do, and take nothing new.\n",
+		Ref: &mail.Ref{Session: s.Session}, Metadata: quiet})
+	if errors.Is(err, state.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
 func alive(r *rig.Rig) ([]rig.Stamp, error) {

@@ -15,8 +15,12 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// ErrTimeout is returned by Up when the rig was not idle in time.
-var ErrTimeout = errors.New("timed out")
+var (
+	// ErrTimeout is returned by Up when the rig was not idle in time.
+	ErrTimeout = errors.New("timed out")
+	// ErrDrained is returned by Up when all agents have finished what they did, because of UpOptions.Drain.
+	ErrDrained = errors.New("drained")
+)
 
 // UpOptions say how a whole rig runs.
 type UpOptions struct {
@@ -30,10 +34,12 @@ type UpOptions struct {
 	Needs bool
 	// Agents are those to run; empty means all of the rig that have a process.
 	Agents []state.AgentID
+	// Drain, once it is closed, lets the agents finish what they do and take nothing new; nil is never.
+	Drain <-chan struct{}
 }
 
 // Up runs agents of a rig in this process until it is told to end: by the
-// end of ctx, by mail to all of them, when idle, or after the time-out. It
+// end of ctx, by mail to all of them, by opts.Drain, when idle, or after the time-out. It
 // returns a state.ErrConflict when other processes run all agents, and *Waiting
 // when the rig is idle but beads wait for a person. What is half done when it
 // returns is healed by the next start.
@@ -61,7 +67,7 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 		done := sync.OnceFunc(running.Done)
 		agentCtx, stop := context.WithCancel(ctx)
 		g.Add(func() error {
-			err := p.keep(agentCtx, id, len(opts.Agents) == 1)
+			err := p.keep(agentCtx, id, &opts)
 			done()
 			if err != nil {
 				return err
@@ -77,6 +83,9 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	if opts.Needs {
 		addNeeds(&g, ctx, p)
 	}
+	if opts.Drain != nil {
+		addDrain(&g, ctx, p, opts.Drain)
+	}
 	if opts.UntilIdle {
 		addIdle(&g, ctx, p)
 	}
@@ -87,10 +96,22 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	if outer.Err() != nil {
 		return outer.Err() // whichever actor noticed first
 	}
-	if errors.Is(err, errAllEnded) || errors.Is(err, errIdle) {
+	switch {
+	case errors.Is(err, errAllEnded) && isClosed(opts.Drain):
+		return ErrDrained
+	case errors.Is(err, errAllEnded), errors.Is(err, errIdle):
 		return nil
 	}
 	return err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // owner returns a process that runs one of the agents if others run all of them, else 0.
@@ -129,9 +150,9 @@ func runnable(r *rig.Rig) ([]state.AgentID, error) {
 }
 
 // keep runs an agent; while another process does, it waits to take over,
-// unless it is the only one asked for.
-func (p *Process) keep(ctx context.Context, id state.AgentID, alone bool) error {
-	told := false
+// unless it is the only one asked for or the process drains.
+func (p *Process) keep(ctx context.Context, id state.AgentID, opts *UpOptions) error {
+	told, alone := false, len(opts.Agents) == 1
 	for {
 		err := p.RunAgent(ctx, id)
 		var owned *rig.ClaimedError
@@ -145,6 +166,9 @@ func (p *Process) keep(ctx context.Context, id state.AgentID, alone bool) error 
 		timer := time.NewTimer(p.Rig.Def.Rig.Tick)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-opts.Drain:
 			timer.Stop()
 			return nil
 		case <-timer.C:

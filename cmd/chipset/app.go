@@ -51,6 +51,8 @@ type app struct {
 	dir, as string
 
 	opened *rig.Rig
+
+	interrupts interrupts
 }
 
 // openRig finds and opens the rig; the same one for the whole command. Errors:

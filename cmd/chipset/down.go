@@ -29,8 +29,8 @@ func newDownCmd(a *app) *cobra.Command {
 		Short: "Ask every running agent to finish; then insist",
 		Long: `Ask every running agent by mail (shutdown_request, which names its session) to
 finish its current work and to take no new work. Agents that still run after --wait
-are ended by TERM, then KILL. With --now they are not asked first. Interrupted work is
-saved, and continued at the next start.`,
+are ended by TERM, then KILL. With --now they are not asked first. A session that is
+interrupted is kept, and goes on at the next start.`,
 		Example: "  chipset down\n  chipset down --wait 10m\n  chipset down --now",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/run"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -38,7 +39,7 @@ func exitCode(ctx context.Context, err error) int {
 	if err == nil {
 		return codeOK
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) || errors.Is(err, run.ErrDrained) {
 		return codeInterrupted
 	}
 	var coded *codedError

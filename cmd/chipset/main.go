@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,19 +54,6 @@ func mainCode() int {
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		env: os.Getenv, cwd: cwd, clock: clockOf(time.Now), self: self, given: given,
 	})
-}
-
-// doubled is how long a signal that comes again counts as the same one: some
-// tools, timeout(1) for one, signal a process and then its whole group.
-const doubled = 500 * time.Millisecond
-
-// runWithSignals executes one command line and returns the exit code. The first SIGINT or
-// SIGTERM cancels the command's context; a later one has its usual effect.
-func runWithSignals(args []string, a *app) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(doubled, stop) })()
-	return execute(ctx, args, a)
 }
 
 // execute is runWithSignals without the signals of the process.

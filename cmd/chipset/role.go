@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -41,8 +42,8 @@ func newRoleCmd(a *app, role agent.Role, use, short, what, example string) *cobr
 		Long: what + `
 
 If another process runs the same agent, its pid is printed and the exit code is 4.
-Ctrl-C (or TERM) ends the agent within seconds; the next start finishes what was
-interrupted.`,
+After Ctrl-C it takes nothing new, and finishes what it does. A second Ctrl-C, or TERM,
+ends it within seconds; the next start goes on where it stopped.`,
 		Example: example,
 		Args:    args,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,5 +87,10 @@ func runRole(ctx context.Context, a *app, role agent.Role, args []string, o upOp
 			return state.Conflictf("agent "+string(id), "is a %s, not a %s", known.Role, role)
 		}
 	}
-	return a.runAgents(ctx, r, say, run.UpOptions{Timeout: o.timeout, Agents: []state.AgentID{id}})
+	began := r.Clock.Now()
+	err = a.runAgents(ctx, r, say, run.UpOptions{Timeout: o.timeout, Agents: []state.AgentID{id}})
+	if ctx.Err() != nil || errors.Is(err, run.ErrDrained) {
+		a.summarize(ctx, r, say, began)
+	}
+	return err
 }

@@ -47,8 +47,9 @@ func newUpCmd(a *app) *cobra.Command {
 		Use:   "up",
 		Short: "Run the whole rig: mayor, polecats, refinery and witness",
 		Long: `Run every agent of the rig in this process. An agent that another process
-runs already is left to it, and taken over when that process ends. Ctrl-C (or
-TERM) ends the rig within seconds; the next start finishes what was interrupted.
+runs already is left to it, and taken over when that process ends. After Ctrl-C nothing
+new is begun, and what runs may finish. A second Ctrl-C, or TERM, ends the rig within
+seconds; the next start goes on with the sessions of the workers where they stopped.
 Decisions that wait for you are printed at once, each with the command that answers it.
 If another process runs the whole rig already, the exit code is 4.`,
 		Example: "  chipset up\n  chipset up --until-idle --timeout 2h\n  chipset up --polecats 8 --log-format json",
@@ -92,15 +93,19 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	}
 	err = a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents, Standby: o.standby, Needs: true})
 	if !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNoTree) {
-		// It is of use also after an interrupt, which has ended ctx.
-		summary, sumErr := view.Summarize(context.WithoutCancel(ctx), r, began)
-		if sumErr != nil {
-			a.warnf("summary: %v", sumErr)
-		} else {
-			say("%s", summary)
-		}
+		a.summarize(ctx, r, say, began)
 	}
 	return err
+}
+
+// summarize says what came of the rig since an instant; also after an interrupt, which has ended ctx.
+func (a *app) summarize(ctx context.Context, r *rig.Rig, say func(string, ...any), since state.Time) {
+	summary, err := view.Summarize(context.WithoutCancel(ctx), r, since)
+	if err != nil {
+		a.warnf("summary: %v", err)
+		return
+	}
+	say("%s", summary)
 }
 
 // tellCopied warns that the rig runs on a copy of its definition.
@@ -148,6 +153,9 @@ func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any
 		return err
 	}
 	defer p.Close()
+	drain := make(chan struct{})
+	a.interrupts.onFirst(func() { close(drain) })
+	opts.Drain = drain
 	err = run.Up(ctx, p, opts)
 	var waiting *run.Waiting
 	switch {
