@@ -2,9 +2,12 @@ package gittest
 
 import (
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -47,11 +50,11 @@ func (f *Faults) fail(t *testing.T, n int) {
 	Write(t, f.dir, "fail", strconv.Itoa(n)+"\n")
 }
 
-// Play is what a Sweep plays.
+// Play is something that faults strike.
 type Play struct {
 	// World is the folder that it changes.
 	World string
-	// Do does it, and returns what the caller goes by.
+	// Do does it, as a new process would, and returns what the caller goes by.
 	Do func() (any, error)
 	// Standing is what stands in the world afterwards.
 	Standing func() string
@@ -59,53 +62,126 @@ type Play struct {
 	Once bool
 }
 
-// Sweep plays the same again and again, always from the same beginning, and lets another
-// run of git fail each time. If Do returns no error, all is as without a fault. If it
-// does, it is done once more on what the failure has left, and then all is so.
+// Sweep plays the same again and again, always from the same beginning, and kills another
+// run of git each time. If Do returns no error, all is as without a fault. If it does, it
+// is done once more on what the failure has left, and then all is so.
 func (f *Faults) Sweep(t *testing.T, p Play) {
 	t.Helper()
-	saved := filepath.Join(Dir(t), "saved")
-	dup(t, p.World, saved)
-	restore := func() {
-		if err := os.RemoveAll(p.World); err != nil {
-			t.Fatal(err)
-		}
-		dup(t, saved, p.World)
-	}
-	defer restore()
 	f.fail(t, 0)
-	want, err := p.Do()
-	if err != nil {
-		t.Fatalf("without a fault: %v", err)
-	}
+	s := newSweep(t, p)
 	runs, err := os.ReadFile(filepath.Join(f.dir, "runs"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := fmt.Sprintf("%+v\n%s", want, p.Standing())
 	for n := 1; n <= len(runs); n++ {
-		restore()
+		s.restore()
 		f.fail(t, n)
-		got, err := p.Do()
-		f.fail(t, 0)
-		if err != nil && p.Once {
-			continue
-		}
-		if err != nil {
-			if got, err = p.Do(); err != nil {
-				t.Errorf("once more, after run %d of git had failed: %v", n, err)
-				continue
+		s.play(fmt.Sprintf("run %d of git is killed", n), func() { f.fail(t, 0) })
+	}
+	s.restore()
+}
+
+// Spoil is Sweep with another fault: one of the files below a folder of the world, or one
+// of the folders, of before or of afterwards, can be neither read nor written, for the
+// other kind stands in its place. skip names those that stay as they are.
+func Spoil(t *testing.T, p Play, below string, skip func(name string) bool) {
+	t.Helper()
+	s := newSweep(t, p)
+	isFolder := map[string]bool{}
+	for _, top := range []string{p.World, s.saved} {
+		err := filepath.WalkDir(filepath.Join(top, below), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && (d.IsDir() || d.Type().IsRegular()) {
+				path, err = filepath.Rel(top, path)
+				isFolder[path] = d.IsDir()
 			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if now := fmt.Sprintf("%+v\n%s", got, p.Standing()); now != whole {
-			t.Errorf("run %d of git fails:\n%s\nwithout a fault:\n%s", n, now, whole)
+	}
+	for _, name := range slices.Sorted(maps.Keys(isFolder)) {
+		if !skip(filepath.ToSlash(name)) {
+			s.restore()
+			s.play(name+" is spoilt", s.spoil(filepath.Join(p.World, name), isFolder[name]))
+		}
+	}
+	s.restore()
+}
+
+// spoil puts something in the place of a file or folder, and returns what takes it back.
+func (s *sweep) spoil(at string, folder bool) (mend func()) {
+	s.Helper()
+	aside := filepath.Join(Dir(s.T), "aside")
+	_ = os.Rename(at, aside) // unless it is of afterwards
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		s.Fatal(err)
+	}
+	var err error
+	if folder {
+		err = os.WriteFile(at, nil, 0o600)
+	} else {
+		err = os.Mkdir(at, 0o700)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return func() {
+		if os.Remove(at) == nil {
+			_ = os.Rename(aside, at)
 		}
 	}
 }
 
-func dup(t *testing.T, from, to string) {
+// sweep is a Play, where it begins, and what comes of it.
+type sweep struct {
+	*testing.T
+	Play
+	saved, whole string
+}
+
+func newSweep(t *testing.T, p Play) *sweep {
 	t.Helper()
+	s := &sweep{T: t, Play: p, saved: filepath.Join(Dir(t), "saved")}
+	s.copy(p.World, s.saved)
+	got, err := p.Do()
+	if err != nil {
+		t.Fatalf("without a fault: %v", err)
+	}
+	s.whole = fmt.Sprintf("%+v\n%s", got, p.Standing())
+	return s
+}
+
+// play plays it once, and once more after mend if there was an error.
+func (s *sweep) play(fault string, mend func()) {
+	s.Helper()
+	got, err := s.Do()
+	mend()
+	if err != nil && s.Once {
+		return
+	}
+	if err != nil {
+		if got, err = s.Do(); err != nil {
+			s.Errorf("once more, after %s: %v", fault, err)
+			return
+		}
+	}
+	if now := fmt.Sprintf("%+v\n%s", got, s.Standing()); now != s.whole {
+		s.Errorf("%s:\n%s\nwithout a fault:\n%s", fault, now, s.whole)
+	}
+}
+
+func (s *sweep) restore() {
+	s.Helper()
+	if err := os.RemoveAll(s.World); err != nil {
+		s.Fatal(err)
+	}
+	s.copy(s.saved, s.World)
+}
+
+func (s *sweep) copy(from, to string) {
+	s.Helper()
 	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		s.Fatalf("%v\n%s", err, out)
 	}
 }
