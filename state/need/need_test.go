@@ -1,11 +1,13 @@
 package need
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -135,4 +137,12 @@ func TestNumbersOfATreeThatCantBeWritten(t *testing.T) {
 	if err == nil || numbers["a"] != 1 || numbers["b"] != 0 {
 		t.Errorf("%v, %v", numbers, err)
 	}
+}
+
+// short is a context that waits for no other process.
+func short(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
 }
