@@ -68,6 +68,14 @@ func NewTranscript(r *rig.Rig, session state.SessionID, end int64) *Transcript {
 	return t
 }
 
+// Raw makes every line a passage as it was written, and returns the transcript.
+func (t *Transcript) Raw() *Transcript {
+	t.lines.To = func(line []byte) {
+		t.found = append(t.found, agentcli.Passage{Kind: agentcli.Said, Text: string(line)})
+	}
+	return t
+}
+
 // More returns what was printed since the last call, in whole lines, and whether there is
 // more. A transcript that does not exist yet is empty.
 func (t *Transcript) More() (passages []agentcli.Passage, more bool, err error) {

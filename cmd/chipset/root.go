@@ -25,7 +25,7 @@ func commandGroups() []commandGroup {
 			newWorkCmd, newConvoyCmd, newSlingCmd, newUnslingCmd, newQueueCmd,
 		}},
 		{"look", "Looking:", []func(*app) *cobra.Command{
-			newStatusCmd, newBoardCmd, newLogCmd, newWhyCmd, newDoctorCmd, newAuditCmd, newBenchCmd, newSimulateCmd, newRuntimeCmd, newVersionCmd,
+			newStatusCmd, newBoardCmd, newTailCmd, newDiffCmd, newLogCmd, newWhyCmd, newDoctorCmd, newAuditCmd, newBenchCmd, newSimulateCmd, newRuntimeCmd, newVersionCmd,
 		}},
 		{"talk", "Channels:", []func(*app) *cobra.Command{
 			newMailCmd, newInboxCmd, newApproveCmd, newDenyCmd, newAnswerCmd, newReopenCmd, newNudgeCmd, newHookCmd, newAgentsCmd, newPermissionsCmd,

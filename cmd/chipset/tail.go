@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+type tailOptions struct{ follow, raw, all bool }
+
+// AddFlags registers the flags of tail.
+func (o *tailOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVarP(&o.follow, "follow", "f", false, "print what is added, until the session is over")
+	fs.BoolVar(&o.raw, "raw", false, "print the lines as the client wrote them")
+	fs.BoolVar(&o.all, "all", false, "print the whole transcript, not only its end")
+}
+
+func newTailCmd(a *app) *cobra.Command {
+	var opts tailOptions
+	return withFlags(&opts, &cobra.Command{
+		Use:   "tail AGENT|BEAD",
+		Short: "What a worker prints, as lines a person reads",
+		Long: `Print the end of a worker's transcript: what the agent said, its tool calls with their arguments,
+their results cut, changes as lines removed and added. AGENT is the session that it has now, or had
+last; BEAD is the attempt that goes on, or the last one.`,
+		Example: "  chipset tail polecat-alpha -f\n  chipset tail gt-abc12",
+		Args:    nargs(1, 1, "an agent or a bead"),
+		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {
+			session, err := sessionNamed(r, args[0])
+			if err != nil {
+				return err
+			}
+			t := transcriptPrinter{app: a, opts: opts, rig: r, session: session}
+			return t.run(ctx)
+		}),
+	})
+}
+
+// sessionNamed is the session of the agent or bead that an argument names.
+func sessionNamed(r *rig.Rig, name string) (state.SessionID, error) {
+	agent, err := actor.Lookup(r, name)
+	if err == nil {
+		return view.SessionOf(r, agent, "")
+	}
+	if !errors.Is(err, state.ErrNotFound) {
+		return "", err
+	}
+	bead, beadErr := state.ParseBeadID(name)
+	if beadErr != nil {
+		return "", err
+	}
+	if _, beadErr := r.Beads.Get(name); beadErr != nil {
+		return "", beadErr
+	}
+	return view.SessionOf(r, "", bead)
+}
+
+// transcriptPrinter prints a transcript as it grows.
+type transcriptPrinter struct {
+	app     *app
+	opts    tailOptions
+	rig     *rig.Rig
+	session state.SessionID
+}
+
+func (p *transcriptPrinter) run(ctx context.Context) error {
+	var end int64 = view.TranscriptEnd
+	if p.opts.all {
+		end = 0
+	}
+	t := view.NewTranscript(p.rig, p.session, end)
+	if p.opts.raw {
+		t = t.Raw()
+	}
+	return actor.Wait(ctx, p.rig, "tail", 0, func() (bool, error) {
+		exit, found, err := p.rig.WorkerExit(p.session)
+		over := err != nil || !found || exit.Done // before the last look, so that nothing is missed
+		for more := true; more; {
+			var passages []agentcli.Passage
+			if passages, more, err = t.More(); err != nil {
+				return false, err
+			}
+			p.print(passages)
+		}
+		if !p.opts.follow || over {
+			p.print(t.Rest())
+			return true, nil
+		}
+		return false, nil
+	}, state.LogDir, rig.WorkerDir)
+}
+
+func (p *transcriptPrinter) print(passages []agentcli.Passage) {
+	for _, passage := range passages {
+		if _, terminal := p.app.terminal(); p.opts.raw && !terminal {
+			p.app.printf("%s\n", passage.Text)
+			continue
+		}
+		mark := view.Mark(passage.Kind)
+		for i, line := range strings.Split(passage.Text, "\n") {
+			if i > 0 && (passage.Kind == agentcli.Said || passage.Kind == agentcli.Called || passage.Kind == agentcli.Noted) {
+				mark = "  "
+			}
+			if p.opts.raw {
+				mark = ""
+			}
+			p.app.line(mark+line, passageColour(passage.Kind))
+		}
+	}
+}
+
+func passageColour(k agentcli.PassageKind) func(string) screen.Cell {
+	switch k {
+	case agentcli.Said:
+		return screen.Plain
+	case agentcli.Called:
+		return screen.Bold
+	case agentcli.Returned, agentcli.Noted:
+		return screen.Dim
+	case agentcli.Erred:
+		return screen.Yellow
+	case agentcli.Removed:
+		return screen.Red
+	case agentcli.Added:
+		return screen.Green
+	}
+	return screen.Plain
+}
+
+// line prints a line of others, whole and cleaned, in a colour on a terminal.
+func (a *app) line(text string, colour func(string) screen.Cell) {
+	out := screen.New(screen.Options{Colour: a.colour()})
+	out.Row("", []screen.Cell{colour(strings.ReplaceAll(text, "\t", "    "))}, nil)
+	_ = out.Flush(a.stdout) // a lost write is reported when the command ends
+}
+
+func newDiffCmd(a *app) *cobra.Command {
+	var opts jsonOptions
+	return withFlags(&opts, &cobra.Command{
+		Use:   "diff BEAD",
+		Short: "What a bead's attempt has changed by now, or what landed of it",
+		Long: `Print the commits and the patch of a bead: of the attempt that goes on what its worktree holds,
+committed or not, but no files that git does not know yet; of a finished one what its merge request
+holds, or what landed. Into a pipe goes the patch alone.`,
+		Example: "  chipset diff gt-abc12\n  chipset diff gt-abc12 > gt-abc12.patch",
+		Args:    nargs(1, 1, "one bead"),
+		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {
+			id, err := state.ParseBeadID(args[0])
+			if err != nil {
+				return usagef("diff: %v", err)
+			}
+			c, err := view.ChangesOf(ctx, r, id)
+			return a.show(c, err, opts.json, func() error { return a.printChanges(c) })
+		}),
+	})
+}
+
+func (a *app) printChanges(c *view.Changes) error {
+	if _, terminal := a.terminal(); !terminal {
+		a.printf("%s", c.Patch)
+		return nil
+	}
+	a.line(c.Where, screen.Bold)
+	for i := range c.Commits {
+		a.line("  "+c.Commits[i].Hash.Short()+" "+c.Commits[i].Subject, screen.Dim)
+	}
+	a.printf("\n")
+	for text := range strings.Lines(c.Patch) {
+		a.line(strings.TrimRight(text, "\n"), patchColour(text))
+	}
+	return nil
+}
+
+func patchColour(line string) func(string) screen.Cell {
+	for _, row := range []struct {
+		begin  string
+		colour func(string) screen.Cell
+	}{{"diff ", screen.Bold}, {"+++ ", screen.Bold}, {"--- ", screen.Bold}, {"@@", screen.Yellow}, {"+", screen.Green}, {"-", screen.Red}} {
+		if strings.HasPrefix(line, row.begin) {
+			return row.colour
+		}
+	}
+	return screen.Plain
+}
