@@ -282,6 +282,7 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 	if err != nil {
 		return &startFailure{name, err, fault.WorktreeFailed}
 	}
+	p.noteRepository(ctx)
 	job, err := p.jobs.Start(ctx, spec)
 	if err != nil {
 		return &startFailure{name, err, fault.WorktreeFailed}
@@ -493,6 +494,7 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker, x process.Exit) {
 		exit.Fault = fault.New(fault.DiskFull, fault.DiskFull.Phrase()+": "+wording.FirstLine(reason))
 	}
 	w.exit, w.endedAt = &exit, x.EndedAt
+	p.noteRepository(ctx)
 }
 
 // tellExit tells the story of the worker's end.

@@ -17,8 +17,8 @@ import (
 // lockPoll is how often a lock that is in the way is looked at.
 const lockPoll = 20 * time.Millisecond
 
-// heal frees a linked worktree from the locks of a killed git, from every operation in progress, and from what git can't
-// get past.
+// heal frees a linked worktree from the locks of a killed git, from every operation in progress, from what git can't
+// get past, and from what git is made to look past.
 func (w *Worktree) heal(ctx context.Context, p place) error {
 	if !w.repo.linked(p) {
 		return nil
@@ -27,6 +27,9 @@ func (w *Worktree) heal(ctx context.Context, p place) error {
 		return err
 	}
 	if err := w.repo.clearLocks(ctx, p.gitDir); err != nil {
+		return err
+	}
+	if err := w.unhide(ctx, p); err != nil {
 		return err
 	}
 	return w.quit(ctx, p)

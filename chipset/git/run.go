@@ -35,6 +35,7 @@ func settings() []string {
 		"core.fsync=all",
 		"core.hooksPath=/dev/null",
 		"core.fsmonitor=false",
+		"core.untrackedCache=false",
 		"core.quotePath=false",
 		"core.filesRefLockTimeout=5000",
 		"core.packedRefsTimeout=5000",

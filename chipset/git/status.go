@@ -85,6 +85,9 @@ func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool 
 	if untouched, err := w.untouched(ctx, p); err != nil || !untouched {
 		return false
 	}
+	if w.mayHide(p) {
+		return false
+	}
 	if w.steered(ctx, p, head) {
 		return false
 	}

@@ -1,0 +1,64 @@
+package git
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Configured returns a hash of what the person's git obeys in this repository beside what is committed: its config without
+// the upstreams of branches, info/exclude, info/attributes, and the hooks. A program of the same user can change it.
+func (r *Repo) Configured() (string, error) {
+	names := []string{"config", "info/exclude", "info/attributes"}
+	hooks, err := os.ReadDir(filepath.Join(r.common, "hooks"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for _, e := range hooks {
+		if !strings.HasSuffix(e.Name(), ".sample") {
+			names = append(names, "hooks/"+e.Name())
+		}
+	}
+	sum := sha256.New()
+	for _, name := range names {
+		data, err := readPlain(filepath.Join(r.common, filepath.FromSlash(name)))
+		if err != nil {
+			return "", err
+		}
+		if name == "config" {
+			data = upstreams().ReplaceAll(data, nil)
+		}
+		_, _ = fmt.Fprintf(sum, "%s %d\x00%s", name, len(data), data) // a hash takes everything
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// upstreams matches the sections in which git notes what branches follow: they change every day, and run nothing.
+func upstreams() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\[branch "[^"\\\]\n]*"\]\n(?:[ \t]+(?:remote|merge|rebase|pushRemote|description) = [^\[\\\n]*\n)*`)
+}
+
+// readPlain reads a plain file of at most a mebibyte; anything else is nothing.
+func readPlain(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	const most = 1 << 20
+	return io.ReadAll(io.LimitReader(f, most))
+}

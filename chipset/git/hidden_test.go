@@ -1,0 +1,105 @@
+package git
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
+)
+
+// What a worker makes git look past is seen again in the next bead's worktree, on both ways to it.
+func TestNothingIsHiddenFromTheNextBead(t *testing.T) {
+	for name, hide := range map[string]string{
+		"assume-unchanged":  "git update-index --assume-unchanged a.txt; echo evil > a.txt",
+		"skip-worktree":     "git update-index --skip-worktree a.txt; echo evil > a.txt",
+		"both, and gone":    "git update-index --skip-worktree --assume-unchanged a.txt; rm a.txt",
+		"version 4":         "git update-index --index-version 4; git update-index --skip-worktree a.txt; echo evil > a.txt",
+		"a split index":     "git update-index --split-index; git update-index --assume-unchanged a.txt; echo evil > a.txt",
+		"a sparse checkout": "git sparse-checkout set --no-cone nothing",
+		"untracked cache":   "git update-index --force-untracked-cache; git status >/dev/null; echo x > untracked",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			gittest.Write(t, f.top, "a.txt", "good\n")
+			gittest.Run(t, f.top, "add", "-A")
+			gittest.Run(t, f.top, "commit", "-q", "-m", "a")
+			base := Hash(gittest.Run(t, f.top, "rev-parse", "HEAD"))
+			path := filepath.Join(t.TempDir(), "wt")
+			for round, prepare := range []func() error{
+				func() error { return f.PrepareWorktree(f.ctx, path, "polecat/one", base) },
+				func() error { return f.PrepareDetached(f.ctx, path, base) },
+				func() error {
+					if err := f.ReleaseWorktree(f.ctx, path, base); err != nil {
+						return err
+					}
+					sh(t, path, hide)
+					if !f.PrepareIdle(f.ctx, path, "polecat/two", base) {
+						return f.PrepareWorktree(f.ctx, path, "polecat/two", base)
+					}
+					return nil
+				},
+				func() error { return f.In(path).CheckoutDetached(f.ctx, base) },
+			} {
+				if err := prepare(); err != nil {
+					t.Fatal(round, err)
+				}
+				got, err := os.ReadFile(filepath.Join(path, "a.txt"))
+				if err != nil || strings.TrimSpace(string(got)) != "good" {
+					t.Errorf("round %d: %q, %v", round, got, err)
+				}
+				if _, err := os.Stat(filepath.Join(path, "untracked")); err == nil {
+					t.Errorf("round %d: an untracked file stayed", round)
+				}
+				sh(t, path, hide)
+			}
+		})
+	}
+}
+
+func sh(t *testing.T, dir, script string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+// What the person's git obeys has a hash, in which upstreams of branches don't count.
+func TestConfigured(t *testing.T) {
+	f := newFixture(t)
+	sum := func() string {
+		t.Helper()
+		s, err := f.Configured()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(f.top, ".git", name)
+		old, _ := os.ReadFile(path)
+		if err := os.WriteFile(path, append(old, text...), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := sum()
+	gittest.Run(t, f.top, "config", "branch.x.remote", "origin")
+	gittest.Run(t, f.top, "config", "branch.x.merge", "refs/heads/x")
+	write("hooks/pre-commit.sample", "x")
+	if sum() != first {
+		t.Error("an upstream counts")
+	}
+	for _, change := range [][2]string{{"config", "[core]\n\tfsmonitor = x\n"}, {"config", "[branch \"y\"]\n\tremote = x[core]\n"},
+		{"info/exclude", "x\n"}, {"info/attributes", "* filter=x\n"}, {"hooks/pre-commit", "#!/bin/sh\n"}} {
+		before := sum()
+		write(change[0], change[1])
+		if sum() == before {
+			t.Errorf("%s does not count: %q", change[0], change[1])
+		}
+	}
+}
