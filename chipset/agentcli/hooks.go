@@ -20,6 +20,12 @@ type Hooks struct {
 	Output func(e Event, name string, a Answer) Output
 	// Limit returns how many bytes of an answer at an event the client puts before the model whole.
 	Limit func(e Event) int
+	// Prepend returns the input of a call of a tool with text before the prompt of the agent that it spawns, or
+	// before the command line that it runs; "" where it has neither. nil where the client takes no other input from a hook.
+	Prepend func(in Input, text string) string
+	// SpawnedBy returns the id of the call that spawned the subagent which an event is about, "" while that is
+	// not known. nil where the client does not tell.
+	SpawnedBy func(in Input) string
 	// EnvFile is the variable that names a file in which the client reads what the commands of
 	// its session are to have in their environment, "" for none.
 	EnvFile string
@@ -62,8 +68,12 @@ type Input struct {
 	Source string
 	// AgentID is set when a subagent is meant.
 	AgentID, AgentType string
+	// Transcript is the path of the session's transcript.
+	Transcript string
 	// Tool is the call of a tool, where the event is about one.
 	Tool Tool
+	// ToolInput is what a tool that runs or spawns something is given, as JSON.
+	ToolInput string
 	// LastMessage is the last that the agent said.
 	LastMessage string
 
@@ -73,14 +83,15 @@ type Input struct {
 
 // Tool is a call of one of the client's tools.
 type Tool struct {
-	// Name is the client's name of the tool.
-	Name string
-	Does ToolAction
+	// ID is the client's id of the call, Name its name of the tool.
+	ID, Name string
+	Does     ToolAction
 	// Given is what a person would want to know of it: the command line, the file, the address, else
 	// all that the tool is given as compact JSON; "" where that is not known.
 	Given string
-	// Spawned is the name of the subagent that is spawned, SpawnedType what kind it is.
-	Spawned, SpawnedType string
+	// Spawned is the name of the subagent that is spawned, SpawnedType what kind it is, SpawnedID the
+	// client's id of it, once the call was made.
+	Spawned, SpawnedType, SpawnedID string
 }
 
 // ToolAction is what a tool does, as far as the rig has something to say about it.
@@ -109,6 +120,8 @@ type Answer struct {
 	// permits the one that the client would ask about.
 	Deny  quote.Text
 	Allow bool
+	// Input replaces what the tool is given.
+	Input string
 	// GoOn keeps an agent or a task from ending, with this reason.
 	GoOn quote.Text
 }
@@ -126,8 +139,11 @@ type hookInput struct {
 	Source          string          `json:"source"`
 	AgentID         string          `json:"agent_id"`
 	AgentType       string          `json:"agent_type"`
+	Transcript      string          `json:"transcript_path"`
+	ToolUseID       string          `json:"tool_use_id"`
 	ToolName        string          `json:"tool_name"`
 	ToolInput       json.RawMessage `json:"tool_input"`
+	ToolResponse    json.RawMessage `json:"tool_response"`
 	LastMessage     string          `json:"last_assistant_message"`
 	Teammate        string          `json:"teammate_name"`
 	TaskSubject     string          `json:"task_subject"`
@@ -145,14 +161,21 @@ func DecodeHook(data []byte, tool func(name string, input json.RawMessage) Tool)
 		return Input{}, fmt.Errorf("the event on standard input: %w", err)
 	}
 	t := tool(in.ToolName, in.ToolInput)
-	t.Name = in.ToolName
+	t.ID, t.Name = in.ToolUseID, in.ToolName
+	input := ""
+	if t.Does == Spawns || t.Does == Runs {
+		input = string(in.ToolInput)
+	}
+	if t.Does == Spawns {
+		t.SpawnedID = TextField(in.ToolResponse, "agentId")
+	}
 	if t.Given == "" && t.Does != Edits && t.Does != Runs {
 		var compact bytes.Buffer
 		if json.Compact(&compact, in.ToolInput) == nil {
 			t.Given = compact.String()
 		}
 	}
-	return Input{Session: in.Session, Source: in.Source, AgentID: in.AgentID, AgentType: in.AgentType, Tool: t, LastMessage: in.LastMessage,
+	return Input{Session: in.Session, Source: in.Source, AgentID: in.AgentID, AgentType: in.AgentType, Transcript: in.Transcript, Tool: t, ToolInput: input, LastMessage: in.LastMessage,
 		Teammate: in.Teammate, TaskSubject: in.TaskSubject, TaskDescription: in.TaskDescription}, nil
 }
 
@@ -170,6 +193,25 @@ func TextField(object json.RawMessage, names ...string) string {
 	return ""
 }
 
+// PrependField returns a JSON object with text before the text in one of its fields, "" where it has no such field.
+func PrependField(object, field, text string) string {
+	var fields map[string]json.RawMessage
+	var old string
+	if json.Unmarshal([]byte(object), &fields) != nil || json.Unmarshal(fields[field], &old) != nil {
+		return ""
+	}
+	changed, err := json.Marshal(text + old)
+	if err != nil {
+		return ""
+	}
+	fields[field] = changed
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
 // hookOutput is what most clients read.
 type hookOutput struct {
 	Decision string       `json:"decision,omitempty"`
@@ -178,10 +220,11 @@ type hookOutput struct {
 }
 
 type hookContext struct {
-	Event    string `json:"hookEventName"`
-	Context  string `json:"additionalContext,omitempty"`
-	Decision string `json:"permissionDecision,omitempty"`
-	Reason   string `json:"permissionDecisionReason,omitempty"`
+	Event    string          `json:"hookEventName"`
+	Context  string          `json:"additionalContext,omitempty"`
+	Decision string          `json:"permissionDecision,omitempty"`
+	Reason   string          `json:"permissionDecisionReason,omitempty"`
+	Input    json.RawMessage `json:"updatedInput,omitempty"`
 	// Asked answers what the client would ask its person.
 	Asked *hookBehavior `json:"decision,omitempty"`
 }
@@ -208,7 +251,7 @@ func EncodeAnswer(e Event, name string, a Answer) Output {
 	case a.Deny != "":
 		specific.Context, specific.Decision, specific.Reason = string(a.Context), "deny", string(a.Deny)
 	default:
-		specific.Context = string(a.Context)
+		specific.Context, specific.Input = string(a.Context), json.RawMessage(a.Input)
 	}
 	return encode(hookOutput{Specific: specific})
 }

@@ -34,7 +34,7 @@ func (a *app) actorIn(ctx context.Context, open func(context.Context) (*rig.Rig,
 	if me.Session, err = a.session(); err != nil {
 		return nil, err
 	}
-	if env := a.env(envAssignment); env != "" {
+	if env := a.env(envAssignment); env != "" && !isHelper(r, me.ID) { // the assignment is its spawner's
 		if me.Assignment, err = state.ParseAssignmentID(env); err != nil {
 			return nil, usagef("$%s: %v", envAssignment, err)
 		}

@@ -110,7 +110,7 @@ func (a *app) identity(r *rig.Rig) (state.AgentID, error) {
 		if errors.Is(err, state.ErrBadID) {
 			return "", usagef("%s: %v", given.flag, err)
 		}
-		if bound != "" && id != bound && given.value != string(bound) {
+		if bound != "" && id != bound && given.value != string(bound) && !helperOf(r, id, bound) {
 			return "", state.Conflictf(given.flag+" "+given.value, "%s is %s and can't speak as another agent", why, bound)
 		}
 		return id, err
@@ -119,6 +119,18 @@ func (a *app) identity(r *rig.Rig) (state.AgentID, error) {
 		return actor.Lookup(r, string(bound))
 	}
 	return state.Human, nil
+}
+
+// helperOf reports whether an agent is a subagent that another one has spawned.
+func helperOf(r *rig.Rig, id, spawner state.AgentID) bool {
+	a, err := r.Agents.Get(string(id))
+	return err == nil && a.Parent == spawner && id != spawner
+}
+
+// isHelper reports whether an agent is a subagent.
+func isHelper(r *rig.Rig, id state.AgentID) bool {
+	a, err := r.Agents.Get(string(id))
+	return err == nil && a.Parent != "" && a.Parent != id
 }
 
 // boundTo is the agent that this process is and can't put aside, with how that

@@ -130,7 +130,7 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 	if err != nil {
 		return err
 	}
-	hooks := session.Hooks{Rig: r, Agent: id, Client: c.Preset.Name, Limit: c.Hooks.Limit, Print: show}
+	hooks := session.Hooks{Rig: r, Agent: id, Client: c.Preset.Name, Limit: c.Hooks.Limit, Print: show, Prepend: c.Hooks.Prepend, SpawnedBy: c.Hooks.SpawnedBy}
 	if id == state.Human || id == r.Mayor() { // no session is either
 		hooks.Beside = true
 		if hooks.Agent, err = actor.Crew(ctx, r, c.Preset.Name); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -75,6 +76,9 @@ func (a *app) call(ctx context.Context, address string, args []string) (int, err
 	to, err := broker.ParseAddress(address)
 	if err != nil {
 		return 0, usagef("%v", err)
+	}
+	if who := a.env(envAgent); strings.Contains(who, ".") { // the shell of a subagent names it
+		args = append([]string{"--as=" + who}, args...)
 	}
 	c := broker.Command{Args: args, Descriptors: []int{0, 1, 2}}
 	files, err := a.openNamed(ctx, args)

@@ -67,6 +67,7 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 	for _, command := range agentcli.WorkerCommands() {
 		allowed = append(allowed, "Bash(chipset "+command+":*)")
 	}
+	allowed = append(allowed, "Bash(export CHIPSET_AGENT=*)") // what the rig puts before the commands of a subagent
 	if kit.Permission == agentcli.PermissionEdit {
 		allowed = append(allowed, "Bash(git add:*)", "Bash(git commit:*)", "Bash(git status:*)")
 	}

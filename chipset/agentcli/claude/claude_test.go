@@ -21,7 +21,7 @@ func TestClient(t *testing.T) {
 	for _, command := range agentcli.WorkerCommands() {
 		allowed += "Bash(chipset " + command + ":*),"
 	}
-	allowed += "Bash(git add:*),Bash(git commit:*),Bash(git status:*)"
+	allowed += "Bash(export CHIPSET_AGENT=*),Bash(git add:*),Bash(git commit:*),Bash(git status:*)"
 	agentclitest.Suite{
 		Client:  Client(),
 		Begun:   append(slices.Clone(begun), "--session-id", "uuid", allowed),

@@ -2,8 +2,11 @@ package claude
 
 import (
 	"encoding/json"
+	"path/filepath"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/state"
 )
 
 func hooks() *agentcli.Hooks {
@@ -13,11 +16,13 @@ func hooks() *agentcli.Hooks {
 		events[string(e)] = e // the names are those of Claude Code
 	}
 	return &agentcli.Hooks{
-		Events:  events,
-		Input:   func(data []byte) (agentcli.Input, error) { return agentcli.DecodeHook(data, tool) },
-		Output:  output,
-		Limit:   limit,
-		EnvFile: "CLAUDE_ENV_FILE",
+		Events:    events,
+		Input:     func(data []byte) (agentcli.Input, error) { return agentcli.DecodeHook(data, tool) },
+		Output:    output,
+		Limit:     limit,
+		Prepend:   prepend,
+		SpawnedBy: spawnedBy,
+		EnvFile:   "CLAUDE_ENV_FILE",
 	}
 }
 
@@ -29,6 +34,30 @@ func limit(e agentcli.Event) int {
 		return 38_000
 	}
 	return 9_800
+}
+
+func prepend(in agentcli.Input, text string) string {
+	switch in.Tool.Does {
+	case agentcli.Spawns:
+		return agentcli.PrependField(in.ToolInput, "prompt", text)
+	case agentcli.Runs:
+		return agentcli.PrependField(in.ToolInput, "command", text)
+	}
+	return ""
+}
+
+// spawnedBy reads the file that lies beside a subagent's transcript from before its first call of a tool.
+func spawnedBy(in agentcli.Input) string {
+	folder, is := strings.CutSuffix(in.Transcript, ".jsonl")
+	if !is || !filepath.IsAbs(folder) || filepath.Base(in.AgentID) != in.AgentID {
+		return ""
+	}
+	const most = 64 << 10
+	data, err := state.ReadOutside(filepath.Join(folder, "subagents", "agent-"+in.AgentID+".meta.json"), most)
+	if err != nil {
+		return ""
+	}
+	return agentcli.TextField(data, "toolUseId")
 }
 
 // keepsGoing is the exit code that keeps a teammate working and a task open.
@@ -43,7 +72,7 @@ func output(e agentcli.Event, name string, a agentcli.Answer) agentcli.Output {
 
 // hooksOfWorker are the events at which a worker asks the rig.
 func hooksOfWorker(plan bool) []agentcli.HookEvent {
-	before := "EnterPlanMode|ExitPlanMode|Task|Agent"
+	before := "EnterPlanMode|ExitPlanMode|Task|Agent|Bash"
 	if plan {
 		before = "" // it is asked about each tool, because any may change something
 	}

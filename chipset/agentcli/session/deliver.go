@@ -36,6 +36,7 @@ type fitted struct {
 // given is what one answer gives an agent.
 type given struct {
 	who state.AgentID
+	how string
 	fitted
 }
 
@@ -111,8 +112,7 @@ func (h *Hooks) give(ctx context.Context, who state.AgentID, again bool) (quote.
 		f = h.fit(m.unshown(all), m)
 		m.note(all, &f)
 		if len(f.mail.Whole)+len(f.nudges) > 0 {
-			beside := h.event == agentcli.PostToolUse || h.event == agentcli.PreToolUse
-			m.Unanswered = append(m.Unanswered, unanswered{Mail: f.mail.Whole, Nudges: f.nudges, How: h.how(), Beside: beside})
+			m.Unanswered = append(m.Unanswered, unanswered{Mail: f.mail.Whole, Nudges: f.nudges, How: h.how(), Beside: h.event == agentcli.PostToolUse})
 		}
 		return true
 	})
@@ -120,9 +120,12 @@ func (h *Hooks) give(ctx context.Context, who state.AgentID, again bool) (quote.
 		return "", err
 	}
 	h.used += len(f.text)
-	h.given = append(h.given, given{who: who, fitted: f})
+	h.given = append(h.given, given{who: who, how: h.how(), fitted: f})
 	return f.text, nil
 }
+
+// maxName bounds a name that a client gives, in bytes.
+const maxName = 64
 
 // how names the step and the client's session, for events.
 func (h *Hooks) how() string {
@@ -160,7 +163,7 @@ func (h *Hooks) tellAll(ctx context.Context, who state.AgentID) (agentcli.Answer
 func (h *Hooks) injected() {
 	for _, g := range h.given {
 		for _, n := range g.mail.Whole {
-			h.Rig.Events.Tell(event.MailInjected(h.reading(g.who, n, h.how())))
+			h.Rig.Events.Tell(event.MailInjected(h.reading(g.who, n, g.how)))
 		}
 		for i := range g.nudges {
 			h.Rig.Slot(g.who).Injected(&g.nudges[i])

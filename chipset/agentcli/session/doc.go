@@ -9,11 +9,12 @@
 //	UserPromptSubmit   mail and nudges that it was not shown yet, once
 //	PostToolUse        the same, also where the tool failed; and its hook is touched
 //	PreToolUse         how work is proposed here, when it enters or leaves plan mode;
-//	                   the name of a subagent it spawns is kept for SubagentStart;
+//	                   who a subagent is that it spawns, in the prompt of that subagent;
+//	                   the identity of a subagent, before its command that calls the rig;
 //	                   a refusal of what changes something before its plan is approved
 //	PermissionRequest  what the person has granted to a worker, or how to ask for it
 //	Stop               a reason to go on while work is on its hook and no question is open
-//	SubagentStart      the subagent's own identity
+//	SubagentStart      the identity of a subagent whose prompt could not say it
 //	SubagentStop       nothing; what became free is told to its parent at its next step
 //	TeammateIdle       a reason to go on while work is on its hook
 //	TaskCompleted      a task tagged chipset:bead:ID ends the assignment of that bead
@@ -26,7 +27,7 @@
 // the agent is then shown its unread mail once more.
 //
 //	run/clients/{session}/memory.json            what was shown
-//	run/clients/{session}/pending/{time}.json    a subagent that is being spawned
+//	run/clients/{session}/pending/{call}.json    a subagent that is being spawned, by the call that does it
 //	run/clients/{session}/claimed/{agent}.json   a subagent that runs, under the client's id
 //	run/clients/{session}/rested/{agent}.json    one that has ended, and may be spoken to again
 package session

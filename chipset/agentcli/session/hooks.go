@@ -30,6 +30,9 @@ type Hooks struct {
 	// Print hands an answer to the client. What the answer gives the agent is logged once Print has returned
 	// nil, and given again when it fails. nil prints nothing.
 	Print func(a agentcli.Answer) error
+	// Prepend and SpawnedBy are those of agentcli.Hooks.
+	Prepend   func(in agentcli.Input, text string) string
+	SpawnedBy func(in agentcli.Input) string
 
 	in    agentcli.Input
 	event agentcli.Event
@@ -42,10 +45,15 @@ type Hooks struct {
 // could not be found out; the answer is silence then.
 func (h Hooks) Answer(ctx context.Context, e agentcli.Event, in agentcli.Input) (agentcli.Answer, error) {
 	h.in, h.event = in, e
-	who := h.who()
-	seen := h.answered(ctx, who)
-	a, err := h.decide(ctx, who)
-	err = errors.Join(seen, err)
+	who, err := h.Agent, error(nil)
+	if in.AgentID != "" {
+		who, err = h.settled(ctx)
+	}
+	if who != "" {
+		err = errors.Join(err, h.answered(ctx, who))
+	}
+	a, failed := h.decide(ctx, who)
+	err = errors.Join(err, failed)
 	if h.Print != nil {
 		if lost := h.Print(a); lost != nil {
 			return a, errors.Join(err, lost, h.takeBack(ctx))
@@ -55,6 +63,8 @@ func (h Hooks) Answer(ctx context.Context, e agentcli.Event, in agentcli.Input) 
 	return a, err
 }
 
+// decide finds the answer for the agent whose step it is. who is "" for a subagent while it is not
+// certain which one that is: it gets no mail then.
 func (h *Hooks) decide(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	switch h.event {
 	case agentcli.SessionStart:
@@ -76,23 +86,11 @@ func (h *Hooks) decide(ctx context.Context, who state.AgentID) (agentcli.Answer,
 	case agentcli.TeammateIdle:
 		return h.idle(ctx)
 	case agentcli.TaskCompleted:
-		return h.taskCompleted(ctx)
+		return h.taskCompleted(ctx, who)
 	case agentcli.SessionEnd:
 		return agentcli.Answer{}, h.end(ctx)
 	}
 	return agentcli.Answer{}, nil
-}
-
-// who is the agent whose step it is: a subagent that has an identity, or the
-// session's own.
-func (h *Hooks) who() state.AgentID {
-	if h.in.AgentID == "" {
-		return h.Agent
-	}
-	if s, err := h.readSubagent(h.claimedPath(h.in.AgentID)); err == nil {
-		return s.Identity
-	}
-	return h.Agent
 }
 
 // start tells an agent everything it needs to begin, or to go on after its
@@ -151,7 +149,14 @@ func (h *Hooks) reporting() quote.Text {
 
 // afterTool counts as progress of the work.
 func (h *Hooks) afterTool(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
+	if who == "" {
+		return agentcli.Answer{}, h.touch(ctx, h.Agent)
+	}
 	err := h.touch(ctx, who)
+	if t := &h.in.Tool; t.Does == agentcli.Spawns && t.SpawnedID != "" {
+		_, claimErr := h.claim(ctx, t.ID, t.SpawnedID)
+		err = errors.Join(err, claimErr)
+	}
 	if m := h.recall(who); m.KeptGoing > 0 {
 		err = errors.Join(err, h.change(ctx, who, func(m *memory) bool { m.KeptGoing = 0; return true }))
 	}

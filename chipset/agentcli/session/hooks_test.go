@@ -2,7 +2,6 @@ package session
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -271,34 +271,86 @@ func call(does agentcli.ToolAction, given string) agentcli.Input {
 	return agentcli.Input{Tool: agentcli.Tool{Name: "Tool", Does: does, Given: given}}
 }
 
+// spawnInput is the call that spawns a subagent; its id is the name with call- before it.
 func spawnInput(name, kind string) agentcli.Input {
-	return agentcli.Input{Tool: agentcli.Tool{Name: "Task", Does: agentcli.Spawns, Spawned: name, SpawnedType: kind}}
+	return agentcli.Input{Tool: agentcli.Tool{ID: "call-" + name, Name: "Task", Does: agentcli.Spawns, Spawned: name, SpawnedType: kind}, ToolInput: "do it"}
 }
 
-func TestManySubagentsGetANameEach(t *testing.T) {
+// TestManySubagentsAreWhoTheyAre: of many of one type that are spawned at once and start in any order, each is told
+// in its prompt who it is, gets its own mail and nobody else's, nothing before it is certain which one it is, and its
+// commands speak as itself.
+func TestManySubagentsAreWhoTheyAre(t *testing.T) {
 	y := newYard(t, "")
 	_, h := y.hang("polecat-alpha", "Work")
-	const n = 6
-	for i := range n {
-		y.answer(h, agentcli.PreToolUse, spawnInput(fmt.Sprintf("Helper %d", i), "general-purpose"))
-	}
+	const n = 20
+	identity := func(i int) state.AgentID { return state.AgentID(fmt.Sprintf("polecat-alpha.helper-%d", i)) }
 	var wg sync.WaitGroup
-	errs := make([]error, n)
+	prompts := make([]string, n)
 	for i := range n {
 		wg.Go(func() {
-			_, errs[i] = h.Answer(t.Context(), agentcli.SubagentStart, agentcli.Input{Session: "0a1b", AgentID: fmt.Sprint("agent", i), AgentType: "general-purpose"})
+			in := spawnInput(fmt.Sprintf("helper-%d", i), "general-purpose")
+			in.Session = "0a1b"
+			a, err := h.Answer(t.Context(), agentcli.PreToolUse, in)
+			if prompts[i] = a.Input; err != nil {
+				t.Error(err)
+			}
 		})
 	}
 	wg.Wait()
-	rigtest.Must(t, errors.Join(errs...))
 	for i := range n {
-		a, err := y.Agents.Get(fmt.Sprintf("polecat-alpha.helper-%d", i))
-		if err != nil || a.Status != agent.Active || a.Parent != "polecat-alpha" {
-			t.Errorf("helper %d: %+v, %v", i, a, err)
+		wants(t, prompts[i], "You are "+string(identity(i))+" ", "do it")
+		y.send("mayor", identity(i), fmt.Sprintf("for %d alone", i), "")
+	}
+	spawnedBy := map[string]string{} // known from a subagent's first call on, as the client's files are
+	h.SpawnedBy = func(in agentcli.Input) string { return spawnedBy[in.AgentID] }
+	for k := range n {
+		i := (k*7 + 3) % n
+		id := fmt.Sprintf("agent-%d", i)
+		for _, e := range []agentcli.Event{agentcli.SubagentStart, agentcli.PostToolUse} {
+			if a := y.answer(h, e, agentcli.Input{AgentID: id, AgentType: "general-purpose"}); a != (agentcli.Answer{}) {
+				t.Errorf("%s before it is certain: %+v", e, a)
+			}
+		}
+		spawnedBy[id] = fmt.Sprintf("call-helper-%d", i)
+		command := call(agentcli.Runs, "make && chipset mail inbox")
+		command.AgentID, command.ToolInput = id, command.Tool.Given
+		if a := y.answer(h, agentcli.PreToolUse, command); a.Input != "export CHIPSET_AGENT="+string(identity(i))+"; make && chipset mail inbox" {
+			t.Errorf("agent %d runs %q", i, a.Input)
+		}
+		a := y.answer(h, agentcli.PostToolUse, agentcli.Input{AgentID: id})
+		if want := fmt.Sprintf("for %d alone", i); !strings.Contains(string(a.Context), want) || strings.Count(string(a.Context), "alone") != 1 {
+			t.Errorf("agent %d gets %s", i, a.Context)
 		}
 	}
 	if left, err := y.Tree.List(h.pendingOf("0a1b")); len(left) > 0 || err != nil {
 		t.Errorf("still pending: %v, %v", left, err)
+	}
+	// The session's own commands are its own.
+	if a := y.answer(h, agentcli.PreToolUse, call(agentcli.Runs, "chipset mail inbox")); a != (agentcli.Answer{}) {
+		t.Errorf("its own command: %+v", a)
+	}
+}
+
+// TestMailInAPromptIsLoggedOnceItsSubagentStarts: a call that is refused shows its mail to nobody.
+func TestMailInAPromptIsLoggedOnceItsSubagentStarts(t *testing.T) {
+	y := newYard(t, "")
+	_, h := y.hang("polecat-alpha", "Work")
+	y.spawned(h, "0a1b", "scout", "one")
+	y.answer(h, agentcli.SubagentStop, agentcli.Input{AgentID: "one"})
+	n := y.send("mayor", "polecat-alpha.scout", "for the scout", "")
+	wants(t, y.answer(h, agentcli.PreToolUse, spawnInput("scout", "code")).Input, "for the scout")
+	if got := y.told("mail.injected"); len(got) > 0 {
+		t.Errorf("before it started: %v", got)
+	}
+	started := spawnInput("scout", "code")
+	started.Tool.SpawnedID = "two"
+	y.answer(h, agentcli.PostToolUse, started)
+	if got := y.told("mail.injected"); !slices.Equal(got, []string{event.MailSubject("polecat-alpha.scout", string(n))}) {
+		t.Errorf("injected: %v", got)
+	}
+	y.answer(h, agentcli.PreToolUse, agentcli.Input{AgentID: "two"})
+	if got := y.told("mail.seen"); len(got) != 1 {
+		t.Errorf("seen: %v", got)
 	}
 }
 
@@ -310,10 +362,7 @@ func (h Hooks) pendingOf(session string) state.Path {
 func TestASubagentComesBackAsItself(t *testing.T) {
 	y := newYard(t, "")
 	_, h := y.hang("polecat-alpha", "Work")
-	start := func(clientID string) string {
-		y.answer(h, agentcli.PreToolUse, spawnInput("reviewer", "code"))
-		return string(y.answer(h, agentcli.SubagentStart, agentcli.Input{AgentID: clientID, AgentType: "code"}).Context)
-	}
+	start := func(clientID string) string { return y.spawned(h, "0a1b", "reviewer", clientID) }
 	wants(t, start("one"), "You are polecat-alpha.reviewer (crew) in the rig r at", "polecat-alpha spawned you")
 	wants(t, start("two"), "You are polecat-alpha.reviewer-2") // the first still runs
 
@@ -381,8 +430,7 @@ func TestAnIdleTeammateWithWorkGoesOn(t *testing.T) {
 	if a := y.answer(h, agentcli.TeammateIdle, agentcli.Input{Teammate: "nobody"}); a != (agentcli.Answer{}) {
 		t.Errorf("a teammate that nobody knows: %+v", a)
 	}
-	y.answer(h, agentcli.PreToolUse, spawnInput("mate", "general-purpose"))
-	y.answer(h, agentcli.SubagentStart, agentcli.Input{AgentID: "m", AgentType: "general-purpose"})
+	y.spawned(h, "0a1b", "mate", "m")
 	if a := y.answer(h, agentcli.TeammateIdle, agentcli.Input{Teammate: "mate"}); a != (agentcli.Answer{}) {
 		t.Errorf("with an empty hook: %+v", a)
 	}

@@ -44,8 +44,11 @@ func newYard(t *testing.T, more string) *yard {
 func (y *yard) hang(id state.AgentID, title string) (state.BeadID, Hooks) {
 	y.t.Helper()
 	b, rec := rigtest.Hang(y.t, y.Rig, id, title)
-	return b.ID, Hooks{Rig: y.Rig, Agent: id, Assignment: rec.AssignmentID, Session: rigtest.Session}
+	return b.ID, Hooks{Rig: y.Rig, Agent: id, Assignment: rec.AssignmentID, Session: rigtest.Session, Prepend: prepend}
 }
+
+// prepend is that of a client whose input of a tool is plain text.
+func prepend(in agentcli.Input, text string) string { return text + in.ToolInput }
 
 func (y *yard) send(from, to state.AgentID, subject, body string) mail.Name {
 	y.t.Helper()

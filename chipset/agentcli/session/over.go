@@ -23,7 +23,7 @@ func (h *Hooks) tidy(ctx context.Context) error {
 		earlier.in.Session = session.Name()
 		if earlier.sessionDir() == h.sessionDir() {
 			if h.in.Source != "compact" { // a new process, in which none of its subagents runs
-				err = errors.Join(err, h.endSubagents(ctx), h.Rig.Tree.RemoveAll(h.pendingDir()))
+				err = errors.Join(err, h.endSubagents(ctx))
 			}
 			continue
 		}

@@ -16,8 +16,11 @@ func (y *yard) spawned(h Hooks, session, name, clientID string) string {
 	y.t.Helper()
 	in := spawnInput(name, "code")
 	in.Session = session
-	y.answer(h, agentcli.PreToolUse, in)
-	return string(y.answer(h, agentcli.SubagentStart, agentcli.Input{Session: session, AgentID: clientID, AgentType: "code"}).Context)
+	told := y.answer(h, agentcli.PreToolUse, in).Input
+	told += string(y.answer(h, agentcli.SubagentStart, agentcli.Input{Session: session, AgentID: clientID, AgentType: "code"}).Context)
+	in.Tool.SpawnedID = clientID
+	y.answer(h, agentcli.PostToolUse, in)
+	return told
 }
 
 // TestSpokenToAgain: a subagent that has ended and is sent a message starts once
@@ -62,7 +65,7 @@ func TestPersonsSessions(t *testing.T) {
 	crew := func(name string) Hooks {
 		id, err := actor.Crew(t.Context(), y.Rig, name)
 		rigtest.Must(t, err)
-		return Hooks{Rig: y.Rig, Agent: id, Beside: true}
+		return Hooks{Rig: y.Rig, Agent: id, Beside: true, Prepend: prepend}
 	}
 	status := func(id state.AgentID) agent.Status {
 		a, err := y.Agents.Get(string(id))

@@ -15,15 +15,14 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// subagent is a helper that an agent spawned: first pending, when the tool that
-// spawns it is called and its name is known, then claimed, when it starts and
-// its client's id for it is known. The hand-over is one rename, so that of many
-// that start at once each gets a name of its own.
+// subagent is a helper that an agent spawns. Who it is is settled when the call that spawns it is made, and
+// stands in its prompt. It is pending under the id of that call, claimed under the client's id of it once
+// the client has told which call that was, and rested when it has ended.
 type subagent struct {
-	Name string `json:"name,omitempty"`
-	Type string `json:"type,omitempty"`
-	// Identity is who it is in the rig, once claimed.
-	Identity state.AgentID `json:"identity,omitempty"`
+	// Identity is who it is in the rig.
+	Identity state.AgentID `json:"identity"`
+	// Given is what its prompt gives it; it is logged once it has started.
+	Given *unanswered `json:"given,omitempty"`
 	// Ready were the beads that could be begun when it started.
 	Ready []state.BeadID `json:"ready,omitempty"`
 }
@@ -32,6 +31,7 @@ func (h *Hooks) pendingDir() state.Path { return h.sessionDir().Join("pending") 
 func (h *Hooks) claimedDir() state.Path { return h.sessionDir().Join("claimed") }
 func (h *Hooks) restedDir() state.Path  { return h.sessionDir().Join("rested") }
 
+func (h *Hooks) pendingPath(call string) state.Path { return h.pendingDir().Join(key(call) + ".json") }
 func (h *Hooks) claimedPath(clientID string) state.Path {
 	return h.claimedDir().Join(key(clientID) + ".json")
 }
@@ -45,91 +45,127 @@ func (h *Hooks) readSubagent(p state.Path) (subagent, error) {
 	return s, state.Decode(string(p), data, &s)
 }
 
-// spawning keeps the name of a subagent until it starts.
-func (h *Hooks) spawning(tool *agentcli.Tool) error {
-	data, err := state.Encode(subagent{Name: quote.Cut(tool.Spawned, maxName), Type: quote.Cut(tool.SpawnedType, maxName)})
+func (h *Hooks) writeSubagent(p state.Path, s *subagent) error {
+	data, err := state.Encode(s)
 	if err != nil {
 		return err
 	}
-	name := strings.ReplaceAll(h.Rig.Clock.Now().String(), ":", "-") + "-" + state.Random(6)
-	return h.Rig.Tree.WriteNew(h.pendingDir().Join(name+".json"), data)
+	return h.Rig.Tree.Replace(p, data)
 }
 
-// maxName bounds the names that clients give, in bytes.
-const maxName = 64
-
-// claim takes the pending name that belongs to the subagent that starts: the
-// oldest of its type. One that was at rest and is spoken to again is who it was.
-// One that nobody announced has its type alone.
-func (h *Hooks) claim() (subagent, error) {
-	if s, err := h.readSubagent(h.restedDir().Join(key(h.in.AgentID) + ".json")); err == nil {
-		taken, err := h.running()
-		if slices.Contains(taken, s.Identity) {
-			s.Identity = "" // another one has come under its name
-		}
-		return s, err
-	}
-	entries, err := h.Rig.Tree.List(h.pendingDir())
-	if err != nil {
-		return subagent{}, err
-	}
-	for _, e := range entries {
-		p := h.pendingDir().Join(e.Name())
-		s, err := h.readSubagent(p)
-		if err != nil || !s.fits(h.in.AgentType) {
-			continue
-		}
-		switch err := h.Rig.Tree.Move(p, h.claimedPath(h.in.AgentID)); {
-		case err == nil:
-			return s, nil
-		case !errors.Is(err, state.ErrNotFound): // another one was faster
-			return s, err
-		}
-	}
-	return subagent{Type: quote.Cut(h.in.AgentType, maxName)}, nil
+// lockSubagents keeps identities from being settled twice.
+func (h *Hooks) lockSubagents(ctx context.Context) (*state.Lock, error) {
+	return h.Rig.Tree.Lock(ctx, state.LockRecord, "clients-of-"+string(h.Agent))
 }
 
-func (s *subagent) fits(kind string) bool {
-	return s.Type == kind || s.Type == "" || kind == "" || s.Name == kind
-}
-
-// subagentStart gives a subagent its identity and everything it needs to begin.
-// One that comes back under its name is who it was before.
-func (h *Hooks) subagentStart(ctx context.Context) (agentcli.Answer, error) {
-	if h.in.AgentID == "" {
-		return agentcli.Answer{}, nil
+// spawning settles who the subagent is that is being spawned, and has its prompt say so.
+func (h *Hooks) spawning(ctx context.Context) (agentcli.Answer, error) {
+	tool := &h.in.Tool
+	if h.Prepend == nil || tool.ID == "" || h.Prepend(h.in, "x") == "" {
+		return agentcli.Answer{}, nil // it is settled when it starts
 	}
-	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "clients-of-"+string(h.Agent))
+	lock, err := h.lockSubagents(ctx)
 	if err != nil {
 		return agentcli.Answer{}, err
 	}
 	defer lock.Unlock()
-	s, err := h.readSubagent(h.claimedPath(h.in.AgentID))
+	name := tool.Spawned
+	if name == "" {
+		name = tool.SpawnedType
+	}
+	s, text, err := h.introduce(ctx, h.identity(name))
 	if err != nil {
-		if s, err = h.claim(); err != nil {
+		return agentcli.Answer{}, err
+	}
+	if last := len(h.given) - 1; last >= 0 { // it is logged when the subagent has started
+		s.Given = &unanswered{Mail: h.given[last].mail.Whole, Nudges: h.given[last].nudges, How: h.how()}
+		h.given = h.given[:last]
+	}
+	if err := h.writeSubagent(h.pendingPath(tool.ID), &s); err != nil {
+		return agentcli.Answer{}, err
+	}
+	return agentcli.Answer{Input: h.Prepend(h.in, string(text)+"\n")}, nil
+}
+
+// settled is who the subagent is whose event this is, "" while that is not certain.
+func (h *Hooks) settled(ctx context.Context) (state.AgentID, error) {
+	if s, err := h.readSubagent(h.claimedPath(h.in.AgentID)); err == nil {
+		return s.Identity, nil
+	}
+	if h.SpawnedBy == nil || h.event == agentcli.SubagentStart {
+		return "", nil
+	}
+	call := h.SpawnedBy(h.in)
+	if call == "" {
+		return "", nil
+	}
+	return h.claim(ctx, call, h.in.AgentID)
+}
+
+// claim makes what a call has spawned the subagent of this id of the client. It returns "" when
+// the call was not announced.
+func (h *Hooks) claim(ctx context.Context, call, clientID string) (state.AgentID, error) {
+	lock, err := h.lockSubagents(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Unlock()
+	if s, err := h.readSubagent(h.claimedPath(clientID)); err == nil {
+		return s.Identity, nil // another hook was faster
+	}
+	s, err := h.readSubagent(h.pendingPath(call))
+	if errors.Is(err, state.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if g := s.Given; g != nil {
+		h.given = append(h.given, given{who: s.Identity, how: g.How, fitted: fitted{mail: prompt.Fitted{Whole: g.Mail}, nudges: g.Nudges}})
+		s.Given = nil
+	}
+	if s.Ready, err = h.ready(); err != nil {
+		return "", err
+	}
+	if err := h.writeSubagent(h.claimedPath(clientID), &s); err != nil {
+		return "", err
+	}
+	return s.Identity, h.Rig.Tree.Remove(h.pendingPath(call))
+}
+
+// subagentStart introduces a subagent whose prompt could not: one that was at rest and is spoken to again is who
+// it was, one that nobody announced has its type for a name. While others are pending, which of them it is
+// becomes known at its first step.
+func (h *Hooks) subagentStart(ctx context.Context) (agentcli.Answer, error) {
+	if h.in.AgentID == "" {
+		return agentcli.Answer{}, nil
+	}
+	lock, err := h.lockSubagents(ctx)
+	if err != nil {
+		return agentcli.Answer{}, err
+	}
+	defer lock.Unlock()
+	if there, err := h.Rig.Tree.Exists(h.claimedPath(h.in.AgentID)); there || err != nil {
+		return agentcli.Answer{}, err
+	}
+	id := h.identity(h.in.AgentType)
+	before, err := h.readSubagent(h.restedDir().Join(key(h.in.AgentID) + ".json"))
+	if err == nil {
+		id = before.Identity
+	} else {
+		pending, err := h.Rig.Tree.List(h.pendingDir())
+		if len(pending) > 0 || err != nil {
 			return agentcli.Answer{}, err
 		}
 	}
-	if s.Identity == "" {
-		if s.Identity, err = h.freeIdentity(&s); err != nil {
-			return agentcli.Answer{}, err
-		}
+	s, text, err := h.introduce(ctx, id)
+	if err != nil {
+		return agentcli.Answer{}, err
 	}
 	if s.Ready, err = h.ready(); err != nil {
 		return agentcli.Answer{}, err
 	}
-	reopened, err := h.register(ctx, s.Identity)
-	if err != nil {
-		return agentcli.Answer{}, err
-	}
-	data, err := state.Encode(s)
-	if err != nil {
-		return agentcli.Answer{}, err
-	}
-	if err := h.Rig.Tree.Replace(h.claimedPath(h.in.AgentID), data); err != nil {
-		return agentcli.Answer{}, err
-	}
-	return h.introduce(ctx, s.Identity, reopened)
+	return agentcli.Answer{Context: text}, h.writeSubagent(h.claimedPath(h.in.AgentID), &s)
 }
 
 // register makes the identity known, and reports whether it was there before.
@@ -138,11 +174,20 @@ func (h *Hooks) register(ctx context.Context, id state.AgentID) (reopened bool, 
 	return err == nil, actor.Adopt(ctx, h.Rig, id, h.Agent)
 }
 
-// introduce tells a subagent who it is.
-func (h *Hooks) introduce(ctx context.Context, id state.AgentID, reopened bool) (agentcli.Answer, error) {
+// introduce makes a subagent known as id, or while another one of that name runs as a numbered one, and returns
+// what tells it who it is and everything it needs to begin. The caller holds the lock.
+func (h *Hooks) introduce(ctx context.Context, id state.AgentID) (subagent, quote.Text, error) {
+	id, err := h.free(id)
+	if err != nil {
+		return subagent{}, "", err
+	}
+	reopened, err := h.register(ctx, id)
+	if err != nil {
+		return subagent{}, "", err
+	}
 	b, err := prompt.Prime(ctx, h.Rig, id)
 	if err != nil {
-		return agentcli.Answer{}, err
+		return subagent{}, "", err
 	}
 	var p quote.Builder
 	p.Addf("\n%s spawned you. Speak as yourself with `chipset --as %s …`: mail send, mail inbox, hook show, handoff write.\n", h.Agent, id)
@@ -152,7 +197,7 @@ func (h *Hooks) introduce(ctx context.Context, id state.AgentID, reopened bool) 
 	text := b.Within(h.limit(h.event)*2/3-len(p.Text())) + p.Text()
 	h.used = len(text)
 	mail, err := h.give(ctx, id, true)
-	return agentcli.Answer{Context: text + mail}, err
+	return subagent{Identity: id}, text + mail, err
 }
 
 // subagentStop keeps a subagent going whose hook holds work, or ends it: its
@@ -205,7 +250,7 @@ func (h *Hooks) rest(ctx context.Context, s *subagent, file string) error {
 	return h.Rig.Tree.Remove(h.claimedDir().Join(file))
 }
 
-// endSubagents ends those that did not live to tell.
+// endSubagents ends those that did not live to tell, and those that never started.
 func (h *Hooks) endSubagents(ctx context.Context) error {
 	entries, err := h.Rig.Tree.List(h.claimedDir())
 	for _, e := range entries {
@@ -213,7 +258,13 @@ func (h *Hooks) endSubagents(ctx context.Context) error {
 			err = errors.Join(err, h.rest(ctx, &s, e.Name()))
 		}
 	}
-	return err
+	pending, listErr := h.Rig.Tree.List(h.pendingDir())
+	for _, e := range pending {
+		if s, readErr := h.readSubagent(h.pendingDir().Join(e.Name())); readErr == nil && s.Identity != "" {
+			err = errors.Join(err, actor.Rest(ctx, h.Rig, s.Identity), h.Rig.Tree.Remove(h.memoryPath(s.Identity)))
+		}
+	}
+	return errors.Join(err, listErr, h.Rig.Tree.RemoveAll(h.pendingDir()))
 }
 
 // identity is who a subagent of a name is: below the agent that spawned it, so
@@ -238,20 +289,15 @@ func (h *Hooks) identity(name string) state.AgentID {
 	return state.AgentID(id)
 }
 
-// freeIdentity is the identity of a subagent's name, or a numbered one while
-// another of that name runs.
-func (h *Hooks) freeIdentity(s *subagent) (state.AgentID, error) {
-	name := s.Name
-	if name == "" {
-		name = s.Type
-	}
+// free is an identity, or a numbered one while another subagent has it.
+func (h *Hooks) free(wanted state.AgentID) (state.AgentID, error) {
 	taken, err := h.running()
 	if err != nil {
 		return "", err
 	}
-	id := h.identity(name)
+	id := wanted
 	for n := 2; slices.Contains(taken, id); n++ {
-		id = state.AgentID(fmt.Sprintf("%s-%d", h.identity(name), n))
+		id = state.AgentID(fmt.Sprintf("%s-%d", wanted, n))
 	}
 	return state.ParseAgentID(string(id))
 }
@@ -264,14 +310,16 @@ func (h *Hooks) running() ([]state.AgentID, error) {
 	}
 	var ids []state.AgentID
 	for _, session := range sessions {
-		dir := clientsDir.Join(session.Name(), "claimed")
-		entries, err := h.Rig.Tree.List(dir)
-		if err != nil {
-			continue // no folder of ours
-		}
-		for _, e := range entries {
-			if s, err := h.readSubagent(dir.Join(e.Name())); err == nil && s.Identity != "" {
-				ids = append(ids, s.Identity)
+		for _, folder := range []string{"pending", "claimed"} {
+			dir := clientsDir.Join(session.Name(), folder)
+			entries, err := h.Rig.Tree.List(dir)
+			if err != nil {
+				continue // no folder of ours
+			}
+			for _, e := range entries {
+				if s, err := h.readSubagent(dir.Join(e.Name())); err == nil && s.Identity != "" {
+					ids = append(ids, s.Identity)
+				}
 			}
 		}
 	}

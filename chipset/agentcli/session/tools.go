@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
@@ -19,19 +20,36 @@ const (
 		"What others can do side by side belongs to the rig; what is on your own hook is yours to do."
 )
 
-// beforeTool guides an agent into and out of its plan mode, and keeps the name
-// of a subagent it spawns.
+// asItself is the input of a subagent's call that runs a command of the rig, with its identity for that command: the
+// session's environment is its parent's. "" leaves the call as it is.
+func (h *Hooks) asItself(who state.AgentID) string {
+	t := &h.in.Tool
+	if h.in.AgentID == "" || who == "" || h.Prepend == nil || t.Does != agentcli.Runs || !strings.Contains(t.Given, "chipset") {
+		return ""
+	}
+	return h.Prepend(h.in, "export CHIPSET_AGENT="+string(who)+"; ")
+}
+
+// beforeTool guides an agent into and out of its plan mode, and settles who a subagent
+// is that it spawns.
 func (h *Hooks) beforeTool(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	var text quote.Text
 	switch h.in.Tool.Does {
 	case agentcli.Spawns:
-		return agentcli.Answer{}, h.spawning(&h.in.Tool)
+		return h.spawning(ctx)
 	case agentcli.EntersPlanning:
 		text = planning
 	case agentcli.LeavesPlanning:
 		text = planned
 	case agentcli.Looks, agentcli.Edits, agentcli.Runs:
-		return h.beforeChange()
+		a, err := h.beforeChange()
+		if a == (agentcli.Answer{}) && err == nil {
+			a.Input = h.asItself(who)
+		}
+		return a, err
+	}
+	if who == "" {
+		return agentcli.Answer{Context: text}, nil
 	}
 	// Not every version of a client listens here: it is said again at the next step.
 	err := h.change(ctx, who, func(m *memory) bool { m.Notices = append(m.Notices, text); return true })
@@ -58,7 +76,7 @@ func (h *Hooks) idle(ctx context.Context) (agentcli.Answer, error) {
 
 // taskCompleted ends the assignment of the bead that a completed task is tagged
 // with, if it is that of the teammate, of the subagent, or of the session.
-func (h *Hooks) taskCompleted(ctx context.Context) (agentcli.Answer, error) {
+func (h *Hooks) taskCompleted(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	tagged, is := agentcli.TaggedBead(h.in.TaskSubject + "\n" + h.in.TaskDescription)
 	if !is {
 		return agentcli.Answer{}, nil
@@ -70,7 +88,7 @@ func (h *Hooks) taskCompleted(ctx context.Context) (agentcli.Answer, error) {
 	if err != nil || b.Status.Finished() {
 		return agentcli.Answer{}, err
 	}
-	candidates := []state.AgentID{h.who(), h.Agent}
+	candidates := []state.AgentID{who, h.Agent}
 	if h.in.Teammate != "" {
 		candidates = append([]state.AgentID{h.identity(h.in.Teammate)}, candidates...)
 	}
@@ -87,5 +105,5 @@ func (h *Hooks) taskCompleted(ctx context.Context) (agentcli.Answer, error) {
 		return agentcli.Answer{}, err
 	}
 	notice := quote.Sprintf("The task was completed, but bead %s is on no hook of yours, so nothing lands by it: `chipset why %s`.", b.ID, b.ID)
-	return agentcli.Answer{}, h.change(ctx, h.who(), func(m *memory) bool { m.Notices = append(m.Notices, notice); return true })
+	return agentcli.Answer{}, h.change(ctx, h.Agent, func(m *memory) bool { m.Notices = append(m.Notices, notice); return true })
 }
