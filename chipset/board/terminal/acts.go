@@ -18,6 +18,8 @@ type subject struct {
 	agent *view.AgentStatus
 	item  *view.WorkItem
 	merge *view.QueueEntry
+	// convoy is set where nothing else is.
+	convoy *view.ConvoyStatus
 	// session is that of the last attempt that is known, for the transcript.
 	session state.SessionID
 }
@@ -34,6 +36,8 @@ func (s subject) name() string {
 		return string(s.agent.ID)
 	case s.need != nil:
 		return string(s.need.Key)
+	case s.convoy != nil:
+		return string(s.convoy.ID)
 	}
 	return ""
 }

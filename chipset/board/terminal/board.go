@@ -105,7 +105,7 @@ const (
 	// lookInterval is how often the board looks without a signal.
 	lookInterval = time.Second
 	// lookPace is the least time between two looks.
-	lookPace = 40 * time.Millisecond
+	lookPace = 25 * time.Millisecond
 	// agesInterval is how often ages are drawn anew while agents work; without work they
 	// are only drawn with changes and every idleInterval.
 	agesInterval = time.Second
@@ -262,6 +262,11 @@ func (b *Board) subject() subject {
 		}
 	case workPane:
 		s.item = b.view.Work.Find(state.BeadID(key))
+		for i := range b.view.Convoys {
+			if s.item == nil && string(b.view.Convoys[i].ID) == key {
+				s.convoy = &b.view.Convoys[i]
+			}
+		}
 	case queuePane:
 		s.merge = b.request(func(q *view.QueueEntry) bool { return string(q.ID) == key })
 		if s.merge != nil {

@@ -51,7 +51,7 @@ func (d *detail) name() string {
 		return d.title
 	case d.subject.name() == "":
 		return "Detail"
-	case d.subject.item == nil && d.subject.agent == nil:
+	case d.subject.item == nil && d.subject.agent == nil && d.subject.need != nil:
 		return "Need"
 	}
 	return d.subject.name()

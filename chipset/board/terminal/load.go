@@ -101,6 +101,13 @@ func (l *loader) story(ctx context.Context) ([]styled, error) {
 			put(l.theme.warn, 2, "rework: %s", note)
 		}
 		put(l.theme.plain, 0, "")
+	} else if c := l.subject.convoy; c != nil {
+		put(l.theme.bold, 0, "%s", c.Name)
+		put(l.theme.plain, 0, "%d of %d have landed", c.Landed, c.All)
+		put(l.theme.plain, 0, "")
+		for _, it := range l.convoy(c.ID) {
+			put(l.theme.plain, 2, "%s %s  %s", it.Bead.ID, it.Bead.Status, it.Bead.Title)
+		}
 	} else if a := l.subject.agent; a != nil {
 		put(l.theme.bold, 0, "%s, %s, %s", a.ID, a.Role, a.Status)
 		put(l.theme.plain, 0, "")
@@ -118,6 +125,18 @@ func (l *loader) story(ctx context.Context) ([]styled, error) {
 		lines = append(lines, l.event(&e))
 	}
 	return lines, err
+}
+
+// convoy are its beads, what is worked on first.
+func (l *loader) convoy(id state.ConvoyID) []*view.WorkItem {
+	var all []*view.WorkItem
+	for _, it := range l.view.Work {
+		if it.Bead.ConvoyID == id {
+			all = append(all, it)
+		}
+	}
+	slices.SortStableFunc(all, order)
+	return all
 }
 
 // maxEvents bounds the events of a story.

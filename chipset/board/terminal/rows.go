@@ -1,7 +1,9 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,8 +64,13 @@ func (b *Board) agentRows() rows {
 			tools, spent = tools || p.Tool != "", spent || p.Spent() != ""
 		}
 		if a := &b.view.Agents[i]; a.Role != agent.Human {
-			agents, r.keys = append(agents, a), append(r.keys, string(a.ID))
+			agents = append(agents, a)
 		}
+	}
+	// Those with work come first: a rig of thirty has most of its agents idle.
+	slices.SortStableFunc(agents, func(x, y *view.AgentStatus) int { return cmp.Compare(idle(x), idle(y)) })
+	for _, a := range agents {
+		r.keys = append(r.keys, string(a.ID))
 	}
 	r.draw = func(i, width int) []cell {
 		a := agents[i]
@@ -96,6 +103,14 @@ func (b *Board) agentRows() rows {
 		return append(cells, cell{text: b.age(*a.AssignedAt), style: b.theme.dim, width: 6, right: true})
 	}
 	return r
+}
+
+// idle is 1 for an agent without work, 0 for one with work.
+func idle(a *view.AgentStatus) int {
+	if a.BeadID == "" && len(a.Asks) == 0 {
+		return 1
+	}
+	return 0
 }
 
 // stateOf is what an agent does, in a word. One that says nothing is not called busy.
