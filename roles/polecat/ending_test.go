@@ -1,55 +1,78 @@
 package polecat
 
 import (
+	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
-	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// TestReasons: however a worker ends, the first line of the reason names the cause, and is
-// what every place shows that has room for one line.
-func TestReasons(t *testing.T) {
-	t.Parallel()
-	overloaded := fault.New(fault.Overloaded, "the model's API is overloaded (529)")
-	const json = `{"type":"result","result":"no"}`
-	for _, tt := range []struct {
-		name    string
-		exit    Exit
-		outcome retire.Outcome
-		want    string
+// What an exit allows depends on every one of its facts: each of them alone takes it away.
+func TestWhatAnExitAllows(t *testing.T) {
+	spoil := map[string]func(e *Exit){
+		"resumable":   func(e *Exit) { e.Resumable = !e.Resumable },
+		"lost":        func(e *Exit) { e.Lost = true },
+		"timed out":   func(e *Exit) { e.TimedOut = true },
+		"not started": func(e *Exit) { e.NotStarted = "no such client" },
+		"ending":      func(e *Exit) { e.Ending = Gone },
+	}
+	exits := map[string]struct {
+		is   Exit
+		asks func(e *Exit) bool
+		more map[string]func(e *Exit)
 	}{
-		{"a code alone", Exit{Code: 6}, retire.Fail, "exit code 6"},
-		{"a code and a word", Exit{Code: 6, Tail: "no such table"}, retire.Fail, "exit code 6: no such table"},
-		{"a code and many words", Exit{Code: 6, Tail: "compiling\nno such table\n"}, retire.Fail, "exit code 6: no such table"},
-		{"a code and JSON", Exit{Code: 6, Tail: json + "\n" + json}, retire.Fail, "exit code 6"},
-		{"words before JSON", Exit{Code: 6, Tail: "out of range\n" + json + "\n}\n---"}, retire.Fail, "exit code 6: out of range"},
-		{"a long line", Exit{Code: 6, Tail: strings.Repeat("ab ", 400)}, retire.Fail, "exit code 6: " + strings.Repeat("ab ", 100) + "…"},
-		{"not found", Exit{Code: 127, Tail: "sh: 1: foo: not found"}, retire.Fail, "exit code 127, a command could not be found or executed: sh: 1: foo: not found"},
-		{"not started", Exit{Code: 127, NotStarted: "exec /x: no such file or directory"}, retire.Fail, "the worker could not start: exec /x: no such file or directory"},
-		{"a signal", Exit{Code: 137, Signal: "SIGKILL", Tail: "one\ntwo"}, retire.Fail, "killed by SIGKILL: two"},
-		{"a time-out", Exit{Code: 143, TimedOut: true, Ran: time.Hour, Tail: "still\ntrying"}, retire.Fail, "timed out after 1h0m0s: trying"},
-		{"a time-out in a fault", Exit{Code: 143, TimedOut: true, Ran: time.Hour, Ending: Early, Why: "w", Fault: overloaded}, retire.Fail,
-			"timed out after 1h0m0s: the model's API is overloaded (529)"},
-		{"a fault", Exit{Code: 1, Ending: Early, Why: overloaded.Reason, Fault: overloaded, Tail: "API Error: 529"}, retire.Fail, "the model's API is overloaded (529)"},
-		{"a refused tool", Exit{Ending: Refused, Why: "it was refused what it asked for: Bash", Tail: "I may not."}, retire.Block,
-			"it was refused what it asked for: Bash: I may not."},
-		{"early", Exit{Ending: Early, Why: "it reached its limit of turns"}, retire.Fail, "it reached its limit of turns"},
-		{"clean", Exit{Ending: Clean, Tail: "Finished."}, retire.Done, ""},
+		"it can wait": {Exit{Resumable: true, Ending: Clean}, (*Exit).CanWait, nil},
+		"it is silent": {Exit{Ending: ByCode}, (*Exit).silent, map[string]func(e *Exit){
+			"code": func(e *Exit) { e.Code = 1 }, "signal": func(e *Exit) { e.Signal = "SIGKILL" }}},
+		"it was cut short": {Exit{Resumable: true, Ending: Broken, Fault: fault.New(fault.Overloaded, "overloaded")}, (*Exit).cutShort, map[string]func(e *Exit){
+			"ending": func(e *Exit) { e.Ending = Clean }, "fault": func(e *Exit) { e.Fault = fault.New(fault.ClientMissing, "no client") }}},
+		"it is unexplained": {Exit{Resumable: true, Ending: ByCode, Code: 1, Ran: shortRun - 1}, (*Exit).Unexplained, map[string]func(e *Exit){
+			"script": func(e *Exit) { e.Script = true }, "long": func(e *Exit) { e.Ran = shortRun }, "no time": func(e *Exit) { e.Ran = 0 },
+			"code": func(e *Exit) { e.Code = 0 }, "fault": func(e *Exit) { e.Fault = fault.New(fault.Overloaded, "overloaded") },
+			"resumable": nil, "lost": nil, "not started": nil}},
+	}
+	for name, c := range exits {
+		if !c.asks(&c.is) {
+			t.Errorf("%s: not of %+v", name, c.is)
+		}
+		changes := maps.Clone(spoil)
+		maps.Copy(changes, c.more)
+		for what, change := range changes {
+			if change == nil {
+				continue // it depends on everything but that
+			}
+			e := c.is
+			if change(&e); c.asks(&e) {
+				t.Errorf("%s, in spite of its %s: %+v", name, what, e)
+			}
+		}
+	}
+}
+
+// The mayor reads from an idle notification how the attempt ended, and why.
+func TestIdleNotification(t *testing.T) {
+	for _, c := range []struct {
+		rec                     retire.Record
+		reason, status, summary string
+	}{
+		{retire.Record{Outcome: retire.Done, Summary: "added"}, "available", "resolved", "added"},
+		{retire.Record{Outcome: retire.Fail, Summary: "half", Reason: "red"}, "failed", "failed", "red"},
+		{retire.Record{Outcome: retire.Block, Summary: "half", Reason: "which port?"}, "available", "blocked", "which port?"},
 	} {
-		outcome, reason := tt.exit.Outcome()
-		cause := wording.FirstLine(reason)
-		if outcome != tt.outcome || cause != strings.TrimSpace(tt.want) {
-			t.Errorf("%s: %s %q, want %q", tt.name, outcome, cause, tt.want)
+		m := idleNotification("polecat-alpha", "mayor", &c.rec).Message
+		var got idleReport
+		if err := json.Unmarshal(m.Metadata, &got); err != nil {
+			t.Fatal(err)
 		}
-		if strings.HasSuffix(cause, ":") || len(cause) < 200 && wording.Reason(reason) != cause {
-			t.Errorf("%s: %q is shown as %q", tt.name, cause, wording.Reason(reason))
+		if got.Reason != c.reason || got.Status != c.status || got.Summary != c.summary || m.Body != c.summary {
+			t.Errorf("%s: %+v, %q", c.rec.Outcome, got, m.Body)
 		}
-		if words := tt.exit.Tail; strings.Contains(words, "\n") && tt.exit.Fault.IsZero() && !strings.HasSuffix(reason, words) {
-			t.Errorf("%s: %q holds less than %q", tt.name, reason, words)
-		}
+	}
+	m := idleNotification("polecat-alpha", "mayor", &retire.Record{Outcome: retire.Fail, Reason: strings.Repeat("long ", 5000)}).Message
+	if len(m.Body) > 10_000 {
+		t.Errorf("%d bytes of a reason", len(m.Body))
 	}
 }
