@@ -47,11 +47,16 @@ func (r *Refinery) land(ctx context.Context, q *mergequeue.Request, a refinery.L
 	case errors.Is(err, git.ErrMoved):
 		return refinery.Result{Kind: refinery.Moved, Text: err.Error()}, nil
 	case errors.As(err, &refused):
-		return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output)}, nil
+		return inTheWay(refused), nil
 	case errors.Is(err, errHalfWay):
 		return refinery.Result{}, errors.Join(err, r.repairCheckout(ctx, &l.Layers[0].Request, target))
 	}
 	return refinery.Result{}, err
+}
+
+// inTheWay is the result of a landing that a checkout of the target refuses.
+func inTheWay(refused *git.RefusedError) refinery.Result {
+	return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output), Whole: refused.Whole}
 }
 
 // carryLanding carries a landing out.

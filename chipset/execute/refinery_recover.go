@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/flow"
@@ -96,7 +95,7 @@ func (r *Refinery) takenUnlessLanded(ctx context.Context, stack []flow.Layer, ta
 		var refused *git.RefusedError
 		switch {
 		case errors.As(err, &refused):
-			return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output)}, nil
+			return inTheWay(refused), nil
 		case err != nil:
 			return refinery.Result{}, err
 		case !landed && i > 0:

@@ -275,7 +275,7 @@ func (e StopWaiting) Change(q *mergequeue.Request, _ state.Time) error {
 	if q.Waiting == "" {
 		return state.ErrUnchanged
 	}
-	q.Waiting = ""
+	q.Waiting, q.InTheWay = "", false
 	return nil
 }
 

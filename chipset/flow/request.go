@@ -119,6 +119,7 @@ func (e Begin) Change(q *mergequeue.Request, now state.Time) error {
 		q.Attempts++
 	}
 	q.Stage, q.Waiting, q.Failure, q.Reason, q.UpdatedAt = mergequeue.StageCheckout, "", "", "", now
+	q.InTheWay = false
 	q.ResetCandidate()
 	if e.Onto != "" {
 		q.Stage, q.Onto = mergequeue.StageRebase, e.Onto
@@ -159,7 +160,7 @@ func (e Requeued) Change(q *mergequeue.Request, now state.Time) error {
 		return state.ErrUnchanged
 	}
 	err := q.Become(mergequeue.Pending, now)
-	q.Waiting = wording.Clip(e.Waiting, MaxRequestText)
+	q.Waiting, q.InTheWay = wording.Clip(e.Waiting, MaxRequestText), e.InTheWay
 	return err
 }
 

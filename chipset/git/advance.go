@@ -105,14 +105,14 @@ func (r *Repo) fastForward(ctx context.Context, w *Worktree, b Branch, old, new 
 // inTheWay refuses a checkout that is not there, or whose person is in the middle of something.
 func (w *Worktree) inTheWay(p place, b Branch) error {
 	if _, err := os.Lstat(p.workTree); err != nil {
-		return &RefusedError{Path: w.path, Output: err.Error()}
+		return &RefusedError{Path: w.path, Output: err.Error(), Whole: true}
 	}
 	if op := operation(p.gitDir); op != NoOperation && op != OperationBisect {
-		return &RefusedError{Path: w.path, Output: "a " + string(op) + " is in progress"}
+		return &RefusedError{Path: w.path, Output: "a " + string(op) + " is in progress", Whole: true}
 	}
 	for _, lock := range advanceLocks(p, w.repo.common, b) {
 		if _, err := os.Lstat(lock); err == nil {
-			return &RefusedError{Path: w.path, Output: lock + " exists: another git is at work there, or was killed"}
+			return &RefusedError{Path: w.path, Output: lock + " exists: another git is at work there, or was killed", Whole: true}
 		}
 	}
 	return nil

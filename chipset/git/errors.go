@@ -106,6 +106,8 @@ func (e *ConflictError) Error() string {
 type RefusedError struct {
 	Path   string // the root of the checkout
 	Output string // why, in git's words or ours
+	// Whole is true where the checkout can't be moved at all, whatever the new commit changes.
+	Whole bool
 }
 
 func (e *RefusedError) Error() string {

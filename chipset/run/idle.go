@@ -355,6 +355,11 @@ func (l *remaining) countBeads(r *rig.Rig, beads []bead.Bead, queue []mergequeue
 	}
 }
 
+// mayLand reports whether nothing keeps a request from landing in its turn.
+func mayLand(r mergequeue.Request) bool {
+	return (r.Status == mergequeue.Pending || r.Status == mergequeue.Merging) && r.Waiting == "" && !r.IsHeld()
+}
+
 func (l *remaining) countQueue(queue []mergequeue.Request, byID map[state.BeadID]*bead.Bead, blockOnConflict bool) {
 	head := true
 	for i := range queue {
@@ -369,6 +374,9 @@ func (l *remaining) countQueue(queue []mergequeue.Request, byID map[state.BeadID
 			}
 			if r.IsHeld() {
 				continue // countBeads names it, and others pass it
+			}
+			if r.InTheWay && slices.ContainsFunc(queue[i+1:], mayLand) {
+				continue // others pass it
 			}
 			if head && r.Waiting != "" {
 				l.Held = true

@@ -17,3 +17,23 @@ func TestUntoldLandingKeepsTheRigBusy(t *testing.T) {
 		}
 	}
 }
+
+// A request that is in the way of nobody's landing but its own does not end a rig in which others can land.
+func TestPassedRequestIsNoEnd(t *testing.T) {
+	passed := mergequeue.Request{Status: mergequeue.Pending, Waiting: "a checkout", InTheWay: true}
+	next := mergequeue.Request{Status: mergequeue.Pending}
+	for _, tt := range []struct {
+		queue []mergequeue.Request
+		held  bool
+	}{
+		{[]mergequeue.Request{passed}, true},
+		{[]mergequeue.Request{passed, passed}, true},
+		{[]mergequeue.Request{passed, next}, false},
+	} {
+		var left remaining
+		left.countQueue(tt.queue, nil, false)
+		if left.Held != tt.held {
+			t.Errorf("%d requests: held %t", len(tt.queue), left.Held)
+		}
+	}
+}

@@ -181,7 +181,7 @@ func (d *decision) result() {
 	case Taken:
 		d.taken(res.Request)
 	case InTheWay:
-		d.inTheWay(res.Text)
+		d.inTheWay(res)
 	case Trouble:
 		d.trouble(res.Text)
 	case None:
@@ -371,9 +371,13 @@ func (d *decision) choose() {
 func (d *decision) head() *mergequeue.Request {
 	i := slices.IndexFunc(d.Queue, func(r mergequeue.Request) bool { return r.Status == mergequeue.Merging })
 	if i < 0 {
-		i = slices.IndexFunc(d.Queue, func(r mergequeue.Request) bool {
+		mayBegin := func(r mergequeue.Request) bool {
 			return r.Status.Live() && !r.IsHeld() && (d.owned(&r) || d.Unreadable[r.BeadID] != "")
-		})
+		}
+		i = slices.IndexFunc(d.Queue, func(r mergequeue.Request) bool { return mayBegin(r) && !r.Passed(d.Now) })
+		if i < 0 {
+			i = slices.IndexFunc(d.Queue, mayBegin)
+		}
 	}
 	if i < 0 {
 		return nil

@@ -70,7 +70,7 @@ func (d *decision) batch() int {
 }
 
 // follower is the request that lands right after the given one, when it may be
-// stacked upon it: what comes before it in the queue must be in the stack, or held.
+// stacked upon it: what comes before it in the queue must be in the stack, held, or passed.
 func (d *decision) follower(last state.MergeID) *mergequeue.Request {
 	below := d.request(last)
 	for i := range d.Queue {
@@ -80,7 +80,7 @@ func (d *decision) follower(last state.MergeID) *mergequeue.Request {
 		case d.Unreadable[r.BeadID] != "":
 			return nil
 		case !d.owned(r): // its end is on the way
-		case r.IsHeld(): // the others pass it
+		case r.IsHeld(), r.Passed(d.Now): // the others pass it
 		case r.Status == mergequeue.Conflicted, r.Waiting != "", r.TargetBranch != below.TargetBranch:
 			return nil
 		default:

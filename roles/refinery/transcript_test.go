@@ -91,7 +91,7 @@ func (w *world) apply(a roles.Action) {
 	switch a := a.(type) {
 	case CheckOut:
 		q := w.request(a.Request)
-		q.Status, q.Waiting = mergequeue.Merging, ""
+		q.Status, q.Waiting, q.InTheWay = mergequeue.Merging, "", false
 		w.asked = a
 	case RebaseOnto:
 		w.asked = a
@@ -109,7 +109,7 @@ func (w *world) apply(a roles.Action) {
 	case Requeue:
 		q := w.request(a.Request)
 		if q.Become(mergequeue.Pending, now) == nil {
-			q.Waiting = a.Waiting
+			q.Waiting, q.InTheWay = a.Waiting, a.InTheWay
 		}
 	case SetWaiting:
 		w.request(a.Request).Waiting = a.Waiting
@@ -252,7 +252,7 @@ func (w *world) intervene(verb string, q *mergequeue.Request) {
 		_ = q.Become(mergequeue.Pending, state.At(w.now))
 		w.moveBead(q.BeadID, string(bead.Done))
 	}
-	q.Waiting, q.NoticeName, q.Notified = "", "", false
+	q.Waiting, q.InTheWay, q.NoticeName, q.Notified = "", false, "", false
 }
 
 // land ends what the decision asked to land, or what an earlier process had landed.
@@ -285,7 +285,7 @@ func (w *world) moveBead(id state.BeadID, status string) {
 
 func resultOf(l rolestest.Line) Result {
 	r := Result{Kind: ResultKind(l.Word(0)), Onto: l.Options["onto"], Candidate: l.Options["candidate"],
-		Failure: mergequeue.Failure(l.Options["failure"]), Untested: l.Has("untested"), Text: l.Text}
+		Failure: mergequeue.Failure(l.Options["failure"]), Untested: l.Has("untested"), Whole: l.Has("whole"), Text: l.Text}
 	if h := l.Options["hold"]; h != "" {
 		r.Hold = &mergequeue.Hold{Change: h, Paths: []string{".claude/x"}, Count: 1}
 	}

@@ -2,6 +2,7 @@ package refinery
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gastown-chipset/chipset/mail"
@@ -37,17 +38,41 @@ func (d *decision) redTip(res Result) {
 	d.s.Work, d.s.Phase = Work{}, Idle
 }
 
-func (d *decision) inTheWay(text string) {
-	w := d.s.Work
+// inTheWay lets the request wait for the checkout. Where that refuses only what this one changes, others
+// pass it; of several that were to land together the lowest is tried alone.
+func (d *decision) inTheWay(res Result) {
+	w, text, tries := &d.s.Work, res.Text, d.tries(WaitCheckout)
 	reason := "a checkout of the target is in the way: " + text
-	d.change(SetWaiting{Request: w.ID, Waiting: reason})
-	tries := d.tries(WaitCheckout)
-	if tries == 2 { // not the first time: a passing git of the person is not worth reporting
-		d.tellHuman("checkout:"+string(w.ID)+":"+w.Candidate, string(w.ID)+" can't land: "+wording.Reason(text),
+	again := tries > 1 // the first time it may be a passing git of the person
+	if again && !res.Whole && w.Group > 1 {
+		d.test(1)
+		return
+	}
+	pass := again && !res.Whole && d.othersWait()
+	if pass {
+		d.putBack()
+		d.change(Requeue{Request: w.ID, Waiting: reason, InTheWay: true})
+	} else {
+		d.change(SetWaiting{Request: w.ID, Waiting: reason})
+	}
+	if tries == 2 {
+		d.tellHuman("checkout:"+string(w.ID)+":"+text, string(w.ID)+" can't land: "+wording.Reason(text),
 			"Its work is rebased and tested, but the branch it lands on is checked out, and git refuses to advance it there:\n\n"+
 				text+"\n\nNothing was moved. Commit or stash your changes: the request lands by itself then.\n")
 	}
+	if pass {
+		d.drop()
+		return
+	}
 	d.wait(WaitCheckout, tries, RetryCheckout)
+}
+
+// othersWait reports whether another request than the one in work may begin now.
+func (d *decision) othersWait() bool {
+	return slices.ContainsFunc(d.Queue, func(r mergequeue.Request) bool {
+		return r.ID != d.s.Work.ID && (r.Status == mergequeue.Pending || r.Status == mergequeue.Merging) &&
+			!r.IsHeld() && !r.Passed(d.Now) && d.owned(&r)
+	})
 }
 
 // trouble tries the same step again, and tells a person when that did not help.

@@ -76,7 +76,7 @@ const (
 	Landed ResultKind = "landed"
 	// Moved: the target is no longer at the tip that was tested.
 	Moved ResultKind = "moved"
-	// InTheWay: a person's checkout of the target has changes that git would overwrite.
+	// InTheWay: a person's checkout of the target has changes that git would overwrite, or can't be moved.
 	InTheWay ResultKind = "in_the_way"
 	// Taken: the bead is no longer done under the request's assignment.
 	Taken ResultKind = "taken"
@@ -97,6 +97,8 @@ type Result struct {
 	// Diverged is set when the target here could not follow the remote.
 	Diverged Divergence
 	Hold     *mergequeue.Hold
+	// Whole is true for an InTheWay that keeps every request from landing, and not this one alone.
+	Whole bool
 }
 
 // Divergence is a target that a person committed to before it could follow what the
@@ -143,7 +145,8 @@ const (
 	NoWait WaitKind = ""
 	// RedTip: the target is red without the request; ends when the tip moves, or is tried again.
 	RedTip WaitKind = "red_tip"
-	// WaitCheckout: a person's checkout is in the way; tried again every RetryCheckout.
+	// WaitCheckout: a person's checkout is in the way; tried again every RetryCheckout, and others pass
+	// where they may land.
 	WaitCheckout WaitKind = "checkout"
 	// WaitTrouble: nobody's work is to blame; tried again after a growing time.
 	WaitTrouble WaitKind = "trouble"
@@ -247,6 +250,8 @@ type (
 	Requeue struct {
 		Request state.MergeID
 		Waiting string
+		// InTheWay lets others pass it for a while.
+		InTheWay bool
 	}
 	// Hold makes a live request wait, pending, for the person's word about a change of protected
 	// files. Others pass it. Nothing is charged.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -109,7 +110,9 @@ type Request struct {
 	Reason    string  `json:"reason,omitempty"`
 	// Waiting says why a request that is not to blame stands still: the tip is
 	// red, or a checkout has local changes in the way.
-	Waiting     string     `json:"waiting,omitempty"`
+	Waiting string `json:"waiting,omitempty"`
+	// InTheWay is true while Waiting names files of a checkout that only this request would overwrite.
+	InTheWay    bool       `json:"in_the_way,omitempty"`
 	Attempts    int        `json:"attempts"`
 	SubmittedAt state.Time `json:"submitted_at"`
 	UpdatedAt   state.Time `json:"updated_at"`
@@ -151,6 +154,14 @@ func (h *Hold) Summary() string {
 		text += fmt.Sprintf(" and %d more", h.Count-most)
 	}
 	return text
+}
+
+// Passed reports whether others land before the request for now: files of a checkout were in its way, and
+// it is not yet time to try again. The longer it has waited, the longer that is.
+func (r *Request) Passed(now state.Time) bool {
+	const least, most = 10 * time.Second, 10 * time.Minute
+	since := now.Sub(r.UpdatedAt.Time)
+	return r.InTheWay && r.Status == Pending && since >= 0 && since < min(max(r.UpdatedAt.Sub(r.SubmittedAt.Time), least), most)
 }
 
 // IsHeld reports whether the request waits for the person's word about the protected files that it changes.
