@@ -53,6 +53,8 @@ type app struct {
 	opened *rig.Rig
 
 	interrupts interrupts
+	// footer stays below the lines of chipset up on a terminal; nil elsewhere.
+	footer *footer
 }
 
 // openRig finds and opens the rig; the same one for the whole command. Errors:

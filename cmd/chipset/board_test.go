@@ -54,7 +54,7 @@ func (s *tmuxScreen) text() string { s.Helper(); return s.tmux("capture-pane", "
 // until waits until the screen shows all of some texts, and none that begins with "!".
 func (s *tmuxScreen) until(wants ...string) string {
 	s.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		text, missing := s.text(), ""
 		for _, want := range wants {
@@ -76,9 +76,9 @@ func (s *tmuxScreen) keys(keys ...string) {
 	s.tmux(append([]string{"send-keys", "-t", "x"}, keys...)...)
 }
 
-// TestBoardInATerminal types into a real terminal, and looks at what it shows and at what
-// became of the rig.
-func TestBoardInATerminal(t *testing.T) {
+// newTerminalRig makes a rig, and returns its folder and a function that runs a command in it.
+func newTerminalRig(t *testing.T) (string, func(args ...string) string) {
+	t.Helper()
 	restore := gittest.Isolate()
 	t.Cleanup(restore)
 	dir := gittest.Repo(t)
@@ -93,6 +93,35 @@ func TestBoardInATerminal(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	chipset("init", "--worker", "sh", "--polecats", "2", "--test", "true")
+	return dir, chipset
+}
+
+// TestUpInATerminal: the story goes by above two lines that stay, and that are gone at the
+// end.
+func TestUpInATerminal(t *testing.T) {
+	dir, chipset := newTerminalRig(t)
+	s := newScreen(t, 100, 20, dir, []string{"HOME=" + os.Getenv("HOME"), "TERM=xterm-256color", "PS1=$ "}, "sh")
+	s.keys("chipset up", "Enter")
+	s.until("no work yet: chipset work add", "0 of 2 at work", "nothing waits for you", "chipset board shows more")
+	chipset("work", "add", "Wait for me", "-d", "while [ ! -e go ]; do sleep 0.1; done; echo done > file; git add file; git commit -qm done")
+	text := s.until("1 of 2 at work", "0 ready")
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if n := strings.Count(text, "at work"); n != 1 || !strings.Contains(lines[len(lines)-2], "1 of 2 at work") {
+		t.Errorf("the footer stands %d times on the screen:\n%s", n, text)
+	}
+	s.keys("C-c")
+	s.until("nothing new is begun")
+	s.keys("C-c")
+	text = s.until("0 beads landed", "!chipset board shows more")
+	if strings.Contains(text, "at work") {
+		t.Errorf("the footer is left behind:\n%s", text)
+	}
+}
+
+// TestBoardInATerminal types into a real terminal, and looks at what it shows and at what
+// became of the rig.
+func TestBoardInATerminal(t *testing.T) {
+	dir, chipset := newTerminalRig(t)
 	first := chipset("work", "add", "Add subtraction")
 	chinese := chipset("work", "add", "用中文写一份很长的文档，说明这个系统是如何工作的，以及为什么这样工作")
 	chipset("work", "add", "اكتب الوثائق بالعربية")
@@ -145,7 +174,7 @@ func TestBoardInATerminal(t *testing.T) {
 	s.keys("3")
 	s.until("story transcript diff mail", "用中文写一份很长的文档，说明这个系统是如何工作的，以及为什么这样工作")
 	s.keys("q")
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for exec.Command("tmux", "-S", s.socket, "has-session", "-t", "x").Run() == nil {
 		if time.Now().After(deadline) {
 			t.Fatal("q does not leave the board")

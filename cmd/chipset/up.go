@@ -25,6 +25,7 @@ type upOptions struct {
 	logFormat  string
 	forceCount bool
 	standby    bool
+	plain      bool
 }
 
 // AddFlags puts the options on a command.
@@ -33,6 +34,7 @@ func (o *upOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.untilIdle, "until-idle", false, "end when nothing is left to do (exit 7 when beads wait for a person)")
 	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
 	fs.BoolVar(&o.standby, "standby", false, "when another process runs the rig, wait to take over")
+	fs.BoolVar(&o.plain, "plain", false, "lines only, also on a terminal")
 	o.addCommon(fs)
 }
 
@@ -51,6 +53,7 @@ runs already is left to it, and taken over when that process ends. After Ctrl-C 
 new is begun, and what runs may finish. A second Ctrl-C, or TERM, ends the rig within
 seconds; the next start goes on with the sessions of the workers where they stopped.
 Decisions that wait for you are printed at once, each with the command that answers it.
+On a terminal two lines stay below them: who works, what waits for you, what landed.
 If another process runs the whole rig already, the exit code is 4.`,
 		Example: "  chipset up\n  chipset up --until-idle --timeout 2h\n  chipset up --polecats 8 --log-format json",
 		Args:    nargs(0, 0, ""),
@@ -70,6 +73,9 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 		return err
 	}
 	began := r.Clock.Now()
+	if _, terminal := a.terminal(); terminal && !o.plain && o.logFormat == "text" && a.env("TERM") != "dumb" {
+		a.footer = &footer{w: a.stdout}
+	}
 	a.tellCopied(r)
 	def := r.Def
 	if o.polecats != 0 {
@@ -90,6 +96,9 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	agents, err := agentsOf(def)
 	if err != nil {
 		return err
+	}
+	if beads, _, err := r.Beads.Summaries(); err == nil && len(beads) == 0 && !o.untilIdle {
+		say("no work yet: chipset work add \"What is to be done\" in another terminal; chipset board shows the rig")
 	}
 	err = a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents, Standby: o.standby, Needs: true})
 	if !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNoTree) {
@@ -156,6 +165,9 @@ func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any
 	drain := make(chan struct{})
 	a.interrupts.onFirst(func() { close(drain) })
 	opts.Drain = drain
+	if a.footer != nil {
+		defer a.footer.follow(ctx, a, p)()
+	}
 	err = run.Up(ctx, p, opts)
 	var waiting *run.Waiting
 	switch {
@@ -173,9 +185,14 @@ func (a *app) linePrinter(format string) (func(string, ...any), error) {
 	switch format {
 	case "text":
 		return func(text string, args ...any) {
+			line := a.clock().Format("15:04:05.000") + "  " + clean(fmt.Sprintf(text, args...))
+			if a.footer != nil {
+				a.footer.print(line)
+				return
+			}
 			mu.Lock()
 			defer mu.Unlock()
-			a.printf("%s  %s\n", a.clock().Format("15:04:05.000"), clean(fmt.Sprintf(text, args...)))
+			a.printf("%s\n", line)
 		}, nil
 	case "json":
 		return func(text string, args ...any) {

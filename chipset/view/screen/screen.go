@@ -125,6 +125,9 @@ func (s *Screen) Wrap(indent string, text Cell) {
 // Blank writes an empty line.
 func (s *Screen) Blank() { s.out.WriteString("\n") }
 
+// String is what was collected.
+func (s *Screen) String() string { return s.out.String() }
+
 // Flush writes what was collected.
 func (s *Screen) Flush(w io.Writer) error {
 	_, err := io.WriteString(w, s.out.String())
