@@ -21,9 +21,10 @@ const (
 	Returned PassageKind = "returned"
 	// Erred is a tool or a client that failed.
 	Erred PassageKind = "failed"
-	// Removed and Added are lines of a change.
+	// Removed are lines that a change takes away.
 	Removed PassageKind = "removed"
-	Added   PassageKind = "added"
+	// Added are lines that a change brings.
+	Added PassageKind = "added"
 	// Noted is what else a person wants to know: the session begins, or ends.
 	Noted PassageKind = "noted"
 )

@@ -227,7 +227,8 @@ func TestAnUpdateCostsWhatHasChanged(t *testing.T) {
 	b := *before.Bead
 	b.Status = bead.Merged
 	rigtest.Must(t, f.Beads.Put("gt-b0400", b))
-	m.beads.update() // what the store has to look at is its own affair
+	_, _, err := m.beads.update() // what the store has to look at is its own affair
+	rigtest.Must(t, err)
 	m.work.put(map[state.BeadID]*bead.Bead{b.ID: m.beads.rows["gt-b0400"]})
 	if len(m.work.touched) > 5 {
 		t.Errorf("%d items were made anew for one bead with two dependants", len(m.work.touched))

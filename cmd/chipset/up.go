@@ -98,7 +98,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 		return err
 	}
 	if beads, _, err := r.Beads.Summaries(); err == nil && len(beads) == 0 && !o.untilIdle {
-		say("no work yet: chipset work add \"What is to be done\" in another terminal; chipset board shows the rig")
+		say("no work yet: chipset work add \"What is to be done\" in another terminal")
 	}
 	err = a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents, Standby: o.standby, Needs: true})
 	if !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNoTree) {

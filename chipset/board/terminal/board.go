@@ -137,7 +137,7 @@ func (b *Board) look(pace time.Duration) tea.Cmd {
 				tick.Reset(lookInterval)
 			}
 			v, parts, err := model.Update(context.Background())
-			if parts != 0 || err != nil || time.Since(began) >= ages { //nolint:forbidigo // as above
+			if parts != 0 || err != nil || time.Since(began) >= ages {
 				return viewMsg{v, parts, err}
 			}
 		}
@@ -155,7 +155,8 @@ func (b *Board) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case viewMsg:
 		return b, b.see(msg)
 	case ranMsg:
-		return b, b.ran(msg)
+		b.ran(msg)
+		return b, nil
 	case detailMsg:
 		return b, b.loaded(msg)
 	case dueMsg:
@@ -314,7 +315,7 @@ func (b *Board) request(is func(*view.QueueEntry) bool) *view.QueueEntry {
 }
 
 // ran takes over the end of a command.
-func (b *Board) ran(msg ranMsg) tea.Cmd {
+func (b *Board) ran(msg ranMsg) {
 	b.running = nil
 	out := strings.TrimRight(msg.output, "\n")
 	if msg.show && strings.Contains(out, "\n") && msg.err == nil {
@@ -322,10 +323,9 @@ func (b *Board) ran(msg ranMsg) tea.Cmd {
 		b.focus = detailPane
 		b.layout()
 		b.detail.fit(b.detailRoom())
-		return nil
+		return
 	}
 	b.say(msg.err, "✓ "+strings.Join(msg.args, " ")+"  "+firstLine(out))
-	return nil
 }
 
 // say shows an error, or what went well.
