@@ -50,7 +50,7 @@ func (e APIError) detail() string {
 	if e.Status > 0 {
 		text += fmt.Sprintf(" (%d)", e.Status)
 	}
-	if message := plainMessage(e.Message); message != "" && e.Kind != fault.WrongKey {
+	if message := PlainMessage(e.Message); message != "" && e.Kind != fault.WrongKey {
 		text += ": " + message
 	}
 	return text
@@ -97,9 +97,9 @@ func kindOfStatus(status int) fault.Kind {
 	return fault.RequestRefused
 }
 
-// plainMessage is the first sentence of a message, which may stand in an answer that is
+// PlainMessage is the first sentence of a message, which may stand in an answer that is
 // given as JSON: what follows is advice to a person who sits at the client.
-func plainMessage(message string) string {
+func PlainMessage(message string) string {
 	var answer struct {
 		Error struct {
 			Message string `json:"message"`

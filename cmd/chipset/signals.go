@@ -51,7 +51,7 @@ func runWithSignals(args []string, a *app) int {
 			if sig == last && time.Since(at) < doubled {
 				continue
 			}
-			last, at = sig, time.Now()
+			last, at = sig, time.Now() //nolint:forbidigo // tells two signals apart, decides nothing of the rig
 			if drain := a.interrupts.take(); drain != nil && sig == os.Interrupt {
 				drain()
 				continue

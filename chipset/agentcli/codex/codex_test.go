@@ -111,3 +111,14 @@ func TestTrying(t *testing.T) {
 		}
 	}
 }
+
+// An error that nobody knows is told in its words, and not in JSON.
+func TestUnknownFailure(t *testing.T) {
+	for _, code := range []int{0, 1} {
+		r := &reader{}
+		r.Line([]byte(`{"type":"turn.failed","error":{"message":"{\"error\":{\"message\":\"Nothing fits. Try another.\"}}"}}`))
+		if end := r.End(code, time.Time{}); end.Reason != "its turn failed: Nothing fits" {
+			t.Errorf("exit code %d: %q", code, end.Reason)
+		}
+	}
+}

@@ -96,7 +96,7 @@ func (r *reader) End(code int, at time.Time) agentcli.End {
 	var end agentcli.End
 	switch {
 	case r.failure != "" && !r.completed && code == 0:
-		end.Verdict, end.Reason = agentcli.Unfinished, "its turn failed: "+r.failure
+		end.Verdict, end.Reason = agentcli.Unfinished, "its turn failed: "+agentcli.PlainMessage(r.failure)
 	case r.failure != "" && !r.completed:
 		end = failed(r.failure, at)
 	case code == usageError && r.Complaint("error: ") != "":
@@ -162,5 +162,5 @@ func failed(message string, at time.Time) agentcli.End {
 		}
 	}
 	// Whether another try helps is not in it.
-	return agentcli.End{Verdict: agentcli.Unfinished, Reason: "its turn failed: " + message}
+	return agentcli.End{Verdict: agentcli.Unfinished, Reason: "its turn failed: " + agentcli.PlainMessage(message)}
 }

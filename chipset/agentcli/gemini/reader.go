@@ -127,7 +127,7 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 		answer, _, _ = strings.Cut(answer, "]\n")
 		return apiError(code, strings.TrimSuffix(answer, "]"), at).End()
 	case failed:
-		return agentcli.End{Verdict: agentcli.Unfinished, Reason: fmt.Sprintf("it ended with an error (%s): %s", agentcli.Clip(r.result.Error.Type), agentcli.Clip(message))}
+		return agentcli.End{Verdict: agentcli.Unfinished, Reason: fmt.Sprintf("it ended with an error (%s): %s", agentcli.Clip(r.result.Error.Type), agentcli.PlainMessage(message))}
 	case code == noCredentials && r.Complaint("When using ", "Please set an Auth method") != "":
 		return agentcli.Failed(fault.NotLoggedIn, ": "+r.Complaint("When using ", "Please set an Auth method"))
 	case code != 0 && r.Complaint("Unknown argument") != "":

@@ -113,7 +113,7 @@ func (r *reader) judge(code int, at time.Time) agentcli.End {
 }
 
 func (l *printed) reason() string {
-	return "it ended with an error: " + agentcli.Clip(l.Error.Name+" "+l.Error.Data.Message)
+	return "it ended with an error: " + agentcli.Clip(l.Error.Name+" "+agentcli.PlainMessage(l.Error.Data.Message))
 }
 
 // end judges the line of an error.
