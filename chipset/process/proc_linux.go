@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 type process struct {
 	pid, ppid, pgid, session int
 	start                    uint64
+	name                     string
 	dead                     bool    // a zombie: it runs no more, its parent has not looked yet
 	cpu, reapedCPU           float64 // seconds: its own, and that of children it has waited for
 }
@@ -37,7 +39,7 @@ func statProcess(proc procfs.Proc) (process, bool) {
 	const ticks = 100
 	return process{
 		pid: stat.PID, ppid: stat.PPID, pgid: stat.PGRP, session: stat.Session,
-		start: stat.Starttime, dead: stat.State == "Z" || stat.State == "X",
+		start: stat.Starttime, name: stat.Comm, dead: stat.State == "Z" || stat.State == "X",
 		cpu: stat.CPUTime(), reapedCPU: float64(stat.CUTime+stat.CSTime) / ticks,
 	}, true
 }
@@ -88,6 +90,18 @@ func AnyAncestor(has func(env map[string]string) bool) bool {
 		}
 	}
 	return false
+}
+
+// Ancestors returns the programs that this process descends from, the nearest first. Shells, which only pass a
+// command on, are left out.
+func Ancestors() []Program {
+	var all []Program
+	for p, ok := readProcess(os.Getppid()); ok && p.pid > 1; p, ok = readProcess(p.ppid) {
+		if !slices.Contains([]string{"sh", "bash", "dash", "zsh", "fish", "ksh"}, p.name) {
+			all = append(all, Program{PID: p.pid, Start: p.start})
+		}
+	}
+	return all
 }
 
 // below returns the living processes of table that descend from one of roots.

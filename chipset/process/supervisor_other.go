@@ -71,6 +71,9 @@ func descends(int) bool { return false }
 // AnyAncestor is known only on Linux, where no process leaves its supervisor.
 func AnyAncestor(func(env map[string]string) bool) bool { return false }
 
+// Ancestors is known only on Linux.
+func Ancestors() []Program { return nil }
+
 // signalSpawned signals what spawn has started.
 func (c *child) signalSpawned(pid int, sig unix.Signal) { _ = unix.Kill(pid, sig) }
 

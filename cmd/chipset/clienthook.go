@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/session"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -133,7 +133,7 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 	hooks := session.Hooks{Rig: r, Agent: id, Client: c.Preset.Name, Limit: c.Hooks.Limit, Print: show, Prepend: c.Hooks.Prepend, SpawnedBy: c.Hooks.SpawnedBy}
 	if id == state.Human || id == r.Mayor() { // no session is either
 		hooks.Beside = true
-		if hooks.Agent, err = actor.Crew(ctx, r, c.Preset.Name); err != nil {
+		if hooks.Agent, err = session.Member(ctx, r, c.Preset.Name, in.Session, process.Ancestors()); err != nil {
 			return err
 		}
 		if event == agentcli.SessionStart {

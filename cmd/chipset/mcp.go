@@ -56,7 +56,7 @@ func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 	server := mcpserver.New(ctx, mcpserver.Options{Version: currentVersion().Version, Open: func(ctx context.Context) (*actor.Actor, error) {
 		me, err := a.openRigActor(ctx)
 		if err == nil && opts.crew != "" && a.nobodyNamed(me.ID) {
-			me.ID, err = actor.Crew(ctx, me.Rig, opts.crew)
+			me.ID, err = member(ctx, me.Rig, opts.crew)
 		}
 		if err == nil && me.ID == state.Human {
 			return nil, usagef("over MCP nobody speaks as the person: name an agent with --as, or --crew NAME")

@@ -12,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/session"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
@@ -40,10 +41,19 @@ func (a *app) ownVoice(ctx context.Context, r *rig.Rig, id state.AgentID) (state
 		return id, nil
 	}
 	if a.nobodyNamed(id) {
-		return actor.Crew(ctx, r, c.Preset.Name)
+		return member(ctx, r, c.Preset.Name)
 	}
 	return "", withHint(state.Conflictf("speaking as "+string(id), "this is a session of %s, which speaks as itself", c.About.Title),
 		"leave that out; what only the person may is typed in a terminal of their own")
+}
+
+// member is the agent of the session that this process runs in, where that is known, else the one that
+// has the client's own name.
+func member(ctx context.Context, r *rig.Rig, client string) (state.AgentID, error) {
+	if id, err := session.Around(r, client, process.Ancestors()); id != "" || err != nil {
+		return id, err
+	}
+	return actor.Crew(ctx, r, client)
 }
 
 // clientAround returns the client in whose session this command runs, and whether there is one: as its own environment

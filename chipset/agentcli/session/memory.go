@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -19,6 +20,8 @@ import (
 type memory struct {
 	// Agent is whose session it is, in the memory of a session's own agent.
 	Agent state.AgentID `json:"agent,omitempty"`
+	// Program is the client that runs the session, in the memory of one that a person has open. Zero is not known.
+	Program process.Program `json:"program,omitzero"`
 	// Noted is when this was last written.
 	Noted state.Time `json:"noted"`
 	// Shown are the unread messages that the agent was shown, Listed those of which it knows that they wait.

@@ -28,11 +28,19 @@ func (h *Hooks) tidy(ctx context.Context) error {
 			continue
 		}
 		m := earlier.recall(h.Agent)
-		if m.Agent == h.Agent && (h.Assignment != "" || h.Rig.Clock.Now().Sub(m.Noted.Time) > sessionOver) {
+		if m.Agent == h.Agent && (h.Assignment != "" || h.over(&m)) {
 			err = errors.Join(err, earlier.endSubagents(ctx), earlier.forget(ctx))
 		}
 	}
 	return err
+}
+
+// over reports whether a person's own session does not run any more, as far as that is known.
+func (h *Hooks) over(m *memory) bool {
+	if m.Program.PID != 0 {
+		return !m.Program.Runs()
+	}
+	return h.Rig.Clock.Now().Sub(m.Noted.Time) > sessionOver
 }
 
 // leave ends the identity of a person's own session with the last of them.

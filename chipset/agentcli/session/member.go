@@ -1,0 +1,91 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// maxMembers bounds how many sessions of one client are members of a rig at once.
+const maxMembers = 100
+
+// Member is the agent as which a session of a person's own client takes part in the rig, made known when it is
+// new. Each session that runs has a name of its own: that of the client, or a numbered one while another
+// session has that. programs are those that the session's hook descends from, the nearest first.
+func Member(ctx context.Context, r *rig.Rig, client, session string, programs []process.Program) (state.AgentID, error) {
+	h := Hooks{Rig: r}
+	h.in.Session = session
+	if m := h.recall(""); m.Agent != "" {
+		return actor.Crew(ctx, r, string(m.Agent))
+	}
+	lock, err := r.Tree.Lock(ctx, state.LockRecord, "client-members")
+	if err != nil {
+		return "", err
+	}
+	defer lock.Unlock()
+	taken, err := members(r)
+	if err != nil {
+		return "", err
+	}
+	for n := 1; n <= maxMembers; n++ {
+		name := client
+		if n > 1 {
+			name = fmt.Sprintf("%s-%d", client, n)
+		}
+		id, err := actor.Crew(ctx, r, name)
+		if err != nil {
+			return "", err
+		}
+		if slices.ContainsFunc(taken, func(m memory) bool { return m.Agent == id }) {
+			continue
+		}
+		h.Agent = id
+		return id, h.change(ctx, id, func(m *memory) bool {
+			if len(programs) > 0 {
+				m.Program = programs[0]
+			}
+			return true
+		})
+	}
+	return "", state.Conflictf("crew "+client, "%d sessions of it run already", maxMembers)
+}
+
+// members are the memories of the sessions that may still run.
+func members(r *rig.Rig) ([]memory, error) {
+	sessions, err := r.Tree.List(clientsDir)
+	if err != nil {
+		return nil, err
+	}
+	var all []memory
+	for _, session := range sessions {
+		h := Hooks{Rig: r}
+		h.in.Session = session.Name()
+		if m := h.recall(""); m.Agent != "" && !h.over(&m) {
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// Around is the member in whose session of a client a process runs that descends from these programs, "" if there is
+// none. Of several sessions in one program it is the one that did something last.
+func Around(r *rig.Rig, client string, programs []process.Program) (state.AgentID, error) {
+	all, err := members(r)
+	if err != nil {
+		return "", err
+	}
+	slices.SortFunc(all, func(a, b memory) int { return b.Noted.Compare(a.Noted.Time) })
+	for _, m := range all {
+		name := string(m.Agent)
+		if (name == client || strings.HasPrefix(name, client+"-")) && m.Program.PID != 0 && slices.Contains(programs, m.Program) {
+			return m.Agent, nil
+		}
+	}
+	return "", nil
+}
