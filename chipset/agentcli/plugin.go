@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -33,7 +34,7 @@ type Step struct {
 	Argv []string
 	// Unattended are arguments that are added where nobody is there to answer a question.
 	Unattended []string
-	// Remove is run, and the step tried again, when the step fails and says Present.
+	// Remove takes the step back. It is run, and the step tried again, when the step fails and says Present.
 	Present string
 	Remove  []string
 }
@@ -85,6 +86,40 @@ func (p *Plugin) Write(dir, binary, version string) ([]string, error) {
 		return nil, fmt.Errorf("plugin for %s: %w", p.Name, err)
 	}
 	return names, nil
+}
+
+// Remove removes from dir the files that Write writes, and the folders that are empty then, and returns the names of
+// the files. Everything else stays. A folder that no Write has made is an ErrForeign, none at all an fs.ErrNotExist.
+func (p *Plugin) Remove(dir string) ([]string, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, marker)); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", dir, ErrForeign)
+	}
+	var names, folders []string
+	err := fs.WalkDir(p.Files, pluginDir, func(at string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(strings.TrimPrefix(at, pluginDir), "/")
+		if e.IsDir() {
+			folders = append(folders, name)
+			return nil
+		}
+		if err := state.ReleaseOutside(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		names = append(names, name)
+		return nil
+	})
+	if err == nil {
+		err = state.ReleaseOutside(filepath.Join(dir, marker))
+	}
+	for _, name := range slices.Backward(folders) {
+		_ = state.ReleaseOutside(filepath.Join(dir, filepath.FromSlash(name))) // one that holds something else stays
+	}
+	return names, err
 }
 
 // semver is a version as clients want it; a build from a checkout has none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
+	"github.com/gastown-chipset/chipset/state"
 )
 
 type pluginOptions struct {
@@ -29,7 +31,7 @@ func (o *pluginOptions) AddFlags(fs *pflag.FlagSet) {
 }
 
 func newPluginCmd(a *app) *cobra.Command {
-	return newGroupCmd("plugin", "Connect a coding-agent client with chipset", newPluginInstallCmd(a))
+	return newGroupCmd("plugin", "Connect a coding-agent client with chipset", newPluginInstallCmd(a), newPluginUninstallCmd(a))
 }
 
 func newPluginInstallCmd(a *app) *cobra.Command {
@@ -56,17 +58,9 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 	if plugin == nil {
 		return usagef("plugin install: no client %q: %s", name, strings.Join(clients.WithPlugin(), ", "))
 	}
-	dir := a.abs(opts.dir)
-	if dir == "" {
-		data := a.env("XDG_DATA_HOME")
-		if !filepath.IsAbs(data) {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return withHint(err, "--to names a folder")
-			}
-			data = filepath.Join(home, ".local", "share")
-		}
-		dir = filepath.Join(data, "chipset", "plugins", name)
+	dir, err := a.pluginFolder(opts.dir, name)
+	if err != nil {
+		return withHint(err, "--to names a folder")
 	}
 	names, err := plugin.Write(dir, a.self, currentVersion().Version)
 	if errors.Is(err, agentcli.ErrForeign) {
@@ -91,6 +85,75 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 			return err
 		}
 	}
+	return nil
+}
+
+// pluginFolder is where the plugin of a client is written: the folder that was given, else one in the data folder.
+func (a *app) pluginFolder(given, name string) (string, error) {
+	if given != "" {
+		return a.abs(given), nil
+	}
+	data := a.env("XDG_DATA_HOME")
+	if !filepath.IsAbs(data) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		data = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(data, "chipset", "plugins", name), nil
+}
+
+type pluginUninstallOptions struct{ dir string }
+
+// AddFlags registers the flags of plugin uninstall.
+func (o *pluginUninstallOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.dir, "from", "", "the `folder` that it was written to (default: chipset/plugins/CLIENT in your data folder)")
+}
+
+func newPluginUninstallCmd(a *app) *cobra.Command {
+	var opts pluginUninstallOptions
+	return withFlags(&opts, &cobra.Command{
+		Use:   "uninstall CLIENT",
+		Short: "Remove the plugin of a client",
+		Long: `Run the client's own commands that turn the plugin off, and remove the files that
+chipset plugin install has written. Other files in the folder, and settings of yours,
+stay as they are. What a README.md told you to copy is yours to remove.
+
+Clients: ` + strings.Join(clients.WithPlugin(), ", ") + `.`,
+		Example: "  chipset plugin uninstall claude",
+		Args:    nargs(1, 1, "a client: "+strings.Join(clients.WithPlugin(), ", ")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runPluginUninstall(cmd.Context(), args[0], opts, a)
+		},
+	})
+}
+
+func runPluginUninstall(ctx context.Context, name string, opts pluginUninstallOptions, a *app) error {
+	plugin := clients.Named(name).Plugin
+	if plugin == nil {
+		return usagef("plugin uninstall: no client %q: %s", name, strings.Join(clients.WithPlugin(), ", "))
+	}
+	dir, err := a.pluginFolder(opts.dir, name)
+	if err != nil {
+		return withHint(err, "--from names a folder")
+	}
+	if plugin.Steps != nil {
+		for _, step := range slices.Backward(plugin.Steps(dir)) {
+			// The client may be gone, or may never have been told.
+			if err := a.runStep(ctx, agentcli.Step{Argv: step.Remove}, filepath.Dir(dir)); err != nil {
+				a.warnf("%v", err)
+			}
+		}
+	}
+	names, err := plugin.Remove(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return withHint(fmt.Errorf("plugin uninstall: nothing is in %s: %w", dir, state.ErrNotFound), "--from names another folder")
+	}
+	if err != nil {
+		return err
+	}
+	a.tellf("%d files for %s removed from %s\n", len(names), name, dir)
 	return nil
 }
 

@@ -37,8 +37,9 @@ func Client() agentcli.Client {
 		Passages: Passages,
 		Hooks:    hooks(),
 		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir string) []agentcli.Step {
-			return []agentcli.Step{{Argv: []string{"claude", "plugin", "marketplace", "add", dir}},
-				{Argv: []string{"claude", "plugin", "install", "chipset@chipset"}}}
+			return []agentcli.Step{
+				{Argv: []string{"claude", "plugin", "marketplace", "add", dir}, Remove: []string{"claude", "plugin", "marketplace", "remove", "chipset"}},
+				{Argv: []string{"claude", "plugin", "install", "chipset@chipset"}, Remove: []string{"claude", "plugin", "uninstall", "chipset@chipset"}}}
 		}},
 		// On macOS its login is in the keychain, under a name that depends on the variable.
 		Home: agentcli.Home{Moved: "CLAUDE_CONFIG_DIR", Stand: runtime.GOOS != "darwin", Copied: []string{".claude.json"},
