@@ -59,7 +59,7 @@ func (c confined) profile() *sandbox.Profile {
 		}
 	}
 
-	p.Hide = append(sandbox.Secrets(c.home), filepath.Join(c.root, ".env"), filepath.Join(c.root, ".env.*"),
+	p.Hide = append(sandbox.Secrets(c.home, c.lookup), filepath.Join(c.root, ".env"), filepath.Join(c.root, ".env.*"),
 		filepath.Join(c.root, rig.DirName), filepath.Dir(c.temp))
 	for _, other := range clients.All() {
 		p.Hide = append(p.Hide, c.ofClient(&other, other.Home.Own)...)
@@ -111,6 +111,9 @@ func confine(r *rig.Rig, worktree string, session state.SessionID) (confined, er
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return confined{}, err
+	}
+	if err := sandbox.MakeCaches(home, os.Getenv); err != nil {
+		return confined{}, fmt.Errorf("caches: %w", err)
 	}
 	temp, err := private.Temp()
 	if err != nil {

@@ -1,19 +1,22 @@
 package sandbox
 
 import (
+	"errors"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
 // Secrets are the files and folders that hide what no worker and no test needs: keys, passwords, tokens, histories and
-// browsers' profiles. home is the user's; patterns are those of filepath.Glob.
-func Secrets(home string) []string {
+// browsers' profiles. home is the user's, lookup returns a variable of the environment; patterns are those of filepath.Glob.
+func Secrets(home string, lookup func(string) string) []string {
 	all := []string{"/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssh/ssh_host_*_key", "/run/secrets", "/var/run/secrets"}
 	for _, name := range []string{
 		".ssh", ".gnupg", ".pki", ".password-store", ".local/share/keyrings", ".local/share/kwalletd", "Library/Keychains",
-		".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".config/containers/auth.json", ".terraform.d", ".vault-token", ".config/op",
-		".netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub",
+		".aws", ".azure", ".boto", ".s3cfg", ".oci", ".fly", ".config/chipset", ".config/rclone", ".config/sops", ".config/doctl", ".config/heroku", ".config/gcloud", ".kube", ".docker", ".config/containers/auth.json", ".terraform.d", ".vault-token", ".config/op",
+		".netrc", ".authinfo*", ".pgpass", ".my.cnf", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub",
 		".pypirc", ".cargo/credentials*", ".gem/credentials",
 		".*_history", ".local/share/fish",
 		".mozilla", ".thunderbird", ".config/google-chrome*", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge*", ".config/vivaldi",
@@ -21,6 +24,18 @@ func Secrets(home string) []string {
 		"Library/Safari",
 	} {
 		all = append(all, filepath.Join(home, name))
+		for variable, folder := range map[string]string{"XDG_CONFIG_HOME": ".config/", "XDG_DATA_HOME": ".local/share/"} {
+			if rest, is := strings.CutPrefix(name, folder); is && filepath.IsAbs(lookup(variable)) {
+				all = append(all, filepath.Join(lookup(variable), rest))
+			}
+		}
+	}
+	for _, variable := range []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "CLOUDSDK_CONFIG", "DOCKER_CONFIG", "GNUPGHOME", "KUBECONFIG", "PASSWORD_STORE_DIR"} {
+		for _, path := range filepath.SplitList(lookup(variable)) {
+			if filepath.IsAbs(path) {
+				all = append(all, path)
+			}
+		}
 	}
 	return all
 }
@@ -53,6 +68,25 @@ func Caches(home string, lookup func(string) string) []string {
 		all = append(all, filepath.Join(home, name))
 	}
 	return all
+}
+
+// MakeCaches makes the folders of Caches in which the tools of a PATH keep things and that are not there yet: in a
+// sandbox a tool can't make them when it is used for the first time.
+func MakeCaches(home string, lookup func(string) string) error {
+	var err error
+	made := Caches(home, lookup)
+	for tool, names := range map[string][]string{"go": {"go-build", "mod", "sumdb"}, "npm": {".npm"}, "cargo": {"registry", "git"}, "pip": {"pip"}, "pip3": {"pip"},
+		"uv": {"uv"}, "yarn": {"yarn"}, "pnpm": {"pnpm", "store"}} {
+		if _, missing := exec.LookPath(tool); missing != nil {
+			continue
+		}
+		for _, path := range made {
+			if slices.Contains(names, filepath.Base(path)) {
+				err = errors.Join(err, os.MkdirAll(path, 0o755)) //nolint:forbidigo // caches are no state
+			}
+		}
+	}
+	return err
 }
 
 // Environment keeps of environ what every program needs, what toolchains are set up with, and what more names: the names
