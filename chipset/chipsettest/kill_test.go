@@ -53,6 +53,7 @@ agents:
 worker: {default: sh, grace: 1s}
 merge: {target: main, test: "sh test.sh"}
 gupp: {limits: {restart_cooldown: 0s}}
+sandbox: off
 `
 
 // addBeads adds n beads, some of which wait for others. Each leaves its mark

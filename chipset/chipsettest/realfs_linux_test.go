@@ -38,6 +38,7 @@ agents:
 worker: {default: sh, grace: 1s}
 merge: {target: main, test: "sh test.sh"}
 gupp: {limits: {restart_cooldown: 0s}}
+sandbox: off
 `
 
 // TestRealFileSystems runs the real binary on real file systems and cuts the

@@ -58,6 +58,7 @@ rig: {name: siege, bead_prefix: sg}
 worker: {default: sh}
 merge: {target: main, test: "true", protect: [.claude/, .husky/, .github/workflows/]} # not .gitattributes: git must stand it
 gupp: {limits: {max_attempts_per_bead: 1}}
+sandbox: off
 `
 
 func TestSiege(t *testing.T) {

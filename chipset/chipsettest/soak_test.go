@@ -28,6 +28,7 @@ merge: {target: main, test: "sh test.sh"}
 mail: {retention: 48h}
 audit: {every: 1s}
 gupp: {limits: {restart_cooldown: 0s, max_restarts_per_bead: 100, max_attempts_per_bead: 100, max_conflicts_per_bead: 100}}
+sandbox: off
 `
 
 // soak is one rig under attack.

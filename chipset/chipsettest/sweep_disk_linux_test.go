@@ -74,6 +74,7 @@ agents:
 worker: {default: sh, grace: 1s}
 merge: {target: main, test: "true"}
 gupp: {limits: {restart_cooldown: 0s}}
+sandbox: off
 `
 
 // launch starts a program on the disk that programs see now.

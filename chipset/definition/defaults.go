@@ -27,7 +27,7 @@ func defaults() *Definition {
 		},
 		Rig:      Rig{Tick: 2 * time.Second},
 		Worker:   Worker{Permissions: "ask", Grace: 5 * time.Second},
-		Sandbox:  "off",
+		Sandbox:  "auto",
 		Worktree: Worktree{Timeout: 10 * time.Minute},
 		Merge:    Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
 		Mail:     Mail{Retention: 24 * time.Hour, MaxSize: maxMessage},

@@ -56,7 +56,7 @@ func wantDefaults() *Definition {
 			Limits: Limits{MaxRestarts: 3, RestartCooldown: 60 * time.Second, MaxAttempts: 3, MaxConflicts: 10},
 		},
 		Rig:    Rig{Name: "rig", BeadPrefix: "ri", Tick: 2 * time.Second, Patrol: 10 * time.Second},
-		Worker: Worker{Default: "claude", Permissions: "ask", Grace: 5 * time.Second}, Sandbox: "off",
+		Worker: Worker{Default: "claude", Permissions: "ask", Grace: 5 * time.Second}, Sandbox: "auto",
 		Worktree: Worktree{Timeout: 10 * time.Minute},
 		Merge:    Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
 		Mail:     Mail{Retention: 24 * time.Hour, MaxSize: 65536},

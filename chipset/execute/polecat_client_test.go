@@ -39,6 +39,7 @@ func fakeClient(t *testing.T, more string, runs ...string) (k *kennel, calls fun
 		t.Fatal(problems)
 	}
 	k.rig.Def = def
+	letWrite(k.rig)
 	return k, func() []string {
 		data, err := os.ReadFile(filepath.Join(dir, "calls"))
 		if err != nil {

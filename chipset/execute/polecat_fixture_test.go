@@ -52,9 +52,13 @@ func newKennel(t *testing.T, more string) *kennel {
 	if err != nil {
 		t.Fatal(err)
 	}
+	letWrite(k.rig)
 	k.start()
 	return k
 }
+
+// letWrite lets workers and tests in their sandbox write to the test's own folders.
+func letWrite(r *rig.Rig) { r.Def.Allow.Write = append(r.Def.Allow.Write, os.TempDir()) }
 
 func (k *kennel) git(args ...string) string {
 	k.t.Helper()

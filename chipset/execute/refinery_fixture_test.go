@@ -59,6 +59,7 @@ func newMill(t testing.TB, merge string) *mill {
 	r, err := rig.Init(m.ctx, rig.InitOptions{Dir: m.dir, Clock: m.clock, Template: definition.TemplateOptions{}})
 	m.must(err)
 	m.rig = r
+	letWrite(r)
 	m.restart()
 	return m
 }

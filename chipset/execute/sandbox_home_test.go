@@ -33,7 +33,7 @@ func TestStand(t *testing.T) {
 			}
 			k := newKennel(t, "sandbox: require\n")
 			k.rig.Def.Worker.Presets = definition.WorkerPresets{{Name: "actor", Command: definition.Command{Argv: []string{"sh", "-e"}}, Prompt: "script", Client: tt.client}}
-			k.rig.Def.Worker.Default = "actor"
+			k.rig.Def.Worker.Default, k.rig.Def.Allow.Write = "actor", nil
 			base := func(name string) string { return strings.SplitN(name, "/", 2)[1] }
 			rec := k.sling(`echo work > work.txt; cd ` + tt.folder + `; cat ` + base(tt.config) + ` ` + base(tt.conversation) + `
 echo new > new.tmp; mv new.tmp made

@@ -65,6 +65,7 @@ func TestWorkerInItsBox(t *testing.T) {
 		t.Skipf("this machine has only %q: %s", kind, missing)
 	}
 	k := newKennel(t, "sandbox: require\n")
+	k.rig.Def.Allow.Write = nil
 	rec := k.sling(`root=$(dirname "$(git rev-parse --path-format=absolute --git-common-dir)")
 for path in $(cd "$root" && find . -path ./.git/objects -prune -o -path ./.git/worktrees/polecat-alpha -prune -o \
   -path ./.chipset/worktrees/polecat-alpha -prune -o -path './.git/*/polecat' -prune -o -path './.git/logs/refs/heads/polecat' -prune -o \( -type f -o -type d \) -print); do

@@ -118,7 +118,7 @@ can be shown too; for a command line, the result of parsing it is shown.`,
 }
 
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
-	presets, permission, mode := clients.Presets(), agentcli.PermissionAsk, sandbox.Off
+	presets, permission, mode := clients.Presets(), agentcli.PermissionAsk, sandbox.Auto
 	if r, err := a.openState(ctx); err == nil && r.Def != nil {
 		presets, permission, mode = clients.PresetsOf(r.Def), r.Def.Worker.Permissions, sandbox.Mode(r.Def.Sandbox)
 	}

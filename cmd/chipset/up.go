@@ -90,9 +90,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	if err := r.Prepare(ctx, named); err != nil {
 		return err
 	}
-	if inForce := sandbox.Describe(sandbox.Mode(def.Sandbox)); inForce != "" {
-		say("sandbox of workers and tests: %s", inForce)
-	}
+	say("sandbox of workers and tests: %s", sandbox.Describe(sandbox.Mode(def.Sandbox)))
 	agents, err := agentsOf(def)
 	if err != nil {
 		return err

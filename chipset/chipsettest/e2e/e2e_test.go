@@ -135,7 +135,6 @@ rig: {name: e2e, bead_prefix: ee}
 gupp: {limits: {max_attempts_per_bead: 1}}
 worker: {default: %s, permissions: %s%s}
 merge: {target: main, test: "true"}
-sandbox: require
 allow: {env: [STAND_IN_KEY]}
 `, client, permissions, more)
 }

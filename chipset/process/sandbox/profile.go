@@ -19,10 +19,10 @@ const (
 	Require Mode = "require"
 )
 
-// Describe says in a few words what is in force on this machine for a mode, and why where that is not all; "" for Off.
+// Describe says in a few words what is in force on this machine for a mode, and why where that is not all.
 func Describe(mode Mode) string {
 	if mode == Off {
-		return ""
+		return "off: workers and tests can do what you can"
 	}
 	kind, missing := Kind()
 	switch {
@@ -31,7 +31,7 @@ func Describe(mode Mode) string {
 	case missing == "":
 		return kind
 	case kind == "":
-		return "none: " + missing
+		return "none, workers and tests can do what you can: " + missing
 	}
 	return kind + "; " + missing
 }
