@@ -319,13 +319,34 @@ func (b *Board) ran(msg ranMsg) {
 	b.running = nil
 	out := strings.TrimRight(msg.output, "\n")
 	if msg.show && strings.Contains(out, "\n") && msg.err == nil {
-		b.detail.output(strings.Join(msg.args, " "), out)
-		b.focus = detailPane
-		b.layout()
-		b.detail.fit(b.detailRoom())
+		b.show(strings.Join(msg.args, " "), out)
 		return
 	}
 	b.say(msg.err, "✓ "+strings.Join(msg.args, " ")+"  "+firstLine(out))
+}
+
+// show puts a text into the detail, until esc.
+func (b *Board) show(title, text string) {
+	b.detail.output(title, text)
+	b.goTo(detailPane)
+}
+
+// warnings are what is wrong with the rig, a line each.
+func (b *Board) warnings() string {
+	var lines []string
+	for i := range b.view.Pauses {
+		lines = append(lines, "‖ "+b.view.Pauses[i].String())
+	}
+	for _, i := range b.view.Incidents {
+		lines = append(lines, strings.Join([]string{string(i.Severity), string(i.AgentID), string(i.Kind), string(i.BeadID), i.Detail}, "  "))
+	}
+	for _, w := range b.view.Warnings {
+		lines = append(lines, "! "+w)
+	}
+	if len(lines) == 0 {
+		return "nothing is wrong"
+	}
+	return strings.Join(lines, "\n")
 }
 
 // say shows an error, or what went well.

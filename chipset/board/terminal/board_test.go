@@ -333,6 +333,25 @@ func TestNeedsAreNeverHidden(t *testing.T) {
 	}
 }
 
+// TestWarnings: the head counts what is wrong, and a key shows it.
+func TestWarnings(t *testing.T) {
+	f := newFixture(t, 80, 24)
+	f.Plant("state/work/gt-bad.json", "{")
+	f.look()
+	n := len(f.board.view.Warnings)
+	if got := f.frame(); n == 0 || !strings.Contains(got, fmt.Sprintf("! %d w", n)) {
+		t.Errorf("%d warnings in\n%s", n, got)
+	}
+	f.press("w")
+	if got := f.frame(); !strings.Contains(got, "! state/work/gt-bad.json: not valid JSON") {
+		t.Error(got)
+	}
+	f.press("esc")
+	if f.board.detail.shown != nil {
+		t.Error("esc does not go back")
+	}
+}
+
 // TestMouse: a click selects, and a second one opens; the wheel moves.
 func TestMouse(t *testing.T) {
 	f := newFixture(t, 80, 24)

@@ -154,6 +154,9 @@ func (b *Board) head() string {
 	} else {
 		parts = append(parts, t.good.Render("nothing needs you"))
 	}
+	if n := len(v.Incidents) + len(v.Warnings); n > 0 {
+		parts = append(parts, t.warn.Render(fmt.Sprintf("! %d", n))+" "+t.key.Render("w"))
+	}
 	for _, c := range []struct {
 		n     int
 		word  string
@@ -162,9 +165,6 @@ func (b *Board) head() string {
 		if c.n > 0 {
 			parts = append(parts, c.style.Render(fmt.Sprintf("%d %s", c.n, c.word)))
 		}
-	}
-	if n := len(v.Incidents); n > 0 {
-		parts = append(parts, t.warn.Render(wording.Count(n, "incident")))
 	}
 	if spent := v.Spend.Spent(); spent != "" {
 		parts = append(parts, t.plain.Render(spent))
@@ -237,7 +237,7 @@ func (b *Board) dialog(title string, lost []string) []string {
 func (b *Board) help() []string {
 	rows := [][2]string{{"tab 1…5", "the next pane, or one of them"}, {"↑ ↓ j k", "move; pgup pgdn home end, too"}, {"enter", "the detail; esc goes back"},
 		{"[ ] ← →", "story, transcript, diff, mail of what is selected"}, {"/", "find work as you type"}, {".", "show finished work, or hide it"},
-		{":", "any chipset command"}, {"v e", "the transcript in your pager, the worktree in your editor"}}
+		{"w", "warnings, incidents and pauses"}, {":", "any chipset command"}, {"v e", "the transcript in your pager, the worktree in your editor"}}
 	for i := range b.acts {
 		rows = append(rows, [2]string{b.acts[i].key, b.acts[i].about})
 	}

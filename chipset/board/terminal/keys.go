@@ -87,6 +87,8 @@ func (b *Board) global(name string) (cmd tea.Cmd, known bool) {
 		return b.search(), true
 	case ":":
 		return b.command(), true
+	case "w":
+		b.show("Warnings", b.warnings())
 	case "v":
 		return b.open(b.Pager, true), true
 	case "e":
