@@ -69,6 +69,18 @@ func TestSiege(t *testing.T) {
 			laySiege(t, bin, a)
 		})
 	}
+	for _, a := range repositoryActs() {
+		t.Run(strings.ReplaceAll(a.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			layRepository(t, bin, a)
+		})
+	}
+	for name, lay := range map[string]func(*testing.T, string){"speech": laySpeech, "clone": layClone, "pages": layPages} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lay(t, bin)
+		})
+	}
 }
 
 // laySiege does one act, and judges what came of it.

@@ -36,6 +36,9 @@ func (a *app) ownVoice(ctx context.Context, r *rig.Rig, id state.AgentID) (state
 	if id != state.Human && id != r.Mayor() {
 		return id, nil
 	}
+	if a.given == nil && process.InSession(r.Dir) {
+		return "", state.Conflictf("speaking as "+string(id), "this is a worker's session, or a test's")
+	}
 	c, inside := a.clientAround()
 	if !inside {
 		return id, nil
