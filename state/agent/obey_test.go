@@ -77,6 +77,14 @@ func TestEndsAndHelpers(t *testing.T) {
 	if err := s.Adopt(t.Context(), "crew-helper", "polecat-bravo", "rig", later); !errors.Is(err, state.ErrConflict) {
 		t.Errorf("adopted by another: %v", err)
 	}
+	if err := s.End(t.Context(), "crew-helper", "ses-1", later); err != nil {
+		t.Fatal(err)
+	}
+	stands("ended", Terminated, later)
+	if err := s.Adopt(t.Context(), "crew-helper", "polecat-alpha", "rig", now); err != nil {
+		t.Fatal(err)
+	}
+	stands("brought back", Active, now)
 	for _, end := range []Status{Terminated, Retired} {
 		if err := s.SetStatus(t.Context(), "crew-helper", end, now); err != nil {
 			t.Fatal(err)

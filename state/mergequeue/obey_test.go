@@ -108,11 +108,7 @@ func TestNumbersOfRequests(t *testing.T) {
 
 // The last landing of a target is the newest that moved it.
 func TestLastLanded(t *testing.T) {
-	tree, err := state.Create(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := NewStore(tree, nil)
+	s := newQueue(t)
 	want := func(target string, id state.MergeID) {
 		t.Helper()
 		all, _, err := s.Queue()
@@ -169,4 +165,13 @@ func TestWhy(t *testing.T) {
 	if len(q.why()) > len("conflict: ")+maxWhy+len("…") {
 		t.Errorf("%d bytes of a reason", len(q.why()))
 	}
+}
+
+func newQueue(t *testing.T) Store {
+	t.Helper()
+	tree, err := state.Create(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewStore(tree, nil)
 }
