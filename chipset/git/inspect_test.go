@@ -52,6 +52,7 @@ func TestInspectRefuses(t *testing.T) {
 	file := f.object("blob", "content\n")
 	plain := func(name string) Hash { return f.tree(entryLine("100644", name, file)) }
 	modules := func(text string) Hash { return f.tree(entryLine("100644", ".gitmodules", f.object("blob", text))) }
+	runs := f.object("blob", "[submodule \"x\"]\n\tpath = x\n\turl = -u./x\n")
 	deep := plain("x")
 	for range maxPath/2 + 2 {
 		deep = f.tree(entryLine("40000", "d", deep))
@@ -72,31 +73,32 @@ func TestInspectRefuses(t *testing.T) {
 		tree Hash
 		want string
 	}{
-		".git":           {plain(".git"), "is .git"},
-		".GIT folder":    {f.tree(entryLine("40000", ".GiT", plain("config"))), "is .git"},
-		"HFS":            {plain(".g\u200cit"), "is .git"},
-		"NTFS":           {plain("GIT~1"), "is .git"},
-		"dots":           {f.tree(entryLine("40000", "..", plain("x"))), "leads elsewhere"},
-		"slash":          {plain("a/b"), "leads elsewhere"},
-		"a long name":    {plain(strings.Repeat("n", 300)), "longer than a file name"},
-		"a long path":    {long, "a path has"},
-		"deep":           {deep, "nested too deeply"},
-		"a bomb":         {bomb, "more than 1000000 files"},
-		"a bad mode":     {f.tree(entryLine("100666", "x", file)), "mode"},
-		"a padded mode":  {f.tree(entryLine("040000", "x", plain("y"))), "mode"},
-		"unsorted":       {f.tree(entryLine("100644", "b", file), entryLine("100644", "a", file)), "not sorted"},
-		"twice":          {f.tree(entryLine("100644", "a", file), entryLine("100755", "a", file)), "not sorted"},
-		"cut":            {f.object("tree", "100644 a\x00short"), "malformed"},
-		"a tree as file": {f.tree(entryLine("100644", "x", plain("y"))), "is a tree"},
-		"a file as tree": {f.tree(entryLine("40000", "x", file)), "is a blob"},
-		"zeros":          {f.tree(entryLine("100644", "x", ZeroHash)), "zeros"},
-		"a long link":    {f.tree(entryLine("120000", "x", f.object("blob", strings.Repeat("x", 5000)))), "a link"},
-		"linked modules": {f.tree(entryLine("120000", ".gitmodules", file)), "symbolic link"},
-		"ext":            {modules("[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c 'touch /tmp/x'\n"), "url = ext::"},
-		"an option":      {modules("[submodule \"x\"]\n\tpath = x\n\turl = -u./x\n"), "url = -u"},
-		"an update":      {modules("[submodule \"x\"]\n\tpath = x\n\turl = x\n\tupdate = !touch x\n"), "update = !"},
-		"a way out":      {modules("[submodule \"../../x\"]\n\tpath = x\n\turl = x\n"), "could run"},
-		"no config":      {modules("[submodule"), "malformed"},
+		".git":                    {plain(".git"), "is .git"},
+		".GIT folder":             {f.tree(entryLine("40000", ".GiT", plain("config"))), "is .git"},
+		"HFS":                     {plain(".g\u200cit"), "is .git"},
+		"NTFS":                    {plain("GIT~1"), "is .git"},
+		"dots":                    {f.tree(entryLine("40000", "..", plain("x"))), "leads elsewhere"},
+		"slash":                   {plain("a/b"), "leads elsewhere"},
+		"a long name":             {plain(strings.Repeat("n", 300)), "longer than a file name"},
+		"a long path":             {long, "a path has"},
+		"deep":                    {deep, "nested too deeply"},
+		"a bomb":                  {bomb, "more than 1000000 files"},
+		"a bad mode":              {f.tree(entryLine("100666", "x", file)), "mode"},
+		"a padded mode":           {f.tree(entryLine("040000", "x", plain("y"))), "mode"},
+		"unsorted":                {f.tree(entryLine("100644", "b", file), entryLine("100644", "a", file)), "not sorted"},
+		"twice":                   {f.tree(entryLine("100644", "a", file), entryLine("100755", "a", file)), "not sorted"},
+		"cut":                     {f.object("tree", "100644 a\x00short"), "malformed"},
+		"a tree as file":          {f.tree(entryLine("100644", "x", plain("y"))), "is a tree"},
+		"a file as tree":          {f.tree(entryLine("40000", "x", file)), "is a blob"},
+		"zeros":                   {f.tree(entryLine("100644", "x", ZeroHash)), "zeros"},
+		"a long link":             {f.tree(entryLine("120000", "x", f.object("blob", strings.Repeat("x", 5000)))), "a link"},
+		"modules under two names": {f.tree(entryLine("100644", "-innocent", runs), entryLine("100644", ".gitmodules", runs)), "could run commands"},
+		"linked modules":          {f.tree(entryLine("120000", ".gitmodules", file)), "symbolic link"},
+		"ext":                     {modules("[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c 'touch /tmp/x'\n"), "url = ext::"},
+		"an option":               {modules("[submodule \"x\"]\n\tpath = x\n\turl = -u./x\n"), "url = -u"},
+		"an update":               {modules("[submodule \"x\"]\n\tpath = x\n\turl = x\n\tupdate = !touch x\n"), "update = !"},
+		"a way out":               {modules("[submodule \"../../x\"]\n\tpath = x\n\turl = x\n"), "could run"},
+		"no config":               {modules("[submodule"), "malformed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for where, head := range map[string]Hash{"at the tip": f.commitOf(test.tree, base), "below it": f.commitOf(plain("later"), f.commitOf(test.tree, base))} {

@@ -43,3 +43,40 @@ func TestVerbsObey(t *testing.T) {
 		}},
 	})
 }
+
+// What needed the scopes before the one that failed proves them well, and a pause keeps fields that it does not know.
+func TestWhatAFailureProves(t *testing.T) {
+	tree, err := state.Create(t.TempDir())
+	must(t, err)
+	s := NewStore(tree, nil)
+	claude := Client("claude")
+	for _, scope := range Path(claude) {
+		must(t, s.Change(t.Context(), scope, func(p *Pause) error { return p.Fail(try("gt-1", 0), overloaded(), rules()) }))
+		must(t, s.Change(t.Context(), scope, func(p *Pause) error {
+			p.Extra = state.Extra{"later": []byte("1")}
+			return p.Admit([]state.BeadID{"gt-2"}, at(6))
+		}))
+	}
+	_, err = s.Note(t.Context(), Ended{Try: try("gt-2", 7), Client: claude, Fault: overloaded()}, rules())
+	must(t, err)
+	failed := Of(overloaded().Kind, claude)
+	for _, scope := range Path(claude) {
+		p, err := s.Get(scope.File())
+		must(t, err)
+		want := Ramping
+		if scope == failed {
+			want = Paused
+		}
+		if p.Status != want || string(p.Extra["later"]) != "1" {
+			t.Errorf("%s is %s, with %v", scope, p.Status, p.Extra)
+		}
+		if scope == failed {
+			break
+		}
+	}
+	over := &Pause{Scope: claude, Status: Over, Extra: state.Extra{"later": []byte("1")}}
+	must(t, over.Fail(try("gt-3", 9), overloaded(), rules()))
+	if string(over.Extra["later"]) != "1" {
+		t.Errorf("begun again without %v", over.Extra)
+	}
+}

@@ -9,7 +9,8 @@ import (
 )
 
 func TestLine(t *testing.T) {
-	for in, want := range map[string]string{"a\nb\t c ": "a b c", "\x1b[31mred": "red", "éééééé": "ééé…", "": ""} {
+	for in, want := range map[string]string{"a\nb\t c ": "a b c", "\x1b[31mred": "red", "éééééé": "ééé…", "": "",
+		"a\u200bb\u202ec\ufe0fd\u2800e\U000e0041f": "abcdef", "a\u2028b": "a b", "a\u0085b": "a b", "x\x00y": "xy"} {
 		if got := Line(in, 10); got != want {
 			t.Errorf("Line(%q) = %q, not %q", in, got, want)
 		}
@@ -29,6 +30,12 @@ func TestSprintfQuotesWhatOthersWrote(t *testing.T) {
 		if got := Sprintf("<a>%v</a>", arg); strings.ContainsAny(strings.Trim(string(got), "<a>/"), "<>") || !strings.HasPrefix(string(got), "<a>") {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+	if got := Sprintf("%v", errors.New("<b>")); got != "&lt;b&gt;" {
+		t.Errorf("an error: %s", got)
+	}
+	if got := Attribute(`a" b='c' <d> long`, 14); got != "a&quot; b=&#39;c&#39; &lt;d…" {
+		t.Errorf("an attribute: %s", got)
 	}
 	if got := Sprintf("%s %d %t %v", Text("<b>"), 3, true, nil); got != "<b> 3 true <nil>" {
 		t.Errorf("a text, a number, a bool: %s", got)
