@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
@@ -272,5 +275,91 @@ func TestSaveWorkWithoutAFolder(t *testing.T) {
 	}
 	if files := a.git(a.dir, "ls-tree", "--name-only", ref); files != "README\nx.txt" {
 		t.Errorf("saved %q", files)
+	}
+}
+
+// finished plays the end of an attempt and returns what it came to.
+func (a *attempt) finished(o retire.Outcome, reason string) (retire.Record, outcome) {
+	a.t.Helper()
+	rec, err := Finish(a.t.Context(), RetireDeps{Rig: a.rig}, a.publish(o, reason))
+	a.must(err)
+	return rec, a.outcome()
+}
+
+// Commits that only the branch holds are kept when the work is elsewhere.
+func TestBranchTipIsKept(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one\n")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "one")
+	left := a.git(a.worktree(), "rev-parse", "HEAD")
+	a.git(a.worktree(), "checkout", "-q", "--detach", "main")
+	a.write("two.txt", "two\n")
+	_, o := a.finished(retire.Done, "")
+	if o.Bead != "done" || strings.Contains(o.Landed, "one.txt") {
+		t.Errorf("%+v", o)
+	}
+	if kept := a.git(a.dir, "rev-parse", salvagePrefix+string(a.as)+"-branch"); kept != left {
+		t.Errorf("%s is kept, not %s", kept, left)
+	}
+}
+
+// A worktree that holds another assignment's work is none of this one's.
+func TestWorktreeOfAnotherAssignment(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("theirs.txt", "theirs\n")
+	_, base, err := TargetTip(t.Context(), a.rig)
+	a.must(err)
+	a.must(WriteWorktree(a.rig, Worktree{AgentID: alpha, AssignmentID: "as-other", BeadID: "tt-other", Session: "ses-two", Base: base, Branch: "polecat/other"}))
+	rec, o := a.finished(retire.Fail, "no luck")
+	if rec.Salvage != "" || o.Saved != "" {
+		t.Errorf("saved %q: %s", rec.Salvage, o.Saved)
+	}
+	if _, err := os.Stat(filepath.Join(a.worktree(), "theirs.txt")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was torn, and what does not follow from where the work began, is saved and not submitted.
+func TestWorkThatIsNotSubmitted(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(a *attempt, use *Worktree)
+		says  string
+	}{
+		"torn": {func(_ *attempt, use *Worktree) { use.Torn = true }, "power cut"},
+		"begun elsewhere": {func(a *attempt, use *Worktree) {
+			gittest.Write(a.t, a.dir, "later.txt", "later\n")
+			a.git(a.dir, "add", "later.txt")
+			a.git(a.dir, "commit", "-qm", "later")
+			use.Base = git.Hash(a.git(a.dir, "rev-parse", "main"))
+		}, "does not descend"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAttempt(t, nil)
+			a.write("one.txt", "one\n")
+			use, _ := ReadWorktree(a.rig, alpha)
+			c.spoil(a, &use)
+			a.must(WriteWorktree(a.rig, use))
+			rec, o := a.finished(retire.Done, "")
+			if rec.Outcome != retire.Fail || !strings.Contains(rec.Reason, c.says) || len(o.Requests) > 0 || !strings.Contains(o.Saved, "one.txt") {
+				t.Errorf("%s %q, %+v", rec.Outcome, rec.Reason, o)
+			}
+		})
+	}
+}
+
+// An object that a power cut tore is stored again from the worktree before the work is submitted.
+func TestTornObjectIsStoredAgain(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one, and only here\n")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "one")
+	blob := a.git(a.worktree(), "rev-parse", "HEAD:one.txt")
+	object := filepath.Join(a.dir, ".git", "objects", blob[:2], blob[2:])
+	a.must(os.Chmod(object, 0o600))
+	a.must(os.Truncate(object, 0))
+	_, o := a.finished(retire.Done, "")
+	if o.Bead != "done" || a.git(a.dir, "cat-file", "blob", blob) != "one, and only here" {
+		t.Errorf("%+v", o)
 	}
 }
