@@ -137,6 +137,8 @@ func TestGitIsKilled(t *testing.T) {
 		note([]any{path, used}, err)
 		h, found, err := r.ResolveCommit(ctx, "loose")
 		note([]any{h, found}, err)
+		h, found, err = r.ResolveCommit(ctx, "none")
+		note([]any{h, found}, err)
 		by, found, err := r.BroughtBy(ctx, tip, next)
 		note([]any{by, found}, err)
 		return all, errors.Join(errs...)

@@ -30,8 +30,16 @@ const (
 func guarded() map[string][]string {
 	return map[string][]string{
 		"state":                 {"./mail", "./hook", "./nudge"},
+		"state/agent":           nil,
 		"state/bead":            {"./chipset/flow"},
+		"state/dispatch":        nil,
+		"state/handoff":         nil,
+		"state/incident":        nil,
 		"state/mergequeue":      {"./chipset/flow"},
+		"state/need":            nil,
+		"state/pause":           nil,
+		"state/permission":      nil,
+		"state/retire":          nil,
 		"mail":                  nil,
 		"hook":                  {"./chipset/history"},
 		"nudge":                 nil,

@@ -107,12 +107,14 @@ func Spoil(t *testing.T, p Play, below string, skip func(name string) bool) {
 		}
 	}
 	s.restore()
+	_ = os.RemoveAll(p.World + ".aside")
 }
 
 // spoil puts something in the place of a file or folder, and returns what takes it back.
 func (s *sweep) spoil(at string, folder bool) (mend func()) {
 	s.Helper()
-	aside := filepath.Join(Dir(s.T), "aside")
+	aside := s.World + ".aside"
+	_ = os.RemoveAll(aside)
 	_ = os.Rename(at, aside) // unless it is of afterwards
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 		s.Fatal(err)
