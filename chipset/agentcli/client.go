@@ -47,6 +47,10 @@ type Client struct {
 	// Shell is the name of its tool that runs a command line, "" if not known: a permission
 	// for Bash(npm publish) is one for that command line in every client.
 	Shell string
+	// Help are the arguments with which it prints the options of a headless run.
+	Help []string
+	// Account is how it shows who uses it, nil where that can't be told.
+	Account *Account
 	// Home is what it keeps below the home of its user.
 	Home Home
 	// OwnSandbox: what it may change is held by a sandbox of its own. In the rig's that one takes its place: with ask the

@@ -27,7 +27,7 @@ type Found struct {
 const (
 	// DetectDeadline is how long one may take: some load a whole runtime first.
 	DetectDeadline = 15 * time.Second
-	maxVersion     = 4 << 10
+	maxAnswer      = 256 << 10
 )
 
 // ErrNoAnswer is the problem of a program that did not say its version in time.
@@ -61,15 +61,23 @@ func Detect(ctx context.Context, clients []Client, deadline time.Duration) []Fou
 	return found
 }
 
-// askVersion runs a program with --version, in a group of its own that is ended
-// whole: a program that hangs leaves nothing behind.
 func askVersion(ctx context.Context, path string, deadline time.Duration) (string, error) {
+	out, err := ask(ctx, path, []string{"--version"}, nil, deadline)
+	if err != nil {
+		return "", err
+	}
+	return versionIn(out), nil
+}
+
+// ask runs a program that shall tell something about itself, in a group of its own that is ended
+// whole: a program that hangs leaves nothing behind. A nil environment is that of this process.
+func ask(ctx context.Context, path string, args, environ []string, deadline time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	var out head
-	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Dir = "/"
+	cmd.Dir, cmd.Env = "/", environ
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	// A grandchild that left the group may hold the pipe open.
@@ -79,9 +87,9 @@ func askVersion(ctx context.Context, path string, deadline time.Duration) (strin
 		return "", fmt.Errorf("%w within %s", ErrNoAnswer, deadline)
 	}
 	if err != nil {
-		return "", fmt.Errorf("--version: %w", err)
+		return out.String(), fmt.Errorf("%s: %w", strings.Join(args, " "), err)
 	}
-	return versionIn(out.String()), nil
+	return out.String(), nil
 }
 
 // versionIn is the first word that looks like a version, else the first line.
@@ -105,7 +113,7 @@ type head struct {
 func (h *head) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if room := maxVersion - h.text.Len(); room > 0 {
+	if room := maxAnswer - h.text.Len(); room > 0 {
 		h.text.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil

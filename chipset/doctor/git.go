@@ -187,10 +187,10 @@ func (c *relations) worktrees(ctx context.Context) error {
 	}
 	registered := map[string]bool{}
 	for _, w := range list {
-		if filepath.Dir(w.Path) != home {
+		name := filepath.Base(w.Path)
+		if filepath.Dir(w.Path) != home || isTrial(name) {
 			continue
 		}
-		name := filepath.Base(w.Path)
 		registered[name] = true
 		p := state.WorktreeDir.Join(name)
 		if role[name] != agent.Polecat && role[name] != agent.Refinery {
@@ -207,12 +207,15 @@ func (c *relations) worktrees(ctx context.Context) error {
 		return err
 	}
 	for _, e := range entries {
-		if !registered[e.Name()] {
+		if !registered[e.Name()] && !isTrial(e.Name()) {
 			c.add("worktree-foreign", state.WorktreeDir.Join(e.Name()), Warning, "", "git knows no worktree here")
 		}
 	}
 	return nil
 }
+
+// isTrial reports whether a worktree is that in which setup and test are tried: it is nobody's, and made anew.
+func isTrial(name string) bool { return strings.HasPrefix(name, ".") }
 
 // forgetWorktree drops the registration of a worktree whose folder is gone. A
 // commit that only its HEAD held is kept on a salvage ref first.

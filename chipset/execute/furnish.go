@@ -315,6 +315,9 @@ func (s *Site) wantedSetup() (setupDone, error) {
 	return done, nil
 }
 
+// ForgetSetup makes the setup run again.
+func (s *Site) ForgetSetup() error { return s.Rig.Tree.Remove(setupDir.Join(string(s.ID) + ".json")) }
+
 // isDone reports whether the setup was done as it is wanted, and what it made is still there.
 func (s *Site) isDone(at state.Path, want setupDone) bool {
 	var done setupDone

@@ -118,3 +118,25 @@ func (r *Repo) Push(ctx context.Context, remote string, h Hash, b Branch) error 
 	}
 	return err
 }
+
+// CanPush asks a remote whether it would take the branch b from this repository, and changes nothing: where its own b has
+// more, it is asked for the right alone. It returns ErrNoRemote for a remote that is not configured.
+func (r *Repo) CanPush(ctx context.Context, remote string, b Branch) error {
+	there, found, err := r.RemoteHash(ctx, remote, b)
+	if err != nil {
+		return err
+	}
+	what := string(b.Ref())
+	if _, known, err := r.ResolveCommit(ctx, string(there)); found && (err != nil || !known) {
+		return err // it has more than is known here, and nothing here can be offered
+	} else if found {
+		what = string(there)
+	}
+	env, err := r.remoteEnv(ctx, remote)
+	if err != nil {
+		return err
+	}
+	_, err = r.run(ctx, r.plain(), Command{Env: env, Network: true, Read: true, Args: []string{"push", "--dry-run", "--porcelain", "--no-verify", "--no-force",
+		"--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--", remote, what + ":" + string(b.Ref())}})
+	return err
+}

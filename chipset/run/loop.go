@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/need"
 )
 
 // Process is what all agents of one process share.
@@ -29,6 +30,8 @@ type Process struct {
 	Say func(format string, args ...any)
 
 	began time.Time // on the clock that never jumps
+	// said are the needs that were announced.
+	said map[need.Key]bool
 }
 
 // gcPercent trades a few MiB for a third of the collector's work: a rig lives
@@ -55,7 +58,7 @@ func NewProcess(r *rig.Rig, notified Notification, say func(format string, args 
 		return nil, err
 	}
 	debug.SetGCPercent(gcPercent)
-	p := &Process{Rig: r, Self: self, Say: say, began: time.Now()} //nolint:forbidigo // paces real work, decides nothing
+	p := &Process{Rig: r, said: map[need.Key]bool{}, Self: self, Say: say, began: time.Now()} //nolint:forbidigo // paces real work, decides nothing
 	if p.Watcher, err = watcher(r.Tree, notified); err != nil {
 		say("warning: no file notification (%v); agents wake every %s only", err, r.Def.Rig.Tick)
 	} else {

@@ -7,7 +7,6 @@ import (
 	"github.com/oklog/run"
 
 	"github.com/gastown-chipset/chipset/chipset/view"
-	"github.com/gastown-chipset/chipset/state/need"
 )
 
 const (
@@ -16,6 +15,18 @@ const (
 	// needsNet is when it is looked at without a notified change.
 	needsNet = 30 * time.Second
 )
+
+// announce says each need that was not said before. It is called by one goroutine at a time.
+func (p *Process) announce(ctx context.Context) error {
+	needs, err := view.Needs(ctx, p.Rig)
+	for i := range needs {
+		if n := &needs[i]; !p.said[n.Key] {
+			p.said[n.Key] = true
+			p.Say("%s", n.Announcement())
+		}
+	}
+	return err
+}
 
 // addNeeds says what waits for the person: at the start all of it, then each new need
 // once, within a second.
@@ -30,17 +41,10 @@ func addNeeds(g *run.Group, ctx context.Context, p *Process) {
 				net = needsNet
 			}
 		}
-		said := map[need.Key]bool{}
 		failure := ""
 		for {
 			began := time.Now() //nolint:forbidigo // paces real work, decides nothing
-			needs, err := view.Needs(ctx, p.Rig)
-			for i := range needs {
-				if n := &needs[i]; !said[n.Key] {
-					said[n.Key] = true
-					p.Say("%s", n.Announcement())
-				}
-			}
+			err := p.announce(ctx)
 			if err != nil && ctx.Err() == nil && err.Error() != failure {
 				failure = err.Error()
 				p.Say("warning: what waits for you: %s", flat(err))

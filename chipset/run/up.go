@@ -32,6 +32,8 @@ type UpOptions struct {
 	Standby bool
 	// Needs says what waits for the person.
 	Needs bool
+	// Preflight looks, before anything is started, whether the rig can work.
+	Preflight bool
 	// Agents are those to run; empty means all of the rig that have a process.
 	Agents []state.AgentID
 	// Drain, once it is closed, lets the agents finish what they do and take nothing new; nil is never.
@@ -57,6 +59,11 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	if owner := p.owner(agents); owner != 0 && len(agents) > 1 && !opts.Standby {
 		return state.Conflictf("up", "the rig runs already, in process %d", owner)
 	}
+	if opts.Preflight && p.owner(agents) == 0 {
+		if err := p.preflight(ctx, opts.Timeout); err != nil {
+			return err
+		}
+	}
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,6 +87,9 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	addInterrupt(&g, ctx)
 	addEventSync(&g, ctx, p)
 	addAuditor(&g, ctx, p)
+	if opts.Preflight {
+		addRecheck(&g, ctx, p)
+	}
 	if opts.Needs {
 		addNeeds(&g, ctx, p)
 	}

@@ -211,6 +211,9 @@ func (b *needBuilder) pauses() {
 	for i := range all {
 		if p := &all[i]; p.Status == pause.Paused {
 			b.add(Need{Kind: NeedPause, What: p.Head(), Why: p.Reason, Since: p.Since, Scope: p.Scope}, string(p.Scope), p.Since.String())
+			if p.Mend != "" {
+				b.needs[len(b.needs)-1].Commands = []string{p.Mend}
+			}
 		}
 	}
 }
@@ -316,7 +319,7 @@ func (n *Need) addCommands() {
 	case NeedLanding:
 		n.Commands = []string{"chipset queue retry " + string(n.MergeID), "chipset queue drop " + string(n.MergeID) + " --reason TEXT"}
 	case NeedPause:
-		n.Commands = []string{"chipset resume " + string(n.Scope)}
+		n.Commands = append(n.Commands, "chipset resume "+string(n.Scope))
 	case NeedBlocked:
 		n.Commands = []string{"chipset reopen " + h, "chipset answer " + h + " TEXT", "chipset work cancel " + string(n.BeadID)}
 	case NeedDamage:

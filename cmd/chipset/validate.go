@@ -6,23 +6,26 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/preflight"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-type validateOptions struct{ json, forceCount, schema bool }
+type validateOptions struct{ json, forceCount, schema, live bool }
 
 // AddFlags registers the flags of validate.
 func (o *validateOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.json, "json", false, "print the problems as one JSON array")
 	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
+	fs.BoolVar(&o.live, "live", false, "check as well what up checks: clients, target, remote, disk, setup and test")
 	fs.BoolVar(&o.schema, "schema", false, "print the JSON Schema of the file, for editors")
 }
 
@@ -33,7 +36,11 @@ func newValidateCmd(a *app) *cobra.Command {
 		Short: "Check a chipset definition",
 		Long: `Check a chipset.yaml, by default the rig's own; "-" reads standard input. All
 problems are printed, each with file:line:column. The exit code is 0 if there are only
-warnings.`,
+warnings.
+
+--live also looks whether the rig can work, as up does before it starts anything: whether each
+client is there, logged in, and knows its options; target, remote, disk and rights; the setup and
+the test on a fresh worktree of the target's tip. It asks no model, and starts no agent.`,
 		Example: "  chipset validate\n  chipset validate --json .chipset/chipset.yaml\n  chipset validate --schema > chipset.schema.json",
 		Args:    nargs(0, 1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,13 +54,16 @@ func runValidate(ctx context.Context, opts validateOptions, args []string, a *ap
 		a.printf("%s", definition.Schema())
 		return nil
 	}
+	if opts.live && len(args) > 0 {
+		return usagef("validate: --live is about the rig's own definition; leave the file out")
+	}
 	check := rig.CheckCommands()
 	check.ForceCount = opts.forceCount
 	file, problems, err := a.problems(ctx, args, check)
 	if err != nil {
 		return err
 	}
-	if opts.json {
+	if opts.json && (!opts.live || len(problems.Errors()) > 0) {
 		if err := printList(a, problems); err != nil {
 			return err
 		}
@@ -65,6 +75,9 @@ func runValidate(ctx context.Context, opts validateOptions, args []string, a *ap
 	bad, odd := len(problems.Errors()), len(problems.Warnings())
 	if bad > 0 {
 		return fmt.Errorf("validate: %s: %s, %s", file, wording.Count(bad, "error"), wording.Count(odd, "warning"))
+	}
+	if opts.live {
+		return a.validateLive(ctx, opts.json)
 	}
 	if !opts.json {
 		a.printf("%s: ok, %s\n", clean(file), wording.Count(odd, "warning"))
@@ -112,4 +125,41 @@ func readLimited(r io.Reader, limit int64) ([]byte, error) {
 		return nil, errors.New("it is closed")
 	}
 	return data, err
+}
+
+// validateLive makes the checks that up makes before it starts.
+func (a *app) validateLive(ctx context.Context, asJSON bool) error {
+	r, err := a.openRig(ctx)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	checks, err := preflight.Run(ctx, r, preflight.Options{Self: self, Say: func(text string, args ...any) { a.tellf("%s\n", clean(fmt.Sprintf(text, args...))) }})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printList(a, checks)
+	}
+	bad := 0
+	for i := range checks {
+		c := &checks[i]
+		switch {
+		case !c.OK():
+			bad++
+			a.tellf("%s: %s\n", c.Name, clean(c.Fault.Reason))
+			if c.Mend != "" {
+				a.tellf("  %s\n", clean(c.Mend))
+			}
+		case !asJSON:
+			a.printf("%-7s %s  %s\n", c.Name, clean(c.Subject), clean(c.Found))
+		}
+	}
+	if bad > 0 && err == nil {
+		err = exitWith(codeWaiting, fmt.Errorf("validate: %s of %d not passed: up would wait for you", wording.Count(bad, "check"), len(checks)))
+	}
+	return err
 }

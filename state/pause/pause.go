@@ -100,6 +100,11 @@ type Pause struct {
 	Since  state.Time `json:"since"`
 	// Until is when the next probe is due.
 	Until state.Time `json:"until"`
+	// Check names what found the fault before anything was started, "" for a fault that ended an attempt. Nothing is
+	// tried until it passes; Until says nothing then.
+	Check string `json:"check,omitempty"`
+	// Mend is a command line that mends it, where there is one.
+	Mend string `json:"mend,omitempty"`
 	// Tries counts the first failure and the probes that failed.
 	Tries int `json:"tries"`
 	// Tried are the last attempts that failed, oldest first.
@@ -138,6 +143,9 @@ const patience = 3
 // NeedsPerson reports whether probes don't help, the last of them at or after since: somebody has to log
 // in, install or mend something. The rig still tries again by itself, and goes on when that was done.
 func (p *Pause) NeedsPerson(since state.Time) bool {
+	if p.Status == Paused && p.Check != "" {
+		return true
+	}
 	return p.Status == Paused && p.Class == fault.Environment && p.Tries >= patience &&
 		len(p.Tried) > 0 && !p.Tried[len(p.Tried)-1].At.Before(since.Time)
 }
@@ -150,7 +158,7 @@ func (p *Pause) Room(now state.Time) int {
 	switch {
 	case p.Status == Ramping:
 		return p.Width
-	case p.Status == Paused && !now.Before(p.Until.Time):
+	case p.Status == Paused && p.Check == "" && !now.Before(p.Until.Time):
 		return 1
 	}
 	return 0
@@ -160,6 +168,9 @@ func (p *Pause) Room(now state.Time) int {
 func (p *Pause) Head() string {
 	if p.Status == Ramping {
 		return fmt.Sprintf("%s goes on, %d at a time", p.Scope, p.Width)
+	}
+	if p.Check != "" {
+		return fmt.Sprintf("%s is paused since %s", p.Scope, p.Since.Local().Format(time.TimeOnly))
 	}
 	next := "next try at " + p.Until.Local().Format(time.TimeOnly)
 	if len(p.Admitted) > 0 {

@@ -278,3 +278,28 @@ func TestNeedsPerson(t *testing.T) {
 		}
 	}
 }
+
+// TestFoundByACheck: nothing probes what a check has found; the person is waited for at once, and whoever resumes goes on.
+func TestFoundByACheck(t *testing.T) {
+	p := Pause{Scope: Client("claude"), Status: Over, Waiting: []state.BeadID{"b-1"}}
+	p.Find("client", "claude auth login", fault.New(fault.NotLoggedIn, "not logged in"), at(0))
+	if p.Room(at(1_000_000)) != 0 || !p.Holds("b-1") || !p.NeedsPerson(at(5)) || len(p.Waiting) != 1 {
+		t.Errorf("%+v", p)
+	}
+	if check(p.Scope.File(), &p) != nil {
+		t.Error(check(p.Scope.File(), &p))
+	}
+	p.Find("client", "claude auth login", fault.New(fault.NotLoggedIn, "not logged in"), at(60))
+	if !p.Since.Equal(at(0).Time) {
+		t.Errorf("the same pause began anew: %s", p.Since)
+	}
+	must(t, p.Resume(at(70)))
+	if p.Room(at(70)) != 1 || p.Check != "" || p.NeedsPerson(at(5)) {
+		t.Errorf("%+v", p)
+	}
+	p.Admitted = []state.BeadID{"b-1"}
+	must(t, p.Fail(try("b-1", 80), fault.New(fault.NotLoggedIn, "not logged in"), rules()))
+	if p.Room(p.Until) != 1 {
+		t.Errorf("a fault that ended an attempt is probed: %+v", p)
+	}
+}

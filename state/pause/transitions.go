@@ -51,11 +51,23 @@ func (p *Pause) Fail(t Try, f fault.Fault, r Rules) error {
 	}
 	p.note(t)
 	p.Class, p.Kind, p.Reason, p.Width = f.Class, f.Kind, f.Reason, 0
+	p.Check, p.Mend = "", ""
 	p.Until = latest(state.At(t.At.Add(r.Wait(p.Tries))), p.reset(t.At, f, r))
 	if p.Status == Ramping {
 		p.Status = Paused
 	}
 	return nil
+}
+
+// Find takes note of a fault that a check has found before anything was started. What waits goes on waiting: no probe is
+// made before the check passes, or the person resumes.
+func (p *Pause) Find(check, mend string, f fault.Fault, now state.Time) {
+	since := now
+	if p.Status == Paused && p.Kind == f.Kind {
+		since = p.Since
+	}
+	*p = Pause{Scope: p.Scope, Status: Paused, Class: f.Class, Kind: f.Kind, Reason: f.Reason, Since: since, Until: now, Check: check, Mend: mend,
+		Tries: 1, Tried: []Try{{At: now, Reason: f.Reason}}, Waiting: p.Waiting, UpdatedAt: now, Extra: p.Extra}
 }
 
 // confirms reports whether a failure that nothing explains is that of a second bead,
@@ -130,6 +142,7 @@ func (p *Pause) Resume(now state.Time) error {
 		return state.Conflictf("the pause of "+string(p.Scope), "is %s", p.Status)
 	}
 	p.Status, p.Width, p.Until, p.UpdatedAt = Ramping, 1, now, now
+	p.Check, p.Mend = "", ""
 	return nil
 }
 

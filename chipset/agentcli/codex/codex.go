@@ -2,9 +2,12 @@
 package codex
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -38,7 +41,10 @@ func Client() agentcli.Client {
 		Passages: passages,
 		Hooks:    hooks(),
 		Plugin:   &agentcli.Plugin{Name: name, Files: files},
-		Shell:    "shell",
+		Help:     []string{"exec", "--help"},
+		Account: &agentcli.Account{Keys: []string{"CODEX_API_KEY", "OPENAI_API_KEY"}, Status: []string{"login", "status"}, LoggedOut: "Not logged in",
+			Other: ownProvider, Login: "codex login"},
+		Shell: "shell",
 
 		OwnSandbox: true,
 		Home: agentcli.Home{Moved: "CODEX_HOME", Stand: true, Own: []string{".codex"}, Renewed: []string{".codex/auth.json"},
@@ -90,6 +96,12 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 		argv = append(argv, "resume", kit.Resume, "-")
 	}
 	return agentcli.Equipped{Argv: argv, Env: env}
+}
+
+// ownProvider reports whether the settings name another service, which has an account of its own.
+func ownProvider(settings string) bool {
+	data, err := os.ReadFile(filepath.Join(settings, "config.toml"))
+	return err == nil && bytes.Contains(data, []byte("model_provider"))
 }
 
 // tomlText writes a basic string of TOML.

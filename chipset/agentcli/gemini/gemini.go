@@ -4,6 +4,8 @@ package gemini
 import (
 	"embed"
 	"encoding/json"
+	"os"
+	"path/filepath"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 )
@@ -38,6 +40,9 @@ func Client() agentcli.Client {
 			return []agentcli.Step{{Argv: []string{"gemini", "extensions", "link", dir}, Unattended: []string{"--consent"},
 				Present: "already installed", Remove: []string{"gemini", "extensions", "uninstall", "chipset"}}}
 		}},
+		Help: []string{"--help"},
+		Account: &agentcli.Account{Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA",
+			"GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT"}, Other: remembered, Login: "gemini"},
 		Shell: "run_shell_command",
 		Home: agentcli.Home{Moved: "GEMINI_CLI_HOME", MovedAbove: true, Stand: true, Own: []string{".gemini"},
 			Changed: []string{".gemini/tmp", ".gemini/history"}, Renewed: []string{".gemini/oauth_creds.json"}},
@@ -75,6 +80,16 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 		e.Env = append(e.Env, "GEMINI_CLI_SYSTEM_DEFAULTS_PATH="+kit.Files+file)
 	}
 	return e
+}
+
+// remembered reports whether the settings hold a login or a key, or may lead to one.
+func remembered(settings string) bool {
+	for _, name := range []string{"oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "settings.json", ".env"} {
+		if _, err := os.Lstat(filepath.Join(settings, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func hooks() *agentcli.Hooks {

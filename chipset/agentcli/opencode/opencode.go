@@ -30,6 +30,7 @@ func Client() agentcli.Client {
 		Equip:    equip,
 		Reader:   func() agentcli.Reader { return &reader{} },
 		Passages: passages,
+		Help:     []string{"run", "--help"},
 		Shell:    "bash",
 		Home: agentcli.Home{Own: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"},
 			Changed: []string{".local/share/opencode", ".local/state/opencode", ".cache/opencode"}},
