@@ -23,19 +23,27 @@ const (
 )
 
 // preflight looks whether the rig can work, before anything is started. What fails pauses its scope.
-func (p *Process) preflight(ctx context.Context, timeout time.Duration) error {
-	outer := ctx
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
+func (p *Process) preflight(outer context.Context, opts UpOptions) error {
+	ctx, cancel := context.WithCancel(outer)
+	if opts.Timeout > 0 {
+		ctx, cancel = context.WithTimeout(outer, opts.Timeout)
 	}
+	defer cancel()
+	go func() {
+		select {
+		case <-opts.Drain: // nothing runs yet that could come to its end
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	checks, err := preflight.Run(ctx, p.Rig, p.preflightOptions())
 	switch {
 	case outer.Err() != nil:
 		return outer.Err()
+	case isClosed(opts.Drain):
+		return ErrDrained
 	case ctx.Err() != nil:
-		return fmt.Errorf("after %s: %w", timeout, ErrTimeout)
+		return fmt.Errorf("after %s: %w", opts.Timeout, ErrTimeout)
 	case err != nil:
 		p.Say("warning: preflight: %s", flat(err))
 	}

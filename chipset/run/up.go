@@ -60,7 +60,7 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 		return state.Conflictf("up", "the rig runs already, in process %d", owner)
 	}
 	if opts.Preflight && p.owner(agents) == 0 {
-		if err := p.preflight(ctx, opts.Timeout); err != nil {
+		if err := p.preflight(ctx, opts); err != nil {
 			return err
 		}
 	}
