@@ -41,7 +41,9 @@ func Run(ctx context.Context, r *rig.Rig, o Options) ([]environment.Check, error
 	if err != nil {
 		return checks, err
 	}
-	inTheWay := func(c environment.Check) bool { return !c.OK() && c.Scope == pause.Rig && c.Name != environment.CheckRemote }
+	inTheWay := func(c environment.Check) bool {
+		return !c.OK() && c.Scope == pause.Rig && c.Name != environment.CheckRemote
+	}
 	if slices.ContainsFunc(checks, inTheWay) {
 		return checks, nil
 	}
