@@ -10,7 +10,7 @@ import (
 )
 
 // TestSubagents: of five subagents of one type that are spawned in one message each is told who it is, its commands
-// speak as itself, and need no permission for that.
+// speak as itself.
 func TestSubagents(t *testing.T) {
 	const n = 5
 	spawn := agentclitest.Turn{Say: "I spawn five.", Lacks: []string{"ALL-SPAWNED"}, Has: []string{"ASSIGNED-TEXT"}}
@@ -20,8 +20,8 @@ func TestSubagents(t *testing.T) {
 			"name": fmt.Sprintf("helper-%d", i), "prompt": fmt.Sprintf("SUBAGENT-%d, send your mail.", i), "run_in_background": false}))
 		mine := fmt.Sprintf("SUBAGENT-%d", i)
 		script = append(script,
-			agentclitest.Turn{Has: []string{mine}, Lacks: []string{"ASSIGNED-TEXT", fmt.Sprintf("helper-%d.json", i)}, Say: "I write.", Calls: []agentclitest.Call{
-				agentclitest.Shell(fmt.Sprintf("chipset mail send mayor -s HELLO-%d", i))}},
+			agentclitest.Turn{Has: []string{mine}, Lacks: []string{"ASSIGNED-TEXT", fmt.Sprintf("HELLO-%d-SENT", i)}, Say: "I write.", Calls: []agentclitest.Call{
+				agentclitest.Shell(fmt.Sprintf("chipset mail send mayor -s HELLO-%d && printf 'HELLO-%%d-SENT' %d", i, i))}},
 			agentclitest.Turn{Has: []string{mine}, Lacks: []string{"ASSIGNED-TEXT"}, Say: "Finished.", Always: true})
 	}
 	script = append(script, spawn,
@@ -29,7 +29,7 @@ func TestSubagents(t *testing.T) {
 		after("COMMITTED", shell("I report.", reports)),
 		after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}),
 		agentclitest.Turn{Say: "I wait.", Always: true})
-	s := set(t, "claude", "edit", "", script...)
+	s := set(t, "claude", "full", "", script...)
 	s.lands(s.add())
 	identity := regexp.MustCompile(`You are polecat-alpha\.helper-(\d) `)
 	asked := regexp.MustCompile(`SUBAGENT-(\d), send`)
