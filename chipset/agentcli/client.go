@@ -22,6 +22,7 @@ package agentcli
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Client is what a rig knows of one program. Preset, About and Reader are set in
@@ -40,6 +41,8 @@ type Client struct {
 	// Passages turns a line of its output into what a person reads of it, and reports whether the
 	// line is in its format. nil means that it prints for people.
 	Passages func(line []byte) ([]Passage, bool)
+	// Loadable is when a session can be loaded again that began at an instant; nil is at once.
+	Loadable func(began time.Time) time.Time
 	// Hooks is how it asks the rig at the steps of a session.
 	Hooks *Hooks
 	// Plugin connects a person's own sessions with the rigs on the machine.

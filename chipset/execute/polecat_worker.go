@@ -440,6 +440,9 @@ func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Wor
 	}
 	facts := polecat.Worker{Status: polecat.WorkerRunning, Assignment: w.assignment, Bead: w.bead, Session: w.session, StartedAt: w.startedAt,
 		Resumes: w.preset.MaxResumes() - w.talk.resumed, Inherited: w.job == nil}
+	if loadable := clients.Of(w.preset).Loadable; loadable != nil {
+		facts.Loadable = state.At(loadable(w.startedAt.Time))
+	}
 	progress := false
 	if w.ended() {
 		if w.exit == nil {

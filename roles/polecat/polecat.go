@@ -237,7 +237,8 @@ func (d *decision) exited() {
 func (d *decision) endedFromOutside() {
 	why := endedOutside
 	switch exit := &d.f.Worker.Exit; {
-	case d.s.ShuttingDown: // its successor does
+	case d.s.ShuttingDown, // its successor does
+		exit.Resumable && d.f.Now.Before(d.f.Worker.Loadable.Time):
 		return
 	case exit.Resumable && d.f.Held:
 		d.hold(fault.Fault{})
@@ -262,10 +263,10 @@ func (d *decision) beginAnew(why string) {
 	}
 }
 
-// continueSession continues a session that ended before its work was through. A polecat that
+// continueSession continues a session that ended before its work was through, once its client can load it. A polecat that
 // shuts down leaves it to its successor.
 func (d *decision) continueSession(c Continue) {
-	if d.s.ShuttingDown {
+	if d.s.ShuttingDown || d.f.Now.Before(d.f.Worker.Loadable.Time) {
 		return
 	}
 	d.become(Executing)

@@ -21,7 +21,7 @@ import (
 // and after = the phase that follows. What happens besides the shared nouns is
 //
 //	worker none | running AS SESSION | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [inherited] [tail=T] [notstarted=T]
-//	  [client=silent|finished|unfinished|refused|broken|gone] [why=T] [changed] [left=N]
+//	  [client=silent|finished|unfinished|refused|broken|gone] [why=T] [changed] [left=N] [loads=SECONDS]
 //	record AS OUTCOME STAGE | none
 //	ended AS OUTCOME [| REASON]
 //	asked nothing | plan | permission | answered | late | vain
@@ -216,6 +216,9 @@ func (w *world) worker(l rolestest.Line) error {
 	}
 	w.f.Worker.Assignment, w.f.Worker.Session, w.f.Worker.Bead = state.AssignmentID(l.Word(1)), state.SessionID(l.Word(2)), "gt-a"
 	w.f.Worker.StartedAt, w.f.Worker.LastProgress = w.f.Now, w.f.Now
+	if n := l.Number("loads", 0); n > 0 {
+		w.f.Worker.Loadable = state.At(w.f.Now.Add(time.Duration(n) * time.Second))
+	}
 	w.f.Worker.Resumes, w.f.Worker.Inherited = l.Number("left", 0), l.Has("inherited")
 	if kind := l.Options["trying"]; kind != "" {
 		w.f.Worker.Trying, w.f.Worker.TryingSince = fault.New(fault.Kind(kind), ""), w.f.Now

@@ -66,6 +66,8 @@ type Worker struct {
 	TryingSince state.Time
 	// Resumes is how often its session may still be continued.
 	Resumes int
+	// Loadable is when its client can load the session again, zero for at once.
+	Loadable state.Time
 	// Inherited: an earlier process of this polecat started it, and did not retire it.
 	Inherited bool
 	// Exit is meant only when the worker has exited.

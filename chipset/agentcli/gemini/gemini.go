@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 )
@@ -32,8 +33,10 @@ func Client() agentcli.Client {
 		Configures: []string{".gemini", "GEMINI.md"},
 		About: agentcli.About{Title: "Gemini CLI", Tried: "0.61.0", Stream: true, Resume: true, MCP: true,
 			ExitCode: "the HTTP status of an API error modulo 256, which looks like death by a signal"},
-		Equip:    equip,
-		Reader:   func() agentcli.Reader { return &reader{} },
+		Equip:  equip,
+		Reader: func() agentcli.Reader { return &reader{} },
+		// It looks for no session in the wall-clock minute in which that was made.
+		Loadable: func(began time.Time) time.Time { return began.Truncate(time.Minute).Add(time.Minute) },
 		Passages: passages,
 		Hooks:    hooks(),
 		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir string) []agentcli.Step {
