@@ -109,12 +109,12 @@ func (h *Hooks) start(ctx context.Context) (agentcli.Answer, error) {
 		text = b.Within(h.limit(h.event)*2/3-len(reporting)) + reporting
 	}
 	h.used = len(text)
-	mail, err := h.give(ctx, h.Agent, true)
-	text += mail
+	fresh, err := h.give(ctx, h.Agent, true)
+	text += fresh
 	if h.Beside && err == nil {
 		h.used += len(forPerson)
-		if mail, err = h.give(ctx, state.Human, true); mail != "" {
-			text += forPerson + mail
+		if fresh, err = h.give(ctx, state.Human, true); fresh != "" {
+			text += forPerson + fresh
 		}
 	}
 	err = errors.Join(err, h.change(ctx, h.Agent, func(m *memory) bool { m.KeptGoing = 0; return true }))

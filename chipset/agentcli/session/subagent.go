@@ -196,8 +196,8 @@ func (h *Hooks) introduce(ctx context.Context, id state.AgentID) (subagent, quot
 	}
 	text := b.Within(h.limit(h.event)*2/3-len(p.Text())) + p.Text()
 	h.used = len(text)
-	mail, err := h.give(ctx, id, true)
-	return subagent{Identity: id}, text + mail, err
+	fresh, err := h.give(ctx, id, true)
+	return subagent{Identity: id}, text + fresh, err
 }
 
 // subagentStop keeps a subagent going whose hook holds work, or ends it: its
