@@ -109,12 +109,8 @@ type news struct {
 
 func (n *news) empty() bool { return len(n.letters) == 0 && len(n.nudges) == 0 }
 
-// unread is what the agent has not processed: of mail what is meant to be read
-// by it, and not by its role process.
-func (h *Hooks) unread(who state.AgentID) (news, error) { return h.unreadSince(who, state.Stamp{}) }
-
-// unreadSince is unread without the messages of a mailbox that has the version
-// looked still.
+// unreadSince is what the agent has not processed: of mail what is meant to be read by it, and not by its role
+// process. It is without the messages of a mailbox that has the version looked still.
 func (h *Hooks) unreadSince(who state.AgentID, looked state.Stamp) (news, error) {
 	var n news
 	var err error
