@@ -3,6 +3,7 @@ package claude
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
@@ -29,8 +30,7 @@ func hooks() *agentcli.Hooks {
 // limit is 10,000 UTF-16 units for what a hook adds, of which none takes less than a byte: of more, the model
 // sees the first 2 KB. A reason to go on is shown whole up to 40,000.
 func limit(e agentcli.Event) int {
-	switch e {
-	case agentcli.Stop, agentcli.SubagentStop, agentcli.TeammateIdle, agentcli.TaskCompleted:
+	if slices.Contains([]agentcli.Event{agentcli.Stop, agentcli.SubagentStop, agentcli.TeammateIdle, agentcli.TaskCompleted}, e) {
 		return 38_000
 	}
 	return 9_800
@@ -42,6 +42,7 @@ func prepend(in agentcli.Input, text string) string {
 		return agentcli.PrependField(in.ToolInput, "prompt", text)
 	case agentcli.Runs:
 		return agentcli.PrependField(in.ToolInput, "command", text)
+	case agentcli.Looks, agentcli.Edits, agentcli.EntersPlanning, agentcli.LeavesPlanning:
 	}
 	return ""
 }
