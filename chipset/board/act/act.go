@@ -1,0 +1,199 @@
+// Package act holds the acts of a person on what a board shows: which of them a need, an
+// agent, a bead or a merge request offers, what is asked before, what is lost by it, and the
+// command line that does it.
+//
+// An act is a command line, run by the code of the command line: a board can do what chipset
+// can, and is refused what chipset is refused.
+package act
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// Subject is what acts are about. What does not apply is nil or "".
+type Subject struct {
+	Need  *view.Need
+	Agent *view.AgentStatus
+	Item  *view.WorkItem
+	Merge *view.QueueEntry
+	// Mail is a message of the person's mailbox.
+	Mail mail.Name
+}
+
+// Status is that of the bead, or "".
+func (s Subject) Status() bead.Status {
+	if s.Item == nil {
+		return ""
+	}
+	return s.Item.Bead.Status
+}
+
+// Is reports whether the subject is a need of one of some kinds.
+func (s Subject) Is(kinds ...view.NeedKind) bool {
+	return s.Need != nil && slices.Contains(kinds, s.Need.Kind)
+}
+
+// Act is one thing that a person can do.
+type Act struct {
+	// Key is the one that does it, Name what it is called.
+	Key, Name string
+	// About explains it in the help.
+	About string
+	Can   func(s Subject) bool
+	// Ask is what the person is asked for, with what the answer begins as; nil asks nothing.
+	Ask func(s Subject) (question, begin string)
+	// Lost names what is lost, for a confirmation; nil confirms nothing.
+	Lost func(s Subject) []string
+	// Command is the command line without its first word, with the person's answer.
+	Command func(s Subject, text string) []string
+}
+
+// Of returns the acts that a subject offers, in the order of All.
+func Of(s Subject) []Act {
+	return slices.DeleteFunc(All(), func(a Act) bool { return !a.Can(s) })
+}
+
+// Named returns the act with a name, and whether there is one.
+func Named(name string) (Act, bool) {
+	all := All()
+	if at := slices.IndexFunc(all, func(a Act) bool { return a.Name == name }); at >= 0 {
+		return all[at], true
+	}
+	return Act{}, false
+}
+
+// All are all acts, in the order in which they are offered.
+func All() []Act {
+	return slices.Concat(decisions(), ofWork(), ofOthers())
+}
+
+// decisions are the acts on needs.
+func decisions() []Act {
+	decides := func(s Subject) bool { return s.Is(view.NeedPermission, view.NeedPlan, view.NeedProtected) }
+	return []Act{
+		{Key: "a", Name: "approve", About: "approve a permission, a plan or a change of protected files", Can: decides,
+			Command: func(s Subject, _ string) []string { return []string{"approve", s.Need.Handle()} }},
+		{Key: "d", Name: "deny", About: "deny it, with a reason", Can: decides,
+			Ask:     func(Subject) (string, string) { return "Why not?", "" },
+			Command: func(s Subject, text string) []string { return []string{"deny", s.Need.Handle(), "--reason=" + text} }},
+		{Key: "r", Name: "answer", About: "answer a question, or reopen a blocked bead with the answer",
+			Can:     func(s Subject) bool { return s.Is(view.NeedQuestion, view.NeedBlocked) },
+			Ask:     func(Subject) (string, string) { return "Answer:", "" },
+			Command: func(s Subject, text string) []string { return []string{"answer", "--", s.Need.Handle(), text} }},
+	}
+}
+
+// ofWork are the acts on beads and merge requests.
+func ofWork() []Act {
+	return []Act{
+		{Key: "o", Name: "reopen", About: "reopen a bead that is blocked, failed, closed or cancelled",
+			Can: func(s Subject) bool {
+				return slices.Contains([]bead.Status{bead.Blocked, bead.Failed, bead.Closed, bead.Cancelled}, s.Status())
+			},
+			Command: func(s Subject, _ string) []string { return []string{"reopen", string(s.Item.Bead.ID)} }},
+		{Key: "t", Name: "retry", About: "retry a merge request, or end a pause",
+			Can: func(s Subject) bool { return retryable(s) || s.Is(view.NeedPause) }, Command: retry},
+		{Key: "x", Name: "drop", About: "give a merge request up", Can: func(s Subject) bool { return s.Merge != nil },
+			Ask: func(Subject) (string, string) { return "Why is it given up?", "" },
+			Lost: func(s Subject) []string {
+				return []string{fmt.Sprintf("%s will not land, and %s waits for you.", s.Merge.ID, s.Merge.BeadID),
+					"Its branch " + s.Merge.SourceBranch + " stays."}
+			},
+			Command: func(s Subject, text string) []string {
+				return []string{"queue", "drop", string(s.Merge.ID), "--reason=" + text}
+			}},
+		{Key: "p", Name: "priority", About: "change the priority of a bead that nobody works on",
+			Can: func(s Subject) bool { return s.Item != nil && s.Item.Bead.Editable() },
+			Ask: func(s Subject) (string, string) { return "Priority, P1 (first) to P3:", string(s.Item.Bead.Priority) },
+			Command: func(s Subject, text string) []string {
+				return []string{"work", "edit", string(s.Item.Bead.ID), "--priority=" + strings.ToUpper(text)}
+			}},
+		{Key: "s", Name: "stop", About: "take a bead back from its agent",
+			Can:     func(s Subject) bool { return s.Status() == bead.InProgress || s.Status() == bead.Hooked },
+			Lost:    stopped,
+			Command: func(s Subject, _ string) []string { return []string{"unsling", string(s.Item.Bead.ID)} }},
+		{Key: "c", Name: "cancel", About: "give a bead up",
+			Can:  func(s Subject) bool { return s.Item != nil && !s.Status().Finished() },
+			Lost: cancelled,
+			Command: func(s Subject, _ string) []string {
+				return []string{"work", "cancel", string(s.Item.Bead.ID)}
+			}},
+	}
+}
+
+// ofOthers are the acts on agents and mail.
+func ofOthers() []Act {
+	agentOf := func(s Subject) bool { return s.Agent != nil && s.Agent.Role != agent.Human }
+	letter := func(s Subject) bool { return s.Mail != "" }
+	return []Act{
+		{Key: "n", Name: "nudge", About: "nudge an agent: a hint that it sees at its next step", Can: agentOf,
+			Ask: func(s Subject) (string, string) { return "Nudge to " + string(s.Agent.ID) + ":", "" },
+			Command: func(s Subject, text string) []string {
+				return []string{"nudge", "send", string(s.Agent.ID), "--type=sync_request", "--message=" + text}
+			}},
+		{Key: "m", Name: "mail", About: "mail an agent: the first line is the subject", Can: agentOf,
+			Ask: func(s Subject) (string, string) { return "Mail to " + string(s.Agent.ID) + ":", "" },
+			Command: func(s Subject, text string) []string {
+				subject, body, _ := strings.Cut(strings.TrimSpace(text), "\n")
+				return []string{"mail", "send", string(s.Agent.ID), "--subject=" + strings.TrimSpace(subject), "--body=" + strings.TrimSpace(body)}
+			}},
+		{Key: "y", Name: "reply", About: "reply to a message", Can: letter,
+			Ask: func(Subject) (string, string) { return "Reply:", "" },
+			Command: func(s Subject, text string) []string {
+				return []string{"mail", "reply", string(s.Mail), "--body=" + text}
+			}},
+		{Key: "e", Name: "read", About: "mark a message as read", Can: letter,
+			Command: func(s Subject, _ string) []string { return []string{"mail", "read", string(s.Mail)} }},
+	}
+}
+
+func retryable(s Subject) bool {
+	return s.Merge != nil && (s.Merge.Request.Status == mergequeue.Conflicted || s.Merge.Waiting != "")
+}
+
+func retry(s Subject, _ string) []string {
+	if s.Is(view.NeedPause) {
+		return []string{"resume", string(s.Need.Scope)}
+	}
+	return []string{"queue", "retry", string(s.Merge.ID)}
+}
+
+// stopped is what is lost when a bead is taken back.
+func stopped(s Subject) []string {
+	b := s.Item.Bead
+	return []string{fmt.Sprintf("%s stops working on it; what it knows of it is gone.", b.Assignee),
+		"Its unfinished changes are saved as refs/chipset/salvage/" + string(b.AssignmentID) + ".", "The bead is open again, and is handed out anew."}
+}
+
+// cancelled is what is lost when a bead is given up.
+func cancelled(s Subject) []string {
+	var lost []string
+	switch b := s.Item.Bead; b.Status {
+	case bead.InProgress, bead.Hooked:
+		lost = stopped(s)[:2]
+	case bead.Done:
+		lost = []string{"Its finished work will not land; the branch " + b.Branch + " stays."}
+	case bead.Open, bead.Failed, bead.Blocked, bead.Merged, bead.Closed, bead.Cancelled:
+		lost = []string{"It will not be done."}
+	}
+	const most = 3
+	if n := len(s.Item.Blocks); n > 0 {
+		ids := make([]string, 0, most+1)
+		for _, id := range s.Item.Blocks[:min(n, most)] {
+			ids = append(ids, string(id))
+		}
+		if n > most {
+			ids = append(ids, "…")
+		}
+		lost = append(lost, fmt.Sprintf("What waits for it then waits for ever: %s.", strings.Join(ids, ", ")))
+	}
+	return lost
+}
