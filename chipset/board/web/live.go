@@ -1,0 +1,148 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/view"
+)
+
+// live is the model and who looks at it.
+type live struct {
+	mu      sync.Mutex
+	model   *view.Model
+	clients map[chan view.Parts]bool
+}
+
+const (
+	// lookInterval is how often the rig is looked at without a notification while somebody looks.
+	lookInterval = time.Second
+	// lookPace is the least time between two looks.
+	lookPace = 30 * time.Millisecond
+	// beatInterval is how often a connection says that it lives.
+	beatInterval = 20 * time.Second
+)
+
+// look brings the view up to date, and tells every client what has changed.
+func (l *live) look(ctx context.Context) (*view.View, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v, parts, err := l.model.Update(ctx)
+	if parts == 0 {
+		return v, err
+	}
+	for c := range l.clients {
+		select {
+		case before := <-c: // not yet sent
+			c <- before | parts
+		default:
+			c <- parts
+		}
+	}
+	return v, err
+}
+
+// join returns a channel that holds what has changed and was not yet received.
+func (l *live) join() chan view.Parts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := make(chan view.Parts, 1)
+	l.clients[c] = true
+	return c
+}
+
+func (l *live) leave(c chan view.Parts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.clients, c)
+}
+
+func (l *live) watched() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.clients) > 0
+}
+
+// follow looks at the rig after every change, while somebody looks at the board.
+func (s *Server) follow(ctx context.Context) {
+	var changed <-chan struct{}
+	folders := 0
+	net := time.NewTicker(lookInterval)
+	defer net.Stop()
+	for {
+		s.live.mu.Lock()
+		dirs := s.live.model.Folders()
+		s.live.mu.Unlock()
+		if s.Watcher != nil && len(dirs) != folders {
+			folders = len(dirs)
+			// Without notification the ticker finds out.
+			changed, _ = s.Watcher.Subscribe(dirs...)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-net.C:
+		}
+		if s.live.watched() {
+			_, _ = s.live.look(ctx) // what can't be read is a warning of the view
+			select {
+			case <-ctx.Done():
+			case <-time.After(lookPace):
+			}
+		}
+	}
+}
+
+// partNames are the parts of a view as pages name them.
+func partNames(p view.Parts) string {
+	var names []string
+	for _, part := range []struct {
+		is   view.Parts
+		name string
+	}{
+		{view.NeedsPart, "needs"}, {view.AgentsPart, "agents"}, {view.WorkPart, "work"}, {view.QueuePart, "queue"}, {view.ConvoysPart, "convoys"},
+		{view.MailPart, "mail"}, {view.StoryPart, "story"}, {view.SpendPart, "spend"}, {view.HealthPart, "health"},
+	} {
+		if p.Has(part.is) {
+			names = append(names, part.name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// events are the server-sent events: the names of what has changed. The first says all,
+// because the page may be older than the connection.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	c := s.live.join()
+	defer s.live.leave(c)
+	beat := time.NewTicker(beatInterval)
+	defer beat.Stop()
+	send := func(format string, args ...any) bool {
+		_, err := fmt.Fprintf(w, format, args...)
+		return err == nil && out.Flush() == nil
+	}
+	if !send("retry: 1000\nevent: parts\ndata: %s\n\n", partNames(view.AllParts)) {
+		return
+	}
+	for {
+		ok := true
+		select {
+		case <-r.Context().Done():
+			return
+		case parts := <-c:
+			ok = send("event: parts\ndata: %s\n\n", partNames(parts))
+		case <-beat.C:
+			ok = send(": still here\n\n")
+		}
+		if !ok {
+			return
+		}
+	}
+}
