@@ -17,18 +17,33 @@ import (
 )
 
 func newBoardCmd(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "board",
+	var opts webOptions
+	return withFlags(&opts, &cobra.Command{
+		Use:   "board [--web [ADDRESS]]",
 		Short: "The rig on one screen: what needs you, the agents, the work, the queue",
 		Long: `Show the rig as it changes: what waits for you, the agents, the work as a tree, the queue,
 and the story, transcript, diff and mail of what is selected. One key does what a command does;
 the keys stand at the bottom, and ? lists all. What is destructive asks first and says what is
 lost. The board may run beside chipset up, over ssh, or on a rig that is down.
-$PAGER and $EDITOR are used where they are set.`,
-		Example: "  chipset board",
-		Args:    nargs(0, 0, ""),
-		RunE:    with(a.openState, func(ctx context.Context, r *rig.Rig, _ []string) error { return a.runBoard(ctx, r) }),
-	}
+$PAGER and $EDITOR are used where they are set.
+
+With --web the same is served to a browser, with the graph of the work and figures. The address
+that is printed opens the board once, in one browser; then the next one is printed. Only this
+machine reaches it. --listen lets others in who know the token of --token-file; what they and the
+board say to each other is not encrypted. Only the person may start a web board.`,
+		Example: "  chipset board\n  chipset board --web --open\n  chipset board --web 127.0.0.1:0\n  chipset board --web --listen 10.0.0.5:7333 --token-file ~/.config/chipset/board-token",
+		Args:    nargs(0, 1, "at most one ADDRESS"),
+		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {
+			address, err := opts.check(args)
+			switch {
+			case err != nil:
+				return err
+			case opts.web:
+				return a.runWebBoard(ctx, r, opts, address)
+			}
+			return a.runBoard(ctx, r)
+		}),
+	})
 }
 
 func (a *app) runBoard(ctx context.Context, r *rig.Rig) error {

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/chipset/board/web"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// webAddress is where the web board listens unless told otherwise.
+const webAddress = "127.0.0.1:7333"
+
+type webOptions struct {
+	web, open         bool
+	listen, tokenFile string
+}
+
+// AddFlags registers the flags of the web board.
+func (o *webOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.web, "web", false, "serve the board to a browser on this machine, at ADDRESS (default "+webAddress+")")
+	fs.BoolVar(&o.open, "open", false, "open the browser")
+	fs.StringVar(&o.listen, "listen", "", "listen on this `address`, which other machines may reach; wants --token-file")
+	fs.StringVar(&o.tokenFile, "token-file", "", "a `file` of mode 0600 with the token that opens the board, instead of one that works once")
+}
+
+// check returns the address to listen on. Errors: usage.
+func (o *webOptions) check(args []string) (string, error) {
+	switch {
+	case !o.web && (o.open || o.listen != "" || o.tokenFile != "" || len(args) > 0):
+		return "", usagef("board: ADDRESS, --open, --listen and --token-file belong to --web")
+	case o.listen != "" && o.tokenFile == "":
+		return "", withHint(usagef("board: --listen wants --token-file"), "on this machine alone, leave both out; from another, ssh -L 7333:"+webAddress+" is safer")
+	case o.listen != "" && len(args) > 0:
+		return "", usagef("board: either ADDRESS or --listen")
+	case o.listen != "":
+		return o.listen, nil
+	}
+	address := webAddress
+	if len(args) > 0 {
+		address = args[0]
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", withHint(usagef("board: %v", err), "an address is like "+webAddress)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return "", withHint(usagef("board: %s can be reached from other machines", address), "--listen "+address+" --token-file FILE is for that")
+	}
+	return address, nil
+}
+
+// runWebBoard serves the board until the context ends. Only the person may start it: what is
+// done in it is done as the person.
+func (a *app) runWebBoard(ctx context.Context, r *rig.Rig, o webOptions, address string) error {
+	who, err := a.identity(r)
+	if err == nil && who != state.Human {
+		err = state.Conflictf("board --web", "it is the person's, and this is %s", who)
+	}
+	if err == nil {
+		err = a.checkPerson(r.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	token, err := a.boardToken(o.tokenFile)
+	if err != nil {
+		return err
+	}
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", address)
+	if err != nil {
+		return withHint(fmt.Errorf("board: %w", err), "chipset board --web 127.0.0.1:0 takes any free port")
+	}
+	defer l.Close()
+	options := web.Options{Rig: r, Token: token, Run: func(ctx context.Context, args []string) (string, error) { return a.inside(ctx, r, args) }}
+	if w, err := state.NewWatcher(r.Tree); err == nil { // without notification it looks every second
+		defer w.Close()
+		options.Watcher = w
+		r.Follow(w)
+		defer r.Follow(nil)
+	}
+	open := o.open
+	options.Address = func(url string) {
+		if token != "" {
+			url, _, _ = strings.Cut(url, "?")
+			url += "?token=… (the one of " + o.tokenFile + ")"
+		}
+		a.printf("%s\n", url)
+		if open && token == "" {
+			open = false
+			a.openBrowser(ctx, url)
+		}
+	}
+	s, err := web.New(options)
+	if err != nil {
+		return err
+	}
+	return s.Serve(ctx, l)
+}
+
+// boardToken reads the file of --token-file, "" without one.
+func (a *app) boardToken(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	path := a.abs(file)
+	var info unix.Stat_t
+	if err := unix.Lstat(path, &info); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	if int(info.Uid) != os.Getuid() || info.Mode&0o077 != 0 {
+		return "", withHint(usagef("%s may be read by others", file), "chmod 600 "+file)
+	}
+	const most = 4 << 10
+	data, err := state.ReadOutside(path, most)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	const least = 16
+	if len(token) < least {
+		return "", withHint(usagef("the token in %s has less than %d characters", file, least), "openssl rand -hex 32 > "+file)
+	}
+	return token, nil
+}
+
+// openBrowser opens an address. It is handed over in a file of the person's, because every
+// process may read the arguments of a command.
+func (a *app) openBrowser(ctx context.Context, url string) {
+	dir := filepath.Dir(a.tokenFile())
+	page := `<!doctype html><meta http-equiv="refresh" content="0; url=` + html.EscapeString(url) + `"><title>chipset</title>`
+	err := os.MkdirAll(dir, 0o700) //nolint:forbidigo // the person's own folder, outside of the tree
+	file := filepath.Join(dir, fmt.Sprintf("board-%d.html", os.Getpid()))
+	if err == nil {
+		err = os.WriteFile(file, []byte(page), 0o600) //nolint:forbidigo // as above
+	}
+	if err == nil {
+		program := "xdg-open"
+		if runtime.GOOS == "darwin" {
+			program = "open"
+		}
+		err = exec.CommandContext(ctx, program, file).Start()
+	}
+	if err != nil {
+		a.warnf("the browser: %v", err)
+	}
+	const wait = 20 * time.Second // for the browser to read it
+	time.AfterFunc(wait, func() { _ = os.Remove(file) })
+	context.AfterFunc(ctx, func() { _ = os.Remove(file) })
+}
