@@ -2,6 +2,7 @@ package definition
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -73,4 +74,17 @@ func hasTestScript(manifest []byte) bool {
 	}
 	script, _ := parsed.Scripts["test"].(string)
 	return strings.TrimSpace(script) != "" && !strings.Contains(script, "no test specified")
+}
+
+// DetectWorktree guesses what a worktree needs beside what git checks out. ignored are the files and folders that git
+// ignores; has and read are those of DetectTest.
+func DetectWorktree(ignored []string, has func(path string) bool, read func(path string) []byte) Worktree {
+	w := Worktree{Submodules: has(".gitmodules"), LFS: strings.Contains(string(read(".gitattributes")), "filter=lfs")}
+	if slices.Contains(ignored, ".env") {
+		w.Copy = []string{".env"}
+	}
+	if has("package.json") && has("package-lock.json") {
+		w.Setup, w.SetupWhen = Command{Line: "npm ci"}, []string{"package-lock.json"}
+	}
+	return w
 }

@@ -174,9 +174,15 @@ func (o *initOptions) template(ctx context.Context, a *app, repo *git.Repo) (def
 		}
 		return t, false, err
 	}
+	ignored, err := repo.In(repo.TopLevel()).Ignored(ctx)
+	if err != nil {
+		return t, false, err
+	}
+	has, read := files(repo.TopLevel())
+	t.Worktree = definition.DetectWorktree(ignored, has, read)
 	undetected := false
 	if !o.given["test"] {
-		t.Test = detectTest(repo.TopLevel())
+		t.Test = definition.DetectTest(has, read)
 		if undetected = t.Test == ""; undetected {
 			t.Test = "true"
 		}
@@ -205,12 +211,13 @@ func isAgentPreset(worker string) bool { return slices.Contains(clients.Agents()
 // maxProbe bounds what is read of a file that may name the test command, in bytes.
 const maxProbe = 1 << 20
 
-func detectTest(top string) string {
+// files are those of a checkout, for the guesses of package definition.
+func files(top string) (has func(path string) bool, read func(path string) []byte) {
 	regular := func(path string) bool {
 		info, err := os.Stat(filepath.Join(top, filepath.FromSlash(path)))
 		return err == nil && (info.IsDir() || info.Mode().IsRegular() && info.Size() <= maxProbe)
 	}
-	return definition.DetectTest(regular, func(path string) []byte {
+	return regular, func(path string) []byte {
 		if !regular(path) {
 			return nil
 		}
@@ -219,7 +226,7 @@ func detectTest(top string) string {
 			return nil
 		}
 		return data
-	})
+	}
 }
 
 func (a *app) askPermissions(worker string) (string, error) {
@@ -269,8 +276,30 @@ func tellInit(ctx context.Context, a *app, r *rig.Rig) error {
 		{"worker", worker},
 		{"target", string(target)},
 		{"test", test},
+		{"worktree", worktreeText(&r.Def.Worktree)},
 		{"settings", filepath.Join(rig.DirName, rig.DefinitionName)},
 	})
 	a.printf("next:\n  chipset work add \"What is to be done\" -d \"How, and what else to know\"\n  chipset up\n")
 	return nil
+}
+
+// worktreeText says what worktrees get beside what git checks out, "" for nothing.
+func worktreeText(w *definition.Worktree) string {
+	var parts []string
+	for _, p := range w.Copy {
+		parts = append(parts, "a copy of "+p)
+	}
+	for _, p := range w.Link {
+		parts = append(parts, "a link to "+p)
+	}
+	if w.Submodules {
+		parts = append(parts, "submodules")
+	}
+	if w.LFS {
+		parts = append(parts, "LFS files")
+	}
+	if !w.Setup.IsZero() {
+		parts = append(parts, w.Setup.String())
+	}
+	return strings.Join(parts, ", ")
 }
