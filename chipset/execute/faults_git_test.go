@@ -123,6 +123,9 @@ func TestRefineryFaultsOfGit(t *testing.T) {
 			m.r.Close()
 			p := gittest.Play{World: m.dir, Do: m.land, Standing: m.standing}
 			faults.Sweep(t, p)
+			if name != "a batch" {
+				return // the files are the same
+			}
 			gittest.Spoil(t, p, ".chipset/state", func(file string) bool {
 				return path.Base(file) == "rig.json" || strings.Contains(file, "/merge-queue") || strings.Contains(file, "/mail") || strings.Contains(file, "/agents")
 			})
