@@ -297,7 +297,7 @@ func (s *Site) wantedSetup() (setupDone, error) {
 	defer root.Close()
 	sum := sha256.New()
 	for _, name := range w.SetupWhen {
-		fmt.Fprintf(sum, "%q:", name)
+		_, _ = fmt.Fprintf(sum, "%q:", name)
 		if info, err := root.Stat(name); err != nil || !info.Mode().IsRegular() {
 			continue // its absence counts
 		}
@@ -309,7 +309,7 @@ func (s *Site) wantedSetup() (setupDone, error) {
 		if err = errors.Join(err, f.Close()); err != nil {
 			return done, err
 		}
-		fmt.Fprintf(sum, "%d;", n)
+		_, _ = fmt.Fprintf(sum, "%d;", n)
 	}
 	done.Hash = hex.EncodeToString(sum.Sum(nil))
 	return done, nil

@@ -157,7 +157,8 @@ func (a *app) openBrowser(ctx context.Context, url string) {
 	if err != nil {
 		a.warnf("the browser: %v", err)
 	}
-	const wait = 20 * time.Second // for the browser to read it
-	time.AfterFunc(wait, func() { _ = os.Remove(file) })
-	context.AfterFunc(ctx, func() { _ = os.Remove(file) })
+	const wait = 20 * time.Second            // for the browser to read it
+	remove := func() { _ = os.Remove(file) } //nolint:forbidigo // as above
+	time.AfterFunc(wait, remove)
+	context.AfterFunc(ctx, remove)
 }

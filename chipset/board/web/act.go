@@ -40,10 +40,10 @@ func subjectOfNeed(v *view.View, n *view.Need) act.Subject {
 }
 
 // errGone is returned for an act on what is not there any more.
-var errGone = errors.New("nothing waits for this any more: it was answered, or its cause is gone") //nolint:gochecknoglobals // a sentinel
+var errGone = errors.New("nothing waits for this any more: it was answered, or its cause is gone")
 
 // errOther is returned for a decision about another content than the person was shown.
-var errOther = errors.New("it has changed since you saw it: look again") //nolint:gochecknoglobals // a sentinel
+var errOther = errors.New("it has changed since you saw it: look again")
 
 // subjectOf finds what a form is about in the view of now.
 func subjectOf(v *view.View, r *http.Request) (act.Subject, error) {

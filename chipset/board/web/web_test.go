@@ -31,7 +31,6 @@ type browser struct {
 	t      *testing.T
 	host   string
 	folder string
-	csrf   string
 	client *http.Client
 
 	mu   sync.Mutex

@@ -49,7 +49,7 @@ func TestSubagents(t *testing.T) {
 	for _, e := range s.events("mail.sent") {
 		if i := strings.Index(e.Text, "HELLO-"); i >= 0 {
 			sent++
-			if want := "polecat-alpha.helper-" + e.Text[i+len("HELLO-"):]; string(e.From) != want {
+			if want := "polecat-alpha.helper-" + e.Text[i+len("HELLO-"):]; e.From != want {
 				t.Errorf("%s is from %s", e.Text, e.From)
 			}
 		}
