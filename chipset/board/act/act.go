@@ -71,8 +71,11 @@ func Named(name string) (Act, bool) {
 }
 
 // All are all acts, in the order in which they are offered.
-func All() []Act {
-	return slices.Concat(decisions(), ofWork(), ofOthers())
+func All() []Act { return append(WithoutMail(), ofMail()...) }
+
+// WithoutMail are all acts but those on a message.
+func WithoutMail() []Act {
+	return slices.Concat(decisions(), ofWork(), ofAgents(), endings())
 }
 
 // decisions are the acts on needs.
@@ -116,6 +119,30 @@ func ofWork() []Act {
 			Command: func(s Subject, text string) []string {
 				return []string{"work", "edit", string(s.Item.Bead.ID), "--priority=" + strings.ToUpper(text)}
 			}},
+	}
+}
+
+// ofAgents are the acts on agents.
+func ofAgents() []Act {
+	agentOf := func(s Subject) bool { return s.Agent != nil && s.Agent.Role != agent.Human }
+	return []Act{
+		{Key: "n", Name: "nudge", About: "nudge an agent: a hint that it sees at its next step", Can: agentOf,
+			Ask: func(s Subject) (string, string) { return "Nudge to " + string(s.Agent.ID) + ":", "" },
+			Command: func(s Subject, text string) []string {
+				return []string{"nudge", "send", string(s.Agent.ID), "--type=sync_request", "--message=" + text}
+			}},
+		{Key: "m", Name: "mail", About: "mail an agent: the first line is the subject", Can: agentOf,
+			Ask: func(s Subject) (string, string) { return "Mail to " + string(s.Agent.ID) + ":", "" },
+			Command: func(s Subject, text string) []string {
+				subject, body, _ := strings.Cut(strings.TrimSpace(text), "\n")
+				return []string{"mail", "send", string(s.Agent.ID), "--subject=" + strings.TrimSpace(subject), "--body=" + strings.TrimSpace(body)}
+			}},
+	}
+}
+
+// endings are the acts that end the work on a bead.
+func endings() []Act {
+	return []Act{
 		{Key: "s", Name: "stop", About: "take a bead back from its agent",
 			Can:     func(s Subject) bool { return s.Status() == bead.InProgress || s.Status() == bead.Hooked },
 			Lost:    stopped,
@@ -129,22 +156,10 @@ func ofWork() []Act {
 	}
 }
 
-// ofOthers are the acts on agents and mail.
-func ofOthers() []Act {
-	agentOf := func(s Subject) bool { return s.Agent != nil && s.Agent.Role != agent.Human }
+// ofMail are the acts on a message.
+func ofMail() []Act {
 	letter := func(s Subject) bool { return s.Mail != "" }
 	return []Act{
-		{Key: "n", Name: "nudge", About: "nudge an agent: a hint that it sees at its next step", Can: agentOf,
-			Ask: func(s Subject) (string, string) { return "Nudge to " + string(s.Agent.ID) + ":", "" },
-			Command: func(s Subject, text string) []string {
-				return []string{"nudge", "send", string(s.Agent.ID), "--type=sync_request", "--message=" + text}
-			}},
-		{Key: "m", Name: "mail", About: "mail an agent: the first line is the subject", Can: agentOf,
-			Ask: func(s Subject) (string, string) { return "Mail to " + string(s.Agent.ID) + ":", "" },
-			Command: func(s Subject, text string) []string {
-				subject, body, _ := strings.Cut(strings.TrimSpace(text), "\n")
-				return []string{"mail", "send", string(s.Agent.ID), "--subject=" + strings.TrimSpace(subject), "--body=" + strings.TrimSpace(body)}
-			}},
 		{Key: "y", Name: "reply", About: "reply to a message", Can: letter,
 			Ask: func(Subject) (string, string) { return "Reply:", "" },
 			Command: func(s Subject, text string) []string {

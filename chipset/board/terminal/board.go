@@ -8,6 +8,7 @@ import (
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/gastown-chipset/chipset/chipset/board/act"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/state"
@@ -34,7 +35,7 @@ type Options struct {
 type Board struct {
 	Options
 	theme theme
-	acts  []act
+	acts  []act.Act
 
 	width, height int
 	places        [paneCount]rect
@@ -74,7 +75,7 @@ type prompt struct {
 
 // New makes a board that looks for the first time when it runs.
 func New(o Options) *Board {
-	b := &Board{Options: o, theme: newTheme(), acts: acts(), view: &view.View{}, focus: agentsPane, from: agentsPane}
+	b := &Board{Options: o, theme: newTheme(), acts: act.WithoutMail(), view: &view.View{}, focus: agentsPane, from: agentsPane}
 	b.layout()
 	return b
 }
@@ -252,46 +253,46 @@ func (b *Board) subject() subject {
 	case needsPane:
 		for i := range b.view.Needs {
 			if string(b.view.Needs[i].Key) == key {
-				s.need = &b.view.Needs[i]
-				s.agent, s.item = b.agent(s.need.AgentID), b.view.Work.Find(s.need.BeadID)
-				s.merge = b.request(func(q *view.QueueEntry) bool { return q.ID == s.need.MergeID })
+				s.Need = &b.view.Needs[i]
+				s.Agent, s.Item = b.agent(s.Need.AgentID), b.view.Work.Find(s.Need.BeadID)
+				s.Merge = b.request(func(q *view.QueueEntry) bool { return q.ID == s.Need.MergeID })
 			}
 		}
 	case agentsPane:
-		if s.agent = b.agent(state.AgentID(key)); s.agent != nil {
-			s.item = b.view.Work.Find(s.agent.BeadID)
+		if s.Agent = b.agent(state.AgentID(key)); s.Agent != nil {
+			s.Item = b.view.Work.Find(s.Agent.BeadID)
 		}
 	case workPane:
-		s.item = b.view.Work.Find(state.BeadID(key))
+		s.Item = b.view.Work.Find(state.BeadID(key))
 		for i := range b.view.Convoys {
-			if s.item == nil && string(b.view.Convoys[i].ID) == key {
+			if s.Item == nil && string(b.view.Convoys[i].ID) == key {
 				s.convoy = &b.view.Convoys[i]
 			}
 		}
 	case queuePane:
-		s.merge = b.request(func(q *view.QueueEntry) bool { return string(q.ID) == key })
-		if s.merge != nil {
-			s.item = b.view.Work.Find(s.merge.BeadID)
+		s.Merge = b.request(func(q *view.QueueEntry) bool { return string(q.ID) == key })
+		if s.Merge != nil {
+			s.Item = b.view.Work.Find(s.Merge.BeadID)
 		} else {
-			s.item = b.view.Work.Find(state.BeadID(strings.TrimPrefix(key, "landed ")))
+			s.Item = b.view.Work.Find(state.BeadID(strings.TrimPrefix(key, "landed ")))
 		}
 	case detailPane, paneCount:
 	}
-	if s.item != nil && s.agent == nil {
-		if a := b.agent(s.item.Bead.Assignee); a != nil && a.BeadID == s.item.Bead.ID {
-			s.agent = a
+	if s.Item != nil && s.Agent == nil {
+		if a := b.agent(s.Item.Bead.Assignee); a != nil && a.BeadID == s.Item.Bead.ID {
+			s.Agent = a
 		}
 	}
-	if s.item != nil && s.need == nil {
+	if s.Item != nil && s.Need == nil {
 		for i := range b.view.Needs {
-			if b.view.Needs[i].BeadID == s.item.Bead.ID {
-				s.need = &b.view.Needs[i]
+			if b.view.Needs[i].BeadID == s.Item.Bead.ID {
+				s.Need = &b.view.Needs[i]
 				break
 			}
 		}
 	}
-	if s.agent != nil && (s.item == nil || s.agent.BeadID == s.item.Bead.ID) {
-		s.session = s.agent.Session
+	if s.Agent != nil && (s.Item == nil || s.Agent.BeadID == s.Item.Bead.ID) {
+		s.session = s.Agent.Session
 	}
 	return s
 }

@@ -228,13 +228,15 @@ func TestActs(t *testing.T) {
 		want string
 	}{
 		"approve":              {keys: []string{"a"}, want: "approve 2"},
-		"deny with a reason":   {keys: []string{"d"}, text: "too long", want: "deny 2 --reason too long"},
-		"answer":               {keys: []string{"1", "end", "r"}, text: "use main", want: "answer 1 use main"},
+		"deny with a reason":   {keys: []string{"d"}, text: "too long", want: "deny 2 --reason=too long"},
+		"answer":               {keys: []string{"1", "end", "r"}, text: "use main", want: "answer -- 1 use main"},
+		"text like a flag":     {keys: []string{"1", "end", "r"}, text: "--no, -f", want: "answer -- 1 --no, -f"},
+		"a reason like a flag": {keys: []string{"d"}, text: "--remember", want: "deny 2 --reason=--remember"},
 		"reopen":               {keys: []string{"1", "end", "o"}, want: "reopen gt-stop1"},
 		"retry":                {keys: []string{"4", "t"}, want: "queue retry mr-gt-done1"},
-		"priority":             {keys: []string{"1", "end", "p"}, text: "", want: "work edit gt-stop1 --priority P2"},
-		"nudge":                {keys: []string{"2", "end", "n"}, text: "look", want: "nudge send polecat-bravo --type sync_request --message look"},
-		"mail":                 {keys: []string{"2", "end", "m"}, text: "look", want: "mail send polecat-bravo --subject look"},
+		"priority":             {keys: []string{"1", "end", "p"}, text: "", want: "work edit gt-stop1 --priority=P2"},
+		"nudge":                {keys: []string{"2", "end", "n"}, text: "look", want: "nudge send polecat-bravo --type=sync_request --message=look"},
+		"mail":                 {keys: []string{"2", "end", "m"}, text: "look", want: "mail send polecat-bravo --subject=look --body="},
 		"stop, confirmed":      {keys: []string{"s", "y"}, want: "unsling gt-work1"},
 		"stop, not confirmed":  {keys: []string{"s", "q"}},
 		"cancel, confirmed":    {keys: []string{"c", "y"}, want: "work cancel gt-work1"},
@@ -276,7 +278,7 @@ func TestConfirmationsNameWhatIsLost(t *testing.T) {
 		t.Errorf("ran %q before it was confirmed:\n%s", f.ran, got)
 	}
 	f.press("y")
-	if len(f.ran) != 1 || f.ran[0] != "queue drop mr-gt-done1 --reason by hand" {
+	if len(f.ran) != 1 || f.ran[0] != "queue drop mr-gt-done1 --reason=by hand" {
 		t.Errorf("ran %q", f.ran)
 	}
 }

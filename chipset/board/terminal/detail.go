@@ -51,7 +51,7 @@ func (d *detail) name() string {
 		return d.title
 	case d.subject.name() == "":
 		return "Detail"
-	case d.subject.item == nil && d.subject.agent == nil && d.subject.need != nil:
+	case d.subject.Item == nil && d.subject.Agent == nil && d.subject.Need != nil:
 		return "Need"
 	}
 	return d.subject.name()
@@ -210,7 +210,7 @@ func (b *Board) loaded(msg detailMsg) tea.Cmd {
 	}
 	b.detail.content, b.detail.waits = msg.content, false
 	b.detail.fit(b.detailRoom())
-	a := b.detail.subject.agent
+	a := b.detail.subject.Agent
 	if b.detail.tab == transcriptTab && a != nil && a.Alive && b.detail.subject.session != "" && b.detail.shown == nil {
 		return b.loadAfter(reloadPace)
 	}

@@ -195,11 +195,11 @@ func (b *Board) foot() string {
 		}
 		return line(b.width, nil, cell{text: b.message, style: style})
 	}
-	s := b.subject()
+	s := b.subject().Subject
 	var keys []string
 	for i := range b.acts {
-		if a := &b.acts[i]; a.can(s) {
-			keys = append(keys, t.key.Render(a.key)+" "+a.label)
+		if a := &b.acts[i]; a.Can(s) {
+			keys = append(keys, t.key.Render(a.Key)+" "+a.Name)
 		}
 	}
 	tail := []string{t.key.Render("/") + " find", t.key.Render(":") + " command", t.key.Render("?") + " help", t.key.Render("q") + " quit"}
@@ -239,7 +239,7 @@ func (b *Board) help() []string {
 		{"[ ] ← →", "story, transcript, diff, mail of what is selected"}, {"/", "find work as you type"}, {".", "show finished work, or hide it"},
 		{"w", "warnings, incidents and pauses"}, {":", "any chipset command"}, {"v e", "the transcript in your pager, the worktree in your editor"}}
 	for i := range b.acts {
-		rows = append(rows, [2]string{b.acts[i].key, b.acts[i].about})
+		rows = append(rows, [2]string{b.acts[i].Key, b.acts[i].About})
 	}
 	rows = append(rows, [2]string{"q", "leave the board: the rig goes on"})
 	width := min(b.width-4, 78)

@@ -7,6 +7,8 @@ import (
 
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/gastown-chipset/chipset/chipset/board/act"
 )
 
 // key takes a key press.
@@ -38,9 +40,9 @@ func (b *Board) key(k tea.KeyPressMsg) tea.Cmd {
 	if cmd, known := b.global(name); known {
 		return cmd
 	}
-	s := b.subject()
+	s := b.subject().Subject
 	for i := range b.acts {
-		if a := &b.acts[i]; a.key == name && a.can(s) {
+		if a := &b.acts[i]; a.Key == name && a.Can(s) {
 			return b.do(a, s)
 		}
 	}
@@ -153,32 +155,32 @@ func (b *Board) cycle(forward bool) {
 }
 
 // do asks for what an act needs, and then runs it.
-func (b *Board) do(a *act, s subject) tea.Cmd {
+func (b *Board) do(a *act.Act, s act.Subject) tea.Cmd {
 	run := func(text string) tea.Cmd {
-		if text = strings.TrimSpace(text); text == "" && a.ask != nil {
+		if text = strings.TrimSpace(text); text == "" && a.Ask != nil {
 			return nil
 		}
-		args := a.command(s, text)
-		if a.lost == nil {
+		args := a.Command(s, text)
+		if a.Lost == nil {
 			return b.run(args, false)
 		}
 		b.ask(a, s, func() tea.Cmd { return b.run(args, false) })
 		return nil
 	}
-	if a.ask == nil {
+	if a.Ask == nil {
 		return run("")
 	}
-	question, begin := a.ask(s)
+	question, begin := a.Ask(s)
 	return b.begins(question, begin, run, nil)
 }
 
 // ask opens a dialog that names what is lost.
-func (b *Board) ask(a *act, s subject, yes func() tea.Cmd) {
+func (b *Board) ask(a *act.Act, s act.Subject, yes func() tea.Cmd) {
 	title := ""
-	if s.item != nil {
-		title = fmt.Sprintf("%s %s %s?", strings.ToUpper(a.label[:1])+a.label[1:], s.item.Bead.ID, s.item.Bead.Title)
+	if s.Item != nil {
+		title = fmt.Sprintf("%s %s %s?", strings.ToUpper(a.Name[:1])+a.Name[1:], s.Item.Bead.ID, s.Item.Bead.Title)
 	}
-	b.box, b.confirm = b.dialog(title, a.lost(s)), yes
+	b.box, b.confirm = b.dialog(title, a.Lost(s)), yes
 }
 
 // begins opens the prompt.

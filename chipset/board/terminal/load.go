@@ -53,15 +53,15 @@ func (l *loader) load(ctx context.Context, t tab) []styled {
 }
 
 func (l *loader) agentID() state.AgentID {
-	if l.subject.agent != nil {
-		return l.subject.agent.ID
+	if l.subject.Agent != nil {
+		return l.subject.Agent.ID
 	}
 	return ""
 }
 
 func (l *loader) beadID() state.BeadID {
-	if l.subject.item != nil {
-		return l.subject.item.Bead.ID
+	if l.subject.Item != nil {
+		return l.subject.Item.Bead.ID
 	}
 	return ""
 }
@@ -72,14 +72,14 @@ func (l *loader) story(ctx context.Context) ([]styled, error) {
 	put := func(style lipgloss.Style, indent int, format string, args ...any) {
 		lines = append(lines, styled{text: fmt.Sprintf(format, args...), style: style, indent: indent})
 	}
-	if n := l.subject.need; n != nil {
+	if n := l.subject.Need; n != nil {
 		put(l.theme.bad, 2, "%s %s", n.Handle(), n.Line())
 		for _, c := range n.Commands {
 			put(l.theme.key, 4, "  %s", c)
 		}
 		put(l.theme.plain, 0, "")
 	}
-	if it := l.subject.item; it != nil {
+	if it := l.subject.Item; it != nil {
 		b := it.Bead
 		put(l.theme.bold, 0, "%s", b.Title)
 		if now, err := view.Now(ctx, l.rig, b.ID); err == nil {
@@ -108,7 +108,7 @@ func (l *loader) story(ctx context.Context) ([]styled, error) {
 		for _, it := range l.convoy(c.ID) {
 			put(l.theme.plain, 2, "%s %s  %s", it.Bead.ID, it.Bead.Status, it.Bead.Title)
 		}
-	} else if a := l.subject.agent; a != nil {
+	} else if a := l.subject.Agent; a != nil {
 		put(l.theme.bold, 0, "%s, %s, %s", a.ID, a.Role, a.Status)
 		put(l.theme.plain, 0, "")
 	}
@@ -289,10 +289,10 @@ func (l *loader) mail() ([]styled, error) {
 // the bead; or else the worktree. It is "" where there is none.
 func (b *Board) path(s subject, file bool) string {
 	if !file {
-		if s.agent == nil || s.agent.BeadID == "" {
+		if s.Agent == nil || s.Agent.BeadID == "" {
 			return ""
 		}
-		return b.Rig.Worktree(s.agent.ID)
+		return b.Rig.Worktree(s.Agent.ID)
 	}
 	l := loader{rig: b.Rig, subject: s}
 	session, err := s.session, error(nil)
@@ -302,8 +302,8 @@ func (b *Board) path(s subject, file bool) string {
 	if err == nil {
 		return b.Rig.Tree.Abs(rig.Transcript(session))
 	}
-	if s.item == nil {
+	if s.Item == nil {
 		return ""
 	}
-	return b.Rig.Tree.Abs(b.Rig.Beads.Path(string(s.item.Bead.ID)))
+	return b.Rig.Tree.Abs(b.Rig.Beads.Path(string(s.Item.Bead.ID)))
 }
