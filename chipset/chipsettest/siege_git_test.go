@@ -64,6 +64,9 @@ func gitActs() []hostileAct {
 			name: "a pipe that the test leaves",
 			before: func(s *siege) {
 				s.Write(".chipset/chipset.yaml", strings.Replace(siegeDefinition, `test: "true"`, `test: "sh test.sh"`, 1))
+				s.Write("test.sh", "exit 0\n")
+				s.Git("add", "test.sh")
+				s.Git("commit", "-qm", "a test")
 			},
 			worker: "echo 'rm -f .gitattributes; mkfifo .gitattributes sub/.gitignore; exit 0' > test.sh; mkdir sub; echo x > sub/x",
 		},

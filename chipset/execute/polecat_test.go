@@ -95,7 +95,7 @@ func TestPolecatFailures(t *testing.T) {
 		{name: "no such command", worker: "/no/such/worker --now", outcome: retire.Fail, reason: "/no/such/worker", status: bead.Failed, fault: fault.ClientMissing},
 		{name: "a command that fails at once", worker: "sh -c 'echo no such table; exit 6'", outcome: retire.Fail, reason: "exit code 6: no such table", status: bead.Failed, fault: fault.ShortFailure},
 		{name: "a command that fails after a change", worker: "sh -c 'echo half > half.txt; exit 6'", outcome: retire.Fail, reason: "exit code 6", status: bead.Failed, salvaged: "half.txt"},
-		{name: "unmerged", script: "git checkout -qb other; echo a > README; git commit -qam a; git checkout -q -; echo b > README; git commit -qam b; git merge other || true",
+		{name: "unmerged", script: "echo a > README; git commit -qam a; a=$(git rev-parse HEAD); git reset -q --hard HEAD~1; echo b > README; git commit -qam b; git merge $a || true",
 			outcome: retire.Fail, reason: "unmerged paths: README", status: bead.Failed, salvaged: "README"},
 		{name: "killed", script: "kill -KILL $$", outcome: retire.Fail, reason: "killed by SIGKILL", status: bead.Failed},
 	}

@@ -112,7 +112,7 @@ func named(patterns []string, name string) bool {
 }
 
 func secretName(name string) bool {
-	upper := strings.ToUpper(name)
+	upper := strings.ReplaceAll(strings.ToUpper(name), "_AUTHOR", "") // git's author is no secret
 	return slices.ContainsFunc([]string{"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "_KEY", "APIKEY", "_AUTH"},
 		func(part string) bool { return strings.Contains(upper, part) })
 }
