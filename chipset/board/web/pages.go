@@ -57,9 +57,17 @@ func newPages(s *Server) (*pages, error) {
 type page struct {
 	Base, CSRF, Title, Here string
 	View                    *view.View
+	// Pace is the least time between two refreshes, in milliseconds; 0 is usualPace.
+	Pace int
 	// Data is the page's own.
 	Data any
 }
+
+const (
+	usualPace = 150
+	// beadPace is that of a bead's page, for which all records are read.
+	beadPace = 1000
+)
 
 // Unread counts the mail of the person.
 func (p *page) Unread() int { return len(p.View.Mail) }
@@ -67,7 +75,7 @@ func (p *page) Unread() int { return len(p.View.Mail) }
 // show writes a page.
 func (p *pages) show(w http.ResponseWriter, name string, pg page) {
 	var out bytes.Buffer
-	pg.Base, pg.CSRF = p.s.guard.folder(), p.s.guard.csrf()
+	pg.Base, pg.CSRF, pg.Pace = p.s.guard.folder(), p.s.guard.csrf(), cmp.Or(pg.Pace, usualPace)
 	if err := p.templates[name].ExecuteTemplate(&out, "layout.html", &pg); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -232,7 +240,7 @@ func (p *pages) beadPage(w http.ResponseWriter, r *http.Request, tab string) {
 		p.fail(w, err)
 		return
 	}
-	p.show(w, "bead", page{Title: string(d.ID), Here: "work", View: v, Data: d})
+	p.show(w, "bead", page{Title: string(d.ID), Here: "work", View: v, Pace: beadPace, Data: d})
 }
 
 func (p *pages) diff(w http.ResponseWriter, r *http.Request) { p.beadPage(w, r, "diff") }

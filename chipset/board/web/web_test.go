@@ -281,6 +281,34 @@ func TestActsRunCommands(t *testing.T) {
 	}
 }
 
+// TestNamesHoldWhatIsSeen: the name of a button is its text, for those who say what they see;
+// and what waits says for how long.
+func TestNamesHoldWhatIsSeen(t *testing.T) {
+	b := open(t, "")
+	b.PutBead("gt-stuck", bead.Blocked, nil)
+	text := b.page("/")
+	if !strings.Contains(text, `<button data-key="o">reopen<span class="hidden"> 1</span>`) || regexp.MustCompile(`<button[^>]*aria-label`).MatchString(text) {
+		t.Errorf("buttons of\n%s", text)
+	}
+	if !regexp.MustCompile(`<time datetime="[^"]+" data-lasts>since `).MatchString(text) {
+		t.Errorf("times of\n%s", text)
+	}
+	if strings.Contains(b.page("/static/x/graph.js"), "aria-label") {
+		t.Error("the name of a node hides its text")
+	}
+}
+
+// TestABeadIsReadOnceASecond, however fast the rig changes: its page reads all records.
+func TestABeadIsReadOnceASecond(t *testing.T) {
+	b := open(t, "")
+	b.PutBead("gt-one", bead.Open, nil)
+	for path, want := range map[string]string{"/": `data-pace="150"`, "/bead/gt-one": `data-pace="1000"`, "/bead/gt-one/diff": `data-pace="1000"`} {
+		if text := b.page(path); !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, path)
+		}
+	}
+}
+
 // TestAnActOnWhatIsGoneDoesNothing: in the other tab the person has answered already.
 func TestAnActOnWhatIsGoneDoesNothing(t *testing.T) {
 	b := open(t, "")

@@ -10,15 +10,15 @@
   // ---- ages ----
   const age = (ms) => {
     const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24);
-    if (d > 0) return d + "d " + (h % 24) + "h ago";
-    if (h > 0) return h + "h " + (m % 60) + "m ago";
-    if (m > 0) return m + "m ago";
-    return s + "s ago";
+    if (d > 0) return d + "d " + (h % 24) + "h";
+    if (h > 0) return h + "h " + (m % 60) + "m";
+    if (m > 0) return m + "m";
+    return s + "s";
   };
   const ages = (root = document) => {
     for (const t of $$("time", root)) {
       const at = new Date(t.dateTime);
-      const text = age(Date.now() - at);
+      const since = age(Date.now() - at), text = "lasts" in t.dataset ? "for " + since : since + " ago";
       if (t.textContent !== text) t.textContent = text;
       if (!t.title) t.title = at.toLocaleString();
     }
@@ -103,6 +103,8 @@
     if (pre && lines) pre.scrollTop = atEnd && now.classList.contains("follows") ? pre.scrollHeight : top;
   };
 
+  // The least time between two refreshes, in milliseconds: more where a page costs more.
+  const pace = Number($("#main").dataset.pace);
   let wanted = new Set(), fetching = false, last = 0;
   const connection = $("#connection");
   const trouble = (text) => {
@@ -134,13 +136,13 @@
     } finally {
       fetching = false;
       last = Date.now();
-      if (wanted.size > 0) setTimeout(refresh, 200);
+      if (wanted.size > 0) setTimeout(refresh, pace);
     }
   };
   const changed = (parts) => {
     for (const p of parts) wanted.add(p);
     document.dispatchEvent(new CustomEvent("parts", { detail: parts }));
-    const pause = 150 - (Date.now() - last);
+    const pause = pace - (Date.now() - last);
     if (pause <= 0) refresh();
     else setTimeout(refresh, pause);
   };

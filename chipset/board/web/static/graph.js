@@ -12,7 +12,7 @@
   };
   const cut = (text, most) => { const all = [...text]; return all.length > most ? all.slice(0, most - 1).join("") + "…" : text; };
   const drawNode = (svg, n, x, y) => {
-    const a = make("a", { href: n.link, class: n.class, transform: `translate(${x - W / 2} ${y - H / 2})`, "aria-label": `${n.id} ${n.title}: ${n.word}` }, svg);
+    const a = make("a", { href: n.link, class: n.class, transform: `translate(${x - W / 2} ${y - H / 2})` }, svg);
     make("title", {}, a).textContent = `${n.id} ${n.title}: ${n.word}`;
     make("rect", { width: W, height: H, rx: 6 }, a);
     make("text", { x: 9, y: 17 }, a).textContent = cut(n.title || n.id, 30);
