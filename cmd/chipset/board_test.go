@@ -111,7 +111,7 @@ func TestUpInATerminal(t *testing.T) {
 	}
 	s.keys("C-c")
 	s.until("nothing new is begun")
-	s.keys("C-c")
+	chipset("down", "--now")
 	text = s.until("0 beads landed", "!chipset board shows more")
 	if strings.Contains(text, "of 2 at work") || strings.Contains(text, "of 1 at work") {
 		t.Errorf("the footer is left behind:\n%s", text)
