@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
@@ -48,6 +49,7 @@ type Transcript struct {
 	// at is how far it was read.
 	at    int64
 	begun bool
+	cut   bool
 	lines *agentcli.Lines
 	found []agentcli.Passage
 }
@@ -89,12 +91,16 @@ func (t *Transcript) More() (passages []agentcli.Passage, more bool, err error) 
 	t.at = from + int64(len(data))
 	if !t.begun && from > 0 {
 		data = data[slices.Index(data, '\n')+1:] // the rest of a line
+		t.cut = true
 	}
 	t.begun = true
 	_, _ = t.lines.Write(data) // it never fails
 	passages, t.found = t.found, nil
 	return passages, len(data) == transcriptRead, nil
 }
+
+// Cut reports whether the first read began after the transcript's beginning.
+func (t *Transcript) Cut() bool { return t.cut }
 
 // Rest returns a last line without an end, of a transcript that is over.
 func (t *Transcript) Rest() []agentcli.Passage {
@@ -104,8 +110,21 @@ func (t *Transcript) Rest() []agentcli.Passage {
 	return rest
 }
 
-// Mark begins the lines of a passage, two columns wide.
-func Mark(k agentcli.PassageKind) string {
+// Marked are the lines of a passage. Each begins with a mark of its kind, two columns wide;
+// the further lines of a text are only as far to the right.
+func Marked(p agentcli.Passage) []string {
+	lines := strings.Split(p.Text, "\n")
+	for i, line := range lines {
+		if i > 0 && (p.Kind == agentcli.Said || p.Kind == agentcli.Called || p.Kind == agentcli.Noted) {
+			lines[i] = "  " + line
+		} else {
+			lines[i] = mark(p.Kind) + line
+		}
+	}
+	return lines
+}
+
+func mark(k agentcli.PassageKind) string {
 	switch k {
 	case agentcli.Said:
 		return "  "

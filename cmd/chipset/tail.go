@@ -106,15 +106,12 @@ func (p *transcriptPrinter) print(passages []agentcli.Passage) {
 			p.app.printf("%s\n", passage.Text)
 			continue
 		}
-		mark := view.Mark(passage.Kind)
-		for i, line := range strings.Split(passage.Text, "\n") {
-			if i > 0 && (passage.Kind == agentcli.Said || passage.Kind == agentcli.Called || passage.Kind == agentcli.Noted) {
-				mark = "  "
-			}
-			if p.opts.raw {
-				mark = ""
-			}
-			p.app.line(mark+line, passageColour(passage.Kind))
+		lines := view.Marked(passage)
+		if p.opts.raw {
+			lines = strings.Split(passage.Text, "\n")
+		}
+		for _, line := range lines {
+			p.app.line(line, passageColour(passage.Kind))
 		}
 	}
 }

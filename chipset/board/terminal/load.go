@@ -187,7 +187,7 @@ func (l *loader) transcript() ([]styled, error) {
 
 // passage is a passage in its colours.
 func (l *loader) passage(p agentcli.Passage) []styled {
-	mark, style := view.Mark(p.Kind), l.theme.plain
+	style := l.theme.plain
 	switch p.Kind {
 	case agentcli.Said:
 	case agentcli.Called:
@@ -200,11 +200,8 @@ func (l *loader) passage(p agentcli.Passage) []styled {
 		style = l.theme.good
 	}
 	var lines []styled
-	for i, text := range strings.Split(p.Text, "\n") {
-		if i > 0 && (p.Kind == agentcli.Said || p.Kind == agentcli.Called || p.Kind == agentcli.Noted) {
-			mark = "  "
-		}
-		lines = append(lines, styled{text: mark + text, style: style, indent: 2})
+	for _, text := range view.Marked(p) {
+		lines = append(lines, styled{text: text, style: style, indent: 2})
 	}
 	return lines
 }

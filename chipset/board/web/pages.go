@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"embed"
 	"errors"
 	"html/template"
@@ -233,8 +232,13 @@ func (p *pages) story(w http.ResponseWriter, r *http.Request) { p.beadPage(w, r,
 
 func (p *pages) beadPage(w http.ResponseWriter, r *http.Request, tab string) {
 	v, d, err := p.beadData(r, tab)
-	if err == nil && tab != "story" {
-		d.Text, err = p.beadText(r.Context(), d, tab)
+	if err == nil {
+		switch tab {
+		case "diff":
+			d.Text, err = p.s.diffOf(r.Context(), d.ID)
+		case "transcript":
+			d.Text, err = p.s.transcriptOf(v, "", d.ID)
+		}
 	}
 	if err != nil {
 		p.fail(w, err)
@@ -247,14 +251,6 @@ func (p *pages) diff(w http.ResponseWriter, r *http.Request) { p.beadPage(w, r, 
 
 func (p *pages) beadTranscript(w http.ResponseWriter, r *http.Request) {
 	p.beadPage(w, r, "transcript")
-}
-
-// beadText is what a tab beside the story shows.
-func (p *pages) beadText(ctx context.Context, d *beadData, tab string) (*textData, error) {
-	if tab == "diff" {
-		return p.s.diffOf(ctx, d.History)
-	}
-	return p.s.transcriptOf(sessionOf(d.History)), nil
 }
 
 // agentData is the page of an agent.
@@ -299,7 +295,10 @@ func (p *pages) agentPage(w http.ResponseWriter, r *http.Request, tab string) {
 		}
 	}
 	if tab == "transcript" {
-		d.Text = p.s.transcriptOf(d.Agent.Session)
+		if d.Text, err = p.s.transcriptOf(v, id, ""); err != nil {
+			p.fail(w, err)
+			return
+		}
 	}
 	if all, _, err := p.s.Rig.Mailbox(id).List(); err == nil { // else a warning of the view
 		slices.Reverse(all)

@@ -2,13 +2,15 @@ package web
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
 // textData is a long text, line by line.
@@ -28,8 +30,6 @@ type textLine struct{ Class, Text string }
 const (
 	// diffLines is how many lines of a diff are shown.
 	diffLines = 4000
-	// transcriptEnd is how much of a transcript's end is shown, in bytes.
-	transcriptEnd = 256 << 10
 	// lineLength bounds a line, in bytes.
 	lineLength = 4000
 )
@@ -51,56 +51,61 @@ func (t *textData) add(class, line string) {
 	t.Lines = append(t.Lines, textLine{class, cleaned(line)})
 }
 
-// sessionOf is the session of the present or the last attempt, or "".
-func sessionOf(h *view.BeadHistory) state.SessionID {
-	if h.Hook != nil && h.Hook.WorkItem != nil && h.Hook.WorkItem.Session != "" {
-		return h.Hook.WorkItem.Session
+// transcriptOf is the end of what the worker of an agent or of a bead prints, or printed last.
+func (s *Server) transcriptOf(v *view.View, agent state.AgentID, id state.BeadID) (*textData, error) {
+	t := &textData{None: "There is no transcript yet."}
+	session, err := view.SessionOf(s.Rig, agent, id)
+	if errors.Is(err, state.ErrNotFound) {
+		return t, nil
 	}
-	for i := len(h.Attempts) - 1; i >= 0; i-- {
-		if h.Attempts[i].Session != "" {
-			return h.Attempts[i].Session
+	if err != nil {
+		return nil, err
+	}
+	transcript := view.NewTranscript(s.Rig, session, view.TranscriptEnd)
+	passages, _, err := transcript.More()
+	if !slices.ContainsFunc(v.Agents, func(a view.AgentStatus) bool { return a.Session == session }) {
+		passages = append(passages, transcript.Rest()...)
+	}
+	for _, p := range passages {
+		for _, line := range view.Marked(p) {
+			t.add(passageClass(p.Kind), line)
 		}
+	}
+	t.About, t.Cut = string(rig.Transcript(session)), transcript.Cut()
+	return t, err
+}
+
+func passageClass(k agentcli.PassageKind) string {
+	switch k {
+	case agentcli.Said:
+		return ""
+	case agentcli.Called:
+		return "hunk"
+	case agentcli.Returned, agentcli.Noted:
+		return "faint"
+	case agentcli.Erred, agentcli.Removed:
+		return "del"
+	case agentcli.Added:
+		return "add"
 	}
 	return ""
 }
 
-// transcriptOf is the end of a session's transcript.
-func (s *Server) transcriptOf(id state.SessionID) *textData {
-	t := &textData{None: "There is no transcript yet."}
-	if id == "" {
-		return t
-	}
-	p := state.LogDir.Join(string(id) + ".log")
-	data, begin, err := s.Rig.Tree.ReadPart(p, -transcriptEnd, transcriptEnd)
-	if err != nil {
-		t.None = err.Error()
-		return t
-	}
-	text := string(data)
-	if begin > 0 {
-		t.Cut = true
-		_, text, _ = strings.Cut(text, "\n")
-	}
-	t.About = string(p)
-	for line := range strings.Lines(text) {
-		t.add("", strings.TrimRight(line, "\n"))
-	}
-	return t
-}
-
-// diffOf is what the last attempt of a bead has changed, or what has landed of it.
-func (s *Server) diffOf(ctx context.Context, h *view.BeadHistory) (*textData, error) {
-	t := &textData{None: "Nothing has been handed in yet."}
-	base, head := rangeOf(h)
-	if base == "" || head == "" || s.Rig.Git == nil {
+// diffOf is what a bead has changed by now, or what has landed of it.
+func (s *Server) diffOf(ctx context.Context, id state.BeadID) (*textData, error) {
+	t := &textData{None: "Nothing has been changed yet."}
+	c, err := view.ChangesOf(ctx, s.Rig, id)
+	if errors.Is(err, state.ErrNotFound) {
 		return t, nil
 	}
-	patch, err := s.Rig.Git.Diff(ctx, git.Hash(base), git.Hash(head))
 	if err != nil {
 		return nil, err
 	}
-	t.About, t.None = base+" … "+head, "It has changed nothing."
-	for line := range strings.Lines(string(patch)) {
+	t.About = c.Where
+	for _, commit := range c.Commits {
+		t.add("hunk", commit.Hash.Short()+" "+commit.Subject)
+	}
+	for line := range strings.Lines(c.Patch) {
 		if len(t.Lines) >= diffLines {
 			t.Cut = true
 			break
@@ -109,25 +114,6 @@ func (s *Server) diffOf(ctx context.Context, h *view.BeadHistory) (*textData, er
 		t.add(diffClass(line), line)
 	}
 	return t, nil
-}
-
-// rangeOf are the commits between which the work of a bead lies.
-func rangeOf(h *view.BeadHistory) (base, head string) {
-	for i := len(h.Requests) - 1; i >= 0; i-- {
-		q := &h.Requests[i]
-		switch {
-		case q.Status == mergequeue.Merged && q.Onto != "" && q.MergedSHA != "":
-			return q.Onto, q.MergedSHA
-		case q.Base != "":
-			return q.Base, q.Head
-		}
-	}
-	for i := len(h.Attempts) - 1; i >= 0; i-- {
-		if a := &h.Attempts[i]; a.Base != "" && a.Head != "" {
-			return a.Base, a.Head
-		}
-	}
-	return "", ""
 }
 
 func diffClass(line string) string {

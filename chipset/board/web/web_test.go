@@ -9,6 +9,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
+	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -366,8 +368,36 @@ func TestATranscriptIsReadFromItsEnd(t *testing.T) {
 	b.Hang(b.PutBead("gt-work", bead.InProgress, nil), hook.Active)
 	b.Plant(state.LogDir.Join("ses-1.log"), strings.Repeat("old line\n", 1<<18)+strings.Repeat("x", 1<<16)+"\nlast words\n")
 	text := b.page("/bead/gt-work/transcript")
-	if !strings.Contains(text, "last words") || !strings.Contains(text, "only a part is shown") || len(text) > 4*transcriptEnd {
+	if !strings.Contains(text, "last words") || !strings.Contains(text, "only a part is shown") || len(text) > 4*view.TranscriptEnd {
 		t.Errorf("%d bytes", len(text))
+	}
+}
+
+// TestATranscriptIsReadable: what a client prints for machines is shown as a person reads it.
+func TestATranscriptIsReadable(t *testing.T) {
+	b := open(t, "")
+	b.Hang(b.PutBead("gt-work", bead.InProgress, nil), hook.Active)
+	b.Plant(state.LogDir.Join("ses-1.log"), `{"type":"assistant","session_id":"s","message":{"content":[{"type":"text","text":"the first\nthe second"}]}}`+"\n{\"type\":\"half")
+	for _, path := range []string{"/bead/gt-work/transcript", "/agent/polecat-alpha/transcript"} {
+		if text := b.page(path); !strings.Contains(text, "<span>  the second\n</span>") || strings.Contains(text, "session_id") || strings.Contains(text, "half") {
+			t.Errorf("%s:\n%s", path, text)
+		}
+	}
+}
+
+// TestARunningBeadHasADiff: what is changed by now in its worktree, committed or not.
+func TestARunningBeadHasADiff(t *testing.T) {
+	b := open(t, "")
+	work := b.PutBead("gt-work", bead.InProgress, nil)
+	if text := b.page("/bead/gt-work/diff"); !strings.Contains(text, "Nothing has been changed yet.") {
+		t.Errorf("before there is a worktree:\n%s", text)
+	}
+	dir := b.Rig.Worktree(work.Assignee)
+	b.RunGit("worktree", "add", "-q", "--detach", dir, "main")
+	b.Must(os.WriteFile(filepath.Join(dir, "new.txt"), []byte("by now\n"), 0o644))
+	b.RunGit("-C", dir, "add", "new.txt")
+	if text := b.page("/bead/gt-work/diff"); !strings.Contains(text, `<span class="add">&#43;by now`) {
+		t.Errorf("no change in\n%s", text)
 	}
 }
 
