@@ -70,8 +70,8 @@ needs a decision. On a terminal init asks for it; elsewhere use --permissions:
 // permissionsHelp says what the choices mean.
 const permissionsHelp = `  ask   the client's own defaults; what it would ask about is refused until you have
         approved it (clients with a hook for it ask you by mail, chipset approve)
-  edit  it may edit files in its worktree
-  full  it may do anything your user may`
+  edit  it may edit files in its worktree; most clients then run no commands, tests included
+  full  it may run any command, within the sandbox; without one, anything your user may`
 
 // decides reports whether the person asked for something in particular that an
 // existing chipset.yaml would override.
