@@ -42,9 +42,9 @@ func TestApprovedGoesOn(t *testing.T) {
 			s := set(t, tt.client, tt.permissions, "", needy(tt.asking...)...)
 			id := s.add()
 			up := s.Start("up", "--timeout", upTime)
-			s.Eventually(5*time.Minute, "it waits for an answer", func() bool {
-				out, _ := s.Try("status")
-				return strings.Contains(out, "waits for an answer")
+			s.Eventually(5*time.Minute, "its session has ended and waits", func() bool {
+				out, _ := s.Try("log", "--type", "worker.exited")
+				return strings.Contains(out, id)
 			})
 			asked := s.requests()
 			if len(asked) != 1 {

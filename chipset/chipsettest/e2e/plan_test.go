@@ -50,9 +50,9 @@ func TestPlanFirst(t *testing.T) {
 			s := set(t, client, "full", ", presets: {"+client+": {plan: true}}", planner()...)
 			id := s.add()
 			up := s.Start("up", "--timeout", upTime)
-			s.Eventually(5*time.Minute, "it waits for an answer", func() bool {
-				out, _ := s.Try("status")
-				return strings.Contains(out, "waits for an answer")
+			s.Eventually(5*time.Minute, "its session has ended and waits", func() bool {
+				out, _ := s.Try("log", "--type", "worker.exited")
+				return strings.Contains(out, id)
 			})
 			if _, err := os.Stat(filepath.Join(s.Dir, ".chipset/worktrees/polecat-alpha/greeting.txt")); err == nil {
 				t.Error("it has written before its plan was approved")
