@@ -19,7 +19,7 @@ type Account struct {
 	Keys []string
 	// Other reports whether its settings, the folder with which Home.Own begins, name other means. nil: it has none.
 	Other func(settings string) bool
-	// Status are the arguments with which the program tells whether somebody is logged in, LoggedOut what it prints
+	// Status are the arguments with which the program reports whether somebody is logged in, LoggedOut what it prints
 	// where nobody is. Without them the account is missing where there is no key and no other means.
 	Status    []string
 	LoggedOut string

@@ -88,7 +88,7 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 	return nil
 }
 
-// pluginFolder is where the plugin of a client is written: the folder that was given, else one in the data folder.
+// pluginFolder returns the folder that a client's plugin is written to: the given one, or one below the data folder.
 func (a *app) pluginFolder(given, name string) (string, error) {
 	if given != "" {
 		return a.abs(given), nil
