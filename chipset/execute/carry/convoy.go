@@ -13,8 +13,10 @@ import (
 
 // MakeConvoy makes a convoy of beads, each of which is in one convoy at most. The
 // convoy is durable before a bead names it, and its own list counts: a crash in
-// between loses nothing. Errors: *state.Unknown, and state.ErrConflict when a bead is
-// in another convoy; then nothing was made.
+// between loses nothing. One of this name and these beads that is there already is
+// completed and returned: the same call again finishes what an error has interrupted.
+// Errors: *state.Unknown, and state.ErrConflict when a bead is in another convoy; then
+// nothing was made.
 func MakeConvoy(ctx context.Context, r *rig.Rig, by state.AgentID, name string, ids []state.BeadID) (convoy.Convoy, error) {
 	// One at a time: what is checked here holds until the beads name the convoy.
 	lock, err := r.Tree.Lock(ctx, state.LockDispatch, "convoys")
@@ -22,29 +24,14 @@ func MakeConvoy(ctx context.Context, r *rig.Rig, by state.AgentID, name string, 
 		return convoy.Convoy{}, err
 	}
 	defer lock.Unlock()
-	c := convoy.Convoy{Name: name, CreatedAt: r.Clock.Now()}
-	landed := 0
-	for _, id := range ids {
-		b, err := r.Beads.Get(string(id))
-		if err != nil {
-			return c, err
-		}
-		if b.ConvoyID != "" {
-			return c, state.Conflictf("bead "+string(id), "is in convoy %s already", b.ConvoyID)
-		}
-		if slices.Contains(c.BeadIDs, b.ID) {
-			continue
-		}
-		c.BeadIDs = append(c.BeadIDs, b.ID)
-		if b.Status.Landed() {
-			landed++
-		}
+	c, err := newConvoy(r, name, ids)
+	if err != nil {
+		return c, err
 	}
-	c.Progress = float64(landed) / float64(len(c.BeadIDs))
-	if landed == len(c.BeadIDs) {
-		c.CompletedAt = &c.CreatedAt
+	if c.ID != "" {
+		err = (&carrier{Rig: r}).settle(convoy.Dir, bead.Dir)
 	}
-	for err = state.ErrExists; errors.Is(err, state.ErrExists); {
+	for c.ID == "" || errors.Is(err, state.ErrExists) {
 		c.ID = convoy.NewID()
 		err = r.Convoys.By(by, "").Create(string(c.ID), c)
 	}
@@ -53,6 +40,9 @@ func MakeConvoy(ctx context.Context, r *rig.Rig, by state.AgentID, name string, 
 	}
 	for _, id := range c.BeadIDs {
 		_, err = r.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
+			if b.ConvoyID == c.ID {
+				return state.ErrUnchanged
+			}
 			b.ConvoyID = c.ID
 			b.Touch(r.Clock.Now())
 			return nil
@@ -60,6 +50,50 @@ func MakeConvoy(ctx context.Context, r *rig.Rig, by state.AgentID, name string, 
 		if err != nil {
 			return c, err
 		}
+	}
+	return c, nil
+}
+
+// newConvoy checks the beads and returns their convoy: without an ID, or the one that
+// is there already.
+func newConvoy(r *rig.Rig, name string, ids []state.BeadID) (convoy.Convoy, error) {
+	c := convoy.Convoy{Name: name, CreatedAt: r.Clock.Now()}
+	var all []*bead.Bead
+	landed := 0
+	for _, id := range ids {
+		b, err := r.Beads.Get(string(id))
+		if err != nil {
+			return c, err
+		}
+		if slices.Contains(c.BeadIDs, b.ID) {
+			continue
+		}
+		all, c.BeadIDs = append(all, &b), append(c.BeadIDs, b.ID)
+		if b.Status.Landed() {
+			landed++
+		}
+	}
+	known, _, err := r.Convoys.All()
+	if err != nil {
+		return c, err
+	}
+	for _, b := range all {
+		in := b.ConvoyID
+		for _, k := range known {
+			if slices.Contains(k.BeadIDs, b.ID) {
+				in = k.ID
+			}
+			if in == k.ID && k.Name == name && slices.Equal(k.BeadIDs, c.BeadIDs) {
+				return k, nil
+			}
+		}
+		if in != "" {
+			return c, state.Conflictf("bead "+string(b.ID), "is in convoy %s already", in)
+		}
+	}
+	c.Progress = float64(landed) / float64(len(c.BeadIDs))
+	if landed == len(c.BeadIDs) {
+		c.CompletedAt = &c.CreatedAt
 	}
 	return c, nil
 }

@@ -33,7 +33,7 @@ func (c *carrier) move(ctx context.Context, s flow.Step) (bead.Bead, error) {
 		return b, err
 	}
 	i := &flow.Intervention{Step: s, Assignment: b.AssignmentID, Assignee: b.Assignee}
-	err = c.run(ctx, i, func() (err error) {
+	read := func() (err error) {
 		if !i.Taken {
 			return nil
 		}
@@ -42,7 +42,13 @@ func (c *carrier) move(ctx context.Context, s flow.Step) (bead.Bead, error) {
 		}
 		i.Request, err = c.requestOf(i.Assignment)
 		return err
-	})
+	}
+	if b.Status == s.To {
+		err = c.resume(i, read)
+	}
+	if err == nil {
+		err = c.run(ctx, i, read)
+	}
 	if err == nil {
 		err = i.Refusal
 	}
@@ -50,6 +56,27 @@ func (c *carrier) move(ctx context.Context, s flow.Step) (bead.Bead, error) {
 		return b, err
 	}
 	return c.Beads.Get(string(s.BeadID))
+}
+
+// resume makes an intervention that has found its bead moved go on with what follows, if that is left of a run that
+// ended with an error. The bead's dispatch knows the assignment.
+func (c *carrier) resume(i *flow.Intervention, read func() error) error {
+	rec, err := c.Dispatch.Get(string(i.Step.BeadID))
+	if errors.Is(err, state.ErrNotFound) || err == nil && i.Step.Assignment != "" && i.Step.Assignment != rec.AssignmentID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before := *i
+	i.Assignment, i.Assignee, i.Taken = rec.AssignmentID, rec.AgentID, true
+	if err := read(); err != nil {
+		return err
+	}
+	if i.Next() == (flow.Done{}) {
+		*i = before // the step itself says why it is not right
+	}
+	return nil
 }
 
 // Unsling takes a slung bead back: it is open again, and its worker is stopped
