@@ -3,12 +3,6 @@ package execute
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"math"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +14,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
-	"github.com/gastown-chipset/chipset/chipset/process/broker"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -30,7 +23,6 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
-	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // worker is the job of one session.
@@ -300,110 +292,6 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 	return nil
 }
 
-// spec makes the folders that the supervisor expects, writes the prompt, and
-// says how the command is run.
-func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, item hook.WorkItem) (process.Spec, error) {
-	record, log := rig.ExitRecord(item.Session), workerLog(item.Session)
-	for _, dir := range []state.Path{record.Dir(), log.Dir()} {
-		if err := p.Rig.Tree.MkdirAll(dir); err != nil {
-			return process.Spec{}, err
-		}
-	}
-	if run.File != "" {
-		if err := p.Rig.Tree.Replace(promptFile(item.Session), []byte(run.Content)); err != nil {
-			return process.Spec{}, err
-		}
-	}
-	identity, err := p.Rig.Git.IdentityEnv(ctx, string(p.ID))
-	if err != nil {
-		return process.Spec{}, err
-	}
-	folder, err := broker.Folder()
-	if err != nil {
-		return process.Spec{}, err
-	}
-	address := broker.NewAddress(folder).String()
-	who := append(p.identity(item), broker.EnvAddress+"="+address)
-	kit, err := p.equip(w, run.Argv, item, who)
-	if err != nil {
-		return process.Spec{}, err
-	}
-	client := clients.Of(w.preset)
-	show := append(linked(p.Rig), p.Rig.Tree.Abs(promptFile(item.Session)))
-	for name := range kit.Files {
-		show = append(show, p.Rig.Tree.Abs(clientFile(item.Session, name)))
-	}
-	preset := append(kit.Env, run.Env...)
-	box, moved, err := p.confineWorker(&client, item.Session, show, preset)
-	if err != nil {
-		return process.Spec{}, err
-	}
-	limits := p.Rig.Def.Limits
-	env := p.environment(surroundings{bin: p.binDir(), identity: identity, preset: append(preset, moved...),
-		inherited: variables(p.Rig, ownEnvironment(), client.Keys)}, who)
-	return process.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env, Sandbox: box,
-		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace,
-		MaxDisk: limits.Disk, MaxLog: limits.Log,
-		Settle: true, Broker: &process.Broker{Address: address, Dir: p.Rig.Dir, Env: ownEnvironment(), MaxCalls: limits.Commands}}, nil
-}
-
-// binDir is a folder in which "chipset" is this very binary, whatever its file
-// is called and whatever else lies beside it.
-func (p *Polecat) binDir() string {
-	link := state.RunDir.Join("bin", "chipset")
-	if err := p.Rig.Tree.Symlink(link, p.Self); err != nil {
-		p.Say("%s: %v", p.ID, err)
-		return filepath.Dir(p.Self)
-	}
-	return p.Rig.Tree.Abs(link.Dir())
-}
-
-// ownEnvironment is that of this process without what would lead git or another
-// chipset astray.
-func ownEnvironment() []string {
-	return slices.DeleteFunc(clients.Inherit(git.Environment(os.Environ())), func(entry string) bool {
-		return strings.HasPrefix(entry, "CHIPSET_")
-	})
-}
-
-// surroundings are what a worker's environment is made of, apart from who it is.
-type surroundings struct {
-	// bin is the folder with its chipset.
-	bin string
-	// inherited is what it may have of this process's own environment.
-	inherited, identity, preset []string
-}
-
-// environment is the worker's: what it inherits, then the preset's, then who it is. Each name stands once, because programs differ in which of two they believe.
-func (p *Polecat) environment(from surroundings, who []string) []string {
-	var env []string
-	set := func(entries ...string) {
-		for _, entry := range entries {
-			name, _, _ := strings.Cut(entry, "=")
-			env = slices.DeleteFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
-			env = append(env, entry)
-		}
-	}
-	path := ""
-	for _, entry := range from.inherited {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
-			path = value
-		}
-		set(entry)
-	}
-	set(from.identity...)
-	set(from.preset...)
-	for _, entry := range from.preset {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
-			path = value
-		}
-	}
-	// The worker's chipset is this very binary.
-	set("PATH=" + strings.TrimSuffix(from.bin+string(os.PathListSeparator)+path, string(os.PathListSeparator)))
-	set(who...)
-	return env
-}
-
 // forgetWorker drops the worker that is retired, and its prompt.
 func (p *Polecat) forgetWorker() {
 	w := p.worker
@@ -416,139 +304,4 @@ func (p *Polecat) forgetWorker() {
 	p.worker = nil
 	p.tellTotals(w)
 	p.forgetSession(w.session)
-}
-
-const (
-	// maxLook bounds the time between two looks at a running worker.
-	maxLook = time.Second
-	minLook = 20 * time.Millisecond
-	// busyShare is the share of one processor above which a worker counts as
-	// busy: an idle client that polls stays below it.
-	busyShare = 20
-	// cpuTick is the resolution of the kernel's account.
-	cpuTick = 10 * time.Millisecond
-)
-
-func (p *Polecat) lookInterval() time.Duration { return max(min(maxLook, p.stall()/4), minLook) }
-
-// lookAtWorker tells how the worker stands and whether it got on since the
-// last look.
-func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Worker, bool) {
-	w := p.worker
-	if w == nil {
-		return polecat.Worker{Status: polecat.WorkerNone}, false
-	}
-	facts := polecat.Worker{Status: polecat.WorkerRunning, Assignment: w.assignment, Bead: w.bead, Session: w.session, StartedAt: w.startedAt,
-		Resumes: w.preset.MaxResumes() - w.talk.resumed, Inherited: w.job == nil}
-	if loadable := clients.Of(w.preset).Loadable; loadable != nil {
-		facts.Loadable = state.At(loadable(w.startedAt.Time))
-	}
-	progress := false
-	if w.ended() {
-		if w.exit == nil {
-			p.describeExit(ctx, w, w.job.Exit())
-			p.tellExit(w)
-		}
-		facts.Status, facts.Exit = polecat.WorkerExited, *w.exit
-	} else {
-		if progress = w.look(now, p.lookInterval()); progress {
-			w.talk.readMore(w.log, math.MaxInt64)
-			p.show(w, now, false)
-		}
-	}
-	if facts.Trying = w.talk.reader.Trying(); facts.Trying.IsZero() {
-		w.tryingSince = state.Time{}
-	} else if w.tryingSince.IsZero() {
-		w.tryingSince = now
-	}
-	facts.LastProgress, facts.CPU, facts.TryingSince = w.lastProgress, w.cpu, w.tryingSince
-	return facts, progress
-}
-
-// look compares output and processor time with the last look; between two
-// looks too close to each other nothing can be told.
-func (w *worker) look(now state.Time, interval time.Duration) bool {
-	elapsed := now.Sub(w.lookedAt.Time)
-	if elapsed >= 0 && elapsed < interval {
-		return false
-	}
-	bytes, cpu, err := w.job.Activity()
-	if err != nil {
-		return false
-	}
-	busy := max(min(elapsed, maxLook)/busyShare, cpuTick)
-	progress := bytes > w.bytes || cpu-w.cpu >= busy
-	w.lookedAt, w.bytes, w.cpu = now, bytes, cpu
-	if progress {
-		w.lastProgress = now
-	}
-	return progress
-}
-
-// describeExit says how the worker ended.
-func (p *Polecat) describeExit(ctx context.Context, w *worker, x process.Exit) {
-	exit := exitOf(x, w.log)
-	exit.Script = w.preset.Prompt == agentcli.PromptScript
-	w.talk.readAll(w.log)
-	p.show(w, p.Now(), true)
-	p.judge(ctx, &exit, w.talk.reader.End(exit.Code, x.EndedAt.Local()), w.talk.clientSession())
-	if outcome, reason := exit.Outcome(); outcome == retire.Fail && exit.Fault.IsZero() && slices.ContainsFunc(p.writtenTo(), full) {
-		// Whatever the worker says about it: it could not have worked.
-		exit.Fault = fault.New(fault.DiskFull, fault.DiskFull.Phrase()+": "+wording.FirstLine(reason))
-	}
-	w.exit, w.endedAt = &exit, x.EndedAt
-	p.noteRepository(ctx)
-}
-
-// tellExit tells the story of the worker's end.
-func (p *Polecat) tellExit(w *worker) {
-	outcome, reason := w.exit.Outcome()
-	switch {
-	case w.exit.Lost:
-		reason = "ended from outside"
-	case outcome == retire.Done:
-		reason = "exit code 0"
-	}
-	p.tell(event.WorkerExited(p.ID, w.work(), reason))
-	if n := w.job.Exit().Refused; n > 0 {
-		p.tell(event.Warning(p.ID, w.work(), string(p.ID), fmt.Sprintf("%d commands of the worker were refused: it had run as many as limits.commands allows", n)))
-	}
-}
-
-// exitOf translates an exit record for the role.
-func exitOf(x process.Exit, log string) polecat.Exit {
-	exit := polecat.Exit{Code: x.Code, Signal: x.Signal, TimedOut: x.TimedOut, Lost: x.Stopped || x.Orphaned || x.Code < 0,
-		Ran: x.EndedAt.Sub(x.StartedAt.Time), Tail: logTail(log), Fault: x.Fault}
-	if x.OverDisk {
-		exit.TimedOut, exit.Exceeded = true, "its worktree and temporary files take more than limits.disk"
-	}
-	if x.PID == 0 && (x.NotFound || x.NotExecutable) {
-		exit.NotStarted = x.Error
-	}
-	return exit
-}
-
-// Limits of what a reason quotes of a transcript.
-const (
-	maxTailBytes = 2 << 10
-	maxTailLines = 20
-)
-
-// logTail is the end of a transcript, or "" when it can't be read.
-func logTail(path string) string {
-	f, info, err := openLog(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	data := make([]byte, min(info.Size(), maxTailBytes))
-	n, err := f.ReadAt(data, info.Size()-int64(len(data)))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return ""
-	}
-	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(data[:n]), "\uFFFD")), "\n")
-	if len(lines) > maxTailLines {
-		lines = lines[len(lines)-maxTailLines:]
-	}
-	return strings.Join(lines, "\n")
 }

@@ -1,0 +1,157 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
+	"github.com/gastown-chipset/chipset/chipset/process"
+	"github.com/gastown-chipset/chipset/roles/polecat"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
+)
+
+const (
+	// maxLook bounds the time between two looks at a running worker.
+	maxLook = time.Second
+	minLook = 20 * time.Millisecond
+	// busyShare is the share of one processor above which a worker counts as
+	// busy: an idle client that polls stays below it.
+	busyShare = 20
+	// cpuTick is the resolution of the kernel's account.
+	cpuTick = 10 * time.Millisecond
+)
+
+func (p *Polecat) lookInterval() time.Duration { return max(min(maxLook, p.stall()/4), minLook) }
+
+// lookAtWorker tells how the worker stands and whether it got on since the
+// last look.
+func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Worker, bool) {
+	w := p.worker
+	if w == nil {
+		return polecat.Worker{Status: polecat.WorkerNone}, false
+	}
+	facts := polecat.Worker{Status: polecat.WorkerRunning, Assignment: w.assignment, Bead: w.bead, Session: w.session, StartedAt: w.startedAt,
+		Resumes: w.preset.MaxResumes() - w.talk.resumed, Inherited: w.job == nil}
+	if loadable := clients.Of(w.preset).Loadable; loadable != nil {
+		facts.Loadable = state.At(loadable(w.startedAt.Time))
+	}
+	progress := false
+	if w.ended() {
+		if w.exit == nil {
+			p.describeExit(ctx, w, w.job.Exit())
+			p.tellExit(w)
+		}
+		facts.Status, facts.Exit = polecat.WorkerExited, *w.exit
+	} else {
+		if progress = w.look(now, p.lookInterval()); progress {
+			w.talk.readMore(w.log, math.MaxInt64)
+			p.show(w, now, false)
+		}
+	}
+	if facts.Trying = w.talk.reader.Trying(); facts.Trying.IsZero() {
+		w.tryingSince = state.Time{}
+	} else if w.tryingSince.IsZero() {
+		w.tryingSince = now
+	}
+	facts.LastProgress, facts.CPU, facts.TryingSince = w.lastProgress, w.cpu, w.tryingSince
+	return facts, progress
+}
+
+// look compares output and processor time with the last look; between two
+// looks too close to each other nothing can be told.
+func (w *worker) look(now state.Time, interval time.Duration) bool {
+	elapsed := now.Sub(w.lookedAt.Time)
+	if elapsed >= 0 && elapsed < interval {
+		return false
+	}
+	bytes, cpu, err := w.job.Activity()
+	if err != nil {
+		return false
+	}
+	busy := max(min(elapsed, maxLook)/busyShare, cpuTick)
+	progress := bytes > w.bytes || cpu-w.cpu >= busy
+	w.lookedAt, w.bytes, w.cpu = now, bytes, cpu
+	if progress {
+		w.lastProgress = now
+	}
+	return progress
+}
+
+// describeExit says how the worker ended.
+func (p *Polecat) describeExit(ctx context.Context, w *worker, x process.Exit) {
+	exit := exitOf(x, w.log)
+	exit.Script = w.preset.Prompt == agentcli.PromptScript
+	w.talk.readAll(w.log)
+	p.show(w, p.Now(), true)
+	p.judge(ctx, &exit, w.talk.reader.End(exit.Code, x.EndedAt.Local()), w.talk.clientSession())
+	if outcome, reason := exit.Outcome(); outcome == retire.Fail && exit.Fault.IsZero() && slices.ContainsFunc(p.writtenTo(), full) {
+		// Whatever the worker says about it: it could not have worked.
+		exit.Fault = fault.New(fault.DiskFull, fault.DiskFull.Phrase()+": "+wording.FirstLine(reason))
+	}
+	w.exit, w.endedAt = &exit, x.EndedAt
+	p.noteRepository(ctx)
+}
+
+// tellExit tells the story of the worker's end.
+func (p *Polecat) tellExit(w *worker) {
+	outcome, reason := w.exit.Outcome()
+	switch {
+	case w.exit.Lost:
+		reason = "ended from outside"
+	case outcome == retire.Done:
+		reason = "exit code 0"
+	}
+	p.tell(event.WorkerExited(p.ID, w.work(), reason))
+	if n := w.job.Exit().Refused; n > 0 {
+		p.tell(event.Warning(p.ID, w.work(), string(p.ID), fmt.Sprintf("%d commands of the worker were refused: it had run as many as limits.commands allows", n)))
+	}
+}
+
+// exitOf translates an exit record for the role.
+func exitOf(x process.Exit, log string) polecat.Exit {
+	exit := polecat.Exit{Code: x.Code, Signal: x.Signal, TimedOut: x.TimedOut, Lost: x.Stopped || x.Orphaned || x.Code < 0,
+		Ran: x.EndedAt.Sub(x.StartedAt.Time), Tail: logTail(log), Fault: x.Fault}
+	if x.OverDisk {
+		exit.TimedOut, exit.Exceeded = true, "its worktree and temporary files take more than limits.disk"
+	}
+	if x.PID == 0 && (x.NotFound || x.NotExecutable) {
+		exit.NotStarted = x.Error
+	}
+	return exit
+}
+
+// Limits of what a reason quotes of a transcript.
+const (
+	maxTailBytes = 2 << 10
+	maxTailLines = 20
+)
+
+// logTail is the end of a transcript, or "" when it can't be read.
+func logTail(path string) string {
+	f, info, err := openLog(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	data := make([]byte, min(info.Size(), maxTailBytes))
+	n, err := f.ReadAt(data, info.Size()-int64(len(data)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(data[:n]), "\uFFFD")), "\n")
+	if len(lines) > maxTailLines {
+		lines = lines[len(lines)-maxTailLines:]
+	}
+	return strings.Join(lines, "\n")
+}
