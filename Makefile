@@ -36,11 +36,13 @@ help: ## list the targets
 build: ## make bin/chipset, one static binary
 	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -o bin/chipset ./cmd/chipset
 
-install: ## put the binary into PREFIX/bin, or where go install puts it
+install: ## put binary and man pages below PREFIX, or the binary where go install puts it
 ifeq ($(PREFIX),)
 	CGO_ENABLED=0 $(GO) install $(BUILDFLAGS) ./cmd/chipset
 else
 	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -o $(DESTDIR)$(PREFIX)/bin/chipset ./cmd/chipset
+	mkdir -p $(DESTDIR)$(PREFIX)/share/man/man1
+	$(DESTDIR)$(PREFIX)/bin/chipset dev man $(DESTDIR)$(PREFIX)/share/man/man1
 endif
 
 test: ## run every test

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md anew")
@@ -36,6 +34,28 @@ func TestCommandReference(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("docs/commands.md is stale; run go test ./cmd/chipset -run TestCommandReference -update (-want +got):\n%s", diff)
+	}
+}
+
+// TestManPages wants a page of man(1) for every command that the help lists, in which no text is
+// taken for a request of roff.
+func TestManPages(t *testing.T) {
+	pages := manPages(testTree())
+	for _, name := range []string{"chipset.1", "chipset-work.1", "chipset-agent.1", "chipset-up.1"} {
+		if !bytes.HasPrefix(pages[name], []byte(".TH CHIPSET")) {
+			t.Errorf("%s: %.40q", name, pages[name])
+		}
+	}
+	for name, text := range pages {
+		for line := range strings.Lines(string(text)) {
+			macro, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if line[0] == '\'' || line[0] == '.' && !strings.Contains(" .TH .SH .SS .PP .RS .RE .nf .fi ", " "+macro+" ") {
+				t.Errorf("%s: %q is read as a request", name, line)
+			}
+		}
+	}
+	if got, want := escapeRoff(".a\n'b\n-c\\d…"), "\\&.a\n\\&'b\n\\-c\\ed\\[u2026]"; got != want {
+		t.Errorf("escaped: %q, want %q", got, want)
 	}
 }
 
@@ -107,44 +127,4 @@ func splitWords(line string) []string {
 		words = append(words, strings.ReplaceAll(w, `"`, ""))
 	}
 	return words
-}
-
-func reference(root *cobra.Command) []byte {
-	var b bytes.Buffer
-	b.WriteString("# The command line\n\nThis page is generated from the command tree: `go test ./cmd/chipset -run TestCommandReference -update`\nwrites it, and the tests fail when it is stale.\n\n")
-	fmt.Fprintf(&b, "%s\n\nGlobal flags:\n\n```\n%s```\n", root.Long, root.PersistentFlags().FlagUsages())
-	for _, g := range root.Groups() {
-		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
-		for _, cmd := range root.Commands() {
-			if cmd.GroupID == g.ID && !cmd.Hidden {
-				describe(&b, cmd, "###")
-			}
-		}
-	}
-	return b.Bytes()
-}
-
-func describe(b *bytes.Buffer, cmd *cobra.Command, heading string) {
-	fmt.Fprintf(b, "\n%s %s\n\n%s.\n", heading, cmd.CommandPath(), strings.TrimSuffix(cmd.Short, "."))
-	if cmd.Long != "" {
-		fmt.Fprintf(b, "\n```text\n%s\n```\n", cmd.Long)
-	}
-	if !cmd.HasSubCommands() {
-		fmt.Fprintf(b, "\n```\n%s\n```\n", cmd.UseLine())
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Name != "help" && cmd.InheritedFlags().Lookup(f.Name) == nil {
-				flags.AddFlag(f)
-			}
-		})
-		if usage := flags.FlagUsages(); usage != "" {
-			fmt.Fprintf(b, "\n```\n%s```\n", usage)
-		}
-		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
-	}
-	for _, sub := range cmd.Commands() {
-		if !sub.Hidden {
-			describe(b, sub, heading+"#")
-		}
-	}
 }

@@ -9,32 +9,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// commandGroup is a heading of the help and the commands below it.
-type commandGroup struct {
-	id, title string
-	make      []func(*app) *cobra.Command
-}
-
-// commandGroups lists every command, in the order of the help.
-func commandGroups() []commandGroup {
-	return []commandGroup{
-		{"rig", "The rig:", []func(*app) *cobra.Command{
-			newDemoCmd, newInitCmd, newTrustCmd, newValidateCmd, newUpCmd, newMayorCmd, newPolecatCmd, newRefineryCmd, newWitnessCmd, newDownCmd, newResumeCmd,
-		}},
-		{"work", "Work:", []func(*app) *cobra.Command{
-			newWorkCmd, newConvoyCmd, newSlingCmd, newUnslingCmd, newQueueCmd,
-		}},
-		{"look", "Looking:", []func(*app) *cobra.Command{
-			newStatusCmd, newBoardCmd, newTailCmd, newDiffCmd, newLogCmd, newWhyCmd, newDoctorCmd, newAuditCmd, newBenchCmd, newSimulateCmd, newRuntimeCmd, newVersionCmd,
-		}},
-		{"talk", "Channels:", []func(*app) *cobra.Command{
-			newMailCmd, newInboxCmd, newApproveCmd, newDenyCmd, newAnswerCmd, newReopenCmd, newNudgeCmd, newHookCmd, newAgentsCmd, newPermissionsCmd,
-		}},
-		{"agent", "For agents:", []func(*app) *cobra.Command{
-			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd, newRequestCmd, newIdleCmd, newMCPCmd, newClientHookCmd, newPluginCmd, newBridgeCmd,
-		}},
-	}
-}
+const exitCodes = `Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
+6 timed out waiting, 7 the rig finished but beads wait for a person,
+130 interrupted.`
 
 func newRootCmd(a *app) *cobra.Command {
 	root := &cobra.Command{
@@ -46,9 +23,7 @@ worktrees of their own, a refinery tests and lands the results one by one, and a
 witness notices whatever stands still. Everything that must survive is plain
 JSON below .chipset/state/.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
-6 timed out waiting, 7 the rig finished but beads wait for a person,
-130 interrupted.`,
+` + exitCodes,
 		Example:       "  chipset init --worker sh --test true\n  chipset work add \"Say hello\" -d \"echo hello > hello.txt\"\n  chipset up --until-idle",
 		Version:       currentVersion().Version,
 		SilenceErrors: true,
@@ -73,15 +48,8 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
 		return withHint(usagef("%s: %v", commandName(cmd), err), seeHelp(cmd))
 	})
 	a.addGlobalFlags(root.PersistentFlags())
-	for _, g := range commandGroups() {
-		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for _, construct := range g.make {
-			cmd := construct(a)
-			cmd.GroupID = g.id
-			root.AddCommand(cmd)
-		}
-	}
-	root.SetHelpCommand(newHelpCmd(root))
+	addCommands(root, a)
+	a.setHelp(root)
 	return root
 }
 
@@ -171,7 +139,9 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		cmd.SuggestionsMinimumDistance = 2
 	}
 	hint := seeHelp(cmd)
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+	if guess := firstGuess(name); guess != "" && !cmd.HasParent() {
+		hint = "that is " + guess
+	} else if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, ", "))
 	}
 	return withHint(usagef("unknown command %q for %q", name, cmd.CommandPath()), hint)
@@ -187,33 +157,4 @@ func seeHelp(cmd *cobra.Command) string {
 		return "see chipset help " + commandName(cmd)
 	}
 	return "see chipset help"
-}
-
-func newHelpCmd(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [COMMAND]…",
-		Short:   "Show the help of a command",
-		Example: "  chipset help mail send",
-		RunE: func(_ *cobra.Command, args []string) error {
-			cmd := root
-			for _, name := range args {
-				next := subcommand(cmd, name)
-				if next == nil {
-					return unknownCommand(cmd, name)
-				}
-				cmd = next
-			}
-			cmd.InitDefaultHelpFlag()
-			return cmd.Help()
-		},
-	}
-}
-
-func subcommand(cmd *cobra.Command, name string) *cobra.Command {
-	for _, sub := range cmd.Commands() {
-		if sub.Name() == name || sub.HasAlias(name) {
-			return sub
-		}
-	}
-	return nil
 }

@@ -31,14 +31,17 @@ func commandArgs(args []string) (command []string, given map[string]*os.File, _ 
 	return command, given, err
 }
 
+// inSession reports whether a worker runs this command.
+func (a *app) inSession() bool { return a.given != nil || a.env(envSession) != "" }
+
 // permit returns an ErrConflict for a command that a worker may not run. It is the one
 // place that says so, for commands that a broker runs and for those of a worker that was
 // started without one.
 func (a *app) permit(cmd *cobra.Command) error {
-	if a.given == nil && a.env(envSession) == "" {
+	if !a.inSession() {
 		return nil
 	}
-	name := commandName(cmd)
+	name := plainName(cmd)
 	allowed := append(agentcli.WorkerCommands(), agentcli.ClientCommands()...)
 	if cmd.HasParent() && name != "help" && !slices.Contains(allowed, name) {
 		return withHint(state.Conflictf(name, "is not for workers"), "chipset request permission asks the person; chipset block --reason ends the assignment with a question")

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/view/screen"
+)
+
+// setHelp gives a command tree its command help, and root a help of its own.
+func (a *app) setHelp(root *cobra.Command) {
+	whole := false
+	ofOne := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd.HasParent() {
+			ofOne(cmd, args)
+			return
+		}
+		a.overview(root, whole)
+	})
+	root.SetHelpCommand(newHelpCmd(root, &whole))
+}
+
+func newHelpCmd(root *cobra.Command, whole *bool) *cobra.Command {
+	help := &cobra.Command{
+		Use:     "help [COMMAND]…",
+		Short:   "Show the help of a command",
+		Example: "  chipset help mail send\n  chipset help --all",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd := root
+			for _, name := range args {
+				next := subcommand(cmd, name)
+				if next == nil {
+					return unknownCommand(cmd, name)
+				}
+				cmd = next
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+	help.Flags().BoolVar(whole, "all", false, "every command")
+	return help
+}
+func subcommand(cmd *cobra.Command, name string) *cobra.Command {
+	for _, sub := range cmd.Commands() {
+		if sub.Name() == name || sub.HasAlias(name) {
+			return sub
+		}
+	}
+	return nil
+}
+
+// nameWidth is the width of the first column of the overview.
+const nameWidth = 12
+
+// overview prints what chipset can do: the commands that most people need, or all of them.
+func (a *app) overview(root *cobra.Command, whole bool) {
+	s := screen.New(a.screen())
+	line := func(name, short string) {
+		s.Row("  ", []screen.Cell{screen.Bold(name), screen.Plain(short)}, []int{nameWidth})
+	}
+	s.Wrap("", screen.Plain(root.Short+"."))
+	switch {
+	case a.inSession():
+		s.Heading("For the worker of a rig", "")
+		for _, name := range agentcli.WorkerCommands() {
+			if cmd, _, err := root.Find(strings.Fields(name)); err == nil {
+				line(name, cmd.Short)
+			}
+		}
+	default:
+		groups(root, s, line, whole)
+	}
+	s.Blank()
+	s.Wrap("", screen.Plain("chipset help COMMAND explains one. With every command: --dir DIRECTORY (of the rig), --as AGENT (who speaks)."))
+	_ = s.Flush(a.stdout) // a lost write is reported when the command ends
+}
+
+// groups writes the commands for people under their headings.
+func groups(root *cobra.Command, s *screen.Screen, line func(name, short string), whole bool) {
+	var more []string
+	for _, g := range root.Groups() {
+		s.Heading(g.Title, "")
+		for _, cmd := range root.Commands() {
+			_, second := cmd.Annotations[secondary]
+			switch {
+			case cmd.GroupID != g.ID:
+			case second && !whole:
+				more = append(more, cmd.Name())
+			default:
+				line(cmd.Name(), cmd.Short)
+			}
+		}
+	}
+	s.Heading("For agents and machinery", "")
+	for _, m := range machineries() {
+		parent := subcommand(root, m.name)
+		line(m.name, parent.Short)
+		for _, cmd := range parent.Commands() {
+			if whole {
+				line("  "+cmd.Name(), cmd.Short)
+			}
+		}
+	}
+	s.Blank()
+	if whole {
+		s.Wrap("", screen.Plain(exitCodes))
+		return
+	}
+	s.Wrap("", screen.Plain("More, with chipset help --all: "+strings.Join(more, ", ")+"."))
+}
