@@ -111,24 +111,25 @@ func (p *transcriptPrinter) print(passages []agentcli.Passage) {
 			lines = strings.Split(passage.Text, "\n")
 		}
 		for _, line := range lines {
-			p.app.line(line, passageColour(passage.Kind))
+			p.app.line(line, toneColour(view.PassageTone(passage.Kind)))
 		}
 	}
 }
 
-func passageColour(k agentcli.PassageKind) func(string) screen.Cell {
-	switch k {
-	case agentcli.Said:
+// toneColour is the colour of a line of a transcript or of a patch.
+func toneColour(t view.Tone) func(string) screen.Cell {
+	switch t {
+	case view.Plain:
 		return screen.Plain
-	case agentcli.Called:
+	case view.Heading, view.Step:
 		return screen.Bold
-	case agentcli.Returned, agentcli.Noted:
+	case view.Faint:
 		return screen.Dim
-	case agentcli.Erred:
+	case view.Wrong:
 		return screen.Yellow
-	case agentcli.Removed:
+	case view.Removed:
 		return screen.Red
-	case agentcli.Added:
+	case view.Added:
 		return screen.Green
 	}
 	return screen.Plain
@@ -173,19 +174,7 @@ func (a *app) printChanges(c *view.Changes) error {
 	}
 	a.printf("\n")
 	for text := range strings.Lines(c.Patch) {
-		a.line(strings.TrimRight(text, "\n"), patchColour(text))
+		a.line(strings.TrimRight(text, "\n"), toneColour(view.PatchTone(text)))
 	}
 	return nil
-}
-
-func patchColour(line string) func(string) screen.Cell {
-	for _, row := range []struct {
-		begin  string
-		colour func(string) screen.Cell
-	}{{"diff ", screen.Bold}, {"+++ ", screen.Bold}, {"--- ", screen.Bold}, {"@@", screen.Yellow}, {"+", screen.Green}, {"-", screen.Red}} {
-		if strings.HasPrefix(line, row.begin) {
-			return row.colour
-		}
-	}
-	return screen.Plain
 }

@@ -187,18 +187,7 @@ func (l *loader) transcript() ([]styled, error) {
 
 // passage is a passage in its colours.
 func (l *loader) passage(p agentcli.Passage) []styled {
-	style := l.theme.plain
-	switch p.Kind {
-	case agentcli.Said:
-	case agentcli.Called:
-		style = l.theme.busy
-	case agentcli.Returned, agentcli.Noted:
-		style = l.theme.dim
-	case agentcli.Erred, agentcli.Removed:
-		style = l.theme.warn
-	case agentcli.Added:
-		style = l.theme.good
-	}
+	style := l.theme.of(view.PassageTone(p.Kind))
 	var lines []styled
 	for _, text := range view.Marked(p) {
 		lines = append(lines, styled{text: text, style: style, indent: 2})
@@ -226,18 +215,7 @@ func (l *loader) diff(ctx context.Context) ([]styled, error) {
 			break
 		}
 		text = strings.TrimRight(text, "\n")
-		style := l.theme.plain
-		switch {
-		case strings.HasPrefix(text, "+++ "), strings.HasPrefix(text, "--- "), strings.HasPrefix(text, "diff "):
-			style = l.theme.bold
-		case strings.HasPrefix(text, "@@"):
-			style = l.theme.busy
-		case strings.HasPrefix(text, "+"):
-			style = l.theme.good
-		case strings.HasPrefix(text, "-"):
-			style = l.theme.bad.Bold(false)
-		}
-		lines = append(lines, styled{text: text, style: style})
+		lines = append(lines, styled{text: text, style: l.theme.of(view.PatchTone(text))})
 	}
 	return lines, nil
 }

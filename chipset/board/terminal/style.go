@@ -4,6 +4,8 @@ import (
 	"image/color"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/gastown-chipset/chipset/chipset/view"
 )
 
 // theme has one style for each meaning. Its colours are the sixteen that every terminal
@@ -26,4 +28,25 @@ func newTheme() theme {
 		selected: plain.Reverse(true), there: plain.Bold(true),
 		border: fg(lipgloss.BrightBlack), focus: fg(lipgloss.Green), need: fg(lipgloss.Red),
 	}
+}
+
+// of is the style of a line of a transcript or of a patch.
+func (t *theme) of(tone view.Tone) lipgloss.Style {
+	switch tone {
+	case view.Plain:
+		return t.plain
+	case view.Heading:
+		return t.bold
+	case view.Step:
+		return t.busy
+	case view.Faint:
+		return t.dim
+	case view.Wrong:
+		return t.warn
+	case view.Removed:
+		return t.bad.Bold(false)
+	case view.Added:
+		return t.good
+	}
+	return t.plain
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
@@ -44,11 +43,11 @@ func cleaned(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-func (t *textData) add(class, line string) {
+func (t *textData) add(tone view.Tone, line string) {
 	if len(line) > lineLength {
 		line = strings.ToValidUTF8(line[:lineLength], "") + " …"
 	}
-	t.Lines = append(t.Lines, textLine{class, cleaned(line)})
+	t.Lines = append(t.Lines, textLine{toneClass(tone), cleaned(line)})
 }
 
 // transcriptOf is the end of what the worker of an agent or of a bead prints, or printed last.
@@ -68,24 +67,27 @@ func (s *Server) transcriptOf(v *view.View, agent state.AgentID, id state.BeadID
 	}
 	for _, p := range passages {
 		for _, line := range view.Marked(p) {
-			t.add(passageClass(p.Kind), line)
+			t.add(view.PassageTone(p.Kind), line)
 		}
 	}
 	t.About, t.Cut = string(rig.Transcript(session)), transcript.Cut()
 	return t, err
 }
 
-func passageClass(k agentcli.PassageKind) string {
-	switch k {
-	case agentcli.Said:
+// toneClass is the class of a line of a transcript or of a patch.
+func toneClass(t view.Tone) string {
+	switch t {
+	case view.Plain:
 		return ""
-	case agentcli.Called:
+	case view.Heading:
+		return "file"
+	case view.Step:
 		return "hunk"
-	case agentcli.Returned, agentcli.Noted:
+	case view.Faint:
 		return "faint"
-	case agentcli.Erred, agentcli.Removed:
+	case view.Wrong, view.Removed:
 		return "del"
-	case agentcli.Added:
+	case view.Added:
 		return "add"
 	}
 	return ""
@@ -103,7 +105,7 @@ func (s *Server) diffOf(ctx context.Context, id state.BeadID) (*textData, error)
 	}
 	t.About = c.Where
 	for _, commit := range c.Commits {
-		t.add("hunk", commit.Hash.Short()+" "+commit.Subject)
+		t.add(view.Step, commit.Hash.Short()+" "+commit.Subject)
 	}
 	for line := range strings.Lines(c.Patch) {
 		if len(t.Lines) >= diffLines {
@@ -111,21 +113,7 @@ func (s *Server) diffOf(ctx context.Context, id state.BeadID) (*textData, error)
 			break
 		}
 		line = strings.TrimRight(line, "\n")
-		t.add(diffClass(line), line)
+		t.add(view.PatchTone(line), line)
 	}
 	return t, nil
-}
-
-func diffClass(line string) string {
-	switch {
-	case strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "index "):
-		return "file"
-	case strings.HasPrefix(line, "@@"):
-		return "hunk"
-	case strings.HasPrefix(line, "+"):
-		return "add"
-	case strings.HasPrefix(line, "-"):
-		return "del"
-	}
-	return ""
 }
