@@ -86,7 +86,7 @@ func TestDamages(t *testing.T) {
 }
 
 // isDescribed wants every finding to say what, where, why and what is done about it.
-func isDescribed(t *testing.T, found []Finding) {
+func isDescribed(t testing.TB, found []Finding) {
 	t.Helper()
 	for _, s := range found {
 		rule, listed := ruleOf(s.Rule)

@@ -42,4 +42,4 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func must(t *testing.T, err error) { t.Helper(); rigtest.Must(t, err) }
+func must(t testing.TB, err error) { t.Helper(); rigtest.Must(t, err) }

@@ -29,7 +29,7 @@ const Alpha state.AgentID = "polecat-alpha"
 // test puts objects as they are given.
 type Yard struct {
 	*rig.Rig
-	T   *testing.T
+	T   testing.TB
 	Dir string
 	// Now is what the rig's clock says.
 	Now time.Time
@@ -38,7 +38,7 @@ type Yard struct {
 }
 
 // NewYard makes a rig with two polecats.
-func NewYard(t *testing.T) *Yard {
+func NewYard(t testing.TB) *Yard {
 	t.Helper()
 	var err error
 	f := &Yard{T: t, Dir: gittest.Repo(t), Now: Noon()}
