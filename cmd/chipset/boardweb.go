@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"html"
 	"net"
@@ -85,7 +88,7 @@ func (a *app) runWebBoard(ctx context.Context, r *rig.Rig, o webOptions, address
 		return withHint(fmt.Errorf("board: %w", err), "chipset board --web 127.0.0.1:0 takes any free port")
 	}
 	defer l.Close()
-	options := web.Options{Rig: r, Token: token, Run: func(ctx context.Context, args []string) (string, error) { return a.inside(ctx, r, args) }}
+	options := web.Options{Rig: r, Token: token, Key: a.boardKey(r.Dir), Run: func(ctx context.Context, args []string) (string, error) { return a.inside(ctx, r, args) }}
 	if w, err := state.NewWatcher(r.Tree); err == nil { // without notification it looks every second
 		defer w.Close()
 		options.Watcher = w
@@ -135,6 +138,30 @@ func (a *app) boardToken(file string) (string, error) {
 		return "", withHint(usagef("the token in %s has less than %d characters", file, least), "openssl rand -hex 32 > "+file)
 	}
 	return token, nil
+}
+
+// boardKey is a secret of the person's for the board of a rig. It is made when it is needed
+// first; "" where that fails, and open pages then end with the server.
+func (a *app) boardKey(rigDir string) string {
+	path := filepath.Join(filepath.Dir(a.tokenFile()), "board-key")
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		secret := make([]byte, 32)
+		rand.Read(secret) // never returns an error
+		whole := fmt.Sprintf("%s.%d", path, os.Getpid())
+		err := os.MkdirAll(filepath.Dir(path), 0o700) //nolint:forbidigo // the person's own folder, outside of the tree
+		if err == nil {
+			err = os.WriteFile(whole, []byte(hex.EncodeToString(secret)), 0o600) //nolint:forbidigo // as above
+		}
+		if err == nil {
+			_ = os.Link(whole, path) //nolint:forbidigo // as above; another board may have been faster
+			_ = os.Remove(whole)     //nolint:forbidigo // as above
+		}
+	}
+	key, err := a.boardToken(path)
+	if err != nil {
+		return ""
+	}
+	return key + "\x00" + rigDir
 }
 
 // openBrowser opens an address. It is handed over in a file of the person's, because every

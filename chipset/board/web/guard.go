@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -27,13 +28,15 @@ type guard struct {
 
 const cookieName = "chipset_board"
 
-// newGuard makes a guard for a token; "" makes one that works once.
-func newGuard(token string, hosts []string) *guard {
+// newGuard makes a guard for a token; "" makes one that works once. The cookie is made from
+// the token of a file, or else from a key, or, where that is "", from nothing that lasts.
+func newGuard(token, key string, hosts []string) *guard {
 	g := &guard{key: secret(), hosts: hosts, reusable: token != "", token: token}
-	if g.reusable {
-		sum := sha256.Sum256([]byte("chipset board\x00" + token))
+	if lasting := cmp.Or(token, key); lasting != "" {
+		sum := sha256.Sum256([]byte("chipset board\x00" + lasting))
 		g.key = sum[:]
-	} else {
+	}
+	if !g.reusable {
 		g.token = text(secret())
 	}
 	return g

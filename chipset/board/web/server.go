@@ -23,6 +23,9 @@ type Options struct {
 	Run func(ctx context.Context, args []string) (output string, err error)
 	// Token opens the board. "" makes one that works once.
 	Token string
+	// Key is a secret of the person's for this rig, from which the cookie is made: pages that
+	// are open then go on after a restart. "" makes one that ends with the server.
+	Key string
 	// Address is called with the address that opens the board, and again with each next one.
 	Address func(url string)
 }
@@ -50,7 +53,7 @@ func LoopbackHosts() []string { return []string{"localhost", "127.0.0.1", "::1"}
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.guard = newGuard(s.Token, hostsOf(l.Addr()))
+	s.guard = newGuard(s.Token, s.Key, hostsOf(l.Addr()))
 	tell := func(token string) { s.Address("http://" + l.Addr().String() + "/?token=" + url.QueryEscape(token)) }
 	if !s.guard.reusable {
 		s.guard.spent = tell

@@ -224,6 +224,18 @@ func TestATokenOfAFileStays(t *testing.T) {
 	}
 }
 
+// TestAKeyLasts: with the key of the person's a tab goes on after a restart. The token does not
+// follow from it, nor the secrets of another key.
+func TestAKeyLasts(t *testing.T) {
+	one, again, other := newGuard("", "a key", nil), newGuard("", "a key", nil), newGuard("", "another", nil)
+	if one.folder() != again.folder() || one.csrf() != again.csrf() || one.derived("session") != again.derived("session") {
+		t.Error("the same key makes other secrets")
+	}
+	if one.current() == again.current() || one.csrf() == other.csrf() || one.folder() == other.folder() {
+		t.Error("another board has the same secrets")
+	}
+}
+
 const hostile = "<script>alert(1)</script>\u202eevil \x1b[31m\"'><img src=x onerror=alert(2)>"
 
 // TestHostileTextStaysText: on every page, whatever an agent has written is text, without
