@@ -10,7 +10,16 @@
     if (parent) parent.append(el);
     return el;
   };
-  const cut = (text, most) => { const all = [...text]; return all.length > most ? all.slice(0, most - 1).join("") + "…" : text; };
+  // cut shortens a text to so many columns; letters of East Asia take two.
+  const columns = (c) => (c.codePointAt(0) >= 0x1100 ? 2 : 1);
+  const cut = (text, most) => {
+    let used = 0, out = "";
+    for (const c of text) {
+      if ((used += columns(c)) > most) return out + "…";
+      out += c;
+    }
+    return text;
+  };
   const drawNode = (svg, n, x, y) => {
     const a = make("a", { href: n.link, class: n.class, transform: `translate(${x - W / 2} ${y - H / 2})` }, svg);
     make("title", {}, a).textContent = `${n.id} ${n.title}: ${n.word}`;
@@ -19,15 +28,15 @@
     make("text", { x: 9, y: 32, class: "word" }, a).textContent = cut(n.id + " · " + n.word, 34);
   };
   const draw = (data, layout, alone) => {
-    const columns = Math.max(1, Math.floor((box.clientWidth - 16) / (W + 14)));
+    const perRow = Math.max(1, Math.floor((box.clientWidth - 16) / (W + 14)));
     const top = layout.height > 0 ? layout.height + 24 : 8;
-    const height = top + Math.ceil(alone.length / columns) * (H + 12), width = Math.max(layout.width, Math.min(columns, alone.length) * (W + 14) + 8);
+    const height = top + Math.ceil(alone.length / perRow) * (H + 12), width = Math.max(layout.width, Math.min(perRow, alone.length) * (W + 14) + 8);
     const svg = make("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
     const marker = make("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, make("defs", {}, svg));
     make("path", { d: "M0 0 8 4 0 8z" }, marker);
     for (const points of layout.paths) make("path", { d: "M" + points.map((p) => `${p.x.toFixed(1)} ${p.y.toFixed(1)}`).join("L"), "marker-end": "url(#arrow)" }, svg);
     for (const n of data.nodes) if (layout.places[n.id]) drawNode(svg, n, layout.places[n.id].x, layout.places[n.id].y);
-    alone.forEach((n, i) => drawNode(svg, n, 8 + (i % columns) * (W + 14) + W / 2, top + Math.floor(i / columns) * (H + 12) + H / 2));
+    alone.forEach((n, i) => drawNode(svg, n, 8 + (i % perRow) * (W + 14) + W / 2, top + Math.floor(i / perRow) * (H + 12) + H / 2));
     const { scrollLeft, scrollTop } = box;
     const note = data.hidden > 0 ? Object.assign(document.createElement("p"), { textContent: `${data.hidden} more are not drawn.`, className: "faint" }) : "";
     box.replaceChildren(svg, note);
