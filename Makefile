@@ -100,7 +100,7 @@ soak: ## the same for hours: SOAK=2h STATES=20000 IMAGES=100, every mutant
 mutants: ## weaken the protocol in one place at a time; a test must notice each
 	$(GO) run ./chipset/chipsettest/mutants -sample $(MUTANTS)
 
-systematic: ## every mutant that the operators make, some 7,500, in a day
+systematic: ## every mutant that the operators make, some 9,000, in hours
 	$(GO) run ./chipset/chipsettest/mutants -systematic
 
 bench: ## measure, each beside its baseline in the same run

@@ -12,9 +12,12 @@
 // With -systematic the edits are made by operators instead: conditions negated,
 // boundaries moved, errors ignored or swallowed, statements left out, two steps
 // swapped, a lock freed early, in every package whose mistakes cost somebody their
-// work. -since REV takes those in changed lines alone. equivalent.txt lists the ones
-// that change nothing. At least 90% of what compiles must be caught, or -atleast SHARE. -time D
-// begins no more of them after a while: those that were begun are judged.
+// work. All of a package are compiled into one test binary, each behind a switch that
+// an environment variable turns. Each test runs once alone, which shows what it
+// reaches; then each mutant is tried with the tests that reach it. -since REV takes
+// those in changed lines alone. equivalent.txt lists the ones that change nothing. At
+// least 90% of what compiles must be caught, or -atleast SHARE. -time D tries them for
+// that long, one package after the other, in an order that is drawn.
 //
 // The exit code is 1 when a mutant survives, does not compile, or does not
 // apply any more because the code has changed: then its text is brought up to

@@ -21,10 +21,6 @@ type mutant struct {
 	why  string
 	old  string
 	new  string
-
-	// Of a systematic mutant: the changed file, and the line of the change.
-	changed []byte
-	line    int
 }
 
 // parse reads a table of blocks:
@@ -78,9 +74,6 @@ func parseOne(block string) (mutant, error) {
 
 // apply returns the file with the edit. The old text must stand there once.
 func (m *mutant) apply(module string) ([]byte, error) {
-	if m.changed != nil {
-		return m.changed, nil
-	}
 	data, err := os.ReadFile(filepath.Join(module, filepath.FromSlash(m.file)))
 	if err != nil {
 		return nil, err

@@ -51,19 +51,17 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var all []mutant
 	if s.on {
-		all, err = s.mutants(ctx, module)
-	} else {
-		all, err = parse(table)
+		return s.run(ctx, module, out, selection{match: *match, sample: *sample, seed: *seed, jobs: max(1, *jobs), limit: *limit, list: *list})
 	}
+	all, err := parse(table)
 	if err != nil {
 		return false, err
 	}
 	if *limit > 0 && *sample == 0 {
 		*sample = len(all) // in no order, so that those that are reached are a sample, too
 	}
-	chosen, err := choose(all, *match, *sample, *seed)
+	chosen, err := choose(all, func(m mutant) string { return m.name }, *match, *sample, *seed)
 	if err != nil {
 		return false, err
 	}
@@ -73,7 +71,7 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 		}
 		return true, nil
 	}
-	bench := &bench{module: module, out: out, systematic: s.on}
+	bench := &bench{module: module, out: out}
 	if bench.dir, err = os.MkdirTemp("", "chipset-mutants-"); err != nil {
 		return false, err
 	}
@@ -87,18 +85,16 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	}
 	say(out, "%d of %d mutants in %s (sample %d, seed %d): %d caught, %d survived, %d broken, %d skipped\n", tried, len(chosen),
 		time.Since(begin).Round(time.Second), *sample, *seed, bench.count[caught], bench.count[survived], bench.count[broken], bench.count[skipped])
-	if s.on {
-		return s.enough(out, bench.count), ctx.Err()
-	}
 	return bench.count[caught] == len(chosen), ctx.Err()
 }
 
-func choose(all []mutant, match string, sample int, seed uint64) ([]mutant, error) {
+// choose takes those whose name matches, or a sample of them in no order.
+func choose[T any](all []T, nameOf func(T) string, match string, sample int, seed uint64) ([]T, error) {
 	name, err := regexp.Compile(match)
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(m mutant) bool { return !name.MatchString(m.name) })
+	all = slices.DeleteFunc(all, func(m T) bool { return !name.MatchString(nameOf(m)) })
 	if len(all) == 0 && match != "" {
 		return nil, errors.New("no mutant has such a name")
 	}
@@ -131,7 +127,6 @@ const (
 // bench is where mutants are tried.
 type bench struct {
 	module, dir string
-	systematic  bool
 
 	mu    sync.Mutex
 	out   io.Writer
@@ -169,11 +164,8 @@ func (b *bench) one(ctx context.Context, i int, m *mutant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.count[result]++
-	if b.systematic && result != survived {
-		return // what does not compile is no mistake that anybody can make
-	}
 	say(b.out, "%-8s %5.1fs  %-44s  %s\n", result, time.Since(begin).Seconds(), m.name, m.why)
-	if result != caught && !b.systematic {
+	if result != caught {
 		say(b.out, "    %s\n", strings.ReplaceAll(strings.TrimSpace(told), "\n", "\n    "))
 	}
 }
@@ -188,22 +180,13 @@ func (b *bench) try(ctx context.Context, i int, m *mutant) (verdict, string) {
 	if err != nil {
 		return broken, err.Error()
 	}
-	if !b.systematic {
-		return b.test(ctx, m, overlay, m.test)
-	}
-	// Most are caught by the tests beside them; the others' take longer.
-	for _, packages := range m.test {
-		if result, told := b.test(ctx, m, overlay, []string{packages}); result != survived {
-			return result, told
-		}
-	}
-	return survived, ""
+	return b.test(ctx, m, overlay)
 }
 
 // test runs tests with an overlay.
-func (b *bench) test(ctx context.Context, m *mutant, overlay string, tests []string) (verdict, string) {
+func (b *bench) test(ctx context.Context, m *mutant, overlay string) (verdict, string) {
 	// Without the tables of a debugger the linker is done in half the time.
-	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-failfast", "-timeout=180s", "-ldflags=-s -w"}, tests...)
+	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-failfast", "-timeout=180s", "-ldflags=-s -w"}, m.test...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.module
 	cmd.Env = append(append(os.Environ(), m.env...), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))

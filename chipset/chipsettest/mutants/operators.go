@@ -9,7 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -33,9 +33,27 @@ const (
 	opUnlock = "unlock-early"
 )
 
-// generate lists every mutant that the operators make of a file, in the order of
-// the text. file is relative to the module; test is what must fail.
-func generate(module, file string, test []string) ([]mutant, error) {
+// variant is a mutant that an operator has made. Its source wraps pieces of the text, so
+// that many of them are in one binary and a number switches one on.
+type variant struct {
+	name string
+	file string // relative to the module
+	line int
+	// order is its place among those of its file: outer ones come first.
+	order int
+	// wraps are what stands around pieces of the source, with a NUL for the number.
+	wraps []wrap
+}
+
+// wrap puts text around source[from:to].
+type wrap struct {
+	from, to      int
+	before, after string
+}
+
+// generate lists every mutant that the operators make of a file, outer ones first. file is
+// relative to the module.
+func generate(module, file string) ([]variant, error) {
 	source, err := os.ReadFile(filepath.Join(module, filepath.FromSlash(file)))
 	if err != nil {
 		return nil, err
@@ -45,13 +63,16 @@ func generate(module, file string, test []string) ([]mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &generator{file: file, test: test, source: source, fset: fset}
+	g := &generator{file: file, source: source, fset: fset}
 	for _, d := range tree.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
 			g.function = nameOf(f)
 			g.returnsError = lastResultIsError(f.Type)
 			ast.Inspect(f.Body, g.node)
 		}
+	}
+	for i := range g.found {
+		g.found[i].order = i
 	}
 	return number(g.found), nil
 }
@@ -84,7 +105,7 @@ func lastResultIsError(t *ast.FuncType) bool {
 
 // number tells mutants of one name apart, in the order of the text, so that a name
 // stays the same while its function does.
-func number(all []mutant) []mutant {
+func number(all []variant) []variant {
 	seen := map[string]int{}
 	for i := range all {
 		name := all[i].name
@@ -98,13 +119,12 @@ func number(all []mutant) []mutant {
 // generator walks one file.
 type generator struct {
 	file     string
-	test     []string
 	source   []byte
 	fset     *token.FileSet
 	function string
 	// returnsError: the last result of the function is an error.
 	returnsError bool
-	found        []mutant
+	found        []variant
 }
 
 func (g *generator) node(n ast.Node) bool {
@@ -132,10 +152,10 @@ func (g *generator) node(n ast.Node) bool {
 
 func (g *generator) condition(n *ast.IfStmt) {
 	if isErrCheck(n.Cond) {
-		g.replace(opIgnore, n.Cond, g.text(n.Cond)+" && false")
+		g.wrap(opIgnore, n.Cond, "(", " && !mutantOn(\x00))")
 		return
 	}
-	g.replace(opNegate, n.Cond, "!("+g.text(n.Cond)+")")
+	g.wrap(opNegate, n.Cond, "(mutantOn(\x00) != (", "))")
 }
 
 // isErrCheck reports whether a condition is err != nil.
@@ -155,10 +175,13 @@ func (g *generator) binary(n *ast.BinaryExpr) {
 		token.GTR: {opBoundary, ">="}, token.GEQ: {opBoundary, ">"},
 		token.LAND: {opLogic, "||"}, token.LOR: {opLogic, "&&"},
 	}
-	if to, ok := other[n.Op]; ok {
-		at := g.offset(n.OpPos)
-		g.edit(to.op, n.OpPos, at, at+len(n.Op.String()), to.text)
+	to, ok := other[n.Op]
+	if !ok {
+		return
 	}
+	changed := fmt.Sprintf("(%s) %s (%s)", g.text(n.X), to.text, g.text(n.Y))
+	g.found = append(g.found, variant{name: g.name(to.op, n.Op.String()), file: g.file, line: g.fset.Position(n.OpPos).Line,
+		wraps: []wrap{g.around(n, "(mutantOn(\x00) && ("+changed+") || !mutantOn(\x00) && (", "))")}})
 }
 
 func (g *generator) results(n *ast.ReturnStmt) {
@@ -167,7 +190,7 @@ func (g *generator) results(n *ast.ReturnStmt) {
 	}
 	last := n.Results[len(n.Results)-1]
 	if id, ok := last.(*ast.Ident); ok && id.Name != "nil" {
-		g.replace(opSwallow, last, "error(nil)")
+		g.wrap(opSwallow, last, "mutantError(\x00, ", ")")
 	}
 }
 
@@ -176,41 +199,29 @@ func (g *generator) statements(list []ast.Stmt) {
 	for i, s := range list {
 		g.remove(s)
 		if i > 0 && isStep(list[i-1]) && isStep(s) {
-			first, second := g.text(list[i-1]), g.text(s)
-			from, to := g.offset(list[i-1].Pos()), g.offset(s.End())
-			between := string(g.source[g.offset(list[i-1].End()):g.offset(s.Pos())])
-			g.edit(opSwap, s.Pos(), from, to, second+between+first)
+			instead := func(at, other ast.Stmt) wrap {
+				return g.around(at, "if mutantOn(\x00) {"+g.text(other)+"} else {", "}")
+			}
+			both := string(g.source[g.offset(list[i-1].Pos()):g.offset(s.End())])
+			g.found = append(g.found, variant{name: g.name(opSwap, both), file: g.file, line: g.fset.Position(s.Pos()).Line,
+				wraps: []wrap{instead(list[i-1], s), instead(s, list[i-1])}})
 		}
 	}
 }
 
 func (g *generator) remove(s ast.Stmt) {
 	switch s := s.(type) {
-	case *ast.ExprStmt:
-		g.replace(opRemove, s, "")
+	case *ast.ExprStmt, *ast.IncDecStmt:
+		g.wrap(opRemove, s, "if !mutantOn(\x00) {", "}")
 	case *ast.AssignStmt:
 		if s.Tok != token.DEFINE {
-			g.replace(opRemove, s, g.keepUsed(s))
+			g.wrap(opRemove, s, "if !mutantOn(\x00) {", "}")
 		}
-	case *ast.IncDecStmt:
-		g.replace(opRemove, s, "")
 	case *ast.DeferStmt:
 		if sel, ok := s.Call.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Unlock" {
-			g.replace(opUnlock, s, g.text(s.Call))
+			g.wrap(opUnlock, s, "if mutantOn(\x00) {"+g.text(s.Call)+"} else {", "}")
 		}
 	}
-}
-
-// keepUsed makes of an assignment that is left out one that still uses its names, so
-// that it compiles.
-func (g *generator) keepUsed(s *ast.AssignStmt) string {
-	if len(s.Rhs) != 1 {
-		return ""
-	}
-	if _, call := s.Rhs[0].(*ast.CallExpr); call {
-		return "" // what it calls is left out, too
-	}
-	return "_ = " + g.text(s.Rhs[0])
 }
 
 // isStep reports whether a statement does something of its own and defines nothing
@@ -231,23 +242,19 @@ func isStep(s ast.Stmt) bool {
 	return false
 }
 
-func (g *generator) replace(op string, n ast.Node, text string) {
-	g.edit(op, n.Pos(), g.offset(n.Pos()), g.offset(n.End()), text)
+// wrap keeps one mutant of one piece.
+func (g *generator) wrap(op string, n ast.Node, before, after string) {
+	g.found = append(g.found, variant{name: g.name(op, g.text(n)), file: g.file, line: g.fset.Position(n.Pos()).Line,
+		wraps: []wrap{g.around(n, before, after)}})
 }
 
-// edit keeps one mutant: its name holds what it changes, so that it can be named in
-// a list although lines move.
-func (g *generator) edit(op string, at token.Pos, from, to int, text string) {
-	old := string(g.source[from:to])
-	changed := slices.Concat(g.source[:from], []byte(text), g.source[to:])
-	if _, err := parser.ParseFile(token.NewFileSet(), g.file, changed, parser.SkipObjectResolution); err != nil || bytes.Equal(changed, g.source) {
-		return
-	}
-	g.found = append(g.found, mutant{
-		name: fmt.Sprintf("%s: %s: %s: %s", g.file, g.function, op, oneLine(old)),
-		file: g.file, test: g.test, line: g.fset.Position(at).Line, changed: changed,
-		why: fmt.Sprintf("line %d", g.fset.Position(at).Line),
-	})
+func (g *generator) around(n ast.Node, before, after string) wrap {
+	return wrap{from: g.offset(n.Pos()), to: g.offset(n.End()), before: before, after: after}
+}
+
+// name holds what a mutant changes, so that it can be named in a list although lines move.
+func (g *generator) name(op, old string) string {
+	return fmt.Sprintf("%s: %s: %s: %s", g.file, g.function, op, oneLine(old))
 }
 
 func (g *generator) text(n ast.Node) string {
@@ -270,4 +277,25 @@ func product(file string) bool {
 	dir := path.Dir(file)
 	return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") && !strings.HasSuffix(dir, "test") &&
 		!strings.Contains(dir, "test/") && path.Base(file) != "doc.go"
+}
+
+// weave writes all variants of a file into its source; numbers[i] switches variants[i] on. Those
+// that were found first are the outer ones.
+func weave(source []byte, variants []variant, numbers []int) []byte {
+	opens, closes := map[int]string{}, map[int]string{}
+	for i, v := range variants {
+		text := func(s string) string { return strings.ReplaceAll(s, "\x00", strconv.Itoa(numbers[i])) }
+		for _, w := range v.wraps {
+			opens[w.from] += text(w.before)
+			closes[w.to] = text(w.after) + closes[w.to]
+		}
+	}
+	var out bytes.Buffer
+	for i := range len(source) + 1 {
+		out.WriteString(closes[i] + opens[i])
+		if i < len(source) {
+			out.WriteByte(source[i])
+		}
+	}
+	return out.Bytes()
 }

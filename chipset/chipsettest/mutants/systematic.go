@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"go/build"
 	"io"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 //go:embed equivalent.txt
@@ -29,30 +32,36 @@ const (
 // packages whose tests judge it besides its own.
 func guarded() map[string][]string {
 	return map[string][]string{
-		"state":                 {"./mail", "./hook", "./nudge"},
-		"state/agent":           nil,
-		"state/bead":            {"./chipset/flow"},
-		"state/dispatch":        nil,
-		"state/handoff":         nil,
-		"state/incident":        nil,
-		"state/mergequeue":      {"./chipset/flow"},
-		"state/need":            nil,
-		"state/pause":           nil,
-		"state/permission":      nil,
-		"state/retire":          nil,
-		"mail":                  nil,
-		"hook":                  {"./chipset/history"},
-		"nudge":                 nil,
-		"roles":                 nil,
-		"roles/mayor":           nil,
-		"roles/polecat":         nil,
-		"roles/refinery":        nil,
-		"roles/witness":         nil,
-		"chipset/flow":          {"./chipset/execute/..."},
-		"chipset/execute":       nil,
-		"chipset/execute/carry": {"./chipset/execute"},
-		"chipset/git":           {"./chipset/execute/..."},
-		"chipset/git/repair":    {"./chipset/execute/..."},
+		"state":                  {"mail", "hook", "nudge"},
+		"state/agent":            nil,
+		"state/audit":            nil,
+		"state/convoy":           nil,
+		"state/disk":             {"state"},
+		"state/event":            nil,
+		"state/bead":             {"chipset/execute/carry"},
+		"state/dispatch":         nil,
+		"state/handoff":          nil,
+		"state/incident":         nil,
+		"state/mergequeue":       {"chipset/execute/carry"},
+		"state/need":             nil,
+		"state/pause":            nil,
+		"state/permission":       nil,
+		"state/retire":           nil,
+		"mail":                   nil,
+		"hook":                   {"chipset/history"},
+		"nudge":                  nil,
+		"roles":                  nil,
+		"roles/backlog":          {"roles/mayor"},
+		"roles/mayor":            nil,
+		"roles/polecat":          nil,
+		"roles/refinery":         nil,
+		"roles/witness":          nil,
+		"chipset/flow":           {"chipset/execute/carry", "chipset/execute"},
+		"chipset/execute":        nil,
+		"chipset/execute/carry":  {"chipset/execute"},
+		"chipset/execute/policy": {"chipset/execute"},
+		"chipset/git":            {"chipset/execute/carry", "chipset/execute"},
+		"chipset/git/repair":     {"chipset/execute/carry", "chipset/execute"},
 	}
 }
 
@@ -63,7 +72,86 @@ type systematic struct {
 	required float64
 }
 
-func (s *systematic) mutants(ctx context.Context, module string) ([]mutant, error) {
+// selection says which variants are tried, and how long.
+type selection struct {
+	match  string
+	sample int
+	seed   uint64
+	jobs   int
+	limit  time.Duration
+	list   bool
+}
+
+// run judges the chosen variants, one package after the other, and reports whether enough of them are caught.
+func (s *systematic) run(ctx context.Context, module string, out io.Writer, sel selection) (bool, error) {
+	all, err := s.variants(ctx, module)
+	if err != nil {
+		return false, err
+	}
+	var limit *budget
+	if sel.limit > 0 {
+		limit = &budget{left: sel.limit}
+		if sel.sample == 0 {
+			sel.sample = len(all) // in no order, so that those that are reached are a sample, too
+		}
+	}
+	chosen, err := choose(all, func(v variant) string { return v.name }, sel.match, sel.sample, sel.seed)
+	if err != nil {
+		return false, err
+	}
+	var order []string
+	of := map[string][]variant{}
+	for _, v := range chosen {
+		dir := path.Dir(v.file)
+		if of[dir] == nil {
+			order = append(order, dir)
+		}
+		of[dir] = append(of[dir], v)
+		if sel.list {
+			say(out, "%s\tline %d\n", v.name, v.line)
+		}
+	}
+	count := map[verdict]int{}
+	for _, dir := range order {
+		if sel.list || !limit.spend(0) {
+			break
+		}
+		c := &court{module: module, pkg: dir, jobs: sel.jobs, out: out, budget: limit, variants: of[dir]}
+		if err := c.session(ctx, guarded()[dir], count); err != nil {
+			return false, err
+		}
+	}
+	return s.enough(out, count), ctx.Err()
+}
+
+// session judges the variants of a package, prints those that survived, and counts.
+func (c *court) session(ctx context.Context, judges []string, count map[verdict]int) (err error) {
+	if c.dir, err = os.MkdirTemp("", "chipset-mutants-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(c.dir)
+	begin := time.Now()
+	if err := c.judge(ctx, judges); err != nil {
+		return err
+	}
+	own := map[verdict]int{}
+	for i, v := range c.variants {
+		own[c.verdict[i]]++
+		count[c.verdict[i]]++
+		if c.verdict[i] == survived {
+			why := ""
+			if !c.reached[i] {
+				why = "; no test reaches it"
+			}
+			say(c.out, "%s  %s  (line %d%s)\n", survived, v.name, v.line, why)
+		}
+	}
+	say(c.out, "%s: %d of %d caught, in %s; %d others do not compile, %d were not tried\n", c.pkg, own[caught], own[caught]+own[survived],
+		time.Since(begin).Round(time.Second), own[broken], own[""])
+	return nil
+}
+
+func (s *systematic) variants(ctx context.Context, module string) ([]variant, error) {
 	equivalent, err := parseEquivalent(equivalentTable)
 	if err != nil {
 		return nil, err
@@ -72,28 +160,32 @@ func (s *systematic) mutants(ctx context.Context, module string) ([]mutant, erro
 	if err != nil {
 		return nil, err
 	}
-	var all []mutant
-	for dir, judges := range guarded() {
+	var all []variant
+	for dir := range guarded() {
 		files, err := filepath.Glob(filepath.Join(module, filepath.FromSlash(dir), "*.go"))
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range files {
 			file := path.Join(dir, filepath.Base(name))
-			if !product(file) {
+			built, err := build.Default.MatchFile(filepath.Dir(name), filepath.Base(name))
+			if err != nil {
+				return nil, err
+			}
+			if !built || !product(file) {
 				continue
 			}
-			found, err := generate(module, file, append([]string{"./" + dir}, judges...))
+			found, err := generate(module, file)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, found...)
 		}
 	}
-	all = slices.DeleteFunc(all, func(m mutant) bool {
-		return equivalent[m.name] != "" || changed != nil && !changed[m.file][m.line]
+	all = slices.DeleteFunc(all, func(v variant) bool {
+		return equivalent[v.name] != "" || changed != nil && !changed[v.file][v.line]
 	})
-	slices.SortFunc(all, func(a, b mutant) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b variant) int { return strings.Compare(a.name, b.name) })
 	return all, nil
 }
 
