@@ -16,10 +16,9 @@ import (
 )
 
 func newAgentsCmd(a *app) *cobra.Command {
-	var opts jsonOptions
 	cmd := newGroupCmd("agents", "Agents: who they are, what they can do, who may write to them",
-		newAgentsListCmd(a, &opts, "list"), newAgentsShowCmd(a), newAgentsSetCmd(a))
-	listed := newAgentsListCmd(a, &opts, "agents")
+		newAgentsListCmd(a), newAgentsShowCmd(a), newAgentsSetCmd(a))
+	listed := newAgentsListCmd(a)
 	group := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -27,13 +26,12 @@ func newAgentsCmd(a *app) *cobra.Command {
 		}
 		return listed.RunE(cmd, args)
 	}
-	opts.AddFlags(cmd.Flags())
 	return cmd
 }
 
-func newAgentsListCmd(a *app, opts *jsonOptions, use string) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     use,
+func newAgentsListCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the agents with their cards",
 		Example: "  chipset agents list --json",
@@ -45,13 +43,9 @@ func newAgentsListCmd(a *app, opts *jsonOptions, use string) *cobra.Command {
 			}
 			warnAll(a, bad)
 			header := []string{"ID", "ROLE", "STATUS", "PROCESS", "TASKS", "CAPABILITIES", "DESCRIPTION"}
-			return showList(a, opts.json, all, header, func(c *agent.Agent) []string { return cardRow(r, c) })
+			return showList(a, all, header, func(c *agent.Agent) []string { return cardRow(r, c) })
 		}),
 	}
-	if use == "list" {
-		opts.AddFlags(cmd.Flags())
-	}
-	return cmd
 }
 
 func cardRow(r *rig.Rig, c *agent.Agent) []string {
@@ -85,8 +79,7 @@ func taskCount(r *rig.Rig, c *agent.Agent) string {
 }
 
 func newAgentsShowCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:     "show [ID]",
 		Short:   "Show an agent's card (default: your own)",
 		Example: "  chipset agents show polecat-alpha",
@@ -96,7 +89,7 @@ func newAgentsShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if opts.json {
+			if a.json {
 				return a.printJSON(c)
 			}
 			a.printf("%s  %s  %s\n", c.ID, c.Role, c.Status)
@@ -106,7 +99,7 @@ func newAgentsShowCmd(a *app) *cobra.Command {
 			})
 			return nil
 		}),
-	})
+	}
 }
 
 func allowed(c *agent.Agent) string {
@@ -167,8 +160,8 @@ its messages.`,
 			if c == (actor.Card{}) {
 				return usagef("agents set: no change was given")
 			}
-			_, err = me.SetCard(cmd.Context(), id, c)
-			return a.done(err, "%s set\n", id)
+			card, err := me.SetCard(cmd.Context(), id, c)
+			return a.did(card, err, "%s set\n", id)
 		},
 	})
 }

@@ -47,8 +47,9 @@ type app struct {
 	// names on the command line; nil in a command that no broker runs.
 	given map[string]*os.File
 
-	// dir and as are the global flags --dir and --as.
+	// dir, as and json are the global flags.
 	dir, as string
+	json    bool
 
 	opened *rig.Rig
 
@@ -248,11 +249,11 @@ func (a *app) done(err error, format string, args ...any) error {
 
 // show writes a stored object as JSON, or lets text write it. It returns err when
 // that is not nil: what kept the object from being read.
-func (a *app) show(v any, err error, asJSON bool, text func() error) error {
+func (a *app) show(v any, err error, text func() error) error {
 	switch {
 	case err != nil:
 		return err
-	case asJSON:
+	case a.json:
 		return a.printJSON(v)
 	}
 	return text()
@@ -276,8 +277,8 @@ func printList[T any](a *app, list []T) error {
 }
 
 // showList writes a list of stored objects as printList does, or a row for each.
-func showList[T any](a *app, asJSON bool, list []T, header []string, row func(*T) []string) error {
-	if asJSON {
+func showList[T any](a *app, list []T, header []string, row func(*T) []string) error {
+	if a.json {
 		return printList(a, list)
 	}
 	rows := make([][]string, 0, len(list))

@@ -59,21 +59,24 @@ With audit.every in chipset.yaml a running rig does this by itself.`,
 			if !out.Made {
 				a.tellf("chipset: nothing has changed since the last snapshot\n")
 			}
-			a.printf("%s\n", out.Commit)
-			return nil
+			return a.did(auditCommit{out.Commit, out.Made}, nil, "%s\n", out.Commit)
 		}),
 	})
 }
 
+// auditCommit is what audit commit --json prints.
+type auditCommit struct {
+	Commit git.Hash `json:"commit"`
+	Made   bool     `json:"made"` // false when nothing had changed since the last one
+}
+
 type auditLogOptions struct {
-	json  bool
 	limit int
 }
 
 // AddFlags registers the flags of audit log.
 func (o *auditLogOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVarP(&o.limit, "limit", "n", 0, "only the newest `N`")
-	addJSON(fs, &o.json)
 }
 
 func newAuditLogCmd(a *app) *cobra.Command {
@@ -96,7 +99,7 @@ func runAuditLog(ctx context.Context, opts auditLogOptions, a *app) error {
 	if err != nil {
 		return noHistory(err)
 	}
-	return showList(a, opts.json, entries, []string{"COMMIT", "WHEN", "MESSAGE"}, func(e *history.Entry) []string {
+	return showList(a, entries, []string{"COMMIT", "WHEN", "MESSAGE"}, func(e *history.Entry) []string {
 		return []string{e.Commit.Short(), localTime(e.When), e.Subject}
 	})
 }
@@ -110,8 +113,7 @@ func noHistory(err error) error {
 }
 
 func newAuditVerifyCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:   "verify [REF]",
 		Short: "Prove that nothing in the history of the state tree moved illegally",
 		Long: `Compare every snapshot with the one before it, over the whole history. A message may
@@ -137,7 +139,7 @@ no history.`,
 			if err != nil {
 				return noHistory(err)
 			}
-			if opts.json {
+			if a.json {
 				err = a.printJSON(report)
 			} else {
 				a.printReport(report)
@@ -148,7 +150,7 @@ no history.`,
 			}
 			return err
 		}),
-	})
+	}
 }
 
 func (a *app) printReport(r *history.Report) {

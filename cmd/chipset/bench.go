@@ -12,9 +12,9 @@ import (
 )
 
 type benchOptions struct {
-	quick, json bool
-	echo        string
-	sender      bool
+	quick  bool
+	echo   string
+	sender bool
 }
 
 // AddFlags registers the flags of bench.
@@ -24,7 +24,6 @@ func (o *benchOptions) AddFlags(fs *pflag.FlagSet) {
 	_ = fs.MarkHidden("echo") // it was registered a line above
 	fs.BoolVar(&o.sender, "sender", false, "be a sender's process of a measurement")
 	_ = fs.MarkHidden("sender") // the same
-	addJSON(fs, &o.json)
 }
 
 func newBenchCmd(a *app) *cobra.Command {
@@ -69,7 +68,7 @@ func runBench(ctx context.Context, opts benchOptions, a *app) error {
 	if err != nil {
 		return err
 	}
-	if opts.json {
+	if a.json {
 		return a.printJSON(report)
 	}
 	return report.WriteText(a.stdout)

@@ -47,7 +47,7 @@ board say to each other is not encrypted. Only the person may start a web board.
 }
 
 func (a *app) runBoard(ctx context.Context, r *rig.Rig) error {
-	if _, yes := a.terminal(); !yes || !a.interactive() {
+	if _, yes := a.terminal(); !yes || a.json || !a.interactive() {
 		return withHint(usagef("board: this is not a terminal"), "chipset status prints the same once")
 	}
 	o := terminal.Options{Rig: r, Words: process.ParseCommand, Editor: a.program("EDITOR", "vi"), Pager: a.program("PAGER", "less"),

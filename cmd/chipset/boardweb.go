@@ -101,7 +101,7 @@ func (a *app) runWebBoard(ctx context.Context, r *rig.Rig, o webOptions, address
 			url, _, _ = strings.Cut(url, "?")
 			url += "?token=… (the one of " + o.tokenFile + ")"
 		}
-		a.printf("%s\n", url)
+		_ = a.did(boardAddress{url}, nil, "%s\n", url) // a lost write is reported when the command ends
 		if open && token == "" {
 			open = false
 			a.openBrowser(ctx, url)
@@ -112,6 +112,11 @@ func (a *app) runWebBoard(ctx context.Context, r *rig.Rig, o webOptions, address
 		return err
 	}
 	return s.Serve(ctx, l)
+}
+
+// boardAddress is what board --web --json prints.
+type boardAddress struct {
+	URL string `json:"url"`
 }
 
 // boardToken reads the file of --token-file, "" without one.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -126,7 +127,7 @@ func (a *app) carry(ctx context.Context, carry func(context.Context) (bridge.Cou
 	for {
 		n, err := carry(ctx)
 		if n != (bridge.Count{}) || !opts.watch {
-			a.printf("%d in, %d out\n", n.In, n.Out)
+			err = errors.Join(err, a.did(n, nil, "%d in, %d out\n", n.In, n.Out))
 		}
 		if !opts.watch {
 			return err

@@ -27,8 +27,9 @@ const clientHookDeadline = 5 * time.Second
 func newClientHookCmd(a *app) *cobra.Command {
 	var worker bool
 	cmd := &cobra.Command{
-		Use:   "client-hook CLIENT EVENT",
-		Short: "Answer a hook of a coding-agent client",
+		Use:         "client-hook CLIENT EVENT",
+		Short:       "Answer a hook of a coding-agent client",
+		Annotations: map[string]string{ownFormat: ""},
 		Long: `Answer a hook of a coding-agent client. The client runs this command: the event is read
 from standard input as JSON, and the answer for the agent is printed in the client's
 format. Most events, and all events outside of a rig, have no answer; then nothing is

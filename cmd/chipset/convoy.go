@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -31,19 +30,13 @@ one of them is in another convoy already, nothing is made and the exit code is 4
 		Args:    nargs(2, -1, "a name and at least one bead"),
 		RunE: with(a.openActor, func(ctx context.Context, s *actor.Actor, args []string) error {
 			c, err := s.CreateConvoy(ctx, args[0], args[1:])
-			return a.done(err, "%s\n", c.ID)
+			return a.did(c, err, "%s\n", c.ID)
 		}),
 	}
 }
 
-type jsonOptions struct{ json bool }
-
-// AddFlags registers --json.
-func (o *jsonOptions) AddFlags(fs *pflag.FlagSet) { addJSON(fs, &o.json) }
-
 func newConvoyListCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List convoys",
@@ -60,11 +53,11 @@ func newConvoyListCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showList(a, opts.json, all, []string{"ID", "LANDED", "NAME", "CREATED"}, func(c *convoy.Convoy) []string {
+			return showList(a, all, []string{"ID", "LANDED", "NAME", "CREATED"}, func(c *convoy.Convoy) []string {
 				return []string{string(c.ID), landedOf(c, byID), c.Name, localTime(c.CreatedAt)}
 			})
 		}),
-	})
+	}
 }
 
 func landedOf(c *convoy.Convoy, byID map[state.BeadID]*bead.Bead) string {
@@ -77,8 +70,7 @@ func beadIndex(r *rig.Rig) (map[state.BeadID]*bead.Bead, error) {
 }
 
 func newConvoyShowCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a convoy and its beads",
 		Example: "  chipset convoy show cv-k3f9q",
@@ -88,7 +80,7 @@ func newConvoyShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if opts.json {
+			if a.json {
 				return a.printJSON(c)
 			}
 			byID, err := beadIndex(r)
@@ -106,5 +98,5 @@ func newConvoyShowCmd(a *app) *cobra.Command {
 			}
 			return a.table([]string{"  BEAD", "STATUS", "TITLE", "WAITS FOR"}, rows)
 		}),
-	})
+	}
 }

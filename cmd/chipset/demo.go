@@ -37,5 +37,13 @@ is not merged, a worker that hangs, is noticed and replaced.`,
 const demoTimeout = 90 * time.Second
 
 func runDemo(ctx context.Context, a *app, o demoOptions) error {
-	return demo.Run(ctx, demo.Options{Out: a.stdout, Keep: o.keep, Clock: a.clock, Timeout: demoTimeout})
+	out := a.stdout
+	if a.json { // the story is for people
+		out = a.stderr
+	}
+	err := demo.Run(ctx, demo.Options{Out: out, Keep: o.keep, Clock: a.clock, Timeout: demoTimeout})
+	if a.json && err == nil {
+		err = a.printJSON(outcome{Did: "played"})
+	}
+	return err
 }

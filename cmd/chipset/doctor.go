@@ -14,13 +14,12 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-type doctorOptions struct{ fix, rules, json bool }
+type doctorOptions struct{ fix, rules bool }
 
 // AddFlags registers the flags of doctor.
 func (o *doctorOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.fix, "fix", false, "repair what can be repaired without loss")
 	fs.BoolVar(&o.rules, "rules", false, "list the rules, and look at nothing")
-	addJSON(fs, &o.json)
 }
 
 func newDoctorCmd(a *app) *cobra.Command {
@@ -56,7 +55,7 @@ func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {
 	}
 	found, err := doctor.Doctor(ctx, r, opts.fix)
 	var printErr error
-	if opts.json {
+	if a.json {
 		printErr = printList(a, found)
 	} else {
 		printErr = writeFindings(a.stdout, found, err == nil, a.screen())
@@ -83,7 +82,7 @@ func printRules(opts doctorOptions, a *app) error {
 	if opts.fix {
 		return usagef("--rules only lists the rules; leave out --fix")
 	}
-	return showList(a, opts.json, doctor.Rules(), []string{"RULE", "SEVERITY", "WHAT MUST BE TRUE", "--FIX"}, func(r *doctor.Rule) []string {
+	return showList(a, doctor.Rules(), []string{"RULE", "SEVERITY", "WHAT MUST BE TRUE", "--FIX"}, func(r *doctor.Rule) []string {
 		return []string{r.ID, string(r.Severity), r.Meaning, r.Repair}
 	})
 }

@@ -72,5 +72,5 @@ func runVerdict(ctx context.Context, outcome retire.Outcome, opts doneOptions, a
 		return err
 	}
 	rec, err := s.Verdict(ctx, outcome, opts.summary, opts.reason)
-	return a.done(err, "%s %s (%s)\n", rec.BeadID, rec.Outcome, rec.AssignmentID)
+	return a.did(rec, err, "%s %s (%s)\n", rec.BeadID, rec.Outcome, rec.AssignmentID)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,16 +39,16 @@ interrupted is kept, and goes on at the next start.`,
 				return err
 			}
 			n, err := run.Down(ctx, me.Rig, run.DownOptions{Now: o.now, Patience: o.patience, Insist: insist, By: me.ID,
-				Say: func(format string, args ...any) { a.printf(format+"\n", args...) }})
+				Say: func(format string, args ...any) { a.note(format+"\n", args...) }})
 			if err != nil {
 				return err
 			}
-			if n == 0 {
-				a.printf("nothing is running\n")
-				return nil
-			}
-			a.printf("%d agents ended\n", n)
-			return nil
+			return a.didAll([]outcome{{Did: "ended", Count: n}}, nil, func(*outcome) string {
+				if n == 0 {
+					return "nothing is running"
+				}
+				return fmt.Sprintf("%d agents ended", n)
+			})
 		}),
 	})
 }

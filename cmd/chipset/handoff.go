@@ -50,15 +50,14 @@ func runHandoffWrite(ctx context.Context, opts handoffWriteOptions, a *app) erro
 		return err
 	}
 	h, err := s.WriteHandoff(opts.summary, opts.remaining)
-	return a.done(err, "%s/%s.json\n", s.ID, h.Timestamp.Stamp())
+	return a.did(h, err, "%s/%s.json\n", s.ID, h.Timestamp.Stamp())
 }
 
-type handoffShowOptions struct{ all, json bool }
+type handoffShowOptions struct{ all bool }
 
 // AddFlags registers the flags of handoff show.
 func (o *handoffShowOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.all, "all", false, "all of them, oldest first, instead of the newest")
-	addJSON(fs, &o.json)
 }
 
 func newHandoffShowCmd(a *app) *cobra.Command {
@@ -78,7 +77,7 @@ func runHandoffShow(r *rig.Rig, id state.AgentID, opts handoffShowOptions, a *ap
 		return err
 	}
 	warnAll(a, bad)
-	if opts.all && opts.json {
+	if opts.all && a.json {
 		return printList(a, all)
 	}
 	if len(all) == 0 {
@@ -90,7 +89,7 @@ func runHandoffShow(r *rig.Rig, id state.AgentID, opts handoffShowOptions, a *ap
 	if !opts.all {
 		all = all[len(all)-1:]
 	}
-	if opts.json {
+	if a.json {
 		return a.printJSON(all[0])
 	}
 	for i := range all {

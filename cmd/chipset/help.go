@@ -20,10 +20,10 @@ func (a *app) setHelp(root *cobra.Command) {
 		}
 		a.overview(root, whole)
 	})
-	root.SetHelpCommand(newHelpCmd(root, &whole))
+	root.SetHelpCommand(a.newHelpCmd(root, &whole))
 }
 
-func newHelpCmd(root *cobra.Command, whole *bool) *cobra.Command {
+func (a *app) newHelpCmd(root *cobra.Command, whole *bool) *cobra.Command {
 	help := &cobra.Command{
 		Use:     "help [COMMAND]…",
 		Short:   "Show the help of a command",
@@ -37,6 +37,9 @@ func newHelpCmd(root *cobra.Command, whole *bool) *cobra.Command {
 				}
 				cmd = next
 			}
+			if a.json {
+				return printList(a, helpEntries(cmd))
+			}
 			cmd.InitDefaultHelpFlag()
 			return cmd.Help()
 		},
@@ -44,6 +47,24 @@ func newHelpCmd(root *cobra.Command, whole *bool) *cobra.Command {
 	help.Flags().BoolVar(whole, "all", false, "every command")
 	return help
 }
+
+// helpEntry is a command in help --json.
+type helpEntry struct {
+	Command string `json:"command"`
+	What    string `json:"what"`
+}
+
+// helpEntries are a command and those below it, without those that stand elsewhere under a longer name.
+func helpEntries(cmd *cobra.Command) []helpEntry {
+	list := []helpEntry{{cmd.CommandPath(), cmd.Short}}
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			list = append(list, helpEntries(sub)...)
+		}
+	}
+	return list
+}
+
 func subcommand(cmd *cobra.Command, name string) *cobra.Command {
 	for _, sub := range cmd.Commands() {
 		if sub.Name() == name || sub.HasAlias(name) {
@@ -75,7 +96,7 @@ func (a *app) overview(root *cobra.Command, whole bool) {
 		groups(root, s, line, whole)
 	}
 	s.Blank()
-	s.Wrap("", screen.Plain("chipset help COMMAND explains one. With every command: --dir DIRECTORY (of the rig), --as AGENT (who speaks)."))
+	s.Wrap("", screen.Plain("chipset help COMMAND explains one. With every command: --dir DIRECTORY (of the rig), --as AGENT (who speaks), --json."))
 	_ = s.Flush(a.stdout) // a lost write is reported when the command ends
 }
 

@@ -28,22 +28,21 @@ changes nothing.`
 }
 
 func newHookShowCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:     "show [AGENT]",
 		Short:   "Show a hook (default: your own)",
 		Example: "  chipset hook show polecat-alpha --json",
 		Args:    nargs(0, 1, "one agent"),
 		RunE: a.onAgent(func(r *rig.Rig, id state.AgentID) error {
 			h, err := actor.HookOf(r, id)
-			return a.showHook(&h, err, opts.json)
+			return a.showHook(&h, err)
 		}),
-	})
+	}
 }
 
-func (a *app) showHook(h *hook.Hook, err error, asJSON bool) error {
-	if err != nil || asJSON {
-		return a.show(h, err, asJSON, nil)
+func (a *app) showHook(h *hook.Hook, err error) error {
+	if err != nil || a.json {
+		return a.show(h, err, nil)
 	}
 	line := []string{string(h.AgentID), string(h.Status)}
 	if w := h.WorkItem; w != nil {
@@ -58,8 +57,7 @@ func (a *app) showHook(h *hook.Hook, err error, asJSON bool) error {
 }
 
 func newHookListCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List all hooks",
@@ -80,7 +78,7 @@ func newHookListCmd(a *app) *cobra.Command {
 				}
 			}
 			warnAll(a, bad)
-			err = showList(a, opts.json, all, []string{"AGENT", "STATUS", "LAST ACTIVITY", "BEAD", "TITLE"}, func(h *hook.Hook) []string {
+			err = showList(a, all, []string{"AGENT", "STATUS", "LAST ACTIVITY", "BEAD", "TITLE"}, func(h *hook.Hook) []string {
 				row := []string{string(h.AgentID), string(h.Status), localTime(h.LastActivity), "", ""}
 				if w := h.WorkItem; w != nil {
 					row[3], row[4] = string(w.BeadID), w.Title
@@ -92,12 +90,11 @@ func newHookListCmd(a *app) *cobra.Command {
 			}
 			return err
 		}),
-	})
+	}
 }
 
 func newHookSetCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:   "set AGENT BEAD",
 		Short: "Only the transition empty → pending (see sling)",
 		Long: `Only the transition empty → pending, under a new assignment. It does not change the
@@ -107,9 +104,9 @@ for tests and repair; chipset sling does all steps.`,
 		Args:    nargs(2, 2, "an agent and a bead"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			h, err := me.SetHook(ctx, args[0], args[1])
-			return a.showHook(&h, err, opts.json)
+			return a.showHook(&h, err)
 		}),
-	})
+	}
 }
 
 func newHookActivateCmd(a *app) *cobra.Command {
@@ -136,9 +133,8 @@ func newHookCompleteCmd(a *app) *cobra.Command {
 // newOwnHookCmd is a transition that only the agent itself makes.
 func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
 	step func(ctx context.Context, s *actor.Actor, note string) (hook.Hook, error)) *cobra.Command {
-	var opts jsonOptions
 	name, _, _ := strings.Cut(use, " ")
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use: use, Short: short, Args: args,
 		Example: "  chipset hook " + name + " --as polecat-alpha",
 		RunE: with(a.openActor, func(ctx context.Context, s *actor.Actor, args []string) error {
@@ -146,19 +142,17 @@ func newOwnHookCmd(a *app, use, short string, args cobra.PositionalArgs,
 			if s.ID == state.Human && errors.Is(err, state.ErrConflict) {
 				err = withHint(err, "you speak as human: --as AGENT speaks for another")
 			}
-			return a.showHook(&h, err, opts.json)
+			return a.showHook(&h, err)
 		}),
-	})
+	}
 }
 
 type hookClearOptions struct {
-	jsonOptions
 	assignment string
 }
 
 // AddFlags registers the flags of hook clear.
 func (o *hookClearOptions) AddFlags(fs *pflag.FlagSet) {
-	o.jsonOptions.AddFlags(fs)
 	fs.StringVar(&o.assignment, "assignment", "", "clear this `assignment` only")
 }
 
@@ -178,7 +172,7 @@ It is for tests and repair; chipset unsling takes a bead back.`,
 				}
 			}
 			h, err := me.ClearHook(ctx, args[0], state.AssignmentID(opts.assignment))
-			return a.showHook(&h, err, opts.json)
+			return a.showHook(&h, err)
 		}),
 	})
 }

@@ -20,8 +20,7 @@ import (
 )
 
 func newInboxCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:   "inbox",
 		Short: "What only you can decide, numbered, with the commands that answer it",
 		Long: `List the decisions that wait for the person: questions of agents, permissions, plans,
@@ -32,9 +31,9 @@ lasts, and no later entry gets it.`,
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, _ []string) error {
 			needs, err := a.needs(ctx, r)
-			return a.show(needs, err, opts.json, func() error { return view.WriteNeeds(a.stdout, needs, a.clock.Now(), a.screen()) })
+			return a.show(needs, err, func() error { return view.WriteNeeds(a.stdout, needs, a.clock.Now(), a.screen()) })
 		}),
-	})
+	}
 }
 
 // needs are those of the rig. What can't be read is a warning unless nothing can.
@@ -126,40 +125,26 @@ func wrongAnswer(n *view.Need, verb string) error {
 	return withHint(state.Conflictf("need "+n.Handle(), "a %s is not answered with %s", n.Kind, verb), strings.Join(n.Commands, ", or "))
 }
 
-// answered is what a command did for one argument, for --json.
-type answered struct {
-	Number int          `json:"number,omitempty"`
-	Did    string       `json:"did"`
-	Name   mail.Name    `json:"name,omitempty"` // the message that was sent
-	BeadID state.BeadID `json:"bead_id,omitempty"`
-}
-
 // forEach does something for each argument, and prints what was done. One that fails
 // keeps no other from being done.
-func (a *app) forEach(args []string, asJSON bool, do func(arg string) (answered, error)) error {
-	var all []answered
+func (a *app) forEach(args []string, do func(arg string) (outcome, error)) error {
+	var all []outcome
 	var failed []error
 	for _, arg := range args {
 		d, err := do(arg)
 		if err != nil {
 			failed = append(failed, err)
 		}
-		if d.Did == "" {
-			continue
-		}
-		all = append(all, d)
-		switch {
-		case asJSON:
-		case d.Name != "":
-			a.printf("%s\n", d.Name)
-		default:
-			a.printf("%s %s\n", d.BeadID, d.Did)
+		if d.Did != "" {
+			all = append(all, d)
 		}
 	}
-	if asJSON {
-		failed = append(failed, printList(a, all))
-	}
-	return joined(failed)
+	return a.didAll(all, joined(failed), func(o *outcome) string {
+		if o.Name != "" {
+			return string(o.Name)
+		}
+		return string(o.BeadID) + " " + o.Did
+	})
 }
 
 // joined is one error of several; one alone keeps its hint.
@@ -172,8 +157,7 @@ func joined(failed []error) error {
 }
 
 func newAnswerCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:   "answer NUMBER|BEAD|NAME TEXT",
 		Short: "Answer a question of an agent, or reopen a blocked bead with the answer",
 		Long: `Answer a question. NUMBER is that of chipset inbox, BEAD the bead whose worker asks, NAME the
@@ -182,33 +166,33 @@ answer in the notes of its next worker. Permissions and plans are decided with a
 		Example: "  chipset answer 1 \"MIT\"\n  chipset answer gt-abc12 \"use the staging database\"",
 		Args:    nargs(2, 2, "what to answer, and the answer (quote it)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.forEach(args[:1], opts.json, func(arg string) (answered, error) { return a.answer(cmd.Context(), arg, args[1]) })
+			return a.forEach(args[:1], func(arg string) (outcome, error) { return a.answer(cmd.Context(), arg, args[1]) })
 		},
-	})
+	}
 }
 
-func (a *app) answer(ctx context.Context, arg, text string) (answered, error) {
+func (a *app) answer(ctx context.Context, arg, text string) (outcome, error) {
 	if strings.TrimSpace(text) == "" {
-		return answered{}, usagef("answer: the answer is empty")
+		return outcome{}, usagef("answer: the answer is empty")
 	}
 	me, err := a.asPerson(a.openRigActor(ctx))
 	if err != nil {
-		return answered{}, err
+		return outcome{}, err
 	}
 	q, err := a.find(ctx, me.Rig, arg, view.NeedQuestion, view.NeedBlocked, view.NeedPermission, view.NeedPlan)
 	switch {
 	case err != nil:
-		return answered{}, err
+		return outcome{}, err
 	case q.need != nil && q.need.Kind == view.NeedBlocked:
 		err := me.ReopenBead(ctx, q.need.BeadID, text)
-		return answered{q.need.Number, didIf(err, "open"), "", q.need.BeadID}, err
+		return outcome{Number: q.need.Number, Did: didIf(err, "open"), BeadID: q.need.BeadID}, err
 	case q.need != nil && q.need.Kind != view.NeedQuestion:
-		return answered{}, wrongAnswer(q.need, "a text")
+		return outcome{}, wrongAnswer(q.need, "a text")
 	case q.mail.Type != mail.Coordination:
-		return answered{}, usagef("%s is a %s: chipset approve and deny decide it", q.mail.Name, q.mail.Type)
+		return outcome{}, usagef("%s is a %s: chipset approve and deny decide it", q.mail.Name, q.mail.Type)
 	}
 	name, err := me.Reply(ctx, q.mail, actor.Answer{Body: text})
-	d := answered{Did: didIf(err, "answered"), Name: name}
+	d := outcome{Did: didIf(err, "answered"), Name: name}
 	if name != "" {
 		d.Did = "answered"
 	}
@@ -227,13 +211,13 @@ func didIf(err error, did string) string {
 }
 
 type reopenOptions struct {
-	interventionOptions
+	reasonOptions
 	all bool
 }
 
 // AddFlags registers the flags of reopen.
 func (o *reopenOptions) AddFlags(fs *pflag.FlagSet) {
-	o.interventionOptions.AddFlags(fs)
+	o.reasonOptions.AddFlags(fs)
 	fs.BoolVar(&o.all, "all", false, "every bead that is blocked")
 }
 
@@ -271,7 +255,7 @@ func runReopen(ctx context.Context, opts reopenOptions, args []string, a *app) e
 			}
 		}
 	}
-	return a.forEach(args, opts.json, func(arg string) (answered, error) {
+	return a.forEach(args, func(arg string) (outcome, error) {
 		d, err := a.beadNamed(ctx, me.Rig, arg)
 		if err == nil {
 			err = me.ReopenBead(ctx, d.BeadID, opts.reason)
@@ -282,22 +266,22 @@ func runReopen(ctx context.Context, opts reopenOptions, args []string, a *app) e
 }
 
 // beadNamed returns the bead that an argument of reopen names.
-func (a *app) beadNamed(ctx context.Context, r *rig.Rig, arg string) (answered, error) {
+func (a *app) beadNamed(ctx context.Context, r *rig.Rig, arg string) (outcome, error) {
 	if _, err := strconv.Atoi(arg); err != nil {
 		if id, err := state.ParseBeadID(arg); err == nil {
-			return answered{BeadID: id}, nil
+			return outcome{BeadID: id}, nil
 		}
 	}
 	q, err := a.find(ctx, r, arg)
 	switch {
 	case err != nil:
-		return answered{}, err
+		return outcome{}, err
 	case q.need != nil && q.need.Kind != view.NeedBlocked:
-		return answered{}, wrongAnswer(q.need, "reopen")
+		return outcome{}, wrongAnswer(q.need, "reopen")
 	case q.need != nil:
-		return answered{Number: q.need.Number, BeadID: q.need.BeadID}, nil
+		return outcome{Number: q.need.Number, BeadID: q.need.BeadID}, nil
 	case q.mail.Ref == nil || q.mail.Ref.BeadID == "":
-		return answered{}, usagef("message %s is about no bead", q.mail.Name)
+		return outcome{}, usagef("message %s is about no bead", q.mail.Name)
 	}
-	return answered{BeadID: q.mail.Ref.BeadID}, nil
+	return outcome{BeadID: q.mail.Ref.BeadID}, nil
 }

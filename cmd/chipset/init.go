@@ -249,38 +249,45 @@ func (a *app) askPermissions(worker string) (string, error) {
 	}
 }
 
+// madeRig is what init --json prints.
+type madeRig struct {
+	Path       string   `json:"path"`
+	Rig        string   `json:"rig"`
+	BeadPrefix string   `json:"bead_prefix"`
+	Agents     []string `json:"agents"`
+	Worker     string   `json:"worker"`
+	Target     string   `json:"target"`
+	Test       string   `json:"test,omitempty"`
+	Worktree   string   `json:"worktree,omitempty"`
+	Definition string   `json:"definition"`
+}
+
 func tellInit(ctx context.Context, a *app, r *rig.Rig) error {
 	target, err := r.Target(ctx)
 	if err != nil {
 		return err
 	}
-	var names []string
+	made := madeRig{Path: filepath.Join(r.Dir, rig.DirName), Rig: r.Def.Rig.Name, BeadPrefix: r.Def.Rig.BeadPrefix, Worker: r.Def.Worker.Default,
+		Target: string(target), Test: r.Def.Merge.Test.String(), Worktree: worktreeText(&r.Def.Worktree), Definition: filepath.Join(rig.DirName, rig.DefinitionName)}
 	for _, agent := range r.Def.Agents() {
-		names = append(names, agent.ID)
+		made.Agents = append(made.Agents, agent.ID)
 	}
-	worker := r.Def.Worker.Default
-	if isAgentPreset(worker) {
-		worker += " (permissions: " + r.Def.Worker.Permissions + ")"
+	if isAgentPreset(made.Worker) {
+		made.Worker += " (permissions: " + r.Def.Worker.Permissions + ")"
 	}
-	test := r.Def.Merge.Test.Line
-	if test == "" {
-		test = strings.Join(r.Def.Merge.Test.Argv, " ")
-	}
-	if test == "" {
-		test = "none: nothing is tested before it lands"
-	}
-	a.printf("made %s\n", filepath.Join(r.Dir, rig.DirName))
-	a.fields(9, [][2]string{
-		{"rig", r.Def.Rig.Name + " (beads " + r.Def.Rig.BeadPrefix + "-…)"},
-		{"agents", strings.Join(names, ", ")},
-		{"worker", worker},
-		{"target", string(target)},
-		{"test", test},
-		{"worktree", worktreeText(&r.Def.Worktree)},
-		{"settings", filepath.Join(rig.DirName, rig.DefinitionName)},
+	return a.show(made, nil, func() error {
+		test := made.Test
+		if test == "" {
+			test = "none: nothing is tested before it lands"
+		}
+		a.printf("made %s\n", made.Path)
+		a.fields(9, [][2]string{
+			{"rig", made.Rig + " (beads " + made.BeadPrefix + "-…)"}, {"agents", strings.Join(made.Agents, ", ")}, {"worker", made.Worker},
+			{"target", made.Target}, {"test", test}, {"worktree", made.Worktree}, {"settings", made.Definition},
+		})
+		a.printf("next:\n  chipset work add \"What is to be done\" -d \"How, and what else to know\"\n  chipset up\n")
+		return nil
 	})
-	a.printf("next:\n  chipset work add \"What is to be done\" -d \"How, and what else to know\"\n  chipset up\n")
-	return nil
 }
 
 // worktreeText says what worktrees get beside what git checks out, "" for nothing.

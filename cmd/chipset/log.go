@@ -17,7 +17,7 @@ import (
 )
 
 type logOptions struct {
-	follow, json             bool
+	follow                   bool
 	since, agent, bead, kind string
 	limit                    int
 }
@@ -30,7 +30,6 @@ func (o *logOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.bead, "bead", "", "only what concerns this `bead`")
 	fs.StringVar(&o.kind, "type", "", "only this `type`, or all of a noun: mail.sent, mail")
 	fs.IntVarP(&o.limit, "limit", "n", 0, "only the newest `N`")
-	fs.BoolVar(&o.json, "json", false, "print the stored events, one JSON object a line")
 }
 
 func newLogCmd(a *app) *cobra.Command {
@@ -130,7 +129,7 @@ func (l *logReader) more(limit int) error {
 }
 
 func (l *logReader) print(e *event.Event) error {
-	if l.opts.json {
+	if l.app.json {
 		line, err := state.EncodeLine(e)
 		if err != nil {
 			return err

@@ -105,7 +105,6 @@ func (o *mailInboxOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.archived, "archived", false, "the archive instead")
 	fs.IntVar(&o.limit, "limit", 0, "only the newest `N`")
 	fs.BoolVar(&o.xml, "xml", false, "print XML, with everything in the messages escaped")
-	addJSON(fs, &o.json)
 }
 
 func newMailInboxCmd(a *app) *cobra.Command {
@@ -118,7 +117,7 @@ marked or moved. What can't be read is reported on standard error.`,
 		Example: "  chipset mail inbox --unread\n  chipset mail inbox polecat-alpha --limit 5 --json",
 		Args:    nargs(0, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if opts.json && opts.xml {
+			if a.json && opts.xml {
 				return usagef("mail inbox: --json and --xml at once")
 			}
 			return a.onAgent(func(r *rig.Rig, owner state.AgentID) error { return runMailInbox(r, owner, opts, a) })(cmd, args)
@@ -153,7 +152,7 @@ func runMailInbox(r *rig.Rig, owner state.AgentID, opts mailInboxOptions, a *app
 	if opts.xml {
 		return a.printMailXML(entries)
 	}
-	return a.showMailList(entries, opts.json)
+	return a.showMailList(entries)
 }
 
 func unread(entries []mail.Entry) []mail.Entry {
@@ -166,8 +165,8 @@ func unread(entries []mail.Entry) []mail.Entry {
 	return out
 }
 
-func (a *app) showMailList(entries []mail.Entry, asJSON bool) error {
-	return showList(a, asJSON, entries, []string{"NAME", "", "FROM", "TYPE", "PRIORITY", "SUBJECT"}, func(e *mail.Entry) []string {
+func (a *app) showMailList(entries []mail.Entry) error {
+	return showList(a, entries, []string{"NAME", "", "FROM", "TYPE", "PRIORITY", "SUBJECT"}, func(e *mail.Entry) []string {
 		flag := "unread"
 		switch {
 		case e.Archived:
@@ -237,13 +236,11 @@ func (a *app) printMailXML(entries []mail.Entry) error {
 
 type mailReadOptions struct {
 	mailboxFlag
-	json bool
 }
 
 // AddFlags registers the flags of mail read, peek and trace.
 func (o *mailReadOptions) AddFlags(fs *pflag.FlagSet) {
 	o.mailboxFlag.AddFlags(fs)
-	addJSON(fs, &o.json)
 }
 
 func newMailReadCmd(a *app) *cobra.Command {
@@ -282,14 +279,14 @@ func newMailShowCmd(a *app, mark bool, cmd *cobra.Command) *cobra.Command {
 				shown = append(shown, e)
 			}
 		}
-		if opts.json && len(args) > 1 {
+		if a.json && len(args) > 1 {
 			return joined(append(failed, printList(a, shown)))
 		}
 		for i := range shown {
 			if i > 0 {
 				a.printf("\n")
 			}
-			failed = append(failed, a.show(&shown[i], nil, opts.json, func() error { return a.showMail(&shown[i]) }))
+			failed = append(failed, a.show(&shown[i], nil, func() error { return a.showMail(&shown[i]) }))
 		}
 		return joined(failed)
 	})

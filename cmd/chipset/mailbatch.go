@@ -47,6 +47,9 @@ func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app
 		for _, s := range sendLines(ctx, me, lines) {
 			failed.line(a, string(s.name), "", s.err)
 		}
+		if err := failed.flush(a); err != nil {
+			return err
+		}
 		switch {
 		case errors.Is(err, io.EOF):
 			return failed.err("mail send --batch")

@@ -25,7 +25,7 @@ marked.`,
 				return err
 			}
 			n, err := me.Forward(ctx, &e, note, args[1])
-			return a.done(err, "%s\n", n)
+			return a.sent(err, outcome{Did: "sent", Name: n, To: args[1]})
 		}),
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what is said above it, as `text`")

@@ -60,8 +60,5 @@ func runMailReply(ctx context.Context, opts mailReplyOptions, given string, a *a
 		return err
 	}
 	name, err := me.Reply(ctx, &e, actor.Answer{Body: body, Subject: opts.subject, Type: mail.Type(opts.kind), Priority: mail.Priority(opts.priority), State: mail.TaskState(opts.state)})
-	if name != "" {
-		a.printf("%s\n", name)
-	}
-	return err
+	return a.sent(err, outcome{Did: "sent", Name: name, To: string(e.From)})
 }

@@ -17,14 +17,13 @@ import (
 
 type mailSearchOptions struct {
 	mailboxFlag
-	archived, json bool
+	archived bool
 }
 
 // AddFlags registers the flags of mail search.
 func (o *mailSearchOptions) AddFlags(fs *pflag.FlagSet) {
 	o.mailboxFlag.AddFlags(fs)
 	fs.BoolVar(&o.archived, "archived", false, "look through the archive too")
-	addJSON(fs, &o.json)
 }
 
 func newMailSearchCmd(a *app) *cobra.Command {
@@ -60,7 +59,7 @@ func newMailSearchCmd(a *app) *cobra.Command {
 					found = append(found, e)
 				}
 			}
-			return a.showMailList(found, opts.json)
+			return a.showMailList(found)
 		}),
 	})
 }
@@ -115,10 +114,11 @@ print them. Unread mail is never moved by age alone. Archived mail stays searcha
 				}
 			}
 			moved, err := me.ArchiveMail(ctx, owner, age, opts.unread)
+			var all []outcome
 			for _, name := range moved {
-				a.printf("%s\n", name)
+				all = append(all, outcome{Did: "archived", Name: name, AgentID: owner})
 			}
-			return err
+			return a.sent(err, all...)
 		}),
 	})
 }
@@ -155,7 +155,7 @@ prints the events.`,
 					history = append(history, ev)
 				}
 			}
-			if opts.json {
+			if a.json {
 				return printList(a, history)
 			}
 			if len(history) == 0 || history[0].Type != "mail.sent" {

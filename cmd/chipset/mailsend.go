@@ -12,6 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
 )
 
 type mailSendOptions struct {
@@ -90,7 +91,7 @@ func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app)
 	}
 	if len(to) == 1 && !strings.HasPrefix(to[0], "@") {
 		name, err := me.SendMail(ctx, m, to[0])
-		return a.done(err, "%s\n", name)
+		return a.sent(err, outcome{Did: "sent", Name: name, To: to[0]})
 	}
 	recipients, err := me.Expand(to)
 	if err != nil {
@@ -100,6 +101,9 @@ func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app)
 	for _, id := range recipients {
 		name, err := me.SendMail(ctx, m, id)
 		failed.line(a, string(name), id, err)
+	}
+	if a.json {
+		return joined([]error{failed.err("mail send"), printList(a, failed.lines)})
 	}
 	return failed.err("mail send")
 }
@@ -166,15 +170,18 @@ func (o *mailSendOptions) addTask(m *mail.Message, me *actor.Actor) (err error) 
 type tally struct {
 	all, failed int
 	first       error
+	lines       []outcome // of --json
 }
 
 // line prints what became of one message: its name, or "error: …".
 func (t *tally) line(a *app, name, to string, err error) {
 	t.all++
 	if err == nil {
-		a.printf("%s\n", name)
+		t.lines = append(t.lines, outcome{Did: "sent", Name: mail.Name(name), To: to})
+		a.tallyf("%s\n", name)
 		return
 	}
+	t.lines = append(t.lines, outcome{To: to, Error: err.Error()})
 	t.failed++
 	if t.first == nil {
 		t.first = err
@@ -186,7 +193,30 @@ func (t *tally) line(a *app, name, to string, err error) {
 	if hint := actor.HintFor(err); hint != "" {
 		text += " (" + hint + ")"
 	}
-	a.printf("error: %s\n", clean(text))
+	a.tallyf("error: %s\n", clean(text))
+}
+
+// flush prints what became of messages so far, with --json: an object on a line for each.
+func (t *tally) flush(a *app) error {
+	if !a.json {
+		return nil
+	}
+	for i := range t.lines {
+		line, err := state.EncodeLine(&t.lines[i])
+		if err != nil {
+			return err
+		}
+		a.printf("%s", line)
+	}
+	t.lines = nil
+	return nil
+}
+
+// tallyf prints a line for people.
+func (a *app) tallyf(format string, args ...any) {
+	if !a.json {
+		a.printf(format, args...)
+	}
 }
 
 // err has the exit code of the first failure.

@@ -49,5 +49,5 @@ func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {
 		}
 	}
 	e, err := s.WaitMail(ctx, opts.timeout, filter)
-	return a.done(err, "%s\n", e.Name)
+	return a.did(&e, err, "%s\n", e.Name)
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,11 +69,11 @@ func execute(ctx context.Context, args []string, a *app) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	cmd, err := root.ExecuteContextC(ctx)
+	err := root.ExecuteContext(ctx)
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
-	if f := cmd.Flags().Lookup("json"); f != nil && f.Value.String() == "true" {
+	if a.json || slices.Contains(args, "--json") { // also of a command line that can't be read
 		return a.reportJSON(ctx, err)
 	}
 	return a.report(ctx, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"strings"
 
@@ -64,19 +65,31 @@ func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 		return me, err
 	}})
 	if opts.http == "" {
+		if a.json {
+			return usagef("mcp: --json is for --http: standard output belongs to the protocol")
+		}
 		return server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(a.stdin), Writer: unclosed{a.stdout}})
 	}
 	l, err := mcpserver.Listen(ctx, opts.http)
 	if err != nil {
 		return err
 	}
-	a.printf("http://%s%s\n", l.Addr(), mcpserver.Path)
-	token := a.env(envToken)
+	address, token := fmt.Sprintf("http://%s%s", l.Addr(), mcpserver.Path), a.env(envToken)
+	text, made := address+"\n", ""
 	if token == "" {
 		token = rand.Text()
-		a.printf("token %s\n", token)
+		text, made = text+"token "+token+"\n", token
+	}
+	if err := a.did(mcpAddress{address, made}, nil, "%s", text); err != nil {
+		return err
 	}
 	return server.Serve(ctx, l, token)
+}
+
+// mcpAddress is what mcp --http --json prints; the token only where it was made.
+type mcpAddress struct {
+	URL   string `json:"url"`
+	Token string `json:"token,omitempty"`
 }
 
 // unclosed is standard output, which is not the transport's to close.

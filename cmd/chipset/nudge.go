@@ -59,22 +59,21 @@ func runNudgeSend(ctx context.Context, opts nudgeSendOptions, name string, a *ap
 		return err
 	}
 	n, to, err := me.SendNudge(ctx, name, nudge.Type(opts.kind), opts.message, opts.respond)
-	if err == nil {
+	return a.show(n, err, func() error {
 		a.printNudge(&n, to)
-	}
-	return err
+		return nil
+	})
 }
 
 func (a *app) printNudge(n *nudge.Nudge, to state.AgentID) {
 	a.printf("%s → %s %s %s\n", n.From, to, n.Type, n.Timestamp)
 }
 
-type nudgeShowOptions struct{ unseen, json bool }
+type nudgeShowOptions struct{ unseen bool }
 
 // AddFlags registers the flags of nudge show.
 func (o *nudgeShowOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.unseen, "unseen", false, "only what the agent has not processed")
-	addJSON(fs, &o.json)
 }
 
 func newNudgeShowCmd(a *app) *cobra.Command {
@@ -94,13 +93,13 @@ func newNudgeShowCmd(a *app) *cobra.Command {
 				return err
 			}
 			warnAll(a, bad)
-			return a.showNudges(all, opts.json)
+			return a.showNudges(all)
 		}),
 	})
 }
 
-func (a *app) showNudges(all []nudge.Nudge, asJSON bool) error {
-	return showList(a, asJSON, all, []string{"TIME", "FROM", "TYPE", "", "MESSAGE"}, func(n *nudge.Nudge) []string {
+func (a *app) showNudges(all []nudge.Nudge) error {
+	return showList(a, all, []string{"TIME", "FROM", "TYPE", "", "MESSAGE"}, func(n *nudge.Nudge) []string {
 		wants := ""
 		if n.RequiresResponse {
 			wants = "response wanted"
@@ -127,6 +126,13 @@ there is none, the newest one that asked for a response is answered again.`,
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
 			sent, err := me.Respond(ctx, opts.message)
+			if a.json {
+				var all []nudge.Nudge
+				for i := range sent {
+					all = append(all, sent[i].Response)
+				}
+				return joined([]error{err, printList(a, all)})
+			}
 			for i := range sent {
 				a.printNudge(&sent[i].Response, sent[i].To)
 			}
@@ -136,15 +142,14 @@ there is none, the newest one that asked for a response is answered again.`,
 }
 
 type nudgeWaitOptions struct {
-	timeout    time.Duration
-	seen, json bool
+	timeout time.Duration
+	seen    bool
 }
 
 // AddFlags registers the flags of nudge wait.
 func (o *nudgeWaitOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.timeout, "timeout", 0, "give up after this `duration` (default: never)")
 	fs.BoolVar(&o.seen, "seen", false, "mark what is printed as processed")
-	addJSON(fs, &o.json)
 }
 
 func newNudgeWaitCmd(a *app) *cobra.Command {
@@ -175,7 +180,7 @@ func runNudgeWait(ctx context.Context, opts nudgeWaitOptions, a *app) error {
 	if err != nil {
 		return err
 	}
-	if err = a.showNudges(fresh, opts.json); err != nil || !opts.seen {
+	if err = a.showNudges(fresh); err != nil || !opts.seen {
 		return err
 	}
 	var failed []error

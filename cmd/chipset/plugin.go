@@ -69,7 +69,9 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 	if err != nil {
 		return err
 	}
-	a.printf("%s\n", dir)
+	if err := a.did(outcome{Did: "installed", Path: dir, Count: len(names)}, nil, "%s\n", dir); err != nil {
+		return err
+	}
 	a.tellf("%d files for %s\n", len(names), name)
 	if plugin.Steps == nil {
 		if opts.enable {
@@ -152,6 +154,9 @@ func runPluginUninstall(ctx context.Context, name string, opts pluginUninstallOp
 	}
 	if err != nil {
 		return err
+	}
+	if a.json {
+		return a.printJSON(outcome{Did: "removed", Path: dir, Count: len(names)})
 	}
 	a.tellf("%d files for %s removed from %s\n", len(names), name, dir)
 	return nil

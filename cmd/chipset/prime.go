@@ -11,13 +11,11 @@ import (
 
 type primeOptions struct {
 	format string
-	json   bool
 }
 
 // AddFlags registers the flags of prime.
 func (o *primeOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.format, "format", "text", "`text` or json")
-	fs.BoolVar(&o.json, "json", false, "the same as --format json")
 }
 
 func newPrimeCmd(a *app) *cobra.Command {
@@ -45,7 +43,7 @@ func runPrime(ctx context.Context, opts primeOptions, a *app) error {
 		return err
 	}
 	shown := b.InText()
-	if opts.json || opts.format == "json" {
+	if a.json || opts.format == "json" {
 		shown = b.Names()
 		err = a.printJSON(b)
 	} else {

@@ -22,15 +22,14 @@ func newQueueCmd(a *app) *cobra.Command {
 }
 
 type queueListOptions struct {
-	statuses   []string
-	live, json bool
+	statuses []string
+	live     bool
 }
 
 // AddFlags registers the flags of queue list.
 func (o *queueListOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.statuses, "status", nil, "only requests of this `status`; may be repeated")
 	fs.BoolVar(&o.live, "live", false, "only requests that are not finished")
-	addJSON(fs, &o.json)
 }
 
 func newQueueListCmd(a *app) *cobra.Command {
@@ -65,7 +64,7 @@ func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
 		return opts.live && !q.Status.Live() || len(opts.statuses) > 0 && !slices.Contains(opts.statuses, string(q.Status))
 	})
 	together := mergequeue.StackedWith(all)
-	return showList(a, opts.json, shown, []string{"SEQ", "ID", "STATUS", "BEAD", "AGENT", "WHY"}, func(q *mergequeue.Request) []string {
+	return showList(a, shown, []string{"SEQ", "ID", "STATUS", "BEAD", "AGENT", "WHY"}, func(q *mergequeue.Request) []string {
 		status := string(q.Status)
 		if q.Status == mergequeue.Merging && q.Stage != "" {
 			status += ": " + string(q.Stage)
@@ -95,8 +94,7 @@ func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 }
 
 func newQueueShowCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a merge request",
 		Example: "  chipset queue show mr-gt-abc12",
@@ -106,7 +104,7 @@ func newQueueShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if opts.json {
+			if a.json {
 				return a.printJSON(q)
 			}
 			a.printf("%s  %s\n", q.ID, q.Status)
@@ -119,7 +117,7 @@ func newQueueShowCmd(a *app) *cobra.Command {
 			a.section("reason", q.Reason)
 			return nil
 		}),
-	})
+	}
 }
 
 func newQueueRetryCmd(a *app) *cobra.Command {
@@ -154,6 +152,14 @@ func newQueueDropCmd(a *app) *cobra.Command {
 	})
 }
 
+// protectedDiff is what queue diff --json prints.
+type protectedDiff struct {
+	MergeID state.MergeID `json:"merge_id"`
+	BeadID  state.BeadID  `json:"bead_id"`
+	Paths   []string      `json:"paths"`
+	Patch   string        `json:"patch"`
+}
+
 func newQueueDiffCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff ID",
@@ -174,7 +180,7 @@ last. chipset approve lets exactly that land.`,
 			if err == nil && q.Held.Count > len(q.Held.Paths) {
 				a.warnf("%d more files are not shown: git diff %s %s shows all", q.Held.Count-len(q.Held.Paths), q.Held.Onto, q.Held.Candidate)
 			}
-			return a.done(err, "%s", cleanText(string(patch)))
+			return a.did(protectedDiff{q.ID, q.BeadID, q.Held.Paths, string(patch)}, err, "%s", cleanText(string(patch)))
 		}),
 	}
 }
@@ -194,5 +200,5 @@ func runQueueStep(ctx context.Context, step, reason, name string, a *app) error 
 	} else {
 		q, err = me.RetryRequest(ctx, id)
 	}
-	return a.done(err, "%s %s\n", q.ID, q.Status)
+	return a.did(q, err, "%s %s\n", q.ID, q.Status)
 }

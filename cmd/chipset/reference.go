@@ -154,10 +154,11 @@ func manPage(cmd *cobra.Command, body func(p page)) []byte {
 
 func newManCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "man DIRECTORY",
-		Short:   "Write the pages of man(1) into a directory that exists",
-		Example: "  chipset man /usr/local/share/man/man1",
-		Args:    nargs(1, 1, "one directory"),
+		Use:         "man DIRECTORY",
+		Annotations: map[string]string{ownFormat: ""},
+		Short:       "Write the pages of man(1) into a directory that exists",
+		Example:     "  chipset man /usr/local/share/man/man1",
+		Args:        nargs(1, 1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for name, text := range manPages(cmd.Root()) {
 				if err := state.ReplaceOutside(filepath.Join(a.abs(args[0]), name), text); err != nil {

@@ -30,12 +30,13 @@ when it ends well two, four and so on. status names what is paused, and why.`,
 				return err
 			}
 			if len(resumed) == 0 {
-				a.printf("nothing is paused\n")
+				a.note("nothing is paused\n")
 			}
+			var all []outcome
 			for _, s := range resumed {
-				a.printf("%s goes on, one bead first\n", s)
+				all = append(all, outcome{Did: "resumed", Scope: string(s)})
 			}
-			return nil
+			return a.didAll(all, nil, func(o *outcome) string { return o.Scope + " goes on, one bead first" })
 		}),
 	}
 }

@@ -33,6 +33,9 @@ JSON below .chipset/state/.
 			if err := a.permit(cmd); err != nil {
 				return err
 			}
+			if _, speaks := cmd.Annotations[ownFormat]; speaks && a.json {
+				return usagef("%s: --json: its output has a format of its own", commandName(cmd))
+			}
 			return checkSigns(cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,6 +55,9 @@ JSON below .chipset/state/.
 	a.setHelp(root)
 	return root
 }
+
+// ownFormat is the annotation of a command whose output others define, so that there is no --json.
+const ownFormat = "own-format"
 
 // checksItself is the annotation of a command that names everything that is wrong with
 // its options at once.
@@ -74,11 +80,7 @@ func checkSigns(cmd *cobra.Command) error {
 func (a *app) addGlobalFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.dir, "dir", "", "the `directory` that holds .chipset (default $CHIPSET_DIR, else found from here)")
 	fs.StringVar(&a.as, "as", "", "the `agent` to speak as (default $CHIPSET_AGENT, else human)")
-}
-
-// addJSON adds --json to a command that reads.
-func addJSON(fs *pflag.FlagSet, to *bool) {
-	fs.BoolVar(to, "json", false, "print exactly the stored objects as one JSON document")
+	fs.BoolVar(&a.json, "json", false, "answer, and fail, in JSON")
 }
 
 // withFlags registers the flags of a command's options.

@@ -22,8 +22,7 @@ func newRuntimeCmd(a *app) *cobra.Command {
 }
 
 func newRuntimeListCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:   "list",
 		Short: "List the clients that a rig can use, with what is installed",
 		Long: `List every client that has a preset: where it is installed, its version, and what a
@@ -38,8 +37,8 @@ A program that does not answer in time is listed without its version. A rig need
 the clients that it uses.`,
 		Example: "  chipset runtime list\n  chipset runtime list --json",
 		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runRuntimeList(cmd.Context(), opts, a) },
-	})
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runRuntimeList(cmd.Context(), a) },
+	}
 }
 
 // runtimeLine is one client of runtime list --json.
@@ -55,7 +54,7 @@ type runtimeLine struct {
 	Cost   bool   `json:"cost"`
 }
 
-func runRuntimeList(ctx context.Context, opts jsonOptions, a *app) error {
+func runRuntimeList(ctx context.Context, a *app) error {
 	all := clients.All()
 	var lines []runtimeLine
 	for i, found := range agentcli.Detect(ctx, all, agentcli.DetectDeadline) {
@@ -63,7 +62,7 @@ func runRuntimeList(ctx context.Context, opts jsonOptions, a *app) error {
 		lines = append(lines, runtimeLine{Found: found, Title: about.Title, Tried: about.Tried, Stream: about.Stream, Resume: about.Resume,
 			Hooks: all[i].Hooks != nil, MCP: about.MCP, Cost: about.Cost})
 	}
-	return showList(a, opts.json, lines, []string{"PRESET", "VERSION", "CAN", "CLIENT", "PATH"}, func(l *runtimeLine) []string {
+	return showList(a, lines, []string{"PRESET", "VERSION", "CAN", "CLIENT", "PATH"}, func(l *runtimeLine) []string {
 		return []string{l.Name, versionCell(l), l.abilities(), l.Title, l.Path}
 	})
 }
@@ -147,6 +146,13 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 	}
 	if about.Resume {
 		lines = append(lines, [2]string{"resumed", fmt.Sprintf("at most %d times: %s", preset.MaxResumes(), commandLine(resumed.Argv))})
+	}
+	if a.json {
+		shown := map[string]string{"preset": preset.Name}
+		for _, l := range lines {
+			shown[strings.NewReplacer(" ", "_", "-", "").Replace(l[0])] = l[1]
+		}
+		return a.printJSON(shown)
 	}
 	a.printf("%s\n", clean(preset.Name))
 	a.fields(11, lines)

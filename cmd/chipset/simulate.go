@@ -16,7 +16,6 @@ import (
 type simulateOptions struct {
 	simulate.Options
 	faults string
-	json   bool
 }
 
 // span is a flag that takes days and years as well.
@@ -59,7 +58,6 @@ func (o *simulateOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(span{&o.Patrol}, "patrol", "the witness's interval")
 	fs.Var(span{&o.Step}, "step", "what one durable step of a role takes")
 	fs.Var(span{&o.Person}, "person", "the median time until a person reopens a bead that waits for one; 0 is never")
-	fs.BoolVar(&o.json, "json", false, "print the whole report as one JSON document")
 }
 
 func newSimulateCmd(a *app) *cobra.Command {
@@ -108,7 +106,7 @@ func runSimulate(ctx context.Context, opts simulateOptions, a *app) error {
 	if err != nil && !errors.As(err, &violated) {
 		return err
 	}
-	if opts.json {
+	if a.json {
 		return errors.Join(err, a.printJSON(report))
 	}
 	return errors.Join(err, report.WriteText(a.stdout))

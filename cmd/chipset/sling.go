@@ -12,8 +12,7 @@ import (
 )
 
 func newSlingCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:   "sling BEAD [AGENT]",
 		Short: "Hang a bead on a polecat's hook by hand",
 		Long: `Dispatch one ready bead with the same steps as the mayor's: dispatch record, bead
@@ -40,11 +39,9 @@ exit code is 4.`,
 			if errors.As(err, &slung) {
 				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
 			}
-			return a.show(rec, err, opts.json, func() error {
-				return a.done(nil, "%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
-			})
+			return a.did(rec, err, "%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
 		}),
-	})
+	}
 }
 
 func newUnslingCmd(a *app) *cobra.Command {
@@ -60,11 +57,8 @@ worker and saves the unfinished work on a salvage ref.`,
 			if err != nil {
 				return err
 			}
-			if _, err := me.Unsling(ctx, id); err != nil {
-				return err
-			}
-			a.printf("%s is open again\n", id)
-			return nil
+			b, err := me.Unsling(ctx, id)
+			return a.did(b, err, "%s is open again\n", id)
 		}),
 	}
 }

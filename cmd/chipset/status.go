@@ -11,12 +11,11 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 )
 
-type statusOptions struct{ health, json bool }
+type statusOptions struct{ health bool }
 
 // AddFlags registers the flags of status.
 func (o *statusOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.health, "health", false, "the health of the agents, as the witness sees it")
-	addJSON(fs, &o.json)
 }
 
 func newStatusCmd(a *app) *cobra.Command {
@@ -31,10 +30,10 @@ why, what waits for a person, and what is wrong. Nothing is changed.`,
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, _ []string) error {
 			if opts.health {
 				h, err := view.Health(ctx, r)
-				return a.show(h, err, opts.json, func() error { return h.WriteText(a.stdout, a.screen()) })
+				return a.show(h, err, func() error { return h.WriteText(a.stdout, a.screen()) })
 			}
 			s, err := view.GetStatus(ctx, r)
-			return a.show(s, err, opts.json, func() error { return s.WriteText(a.stdout, a.screen()) })
+			return a.show(s, err, func() error { return s.WriteText(a.stdout, a.screen()) })
 		}),
 	})
 }

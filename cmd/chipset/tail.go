@@ -102,6 +102,13 @@ func (p *transcriptPrinter) run(ctx context.Context) error {
 
 func (p *transcriptPrinter) print(passages []agentcli.Passage) {
 	for _, passage := range passages {
+		if p.app.json {
+			line, err := state.EncodeLine(passage)
+			if err == nil { // two strings always encode
+				p.app.printf("%s", line)
+			}
+			continue
+		}
 		if _, terminal := p.app.terminal(); p.opts.raw && !terminal {
 			p.app.printf("%s\n", passage.Text)
 			continue
@@ -143,8 +150,7 @@ func (a *app) line(text string, colour func(string) screen.Cell) {
 }
 
 func newDiffCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:   "diff BEAD",
 		Short: "What a bead's attempt has changed by now, or what landed of it",
 		Long: `Print the commits and the patch of a bead: of the attempt that goes on what its worktree holds,
@@ -158,9 +164,9 @@ holds, or what landed. Into a pipe goes the patch alone.`,
 				return usagef("diff: %v", err)
 			}
 			c, err := view.ChangesOf(ctx, r, id)
-			return a.show(c, err, opts.json, func() error { return a.printChanges(c) })
+			return a.show(c, err, func() error { return a.printChanges(c) })
 		}),
-	})
+	}
 }
 
 func (a *app) printChanges(c *view.Changes) error {

@@ -32,8 +32,7 @@ func (o *waitOption) AddFlags(fs *pflag.FlagSet) {
 // approval, an error with the reason for a denial.
 func (o *waitOption) answer(ctx context.Context, a *app, me *actor.Actor, name mail.Name) error {
 	if o.wait <= 0 {
-		a.printf("%s\n", name)
-		return nil
+		return a.sent(nil, outcome{Did: "asked", Name: name})
 	}
 	answer, err := me.WaitDecision(ctx, name, o.wait)
 	if err != nil {
@@ -46,8 +45,7 @@ func (a *app) decided(approved bool, reason string) error {
 	if !approved {
 		return fmt.Errorf("denied: %s", clean(reason))
 	}
-	a.printf("%s\n", clean(strings.TrimSuffix("approved: "+reason, ": ")))
-	return nil
+	return a.didAll([]outcome{{Did: "approved", Reason: reason}}, nil, func(*outcome) string { return strings.TrimSuffix("approved: "+reason, ": ") })
 }
 
 type requestPlanOptions struct {
@@ -145,27 +143,21 @@ when it does not come in time. Without --wait end your turn: you go on with the 
 				return err
 			}
 			if opts.wait <= 0 {
-				a.printf("%s\n", name)
-				return nil
+				return a.sent(nil, outcome{Did: "asked", Name: name})
 			}
 			e, err := me.WaitAnswer(cmd.Context(), name, opts.wait)
-			if err == nil {
-				a.printf("%s\n", strings.TrimRight(cleanText(e.Body), "\n"))
-			}
-			return withHint(err, "the answer comes as mail in the thread of "+string(name))
+			return withHint(a.did(&e, err, "%s\n", strings.TrimRight(cleanText(e.Body), "\n")), "the answer comes as mail in the thread of "+string(name))
 		},
 	})
 }
 
 type decideOptions struct {
-	jsonOptions
 	reason              string
 	remember, onlyAgent bool
 }
 
 // AddFlags registers the flags of approve and deny.
 func (o *decideOptions) AddFlags(fs *pflag.FlagSet) {
-	o.jsonOptions.AddFlags(fs)
 	fs.StringVar(&o.reason, "reason", "", "why, as `text`; required to send a plan back or to refuse an end")
 	fs.BoolVar(&o.remember, "remember", false, "decide the same permission the same way for good, for every agent")
 	fs.BoolVar(&o.onlyAgent, "only-agent", false, "with --remember: only for the agent that asked")
@@ -200,20 +192,20 @@ asked about again. A bead that is sent back is open again, with the reason for i
 				return usagef("%s: --only-agent belongs to --remember", name)
 			}
 			d := actor.Decision{Approved: approved, Reason: opts.reason, Remember: opts.remember, OnlyAgent: opts.onlyAgent}
-			return a.forEach(args, opts.json, func(arg string) (answered, error) { return a.decide(cmd.Context(), arg, name, d) })
+			return a.forEach(args, func(arg string) (outcome, error) { return a.decide(cmd.Context(), arg, name, d) })
 		},
 	})
 }
 
 // decide answers one request; verb names the command for messages.
-func (a *app) decide(ctx context.Context, arg, verb string, d actor.Decision) (answered, error) {
+func (a *app) decide(ctx context.Context, arg, verb string, d actor.Decision) (outcome, error) {
 	me, err := a.asPerson(a.openActor(ctx))
 	if err != nil {
-		return answered{}, err
+		return outcome{}, err
 	}
 	q, err := a.find(ctx, me.Rig, arg, view.NeedPermission, view.NeedPlan, view.NeedProtected)
 	if err != nil {
-		return answered{}, err
+		return outcome{}, err
 	}
 	word := "denied"
 	if d.Approved {
@@ -221,12 +213,12 @@ func (a *app) decide(ctx context.Context, arg, verb string, d actor.Decision) (a
 	}
 	if q.need != nil && q.need.Kind == view.NeedProtected {
 		err := me.DecideRequest(ctx, q.need.MergeID, q.need.Change, d)
-		return answered{q.need.Number, didIf(err, word), "", q.need.BeadID}, err
+		return outcome{Number: q.need.Number, Did: didIf(err, word), BeadID: q.need.BeadID}, err
 	}
 	if q.need != nil && q.need.Kind != view.NeedPermission && q.need.Kind != view.NeedPlan {
-		return answered{}, wrongAnswer(q.need, verb)
+		return outcome{}, wrongAnswer(q.need, verb)
 	}
-	made := answered{}
+	made := outcome{}
 	made.Name, err = me.Decide(ctx, q.mail, d)
 	if made.Name == "" {
 		return made, err
@@ -258,7 +250,7 @@ is sent.`,
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
 			n, err := me.Idle(ctx, actor.IdleReason(opts.reason), opts.summary)
-			return a.done(err, "%s\n", n)
+			return a.sent(err, outcome{Did: "sent", Name: n, To: string(me.Mayor())})
 		}),
 	})
 }
@@ -268,8 +260,7 @@ func newPermissionsCmd(a *app) *cobra.Command {
 }
 
 func newPermissionsListCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the decisions that are remembered",
@@ -281,11 +272,11 @@ func newPermissionsListCmd(a *app) *cobra.Command {
 				return err
 			}
 			warnAll(a, bad)
-			return showList(a, opts.json, all, []string{"ID", "DECISION", "AGENT", "RULE", "SINCE", "REASON"}, func(p *permission.Rule) []string {
+			return showList(a, all, []string{"ID", "DECISION", "AGENT", "RULE", "SINCE", "REASON"}, func(p *permission.Rule) []string {
 				return []string{p.ID, string(p.Decision), string(p.AgentID), p.Rule, localTime(p.CreatedAt), p.Reason}
 			})
 		}),
-	})
+	}
 }
 
 func newPermissionsRevokeCmd(a *app) *cobra.Command {
@@ -299,7 +290,7 @@ func newPermissionsRevokeCmd(a *app) *cobra.Command {
 				return err
 			}
 			rule, err := me.Revoke(args[0])
-			return a.done(err, "%s revoked: %s\n", rule.ID, clean(rule.Rule))
+			return a.did(rule, err, "%s revoked: %s\n", rule.ID, clean(rule.Rule))
 		}),
 	}
 }

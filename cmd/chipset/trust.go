@@ -51,7 +51,7 @@ func runTrust(ctx context.Context, o trustOptions, a *app) error {
 		return err
 	}
 	if !o.yes {
-		a.printf("\nType yes to trust it: ")
+		a.note("\nType yes to trust it: ")
 		answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 		if err != nil || strings.TrimSpace(answer) != "yes" {
 			return state.Conflictf("trust", "not trusted; nothing was changed")
@@ -60,19 +60,18 @@ func runTrust(ctx context.Context, o trustOptions, a *app) error {
 	if err := r.Trust(); err != nil {
 		return err
 	}
-	a.printf("trusted %s in %s\n", r.Tree.RigID(), r.Dir)
-	return nil
+	return a.did(outcome{Did: "trusted", RigID: string(r.Tree.RigID()), Path: r.Dir}, nil, "trusted %s in %s\n", r.Tree.RigID(), r.Dir)
 }
 
 // showUntrusted prints what a rig would run, and what waits in it.
 func (a *app) showUntrusted(r *rig.Rig) error {
-	a.printf("%s in %s came with the repository.\n\nIt would run:\n", r.Tree.RigID(), r.Dir)
+	a.note("%s in %s came with the repository.\n\nIt would run:\n", r.Tree.RigID(), r.Dir)
 	if r.Def == nil {
-		a.printf("  nothing, because chipset.yaml can't be used: chipset validate\n")
+		a.note("  nothing, because chipset.yaml can't be used: chipset validate\n")
 	} else {
-		a.printf("  workers    %s\n  test       %s\n", clean(r.Def.Worker.Default), clean(r.Def.Merge.Test.String()))
+		a.note("  workers    %s\n  test       %s\n", clean(r.Def.Worker.Default), clean(r.Def.Merge.Test.String()))
 		for _, p := range r.Def.Worker.Presets {
-			a.printf("  preset     %s: %s\n", clean(p.Name), clean(p.Command.String()))
+			a.note("  preset     %s: %s\n", clean(p.Name), clean(p.Command.String()))
 		}
 	}
 	beads, _, err := r.Beads.All()
@@ -87,7 +86,7 @@ func (a *app) showUntrusted(r *rig.Rig) error {
 		}
 		open++
 		if b.Worker != "" {
-			a.printf("  bead       %s runs %s\n", b.ID, clean(b.Worker))
+			a.note("  bead       %s runs %s\n", b.ID, clean(b.Worker))
 		}
 	}
 	agents, _, err := r.Agents.All()
@@ -102,6 +101,6 @@ func (a *app) showUntrusted(r *rig.Rig) error {
 		}
 		unread += len(letters)
 	}
-	a.printf("\nIn it wait %d unfinished beads and %d unread messages.\n", open, unread)
+	a.note("\nIn it wait %d unfinished beads and %d unread messages.\n", open, unread)
 	return nil
 }

@@ -40,7 +40,7 @@ func (o *upOptions) AddFlags(fs *pflag.FlagSet) {
 
 func (o *upOptions) addCommon(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.timeout, "timeout", 0, "end with exit 6 after this `duration`")
-	fs.StringVar(&o.logFormat, "log-format", "text", "how log lines are printed: text or json")
+	fs.StringVar(&o.logFormat, "log-format", "text", "how log lines are printed: text or json (as with --json)")
 }
 
 func newUpCmd(a *app) *cobra.Command {
@@ -64,6 +64,9 @@ If another process runs the whole rig already, the exit code is 4.`,
 }
 
 func runUp(ctx context.Context, a *app, o upOptions) error {
+	if a.json {
+		o.logFormat = "json"
+	}
 	say, err := a.linePrinter(o.logFormat)
 	if err != nil {
 		return err

@@ -19,11 +19,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-type validateOptions struct{ json, forceCount, schema, live bool }
+type validateOptions struct{ forceCount, schema, live bool }
 
 // AddFlags registers the flags of validate.
 func (o *validateOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.json, "json", false, "print the problems as one JSON array")
 	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
 	fs.BoolVar(&o.live, "live", false, "check as well what up checks: clients, target, remote, disk, setup and test")
 	fs.BoolVar(&o.schema, "schema", false, "print the JSON Schema of the file, for editors")
@@ -63,7 +62,7 @@ func runValidate(ctx context.Context, opts validateOptions, args []string, a *ap
 	if err != nil {
 		return err
 	}
-	if opts.json && (!opts.live || len(problems.Errors()) > 0) {
+	if a.json && (!opts.live || len(problems.Errors()) > 0) {
 		if err := printList(a, problems); err != nil {
 			return err
 		}
@@ -77,9 +76,9 @@ func runValidate(ctx context.Context, opts validateOptions, args []string, a *ap
 		return fmt.Errorf("validate: %s: %s, %s", file, wording.Count(bad, "error"), wording.Count(odd, "warning"))
 	}
 	if opts.live {
-		return a.validateLive(ctx, opts.json)
+		return a.validateLive(ctx)
 	}
-	if !opts.json {
+	if !a.json {
 		a.printf("%s: ok, %s\n", clean(file), wording.Count(odd, "warning"))
 	}
 	return nil
@@ -128,7 +127,7 @@ func readLimited(r io.Reader, limit int64) ([]byte, error) {
 }
 
 // validateLive makes the checks that up makes before it starts.
-func (a *app) validateLive(ctx context.Context, asJSON bool) error {
+func (a *app) validateLive(ctx context.Context) error {
 	r, err := a.openRig(ctx)
 	if err != nil {
 		return err
@@ -141,7 +140,7 @@ func (a *app) validateLive(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if a.json {
 		err = printList(a, checks)
 	}
 	bad := 0
@@ -154,7 +153,7 @@ func (a *app) validateLive(ctx context.Context, asJSON bool) error {
 			if c.Mend != "" {
 				a.tellf("  %s\n", clean(c.Mend))
 			}
-		case !asJSON:
+		case !a.json:
 			a.printf("%-7s %s  %s\n", c.Name, clean(c.Subject), clean(c.Found))
 		}
 	}

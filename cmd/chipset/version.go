@@ -11,17 +11,16 @@ import (
 )
 
 func newVersionCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this binary and of the state tree it writes",
 		Example: "  chipset version",
 		Args:    nargs(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			v := currentVersion()
-			return a.show(v, nil, opts.json, func() error { return a.done(nil, "%s\n", v) })
+			return a.did(v, nil, "%s\n", v)
 		},
-	})
+	}
 }
 
 // versionInfo is what version --json prints.

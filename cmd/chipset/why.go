@@ -10,7 +10,6 @@ import (
 )
 
 func newWhyCmd(a *app) *cobra.Command {
-	var json bool
 	cmd := &cobra.Command{
 		Use:   "why BEAD",
 		Short: "What one bead waits for, and everything that happened to it",
@@ -19,13 +18,12 @@ every event, mail, attempt, hand-off and merge request, with its branches and wh
 was salvaged.`,
 		Example: "  chipset why gt-abc12\n  chipset why gt-abc12 --json",
 		Args:    nargs(1, 1, "one bead"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runWhy(cmd.Context(), args[0], json, a) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return runWhy(cmd.Context(), args[0], a) },
 	}
-	addJSON(cmd.Flags(), &json)
 	return cmd
 }
 
-func runWhy(ctx context.Context, name string, json bool, a *app) error {
+func runWhy(ctx context.Context, name string, a *app) error {
 	id, err := state.ParseBeadID(name)
 	if err != nil {
 		return usagef("why: %v", err)
@@ -35,5 +33,5 @@ func runWhy(ctx context.Context, name string, json bool, a *app) error {
 		return err
 	}
 	history, err := view.Why(ctx, r, id)
-	return a.show(history, err, json, func() error { return history.WriteText(a.stdout, a.screen()) })
+	return a.show(history, err, func() error { return history.WriteText(a.stdout, a.screen()) })
 }

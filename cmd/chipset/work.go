@@ -23,8 +23,8 @@ func newWorkCmd(a *app) *cobra.Command {
 }
 
 type workListOptions struct {
-	statuses, labels     []string
-	ready, blocked, json bool
+	statuses, labels []string
+	ready, blocked   bool
 }
 
 // AddFlags registers the flags of work list.
@@ -33,7 +33,6 @@ func (o *workListOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.labels, "label", nil, "only beads with this `label`; may be repeated, and then all are wanted")
 	fs.BoolVar(&o.ready, "ready", false, "only what could be slung now, in the order it would be")
 	fs.BoolVar(&o.blocked, "blocked", false, "only what waits for a person or for other beads")
-	addJSON(fs, &o.json)
 }
 
 func newWorkListCmd(a *app) *cobra.Command {
@@ -67,7 +66,7 @@ func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 		return err
 	}
 	warnAll(a, bad)
-	return showList(a, opts.json, chosen, []string{"ID", "PRIO", "STATUS", "TITLE", "ASSIGNEE", "WAITS FOR"}, func(b *bead.Bead) []string {
+	return showList(a, chosen, []string{"ID", "PRIO", "STATUS", "TITLE", "ASSIGNEE", "WAITS FOR"}, func(b *bead.Bead) []string {
 		waits := ""
 		if !b.Status.Finished() {
 			waits = strings.Join(bead.Blockers(b, byID), ", ")
@@ -77,8 +76,7 @@ func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 }
 
 func newWorkShowCmd(a *app) *cobra.Command {
-	var opts jsonOptions
-	return withFlags(&opts, &cobra.Command{
+	return &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a bead",
 		Example: "  chipset work show gt-abc12 --json",
@@ -88,7 +86,7 @@ func newWorkShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if opts.json {
+			if a.json {
 				return a.printJSON(b)
 			}
 			all, _, err := r.Beads.All()
@@ -98,7 +96,7 @@ func newWorkShowCmd(a *app) *cobra.Command {
 			a.showBead(&b, bead.Blockers(&b, bead.Index(all)))
 			return nil
 		}),
-	})
+	}
 }
 
 func (a *app) showBead(b *bead.Bead, blockers []string) {
@@ -139,17 +137,6 @@ func (o *reasonOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.reason, "reason", "", "why, in a `sentence`")
 }
 
-type interventionOptions struct {
-	reasonOptions
-	jsonOptions
-}
-
-// AddFlags registers the flags of work cancel and work reopen.
-func (o *interventionOptions) AddFlags(fs *pflag.FlagSet) {
-	o.reasonOptions.AddFlags(fs)
-	o.jsonOptions.AddFlags(fs)
-}
-
 func newWorkCancelCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "cancel", "cancelled", "Cancel a bead",
 		`Cancel a bead. Its worker is stopped and the unfinished work saved; its merge request
@@ -162,9 +149,9 @@ func newWorkReopenCmd(a *app) *cobra.Command {
 reset, and the reason goes into the notes of its next worker.`, (*actor.Actor).ReopenBead)
 }
 
-func newInterventionCmd(a *app, name, outcome, short, long string,
+func newInterventionCmd(a *app, name, word, short, long string,
 	act func(s *actor.Actor, ctx context.Context, id state.BeadID, reason string) error) *cobra.Command {
-	var opts interventionOptions
+	var opts reasonOptions
 	return withFlags(&opts, &cobra.Command{
 		Use: name + " ID", Short: short, Long: long,
 		Example: fmt.Sprintf("  chipset work %s gt-abc12 --reason \"the plan changed\"", name),
@@ -174,9 +161,9 @@ func newInterventionCmd(a *app, name, outcome, short, long string,
 			if err != nil {
 				return err
 			}
-			return a.forEach(args, opts.json, func(string) (answered, error) {
+			return a.forEach(args, func(string) (outcome, error) {
 				err := act(me, ctx, id, opts.reason)
-				return answered{Did: didIf(err, outcome), BeadID: id}, err
+				return outcome{Did: didIf(err, word), BeadID: id}, err
 			})
 		}),
 	})
@@ -204,7 +191,7 @@ otherwise the mayor assigns work, and the exit code is 4.`,
 			if errors.As(err, &slung) {
 				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
 			}
-			return a.done(err, "%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
+			return a.did(rec, err, "%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
 		}),
 	}
 }

@@ -40,13 +40,11 @@ func (o *beadFlags) AddFlags(fs *pflag.FlagSet) {
 
 type workAddOptions struct {
 	beadFlags
-	jsonOptions
 }
 
 // AddFlags registers the flags of work add.
 func (o *workAddOptions) AddFlags(fs *pflag.FlagSet) {
 	o.beadFlags.AddFlags(fs)
-	o.jsonOptions.AddFlags(fs)
 }
 
 func newWorkAddCmd(a *app) *cobra.Command {
@@ -82,7 +80,7 @@ func runWorkAdd(ctx context.Context, opts workAddOptions, described bool, title 
 		return err
 	}
 	b, err = me.AddBead(ctx, b)
-	return a.show(b, err, opts.json, func() error { return a.done(nil, "%s\n", b.ID) })
+	return a.did(b, err, "%s\n", b.ID)
 }
 
 // apply checks what was given and puts it into a bead. given tells which flags
@@ -232,7 +230,7 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 	changed := slices.DeleteFunc(flags, func(f string) bool { return !given(f) })
 	b, err := me.EditBead(ctx, id, actor.BeadEdit{What: strings.Join(changed, ", "), Dependencies: given("blocked-by"),
 		Change: func(b *bead.Bead) error { return opts.change(ctx, a, me.Rig, b, given) }})
-	return a.done(err, "%s edited\n", b.ID)
+	return a.did(b, err, "%s edited\n", b.ID)
 }
 
 // prepare checks what was given, and reads what comes from a file or a pipe,

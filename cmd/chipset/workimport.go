@@ -19,7 +19,6 @@ import (
 
 type workImportOptions struct {
 	bd.Options
-	json bool
 }
 
 // AddFlags registers the flags of work import.
@@ -27,7 +26,6 @@ func (o *workImportOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.DryRun, "dry-run", false, "show what would be done, and write nothing")
 	fs.BoolVar(&o.DropUnknown, "drop-unknown", false, "leave out dependencies on unknown issues instead of refusing the issue")
 	fs.BoolVar(&o.Workers, "trust-workers", false, "take the workers that issues name, which are commands")
-	addJSON(fs, &o.json)
 }
 
 func newWorkImportCmd(a *app) *cobra.Command {
@@ -67,7 +65,7 @@ field is mapped.`,
 			if report.OfferedWorkers > 0 {
 				a.warnf("%d issues name a worker of their own, which is a command; --trust-workers takes them", report.OfferedWorkers)
 			}
-			if opts.json {
+			if a.json {
 				return printList(a, report.Results)
 			}
 			a.showImport(report.Results, opts.DryRun)
