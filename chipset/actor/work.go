@@ -94,7 +94,7 @@ func (f *BeadFilter) match(r *rig.Rig, b *bead.Bead, byID map[state.BeadID]*bead
 }
 
 func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
-	if b.Status != bead.Open || waits || b.ReadyAt != nil && b.ReadyAt.After(r.Clock()) {
+	if b.Status != bead.Open || waits || b.Cooling(r.Clock.Now()) {
 		return false
 	}
 	return r.Def == nil || b.Attempts < r.Def.GUPP.Limits.MaxAttempts

@@ -88,7 +88,7 @@ func (m *Mayor) pauses(ctx context.Context, f *mayor.Facts) (err error) {
 	f.Mended = map[pause.Scope]bool{}
 	for i := range f.Pauses {
 		p := &f.Pauses[i]
-		if p.Status != pause.Paused || p.Class == fault.Capacity || !p.Until.After(f.Now.Time) {
+		if p.Class == fault.Capacity || !p.Waits(f.Now) {
 			continue
 		}
 		there, known := m.cause(ctx, p)

@@ -65,7 +65,7 @@ func openWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	if blockers := bead.Blockers(b, s.BeadByID); len(blockers) > 0 {
 		return "It waits for " + strings.Join(blockers, ", ") + " to land."
 	}
-	if b.ReadyAt != nil && b.ReadyAt.After(s.At.Time) {
+	if b.Cooling(s.At) {
 		return fmt.Sprintf("It is ready again in %s (%s).", screen.Age(b.ReadyAt.Sub(s.At.Time)), b.FailureCounts())
 	}
 	if p := holding(r, s, b); p != nil {

@@ -22,13 +22,9 @@ type WorkItem struct {
 }
 
 // Ready reports whether the bead could be slung at an instant.
-func (w *WorkItem) Ready(now state.Time) bool { return w.startable() && !w.cooling(now) }
+func (w *WorkItem) Ready(now state.Time) bool { return w.startable() && !w.Bead.Cooling(now) }
 
 func (w *WorkItem) startable() bool { return w.Bead.Status == bead.Open && len(w.Waits) == 0 }
-
-func (w *WorkItem) cooling(now state.Time) bool {
-	return w.Bead.ReadyAt != nil && w.Bead.ReadyAt.After(now.Time)
-}
 
 // Work is every bead, by ID.
 type Work []*WorkItem
@@ -147,7 +143,7 @@ func (w *workIndex) remake(id state.BeadID) {
 func (w *workIndex) ready(now state.Time) int {
 	n := len(w.startable)
 	for id := range w.cooling {
-		if w.items[id].cooling(now) {
+		if w.items[id].Bead.Cooling(now) {
 			n--
 		}
 	}

@@ -138,7 +138,7 @@ func Ready(beads []bead.Bead, now state.Time) []*bead.Bead {
 	var ready []*bead.Bead
 	for i := range beads {
 		b := &beads[i]
-		if b.Status == bead.Open && (b.ReadyAt == nil || !b.ReadyAt.After(now.Time)) && len(bead.Blockers(b, byID)) == 0 {
+		if b.Status == bead.Open && !b.Cooling(now) && len(bead.Blockers(b, byID)) == 0 {
 			ready = append(ready, b)
 		}
 	}
@@ -148,14 +148,14 @@ func Ready(beads []bead.Bead, now state.Time) []*bead.Bead {
 
 func cooled(in *btree.BTreeG[*bead.Bead], now state.Time) iter.Seq[*bead.Bead] {
 	return func(yield func(*bead.Bead) bool) {
-		in.Scan(func(b *bead.Bead) bool { return b.ReadyAt != nil && b.ReadyAt.After(now.Time) || yield(b) })
+		in.Scan(func(b *bead.Bead) bool { return b.Cooling(now) || yield(b) })
 	}
 }
 
 // NextReady is when the first bead that only cools down may be slung, or zero.
 func (l *Backlog) NextReady(now state.Time) (next state.Time) {
 	l.cooling.Scan(func(b *bead.Bead) bool {
-		if b.ReadyAt.After(now.Time) {
+		if b.Cooling(now) {
 			next = *b.ReadyAt
 			return false
 		}

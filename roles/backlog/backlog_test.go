@@ -230,4 +230,12 @@ func TestNextReady(t *testing.T) {
 	if got := l.NextReady(noon); !got.Equal(noon.Add(time.Minute)) {
 		t.Errorf("the next is %s, want in a minute", got)
 	}
+	set := bead.Bead{ID: "d", Status: bead.Open, ReadyAt: at(time.Minute), UpdatedAt: *at(time.Second)}
+	l.Put(set)
+	if got := l.NextReady(noon); !got.Equal(noon.Add(2 * time.Minute)) {
+		t.Errorf("the clock was set back, and the next is %s, want in two minutes", got)
+	}
+	if got := Ready([]bead.Bead{set}, noon); len(got) != 1 {
+		t.Errorf("the clock was set back, and %d beads are ready", len(got))
+	}
 }

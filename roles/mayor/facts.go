@@ -96,7 +96,7 @@ func (f *Facts) AnyLive() bool {
 // NextProbe is when the next probe of a pause is due that is not due yet, or zero.
 func (f *Facts) NextProbe() (next state.Time) {
 	for i := range f.Pauses {
-		if p := &f.Pauses[i]; p.Status == pause.Paused && p.Until.After(f.Now.Time) && (next.IsZero() || p.Until.Before(next.Time)) {
+		if p := &f.Pauses[i]; p.Waits(f.Now) && (next.IsZero() || p.Until.Before(next.Time)) {
 			next = p.Until
 		}
 	}

@@ -31,7 +31,7 @@ func (d *decision) readGates() {
 			}
 		}
 		now := d.Now
-		if d.Mended[g.Scope] && g.Until.After(now.Time) {
+		if d.Mended[g.Scope] && g.Waits(now) {
 			now = g.Until // a check passes again: that is due
 		}
 		g.room = g.Room(now) - len(g.admitted)

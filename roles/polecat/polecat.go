@@ -234,7 +234,7 @@ func (d *decision) endedFromOutside() {
 	why := endedOutside
 	switch exit := &d.f.Worker.Exit; {
 	case d.s.ShuttingDown, // its successor does
-		exit.Resumable && d.f.Now.Before(d.f.Worker.Loadable.Time):
+		exit.Resumable && d.f.Worker.loading(d.f.Now):
 		return
 	case exit.Resumable && d.f.Held:
 		d.hold(fault.Fault{})
@@ -262,7 +262,7 @@ func (d *decision) beginAnew(why string) {
 // continueSession continues a session that ended before its work was through, once its client can load it. A polecat that
 // shuts down leaves it to its successor.
 func (d *decision) continueSession(c Continue) {
-	if d.s.ShuttingDown || d.f.Now.Before(d.f.Worker.Loadable.Time) {
+	if d.s.ShuttingDown || d.f.Worker.loading(d.f.Now) {
 		return
 	}
 	d.become(Executing)

@@ -74,6 +74,12 @@ type Worker struct {
 	Exit Exit
 }
 
+// loading reports whether its session can't be loaded yet. A clock that was set back
+// since it started is no reason to wait longer.
+func (w *Worker) loading(now state.Time) bool {
+	return now.Before(w.Loadable.Time) && !now.Before(w.StartedAt.Time)
+}
+
 // Exit is how a worker ended.
 type Exit struct {
 	Code   int

@@ -398,6 +398,7 @@ func (d *decision) waitOver(r *mergequeue.Request) bool {
 	case r.Waiting == "":
 	case w.Tip != "" && d.Tip != "" && d.Tip != w.Tip:
 	case !w.Until.IsZero() && !d.Now.Before(w.Until.Time):
+	case w.Until.After(d.Now.Add(mostRetryTip)): // the clock was set back: nothing waits that long
 	default:
 		return false
 	}

@@ -158,6 +158,12 @@ func (b *Bead) FailureCounts() string {
 	return fmt.Sprintf("failed attempts: %d, conflicts: %d, restarts: %d", b.Attempts, b.Conflicts, b.Restarts)
 }
 
+// Cooling reports whether the bead waits for ReadyAt. A clock that was set back since
+// the bead changed is no reason to wait longer.
+func (b *Bead) Cooling(now state.Time) bool {
+	return b.ReadyAt != nil && b.ReadyAt.After(now.Time) && !b.UpdatedAt.After(now.Time)
+}
+
 // Become changes the status and, with it, timestamps and gen, or returns an ErrConflict.
 func (b *Bead) Become(to Status, reason string, now state.Time) error {
 	if !b.Status.CanBecome(to) {

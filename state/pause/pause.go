@@ -153,12 +153,19 @@ func (p *Pause) NeedsPerson(since state.Time) bool {
 // Holds reports whether a bead of the scope must not start.
 func (p *Pause) Holds(b state.BeadID) bool { return p.InForce() && !slices.Contains(p.Admitted, b) }
 
+// Waits reports whether the next probe is not due yet. A clock that was set back since
+// the last try is no reason to wait longer.
+func (p *Pause) Waits(now state.Time) bool {
+	return p.Status == Paused && now.Before(p.Until.Time) &&
+		!slices.ContainsFunc(p.Tried, func(t Try) bool { return t.At.After(now.Time) })
+}
+
 // Room is how many beads may be admitted at a time.
 func (p *Pause) Room(now state.Time) int {
 	switch {
 	case p.Status == Ramping:
 		return p.Width
-	case p.Status == Paused && p.Check == "" && !now.Before(p.Until.Time):
+	case p.Status == Paused && p.Check == "" && !p.Waits(now):
 		return 1
 	}
 	return 0

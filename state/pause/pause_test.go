@@ -94,6 +94,22 @@ func TestFailedProbeWaitsLonger(t *testing.T) {
 	}
 }
 
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	p := &Pause{Scope: Rig}
+	must(t, p.Fail(try("gt-1", 7200), overloaded(), rules()))
+	for now, due := range map[int]bool{0: true, 7199: true, 7200: false, 7204: false, 7205: true} {
+		if got := !p.Waits(at(now)); got != due || got != (p.Room(at(now)) == 1) {
+			t.Errorf("at %d: due %t, room %d", now, got, p.Room(at(now)))
+		}
+	}
+	// What was out already and failed after the clock was set back changes nothing.
+	must(t, p.Fail(try("gt-2", 1), overloaded(), rules()))
+	if p.Waits(at(2)) {
+		t.Errorf("waits two hours: %+v", p)
+	}
+}
+
 func TestReset(t *testing.T) {
 	t.Parallel()
 	f := fault.New(fault.UsageLimit, "used up")
