@@ -115,14 +115,14 @@ func BenchmarkDispatch(b *testing.B) {
 			w.Git("commit", "-q", "--allow-empty", "-m", "files")
 			rig := w.Start("up")
 			defer func() { _ = rig.Cmd.Process.Signal(syscall.SIGTERM); <-rig.Done() }()
-			flags := b.TempDir()
-			dispatched(b, w, flags, "first") // the worktree is made once
-			w.Git("worktree", "add", "-q", "--detach", filepath.Join(flags, "own"))
+			own := filepath.Join(b.TempDir(), "own")
+			dispatched(b, w, "first") // the worktree is made once
+			w.Git("worktree", "add", "-q", "--detach", own)
 			var fromStart, fromAnswer, bare []float64
 			for b.Loop() {
-				start, answer := dispatched(b, w, flags, fmt.Sprint("bead", len(bare)))
+				start, answer := dispatched(b, w, fmt.Sprint("bead", len(bare)))
 				fromStart, fromAnswer = append(fromStart, start), append(fromAnswer, answer)
-				bare = append(bare, byHand(b, w, filepath.Join(flags, "own"), len(bare)))
+				bare = append(bare, byHand(b, w, own, len(bare)))
 			}
 			for unit, of := range map[string][]float64{"p50-ms": fromStart, "p50-from-ack-ms": fromAnswer, "by-hand-ms": bare} {
 				slices.Sort(of)
@@ -134,11 +134,10 @@ func BenchmarkDispatch(b *testing.B) {
 
 // dispatched adds a bead, waits until it has landed, and returns the milliseconds until its worker ran: since
 // the command was started, and since it had answered.
-func dispatched(b *testing.B, w *chipsettest.World, flags, name string) (fromStart, fromAnswer float64) {
+func dispatched(b *testing.B, w *chipsettest.World, name string) (fromStart, fromAnswer float64) {
 	b.Helper()
-	flag := filepath.Join(flags, name)
 	began := time.Now()
-	id := w.Chipset("work", "add", name, "-d", fmt.Sprintf("date +%%s%%N > '%s'; echo %s > mark-%s", flag, name, name))
+	id := w.Chipset("work", "add", name, "-d", fmt.Sprintf("date +%%s%%N > mark-%s", name))
 	answered := time.Now()
 	w.Eventually(patience, id+" lands", func() bool {
 		_, err := os.Stat(filepath.Join(w.Dir, "mark-"+name))
@@ -148,11 +147,7 @@ func dispatched(b *testing.B, w *chipsettest.World, flags, name string) (fromSta
 		return strings.Contains(w.Read(".chipset/state/hooks/polecat-alpha.json"), `"empty"`)
 	})
 	var ns int64
-	text, err := os.ReadFile(flag)
-	if err == nil {
-		_, err = fmt.Sscan(string(text), &ns)
-	}
-	if err != nil {
+	if _, err := fmt.Sscan(w.Read("mark-"+name), &ns); err != nil {
 		b.Fatal(err)
 	}
 	at := time.Unix(0, ns)
