@@ -95,8 +95,9 @@ func (p *Profile) restrictFiles() error {
 	}
 	// Names are not hidden: programs list the folders above the one they are in.
 	allow(landlock.AccessFSReadDir, "/")
-	allow(readAccess, p.readable(entries)...)
-	if p.sharesMemory() {
+	hidden := resolved(p.Hide)
+	allow(readAccess, p.readable(hidden, entries)...)
+	if !slices.ContainsFunc(hidden, func(h string) bool { return below(h, sharedMemory) }) {
 		allow(changeAccess, sharedMemory)
 	}
 	allow(writeAccess|landlock.AccessFSIoctlDev, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
@@ -107,13 +108,9 @@ func (p *Profile) restrictFiles() error {
 	return landlock.LandlockRestrictSelf(rules, 0)
 }
 
-// sharedMemory is the folder that programs share memory in.
+// sharedMemory is the folder that programs share memory in. A command may change the whole of it when nothing hidden
+// lies there.
 const sharedMemory = "/dev/shm"
-
-// sharesMemory reports whether a command may change the whole of sharedMemory: when nothing hidden lies there.
-func (p *Profile) sharesMemory() bool {
-	return !slices.ContainsFunc(resolved(p.Hide), func(h string) bool { return below(h, sharedMemory) })
-}
 
 // handledBy is what a version of Landlock restricts: files, and signals and abstract sockets to processes outside.
 func handledBy(version int) landlock.RulesetAttr {

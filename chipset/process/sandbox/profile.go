@@ -57,11 +57,10 @@ type Profile struct {
 	Temp string `json:"temp,omitempty"`
 }
 
-// readable returns the files and folders that can be read with all below them: all but what is hidden. It names no
-// folder that holds something hidden, but each entry of it. list returns the paths of the entries of a folder that
-// are no symbolic links: what a link leads to is allowed, or not, where it is.
-func (p *Profile) readable(list func(dir string) []string) []string {
-	hidden := resolved(p.Hide)
+// readable returns the files and folders that can be read with all below them: all but what is hidden, which is
+// p.Hide resolved. It names no folder that holds something hidden, but each entry of it. list returns the paths of the
+// entries of a folder that are no symbolic links: what a link leads to is allowed, or not, where it is.
+func (p *Profile) readable(hidden []string, list func(dir string) []string) []string {
 	var all []string
 	var add func(path string)
 	add = func(path string) {
@@ -94,8 +93,10 @@ func resolved(paths []string) []string {
 	var all []string
 	for _, path := range paths {
 		matches := []string{path}
-		if _, err := os.Lstat(path); err != nil {
-			matches, _ = filepath.Glob(path)
+		if strings.ContainsAny(path, `*?[`) {
+			if _, err := os.Lstat(path); err != nil { // not a file of that very name
+				matches, _ = filepath.Glob(path)
+			}
 		}
 		for _, match := range matches {
 			target, err := filepath.EvalSymlinks(match)
