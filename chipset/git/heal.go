@@ -23,7 +23,7 @@ func (w *Worktree) heal(ctx context.Context, p place) error {
 	if !w.repo.linked(p) {
 		return nil
 	}
-	if err := p.removeObstacles(); err != nil {
+	if err := w.removeObstacles(ctx, p); err != nil {
 		return err
 	}
 	if err := w.repo.clearLocks(ctx, p.gitDir); err != nil {

@@ -160,6 +160,49 @@ func TestPipesHoldNobodyUp(t *testing.T) {
 }
 
 // A command that does not end is ended with all that it started, and the error says so.
+// What a file claims beyond what it takes on the disk is not read, whether git knows the file or not; an ignored one is
+// nobody's business.
+func TestHolesHoldNobodyUp(t *testing.T) {
+	for _, test := range []struct {
+		at, index string
+		unfit     bool
+	}{{at: "new", unfit: true}, {at: "a.txt", unfit: true}, {at: "inner/new", unfit: true}, {at: "a.txt", index: "none", unfit: true}, {at: "ignored/disk"}} {
+		t.Run(test.at+test.index, func(t *testing.T) {
+			f := newFixture(t)
+			f.Repo.Deadline = 20 * time.Second
+			w := f.prepared()
+			f.write(w.Path(), ".gitignore", "ignored/\n")
+			f.write(w.Path(), "work", "work\n")
+			path := filepath.Join(w.Path(), test.at)
+			f.must(os.MkdirAll(filepath.Dir(path), 0o755))
+			f.git(w.Path(), "init", "-q", "inner")
+			before, err := os.Stat(path)
+			file, openErr := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+			f.must(openErr)
+			f.must(file.Truncate(1 << 40)) // of this size git keeps 0 in its index
+			f.must(file.Close())
+			if err == nil {
+				f.must(os.Chtimes(path, before.ModTime(), before.ModTime()))
+			}
+			if test.index != "" {
+				f.must(os.WriteFile(filepath.Join(f.admin(w), "index"), []byte(test.index), 0o644))
+			}
+			_, err = w.CommitAll(f.ctx, "work", "polecat-alpha")
+			var unfit *UnfitError
+			if errors.As(err, &unfit) != test.unfit || test.unfit && !strings.Contains(err.Error(), test.at+" claims 104857") {
+				t.Errorf("commit: %v", err)
+			}
+			f.rigsOwnWork(w)
+			if !strings.Contains(f.git(f.TopLevel(), "log", "--all", "--name-only", "--format="), "work") {
+				t.Error("the work is not saved")
+			}
+			if _, err := os.Stat(path); test.at == "ignored/disk" && err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestDeadline(t *testing.T) {
 	f := newFixture(t)
 	alive := filepath.Join(t.TempDir(), "alive")

@@ -20,6 +20,9 @@ const (
 	// maxNewFiles bounds how many files a commit may add or change. A few small trees that name each other can make as
 	// many as a disk does not hold.
 	maxNewFiles = 1_000_000
+	// maxNewBytes bounds what those files hold together. Zeros are small in git's store, and a file under a thousand names
+	// is stored once.
+	maxNewBytes = 8 << 30
 	// maxLink bounds the target of a symbolic link, in bytes.
 	maxLink = 4000
 )
@@ -33,7 +36,7 @@ func (r *Repo) Inspect(ctx context.Context, base, head Hash) error {
 	if err != nil {
 		return err
 	}
-	i := &inspection{repo: r, trees: map[string]extent{}, checked: map[Hash]bool{}}
+	i := &inspection{repo: r, trees: map[string]extent{}, checked: map[Hash]int64{}}
 	for _, c := range commits {
 		if err := i.commit(ctx, c); err != nil {
 			return fmt.Errorf("commit %s: %w", c.Short(), err)
@@ -68,15 +71,16 @@ func (r *Repo) newCommits(ctx context.Context, base, head Hash) (commits []Hash,
 // inspection is one run of Inspect.
 type inspection struct {
 	repo *Repo
-	// trees is what was found of a tree beside those that were there before, checked the objects that are what their
-	// entries say.
+	// trees is what was found of a tree beside those that were there before, checked the sizes of the files that are
+	// what their entries say.
 	trees   map[string]extent
-	checked map[Hash]bool
+	checked map[Hash]int64
 }
 
 // extent is how much a tree adds.
 type extent struct {
 	files   int
+	bytes   int64
 	longest int // path, in bytes
 }
 
@@ -122,6 +126,8 @@ func (i *inspection) commit(ctx context.Context, h Hash) error {
 		return &UnfitError{Reason: fmt.Sprintf("a path has %d bytes: no more than %d can be checked out", all.longest, maxPath), Unreadable: true}
 	case all.files > maxNewFiles:
 		return &UnfitError{Reason: fmt.Sprintf("it changes more than %d files", maxNewFiles), Unreadable: true}
+	case all.bytes > maxNewBytes:
+		return unfit("the files that it changes hold more than %d GiB", maxNewBytes>>30)
 	}
 	return nil
 }
@@ -162,6 +168,7 @@ func (i *inspection) tree(ctx context.Context, h Hash, before []Hash, depth int)
 			return extent{}, err
 		}
 		all.files = min(all.files+inner.files, maxNewFiles+1)
+		all.bytes = min(all.bytes+inner.bytes, maxNewBytes+1)
 		all.longest = max(all.longest, len(e.name)+1+inner.longest)
 	}
 	i.trees[key] = all
@@ -183,35 +190,37 @@ func (i *inspection) entry(ctx context.Context, e treeEntry, before []Entry, dep
 		}
 		return i.tree(ctx, e.Hash, folders, depth+1)
 	case modePlain, ModeExecutable, ModeSymlink:
-		return extent{files: 1}, i.blob(ctx, e, depth)
+		size, err := i.blob(ctx, e, depth)
+		return extent{files: 1, bytes: min(size, maxNewBytes+1)}, err
 	case ModeSubmodule:
 		return extent{files: 1}, nil
 	}
 	return extent{}, unfit("%s has a mode that git does not know: %s", wording.Clip(e.name, 200), e.Mode)
 }
 
-func (i *inspection) blob(ctx context.Context, e treeEntry, depth int) error {
+// blob checks a file or link, and returns its size in bytes.
+func (i *inspection) blob(ctx context.Context, e treeEntry, depth int) (int64, error) {
 	modules := strings.EqualFold(e.name, ".gitmodules")
 	if modules && e.Mode == ModeSymlink {
-		return unfit("%s is a symbolic link", e.name)
+		return 0, unfit("%s is a symbolic link", e.name)
 	}
-	if i.checked[e.Hash] && !modules && e.Mode != ModeSymlink {
-		return nil
+	if size, seen := i.checked[e.Hash]; seen && !modules && e.Mode != ModeSymlink {
+		return size, nil
 	}
 	o, found, err := i.repo.info(ctx, string(e.Hash))
 	switch {
 	case err != nil || !found:
-		return torn(e.Hash, err)
+		return 0, torn(e.Hash, err)
 	case o.kind != "blob":
-		return unfit("%s is said to be a file and is a %s", wording.Clip(e.name, 200), o.kind)
+		return 0, unfit("%s is said to be a file and is a %s", wording.Clip(e.name, 200), o.kind)
 	case e.Mode == ModeSymlink && (o.size == 0 || o.size > maxLink):
-		return unfit("%s is a link to a path of %d bytes", wording.Clip(e.name, 200), o.size)
+		return 0, unfit("%s is a link to a path of %d bytes", wording.Clip(e.name, 200), o.size)
 	}
-	i.checked[e.Hash] = true
+	i.checked[e.Hash] = int64(o.size)
 	if modules && depth == 0 {
-		return i.repo.checkModules(ctx, e.Hash)
+		return int64(o.size), i.repo.checkModules(ctx, e.Hash)
 	}
-	return nil
+	return int64(o.size), nil
 }
 
 // object reads an object that must be of a kind.

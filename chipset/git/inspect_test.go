@@ -57,14 +57,19 @@ func TestInspectRefuses(t *testing.T) {
 	for range maxPath/2 + 2 {
 		deep = f.tree(entryLine("40000", "d", deep))
 	}
-	bomb := plain("x")
-	for range 10 {
-		var lines []string
-		for _, name := range strings.Split("0123456789", "") {
-			lines = append(lines, entryLine("40000", name, bomb))
+	tenfold := func(tree Hash, times int) Hash {
+		for range times {
+			var lines []string
+			for _, name := range strings.Split("0123456789", "") {
+				lines = append(lines, entryLine("40000", name, tree))
+			}
+			tree = f.tree(lines...)
 		}
-		bomb = f.tree(lines...)
+		return tree
 	}
+	bomb := tenfold(plain("x"), 10)
+	zero := f.object("blob", strings.Repeat("0", 1<<19))
+	zeros := tenfold(f.tree(entryLine("100644", "x", zero), entryLine("100644", "y", zero)), 4)
 	long := plain("x")
 	for range 12 {
 		long = f.tree(entryLine("40000", strings.Repeat("n", 200), long))
@@ -83,6 +88,7 @@ func TestInspectRefuses(t *testing.T) {
 		"a long path":             {long, "a path has"},
 		"deep":                    {deep, "nested too deeply"},
 		"a bomb":                  {bomb, "more than 1000000 files"},
+		"a bomb of one file":      {zeros, "more than 8 GiB"},
 		"a bad mode":              {f.tree(entryLine("100666", "x", file)), "mode"},
 		"a padded mode":           {f.tree(entryLine("040000", "x", plain("y"))), "mode"},
 		"unsorted":                {f.tree(entryLine("100644", "b", file), entryLine("100644", "a", file)), "not sorted"},

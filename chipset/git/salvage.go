@@ -60,7 +60,7 @@ func (w *Worktree) Salvage(ctx context.Context, q SalvageRequest) (Salvaged, err
 		return Salvaged{}, err
 	}
 	if w.repo.linked(p) {
-		if err := p.removeObstacles(); err != nil {
+		if err := w.removeObstacles(ctx, p); err != nil {
 			return Salvaged{}, err
 		}
 	}

@@ -52,7 +52,7 @@ func (w *Worktree) Status(ctx context.Context) (Status, error) {
 // rawStatus never looks into repositories inside the worktree: git would run there, with their configuration.
 func (w *Worktree) rawStatus(ctx context.Context, p place) ([]byte, error) {
 	if w.repo.linked(p) {
-		if err := p.passable(); err != nil {
+		if err := w.passable(ctx, p); err != nil {
 			return nil, err
 		}
 	}

@@ -1,9 +1,12 @@
 package git
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,10 +88,15 @@ func describeMode(mode fs.FileMode) string {
 // obstacle is a path of a worktree, relative to its root, that git can't get past.
 type obstacle struct{ path, why string }
 
+// maxHoles bounds what the files of a worktree claim beyond what they take on the disk, in bytes: git reads holes like
+// everything else, and a file of 1 TB that takes nothing would hold it for an hour.
+const maxHoles = 2 << 30
+
 // obstacles lists special files that git would open wherever they stand, because their path has a component of git's own
 // (.gitignore, .gitattributes, .git), links in the place of .gitmodules, and folders too deep to be opened. Special files
-// elsewhere git leaves out of every list.
-func obstacles(root string) (found []obstacle, err error) {
+// elsewhere git leaves out of every list. holes are what files claim beyond what they take on the disk, in bytes.
+func obstacles(root string) (found []obstacle, holes map[string]int64, err error) {
+	holes = map[string]int64{}
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		rel := strings.TrimPrefix(strings.TrimPrefix(path, root), string(filepath.Separator))
 		switch {
@@ -97,6 +105,10 @@ func obstacles(root string) (found []obstacle, err error) {
 			return fs.SkipDir
 		case err != nil:
 			return nil // git says what it can't read
+		case e.Type().IsRegular():
+			if n := hole(e); n > 0 {
+				holes[rel] = n
+			}
 		case isSpecial(e.Type()) && gitsOwn(rel):
 			found = append(found, obstacle{rel, "is a " + describeMode(e.Type())})
 		case e.Type()&fs.ModeSymlink != 0 && strings.EqualFold(e.Name(), ".gitmodules"):
@@ -104,7 +116,59 @@ func obstacles(root string) (found []obstacle, err error) {
 		}
 		return nil
 	})
-	return found, err
+	return found, holes, err
+}
+
+// hole is how many bytes a file claims beyond what it takes on the disk.
+func hole(e fs.DirEntry) int64 {
+	const block = 512
+	info, err := e.Info()
+	if err != nil {
+		return 0 // gone
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return info.Size() - int64(stat.Blocks)*block //nolint:unconvert // the type differs between systems
+	}
+	return 0
+}
+
+// obstacles lists what git can't get past, or read in time. Ignored files are not read.
+func (w *Worktree) obstacles(ctx context.Context, p place) ([]obstacle, error) {
+	found, holes, err := obstacles(p.workTree)
+	if err != nil || len(found) > 0 || sum(holes) <= maxHoles {
+		return found, err
+	}
+	out, err := w.repo.run(ctx, p, Command{Read: true, Args: []string{"ls-files", "--cached", "--others", "--exclude-standard", "-z"}})
+	if err != nil && !exited(err, 128) { // an index that git can't read: every file may be in the next one
+		return nil, err
+	}
+	listed := map[string]bool{}
+	for _, path := range fields(out) {
+		listed[strings.TrimSuffix(path, "/")] = true
+	}
+	maps.DeleteFunc(holes, func(path string, _ int64) bool {
+		for at := path; err == nil && at != "."; at = filepath.Dir(at) { // a folder is a repository inside this one
+			if listed[at] {
+				return false
+			}
+		}
+		return err == nil
+	})
+	if sum(holes) > maxHoles {
+		for _, path := range slices.Sorted(maps.Keys(holes)) {
+			found = append(found, obstacle{path, fmt.Sprintf("claims %d MiB more than it takes on the disk", holes[path]>>20)})
+		}
+		slices.SortStableFunc(found, func(a, b obstacle) int { return cmp.Compare(holes[b.path], holes[a.path]) })
+	}
+	return found, nil
+}
+
+// sum adds up, and stops at what would be too much in any case.
+func sum(holes map[string]int64) (all int64) {
+	for _, n := range holes {
+		all = min(all+min(n, maxHoles+1), maxHoles+1)
+	}
+	return all
 }
 
 // gitsOwn reports whether git gives a component of the path a meaning of its own.
@@ -115,8 +179,8 @@ func gitsOwn(path string) bool {
 }
 
 // passable returns an *UnfitError for the first obstacle in the worktree.
-func (p place) passable() error {
-	found, err := obstacles(p.workTree)
+func (w *Worktree) passable(ctx context.Context, p place) error {
+	found, err := w.obstacles(ctx, p)
 	if err == nil && len(found) > 0 {
 		err = unfit("%s %s, which git can't get past", wording.Clip(found[0].path, 200), found[0].why)
 	}
@@ -124,14 +188,19 @@ func (p place) passable() error {
 }
 
 // removeObstacles takes them out of a linked worktree, in which nobody works any more. They hold no work.
-func (p place) removeObstacles() error {
-	found, err := obstacles(p.workTree)
-	for _, o := range found {
-		top := o.path
-		if strings.HasSuffix(o.why, "deep") { // a folder that was tracked is checked out again
-			top, _, _ = strings.Cut(top, string(filepath.Separator))
+func (w *Worktree) removeObstacles(ctx context.Context, p place) error {
+	for range 3 { // what can't be read in time is known once git gets past the rest
+		found, err := w.obstacles(ctx, p)
+		for _, o := range found {
+			top := o.path
+			if strings.HasSuffix(o.why, "deep") { // a folder that was tracked is checked out again
+				top, _, _ = strings.Cut(top, string(filepath.Separator))
+			}
+			err = errors.Join(err, os.RemoveAll(filepath.Join(p.workTree, top))) //nolint:forbidigo // a worker's leavings
 		}
-		err = errors.Join(err, os.RemoveAll(filepath.Join(p.workTree, top))) //nolint:forbidigo // a worker's leavings
+		if err != nil || len(found) == 0 {
+			return err
+		}
 	}
-	return err
+	return nil
 }
