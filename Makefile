@@ -36,13 +36,17 @@ help: ## list the targets
 build: ## make bin/chipset, one static binary
 	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -o bin/chipset ./cmd/chipset
 
-install: ## put binary and man pages below PREFIX, or the binary where go install puts it
+install: ## put binary, man pages and completion below PREFIX, or the binary where go install puts it
 ifeq ($(PREFIX),)
 	CGO_ENABLED=0 $(GO) install $(BUILDFLAGS) ./cmd/chipset
 else
 	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -o $(DESTDIR)$(PREFIX)/bin/chipset ./cmd/chipset
 	mkdir -p $(DESTDIR)$(PREFIX)/share/man/man1
 	$(DESTDIR)$(PREFIX)/bin/chipset dev man $(DESTDIR)$(PREFIX)/share/man/man1
+	set -e; share=$(DESTDIR)$(PREFIX)/share; mkdir -p $$share/bash-completion/completions $$share/zsh/site-functions $$share/fish/vendor_completions.d; \
+		$(DESTDIR)$(PREFIX)/bin/chipset completion bash > $$share/bash-completion/completions/chipset; \
+		$(DESTDIR)$(PREFIX)/bin/chipset completion zsh > $$share/zsh/site-functions/_chipset; \
+		$(DESTDIR)$(PREFIX)/bin/chipset completion fish > $$share/fish/vendor_completions.d/chipset.fish
 endif
 
 test: ## run every test

@@ -80,7 +80,7 @@ func taskCount(r *rig.Rig, c *agent.Agent) string {
 
 func newAgentsShowCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show [ID]",
+		Use:     "show [AGENT]",
 		Short:   "Show an agent's card (default: your own)",
 		Example: "  chipset agents show polecat-alpha",
 		Args:    nargs(0, 1, "one agent"),
@@ -126,7 +126,7 @@ func (o *agentsSetOptions) AddFlags(fs *pflag.FlagSet) {
 func newAgentsSetCmd(a *app) *cobra.Command {
 	var opts agentsSetOptions
 	return withFlags(&opts, &cobra.Command{
-		Use:   "set ID",
+		Use:   "set AGENT",
 		Short: "Change what is given of an agent's card",
 		Long: `Change the given fields of an agent's card: your own; the mayor and human may change any.
 --capability and --allow-from replace the whole list; "" clears it. The person, mayor,

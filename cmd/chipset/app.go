@@ -60,7 +60,12 @@ type app struct {
 
 // openRig finds and opens the rig; the same one for the whole command. Errors:
 // rig.ErrNoRig, state.ErrNoTree, *rig.DefinitionError.
-func (a *app) openRig(ctx context.Context) (*rig.Rig, error) { return a.open(ctx, rig.Open) }
+func (a *app) openRig(ctx context.Context) (*rig.Rig, error) {
+	if a.opened != nil && (a.opened.Def == nil || a.opened.Git == nil) {
+		a.opened = nil // it was opened without them
+	}
+	return a.open(ctx, rig.Open)
+}
 
 // openState is openRig for commands that must work although the definition is
 // invalid or git is missing: Rig.Def or Rig.Git may be nil.

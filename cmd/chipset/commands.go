@@ -26,7 +26,7 @@ func commandGroups() []commandGroup {
 		{"run", "Run: start and stop the agents",
 			list{newUpCmd, newDownCmd}, list{newResumeCmd}},
 		{"setup", "Set up: make a rig, and keep it well",
-			list{newInitCmd, newDoctorCmd}, list{newDemoCmd, newTrustCmd, newValidateCmd, newRuntimeCmd, newPluginCmd, newAuditCmd, newVersionCmd}},
+			list{newInitCmd, newDoctorCmd}, list{newDemoCmd, newTrustCmd, newValidateCmd, newRuntimeCmd, newPluginCmd, newAuditCmd, newCompletionCmd, newVersionCmd}},
 	}
 }
 

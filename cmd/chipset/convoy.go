@@ -71,7 +71,7 @@ func beadIndex(r *rig.Rig) (map[state.BeadID]*bead.Bead, error) {
 
 func newConvoyShowCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ID",
+		Use:     "show CONVOY",
 		Short:   "Show a convoy and its beads",
 		Example: "  chipset convoy show cv-k3f9q",
 		Args:    nargs(1, 1, "the ID of a convoy"),

@@ -158,10 +158,10 @@ func joined(failed []error) error {
 
 func newAnswerCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "answer NUMBER|BEAD|NAME TEXT",
+		Use:   "answer NUMBER|BEAD|MESSAGE TEXT",
 		Short: "Answer a question of an agent, or reopen a blocked bead with the answer",
-		Long: `Answer a question. NUMBER is that of chipset inbox, BEAD the bead whose worker asks, NAME the
-message that asks. The worker goes on with the answer. A bead that is blocked is reopened, with the
+		Long: `Answer a question. NUMBER is that of chipset inbox, BEAD the bead whose worker asks, MESSAGE the
+name of a message that asks. The worker goes on with the answer. A bead that is blocked is reopened, with the
 answer in the notes of its next worker. Permissions and plans are decided with approve and deny.`,
 		Example: "  chipset answer 1 \"MIT\"\n  chipset answer gt-abc12 \"use the staging database\"",
 		Args:    nargs(2, 2, "what to answer, and the answer (quote it)"),
@@ -224,9 +224,9 @@ func (o *reopenOptions) AddFlags(fs *pflag.FlagSet) {
 func newReopenCmd(a *app) *cobra.Command {
 	var opts reopenOptions
 	return withFlags(&opts, &cobra.Command{
-		Use:   "reopen NUMBER|BEAD|NAME…",
+		Use:   "reopen NUMBER|BEAD|MR|MESSAGE…",
 		Short: "Reopen beads that are blocked, failed, closed or cancelled",
-		Long: `Reopen beads, as chipset work reopen does. NUMBER is that of chipset inbox, NAME a message about
+		Long: `Reopen beads, as chipset work reopen does. NUMBER is that of chipset inbox, MESSAGE one about
 the bead. What was charged to a bead starts anew, and the reason goes into the notes of its next worker.`,
 		Example: "  chipset reopen 3 4\n  chipset reopen --all --reason \"the registry is back\"",
 		Args: func(cmd *cobra.Command, args []string) error {

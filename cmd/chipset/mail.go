@@ -245,7 +245,7 @@ func (o *mailReadOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newMailReadCmd(a *app) *cobra.Command {
 	return newMailShowCmd(a, true, &cobra.Command{
-		Use:   "read NAME…",
+		Use:   "read MESSAGE…",
 		Short: "Show messages, and mark them as read if they are yours",
 		Long: `Show a message, and mark it as read if it is in your own mailbox. Mail in other
 mailboxes is not marked, nor is mail for an agent's role process (assignments, shutdowns,
@@ -256,7 +256,7 @@ responses): that process marks it.`,
 
 func newMailPeekCmd(a *app) *cobra.Command {
 	return newMailShowCmd(a, false, &cobra.Command{
-		Use:     "peek NAME…",
+		Use:     "peek MESSAGE…",
 		Short:   "Show messages; marks nothing",
 		Example: "  chipset mail peek 2026-03-05T10-30-00.000000000Z-mayor.json --json",
 	})

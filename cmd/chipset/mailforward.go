@@ -11,7 +11,7 @@ import (
 func newMailForwardCmd(a *app) *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
-		Use:   "forward NAME TO",
+		Use:   "forward MESSAGE TO",
 		Short: "Forward a message from your mailbox",
 		Long: `Forward a message from your mailbox to another agent, with its task if it asks for
 one, its deadline and its callback. The number of hops is limited (three unless the sender

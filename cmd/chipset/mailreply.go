@@ -30,7 +30,7 @@ func (o *mailReplyOptions) AddFlags(fs *pflag.FlagSet) {
 func newMailReplyCmd(a *app) *cobra.Command {
 	var opts mailReplyOptions
 	return withFlags(&opts, &cobra.Command{
-		Use:   "reply NAME --body B",
+		Use:   "reply MESSAGE --body B",
 		Short: "Answer a message in your mailbox",
 		Long: `Answer a message in your mailbox: recipient, subject, thread, reference, task and
 callback come from it. The message that was answered is then marked read, as by mail read.`,

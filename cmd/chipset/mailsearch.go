@@ -129,7 +129,7 @@ const defaultRetention = 24 * time.Hour
 func newMailTraceCmd(a *app) *cobra.Command {
 	var opts mailReadOptions
 	return withFlags(&opts, &cobra.Command{
-		Use:   "trace NAME",
+		Use:   "trace MESSAGE",
 		Short: "Show what happened to a message: stored, injected, seen, handled",
 		Long: `Show what happened to a message, from the event log: when it was stored, put before a
 model whole (injected), answered by that model (seen), marked read (handled), archived;

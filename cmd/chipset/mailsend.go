@@ -32,7 +32,7 @@ func (o *mailSendOptions) AddFlags(fs *pflag.FlagSet) {
 	fileFlag(fs, &o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
 	fs.StringVar(&o.kind, "type", string(mail.Coordination), "what the message is about: a known `type`, or your own x-…")
 	fs.StringVar(&o.priority, "priority", string(mail.Normal), "`urgent`, normal or low")
-	fs.StringVar(&o.thread, "thread", "", "the `name` of the message that began the thread")
+	fs.StringVar(&o.thread, "thread", "", "the `message` that began the thread")
 	fs.StringVar(&o.ref, "ref", "", "the `bead` it is about")
 	fs.StringVar(&o.id, "id", "", "your own `key`: sent again with the same key, it is delivered once")
 	fs.StringVar(&o.task, "task", "", "ask for something under this `ID` that is reported on: pending, accepted, working, completed; new makes one")

@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,6 +66,9 @@ func execute(ctx context.Context, args []string, a *app) int {
 	out := &sink{w: a.stdout}
 	a.stdout = out
 	root := newRootCmd(a)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		a.addCompletions(root)
+	}
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)

@@ -95,7 +95,7 @@ func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 
 func newQueueShowCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ID",
+		Use:     "show MR",
 		Short:   "Show a merge request",
 		Example: "  chipset queue show mr-gt-abc12",
 		Args:    nargs(1, 1, "the ID of a merge request"),
@@ -122,7 +122,7 @@ func newQueueShowCmd(a *app) *cobra.Command {
 
 func newQueueRetryCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "retry ID",
+		Use:   "retry MR",
 		Short: "Retry a merge request that could not land",
 		Long: `Put a merge request that could not land back into its place in the queue, or retry one
 that waits at once. It is not counted as an attempt of the bead. If the request has landed,
@@ -139,7 +139,7 @@ or was dropped or reworked, the exit code is 4.`,
 func newQueueDropCmd(a *app) *cobra.Command {
 	var opts reasonOptions
 	return withFlags(&opts, &cobra.Command{
-		Use:     "drop ID --reason TEXT",
+		Use:     "drop MR --reason TEXT",
 		Short:   "Give up a merge request and block its bead",
 		Example: "  chipset queue drop mr-gt-abc12 --reason \"superseded by hand\"",
 		Args:    nargs(1, 1, "the ID of a merge request"),
@@ -162,7 +162,7 @@ type protectedDiff struct {
 
 func newQueueDiffCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "diff ID",
+		Use:   "diff MR",
 		Short: "Show the change of protected files that waits for you",
 		Long: `Show what a merge request changes in protected files (merge.protect), as the refinery saw it
 last. chipset approve lets exactly that land.`,

@@ -27,7 +27,7 @@ func newWitnessCmd(a *app) *cobra.Command {
 }
 
 func newPolecatCmd(a *app) *cobra.Command {
-	return newRoleCmd(a, agent.Polecat, "polecat ID", "Run one polecat in this terminal",
+	return newRoleCmd(a, agent.Polecat, "polecat AGENT", "Run one polecat in this terminal",
 		"It takes what hangs on its hook, lets a worker do it in a worktree, and submits the result.", "  chipset polecat polecat-alpha")
 }
 

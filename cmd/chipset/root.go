@@ -29,14 +29,17 @@ JSON below .chipset/state/.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.permit(cmd); err != nil {
 				return err
 			}
 			if _, speaks := cmd.Annotations[ownFormat]; speaks && a.json {
 				return usagef("%s: --json: its output has a format of its own", commandName(cmd))
 			}
-			return checkSigns(cmd)
+			if err := checkSigns(cmd); err != nil {
+				return err
+			}
+			return a.expandNames(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {

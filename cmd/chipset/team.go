@@ -174,11 +174,11 @@ func newDenyCmd(a *app) *cobra.Command {
 func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Command {
 	var opts decideOptions
 	return withFlags(&opts, &cobra.Command{
-		Use:   name + " NUMBER|BEAD|MR|NAME…",
+		Use:   name + " NUMBER|BEAD|MR|MESSAGE…",
 		Short: short,
 		Long: short + `.
-NUMBER is that of chipset inbox, BEAD the bead whose worker asks, NAME the message with the
-request; for the person it may be in any mailbox. Permissions are decided by the person,
+NUMBER is that of chipset inbox, BEAD the bead whose worker asks, MESSAGE the name of the
+message; for the person it may be in any mailbox. Permissions are decided by the person,
 plans by the mayor or the person, and the end of a crew member by that member. The answer
 goes to the agent that asked, even if the mayor has passed the request on.
 

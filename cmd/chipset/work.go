@@ -77,7 +77,7 @@ func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 
 func newWorkShowCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ID",
+		Use:     "show BEAD",
 		Short:   "Show a bead",
 		Example: "  chipset work show gt-abc12 --json",
 		Args:    nargs(1, 1, "the ID of a bead"),
@@ -153,7 +153,7 @@ func newInterventionCmd(a *app, name, word, short, long string,
 	act func(s *actor.Actor, ctx context.Context, id state.BeadID, reason string) error) *cobra.Command {
 	var opts reasonOptions
 	return withFlags(&opts, &cobra.Command{
-		Use: name + " ID", Short: short, Long: long,
+		Use: name + " BEAD", Short: short, Long: long,
 		Example: fmt.Sprintf("  chipset work %s gt-abc12 --reason \"the plan changed\"", name),
 		Args:    nargs(1, 1, "the ID of a bead"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -171,7 +171,7 @@ func newInterventionCmd(a *app, name, word, short, long string,
 
 func newWorkClaimCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "claim [ID]",
+		Use:   "claim [BEAD]",
 		Short: "Claim a ready bead (auto_claim rigs)",
 		Long: `Take a ready bead (default: the next one) on your own empty hook, with the same steps
 as the mayor's. Only polecats can claim, and only if dispatch.strategy is auto_claim;

@@ -32,7 +32,7 @@ func (o *beadFlags) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.accept, "accept", "", "when it is finished, as `text`")
 	fs.StringVarP(&o.priority, "priority", "p", "P2", "`P1` (first) to P3")
 	fs.StringVar(&o.kind, "type", "", "the sender's own `word` for what kind of work it is")
-	fs.StringSliceVar(&o.blockedBy, "blocked-by", nil, "the `ID` of a bead that must land first; may be repeated")
+	fs.StringSliceVar(&o.blockedBy, "blocked-by", nil, "a `bead` that must land first; may be repeated")
 	fs.StringSliceVar(&o.labels, "label", nil, "a `label`; may be repeated")
 	fs.StringVar(&o.worker, "worker", "", "a preset or a `command` line, instead of the rig's default worker")
 	fs.BoolVar(&o.allowEmpty, "allow-empty", false, "no change in the repository is a success")
@@ -200,7 +200,7 @@ func (o *workEditOptions) AddFlags(fs *pflag.FlagSet) {
 func newWorkEditCmd(a *app) *cobra.Command {
 	var opts workEditOptions
 	return withFlags(&opts, &cobra.Command{
-		Use:   "edit ID",
+		Use:   "edit BEAD",
 		Short: "Change a bead that nobody is working on",
 		Long: `Change the given fields of a bead that is open, failed or blocked; for any other status
 the exit code is 4. --label and --blocked-by replace the whole list; "" clears it.`,

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/convoy"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
+)
+
+// nameKind is what an argument or the value of a flag names. The placeholders in the usage of a
+// command say it.
+type nameKind string
+
+const (
+	namesBead    nameKind = "BEAD"
+	namesAgent   nameKind = "AGENT"
+	namesTo      nameKind = "TO" // an agent, or a group of them
+	namesConvoy  nameKind = "CONVOY"
+	namesRequest nameKind = "MR"
+	namesMessage nameKind = "MESSAGE"
+	namesNeed    nameKind = "NUMBER"
+)
+
+// argKinds are what the argument at a place may name, by the usage of its command.
+func argKinds(cmd *cobra.Command, place int) []nameKind {
+	var kinds []nameKind
+	for i, word := range strings.Fields(cmd.Use)[1:] {
+		word = strings.Trim(word, "[]")
+		if strings.HasPrefix(word, "-") {
+			break
+		}
+		plain, repeats := strings.CutSuffix(word, "…")
+		if kinds = nil; i == place || repeats && i < place {
+			for kind := range strings.SplitSeq(plain, "|") {
+				kinds = append(kinds, nameKind(kind))
+			}
+			return kinds
+		}
+	}
+	return nil
+}
+
+// flagKind is what the value of a flag names.
+func flagKind(f *pflag.Flag) nameKind {
+	name, _ := pflag.UnquoteUsage(f)
+	return nameKind(strings.ToUpper(name))
+}
+
+// expandNames completes the abbreviated IDs and names of a command line where they are unique. One
+// that fits several is an error that lists them. What agents say in a session stays as it is.
+func (a *app) expandNames(cmd *cobra.Command, args []string) error {
+	if a.inSession() {
+		return nil
+	}
+	var err error
+	for i := range args {
+		if err == nil {
+			args[i], err = a.expand(cmd, args[i], argKinds(cmd, i))
+		}
+	}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		kinds := []nameKind{flagKind(f)}
+		list, several := f.Value.(pflag.SliceValue)
+		switch {
+		case err != nil:
+		case several:
+			values := list.GetSlice()
+			for i := range values {
+				if err == nil {
+					values[i], err = a.expand(cmd, values[i], kinds)
+				}
+			}
+			if err == nil {
+				err = list.Replace(values)
+			}
+		default:
+			var full string
+			if full, err = a.expand(cmd, f.Value.String(), kinds); err == nil && full != f.Value.String() {
+				err = f.Value.Set(full)
+			}
+		}
+	})
+	return err
+}
+
+// expand returns the one name that a text is short for, or the text itself where it is a whole name
+// or none. Where the rig can't be opened the command says so.
+func (a *app) expand(cmd *cobra.Command, text string, kinds []nameKind) (string, error) {
+	abbreviable := slices.ContainsFunc(kinds, func(k nameKind) bool {
+		return k == namesBead || k == namesConvoy || k == namesRequest || k == namesMessage
+	})
+	if !abbreviable || text == "" || slices.Contains(kinds, namesNeed) && strings.Trim(text, "0123456789") == "" {
+		return text, nil
+	}
+	r, err := a.openState(cmd.Context())
+	if err != nil {
+		return text, nil //nolint:nilerr // the command itself fails with it
+	}
+	if slices.Contains(kinds, namesAgent) {
+		if _, err := actor.Lookup(r, text); err == nil {
+			return text, nil
+		}
+	}
+	var found []string
+	for _, kind := range kinds {
+		for _, name := range a.shortFor(cmd, r, kind, text) {
+			if name == text || name == text+".json" {
+				return text, nil
+			}
+			found = append(found, name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return text, nil
+	case 1:
+		return found[0], nil
+	}
+	slices.Sort(found)
+	const most = 8
+	shown := strings.Join(found[:min(len(found), most)], ", ")
+	if len(found) > most {
+		shown += fmt.Sprintf(" and %d more", len(found)-most)
+	}
+	return text, usagef("%s: %q is short for %s", commandName(cmd), text, shown)
+}
+
+// shortFor returns the names of a kind that a text is short for: those that begin with it, also
+// after one of their dashes.
+func (a *app) shortFor(cmd *cobra.Command, r *rig.Rig, kind nameKind, text string) []string {
+	switch kind {
+	case namesBead:
+		return fitting(filesIn(r, bead.Dir), text)
+	case namesConvoy:
+		return fitting(filesIn(r, convoy.Dir), text)
+	case namesRequest:
+		return fitting(filesIn(r, mergequeue.Dir), text)
+	case namesMessage:
+		return a.messagesFor(cmd, r, text)
+	}
+	return nil
+}
+
+// messagesFor returns the messages that a text is short for, by their whole name or by the time in it:
+// those in the reader's own mailbox, else, for the person, in any.
+func (a *app) messagesFor(cmd *cobra.Command, r *rig.Rig, text string) []string {
+	box, name, named := strings.Cut(text, "/")
+	var boxes []string
+	mailbox := cmd.Flags().Lookup("mailbox")
+	switch {
+	case named:
+		boxes, text = []string{box}, name
+	case mailbox != nil && mailbox.Changed:
+		boxes = []string{mailbox.Value.String()}
+	default:
+		me, err := a.identity(r)
+		if err != nil {
+			return nil
+		}
+		boxes = []string{string(me)}
+		if found := messagesIn(r, boxes[0], text); len(found) > 0 || me != state.Human {
+			return found
+		}
+		boxes = namesIn(r, mail.Dir)
+	}
+	var found []string
+	for _, box := range boxes {
+		for _, name := range messagesIn(r, box, text) {
+			if named {
+				name = box + "/" + name
+			}
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+func messagesIn(r *rig.Rig, box, text string) []string {
+	if _, err := state.ParseAgentID(box); err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(namesIn(r, mail.Dir.Join(box)), func(name string) bool {
+		_, clock, _ := strings.Cut(name, "T")
+		return !strings.HasSuffix(name, ".json") || !strings.HasPrefix(name, text) && !strings.HasPrefix(clock, text)
+	})
+}
+
+func fitting(names []string, text string) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !strings.HasPrefix(name, text) && !strings.Contains(name, "-"+text)
+	})
+}
+
+// filesIn are the names of the records in a folder.
+func filesIn(r *rig.Rig, dir state.Path) []string {
+	var list []string
+	for _, file := range namesIn(r, dir) {
+		if name, found := strings.CutSuffix(file, ".json"); found {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// namesIn are the names in a folder of the state tree, without hidden ones; none where it can't be read.
+func namesIn(r *rig.Rig, dir state.Path) []string {
+	entries, err := os.ReadDir(r.Tree.Abs(dir))
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			list = append(list, e.Name())
+		}
+	}
+	return list
+}
