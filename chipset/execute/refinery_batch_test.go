@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,9 +83,7 @@ func TestRefineryBatchLandsTogether(t *testing.T) {
 func (m *mill) tellsOfStack(q mergequeue.Request) {
 	m.Helper()
 	var told []string
-	events, _, _, err := m.rig.Events.Read(event.Position{}, time.Time{})
-	m.must(err)
-	for _, e := range events {
+	for _, e := range m.events() {
 		if e.Bead == q.BeadID && e.Type == "mr.tested" {
 			told = append(told, e.Text)
 		}
@@ -92,6 +91,21 @@ func (m *mill) tellsOfStack(q mergequeue.Request) {
 	if len(told) != 1 || !strings.Contains(told[0], "green, together: ") {
 		m.Errorf("the story of %s: %q", q.ID, told)
 	}
+}
+
+func (m *mill) events() []event.Event {
+	m.Helper()
+	events, _, _, err := m.rig.Events.Read(event.Position{}, time.Time{})
+	m.must(err)
+	return events
+}
+
+// story is what the event log tells, and what the refinery said.
+func (m *mill) story() (lines []string) {
+	for _, e := range m.events() {
+		lines = append(lines, fmt.Sprint(e.Type, " ", e.Bead, " ", e.Text))
+	}
+	return append(lines, m.said...)
 }
 
 func TestRefineryBatchFindsTheRedOne(t *testing.T) {
@@ -128,7 +142,7 @@ func TestRefineryBatchFindsTheRedOne(t *testing.T) {
 				}
 			}
 			if n := runs(); n > c.most {
-				t.Errorf("%d tests", n)
+				t.Errorf("%d tests:\n%s", n, strings.Join(m.story(), "\n"))
 			}
 			// The mayor takes it back; the others land on what is there.
 			m.setBead(all[c.red].BeadID, func(b *bead.Bead) { m.must(b.Become(bead.Open, "", m.rig.Clock.Now())) })
