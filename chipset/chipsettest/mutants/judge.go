@@ -64,8 +64,8 @@ import (
 )
 
 var (
-	mutantNumber, _ = strconv.Atoi(os.Getenv("CHIPSET_MUTANT"))
-	mutantTrace     = os.Getenv("CHIPSET_MUTANT_TRACE")
+	mutantNumber, _ = strconv.Atoi(os.Getenv("MUTANT"))
+	mutantTrace     = os.Getenv("MUTANT_TRACE")
 	mutantSeen      [%d]atomic.Bool
 )
 
@@ -238,7 +238,7 @@ func (s *suite) observe(ctx context.Context) ([]test, error) {
 	s.each(len(names), func(i int) bool {
 		trace := filepath.Join(s.dir, "trace"+strconv.Itoa(i))
 		begin := time.Now()
-		ok, err := s.run(ctx, 10*time.Minute, "CHIPSET_MUTANT_TRACE="+trace, names[i:i+1])
+		ok, err := s.run(ctx, 10*time.Minute, "MUTANT_TRACE="+trace, names[i:i+1])
 		if err != nil {
 			failed = err
 		}
@@ -303,7 +303,7 @@ func (c *court) hear(ctx context.Context, s *suite, tests []test) error {
 		result := survived
 		for _, group := range groups(tests, i+1) {
 			c.reached[i] = true
-			ok, err := s.run(ctx, group.limit, "CHIPSET_MUTANT="+strconv.Itoa(i+1), group.names)
+			ok, err := s.run(ctx, group.limit, "MUTANT="+strconv.Itoa(i+1), group.names)
 			if err = cmp.Or(err, ctx.Err()); err != nil {
 				failed = err
 				return false

@@ -47,7 +47,7 @@ func guarded() map[string][]string {
 		"state/pause":            nil,
 		"state/permission":       nil,
 		"state/retire":           nil,
-		"mail":                   nil,
+		"mail":                   {"chipset/actor"},
 		"hook":                   {"chipset/history"},
 		"nudge":                  nil,
 		"roles":                  nil,
