@@ -91,6 +91,10 @@ func (h *Hook) Assignment() state.AssignmentID {
 	return h.WorkItem.AssignmentID
 }
 
+// Bare reports whether another program has hung work here that names a bead and no
+// assignment. The mayor takes it off and slings that bead to the agent.
+func (h *Hook) Bare() bool { return h.Status == Pending && h.Assignment() == "" }
+
 // Dir is the folder of the hooks.
 const Dir = state.StateDir + "/hooks"
 
@@ -148,7 +152,7 @@ func check(name string, h *Hook) error {
 		return fmt.Errorf("unknown status %q", h.Status)
 	case h.Status == Empty && h.WorkItem != nil:
 		return fmt.Errorf("empty, but with a work_item")
-	case h.Status != Empty && (h.WorkItem == nil || h.WorkItem.AssignmentID == "" || h.WorkItem.BeadID == ""):
+	case h.Status != Empty && (h.WorkItem == nil || h.WorkItem.BeadID == "" || h.WorkItem.AssignmentID == "" && !h.Bare()):
 		return fmt.Errorf("%s without a whole work_item", h.Status)
 	case h.Gen < 0:
 		return fmt.Errorf("gen %d is negative", h.Gen)
@@ -203,6 +207,11 @@ func (s Store) Touch(ctx context.Context, id state.AgentID, a state.AssignmentID
 // Complete ends an attempt: active → completed.
 func (s Store) Complete(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
 	return s.step(ctx, id, func(h *Hook) error { return h.Complete(a, session, now) })
+}
+
+// TakeBare takes a bare work item off: pending → empty.
+func (s Store) TakeBare(ctx context.Context, id state.AgentID, b state.BeadID, now state.Time) (Hook, error) {
+	return s.step(ctx, id, func(h *Hook) error { return h.TakeBare(b, now) })
 }
 
 // Clear takes the work off: pending, active or completed → empty. With an

@@ -282,7 +282,7 @@ func TestMissingAndCorruptHooksAreErrors(t *testing.T) {
 	}
 	for _, content := range []string{"", "{", `{"agent_id":"polecat-alpha","status":"empty","work_item":{"bead_id":"b","assignment_id":"a"}}`,
 		`{"agent_id":"polecat-bravo","status":"empty","work_item":null}`, `{"agent_id":"polecat-alpha","status":"busy","work_item":null}`,
-		`{"agent_id":"polecat-alpha","status":"pending","work_item":{"bead_id":"gt-aaaaa","assignment_id":""}}`,
+		`{"agent_id":"polecat-alpha","status":"active","work_item":{"bead_id":"gt-aaaaa","assignment_id":""}}`,
 		`{"agent_id":"polecat-alpha","status":"pending","work_item":{"bead_id":"","assignment_id":"as-1"}}`,
 		`{"agent_id":"polecat-alpha","gen":-1,"status":"empty","work_item":null}`,
 		`{"agent_id":"polecat-alpha","status":"active","work_item":null}`} {
@@ -325,4 +325,38 @@ func FuzzDecodeHook(f *testing.F) {
 			t.Fatalf("%s then %s, %v", once, twice, err)
 		}
 	})
+}
+
+// Another program hangs a bead without an assignment. It is taken off for that bead alone,
+// and the gen goes on above every one that was there before.
+func TestBareWorkItem(t *testing.T) {
+	s, tree := newStore(t)
+	before, err := s.Get(string(who))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := `{"agent_id":"polecat-alpha","status":"pending","work_item":{"bead_id":"gt-aaaaa","title":"x"},"last_activity":"2026-03-05T10:30:00Z"}`
+	if err := os.WriteFile(tree.Abs(s.Path(string(who))), []byte(bare), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	hung, err := s.Get(string(who))
+	if err != nil || !hung.Bare() || CheckChange(&before, &hung) != nil {
+		t.Fatalf("%+v, %v", hung, err)
+	}
+	for name, step := range steps(t, s, "as-1", "ses-1", now) {
+		if _, err := step(); !errors.Is(err, state.ErrConflict) {
+			t.Errorf("%s: %v, want ErrConflict", name, err)
+		}
+	}
+	if _, err := s.TakeBare(t.Context(), who, "gt-bbbbb", now); !errors.Is(err, state.ErrConflict) {
+		t.Errorf("another bead: %v, want ErrConflict", err)
+	}
+	after, err := s.TakeBare(t.Context(), who, "gt-aaaaa", now)
+	if err != nil || after.Status != Empty || after.Gen <= now.UnixMilli() || CheckChange(&hung, &after) != nil {
+		t.Errorf("%+v, %v", after, err)
+	}
+	bring(t, s, Pending)
+	if _, err := s.TakeBare(t.Context(), who, "gt-aaaaa", now); !errors.Is(err, state.ErrConflict) {
+		t.Errorf("an assignment of the rig: %v, want ErrConflict", err)
+	}
 }

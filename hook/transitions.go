@@ -93,6 +93,16 @@ func (h *Hook) Complete(a state.AssignmentID, session state.SessionID, now state
 	return h.move(Completed, h.WorkItem, now)
 }
 
+// TakeBare is pending → empty for a bare work item. Its writer knows no gen: the next
+// one is above every one that anybody has seen, because no hook counts up to the clock.
+func (h *Hook) TakeBare(b state.BeadID, now state.Time) error {
+	if !h.Bare() || h.WorkItem.BeadID != b {
+		return h.illegal("taken over")
+	}
+	h.Gen = max(h.Gen, now.UnixMilli())
+	return h.move(Empty, nil, now)
+}
+
 // Clear is pending, active or completed → empty, of any assignment where a is "".
 func (h *Hook) Clear(a state.AssignmentID, now state.Time) error {
 	if h.Status == Empty {

@@ -3,7 +3,8 @@
 // all work. The fields are described in docs/state.md.
 //
 //	state/nudge/{agent}/from/{sender}.json  the newest nudge of a sender, written first
-//	state/nudge/{agent}/latest.json         the newest nudge of all
+//	state/nudge/{agent}/latest.json         the newest nudge of all; other programs write
+//	                                        only this one
 //	state/nudge/{agent}/seen.json           for each sender the time of the newest nudge
 //	                                        that the agent has processed
 //
@@ -117,6 +118,9 @@ func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) 
 		return n, err
 	}
 	defer l.Unlock()
+	if err := s.keepLatest(); err != nil {
+		return n, err
+	}
 	n.Timestamp = now
 	previous, err := s.read(from)
 	switch {
@@ -138,6 +142,34 @@ func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) 
 	}
 	s.log.Tell(event.NudgeSent(s.told(&n, n.Message)))
 	return n, nil
+}
+
+// keepLatest gives a nudge that stands in latest.json alone the file of its sender,
+// because latest.json is about to be replaced. The slot is locked.
+func (s Slot) keepLatest() error {
+	latest, alone, err := s.LatestAlone()
+	if err != nil || !alone {
+		return err
+	}
+	return s.put(s.Dir().Join("from", string(latest.From)+".json"), latest)
+}
+
+// LatestAlone returns the nudge in latest.json, and reports whether it is newer than
+// its sender's own file: other programs write no such file. What can't be read is a
+// lost hint.
+func (s Slot) LatestAlone() (Nudge, bool, error) {
+	latest, err := s.Latest()
+	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
+		return Nudge{}, false, nil
+	}
+	if err != nil {
+		return Nudge{}, false, err
+	}
+	own, err := s.read(s.Dir().Join("from", string(latest.From)+".json"))
+	if err != nil && !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrCorrupt) {
+		return Nudge{}, false, err
+	}
+	return latest, err != nil || latest.Timestamp.After(own.Timestamp.Time), nil
 }
 
 // told is what the log says of a nudge to the slot's owner.
@@ -184,8 +216,29 @@ func (s Slot) read(p state.Path) (Nudge, error) {
 func (s Slot) Latest() (Nudge, error) { return s.read(s.Dir().Join("latest.json")) }
 
 // All returns the newest nudge of each sender, oldest first, and what could
-// not be read.
+// not be read. The one that only latest.json has is among them.
 func (s Slot) All() ([]Nudge, []error, error) {
+	all, bad, err := s.senders()
+	if err != nil {
+		return nil, nil, err
+	}
+	latest, alone, err := s.LatestAlone()
+	if err != nil {
+		return nil, nil, err
+	}
+	if alone {
+		all = append(slices.DeleteFunc(all, func(n Nudge) bool { return n.From == latest.From }), latest)
+		byTime(all)
+	}
+	return all, bad, nil
+}
+
+func byTime(all []Nudge) {
+	sort.SliceStable(all, func(i, j int) bool { return all[i].Timestamp.Before(all[j].Timestamp.Time) })
+}
+
+// senders reads the files below from/.
+func (s Slot) senders() ([]Nudge, []error, error) {
 	entries, err := s.tree.List(s.Dir().Join("from"))
 	if err != nil {
 		return nil, nil, err
@@ -200,7 +253,7 @@ func (s Slot) All() ([]Nudge, []error, error) {
 		}
 		all = append(all, n)
 	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].Timestamp.Before(all[j].Timestamp.Time) })
+	byTime(all)
 	return all, bad, nil
 }
 
@@ -305,7 +358,7 @@ func (s Slot) Reconcile(ctx context.Context, now state.Time) error {
 		return err
 	}
 	defer l.Unlock()
-	all, bad, err := s.All()
+	all, bad, err := s.senders()
 	if err != nil || len(bad) > 0 {
 		return errors.Join(append(bad, err)...)
 	}

@@ -182,3 +182,33 @@ func TestCorruptSeen(t *testing.T) {
 		t.Errorf("unseen %q", got)
 	}
 }
+
+// Other programs write latest.json alone, in whole seconds. Their nudge is processed like
+// any other, once, and a later one of somebody else does not take it away.
+func TestLatestOfAnotherProgram(t *testing.T) {
+	s, tree := newSlot(t)
+	send(t, s, "mayor", HealthCheck, now)
+	if err := os.WriteFile(tree.Abs(s.Dir().Join("latest.json")),
+		[]byte(`{"from":"witness","type":"sync_request","message":"m","timestamp":"2026-03-05T10:30:07Z","requires_response":true}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := types(t, s); got != "mayor:health_check witness:sync_request" {
+		t.Errorf("unseen %q", got)
+	}
+	send(t, s, "human", Abort, after(time.Minute))
+	if got := types(t, s); got != "mayor:health_check witness:sync_request human:abort" {
+		t.Errorf("unseen after a newer one: %q", got)
+	}
+	all, _, err := s.Unseen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range all {
+		if err := s.MarkSeen(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := types(t, s); got != "" {
+		t.Errorf("processed again: %q", got)
+	}
+}

@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"encoding/binary"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,8 +28,8 @@ const (
 	direntName   = 19
 )
 
-// Entries are the entries of the folder in no order, without temp files and
-// other dot-files.
+// Entries are the entries of the folder in no order, without temp files, other
+// dot-files among them.
 func (f *Folder) Entries() ([]FolderEntry, error) {
 	if _, err := f.file.Seek(0, 0); err != nil {
 		return nil, wrapPath(f.dir, err)
@@ -53,7 +52,7 @@ func (f *Folder) Entries() ([]FolderEntry, error) {
 			}
 			at := n - len(rest) + direntName
 			end := bytes.IndexByte(rest[direntName:size], 0)
-			if name := text[at : at+max(end, 0)]; name != "" && !strings.HasPrefix(name, ".") {
+			if name := text[at : at+max(end, 0)]; name != "" && !IsTemp(name) {
 				names = append(names, FolderEntry{Name: name, Inode: binary.NativeEndian.Uint64(rest)})
 			}
 			rest = rest[size:]

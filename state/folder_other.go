@@ -7,8 +7,8 @@ import "errors"
 // born is the time of birth of an open file, or 0.
 func born(int) int64 { return 0 }
 
-// Entries are the entries of the folder in no order, without temp files and
-// other dot-files.
+// Entries are the entries of the folder in no order, without temp files, other
+// dot-files among them.
 func (f *Folder) Entries() ([]FolderEntry, error) {
 	entries, err := f.tree.List(f.dir)
 	if err != nil {

@@ -27,7 +27,7 @@ func (f *feed) note(name string) {
 	defer f.mu.Unlock()
 	f.stirred = true
 	switch {
-	case f.lost || isTemp(name):
+	case f.lost || IsTemp(name):
 	case len(f.names) >= maxFeed:
 		f.names, f.lost = nil, true
 	default:

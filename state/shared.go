@@ -77,7 +77,7 @@ func (t *Tree) HardLinkedFiles(within ...string) ([]HardLinked, error) {
 func (t *Tree) manyNames() (files map[fileID]*namesOf, paths []Path, err error) {
 	files = map[fileID]*namesOf{}
 	err = filepath.WalkDir(t.Abs(StateDir), func(at string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || isTemp(e.Name()) {
+		if err != nil || !e.Type().IsRegular() || IsTemp(e.Name()) {
 			return skipLost(err)
 		}
 		info, err := e.Info()

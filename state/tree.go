@@ -403,7 +403,7 @@ func (t *Tree) regular(p Path, info fs.FileInfo) error {
 	}
 	elsewhere := int(st.Nlink) - 1
 	for _, e := range entries {
-		if other, err := e.Info(); err == nil && isTemp(e.Name()) && os.SameFile(info, other) {
+		if other, err := e.Info(); err == nil && IsTemp(e.Name()) && os.SameFile(info, other) {
 			elsewhere--
 		}
 	}
@@ -428,7 +428,7 @@ func (t *Tree) Exists(p Path) (bool, error) {
 }
 
 // List returns the entries of a folder in the order of their names, without
-// temp files and other dot-files. A folder that does not exist is empty. What
+// temp files, other dot-files among them. A folder that does not exist is empty. What
 // stands there and is not a folder is a *Corruption.
 func (t *Tree) List(dir Path) ([]fs.DirEntry, error) {
 	if err := t.folder(dir); errors.Is(err, ErrNotFound) {
@@ -442,7 +442,7 @@ func (t *Tree) List(dir Path) ([]fs.DirEntry, error) {
 	}
 	visible := all[:0]
 	for _, e := range all {
-		if !strings.HasPrefix(e.Name(), ".") {
+		if !IsTemp(e.Name()) {
 			visible = append(visible, e)
 		}
 	}

@@ -175,6 +175,7 @@ func TestReadLimitsAndListing(t *testing.T) {
 	plant(t, tree, "state/work/big.json", strings.Repeat("x", 11))
 	plant(t, tree, "state/work/.tmp-1-x", "")
 	plant(t, tree, "state/work/.hidden", "")
+	plant(t, tree, "state/work/big.json.tmp", "")
 	if _, err := tree.Read("state/work/big.json", 10); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("11 of 10 bytes: %v, want ErrTooLarge", err)
 	}
@@ -187,6 +188,12 @@ func TestReadLimitsAndListing(t *testing.T) {
 	entries, err := tree.List("state/work")
 	if err != nil || len(entries) != 1 || entries[0].Name() != "big.json" {
 		t.Errorf("List = %v, %v", entries, err)
+	}
+	folder, err := tree.OpenFolder("state/work")
+	must(t, err)
+	defer folder.Close()
+	if names, err := folder.Entries(); err != nil || len(names) != 1 || names[0].Name != "big.json" {
+		t.Errorf("Entries = %v, %v", names, err)
 	}
 	if entries, err := tree.List("state/none"); err != nil || len(entries) != 0 {
 		t.Errorf("List of a missing folder = %v, %v", entries, err)

@@ -10,11 +10,18 @@ import (
 	"time"
 )
 
-// tempPrefix begins the names of unfinished files. All names that begin with a
-// dot are temp files of somebody and are never listed.
+// tempPrefix begins the names of unfinished files.
 const tempPrefix = ".tmp-"
 
-func isTemp(name string) bool { return strings.HasPrefix(name, ".") }
+// foreignTemp ends the names of unfinished files of other programs, such as
+// latest.json.tmp. They get their final name by a rename.
+const foreignTemp = ".json.tmp"
+
+// IsTemp reports whether a name is that of an unfinished file, of this or another
+// program. Such files are never listed, read or moved.
+func IsTemp(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, foreignTemp)
+}
 
 // Replace creates the file at p or replaces its content. When it returns nil the new
 // content survives a power cut; after an error the old content is there.

@@ -78,7 +78,7 @@ func (w *Watcher) changed(dir, name string) {
 		f.note(name)
 	}
 	w.mu.Unlock()
-	if !isTemp(name) {
+	if !IsTemp(name) {
 		w.signal(dir, name)
 	}
 }

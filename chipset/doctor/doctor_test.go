@@ -74,6 +74,13 @@ var damages = []struct {
 	{"no name of an object", func(f *fixture) { f.Plant("state/work/Notes.txt", "x") }, "unreadable:error", "unreadable:error"},
 	{"foreign files", func(f *fixture) { f.Plant("state/notes/todo.md", "x"); f.Plant("state/work/.gitkeep", "") },
 		"foreign:warning", "foreign:warning"},
+	{"unfinished files of another program", func(f *fixture) {
+		for _, p := range []state.Path{"state/work/gt-aaaaa.json.tmp", "state/mail/mayor/.msg.tmp", "state/hooks/mayor.json.tmp"} {
+			f.Plant(p, "{")
+			age := map[bool]time.Duration{true: time.Minute, false: 2 * time.Hour}[p.Base() == "mayor.json.tmp"]
+			must(f.T, os.Chtimes(f.Tree.Abs(p), time.Time{}, f.Clock().Add(-age)))
+		}
+	}, "foreign:warning foreign:warning", "foreign:warning foreign:warning"},
 	{"leftover", func(f *fixture) { f.Plant("state/work/.tmp-99999999-abc", "x") }, "leftover:warning", "leftover:warning+"},
 	{"links and pipes", func(f *fixture) {
 		must(f.T, os.Symlink("/etc/passwd", f.Tree.Abs("state/hooks/polecat-zulu.json")))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -104,8 +105,9 @@ func (l *inspection) entry(p state.Path, e fs.DirEntry) {
 		}
 		return
 	}
-	if strings.HasPrefix(e.Name(), ".") {
-		return // never listed; what is abandoned is a leftover
+	if state.IsTemp(e.Name()) {
+		l.unfinished(p, e)
+		return
 	}
 	if !rig.Belongs(p, e.IsDir()) {
 		if rig.Belongs(p.Dir(), true) { // otherwise its folder is reported
@@ -119,6 +121,21 @@ func (l *inspection) entry(p state.Path, e fs.DirEntry) {
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 2 && hasOtherName(l.r, p) {
 		l.add(ruleSpecial, p, Error, "nothing of chipset reads it; take its other names away", "it has %d names (hard links)", st.Nlink)
+	}
+}
+
+// foreignTempAge is the age from which an unfinished file of another program is reported.
+const foreignTempAge = time.Hour
+
+// unfinished reports a temp file that another program has left behind. Those of this
+// program are reported as leftovers.
+func (l *inspection) unfinished(p state.Path, e fs.DirEntry) {
+	info, err := e.Info()
+	if err != nil || e.IsDir() || !strings.HasSuffix(e.Name(), ".tmp") {
+		return // it vanished: its writer finished
+	}
+	if age := l.r.Clock().Sub(info.ModTime()); age > foreignTempAge {
+		l.add("foreign", p, Warning, "if its writer is gone, remove it", "an unfinished file of another program, %s old", age.Round(time.Minute))
 	}
 }
 

@@ -44,6 +44,8 @@ func (l *inspection) slot(id state.AgentID, known bool) error {
 	}
 	if hasLatest != (len(all) > 0) || hasLatest && !latest.Timestamp.Equal(all[len(all)-1].Timestamp.Time) {
 		l.add("nudge-latest", slot.Dir().Join("latest.json"), Warning, "", "it is not the newest nudge below from/").repair = l.reconciles(slot)
+	} else if _, alone, err := slot.LatestAlone(); alone && err == nil {
+		l.add("nudge-latest", slot.Dir().Join("latest.json"), Info, "", "its sender has no file of it below from/: another program wrote it, or the file was lost").repair = l.reconciles(slot)
 	}
 	l.nudges(slot, all, &seen)
 	return nil

@@ -19,6 +19,8 @@ const archiveInterval = time.Hour
 type inbox struct {
 	Agent
 	archived time.Time
+	// since is when this process began.
+	since state.Time
 	// durable are the unread messages of which this process knows that they
 	// survive a power cut.
 	durable map[mail.Name]bool
@@ -26,7 +28,7 @@ type inbox struct {
 	said map[string]bool
 }
 
-func newInbox(a Agent) *inbox { return &inbox{Agent: a, said: map[string]bool{}} }
+func newInbox(a Agent) *inbox { return &inbox{Agent: a, since: a.Now(), said: map[string]bool{}} }
 
 // mail returns the unread mail in processing order.
 func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, error) {
@@ -53,11 +55,30 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 	if err := in.settle(box, unread); err != nil {
 		return nil, err
 	}
+	in.address(unread)
 	mail.SortForProcessing(unread, mayor)
 	if err := in.archive(ctx, box); err != nil {
 		in.Say("%s: can't archive old mail: %v", in.ID, err) // it stays where it is: no reason to do nothing else
 	}
 	return unread, nil
+}
+
+// address lets a shutdown_request that names no session, as other programs write it,
+// name this one, if it was sent since this process began. An older one was meant for
+// an earlier process.
+func (in *inbox) address(unread []mail.Entry) {
+	for i := range unread {
+		e := &unread[i]
+		if e.Type != mail.ShutdownRequest || e.Timestamp.Before(in.since.Time) || e.Ref != nil && e.Ref.Session != "" {
+			continue
+		}
+		ref := mail.Ref{}
+		if e.Ref != nil {
+			ref = *e.Ref
+		}
+		ref.Session = in.Session
+		e.Ref = &ref
+	}
 }
 
 // damaged says once of a file that it can't be read, and reports whether it is

@@ -26,6 +26,8 @@ func (m *Mayor) do(ctx context.Context, a roles.Action) error {
 		return err
 	case mayor.Sling:
 		return m.sling(ctx, a)
+	case mayor.TakeOver:
+		return m.takeOver(ctx, a)
 	case mayor.Admit:
 		return m.admit(ctx, a)
 	case mayor.Lift:
@@ -62,6 +64,26 @@ func (m *Mayor) sling(ctx context.Context, a mayor.Sling) error {
 	}
 	if err == nil {
 		m.Say("mayor: slung %s to %s", a.Bead, a.Agent)
+	}
+	return err
+}
+
+// takeOver slings what another program has hung on a hook. The bead is made first and
+// the hook emptied before it is slung, so that a crash between the steps leaves an
+// open bead, which is slung like any other.
+func (m *Mayor) takeOver(ctx context.Context, a mayor.TakeOver) error {
+	err := m.Rig.Beads.Adopt(bead.Bead{ID: a.Bead, Title: wording.Subject(a.Title, bead.MaxTitle, string(a.Bead)), CreatedBy: m.ID,
+		Metadata: map[string]string{"hooked_by": "another program"}}, m.Now())
+	if err != nil && !errors.Is(err, state.ErrExists) {
+		return err
+	}
+	if _, err := m.Rig.Hooks.TakeBare(ctx, a.Agent, a.Bead, m.Now()); err != nil {
+		return err
+	}
+	err = m.sling(ctx, mayor.Sling{Bead: a.Bead, Agent: a.Agent})
+	if errors.Is(err, state.ErrConflict) {
+		m.Say("mayor: %s was on the hook of %s, but can't be slung: %v", a.Bead, a.Agent, err)
+		return nil
 	}
 	return err
 }

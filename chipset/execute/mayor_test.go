@@ -178,6 +178,24 @@ func TestMayorSlings(t *testing.T) {
 	}
 }
 
+// What another program hangs on a hook becomes an assignment like any other, also of a
+// bead that nobody has added.
+func TestMayorTakesOverWhatAnotherProgramHung(t *testing.T) {
+	h := newTownHall(t, "")
+	other := h.add("another")
+	for id, item := range map[state.AgentID]string{alpha: `{"bead_id":"zz-their1","title":"Do\nthis"}`, mayorBravo: `{"bead_id":"` + string(other) + `","title":"x"}`} {
+		h.must(os.WriteFile(h.rig.Tree.Abs(h.rig.Hooks.Path(string(id))), []byte(`{"agent_id":"`+string(id)+`","status":"pending","last_activity":"2026-03-05T10:30:00Z","work_item":`+item+`}`), 0o644))
+	}
+	h.tick()
+	theirs := h.bead("zz-their1")
+	if theirs.Title != "Do" || theirs.Assignee != alpha || h.hook(alpha).Assignment() != theirs.AssignmentID || theirs.AssignmentID == "" {
+		t.Errorf("%+v on %+v", theirs, h.hook(alpha))
+	}
+	if b := h.bead(other); b.Assignee != mayorBravo || h.hook(mayorBravo).Assignment() != b.AssignmentID || b.AssignmentID == "" {
+		t.Errorf("%+v on %+v", b, h.hook(mayorBravo))
+	}
+}
+
 // A mayor that starts together with its polecats slings to those that come.
 func TestMayorWaitsForPolecatsAtStart(t *testing.T) {
 	h := newTownHall(t, "")

@@ -280,7 +280,7 @@ func (v *verifier) parseDiff(out []byte) error {
 }
 
 // add takes one record of a difference. A link or a submodule in the place of a file is no
-// file; dot-files are unfinished writes.
+// file; unfinished writes are left out.
 func (p *pair) add(name string, parts []string) {
 	c := change{path: name}
 	if strings.HasPrefix(parts[0], ":100") {
@@ -289,7 +289,7 @@ func (p *pair) add(name string, parts []string) {
 	if strings.HasPrefix(parts[1], "100") {
 		c.after = git.Hash(parts[3])
 	}
-	hidden := strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
+	hidden := slices.ContainsFunc(strings.Split(name, "/"), state.IsTemp)
 	if !hidden && c.before != c.after {
 		p.changes = append(p.changes, c)
 	}

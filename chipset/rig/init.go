@@ -100,6 +100,7 @@ logs/
 worktrees/
 .tmp-*
 .*.json[0-9]*
+*.json.tmp
 `
 
 // writeIgnore leaves a file that is there as it is: the person may have

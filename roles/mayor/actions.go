@@ -15,6 +15,13 @@ type (
 		Bead  state.BeadID
 		Agent state.AgentID
 	}
+	// TakeOver takes a bare work item of another program off a hook, and slings its
+	// bead there. A bead that does not exist is made.
+	TakeOver struct {
+		Agent state.AgentID
+		Bead  state.BeadID
+		Title string
+	}
 	// Admit lets beads start although their scope is paused, those and no others.
 	Admit struct {
 		Scope pause.Scope
@@ -81,6 +88,7 @@ type (
 
 func (HealDispatch) IsAction() {}
 func (Sling) IsAction()        {}
+func (TakeOver) IsAction()     {}
 func (Admit) IsAction()        {}
 func (Lift) IsAction()         {}
 func (ClearHook) IsAction()    {}

@@ -249,6 +249,10 @@ func (d *decision) hooks() {
 		if p.Corrupt || p.Hook.Status == hook.Empty {
 			continue
 		}
+		if p.Hook.Bare() {
+			d.takeOver(p)
+			continue
+		}
 		a := p.Hook.Assignment()
 		if p.Hook.Status == hook.Completed {
 			rec, ok := d.Retired[a]
@@ -272,6 +276,16 @@ func (d *decision) hooks() {
 			d.do(ClearHook{Agent: p.ID, Assignment: a})
 		}
 	}
+}
+
+// takeOver makes an assignment of what another program has hung on a hook.
+func (d *decision) takeOver(p *Polecat) {
+	w := p.Hook.WorkItem
+	if d.touched[w.BeadID] {
+		return
+	}
+	d.do(TakeOver{Agent: p.ID, Bead: w.BeadID, Title: w.Title})
+	d.touched[w.BeadID], d.taken[p.ID] = true, true
 }
 
 // lost finds beads that are assigned, but hang on no hook: somebody cleared or

@@ -224,6 +224,8 @@ func show(a roles.Action) string {
 		return fmt.Sprintf("heal dispatch of %s", a.Bead)
 	case Sling:
 		return fmt.Sprintf("sling %s to %s", a.Bead, a.Agent)
+	case TakeOver:
+		return fmt.Sprintf("take over %s from the hook of %s: %s", a.Bead, a.Agent, a.Title)
 	case Admit:
 		return fmt.Sprintf("admit %v to %s", a.Beads, a.Scope)
 	case Lift:

@@ -130,6 +130,13 @@ func (s Store) Add(b Bead, prefix string, now state.Time) (Bead, error) {
 	}
 }
 
+// Adopt stores a new open bead under the ID that another program gave it. Durable when
+// it returns nil. Errors: ErrExists.
+func (s Store) Adopt(b Bead, now state.Time) error {
+	b.Priority, b.Status, b.CreatedAt, b.UpdatedAt, b.Gen = P2, Open, now, now, 1
+	return s.Create(string(b.ID), b)
+}
+
 // CheckDependencies refuses unknown beads and a cycle through id ("" for a
 // bead that does not exist yet and so can be in no cycle).
 func (s Store) CheckDependencies(id state.BeadID, blockedBy []state.BeadID) error {
