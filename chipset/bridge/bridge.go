@@ -21,6 +21,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
@@ -44,7 +45,7 @@ type System interface {
 	// malformed stays and is reported by the error, beside what went wrong.
 	Receive(ctx context.Context, inbox string, take func(Message) error) error
 	// Deliver puts a message into a foreign inbox, unless it was put there before.
-	Deliver(ctx context.Context, inbox, from string, e *mail.Entry) error
+	Deliver(ctx context.Context, inbox string, o Outgoing) error
 	// Settle forgets what Deliver keeps of a message that is marked as read.
 	Settle(inbox string, e *mail.Entry) error
 }
@@ -55,9 +56,21 @@ type Message struct {
 	Key     string
 	From    string
 	Subject string
-	// Message holds what else is known: type, body, task, times. From, To and ID
-	// are the bridge's.
+	// Passed are the agents that passed it on.
+	Passed []string
+	// Message holds what else is known: type, body, task, times. From, To, ID and
+	// Trace are the bridge's.
 	Message mail.Message
+}
+
+// Outgoing is a message of the rig to a foreign agent.
+type Outgoing struct {
+	*mail.Entry
+	// From is the sender's foreign name, Passed those of the agents that passed it on.
+	From   string
+	Passed []string
+	// Answers is the message that it answers, or nil.
+	Answers *mail.Entry
 }
 
 // Pair is an agent of the rig and its name in the foreign system.
@@ -151,7 +164,11 @@ func (b *Bridge) outward(ctx context.Context, p Pair) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		if err := b.Foreign.Deliver(ctx, p.Foreign, b.ForeignName(unread[i].From), &unread[i]); err != nil {
+		out, err := b.outgoing(&unread[i])
+		if err == nil {
+			err = b.Foreign.Deliver(ctx, p.Foreign, out)
+		}
+		if err != nil {
 			failed = append(failed, fmt.Errorf("%s to %s: %w", unread[i].Name, p.Foreign, err))
 			continue
 		}
@@ -165,6 +182,41 @@ func (b *Bridge) outward(ctx context.Context, p Pair) (int, error) {
 		n++
 	}
 	return n, errors.Join(failed...)
+}
+
+// outgoing gives the foreign names to what a message says of agents.
+func (b *Bridge) outgoing(e *mail.Entry) (Outgoing, error) {
+	out := Outgoing{Entry: e, From: b.ForeignName(e.From)}
+	for _, id := range e.Trace {
+		out.Passed = append(out.Passed, b.ForeignName(id))
+	}
+	name, err := mail.ParseName(e.InReplyTo)
+	if err != nil {
+		return out, nil //nolint:nilerr // it answers nothing
+	}
+	answered, err := b.Rig.Mailbox(e.From).Get(name)
+	switch {
+	case err == nil:
+		out.Answers = &answered
+	case !errors.Is(err, state.ErrNotFound) && !errors.Is(err, state.ErrCorrupt):
+		return out, err
+	}
+	return out, nil
+}
+
+// agentNamed is the agent that a foreign name means, "" where nobody stands for it and
+// it is no agent's ID either.
+func (b *Bridge) agentNamed(name string) state.AgentID {
+	for _, p := range append(append([]Pair(nil), b.Theirs...), b.Ours...) {
+		if p.Foreign == name {
+			return p.Agent
+		}
+	}
+	id, err := state.ParseAgentID(name)
+	if err != nil {
+		return ""
+	}
+	return id
 }
 
 // ForeignName is what the foreign system calls an agent of the rig.
@@ -192,8 +244,61 @@ func (b *Bridge) inward(ctx context.Context, to Pair, l Message) error {
 	m.To, m.Subject = to.Agent, l.Subject
 	sum := sha256.Sum256([]byte(b.Foreign.Name() + "\x00" + to.Foreign + "\x00" + l.Key))
 	m.ID = "bridge-" + hex.EncodeToString(sum[:12])
+	for _, name := range l.Passed {
+		// One that names its recipient has come round. It is delivered, but can't be passed on to those before.
+		if id := b.agentNamed(name); id != "" && id != m.To {
+			m.Trace = append(m.Trace, id)
+		}
+	}
+	return b.send(ctx, m)
+}
+
+// send delivers a foreign message. Other systems leave out steps of a task's life: those
+// before the one that it reports are made first. A message that is no legal step even then
+// is delivered as one about no task.
+func (b *Bridge) send(ctx context.Context, m mail.Message) error {
 	_, err := b.Rig.Sender.Send(ctx, m)
+	t, taskErr := m.TaskOf()
+	if err == nil || t == nil || taskErr != nil || !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	for _, skipped := range before(t.State) {
+		step := mail.Message{From: m.From, To: m.To, Type: mail.Coordination, ID: m.ID + "-" + string(skipped), InReplyTo: m.InReplyTo, Thread: m.Thread,
+			Subject: "task " + string(t.ID) + " is " + string(skipped), Body: "Its end was reported without this step.\n"}
+		if err := step.SetTask(mail.Task{ID: t.ID, State: skipped}); err != nil {
+			return err
+		}
+		if _, err := b.Rig.Sender.Send(ctx, step); err != nil && !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+	}
+	if _, err := b.Rig.Sender.Send(ctx, m); err == nil || !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	m.Task = nil
+	_, err = b.Rig.Sender.Send(ctx, m)
 	return err
+}
+
+// before are the steps of a task that another system may leave out before one.
+func before(s mail.TaskState) []mail.TaskState {
+	switch s {
+	case mail.TaskWorking, mail.TaskFailed:
+		return []mail.TaskState{mail.TaskAccepted}
+	case mail.TaskCompleted:
+		return []mail.TaskState{mail.TaskAccepted, mail.TaskWorking}
+	case mail.TaskPending, mail.TaskAccepted, mail.TaskRejected:
+	}
+	return nil
+}
+
+// ReadFile returns the content of a foreign file of at most limit bytes. A link or
+// anything else that is not a regular file is refused. Errors: fs.ErrNotExist.
+func ReadFile(file string, limit int64) ([]byte, error) {
+	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: it is not a regular file, and is left as it is", file)
+	}
+	return state.ReadOutside(file, limit)
 }
 
 // Bounds of what is taken from another system, in bytes.

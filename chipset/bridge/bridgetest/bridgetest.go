@@ -59,6 +59,6 @@ func Send(t *testing.T, r *rig.Rig, subject, body string) mail.Name {
 func DeliverOnly(t *testing.T, b *bridge.Bridge) {
 	t.Helper()
 	for _, e := range rigtest.Unread(t, b.Rig, "ext-researcher") {
-		rigtest.Must(t, b.Foreign.Deliver(t.Context(), "researcher", "lead", &e))
+		rigtest.Must(t, b.Foreign.Deliver(t.Context(), "researcher", bridge.Outgoing{Entry: &e, From: "lead"}))
 	}
 }

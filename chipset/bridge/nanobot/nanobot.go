@@ -9,9 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/bridge"
 	"github.com/gastown-chipset/chipset/mail"
@@ -33,18 +31,32 @@ const maxMessage = 1 << 20
 
 // message is a message; field names are the other system's.
 type message struct {
-	ID        string            `json:"id"`
-	From      string            `json:"from"`
-	To        string            `json:"to"`
-	Timestamp string            `json:"timestamp"`
-	Type      string            `json:"type"`
-	TTL       *int              `json:"ttl,omitempty"`
-	Trace     []string          `json:"trace,omitempty"`
-	Task      json.RawMessage   `json:"task,omitempty"`
-	Content   content           `json:"content"`
-	Callback  json.RawMessage   `json:"callback,omitempty"`
-	ReplyTo   string            `json:"reply_to,omitempty"`
-	Metadata  map[string]string `json:"metadata,omitempty"`
+	ID        string          `json:"id"`
+	From      string          `json:"from"`
+	To        string          `json:"to"`
+	Timestamp string          `json:"timestamp"`
+	Type      string          `json:"type"`
+	TTL       *int            `json:"ttl,omitempty"`
+	Trace     []string        `json:"trace,omitempty"`
+	Task      *task           `json:"task,omitempty"`
+	Content   content         `json:"content"`
+	Callback  json.RawMessage `json:"callback,omitempty"`
+	ReplyTo   string          `json:"reply_to,omitempty"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+}
+
+// Types of messages. What is neither of them is a message, too.
+const (
+	typeMessage    = "message"
+	typeTask       = "task"
+	typeTaskUpdate = "task_update"
+)
+
+// task is what a message says of a task.
+type task struct {
+	ID       string `json:"id"`
+	State    string `json:"state,omitempty"`
+	Deadline string `json:"deadline,omitempty"`
 }
 
 type content struct {
@@ -138,14 +150,7 @@ func retireFile(file, processed string) error {
 
 func readMessage(file, inbox string) (bridge.Message, error) {
 	var m message
-	info, err := os.Lstat(file)
-	if err != nil {
-		return bridge.Message{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return bridge.Message{}, errors.New("it is not a regular file, and is left as it is")
-	}
-	data, err := state.ReadOutside(file, maxMessage)
+	data, err := bridge.ReadFile(file, maxMessage)
 	if err != nil {
 		return bridge.Message{}, err
 	}
@@ -155,33 +160,13 @@ func readMessage(file, inbox string) (bridge.Message, error) {
 	if m.To != inbox {
 		return bridge.Message{}, fmt.Errorf("it is for %q, and is left as it is", wording.Clip(m.To, bridge.MaxQuoted))
 	}
-	var body strings.Builder
-	for _, part := range m.Content.Parts {
-		var text textPart
-		if json.Unmarshal(part, &text) == nil && text.Type == "text" {
-			body.WriteString(strings.ToValidUTF8(text.Text, "\uFFFD") + "\n")
-		}
-	}
-	content, err := json.Marshal(m.Content)
-	if err != nil {
-		return bridge.Message{}, err
-	}
-	about, err := json.Marshal(map[string]string{"bridge": "nanobot", "id": m.ID, "sent": m.Timestamp, "from": m.From, "type": m.Type})
-	if err != nil {
-		return bridge.Message{}, err
-	}
-	l := bridge.Message{Key: m.ID, From: m.From, Subject: wording.Subject(body.String(), bridge.MaxSubject, m.Type), Message: mail.Message{Type: mail.Coordination,
-		Body: body.String(), TTL: m.TTL, Callback: m.Callback, Metadata: about}}
-	if len(m.Content.Parts) > 1 || body.Len() == 0 {
-		l.Message.Content = content
-	}
-	return l, nil
+	return m.inward()
 }
 
 // Deliver implements bridge.System. The file's name is made of the rig's message, and
 // the other system never deletes one, so what stands in inbox/ or processed/
 // was delivered.
-func (n *Mailboxes) Deliver(_ context.Context, inbox, from string, e *mail.Entry) error {
+func (n *Mailboxes) Deliver(_ context.Context, inbox string, o bridge.Outgoing) error {
 	to, err := n.folder(inbox, "inbox")
 	if err != nil {
 		return err
@@ -190,7 +175,7 @@ func (n *Mailboxes) Deliver(_ context.Context, inbox, from string, e *mail.Entry
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%d_%s.msg.json", e.Timestamp.UnixNano(), from)
+	name := fmt.Sprintf("%d_%s.msg.json", o.Timestamp.UnixNano(), o.From)
 	for _, dir := range []string{to, processed} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return nil
@@ -198,7 +183,11 @@ func (n *Mailboxes) Deliver(_ context.Context, inbox, from string, e *mail.Entry
 			return err
 		}
 	}
-	data, err := json.MarshalIndent(outwardMessage(inbox, from, e), "", "  ")
+	m, err := outward(inbox, o)
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -210,17 +199,3 @@ func (n *Mailboxes) Deliver(_ context.Context, inbox, from string, e *mail.Entry
 
 // Settle implements bridge.System: there is nothing to forget.
 func (n *Mailboxes) Settle(string, *mail.Entry) error { return nil }
-
-func outwardMessage(inbox, from string, e *mail.Entry) message {
-	text, _ := json.Marshal(textPart{Type: "text", Text: strings.TrimPrefix(e.Subject+"\n\n"+e.Body, "\n\n")})
-	m := message{ID: "chipset-" + strings.TrimSuffix(string(e.Name), ".json"), From: from, To: inbox,
-		Timestamp: e.Timestamp.UTC().Format(time.RFC3339Nano), Type: "message", TTL: e.TTL, Callback: e.Callback,
-		Content: content{Parts: []json.RawMessage{text}}, Metadata: map[string]string{"chipset": string(e.Name)}}
-	for _, id := range e.Trace {
-		m.Trace = append(m.Trace, string(id))
-	}
-	if !slices.Contains(m.Trace, from) {
-		m.Trace = append(m.Trace, from)
-	}
-	return m
-}

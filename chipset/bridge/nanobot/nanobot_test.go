@@ -3,12 +3,16 @@ package nanobot
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/bridge/bridgetest"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
+	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m)) }
@@ -108,5 +112,122 @@ func TestRegistry(t *testing.T) {
 	bridgetest.Write(t, n.registryFile(), `[]`)
 	if _, err := b.Carry(t.Context()); err == nil || bridgetest.Read(t, n.registryFile()) != "[]" {
 		t.Errorf("%v; the registry is %s", err, bridgetest.Read(t, n.registryFile()))
+	}
+}
+
+// theirs is nanobot's own side of the mailboxes, in its own language.
+type theirs struct {
+	*testing.T
+	root string
+}
+
+func (o theirs) run(input string, args ...string) []byte {
+	o.Helper()
+	cmd := exec.Command("python3", append([]string{"testdata/mailbox.py", o.root}, args...)...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.Output()
+	rigtest.Must(o.T, err)
+	return out
+}
+
+func (o theirs) poll(agent string) []map[string]any {
+	o.Helper()
+	var got []map[string]any
+	rigtest.Must(o.T, json.Unmarshal(o.run("", "poll", agent), &got))
+	return got
+}
+
+func requirePython(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		statetest.Missing(t, "python3, in which the other program is written, is not installed")
+	}
+}
+
+// A task of nanobot is a task of the rig's agent, with its deadline, and its updates find
+// back with everything that the requester wants to know again.
+func TestTheirTask(t *testing.T) {
+	requirePython(t)
+	r := rigtest.New(t, "")
+	n := mailboxes(t)
+	b, they := bridgetest.New(t, r, n), theirs{t, n.Root}
+	they.run(`{"id":"msg_1","type":"task","ttl":2,"trace":["writer","researcher","lead"],"task":{"id":"sort list","state":"pending","deadline":"2036-04-26T11:00:00Z"},
+		"content":{"parts":[{"type":"text","text":"sort it"}]},"callback":{"session_id":"feishu:u","channel":"feishu"},"reply_to":null,"metadata":{"n":1,"deep":{"a":[true]}}}`,
+		"send", "researcher", "lead")
+	bridgetest.Carry(t, b, 1, 0)
+	got := rigtest.Unread(t, r, "mayor")
+	if len(got) != 1 || *got[0].TTL != 2 || len(got[0].Trace) != 2 || got[0].Trace[0] != "writer" || got[0].Trace[1] != "ext-researcher" ||
+		!strings.Contains(strings.Join(strings.Fields(string(got[0].Metadata)), ""), `"deep":{"a":[true]}`) {
+		t.Fatalf("%+v", got)
+	}
+	asked, err := got[0].TaskOf()
+	if err != nil || asked == nil || asked.State != mail.TaskPending || asked.Deadline == nil {
+		t.Fatalf("%+v, %v", asked, err)
+	}
+	for _, to := range []mail.TaskState{mail.TaskAccepted, mail.TaskWorking, mail.TaskCompleted} {
+		m := mail.Message{From: "mayor", To: "ext-researcher", Type: mail.Coordination, Subject: string(to), InReplyTo: string(got[0].Name)}
+		rigtest.Must(t, m.SetTask(mail.Task{ID: asked.ID, State: to}))
+		_, err := r.Sender.Send(t.Context(), m)
+		rigtest.Must(t, err)
+		bridgetest.Carry(t, b, 0, 1)
+		var lead card
+		entries, err := n.registry()
+		rigtest.Must(t, err)
+		rigtest.Must(t, json.Unmarshal(entries["lead"], &lead))
+		if inHand := len(lead.CurrentTasks) == 1; inHand == to.Final() {
+			t.Errorf("%s: its card says %v", to, lead.CurrentTasks)
+		}
+	}
+	updates := they.poll("researcher")
+	if len(updates) != 3 {
+		t.Fatalf("%v", updates)
+	}
+	for i, want := range []string{"accepted", "working", "completed"} {
+		u := updates[i]
+		task, _ := u["task"].(map[string]any)
+		callback, _ := u["callback"].(map[string]any)
+		if u["type"] != "task_update" || u["reply_to"] != "msg_1" || task["id"] != "sort list" || task["state"] != want ||
+			task["deadline"] != "2036-04-26T11:00:00Z" || callback["channel"] != "feishu" {
+			t.Errorf("update %d: %v", i, u)
+		}
+	}
+}
+
+// A task that the rig asks for ends as nanobot says, also where it leaves out steps, and
+// what is no step of any task is a message all the same.
+func TestOurTask(t *testing.T) {
+	requirePython(t)
+	r := rigtest.New(t, "")
+	n := mailboxes(t)
+	b, they := bridgetest.New(t, r, n), theirs{t, n.Root}
+	m := mail.Message{From: "mayor", To: "ext-researcher", Type: mail.Coordination, Subject: "Look", Metadata: json.RawMessage(`{"depth":{"n":2}}`), Trace: []state.AgentID{"human"}}
+	rigtest.Must(t, m.SetTask(mail.Task{ID: "tk-1"}))
+	name, err := r.Sender.Send(t.Context(), m)
+	rigtest.Must(t, err)
+	bridgetest.Carry(t, b, 0, 1)
+	got := they.poll("researcher")
+	if len(got) != 1 || got[0]["type"] != "task" || got[0]["task"].(map[string]any)["state"] != "pending" || got[0]["metadata"].(map[string]any)["depth"] == nil {
+		t.Fatalf("%v", got)
+	}
+	they.run(`{"type":"task_update","task":{"id":"tk-1","state":"completed"},"content":{"parts":[{"type":"text","text":"three found"}]},"callback":7,"reply_to":"`+got[0]["id"].(string)+`","metadata":[1]}`,
+		"send", "researcher", "lead")
+	they.run(`{"id":"late","type":"task_update","task":{"id":"tk-1","state":"working"},"content":{"parts":[]}}`, "send", "researcher", "lead")
+	they.run(`{"id":"odd","type":"task_update","task":{"id":"unknown","state":"failed"},"ttl":-1,"content":{"parts":[]}}`, "send", "researcher", "lead")
+	bridgetest.Carry(t, b, 3, 0)
+	bridgetest.Carry(t, b, 0, 0)
+	request, err := r.Mailbox("ext-researcher").Get(name)
+	rigtest.Must(t, err)
+	status, err := mail.TaskStatusOf(r.Mailbox("mayor"), &request)
+	if err != nil || status.State != mail.TaskCompleted {
+		t.Errorf("%+v, %v", status, err)
+	}
+	answers := 0
+	for _, e := range rigtest.Unread(t, r, "mayor") {
+		if e.Subject == "three found" && e.InReplyTo == string(name) {
+			answers++
+		}
+	}
+	if unread := rigtest.Unread(t, r, "mayor"); answers != 1 || len(unread) != 5 { // with the two steps that were left out
+		t.Errorf("%d answers, %+v", answers, unread)
 	}
 }

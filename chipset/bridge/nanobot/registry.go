@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/bridge"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/wording"
@@ -42,10 +42,7 @@ func (n *Mailboxes) registryFile() string { return filepath.Join(n.Root, "_regis
 
 func (n *Mailboxes) registry() (map[string]json.RawMessage, error) {
 	file := n.registryFile()
-	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: it is not a regular file", file)
-	}
-	data, err := state.ReadOutside(file, maxMessage)
+	data, err := bridge.ReadFile(file, maxMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +96,7 @@ func (n *Mailboxes) announce(c card, now time.Time) error {
 
 func sameCard(a, b card) bool {
 	return a.Description == b.Description && a.Status == b.Status && a.MaxTasks == b.MaxTasks &&
-		slices.Equal(a.Capabilities, b.Capabilities) && slices.Equal(a.AllowFrom, b.AllowFrom)
+		slices.Equal(a.Capabilities, b.Capabilities) && slices.Equal(a.CurrentTasks, b.CurrentTasks) && slices.Equal(a.AllowFrom, b.AllowFrom)
 }
 
 // Introduce implements bridge.System: it announces the rig's agents, and takes over what the
@@ -114,7 +111,12 @@ func (n *Mailboxes) Introduce(ctx context.Context, b *bridge.Bridge) error {
 			}
 			continue // the person needs no card
 		}
-		failed = append(failed, n.announce(cardOf(b, p, &a), b.Rig.Clock.Now().Time))
+		c := cardOf(b, p, &a)
+		if c.CurrentTasks, err = currentTasks(b, p.Agent); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		failed = append(failed, n.announce(c, b.Rig.Clock.Now().Time))
 	}
 	entries, err := n.registry()
 	if err != nil {
@@ -130,10 +132,22 @@ func (n *Mailboxes) Introduce(ctx context.Context, b *bridge.Bridge) error {
 	return errors.Join(failed...)
 }
 
+// currentTasks are the foreign ids of what an agent has accepted and not finished.
+func currentTasks(b *bridge.Bridge, id state.AgentID) ([]string, error) {
+	tasks, err := mail.TasksFor(b.Rig.Mailbox(id), b.Rig.Mailbox)
+	current := []string{}
+	for i := range tasks {
+		if t := &tasks[i]; t.State == mail.TaskAccepted || t.State == mail.TaskWorking {
+			current = append(current, string(t.ID))
+		}
+	}
+	return current, err
+}
+
 // cardOf describes an agent of the rig.
 func cardOf(b *bridge.Bridge, p bridge.Pair, a *agent.Agent) card {
 	c := card{AgentID: p.Foreign, Description: a.Description, Capabilities: append([]string{}, a.Capabilities...), Status: "idle",
-		AllowFrom: []string{"*"}, MaxTasks: a.MaxTasks, CurrentTasks: []string{}}
+		AllowFrom: []string{"*"}, MaxTasks: a.MaxTasks}
 	if a.Status == agent.Active {
 		c.Status = "busy"
 	}

@@ -153,14 +153,7 @@ func number(id string) int {
 }
 
 func readTask(file string) (*task, error) {
-	info, err := os.Lstat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file, and is left as it is")
-	}
-	data, err := state.ReadOutside(file, state.MaxFile)
+	data, err := bridge.ReadFile(file, state.MaxFile)
 	if err != nil {
 		return nil, err
 	}

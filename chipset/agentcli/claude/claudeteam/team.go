@@ -109,10 +109,7 @@ func (c *Team) locked(ctx context.Context, name string, change func(entries []js
 }
 
 func readInbox(file string) ([]json.RawMessage, error) {
-	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: it is not a regular file", file)
-	}
-	data, err := state.ReadOutside(file, maxInbox)
+	data, err := bridge.ReadFile(file, maxInbox)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []json.RawMessage{}, nil
 	}
@@ -241,7 +238,8 @@ func letterOf(raw json.RawMessage) (bridge.Message, bool, error) {
 // stands in the inbox does not tell whether it was delivered before. The new inbox
 // is staged first, then that it is ready is noted, and then it is put in place by
 // one rename: noted, and no longer staged, is delivered.
-func (c *Team) Deliver(ctx context.Context, inbox, from string, e *mail.Entry) error {
+func (c *Team) Deliver(ctx context.Context, inbox string, o bridge.Outgoing) error {
+	e := o.Entry
 	file := c.inbox(inbox)
 	release, err := takeLock(ctx, file+".lock")
 	if err != nil {
@@ -262,7 +260,7 @@ func (c *Team) Deliver(ctx context.Context, inbox, from string, e *mail.Entry) e
 			return nil // an earlier try came this far, and somebody cleared its note away
 		}
 	}
-	raw, err := json.Marshal(newEntry{From: from, Text: string(quote.Lines(e.Body)), Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
+	raw, err := json.Marshal(newEntry{From: o.From, Text: string(quote.Lines(e.Body)), Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
 		MsgID: entryID(e), MsgV: 1, Type: "message", Summary: string(quote.Attribute(e.Subject, bridge.MaxSubject))})
 	if err != nil {
 		return err
