@@ -157,3 +157,16 @@ func (c *Client) Start(argv []string, kit Kit) Equipped {
 func HasOption(argv []string, option string) bool {
 	return slices.ContainsFunc(argv, func(arg string) bool { return arg == option || strings.HasPrefix(arg, option+"=") })
 }
+
+// ModelOf returns the model that a command line names, or "".
+func ModelOf(argv []string) string {
+	for i, arg := range argv {
+		if name, found := strings.CutPrefix(arg, "--model="); found {
+			return name
+		}
+		if (arg == "--model" || arg == "-m") && i+1 < len(argv) {
+			return argv[i+1]
+		}
+	}
+	return ""
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Figures are what a session has done and cost so far, as far as its client says.
@@ -38,7 +39,7 @@ func (f Figures) String() string {
 	add(f.Turns, "turn")
 	add(f.Tools, "tool call")
 	if tokens := f.TokensIn + f.TokensOut; tokens > 0 {
-		parts = append(parts, thousands(tokens)+" tokens")
+		parts = append(parts, wording.Thousands(tokens)+" tokens")
 	}
 	if f.CostUSD > 0 {
 		parts = append(parts, fmt.Sprintf("$%.2f", f.CostUSD))
@@ -50,22 +51,12 @@ func (f Figures) String() string {
 func (f Figures) Spent() string {
 	var parts []string
 	if tokens := f.TokensIn + f.TokensOut; tokens > 0 {
-		parts = append(parts, thousands(tokens))
+		parts = append(parts, wording.Thousands(tokens))
 	}
 	if f.CostUSD > 0 {
 		parts = append(parts, fmt.Sprintf("$%.2f", f.CostUSD))
 	}
 	return strings.Join(parts, " ")
-}
-
-func thousands(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprint(n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%.1fk", float64(n)/1000)
-	}
-	return fmt.Sprintf("%.1fM", float64(n)/1_000_000)
 }
 
 // Progress is what a running session has done so far, as its client reports it, in

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 // Reader makes sense of a session's output, a line at a time. What others wrote
@@ -14,6 +15,9 @@ type Reader interface {
 	Line(line []byte)
 	// Figures are those of the session so far, all its runs together.
 	Figures() Figures
+	// Used is what the session has used so far, by model, "" where the client names none. An entry without a
+	// cost has tokens of which the client has not said what they cost; there may be two of one model.
+	Used() []spend.Model
 	// Session is the client's own name for the session, "" while it is not known.
 	Session() string
 	// Trying is the fault of the service that the client tries to overcome just now, or

@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/spend"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Transcript is what the readers of JSON lines keep.
 type Transcript struct {
-	// Total is what Figures returns.
-	Total   Figures
-	session string
+	// Total has the turns and the calls of tools that Figures returns; its tokens and its cost are those of used.
+	Total Figures
+	// used is what Used returns, before what it was when the present run began.
+	used, before []spend.Model
+	session      string
 	// said is the last text of the agent, noise the last lines of this run that are not JSON.
 	said  string
 	noise []string
@@ -25,7 +28,57 @@ type Transcript struct {
 }
 
 // Figures implements Reader.
-func (t *Transcript) Figures() Figures { return t.Total }
+func (t *Transcript) Figures() Figures {
+	f := t.Total
+	for i := range t.used {
+		f.TokensIn, f.TokensOut, f.CostUSD = f.TokensIn+t.used[i].In, f.TokensOut+t.used[i].Out, f.CostUSD+t.used[i].CostUSD.Dollars()
+	}
+	return f
+}
+
+// Used implements Reader.
+func (t *Transcript) Used() []spend.Model { return slices.Clone(t.used) }
+
+// Use adds what was used of a model.
+func (t *Transcript) Use(model string, u spend.Usage) {
+	t.used = add(t.used, spend.Model{Model: model, Usage: u})
+}
+
+// add keeps what has no cost yet apart from what has one.
+func add(all []spend.Model, m spend.Model) []spend.Model {
+	if m.Usage == (spend.Usage{}) {
+		return all
+	}
+	m.Model = Clip(m.Model)
+	for i := range all {
+		if all[i].Model == m.Model && (all[i].CostUSD > 0) == (m.CostUSD > 0) {
+			all[i].Add(m.Usage)
+			return all
+		}
+	}
+	return append(all, m)
+}
+
+// Settle takes what a client says in place of what was counted: all that the session has used.
+func (t *Transcript) Settle(all []spend.Model) { t.settle(nil, all) }
+
+// SettleRun takes it in place of what was counted in the present run.
+func (t *Transcript) SettleRun(run []spend.Model) { t.settle(slices.Clone(t.before), run) }
+
+func (t *Transcript) settle(all, said []spend.Model) {
+	for _, m := range said {
+		all = add(all, m)
+	}
+	t.used = all
+}
+
+// ReadBefore is how many tokens were read before the present run began.
+func (t *Transcript) ReadBefore() (tokens int64) {
+	for i := range t.before {
+		tokens += t.before[i].In
+	}
+	return tokens
+}
 
 // Session implements Reader.
 func (t *Transcript) Session() string { return t.session }
@@ -34,7 +87,9 @@ func (t *Transcript) Session() string { return t.session }
 func (t *Transcript) Trying() fault.Fault { return fault.Fault{} }
 
 // Resumed implements Reader.
-func (t *Transcript) Resumed() { t.noise, t.head, t.spoke = nil, nil, false }
+func (t *Transcript) Resumed() {
+	t.noise, t.head, t.spoke, t.before = nil, nil, false, slices.Clone(t.used)
+}
 
 // Decode reads a line into v, and keeps what is not a JSON object as noise.
 func (t *Transcript) Decode(line []byte, v any) bool {

@@ -29,7 +29,9 @@ type Definition struct {
 	Merge    Merge
 	Mail     Mail
 	Limits   Allowance
-	Audit    Audit
+	// Prices are by the beginnings of models' names, and by names of clients; see Definition.Price.
+	Prices map[string]Price
+	Audit  Audit
 	// MergeDefined reports whether the file has a merge section. Without one nobody
 	// has decided how to test; with one, an empty Merge.Test is a decision.
 	MergeDefined bool `yaml:"-"`

@@ -127,6 +127,7 @@ worker:
 merge: {target: release/1.x, remote: origin, test: true, test_timeout: 30, on_conflict: block, push_branches: true, max_waiting: 3, batch: 8, protect: [a/, "*.lock"]}
 worktree: {copy: [.env, ./conf//local/], link: [web/node_modules], submodules: true, lfs: true, setup: [npm, ci], setup_when: [package-lock.json], timeout: 90}
 mail: {retention: 1h30m, max_size: 32KiB}
+prices: {gpt-5: {in: 1, out: 2.5, cached: 0}}
 audit: {every: 10m, ref: history}
 `)
 	want := wantDefaults()
@@ -150,6 +151,7 @@ audit: {every: 10m, ref: history}
 	want.Worktree = Worktree{Copy: []string{".env", "conf/local"}, Link: []string{"web/node_modules"}, Submodules: true, LFS: true,
 		Setup: Command{Argv: []string{"npm", "ci"}}, SetupWhen: []string{"package-lock.json"}, Timeout: 90 * time.Second}
 	want.Mail = Mail{90 * time.Minute, 32768}
+	want.Prices = map[string]Price{"gpt-5": {In: 1, Out: 2.5, Cached: new(0.0)}}
 	want.Audit = Audit{10 * time.Minute, "history"}
 	if diff := cmp.Diff(want, def, cmpopts.IgnoreUnexported(Definition{})); diff != "" {
 		t.Errorf("definition (-want +got):\n%s", diff)

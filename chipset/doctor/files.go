@@ -181,7 +181,7 @@ func folderOf[T any](s *state.Store[T]) objectFolder {
 func objectFolders(r *rig.Rig) []objectFolder {
 	return []objectFolder{
 		folderOf(r.Agents.Store), folderOf(r.Beads.Store), folderOf(r.Convoys.Store), folderOf(r.Queue.Store), folderOf(r.Dispatch.Store),
-		folderOf(r.Retire.Store), folderOf(r.Incidents.Store), folderOf(r.Hooks.Store), folderOf(r.Permissions.Store), folderOf(r.Pauses.Store),
+		folderOf(r.Retire.Store), folderOf(r.Incidents.Store), folderOf(r.Hooks.Store), folderOf(r.Permissions.Store), folderOf(r.Pauses.Store), folderOf(r.Spend.Store),
 	}
 }
 

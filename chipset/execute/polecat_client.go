@@ -125,6 +125,10 @@ func (p *Polecat) show(w *worker, now state.Time, atOnce bool) {
 	t := w.talk
 	rec := agentcli.Progress{Session: w.session, Client: t.name, ClientSession: t.clientSession(), Figures: t.reader.Figures(),
 		Resumes: t.resumed, Began: t.began, UpdatedAt: t.shown.UpdatedAt}
+	rec.CostUSD = 0
+	for _, m := range p.used(w) {
+		rec.CostUSD += m.CostUSD.Dollars()
+	}
 	since := now.Sub(t.shown.UpdatedAt.Time)
 	if rec == t.shown || rec.ClientSession == "" && !rec.Known() || !atOnce && since >= 0 && since < showInterval {
 		return
@@ -218,7 +222,7 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 	if err != nil {
 		return err
 	}
-	w := &worker{assignment: old.assignment, bead: old.bead, session: old.session, preset: old.preset, talk: old.talk}
+	w := &worker{assignment: old.assignment, bead: old.bead, convoy: old.convoy, session: old.session, preset: old.preset, talk: old.talk, spent: old.spent}
 	w.talk.reader.Resumed()
 	var text quote.Text
 	switch {

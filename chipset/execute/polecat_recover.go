@@ -148,7 +148,7 @@ func (p *Polecat) takeOver(ctx context.Context, item hook.WorkItem, before proce
 	}
 	x.Orphaned = x.Orphaned || !before.Done
 	w := p.left(item, preset)
-	w.startedAt = x.StartedAt
+	w.convoy, w.startedAt = b.ConvoyID, x.StartedAt
 	p.describeExit(ctx, w, x)
 	if w.exit.Resumable {
 		if w.exit.Resumable, err = p.resumable(ctx, w); err != nil {

@@ -57,6 +57,7 @@ func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Wor
 		if progress = w.look(now, p.lookInterval()); progress {
 			w.talk.readMore(w.log, math.MaxInt64)
 			p.show(w, now, false)
+			p.account(ctx, w, now, false)
 		}
 	}
 	if facts.Trying = w.talk.reader.Trying(); facts.Trying.IsZero() {
@@ -94,6 +95,7 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker, x process.Exit) {
 	exit.Script = w.preset.Prompt == agentcli.PromptScript
 	w.talk.readAll(w.log)
 	p.show(w, p.Now(), true)
+	p.account(ctx, w, x.EndedAt, true)
 	p.judge(ctx, &exit, w.talk.reader.End(exit.Code, x.EndedAt.Local()), w.talk.clientSession())
 	if outcome, reason := exit.Outcome(); outcome == retire.Fail && exit.Fault.IsZero() && slices.ContainsFunc(p.writtenTo(), full) {
 		// Whatever the worker says about it: it could not have worked.

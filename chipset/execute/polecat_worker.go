@@ -31,6 +31,7 @@ type worker struct {
 	job        *process.Job
 	assignment state.AssignmentID
 	bead       state.BeadID
+	convoy     state.ConvoyID
 	session    state.SessionID
 	startedAt  state.Time
 	preset     agentcli.Preset
@@ -45,6 +46,7 @@ type worker struct {
 	lastProgress state.Time
 	// tryingSince is when its client began to try again what fails, zero while it works.
 	tryingSince state.Time
+	spent       ledger
 	// exit is how it ended, and when, once it has.
 	exit    *polecat.Exit
 	endedAt state.Time
@@ -250,7 +252,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 		return err
 	}
 	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
-	w := &worker{assignment: item.AssignmentID, bead: b.ID, session: item.Session, preset: preset, talk: newTalk(clients.Of(preset))}
+	w := &worker{assignment: item.AssignmentID, bead: b.ID, convoy: b.ConvoyID, session: item.Session, preset: preset, talk: newTalk(clients.Of(preset))}
 	if err := p.run(ctx, w, item, string(prompt.Worker(told)), b.Description+"\n"); err != nil {
 		return err
 	}
@@ -281,7 +283,9 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 	}
 	now := p.Now()
 	w.job, w.startedAt, w.lookedAt, w.lastProgress, w.stall, w.log = job, now, now, now, run.StallDetection, spec.Log
+	w.spent.upTo = now
 	p.worker = w
+	p.account(ctx, w, now, true)
 	go func() {
 		<-job.Done()
 		select {

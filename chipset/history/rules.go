@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 // NewChecker returns the checker of a whole state tree. What matches none of the rules
@@ -33,6 +34,7 @@ func NewChecker() *audit.Checker {
 			dispatch.History(),
 			incident.History(),
 			pause.History(),
+			spend.History(),
 			handoff.History(),
 			agent.History(),
 			// The tree is one rig's for ever.

@@ -17,7 +17,7 @@ func folders() []state.Path {
 		state.QuarantineDir, // the others need it
 		state.RunDir, state.LogDir, state.WorktreeDir,
 		"state/agents", "state/work", "state/hooks", "state/convoys", "state/merge-queue", "state/dispatch",
-		"state/retire", "state/incidents", "state/permissions", "state/pauses", "state/mail", "state/nudge", "state/handoff", "state/events",
+		"state/retire", "state/incidents", "state/permissions", "state/pauses", "state/spend", "state/mail", "state/nudge", "state/handoff", "state/events",
 		"run/agents", "run/bin", state.CacheDir, state.CacheDir + "/mail", state.CacheDir + "/store", "run/clients", "run/locks", "run/progress", "run/prompts", "run/tests", "run/workers", "run/worktrees",
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/permission"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 // DirName is the folder of a rig in its repository.
@@ -58,6 +59,7 @@ type Rig struct {
 	Handoffs  handoff.Store
 	Incidents incident.Store
 	Pauses    pause.Store
+	Spend     spend.Store
 	// Permissions are what the person has decided for good.
 	Permissions permission.Store
 	Events      *event.Log
@@ -157,7 +159,7 @@ func assemble(dir string, tree *state.Tree, def *definition.Definition, repo *gi
 	r := &Rig{Dir: dir, Tree: tree, Def: def, Git: repo, Clock: clock, Events: log,
 		Agents: agent.NewStore(tree, log), Beads: bead.NewStore(tree, log), Convoys: convoy.NewStore(tree, log),
 		Queue: mergequeue.NewStore(tree, log), Dispatch: dispatch.NewStore(tree, log), Retire: retire.NewStore(tree, log),
-		Handoffs: handoff.NewStore(tree, log), Incidents: incident.NewStore(tree, log), Pauses: pause.NewStore(tree, log),
+		Handoffs: handoff.NewStore(tree, log), Incidents: incident.NewStore(tree, log), Pauses: pause.NewStore(tree, log), Spend: spend.NewStore(tree),
 		Permissions: permission.NewStore(tree, log), Hooks: hook.NewStore(tree, log), boxes: map[state.AgentID]*mail.Mailbox{}}
 	var limit int64
 	if def != nil {
@@ -219,6 +221,7 @@ func (r *Rig) Follow(w *state.Watcher) {
 	r.Retire.Follow(w)
 	r.Incidents.Follow(w)
 	r.Pauses.Follow(w)
+	r.Spend.Follow(w)
 	r.Hooks.Follow(w)
 }
 

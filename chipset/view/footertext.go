@@ -35,7 +35,7 @@ func (v *View) Footer(how screen.Options) []string {
 	if len(v.Pauses) > 0 {
 		rest = append(rest, screen.Yellow(string(v.Pauses[0].Scope)+" paused"))
 	}
-	if spent := v.Spend.Spent(); spent != "" {
+	if spent := v.SpentWords(); spent != "" {
 		rest = append(rest, screen.Plain(spent))
 	}
 	out.Row("", append(rest, screen.Dim("chipset board shows more")), nil)

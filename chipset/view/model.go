@@ -22,6 +22,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 // View is a rig at one moment. It shares memory with the views before and after it:
@@ -33,14 +34,6 @@ type View struct {
 	// Story are the last events of the rig, oldest first.
 	Story []event.Event
 	Spend Spend
-}
-
-// Spend is what the clients say that their running sessions have used. A session of a
-// client that says nothing counts as nothing.
-type Spend struct {
-	agentcli.Figures
-	// Sessions counts those that say something.
-	Sessions int
 }
 
 // Parts says which parts of a view are other ones than in the view before.
@@ -62,7 +55,7 @@ const (
 	MailPart
 	// StoryPart is Story.
 	StoryPart
-	// SpendPart is Spend.
+	// SpendPart is Spend and Spent.
 	SpendPart
 	// HealthPart is Incidents, Pauses, Warnings, and what the rig stands on.
 	HealthPart
@@ -93,8 +86,10 @@ type Model struct {
 	ends       table[retire.Record]
 	incidents  table[incident.Incident]
 	pauses     table[pause.Pause]
+	spent      table[spend.Record]
 
-	work workIndex
+	spend spendIndex
+	work  workIndex
 	// live are the merge requests that have not ended.
 	live       map[state.MergeID]*mergequeue.Request
 	unreadable []error
@@ -138,6 +133,8 @@ func NewModel(r *rig.Rig, w *state.Watcher) *Model {
 		ends:       newTable(r.Retire.Since, func(e *retire.Record) string { return string(e.AssignmentID) }),
 		incidents:  newTable(r.Incidents.Since, func(i *incident.Incident) string { return string(i.ID) }),
 		pauses:     newTable(r.Pauses.Since, func(p *pause.Pause) string { return p.Scope.File() }),
+		spent:      newTable(r.Spend.Since, func(s *spend.Record) string { return string(s.AssignmentID) }),
+		spend:      newSpendIndex(),
 		progress:   progressFiles{follow: follow(agentcli.ProgressDir), known: map[state.SessionID]*agentcli.Progress{}},
 		awaited:    follow(actor.AwaitedDir), stamps: follow(rig.StampDir),
 		story: story{log: r.Events, follow: follow(event.Dir)}}
@@ -178,7 +175,7 @@ func glance(ctx context.Context, r *rig.Rig) (*Model, error) {
 
 // Folders are those whose changes change the view.
 func (m *Model) Folders() []state.Path {
-	dirs := []state.Path{agent.Dir, hook.Dir, bead.Dir, mergequeue.Dir, convoy.Dir, retire.Dir, incident.Dir, pause.Dir, event.Dir,
+	dirs := []state.Path{agent.Dir, hook.Dir, bead.Dir, mergequeue.Dir, convoy.Dir, retire.Dir, incident.Dir, pause.Dir, spend.Dir, event.Dir,
 		agentcli.ProgressDir, actor.AwaitedDir, rig.StampDir, m.r.Mailbox(state.Human).Dir()}
 	for id := range m.boxes {
 		if id != state.Human {
@@ -204,7 +201,7 @@ func (m *Model) Update(ctx context.Context) (*View, Parts, error) {
 	status, statusErr := m.status(ctx)
 	err = errors.Join(err, statusErr)
 	before := m.view
-	m.view = View{Status: *status, Work: before.Work, Story: m.story.last, Spend: spendOf(status.Agents)}
+	m.view = View{Status: *status, Work: before.Work, Story: m.story.last, Spend: m.spend.spend(status.Agents)}
 	if len(m.work.touched) > 0 {
 		m.view.Work = m.work.apply(before.Work)
 	}
@@ -229,6 +226,7 @@ func (v *View) parts(before *View) Parts {
 	differ(MailPart, v.Mail, before.Mail)
 	differ(MailPart, v.Overdue, before.Overdue)
 	differ(SpendPart, v.Spend, before.Spend)
+	differ(SpendPart, v.Spent, before.Spent)
 	differ(HealthPart, v.head(), before.head())
 	// Work is made anew where one of its items is.
 	if v.Ready != before.Ready || len(v.Work) != len(before.Work) || len(v.Work) > 0 && &v.Work[0] != &before.Work[0] {
@@ -243,23 +241,6 @@ func (v *View) parts(before *View) Parts {
 // head is what HealthPart stands for.
 func (s *Status) head() any {
 	return []any{s.Rig, s.Target, s.Tip, s.Test, s.Sandbox, s.Incidents, s.Pauses, s.Warnings}
-}
-
-func spendOf(agents []AgentStatus) Spend {
-	var s Spend
-	for i := range agents {
-		p := agents[i].Progress
-		if p == nil || !p.Known() {
-			continue
-		}
-		s.Sessions++
-		s.Turns += p.Turns
-		s.Tools += p.Tools
-		s.TokensIn += p.TokensIn
-		s.TokensOut += p.TokensOut
-		s.CostUSD += p.CostUSD
-	}
-	return s
 }
 
 // follow takes over what has changed, and reports whether anything has.
@@ -286,13 +267,18 @@ func (m *Model) follow(ctx context.Context, first bool) (bool, error) {
 		_, any, err := update()
 		note(any, err)
 	}
+	spent, anySpent, err := m.spent.update()
+	note(anySpent, err)
+	for _, name := range spent {
+		m.spend.put(name, m.spent.rows[name])
+	}
 	_, anyHook, err := m.hooks.update()
 	note(anyHook, err)
 	if anyConvoy {
 		m.work.convoys.put(m.convoys.rows, m.work.beads)
 	}
 	m.followBeads(beads)
-	m.unreadable = slices.Concat(m.beads.bad, m.requests.bad, m.ends.bad, m.agents.bad, m.convoys.bad, m.dispatches.bad, m.incidents.bad, m.pauses.bad, m.hooks.bad)
+	m.unreadable = slices.Concat(m.beads.bad, m.requests.bad, m.ends.bad, m.agents.bad, m.convoys.bad, m.dispatches.bad, m.incidents.bad, m.pauses.bad, m.spent.bad, m.hooks.bad)
 	note(m.probe(first || anyAgent))
 	mails := note(m.followMail())
 	note(m.progress.update(m.r.Tree, m.hooks.rows))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -22,6 +23,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 // follow makes a model of a rig as a board does: opened anew, with notification.
@@ -47,7 +49,7 @@ func reopen(t testing.TB, f *rigtest.Yard) *rig.Rig {
 // wipe takes away what changes have made.
 func wipe(t testing.TB, f *rigtest.Yard) {
 	t.Helper()
-	for _, dir := range []state.Path{bead.Dir, mergequeue.Dir, convoy.Dir, incident.Dir, pause.Dir, event.Dir, agentcli.ProgressDir, f.Mailbox(state.Human).Dir()} {
+	for _, dir := range []state.Path{bead.Dir, mergequeue.Dir, convoy.Dir, incident.Dir, pause.Dir, spend.Dir, event.Dir, agentcli.ProgressDir, f.Mailbox(state.Human).Dir()} {
 		entries, err := f.Tree.List(dir)
 		rigtest.Must(t, err)
 		for _, e := range entries {
@@ -103,6 +105,11 @@ func changes(f *rigtest.Yard, beads []state.BeadID) map[string]func(*rapid.T) {
 		"progress": func(t *rapid.T) {
 			p := agentcli.Progress{Session: "se-" + state.SessionID(agents.Draw(t, "agent")), Figures: agentcli.Figures{Turns: rapid.IntRange(1, 3).Draw(t, "turns")}}
 			rigtest.Must(f.T, p.Write(f.Tree))
+		},
+		"spend": func(t *rapid.T) {
+			rec := spend.Record{AssignmentID: rapid.SampledFrom([]state.AssignmentID{"as-1", "as-2"}).Draw(t, "assignment"), BeadID: id(t), AgentID: agents.Draw(t, "agent"), Client: "claude"}
+			rec.Note("se-1", []spend.Model{{Model: rapid.SampledFrom([]string{"", "m"}).Draw(t, "model"), Usage: spend.Usage{In: rapid.Int64Range(0, 9).Draw(t, "in"), CostUSD: 3}}}, time.Second, f.At())
+			rigtest.Must(f.T, f.Spend.Put(string(rec.AssignmentID), rec))
 		},
 		"request": func(t *rapid.T) {
 			b := id(t)

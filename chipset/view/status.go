@@ -44,6 +44,8 @@ type Status struct {
 	Incidents []incident.Incident `json:"incidents"`
 	// Pauses are those in force.
 	Pauses []pause.Pause `json:"pauses"`
+	// Spent is what attempts have used today.
+	Spent SpendLine `json:"spent_today"`
 	// Needs is what only the person can decide.
 	Needs []Need `json:"needs"`
 	// Mail is what waits unread for the person.
@@ -149,6 +151,12 @@ func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 		return nil, err
 	}
 	m.ask()
+	rows, bad, err := r.Spend.AllRows()
+	if err != nil {
+		return nil, err
+	}
+	m.spend.count(rows, 1)
+	m.unreadable = append(m.unreadable, bad...)
 	m.around = look(ctx, r)
 	return m.status(ctx)
 }
@@ -159,6 +167,7 @@ func (m *Model) status(ctx context.Context) (*Status, error) {
 		Target: m.around.target, Tip: m.around.tip, TipSubject: m.around.subject, Test: m.around.test, Sandbox: m.around.sandbox,
 		Agents: []AgentStatus{}, Queue: []QueueEntry{}, Blocked: []BlockedBead{}, Convoys: []ConvoyStatus{}, Incidents: []incident.Incident{},
 		Pauses: append([]pause.Pause{}, m.inForce()...), Needs: []Need{}, Mail: []MailLine{}, Warnings: append([]string{}, m.around.targetWarnings...)}
+	s.Spent = m.spend.on(m.at)
 	err := s.addAgents(m)
 	s.addNeeds(ctx, m)
 	s.addWork(m)

@@ -51,6 +51,9 @@ func (s *Status) writeHead(out *screen.Screen) {
 	for i := range s.Pauses {
 		rows = append(rows, []screen.Cell{screen.Dim("paused"), screen.Yellow(s.Pauses[i].String())})
 	}
+	if spent := s.Spent.String(); spent != "" {
+		rows = append(rows, []screen.Cell{screen.Dim("today"), screen.Plain(spent + " in " + wording.Count(s.Spent.Attempts, "attempt"))})
+	}
 	if s.Sandbox != "" {
 		rows = append(rows, []screen.Cell{screen.Dim("sandbox"), screen.Plain(s.Sandbox)})
 	}

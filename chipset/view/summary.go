@@ -9,6 +9,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/spend"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
@@ -18,6 +19,8 @@ type Summary struct {
 	// Landed counts beads that landed, Failed attempts that failed by their own fault.
 	Landed int `json:"landed"`
 	Failed int `json:"failed"`
+	// Spent is what attempts have used since that day began; its key is the day.
+	Spent SpendLine `json:"spent"`
 	// Needs is what waits for the person now.
 	Needs []Need `json:"needs"`
 }
@@ -38,6 +41,12 @@ func Summarize(ctx context.Context, r *rig.Rig, since state.Time) (*Summary, err
 		return nil, err
 	}
 	s := &Summary{Since: since, Landed: len(landed), Failed: len(failed)}
+	rows, _, err := r.Spend.AllRows()
+	if err != nil {
+		return nil, err
+	}
+	s.Spent = ReportSpend(rows, ByDay, spend.Day(since.Time)).Total
+	s.Spent.Key = spend.Day(since.Time)
 	s.Needs, err = Needs(ctx, r)
 	return s, err
 }
@@ -45,6 +54,9 @@ func Summarize(ctx context.Context, r *rig.Rig, since state.Time) (*Summary, err
 // String is the summary on one line.
 func (s *Summary) String() string {
 	text := fmt.Sprintf("%s landed, %s failed, ", wording.Count(s.Landed, "bead"), wording.Count(s.Failed, "attempt"))
+	if spent := s.Spent.String(); spent != "" {
+		text += spent + " spent since " + s.Spent.Key + ", "
+	}
 	switch len(s.Needs) {
 	case 0:
 		return text + "nothing waits for you"

@@ -34,7 +34,7 @@ func jsonCalls() []jsonCall {
 		{line: `work add "Third" -d "exit 1"`, keep: "C"}, {line: `work add x -p P9`, code: codeUsage},
 		{line: `work list`}, {line: `work list --status nope`, code: codeUsage}, {line: `work show $A`}, {line: `work show nope`, code: codeNotFound},
 		{line: `work edit $A -p P1`}, {line: `work claim $A`, code: codeConflict}, {line: `work cancel $C --reason no`}, {line: `work reopen $C`},
-		{line: `work export`}, {line: `work import issues.jsonl`}, {line: `work import nothere`, code: codeNotFound},
+		{line: `spend --by bead`}, {line: `spend --by month`, code: codeUsage}, {line: `work export`}, {line: `work import issues.jsonl`}, {line: `work import nothere`, code: codeNotFound},
 		{line: `convoy create "a name" $A $B`, keep: "V"}, {line: `convoy list`}, {line: `convoy show $V`},
 		{line: `sling $A polecat-alpha`}, {line: `sling $A polecat-bravo`, code: codeConflict}, {line: `unsling $A`},
 		{line: `hook set polecat-alpha $A`}, {line: `hook activate --as polecat-alpha`}, {line: `hook touch note --as polecat-alpha`},

@@ -57,3 +57,14 @@ const maxReason = 200
 // Reason returns the beginning of a text that says why something failed, on one line.
 // A colon that announced the next line is left out.
 func Reason(s string) string { return Clip(strings.TrimRight(FirstLine(s), ": \r\t"), maxReason) }
+
+// Thousands is a number in a few characters: 950, 12.3k, 4.5M.
+func Thousands(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1_000_000)
+}

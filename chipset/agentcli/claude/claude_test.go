@@ -35,7 +35,7 @@ func TestClient(t *testing.T) {
 			{Name: "refused", End: agentcli.End{Verdict: agentcli.Refused, Reason: "it was refused what it asked for: Bash", Said: "Finished."},
 				Figures: agentcli.Figures{Turns: 2, Tools: 1, TokensIn: 25027, TokensOut: 14, CostUSD: 0.100388, Tool: "Bash"}},
 			{Name: "stop-cap", End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "it ended its turn again and again without reporting an end", Said: "I think I am finished."},
-				Figures: agentcli.Figures{Turns: 9, TokensIn: 114757, TokensOut: 63, CostUSD: 0.46028800000000003}},
+				Figures: agentcli.Figures{Turns: 9, TokensIn: 114757, TokensOut: 63, CostUSD: 0.460288}},
 			{Name: "max-turns", Code: 1, End: agentcli.End{Verdict: agentcli.Unfinished, Reason: "it reached its limit of turns", Said: "I make a file."},
 				Figures: agentcli.Figures{Turns: 1, Tools: 1, TokensIn: 12508, TokensOut: 7, CostUSD: 0.050172, Tool: "Bash"}},
 		},

@@ -3,6 +3,7 @@ package claude
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 // NewReader returns a reader of stream-json.
@@ -44,6 +46,7 @@ type printed struct {
 	Parent  *string `json:"parent_tool_use_id"`
 	Message struct {
 		ID      string          `json:"id"`
+		Model   string          `json:"model"`
 		Content json.RawMessage `json:"content"`
 		Usage   usage           `json:"usage"`
 	} `json:"message"`
@@ -57,20 +60,22 @@ type printed struct {
 		Resets int64  `json:"resetsAt"`
 	} `json:"rate_limit_info"`
 
+	// Cost is that of all models together. Older versions say nothing of each.
+	Cost     float64  `json:"total_cost_usd"`
 	IsError  bool     `json:"is_error"`
 	Status   int      `json:"api_error_status"`
 	Terminal string   `json:"terminal_reason"`
 	Result   string   `json:"result"`
 	Errors   []string `json:"errors"`
-	Cost     float64  `json:"total_cost_usd"`
 	Denials  []struct {
 		Tool string `json:"tool_name"`
 	} `json:"permission_denials"`
 	Models map[string]struct {
-		In      int64 `json:"inputTokens"`
-		Out     int64 `json:"outputTokens"`
-		Read    int64 `json:"cacheReadInputTokens"`
-		Created int64 `json:"cacheCreationInputTokens"`
+		In      int64   `json:"inputTokens"`
+		Out     int64   `json:"outputTokens"`
+		Read    int64   `json:"cacheReadInputTokens"`
+		Created int64   `json:"cacheCreationInputTokens"`
+		Cost    float64 `json:"costUSD"`
 	} `json:"modelUsage"`
 }
 
@@ -112,8 +117,8 @@ func (r *reader) assistant(l *printed) {
 	_ = json.Unmarshal(l.Error, &r.category) // anything but a word is none
 	if l.Message.ID != r.message {
 		r.message = l.Message.ID
-		r.Total.TokensIn += l.Message.Usage.In + l.Message.Usage.Read + l.Message.Usage.Created
-		r.Total.TokensOut += l.Message.Usage.Out
+		u := l.Message.Usage
+		r.Use(l.Message.Model, usedTokens(u.In, u.Read, u.Created, u.Out))
 		if l.Parent == nil {
 			r.Total.Turns++
 		}
@@ -142,19 +147,35 @@ func textOf(content json.RawMessage) string {
 	return blocks[0].Text
 }
 
-// end takes the totals, which are those of the whole session.
+// usedTokens is a usage as the client counts it: what came from a cache or was put into one apart.
+func usedTokens(in, read, created, out int64) spend.Usage {
+	return spend.Usage{In: in + read + created, Cached: read, Written: created, Out: out}
+}
+
+// end takes the totals. They are those of the whole session, unless the run before was killed: then
+// they are those of this run, and less than what was counted before it.
 func (r *reader) end(l *printed) {
 	r.result = l
 	r.Say(l.Result)
-	var in, out int64
-	for _, m := range l.Models {
-		in += m.In + m.Read + m.Created
-		out += m.Out
+	var in int64
+	var said []spend.Model
+	for _, name := range slices.Sorted(maps.Keys(l.Models)) {
+		m := l.Models[name]
+		u := usedTokens(m.In, m.Read, m.Created, m.Out)
+		u.CostUSD = spend.Dollars(m.Cost)
+		in += u.In
+		said = append(said, spend.Model{Model: name, Usage: u})
 	}
-	if in > 0 {
-		r.Total.TokensIn, r.Total.TokensOut = in, out
+	if len(said) == 1 && said[0].CostUSD == 0 {
+		said[0].CostUSD = spend.Dollars(l.Cost)
 	}
-	r.Total.CostUSD = max(r.Total.CostUSD, l.Cost)
+	switch {
+	case in == 0:
+	case in < r.ReadBefore():
+		r.SettleRun(said)
+	default:
+		r.Settle(said)
+	}
 }
 
 func (r *reader) Resumed() {

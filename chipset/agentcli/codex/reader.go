@@ -8,6 +8,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 type reader struct {
@@ -32,8 +33,9 @@ type printed struct {
 		Message string `json:"message"`
 	} `json:"item"`
 	Usage struct {
-		In  int64 `json:"input_tokens"`
-		Out int64 `json:"output_tokens"`
+		In     int64 `json:"input_tokens"`
+		Cached int64 `json:"cached_input_tokens"`
+		Out    int64 `json:"output_tokens"`
 	} `json:"usage"`
 }
 
@@ -59,7 +61,7 @@ func (r *reader) Line(line []byte) {
 	case "turn.completed":
 		r.completed, r.failure = true, ""
 		// The totals of the whole thread, earlier runs included.
-		r.Total.TokensIn, r.Total.TokensOut = l.Usage.In, l.Usage.Out
+		r.Settle([]spend.Model{{Usage: spend.Usage{In: l.Usage.In, Cached: l.Usage.Cached, Out: l.Usage.Out}}})
 	}
 }
 

@@ -3,12 +3,15 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 type reader struct {
@@ -17,8 +20,7 @@ type reader struct {
 	// speaking is true while the parts of one answer come.
 	speaking bool
 	// toldToGoOn counts how often in a row hooks kept the agent from ending.
-	toldToGoOn          int
-	beforeIn, beforeOut int64
+	toldToGoOn int
 }
 
 type printed struct {
@@ -35,9 +37,16 @@ type printed struct {
 		Message string `json:"message"`
 	} `json:"error"`
 	Stats struct {
-		In  int64 `json:"input_tokens"`
-		Out int64 `json:"output_tokens"`
+		stats
+		Models map[string]stats `json:"models"`
 	} `json:"stats"`
+}
+
+// stats are those of one run. In includes what came from a cache.
+type stats struct {
+	In     int64 `json:"input_tokens"`
+	Cached int64 `json:"cached"`
+	Out    int64 `json:"output_tokens"`
 }
 
 func (r *reader) Line(line []byte) {
@@ -66,14 +75,21 @@ func (r *reader) Line(line []byte) {
 		r.Called(l.Tool)
 	case "result":
 		r.result = &l
-		r.Total.TokensIn, r.Total.TokensOut = r.beforeIn+l.Stats.In, r.beforeOut+l.Stats.Out
+		if len(l.Stats.Models) == 0 {
+			l.Stats.Models = map[string]stats{"": l.Stats.stats}
+		}
+		var run []spend.Model
+		for _, name := range slices.Sorted(maps.Keys(l.Stats.Models)) {
+			s := l.Stats.Models[name]
+			run = append(run, spend.Model{Model: name, Usage: spend.Usage{In: s.In, Cached: s.Cached, Out: s.Out}})
+		}
+		r.SettleRun(run)
 	}
 }
 
 func (r *reader) Resumed() {
 	r.Transcript.Resumed()
 	r.result, r.speaking, r.toldToGoOn = nil, false, 0
-	r.beforeIn, r.beforeOut = r.Total.TokensIn, r.Total.TokensOut
 }
 
 // cannotResume begins its words about a session that it can't load.

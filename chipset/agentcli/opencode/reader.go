@@ -7,6 +7,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 type reader struct {
@@ -26,9 +27,10 @@ type printed struct {
 		Reason string  `json:"reason"`
 		Cost   float64 `json:"cost"`
 		Tokens struct {
-			In    int64 `json:"input"`
-			Out   int64 `json:"output"`
-			Cache struct {
+			In        int64 `json:"input"`
+			Out       int64 `json:"output"`
+			Reasoning int64 `json:"reasoning"`
+			Cache     struct {
 				Read  int64 `json:"read"`
 				Write int64 `json:"write"`
 			} `json:"cache"`
@@ -69,9 +71,8 @@ func (r *reader) Line(line []byte) {
 		}
 	case "step_finish":
 		r.finish = l.Part.Reason
-		r.Total.TokensIn += l.Part.Tokens.In + l.Part.Tokens.Cache.Read + l.Part.Tokens.Cache.Write
-		r.Total.TokensOut += l.Part.Tokens.Out
-		r.Total.CostUSD += l.Part.Cost
+		k := l.Part.Tokens
+		r.Use("", spend.Usage{In: k.In + k.Cache.Read + k.Cache.Write, Cached: k.Cache.Read, Written: k.Cache.Write, Out: k.Out + k.Reasoning, CostUSD: spend.Dollars(l.Part.Cost)})
 	case "error":
 		r.failure = &l
 	}

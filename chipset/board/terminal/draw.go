@@ -166,7 +166,7 @@ func (b *Board) head() string {
 			parts = append(parts, c.style.Render(fmt.Sprintf("%d %s", c.n, c.word)))
 		}
 	}
-	if spent := v.Spend.Spent(); spent != "" {
+	if spent := v.SpentWords(); spent != "" {
 		parts = append(parts, t.plain.Render(spent))
 	}
 	text := name + "  " + strings.Join(parts, t.dim.Render("  ·  "))

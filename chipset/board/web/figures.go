@@ -1,10 +1,12 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/spend"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // figuresData is the page of figures.
@@ -23,7 +27,10 @@ type figuresData struct {
 	Way, Open plot
 	// Median and Slow are the middle and the 95th of a hundred of Way.
 	Median, Slow string
-	Spenders     []*view.AgentStatus
+	// Money and Tokens are what was used on each of the last days, Spend everything that was.
+	Money, Tokens plot
+	Spend         *view.Spend
+	Spenders      []*view.AgentStatus
 }
 
 func (p *pages) figures(w http.ResponseWriter, r *http.Request) {
@@ -44,6 +51,11 @@ func (p *pages) figures(w http.ResponseWriter, r *http.Request) {
 	if slices.Sort(way); len(way) > 0 {
 		d.Median, d.Slow = screen.Age(way[len(way)/2]), screen.Age(way[len(way)*95/100])
 	}
+	d.Spend = &v.Spend
+	d.Money = byDay("dollars on each of the last 14 days", v.Spend.Days, now, func(l *view.SpendLine) (int, string) { return int(l.CostUSD), l.CostUSD.String() })
+	d.Tokens = byDay("tokens on each of the last 14 days", v.Spend.Days, now, func(l *view.SpendLine) (int, string) {
+		return int(l.Tokens()), wording.Thousands(l.Tokens())
+	})
 	for i := range v.Agents {
 		if pr := v.Agents[i].Progress; pr != nil && pr.Known() {
 			d.Spenders = append(d.Spenders, &v.Agents[i])
@@ -67,6 +79,21 @@ func landedByHour(work view.Work, now state.Time) plot {
 		}
 		if ago := now.Sub(b.ClosedAt.Time); ago >= 0 && ago < hours*time.Hour {
 			pl.Bars[hours-1-int(ago/time.Hour)].Value++
+		}
+	}
+	return pl
+}
+
+// byDay plots what was used on each of the last 14 days: of shows a value, in figures and in words.
+func byDay(title string, days []view.SpendLine, now state.Time, of func(*view.SpendLine) (int, string)) plot {
+	const shown = 14
+	pl := plot{Title: title, Bars: make([]bar, shown)}
+	for i := range pl.Bars {
+		day := now.Local().AddDate(0, 0, i-shown+1)
+		pl.Bars[i].Label = day.Format("2 Jan")
+		at, found := slices.BinarySearchFunc(days, spend.Day(day), func(l view.SpendLine, day string) int { return strings.Compare(l.Key, day) })
+		if found {
+			pl.Bars[i].Value, pl.Bars[i].Text = of(&days[at])
 		}
 	}
 	return pl
@@ -101,7 +128,11 @@ type plot struct {
 type bar struct {
 	Label string
 	Value int
+	// Text shows the value where the bare number does not.
+	Text string
 }
+
+func (b *bar) shown() string { return cmp.Or(b.Text, strconv.Itoa(b.Value)) }
 
 // All is the sum of the bars.
 func (p plot) All() int {
@@ -125,9 +156,9 @@ func (p plot) SVG() template.HTML {
 	for i, b := range p.Bars {
 		h := float64(height) * float64(b.Value) / float64(most)
 		x, y := float64(i)*step, top+float64(height)-h
-		fmt.Fprintf(&out, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2"><title>%s: %d</title></rect>`, x+2, y, step-4, max(h, 1), template.HTMLEscapeString(b.Label), b.Value)
+		fmt.Fprintf(&out, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2"><title>%s: %s</title></rect>`, x+2, y, step-4, max(h, 1), template.HTMLEscapeString(b.Label), b.shown())
 		if b.Value > 0 {
-			fmt.Fprintf(&out, `<text class="value" x="%.1f" y="%.1f">%d</text>`, x+step/2, y-4, b.Value)
+			fmt.Fprintf(&out, `<text class="value" x="%.1f" y="%.1f">%s</text>`, x+step/2, y-4, b.shown())
 		}
 		fmt.Fprintf(&out, `<text x="%.1f" y="%d">%s</text>`, x+step/2, height+top+foot-6, template.HTMLEscapeString(b.Label))
 	}
@@ -140,7 +171,7 @@ func (p plot) words() string {
 	var parts []string
 	for _, b := range p.Bars {
 		if b.Value > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", b.Label, b.Value))
+			parts = append(parts, b.Label+" "+b.shown())
 		}
 	}
 	if len(parts) == 0 {
