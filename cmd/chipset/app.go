@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"golang.org/x/term"
 
@@ -50,12 +49,15 @@ type app struct {
 	// dir, as and json are the global flags.
 	dir, as string
 	json    bool
+	noPager bool
 
 	opened *rig.Rig
 
 	interrupts interrupts
 	// footer stays below the lines of chipset up on a terminal; nil elsewhere.
 	footer *footer
+	// paging is the pager that standard output goes to; nil for none.
+	paging *paging
 }
 
 // openRig finds and opens the rig; the same one for the whole command. Errors:
@@ -293,19 +295,27 @@ func showList[T any](a *app, list []T, header []string, row func(*T) []string) e
 	return a.table(header, rows)
 }
 
-// table writes aligned columns. Cells are cleaned, so what an agent wrote can
+// table writes aligned columns that fit the terminal. Cells are cleaned, so what an agent wrote can
 // neither break the layout nor talk to the terminal.
 func (a *app) table(header []string, rows [][]string) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{header}, rows...) {
-		for i := range row {
-			row[i] = clean(row[i])
+	out := screen.New(a.screen())
+	var cells [][]screen.Cell
+	for i, row := range append([][]string{header}, rows...) {
+		line := make([]screen.Cell, len(row))
+		for k, text := range row {
+			switch {
+			case i == 0:
+				line[k] = screen.Dim(text)
+			case header[k] == "STATUS":
+				line[k] = screen.OfStatus(text)
+			default:
+				line[k] = screen.Plain(text)
+			}
 		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t ")); err != nil {
-			return err
-		}
+		cells = append(cells, line)
 	}
-	return w.Flush()
+	out.Table("", cells)
+	return out.Flush(a.stdout)
 }
 
 // clean makes one line of text that is safe to print.
@@ -329,6 +339,9 @@ func (a *app) terminal() (width int, yes bool) {
 		w = s.w
 	}
 	f, ok := w.(*os.File)
+	if a.paging != nil {
+		f, ok = a.paging.screen, true
+	}
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 80, false
 	}

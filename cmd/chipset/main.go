@@ -6,12 +6,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +76,10 @@ func execute(ctx context.Context, args []string, a *app) int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	err := root.ExecuteContext(ctx)
-	if err == nil && out.err != nil {
+	a.endPager()
+	if a.paging != nil && errors.Is(err, syscall.EPIPE) {
+		err = nil // the person has read enough
+	} else if err == nil && out.err != nil && a.paging == nil {
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
 	if a.json || slices.Contains(args, "--json") { // also of a command line that can't be read

@@ -39,7 +39,11 @@ JSON below .chipset/state/.
 			if err := checkSigns(cmd); err != nil {
 				return err
 			}
-			return a.expandNames(cmd, args)
+			if err := a.expandNames(cmd, args); err != nil {
+				return err
+			}
+			a.page(cmd)
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -83,6 +87,7 @@ func checkSigns(cmd *cobra.Command) error {
 func (a *app) addGlobalFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.dir, "dir", "", "the `directory` that holds .chipset (default $CHIPSET_DIR, else found from here)")
 	fs.StringVar(&a.as, "as", "", "the `agent` to speak as (default $CHIPSET_AGENT, else human)")
+	fs.BoolVar(&a.noPager, "no-pager", false, "print on the terminal, not into $PAGER")
 	fs.BoolVar(&a.json, "json", false, "answer, and fail, in JSON")
 }
 

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Options say how a screen is written. The zero value is plain text.
@@ -49,8 +50,8 @@ type Screen struct {
 // New is an empty screen.
 func New(opts Options) *Screen { return &Screen{opts: opts} }
 
-// Table writes rows with aligned columns below an indent. The last column is cut
-// at the width.
+// Table writes rows with aligned columns below an indent. Where they are wider than the screen, the
+// widest columns are cut.
 func (s *Screen) Table(indent string, rows [][]Cell) {
 	var widths []int
 	for _, row := range rows {
@@ -61,10 +62,41 @@ func (s *Screen) Table(indent string, rows [][]Cell) {
 			widths[i] = max(widths[i], length(Clean(row[i].text)))
 		}
 	}
+	s.fit(widths, length(indent))
 	for _, row := range rows {
-		s.Row(indent, row, widths)
+		cells := make([]Cell, len(row))
+		for i, c := range row {
+			cells[i] = Cell{ansi.Truncate(Clean(c.text), widths[i], "…"), c.style}
+		}
+		s.Row(indent, cells, widths)
 	}
 }
+
+// leastColumn is the width below which a column is not cut for others.
+const leastColumn = 8
+
+// fit takes from the widest columns what a line has more than the screen.
+func (s *Screen) fit(widths []int, indent int) {
+	total := indent + gap*(len(widths)-1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; s.opts.Width > 0 && total > s.opts.Width; total-- {
+		widest := 0
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if len(widths) == 0 || widths[widest] <= leastColumn {
+			return // the ends of lines are cut then
+		}
+		widths[widest]--
+	}
+}
+
+// gap is what stands between two columns.
+const gap = 2
 
 // Row writes one line whose columns have at least the given widths.
 func (s *Screen) Row(indent string, row []Cell, widths []int) {
@@ -81,12 +113,12 @@ func (s *Screen) Row(indent string, row []Cell, widths []int) {
 		line.WriteString(s.paint(Cell{text, row[i].style}))
 		used += length(text)
 		if i < last {
-			gap := 2
+			space := gap
 			if i < len(widths) {
-				gap += max(0, widths[i]-length(whole))
+				space += max(0, widths[i]-length(whole))
 			}
-			line.WriteString(strings.Repeat(" ", gap))
-			used += gap
+			line.WriteString(strings.Repeat(" ", space))
+			used += space
 		}
 	}
 	s.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
@@ -150,10 +182,26 @@ func (s *Screen) cut(text string, used int) string {
 	if room < 1 {
 		return ""
 	}
-	return string([]rune(text)[:room-1]) + "…"
+	return ansi.Truncate(text, room, "…")
 }
 
-func length(s string) int { return utf8.RuneCountInString(s) }
+// length is the width of a text in columns: a Chinese character has two.
+func length(s string) int { return ansi.StringWidth(s) }
+
+// OfStatus is the status of a bead or a merge request in the colour of its meaning: what waits for a
+// person or is reworked is red, what landed green, what is over dim.
+func OfStatus(status string) Cell {
+	word, _, _ := strings.Cut(status, ":")
+	switch word {
+	case "blocked", "failed", "conflicted":
+		return Red(status)
+	case "merged":
+		return Green(status)
+	case "closed", "cancelled", "superseded", "dropped":
+		return Dim(status)
+	}
+	return Plain(status)
+}
 
 // Clean makes one line of text that a terminal shows and does not obey: no control
 // characters, no turned writing direction, no second line.
