@@ -43,6 +43,12 @@ func TestPrepareIdleRefuses(t *testing.T) {
 		"a broken index": func(f *fixture, w *Worktree) {
 			f.write(f.admin(w), "index", "nonsense")
 		},
+		"files that only its own commit ignores": func(f *fixture, w *Worktree) {
+			f.git(w.Path(), "checkout", "-q", "-b", "polecat/z")
+			f.commit(w.Path(), map[string]string{"sub/.gitignore": "hidden\n"})
+			f.git(w.Path(), "checkout", "-q", "--detach")
+			f.write(w.Path(), "sub/hidden", "of another bead\n")
+		},
 		"the branch in use": func(f *fixture, w *Worktree) { f.git(f.TopLevel(), "checkout", "-q", "-b", "polecat/y") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 
 // Inspect reads what head adds to the history of base, commit by commit, as a strict fetch would, and returns an
 // *UnfitError for what git or a file system can't check out: malformed commits and trees, paths too long or named .git,
-// submodules whose addresses run commands. What was there before is not looked at. It asks the coprocess alone, unless the
+// submodules whose addresses run commands, messages with control characters. What was there before is not looked at. It asks the coprocess alone, unless the
 // history is no line or .gitmodules changes. An object that can't be read is an ErrTorn.
 func (r *Repo) Inspect(ctx context.Context, base, head Hash) error {
 	commits, err := r.newCommits(ctx, base, head)
@@ -86,6 +86,9 @@ type extent struct {
 
 var identLine = regexp.MustCompile(`^[^<>\n]*<[^<>\n]*> [0-9]{1,19} [+-][0-9]{4,7}$`)
 
+// steering finds what a terminal obeys or what turns the direction of text: whoever reads the history shows it raw.
+var steering = regexp.MustCompile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u0080-\u009f\u202a-\u202e\u2066-\u2069]|\r[^\n]")
+
 func (i *inspection) commit(ctx context.Context, h Hash) error {
 	o, err := i.object(ctx, h, "commit")
 	if err != nil {
@@ -117,6 +120,9 @@ func (i *inspection) commit(ctx context.Context, h Hash) error {
 	committer, _ := next("committer")
 	if Hash(tree).check() != nil || !identLine.MatchString(author) || !identLine.MatchString(committer) || bytes.IndexByte(o.content, 0) >= 0 {
 		return unfit("the commit is malformed")
+	}
+	if steering.Match(o.content) {
+		return unfit("its message or author holds control characters, or turns the direction of text")
 	}
 	all, err := i.tree(ctx, Hash(tree), before, 0)
 	switch {

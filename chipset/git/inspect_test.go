@@ -125,6 +125,19 @@ func TestInspectRefuses(t *testing.T) {
 			}
 		})
 	}
+	said := func(author, message string) Hash {
+		return f.object("commit", fmt.Sprintf("tree %s\nparent %s\nauthor %s <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\n%s\n", plain("x"), base, author, message))
+	}
+	for _, message := range []string{"a \x1b]0;title\a", "a \u202etxt.exe", "a \u2066b", "a\rb", "a \u009b2J", "a \x7f"} {
+		for _, head := range []Hash{said("A", message), said("A", "subject\n\n"+message), said(strings.ReplaceAll(message, "\r", "\v"), "m")} {
+			if err := f.Inspect(f.ctx, base, head); err == nil || !strings.Contains(err.Error(), "control characters") {
+				t.Errorf("%q: %v", message, err)
+			}
+		}
+	}
+	if err := f.Inspect(f.ctx, base, said("Ångström 👩\u200d💻", "שלום\u200e ❤\ufe0f\r\n\r\n\ttext\r")); err != nil {
+		t.Errorf("an honest message: %v", err)
+	}
 	for name, content := range map[string]string{
 		"no author": fmt.Sprintf("tree %s\nparent %s\ncommitter A <a@b> 1 +0000\n\nm\n", plain("x"), base),
 		"no date":   fmt.Sprintf("tree %s\nparent %s\nauthor A <a@b>\ncommitter A <a@b> 1 +0000\n\nm\n", plain("x"), base),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/state/wording"
@@ -76,7 +78,7 @@ func (w *Worktree) untouched(ctx context.Context, p place) (bool, error) {
 
 // idle reports that the worktree holds nothing that would be lost with it when the branch b is reset: HEAD is detached
 // at a commit that the commit base, another branch or a ref below refs/chipset/ reaches, or that was on a branch when
-// this process left it, and no file differs from it. False is no proof of the contrary.
+// this process left it, no file differs from it, and base ignores the same files. False is no proof of the contrary.
 func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool {
 	_, head, known := readHead(p.gitDir)
 	if !known || head == "" {
@@ -88,7 +90,7 @@ func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool 
 	if w.mayHide(p) {
 		return false
 	}
-	if w.steered(ctx, p, head) {
+	if w.steered(ctx, p, head) || w.repo.ignoresOtherwise(ctx, head, base) {
 		return false
 	}
 	if left := w.repo.left[p.gitDir]; left.head == head && left.branch != b {
@@ -104,6 +106,16 @@ func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool 
 		}
 	}
 	return false
+}
+
+// ignoresOtherwise reports whether a commit may ignore other files than the one before it: what was ignored there would
+// be work here.
+func (r *Repo) ignoresOtherwise(ctx context.Context, before, after Hash) bool {
+	if before == after {
+		return false
+	}
+	changed, err := r.Changes(ctx, before, after)
+	return err != nil || slices.ContainsFunc(changed, func(c Change) bool { return path.Base(c.Path) == ".gitignore" })
 }
 
 func (w *Worktree) status(ctx context.Context, p place) (Status, error) {
