@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -25,6 +26,13 @@ type WorkItem struct {
 func (w *WorkItem) Ready(now state.Time) bool { return w.startable() && !w.Bead.Cooling(now) }
 
 func (w *WorkItem) startable() bool { return w.Bead.Status == bead.Open && len(w.Waits) == 0 }
+
+// Matches reports whether the bead is found by each of some words, which are in lower case.
+func (w *WorkItem) Matches(words []string) bool {
+	b := w.Bead
+	text := strings.ToLower(strings.Join(append([]string{string(b.ID), b.Title, string(b.Status), string(b.Assignee), string(b.ConvoyID), b.Type}, b.Labels...), " "))
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+}
 
 // Work is every bead, by ID.
 type Work []*WorkItem

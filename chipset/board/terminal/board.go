@@ -11,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/board/act"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -62,6 +63,8 @@ type Board struct {
 	// trouble is why the rig can't be read.
 	trouble string
 	history []string
+	// letters are the person's mail, newest first, since the last search.
+	letters []mail.Entry
 }
 
 // prompt is a line that the person types.
@@ -171,6 +174,12 @@ func (b *Board) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.MouseWheelMsg:
 		b.wheel(msg)
 		return b, b.selected()
+	case editedMsg:
+		return b, b.edited(msg)
+	case lettersMsg:
+		b.letters = msg
+		b.grow()
+		return b, nil
 	case openedMsg:
 		b.say(msg.err, "")
 		return b, nil
@@ -195,7 +204,7 @@ func (b *Board) see(msg viewMsg) tea.Cmd {
 	if msg.parts.Has(view.AgentsPart) {
 		b.lists[agentsPane].set(b.agentRows())
 	}
-	if msg.parts.Has(view.WorkPart | view.ConvoysPart) {
+	if msg.parts.Has(view.WorkPart|view.ConvoysPart) || b.work.filter != "" {
 		b.grow()
 	}
 	if msg.parts.Has(view.QueuePart | view.StoryPart | view.WorkPart) {
@@ -232,7 +241,11 @@ func (b *Board) begin() {
 
 // grow puts the work into lines anew.
 func (b *Board) grow() {
-	b.tree, b.hidden = tree(b.view, b.work)
+	if b.work.filter != "" {
+		b.tree, b.hidden = b.found(), 0
+	} else {
+		b.tree, b.hidden = tree(b.view, b.work)
+	}
 	b.lists[workPane].set(b.workRows())
 }
 
@@ -263,11 +276,8 @@ func (b *Board) subject() subject {
 			s.Item = b.view.Work.Find(s.Agent.BeadID)
 		}
 	case workPane:
-		s.Item = b.view.Work.Find(state.BeadID(key))
-		for i := range b.view.Convoys {
-			if s.Item == nil && string(b.view.Convoys[i].ID) == key {
-				s.convoy = &b.view.Convoys[i]
-			}
+		if at := b.lists[workPane].cursor; at >= 0 && at < len(b.tree) {
+			b.tree[at].about(&s, b)
 		}
 	case queuePane:
 		s.Merge = b.request(func(q *view.QueueEntry) bool { return string(q.ID) == key })

@@ -89,8 +89,11 @@ func (b *Board) pane(p paneID, r rect) []string {
 	if p == detailPane {
 		return frame(border, title, r, "5 "+b.detail.name(), b.detail.tabs(t), b.detail.position(h), b.detail.draw(t, w, h))
 	}
-	l := &b.lists[p]
-	return frame(border, title, r, fmt.Sprintf("%d %s", p+1, p), b.note(p), l.position(h), l.lines(t, w, h, b.focus == p))
+	l, name := &b.lists[p], p.String()
+	if p == workPane && b.work.filter != "" {
+		name = "Found"
+	}
+	return frame(border, title, r, fmt.Sprintf("%d %s", p+1, name), b.note(p), l.position(h), l.lines(t, w, h, b.focus == p))
 }
 
 // note is what stands at the right of a pane's title.
@@ -236,8 +239,8 @@ func (b *Board) dialog(title string, lost []string) []string {
 // help is a box with every key.
 func (b *Board) help() []string {
 	rows := [][2]string{{"tab 1…5", "the next pane, or one of them"}, {"↑ ↓ j k", "move; pgup pgdn home end, too"}, {"enter", "the detail; esc goes back"},
-		{"[ ] ← →", "story, transcript, diff, mail of what is selected"}, {"/", "find work as you type"}, {".", "show finished work, or hide it"},
-		{"w", "warnings, incidents and pauses"}, {":", "any chipset command"}, {"v e", "the transcript in your pager, the worktree in your editor"}}
+		{"[ ] ← →", "story, transcript, diff, mail of what is selected"}, {"/", "find agents, work, mail and events as you type"}, {". ,", "show finished work, too; the work as a tree or as a graph"},
+		{"w", "warnings, incidents and pauses"}, {":", "any chipset command"}, {"e v E", "the bead in your editor, transcript in the pager, worktree in the editor"}}
 	for i := range b.acts {
 		rows = append(rows, [2]string{b.acts[i].Key, b.acts[i].About})
 	}

@@ -80,8 +80,12 @@ func (b *Board) global(name string) (cmd tea.Cmd, known bool) {
 	case "]", "[", "right", "left", "l", "h":
 		b.detail.turn(name == "]" || name == "right" || name == "l")
 		return b.load(), true
-	case ".":
-		b.work.all = !b.work.all
+	case ".", ",":
+		if name == "." {
+			b.work.all = !b.work.all
+		} else {
+			b.work.graph = !b.work.graph
+		}
 		b.grow()
 		b.layout()
 		return b.selected(), true
@@ -94,6 +98,8 @@ func (b *Board) global(name string) (cmd tea.Cmd, known bool) {
 	case "v":
 		return b.open(b.Pager, true), true
 	case "e":
+		return b.edit(), true
+	case "E":
 		return b.open(b.Editor, false), true
 	default:
 		return nil, false
@@ -227,18 +233,6 @@ func (b *Board) typed(msg tea.Msg) tea.Cmd {
 		p.each(p.Value())
 	}
 	return cmd
-}
-
-// search filters the work as the person types.
-func (b *Board) search() tea.Cmd {
-	b.goTo(workPane)
-	return b.begins("/", b.work.filter, func(string) tea.Cmd { return nil }, b.filter)
-}
-
-func (b *Board) filter(text string) {
-	b.work.filter = strings.TrimSpace(text)
-	b.grow()
-	b.layout()
 }
 
 // command runs whatever the person types.

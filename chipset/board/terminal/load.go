@@ -35,6 +35,8 @@ func (l *loader) load(ctx context.Context, t tab) []styled {
 	var err error
 	switch {
 	case l.subject.name() == "":
+	case l.subject.letter != nil:
+		lines = l.letter(l.subject.letter)
 	case t == storyTab:
 		lines, err = l.story(ctx)
 	case t == transcriptTab:
@@ -242,14 +244,7 @@ func (l *loader) mail() ([]styled, error) {
 	mail.Sort(all)
 	var lines []styled
 	for _, e := range slices.Backward(all) {
-		style := l.theme.bold
-		if e.Read {
-			style = l.theme.dim
-		}
-		lines = append(lines, styled{text: fmt.Sprintf("%s  %s → %s  %s", e.Timestamp.Local().Format("15:04:05"), e.From, e.To, e.Subject), style: style, indent: 10})
-		for text := range strings.Lines(e.Body) {
-			lines = append(lines, styled{text: "    " + strings.TrimRight(text, "\n"), style: l.theme.plain, indent: 4})
-		}
+		lines = append(lines, l.letter(&e)...)
 		if len(lines) > maxLines {
 			break
 		}
@@ -258,6 +253,19 @@ func (l *loader) mail() ([]styled, error) {
 		return nil, fmt.Errorf("no mail about it: %w", state.ErrNotFound)
 	}
 	return lines, nil
+}
+
+// letter is a message with its body.
+func (l *loader) letter(e *mail.Entry) []styled {
+	style := l.theme.bold
+	if e.Read {
+		style = l.theme.dim
+	}
+	lines := []styled{{text: fmt.Sprintf("%s  %s → %s  %s", e.Timestamp.Local().Format("15:04:05"), e.From, e.To, e.Subject), style: style, indent: 10}}
+	for text := range strings.Lines(e.Body) {
+		lines = append(lines, styled{text: "    " + strings.TrimRight(text, "\n"), style: l.theme.plain, indent: 4})
+	}
+	return lines
 }
 
 // path is the file of a subject that a program can open: the transcript, or the record of

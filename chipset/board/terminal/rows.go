@@ -146,18 +146,30 @@ func (b *Board) stateOf(a *view.AgentStatus) (string, lipgloss.Style) {
 const quietAfter = 2 * time.Minute
 
 func (b *Board) workRows() rows {
-	lines := b.tree
+	lines, rails := b.tree, 0
+	const idWidth = 8
+	for i := range lines {
+		if lines[i].rail != "" {
+			rails = max(rails, len([]rune(lines[i].rail))+1+idWidth)
+		}
+	}
 	r := rows{empty: "no work: chipset work add makes some", draw: func(i, width int) []cell {
 		l := &lines[i]
-		if l.item == nil {
-			c := l.convoy
+		if c := l.convoy; c != nil {
 			return []cell{{text: screen.Bar(c.Landed, c.All, 10), style: b.theme.good, width: 12}, {text: fmt.Sprintf("%d/%d", c.Landed, c.All), style: b.theme.dim, width: 7}, {text: c.Name, style: b.theme.bold}}
 		}
 		it := l.item
+		if it == nil {
+			return b.drawFound(l)
+		}
 		mark, style := b.markOf(it)
 		indent := ""
 		if l.depth > 0 {
 			indent = strings.Repeat("  ", min(l.depth, 8)-1) + "└ "
+		}
+		name := indent + mark + " " + string(it.Bead.ID)
+		if l.rail != "" {
+			name = strings.Replace(l.rail, "*", mark, 1) + " " + string(it.Bead.ID)
 		}
 		title := b.theme.plain
 		if it.Bead.Status.Finished() || len(it.Waits) > 0 {
@@ -167,7 +179,7 @@ func (b *Board) workRows() rows {
 		if it.Bead.Priority == bead.P1 {
 			priority = b.theme.warn
 		}
-		cells := []cell{{text: indent + mark + " " + string(it.Bead.ID), style: style, width: 10 + len([]rune(indent))}, {text: string(it.Bead.Priority), style: priority, width: 2},
+		cells := []cell{{text: name, style: style, width: max(rails, 2+idWidth+len([]rune(indent)))}, {text: string(it.Bead.Priority), style: priority, width: 2},
 			{text: it.Bead.Title, style: title}}
 		return append(cells, cell{text: b.wordOf(it), style: style, width: 15, right: true})
 	}}

@@ -3,6 +3,7 @@ package terminal
 import (
 	"github.com/gastown-chipset/chipset/chipset/board/act"
 	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -13,6 +14,20 @@ type subject struct {
 	convoy *view.ConvoyStatus
 	// session is that of the last attempt that is known, for the transcript.
 	session state.SessionID
+	letter  *mail.Entry
+}
+
+// about makes a line of the work the subject.
+func (r *workRow) about(s *subject, b *Board) {
+	s.Item, s.convoy, s.Agent, s.letter = r.item, r.convoy, r.agent, r.letter
+	if r.agent != nil {
+		s.Item = b.view.Work.Find(r.agent.BeadID)
+	}
+	if r.event != nil {
+		if s.Item = b.view.Work.Find(r.event.Bead); s.Item == nil {
+			s.Agent = b.agent(r.event.Agent)
+		}
+	}
 }
 
 // same reports whether two subjects are about the same thing.
@@ -21,6 +36,8 @@ func (s subject) same(o subject) bool { return s.name() == o.name() && s.session
 // name is what the detail is called.
 func (s subject) name() string {
 	switch {
+	case s.letter != nil:
+		return string(s.letter.Name)
 	case s.Item != nil:
 		return string(s.Item.Bead.ID)
 	case s.Agent != nil:

@@ -19,12 +19,24 @@ type cell struct {
 	right bool
 }
 
+// clean is text of others as every terminal shows it in the same columns: without what joins
+// emoji to one, which terminals that don't know it draw beside each other.
+func clean(text string) string {
+	const joiner, emoji = '\u200d', '\ufe0f'
+	return strings.Map(func(r rune) rune {
+		if r == joiner || r == emoji {
+			return -1
+		}
+		return r
+	}, screen.Clean(text))
+}
+
 // fit makes text of others into exactly so many columns: cleaned, cut, padded.
 func fit(text string, width int, right bool) string {
 	if width <= 0 {
 		return ""
 	}
-	text = screen.Clean(text)
+	text = clean(text)
 	used := ansi.StringWidth(text)
 	if used > width {
 		text = ansi.Truncate(text, width, "…")
@@ -87,7 +99,7 @@ func wrap(lines []styled, width int) []styled {
 	var out []styled
 	for _, l := range lines {
 		room := max(1, width-l.indent)
-		text := screen.Clean(strings.ReplaceAll(l.text, "\t", "    "))
+		text := clean(strings.ReplaceAll(l.text, "\t", "    "))
 		if ansi.StringWidth(text) <= width {
 			out = append(out, styled{text: text, style: l.style})
 			continue

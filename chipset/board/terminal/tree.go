@@ -3,23 +3,37 @@ package terminal
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// workRow is a line of the tree: a convoy, or a bead below what it waits for.
+// workRow is a line of the work: a convoy, or a bead below what it waits for. A search also
+// finds agents, messages and events. One of the pointers is set.
 type workRow struct {
 	convoy *view.ConvoyStatus
 	item   *view.WorkItem
+	agent  *view.AgentStatus
+	letter *mail.Entry
+	event  *event.Event
 	depth  int
+	// rail is what a graph draws before the bead, which stands where it has "*".
+	rail string
 }
 
 func (r *workRow) key() string {
-	if r.item == nil {
+	switch {
+	case r.convoy != nil:
 		return string(r.convoy.ID)
+	case r.agent != nil:
+		return string(r.agent.ID)
+	case r.letter != nil:
+		return string(r.letter.Name)
+	case r.event != nil:
+		return "event " + r.event.Time.Stamp() + " " + r.event.Type
 	}
 	return string(r.item.Bead.ID)
 }
@@ -29,31 +43,28 @@ type sorting struct {
 	// filter is what a title or an ID must hold; all shows finished beads, too.
 	filter string
 	all    bool
+	// graph shows the work with all that waits for what, not as a tree.
+	graph bool
 }
 
 // tree puts the beads of a view into lines: each below the first of its dependencies,
-// those of a convoy below the convoy, what is worked on first. With a filter it is a
-// plain list. hidden counts the finished beads that are not shown.
+// those of a convoy below the convoy, what is worked on first; or as a graph. hidden counts
+// the finished beads that are not shown.
 func tree(v *view.View, s sorting) (lines []workRow, hidden int) {
 	g := grower{view: v, sorting: s, done: map[state.BeadID]bool{}, convoys: map[state.ConvoyID][]*view.WorkItem{}}
-	needle := strings.ToLower(s.filter)
-	var roots []*view.WorkItem
+	var shown, roots []*view.WorkItem
 	for _, item := range v.Work {
-		b := item.Bead
-		switch {
-		case needle != "" && !strings.Contains(strings.ToLower(b.Title), needle) && !strings.Contains(string(b.ID), needle) && !strings.Contains(string(b.Status), needle):
-		case needle == "" && !s.all && b.Status.Finished():
+		if !s.all && item.Bead.Status.Finished() {
 			hidden++
-		case needle != "" || !g.below(item):
+			continue
+		}
+		shown = append(shown, item)
+		if !g.below(item) {
 			roots = append(roots, item)
 		}
 	}
-	if needle != "" {
-		slices.SortStableFunc(roots, order)
-		for _, item := range roots {
-			g.lines = append(g.lines, workRow{item: item})
-		}
-		return g.lines, 0
+	if s.graph {
+		return graphRows(shown), hidden
 	}
 	g.plant(roots)
 	// What depends on itself has no root.

@@ -179,7 +179,7 @@ func (p *pages) work(w http.ResponseWriter, r *http.Request) {
 	words := strings.Fields(strings.ToLower(d.Query))
 	var items []*view.WorkItem
 	for _, item := range v.Work {
-		if matches(item.Bead, words) && (d.Status == "" || string(item.Bead.Status) == d.Status) {
+		if item.Matches(words) && (d.Status == "" || string(item.Bead.Status) == d.Status) {
 			items = append(items, item)
 		}
 	}
@@ -195,12 +195,6 @@ func (p *pages) work(w http.ResponseWriter, r *http.Request) {
 	}
 	d.Items = items[d.From:d.To]
 	p.show(w, "work", page{Title: "Work", Here: "work", View: v, Data: &d})
-}
-
-// matches reports whether each of some words is part of what a bead is found by.
-func matches(b *bead.Bead, words []string) bool {
-	text := strings.ToLower(strings.Join(append([]string{string(b.ID), b.Title, string(b.Assignee), string(b.ConvoyID), b.Type}, b.Labels...), " "))
-	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
 // beadData is the page of a bead.

@@ -1,0 +1,174 @@
+package terminal
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// railsShown is how many rails of a graph are drawn; the others are left out.
+const railsShown = 12
+
+// graphRows are beads one below the other, each after all that it waits for, with rails that
+// lead from a bead to those that wait for it.
+func graphRows(shown []*view.WorkItem) []workRow {
+	r := rails{at: map[state.BeadID]int{}}
+	var rows []workRow
+	for _, item := range inOrder(shown) {
+		var next []state.BeadID
+		for _, id := range item.item.Blocks {
+			if item.later[id] {
+				next = append(next, id)
+			}
+		}
+		rows = append(rows, workRow{item: item.item, rail: r.row(item.item.Bead.ID, next)})
+	}
+	return rows
+}
+
+// ordered is a bead in the order of a graph. later are the beads that wait for it and come
+// after it: all of those shown, but where beads wait for each other.
+type ordered struct {
+	item  *view.WorkItem
+	later map[state.BeadID]bool
+}
+
+// inOrder puts beads behind those that they wait for. What hangs together stays together.
+func inOrder(shown []*view.WorkItem) []ordered {
+	items, open := map[state.BeadID]*view.WorkItem{}, map[state.BeadID]int{}
+	for _, item := range shown {
+		items[item.Bead.ID] = item
+	}
+	for _, item := range shown {
+		for _, id := range item.Blocks {
+			if items[id] != nil {
+				open[id]++
+			}
+		}
+	}
+	var out []ordered
+	done := map[state.BeadID]bool{}
+	var stack []*view.WorkItem
+	push := func(some []*view.WorkItem) {
+		slices.SortStableFunc(some, func(a, b *view.WorkItem) int { return order(b, a) })
+		stack = append(stack, some...)
+	}
+	drain := func() {
+		for len(stack) > 0 {
+			item := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if done[item.Bead.ID] {
+				continue
+			}
+			done[item.Bead.ID] = true
+			o := ordered{item, map[state.BeadID]bool{}}
+			var free []*view.WorkItem
+			for _, id := range item.Blocks {
+				if items[id] == nil || done[id] {
+					continue
+				}
+				o.later[id] = true
+				if open[id]--; open[id] == 0 {
+					free = append(free, items[id])
+				}
+			}
+			out = append(out, o)
+			push(free)
+		}
+	}
+	push(slices.DeleteFunc(slices.Clone(shown), func(i *view.WorkItem) bool { return open[i.Bead.ID] > 0 }))
+	drain()
+	for _, item := range shown { // those that wait for each other
+		push([]*view.WorkItem{item})
+		drain()
+	}
+	return out
+}
+
+// rails are the lines of a graph, each of which leads to one bead below.
+type rails struct {
+	to []state.BeadID // "" is free
+	at map[state.BeadID]int
+}
+
+// free is a rail without a target.
+func (r *rails) free() int {
+	if i := slices.Index(r.to, ""); i >= 0 {
+		return i
+	}
+	r.to = append(r.to, "")
+	return len(r.to) - 1
+}
+
+// row draws the rails beside a bead, and leads them on to those that wait for it. The bead
+// stands where its rail ends; "*" is its place.
+func (r *rails) row(id state.BeadID, next []state.BeadID) string {
+	col, reached := r.at[id]
+	if !reached {
+		col = r.free()
+	}
+	delete(r.at, id)
+	r.to[col] = ""
+	passing := slices.Clone(r.to)
+	ends := map[int]rune{}
+	for _, to := range next {
+		at, exists := r.at[to]
+		switch {
+		case exists && at > col:
+			ends[at] = '┤'
+		case exists:
+			ends[at] = '├'
+		case r.to[col] == "":
+			at = col
+		default:
+			at = r.free()
+			ends[at] = '╮'
+			if at < col {
+				ends[at] = '╭'
+			}
+		}
+		r.to[at], r.at[to] = to, at
+	}
+	low, high := col, col
+	for at := range ends {
+		low, high = min(low, at), max(high, at)
+	}
+	text := drawRails(passing, ends, col, low, high)
+	for len(r.to) > 0 && r.to[len(r.to)-1] == "" {
+		r.to = r.to[:len(r.to)-1]
+	}
+	return text
+}
+
+// drawRails draws one line: rails that pass, the bead, and what connects it with ends.
+func drawRails(passing []state.BeadID, ends map[int]rune, col, low, high int) string {
+	var out strings.Builder
+	for i := range min(railsShown, max(len(passing), high+1)) {
+		between := i > low && i < high
+		c := ' '
+		switch {
+		case i == col:
+			c = '*'
+		case ends[i] != 0:
+			c = ends[i]
+		case i < len(passing) && passing[i] != "" && between:
+			c = '┼'
+		case i < len(passing) && passing[i] != "":
+			c = '│'
+		case between:
+			c = '─'
+		}
+		out.WriteRune(c)
+		if i >= low && i < high {
+			out.WriteRune('─')
+		} else {
+			out.WriteRune(' ')
+		}
+	}
+	if col >= railsShown {
+		return strings.TrimRight(out.String(), " ─") + "… *"
+	}
+	return strings.TrimRight(out.String(), " ")
+}
