@@ -108,7 +108,7 @@ systematic: ## every mutant that the operators make, some 9,000, in hours
 	$(GO) run ./chipset/chipsettest/mutants -systematic
 
 bench: ## measure, each beside its baseline in the same run
-	$(GO) test -run '^$$' -bench . -benchtime 1s ./state/... ./mail ./chipset/...
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./state/... ./mail ./chipset/... ./cmd/...
 
 # The real clients against a stand-in for their models: no account, no network but
 # for the installation. npm of late runs no package's own steps unasked; two of these

@@ -5,9 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 )
@@ -54,7 +57,7 @@ func (s *tmuxScreen) text() string { s.Helper(); return s.tmux("capture-pane", "
 // until waits until the screen shows all of some texts, and none that begins with "!".
 func (s *tmuxScreen) until(wants ...string) string {
 	s.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		text, missing := s.text(), ""
 		for _, want := range wants {
@@ -77,7 +80,13 @@ func (s *tmuxScreen) keys(keys ...string) {
 }
 
 // newTerminalRig makes a rig, and returns its folder and a function that runs a command in it.
-func newTerminalRig(t *testing.T) (string, func(args ...string) string) {
+func newTerminalRig(t testing.TB) (string, func(args ...string) string) {
+	t.Helper()
+	return newTerminalRigOf(t, 2)
+}
+
+// newTerminalRigOf makes a rig with so many polecats.
+func newTerminalRigOf(t testing.TB, polecats int) (string, func(args ...string) string) {
 	t.Helper()
 	restore := gittest.Isolate()
 	t.Cleanup(restore)
@@ -92,7 +101,7 @@ func newTerminalRig(t *testing.T) (string, func(args ...string) string) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	chipset("init", "--worker", "sh", "--polecats", "2", "--test", "true")
+	chipset("init", "--worker", "sh", "--polecats", fmt.Sprint(polecats), "--test", "true")
 	return dir, chipset
 }
 
@@ -144,7 +153,7 @@ func TestBoardInATerminal(t *testing.T) {
 	added := chipset("work", "add", "Born while you look")
 	s.until("Born while you look")
 	s.keys("/", "born")
-	s.until("/born: 1", "!Add subtraction")
+	s.until("3 Found", "○ "+added, "bead.added "+added, "!Add subtraction")
 	s.keys("Escape")
 	s.until("Add subtraction")
 	s.keys("?")
@@ -153,7 +162,7 @@ func TestBoardInATerminal(t *testing.T) {
 
 	// An act asks first, and is done by the command.
 	s.keys("/", "born", "Enter")
-	s.until("/born: 1")
+	s.until("3 Found")
 	s.keys("c")
 	s.until("Cancel "+added+" Born while you look?", "It will not be done.")
 	s.keys("y")
@@ -164,7 +173,7 @@ func TestBoardInATerminal(t *testing.T) {
 
 	// Any command, run by its own code; a large screen; the end.
 	s.keys("Escape")
-	s.until("!/born")
+	s.until("3 Work")
 	s.keys(":", "work list", "Enter")
 	s.until("work list", "STATUS", "cancelled")
 	s.tmux("resize-window", "-t", "x", "-x", "250", "-y", "70")
@@ -179,5 +188,89 @@ func TestBoardInATerminal(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("q does not leave the board")
 		}
+	}
+}
+
+// straight reports the lines of a screen that a frame does not close at its right edge.
+func straight(text string, width int) (crooked []string) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range lines {
+		if i > 0 && i < len(lines)-1 && (ansi.StringWidth(line) != width || !strings.HasSuffix(line, "│") && !strings.HasSuffix(line, "╮") && !strings.HasSuffix(line, "╯")) {
+			crooked = append(crooked, line)
+		}
+	}
+	return crooked
+}
+
+// TestBoardOnEveryTerminal: with 16 colours and with none, small and large, with titles in
+// Chinese and Arabic. What a terminal is sent is what it can show.
+func TestBoardOnEveryTerminal(t *testing.T) {
+	dir, chipset := newTerminalRig(t)
+	first := chipset("work", "add", "Add subtraction", "-p", "P1")
+	chipset("work", "add", "用中文写一份很长的文档，说明这个系统是如何工作的，以及为什么这样工作", "--blocked-by", first)
+	chipset("work", "add", "اكتب الوثائق بالعربية واشرح كيف يعمل هذا النظام", "--blocked-by", first)
+	last := chipset("work", "add", "👩‍👩‍👧 families and flags 🇩🇪 é")
+	path, err := exec.LookPath("chipset")
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := regexp.MustCompile(`\x1b\[[0-9;]*[34]8;[25];`)
+	colours := regexp.MustCompile(`\x1b\[(?:[0-9]+;)*(?:3[0-7]|9[0-7])[;m]`)
+	for _, size := range [][2]int{{80, 24}, {250, 70}} {
+		for name, env := range map[string][]string{"16 colours": {"TERM=xterm"}, "no colours": {"TERM=xterm-256color", "NO_COLOR=1"}} {
+			t.Run(fmt.Sprintf("%s %dx%d", name, size[0], size[1]), func(t *testing.T) {
+				s := newScreen(t, size[0], size[1], dir, append(env, "HOME="+os.Getenv("HOME")), path, "board")
+				text := s.until("3 Work", "Add subtraction", "用中文", "اكتب", "families")
+				if bad := straight(text, size[0]); len(bad) > 0 {
+					t.Errorf("not straight:\n%s\nof\n%s", strings.Join(bad, "\n"), text)
+				}
+				sent := s.tmux("capture-pane", "-p", "-e", "-t", "x")
+				if large.MatchString(sent) {
+					t.Errorf("more than 16 colours:\n%q", large.FindString(sent))
+				}
+				if has := colours.MatchString(sent); has != (name == "16 colours") {
+					t.Errorf("colours: %v", has)
+				}
+
+				// A click selects, the wheel moves, the graph and the help are straight, too.
+				row := strings.Count(text[:strings.Index(text, last)], "\n") + 1
+				s.keys("-l", fmt.Sprintf("\x1b[<0;6;%dM\x1b[<0;6;%dm", row, row))
+				s.until("▸ ○ " + last)
+				s.keys("-l", fmt.Sprintf("\x1b[<64;6;%dM", row))
+				s.until("▸ ○ " + first)
+				s.keys(",")
+				s.until("○─╮ " + first)
+				if bad := straight(s.text(), size[0]); len(bad) > 0 {
+					t.Errorf("the graph is not straight:\n%s", strings.Join(bad, "\n"))
+				}
+				s.keys("?")
+				s.until("any key closes")
+				if bad := straight(s.text(), size[0]); len(bad) > 0 {
+					t.Errorf("under the help:\n%s", strings.Join(bad, "\n"))
+				}
+			})
+		}
+	}
+}
+
+// TestEditInATerminal: the bead opens in the person's editor, and what is written there goes
+// through the command.
+func TestEditInATerminal(t *testing.T) {
+	dir, chipset := newTerminalRig(t)
+	id := chipset("work", "add", "Ad subtracton", "-d", "For integers.")
+	editor := filepath.Join(t.TempDir(), "editor")
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\nsed -i -e '1s/.*/Add subtraction/' -e '3s/integers/all numbers/' \"$1\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path, err := exec.LookPath("chipset")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen(t, 100, 30, dir, []string{"HOME=" + os.Getenv("HOME"), "TERM=xterm-256color", "EDITOR=" + editor}, path, "board")
+	s.until("Ad subtracton")
+	s.keys("3", "e")
+	s.until("✓ work edit "+id, "Add subtraction", "!Ad subtracton")
+	if got := chipset("work", "show", id); !strings.Contains(got, "Add subtraction") || !strings.Contains(got, "For all numbers.") {
+		t.Errorf("after e:\n%s", got)
 	}
 }

@@ -25,7 +25,7 @@ import (
 type webBoard struct {
 	*rigtest.Yard
 	testing.TB
-	home string
+	dir, home string
 	// listen is the address of the first start, which later ones take again.
 	listen string
 	server *exec.Cmd
@@ -36,16 +36,22 @@ func newWebBoard(t testing.TB) *webBoard {
 	t.Helper()
 	t.Cleanup(gittest.Isolate())
 	b := &webBoard{Yard: rigtest.NewYard(t), TB: t, home: t.TempDir()}
-	b.Now = time.Now()
-	token := filepath.Join(b.home, ".config", "chipset", "person-token")
-	b.Must(os.MkdirAll(filepath.Dir(token), 0o700))
-	b.Must(os.WriteFile(token, []byte("of the tests\n"), 0o600))
+	b.Now, b.dir = time.Now(), b.Yard.Dir
+	b.makePerson()
 	return b
+}
+
+// makePerson puts the person's token into the home.
+func (b *webBoard) makePerson() {
+	b.Helper()
+	token := filepath.Join(b.home, ".config", "chipset", "person-token")
+	rigtest.Must(b, os.MkdirAll(filepath.Dir(token), 0o700))
+	rigtest.Must(b, os.WriteFile(token, []byte("of the tests\n"), 0o600))
 }
 
 // command is a chipset command line of the person.
 func (b *webBoard) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("chipset", append([]string{"--dir", b.Yard.Dir}, args...)...)
+	cmd := exec.Command("chipset", append([]string{"--dir", b.dir}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+b.home, "XDG_CONFIG_HOME=", "CHIPSET_PERSON_TOKEN=of the tests", "CLAUDECODE=", "GIT_CONFIG_NOSYSTEM=1")
 	return cmd
 }
@@ -70,7 +76,7 @@ func (b *webBoard) serve() string {
 	b.server = b.command("board", "--web", listen)
 	out := &printed{found: make(chan string, 1)}
 	b.server.Stdout, b.server.Stderr = out, out
-	b.Must(b.server.Start())
+	rigtest.Must(b, b.server.Start())
 	server := b.server
 	b.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	select {
@@ -86,7 +92,7 @@ func (b *webBoard) serve() string {
 // kill ends the board at once.
 func (b *webBoard) kill() {
 	b.Helper()
-	b.Must(b.server.Process.Kill())
+	rigtest.Must(b, b.server.Process.Kill())
 	_ = b.server.Wait()
 }
 

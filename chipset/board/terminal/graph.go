@@ -15,29 +15,23 @@ const railsShown = 12
 // lead from a bead to those that wait for it.
 func graphRows(shown []*view.WorkItem) []workRow {
 	r := rails{at: map[state.BeadID]int{}}
-	var rows []workRow
-	for _, item := range inOrder(shown) {
-		var next []state.BeadID
-		for _, id := range item.item.Blocks {
-			if item.later[id] {
-				next = append(next, id)
-			}
-		}
-		rows = append(rows, workRow{item: item.item, rail: r.row(item.item.Bead.ID, next)})
+	rows := make([]workRow, 0, len(shown))
+	for _, o := range inOrder(shown) {
+		rows = append(rows, workRow{item: o.item, rail: r.row(o.item.Bead.ID, o.next)})
 	}
 	return rows
 }
 
-// ordered is a bead in the order of a graph. later are the beads that wait for it and come
+// ordered is a bead in the order of a graph. next are the beads that wait for it and come
 // after it: all of those shown, but where beads wait for each other.
 type ordered struct {
-	item  *view.WorkItem
-	later map[state.BeadID]bool
+	item *view.WorkItem
+	next []state.BeadID
 }
 
 // inOrder puts beads behind those that they wait for. What hangs together stays together.
 func inOrder(shown []*view.WorkItem) []ordered {
-	items, open := map[state.BeadID]*view.WorkItem{}, map[state.BeadID]int{}
+	items, open := make(map[state.BeadID]*view.WorkItem, len(shown)), map[state.BeadID]int{}
 	for _, item := range shown {
 		items[item.Bead.ID] = item
 	}
@@ -48,8 +42,8 @@ func inOrder(shown []*view.WorkItem) []ordered {
 			}
 		}
 	}
-	var out []ordered
-	done := map[state.BeadID]bool{}
+	out := make([]ordered, 0, len(shown))
+	done := make(map[state.BeadID]bool, len(shown))
 	var stack []*view.WorkItem
 	push := func(some []*view.WorkItem) {
 		slices.SortStableFunc(some, func(a, b *view.WorkItem) int { return order(b, a) })
@@ -63,13 +57,13 @@ func inOrder(shown []*view.WorkItem) []ordered {
 				continue
 			}
 			done[item.Bead.ID] = true
-			o := ordered{item, map[state.BeadID]bool{}}
+			o := ordered{item: item}
 			var free []*view.WorkItem
 			for _, id := range item.Blocks {
 				if items[id] == nil || done[id] {
 					continue
 				}
-				o.later[id] = true
+				o.next = append(o.next, id)
 				if open[id]--; open[id] == 0 {
 					free = append(free, items[id])
 				}

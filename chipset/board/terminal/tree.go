@@ -51,7 +51,7 @@ type sorting struct {
 // those of a convoy below the convoy, what is worked on first; or as a graph. hidden counts
 // the finished beads that are not shown.
 func tree(v *view.View, s sorting) (lines []workRow, hidden int) {
-	g := grower{view: v, sorting: s, done: map[state.BeadID]bool{}, convoys: map[state.ConvoyID][]*view.WorkItem{}}
+	g := grower{view: v, sorting: s, done: make(map[state.BeadID]bool, len(v.Work)), convoys: map[state.ConvoyID][]*view.WorkItem{}}
 	var shown, roots []*view.WorkItem
 	for _, item := range v.Work {
 		if !s.all && item.Bead.Status.Finished() {
