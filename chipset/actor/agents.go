@@ -3,10 +3,15 @@ package actor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Crew is the agent as which a client speaks in a person's own session, made
@@ -49,6 +54,66 @@ func Adopt(ctx context.Context, r *rig.Rig, id, parent state.AgentID) error {
 // Rest records that a helper's session is over. Adopt brings it back.
 func Rest(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return r.Agents.SetStatus(ctx, id, agent.Terminated, r.Clock.Now())
+}
+
+// Remove takes an agent that is not in the definition out of the rig: a session's, a
+// subagent, or one that stands for a foreign agent. Its records and its mail stay where
+// they are; it gets no more of either, until a session of its name begins again. Durable
+// when it returns nil. Errors: state.ErrConflict for one that the definition names, runs,
+// or holds something; the error names all that it holds.
+func (a *Actor) Remove(ctx context.Context, id state.AgentID) error {
+	if err := a.Authority("removing " + string(id)); err != nil {
+		return err
+	}
+	gone, err := a.Agents.Get(string(id))
+	switch {
+	case err != nil:
+		return err
+	case gone.Status == agent.Retired:
+		return state.Conflictf("agent "+string(id), "is removed already")
+	case gone.Role != agent.Crew || gone.Parent == "":
+		return WithHint(state.Conflictf("agent "+string(id), "is named by the definition"), "take it out of chipset.yaml; the next start retires it")
+	}
+	holds, err := a.holdings(id)
+	if err != nil {
+		return err
+	}
+	if len(holds) > 0 {
+		return WithHint(state.Conflictf("agent "+string(id), "can't be removed: it has %s", strings.Join(holds, ", ")),
+			"chipset mail inbox "+string(id)+" --unread, chipset hook show "+string(id))
+	}
+	return a.Agents.Retire(ctx, id, "removed by "+string(a.ID), a.Clock.Now())
+}
+
+// holdings are what would be left without anybody if an agent were removed, in words.
+func (a *Actor) holdings(id state.AgentID) ([]string, error) {
+	var holds []string
+	if stamp, alive := a.Alive(id); alive {
+		holds = append(holds, fmt.Sprintf("a process (%d)", stamp.PID))
+	}
+	h, err := HookOf(a.Rig, id)
+	if err != nil {
+		return nil, err
+	}
+	if h.WorkItem != nil {
+		holds = append(holds, string(h.WorkItem.BeadID)+" on its hook")
+	}
+	unread, bad, err := a.Mailbox(id).Unread()
+	if err != nil {
+		return nil, err
+	}
+	if n := len(unread) + len(bad); n > 0 {
+		holds = append(holds, wording.Count(n, "unread message"))
+	}
+	tasks, err := mail.TasksFor(a.Mailbox(id), a.Mailbox)
+	if err != nil {
+		return nil, err
+	}
+	tasks = slices.DeleteFunc(tasks, func(t mail.TaskStatus) bool { return t.State.Final() })
+	if len(tasks) > 0 {
+		holds = append(holds, wording.Count(len(tasks), "unfinished task"))
+	}
+	return holds, nil
 }
 
 // Card is what may be changed of an agent's card; nil is left as it is.

@@ -17,7 +17,7 @@ import (
 
 func newAgentsCmd(a *app) *cobra.Command {
 	cmd := newGroupCmd("agents", "Agents: who they are, what they can do, who may write to them",
-		newAgentsListCmd(a), newAgentsShowCmd(a), newAgentsSetCmd(a))
+		newAgentsListCmd(a), newAgentsShowCmd(a), newAgentsSetCmd(a), newAgentsRemoveCmd(a))
 	listed := newAgentsListCmd(a)
 	group := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -164,4 +164,28 @@ its messages.`,
 			return a.did(card, err, "%s set\n", id)
 		},
 	})
+}
+
+func newAgentsRemoveCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove AGENT",
+		Short: "Take a session's or a foreign agent out of the rig",
+		Long: `Take an agent out of the rig that chipset.yaml does not name: that of a session, a
+subagent, or one that stands for a foreign agent. It is refused while the agent holds
+something (a process, a bead, unread mail, an unfinished task), and says what. The
+agent's records and its mail stay; a session of its name brings it back. Only the mayor
+and human may.`,
+		Example: "  chipset agents remove claude-2",
+		Args:    nargs(1, 1, "one agent"),
+		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
+			id, err := actor.Lookup(me.Rig, args[0])
+			if err != nil {
+				return err
+			}
+			if err := me.Remove(ctx, id); err != nil {
+				return err
+			}
+			return a.did([]outcome{{Did: "removed", AgentID: id}}, nil, "%s removed\n", id)
+		}),
+	}
 }

@@ -48,6 +48,7 @@ func jsonCalls() []jsonCall {
 		{line: `request permission x --as polecat-alpha`}, {line: `idle --as polecat-alpha`},
 		{line: `done --as polecat-alpha`, code: codeConflict}, {line: `fail --reason x --as polecat-alpha`, code: codeConflict}, {line: `block --reason x --as polecat-alpha`, code: codeConflict},
 		{line: `agents`}, {line: `agents list`}, {line: `agents show polecat-alpha`}, {line: `agents set polecat-alpha --capability go`},
+		{line: `agents remove polecat-alpha`, code: codeConflict},
 		{line: `validate`}, {line: `mayor --timeout 1ms`, code: codeTimeout}, {line: `polecat polecat-alpha --timeout 1ms`, code: codeTimeout},
 		{line: `refinery --timeout 1ms`, code: codeTimeout}, {line: `witness --timeout 1ms`, code: codeTimeout},
 		{line: `up --until-idle --timeout 100s`, code: codeWaiting}, {line: `down`}, {line: `resume`},
