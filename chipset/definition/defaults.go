@@ -32,7 +32,7 @@ func defaults() *Definition {
 		Merge:    Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
 		Mail:     Mail{Retention: 24 * time.Hour, MaxSize: maxMessage},
 		Limits:   Allowance{Beads: 20, Depth: 3, Mail: 200, Commands: 20_000, Log: 256 << 20, Disk: 20 << 30},
-		Audit:    Audit{Ref: "chipset/audit"},
+		Audit:    Audit{Ref: DefaultAuditRef},
 	}
 }
 
@@ -128,3 +128,6 @@ func BeadPrefix(rigName string) string {
 	}
 	return words[0][:2]
 }
+
+// DefaultAuditRef is the branch that keeps the snapshots of the state tree.
+const DefaultAuditRef = "chipset/audit"

@@ -32,13 +32,18 @@ type InitOptions struct {
 	TemplateGiven bool
 	// TrackState leaves state/ visible to git add.
 	TrackState bool
-	Clock      state.Clock
+	// Restore is what the tree of a lost rig held, or nil; the rig is that one again.
+	Restore *Snapshot
+	// Anew makes a rig where another one was lost.
+	Anew  bool
+	Clock state.Clock
 }
 
 // Init makes a rig in the repository around opts.Dir: one per repository, a
 // second is an ErrConflict. A chipset.yaml that is there is kept and used.
 // Everything is durable when it returns nil; after a crash in between, Init
-// again or the first start completes it.
+// again or the first start completes it. Errors: *LostError where a rig was lost, unless
+// the options say what to do.
 func Init(ctx context.Context, opts InitOptions) (*Rig, error) {
 	repo, err := git.Open(ctx, opts.Dir)
 	if err != nil {
@@ -57,6 +62,11 @@ func Init(ctx context.Context, opts InitOptions) (*Rig, error) {
 	if err := unused(repo, root); err != nil {
 		return nil, err
 	}
+	if opts.Restore == nil && !opts.Anew {
+		if err := lost(repo); err != nil {
+			return nil, err
+		}
+	}
 	if err := state.MkdirOutside(root); err != nil {
 		return nil, err
 	}
@@ -72,12 +82,20 @@ func Init(ctx context.Context, opts InitOptions) (*Rig, error) {
 	}
 	// Before the tree: one that git does not name counts as somebody else's.
 	id := state.NewRigID()
+	if opts.Restore != nil {
+		id = opts.Restore.Rig
+	}
 	if err := rememberID(repo, id); err != nil {
 		return nil, err
 	}
 	tree, err := state.CreateAs(root, id)
 	if err != nil {
 		return nil, err
+	}
+	if opts.Restore != nil {
+		if err := opts.Restore.fill(tree); err != nil {
+			return nil, err
+		}
 	}
 	r := assemble(dir, tree, def, repo, opts.Clock)
 	if err := remember(repo, dir, tree.RigID()); err != nil {

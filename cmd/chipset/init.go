@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,9 +18,11 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/history"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // maxInitPolecats is how many polecats a definition may have without --force-count.
@@ -28,7 +31,7 @@ const maxInitPolecats = 30
 type initOptions struct {
 	rig, worker, target, test, permissions string
 	polecats                               int
-	trackState                             bool
+	trackState, restore, anew              bool
 	// given holds the names of the flags that decide about chipset.yaml.
 	given map[string]bool
 }
@@ -42,6 +45,8 @@ func (o *initOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.test, "test", "", "the `command` that must succeed on everything that lands (default: detected)")
 	fs.StringVar(&o.permissions, "permissions", "", "what agents may do without asking: `ask|edit|full`; needed for an agent preset")
 	fs.BoolVar(&o.trackState, "track-state", false, "leave .chipset/state visible to git add; a stash or another branch can then take the live tree away")
+	fs.BoolVar(&o.restore, "restore", false, "bring back a rig whose .chipset/state is gone, from its newest snapshot (chipset audit)")
+	fs.BoolVar(&o.anew, "anew", false, "make a new rig where one was lost")
 }
 
 func newInitCmd(a *app) *cobra.Command {
@@ -52,6 +57,9 @@ func newInitCmd(a *app) *cobra.Command {
 		Long: `Make .chipset/ with a commented chipset.yaml and the state tree, and register every
 agent of the definition. A repository has one rig: for a second one the exit code is 4.
 An existing chipset.yaml is used as it is; nothing is ever overwritten.
+
+Where a rig was before and its state is gone (git clean -x removes ignored files), init
+names it. If there is a snapshot of it (chipset audit), init wants --restore or --anew.
 
 A headless agent can't ask anybody for permission. So the preset of a coding agent
 (` + strings.Join(clients.Agents(), ", ") + `)
@@ -100,7 +108,7 @@ func runInit(ctx context.Context, opts initOptions, a *app) error {
 			return err
 		}
 	}
-	r, err := rig.Init(ctx, rig.InitOptions{Dir: dir, Template: template, TemplateGiven: opts.decides(), TrackState: opts.trackState, Clock: a.clock})
+	r, err := makeOrRestore(ctx, a, repo, opts, rig.InitOptions{Dir: dir, Template: template, TemplateGiven: opts.decides(), TrackState: opts.trackState, Anew: opts.anew, Clock: a.clock})
 	if err != nil {
 		return err
 	}
@@ -109,6 +117,34 @@ func runInit(ctx context.Context, opts initOptions, a *app) error {
 		a.warnf("no test command was found: with test: \"true\" nothing is tested before it lands; set merge.test in %s", filepath.Join(root, rig.DefinitionName))
 	}
 	return tellInit(ctx, a, r)
+}
+
+// makeOrRestore makes the rig, or brings back the one that was lost here.
+func makeOrRestore(ctx context.Context, a *app, repo *git.Repo, opts initOptions, o rig.InitOptions) (*rig.Rig, error) {
+	r, err := rig.Init(ctx, o)
+	var lost *rig.LostError
+	if !errors.As(err, &lost) {
+		if err == nil && opts.restore {
+			a.warnf("init: no rig was lost here, so nothing was restored")
+		}
+		return r, err
+	}
+	entry, snapshot, noSnapshot := history.Newest(ctx, repo, git.Branch(definition.DefaultAuditRef))
+	kept := noSnapshot == nil && snapshot.Rig == lost.Rig // another rig's branch may have come with a clone
+	switch {
+	case !kept && opts.restore:
+		return nil, exitWith(codeNotFound, errors.Join(fmt.Errorf("init: %w, and there is no snapshot of it on %s", lost, definition.DefaultAuditRef), noSnapshot))
+	case !kept:
+		a.warnf("%v; there is no snapshot of it, so a new rig is made", lost)
+		o.Anew = true
+	case opts.restore:
+		o.Restore = &snapshot
+		a.tellf("restored %s of the rig %s as of %s (%s)\n", wording.Count(len(snapshot.Files), "file"), lost.Rig, localTime(entry.When), entry.Commit.Short())
+	default:
+		return nil, withHint(lost, fmt.Sprintf("chipset init --restore brings it back as of %s (%s on %s), chipset init --anew makes another rig",
+			localTime(entry.When), entry.Commit.Short(), definition.DefaultAuditRef))
+	}
+	return rig.Init(ctx, o)
 }
 
 func exists(path string) bool {
