@@ -34,6 +34,7 @@ type court struct {
 	variants []variant
 	verdict  []verdict // of each; "" while nothing has caught it
 	reached  []bool    // by any test
+	late     []bool    // its tests did not end in time, which catches it as well
 }
 
 // budget is the time that trying variants may take, or nil for any. Compiling and looking what
@@ -200,12 +201,12 @@ func (c *court) build(ctx context.Context, overlay, pkg string) (*suite, error) 
 	return s, nil
 }
 
-// run runs tests with a variable in their environment and reports whether they passed. Whatever is
-// left when the time is up is killed.
-func (s *suite) run(ctx context.Context, limit time.Duration, variable string, tests []string) (bool, error) {
+// run runs tests with a variable in their environment and reports whether they passed, and whether
+// their time was up. Whatever is left then is killed.
+func (s *suite) run(ctx context.Context, limit time.Duration, variable string, tests []string) (ok, late bool, err error) {
 	temp, err := os.MkdirTemp("", "m")
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer os.RemoveAll(temp)
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -218,7 +219,7 @@ func (s *suite) run(ctx context.Context, limit time.Duration, variable string, t
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	return err == nil, nil
+	return err == nil, err != nil && ctx.Err() != nil, nil
 }
 
 // observe runs each test alone. One that fails although nothing is weakened judges nothing.
@@ -238,7 +239,7 @@ func (s *suite) observe(ctx context.Context) ([]test, error) {
 	s.each(len(names), func(i int) bool {
 		trace := filepath.Join(s.dir, "trace"+strconv.Itoa(i))
 		begin := time.Now()
-		ok, err := s.run(ctx, 10*time.Minute, "MUTANT_TRACE="+trace, names[i:i+1])
+		ok, _, err := s.run(ctx, 10*time.Minute, "MUTANT_TRACE="+trace, names[i:i+1])
 		if err != nil {
 			failed = err
 		}
@@ -303,12 +304,12 @@ func (c *court) hear(ctx context.Context, s *suite, tests []test) error {
 		result := survived
 		for _, group := range groups(tests, i+1) {
 			c.reached[i] = true
-			ok, err := s.run(ctx, group.limit, "MUTANT="+strconv.Itoa(i+1), group.names)
+			ok, late, err := s.run(ctx, group.limit, "MUTANT="+strconv.Itoa(i+1), group.names)
 			if err = cmp.Or(err, ctx.Err()); err != nil {
 				failed = err
 				return false
 			}
-			if !ok {
+			if c.late[i] = late; !ok {
 				result = caught
 				break
 			}
@@ -350,6 +351,7 @@ func groups(tests []test, number int) []group {
 // the judges.
 func (c *court) judge(ctx context.Context, judges []string) error {
 	c.verdict, c.reached = make([]verdict, len(c.variants)), make([]bool, len(c.variants))
+	c.late = make([]bool, len(c.variants))
 	overlay, err := c.prepare(ctx)
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ func TestUnfit(t *testing.T) { t.Error("fails whatever one does") }
 		t.Fatal(err)
 	}
 	for _, want := range []string{"forgotten: remove: println(\"nobody calls this\")  (line 12; no test reaches it)\n",
-		"Sign: boundary: <  (line 6)\n", "TestUnfit fails by itself", "p: 1 of 3 caught", "; 1 others do not compile, 0 were not tried\n"} {
+		"Sign: boundary: <  (line 6)\n", "TestUnfit fails by itself", "p: 1 of 3 caught (0 because", "; 1 others do not compile, 0 were not tried\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, out.String())
 		}

@@ -34,15 +34,15 @@ func guarded() map[string][]string {
 	return map[string][]string{
 		"state":                  {"mail", "hook", "nudge"},
 		"state/agent":            {"chipset/history"},
-		"state/audit":            nil,
+		"state/audit":            {"chipset/history"},
 		"state/convoy":           {"chipset/history"},
 		"state/disk":             {"state"},
 		"state/event":            nil,
-		"state/bead":             {"chipset/execute/carry"},
+		"state/bead":             {"chipset/history", "chipset/execute/carry"},
 		"state/dispatch":         {"chipset/history"},
 		"state/handoff":          {"chipset/history"},
 		"state/incident":         {"chipset/history"},
-		"state/mergequeue":       {"chipset/execute/carry"},
+		"state/mergequeue":       {"chipset/history", "chipset/execute/carry"},
 		"state/need":             nil,
 		"state/pause":            {"chipset/history"},
 		"state/permission":       nil,
@@ -134,8 +134,11 @@ func (c *court) session(ctx context.Context, judges []string, count map[verdict]
 	if err := c.judge(ctx, judges); err != nil {
 		return err
 	}
-	own := map[verdict]int{}
+	own, late := map[verdict]int{}, 0
 	for i, v := range c.variants {
+		if c.late[i] {
+			late++
+		}
 		own[c.verdict[i]]++
 		count[c.verdict[i]]++
 		if c.verdict[i] == survived {
@@ -146,7 +149,7 @@ func (c *court) session(ctx context.Context, judges []string, count map[verdict]
 			say(c.out, "%s  %s  (line %d%s)\n", survived, v.name, v.line, why)
 		}
 	}
-	say(c.out, "%s: %d of %d caught, in %s; %d others do not compile, %d were not tried\n", c.pkg, own[caught], own[caught]+own[survived],
+	say(c.out, "%s: %d of %d caught (%d because the tests did not end), in %s; %d others do not compile, %d were not tried\n", c.pkg, own[caught], own[caught]+own[survived], late,
 		time.Since(begin).Round(time.Second), own[broken], own[""])
 	return nil
 }
