@@ -137,7 +137,10 @@ func escapeControls(data []byte) []byte {
 }
 
 func actsOnTerminal(r rune) bool {
-	return r >= 0x7f && r <= 0x9f || r > 0x9f && unicode.Is(unicode.Bidi_Control, r)
+	if r <= 0x9f {
+		return r >= 0x7f
+	}
+	return unicode.Is(unicode.Bidi_Control, r)
 }
 
 // Decode parses the content of the state file at path into v. In contrast to

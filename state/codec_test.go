@@ -101,6 +101,18 @@ func TestTimesOfOtherWriters(t *testing.T) {
 	}
 }
 
+// No file holds a character that a terminal acts on; all others stay as they are.
+func TestControlsAreEscaped(t *testing.T) {
+	for r, want := range map[rune]string{
+		'~': "~", 0x7f: `\u007f`, 0x80: `\u0080`, 0x9f: `\u009f`, 0xa0: "\u00a0", 0x200e: `\u200e`, 0x202e: `\u202e`, 0x2066: `\u2066`, 0x2065: "\u2065", 'é': "é",
+	} {
+		data, err := EncodeLine(map[string]string{"s": string(r)})
+		if err != nil || string(data) != `{"s":"`+want+`"}`+"\n" {
+			t.Errorf("%U is written as %q, %v", r, data, err)
+		}
+	}
+}
+
 // FuzzInspect: whatever decodes has one canonical form that decodes to itself.
 func FuzzInspect(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"name":"a","count":3,"x":[1,{"y":null}]}`, `{"at":"2026-03-05T10:30:00+02:00","name":""}`,

@@ -4,8 +4,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state/statetest/traced"
 )
 
@@ -22,6 +24,9 @@ func TestGitReachesTheDisk(t *testing.T) {
 	got := traced.Calls(t, "TestGitSyncChild", syncsEnv+"="+y.Dir)
 	if got["sync"] != "syncfs fsync" {
 		t.Errorf("Sync makes the calls %q", got["sync"])
+	}
+	if !strings.HasSuffix(got["keep"], "syncfs fsync") {
+		t.Errorf("work that is saved is kept with the calls %q", got["keep"])
 	}
 }
 
@@ -40,6 +45,20 @@ func TestGitSyncChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := repo.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := rig.Open(t.Context(), dir, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tip, _, err := repo.ResolveRef(t.Context(), git.Branch("main").Ref())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := traced.Say(say, "keep"); err != nil {
+		t.Fatal(err)
+	}
+	if err := keep(t.Context(), r, tip); err != nil {
 		t.Fatal(err)
 	}
 	if err := traced.Say(say, "end"); err != nil {
