@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/go-multierror"
@@ -127,6 +128,26 @@ func TestCancelled(t *testing.T) {
 			t.Fatalf("%d actions after the end of the context, worked %t, %v", n-last, out.Worked, out.Failures)
 		}
 	})
+}
+
+// A failure names the action. What is cancelled has not worked, even after its last action.
+func TestReportAndCancel(t *testing.T) {
+	d := roles.Decision[string]{Work: roles.Group{act{}}}
+	p := roles.Begin(&d)
+	p.Report(errDisk)
+	if text := p.Failures.Error(); !strings.Contains(text, "roles_test.act: ") {
+		t.Errorf("it fails with %q", text)
+	}
+	p = roles.Begin(&d)
+	if p.Report(nil); !p.Worked {
+		t.Error("all is done, but it has not worked")
+	}
+	if p.Cancel(); p.Worked {
+		t.Error("it was cancelled, but it has worked")
+	}
+	if _, more := p.Next(); more {
+		t.Error("it goes on after it was cancelled")
+	}
 }
 
 func ExampleProgress() {
