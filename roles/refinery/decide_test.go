@@ -126,6 +126,11 @@ func (g *guard) after() {
 	if s.Work.ID == "" && s.Work != (Work{}) {
 		g.t.Fatalf("work without a request: %+v", s.Work)
 	}
+	for _, q := range g.w.queue {
+		if s.Work.ID == "" && q.Status == mergequeue.Merging && g.w.asked == nil {
+			g.t.Fatalf("%s is being merged, and nobody works on it", q.ID)
+		}
+	}
 	if s.Waiting() && s.Wait.Until.Sub(g.w.now) > mostRetryTip {
 		g.t.Fatalf("it waits until %s", s.Wait.Until)
 	}
