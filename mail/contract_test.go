@@ -362,6 +362,11 @@ func TestBatchOrderAndAdmission(t *testing.T) {
 	if _, err := p.Send(t.Context(), answer); !errors.Is(err, state.ErrConflict) {
 		t.Errorf("an answer to somebody else's mail: %v", err)
 	}
+	forged := answer
+	answer.InReplyTo = string(asked)
+	if _, errs := p.SendAll(t.Context(), []Message{answer, forged}); errs[0] != nil || !errors.Is(errs[1], state.ErrConflict) {
+		t.Errorf("an answer, and one to somebody else's mail, in one batch: %v", errs)
+	}
 }
 
 // Names fix what a message is: another message under the name is never taken for it.

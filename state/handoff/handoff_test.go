@@ -79,3 +79,33 @@ func TestNobodysHandoff(t *testing.T) {
 		t.Errorf("%v, want ErrTooLarge", err)
 	}
 }
+
+// The newest of a bead counts, or of any; a folder that can't be read is no empty one.
+func TestLatestOrError(t *testing.T) {
+	s, tree := newStore(t)
+	if h, err := s.Latest("polecat-alpha", ""); err != nil || h != nil {
+		t.Errorf("of none: %+v, %v", h, err)
+	}
+	for i, bead := range []state.BeadID{"tt-1", "tt-1", "tt-2"} {
+		if _, err := s.Write(Handoff{AgentID: "polecat-alpha", BeadID: bead, Summary: string(rune('a' + i)), Timestamp: now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for bead, want := range map[state.BeadID]string{"": "c", "tt-1": "b", "tt-2": "c"} {
+		if h, err := s.Latest("polecat-alpha", bead); err != nil || h == nil || h.Summary != want {
+			t.Errorf("of %q: %+v, %v", bead, h, err)
+		}
+	}
+	if _, err := s.Write(Handoff{AgentID: "polecat-bravo", BeadID: "tt-1", Summary: "first of all", Timestamp: now}); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := s.Latest("polecat-bravo", "tt-1"); err != nil || h == nil {
+		t.Errorf("the only one: %+v, %v", h, err)
+	}
+	if err := os.WriteFile(tree.Abs(Dir.Join("polecat-carol")), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Latest("polecat-carol", ""); err == nil {
+		t.Error("a file in the place of the folder is no error")
+	}
+}

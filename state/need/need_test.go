@@ -146,3 +146,34 @@ func short(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// Numbers are given under a lock, and an error gives none: nobody acts on a number that is not stored.
+func TestNumbersThatCannotBeStored(t *testing.T) {
+	tree := newTree(t)
+	s := NewStore(tree)
+	assign(t, s, "a")
+	lock, err := tree.Lock(t.Context(), state.LockRecord, "needs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	numbers, err := s.Assign(ctx, []Numbered{{Key: "a"}, {Key: "b"}})
+	cancel()
+	lock.Unlock()
+	if !errors.Is(err, state.ErrLockTimeout) || numbers["b"] != 0 || numbers["a"] != 1 {
+		t.Errorf("beside the lock: %v, %v", numbers, err)
+	}
+	if err := os.Remove(tree.Abs(Path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(tree.Abs(Path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if numbers, err := s.Assign(t.Context(), []Numbered{{Key: "c"}}); err == nil || numbers["c"] != 0 {
+		t.Errorf("a folder in the place of the file: %v, %v", numbers, err)
+	}
+	var unknown *state.Unknown
+	if _, err := s.Find(1); err == nil || errors.As(err, &unknown) {
+		t.Errorf("what can't be read is taken for unknown: %v", err)
+	}
+}
