@@ -13,12 +13,14 @@ func gitActs() []hostileAct {
 	}
 	return []hostileAct{
 		{
-			name:   "a filter in config.worktree",
-			worker: "git config extensions.worktreeConfig true; git config --worktree filter.x.clean $PROGRAM; echo '* filter=x' > .gitattributes; echo x > x",
+			name:    "a filter in config.worktree",
+			stopped: true,
+			worker:  "git config extensions.worktreeConfig true; git config --worktree filter.x.clean $PROGRAM; echo '* filter=x' > .gitattributes; echo x > x",
 		},
 		{
-			name:   "a monitor in config.worktree",
-			worker: "git config extensions.worktreeConfig true; git config --worktree core.fsmonitor $PROGRAM; git config --worktree core.hooksPath $PWD/h; mkdir h; cp $PROGRAM h/post-checkout; cp $PROGRAM h/pre-commit; echo x > x",
+			name:    "a monitor in config.worktree",
+			stopped: true,
+			worker:  "git config extensions.worktreeConfig true; git config --worktree core.fsmonitor $PROGRAM; git config --worktree core.hooksPath $PWD/h; mkdir h; cp $PROGRAM h/post-checkout; cp $PROGRAM h/pre-commit; echo x > x",
 		},
 		{
 			name: "another repository by commondir",
@@ -37,12 +39,14 @@ func gitActs() []hostileAct {
 				"git add sub; git commit -qm link; echo y > sub/x; echo y > y",
 		},
 		{
-			name: "hooks in the repository",
+			name:    "hooks in the repository",
+			stopped: true,
 			worker: "h=$(git rev-parse --git-common-dir)/hooks; mkdir -p \"$h\"; for n in pre-commit post-checkout post-merge reference-transaction pre-rebase post-rewrite; do cp $PROGRAM \"$h/$n\"; done\n" +
 				"echo x > x",
 		},
 		{
-			name: "a replaced commit",
+			name:    "a replaced commit",
+			stopped: true,
 			worker: "echo bad > x; git add x; git commit -qm bad; b=$(git rev-parse HEAD); t=$(git rev-parse HEAD^^{tree}); g=$(git commit-tree -p HEAD^ -m good $t)\n" +
 				"git replace -f $b $g",
 			after: func(s *siege) {
@@ -51,8 +55,8 @@ func gitActs() []hostileAct {
 				}
 			},
 		},
-		{name: "a graft", worker: "echo x > x; git add x; git commit -qm x; git config advice.graftFileDeprecated false; i=$(git rev-parse --git-common-dir)/info; mkdir -p \"$i\"; git rev-parse HEAD > \"$i/grafts\"",
-			after: func(s *siege) { s.Git("fsck") }},
+		{name: "a graft", stopped: true, worker: "echo x > x; git add x; git commit -qm x; i=$(git rev-parse --git-common-dir)/info; mkdir -p \"$i\"; git rev-parse HEAD > \"$i/grafts\"",
+			after: func(s *siege) { s.Git("-c", "advice.graftFileDeprecated=false", "fsck") }},
 		{name: "a pipe for .gitignore", worker: "echo x > x; mkfifo .gitignore", refused: ".gitignore is a named pipe"},
 		{name: "a pipe for .gitattributes below", worker: "mkdir d; echo x > d/x; mkfifo d/.gitattributes", refused: "d/.gitattributes is a named pipe"},
 		{name: "a pipe for .git", worker: "echo x > x; mkdir d; mkfifo d/.git", refused: "d/.git is a named pipe"},
@@ -63,7 +67,7 @@ func gitActs() []hostileAct {
 		{
 			name: "a pipe that the test leaves",
 			before: func(s *siege) {
-				s.Write(".chipset/chipset.yaml", strings.Replace(siegeDefinition, `test: "true"`, `test: "sh test.sh"`, 1))
+				s.Write(".chipset/chipset.yaml", strings.Replace(s.definition(), `test: "true"`, `test: "sh test.sh"`, 1))
 				s.Write("test.sh", "exit 0\n")
 				s.Git("add", "test.sh")
 				s.Git("commit", "-qm", "a test")

@@ -15,8 +15,11 @@ type listedAct struct{ by, name, happens string }
 // listedActs are all acts of the siege.
 func listedActs() []listedAct {
 	var all []listedAct
-	for _, a := range slices.Concat(gitActs(), treeActs()) {
+	for _, a := range slices.Concat(gitActs(), treeActs(), fileActs()) {
 		happens := "its bead lands, and nothing else has happened"
+		if a.persons {
+			happens += " (without a sandbox)"
+		}
 		switch {
 		case a.waits:
 			happens = "waits for your word"
@@ -25,7 +28,13 @@ func listedActs() []listedAct {
 		case a.told != "":
 			happens = "you are told: “" + a.told + "”"
 		}
+		if a.stopped {
+			happens += "; in a sandbox the worker can't do it"
+		}
 		all = append(all, listedAct{"a worker's files and git", a.name, happens})
+	}
+	for _, name := range promptActs() {
+		all = append(all, listedAct{"a worker's words", name, "the next model is sent them escaped"})
 	}
 	for _, a := range speechActs() {
 		happens := "refused"
@@ -33,6 +42,9 @@ func listedActs() []listedAct {
 			happens = "said as itself, as data"
 		}
 		all = append(all, listedAct{"a worker's commands", a.name, happens})
+	}
+	for _, a := range boxActs() {
+		all = append(all, listedAct{"a worker in the sandbox", a.name, "refused by the sandbox, and not without one"})
 	}
 	for _, a := range repositoryActs() {
 		all = append(all, listedAct{"a repository", a.name, "an error, soon; nothing runs"})

@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/gastown-chipset/chipset/chipset/chipsettest"
 )
 
 // repositoryAct is a repository that a person has cloned or opened. Each command must end soon and fail, and change nothing.
@@ -25,7 +23,7 @@ type repositoryAct struct {
 
 func repositoryActs() []repositoryAct {
 	definition := func(text string) func(s *siege) {
-		return func(s *siege) { s.Write(".chipset/chipset.yaml", text) }
+		return func(s *siege) { s.Write(".chipset/chipset.yaml", text+"sandbox: off\n") }
 	}
 	replace := func(name string, with func(path string) error) func(s *siege) {
 		return func(s *siege) {
@@ -68,8 +66,7 @@ func doubling() string {
 	return b.String()
 }
 
-func layRepository(t *testing.T, bin string, a repositoryAct) {
-	s := &siege{T: t, World: chipsettest.New(t, bin, chipsettest.Options{Definition: siegeDefinition})}
+func layRepository(s *siege, a repositoryAct) {
 	a.before(s)
 	commands := a.commands
 	if commands == nil {
@@ -79,14 +76,14 @@ func layRepository(t *testing.T, bin string, a repositoryAct) {
 		begun := time.Now()
 		out, code := s.Try(args...)
 		if code == 0 || time.Since(begun) > time.Minute {
-			t.Errorf("chipset %v: exit %d after %s\n%s", args, code, time.Since(begun), out)
+			s.Errorf("chipset %v: exit %d after %s\n%s", args, code, time.Since(begun), out)
 		}
 	}
 }
 
 // layClone holds the acts of a repository whose history carries a rig's state, which a person clones.
-func layClone(t *testing.T, bin string) {
-	s := &siege{T: t, World: chipsettest.New(t, bin, chipsettest.Options{Definition: siegeDefinition})}
+func layClone(s *siege) {
+	t := s.T
 	s.Chipset("work", "add", "of a stranger", "-d", "echo evil > evil.txt")
 	s.Chipset("mail", "send", "mayor", "-s", "do as I say")
 	s.Git("add", "-f", ".chipset")
@@ -137,8 +134,8 @@ func pageActs() []pageAct {
 	}
 }
 
-func layPages(t *testing.T, bin string) {
-	s := &siege{T: t, World: chipsettest.New(t, bin, chipsettest.Options{Definition: siegeDefinition})}
+func layPages(s *siege) {
+	t := s.T
 	cmd := s.Command(s.Bin, "mcp", "--crew", "me", "--http", "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, "CHIPSET_MCP_TOKEN=secret")
 	out, err := cmd.StdoutPipe()

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gastown-chipset/chipset/chipset/chipsettest"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -88,34 +87,13 @@ func speechActs() []speechAct {
 	return acts
 }
 
+// siegeLimits are small, so that floods end soon.
+const siegeLimits = "limits: {mail: 12, beads: 5}"
+
 // laySpeech has one worker do all speech acts, and judges each.
-func laySpeech(t *testing.T, bin string) {
-	acts := speechActs()
-	definition := strings.Replace(siegeDefinition, "gupp:", "limits: {mail: 12, beads: 5}\ngupp:", 1)
-	s := &siege{T: t, World: chipsettest.New(t, bin, chipsettest.Options{Definition: definition})}
-	var script strings.Builder
-	fmt.Fprintf(&script, "set +e; SIEGE='%s'; export SIEGE; unset CHIPSET_PERSON_TOKEN\n", s.Dir)
-	for i, act := range acts {
-		name := fmt.Sprintf("act-%03d", i)
-		fmt.Fprintf(&script, "cat > %s.sh <<'ACT'\nmkdir %s; cd %s; %s\nACT\ntimeout 60 sh %s.sh > %s.out 2>&1 < /dev/null; echo $? > %s.code; rm -rf %s %s.sh\n",
-			name, name, name, act.script, name, name, name, name, name)
-	}
-	s.evil = s.Chipset("work", "add", "evil", "-d", script.String())
-	s.honest = s.Chipset("work", "add", "honest", "-d", "echo honest > honest.txt")
-	if out, code := s.Try("up", "--until-idle", "--timeout", "400s"); code != 0 {
-		t.Fatalf("up --until-idle: exit %d\n%s\n%s", code, out, s.Chipset("status"))
-	}
-	s.canary = filepath.Join(t.TempDir(), "none")
-	s.judge(hostileAct{})
-	for i, act := range acts {
-		t.Run(strings.ReplaceAll(act.name, " ", "_"), func(t *testing.T) {
-			name := fmt.Sprintf("main:act-%03d", i)
-			const late = "124"
-			if code := s.Git("show", name+".code"); (code != "0") != act.fails || code == late {
-				t.Errorf("exit %s, and must fail: %t\n%s", code, act.fails, s.Git("show", name+".out"))
-			}
-		})
-	}
+func laySpeech(s *siege) {
+	t := s.T
+	s.doActs(speechActs())
 	for _, box := range []string{"mayor", string(state.Human)} {
 		if inbox := s.Chipset("mail", "inbox", box); strings.Contains(inbox, "forged") {
 			t.Errorf("mail was forged:\n%s", inbox)
@@ -135,6 +113,33 @@ func laySpeech(t *testing.T, bin string) {
 		}
 	}
 	layModes(t, s)
+}
+
+// doActs has one worker do the acts, each in a folder of its own, and an honest bead land after it.
+func (s *siege) doActs(acts []speechAct) {
+	var script strings.Builder
+	fmt.Fprintf(&script, "set +e; SIEGE='%s'; SUPERVISOR=$PPID; export SIEGE SUPERVISOR; unset CHIPSET_PERSON_TOKEN\n", s.Dir)
+	for i, act := range acts {
+		name := fmt.Sprintf("act-%03d", i)
+		fmt.Fprintf(&script, "cat > %s.sh <<'ACT'\nmkdir %s; cd %s; %s\nACT\ntimeout 60 sh %s.sh > %s.out 2>&1 < /dev/null; echo $? > %s.code; rm -rf %s %s.sh\n",
+			name, name, name, act.script, name, name, name, name, name)
+	}
+	s.evil = s.Chipset("work", "add", "evil", "-d", script.String())
+	s.honest = s.Chipset("work", "add", "honest", "-d", "echo honest > honest.txt")
+	if out, code := s.Try("up", "--until-idle", "--timeout", "400s"); code != 0 {
+		s.Fatalf("up --until-idle: exit %d\n%s\n%s", code, out, s.Chipset("status"))
+	}
+	s.canary = filepath.Join(s.TempDir(), "none")
+	s.judge(hostileAct{})
+	for i, act := range acts {
+		s.Run(strings.ReplaceAll(act.name, " ", "_"), func(t *testing.T) {
+			name := fmt.Sprintf("main:act-%03d", i)
+			const late = "124"
+			if code := s.Git("show", name+".code"); (code != "0") != act.fails || code == late {
+				t.Errorf("exit %s, and must fail: %t\n%s", code, act.fails, s.Git("show", name+".out"))
+			}
+		})
+	}
 }
 
 // modeActs are what another user of the machine would read or change.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
@@ -34,6 +35,10 @@ type hostileAct struct {
 	told string
 	// waits: neither lands nor fails before the person says so.
 	waits bool
+	// stopped: in a sandbox the worker can't even do it: its attempt fails.
+	stopped bool
+	// persons: the worker stands for the person, who is in no sandbox.
+	persons bool
 	// after checks more. It may be nil.
 	after func(s *siege)
 }
@@ -42,6 +47,8 @@ type hostileAct struct {
 type siege struct {
 	*testing.T
 	*chipsettest.World
+	// box is what the definition says of a sandbox.
+	box string
 	// evil and honest are the beads.
 	evil, honest string
 	// canary exists once the attacker's program ran outside of a worker.
@@ -58,34 +65,61 @@ rig: {name: siege, bead_prefix: sg}
 worker: {default: sh}
 merge: {target: main, test: "true", protect: [.claude/, .husky/, .github/workflows/]} # not .gitattributes: git must stand it
 gupp: {limits: {max_attempts_per_bead: 1}}
-sandbox: off
 `
+
+// definition is that of the siege's rigs, with more sections behind it.
+func (s *siege) definition(more ...string) string {
+	return siegeDefinition + "sandbox: " + s.box + "\n" + strings.Join(more, "\n")
+}
+
+// newSiege makes a rig whose workers run in a kind of sandbox.
+func newSiege(t *testing.T, bin, box string, more ...string) *siege {
+	s := &siege{T: t, box: box}
+	s.World = chipsettest.New(t, bin, chipsettest.Options{Definition: s.definition(more...)})
+	return s
+}
 
 func TestSiege(t *testing.T) {
 	bin := chipsettest.Build(t)
-	for _, a := range slices.Concat(gitActs(), treeActs()) {
-		t.Run(strings.ReplaceAll(a.name, " ", "_"), func(t *testing.T) {
+	for _, box := range []string{"off", "auto"} {
+		t.Run("sandbox_"+box, func(t *testing.T) {
+			if kind, missing := sandbox.Kind(); box != "off" && missing != "" {
+				t.Skipf("this machine has no whole sandbox but %q: %s", kind, missing)
+			}
 			t.Parallel()
-			laySiege(t, bin, a)
+			for _, a := range slices.Concat(gitActs(), treeActs(), fileActs()) {
+				if a.persons && box != "off" {
+					continue
+				}
+				a.run(t, func(t *testing.T) { laySiege(newSiege(t, bin, box), a) })
+			}
+			for name, lay := range map[string]func(*siege){"speech": laySpeech, "prompts": layPrompts} {
+				t.Run(name, func(t *testing.T) { t.Parallel(); lay(newSiege(t, bin, box, siegeLimits)) })
+			}
+			if box != "off" {
+				t.Run("box", func(t *testing.T) { t.Parallel(); layBox(t, bin) })
+			}
 		})
 	}
 	for _, a := range repositoryActs() {
-		t.Run(strings.ReplaceAll(a.name, " ", "_"), func(t *testing.T) {
-			t.Parallel()
-			layRepository(t, bin, a)
-		})
+		t.Run(strings.ReplaceAll(a.name, " ", "_"), func(t *testing.T) { t.Parallel(); layRepository(newSiege(t, bin, "off"), a) })
 	}
-	for name, lay := range map[string]func(*testing.T, string){"speech": laySpeech, "clone": layClone, "pages": layPages} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			lay(t, bin)
-		})
+	for name, lay := range map[string]func(*siege){"clone": layClone, "pages": layPages} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); lay(newSiege(t, bin, "off")) })
 	}
 }
 
+// run is a parallel subtest of the act.
+func (a *hostileAct) run(t *testing.T, lay func(*testing.T)) {
+	t.Run(strings.ReplaceAll(a.name, " ", "_"), func(t *testing.T) {
+		t.Parallel()
+		lay(t)
+	})
+}
+
 // laySiege does one act, and judges what came of it.
-func laySiege(t *testing.T, bin string, a hostileAct) {
-	s := &siege{T: t, World: chipsettest.New(t, bin, chipsettest.Options{Definition: siegeDefinition})}
+func laySiege(s *siege, a hostileAct) {
+	t := s.T
 	dir := t.TempDir()
 	s.canary = filepath.Join(dir, "canary")
 	program := filepath.Join(dir, "program")
@@ -103,6 +137,9 @@ func laySiege(t *testing.T, bin string, a hostileAct) {
 	if code != 0 && code != 7 { // 7: a bead waits for the person
 		t.Fatalf("up --until-idle: exit %d after %s\n%s\n%s", code, time.Since(begun), out, s.Chipset("status"))
 	}
+	if a.stopped && s.box != "off" {
+		a = hostileAct{refused: "failed: exit code"}
+	}
 	s.judge(a)
 	if a.after != nil {
 		a.after(s)
@@ -119,7 +156,7 @@ func (s *siege) judge(a hostileAct) {
 	if ran, err := os.ReadFile(s.canary); err == nil {
 		s.Errorf("a program of the attacker ran: %s", ran)
 	}
-	if got := s.Git("show", "main:honest.txt"); got != "honest" {
+	if got := s.Git("-c", "advice.graftFileDeprecated=false", "show", "main:honest.txt"); got != "honest" {
 		s.Errorf("the honest bead did not land: %q", got)
 	}
 	status := s.bead(s.evil).Status

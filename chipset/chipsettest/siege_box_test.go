@@ -1,0 +1,69 @@
+package chipsettest_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/chipset/chipsettest"
+)
+
+// boxActs are what the system stops in a sandbox, and nothing does without one.
+func boxActs() []speechAct {
+	var acts []speechAct
+	for _, act := range [][2]string{
+		{"it writes into the person's checkout", `echo x > "$SIEGE/x"`},
+		{"it changes a file of the person's checkout", `echo x >> "$SIEGE/person.txt"`},
+		{"it changes git's configuration", "git config alias.x '!x'"},
+		{"it leaves a hook of git", `echo x > "$(git rev-parse --git-common-dir)/hooks/post-commit"`},
+		{"it excludes files of the person", `echo x >> "$(git rev-parse --git-common-dir)/info/exclude"`},
+		{"it moves the target", `git update-ref refs/heads/main "$(git commit-tree -m x "HEAD^{tree}")"`},
+		{"it drops the person's stash", "git stash drop"},
+		{"it removes the person's stash by its file", `rm "$(git rev-parse --git-common-dir)/refs/stash"`},
+		{"it replaces a commit", "git replace HEAD HEAD^{tree}"},
+		{"it makes a branch of the person's", "git branch x"},
+		{"it writes a bead", `echo x > "$SIEGE/.chipset/state/beads/sg-xxxxx.json"`},
+		{"it writes mail", `echo x > "$SIEGE/.chipset/state/mail/mayor/x"`},
+		{"it reads the rig's state", `cat "$SIEGE/.chipset/state/rig.json"`},
+		{"it lists transcripts", `cat "$SIEGE"/.chipset/logs/*/*`},
+		{"it writes into another worktree", `mkdir "$SIEGE/.chipset/worktrees/x"`},
+		{"it reads a key", `cat "$HOME/.ssh/id"`},
+		{"it reads a key through /proc", `cat "/proc/self/root$HOME/.ssh/id"`},
+		{"it reads a key that it links to", `ln -s "$HOME/.ssh/id" id; cat id`},
+		{"it reads the person's token", `cat "$HOME/.config/chipset/person-token"`},
+		{"it reads the person's variables", "cat .env || cat \"$SIEGE/.env\""},
+		{"it writes what a shell of the person runs", `echo x >> "$HOME/.profile"`},
+		{"it writes configuration of git's for everybody", `git config --file "$HOME/.gitconfig" alias.x '!x'`},
+		{"it writes to the folder of all", `touch /var/tmp/siege-x || touch /tmp/siege-x`},
+		{"it reads the environment of its supervisor", `cat "/proc/$SUPERVISOR/environ"`},
+		{"it signals its supervisor", `kill -0 "$SUPERVISOR"`},
+		{"it makes a namespace", "unshare -U true"},
+		{"it runs a supervisor of its own", `printf '{"run":{"id":"x","argv":["/bin/sh","-c","echo x > \"%s/y\""],"dir":"/","env":[]}}' "$SIEGE" | env -u CHIPSET_BROKER chipset supervise; sleep 1; test -e "$SIEGE/y"`},
+	} {
+		acts = append(acts, speechAct{name: act[0], script: act[1], fails: true})
+	}
+	return acts
+}
+
+// layBox has one worker try what only a sandbox stops.
+func layBox(t *testing.T, bin string) {
+	home := t.TempDir()
+	chipsettest.GivePersonToken(t, home)
+	s := &siege{T: t, box: "auto"}
+	s.World = chipsettest.New(t, bin, chipsettest.Options{Definition: s.definition(), Env: []string{"HOME=" + home}})
+	if err := errors.Join(os.Mkdir(filepath.Join(home, ".ssh"), 0o700), os.WriteFile(filepath.Join(home, ".ssh", "id"), []byte("key"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s.Write(".env", "SECRET=x\n")
+	s.Write("person.txt", "changed\n")
+	s.Git("stash", "push", "-q")
+	refs := s.Git("for-each-ref", "refs/stash", "refs/replace", "refs/heads/x")
+	s.doActs(boxActs())
+	if got := s.Git("for-each-ref", "refs/stash", "refs/replace", "refs/heads/x"); got != refs {
+		t.Errorf("refs of the person are %q, and were %q", got, refs)
+	}
+	if got := s.Git("status", "--porcelain", "--untracked-files=no"); got != "" {
+		t.Errorf("the checkout was changed: %s", got)
+	}
+}
