@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
@@ -36,11 +37,13 @@ type Tasks struct {
 
 // task is what is read of a task; the rest is kept as it is.
 type task struct {
-	ID          string   `json:"id"`
-	Subject     string   `json:"subject"`
-	Description string   `json:"description"`
-	Status      string   `json:"status"`
-	BlockedBy   []string `json:"blockedBy"`
+	ID          string `json:"id"`
+	Subject     string `json:"subject"`
+	Description string `json:"description"`
+	Status      string `json:"status"`
+	// Owner is the session of the team that has claimed it, or "".
+	Owner     string   `json:"owner"`
+	BlockedBy []string `json:"blockedBy"`
 
 	file   string
 	fields map[string]json.RawMessage
@@ -110,6 +113,9 @@ func (c *Tasks) Carry(ctx context.Context) (bridge.Count, error) {
 			continue
 		}
 		tied[b.ID], beadOf[t.ID] = t.ID, b.ID
+		if err := c.hold(ctx, t, b); err != nil {
+			failed = append(failed, fmt.Errorf("task %s: %w", t.ID, err))
+		}
 		if moved, err := c.follow(ctx, t, b); err != nil {
 			failed = append(failed, fmt.Errorf("task %s: %w", t.ID, err))
 		} else if moved {
@@ -211,7 +217,7 @@ func (c *Tasks) tie(ctx context.Context, t *task, byID map[state.BeadID]*bead.Be
 			}
 		}
 		added, err := c.By.AddBead(ctx, bead.Bead{Title: wording.Subject(t.Subject, bridge.MaxSubject, "task "+t.ID), Description: strings.ToValidUTF8(t.Description, "\uFFFD"),
-			BlockedBy: blockers, Metadata: map[string]string{origin: from}})
+			BlockedBy: blockers, ReadyAt: c.heldUntil(t), Metadata: map[string]string{origin: from}})
 		if err != nil {
 			return nil, false, err
 		}
@@ -221,6 +227,38 @@ func (c *Tasks) tie(ctx context.Context, t *task, byID map[state.BeadID]*bead.Be
 		return map[string]any{"description": agentcli.TagBead(now.Description, string(b.ID))}
 	})
 	return b, made, err
+}
+
+// claimLease is how long the bead of a claimed task is held without a new look at the
+// task. It is renewed when half of it is over, and ends by itself after the bridge has.
+const claimLease = 10 * time.Minute
+
+// heldUntil is until when the rig's agents leave the bead of a task alone, nil where no
+// session of the team has claimed it.
+func (c *Tasks) heldUntil(t *task) *state.Time {
+	if t.Owner == "" {
+		return nil
+	}
+	until := state.At(c.By.Clock.Now().Add(claimLease))
+	return &until
+}
+
+// hold keeps the open bead of a task that a session of the team has claimed, also when that
+// has completed it, from being slung. A bead that the rig works on already stays its own.
+func (c *Tasks) hold(ctx context.Context, t *task, b *bead.Bead) error {
+	until := c.heldUntil(t)
+	if until == nil || b.Status != bead.Open {
+		return nil
+	}
+	_, err := c.By.Beads.By(c.By.ID, "claimed by "+wording.Clip(t.Owner, bridge.MaxQuoted)+" in the client's task list").Edit(ctx, b.ID, func(now *bead.Bead) error {
+		if now.Status != bead.Open || now.ReadyAt != nil && now.ReadyAt.After(until.Add(-claimLease/2)) {
+			return state.ErrUnchanged
+		}
+		now.ReadyAt, now.UpdatedAt = until, c.By.Clock.Now()
+		now.Gen++
+		return nil
+	})
+	return err
 }
 
 // rank orders what a task can be; it only moves forward.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/bridge"
@@ -121,5 +122,51 @@ func TestBeadsBecomeTasksOnce(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(filepath.Join(c.Dir, "*.json")); len(files) != 3 {
 		t.Errorf("%v", files)
+	}
+}
+
+// What a session of the team has claimed is not slung, before and after it got its bead,
+// as long as the bridge looks; what the rig works on stays with the rig.
+func TestClaimedTaskHoldsItsBead(t *testing.T) {
+	c := taskList(t, false)
+	bridgetest.Write(t, c.path("1"), `{"id":"1","subject":"Claimed","status":"in_progress","owner":"researcher"}`)
+	bridgetest.Write(t, c.path("2"), `{"id":"2","subject":"Free","status":"pending"}`)
+	ready := func() string {
+		t.Helper()
+		_, err := c.Carry(t.Context())
+		rigtest.Must(t, err)
+		beads, _, _, err := actor.ListBeads(c.By.Rig, actor.BeadFilter{Ready: true})
+		rigtest.Must(t, err)
+		var titles []string
+		for i := range beads {
+			titles = append(titles, beads[i].Title)
+		}
+		return strings.Join(titles, " ")
+	}
+	if got := ready(); got != "Free" {
+		t.Errorf("ready: %s", got)
+	}
+	claim := func(id string) {
+		t.Helper()
+		rigtest.Must(t, c.change(t.Context(), c.path(id), func(*task) map[string]any { return map[string]any{"owner": "tester"} }))
+	}
+	claim("2")
+	if got := ready(); got != "" {
+		t.Errorf("ready after the claim: %s", got)
+	}
+	before, _, err := c.By.Beads.All()
+	rigtest.Must(t, err)
+	if got := ready(); got != "" {
+		t.Errorf("ready at the next look: %s", got)
+	}
+	for i := range before {
+		if now, err := c.By.Beads.Get(string(before[i].ID)); err != nil || now.Gen != before[i].Gen {
+			t.Errorf("written again without need: %+v, %v", now, err)
+		}
+	}
+	later := c.By.Clock.Now().Add(claimLease)
+	c.By.Rig.Clock = func() time.Time { return later }
+	if got := ready(); got != "" {
+		t.Errorf("ready after the lease was renewed: %s", got)
 	}
 }
