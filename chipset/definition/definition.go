@@ -29,6 +29,7 @@ type Definition struct {
 	Merge    Merge
 	Mail     Mail
 	Limits   Allowance
+	Budget   Budget
 	// Prices are by the beginnings of models' names, and by names of clients; see Definition.Price.
 	Prices map[string]Price
 	Audit  Audit
@@ -407,6 +408,26 @@ type Allowance struct {
 	Log int64
 	// Disk bounds what a worker's worktree and temporary files take, in bytes; over it the attempt ends.
 	Disk int64
+}
+
+// Budget bounds what may be used before the person is asked.
+type Budget struct {
+	// Bead is for all attempts at one bead, Convoy for all beads of one, Day for the whole rig on one local day.
+	Bead, Convoy, Day Bounds
+}
+
+// IsZero reports whether nothing is bounded.
+func (b Budget) IsZero() bool { return b == Budget{} }
+
+// Bounds are a budget; 0 is no bound.
+type Bounds struct {
+	// Money is in US dollars.
+	Money  float64
+	Tokens int64
+	// Attempts counts assignments that were begun.
+	Attempts int
+	// Time is how long workers ran, all together.
+	Time time.Duration
 }
 
 // Audit says when the state tree is committed.

@@ -127,6 +127,7 @@ worker:
 merge: {target: release/1.x, remote: origin, test: true, test_timeout: 30, on_conflict: block, push_branches: true, max_waiting: 3, batch: 8, protect: [a/, "*.lock"]}
 worktree: {copy: [.env, ./conf//local/], link: [web/node_modules], submodules: true, lfs: true, setup: [npm, ci], setup_when: [package-lock.json], timeout: 90}
 mail: {retention: 1h30m, max_size: 32KiB}
+budget: {bead: {money: 2.5, attempts: 4}, convoy: {tokens: 5000000}, day: {time: 8h}}
 prices: {gpt-5: {in: 1, out: 2.5, cached: 0}}
 audit: {every: 10m, ref: history}
 `)
@@ -151,6 +152,7 @@ audit: {every: 10m, ref: history}
 	want.Worktree = Worktree{Copy: []string{".env", "conf/local"}, Link: []string{"web/node_modules"}, Submodules: true, LFS: true,
 		Setup: Command{Argv: []string{"npm", "ci"}}, SetupWhen: []string{"package-lock.json"}, Timeout: 90 * time.Second}
 	want.Mail = Mail{90 * time.Minute, 32768}
+	want.Budget = Budget{Bead: Bounds{Money: 2.5, Attempts: 4}, Convoy: Bounds{Tokens: 5_000_000}, Day: Bounds{Time: 8 * time.Hour}}
 	want.Prices = map[string]Price{"gpt-5": {In: 1, Out: 2.5, Cached: new(0.0)}}
 	want.Audit = Audit{10 * time.Minute, "history"}
 	if diff := cmp.Diff(want, def, cmpopts.IgnoreUnexported(Definition{})); diff != "" {

@@ -62,7 +62,7 @@ func (p *Polecat) hold(ctx context.Context, a polecat.Hold) error {
 			return err
 		}
 	}
-	for _, scope := range pause.Path(client) {
+	for _, scope := range pause.Needs(client, &b) {
 		if err := p.Rig.Pauses.Change(ctx, scope, func(w *pause.Pause) error { return w.Wait(b.ID, p.Now()) }); err != nil {
 			return err
 		}
@@ -77,13 +77,16 @@ func (p *Polecat) held(b *bead.Bead) (bool, error) {
 	if b == nil || err != nil || len(all) == 0 {
 		return false, err
 	}
-	return pause.Holding(all, policy.Client(p.Rig.Def, b.Worker), b.ID) != nil, nil
+	return pause.Holding(all, policy.Client(p.Rig.Def, b.Worker), b) != nil, nil
 }
 
 // ---- mayor ------------------------------------------------------------------
 
 // pauses reads those in force, and looks at what can be seen of their causes.
 func (m *Mayor) pauses(ctx context.Context, f *mayor.Facts) (err error) {
+	if err := m.keepBudgets(ctx); err != nil {
+		return err
+	}
 	f.Pauses, err = m.Rig.Pauses.InForce()
 	f.Mended = map[pause.Scope]bool{}
 	for i := range f.Pauses {

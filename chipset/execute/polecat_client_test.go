@@ -134,6 +134,7 @@ func TestClientEndings(t *testing.T) {
 // totals stand in the story.
 func TestClientProgress(t *testing.T) {
 	k, _ := fakeClient(t, "", begins+"touch begun; while [ ! -e go ]; do sleep 0.02; done; rm begun go\n"+commits+finished)
+	k.rig.Def.Prices = map[string]definition.Price{"m": {In: 1000, Out: 1000}} // what the client says wins
 	rec := k.sling("do it")
 	session := k.hook().WorkItem.Session
 	k.until("its progress is shown", func() bool {
@@ -153,6 +154,13 @@ func TestClientProgress(t *testing.T) {
 	k.until("the worker is forgotten", func() bool { return k.p.worker == nil })
 	if left := agentcli.ReadProgress(k.rig.Tree, session); left != nil {
 		t.Errorf("left behind: %+v", left)
+	}
+	spent, err := k.rig.Spend.Get(string(rec.AssignmentID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := spent.Rows(); len(rows) != 1 || rows[0].Model != "m" || rows[0].Tokens() != 2010 || rows[0].CostUSD.String() != "$0.50" || rows[0].Attempts != 1 || rows[0].Time <= 0 || rows[0].Client != "claude" {
+		t.Errorf("recorded is %+v", rows)
 	}
 	var totals []event.Event
 	events, _, _, err := k.rig.Events.Read(event.Position{}, time.Time{})

@@ -64,7 +64,7 @@ func (w *witnessRunner) scan() (*witness.Scan, error) {
 	})
 	s.Reminded = w.reminded
 	s.Held = func(b *bead.Bead) bool {
-		return len(w.pauses) > 0 && pause.Holding(w.pauses, policy.Client(r.Def, b.Worker), b.ID) != nil
+		return len(w.pauses) > 0 && pause.Holding(w.pauses, policy.Client(r.Def, b.Worker), b) != nil
 	}
 	return s, err
 }

@@ -114,7 +114,7 @@ func (l *remaining) paused(r *rig.Rig, b *bead.Bead) string {
 	if len(l.pauses) == 0 {
 		return ""
 	}
-	if p := pause.Holding(l.pauses, policy.Client(r.Def, b.Worker), b.ID); p != nil {
+	if p := pause.Holding(l.pauses, policy.Client(r.Def, b.Worker), b); p != nil {
 		return p.String()
 	}
 	return ""

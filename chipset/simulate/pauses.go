@@ -56,7 +56,7 @@ func (w *world) client() pause.Scope { return policy.Client(w.def, "") }
 
 func (w *world) held(b *bead.Bead) bool {
 	all := w.inForce()
-	return len(all) > 0 && pause.Holding(all, w.client(), b.ID) != nil
+	return len(all) > 0 && pause.Holding(all, w.client(), b) != nil
 }
 
 // note takes note of the end of an attempt.

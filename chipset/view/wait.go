@@ -112,7 +112,7 @@ func holding(r *rig.Rig, s *rig.Records, b *bead.Bead) *pause.Pause {
 	if r.Def == nil || len(s.Pauses) == 0 {
 		return nil
 	}
-	return pause.Holding(s.Pauses, policy.Client(r.Def, b.Worker), b.ID)
+	return pause.Holding(s.Pauses, policy.Client(r.Def, b.Worker), b)
 }
 
 func landingWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {

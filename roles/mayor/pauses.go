@@ -54,9 +54,9 @@ func (d *decision) gatesOf(b *bead.Bead) (all []*gate) {
 	if len(d.gates) == 0 {
 		return nil
 	}
-	path := pause.Path(d.client(b))
+	needs := pause.Needs(d.client(b), b)
 	for _, g := range d.gates {
-		if slices.Contains(path, g.Scope) {
+		if slices.Contains(needs, g.Scope) {
 			g.wanted = true
 			all = append(all, g)
 		}

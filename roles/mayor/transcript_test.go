@@ -83,6 +83,9 @@ func (s *stage) paused(l rolestest.Line) error {
 	if p.Width > 0 {
 		p.Status = pause.Ramping
 	}
+	if p.Kind == fault.Budget {
+		p.Check = pause.CheckBudget
+	}
 	for _, b := range list("tried") {
 		p.Tried = append(p.Tried, pause.Try{BeadID: b})
 	}

@@ -92,6 +92,8 @@ const (
 	NoPermission Kind = "no_permission"
 	// TargetGone: the target branch does not exist. Ends when it does.
 	TargetGone Kind = "target_gone"
+	// Budget: what may be used is used up. Ends when the person allows more, that of a day at midnight.
+	Budget Kind = "budget"
 	// RemoteGone: the remote can't be reached or does not exist. Ends when it answers.
 	RemoteGone Kind = "remote_gone"
 )
@@ -115,7 +117,7 @@ func (k Kind) Class() Class {
 	case RateLimit, Overloaded, ServerError, UsageLimit, Network:
 		return Capacity
 	case NotLoggedIn, WrongKey, AccessDenied, ModelUnknown, Credit, FlagsRefused, ClientMissing, ClientRefused, ClientBroken, BadWorker,
-		SetupFailed, WorktreeFailed, TestCannotRun, DiskFull, NoPermission, TargetGone, RemoteGone:
+		SetupFailed, WorktreeFailed, TestCannotRun, DiskFull, NoPermission, TargetGone, RemoteGone, Budget:
 		return Environment
 	case RequestRefused, ShortFailure:
 		return Unknown
@@ -158,6 +160,8 @@ func (k Kind) Phrase() string {
 		return "the disk is full"
 	case NoPermission:
 		return "access to a file is refused"
+	case Budget:
+		return "the budget is used up"
 	case RequestRefused:
 		return "the model's API refuses the request"
 	case ContextTooLong:

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/fault"
 )
 
@@ -24,7 +25,7 @@ func TestHolding(t *testing.T) {
 		{nil, "gt-1", ""}, {[]Pause{over, elsewhere}, "gt-1", ""}, {[]Pause{admits}, "gt-1", ""}, {[]Pause{admits}, "gt-2", client},
 		{[]Pause{elsewhere, admits, rig}, "gt-1", Rig}, {[]Pause{rig}, "gt-1", Rig},
 	} {
-		got := Holding(c.inForce, client, c.bead)
+		got := Holding(c.inForce, client, &bead.Bead{ID: c.bead})
 		if (got == nil) != (c.want == "") || got != nil && got.Scope != c.want {
 			t.Errorf("%v for %s: %+v, want %q", c.inForce, c.bead, got, c.want)
 		}

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 // Scope is what one pause is about.
@@ -24,6 +26,10 @@ const (
 	Rig Scope = "rig"
 	// Worktree: nothing that needs a worktree.
 	Worktree Scope = "worktree"
+	// Day: nothing begins before midnight, because the budget of the day is used up.
+	Day Scope = "day"
+	// beadPrefix and convoyPrefix, each with an ID: nothing of it begins, because its budget is used up.
+	beadPrefix, convoyPrefix = "bead:", "convoy:"
 	// clientPrefix and a name: nothing that needs that client.
 	clientPrefix = "client:"
 )
@@ -40,6 +46,21 @@ func Client(program string) Scope {
 		return '-'
 	}, strings.ToLower(program[strings.LastIndexByte(program, '/')+1:]))
 	return Scope(clientPrefix + name[:min(len(name), maxScope-len(clientPrefix))])
+}
+
+// Bead is the scope of one bead.
+func Bead(id state.BeadID) Scope { return Scope(beadPrefix + id) }
+
+// Convoy is the scope of the beads of one convoy.
+func Convoy(id state.ConvoyID) Scope { return Scope(convoyPrefix + id) }
+
+// IsConvoy reports whether the scope is that of a convoy.
+func (s Scope) IsConvoy() bool { return strings.HasPrefix(string(s), convoyPrefix) }
+
+// Needs lists every scope that must not be paused for a bead to start: those of its budgets, then
+// those of Path.
+func Needs(client Scope, b *bead.Bead) []Scope {
+	return append([]Scope{Day, Bead(b.ID), Convoy(b.ConvoyID)}, Path(client)...)
 }
 
 // Path lists the scopes that an attempt with a client goes through, in the order in
@@ -89,6 +110,14 @@ type Try struct {
 // MaxTried bounds the tries that a pause remembers.
 const MaxTried = 10
 
+// Used is what counts for a budget.
+type Used struct {
+	CostUSD  spend.USD     `json:"cost_usd,omitempty"`
+	Tokens   int64         `json:"tokens,omitempty"`
+	Attempts int           `json:"attempts,omitempty"`
+	Time     time.Duration `json:"time_ns,omitempty"`
+}
+
 // Pause is the record of one scope.
 type Pause struct {
 	Scope  Scope       `json:"scope"`
@@ -105,6 +134,9 @@ type Pause struct {
 	Check string `json:"check,omitempty"`
 	// Mend is a command line that mends it, where there is one.
 	Mend string `json:"mend,omitempty"`
+	// Used is what was used when a budget was used up, Granted what of it the person has allowed beyond the budget.
+	Used    *Used `json:"used,omitempty"`
+	Granted *Used `json:"granted,omitempty"`
 	// Tries counts the first failure and the probes that failed.
 	Tries int `json:"tries"`
 	// Tried are the last attempts that failed, oldest first.

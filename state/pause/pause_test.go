@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/fault"
 )
@@ -317,5 +318,40 @@ func TestFoundByACheck(t *testing.T) {
 	must(t, p.Fail(try("b-1", 80), fault.New(fault.NotLoggedIn, "not logged in"), rules()))
 	if p.Room(p.Until) != 1 {
 		t.Errorf("a fault that ended an attempt is probed: %+v", p)
+	}
+}
+
+// TestBudget: nothing of a scope begins while its budget is used up, no probe is made, and a person who resumes it grants
+// what was used by then.
+func TestBudget(t *testing.T) {
+	at := state.At(time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC))
+	p := Pause{Scope: Day}
+	if err := p.Exceed(Used{Attempts: 4}, "used up", []state.BeadID{"gt-1"}, state.At(at.Add(time.Hour)), at); err != nil {
+		t.Fatal(err)
+	}
+	if later := state.At(at.Add(2 * time.Hour)); p.Room(later) != 0 || p.Holds("gt-1") || !p.Holds("gt-2") || !p.NeedsPerson(at) || check("day", &p) != nil {
+		t.Errorf("used up: %+v", p)
+	}
+	if err := p.Exceed(Used{Attempts: 5}, "used up", nil, at, at); !errors.Is(err, state.ErrUnchanged) {
+		t.Errorf("again: %v", err)
+	}
+	if err := p.Resume(at); err != nil || p.InForce() || p.Granted == nil || p.Granted.Attempts != 4 || check("day", &p) != nil {
+		t.Errorf("resumed: %+v, %v", p, err)
+	}
+	if err := p.Exceed(Used{Attempts: 8}, "used up", nil, at, at); err != nil || p.Granted.Attempts != 4 || p.Used.Attempts != 8 {
+		t.Errorf("used up again: %+v, %v", p, err)
+	}
+	if err := p.Lift(at); err != nil || p.InForce() || p.Granted.Attempts != 4 {
+		t.Errorf("lifted: %+v, %v", p, err)
+	}
+	b := bead.Bead{ID: "gt-1", ConvoyID: "cv-1"}
+	for _, scope := range []Scope{Day, Bead("gt-1"), Convoy("cv-1"), Rig, Client("x")} {
+		held := []Pause{{Scope: scope, Status: Paused}}
+		if Holding(held, Client("x"), &b) == nil {
+			t.Errorf("%s does not hold it", scope)
+		}
+		if other := (bead.Bead{ID: "gt-2", ConvoyID: "cv-2"}); (Holding(held, Client("y"), &other) != nil) != (scope == Day || scope == Rig) {
+			t.Errorf("%s and another bead", scope)
+		}
 	}
 }

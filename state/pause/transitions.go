@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/fault"
 )
 
@@ -68,6 +69,21 @@ func (p *Pause) Find(check, mend string, f fault.Fault, now state.Time) {
 	}
 	*p = Pause{Scope: p.Scope, Status: Paused, Class: f.Class, Kind: f.Kind, Reason: f.Reason, Since: since, Until: now, Check: check, Mend: mend,
 		Tries: 1, Tried: []Try{{At: now, Reason: f.Reason}}, Waiting: p.Waiting, UpdatedAt: now, Extra: p.Extra}
+}
+
+// CheckBudget is the Check of a pause for a budget.
+const CheckBudget = "budget"
+
+// Exceed takes note of a budget that is used up. Nothing of the scope begins, but for what is out already, before the
+// person resumes it, or it is lifted because the budget is not used up any more. What the person has granted stays. Errors: state.ErrUnchanged.
+func (p *Pause) Exceed(used Used, reason string, out []state.BeadID, until, now state.Time) error {
+	if p.Status == Paused {
+		return state.ErrUnchanged
+	}
+	granted := p.Granted
+	p.Find(CheckBudget, "", fault.New(fault.Budget, reason), now)
+	p.Until, p.Used, p.Granted, p.Admitted = until, &used, granted, out
+	return nil
 }
 
 // confirms reports whether a failure that nothing explains is that of a second bead,
@@ -136,10 +152,15 @@ func (p *Pause) Wait(b state.BeadID, now state.Time) error {
 }
 
 // Resume ends the pause before it is due: one bead is admitted first, then two, four
-// and so on. Errors: state.ErrConflict for a scope that is not paused.
+// and so on. A budget counts anew from what was used by then, for all at once. Errors: state.ErrConflict for a scope that is not paused.
 func (p *Pause) Resume(now state.Time) error {
 	if p.Status != Paused {
 		return state.Conflictf("the pause of "+string(p.Scope), "is %s", p.Status)
+	}
+	if p.Kind == fault.Budget {
+		p.Granted = p.Used // as much again may be used
+		p.end(now)
+		return nil
 	}
 	p.Status, p.Width, p.Until, p.UpdatedAt = Ramping, 1, now, now
 	p.Check, p.Mend = "", ""
@@ -224,10 +245,10 @@ func (s Store) Change(ctx context.Context, scope Scope, transition func(p *Pause
 
 // Holding is the first of the pauses in force for which a bead that needs a client has
 // to wait, or nil.
-func Holding(inForce []Pause, client Scope, b state.BeadID) *Pause {
-	path := Path(client)
+func Holding(inForce []Pause, client Scope, b *bead.Bead) *Pause {
+	needs := Needs(client, b)
 	for i := range inForce {
-		if p := &inForce[i]; slices.Contains(path, p.Scope) && p.Holds(b) {
+		if p := &inForce[i]; slices.Contains(needs, p.Scope) && p.Holds(b.ID) {
 			return p
 		}
 	}
