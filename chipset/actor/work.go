@@ -43,6 +43,20 @@ func (a *Actor) AddBead(ctx context.Context, b bead.Bead) (bead.Bead, error) {
 	return a.Beads.Add(b, a.Def.Rig.BeadPrefix, a.Clock.Now())
 }
 
+// HoldBead keeps an open bead from being slung before until; one that is not open stays as
+// it is. Durable when it returns nil.
+func (a *Actor) HoldBead(ctx context.Context, id state.BeadID, until state.Time, why string) error {
+	_, err := a.Beads.By(a.ID, why).Edit(ctx, id, func(b *bead.Bead) error {
+		if b.Status != bead.Open {
+			return state.ErrUnchanged
+		}
+		b.ReadyAt, b.UpdatedAt = &until, a.Clock.Now()
+		b.Gen++
+		return nil
+	})
+	return err
+}
+
 // BeadFilter says which beads are meant; the zero value is all of them.
 type BeadFilter struct {
 	Statuses []bead.Status

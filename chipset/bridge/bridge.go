@@ -257,9 +257,13 @@ func (b *Bridge) inward(ctx context.Context, to Pair, l Message) error {
 // before the one that it reports are made first. A message that is no legal step even then
 // is delivered as one about no task.
 func (b *Bridge) send(ctx context.Context, m mail.Message) error {
-	_, err := b.Rig.Sender.Send(ctx, m)
+	deliver := func(m *mail.Message) (illegal bool, _ error) {
+		_, err := b.Rig.Sender.Send(ctx, *m)
+		return errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound), err
+	}
+	illegal, err := deliver(&m)
 	t, taskErr := m.TaskOf()
-	if err == nil || t == nil || taskErr != nil || !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNotFound) {
+	if !illegal || t == nil || taskErr != nil {
 		return err
 	}
 	for _, skipped := range before(t.State) {
@@ -268,15 +272,14 @@ func (b *Bridge) send(ctx context.Context, m mail.Message) error {
 		if err := step.SetTask(mail.Task{ID: t.ID, State: skipped}); err != nil {
 			return err
 		}
-		if _, err := b.Rig.Sender.Send(ctx, step); err != nil && !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNotFound) {
+		if illegal, err := deliver(&step); err != nil && !illegal {
 			return err
 		}
 	}
-	if _, err := b.Rig.Sender.Send(ctx, m); err == nil || !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNotFound) {
-		return err
+	if illegal, err = deliver(&m); illegal {
+		m.Task = nil
+		_, err = deliver(&m)
 	}
-	m.Task = nil
-	_, err = b.Rig.Sender.Send(ctx, m)
 	return err
 }
 

@@ -250,15 +250,10 @@ func (c *Tasks) hold(ctx context.Context, t *task, b *bead.Bead) error {
 	if until == nil || b.Status != bead.Open {
 		return nil
 	}
-	_, err := c.By.Beads.By(c.By.ID, "claimed by "+wording.Clip(t.Owner, bridge.MaxQuoted)+" in the client's task list").Edit(ctx, b.ID, func(now *bead.Bead) error {
-		if now.Status != bead.Open || now.ReadyAt != nil && now.ReadyAt.After(until.Add(-claimLease/2)) {
-			return state.ErrUnchanged
-		}
-		now.ReadyAt, now.UpdatedAt = until, c.By.Clock.Now()
-		now.Gen++
+	if b.ReadyAt != nil && b.ReadyAt.After(until.Add(-claimLease/2)) {
 		return nil
-	})
-	return err
+	}
+	return c.By.HoldBead(ctx, b.ID, *until, "claimed by "+wording.Clip(t.Owner, bridge.MaxQuoted)+" in the client's task list")
 }
 
 // rank orders what a task can be; it only moves forward.
