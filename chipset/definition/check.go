@@ -16,6 +16,7 @@ func (p place) check(def *Definition) {
 	if p.get("agents") != nil && p.find("agents").get("agents") != nil {
 		p.checkAgents(def)
 	}
+	p.checkIdle(def)
 	p.checkParallel(def)
 	p.checkThresholds(def)
 	p.checkWorktree(def)
@@ -73,6 +74,17 @@ func (p place) checkChannels(def *Definition) {
 		if home := homes[channel.Type]; home != nil && channel.Path != "" && !slices.Contains(home, channel.Path) {
 			at.find("filesystem_path").warn("", "%s does not move the channel: it stays below %s", quote(channel.Path), strings.Join(home, " and "))
 		}
+	}
+}
+
+// checkIdle names what the file asks for and no rig does.
+func (p place) checkIdle(def *Definition) {
+	for i, gate := range def.Evaluation.Gates.PreDeploy {
+		if gate.Check == "" {
+			continue // reported before
+		}
+		p.find("evaluation", "gates", "pre_deploy", i).warn("merge.test is what must succeed before anything lands", "the gate %s has no effect: nothing is checked, and %s does nothing",
+			quote(gate.Check), quote(gate.Action))
 	}
 }
 
