@@ -27,7 +27,7 @@ BUILDFLAGS := -trimpath -buildvcs=$(BUILDVCS) -ldflags=-s
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help build install test race cli vet lint fuzz prove siege soak mutants systematic bench e2e docs demo verify clean
+.PHONY: help build install test race cli vet lint fuzz prove siege soak mutants systematic bench e2e docs pictures demo verify clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9]*\):[^#]*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -128,6 +128,9 @@ e2e: ## run whole rigs with the real clients, and checkers of MCP, from npm in E
 
 docs: ## write docs/commands.md anew from the commands' own help
 	$(GO) test ./cmd/chipset -run TestCommandReference -update
+
+pictures: ## draw the pictures of the README and the docs anew (needs tmux and Chromium)
+	CHIPSET_PICTURES=$(CURDIR)/docs/pictures $(GO) test ./cmd/chipset -run '^TestPictures$$' -count=1
 
 demo: build ## build, and play the demo in a throw-away repository
 	bin/chipset demo

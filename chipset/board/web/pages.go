@@ -63,7 +63,7 @@ type page struct {
 }
 
 const (
-	usualPace = 150
+	usualPace = 50
 	// beadPace is that of a bead's page, for which all records are read.
 	beadPace = 1000
 )

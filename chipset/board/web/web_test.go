@@ -316,7 +316,7 @@ func TestNamesHoldWhatIsSeen(t *testing.T) {
 func TestABeadIsReadOnceASecond(t *testing.T) {
 	b := open(t, "")
 	b.PutBead("gt-one", bead.Open, nil)
-	for path, want := range map[string]string{"/": `data-pace="150"`, "/bead/gt-one": `data-pace="1000"`, "/bead/gt-one/diff": `data-pace="1000"`} {
+	for path, want := range map[string]string{"/": `data-pace="50"`, "/bead/gt-one": `data-pace="1000"`, "/bead/gt-one/diff": `data-pace="1000"`} {
 		if text := b.page(path); !strings.Contains(text, want) {
 			t.Errorf("no %s in %s", want, path)
 		}
