@@ -164,10 +164,8 @@ func (o *initOptions) check() error {
 		if _, err := agentcli.ResolveWorker(o.worker, clients.Presets()); err != nil {
 			return usagef("init: --worker: %v", err)
 		}
-		if word := o.worker; !knownPreset(word) && !strings.ContainsAny(word, " /") {
-			if _, err := exec.LookPath(word); err != nil {
-				return withHint(usagef("init: --worker: %q is neither a preset nor a command on PATH", word), "chipset runtime list shows the presets")
-			}
+		if nowhere(o.worker, clients.Presets()) {
+			return withHint(usagef("init: --worker: %q is neither a preset nor a command on PATH", o.worker), "chipset runtime list shows the presets")
 		}
 	}
 	if o.target != "" {
@@ -181,6 +179,15 @@ func (o *initOptions) check() error {
 		}
 	}
 	return nil
+}
+
+// nowhere reports whether a worker is one word that is neither a preset nor a command on PATH.
+func nowhere(worker string, presets []agentcli.Preset) bool {
+	if strings.ContainsAny(worker, " /") || slices.ContainsFunc(presets, func(p agentcli.Preset) bool { return p.Name == worker }) {
+		return false
+	}
+	_, err := exec.LookPath(worker)
+	return err != nil
 }
 
 func permissionChoices() []string {

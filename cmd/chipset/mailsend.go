@@ -55,7 +55,7 @@ With --batch each line of standard input is one message as JSON, with to and sub
 and any of body, type, priority, thread, in_reply_to, id, ref, ttl, deadline, expires_at,
 task, content, callback, metadata. One line is printed for each, in order.
 
-Types: ` + strings.Join(typeNames(), ", ") + `.`,
+Types: ` + joinWords(mail.Types()) + `.`,
 		Example: "  chipset mail send mayor --subject \"Question\" --body \"Which branch?\"\n" +
 			"  git log -1 | chipset mail send @polecats -s \"Just landed\" --body-file -\n" +
 			"  printf '%s\\n' '{\"to\":\"mayor\",\"subject\":\"one\"}' | chipset mail send --batch",
@@ -70,14 +70,6 @@ Types: ` + strings.Join(typeNames(), ", ") + `.`,
 			return runMailSend(cmd.Context(), opts, args, a)
 		},
 	})
-}
-
-func typeNames() []string {
-	var names []string
-	for _, t := range mail.Types() {
-		names = append(names, string(t))
-	}
-	return names
 }
 
 func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app) error {

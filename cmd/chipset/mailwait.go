@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,6 +43,9 @@ func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {
 	s, err := a.openActor(ctx)
 	if err != nil {
 		return err
+	}
+	if opts.kind != "" && !slices.Contains(mail.Types(), mail.Type(opts.kind)) && !strings.HasPrefix(opts.kind, "x-") {
+		return usagef("mail wait: --type %q is not one of %s, or your own x-…", opts.kind, joinWords(mail.Types()))
 	}
 	filter := actor.MailFilter{Type: mail.Type(opts.kind)}
 	if opts.from != "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -63,7 +64,7 @@ func (a *app) expandNames(cmd *cobra.Command, args []string) error {
 	if a.inSession() {
 		return nil
 	}
-	var err error
+	err := a.checkSpeaker(cmd)
 	for i := range args {
 		if err == nil {
 			args[i], err = a.expand(cmd, args[i], argKinds(cmd, i))
@@ -91,6 +92,21 @@ func (a *app) expandNames(cmd *cobra.Command, args []string) error {
 			}
 		}
 	})
+	return err
+}
+
+// checkSpeaker returns an ErrNotFound where --as names no agent of the rig.
+func (a *app) checkSpeaker(cmd *cobra.Command) error {
+	if a.as == "" {
+		return nil
+	}
+	r, err := a.openState(cmd.Context())
+	if err != nil {
+		return nil //nolint:nilerr // the command itself fails with it, where it needs a rig
+	}
+	if _, err = actor.Lookup(r, a.as); errors.Is(err, state.ErrBadID) {
+		return usagef("--as: %v", err)
+	}
 	return err
 }
 

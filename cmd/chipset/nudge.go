@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -52,7 +51,7 @@ not affect the next assignment. Only the mayor and human may send an abort.`,
 
 func runNudgeSend(ctx context.Context, opts nudgeSendOptions, name string, a *app) error {
 	if !slices.Contains(nudge.Types(), nudge.Type(opts.kind)) {
-		return withHint(usagef("nudge send: --type %q is not a type of nudge", opts.kind), fmt.Sprintf("one of %v", nudge.Types()))
+		return withHint(usagef("nudge send: --type %q is not a type of nudge", opts.kind), "one of "+joinWords(nudge.Types()))
 	}
 	me, err := a.openActor(ctx)
 	if err != nil {

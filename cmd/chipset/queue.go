@@ -48,7 +48,7 @@ func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
 	known := []mergequeue.Status{mergequeue.Pending, mergequeue.Merging, mergequeue.Merged, mergequeue.Conflicted, mergequeue.Superseded, mergequeue.Dropped}
 	for _, s := range opts.statuses {
 		if !slices.Contains(known, mergequeue.Status(s)) {
-			return usagef("queue list: unknown status %q", s)
+			return usagef("queue list: --status %q is not one of %s", s, joinWords(known))
 		}
 	}
 	r, err := a.openState(ctx)

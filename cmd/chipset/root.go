@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -55,12 +56,30 @@ JSON below .chipset/state/.
 	root.SetVersionTemplate(currentVersion().String() + "\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return withHint(usagef("%s: %v", commandName(cmd), err), seeHelp(cmd))
+		return withHint(usagef("%s: %s", commandName(cmd), flagProblem(err)), seeHelp(cmd))
 	})
 	a.addGlobalFlags(root.PersistentFlags())
 	addCommands(root, a)
 	a.setHelp(root)
 	return root
+}
+
+// flagProblem says what is wrong with the flags of a command line.
+func flagProblem(err error) string {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err.Error()
+	}
+	wanted := "a value for it"
+	switch invalid.GetFlag().Value.Type() {
+	case "duration":
+		wanted = "a duration such as 90s or 1h30m"
+	case "int", "int64", "uint64":
+		wanted = "a whole number"
+	case "bool":
+		wanted = "true or false"
+	}
+	return fmt.Sprintf("--%s %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), wanted)
 }
 
 // ownFormat is the annotation of a command whose output others define, so that there is no --json.

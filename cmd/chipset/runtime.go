@@ -124,6 +124,9 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 	if opts.permissions != "" {
 		permission = opts.permissions
 	}
+	if nowhere(worker, presets) {
+		return withHint(exitWith(codeNotFound, fmt.Errorf("runtime show: %q is neither a preset nor a command on PATH", worker)), "chipset runtime list shows the presets")
+	}
 	preset, err := agentcli.ResolveWorker(worker, presets)
 	if err != nil {
 		return usagef("runtime show: %v", err)

@@ -50,7 +50,7 @@ func newWorkListCmd(a *app) *cobra.Command {
 func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 	for _, s := range opts.statuses {
 		if !bead.Status(s).Known() {
-			return usagef("work list: unknown status %q", s)
+			return usagef("work list: --status %q is not one of %s", s, joinWords(bead.Statuses()))
 		}
 	}
 	r, err := a.openState(ctx)

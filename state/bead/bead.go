@@ -71,8 +71,13 @@ func (s Status) next() []Status {
 // CanBecome reports whether a move is legal.
 func (s Status) CanBecome(to Status) bool { return slices.Contains(s.next(), to) }
 
+// Statuses are all that a bead can have.
+func Statuses() []Status {
+	return []Status{Open, Hooked, InProgress, Done, Merged, Closed, Failed, Blocked, Cancelled}
+}
+
 // Known reports whether s is a status at all.
-func (s Status) Known() bool { return s == Merged || len(s.next()) > 0 }
+func (s Status) Known() bool { return slices.Contains(Statuses(), s) }
 
 // Priority is P1 (first) to P3.
 type Priority string
