@@ -175,9 +175,10 @@ func (w *Worktree) commit(ctx context.Context, p place, message, agentID string)
 	return err
 }
 
-// commitMessage is the message as git takes it: not blank, without NUL.
+// commitMessage is the message as git and Inspect take it: not blank, without control characters.
 func commitMessage(message string) []byte {
-	message = strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "")
+	message = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(message, "\uFFFD"))
+	message = steering.ReplaceAllString(message, "")
 	if strings.TrimSpace(message) == "" {
 		message = "Uncommitted work"
 	}
