@@ -29,15 +29,23 @@ func TestCrashTransitions(t *testing.T) {
 			_, err := s.Touch(ctx, id, as, "ses-1", now, 0)
 			return err
 		}),
-		step("resume", `"gen": 4`, func(ctx context.Context, s Store) error {
+		step("lend", `"lease"`, func(ctx context.Context, s Store) error {
+			_, err := s.Lend(ctx, id, as, "ses-1", Lease{By: state.Human, Since: now, PID: 7})
+			return err
+		}),
+		step("return", `"gen": 5`, func(ctx context.Context, s Store) error {
+			_, err := s.Return(ctx, id, now)
+			return err
+		}),
+		step("resume", `"gen": 6`, func(ctx context.Context, s Store) error {
 			_, err := s.Resume(ctx, id, as, "ses-2", now)
 			return err
 		}),
-		step("complete", `"gen": 5`, func(ctx context.Context, s Store) error {
+		step("complete", `"gen": 7`, func(ctx context.Context, s Store) error {
 			_, err := s.Complete(ctx, id, as, "ses-2", now)
 			return err
 		}),
-		step("clear", `"gen": 6`, func(ctx context.Context, s Store) error {
+		step("clear", `"gen": 8`, func(ctx context.Context, s Store) error {
 			_, err := s.Clear(ctx, id, as, now)
 			return err
 		}),

@@ -41,6 +41,8 @@ type WorkItem struct {
 	Title        string             `json:"title"`
 	// Session is the worker's incarnation, set once active.
 	Session state.SessionID `json:"session,omitempty"`
+	// Lease is who has taken the session over, nil while it is the agent's.
+	Lease *Lease `json:"lease,omitempty"`
 
 	Extra state.Extra `json:"-"`
 }
@@ -55,6 +57,17 @@ func (w *WorkItem) UnmarshalJSON(b []byte) error {
 func (w WorkItem) MarshalJSON() ([]byte, error) {
 	type plain WorkItem
 	return state.MarshalWithExtra(plain(w), w.Extra)
+}
+
+// Lease names who has taken a session over, with the process that holds it. It is in
+// force while that process holds the agent's state.LockLease; the agent ends one that is not.
+type Lease struct {
+	By    state.AgentID `json:"by"`
+	Since state.Time    `json:"since"`
+	PID   int           `json:"pid"`
+	// BootID and StartTime tell PID from a later process of the same number.
+	BootID    string `json:"boot_id,omitempty"`
+	StartTime uint64 `json:"start_time,omitempty"`
 }
 
 // Hook is one agent's hook.
@@ -131,6 +144,10 @@ func tell(before, after *Hook) (event.Event, bool) {
 		m.Step = event.HookActivated
 	case before.WorkItem.Session != after.WorkItem.Session:
 		m.Step = event.HookResumed
+	case before.WorkItem.Lease == nil && after.WorkItem.Lease != nil:
+		m.Step = event.HookLent
+	case before.WorkItem.Lease != nil && after.WorkItem.Lease == nil:
+		m.Step = event.HookReturned
 	default:
 		m.Step = event.HookTouched
 	}
@@ -202,6 +219,16 @@ const TouchInterval = 15 * time.Second
 // clock was set back) is put right.
 func (s Store) Touch(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time, interval time.Duration) (Hook, error) {
 	return s.step(ctx, id, func(h *Hook) error { return h.Touch(a, session, now, interval) })
+}
+
+// Lend notes on an active hook who has taken its session over.
+func (s Store) Lend(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, l Lease) (Hook, error) {
+	return s.step(ctx, id, func(h *Hook) error { return h.Lend(a, session, l) })
+}
+
+// Return takes the lease off a hook. A hook without one stays as it is.
+func (s Store) Return(ctx context.Context, id state.AgentID, now state.Time) (Hook, error) {
+	return s.step(ctx, id, func(h *Hook) error { return h.Return(now) })
 }
 
 // Complete ends an attempt: active → completed.

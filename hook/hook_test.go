@@ -46,6 +46,7 @@ func steps(t *testing.T, s Store, a state.AssignmentID, ses state.SessionID, at 
 		"activate": func() (Hook, error) { return s.Activate(ctx, who, a, ses, at) },
 		"resume":   func() (Hook, error) { return s.Resume(ctx, who, a, ses, at) },
 		"touch":    func() (Hook, error) { return s.Touch(ctx, who, a, ses, at, 0) },
+		"lend":     func() (Hook, error) { return s.Lend(ctx, who, a, ses, Lease{By: state.Human, Since: at, PID: 7}) },
 		"complete": func() (Hook, error) { return s.Complete(ctx, who, a, ses, at) },
 		"clear":    func() (Hook, error) { return s.Clear(ctx, who, a, at) },
 	}
@@ -67,7 +68,7 @@ func TestEveryTransition(t *testing.T) {
 	legal := map[Status]map[string]Status{
 		Empty:     {"set": Pending},
 		Pending:   {"activate": Active, "clear": Empty},
-		Active:    {"resume": Active, "touch": Active, "complete": Completed, "clear": Empty},
+		Active:    {"resume": Active, "touch": Active, "lend": Active, "complete": Completed, "clear": Empty},
 		Completed: {"clear": Empty},
 	}
 	for from, allowed := range legal {
@@ -96,7 +97,7 @@ func TestEveryTransition(t *testing.T) {
 }
 
 func TestStaleStepsAreRefused(t *testing.T) {
-	for from, names := range map[Status][]string{Pending: {"activate", "clear"}, Active: {"resume", "touch", "complete", "clear"}, Completed: {"clear"}} {
+	for from, names := range map[Status][]string{Pending: {"activate", "clear"}, Active: {"resume", "touch", "lend", "complete", "clear"}, Completed: {"clear"}} {
 		s, _ := newStore(t)
 		bring(t, s, from)
 		do := steps(t, s, "as-old", "ses-1", now)
@@ -119,6 +120,30 @@ func TestStaleStepsAreRefused(t *testing.T) {
 	}
 	if _, err := s.Touch(t.Context(), who, "as-1", "ses-1", now, 0); !errors.Is(err, state.ErrConflict) {
 		t.Errorf("the session before the resume: %v, want ErrConflict", err)
+	}
+}
+
+// A lease ends with its return, with a new session, and with the attempt; a touch leaves it. It can be returned once.
+func TestLease(t *testing.T) {
+	for _, tt := range []struct {
+		step string
+		left bool
+	}{{"touch", true}, {"return", false}, {"resume", false}, {"complete", false}} {
+		s, _ := newStore(t)
+		bring(t, s, Active)
+		do := steps(t, s, "as-1", "ses-1", now)
+		do["return"] = func() (Hook, error) { return s.Return(t.Context(), who, now) }
+		lent, err := do["lend"]()
+		if err != nil || lent.WorkItem.Lease == nil || lent.WorkItem.Lease.PID != 7 {
+			t.Fatalf("%+v, %v", lent.WorkItem, err)
+		}
+		h, err := do[tt.step]()
+		if err != nil || h.Gen != lent.Gen+1 || (h.WorkItem.Lease != nil) != tt.left {
+			t.Errorf("after %s: %+v, %v", tt.step, h.WorkItem, err)
+		}
+		if again, err := do["return"](); err != nil || !tt.left && again.Gen != h.Gen {
+			t.Errorf("returned again after %s: gen %d, %v", tt.step, again.Gen, err)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (h *Hook) begin(a state.AssignmentID, session state.SessionID, now state.Ti
 		return err
 	}
 	w := *h.WorkItem
-	w.Session = session
+	w.Session, w.Lease = session, nil
 	return h.move(Active, &w, now)
 }
 
@@ -82,6 +82,30 @@ func (h *Hook) Touch(a state.AssignmentID, session state.SessionID, now state.Ti
 	return h.move(Active, h.WorkItem, now)
 }
 
+// Lend leaves an active hook active, with its session in other hands. A lease that is there
+// is of somebody who is gone.
+func (h *Hook) Lend(a state.AssignmentID, session state.SessionID, l Lease) error {
+	if h.Status != Active {
+		return h.illegal("lent")
+	}
+	if err := h.stale(a, session); err != nil {
+		return err
+	}
+	w := *h.WorkItem
+	w.Lease = &l
+	return h.move(Active, &w, l.Since)
+}
+
+// Return takes the lease away, or returns state.ErrUnchanged where there is none.
+func (h *Hook) Return(now state.Time) error {
+	if h.WorkItem == nil || h.WorkItem.Lease == nil {
+		return state.ErrUnchanged
+	}
+	w := *h.WorkItem
+	w.Lease = nil
+	return h.move(h.Status, &w, now)
+}
+
 // Complete is active → completed.
 func (h *Hook) Complete(a state.AssignmentID, session state.SessionID, now state.Time) error {
 	if h.Status != Active {
@@ -90,7 +114,9 @@ func (h *Hook) Complete(a state.AssignmentID, session state.SessionID, now state
 	if err := h.stale(a, session); err != nil {
 		return err
 	}
-	return h.move(Completed, h.WorkItem, now)
+	w := *h.WorkItem
+	w.Lease = nil
+	return h.move(Completed, &w, now)
 }
 
 // TakeBare is pending → empty for a bare work item. Its writer knows no gen: the next

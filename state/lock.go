@@ -19,6 +19,7 @@ type LockKind string
 // Lock kinds, in lock order.
 const (
 	LockAgent    LockKind = "agent" // held by a role process as long as it lives
+	LockLease    LockKind = "lease" // held by who has taken an agent's session over, as long as that lasts
 	LockDispatch LockKind = "dispatch"
 	LockBead     LockKind = "bead"
 	LockHook     LockKind = "hook"

@@ -43,6 +43,9 @@ type Client struct {
 	Passages func(line []byte) ([]Passage, bool)
 	// Loadable is when a session can be loaded again that began at an instant; nil is at once.
 	Loadable func(began time.Time) time.Time
+	// Attended turns a headless command line of it into one for a person at a terminal; nil means that nobody can take
+	// its sessions over.
+	Attended func(argv []string) []string
 	// Hooks is how it asks the rig at the steps of a session.
 	Hooks *Hooks
 	// Plugin connects a person's own sessions with the rigs on the machine.
@@ -131,6 +134,8 @@ type Kit struct {
 	Granted []string
 	// Boxed: it runs in the rig's sandbox, in which it can't make one of its own.
 	Boxed bool
+	// Attended: a person takes the session over at a terminal.
+	Attended bool
 	// Hooks: the binary answers the client's hooks. MCP: it serves the rig's tools.
 	Hooks, MCP bool
 }

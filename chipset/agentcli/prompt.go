@@ -54,11 +54,7 @@ func Build(preset Preset, in PromptInput) (Invocation, error) {
 	if err != nil {
 		return Invocation{}, err
 	}
-	run := Invocation{Timeout: preset.Timeout, StallDetection: preset.StallDetection}
-	for name, value := range preset.Env {
-		run.Env = append(run.Env, name+"="+value)
-	}
-	slices.Sort(run.Env)
+	run := Invocation{Env: preset.environment(), Timeout: preset.Timeout, StallDetection: preset.StallDetection}
 
 	if preset.Prompt == PromptArg {
 		run.Argv, err = promptArgument(preset, permissions, in.Prompt)
@@ -80,6 +76,46 @@ func Build(preset Preset, in PromptInput) (Invocation, error) {
 		run.Argv = insert(preset.Command, permissions, placeholderFile, in.File)
 	}
 	return run, nil
+}
+
+// Attend says how a person takes a session of preset over at a terminal: its command line without a prompt, as the
+// client's Attended makes it. Errors wrap ErrBadPreset.
+func (c *Client) Attend(preset Preset, permission string) (Invocation, error) {
+	permissions, err := permissionArgs(preset, permission)
+	if err == nil && c.Attended == nil {
+		err = fmt.Errorf("%w %q: nobody can take its sessions over", ErrBadPreset, preset.Name)
+	}
+	if err != nil {
+		return Invocation{}, err
+	}
+	argv := slices.DeleteFunc(slices.Clone(preset.Command), func(arg string) bool { return placeholderIn(arg) != "" || arg == "--" })
+	return Invocation{Argv: c.Attended(append(argv, permissions...)), Env: preset.environment()}, nil
+}
+
+// environment returns the variables of the preset, sorted.
+func (p Preset) environment() []string {
+	var env []string
+	for name, value := range p.Env {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return env
+}
+
+// Without returns argv without some words, and without some options that have a value.
+func Without(argv, words, valued []string) []string {
+	var left []string
+	for i := 0; i < len(argv); i++ {
+		name, _, whole := strings.Cut(argv[i], "=")
+		switch {
+		case slices.Contains(words, argv[i]):
+		case !slices.Contains(valued, name):
+			left = append(left, argv[i])
+		case !whole:
+			i++ // its value
+		}
+	}
+	return left
 }
 
 func permissionArgs(preset Preset, permission string) ([]string, error) {

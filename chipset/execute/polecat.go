@@ -103,7 +103,7 @@ func (p *Polecat) after() time.Duration {
 	switch {
 	case p.worker == nil && p.state.Phase == polecat.Executing:
 		return time.Millisecond // it could not be started, and its attempt is to be retired
-	case p.worker != nil && !p.worker.ended():
+	case p.worker != nil && !p.worker.ended(), p.state.Phase == polecat.Lent:
 		return p.lookInterval()
 	}
 	return 0
@@ -127,6 +127,7 @@ func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 	if err := p.fetchHook(&f); err != nil {
 		return f, err
 	}
+	f.Lease = p.lease(f.Hook)
 	if err := p.fetchRecord(&f); err != nil {
 		return f, err
 	}

@@ -32,6 +32,8 @@ func (p *Polecat) do(ctx context.Context, a roles.Action) error {
 		return p.continueSession(ctx, a)
 	case polecat.Hold:
 		return p.hold(ctx, a)
+	case polecat.TakeBack:
+		return p.takeBack(ctx)
 	case polecat.Touch:
 		return p.touch(ctx, a)
 	case polecat.Publish:

@@ -254,7 +254,8 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 // identity of the worker, in variables.
 func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem, who []string) (agentcli.Equipped, error) {
 	files := string(clientFile(item.Session, ""))
-	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Boxed: sandbox.InForce(sandbox.Mode(p.Rig.Def.Sandbox)), Hooks: true, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
+	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Boxed: sandbox.InForce(sandbox.Mode(p.Rig.Def.Sandbox)),
+		Attended: w.attended, Hooks: !w.attended, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.clientSession(), Identity: who}
 	plan := actor.CheckPlan(p.Rig, p.ID, item.AssignmentID)
 	kit.Plan = errors.Is(plan, actor.ErrNoPlan) || errors.Is(plan, state.ErrRefused) // nobody can tell that it was approved
@@ -265,6 +266,9 @@ func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem, who []stri
 	kit.Granted = clients.CommandLines(granted)
 	c := clients.Of(w.preset)
 	e := c.Start(argv, kit)
+	if w.attended {
+		e.Env = append(e.Env, agentcli.HooksHandedOver) // nor shall the person's own plugin speak for the worker
+	}
 	for name, text := range e.Files {
 		if err := p.Rig.Tree.Replace(clientFile(item.Session, name), []byte(text)); err != nil {
 			return e, err

@@ -12,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/retire"
@@ -20,8 +21,22 @@ import (
 // Recover heals what an earlier process of this polecat left: its workers are
 // ended first, because nothing else is safe while one of them writes; pipelines that
 // were begun are finished; the session on the hook is taken over as one that has ended,
-// for the first decisions. One of which nobody can tell what it left is begun anew.
+// for the first decisions. One of which nobody can tell what it left is begun anew. All that waits while somebody has
+// the session in hand.
 func (p *Polecat) Recover(ctx context.Context) error {
+	lease, err := p.takeLease(ctx)
+	if errors.Is(err, state.ErrLockTimeout) {
+		p.state.Phase = polecat.Lent
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer lease.Unlock()
+	return p.recover(ctx)
+}
+
+func (p *Polecat) recover(ctx context.Context) error {
 	// Looked at before anything is ended: a worker that is told to end may
 	// well say that it has finished.
 	item, before := p.leftSession()

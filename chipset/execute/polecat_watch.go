@@ -101,6 +101,9 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker, x process.Exit) {
 		// Whatever the worker says about it: it could not have worked.
 		exit.Fault = fault.New(fault.DiskFull, fault.DiskFull.Phrase()+": "+wording.FirstLine(reason))
 	}
+	if x.Attended {
+		exit = polecat.Exit{Lost: true, Attended: true, Resumable: exit.Resumable, Changed: exit.Changed}
+	}
 	w.exit, w.endedAt = &exit, x.EndedAt
 	p.noteRepository(ctx)
 }

@@ -36,6 +36,8 @@ type worker struct {
 	startedAt  state.Time
 	preset     agentcli.Preset
 	talk       *talk
+	// attended: a person works in its place, at a terminal.
+	attended bool
 	// stall is the preset's own threshold, or 0.
 	stall time.Duration
 	log   string
@@ -277,7 +279,10 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 		return &startFailure{name, err, fault.WorktreeFailed}
 	}
 	p.noteRepository(ctx)
-	job, err := p.jobs.Start(ctx, spec)
+	job, err := p.startUnlessLent(ctx, spec)
+	if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrLockTimeout) {
+		return err
+	}
 	if err != nil {
 		return &startFailure{name, err, fault.WorktreeFailed}
 	}

@@ -106,12 +106,15 @@ func (w *witnessRunner) agents() ([]witness.Agent, error) {
 }
 
 // asks reports whether silent work stands still for an answer: its worker waits for
-// it, or has ended its turn, or waits for a pause. Nobody need look while it gets on.
+// it, or has ended its turn, or waits for a pause, or a person has its session. Nobody need look while it gets on.
 func (w *witnessRunner) asks(h *hook.Hook) (bool, error) {
 	if h.Status != hook.Active || w.Now().Sub(h.LastActivity.Time) < w.Rig.Def.GUPP.Thresholds.StallDetection/2 {
 		return false, nil
 	}
 	if slices.ContainsFunc(w.pauses, func(p pause.Pause) bool { return slices.Contains(p.Waiting, h.WorkItem.BeadID) }) {
+		return true, nil
+	}
+	if w.Rig.IsLent(h.AgentID) {
 		return true, nil
 	}
 	open, err := actor.OpenQuestions(w.Rig, h.AgentID, h.WorkItem)

@@ -69,7 +69,22 @@ func start(ctx context.Context, self string, spec Spec, host *Host) (*Job, error
 		}
 		// Somebody may have ended it just then, with nothing started under it.
 	}
-	s, err := launch(self, spec)
+	return startUnder(ctx, self, spec, host, nil)
+}
+
+// Attend runs a command as Host.Start does, on a terminal and under a supervisor of its own. The terminal is not the
+// controlling one of the command: what its keys and its window tell goes to the caller, which passes it on (Job.Signal).
+func Attend(ctx context.Context, self string, spec Spec, terminal *os.File) (*Job, error) {
+	spec.Attended = true
+	if err := spec.check(); err != nil {
+		return nil, err
+	}
+	return startUnder(ctx, self, spec, nil, terminal)
+}
+
+// startUnder starts a job under a new supervisor.
+func startUnder(ctx context.Context, self string, spec Spec, host *Host, terminal *os.File) (*Job, error) {
+	s, err := launch(self, spec, terminal)
 	if err != nil {
 		return nil, &StartError{ID: spec.ID, Fault: fault.OfError(fmt.Errorf("supervisor: %w", err), fault.WorktreeFailed)}
 	}
@@ -113,8 +128,8 @@ type supervision struct {
 	lifeline   *os.File
 }
 
-// launch starts a supervisor.
-func launch(self string, spec Spec) (*supervision, error) {
+// launch starts a supervisor. terminal, where it is not nil, is for its command.
+func launch(self string, spec Spec, terminal *os.File) (*supervision, error) {
 	lifelineEnd, lifeline, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -138,6 +153,9 @@ func launch(self string, spec Spec) (*supervision, error) {
 		// Away from the terminal's Ctrl-C and from whoever ends the role's group.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   time.Second,
+	}
+	if terminal != nil {
+		s.cmd.ExtraFiles = []*os.File{terminal} // terminalFD
 	}
 	if err := s.cmd.Start(); err != nil {
 		_ = lifeline.Close()
@@ -293,6 +311,15 @@ func (j *Job) Stop(grace time.Duration) {
 	}
 	j.mu.Unlock()
 	j.supervisor.send(order{Stop: j.spec.ID, Grace: grace})
+}
+
+// Signal sends a signal to the group of the command. One that has ended gets none.
+func (j *Job) Signal(sig syscall.Signal) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.over && j.exit.PGID > 0 {
+		_ = syscall.Kill(-j.exit.PGID, sig) // it may end just now
+	}
 }
 
 // Activity returns the size of the log and the processor time of everything the

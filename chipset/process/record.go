@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,9 +16,11 @@ import (
 // maxRecord bounds what is read as an exit record.
 const maxRecord = 1 << 20
 
-// Exit tells of a command that runs or has ended. While Done is false only ID, the
+// Exit tells of a command that runs or has ended. While Done is false only ID, Attended, the
 // boot, the process identity, Mount and StartedAt mean anything.
 type Exit struct {
+	// Attended means that a person had the command on their terminal.
+	Attended bool `json:"attended,omitempty"`
 	// BootID and StartTime tell PID from a later process of the same number. The
 	// unit of StartTime is the kernel's own; 0 is unknown.
 	BootID string `json:"boot_id,omitempty"`
@@ -75,6 +78,11 @@ func (e Exit) Alive() bool {
 		return false
 	}
 	return sameProcess(e.SupervisorPID, e.SupervisorStart) || sameProcess(e.PID, e.StartTime)
+}
+
+// Self fills in who this process is, as an unfinished record names a command.
+func Self() Exit {
+	return Exit{BootID: BootID(), PID: os.Getpid(), StartTime: startTime(os.Getpid())}
 }
 
 // Unbroken reports whether the machine has run on, with dir mounted, since the command of a

@@ -86,6 +86,8 @@ type Spec struct {
 	// Settle makes what the command left below Dir durable before the final record says
 	// that it is (Exit.Settled).
 	Settle bool `json:"settle,omitempty"`
+	// Attended runs the command on the terminal that Attend is given, instead of on Stdin and Log.
+	Attended bool `json:"attended,omitempty"`
 	// Sandbox restricts the command, which gets its own TMPDIR; nil runs it as it is. The command can also write to
 	// Log and read Stdin by their names, as /dev/stderr and /dev/stdin do.
 	Sandbox *sandbox.Profile `json:"sandbox,omitempty"`

@@ -27,6 +27,9 @@ import (
 // is paid for at the start of every command.
 const SuperviseArg = "supervise"
 
+// terminalFD is the descriptor of the terminal in the supervisor of an attended command.
+const terminalFD = 3
+
 // killInterval is the time between two sweeps of KILL over what is left. One is
 // nearly always enough: further ones are for processes forked during the sweep.
 const killInterval = 20 * time.Millisecond
@@ -124,7 +127,7 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 		return s.fail(err)
 	}
 	s.exit = Exit{
-		ID: s.spec.ID, BootID: BootID(), BootedAt: state.At(bootTime()), Mount: mountOf(s.spec.Dir),
+		ID: s.spec.ID, Attended: s.spec.Attended, BootID: BootID(), BootedAt: state.At(bootTime()), Mount: mountOf(s.spec.Dir),
 		SupervisorPID: os.Getpid(), SupervisorStart: startTime(os.Getpid()),
 	}
 	if s.spec.Settle {
@@ -275,6 +278,11 @@ func (s *supervisor) openFiles() ([]*os.File, error) {
 		return nil, fmt.Errorf("working directory: %w", err)
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("working directory: %w", &fs.PathError{Op: "chdir", Path: s.spec.Dir, Err: unix.ENOTDIR})
+	}
+	if s.spec.Attended {
+		unix.CloseOnExec(terminalFD)
+		terminal := os.NewFile(terminalFD, "terminal")
+		return []*os.File{terminal, terminal}, nil
 	}
 	in, err := openRegular(s.spec.Stdin, os.O_RDONLY)
 	if err != nil {

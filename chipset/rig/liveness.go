@@ -107,6 +107,9 @@ func (r *Rig) Alive(id state.AgentID) (Stamp, bool) {
 	return s, true
 }
 
+// IsLent reports whether somebody has an agent's session in hand now.
+func (r *Rig) IsLent(id state.AgentID) bool { return r.Tree.IsLocked(state.LockLease, string(id)) }
+
 // WorkerDir holds the exit records of the workers' sessions.
 const WorkerDir = state.RunDir + "/workers"
 

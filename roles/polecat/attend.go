@@ -105,6 +105,8 @@ func (d *decision) report() string {
 			elapsed(d.f.Now, w.StartedAt), elapsed(d.f.Now, w.LastProgress), w.CPU.Round(10*time.Millisecond))
 	case d.s.Phase == Waiting && d.f.Hook.WorkItem != nil:
 		return fmt.Sprintf("waiting %s (%s): for the answer to %d questions", d.f.Hook.WorkItem.BeadID, d.f.Hook.WorkItem.AssignmentID, len(d.f.Asked))
+	case d.s.Phase == Lent && d.f.Hook.WorkItem != nil:
+		return fmt.Sprintf("lent %s (%s): somebody has taken its session over", d.f.Hook.WorkItem.BeadID, d.f.Hook.WorkItem.AssignmentID)
 	case d.s.Phase == Held && d.f.Hook.WorkItem != nil:
 		return fmt.Sprintf("held %s (%s): what its worker needs is paused", d.f.Hook.WorkItem.BeadID, d.f.Hook.WorkItem.AssignmentID)
 	case d.f.Hook.WorkItem != nil:
@@ -156,7 +158,7 @@ func (d *decision) status() {
 	switch {
 	case d.finished:
 		want = agent.Terminated
-	case d.f.Worker.Status != WorkerNone, d.s.Phase == Preparing, d.s.Phase == Executing, d.s.Phase == Waiting, d.s.Phase == Held, d.s.Phase == Retiring:
+	case d.f.Worker.Status != WorkerNone, d.s.Phase == Preparing, d.s.Phase == Executing, d.s.Phase == Waiting, d.s.Phase == Held, d.s.Phase == Lent, d.s.Phase == Retiring:
 		want = agent.Active
 	}
 	if d.f.Status != want {
@@ -166,7 +168,7 @@ func (d *decision) status() {
 
 // endIfAsked: the present bead is finished first, then the request answered.
 func (d *decision) endIfAsked() {
-	unfinished := d.f.Record != nil && !d.f.Record.Stage.Final()
+	unfinished := d.f.Record != nil && !d.f.Record.Stage.Final() && d.f.Lease != LeaseHeld
 	if !d.s.ShuttingDown || unfinished || len(d.work) > 0 || d.f.Worker.Status == WorkerRunning {
 		return
 	}

@@ -7,6 +7,7 @@
 //	executing   the worker runs in the worktree            it exits, is aborted, or its work is taken away
 //	waiting     its worker asked, and ended its turn       the answer has come
 //	held        what its worker needs is paused            the pause admits the bead, or is over
+//	lent        somebody has taken the session over        that one has left, or is dead
 //	retiring    the done pipeline                          the retire record is final
 //	terminated  this session is over: done means gone      the next bead begins a new one
 //
@@ -40,6 +41,8 @@ const (
 	Waiting Phase = "waiting"
 	// Held: what the worker needs is paused. Its session, if there is one, is kept. Ends when the pause admits the bead, or is over.
 	Held Phase = "held"
+	// Lent: somebody has taken the session over. Nothing is begun, saved or retired. Ends when that one has left, or is dead.
+	Lent Phase = "lent"
 	// Retiring: the end of the attempt is fixed; ends when the pipeline is through.
 	Retiring Phase = "retiring"
 	// Terminated: the session is over; ends when the next bead begins a new one.
@@ -120,6 +123,10 @@ func (d *decision) become(p Phase) { d.s.Phase = p }
 // hangs there is begun.
 func (d *decision) decideWork() {
 	switch f := &d.f; {
+	case f.Lease == LeaseHeld:
+		d.lent()
+	case f.Lease == LeaseLeft, d.s.Phase == Lent:
+		d.takeBack()
 	case f.Record != nil && !f.Record.Stage.Final():
 		d.retiring()
 	case f.Hook == nil:
@@ -139,6 +146,21 @@ func (d *decision) decideWork() {
 	default:
 		d.idle()
 	}
+}
+
+// lent: somebody works in the worktree by hand. The worker makes room; everything else waits.
+func (d *decision) lent() {
+	d.become(Lent)
+	if d.f.Worker.Status == WorkerRunning {
+		d.stop("its session is taken over", 0)
+	}
+}
+
+// takeBack: nobody knows what was done there meanwhile, so everything is found out anew, as by a process that begins.
+func (d *decision) takeBack() {
+	d.become(Idle)
+	d.s.Stopping, d.s.GaveUp = false, false
+	d.step(TakeBack{})
 }
 
 // retiring: the record is the point of no return. The worker goes first, so
@@ -218,7 +240,7 @@ func (d *decision) exited() {
 		d.continueSession(Continue{Why: "what you asked has been answered", Answered: true})
 	case waited && (exit.silent() || exit.Failed()):
 		d.beginAnew("")
-	case exit.Lost && d.s.Lost+1 < maxLost:
+	case exit.Attended, exit.Lost && d.s.Lost+1 < maxLost:
 		d.endedFromOutside()
 	case exit.Lost:
 		d.fail(fmt.Sprintf("the worker was ended from outside %d times", maxLost))
@@ -239,6 +261,8 @@ func (d *decision) endedFromOutside() {
 	case exit.Resumable && d.f.Held:
 		d.hold(fault.Fault{})
 		return
+	case exit.Attended:
+		why = "your session was taken over by a person, who has left it to you again: the worktree may have changed"
 	case d.f.Worker.Inherited:
 		why = "the rig ended while you worked, and goes on now"
 	default:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,12 +21,13 @@ import (
 // TestTranscripts plays testdata/*.txt. Each ---- asks for a decision: the actions,
 // and after = the phase that follows. What happens besides the shared nouns is
 //
-//	worker none | running AS SESSION | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [inherited] [tail=T] [notstarted=T]
+//	worker none | running AS SESSION | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [attended] [inherited] [tail=T] [notstarted=T]
 //	  [client=silent|finished|unfinished|refused|broken|gone] [why=T] [changed] [left=N] [loads=SECONDS]
 //	record AS OUTCOME STAGE | none
 //	ended AS OUTCOME [| REASON]
 //	asked nothing | plan | permission | answered | late | vain
 //	held | held no
+//	lease held | left | none
 //	progress
 //	next BEAD
 //
@@ -122,6 +124,8 @@ func describe(a roles.Action) string {
 			return fmt.Sprintf("hold %s", a.Item.AssignmentID)
 		}
 		return fmt.Sprintf("hold %s: %s", a.Item.AssignmentID, a.Fault.Kind)
+	case TakeBack:
+		return "take back"
 	case Touch:
 		return fmt.Sprintf("touch %s %s", a.Assignment, a.Session)
 	case Publish:
@@ -179,6 +183,8 @@ func (w *world) Happen(l rolestest.Line) error {
 		if asked == "plan" || asked == "permission" || asked == "vain" {
 			w.f.Asked = []mail.Name{mail.NameAt(w.f.Now, w.f.Self)}
 		}
+	case "lease":
+		w.f.Lease = Lease(strings.TrimPrefix(l.Word(0), "none"))
 	case "held":
 		w.f.Held = l.Word(0) != "no"
 	case "progress":
@@ -225,6 +231,9 @@ func (w *world) worker(l rolestest.Line) error {
 	}
 	exit := &w.f.Worker.Exit
 	exit.Lost, exit.Changed, exit.Script = l.Has("lost"), l.Has("changed"), l.Has("script")
+	if l.Has("attended") {
+		exit.Attended, exit.Lost = true, true
+	}
 	if l.Has("untouched") {
 		exit.Untouched, exit.Ran = true, time.Duration(l.Number("seconds", 3))*time.Second
 	}

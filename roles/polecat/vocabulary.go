@@ -90,6 +90,8 @@ type Exit struct {
 	Ran      time.Duration
 	// Lost: it did not end by itself, somebody ended it or its supervisor.
 	Lost bool
+	// Attended: it ended for a person who took the session over and has left it since. It is Lost, too.
+	Attended bool
 	// NotStarted says why it could not be executed at all, with its path.
 	NotStarted string
 	// Tail is the end of its transcript.
@@ -106,6 +108,18 @@ type Exit struct {
 	// Script: the worker executes the bead's description, and so fails by it.
 	Script bool
 }
+
+// Lease says in whose hands the session is.
+type Lease string
+
+const (
+	// NoLease: the polecat's own.
+	NoLease Lease = ""
+	// LeaseHeld: somebody's else. Until that one leaves or dies, worktree and session are left alone.
+	LeaseHeld Lease = "held"
+	// LeaseLeft: who had it is gone, and it is not taken back yet.
+	LeaseLeft Lease = "left"
+)
 
 // Facts are what one tick has fetched.
 type Facts struct {
@@ -140,6 +154,8 @@ type Facts struct {
 	// ended without it. AnsweredLate is true when one came to what the worker waits for
 	// after it had ended.
 	Answered, AnsweredLate bool
+	// Lease is whether somebody has taken the session over.
+	Lease Lease
 	// Held is true while what the bead of the hook needs is paused, and the bead is not
 	// admitted.
 	Held bool
@@ -190,6 +206,8 @@ type (
 		Item  hook.WorkItem
 		Fault fault.Fault
 	}
+	// TakeBack ends what is left of one who had taken the session over, and makes that session one that has ended.
+	TakeBack struct{}
 	// Touch records progress of the work on the hook.
 	Touch struct {
 		Assignment state.AssignmentID
@@ -227,6 +245,7 @@ func (Resume) IsAction()      {}
 func (Start) IsAction()       {}
 func (Continue) IsAction()    {}
 func (Hold) IsAction()        {}
+func (TakeBack) IsAction()    {}
 func (Touch) IsAction()       {}
 func (Publish) IsAction()     {}
 func (StopWorker) IsAction()  {}

@@ -24,7 +24,7 @@ func Types() []string {
 		"dispatch.confirmed", "dispatch.stored", "dispatch.undone",
 		"folder.cleared",
 		"handoff.written",
-		"hook.activated", "hook.cleared", "hook.completed", "hook.corrupt", "hook.resumed", "hook.set", "hook.touched",
+		"hook.activated", "hook.cleared", "hook.completed", "hook.corrupt", "hook.lent", "hook.resumed", "hook.returned", "hook.set", "hook.touched",
 		"incident.opened", "incident.raised", "incident.resolved",
 		"mail.archived", "mail.handled", "mail.injected", "mail.quarantined", "mail.seen", "mail.sent", "mail.stale", "mail.undeliverable",
 		"mr.allowed", "mr.conflicted", "mr.dropped", "mr.held", "mr.left_out", "mr.merged", "mr.merging", "mr.rebased", "mr.restored", "mr.retried",
@@ -174,6 +174,8 @@ const (
 	HookActivated HookStep = "activated"
 	HookResumed   HookStep = "resumed"
 	HookTouched   HookStep = "touched"
+	HookLent      HookStep = "lent"
+	HookReturned  HookStep = "returned"
 	HookCompleted HookStep = "completed"
 	HookCleared   HookStep = "cleared"
 )

@@ -45,7 +45,7 @@ func examples() []Event {
 	for _, step := range []HookStep{HookSet, HookActivated, HookCompleted, HookCleared} {
 		all = append(all, HookMoved("polecat-alpha", w, HookMove{Step: step, Owner: "polecat-alpha", From: "a", To: "b", Note: "n"}))
 	}
-	for _, step := range []HookStep{HookResumed, HookTouched} {
+	for _, step := range []HookStep{HookLent, HookResumed, HookReturned, HookTouched} {
 		all = append(all, HookMoved("polecat-alpha", w, HookMove{Step: step, Owner: "polecat-alpha", From: "active", To: "active", Note: "n"}))
 	}
 	for _, to := range []string{"pending", "merging", "merged", "conflicted", "superseded", "dropped"} {

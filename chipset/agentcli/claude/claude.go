@@ -35,7 +35,10 @@ func Client() agentcli.Client {
 		Equip:    equip,
 		Reader:   NewReader,
 		Passages: Passages,
-		Hooks:    hooks(),
+		Attended: func(argv []string) []string {
+			return agentcli.Without(argv, []string{"-p", "--print", "--verbose"}, []string{"--output-format", "--input-format"})
+		},
+		Hooks: hooks(),
 		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir string) []agentcli.Step {
 			return []agentcli.Step{
 				{Argv: []string{"claude", "plugin", "marketplace", "add", dir}, Remove: []string{"claude", "plugin", "marketplace", "remove", "chipset"}},

@@ -39,6 +39,7 @@ func Client() agentcli.Client {
 		Equip:    equip,
 		Reader:   func() agentcli.Reader { return &reader{} },
 		Passages: passages,
+		Attended: func(argv []string) []string { return agentcli.Without(argv, []string{"exec", "e", "--json"}, nil) },
 		Hooks:    hooks(),
 		Plugin:   &agentcli.Plugin{Name: name, Files: files},
 		Help:     []string{"exec", "--help"},
@@ -93,7 +94,10 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 			"-c", server+".env={"+strings.Join(identity, ",")+"}", "-c", server+`.default_tools_approval_mode="approve"`)
 	}
 	if kit.Resume != "" {
-		argv = append(argv, "resume", kit.Resume, "-")
+		argv = append(argv, "resume", kit.Resume)
+		if !kit.Attended {
+			argv = append(argv, "-") // the prompt is on standard input
+		}
 	}
 	return agentcli.Equipped{Argv: argv, Env: env}
 }

@@ -38,6 +38,7 @@ func Client() agentcli.Client {
 		// It looks for no session in the wall-clock minute in which that was made.
 		Loadable: func(began time.Time) time.Time { return began.Truncate(time.Minute).Add(time.Minute) },
 		Passages: passages,
+		Attended: func(argv []string) []string { return agentcli.Without(argv, nil, []string{"--output-format", "-o"}) },
 		Hooks:    hooks(),
 		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir string) []agentcli.Step {
 			return []agentcli.Step{{Argv: []string{"gemini", "extensions", "link", dir}, Unattended: []string{"--consent"},

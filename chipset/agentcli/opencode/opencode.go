@@ -30,8 +30,11 @@ func Client() agentcli.Client {
 		Equip:    equip,
 		Reader:   func() agentcli.Reader { return &reader{} },
 		Passages: passages,
-		Help:     []string{"run", "--help"},
-		Shell:    "bash",
+		Attended: func(argv []string) []string {
+			return agentcli.Without(argv, []string{"run", "--auto"}, []string{"--format"})
+		},
+		Help:  []string{"run", "--help"},
+		Shell: "bash",
 		Home: agentcli.Home{Own: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"},
 			Changed: []string{".local/share/opencode", ".local/state/opencode", ".cache/opencode"}},
 		Keys:   []string{"OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_GENERATIVE_AI_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY"},
