@@ -93,9 +93,9 @@ func (p *Polecat) takeBack(ctx context.Context) error {
 }
 
 // Attach takes the session over that a polecat works in, on a terminal, until the person leaves it, the context ends,
-// or the assignment is taken away. say tells the person what is waited for. The worker ends before that, and goes on
+// or the assignment is taken away. The worker ends before that, and goes on
 // with the same session afterwards. Errors: state.ErrConflict where that session can't be taken over.
-func (p *Polecat) Attach(ctx context.Context, terminal *os.File, say func(format string, args ...any)) error {
+func (p *Polecat) Attach(ctx context.Context, terminal *os.File) error {
 	item, err := p.attachable()
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (p *Polecat) Attach(ctx context.Context, terminal *os.File, say func(format
 	if err != nil {
 		return err
 	}
-	w, err := p.workerEnded(ctx, item, say)
+	w, err := p.workerEnded(ctx, item)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (p *Polecat) attachable() (hook.WorkItem, error) {
 }
 
 // workerEnded waits until the worker of a session has ended, makes sure of it, and returns what it left.
-func (p *Polecat) workerEnded(ctx context.Context, item hook.WorkItem, say func(format string, args ...any)) (*worker, error) {
+func (p *Polecat) workerEnded(ctx context.Context, item hook.WorkItem) (*worker, error) {
 	patience := p.Rig.Def.Worker.Grace + state.LockDeadline
 	var exit process.Exit
 	told := false
@@ -176,7 +176,7 @@ func (p *Polecat) workerEnded(ctx context.Context, item hook.WorkItem, say func(
 			return true, err
 		}
 		if !told {
-			say("%s: its worker is asked to end", p.ID)
+			p.Say("%s: its worker is asked to end", p.ID)
 			told = true
 		}
 		return false, nil
@@ -202,7 +202,7 @@ func (p *Polecat) workerEnded(ctx context.Context, item hook.WorkItem, say func(
 	}
 	if loadable := clients.Of(w.preset).Loadable; err == nil && loadable != nil {
 		if until := loadable(w.startedAt.Time).Sub(p.Now().Time); until > 0 {
-			say("%s: its client can load the session in %s", p.ID, until.Round(time.Second))
+			p.Say("%s: its client can load the session in %s", p.ID, until.Round(time.Second))
 			err = pauseFor(ctx, until)
 		}
 	}

@@ -35,7 +35,7 @@ func (k *kennel) attach(ctx context.Context) <-chan error {
 	k.t.Cleanup(func() { _ = terminal.Close() })
 	p := NewPolecat(Agent{Rig: r, ID: alpha, Session: state.NewSessionID(), Self: k.p.Self, Say: k.t.Logf})
 	done := make(chan error, 1)
-	go func() { done <- p.Attach(ctx, terminal, k.t.Logf) }()
+	go func() { done <- p.Attach(ctx, terminal) }()
 	return done
 }
 

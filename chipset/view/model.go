@@ -94,11 +94,13 @@ type Model struct {
 	live       map[state.MergeID]*mergequeue.Request
 	unreadable []error
 	alive      map[state.AgentID]rig.Stamp
-	boxes      map[state.AgentID]*box
-	progress   progressFiles
-	awaited    state.Follower
-	stamps     state.Follower
-	watcher    *state.Watcher
+	// lent are the agents whose session somebody has in hand.
+	lent     map[state.AgentID]bool
+	boxes    map[state.AgentID]*box
+	progress progressFiles
+	awaited  state.Follower
+	stamps   state.Follower
+	watcher  *state.Watcher
 
 	questions   []actor.Question
 	questionErr error
@@ -154,6 +156,7 @@ func modelOf(r *rig.Rig, rec *rig.Records, outline bool) *Model {
 	for id, h := range rec.Hooks {
 		m.hooks.rows[string(id)] = h
 	}
+	m.lent = leased(r, m.hooks.rows)
 	now := make(map[state.BeadID]*bead.Bead, len(rec.Beads))
 	for i := range rec.Beads {
 		now[rec.Beads[i].ID] = &rec.Beads[i]
@@ -279,7 +282,7 @@ func (m *Model) follow(ctx context.Context, first bool) (bool, error) {
 	}
 	m.followBeads(beads)
 	m.unreadable = slices.Concat(m.beads.bad, m.requests.bad, m.ends.bad, m.agents.bad, m.convoys.bad, m.dispatches.bad, m.incidents.bad, m.pauses.bad, m.spent.bad, m.hooks.bad)
-	note(m.probe(first || anyAgent))
+	note(m.probe(first || anyAgent || anyHook))
 	mails := note(m.followMail())
 	note(m.progress.update(m.r.Tree, m.hooks.rows))
 	awaited, err := stirred(&m.awaited)
@@ -308,6 +311,17 @@ func (m *Model) followBeads(changed []string) {
 	m.work.put(now)
 }
 
+// leased returns the agents whose session somebody has in hand.
+func leased(r *rig.Rig, hooks map[string]*hook.Hook) map[state.AgentID]bool {
+	lent := map[state.AgentID]bool{}
+	for _, h := range hooks {
+		if h.WorkItem != nil && h.WorkItem.Lease != nil && r.IsLent(h.AgentID) {
+			lent[h.AgentID] = true
+		}
+	}
+	return lent
+}
+
 // stirred reports whether a folder may have changed.
 func stirred(f *state.Follower) (bool, error) {
 	c, err := f.Next()
@@ -328,8 +342,9 @@ func (m *Model) probe(must bool) (bool, error) {
 			alive[state.AgentID(name)] = stamp
 		}
 	}
-	same := reflect.DeepEqual(alive, m.alive)
-	m.alive = alive
+	lent := leased(m.r, m.hooks.rows)
+	same := reflect.DeepEqual(alive, m.alive) && maps.Equal(lent, m.lent)
+	m.alive, m.lent = alive, lent
 	return !same, err
 }
 

@@ -72,6 +72,8 @@ type AgentStatus struct {
 	Session      state.SessionID `json:"session,omitempty"`
 	AssignedAt   *state.Time     `json:"assigned_at,omitempty"`
 	LastActivity *state.Time     `json:"last_activity,omitempty"`
+	// Lease is who has the session in hand instead of the worker, nil for nobody.
+	Lease *hook.Lease `json:"lease,omitempty"`
 	// Progress is what the worker's client says it has done so far.
 	Progress *agentcli.Progress `json:"progress,omitempty"`
 	// Asks are the messages whose answer it waits for.
@@ -207,6 +209,9 @@ func (s *Status) addAgents(m *Model) error {
 				line.BeadID, line.Title, line.AssignmentID, line.Session = w.BeadID, w.Title, w.AssignmentID, w.Session
 				line.AssignedAt, line.LastActivity = &w.AssignedAt, &h.LastActivity
 				line.Progress = m.progress.known[w.Session]
+				if m.lent[a.ID] {
+					line.Lease = w.Lease
+				}
 			}
 		}
 		var asked []mail.Entry

@@ -8,6 +8,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -87,6 +88,8 @@ func (s *Status) hookCell(a AgentStatus) screen.Cell {
 		return screen.Yellow(string(a.Status))
 	case a.Hook == hookCorrupt:
 		return screen.Red("corrupt hook")
+	case a.Lease != nil:
+		return screen.Yellow("attached")
 	case a.Hook == hook.Active:
 		return screen.Green("active")
 	case a.Hook == hook.Empty:
@@ -100,7 +103,9 @@ func (s *Status) workOf(a AgentStatus) string {
 	var parts []string
 	if a.BeadID != "" {
 		for_ := screen.Age(s.At.Sub(a.AssignedAt.Time))
-		if a.Hook == hook.Active {
+		if a.Lease != nil {
+			for_ += ", " + a.LeaseText(s.At)
+		} else if a.Hook == hook.Active {
 			for_ += ", progress " + screen.Age(s.At.Sub(a.LastActivity.Time)) + " ago"
 			if done := a.Progress.String(); done != "" {
 				for_ += "; " + done
@@ -112,6 +117,18 @@ func (s *Status) workOf(a AgentStatus) string {
 		parts = append(parts, fmt.Sprintf("%d unread", a.Unread))
 	}
 	return strings.Join(parts, "  ")
+}
+
+// LeaseText says who has the session of an agent, "" for nobody.
+func (a *AgentStatus) LeaseText(now state.Time) string {
+	if a.Lease == nil {
+		return ""
+	}
+	return leaseText(a.Lease, now)
+}
+
+func leaseText(l *hook.Lease, now state.Time) string {
+	return fmt.Sprintf("%s has had its session for %s (pid %d)", l.By, screen.Age(now.Sub(l.Since.Time)), l.PID)
 }
 
 func (s *Status) writeBeads(out *screen.Screen) {

@@ -92,6 +92,9 @@ func workWaits(r *rig.Rig, s *rig.Records, b *bead.Bead, needs []Need) string {
 	if h == nil || h.Assignment() != b.AssignmentID {
 		return fmt.Sprintf("It is in progress with %s, but is not on its hook: see chipset doctor.", b.Assignee)
 	}
+	if l := h.WorkItem.Lease; l != nil && r.IsLent(h.AgentID) {
+		return fmt.Sprintf("%s rests: %s. It goes on with that session when they leave.", b.Assignee, leaseText(l, s.At))
+	}
 	for i := range needs {
 		if needs[i].Name != "" {
 			return fmt.Sprintf("%s has asked and waits for an answer: %s.", b.Assignee, strings.Join(needs[i].Commands, ", "))

@@ -20,7 +20,7 @@ func commandGroups() []commandGroup {
 		{"work", "Work: say what is to be done",
 			list{newWorkCmd, newConvoyCmd, newSlingCmd}, list{newUnslingCmd, newQueueCmd}},
 		{"look", "Look: see what happens",
-			list{newStatusCmd, newSpendCmd, newBoardCmd, newTailCmd, newDiffCmd, newWhyCmd}, list{newLogCmd, newAgentsCmd}},
+			list{newStatusCmd, newSpendCmd, newBoardCmd, newTailCmd, newAttachCmd, newDiffCmd, newWhyCmd}, list{newLogCmd, newAgentsCmd}},
 		{"talk", "Talk: decide what only you can decide",
 			list{newInboxCmd, newApproveCmd, newDenyCmd, newAnswerCmd, newMailCmd}, list{newReopenCmd, newPermissionsCmd}},
 		{"run", "Run: start and stop the agents",

@@ -122,6 +122,8 @@ func (b *Board) stateOf(a *view.AgentStatus) (string, lipgloss.Style) {
 	switch {
 	case a.Status == agent.Stalled:
 		return "stalled", b.theme.bad
+	case a.Lease != nil:
+		return "attached", b.theme.warn
 	case len(a.Asks) > 0:
 		return "asks you", b.theme.bad
 	case a.Status == agent.Retired:

@@ -123,6 +123,8 @@ func doing(v *view.View, a view.AgentStatus) mood {
 	switch {
 	case a.Hook == "corrupt":
 		return mood{"bad", "hook corrupt"}
+	case a.Lease != nil:
+		return mood{"wait", "attached"}
 	case len(a.Asks) > 0:
 		return mood{"wait", "waits for you"}
 	case holds && !a.Alive:

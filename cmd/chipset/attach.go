@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/run"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
+)
+
+func newAttachCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "attach AGENT|BEAD",
+		Short: "Take a worker's session over in its client's own interface, and hand it back",
+		Long: `Continue the session of a polecat's worker yourself, in the client's own interface, in the same
+worktree and the same sandbox. The worker ends its turn first and rests while you are there;
+chipset status says who has the session. When you leave the client, the rig goes on with that
+session. What is reported from it counts once you have left. Claude Code, Codex, Gemini CLI and
+opencode can be taken over; a script can't.`,
+		Example: "  chipset attach polecat-alpha\n  chipset attach gt-abc12",
+		Args:    nargs(1, 1, "an agent or a bead"),
+		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
+			if err := me.Authority("attach"); err != nil {
+				return err
+			}
+			id, err := workingOn(me, args[0])
+			if err != nil {
+				return err
+			}
+			terminal, ok := a.stdin.(*os.File)
+			if _, shows := a.terminal(); !ok || !shows || !a.interactive() {
+				return withHint(usagef("attach: this is not a terminal"), "chipset tail "+args[0]+" -f shows what it does")
+			}
+			return a.attach(ctx, me, id, terminal)
+		}),
+	}
+}
+
+func (a *app) attach(ctx context.Context, me *actor.Actor, id state.AgentID, terminal *os.File) error {
+	say := func(format string, args ...any) { a.tellf(format+"\n", args...) }
+	if err := run.Attach(ctx, me.Rig, run.Attachment{Agent: id, Self: a.self, Terminal: terminal, Say: say}); err != nil {
+		return err
+	}
+	if _, alive := me.Alive(id); alive {
+		a.printf("%s has its session back, and goes on with it\n", id)
+	} else {
+		a.printf("%s has its session back, but is not running: chipset up goes on with it\n", id)
+	}
+	return nil
+}
+
+// workingOn returns the polecat that an argument names, itself or by the bead that it works on.
+func workingOn(me *actor.Actor, name string) (state.AgentID, error) {
+	id, err := actor.Lookup(me.Rig, name)
+	if err == nil {
+		if who, err := me.Agents.Get(string(id)); err != nil || who.Role != agent.Polecat {
+			return "", errors.Join(err, state.Conflictf("attach "+string(id), "only polecats have workers"))
+		}
+		return id, nil
+	}
+	if !errors.Is(err, state.ErrNotFound) {
+		return "", err
+	}
+	bid, beadErr := state.ParseBeadID(name)
+	if beadErr != nil {
+		return "", err
+	}
+	b, beadErr := me.Beads.Get(string(bid))
+	if beadErr != nil {
+		return "", beadErr
+	}
+	if b.Status != bead.InProgress {
+		return "", withHint(state.Conflictf("bead "+name, "is %s: no attempt at it goes on", b.Status), "chipset tail "+name+" shows what the last one did")
+	}
+	return b.Assignee, nil
+}
