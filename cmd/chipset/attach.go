@@ -23,8 +23,9 @@ worktree and the same sandbox. The worker ends its turn first and rests while yo
 chipset status says who has the session. When you leave the client, the rig goes on with that
 session. What is reported from it counts once you have left. Claude Code, Codex, Gemini CLI and
 opencode can be taken over; a script can't.`,
-		Example: "  chipset attach polecat-alpha\n  chipset attach gt-abc12",
-		Args:    nargs(1, 1, "an agent or a bead"),
+		Example:     "  chipset attach polecat-alpha\n  chipset attach gt-abc12",
+		Args:        nargs(1, 1, "an agent or a bead"),
+		Annotations: map[string]string{ownFormat: ""},
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			if err := me.Authority("attach"); err != nil {
 				return err
@@ -34,7 +35,7 @@ opencode can be taken over; a script can't.`,
 				return err
 			}
 			terminal, ok := a.stdin.(*os.File)
-			if _, shows := a.terminal(); !ok || !shows || !a.interactive() {
+			if !ok || !a.interactive() {
 				return withHint(usagef("attach: this is not a terminal"), "chipset tail "+args[0]+" -f shows what it does")
 			}
 			return a.attach(ctx, me, id, terminal)

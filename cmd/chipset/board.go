@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os/exec"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -51,7 +52,10 @@ func (a *app) runBoard(ctx context.Context, r *rig.Rig) error {
 		return withHint(usagef("board: this is not a terminal"), "chipset status prints the same once")
 	}
 	o := terminal.Options{Rig: r, Words: process.ParseCommand, Editor: a.program("EDITOR", "vi"), Pager: a.program("PAGER", "less"),
-		Run: func(ctx context.Context, args []string) (string, error) { return a.inside(ctx, r, args) }}
+		Run: func(ctx context.Context, args []string) (string, error) { return a.inside(ctx, r, args) },
+		Outside: func(args []string) *exec.Cmd {
+			return exec.CommandContext(ctx, a.self, append([]string{"--dir", r.Dir}, args...)...)
+		}}
 	var watcher *state.Watcher
 	if w, err := state.NewWatcher(r.Tree); err == nil { // without notification it looks every second
 		defer w.Close()

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -54,6 +55,8 @@ type Act struct {
 	Lost func(s Subject) []string
 	// Command is the command line without its first word, with the person's answer.
 	Command func(s Subject, text string) []string
+	// Terminal: the command takes the person's terminal.
+	Terminal bool
 }
 
 // Of returns the acts that a subject offers, in the order of All.
@@ -76,6 +79,15 @@ func All() []Act { return append(WithoutMail(), ofMail()...) }
 // WithoutMail are all acts but those on a message.
 func WithoutMail() []Act {
 	return slices.Concat(decisions(), ofWork(), ofAgents(), endings())
+}
+
+// OnTerminal are all acts of a board that can give its terminal away: those without mail, and attach.
+func OnTerminal() []Act {
+	return append(WithoutMail(), Act{Key: "a", Name: "attach", Terminal: true, About: "take the session of an agent's worker over; leaving its client hands it back",
+		Can: func(s Subject) bool {
+			return s.Need == nil && s.Agent != nil && s.Agent.Role == agent.Polecat && s.Agent.Hook == hook.Active && s.Agent.Session != "" && s.Agent.Lease == nil
+		},
+		Command: func(s Subject, _ string) []string { return []string{"attach", string(s.Agent.ID)} }})
 }
 
 // decisions are the acts on needs.

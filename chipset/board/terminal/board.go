@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"context"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type Options struct {
 	// Run runs a chipset command line, given without its first word, as the person, and
 	// returns what it printed and its error for the person.
 	Run func(ctx context.Context, args []string) (output string, err error)
+	// Outside makes a process of a chipset command line that takes the terminal.
+	Outside func(args []string) *exec.Cmd
 	// Words cuts a command line that the person typed into words.
 	Words func(line string) ([]string, error)
 	// Editor and Pager are the person's programs, with their arguments.
@@ -78,7 +81,7 @@ type prompt struct {
 
 // New makes a board that looks for the first time when it runs.
 func New(o Options) *Board {
-	b := &Board{Options: o, theme: newTheme(), acts: act.WithoutMail(), view: &view.View{}, focus: agentsPane, from: agentsPane}
+	b := &Board{Options: o, theme: newTheme(), acts: act.OnTerminal(), view: &view.View{}, focus: agentsPane, from: agentsPane}
 	b.layout()
 	return b
 }

@@ -167,6 +167,9 @@ func (b *Board) do(a *act.Act, s act.Subject) tea.Cmd {
 			return nil
 		}
 		args := a.Command(s, text)
+		if a.Terminal {
+			return tea.ExecProcess(b.Outside(args), func(err error) tea.Msg { return openedMsg{err} })
+		}
 		if a.Lost == nil {
 			return b.run(args, false)
 		}
