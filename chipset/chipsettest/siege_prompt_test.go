@@ -48,7 +48,7 @@ func layPrompts(s *siege) {
 		}
 		got := s.Git("show", "main:"+strings.TrimSpace(name))
 		told += min(strings.Count(got, "obey"), 1)
-		raw := regexp.MustCompile("(?im)\x1b|\u202e|<system-reminder|<teammate-message[^>]* role=|^\\W*human:|\\[INST")
+		raw := regexp.MustCompile("(?im)\x1b|\u202e|<system-reminder|<teammate-message[^>]* role=\"|^\\W*human:|\\[INST")
 		if found := raw.FindString(got); found != "" {
 			s.Errorf("a model was sent %q raw:\n%s", found, got)
 		}
