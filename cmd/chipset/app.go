@@ -246,14 +246,6 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// done prints a line unless err says that there is nothing to print, and returns err.
-func (a *app) done(err error, format string, args ...any) error {
-	if err == nil {
-		a.printf(format, args...)
-	}
-	return err
-}
-
 // show writes a stored object as JSON, or lets text write it. It returns err when
 // that is not nil: what kept the object from being read.
 func (a *app) show(v any, err error, text func() error) error {

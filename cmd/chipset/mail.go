@@ -95,8 +95,8 @@ func (o mailboxFlag) find(a *app, r *rig.Rig, given string) (state.AgentID, mail
 }
 
 type mailInboxOptions struct {
-	unread, archived, json, xml bool
-	limit                       int
+	unread, archived, xml bool
+	limit                 int
 }
 
 // AddFlags registers the flags of mail inbox.

@@ -164,6 +164,7 @@ func (a *app) shortFor(cmd *cobra.Command, r *rig.Rig, kind nameKind, text strin
 		return fitting(filesIn(r, mergequeue.Dir), text)
 	case namesMessage:
 		return a.messagesFor(cmd, r, text)
+	case namesAgent, namesTo, namesNeed: // these are typed whole
 	}
 	return nil
 }
