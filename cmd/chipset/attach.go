@@ -21,8 +21,8 @@ func newAttachCmd(a *app) *cobra.Command {
 		Long: `Continue the session of a polecat's worker yourself, in the client's own interface, in the same
 worktree and the same sandbox. The worker ends its turn first and rests while you are there;
 chipset status says who has the session. When you leave the client, the rig goes on with that
-session. What is reported from it counts once you have left. Claude Code, Codex, Gemini CLI and
-opencode can be taken over; a script can't.`,
+session. What is reported from it counts once you have left. A worker that is a script has no session
+to take over.`,
 		Example:     "  chipset attach polecat-alpha\n  chipset attach gt-abc12",
 		Args:        nargs(1, 1, "an agent or a bead"),
 		Annotations: map[string]string{ownFormat: ""},
