@@ -63,9 +63,15 @@ func appears(t testing.TB, terminal *os.File, text string) {
 	}
 }
 
-// titles are such that no two that follow each other share a letter in the same place: a
-// terminal is sent what changes only.
-func title(i int) string { return strings.Repeat(string(rune('a'+i%26)), 8+i/26%4) }
+// titles are such that no two that follow each other share a letter in the same place, and
+// none repeats a letter: a terminal is sent what changes only, and repetitions as a number.
+func title(i int) string {
+	letters := make([]byte, 10)
+	for at := range letters {
+		letters[at] = 'a' + byte((i+7*at)%26)
+	}
+	return string(letters)
+}
 
 // percentile is the p-th of a hundred, in milliseconds.
 func percentile(all []time.Duration, p int) float64 {
