@@ -48,24 +48,41 @@ func (d *Definition) Price(model, client string) (Price, bool) {
 	return Price{}, false
 }
 
-// builtinPrices are those of models' own services for one request, without discounts and surcharges, as of March 2026:
-// docs.anthropic.com/en/docs/about-claude/pricing, openai.com/api/pricing, ai.google.dev/pricing. Those of
-// claude-opus-5 are what Claude Code 2.1.330 counts with. Codex does not say which model answers; a
-// rig that names none counts with those of gpt-5-codex.
+// builtinPrices are the list prices of models' own services for one request, without discounts, surcharges and the
+// steps for long prompts: Claude's as platform.claude.com/docs/en/about-claude/pricing had them in October 2026, those of
+// OpenAI (developers.openai.com/api/docs/pricing) and Gemini (ai.google.dev/gemini-api/docs/pricing) as others
+// reported them between June and September 2026. Codex does not say which model answers; a rig that names none
+// counts with those of gpt-5-codex.
 func builtinPrices() map[string]Price {
 	price := func(in, cached, written, out float64) Price {
 		return Price{In: in, Out: out, Cached: &cached, CacheWritten: &written}
 	}
 	return map[string]Price{
-		"claude-opus-5":     price(4, 0.4, 5, 20),
+		"claude-fable-5":    price(10, 1, 12.5, 50),
+		"claude-fable-5-1":  price(10, 0.25, 12.5, 50),
+		"claude-opus-5-5":   price(4, 0.2, 5, 20),
+		"claude-opus-5":     price(5, 0.5, 6.25, 25),
 		"claude-opus-4":     price(5, 0.5, 6.25, 25),
 		"claude-opus-4-0":   price(15, 1.5, 18.75, 75),
 		"claude-opus-4-1":   price(15, 1.5, 18.75, 75),
 		"claude-opus-4-202": price(15, 1.5, 18.75, 75),
+		"claude-sonnet-5-5": price(2, 0.1, 2.5, 10),
+		"claude-sonnet-5":   price(2, 0.2, 2.5, 10),
 		"claude-sonnet-4":   price(3, 0.3, 3.75, 15),
 		"claude-3-7-sonnet": price(3, 0.3, 3.75, 15),
+		"claude-haiku-5-5":  price(0.1, 0.01, 0.125, 0.5),
 		"claude-haiku-4":    price(1, 0.1, 1.25, 5),
 		"claude-3-5-haiku":  price(0.8, 0.08, 1, 4),
+		"gpt-6.1-sol":       price(2, 0.1, 2, 10),
+		"gpt-6-sol":         price(2, 0.2, 2, 10),
+		"gpt-5.5":           price(5, 0.5, 5, 30),
+		"gpt-5.5-pro":       price(30, 30, 30, 180),
+		"gpt-5.4-pro":       price(30, 30, 30, 180),
+		"gpt-5.4":           price(2.5, 0.25, 2.5, 15),
+		"gpt-5.4-mini":      price(0.75, 0.075, 0.75, 4.5),
+		"gpt-5.4-nano":      price(0.2, 0.02, 0.2, 1.25),
+		"gpt-5.3":           price(1.75, 0.175, 1.75, 14),
+		"gpt-5.2":           price(1.75, 0.175, 1.75, 14),
 		"gpt-5":             price(1.25, 0.125, 1.25, 10),
 		"gpt-5-mini":        price(0.25, 0.025, 0.25, 2),
 		"gpt-5-nano":        price(0.05, 0.005, 0.05, 0.4),
