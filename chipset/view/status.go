@@ -234,6 +234,22 @@ func (s *Status) addAgents(m *Model) error {
 
 // addNeeds finds what waits for the person. What can't be found out is no reason to
 // show nothing.
+// BusyFirst lists the agents without the person, those with work or a question first: a rig
+// of thirty has most of its agents idle.
+func (s *Status) BusyFirst() []*AgentStatus {
+	var busy, idle []*AgentStatus
+	for i := range s.Agents {
+		switch a := &s.Agents[i]; {
+		case a.Role == agent.Human:
+		case a.BeadID != "" || len(a.Asks) > 0:
+			busy = append(busy, a)
+		default:
+			idle = append(idle, a)
+		}
+	}
+	return append(busy, idle...)
+}
+
 func (s *Status) addNeeds(ctx context.Context, m *Model) {
 	needs, err := m.needs(ctx)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/incident"
@@ -162,5 +163,21 @@ func TestStatusWithAMailboxThatIsALink(t *testing.T) {
 	}
 	if len(s.Agents) < 5 {
 		t.Errorf("%d agents", len(s.Agents))
+	}
+}
+
+func TestBusyFirst(t *testing.T) {
+	t.Parallel()
+	s := Status{Agents: []AgentStatus{
+		{ID: "human", Role: agent.Human, BeadID: "gt-1"}, {ID: "mayor", Role: agent.Mayor},
+		{ID: "alpha", BeadID: "gt-2"}, {ID: "bravo"}, {ID: "charlie"},
+	}}
+	s.Agents[4].Asks = []mail.Name{"one"}
+	var got string
+	for _, a := range s.BusyFirst() {
+		got += string(a.ID) + " "
+	}
+	if want := "alpha charlie mayor bravo "; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -1,9 +1,7 @@
 package terminal
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -56,19 +54,14 @@ func (b *Board) needRows() rows {
 }
 
 func (b *Board) agentRows() rows {
-	var agents []*view.AgentStatus
+	agents := b.view.BusyFirst()
 	r := rows{empty: "no agents"}
 	tools, spent := false, false // columns that nothing stands in are left out
 	for i := range b.view.Agents {
 		if p := b.view.Agents[i].Progress; p != nil {
 			tools, spent = tools || p.Tool != "", spent || p.Spent() != ""
 		}
-		if a := &b.view.Agents[i]; a.Role != agent.Human {
-			agents = append(agents, a)
-		}
 	}
-	// Those with work come first: a rig of thirty has most of its agents idle.
-	slices.SortStableFunc(agents, func(x, y *view.AgentStatus) int { return cmp.Compare(idle(x), idle(y)) })
 	for _, a := range agents {
 		r.keys = append(r.keys, string(a.ID))
 	}
@@ -103,14 +96,6 @@ func (b *Board) agentRows() rows {
 		return append(cells, cell{text: b.age(*a.AssignedAt), style: b.theme.dim, width: 6, right: true})
 	}
 	return r
-}
-
-// idle is 1 for an agent without work, 0 for one with work.
-func idle(a *view.AgentStatus) int {
-	if a.BeadID == "" && len(a.Asks) == 0 {
-		return 1
-	}
-	return 0
 }
 
 // stateOf is what an agent does, in a word. One that says nothing is not called busy.
