@@ -7,12 +7,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/state"
 )
 
 // Path is where the HTTP endpoint lies.
@@ -37,6 +41,36 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 			"whoever reaches the port speaks as you: only 127.0.0.1, ::1 and localhost are allowed")
 	}
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+}
+
+// ListenSocket opens a Unix socket for HTTP that this user alone can connect to (0600). path lies in a private folder.
+// A socket that a dead process left there is replaced; the end of the listener removes it. Errors: state.ErrConflict
+// when another server listens on it.
+func ListenSocket(ctx context.Context, path string) (net.Listener, error) {
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close() // with the lock: of two servers that start at once one listens
+	if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); err != nil {
+		return nil, &os.PathError{Op: "lock", Path: folder.Name(), Err: err}
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = conn.Close()
+		return nil, state.Conflictf(path, "another server listens there")
+	case errors.Is(err, unix.ECONNREFUSED):
+		_ = os.Remove(path) //nolint:forbidigo // a socket is no state; what can't be removed, listening reports
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil { //nolint:forbidigo // a socket is no state
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 func loopback(host string) bool {
@@ -76,7 +110,7 @@ func guard(token string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch {
-		case !ownHost(r.Host):
+		case !bySocket(r) && !ownHost(r.Host):
 			http.Error(w, "this server has no such name", http.StatusForbidden)
 		case !ownOrigin(r.Header.Get("Origin")):
 			http.Error(w, "not for web pages of another origin", http.StatusForbidden)
@@ -87,6 +121,12 @@ func guard(token string, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// bySocket reports whether a request came over a Unix socket, which no web page can reach under any name.
+func bySocket(r *http.Request) bool {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return local != nil && local.Network() == "unix"
 }
 
 // ownHost reports whether a Host header names this machine by its own names.

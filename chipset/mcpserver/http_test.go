@@ -3,7 +3,10 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
+	"github.com/gastown-chipset/chipset/state"
 )
 
 func TestListenOnThisMachineAlone(t *testing.T) {
@@ -83,6 +87,53 @@ func TestGuard(t *testing.T) {
 	session.Close()
 	cancel()
 	rigtest.Must(t, <-served)
+}
+
+// TestSocket: this user alone can connect, with the token and under any name, and of two servers one listens.
+func TestSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "mcp") // the path of a socket is short
+	rigtest.Must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "s")
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	rigtest.Must(t, err)
+	stale.SetUnlinkOnClose(false)
+	rigtest.Must(t, stale.Close())
+
+	l, err := ListenSocket(t.Context(), path)
+	rigtest.Must(t, err)
+	if info, err := os.Stat(path); err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("the socket: %v, %v", info.Mode(), err)
+	}
+	if _, err := ListenSocket(t.Context(), path); !errors.Is(err, state.ErrConflict) {
+		t.Errorf("a second server: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	server := New(t.Context(), Options{})
+	go func() { served <- server.Serve(ctx, l, "secret") }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+	for token, want := range map[string]int{"secret": 200, "secret2": 401, "": 401} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://chipset"+Path, strings.NewReader(body))
+		rigtest.Must(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Authorization", "Bearer "+token)
+		res, err := client.Do(req)
+		rigtest.Must(t, err)
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("token %q: %d, expected %d", token, res.StatusCode, want)
+		}
+	}
+	cancel()
+	rigtest.Must(t, <-served)
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket stays: %v", err)
+	}
 }
 
 // bearer adds a token to every request.

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"path/filepath"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,17 +19,22 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/mcpserver"
+	"github.com/gastown-chipset/chipset/chipset/process/broker"
 	"github.com/gastown-chipset/chipset/state"
 )
 
 // envToken is what HTTP clients of chipset mcp must bear; without it a token is made at each start.
 const envToken = "CHIPSET_MCP_TOKEN"
 
+// onSocket is the value of --http without an address.
+const onSocket = "socket"
+
 type mcpOptions struct{ http, crew string }
 
 // AddFlags registers the flags of mcp.
 func (o *mcpOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.http, "http", "", "serve HTTP on this `address` of the machine itself, such as 127.0.0.1:7777, instead of standard input and output")
+	fs.StringVar(&o.http, "http", "", "serve HTTP on a private Unix socket, or on this `address` of the machine itself, such as 127.0.0.1:7777, instead of standard input and output")
+	fs.Lookup("http").NoOptDefVal = onSocket
 	fs.StringVar(&o.crew, "crew", "", "speak as the crew agent of this `name`, registered if it is new, unless another flag or variable names the agent")
 }
 
@@ -39,15 +49,24 @@ agent is determined at the start and no call can change it. It is never the pers
 of a rig the server starts too, and every call says that there is no rig.
 
 With --http it serves streamable HTTP at /mcp, on this machine alone, and prints the
-address; port 0 takes a free one. Whoever connects acts as the same agent and must send a
+address: a Unix socket that no other user can connect to, or the address behind --http, on
+which port 0 takes a free one. Whoever connects acts as the same agent and must send a
 token: the secret in $` + envToken + `, or one that is
 made and printed.
 
 The client of your own session gets the server with its plugin (chipset plugin install), or with:
 ` + strings.Join(clients.AddMCP(), "\n"),
-		Example: "  chipset mcp --crew me\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
-		Args:    nargs(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runMCP(cmd.Context(), opts, a) },
+		Example: "  chipset mcp --crew me\n  chipset mcp --crew me --http\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
+		Args:    nargs(0, 1, "no argument but the address of --http"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 { // a flag that may stand alone does not take the argument behind it
+				if opts.http != onSocket {
+					return withHint(usagef("%s: takes no arguments, got %q", commandName(cmd), args[0]), seeHelp(cmd))
+				}
+				opts.http = args[0]
+			}
+			return runMCP(cmd.Context(), opts, a)
+		},
 	})
 }
 
@@ -70,26 +89,52 @@ func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 		}
 		return server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(a.stdin), Writer: unclosed{a.stdout}})
 	}
-	l, err := mcpserver.Listen(ctx, opts.http)
+	l, at, err := a.listenMCP(ctx, opts)
 	if err != nil {
 		return err
 	}
-	address, token := fmt.Sprintf("http://%s%s", l.Addr(), mcpserver.Path), a.env(envToken)
-	text, made := address+"\n", ""
+	text, token := at.URL+"\n", a.env(envToken)
+	if at.Socket != "" {
+		text += "socket " + at.Socket + "\n"
+	}
 	if token == "" {
 		token = rand.Text()
-		text, made = text+"token "+token+"\n", token
+		text, at.Token = text+"token "+token+"\n", token
 	}
-	if err := a.did(mcpAddress{address, made}, nil, "%s", text); err != nil {
-		return err
+	if err := a.did(at, nil, "%s", text); err != nil {
+		return errors.Join(err, l.Close())
 	}
 	return server.Serve(ctx, l, token)
 }
 
-// mcpAddress is what mcp --http --json prints; the token only where it was made.
+// mcpAddress is what mcp --http --json prints; the socket only where there is one, the token only where it was made.
 type mcpAddress struct {
-	URL   string `json:"url"`
-	Token string `json:"token,omitempty"`
+	URL    string `json:"url"`
+	Socket string `json:"socket,omitempty"`
+	Token  string `json:"token,omitempty"`
+}
+
+// listenMCP opens what mcp --http names. The socket of a folder and an agent has the same path at every start.
+func (a *app) listenMCP(ctx context.Context, opts mcpOptions) (net.Listener, mcpAddress, error) {
+	if opts.http != onSocket {
+		l, err := mcpserver.Listen(ctx, opts.http)
+		if err != nil {
+			return nil, mcpAddress{}, err
+		}
+		return l, mcpAddress{URL: fmt.Sprintf("http://%s%s", l.Addr(), mcpserver.Path)}, nil
+	}
+	dir, err := filepath.Abs(cmp.Or(a.dir, "."))
+	if err != nil {
+		return nil, mcpAddress{}, err
+	}
+	folder, err := broker.Folder()
+	if err != nil {
+		return nil, mcpAddress{}, err
+	}
+	of := sha256.Sum256([]byte(strings.Join([]string{dir, cmp.Or(a.as, a.env(envAgent)), opts.crew}, "\x00")))
+	path := filepath.Join(folder, fmt.Sprintf("mcp-%x.sock", of[:6])) // as long as the name of a broker's socket
+	l, err := mcpserver.ListenSocket(ctx, path)
+	return l, mcpAddress{URL: "http://localhost" + mcpserver.Path, Socket: path}, err
 }
 
 // unclosed is standard output, which is not the transport's to close.

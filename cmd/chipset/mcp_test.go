@@ -2,7 +2,10 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -131,6 +134,44 @@ func TestMCPOverHTTPAsksForAToken(t *testing.T) {
 	res, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "status"})
 	if err != nil || !res.IsError || !strings.Contains(res.Content[0].(*mcp.TextContent).Text, "nobody speaks as the person") {
 		t.Errorf("as the person: %+v, %v", res, err)
+	}
+}
+
+// TestMCPOnASocket: --http without an address takes the same private socket at every start.
+func TestMCPOnASocket(t *testing.T) {
+	dir := t.TempDir()
+	serve := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), "chipset", append([]string{"mcp", "--crew", "me", "--json"}, args...)...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "XDG_RUNTIME_DIR=", "TMPDIR="+os.TempDir())
+		return cmd
+	}
+	first := serve("--http")
+	out, err := first.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Process.Kill() })
+	var at struct{ URL, Socket, Token string }
+	if err := json.NewDecoder(out).Decode(&at); err != nil || at.Socket == "" || at.Token == "" {
+		t.Fatalf("%+v, %v", at, err)
+	}
+	if text, err := serve("--http").CombinedOutput(); err == nil || !strings.Contains(string(text), at.Socket) {
+		t.Errorf("a second server: %v\n%s", err, text)
+	}
+	if err := first.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait() // by the signal
+	if _, err := os.Lstat(at.Socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket stays: %v", err)
+	}
+	for _, wrong := range [][]string{{"127.0.0.1:0"}, {"--http=127.0.0.1:0", "127.0.0.1:0"}} {
+		if text, err := serve(wrong...).CombinedOutput(); err == nil || !strings.Contains(string(text), "takes no arguments") {
+			t.Errorf("%v: %v\n%s", wrong, err, text)
+		}
 	}
 }
 
