@@ -74,14 +74,13 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 		done := sync.OnceFunc(running.Done)
 		agentCtx, stop := context.WithCancel(ctx)
 		g.Add(func() error {
-			err := p.keep(agentCtx, id, &opts)
-			done()
-			if err != nil {
-				return err
+			if err := p.keep(agentCtx, id, &opts); err != nil {
+				return err // it does not count as ended: the group must hear of the error first
 			}
+			done()
 			<-agentCtx.Done() // ended by mail: the others go on
 			return nil
-		}, func(error) { stop() })
+		}, func(error) { stop(); done() })
 	}
 	addDone(&g, ctx, &running)
 	addInterrupt(&g, ctx)
