@@ -206,6 +206,14 @@ func eval[T any](p *tab, js string) T {
 	return v
 }
 
+// firstPaint is when the page first drew something, in milliseconds since it was asked for.
+func (p *tab) firstPaint() float64 {
+	p.Helper()
+	const paint = `performance.getEntriesByName("first-contentful-paint")`
+	p.until(paint + `.length`)
+	return eval[float64](p, paint+`[0].startTime`)
+}
+
 // until waits until an expression is true. A page may be left and another come meanwhile.
 func (p *tab) until(js string) {
 	p.Helper()

@@ -118,7 +118,7 @@ print them. Unread mail is never moved by age alone. Archived mail stays searcha
 			for _, name := range moved {
 				all = append(all, outcome{Did: "archived", Name: name, AgentID: owner})
 			}
-			return a.sent(err, all...)
+			return a.named(all, err)
 		}),
 	})
 }

@@ -41,15 +41,18 @@ func (a *app) didAll(all []outcome, err error, line func(o *outcome) string) err
 	return err
 }
 
-// sent reports the messages that a command has sent, by their names.
-func (a *app) sent(err error, all ...outcome) error {
-	var stored []outcome
-	for i := range all {
-		if all[i].Name != "" {
-			stored = append(stored, all[i])
-		}
+// sent reports the message that a command has sent, by its name: a name that was printed is an acknowledgement, so none
+// is beside an error.
+func (a *app) sent(err error, message outcome) error {
+	if err != nil {
+		return err
 	}
-	return a.didAll(stored, err, func(o *outcome) string { return string(o.Name) })
+	return a.named([]outcome{message}, nil)
+}
+
+// named is didAll for messages, by their names.
+func (a *app) named(all []outcome, err error) error {
+	return a.didAll(all, err, func(o *outcome) string { return string(o.Name) })
 }
 
 // note prints a line that goes with an answer: to standard output, or beside a JSON document.

@@ -218,3 +218,14 @@ func TestLostOutputIsAFailure(t *testing.T) {
 		}
 	}
 }
+
+// TestNameIsAnAcknowledgement: a script takes a name for a message that was stored.
+func TestNameIsAnAcknowledgement(t *testing.T) {
+	for _, json := range []bool{false, true} {
+		var out strings.Builder
+		a := &app{stdout: &out, json: json}
+		if err := a.sent(state.ErrConflict, outcome{Did: "sent", Name: "2026-11-23T08-29-40.112700133Z-human.json"}); !errors.Is(err, state.ErrConflict) || out.Len() > 0 {
+			t.Errorf("json %t: %v, printed %q", json, err, out.String())
+		}
+	}
+}
