@@ -20,6 +20,7 @@ const (
 	Faint
 	// Wrong is an error.
 	Wrong
+	// Removed and Added are lines of a patch.
 	Removed
 	Added
 )
