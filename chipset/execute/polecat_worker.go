@@ -254,6 +254,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 		return err
 	}
 	told := prompt.Gather(p.Rig, p.ID, *b, string(target))
+	told.Boxed = inSandbox(p.Rig)
 	w := &worker{assignment: item.AssignmentID, bead: b.ID, convoy: b.ConvoyID, session: item.Session, preset: preset, talk: newTalk(clients.Of(preset))}
 	if err := p.run(ctx, w, item, string(prompt.Worker(told)), b.Description+"\n"); err != nil {
 		return err

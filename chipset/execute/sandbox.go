@@ -169,6 +169,9 @@ func (p *Polecat) confineWorker(client *agentcli.Client, session state.SessionID
 // boxed reports whether a definition wants a sandbox.
 func boxed(r *rig.Rig) bool { return sandbox.Mode(r.Def.Sandbox) != sandbox.Off }
 
+// inSandbox reports whether the machine gives the rig's commands the sandbox that the definition wants.
+func inSandbox(r *rig.Rig) bool { return sandbox.InForce(sandbox.Mode(r.Def.Sandbox)) }
+
 // lookup returns a variable of a list, "" for one that is not in it.
 func lookup(env []string, name string) string {
 	for _, entry := range env {

@@ -41,6 +41,8 @@ type Assignment struct {
 	Sealed int
 	// Plan is true for a worker whose plan must be approved first.
 	Plan bool
+	// Boxed is true for a worker that runs in a sandbox.
+	Boxed bool
 	// Answers are those to what an earlier session of the assignment asked, "" without.
 	Answers quote.Text
 }
@@ -257,7 +259,7 @@ func writeReporting(p *quote.Builder, a *Assignment) {
 
 - Work only in the current directory, a git worktree on the branch %s.
 - Commit your work there. Do not merge, rebase onto other branches, or push: the refinery lands it on %s.
-- Never change anything below .chipset/: a branch that touches it is refused.
+%s- Never change anything below .chipset/: a branch that touches it is refused.
 - Without any change the attempt has failed, unless the bead asks for none.
 
 ## How to report
@@ -271,7 +273,15 @@ func writeReporting(p *quote.Builder, a *Assignment) {
 Where you have tools of a server named chipset (done, fail, block, mail_send, …), they do the same.
 
 Ending with exit code 0 also means finished. After done, fail or block this session is over.
-`, a.Bead.Branch, a.Target)
+`, a.Bead.Branch, a.Target, boxRule(a.Boxed))
+}
+
+// boxRule is the rule about what the sandbox refuses to git, "" without one.
+func boxRule(boxed bool) quote.Text {
+	if !boxed {
+		return ""
+	}
+	return "- Make no other branches, tags or stashes: the sandbox refuses them (git says \"cannot lock ref\", \"Permission denied\"), and the rig commits what you leave.\n"
 }
 
 // planFirst is for a worker whose preset says plan.
