@@ -132,6 +132,9 @@ type Kit struct {
 	// Granted are the command lines that the person has approved, for clients that can't
 	// ask the rig while they run.
 	Granted []string
+	// Test is the command line that tests what lands, of plain words and for clients that let it pass with edit; ""
+	// for none. A worker could change what it runs, so it is "" outside of a sandbox.
+	Test string
 	// Boxed: it runs in the rig's sandbox, in which it can't make one of its own.
 	Boxed bool
 	// Attended: a person takes the session over at a terminal.

@@ -253,7 +253,7 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 // identity of the worker, in variables.
 func (p *Polecat) equip(w *worker, argv []string, item hook.WorkItem, who []string) (agentcli.Equipped, error) {
 	files := string(clientFile(item.Session, ""))
-	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Boxed: inSandbox(p.Rig),
+	kit := agentcli.Kit{Chipset: p.Self, Permission: p.Rig.Def.Worker.Permissions, Boxed: inSandbox(p.Rig), Test: clients.PassingTest(p.Rig.Def),
 		Attended: w.attended, Hooks: !w.attended, MCP: true, Files: p.Rig.Tree.Abs(state.Path(files)),
 		Session: uuidOf(item.Session), Resume: w.talk.clientSession(), Identity: who}
 	plan := actor.CheckPlan(p.Rig, p.ID, item.AssignmentID)

@@ -117,9 +117,9 @@ can be shown too; for a command line, the result of parsing it is shown.`,
 }
 
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
-	presets, permission, mode := clients.Presets(), agentcli.PermissionAsk, sandbox.Auto
+	presets, permission, mode, test := clients.Presets(), agentcli.PermissionAsk, sandbox.Auto, ""
 	if r, err := a.openState(ctx); err == nil && r.Def != nil {
-		presets, permission, mode = clients.PresetsOf(r.Def), r.Def.Worker.Permissions, sandbox.Mode(r.Def.Sandbox)
+		presets, permission, mode, test = clients.PresetsOf(r.Def), r.Def.Worker.Permissions, sandbox.Mode(r.Def.Sandbox), clients.PassingTest(r.Def)
 	}
 	if opts.permissions != "" {
 		permission = opts.permissions
@@ -137,7 +137,7 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 		return usagef("runtime show: %v", err)
 	}
 	c := clients.Of(preset)
-	kit := agentcli.Kit{Chipset: "chipset", Permission: permission, Boxed: sandbox.InForce(mode), Session: "SESSION", Files: "/FILE-", Hooks: true, MCP: true}
+	kit := agentcli.Kit{Chipset: "chipset", Permission: permission, Boxed: sandbox.InForce(mode), Test: test, Session: "SESSION", Files: "/FILE-", Hooks: true, MCP: true}
 	begun := c.Start(run.Argv, kit)
 	kit.Resume = "SESSION"
 	resumed := c.Start(run.Argv, kit)

@@ -77,6 +77,9 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 	allowed = append(allowed, "Bash(export CHIPSET_AGENT=*)") // what the rig puts before the commands of a subagent
 	if kit.Permission == agentcli.PermissionEdit {
 		allowed = append(allowed, "Bash(git add:*)", "Bash(git commit:*)", "Bash(git status:*)")
+		if kit.Test != "" {
+			allowed = append(allowed, "Bash("+kit.Test+")")
+		}
 	}
 	e := agentcli.Equipped{Files: map[string]string{}}
 	if kit.Hooks && !agentcli.HasOption(argv, "--settings") {

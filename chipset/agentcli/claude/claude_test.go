@@ -15,6 +15,17 @@ import (
 	"github.com/gastown-chipset/chipset/state/fault"
 )
 
+// TestTestCommandPasses: with edit the command that tests what lands is allowed as it is, and nothing behind it.
+func TestTestCommandPasses(t *testing.T) {
+	client := Client()
+	for permission, want := range map[string]bool{agentcli.PermissionAsk: false, agentcli.PermissionEdit: true} {
+		argv := client.Start([]string{"claude"}, agentcli.Kit{Permission: permission, Test: "go test ./..."}).Argv
+		if got := strings.Contains(argv[len(argv)-1], ",Bash(go test ./...)"); got != want {
+			t.Errorf("%s: %q", permission, argv)
+		}
+	}
+}
+
 func TestClient(t *testing.T) {
 	begun := []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"}
 	allowed := "--allowedTools="

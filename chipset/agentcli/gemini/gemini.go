@@ -78,6 +78,9 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 	if kit.MCP {
 		parts["mcpServers"] = agentcli.MCPServers(kit, map[string]any{"trust": true})
 	}
+	if kit.Permission == agentcli.PermissionEdit && kit.Test != "" { // with any words behind it
+		parts["tools"] = map[string]any{"allowed": []string{"run_shell_command(" + kit.Test + ")"}}
+	}
 	if len(parts) > 0 {
 		const file = "gemini.json"
 		e.Files = map[string]string{file: agentcli.Settings(parts)}

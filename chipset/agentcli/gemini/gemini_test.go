@@ -10,6 +10,17 @@ import (
 	"github.com/gastown-chipset/chipset/state/fault"
 )
 
+// TestTestCommandPasses: with edit the command that tests what lands is allowed.
+func TestTestCommandPasses(t *testing.T) {
+	client := Client()
+	for permission, want := range map[string]bool{agentcli.PermissionAsk: false, agentcli.PermissionEdit: true} {
+		settings := client.Start(nil, agentcli.Kit{Permission: permission, Test: "make test"}).Files["gemini.json"]
+		if got := strings.Contains(settings, `"run_shell_command(make test)"`); got != want {
+			t.Errorf("%s: %s", permission, settings)
+		}
+	}
+}
+
 func TestClient(t *testing.T) {
 	agentclitest.Suite{
 		Client:  Client(),

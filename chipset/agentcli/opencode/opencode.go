@@ -3,6 +3,7 @@ package opencode
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
@@ -65,7 +66,7 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 	} else if kit.Permission == agentcli.PermissionEdit {
 		// The last rule that matches counts, and they are sorted when written.
 		bash := bashRules("git add *", "git commit *", "git status*")
-		for _, line := range kit.Granted {
+		for _, line := range append(slices.Clone(kit.Granted), kit.Test) {
 			if !strings.ContainsAny(line, "*?") && line > "*" { // as a pattern it would allow something else
 				bash[line] = "allow"
 			}

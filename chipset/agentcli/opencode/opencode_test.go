@@ -10,6 +10,17 @@ import (
 	"github.com/gastown-chipset/chipset/state/fault"
 )
 
+// TestTestCommandPasses: with edit the command that tests what lands is allowed as it is.
+func TestTestCommandPasses(t *testing.T) {
+	client := Client()
+	for permission, want := range map[string]bool{agentcli.PermissionAsk: false, agentcli.PermissionEdit: true} {
+		env := strings.Join(client.Start(nil, agentcli.Kit{Permission: permission, Test: "make test"}).Env, "\n")
+		if got := strings.Contains(env, `"make test":"allow"`); got != want {
+			t.Errorf("%s: %s", permission, env)
+		}
+	}
+}
+
 func TestClient(t *testing.T) {
 	agentclitest.Suite{
 		Client:  Client(),
