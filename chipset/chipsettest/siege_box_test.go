@@ -2,6 +2,7 @@ package chipsettest_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,7 +44,38 @@ func boxActs() []speechAct {
 	} {
 		acts = append(acts, speechAct{name: act[0], script: act[1], fails: true})
 	}
-	return acts
+	return append(acts, socketActs()...)
+}
+
+// socketActs are those of a worker that looks for somebody of the person's to do its work. Landlock does not restrict
+// who connects to a socket in the file system: those acts succeed, and docs/SECURITY.md says so.
+func socketActs() []speechAct {
+	connect := func(to string) string {
+		return `perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => "` + to + `")'`
+	}
+	return []speechAct{
+		{name: "it connects to an abstract socket", script: connect(`\0siege$ENV{HOME}`), fails: true},
+		{name: "it finds sockets by variables", script: `test -n "$SSH_AUTH_SOCK$DOCKER_HOST$DBUS_SESSION_BUS_ADDRESS"`, fails: true},
+		{name: "it connects to docker's socket", script: connect("$ENV{HOME}/docker.sock")},
+		{name: "it connects to the session's D-Bus", script: connect("$ENV{HOME}/bus")},
+		{name: "it connects to the ssh-agent", script: connect("$ENV{HOME}/.ssh/agent")},
+	}
+}
+
+// listenFor opens the sockets of socketActs.
+func listenFor(t *testing.T, home string) {
+	for _, name := range []string{"@siege" + home, home + "/docker.sock", home + "/bus", home + "/.ssh/agent"} {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close() // so a worker that can't connect is refused by the sandbox
+	}
 }
 
 // layBox has one worker try what only a sandbox stops.
@@ -51,10 +83,12 @@ func layBox(t *testing.T, bin string) {
 	home := t.TempDir()
 	chipsettest.GivePersonToken(t, home)
 	s := &siege{T: t, box: "auto"}
-	s.World = chipsettest.New(t, bin, chipsettest.Options{Definition: s.definition(), Env: []string{"HOME=" + home}})
+	s.World = chipsettest.New(t, bin, chipsettest.Options{Definition: s.definition(), Env: []string{"HOME=" + home,
+		"SSH_AUTH_SOCK=" + home + "/.ssh/agent", "DOCKER_HOST=unix://" + home + "/docker.sock", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + home + "/bus"}})
 	if err := errors.Join(os.Mkdir(filepath.Join(home, ".ssh"), 0o700), os.WriteFile(filepath.Join(home, ".ssh", "id"), []byte("key"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	listenFor(t, home)
 	s.Write(".env", "SECRET=x\n")
 	s.Write("person.txt", "changed\n")
 	s.Git("stash", "push", "-q")

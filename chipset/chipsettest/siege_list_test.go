@@ -44,7 +44,11 @@ func listedActs() []listedAct {
 		all = append(all, listedAct{"a worker's commands", a.name, happens})
 	}
 	for _, a := range boxActs() {
-		all = append(all, listedAct{"a worker in the sandbox", a.name, "refused by the sandbox, and not without one"})
+		happens := "refused by the sandbox, and not without one"
+		if !a.fails {
+			happens = "**not held**: it can, where your user can"
+		}
+		all = append(all, listedAct{"a worker in the sandbox", a.name, happens})
 	}
 	for _, a := range repositoryActs() {
 		all = append(all, listedAct{"a repository", a.name, "an error, soon; nothing runs"})
