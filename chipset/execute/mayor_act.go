@@ -37,7 +37,7 @@ func (m *Mayor) do(ctx context.Context, a roles.Action) error {
 	case mayor.Reopen:
 		return m.reopen(ctx, a)
 	case mayor.TakeBack:
-		return carry.TakeBack(ctx, m.Rig, a.Bead, a.Assignment, m.ID)
+		return carry.TakeBack(ctx, m.Rig, a, m.ID)
 	case mayor.FinishFor:
 		return m.finishFor(ctx, a.Agent)
 	case mayor.Block:
@@ -161,6 +161,11 @@ func (m *Mayor) block(ctx context.Context, a mayor.Block) error {
 	b, err := m.Rig.Beads.Get(string(a.Bead))
 	if err != nil || b.CheckAssignment(a.Assignment, a.From) != nil {
 		return err
+	}
+	if a.Unhooked {
+		if lost, err := carry.HangsNowhere(m.Rig, a.Bead, b.Assignee, a.Assignment); err != nil || !lost {
+			return err
+		}
 	}
 	if err := m.warnOfBlock(ctx, a, b); err != nil {
 		return err

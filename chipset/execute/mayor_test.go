@@ -462,3 +462,22 @@ func TestMayorFinishesForRetired(t *testing.T) {
 		t.Error("the mayor still speaks for it")
 	}
 }
+
+// A bead that was slung between two reads of the mayor is not taken for one that hangs nowhere.
+func TestBlockUnhooked(t *testing.T) {
+	h := newTownHall(t, "")
+	id := h.add("Loops")
+	h.tick()
+	b := h.bead(id)
+	block := mayor.Block{Bead: id, Assignment: b.AssignmentID, From: b.Status, Reason: "why", Subject: "s", Body: "b", Unhooked: true}
+	h.must(h.m.do(t.Context(), block))
+	if b := h.bead(id); b.Status != bead.Hooked {
+		t.Fatalf("its hook names it, but it is %s", b.Status)
+	}
+	_, err := h.rig.Hooks.Clear(t.Context(), b.Assignee, b.AssignmentID, h.m.Now())
+	h.must(err)
+	h.must(h.m.do(t.Context(), block))
+	if b := h.bead(id); b.Status != bead.Blocked {
+		t.Errorf("it hangs nowhere and is %s", b.Status)
+	}
+}

@@ -114,7 +114,7 @@ func Reopen(id state.BeadID, a state.AssignmentID, reason string, by state.Agent
 	return Step{BeadID: id, Assignment: a, To: bead.Open, By: by, Supersede: true,
 		From: []bead.Status{bead.Blocked, bead.Failed, bead.Cancelled, bead.Closed},
 		Also: func(b *bead.Bead) {
-			b.Attempts, b.Conflicts, b.Restarts = 0, 0, 0
+			b.Attempts, b.Conflicts, b.Restarts, b.Unended = 0, 0, 0, 0
 			if reason != "" {
 				b.ReworkNotes = append(b.ReworkNotes, "reopened by "+string(by)+": "+reason)
 			}
@@ -130,10 +130,15 @@ func Deny(q *mergequeue.Request, reason string, by state.AgentID) Step {
 		}}
 }
 
-// TakeBack makes a bead open again that is assigned, but hangs on no hook.
-func TakeBack(id state.BeadID, a state.AssignmentID, assignee, by state.AgentID) Step {
-	return Step{BeadID: id, Assignment: a, From: []bead.Status{bead.Hooked, bead.InProgress}, To: bead.Open, By: by,
-		Reason: "the hook of " + string(assignee) + " no longer names it"}
+// TakeBack makes a bead open again that is assigned, but hangs on no hook, and counts that.
+func TakeBack(a mayor.TakeBack, by state.AgentID) Step {
+	return Step{BeadID: a.Bead, Assignment: a.Assignment, From: []bead.Status{bead.Hooked, bead.InProgress}, To: bead.Open, By: by,
+		Reason: "the hook of " + string(a.Agent) + " no longer names it", Also: func(b *bead.Bead) {
+			b.Unended++
+			if !a.ReadyAt.IsZero() {
+				b.ReadyAt = &a.ReadyAt
+			}
+		}}
 }
 
 // MayTakeBack reports whether an assigned bead is to be taken back: its hook no

@@ -101,11 +101,10 @@ func (m *mayorRole) do(a roles.Action) error {
 	case mayor.Block:
 		return m.block(a)
 	case mayor.TakeBack:
-		rec := w.dispatches[a.Bead]
-		if !flow.MayTakeBack(&rec, w.hookOf(a.Agent).Assignment(), a.Assignment) {
+		if !m.hangsNowhere(a.Bead, a.Agent, a.Assignment) {
 			return nil
 		}
-		return m.intervene(flow.TakeBack(a.Bead, a.Assignment, a.Agent, mayorID))
+		return m.intervene(flow.TakeBack(a, mayorID))
 	case mayor.Supersede:
 		return w.changeRequest(flow.Supersede{MR: a.MR, BeadID: a.Bead, By: mayorID})
 	case mayor.FinishFor:
@@ -214,12 +213,20 @@ func (m *mayorRole) clearHook(a mayor.ClearHook) error {
 	return w.changeHook(flow.ClearHook{Agent: a.Agent, Assignment: a.Assignment, BeadID: id, By: mayorID})
 }
 
+func (m *mayorRole) hangsNowhere(id state.BeadID, agent state.AgentID, a state.AssignmentID) bool {
+	rec := m.w.dispatches[id]
+	return flow.MayTakeBack(&rec, m.w.hookOf(agent).Assignment(), a)
+}
+
 // block tells the person first.
 func (m *mayorRole) block(a mayor.Block) error {
 	w := m.w
 	b := w.backlog.Get(a.Bead)
 	if err := b.CheckAssignment(a.Assignment, a.From); err != nil {
 		return err
+	}
+	if a.Unhooked && !m.hangsNowhere(a.Bead, b.Assignee, a.Assignment) {
+		return nil
 	}
 	err := w.send(mail.Message{From: mayorID, To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, Subject: a.Subject,
 		ID: flow.BlockID(a.Assignment, b)}, nil)

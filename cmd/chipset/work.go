@@ -102,7 +102,7 @@ func newWorkShowCmd(a *app) *cobra.Command {
 func (a *app) showBead(b *bead.Bead, blockers []string) {
 	a.printf("%s  %s  %s  %s\n", b.ID, b.Priority, b.Status, clean(b.Title))
 	failures, empty, closed := "", "", state.Time{}
-	if b.Attempts+b.Conflicts+b.Restarts > 0 {
+	if b.Attempts+b.Conflicts+b.Restarts+b.Unended > 0 {
 		failures = b.FailureCounts()
 	}
 	if b.AllowEmpty {

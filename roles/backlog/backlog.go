@@ -377,7 +377,7 @@ func (l *Backlog) Follow(c state.Changes[bead.Bead]) {
 func same(a, b *bead.Bead) bool {
 	return a != nil && a.Gen == b.Gen && a.Status == b.Status && a.Priority == b.Priority && a.Title == b.Title &&
 		a.AssignmentID == b.AssignmentID && a.Assignee == b.Assignee && a.Branch == b.Branch && a.ConvoyID == b.ConvoyID &&
-		a.Attempts == b.Attempts && a.Conflicts == b.Conflicts && a.Restarts == b.Restarts && a.CloseReason == b.CloseReason &&
+		a.Attempts == b.Attempts && a.Conflicts == b.Conflicts && a.Restarts == b.Restarts && a.Unended == b.Unended && a.CloseReason == b.CloseReason &&
 		a.CreatedAt.Equal(b.CreatedAt.Time) && a.UpdatedAt.Equal(b.UpdatedAt.Time) && sameTime(a.ReadyAt, b.ReadyAt) &&
 		slices.Equal(a.BlockedBy, b.BlockedBy) && slices.Equal(a.ReworkNotes, b.ReworkNotes)
 }

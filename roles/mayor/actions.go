@@ -58,6 +58,8 @@ type (
 		Bead       state.BeadID
 		Assignment state.AssignmentID
 		Agent      state.AgentID
+		// ReadyAt keeps it from being slung before, when not zero.
+		ReadyAt state.Time
 	}
 	// FinishFor ends what an agent without a process is past the point of no
 	// return with: its work is finished, but nobody would land it.
@@ -70,6 +72,8 @@ type (
 		Reason        string
 		Charge        Charge
 		Subject, Body string
+		// Unhooked makes it right only while no hook names the assignment.
+		Unhooked bool
 	}
 	// Supersede retires a merge request whose bead has moved on.
 	Supersede struct {

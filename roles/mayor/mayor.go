@@ -202,7 +202,7 @@ func (d *decision) reopen(b *bead.Bead, note string, c Charge, readyAt state.Tim
 	return Reopen{Bead: b.ID, Assignment: b.AssignmentID, From: b.Status, Note: note, Charge: c, ReadyAt: readyAt, MR: mr}
 }
 
-func (d *decision) block(b *bead.Bead, c Charge, reason, causes string) roles.Action {
+func (d *decision) block(b *bead.Bead, c Charge, reason, causes string) Block {
 	d.touched[b.ID] = true
 	subject, body := plea(charged(*b, c), reason, causes)
 	return Block{Bead: b.ID, Assignment: b.AssignmentID, From: b.Status, Reason: reason, Charge: c, Subject: subject, Body: body}
@@ -306,9 +306,34 @@ func (d *decision) lost() {
 		if rec, retiring := d.Retired[b.AssignmentID]; retiring && !rec.Stage.Final() && p.Live {
 			continue // the done pipeline has it, with or without the hook
 		}
-		d.touched[b.ID] = true
-		d.do(TakeBack{Bead: b.ID, Assignment: b.AssignmentID, Agent: b.Assignee})
+		d.do(d.takeBack(b))
 	}
+}
+
+// Beads that are taken back again and again are slung later and later, and then not
+// any more: each assignment costs tokens, and is charged with nothing.
+const (
+	// maxUnended is how many assignments in a row may be over without an end.
+	maxUnended = 6
+	// firstUnended and mostUnended bound the time to the next one, from the second on.
+	firstUnended, mostUnended = time.Second, time.Minute
+)
+
+// takeBack makes a lost bead open again, or lets it wait for a person when that
+// happened too often.
+func (d *decision) takeBack(b *bead.Bead) roles.Action {
+	if b.Unended+1 >= maxUnended {
+		block := d.block(b, ChargeNothing, fmt.Sprintf("its hook was completed or cleared by hand %d times in a row, and nobody said how the work ended", maxUnended),
+			"Likely causes: the worker runs chipset hook complete where chipset done is meant, or another program changes the hooks.")
+		block.Unhooked = true
+		return block
+	}
+	d.touched[b.ID] = true
+	take := TakeBack{Bead: b.ID, Assignment: b.AssignmentID, Agent: b.Assignee}
+	if b.Unended > 0 {
+		take.ReadyAt = state.At(d.Now.Add(roles.Backoff(firstUnended, mostUnended, b.Unended)))
+	}
+	return take
 }
 
 // hangs is the assignment on a hook, once this decision is carried out.

@@ -239,11 +239,11 @@ func show(a roles.Action) string {
 		return fmt.Sprintf("reopen %s (%s) from %s charge=%s%s%s: %s", a.Bead, a.Assignment, a.From, a.Charge,
 			mark(!a.ReadyAt.IsZero(), " ready in "+a.ReadyAt.Sub(noon.Time).String()), mark(a.MR != "", " supersede "+string(a.MR)), a.Note)
 	case TakeBack:
-		return fmt.Sprintf("take back %s (%s) from %s", a.Bead, a.Assignment, a.Agent)
+		return fmt.Sprintf("take back %s (%s) from %s%s", a.Bead, a.Assignment, a.Agent, mark(!a.ReadyAt.IsZero(), " ready in "+a.ReadyAt.Sub(noon.Time).String()))
 	case FinishFor:
 		return fmt.Sprintf("finish for %s", a.Agent)
 	case Block:
-		return fmt.Sprintf("block %s (%s) from %s charge=%s: %s", a.Bead, a.Assignment, a.From, a.Charge, a.Reason)
+		return fmt.Sprintf("block %s (%s) from %s charge=%s%s: %s", a.Bead, a.Assignment, a.From, a.Charge, mark(a.Unhooked, " unhooked"), a.Reason)
 	case Supersede:
 		return fmt.Sprintf("supersede %s of %s", a.MR, a.Bead)
 	case MakeConvoy:

@@ -79,7 +79,7 @@ func (l Line) Bead(now state.Time) bead.Bead {
 	id := l.Word(0)
 	b := bead.Bead{ID: state.BeadID(id), Title: "title of " + id, Status: bead.Open, Priority: bead.P2, CreatedAt: now,
 		AssignmentID: l.Assignment(), ConvoyID: state.ConvoyID(l.Options["convoy"]), Attempts: l.Number("attempts", 0),
-		Conflicts: l.Number("conflicts", 0), Restarts: l.Number("restarts", 0), CloseReason: l.Text, Worker: l.Options["worker"]}
+		Conflicts: l.Number("conflicts", 0), Restarts: l.Number("restarts", 0), Unended: l.Number("unended", 0), CloseReason: l.Text, Worker: l.Options["worker"]}
 	if note := l.Options["note"]; note != "" {
 		b.ReworkNotes = []string{note}
 	}

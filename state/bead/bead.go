@@ -125,6 +125,9 @@ type Bead struct {
 	Attempts  int `json:"attempts,omitempty"`
 	Conflicts int `json:"conflicts,omitempty"`
 	Restarts  int `json:"restarts,omitempty"`
+	// Unended counts the assignments in a row that were over without a word about how
+	// they ended: the hook was completed or cleared by hand.
+	Unended int `json:"unended,omitempty"`
 	// ReworkNotes tell the next worker why the attempts before failed, oldest first.
 	ReworkNotes []string `json:"rework_notes,omitempty"`
 
@@ -160,7 +163,11 @@ func (b Bead) MarshalJSON() ([]byte, error) {
 
 // FailureCounts returns the counters of failures as text for messages.
 func (b *Bead) FailureCounts() string {
-	return fmt.Sprintf("failed attempts: %d, conflicts: %d, restarts: %d", b.Attempts, b.Conflicts, b.Restarts)
+	s := fmt.Sprintf("failed attempts: %d, conflicts: %d, restarts: %d", b.Attempts, b.Conflicts, b.Restarts)
+	if b.Unended > 0 {
+		s += fmt.Sprintf(", hook completed or cleared by hand: %d", b.Unended)
+	}
+	return s
 }
 
 // Cooling reports whether the bead waits for ReadyAt. A clock that was set back since
@@ -183,8 +190,12 @@ func (b *Bead) Become(to Status, reason string, now state.Time) error {
 		b.ClosedAt = nil
 	}
 	b.CloseReason = reason
-	if to == Open {
+	switch to {
+	case Open:
 		b.Assignee, b.AssignmentID = "", ""
+	case Done, Failed, Closed:
+		b.Unended = 0
+	case Hooked, InProgress, Merged, Blocked, Cancelled:
 	}
 	return nil
 }
@@ -268,7 +279,7 @@ func check(name string, b *Bead) error {
 		return fmt.Errorf("no title")
 	case len(b.Title) > MaxTitle || strings.ContainsAny(b.Title, "\n\r\x00"):
 		return fmt.Errorf("the title must be one line of at most %d bytes", MaxTitle)
-	case b.Gen < 0 || b.Attempts < 0 || b.Restarts < 0 || b.Conflicts < 0 || b.Assignments < 0:
+	case b.Gen < 0 || b.Attempts < 0 || b.Restarts < 0 || b.Conflicts < 0 || b.Unended < 0 || b.Assignments < 0:
 		return fmt.Errorf("a counter is negative")
 	case b.Gen > state.MaxCounter:
 		return fmt.Errorf("gen %d is above the maximum of %d", b.Gen, int64(state.MaxCounter))

@@ -50,6 +50,16 @@ func TestCloseImported(t *testing.T) {
 	}
 }
 
+// An end is a word about how it went; a bead that is merely open again has none.
+func TestBecomeForgetsUnended(t *testing.T) {
+	for from, to := range map[Status]Status{InProgress: Done, Hooked: InProgress, Open: Hooked} {
+		b := Bead{Status: from, AssignmentID: "as-1", Unended: 3}
+		if err := b.Become(to, "", moment); err != nil || (b.Unended == 0) != (to == Done) {
+			t.Errorf("%s → %s: %d, %v", from, to, b.Unended, err)
+		}
+	}
+}
+
 func TestTouch(t *testing.T) {
 	b := Bead{Gen: 1}
 	if b.Touch(moment); b.Gen != 2 || !b.UpdatedAt.Equal(moment.Time) {
@@ -79,7 +89,7 @@ func TestCheckCounters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(*Bead){
-		"gen": func(b *Bead) { b.Gen = -1 }, "attempts": func(b *Bead) { b.Attempts = -1 }, "restarts": func(b *Bead) { b.Restarts = -1 },
+		"gen": func(b *Bead) { b.Gen = -1 }, "attempts": func(b *Bead) { b.Attempts = -1 }, "restarts": func(b *Bead) { b.Restarts = -1 }, "unended": func(b *Bead) { b.Unended = -1 },
 		"conflicts": func(b *Bead) { b.Conflicts = -1 }, "assignments": func(b *Bead) { b.Assignments = -1 }, "large gen": func(b *Bead) { b.Gen++ },
 		"hooked": func(b *Bead) { b.Status = Hooked }, "in progress": func(b *Bead) { b.Status = InProgress }, "done": func(b *Bead) { b.Status = Done },
 	} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
@@ -137,11 +138,13 @@ func TestSpoiltFilesOfInterventions(t *testing.T) {
 	pending, conflicted := request(), request(mergequeue.Merging, mergequeue.Conflicted)
 	ctx := t.Context()
 	for name, do := range map[string]func(r *rig.Rig) error{
-		"sling":          func(r *rig.Rig) error { return slungTo(Sling(ctx, r, free, bravo, "mayor")) },
-		"unsling":        func(r *rig.Rig) error { return done(Unsling(ctx, r, hooked, "mayor")) },
-		"cancel":         func(r *rig.Rig) error { return Cancel(ctx, r, hooked, "no more", "human") },
-		"reopen":         func(r *rig.Rig) error { return already(Reopen(ctx, r, blocked, "again", "human")) },
-		"take back":      func(r *rig.Rig) error { return TakeBack(ctx, r, loose, looseAs, "mayor") },
+		"sling":   func(r *rig.Rig) error { return slungTo(Sling(ctx, r, free, bravo, "mayor")) },
+		"unsling": func(r *rig.Rig) error { return done(Unsling(ctx, r, hooked, "mayor")) },
+		"cancel":  func(r *rig.Rig) error { return Cancel(ctx, r, hooked, "no more", "human") },
+		"reopen":  func(r *rig.Rig) error { return already(Reopen(ctx, r, blocked, "again", "human")) },
+		"take back": func(r *rig.Rig) error {
+			return TakeBack(ctx, r, mayor.TakeBack{Bead: loose, Assignment: looseAs, Agent: alpha}, "mayor")
+		},
 		"release":        func(r *rig.Rig) error { return ReleaseHook(ctx, r, alpha, as, "mayor") },
 		"sling the half": func(r *rig.Rig) error { return slungTo(Sling(ctx, r, half, bravo, "mayor")) },
 		"supersede":      func(r *rig.Rig) error { return Supersede(ctx, r, conflicted.ID, conflicted.BeadID, "mayor") },

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
@@ -107,26 +108,28 @@ func Reopen(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by 
 // TakeBack makes a bead open again that is assigned, but hangs on no hook: it
 // was cleared or completed by hand, and nobody would ever finish it. One whose
 // hook names it after all, or whose dispatch is on its way, is left alone.
-func TakeBack(ctx context.Context, r *rig.Rig, id state.BeadID, a state.AssignmentID, by state.AgentID) error {
-	lock, err := r.Tree.Lock(ctx, state.LockDispatch, string(id), dispatch.Dir)
+func TakeBack(ctx context.Context, r *rig.Rig, a mayor.TakeBack, by state.AgentID) error {
+	lock, err := r.Tree.Lock(ctx, state.LockDispatch, string(a.Bead), dispatch.Dir)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	rec, err := r.Dispatch.Get(string(id))
-	if err != nil && !errors.Is(err, state.ErrNotFound) {
+	if lost, err := HangsNowhere(r, a.Bead, a.Agent, a.Assignment); err != nil || !lost {
 		return err
 	}
-	b, err := r.Beads.Get(string(id))
-	if err != nil {
-		return err
-	}
-	h, err := r.Hooks.Get(string(b.Assignee))
-	if err != nil || !flow.MayTakeBack(&rec, h.Assignment(), a) {
-		return err
-	}
-	_, err = (&carrier{Rig: r}).move(ctx, flow.TakeBack(id, a, b.Assignee, by))
+	_, err = (&carrier{Rig: r}).move(ctx, flow.TakeBack(a, by))
 	return err
+}
+
+// HangsNowhere reports whether the hook of an agent does not name an assignment that
+// it was given, and never will again.
+func HangsNowhere(r *rig.Rig, id state.BeadID, agent state.AgentID, a state.AssignmentID) (bool, error) {
+	rec, err := r.Dispatch.Get(string(id)) // before the hook, which is set before it is confirmed
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
+		return false, err
+	}
+	h, err := r.Hooks.Get(string(agent))
+	return err == nil && flow.MayTakeBack(&rec, h.Assignment(), a), err
 }
 
 // Supersede marks a merge request whose place a rework takes. One that is over

@@ -12,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -154,18 +155,22 @@ func TestReopenForgivesAndSupersedes(t *testing.T) {
 func TestTakeBack(t *testing.T) {
 	y := newYard(t, "")
 	id, as := y.slung(true)
-	y.must(TakeBack(t.Context(), y.Rig, id, as, "mayor"))
+	take := mayor.TakeBack{Bead: id, Assignment: as, Agent: alpha, ReadyAt: state.At(y.now().Add(time.Hour))}
+	y.must(TakeBack(t.Context(), y.Rig, take, "mayor"))
 	if b := y.bead(id); b.Status != bead.InProgress {
 		t.Errorf("its hook names it, but it is %s", b.Status)
 	}
 	_, err := y.Hooks.Clear(t.Context(), alpha, as, y.now())
 	y.must(err)
-	if err := TakeBack(t.Context(), y.Rig, id, "as-other", "mayor"); !errors.Is(err, state.ErrConflict) {
+	if err := TakeBack(t.Context(), y.Rig, mayor.TakeBack{Bead: id, Assignment: "as-other", Agent: alpha}, "mayor"); !errors.Is(err, state.ErrConflict) {
 		t.Errorf("under another assignment: %v", err)
 	}
-	y.must(TakeBack(t.Context(), y.Rig, id, as, "mayor"))
+	y.must(TakeBack(t.Context(), y.Rig, take, "mayor"))
 	if b := y.bead(id); b.Status != bead.Open || b.AssignmentID != "" {
 		t.Errorf("lost for ever: %+v", b)
+	}
+	if b := y.bead(id); b.Unended != 1 || b.ReadyAt == nil || !b.ReadyAt.Equal(take.ReadyAt.Time) {
+		t.Errorf("it may come back at once, for ever: %+v", b)
 	}
 
 	// A dispatch on its way has a bead without a hook for a moment.
@@ -174,7 +179,7 @@ func TestTakeBack(t *testing.T) {
 	if !errors.Is(err, errKilled) {
 		t.Fatal(err)
 	}
-	y.must(TakeBack(t.Context(), y.Rig, id, y.bead(id).AssignmentID, "mayor"))
+	y.must(TakeBack(t.Context(), y.Rig, mayor.TakeBack{Bead: id, Assignment: y.bead(id).AssignmentID, Agent: alpha}, "mayor"))
 	if b := y.bead(id); b.Status != bead.Hooked {
 		t.Errorf("taken from its dispatch: %+v", b)
 	}
