@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
+	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
@@ -74,4 +75,27 @@ func (s *stage) requests() []string {
 		}
 	}
 	return names
+}
+
+// TestRunsTheTest: with edit, in a sandbox, a client lets an agent run the very command that tests what lands, and no other.
+func TestRunsTheTest(t *testing.T) {
+	if !sandbox.InForce(sandbox.Auto) {
+		t.Skip("this machine has no sandbox")
+	}
+	for client, report := range map[string]string{"claude": "mcp__chipset__done", "gemini": "mcp_chipset_done", "opencode": "chipset_done"} {
+		t.Run(client, func(t *testing.T) {
+			s := set(t, client, "edit", "")
+			s.Write(".chipset/chipset.yaml", strings.Replace(definition(client, "edit", ""), `test: "true"`, "test: touch tested.txt", 1))
+			id := s.add()
+			s.model.Play(shell("I test.", "touch tested.txt"), shell("I try.", outOfBounds),
+				agentclitest.Turn{Say: "I report.", Calls: []agentclitest.Call{agentclitest.Use(report, map[string]any{"summary": "tested it"})}},
+				agentclitest.Turn{Say: "That was all.", Always: true})
+			if out, code := s.Try("up", "--until-idle", "--timeout", upTime); code != 0 || s.bead(id).Status != bead.Merged {
+				t.Fatalf("up: exit %d\n%s", code, out)
+			}
+			if got := s.Git("ls-tree", "--name-only", "main", "tested.txt", "other.txt"); got != "tested.txt" {
+				t.Errorf("landed %q", got)
+			}
+		})
+	}
 }
