@@ -21,6 +21,7 @@ func (p place) check(def *Definition) {
 	p.checkThresholds(def)
 	p.checkWorktree(def)
 	p.checkCommands(def)
+	p.checkNotify(def)
 	if every := def.Audit.Every; every > 0 && every < time.Second {
 		p.find("audit", "every").fail("0 is never", "%s is less than 1s", every)
 	}
@@ -143,6 +144,15 @@ func (p place) checkWorktree(def *Definition) {
 	}
 	if len(w.SetupWhen) > 0 && w.Setup.IsZero() {
 		p.find("worktree", "setup_when").warn("", "setup_when has no meaning without setup")
+	}
+}
+
+// checkNotify reports a command without a name, and quiet hours that are a whole day or none.
+func (p place) checkNotify(def *Definition) {
+	n := def.Notify
+	p.find("notify", "command").checkCommand(&Command{Argv: n.Command})
+	if quiet := p.find("notify").get("quiet"); quiet != nil && quiet.Value != "" && n.Quiet.From == n.Quiet.To {
+		p.find("notify", "quiet").fail("", "the quiet hours end when they begin")
 	}
 }
 

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ type Definition struct {
 	Budget   Budget
 	// Prices are by the beginnings of models' names, and by names of clients; see Definition.Price.
 	Prices map[string]Price
+	Notify Notify
 	Audit  Audit
 	// MergeDefined reports whether the file has a merge section. Without one nobody
 	// has decided how to test; with one, an empty Merge.Test is a decision.
@@ -428,6 +430,56 @@ type Bounds struct {
 	Attempts int
 	// Time is how long workers ran, all together.
 	Time time.Duration
+}
+
+// Notify says how a running rig reaches a person who does not look at it.
+type Notify struct {
+	// Terminal rings the bell of the terminal of up, and shows a notification where the terminal can.
+	Terminal bool
+	// Desktop asks the desktop of this machine to show one.
+	Desktop bool
+	// Command is executed as it is, with what is to be told as JSON on its standard input; empty is none.
+	Command []string
+	// Webhook is an address of http or https that gets the same JSON; "" is none.
+	Webhook string
+	Quiet   Hours
+	// Digest also tells what came of the work when the rig becomes idle.
+	Digest bool
+}
+
+// Any reports whether there is a channel to tell anything through.
+func (n *Notify) Any() bool {
+	return n.Terminal || n.Desktop || len(n.Command) > 0 || n.Webhook != ""
+}
+
+// Hours are a part of each day, by the local clock: from From until To, both since midnight. They may go past
+// midnight. Zero is no part of the day.
+type Hours struct{ From, To time.Duration }
+
+// UnmarshalYAML implements yaml.Unmarshaler: 22:00-07:00.
+func (h *Hours) UnmarshalYAML(node *yaml.Node) error {
+	*h = Hours{}
+	if node.Value == "" {
+		return nil
+	}
+	var from, to [2]int
+	if _, err := fmt.Sscanf(node.Value, "%d:%d-%d:%d", &from[0], &from[1], &to[0], &to[1]); err != nil {
+		return fmt.Errorf("%s: %w", node.Value, err)
+	}
+	sum := func(t [2]int) time.Duration {
+		return time.Duration(t[0])*time.Hour + time.Duration(t[1])*time.Minute
+	}
+	*h = Hours{sum(from), sum(to)}
+	return nil
+}
+
+// Contains reports whether a moment lies in the hours of the day of its own location.
+func (h Hours) Contains(t time.Time) bool {
+	now := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
+	if h.From <= h.To {
+		return h.From <= now && now < h.To
+	}
+	return now >= h.From || now < h.To
 }
 
 // Audit says when the state tree is committed.

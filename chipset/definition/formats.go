@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -44,6 +45,9 @@ func (p place) readFormat(s *schema, clean *yaml.Node) bool {
 	case "inner-path":
 		clean.Value, err = innerPath(text)
 		hint = "for example .env or web/node_modules"
+	case "url":
+		err = checkURL(text)
+		hint = "for example https://ntfy.sh/my-topic"
 	case "state-path":
 		clean.Value, err = statePath(text)
 		hint = "for example state/mail/"
@@ -132,6 +136,15 @@ func checkBranch(name string) error {
 		if part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") {
 			return bad(`a part of it is empty, begins with "." or ends with ".lock"`)
 		}
+	}
+	return nil
+}
+
+// checkURL refuses what no request can be sent to. The empty address is accepted.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	if text != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
+		return fmt.Errorf("%s is not an address of http or https", quote(text))
 	}
 	return nil
 }

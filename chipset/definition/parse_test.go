@@ -63,6 +63,7 @@ func wantDefaults() *Definition {
 		Merge:    Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
 		Mail:     Mail{Retention: 24 * time.Hour, MaxSize: 65536},
 		Limits:   Allowance{Beads: 20, Depth: 3, Mail: 200, Commands: 20_000, Log: 256 << 20, Disk: 20 << 30},
+		Notify:   Notify{Digest: true},
 		Audit:    Audit{Ref: "chipset/audit"},
 	}
 }
@@ -71,6 +72,34 @@ func TestDefaults(t *testing.T) {
 	got := mustParse(t, minimal)
 	if diff := cmp.Diff(wantDefaults(), got, cmpopts.IgnoreUnexported(Definition{})); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestNotify(t *testing.T) {
+	got := mustParse(t, minimal+"notify: {terminal: true, command: [a, 1], webhook: \"https://ntfy.sh/x\", quiet: 22:30-07:00, digest: false}\n").Notify
+	want := Notify{Terminal: true, Command: []string{"a", "1"}, Webhook: "https://ntfy.sh/x", Quiet: Hours{22*time.Hour + 30*time.Minute, 7 * time.Hour}}
+	if diff := cmp.Diff(want, got); diff != "" || !got.Any() {
+		t.Error(diff)
+	}
+	if nothing := mustParse(t, minimal).Notify; nothing.Any() {
+		t.Errorf("without a section it tells by %+v", nothing)
+	}
+}
+
+// Quiet hours begin and end on their minutes, also past midnight.
+func TestHours(t *testing.T) {
+	night, lunch := Hours{22 * time.Hour, 7 * time.Hour}, Hours{12 * time.Hour, 13 * time.Hour}
+	for text, want := range map[string][2]bool{
+		"00:00": {true, false}, "06:59": {true, false}, "07:00": {false, false}, "12:00": {false, true},
+		"12:59": {false, true}, "13:00": {false, false}, "21:59": {false, false}, "22:00": {true, false},
+	} {
+		at, err := time.Parse("15:04", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]bool{night.Contains(at), lunch.Contains(at)}; got != want || (Hours{}).Contains(at) {
+			t.Errorf("%s: night and lunch %v, want %v", text, got, want)
+		}
 	}
 }
 
