@@ -1,0 +1,64 @@
+package need
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/state"
+)
+
+// TestEachNeedIsToldOnce: once while it stands, whoever asks, and again when it comes back.
+func TestEachNeedIsToldOnce(t *testing.T) {
+	tree := newTree(t)
+	for i, step := range []struct {
+		now  Standing
+		want []Key
+	}{
+		{Standing{}, nil},
+		{Standing{Keys: []Key{"b", "a"}}, []Key{"b", "a"}},
+		{Standing{Keys: []Key{"b", "a"}}, nil},
+		{Standing{Keys: []Key{"b", "c"}}, []Key{"c"}},
+		{Standing{Keys: []Key{"a"}}, []Key{"a"}},                    // it was gone
+		{Standing{Partial: true}, nil},                              // it may stand
+		{Standing{Keys: []Key{"a"}}, nil},                           // it stood all the time
+		{Standing{Keys: []Key{"a", "d"}, Quiet: true}, nil},         // not now
+		{Standing{Keys: []Key{"a", "d"}}, []Key{"d"}},               // it still stands
+		{Standing{Keys: []Key{"d"}, Quiet: true}, nil},              // also in quiet hours a need goes
+		{Standing{Keys: []Key{"a", "d"}}, []Key{"a"}},               // and comes back
+		{Standing{Keys: []Key{"e"}, Partial: true}, []Key{"e"}},     // what is seen is told
+		{Standing{Keys: []Key{"a", "d", "e"}, Partial: false}, nil}, // none of them was forgotten
+	} {
+		got, err := NewStore(tree).Tell(t.Context(), step.now)
+		if err != nil || !slices.Equal(got, step.want) {
+			t.Errorf("step %d, %+v: %v, %v; want %v", i, step.now, got, err, step.want)
+		}
+	}
+}
+
+// What can't be remembered is not told: it would be told again and again.
+func TestNothingIsToldThatCannotBeRemembered(t *testing.T) {
+	tree := newTree(t)
+	s, now := NewStore(tree), Standing{Keys: []Key{"a"}}
+	held, err := tree.Lock(t.Context(), state.LockRecord, "told")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Tell(short(t), now); err == nil || len(got) > 0 {
+		t.Errorf("beside another: %v, %v", got, err)
+	}
+	held.Unlock()
+	if err := tree.MkdirAll(ToldPath); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Tell(t.Context(), now); err == nil || len(got) > 0 {
+		t.Errorf("without a file: %v, %v", got, err)
+	}
+	tree = newTree(t)
+	if err := os.WriteFile(tree.Abs(ToldPath), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := NewStore(tree).Tell(t.Context(), now); err != nil || len(got) != 1 {
+		t.Errorf("a file that can't be used: %v, %v", got, err)
+	}
+}
