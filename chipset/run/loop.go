@@ -32,6 +32,8 @@ type Process struct {
 	began time.Time // on the clock that never jumps
 	// said are the needs that were announced.
 	said map[need.Key]bool
+	// teller is nil where nobody is to be notified.
+	teller *teller
 }
 
 // gcPercent trades a few MiB for a third of the collector's work: a rig lives

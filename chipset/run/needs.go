@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/oklog/run"
@@ -25,6 +26,19 @@ func (p *Process) announce(ctx context.Context) error {
 			p.Say("%s", n.Announcement())
 		}
 	}
+	if p.teller != nil {
+		err = errors.Join(err, p.teller.tell(ctx, needs, err != nil))
+	}
+	return err
+}
+
+// look announces what is new, and notifies the person of what came of the work. still says that nothing has changed,
+// ended that the rig ends because it is idle.
+func (p *Process) look(ctx context.Context, still, ended bool) error {
+	err := p.announce(ctx)
+	if p.teller != nil {
+		err = errors.Join(err, p.teller.digest(ctx, still, ended))
+	}
 	return err
 }
 
@@ -42,9 +56,9 @@ func addNeeds(g *run.Group, ctx context.Context, p *Process) {
 			}
 		}
 		failure := ""
-		for {
+		for still := true; ; {
 			began := time.Now() //nolint:forbidigo // paces real work, decides nothing
-			err := p.announce(ctx)
+			err := p.look(ctx, still, false)
 			if err != nil && ctx.Err() == nil && err.Error() != failure {
 				failure = err.Error()
 				p.Say("warning: what waits for you: %s", flat(err))
@@ -52,11 +66,17 @@ func addNeeds(g *run.Group, ctx context.Context, p *Process) {
 			if !pace(ctx, began, min(max(needsPace, 5*time.Since(began)), 2*needsPace)) {
 				return ctx.Err()
 			}
-			timer := time.NewTimer(net)
+			wait := net
+			if p.teller != nil && p.teller.busy {
+				wait = min(wait, stillness)
+			}
+			timer := time.NewTimer(wait)
 			select {
 			case <-ctx.Done():
 			case <-changed:
+				still = false
 			case <-timer.C:
+				still = true
 			}
 			timer.Stop()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -30,8 +31,10 @@ type UpOptions struct {
 	Timeout time.Duration
 	// Standby waits to take over where other processes run all agents.
 	Standby bool
-	// Needs says what waits for the person.
+	// Needs says what waits for the person, and notifies them.
 	Needs bool
+	// Terminal gets what a terminal shall show or sound for a person who is away; nil is none.
+	Terminal io.Writer
 	// Preflight looks, before anything is started, whether the rig can work.
 	Preflight bool
 	// Agents are those to run; empty means all of the rig that have a process.
@@ -59,12 +62,35 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	if owner := p.owner(agents); owner != 0 && len(agents) > 1 && !opts.Standby {
 		return state.Conflictf("up", "the rig runs already, in process %d", owner)
 	}
+	if opts.Needs {
+		defer p.startTeller(opts.Terminal)()
+	}
 	if opts.Preflight && p.owner(agents) == 0 {
 		if err := p.preflight(ctx, opts); err != nil {
 			return err
 		}
 	}
-	outer := ctx
+	err := p.runAll(ctx, agents, &opts)
+	var waiting *Waiting
+	idle := errors.Is(err, errIdle)
+	if p.teller != nil && (idle || errors.As(err, &waiting)) && ctx.Err() == nil {
+		if lookErr := p.look(ctx, true, true); lookErr != nil {
+			p.Say("warning: what waits for you: %s", flat(lookErr))
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // whichever actor noticed first
+	case errors.Is(err, errAllEnded) && isClosed(opts.Drain):
+		return ErrDrained
+	case errors.Is(err, errAllEnded), idle:
+		return nil
+	}
+	return err
+}
+
+// runAll runs agents and what a rig needs beside them, until the first actor ends.
+func (p *Process) runAll(ctx context.Context, agents []state.AgentID, opts *UpOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var g run.Group
@@ -74,7 +100,7 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 		done := sync.OnceFunc(running.Done)
 		agentCtx, stop := context.WithCancel(ctx)
 		g.Add(func() error {
-			if err := p.keep(agentCtx, id, &opts); err != nil {
+			if err := p.keep(agentCtx, id, opts); err != nil {
 				return err // it does not count as ended: the group must hear of the error first
 			}
 			done()
@@ -101,17 +127,7 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	if opts.Timeout > 0 {
 		addTimeout(&g, ctx, opts.Timeout)
 	}
-	err := g.Run()
-	if outer.Err() != nil {
-		return outer.Err() // whichever actor noticed first
-	}
-	switch {
-	case errors.Is(err, errAllEnded) && isClosed(opts.Drain):
-		return ErrDrained
-	case errors.Is(err, errAllEnded), errors.Is(err, errIdle):
-		return nil
-	}
-	return err
+	return g.Run()
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -16,6 +16,8 @@ import (
 // footer keeps lines at the bottom of a terminal, below what is printed.
 type footer struct {
 	w io.Writer
+	// none says that there are no lines to keep: what is printed is printed in its turn.
+	none bool
 
 	mu    sync.Mutex
 	lines []string
@@ -27,6 +29,13 @@ func (f *footer) print(line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, _ = fmt.Fprintf(f.w, "%s%s\n%s", f.erased(), line, f.drawn()) // a lost write is reported when the command ends
+}
+
+// Write writes what moves no cursor, between lines.
+func (f *footer) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.w.Write(p)
 }
 
 // set draws other lines.

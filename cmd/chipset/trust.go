@@ -74,6 +74,9 @@ func (a *app) showUntrusted(r *rig.Rig) error {
 			a.note("  preset     %s: %s\n", clean(p.Name), clean(p.Command.String()))
 		}
 	}
+	if r.Def != nil && len(r.Def.Notify.Command) > 0 {
+		a.note("  notify     %s\n", clean(strings.Join(r.Def.Notify.Command, " ")))
+	}
 	beads, _, err := r.Beads.All()
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -76,8 +77,10 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 		return err
 	}
 	began := r.Clock.Now()
-	if _, terminal := a.terminal(); terminal && !o.plain && o.logFormat == "text" && a.env("TERM") != "dumb" {
-		a.footer = &footer{w: a.stdout}
+	var terminal io.Writer
+	if _, is := a.terminal(); is && o.logFormat == "text" && a.env("TERM") != "dumb" {
+		a.footer = &footer{w: a.stdout, none: o.plain}
+		terminal = a.footer
 	}
 	a.tellCopied(r)
 	def := r.Def
@@ -101,7 +104,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	if beads, _, err := r.Beads.Summaries(); err == nil && len(beads) == 0 && !o.untilIdle {
 		say("no work yet: chipset work add \"What is to be done\" in another terminal")
 	}
-	err = a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents, Standby: o.standby, Needs: true, Preflight: true})
+	err = a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents, Standby: o.standby, Needs: true, Terminal: terminal, Preflight: true})
 	if !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNoTree) {
 		a.summarize(ctx, r, say, began)
 	}
@@ -166,7 +169,7 @@ func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any
 	drain := make(chan struct{})
 	a.interrupts.onFirst(func() { close(drain) })
 	opts.Drain = drain
-	if a.footer != nil {
+	if a.footer != nil && !a.footer.none {
 		defer a.footer.follow(ctx, a, p)()
 	}
 	err = run.Up(ctx, p, opts)

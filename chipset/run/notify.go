@@ -1,0 +1,120 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/notify"
+	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/need"
+)
+
+// teller notifies the person of each need once, and of what came of the work when the rig becomes idle.
+type teller struct {
+	p    *Process
+	def  *definition.Notify
+	send func(n notify.Notice)
+	// began is when the process began.
+	began state.Time
+	// told is until when digests have told what came of the work.
+	told state.Time
+	// busy says that there was work since.
+	busy bool
+	// idle is since when that work rests, zero while it goes on.
+	idle state.Time
+}
+
+// startTeller begins to notify the person, where the definition says how. The returned function ends it.
+func (p *Process) startTeller(terminal io.Writer) (end func()) {
+	def := &p.Rig.Def.Notify
+	if !def.Any() {
+		return func() {}
+	}
+	n := notify.New(def, notify.Options{Dir: p.Rig.Dir, Terminal: terminal, Failed: func(channel string, err error) {
+		p.Say("warning: notify: %s: %s", channel, flat(err))
+		p.Rig.Events.Tell(event.Warning("", event.Work{}, "notify."+channel, flat(err)))
+	}})
+	p.teller = &teller{p: p, def: def, send: n.Send, began: p.Rig.Clock.Now(), told: p.Rig.Clock.Now()}
+	return n.Close
+}
+
+// quiet reports whether nothing may be told now.
+func (t *teller) quiet() bool { return t.def.Quiet.Contains(t.p.Rig.Clock().Local()) }
+
+// tell notifies the person of the needs that they were not told of; partial says that there may be more than these.
+// What comes in quiet hours is told at the first look after them.
+func (t *teller) tell(ctx context.Context, needs []view.Need, partial bool) error {
+	now := need.Standing{Partial: partial, Quiet: t.quiet()}
+	for i := range needs {
+		now.Keys = append(now.Keys, needs[i].Key)
+	}
+	fresh, err := need.NewStore(t.p.Rig.Tree).Tell(ctx, now)
+	for i := range needs {
+		if !slices.Contains(fresh, needs[i].Key) {
+			continue
+		}
+		notice, encodeErr := notify.OfNeed(t.p.Rig.Name(), &needs[i])
+		if encodeErr != nil {
+			err = errors.Join(err, encodeErr)
+			continue
+		}
+		t.send(notice)
+	}
+	return err
+}
+
+// digest notifies the person of what came of the work, once the rig has been idle for a moment, or ends because it is.
+// still says that nothing has changed since the last look.
+func (t *teller) digest(ctx context.Context, still, ended bool) error {
+	if !t.def.Digest {
+		return nil
+	}
+	busy, err := t.isBusy(ctx, still)
+	now := t.p.Rig.Clock.Now()
+	switch {
+	case err != nil:
+		return err
+	case busy:
+		if stamp, alive := t.p.Rig.Alive(t.p.Rig.Mayor()); alive && stamp.PID == os.Getpid() {
+			t.busy = true // the process that runs the mayor tells of it
+		}
+		t.idle = state.Time{}
+		return nil
+	case !t.busy && !ended:
+		return nil
+	case t.idle.IsZero():
+		t.idle = now
+	}
+	if now.Sub(t.idle.Time) < stillness && !ended || t.quiet() {
+		return nil
+	}
+	summary, err := view.Summarize(ctx, t.p.Rig, t.told)
+	if err != nil || !t.busy && summary.Landed+summary.Failed == 0 { // a short piece of work may not have been seen
+		return err
+	}
+	notice, err := notify.OfDigest(t.p.Rig.Name(), summary)
+	if err == nil {
+		t.told, t.busy, t.idle = now, false, state.Time{}
+		t.send(notice)
+	}
+	return err
+}
+
+// isBusy reports whether something goes on by itself. While there is no work to tell of, only a hook in use counts.
+func (t *teller) isBusy(ctx context.Context, still bool) (bool, error) {
+	if !t.busy {
+		left, err := countHooks(t.p.Rig, t.began)
+		return left.Busy > 0, err
+	}
+	left, err := countUnlessBusy(t.p.Rig, t.began, still)
+	if err == nil && still {
+		err = left.addTarget(ctx, t.p.Rig)
+	}
+	return !left.idle() && !left.stuck(), err
+}
