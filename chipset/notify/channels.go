@@ -80,7 +80,7 @@ func webhook(ctx context.Context, client *http.Client, address string, n Notice)
 		}
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
+	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
 		answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // the status says enough
 		return fmt.Errorf("%s %s", resp.Status, strings.TrimSpace(string(answer)))
