@@ -133,7 +133,7 @@ func TestCommands(t *testing.T) {
 	if data, err := os.ReadFile(file); err != nil || !bytes.Equal(data, want.JSON) || len(failed) > 0 {
 		t.Errorf("%q, %v", data, err)
 	}
-	n, failed = fails(t, definition.Notify{Command: []string{"sh", "-c", "sleep 600 & wait"}}, 50*time.Millisecond)
+	n, failed = fails(t, definition.Notify{Command: []string{"sh", "-c", "sleep 600 & wait"}}, time.Second)
 	began := time.Now()
 	for range maxQueued + 10 {
 		n.Send(want)
