@@ -148,7 +148,9 @@ func (l *Lock) Lost(t *Tree) bool {
 // Unlock releases the lock. Further calls do nothing.
 func (l *Lock) Unlock() {
 	if l != nil && l.f != nil {
-		_ = l.f.Close() // closing the only descriptor releases the flock
+		// Closing alone would leave the lock to a process that was forked just now, until it executes its program.
+		_ = unix.Flock(int(l.f.Fd()), unix.LOCK_UN)
+		_ = l.f.Close()
 		l.f = nil
 	}
 }

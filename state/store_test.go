@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func sampleStore(tree *Tree) *Store[sample] {
@@ -248,6 +250,20 @@ func TestLockIsNotInherited(t *testing.T) {
 		_ = child.Process.Kill()
 		_ = child.Wait()
 	}()
+	must(t, l.f.Close()) // as the end of the process does
+	if tree.IsLocked(LockBead, "a") {
+		t.Error("the child holds it")
+	}
+}
+
+// TestUnlockOfAForkedProcess: between fork and exec a child has every descriptor.
+func TestUnlockOfAForkedProcess(t *testing.T) {
+	tree := newTree(t)
+	l, err := tree.TryLock(LockBead, "a")
+	must(t, err)
+	forked, err := unix.Dup(int(l.f.Fd()))
+	must(t, err)
+	defer unix.Close(forked)
 	l.Unlock()
 	if tree.IsLocked(LockBead, "a") {
 		t.Error("the child holds it")
