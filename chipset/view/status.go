@@ -232,8 +232,6 @@ func (s *Status) addAgents(m *Model) error {
 	return errors.Join(failed...)
 }
 
-// addNeeds finds what waits for the person. What can't be found out is no reason to
-// show nothing.
 // BusyFirst lists the agents without the person, those with work or a question first: a rig
 // of thirty has most of its agents idle.
 func (s *Status) BusyFirst() []*AgentStatus {
@@ -250,6 +248,8 @@ func (s *Status) BusyFirst() []*AgentStatus {
 	return append(busy, idle...)
 }
 
+// addNeeds finds what waits for the person. What can't be found out is no reason to
+// show nothing.
 func (s *Status) addNeeds(ctx context.Context, m *Model) {
 	needs, err := m.needs(ctx)
 	if err != nil {

@@ -20,8 +20,9 @@ const (
 	Faint
 	// Wrong is an error.
 	Wrong
-	// Removed and Added are lines of a patch.
+	// Removed is a line that a patch takes away.
 	Removed
+	// Added is one that it brings.
 	Added
 )
 
