@@ -40,9 +40,14 @@ func Dir(t testing.TB) string {
 		dir = t.TempDir()
 	} else {
 		t.Cleanup(func() {
-			if err := os.RemoveAll(dir); err != nil {
-				t.Error(err)
+			err := os.RemoveAll(dir)
+			for range 1000 { // a program that was killed with its terminal may write until it is gone
+				if err == nil {
+					return
+				}
+				err = os.RemoveAll(dir)
 			}
+			t.Error(err)
 		})
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
