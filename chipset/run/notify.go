@@ -47,7 +47,7 @@ func (p *Process) startTeller(terminal io.Writer) (end func()) {
 // quiet reports whether nothing may be told now.
 func (t *teller) quiet() bool { return t.def.Quiet.Contains(t.p.Rig.Clock().Local()) }
 
-// tell notifies the person of the needs that they were not told of; partial says that there may be more than these.
+// tell notifies the person of the needs that are new to them. partial means that not every need could be read.
 // What comes in quiet hours is told at the first look after them.
 func (t *teller) tell(ctx context.Context, needs []view.Need, partial bool) error {
 	now := need.Standing{Partial: partial, Quiet: t.quiet()}

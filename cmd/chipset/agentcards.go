@@ -127,7 +127,7 @@ func newAgentsSetCmd(a *app) *cobra.Command {
 	var opts agentsSetOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "set AGENT",
-		Short: "Change what is given of an agent's card",
+		Short: "Change the given fields of an agent's card",
 		Long: `Change the given fields of an agent's card: your own; the mayor and human may change any.
 --capability and --allow-from replace the whole list; "" clears it. The person, mayor,
 witness and refinery can always write to an agent, and so can an agent that answers one of

@@ -62,7 +62,7 @@ func MailQuarantined(owner state.AgentID, c *state.Corruption) Event {
 	return Event{Type: "mail.quarantined", Agent: owner, Subject: c.Path, Text: c.Reason}
 }
 
-// MailStale says that a message speaks of work that is over, and is not acted on.
+// MailStale says that a message is about work that is over, and is not acted on.
 func MailStale(owner state.AgentID, name, why string) Event {
 	return Event{Type: "mail.stale", Agent: owner, Subject: MailSubject(owner, name), Text: why}
 }
