@@ -106,7 +106,7 @@ func TestSocket(t *testing.T) {
 		t.Errorf("the socket: %v, %v", info.Mode(), err)
 	}
 	if _, err := ListenSocket(t.Context(), path); !errors.Is(err, state.ErrConflict) {
-		t.Errorf("a second server: %v", err)
+		t.Fatalf("a second server: %v", err) // the first one would never be called again
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
