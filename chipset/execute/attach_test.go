@@ -173,7 +173,9 @@ func TestAttachTakenAway(t *testing.T) {
 	k, _ := fakeClient(t, "", begins+half, byHand)
 	rec := k.sling("do it")
 	k.until("the worker works", k.known)
-	done := k.attach(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), polecatPatience)
+	defer cancel()
+	done := k.attach(ctx)
 	k.until("the person has it", k.working("hand.txt"))
 	if _, err := k.rig.Hooks.Clear(t.Context(), alpha, rec.AssignmentID, k.p.Now()); err != nil {
 		t.Fatal(err)
