@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
@@ -105,6 +106,37 @@ func TestBoxHoldsHostileCommands(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A user without privileges has the same box: the tests are mostly run as root in containers, where the kernel lets more pass.
+func TestBoxWithoutPrivileges(t *testing.T) {
+	needLandlock(t)
+	if os.Getuid() != 0 {
+		t.Skip("the other tests have no privileges")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	const nobody = 65534
+	copied := filepath.Join(dir, "tests")
+	if out, err := exec.Command("cp", self, copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(copied, "-test.run=^TestBox(Keeps|Holds|Has|Records)", "-test.parallel=2")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "TMPDIR="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

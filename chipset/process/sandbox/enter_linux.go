@@ -61,11 +61,12 @@ func (p *Profile) Enter(path string, argv []string) (program string, words []str
 	if err := dropCapabilities(); err != nil {
 		return "", nil, fmt.Errorf("capabilities: %w", err)
 	}
-	if err := p.restrictFiles(); err != nil {
-		return "", nil, fmt.Errorf("landlock: %w", err)
-	}
+	// Without privileges the kernel wants this before both of what follows.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return "", nil, fmt.Errorf("no new privileges: %w", err)
+	}
+	if err := p.restrictFiles(); err != nil {
+		return "", nil, fmt.Errorf("landlock: %w", err)
 	}
 	if seccompAvailable() == nil {
 		if err := filterSystemCalls(); err != nil {
