@@ -106,7 +106,12 @@ func (s *supervisor) execBoxed(path string, attr *syscall.ProcAttr) (*child, err
 func (s *supervisor) awaitBox(link *os.File, path string) error {
 	profile := *s.spec.Sandbox
 	profile.Write, profile.Show = append(profile.Write, s.spec.Log), append(profile.Show, s.spec.Stdin)
-	if err := json.NewEncoder(link).Encode(boxOrder{Profile: profile, Path: path}); err != nil {
+	order, err := json.Marshal(boxOrder{Profile: profile, Path: path})
+	if err == nil {
+		// Without a line break: where a box does not read it, the link is reset when the command is executed.
+		_, err = link.Write(order)
+	}
+	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	answers := json.NewDecoder(link)

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,6 +150,38 @@ func TestBoxRemovesItsTemporaryFolder(t *testing.T) {
 	}
 	if _, err := os.Lstat(spec.Sandbox.Temp); !os.IsNotExist(err) {
 		t.Errorf("it is left: %v", err)
+	}
+}
+
+// TestTemporaryFilesCount: what a command puts into its temporary folder counts for what it may take of the disk.
+func TestTemporaryFilesCount(t *testing.T) {
+	needLandlock(t)
+	t.Parallel()
+	b := newBench(t)
+	spec := b.boxed(`head -c 4194304 /dev/zero > "$TMPDIR/big"; exec sleep 60`)
+	spec.MaxDisk, spec.Sandbox.Temp = 1<<20, filepath.Join(t.TempDir(), "temp")
+	if exit := b.run(spec); !exit.OverDisk {
+		t.Errorf("exit %+v", exit)
+	}
+}
+
+// TestBoxOrderOfAnyLength: a box reads its order in pieces, and starts wherever one ends.
+func TestBoxOrderOfAnyLength(t *testing.T) {
+	needLandlock(t)
+	b := newBench(t)
+	spec := b.boxed("true")
+	sent := *spec.Sandbox // with what the supervisor adds
+	sent.Write, sent.Show, sent.Hide = append(sent.Write, spec.Log), append(sent.Show, spec.Stdin), []string{""}
+	order, err := json.Marshal(boxOrder{Profile: sent, Path: "/bin/sh"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pieces = 1536 // what a json.Decoder has read after two of them
+	for length := pieces - 6; length < pieces+6; length++ {
+		spec.Sandbox.Hide = []string{strings.Repeat("/xxxxxxx", pieces)[:length-len(order)]}
+		if exit := b.run(spec); exit.Code != 0 {
+			t.Errorf("%d bytes: %+v", length, exit)
+		}
 	}
 }
 
