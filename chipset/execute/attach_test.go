@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -240,4 +241,33 @@ func TestAttachFence(t *testing.T) {
 // polecatDone is the end that a worker reports.
 func polecatDone(a state.AssignmentID, s state.SessionID, b state.BeadID) retire.Record {
 	return retire.Record{AssignmentID: a, AgentID: alpha, Session: s, BeadID: b, Outcome: retire.Done}
+}
+
+// TestAttachTornWorktree: nobody is put to work where a power cut may have torn what the session left.
+func TestAttachTornWorktree(t *testing.T) {
+	k, _ := fakeClient(t, "", begins+half, byHand)
+	k.sling("do it")
+	k.until("the worker works", k.known)
+	use, known := carry.ReadWorktree(k.rig, alpha)
+	if use.Torn = true; !known {
+		t.Fatal("nothing says whose worktree it is")
+	}
+	if err := carry.WriteWorktree(k.rig, use); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := k.attach(ctx)
+	var err error
+	k.until("it is refused", func() bool {
+		select {
+		case err = <-done:
+			return true
+		default:
+			return k.working("hand.txt")()
+		}
+	})
+	if !errors.Is(err, state.ErrConflict) || !strings.Contains(err.Error(), "is not as it left it") {
+		t.Errorf("the person is told %v", err)
+	}
 }

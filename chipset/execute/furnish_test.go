@@ -3,6 +3,7 @@ package execute
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,25 @@ func TestFurnished(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(k.dir, ".git/info/exclude")); err != nil || strings.Count(string(text), "/.env\n") != 1 {
 		t.Errorf("excluded: %q, %v", text, err)
+	}
+}
+
+// TestSetupOfANewWorktree: a worktree that is made anew is set up, also where the setup leaves nothing in it to see.
+func TestSetupOfANewWorktree(t *testing.T) {
+	t.Parallel()
+	k := newKennel(t, "sandbox: \"off\"\nworktree: {setup: 'echo x >> ../../../.git/setups'}\n")
+	for i, want := range []int{1, 1, 2} {
+		if i == 2 {
+			k.fail(os.RemoveAll(k.rig.Worktree(alpha)))
+			k.git("worktree", "prune")
+			k.fail(os.Mkdir(filepath.Join(k.dir, "elsewhere"), 0o700)) // takes the inode, if that is free again
+		}
+		rec := k.sling("echo done > done" + strconv.Itoa(i))
+		k.until("it is retired", k.retired(rec.AssignmentID))
+		if data, err := os.ReadFile(filepath.Join(k.dir, ".git/setups")); err != nil || len(data) != 2*want {
+			t.Errorf("bead %d: %d setups, want %d: %v", i+1, len(data)/2, want, err)
+		}
+		k.free()
 	}
 }
 

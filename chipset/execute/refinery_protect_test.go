@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -82,5 +83,29 @@ func TestRefineryProtectedFilesDenied(t *testing.T) {
 	}
 	if err := carry.Deny(m.ctx, m.rig, q.ID, "again", state.Human); err == nil {
 		t.Error("it is denied twice")
+	}
+}
+
+// What a hold is about is the whole change: what the person allowed covers no other mode, content or place.
+func TestHoldNamesTheWholeChange(t *testing.T) {
+	change := func(edit func(c *git.Change)) string {
+		c := git.Change{Path: ".envrc", Old: git.Entry{Mode: "100644", Hash: "1"}, New: git.Entry{Mode: "100644", Hash: "2"}}
+		edit(&c)
+		return holdOf([]git.Change{c}, "onto", "candidate").Change
+	}
+	same := change(func(*git.Change) {})
+	for name, edit := range map[string]func(c *git.Change){
+		"path":        func(c *git.Change) { c.Path = ".env" },
+		"mode before": func(c *git.Change) { c.Old.Mode = "120000" },
+		"before":      func(c *git.Change) { c.Old.Hash = "3" },
+		"mode":        func(c *git.Change) { c.New.Mode = "100755" },
+		"content":     func(c *git.Change) { c.New.Hash = "3" },
+	} {
+		if change(edit) == same {
+			t.Errorf("another %s is the same change", name)
+		}
+	}
+	if h := holdOf(nil, "onto", "candidate"); h != nil {
+		t.Errorf("nothing is held: %+v", h)
 	}
 }
