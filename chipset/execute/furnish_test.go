@@ -212,6 +212,23 @@ func TestRefineryRefusesProvided(t *testing.T) {
 	}
 }
 
+// TestRefineryRefusesWhatARebaseMoves: a rebase that follows a rename is judged by what it has changed.
+func TestRefineryRefusesWhatARebaseMoves(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, "test: \"true\"")
+	m.rig.Def.Worktree = definition.Worktree{Copy: []string{"conf"}, Timeout: time.Minute}
+	m.write(m.dir, "settings", strings.Repeat("a line\n", 20))
+	m.git(m.dir, "add", "settings")
+	m.git(m.dir, "commit", "-qm", "settings")
+	q := m.submit("settings", strings.Repeat("a line\n", 20)+"mine\n")
+	m.git(m.dir, "mv", "settings", "conf")
+	m.git(m.dir, "commit", "-qm", "renamed")
+	m.run()
+	if got := m.is(q, mergequeue.Conflicted, bead.Done); got.Failure != mergequeue.FailRefused || !strings.HasPrefix(got.Reason, "its branch commits conf, which every worktree gets") {
+		t.Errorf("%s: %s", got.Failure, got.Reason)
+	}
+}
+
 // free clears the hook for the next bead, as the mayor does.
 func (k *kennel) free() {
 	k.t.Helper()

@@ -3,10 +3,12 @@ package execute
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/git"
@@ -19,8 +21,11 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/spend"
 )
 
 const mayorRig = `agents:
@@ -480,4 +485,42 @@ func TestBlockUnhooked(t *testing.T) {
 	if b := h.bead(id); b.Status != bead.Blocked {
 		t.Errorf("it hangs nowhere and is %s", b.Status)
 	}
+}
+
+// TestMayorKeepsBudgets: what would begin again beyond its budget is paused, what is over or on its way is not. The
+// pause ends with the budget, and takes no other one along.
+func TestMayorKeepsBudgets(t *testing.T) {
+	t.Parallel()
+	h := newTownHall(t, "budget: {bead: {attempts: 1}}\n")
+	again, landed, working := h.add("again"), h.add("landed"), h.add("working")
+	h.set(landed, func(b *bead.Bead) { b.Status = bead.Merged })
+	h.set(working, func(b *bead.Bead) {
+		b.Status, b.Assignee, b.AssignmentID = bead.InProgress, mayorBravo, "as-"+state.AssignmentID(working)
+	})
+	for _, id := range []state.BeadID{again, landed, working} {
+		h.must(h.rig.Spend.Note(h.Context(), spend.Record{AssignmentID: "as-" + state.AssignmentID(id), BeadID: id, AgentID: mayorBravo, UpdatedAt: state.At(h.at)}, "ses-1", nil, 0))
+	}
+	key := fault.New(fault.ClientMissing, "no such program")
+	h.must(h.rig.Pauses.Change(h.Context(), pause.Rig, func(p *pause.Pause) error {
+		p.Find("preflight", "", key, state.At(h.at))
+		return nil
+	}))
+	paused := func(want ...pause.Scope) {
+		t.Helper()
+		h.must(h.m.keepBudgets(h.Context()))
+		all, err := h.rig.Pauses.InForce()
+		h.must(err)
+		var got []pause.Scope
+		for i := range all {
+			got = append(got, all[i].Scope)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("paused are %v, want %v", got, want)
+		}
+	}
+	_, err := h.m.fetch(h.Context())
+	h.must(err)
+	paused(pause.Bead(again), pause.Rig)
+	h.rig.Def.Budget = definition.Budget{}
+	paused(pause.Rig)
 }
