@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/view"
 )
@@ -122,6 +124,18 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
+// A server that does not answer is told of without its address.
+func TestWebhookIsAway(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	n, failed := fails(t, definition.Notify{Webhook: server.URL + "/secret"}, 0)
+	n.Send(hostileNotice(t))
+	n.Close()
+	if text := <-failed; !strings.HasPrefix(text, "webhook: ") || strings.Contains(text, "secret") {
+		t.Error(text)
+	}
+}
+
 // A command gets the JSON; one that hangs is ended with its children, fails once, and delays nobody.
 func TestCommands(t *testing.T) {
 	dir := t.TempDir()
@@ -149,6 +163,31 @@ func TestCommands(t *testing.T) {
 	if len(failed) > 0 {
 		t.Errorf("said again: %s", <-failed)
 	}
+}
+
+// A command that hangs is ended with its children.
+func TestCommandEndsWithItsChildren(t *testing.T) {
+	held := filepath.Join(t.TempDir(), "held")
+	if err := unix.Mkfifo(held, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := os.OpenFile(held, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	n, failed := fails(t, definition.Notify{Command: []string{"sh", "-c", `exec 9>"$0"; sleep 600 & echo began >&9; wait`, held}}, 3*time.Second)
+	n.Send(hostileNotice(t))
+	if text := <-failed; text != "command: it took too long" {
+		t.Error(text)
+	}
+	if err := pipe.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := io.ReadAll(pipe); err != nil || string(data) != "began\n" {
+		t.Errorf("its child still holds the pipe: %q, %v", data, err)
+	}
+	n.Close()
 }
 
 // What failed is tried again with the next notice, and said again once it has worked in between.

@@ -72,4 +72,17 @@ func TestDigest(t *testing.T) {
 	if look(t, r); len(*sent) != 2 || (*sent)[1] != "0 beads landed, 0 attempts failed, 1 decision waits for you: chipset inbox" {
 		t.Errorf("after work: %q", *sent)
 	}
+
+	// Each tells what came since the one before.
+	for i, want := range []string{"1 bead landed", "0 beads landed"} {
+		if r.busy = true; i == 0 {
+			at := f.At()
+			f.PutBead("gt-landed", bead.Merged, func(b *bead.Bead) { b.ClosedAt = &at })
+		}
+		look(t, r)
+		f.Now = f.Now.Add(stillness + time.Second)
+		if look(t, r); len(*sent) != 3+i || !strings.HasPrefix((*sent)[2+i], want+",") {
+			t.Errorf("digest %d: %q", 3+i, *sent)
+		}
+	}
 }
