@@ -26,6 +26,7 @@ type Definition struct {
 	// Sandbox is auto, off or require: whether workers and tests run in a sandbox.
 	Sandbox  string
 	Allow    Allow
+	Network  Network
 	Worktree Worktree
 	Merge    Merge
 	Mail     Mail
@@ -300,6 +301,24 @@ type Allow struct {
 	Env []string
 	// Read and Write are files and folders that they can read and change, absolute or below ~/.
 	Read, Write []string
+}
+
+// Network says which hosts workers and tests may connect to in their sandbox. Zero is every host.
+type Network struct {
+	// Restricted: those of Allow alone, and for a worker also those of its client.
+	Restricted bool `yaml:"-"`
+	// Allow are hosts, as proxy.Rules has them.
+	Allow []string
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler. Text is "open".
+func (n *Network) UnmarshalYAML(node *yaml.Node) error {
+	type fields Network
+	*n = Network{Restricted: node.Kind == yaml.MappingNode}
+	if !n.Restricted {
+		return nil
+	}
+	return node.Decode((*fields)(n))
 }
 
 // Worktree is what a worktree gets beside what git checks out, before a worker or a

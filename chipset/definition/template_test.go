@@ -47,7 +47,7 @@ func TestTemplateTakesItsOptions(t *testing.T) {
 // TestTemplateExplainsEveryKnob keeps the template complete when a knob is added.
 func TestTemplateExplainsEveryKnob(t *testing.T) {
 	text := string(Template(TemplateOptions{}))
-	for _, knob := range strings.Fields("name bead_prefix tick patrol topology role count skills default permissions grace presets sandbox allow read write copy link submodules lfs setup setup_when" +
+	for _, knob := range strings.Fields("name bead_prefix tick patrol topology role count skills default permissions grace presets sandbox allow network read write copy link submodules lfs setup setup_when" +
 		" command prompt timeout env stall_detection target remote test test_timeout on_conflict push_branches max_waiting batch protect" +
 		" strategy max_parallel batch_threshold formula_support nudge_interval restart_threshold slow_start" +
 		" max_restarts_per_bead max_attempts_per_bead max_conflicts_per_bead restart_cooldown retention max_size beads depth mail commands log disk budget money tokens attempts time prices notify terminal desktop webhook quiet digest every ref") {
