@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,8 @@ const (
 	Approve Decision = "approve"
 	// Deny: whoever asks for it may not.
 	Deny Decision = "deny"
+	// Asked: somebody tried it and was refused; ends when the person approves or denies it.
+	Asked Decision = "asked"
 )
 
 // MaxRule bounds the text of a rule, in bytes.
@@ -39,7 +42,7 @@ type Rule struct {
 	AgentID  state.AgentID `json:"agent_id,omitempty"`
 	Decision Decision      `json:"decision"`
 	Reason   string        `json:"reason,omitempty"`
-	// By is who decided; only the person does.
+	// By is who decided, and for Asked who tried; only the person decides.
 	By        state.AgentID `json:"by"`
 	CreatedAt state.Time    `json:"created_at"`
 
@@ -121,9 +124,9 @@ func check(name string, r *Rule) error {
 	switch {
 	case r.ID != name || name != IDOf(r.Rule, r.AgentID):
 		return fmt.Errorf("id %q contradicts the file's name or what the rule is about", r.ID)
-	case r.Decision != Approve && r.Decision != Deny:
+	case r.Decision != Approve && r.Decision != Deny && r.Decision != Asked:
 		return fmt.Errorf("unknown decision %q", r.Decision)
-	case r.By != state.Human:
+	case r.By != state.Human && r.Decision != Asked:
 		return fmt.Errorf("by %q, but only %s decides", r.By, state.Human)
 	}
 	return CheckRule(r.Rule)
@@ -136,5 +139,56 @@ func (s Store) Find(rule string, id state.AgentID) (Rule, error) {
 	if errors.Is(err, state.ErrNotFound) {
 		r, err = s.Get(IDOf(rule, ""))
 	}
+	if err == nil && r.Decision == Asked {
+		return Rule{}, fmt.Errorf("permission %s: %w: nobody has decided", r.ID, state.ErrNotFound)
+	}
 	return r, err
 }
+
+// maxAsked bounds how many hosts wait for a decision.
+const maxAsked = 50
+
+// AskForHost keeps that somebody wanted to connect to a host and was refused, and reports whether that is new. Nothing
+// changes where the person has decided about it. Durable when it returns nil.
+func (s Store) AskForHost(ctx context.Context, host string, r Rule) (bool, error) {
+	r.Rule, r.Decision, r.AgentID = hostRule(host), Asked, ""
+	r.ID = IDOf(r.Rule, "")
+	if _, err := s.Get(r.ID); !errors.Is(err, state.ErrNotFound) {
+		return false, err
+	}
+	known, _, err := s.All()
+	if err != nil || len(slices.DeleteFunc(known, func(k Rule) bool { return k.Decision != Asked })) >= maxAsked {
+		return false, err
+	}
+	isNew := false
+	_, err = s.Upsert(ctx, r.ID, func(stored *Rule, exists bool) error {
+		if isNew = !exists; isNew {
+			*stored = r
+		}
+		return nil
+	})
+	return isNew && err == nil, err
+}
+
+// Hosts returns those that the person has approved for an agent or, with "", for all.
+func Hosts(rules []Rule, id state.AgentID) []string {
+	var hosts []string
+	for _, r := range rules {
+		if host, is := r.Host(); is && r.Decision == Approve && (r.AgentID == "" || r.AgentID == id) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// Host returns the host that a rule is about, and whether it is about one.
+func (r *Rule) Host() (host string, is bool) {
+	if host, is = strings.CutPrefix(r.Rule, hostPrefix); !is {
+		return "", false
+	}
+	return strings.CutSuffix(host, ")")
+}
+
+const hostPrefix = "Network("
+
+func hostRule(host string) string { return hostPrefix + host + ")" }

@@ -87,3 +87,47 @@ func TestRules(t *testing.T) {
 		}
 	}
 }
+
+// A host that was refused waits for the person, once, and is allowed for nobody before.
+func TestAskForHost(t *testing.T) {
+	tree, err := state.Create(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStore(tree, nil)
+	ask := func(host string, want bool) {
+		t.Helper()
+		isNew, err := s.AskForHost(t.Context(), host, Rule{By: "polecat-alpha", Reason: "the worker of gt-a", CreatedAt: now})
+		if err != nil || isNew != want {
+			t.Errorf("%s: new %t, %v", host, isNew, err)
+		}
+	}
+	hosts := func() []string {
+		all, _, err := s.All()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Hosts(all, "polecat-alpha")
+	}
+	ask("a.example.org", true)
+	ask("a.example.org", false)
+	if _, err := s.Find("Network(a.example.org)", "polecat-alpha"); !errors.Is(err, state.ErrNotFound) || len(hosts()) > 0 {
+		t.Errorf("it counts as decided: %v, %q", err, hosts())
+	}
+	for _, d := range []Decision{Deny, Approve} {
+		want := map[Decision]int{Approve: 1}[d]
+		if _, err := s.Decide(t.Context(), rule("Network(a.example.org)", "", d)); err != nil {
+			t.Fatal(err)
+		}
+		ask("a.example.org", false)
+		if got := hosts(); len(got) != want {
+			t.Errorf("%s: %q", d, got)
+		}
+	}
+	for i := range 2 * maxAsked {
+		ask("h"+strings.Repeat("x", i)+".example.org", i < maxAsked)
+	}
+	if all, _, _ := s.All(); len(all) != maxAsked+1 {
+		t.Errorf("%d wait", len(all))
+	}
+}
