@@ -161,6 +161,20 @@ func (a *Actor) remember(ctx context.Context, rule string, asker state.AgentID, 
 	return a.Permissions.Decide(ctx, holds)
 }
 
+// DecideHost allows or refuses a host for good that was asked for, by the name of its rule. It holds for whoever starts
+// from now on. Only the person may. Errors: state.ErrNotFound, state.ErrConflict.
+func (a *Actor) DecideHost(ctx context.Context, id string, d Decision) (permission.Rule, error) {
+	if a.ID != state.Human {
+		return permission.Rule{}, state.Conflictf("permission "+id, "only the person grants one, and you speak as %s", a.ID)
+	}
+	rule, err := a.Permissions.Get(id)
+	if err != nil {
+		return rule, err
+	}
+	d.OnlyAgent = false
+	return a.remember(ctx, rule.Rule, "", d)
+}
+
 // Revoke forgets a decision that was remembered. Only the person may.
 func (a *Actor) Revoke(id string) (permission.Rule, error) {
 	if a.ID != state.Human {

@@ -20,6 +20,7 @@
 package agentcli
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,9 @@ type Client struct {
 	OwnSandbox bool
 	// Keys are the variables that it reads, its model's keys among them: names, or beginnings of names with a * behind.
 	Keys []string
+	// Hosts are those that it talks with: its model, its login, and what it reports to. A variable of Keys that holds
+	// another address stands for that one.
+	Hosts []string
 	// Configures are names of files and folders in a repository, with * and ?, by which it is configured or told
 	// what to do.
 	Configures []string
@@ -159,6 +163,22 @@ func (c *Client) Start(argv []string, kit Kit) Equipped {
 		return Equipped{Argv: argv}
 	}
 	return c.Equip(argv, kit)
+}
+
+// HostsOf returns the hosts that the client's own variables lead it to: those of Keys that hold an address of HTTP.
+func (c *Client) HostsOf(environ []string) []string {
+	var hosts []string
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		own := slices.ContainsFunc(c.Keys, func(key string) bool {
+			beginning, open := strings.CutSuffix(key, "*")
+			return key == name || open && strings.HasPrefix(name, beginning)
+		})
+		if address, err := url.Parse(value); own && err == nil && (address.Scheme == "https" || address.Scheme == "http") && address.Host != "" {
+			hosts = append(hosts, address.Host)
+		}
+	}
+	return hosts
 }
 
 // HasOption reports whether an option stands on a command line.

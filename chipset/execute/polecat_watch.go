@@ -105,6 +105,11 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker, x process.Exit) {
 		exit = polecat.Exit{Lost: true, Attended: true, Resumable: exit.Resumable, Changed: exit.Changed}
 	}
 	w.exit, w.endedAt = &exit, x.EndedAt
+	if refused, err := askForHosts(ctx, p.Rig, p.ID, "the worker of "+string(w.bead), x); err != nil {
+		p.Say("%s: hosts that were refused: %v", p.ID, err)
+	} else if len(refused) > 0 {
+		p.tell(event.Warning(p.ID, w.work(), string(p.ID), "network.allow does not name "+strings.Join(refused, ", ")))
+	}
 	p.noteRepository(ctx)
 }
 

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,9 +15,11 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/process/private"
+	"github.com/gastown-chipset/chipset/chipset/process/proxy"
 	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/permission"
 )
 
 // confined is what the profile of a command follows from. All paths are absolute.
@@ -29,6 +32,9 @@ type confined struct {
 	// self is the rig's own binary, temp the command's temporary folder.
 	self, temp, home string
 	lookup           func(string) string
+	// network and hosts are where it may connect to: what the definition says, and what beyond that.
+	network definition.Network
+	hosts   []string
 	// client is who works, nil for a test. stand holds the folder that it has instead of its own, "" for none. show are
 	// files of the rig that it is handed.
 	client *agentcli.Client
@@ -44,6 +50,12 @@ type confined struct {
 // the rig through the broker alone: of .chipset it reads what it is handed, and writes its worktree and its log.
 func (c confined) profile() *sandbox.Profile {
 	p := &sandbox.Profile{Mode: c.level, Temp: c.temp}
+	if c.network.Restricted {
+		p.Network = &proxy.Rules{Allow: slices.Concat(c.network.Allow, c.hosts)}
+		if c.client != nil {
+			p.Network.Allow = append(p.Network.Allow, c.client.Hosts...)
+		}
+	}
 
 	p.Write = append(sandbox.Caches(c.home, c.lookup), expand(c.home, c.allow.Write)...)
 	if c.readOnly {
@@ -119,7 +131,7 @@ func confine(r *rig.Rig, worktree string, session state.SessionID) (confined, er
 	if err != nil {
 		return confined{}, fmt.Errorf("temporary folder: %w", err)
 	}
-	return confined{allow: r.Def.Allow, level: sandbox.Mode(r.Def.Sandbox), root: r.Dir, git: r.Git.CommonDir(), worktree: worktree,
+	return confined{allow: r.Def.Allow, network: r.Def.Network, level: sandbox.Mode(r.Def.Sandbox), root: r.Dir, git: r.Git.CommonDir(), worktree: worktree,
 		temp: filepath.Join(temp, string(session)), home: home, lookup: os.Getenv}, nil
 }
 
@@ -133,6 +145,9 @@ func (s *Site) confine(session state.SessionID) (*sandbox.Profile, error) {
 		return nil, err
 	}
 	c.show = linked(s.Rig)
+	if c.hosts, err = allowedHosts(s.Rig, ""); err != nil {
+		return nil, err
+	}
 	return c.profile(), nil
 }
 
@@ -149,6 +164,10 @@ func (p *Polecat) confineWorker(client *agentcli.Client, session state.SessionID
 	c.client, c.show, c.self = client, show, p.Self
 	c.readOnly = client.OwnSandbox && p.Rig.Def.Worker.Permissions == agentcli.PermissionAsk
 	c.lookup = func(name string) string { return cmp.Or(lookup(env, name), os.Getenv(name)) }
+	if c.hosts, err = allowedHosts(p.Rig, p.ID); err != nil {
+		return nil, nil, err
+	}
+	c.hosts = append(c.hosts, client.HostsOf(append(ownEnvironment(), env...))...)
 	if c.admin, err = p.Rig.Git.In(c.worktree).GitDir(); err != nil {
 		return nil, nil, err
 	}
@@ -164,6 +183,30 @@ func (p *Polecat) confineWorker(client *agentcli.Client, session state.SessionID
 	c.stand = p.Rig.Tree.Abs(standDir.Join(string(session)))
 	variable, err := c.makeStand()
 	return c.profile(), []string{variable}, err
+}
+
+// allowedHosts returns the hosts that the person has approved for an agent or, with "", for tests.
+func allowedHosts(r *rig.Rig, id state.AgentID) ([]string, error) {
+	if !r.Def.Network.Restricted {
+		return nil, nil
+	}
+	rules, _, err := r.Permissions.All()
+	return permission.Hosts(rules, id), err
+}
+
+// askForHosts asks the person about hosts that a command was refused; who says whose command it was.
+func askForHosts(ctx context.Context, r *rig.Rig, by state.AgentID, who string, x process.Exit) ([]string, error) {
+	var refused []string
+	var failed []error
+	for _, visit := range x.Hosts {
+		if visit.Refused == 0 {
+			break
+		}
+		refused = append(refused, visit.Host)
+		_, err := r.Permissions.AskForHost(ctx, visit.Host, permission.Rule{By: by, Reason: who, CreatedAt: r.Clock.Now()})
+		failed = append(failed, err)
+	}
+	return refused, errors.Join(failed...)
 }
 
 // boxed reports whether a definition wants a sandbox.

@@ -54,6 +54,18 @@ func TestProfile(t *testing.T) {
 			t.Errorf("%s must be shown to the worker alone", path)
 		}
 	}
+	if test.Network != nil || worker.Network != nil {
+		t.Error("the network is restricted although nobody wants that")
+	}
+	c.network = definition.Network{Restricted: true, Allow: []string{"registry.example.org"}}
+	worker = c.profile()
+	c.client = nil
+	test = c.profile()
+	for host, want := range map[string][2]bool{"registry.example.org": {true, true}, "api.anthropic.com": {true, false}, "api.openai.com": {false, false}} {
+		if got := [2]bool{slices.Contains(worker.Network.Allow, host), slices.Contains(test.Network.Allow, host)}; got != want {
+			t.Errorf("%s: a worker and a test may reach it: %v", host, got)
+		}
+	}
 	if !slices.Contains(test.Show, "/home/u/.aws") || worker.Temp != "/var/tmp/chipset-1/ses-1" {
 		t.Errorf("show %q, temporary folder %s", test.Show, worker.Temp)
 	}

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,7 +93,12 @@ func (s *Site) run(ctx context.Context, c command) (process.Exit, string, error)
 		select {
 		case <-job.Done():
 			exit := job.Exit()
-			return exit, outputTail(spec.Log, 0), s.Rig.Tree.Remove(c.record)
+			refused, err := askForHosts(ctx, s.Rig, s.ID, "a test or setup", exit)
+			output := outputTail(spec.Log, 0)
+			if len(refused) > 0 {
+				output += "\n(not in network.allow of chipset.yaml: " + strings.Join(refused, ", ") + ")"
+			}
+			return exit, output, errors.Join(err, s.Rig.Tree.Remove(c.record))
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-ticker.C:

@@ -229,7 +229,7 @@ func remembered(r *rig.Rig, target git.Branch, tip git.Hash, key string) (string
 // keyOf names a tip, and all of the definition that setup and test depend on.
 func keyOf(r *rig.Rig, tip git.Hash) (string, error) {
 	d := r.Def
-	text, err := json.Marshal([]any{tip, d.Merge.Test, d.MergeDefined, d.Worktree, d.Sandbox, d.Allow})
+	text, err := json.Marshal([]any{tip, d.Merge.Test, d.MergeDefined, d.Worktree, d.Sandbox, d.Allow, d.Network})
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), err
 }

@@ -31,6 +31,8 @@ type boxOrder struct {
 	Profile sandbox.Profile `json:"profile"`
 	// Path is the file to execute.
 	Path string `json:"path"`
+	// Listen are addresses of its own network on which the supervisor wants to listen; empty where it has none.
+	Listen []string `json:"listen,omitempty"`
 }
 
 // boxAnswer is what a box says: first that it is restricted, and then nothing more, or why it has not executed the
@@ -56,6 +58,10 @@ func Box(args []string) int {
 		return 1
 	}
 	answer := json.NewEncoder(link)
+	if err := handOver(order.Listen); err != nil {
+		_ = answer.Encode(boxAnswer{Error: err.Error()})
+		return 1
+	}
 	path, argv, err := order.Profile.Enter(order.Path, args[1:])
 	if err != nil {
 		_ = answer.Encode(boxAnswer{Error: err.Error()})
@@ -77,6 +83,9 @@ func (s *supervisor) execBoxed(path string, attr *syscall.ProcAttr) (*child, err
 		return nil, err
 	}
 	attr.Env = append(attr.Env, "TMPDIR="+s.spec.Sandbox.Temp)
+	if err := s.isolate(attr); err != nil {
+		return nil, err
+	}
 	ends, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
@@ -106,10 +115,13 @@ func (s *supervisor) execBoxed(path string, attr *syscall.ProcAttr) (*child, err
 func (s *supervisor) awaitBox(link *os.File, path string) error {
 	profile := *s.spec.Sandbox
 	profile.Write, profile.Show = append(profile.Write, s.spec.Log), append(profile.Show, s.spec.Stdin)
-	order, err := json.Marshal(boxOrder{Profile: profile, Path: path})
+	order, err := json.Marshal(boxOrder{Profile: profile, Path: path, Listen: s.listens()})
 	if err == nil {
 		// Without a line break: where a box does not read it, the link is reset when the command is executed.
 		_, err = link.Write(order)
+	}
+	if err == nil {
+		err = s.takeListeners(link)
 	}
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/process/proxy"
 	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 )
 
@@ -201,12 +202,11 @@ func TestBoxOfWhatCannotBeExecuted(t *testing.T) {
 	}
 }
 
-// BenchmarkStart compares starts in one run: the second minus the first is what the box costs.
+// BenchmarkStart compares starts in one run: another minus the first is what the box costs.
 func BenchmarkStart(b *testing.B) {
-	for _, boxed := range []bool{false, true} {
-		name := map[bool]string{false: "bare", true: "boxed"}[boxed]
+	for _, name := range []string{"bare", "boxed", "network"} {
 		b.Run(name, func(b *testing.B) {
-			needLandlock(b)
+			needNetwork(b)
 			dir := b.TempDir()
 			self, err := os.Executable()
 			if err != nil {
@@ -216,9 +216,12 @@ func BenchmarkStart(b *testing.B) {
 			defer host.Close()
 			for i := 0; b.Loop(); i++ {
 				spec := Spec{ID: "bench", Argv: []string{"/bin/true"}, Dir: dir, Record: filepath.Join(dir, "record")}
-				if boxed {
+				if name != "bare" {
 					spec.Sandbox = &sandbox.Profile{Mode: sandbox.Auto, Write: []string{dir}, Temp: filepath.Join(dir, "temp"),
 						Hide: []string{filepath.Join(os.Getenv("HOME"), ".ssh")}}
+				}
+				if name == "network" {
+					spec.Sandbox.Network = &proxy.Rules{}
 				}
 				job, err := host.Start(b.Context(), spec)
 				if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gastown-chipset/chipset/chipset/process/proxy"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/fault"
 )
@@ -55,6 +56,8 @@ type Exit struct {
 	OverDisk bool `json:"over_disk,omitempty"`
 	// Refused counts what the command asked of its rig beyond Broker.MaxCalls.
 	Refused int `json:"refused,omitempty"`
+	// Hosts are those that a command without the whole network has asked for, refused ones first.
+	Hosts []proxy.Visit `json:"hosts,omitempty"`
 	// PID is the command's process, PGID its group, 0 when it never ran.
 	PGID int `json:"pgid,omitempty"`
 	PID  int `json:"pid,omitempty"`

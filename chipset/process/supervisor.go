@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/process/broker"
+	"github.com/gastown-chipset/chipset/chipset/process/proxy"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/fault"
 )
@@ -70,7 +71,9 @@ type supervisor struct {
 	// broker is nil without Spec.Broker; calls counts the commands that it was asked to run.
 	broker *broker.Server
 	calls  atomic.Int64
-	dir    *os.File // Spec.Dir, opened before the command ran; nil without Spec.Settle
+	// proxy is nil where the command has no network of its own.
+	proxy *proxy.Proxy
+	dir   *os.File // Spec.Dir, opened before the command ran; nil without Spec.Settle
 
 	exited   bool      // the command itself has ended
 	ending   bool      // TERM has been sent
@@ -170,6 +173,7 @@ func (s *supervisor) voidRecord() error {
 // finish writes the final record, after what it vouches for is durable.
 func (s *supervisor) finish() {
 	s.trimLog()
+	s.closeNetwork()
 	if most := s.maxCalls(); most > 0 {
 		s.exit.Refused = int(max(0, s.calls.Load()-most))
 	}
@@ -264,6 +268,7 @@ func (s *supervisor) notExecuted(err error) int {
 	case errors.Is(err, fs.ErrPermission): // the file itself, not what it works on
 		s.exit.Fault = fault.New(fault.ClientRefused, fault.ClientRefused.Phrase()+": "+err.Error())
 	}
+	s.closeNetwork()
 	s.removeTemp()
 	if err := writeRecord(s.spec.Record, s.exit); err != nil {
 		return s.fail(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
+	"github.com/gastown-chipset/chipset/state/permission"
 	"github.com/gastown-chipset/chipset/state/retire"
 	"github.com/gastown-chipset/chipset/state/spend"
 )
@@ -86,6 +87,7 @@ type Model struct {
 	ends       table[retire.Record]
 	incidents  table[incident.Incident]
 	pauses     table[pause.Pause]
+	rules      table[permission.Rule]
 	spent      table[spend.Record]
 
 	spend spendIndex
@@ -135,6 +137,7 @@ func NewModel(r *rig.Rig, w *state.Watcher) *Model {
 		ends:       newTable(r.Retire.Since, func(e *retire.Record) string { return string(e.AssignmentID) }),
 		incidents:  newTable(r.Incidents.Since, func(i *incident.Incident) string { return string(i.ID) }),
 		pauses:     newTable(r.Pauses.Since, func(p *pause.Pause) string { return p.Scope.File() }),
+		rules:      newTable(r.Permissions.Since, func(p *permission.Rule) string { return p.ID }),
 		spent:      newTable(r.Spend.Since, func(s *spend.Record) string { return string(s.AssignmentID) }),
 		spend:      newSpendIndex(),
 		progress:   progressFiles{follow: follow(agentcli.ProgressDir), known: map[state.SessionID]*agentcli.Progress{}},
@@ -153,6 +156,9 @@ func modelOf(r *rig.Rig, rec *rig.Records, outline bool) *Model {
 	m.convoys.fill(rec.Convoys)
 	m.incidents.fill(rec.Incidents)
 	m.pauses.fill(rec.Pauses)
+	if _, _, err := m.rules.update(); err != nil {
+		m.unreadable = append(m.unreadable, err)
+	}
 	for id, h := range rec.Hooks {
 		m.hooks.rows[string(id)] = h
 	}
@@ -178,7 +184,7 @@ func glance(ctx context.Context, r *rig.Rig) (*Model, error) {
 
 // Folders are those whose changes change the view.
 func (m *Model) Folders() []state.Path {
-	dirs := []state.Path{agent.Dir, hook.Dir, bead.Dir, mergequeue.Dir, convoy.Dir, retire.Dir, incident.Dir, pause.Dir, spend.Dir, event.Dir,
+	dirs := []state.Path{agent.Dir, hook.Dir, bead.Dir, mergequeue.Dir, convoy.Dir, retire.Dir, incident.Dir, pause.Dir, permission.Dir, spend.Dir, event.Dir,
 		agentcli.ProgressDir, actor.AwaitedDir, rig.StampDir, m.r.Mailbox(state.Human).Dir()}
 	for id := range m.boxes {
 		if id != state.Human {
@@ -266,7 +272,7 @@ func (m *Model) follow(ctx context.Context, first bool) (bool, error) {
 	note(anyAgent, err)
 	_, anyConvoy, err := m.convoys.update()
 	note(anyConvoy, err)
-	for _, update := range []func() ([]string, bool, error){m.dispatches.update, m.incidents.update, m.pauses.update} {
+	for _, update := range []func() ([]string, bool, error){m.dispatches.update, m.incidents.update, m.pauses.update, m.rules.update} {
 		_, any, err := update()
 		note(any, err)
 	}
@@ -281,7 +287,7 @@ func (m *Model) follow(ctx context.Context, first bool) (bool, error) {
 		m.work.convoys.put(m.convoys.rows, m.work.beads)
 	}
 	m.followBeads(beads)
-	m.unreadable = slices.Concat(m.beads.bad, m.requests.bad, m.ends.bad, m.agents.bad, m.convoys.bad, m.dispatches.bad, m.incidents.bad, m.pauses.bad, m.spent.bad, m.hooks.bad)
+	m.unreadable = slices.Concat(m.beads.bad, m.requests.bad, m.ends.bad, m.agents.bad, m.convoys.bad, m.dispatches.bad, m.incidents.bad, m.pauses.bad, m.rules.bad, m.spent.bad, m.hooks.bad)
 	note(m.probe(first || anyAgent || anyHook))
 	mails := note(m.followMail())
 	note(m.progress.update(m.r.Tree, m.hooks.rows))

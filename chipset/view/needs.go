@@ -20,6 +20,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/need"
 	"github.com/gastown-chipset/chipset/state/pause"
+	"github.com/gastown-chipset/chipset/state/permission"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
@@ -42,6 +43,8 @@ const (
 	// NeedPause: something that workers need is not there; ends by itself when it is, or
 	// with resume.
 	NeedPause NeedKind = "pause"
+	// NeedHost: a worker or a test wanted to connect to a host that the rig does not allow; ends with approve or deny.
+	NeedHost NeedKind = "host"
 	// NeedBlocked: a bead waits for a person; ends with reopen, an answer or work cancel.
 	NeedBlocked NeedKind = "blocked"
 	// NeedDamage: a record can't be read, and nothing happens to it; ends with its repair.
@@ -52,7 +55,7 @@ const (
 
 // needOrder is the order of lists: first what a worker or the queue stands still for.
 func needOrder() []NeedKind {
-	return []NeedKind{NeedPermission, NeedPlan, NeedQuestion, NeedProtected, NeedLanding, NeedPause, NeedBlocked, NeedDamage, NeedIncident}
+	return []NeedKind{NeedPermission, NeedPlan, NeedQuestion, NeedProtected, NeedLanding, NeedPause, NeedHost, NeedBlocked, NeedDamage, NeedIncident}
 }
 
 // Need is a decision that only the person can make.
@@ -73,6 +76,8 @@ type Need struct {
 	// Name is the message that asks.
 	Name    mail.Name     `json:"name,omitempty"`
 	MergeID state.MergeID `json:"merge_id,omitempty"`
+	// Permission is the rule that waits for a decision.
+	Permission string `json:"permission_id,omitempty"`
 	// Change names the content of a change of protected files.
 	Change string `json:"change,omitempty"`
 	// Scope is what is paused.
@@ -100,6 +105,7 @@ func (m *Model) needs(ctx context.Context) ([]Need, error) {
 	err := errors.Join(b.questions(), b.blocked())
 	b.landings()
 	b.pauses()
+	b.hosts()
 	b.damage()
 	b.incidents()
 	b.behind()
@@ -123,7 +129,7 @@ func (m *Model) needs(ctx context.Context) ([]Need, error) {
 
 // NeedDirs are the folders whose changes make and end needs.
 func NeedDirs(r *rig.Rig) []state.Path {
-	return []state.Path{bead.Dir, hook.Dir, mergequeue.Dir, incident.Dir, r.Mailbox(state.Human).Dir(), actor.AwaitedDir}
+	return []state.Path{bead.Dir, hook.Dir, mergequeue.Dir, incident.Dir, r.Mailbox(state.Human).Dir(), actor.AwaitedDir, permission.Dir}
 }
 
 // needBuilder collects needs from what a model knows.
@@ -218,6 +224,17 @@ func (b *needBuilder) pauses() {
 	}
 }
 
+// hosts finds what workers and tests wanted to connect to and were refused. The work goes on without it.
+func (b *needBuilder) hosts() {
+	all := b.rules.sorted()
+	for i := range all {
+		if host, is := all[i].Host(); is && all[i].Decision == permission.Asked {
+			b.add(Need{Kind: NeedHost, What: fmt.Sprintf("%s wanted %s", all[i].Reason, host), Why: "network.allow in chipset.yaml does not name it",
+				Since: all[i].CreatedAt, Permission: all[i].ID}, all[i].ID)
+		}
+	}
+}
+
 // isDone reports whether a request's bead still waits for it.
 func (b *needBuilder) isDone(q *mergequeue.Request) bool {
 	known := b.work.beads[q.BeadID]
@@ -301,6 +318,8 @@ func (n *Need) Handle() string {
 		return fmt.Sprint(n.Number)
 	case n.Name != "":
 		return string(n.Name)
+	case n.Permission != "":
+		return n.Permission
 	}
 	return string(n.BeadID)
 }
@@ -308,7 +327,7 @@ func (n *Need) Handle() string {
 func (n *Need) addCommands() {
 	h := n.Handle()
 	switch n.Kind {
-	case NeedPermission:
+	case NeedPermission, NeedHost:
 		n.Commands = []string{"chipset approve " + h, "chipset deny " + h + " --reason TEXT"}
 	case NeedPlan:
 		n.Commands = []string{"chipset approve " + h, "chipset deny " + h + " --reason TEXT", "chipset mail peek " + string(n.Name)}

@@ -18,6 +18,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/permission"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -108,6 +109,18 @@ func TestNeedsComeAndGoWithTheirCauses(t *testing.T) {
 				rigtest.Must(t, err)
 			}
 		}, "1 plan  crew-ann asks whether its plan is right: tidy up | chipset approve 1"},
+		"refused host": {func(f *rigtest.Yard) func() {
+			r := permission.Rule{By: "polecat-alpha", Reason: "the worker of gt-a", CreatedAt: f.At()}
+			for range 2 {
+				_, err := f.Permissions.AskForHost(t.Context(), "registry.example.org", r)
+				rigtest.Must(t, err)
+			}
+			return func() {
+				me := &actor.Actor{Rig: f.Rig, ID: state.Human}
+				_, err := me.DecideHost(t.Context(), permission.IDOf("Network(registry.example.org)", ""), actor.Decision{Approved: true})
+				rigtest.Must(t, err)
+			}
+		}, "1 host  the worker of gt-a wanted registry.example.org: network.allow in chipset.yaml does not name it | chipset approve 1"},
 		"blocked": {func(f *rigtest.Yard) func() {
 			f.PutBead("gt-stop", bead.Blocked, func(b *bead.Bead) { b.CloseReason = "which database?\nmore" })
 			return func() { f.PutBead("gt-stop", bead.Open, nil) }

@@ -143,7 +143,7 @@ func (s *surroundings) lookAtTarget(ctx context.Context, r *rig.Rig) {
 	if r.Def == nil || r.Git == nil {
 		return
 	}
-	s.sandbox = sandbox.Describe(sandbox.Mode(r.Def.Sandbox))
+	s.sandbox = sandbox.Describe(sandbox.Mode(r.Def.Sandbox), r.Def.Network.Restricted)
 	s.test = r.Def.Merge.Test.Line
 	if s.test == "" {
 		s.test = strings.Join(r.Def.Merge.Test.Argv, " ")

@@ -143,7 +143,7 @@ func (a *app) forEach(args []string, do func(arg string) (outcome, error)) error
 		if o.Name != "" {
 			return string(o.Name)
 		}
-		return string(o.BeadID) + " " + o.Did
+		return strings.TrimSpace(string(o.BeadID) + " " + o.Did)
 	})
 }
 

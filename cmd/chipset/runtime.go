@@ -117,9 +117,9 @@ can be shown too; for a command line, the result of parsing it is shown.`,
 }
 
 func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string, a *app) error {
-	presets, permission, mode, test := clients.Presets(), agentcli.PermissionAsk, sandbox.Auto, ""
+	presets, permission, mode, test, restricted := clients.Presets(), agentcli.PermissionAsk, sandbox.Auto, "", false
 	if r, err := a.openState(ctx); err == nil && r.Def != nil {
-		presets, permission, mode, test = clients.PresetsOf(r.Def), r.Def.Worker.Permissions, sandbox.Mode(r.Def.Sandbox), clients.PassingTest(r.Def)
+		presets, permission, mode, test, restricted = clients.PresetsOf(r.Def), r.Def.Worker.Permissions, sandbox.Mode(r.Def.Sandbox), clients.PassingTest(r.Def), r.Def.Network.Restricted
 	}
 	if opts.permissions != "" {
 		permission = opts.permissions
@@ -143,7 +143,7 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 	resumed := c.Start(run.Argv, kit)
 	about := c.About
 	lines := [][2]string{
-		{"client", about.Title}, {"tried with", about.Tried}, {"permissions", permission}, {"sandbox", sandbox.Describe(mode)}, {"prompt", promptWay(preset, &run)},
+		{"client", about.Title}, {"tried with", about.Tried}, {"permissions", permission}, {"sandbox", sandbox.Describe(mode, restricted)}, {"prompt", promptWay(preset, &run)},
 		{"command", commandLine(begun.Argv)}, {"environment", commandLine(append(begun.Env, names(preset.Env)...))},
 		{"time-out", timeOut(preset.Timeout)}, {"exit code", exitCodeOf(about)},
 	}

@@ -182,6 +182,9 @@ message; for the person it may be in any mailbox. Permissions are decided by the
 plans by the mayor or the person, and the end of a crew member by that member. The answer
 goes to the agent that asked, even if the mayor has passed the request on.
 
+A host that a worker or a test wanted to connect to is allowed, or not asked about again, for
+good: chipset permissions lists and revokes that. network.allow in chipset.yaml does the same.
+
 MR is a merge request that changes protected files (merge.protect). It lands only with the
 person's approval, which holds for exactly what chipset queue diff shows: another content is
 asked about again. A bead that is sent back is open again, with the reason for its next worker.`,
@@ -214,6 +217,10 @@ func (a *app) decide(ctx context.Context, arg, verb string, d actor.Decision) (o
 	if q.need != nil && q.need.Kind == view.NeedProtected {
 		err := me.DecideRequest(ctx, q.need.MergeID, q.need.Change, d)
 		return outcome{Number: q.need.Number, Did: didIf(err, word), BeadID: q.need.BeadID}, err
+	}
+	if q.need != nil && q.need.Kind == view.NeedHost {
+		_, err := me.DecideHost(ctx, q.need.Permission, d)
+		return outcome{Number: q.need.Number, Did: didIf(err, word)}, err
 	}
 	if q.need != nil && q.need.Kind != view.NeedPermission && q.need.Kind != view.NeedPlan {
 		return outcome{}, wrongAnswer(q.need, verb)

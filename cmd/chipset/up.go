@@ -96,7 +96,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	if err := r.Prepare(ctx, named); err != nil {
 		return err
 	}
-	say("sandbox of workers and tests: %s", sandbox.Describe(sandbox.Mode(def.Sandbox)))
+	say("sandbox of workers and tests: %s", sandbox.Describe(sandbox.Mode(def.Sandbox), def.Network.Restricted))
 	agents, err := agentsOf(def)
 	if err != nil {
 		return err

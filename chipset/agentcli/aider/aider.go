@@ -25,6 +25,7 @@ func Client() agentcli.Client {
 		About:      agentcli.About{Title: "aider", ExitCode: "0 after an API error too: a branch without a change is what tells"},
 		Reader:     func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
 		Home:       agentcli.Home{Own: []string{".aider", ".aider.conf.yml"}, Changed: []string{".aider"}},
+		Hosts:      []string{"api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "api.deepseek.com", "openrouter.ai", "api.groq.com"},
 		Keys:       []string{"AIDER_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "DEEPSEEK_*", "OPENROUTER_API_KEY", "GROQ_API_KEY"},
 	}
 }

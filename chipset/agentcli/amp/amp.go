@@ -28,6 +28,7 @@ func Client() agentcli.Client {
 		Reader:     claude.NewReader, // it is documented to print the same
 		Nested:     []string{"AMP_CURRENT_THREAD_ID"},
 		Home:       agentcli.Home{Own: []string{".config/amp", ".local/share/amp", ".cache/amp"}, Changed: []string{".local/share/amp", ".cache/amp"}},
+		Hosts:      []string{"ampcode.com", "*.ampcode.com"},
 		Keys:       []string{"AMP_*"},
 	}
 }

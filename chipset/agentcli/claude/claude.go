@@ -49,6 +49,7 @@ func Client() agentcli.Client {
 			Renewed: []string{".claude/.credentials.json"}, Own: []string{".claude", ".claude.json", ".cache/claude-cli-nodejs"},
 			Changed: []string{".claude/projects", ".claude/todos", ".claude/tasks", ".claude/shell-snapshots", ".claude/session-env", ".claude/sessions",
 				".claude/statsig", ".claude/debug", ".claude/file-history", ".claude/paste-cache", ".claude/plans", ".cache/claude-cli-nodejs"}},
+		Hosts: []string{"api.anthropic.com", "console.anthropic.com", "platform.claude.com", "claude.ai", "statsig.anthropic.com", "mcp-proxy.anthropic.com"},
 		Keys: []string{"ANTHROPIC_*", "CLAUDE_*", "API_TIMEOUT_MS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS", "BASH_MAX_OUTPUT_LENGTH",
 			"DISABLE_*", "IS_SANDBOX", "MAX_THINKING_TOKENS", "MAX_MCP_OUTPUT_TOKENS", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "USE_BUILTIN_RIPGREP"},
 		Help: []string{"--help"},

@@ -50,7 +50,8 @@ func Client() agentcli.Client {
 		OwnSandbox: true,
 		Home: agentcli.Home{Moved: "CODEX_HOME", Stand: true, Own: []string{".codex"}, Renewed: []string{".codex/auth.json"},
 			Changed: []string{".codex/sessions", ".codex/log", ".codex/tmp", ".codex/shell_snapshots"}},
-		Keys: []string{"OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"},
+		Hosts: []string{"api.openai.com", "auth.openai.com", "chatgpt.com"},
+		Keys:  []string{"OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"},
 		Nested: []string{"CODEX_CI", "CODEX_MANAGED_BY_NPM", "CODEX_MANAGED_PACKAGE_ROOT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED",
 			"CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"},
 	}

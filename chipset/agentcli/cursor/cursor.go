@@ -27,6 +27,7 @@ func Client() agentcli.Client {
 		Reader:     func() agentcli.Reader { return &reader{} },
 		Nested:     []string{"CURSOR_AGENT"},
 		Home:       agentcli.Home{Own: []string{".cursor", ".config/cursor"}, Changed: []string{".cursor/chats", ".cursor/projects", ".config/cursor"}},
+		Hosts:      []string{"api2.cursor.sh", "*.cursor.sh", "cursor.com", "*.cursor.com"},
 		Keys:       []string{"CURSOR_*"},
 	}
 }

@@ -50,6 +50,7 @@ func Client() agentcli.Client {
 		Shell: "run_shell_command",
 		Home: agentcli.Home{Moved: "GEMINI_CLI_HOME", MovedAbove: true, Stand: true, Own: []string{".gemini"},
 			Changed: []string{".gemini/tmp", ".gemini/history"}, Renewed: []string{".gemini/oauth_creds.json"}},
+		Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "aiplatform.googleapis.com", "*.aiplatform.googleapis.com", "play.googleapis.com"},
 		Keys:   []string{"GEMINI_*", "GOOGLE_*", "GOOGLE_APPLICATION_CREDENTIALS"},
 		Nested: []string{"GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_CLI_TRUST_WORKSPACE"},
 	}

@@ -25,7 +25,8 @@ func Client() agentcli.Client {
 		Nested:     []string{"GOOSE_TERMINAL"},
 		Home: agentcli.Home{Own: []string{".config/goose", ".local/share/goose", ".local/state/goose"},
 			Changed: []string{".local/share/goose", ".local/state/goose"}},
-		Keys: []string{"GOOSE_*", "ANTHROPIC_*", "OPENAI_*", "GOOGLE_API_KEY", "OPENROUTER_API_KEY", "DATABRICKS_*"},
+		Hosts: []string{"api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "openrouter.ai"},
+		Keys:  []string{"GOOSE_*", "ANTHROPIC_*", "OPENAI_*", "GOOGLE_API_KEY", "OPENROUTER_API_KEY", "DATABRICKS_*"},
 	}
 }
 

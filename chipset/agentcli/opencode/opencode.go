@@ -38,6 +38,7 @@ func Client() agentcli.Client {
 		Shell: "bash",
 		Home: agentcli.Home{Own: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"},
 			Changed: []string{".local/share/opencode", ".local/state/opencode", ".cache/opencode"}},
+		Hosts:  []string{"opencode.ai", "*.opencode.ai", "models.dev", "api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "openrouter.ai", "api.groq.com"},
 		Keys:   []string{"OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_GENERATIVE_AI_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY"},
 		Nested: []string{"OPENCODE", "OPENCODE_CLIENT", "OPENCODE_PID"},
 	}

@@ -92,9 +92,11 @@ func OnTerminal() []Act {
 
 // decisions are the acts on needs.
 func decisions() []Act {
-	decides := func(s Subject) bool { return s.Is(view.NeedPermission, view.NeedPlan, view.NeedProtected) }
+	decides := func(s Subject) bool {
+		return s.Is(view.NeedPermission, view.NeedPlan, view.NeedProtected, view.NeedHost)
+	}
 	return []Act{
-		{Key: "a", Name: "approve", About: "approve a permission, a plan or a change of protected files", Can: decides,
+		{Key: "a", Name: "approve", About: "approve a permission, a plan, a host or a change of protected files", Can: decides,
 			Command: func(s Subject, _ string) []string { return []string{"approve", s.Need.Handle()} }},
 		{Key: "d", Name: "deny", About: "deny it, with a reason", Can: decides,
 			Ask:     func(Subject) (string, string) { return "Why not?", "" },

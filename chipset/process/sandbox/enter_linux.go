@@ -58,7 +58,7 @@ func (p *Profile) Enter(path string, argv []string) (program string, words []str
 	if err := limit(); err != nil {
 		return "", nil, err
 	}
-	if err := dropCapabilities(); err != nil {
+	if err := dropCapabilities(p.Network != nil); err != nil {
 		return "", nil, fmt.Errorf("capabilities: %w", err)
 	}
 	// Without privileges the kernel wants this before both of what follows.
@@ -155,9 +155,14 @@ func allowBelow(rules int, path string, access uint64) error {
 
 // dropCapabilities takes from root what it gets by executing a command and could look into processes outside or change
 // the kernel with: CAP_PERFMON alone opens /proc/PID/environ past Landlock. Nobody else has anything to drop.
-func dropCapabilities() error {
-	for _, capability := range []uintptr{unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT,
-		unix.CAP_BPF, unix.CAP_CHECKPOINT_RESTORE, unix.CAP_MKNOD} {
+// With network it also loses what could join its own one to the machine's.
+func dropCapabilities(network bool) error {
+	dropped := []uintptr{unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT,
+		unix.CAP_BPF, unix.CAP_CHECKPOINT_RESTORE, unix.CAP_MKNOD}
+	if network {
+		dropped = append(dropped, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW)
+	}
+	for _, capability := range dropped {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		if err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) { // not root; an older kernel
 			return err

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/process/proxy"
 )
 
 // Mode is how much of a sandbox somebody wants.
@@ -19,12 +21,20 @@ const (
 	Require Mode = "require"
 )
 
-// Describe says in a few words what is in force on this machine for a mode, and why where that is not all.
-func Describe(mode Mode) string {
+// Describe says in a few words what is in force on this machine for a mode, and why where that is not all. restricted is
+// true where commands may reach some hosts only.
+func Describe(mode Mode, restricted bool) string {
 	if mode == Off {
 		return "off: workers and tests can do what you can"
 	}
 	kind, missing := Kind()
+	if kind != "" && restricted {
+		if err := NetworkMissing(); err == nil {
+			kind += ", a network of its own"
+		} else {
+			missing = strings.TrimPrefix(missing+"; the network is open: "+err.Error(), "; ")
+		}
+	}
 	switch {
 	case mode == Require && missing != "":
 		return "required, nothing can run: " + missing
@@ -55,6 +65,8 @@ type Profile struct {
 	// Temp is a folder for what a command needs while it runs, and may change like one of Write. The supervisor
 	// makes it, tells the command of it as TMPDIR, and removes it; its parent exists.
 	Temp string `json:"temp,omitempty"`
+	// Network says where it may connect to; nil is everywhere.
+	Network *proxy.Rules `json:"network,omitempty"`
 }
 
 // readable returns the files and folders that can be read with all below them: all but what is hidden, which is

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// NetworkMissing returns why no command can be given a network of its own on this machine, or nil.
+func NetworkMissing() error { return errors.New("only Linux has networks of a command's own") }
+
+// OwnNetwork does nothing here.
+func OwnNetwork(*syscall.SysProcAttr) {}
+
+// EnterNetwork returns NetworkMissing.
+func EnterNetwork([]string) ([]*os.File, error) { return nil, NetworkMissing() }
