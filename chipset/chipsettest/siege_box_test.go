@@ -44,21 +44,23 @@ func boxActs() []speechAct {
 	} {
 		acts = append(acts, speechAct{name: act[0], script: act[1], fails: true})
 	}
+	for i := range acts {
+		if acts[i].name == "it signals its supervisor" {
+			acts[i].landlock = 6
+		}
+	}
 	return append(acts, socketActs()...)
 }
 
 // socketActs are those of a worker that looks for somebody of the person's to do its work. Landlock does not restrict
 // who connects to a socket in the file system: those acts succeed, and docs/SECURITY.md says so.
 func socketActs() []speechAct {
-	connect := func(to string) string {
-		return `perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => "` + to + `")'`
-	}
 	return []speechAct{
-		{name: "it connects to an abstract socket", script: connect(`\0siege$ENV{HOME}`), fails: true},
+		{name: "it connects to an abstract socket", script: connect("unix:@siege$HOME"), fails: true, landlock: 6},
 		{name: "it finds sockets by variables", script: `test -n "$SSH_AUTH_SOCK$DOCKER_HOST$DBUS_SESSION_BUS_ADDRESS"`, fails: true},
-		{name: "it connects to docker's socket", script: connect("$ENV{HOME}/docker.sock")},
-		{name: "it connects to the session's D-Bus", script: connect("$ENV{HOME}/bus")},
-		{name: "it connects to the ssh-agent", script: connect("$ENV{HOME}/.ssh/agent")},
+		{name: "it connects to docker's socket", script: connect("unix:$HOME/docker.sock")},
+		{name: "it connects to the session's D-Bus", script: connect("unix:$HOME/bus")},
+		{name: "it connects to the ssh-agent", script: connect("unix:$HOME/.ssh/agent")},
 	}
 }
 

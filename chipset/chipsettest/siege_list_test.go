@@ -50,6 +50,13 @@ func listedActs() []listedAct {
 		}
 		all = append(all, listedAct{"a worker in the sandbox", a.name, happens})
 	}
+	for _, a := range networkActs() {
+		happens := "refused where a command has a network of its own"
+		if !a.fails {
+			happens = "it can"
+		}
+		all = append(all, listedAct{"a worker with network.allow", a.name, happens})
+	}
 	for _, a := range repositoryActs() {
 		all = append(all, listedAct{"a repository", a.name, "an error, soon; nothing runs"})
 	}

@@ -98,6 +98,7 @@ func TestSiege(t *testing.T) {
 			}
 			if box != "off" {
 				t.Run("box", func(t *testing.T) { t.Parallel(); layBox(t, bin) })
+				t.Run("network", func(t *testing.T) { t.Parallel(); layNetwork(t, bin) })
 			}
 		})
 	}
