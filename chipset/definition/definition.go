@@ -433,8 +433,9 @@ type Allowance struct {
 
 // Budget bounds what may be used before the person is asked.
 type Budget struct {
-	// Bead is for all attempts at one bead, Convoy for all beads of one, Day for the whole rig on one local day.
-	Bead, Convoy, Day Bounds
+	// Bead is for all attempts at one bead, Convoy for all beads of one, Day for the whole rig on one local day. Plan
+	// is for what an attempt uses before its plan is approved, where its worker must plan first.
+	Bead, Convoy, Day, Plan Bounds
 }
 
 // IsZero reports whether nothing is bounded.
@@ -450,6 +451,9 @@ type Bounds struct {
 	// Time is how long workers ran, all together.
 	Time time.Duration
 }
+
+// IsZero reports whether there is no bound.
+func (b Bounds) IsZero() bool { return b == Bounds{} }
 
 // Notify says how a running rig reaches a person who does not look at it.
 type Notify struct {

@@ -2,76 +2,126 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/execute/policy"
+	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/pause"
-	"github.com/gastown-chipset/chipset/state/spend"
 )
 
-// keepBudgets pauses what has used up its budget, and lifts the pauses of budgets that are not used up any more.
+// budgets is what the mayor knows of those of its rig.
+type budgets struct {
+	tally *policy.Tally
+	// seen is how far the tally follows the records.
+	seen state.Cursor
+	// told is what the worker of each assignment was told last.
+	told map[state.AssignmentID]string
+}
+
+// keepBudgets pauses what has used up its budget, and lifts the pauses of budgets that are not used up any more. Workers
+// whose budgets are used up, or nearly, are told.
 func (m *Mayor) keepBudgets(ctx context.Context) error {
 	known, _, err := m.Rig.Pauses.All()
 	if err != nil {
 		return err
 	}
-	var over map[pause.Scope]policy.Overspent
-	if !m.Rig.Def.Budget.IsZero() {
-		if over, err = m.budgets(known); err != nil {
-			return err
-		}
+	standings, err := m.standings(known)
+	if err != nil {
+		return err
 	}
 	for i := range known {
 		p := &known[i]
-		if _, still := over[p.Scope]; !still && p.Status == pause.Paused && p.Check == pause.CheckBudget {
+		if p.Status == pause.Paused && p.Check == pause.CheckBudget && !standings[p.Scope].UsedUp {
 			if err := m.lift(ctx, p.Scope); err != nil {
 				return err
 			}
 		}
-		if p.Status == pause.Paused {
-			delete(over, p.Scope)
-		}
 	}
-	for scope, o := range over {
-		err := m.Rig.Pauses.Change(ctx, scope, func(p *pause.Pause) error {
-			return p.Exceed(o.Used, o.Reason, m.outOf(scope), o.Until, m.Now())
-		})
-		if err != nil {
+	for scope, s := range standings {
+		if err := m.exceed(ctx, scope, s); err != nil {
 			return err
 		}
-		m.Say("%s: %s; chipset resume %s allows as much again", scope, o.Reason, scope)
 	}
-	return nil
+	return m.tellWorkers(ctx, standings)
 }
 
-// budgets are those that are used up, of what would begin again otherwise.
-func (m *Mayor) budgets(known []pause.Pause) (map[pause.Scope]policy.Overspent, error) {
-	records, _, err := m.Rig.Spend.All()
+// exceed pauses a scope whose budget is used up.
+func (m *Mayor) exceed(ctx context.Context, scope pause.Scope, s policy.Standing) error {
+	if !s.UsedUp {
+		return nil
+	}
+	var out []state.BeadID
+	if !s.Ends {
+		out = m.outOf(scope)
+		if _, one := scope.Bead(); one && len(out) > 0 {
+			return nil // its last attempt goes on to its end
+		}
+	}
+	began := false
+	err := m.Rig.Pauses.Change(ctx, scope, func(p *pause.Pause) error {
+		err := p.Exceed(s.Used, s.Reason, out, s.Until, m.Now())
+		began = err == nil
+		return err
+	})
+	if err == nil && began {
+		m.Say("%s: %s; chipset resume %s allows as much again", scope, s.Reason, scope)
+	}
+	return err
+}
+
+// standings are those of budgets that matter: of what would begin or go on otherwise.
+func (m *Mayor) standings(known []pause.Pause) (map[pause.Scope]policy.Standing, error) {
+	if m.Rig.Def.Budget.IsZero() {
+		return nil, nil
+	}
+	if m.budgets.tally == nil {
+		m.budgets.tally = policy.NewTally(m.Rig.Def.Budget)
+	}
+	records, err := m.Rig.Spend.Since(m.budgets.seen)
 	if err != nil {
 		return nil, err
 	}
-	var rows []spend.Row
-	for i := range records {
-		rows = append(rows, records[i].Rows()...)
-	}
-	begins := map[pause.Scope]bool{pause.Day: m.backlog.Unfinished() > 0}
-	for i := range records {
-		b := m.backlog.Get(records[i].BeadID)
-		begins[pause.Bead(records[i].BeadID)] = b != nil && (b.Status == bead.Open || b.Status == bead.Failed)
-	}
-	convoys, _, err := m.Rig.Convoys.All()
-	for i := range convoys {
-		begins[pause.Convoy(convoys[i].ID)] = convoys[i].CompletedAt == nil
-	}
-	over := policy.Budgets(m.Rig.Def, rows, known, m.Now())
-	maps.DeleteFunc(over, func(s pause.Scope, _ policy.Overspent) bool { return !begins[s] })
-	return over, err
+	m.budgets.tally.Follow(records)
+	m.budgets.seen = records.Next
+	standings := m.budgets.tally.Stands(known, m.planning(), m.Now())
+	maps.DeleteFunc(standings, func(scope pause.Scope, _ policy.Standing) bool { return !m.matters(scope) })
+	return standings, nil
 }
 
-// outOf are the beads of a scope that are worked on: their attempts go on to their end.
+// planning are the assignments whose workers must plan first, and have no plan that is approved.
+func (m *Mayor) planning() (planning []state.AssignmentID) {
+	if m.Rig.Def.Budget.Plan.IsZero() {
+		return nil
+	}
+	for b := range m.backlog.Out() {
+		if errors.Is(actor.CheckPlan(m.Rig, b.Assignee, b.AssignmentID), actor.ErrNoPlan) {
+			planning = append(planning, b.AssignmentID)
+		}
+	}
+	return planning
+}
+
+// matters reports whether something of a scope may begin, or goes on.
+func (m *Mayor) matters(scope pause.Scope) bool {
+	if id, ok := scope.Convoy(); ok {
+		c, err := m.Rig.Convoys.GetCached(string(id))
+		return err == nil && c.CompletedAt == nil
+	}
+	id, ok := scope.Bead()
+	if !ok {
+		return m.backlog.Unfinished() > 0
+	}
+	b := m.backlog.Get(id)
+	return b != nil && slices.Contains([]bead.Status{bead.Open, bead.Failed, bead.Hooked, bead.InProgress}, b.Status)
+}
+
+// outOf are the beads of a scope that are worked on.
 func (m *Mayor) outOf(scope pause.Scope) (out []state.BeadID) {
 	for b := range m.backlog.Out() {
 		if slices.Contains(pause.Needs("", b), scope) {
@@ -79,4 +129,43 @@ func (m *Mayor) outOf(scope pause.Scope) (out []state.BeadID) {
 		}
 	}
 	return out
+}
+
+const (
+	budgetNear   = "Come to an end soon: commit what is whole, and leave out what is not asked for."
+	budgetUsedUp = "Commit what you have and end your turn now; if everything is done, say so with chipset done. This session is ended " +
+		"after your next turn at the latest. It goes on from there when the person allows more, and nothing is charged."
+	budgetRaised = "The person has allowed more: go on."
+)
+
+// tellWorkers nudges each worker once when its budget is nearly used up, used up, or raised after that.
+func (m *Mayor) tellWorkers(ctx context.Context, standings map[pause.Scope]policy.Standing) error {
+	told := map[state.AssignmentID]string{}
+	for b := range m.backlog.Out() {
+		before := m.budgets.told[b.AssignmentID]
+		text, tell := "", ""
+		for _, scope := range pause.Needs("", b) {
+			if s, stands := standings[scope]; stands && text != budgetUsedUp {
+				if text = budgetNear; s.Ends {
+					text = budgetUsedUp
+				}
+				tell = string(scope) + ": " + s.Reason + ". " + text
+			}
+		}
+		if text == "" && before == budgetUsedUp {
+			text, tell = budgetRaised, budgetRaised
+		}
+		if text != "" && text != before && b.Assignee != "" {
+			err := m.do(ctx, roles.Nudge{To: b.Assignee, Nudge: nudge.Nudge{Type: nudge.PriorityChange, Message: tell,
+				Ref: &nudge.Ref{BeadID: b.ID, AssignmentID: b.AssignmentID}}})
+			if err != nil {
+				return err
+			}
+		}
+		if text != "" {
+			told[b.AssignmentID] = text
+		}
+	}
+	m.budgets.told = told
+	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/spend"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
@@ -43,7 +44,8 @@ type Mayor struct {
 	// was tried last.
 	unfinished map[state.AgentID]state.Time
 	// causes are the pauses whose cause was seen, with their tries at that time.
-	causes map[pause.Scope]int
+	causes  map[pause.Scope]int
+	budgets budgets
 	// due is when the next probe of a pause is due, zero when none is awaited.
 	due state.Time
 }
@@ -57,8 +59,12 @@ func NewMayor(a Agent) *Mayor {
 // Folders are those whose changes wake the mayor. The records of pipelines are
 // not among them: what matters of their steps shows on beads, hooks and queue.
 func (m *Mayor) Folders() []state.Path {
-	return []state.Path{bead.Dir, hook.Dir, mergequeue.Dir, pause.Dir,
+	folders := []state.Path{bead.Dir, hook.Dir, mergequeue.Dir, pause.Dir,
 		m.Rig.Mailbox(m.ID).Dir(), m.Rig.Slot(m.ID).Dir().Join("from"), rig.StampDir}
+	if !m.Rig.Def.Budget.IsZero() {
+		folders = append(folders, spend.Dir)
+	}
+	return folders
 }
 
 // Recover finishes or undoes the dispatches that an earlier process began. One

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -71,13 +72,16 @@ func (p *Polecat) hold(ctx context.Context, a polecat.Hold) error {
 	return nil
 }
 
-// held reports whether what a bead needs is paused.
-func (p *Polecat) held(b *bead.Bead) (bool, error) {
+// held reports whether what a bead needs is paused, and whether that is because a budget is used up.
+func (p *Polecat) held(b *bead.Bead) (held, outOfBudget bool, err error) {
 	all, err := p.Rig.Pauses.InForce()
 	if b == nil || err != nil || len(all) == 0 {
-		return false, err
+		return false, false, err
 	}
-	return pause.Holding(all, policy.Client(p.Rig.Def, b.Worker), b) != nil, nil
+	client := policy.Client(p.Rig.Def, b.Worker)
+	held = pause.Holding(all, client, b) != nil
+	all = slices.DeleteFunc(all, func(p pause.Pause) bool { return p.Check != pause.CheckBudget })
+	return held, pause.Holding(all, client, b) != nil, nil
 }
 
 // ---- mayor ------------------------------------------------------------------

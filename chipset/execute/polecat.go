@@ -134,7 +134,7 @@ func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 	if err := p.fetchAsked(&f); err != nil {
 		return f, err
 	}
-	if f.Held, err = p.held(f.Bead); err != nil {
+	if f.Held, f.OutOfBudget, err = p.held(f.Bead); err != nil {
 		return f, err
 	}
 	f.Next, err = p.nextReady(&f)
@@ -242,7 +242,7 @@ func (p *Polecat) nextReady(f *polecat.Facts) (state.BeadID, error) {
 		return "", nil
 	}
 	for _, b := range ready {
-		if held, err := p.held(b); err != nil || !held {
+		if held, _, err := p.held(b); err != nil || !held {
 			return b.ID, err
 		}
 	}

@@ -25,6 +25,9 @@ type ledger struct {
 // transcript tells the rest, but for the time.
 const accountInterval = 15 * time.Second
 
+// budgetInterval is that time where a budget depends on it.
+const budgetInterval = 3 * time.Second
+
 // account records what a worker has used so far, at once or when it is time. What can't be recorded now is
 // recorded the next time.
 func (p *Polecat) account(ctx context.Context, w *worker, now state.Time, atOnce bool) {
@@ -32,7 +35,11 @@ func (p *Polecat) account(ctx context.Context, w *worker, now state.Time, atOnce
 	if !w.spent.upTo.IsZero() {
 		longer = max(0, now.Sub(w.spent.upTo.Time))
 	}
-	if !atOnce && longer < accountInterval {
+	interval := accountInterval
+	if !p.Rig.Def.Budget.IsZero() {
+		interval = min(budgetInterval, p.Rig.Def.Rig.Tick)
+	}
+	if !atOnce && longer < interval {
 		return
 	}
 	attempt := spend.Record{AssignmentID: w.assignment, BeadID: w.bead, ConvoyID: w.convoy, AgentID: p.ID, Client: w.talk.name, UpdatedAt: now}

@@ -65,6 +65,7 @@ func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Wor
 	} else if w.tryingSince.IsZero() {
 		w.tryingSince = now
 	}
+	facts.Turns = w.talk.reader.Figures().Turns
 	facts.LastProgress, facts.CPU, facts.TryingSince = w.lastProgress, w.cpu, w.tryingSince
 	return facts, progress
 }

@@ -87,6 +87,12 @@ func (e *Exit) silent() bool {
 	return !e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == "" && e.Ending == ByCode && e.Signal == "" && e.Code == 0
 }
 
+// succeeded reports whether a worker whose client says nothing ended well: what it was to do is done.
+func (e *Exit) succeeded() bool {
+	outcome, _ := e.Outcome()
+	return outcome == retire.Done && e.Ending == ByCode && !e.Lost
+}
+
 // terminated tells an end by a polite signal, which some clients turn into a code.
 func (e *Exit) terminated() bool {
 	const hangup, interrupt, term = 128 + 1, 128 + 2, 128 + 15

@@ -60,6 +60,10 @@ type State struct {
 	// Stopping is true once the present worker was told to end; GaveUp is true when that
 	// was because its client tried in vain.
 	Stopping, GaveUp bool
+	// LastTurn is since when the present worker has to end because its budget is used up, zero while it need not, and
+	// TurnsBefore how many turns it had then.
+	LastTurn    state.Time
+	TurnsBefore int
 	// Lost counts the workers of this assignment that somebody else ended.
 	Lost int
 	// TouchedAt is when progress was last written.
@@ -159,7 +163,7 @@ func (d *decision) lent() {
 // takeBack: nobody knows what was done there meanwhile, so everything is found out anew, as by a process that begins.
 func (d *decision) takeBack() {
 	d.become(Idle)
-	d.s.Stopping, d.s.GaveUp = false, false
+	d.newWorker()
 	d.step(TakeBack{})
 }
 
@@ -219,7 +223,8 @@ func (d *decision) exited() {
 	if d.s.GaveUp && !exit.Fault.IsZero() {
 		exit.Lost = false // its end is that of its client
 	}
-	if d.f.Worker.Inherited && d.s.Phase == Idle && exit.cutShort() {
+	inherited := d.f.Worker.Inherited && d.s.Phase == Idle
+	if inherited && exit.cutShort() {
 		d.become(Held) // as it was for the process that saw it end
 	}
 	waited := d.s.Phase == Waiting || d.f.AnsweredLate
@@ -230,8 +235,12 @@ func (d *decision) exited() {
 	case len(d.f.Asked) > 0 && (exit.CanWait() || d.f.Unplanned && exit.silent()):
 		d.become(Waiting)
 	case d.s.Phase == Held && d.f.Held:
+	case d.s.Phase == Held && !exit.Resumable:
+		d.beginAnew("its budget was used up")
 	case d.s.Phase == Held:
-		d.continueSession(Continue{Why: "what you need is there again", Kept: true})
+		d.continueSession(Continue{Why: d.isThereAgain(), Kept: true})
+	case d.f.OutOfBudget && (inherited || !d.s.LastTurn.IsZero()) && !exit.succeeded():
+		d.hold(fault.Fault{}) // nobody is charged for work that was not to go on
 	case d.f.Worker.Resumes > 0 && exit.cutShort():
 		d.hold(exit.Fault)
 	case d.f.WaitedInVain && exit.Failed() && exit.GoOn(d.f.Worker.Resumes, d.f.Bead) == "":
@@ -290,9 +299,17 @@ func (d *decision) continueSession(c Continue) {
 		return
 	}
 	d.become(Executing)
-	d.s.Session, d.s.Stopping, d.s.GaveUp, d.s.TouchedAt = d.f.Hook.WorkItem.Session, false, false, d.f.Now
+	d.s.Session, d.s.TouchedAt = d.f.Hook.WorkItem.Session, d.f.Now
+	d.newWorker()
 	c.Item = *d.f.Hook.WorkItem
 	d.workOn(c)
+}
+
+func (d *decision) isThereAgain() string {
+	if !d.s.LastTurn.IsZero() {
+		return "your budget was used up, and as much again may be used"
+	}
+	return "what you need is there again"
 }
 
 // hold lets the bead wait for a pause, which the fault of its worker may have begun.
@@ -329,9 +346,24 @@ func (d *decision) executing() {
 		d.stop("its client tries in vain: "+w.Trying.Reason, 0)
 		return
 	}
+	d.spendNoMore()
 	if since := d.f.Now.Sub(d.s.TouchedAt.Time); d.f.Progress && (since < 0 || since >= d.f.Policy.Touch) {
 		d.s.TouchedAt = d.f.Now
 		d.workOn(Touch{Assignment: d.f.Worker.Assignment, Session: d.f.Worker.Session})
+	}
+}
+
+// spendNoMore ends a worker whose budget is used up. It was asked to end by itself, and has one more turn for that: the one
+// after that in which it was asked.
+func (d *decision) spendNoMore() {
+	w := &d.f.Worker
+	switch since := d.f.Now.Sub(d.s.LastTurn.Time); {
+	case !d.f.OutOfBudget:
+		d.s.LastTurn = state.Time{}
+	case d.s.LastTurn.IsZero():
+		d.s.LastTurn, d.s.TurnsBefore = d.f.Now, w.Turns
+	case w.Turns >= d.s.TurnsBefore+2, since < 0, since >= d.f.Policy.Patience:
+		d.stop("its budget is used up", 0)
 	}
 }
 
@@ -357,14 +389,16 @@ func (d *decision) begin() {
 		d.resume("")
 	default:
 		d.become(Executing)
-		d.s.Stopping, d.s.GaveUp, d.s.TouchedAt = false, false, d.f.Now
+		d.s.TouchedAt = d.f.Now
+		d.newWorker()
 		d.workOn(Start{Item: *d.f.Hook.WorkItem})
 	}
 }
 
 func (d *decision) resume(why string) {
 	d.become(Preparing)
-	d.s.Session, d.s.Stopping, d.s.GaveUp = d.f.Fresh, false, false
+	d.s.Session = d.f.Fresh
+	d.newWorker()
 	d.step(Resume{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh, Why: why})
 }
 
@@ -386,9 +420,15 @@ func (d *decision) idle() {
 	}
 }
 
+// newWorker forgets what was done about the worker before.
+func (d *decision) newWorker() {
+	d.s.Stopping, d.s.GaveUp, d.s.LastTurn = false, false, state.Time{}
+}
+
 // becomeFree forgets the assignment that is over.
 func (d *decision) becomeFree(p Phase) {
 	d.become(p)
-	d.s.Session, d.s.Retiring, d.s.Stopping, d.s.GaveUp, d.s.Lost = "", "", false, false, 0
+	d.s.Session, d.s.Retiring, d.s.Lost = "", "", 0
+	d.newWorker()
 	d.s.HookProblem = ""
 }

@@ -21,12 +21,13 @@ import (
 // TestTranscripts plays testdata/*.txt. Each ---- asks for a decision: the actions,
 // and after = the phase that follows. What happens besides the shared nouns is
 //
-//	worker none | running AS SESSION | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [attended] [inherited] [tail=T] [notstarted=T]
+//	worker none | running AS SESSION [turns=N] | exited AS SESSION [code=N] [signal=S] [timeout] [lost] [attended] [inherited] [tail=T] [notstarted=T]
 //	  [client=silent|finished|unfinished|refused|broken|gone] [why=T] [changed] [left=N] [loads=SECONDS]
 //	record AS OUTCOME STAGE | none
 //	ended AS OUTCOME [| REASON]
 //	asked nothing | plan | permission | answered | late | vain
 //	held | held no
+//	budget used | budget raised
 //	lease held | left | none
 //	progress
 //	next BEAD
@@ -187,6 +188,9 @@ func (w *world) Happen(l rolestest.Line) error {
 		w.f.Lease = Lease(strings.TrimPrefix(l.Word(0), "none"))
 	case "held":
 		w.f.Held = l.Word(0) != "no"
+	case "budget":
+		w.f.OutOfBudget = l.Word(0) == "used"
+		w.f.Held = w.f.OutOfBudget
 	case "progress":
 		w.f.Progress, w.f.Worker.LastProgress = true, w.f.Now
 	case "next":
@@ -225,6 +229,7 @@ func (w *world) worker(l rolestest.Line) error {
 	if n := l.Number("loads", 0); n > 0 {
 		w.f.Worker.Loadable = state.At(w.f.Now.Add(time.Duration(n) * time.Second))
 	}
+	w.f.Worker.Turns = l.Number("turns", 0)
 	w.f.Worker.Resumes, w.f.Worker.Inherited = l.Number("left", 0), l.Has("inherited")
 	if kind := l.Options["trying"]; kind != "" {
 		w.f.Worker.Trying, w.f.Worker.TryingSince = fault.New(fault.Kind(kind), ""), w.f.Now

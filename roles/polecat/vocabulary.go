@@ -21,7 +21,7 @@ type Policy struct {
 	// to end by itself.
 	StopDelay time.Duration
 	// Patience is how long a client may try to reach its service; what goes on longer is
-	// the rig's to wait for.
+	// the rig's to wait for. It is also how long a worker has for its last turn when its budget is used up.
 	Patience time.Duration
 }
 
@@ -60,6 +60,8 @@ type Worker struct {
 	// LastProgress is when its output or its processor time last grew.
 	LastProgress state.Time
 	CPU          time.Duration
+	// Turns counts the answers of its model, as far as its client says.
+	Turns int
 	// Trying is the fault of a service that its client tries to overcome, since when is in
 	// TryingSince; zero while it works.
 	Trying      fault.Fault
@@ -159,6 +161,8 @@ type Facts struct {
 	// Held is true while what the bead of the hook needs is paused, and the bead is not
 	// admitted.
 	Held bool
+	// OutOfBudget is true while that is because a budget is used up.
+	OutOfBudget bool
 	// Unplanned is true while one of them is a plan that must be approved first.
 	Unplanned bool
 	// Progress is true when output or processor time grew since the last look.

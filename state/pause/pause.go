@@ -26,10 +26,11 @@ const (
 	Rig Scope = "rig"
 	// Worktree: nothing that needs a worktree.
 	Worktree Scope = "worktree"
-	// Day: nothing begins before midnight, because the budget of the day is used up.
+	// Day: nothing goes on before midnight, because the budget of the day is used up.
 	Day Scope = "day"
-	// beadPrefix and convoyPrefix, each with an ID: nothing of it begins, because its budget is used up.
-	beadPrefix, convoyPrefix = "bead:", "convoy:"
+	// beadPrefix and convoyPrefix, each with an ID: nothing of it goes on, because its budget is used up. planPrefix and
+	// the ID of a bead: its plan is not approved, and making it has used up the budget of a plan.
+	beadPrefix, convoyPrefix, planPrefix = "bead:", "convoy:", "plan:"
 	// clientPrefix and a name: nothing that needs that client.
 	clientPrefix = "client:"
 )
@@ -54,13 +55,28 @@ func Bead(id state.BeadID) Scope { return Scope(beadPrefix + id) }
 // Convoy is the scope of the beads of one convoy.
 func Convoy(id state.ConvoyID) Scope { return Scope(convoyPrefix + id) }
 
-// IsConvoy reports whether the scope is that of a convoy.
-func (s Scope) IsConvoy() bool { return strings.HasPrefix(string(s), convoyPrefix) }
+// Plan is the scope of the plan of one bead.
+func Plan(id state.BeadID) Scope { return Scope(planPrefix + id) }
+
+// IsPlan reports whether the scope is that of a plan.
+func (s Scope) IsPlan() bool { return strings.HasPrefix(string(s), planPrefix) }
+
+// Convoy is the convoy whose scope it is, if it is one's.
+func (s Scope) Convoy() (id state.ConvoyID, ok bool) {
+	name, ok := strings.CutPrefix(string(s), convoyPrefix)
+	return state.ConvoyID(name), ok
+}
+
+// Bead is the bead whose scope it is, or that of its plan, if it is one's.
+func (s Scope) Bead() (id state.BeadID, ok bool) {
+	name, ok := strings.CutPrefix(strings.TrimPrefix(string(s), planPrefix), beadPrefix)
+	return state.BeadID(name), ok || s.IsPlan()
+}
 
 // Needs lists every scope that must not be paused for a bead to start: those of its budgets, then
 // those of Path.
 func Needs(client Scope, b *bead.Bead) []Scope {
-	return append([]Scope{Day, Bead(b.ID), Convoy(b.ConvoyID)}, Path(client)...)
+	return append([]Scope{Day, Bead(b.ID), Convoy(b.ConvoyID), Plan(b.ID)}, Path(client)...)
 }
 
 // Path lists the scopes that an attempt with a client goes through, in the order in

@@ -332,8 +332,11 @@ func TestBudget(t *testing.T) {
 	if later := state.At(at.Add(2 * time.Hour)); p.Room(later) != 0 || p.Holds("gt-1") || !p.Holds("gt-2") || !p.NeedsPerson(at) || check("day", &p) != nil {
 		t.Errorf("used up: %+v", p)
 	}
-	if err := p.Exceed(Used{Attempts: 5}, "used up", nil, at, at); !errors.Is(err, state.ErrUnchanged) {
+	if err := p.Exceed(Used{Attempts: 5}, "used up", []state.BeadID{"gt-3"}, at, at); !errors.Is(err, state.ErrUnchanged) {
 		t.Errorf("again: %v", err)
+	}
+	if err := p.Exceed(Used{Attempts: 4, Tokens: 9}, "used up", nil, at, at); err != nil || !p.Holds("gt-1") {
+		t.Errorf("what was let go on is to end: %+v, %v", p, err)
 	}
 	if err := p.Resume(at); err != nil || p.InForce() || p.Granted == nil || p.Granted.Attempts != 4 || check("day", &p) != nil {
 		t.Errorf("resumed: %+v, %v", p, err)

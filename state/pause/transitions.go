@@ -74,10 +74,11 @@ func (p *Pause) Find(check, mend string, f fault.Fault, now state.Time) {
 // CheckBudget is the Check of a pause for a budget.
 const CheckBudget = "budget"
 
-// Exceed takes note of a budget that is used up. Nothing of the scope begins, but for what is out already, before the
-// person resumes it, or it is lifted because the budget is not used up any more. What the person has granted stays. Errors: state.ErrUnchanged.
+// Exceed takes note of a budget that is used up. Nothing of the scope goes on, but for the beads of out, before the
+// person resumes it, or it is lifted because the budget is not used up any more. A pause that let beads go on may
+// become one that lets none. What the person has granted stays. Errors: state.ErrUnchanged.
 func (p *Pause) Exceed(used Used, reason string, out []state.BeadID, until, now state.Time) error {
-	if p.Status == Paused {
+	if p.Status == Paused && (len(out) > 0 || len(p.Admitted) == 0) {
 		return state.ErrUnchanged
 	}
 	granted := p.Granted
