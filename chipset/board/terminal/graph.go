@@ -31,19 +31,19 @@ type ordered struct {
 
 // inOrder puts beads behind those that they wait for. What hangs together stays together.
 func inOrder(shown []*view.WorkItem) []ordered {
-	items, open := make(map[state.BeadID]*view.WorkItem, len(shown)), map[state.BeadID]int{}
+	items, open := make(map[state.BeadID]*view.WorkItem, len(shown)), make(map[*view.WorkItem]int, len(shown))
 	for _, item := range shown {
 		items[item.Bead.ID] = item
 	}
 	for _, item := range shown {
 		for _, id := range item.Blocks {
-			if items[id] != nil {
-				open[id]++
+			if next := items[id]; next != nil {
+				open[next]++
 			}
 		}
 	}
 	out := make([]ordered, 0, len(shown))
-	done := make(map[state.BeadID]bool, len(shown))
+	done := make(map[*view.WorkItem]bool, len(shown))
 	var stack []*view.WorkItem
 	push := func(some []*view.WorkItem) {
 		slices.SortStableFunc(some, func(a, b *view.WorkItem) int { return order(b, a) })
@@ -53,26 +53,27 @@ func inOrder(shown []*view.WorkItem) []ordered {
 		for len(stack) > 0 {
 			item := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
-			if done[item.Bead.ID] {
+			if done[item] {
 				continue
 			}
-			done[item.Bead.ID] = true
+			done[item] = true
 			o := ordered{item: item}
 			var free []*view.WorkItem
 			for _, id := range item.Blocks {
-				if items[id] == nil || done[id] {
+				next := items[id]
+				if next == nil || done[next] {
 					continue
 				}
 				o.next = append(o.next, id)
-				if open[id]--; open[id] == 0 {
-					free = append(free, items[id])
+				if open[next]--; open[next] == 0 {
+					free = append(free, next)
 				}
 			}
 			out = append(out, o)
 			push(free)
 		}
 	}
-	push(slices.DeleteFunc(slices.Clone(shown), func(i *view.WorkItem) bool { return open[i.Bead.ID] > 0 }))
+	push(slices.DeleteFunc(slices.Clone(shown), func(i *view.WorkItem) bool { return open[i] > 0 }))
 	drain()
 	for _, item := range shown { // those that wait for each other
 		push([]*view.WorkItem{item})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
 
@@ -137,7 +138,7 @@ func (b *Board) workRows() rows {
 	const idWidth = 8
 	for i := range lines {
 		if lines[i].rail != "" {
-			rails = max(rails, len([]rune(lines[i].rail))+1+idWidth)
+			rails = max(rails, utf8.RuneCountInString(lines[i].rail)+1+idWidth)
 		}
 	}
 	r := rows{empty: "no work: chipset work add makes some", draw: func(i, width int) []cell {
@@ -175,8 +176,9 @@ func (b *Board) workRows() rows {
 	} else if b.hidden > 0 {
 		r.empty = "all work is finished: . shows it"
 	}
+	r.keys = make([]string, len(lines))
 	for i := range lines {
-		r.keys = append(r.keys, lines[i].key())
+		r.keys[i] = lines[i].key()
 	}
 	return r
 }

@@ -51,27 +51,30 @@ type sorting struct {
 // those of a convoy below the convoy, what is worked on first; or as a graph. hidden counts
 // the finished beads that are not shown.
 func tree(v *view.View, s sorting) (lines []workRow, hidden int) {
-	g := grower{view: v, sorting: s, done: make(map[state.BeadID]bool, len(v.Work)), convoys: map[state.ConvoyID][]*view.WorkItem{}}
-	var shown, roots []*view.WorkItem
+	shown := make([]*view.WorkItem, 0, len(v.Work))
 	for _, item := range v.Work {
-		if !s.all && item.Bead.Status.Finished() {
-			hidden++
-			continue
-		}
-		shown = append(shown, item)
-		if !g.below(item) {
-			roots = append(roots, item)
+		if s.all || !item.Bead.Status.Finished() {
+			shown = append(shown, item)
 		}
 	}
+	hidden = len(v.Work) - len(shown)
 	if s.graph {
 		return graphRows(shown), hidden
 	}
+	g := grower{view: v, sorting: s, lines: make([]workRow, 0, len(shown)+len(v.Convoys)),
+		below: map[*view.WorkItem][]*view.WorkItem{}, done: make(map[*view.WorkItem]bool, len(shown))}
+	var roots []*view.WorkItem
+	for _, item := range shown {
+		if parent := g.parent(item); parent != nil {
+			g.below[parent] = append(g.below[parent], item)
+		} else {
+			roots = append(roots, item)
+		}
+	}
 	g.plant(roots)
 	// What depends on itself has no root.
-	for _, item := range v.Work {
-		if (s.all || !item.Bead.Status.Finished()) && !g.done[item.Bead.ID] {
-			g.grow(item, 0)
-		}
+	for _, item := range shown {
+		g.grow(item, 0)
 	}
 	return g.lines, hidden
 }
@@ -80,21 +83,20 @@ func tree(v *view.View, s sorting) (lines []workRow, hidden int) {
 type grower struct {
 	view *view.View
 	sorting
-	lines   []workRow
-	done    map[state.BeadID]bool
-	convoys map[state.ConvoyID][]*view.WorkItem
+	lines []workRow
+	// below are the beads that stand below another one.
+	below map[*view.WorkItem][]*view.WorkItem
+	done  map[*view.WorkItem]bool
 }
 
-// below reports whether a bead stands below another one.
-func (g *grower) below(item *view.WorkItem) bool {
-	parent := g.parent(item)
-	return parent != nil && parent.Bead.ConvoyID == item.Bead.ConvoyID
-}
-
-// parent is the first dependency that is shown.
+// parent is the bead below which another one stands: its first dependency that is shown, if
+// both are of one convoy, or nil.
 func (g *grower) parent(item *view.WorkItem) *view.WorkItem {
 	for _, id := range item.Bead.BlockedBy {
 		if p := g.view.Work.Find(id); p != nil && (g.all || !p.Bead.Status.Finished()) {
+			if p.Bead.ConvoyID != item.Bead.ConvoyID {
+				return nil
+			}
 			return p
 		}
 	}
@@ -104,21 +106,25 @@ func (g *grower) parent(item *view.WorkItem) *view.WorkItem {
 // plant grows the convoys and then the beads of none.
 func (g *grower) plant(roots []*view.WorkItem) {
 	slices.SortStableFunc(roots, order)
+	convoys := make(map[state.ConvoyID][]*view.WorkItem, len(g.view.Convoys))
+	for i := range g.view.Convoys {
+		convoys[g.view.Convoys[i].ID] = nil
+	}
 	var loose []*view.WorkItem
 	for _, item := range roots {
-		if id := item.Bead.ConvoyID; id != "" && slices.ContainsFunc(g.view.Convoys, func(c view.ConvoyStatus) bool { return c.ID == id }) {
-			g.convoys[id] = append(g.convoys[id], item)
+		if of, known := convoys[item.Bead.ConvoyID]; known {
+			convoys[item.Bead.ConvoyID] = append(of, item)
 		} else {
 			loose = append(loose, item)
 		}
 	}
 	for i := range g.view.Convoys {
 		c := &g.view.Convoys[i]
-		if len(g.convoys[c.ID]) == 0 && !g.all {
+		if len(convoys[c.ID]) == 0 && !g.all {
 			continue
 		}
 		g.lines = append(g.lines, workRow{convoy: c})
-		for _, item := range g.convoys[c.ID] {
+		for _, item := range convoys[c.ID] {
 			g.grow(item, 1)
 		}
 	}
@@ -128,18 +134,12 @@ func (g *grower) plant(roots []*view.WorkItem) {
 }
 
 func (g *grower) grow(item *view.WorkItem, depth int) {
-	if g.done[item.Bead.ID] {
+	if g.done[item] {
 		return
 	}
-	g.done[item.Bead.ID] = true
+	g.done[item] = true
 	g.lines = append(g.lines, workRow{item: item, depth: depth})
-	var below []*view.WorkItem
-	for _, id := range item.Blocks {
-		child := g.view.Work.Find(id)
-		if child != nil && (g.all || !child.Bead.Status.Finished()) && child.Bead.ConvoyID == item.Bead.ConvoyID && g.parent(child) == item {
-			below = append(below, child)
-		}
-	}
+	below := g.below[item]
 	slices.SortStableFunc(below, order)
 	for _, child := range below {
 		g.grow(child, depth+1)
