@@ -103,6 +103,9 @@ type Model struct {
 	awaited  state.Follower
 	stamps   state.Follower
 	watcher  *state.Watcher
+	// changed signals changes of so many folders.
+	changed <-chan struct{}
+	watched int
 
 	questions   []actor.Question
 	questionErr error
@@ -182,8 +185,23 @@ func glance(ctx context.Context, r *rig.Rig) (*Model, error) {
 	return modelOf(r, rec, true), nil
 }
 
-// Folders are those whose changes change the view.
-func (m *Model) Folders() []state.Path {
+// Changed returns a channel that holds at most one signal, sent after something changed
+// in a folder whose changes change the view. An agent that comes brings its mailbox, so
+// it is asked for before each wait. It is nil without a watcher, and may miss changes
+// where the system refuses to watch.
+func (m *Model) Changed() <-chan struct{} {
+	if m.watcher == nil {
+		return nil
+	}
+	if dirs := m.folders(); len(dirs) != m.watched {
+		m.watched = len(dirs)
+		m.changed, _ = m.watcher.Subscribe(dirs...) // who waits looks now and then, too
+	}
+	return m.changed
+}
+
+// folders are those whose changes change the view.
+func (m *Model) folders() []state.Path {
 	dirs := []state.Path{agent.Dir, hook.Dir, bead.Dir, mergequeue.Dir, convoy.Dir, retire.Dir, incident.Dir, pause.Dir, permission.Dir, spend.Dir, event.Dir,
 		agentcli.ProgressDir, actor.AwaitedDir, rig.StampDir, m.r.Mailbox(state.Human).Dir()}
 	for id := range m.boxes {

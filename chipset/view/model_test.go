@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -218,6 +219,23 @@ func TestPartsAreWhatHasChanged(t *testing.T) {
 		if _, parts := update(t, m); parts != step.want {
 			t.Errorf("%s: changed %b, want %b", step.name, parts, step.want)
 		}
+	}
+}
+
+// TestChangedCoversAgentsThatCome: mail to an agent that was not there at first is a change.
+func TestChangedCoversAgentsThatCome(t *testing.T) {
+	f := busy(t)
+	m := follow(t, f, t.Cleanup)
+	m.Changed()
+	_, err := f.Agents.Register(t.Context(), "guest", agent.Crew, "r", nil, f.At())
+	rigtest.Must(t, err)
+	update(t, m)
+	changed := m.Changed()
+	f.Plant(f.Mailbox("guest").Dir().Join("2026-03-05T10-30-00.000000000Z-mayor.json"), "{}")
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		t.Error("no signal")
 	}
 }
 

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os/exec"
+	"io"
+
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -52,10 +53,8 @@ func (a *app) runBoard(ctx context.Context, r *rig.Rig) error {
 		return withHint(usagef("board: this is not a terminal"), "chipset status prints the same once")
 	}
 	o := terminal.Options{Rig: r, Words: process.ParseCommand, Editor: a.program("EDITOR", "vi"), Pager: a.program("PAGER", "less"),
-		Run: func(ctx context.Context, args []string) (string, error) { return a.inside(ctx, r, args) },
-		Outside: func(args []string) *exec.Cmd {
-			return exec.CommandContext(ctx, a.self, append([]string{"--dir", r.Dir}, args...)...)
-		}}
+		Run:           func(ctx context.Context, args []string) (string, error) { return a.inside(ctx, r, args) },
+		RunOnTerminal: func(ctx context.Context, args []string) error { return a.onTerminal(ctx, r, args) }}
 	var watcher *state.Watcher
 	if w, err := state.NewWatcher(r.Tree); err == nil { // without notification it looks every second
 		defer w.Close()
@@ -64,11 +63,6 @@ func (a *app) runBoard(ctx context.Context, r *rig.Rig) error {
 		defer r.Follow(nil)
 	}
 	o.Model = view.NewModel(r, watcher)
-	if watcher != nil {
-		if ch, err := watcher.Subscribe(o.Model.Folders()...); err == nil {
-			o.Changed = ch
-		}
-	}
 	_, err := tea.NewProgram(terminal.New(o), tea.WithContext(ctx), tea.WithFPS(boardFPS)).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return nil // it was told to end
@@ -90,14 +84,25 @@ func (a *app) program(variable, otherwise string) []string {
 // inside runs a command line of this rig in this process, for a board: without a standard
 // input, and with the output as text. The error is what the command printed as one.
 func (a *app) inside(ctx context.Context, r *rig.Rig, args []string) (string, error) {
-	var out, problems bytes.Buffer
-	inner := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &problems, env: a.env, cwd: a.cwd, clock: a.clock, self: a.self}
-	if code := execute(ctx, append([]string{"--dir", r.Dir}, args...), inner); code != codeOK {
-		text := strings.TrimSpace(strings.ReplaceAll(problems.String(), "chipset: ", ""))
-		if text == "" {
-			text = strings.TrimSpace(out.String())
-		}
-		return out.String(), errors.New(text)
+	var out bytes.Buffer
+	err := a.forBoard(ctx, r, args, &app{stdin: strings.NewReader(""), stdout: &out, stderr: io.Discard})
+	if text := strings.TrimSpace(out.String()); err != nil && err.Error() == "" {
+		err = errors.New(text)
 	}
-	return out.String(), nil
+	return out.String(), err
+}
+
+// onTerminal is inside for a command line that has the board's terminal meanwhile.
+func (a *app) onTerminal(ctx context.Context, r *rig.Rig, args []string) error {
+	return a.forBoard(ctx, r, args, &app{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr})
+}
+
+func (a *app) forBoard(ctx context.Context, r *rig.Rig, args []string, inner *app) error {
+	var problems bytes.Buffer
+	inner.stderr = io.MultiWriter(inner.stderr, &problems)
+	inner.env, inner.cwd, inner.clock, inner.self = a.env, a.cwd, a.clock, a.self
+	if code := execute(ctx, append([]string{"--dir", r.Dir}, args...), inner); code != codeOK {
+		return errors.New(strings.TrimSpace(strings.ReplaceAll(problems.String(), "chipset: ", "")))
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/tools/txtar"
 
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 )
@@ -272,5 +274,58 @@ func TestEditInATerminal(t *testing.T) {
 	s.until("✓ work edit "+id, "Add subtraction", "!Ad subtracton")
 	if got := chipset("work", "show", id); !strings.Contains(got, "Add subtraction") || !strings.Contains(got, "For all numbers.") {
 		t.Errorf("after e:\n%s", got)
+	}
+}
+
+// TestAttachFromTheBoard: one key gives the terminal to the client of a worker's session.
+// When the person leaves the client, the board is there again, and the rig goes on.
+func TestAttachFromTheBoard(t *testing.T) {
+	dir, chipset := newTerminalRig(t)
+	story, err := txtar.ParseFile("testdata/attach.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range story.Files {
+		switch f.Name {
+		case "client.sh":
+			gittest.Write(t, dir, f.Name, string(f.Data))
+			gittest.Run(t, dir, "add", f.Name)
+			gittest.Run(t, dir, "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-qm", "client")
+		case "chipset.yaml":
+			gittest.Write(t, dir, ".chipset/"+f.Name, string(f.Data))
+		}
+	}
+	id := chipset("work", "add", "Write it")
+	up := exec.Command("chipset", "up", "--until-idle", "--timeout", "60s")
+	up.Dir = dir
+	var said bytes.Buffer
+	up.Stdout, up.Stderr = &said, &said
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- up.Wait() }()
+	t.Cleanup(func() { _ = up.Process.Kill() })
+	path, err := exec.LookPath("chipset")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen(t, 100, 30, dir, []string{"HOME=" + os.Getenv("HOME"), "TERM=xterm-256color"}, path, "board")
+	s.until("works")
+	s.keys("2", "Home")
+	s.until("▸ ● polecat-alpha", "a attach")
+	for begun := false; !begun && len(ended) == 0; {
+		begun = strings.Contains(chipset("status", "--json"), `"client_session"`)
+	}
+	s.keys("a")
+	s.until("the client is on a terminal")
+	gittest.Write(t, dir, ".chipset/worktrees/polecat-alpha/seen", "")
+	s.until("Agents", "!the client is on a terminal")
+	gittest.Write(t, dir, "go", "")
+	if err := <-ended; err != nil {
+		t.Fatalf("up: %v\n%s", err, &said)
+	}
+	if got := chipset("diff", id); !strings.Contains(got, "+begun\n+by hand\n+the rest") {
+		t.Errorf("landed:\n%s\nup said:\n%s", got, &said)
 	}
 }

@@ -79,12 +79,6 @@ const (
 func (f *footer) follow(ctx context.Context, a *app, p *run.Process) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	model := view.NewModel(p.Rig, p.Watcher)
-	var changed <-chan struct{}
-	if p.Watcher != nil {
-		if ch, err := p.Watcher.Subscribe(model.Folders()...); err == nil { // else it looks now and then
-			changed = ch
-		}
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -96,7 +90,7 @@ func (f *footer) follow(ctx context.Context, a *app, p *run.Process) (end func()
 				how.Width-- // a full line would wrap on some terminals
 				f.set(now.Footer(how))
 			}
-			for _, wait := range []<-chan struct{}{nil, changed} {
+			for _, wait := range []<-chan struct{}{nil, model.Changed()} {
 				limit := footerInterval
 				if wait == nil {
 					limit = footerPace

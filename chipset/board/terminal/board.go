@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"context"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -21,14 +20,11 @@ type Options struct {
 	Rig *rig.Rig
 	// Model is the board's alone from then on.
 	Model *view.Model
-	// Changed has a signal after something in Model.Folders has changed; nil where the
-	// system does not say, and the board looks every second.
-	Changed <-chan struct{}
 	// Run runs a chipset command line, given without its first word, as the person, and
 	// returns what it printed and its error for the person.
 	Run func(ctx context.Context, args []string) (output string, err error)
-	// Outside makes a process of a chipset command line that takes the terminal.
-	Outside func(args []string) *exec.Cmd
+	// RunOnTerminal is Run for a command line that takes the terminal meanwhile.
+	RunOnTerminal func(ctx context.Context, args []string) error
 	// Words cuts a command line that the person typed into words.
 	Words func(line string) ([]string, error)
 	// Editor and Pager are the person's programs, with their arguments.
@@ -122,7 +118,7 @@ const (
 // look waits for a change, and returns what is seen then. An update of the ages comes as
 // a view without changed parts.
 func (b *Board) look(pace time.Duration) tea.Cmd {
-	model, changed, ages := b.Model, b.Changed, idleInterval
+	model, ages := b.Model, idleInterval
 	for i := range b.view.Agents {
 		if b.view.Agents[i].BeadID != "" && b.view.Agents[i].Alive {
 			ages = agesInterval
@@ -139,7 +135,7 @@ func (b *Board) look(pace time.Duration) tea.Cmd {
 		defer tick.Stop()
 		for {
 			select {
-			case <-changed:
+			case <-model.Changed():
 			case <-tick.C:
 				tick.Reset(lookInterval)
 			}

@@ -1,7 +1,9 @@
 package terminal
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os/exec"
 	"strings"
 
@@ -168,7 +170,7 @@ func (b *Board) do(a *act.Act, s act.Subject) tea.Cmd {
 		}
 		args := a.Command(s, text)
 		if a.Terminal {
-			return tea.ExecProcess(b.Outside(args), func(err error) tea.Msg { return openedMsg{err} })
+			return tea.Exec(onTerminal(func() error { return b.RunOnTerminal(context.Background(), args) }), func(err error) tea.Msg { return openedMsg{err} })
 		}
 		if a.Lost == nil {
 			return b.run(args, false)
@@ -253,6 +255,14 @@ func (b *Board) command() tea.Cmd {
 		return b.run(args, true)
 	}, nil)
 }
+
+// onTerminal runs while the board is off the terminal, which it finds by itself.
+type onTerminal func() error
+
+func (run onTerminal) Run() error          { return run() }
+func (run onTerminal) SetStdin(io.Reader)  {}
+func (run onTerminal) SetStdout(io.Writer) {}
+func (run onTerminal) SetStderr(io.Writer) {}
 
 // openedMsg is the end of a program of the person's.
 type openedMsg struct{ err error }

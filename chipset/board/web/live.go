@@ -69,19 +69,12 @@ func (l *live) watched() bool {
 
 // follow looks at the rig after every change, while somebody looks at the board.
 func (s *Server) follow(ctx context.Context) {
-	var changed <-chan struct{}
-	folders := 0
 	net := time.NewTicker(lookInterval)
 	defer net.Stop()
 	for {
 		s.live.mu.Lock()
-		dirs := s.live.model.Folders()
+		changed := s.live.model.Changed()
 		s.live.mu.Unlock()
-		if s.Watcher != nil && len(dirs) != folders {
-			folders = len(dirs)
-			// Without notification the ticker finds out.
-			changed, _ = s.Watcher.Subscribe(dirs...)
-		}
 		select {
 		case <-ctx.Done():
 			return
