@@ -84,19 +84,25 @@ func Passes(ctx context.Context, r *rig.Rig, p *pause.Pause) bool {
 	case CheckRemote:
 		again = []Check{checkRemote(ctx, r)}
 	case CheckClient:
-		workers, err := workers(r)
-		if err != nil {
-			return false
-		}
-		for _, worker := range workers {
-			if policy.Client(r.Def, worker) == p.Scope {
-				again = append(again, checkClient(ctx, r, worker))
-			}
-		}
+		again = Client(ctx, r, p.Scope)
 	default:
 		return false
 	}
 	return ctx.Err() == nil && !slices.ContainsFunc(again, func(c Check) bool { return !c.OK() })
+}
+
+// Client looks at the client of a scope, with each worker that means it.
+func Client(ctx context.Context, r *rig.Rig, scope pause.Scope) (checks []Check) {
+	workers, err := workers(r)
+	if err != nil {
+		return []Check{{Name: CheckClient, Scope: scope, Fault: fault.OfError(err, fault.ClientBroken)}}
+	}
+	for _, worker := range workers {
+		if policy.Client(r.Def, worker) == scope {
+			checks = append(checks, checkClient(ctx, r, worker))
+		}
+	}
+	return checks
 }
 
 // workers are those that the definition and the unfinished beads name.

@@ -15,11 +15,9 @@ import (
 )
 
 const (
-	// recheckEvery is how often it is looked whether what a check has found is mended.
-	recheckEvery = 5 * time.Second
-	// retestEvery is the least time between two runs of a setup or test that failed, retestShare how much longer than
-	// the run itself the time after it is.
-	retestEvery, retestShare = time.Minute, 5
+	// recheckEvery is the least time between two looks whether what a check has found is mended, retestEvery that of a
+	// setup or test. recheckShare is how much longer than the look itself the time after it is.
+	recheckEvery, retestEvery, recheckShare = 5 * time.Second, time.Minute, 5
 )
 
 // preflight looks whether the rig can work, before anything is started. What fails pauses its scope.
@@ -69,7 +67,7 @@ func addRecheck(g *run.Group, ctx context.Context, p *Process) {
 	g.Add(func() error {
 		ticker := time.NewTicker(recheckEvery)
 		defer ticker.Stop()
-		tested := time.Now().Add(retestEvery) //nolint:forbidigo // paces real work, decides nothing
+		r := rechecks{p: p, next: map[string]time.Time{environment.CheckTest: time.Now().Add(retestEvery)}, explained: map[pause.Scope]state.Time{}} //nolint:forbidigo // paces real work, decides nothing
 		for {
 			select {
 			case <-ctx.Done():
@@ -78,21 +76,61 @@ func addRecheck(g *run.Group, ctx context.Context, p *Process) {
 			}
 			all, err := p.Rig.Pauses.InForce()
 			for i := range all {
-				switch {
-				case all[i].Check == "":
-				case all[i].Check != environment.CheckTest:
-					err = errors.Join(err, p.recheck(ctx, &all[i]))
-				case time.Now().After(tested): //nolint:forbidigo // as above
-					began := time.Now() //nolint:forbidigo // as above
-					err = errors.Join(err, p.retest(ctx))
-					tested = time.Now().Add(max(retestEvery, retestShare*time.Since(began))) //nolint:forbidigo // as above
-				}
+				err = errors.Join(err, r.look(ctx, &all[i]))
 			}
 			if err != nil && ctx.Err() == nil {
 				p.Say("warning: preflight: %s", flat(err))
 			}
 		}
 	}, func(error) { cancel() })
+}
+
+// rechecks paces the looks at what is paused.
+type rechecks struct {
+	p *Process
+	// next is when a check may be made again, by its name.
+	next map[string]time.Time
+	// explained are the scopes whose client was looked at, with the beginning of the pause.
+	explained map[pause.Scope]state.Time
+}
+
+func (r *rechecks) look(ctx context.Context, found *pause.Pause) (err error) {
+	began := time.Now() //nolint:forbidigo // paces real work, decides nothing
+	switch {
+	case found.Check == "" && (!found.Kind.NeedsPerson() || r.explained[found.Scope] == found.Since), began.Before(r.next[found.Check]):
+		return nil
+	case found.Check == "":
+		r.explained[found.Scope] = found.Since
+		return r.p.explain(ctx, found)
+	case found.Check == environment.CheckTest:
+		err = r.p.retest(ctx)
+	default:
+		err = r.p.recheck(ctx, found)
+	}
+	least := recheckEvery
+	if found.Check == environment.CheckTest {
+		least = retestEvery
+	}
+	now := time.Now() //nolint:forbidigo // as above
+	r.next[found.Check] = now.Add(max(least, recheckShare*now.Sub(began)))
+	return err
+}
+
+// explain looks whether a check finds what ended an attempt, so that no other attempt has to find out when it is mended.
+func (p *Process) explain(ctx context.Context, ended *pause.Pause) error {
+	for _, c := range environment.Client(ctx, p.Rig, ended.Scope) {
+		if c.OK() || ctx.Err() != nil {
+			continue
+		}
+		return p.Rig.Pauses.Change(ctx, ended.Scope, func(now *pause.Pause) error {
+			if now.Status != pause.Paused || now.Check != "" {
+				return state.ErrUnchanged
+			}
+			now.Find(c.Name, c.Mend, c.Fault, p.Rig.Clock.Now())
+			return nil
+		})
+	}
+	return nil
 }
 
 func (p *Process) recheck(ctx context.Context, found *pause.Pause) error {

@@ -76,10 +76,11 @@ func (e *Exit) Failed() bool {
 	return outcome == retire.Fail && !e.Lost && e.NotStarted == ""
 }
 
-// cutShort reports whether a service ended a session that can go on when it is back.
+// cutShort reports whether a service, or the account that it knows, ended a session that can go on later.
 func (e *Exit) cutShort() bool {
 	outcome, _ := e.Outcome()
-	return outcome == retire.Fail && e.Fault.Class == fault.Capacity && e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == ""
+	passes := e.Fault.Class == fault.Capacity || e.Fault.Kind.NeedsPerson()
+	return outcome == retire.Fail && passes && e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == ""
 }
 
 // silent reports whether a worker ended well whose session can't be continued.

@@ -238,7 +238,7 @@ func (d *decision) exited() {
 	case d.s.Phase == Held && !exit.Resumable:
 		d.beginAnew("its budget was used up")
 	case d.s.Phase == Held:
-		d.continueSession(Continue{Why: d.isThereAgain(), Kept: true})
+		d.continueSession(Continue{Why: d.interruption(), Kept: true})
 	case d.f.OutOfBudget && (inherited || !d.s.LastTurn.IsZero()) && !exit.succeeded():
 		d.hold(fault.Fault{}) // nobody is charged for work that was not to go on
 	case d.f.Worker.Resumes > 0 && exit.cutShort():
@@ -305,9 +305,13 @@ func (d *decision) continueSession(c Continue) {
 	d.workOn(c)
 }
 
-func (d *decision) isThereAgain() string {
-	if !d.s.LastTurn.IsZero() {
+// interruption says what kept a session from going on that goes on now.
+func (d *decision) interruption() string {
+	switch exit := &d.f.Worker.Exit; {
+	case !d.s.LastTurn.IsZero():
 		return "your budget was used up, and as much again may be used"
+	case exit.cutShort():
+		return "your turn was cut short: " + exit.Fault.Reason
 	}
 	return "what you need is there again"
 }

@@ -127,6 +127,17 @@ func (k Kind) Class() Class {
 	return ""
 }
 
+// NeedsPerson reports whether trying again can't end a fault of the kind: somebody has to log in, pay, or change
+// a key, a model or a command line.
+func (k Kind) NeedsPerson() bool {
+	switch k {
+	case NotLoggedIn, WrongKey, AccessDenied, ModelUnknown, Credit, FlagsRefused:
+		return true
+	default:
+		return false
+	}
+}
+
 // Phrase says what a kind means, for a reason to begin with.
 func (k Kind) Phrase() string {
 	switch k {

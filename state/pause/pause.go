@@ -185,7 +185,7 @@ func (p Pause) MarshalJSON() ([]byte, error) {
 // InForce reports whether the pause holds anything back.
 func (p *Pause) InForce() bool { return p.Status == Paused || p.Status == Ramping }
 
-// patience is how many tries in a row meet the same fault before the person is waited for.
+// patience is how many tries in a row meet the same fault before the person is waited for, where trying again may help.
 const patience = 3
 
 // NeedsPerson reports whether probes don't help, the last of them at or after since: somebody has to log
@@ -194,7 +194,7 @@ func (p *Pause) NeedsPerson(since state.Time) bool {
 	if p.Status == Paused && p.Check != "" {
 		return true
 	}
-	return p.Status == Paused && p.Class == fault.Environment && p.Tries >= patience &&
+	return p.Status == Paused && p.Class == fault.Environment && (p.Tries >= patience || p.Kind.NeedsPerson()) &&
 		len(p.Tried) > 0 && !p.Tried[len(p.Tried)-1].At.Before(since.Time)
 }
 

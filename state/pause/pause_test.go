@@ -24,7 +24,7 @@ func try(b state.BeadID, seconds int) Try {
 }
 
 func rules() Rules {
-	return Rules{Wait: func(tries int) time.Duration { return time.Duration(tries) * 5 * time.Second }, Longest: time.Hour, Most: 8}
+	return Rules{Wait: func(_ fault.Kind, tries int) time.Duration { return time.Duration(tries) * 5 * time.Second }, Longest: time.Hour, Most: 8}
 }
 
 // unknown is a failure that nothing explains.
@@ -287,6 +287,7 @@ func TestNeedsPerson(t *testing.T) {
 		"met too few times":  {Pause{Status: Paused, Class: fault.Environment, Tries: patience - 1, Tried: at(0)}, false},
 		"not tried since":    {Pause{Status: Paused, Class: fault.Environment, Tries: patience, Tried: at(-1)}, false},
 		"never tried":        {Pause{Status: Paused, Class: fault.Environment, Tries: patience}, false},
+		"the account's":      {Pause{Status: Paused, Class: fault.Environment, Kind: fault.WrongKey, Tries: 1, Tried: at(0)}, true},
 		"a service's":        {Pause{Status: Paused, Class: fault.Capacity, Tries: patience, Tried: at(0)}, false},
 		"going on meanwhile": {Pause{Status: Ramping, Class: fault.Environment, Tries: patience, Tried: at(0)}, false},
 	} {

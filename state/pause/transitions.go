@@ -13,8 +13,8 @@ import (
 
 // Rules are what a rig says about pauses.
 type Rules struct {
-	// Wait is the time to the next probe after a number of tries that failed.
-	Wait func(tries int) time.Duration
+	// Wait is the time to the next probe after a number of tries that failed of a kind of fault.
+	Wait func(k fault.Kind, tries int) time.Duration
 	// Longest bounds how far away a reset that a service names may be.
 	Longest time.Duration
 	// Most is how many beads the rig has out at most.
@@ -53,7 +53,7 @@ func (p *Pause) Fail(t Try, f fault.Fault, r Rules) error {
 	p.note(t)
 	p.Class, p.Kind, p.Reason, p.Width = f.Class, f.Kind, f.Reason, 0
 	p.Check, p.Mend = "", ""
-	p.Until = latest(state.At(t.At.Add(r.Wait(p.Tries))), p.reset(t.At, f, r))
+	p.Until = latest(state.At(t.At.Add(r.Wait(f.Kind, p.Tries))), p.reset(t.At, f, r))
 	if p.Status == Ramping {
 		p.Status = Paused
 	}

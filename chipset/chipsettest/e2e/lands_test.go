@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
+	"github.com/gastown-chipset/chipset/state/bead"
 )
 
 const (
@@ -62,18 +63,32 @@ func TestLands(t *testing.T) {
 	}
 }
 
-// TestBadKey: an API that refuses is the bead's reason, in the API's own words.
+// TestBadKey: a key that the API refuses is not the bead's fault. The client is paused after one session, the person
+// is asked once, and with another key that session goes on.
 func TestBadKey(t *testing.T) {
 	// opencode tries for a minute; what it says then is among the recordings.
 	for _, client := range []string{"claude", "codex", "gemini"} {
 		t.Run(client, func(t *testing.T) {
-			s := set(t, client, "full", ", presets: {"+client+": {resumes: 1}}",
-				agentclitest.Turn{Status: 401, Say: "that key is not known here", Always: true})
-			if why := s.blocks(s.add()); !strings.Contains(why, "401") && !strings.Contains(why, "API key") {
-				t.Errorf("blocked because %s", why)
+			s := set(t, client, "full", "", agentclitest.Turn{Status: 401, Say: "that key is not known here", Always: true})
+			id := s.add()
+			out, code := s.Try("up", "--until-idle", "--timeout", upTime)
+			if b := s.bead(id); code != 7 || b.Status.Finished() || b.Attempts != 0 || b.Status == bead.Blocked {
+				t.Fatalf("up: exit %d, %s is %s after %d attempts\n%s", code, id, b.Status, b.Attempts, out)
 			}
-			if resumed := len(s.events("worker.resumed")); resumed > 1 {
-				t.Errorf("resumed %d times", resumed)
+			if begun, resumed := len(s.events("worker.started")), len(s.events("worker.resumed")); begun != 1 || resumed != 0 {
+				t.Errorf("begun %d times, resumed %d times", begun, resumed)
+			}
+			inbox := s.Chipset("inbox")
+			if strings.Count(inbox, "does not accept the key") != 1 || !strings.Contains(inbox, "chipset resume client:"+client) || strings.Contains(inbox, id+" is blocked") {
+				t.Errorf("the person is asked\n%s", inbox)
+			}
+			s.model.Play(
+				after("your turn was cut short: the model's API does not accept the key", shell("I write it.", writes)),
+				after("COMMITTED", shell("I report.", reports)),
+				after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}))
+			s.lands(id)
+			if begun := s.events("worker.started"); len(begun) != 1 {
+				t.Errorf("begun %d times", len(begun))
 			}
 		})
 	}

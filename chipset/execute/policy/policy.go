@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/roles/witness"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/pause"
 )
 
@@ -38,7 +39,10 @@ const (
 	// firstProbe and mostProbe bound the time to the next probe of what is paused, and
 	// longestReset what a service may name instead.
 	firstProbe, mostProbe = 5 * time.Second, 5 * time.Minute
-	longestReset          = 8 * 24 * time.Hour
+	// firstProbeOfPerson and mostProbeOfPerson are those where only the person can mend it: each probe is a session that
+	// fails, most likely.
+	firstProbeOfPerson, mostProbeOfPerson = 5 * time.Minute, time.Hour
+	longestReset                          = 8 * 24 * time.Hour
 	// maxStopDelay bounds how long a worker that has reported its end may go on, however
 	// long the rig's grace is: it only has to print its last lines.
 	maxStopDelay = 2 * time.Second
@@ -67,8 +71,13 @@ func Mayor(d *definition.Definition, id, witness state.AgentID) mayor.Policy {
 
 // Pauses is what a definition means for pauses.
 func Pauses(d *definition.Definition) pause.Rules {
-	return pause.Rules{Wait: func(tries int) time.Duration { return roles.Backoff(firstProbe, mostProbe, tries) },
-		Longest: longestReset, Most: d.Dispatch.MaxParallel}
+	wait := func(k fault.Kind, tries int) time.Duration {
+		if k.NeedsPerson() {
+			return roles.Backoff(firstProbeOfPerson, mostProbeOfPerson, tries)
+		}
+		return roles.Backoff(firstProbe, mostProbe, tries)
+	}
+	return pause.Rules{Wait: wait, Longest: longestReset, Most: d.Dispatch.MaxParallel}
 }
 
 // Client is the scope of the client that a bead's worker means in a definition.
