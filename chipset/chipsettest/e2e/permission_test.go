@@ -52,7 +52,13 @@ func TestApprovedGoesOn(t *testing.T) {
 				t.Fatalf("the person was asked %q", asked)
 			}
 			s.Chipset("approve", asked[0])
-			s.Eventually(5*time.Minute, "it lands", func() bool { return s.bead(id).Status == bead.Merged })
+			s.Eventually(5*time.Minute, "it lands", func() bool {
+				b := s.bead(id)
+				if b.Status == bead.Blocked {
+					t.Fatalf("it is blocked: %s", b.CloseReason)
+				}
+				return b.Status == bead.Merged
+			})
 			s.Chipset("down")
 			<-up.Done()
 			if got := s.Git("ls-tree", "--name-only", "main", "other.txt"); got != "other.txt" {
