@@ -32,6 +32,17 @@ func DetectTest(has func(path string) bool, read func(path string) []byte) strin
 	return ""
 }
 
+// DetectTests guesses the test commands of folders that are projects of their own, each with its folder before it.
+func DetectTests(folders []string, has func(path string) bool, read func(path string) []byte) (found []string) {
+	for _, dir := range folders {
+		test := DetectTest(func(p string) bool { return has(dir + "/" + p) }, func(p string) []byte { return read(dir + "/" + p) })
+		if test != "" {
+			found = append(found, "cd "+dir+" && "+test)
+		}
+	}
+	return found
+}
+
 // hasPython tells a project in Python by the files such a project has in its root:
 // a folder named tests alone says nothing.
 func hasPython(has func(path string) bool) bool {
@@ -83,8 +94,17 @@ func DetectWorktree(ignored []string, has func(path string) bool, read func(path
 	if slices.Contains(ignored, ".env") {
 		w.Copy = []string{".env"}
 	}
-	if has("package.json") && has("package-lock.json") {
-		w.Setup, w.SetupWhen = Command{Line: "npm ci"}, []string{"package-lock.json"}
+	if !has("package.json") {
+		return w
+	}
+	for _, manager := range [][2]string{{"package-lock.json", "npm ci"}, {"pnpm-lock.yaml", "pnpm install --frozen-lockfile"}, {"yarn.lock", "yarn install --frozen-lockfile"}} {
+		if has(manager[0]) {
+			w.Setup, w.SetupWhen = Command{Line: manager[1]}, manager[:1]
+			return w
+		}
+	}
+	if slices.Contains(ignored, "node_modules/") {
+		w.Link = []string{"node_modules"}
 	}
 	return w
 }

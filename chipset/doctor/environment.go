@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gastown-chipset/chipset/chipset/environment"
+	"github.com/gastown-chipset/chipset/state"
 )
 
 // environment reports what the rig stands on and can't mend. That the target was moved
@@ -19,6 +20,15 @@ func (l *inspection) environment(ctx context.Context) error {
 			severity = Error
 		}
 		l.addSettled(t.Rule, t.Path, severity, t.Hint, "%s", t.Detail)
+	}
+	if err != nil || l.r.Def == nil {
+		return err
+	}
+	checks, err := environment.Clients(ctx, l.r)
+	for i := range checks {
+		if c := &checks[i]; !c.OK() {
+			l.addSettled("client", state.Path(c.Subject), Warning, c.Mend, "%s", c.Fault.Reason)
+		}
 	}
 	return err
 }

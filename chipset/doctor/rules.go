@@ -115,6 +115,7 @@ func treeGroups() []group {
 			{environment.ReadOnly, areaMachine, "the state tree and git's folder can be written", Error, byHand + "make them writable: nothing is lost, but nothing moves on"},
 			{environment.DiskLow, areaMachine, "the disk has 1 GiB or a twentieth of it free, whichever is less", Error, byHand + "make room: writes that fail lose nothing, but nothing moves on"},
 			{environment.Diverged, areaMachine, "one of the target and the remote's branch, as git last saw it, follows the other", Warning, byHand + "git pull --rebase brings them together"},
+			{"client", areaMachine, "each client that works here is installed, logged in, and takes its flags", Warning, byHand + "chipset validate --live also runs the setup and the test"},
 		}},
 		{inspecting((*inspection).tree), []Rule{
 			{"identity", areaTree, "rig.json exists and names the rig that git's own folder records", Error, byHand + "put the right tree back before anything runs"},

@@ -62,15 +62,34 @@ func Checks(ctx context.Context, r *rig.Rig) ([]Check, error) {
 		return nil, err
 	}
 	checks := append(checkDisk(r), checkTarget(ctx, r))
-	rest := make([]Check, 1+len(workers))
+	var remote Check
 	var wg sync.WaitGroup
-	wg.Go(func() { rest[0] = checkRemote(ctx, r) })
+	wg.Go(func() { remote = checkRemote(ctx, r) })
+	clients := checkClients(ctx, r, workers)
+	wg.Wait()
+	if remote.Name != "" {
+		checks = append(checks, remote)
+	}
+	return append(checks, clients...), ctx.Err()
+}
+
+// Clients looks at each client that the definition or an unfinished bead names.
+func Clients(ctx context.Context, r *rig.Rig) ([]Check, error) {
+	workers, err := workers(r)
+	if err != nil {
+		return nil, err
+	}
+	return checkClients(ctx, r, workers), ctx.Err()
+}
+
+func checkClients(ctx context.Context, r *rig.Rig, workers []string) []Check {
+	checks := make([]Check, len(workers))
+	var wg sync.WaitGroup
 	for i, worker := range workers {
-		wg.Go(func() { rest[1+i] = checkClient(ctx, r, worker) })
+		wg.Go(func() { checks[i] = checkClient(ctx, r, worker) })
 	}
 	wg.Wait()
-	rest = slices.DeleteFunc(rest, func(c Check) bool { return c.Name == "" })
-	return append(checks, rest...), ctx.Err()
+	return checks
 }
 
 // Passes looks again at what a check has found, and reports whether it is gone. A test is not run again.

@@ -37,6 +37,12 @@ func (r *Repo) sshEnv(ctx context.Context) ([]string, error) {
 	return []string{"GIT_SSH_COMMAND=ssh -oBatchMode=yes"}, nil
 }
 
+// Remotes are the names of all that are configured.
+func (r *Repo) Remotes(ctx context.Context) ([]string, error) {
+	out, err := r.run(ctx, r.plain(), Command{Args: []string{"remote"}, Read: true})
+	return strings.Fields(string(out)), err
+}
+
 // RemoteHash asks the remote itself what the branch holds there. It returns ErrNoRemote for a remote
 // that is not configured.
 func (r *Repo) RemoteHash(ctx context.Context, remote string, b Branch) (h Hash, found bool, err error) {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/environment"
@@ -172,12 +173,21 @@ func try(ctx context.Context, s *execute.Site, target git.Branch, tip git.Hash, 
 			what = "can't be run on"
 		}
 		log := s.Rig.Tree.Abs(state.LogDir.Join("test-" + string(siteID) + ".log"))
-		fail(&c, fault.New(fault.TestCannotRun, fmt.Sprintf("the test %s %s itself, at %s: %s", what, target, tip.Short(), wording.FirstLine(result.Text))))
+		fail(&c, fault.New(fault.TestCannotRun, fmt.Sprintf("the test %s %s itself, at %s: %s", what, target, tip.Short(), cause(result.Text))))
 		if len(argv) > 0 {
 			c.Mend = "less " + log
 		}
 	}
 	return c, nil
+}
+
+// cause is how a test ended, and what it printed where that is one line.
+func cause(text string) string {
+	end, output, _ := strings.Cut(text, "\n")
+	if output = strings.TrimSpace(output); output != "" && !strings.Contains(output, "\n") {
+		end += ": " + output
+	}
+	return wording.Reason(end)
 }
 
 func fail(c *environment.Check, f fault.Fault) {

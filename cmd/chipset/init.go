@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,10 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/environment"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/history"
+	"github.com/gastown-chipset/chipset/chipset/preflight"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
@@ -56,7 +59,8 @@ func newInitCmd(a *app) *cobra.Command {
 		Short: "Make a rig in the current repository",
 		Long: `Make .chipset/ with a commented chipset.yaml and the state tree, and register every
 agent of the definition. A repository has one rig: for a second one the exit code is 4.
-An existing chipset.yaml is used as it is; nothing is ever overwritten.
+An existing chipset.yaml is used as it is; nothing is ever overwritten. A test command
+that init has guessed is tried on a fresh worktree of the target, with the setup.
 
 Where a rig was before and its state is gone (git clean -x removes ignored files), init
 names it. If there is a snapshot of it (chipset audit), init wants --restore or --anew.
@@ -101,12 +105,13 @@ func runInit(ctx context.Context, opts initOptions, a *app) error {
 		return err
 	}
 	root := filepath.Join(repo.TopLevel(), rig.DirName)
-	undetected := false
+	undetected, guessed := false, false
 	template := definition.TemplateOptions{}
 	if !exists(filepath.Join(root, rig.DefinitionName)) && !exists(filepath.Join(root, "state", "rig.json")) {
 		if template, undetected, err = opts.template(ctx, a, repo); err != nil {
 			return err
 		}
+		guessed = !undetected && !opts.given["test"]
 	}
 	r, err := makeOrRestore(ctx, a, repo, opts, rig.InitOptions{Dir: dir, Template: template, TemplateGiven: opts.decides(), TrackState: opts.trackState, Anew: opts.anew, Clock: a.clock})
 	if err != nil {
@@ -114,9 +119,49 @@ func runInit(ctx context.Context, opts initOptions, a *app) error {
 	}
 	a.opened = r
 	if undetected {
-		a.warnf("no test command was found: with test: \"true\" nothing is tested before it lands; set merge.test in %s", filepath.Join(root, rig.DefinitionName))
+		hint := ""
+		has, read := files(repo.TopLevel())
+		if tests := definition.DetectTests(folders(repo.TopLevel()), has, read); len(tests) > 0 {
+			hint = fmt.Sprintf(", perhaps to sh -c '(%s)'", strings.Join(tests, ") && ("))
+		}
+		a.warnf("no test command was found: with test: \"true\" nothing is tested before it lands; set merge.test in %s%s", filepath.Join(root, rig.DefinitionName), hint)
 	}
-	return tellInit(ctx, a, r)
+	found := tried{}
+	if found.remotes, err = r.Git.Remotes(ctx); err != nil {
+		return err
+	}
+	if guessed {
+		if found.test, err = tryTest(ctx, a, r); err != nil {
+			return err
+		}
+	}
+	return tellInit(ctx, a, r, found)
+}
+
+// tried is what init has found out beside what it wrote.
+type tried struct {
+	// test is how the test that was guessed went, zero where none was.
+	test    environment.Check
+	remotes []string
+}
+
+// tryTest runs setup and test as up would, so that a guess that is wrong is seen at once.
+func tryTest(ctx context.Context, a *app, r *rig.Rig) (environment.Check, error) {
+	o, err := a.preflightOptions()
+	if err != nil {
+		return environment.Check{}, err
+	}
+	c, err := preflight.Test(ctx, r, o)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return c, ctx.Err()
+	case err != nil:
+		a.warnf("the test could not be tried: %v", err)
+	case !c.OK():
+		mend := "set merge.test or worktree.setup in " + filepath.Join(rig.DirName, rig.DefinitionName) + ", then chipset validate --live"
+		a.warnf("%s: nothing lands before it is green: %s", c.Fault.Reason, cmp.Or(c.Mend, mend))
+	}
+	return c, nil
 }
 
 // makeOrRestore makes the rig, or brings back the one that was lost here.
@@ -272,6 +317,18 @@ func files(top string) (has func(path string) bool, read func(path string) []byt
 	}
 }
 
+// folders are those in the root of a checkout that may be projects of their own.
+func folders(top string) (names []string) {
+	const most = 100
+	entries, _ := os.ReadDir(top) // a guess
+	for _, e := range entries[:min(len(entries), most)] {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "node_modules" {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
 func (a *app) askPermissions(worker string) (string, error) {
 	if !a.interactive() {
 		return "", withHint(usagef("init: the worker %s needs a decision about its permissions", worker),
@@ -301,17 +358,26 @@ type madeRig struct {
 	Worker     string   `json:"worker"`
 	Target     string   `json:"target"`
 	Test       string   `json:"test,omitempty"`
+	// Tried is how that went, where it was guessed.
+	Tried      string   `json:"tried,omitempty"`
 	Worktree   string   `json:"worktree,omitempty"`
+	Remotes    []string `json:"remotes,omitempty"`
 	Definition string   `json:"definition"`
 }
 
-func tellInit(ctx context.Context, a *app, r *rig.Rig) error {
+func tellInit(ctx context.Context, a *app, r *rig.Rig, found tried) error {
 	target, err := r.Target(ctx)
 	if err != nil {
 		return err
 	}
 	made := madeRig{Path: filepath.Join(r.Dir, rig.DirName), Rig: r.Def.Rig.Name, BeadPrefix: r.Def.Rig.BeadPrefix, Worker: r.Def.Worker.Default,
 		Target: string(target), Test: r.Def.Merge.Test.String(), Worktree: worktreeText(&r.Def.Worktree), Definition: filepath.Join(rig.DirName, rig.DefinitionName)}
+	switch made.Remotes = found.remotes; {
+	case !found.test.OK():
+		made.Tried = "red"
+	case found.test.Found != "":
+		made.Tried = found.test.Found
+	}
 	for _, agent := range r.Def.Agents() {
 		made.Agents = append(made.Agents, agent.ID)
 	}
@@ -322,11 +388,17 @@ func tellInit(ctx context.Context, a *app, r *rig.Rig) error {
 		test := made.Test
 		if test == "" {
 			test = "none: nothing is tested before it lands"
+		} else if made.Tried != "" {
+			test += ": " + made.Tried
+		}
+		remote := ""
+		if len(made.Remotes) > 0 && r.Def.Merge.Remote == "" {
+			remote = fmt.Sprintf("%s: work lands on %s here, and is pushed where merge.remote names one", strings.Join(made.Remotes, ", "), target)
 		}
 		a.printf("made %s\n", made.Path)
 		a.fields(9, [][2]string{
 			{"rig", made.Rig + " (beads " + made.BeadPrefix + "-…)"}, {"agents", strings.Join(made.Agents, ", ")}, {"worker", made.Worker},
-			{"target", made.Target}, {"test", test}, {"worktree", made.Worktree}, {"settings", made.Definition},
+			{"target", made.Target}, {"remotes", remote}, {"test", test}, {"worktree", made.Worktree}, {"settings", made.Definition},
 		})
 		a.printf("next:\n  chipset work add \"What is to be done\" -d \"How, and what else to know\"\n  chipset up\n")
 		return nil

@@ -41,7 +41,8 @@ func newRoleCmd(a *app, role agent.Role, use, short, what, example string) *cobr
 		Use: use, Short: short,
 		Long: what + `
 
-If another process runs the same agent, its pid is printed and the exit code is 4.
+Before it starts it makes the checks of up (chipset validate --live); what fails is one need
+in chipset inbox. If another process runs the same agent, its pid is printed and the exit code is 4.
 After Ctrl-C it takes nothing new, and finishes what it does. A second Ctrl-C, or TERM,
 ends it within seconds; the next start goes on where it stopped.`,
 		Example: example,
@@ -91,7 +92,7 @@ func runRole(ctx context.Context, a *app, role agent.Role, args []string, o upOp
 		}
 	}
 	began := r.Clock.Now()
-	err = a.runAgents(ctx, r, say, run.UpOptions{Timeout: o.timeout, Agents: []state.AgentID{id}})
+	err = a.runAgents(ctx, r, say, run.UpOptions{Timeout: o.timeout, Agents: []state.AgentID{id}, Preflight: role != agent.Witness})
 	if ctx.Err() != nil || errors.Is(err, run.ErrDrained) {
 		a.summarize(ctx, r, say, began)
 	}

@@ -126,17 +126,23 @@ func readLimited(r io.Reader, limit int64) ([]byte, error) {
 	return data, err
 }
 
+// preflightOptions are those of a command that looks once.
+func (a *app) preflightOptions() (preflight.Options, error) {
+	self, err := os.Executable()
+	return preflight.Options{Self: self, Say: func(text string, args ...any) { a.tellf("%s\n", clean(fmt.Sprintf(text, args...))) }}, err
+}
+
 // validateLive makes the checks that up makes before it starts.
 func (a *app) validateLive(ctx context.Context) error {
 	r, err := a.openRig(ctx)
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
+	o, err := a.preflightOptions()
 	if err != nil {
 		return err
 	}
-	checks, err := preflight.Run(ctx, r, preflight.Options{Self: self, Say: func(text string, args ...any) { a.tellf("%s\n", clean(fmt.Sprintf(text, args...))) }})
+	checks, err := preflight.Run(ctx, r, o)
 	if err != nil {
 		return err
 	}
