@@ -24,9 +24,10 @@ type Plugin struct {
 	Name string
 	// Files has the plugin's files below plugin/. They are templates of package text/template.
 	Files fs.FS
-	// Steps are the client's own commands that make it use what was written to dir; nil where it has
-	// none, and the README.md says what to do.
-	Steps func(dir string) []Step
+	// Steps are the client's own commands that make it use what was written to dir by this binary.
+	Steps func(dir, binary string) []Step
+	// Settings are the files that the client reads from the folder of its settings alone.
+	Settings []string
 }
 
 // Step is a command of a client.
@@ -45,8 +46,8 @@ const pluginDir = "plugin"
 // marker is in every folder that Plugin.Write has written.
 const marker = ".chipset-plugin"
 
-// ErrForeign is returned by Plugin.Write for a folder that holds something else.
-var ErrForeign = errors.New("the folder holds something else")
+// ErrForeign is returned by Plugin.Write for a folder, and by Plugin.Enable for a file, that holds something else.
+var ErrForeign = errors.New("it holds something else")
 
 // pluginValues fill the files.
 type pluginValues struct {
@@ -120,6 +121,49 @@ func (p *Plugin) Remove(dir string) ([]string, error) {
 		_ = state.ReleaseOutside(filepath.Join(dir, filepath.FromSlash(name))) // one that holds something else stays
 	}
 	return names, err
+}
+
+// Enable copies the files that the client reads from its settings there. What stands there under such a name and is
+// something else stays, and is an ErrForeign. Each file is durable when Enable returns nil.
+func (p *Plugin) Enable(dir, settings string) error {
+	for _, name := range p.Settings {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		at := filepath.Join(settings, name)
+		switch there, err := os.ReadFile(at); {
+		case err == nil && !bytes.Equal(there, data):
+			return fmt.Errorf("%s: %w; %s is to be added to it by hand", at, ErrForeign, filepath.Join(dir, name))
+		case err == nil:
+			continue
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+		if err := put(at, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Disable removes what Enable has copied from dir, and reports whether there was any. A file that has changed since stays.
+func (p *Plugin) Disable(dir, settings string) (was bool, err error) {
+	for _, name := range p.Settings {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			continue // nothing was written there
+		}
+		at := filepath.Join(settings, name)
+		if there, err := os.ReadFile(at); err != nil || !bytes.Equal(there, data) {
+			continue
+		}
+		if err := state.ReleaseOutside(at); err != nil {
+			return was, err
+		}
+		was = true
+	}
+	return was, nil
 }
 
 // semver is a version as clients want it; a build from a checkout has none.

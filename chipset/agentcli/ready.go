@@ -125,19 +125,25 @@ func (c *Client) unknownOption(ctx context.Context, path string, p Preset, s Sur
 	return ""
 }
 
+// Settings is the folder of its settings.
+func (c *Client) Settings(s Surroundings) string {
+	moved := s.lookup(c.Home.Moved)
+	switch {
+	case c.Home.Moved == "" || moved == "":
+		return filepath.Join(s.Home, c.Home.Own[0])
+	case c.Home.MovedAbove:
+		return filepath.Join(moved, c.Home.Own[0])
+	}
+	return moved
+}
+
 // loggedOut reports whether nobody is known to be logged in.
 func (c *Client) loggedOut(ctx context.Context, path string, s Surroundings, deadline time.Duration) bool {
 	a := c.Account
 	if a == nil || slices.ContainsFunc(a.Keys, func(key string) bool { return s.lookup(key) != "" }) {
 		return false
 	}
-	settings := filepath.Join(s.Home, c.Home.Own[0])
-	if moved := s.lookup(c.Home.Moved); c.Home.Moved != "" && moved != "" {
-		if settings = moved; c.Home.MovedAbove {
-			settings = filepath.Join(moved, c.Home.Own[0])
-		}
-	}
-	if a.Other != nil && a.Other(settings) {
+	if a.Other != nil && a.Other(c.Settings(s)) {
 		return false
 	}
 	if len(a.Status) == 0 {

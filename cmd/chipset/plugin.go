@@ -27,7 +27,7 @@ type pluginOptions struct {
 // AddFlags registers the flags of plugin install.
 func (o *pluginOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dir, "to", "", "write into this `folder` (default: chipset/plugins/CLIENT in your data folder)")
-	fs.BoolVar(&o.enable, "enable", false, "run the client's own commands that turn it on")
+	fs.BoolVar(&o.enable, "enable", false, "turn it on: run the client's own commands, and write what it reads from its settings there")
 }
 
 func newPluginCmd(a *app) *cobra.Command {
@@ -62,6 +62,11 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 	if err != nil {
 		return withHint(err, "--to names a folder")
 	}
+	settings := a.settings(name)
+	enabled, err := plugin.Disable(dir, settings) // as an earlier version was
+	if err != nil {
+		return err
+	}
 	names, err := plugin.Write(dir, a.self, currentVersion().Version)
 	if errors.Is(err, agentcli.ErrForeign) {
 		return withHint(err, "--to names another folder")
@@ -73,14 +78,16 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 		return err
 	}
 	a.tellf("%d files for %s\n", len(names), name)
-	if plugin.Steps == nil {
-		if opts.enable {
-			return usagef("plugin install: this client has no command that turns it on; its README.md says what to do")
+	if opts.enable || enabled {
+		if err := plugin.Enable(dir, settings); err != nil {
+			return err
 		}
-		a.tellf("next: see %s\n", filepath.Join(dir, "README.md"))
-		return nil
+	} else {
+		for _, file := range plugin.Settings {
+			a.tellf("next: cp %s %s\n", filepath.Join(dir, file), settings)
+		}
 	}
-	for _, step := range plugin.Steps(dir) {
+	for _, step := range plugin.Steps(dir, a.self) {
 		if !opts.enable {
 			a.tellf("next: %s\n", strings.Join(step.Argv, " "))
 		} else if err := a.runStep(ctx, step, dir); err != nil {
@@ -88,6 +95,13 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 		}
 	}
 	return nil
+}
+
+// settings is the folder in which a client keeps its settings.
+func (a *app) settings(name string) string {
+	c := clients.Named(name)
+	home, _ := os.UserHomeDir() // without one, what is to be written there fails
+	return c.Settings(agentcli.Surroundings{Home: home, Environ: os.Environ()})
 }
 
 // pluginFolder returns the folder that a client's plugin is written to: the given one, or one below the data folder.
@@ -119,8 +133,7 @@ func newPluginUninstallCmd(a *app) *cobra.Command {
 		Use:   "uninstall CLIENT",
 		Short: "Remove the plugin of a client",
 		Long: `Run the client's own commands that turn the plugin off, and remove the files that
-chipset plugin install has written. Other files in the folder, and settings of yours,
-stay as they are. What a README.md told you to copy is yours to remove.
+chipset plugin install has written. Other files in the folder, settings of yours, and what you have changed since stay as they are.
 
 Clients: ` + strings.Join(clients.WithPlugin(), ", ") + `.`,
 		Example: "  chipset plugin uninstall claude",
@@ -140,13 +153,14 @@ func runPluginUninstall(ctx context.Context, name string, opts pluginUninstallOp
 	if err != nil {
 		return withHint(err, "--from names a folder")
 	}
-	if plugin.Steps != nil {
-		for _, step := range slices.Backward(plugin.Steps(dir)) {
-			// The client may be gone, or may never have been told.
-			if err := a.runStep(ctx, agentcli.Step{Argv: step.Remove}, filepath.Dir(dir)); err != nil {
-				a.warnf("%v", err)
-			}
+	for _, step := range slices.Backward(plugin.Steps(dir, a.self)) {
+		// The client may be gone, or may never have been told.
+		if err := a.runStep(ctx, agentcli.Step{Argv: step.Remove}, filepath.Dir(dir)); err != nil {
+			a.warnf("%v", err)
 		}
+	}
+	if _, err := plugin.Disable(dir, a.settings(name)); err != nil {
+		return err
 	}
 	names, err := plugin.Remove(dir)
 	if errors.Is(err, fs.ErrNotExist) {

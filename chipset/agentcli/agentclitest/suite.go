@@ -222,8 +222,10 @@ func (s Suite) plugin(t *testing.T) {
 	if events < 5 {
 		t.Errorf("hooks for %d events", events)
 	}
-	if p.Steps == nil && !slices.Contains(names, "README.md") {
-		t.Error("neither a command nor a README.md says how it is turned on")
+	for _, name := range p.Settings {
+		if !slices.Contains(names, name) {
+			t.Errorf("its settings need %s, which it has not", name)
+		}
 	}
 }
 

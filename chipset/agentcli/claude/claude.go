@@ -39,7 +39,7 @@ func Client() agentcli.Client {
 			return agentcli.Without(argv, []string{"-p", "--print", "--verbose"}, []string{"--output-format", "--input-format"})
 		},
 		Hooks: hooks(),
-		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir string) []agentcli.Step {
+		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir, _ string) []agentcli.Step {
 			return []agentcli.Step{
 				{Argv: []string{"claude", "plugin", "marketplace", "add", dir}, Remove: []string{"claude", "plugin", "marketplace", "remove", "chipset"}},
 				{Argv: []string{"claude", "plugin", "install", "chipset@chipset"}, Remove: []string{"claude", "plugin", "uninstall", "chipset@chipset"}}}

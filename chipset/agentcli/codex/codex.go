@@ -41,8 +41,11 @@ func Client() agentcli.Client {
 		Passages: passages,
 		Attended: func(argv []string) []string { return agentcli.Without(argv, []string{"exec", "e", "--json"}, nil) },
 		Hooks:    hooks(),
-		Plugin:   &agentcli.Plugin{Name: name, Files: files},
-		Help:     []string{"exec", "--help"},
+		Plugin: &agentcli.Plugin{Name: name, Files: files, Settings: []string{"hooks.json"}, Steps: func(_, binary string) []agentcli.Step {
+			return []agentcli.Step{{Argv: []string{"codex", "mcp", "add", agentcli.ServerName, "--", binary, "mcp", "--crew", name},
+				Remove: []string{"codex", "mcp", "remove", agentcli.ServerName}}}
+		}},
+		Help: []string{"exec", "--help"},
 		Account: &agentcli.Account{Keys: []string{"CODEX_API_KEY", "OPENAI_API_KEY"}, Status: []string{"login", "status"}, LoggedOut: "Not logged in",
 			Other: ownProvider, Login: "codex login"},
 		Shell: "shell",

@@ -40,7 +40,7 @@ func Client() agentcli.Client {
 		Passages: passages,
 		Attended: func(argv []string) []string { return agentcli.Without(argv, nil, []string{"--output-format", "-o"}) },
 		Hooks:    hooks(),
-		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir string) []agentcli.Step {
+		Plugin: &agentcli.Plugin{Name: name, Files: files, Steps: func(dir, _ string) []agentcli.Step {
 			return []agentcli.Step{{Argv: []string{"gemini", "extensions", "link", dir}, Unattended: []string{"--consent"},
 				Present: "already installed", Remove: []string{"gemini", "extensions", "uninstall", "chipset"}}}
 		}},

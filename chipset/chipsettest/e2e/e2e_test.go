@@ -52,6 +52,7 @@ type stage struct {
 	*chipsettest.World
 	t     *testing.T
 	model *agentclitest.Model
+	home  string
 }
 
 // set makes a stage. The definition says the rest of its worker section and more.
@@ -67,6 +68,7 @@ func set(t *testing.T, client, permissions, more string, script ...agentclitest.
 	private(t)
 	s := &stage{t: t, model: agentclitest.StartModel(t, script...)}
 	home := t.TempDir()
+	s.home = home
 	configure(t, home, s.model.URL)
 	chipsettest.GivePersonToken(t, home)
 	s.World = chipsettest.New(t, os.Getenv(envBinary), chipsettest.Options{Definition: definition(client, permissions, more), Env: []string{

@@ -34,14 +34,48 @@ func TestOwnSession(t *testing.T) {
 	if r := s.request(0); !r.Has("you are claude, one of the crew", "MAIL-FOR-THE-PERSON") {
 		t.Errorf("it began with\n%s", r.Text)
 	}
+	s.mailFrom("claude")
+}
+
+// TestOwnCodex: a person's own Codex, once the plugin is turned on. Nothing of it is left when it is uninstalled.
+func TestOwnCodex(t *testing.T) {
+	s := set(t, "codex", "full", "",
+		shell("I look and write.", "chipset mail send mayor -s BY-COMMAND && echo SENT"),
+		after("SENT", agentclitest.Turn{Say: "I use the tool.", Calls: []agentclitest.Call{
+			{Tool: "exec", Raw: `text(JSON.stringify(await tools.mcp__chipset__mail_send({to: "mayor", subject: "BY-TOOL", body: "x"})));`}}}),
+		agentclitest.Turn{Say: "That was all.", Always: true})
+	s.Chipset("mail", "send", "human", "-s", "MAIL-FOR-THE-PERSON", "--as", "mayor")
+	s.Chipset("plugin", "install", "codex", "--enable")
+	client := s.Command(filepath.Join(os.Getenv("CHIPSET_E2E"), "codex"), "exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-hook-trust",
+		"--dangerously-bypass-approvals-and-sandbox", "-c", "allow_login_shell=false", "Say hello to the mayor.")
+	client.Env = append(client.Env, "PATH="+filepath.Dir(os.Getenv(envBinary))+":"+os.Getenv("CHIPSET_E2E")+":"+os.Getenv("PATH"))
+	if out, err := client.CombinedOutput(); err != nil {
+		t.Fatalf("codex: %v\n%s", err, out)
+	}
+	if r := s.request(0); !r.Has("you are codex, one of the crew", "MAIL-FOR-THE-PERSON") {
+		t.Errorf("it began with\n%s", r.Text)
+	}
+	s.mailFrom("codex")
+	s.Chipset("plugin", "uninstall", "codex")
+	if _, err := os.Stat(filepath.Join(s.home, ".codex/hooks.json")); !os.IsNotExist(err) {
+		t.Errorf("the hooks are left: %v", err)
+	}
+	if config, err := os.ReadFile(filepath.Join(s.home, ".codex/config.toml")); err != nil || strings.Contains(string(config), "mcp_servers") || !strings.Contains(string(config), "stand-in") {
+		t.Errorf("the settings are %s, %v", config, err)
+	}
+}
+
+// mailFrom fails the test unless the session has written to the mayor by command and by tool.
+func (s *stage) mailFrom(session string) {
+	s.t.Helper()
 	inbox := s.Chipset("mail", "inbox", "mayor")
 	for _, subject := range []string{"BY-COMMAND", "BY-TOOL"} {
 		found := false
 		for _, line := range strings.Split(inbox, "\n") {
-			found = found || strings.Contains(line, subject) && strings.Contains(line, "claude")
+			found = found || strings.Contains(line, subject) && strings.Contains(line, session)
 		}
 		if !found {
-			t.Errorf("%s is not from claude in\n%s", subject, inbox)
+			s.t.Errorf("%s is not from %s in\n%s", subject, session, inbox)
 		}
 	}
 }
