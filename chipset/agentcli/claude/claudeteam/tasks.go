@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,21 +41,17 @@ type task struct {
 	Description string `json:"description"`
 	Status      string `json:"status"`
 	// Owner is the session of the team that has claimed it, or "".
-	Owner     string   `json:"owner"`
+	Owner     string   `json:"owner,omitempty"`
 	BlockedBy []string `json:"blockedBy"`
 
-	file   string
-	fields map[string]json.RawMessage
+	file string
+	raw  json.RawMessage
 }
 
 // newTask is what is written of a bead.
 type newTask struct {
-	ID          string   `json:"id"`
-	Subject     string   `json:"subject"`
-	Description string   `json:"description"`
-	Status      string   `json:"status"`
-	Blocks      []string `json:"blocks"`
-	BlockedBy   []string `json:"blockedBy"`
+	task
+	Blocks []string `json:"blocks"`
 }
 
 // taskFile is a task's file.
@@ -69,14 +64,8 @@ const origin = "claude-task"
 
 // OpenTasks checks that dir is a folder.
 func OpenTasks(dir string, by *actor.Actor) (*Tasks, error) {
-	info, err := os.Lstat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: %w", dir, state.ErrNotFound)
-	case err != nil:
+	if err := isFolder(dir); err != nil {
 		return nil, err
-	case !info.IsDir():
-		return nil, fmt.Errorf("%s is not a folder", dir)
 	}
 	return &Tasks{Dir: dir, By: by}, nil
 }
@@ -163,9 +152,8 @@ func readTask(file string) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &task{file: file}
-	if json.Unmarshal(data, t) != nil || json.Unmarshal(data, &t.fields) != nil ||
-		t.ID+".json" != filepath.Base(file) || strings.TrimSpace(t.Subject) == "" {
+	t := &task{file: file, raw: data}
+	if json.Unmarshal(data, t) != nil || t.ID+".json" != filepath.Base(file) || strings.TrimSpace(t.Subject) == "" {
 		return nil, errors.New("no task, and is left as it is")
 	}
 	return t, nil
@@ -173,29 +161,17 @@ func readTask(file string) (*task, error) {
 
 // change rewrites fields of a task under its lock, if it is still there.
 func (c *Tasks) change(ctx context.Context, file string, change func(t *task) map[string]any) error {
-	release, err := takeLock(ctx, file+".lock")
-	if err != nil {
-		return err
-	}
-	defer release()
-	t, err := readTask(file)
-	if err != nil {
-		return err
-	}
-	fields := change(t)
-	if len(fields) == 0 {
-		return nil
-	}
-	for name, value := range fields {
-		if t.fields[name], err = json.Marshal(value); err != nil {
-			return err
+	return rewrite(ctx, file, func() (any, error) {
+		t, err := readTask(file)
+		if err != nil {
+			return nil, err
 		}
-	}
-	data, err := json.MarshalIndent(t.fields, "", "  ")
-	if err != nil {
-		return err
-	}
-	return state.ReplaceOutside(file, data)
+		fields := change(t)
+		if len(fields) == 0 {
+			return nil, nil
+		}
+		return withFields(t.raw, fields)
+	})
 }
 
 // tie finds the bead of a task, or makes it. The bead says which task it was
@@ -317,23 +293,19 @@ func (c *Tasks) export(ctx context.Context, beads []bead.Bead, tied map[state.Be
 			continue
 		}
 		last++
-		t := newTask{ID: strconv.Itoa(last), Subject: b.Title, Description: agentcli.TagBead(b.Description, string(b.ID)),
-			Status: "pending", Blocks: []string{}, BlockedBy: []string{}}
+		t := newTask{Blocks: []string{}, task: task{ID: strconv.Itoa(last), Subject: b.Title, Description: agentcli.TagBead(b.Description, string(b.ID)),
+			Status: "pending", BlockedBy: []string{}}}
 		for _, on := range b.BlockedBy {
 			if id := tied[on]; id != "" {
 				t.BlockedBy = append(t.BlockedBy, id)
 			}
-		}
-		data, err := json.MarshalIndent(t, "", "  ")
-		if err != nil {
-			return n, err
 		}
 		// The counter goes first: a number that was skipped is no harm, one that is
 		// given twice is.
 		if err := state.ReplaceOutside(counter, []byte(strconv.Itoa(last))); err != nil {
 			return n, err
 		}
-		if err := state.ReplaceOutside(filepath.Join(c.Dir, t.ID+".json"), data); err != nil {
+		if err := write(filepath.Join(c.Dir, t.ID+".json"), t); err != nil {
 			return n, err
 		}
 		tied[b.ID] = t.ID

@@ -40,31 +40,20 @@ type entry struct {
 	Timestamp string `json:"timestamp"`
 	Read      *bool  `json:"read"`
 	MsgID     string `json:"msg_id"`
-	Summary   string `json:"summary"`
+	Summary   string `json:"summary,omitempty"`
 }
 
 // newEntry is what is written.
 type newEntry struct {
-	From      string `json:"from"`
-	Text      string `json:"text"`
-	Timestamp string `json:"timestamp"`
-	Read      bool   `json:"read"`
-	MsgID     string `json:"msg_id"`
-	MsgV      int    `json:"msgV"`
-	Type      string `json:"type"`
-	Summary   string `json:"summary,omitempty"`
+	entry
+	MsgV int    `json:"msgV"`
+	Type string `json:"type"`
 }
 
 // OpenTeam checks that dir is the folder of a team.
 func OpenTeam(dir string) (*Team, error) {
-	info, err := os.Lstat(filepath.Join(dir, "inboxes"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: no inboxes/ in it, so no team of Claude Code: %w", dir, state.ErrNotFound)
-	case err != nil:
-		return nil, err
-	case !info.IsDir():
-		return nil, fmt.Errorf("%s: inboxes is not a folder", dir)
+	if err := isFolder(filepath.Join(dir, "inboxes")); err != nil {
+		return nil, fmt.Errorf("no team of Claude Code: %w", err)
 	}
 	return &Team{Dir: dir}, nil
 }
@@ -84,28 +73,16 @@ func (c *Team) inbox(name string) string {
 	return filepath.Join(c.Dir, "inboxes", name+".json")
 }
 
-// locked runs change on an inbox under its lock, and writes what it returns
-// unless it is nil.
+// locked puts what change returns in the place of an inbox, under its lock.
 func (c *Team) locked(ctx context.Context, name string, change func(entries []json.RawMessage) ([]json.RawMessage, error)) error {
 	file := c.inbox(name)
-	release, err := takeLock(ctx, file+".lock")
-	if err != nil {
-		return err
-	}
-	defer release()
-	entries, err := readInbox(file)
-	if err != nil {
-		return err
-	}
-	after, err := change(entries)
-	if after == nil || err != nil {
-		return err
-	}
-	data, err := json.MarshalIndent(after, "", "  ")
-	if err != nil {
-		return err
-	}
-	return state.ReplaceOutside(file, data)
+	return rewrite(ctx, file, func() (any, error) {
+		entries, err := readInbox(file)
+		if err != nil {
+			return nil, err
+		}
+		return change(entries)
+	})
 }
 
 func readInbox(file string) ([]json.RawMessage, error) {
@@ -167,7 +144,7 @@ func (c *Team) retire(now []json.RawMessage, done map[string]bool) ([]json.RawMe
 		case err != nil || !unread || !done[letter.Key]:
 			after = append(after, raw)
 		case !c.current():
-			marked, err := setRead(raw)
+			marked, err := withFields(raw, map[string]any{"read": true})
 			if err != nil {
 				return nil, err
 			}
@@ -175,15 +152,6 @@ func (c *Team) retire(now []json.RawMessage, done map[string]bool) ([]json.RawMe
 		}
 	}
 	return after, nil
-}
-
-func setRead(raw json.RawMessage) (json.RawMessage, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, err
-	}
-	fields["read"] = json.RawMessage("true")
-	return json.Marshal(fields)
 }
 
 // mailType is what a protocol message of the team is here, by the type in the
@@ -260,8 +228,9 @@ func (c *Team) Deliver(ctx context.Context, inbox string, o bridge.Outgoing) err
 			return nil // an earlier try came this far, and somebody cleared its note away
 		}
 	}
-	raw, err := json.Marshal(newEntry{From: o.From, Text: string(quote.Lines(e.Body)), Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
-		MsgID: entryID(e), MsgV: 1, Type: "message", Summary: string(quote.Attribute(e.Subject, bridge.MaxSubject))})
+	added := entry{From: o.From, Text: string(quote.Lines(e.Body)), Timestamp: e.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"), Read: new(bool),
+		MsgID: entryID(e), Summary: string(quote.Attribute(e.Subject, bridge.MaxSubject))}
+	raw, err := json.Marshal(newEntry{entry: added, MsgV: 1, Type: "message"})
 	if err != nil {
 		return err
 	}
