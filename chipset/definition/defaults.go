@@ -33,7 +33,7 @@ func defaults() *Definition {
 		Mail:     Mail{Retention: 24 * time.Hour, MaxSize: maxMessage},
 		Limits:   Allowance{Beads: 20, Depth: 3, Mail: 200, Commands: 20_000, Log: 256 << 20, Disk: 20 << 30},
 		Notify:   Notify{Digest: true},
-		Audit:    Audit{Ref: DefaultAuditRef},
+		Audit:    Audit{Every: time.Hour, Ref: DefaultAuditRef},
 	}
 }
 

@@ -42,6 +42,8 @@ type Definition struct {
 
 	// polecats replaces the number of polecats when it is above 0.
 	polecats int
+	// auditGiven is true when the file says how often a snapshot is taken.
+	auditGiven bool
 	// forceCount is Options.ForceCount.
 	forceCount bool
 }
@@ -505,9 +507,12 @@ func (h Hours) Contains(t time.Time) bool {
 	return now >= h.From || now < h.To
 }
 
+// AuditAtEnds reports whether a rig also takes a snapshot when it starts and ends: where the file gives an interval.
+func (d *Definition) AuditAtEnds() bool { return d.auditGiven }
+
 // Audit says when the state tree is committed.
 type Audit struct {
-	// Every is the interval between snapshots; 0 takes none by itself.
+	// Every is the interval between snapshots while the rig runs; 0 takes none by itself.
 	Every time.Duration
 	// Ref is the branch that keeps them.
 	Ref string

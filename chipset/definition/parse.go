@@ -56,6 +56,9 @@ func (r *reader) definition(file place) *Definition {
 	def := defaults()
 	def.forceCount = r.opts.ForceCount
 	def.MergeDefined = file.get("merge") != nil
+	if audit := file.get("audit"); audit != nil {
+		def.auditGiven = place{r: r, node: audit}.get("every") != nil
+	}
 	if err := root.node.Decode(def); err != nil {
 		root.fail("", "%s", strings.Join(strings.Fields(err.Error()), " "))
 	}

@@ -64,7 +64,7 @@ func wantDefaults() *Definition {
 		Mail:     Mail{Retention: 24 * time.Hour, MaxSize: 65536},
 		Limits:   Allowance{Beads: 20, Depth: 3, Mail: 200, Commands: 20_000, Log: 256 << 20, Disk: 20 << 30},
 		Notify:   Notify{Digest: true},
-		Audit:    Audit{Ref: "chipset/audit"},
+		Audit:    Audit{Every: time.Hour, Ref: "chipset/audit"},
 	}
 }
 

@@ -72,7 +72,7 @@ func TestSchemaDefaults(t *testing.T) {
 	want := wantDefaults()
 	got := mustParse(t, string(text))
 	got.Topology, got.MergeDefined = want.Topology, false
-	got.polecats = want.polecats
+	got.polecats, got.auditGiven = want.polecats, want.auditGiven
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Definition{})); diff != "" {
 		t.Errorf("defaults (-program +schema):\n%s\n%s", diff, text)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -186,7 +187,7 @@ func initDefinition(path string, opts InitOptions) (*definition.Definition, erro
 // excludeLines are the rules of the live tree; the last is left out where the
 // person commits state/ as it lies there.
 func excludeLines(trackState bool) []string {
-	lines := []string{"/.chipset/run/", "/.chipset/logs/", "/.chipset/worktrees/", "/.chipset/state/"}
+	lines := []string{"/.chipset/run/", "/.chipset/logs/", "/.chipset/worktrees/", stateRule}
 	if trackState {
 		return lines[:3]
 	}
@@ -213,6 +214,28 @@ func (r *Rig) Exclude(ctx context.Context, paths []string) error {
 	defer lock.Unlock()
 	return addExcludes(r.Git, "what worktrees get from the checkout", lines)
 }
+
+// TrackState leaves the state tree to git add and git commit, which init has excluded. Durable when it returns nil.
+func (r *Rig) TrackState(ctx context.Context) error {
+	lock, err := r.Tree.Lock(ctx, state.LockGit, "exclude")
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	path := r.Git.ExcludePath()
+	data, err := state.ReadOutside(path, maxGitFile)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	kept := slices.DeleteFunc(strings.SplitAfter(string(data), "\n"), func(line string) bool { return strings.TrimSpace(line) == stateRule })
+	return state.ReplaceOutside(path, []byte(strings.Join(kept, "")))
+}
+
+// stateRule excludes the state tree.
+const stateRule = "/.chipset/state/"
 
 // addExcludes adds the rules that are missing from the ignore rules of this clone.
 func addExcludes(repo *git.Repo, why string, lines []string) error {

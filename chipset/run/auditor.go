@@ -14,8 +14,8 @@ import (
 // lastSnapshot bounds the snapshot that is taken when the rig ends.
 const lastSnapshot = 5 * time.Second
 
-// addAuditor commits snapshots of the state tree every audit.every: at the start,
-// on its timer, and when the group ends. Of all processes of a rig the one
+// addAuditor commits snapshots of the state tree every audit.every: on its timer, and where the
+// definition gives the interval, at the start and when the group ends. Of all processes of a rig the one
 // does it that holds the lock; when it ends another takes over.
 func addAuditor(g *run.Group, ctx context.Context, p *Process) {
 	every := p.Rig.Def.Audit.Every
@@ -26,12 +26,15 @@ func addAuditor(g *run.Group, ctx context.Context, p *Process) {
 	g.Add(func() error {
 		a := &auditor{Process: p}
 		defer a.end()
+		if p.Rig.Def.AuditAtEnds() {
+			a.snapshot(ctx)
+		}
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		for {
-			a.snapshot(ctx)
 			select {
 			case <-ticker.C:
+				a.snapshot(ctx)
 			case <-ctx.Done():
 				return ctx.Err()
 			}

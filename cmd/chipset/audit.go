@@ -17,7 +17,30 @@ import (
 
 func newAuditCmd(a *app) *cobra.Command {
 	return newGroupCmd("audit", "Snapshots of the state tree in git, and the proof that nothing was tampered with",
-		newAuditCommitCmd(a), newAuditLogCmd(a), newAuditVerifyCmd(a))
+		newAuditCommitCmd(a), newAuditLogCmd(a), newAuditVerifyCmd(a), newAuditTrackCmd(a))
+}
+
+func newAuditTrackCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "track",
+		Short: "Leave the state tree to your own commits",
+		Long: `Take .chipset/state out of git's exclude file, so that git add .chipset/state and
+git commit keep it in your branches, as init --track-state does from the start. A
+stash, git clean or another branch can then take the live tree away while a rig runs.`,
+		Example: "  chipset audit track && git add .chipset/state && git commit -m \"The state of the rig\"",
+		Args:    nargs(0, 0, ""),
+		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, _ []string) error {
+			if err := r.TrackState(ctx); err != nil {
+				return err
+			}
+			return a.did(trackedState{true}, nil, "git add .chipset/state && git commit keeps it in your branches\n")
+		}),
+	}
+}
+
+// trackedState is what audit track --json prints.
+type trackedState struct {
+	Tracked bool `json:"tracked"`
 }
 
 type auditCommitOptions struct{ message string }

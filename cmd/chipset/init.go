@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -399,10 +400,23 @@ func tellInit(ctx context.Context, a *app, r *rig.Rig, found tried) error {
 		a.fields(9, [][2]string{
 			{"rig", made.Rig + " (beads " + made.BeadPrefix + "-…)"}, {"agents", strings.Join(made.Agents, ", ")}, {"worker", made.Worker},
 			{"target", made.Target}, {"remotes", remote}, {"test", test}, {"worktree", made.Worktree}, {"settings", made.Definition},
+			{"history", historyWords(r)},
 		})
 		a.printf("next:\n  chipset work add \"What is to be done\" -d \"How, and what else to know\"\n  chipset up\n")
 		return nil
 	})
+}
+
+// historyWords says in one sentence how the history of the state tree is kept.
+func historyWords(r *rig.Rig) string {
+	every := r.Def.Audit.Every.String()
+	switch r.Def.Audit.Every {
+	case 0:
+		return "chipset audit commit keeps a snapshot on " + r.Def.Audit.Ref
+	case time.Hour:
+		every = "hour"
+	}
+	return fmt.Sprintf("a snapshot every %s on %s; chipset audit track leaves .chipset/state to your own commits", every, r.Def.Audit.Ref)
 }
 
 // worktreeText says what worktrees get beside what git checks out, "" for nothing.
