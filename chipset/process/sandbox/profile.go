@@ -105,10 +105,11 @@ func resolved(paths []string) []string {
 	var all []string
 	for _, path := range paths {
 		matches := []string{path}
-		if strings.ContainsAny(path, `*?[`) {
-			if _, err := os.Lstat(path); err != nil { // not a file of that very name
-				matches, _ = filepath.Glob(path)
+		if _, err := os.Lstat(path); err != nil { // most caches and secrets are not there, and one look is enough for that
+			if !strings.ContainsAny(path, `*?[`) {
+				continue
 			}
+			matches, _ = filepath.Glob(path)
 		}
 		for _, match := range matches {
 			target, err := filepath.EvalSymlinks(match)
