@@ -178,7 +178,7 @@ func (w *Worktree) commit(ctx context.Context, p place, message, agentID string)
 // commitMessage is the message as git and Inspect take it: not blank, without control characters.
 func commitMessage(message string) []byte {
 	message = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(message, "\uFFFD"))
-	message = steering.ReplaceAllString(message, "")
+	message = steering().ReplaceAllString(message, "")
 	if strings.TrimSpace(message) == "" {
 		message = "Uncommitted work"
 	}

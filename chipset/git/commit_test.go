@@ -235,7 +235,7 @@ func TestSalvageSaysWhatItCouldNotRead(t *testing.T) {
 // A title of an agent's becomes a message that Inspect lets pass.
 func TestCommitMessageIsPlain(t *testing.T) {
 	got := string(commitMessage("a \x1b]0;t\a \u202eb\u009b\x00\r\rc\r\nd"))
-	if steering.MatchString(got) || got != "a ]0;t b\n\nc\nd\n" {
+	if steering().MatchString(got) || got != "a ]0;t b\n\nc\nd\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gastown-chipset/chipset/state/wording"
 )
@@ -84,10 +85,15 @@ type extent struct {
 	longest int // path, in bytes
 }
 
-var identLine = regexp.MustCompile(`^[^<>\n]*<[^<>\n]*> [0-9]{1,19} [+-][0-9]{4,7}$`)
+// identLine is the line of an author or a committer, without the word before it.
+var identLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[^<>\n]*<[^<>\n]*> [0-9]{1,19} [+-][0-9]{4,7}$`)
+})
 
 // steering finds what a terminal obeys or what turns the direction of text: whoever reads the history shows it raw.
-var steering = regexp.MustCompile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u0080-\u009f\u202a-\u202e\u2066-\u2069]|\r[^\n]")
+var steering = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u0080-\u009f\u202a-\u202e\u2066-\u2069]|\r[^\n]")
+})
 
 func (i *inspection) commit(ctx context.Context, h Hash) error {
 	o, err := i.object(ctx, h, "commit")
@@ -118,10 +124,10 @@ func (i *inspection) commit(ctx context.Context, h Hash) error {
 	}
 	author, _ := next("author")
 	committer, _ := next("committer")
-	if Hash(tree).check() != nil || !identLine.MatchString(author) || !identLine.MatchString(committer) || bytes.IndexByte(o.content, 0) >= 0 {
+	if Hash(tree).check() != nil || !identLine().MatchString(author) || !identLine().MatchString(committer) || bytes.IndexByte(o.content, 0) >= 0 {
 		return unfit("the commit is malformed")
 	}
-	if steering.Match(o.content) {
+	if steering().Match(o.content) {
 		return unfit("its message or author holds control characters, or turns the direction of text")
 	}
 	all, err := i.tree(ctx, Hash(tree), before, 0)
