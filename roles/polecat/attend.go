@@ -32,7 +32,7 @@ func (d *decision) heedNudges() {
 		case n.Type != nudge.HealthCheck && n.Type != nudge.SyncRequest:
 			d.do(roles.MarkSeen{Nudge: n})
 		case d.staleRef(n.Ref):
-			d.do(roles.MarkSeen{Nudge: n, Note: "stale: it speaks of another assignment or session"})
+			d.do(roles.MarkSeen{Nudge: n, Note: "stale: about another assignment or session"})
 		default:
 			d.do(roles.Answer(&n, d.report(), d.ref()), roles.MarkSeen{Nudge: n})
 		}
@@ -74,7 +74,7 @@ func (d *decision) heedAbort(n nudge.Nudge) {
 	case h == nil:
 		// Nobody knows what it would hit; it is heeded once the hook is whole.
 	case d.staleRef(n.Ref) || h.WorkItem != nil && n.Timestamp.Before(h.WorkItem.AssignedAt.Time):
-		d.do(roles.MarkSeen{Nudge: n, Note: "stale: it speaks of another assignment or session"})
+		d.do(roles.MarkSeen{Nudge: n, Note: "stale: about another assignment or session"})
 	case h.Status == hook.Pending && d.ownsBead():
 		// It is heeded once the work is activated, by this process or the next.
 	case d.published: // by another abort, which comes first
