@@ -52,15 +52,17 @@ func boxActs() []speechAct {
 	return append(acts, socketActs()...)
 }
 
-// socketActs are those of a worker that looks for somebody of the person's to do its work. Landlock does not restrict
-// who connects to a socket in the file system: those acts succeed, and docs/SECURITY.md says so.
+// socketActs are those of a worker that looks for somebody of the person's to do its work.
 func socketActs() []speechAct {
 	return []speechAct{
 		{name: "it connects to an abstract socket", script: connect("unix:@siege$HOME"), fails: true, landlock: 6},
 		{name: "it finds sockets by variables", script: `test -n "$SSH_AUTH_SOCK$DOCKER_HOST$DBUS_SESSION_BUS_ADDRESS"`, fails: true},
-		{name: "it connects to docker's socket", script: connect("unix:$HOME/docker.sock")},
-		{name: "it connects to the session's D-Bus", script: connect("unix:$HOME/bus")},
-		{name: "it connects to the ssh-agent", script: connect("unix:$HOME/.ssh/agent")},
+		{name: "it connects to docker's socket", script: connect("unix:$HOME/docker.sock"), fails: true},
+		{name: "it connects to the session's D-Bus", script: connect("unix:$HOME/bus"), fails: true},
+		{name: "it connects to the ssh-agent", script: connect("unix:$HOME/.ssh/agent"), fails: true},
+		{name: "it links to docker's socket", script: `ln -s "$HOME/docker.sock" s; ` + connect("unix:s"), fails: true},
+		{name: "it finds a socket through /proc", script: connect("unix:/proc/self/root$HOME/docker.sock"), fails: true},
+		{name: "it connects to a socket on a thread of its own", script: connect("swap:$HOME/docker.sock"), fails: true},
 	}
 }
 

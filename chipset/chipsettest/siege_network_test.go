@@ -3,6 +3,7 @@ package chipsettest_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
 	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
@@ -148,6 +150,8 @@ func reach(ctx context.Context, way, to string) error {
 		}
 		defer l.Close()
 		return reach(ctx, "tcp", l.Addr().String())
+	case "swap":
+		return swap(to)
 	case "get", "proxied":
 		return get(ctx, to, way == "proxied")
 	case "tunnel":
@@ -169,6 +173,48 @@ func reach(ctx context.Context, way, to string) error {
 	defer conn.Close()
 	_, err = conn.Write([]byte("x"))
 	return err
+}
+
+// swap connects to a socket of its own again and again, while another thread puts another name in the place of that one's.
+func swap(to string) error {
+	own := "own.sock"
+	l, err := net.Listen("unix", own)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	var address syscall.RawSockaddrUnix
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			for _, name := range []string{own, to} {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				name += "\x00"
+				for i := range name {
+					address.Path[i] = int8(name[i])
+				}
+			}
+		}
+	}()
+	address.Family = syscall.AF_UNIX
+	for range 500 {
+		fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		_, _, errno := syscall.Syscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&address)), uintptr(len(to)+3))
+		peer, err := syscall.Getpeername(fd)
+		syscall.Close(fd)
+		if at, is := peer.(*syscall.SockaddrUnix); errno == 0 && err == nil && is && at.Name == to {
+			return nil
+		}
+	}
+	return errors.New("it was never reached")
 }
 
 // get asks for a page as the variables say, or by the proxy in any case.

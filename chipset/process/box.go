@@ -62,12 +62,13 @@ func Box(args []string) int {
 		_ = answer.Encode(boxAnswer{Error: err.Error()})
 		return 1
 	}
-	path, argv, err := order.Profile.Enter(order.Path, args[1:])
+	path, argv, gate, err := order.Profile.Enter(order.Path, args[1:])
 	if err != nil {
 		_ = answer.Encode(boxAnswer{Error: err.Error()})
 		return 1
 	}
-	if err := answer.Encode(boxAnswer{Restricted: true}); err != nil {
+	text, err := json.Marshal(boxAnswer{Restricted: true})
+	if err != nil || sendFiles(text, gate) != nil {
 		return 1 // the supervisor is gone
 	}
 	err = syscall.Exec(path, argv, os.Environ())
@@ -120,13 +121,11 @@ func (s *supervisor) awaitBox(link *os.File, path string) error {
 		// Without a line break: where a box does not read it, the link is reset when the command is executed.
 		_, err = link.Write(order)
 	}
-	if err == nil {
-		err = s.takeListeners(link)
-	}
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	answers := json.NewDecoder(link)
+	handed := &handedFiles{link: link}
+	answers := json.NewDecoder(handed)
 	for restricted := false; ; {
 		var a boxAnswer
 		switch err := answers.Decode(&a); {
@@ -138,6 +137,9 @@ func (s *supervisor) awaitBox(link *os.File, path string) error {
 			return &fs.PathError{Op: "exec", Path: path, Err: a.Errno}
 		case a.Error != "":
 			return fmt.Errorf("sandbox: %s", a.Error)
+		}
+		if err := s.take(handed.files); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
 		}
 		restricted = true
 	}

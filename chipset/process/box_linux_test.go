@@ -2,11 +2,14 @@ package process
 
 import (
 	"encoding/json"
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -233,5 +236,92 @@ func BenchmarkStart(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestBoxKeepsItsOwnSockets: a command's own servers are reached by their names, those of others are not.
+func TestBoxKeepsItsOwnSockets(t *testing.T) {
+	needLandlock(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, network := range []*proxy.Rules{nil, {}} {
+		b, outside := newBench(t), t.TempDir()
+		if len(outside) > 80 {
+			if outside, err = os.MkdirTemp("/tmp", "s"); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(outside) })
+		}
+		for _, name := range []string{outside + "/s", "@" + outside} {
+			l, err := net.Listen("unix", name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+		}
+		spec := b.boxed("")
+		spec.Argv = []string{self, "-test.run=^TestConnectYourself$", "-test.v"}
+		spec.Env = append(spec.Env, "CONNECT_YOURSELF="+outside)
+		spec.Sandbox.Network = network
+		if network != nil && sandbox.NetworkMissing() != nil {
+			continue
+		}
+		if exit := b.run(spec); exit.Code != 0 || !strings.Contains(b.log(), "--- PASS") {
+			t.Errorf("network %v: exit %+v: %s", network, exit, b.log())
+		}
+	}
+}
+
+func TestConnectYourself(t *testing.T) {
+	outside := os.Getenv("CONNECT_YOURSELF")
+	if outside == "" {
+		t.Skip("it is run by TestBoxKeepsItsOwnSockets")
+	}
+	for _, name := range []string{"mine", os.Getenv("TMPDIR") + "/mine", "@mine" + outside} {
+		l, err := net.Listen("unix", name)
+		if err != nil {
+			if len(name) > 100 {
+				continue
+			}
+			t.Fatal(err)
+		}
+		conn, err := net.Dial("unix", name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		conn.Close()
+		l.Close()
+	}
+	for _, name := range []string{outside + "/s", "@" + outside, "/proc/self/root" + outside + "/s"} {
+		if conn, err := net.Dial("unix", name); err == nil {
+			conn.Close()
+			t.Errorf("%s is reached", name)
+		}
+	}
+	if _, err := net.Dial("unix", "none"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a socket that is not there: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			conn, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			conn.Close()
+		})
+	}
+	all.Wait()
+	if _, err := net.Dial("tcp", "127.0.0.1:1"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("nobody listens: %v", err)
 	}
 }

@@ -1,11 +1,12 @@
 package process
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -78,53 +79,83 @@ func handOver(addresses []string) error {
 	if err != nil {
 		return err
 	}
-	var descriptors []int
-	for _, file := range files {
-		descriptors = append(descriptors, int(file.Fd()))
-	}
-	err = unix.Sendmsg(boxLink, []byte("\n"), unix.UnixRights(descriptors...), nil, 0)
+	err = sendFiles([]byte("\n"), files...)
 	for _, file := range files {
 		_ = file.Close()
 	}
 	return err
 }
 
-// takeListeners takes what handOver sends, and serves there. A box that has failed sends an answer instead.
-func (s *supervisor) takeListeners(link *os.File) error {
-	addresses := s.listens()
-	if len(addresses) == 0 {
-		return nil
+// sendFiles sends text and files over the link of a box; nil is no file.
+func sendFiles(text []byte, files ...*os.File) error {
+	var descriptors []int
+	for _, file := range files {
+		if file != nil {
+			descriptors = append(descriptors, int(file.Fd()))
+		}
 	}
-	text, ancillary := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*maxListeners))
-	n, an, _, _, err := unix.Recvmsg(int(link.Fd()), text, ancillary, 0) // nothing else is forked meanwhile
+	var rights []byte
+	if len(descriptors) > 0 {
+		rights = unix.UnixRights(descriptors...)
+	}
+	err := unix.Sendmsg(boxLink, text, rights, nil, 0)
+	runtime.KeepAlive(files)
+	return err
+}
+
+// handedFiles reads a link, and keeps the files that come with the bytes.
+type handedFiles struct {
+	link  *os.File
+	files []*os.File
+}
+
+func (h *handedFiles) Read(b []byte) (int, error) {
+	ancillary := make([]byte, unix.CmsgSpace(4*maxListeners))
+	n, an, _, _, err := unix.Recvmsg(int(h.link.Fd()), b, ancillary, 0) // nothing else is forked meanwhile
 	if err != nil {
-		return err
+		return 0, err
 	}
 	messages, err := unix.ParseSocketControlMessage(ancillary[:an])
-	if err != nil || len(messages) != 1 {
-		var a boxAnswer
-		if json.Unmarshal(text[:n], &a) == nil && a.Error != "" {
-			return errors.New(a.Error)
+	if err != nil {
+		return 0, err
+	}
+	for i := range messages {
+		descriptors, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return 0, err
 		}
-		return errors.Join(errors.New("it ended before the command began"), err)
+		for _, fd := range descriptors {
+			unix.CloseOnExec(fd)
+			h.files = append(h.files, os.NewFile(uintptr(fd), "of a box"))
+		}
 	}
-	descriptors, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(descriptors) != len(addresses) {
-		return errors.Join(errors.New("it has no network"), err)
+	if n == 0 {
+		return 0, io.EOF
 	}
-	for i, fd := range descriptors {
-		unix.CloseOnExec(fd)
-		file := os.NewFile(uintptr(fd), "listener")
-		l, err := net.FileListener(file)
-		_ = file.Close()
+	return n, nil
+}
+
+// take takes what a box hands over, once it is restricted: listeners in its network, behind which the proxy answers, and
+// the file by which connect(2) is asked about.
+func (s *supervisor) take(files []*os.File) error {
+	addresses := s.listens()
+	if len(files) < len(addresses) {
+		return errors.New("it has no network")
+	}
+	for i, address := range addresses {
+		l, err := net.FileListener(files[i])
+		_ = files[i].Close()
 		if err != nil {
 			return err
 		}
 		if i == 0 {
 			go s.proxy.Serve(l)
 		} else {
-			go s.proxy.Relay(l, addresses[i])
+			go s.proxy.Relay(l, address)
 		}
+	}
+	for _, file := range files[len(addresses):] {
+		go s.guard(file)
 	}
 	return nil
 }

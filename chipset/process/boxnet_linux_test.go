@@ -25,7 +25,7 @@ func needNetwork(t testing.TB) {
 // hostServer is a service of the machine, and the name of its port.
 func hostServer(t *testing.T) (address string) {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the machine's") }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "the machine's") }))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
 }
@@ -92,7 +92,7 @@ func TestServeYourself(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := &http.Server{Handler: http.NotFoundHandler()}
-		go server.Serve(l)
+		go func() { _ = server.Serve(l) }()
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		host, _, _ := net.SplitHostPort(on)
 		if host == "0.0.0.0" {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,12 +18,12 @@ func Kind() (kind, missing string) {
 }
 
 // Enter returns what is to be executed instead of path with argv, so that the profile holds.
-func (p *Profile) Enter(path string, argv []string) (program string, words []string, err error) {
+func (p *Profile) Enter(path string, argv []string) (program string, words []string, gate *os.File, err error) {
 	if _, missing := Kind(); missing != "" {
 		if p.Mode == Require {
-			return "", nil, errors.New(missing)
+			return "", nil, nil, errors.New(missing)
 		}
-		return path, argv, nil
+		return path, argv, nil, nil
 	}
-	return seatbeltProgram, append([]string{"sandbox-exec", "-p", p.seatbelt(), path}, argv[1:]...), nil
+	return seatbeltProgram, append([]string{"sandbox-exec", "-p", p.seatbelt(), path}, argv[1:]...), nil, nil
 }

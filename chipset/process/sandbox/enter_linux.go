@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -42,38 +44,56 @@ func Kind() (kind, missing string) {
 	if err := seccompAvailable(); err != nil {
 		return kind, "no seccomp: " + err.Error()
 	}
+	if err := gateMissing(); err != nil {
+		return kind + ", seccomp", "sockets of other programs can be connected to: " + err.Error()
+	}
 	return kind + ", seccomp", ""
 }
 
+// gateMissing returns why nobody can answer for a command's connect(2), or nil: a supervisor must look into what it started.
+func gateMissing() error {
+	const started, administrators = 1, 2 // of kernel.yama.ptrace_scope: who may look into a process
+	text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if err != nil {
+		return nil //nolint:nilerr // a kernel without Yama lets every process of a user
+	}
+	scope, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil && (scope <= started || scope == administrators && privileged()) {
+		return nil
+	}
+	return errors.New("kernel.yama.ptrace_scope is " + strings.TrimSpace(string(text)))
+}
+
 // Enter restricts this process for good, and returns what is to be executed then: path and argv as they are. It is
-// called by a process that has no other purpose, on the locked thread that executes the command.
-func (p *Profile) Enter(path string, argv []string) (program string, words []string, err error) {
+// called by a process that has no other purpose, on the locked thread that executes the command. Each connect(2) of the
+// command waits for an answer by the file gate; nil where nobody is asked.
+func (p *Profile) Enter(path string, argv []string) (program string, words []string, gate *os.File, err error) {
 	kind, missing := Kind()
 	if missing != "" && p.Mode == Require {
-		return "", nil, errors.New(missing)
+		return "", nil, nil, errors.New(missing)
 	}
 	if kind == "" {
-		return path, argv, nil
+		return path, argv, gate, nil
 	}
 	if err := limit(); err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	if err := dropCapabilities(p.Network != nil); err != nil {
-		return "", nil, fmt.Errorf("capabilities: %w", err)
+		return "", nil, nil, fmt.Errorf("capabilities: %w", err)
 	}
 	// Without privileges the kernel wants this before both of what follows.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return "", nil, fmt.Errorf("no new privileges: %w", err)
+		return "", nil, nil, fmt.Errorf("no new privileges: %w", err)
 	}
 	if err := p.restrictFiles(); err != nil {
-		return "", nil, fmt.Errorf("landlock: %w", err)
+		return "", nil, nil, fmt.Errorf("landlock: %w", err)
 	}
 	if seccompAvailable() == nil {
-		if err := filterSystemCalls(); err != nil {
-			return "", nil, fmt.Errorf("seccomp: %w", err)
+		if gate, err = filterSystemCalls(gateMissing() == nil); err != nil {
+			return "", nil, nil, fmt.Errorf("seccomp: %w", err)
 		}
 	}
-	return path, argv, nil
+	return path, argv, gate, nil
 }
 
 // restrictFiles restricts the calling thread as far as the kernel can: that is the one that executes the command, so

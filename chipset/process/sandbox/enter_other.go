@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"os"
 	"runtime"
 )
 
@@ -11,9 +12,9 @@ import (
 func Kind() (kind, missing string) { return "", "no sandbox on " + runtime.GOOS }
 
 // Enter returns path and argv, or the reason why nothing restricts them where the profile requires it.
-func (p *Profile) Enter(path string, argv []string) (program string, words []string, err error) {
+func (p *Profile) Enter(path string, argv []string) (program string, words []string, gate *os.File, err error) {
 	if _, missing := Kind(); p.Mode == Require {
-		return "", nil, errors.New(missing)
+		return "", nil, nil, errors.New(missing)
 	}
-	return path, argv, nil
+	return path, argv, nil, nil
 }

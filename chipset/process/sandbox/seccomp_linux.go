@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"unsafe"
 
@@ -22,6 +23,8 @@ func denied() []uint32 {
 		unix.SYS_BPF, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
 		unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_REBOOT, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG,
 		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
+		// What is asked for through it no filter sees.
+		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 	}
 }
 
@@ -40,8 +43,8 @@ const (
 
 // program is the filter: every call of another architecture fails, and those of denied; of clone, unshare and ioctl
 // those that make a namespace or type into a terminal. clone3 is said not to exist, because its flags are
-// in memory; the C library then takes clone.
-func program() []unix.SockFilter {
+// in memory; the C library then takes clone. With gate, who holds the filter's file is asked about connect.
+func program(gate bool) []unix.SockFilter {
 	const (
 		load  = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 		equal = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
@@ -56,6 +59,9 @@ func program() []unix.SockFilter {
 		{Code: load, K: offsetCall}, {Code: least, K: x32, Jf: 1}, missing,
 		{Code: equal, K: unix.SYS_CLONE3, Jf: 1}, missing,
 	}
+	if gate {
+		filter = append(filter, unix.SockFilter{Code: equal, K: unix.SYS_CONNECT, Jf: 1}, answer(seccompNotify))
+	}
 	for _, call := range denied() {
 		filter = append(filter, unix.SockFilter{Code: equal, K: call, Jf: 1}, refuse)
 	}
@@ -68,7 +74,7 @@ func program() []unix.SockFilter {
 		unix.SockFilter{Code: equal, K: ioctlConsole, Jf: 1}, refuse, allow)
 }
 
-const seccompErrno, seccompAllow = 0x00050000, 0x7fff0000 // SECCOMP_RET_ERRNO, SECCOMP_RET_ALLOW
+const seccompErrno, seccompNotify, seccompAllow = 0x00050000, 0x7fc00000, 0x7fff0000 // SECCOMP_RET_ERRNO, _USER_NOTIF, _ALLOW
 
 func architecture() uint32 {
 	if runtime.GOARCH == "arm64" {
@@ -88,18 +94,31 @@ func seccompAvailable() error {
 	return nil
 }
 
-// filterSystemCalls installs the filter for the calling thread and what it becomes. It needs no_new_privs.
-func filterSystemCalls() error {
-	const setModeFilter = 1 // SECCOMP_SET_MODE_FILTER
-	filter := program()
+// filterSystemCalls installs the filter for the calling thread and what it becomes. It needs no_new_privs. With gate it
+// returns the file by which connect(2) is asked about; nil where a filter around this process has one.
+func filterSystemCalls(gate bool) (*os.File, error) {
+	const (
+		setModeFilter = 1           // SECCOMP_SET_MODE_FILTER
+		asked         = 1<<3 | 1<<5 // SECCOMP_FILTER_FLAG_NEW_LISTENER, _WAIT_KILLABLE_RECV
+	)
+	filter := program(gate)
 	if len(filter) > unix.BPF_MAXINSNS {
-		return errors.New("the filter is too long")
+		return nil, errors.New("the filter is too long")
+	}
+	flags := uintptr(0)
+	if gate {
+		flags = asked
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, setModeFilter, 0, uintptr(unsafe.Pointer(&prog)))
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, setModeFilter, flags, uintptr(unsafe.Pointer(&prog)))
 	runtime.KeepAlive(filter)
-	if errno != 0 {
-		return errno
+	switch {
+	case errno == unix.EBUSY && gate:
+		return filterSystemCalls(false)
+	case errno != 0:
+		return nil, errno
+	case gate:
+		return os.NewFile(fd, "seccomp"), nil
 	}
-	return nil
+	return nil, nil //nolint:nilnil // nobody is asked
 }
