@@ -1,0 +1,110 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
+)
+
+// TestAttach: a person takes a worker's session over in the client's own interface, says something to the model, and
+// leaves. The rig goes on with that very session, and charges nobody.
+func TestAttach(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan struct{})
+	s := set(t, "claude", "full", "",
+		shell("I begin.", "echo BEGUN"),
+		agentclitest.Turn{Has: []string{"BEGUN"}, Lacks: []string{"SAID-BY-HAND"}, Say: "NEVER-SEEN", Seen: asked, Hold: ended},
+		agentclitest.Turn{Has: []string{"BEGUN", "SAID-BY-HAND"}, Lacks: []string{"taken over by a person"}, Say: "I heard you."},
+		agentclitest.Turn{Has: []string{"taken over by a person", "I heard you."}, Say: "I write it.", Calls: []agentclitest.Call{agentclitest.Shell(writes)}},
+		after("COMMITTED", shell("I report.", reports)),
+		after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}))
+	defer close(ended)
+	s.onboarded()
+	id := s.add()
+	up := s.Start("up", "--until-idle", "--timeout", upTime)
+	select {
+	case <-asked:
+	case <-up.Done():
+		t.Fatalf("it ended\n%s", up.Output)
+	}
+	screen := s.attach(id)
+	screen.until("bypass permissions")
+	screen.keys("-l", "SAID-BY-HAND")
+	screen.until("SAID-BY-HAND")
+	screen.keys("Enter")
+	screen.until("I heard you.")
+	screen.keys("C-c", "C-c")
+	<-up.Done()
+	s.lands(id)
+	if b := s.bead(id); b.Attempts != 0 || b.Assignments != 1 {
+		t.Errorf("%d attempts charged, %d assignments", b.Attempts, b.Assignments)
+	}
+	if strays := s.Strays(); len(strays) > 0 {
+		t.Errorf("left running: %v", strays)
+	}
+}
+
+// onboarded answers what a client asks a person who starts it for the first time.
+func (s *stage) onboarded() {
+	s.t.Helper()
+	worktree := filepath.Join(s.Dir, ".chipset/worktrees/polecat-alpha")
+	settings, err := json.Marshal(map[string]any{"hasCompletedOnboarding": true, "theme": "dark", "bypassPermissionsModeAccepted": true,
+		"customApiKeyResponses": map[string]any{"approved": []string{"none"}}, "projects": map[string]any{worktree: map[string]any{"hasTrustDialogAccepted": true}}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.home, ".claude.json"), settings, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// screen is a terminal in which chipset attach runs.
+type screen struct {
+	*stage
+	socket string
+}
+
+func (s *stage) attach(id string) *screen {
+	s.t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		s.t.Skip("tmux is not installed")
+	}
+	term := &screen{s, filepath.Join(s.t.TempDir(), "tmux")}
+	term.tmux("-f", "/dev/null", "new-session", "-d", "-s", "x", "-x", "120", "-y", "40", s.Bin, "attach", id)
+	s.t.Cleanup(func() { _ = s.Command("tmux", "-S", term.socket, "kill-server").Run() })
+	return term
+}
+
+func (s *screen) tmux(args ...string) string {
+	s.t.Helper()
+	out, err := s.Command("tmux", append([]string{"-u", "-S", s.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("tmux %s: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func (s *screen) keys(keys ...string) {
+	s.t.Helper()
+	s.tmux(append([]string{"send-keys", "-t", "x"}, keys...)...)
+}
+
+// until waits until the screen shows a text.
+func (s *screen) until(text string) {
+	s.t.Helper()
+	deadline := time.Now().Add(90 * time.Second)
+	for {
+		shown := s.tmux("capture-pane", "-p", "-t", "x")
+		if strings.Contains(shown, text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("no %q on the screen:\n%s", text, shown)
+		}
+	}
+}
