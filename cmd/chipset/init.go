@@ -409,11 +409,12 @@ func tellInit(ctx context.Context, a *app, r *rig.Rig, found tried) error {
 
 // historyWords says in one sentence how the history of the state tree is kept.
 func historyWords(r *rig.Rig) string {
-	every := r.Def.Audit.Every.String()
-	switch r.Def.Audit.Every {
-	case 0:
+	interval := r.Def.Audit.Every
+	if interval == 0 {
 		return "chipset audit commit keeps a snapshot on " + r.Def.Audit.Ref
-	case time.Hour:
+	}
+	every := interval.String()
+	if interval == time.Hour {
 		every = "hour"
 	}
 	return fmt.Sprintf("a snapshot every %s on %s; chipset audit track leaves .chipset/state to your own commits", every, r.Def.Audit.Ref)
