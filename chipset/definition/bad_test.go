@@ -159,6 +159,7 @@ func TestBadKnobs(t *testing.T) {
 		{"no price", "prices: {gpt: {in: -1, out: 2}}\n", 1, "-1 is not between 0 and 100000"},
 		{"half a price", "prices:\n  gpt: {in: 1}\n", 2, `"out" is required`},
 		{"price of nothing", "prices: {\"*\": {in: 1, out: 1}}\n", 1, "is not the name of a model"},
+		{"hosts without a sandbox", "sandbox: off\nnetwork:\n  allow: [example.org]\n", 3, "network.allow has no effect with sandbox: off"},
 		{"audit too often", "audit: {every: 10ms}\n", 1, "10ms is less than 1s"},
 		{"audit ref", "audit: {ref: refs/x}\n", 1, "leave refs/heads/ out"},
 		{"audit on the target", "merge: {target: a}\naudit: {ref: a}\n", 1, "the same branch"},

@@ -18,6 +18,7 @@ func (p place) check(def *Definition) {
 	}
 	p.checkIdle(def)
 	p.checkParallel(def)
+	p.checkNetwork(def)
 	p.checkThresholds(def)
 	p.checkWorktree(def)
 	p.checkCommands(def)
@@ -97,6 +98,13 @@ func (p place) checkProviders(def *Definition) {
 }
 
 // checkParallel reports what is accepted and does not mean what it says.
+// checkNetwork refuses hosts that nothing would hold a command to.
+func (p place) checkNetwork(def *Definition) {
+	if def.Network.Restricted && def.Sandbox == "off" {
+		p.find("network").fail("sandbox: auto keeps workers and tests to the hosts", "network.allow has no effect with sandbox: off")
+	}
+}
+
 func (p place) checkParallel(def *Definition) {
 	at := p.find("dispatch")
 	if most := def.Dispatch.MaxParallel; most > maxPolecats && !def.forceCount {

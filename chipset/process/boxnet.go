@@ -24,17 +24,14 @@ const proxyAddress = "127.0.0.1:61080"
 const maxListeners = 64
 
 // isolate has a box start with a network of its own, where its command may not reach everything. Where the machine has
-// none, the command keeps the machine's, unless the profile requires a whole sandbox.
+// none, nothing starts: whoever lists hosts does not want a command that reaches all of them.
 func (s *supervisor) isolate(attr *syscall.ProcAttr) error {
 	rules := s.spec.Sandbox.Network
 	if rules == nil {
 		return nil
 	}
 	if err := sandbox.NetworkMissing(); err != nil {
-		if s.spec.Sandbox.Mode == sandbox.Require {
-			return fmt.Errorf("sandbox: network: %w", err)
-		}
-		return nil
+		return fmt.Errorf("network.allow can't be kept on this machine: %w (network: open does without)", err)
 	}
 	sandbox.OwnNetwork(attr.Sys)
 	attr.Env = append(withoutProxy(attr.Env), proxyVariables()...)

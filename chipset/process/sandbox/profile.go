@@ -28,12 +28,11 @@ func Describe(mode Mode, restricted bool) string {
 		return "off: workers and tests can do what you can"
 	}
 	kind, missing := Kind()
-	if kind != "" && restricted {
-		if err := NetworkMissing(); err == nil {
-			kind += ", a network of its own"
-		} else {
-			missing = strings.TrimPrefix(missing+"; the network is open: "+err.Error(), "; ")
+	if restricted {
+		if err := NetworkMissing(); err != nil {
+			return "network.allow can't be kept, nothing can run: " + err.Error()
 		}
+		kind = strings.TrimPrefix(kind+", a network of its own", ", ")
 	}
 	switch {
 	case mode == Require && missing != "":
