@@ -102,7 +102,7 @@ func listenAnywhere(t *testing.T) (port, machine string) {
 		t.Fatal(err)
 	}
 	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
-	go server.Serve(l)
+	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { server.Close() })
 	_, port, err = net.SplitHostPort(l.Addr().String())
 	if err != nil {
