@@ -94,6 +94,27 @@ func TestRepairInterruptedAdvance(t *testing.T) {
 	}
 }
 
+// What a person has staged is theirs, also where their file looks as if a kill had left it.
+func TestRepairLeavesWhatIsStaged(t *testing.T) {
+	for name, file := range map[string]func(f *fixture){
+		"and removed":    func(f *fixture) { f.must(os.Remove(filepath.Join(f.TopLevel(), "a.txt"))) },
+		"and made new's": func(f *fixture) { f.write(f.TopLevel(), "a.txt", "one\nTWO\nthree\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			old, new := step(f)
+			f.write(f.TopLevel(), "a.txt", "staged\n")
+			f.git(f.TopLevel(), "add", "a.txt")
+			file(f)
+			repaired, err := Advance(f.ctx, f.Repo, "main", old, new, true)
+			f.must(err)
+			if staged := f.git(f.TopLevel(), "cat-file", "blob", ":a.txt"); staged != "staged" || !slices.Contains(repaired.Left, "a.txt") {
+				t.Errorf("staged is %q; %+v", staged, repaired)
+			}
+		})
+	}
+}
+
 func TestRepairLeavesWhatIsAPersons(t *testing.T) {
 	f := newFixture(t)
 	old, new := step(f)
