@@ -157,6 +157,22 @@ func TestSameClockNeverReplaces(t *testing.T) {
 	}
 }
 
+// An archival of unread mail that was broken off leaves none of it to the next one, which takes read mail alone.
+func TestArchivalsAreTheirOwn(t *testing.T) {
+	p := newPost(t)
+	for range archiveSlice + 2 {
+		p.send(t, hello())
+	}
+	cutoff := now.Add(time.Hour)
+	some, more, err := p.box.ArchiveBatch(t.Context(), "mayor", cutoff, true)
+	if err != nil || len(some) != archiveSlice || !more {
+		t.Fatalf("%d moved, more %v, %v", len(some), more, err)
+	}
+	if rest, err := p.box.ArchiveOld(t.Context(), "mayor", cutoff, false); err != nil || len(rest) > 0 {
+		t.Errorf("unread mail was moved: %v, %v", rest, err)
+	}
+}
+
 func TestArchivedNamesAreTaken(t *testing.T) {
 	p := newPost(t)
 	first := p.send(t, hello())

@@ -524,3 +524,46 @@ func TestMayorKeepsBudgets(t *testing.T) {
 	h.rig.Def.Budget = definition.Budget{}
 	paused(pause.Rig)
 }
+
+// A bead is blocked after its person was told: nobody would tell them of one that is blocked already.
+func TestBlockTellsFirst(t *testing.T) {
+	h := newTownHall(t, "")
+	id := h.add("Loops")
+	h.tick()
+	b := h.bead(id)
+	box := h.rig.Tree.Abs(h.rig.Mailbox(state.Human).Dir())
+	h.must(os.RemoveAll(box))
+	h.must(os.WriteFile(box, []byte("in the way"), 0o600))
+	block := mayor.Block{Bead: id, Assignment: b.AssignmentID, From: b.Status, Reason: "why", Subject: "s", Body: "b"}
+	if err := h.m.do(t.Context(), block); err == nil {
+		t.Error("nobody can be told, and it is no error")
+	}
+	if b := h.bead(id); b.Status != bead.Hooked {
+		t.Errorf("nobody was told, and it is %s", b.Status)
+	}
+	h.must(os.Remove(box))
+	h.must(h.m.do(t.Context(), block))
+	if b := h.bead(id); b.Status != bead.Blocked || len(h.mail(state.Human, mail.Coordination)) != 1 {
+		t.Errorf("it is %s", b.Status)
+	}
+}
+
+// What a pause waits for is looked at, and it is tried again at once when that is there.
+func TestMayorSeesThatACauseIsGone(t *testing.T) {
+	h := newTownHall(t, "")
+	gone := fault.New(fault.TargetGone, "main is gone")
+	rules := pause.Rules{Wait: func(int) time.Duration { return time.Hour }, Longest: time.Hour, Most: 1}
+	h.must(h.rig.Pauses.Change(h.Context(), pause.Rig, func(p *pause.Pause) error {
+		return p.Fail(pause.Try{At: state.At(h.at), BeadID: "tt-1", Assignment: "as-1"}, gone, rules)
+	}))
+	for i, branch := range []string{"main", "elsewhere", "main"} {
+		if i > 0 {
+			gittest.Run(t, h.rig.Dir, "branch", "-m", branch)
+		}
+		f, err := h.m.fetch(h.Context())
+		h.must(err)
+		if mended := f.Mended[pause.Rig]; mended != (i == 2) {
+			t.Errorf("look %d, on %s: mended %v", i+1, branch, mended)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
@@ -335,4 +337,55 @@ func TestRefineryCorruptFiles(t *testing.T) {
 	m.must(os.WriteFile(path, whole, 0o644))
 	m.run()
 	m.is(q, mergequeue.Merged, bead.Merged)
+}
+
+// A landing that was killed while a git of the person held the checkout is taken back once that is over, before the
+// request goes on: its files would be in its own way.
+func TestRefineryRepairsOnceTheLockIsGone(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, "test: \"true\"")
+	q := m.submit("one.txt", "1\n")
+	m.setRequest(q.ID, func(q *mergequeue.Request) {
+		q.Status, q.Stage, q.Attempts, q.Onto, q.Candidate, q.Tested = mergequeue.Merging, mergequeue.StageMerge, 1, q.Base, q.Head, true
+	})
+	m.write(m.dir, "one.txt", "1\n")
+	m.write(m.dir, ".git/index.lock", "")
+	long := m.now.Add(-time.Hour)
+	m.must(os.Chtimes(filepath.Join(m.dir, ".git/index.lock"), long, long))
+	m.restart()
+	m.must(os.Remove(filepath.Join(m.dir, ".git/index.lock")))
+	m.run()
+	m.is(q, mergequeue.Merged, bead.Merged)
+	if out := m.git(m.dir, "status", "--porcelain"); out != "" {
+		t.Errorf("the checkout is not clean: %s", out)
+	}
+}
+
+// A remote that takes a push and does not hold it has taken nothing.
+func TestRefineryRemoteLosesAPush(t *testing.T) {
+	t.Parallel()
+	m, remote, _ := withRemote(t, "test: \"true\"")
+	m.write(remote, "hooks/post-receive", "#!/bin/sh\nexec git update-ref refs/heads/main "+m.tip()+"\n")
+	m.must(os.Chmod(filepath.Join(remote, "hooks/post-receive"), 0o755))
+	q := m.submit("one.txt", "1\n")
+	if err := m.r.push(m.ctx, "main", git.Hash(q.Head)); !errors.Is(err, git.ErrMoved) {
+		t.Errorf("push: %v", err)
+	}
+}
+
+// What a test leaves in the worktree is not there for the next one, also where that tests the same commit.
+func TestRefineryTestsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, "test: echo mine > left")
+	q := m.submit("one.txt", "1\n")
+	m.tick()
+	<-m.r.test.job.Done()
+	left := filepath.Join(m.r.worktree, "left")
+	if _, err := os.Stat(left); err != nil {
+		t.Fatal(err)
+	}
+	m.must(m.r.stand(m.ctx, refinery.RunTest{Request: q.ID, Candidate: m.request(q).Candidate}))
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there for the next test: %v", err)
+	}
 }

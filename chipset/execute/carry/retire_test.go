@@ -363,3 +363,22 @@ func TestTornObjectIsStoredAgain(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// What is saved of a worktree is whole, also where a power cut left an empty object under the name of one of its files.
+func TestEmptyObjectIsSavedWhole(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one, and only here\n")
+	blob := a.git(a.worktree(), "hash-object", "one.txt")
+	object := filepath.Join(a.dir, ".git", "objects", blob[:2], blob[2:])
+	a.must(os.MkdirAll(filepath.Dir(object), 0o755))
+	a.must(os.WriteFile(object, nil, 0o444))
+	a.must(os.Truncate(filepath.Join(a.dir, ".git/worktrees/polecat-alpha/index"), 0))
+	ref, err := SaveWork(t.Context(), a.rig, alpha, "saved")
+	a.must(err)
+	if ref == "" {
+		t.Fatal("nothing is saved")
+	}
+	if saved := a.git(a.dir, "cat-file", "blob", ref+":one.txt"); saved != "one, and only here" {
+		t.Errorf("saved is %q", saved)
+	}
+}
