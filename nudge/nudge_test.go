@@ -212,3 +212,26 @@ func TestLatestOfAnotherProgram(t *testing.T) {
 		t.Errorf("processed again: %q", got)
 	}
 }
+
+// A nudge in latest.json whose sender has no file to be kept in is a lost hint, and is in nobody's way.
+func TestLatestOfNoSender(t *testing.T) {
+	for _, from := range []string{"../mayor", "a/b", ".hidden", strings.Repeat("x", 300), "a\x00b", "."} {
+		slot, tree := newSlot(t)
+		if err := slot.MarkSeen(t.Context(), send(t, slot, "witness", HealthCheck, now)); err != nil {
+			t.Fatal(err)
+		}
+		put(t, slot, tree, "latest.json", Nudge{From: state.AgentID(from), Type: Abort, Timestamp: now})
+		if all, bad, err := slot.Unseen(); err != nil || len(all) > 0 {
+			t.Errorf("%.20q: %v, %v, %v", from, all, bad, err)
+		}
+		if _, err := slot.Send(t.Context(), Nudge{From: "mayor", Type: HealthCheck}, after(1)); err != nil {
+			t.Errorf("beside %.20q: %v", from, err)
+		}
+		if all, bad, err := slot.Unseen(); err != nil || len(bad) > 0 || len(all) != 1 {
+			t.Errorf("after %.20q: %v, %v, %v", from, all, bad, err)
+		}
+		if err := slot.Reconcile(t.Context(), now); err != nil {
+			t.Errorf("reconciled beside %.20q: %v", from, err)
+		}
+	}
+}

@@ -1,9 +1,11 @@
 package need
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/statetest/model"
 )
 
 // Nothing is numbered while the file of the numbers can't be used, or somebody else numbers.
@@ -46,4 +48,29 @@ func TestNumbersThatCannotBeKept(t *testing.T) {
 			t.Errorf("after %s: %v", text, numbers)
 		}
 	}
+}
+
+// Each verb takes its numbers and its notices under their locks, and returns an error for what it could not write.
+func TestVerbsObey(t *testing.T) {
+	lock := func(p state.Path) (state.LockKind, string) {
+		switch p {
+		case Path:
+			return state.LockRecord, "needs"
+		case ToldPath:
+			return state.LockRecord, "told"
+		}
+		return "", ""
+	}
+	model.Obey(t, func(r *model.Run) error {
+		_, err := NewStore(r.Tree).Assign(r, []Numbered{{Key: "a", What: "one"}})
+		_, tellErr := NewStore(r.Tree).Tell(r, Standing{Keys: []Key{"a"}})
+		return errors.Join(err, tellErr)
+	}, map[string]model.Verb{
+		"assign": {Lock: lock, Do: func(r *model.Run) (any, error) {
+			return NewStore(r.Tree).Assign(r, []Numbered{{Key: "a", What: "one"}, {Key: "b"}})
+		}},
+		"tell": {Lock: lock, Do: func(r *model.Run) (any, error) {
+			return NewStore(r.Tree).Tell(r, Standing{Keys: []Key{"a", "b"}})
+		}},
+	})
 }
