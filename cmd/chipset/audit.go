@@ -27,7 +27,7 @@ func newAuditTrackCmd(a *app) *cobra.Command {
 		Long: `Take .chipset/state out of git's exclude file, so that git add .chipset/state and
 git commit keep it in your branches, as init --track-state does from the start. A
 stash, git clean or another branch can then take the live tree away while a rig runs.`,
-		Example: "  chipset audit track && git add .chipset/state && git commit -m \"The state of the rig\"",
+		Example: "  chipset audit track",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, _ []string) error {
 			if err := r.TrackState(ctx); err != nil {
