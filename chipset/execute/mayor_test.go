@@ -552,7 +552,7 @@ func TestBlockTellsFirst(t *testing.T) {
 func TestMayorSeesThatACauseIsGone(t *testing.T) {
 	h := newTownHall(t, "")
 	gone := fault.New(fault.TargetGone, "main is gone")
-	rules := pause.Rules{Wait: func(int) time.Duration { return time.Hour }, Longest: time.Hour, Most: 1}
+	rules := pause.Rules{Wait: func(fault.Kind, int) time.Duration { return time.Hour }, Longest: time.Hour, Most: 1}
 	h.must(h.rig.Pauses.Change(h.Context(), pause.Rig, func(p *pause.Pause) error {
 		return p.Fail(pause.Try{At: state.At(h.at), BeadID: "tt-1", Assignment: "as-1"}, gone, rules)
 	}))

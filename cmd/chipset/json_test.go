@@ -58,7 +58,7 @@ func jsonCalls() []jsonCall {
 		{line: `answer $C "do it"`}, {line: `reopen $C`, code: codeConflict}, {line: `permissions list`}, {line: `permissions revoke pm-0`, code: codeNotFound},
 		{line: `doctor`}, {line: `doctor --rules`}, {line: `trust`, code: codeConflict}, {line: `board`, code: codeUsage},
 		{line: `runtime list`}, {line: `runtime show claude`}, {line: `plugin install claude --to plugin`}, {line: `plugin uninstall claude --from plugin`},
-		{line: `audit commit`}, {line: `audit log`}, {line: `audit verify`}, {line: `version`}, {line: `help`}, {line: `help work`},
+		{line: `audit commit`}, {line: `audit log`}, {line: `audit verify`}, {line: `audit track`}, {line: `version`}, {line: `help`}, {line: `help work`},
 		{line: `mcp`, code: codeUsage}, {line: `client-hook claude Stop`, code: codeUsage}, {line: `attach mayor`, code: codeUsage}, {line: `man .`, code: codeUsage}, {line: `completion bash`, code: codeUsage},
 		{line: `bridge nanobot nothere`, code: codeNotFound}, {line: `bridge claude-team nothere`, code: codeNotFound}, {line: `bridge claude-tasks nothere`, code: codeNotFound},
 		{line: `simulate --polecats 2 --beads 2`}, {line: `bench --nosuch`, code: codeUsage}, {line: `nosuch`, code: codeUsage}, {line: `demo extra`, code: codeUsage},
