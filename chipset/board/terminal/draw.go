@@ -152,13 +152,19 @@ func (b *Board) head() string {
 	default:
 		parts = append(parts, t.good.Render("● up"))
 	}
-	if n := len(v.Needs); n > 0 {
+	if n := len(v.Needs); n == 1 {
+		parts = append(parts, t.bad.Render("1 needs you"))
+	} else if n > 1 {
 		parts = append(parts, t.bad.Render(fmt.Sprintf("%d need you", n)))
 	} else {
 		parts = append(parts, t.good.Render("nothing needs you"))
 	}
 	if n := len(v.Incidents) + len(v.Warnings); n > 0 {
-		parts = append(parts, t.warn.Render(fmt.Sprintf("! %d", n))+" "+t.key.Render("w"))
+		said := fmt.Sprint(n)
+		if b.width >= 100 {
+			said = wording.Count(n, "warning")
+		}
+		parts = append(parts, t.warn.Render("! "+said)+" "+t.key.Render("w"))
 	}
 	for _, c := range []struct {
 		n     int

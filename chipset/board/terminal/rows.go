@@ -134,11 +134,13 @@ func (b *Board) stateOf(a *view.AgentStatus) (string, lipgloss.Style) {
 const quietAfter = 2 * time.Minute
 
 func (b *Board) workRows() rows {
-	lines, rails := b.tree, 0
-	const idWidth = 8
+	lines, rails, ids := b.tree, 0, 8
 	for i := range lines {
 		if lines[i].rail != "" {
-			rails = max(rails, utf8.RuneCountInString(lines[i].rail)+1+idWidth)
+			rails = max(rails, utf8.RuneCountInString(lines[i].rail)+1)
+		}
+		if it := lines[i].item; it != nil {
+			ids = max(ids, len(it.Bead.ID))
 		}
 	}
 	r := rows{empty: "no work: chipset work add makes some", draw: func(i, width int) []cell {
@@ -167,7 +169,8 @@ func (b *Board) workRows() rows {
 		if it.Bead.Priority == bead.P1 {
 			priority = b.theme.warn
 		}
-		cells := []cell{{text: name, style: style, width: max(rails, 2+idWidth+len([]rune(indent)))}, {text: string(it.Bead.Priority), style: priority, width: 2},
+		idWidth := min(ids, max(8, width/4))
+		cells := []cell{{text: name, style: style, width: max(rails, 2+len([]rune(indent))) + idWidth}, {text: string(it.Bead.Priority), style: priority, width: 2},
 			{text: it.Bead.Title, style: title}}
 		return append(cells, cell{text: b.wordOf(it), style: style, width: 15, right: true})
 	}}
