@@ -130,7 +130,7 @@ docs: ## write docs/commands.md anew from the commands' own help
 	$(GO) test ./cmd/chipset -run TestCommandReference -update
 
 pictures: ## draw the pictures of the README and the docs anew (needs tmux and Chromium)
-	CHIPSET_PICTURES=$(CURDIR)/docs/pictures $(GO) test ./cmd/chipset -run '^TestPictures$$' -count=1
+	CHIPSET_PICTURES=$(CURDIR)/docs/pictures $(GO) test ./cmd/chipset -run '^Test(Pictures|Recording)$$' -count=1
 
 demo: build ## build, and play the demo in a throw-away repository
 	bin/chipset demo

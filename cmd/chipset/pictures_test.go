@@ -67,7 +67,7 @@ func TestPictures(t *testing.T) {
 // TestPicturesAreSmall: a README is read over slow lines.
 func TestPicturesAreSmall(t *testing.T) {
 	size := int64(0)
-	for _, name := range []string{"terminal.svg", "browser.png"} {
+	for _, name := range []string{"terminal.svg", "browser.png", "demo.svg"} {
 		info, err := os.Stat(filepath.Join("..", "..", "docs", "pictures", name))
 		rigtest.Must(t, err)
 		size += info.Size()
@@ -201,23 +201,28 @@ func drawScreen(screen string, columns int) []byte {
 	out.WriteString(svgHead(columns, len(lines)))
 	var st style
 	for y, line := range lines {
-		x := 0
-		for len(line) > 0 {
-			if codes, rest, is := sequence(line); is {
-				st.apply(codes)
-				line = rest
-				continue
-			}
-			end := strings.IndexByte(line, 0x1b)
-			if end < 0 {
-				end = len(line)
-			}
-			x += drawPiece(&out, line[:end], st, x, y)
-			line = line[end:]
-		}
+		drawLine(&out, line, &st, y)
 	}
 	out.WriteString("</svg>\n")
 	return []byte(out.String())
+}
+
+// drawLine draws a line of the screen, and follows its styles.
+func drawLine(out *strings.Builder, line string, st *style, y int) {
+	x := 0
+	for len(line) > 0 {
+		if codes, rest, is := sequence(line); is {
+			st.apply(codes)
+			line = rest
+			continue
+		}
+		end := strings.IndexByte(line, 0x1b)
+		if end < 0 {
+			end = len(line)
+		}
+		x += drawPiece(out, line[:end], *st, x, y)
+		line = line[end:]
+	}
 }
 
 // sequence is the escape sequence for a style at the beginning of a line.
