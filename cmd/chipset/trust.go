@@ -3,11 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -63,19 +66,41 @@ func runTrust(ctx context.Context, o trustOptions, a *app) error {
 	return a.did(outcome{Did: "trusted", RigID: string(r.Tree.RigID()), Path: r.Dir}, nil, "trusted %s in %s\n", r.Tree.RigID(), r.Dir)
 }
 
+// effects are the names and texts of what a definition runs, opens to workers, and sends elsewhere.
+func effects(d *definition.Definition) [][2]string {
+	all := [][2]string{{"workers", d.Worker.Default}, {"test", d.Merge.Test.String()}, {"setup", d.Worktree.Setup.String()},
+		{"notify", strings.Join(d.Notify.Command, " ")}, {"webhook", d.Notify.Webhook}, {"pushes to", d.Merge.Remote},
+		{"env", strings.Join(d.Allow.Env, " ")}, {"reads", strings.Join(d.Allow.Read, " ")}, {"writes", strings.Join(d.Allow.Write, " ")},
+		{"takes over", strings.Join(d.Worktree.Provided(), " ")}}
+	for _, p := range d.Worker.Presets {
+		text := p.Name + ":"
+		for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+			text += " " + name + "=" + p.Env[name]
+		}
+		text += " " + p.Command.String()
+		for _, level := range slices.Sorted(maps.Keys(p.Permissions)) {
+			text += " [" + level + ": " + strings.Join(p.Permissions[level], " ") + "]"
+		}
+		all = append(all, [2]string{"preset", text})
+	}
+	if d.Sandbox == "off" {
+		all = append(all, [2]string{"sandbox", "off"})
+	}
+	if d.Worker.Permissions == "full" {
+		all = append(all, [2]string{"agents", "permissions: full"})
+	}
+	return slices.DeleteFunc(all, func(line [2]string) bool { return line[1] == "" })
+}
+
 // showUntrusted prints what a rig would run, and what waits in it.
 func (a *app) showUntrusted(r *rig.Rig) error {
 	a.note("%s in %s came with the repository.\n\nIt would run:\n", r.Tree.RigID(), r.Dir)
 	if r.Def == nil {
 		a.note("  nothing, because chipset.yaml can't be used: chipset validate\n")
 	} else {
-		a.note("  workers    %s\n  test       %s\n", clean(r.Def.Worker.Default), clean(r.Def.Merge.Test.String()))
-		for _, p := range r.Def.Worker.Presets {
-			a.note("  preset     %s: %s\n", clean(p.Name), clean(p.Command.String()))
+		for _, line := range effects(r.Def) {
+			a.note("  %-10s %s\n", line[0], clean(line[1]))
 		}
-	}
-	if r.Def != nil && len(r.Def.Notify.Command) > 0 {
-		a.note("  notify     %s\n", clean(strings.Join(r.Def.Notify.Command, " ")))
 	}
 	beads, _, err := r.Beads.All()
 	if err != nil {
