@@ -37,6 +37,9 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if err := takenBack("convoys/cv-1.json", []byte("{"), nil); err == nil {
+		t.Error("nobody knows which beads were in what was removed")
+	}
 }
 
 // What has landed of a convoy is counted; a bead that is not there has not.

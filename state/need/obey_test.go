@@ -1,11 +1,14 @@
 package need
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/statetest/model"
+	"github.com/gastown-chipset/chipset/state/disk"
 )
 
 // Nothing is numbered while the file of the numbers can't be used, or somebody else numbers.
@@ -50,27 +53,76 @@ func TestNumbersThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// Each verb takes its numbers and its notices under their locks, and returns an error for what it could not write.
-func TestVerbsObey(t *testing.T) {
-	lock := func(p state.Path) (state.LockKind, string) {
-		switch p {
-		case Path:
-			return state.LockRecord, "needs"
-		case ToldPath:
-			return state.LockRecord, "told"
+// guarded is a disk on which the two files change under their locks alone, and that may refuse to.
+type guarded struct {
+	disk.OS
+	*testing.T
+	tree *state.Tree
+	full bool
+}
+
+// Pending implements disk.Disk.
+func (d *guarded) Pending(path string) (disk.Pending, error) {
+	d.Helper()
+	for p, lock := range map[state.Path]string{Path: "needs", ToldPath: "told"} {
+		if path == d.tree.Abs(p) && !d.tree.IsLocked(state.LockRecord, lock) {
+			d.Errorf("%s changes without its lock", p)
 		}
-		return "", ""
 	}
-	model.Obey(t, func(r *model.Run) error {
-		_, err := NewStore(r.Tree).Assign(r, []Numbered{{Key: "a", What: "one"}})
-		_, tellErr := NewStore(r.Tree).Tell(r, Standing{Keys: []Key{"a"}})
-		return errors.Join(err, tellErr)
-	}, map[string]model.Verb{
-		"assign": {Lock: lock, Do: func(r *model.Run) (any, error) {
-			return NewStore(r.Tree).Assign(r, []Numbered{{Key: "a", What: "one"}, {Key: "b"}})
-		}},
-		"tell": {Lock: lock, Do: func(r *model.Run) (any, error) {
-			return NewStore(r.Tree).Tell(r, Standing{Keys: []Key{"a", "b"}})
-		}},
-	})
+	if d.full {
+		return nil, errors.New("no space left")
+	}
+	return d.OS.Pending(path)
+}
+
+// Numbers and notices are taken under their locks, and what can't be written counts for nobody.
+func TestVerbsObey(t *testing.T) {
+	d := &guarded{T: t}
+	tree, err := state.CreateOn(d, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.tree = tree
+	s := NewStore(tree)
+	assign(t, s, "a")
+	if keys, err := s.Tell(t.Context(), Standing{Keys: []Key{"a"}}); err != nil || len(keys) != 1 {
+		t.Fatal(keys, err)
+	}
+	d.full = true
+	if numbers, err := s.Assign(t.Context(), []Numbered{{Key: "a"}, {Key: "b"}}); err == nil || numbers["a"] != 1 || numbers["b"] != 0 {
+		t.Errorf("on a full disk: %v, %v", numbers, err)
+	}
+	if keys, err := s.Tell(t.Context(), Standing{Keys: []Key{"a", "b"}}); err == nil || len(keys) > 0 {
+		t.Errorf("on a full disk the person is told of %v, %v", keys, err)
+	}
+}
+
+// before runs do when a verb begins to wait for its lock.
+type before struct {
+	context.Context
+	do func()
+}
+
+func (b before) Deadline() (time.Time, bool) {
+	b.do()
+	return b.Context.Deadline()
+}
+
+// What becomes of the files while a verb waits for its lock counts, also when they can't be read any more.
+func TestFilesThatAreLostMeanwhile(t *testing.T) {
+	tree := newTree(t)
+	s := NewStore(tree)
+	lose := func(p state.Path) context.Context {
+		return before{t.Context(), func() {
+			if err := errors.Join(tree.RemoveAll(p), tree.MkdirAll(p)); err != nil {
+				t.Error(err)
+			}
+		}}
+	}
+	if numbers, err := s.Assign(lose(Path), []Numbered{{Key: "a"}}); err == nil || !strings.Contains(err.Error(), "numbers of needs") {
+		t.Errorf("numbered: %v, %v", numbers, err)
+	}
+	if keys, err := s.Tell(lose(ToldPath), Standing{Keys: []Key{"a"}}); err == nil || !strings.Contains(err.Error(), "needs that were told") {
+		t.Errorf("told of: %v, %v", keys, err)
+	}
 }

@@ -1,6 +1,7 @@
 package need
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -34,6 +35,21 @@ func TestEachNeedIsToldOnce(t *testing.T) {
 			t.Errorf("step %d, %+v: %v, %v; want %v", i, step.now, got, err, step.want)
 		}
 	}
+	held, err := tree.Lock(t.Context(), state.LockRecord, "told")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := NewStore(tree).Tell(short(t), Standing{Keys: []Key{"a", "d", "e"}}); err != nil || len(got) > 0 {
+		t.Errorf("nothing new waits for others: %v, %v", got, err)
+	}
+	held.Unlock()
+	many := make([]Key, maxOpen+10)
+	for i := range many {
+		many[i] = Key(fmt.Sprint("many ", i))
+	}
+	if got, err := NewStore(tree).Tell(t.Context(), Standing{Keys: many}); err != nil || len(got) != maxOpen {
+		t.Errorf("told of %d needs, %v", len(got), err)
+	}
 }
 
 // What can't be remembered is not told: it would be told again and again.
@@ -53,6 +69,9 @@ func TestNothingIsToldThatCannotBeRemembered(t *testing.T) {
 	}
 	if got, err := s.Tell(t.Context(), now); err == nil || len(got) > 0 {
 		t.Errorf("without a file: %v, %v", got, err)
+	}
+	if _, err := s.Tell(t.Context(), Standing{Keys: now.Keys, Quiet: true}); err == nil {
+		t.Error("what can't be read counts as nothing told")
 	}
 	tree = newTree(t)
 	if err := os.WriteFile(tree.Abs(ToldPath), []byte("{"), 0o600); err != nil {
