@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,5 +43,22 @@ func TestHistory(t *testing.T) {
 	}
 	if History().CheckChange == nil {
 		t.Error("nobody asks")
+	}
+}
+
+// The log is told of what is opened, worse and resolved, each once, and of nothing else.
+func TestTold(t *testing.T) {
+	at := state.At(time.Date(2026, 3, 5, 10, 30, 0, 0, time.UTC))
+	open, worse, over := &Incident{Severity: Warning}, &Incident{Severity: Alert}, &Incident{Severity: Warning, ResolvedAt: &at}
+	for _, c := range []struct {
+		before, after *Incident
+		want          string
+	}{
+		{nil, open, "opened"}, {open, worse, "raised"}, {open, over, "resolved"},
+		{open, open, ""}, {over, over, ""}, {over, open, ""}, {worse, open, ""},
+	} {
+		if e, is := tell(c.before, c.after); is != (c.want != "") || !strings.HasSuffix(e.Type, c.want) {
+			t.Errorf("%+v → %+v: %q", c.before, c.after, e.Type)
+		}
 	}
 }

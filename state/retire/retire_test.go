@@ -4,8 +4,10 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/event"
 )
 
 func TestStagesAreInOrder(t *testing.T) {
@@ -52,6 +54,33 @@ func TestTheFirstRecordWins(t *testing.T) {
 		spoil(&bad)
 		if err := s.Put("as-1", bad); err == nil {
 			t.Errorf("%s: was written", name)
+		}
+	}
+}
+
+// The log says why work did not come to its end.
+func TestTheLogSaysWhy(t *testing.T) {
+	tree, err := state.Create(filepath.Join(t.TempDir(), ".chipset"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := event.NewLog(tree, func() time.Time { return time.Date(2026, 3, 5, 10, 30, 0, 0, time.UTC) })
+	for id, r := range map[state.AssignmentID]Record{
+		"as-1": {Outcome: Fail, Reason: "the disk is full"},
+		"as-2": {Outcome: Done},
+	} {
+		r.AssignmentID, r.AgentID, r.BeadID, r.Stage = id, "polecat-alpha", "gt-a", Published
+		if err := NewStore(tree, log).Publish(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, _, _, err := log.Read(event.Position{}, time.Time{})
+	if err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	for _, e := range all {
+		if want := map[state.AssignmentID]string{"as-1": "fail: the disk is full", "as-2": "done"}[e.Assignment]; e.Text != want {
+			t.Errorf("%q, want %q", e.Text, want)
 		}
 	}
 }
