@@ -75,8 +75,6 @@ func (d *decision) hold(c concern) {
 // ask is the next health check of an incident.
 func (d *decision) ask(i *incident.Incident, c *concern) Ask {
 	i.Nudges++
-	now := d.f.Now
-	i.LastNudge = &now
 	n := nudge.Nudge{Type: nudge.HealthCheck, RequiresResponse: true, Message: d.question(i)}
 	if c.assignment != "" {
 		n.Ref = &nudge.Ref{BeadID: c.bead, AssignmentID: c.assignment, Session: c.session}

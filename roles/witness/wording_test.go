@@ -83,3 +83,12 @@ func TestBoundsOfADisk(t *testing.T) {
 		}
 	}
 }
+
+// A duration is said in minutes from two on.
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{2*time.Minute - 50*time.Millisecond: "2m0s", 2 * time.Minute: "2 min", 119 * time.Second: "1m59s", 181 * time.Second: "3 min"} {
+		if got := span(d); got != want {
+			t.Errorf("%s: %q", d, got)
+		}
+	}
+}
