@@ -14,8 +14,8 @@ const (
 	// orphanSweep is the time between two sweeps of KILL.
 	orphanSweep = 100 * time.Millisecond
 	// orphanTimeout is how long a killed process may take to be gone, before it
-	// counts as one that the kernel can't end.
-	orphanTimeout = 10 * time.Second
+	// counts as one that the kernel can't end: a full disk queue holds one for many seconds.
+	orphanTimeout = time.Minute
 )
 
 // KillOrphans ends what an earlier role has left running: every process whose

@@ -13,7 +13,7 @@ import (
 
 const (
 	orphanPoll    = 10 * time.Millisecond
-	orphanTimeout = 10 * time.Second
+	orphanTimeout = time.Minute
 )
 
 // KillOrphans ends what an earlier role has left running, as far as it can be told
