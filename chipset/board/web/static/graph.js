@@ -39,7 +39,7 @@
     alone.forEach((n, i) => drawNode(svg, n, 8 + (i % perRow) * (W + 14) + W / 2, top + Math.floor(i / perRow) * (H + 12) + H / 2));
     const { scrollLeft, scrollTop } = box;
     const note = data.hidden > 0 ? Object.assign(document.createElement("p"), { textContent: `${data.hidden} more are not drawn.`, className: "faint" }) : "";
-    box.replaceChildren(svg, note);
+    box.replaceChildren(note, svg);
     Object.assign(box, { scrollLeft, scrollTop });
     box.dataset.drawn = data.nodes.length;
   };
@@ -58,6 +58,7 @@
     if (now === shape && layout) return draw(data, layout, alone);
     if (worker) worker.terminate();
     if (some.length === 0) return draw(data, { width: 0, height: 0, places: {}, paths: [] }, alone);
+    if (!layout) box.textContent = `Laying out ${some.length} beads…`;
     worker = new Worker(box.dataset.dagre);
     worker.onmessage = (e) => { shape = now; layout = e.data; draw(data, layout, alone); worker.terminate(); worker = null; };
     worker.postMessage({ nodes: some, edges: data.edges });
