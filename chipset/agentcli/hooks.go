@@ -29,6 +29,8 @@ type Hooks struct {
 	// EnvFile is the variable that names a file in which the client reads what the commands of
 	// its session are to have in their environment, "" for none.
 	EnvFile string
+	// Resumed: a turn of a worker can't be kept from ending. The rig continues its session instead.
+	Resumed bool
 }
 
 // Event is a step of a client's session.
@@ -54,11 +56,13 @@ const (
 	// TaskCompleted: a task of the client's own list is about to be marked as completed.
 	TaskCompleted Event = "TaskCompleted"
 	SessionEnd    Event = "SessionEnd"
+	// Idle: the agent's turn is over, and nobody says what comes next. The answer comes when there is something to wake it for.
+	Idle Event = "Idle"
 )
 
 // Events lists them in the order of a session.
 func Events() []Event {
-	return []Event{SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, SubagentStart, SubagentStop, TeammateIdle, TaskCompleted, SessionEnd}
+	return []Event{SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, SubagentStart, SubagentStop, TeammateIdle, TaskCompleted, SessionEnd, Idle}
 }
 
 // Input is what a client tells about an event, as far as it matters here.

@@ -28,6 +28,8 @@ type Plugin struct {
 	Steps func(dir, binary string) []Step
 	// Settings are the files that the client reads from the folder of its settings alone.
 	Settings []string
+	// SettingsIn returns the folder of the client's settings where the environment names one, else ""; nil where it can't.
+	SettingsIn func(env func(name string) string) string
 }
 
 // Step is a command of a client.
@@ -55,6 +57,15 @@ type pluginValues struct {
 	Binary, Quoted, Version string
 	// Market is the folder that the files are written to.
 	Market string
+	// Worker is true for a file that a rig hands to a worker; Flag is --worker then.
+	Worker bool
+	Flag   string
+}
+
+// ForWorker returns one of the files as a rig hands it to a worker.
+func (p *Plugin) ForWorker(name, binary string) (string, error) {
+	data, err := p.render(pluginDir+"/"+name, pluginValues{Binary: binary, Worker: true, Flag: "--worker"})
+	return string(data), err
 }
 
 // Write writes the files into dir, which is made when missing, and

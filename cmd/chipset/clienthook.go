@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -63,8 +64,11 @@ func runClientHook(ctx context.Context, name, eventName string, a *app) error {
 	if !known {
 		return nil // a newer client has more events than are answered
 	}
-	ctx, cancel := context.WithTimeout(ctx, clientHookDeadline)
+	data, ctx, cancel, err := a.clientInput(ctx, event)
 	defer cancel()
+	if err != nil {
+		return err
+	}
 	code := codeOK
 	show := func(answer agentcli.Answer) error {
 		out := c.Hooks.Output(event, eventName, answer)
@@ -73,7 +77,7 @@ func runClientHook(ctx context.Context, name, eventName string, a *app) error {
 		_, errErr := io.WriteString(a.stderr, out.Stderr)
 		return errors.Join(err, errErr)
 	}
-	if err := a.clientAnswer(ctx, &c, event, show); err != nil {
+	if err := a.clientAnswer(ctx, &c, event, data, show); err != nil {
 		a.warnf("client-hook %s %s: %v", name, eventName, err)
 	}
 	if code != codeOK {
@@ -90,6 +94,27 @@ func (a *app) nobodyNamed(id state.AgentID) bool {
 
 // maxClientInput bounds what is read of an event, in bytes: tools answer at length.
 const maxClientInput = 32 << 20
+
+// clientInput reads what the client tells about an event. The context that it returns ends with the time that an answer may
+// take; at Idle, of which the first line is read, it ends with standard input, which a client that is killed closes, too.
+func (a *app) clientInput(ctx context.Context, event agentcli.Event) ([]byte, context.Context, context.CancelFunc, error) {
+	input := io.LimitReader(a.stdin, maxClientInput)
+	if event != agentcli.Idle {
+		ctx, cancel := context.WithTimeout(ctx, clientHookDeadline)
+		data, err := io.ReadAll(input)
+		return data, ctx, cancel, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	lines := bufio.NewReader(input)
+	data, err := lines.ReadBytes('\n')
+	if err == nil {
+		go func() {
+			_, _ = io.Copy(io.Discard, lines)
+			cancel()
+		}()
+	}
+	return data, ctx, cancel, err
+}
 
 // passOn lets the commands that a session runs speak as its agent, where the
 // client has a file for that, which the variable names.
@@ -111,11 +136,7 @@ func (a *app) passOn(variable string, id state.AgentID) error {
 }
 
 // clientAnswer prints the answer. Outside of a rig there is none.
-func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentcli.Event, show func(agentcli.Answer) error) error {
-	data, err := io.ReadAll(io.LimitReader(a.stdin, maxClientInput))
-	if err != nil {
-		return err
-	}
+func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentcli.Event, data []byte, show func(agentcli.Answer) error) error {
 	in, err := c.Hooks.Input(data)
 	if err != nil {
 		return err
@@ -131,7 +152,8 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 	if err != nil {
 		return err
 	}
-	hooks := session.Hooks{Rig: r, Agent: id, Client: c.Preset.Name, Limit: c.Hooks.Limit, Print: show, Prepend: c.Hooks.Prepend, SpawnedBy: c.Hooks.SpawnedBy}
+	hooks := session.Hooks{Rig: r, Agent: id, Client: c.Preset.Name, Limit: c.Hooks.Limit, Print: show, Prepend: c.Hooks.Prepend, SpawnedBy: c.Hooks.SpawnedBy,
+		Resumed: c.Hooks.Resumed}
 	if id == state.Human || id == r.Mayor() { // no session is either
 		hooks.Beside = true
 		if hooks.Agent, err = session.Member(ctx, r, c.Preset.Name, in.Session, process.Ancestors()); err != nil {

@@ -84,7 +84,7 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 		}
 	} else {
 		for _, file := range plugin.Settings {
-			a.tellf("next: cp %s %s\n", filepath.Join(dir, file), settings)
+			a.tellf("next: cp %s %s\n", filepath.Join(dir, file), filepath.Join(settings, filepath.Dir(file)))
 		}
 	}
 	for _, step := range plugin.Steps(dir, a.self) {
@@ -101,6 +101,11 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 func (a *app) settings(name string) string {
 	c := clients.Named(name)
 	home, _ := os.UserHomeDir() // without one, what is to be written there fails
+	if in := c.Plugin.SettingsIn; in != nil {
+		if dir := in(a.env); dir != "" {
+			return dir
+		}
+	}
 	return c.Settings(agentcli.Surroundings{Home: home, Environ: os.Environ()})
 }
 

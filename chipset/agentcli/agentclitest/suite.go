@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -215,8 +216,11 @@ func (s Suite) plugin(t *testing.T) {
 		if strings.Contains(string(data), "{{.") {
 			t.Errorf("%s was not filled in:\n%s", name, data)
 		}
-		if filepath.Base(name) == "hooks.json" {
+		switch {
+		case filepath.Base(name) == "hooks.json":
 			events += s.hooksFile(t, data)
+		case filepath.Ext(name) == ".js":
+			events += s.script(t, data)
 		}
 	}
 	if events < 5 {
@@ -227,6 +231,21 @@ func (s Suite) plugin(t *testing.T) {
 			t.Errorf("its settings need %s, which it has not", name)
 		}
 	}
+}
+
+// script is a plugin that is a program: it has the binary's path as JSON, and the command lines of its hooks.
+func (s Suite) script(t *testing.T, data []byte) int {
+	path, err := json.Marshal(binary)
+	if err != nil || !bytes.Contains(data, path) {
+		t.Errorf("it does not call %s, %v:\n%s", path, err, data)
+	}
+	calls := regexp.MustCompile(`client-hook `+s.Client.Preset.Name+` ([a-z.]+)`).FindAllSubmatch(data, -1)
+	for _, call := range calls {
+		if _, known := s.Client.Hooks.Events[string(call[1])]; !known {
+			t.Errorf("nobody answers %s", call[1])
+		}
+	}
+	return len(calls)
 }
 
 func (s Suite) hooksFile(t *testing.T, data []byte) int {

@@ -185,8 +185,8 @@ func TestPluginHasEverything(t *testing.T) {
 	}
 	var h struct{ Hooks map[string][]any }
 	read(filepath.Join(root, "hooks/hooks.json"), &h)
-	for _, e := range agentcli.Events() {
-		if len(h.Hooks[string(e)]) == 0 {
+	for e := range hooks().Events {
+		if len(h.Hooks[e]) == 0 {
 			t.Errorf("no hook for %s", e)
 		}
 	}

@@ -16,6 +16,7 @@ func hooks() *agentcli.Hooks {
 	for _, e := range agentcli.Events() {
 		events[string(e)] = e // the names are those of Claude Code
 	}
+	delete(events, string(agentcli.Idle)) // which it has none for
 	return &agentcli.Hooks{
 		Events:    events,
 		Input:     func(data []byte) (agentcli.Input, error) { return agentcli.DecodeHook(data, tool) },

@@ -2,18 +2,39 @@
 package opencode
 
 import (
+	"embed"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 )
 
+//go:embed all:plugin
+var files embed.FS
+
+const name = "opencode"
+
+// pluginFile is what opencode loads: the whole plugin.
+const pluginFile = "plugin/chipset.js"
+
+func plugin() *agentcli.Plugin {
+	return &agentcli.Plugin{Name: name, Files: files, Settings: []string{pluginFile},
+		Steps: func(_, _ string) []agentcli.Step { return nil },
+		SettingsIn: func(env func(string) string) string {
+			if config := env("XDG_CONFIG_HOME"); filepath.IsAbs(config) {
+				return filepath.Join(config, name)
+			}
+			return ""
+		}}
+}
+
 // Client returns opencode.
 func Client() agentcli.Client {
 	return agentcli.Client{
 		Preset: agentcli.Preset{
-			Name:    "opencode",
+			Name:    name,
 			Command: []string{"opencode", "run", "--format", "json"},
 			Prompt:  agentcli.PromptStdin,
 			Timeout: agentcli.DefaultWorkerTimeout,
@@ -34,8 +55,10 @@ func Client() agentcli.Client {
 		Attended: func(argv []string) []string {
 			return agentcli.Without(argv, []string{"run", "--auto"}, []string{"--format"})
 		},
-		Help:  []string{"run", "--help"},
-		Shell: "bash",
+		Hooks:  hooks(),
+		Plugin: plugin(),
+		Help:   []string{"run", "--help"},
+		Shell:  "bash",
 		Home: agentcli.Home{Own: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"},
 			Changed: []string{".local/share/opencode", ".local/state/opencode", ".cache/opencode"}},
 		Hosts:  []string{"opencode.ai", "*.opencode.ai", "models.dev", "api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "openrouter.ai", "api.groq.com"},
@@ -79,8 +102,49 @@ func equip(argv []string, kit agentcli.Kit) agentcli.Equipped {
 			"command": append([]string{kit.Chipset}, agentcli.MCPArgs()...)}}
 	}
 	e := agentcli.Equipped{Argv: argv}
+	if kit.Hooks {
+		if text, err := plugin().ForWorker(pluginFile, kit.Chipset); err == nil { // of files that are part of this binary
+			const file = "opencode.js"
+			e.Files = map[string]string{file: text}
+			e.Env = append(e.Env, agentcli.HooksHandedOver)
+			config["plugin"] = []string{"file://" + kit.Files + file}
+		}
+	}
 	if text, err := json.Marshal(config); err == nil && len(config) > 0 {
-		e.Env = []string{"OPENCODE_CONFIG_CONTENT=" + string(text)}
+		e.Env = append(e.Env, "OPENCODE_CONFIG_CONTENT="+string(text))
 	}
 	return e
+}
+
+// hooks are asked by the plugin, by the names that opencode has for the steps, or of its own where there are none.
+func hooks() *agentcli.Hooks {
+	return &agentcli.Hooks{
+		Events: map[string]agentcli.Event{"session.start": agentcli.SessionStart, "chat.message": agentcli.UserPromptSubmit,
+			"tool.execute.before": agentcli.PreToolUse, "tool.execute.after": agentcli.PostToolUse, "session.idle": agentcli.Stop,
+			"wait": agentcli.Idle, "session.end": agentcli.SessionEnd},
+		Input:   func(data []byte) (agentcli.Input, error) { return agentcli.DecodeHook(data, tool) },
+		Output:  agentcli.EncodeAnswer,
+		Limit:   limit,
+		EnvFile: "CHIPSET_ENV_FILE",
+		Resumed: true,
+	}
+}
+
+// limit is small beside a tool's output, of which opencode shows 50 KB. Otherwise there is none.
+func limit(e agentcli.Event) int {
+	if e == agentcli.PostToolUse {
+		return 8_000
+	}
+	return 30_000
+}
+
+// tool says what a tool does with its input.
+func tool(name string, input json.RawMessage) agentcli.Tool {
+	switch name {
+	case "bash":
+		return agentcli.Tool{Does: agentcli.Runs, Given: agentcli.TextField(input, "command")}
+	case "edit", "multiedit", "write", "patch", "apply_patch":
+		return agentcli.Tool{Does: agentcli.Edits, Given: agentcli.TextField(input, "filePath")}
+	}
+	return agentcli.Tool{Given: agentcli.TextField(input, "url")}
 }

@@ -236,7 +236,7 @@ func (h *Hooks) isAnswered(u unanswered) bool {
 		return true
 	case agentcli.PreToolUse, agentcli.PostToolUse, agentcli.PermissionRequest:
 		return !u.Beside
-	case agentcli.SessionStart, agentcli.UserPromptSubmit, agentcli.SubagentStart, agentcli.TeammateIdle, agentcli.TaskCompleted, agentcli.SessionEnd:
+	case agentcli.SessionStart, agentcli.UserPromptSubmit, agentcli.SubagentStart, agentcli.TeammateIdle, agentcli.TaskCompleted, agentcli.SessionEnd, agentcli.Idle:
 	}
 	return false
 }

@@ -33,6 +33,8 @@ type Hooks struct {
 	// Prepend and SpawnedBy are those of agentcli.Hooks.
 	Prepend   func(in agentcli.Input, text string) string
 	SpawnedBy func(in agentcli.Input) string
+	// Resumed is that of agentcli.Hooks.
+	Resumed bool
 
 	in    agentcli.Input
 	event agentcli.Event
@@ -89,6 +91,8 @@ func (h *Hooks) decide(ctx context.Context, who state.AgentID) (agentcli.Answer,
 		return h.taskCompleted(ctx, who)
 	case agentcli.SessionEnd:
 		return agentcli.Answer{}, h.end(ctx)
+	case agentcli.Idle:
+		return h.wait(ctx)
 	}
 	return agentcli.Answer{}, nil
 }

@@ -26,7 +26,7 @@ const maxLast = 4 << 10
 // a person.
 func (h *Hooks) stop(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	item, active := h.work(who)
-	if !active || who == state.Human {
+	if !active || who == state.Human || h.Resumed && h.Assignment != "" {
 		return agentcli.Answer{}, nil
 	}
 	open, err := actor.OpenQuestions(h.Rig, who, &item)

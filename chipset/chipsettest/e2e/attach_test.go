@@ -63,19 +63,21 @@ func (s *stage) onboarded() {
 	}
 }
 
-// screen is a terminal in which chipset attach runs.
+// screen is a terminal in which a command runs.
 type screen struct {
 	*stage
 	socket string
 }
 
-func (s *stage) attach(id string) *screen {
+func (s *stage) attach(id string) *screen { return s.screen(s.Bin, "attach", id) }
+
+func (s *stage) screen(argv ...string) *screen {
 	s.t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		s.t.Skip("tmux is not installed")
 	}
 	term := &screen{s, filepath.Join(s.t.TempDir(), "tmux")}
-	term.tmux("-f", "/dev/null", "new-session", "-d", "-s", "x", "-x", "120", "-y", "40", s.Bin, "attach", id)
+	term.tmux(append([]string{"-f", "/dev/null", "new-session", "-d", "-s", "x", "-x", "120", "-y", "40"}, argv...)...)
 	s.t.Cleanup(func() { _ = s.Command("tmux", "-S", term.socket, "kill-server").Run() })
 	return term
 }
@@ -97,7 +99,7 @@ func (s *screen) keys(keys ...string) {
 // until waits until the screen shows a text.
 func (s *screen) until(text string) {
 	s.t.Helper()
-	deadline := time.Now().Add(90 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		shown := s.tmux("capture-pane", "-p", "-t", "x")
 		if strings.Contains(shown, text) {

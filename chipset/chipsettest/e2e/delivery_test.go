@@ -11,7 +11,7 @@ import (
 // TestDelivery: of mail of all sizes that comes while an agent works, the log says injected for exactly what the
 // model was shown whole, and seen once it has answered.
 func TestDelivery(t *testing.T) {
-	for _, client := range []string{"claude", "codex", "gemini"} {
+	for _, client := range []string{"claude", "codex", "gemini", "opencode"} {
 		t.Run(client, func(t *testing.T) { deliver(t, client) })
 	}
 }

@@ -65,6 +65,42 @@ func TestOwnCodex(t *testing.T) {
 	}
 }
 
+// TestOwnOpencode: a person's own opencode with the plugin: its commands and tools speak as the session, mail wakes it
+// while it is idle, once for each message, and work on its hook keeps it going.
+func TestOwnOpencode(t *testing.T) {
+	nudged := make(chan struct{})
+	s := set(t, "opencode", "full", "",
+		agentclitest.Turn{Has: []string{"NUDGE-TEXT"}, Say: "I was nudged.", Seen: nudged},
+		shell("I look and write.", "chipset mail send mayor -s BY-COMMAND && echo SENT"),
+		after("SENT", agentclitest.Turn{Say: "I use the tool.", Calls: []agentclitest.Call{
+			agentclitest.Use("chipset_mail_send", map[string]any{"to": "mayor", "subject": "BY-TOOL", "body": "x"})}}),
+		agentclitest.Turn{Lacks: []string{"MAIL-FOR-THE-SESSION"}, Say: "I am idle.", Always: true},
+		agentclitest.Turn{Has: []string{"MAIL-FOR-THE-SESSION"}, Say: "I was woken.", Always: true})
+	s.Chipset("mail", "send", "human", "-s", "MAIL-FOR-THE-PERSON", "--as", "mayor")
+	s.Chipset("plugin", "install", "opencode", "--enable")
+	term := s.screen("env", "PATH="+filepath.Dir(os.Getenv(envBinary))+":"+os.Getenv("CHIPSET_E2E")+":"+os.Getenv("PATH"),
+		"opencode", "--prompt", "Say hello to the mayor.")
+	term.until("I am idle.")
+	if r := s.request(0); !r.Has("you are opencode, one of the crew", "MAIL-FOR-THE-PERSON") {
+		t.Errorf("it began with\n%s", r.Text)
+	}
+	s.mailFrom("opencode")
+	asked := len(s.model.Requests())
+	s.Chipset("mail", "send", "opencode", "-s", "MAIL-FOR-THE-SESSION", "--as", "mayor")
+	term.until("I was woken.")
+	s.Chipset("nudge", "send", "opencode", "--type", "sync_request", "-m", "NUDGE-TEXT", "--as", "mayor")
+	<-nudged
+	term.until("I was nudged.")
+	if now := len(s.model.Requests()); now != asked+2 {
+		t.Errorf("one message and one nudge were %d requests", now-asked)
+	}
+	term.keys("C-c", "C-c")
+	s.Chipset("plugin", "uninstall", "opencode")
+	if _, err := os.Stat(filepath.Join(s.home, ".config/opencode/plugin/chipset.js")); !os.IsNotExist(err) {
+		t.Errorf("the plugin is left: %v", err)
+	}
+}
+
 // mailFrom fails the test unless the session has written to the mayor by command and by tool.
 func (s *stage) mailFrom(session string) {
 	s.t.Helper()
