@@ -1,6 +1,7 @@
 package nudge
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -84,5 +85,40 @@ func TestInjectedIsTold(t *testing.T) {
 	events, _, _, err := log.Read(event.Position{}, time.Time{})
 	if err != nil || len(events) != 1 || events[0].Type != "nudge.injected" {
 		t.Errorf("%+v, %v", events, err)
+	}
+}
+
+// A file that is no nudge is said to be none, whichever of its fields says so, and a newer latest.json of the same sender counts.
+func TestFilesOfOtherPrograms(t *testing.T) {
+	for _, text := range []string{
+		`{"from":"mayor","type":"abort","message":"m","timestamp":"soon"}`,
+		`{"from":"mayor","type":"dance","message":"m","timestamp":"2026-03-05T10:30:00Z"}`,
+		`{"from":"witness","type":"abort","message":"m","timestamp":"2026-03-05T10:30:00Z"}`,
+	} {
+		s, tree := newSlot(t)
+		if err := tree.Replace(s.Dir().Join("from", "mayor.json"), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if all, bad, err := s.All(); err != nil || len(all) > 0 || len(bad) != 1 {
+			t.Errorf("%s: %v, %v, %v", text, all, bad, err)
+		}
+		if err := History()[2].CheckChange("nudge/polecat-alpha/from/mayor.json", nil, []byte(text)); err == nil {
+			t.Errorf("%s: nobody notices", text)
+		}
+	}
+	s, tree := newSlot(t)
+	send(t, s, "mayor", HealthCheck, now)
+	put(t, s, tree, "latest.json", Nudge{From: "mayor", Type: Abort, Timestamp: after(time.Second)})
+	if got := types(t, s); got != "mayor:abort" {
+		t.Errorf("unseen %q", got)
+	}
+	if n := send(t, s, "mayor", HealthCheck, after(time.Minute)); !n.Timestamp.Equal(after(time.Minute).Time) {
+		t.Errorf("sent a minute later, at %s", n.Timestamp)
+	}
+	if err := errors.Join(os.RemoveAll(tree.Abs(s.Dir().Join("from"))), os.WriteFile(tree.Abs(s.Dir().Join("from")), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if all, _, err := s.Unseen(); err == nil {
+		t.Errorf("a slot that can't be read holds %v", all)
 	}
 }

@@ -44,7 +44,8 @@ func TestVerbsObey(t *testing.T) {
 	bad := Dir.Join("polecat-alpha", "from", "bad.json")
 	model.Obey(t, func(r *model.Run) error {
 		_, err := slot(r).Send(r, old, now)
-		return errors.Join(err, r.Tree.Remove(Dir.Join("polecat-alpha", "latest.json")))
+		data, encodeErr := state.Encode(Seen{Seen: map[state.AgentID]state.Time{"mayor": state.At(now.Add(time.Hour))}}) // it is taken back
+		return errors.Join(err, encodeErr, r.Tree.Replace(Dir.Join("polecat-alpha", "seen.json"), data), r.Tree.Remove(Dir.Join("polecat-alpha", "latest.json")))
 	}, map[string]model.Verb{
 		"reconcile": {Lock: lock, Do: func(r *model.Run) (any, error) { return nil, slot(r).Reconcile(r, now) }},
 	})
