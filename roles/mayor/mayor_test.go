@@ -277,3 +277,36 @@ func TestConvoysAreBounded(t *testing.T) {
 		t.Errorf("all travel, but %v", actions)
 	}
 }
+
+// Work that a power cut took is done again, and nobody is charged for it, however often the bead had failed.
+func TestLostWorkChargesNobody(t *testing.T) {
+	b := bead.Bead{ID: "gt-1", Status: bead.Failed, AssignmentID: "as-1", Attempts: 2}
+	for _, lost := range []bool{true, false} {
+		f := Facts{Now: noon, Policy: Policy{MaxAttempts: 3}, Backlog: backlog.New(b),
+			Retired: map[state.AssignmentID]retire.Record{"as-1": {AssignmentID: "as-1", Outcome: retire.Fail, Stage: retire.Released, Lost: lost, Reason: "a crash"}}}
+		actions := decided(Idle, f)
+		if len(actions) != 1 {
+			t.Fatalf("%v", actions)
+		}
+		if again, is := actions[0].(Reopen); is != lost || lost && again.Charge != ChargeNothing {
+			t.Errorf("lost %v: %+v", lost, actions[0])
+		}
+	}
+}
+
+// A request that could not land is over once its bead went on without it. While a person decides about that very attempt, it stays.
+func TestConflictedRequestsThatAreOver(t *testing.T) {
+	for _, c := range []struct {
+		status bead.Status
+		as     state.AssignmentID
+		over   bool
+	}{
+		{bead.Blocked, "as-1", false}, {bead.Blocked, "as-2", true}, {bead.Closed, "as-1", true}, {bead.Merged, "as-2", true}, {bead.Done, "as-1", false},
+	} {
+		f := Facts{Now: noon, Backlog: backlog.New(bead.Bead{ID: "gt-1", Status: c.status, AssignmentID: c.as}),
+			Queue: []mergequeue.Request{{ID: "mr-1", BeadID: "gt-1", AssignmentID: "as-1", Status: mergequeue.Conflicted}}}
+		if over := slices.Contains(decided(Idle, f), roles.Action(Supersede{MR: "mr-1", Bead: "gt-1"})); over != c.over {
+			t.Errorf("%s under %s: over is %v", c.status, c.as, over)
+		}
+	}
+}
