@@ -2,6 +2,7 @@ package carry
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -38,4 +39,38 @@ func TestLostSyncs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLostSyncOfSavedWork: what a worktree held is not saved where that can't be made durable, also when its folder is gone.
+func TestLostSyncOfSavedWork(t *testing.T) {
+	for name, gone := range map[string]bool{"worktree": false, "branch": true} {
+		t.Run(name, func(t *testing.T) {
+			lostsync.Run(t, func(fail func()) {
+				a := newAttempt(t, nil)
+				a.write("one.txt", "one\n")
+				a.git(a.worktree(), "add", "-A")
+				a.git(a.worktree(), "commit", "-qm", "one")
+				a.git(a.dir, "gc", "-q")
+				if gone {
+					a.must(os.RemoveAll(a.worktree()))
+				}
+				fail()
+				if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); !errors.Is(err, unix.EIO) {
+					t.Errorf("saved on %q, %v", ref, err)
+				}
+			})
+		})
+	}
+}
+
+// TestLostSyncOfAnEnd: work is not published as done where what the worker wrote may not be on the disk.
+func TestLostSyncOfAnEnd(t *testing.T) {
+	lostsync.Run(t, func(fail func()) {
+		a := newAttempt(t, nil)
+		a.write("one.txt", "one\n")
+		fail()
+		if _, won, err := Publish(t.Context(), a.rig, retire.Record{AssignmentID: a.as, AgentID: alpha, Session: "ses-one", Outcome: retire.Done}); won || !errors.Is(err, unix.EIO) {
+			t.Errorf("published %v, %v", won, err)
+		}
+	})
 }
