@@ -70,7 +70,6 @@ func (b *Mailbox) ArchiveBatch(ctx context.Context, by state.AgentID, cutoff tim
 			failed = append(failed, err)
 			continue
 		}
-		b.forget(at[i])
 		moved = append(moved, at[i])
 		events = append(events, event.MailArchived(by, b.owner, string(at[i])))
 	}

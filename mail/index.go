@@ -146,7 +146,7 @@ func (b *Mailbox) refresh() error {
 	}
 	defer dir.Close()
 	for name := range news.Names {
-		b.forgetLocked(Name(name))
+		b.index.drop(Name(name))
 		b.look(dir, Name(name))
 	}
 	for n := range b.index.live {
@@ -190,20 +190,6 @@ func (i *index) drop(n Name) {
 	delete(i.live, n)
 	delete(i.read, n)
 	delete(i.tasks, n)
-}
-
-// forget makes the next look read the file: this process changed it.
-func (b *Mailbox) forget(n Name) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.index.live != nil {
-		b.forgetLocked(n)
-	}
-}
-
-func (b *Mailbox) forgetLocked(n Name) {
-	b.index.drop(n)
-	b.index.live[n] = known{}
 }
 
 // read reads one file of the folder. Unless the whole message is asked for, one

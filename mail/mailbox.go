@@ -249,7 +249,6 @@ func (b *Mailbox) MarkRead(ctx context.Context, n Name) error {
 	if err := b.tree.Replace(p, flipped); err != nil {
 		return err
 	}
-	b.forget(n)
 	b.log.Tell(event.MailHandled(told(b.owner, n, &m)))
 	return nil
 }
@@ -297,7 +296,6 @@ func (b *Mailbox) DropArchived(ctx context.Context, n Name) error {
 	if !both[0].SameArchived(&both[1]) {
 		return state.Conflictf("message "+string(n), "differs from the archived one")
 	}
-	defer b.forget(n)
 	return b.tree.Remove(b.path(n, false))
 }
 
@@ -322,7 +320,6 @@ func (b *Mailbox) Quarantine(ctx context.Context, c *state.Corruption, now state
 		return false, nil // gone, or whole by now
 	}
 	_, err = b.tree.Quarantine(p, again.Reason, now)
-	b.forget(Name(p.Base()))
 	if err == nil {
 		b.log.Tell(event.MailQuarantined(b.owner, again))
 	}
