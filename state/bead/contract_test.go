@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/audit"
 )
 
 var moment = state.At(time.Date(2026, 3, 5, 10, 30, 0, 0, time.UTC))
@@ -97,6 +98,82 @@ func TestCheckCounters(t *testing.T) {
 		change(&b)
 		if check("tt-1", &b) == nil {
 			t.Errorf("%s: a bad one was taken", what)
+		}
+	}
+}
+
+// A bead cools until it is ready, and no longer because the clock was set back since.
+func TestCooling(t *testing.T) {
+	at := func(s int) state.Time { return state.At(now.Add(time.Duration(s) * time.Second)) }
+	later := at(10)
+	for _, c := range []struct {
+		ready            *state.Time
+		updated, present state.Time
+		cools            bool
+	}{
+		{nil, at(0), at(5), false}, {&later, at(0), at(5), true}, {&later, at(5), at(5), true}, {&later, at(0), at(10), false}, {&later, at(0), at(20), false},
+		{&later, at(6), at(5), false},
+	} {
+		if b := (&Bead{ReadyAt: c.ready, UpdatedAt: c.updated}); b.Cooling(c.present) != c.cools {
+			t.Errorf("%+v: %v", c, b.Cooling(c.present))
+		}
+	}
+}
+
+// The person reads what is held against a bead; hooks that were ended by hand only where there are any.
+func TestFailureCounts(t *testing.T) {
+	for want, b := range map[string]Bead{
+		"failed attempts: 1, conflicts: 2, restarts: 3":                                       {Attempts: 1, Conflicts: 2, Restarts: 3},
+		"failed attempts: 0, conflicts: 0, restarts: 0, hook completed or cleared by hand: 4": {Unended: 4},
+	} {
+		if got := b.FailureCounts(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A bead of another program keeps its ID and is open, whatever it says of itself.
+func TestAdopt(t *testing.T) {
+	s := newStore(t)
+	for range 2 {
+		err := s.Adopt(Bead{ID: "bd-7", Title: "theirs", Status: Merged, Gen: 9}, now)
+		if b, getErr := s.Get("bd-7"); getErr != nil || b.Status != Open || b.Gen != 1 || b.Priority != P2 || !b.CreatedAt.Equal(now.Time) || !b.UpdatedAt.Equal(now.Time) {
+			t.Fatalf("%+v, %v, %v", b, getErr, err)
+		}
+		if _, err := s.Update(t.Context(), "bd-7", func(b *Bead) error { b.Title = "ours"; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, _ := s.Get("bd-7"); b.Title != "ours" {
+		t.Error("it was adopted a second time")
+	}
+}
+
+// What is gone may be gone only where no bead names it, and that is known.
+func TestCheckUnreferenced(t *testing.T) {
+	snapshot := func(text string, err error) audit.Snapshot {
+		return func(string) (audit.File, error) {
+			if text == "" {
+				return audit.File{}, err
+			}
+			return audit.File{ID: "1", Data: []byte(text)}, err
+		}
+	}
+	names := func(b *Bead) bool { return b.ConvoyID == "cv-1" }
+	for what, c := range map[string]struct {
+		later audit.Snapshot
+		ids   []state.BeadID
+		legal bool
+	}{
+		"no beads":               {snapshot("", errors.New("lost")), nil, true},
+		"a bead that went, too":  {snapshot("", nil), []state.BeadID{"gt-1"}, true},
+		"a bead that names it":   {snapshot(`{"id":"gt-1","convoy_id":"cv-1"}`, nil), []state.BeadID{"gt-1"}, false},
+		"a bead of another one":  {snapshot(`{"id":"gt-1","convoy_id":"cv-2"}`, nil), []state.BeadID{"gt-1"}, true},
+		"a bead nobody can read": {snapshot(`{`, nil), []state.BeadID{"gt-1"}, true},
+		"a lost snapshot":        {snapshot("", errors.New("lost")), []state.BeadID{"gt-1"}, false},
+	} {
+		if err := CheckUnreferenced(c.ids, c.later, names); (err == nil) != c.legal {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

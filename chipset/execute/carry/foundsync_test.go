@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,9 +39,12 @@ func lossyRig(t *testing.T, r *rig.Rig, dir state.Path) *rig.Rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	another := *r
+	another, err := rig.Open(t.Context(), r.Dir, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
 	another.Tree = tree
-	return &another
+	return another
 }
 
 // What another process has left may be visible and not durable: nobody goes on from it, or is told of it, before it is.
