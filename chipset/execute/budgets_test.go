@@ -1,12 +1,16 @@
 package execute
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/nudge"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/spend"
 )
@@ -66,4 +70,42 @@ func TestBudgetOfPlan(t *testing.T) {
 	if h.tick(); standing() != pause.Over {
 		t.Errorf("approved: %s", standing())
 	}
+}
+
+// TestMayorKeepsBudgets: what would begin again beyond its budget is paused, what is over or on its way is not. The
+// pause ends with the budget, and takes no other one along.
+func TestMayorKeepsBudgets(t *testing.T) {
+	t.Parallel()
+	h := newTownHall(t, "budget: {bead: {attempts: 1}}\n")
+	again, landed, working := h.add("again"), h.add("landed"), h.add("working")
+	h.set(landed, func(b *bead.Bead) { b.Status = bead.Merged })
+	h.set(working, func(b *bead.Bead) {
+		b.Status, b.Assignee, b.AssignmentID = bead.InProgress, mayorBravo, "as-"+state.AssignmentID(working)
+	})
+	for _, id := range []state.BeadID{again, landed, working} {
+		h.must(h.rig.Spend.Note(h.Context(), spend.Record{AssignmentID: "as-" + state.AssignmentID(id), BeadID: id, AgentID: mayorBravo, UpdatedAt: state.At(h.at)}, "ses-1", nil, 0))
+	}
+	key := fault.New(fault.ClientMissing, "no such program")
+	h.must(h.rig.Pauses.Change(h.Context(), pause.Rig, func(p *pause.Pause) error {
+		p.Find("preflight", "", key, state.At(h.at))
+		return nil
+	}))
+	paused := func(want ...pause.Scope) {
+		t.Helper()
+		h.must(h.m.keepBudgets(h.Context()))
+		all, err := h.rig.Pauses.InForce()
+		h.must(err)
+		var got []pause.Scope
+		for i := range all {
+			got = append(got, all[i].Scope)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("paused are %v, want %v", got, want)
+		}
+	}
+	_, err := h.m.fetch(h.Context())
+	h.must(err)
+	paused(pause.Bead(again), pause.Rig)
+	h.rig.Def.Budget = definition.Budget{}
+	paused(pause.Rig)
 }

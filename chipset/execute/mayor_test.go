@@ -3,17 +3,14 @@ package execute
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
-	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles/mayor"
@@ -25,143 +22,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
-	"github.com/gastown-chipset/chipset/state/spend"
 )
-
-const mayorRig = `agents:
-  topology: mayor-witness-polecat
-  agents:
-    - {name: mayor, role: mayor}
-    - {name: witness, role: witness}
-    - {name: polecat-pool, role: polecat, count: 2}
-dispatch: {batch_threshold: 3}
-gupp: {limits: {max_attempts_per_bead: 2}}
-rig: {name: test-rig, bead_prefix: tt}
-worker: {default: sh}
-merge: {target: main, test: "true"}
-`
-
-const mayorBravo state.AgentID = "polecat-bravo"
-
-// townHall is a rig whose mayor is ticked by hand; nobody else runs.
-type townHall struct {
-	*testing.T
-	rig  *rig.Rig
-	m    *Mayor
-	at   time.Time
-	said []string
-}
-
-func newTownHall(t *testing.T, more string) *townHall {
-	t.Helper()
-	dir := gittest.Repo(t)
-	gittest.Write(t, dir, ".chipset/chipset.yaml", mayorRig+more)
-	h := &townHall{T: t, at: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
-	var err error
-	h.rig, err = rig.Init(t.Context(), rig.InitOptions{Dir: dir, Clock: h.clock})
-	h.must(err)
-	h.restart()
-	return h
-}
-
-// clock goes on by a millisecond with each look at it.
-func (h *townHall) clock() time.Time { h.at = h.at.Add(time.Millisecond); return h.at }
-
-func (h *townHall) must(err error) {
-	h.Helper()
-	if err != nil {
-		h.Fatal(err)
-	}
-}
-
-// restart is a new process of the mayor.
-func (h *townHall) restart() {
-	h.Helper()
-	h.m = NewMayor(Agent{Rig: h.rig, ID: "mayor", Session: state.NewSessionID(), Say: func(format string, args ...any) {
-		h.said = append(h.said, fmt.Sprintf(format, args...))
-	}})
-	h.at = h.at.Add(policy.StartGrace)
-	h.must(h.m.Recover(h.Context()))
-}
-
-func (h *townHall) tick() Next {
-	h.Helper()
-	n, err := h.m.Tick(h.Context())
-	h.must(err)
-	return n
-}
-
-func (h *townHall) add(title string) state.BeadID {
-	h.Helper()
-	b, err := h.rig.Beads.Add(bead.Bead{Title: title}, "tt", h.m.Now())
-	h.must(err)
-	return b.ID
-}
-
-func (h *townHall) bead(id state.BeadID) bead.Bead {
-	h.Helper()
-	b, err := h.rig.Beads.Get(string(id))
-	h.must(err)
-	return b
-}
-
-func (h *townHall) hook(id state.AgentID) *hook.Hook {
-	h.Helper()
-	k, err := h.rig.Hooks.Get(string(id))
-	h.must(err)
-	return &k
-}
-
-func (h *townHall) set(id state.BeadID, change func(b *bead.Bead)) {
-	h.Helper()
-	_, err := h.rig.Beads.Update(h.Context(), string(id), func(b *bead.Bead) error { change(b); return nil })
-	h.must(err)
-}
-
-// work takes a slung bead to in_progress, as its polecat would.
-func (h *townHall) work(id state.BeadID) bead.Bead {
-	h.Helper()
-	b := h.bead(id)
-	_, err := h.rig.Hooks.Activate(h.Context(), b.Assignee, b.AssignmentID, "ses-1", h.m.Now())
-	h.must(err)
-	b, err = h.rig.Beads.Move(h.Context(), id, b.AssignmentID, []bead.Status{bead.Hooked}, bead.InProgress, "", h.m.Now())
-	h.must(err)
-	return b
-}
-
-// end retires an attempt as its polecat would: record, bead, hook.
-func (h *townHall) end(id state.BeadID, o retire.Outcome, to bead.Status, reason string) bead.Bead {
-	h.Helper()
-	b := h.work(id)
-	h.must(h.rig.Retire.Create(string(b.AssignmentID), retire.Record{AssignmentID: b.AssignmentID, AgentID: b.Assignee, BeadID: id,
-		Outcome: o, Reason: reason, Stage: retire.Released}))
-	_, err := h.rig.Beads.Move(h.Context(), id, b.AssignmentID, []bead.Status{bead.InProgress}, to, reason, h.m.Now())
-	h.must(err)
-	_, err = h.rig.Hooks.Complete(h.Context(), b.Assignee, b.AssignmentID, "", h.m.Now())
-	h.must(err)
-	return b
-}
-
-// mail is what lies in a mailbox of one type.
-func (h *townHall) mail(to state.AgentID, kind mail.Type) []mail.Entry {
-	h.Helper()
-	all, _, err := h.rig.Mailbox(to).List()
-	h.must(err)
-	var found []mail.Entry
-	for _, e := range all {
-		if e.Type == kind {
-			found = append(found, e)
-		}
-	}
-	return found
-}
-
-func (h *townHall) unread() int {
-	h.Helper()
-	unread, bad, err := h.rig.Mailbox("mayor").Unread()
-	h.must(err)
-	return len(unread) + len(bad)
-}
 
 func TestMayorSlings(t *testing.T) {
 	h := newTownHall(t, "")
@@ -485,44 +346,6 @@ func TestBlockUnhooked(t *testing.T) {
 	if b := h.bead(id); b.Status != bead.Blocked {
 		t.Errorf("it hangs nowhere and is %s", b.Status)
 	}
-}
-
-// TestMayorKeepsBudgets: what would begin again beyond its budget is paused, what is over or on its way is not. The
-// pause ends with the budget, and takes no other one along.
-func TestMayorKeepsBudgets(t *testing.T) {
-	t.Parallel()
-	h := newTownHall(t, "budget: {bead: {attempts: 1}}\n")
-	again, landed, working := h.add("again"), h.add("landed"), h.add("working")
-	h.set(landed, func(b *bead.Bead) { b.Status = bead.Merged })
-	h.set(working, func(b *bead.Bead) {
-		b.Status, b.Assignee, b.AssignmentID = bead.InProgress, mayorBravo, "as-"+state.AssignmentID(working)
-	})
-	for _, id := range []state.BeadID{again, landed, working} {
-		h.must(h.rig.Spend.Note(h.Context(), spend.Record{AssignmentID: "as-" + state.AssignmentID(id), BeadID: id, AgentID: mayorBravo, UpdatedAt: state.At(h.at)}, "ses-1", nil, 0))
-	}
-	key := fault.New(fault.ClientMissing, "no such program")
-	h.must(h.rig.Pauses.Change(h.Context(), pause.Rig, func(p *pause.Pause) error {
-		p.Find("preflight", "", key, state.At(h.at))
-		return nil
-	}))
-	paused := func(want ...pause.Scope) {
-		t.Helper()
-		h.must(h.m.keepBudgets(h.Context()))
-		all, err := h.rig.Pauses.InForce()
-		h.must(err)
-		var got []pause.Scope
-		for i := range all {
-			got = append(got, all[i].Scope)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("paused are %v, want %v", got, want)
-		}
-	}
-	_, err := h.m.fetch(h.Context())
-	h.must(err)
-	paused(pause.Bead(again), pause.Rig)
-	h.rig.Def.Budget = definition.Budget{}
-	paused(pause.Rig)
 }
 
 // A bead is blocked after its person was told: nobody would tell them of one that is blocked already.
