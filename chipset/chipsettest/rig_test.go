@@ -179,12 +179,12 @@ func TestDemo(t *testing.T) {
 // TestWorkersFindThisBinary runs a rig from a binary of another name, in a
 // folder with another chipset: its workers must speak to the one that runs.
 func TestWorkersFindThisBinary(t *testing.T) {
-	built := chipsettest.Build(t)
-	odd := filepath.Join(filepath.Dir(built), "chipset-for-linux")
-	if err := os.Rename(built, odd); err != nil {
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "chipset-for-linux")
+	if err := os.Link(chipsettest.Build(t), odd); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(built, []byte("#!/bin/sh\nexit 99\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "chipset"), []byte("#!/bin/sh\nexit 99\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	w := chipsettest.New(t, odd, chipsettest.Options{Polecats: 1, Test: "true"})

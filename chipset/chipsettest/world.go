@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,15 +23,47 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// Build compiles the binary once for a test and returns its path. It is linked
-// with ldflags.
+// built are the binaries of this process by their ldflags, below dir while Main runs.
+var built = struct {
+	sync.Mutex
+	dir  string
+	bins map[string]string
+}{bins: map[string]string{}}
+
+// Main runs the tests of a package. What they build is kept until it returns.
+func Main(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "chipset-built-")
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	built.dir = dir
+	return m.Run()
+}
+
+// Build returns the path of the binary, linked with ldflags. Below Main each is built once;
+// tests don't change it.
 func Build(t testing.TB, ldflags ...string) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "chipset")
-	cmd := exec.Command("go", "build", "-ldflags", strings.Join(ldflags, " "), "-o", bin, "github.com/gastown-chipset/chipset/cmd/chipset")
+	built.Lock()
+	defer built.Unlock()
+	flags := strings.Join(ldflags, " ")
+	if bin, found := built.bins[flags]; found {
+		return bin
+	}
+	dir := t.TempDir()
+	if built.dir != "" {
+		dir = filepath.Join(built.dir, strconv.Itoa(len(built.bins)))
+	}
+	bin := filepath.Join(dir, "chipset")
+	cmd := exec.Command("go", "build", "-ldflags", flags, "-o", bin, "github.com/gastown-chipset/chipset/cmd/chipset")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	if built.dir != "" {
+		built.bins[flags] = bin
 	}
 	return bin
 }
