@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // ErrHops is returned for passing on a message that may make no more hops.
@@ -57,10 +58,7 @@ func (a *Actor) Expand(to []string) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			members = nil
-			for _, id := range ids {
-				members = append(members, string(id))
-			}
+			members = wording.Strings(ids)
 		}
 		for _, m := range members {
 			if !slices.Contains(out, m) {

@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 const (
@@ -177,7 +178,7 @@ func (r *Refinery) tellTested(first *mergequeue.Request, text string) {
 	}
 	for _, id := range first.Stack {
 		if q, err := r.Rig.Queue.GetCached(string(id)); err == nil {
-			r.Rig.Events.Tell(event.RequestTested(r.ID, q.Told(), text+", together: "+mergequeue.JoinIDs(first.Stack)))
+			r.Rig.Events.Tell(event.RequestTested(r.ID, q.Told(), text+", together: "+wording.Join(first.Stack, ", ")))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // maxSalvages bounds how many versions of one salvage are kept side by side.
@@ -363,11 +364,7 @@ func (w *Worktree) holds(ctx context.Context, held, h, tree Hash, parents []Hash
 	if err != nil {
 		return false, err
 	}
-	want := []string{string(tree)}
-	for _, parent := range parents {
-		want = append(want, string(parent))
-	}
-	return slices.Equal(strings.Fields(string(out)), want), nil
+	return slices.Equal(strings.Fields(string(out)), wording.Strings(append([]Hash{tree}, parents...))), nil
 }
 
 func (w *Worktree) commitTree(ctx context.Context, p place, q SalvageRequest, tree Hash, parents []Hash) (Hash, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // none is for tools without arguments.
@@ -68,7 +69,7 @@ func (s *Server) addHookTools() {
 		func(ctx context.Context, me *actor.Actor, in reasonArgs) (quote.Text, error) {
 			return verdict(ctx, me, retire.Block, "", in.Reason)
 		})
-	add(s, tool{name: "nudge_send", title: "Nudge an agent", effect: adds, words: map[string][]string{"type": names(nudge.Types())},
+	add(s, tool{name: "nudge_send", title: "Nudge an agent", effect: adds, words: map[string][]string{"type": wording.Strings(nudge.Types())},
 		description: "Wake an agent with a hint. The newest of each sender counts and may be lost; what must arrive is mail."}, sendNudge)
 	add(s, tool{name: "nudge_show", title: "Show your nudges", effect: reads,
 		description: "Nudges to you that were not answered or seen yet."}, showNudges)

@@ -11,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 type sendArgs struct {
@@ -72,7 +73,7 @@ func (s *Server) addMailTools() {
 		}
 	}
 	priorities := []string{string(mail.Urgent), string(mail.Normal), string(mail.Low)}
-	moves := slices.DeleteFunc(names(mail.TaskStates()), func(w string) bool { return w == string(mail.TaskPending) })
+	moves := slices.DeleteFunc(wording.Strings(mail.TaskStates()), func(w string) bool { return w == string(mail.TaskPending) })
 	add(s, tool{name: "mail_send", title: "Send mail", effect: adds, words: map[string][]string{"type": types, "priority": priorities},
 		description: "Send mail to an agent or to the person (human). It is durable when the call returns its name. Mail waits for agents that do not run."}, sendMail)
 	add(s, tool{name: "mail_inbox", title: "Look at your inbox", effect: reads,
@@ -83,7 +84,7 @@ func (s *Server) addMailTools() {
 		description: "Answer a message of your mailbox and mark it as read. With state you accept, begin, complete, reject or fail the task it asks for."}, replyMail)
 	add(s, tool{name: "mail_forward", title: "Pass a message on", effect: adds,
 		description: "Pass a message of your mailbox on to another agent, with its task if it asks for one. It can't go back to who has had it."}, forwardMail)
-	add(s, tool{name: "mail_wait", title: "Wait for mail", effect: reads, words: map[string][]string{"type": names(mail.Types())},
+	add(s, tool{name: "mail_wait", title: "Wait for mail", effect: reads, words: map[string][]string{"type": wording.Strings(mail.Types())},
 		description: "Wait until there is unread mail, and show the message to take first. Marks nothing. Mail that is there already counts. Returns with a note when nothing comes in time."}, waitMail)
 }
 

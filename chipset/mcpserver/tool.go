@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -118,13 +117,4 @@ func limited(given, usual int) int {
 		return usual
 	}
 	return min(given, 200)
-}
-
-// names are the words of a list of typed words.
-func names[T ~string](list []T) []string {
-	var out []string
-	for _, w := range list {
-		out = append(out, string(w))
-	}
-	return slices.Clip(out)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 type addArgs struct {
@@ -54,7 +55,7 @@ type limitArgs struct {
 
 func (s *Server) addWorkTools() {
 	priorities := []string{string(bead.P1), string(bead.P2), string(bead.P3)}
-	statuses := names([]bead.Status{bead.Open, bead.Hooked, bead.InProgress, bead.Done, bead.Merged, bead.Closed, bead.Failed, bead.Blocked, bead.Cancelled})
+	statuses := wording.Strings(bead.Statuses())
 	add(s, tool{name: "bead_add", title: "Add a bead", effect: adds, words: map[string][]string{"priority": priorities},
 		description: "Add a work item to the rig; the mayor hands it to a polecat when it is ready. Returns its id."}, addBead)
 	add(s, tool{name: "bead_list", title: "List beads", effect: reads, words: map[string][]string{"status": statuses},

@@ -88,14 +88,7 @@ func (n *Need) surroundings(now state.Time) string {
 		parts = append(parts, "for "+screen.Age(now.Sub(n.Since.Time)))
 	}
 	if len(n.Behind) > 0 {
-		shown := make([]string, 0, behindShown)
-		for _, id := range n.Behind[:min(behindShown, len(n.Behind))] {
-			shown = append(shown, string(id))
-		}
-		if len(n.Behind) > behindShown {
-			shown = append(shown, "…")
-		}
-		parts = append(parts, fmt.Sprintf("%s behind it: %s", wording.Count(len(n.Behind), "bead"), strings.Join(shown, ", ")))
+		parts = append(parts, fmt.Sprintf("%s behind it: %s", wording.Count(len(n.Behind), "bead"), wording.JoinFirst(n.Behind, behindShown)))
 	}
 	return strings.Join(parts, ", ")
 }

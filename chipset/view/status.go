@@ -311,7 +311,7 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	case q.Waiting != "":
 		return wording.Reason(q.Waiting)
 	case len(with) > 0:
-		return "together with " + mergequeue.JoinIDs(with)
+		return "together with " + wording.Join(with, ", ")
 	case q.Status == mergequeue.Pending && ahead != nil:
 		return "behind " + string(ahead.ID)
 	}

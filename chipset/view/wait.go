@@ -133,7 +133,7 @@ func landingWaits(r *rig.Rig, s *rig.Records, b *bead.Bead) string {
 	}
 	with := ""
 	if ids := mergequeue.StackedWith(s.Queue)[q.ID]; len(ids) > 0 {
-		with = ", together with " + mergequeue.JoinIDs(ids)
+		with = ", together with " + wording.Join(ids, ", ")
 	}
 	switch q.Status {
 	case mergequeue.Pending:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -144,15 +143,6 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("%q is not a duration such as 1h, an RFC 3339 time or a day", s)
 	}
 	return now.Add(-age), nil
-}
-
-// joinWords lists what is allowed.
-func joinWords[T ~string](words []T) string {
-	list := make([]string, 0, len(words))
-	for _, w := range words {
-		list = append(list, string(w))
-	}
-	return strings.Join(list, ", ")
 }
 
 // localTime is an instant as a person reads it.

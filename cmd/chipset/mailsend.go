@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 type mailSendOptions struct {
@@ -55,7 +56,7 @@ With --batch each line of standard input is one message as JSON, with to and sub
 and any of body, type, priority, thread, in_reply_to, id, ref, ttl, deadline, expires_at,
 task, content, callback, metadata. One line is printed for each, in order.
 
-Types: ` + joinWords(mail.Types()) + `.`,
+Types: ` + wording.Join(mail.Types(), ", ") + `.`,
 		Example: "  chipset mail send mayor --subject \"Question\" --body \"Which branch?\"\n" +
 			"  git log -1 | chipset mail send @polecats -s \"Just landed\" --body-file -\n" +
 			"  printf '%s\\n' '{\"to\":\"mayor\",\"subject\":\"one\"}' | chipset mail send --batch",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/mail"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 type mailWaitOptions struct {
@@ -45,7 +46,7 @@ func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {
 		return err
 	}
 	if opts.kind != "" && !slices.Contains(mail.Types(), mail.Type(opts.kind)) && !strings.HasPrefix(opts.kind, "x-") {
-		return usagef("mail wait: --type %q is not one of %s, or your own x-…", opts.kind, joinWords(mail.Types()))
+		return usagef("mail wait: --type %q is not one of %s, or your own x-…", opts.kind, wording.Join(mail.Types(), ", "))
 	}
 	filter := actor.MailFilter{Type: mail.Type(opts.kind)}
 	if opts.from != "" {

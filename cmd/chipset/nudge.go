@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/nudge"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 func newNudgeCmd(a *app) *cobra.Command {
@@ -51,7 +52,7 @@ not affect the next assignment. Only the mayor and human may send an abort.`,
 
 func runNudgeSend(ctx context.Context, opts nudgeSendOptions, name string, a *app) error {
 	if !slices.Contains(nudge.Types(), nudge.Type(opts.kind)) {
-		return withHint(usagef("nudge send: --type %q is not a type of nudge", opts.kind), "one of "+joinWords(nudge.Types()))
+		return withHint(usagef("nudge send: --type %q is not a type of nudge", opts.kind), "one of "+wording.Join(nudge.Types(), ", "))
 	}
 	me, err := a.openActor(ctx)
 	if err != nil {

@@ -48,7 +48,7 @@ func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
 	known := []mergequeue.Status{mergequeue.Pending, mergequeue.Merging, mergequeue.Merged, mergequeue.Conflicted, mergequeue.Superseded, mergequeue.Dropped}
 	for _, s := range opts.statuses {
 		if !slices.Contains(known, mergequeue.Status(s)) {
-			return usagef("queue list: --status %q is not one of %s", s, joinWords(known))
+			return usagef("queue list: --status %q is not one of %s", s, wording.Join(known, ", "))
 		}
 	}
 	r, err := a.openState(ctx)
@@ -85,7 +85,7 @@ func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 	}
 	why = wording.Reason(why)
 	if why == "" && len(with) > 0 {
-		why = "together with " + mergequeue.JoinIDs(with)
+		why = "together with " + wording.Join(with, ", ")
 	}
 	if q.Failure != "" {
 		why = strings.TrimSuffix(string(q.Failure)+": "+why, ": ")
@@ -111,7 +111,7 @@ func newQueueShowCmd(a *app) *cobra.Command {
 			a.fields(11, [][2]string{
 				{"seq", fmt.Sprint(q.Seq)}, {"bead", string(q.BeadID)}, {"assignment", string(q.AssignmentID)}, {"agent", string(q.AgentID)},
 				{"branch", q.SourceBranch + " → " + q.TargetBranch}, {"head", q.Head}, {"stage", string(q.Stage)}, {"candidate", q.Candidate},
-				{"together", mergequeue.JoinIDs(q.Stack)}, {"stack tip", q.StackTip}, {"merged", q.MergedSHA}, {"failure", string(q.Failure)}, {"waits for", q.Waiting},
+				{"together", wording.Join(q.Stack, ", ")}, {"stack tip", q.StackTip}, {"merged", q.MergedSHA}, {"failure", string(q.Failure)}, {"waits for", q.Waiting},
 				{"submitted", localTime(q.SubmittedAt)}, {"updated", localTime(q.UpdatedAt)},
 			})
 			a.section("reason", q.Reason)

@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 func newWorkCmd(a *app) *cobra.Command {
@@ -50,7 +51,7 @@ func newWorkListCmd(a *app) *cobra.Command {
 func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 	for _, s := range opts.statuses {
 		if !bead.Status(s).Known() {
-			return usagef("work list: --status %q is not one of %s", s, joinWords(bead.Statuses()))
+			return usagef("work list: --status %q is not one of %s", s, wording.Join(bead.Statuses(), ", "))
 		}
 	}
 	r, err := a.openState(ctx)

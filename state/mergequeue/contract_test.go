@@ -84,9 +84,6 @@ func TestStacks(t *testing.T) {
 	if len(with) != 3 || !slices.Equal(with["mr-b"], []state.MergeID{"mr-a", "mr-c"}) {
 		t.Errorf("they are stacked with %v", with)
 	}
-	if got := JoinIDs(stack); got != "mr-a, mr-b, mr-c" {
-		t.Error(got)
-	}
 	r := Request{Candidate: "one", StackTip: "tip"}
 	if got := r.LandingCommit(); got != "tip" {
 		t.Errorf("a stack lands %q", got)

@@ -280,15 +280,6 @@ func IsDeep(waiting, most int, was bool) bool {
 	return waiting > most || was && waiting > most/2
 }
 
-// JoinIDs returns the IDs for people, separated by commas.
-func JoinIDs(ids []state.MergeID) string {
-	var text []string
-	for _, id := range ids {
-		text = append(text, string(id))
-	}
-	return strings.Join(text, ", ")
-}
-
 // Find returns the request of an assignment among all.
 func Find(all []Request, a state.AssignmentID) *Request {
 	for i := range all {

@@ -51,6 +51,28 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// Strings returns words, of whatever type, as strings.
+func Strings[T ~string](words []T) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = string(w)
+	}
+	return all
+}
+
+// Join is strings.Join for words of any type.
+func Join[T ~string](words []T, between string) string {
+	return strings.Join(Strings(words), between)
+}
+
+// JoinFirst returns the first words, separated by commas, and an ellipsis where there are more.
+func JoinFirst[T ~string](words []T, most int) string {
+	if len(words) > most {
+		return Join(words[:most], ", ") + ", …"
+	}
+	return Join(words, ", ")
+}
+
 // maxReason bounds what Reason returns, in bytes.
 const maxReason = 200
 

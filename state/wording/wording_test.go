@@ -54,3 +54,13 @@ func TestReason(t *testing.T) {
 		t.Errorf("%d bytes", len(got))
 	}
 }
+
+func TestJoin(t *testing.T) {
+	type id string
+	words := []id{"a", "b", "c"}
+	for want, got := range map[string]string{"a → b → c": Join(words, " → "), "a, b, …": JoinFirst(words, 2), "a, b, c": JoinFirst(words, 3), "": JoinFirst([]id{}, 1)} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

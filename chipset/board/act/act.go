@@ -17,6 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Subject is what acts are about. What does not apply is nil or "".
@@ -214,15 +215,8 @@ func cancelled(s Subject) []string {
 		lost = []string{"It will not be done."}
 	}
 	const most = 3
-	if n := len(s.Item.Blocks); n > 0 {
-		ids := make([]string, 0, most+1)
-		for _, id := range s.Item.Blocks[:min(n, most)] {
-			ids = append(ids, string(id))
-		}
-		if n > most {
-			ids = append(ids, "…")
-		}
-		lost = append(lost, fmt.Sprintf("What waits for it then waits for ever: %s.", strings.Join(ids, ", ")))
+	if len(s.Item.Blocks) > 0 {
+		lost = append(lost, fmt.Sprintf("What waits for it then waits for ever: %s.", wording.JoinFirst(s.Item.Blocks, most)))
 	}
 	return lost
 }
