@@ -1,6 +1,7 @@
 package agentcli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -133,13 +134,13 @@ func ResetTime(text string, at time.Time) time.Time {
 		}
 		at = at.In(location)
 	}
-	clock, err := time.Parse("3:04PM", m[4]+":"+orElse(m[5], "00")+strings.ToUpper(m[6]))
+	clock, err := time.Parse("3:04PM", m[4]+":"+cmp.Or(m[5], "00")+strings.ToUpper(m[6]))
 	if err != nil {
 		return time.Time{}
 	}
 	year, month, day := at.Date()
 	if m[1] != "" {
-		date, err := time.Parse("Jan 2 2006", m[1]+" "+m[2]+" "+orElse(m[3], strconv.Itoa(year)))
+		date, err := time.Parse("Jan 2 2006", m[1]+" "+m[2]+" "+cmp.Or(m[3], strconv.Itoa(year)))
 		if err != nil {
 			return time.Time{}
 		}
@@ -202,11 +203,4 @@ func Plausible(reset, at time.Time) time.Time {
 		return time.Time{}
 	}
 	return reset
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

@@ -145,8 +145,10 @@ func (i *Issue) standing(waits bool) (bead.Status, string) {
 		return bead.Cancelled, "deleted in bd"
 	case i.Status == statusClosed && i.ours().Status == bead.Cancelled:
 		return bead.Cancelled, i.CloseReason
+	case i.Status == statusClosed && strings.TrimSpace(i.CloseReason) == "":
+		return bead.Closed, "closed in bd"
 	case i.Status == statusClosed:
-		return bead.Closed, orElse(i.CloseReason, "closed in bd")
+		return bead.Closed, i.CloseReason
 	case i.Status == statusPinned || i.Pinned:
 		return bead.Blocked, "pinned in bd"
 	case slices.Contains([]string{"", statusOpen, statusInProgress, statusHooked}, i.Status):
@@ -159,13 +161,6 @@ func (i *Issue) standing(waits bool) (bead.Status, string) {
 		return bead.Blocked, "deferred in bd until " + i.DeferUntil
 	}
 	return bead.Blocked, i.Status + " in bd"
-}
-
-func orElse(s, other string) string {
-	if strings.TrimSpace(s) == "" {
-		return other
-	}
-	return s
 }
 
 // fill puts what the issue says into a bead, but for its status.

@@ -1,6 +1,7 @@
 package polecat
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -82,16 +83,9 @@ func (d *decision) heedAbort(n nudge.Nudge) {
 	case h.Status != hook.Active || d.f.Record != nil:
 		d.do(roles.MarkSeen{Nudge: n, Note: "nothing left to abort"})
 	default:
-		d.fail("aborted: " + orElse(n.Message, "by "+string(n.From)))
+		d.fail("aborted: " + cmp.Or(strings.TrimSpace(n.Message), "by "+string(n.From)))
 		d.workOn(roles.MarkSeen{Nudge: n, Note: "aborted"})
 	}
-}
-
-func orElse(s, other string) string {
-	if strings.TrimSpace(s) == "" {
-		return other
-	}
-	return s
 }
 
 // report is what the polecat knows of its worker, for a health check.
