@@ -289,7 +289,7 @@ func TestBackAndThere(t *testing.T) {
 	for _, status := range []bead.Status{bead.Blocked, bead.Cancelled} {
 		b, err := home.Beads.Add(bead.Bead{Title: string(status), BlockedBy: []state.BeadID{full.ID}}, "mr", at)
 		rigtest.Must(t, err)
-		_, err = home.Beads.Move(t.Context(), b.ID, "", []bead.Status{bead.Open}, status, "the reason", state.At(time.Now()))
+		_, err = home.Beads.Update(t.Context(), string(b.ID), func(b *bead.Bead) error { return b.Become(status, "the reason", state.At(time.Now())) })
 		rigtest.Must(t, err)
 	}
 	beads, _, err := home.Beads.All()
@@ -393,7 +393,7 @@ func TestAnyImport(t *testing.T) {
 			}
 			return
 		}
-		g := graph{}
+		g := bead.Graph{}
 		var beads []bead.Bead
 		for _, e := range p.entries {
 			b, err := p.made(e, state.Human, state.At(time.Now()))
@@ -410,7 +410,7 @@ func TestAnyImport(t *testing.T) {
 				}
 			}
 		}
-		if c := g.circles(); c != nil {
+		if c := g.Cycles(); c != nil {
 			rt.Fatalf("circles %v in %v", c, g)
 		}
 		again, err := makePlan(lines, beads, Options{DropUnknown: true})

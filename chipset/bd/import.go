@@ -138,7 +138,7 @@ func (im *importer) prepare() error {
 // layers before, or was there already. A layer is durable before the next one is
 // begun, so at no moment does a bead wait for one that is not there.
 func (im *importer) arrange(made map[state.BeadID]bead.Bead) {
-	all := make(graph, len(im.waits))
+	all := make(bead.Graph, len(im.waits))
 	for id, says := range im.waits {
 		all[id] = says
 		if e := im.byBead[id]; e != nil {
@@ -146,7 +146,7 @@ func (im *importer) arrange(made map[state.BeadID]bead.Bead) {
 		}
 	}
 	layer := map[state.BeadID]int{}
-	for _, group := range all.groups() { // what one waits for comes before it
+	for _, group := range all.Groups() { // what one waits for comes before it
 		id := group[0]
 		b, isNew := made[id]
 		if !isNew {
@@ -242,7 +242,7 @@ func (im *importer) change(b *bead.Bead, e *entry) (Outcome, string, error) {
 		}
 		was = exported.Status
 	}
-	if im.reopens(b, e, s, imported) {
+	if e.reopens(b, s, imported) {
 		if err := b.Become(bead.Open, "", im.now); err != nil {
 			return Kept, "", err
 		}
@@ -254,10 +254,6 @@ func (im *importer) change(b *bead.Bead, e *entry) (Outcome, string, error) {
 	}
 	detail, err := im.restate(b, e, was, s.As)
 	return Updated, detail, err
-}
-
-func (im *importer) reopens(b *bead.Bead, e *entry, s source, imported bool) bool {
-	return e.reopens(b, s, imported)
 }
 
 // rewrite takes over what an issue says, but for the status.

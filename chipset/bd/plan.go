@@ -35,7 +35,7 @@ type plan struct {
 	// over are issues that hold nothing back, ignored those that are no work, with why.
 	over    map[string]bool
 	ignored []Result
-	waits   graph
+	waits   bead.Graph
 	bad     Problems
 	dropped int
 }
@@ -44,7 +44,7 @@ type plan struct {
 // Problems.
 func makePlan(lines []Line, beads []bead.Bead, options Options) (*plan, error) {
 	p := &plan{options: options, byID: bead.Index(beads), byIssue: map[string]*entry{}, byBead: map[state.BeadID]*entry{},
-		over: map[string]bool{}, waits: graph{}}
+		over: map[string]bool{}, waits: bead.Graph{}}
 	for i := range lines {
 		p.enter(&lines[i])
 	}
@@ -168,8 +168,7 @@ func (p *plan) resolve(e *entry) {
 }
 
 func (p *plan) refuseCircles() {
-	for _, group := range p.waits.circles() {
-		way := p.waits.way(group)
+	for _, way := range p.waits.Cycles() {
 		var line int
 		names := make([]string, len(way))
 		for n, id := range way {
@@ -216,7 +215,7 @@ func (p *plan) imply() {
 		p.addImplied(nil)
 		return
 	}
-	more := graph{}
+	more := bead.Graph{}
 	for _, e := range p.entries {
 		more[e.id] = append(more[e.id], children[e.id]...)
 		for _, above := range ancestors(parents, e.id) {
@@ -248,8 +247,8 @@ func ancestors(parents map[state.BeadID][]state.BeadID, id state.BeadID) []state
 // addImplied gives each issue that is not over what it waits for besides. Every
 // circle lies inside a group, and what the issues themselves say closes none, so
 // to leave out the rest inside of groups leaves no circle.
-func (p *plan) addImplied(more graph) {
-	both := make(graph, len(p.waits))
+func (p *plan) addImplied(more bead.Graph) {
+	both := make(bead.Graph, len(p.waits))
 	for id, says := range p.waits {
 		both[id] = says
 	}
@@ -257,7 +256,7 @@ func (p *plan) addImplied(more graph) {
 		both[id] = append(slices.Clone(both[id]), implied...)
 	}
 	groupOf := map[state.BeadID]int{}
-	for n, group := range both.groups() {
+	for n, group := range both.Groups() {
 		for _, id := range group {
 			groupOf[id] = n
 		}

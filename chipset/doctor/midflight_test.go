@@ -153,7 +153,7 @@ func (f *fixture) works(id state.BeadID, who state.AgentID) {
 	session := state.SessionID("ses-" + string(id))
 	_, err = f.Hooks.Activate(ctx, who, rec.AssignmentID, session, f.At())
 	f.Must(err)
-	_, err = f.Beads.Move(ctx, id, rec.AssignmentID, []bead.Status{bead.Hooked}, bead.InProgress, "", f.At())
+	_, err = f.Beads.Update(ctx, string(id), func(b *bead.Bead) error { return b.Become(bead.InProgress, "", f.At()) })
 	f.Must(err)
 	f.Must(f.Git.PrepareWorktree(ctx, f.Worktree(who), git.Branch(rec.Branch), git.Hash(f.Tip())))
 	f.Must(carry.WriteWorktree(f.Rig, carry.Worktree{AgentID: who, AssignmentID: rec.AssignmentID, BeadID: id, Session: session,

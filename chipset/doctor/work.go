@@ -3,8 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/git"
@@ -15,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // relations is one look at how the objects of a rig fit together. What an
@@ -199,36 +198,11 @@ func (c *relations) release(f *finding, h *hook.Hook) {
 	f.repair = func(ctx context.Context) error { return carry.ReleaseHook(ctx, c.r, id, a, state.Human) }
 }
 
-// cycles reports every dependency cycle once, at its first bead.
+// cycles reports one dependency cycle of each group of beads that wait for each other.
 func (c *relations) cycles() {
-	const unseen, open, closed = 0, 1, 2
-	mark := map[state.BeadID]int{}
-	var way []state.BeadID
-	var visit func(id state.BeadID)
-	visit = func(id state.BeadID) {
-		mark[id] = open
-		way = append(way, id)
-		for _, dep := range c.BeadByID[id].BlockedBy {
-			switch {
-			case c.BeadByID[dep] == nil || mark[dep] == closed:
-			case mark[dep] == open:
-				names := []string{}
-				for _, on := range way[slices.Index(way, dep):] {
-					names = append(names, string(on))
-				}
-				c.add("dependency-cycle", c.r.Beads.Path(string(dep)), Error, "chipset work edit breaks it: none of them can ever start",
-					"%s → %s", strings.Join(names, " → "), dep)
-			case mark[dep] == unseen:
-				visit(dep)
-			}
-		}
-		way = way[:len(way)-1]
-		mark[id] = closed
-	}
-	for i := range c.Beads {
-		if mark[c.Beads[i].ID] == unseen {
-			visit(c.Beads[i].ID)
-		}
+	for _, cycle := range bead.GraphOf(c.Beads).Cycles() {
+		c.add("dependency-cycle", c.r.Beads.Path(string(cycle[0])), Error, "chipset work edit breaks it: none of them can ever start",
+			"%s", wording.Join(cycle, " → "))
 	}
 }
 

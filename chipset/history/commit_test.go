@@ -152,7 +152,7 @@ func (y *yard) churn(id state.AgentID, n int) {
 	if err == nil {
 		var b bead.Bead
 		if b, err = y.Beads.Add(bead.Bead{Title: "Thing"}, "gt", state.At(y.now)); err == nil {
-			_, err = y.Beads.Move(ctx, b.ID, "", []bead.Status{bead.Open}, bead.Cancelled, "", state.At(y.now))
+			_, err = y.Beads.Update(ctx, string(b.ID), func(b *bead.Bead) error { return b.Become(bead.Cancelled, "", state.At(y.now)) })
 		}
 	}
 	if err != nil && y.t.Context().Err() == nil {

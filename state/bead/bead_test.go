@@ -70,21 +70,17 @@ func TestStaleAssignmentsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := func(b *Bead) error { b.AssignmentID = "as-new"; return b.Become(Hooked, "", now) }
-	if _, err := s.Update(t.Context(), string(b.ID), set); err != nil {
+	if b, err = s.Update(t.Context(), string(b.ID), set); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Move(t.Context(), b.ID, "as-old", []Status{Hooked}, InProgress, "", now); !errors.Is(err, state.ErrConflict) {
+	if err := b.CheckAssignment("as-old", Hooked); !errors.Is(err, state.ErrConflict) {
 		t.Errorf("an earlier assignment: %v, want ErrConflict", err)
 	}
-	if _, err := s.Move(t.Context(), b.ID, "as-new", []Status{Done}, Merged, "", now); !errors.Is(err, state.ErrConflict) {
+	if err := b.CheckAssignment("as-new", Done); !errors.Is(err, state.ErrConflict) {
 		t.Errorf("another status: %v, want ErrConflict", err)
 	}
-	got, err := s.Move(t.Context(), b.ID, "as-new", []Status{Hooked}, InProgress, "", now)
-	if err != nil || got.Status != InProgress {
-		t.Errorf("the right one: %+v, %v", got, err)
-	}
-	if _, err := s.Move(t.Context(), b.ID, "", []Status{Open}, Cancelled, "", now); !errors.Is(err, state.ErrConflict) {
-		t.Errorf("without an assignment, wrong status: %v, want ErrConflict", err)
+	if err := b.CheckAssignment("as-new", Open, Hooked); err != nil {
+		t.Errorf("the right one: %v", err)
 	}
 }
 
@@ -156,11 +152,11 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// findCycle agrees with reachability, on any graph.
+// Cycle agrees with reachability, on any graph, and Cycles with Cycle.
 func TestCycleProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := []state.BeadID{"a", "b", "c", "d", "e", "f"}
-		graph := map[state.BeadID][]state.BeadID{}
+		graph := Graph{}
 		for _, n := range nodes {
 			graph[n] = rapid.SliceOfN(rapid.SampledFrom(nodes), 0, 3).Draw(t, string(n))
 		}
@@ -174,14 +170,17 @@ func TestCycleProperty(t *testing.T) {
 				todo = append(todo, graph[n]...)
 			}
 		}
-		cycle := findCycle(graph, "a")
+		cycle := graph.Cycle("a")
 		if (cycle != nil) != reach["a"] {
 			t.Fatalf("cycle %v in %v, want %v", cycle, graph, reach["a"])
 		}
 		for i := 1; i < len(cycle); i++ {
-			if !slices.Contains(graph[state.BeadID(cycle[i-1])], state.BeadID(cycle[i])) {
+			if !slices.Contains(graph[cycle[i-1]], cycle[i]) {
 				t.Fatalf("%v is no way in %v", cycle, graph)
 			}
+		}
+		if some := graph.Cycles(); cycle != nil && len(some) == 0 || slices.ContainsFunc(some, func(c []state.BeadID) bool { return graph.Cycle(c[0]) == nil }) {
+			t.Fatalf("cycles %v in %v", some, graph)
 		}
 	})
 }

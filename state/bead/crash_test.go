@@ -22,7 +22,7 @@ func TestCrashMove(t *testing.T) {
 				return b.Become(to, "", now)
 			})
 			if errors.Is(err, state.ErrConflict) {
-				_, err = s.Move(ctx, id, owner, []Status{from}, to, "", now)
+				_, err = s.Update(ctx, string(id), func(b *Bead) error { return errors.Join(b.CheckAssignment(owner, from), b.Become(to, "", now)) })
 			}
 			return err
 		}}

@@ -10,6 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/statetest/model"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 func logged(r *model.Run) Store {
@@ -51,7 +52,7 @@ func TestVerbsObey(t *testing.T) {
 			return logged(r).Edit(r, "gt-one", func(*Bead) error { return state.ErrUnchanged })
 		}},
 		"move": {Tells: " bead.open", Lock: lockOf, Do: func(r *model.Run) (any, error) {
-			return logged(r).Move(r, "gt-bad", "", []Status{Blocked}, Open, "again", later)
+			return logged(r).Update(r, "gt-bad", func(b *Bead) error { return b.Become(Open, "again", later) })
 		}},
 		"dependencies": {Do: func(r *model.Run) (any, error) {
 			err := logged(r).CheckDependencies("gt-one", []state.BeadID{"gt-two"})
@@ -108,8 +109,8 @@ func TestOverview(t *testing.T) {
 
 // A cycle is named from one end to the other.
 func TestCycleIsNamed(t *testing.T) {
-	got := findCycle(map[state.BeadID][]state.BeadID{"a": {"x", "b"}, "b": {"y", "c"}, "c": {"a"}, "x": nil, "y": nil}, "a")
-	if strings.Join(got, " ") != "a b c a" {
+	got := Graph{"a": {"x", "b"}, "b": {"y", "c"}, "c": {"a"}, "x": nil, "y": nil}.Cycle("a")
+	if wording.Join(got, " ") != "a b c a" {
 		t.Errorf("%v", got)
 	}
 }

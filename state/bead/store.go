@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Dir is the folder of the beads.
@@ -73,9 +72,7 @@ func outlineFields(b *Bead) []string {
 	}
 	fields := []string{string(b.Status), b.Title, reason, ready}
 	if b.Status == Open {
-		for _, dep := range b.BlockedBy {
-			fields = append(fields, string(dep))
-		}
+		fields = append(fields, wording.Strings(b.BlockedBy)...)
 	}
 	return fields
 }
@@ -158,57 +155,12 @@ func (s Store) CheckDependencies(id state.BeadID, blockedBy []state.BeadID) erro
 	if err != nil {
 		return err
 	}
-	graph := make(map[state.BeadID][]state.BeadID, len(all))
-	for i := range all {
-		graph[all[i].ID] = all[i].BlockedBy
-	}
+	graph := GraphOf(all)
 	graph[id] = blockedBy
-	if cycle := findCycle(graph, id); cycle != nil {
-		return state.Conflictf("bead "+string(id), "dependency cycle: %s", strings.Join(cycle, " → "))
+	if cycle := graph.Cycle(id); cycle != nil {
+		return state.Conflictf("bead "+string(id), "dependency cycle: %s", wording.Join(cycle, " → "))
 	}
 	return nil
-}
-
-func findCycle(graph map[state.BeadID][]state.BeadID, start state.BeadID) []string {
-	visited := map[state.BeadID]bool{}
-	var path []string
-	var visit func(at state.BeadID) bool
-	visit = func(at state.BeadID) bool {
-		path = append(path, string(at))
-		for _, next := range graph[at] {
-			if next == start {
-				path = append(path, string(next))
-				return true
-			}
-			if !visited[next] {
-				visited[next] = true
-				if visit(next) {
-					return true
-				}
-			}
-		}
-		path = path[:len(path)-1]
-		return false
-	}
-	if visit(start) {
-		return path
-	}
-	return nil
-}
-
-// Move changes a bead's status if it is one of from and the bead has the assignment;
-// "" stands for any. Errors: ErrConflict, ErrNotFound. Durable when it returns nil.
-func (s Store) Move(ctx context.Context, id state.BeadID, assignment state.AssignmentID, from []Status, to Status, reason string, now state.Time) (Bead, error) {
-	return s.Update(ctx, string(id), func(b *Bead) error {
-		if assignment != "" {
-			if err := b.CheckAssignment(assignment, from...); err != nil {
-				return err
-			}
-		} else if !slices.Contains(from, b.Status) {
-			return state.Conflictf("bead "+string(id), "is %s", b.Status)
-		}
-		return b.Become(to, reason, now)
-	})
 }
 
 // Blockers returns those of b's dependencies that have not landed, with their status.

@@ -82,7 +82,7 @@ func (y *yard) slung(active bool) (state.BeadID, state.AssignmentID) {
 	if active {
 		_, err = y.Hooks.Activate(y.Context(), alpha, rec.AssignmentID, "ses-1", y.now())
 		y.must(err)
-		_, err = y.Beads.Move(y.Context(), id, rec.AssignmentID, []bead.Status{bead.Hooked}, bead.InProgress, "", y.now())
+		_, err = y.Beads.Update(y.Context(), string(id), func(b *bead.Bead) error { return b.Become(bead.InProgress, "", y.now()) })
 		y.must(err)
 	}
 	return id, rec.AssignmentID
@@ -210,7 +210,7 @@ func TestUnslingRacesActivation(t *testing.T) {
 func activate(t *testing.T, r *rig.Rig, id state.BeadID, as state.AssignmentID) {
 	_, err := r.Hooks.Activate(t.Context(), alpha, as, "ses-1", r.Clock.Now())
 	if err == nil {
-		_, err = r.Beads.Move(t.Context(), id, as, []bead.Status{bead.Hooked}, bead.InProgress, "", r.Clock.Now())
+		_, err = r.Beads.Update(t.Context(), string(id), func(b *bead.Bead) error { return b.Become(bead.InProgress, "", r.Clock.Now()) })
 	}
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		t.Error(err)

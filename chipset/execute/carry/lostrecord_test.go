@@ -39,7 +39,7 @@ func TestLostWorktreeRecordLosesNothing(t *testing.T) {
 				a.write("precious.txt", "not committed")
 				rec := a.publish(retire.Fail, "it does not work")
 				if lost { // nobody owns the attempt any more
-					_, err := a.rig.Beads.Move(t.Context(), a.bead, a.as, []bead.Status{bead.InProgress}, bead.Open, "", a.now())
+					_, err := a.rig.Beads.Update(t.Context(), string(a.bead), func(b *bead.Bead) error { return b.Become(bead.Open, "", a.now()) })
 					a.must(err)
 				}
 				tear(a)

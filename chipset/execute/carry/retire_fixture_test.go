@@ -60,7 +60,7 @@ func newAttempt(t *testing.T, change func(*bead.Bead)) *attempt {
 	a.bead, a.as = b.ID, rec.AssignmentID
 	_, err = a.rig.Hooks.Activate(t.Context(), alpha, a.as, "ses-one", a.now())
 	a.must(err)
-	_, err = a.rig.Beads.Move(t.Context(), b.ID, a.as, []bead.Status{bead.Hooked}, bead.InProgress, "", a.now())
+	_, err = a.rig.Beads.Update(t.Context(), string(b.ID), func(b *bead.Bead) error { return b.Become(bead.InProgress, "", a.now()) })
 	a.must(err)
 	_, base, err := TargetTip(t.Context(), a.rig)
 	a.must(err)

@@ -1,4 +1,4 @@
-package bd
+package bead
 
 import (
 	"slices"
@@ -6,24 +6,58 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// graph is which bead waits for which.
-type graph map[state.BeadID][]state.BeadID
+// Graph is which bead waits for which.
+type Graph map[state.BeadID][]state.BeadID
 
-// circles are the groups of beads of which each waits for all others of its
-// group, and those that wait for themselves.
-func (g graph) circles() [][]state.BeadID {
+// GraphOf returns what beads wait for.
+func GraphOf(all []Bead) Graph {
+	g := make(Graph, len(all))
+	for i := range all {
+		g[all[i].ID] = all[i].BlockedBy
+	}
+	return g
+}
+
+// Cycle returns a shortest way from a bead over what it waits for back to itself, both ends included, or nil.
+func (g Graph) Cycle(id state.BeadID) []state.BeadID {
+	from := map[state.BeadID]state.BeadID{}
+	todo := []state.BeadID{id}
+	for len(todo) > 0 {
+		at := todo[0]
+		todo = todo[1:]
+		for _, next := range g[at] {
+			if next == id {
+				cycle := []state.BeadID{id}
+				for n := at; n != id; n = from[n] {
+					cycle = append(cycle, n)
+				}
+				cycle = append(cycle, id)
+				slices.Reverse(cycle)
+				return cycle
+			}
+			if _, seen := from[next]; !seen {
+				from[next] = at
+				todo = append(todo, next)
+			}
+		}
+	}
+	return nil
+}
+
+// Cycles returns one cycle of each group of beads that wait for each other.
+func (g Graph) Cycles() [][]state.BeadID {
 	var found [][]state.BeadID
-	for _, group := range g.groups() {
+	for _, group := range g.Groups() {
 		if len(group) > 1 || slices.Contains(g[group[0]], group[0]) {
-			found = append(found, group)
+			found = append(found, g.Cycle(group[0]))
 		}
 	}
 	return found
 }
 
-// groups are the strongly connected components, by Tarjan's algorithm: what a
+// Groups returns the strongly connected components, by Tarjan's algorithm: what a
 // group waits for comes before it.
-func (g graph) groups() [][]state.BeadID {
+func (g Graph) Groups() [][]state.BeadID {
 	t := tarjan{graph: g, index: map[state.BeadID]int{}, low: map[state.BeadID]int{}, on: map[state.BeadID]bool{}}
 	nodes := make([]state.BeadID, 0, len(g))
 	for n := range g {
@@ -39,7 +73,7 @@ func (g graph) groups() [][]state.BeadID {
 }
 
 type tarjan struct {
-	graph  graph
+	graph  Graph
 	index  map[state.BeadID]int // from 1
 	low    map[state.BeadID]int
 	on     map[state.BeadID]bool
@@ -72,31 +106,4 @@ func (t *tarjan) visit(n state.BeadID) {
 		t.on[m] = false
 	}
 	t.groups = append(t.groups, group)
-}
-
-// way is a circle through the first of a group, in the order of waiting: the
-// group says that there is one.
-func (g graph) way(group []state.BeadID) []state.BeadID {
-	from := map[state.BeadID]state.BeadID{}
-	todo := []state.BeadID{group[0]}
-	for len(todo) > 0 {
-		at := todo[0]
-		todo = todo[1:]
-		for _, next := range g[at] {
-			if next == group[0] {
-				way := []state.BeadID{next}
-				for n := at; n != group[0]; n = from[n] {
-					way = append(way, n)
-				}
-				way = append(way, group[0])
-				slices.Reverse(way)
-				return way
-			}
-			if _, seen := from[next]; !seen && slices.Contains(group, next) {
-				from[next] = at
-				todo = append(todo, next)
-			}
-		}
-	}
-	return nil
 }
