@@ -145,7 +145,7 @@ func (p *Plugin) Enable(dir, settings string) error {
 		at := filepath.Join(settings, name)
 		switch there, err := os.ReadFile(at); {
 		case err == nil && !bytes.Equal(there, data):
-			return fmt.Errorf("%s: %w; %s is to be added to it by hand", at, ErrForeign, filepath.Join(dir, name))
+			return fmt.Errorf("%s: %w; add %s to it by hand", at, ErrForeign, filepath.Join(dir, name))
 		case err == nil:
 			continue
 		case !errors.Is(err, fs.ErrNotExist):

@@ -83,7 +83,7 @@ func Build(preset Preset, in PromptInput) (Invocation, error) {
 func (c *Client) Attend(preset Preset, permission string) (Invocation, error) {
 	permissions, err := permissionArgs(preset, permission)
 	if err == nil && c.Attended == nil {
-		err = fmt.Errorf("%w %q: nobody can take its sessions over", ErrBadPreset, preset.Name)
+		err = fmt.Errorf("%w %q: its sessions can't be taken over", ErrBadPreset, preset.Name)
 	}
 	if err != nil {
 		return Invocation{}, err

@@ -267,7 +267,7 @@ func TestAttachTornWorktree(t *testing.T) {
 			return k.working("hand.txt")()
 		}
 	})
-	if !errors.Is(err, state.ErrConflict) || !strings.Contains(err.Error(), "is not as it left it") {
+	if !errors.Is(err, state.ErrConflict) || !strings.Contains(err.Error(), "has changed since it ended") {
 		t.Errorf("the person is told %v", err)
 	}
 }

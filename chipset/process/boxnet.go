@@ -31,7 +31,7 @@ func (s *supervisor) isolate(attr *syscall.ProcAttr) error {
 		return nil
 	}
 	if err := sandbox.NetworkMissing(); err != nil {
-		return fmt.Errorf("network.allow can't be kept on this machine: %w (network: open does without)", err)
+		return fmt.Errorf("network.allow can't be enforced on this machine: %w (network: open needs none of that)", err)
 	}
 	sandbox.OwnNetwork(attr.Sys)
 	attr.Env = append(withoutProxy(attr.Env), proxyVariables()...)

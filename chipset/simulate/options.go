@@ -50,7 +50,7 @@ type Options struct {
 	Patrol time.Duration `json:"patrol_ns"`
 	Step   time.Duration `json:"step_ns"`
 	// Person is how long a person takes, in the median, to reopen a bead that waits
-	// for one; 0 is for ever.
+	// for one; with 0 nobody does.
 	Person time.Duration `json:"person_ns"`
 	Faults Faults        `json:"faults"`
 }

@@ -216,7 +216,7 @@ func cancelled(s Subject) []string {
 	}
 	const most = 3
 	if len(s.Item.Blocks) > 0 {
-		lost = append(lost, fmt.Sprintf("What waits for it then waits for ever: %s.", wording.JoinFirst(s.Item.Blocks, most)))
+		lost = append(lost, fmt.Sprintf("What waits for it can then never start: %s.", wording.JoinFirst(s.Item.Blocks, most)))
 	}
 	return lost
 }

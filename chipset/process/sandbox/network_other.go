@@ -9,7 +9,7 @@ import (
 )
 
 // NetworkMissing returns why no command can be given a network of its own on this machine, or nil.
-func NetworkMissing() error { return errors.New("only Linux has networks of a command's own") }
+func NetworkMissing() error { return errors.New("a network for each command needs Linux") }
 
 // OwnNetwork does nothing here.
 func OwnNetwork(*syscall.SysProcAttr) {}
