@@ -382,3 +382,24 @@ func TestEmptyObjectIsSavedWhole(t *testing.T) {
 		t.Errorf("saved is %q", saved)
 	}
 }
+
+// A torn object of what is saved is taken away: git would take it for there, and store its content never again.
+func TestTornObjectOfSavedWorkIsRemoved(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one, and only here\n")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "one")
+	blob := a.git(a.worktree(), "rev-parse", "HEAD:one.txt")
+	object := filepath.Join(a.dir, ".git", "objects", blob[:2], blob[2:])
+	a.must(os.Chmod(object, 0o600))
+	a.must(os.WriteFile(object, []byte("torn"), 0o600))
+	ref, err := SaveWork(t.Context(), a.rig, alpha, "saved")
+	a.must(err)
+	if ref == "" {
+		t.Fatal("nothing is saved")
+	}
+	a.git(a.worktree(), "hash-object", "-w", "one.txt")
+	if again := a.git(a.dir, "cat-file", "blob", blob); again != "one, and only here" {
+		t.Errorf("stored again it is %q", again)
+	}
+}
