@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,5 +123,50 @@ func TestProcessedByTime(t *testing.T) {
 	SortForProcessing(all, "mayor")
 	if got := names(all); got != names([]Entry{at(1), at(2), at(3)}) {
 		t.Errorf("in the order %s", got)
+	}
+}
+
+// A recipient that does not exist gets nothing under a fixed name either, a task is not sent by who can't be read, and
+// an archival ends with its context.
+func TestRefusedAsAnyOther(t *testing.T) {
+	p := newPost(t)
+	m := hello()
+	m.To, m.ID = "nobody", "one"
+	if err := p.SendAs(t.Context(), NameAt(now, m.From), m); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("to nobody: %v", err)
+	}
+	must(t, p.box.MarkRead(t.Context(), p.send(t, hello())))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if names, err := p.box.ArchiveOld(over, "mayor", fixed().Add(time.Hour), false); !errors.Is(err, context.Canceled) || len(names) > 0 {
+		t.Errorf("archived %v, %v", names, err)
+	}
+	own := p.tree.Abs(NewMailbox(p.tree, "polecat-alpha").Dir())
+	must(t, os.RemoveAll(own))
+	must(t, os.WriteFile(own, nil, 0o600))
+	m = hello()
+	m.Task = json.RawMessage(`{"id":"t1"}`)
+	if n, err := p.Send(t.Context(), m); err == nil {
+		t.Errorf("sent as %s", n)
+	}
+}
+
+// A cache that was written shortly after a change is no proof that nothing changed since: a later change may have left
+// the same times.
+func TestCacheOfAFreshFolder(t *testing.T) {
+	p := newPost(t)
+	p.fill(t, 3, 1)
+	b := p.cold()
+	unreadOf(t, b)
+	dir, err := p.tree.OpenFolder(b.Dir())
+	must(t, err)
+	defer dir.Close()
+	stamp, err := dir.Stamp()
+	must(t, err)
+	for _, settled := range []bool{true, false} {
+		b.store(stamp, settled, 3)
+		if live, unchanged := p.cold().load(stamp); unchanged != settled || settled && len(live) != 1 {
+			t.Errorf("settled %v: unchanged %v, %v", settled, unchanged, live)
+		}
 	}
 }

@@ -77,3 +77,17 @@ func TestRefineryMakesWorktreesInTurn(t *testing.T) {
 		t.Errorf("beside another: %v", err)
 	}
 }
+
+// After trouble the refinery makes sure of its worktree again: somebody may have taken it away.
+func TestRefineryMakesItsWorktreeAgain(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, "test: \"true\"")
+	m.submit("one.txt", "1\n")
+	m.run()
+	m.must(os.RemoveAll(m.r.worktree))
+	q := m.submit("two.txt", "2\n")
+	for range 20 {
+		m.later(max(m.run().After, time.Millisecond))
+	}
+	m.is(q, mergequeue.Merged, bead.Merged)
+}

@@ -29,13 +29,13 @@ func TestWhatTheMayorNeglects(t *testing.T) {
 	ready := func(id state.BeadID) bead.Bead { return bead.Bead{ID: id, Status: bead.Open} }
 	scan := &Scan{
 		Agents: []Agent{polecat("alpha", hook.Completed), polecat("bravo", hook.Active), polecat("free", hook.Empty), retired, dead},
-		Backlog: backlog.New(bead.Bead{ID: "gt-f", Status: bead.Failed}, bead.Bead{ID: "gt-d", Status: bead.Done},
+		Backlog: backlog.New(bead.Bead{ID: "gt-f", Status: bead.Failed}, bead.Bead{ID: "gt-d", Status: bead.Done}, bead.Bead{ID: "gt-out", Status: bead.InProgress},
 			ready("gt-1"), ready("gt-2"), ready("gt-held")),
 		Dispatches: []dispatch.Record{{AssignmentID: "as-on", BeadID: "gt-3", Stage: dispatch.Launched}, {AssignmentID: "as-off", Stage: dispatch.Confirmed}},
 		MayorMail:  []mail.Entry{{Name: "now", Message: mail.Message{Priority: mail.Urgent}}, {Name: "later", Message: mail.Message{Priority: mail.Normal}}},
 		Held:       func(b *bead.Bead) bool { return b.ID == "gt-held" },
 	}
-	for most, last := range map[int][]string{0: {"ready gt-1"}, 1: {"ready gt-1"}} {
+	for most, last := range map[int][]string{0: {"ready gt-1"}, 2: {"ready gt-1"}, 1: nil} { // one bead is out
 		d := &decision{f: Facts{Now: epoch, Scan: scan, Policy: Policy{MaxParallel: most}}}
 		var got []string
 		for _, n := range d.neglected() {
@@ -134,6 +134,28 @@ func TestAnswersThatCount(t *testing.T) {
 		d := &decision{f: Facts{Now: at(40)}, open: []incident.Incident{i}}
 		if g := d.answer(&c.nudge); len(g) > 1 || (len(g) == 1) != c.counts {
 			t.Errorf("%s: %+v", name, g)
+		}
+	}
+}
+
+// A question about work says which; one about the rig names none. Who asks the witness is answered, unless it is the witness.
+func TestQuestionsNameTheWork(t *testing.T) {
+	d := &decision{f: Facts{Now: epoch, Self: "witness"}, since: map[state.IncidentID]state.Time{}}
+	i := &incident.Incident{ID: "in-1", AgentID: "polecat-alpha", Kind: incident.Stalled, OpenedAt: epoch}
+	of := d.ask(i, &concern{nudgee: "polecat-alpha", assignment: "as-1", bead: "gt-1", session: "ses-1"}).Nudge.Nudge.Ref
+	if of == nil || of.AssignmentID != "as-1" || of.BeadID != "gt-1" || of.Session != "ses-1" {
+		t.Errorf("about %+v", of)
+	}
+	if of := d.ask(i, &concern{nudgee: "mayor"}).Nudge.Nudge.Ref; of != nil || i.Nudges != 2 {
+		t.Errorf("about %+v, %d nudges", of, i.Nudges)
+	}
+	for from, answered := range map[state.AgentID]bool{"mayor": true, "witness": false} {
+		for _, wants := range []bool{true, false} {
+			d := &decision{f: Facts{Now: epoch, Self: "witness", Nudges: []nudge.Nudge{{From: from, Type: nudge.HealthCheck, RequiresResponse: wants}}}}
+			d.answers()
+			if got := len(d.groups[0]) == 2; got != (answered && wants) {
+				t.Errorf("%s, who wants an answer (%v): %+v", from, wants, d.groups)
+			}
 		}
 	}
 }
