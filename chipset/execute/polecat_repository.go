@@ -35,8 +35,8 @@ func (p *Polecat) noteRepository(ctx context.Context) {
 		const short = 32
 		err = p.send(ctx, mail.Message{To: state.Human, Type: mail.Coordination, Priority: mail.Urgent, ID: "git-config:" + sum[:short],
 			Subject: "What git obeys in this repository has changed while workers ran",
-			Body: "It is one of .git/config (upstreams of branches aside), .git/info/exclude, .git/info/attributes and .git/hooks. If it was you, all is " +
-				"well; if not, look at it before you use git here: what stands there can run programs in your name.\n"})
+			Body: "It is one of .git/config (upstreams of branches aside), .git/info/exclude, .git/info/attributes, .git/objects/info/alternates and .git/hooks. If it was you, all is " +
+				"well; if not, look at it before you use git here: what stands there can run programs in your name, or let commits vanish.\n"})
 		if err != nil {
 			p.Say("%s: %v", p.ID, err)
 			return

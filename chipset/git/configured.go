@@ -14,7 +14,7 @@ import (
 )
 
 // Configured returns a hash of what the person's git obeys in this repository beside what is committed: its config without
-// the upstreams of branches, info/exclude, info/attributes, and the hooks. A program of the same user can change it.
+// the upstreams of branches, info/exclude, info/attributes, the hooks, and where else it looks for objects. A program of the same user can change it.
 func (r *Repo) Configured() (string, error) {
 	names := []string{"config", "info/exclude", "info/attributes"}
 	hooks, err := os.ReadDir(filepath.Join(r.common, "hooks"))
@@ -25,6 +25,10 @@ func (r *Repo) Configured() (string, error) {
 		if !strings.HasSuffix(e.Name(), ".sample") {
 			names = append(names, "hooks/"+e.Name())
 		}
+	}
+	const elsewhere = "objects/info/alternates"
+	if _, err := os.Lstat(filepath.Join(r.common, filepath.FromSlash(elsewhere))); err == nil {
+		names = append(names, elsewhere)
 	}
 	sum := sha256.New()
 	for _, name := range names {

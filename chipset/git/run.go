@@ -35,6 +35,7 @@ func settings() []string {
 		"core.fsync=all",
 		"core.hooksPath=/dev/null",
 		"core.fsmonitor=false",
+		"core.commitGraph=false", // who may write objects could have it tell of other parents and files
 		"core.untrackedCache=false",
 		"core.quotePath=false",
 		"core.filesRefLockTimeout=5000",
