@@ -64,7 +64,7 @@ func (c confined) profile() *sandbox.Profile {
 		p.Write = append(p.Write, c.worktree)
 	}
 	if c.client != nil {
-		p.Write = append(p.Write, append(c.ofGit(), c.admin)...)
+		p.Plain = append(c.ofGit(), c.admin)
 		p.Write = append(p.Write, c.ofClient(c.client, slices.Concat(c.client.Home.Changed, c.client.Home.Renewed))...)
 		if c.stand != "" {
 			p.Write = append(p.Write, c.stand)

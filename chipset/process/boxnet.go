@@ -23,17 +23,19 @@ const proxyAddress = "127.0.0.1:61080"
 // maxListeners bounds the descriptors of one message.
 const maxListeners = 64
 
-// isolate has a box start with a network of its own, where its command may not reach everything. Where the machine has
+// isolate has a box start with shared memory of its own where the machine lets it, and with a network of its own, where its command may not reach everything. Where the machine has
 // none, nothing starts: whoever lists hosts does not want a command that reaches all of them.
 func (s *supervisor) isolate(attr *syscall.ProcAttr) error {
 	rules := s.spec.Sandbox.Network
 	if rules == nil {
+		sandbox.OwnSharedMemory(attr.Sys)
 		return nil
 	}
 	if err := sandbox.NetworkMissing(); err != nil {
 		return fmt.Errorf("network.allow can't be enforced on this machine: %w (network: open needs none of that)", err)
 	}
 	sandbox.OwnNetwork(attr.Sys)
+	sandbox.OwnSharedMemory(attr.Sys)
 	attr.Env = append(withoutProxy(attr.Env), proxyVariables()...)
 	s.proxy = proxy.New(*rules)
 	return nil

@@ -36,7 +36,7 @@ type gate struct {
 // guard answers by a file until nothing of the command is left.
 func (s *supervisor) guard(file *os.File) {
 	defer file.Close()
-	g := &gate{file: file, writable: append([]string{s.spec.temp()}, s.spec.Sandbox.Write...), isolated: s.proxy != nil}
+	g := &gate{file: file, writable: slices.Concat([]string{s.spec.temp()}, s.spec.Sandbox.Write, s.spec.Sandbox.Plain), isolated: s.proxy != nil}
 	// Who is called what, and, where the network is open, where a name leads to.
 	g.named = []string{"/run/systemd/userdb", "/var/lib/sss/pipes"}
 	if !g.isolated {

@@ -23,12 +23,22 @@ const (
 	changeAccess = writeAccess | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile | landlock.AccessFSMakeDir |
 		landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo | landlock.AccessFSMakeSym |
 		landlock.AccessFSRefer
+	// plainAccess is changeAccess without what leads elsewhere, or holds up who opens it. The kernel lets no folder be moved to where
+	// more may be done in it: the right to make block devices, of which nobody can make use, keeps folders with links out.
+	plainAccess = changeAccess&^(landlock.AccessFSMakeSym|landlock.AccessFSMakeFifo) | landlock.AccessFSMakeBlock
 	// fileAccess is what the kernel takes for a file.
 	fileAccess = writeAccess | landlock.AccessFSIoctlDev
 )
 
-// maxTasks is how many processes and threads a command's user may have while it starts another.
-const maxTasks = 16384
+const (
+	// maxTasks is how many processes and threads a command's user may have while it starts another, where Profile.Tasks does not say.
+	maxTasks = 16384
+	// maxFiles is how many files one process may have open.
+	maxFiles = 65536
+	// firstToDie is how likely the kernel ends a process when memory is short, from -1000 to 1000: what a rig runs goes before
+	// what its user runs.
+	firstToDie = "500"
+)
 
 // Kind says in a few words what restricts commands on this machine, and missing what does not and why; either may be
 // "". Without Landlock nothing does: a filter alone protects no file, and keeps clients from sandboxes of their own.
@@ -75,7 +85,7 @@ func (p *Profile) Enter(path string, argv []string) (program string, words []str
 	if kind == "" {
 		return path, argv, gate, nil
 	}
-	if err := limit(); err != nil {
+	if err := p.limit(); err != nil {
 		return "", nil, nil, err
 	}
 	if err := dropCapabilities(p.Network != nil); err != nil {
@@ -116,13 +126,14 @@ func (p *Profile) restrictFiles() error {
 	}
 	// Names are not hidden: programs list the folders above the one they are in.
 	allow(landlock.AccessFSReadDir, "/")
-	hidden := resolved(p.Hide)
+	hidden := append(resolved(p.Hide), "/dev") // terminals of the person, disks
 	allow(readAccess, p.readable(hidden, entries)...)
 	if !slices.ContainsFunc(hidden, func(h string) bool { return below(h, sharedMemory) }) {
 		allow(changeAccess, sharedMemory)
 	}
 	allow(writeAccess|landlock.AccessFSIoctlDev, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 	allow(changeAccess, p.writable()...)
+	allow(plainAccess, resolved(p.Plain)...)
 	if err != nil {
 		return err
 	}
@@ -174,13 +185,16 @@ func allowBelow(rules int, path string, access uint64) error {
 }
 
 // dropCapabilities takes from root what it gets by executing a command and could look into processes outside or change
-// the kernel with: CAP_PERFMON alone opens /proc/PID/environ past Landlock. Nobody else has anything to drop.
+// the kernel, the clock, the network's settings or its limits with: CAP_PERFMON alone opens /proc/PID/environ past Landlock.
+// Nobody else has anything to drop.
 // With network it also loses what could join its own one to the machine's.
 func dropCapabilities(network bool) error {
 	dropped := []uintptr{unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT,
-		unix.CAP_BPF, unix.CAP_CHECKPOINT_RESTORE, unix.CAP_MKNOD}
+		unix.CAP_BPF, unix.CAP_CHECKPOINT_RESTORE, unix.CAP_MKNOD, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE, unix.CAP_SYS_TIME, unix.CAP_SYS_PACCT,
+		unix.CAP_SYS_TTY_CONFIG, unix.CAP_SYSLOG, unix.CAP_LINUX_IMMUTABLE, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_AUDIT_CONTROL,
+		unix.CAP_AUDIT_WRITE, unix.CAP_AUDIT_READ, unix.CAP_WAKE_ALARM, unix.CAP_BLOCK_SUSPEND}
 	if network {
-		dropped = append(dropped, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW)
+		dropped = append(dropped, unix.CAP_NET_RAW)
 	}
 	for _, capability := range dropped {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
@@ -192,11 +206,15 @@ func dropCapabilities(network bool) error {
 }
 
 // limit lowers the limits of this process that are higher. A command dumps no core: it would hold what it was told.
-func limit() error {
+func (p *Profile) limit() error {
+	tasks := uint64(maxTasks)
+	if p.Tasks > 0 {
+		tasks = runningTasks() + 2*uint64(p.Tasks) // the user starts others meanwhile
+	}
 	for _, l := range []struct {
 		resource int
 		most     uint64
-	}{{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NPROC, maxTasks}} {
+	}{{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NPROC, tasks}, {unix.RLIMIT_NOFILE, maxFiles}} {
 		var limit unix.Rlimit
 		if err := unix.Getrlimit(l.resource, &limit); err != nil {
 			return fmt.Errorf("limits: %w", err)
@@ -207,5 +225,21 @@ func limit() error {
 			return fmt.Errorf("limits: %w", err)
 		}
 	}
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(firstToDie), 0) //nolint:forbidigo // it is a word to the kernel, which may have a higher one
 	return nil
+}
+
+// runningTasks is how many processes and threads the machine has.
+func runningTasks() uint64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return maxTasks
+	}
+	_, after, _ := strings.Cut(string(text), "/")
+	count, _, _ := strings.Cut(after, " ")
+	n, err := strconv.ParseUint(count, 10, 64)
+	if err != nil {
+		return maxTasks
+	}
+	return n
 }

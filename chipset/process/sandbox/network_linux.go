@@ -78,3 +78,11 @@ func EnterNetwork(addresses []string) ([]*os.File, error) {
 	}
 	return files, unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 }
+
+// OwnSharedMemory has a process start with System V shared memory, semaphores and message queues of its own, where that needs no
+// user namespace that it would not have anyway.
+func OwnSharedMemory(attr *syscall.SysProcAttr) {
+	if _, err := os.Stat("/proc/self/ns/ipc"); err == nil && (privileged() || attr.Cloneflags&unix.CLONE_NEWUSER != 0) {
+		attr.Cloneflags |= unix.CLONE_NEWIPC
+	}
+}

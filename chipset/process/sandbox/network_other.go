@@ -16,3 +16,6 @@ func OwnNetwork(*syscall.SysProcAttr) {}
 
 // EnterNetwork returns NetworkMissing.
 func EnterNetwork([]string) ([]*os.File, error) { return nil, NetworkMissing() }
+
+// OwnSharedMemory does nothing here.
+func OwnSharedMemory(*syscall.SysProcAttr) {}

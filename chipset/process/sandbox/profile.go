@@ -57,6 +57,9 @@ type Profile struct {
 	Mode Mode `json:"mode"`
 	// Write are the files and folders that may be read and changed, with all below them.
 	Write []string `json:"write,omitempty"`
+	// Plain are folders like those of Write, in which files and folders are made, and nothing else: no links, no pipes, and
+	// no folder is moved there from elsewhere. A program outside that writes there writes nowhere else.
+	Plain []string `json:"plain,omitempty"`
 	// Hide are those that can't be read, with all below them: paths, or patterns of filepath.Glob. Everything else can.
 	Hide []string `json:"hide,omitempty"`
 	// Show are exceptions below Hide.
@@ -64,6 +67,8 @@ type Profile struct {
 	// Temp is a folder for what a command needs while it runs, and may change like one of Write. The supervisor
 	// makes it, tells the command of it as TMPDIR, and removes it; its parent exists.
 	Temp string `json:"temp,omitempty"`
+	// Tasks is how many processes and threads the command is meant to have; 0 is not known.
+	Tasks int `json:"tasks,omitempty"`
 	// Network says where it may connect to; nil is everywhere.
 	Network *proxy.Rules `json:"network,omitempty"`
 }

@@ -33,7 +33,7 @@ const (
 		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
 	// Offsets in struct seccomp_data; of an argument that of its lower half, for both systems are little-endian.
-	offsetCall, offsetArch, offsetFirst, offsetSecond = 0, 4, 16, 24
+	offsetCall, offsetArch, offsetFirst, offsetSecond, offsetThird = 0, 4, 16, 24, 32
 
 	// x32 marks the calls of the third ABI of an x86-64 kernel.
 	x32 = 0x40000000
@@ -42,7 +42,8 @@ const (
 )
 
 // program is the filter: every call of another architecture fails, and those of denied; of clone, unshare and ioctl
-// those that make a namespace or type into a terminal. clone3 is said not to exist, because its flags are
+// those that make a namespace or type into a terminal, of prlimit64 those that change another process (a limit of zero seconds
+// ends it), of fcntl those that hold up who opens a file. clone3 is said not to exist, because its flags are
 // in memory; the C library then takes clone. With gate, who holds the filter's file is asked about connect.
 func program(gate bool) []unix.SockFilter {
 	const (
@@ -69,6 +70,12 @@ func program(gate bool) []unix.SockFilter {
 		filter = append(filter, unix.SockFilter{Code: equal, K: call.number, Jf: 4},
 			unix.SockFilter{Code: load, K: offsetFirst}, unix.SockFilter{Code: bits, K: call.flags, Jf: 1}, refuse, allow)
 	}
+	filter = append(filter, unix.SockFilter{Code: equal, K: unix.SYS_PRLIMIT64, Jf: 8},
+		unix.SockFilter{Code: load, K: offsetFirst}, unix.SockFilter{Code: equal, K: 0, Jt: 5},
+		unix.SockFilter{Code: load, K: offsetThird}, unix.SockFilter{Code: equal, K: 0, Jf: 2},
+		unix.SockFilter{Code: load, K: offsetThird + 4}, unix.SockFilter{Code: equal, K: 0, Jt: 1}, refuse, allow,
+		unix.SockFilter{Code: equal, K: unix.SYS_FCNTL, Jf: 4},
+		unix.SockFilter{Code: load, K: offsetSecond}, unix.SockFilter{Code: equal, K: unix.F_SETLEASE, Jf: 1}, refuse, allow)
 	return append(filter, unix.SockFilter{Code: equal, K: unix.SYS_IOCTL, Jf: 4},
 		unix.SockFilter{Code: load, K: offsetSecond}, unix.SockFilter{Code: equal, K: ioctlTypeInto, Jt: 1},
 		unix.SockFilter{Code: equal, K: ioctlConsole, Jf: 1}, refuse, allow)
