@@ -31,7 +31,7 @@ func defaults() *Definition {
 		Worktree: Worktree{Timeout: 10 * time.Minute},
 		Merge:    Merge{TestTimeout: 20 * time.Minute, OnConflict: OnConflictRework, MaxWaiting: 10, Batch: 1, Protect: protectedPaths()},
 		Mail:     Mail{Retention: 24 * time.Hour, MaxSize: maxMessage},
-		Limits:   Allowance{Beads: 20, Depth: 3, Mail: 200, Commands: 20_000, Log: 256 << 20, Disk: 20 << 30},
+		Limits:   Allowance{Beads: 20, Depth: 3, Mail: 200, Commands: 20_000, Log: 256 << 20, Disk: 20 << 30, Tasks: 4096},
 		Notify:   Notify{Digest: true},
 		Audit:    Audit{Every: time.Hour, Ref: DefaultAuditRef},
 	}

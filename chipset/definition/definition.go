@@ -281,6 +281,10 @@ type Allowance struct {
 	Log int64
 	// Disk bounds what a worker's worktree and temporary files take, in bytes; over it the attempt ends.
 	Disk int64
+	// Memory bounds what all processes of a worker hold, in bytes, Tasks how many processes and threads there are; over one of
+	// them the attempt ends. Memory 0 is three quarters of the machine's.
+	Memory int64
+	Tasks  int
 }
 
 // Budget bounds what may be used before the person is asked.

@@ -55,13 +55,25 @@ func (p *Polecat) spec(ctx context.Context, w *worker, run agentcli.Invocation, 
 	if err != nil {
 		return process.Spec{}, err
 	}
-	limits := p.Rig.Def.Limits
 	env := p.environment(surroundings{bin: p.binDir(), identity: identity, preset: append(preset, moved...),
 		inherited: variables(p.Rig, ownEnvironment(), client.Keys)}, who)
 	return process.Spec{ID: string(item.Session), Argv: kit.Argv, Dir: p.Rig.Worktree(p.ID), Env: env, Sandbox: box,
 		Stdin: run.Stdin, Log: p.Rig.Tree.Abs(log), Record: p.Rig.Tree.Abs(record), Timeout: run.Timeout, Grace: p.Rig.Def.Worker.Grace,
-		MaxDisk: limits.Disk, MaxLog: limits.Log,
-		Settle: true, Broker: &process.Broker{Address: address, Dir: p.Rig.Dir, Env: ownEnvironment(), MaxCalls: limits.Commands}}, nil
+		Limits: p.Rig.Limits(),
+		Settle: true, Broker: &process.Broker{Address: address, Dir: p.Rig.Dir, Env: ownEnvironment(), MaxCalls: p.Rig.Def.Limits.Commands}}, nil
+}
+
+// exceeded says what a command had used too much of when it was ended, or "".
+func exceeded(x process.Exit) string {
+	switch x.Over {
+	case process.OverDisk:
+		return "its worktree and temporary files take more than limits.disk"
+	case process.OverMemory:
+		return "its processes take more memory than limits.memory"
+	case process.OverTasks:
+		return "it has more processes and threads than limits.tasks"
+	}
+	return ""
 }
 
 // binDir is a folder in which "chipset" is this very binary, whatever its file

@@ -133,8 +133,8 @@ func (p *Polecat) tellExit(w *worker) {
 func exitOf(x process.Exit, log string) polecat.Exit {
 	exit := polecat.Exit{Code: x.Code, Signal: x.Signal, TimedOut: x.TimedOut, Lost: x.Stopped || x.Orphaned || x.Code < 0,
 		Ran: x.EndedAt.Sub(x.StartedAt.Time), Tail: logTail(log), Fault: x.Fault}
-	if x.OverDisk {
-		exit.TimedOut, exit.Exceeded = true, "its worktree and temporary files take more than limits.disk"
+	if exit.Exceeded = exceeded(x); exit.Exceeded != "" {
+		exit.TimedOut = true
 	}
 	if x.PID == 0 && (x.NotFound || x.NotExecutable) {
 		exit.NotStarted = x.Error

@@ -56,7 +56,7 @@ func (s *Site) spec(c command) (process.Spec, error) {
 		return process.Spec{}, err
 	}
 	return process.Spec{ID: string(c.session), Argv: c.argv, Dir: s.Dir, Env: s.environment(c.session), Sandbox: box,
-		Log: s.Rig.Tree.Abs(c.log), Record: s.Rig.Tree.Abs(c.record), Timeout: c.timeout}, nil
+		Log: s.Rig.Tree.Abs(c.log), Record: s.Rig.Tree.Abs(c.record), Timeout: c.timeout, Limits: s.Rig.Limits()}, nil
 }
 
 // environment is what a test may have of this process's own, without the variables of a rig or of a
@@ -97,6 +97,9 @@ func (s *Site) run(ctx context.Context, c command) (process.Exit, string, error)
 			output := outputTail(spec.Log, 0)
 			if len(refused) > 0 {
 				output += "\n(not in network.allow of chipset.yaml: " + strings.Join(refused, ", ") + ")"
+			}
+			if over := exceeded(exit); over != "" {
+				output += "\n(ended because " + over + ")"
 			}
 			return exit, output, errors.Join(err, s.Rig.Tree.Remove(c.record))
 		case <-ctx.Done():

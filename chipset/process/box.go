@@ -99,12 +99,12 @@ func (s *supervisor) execBoxed(path string, attr *syscall.ProcAttr) (*child, err
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	attr.Files = append(attr.Files, theirs.Fd())
-	pid, err := syscall.ForkExec(self, append([]string{"chipset", BoxArg, "--"}, s.spec.Argv...), attr)
+	pid, err := s.group.start(self, append([]string{"chipset", BoxArg, "--"}, s.spec.Argv...), attr)
 	if err != nil {
 		return nil, &fs.PathError{Op: "exec", Path: self, Err: err}
 	}
 	_ = theirs.Close()
-	c := &child{pid: pid}
+	c := &child{pid: pid, group: s.group}
 	if err := s.awaitBox(ours, path); err != nil {
 		c.abandon()
 		return nil, err
@@ -115,6 +115,7 @@ func (s *supervisor) execBoxed(path string, attr *syscall.ProcAttr) (*child, err
 // awaitBox gives a box its order and waits until it has executed the command.
 func (s *supervisor) awaitBox(link *os.File, path string) error {
 	profile := *s.spec.Sandbox
+	profile.Tasks = s.spec.Limits.Tasks
 	profile.Write, profile.Show = append(profile.Write, s.spec.Log), append(profile.Show, s.spec.Stdin)
 	order, err := json.Marshal(boxOrder{Profile: profile, Path: path, Listen: s.listens()})
 	if err == nil {

@@ -76,6 +76,9 @@ func TestBoxHoldsHostileCommands(t *testing.T) {
 		{"execute a secret", "$HOME/.ssh/tool"},
 		{"read the environment of the supervisor", "cat /proc/$PPID/environ"},
 		{"signal the supervisor", "kill -0 $PPID"},
+		{"limit the supervisor", "prlimit --pid $PPID --core=0:0"},
+		{"open a device", ": < /dev/ptmx"},
+		{"lease a file outside", `perl -e 'open F, "<", "$ENV{OUT}/file"; exit !fcntl(F, 1024, 0)'`},
 		{"trace", "exec strace -o /dev/null true"},
 	}
 	for _, test := range tests {
@@ -163,8 +166,8 @@ func TestTemporaryFilesCount(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	spec := b.boxed(`head -c 4194304 /dev/zero > "$TMPDIR/big"; exec sleep 60`)
-	spec.MaxDisk, spec.Sandbox.Temp = 1<<20, filepath.Join(t.TempDir(), "temp")
-	if exit := b.run(spec); !exit.OverDisk {
+	spec.Limits.Disk, spec.Sandbox.Temp = 1<<20, filepath.Join(t.TempDir(), "temp")
+	if exit := b.run(spec); exit.Over != OverDisk {
 		t.Errorf("exit %+v", exit)
 	}
 }

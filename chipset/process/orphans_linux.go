@@ -147,6 +147,14 @@ func (h *orphanSearch) belongs(p process, record Exit) bool {
 
 // signal sends TERM to those that have not had one, or KILL to all.
 func (h *orphanSearch) signal(left []process, kill bool) {
+	for _, record := range h.records {
+		if kill && !record.Done && record.BootID == h.boot {
+			killGroup(record.ID)
+		}
+	}
+	if kill {
+		stopAll(func() []process { found, _ := h.find(); return found })
+	}
 	for _, p := range left {
 		known := h.found[p]
 		h.found[p] = true

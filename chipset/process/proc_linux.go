@@ -19,6 +19,8 @@ type process struct {
 	name                     string
 	dead                     bool    // a zombie: it runs no more, its parent has not looked yet
 	cpu, reapedCPU           float64 // seconds: its own, and that of children it has waited for
+	threads                  int
+	resident                 int64 // bytes of memory, those among them that it shares with others
 }
 
 // readProcess returns false when there is no such process.
@@ -41,6 +43,7 @@ func statProcess(proc procfs.Proc) (process, bool) {
 		pid: stat.PID, ppid: stat.PPID, pgid: stat.PGRP, session: stat.Session,
 		start: stat.Starttime, name: stat.Comm, dead: stat.State == "Z" || stat.State == "X",
 		cpu: stat.CPUTime(), reapedCPU: float64(stat.CUTime+stat.CSTime) / ticks,
+		threads: stat.NumThreads, resident: int64(stat.ResidentMemory()),
 	}, true
 }
 
@@ -155,6 +158,24 @@ func (p process) signal(sig unix.Signal) error {
 		return unix.Kill(p.pid, sig)
 	}
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// stopAll stops all that find returns, until it finds no other: what forks faster than it can be killed holds still then.
+func stopAll(find func() []process) {
+	const mostLooks = 100
+	stopped := map[process]bool{}
+	for range mostLooks {
+		before := len(stopped)
+		for _, p := range find() {
+			if id := p.identity(); !stopped[id] {
+				stopped[id] = true
+				_ = p.signal(unix.SIGSTOP)
+			}
+		}
+		if len(stopped) == before {
+			return
+		}
+	}
 }
 
 // environ returns the environment a process was started with, and false when it

@@ -10,37 +10,48 @@ import (
 )
 
 const (
-	// firstLook is when the folders of a command are first measured, lookInterval the usual time between two looks.
+	// firstLook is when a command is first measured, and the usual time between two looks at its processes; lookInterval is that
+	// between two looks at its folders.
 	firstLook    = time.Second
 	lookInterval = 10 * time.Second
 	// lookShare keeps the time that looking takes below one part in so many.
 	lookShare = 50
 )
 
-// watch keeps the log small while the command runs, and signals once when the command takes more disk than it may.
-func (s *supervisor) watch() (over <-chan struct{}, stop func()) {
-	if s.spec.MaxDisk <= 0 && s.spec.MaxLog <= 0 {
-		return nil, func() {}
+// watch keeps the log small while the command runs, and names what the command uses more of than it may. Stop ends it.
+func (s *supervisor) watch() (over <-chan string, stop func()) {
+	limits := s.spec.Limits
+	found, done := make(chan string, 2), make(chan struct{}) // one for each of those who look
+	look := func(longest time.Duration, look func() string) {
+		go func() {
+			for wait := firstLook; ; {
+				select {
+				case <-done:
+					return
+				case <-time.After(wait):
+				}
+				begun := time.Now()
+				if what := look(); what != "" {
+					found <- what
+					return
+				}
+				wait = max(min(2*wait, longest), lookShare*time.Since(begun))
+			}
+		}()
 	}
-	signal, done := make(chan struct{}, 1), make(chan struct{})
-	go func() {
-		wait := firstLook
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(wait):
-			}
-			begun := time.Now()
+	if limits.Disk > 0 || limits.Log > 0 {
+		look(lookInterval, func() string {
 			s.trimLog()
-			if s.spec.MaxDisk > 0 && diskUse(done, s.spec.Dir, s.spec.temp()) > s.spec.MaxDisk {
-				signal <- struct{}{}
-				return
+			if limits.Disk > 0 && diskUse(done, s.spec.Dir, s.spec.temp()) > limits.Disk {
+				return OverDisk
 			}
-			wait = max(min(2*wait, lookInterval), lookShare*time.Since(begun))
-		}
-	}()
-	return signal, func() { close(done) }
+			return ""
+		})
+	}
+	if limits.Memory > 0 || limits.Tasks > 0 {
+		look(firstLook, func() string { return limits.exceeded(os.Getpid()) })
+	}
+	return found, func() { close(done) }
 }
 
 // diskUse is what folders and everything below them take on the disk, in bytes, as far as they can be read. Holes in files count
@@ -78,7 +89,7 @@ func onDisk(info *unix.Stat_t) int64 {
 // trimLog gives the beginning of a log that is too long back to the disk. Offsets in it stay what they are: what was
 // there reads as zeros. The command goes on writing meanwhile.
 func (s *supervisor) trimLog() {
-	if s.spec.MaxLog <= 0 || s.spec.Log == "" {
+	if s.spec.Limits.Log <= 0 || s.spec.Log == "" {
 		return
 	}
 	log, err := openRegular(s.spec.Log, os.O_RDWR)
@@ -87,8 +98,8 @@ func (s *supervisor) trimLog() {
 	}
 	defer log.Close()
 	var info unix.Stat_t
-	if unix.Fstat(int(log.Fd()), &info) != nil || onDisk(&info) <= s.spec.MaxLog {
+	if unix.Fstat(int(log.Fd()), &info) != nil || onDisk(&info) <= s.spec.Limits.Log {
 		return
 	}
-	_ = dropBeginning(log, info.Size-s.spec.MaxLog/2)
+	_ = dropBeginning(log, info.Size-s.spec.Limits.Log/2)
 }

@@ -17,6 +17,13 @@ import (
 // maxRecord bounds what is read as an exit record.
 const maxRecord = 1 << 20
 
+// What a command went over, see Exit.Over.
+const (
+	OverDisk   = "disk"
+	OverMemory = "memory"
+	OverTasks  = "tasks"
+)
+
 // Exit tells of a command that runs or has ended. While Done is false only ID, Attended, the
 // boot, the process identity, Mount and StartedAt mean anything.
 type Exit struct {
@@ -52,8 +59,8 @@ type Exit struct {
 	Orphaned bool `json:"orphaned,omitempty"`
 	Stopped  bool `json:"stopped,omitempty"`
 	TimedOut bool `json:"timed_out,omitempty"`
-	// OverDisk is the same for a command that went over Spec.MaxDisk.
-	OverDisk bool `json:"over_disk,omitempty"`
+	// Over is the same for a command that went over one of Spec.Limits: OverDisk, OverMemory or OverTasks.
+	Over string `json:"over,omitempty"`
 	// Refused counts what the command asked of its rig beyond Broker.MaxCalls.
 	Refused int `json:"refused,omitempty"`
 	// Hosts are those that a command without the whole network has asked for, refused ones first.

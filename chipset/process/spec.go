@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/docker/go-units"
+
 	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/fault"
@@ -95,11 +97,35 @@ type Spec struct {
 	Timeout time.Duration `json:"timeout"`
 	// Grace is the time between TERM and KILL; 0 is DefaultGrace.
 	Grace time.Duration `json:"grace"`
-	// MaxDisk bounds in bytes what Dir and the sandbox's TMPDIR take on the disk: over it the command is ended
-	// (Exit.OverDisk). MaxLog bounds what Log takes: of a longer one only the end is kept, where the system can do that.
-	// Both are looked at every now and then; 0 is no bound.
-	MaxDisk int64 `json:"max_disk,omitempty"`
-	MaxLog  int64 `json:"max_log,omitempty"`
+	// Limits bound what the command and all that it starts may use up.
+	Limits Limits `json:"limits,omitzero"`
+}
+
+// Limits are looked at every now and then; 0 is no bound. A command over one of them is ended (Exit.Over), but for Log.
+type Limits struct {
+	// Disk bounds in bytes what Dir and the sandbox's TMPDIR take on the disk.
+	Disk int64 `json:"disk,omitempty"`
+	// Log bounds what Spec.Log takes: of a longer one only the end is kept, where the system can do that.
+	Log int64 `json:"log,omitempty"`
+	// Memory bounds in bytes what all processes hold, Tasks how many processes and threads there are. Both are known on Linux
+	// only, and a command over one of them is killed at once.
+	Memory int64 `json:"memory,omitempty"`
+	Tasks  int   `json:"tasks,omitempty"`
+}
+
+// String says in a few words what is bounded on this system, "" for nothing.
+func (l Limits) String() string {
+	var all []string
+	if processesKnown && l.Memory > 0 {
+		all = append(all, units.BytesSize(float64(l.Memory))+" of memory")
+	}
+	if processesKnown && l.Tasks > 0 {
+		all = append(all, fmt.Sprintf("%d processes and threads", l.Tasks))
+	}
+	if l.Disk > 0 {
+		all = append(all, units.BytesSize(float64(l.Disk))+" on the disk")
+	}
+	return strings.Join(all, ", ")
 }
 
 // Broker says how the supervisor runs what the command asks for: its own program with

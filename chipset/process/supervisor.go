@@ -68,6 +68,7 @@ type supervisor struct {
 	spec  Spec
 	exit  Exit
 	child *child
+	group *cgroup
 	// broker is nil without Spec.Broker; calls counts the commands that it was asked to run.
 	broker *broker.Server
 	calls  atomic.Int64
@@ -147,6 +148,8 @@ func (s *supervisor) run(lifeline <-chan order, signals <-chan os.Signal) int {
 		return s.fail(err)
 	}
 	defer s.unlisten()
+	s.group = newCgroup(s.spec.ID, s.spec.Limits)
+	defer s.group.remove()
 	if code, started := s.start(); !started {
 		return code
 	}
@@ -339,11 +342,11 @@ func (s *supervisor) exec(files []*os.File) (*child, error) {
 	if s.spec.Sandbox != nil {
 		return s.execBoxed(path, attr)
 	}
-	pid, err := syscall.ForkExec(path, s.spec.Argv, attr)
+	pid, err := s.group.start(path, s.spec.Argv, attr)
 	if err != nil {
 		return nil, &fs.PathError{Op: "exec", Path: path, Err: err}
 	}
-	return &child{pid: pid}, nil
+	return &child{pid: pid, group: s.group}, nil
 }
 
 // loop waits until nothing of the command is left.
@@ -384,9 +387,15 @@ func (s *supervisor) loop(events <-chan childEvent, lifeline <-chan order, signa
 				s.orphaned = true
 				s.end(&s.exit.Stopped, s.spec.grace())
 			}
-		case <-over:
-			over = nil
-			s.end(&s.exit.OverDisk, s.spec.grace())
+		case what := <-over:
+			if !s.ending && !s.exited {
+				s.exit.Over = what
+			}
+			grace := s.spec.grace()
+			if what != OverDisk {
+				grace = 0 // by the end of it nothing would be left for others
+			}
+			s.end(nil, grace)
 		case <-timeout:
 			s.end(&s.exit.TimedOut, s.spec.grace())
 		case <-s.kill.C:

@@ -25,7 +25,8 @@ func childAttributes() *syscall.SysProcAttr {
 
 // child is the command and everything that descends from it.
 type child struct {
-	pid int
+	pid   int
+	group *cgroup
 
 	mu sync.Mutex
 	// reaped means that pid may by now belong to somebody else.
@@ -124,6 +125,10 @@ func (c *child) signal(sig unix.Signal) {
 		_ = unix.Kill(-c.pid, sig)
 	}
 	c.mu.Unlock()
+	if sig == unix.SIGKILL {
+		c.group.kill()
+		stopAll(func() []process { return descendants(unix.Getpid()) })
+	}
 	for _, p := range descendants(unix.Getpid()) {
 		if inGroup && p.pgid == c.pid {
 			continue

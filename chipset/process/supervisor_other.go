@@ -21,7 +21,10 @@ func childAttributes() *syscall.SysProcAttr {
 }
 
 // child is the command and its process group. What leaves the group is not found.
-type child struct{ pid int }
+type child struct {
+	pid   int
+	group *cgroup
+}
 
 func (c *child) wait(events chan<- childEvent) {
 	var status unix.WaitStatus

@@ -106,7 +106,7 @@ func (p *progressFiles) update(tree *state.Tree, hooks map[string]*hook.Hook) (b
 
 // surroundings is what a rig stands on.
 type surroundings struct {
-	target, tip, subject, test, sandbox string
+	target, tip, subject, test, sandbox, limits string
 	// target's warnings come first in a status, the others in the middle.
 	targetWarnings, warnings []string
 	quarantined              int
@@ -144,6 +144,7 @@ func (s *surroundings) lookAtTarget(ctx context.Context, r *rig.Rig) {
 		return
 	}
 	s.sandbox = sandbox.Describe(sandbox.Mode(r.Def.Sandbox), r.Def.Network.Restricted)
+	s.limits = r.Limits().String()
 	s.test = r.Def.Merge.Test.Line
 	if s.test == "" {
 		s.test = strings.Join(r.Def.Merge.Test.Argv, " ")

@@ -33,6 +33,8 @@ type Status struct {
 	Test       string `json:"test,omitempty"`
 	// Sandbox says what restricts workers and tests, "" when nothing shall.
 	Sandbox string `json:"sandbox,omitempty"`
+	// Limits says what a worker or a test may use up of the machine.
+	Limits string `json:"limits,omitempty"`
 
 	Agents []AgentStatus `json:"agents"`
 	Queue  []QueueEntry  `json:"queue"`
@@ -166,7 +168,7 @@ func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 // status puts together what the model knows.
 func (m *Model) status(ctx context.Context) (*Status, error) {
 	s := &Status{At: m.at, Rig: m.r.Name(), RigID: m.r.Tree.RigID(), Dir: m.r.Dir, Beads: map[bead.Status]int{},
-		Target: m.around.target, Tip: m.around.tip, TipSubject: m.around.subject, Test: m.around.test, Sandbox: m.around.sandbox,
+		Target: m.around.target, Tip: m.around.tip, TipSubject: m.around.subject, Test: m.around.test, Sandbox: m.around.sandbox, Limits: m.around.limits,
 		Agents: []AgentStatus{}, Queue: []QueueEntry{}, Blocked: []BlockedBead{}, Convoys: []ConvoyStatus{}, Incidents: []incident.Incident{},
 		Pauses: append([]pause.Pause{}, m.inForce()...), Needs: []Need{}, Mail: []MailLine{}, Warnings: append([]string{}, m.around.targetWarnings...)}
 	s.Spent = m.spend.on(m.at)

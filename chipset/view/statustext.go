@@ -58,6 +58,9 @@ func (s *Status) writeHead(out *screen.Screen) {
 	if s.Sandbox != "" {
 		rows = append(rows, []screen.Cell{screen.Dim("sandbox"), screen.Plain(s.Sandbox)})
 	}
+	if s.Limits != "" {
+		rows = append(rows, []screen.Cell{screen.Dim("at most"), screen.Plain(s.Limits + " for each worker and test")})
+	}
 	out.Table("", rows)
 }
 
