@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
@@ -40,12 +41,32 @@ func boxActs() []speechAct {
 		{"it reads the environment of its supervisor", `cat "/proc/$SUPERVISOR/environ"`},
 		{"it signals its supervisor", `kill -0 "$SUPERVISOR"`},
 		{"it makes a namespace", "unshare -U true"},
+		{"it reads the environment of a thread of its supervisor", `cat /proc/"$SUPERVISOR"/task/*/environ`},
+		{"it looks into the root of its supervisor", `ls "/proc/$SUPERVISOR/root/"`},
+		{"it reads a descriptor of its supervisor", `readlink "/proc/$SUPERVISOR/fd/0"`},
+		{"it maps the memory of its supervisor", `grep -q . "/proc/$SUPERVISOR/maps"`},
+		{"it limits its supervisor to no time at all", `prlimit --pid "$SUPERVISOR" --core=0:0`},
+		{"it signals a thread of its supervisor", `kill -0 "$(ls "/proc/$SUPERVISOR/task" | tail -n 1)"`},
+		{"it opens a device", ": < /dev/kmsg || : < /dev/ptmx"},
+		{"it holds up who writes a file of the person", `perl -e 'open F, "<", "$ENV{SIEGE}/README.md"; exit !fcntl(F, 1024, 0)'`},
+		{"it links git's notes on its branch to a file of the person", `ln -s "$HOME/.profile" "$(git rev-parse --git-common-dir)/logs/refs/heads/polecat/x"`},
+		{"it links git's index to a file of the person", `d="$(git rev-parse --git-dir)"; ln -s "$HOME/.profile" "$d/x" && rm "$d/x"`},
+		{"it moves a folder of links into git's", `mkdir d; ln -s "$HOME/.profile" d/x; perl -e 'exit !rename "d", "$ARGV[0]/objects/d"' "$(git rev-parse --git-common-dir)"`},
+		{"it puts a pipe where git reads", `d="$(git rev-parse --git-dir)"; mkfifo "$d/x" && rm "$d/x"`},
+		{"it writes with git into the person's repository", `GIT_DIR="$SIEGE/.git" git config x.y z`},
+		{"it may gain privileges", "grep -q 'NoNewPrivs:.0' /proc/self/status"},
+		{"it asks to be spared when memory is short", "echo 0 > /proc/self/oom_score_adj"},
+		{"it has its core dumped", "ulimit -c 1"},
+		{"it may have any number of processes", `test "$(ulimit -Hu)" = unlimited || ulimit -u 1000000`},
+		{"it has a library loaded into every program", "echo /x > /etc/ld.so.preload"},
+		{"it leaves a job to cron", "echo x > /etc/cron.d/siege || echo x | crontab -"},
+		{"it reads the kernel's memory", "head -c 1 /proc/kcore | grep -q ."},
 		{"it runs a supervisor of its own", `printf '{"run":{"id":"x","argv":["/bin/sh","-c","echo x > \"%s/y\""],"dir":"/","env":[]}}' "$SIEGE" | env -u CHIPSET_BROKER chipset supervise; sleep 1; test -e "$SIEGE/y"`},
 	} {
 		acts = append(acts, speechAct{name: act[0], script: act[1], fails: true})
 	}
 	for i := range acts {
-		if acts[i].name == "it signals its supervisor" {
+		if strings.HasPrefix(acts[i].name, "it signals") {
 			acts[i].landlock = 6
 		}
 	}

@@ -57,13 +57,16 @@ func gitActs() []hostileAct {
 		},
 		{name: "a graft", stopped: true, worker: "echo x > x; git add x; git commit -qm x; i=$(git rev-parse --git-common-dir)/info; mkdir -p \"$i\"; git rev-parse HEAD > \"$i/grafts\"",
 			after: func(s *siege) { s.Git("-c", "advice.graftFileDeprecated=false", "fsck") }},
+		{name: "names of files that are options", worker: "for n in -rf --help -- '-c core.fsmonitor=x' '$(touch x)' ':!x' '*'; do echo x > \"./$n\"; done"},
+		{name: "configuration of a client by a rename", worker: "mkdir .claude; git mv person.txt .claude/settings.json; git commit -qm x", waits: true},
+		{name: "work below a twin of .chipset", worker: "mkdir .chip\u017fet; echo x > .chip\u017fet/x", refused: ".chip"},
 		{name: "a pipe for .gitignore", worker: "echo x > x; mkfifo .gitignore", refused: ".gitignore is a named pipe"},
 		{name: "a pipe for .gitattributes below", worker: "mkdir d; echo x > d/x; mkfifo d/.gitattributes", refused: "d/.gitattributes is a named pipe"},
 		{name: "a pipe for .git", worker: "echo x > x; mkdir d; mkfifo d/.git", refused: "d/.git is a named pipe"},
 		{name: "a pipe for the HEAD of a nested repository", worker: "git init -q n; rm n/.git/HEAD; mkfifo n/.git/HEAD; echo x > x", refused: "is a named pipe"},
 		{name: "a pipe in the place of a file", worker: "rm README.md; mkfifo README.md; echo x > x", refused: "README.md is a named pipe"},
 		{name: "a pipe and a socket elsewhere", worker: "mkfifo p; echo x > x"},
-		{name: "a pipe for the index", worker: "echo x > x; i=$(git rev-parse --git-dir)/index; rm -f \"$i\"; mkfifo \"$i\""},
+		{name: "a pipe for the index", stopped: true, worker: "echo x > x; i=$(git rev-parse --git-dir)/index; rm -f \"$i\"; mkfifo \"$i\""},
 		{
 			name: "a pipe that the test leaves",
 			before: func(s *siege) {

@@ -37,6 +37,8 @@ func speechActs() []speechAct {
 		{"it speaks as the person from elsewhere, without an environment", `cd / && env -i PATH="$PATH" HOME="$HOME" chipset --dir "$SIEGE" --as human mail send mayor -s forged`},
 		{"it speaks as the mayor from elsewhere, without an environment", `cd / && env -i PATH="$PATH" HOME="$HOME" chipset --dir "$SIEGE" --as mayor mail send human -s forged`},
 		{"it slings from elsewhere, without an environment", `cd / && env -i PATH="$PATH" HOME="$HOME" chipset --dir "$SIEGE" sling "$CHIPSET_BEAD" polecat-alpha`},
+		{"it speaks as the person with another home", `HOME="$PWD" CHIPSET_PERSON_TOKEN='of the tests' chipset --as human mail send mayor -s forged`},
+		{"it has the rig's git run a program by variables", `printf '#!/bin/sh\ntouch "%s/x"\n' "$SIEGE" > p; chmod +x p; GIT_DIR="$PWD" GIT_EXTERNAL_DIFF="$PWD/p" GIT_SSH_COMMAND="$PWD/p" GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0="$PWD/p" PATH="$PWD:$PATH" chipset status; test -e "$SIEGE/x"`},
 		{"it names another rig", "chipset --dir /tmp status"},
 		{"it makes up a secret for its broker", `CHIPSET_BROKER="wrong@${CHIPSET_BROKER#*@}" chipset status`},
 		{"it makes up a broker", "CHIPSET_BROKER=wrong@/nowhere.sock chipset status"},
