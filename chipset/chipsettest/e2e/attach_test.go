@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,51 +16,72 @@ import (
 // TestAttach: a person takes a worker's session over in the client's own interface, says something to the model, and
 // leaves. The rig goes on with that very session, and charges nobody.
 func TestAttach(t *testing.T) {
-	asked, ended := make(chan struct{}), make(chan struct{})
-	s := set(t, "claude", "full", "",
-		shell("I begin.", "echo BEGUN"),
-		agentclitest.Turn{Has: []string{"BEGUN"}, Lacks: []string{"SAID-BY-HAND"}, Say: "NEVER-SEEN", Seen: asked, Hold: ended},
-		agentclitest.Turn{Has: []string{"BEGUN", "SAID-BY-HAND"}, Lacks: []string{"taken over by a person"}, Say: "I heard you."},
-		agentclitest.Turn{Has: []string{"taken over by a person", "I heard you."}, Say: "I write it.", Calls: []agentclitest.Call{agentclitest.Shell(writes)}},
-		after("COMMITTED", shell("I report.", reports)),
-		after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}))
-	defer close(ended)
-	s.onboarded()
-	id := s.add()
-	up := s.Start("up", "--until-idle", "--timeout", upTime)
-	select {
-	case <-asked:
-	case <-up.Done():
-		t.Fatalf("it ended\n%s", up.Output)
+	tests := []struct {
+		client string
+		// ready is on the screen once the client reads what is typed; leave are the keys that end it.
+		ready string
+		leave []string
+	}{
+		{"claude", "bypass permissions", []string{"C-c", "C-c"}},
+		{"codex", "? for shortcuts", []string{"C-c", "C-c"}},
+		{"gemini", "Type your message", []string{"C-c", "C-c"}},
+		{"opencode", "Build", []string{"C-c", "C-c"}},
 	}
-	screen := s.attach(id)
-	screen.until("bypass permissions")
-	screen.keys("-l", "SAID-BY-HAND")
-	screen.until("SAID-BY-HAND")
-	screen.keys("Enter")
-	screen.until("I heard you.")
-	screen.keys("C-c", "C-c")
-	<-up.Done()
-	s.lands(id)
-	if b := s.bead(id); b.Attempts != 0 || b.Assignments != 1 {
-		t.Errorf("%d attempts charged, %d assignments", b.Attempts, b.Assignments)
-	}
-	if strays := s.Strays(); len(strays) > 0 {
-		t.Errorf("left running: %v", strays)
+	for _, tt := range tests {
+		t.Run(tt.client, func(t *testing.T) {
+			asked, ended := make(chan struct{}), make(chan struct{})
+			s := set(t, tt.client, "full", "",
+				shell("I begin.", "echo BEGUN"),
+				agentclitest.Turn{Has: []string{"BEGUN"}, Lacks: []string{"SAID-BY-HAND"}, Say: "NEVER-SEEN", Seen: asked, Hold: ended},
+				agentclitest.Turn{Has: []string{"BEGUN", "SAID-BY-HAND"}, Lacks: []string{"taken over by a person"}, Say: "I heard you."},
+				agentclitest.Turn{Has: []string{"taken over by a person", "I heard you."}, Say: "I write it.", Calls: []agentclitest.Call{agentclitest.Shell(writes)}},
+				after("COMMITTED", shell("I report.", reports)),
+				after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}))
+			defer close(ended)
+			s.onboarded()
+			id := s.add()
+			up := s.Start("up", "--until-idle", "--timeout", upTime)
+			select {
+			case <-asked:
+			case <-up.Done():
+				t.Fatalf("it ended\n%s", up.Output)
+			}
+			screen := s.attach(id)
+			screen.until(tt.ready)
+			screen.keys("-l", "SAID-BY-HAND")
+			screen.until("SAID-BY-HAND")
+			screen.keys("Enter")
+			screen.until("I heard you.")
+			screen.keys(tt.leave...)
+			<-up.Done()
+			s.lands(id)
+			if b := s.bead(id); b.Attempts != 0 || b.Assignments != 1 {
+				t.Errorf("%d attempts charged, %d assignments", b.Attempts, b.Assignments)
+			}
+			if strays := s.Strays(); len(strays) > 0 {
+				t.Errorf("left running: %v", strays)
+			}
+		})
 	}
 }
 
-// onboarded answers what a client asks a person who starts it for the first time.
+// onboarded answers what a client asks a person who starts it for the first time, in this repository.
 func (s *stage) onboarded() {
 	s.t.Helper()
-	worktree := filepath.Join(s.Dir, ".chipset/worktrees/polecat-alpha")
 	settings, err := json.Marshal(map[string]any{"hasCompletedOnboarding": true, "theme": "dark", "bypassPermissionsModeAccepted": true,
-		"customApiKeyResponses": map[string]any{"approved": []string{"none"}}, "projects": map[string]any{worktree: map[string]any{"hasTrustDialogAccepted": true}}})
+		"customApiKeyResponses": map[string]any{"approved": []string{"none"}}, "projects": map[string]any{s.Dir: map[string]any{"hasTrustDialogAccepted": true}}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.home, ".claude.json"), settings, 0o600); err != nil {
+	codex := filepath.Join(s.home, ".codex/config.toml")
+	config, err := os.ReadFile(codex)
+	if err != nil {
 		s.t.Fatal(err)
+	}
+	for file, text := range map[string]string{codex: fmt.Sprintf("%s\n[projects.%q]\ntrust_level = \"trusted\"\n", config, s.Dir), filepath.Join(s.home, ".claude.json"): string(settings)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 }
 
@@ -69,7 +91,10 @@ type screen struct {
 	socket string
 }
 
-func (s *stage) attach(id string) *screen { return s.screen(s.Bin, "attach", id) }
+// attach tries again while the client has not said yet which session it began.
+func (s *stage) attach(id string) *screen {
+	return s.screen("sh", "-c", `until "$0" attach "$1"; do sleep 0.2; done`, s.Bin, id)
+}
 
 func (s *stage) screen(argv ...string) *screen {
 	s.t.Helper()
@@ -77,7 +102,7 @@ func (s *stage) screen(argv ...string) *screen {
 		s.t.Skip("tmux is not installed")
 	}
 	term := &screen{s, filepath.Join(s.t.TempDir(), "tmux")}
-	term.tmux(append([]string{"-f", "/dev/null", "new-session", "-d", "-s", "x", "-x", "120", "-y", "40"}, argv...)...)
+	term.tmux(append([]string{"-f", "/dev/null", "start-server", ";", "set", "-g", "remain-on-exit", "on", ";", "new-session", "-d", "-s", "x", "-x", "120", "-y", "40"}, argv...)...)
 	s.t.Cleanup(func() { _ = s.Command("tmux", "-S", term.socket, "kill-server").Run() })
 	return term
 }
