@@ -91,6 +91,35 @@ func TestRefsThatOnlyGitCanRead(t *testing.T) {
 	}
 }
 
+// A ref is made once, moved from what it holds alone, and takes the place of others in the same step, or of none.
+func TestSwapRef(t *testing.T) {
+	f := newFixture(t)
+	first := f.head(f.TopLevel())
+	second := f.commitOn(first)
+	const ref, other Ref = "refs/chipset/one", "refs/chipset/other"
+	f.git(f.TopLevel(), "update-ref", string(other), string(first))
+	holds := func(want, others Hash) {
+		t.Helper()
+		for r, h := range map[Ref]Hash{ref: want, other: others} {
+			if got, found, err := f.ResolveRef(f.ctx, r); err != nil || found != (h != "") || found && got != h {
+				t.Errorf("%s holds %q, want %q, %v", r, got, h, err)
+			}
+		}
+	}
+	f.wantErr(f.SwapRef(f.ctx, ref, second, first, other), ErrMoved)
+	holds("", first)
+	f.must(f.SwapRef(f.ctx, ref, first, ""))
+	f.wantErr(f.SwapRef(f.ctx, ref, second, "", other), ErrMoved)
+	f.wantErr(f.SwapRef(f.ctx, ref, second, second, other), ErrMoved)
+	holds(first, first)
+	f.must(f.SwapRef(f.ctx, ref, second, first, other))
+	holds(second, "")
+	if f.SwapRef(f.ctx, ref, first, second, "refs/../x") == nil || f.SwapRef(f.ctx, ref, "x", second) == nil || f.SwapRef(f.ctx, ref, first, "x") == nil {
+		t.Error("names and hashes that are none are taken")
+	}
+	holds(second, "")
+}
+
 func TestDeleteBranches(t *testing.T) {
 	f := newFixture(t)
 	h := f.head(f.TopLevel())
