@@ -103,6 +103,28 @@ func TestFetchReadsWhatIsNew(t *testing.T) {
 	}
 }
 
+// What somebody else has marked is not unread any more, also where nobody reports it and the file was long known.
+func TestMarkedByAnotherProcess(t *testing.T) {
+	p := newPost(t)
+	p.fill(t, 3, 3)
+	b := NewMailbox(p.tree, "mayor")
+	first := unreadOf(t, b)[0].Name
+	old := time.Now().Add(-time.Minute) // past the racy window
+	for _, e := range unreadOf(t, b) {
+		must(t, os.Chtimes(p.tree.Abs(p.box.path(e.Name, false)), old, old))
+	}
+	time.Sleep(150 * time.Millisecond) // ctime can't be set
+	unreadOf(t, b)
+	before := b.parsed.Load()
+	if unreadOf(t, b); b.parsed.Load() != before {
+		t.Fatal("the files are not known yet")
+	}
+	must(t, p.box.MarkRead(t.Context(), first))
+	if got := len(unreadOf(t, b)); got != 2 {
+		t.Errorf("%d unread, want 2", got)
+	}
+}
+
 // A cold look at a mailbox that has a cache reads the unread alone.
 func TestColdLookReadsTheUnread(t *testing.T) {
 	p := newPost(t)
