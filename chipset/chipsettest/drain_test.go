@@ -15,8 +15,10 @@ import (
 
 // TestInterruptDrains: after one Ctrl-C what runs may finish, and nothing new is begun.
 func TestInterruptDrains(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"up"}, {"polecat", "polecat-alpha"}} {
 		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
 			w := chipsettest.New(t, chipsettest.Build(t), chipsettest.Options{Polecats: 1, Test: "true"})
 			w.Write(".chipset/chipset.yaml", strings.Replace(w.Read(".chipset/chipset.yaml"), "sandbox: auto", "sandbox: off", 1)) // its marks lie outside
 			flag := filepath.Join(t.TempDir(), "go")

@@ -17,6 +17,7 @@ const patience = 60 * time.Second
 
 // TestManyBeadsLandInOrder lets a rig do a pile of beads with dependencies.
 func TestManyBeadsLandInOrder(t *testing.T) {
+	t.Parallel()
 	w := chipsettest.New(t, chipsettest.Build(t), chipsettest.Options{Polecats: 4, Test: "sh test.sh"})
 	w.Write("test.sh", "for f in marks/*; do [ ! -f \"$f\" ] || [ \"$(cat $f)\" = ran ] || exit 1; done\n")
 	w.Git("add", "test.sh")
@@ -44,6 +45,7 @@ func TestManyBeadsLandInOrder(t *testing.T) {
 // TestRolesInTerminals runs each role in a process of its own, and ends them
 // politely.
 func TestRolesInTerminals(t *testing.T) {
+	t.Parallel()
 	w := chipsettest.New(t, chipsettest.Build(t), chipsettest.Options{Polecats: 2, Test: "true"})
 	var running []*chipsettest.Process
 	for _, role := range [][]string{{"witness"}, {"refinery"}, {"polecat", "polecat-bravo"}, {"mayor"}} {
@@ -75,8 +77,10 @@ func TestRolesInTerminals(t *testing.T) {
 // TestInterruptLeavesNothing ends a rig in the middle of a bead: at the second Ctrl-C, because what runs may
 // finish after the first, or at TERM.
 func TestInterruptLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
 			w := chipsettest.New(t, chipsettest.Build(t), chipsettest.Options{Polecats: 1, Test: "true"})
 			w.Write(".chipset/chipset.yaml", strings.Replace(w.Read(".chipset/chipset.yaml"), "sandbox: auto", "sandbox: off", 1)) // its marks lie outside
 			flag := filepath.Join(t.TempDir(), "go")
@@ -122,6 +126,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 
 // TestWaitsForAPerson ends with exit 7 and the names of what waits.
 func TestWaitsForAPerson(t *testing.T) {
+	t.Parallel()
 	w := chipsettest.New(t, chipsettest.Build(t), chipsettest.Options{Polecats: 2, Test: "true"})
 	asks := w.Chipset("work", "add", "asks", "-d", "chipset block --reason 'which licence?'")
 	behind := w.Chipset("work", "add", "behind", "-d", "echo x > x", "--blocked-by", asks)
@@ -148,6 +153,7 @@ func TestWaitsForAPerson(t *testing.T) {
 // TestClassicDefinitionRuns runs a definition that has only the sections that
 // existing chipset definitions have.
 func TestClassicDefinitionRuns(t *testing.T) {
+	t.Parallel()
 	classic, err := os.ReadFile(filepath.Join("..", "definition", "testdata", "classic.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +170,7 @@ func TestClassicDefinitionRuns(t *testing.T) {
 
 // TestDemo plays the whole story.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	w := chipsettest.New(t, chipsettest.Build(t), chipsettest.Options{Polecats: 1, Test: "true"})
 	out := w.Chipset("demo")
 	for _, part := range []string{"did not land (conflict)", "did not land (tests_failed)", "restart 1 of 3", "7 beads in", "everything is in order"} {
@@ -179,6 +186,7 @@ func TestDemo(t *testing.T) {
 // TestWorkersFindThisBinary runs a rig from a binary of another name, in a
 // folder with another chipset: its workers must speak to the one that runs.
 func TestWorkersFindThisBinary(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	odd := filepath.Join(dir, "chipset-for-linux")
 	if err := os.Link(chipsettest.Build(t), odd); err != nil {
