@@ -235,10 +235,28 @@ func (w *World) Try(args ...string) (string, int) {
 	return "", 1
 }
 
+// Output is what a process has written by now. It may be read while the process runs.
+type Output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *Output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // Process is a chipset that runs beside the test.
 type Process struct {
 	Cmd    *exec.Cmd
-	Output *bytes.Buffer
+	Output *Output
 	done   chan struct{}
 	err    error
 }
@@ -246,7 +264,7 @@ type Process struct {
 // Start runs the binary in the background, in a process group of its own.
 func (w *World) Start(args ...string) *Process {
 	w.t.Helper()
-	p := &Process{Cmd: w.command(w.Bin, args...), Output: &bytes.Buffer{}, done: make(chan struct{})}
+	p := &Process{Cmd: w.command(w.Bin, args...), Output: &Output{}, done: make(chan struct{})}
 	p.Cmd.Stdout, p.Cmd.Stderr = p.Output, p.Output
 	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := w.start(p.Cmd); err != nil {
