@@ -162,7 +162,7 @@ agents:
 worker: {default: sh, grace: 1s}
 merge: {target: main, test: "sh test.sh", test_timeout: 30s}
 gupp:
-  thresholds: {stall_detection: 1s, nudge_interval: 700ms, restart_threshold: 2s, slow_start: 500ms}
+  thresholds: {stall_detection: 2s, nudge_interval: 1s, restart_threshold: 4s, slow_start: 500ms}
   limits: {restart_cooldown: 0s}
 `
 
