@@ -126,8 +126,13 @@ func (p *Profile) restrictFiles() error {
 	}
 	// Names are not hidden: programs list the folders above the one they are in.
 	allow(landlock.AccessFSReadDir, "/")
-	hidden := append(resolved(p.Hide), "/dev") // terminals of the person, disks
-	allow(readAccess, p.readable(hidden, entries)...)
+	hidden := append(resolved(p.Hide), "/dev/pts") // terminals of the person, and with them disks and all other devices
+	allow(readAccess, p.readable(hidden, func(dir string) []string {
+		if dir == "/dev" {
+			return []string{sharedMemory}
+		}
+		return entries(dir)
+	})...)
 	if !slices.ContainsFunc(hidden, func(h string) bool { return below(h, sharedMemory) }) {
 		allow(changeAccess, sharedMemory)
 	}
