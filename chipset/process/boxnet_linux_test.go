@@ -150,7 +150,7 @@ func TestNothingRunsWithoutNamespaces(t *testing.T) {
 	b := newBench(t)
 	spec := b.boxed("echo it runs")
 	spec.Sandbox.Network = &proxy.Rules{}
-	if exit := b.run(spec); !strings.Contains(exit.Error, "network.allow can't be kept") || strings.Contains(b.log(), "it runs") {
+	if exit := b.run(spec); !strings.Contains(exit.Error, "network.allow can't be enforced") || strings.Contains(b.log(), "it runs") {
 		t.Errorf("%+v: %s", exit, b.log())
 	}
 	if said := sandbox.Describe(sandbox.Auto, true); !strings.Contains(said, "nothing can run") {
