@@ -49,9 +49,6 @@ else
 		$(DESTDIR)$(PREFIX)/bin/chipset completion fish > $$share/fish/vendor_completions.d/chipset.fish
 endif
 
-# As the binary is built, by `make build` and by the tests of whole rigs: compiled once for all.
-test: export CGO_ENABLED := 0
-test: export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 test: ## run every test
 	$(GO) test -timeout 40m $(PKGS)
 
