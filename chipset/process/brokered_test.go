@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,7 +36,7 @@ func beBrokered(args []string) int {
 		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 	case "hang":
 		fmt.Println("pid", os.Getpid())
-		select {}
+		time.Sleep(time.Hour) // an empty select ends a program without cgo: nothing could wake it
 	}
 	return 7
 }
