@@ -47,7 +47,7 @@ func boxActs() []speechAct {
 		{"it maps the memory of its supervisor", `grep -q . "/proc/$SUPERVISOR/maps"`},
 		{"it limits its supervisor to no time at all", `prlimit --pid "$SUPERVISOR" --core=0:0`},
 		{"it signals a thread of its supervisor", `kill -0 "$(ls "/proc/$SUPERVISOR/task" | tail -n 1)"`},
-		{"it opens a device", ": < /dev/kmsg || : < /dev/ptmx"},
+		{"it opens a device", `if [ "$(id -u)" = 0 ]; then : < /dev/kmsg; else : < /dev/ptmx; fi`},
 		{"it holds up who writes a file of the person", `perl -e 'open F, "<", "$ENV{SIEGE}/README.md"; exit !fcntl(F, 1024, 0)'`},
 		{"it links git's notes on its branch to a file of the person", `ln -s "$HOME/.profile" "$(git rev-parse --git-common-dir)/logs/refs/heads/polecat/x"`},
 		{"it links git's index to a file of the person", `d="$(git rev-parse --git-dir)"; ln -s "$HOME/.profile" "$d/x" && rm "$d/x"`},

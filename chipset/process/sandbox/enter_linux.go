@@ -26,7 +26,7 @@ const (
 	// plainAccess is changeAccess without what leads elsewhere, or holds up who opens it. The kernel lets no folder be moved to where
 	// more may be done in it: the right to make block devices, of which nobody can make use, keeps folders with links out.
 	plainAccess = changeAccess&^(landlock.AccessFSMakeSym|landlock.AccessFSMakeFifo) | landlock.AccessFSMakeBlock
-	// fileAccess is what the kernel takes for a file.
+	// fileAccess is what the kernel takes for a file, and what a device is used with.
 	fileAccess = writeAccess | landlock.AccessFSIoctlDev
 )
 
@@ -126,7 +126,7 @@ func (p *Profile) restrictFiles() error {
 	}
 	// Names are not hidden: programs list the folders above the one they are in.
 	allow(landlock.AccessFSReadDir, "/")
-	hidden := append(resolved(p.Hide), "/dev/pts") // terminals of the person, and with them disks and all other devices
+	hidden := append(resolved(p.Hide), terminals) // those of the person, and with them disks and all other devices
 	allow(readAccess, p.readable(hidden, func(dir string) []string {
 		if dir == "/dev" {
 			return []string{sharedMemory}
@@ -136,13 +136,35 @@ func (p *Profile) restrictFiles() error {
 	if !slices.ContainsFunc(hidden, func(h string) bool { return below(h, sharedMemory) }) {
 		allow(changeAccess, sharedMemory)
 	}
-	allow(writeAccess|landlock.AccessFSIoctlDev, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
-	allow(changeAccess, p.writable()...)
+	allow(fileAccess, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+	if ownTerminals() {
+		allow(fileAccess, "/dev/ptmx", terminals)
+	}
+	for _, path := range p.writable() {
+		if below(path, "/dev") {
+			allow(fileAccess, path)
+		}
+		allow(changeAccess, path)
+	}
 	allow(plainAccess, resolved(p.Plain)...)
 	if err != nil {
 		return err
 	}
 	return landlock.LandlockRestrictSelf(rules, 0)
+}
+
+// terminals is the folder of pseudo-terminals.
+const terminals = "/dev/pts"
+
+// ownTerminals gives this thread pseudo-terminals of its own, and reports whether it could: the person's are not among
+// them. Only root can, without a user namespace in which nothing would belong to root any more.
+func ownTerminals() bool {
+	if !privileged() || unix.Unshare(unix.CLONE_NEWNS) != nil {
+		return false
+	}
+	// What the machine mounts later appears here, too; what is mounted here does not appear there.
+	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") == nil &&
+		unix.Mount("devpts", terminals, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620") == nil
 }
 
 // sharedMemory is the folder that programs share memory in. A command may change the whole of it when nothing hidden
