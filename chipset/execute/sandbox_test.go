@@ -31,12 +31,15 @@ func TestProfile(t *testing.T) {
 			t.Errorf("%s can't be changed by both", path)
 		}
 	}
-	for _, path := range []string{"/rig/.git/objects", "/rig/.git/refs/heads/polecat", "/rig/.git/worktrees/polecat-alpha", "/moved/projects"} {
-		if !slices.Contains(worker.Write, path) || slices.Contains(test.Write, path) {
-			t.Errorf("%s must be changed by workers alone", path)
+	if path := "/moved/projects"; !slices.Contains(worker.Write, path) || slices.Contains(test.Write, path) {
+		t.Errorf("%s must be changed by workers alone", path)
+	}
+	for _, path := range []string{"/rig/.git/objects", "/rig/.git/refs/heads/polecat", "/rig/.git/worktrees/polecat-alpha"} {
+		if !slices.Contains(worker.Plain, path) || slices.Contains(worker.Write, path) || slices.Contains(append(test.Plain, test.Write...), path) {
+			t.Errorf("%s must be changed by workers alone, without links", path)
 		}
 	}
-	for _, path := range append(worker.Write, test.Write...) {
+	for _, path := range slices.Concat(worker.Write, worker.Plain, test.Write, test.Plain) {
 		for _, kept := range []string{"/rig/.chipset/state", "/rig/.chipset/run", "/rig/.chipset/chipset.yaml", "/rig/.git/config", "/rig/.git/hooks",
 			"/rig/.git/refs/heads/main", "/rig/.git/HEAD", "/rig/main.go", "/home/u/.profile", "/moved/settings.json", "/tmp"} {
 			if path == kept || strings.HasPrefix(kept, strings.TrimSuffix(path, "/")+"/") || strings.HasPrefix(path, kept+"/") {
