@@ -203,7 +203,10 @@ func swap(to string) error {
 	}()
 	address.Family = syscall.AF_UNIX
 	for range 500 {
-		fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
+		fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		if err == nil {
+			err = syscall.SetNonblock(fd, true)
+		}
 		if err != nil {
 			return err
 		}
