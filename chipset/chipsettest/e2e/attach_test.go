@@ -18,14 +18,13 @@ import (
 func TestAttach(t *testing.T) {
 	tests := []struct {
 		client string
-		// ready is on the screen once the client reads what is typed; leave are the keys that end it.
+		// ready is on the screen once the client reads what is typed.
 		ready string
-		leave []string
 	}{
-		{"claude", "bypass permissions", []string{"C-c", "C-c"}},
-		{"codex", "? for shortcuts", []string{"C-c", "C-c"}},
-		{"gemini", "Type your message", []string{"C-c", "C-c"}},
-		{"opencode", "Build", []string{"C-c", "C-c"}},
+		{"claude", "bypass permissions"},
+		{"codex", "? for shortcuts"},
+		{"gemini", "Type your message"},
+		{"opencode", "Build"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.client, func(t *testing.T) {
@@ -50,9 +49,8 @@ func TestAttach(t *testing.T) {
 			screen.until(tt.ready)
 			screen.keys("-l", "SAID-BY-HAND")
 			screen.until("SAID-BY-HAND")
-			screen.keys("Enter")
-			screen.until("I heard you.")
-			screen.keys(tt.leave...)
+			screen.enter("I heard you.")
+			screen.leave(up.Done())
 			<-up.Done()
 			s.lands(id)
 			if b := s.bead(id); b.Attempts != 0 || b.Assignments != 1 {
@@ -122,10 +120,41 @@ func (s *screen) keys(keys ...string) {
 }
 
 // until waits until the screen shows a text.
-func (s *screen) until(text string) {
+func (s *screen) until(text string) { s.t.Helper(); s.await(text, nil) }
+
+// enter presses Enter until the screen shows a text: soon after others Codex takes it for a part of what is pasted.
+func (s *screen) enter(text string) {
+	s.t.Helper()
+	next := time.Now()
+	s.await(text, func() {
+		if time.Now().After(next) {
+			s.keys("Enter")
+			next = time.Now().Add(2 * time.Second)
+		}
+	})
+}
+
+// leave presses Ctrl-C until the client has ended, or the rig: what the first of them ends depends on what it is at.
+func (s *screen) leave(rig <-chan struct{}) {
+	s.t.Helper()
+	for strings.TrimSpace(s.tmux("display-message", "-p", "-t", "x", "#{pane_dead}")) != "1" {
+		s.keys("C-c")
+		select {
+		case <-rig:
+			return
+		case <-time.After(time.Second / 2):
+		}
+	}
+}
+
+// await waits until the screen shows a text, and does something before each look.
+func (s *screen) await(text string, before func()) {
 	s.t.Helper()
 	deadline := time.Now().Add(3 * time.Minute)
 	for {
+		if before != nil {
+			before()
+		}
 		shown := s.tmux("capture-pane", "-p", "-t", "x")
 		if strings.Contains(shown, text) {
 			return
