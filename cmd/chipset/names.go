@@ -128,6 +128,9 @@ func (a *app) expand(cmd *cobra.Command, text string, kinds []nameKind) (string,
 			return text, nil
 		}
 	}
+	if slices.ContainsFunc(kinds, func(k nameKind) bool { return k.isWhole(r, text) }) {
+		return text, nil
+	}
 	var found []string
 	for _, kind := range kinds {
 		for _, name := range a.shortFor(cmd, r, kind, text) {
@@ -152,21 +155,40 @@ func (a *app) expand(cmd *cobra.Command, text string, kinds []nameKind) (string,
 	return text, usagef("%s: %q is short for %s", commandName(cmd), text, shown)
 }
 
-// shortFor returns the names of a kind that a text is short for: those that begin with it, also
-// after one of their dashes.
-func (a *app) shortFor(cmd *cobra.Command, r *rig.Rig, kind nameKind, text string) []string {
-	switch kind {
+// folder is where the records of a kind are, one file each; "" for what is no record.
+func (k nameKind) folder() state.Path {
+	switch k {
 	case namesBead:
-		return fitting(filesIn(r, bead.Dir), text)
+		return bead.Dir
 	case namesConvoy:
-		return fitting(filesIn(r, convoy.Dir), text)
+		return convoy.Dir
 	case namesRequest:
-		return fitting(filesIn(r, mergequeue.Dir), text)
-	case namesMessage:
-		return a.messagesFor(cmd, r, text)
-	case namesAgent, namesTo, namesNeed: // these are typed whole
+		return mergequeue.Dir
+	case namesMessage, namesAgent, namesTo, namesNeed:
 	}
-	return nil
+	return ""
+}
+
+// isWhole reports whether a text is the whole name of a record. A listing would say it, too, but
+// that of 10,000 beads for each of 500 names takes seconds.
+func (k nameKind) isWhole(r *rig.Rig, text string) bool {
+	if k.folder() == "" {
+		return false
+	}
+	found, err := r.Tree.Exists(k.folder().Join(text + ".json"))
+	return err == nil && found
+}
+
+// shortFor returns the names of a kind that a text is short for: those that begin with it, also
+// after one of their dashes. Names of agents and numbers are typed whole.
+func (a *app) shortFor(cmd *cobra.Command, r *rig.Rig, kind nameKind, text string) []string {
+	if kind == namesMessage {
+		return a.messagesFor(cmd, r, text)
+	}
+	if kind.folder() == "" {
+		return nil
+	}
+	return fitting(filesIn(r, kind.folder()), text)
 }
 
 // messagesFor returns the messages that a text is short for, by their whole name or by the time in it:
