@@ -23,8 +23,9 @@ const proxyAddress = "127.0.0.1:61080"
 // maxListeners bounds the descriptors of one message.
 const maxListeners = 64
 
-// isolate has a box start with shared memory of its own where the machine lets it, and with a network of its own, where its command may not reach everything. Where the machine has
-// none, nothing starts: whoever lists hosts does not want a command that reaches all of them.
+// isolate gives the process that attr starts shared memory of its own, where the machine can, and a
+// network of its own, where its command may reach listed hosts only. Where the machine can't make
+// such a network it returns an error: whoever lists hosts does not want a command that reaches all.
 func (s *supervisor) isolate(attr *syscall.ProcAttr) error {
 	rules := s.spec.Sandbox.Network
 	if rules == nil {

@@ -30,7 +30,7 @@ func Describe(mode Mode, restricted bool) string {
 	kind, missing := Kind()
 	if restricted {
 		if err := NetworkMissing(); err != nil {
-			return "network.allow can't be kept, nothing can run: " + err.Error()
+			return "network.allow can't be enforced, nothing can run: " + err.Error()
 		}
 		kind = strings.TrimPrefix(kind+", a network of its own", ", ")
 	}
