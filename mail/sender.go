@@ -194,10 +194,14 @@ func (o *Sender) SendAs(ctx context.Context, n Name, m Message) error {
 	switch {
 	case err == nil && there.From == m.From && there.ID == m.ID:
 		return o.tree.SyncDir(box.path(n, there.Archived).Dir())
-	case err == nil, errors.Is(err, state.ErrCorrupt):
-		return fmt.Errorf("%s: %w", n, state.ErrExists)
-	case !errors.Is(err, state.ErrNotFound):
+	case err != nil && !errors.Is(err, state.ErrCorrupt) && !errors.Is(err, state.ErrNotFound):
+		return err
+	case errors.Is(err, state.ErrNotFound):
+		return o.publish(box, n, &m)
+	}
+	// A folder that is none would be in the way of every name.
+	if _, err := o.tree.List(box.path(n, there.Archived).Dir()); err != nil {
 		return err
 	}
-	return o.publish(box, n, &m)
+	return fmt.Errorf("%s: %w", n, state.ErrExists)
 }
