@@ -32,9 +32,15 @@ type Verb struct {
 // can't be read, it returns an error, or all is as it would be without that.
 func Obey(t *testing.T, prepare func(r *Run) error, verbs map[string]Verb) {
 	t.Helper()
+	ObeyOn(t, disk.Features{}, prepare, verbs)
+}
+
+// ObeyOn is Obey on a file system with some features.
+func ObeyOn(t *testing.T, features disk.Features, prepare func(r *Run) error, verbs map[string]Verb) {
+	t.Helper()
 	for name, v := range verbs {
 		t.Run(name, func(t *testing.T) {
-			x := &explorer{scenario: Scenario{Prepare: prepare}, place: place(t), rnd: rand.New(rand.NewPCG(Seed(), 0)), seed: maphash.MakeSeed()}
+			x := &explorer{scenario: Scenario{Prepare: prepare}, features: features, place: place(t), rnd: rand.New(rand.NewPCG(Seed(), 0)), seed: maphash.MakeSeed()}
 			if err := x.prepare(); err != nil {
 				t.Fatal(err)
 			}
