@@ -108,13 +108,12 @@ func (t *Tree) TryLock(kind LockKind, name string) (*Lock, error) {
 			return nil, wrapPath(p, err)
 		}
 		// A lock file that was deleted under us (run/ emptied) protects nothing.
-		held, heldErr := f.Stat()
-		named, namedErr := os.Lstat(t.Abs(p))
-		ours := heldErr == nil && namedErr == nil && os.SameFile(held, named)
-		if ours && links(held) == 1 {
-			return &Lock{f: f, path: p}, nil
+		l := &Lock{f: f, path: p}
+		held, lost := l.stat(t)
+		if !lost && links(held) == 1 {
+			return l, nil
 		}
-		if ours {
+		if !lost {
 			// A power cut left the file with two names, so two objects would have one
 			// lock. Nobody else can hold it now, and those who wait for it look again.
 			err = t.Remove(p)
@@ -140,9 +139,15 @@ func flock(f *os.File) error {
 // Lost reports whether the lock file was removed or replaced while the lock was held,
 // so that another process may hold a lock of the same name.
 func (l *Lock) Lost(t *Tree) bool {
-	held, heldErr := l.f.Stat()
-	named, namedErr := os.Lstat(t.Abs(l.path))
-	return heldErr != nil || namedErr != nil || !os.SameFile(held, named)
+	_, lost := l.stat(t)
+	return lost
+}
+
+// stat looks at the file that is held, and whether it is the one that the lock's path leads to.
+func (l *Lock) stat(t *Tree) (held os.FileInfo, lost bool) {
+	held, _ = l.f.Stat() // what can't be looked at is no file, and so not the same
+	named, _ := os.Lstat(t.Abs(l.path))
+	return held, !os.SameFile(held, named)
 }
 
 // Unlock releases the lock. Further calls do nothing.

@@ -162,9 +162,11 @@ func (pub *publication) name(t *Tree) {
 	case err != nil:
 		pub.fail(err)
 	default:
-		pub.named, pub.temp = true, ""
+		pub.temp = ""
 		if err := pub.close(); err != nil {
 			pub.undo(t, err)
+		} else {
+			pub.named = true
 		}
 	}
 }
@@ -182,10 +184,7 @@ func (pub *publication) close() error {
 // leaves no file.
 func (pub *publication) undo(t *Tree, err error) {
 	pub.fail(err)
-	if pub.named {
-		_ = t.disk.Remove(t.Abs(pub.Path)) // the first error counts
-		pub.named = false
-	}
+	_ = t.disk.Remove(t.Abs(pub.Path)) // the first error counts
 }
 
 // finish leaves no temp file behind.

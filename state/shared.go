@@ -84,12 +84,8 @@ func (t *Tree) manyNames() (files map[fileID]*namesOf, paths []Path, err error) 
 		if err != nil || links(info) < 2 {
 			return skipLost(err)
 		}
-		rel, err := filepath.Rel(t.root, at)
-		if err != nil {
-			return err
-		}
 		files[idOf(info)] = &namesOf{links: links(info), found: map[string]bool{}}
-		paths = append(paths, Path(filepath.ToSlash(rel)))
+		paths = append(paths, t.at(at))
 		return nil
 	})
 	return files, paths, err

@@ -173,20 +173,7 @@ func (s *Store[T]) Put(name string, v T) error {
 	if err != nil {
 		return err
 	}
-	defer s.forget(name)
 	return s.tree.Replace(s.Path(name), data)
-}
-
-// forget makes the next look read the file.
-func (s *Store[T]) forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	file := name + suffix
-	if c, known := s.cache[file]; known {
-		c.stamp, c.fresh = Stamp{}, false
-		s.cache[file] = c
-	}
-	s.young[file] = true
 }
 
 func (s *Store[T]) encode(name string, v *T) ([]byte, error) {
@@ -281,7 +268,6 @@ func (s *Store[T]) Quarantine(ctx context.Context, name string, now Time) error 
 		return err
 	}
 	defer l.Unlock()
-	defer s.forget(name)
 	_, err = s.Get(name)
 	var c *Corruption
 	if !errors.As(err, &c) || errors.Is(c, ErrHardLinked) {
@@ -296,6 +282,5 @@ func (s *Store[T]) Remove(name string) error {
 	if err := CheckID(name); err != nil {
 		return err
 	}
-	defer s.forget(name)
 	return s.tree.Remove(s.Path(name))
 }

@@ -56,7 +56,6 @@ func (s *Store[T]) refresh() error {
 		}
 	}
 	for file := range n.Names {
-		s.drop(file)
 		s.look(nil, file)
 	}
 	return nil
@@ -81,14 +80,6 @@ func (s *Store[T]) collect() {
 		} else {
 			s.values = append(s.values, c.value)
 		}
-	}
-}
-
-// drop makes the next look read the file.
-func (s *Store[T]) drop(file string) {
-	if c, known := s.cache[file]; known {
-		c.stamp, c.fresh = Stamp{}, false
-		s.cache[file] = c
 	}
 }
 
@@ -186,10 +177,7 @@ func (s *Store[T]) content(dir *Folder, file string, buf []byte) ([]byte, Stamp,
 		return data, stamp, err
 	}
 	p := s.dir.Join(file)
-	stamp, err := lstat(s.tree.Abs(p))
-	if err != nil {
-		return nil, stamp, wrapPath(p, err)
-	}
+	stamp, _ := lstat(s.tree.Abs(p)) // without one it is read again the next time
 	data, err := s.tree.Read(p, MaxFile)
 	return data, stamp, err
 }

@@ -42,11 +42,7 @@ func (t *Tree) TempFiles(now time.Time) ([]Path, error) {
 		if err != nil || !abandoned(e.Name(), info, now) {
 			return nil //nolint:nilerr // it vanished: its writer finished
 		}
-		rel, err := filepath.Rel(t.root, at)
-		if err != nil {
-			return err
-		}
-		found = append(found, Path(filepath.ToSlash(rel)))
+		found = append(found, t.at(at))
 		return nil
 	})
 	return found, err

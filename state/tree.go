@@ -218,6 +218,11 @@ func (t *Tree) Root() string { return t.root }
 // Abs is the path of p for programs that are handed a file name.
 func (t *Tree) Abs(p Path) string { return filepath.Join(t.root, filepath.FromSlash(string(p))) }
 
+// at is the path of what the tree holds below an absolute path of its own.
+func (t *Tree) at(abs string) Path {
+	return Path(filepath.ToSlash(strings.TrimPrefix(abs, t.root+string(filepath.Separator))))
+}
+
 // valid refuses a path with a component that could leave the tree.
 func (p Path) valid() error {
 	bad := p == "" || strings.ContainsRune(string(p), 0)
@@ -318,8 +323,8 @@ func (t *Tree) Read(p Path, limit int64) ([]byte, error) {
 			Reason: fmt.Sprintf("%d bytes, more than the %d allowed", size, limit)}
 	}
 	data := make([]byte, size)
-	n, err := readFull(f, data)
-	if err != nil {
+	n, err := f.ReadAt(data, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, wrapPath(p, err)
 	}
 	return data[:n], nil
@@ -369,21 +374,6 @@ func (t *Tree) openRegular(p Path) (*os.File, int64, error) {
 		return nil, 0, err
 	}
 	return f, info.Size(), nil
-}
-
-func readFull(f *os.File, data []byte) (int, error) {
-	n := 0
-	for n < len(data) {
-		m, err := f.Read(data[n:])
-		n += m
-		if m == 0 || err != nil {
-			if errors.Is(err, io.EOF) {
-				return n, nil
-			}
-			return n, err
-		}
-	}
-	return n, nil
 }
 
 // regular refuses everything but a plain file with one name, or with more that

@@ -1,0 +1,280 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gastown-chipset/chipset/state/disk"
+)
+
+// faulty is this machine's disk, of which one call fails.
+type faulty struct {
+	disk.OS
+	calls, at int // how many there were, and which fails
+	open      int // files
+}
+
+func (d *faulty) step(do func() error) error {
+	if d.calls++; d.calls == d.at {
+		return unix.EIO
+	}
+	return do()
+}
+
+func (d *faulty) Features(string) disk.Features { return disk.Features{} }
+
+func (d *faulty) Mkdir(path string) error {
+	return d.step(func() error { return d.OS.Mkdir(path) })
+}
+
+func (d *faulty) SyncDir(path string) error {
+	return d.step(func() error { return d.OS.SyncDir(path) })
+}
+
+func (d *faulty) Rename(from, to string) error {
+	return d.step(func() error { return d.OS.Rename(from, to) })
+}
+
+func (d *faulty) RenameNew(from, to string) error {
+	return d.step(func() error { return d.OS.RenameNew(from, to) })
+}
+
+func (d *faulty) Symlink(target, path string) error {
+	return d.step(func() error { return d.OS.Symlink(target, path) })
+}
+
+func (d *faulty) Create(path string) (disk.File, error) {
+	var f disk.File
+	err := d.step(func() (err error) { f, err = d.OS.Create(path); return err })
+	if err != nil {
+		return nil, err
+	}
+	d.open++
+	return &faultyFile{f, d}, nil
+}
+
+type faultyFile struct {
+	disk.File
+	d *faulty
+}
+
+func (f *faultyFile) Write(data []byte) (n int, err error) {
+	err = f.d.step(func() error { n, err = f.File.Write(data); return err })
+	return n, err
+}
+
+func (f *faultyFile) Sync() error { return f.d.step(f.File.Sync) }
+
+func (f *faultyFile) Close() error {
+	f.d.open--
+	return errors.Join(f.d.step(func() error { return nil }), f.File.Close())
+}
+
+// eachFault calls try once for each call that it makes of the disk, which fails then.
+func eachFault(t *testing.T, try func(d *faulty)) {
+	t.Helper()
+	for at := 1; at < 1000; at++ {
+		d := &faulty{at: at}
+		if try(d); d.open != 0 {
+			t.Errorf("fault %d: %d files are left open", at, d.open)
+		}
+		if d.calls < at {
+			return
+		}
+	}
+	t.Error("it never ends without a fault")
+}
+
+// A tree that could not be made is no tree, and can be made afterwards.
+func TestCreateOnADiskThatFails(t *testing.T) {
+	eachFault(t, func(d *faulty) {
+		root := filepath.Join(t.TempDir(), ".chipset")
+		tree, err := CreateOn(d, root)
+		if (err == nil) != (tree != nil) || (err == nil) != (d.calls < d.at) {
+			t.Fatalf("fault %d of %d: %v, %v", d.at, d.calls, tree, err)
+		}
+		if err != nil {
+			tree, err = Create(root)
+		}
+		if err != nil {
+			t.Fatalf("after fault %d: %v", d.at, err)
+		}
+		if again, err := Open(root); err != nil || again.RigID() != tree.RigID() {
+			t.Errorf("after fault %d: opened %v, %v", d.at, again, err)
+		}
+		for _, dir := range []Path{StateDir, RunDir, LogDir, WorktreeDir} {
+			if err := tree.folder(dir); err != nil {
+				t.Errorf("after fault %d: %v", d.at, err)
+			}
+		}
+	})
+}
+
+// A cache, and a link, are the old or the new one, and say which.
+func TestRunFilesOnADiskThatFails(t *testing.T) {
+	eachFault(t, func(d *faulty) {
+		root := newTree(t).Root()
+		write := func(d disk.Disk, what string) (*Tree, error, error) {
+			tree, err := OpenOn(d, root)
+			must(t, err)
+			w := &CacheWriter{}
+			w.Text(what)
+			return tree, tree.WriteCache(CacheDir.Join("a"), w), tree.Symlink(RunDir.Join("a"), what)
+		}
+		_, cacheErr, linkErr := write(disk.OS{}, "old")
+		must(t, errors.Join(cacheErr, linkErr))
+		tree, cacheErr, linkErr := write(d, "new")
+		want := func(err error) string {
+			if err != nil {
+				return "old"
+			}
+			return "new"
+		}
+		if r, err := tree.ReadCache(CacheDir.Join("a")); err != nil || r.Text() != want(cacheErr) {
+			t.Errorf("fault %d: the cache is %+v, %v, and the error was %v", d.at, r, err, cacheErr)
+		}
+		if link, err := os.Readlink(tree.Abs(RunDir.Join("a"))); err != nil || link != want(linkErr) {
+			t.Errorf("fault %d: the link is %s, %v, and the error was %v", d.at, link, err, linkErr)
+		}
+		for _, dir := range []Path{RunDir, CacheDir} {
+			if left, _ := filepath.Glob(tree.Abs(dir.Join(".*"))); len(left) > 0 {
+				t.Errorf("fault %d: left %v", d.at, left)
+			}
+		}
+		if (cacheErr == nil && linkErr == nil) != (d.calls < d.at) {
+			t.Errorf("fault %d of %d: %v, %v", d.at, d.calls, cacheErr, linkErr)
+		}
+	})
+}
+
+// Writers who come while others are at it share barriers. Each file is there when its writer is
+// told so, also where the barrier of a group fails.
+func TestWritersJoin(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		const writers = 4 * sendersFrom
+		d := &featured{features: disk.Features{Barrier: true}}
+		tree := treeOn(t, d)
+		must(t, tree.MkdirAll("state/work"))
+		inside := func() int {
+			tree.groups.mu.Lock()
+			defer tree.groups.mu.Unlock()
+			return tree.groups.inside
+		}
+		all := make(chan struct{}) // closed when all have come
+		d.fail = func(op, path string) error {
+			if op == "sync-dir" && path == tree.Abs("state/work") {
+				<-all // nobody ends before
+			}
+			if broken && op == "barrier" && d.barriers.Load() == 1 {
+				return unix.EIO
+			}
+			return nil
+		}
+		var running sync.WaitGroup
+		for i := range writers {
+			running.Go(func() {
+				p := Path(fmt.Sprintf("state/work/%d.json", i))
+				if err := tree.WriteNew(p, []byte("x")); err != nil {
+					t.Error(err)
+				}
+				if data, err := tree.Read(p, MaxFile); err != nil || string(data) != "x" {
+					t.Errorf("%s holds %q, %v", p, data, err)
+				}
+			})
+		}
+		for inside() < writers {
+			runtime.Gosched()
+		}
+		close(all)
+		running.Wait()
+		if n := d.barriers.Load(); n == 0 || n > 8 {
+			t.Errorf("broken %v: %d barriers for %d writers", broken, n, writers)
+		}
+		if inside() != 0 || tree.groups.flying != 0 || len(tree.groups.waiting) != 0 {
+			t.Errorf("broken %v: left %d inside, %d groups, %d waiting", broken, inside(), tree.groups.flying, len(tree.groups.waiting))
+		}
+	}
+}
+
+// One file and a few are published without a barrier, which would write out what others made dirty.
+func TestFewFilesNeedNoBarrier(t *testing.T) {
+	d := &featured{features: disk.Features{Barrier: true}}
+	tree := treeOn(t, d)
+	must(t, tree.WriteNew("state/work/a.json", nil))
+	for n, want := range map[int]int64{1: 0, batchFrom - 1: 0, batchFrom: 1, groupMost: 1, groupMost + batchFrom: 2} {
+		before := d.barriers.Load()
+		news := make([]NewFile, n)
+		for i := range news {
+			news[i].Path = Path(fmt.Sprintf("state/work/%d-%d.json", n, i))
+		}
+		must(t, errors.Join(tree.WriteAll(news)...))
+		if got := d.barriers.Load() - before; got != want {
+			t.Errorf("%d files: %d barriers, want %d", n, got, want)
+		}
+	}
+}
+
+// Where no barrier can be opened, files are published without one.
+func TestNoBarrierCanBeOpened(t *testing.T) {
+	tree := treeOn(t, noBarrier{&featured{features: disk.Features{Barrier: true}}})
+	news := make([]NewFile, batchFrom)
+	for i := range news {
+		news[i].Path = Path(fmt.Sprintf("state/work/%d.json", i))
+	}
+	must(t, errors.Join(tree.WriteAll(news)...))
+	must(t, tree.Close())
+}
+
+type noBarrier struct{ *featured }
+
+func (noBarrier) Barrier(string) (disk.Barrier, error) { return nil, unix.EMFILE }
+
+// A sync that failed earlier is not held against files that come later, whichever of them gets no name.
+func TestAnEarlierFailureIsOver(t *testing.T) {
+	for name, features := range kinds() {
+		d := &featured{features: features}
+		tree := treeOn(t, d)
+		must(t, tree.WriteNew("state/work/taken.json", nil))
+		d.fail = func(string, string) error { return unix.EIO }
+		if err := tree.WriteNew("state/work/a.json", nil); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		d.fail = nil
+		for _, n := range []int{2, batchFrom + 1} {
+			news := []NewFile{{Path: "state/work/taken.json"}}
+			for i := 1; i < n; i++ {
+				news = append(news, NewFile{Path: Path(fmt.Sprintf("state/work/%d-%d.json", n, i))})
+			}
+			before := d.barriers.Load()
+			errs := tree.WriteAll(news)
+			if !errors.Is(errs[0], ErrExists) || errors.Join(errs[1:]...) != nil {
+				t.Errorf("%s: %v", name, errs)
+			}
+			if n := d.barriers.Load() - before; n > 1 {
+				t.Errorf("%s: %d barriers", name, n)
+			}
+		}
+	}
+}
+
+// The name of a file in the quarantine is that of where it was, as far as any program may print it.
+func TestPlainName(t *testing.T) {
+	const all = "azAZ09.-_"
+	a, b := strings.Repeat("a", 60), strings.Repeat("b", 60)
+	for p, want := range map[string]string{
+		"state/" + all: all, "state/mail/a": "mail_a", "logs/a b": "logs_a_b", "state/{@[/:": "_____", "state/\n": "_",
+		"state/" + a + b: a + b, "state/a" + a + b: a + b,
+	} {
+		if got := plainName(p); got != want {
+			t.Errorf("%q: %q, want %q", p, got, want)
+		}
+	}
+}
