@@ -69,10 +69,17 @@ func TestNearest(t *testing.T) {
 		"mayr":         {"mayor"},
 		"polecat-alfa": {"polecat-alpha", "polecat-bravo"},
 		"zzzzzzzz":     nil,
+		"mayorxy":      {"mayor"},
+		"witn":         nil,
+		"wit":          nil,
 	} {
 		if got := Nearest(in, names); !slices.Equal(got, want) {
 			t.Errorf("Nearest(%q) = %v, want %v", in, got, want)
 		}
+	}
+	// Of two letters two may be wrong, of names that are as near the first in the alphabet comes first, and three are enough.
+	if got := Nearest("xy", []string{"abc", "d", "c", "ab", "b"}); !slices.Equal(got, []string{"ab", "b", "c"}) {
+		t.Errorf("%v", got)
 	}
 }
 

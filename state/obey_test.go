@@ -3,6 +3,7 @@ package state_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -157,6 +158,30 @@ func TestVerbsOfAStoreObey(t *testing.T) {
 	model.Obey(t, func(r *model.Run) error { return r.Tree.WriteNew("state/things/bad.json", []byte("{")) }, map[string]model.Verb{
 		"set aside": {Lock: lock, Spares: []string{"state/things"}, Do: func(r *model.Run) (any, error) {
 			return nil, things(r).Quarantine(r, "bad", state.At(later()))
+		}},
+	})
+}
+
+// Files that a power cut let share are parted, or it is said that they are not.
+func TestPartingObeys(t *testing.T) {
+	const a, b = state.Path("state/things/a.json"), state.Path("state/things/b.json")
+	prepare := func(r *model.Run) error {
+		return errors.Join(r.Tree.WriteNew(a, []byte("a")), r.Tree.WriteNew(b, []byte("b")))
+	}
+	model.Obey(t, prepare, map[string]model.Verb{
+		"part": {Spares: []string{"state/things"}, Do: func(r *model.Run) (any, error) {
+			err := errors.Join(r.Tree.MkdirAll("run/agents"), r.Tree.MkdirAll("worktrees"), os.Link(r.Tree.Abs(a), r.Tree.Abs("run/agents/x")), os.Link(r.Tree.Abs(b), r.Tree.Abs("worktrees/y")))
+			if err != nil {
+				return nil, err
+			}
+			n, err := r.Tree.BreakAllHardLinks()
+			if err != nil {
+				return nil, err
+			}
+			one, oneErr := r.Tree.Read(a, 10)
+			two, twoErr := r.Tree.Read(b, 10)
+			left, leftErr := r.Tree.Exists("run/agents/x")
+			return fmt.Sprint(n, string(one), string(two), left), errors.Join(oneErr, twoErr, leftErr)
 		}},
 	})
 }

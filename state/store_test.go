@@ -52,10 +52,10 @@ func TestStoreRoundTrip(t *testing.T) {
 func TestUpdateKeepsUnknownFields(t *testing.T) {
 	tree := newTree(t)
 	s := sampleStore(tree)
-	plant(t, tree, "state/work/a.json", `{"name":"a","future":{"b":1,"a":[2]}}`)
+	plant(t, tree, "state/work/a.json", `{"name":"a","future":{"b":1,"a":[2]},"-":1,"Extra":2,"COUNT":5}`)
 	_, err := s.Update(t.Context(), "a", func(v *sample) error { v.Count++; return nil })
 	must(t, err)
-	want := "{\n  \"count\": 1,\n  \"future\": {\n    \"a\": [\n      2\n    ],\n    \"b\": 1\n  },\n  \"name\": \"a\"\n}\n"
+	want := "{\n  \"-\": 1,\n  \"COUNT\": 5,\n  \"Extra\": 2,\n  \"count\": 1,\n  \"future\": {\n    \"a\": [\n      2\n    ],\n    \"b\": 1\n  },\n  \"name\": \"a\"\n}\n"
 	if data, _ := tree.Read("state/work/a.json", MaxFile); string(data) != want {
 		t.Errorf("got %s\nwant %s", data, want)
 	}

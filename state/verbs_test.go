@@ -232,13 +232,19 @@ func TestQuarantine(t *testing.T) {
 	if _, err := tree.Quarantine("state/mail/mayor/none.json", "why", now); err != nil {
 		t.Errorf("what somebody else moved first: %v", err)
 	}
+	plant(t, tree, "state/quarantine/x.reason.json", "{")
+	all, err := tree.Quarantined()
+	if err != nil || len(all) != 4 || all[3].File != "x.reason.json" || all[3].Path != "state/quarantine/x.reason.json" || all[3].Reason == "" {
+		t.Errorf("with a damaged reason: %+v, %v", all, err)
+	}
+	must(t, tree.Remove("state/quarantine/x.reason.json"))
 	plant(t, tree, "state/hooks/a.json", "broken")
-	_, err := tree.QuarantineCopy("state/hooks/a.json", "why", now)
+	_, err = tree.QuarantineCopy("state/hooks/a.json", "why", now)
 	must(t, err)
 	if data, _ := tree.Read("state/hooks/a.json", MaxFile); string(data) != "broken" {
 		t.Errorf("the hook was changed to %q", data)
 	}
-	all, err := tree.Quarantined()
+	all, err = tree.Quarantined()
 	must(t, err)
 	if len(all) != 4 {
 		t.Fatalf("%d entries, want 4: %+v", len(all), all)
