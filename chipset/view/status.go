@@ -352,13 +352,17 @@ func (s *Status) addWarnings(m *Model) {
 	if len(s.Queue) > 0 {
 		s.warnUnlessAlive(m, m.r.Refinery(), "nothing lands")
 	}
+	var down []string
 	for _, a := range s.Agents {
 		if a.Role == agent.Polecat && !a.Alive && (a.Hook == hook.Pending || a.Hook == hook.Active) {
-			add("%s holds %s, but does not run: chipset up starts it", a.ID, a.BeadID)
+			down = append(down, fmt.Sprintf("%s (%s)", a.ID, a.BeadID))
 		}
 		if a.Hook == hookCorrupt {
 			add("the hook of %s is missing or can't be read: chipset doctor says why", a.ID)
 		}
+	}
+	if len(down) > 0 {
+		add("%s with a bead in hand but not running: %s (chipset up starts the rig)", wording.Count(len(down), "polecat"), wording.JoinFirst(down, 3))
 	}
 	for _, err := range m.unreadable {
 		add("%v", err)

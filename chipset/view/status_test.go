@@ -137,7 +137,7 @@ func TestStatusWarnsOfWorkNobodyDoes(t *testing.T) {
 	s, err := GetStatus(t.Context(), f.Rig)
 	rigtest.Must(t, err)
 	all := strings.Join(s.Warnings, "\n")
-	for _, want := range []string{"mayor is not running", "polecat-alpha holds gt-aaaaa, but does not run", "the hook of polecat-bravo is missing or can't be read"} {
+	for _, want := range []string{"mayor is not running", "1 polecat with a bead in hand but not running: polecat-alpha (gt-aaaaa)", "the hook of polecat-bravo is missing or can't be read"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in %s", want, all)
 		}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -24,7 +25,7 @@ func (s *Status) WriteText(w io.Writer, how screen.Options) error {
 		writeNeeds(out, s.Needs, needsShown, "")
 	}
 	s.writeAgents(out)
-	s.writeBeads(out)
+	out.Heading("Beads", cmp.Or(s.BeadWords(), "none: chipset work add makes one"))
 	s.writeQueue(out)
 	s.writeConvoys(out)
 	s.writeIncidents(out)
@@ -134,7 +135,9 @@ func leaseText(l *hook.Lease, now state.Time) string {
 	return fmt.Sprintf("%s has had its session for %s (pid %d)", l.By, screen.Age(now.Sub(l.Since.Time)), l.PID)
 }
 
-func (s *Status) writeBeads(out *screen.Screen) {
+// BeadWords counts the beads by where they stand, such as "4 open (2 ready), 1 in progress"; it is
+// empty where there are none.
+func (s *Status) BeadWords() string {
 	var parts []string
 	for _, st := range []bead.Status{bead.Open, bead.Hooked, bead.InProgress, bead.Done, bead.Failed, bead.Blocked,
 		bead.Merged, bead.Closed, bead.Cancelled} {
@@ -148,10 +151,7 @@ func (s *Status) writeBeads(out *screen.Screen) {
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) == 0 {
-		parts = []string{"none: chipset work add makes one"}
-	}
-	out.Heading("Beads", strings.Join(parts, ", "))
+	return strings.Join(parts, ", ")
 }
 
 // needsShown is how many needs the screen lists.
