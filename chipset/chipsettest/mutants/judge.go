@@ -290,9 +290,11 @@ loop:
 	workers.Wait()
 }
 
-// hear tries the variants that nothing has caught yet with the tests of a package.
+// hear tries the variants that nothing has caught yet with the tests of a package. Those for which the
+// time does not suffice count as not tried, whatever other packages made of them.
 func (c *court) hear(ctx context.Context, s *suite, tests []test) error {
 	var failed error
+	heard := make([]bool, len(c.variants))
 	c.each(len(c.variants), func(i int) bool {
 		if !c.budget.spend(0) {
 			return false
@@ -314,10 +316,15 @@ func (c *court) hear(ctx context.Context, s *suite, tests []test) error {
 				break
 			}
 		}
-		c.verdict[i] = result
+		c.verdict[i], heard[i] = result, true
 		c.budget.spend(time.Since(begin))
 		return true
 	})
+	for i, v := range c.verdict {
+		if v == survived && !heard[i] {
+			c.verdict[i] = ""
+		}
+	}
 	return failed
 }
 

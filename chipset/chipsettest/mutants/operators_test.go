@@ -132,6 +132,10 @@ func TestUnfit(t *testing.T) { t.Error("fails whatever one does") }
 	if err := c.session(t.Context(), nil, map[verdict]int{}); err != nil || c.verdict[0] != "" {
 		t.Errorf("tried although no time was left: %v, %v", c.verdict, err)
 	}
+	c.verdict[0] = survived // the tests of the package itself, and there is no time for others
+	if err := c.hear(t.Context(), &suite{court: c}, nil); err != nil || c.verdict[0] != "" {
+		t.Errorf("said to survive although no time was left: %v, %v", c.verdict, err)
+	}
 }
 
 func TestParseEquivalent(t *testing.T) {
