@@ -120,3 +120,34 @@ func TestDrop(t *testing.T) {
 		})
 	}
 }
+
+// TestHalfAnOrder: a bead is not done again while its request can't be put back, for the mayor would rework it; a
+// request is not dropped while its bead can't be blocked, for the work would be lost without a word.
+func TestHalfAnOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		bead  bead.Status
+		lock  func(q state.MergeID, b state.BeadID) state.Path
+		order func(r *rig.Rig, q state.MergeID) error
+	}{
+		"retry": {bead.Blocked, func(q state.MergeID, _ state.BeadID) state.Path { return state.Path("record/" + q + ".lock") },
+			func(r *rig.Rig, q state.MergeID) error { return done(Retry(t.Context(), r, q, state.Human)) }},
+		"drop": {bead.Done, func(_ state.MergeID, b state.BeadID) state.Path { return state.Path("bead/" + b + ".lock") },
+			func(r *rig.Rig, q state.MergeID) error { return done(Drop(t.Context(), r, q, "no", state.Human)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, id, b := queued(t, c.bead, mergequeue.Conflicted, "as-1")
+			lock := r.Tree.Abs(state.RunDir.Join("locks", string(c.lock(id, b))))
+			if err := errors.Join(os.RemoveAll(lock), os.Mkdir(lock, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.order(r, id); err == nil {
+				t.Error("it says that all is done")
+			}
+			q, errRequest := r.Queue.Get(string(id))
+			now, errBead := r.Beads.Get(string(b))
+			if errRequest != nil || errBead != nil || q.Status != mergequeue.Conflicted || now.Status != c.bead {
+				t.Errorf("request %s, bead %s; %v, %v", q.Status, now.Status, errRequest, errBead)
+			}
+		})
+	}
+}

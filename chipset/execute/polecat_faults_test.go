@@ -1,0 +1,151 @@
+package execute
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/git"
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/handoff"
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+const deadSession state.SessionID = "ses-dead"
+
+// dead leaves a worktree as a session does whose process was killed: with a commit, a file
+// that is staged, and one that git does not know.
+func (k *kennel) dead() state.AssignmentID {
+	k.t.Helper()
+	rec := k.sling("")
+	must := func(err error) {
+		k.t.Helper()
+		if err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	ctx, now := k.t.Context(), k.rig.Clock.Now()
+	_, err := k.rig.Hooks.Activate(ctx, alpha, rec.AssignmentID, deadSession, now)
+	must(err)
+	_, err = k.rig.Beads.Update(ctx, string(rec.BeadID), func(b *bead.Bead) error { return b.Become(bead.InProgress, "", now) })
+	must(err)
+	_, base, err := carry.TargetTip(ctx, k.rig)
+	must(err)
+	tree := k.rig.Worktree(alpha)
+	must(k.rig.Git.PrepareWorktree(ctx, tree, git.Branch(rec.Branch), base))
+	must(carry.WriteWorktree(k.rig, carry.Worktree{AgentID: alpha, AssignmentID: rec.AssignmentID, BeadID: rec.BeadID, Session: deadSession,
+		Base: base, Branch: rec.Branch}))
+	for _, name := range []string{"committed.txt", "staged.txt"} {
+		gittest.Write(k.t, tree, name, name+"\n")
+		k.gitAt(tree, "add", name)
+		if name == "committed.txt" {
+			k.gitAt(tree, "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-qm", "one")
+		}
+	}
+	gittest.Write(k.t, tree, "unknown.txt", "unknown\n")
+	must(k.rig.Tree.MkdirAll(handoff.Dir))
+	return rec.AssignmentID
+}
+
+// live is a new process of the polecat, until its hook has nothing for it to do.
+func (k *kennel) live() (any, error) {
+	ctx := k.t.Context()
+	r, err := rig.Open(ctx, k.dir, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	p := NewPolecat(Agent{Rig: r, ID: alpha, Session: state.NewSessionID(), Self: k.p.Self, Say: func(string, ...any) {}})
+	defer p.Close()
+	if err := p.Recover(ctx); err != nil {
+		return nil, err
+	}
+	for range 20 {
+		next, err := p.Tick(ctx)
+		if err != nil || next.Conflict != nil {
+			return nil, errors.Join(err, next.Conflict)
+		}
+		h, err := r.Hooks.Get(string(alpha))
+		if err != nil || h.Status != hook.Pending && h.Status != hook.Active {
+			return nil, err
+		}
+	}
+	return nil, errors.New("it waits")
+}
+
+// standing is what is left of the dead session, and what its hand-off says.
+func (k *kennel) standing(a state.AssignmentID) string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	for _, name := range []string{"committed.txt", "staged.txt", "unknown.txt"} {
+		say("%s is in commits: %t", name, k.git("log", "--all", "--format=%H", "--", name) != "")
+	}
+	notes, bad, err := k.rig.Handoffs.List(alpha)
+	if err != nil || len(bad) > 0 {
+		k.t.Error(bad, err)
+	}
+	for i := range notes {
+		if n := &notes[i]; n.Session == deadSession {
+			say("hand-off of %s on %s", n.AssignmentID, n.Salvage)
+		}
+	}
+	if rec, err := k.rig.Retire.Get(string(a)); err == nil && rec.Session == deadSession {
+		say("its end is %s, %s, saved on %q", rec.Outcome, rec.Stage, rec.Salvage)
+		say("its bead is %s", k.bead(rec.BeadID).Status)
+		queue, _, err := k.rig.Queue.Queue()
+		if err != nil {
+			k.t.Error(err)
+		}
+		for i := range queue {
+			say("request of %s: %s", queue[i].AssignmentID, strings.ReplaceAll(k.git("ls-tree", "-r", "--name-only", queue[i].Head), "\n", " "))
+		}
+	}
+	say("the hook is %s", k.hook().Status)
+	return strings.Join(out, "\n")
+}
+
+// Whichever git is killed, and whichever file can't be read, while a new process of a polecat
+// clears up after a session that died: what the session left is saved, and told as its own.
+func TestPolecatFaultsOfGit(t *testing.T) {
+	t.Setenv("TMPDIR", gittest.Dir(t)) // where nothing waits for a disk
+	faults := gittest.NewFaults(t)
+	scenes := map[string]func(k *kennel, a state.AssignmentID){
+		"begun anew": func(k *kennel, _ state.AssignmentID) {
+			_, err := k.rig.Beads.Update(k.t.Context(), string(k.hook().WorkItem.BeadID), func(b *bead.Bead) error { b.Branch = "-"; return nil })
+			if err != nil { // its next session ends as it starts
+				k.t.Fatal(err)
+			}
+		},
+		"taken away": func(k *kennel, a state.AssignmentID) {
+			h := k.hook()
+			if _, err := carry.Unsling(k.t.Context(), k.rig, h.WorkItem.BeadID, "mayor"); err != nil {
+				k.t.Fatal(err)
+			}
+		},
+		"reported": func(k *kennel, a state.AssignmentID) {
+			_, won, err := carry.Publish(k.t.Context(), k.rig, retire.Record{AssignmentID: a, AgentID: alpha, Session: deadSession, Outcome: retire.Done})
+			if err != nil || !won {
+				k.t.Fatal(won, err)
+			}
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(scenes)) {
+		t.Run(name, func(t *testing.T) {
+			k := newKennel(t, "")
+			a := k.dead()
+			scenes[name](k, a)
+			k.p.Close()
+			p := gittest.Play{World: k.dir, Do: k.live, Standing: func() string { return k.standing(a) }}
+			faults.Sweep(t, p)
+			gittest.Spoil(t, p, ".chipset/"+string(handoff.Dir), func(string) bool { return false })
+		})
+	}
+}
