@@ -104,7 +104,7 @@ func (s *supervisor) execBoxed(path string, attr *syscall.ProcAttr) (*child, err
 		return nil, &fs.PathError{Op: "exec", Path: self, Err: err}
 	}
 	_ = theirs.Close()
-	c := &child{pid: pid, group: s.group}
+	c := s.follow(pid)
 	if err := s.awaitBox(ours, path); err != nil {
 		c.abandon()
 		return nil, err

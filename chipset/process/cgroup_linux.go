@@ -39,15 +39,44 @@ func newCgroup(id string, limits Limits) *cgroup {
 			g.remove()
 			continue
 		}
-		if limits.Memory > 0 {
-			g.say("memory.max", strconv.FormatInt(limits.Memory, 10))
-		}
-		if limits.Tasks > 0 {
-			g.say("pids.max", strconv.Itoa(limits.Tasks))
-		}
+		g.keep(limits)
 		return g
 	}
 	return nil
+}
+
+// keep has the kernel keep limits for the group, those for which it has a controller there.
+func (g *cgroup) keep(limits Limits) {
+	if limits.Memory > 0 {
+		g.say("memory.max", strconv.FormatInt(limits.Memory, 10))
+	}
+	if limits.Tasks > 0 {
+		g.say("pids.max", strconv.Itoa(limits.Tasks))
+	}
+}
+
+// exceeded names which limit the kernel has refused the group something for, or "".
+func (g *cgroup) exceeded() string {
+	switch {
+	case g == nil:
+		return ""
+	case g.happened("memory.events", "oom_kill"):
+		return OverMemory
+	case g.happened("pids.events", "max"):
+		return OverTasks
+	}
+	return ""
+}
+
+// happened reports whether a file that counts events in the group has counted one of a kind.
+func (g *cgroup) happened(file, event string) bool {
+	text, _ := os.ReadFile(filepath.Join(g.dir, file)) // none without a controller
+	for line := range strings.Lines(string(text)) {
+		if count, is := strings.CutPrefix(strings.TrimSpace(line), event+" "); is {
+			return count != "0"
+		}
+	}
+	return false
 }
 
 // cgroupParents returns the folders in which a group may be made, the best first: beside that of this process, where the kernel

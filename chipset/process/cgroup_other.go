@@ -13,4 +13,6 @@ func (*cgroup) start(path string, argv []string, attr *syscall.ProcAttr) (int, e
 	return syscall.ForkExec(path, argv, attr)
 }
 
+func (*cgroup) exceeded() string { return "" }
+
 func (*cgroup) remove() {}

@@ -49,7 +49,7 @@ func (s *supervisor) watch() (over <-chan string, stop func()) {
 		})
 	}
 	if limits.Memory > 0 || limits.Tasks > 0 {
-		look(firstLook, func() string { return limits.exceeded(os.Getpid()) })
+		look(firstLook, s.exceeded)
 	}
 	return found, func() { close(done) }
 }

@@ -15,11 +15,13 @@ func dropBeginning(file *os.File, bytes int64) error {
 	return unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, bytes)
 }
 
-// exceeded names which of Tasks and Memory the descendants of a process use more of, or "".
-func (l Limits) exceeded(pid int) string {
-	var tasks int
-	var memory int64
-	all := descendants(pid)
+// exceeded names which of Tasks and Memory the command uses more of, or "".
+func (s *supervisor) exceeded() string {
+	if what := s.group.exceeded(); what != "" {
+		return what
+	}
+	l, tasks, memory := s.spec.Limits, 0, int64(0)
+	all := descendants(os.Getpid())
 	for _, p := range all {
 		tasks += p.threads
 		memory += p.resident

@@ -8,7 +8,7 @@ import "os"
 func dropBeginning(*os.File, int64) error { return nil }
 
 // exceeded is not known.
-func (Limits) exceeded(int) string { return "" }
+func (*supervisor) exceeded() string { return "" }
 
 // processesKnown: Memory and Tasks are not.
 const processesKnown = false

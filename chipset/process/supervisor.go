@@ -61,6 +61,7 @@ type childEvent struct {
 	exited bool // the command itself
 	status unix.WaitStatus
 	gone   bool // nothing of it is left
+	over   bool // processes come and go faster than its limit of tasks lets them
 }
 
 // supervisor is the state of one job in a supervisor process.
@@ -176,6 +177,9 @@ func (s *supervisor) voidRecord() error {
 // finish writes the final record, after what it vouches for is durable.
 func (s *supervisor) finish() {
 	s.trimLog()
+	if s.exit.Over == "" && s.exit.Code != 0 {
+		s.exit.Over = s.group.exceeded() // since the last look
+	}
 	s.closeNetwork()
 	if most := s.maxCalls(); most > 0 {
 		s.exit.Refused = int(max(0, s.calls.Load()-most))
@@ -346,7 +350,7 @@ func (s *supervisor) exec(files []*os.File) (*child, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "exec", Path: path, Err: err}
 	}
-	return &child{pid: pid, group: s.group}, nil
+	return s.follow(pid), nil
 }
 
 // loop waits until nothing of the command is left.
@@ -375,6 +379,9 @@ func (s *supervisor) loop(events <-chan childEvent, lifeline <-chan order, signa
 			if event.exited {
 				s.end(nil, min(s.spec.grace(), leftoverGrace))
 			}
+			if event.over {
+				s.endOver(OverTasks)
+			}
 		case o := <-lifeline:
 			if o.lost != nil {
 				lifeline, s.orphaned = nil, true
@@ -388,14 +395,7 @@ func (s *supervisor) loop(events <-chan childEvent, lifeline <-chan order, signa
 				s.end(&s.exit.Stopped, s.spec.grace())
 			}
 		case what := <-over:
-			if !s.ending && !s.exited {
-				s.exit.Over = what
-			}
-			grace := s.spec.grace()
-			if what != OverDisk {
-				grace = 0 // by the end of it nothing would be left for others
-			}
-			s.end(nil, grace)
+			s.endOver(what)
 		case <-timeout:
 			s.end(&s.exit.TimedOut, s.spec.grace())
 		case <-s.kill.C:
@@ -403,6 +403,18 @@ func (s *supervisor) loop(events <-chan childEvent, lifeline <-chan order, signa
 			s.kill.Reset(killInterval)
 		}
 	}
+}
+
+// endOver ends a command that has gone over a limit.
+func (s *supervisor) endOver(what string) {
+	if !s.ending && !s.exited {
+		s.exit.Over = what
+	}
+	grace := s.spec.grace()
+	if what != OverDisk {
+		grace = 0 // by the end of it nothing would be left for others
+	}
+	s.end(nil, grace)
 }
 
 // end begins to end the command for a cause, or brings the KILL forward. Only the
@@ -414,9 +426,11 @@ func (s *supervisor) end(cause *bool, grace time.Duration) {
 		if cause != nil && !s.exited {
 			*cause = true
 		}
-		s.child.signal(unix.SIGTERM)
-		// A stopped process would sleep through its TERM.
-		s.child.signal(unix.SIGCONT)
+		if grace > 0 {
+			s.child.signal(unix.SIGTERM)
+			// A stopped process would sleep through its TERM.
+			s.child.signal(unix.SIGCONT)
+		}
 	} else if !deadline.Before(s.deadline) {
 		return
 	}

@@ -26,6 +26,8 @@ type child struct {
 	group *cgroup
 }
 
+func (s *supervisor) follow(pid int) *child { return &child{pid: pid, group: s.group} }
+
 func (c *child) wait(events chan<- childEvent) {
 	var status unix.WaitStatus
 	for {
