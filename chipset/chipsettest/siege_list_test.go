@@ -15,7 +15,7 @@ type listedAct struct{ by, name, happens string }
 // listedActs are all acts of the siege.
 func listedActs() []listedAct {
 	var all []listedAct
-	for _, a := range slices.Concat(gitActs(), treeActs(), fileActs()) {
+	for _, a := range slices.Concat(gitActs(), treeActs(), fileActs(), limitActs()) {
 		happens := "its bead lands, and nothing else has happened"
 		if a.persons {
 			happens += " (without a sandbox)"

@@ -29,6 +29,8 @@ type hostileAct struct {
 	// worker is the script of the hostile bead; it runs in its worktree. $PROGRAM is the path of a program which tells
 	// when the rig or the person runs it; a worker that runs it itself does no harm.
 	worker string
+	// limits are those of the definition, "" for the usual ones.
+	limits string
 	// refused is what the bead's reason says when its work must not land; "" means that it lands.
 	refused string
 	// told is what a mail to the person says, or "".
@@ -87,11 +89,11 @@ func TestSiege(t *testing.T) {
 				t.Skipf("this machine has no whole sandbox but %q: %s", kind, missing)
 			}
 			t.Parallel()
-			for _, a := range slices.Concat(gitActs(), treeActs(), fileActs()) {
+			for _, a := range slices.Concat(gitActs(), treeActs(), fileActs(), limitActs()) {
 				if a.persons && box != "off" {
 					continue
 				}
-				a.run(t, func(t *testing.T) { laySiege(newSiege(t, bin, box), a) })
+				a.run(t, func(t *testing.T) { laySiege(newSiege(t, bin, box, "limits: {"+a.limits+"}"), a) })
 			}
 			for name, lay := range map[string]func(*siege){"speech": laySpeech, "prompts": layPrompts} {
 				t.Run(name, func(t *testing.T) { t.Parallel(); lay(newSiege(t, bin, box, siegeLimits)) })
