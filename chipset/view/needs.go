@@ -47,7 +47,7 @@ const (
 	NeedHost NeedKind = "host"
 	// NeedBlocked: a bead waits for a person; ends with reopen, an answer or work cancel.
 	NeedBlocked NeedKind = "blocked"
-	// NeedDamage: a record can't be read, and nothing happens to it; ends with its repair.
+	// NeedDamage: records can't be read, and nothing happens to them; ends with their repair.
 	NeedDamage NeedKind = "damage"
 	// NeedIncident: a critical incident stands open; ends when the witness resolves it.
 	NeedIncident NeedKind = "incident"
@@ -242,14 +242,23 @@ func (b *needBuilder) isDone(q *mergequeue.Request) bool {
 }
 
 // damage finds beads, merge requests and hooks that can't be read: nothing happens to
-// them until somebody looks.
+// them until somebody looks. They are one need, because one command repairs them all.
 func (b *needBuilder) damage() {
+	var found []*state.Corruption
 	for _, err := range b.unreadable {
 		var c *state.Corruption
 		if errors.As(err, &c) {
-			b.add(Need{Kind: NeedDamage, What: "can't read " + c.Path, Why: c.Reason}, c.Path)
+			found = append(found, c)
 		}
 	}
+	if len(found) == 0 {
+		return
+	}
+	what := "can't read " + found[0].Path
+	if more := len(found) - 1; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	b.add(Need{Kind: NeedDamage, What: what, Why: found[0].Reason}, "records")
 }
 
 // incidents finds what the witness holds for critical, unless another need says it.

@@ -134,6 +134,14 @@ func TestNeedsComeAndGoWithTheirCauses(t *testing.T) {
 			f.Plant("state/work/gt-bad.json", "{")
 			return func() { f.PutBead("gt-bad", bead.Open, nil) }
 		}, "1 damage  can't read state/work/gt-bad.json: not valid JSON: unexpected end of JSON input | chipset doctor --fix"},
+		"two damaged records": {func(f *rigtest.Yard) func() {
+			f.Plant("state/work/gt-bad.json", "{")
+			f.Plant("state/work/gt-bad2.json", "{")
+			return func() {
+				f.PutBead("gt-bad", bead.Open, nil)
+				f.PutBead("gt-bad2", bead.Open, nil)
+			}
+		}, "1 damage  can't read state/work/gt-bad.json and 1 more: not valid JSON: unexpected end of JSON input | chipset doctor --fix"},
 		"critical incident": {func(f *rigtest.Yard) func() {
 			i := incident.Incident{ID: "in-1", AgentID: "witness", Kind: incident.DiskLow, Severity: incident.Critical, OpenedAt: f.At(), Detail: "1% left"}
 			rigtest.Must(t, f.Incidents.Put("in-1", i))

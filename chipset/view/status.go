@@ -364,7 +364,12 @@ func (s *Status) addWarnings(m *Model) {
 	if len(down) > 0 {
 		add("%s with a bead in hand but not running: %s (chipset up starts the rig)", wording.Count(len(down), "polecat"), wording.JoinFirst(down, 3))
 	}
-	for _, err := range m.unreadable {
+	const most = 3
+	for i, err := range m.unreadable {
+		if i == most {
+			add("%s left out: chipset doctor lists them", wording.Count(len(m.unreadable)-most, "unreadable file"))
+			break
+		}
 		add("%v", err)
 	}
 	if m.around.quarantined > 0 {

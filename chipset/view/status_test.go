@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,6 +142,18 @@ func TestStatusWarnsOfWorkNobodyDoes(t *testing.T) {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in %s", want, all)
 		}
+	}
+}
+
+func TestStatusOfManyBrokenRecords(t *testing.T) {
+	f := rigtest.NewYard(t)
+	for i := range 500 {
+		f.Plant(f.Beads.Path(fmt.Sprintf("gt-b%d", i)), "{")
+	}
+	s, err := GetStatus(t.Context(), f.Rig)
+	rigtest.Must(t, err)
+	if len(s.Needs) != 1 || len(s.Warnings) != 4 || s.Warnings[3] != "497 unreadable files left out: chipset doctor lists them" {
+		t.Errorf("%d needs, warnings %q", len(s.Needs), s.Warnings)
 	}
 }
 
