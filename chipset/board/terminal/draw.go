@@ -139,7 +139,10 @@ func (b *Board) head() string {
 	name := t.bold.Reverse(true).Render(" " + fit(v.Rig, min(24, ansi.StringWidth(v.Rig)), false) + " ")
 	var parts []string
 	alive, _ := b.alive()
-	working := v.Beads[bead.InProgress] + v.Beads[bead.Hooked]
+	working, begun := v.Beads[bead.InProgress]+v.Beads[bead.Hooked], "at work"
+	if alive == 0 {
+		begun = "begun"
+	}
 	switch {
 	case b.trouble != "":
 		parts = append(parts, t.bad.Render("✗ "+fit(b.trouble, min(60, ansi.StringWidth(b.trouble)), false)))
@@ -170,7 +173,7 @@ func (b *Board) head() string {
 		n     int
 		word  string
 		style lipgloss.Style
-	}{{working, "at work", t.busy}, {len(v.Queue), "to land", t.moving}, {v.Beads[bead.Merged] + v.Beads[bead.Closed], "landed", t.good}} {
+	}{{working, begun, t.busy}, {len(v.Queue), "to land", t.moving}, {v.Beads[bead.Merged] + v.Beads[bead.Closed], "landed", t.good}} {
 		if c.n > 0 {
 			parts = append(parts, c.style.Render(fmt.Sprintf("%d %s", c.n, c.word)))
 		}

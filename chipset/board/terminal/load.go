@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // loader reads what the detail shows. It runs beside Update and changes nothing of the
@@ -89,10 +90,10 @@ func (l *loader) story(ctx context.Context) ([]styled, error) {
 		}
 		put(l.theme.dim, 0, "%s, %s%s", b.Priority, b.FailureCounts(), labels(b.Labels))
 		if len(it.Waits) > 0 {
-			put(l.theme.dim, 0, "waits for %v", it.Waits)
+			put(l.theme.dim, 0, "waits for %s", wording.Join(it.Waits, ", "))
 		}
 		if len(it.Blocks) > 0 {
-			put(l.theme.dim, 0, "%d wait for it: %v", len(it.Blocks), it.Blocks[:min(8, len(it.Blocks))])
+			put(l.theme.dim, 0, "%s behind it: %s", wording.Count(len(it.Blocks), "bead"), wording.JoinFirst(it.Blocks, 8))
 		}
 		for _, text := range []string{b.Description, b.Acceptance} {
 			for part := range strings.Lines(text) {
