@@ -182,7 +182,7 @@ func (i *Intervention) Next() Effect {
 		return Done{}
 	case !i.Taken:
 		return i.Step
-	case i.Assignment == "" || i.Step.To == bead.Done:
+	case i.Assignment == "":
 		return Done{}
 	case i.Hooked == i.Assignment:
 		return ClearHook{Agent: i.Assignee, Assignment: i.Assignment, BeadID: i.Step.BeadID, By: i.Step.By}

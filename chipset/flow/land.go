@@ -192,7 +192,6 @@ func (e AnnounceLanding) Change(q *mergequeue.Request, now state.Time) error {
 		}
 		q.Attempts++
 	}
-	q.ResetCandidate()
 	q.Stage, q.Waiting, q.Failure, q.Reason, q.UpdatedAt = e.stage(), "", "", "", now
 	q.Onto, q.Candidate, q.Tested = e.Onto, e.Candidate, e.Land.Tested
 	RecordStack(q, e.Land.Stack)

@@ -85,7 +85,6 @@ func (r *Retirement) Answer(e Effect, err error) {
 	}
 	if _, ok := e.(Send); ok {
 		r.mail.answer(err)
-		r.done[e.Name()] = err == nil
 	}
 	if err == nil {
 		r.mail = sending{}
