@@ -34,6 +34,7 @@ type court struct {
 	variants []variant
 	verdict  []verdict // of each; "" while nothing has caught it
 	reached  []bool    // by any test
+	unheard  []bool    // it survived the package's own tests, and there was no time for those of others
 	late     []bool    // its tests did not end in time, which catches it as well
 }
 
@@ -290,8 +291,7 @@ loop:
 	workers.Wait()
 }
 
-// hear tries the variants that nothing has caught yet with the tests of a package. Those for which the
-// time does not suffice count as not tried, whatever other packages made of them.
+// hear tries the variants that nothing has caught yet with the tests of a package.
 func (c *court) hear(ctx context.Context, s *suite, tests []test) error {
 	var failed error
 	heard := make([]bool, len(c.variants))
@@ -321,9 +321,7 @@ func (c *court) hear(ctx context.Context, s *suite, tests []test) error {
 		return true
 	})
 	for i, v := range c.verdict {
-		if v == survived && !heard[i] {
-			c.verdict[i] = ""
-		}
+		c.unheard[i] = v == survived && !heard[i]
 	}
 	return failed
 }
@@ -358,7 +356,7 @@ func groups(tests []test, number int) []group {
 // the judges.
 func (c *court) judge(ctx context.Context, judges []string) error {
 	c.verdict, c.reached = make([]verdict, len(c.variants)), make([]bool, len(c.variants))
-	c.late = make([]bool, len(c.variants))
+	c.late, c.unheard = make([]bool, len(c.variants)), make([]bool, len(c.variants))
 	overlay, err := c.prepare(ctx)
 	if err != nil {
 		return err

@@ -134,7 +134,7 @@ func (c *court) session(ctx context.Context, judges []string, count map[verdict]
 	if err := c.judge(ctx, judges); err != nil {
 		return err
 	}
-	own, late := map[verdict]int{}, 0
+	own, late, unheard := map[verdict]int{}, 0, 0
 	for i, v := range c.variants {
 		if c.late[i] {
 			late++
@@ -143,14 +143,18 @@ func (c *court) session(ctx context.Context, judges []string, count map[verdict]
 		count[c.verdict[i]]++
 		if c.verdict[i] == survived {
 			why := ""
-			if !c.reached[i] {
+			switch {
+			case c.unheard[i]:
+				unheard++
+				why = "; there was no time for the tests of other packages"
+			case !c.reached[i]:
 				why = "; no test reaches it"
 			}
 			say(c.out, "%s  %s  (line %d%s)\n", survived, v.name, v.line, why)
 		}
 	}
-	say(c.out, "%s: %d of %d caught (%d because the tests did not end), in %s; %d others do not compile, %d were not tried\n", c.pkg, own[caught], own[caught]+own[survived], late,
-		time.Since(begin).Round(time.Second), own[broken], own[""])
+	say(c.out, "%s: %d of %d caught (%d because the tests did not end; %d others were judged by the tests beside the package alone), in %s; %d others do not compile, %d were not tried\n",
+		c.pkg, own[caught], own[caught]+own[survived], late, unheard, time.Since(begin).Round(time.Second), own[broken], own[""])
 	return nil
 }
 
