@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -99,6 +100,26 @@ func TestPolecatCrashAfterTheWorkerFinished(t *testing.T) {
 	}
 	if b := k.bead(rec.BeadID); b.Status != bead.Done {
 		t.Errorf("bead is %s: %s", b.Status, b.CloseReason)
+	}
+}
+
+// A worker that has reported may write until it is ended: what it leaves is committed after that, or some of it would be lost.
+func TestPolecatEndsTheWorkerBeforeItsWorkIsCommitted(t *testing.T) {
+	t.Parallel()
+	k := newKennel(t, "")
+	rec := k.sling("trap 'echo late > late.txt; exit 0' TERM; echo x > x.txt; while :; do sleep 0.02; done")
+	k.until("the worker works", k.working("x.txt"))
+	_, won, err := carry.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Session: k.hook().WorkItem.Session, Outcome: retire.Done})
+	if err != nil || !won {
+		t.Fatal(won, err)
+	}
+	k.crash()
+	k.until("it is retired", k.retired(rec.AssignmentID))
+	if end := k.record(rec.AssignmentID); end.Outcome != retire.Done {
+		t.Errorf("ended as %s: %s", end.Outcome, end.Reason)
+	}
+	if files := k.git("ls-tree", "--name-only", "polecat/"+string(rec.BeadID)); files != "README\nlate.txt\nx.txt" {
+		t.Errorf("the branch holds %q", files)
 	}
 }
 

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/handoff"
@@ -56,8 +58,8 @@ func (k *kennel) dead() state.AssignmentID {
 	return rec.AssignmentID
 }
 
-// live is a new process of the polecat, until its hook has nothing for it to do.
-func (k *kennel) live() (any, error) {
+// process is a new one of the polecat, which does something.
+func (k *kennel) process(do func(p *Polecat) error) (any, error) {
 	ctx := k.t.Context()
 	r, err := rig.Open(ctx, k.dir, time.Now)
 	if err != nil {
@@ -65,29 +67,34 @@ func (k *kennel) live() (any, error) {
 	}
 	p := NewPolecat(Agent{Rig: r, ID: alpha, Session: state.NewSessionID(), Self: k.p.Self, Say: func(string, ...any) {}})
 	defer p.Close()
+	return nil, do(p)
+}
+
+// live clears up, and goes on until its hook has nothing for it to do.
+func live(ctx context.Context, p *Polecat) error {
 	if err := p.Recover(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	for range 20 {
 		next, err := p.Tick(ctx)
 		if err != nil || next.Conflict != nil {
-			return nil, errors.Join(err, next.Conflict)
+			return errors.Join(err, next.Conflict)
 		}
-		h, err := r.Hooks.Get(string(alpha))
+		h, err := p.Rig.Hooks.Get(string(alpha))
 		if err != nil || h.Status != hook.Pending && h.Status != hook.Active {
-			return nil, err
+			return err
 		}
 	}
-	return nil, errors.New("it waits")
+	return errors.New("it waits")
 }
 
 // standing is what is left of the dead session, and what its hand-off says.
 func (k *kennel) standing(a state.AssignmentID) string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	for _, name := range []string{"committed.txt", "staged.txt", "unknown.txt"} {
-		say("%s is in commits: %t", name, k.git("log", "--all", "--format=%H", "--", name) != "")
-	}
+	kept := strings.Fields(k.git("log", "--all", "--format=", "--name-only"))
+	slices.Sort(kept)
+	say("in commits: %v", slices.Compact(kept))
 	notes, bad, err := k.rig.Handoffs.List(alpha)
 	if err != nil || len(bad) > 0 {
 		k.t.Error(bad, err)
@@ -125,8 +132,12 @@ func TestPolecatFaultsOfGit(t *testing.T) {
 			}
 		},
 		"taken away": func(k *kennel, a state.AssignmentID) {
-			h := k.hook()
-			if _, err := carry.Unsling(k.t.Context(), k.rig, h.WorkItem.BeadID, "mayor"); err != nil {
+			if _, err := carry.Unsling(k.t.Context(), k.rig, k.hook().WorkItem.BeadID, "mayor"); err != nil {
+				k.t.Fatal(err)
+			}
+		},
+		"taken away under way": func(k *kennel, a state.AssignmentID) {
+			if _, err := carry.Unsling(k.t.Context(), k.rig, k.hook().WorkItem.BeadID, "mayor"); err != nil {
 				k.t.Fatal(err)
 			}
 		},
@@ -141,9 +152,18 @@ func TestPolecatFaultsOfGit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := newKennel(t, "")
 			a := k.dead()
+			item := *k.hook().WorkItem
 			scenes[name](k, a)
 			k.p.Close()
-			p := gittest.Play{World: k.dir, Do: k.live, Standing: func() string { return k.standing(a) }}
+			do := func() (any, error) { return k.process(func(p *Polecat) error { return live(t.Context(), p) }) }
+			if name == "taken away under way" {
+				do = func() (any, error) {
+					return k.process(func(p *Polecat) error {
+						return p.do(t.Context(), polecat.Abandon{Assignment: a, Bead: item.BeadID, Session: item.Session})
+					})
+				}
+			}
+			p := gittest.Play{World: k.dir, Do: do, Standing: func() string { return k.standing(a) }}
 			faults.Sweep(t, p)
 			gittest.Spoil(t, p, ".chipset/"+string(handoff.Dir), func(string) bool { return false })
 		})

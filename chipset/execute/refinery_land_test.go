@@ -199,6 +199,9 @@ func TestRefineryResumes(t *testing.T) {
 		}, true},
 		{"test", func(_ *mill, q *mergequeue.Request) { q.Stage = mergequeue.StageTest }, true},
 		{"merge, nothing moved", func(_ *mill, q *mergequeue.Request) { q.Stage, q.Tested = mergequeue.StageMerge, true }, true},
+		{"merge, the candidate is gone", func(_ *mill, q *mergequeue.Request) {
+			q.Stage, q.Tested, q.Candidate = mergequeue.StageMerge, true, strings.Repeat("1", 40)
+		}, true},
 		{"merge, moved", func(m *mill, q *mergequeue.Request) {
 			q.Stage, q.Tested = mergequeue.StageMerge, true
 			m.git(m.dir, "merge", "-q", "--ff-only", q.Candidate)

@@ -184,6 +184,9 @@ func TestAdvanceRefused(t *testing.T) {
 		"locked ORIG_HEAD":  func(f *fixture) { f.write(f.CommonDir(), "ORIG_HEAD.lock", "") },
 		"locked index":      func(f *fixture) { f.write(f.CommonDir(), "index.lock", "") },
 		"merge in progress": func(f *fixture) { f.write(f.CommonDir(), "MERGE_HEAD", string(f.head(f.TopLevel()))+"\n") },
+		"checked out twice": func(f *fixture) {
+			f.git(f.TopLevel(), "worktree", "add", "-q", "--force", filepath.Join(f.TempDir(), "twice"), "main")
+		},
 		"rebase of it": func(f *fixture) {
 			f.git(f.TopLevel(), "checkout", "-q", "--detach")
 			f.write(f.CommonDir(), "rebase-merge/head-name", "refs/heads/main\n")

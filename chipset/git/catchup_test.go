@@ -51,6 +51,14 @@ func TestCatchUp(t *testing.T) {
 			f.write(f.TopLevel(), "a.txt", "mine\n")
 			f.git(f.TopLevel(), "add", "a.txt")
 		}, false, "M  a.txt\nD  b"},
+		"a merge is in progress": {func(f *fixture, old Hash) {
+			behind(f, old)
+			f.write(f.CommonDir(), "MERGE_HEAD", string(old)+"\n")
+		}, false, "M  a.txt\nD  b"},
+		"the branch went on": {func(f *fixture, old Hash) {
+			f.commit(f.TopLevel(), map[string]string{"a.txt": "mine\n"})
+			behind(f, old)
+		}, false, "M  a.txt\nD  b"},
 		"changes elsewhere": {func(f *fixture, old Hash) {
 			behind(f, old)
 			f.write(f.TopLevel(), "c", "mine\n")

@@ -79,6 +79,20 @@ func TestMakeDurableNamesWhatIsTornAndStoreFilesStoresItAgain(t *testing.T) {
 	}
 }
 
+// A folder is stored again with what the worker has deleted from it since.
+func TestStoreFilesOfAFolderWithoutAFile(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	base := f.head(w.Path())
+	head := f.commit(w.Path(), map[string]string{"dir/kept": "kept", "dir/gone": "gone"})
+	f.must(os.Remove(filepath.Join(w.Path(), "dir", "gone")))
+	f.spoil(Hash(f.git(w.Path(), "rev-parse", "HEAD:dir")), func([]byte) []byte { return nil })
+	f.wantErr(f.MakeDurable(f.ctx, head, base), ErrTorn)
+	f.must(w.StoreFiles(f.ctx))
+	f.must(f.MakeDurable(f.ctx, head, base))
+	f.git(w.Path(), "fsck", "--strict")
+}
+
 func TestMakeDurableOfWhatIsLostStaysTorn(t *testing.T) {
 	f := newFixture(t)
 	w := f.prepared()
