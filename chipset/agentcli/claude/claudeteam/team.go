@@ -50,19 +50,24 @@ type newEntry struct {
 	Type string `json:"type"`
 }
 
-// OpenTeam checks that dir is the folder of a team.
+// OpenTeam checks that dir is the folder of a team. One that was begun just now has config.json and no inboxes yet.
 func OpenTeam(dir string) (*Team, error) {
-	if err := isFolder(filepath.Join(dir, "inboxes")); err != nil {
+	c := &Team{Dir: dir}
+	configured, err := there(c.configFile())
+	if err == nil && configured {
+		err = state.MkdirOutside(filepath.Join(dir, "inboxes"))
+	}
+	if err == nil {
+		err = isFolder(filepath.Join(dir, "inboxes"))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("no team of Claude Code: %w", err)
 	}
-	return &Team{Dir: dir}, nil
+	return c, nil
 }
 
 // Name implements bridge.System.
 func (c *Team) Name() string { return "claude-teams/" + filepath.Base(c.Dir) }
-
-// Introduce implements bridge.System: a team has no list of agents to add to.
-func (c *Team) Introduce(context.Context, *bridge.Bridge) error { return nil }
 
 // current reports whether delivered entries are deleted, and not marked.
 func (c *Team) current() bool {
