@@ -44,9 +44,7 @@ type Mailbox struct {
 
 // NewMailbox returns the mailbox of an agent. Its folder need not exist yet.
 func NewMailbox(t *state.Tree, owner state.AgentID) *Mailbox {
-	b := &Mailbox{tree: t, owner: owner, cacheFrom: cacheFrom}
-	b.follow = state.NewFollower(t, b.Dir(), nil)
-	return b
+	return &Mailbox{tree: t, owner: owner, cacheFrom: cacheFrom}
 }
 
 // WithLog makes the mailbox log what is read, archived and quarantined. It

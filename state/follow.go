@@ -55,7 +55,7 @@ func (f *feed) take() (names map[string]bool, stirred, lost bool) {
 // Follower reports the changes of a folder to one who caches its content. It uses
 // notifications of the system but does not rely on them: it asks for a rescan when the
 // folder's own stamp changed without a notification, and from time to time anyway. It
-// is used by one goroutine at a time.
+// is used by one goroutine at a time. The zero Follower asks for a rescan each time.
 type Follower struct {
 	tree *Tree
 	dir  Path
@@ -73,7 +73,7 @@ type Follower struct {
 // long it takes until a watch that was refused is asked for again.
 const wholeInterval = 30 * time.Second
 
-// NewFollower follows a folder. Without a watcher every change is a rescan.
+// NewFollower follows a folder. A nil watcher makes every change a rescan.
 func NewFollower(t *Tree, dir Path, w *Watcher) Follower {
 	return Follower{tree: t, dir: dir, watcher: w}
 }

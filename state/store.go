@@ -54,7 +54,7 @@ type cached[T any] struct {
 // lock is the class of their locks; check refuses an object that contradicts
 // its file's name (without .json).
 func NewStore[T any](t *Tree, dir Path, kind string, lock LockKind, check func(name string, v *T) error) *Store[T] {
-	return &Store[T]{tree: t, dir: dir, kind: kind, lock: lock, check: check, follow: NewFollower(t, dir, nil),
+	return &Store[T]{tree: t, dir: dir, kind: kind, lock: lock, check: check,
 		cache: map[string]cached[T]{}, young: map[string]bool{}}
 }
 
