@@ -121,3 +121,51 @@ func TestOpenFollowsNoLink(t *testing.T) {
 		t.Error("SyncFile followed a link")
 	}
 }
+
+// What can't be done is said, and nothing is left open.
+func TestCallsThatFail(t *testing.T) {
+	dir := t.TempDir()
+	none, file := filepath.Join(dir, "none", "x"), filepath.Join(dir, "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	must(t, os.Mkdir(filepath.Join(dir, "full"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "full", "x"), nil, 0o600))
+	var d OS
+	for name, call := range map[string]func() error{
+		"create":  func() error { _, err := d.Create(none); return err },
+		"append":  func() error { _, err := d.Append(none); return err },
+		"pending": func() error { _, err := d.Pending(none); return err },
+		"pending over a folder": func() error {
+			p, err := d.Pending(filepath.Join(dir, "full"))
+			must(t, err)
+			return errors.Join(p.Replace(), p.Cleanup())
+		},
+		"sync of nothing":        func() error { return d.SyncFile(none) },
+		"sync of no folder":      func() error { return d.SyncDir(none) },
+		"sync of a file for one": func() error { return d.SyncDir(file) },
+		"sync of a device":       func() error { return d.SyncFile(os.DevNull) },
+		"move of nothing":        func() error { return d.RenameNew(none, filepath.Join(dir, "new")) },
+		"move into itself":       func() error { return d.RenameNew(filepath.Join(dir, "full"), filepath.Join(dir, "full", "y")) },
+		"link of nothing":        func() error { return linkThenUnlink(none, filepath.Join(dir, "new")) },
+		"folder to no folder":    func() error { return linkThenUnlink(filepath.Join(dir, "full"), none) },
+		"folder onto a folder": func() error {
+			must(t, os.Mkdir(filepath.Join(dir, "empty"), 0o700))
+			return linkThenUnlink(filepath.Join(dir, "full"), filepath.Join(dir, "empty"))
+		},
+		"remove":  func() error { return d.Remove(none) },
+		"mkdir":   func() error { return d.Mkdir(none) },
+		"symlink": func() error { return d.Symlink(file, none) },
+		"rename":  func() error { return d.Rename(none, file) },
+	} {
+		if err := call(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	f, err := d.Create(filepath.Join(dir, "closed"))
+	must(t, err)
+	must(t, f.Close())
+	for name, call := range map[string]func() error{"sync": f.Sync, "flush": f.Flush, "start": f.StartFlush} {
+		if err := call(); err == nil && name == "sync" {
+			t.Errorf("%s of a closed file: no error", name)
+		}
+	}
+}

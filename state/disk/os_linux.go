@@ -72,16 +72,15 @@ func journalOf(device string) bool {
 // since Linux 5.8 (syncfs(2), "Errors").
 func syncfsReports() bool {
 	var name unix.Utsname
-	if unix.Uname(&name) != nil {
-		return false
-	}
-	version := strings.SplitN(unix.ByteSliceToString(name.Release[:]), ".", 3)
-	if len(version) < 2 {
-		return false
-	}
-	major, majorErr := strconv.Atoi(version[0])
-	minor, minorErr := strconv.Atoi(strings.TrimRightFunc(version[1], func(r rune) bool { return r < '0' || r > '9' }))
-	return majorErr == nil && minorErr == nil && (major > 5 || major == 5 && minor >= 8)
+	_ = unix.Uname(&name) // without a name it is no kernel that is known
+	return reportsSince58(unix.ByteSliceToString(name.Release[:]))
+}
+
+// reportsSince58 reports whether the release of a kernel is 5.8 or later.
+func reportsSince58(release string) bool {
+	var major, minor int
+	n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor)
+	return n == 2 && (major > 5 || major == 5 && minor >= 8)
 }
 
 // Unnamed implements Disk.
