@@ -116,6 +116,20 @@ func TestNothingIsRememberedOfWhatIsGone(t *testing.T) {
 	must(t, os.RemoveAll(dir+"-old"))
 	p.seen(t, "another folder", boxes...)
 
+	// The same file, taken away and put back, says something else again.
+	must(t, p.box.MarkRead(t.Context(), read))
+	p.seen(t, "read again", boxes...)
+	at := dir + "/" + string(read)
+	data, err = os.ReadFile(at)
+	must(t, err)
+	must(t, os.Rename(at, dir+"-away"))
+	p.seen(t, "taken away", boxes...)
+	must(t, os.WriteFile(dir+"-away", []byte(strings.Replace(string(data), `"read": true`, `"read": false`, 1)), 0o600))
+	must(t, os.Rename(dir+"-away", at))
+	p.seen(t, "put back", boxes...)
+	p.rescan(t, 7)
+	p.seen(t, "looked at whole", boxes...)
+
 	must(t, os.RemoveAll(p.tree.Abs(Dir)))
 	must(t, os.WriteFile(p.tree.Abs(Dir), nil, 0o600))
 	for i, b := range boxes {

@@ -29,6 +29,7 @@ func TestSpoiltFolders(t *testing.T) {
 		p := newPost(t)
 		first, second := p.send(t, keyed("one")), p.send(t, hello())
 		must(t, p.box.MarkRead(t.Context(), first))
+		p.ask(t, "t7", nil)
 		dir := p.tree.Abs(p.box.Dir())
 		if spoilt == "archive" {
 			dir = p.tree.Abs(p.box.path(first, true).Dir())
@@ -42,6 +43,7 @@ func TestSpoiltFolders(t *testing.T) {
 			},
 			"send all":       func() error { _, errs := p.SendAll(t.Context(), []Message{keyed("four")}); return errs[0] },
 			"send of a task": func() error { _, err := p.Send(t.Context(), task("t1")); return err },
+			"accept":         func() error { _, err := p.Send(t.Context(), update("t7", TaskAccepted)); return err },
 			"drop":           func() error { return p.box.DropArchived(t.Context(), first) },
 			"get":            func() error { _, err := p.box.Get("2026-03-05T09-30-00Z-witness.json"); return err },
 			"task": func() error {

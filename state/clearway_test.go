@@ -57,6 +57,12 @@ func TestQuarantineNonFolderRefuses(t *testing.T) {
 	if _, err := os.Lstat(outside + "/file"); err != nil {
 		t.Error(err)
 	}
+	if err := tree.QuarantineNonFolder(t.Context(), "state/../x", "why", At(fixedTime)); !errors.Is(err, ErrBadID) {
+		t.Errorf("out of the tree: %v", err)
+	}
+	if all, err := tree.Quarantined(); err != nil || len(all) > 0 {
+		t.Errorf("in the quarantine: %v, %v", all, err)
+	}
 
 	plant(t, tree, "state/work", "in the way")
 	holder, err := tree.lockRoot(t.Context())

@@ -18,6 +18,7 @@ import (
 // faulty is this machine's disk, of which one call fails.
 type faulty struct {
 	disk.OS
+	features  disk.Features
 	calls, at int // how many there were, and which fails
 	open      int // files
 }
@@ -29,7 +30,19 @@ func (d *faulty) step(do func() error) error {
 	return do()
 }
 
-func (d *faulty) Features(string) disk.Features { return disk.Features{} }
+func (d *faulty) Features(string) disk.Features { return d.features }
+
+func (d *faulty) Barrier(dir string) (disk.Barrier, error) {
+	b, err := d.OS.Barrier(dir)
+	return faultyBarrier{b, d}, err
+}
+
+type faultyBarrier struct {
+	disk.Barrier
+	d *faulty
+}
+
+func (b faultyBarrier) Settle() error { return b.d.step(func() error { return nil }) }
 
 func (d *faulty) Mkdir(path string) error {
 	return d.step(func() error { return d.OS.Mkdir(path) })
@@ -52,9 +65,19 @@ func (d *faulty) Symlink(target, path string) error {
 }
 
 func (d *faulty) Create(path string) (disk.File, error) {
-	var f disk.File
-	err := d.step(func() (err error) { f, err = d.OS.Create(path); return err })
-	if err != nil {
+	return d.file(func() (disk.File, error) { return d.OS.Create(path) })
+}
+
+func (d *faulty) Unnamed(dir string) (disk.File, error) {
+	return d.file(func() (disk.File, error) { return d.OS.Unnamed(dir) })
+}
+
+func (d *faulty) Link(f disk.File, path string) error {
+	return d.step(func() error { return d.OS.Link(f.(*faultyFile).File, path) })
+}
+
+func (d *faulty) file(open func() (disk.File, error)) (f disk.File, err error) {
+	if err = d.step(func() error { f, err = open(); return err }); err != nil {
 		return nil, err
 	}
 	d.open++
@@ -72,6 +95,10 @@ func (f *faultyFile) Write(data []byte) (n int, err error) {
 }
 
 func (f *faultyFile) Sync() error { return f.d.step(f.File.Sync) }
+
+func (f *faultyFile) Flush() error { return f.d.step(f.File.Flush) }
+
+func (f *faultyFile) StartFlush() error { return f.d.step(f.File.StartFlush) }
 
 func (f *faultyFile) Close() error {
 	f.d.open--
@@ -116,6 +143,43 @@ func TestCreateOnADiskThatFails(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Of many files each is there, or its error is returned, and nothing else is left.
+func TestPublicationsOnADiskThatFails(t *testing.T) {
+	for name, features := range kinds() {
+		for _, n := range []int{1, batchFrom - 1, batchFrom + 1} {
+			eachFault(t, func(d *faulty) {
+				at := d.at
+				d.at, d.features = 0, features
+				tree := treeOn(t, d)
+				must(t, errors.Join(tree.MkdirAll("state/work/0"), tree.MkdirAll("state/work/1")))
+				_ = tree.able()
+				d.calls, d.at = 0, at
+				news := make([]NewFile, n)
+				for i := range news {
+					news[i] = NewFile{Path: Path(fmt.Sprintf("state/work/%d/%d.json", i%2, i)), Data: fmt.Append(nil, i)}
+				}
+				there := 0
+				for i, err := range tree.WriteAll(news) {
+					data, readErr := tree.Read(news[i].Path, MaxFile)
+					if err == nil && string(data) != fmt.Sprint(i) || err != nil && !errors.Is(readErr, ErrNotFound) {
+						t.Errorf("%s, fault %d: %d: %v, and it holds %q, %v", name, at, i, err, data, readErr)
+					}
+					if err == nil {
+						there++
+					}
+				}
+				if d.calls < d.at && there != n {
+					t.Errorf("%s: without a fault %d of %d files", name, there, n)
+				}
+				if left := leftovers(t, tree); len(left) > 0 {
+					t.Errorf("%s, fault %d: left %v", name, at, left)
+				}
+				must(t, tree.Close())
+			})
+		}
+	}
 }
 
 // A cache, and a link, are the old or the new one, and say which.
@@ -231,6 +295,14 @@ func TestNoBarrierCanBeOpened(t *testing.T) {
 	}
 	must(t, errors.Join(tree.WriteAll(news)...))
 	must(t, tree.Close())
+
+	d := &faulty{features: disk.Features{Barrier: true}}
+	tree, err := OpenOn(d, newTree(t).Root())
+	must(t, err)
+	must(t, tree.Close())
+	if tree.able(); tree.barrier != nil {
+		t.Error("a tree that is closed opens a barrier, which nobody closes")
+	}
 }
 
 type noBarrier struct{ *featured }

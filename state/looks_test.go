@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -298,4 +299,162 @@ func TestWatchOfAFolderMadeAnew(t *testing.T) {
 		t.Error("a change in the new folder is not told")
 	}
 	must(t, unix.Access(tree.Abs("state/gone"), unix.F_OK))
+}
+
+// What changed in a folder of files that are old is told once.
+func TestSinceOfOldFiles(t *testing.T) {
+	tree := newTree(t)
+	followedStore, _ := followed(t, tree)
+	stores := []*Store[sample]{followedStore, sampleStore(tree)}
+	for _, id := range []string{"a", "b", "c"} {
+		must(t, stores[0].Create(id, sample{Name: id}))
+	}
+	time.Sleep(racyWindow + 20*time.Millisecond) // the system's stamp of a change can't be set
+	cursors := make([]Cursor, len(stores))
+	for step, want := range []string{"true [a b c] [] 0", "false [] [] 0", "false [] [a] 0", "false [b] [] 0", "false [] [] 0"} {
+		switch step {
+		case 2:
+			must(t, stores[0].Remove("a"))
+		case 3:
+			must(t, stores[0].Put("b", sample{Name: "b", Count: 1}))
+			time.Sleep(racyWindow + 20*time.Millisecond)
+		}
+		for i, s := range stores {
+			if got := since(t, s, &cursors[i]); got != want {
+				t.Errorf("step %d, store %d: %s, want %s", step, i, got, want)
+			}
+		}
+	}
+}
+
+// A store may be used by many at once.
+func TestStoreOfMany(t *testing.T) {
+	tree := newTree(t)
+	s, w := followed(t, tree)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			name := fmt.Sprint("s", i)
+			for n := range 20 {
+				_, _, allErr := s.All()
+				_, _, selectErr := s.Select(func(v *sample) bool { return v.Count > 0 })
+				_, sinceErr := s.Since(Cursor{})
+				putErr := s.Put(name, sample{Name: name, Count: n})
+				v, getErr := s.GetCached(name)
+				s.Follow(w)
+				if err := errors.Join(allErr, selectErr, sinceErr, putErr, getErr); err != nil || v.Count != n {
+					t.Errorf("%+v, %v", v, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Where a folder can't be looked at, whoever asks hears of it.
+func TestLooksThatFail(t *testing.T) {
+	tree := newTree(t)
+	s, _ := followed(t, tree)
+	must(t, s.Create("a", sample{Name: "a"}))
+	_, _, err := s.All()
+	must(t, err)
+	must(t, os.RemoveAll(tree.Abs("state/work")))
+	plant(t, tree, "state/work", "in the way")
+	plant(t, tree, QuarantineDir, "in the way")
+	for name, look := range map[string]func() error{
+		"all":         func() error { _, _, err := s.All(); return err },
+		"select":      func() error { _, _, err := s.Select(func(*sample) bool { return true }); return err },
+		"since":       func() error { _, err := s.Since(Cursor{}); return err },
+		"summaries":   func() error { _, _, err := summaryStore(tree).Summaries(); return err },
+		"get":         func() error { _, err := s.Get("a"); return err },
+		"cached":      func() error { _, err := s.GetCached("a"); return err },
+		"quarantined": func() error { _, err := tree.Quarantined(); return err },
+		"lock": func() error {
+			_, err := s.Update(t.Context(), "a", func(*sample) error { return nil })
+			if tree.IsLocked(LockBead, "a") {
+				t.Error("a lock that was not given is held")
+			}
+			return err
+		},
+	} {
+		if err := look(); err == nil || errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w, err := NewWatcher(tree)
+	must(t, err)
+	defer w.Close()
+	follower := NewFollower(tree, "state/work/x", w)
+	if c, err := follower.Next(); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("followed: %+v, %v", c, err)
+	}
+	must(t, os.RemoveAll(tree.Abs(StateDir)))
+	if temps, err := tree.TempFiles(time.Now()); err != nil || len(temps) > 0 {
+		t.Errorf("in no tree: %v, %v", temps, err)
+	}
+	if shared, err := tree.HardLinkedFiles(tree.Abs("none")); err != nil || len(shared) > 0 {
+		t.Errorf("in no tree: %v, %v", shared, err)
+	}
+}
+
+// A change of what is not there, or is damaged, changes nothing and says which it is.
+func TestChangesOfNothing(t *testing.T) {
+	tree := newTree(t)
+	s := sampleStore(tree)
+	plant(t, tree, "state/work/bad.json", "{")
+	for name, want := range map[string]error{"none": ErrNotFound, "bad": ErrCorrupt} {
+		if _, err := s.Update(t.Context(), name, func(v *sample) error { v.Name = name; return nil }); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if there, _ := tree.Exists("state/work/none.json"); there {
+		t.Error("an object that was not there is")
+	}
+	if err := Conflictf("x", "y"); !errors.Is(err, ErrConflict) {
+		t.Error(err)
+	}
+}
+
+// A file is moved onto nothing else, also where one of the two is empty or can't be read.
+func TestMoveOntoAnother(t *testing.T) {
+	for name, c := range map[string]struct{ from, to func(at string) error }{
+		"an empty file onto a folder": {func(at string) error { return os.WriteFile(at, nil, 0o600) }, func(at string) error { return os.Mkdir(at, 0o700) }},
+		"a folder onto an empty file": {func(at string) error { return os.Mkdir(at, 0o700) }, func(at string) error { return os.WriteFile(at, nil, 0o600) }},
+	} {
+		for kind, features := range kinds() {
+			tree := treeOn(t, &featured{features: features})
+			must(t, errors.Join(tree.MkdirAll("state/a"), tree.MkdirAll("state/b")))
+			must(t, errors.Join(c.from(tree.Abs("state/a/x")), c.to(tree.Abs("state/b/x"))))
+			if err := tree.Move("state/a/x", "state/b/x"); !errors.Is(err, ErrExists) {
+				t.Errorf("%s, %s: %v", kind, name, err)
+			}
+			if there, err := tree.Exists("state/a/x"); !there {
+				t.Errorf("%s, %s: it is gone, %v", kind, name, err)
+			}
+		}
+	}
+}
+
+// A folder that is known is not made again, and no name leads out of the tree.
+func TestFoldersThatAreKnown(t *testing.T) {
+	d := &featured{}
+	tree := treeOn(t, d)
+	must(t, tree.MkdirAll("state/mail/mayor"))
+	syncs := 0
+	d.fail = func(op, _ string) error { syncs++; return nil }
+	must(t, tree.MkdirAll("state/mail/mayor"))
+	time.Sleep(checkInterval + 20*time.Millisecond) // since when links are looked for again
+	must(t, tree.MkdirAll("state/mail/mayor"))
+	if syncs != 0 {
+		t.Errorf("%d syncs of what was durable", syncs)
+	}
+	for _, dir := range []Path{"../x", "run/../../x", "run//x", ""} {
+		if err := tree.MkdirAll(dir); !errors.Is(err, ErrBadID) {
+			t.Errorf("%q: %v", dir, err)
+		}
+	}
+	d.fail = func(string, string) error { return unix.EIO }
+	if l, err := tree.Lock(t.Context(), LockBead, "a", "state/mail"); err == nil || tree.IsLocked(LockBead, "a") {
+		t.Errorf("%v, %v, and it is held: %v", l, err, tree.IsLocked(LockBead, "a"))
+	}
 }

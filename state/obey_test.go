@@ -56,7 +56,7 @@ func TestVerbsOfTheTreeObey(t *testing.T) {
 		"replace": {Spares: []string{"state/things", "state/log.jsonl"}, Do: func(r *model.Run) (any, error) {
 			return nil, r.Tree.Replace(old, []byte("new"))
 		}},
-		"append": {Spares: []string{"state/things", "state/mail"}, Do: func(r *model.Run) (any, error) {
+		"append": {Lock: func(p state.Path) (state.LockKind, string) { return state.LockAppend, p.Base() }, Spares: []string{"state/things", "state/mail"}, Do: func(r *model.Run) (any, error) {
 			return nil, errors.Join(r.Tree.Append("state/log.jsonl", []byte("line\n")), r.Tree.SyncFile("state/log.jsonl"))
 		}},
 		"move": {Spares: []string{"state/things", "state/log.jsonl", string(old)}, Do: func(r *model.Run) (any, error) {

@@ -93,16 +93,13 @@ func (t *Tree) manyNames() (files map[fileID]*namesOf, paths []Path, err error) 
 
 // findNames adds to files the names that they have below root.
 func findNames(root string, files map[fileID]*namesOf) error {
-	real, err := filepath.EvalSymlinks(root)
-	if err != nil {
-		return skipLost(err)
-	}
+	real, _ := filepath.EvalSymlinks(root) // no name is known of what lies in none
 	return filepath.WalkDir(real, func(at string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return skipLost(err)
 		}
 		info, err := e.Info()
-		if err != nil || links(info) < 2 {
+		if err != nil {
 			return skipLost(err)
 		}
 		if names := files[idOf(info)]; names != nil {

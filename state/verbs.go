@@ -236,7 +236,7 @@ func (t *Tree) still(dir Path, known knownFolder) bool {
 }
 
 func (t *Tree) mkdir(dir Path) error {
-	if err := t.check(dir); err != nil {
+	if err := dir.valid(); err != nil {
 		return err
 	}
 	since := t.syncs.failures(dir.Dir())

@@ -181,7 +181,7 @@ func (w *watched) change(at string) {
 	}
 	rel, err := filepath.Rel(w.tree.Root(), at)
 	p := state.Path(filepath.ToSlash(rel))
-	if err != nil || !strings.HasPrefix(string(p), "state/") || strings.HasPrefix(p.Base(), ".") {
+	if err != nil || !strings.HasPrefix(string(p), "state/") || isLog(string(p)) || strings.HasPrefix(p.Base(), ".") {
 		return
 	}
 	if kind, name := w.lock(p); kind != "" && !w.tree.IsLocked(kind, name) {
@@ -191,6 +191,9 @@ func (w *watched) change(at string) {
 
 // Pending implements disk.Disk.
 func (w *watched) Pending(at string) (disk.Pending, error) { w.change(at); return w.Disk.Pending(at) }
+
+// Append implements disk.Disk.
+func (w *watched) Append(at string) (disk.File, error) { w.change(at); return w.Disk.Append(at) }
 
 // RenameNew implements disk.Disk.
 func (w *watched) RenameNew(from, to string) error { w.change(to); return w.Disk.RenameNew(from, to) }
