@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/audit"
+	"github.com/gastown-chipset/chipset/state/disk"
 )
 
 // seen is what a mailbox tells of itself, which must be what a look at every file finds.
@@ -228,6 +231,35 @@ func TestVerbsWaitForTheLock(t *testing.T) {
 		t.Errorf("was %s\nis %s", before, after)
 	}
 }
+
+// What is as old as the limit is not older, and what was not sent has no name.
+func TestArchivedToTheNanosecond(t *testing.T) {
+	p := newPost(t)
+	n := p.send(t, hello())
+	must(t, p.box.MarkRead(t.Context(), n))
+	if moved, err := p.box.ArchiveOld(t.Context(), "mayor", now.Time, false); err != nil || len(moved) > 0 {
+		t.Errorf("%v, %v", moved, err)
+	}
+	if moved, err := p.box.ArchiveOld(t.Context(), "mayor", now.Add(1), false); err != nil || len(moved) != 1 {
+		t.Errorf("%v, %v", moved, err)
+	}
+
+	full, err := state.OpenOn(fullDisk{}, p.tree.Root())
+	must(t, err)
+	sent, errs := NewSender(full, p.agents, fixed, 0).SendAll(t.Context(), []Message{hello(), hello()})
+	for i, n := range sent {
+		if n != "" || !errors.Is(errs[i], unix.ENOSPC) {
+			t.Errorf("on a full disk: %q, %v", n, errs[i])
+		}
+	}
+}
+
+// fullDisk takes no new file.
+type fullDisk struct{ disk.OS }
+
+func (fullDisk) Unnamed(string) (disk.File, error) { return nil, unix.ENOSPC }
+
+func (fullDisk) Create(string) (disk.File, error) { return nil, unix.ENOSPC }
 
 // A mailbox may be used by many at once.
 func TestMailboxOfMany(t *testing.T) {

@@ -51,6 +51,9 @@ func latest(t *testing.T, s Slot) string {
 func TestReconcileLatest(t *testing.T) {
 	s, tree := newSlot(t)
 	reconcile(t, s, now) // nothing is there, and nothing is made
+	if there, err := tree.Exists(s.Dir().Join("latest.json")); there || err != nil {
+		t.Errorf("a nudge of nobody is there, %v", err)
+	}
 	if _, err := s.Latest(); err == nil {
 		t.Error("a nudge of nobody")
 	}
@@ -88,6 +91,21 @@ func TestReconcileSender(t *testing.T) {
 	reconcile(t, s, after(6))
 	if got := types(t, s); got != "witness:health_check mayor:health_check" || latest(t, s) != "mayor:health_check" {
 		t.Errorf("unseen %q, latest %s", got, latest(t, s))
+	}
+	own := func() state.Time {
+		n, err := s.read(s.Dir().Join("from", "mayor.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Timestamp
+	}
+	if got := own(); got != after(5) {
+		t.Errorf("the sender's file has the nudge of %s", got)
+	}
+	put(t, s, tree, "latest.json", old) // as after a crash between the two files
+	send(t, s, "witness", HealthCheck, after(7))
+	if got := own(); got != after(5) {
+		t.Errorf("after another's nudge the sender's file has that of %s", got)
 	}
 	put(t, s, tree, "from/mayor.json", "{")
 	if err := s.Reconcile(t.Context(), after(6)); err == nil {

@@ -182,6 +182,29 @@ func TestPublicationsOnADiskThatFails(t *testing.T) {
 	}
 }
 
+// A file that could not be replaced holds what it held, and one that could not be made is not there.
+func TestReplaceOnADiskThatFails(t *testing.T) {
+	eachFault(t, func(d *faulty) {
+		tree, err := OpenOn(d, newTree(t).Root())
+		must(t, err)
+		at := d.at
+		d.at = 0
+		must(t, tree.Replace("state/work/a.json", []byte("old")))
+		d.calls, d.at = 0, at
+		for p, before := range map[Path]string{"state/work/a.json": "old", "state/work/b.json": ""} {
+			err := tree.Replace(p, []byte("new"))
+			data, readErr := tree.Read(p, 10)
+			want := "new"
+			if err != nil {
+				want = before
+			}
+			if string(data) != want || err != nil && before == "" && !errors.Is(readErr, ErrNotFound) {
+				t.Errorf("fault %d: %s holds %q, %v, after %v", at, p, data, readErr, err)
+			}
+		}
+	})
+}
+
 // A cache, and a link, are the old or the new one, and say which.
 func TestRunFilesOnADiskThatFails(t *testing.T) {
 	eachFault(t, func(d *faulty) {

@@ -195,3 +195,48 @@ func TestFixed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTypedRefusesWhatIsDamaged, whatever the rules for the value say.
+func TestTypedRefusesWhatIsDamaged(t *testing.T) {
+	rule := audit.Typed(func(string, *note) error { return nil }, func(before, after *note) error {
+		if after == nil {
+			t.Error("judged without a value")
+		}
+		return nil
+	})
+	for text, want := range map[string]error{at("a", 1): nil, "{": audit.ErrUnreadable, "": audit.ErrUnreadable} {
+		for _, before := range [][]byte{nil, []byte(at("a", 0))} {
+			if err := rule("box/a.json", before, []byte(text)); !errors.Is(err, want) {
+				t.Errorf("%q: %v, want %v", text, err, want)
+			}
+		}
+	}
+	if err := audit.WriteOnce("rig.json", nil, []byte("x")); err != nil {
+		t.Errorf("the first version: %v", err)
+	}
+}
+
+// TestReasonsThatLie: a file that is gone is excused by a reason that names it and whose file came with it, and by
+// no other.
+func TestReasonsThatLie(t *testing.T) {
+	none := func(string) (audit.File, error) { return audit.File{}, nil }
+	for name, c := range map[string]struct {
+		path string
+		file string
+		want int
+	}{
+		"true":            {"state/box/a.json", "q1", 0},
+		"outside":         {"box/a.json", "q1", 1},
+		"without a file":  {"state/box/a.json", "q2", 1},
+		"of another file": {"state/box/b.json", "q1", 1},
+	} {
+		found, err := checker().Check([]audit.Change{
+			{Path: "box/a.json", Before: file(at("a", 1))},
+			{Path: "quarantine/q1.reason.json", After: file(reason(t, c.path, false))},
+			{Path: "quarantine/" + c.file, After: file(at("a", 1))},
+		}, none)
+		if err != nil || len(found) != c.want {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+}
