@@ -298,7 +298,27 @@ func TestWatchOfAFolderMadeAnew(t *testing.T) {
 	default:
 		t.Error("a change in the new folder is not told")
 	}
-	must(t, unix.Access(tree.Abs("state/gone"), unix.F_OK))
+	for name, change := range map[string]func(at string) error{
+		"moved away": func(at string) error { return os.Rename(at, tree.Abs("state/gone/a")) },
+		"moved here": func(at string) error { return os.Rename(tree.Abs("state/gone/a"), at) },
+		"written to": func(at string) error { return os.WriteFile(at, []byte("{ }"), 0o600) },
+		"removed":    os.Remove,
+	} {
+		plant(t, tree, "state/work/a.json", "{}")
+		plant(t, tree, "state/gone/a", "{}")
+		w.src.drain()
+		select {
+		case <-signal:
+		default:
+		}
+		must(t, change(tree.Abs("state/work/a.json")))
+		w.src.drain()
+		select {
+		case <-signal:
+		default:
+			t.Errorf("a file that is %s is not told", name)
+		}
+	}
 }
 
 // What changed in a folder of files that are old is told once.

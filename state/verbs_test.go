@@ -273,6 +273,13 @@ func TestQuarantineThatWasHalfDoneIsEnded(t *testing.T) {
 	if third, err := tree.Quarantine(p, "why", now); err != nil || third.File == first.File {
 		t.Errorf("something else went to %s, %v", third.File, err)
 	}
+	// A copy beside which the original was left is another matter.
+	plant(t, tree, p, "{ copied")
+	copied, err := tree.QuarantineCopy(p, "why", now)
+	must(t, err)
+	if moved, err := tree.Quarantine(p, "why", now); err != nil || moved.Copied || moved.File == copied.File {
+		t.Errorf("moved after a copy: %+v, %v", moved, err)
+	}
 	// A reason that lies about its file does not lead out of the quarantine.
 	plant(t, tree, p, "{ lie")
 	plant(t, tree, "state/quarantine/lie.reason.json", `{"at":"2026-03-05T10:30:00.000000000Z","file":"../mail/mayor/bad.json","path":"state/mail/mayor/bad.json","reason":"x"}`)
