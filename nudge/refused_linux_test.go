@@ -30,8 +30,12 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 		must(filepath.WalkDir(tree.Root(), func(at string, _ fs.DirEntry, err error) error {
 			return errors.Join(err, os.Lchown(at, nobody, nobody))
 		}))
-		for up := filepath.Dir(tree.Root()); strings.HasPrefix(up, os.TempDir()+"/"); up = filepath.Dir(up) {
-			must(os.Chmod(up, 0o755))
+		for up := filepath.Dir(tree.Root()); strings.HasPrefix(up+"/", os.TempDir()+"/"); up = filepath.Dir(up) {
+			info, err := os.Stat(up)
+			must(err)
+			if info.Mode().Perm()&0o011 != 0o011 { // a folder for temporary files that is one person's own
+				must(os.Chmod(up, info.Mode().Perm()|0o011))
+			}
 		}
 		at := tree.Abs(s.Dir().Join(name))
 		before, err := os.ReadFile(at)
