@@ -52,6 +52,9 @@ type Agent struct {
 	Skills  []string        `json:"skills,omitempty"`
 	// Parent is the agent that spawned this one as its helper, or "".
 	Parent state.AgentID `json:"parent,omitempty"`
+	// Client is set for the agent of a person's own sessions: the name of the client
+	// whose sessions these are.
+	Client string `json:"client,omitempty"`
 
 	// The card: what others may know and ask of the agent.
 
@@ -89,6 +92,10 @@ func (a *Agent) Accepts(from state.AgentID) bool {
 	return len(a.AllowFrom) == 0 || from == state.Human || from == a.ID ||
 		slices.Contains(a.AllowFrom, "*") || slices.Contains(a.AllowFrom, string(from))
 }
+
+// IsSession reports whether the agent is that of a person's own sessions of a client:
+// it may hold a bead, and no worker is started for it.
+func (a *Agent) IsSession() bool { return a.Client != "" }
 
 // Limits of a card, in bytes and in entries.
 const (
@@ -198,6 +205,19 @@ func (s Store) Adopt(ctx context.Context, id, parent state.AgentID, rig string, 
 	if err == nil && isNew {
 		s.log.Tell(event.AgentRegistered(id, string(Crew)))
 	}
+	return err
+}
+
+// SetClient records that the agent is that of a person's own sessions of a client, unless it is that already. Durable
+// when it returns nil.
+func (s Store) SetClient(ctx context.Context, id state.AgentID, client string, now state.Time) error {
+	_, err := s.Update(ctx, string(id), func(a *Agent) error {
+		if a.IsSession() {
+			return state.ErrUnchanged
+		}
+		a.Client, a.UpdatedAt = client, now
+		return nil
+	})
 	return err
 }
 

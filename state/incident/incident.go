@@ -44,6 +44,7 @@ const (
 	ProcessGone  Kind = "process_gone"     // active and its process is dead
 	Restarts     Kind = "restart_limit"    // the same bead was restarted too often
 	CorruptHook  Kind = "corrupt_hook"     // the hook can't be read
+	HeldLong     Kind = "held_long"        // a session of the person's has held a bead for a day
 	MergeStuck   Kind = "merge_stuck"      // a request merging for too long
 	QueueBlocked Kind = "queue_blocked"    // nothing lands
 	QueueDeep    Kind = "queue_deep"       // too many wait
