@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
@@ -17,13 +19,14 @@ import (
 // Crew is the agent as which a client speaks in a person's own session, made
 // known when it is new: name itself, or name-crew where that is somebody else in
 // this rig. It is crew, so that what a model says is never taken for the person.
-func Crew(ctx context.Context, r *rig.Rig, name string) (state.AgentID, error) {
+// Durable when it returns nil.
+func Crew(ctx context.Context, r *rig.Rig, client, name string) (state.AgentID, error) {
 	for _, candidate := range []string{name, name + "-crew"} {
 		id, err := state.ParseAgentID(candidate)
 		if err != nil {
 			return "", Invalidf("crew: %v", err)
 		}
-		if a, err := r.Agents.Get(string(id)); err == nil && a.Parent == id && a.Status == agent.Active {
+		if a, err := r.Agents.Get(string(id)); err == nil && a.Parent == id && a.Status == agent.Active && a.IsSession() {
 			return id, nil // most of the time: nothing is locked
 		}
 		// Its parent is itself, so that a start of the rig does not retire it as unnamed.
@@ -31,9 +34,40 @@ func Crew(ctx context.Context, r *rig.Rig, name string) (state.AgentID, error) {
 		if errors.Is(err, state.ErrConflict) {
 			continue // a role of this rig has the name
 		}
+		if err == nil {
+			err = r.Agents.SetClient(ctx, id, client, r.Clock.Now())
+		}
 		return id, err
 	}
 	return "", state.Conflictf("crew "+name, "the rig has other agents of that name")
+}
+
+// WhereToWork says, for a person's own session that has claimed a bead, where it works on it. It waits as long as patience for the
+// worktree, unless no process makes it. For other agents it is "".
+func (a *Actor) WhereToWork(ctx context.Context, patience time.Duration) (string, error) {
+	me, err := a.Agents.Get(string(a.ID))
+	if err != nil || !me.IsSession() {
+		return "", err
+	}
+	ready := func() (bool, error) {
+		h, err := a.Hooks.Get(string(a.ID))
+		return err == nil && carry.IsGiven(a.Rig, &h), err
+	}
+	if !a.Runs(a.ID) {
+		return fmt.Sprintf("No process runs the rig: its worktree %s is made once chipset up does.", a.Worktree(a.ID)), nil
+	}
+	err = Wait(ctx, a.Rig, "work claim", patience, ready, carry.WorktreeRecords)
+	if errors.Is(err, ErrTimeout) {
+		return fmt.Sprintf("Its worktree %s is being made, and mail tells when it is ready.", a.Worktree(a.ID)), nil
+	}
+	return fmt.Sprintf("Its worktree is %s. Work there, and end it with chipset done, fail or block.", a.Worktree(a.ID)), err
+}
+
+// Runs reports whether a process runs the agent, or the rig as a whole.
+func (a *Actor) Runs(id state.AgentID) bool {
+	_, own := a.Alive(id)
+	_, whole := a.Alive(a.Mayor())
+	return own || whole
 }
 
 // Adopt registers the helper of an agent, or brings it back. Its hook comes first:

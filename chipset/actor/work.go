@@ -115,27 +115,17 @@ func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
 }
 
 // Claim hangs a ready bead on the actor's own empty hook, through the
-// pipeline that the mayor slings with; id "" is the next one. Errors:
-// state.ErrConflict in a rig whose mayor hands work out, for one who is no
-// polecat, and when another was faster; *carry.AlreadySlung;
-// state.ErrNotFound when nothing is ready.
+// pipeline that the mayor slings with; id "" is the next one. A person's own session
+// may do that in every rig. Errors: state.ErrConflict for a polecat of a rig whose
+// mayor hands work out, for one who executes no beads, and when another was faster;
+// *carry.AlreadySlung; state.ErrNotFound when nothing is ready.
 func (a *Actor) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, error) {
-	if a.Def == nil || a.Def.Dispatch.Strategy != definition.StrategyAutoClaim {
-		return dispatch.Record{}, WithHint(state.Conflictf("claim", "in this rig the mayor hands work out (dispatch.strategy is not %s)", definition.StrategyAutoClaim),
-			fmt.Sprintf("chipset mail send %s asks for work", a.Mayor()))
-	}
 	beads, _, err := a.Beads.All()
+	if err == nil {
+		err = a.mayClaim(beads)
+	}
 	if err != nil {
 		return dispatch.Record{}, err
-	}
-	out := 0
-	for i := range beads {
-		if beads[i].Status == bead.Hooked || beads[i].Status == bead.InProgress {
-			out++
-		}
-	}
-	if limit := a.Def.Dispatch.MaxParallel; out >= limit {
-		return dispatch.Record{}, state.Conflictf("claim", "%d beads are out, and dispatch.max_parallel is %d", out, limit)
 	}
 	if id != "" {
 		return carry.Sling(ctx, a.Rig, id, a.ID, a.ID)
@@ -148,6 +138,39 @@ func (a *Actor) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, er
 		}
 	}
 	return dispatch.Record{}, fmt.Errorf("claim: no bead is ready: %w", state.ErrNotFound)
+}
+
+// mayClaim returns an ErrConflict where the actor takes no work by itself. A person's own session does that for the person.
+func (a *Actor) mayClaim(beads []bead.Bead) error {
+	if me, err := a.Agents.Get(string(a.ID)); err == nil && me.IsSession() {
+		return nil
+	}
+	if a.Def == nil || a.Def.Dispatch.Strategy != definition.StrategyAutoClaim {
+		return WithHint(state.Conflictf("claim", "in this rig the mayor hands work out (dispatch.strategy is not %s)", definition.StrategyAutoClaim),
+			fmt.Sprintf("chipset mail send %s asks for work", a.Mayor()))
+	}
+	out, err := Out(a.Rig, beads)
+	if limit := a.Def.Dispatch.MaxParallel; err == nil && out >= limit {
+		return state.Conflictf("claim", "%d beads are out, and dispatch.max_parallel is %d", out, limit)
+	}
+	return err
+}
+
+// Out counts the beads that take a place of dispatch.max_parallel: those that are hooked or in progress, but for what the
+// person's own sessions hold.
+func Out(r *rig.Rig, beads []bead.Bead) (int, error) {
+	agents, _, err := r.Agents.All()
+	sessions := map[state.AgentID]bool{}
+	for i := range agents {
+		sessions[agents[i].ID] = agents[i].IsSession()
+	}
+	out := 0
+	for i := range beads {
+		if b := &beads[i]; (b.Status == bead.Hooked || b.Status == bead.InProgress) && !sessions[b.Assignee] {
+			out++
+		}
+	}
+	return out, err
 }
 
 // MaxConvoyName bounds a convoy's name, in bytes.

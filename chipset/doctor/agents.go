@@ -127,7 +127,7 @@ func (c *relations) agent(a *agent.Agent) error {
 		f.repair = func(ctx context.Context) error { return rebuildHook(ctx, c.r, id) }
 		return nil
 	}
-	if h.Status != hook.Empty && a.Role != agent.Polecat {
+	if h.Status != hook.Empty && a.Role != agent.Polecat && !a.IsSession() {
 		c.add("hook-role", c.r.Hooks.Path(string(a.ID)), Warning, "", "it is %s, but %s is a %s, which executes no beads", h.Status, a.ID, a.Role)
 	}
 	if a.Status != agent.Retired {

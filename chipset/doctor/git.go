@@ -181,9 +181,9 @@ func (c *relations) worktrees(ctx context.Context) error {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
-	role := map[string]agent.Role{}
+	works := map[string]bool{}
 	for _, a := range c.Agents {
-		role[string(a.ID)] = a.Role
+		works[string(a.ID)] = a.Role == agent.Polecat || a.Role == agent.Refinery || a.IsSession()
 	}
 	registered := map[string]bool{}
 	for _, w := range list {
@@ -193,8 +193,8 @@ func (c *relations) worktrees(ctx context.Context) error {
 		}
 		registered[name] = true
 		p := state.WorktreeDir.Join(name)
-		if role[name] != agent.Polecat && role[name] != agent.Refinery {
-			c.add("worktree-agent", p, Warning, "", "no polecat and no refinery of this rig is called %s", name)
+		if !works[name] {
+			c.add("worktree-agent", p, Warning, "", "no polecat, no refinery and no session of yours is called %s in this rig", name)
 		}
 		if w.Prunable {
 			f := c.add("worktree-gone", p, Warning, "",

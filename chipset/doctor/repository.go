@@ -187,11 +187,16 @@ func (c *relations) torn(ctx context.Context) (map[state.AgentID][]repair.Damage
 	return torn, errors.Join(failed...)
 }
 
+// roleOf is the role whose recovery heals what an agent left: the agent of a person's sessions is healed as a polecat is.
 func (c *relations) roleOf(id state.AgentID) agent.Role {
-	if a := c.Agent(id); a != nil {
-		return a.Role
+	a := c.Agent(id)
+	switch {
+	case a == nil:
+		return ""
+	case a.IsSession():
+		return agent.Polecat
 	}
-	return ""
+	return a.Role
 }
 
 // requestCommits checks that what the live requests are to land is there.

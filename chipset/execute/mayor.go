@@ -198,13 +198,13 @@ func (m *Mayor) polecats() ([]mayor.Polecat, error) {
 	}
 	var polecats []mayor.Polecat
 	for _, a := range agents {
-		if a.Role != agent.Polecat {
+		if a.Role != agent.Polecat && !a.IsSession() {
 			continue
 		}
 		h, ok := byID[a.ID]
 		polecats = append(polecats, mayor.Polecat{ID: a.ID, Hook: h, Corrupt: !ok,
 			Live:    m.Rig.Tree.IsLocked(state.LockAgent, string(a.ID)),
-			Retired: a.Status == agent.Retired, Stalled: a.Status == agent.Stalled})
+			Retired: a.Status == agent.Retired, Stalled: a.Status == agent.Stalled, Session: a.IsSession()})
 	}
 	return polecats, nil
 }

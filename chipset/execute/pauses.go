@@ -47,7 +47,11 @@ func (p *Polecat) finish(ctx context.Context, rec retire.Record) (retire.Record,
 			return rec, err
 		}
 	}
-	return carry.Finish(ctx, p.retireDeps(), rec)
+	rec, err := carry.Finish(ctx, p.retireDeps(), rec)
+	if err != nil {
+		return rec, err
+	}
+	return rec, p.tellEnd(ctx, &rec)
 }
 
 // hold takes note of a bead that waits, and of the fault that it waits for.

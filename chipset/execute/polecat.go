@@ -39,11 +39,15 @@ type Polecat struct {
 	jobs *process.Host
 	// inHand is the assignment on the hook, for Wants.
 	inHand atomic.Value
+	// beside is true for the agent of a person's own sessions, and given is then what the session was given
+	// to work on, zero without anything.
+	beside bool
+	given  hook.WorkItem
 }
 
-// NewPolecat makes a polecat's runner.
+// NewPolecat makes the runner of a polecat, or of the agent of a person's own sessions.
 func NewPolecat(a Agent) *Polecat {
-	return &Polecat{base: newBase(a), news: make(chan struct{}, 1), jobs: process.NewHost(a.Self)}
+	return &Polecat{base: newBase(a), news: make(chan struct{}, 1), jobs: process.NewHost(a.Self), beside: isSession(&a)}
 }
 
 // Folders are those whose changes wake the polecat.
@@ -101,7 +105,7 @@ func (p *Polecat) adopt(next polecat.State) { p.state = next }
 
 func (p *Polecat) after() time.Duration {
 	switch {
-	case p.worker == nil && p.state.Phase == polecat.Executing:
+	case p.worker == nil && p.given.AssignmentID == "" && p.state.Phase == polecat.Executing:
 		return time.Millisecond // it could not be started, and its attempt is to be retired
 	case p.worker != nil && !p.worker.ended(), p.state.Phase == polecat.Lent:
 		return p.lookInterval()
@@ -114,7 +118,7 @@ func (p *Polecat) after() time.Duration {
 // is stale and not merely newer than the hook that was read.
 func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 	now := p.Now()
-	f := polecat.Facts{Now: now, Self: p.ID, Mayor: p.Rig.Mayor(), Process: p.Session, Fresh: state.NewSessionID(), Status: p.status, Ended: p.ended,
+	f := polecat.Facts{Now: now, Self: p.ID, Mayor: p.Rig.Mayor(), Process: p.Session, Fresh: state.NewSessionID(), Status: p.status, Ended: p.ended, Beside: p.beside,
 		Policy: policy.Polecat(p.Rig.Def, p.stall())}
 	var err error
 	if f.Nudges, err = p.inbox.nudges(); err != nil {
@@ -128,7 +132,7 @@ func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 		return f, err
 	}
 	f.Lease = p.lease(f.Hook)
-	if err := p.fetchRecord(&f); err != nil {
+	if err := p.fetchRecord(&f); err != nil || p.beside { // what a session asks, or costs, keeps it from nothing
 		return f, err
 	}
 	if err := p.fetchAsked(&f); err != nil {
@@ -231,15 +235,9 @@ func (p *Polecat) nextReady(f *polecat.Facts) (state.BeadID, error) {
 	if err != nil {
 		return "", err
 	}
-	out := 0
-	for i := range beads {
-		if beads[i].Status == bead.Hooked || beads[i].Status == bead.InProgress {
-			out++
-		}
-	}
 	ready := backlog.Ready(beads, f.Now)
-	if out >= p.Rig.Def.Dispatch.MaxParallel {
-		return "", nil
+	if out, err := actor.Out(p.Rig, beads); err != nil || out >= p.Rig.Def.Dispatch.MaxParallel {
+		return "", err
 	}
 	for _, b := range ready {
 		if held, _, err := p.held(b); err != nil || !held {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
@@ -162,7 +163,9 @@ func (p *Polecat) retire(ctx context.Context, rec retire.Record) error {
 		return err
 	}
 	p.forgetWorker()
-	p.ended = append(p.ended, rec)
+	if !p.beside {
+		p.ended = append(p.ended, rec)
+	}
 	return nil
 }
 
@@ -179,6 +182,9 @@ func (p *Polecat) abandon(ctx context.Context, a polecat.Abandon) error {
 	}
 	if err := carry.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
 		p.tell(event.WorktreeNotReleased(p.ID, event.Work{Bead: a.Bead, Assignment: a.Assignment, Session: a.Session}, err.Error()))
+	}
+	if err := p.tellTaken(ctx, hook.WorkItem{AssignmentID: a.Assignment, BeadID: a.Bead, Session: a.Session}); err != nil {
+		return err
 	}
 	p.forgetWorker()
 	p.Say("%s: %s was taken away", p.ID, a.Bead)

@@ -71,7 +71,7 @@ func (p *Polecat) freeLeftover(ctx context.Context) error {
 	if err := carry.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
 		p.tell(event.WorktreeNotReleased(p.ID, event.Work{Bead: use.BeadID, Assignment: use.AssignmentID, Session: use.Session}, err.Error()))
 	}
-	return nil
+	return p.tellTaken(ctx, hook.WorkItem{AssignmentID: use.AssignmentID, BeadID: use.BeadID, Session: use.Session})
 }
 
 func (p *Polecat) endOrphans(ctx context.Context) error {

@@ -39,7 +39,7 @@ func (p *Polecat) lookInterval() time.Duration { return max(min(maxLook, p.stall
 func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Worker, bool) {
 	w := p.worker
 	if w == nil {
-		return polecat.Worker{Status: polecat.WorkerNone}, false
+		return p.lookBeside(), false
 	}
 	facts := polecat.Worker{Status: polecat.WorkerRunning, Assignment: w.assignment, Bead: w.bead, Session: w.session, StartedAt: w.startedAt,
 		Resumes: w.preset.MaxResumes() - w.talk.resumed, Inherited: w.job == nil}

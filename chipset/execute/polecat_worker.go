@@ -160,6 +160,9 @@ func (p *Polecat) tryStart(ctx context.Context, item hook.WorkItem) error {
 	if err != nil {
 		return err
 	}
+	if p.beside {
+		return p.give(ctx, &b, item)
+	}
 	target, err := p.prepareWorktree(ctx, &b, item)
 	if err != nil {
 		return err
@@ -304,6 +307,7 @@ func (p *Polecat) run(ctx context.Context, w *worker, item hook.WorkItem, text, 
 
 // forgetWorker drops the worker that is retired, and its prompt.
 func (p *Polecat) forgetWorker() {
+	p.given = hook.WorkItem{}
 	w := p.worker
 	if w == nil {
 		return

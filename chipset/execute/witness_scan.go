@@ -86,7 +86,7 @@ func (w *witnessRunner) agents() ([]witness.Agent, error) {
 	found := make([]witness.Agent, 0, len(known))
 	for _, a := range known {
 		_, alive := r.Alive(a.ID)
-		seen := witness.Agent{ID: a.ID, Role: a.Role, Status: a.Status, Alive: alive || a.ID == w.ID}
+		seen := witness.Agent{ID: a.ID, Role: a.Role, Status: a.Status, Alive: alive || a.ID == w.ID, Session: a.IsSession()}
 		h, ok := hooks[a.ID]
 		switch {
 		case ok:

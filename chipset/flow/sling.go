@@ -27,10 +27,12 @@ func Ready(b *bead.Bead, byID map[state.BeadID]*bead.Bead) error {
 // AcceptsWork returns an ErrConflict for an agent that no bead can be slung to.
 func AcceptsWork(a *agent.Agent) error {
 	switch {
-	case a.Role != agent.Polecat:
-		return state.Conflictf("agent "+string(a.ID), "is a %s; only polecats execute beads", a.Role)
 	case a.Status == agent.Retired:
 		return state.Conflictf("agent "+string(a.ID), "is retired and gets no more work")
+	case a.IsSession() && a.Status == agent.Terminated:
+		return state.Conflictf("agent "+string(a.ID), "has no session of %s; its next one can take work", a.Client)
+	case a.Role != agent.Polecat && !a.IsSession():
+		return state.Conflictf("agent "+string(a.ID), "is a %s; only polecats and sessions of yours execute beads", a.Role)
 	}
 	return nil
 }

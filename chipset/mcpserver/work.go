@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
@@ -62,7 +63,7 @@ func (s *Server) addWorkTools() {
 		description: "The rig's work items, oldest first, one line each."}, listBeads)
 	add(s, tool{name: "bead_show", title: "Show a bead", effect: reads, description: "One work item with its description, acceptance and what it waits for."}, showBead)
 	add(s, tool{name: "bead_claim", title: "Claim a bead", effect: settles,
-		description: "Hang a ready bead on your own empty hook. Only in a rig with dispatch.strategy auto_claim; elsewhere the mayor hands work out."}, claimBead)
+		description: "Hang a ready bead on your own empty hook. A person's own session may always; a polecat only in a rig with dispatch.strategy auto_claim, elsewhere the mayor hands work out."}, claimBead)
 	add(s, tool{name: "convoy_create", title: "Make a convoy", effect: adds, description: "Group beads, to see how much of them has landed. Returns its id."}, createConvoy)
 	add(s, tool{name: "convoy_list", title: "List convoys", effect: reads, description: "Groups of beads and how much of each has landed."}, listConvoys)
 	add(s, tool{name: "convoy_show", title: "Show a convoy", effect: reads, description: "One convoy with its beads."}, showConvoy)
@@ -149,6 +150,9 @@ func showBead(_ context.Context, me *actor.Actor, in beadArgs) (quote.Text, erro
 	return text + "\n" + prompt.BeadText(&b), nil
 }
 
+// maxWhere bounds what is said of a worktree, in bytes.
+const maxWhere = 5 << 10
+
 func claimBead(ctx context.Context, me *actor.Actor, in claimArgs) (quote.Text, error) {
 	var id state.BeadID
 	if in.ID != "" {
@@ -161,7 +165,9 @@ func claimBead(ctx context.Context, me *actor.Actor, in claimArgs) (quote.Text, 
 	if err != nil {
 		return "", err
 	}
-	return quote.Sprintf("%s hangs on your hook (%s), branch %s.", rec.BeadID, rec.AssignmentID, rec.Branch), nil
+	const patience = 10 * time.Second
+	where, err := me.WhereToWork(ctx, patience)
+	return quote.Sprintf("%s hangs on your hook (%s), branch %s. %s", rec.BeadID, rec.AssignmentID, rec.Branch, quote.Line(where, maxWhere)), err
 }
 
 func createConvoy(ctx context.Context, me *actor.Actor, in convoyCreateArgs) (quote.Text, error) {

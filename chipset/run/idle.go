@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/environment"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -181,6 +182,10 @@ func countHooks(r *rig.Rig, began state.Time) (remaining, error) {
 				continue
 			}
 		}
+		if heldBySession(r, h) {
+			left.asksFor(h.WorkItem.BeadID, fmt.Sprintf("held by your session %s", h.AgentID))
+			continue
+		}
 		switch open, asksErr := actor.AwaitedAnswers(r, h); {
 		case asksErr == nil && len(open) > 0:
 			left.asksFor(h.WorkItem.BeadID, fmt.Sprintf("%s asks: chipset inbox", h.AgentID))
@@ -191,6 +196,17 @@ func countHooks(r *rig.Rig, began state.Time) (remaining, error) {
 	}
 	left.unreadable(bad)
 	return left, err
+}
+
+// heldBySession reports whether the person's own session has the worktree of what hangs on its hook, and has not said how it
+// ended: nothing goes on with it by itself.
+func heldBySession(r *rig.Rig, h *hook.Hook) bool {
+	a, err := r.Agents.Get(string(h.AgentID))
+	if err != nil || !a.IsSession() || !carry.IsGiven(r, h) {
+		return false
+	}
+	_, err = r.Retire.Get(string(h.Assignment()))
+	return errors.Is(err, state.ErrNotFound)
 }
 
 func (l *remaining) asksFor(id state.BeadID, what string) {

@@ -87,9 +87,9 @@ func (p *Process) Close() {
 	_ = p.Rig.Events.Sync() // nothing is decided by the event log
 }
 
-func (p *Process) runner(id state.AgentID, role agent.Role, session state.SessionID) (execute.Runner, error) {
-	a := execute.Agent{Rig: p.Rig, ID: id, Session: session, Self: p.Self, Say: p.Say}
-	switch role {
+func (p *Process) runner(known *agent.Agent, session state.SessionID) (execute.Runner, error) {
+	a := execute.Agent{Rig: p.Rig, ID: known.ID, Session: session, Self: p.Self, Say: p.Say}
+	switch known.Role {
 	case agent.Mayor:
 		return execute.NewMayor(a), nil
 	case agent.Polecat:
@@ -99,8 +99,11 @@ func (p *Process) runner(id state.AgentID, role agent.Role, session state.Sessio
 	case agent.Witness:
 		return execute.NewWitness(a), nil
 	case agent.Crew, agent.Human:
+		if known.IsSession() {
+			return execute.NewPolecat(a), nil
+		}
 	}
-	return nil, fmt.Errorf("%s is a %s: no process runs one", id, role)
+	return nil, fmt.Errorf("%s is a %s: no process runs one", known.ID, known.Role)
 }
 
 // RunAgent runs one agent until ctx ends or it is asked to end by mail. It
@@ -120,16 +123,20 @@ func (p *Process) RunAgent(ctx context.Context, id state.AgentID) error {
 		return err
 	}
 	defer lock.Unlock()
-	if err := p.Rig.Agents.Begin(ctx, id, session, p.Rig.Clock.Now()); err != nil {
-		return err
+	if !record.IsSession() { // the status of that says whether there is a session
+		if err := p.Rig.Agents.Begin(ctx, id, session, p.Rig.Clock.Now()); err != nil {
+			return err
+		}
 	}
-	runner, err := p.runner(id, record.Role, session)
+	runner, err := p.runner(&record, session)
 	if err != nil {
 		return err
 	}
 	err = p.drive(ctx, id, runner, lock)
 	runner.Close()
-	p.end(id, session)
+	if !record.IsSession() {
+		p.end(id, session)
+	}
 	p.Rig.Unstamp(id) // before the lock is released: the next process makes its own
 	return err
 }

@@ -39,6 +39,8 @@ type UpOptions struct {
 	Preflight bool
 	// Agents are those to run; empty means all of the rig that have a process.
 	Agents []state.AgentID
+	// Sessions runs the agents of the person's own sessions as well, while they hold something.
+	Sessions bool
 	// Drain, once it is closed, lets the agents finish what they do and take nothing new; nil is never.
 	Drain <-chan struct{}
 }
@@ -107,6 +109,9 @@ func (p *Process) runAll(ctx context.Context, agents []state.AgentID, opts *UpOp
 			<-agentCtx.Done() // ended by mail: the others go on
 			return nil
 		}, func(error) { stop(); done() })
+	}
+	if opts.Sessions {
+		addMembers(&g, ctx, p, opts)
 	}
 	addDone(&g, ctx, &running)
 	addInterrupt(&g, ctx)

@@ -137,6 +137,9 @@ func healthOf(r *rig.Rig, id state.AgentID, open []incident.Incident, now state.
 			h.Bead, h.Title, h.Assignment = w.BeadID, w.Title, w.AssignmentID
 			h.quiet = max(0, now.Sub(on.LastActivity.Time))
 			h.Minutes = int(h.quiet / time.Minute)
+			if a, err := r.Agents.Get(string(id)); err == nil && a.IsSession() {
+				h.quiet = 0 // a person may think as long as it takes
+			}
 		}
 	}
 	for _, i := range open {
@@ -163,7 +166,7 @@ func (h *hookHealth) quietTooLong(r *rig.Rig) bool {
 // aboutHook reports whether an incident is about one agent's work, and not about the rig.
 func aboutHook(k incident.Kind) bool {
 	switch k {
-	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.CorruptHook:
+	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.CorruptHook, incident.HeldLong:
 		return true
 	case incident.MergeStuck, incident.QueueBlocked, incident.QueueDeep, incident.MayorSilent,
 		incident.MayorMissing, incident.RefineryGone, incident.DiskLow:

@@ -62,6 +62,8 @@ type AgentStatus struct {
 	ID     state.AgentID `json:"id"`
 	Role   agent.Role    `json:"role"`
 	Status agent.Status  `json:"status"`
+	// Client is set for the agent of a person's own sessions of that client.
+	Client string `json:"client,omitempty"`
 	// Alive is true while a process speaks for the agent; PID is 0 otherwise.
 	Alive bool `json:"alive"`
 	PID   int  `json:"pid,omitempty"`
@@ -204,7 +206,7 @@ func (s *Status) addAgents(m *Model) error {
 	var failed []error
 	for _, a := range m.agents.sorted() {
 		stamp, alive := m.alive[a.ID]
-		line := AgentStatus{ID: a.ID, Role: a.Role, Status: a.Status, Alive: alive, PID: stamp.PID, Hook: hookCorrupt}
+		line := AgentStatus{ID: a.ID, Role: a.Role, Status: a.Status, Client: a.Client, Alive: alive, PID: stamp.PID, Hook: hookCorrupt}
 		if h := m.hooks.rows[string(a.ID)]; h != nil {
 			line.Hook = h.Status
 			if w := h.WorkItem; w != nil {

@@ -109,6 +109,8 @@ func (s *Status) workOf(a AgentStatus) string {
 		for_ := screen.Age(s.At.Sub(a.AssignedAt.Time))
 		if a.Lease != nil {
 			for_ += ", " + a.LeaseText(s.At)
+		} else if a.Client != "" {
+			for_ += ", held by your session"
 		} else if a.Hook == hook.Active {
 			for_ += ", progress " + screen.Age(s.At.Sub(a.LastActivity.Time)) + " ago"
 			if done := a.Progress.String(); done != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/fault"
@@ -23,6 +24,8 @@ type Summary struct {
 	Spent SpendLine `json:"spent"`
 	// Needs is what waits for the person now.
 	Needs []Need `json:"needs"`
+	// Held are the beads that the person's own sessions hold.
+	Held []state.BeadID `json:"held,omitempty"`
 }
 
 // Summarize returns what came of a rig since an instant.
@@ -47,7 +50,15 @@ func Summarize(ctx context.Context, r *rig.Rig, since state.Time) (*Summary, err
 	}
 	s.Spent = ReportSpend(rows, ByDay, spend.Day(since.Time)).Total
 	s.Spent.Key = spend.Day(since.Time)
-	s.Needs, err = Needs(ctx, r)
+	agents, _, err := r.Agents.All()
+	for i := range agents {
+		if h, hookErr := r.Hooks.Get(string(agents[i].ID)); agents[i].IsSession() && hookErr == nil && h.WorkItem != nil && h.Status != hook.Completed {
+			s.Held = append(s.Held, h.WorkItem.BeadID)
+		}
+	}
+	if err == nil {
+		s.Needs, err = Needs(ctx, r)
+	}
 	return s, err
 }
 
@@ -59,9 +70,14 @@ func (s *Summary) String() string {
 	}
 	switch len(s.Needs) {
 	case 0:
-		return text + "nothing waits for you"
+		text += "nothing waits for you"
 	case 1:
-		return text + "1 decision waits for you: chipset inbox"
+		text += "1 decision waits for you: chipset inbox"
+	default:
+		text += fmt.Sprintf("%d decisions wait for you: chipset inbox", len(s.Needs))
 	}
-	return text + fmt.Sprintf("%d decisions wait for you: chipset inbox", len(s.Needs))
+	if len(s.Held) > 0 {
+		text += "; your sessions hold " + wording.Join(s.Held, ", ")
+	}
+	return text
 }

@@ -92,6 +92,10 @@ func workWaits(r *rig.Rig, s *rig.Records, b *bead.Bead, needs []Need) string {
 	if h == nil || h.Assignment() != b.AssignmentID {
 		return fmt.Sprintf("It is in progress with %s, but is not on its hook: see chipset doctor.", b.Assignee)
 	}
+	if a := s.Agent(h.AgentID); a != nil && a.IsSession() {
+		return fmt.Sprintf("It has been held by your session %s for %s, in %s; chipset unsling %s takes it back.", h.AgentID,
+			screen.Age(s.At.Sub(h.WorkItem.AssignedAt.Time)), r.Worktree(h.AgentID), b.ID)
+	}
 	if l := h.WorkItem.Lease; l != nil && r.IsLent(h.AgentID) {
 		return fmt.Sprintf("%s rests: %s. It goes on with that session when they leave.", b.Assignee, leaseText(l, s.At))
 	}

@@ -152,7 +152,8 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 	if err != nil {
 		return err
 	}
-	hooks := session.Hooks{Rig: r, Agent: id, Client: c.Preset.Name, Limit: c.Hooks.Limit, Print: show, Prepend: c.Hooks.Prepend, SpawnedBy: c.Hooks.SpawnedBy,
+	known, _ := r.Agents.Get(string(id)) // one that is not known is refused where it acts
+	hooks := session.Hooks{Rig: r, Agent: id, Beside: known.IsSession(), Client: c.Preset.Name, Limit: c.Hooks.Limit, Print: show, Prepend: c.Hooks.Prepend, SpawnedBy: c.Hooks.SpawnedBy,
 		Resumed: c.Hooks.Resumed}
 	if id == state.Human || id == r.Mayor() { // no session is either
 		hooks.Beside = true

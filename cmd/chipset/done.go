@@ -72,5 +72,8 @@ func runVerdict(ctx context.Context, outcome retire.Outcome, opts doneOptions, a
 		return err
 	}
 	rec, err := s.Verdict(ctx, outcome, opts.summary, opts.reason)
+	if me, unknown := s.Agents.Get(string(s.ID)); err == nil && unknown == nil && me.IsSession() && !s.Runs(s.ID) {
+		a.warnf("no process runs the rig: chipset up goes on with it")
+	}
 	return a.did(rec, err, "%s %s (%s)\n", rec.BeadID, rec.Outcome, rec.AssignmentID)
 }

@@ -56,7 +56,7 @@ func member(ctx context.Context, r *rig.Rig, client string) (state.AgentID, erro
 	if id, err := session.Around(r, client, process.Ancestors()); id != "" || err != nil {
 		return id, err
 	}
-	return actor.Crew(ctx, r, client)
+	return actor.Crew(ctx, r, client, client)
 }
 
 // clientAround returns the client in whose session this command runs, and whether there is one: as its own environment

@@ -28,7 +28,7 @@ func newWitnessCmd(a *app) *cobra.Command {
 
 func newPolecatCmd(a *app) *cobra.Command {
 	return newRoleCmd(a, agent.Polecat, "polecat AGENT", "Run one polecat in this terminal",
-		"It takes what hangs on its hook, lets a worker do it in a worktree, and submits the result.", "  chipset polecat polecat-alpha")
+		"It takes what hangs on its hook, lets a worker do it in a worktree, and submits the result. For the agent\nof your own session (claude) it makes the worktree, and submits what the session reports.", "  chipset polecat polecat-alpha")
 }
 
 func newRoleCmd(a *app, role agent.Role, use, short, what, example string) *cobra.Command {
@@ -87,7 +87,7 @@ func runRole(ctx context.Context, a *app, role agent.Role, args []string, o upOp
 		if err != nil {
 			return err
 		}
-		if known.Role != role {
+		if known.Role != role && !known.IsSession() {
 			return state.Conflictf("agent "+string(id), "is a %s, not a %s", known.Role, role)
 		}
 	}

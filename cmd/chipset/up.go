@@ -104,7 +104,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	if beads, _, err := r.Beads.Summaries(); err == nil && len(beads) == 0 && !o.untilIdle {
 		say("no work yet: chipset work add \"What is to be done\" in another terminal")
 	}
-	err = a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents, Standby: o.standby, Needs: true, Terminal: terminal, Preflight: true})
+	err = a.runAgents(ctx, r, say, run.UpOptions{UntilIdle: o.untilIdle, Timeout: o.timeout, Agents: agents, Sessions: true, Standby: o.standby, Needs: true, Terminal: terminal, Preflight: true})
 	if !errors.Is(err, state.ErrConflict) && !errors.Is(err, state.ErrNoTree) {
 		a.summarize(ctx, r, say, began)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -173,10 +174,11 @@ func newInterventionCmd(a *app, name, word, short, long string,
 func newWorkClaimCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "claim [BEAD]",
-		Short: "Claim a ready bead (auto_claim rigs)",
+		Short: "Claim a ready bead",
 		Long: `Take a ready bead (default: the next one) on your own empty hook, with the same steps
-as the mayor's. Only polecats can claim, and only if dispatch.strategy is auto_claim;
-otherwise the mayor assigns work, and the exit code is 4.`,
+as the mayor's. Your own session of a client may claim in every rig: it is given a worktree,
+works there, and ends the work with chipset done, fail or block. Polecats can claim only if
+dispatch.strategy is auto_claim; otherwise the mayor assigns work, and the exit code is 4.`,
 		Example: "  chipset work claim --as polecat-alpha",
 		Args:    nargs(0, 1, "the ID of a bead"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -192,7 +194,15 @@ otherwise the mayor assigns work, and the exit code is 4.`,
 			if errors.As(err, &slung) {
 				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
 			}
-			return a.did(rec, err, "%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
+			if err != nil {
+				return err
+			}
+			const patience = 10 * time.Second
+			where, err := me.WhereToWork(ctx, patience)
+			if where != "" {
+				where += "\n"
+			}
+			return a.did(rec, err, "%s slung to %s (%s)\n%s", rec.BeadID, rec.AgentID, rec.AssignmentID, where)
 		}),
 	}
 }

@@ -43,9 +43,14 @@ type Polecat struct {
 	// Live is true when a process speaks for it; Retired when the definition no
 	// longer names it; Stalled while the witness holds an incident open for it.
 	Live, Retired, Stalled bool
+	// Session is true for a session of a person's own. The mayor slings nothing to it, and what it holds
+	// takes no place of max_parallel.
+	Session bool
 }
 
-func (p *Polecat) free() bool { return !p.Corrupt && !p.Retired && p.Hook.Status == hook.Empty }
+func (p *Polecat) free() bool {
+	return !p.Corrupt && !p.Retired && !p.Session && p.Hook.Status == hook.Empty
+}
 
 // Escalation is what a health_escalation of the witness says.
 type Escalation struct {
@@ -90,7 +95,7 @@ type Facts struct {
 
 // AnyLive reports whether some polecat that gets work has a process.
 func (f *Facts) AnyLive() bool {
-	return slices.ContainsFunc(f.Polecats, func(p Polecat) bool { return p.Live && !p.Retired })
+	return slices.ContainsFunc(f.Polecats, func(p Polecat) bool { return p.Live && !p.Retired && !p.Session })
 }
 
 // NextProbe is when the next probe of a pause is due that is not due yet, or zero.

@@ -45,8 +45,8 @@ type decision struct {
 	// taken are the hooks that an unfinished dispatch is about to use, cleared those
 	// that this decision clears.
 	taken, cleared map[state.AgentID]bool
-	// hanging counts the beads that hang where they say.
-	hanging int
+	// hanging counts the beads that hang where they say, beside those of them that sessions of a person hold.
+	hanging, beside int
 	// gates are the pauses in force, clients the scopes of workers that were asked for.
 	gates   []*gate
 	clients map[string]pause.Scope
@@ -137,6 +137,9 @@ func (d *decision) hooks() {
 		b := d.Backlog.Get(p.Hook.WorkItem.BeadID)
 		if b != nil && b.Assignee == p.ID && b.AssignmentID == a && (b.Status == bead.Hooked || b.Status == bead.InProgress) {
 			d.hanging++
+			if p.Session {
+				d.beside++
+			}
 			continue
 		}
 		if d.touched[p.Hook.WorkItem.BeadID] {
@@ -306,7 +309,7 @@ func (d *decision) rework(b *bead.Bead, r *mergequeue.Request) roles.Action {
 // dispatch slings ready work to free polecats.
 func (d *decision) dispatch() State {
 	out, open := d.Backlog.OutCount(), d.Backlog.Unfinished() > 0
-	room, free := d.Policy.MaxParallel-out, []state.AgentID(nil)
+	room, free := d.Policy.MaxParallel-out+d.beside, []state.AgentID(nil)
 	if !d.Policy.AutoClaim {
 		free = d.freePolecats()
 		room = min(room, len(free))
@@ -364,7 +367,7 @@ func (d *decision) freePolecats() []state.AgentID {
 	for i := range d.Polecats {
 		p := &d.Polecats[i]
 		switch {
-		case !p.free() && !d.cleared[p.ID] || p.Corrupt || p.Retired || d.taken[p.ID] || !p.Live && anyLive:
+		case !p.free() && !d.cleared[p.ID] || p.Corrupt || p.Retired || p.Session || d.taken[p.ID] || !p.Live && anyLive:
 		case p.Stalled:
 			stalled = append(stalled, p.ID)
 		default:

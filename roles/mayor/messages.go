@@ -101,7 +101,7 @@ func (d *decision) reassign(b *bead.Bead) roles.Action {
 }
 
 func (d *decision) otherLive(than state.AgentID) bool {
-	return slices.ContainsFunc(d.Polecats, func(p Polecat) bool { return p.ID != than && p.Live && !p.Retired })
+	return slices.ContainsFunc(d.Polecats, func(p Polecat) bool { return p.ID != than && p.Live && !p.Retired && !p.Session })
 }
 
 // finishFor lets the done pipeline of a dead agent run to its end. Its bead and

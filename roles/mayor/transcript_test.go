@@ -177,7 +177,7 @@ func (s *stage) policy(l rolestest.Line) error {
 
 func (s *stage) polecat(l rolestest.Line) {
 	id := "polecat-" + l.Agent()
-	p := Polecat{ID: id, Corrupt: l.Has("corrupt"), Live: !l.Has("dead"), Retired: l.Has("retired"), Stalled: l.Has("stalled"),
+	p := Polecat{ID: id, Corrupt: l.Has("corrupt"), Live: !l.Has("dead"), Retired: l.Has("retired"), Stalled: l.Has("stalled"), Session: l.Has("session"),
 		Hook: hook.Hook{AgentID: id, Status: hook.Empty}}
 	for _, st := range []hook.Status{hook.Pending, hook.Active, hook.Completed} {
 		if l.Has(string(st)) {

@@ -30,6 +30,7 @@ func (d *decision) heedNudges() {
 		switch {
 		case n.Type == nudge.Abort:
 			d.heedAbort(n)
+		case d.f.Beside: // they are the session's to see
 		case n.Type != nudge.HealthCheck && n.Type != nudge.SyncRequest:
 			d.do(roles.MarkSeen{Nudge: n})
 		case d.staleRef(n.Ref):
@@ -125,8 +126,8 @@ func (d *decision) retireMail() {
 		case e.Type == mail.WorkAssignment:
 			d.retireAssignment(e)
 		case e.Type.RoleOnly():
-			// A live worker may still be waiting for the answer.
-			if d.f.Worker.Status != WorkerRunning {
+			// A live worker, or a person's session, may still be waiting for the answer.
+			if d.f.Worker.Status != WorkerRunning && !d.f.Beside {
 				d.do(roles.MarkRead{Entry: e})
 			}
 		}
@@ -146,8 +147,11 @@ func (d *decision) retireAssignment(e mail.Entry) {
 	}
 }
 
-// status keeps the agent's identity in step.
+// status keeps the agent's identity in step. That of a person's session says whether there is one.
 func (d *decision) status() {
+	if d.f.Beside {
+		return
+	}
 	want := agent.Idle
 	switch {
 	case d.finished:

@@ -13,6 +13,10 @@
 //
 // Everything that matters is on the disk; State only spares repetition. A
 // process that has forgotten it all decides the same from the facts.
+//
+// The worker may be a person's own session (Facts.Beside). Then nobody starts, watches,
+// continues or stops a worker: the session has the worktree from its making to the retire
+// record, or until its work is taken away, whatever becomes of processes meanwhile.
 package polecat
 
 import (
@@ -385,6 +389,11 @@ func (d *decision) begin() {
 	case d.published:
 	case d.f.Record != nil, !d.ownsBead(), d.s.ShuttingDown:
 		d.becomeFree(Terminated)
+	case d.f.Beside:
+		d.become(Executing)
+		if d.f.Worker.Status == WorkerNone {
+			d.workOn(Start{Item: *d.f.Hook.WorkItem})
+		}
 	case len(d.f.Asked) > 0: // of a session that an earlier process saw end
 		d.become(Waiting)
 	case d.f.Held:

@@ -186,6 +186,8 @@ func (w *world) Happen(l rolestest.Line) error {
 		}
 	case "lease":
 		w.f.Lease = Lease(strings.TrimPrefix(l.Word(0), "none"))
+	case "beside":
+		w.f.Beside = true
 	case "held":
 		w.f.Held = l.Word(0) != "no"
 	case "budget":

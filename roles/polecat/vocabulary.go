@@ -48,6 +48,8 @@ const (
 	WorkerRunning WorkerStatus = "running"
 	// WorkerExited: nothing of it is left; Exit says how it went.
 	WorkerExited WorkerStatus = "exited"
+	// WorkerBeside: a person's own session has the worktree. No process of it is known.
+	WorkerBeside WorkerStatus = "beside"
 )
 
 // Worker is the worker of this process.
@@ -133,6 +135,8 @@ type Facts struct {
 	Process state.SessionID
 	// Status is what this process last made the agent's identity say.
 	Status agent.Status
+	// Beside is true for the agent of a person's own sessions: it is given a worktree, and no worker is started.
+	Beside bool
 	// Fresh is a name for the session that this decision may begin.
 	Fresh state.SessionID
 	// Hook is nil when it can't be read; HookProblem says why.
@@ -193,7 +197,8 @@ type (
 		Why     string
 	}
 	// Start moves the bead to in_progress, makes worktree and branch, and starts
-	// the worker. What can't be made or started ends as a failed attempt.
+	// the worker, or tells the person's session where to work. What can't be made or
+	// started ends as a failed attempt.
 	Start struct{ Item hook.WorkItem }
 	// Continue starts the worker again, in the same worktree and session, and tells
 	// it why. It charges nothing. Answered is true when it waited for an answer

@@ -127,6 +127,8 @@ type Agent struct {
 	// Asks is true while its work stands still for an answer of the person or the mayor,
 	// or for a pause.
 	Asks bool
+	// Session is true for a session of a person's own: it may think as long as it likes.
+	Session bool
 }
 
 // Disk is the file system of the state tree, in bytes; Total 0 is unknown.

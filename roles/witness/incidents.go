@@ -34,7 +34,7 @@ type concern struct {
 // ofHook reports whether incidents of a kind belong to one agent's hook.
 func ofHook(k incident.Kind) bool {
 	switch k {
-	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.CorruptHook:
+	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.CorruptHook, incident.HeldLong:
 		return true
 	case incident.MergeStuck, incident.QueueBlocked, incident.QueueDeep, incident.MayorSilent,
 		incident.MayorMissing, incident.RefineryGone, incident.DiskLow:
@@ -44,7 +44,9 @@ func ofHook(k incident.Kind) bool {
 
 // marksStalled reports whether the agent counts as stalled while such an
 // incident is open.
-func marksStalled(k incident.Kind) bool { return ofHook(k) && k != incident.CorruptHook }
+func marksStalled(k incident.Kind) bool {
+	return ofHook(k) && k != incident.CorruptHook && k != incident.HeldLong
+}
 
 // hold opens or raises the incident of a concern, reports it, and asks the agent
 // when a nudge is due. A severity never falls: only the end of the incident ends it.

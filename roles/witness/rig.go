@@ -115,10 +115,12 @@ func (d *decision) neglected() []neglect {
 			add("dispatch "+string(r.AssignmentID), "the dispatch of %s to %s is not finished", r.BeadID, r.AgentID)
 		}
 	}
-	free := 0
+	free, held := 0, 0
 	for i := range scan.Agents {
 		a := &scan.Agents[i]
 		switch {
+		case a.Session && a.Corrupt == "" && a.Hook.Status != hook.Empty && a.Hook.Status != hook.Completed:
+			held++
 		case a.Corrupt != "" || a.Role != agent.Polecat || a.Status == agent.Retired:
 		case a.Hook.Status == hook.Completed:
 			add("hook "+string(a.Hook.Assignment()), "the completed hook of %s is not cleared", a.ID)
@@ -131,7 +133,7 @@ func (d *decision) neglected() []neglect {
 	}
 	room := free
 	if most := d.f.Policy.MaxParallel; most > 0 {
-		room = min(room, most-scan.Backlog.OutCount())
+		room = min(room, most-scan.Backlog.OutCount()+held)
 	}
 	for b := range scan.Backlog.Ready(now) { // who comes later waits for nobody's fault
 		if scan.Held != nil && scan.Held(b) {

@@ -97,6 +97,9 @@ func (s *script) happenTo(id state.AgentID, l rolestest.Line) error {
 		if l.Word(3) != "" {
 			s.agent(id).Stall = s.duration(l.Word(3))
 		}
+	case "session":
+		s.add(id, agent.Role(l.Word(1)), false)
+		s.agent(id).Session = true
 	case "asks":
 		s.agent(id).Asks = !l.Has("no")
 	case "task":

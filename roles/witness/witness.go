@@ -154,6 +154,10 @@ func (d *decision) agent(a *Agent) {
 		d.watches.remove(a.ID)
 		return
 	}
+	if a.Session && a.Corrupt == "" {
+		d.session(a)
+		return
+	}
 	w := d.watch(a)
 	sight := d.sight(a, w)
 	v := Evaluate(sight, d.f.Policy)
@@ -173,6 +177,19 @@ func (d *decision) agent(a *Agent) {
 		c.nudgee = a.ID
 	}
 	d.hold(c)
+}
+
+// longHeld is how long a session of a person's own may hold a bead before the person is told.
+const longHeld = 24 * time.Hour
+
+// session watches what a person's own session holds. Its silence is no stall, however long the person thinks.
+func (d *decision) session(a *Agent) {
+	item := a.Hook.WorkItem
+	if item == nil || a.Hook.Status == hook.Completed || d.f.Now.Sub(item.AssignedAt.Time) < longHeld {
+		return
+	}
+	d.hold(concern{agent: a.ID, assignment: item.AssignmentID, bead: item.BeadID, session: item.Session, kind: incident.HeldLong,
+		severity: incident.Critical, from: item.AssignedAt, detail: fmt.Sprintf("%s has held %s since %s", a.ID, item.BeadID, item.AssignedAt)})
 }
 
 // watch follows one hook: since when nothing has moved on it, by the witness's

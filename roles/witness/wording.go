@@ -73,7 +73,7 @@ func (d *decision) recipient(k incident.Kind) state.AgentID {
 	switch k {
 	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.MergeStuck:
 		return d.f.Mayor
-	case incident.CorruptHook, incident.QueueBlocked, incident.QueueDeep, incident.MayorSilent,
+	case incident.CorruptHook, incident.HeldLong, incident.QueueBlocked, incident.QueueDeep, incident.MayorSilent,
 		incident.MayorMissing, incident.RefineryGone, incident.DiskLow:
 	}
 	return state.Human
@@ -111,6 +111,8 @@ func subject(i *incident.Incident, quiet time.Duration) string {
 		return fmt.Sprintf("%s stalls again on %s, which was restarted too often", who, i.BeadID)
 	case incident.CorruptHook:
 		return fmt.Sprintf("the hook of %s can't be read", who)
+	case incident.HeldLong:
+		return fmt.Sprintf("%s has held %s for %d h", who, i.BeadID, int(quiet.Hours()))
 	case incident.MergeStuck:
 		return "a merge request does not move"
 	case incident.QueueBlocked:
@@ -134,6 +136,8 @@ func advise(i *incident.Incident, r Recommendation) string {
 	switch i.Kind {
 	case incident.CorruptHook:
 		return "a person repairs the hook; `chipset doctor` says what is wrong with it"
+	case incident.HeldLong:
+		return "`chipset unsling " + string(i.BeadID) + "` gives it to another, if its session does not go on with it"
 	case incident.QueueBlocked:
 		return "a person decides: `chipset queue list`, then `chipset queue retry ID` or `chipset queue drop ID --reason TEXT`"
 	case incident.MayorMissing:

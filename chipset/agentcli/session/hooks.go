@@ -6,11 +6,13 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
 	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 )
 
 // Hooks answers the events of one session.
@@ -72,7 +74,11 @@ func (h *Hooks) decide(ctx context.Context, who state.AgentID) (agentcli.Answer,
 	case agentcli.SessionStart:
 		return h.start(ctx)
 	case agentcli.UserPromptSubmit:
-		return h.tellAll(ctx, who)
+		held := h.held()
+		h.used = len(held)
+		a, err := h.tellAll(ctx, who)
+		a.Context = held + a.Context
+		return a, err
 	case agentcli.PreToolUse:
 		return h.beforeTool(ctx, who)
 	case agentcli.PermissionRequest:
@@ -103,7 +109,7 @@ func (h *Hooks) start(ctx context.Context) (agentcli.Answer, error) {
 	tidied := h.tidy(ctx)
 	var text quote.Text
 	if h.Agent == state.Human || h.Beside {
-		text = h.welcome()
+		text = h.welcome() + h.held()
 	} else {
 		b, err := prompt.Prime(ctx, h.Rig, h.Agent)
 		if err != nil {
@@ -132,14 +138,35 @@ func (h *Hooks) welcome() quote.Text {
 	if h.Beside {
 		p.Addf("In it you are %s, one of the crew, and work with the person who runs it: others write to you as %s, and what you send is yours.\n", h.Agent, h.Agent)
 		p.Add("You never speak as the person or the mayor. Only the person may sling, cancel, reopen, approve and deny, in a terminal: " +
-			"say which line to type.\n")
+			"say which line to type. `chipset work claim BEAD` makes a bead yours, where the person wants you to do it: you get a worktree for it.\n")
 	} else {
 		p.Add("You speak for the person who runs it.\n")
 	}
 	p.Add("`chipset status` shows the rig, `chipset work add TITLE -d TEXT` gives it work, `chipset why BEAD` shows the history of a bead.\n")
-	p.Add("Never edit files below .chipset/ by hand.\n")
+	p.Add("Never edit files below .chipset/ by hand, but for those in a worktree of yours.\n")
 	return p.Text()
 }
+
+// held reminds the agent of a person's own session of the bead that it holds, on one line.
+func (h *Hooks) held() quote.Text {
+	current, err := h.Rig.Hooks.Get(string(h.Agent))
+	if !h.Beside || err != nil || current.WorkItem == nil || current.Status == hook.Completed {
+		return ""
+	}
+	item := current.WorkItem
+	if _, err := h.Rig.Retire.Get(string(item.AssignmentID)); err == nil {
+		return "" // done, fail or block was said
+	}
+	what, where := quote.Sprintf("You hold bead %s (%s)", item.BeadID, quote.Line(item.Title, bead.MaxTitle)), quote.Line(h.Rig.Worktree(h.Agent), maxPath)
+	if !carry.IsGiven(h.Rig, &current) {
+		return what + quote.Sprintf(", and its worktree %s is not ready yet: `chipset up` makes it, and you get mail then.\n", where)
+	}
+	return what + quote.Sprintf(": work on it in %s, commit there, and end it with `chipset done --summary TEXT`, `chipset fail --reason TEXT` or "+
+		"`chipset block --reason TEXT`.\n", where)
+}
+
+// maxPath bounds a path in an answer, in bytes.
+const maxPath = 4 << 10
 
 const forPerson quote.Text = "For the person:\n"
 

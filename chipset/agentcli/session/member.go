@@ -22,7 +22,7 @@ func Member(ctx context.Context, r *rig.Rig, client, session string, programs []
 	h := Hooks{Rig: r}
 	h.in.Session = session
 	if m := h.recall(""); m.Agent != "" {
-		return actor.Crew(ctx, r, string(m.Agent))
+		return actor.Crew(ctx, r, client, string(m.Agent))
 	}
 	lock, err := r.Tree.Lock(ctx, state.LockRecord, "client-members")
 	if err != nil {
@@ -38,7 +38,7 @@ func Member(ctx context.Context, r *rig.Rig, client, session string, programs []
 		if n > 1 {
 			name = fmt.Sprintf("%s-%d", client, n)
 		}
-		id, err := actor.Crew(ctx, r, name)
+		id, err := actor.Crew(ctx, r, client, name)
 		if err != nil {
 			return "", err
 		}

@@ -63,7 +63,7 @@ func TestKilledClient(t *testing.T) {
 func TestPersonsSessions(t *testing.T) {
 	y := newYard(t, "")
 	crew := func(name string) Hooks {
-		id, err := actor.Crew(t.Context(), y.Rig, name)
+		id, err := actor.Crew(t.Context(), y.Rig, "claude", name)
 		rigtest.Must(t, err)
 		return Hooks{Rig: y.Rig, Agent: id, Beside: true, Prepend: prepend}
 	}

@@ -23,11 +23,14 @@ const maxKeptGoing = 6
 const maxLast = 4 << 10
 
 // stop keeps an agent going while its work is on its hook, unless it waits for
-// a person.
+// a person. A person's own session ends its turns when it likes.
 func (h *Hooks) stop(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	item, active := h.work(who)
 	if !active || who == state.Human || h.Resumed && h.Assignment != "" {
 		return agentcli.Answer{}, nil
+	}
+	if a, err := h.Rig.Agents.Get(string(who)); err != nil || a.IsSession() {
+		return agentcli.Answer{}, err
 	}
 	open, err := actor.OpenQuestions(h.Rig, who, &item)
 	if err != nil || len(open) > 0 {

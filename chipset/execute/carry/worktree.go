@@ -13,6 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/repair"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
 	"github.com/gastown-chipset/chipset/state/event"
@@ -30,6 +31,8 @@ type Worktree struct {
 	// Base is the tip of the target that the work began on.
 	Base   git.Hash `json:"base"`
 	Branch string   `json:"branch"`
+	// Ready: a person's own session was told that the worktree is ready. From then on it is the session's.
+	Ready bool `json:"ready,omitempty"`
 	// Torn: a power cut took what was committed last, or may have. What was left is saved.
 	Torn bool `json:"torn,omitempty"`
 }
@@ -52,6 +55,12 @@ func ReadWorktree(r *rig.Rig, id state.AgentID) (Worktree, bool) {
 		return Worktree{}, false
 	}
 	return w, true
+}
+
+// IsGiven reports whether a person's own session was told that its worktree is ready for what its hook names.
+func IsGiven(r *rig.Rig, h *hook.Hook) bool {
+	use, known := ReadWorktree(r, h.AgentID)
+	return known && use.Ready && h.WorkItem != nil && use.AssignmentID == h.Assignment()
 }
 
 // WriteWorktree records what a worktree is used for from now on.
@@ -166,7 +175,7 @@ func HintOf(r *rig.Rig, id state.AgentID) repair.Known {
 	use, known := ReadWorktree(r, id)
 	if !known {
 		a, err := r.Agents.Get(string(id))
-		return repair.Known{Own: id == r.Refinery() || err == nil && a.Role == agent.Polecat && savable(r.Worktree(id))}
+		return repair.Known{Own: id == r.Refinery() || err == nil && (a.Role == agent.Polecat || a.IsSession()) && savable(r.Worktree(id))}
 	}
 	hint := repair.Known{Branch: git.Branch(use.Branch), Base: use.Base}
 	if _, err := git.ParseBranch(use.Branch); err != nil {

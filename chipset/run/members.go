@@ -1,0 +1,160 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/oklog/run"
+
+	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
+)
+
+// members runs the agents of the person's own sessions while they hold something.
+type members struct {
+	*Process
+	opts *UpOptions
+	// running are those that this process runs, with what ends each. ended are those that were asked to
+	// end by mail, and are left alone from then on.
+	running map[state.AgentID]context.CancelFunc
+	ended   map[state.AgentID]bool
+	over    chan memberEnd
+	wg      sync.WaitGroup
+}
+
+type memberEnd struct {
+	id  state.AgentID
+	err error
+}
+
+// addMembers runs the agent of a person's session from the time that something hangs on its hook until that is over.
+func addMembers(g *run.Group, ctx context.Context, p *Process, opts *UpOptions) {
+	ctx, cancel := context.WithCancel(ctx)
+	m := &members{Process: p, opts: opts, running: map[state.AgentID]context.CancelFunc{}, ended: map[state.AgentID]bool{}, over: make(chan memberEnd)}
+	g.Add(func() error {
+		defer m.wg.Wait()
+		defer cancel()
+		return m.follow(ctx)
+	}, func(error) { cancel() })
+}
+
+func (m *members) follow(ctx context.Context) error {
+	var changed <-chan struct{}
+	if m.Watcher != nil {
+		// Without notification the tick below finds out.
+		changed, _ = m.Watcher.SubscribeTo(m.mayMatter(), hook.Dir)
+	}
+	for first := true; ; first = false {
+		if err := m.look(ctx, first); err != nil {
+			m.Say("warning: sessions of yours: %s", flat(err))
+		}
+		timer := time.NewTimer(m.untilTick())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case end := <-m.over:
+			timer.Stop()
+			if err := m.take(end); err != nil {
+				return err
+			}
+		case <-changed:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// mayMatter returns which hooks may be those of sessions: all but those of the agents that the rig has from its definition.
+func (m *members) mayMatter() func(state.Path) bool {
+	own := map[string]bool{}
+	if all, _, err := m.Rig.Agents.All(); err == nil {
+		for i := range all {
+			own[string(all[i].ID)+".json"] = all[i].Role != agent.Crew
+		}
+	}
+	return func(file state.Path) bool { return !own[file.Base()] }
+}
+
+// look starts and ends what has to be. What an earlier process left is looked for first, once.
+func (m *members) look(ctx context.Context, first bool) error {
+	agents, _, err := m.Rig.Agents.All()
+	if err != nil {
+		return err
+	}
+	for i := range agents {
+		a := &agents[i]
+		stop, runs := m.running[a.ID]
+		if !a.IsSession() || m.ended[a.ID] || isClosed(m.opts.Drain) && !runs {
+			continue
+		}
+		holds, err := holds(m.Rig, a.ID, runs || first)
+		if err != nil {
+			return err
+		}
+		switch {
+		case holds && !runs:
+			m.start(ctx, a.ID)
+		case !holds && runs:
+			stop()
+		}
+	}
+	return nil
+}
+
+// holds reports whether something hangs on an agent's hook, or with deep also whether an attempt of it is not retired yet or its
+// worktree is not free.
+func holds(r *rig.Rig, id state.AgentID, deep bool) (bool, error) {
+	h, err := r.Hooks.Get(string(id))
+	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
+		return false, nil // the witness and the doctor report it
+	}
+	if err != nil || h.Status != hook.Empty || !deep {
+		return h.Status != hook.Empty, err
+	}
+	if _, used := carry.ReadWorktree(r, id); used {
+		return true, nil
+	}
+	ends, _, err := r.Retire.All()
+	for i := range ends {
+		if ends[i].AgentID == id && !ends[i].Stage.Final() {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// start runs an agent until it is asked to end, or ctx ends.
+func (m *members) start(ctx context.Context, id state.AgentID) {
+	running, stop := context.WithCancel(ctx)
+	m.running[id] = stop
+	m.wg.Go(func() {
+		defer stop()
+		err := m.keep(running, id, m.opts)
+		if running.Err() != nil {
+			err = running.Err()
+		}
+		select {
+		case m.over <- memberEnd{id, err}:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// take notes that an agent does not run here any more.
+func (m *members) take(end memberEnd) error {
+	delete(m.running, end.id)
+	switch {
+	case errors.Is(end.err, context.Canceled):
+		return nil
+	case end.err == nil, errors.Is(end.err, state.ErrConflict):
+		m.ended[end.id] = true
+		return nil
+	}
+	return end.err
+}
