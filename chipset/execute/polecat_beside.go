@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
@@ -44,9 +45,9 @@ func (p *Polecat) give(ctx context.Context, b *bead.Bead, item hook.WorkItem) er
 		p.given = item
 		return nil
 	}
-	occasion, lost := "ready", ""
+	occasion, lost := ready, ""
 	if use.Ready && use.AssignmentID == item.AssignmentID {
-		occasion, lost = "anew", "It was torn or gone, and is made anew. "
+		occasion, lost = anew, "It was torn or gone, and is made anew. "
 		if err := p.save(ctx, item.AssignmentID, item.BeadID, item.Session, "its worktree was torn or gone"); err != nil {
 			return err
 		}
@@ -84,17 +85,20 @@ func (p *Polecat) give(ctx context.Context, b *bead.Bead, item hook.WorkItem) er
 
 // tellSession writes to the person's session about its assignment, once for each occasion.
 func (p *Polecat) tellSession(ctx context.Context, item *hook.WorkItem, occasion, subject, body string) error {
-	return p.send(ctx, mail.Message{To: p.ID, Type: mail.Coordination, Subject: subject, Body: body, ID: occasion + "-" + string(item.AssignmentID),
+	return p.send(ctx, mail.Message{To: p.ID, Type: mail.Coordination, Subject: subject, Body: body, ID: occasion + string(item.AssignmentID),
 		Ref: &mail.Ref{BeadID: item.BeadID, AssignmentID: item.AssignmentID, Session: item.Session}})
 }
 
 // tellOver tells the person's session that it does not have a bead any more, and why.
 func (p *Polecat) tellOver(ctx context.Context, item *hook.WorkItem, why, salvage string) error {
+	if err := p.retireNotices(ctx, item.AssignmentID); err != nil {
+		return err
+	}
 	body := string(item.BeadID) + " " + why + "\n"
 	if salvage != "" {
 		body += "What was not finished is saved on " + salvage + ".\n"
 	}
-	return p.tellSession(ctx, item, "over", wording.FirstLine(string(item.BeadID)+" "+why), body+"The worktree is not yours any more.\n")
+	return p.tellSession(ctx, item, over, wording.FirstLine(string(item.BeadID)+" "+why), body+"The worktree is not yours any more.\n")
 }
 
 // tellTaken tells the person's session of an assignment that was taken away, and what of it is saved.
@@ -127,5 +131,24 @@ func (p *Polecat) tellEnd(ctx context.Context, rec *retire.Record) error {
 	case rec.Outcome == retire.Block:
 		return p.tellOver(ctx, &item, "waits for the person: "+rec.Reason, rec.Salvage)
 	}
-	return nil
+	return p.retireNotices(ctx, rec.AssignmentID)
 }
+
+// retireNotices marks what told the person's session where to work as read: its next one must not believe it.
+func (p *Polecat) retireNotices(ctx context.Context, a state.AssignmentID) error {
+	box := p.Rig.Mailbox(p.ID)
+	unread, _, err := box.Unread()
+	for i := range unread {
+		if e := &unread[i]; e.From == p.ID && (e.ID == ready+string(a) || e.ID == anew+string(a)) {
+			err = errors.Join(err, box.MarkRead(ctx, e.Name))
+		}
+	}
+	return err
+}
+
+// What the mail to a person's session is for, before the assignment in its ID.
+const (
+	ready = "ready-"
+	anew  = "anew-"
+	over  = "over-"
+)

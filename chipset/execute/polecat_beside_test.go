@@ -186,6 +186,9 @@ func TestBesideRetires(t *testing.T) {
 	if got := s.git("show", rec.Branch+":mine.txt"); got != "mine" {
 		t.Errorf("the branch holds %q", got)
 	}
+	if told := s.told(); len(told) > 0 {
+		t.Errorf("the next session is told of what is over: %q", told)
+	}
 	if letters, _, err := s.rig.Mailbox("mayor").Unread(); err != nil || len(letters) != 1 || letters[0].From != s.id {
 		t.Errorf("the mayor was told %v, %v", letters, err)
 	}

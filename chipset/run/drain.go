@@ -74,7 +74,7 @@ func (p *Process) atWork() ([]string, error) {
 	var working []string
 	for i := range hooks {
 		h := &hooks[i]
-		if h.Status != hook.Active || h.WorkItem == nil || h.WorkItem.Session == "" {
+		if h.Status != hook.Active || h.WorkItem == nil || h.WorkItem.Session == "" || heldBySession(p.Rig, h) {
 			continue
 		}
 		stamp, alive := p.Rig.Alive(h.AgentID)

@@ -114,6 +114,8 @@ func (b *Board) stateOf(a *view.AgentStatus) (string, lipgloss.Style) {
 		return "asks you", b.theme.bad
 	case a.Status == agent.Retired:
 		return "retired", b.theme.dim
+	case a.Hook == hook.Active && a.Client != "":
+		return "yours", b.theme.busy
 	case a.Hook == hook.Active && !a.Alive:
 		return "stopped", b.theme.warn
 	case a.Hook == hook.Active && quiet >= quietAfter:
