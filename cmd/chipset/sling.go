@@ -17,10 +17,10 @@ func newSlingCmd(a *app) *cobra.Command {
 		Short: "Hang a bead on a polecat's hook by hand",
 		Long: `Dispatch one ready bead with the same steps as the mayor's: dispatch record, bead
 hooked, hook pending, assignment mail. Without AGENT a free polecat is chosen, one with a
-running process first. AGENT may be your own session of a client (claude), which then works in
+running process first. AGENT may be your own session of a client, which then works in
 a worktree of its own. A bead that is slung already, or waits for others, is left unchanged, and the
 exit code is 4.`,
-		Example: "  chipset sling gt-abc12\n  chipset sling gt-abc12 polecat-bravo\n  chipset sling gt-abc12 claude",
+		Example: "  chipset sling gt-abc12\n  chipset sling gt-abc12 polecat-bravo",
 		Args:    nargs(1, 2, "a bead and optionally an agent"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			id, err := state.ParseBeadID(args[0])
