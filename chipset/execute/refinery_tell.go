@@ -61,7 +61,7 @@ func (r *Refinery) notice(q *mergequeue.Request) mail.Message {
 		return m
 	}
 	m.Priority = mail.Urgent
-	m.Subject = fmt.Sprintf("%s conflicted: %s: %s", q.BeadID, q.Failure, wording.Reason(q.Reason))
+	m.Subject = fmt.Sprintf("%s did not land (%s): %s", q.BeadID, q.Failure, wording.Reason(q.Reason))
 	m.Body = fmt.Sprintf("%s of %s (branch %s) did not land on %s: %s.\n\n%s\n", q.ID, q.AgentID, q.SourceBranch, q.TargetBranch, q.Failure, q.Reason)
 	if log := fmt.Sprintf("test-%s-%d.log", q.ID, q.Attempts); q.Failure == mergequeue.FailTests {
 		m.Body += fmt.Sprintf("\nThe whole output: %s\n", r.Rig.Tree.Abs(state.LogDir.Join(log)))

@@ -112,8 +112,8 @@ func TestRefineryBadEnds(t *testing.T) {
 			if m.tip() != tip {
 				t.Error("the target moved")
 			}
-			m.onlyMail("mayor", mail.MergeNotification, string(q.BeadID)+" conflicted: "+string(c.failure))
-			m.onlyMail("witness", mail.Coordination, "conflicted")
+			m.onlyMail("mayor", mail.MergeNotification, string(q.BeadID)+" did not land ("+string(c.failure)+"): ")
+			m.onlyMail("witness", mail.Coordination, "did not land")
 			m.phase(refinery.Blocked)
 		})
 	}
@@ -157,7 +157,7 @@ func TestRefineryNoticeOfSupersededRequest(t *testing.T) {
 		q.NoticeName = string(mail.NameAt(m.rig.Clock.Now(), "refinery"))
 	})
 	m.run()
-	m.onlyMail("mayor", mail.MergeNotification, "tests_failed: exit status 1")
+	m.onlyMail("mayor", mail.MergeNotification, "(tests_failed): exit status 1")
 	m.tick()
 	m.onlyMail("mayor", mail.MergeNotification, "tests_failed")
 }

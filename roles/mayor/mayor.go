@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // State is what the mayor is doing. Everything it needs is on disk, so the
@@ -294,7 +295,7 @@ func (d *decision) queue() {
 func (d *decision) rework(b *bead.Bead, r *mergequeue.Request) roles.Action {
 	if r.Failure == mergequeue.FailConflict {
 		if b.Conflicts >= d.Policy.MaxConflicts {
-			return d.block(b, ChargeConflict, fmt.Sprintf("in conflict again after %d reworks: %s", b.Conflicts, r.Reason),
+			return d.block(b, ChargeConflict, fmt.Sprintf("in conflict again after %s: %s", wording.Count(b.Conflicts, "rework"), r.Reason),
 				"Likely cause: several beads change the same lines; make one wait for the other.")
 		}
 		return d.reopen(b, "merge conflict on the new tip: "+r.Reason, ChargeConflict, state.Time{}, r.ID)
