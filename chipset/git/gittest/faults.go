@@ -15,12 +15,21 @@ import (
 // Faults stands in front of git in PATH and lets one of its runs fail.
 type Faults struct{ dir string }
 
-// killed counts its runs. The one that is to fail ends as by the kernel that is out of memory.
+// killed counts its runs. The one that is to fail ends as by the kernel that is out of memory. Of those that
+// answer many questions the first ends after some lines of them, and all others at once.
 const killed = `#!/bin/sh
 printf . >>%[1]s/runs
 if read -r n <%[1]s/fail && [ "$(wc -c <%[1]s/runs)" -eq "$n" ]; then
 	kill -KILL $$
 fi
+case "$*" in *"cat-file --batch-command"*|*"diff-tree --stdin"*)
+	if read -r n <%[1]s/answers; then
+		[ "$n" -eq 0 ] && kill -KILL $$
+		echo 0 >%[1]s/answers
+		sed -u "${n}q" | %[2]s "$@"
+		exit
+	fi ;;
+esac
 exec %[2]s "$@"
 `
 
@@ -48,6 +57,13 @@ func (f *Faults) fail(t *testing.T, n int) {
 	t.Helper()
 	Write(t, f.dir, "runs", "")
 	Write(t, f.dir, "fail", strconv.Itoa(n)+"\n")
+	f.answer(t, "")
+}
+
+// answer lets those that answer many questions end after n lines, or not at all.
+func (f *Faults) answer(t *testing.T, n string) {
+	t.Helper()
+	Write(t, f.dir, "answers", n)
 }
 
 // Play is something that faults strike.
@@ -77,6 +93,19 @@ func (f *Faults) Sweep(t *testing.T, p Play) {
 		s.restore()
 		f.fail(t, n)
 		s.play(fmt.Sprintf("run %d of git is killed", n), func() { f.fail(t, 0) })
+	}
+	s.restore()
+}
+
+// Silence is Sweep with another fault: no git answers any question after the first few, of up to most lines.
+func (f *Faults) Silence(t *testing.T, p Play, most int) {
+	t.Helper()
+	f.fail(t, 0)
+	s := newSweep(t, p)
+	for n := range most + 1 {
+		s.restore()
+		f.answer(t, strconv.Itoa(n)+"\n")
+		s.play(fmt.Sprintf("git has answered %d questions", n), func() { f.answer(t, "") })
 	}
 	s.restore()
 }
