@@ -3,6 +3,7 @@ package carry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -401,5 +402,37 @@ func TestTornObjectOfSavedWorkIsRemoved(t *testing.T) {
 	a.git(a.worktree(), "hash-object", "-w", "one.txt")
 	if again := a.git(a.dir, "cat-file", "blob", blob); again != "one, and only here" {
 		t.Errorf("stored again it is %q", again)
+	}
+}
+
+// TestPushBranches: a person sees the branch on the remote before it lands, if that is asked for. A remote that is gone
+// keeps nothing from its end.
+func TestPushBranches(t *testing.T) {
+	for name, c := range map[string]struct{ push, gone bool }{"asked for": {push: true}, "not asked for": {}, "the remote is gone": {push: true, gone: true}} {
+		t.Run(name, func(t *testing.T) {
+			a := newAttempt(t, nil)
+			far := filepath.Join(a.dir, ".git", "far")
+			a.git(a.dir, "init", "-q", "--bare", "-b", "main", far)
+			a.git(a.dir, "remote", "add", "far", far)
+			if c.gone {
+				a.must(os.RemoveAll(far))
+			}
+			a.rig.Def.Merge.Remote, a.rig.Def.Merge.PushBranches = "far", c.push
+			a.write("one.txt", "one\n")
+			var said []string
+			rec, err := Finish(t.Context(), RetireDeps{Rig: a.rig, Say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}, a.publish(retire.Done, ""))
+			if err != nil || rec.Stage != retire.Released {
+				t.Fatalf("%s, %v", rec.Stage, err)
+			}
+			if told := strings.Contains(strings.Join(said, "\n"), "not_pushed"); told != c.gone {
+				t.Errorf("said %q", said)
+			}
+			if c.gone {
+				return
+			}
+			if there := a.git(a.dir, "--git-dir="+far, "for-each-ref", "--format=%(objectname)", "refs/heads/"+rec.Branch); (there == rec.Head) != c.push {
+				t.Errorf("the remote holds %q, the head is %s", there, rec.Head)
+			}
+		})
 	}
 }

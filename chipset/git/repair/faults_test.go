@@ -32,14 +32,16 @@ type broken struct {
 
 func (b *broken) sweep(name string) {
 	b.T.Run(name, func(t *testing.T) {
-		b.faults.Sweep(t, gittest.Play{World: b.TopLevel(), Standing: b.standing, Do: func() (any, error) {
+		p := gittest.Play{World: b.TopLevel(), Standing: b.standing, Do: func() (any, error) {
 			r, err := git.Open(b.ctx, b.TopLevel())
 			if err != nil {
 				return nil, err
 			}
 			defer r.Close()
 			return b.repair(r)
-		}})
+		}}
+		b.faults.Sweep(t, p)
+		b.faults.Silence(t, p, 8)
 	})
 }
 
