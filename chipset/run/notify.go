@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -28,6 +29,17 @@ type teller struct {
 	busy bool
 	// idle is since when that work rests, zero while it goes on.
 	idle state.Time
+	// owes says that quiet hours have held a digest back.
+	owes bool
+}
+
+// owedPath is the file of a digest that quiet hours have held back.
+const owedPath = state.RunDir + "/digest.json"
+
+// owed is its content.
+type owed struct {
+	// Since is when what it tells begins.
+	Since state.Time `json:"since"`
 }
 
 // startTeller begins to notify the person, where the definition says how. The returned function ends it.
@@ -41,6 +53,7 @@ func (p *Process) startTeller(terminal io.Writer) (end func()) {
 		p.Rig.Events.Tell(event.Warning("", event.Work{}, "notify."+channel, flat(err)))
 	}})
 	p.teller = &teller{p: p, def: def, send: n.Send, began: p.Rig.Clock.Now(), told: p.Rig.Clock.Now()}
+	_, p.teller.owes = p.teller.owed()
 	return n.Close
 }
 
@@ -75,6 +88,9 @@ func (t *teller) digest(ctx context.Context, still, ended bool) error {
 	if !t.def.Digest {
 		return nil
 	}
+	if t.owes && !t.quiet() {
+		return t.settle(ctx)
+	}
 	busy, err := t.isBusy(ctx, still)
 	now := t.p.Rig.Clock.Now()
 	switch {
@@ -91,19 +107,74 @@ func (t *teller) digest(ctx context.Context, still, ended bool) error {
 	case t.idle.IsZero():
 		t.idle = now
 	}
-	if now.Sub(t.idle.Time) < stillness && !ended || t.quiet() {
+	if now.Sub(t.idle.Time) < stillness && !ended {
 		return nil
 	}
 	summary, err := view.Summarize(ctx, t.p.Rig, t.told)
 	if err != nil || !t.busy && summary.Landed+summary.Failed == 0 { // a short piece of work may not have been seen
 		return err
 	}
+	if t.quiet() {
+		return t.owe(now)
+	}
+	return t.sum(summary, now)
+}
+
+// sum tells what came of the work.
+func (t *teller) sum(summary *view.Summary, now state.Time) error {
 	notice, err := notify.OfDigest(t.p.Rig.Name(), summary)
 	if err == nil {
 		t.told, t.busy, t.idle = now, false, state.Time{}
 		t.send(notice)
 	}
 	return err
+}
+
+// owe keeps a digest for the end of the quiet hours, also beyond the end of this process. That is durable when it returns.
+func (t *teller) owe(now state.Time) error {
+	if _, owes := t.owed(); !owes {
+		data, err := state.Encode(owed{t.told})
+		if err == nil {
+			err = t.p.Rig.Tree.Replace(owedPath, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	t.told, t.busy, t.idle, t.owes = now, false, state.Time{}, true
+	return nil
+}
+
+// owed returns since when a digest that was held back tells what came of the work. A file that can't be used counts as none.
+func (t *teller) owed() (since state.Time, owes bool) {
+	data, err := t.p.Rig.Tree.Read(owedPath, state.MaxFile)
+	var o owed
+	if err != nil || json.Unmarshal(data, &o) != nil {
+		return since, false
+	}
+	return o.Since, true
+}
+
+// settle sends a digest that was held back, unless another process has sent it meanwhile.
+func (t *teller) settle(ctx context.Context) error {
+	lock, err := t.p.Rig.Tree.Lock(ctx, state.LockRecord, "told")
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	since, owes := t.owed()
+	if t.owes = owes; !owes {
+		return nil
+	}
+	summary, err := view.Summarize(ctx, t.p.Rig, since)
+	if err == nil {
+		err = t.p.Rig.Tree.Remove(owedPath)
+	}
+	if err != nil {
+		return err
+	}
+	t.owes = false
+	return t.sum(summary, t.p.Rig.Clock.Now())
 }
 
 // isBusy reports whether something goes on by itself. While there is no work to tell of, only a hook in use counts.

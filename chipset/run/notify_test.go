@@ -9,6 +9,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/notify"
 	"github.com/gastown-chipset/chipset/chipset/rig/rigtest"
 	"github.com/gastown-chipset/chipset/chipset/view"
+	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
@@ -83,6 +84,49 @@ func TestDigest(t *testing.T) {
 		f.Now = f.Now.Add(stillness + time.Second)
 		if look(t, r); len(*sent) != 3+i || !strings.HasPrefix((*sent)[2+i], want+",") {
 			t.Errorf("digest %d: %q", 3+i, *sent)
+		}
+	}
+}
+
+// A digest of the night is sent in the morning, once: by the rig that held it back, or by the next one.
+func TestDigestOfTheNight(t *testing.T) {
+	quiet := definition.Notify{Digest: true, Quiet: definition.Hours{From: 22 * time.Hour, To: 7 * time.Hour}}
+	for _, again := range []bool{false, true} {
+		f := rigtest.NewYard(t)
+		f.Now = time.Date(2026, 3, 5, 23, 0, 0, 0, time.Local)
+		r, sent := newTeller(t, f, quiet)
+		look(t, r)
+		for _, id := range []state.BeadID{"gt-one", "gt-two"} { // the second after the first was summed up
+			f.Now = f.Now.Add(time.Hour)
+			at := f.At()
+			f.PutBead(id, bead.Merged, func(b *bead.Bead) { b.ClosedAt = &at })
+			r.busy = true
+			look(t, r)
+			f.Now = f.Now.Add(stillness + time.Second)
+			rigtest.Must(t, r.digest(t.Context(), true, id == "gt-two"))
+		}
+		if len(*sent) > 0 {
+			t.Errorf("at night: %q", *sent)
+		}
+		f.Now = f.Now.Add(time.Hour)
+		if again {
+			r = &teller{p: r.p, def: &quiet, send: r.send, began: f.At(), told: f.At()}
+			_, r.owes = r.owed()
+			rigtest.Must(t, r.digest(t.Context(), true, true))
+			if len(*sent) > 0 {
+				t.Errorf("by the next rig, at night: %q", *sent)
+			}
+		}
+		f.Now = f.Now.Add(6 * time.Hour)
+		rigtest.Must(t, r.digest(t.Context(), true, false))
+		rigtest.Must(t, r.digest(t.Context(), true, true))
+		if len(*sent) != 1 || !strings.HasPrefix((*sent)[0], "2 beads landed,") {
+			t.Errorf("in the morning: %q", *sent)
+		}
+		other := &teller{p: r.p, def: &quiet, send: r.send, began: f.At(), told: f.At(), owes: true}
+		rigtest.Must(t, other.digest(t.Context(), true, false))
+		if len(*sent) != 1 {
+			t.Errorf("twice: %q", *sent)
 		}
 	}
 }
