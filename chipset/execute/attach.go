@@ -21,6 +21,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/event"
+	"github.com/gastown-chipset/chipset/state/retire"
 )
 
 // A session is taken over in these steps; each holds what the one before it says:
@@ -33,6 +34,9 @@ import (
 
 // probing is how long a lease is asked for: somebody who looks at it holds it for an instant.
 const probing = 100 * time.Millisecond
+
+// beginning is how long a worker may take to begin a session that somebody waits for.
+const beginning = 30 * time.Second
 
 // takeLease takes the agent's session into the hands of this process, until the lock is released or the process ends.
 // Errors: state.ErrLockTimeout.
@@ -96,7 +100,7 @@ func (p *Polecat) takeBack(ctx context.Context) error {
 // or the assignment is taken away. The worker ends before that, and goes on
 // with the same session afterwards. Errors: state.ErrConflict where that session can't be taken over.
 func (p *Polecat) Attach(ctx context.Context, terminal *os.File) error {
-	item, err := p.attachable()
+	item, err := p.sessionBegun(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,7 +135,33 @@ func (p *Polecat) taken() error {
 	return state.Conflictf("the session of "+string(p.ID), "it is being taken over or back just now")
 }
 
-// attachable returns what the polecat works on, where its session can be taken over.
+// sessionBegun returns what the polecat works on once its worker has begun a session, for which it waits a while: a client says
+// which one that is only after its start.
+func (p *Polecat) sessionBegun(ctx context.Context) (item hook.WorkItem, err error) {
+	told := false
+	err = actor.Wait(ctx, p.Rig, "attach", beginning, func() (bool, error) {
+		if item, err = p.attachable(); err != nil {
+			return false, err
+		}
+		if rec := agentcli.ReadProgress(p.Rig.Tree, item.Session); rec != nil && rec.ClientSession != "" {
+			return true, nil
+		}
+		if x, found, err := p.Rig.WorkerExit(item.Session); err != nil || found && x.Done {
+			return false, errors.Join(err, state.Conflictf("attach "+string(p.ID), "its worker ended before it began a session"))
+		}
+		if !told {
+			p.Say("waiting for %s's session to begin", p.ID)
+			told = true
+		}
+		return false, nil
+	}, hook.Dir, retire.Dir, rig.WorkerDir, agentcli.ProgressDir)
+	if errors.Is(err, actor.ErrTimeout) {
+		err = state.Conflictf("attach "+string(p.ID), "its worker has not begun a session within %s", beginning)
+	}
+	return item, err
+}
+
+// attachable returns what the polecat works on, where a session of its worker could be taken over.
 func (p *Polecat) attachable() (hook.WorkItem, error) {
 	h, err := p.Rig.Hooks.Get(string(p.ID))
 	if err != nil {
@@ -158,9 +188,6 @@ func (p *Polecat) attachable() (hook.WorkItem, error) {
 	c := clients.Of(preset)
 	if c.Attended == nil {
 		return refuse("its worker %s has no sessions that a person could take over", preset.Name)
-	}
-	if rec := agentcli.ReadProgress(p.Rig.Tree, item.Session); rec == nil || rec.ClientSession == "" {
-		return refuse("its worker has not begun a session yet: try again in a moment")
 	}
 	return item, nil
 }

@@ -1,17 +1,24 @@
 package execute
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -22,7 +29,10 @@ import (
 const byHand = "echo hand > hand.txt; until test -e go; do sleep 0.02; done; rm go\n"
 
 // attach takes the session of the kennel's polecat over, as another process does. The terminal is the null device.
-func (k *kennel) attach(ctx context.Context) <-chan error {
+func (k *kennel) attach(ctx context.Context) <-chan error { return k.attachTelling(ctx, k.t.Logf) }
+
+// attachTelling is attach for who reads what it says.
+func (k *kennel) attachTelling(ctx context.Context, say func(string, ...any)) <-chan error {
 	k.t.Helper()
 	r, err := rig.Open(k.t.Context(), k.dir, time.Now)
 	if err != nil {
@@ -34,7 +44,7 @@ func (k *kennel) attach(ctx context.Context) <-chan error {
 		k.t.Fatal(err)
 	}
 	k.t.Cleanup(func() { _ = terminal.Close() })
-	p := NewPolecat(Agent{Rig: r, ID: alpha, Session: state.NewSessionID(), Self: k.p.Self, Say: k.t.Logf})
+	p := NewPolecat(Agent{Rig: r, ID: alpha, Session: state.NewSessionID(), Self: k.p.Self, Say: say})
 	done := make(chan error, 1)
 	go func() { done <- p.Attach(ctx, terminal) }()
 	return done
@@ -206,10 +216,9 @@ func TestAttachRefused(t *testing.T) {
 	k.until("the script works", k.working("half.txt"))
 	refused(k, "its worker sh has no sessions that a person could take over")
 
-	k, _ = fakeClient(t, "", "echo x > early.txt; until test -e half.txt; do sleep 0.02; done\n"+begins+half)
+	k, _ = fakeClient(t, "", late+begins+half)
 	rec := k.sling("do it")
 	k.until("the client starts", k.working("early.txt"))
-	refused(k, "has not begun a session yet")
 	if err := k.p.publish(t.Context(), polecatDone(rec.AssignmentID, k.hook().WorkItem.Session, rec.BeadID)); err != nil {
 		t.Fatal(err)
 	}
@@ -270,4 +279,239 @@ func TestAttachTornWorktree(t *testing.T) {
 	if !errors.Is(err, state.ErrConflict) || !strings.Contains(err.Error(), "has changed since it ended") {
 		t.Errorf("the person is told %v", err)
 	}
+}
+
+// late is a client that says its session when it is asked to.
+const late = "echo x > early.txt; until test -e begin; do sleep 0.02; done; rm begin\n"
+
+// TestAttachWaits: a client that has not said yet which session it began is waited for, until it ends.
+func TestAttachWaits(t *testing.T) {
+	for _, tt := range []struct {
+		name, run string
+		end       func(k *kennel, leave context.CancelFunc)
+		want      error
+		says      string
+	}{
+		{"it begins", late + begins + half, func(k *kennel, _ context.CancelFunc) {
+			k.write(".chipset/worktrees/polecat-alpha/begin", "")
+			k.until("the person has it", k.working("hand.txt"))
+			k.leave()
+		}, nil, ""},
+		{"it ends", late + "exit 3\n", func(k *kennel, _ context.CancelFunc) {
+			k.write(".chipset/worktrees/polecat-alpha/begin", "")
+		}, state.ErrConflict, "its worker ended before it began a session"},
+		{"the person leaves", late + begins + half, func(_ *kennel, leave context.CancelFunc) { leave() }, context.Canceled, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			k, _ := fakeClient(t, "", tt.run, byHand)
+			k.sling("do it")
+			k.until("the client starts", k.working("early.txt"))
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			said := make(chan string, 10)
+			done := k.attachTelling(ctx, func(format string, args ...any) { said <- fmt.Sprintf(format, args...) })
+			if line := <-said; line != "waiting for polecat-alpha's session to begin" {
+				t.Errorf("the person is told %q", line)
+			}
+			tt.end(k, leave)
+			if err := <-done; !errors.Is(err, tt.want) || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+	}
+}
+
+// attachArg makes this binary a person's attach.
+const attachArg = "attach"
+
+// beAttach takes the session of the polecat in a rig over.
+func beAttach(dir string) int {
+	r, err := rig.Open(context.Background(), dir, time.Now)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	letWrite(r)
+	self, _ := os.Executable()
+	terminal, _ := os.Open(os.DevNull)
+	p := NewPolecat(Agent{Rig: r, ID: alpha, Session: state.NewSessionID(), Self: self, Say: func(format string, args ...any) { fmt.Printf(format+"\n", args...) }})
+	if err := p.Attach(context.Background(), terminal); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// siblings are a worker and a person's client that do what files in a folder say, and tell there when they run side by side.
+type siblings struct {
+	*kennel
+	signs string
+	calls func() []string
+	// attach is the person's process, release what holds it up; both may be nil.
+	attach  *exec.Cmd
+	release func()
+}
+
+func newSiblings(t *testing.T) *siblings {
+	t.Helper()
+	s := &siblings{signs: t.TempDir()}
+	run := `S="` + s.signs + `"; wait_for() { until test -e "$S/$1"; do sleep 0.02; done; }
+exec 9>>"$S/lock"; flock -n 9 || touch "$S/two" # the lock ends with its process, however that ends
+case "$*" in *--settings*) ;; *) touch "$S/hand"; wait_for go; exit ;; esac
+touch "$S/early"; wait_for begin
+` + begins + "echo half > half.txt; wait_for finish\n" + commits + finished
+	s.kennel, s.calls = fakeClient(t, "", run, run, run, run)
+	return s
+}
+
+func (s *siblings) sign(name string) bool {
+	_, err := os.Stat(filepath.Join(s.signs, name))
+	return err == nil
+}
+
+func (s *siblings) let(names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(s.signs, name), nil, 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// await waits for what other processes do alone: the polecat does nothing meanwhile.
+func (s *siblings) await(what string, done func() bool) {
+	s.t.Helper()
+	for until := time.Now().Add(polecatPatience); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			s.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// takeOver begins an attach in a process of its own. It returns what that says first.
+func (s *siblings) takeOver() (line <-chan string) {
+	s.t.Helper()
+	s.attach = exec.Command(s.p.Self, attachArg, s.dir)
+	out, err := s.attach.StdoutPipe()
+	if err == nil {
+		err = s.attach.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	lines := make(chan string, 100)
+	go func() {
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			lines <- scanner.Text()
+		}
+		close(lines)
+	}()
+	return lines
+}
+
+func (s *siblings) works() {
+	s.t.Helper()
+	s.let("begin")
+	s.until("the worker works", s.known)
+}
+
+func (s *siblings) exit() process.Exit {
+	x, _, err := s.rig.WorkerExit(s.hook().WorkItem.Session)
+	if err != nil {
+		s.t.Error(err)
+	}
+	return x
+}
+
+// TestAttachKilled: whoever is killed at whichever step of an attach, one worker goes on with the same session afterwards, none runs
+// beside the person's client, and nothing is charged.
+func TestAttachKilled(t *testing.T) {
+	held := func(s *siblings) {
+		s.works()
+		s.takeOver()
+		s.until("the person has it", func() bool { return s.sign("hand") })
+	}
+	for _, tt := range []struct {
+		name    string
+		step    func(s *siblings)
+		victims []string
+	}{
+		{"before the lease", func(s *siblings) {
+			if line := <-s.takeOver(); !strings.Contains(line, "waiting") {
+				t.Errorf("it says %q", line)
+			}
+		}, []string{"attach", "rig", "both"}},
+		{"with the lock alone", func(s *siblings) {
+			s.works()
+			lock, err := s.rig.Tree.Lock(t.Context(), state.LockHook, string(alpha), hook.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.release = lock.Unlock
+			s.takeOver()
+			s.await("it has the lock", func() bool { return s.rig.IsLent(alpha) })
+		}, []string{"attach", "rig", "both"}},
+		{"while the worker is being stopped", func(s *siblings) {
+			s.works()
+			s.takeOver()
+			s.await("the lease is on the hook", func() bool { return s.hook().WorkItem.Lease != nil })
+		}, []string{"attach", "rig", "both"}},
+		{"while it is held", held, []string{"attach", "client", "rig", "both"}},
+		{"while it is handed back", func(s *siblings) {
+			held(s)
+			if err := s.attach.Process.Signal(unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			s.let("go")
+			s.await("the client has ended", func() bool { x := s.exit(); return x.Attended && x.Done })
+		}, []string{"attach", "rig", "both"}},
+	} {
+		for _, victim := range tt.victims {
+			t.Run(tt.name+"/"+victim, func(t *testing.T) {
+				t.Parallel()
+				s := newSiblings(t)
+				rec := s.sling("do it")
+				s.until("the client starts", func() bool { return s.sign("early") })
+				tt.step(s)
+				s.kill(victim)
+				s.let("begin", "go", "finish")
+				s.until("it is retired", s.retired(rec.AssignmentID))
+				_ = s.attach.Wait() // however it ended
+				for i, call := range s.calls() {
+					if i > 0 && tt.name != "before the lease" && !strings.Contains(call, "--resume sess-1") {
+						t.Errorf("call %d: %q", i, call)
+					}
+				}
+				if b := s.bead(rec.BeadID); b.Status != bead.Done || b.Attempts+b.Restarts != 0 || s.sign("two") {
+					t.Errorf("bead is %s: %s, %s; two at a time: %t", b.Status, b.CloseReason, b.FailureCounts(), s.sign("two"))
+				}
+				if s.rig.IsLent(alpha) || s.hook().WorkItem != nil && s.hook().WorkItem.Lease != nil {
+					t.Error("the lease is left")
+				}
+			})
+		}
+	}
+}
+
+// kill ends one of those who take part, or rig and attach, and lets the others go on.
+func (s *siblings) kill(victim string) {
+	s.t.Helper()
+	switch victim {
+	case "attach", "both":
+		if err := s.attach.Process.Kill(); err != nil {
+			s.t.Error(err)
+		}
+	case "client":
+		if err := unix.Kill(s.exit().PID, unix.SIGKILL); err != nil {
+			s.t.Error(err)
+		}
+	}
+	if s.release != nil {
+		s.release()
+	}
+	if victim == "rig" || victim == "both" {
+		s.crash()
+	}
+	_ = s.attach.Process.Signal(unix.SIGCONT)
 }

@@ -16,6 +16,8 @@ func TestMain(m *testing.M) {
 			os.Exit(process.Supervise(os.Stdin))
 		case process.BoxArg:
 			os.Exit(process.Box(os.Args[2:]))
+		case attachArg:
+			os.Exit(beAttach(os.Args[2]))
 		}
 	}
 	restore := gittest.Isolate()

@@ -33,8 +33,9 @@ func fakeClient(t *testing.T, more string, runs ...string) (k *kennel, calls fun
 		write(fmt.Sprintf("run-%d", i+1), run)
 	}
 	k = newKennel(t, "")
-	def, problems := definition.Parse("chipset.yaml", []byte(strings.Replace(polecatRig, "worker: {default: sh,",
-		fmt.Sprintf("worker: {presets: {actor: {command: [\"%s/claude\"]%s}}, default: actor,", dir, more), 1)))
+	text := strings.Replace(polecatRig, "worker: {default: sh,", fmt.Sprintf("worker: {presets: {actor: {command: [\"%s/claude\"]%s}}, default: actor,", dir, more), 1)
+	k.write(".chipset/chipset.yaml", text) // for other processes
+	def, problems := definition.Parse("chipset.yaml", []byte(text))
 	if problems.Err() != nil {
 		t.Fatal(problems)
 	}
