@@ -8,10 +8,14 @@ import (
 
 // gitActs are those that would have the rig's git run a program, wait for ever, or see another history.
 func gitActs() []hostileAct {
+	const deletes = `rm_object() { h=$(git rev-parse "$1"); rm -f "$(git rev-parse --git-common-dir)/objects/$(echo $h | cut -c1-2)/$(echo $h | cut -c3-)"; }
+for f in x y; do echo $f > $f; git add $f; git commit -qm $f; done; `
 	nested := func(name, config string) string {
 		return "git init -q " + name + " && cd " + name + " && echo x > x && git add x && git -c user.name=x -c user.email=x commit -qm x && " + config + " && cd ..\n"
 	}
 	return []hostileAct{
+		{name: "it deletes a commit that its last one descends from", worker: deletes + "rm_object HEAD~1", refused: "objects of the worktree are missing"},
+		{name: "it deletes its last commit", worker: deletes + "rm_object HEAD", refused: "objects of the worktree are missing"},
 		{
 			name:    "a filter in config.worktree",
 			stopped: true,

@@ -30,7 +30,7 @@ const (
 
 // Inspect reads what head adds to the history of base, commit by commit, as a strict fetch would, and returns an
 // *UnfitError for what git or a file system can't check out: malformed commits and trees, paths too long or named .git,
-// submodules whose addresses run commands, messages with control characters. What was there before is not looked at. It asks the coprocess alone, unless the
+// submodules whose addresses run commands, messages with control characters, commits that are missing. What was there before is not looked at. It asks the coprocess alone, unless the
 // history is no line or .gitmodules changes. An object that can't be read is an ErrTorn.
 func (r *Repo) Inspect(ctx context.Context, base, head Hash) error {
 	commits, err := r.newCommits(ctx, base, head)
@@ -63,6 +63,11 @@ func (r *Repo) newCommits(ctx context.Context, base, head Hash) (commits []Hash,
 		return commits, nil
 	}
 	out, err := r.read(ctx, "rev-list", string(base)+".."+string(head), "--")
+	if exited(err, 128) {
+		if _, e := r.read(ctx, "rev-list", "--count", string(base), "--"); e == nil { // what is missing is not of what was there before
+			err = &UnfitError{Reason: fmt.Sprintf("objects of the worktree are missing: what %s descends from can't be read", head.Short()), Unreadable: true}
+		}
+	}
 	for l := range strings.Lines(string(out)) {
 		commits = append(commits, Hash(strings.TrimSpace(l)))
 	}

@@ -173,3 +173,17 @@ func TestInspectAccepts(t *testing.T) {
 	missing := f.commitOf(f.tree(entryLine("100644", "x", Hash(strings.Repeat("12", 20)))), base)
 	f.wantErr(f.Inspect(f.ctx, base, missing), ErrTorn)
 }
+
+// A commit whose history has a hole can't land, and nothing may keep it.
+func TestInspectOfMissingCommits(t *testing.T) {
+	f := newFixture(t)
+	base := f.head(f.TopLevel())
+	file := f.tree(entryLine("100644", "x", f.object("blob", "content\n")))
+	gone := f.commitOf(file, base)
+	head := f.commitOf(f.tree(entryLine("100644", "y", f.object("blob", "content\n"))), gone)
+	f.must(os.Remove(f.loose(gone)))
+	var bad *UnfitError
+	if err := f.Inspect(t.Context(), base, head); !errors.As(err, &bad) || !bad.Unreadable || !strings.Contains(bad.Reason, "objects of the worktree are missing") {
+		t.Errorf("a hole in what is new: %v", err)
+	}
+}

@@ -116,7 +116,7 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 		return err
 	}
 	if use, known := ReadWorktree(f.Rig, f.rec.AgentID); known && use.Torn && use.AssignmentID == f.rec.AssignmentID {
-		return unfitf("a power cut took what was committed last, or may have; what was left is saved")
+		return unfitf("objects of the worktree are missing: what was committed last is lost, or may be; what was left is saved")
 	}
 	if err := f.secure(ctx, work, tip); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (f *finish) secure(ctx context.Context, work, tip git.Hash) error {
 		return errors.Join(err, e)
 	}
 	if err = f.Rig.Git.MakeDurable(ctx, work, tip); errors.Is(err, git.ErrTorn) {
-		return unfitf("%v", err)
+		return unfitf("objects of the worktree are missing: %v", err)
 	}
 	return err
 }

@@ -33,7 +33,7 @@ type Worktree struct {
 	Branch string   `json:"branch"`
 	// Ready: a person's own session was told that the worktree is ready. From then on it is the session's.
 	Ready bool `json:"ready,omitempty"`
-	// Torn: a power cut took what was committed last, or may have. What was left is saved.
+	// Torn: objects of what was committed last are missing or torn, or may be, as after a power cut. What was left is saved.
 	Torn bool `json:"torn,omitempty"`
 }
 
@@ -373,6 +373,13 @@ func savedBase(ctx context.Context, r *rig.Rig, wt *git.Worktree, head, base git
 	if err != nil {
 		return "", err
 	}
+	if base == "" {
+		base = tip
+	}
+	var bad *git.UnfitError
+	if errors.As(r.Git.Inspect(ctx, tip, head), &bad) && bad.Unreadable {
+		return base, nil // git ends over its history
+	}
 	landed, err := r.Git.IsAncestor(ctx, head, tip)
 	if err != nil || landed {
 		return head, err
@@ -390,9 +397,6 @@ func savedBase(ctx context.Context, r *rig.Rig, wt *git.Worktree, head, base git
 		if len(out) > 0 {
 			return head, nil
 		}
-	}
-	if base == "" {
-		base = tip
 	}
 	return base, nil
 }
