@@ -95,7 +95,7 @@ prove: ## cut the power, kill and inject faults: the promise of docs/durability.
 		-run 'Sweep|RealFileSystems|Soak|Linearizable|Kills|KilledSnapshots' ./chipset/chipsettest
 
 siege: ## do every hostile act of the list to a rig of its own
-	$(GO) test -timeout 40m -count=1 -run '^TestSiege$$' ./chipset/chipsettest
+	$(GO) test -timeout 40m -count=1 -run '^Test(Siege|Without)$$' ./chipset/chipsettest
 
 soak: ## the same for hours: SOAK=2h STATES=20000 IMAGES=100, every mutant
 	$(MAKE) prove PROVETIME=0 STATES=20000 IMAGES=100 SOAK=$(or $(filter-out 30s,$(SOAK)),2h)
