@@ -211,6 +211,10 @@ func TestTypedRefusesWhatIsDamaged(t *testing.T) {
 			}
 		}
 	}
+	never := audit.Typed(func(string, *note) error { return nil }, func(_, _ *note) error { return errDisk })
+	if err := never("box/a.json", []byte("{"), []byte(at("a", 1))); err != nil {
+		t.Errorf("what follows a damaged version: %v", err)
+	}
 	if err := audit.WriteOnce("rig.json", nil, []byte("x")); err != nil {
 		t.Errorf("the first version: %v", err)
 	}
@@ -223,17 +227,19 @@ func TestReasonsThatLie(t *testing.T) {
 	for name, c := range map[string]struct {
 		path string
 		file string
+		dir  string
 		want int
 	}{
-		"true":            {"state/box/a.json", "q1", 0},
-		"outside":         {"box/a.json", "q1", 1},
-		"without a file":  {"state/box/a.json", "q2", 1},
-		"of another file": {"state/box/b.json", "q1", 1},
+		"true":                  {"state/box/a.json", "q1", "quarantine/", 0},
+		"outside":               {"box/a.json", "q1", "quarantine/", 1},
+		"without a file":        {"state/box/a.json", "q2", "quarantine/", 1},
+		"of another file":       {"state/box/b.json", "q1", "quarantine/", 1},
+		"not in the quarantine": {"state/box/a.json", "q1", "", 1},
 	} {
 		found, err := checker().Check([]audit.Change{
 			{Path: "box/a.json", Before: file(at("a", 1))},
-			{Path: "quarantine/q1.reason.json", After: file(reason(t, c.path, false))},
-			{Path: "quarantine/" + c.file, After: file(at("a", 1))},
+			{Path: c.dir + "q1.reason.json", After: file(reason(t, c.path, false))},
+			{Path: c.dir + c.file, After: file(at("a", 1))},
 		}, none)
 		if err != nil || len(found) != c.want {
 			t.Errorf("%s: %v, %v", name, found, err)
