@@ -70,7 +70,7 @@ func TestNearest(t *testing.T) {
 		"polecat-alfa": {"polecat-alpha", "polecat-bravo"},
 		"zzzzzzzz":     nil,
 		"mayorxy":      {"mayor"},
-		"witn":         nil,
+		"refi":         nil,
 		"wit":          nil,
 	} {
 		if got := Nearest(in, names); !slices.Equal(got, want) {
