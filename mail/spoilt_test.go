@@ -37,6 +37,7 @@ func TestSpoiltFolders(t *testing.T) {
 		must(t, os.RemoveAll(dir))
 		must(t, os.WriteFile(dir, nil, 0o600))
 		verbs := map[string]func() error{
+			"send":            func() error { _, err := p.Send(t.Context(), hello()); return err },
 			"send with an ID": func() error { _, err := p.Send(t.Context(), keyed("two")); return err },
 			"send under a name": func() error {
 				return p.SendAs(t.Context(), NameAt(state.At(now.Add(time.Hour)), "polecat-alpha"), keyed("three"))
