@@ -422,6 +422,10 @@ func TestChangesOfNothing(t *testing.T) {
 	tree := newTree(t)
 	s := sampleStore(tree)
 	plant(t, tree, "state/work/bad.json", "{")
+	plant(t, tree, "state/work/other.json", `{"name":"another"}`)
+	if v, err := s.Get("other"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("an object of another name: %+v, %v", v, err)
+	}
 	for name, want := range map[string]error{"none": ErrNotFound, "bad": ErrCorrupt} {
 		if _, err := s.Update(t.Context(), name, func(v *sample) error { v.Name = name; return nil }); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
