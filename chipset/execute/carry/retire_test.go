@@ -327,7 +327,7 @@ func TestWorkThatIsNotSubmitted(t *testing.T) {
 		spoil func(a *attempt, use *Worktree)
 		says  string
 	}{
-		"torn": {func(_ *attempt, use *Worktree) { use.Torn = true }, "power cut"},
+		"torn": {func(_ *attempt, use *Worktree) { use.Torn = true }, "objects of the worktree are missing"},
 		"begun elsewhere": {func(a *attempt, use *Worktree) {
 			gittest.Write(a.t, a.dir, "later.txt", "later\n")
 			a.git(a.dir, "add", "later.txt")
