@@ -16,6 +16,7 @@ for f in x y; do echo $f > $f; git add $f; git commit -qm $f; done; `
 	return []hostileAct{
 		{name: "it deletes a commit that its last one descends from", worker: deletes + "rm_object HEAD~1", refused: "objects of the worktree are missing"},
 		{name: "it deletes its last commit", worker: deletes + "rm_object HEAD", refused: "objects of the worktree are missing"},
+		{name: "a repository of its own in the place of git's link", worker: "rm -rf .git; git init -q; git config core.fsmonitor $PROGRAM; echo x > x; git add -A; git -c user.name=x -c user.email=x commit -qm x"},
 		{
 			name:    "a filter in config.worktree",
 			stopped: true,

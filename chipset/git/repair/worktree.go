@@ -37,12 +37,14 @@ func (d Damage) String() string { return d.Path + ": " + d.Reason }
 
 // worktree is a linked worktree and what is damaged of it.
 type worktree struct {
-	repo   *git.Repo
-	path   string // without symlinks
-	admin  string // its folder below .git/worktrees; "" when none leads here
-	gone   bool   // the folder is not there, or holds nothing of the work
-	head   string // what HEAD says, if that can be used, or may again once its branch is restored
-	damage []Damage
+	repo  *git.Repo
+	path  string // without symlinks
+	admin string // its folder below .git/worktrees; "" when none leads here
+	// replaced: a worker made a repository of its own there.
+	replaced bool
+	gone     bool   // the folder is not there, or holds nothing of the work
+	head     string // what HEAD says, if that can be used, or may again once its branch is restored
+	damage   []Damage
 }
 
 func (w *worktree) add(reason string, path ...string) {
@@ -56,8 +58,8 @@ func (w *worktree) lost(reason string, path ...string) {
 
 // CheckWorktree lists what is damaged of the linked worktree at path: the file .git in it, and its folder below
 // .git/worktrees. A path where nothing stands, or where nothing was ever checked out, has at most a registration that
-// is in git's way. A folder of which neither git nor known tells, one with a repository of its own, and one that a link
-// leads to have none: they are somebody's own.
+// is in git's way. A folder of which neither git nor known tells, one with a repository of its own that git never had a
+// worktree in, and one that a link leads to have none: they are somebody's own.
 func CheckWorktree(ctx context.Context, r *git.Repo, path string, known Known) ([]Damage, error) {
 	w, err := examine(ctx, r, path, known)
 	if err != nil {
@@ -67,7 +69,7 @@ func CheckWorktree(ctx context.Context, r *git.Repo, path string, known Known) (
 }
 
 // Worktree makes the linked worktree at path usable again, and returns what was damaged. Its registration is set aside
-// and made anew. No file of the work is touched: it becomes a change against HEAD, which is the old one if that can be
+// and made anew, and so is a repository that stands in the place of .git. No file of the work is touched: it becomes a change against HEAD, which is the old one if that can be
 // read, else the newest commit of which the reflogs tell, else known.Base, else HEAD of the main worktree. It is durable
 // when it returns nil, and may be repeated after a kill. Nobody may work in the worktree meanwhile.
 func Worktree(ctx context.Context, r *git.Repo, path string, known Known) ([]Damage, error) {
@@ -127,8 +129,11 @@ func examine(ctx context.Context, r *git.Repo, path string, known Known) (*workt
 	}
 	link, linkErr := os.Lstat(filepath.Join(w.path, ".git"))
 	switch {
-	case linkErr == nil && link.IsDir():
+	case linkErr == nil && link.IsDir() && (w.admin == "" || known == (Known{})):
 		return w, nil // a person's own
+	case linkErr == nil && link.IsDir(): // made in a worktree of this repository, in the place of git's link
+		w.replaced = true
+		w.add("is a repository of its own", w.path, ".git")
 	case w.admin == "" && (w.gone || linkErr != nil && known == (Known{})):
 		return w, nil // there is nothing to save, or it is not the rig's
 	case w.admin == "":
@@ -267,6 +272,13 @@ func (w *worktree) remake(ctx context.Context, known Known) error {
 		if _, err := SetAside(w.repo, w.registry()); err != nil {
 			return err
 		}
+	}
+	if w.replaced {
+		kept, err := SetAside(w.repo, filepath.Join(w.path, ".git"))
+		if err != nil {
+			return err
+		}
+		w.add("is kept as "+kept, w.path, ".git")
 	}
 	if w.gone {
 		return w.forget(ctx)

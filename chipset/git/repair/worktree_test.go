@@ -314,6 +314,48 @@ func TestWorktreeLeavesOwnRepositories(t *testing.T) {
 	f.wantErr(f.PrepareDetached(f.ctx, path, f.head(f.TopLevel())), git.ErrForeignDirectory)
 }
 
+// TestWorktreeWithARepositoryInThePlaceOfItsLink: a worker runs "rm -rf .git && git init". What it made is kept aside,
+// its files are a change of the worktree, and the next one can be prepared.
+func TestWorktreeWithARepositoryInThePlaceOfItsLink(t *testing.T) {
+	for _, empty := range []bool{false, true} {
+		f := newFixture(t)
+		base := f.head(f.TopLevel())
+		w := f.prepared()
+		f.must(os.Remove(filepath.Join(w.Path(), ".git")))
+		f.git(w.Path(), "init", "-q")
+		f.write(w.Path(), "mine.txt", "own")
+		f.git(w.Path(), "add", ".")
+		if empty {
+			f.must(os.Remove(filepath.Join(w.Path(), "mine.txt")))
+			for _, name := range strings.Fields(f.git(f.TopLevel(), "ls-files")) {
+				f.must(os.Remove(filepath.Join(w.Path(), name)))
+			}
+		}
+		if found, err := CheckWorktree(f.ctx, f.Repo, w.Path(), Known{}); err != nil || len(found) > 0 {
+			t.Errorf("without a word of whose it is: %v, %v", found, err)
+		}
+		mended, err := Worktree(f.ctx, f.Repo, w.Path(), Known{Own: true})
+		if err != nil || len(mended) == 0 || mended[0].Lost || !strings.Contains(mended[0].String(), "is a repository of its own") {
+			t.Fatalf("empty %v: mended %+v, %v", empty, mended, err)
+		}
+		kept, err := filepath.Glob(filepath.Join(f.CommonDir(), "chipset-aside", "*", ".git", "objects"))
+		if err != nil || len(kept) != 1 {
+			t.Errorf("empty %v: kept %v, %v", empty, kept, err)
+		}
+		if !empty {
+			saved, err := w.Salvage(f.ctx, git.SalvageRequest{Base: base, Ref: "refs/chipset/salvage/mine", Message: "m", AgentID: "a"})
+			f.must(err)
+			if !saved.Saved || f.git(f.TopLevel(), "show", string(saved.Hash)+":mine.txt") != "own" {
+				t.Errorf("saved %+v", saved)
+			}
+		}
+		f.must(f.PrepareDetached(f.ctx, w.Path(), base))
+		if found, err := CheckWorktree(f.ctx, f.Repo, w.Path(), Known{Own: true}); err != nil || len(found) > 0 {
+			t.Errorf("empty %v: afterwards %v, %v", empty, found, err)
+		}
+	}
+}
+
 // A branch is put back on what its reflog or its records tell of, and a whole one stays.
 func TestRestoreRef(t *testing.T) {
 	f := newFixture(t)
