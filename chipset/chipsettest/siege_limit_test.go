@@ -64,7 +64,7 @@ func (s *siege) noneOfItRuns() {
 	}
 }
 
-// swapFiles makes the files called swap in worktrees links to a key and files again until the test ends: a program that nobody ends.
+// swapFiles makes the files called swap in worktrees links to a key and files again until the work is committed: a program that nobody ends.
 func (s *siege) swapFiles() {
 	key := s.canary + ".key"
 	if err := os.WriteFile(key, []byte("the key\n"), 0o600); err != nil {
@@ -78,6 +78,9 @@ func (s *siege) swapFiles() {
 			case <-done:
 				return
 			case <-time.After(pause):
+			}
+			if queued, _ := filepath.Glob(filepath.Join(s.Dir, ".chipset", "state", "merge-queue", "*.json")); len(queued) > 0 {
+				return // it is committed
 			}
 			files, _ := filepath.Glob(filepath.Join(s.Dir, ".chipset", "worktrees", "*", "swap"))
 			for _, file := range files {

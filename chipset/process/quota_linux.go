@@ -1,6 +1,8 @@
 package process
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/prometheus/procfs"
@@ -43,10 +45,13 @@ func proportional(all []process) int64 {
 		if err != nil {
 			continue
 		}
-		if maps, err := proc.ProcSMapsRollup(); err == nil {
+		maps, err := proc.ProcSMapsRollup()
+		switch {
+		case err == nil:
 			memory += int64(maps.Pss + maps.SwapPss)
-		} else {
+		case errors.Is(err, fs.ErrPermission):
 			memory += p.resident // it hides from its user
+		default: // it has ended meanwhile
 		}
 	}
 	return memory
