@@ -38,7 +38,7 @@ func (p post) rescan(t *testing.T, n int) {
 	must(t, os.Chtimes(p.tree.Abs(p.box.Dir()), at, at))
 }
 
-// What is no file, or stands in the place of the archive, is told of, by who follows the mailbox as well.
+// What is not a file, and what stands where the archive should be, is reported, also to those who follow the mailbox.
 func TestWhatIsNoMessage(t *testing.T) {
 	p := newPost(t)
 	boxes := []*Mailbox{p.followedBox(t), p.cold()}
@@ -59,7 +59,7 @@ func TestWhatIsNoMessage(t *testing.T) {
 	}
 }
 
-// A message that was damaged after it was read is told of for as long as it lies there.
+// A message that was damaged after it was read is reported for as long as it lies there.
 func TestDamageAfterReading(t *testing.T) {
 	p := newPost(t)
 	p.fill(t, 3, 0)

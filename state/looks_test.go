@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file that is written to and not closed is not told of. While it is young it is looked at again each time, by
-// whoever follows the folder, too.
+// Nothing reports a file that is written to and not closed. While it is young every look reads it again, also that
+// of a follower of the folder.
 func TestYoungFilesAreLookedAtAgain(t *testing.T) {
 	tree := newTree(t)
 	s, _ := followed(t, tree)

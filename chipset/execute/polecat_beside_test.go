@@ -187,7 +187,7 @@ func TestBesideRetires(t *testing.T) {
 		t.Errorf("the branch holds %q", got)
 	}
 	if told := s.told(); len(told) > 0 {
-		t.Errorf("the next session is told of what is over: %q", told)
+		t.Errorf("the next session hears about work that is over: %q", told)
 	}
 	if letters, _, err := s.rig.Mailbox("mayor").Unread(); err != nil || len(letters) != 1 || letters[0].From != s.id {
 		t.Errorf("the mayor was told %v, %v", letters, err)

@@ -59,8 +59,8 @@ func TestSyncfsReports(t *testing.T) {
 	}
 }
 
-// A file that is not of this disk gets no name, and who asks for an unnamed one hears whether there are none here or
-// something went wrong.
+// A file of another disk gets no name. The error of Unnamed says whether this disk has no unnamed files, or whether
+// making one failed.
 func TestUnnamedFilesThatFail(t *testing.T) {
 	dir := t.TempDir()
 	var d OS
