@@ -13,12 +13,12 @@
 package nudge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
@@ -107,7 +107,8 @@ func (s Slot) WithNote(note string) Slot {
 func (s Slot) Dir() state.Path { return Dir.Join(string(s.owner)) }
 
 // Send puts a nudge into the slot. Its timestamp is the later of now and one
-// nanosecond after the sender's previous one. Durable when it returns nil.
+// nanosecond after the sender's previous one. latest.json stays as it is when it has a
+// later nudge of another sender. Durable when it returns nil.
 func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) {
 	if err := n.check(); err != nil {
 		return n, err
@@ -118,7 +119,8 @@ func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) 
 		return n, err
 	}
 	defer l.Unlock()
-	if err := s.keepLatest(); err != nil {
+	latest, err := s.keepLatest()
+	if err != nil {
 		return n, err
 	}
 	n.Timestamp = now
@@ -137,21 +139,24 @@ func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) 
 	if err := s.tree.Replace(from, data); err != nil {
 		return n, err
 	}
-	if err := s.tree.Replace(s.Dir().Join("latest.json"), data); err != nil {
-		return n, err
+	if !latest.Timestamp.After(n.Timestamp.Time) { // another sender may have had the lock first, with a later time
+		if err := s.tree.Replace(s.Dir().Join("latest.json"), data); err != nil {
+			return n, err
+		}
 	}
 	s.log.Tell(event.NudgeSent(s.told(&n, n.Message)))
 	return n, nil
 }
 
-// keepLatest gives a nudge that stands in latest.json alone the file of its sender,
-// because latest.json is about to be replaced. The slot is locked.
-func (s Slot) keepLatest() error {
+// keepLatest returns the nudge in latest.json, the zero value if none can be read. If
+// it stands there alone, it first gets the file of its sender, because latest.json is
+// about to be replaced. The slot is locked.
+func (s Slot) keepLatest() (Nudge, error) {
 	latest, alone, err := s.LatestAlone()
 	if err != nil || !alone {
-		return err
+		return latest, err
 	}
-	return s.put(s.Dir().Join("from", string(latest.From)+".json"), latest)
+	return latest, s.put(s.Dir().Join("from", string(latest.From)+".json"), latest)
 }
 
 // LatestAlone returns the nudge in latest.json, and reports whether it is newer than
@@ -234,7 +239,7 @@ func (s Slot) All() ([]Nudge, []error, error) {
 }
 
 func byTime(all []Nudge) {
-	sort.SliceStable(all, func(i, j int) bool { return all[i].Timestamp.Before(all[j].Timestamp.Time) })
+	slices.SortStableFunc(all, func(a, b Nudge) int { return a.Timestamp.Compare(b.Timestamp.Time) })
 }
 
 // senders reads the files below from/.
@@ -301,13 +306,7 @@ func (s Slot) Unseen() ([]Nudge, []error, error) {
 	if err != nil {
 		bad = append(bad, err) // hints processed twice do no harm
 	}
-	fresh := all[:0]
-	for _, n := range all {
-		if n.Timestamp.After(seen.Seen[n.From].Time) {
-			fresh = append(fresh, n)
-		}
-	}
-	return fresh, bad, nil
+	return slices.DeleteFunc(all, func(n Nudge) bool { return !n.Timestamp.After(seen.Seen[n.From].Time) }), bad, nil
 }
 
 // Injected tells the log that a nudge was put before its recipient's model.
@@ -333,18 +332,10 @@ func (s Slot) MarkSeen(ctx context.Context, n Nudge) error {
 	}
 	next[n.From] = n.Timestamp
 	seen.Seen = next
-	data, err := state.Encode(seen)
-	if err != nil {
+	if err := s.put(s.Dir().Join("seen.json"), seen); err != nil {
 		return err
 	}
-	if err := s.tree.Replace(s.Dir().Join("seen.json"), data); err != nil {
-		return err
-	}
-	message := n.Message
-	if s.note != "" {
-		message = s.note
-	}
-	s.log.Tell(event.NudgeSeen(s.told(&n, message)))
+	s.log.Tell(event.NudgeSeen(s.told(&n, cmp.Or(s.note, n.Message))))
 	return nil
 }
 

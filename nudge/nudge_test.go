@@ -109,6 +109,30 @@ func TestTimesOfASenderGrow(t *testing.T) {
 	})
 }
 
+// Senders take their time before they wait for the lock, so they come in any order.
+func TestLatestIsTheNewest(t *testing.T) {
+	_, tree := newSlot(t)
+	round := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		s := NewSlot(tree, state.AgentID(fmt.Sprintf("agent-%d", round)), nil)
+		for _, d := range rapid.SliceOfN(rapid.Int64Range(-5, 5), 2, 4).Draw(rt, "clock") {
+			from := rapid.SampledFrom([]state.AgentID{"mayor", "witness"}).Draw(rt, "from")
+			if _, err := s.Send(t.Context(), Nudge{From: from, Type: HealthCheck}, state.At(now.Add(time.Duration(d)))); err != nil {
+				rt.Fatal(err)
+			}
+			all, bad, err := s.All()
+			latest, latestErr := s.Latest()
+			if err := errors.Join(append(bad, err, latestErr)...); err != nil {
+				rt.Fatal(err)
+			}
+			if newest := all[len(all)-1]; !latest.Timestamp.Equal(newest.Timestamp.Time) {
+				rt.Fatalf("latest is of %s at %s, the newest of %s at %s", latest.From, latest.Timestamp, newest.From, newest.Timestamp)
+			}
+		}
+	})
+}
+
 func TestManySenders(t *testing.T) {
 	s, _ := newSlot(t)
 	var wg sync.WaitGroup
