@@ -191,24 +191,20 @@ func (s Store) Ensure(ctx context.Context, id state.AgentID, now state.Time) err
 	return err
 }
 
-func (s Store) step(ctx context.Context, id state.AgentID, change func(h *Hook) error) (Hook, error) {
-	return s.Update(ctx, string(id), change)
-}
-
 // Set puts work on an empty hook: empty → pending.
 func (s Store) Set(ctx context.Context, id state.AgentID, w WorkItem, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error { return h.Set(w, now) })
+	return s.Update(ctx, string(id), func(h *Hook) error { return h.Set(w, now) })
 }
 
 // Activate is the agent's answer to a pending hook: pending → active.
 func (s Store) Activate(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error { return h.Activate(a, session, now) })
+	return s.Update(ctx, string(id), func(h *Hook) error { return h.Activate(a, session, now) })
 }
 
 // Resume gives an active hook a new session after a crash of its agent's
 // process: the assignment stays, what the old session still says is stale.
 func (s Store) Resume(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error { return h.Resume(a, session, now) })
+	return s.Update(ctx, string(id), func(h *Hook) error { return h.Resume(a, session, now) })
 }
 
 // TouchInterval is the shortest time between two records of progress.
@@ -218,31 +214,31 @@ const TouchInterval = 15 * time.Second
 // until then it returns the hook as it is. A last_activity in the future (the
 // clock was set back) is put right.
 func (s Store) Touch(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time, interval time.Duration) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error { return h.Touch(a, session, now, interval) })
+	return s.Update(ctx, string(id), func(h *Hook) error { return h.Touch(a, session, now, interval) })
 }
 
 // Lend notes on an active hook who has taken its session over.
 func (s Store) Lend(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, l Lease) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error { return h.Lend(a, session, l) })
+	return s.Update(ctx, string(id), func(h *Hook) error { return h.Lend(a, session, l) })
 }
 
 // Return takes the lease off a hook. A hook without one stays as it is.
 func (s Store) Return(ctx context.Context, id state.AgentID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error { return h.Return(now) })
+	return s.Update(ctx, string(id), func(h *Hook) error { return h.Return(now) })
 }
 
 // Complete ends an attempt: active → completed.
 func (s Store) Complete(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error { return h.Complete(a, session, now) })
+	return s.Update(ctx, string(id), func(h *Hook) error { return h.Complete(a, session, now) })
 }
 
 // TakeBare takes a bare work item off: pending → empty.
 func (s Store) TakeBare(ctx context.Context, id state.AgentID, b state.BeadID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error { return h.TakeBare(b, now) })
+	return s.Update(ctx, string(id), func(h *Hook) error { return h.TakeBare(b, now) })
 }
 
 // Clear takes the work off: pending, active or completed → empty. With an
 // assignment it clears that one only.
 func (s Store) Clear(ctx context.Context, id state.AgentID, a state.AssignmentID, now state.Time) (Hook, error) {
-	return s.step(ctx, id, func(h *Hook) error { return h.Clear(a, now) })
+	return s.Update(ctx, string(id), func(h *Hook) error { return h.Clear(a, now) })
 }

@@ -33,7 +33,7 @@ func moved(p string, before, after []byte) error {
 	}
 	old, wasRead, err := content(p, before)
 	if err != nil {
-		return nil //nolint:nilerr // it never was a message, or that it is none was reported earlier
+		return nil //nolint:nilerr // it never was a message, or was reported as damaged earlier
 	}
 	now, isRead, err := content(p, after)
 	if err != nil {

@@ -171,14 +171,12 @@ func (b *Mailbox) look(dir *state.Folder, n Name) {
 }
 
 func (b *Mailbox) keep(n Name, k known) {
+	b.index.drop(n)
 	switch {
 	case errors.Is(k.err, state.ErrNotFound):
-		b.index.drop(n)
 	case k.unread():
-		b.index.drop(n)
 		b.index.live[n] = k
 	default:
-		b.index.drop(n)
 		b.index.read[n] = k.stamp.Inode
 		if k.task {
 			b.index.tasks[n] = true

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -299,10 +300,7 @@ type Entry struct {
 // Sort puts entries in the order of time; equal times in the order of names.
 func Sort(entries []Entry) {
 	slices.SortStableFunc(entries, func(a, b Entry) int {
-		if c := a.Timestamp.Compare(b.Timestamp.Time); c != 0 {
-			return c
-		}
-		return strings.Compare(string(a.Name), string(b.Name))
+		return cmp.Or(a.Timestamp.Compare(b.Timestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 }
 
@@ -323,9 +321,6 @@ func SortForProcessing(entries []Entry, mayor state.AgentID) {
 	}
 	Sort(entries)
 	slices.SortStableFunc(entries, func(a, b Entry) int {
-		if c := group(&a.Message) - group(&b.Message); c != 0 {
-			return c
-		}
-		return a.Priority.rank() - b.Priority.rank()
+		return cmp.Or(group(&a.Message)-group(&b.Message), a.Priority.rank()-b.Priority.rank())
 	})
 }

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,10 +80,7 @@ func (o *Sender) Send(ctx context.Context, m Message) (Name, error) {
 
 // complete sets the defaults of a message and validates it.
 func (o *Sender) complete(m *Message) error {
-	m.Read = false
-	if m.Priority == "" {
-		m.Priority = Normal
-	}
+	m.Read, m.Priority = false, cmp.Or(m.Priority, Normal)
 	if m.Timestamp.IsZero() {
 		m.Timestamp = o.clock.Now()
 	}
@@ -171,11 +169,8 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 // returns nil. If anything else has it, it returns ErrExists, and the caller chooses
 // another name. Durable when it returns nil.
 func (o *Sender) SendAs(ctx context.Context, n Name, m Message) error {
-	m.Read, m.Timestamp = false, n.Time()
-	if m.Priority == "" {
-		m.Priority = Normal
-	}
-	if err := m.Validate(); err != nil {
+	m.Timestamp = n.Time()
+	if err := o.complete(&m); err != nil {
 		return err
 	}
 	if m.ID == "" || n != NameAt(m.Timestamp, m.From) {
@@ -199,7 +194,7 @@ func (o *Sender) SendAs(ctx context.Context, n Name, m Message) error {
 	case errors.Is(err, state.ErrNotFound):
 		return o.publish(box, n, &m)
 	}
-	// A folder that is none would be in the way of every name.
+	// A file in the place of the folder would be in the way of every name.
 	if _, err := o.tree.List(box.path(n, there.Archived).Dir()); err != nil {
 		return err
 	}

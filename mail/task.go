@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -49,19 +50,9 @@ func (s TaskState) next() []TaskState {
 // Final reports whether the task is over.
 func (s TaskState) Final() bool { return s == TaskCompleted || s == TaskRejected || s == TaskFailed }
 
-// rank is how far along a task is; what is no state is nowhere.
+// rank is how far along a task is, -1 for an unknown state.
 func (s TaskState) rank() int {
-	switch s {
-	case TaskPending:
-		return 0
-	case TaskAccepted:
-		return 1
-	case TaskWorking:
-		return 2
-	case TaskCompleted, TaskRejected, TaskFailed:
-		return 3
-	}
-	return -1
+	return min(slices.Index(TaskStates(), s), slices.Index(TaskStates(), TaskCompleted))
 }
 
 // TaskID names a task; it is the requester's own word, unique among what it
@@ -149,7 +140,9 @@ func (m *Message) checkCallback() error {
 
 // TaskStatus is the status of a task by the messages of both sides.
 type TaskStatus struct {
-	Task
+	ID        TaskID        `json:"id"`
+	State     TaskState     `json:"state"`
+	Deadline  *state.Time   `json:"deadline,omitempty"`
 	Requester state.AgentID `json:"requester"`
 	Assignee  state.AgentID `json:"assignee"`
 	Subject   string        `json:"subject"`
@@ -157,22 +150,6 @@ type TaskStatus struct {
 	Request   Name            `json:"request"`
 	Callback  json.RawMessage `json:"callback,omitempty"`
 	UpdatedAt state.Time      `json:"updated_at"`
-}
-
-// MarshalJSON writes one flat object: the fields of the task beside the others.
-func (t TaskStatus) MarshalJSON() ([]byte, error) {
-	type flat struct {
-		ID        TaskID          `json:"id"`
-		State     TaskState       `json:"state"`
-		Deadline  *state.Time     `json:"deadline,omitempty"`
-		Requester state.AgentID   `json:"requester"`
-		Assignee  state.AgentID   `json:"assignee"`
-		Subject   string          `json:"subject"`
-		Request   Name            `json:"request"`
-		Callback  json.RawMessage `json:"callback,omitempty"`
-		UpdatedAt state.Time      `json:"updated_at"`
-	}
-	return json.Marshal(flat{t.ID, t.State, t.Deadline, t.Requester, t.Assignee, t.Subject, t.Request, t.Callback, t.UpdatedAt})
 }
 
 // Overdue reports whether the deadline has passed and the task is not over.
@@ -183,14 +160,9 @@ func (t *TaskStatus) Overdue(now time.Time) bool {
 // about reads the messages of one sender that refer to a task, in the order of
 // time; id "" is any. Only files whose name tells that sender are opened.
 func (b *Mailbox) about(from state.AgentID, id TaskID, archived bool) ([]Entry, error) {
-	return b.matching(archived, id, func(_ Name, sender state.AgentID) bool { return from == "" || sender == from })
-}
-
-// matching reads the messages whose names are wanted and that refer to a task.
-func (b *Mailbox) matching(archived bool, id TaskID, wanted func(Name, state.AgentID) bool) ([]Entry, error) {
 	all, _, err := b.list(archived, func(n Name) bool { // what is damaged is the doctor's
 		_, sender, err := state.ParseTimestampedName(string(n))
-		return err == nil && wanted(n, sender)
+		return err == nil && (from == "" || sender == from)
 	})
 	if err != nil {
 		return nil, err
@@ -225,12 +197,8 @@ func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
 	if err != nil || t == nil {
 		return nil, nil
 	}
-	s := &TaskStatus{Task: *t, Requester: asked.From, Assignee: asked.To, Subject: asked.Subject, Request: asked.Name,
+	s := &TaskStatus{ID: t.ID, State: TaskPending, Deadline: cmp.Or(t.Deadline, asked.Deadline), Requester: asked.From, Assignee: asked.To, Subject: asked.Subject, Request: asked.Name,
 		Callback: asked.Callback, UpdatedAt: asked.Timestamp}
-	s.State = TaskPending
-	if s.Deadline == nil {
-		s.Deadline = asked.Deadline
-	}
 	for _, archived := range []bool{true, false} {
 		updates, err := requester.about(asked.To, t.ID, archived)
 		if err != nil {
@@ -266,11 +234,7 @@ func OverdueTasks(asked []Entry, now time.Time, box func(state.AgentID) *Mailbox
 		if err != nil || t == nil {
 			continue
 		}
-		deadline := t.Deadline
-		if deadline == nil {
-			deadline = e.Deadline
-		}
-		if deadline != nil && now.After(deadline.Time) {
+		if deadline := cmp.Or(t.Deadline, e.Deadline); deadline != nil && now.After(deadline.Time) {
 			due = append(due, e)
 		}
 	}

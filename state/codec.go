@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // MaxFile is the largest state file that is not a message, in bytes.
@@ -32,24 +35,24 @@ func UnmarshalWithExtra(data []byte, v any, extra *Extra) error {
 		return json.Unmarshal(data, v)
 	}
 	names := fieldNames(reflect.TypeOf(v).Elem())
-	var buf [24]Field
-	known := []byte{'{'}
-	for _, f := range split(text, buf[:0]) {
-		name := string(f.Name)
-		if !names[name] {
-			if *extra == nil {
-				*extra = Extra{}
-			}
-			(*extra)[name] = bytes.Clone(f.Value)
-			continue
+	var buf [40]Field
+	known := split(text, buf[:0])
+	known = slices.DeleteFunc(known, func(f Field) bool {
+		if names[string(f.Name)] {
+			return false
 		}
-		if len(known) > 1 {
-			known = append(known, ',')
+		if *extra == nil {
+			*extra = Extra{}
 		}
-		known = fmt.Appendf(known, "%q:%s", name, f.Value)
-	}
-	if len(*extra) > 0 { // encoding/json would match some of them by another case
-		data = append(known, '}')
+		(*extra)[string(f.Name)] = bytes.Clone(f.Value)
+		return true
+	})
+	if *extra != nil { // encoding/json would match some of them by another case
+		data = []byte{'{'}
+		for _, f := range known {
+			data = fmt.Appendf(data, "%q:%s,", f.Name, f.Value)
+		}
+		data = append(bytes.TrimSuffix(data, []byte{','}), '}')
 	}
 	return json.Unmarshal(data, v)
 }
@@ -73,7 +76,14 @@ func MarshalWithExtra(v any, extra Extra) ([]byte, error) {
 	return json.Marshal(all)
 }
 
+// namesOfFields remembers what fieldNames has found.
+var namesOfFields sync.Map //nolint:gochecknoglobals // a type's fields never change
+
+// fieldNames returns the names of a struct's fields in JSON.
 func fieldNames(t reflect.Type) map[string]bool {
+	if found, is := namesOfFields.Load(t); is {
+		return found.(map[string]bool)
+	}
 	names := map[string]bool{}
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -86,6 +96,7 @@ func fieldNames(t reflect.Type) map[string]bool {
 			names[tag] = true
 		}
 	}
+	namesOfFields.Store(t, names)
 	return names
 }
 
@@ -103,20 +114,54 @@ func encode(v any, indent string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(compact))
-	dec.UseNumber() // a number another tool wrote must not lose digits
-	var tree any
-	if err := dec.Decode(&tree); err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
+	text := append(appendSorted(nil, compact), '\n')
+	if indent != "" {
+		var out bytes.Buffer
+		if err := json.Indent(&out, text, "", indent); err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
+		text = out.Bytes()
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
+	return escapeControls(text), nil
+}
+
+// appendSorted appends a value to out, the fields of its objects sorted by name. The value is as json.Marshal
+// writes it, and so a number that another tool wrote loses no digits.
+func appendSorted(out, value []byte) []byte {
+	if value[0] == '"' {
+		return appendString(out, value)
+	}
+	if value[0] != '{' && value[0] != '[' {
+		return append(out, value...)
+	}
+	var buf [40]Field
+	fields := split(value, buf[:0])
+	slices.SortStableFunc(fields, func(a, b Field) int { return bytes.Compare(a.Name, b.Name) }) // elements have no names
+	out = append(out, value[0])
+	for i, f := range fields {
+		if f.Name != nil {
+			if i+1 < len(fields) && bytes.Equal(f.Name, fields[i+1].Name) {
+				continue // the last of two counts
+			}
+			out = append(appendString(out, f.quoted), ':')
+		}
+		out = append(appendSorted(out, f.Value), ',')
+	}
+	return append(bytes.TrimSuffix(out, []byte{','}), value[len(value)-1])
+}
+
+// appendString appends a string of JSON to out, without the escapes for HTML that json.Marshal writes.
+func appendString(out, quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) {
+		return append(out, quoted...)
+	}
+	var s string
+	var plain bytes.Buffer
+	enc := json.NewEncoder(&plain)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", indent)
-	if err := enc.Encode(tree); err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
-	}
-	return escapeControls(out.Bytes()), nil
+	_ = json.Unmarshal(quoted, &s) // it is valid JSON
+	_ = enc.Encode(s)              // a string can be encoded
+	return append(out, bytes.TrimSpace(plain.Bytes())...)
 }
 
 // escapeControls writes what encoding/json leaves as it is: DEL, the C1 controls and the

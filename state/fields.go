@@ -15,6 +15,8 @@ const MaxDepth = 64
 type Field struct {
 	// Name is without its quotes, Value is the text of the value.
 	Name, Value []byte
+
+	quoted []byte // the name with its quotes
 }
 
 // Fields returns the fields of the JSON object in data without decoding their
@@ -113,7 +115,8 @@ func split(text []byte, fields []Field) []Field {
 		var f Field
 		if object {
 			end := skipValue(text, at)
-			f.Name = unquote(text[at:end])
+			f.quoted = text[at:end]
+			f.Name = unquote(f.quoted)
 			at = skipSpace(text, skipSpace(text, end)+1)
 		}
 		end := skipValue(text, at)

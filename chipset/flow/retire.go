@@ -242,7 +242,7 @@ func letter(rec *retire.Record, b *bead.Bead) (subject, body string) {
 	}
 	var text strings.Builder
 	line := func(label, value string) {
-		if value != "" {
+		if value = strings.TrimSpace(value); value != "" {
 			fmt.Fprintf(&text, "%s: %s\n", label, value)
 		}
 	}

@@ -7,6 +7,7 @@
 package prompt
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
@@ -107,13 +108,7 @@ func readable(r *rig.Rig, id state.AgentID) ([]mail.Entry, int) {
 		return nil, 0
 	}
 	mail.SortForProcessing(unread, r.Mayor())
-	keep := unread[:0]
-	for _, e := range unread {
-		if !e.Type.RoleOnly() {
-			keep = append(keep, e)
-		}
-	}
-	return keep, len(bad)
+	return slices.DeleteFunc(unread, func(e mail.Entry) bool { return e.Type.RoleOnly() }), len(bad)
 }
 
 // Worker is the prompt of a worker. It begins with a letter, so that no client

@@ -186,4 +186,4 @@ func (w *world) inOrder() []*bead.Bead {
 	return all
 }
 
-func beadName(n int) state.BeadID { return state.BeadID("sim-" + pad(n, 7)) }
+func beadName(n int) state.BeadID { return state.BeadID(fmt.Sprintf("sim-%07d", n)) }

@@ -9,11 +9,11 @@ import (
 // lands one request a test. Polecats beyond that wait, and a batch buys more.
 func TestRefineryIsTheLimit(t *testing.T) {
 	got := map[[2]int]*Report{}
-	sizes := []int{2, 4, 8, 16, 32, 64, 128}
-	if testing.Short() {
-		sizes = []int{8, 128}
+	sizes, batches := []int{8, 128}, []int{1, 16}
+	if testing.Verbose() { // the whole table of docs/simulation.md
+		sizes, batches = []int{2, 4, 8, 16, 32, 64, 128}, []int{1, 4, 16}
 	}
-	for _, batch := range []int{1, 4, 16} {
+	for _, batch := range batches {
 		for _, n := range sizes {
 			o := Defaults()
 			o.Polecats, o.Beads, o.Batch, o.Needs, o.Patrol = n, 100+10*n, batch, 0, time.Minute
@@ -36,11 +36,11 @@ func TestRefineryIsTheLimit(t *testing.T) {
 // Red work costs a batch its bisection, and flaky tests cost it the more.
 func TestWhatRedWorkCostsABatch(t *testing.T) {
 	at := map[[2]int]float64{}
-	reds := []int{0, 10, 20, 30}
-	if testing.Short() {
-		reds = []int{0, 30}
+	reds, batches := []int{0, 30}, []int{1, 16}
+	if testing.Verbose() {
+		reds, batches = []int{0, 10, 20, 30}, []int{1, 4, 16}
 	}
-	for _, batch := range []int{1, 4, 16} {
+	for _, batch := range batches {
 		for _, red := range reds {
 			o := Defaults()
 			o.Polecats, o.Beads, o.Batch, o.Needs, o.Red, o.Patrol, o.Person = 64, 500, batch, 0, float64(red)/100, time.Minute, time.Hour
@@ -61,8 +61,12 @@ func TestWhatRedWorkCostsABatch(t *testing.T) {
 // long meets more that landed meanwhile.
 func TestDeepQueuesConflict(t *testing.T) {
 	attempts := map[[2]int]float64{}
+	sizes := []int{8, 64}
+	if testing.Verbose() {
+		sizes = []int{8, 16, 32, 64}
+	}
 	for _, batch := range []int{1, 16} {
-		for _, n := range []int{8, 16, 32, 64} {
+		for _, n := range sizes {
 			o := Defaults()
 			o.Polecats, o.Beads, o.Batch, o.Needs, o.Conflict, o.Overlap, o.Patrol = n, 10*n, batch, 0, 0, 0.001, time.Minute
 			r := run(t, o)

@@ -1,6 +1,9 @@
 package simulate
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,10 +30,6 @@ type mayorRole struct {
 	finished map[state.AgentID]time.Duration
 	// due is when the next probe is due, zero when none is awaited.
 	due state.Time
-}
-
-func newMayorRole() *mayorRole {
-	return &mayorRole{state: mayor.Idle, finished: map[state.AgentID]time.Duration{}}
 }
 
 func (m *mayorRole) recover() {
@@ -261,7 +260,7 @@ func (m *mayorRole) makeConvoy(ids []state.BeadID) error {
 		return errDiskFull
 	}
 	w.convoys++
-	id := state.ConvoyID("cv-" + pad(w.convoys, 6))
+	id := state.ConvoyID(fmt.Sprintf("cv-%06d", w.convoys))
 	w.backlog.PutConvoy(convoy.Convoy{ID: id, BeadIDs: ids, CreatedAt: w.clock()})
 	for _, b := range ids {
 		m.spend(w.o.Step)
@@ -299,15 +298,5 @@ func (w *world) unconfirmed() []dispatch.Record {
 	if len(w.dispatches) == 0 {
 		return nil
 	}
-	all := make([]dispatch.Record, 0, len(w.dispatches))
-	for _, r := range w.dispatches {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b dispatch.Record) int {
-		if a.BeadID < b.BeadID {
-			return -1
-		}
-		return 1
-	})
-	return all
+	return slices.SortedFunc(maps.Values(w.dispatches), func(a, b dispatch.Record) int { return cmp.Compare(a.BeadID, b.BeadID) })
 }

@@ -127,7 +127,6 @@ func (r *refineryRole) do(action roles.Action) error {
 	case refinery.Notify:
 		return r.notify(a.Request)
 	case refinery.RecordDepth:
-		w.tally.DepthWarnings++
 		r.deep = true
 		return nil
 	case refinery.ForgetDepth:

@@ -1,8 +1,10 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -185,38 +187,19 @@ func perEach(n, of int) float64 {
 }
 
 func counts(m map[string]int) string {
-	var all []string
-	for name := range m {
-		all = append(all, name)
-	}
-	slices.SortFunc(all, func(a, b string) int {
-		if c := m[b] - m[a]; c != 0 {
-			return c
-		}
-		return strings.Compare(a, b)
-	})
+	all := slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(m[b]-m[a], strings.Compare(a, b)) })
 	for i, name := range all {
 		all[i] = fmt.Sprintf("%d %s", m[name], name)
 	}
-	if len(all) == 0 {
-		return "none"
-	}
-	return strings.Join(all, ", ")
+	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
 func hoursOf(m map[string]float64) string {
-	var all []string
-	for name := range m {
-		all = append(all, name)
-	}
-	slices.Sort(all)
+	all := slices.Sorted(maps.Keys(m))
 	for i, name := range all {
 		all[i] = fmt.Sprintf("%s %.1f", name, m[name])
 	}
-	if len(all) == 0 {
-		return "none"
-	}
-	return strings.Join(all, ", ")
+	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
 // span says seconds as one says them.

@@ -45,13 +45,10 @@ func (w *world) populate() {
 	for _, p := range w.procs {
 		w.after(time.Duration(w.rnd.Int64N(int64(time.Second))), p.start)
 	}
-	at := time.Duration(0)
-	for n := range w.o.Beads {
-		if w.o.PerHour == 0 {
+	if w.o.PerHour == 0 {
+		for n := range w.o.Beads {
 			w.addBead(w.draw(n))
 		}
-	}
-	if w.o.PerHour == 0 {
 		return
 	}
 	mean := time.Duration(float64(time.Hour) / w.o.PerHour)
@@ -64,7 +61,7 @@ func (w *world) populate() {
 		}
 	}
 	if w.o.Beads > 0 {
-		w.after(at+w.every(mean), next)
+		w.after(w.every(mean), next)
 	}
 }
 

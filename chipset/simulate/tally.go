@@ -32,7 +32,6 @@ type tally struct {
 	Mails, Nudges            map[string]int
 	NudgesLost               int
 	Incidents, Alerts        map[string]int
-	DepthWarnings, Patrols   int
 	Reopened                 int
 	Faults                   map[string]int
 	Attempts                 int

@@ -40,7 +40,6 @@ func (r *witnessRole) round() (roles.Outcome, bool) {
 			w.sights[i].Asks = h.WorkItem != nil && w.held(w.backlog.Get(h.WorkItem.BeadID))
 		}
 		f.Scan = &witness.Scan{Held: w.held, Agents: w.sights, Backlog: w.backlog, Queue: w.queue(), Dispatches: w.unconfirmed(), MayorMail: w.entries(mayorID), Disk: w.disk()}
-		w.tally.Patrols++
 	}
 	d := witness.Decide(r.state, f)
 	return carryOut(r.process, &d, &r.state, r.do)

@@ -106,11 +106,11 @@ func newWorld(o Options) *world {
 	w.judge.init()
 	for i := range o.Polecats {
 		p := &polecatRole{at: i}
-		p.process = w.agent(state.AgentID("polecat-"+pad(i, 5)), agent.Polecat, p)
+		p.process = w.agent(state.AgentID(fmt.Sprintf("polecat-%05d", i)), agent.Polecat, p)
 		w.polecats = append(w.polecats, p)
 		w.views = append(w.views, mayor.Polecat{ID: p.id, Hook: w.sights[i].Hook})
 	}
-	m, r, s := newMayorRole(), &refineryRole{beads: map[state.BeadID]bead.Bead{}}, &witnessRole{}
+	m, r, s := &mayorRole{state: mayor.Idle, finished: map[state.AgentID]time.Duration{}}, &refineryRole{beads: map[state.BeadID]bead.Bead{}}, &witnessRole{}
 	m.process, r.process, s.process = w.agent(mayorID, agent.Mayor, m), w.agent(refineryID, agent.Refinery, r), w.agent(witnessID, agent.Witness, s)
 	w.mayor, w.refinery, w.witness = m.process, r.process, s.process
 	return w
@@ -124,14 +124,6 @@ func (w *world) agent(id state.AgentID, r agent.Role, does role) *process {
 	w.sights = append(w.sights, witness.Agent{ID: id, Role: r, Status: agent.Idle,
 		Hook: hook.Hook{AgentID: id, Status: hook.Empty, LastActivity: w.clock()}})
 	return p
-}
-
-func pad(n, digits int) string {
-	s := strconv.Itoa(n)
-	for len(s) < digits {
-		s = "0" + s
-	}
-	return s
 }
 
 func (w *world) newSerial(prefix string) string {

@@ -7,6 +7,7 @@ package backlog
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -24,7 +25,7 @@ import (
 const AgeStep = time.Hour
 
 // Backlog is the beads and convoys of one rig. What it returns belongs to it and
-// is not to be changed. It is used by one goroutine at a time.
+// must not be changed. It is used by one goroutine at a time.
 type Backlog struct {
 	beads map[state.BeadID]*bead.Bead
 	// dependants are the beads that name one in their blocked_by, also one that
@@ -109,15 +110,7 @@ func (l *Backlog) OutCount() int { return l.out.Len() }
 func (l *Backlog) ReadyCount() int { return l.ready.Len() }
 
 // All are the beads, in no order.
-func (l *Backlog) All() iter.Seq[*bead.Bead] {
-	return func(yield func(*bead.Bead) bool) {
-		for _, b := range l.beads {
-			if !yield(b) {
-				return
-			}
-		}
-	}
-}
+func (l *Backlog) All() iter.Seq[*bead.Bead] { return maps.Values(l.beads) }
 
 // Failed are the beads whose attempt is over, in the order of names.
 func (l *Backlog) Failed() iter.Seq[*bead.Bead] { return l.failed.Scan }

@@ -12,7 +12,7 @@ import (
 )
 
 // mail handles what agents wrote. The truth is in the files that the mail
-// speaks of, so reports need no more than being read; only escalations and
+// is about, so reports need no more than being read; only escalations and
 // requests ask for something. It reports whether the mayor is asked to end.
 func (d *decision) mail() (closing bool) {
 	for _, l := range d.Mail {
@@ -69,7 +69,7 @@ func (d *decision) escalation(l Message) roles.Action {
 	}
 	b := d.Backlog.Get(l.Ref.BeadID)
 	if b == nil || l.Ref.AssignmentID == "" || b.CheckAssignment(l.Ref.AssignmentID, bead.Hooked, bead.InProgress) != nil || d.touched[b.ID] {
-		return nil // it speaks of an assignment that is over
+		return nil // it is about an assignment that is over
 	}
 	if rec, retiring := d.Retired[b.AssignmentID]; retiring { // past the point of no return
 		if !rec.Stage.Final() && !d.live(b.Assignee) && d.otherLive(b.Assignee) {

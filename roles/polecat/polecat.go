@@ -20,6 +20,7 @@
 package polecat
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -240,7 +241,7 @@ func (d *decision) exited() {
 		d.become(Waiting)
 	case d.s.Phase == Held && d.f.Held:
 	case d.s.Phase == Held && !exit.Resumable:
-		d.beginAnew("its budget was used up")
+		d.beginAnew(cmp.Or(d.f.Granted, "its budget was used up"))
 	case d.s.Phase == Held:
 		d.continueSession(Continue{Why: d.interruption(), Kept: true})
 	case d.f.OutOfBudget && (inherited || !d.s.LastTurn.IsZero()) && !exit.succeeded():
@@ -276,6 +277,8 @@ func (d *decision) endedFromOutside() {
 		return
 	case exit.Attended:
 		why = "your session was taken over by a person, who has left it to you again: the worktree may have changed"
+	case d.f.Worker.Inherited && d.f.Granted != "":
+		why = d.granted()
 	case d.f.Worker.Inherited:
 		why = "the rig ended while you worked, and goes on now"
 	default:
@@ -312,12 +315,19 @@ func (d *decision) continueSession(c Continue) {
 // interruption says what kept a session from going on that goes on now.
 func (d *decision) interruption() string {
 	switch exit := &d.f.Worker.Exit; {
+	case d.f.Granted != "":
+		return d.granted()
 	case !d.s.LastTurn.IsZero():
 		return "your budget was used up, and as much again may be used"
 	case exit.cutShort():
 		return "your turn was cut short: " + exit.Fault.Reason
 	}
 	return "what you need is there again"
+}
+
+// granted says that a budget kept the session from going on.
+func (d *decision) granted() string {
+	return "your turn was cut short: " + d.f.Granted + "; as much again may be used now"
 }
 
 // hold lets the bead wait for a pause, which the fault of its worker may have begun.

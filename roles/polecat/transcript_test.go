@@ -191,7 +191,10 @@ func (w *world) Happen(l rolestest.Line) error {
 	case "held":
 		w.f.Held = l.Word(0) != "no"
 	case "budget":
-		w.f.OutOfBudget = l.Word(0) == "used"
+		w.f.OutOfBudget, w.f.Granted = l.Word(0) == "used", ""
+		if l.Word(0) == "raised" {
+			w.f.Granted = "the budget is used up: 5"
+		}
 		w.f.Held = w.f.OutOfBudget
 	case "progress":
 		w.f.Progress, w.f.Worker.LastProgress = true, w.f.Now

@@ -167,6 +167,8 @@ type Facts struct {
 	Held bool
 	// OutOfBudget is true while that is because a budget is used up.
 	OutOfBudget bool
+	// Granted says which budget was used up that the person has raised for this bead, "" for none.
+	Granted string
 	// Unplanned is true while one of them is a plan that must be approved first.
 	Unplanned bool
 	// Progress is true when output or processor time grew since the last look.

@@ -11,7 +11,7 @@ import (
 )
 
 // Foreign is a target that was moved by nobody who is known to move it: not by the rig, nor by a checkout of the person's
-// or a remote. The zero Foreign is none.
+// or a remote. The zero Foreign names none.
 type Foreign struct {
 	Target string
 	// Tip is what it holds, Known what it held before.

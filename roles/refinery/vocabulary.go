@@ -154,7 +154,7 @@ const (
 	Stopped WaitKind = "stopped"
 )
 
-// Wait is a request's waiting. The zero Wait is none.
+// Wait says what a request waits for. The zero Wait is a request that does not wait.
 type Wait struct {
 	Kind    WaitKind
 	Request state.MergeID

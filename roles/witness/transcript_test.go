@@ -105,7 +105,7 @@ func (s *script) happenTo(id state.AgentID, l rolestest.Line) error {
 	case "task":
 		deadline := s.now
 		requester := state.AgentID(l.Word(1))
-		s.overdue = append(s.overdue, mail.TaskStatus{Task: mail.Task{ID: mail.TaskID(l.Word(2)), State: mail.TaskWorking, Deadline: &deadline},
+		s.overdue = append(s.overdue, mail.TaskStatus{ID: mail.TaskID(l.Word(2)), State: mail.TaskWorking, Deadline: &deadline,
 			Requester: requester, Assignee: id, Subject: "review", Request: mail.NameAt(s.now, requester), UpdatedAt: s.now})
 	case "alive", "dead":
 		s.agent(id).Alive = l.Noun == "alive"

@@ -238,7 +238,7 @@ func (l *Log) About(word string, most int, is func(*Event) bool) ([]Event, error
 }
 
 // Day reads one file of the log whole, for whoever checks it, with the day in
-// its name. Errors: a *state.Corruption for what is no day of the log.
+// its name. Errors: a *state.Corruption for a file that is not a day of the log.
 func (l *Log) Day(p state.Path) (day string, data []byte, err error) {
 	day, ok := strings.CutSuffix(p.Base(), ".jsonl")
 	if _, err := time.Parse(time.DateOnly, day); !ok || err != nil {
@@ -249,7 +249,7 @@ func (l *Log) Day(p state.Path) (day string, data []byte, err error) {
 }
 
 // Lines returns the events of a day's file, and an error for each whole line
-// that is none.
+// that is not an event.
 func Lines(p state.Path, data []byte) ([]Event, []error) {
 	events, bad, _ := parse(p, data, 0, time.Time{})
 	return events, bad

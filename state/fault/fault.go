@@ -189,7 +189,7 @@ const (
 	maxKind   = 40
 )
 
-// Fault is why an attempt ended, where its cause is known. The zero Fault is none:
+// Fault is why an attempt ended, where its cause is known. The zero Fault says that it is not known:
 // the end is the work's own.
 type Fault struct {
 	Class Class `json:"class"`

@@ -5,7 +5,7 @@ package handoff
 import (
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
@@ -103,7 +103,7 @@ func (s Store) List(id state.AgentID) ([]Handoff, []error, error) {
 		}
 		all = append(all, h)
 	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].Timestamp.Before(all[j].Timestamp.Time) })
+	slices.SortStableFunc(all, func(a, b Handoff) int { return a.Timestamp.Compare(b.Timestamp.Time) })
 	return all, bad, nil
 }
 

@@ -1,10 +1,11 @@
 package mergequeue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
@@ -146,12 +147,7 @@ func (s Store) Unfinished() ([]Request, []error, error) {
 
 // InOrder sorts requests in FIFO order.
 func InOrder(all []Request) {
-	sort.Slice(all, func(i, j int) bool {
-		if all[i].Seq != all[j].Seq {
-			return all[i].Seq < all[j].Seq
-		}
-		return all[i].ID < all[j].ID
-	})
+	slices.SortFunc(all, func(a, b Request) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID)) })
 }
 
 // Live returns the requests that have not ended, in FIFO order, and what could not

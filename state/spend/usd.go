@@ -12,7 +12,7 @@ type USD int64
 
 const million = 1_000_000
 
-// Dollars returns the amount that a number of dollars is. What is no amount is none.
+// Dollars converts a number of dollars. NaN and numbers that are too large become 0.
 func Dollars(f float64) USD {
 	if f *= million; math.Abs(f) < math.MaxInt64 {
 		return USD(math.Round(f))
