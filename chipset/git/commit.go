@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/gastown-chipset/chipset/state/wording"
 )
@@ -90,7 +92,12 @@ func (w *Worktree) stageAll(ctx context.Context, p place, status Status) error {
 		_, err := w.repo.run(ctx, p, Command{Args: append(append([]string{"update-index"}, how...), "-z", "--stdin"), Stdin: terminated(paths)})
 		return err
 	}
-	there, gone := p.sortOut(status.Dirty)
+	there, gone, problems := p.sortOut(status.Dirty)
+	if err := errors.Join(problems...); errors.Is(err, fs.ErrPermission) {
+		return unfit("%v", err)
+	} else if err != nil {
+		return err
+	}
 	if err := stage(gone, "--force-remove"); err != nil {
 		return err
 	}
@@ -105,29 +112,51 @@ func (w *Worktree) stageAll(ctx context.Context, p place, status Status) error {
 	return err
 }
 
-// sortOut tells the paths that are there from those that are not, or only by way of a link.
-func (p place) sortOut(paths []string) (there, gone []string) {
+// sortOut tells the paths that are there from those that are not, or only by way of a link. Of those that can't be looked at
+// neither is known: problems says why.
+func (p place) sortOut(paths []string) (there, gone []string, problems []error) {
 	real := map[string]bool{".": true} // folders
-	var isFolder func(dir string) bool
-	isFolder = func(dir string) bool {
-		known, seen := real[dir]
-		if !seen {
-			info, err := os.Lstat(filepath.Join(p.workTree, dir))
-			known = isFolder(filepath.Dir(dir)) && err == nil && info.IsDir()
+	var isFolder func(dir string) (bool, error)
+	isFolder = func(dir string) (bool, error) {
+		if known, seen := real[dir]; seen {
+			return known, nil
+		}
+		info, err := p.look(dir)
+		known := info != nil && info.IsDir()
+		if err == nil && known {
+			known, err = isFolder(filepath.Dir(dir))
+		}
+		if err == nil {
 			real[dir] = known
 		}
-		return known
+		return known, err
 	}
 	for _, path := range paths {
 		local := filepath.FromSlash(path)
-		_, err := os.Lstat(filepath.Join(p.workTree, local))
-		if err == nil && isFolder(filepath.Dir(local)) {
+		info, err := p.look(local)
+		isThere := info != nil
+		if err == nil && isThere {
+			isThere, err = isFolder(filepath.Dir(local))
+		}
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case isThere:
 			there = append(there, path)
-		} else {
+		default:
 			gone = append(gone, path)
 		}
 	}
-	return there, gone
+	return there, gone, problems
+}
+
+// look is what stands at a local path of the worktree, or nil.
+func (p place) look(local string) (fs.FileInfo, error) {
+	info, err := os.Lstat(filepath.Join(p.workTree, local))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	return info, err
 }
 
 // terminated is a list of paths as git reads it with -z.

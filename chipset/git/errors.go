@@ -17,12 +17,8 @@ var (
 	ErrNoCommits = errors.New("the repository has no commits")
 	// ErrBadHash is returned for a Hash that is none.
 	ErrBadHash = errors.New("not an object name")
-	// ErrNotCommit is returned for a Hash that names no commit of the repository.
-	ErrNotCommit = errors.New("not a commit of this repository")
 	// ErrBadBranch is returned for a Branch that git would not take.
 	ErrBadBranch = errors.New("not a branch name")
-	// ErrBadRef is returned for a Ref that git would not take.
-	ErrBadRef = errors.New("not a full ref name")
 	// ErrUnrelated is returned by MergeBase for commits without common history.
 	ErrUnrelated = errors.New("no common history")
 	// ErrMoved is returned by a compare-and-swap whose ref does not hold the old value.

@@ -9,7 +9,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 )
 
-// A git that is killed is an error, and never an answer. What is then done once more comes to
+// A git that is killed, or a call on a file that fails, is an error, and never an answer. What is then done once more comes to
 // what it would have come to.
 func TestGitIsKilled(t *testing.T) {
 	t.Setenv("TMPDIR", gittest.Dir(t)) // where nothing waits for a disk
@@ -31,7 +31,7 @@ func TestGitIsKilled(t *testing.T) {
 	later := f.commit(f.TopLevel(), map[string]string{"f.txt": "f\n"})
 	f.git(f.TopLevel(), "reset", "-q", "--hard", string(next))
 
-	faults := gittest.NewFaults(t)
+	faults, refusals := gittest.NewFaults(t), &gittest.Refusals{Within: "/chipset/git/", Depth: 3}
 	play := func(name string, once bool, do func(r *Repo, w *Worktree) (any, error)) {
 		t.Run(name, func(t *testing.T) {
 			p := gittest.Play{World: f.TopLevel(), Once: once, Standing: f.standing, Do: func() (any, error) {
@@ -44,6 +44,8 @@ func TestGitIsKilled(t *testing.T) {
 			}}
 			faults.Sweep(t, p)
 			faults.Silence(t, p, 12)
+			p.Once = once || name == "salvage" // what could not be read is saved beside what was
+			refusals.Sweep(t, p, "")
 		})
 	}
 	ctx := f.ctx

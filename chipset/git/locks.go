@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/prometheus/procfs"
 
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
@@ -16,22 +15,26 @@ import (
 // NoneRunning reports that no git process works in the repository or in the checkout, as far as
 // /proc shows all processes of this user; false where the system does not tell.
 func (r *Repo) NoneRunning(checkout string) bool {
-	procs, err := procfs.AllProcs()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return false
 	}
-	for _, p := range procs {
-		args, err := p.CmdLine()
-		if err != nil || len(args) == 0 || !strings.HasPrefix(filepath.Base(args[0]), "git") || isCoprocess(args) {
+	for _, line := range lines {
+		text, _ := os.ReadFile(line) // it may have ended meanwhile
+		args := strings.Split(string(text), "\x00")
+		if !strings.HasPrefix(filepath.Base(args[0]), "git") || isCoprocess(args) {
 			continue
 		}
 		named := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--git-dir="+r.common) })
-		cwd, err := p.Cwd()
+		cwd, err := os.Readlink(filepath.Join(filepath.Dir(line), "cwd"))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil // it has ended
+		}
 		if named || err != nil || within(cwd, checkout) || within(cwd, r.common) {
 			return false
 		}
 	}
-	return len(procs) > 0
+	return len(lines) > 0
 }
 
 // isCoprocess reports whether a command is one that only answers questions, of this process or another.

@@ -90,7 +90,7 @@ type commitFacts struct {
 	parents []Hash
 }
 
-// commit reads a commit. It fails with ErrNotCommit for a hash that names none.
+// commit reads a commit. It fails for a hash that names no commit.
 func (r *Repo) commit(ctx context.Context, h Hash) (c commitFacts, err error) {
 	if known, ok := r.commits.get(h); ok {
 		return known, nil
@@ -112,7 +112,7 @@ func (r *Repo) commit(ctx context.Context, h Hash) (c commitFacts, err error) {
 		break
 	}
 	if !found || o.kind != "commit" || c.tree.check() != nil {
-		return commitFacts{}, fmt.Errorf("%s: %w", h.Short(), ErrNotCommit)
+		return commitFacts{}, fmt.Errorf("%s: not a commit of this repository", h.Short())
 	}
 	r.commits.put(h, c)
 	return c, nil

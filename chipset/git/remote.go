@@ -70,6 +70,10 @@ func (r *Repo) RemoteHash(ctx context.Context, remote string, b Branch) (h Hash,
 // Fetch brings the remote's branch to refs/remotes/{remote}/{branch} and returns what it holds. It returns
 // ErrNoRemote, or ErrNoRemoteBranch. No local branch, tag or FETCH_HEAD changes.
 func (r *Repo) Fetch(ctx context.Context, remote string, b Branch) (Hash, error) {
+	return r.fetch(ctx, remote, b)
+}
+
+func (r *Repo) fetch(ctx context.Context, remote string, b Branch, options ...string) (Hash, error) {
 	if err := b.check(); err != nil {
 		return "", err
 	}
@@ -81,8 +85,8 @@ func (r *Repo) Fetch(ctx context.Context, remote string, b Branch) (Hash, error)
 	if err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
-	_, err = r.run(ctx, r.plain(), Command{Env: env, Network: true, Args: []string{"fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head",
-		"--no-recurse-submodules", "--no-auto-maintenance", "--", remote, "+" + string(b.Ref()) + ":" + string(tracking)}})
+	args := append([]string{"fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"}, options...)
+	_, err = r.run(ctx, r.plain(), Command{Env: env, Network: true, Args: append(args, "--", remote, "+"+string(b.Ref())+":"+string(tracking))})
 	if exited(err, 128) {
 		// git has one exit status for "no such branch" and for "no answer", so ask.
 		if _, found, askErr := r.RemoteHash(ctx, remote, b); askErr == nil && !found {

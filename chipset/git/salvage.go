@@ -168,7 +168,10 @@ func (s *scratch) unsaved(ctx context.Context) (paths, embedded []string, err er
 
 // addReadable adds what can be added, and returns what keeps the rest from it.
 func (s *scratch) addReadable(ctx context.Context, paths []string) (problems []string, err error) {
-	there, gone := s.p.sortOut(paths)
+	there, gone, unknown := s.p.sortOut(paths)
+	for _, why := range unknown {
+		problems = append(problems, why.Error())
+	}
 	if len(gone) > 0 {
 		if _, err := s.run(ctx, string(terminated(gone)), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
 			return nil, err
@@ -206,10 +209,10 @@ func (s *scratch) addReadable(ctx context.Context, paths []string) (problems []s
 // unreadable says why git can't read a file, or nil.
 func (s *scratch) unreadable(path string) error {
 	full := filepath.Join(s.p.workTree, filepath.FromSlash(path))
-	info, err := os.Lstat(full)
+	info, err := s.p.look(filepath.FromSlash(path))
 	switch {
-	case err != nil:
-		return nil //nolint:nilerr // gone by now: nothing is to be saved
+	case info == nil:
+		return err // nil for one that is gone by now: nothing is to be saved
 	case isSpecial(info.Mode()):
 		return fmt.Errorf("%s is a %s", path, describeMode(info.Mode()))
 	case !info.Mode().IsRegular():

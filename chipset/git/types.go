@@ -65,7 +65,7 @@ type Ref string
 // ParseRef checks s by the rules of git check-ref-format and wants it below refs/.
 func ParseRef(s string) (Ref, error) {
 	if !strings.HasPrefix(s, "refs/") || strings.Count(s, "/") < 2 || !validRefName(s) {
-		return "", fmt.Errorf("%w: %q", ErrBadRef, wording.Clip(s, 300))
+		return "", fmt.Errorf("not a full ref name: %q", wording.Clip(s, 300))
 	}
 	return Ref(s), nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
@@ -144,10 +145,13 @@ func (r *Repo) gitDirOf(path string) (string, error) {
 	for _, entry := range entries {
 		admin := filepath.Join(registry, entry.Name())
 		link, err := registeredLink(admin)
-		if err != nil {
-			continue
+		if err == nil {
+			link, err = gitfile.RealPath(filepath.Dir(link))
 		}
-		if registered, err := gitfile.RealPath(filepath.Dir(link)); err == nil && registered == real {
+		switch {
+		case errors.Is(err, syscall.EIO): // it may be the one
+			return "", fmt.Errorf("worktree: %w", err)
+		case err == nil && link == real:
 			return admin, nil
 		}
 	}

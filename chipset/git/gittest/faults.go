@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/gastown-chipset/chipset/state/statetest/refused"
 )
 
 // Faults stands in front of git in PATH and lets one of its runs fail.
@@ -137,6 +140,52 @@ func Spoil(t *testing.T, p Play, below string, skip func(name string) bool) {
 	}
 	s.restore()
 	_ = os.RemoveAll(p.World + ".aside")
+}
+
+// Refusals let calls of this process on files fail, not those of git.
+type Refusals struct {
+	// Within names the files of which the lines tell calls apart, "/execute/"; what lies below has tests of its own. Without
+	// it all lines do.
+	Within string
+	// Depth is how many of these lines count, from the call outwards; 0 is all.
+	Depth int
+	// tried are the lines that made a call which has failed.
+	tried map[string]bool
+}
+
+// lines are those that made a call, as far as they tell it from others.
+func (f *Refusals) lines(c refused.Call) string {
+	all := slices.DeleteFunc(strings.Fields(c.From), func(line string) bool { return !strings.Contains(line, f.Within) })
+	if f.Depth > 0 {
+		all = all[:min(f.Depth, len(all))]
+	}
+	return strings.Join(all, " ")
+}
+
+// Sweep is Faults.Sweep with another fault: a call on a file below a folder of the world fails. Each is refused in turn, of
+// those that the same lines make the first in all sweeps. Those of other goroutines than that of Do are left alone.
+func (f *Refusals) Sweep(t *testing.T, p Play, below string) {
+	t.Helper()
+	nth, made, do := 0, []refused.Call(nil), p.Do
+	p.Do = func() (got any, err error) {
+		made = refused.Calls(t, filepath.Join(p.World, below), nth, func() { got, err = do() })
+		return got, err
+	}
+	s := newSweep(t, p)
+	if f.tried == nil {
+		f.tried = map[string]bool{}
+	}
+	for n, c := range made {
+		lines := f.lines(c)
+		if f.tried[lines] {
+			continue
+		}
+		f.tried[lines] = true
+		s.restore()
+		nth = n + 1
+		s.play(fmt.Sprintf("call %d fails, %s", nth, c.What), func() { nth = 0 })
+	}
+	s.restore()
 }
 
 // spoil puts something in the place of a file or folder, and returns what takes it back.

@@ -1,12 +1,15 @@
 package repair
 
 import (
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
@@ -16,7 +19,8 @@ import (
 func (f *fixture) standing() string {
 	text := f.git(f.TopLevel(), "for-each-ref", "--format=%(refname) %(objectname)")
 	for line := range strings.SplitSeq(f.git(f.TopLevel(), "worktree", "list", "--porcelain"), "\n") {
-		if dir, ok := strings.CutPrefix(line, "worktree "); ok {
+		dir, ok := strings.CutPrefix(line, "worktree ")
+		if _, err := os.Lstat(dir); ok && err == nil {
 			text += "\n" + dir + "\n" + f.git(dir, "rev-parse", "HEAD") + "\n" + f.git(dir, "status", "--porcelain", "--branch", "--untracked-files=all")
 		}
 	}
@@ -26,8 +30,26 @@ func (f *fixture) standing() string {
 // broken is a world and the repair of it.
 type broken struct {
 	*fixture
-	faults *gittest.Faults
-	repair func(r *git.Repo) (any, error)
+	// One of the two strikes.
+	faults   *gittest.Faults
+	refusals *gittest.Refusals
+	repair   func(r *git.Repo) (any, error)
+	files    bool // what stands is git's own files
+}
+
+// ownFiles are git's own files, but what is set aside, which has another name each time.
+func (b *broken) ownFiles() string {
+	text := ""
+	for _, dir := range []string{"refs", "logs", "objects"} {
+		err := filepath.WalkDir(filepath.Join(b.CommonDir(), dir), func(path string, _ fs.DirEntry, err error) error {
+			text += path + "\n"
+			return err
+		})
+		b.must(err)
+	}
+	aside, err := filepath.Glob(filepath.Join(b.CommonDir(), "chipset-aside", "*", "*"))
+	b.must(err)
+	return fmt.Sprintln(text, len(aside), "set aside")
 }
 
 func (b *broken) sweep(name string) {
@@ -40,6 +62,13 @@ func (b *broken) sweep(name string) {
 			defer r.Close()
 			return b.repair(r)
 		}}
+		if b.files {
+			p.Standing = b.ownFiles
+		}
+		if b.faults == nil {
+			b.refusals.Sweep(t, p, "")
+			return
+		}
 		b.faults.Sweep(t, p)
 		b.faults.Silence(t, p, 8)
 	})
@@ -69,17 +98,33 @@ func TestGitIsKilled(t *testing.T) {
 		b.sweep(name)
 	}
 
+	b := halfAdvanced(t)
+	b.faults = faults
+	b.sweep("advance")
+	b = tornRefs(t)
+	b.faults = faults
+	b.sweep("refs")
+}
+
+// halfAdvanced is the checkout of a person in which an advance was killed.
+func halfAdvanced(t *testing.T) *broken {
+	t.Helper()
 	f := newFixture(t)
 	old, new := step(f)
 	f.write(f.TopLevel(), "a.txt", "one\nTW")
 	f.write(f.TopLevel(), "kept", "a person's")
 	f.must(os.Remove(filepath.Join(f.TopLevel(), "gone")))
-	b := &broken{fixture: f, faults: faults, repair: func(r *git.Repo) (any, error) {
+	return &broken{fixture: f, repair: func(r *git.Repo) (any, error) {
 		_, err := Advance(f.ctx, r, "main", old, new, true)
 		return nil, err
 	}}
-	b.sweep("advance")
+}
 
+// tornRefs are a branch that can be restored, and one that is to go.
+func tornRefs(t *testing.T) *broken {
+	t.Helper()
+	f := newFixture(t)
+	old, new := step(f)
 	torn := func(ref string) {
 		f.git(f.TopLevel(), "branch", ref, string(old))
 		f.write(f.CommonDir(), "refs/heads/"+ref, "")
@@ -87,7 +132,7 @@ func TestGitIsKilled(t *testing.T) {
 	torn("torn/one")
 	torn("torn/two")
 	f.write(f.CommonDir(), "packed-refs", strings.Repeat("1", 40)+" refs/heads/torn/two\n")
-	b.repair = func(r *git.Repo) (any, error) {
+	return &broken{fixture: f, repair: func(r *git.Repo) (any, error) {
 		found, err := BrokenRefs(f.ctx, r, "refs/heads/torn/", "refs/heads/main")
 		if err == nil {
 			err = RestoreRef(f.ctx, r, "refs/heads/torn/one", new)
@@ -96,8 +141,74 @@ func TestGitIsKilled(t *testing.T) {
 			err = RemoveRef(f.ctx, r, "refs/heads/torn/two")
 		}
 		return len(found) > 0 || err == nil, err
+	}}
+}
+
+// A repair during which a call on a file fails says so, and done once more it repairs what it would have.
+func TestCallsFail(t *testing.T) {
+	t.Setenv("TMPDIR", gittest.Dir(t)) // where nothing waits for a disk
+	refusals := &gittest.Refusals{}
+	for _, c := range []struct {
+		name string
+		tear func(f *fixture, w *git.Worktree, admin string)
+	}{
+		{"branch", tears["branch file torn"]},
+		{"registry", func(f *fixture, _ *git.Worktree, admin string) {
+			f.must(os.RemoveAll(filepath.Dir(admin)))
+			f.write(f.CommonDir(), "worktrees", "")
+		}},
+		{"folder", func(f *fixture, w *git.Worktree, admin string) {
+			f.must(os.RemoveAll(w.Path()))
+			f.write(admin, "HEAD", "")
+		}},
+	} {
+		f := newFixture(t)
+		w := f.prepared()
+		base := f.head(f.TopLevel())
+		f.commit(w.Path(), map[string]string{"own.txt": "committed"})
+		f.write(w.Path(), "new.txt", "not committed")
+		f.git(w.Path(), "checkout", "-q", "--detach")
+		f.commit(w.Path(), map[string]string{"loose.txt": "on no branch"})
+		f.git(w.Path(), "checkout", "-q", "polecat/x")
+		admin, err := w.GitDir()
+		f.must(err)
+		c.tear(f, w, admin)
+		b := &broken{fixture: f, refusals: refusals, repair: func(r *git.Repo) (any, error) {
+			_, err := Worktree(f.ctx, r, w.Path(), Known{Branch: "polecat/x", Base: base})
+			return nil, err
+		}}
+		b.sweep(c.name)
 	}
+	b := halfAdvanced(t)
+	b.refusals = refusals
+	b.sweep("advance")
+	b = tornRefs(t)
+	b.refusals = refusals
 	b.sweep("refs")
+	for _, c := range []struct {
+		name   string
+		repair func(f *fixture, r *git.Repo) error
+	}{
+		{"obstacles", func(f *fixture, r *git.Repo) error {
+			found, err := Obstacles(f.ctx, r, "refs/heads/polecat/", "refs/chipset/")
+			for _, file := range found {
+				if err == nil {
+					_, err = SetAside(r, file)
+				}
+			}
+			return err
+		}},
+		{"objects", func(_ *fixture, r *git.Repo) error { return RemoveEmptyObjects(r) }},
+		{"keep files", func(_ *fixture, r *git.Repo) error { _, err := RemoveKeepFiles(r, time.Now(), 0); return err }},
+	} {
+		f := newFixture(t)
+		f.write(f.CommonDir(), "refs/chipset", "")
+		f.write(f.CommonDir(), "logs/refs/heads/polecat", "torn")
+		f.write(f.CommonDir(), "objects/11/"+strings.Repeat("1", 38), "")
+		f.write(f.CommonDir(), "objects/pack/pack-1.keep", keepMark)
+		b := &broken{fixture: f, refusals: refusals, files: true, repair: func(r *git.Repo) (any, error) { return nil, c.repair(f, r) }}
+		b.sweep(c.name)
+	}
 }
 
 // What was moved leads to itself again. What leads elsewhere, or is torn, is left alone.

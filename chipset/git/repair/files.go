@@ -79,12 +79,21 @@ func EmptyObjects(r *git.Repo) (empty []string, err error) {
 		if _, notHash := git.ParseHash(filepath.Base(filepath.Dir(path)) + e.Name()); notHash != nil {
 			return nil
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		info, err := e.Info()
+		if err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 			empty = append(empty, path)
 		}
-		return nil
+		return ignoreGone(err)
 	})
 	return empty, err
+}
+
+// ignoreGone is an error that is not about a file that another git has taken away.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // RemoveEmptyObjects removes what EmptyObjects lists.
@@ -105,29 +114,39 @@ const keepMark = "fast-import"
 func RemoveKeepFiles(r *git.Repo, now time.Time, age time.Duration) (int, error) {
 	folder := filepath.Join(r.CommonDir(), "objects", "pack")
 	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return 0, ignoreGone(err)
+	}
 	n := 0
 	for _, e := range entries {
-		pack, isKeep := strings.CutSuffix(e.Name(), ".keep")
-		info, infoErr := e.Info()
-		if !isKeep || infoErr != nil || !info.Mode().IsRegular() || info.Size() > int64(len(keepMark)) || now.Sub(info.ModTime()) < age {
-			continue
+		stale, err := staleKeepFile(folder, e, now.Add(-age))
+		if err == nil && stale {
+			err = gitfile.Remove(filepath.Join(folder, e.Name()))
+			n++
 		}
-		path := filepath.Join(folder, e.Name())
-		data, readErr := os.ReadFile(path)
-		text := strings.Trim(string(data), "\x00") // a power cut leaves any part of it
-		if readErr != nil || !strings.HasPrefix(keepMark, text) {
-			continue
-		}
-		if _, statErr := os.Lstat(filepath.Join(folder, pack+".pack")); text == "" && statErr == nil {
-			continue // an empty one is how a person keeps a pack
-		}
-		if err := gitfile.Remove(path); err != nil {
+		if err = ignoreGone(err); err != nil {
 			return n, err
 		}
-		n++
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	return n, nil
+}
+
+// staleKeepFile reports whether a file among the packs is one that a fast-import left, no later than at a time.
+func staleKeepFile(folder string, e fs.DirEntry, latest time.Time) (bool, error) {
+	pack, isKeep := strings.CutSuffix(e.Name(), ".keep")
+	if !isKeep {
+		return false, nil
 	}
-	return n, err
+	info, err := e.Info()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > int64(len(keepMark)) || info.ModTime().After(latest) {
+		return false, err
+	}
+	data, err := os.ReadFile(filepath.Join(folder, e.Name()))
+	text := strings.Trim(string(data), "\x00") // a power cut leaves any part of it
+	if err != nil || text != "" {
+		return err == nil && strings.HasPrefix(keepMark, text), err
+	}
+	// An empty one is how a person keeps a pack.
+	_, isPack, err := regularFile(filepath.Join(folder, pack+".pack"))
+	return err == nil && !isPack, err
 }

@@ -209,15 +209,18 @@ func newestCommit(ctx context.Context, r *git.Repo, file string) (h git.Hash, co
 // reflog lists the commits to which the lines of a reflog lead, each once, the newest first; none where there is no
 // plain file. git itself reads no reflog of a ref that it can't resolve.
 func reflog(file string) (all []git.Hash, complete bool, err error) {
-	info, err := os.Lstat(file)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, true, nil //nolint:nilerr // without a reflog nothing is told
+	if _, isFile, err := regularFile(file); err != nil || !isFile {
+		return nil, true, err // without a reflog nothing is told
 	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, false, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, err
+	}
 	from := max(0, info.Size()-maxReflog)
 	data, err := io.ReadAll(io.NewSectionReader(f, from, maxReflog))
 	lines := strings.Split(string(data), "\n")

@@ -268,10 +268,8 @@ func (w *worktree) examineHead(ctx context.Context) error {
 
 // remake sets the registration aside and makes it anew. A folder that holds no work loses it altogether.
 func (w *worktree) remake(ctx context.Context, known Known) error {
-	if info, err := os.Lstat(w.registry()); err == nil && !info.IsDir() {
-		if _, err := SetAside(w.repo, w.registry()); err != nil {
-			return err
-		}
+	if err := w.makeRegistry(); err != nil {
+		return err
 	}
 	if w.replaced {
 		kept, err := SetAside(w.repo, filepath.Join(w.path, ".git"))
@@ -374,8 +372,20 @@ func (w *worktree) setAside(admin string) error {
 	return err
 }
 
+// makeRegistry makes the folder of git's registrations, unless it is there. A file in its place is set aside.
+func (w *worktree) makeRegistry() error {
+	if _, isFile, err := regularFile(w.registry()); err != nil {
+		return err
+	} else if isFile {
+		if _, err := SetAside(w.repo, w.registry()); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(w.registry(), 0o755) //nolint:forbidigo // a folder of git's own
+}
+
 func (w *worktree) replaceAdmin(admin string) error {
-	if err := os.MkdirAll(w.registry(), 0o755); err != nil { //nolint:forbidigo // a folder of git's own
+	if err := w.makeRegistry(); err != nil {
 		return err
 	}
 	if err := os.Rename(w.fresh(), admin); err != nil { //nolint:forbidigo // a folder of git's own

@@ -91,6 +91,16 @@ func TestWorktree(t *testing.T) {
 	}
 }
 
+// An index without entries, the smallest there is, is whole.
+func TestEmptyIndexIsWhole(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	f.git(w.Path(), "read-tree", "--empty")
+	if found, err := CheckWorktree(f.ctx, f.Repo, w.Path(), Known{Branch: "polecat/x"}); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
 // ruins are what a power cut can leave of one file or folder.
 var ruins = map[string]func(f *fixture, path string){
 	"missing": func(*fixture, string) {},

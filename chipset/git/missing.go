@@ -1,0 +1,64 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// MissingError is returned for a commit of whose history something is missing or damaged.
+type MissingError struct {
+	// Tip is the commit, Object the first that git can't read, "" where it does not say.
+	Tip, Object Hash
+}
+
+func (e *MissingError) Error() string {
+	if e.Object == "" {
+		return fmt.Sprintf("something that %s reaches is missing", e.Tip.Short())
+	}
+	return fmt.Sprintf("the object %s, which %s reaches, is missing", e.Object.Short(), e.Tip.Short())
+}
+
+// CheckReached walks the whole history of a commit, and looks whether every object of it is there. Errors: *MissingError.
+func (r *Repo) CheckReached(ctx context.Context, tip Hash) error {
+	if err := tip.check(); err != nil {
+		return err
+	}
+	_, err := r.read(ctx, "rev-list", "--objects", "--quiet", string(tip), "--")
+	var failed *Error
+	if !exited(err, 1, 128) || !errors.As(err, &failed) {
+		return err
+	}
+	named := regexp.MustCompile(`\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b`).FindString(failed.Stderr)
+	return &MissingError{Tip: tip, Object: Hash(named)}
+}
+
+// MendReached puts back what is missing of the history of a branch: what KeepObjects has kept, and then what a remote has, which is asked
+// for all of it. Errors: *MissingError when something is missing still.
+func (r *Repo) MendReached(ctx context.Context, b Branch) error {
+	tip, found, err := r.ResolveRef(ctx, b.Ref())
+	if err != nil || !found {
+		return err
+	}
+	if _, err := r.RestoreObjects(ctx); err != nil {
+		return err
+	}
+	remotes, err := r.Remotes(ctx)
+	if err != nil {
+		return err
+	}
+	missing := r.CheckReached(ctx, tip)
+	for _, remote := range remotes {
+		if missing == nil {
+			break
+		}
+		_, err = r.fetch(ctx, remote, b, "--refetch")
+		r.Close() // what it has opened is not what is there now
+		missing = r.CheckReached(ctx, tip)
+	}
+	if missing != nil {
+		return errors.Join(missing, err)
+	}
+	return r.Sync(ctx)
+}
