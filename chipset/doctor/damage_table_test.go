@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -392,6 +393,15 @@ var single = []damage{
 		b.ID = "gt-ee..ee"
 		f.Must(f.Beads.Put("gt-ee..ee", b))
 	}, "bead-id", "bead-id"},
+	{"an object of the target deleted", func(f *fixture) {
+		tip, _, err := f.Git.ResolveRef(f.T.Context(), "refs/heads/main")
+		f.Must(err)
+		f.Must(f.Git.KeepObjects(f.T.Context(), tip))
+		blobs, err := f.Git.Run(f.T.Context(), git.Command{Args: []string{"ls-tree", "-r", "--object-only", string(tip)}})
+		f.Must(err)
+		blob, _, _ := strings.Cut(string(blobs), "\n")
+		f.Must(os.Remove(f.inGit("objects", blob[:2], blob[2:])))
+	}, "git-missing", ""},
 	{"empty objects", func(f *fixture) { f.put(f.inGit("objects", "aa", strings.Repeat("b", 38)), "") }, "git-object", ""},
 	{"two hooks name one bead", func(f *fixture) {
 		h, err := f.Hooks.Get(string(alpha))

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/agent"
 )
 
 // Severity says what a finding means for the rig.
@@ -84,12 +86,7 @@ type patience struct {
 // patienceWith asks for less of it in a rig in which nothing runs.
 func patienceWith(r *rig.Rig, pause time.Duration) patience {
 	agents, _, err := r.Agents.All()
-	for _, a := range agents {
-		if _, alive := r.Alive(a.ID); alive {
-			return patience{looksAgain, pause}
-		}
-	}
-	if err != nil {
+	if err != nil || slices.ContainsFunc(agents, func(a agent.Agent) bool { _, alive := r.Alive(a.ID); return alive }) {
 		return patience{looksAgain, pause}
 	}
 	return patience{looksAgainQuiet, min(pause, lookPauseQuiet)}
@@ -156,10 +153,7 @@ func (d *diagnosis) add(all []finding) (progress bool) {
 func (d *diagnosis) findings() []Finding {
 	found := append([]Finding{}, withoutRepeats(slices.Concat(d.fixed, d.doubtful, d.standing))...)
 	slices.SortStableFunc(found, func(a, b Finding) int {
-		if c := b.Severity.rank() - a.Severity.rank(); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Path, b.Path)
+		return cmp.Or(b.Severity.rank()-a.Severity.rank(), strings.Compare(a.Path, b.Path))
 	})
 	return found
 }

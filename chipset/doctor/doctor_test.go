@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -422,13 +421,13 @@ func TestDoctorOrphanedWorker(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	self, err := procfs.Self()
+	stat, err := os.ReadFile("/proc/self/stat")
 	must(t, err)
-	stat, err := self.Stat()
-	must(t, err)
+	_, fields, _ := strings.Cut(string(stat), ") ")
+	const startTime = 19
 	f := newFixture(t)
-	record := fmt.Sprintf(`{"id":"ses-1","boot_id":%q,"supervisor_pid":%d,"supervisor_start":%d,"code":0,"done":false}`,
-		strings.TrimSpace(string(boot)), os.Getpid(), stat.Starttime)
+	record := fmt.Sprintf(`{"id":"ses-1","boot_id":%q,"supervisor_pid":%d,"supervisor_start":%s,"code":0,"done":false}`,
+		strings.TrimSpace(string(boot)), os.Getpid(), strings.Fields(fields)[startTime])
 	f.Plant("run/workers/ses-1.json", record)
 	f.Plant("run/workers/ses-2.json", strings.Replace(strings.Replace(record, "ses-1", "ses-2", 1), `"done":false`, `"done":true`, 1))
 	f.Plant("run/workers/odd.json", "{")

@@ -31,7 +31,7 @@ func (l *inspection) eventLog(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// notADay reports what is no day of the log. What is not even a file is moved away; a
+// notADay reports files that are not a day of the log. What is not even a file is moved away; a
 // file may be somebody's.
 func (l *inspection) notADay(p state.Path, err error) {
 	f := l.addUnreadable(err, nil)

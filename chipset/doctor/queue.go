@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
@@ -42,16 +43,9 @@ func resubmit(ctx context.Context, r *rig.Rig, id state.BeadID) error {
 		return state.Conflictf("bead "+string(id), "it moved on meanwhile")
 	}
 	if _, bad, err := r.Queue.Queue(); err != nil || len(bad) > 0 {
-		return firstOf(err, bad)
+		return errors.Join(append(bad, err)...)
 	}
 	_, err = r.Queue.Submit(ctx, mergequeue.Request{BeadID: id, AssignmentID: end.AssignmentID, AgentID: end.AgentID,
 		SourceBranch: end.Branch, TargetBranch: string(target), Head: end.Head, Base: end.Base}, r.Clock.Now())
 	return err
-}
-
-func firstOf(err error, more []error) error {
-	if err != nil {
-		return err
-	}
-	return more[0]
 }

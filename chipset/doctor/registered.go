@@ -18,7 +18,7 @@ func (c *relations) registered(context.Context) error {
 	}
 	for _, a := range c.r.Def.Agents() {
 		if id, err := state.ParseAgentID(a.ID); err == nil {
-			c.named(id, roleOf(a))
+			c.named(id, agent.Role(a.Role))
 		}
 	}
 	c.strangers()
@@ -40,21 +40,14 @@ func (c *relations) strangers() {
 	}
 }
 
-func roleOf(a definition.Agent) agent.Role { return agent.Role(a.Role) }
-
 func (c *relations) named(id state.AgentID, role agent.Role) {
 	p := c.r.Agents.Path(string(id))
-	for _, a := range c.Agents {
-		if a.ID != id {
-			continue
-		}
-		if a.Role != role {
-			c.add("agent-role", p, Warning, "", "it is a %s, and chipset.yaml makes it a %s", a.Role, role)
-		}
+	switch a := c.Agent(id); {
+	case a != nil && a.Role != role:
+		c.add("agent-role", p, Warning, "", "it is a %s, and chipset.yaml makes it a %s", a.Role, role)
 		return
-	}
-	if !c.absent(p) {
-		return // it can't be read, which is another finding
+	case a != nil || !c.absent(p):
+		return // one that can't be read is another finding
 	}
 	f := c.add("agent-missing", p, Warning, "chipset up registers it; so does chipset doctor --fix", "%s ought to be registered, and is not", id)
 	if c.r.Def != nil {

@@ -26,7 +26,7 @@ func (c *relations) gitFiles(ctx context.Context) error {
 	if c.r.Git == nil {
 		return nil // the rule "repository" reports it
 	}
-	return errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(ctx), c.brokenRefs(ctx), c.linkedWorktrees(), c.tornWorktrees(ctx))
+	return errors.Join(c.gitLocks(), c.emptyObjects(), c.obstacles(ctx), c.brokenRefs(ctx), c.missingObjects(ctx), c.linkedWorktrees(), c.tornWorktrees(ctx))
 }
 
 func (c *relations) gitLocks() error {
@@ -98,6 +98,9 @@ func (c *relations) brokenRefs(ctx context.Context) error {
 		instead := c.recorded(b.Ref)
 		f := c.add("git-ref", state.Path(b.Ref), Error, "", "%s", b.Reason)
 		f.repair = func(ctx context.Context) error {
+			if _, err := c.r.Git.RestoreObjects(ctx); err != nil {
+				return err
+			}
 			err := repair.RestoreRef(ctx, c.r.Git, b.Ref, instead...)
 			if errors.Is(err, git.ErrNoCommits) && strings.HasPrefix(string(b.Ref), "refs/heads/polecat/") {
 				return repair.RemoveRef(ctx, c.r.Git, b.Ref) // no record names any work on it
@@ -109,6 +112,31 @@ func (c *relations) brokenRefs(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// missingObjects looks whether everything that the target reaches is there.
+func (c *relations) missingObjects(ctx context.Context) error {
+	if c.r.Def == nil {
+		return nil
+	}
+	target, err := c.r.Target(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the rule "target" reports it
+	}
+	tip, found, err := c.r.Git.ResolveRef(ctx, target.Ref())
+	if err != nil || !found {
+		return err
+	}
+	if whole, err := c.r.Git.HasCommit(ctx, tip); err != nil || !whole {
+		return err // the rule "git-ref" reports it
+	}
+	var missing *git.MissingError
+	if err := c.r.Git.CheckReached(ctx, tip); !errors.As(err, &missing) {
+		return err
+	}
+	f := c.add("git-missing", state.Path(target.Ref()), Error, "", "%s", missing)
+	f.repair = func(ctx context.Context) error { return c.r.Git.MendReached(ctx, target) }
+	return nil
 }
 
 // recorded are the commits that the rig's records name for a ref, best first.

@@ -61,7 +61,7 @@ func Checks(ctx context.Context, r *rig.Rig) ([]Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	checks := append(checkDisk(r), checkTarget(ctx, r))
+	checks := append(checkDisk(r), Target(ctx, r))
 	var remote Check
 	var wg sync.WaitGroup
 	wg.Go(func() { remote = checkRemote(ctx, r) })
@@ -99,7 +99,7 @@ func Passes(ctx context.Context, r *rig.Rig, p *pause.Pause) bool {
 	case CheckDisk, CheckRights:
 		again = checkDisk(r)
 	case CheckTarget:
-		again = []Check{checkTarget(ctx, r)}
+		again = []Check{Target(ctx, r)}
 	case CheckRemote:
 		again = []Check{checkRemote(ctx, r)}
 	case CheckClient:
@@ -154,10 +154,19 @@ func checkDisk(r *rig.Rig) []Check {
 	return []Check{room, rights}
 }
 
-func checkTarget(ctx context.Context, r *rig.Rig) Check {
+// Target looks at the branch on which work lands.
+func Target(ctx context.Context, r *rig.Rig) Check {
 	c := Check{Name: CheckTarget}
 	target, err := r.Target(ctx)
 	c.Subject = string(target)
+	if err == nil {
+		err = TargetLost(ctx, r)
+	}
+	var lost *state.Corruption
+	if errors.As(err, &lost) {
+		c.fail(fault.TargetGone, fmt.Sprintf("the target branch %s %s", target, lost.Reason), "chipset doctor --fix")
+		return c
+	}
 	if err == nil {
 		tip, found, refErr := r.Git.ResolveRef(ctx, target.Ref())
 		if c.Found = tip.Short(); refErr == nil && found {
@@ -215,6 +224,17 @@ func checkClient(ctx context.Context, r *rig.Rig, worker string) Check {
 		c.Scope = policy.Client(r.Def, worker)
 	}
 	return c
+}
+
+// Pause pauses the scope of a check that has failed, and stores what mends it for the person. Durable when it returns nil.
+func (c *Check) Pause(ctx context.Context, r *rig.Rig) error {
+	if c.OK() {
+		return nil
+	}
+	return r.Pauses.Change(ctx, c.Scope, func(p *pause.Pause) error {
+		p.Find(c.Name, c.Mend, c.Fault, r.Clock.Now())
+		return nil
+	})
 }
 
 func (c *Check) fail(kind fault.Kind, reason, mend string) {

@@ -90,11 +90,11 @@ func tree(m *mill, revision string) string {
 	return m.git(m.dir, "rev-parse", revision+"^{tree}")
 }
 
-// Whichever git is killed while requests are landed, each lands once and whole, or its
+// Whichever git is killed, and whichever call on a file of the state fails, while requests are landed, each lands once and whole, or its
 // failure is told once, as without the fault.
 func TestRefineryFaultsOfGit(t *testing.T) {
 	t.Setenv("TMPDIR", gittest.Dir(t)) // where nothing waits for a disk
-	faults := gittest.NewFaults(t)
+	faults, refusals := gittest.NewFaults(t), &gittest.Refusals{Within: "/execute/"}
 	for name, c := range map[string]struct {
 		merge   string
 		prepare func(m *mill)
@@ -115,6 +115,7 @@ func TestRefineryFaultsOfGit(t *testing.T) {
 			m.submit("one.txt", "1\n")
 			m.submit("two.txt", "2\n")
 		}},
+		"one alone":       {`test: "true"`, func(m *mill) { m.submit("one.txt", "1\n") }},
 		"one that is red": {`test: "test ! -e red.txt"`, func(m *mill) { m.submit("red.txt", "1\n") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,6 +123,10 @@ func TestRefineryFaultsOfGit(t *testing.T) {
 			c.prepare(m)
 			m.r.Close()
 			p := gittest.Play{World: m.dir, Do: m.land, Standing: m.standing}
+			if name == "one alone" {
+				refusals.Sweep(t, p, ".chipset/state")
+				return
+			}
 			faults.Sweep(t, p)
 			if name != "a batch" {
 				return // the files are the same

@@ -90,24 +90,13 @@ func besiege(t *testing.T, id state.AgentID, f *failing) *besieged {
 	dir := gittest.Repo(t)
 	gittest.Write(t, dir, ".chipset/chipset.yaml", faultyRig)
 	var err error
-	b.rig, err = rig.Init(t.Context(), rig.InitOptions{Dir: dir, Clock: func() time.Time { b.at = b.at.Add(time.Millisecond); return b.at }})
+	b.rig, err = rig.Init(t.Context(), rig.InitOptions{Dir: dir, Clock: b.clock})
 	b.must(err)
-	a := Agent{Rig: b.rig, ID: id, Session: "se-now", Say: t.Logf}
-	switch id {
-	case "mayor":
+	if id == "mayor" {
 		_, err = b.rig.Beads.Add(bead.Bead{Title: "one"}, "tt", b.rig.Clock.Now())
 		b.must(err)
-		b.tick = through(NewMayor(a), f)
-	case "witness":
-		w, _ := NewWitness(a).(*witnessRunner)
-		b.tick = through(w, f)
-	case "refinery":
-		b.tick = through(NewRefinery(a), f)
-	default:
-		p := NewPolecat(a)
-		t.Cleanup(p.Close)
-		b.tick = through(p, f)
 	}
+	b.begin(id)
 	for _, m := range []mail.Message{
 		{From: state.Human, Type: mail.Coordination, Subject: "how is it going?"},
 		{From: alpha, Type: mail.PermissionRequest, Subject: "may I?"},
@@ -123,6 +112,29 @@ func besiege(t *testing.T, id state.AgentID, f *failing) *besieged {
 	_, err = b.rig.Slot(id).Send(t.Context(), nudge.Nudge{From: state.Human, Type: nudge.SyncRequest, RequiresResponse: true}, b.rig.Clock.Now())
 	b.must(err)
 	return b
+}
+
+func (b *besieged) clock() time.Time {
+	b.at = b.at.Add(time.Millisecond)
+	return b.at
+}
+
+// begin makes a process of the agent.
+func (b *besieged) begin(id state.AgentID) {
+	a := Agent{Rig: b.rig, ID: id, Session: "se-now", Say: b.Logf}
+	switch id {
+	case "mayor":
+		b.tick = through(NewMayor(a), b.failing)
+	case "witness":
+		w, _ := NewWitness(a).(*witnessRunner)
+		b.tick = through(w, b.failing)
+	case "refinery":
+		b.tick = through(NewRefinery(a), b.failing)
+	default:
+		p := NewPolecat(a)
+		b.Cleanup(p.Close)
+		b.tick = through(p, b.failing)
+	}
 }
 
 // runner is a role with what every runner has.
@@ -229,6 +241,36 @@ func TestFaultInEveryAction(t *testing.T) {
 					})
 				}
 			}
+		})
+	}
+}
+
+// TestCallsFailInTicks: whichever call on a file of the state fails, the tick says so or makes up for it, and the next ticks
+// do everything exactly once.
+func TestCallsFailInTicks(t *testing.T) {
+	refusals := &gittest.Refusals{Within: "/execute/"}
+	for _, id := range []state.AgentID{"mayor", "witness", "refinery", alpha} {
+		t.Run(string(id), func(t *testing.T) {
+			b := besiege(t, id, &failing{})
+			dir, begin := b.rig.Dir, b.at
+			failed := false
+			refusals.Sweep(t, gittest.Play{World: dir, Standing: b.standing, Do: func() (_ any, err error) {
+				if !failed {
+					b.at = begin
+					if b.rig, err = rig.Open(t.Context(), dir, b.clock); err != nil {
+						return nil, err
+					}
+					b.begin(id)
+				}
+				for range 8 {
+					next, err := b.tick(t.Context())
+					if failed = err != nil; failed || next.Finished {
+						return nil, err
+					}
+					b.at = b.at.Add(policy.StartGrace)
+				}
+				return nil, errors.New("it does not end")
+			}}, ".chipset/state")
 		})
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
-	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
@@ -38,6 +37,7 @@ func (b *base) note(ctx context.Context, e pause.Ended) error {
 // must not be slung into the same fault.
 func (p *Polecat) finish(ctx context.Context, rec retire.Record) (retire.Record, error) {
 	if !rec.Stage.Final() {
+		p.restoreObjects(ctx, rec.Work())
 		b, err := p.Rig.Beads.Get(string(rec.BeadID))
 		if err == nil {
 			err = p.note(ctx, pause.Ended{Try: pause.Try{At: rec.CreatedAt, BeadID: b.ID, Assignment: rec.AssignmentID},
@@ -49,6 +49,10 @@ func (p *Polecat) finish(ctx context.Context, rec retire.Record) (retire.Record,
 	}
 	rec, err := carry.Finish(ctx, p.retireDeps(), rec)
 	if err != nil {
+		if ctx.Err() == nil && environment.TargetLost(ctx, p.Rig) != nil {
+			lost := environment.Target(ctx, p.Rig)
+			err = errors.Join(err, lost.Pause(ctx, p.Rig))
+		}
 		return rec, err
 	}
 	return rec, p.tellEnd(ctx, &rec)
@@ -76,16 +80,24 @@ func (p *Polecat) hold(ctx context.Context, a polecat.Hold) error {
 	return nil
 }
 
-// held reports whether what a bead needs is paused, and whether that is because a budget is used up.
-func (p *Polecat) held(b *bead.Bead) (held, outOfBudget bool, err error) {
-	all, err := p.Rig.Pauses.InForce()
-	if b == nil || err != nil || len(all) == 0 {
-		return false, false, err
+// fetchPauses looks at the pauses of what the bead needs.
+func (p *Polecat) fetchPauses(f *polecat.Facts) error {
+	all, _, err := p.Rig.Pauses.All()
+	if f.Bead == nil || err != nil || len(all) == 0 {
+		return err
 	}
-	client := policy.Client(p.Rig.Def, b.Worker)
-	held = pause.Holding(all, client, b) != nil
-	all = slices.DeleteFunc(all, func(p pause.Pause) bool { return p.Check != pause.CheckBudget })
-	return held, pause.Holding(all, client, b) != nil, nil
+	client := policy.Client(p.Rig.Def, f.Bead.Worker)
+	needs := pause.Needs(client, f.Bead)
+	f.Held = pause.Holding(all, client, f.Bead) != nil
+	budgets := slices.DeleteFunc(all, func(p pause.Pause) bool { return p.Kind != fault.Budget || !slices.Contains(needs, p.Scope) })
+	f.OutOfBudget = pause.Holding(budgets, client, f.Bead) != nil
+	for i := range budgets {
+		b, w := &budgets[i], p.worker
+		if w != nil && w.exit != nil && b.EndedAt != nil && b.Since.Before(w.endedAt.Time) && b.EndedAt.After(w.endedAt.Time) {
+			f.Granted = b.Reason
+		}
+	}
+	return nil
 }
 
 // ---- mayor ------------------------------------------------------------------

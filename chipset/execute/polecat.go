@@ -138,7 +138,7 @@ func (p *Polecat) fetch(ctx context.Context) (polecat.Facts, error) {
 	if err := p.fetchAsked(&f); err != nil {
 		return f, err
 	}
-	if f.Held, f.OutOfBudget, err = p.held(f.Bead); err != nil {
+	if err := p.fetchPauses(&f); err != nil {
 		return f, err
 	}
 	f.Next, err = p.nextReady(&f)
@@ -239,9 +239,13 @@ func (p *Polecat) nextReady(f *polecat.Facts) (state.BeadID, error) {
 	if out, err := actor.Out(p.Rig, beads); err != nil || out >= p.Rig.Def.Dispatch.MaxParallel {
 		return "", err
 	}
+	paused, err := p.Rig.Pauses.InForce()
+	if err != nil {
+		return "", err
+	}
 	for _, b := range ready {
-		if held, _, err := p.held(b); err != nil || !held {
-			return b.ID, err
+		if pause.Holding(paused, policy.Client(p.Rig.Def, b.Worker), b) == nil {
+			return b.ID, nil
 		}
 	}
 	return "", nil

@@ -105,6 +105,7 @@ func (p *Polecat) resume(ctx context.Context, a polecat.Resume) error {
 // save puts the unfinished work of a session on its salvage ref and leaves a
 // hand-off that names it, once.
 func (p *Polecat) save(ctx context.Context, a state.AssignmentID, b state.BeadID, s state.SessionID, why string) error {
+	p.restoreObjects(ctx, event.Work{Bead: b, Assignment: a, Session: s})
 	ref, err := carry.SaveWork(ctx, p.Rig, p.ID, fmt.Sprintf("Unfinished work on %s: %s\n\nBead: %s\nAssignment: %s", b, why, b, a))
 	if err != nil || ref == "" {
 		return err

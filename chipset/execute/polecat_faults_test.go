@@ -123,7 +123,7 @@ func (k *kennel) standing(a state.AssignmentID) string {
 // clears up after a session that died: what the session left is saved, and told as its own.
 func TestPolecatFaultsOfGit(t *testing.T) {
 	t.Setenv("TMPDIR", gittest.Dir(t)) // where nothing waits for a disk
-	faults := gittest.NewFaults(t)
+	faults, refusals := gittest.NewFaults(t), &gittest.Refusals{Within: "/execute/"}
 	scenes := map[string]func(k *kennel, a state.AssignmentID){
 		"begun anew": func(k *kennel, _ state.AssignmentID) {
 			_, err := k.rig.Beads.Update(k.t.Context(), string(k.hook().WorkItem.BeadID), func(b *bead.Bead) error { b.Branch = "-"; return nil })
@@ -165,6 +165,9 @@ func TestPolecatFaultsOfGit(t *testing.T) {
 			}
 			p := gittest.Play{World: k.dir, Do: do, Standing: func() string { return k.standing(a) }}
 			faults.Sweep(t, p)
+			if name != "begun anew" {
+				refusals.Sweep(t, p, ".chipset/state")
+			}
 			gittest.Spoil(t, p, ".chipset/"+string(handoff.Dir), func(string) bool { return false })
 		})
 	}

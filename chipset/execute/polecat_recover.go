@@ -62,8 +62,11 @@ func (p *Polecat) freeLeftover(ctx context.Context) error {
 		return nil
 	}
 	h, err := p.Rig.Hooks.Get(string(p.ID))
+	if errors.Is(err, state.ErrCorrupt) || errors.Is(err, state.ErrNotFound) {
+		return nil // the first decision's
+	}
 	if err != nil || h.Assignment() == use.AssignmentID {
-		return nil //nolint:nilerr // a hook that can't be read is the first decision's
+		return err
 	}
 	if err := p.save(ctx, use.AssignmentID, use.BeadID, use.Session, "the assignment was taken away"); err != nil {
 		return err

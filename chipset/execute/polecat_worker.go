@@ -206,6 +206,7 @@ func (p *Polecat) prepareWorktree(ctx context.Context, b *bead.Bead, item hook.W
 		}
 		return "", &startFailure{"nothing to work on", err, kind}
 	}
+	p.keepObjects(ctx, base)
 	if err := p.makeReady(ctx, b.ID, branch, base); err != nil {
 		return "", err
 	}

@@ -32,6 +32,7 @@ func (r *Refinery) target(ctx context.Context, q *mergequeue.Request) (git.Branc
 // checkOut begins a request. One that an earlier process left in merging may
 // have landed: then it is finished and not begun again.
 func (r *Refinery) checkOut(ctx context.Context, q *mergequeue.Request) (refinery.Result, error) {
+	r.restoreObjects(ctx, event.Work{})
 	target, err := r.target(ctx, q)
 	badTarget := errors.Is(err, git.ErrBadBranch)
 	if err != nil && !badTarget {

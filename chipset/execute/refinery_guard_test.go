@@ -2,6 +2,9 @@ package execute
 
 import (
 	"testing"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
 // TestRefineryGuardsItsLanding lets the two races of a person's git happen
@@ -55,4 +58,28 @@ func TestRefineryGuardsItsLanding(t *testing.T) {
 			t.Errorf("the checkout was left behind: %s", out)
 		}
 	})
+}
+
+// TestStackBase: what a stack began on is told by its own first request, not by one that landed another time.
+func TestStackBase(t *testing.T) {
+	t.Parallel()
+	stack := []state.MergeID{"mr-1", "mr-2"}
+	first := mergequeue.Request{ID: "mr-1", Onto: "a", Stack: stack, StackTip: "c"}
+	last := mergequeue.Request{ID: "mr-2", Onto: "b", Stack: stack, StackTip: "c"}
+	alone := mergequeue.Request{ID: "mr-1", Onto: "x"}
+	other := mergequeue.Request{ID: "mr-0", Onto: "y", StackTip: "c"}
+	for _, c := range []struct {
+		all  []mergequeue.Request
+		of   mergequeue.Request
+		want string
+	}{
+		{[]mergequeue.Request{other, first, last}, last, "a"},
+		{[]mergequeue.Request{alone, last}, last, "b"},
+		{[]mergequeue.Request{other, last}, last, "b"},
+		{[]mergequeue.Request{first, alone}, alone, "x"},
+	} {
+		if got := stackBase(c.all, &c.of); got != c.want {
+			t.Errorf("of %+v among %+v: %q, want %q", c.of, c.all, got, c.want)
+		}
+	}
 }

@@ -134,6 +134,7 @@ func (r *Refinery) move(ctx context.Context, last *mergequeue.Request, target gi
 			return err
 		}
 	}
+	r.keepObjects(ctx, candidate)
 	_, out, err := r.Rig.Git.CheckedOutAt(ctx, target)
 	if err != nil {
 		return err

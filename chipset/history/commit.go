@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -241,8 +240,8 @@ func compare(before map[string]git.Hash, now map[string]version) (changed, gone 
 			gone = append(gone, p)
 		}
 	}
-	sort.Strings(changed)
-	sort.Strings(gone)
+	slices.Sort(changed)
+	slices.Sort(gone)
 	return changed, gone
 }
 

@@ -30,7 +30,9 @@ func Log(ctx context.Context, r *rig.Rig, limit int) ([]Entry, error) {
 	commits, err := r.Git.Log(ctx, "", tip, limit)
 	entries := make([]Entry, 0, len(commits))
 	for _, c := range commits {
-		entries = append(entries, Entry{c.Hash, state.At(c.When), c.Author, c.Subject})
+		entries = append(entries, entryOf(c))
 	}
 	return entries, err
 }
+
+func entryOf(c git.Commit) Entry { return Entry{c.Hash, state.At(c.When), c.Author, c.Subject} }

@@ -30,9 +30,8 @@ func Newest(ctx context.Context, repo *git.Repo, branch git.Branch) (Entry, rig.
 	if err != nil || len(commits) == 0 {
 		return Entry{}, rig.Snapshot{}, err
 	}
-	c := commits[0]
 	s, err := contents(ctx, repo, tip)
-	return Entry{c.Hash, state.At(c.When), c.Author, c.Subject}, s, err
+	return entryOf(commits[0]), s, err
 }
 
 // contents reads the files of a snapshot as they were.

@@ -106,7 +106,7 @@ func (r *reader) visit(ctx context.Context, s *snapshot, dir state.Path, e fs.Di
 	return nil
 }
 
-// skip takes what does not belong, or has moved on meanwhile, for no error.
+// skip returns err, or nil when the file does not belong in the tree or has moved meanwhile.
 func (s *snapshot) skip(p state.Path, err error) error {
 	switch {
 	case errors.Is(err, state.ErrNotFound):

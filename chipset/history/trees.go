@@ -64,11 +64,7 @@ func folders(files map[string]version, name namer) (map[string][]entry, git.Hash
 			all[dir] = nil
 		}
 	}
-	deepestFirst := make([]string, 0, len(all))
-	for dir := range all {
-		deepestFirst = append(deepestFirst, dir)
-	}
-	slices.SortFunc(deepestFirst, func(a, b string) int { return depth(b) - depth(a) })
+	deepestFirst := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return depth(b) - depth(a) })
 	var id git.Hash
 	for _, dir := range deepestFirst {
 		entries := all[dir]

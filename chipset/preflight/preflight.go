@@ -62,13 +62,8 @@ func Note(ctx context.Context, r *rig.Rig, checks []environment.Check) ([]pause.
 			found[c.Scope] = c
 		}
 	}
-	now := r.Clock.Now()
-	for scope, c := range found {
-		err := r.Pauses.Change(ctx, scope, func(p *pause.Pause) error {
-			p.Find(c.Name, c.Mend, c.Fault, now)
-			return nil
-		})
-		if err != nil {
+	for _, c := range found {
+		if err := c.Pause(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +76,7 @@ func Note(ctx context.Context, r *rig.Rig, checks []environment.Check) ([]pause.
 			return false
 		}
 		if made[p.Check] {
-			err = errors.Join(err, r.Pauses.Change(ctx, p.Scope, func(p *pause.Pause) error { return p.Lift(now) }))
+			err = errors.Join(err, r.Pauses.Change(ctx, p.Scope, func(p *pause.Pause) error { return p.Lift(r.Clock.Now()) }))
 		}
 		return true
 	}), err

@@ -21,8 +21,8 @@ const (
 // KillOrphans ends what an earlier role has left running: every process whose
 // environment matches, what descends from it, and what is left of the jobs that the
 // given unfinished records name. TERM comes first, after grace KILL. It returns when
-// all are verified to be gone, how many there were, and ErrSurvivors or the error of
-// ctx when some are not.
+// all are verified to be gone, how many there were, and an error when
+// some are not.
 //
 // The calling process and its ancestors are never touched. The environment is the
 // one a process was started with; match should ask for EnvSession, which a person's
@@ -47,7 +47,7 @@ func KillOrphans(ctx context.Context, match func(env map[string]string) bool, gr
 		clean = 0
 		now := time.Now()
 		if now.After(kill.Add(orphanTimeout)) {
-			return search.gone(left), fmt.Errorf("end orphans: %w: pids %v", ErrSurvivors, pids(left))
+			return search.gone(left), fmt.Errorf("end orphans: processes survive: pids %v", pids(left))
 		}
 		until := kill
 		if !now.Before(kill) {

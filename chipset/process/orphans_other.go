@@ -20,7 +20,7 @@ const (
 // here: the supervisor and the process group of each unfinished record whose command
 // still is the process that the record names. The environment of other processes
 // can't be read reliably, so match is not asked. TERM comes first, after grace KILL.
-// It returns how many groups are gone, and ErrSurvivors or the error of ctx when
+// It returns how many groups are gone, and an error when
 // some are not.
 func KillOrphans(ctx context.Context, _ func(env map[string]string) bool, grace time.Duration, records ...Exit) (int, error) {
 	killed := 0
@@ -52,7 +52,7 @@ func killGroup(ctx context.Context, record Exit, grace time.Duration) error {
 		case <-ticker.C:
 		}
 		if age := time.Since(started); age > grace+orphanTimeout {
-			return fmt.Errorf("end orphans: %w: group %d", ErrSurvivors, record.PGID)
+			return fmt.Errorf("end orphans: processes survive: group %d", record.PGID)
 		} else if age >= grace {
 			_ = unix.Kill(-record.PGID, unix.SIGKILL)
 		}

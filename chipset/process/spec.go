@@ -41,9 +41,6 @@ var (
 	ErrNotStarted = errors.New("job not started")
 	// ErrBadRecord is returned by ReadExit for a file that is no exit record.
 	ErrBadRecord = errors.New("invalid exit record")
-	// ErrSurvivors is returned by KillOrphans when a process could not be ended:
-	// it hangs in the kernel, or belongs to another user.
-	ErrSurvivors = errors.New("processes survive")
 )
 
 // StartError is returned by Start when the command could not even be tried: its

@@ -3,6 +3,7 @@ package carry
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -14,8 +15,10 @@ import (
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
+	syscalls "github.com/gastown-chipset/chipset/state/statetest/refused"
 )
 
 // unspoilt names what is made anew or done without: an agent that can't be read gets no
@@ -28,7 +31,7 @@ func unspoilt(name string) bool {
 // A finish that a fault interrupts says so, and comes to the same when it is done once
 // more: nothing of the work is lost, nothing is submitted twice.
 func TestFaultsOfFinish(t *testing.T) {
-	faults := gittest.NewFaults(t)
+	faults, refusals := gittest.NewFaults(t), &gittest.Refusals{Within: "/carry/"}
 	for _, s := range scenes() {
 		if !slices.Contains([]string{"done", "two lines of work", "failed", "taken away", "empty"}, s.name) {
 			continue
@@ -36,12 +39,14 @@ func TestFaultsOfFinish(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			a, rec := s.play(t)
 			p := gittest.Play{World: a.dir, Do: func() (any, error) {
-				a.reopen()
-				now, err := a.rig.Retire.Get(string(rec.AssignmentID))
+				r, err := rig.Open(t.Context(), a.dir, time.Now)
 				if err != nil {
 					return nil, err
 				}
-				_, err = Finish(t.Context(), RetireDeps{Rig: a.rig}, now)
+				now, err := r.Retire.Get(string(rec.AssignmentID))
+				if err == nil {
+					_, err = Finish(t.Context(), RetireDeps{Rig: r}, now)
+				}
 				return nil, err
 			}, Standing: func() string {
 				a.reopen()
@@ -54,6 +59,7 @@ func TestFaultsOfFinish(t *testing.T) {
 			gittest.Spoil(t, p, ".chipset/state", func(name string) bool {
 				return unspoilt(name) || strings.Contains(name, "/mail") || strings.Contains(name, "/agents")
 			})
+			refusals.Sweep(t, p, ".chipset/state")
 		})
 	}
 }
@@ -137,7 +143,8 @@ func TestSpoiltFilesOfInterventions(t *testing.T) {
 	}
 	pending, conflicted := request(), request(mergequeue.Merging, mergequeue.Conflicted)
 	ctx := t.Context()
-	for name, do := range map[string]func(r *rig.Rig) error{
+	refusals := &gittest.Refusals{Within: "/carry/"}
+	verbs := map[string]func(r *rig.Rig) error{
 		"sling":   func(r *rig.Rig) error { return slungTo(Sling(ctx, r, free, bravo, "mayor")) },
 		"unsling": func(r *rig.Rig) error { return done(Unsling(ctx, r, hooked, "mayor")) },
 		"cancel":  func(r *rig.Rig) error { return Cancel(ctx, r, hooked, "no more", "human") },
@@ -154,7 +161,9 @@ func TestSpoiltFilesOfInterventions(t *testing.T) {
 			return done(MakeConvoy(ctx, r, "human", "c", []state.BeadID{landed, free, free}))
 		},
 		"landed convoy": func(r *rig.Rig) error { return done(MakeConvoy(ctx, r, "human", "c", []state.BeadID{landed})) },
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(verbs)) {
+		do := verbs[name]
 		t.Run(name, func(t *testing.T) {
 			p := gittest.Play{World: y.Dir, Standing: y.standing, Do: func() (any, error) {
 				r, err := rig.Open(ctx, y.Dir, time.Now)
@@ -168,7 +177,41 @@ func TestSpoiltFilesOfInterventions(t *testing.T) {
 			without := func(file string) bool { return gone != "" && strings.Contains(file, gone) }
 			gittest.Spoil(t, p, ".chipset/state", func(file string) bool { return unspoilt(file) || without(file) })
 			gittest.Spoil(t, p, ".chipset/run/locks", without)
+			p.Do = func() (any, error) {
+				r, err := rig.Open(ctx, y.Dir, time.Now)
+				if err == nil {
+					err = already(do(r))
+				}
+				return nil, err
+			}
+			refusals.Sweep(t, p, ".chipset/state")
 		})
+	}
+}
+
+// TestConvoyNamesItsBeads: each bead names its convoy, once.
+func TestConvoyNamesItsBeads(t *testing.T) {
+	y := newYard(t, "")
+	one, two := y.add(), y.add()
+	c, err := MakeConvoy(t.Context(), y.Rig, "human", "c", []state.BeadID{one, two})
+	y.must(err)
+	for range 2 {
+		for _, id := range []state.BeadID{one, two} {
+			if b := y.bead(id); b.ConvoyID != c.ID || b.Gen != 2 {
+				t.Errorf("%s is in convoy %q, changed %d times", id, b.ConvoyID, b.Gen)
+			}
+		}
+		// One that is found may be visible alone, of a process that died.
+		synced := ""
+		for _, c := range syscalls.Calls(t, y.Dir, 0, func() { _, err = MakeConvoy(t.Context(), y.Rig, "human", "c", []state.BeadID{one, two}) }) {
+			synced += c.What + "\n"
+		}
+		y.must(err)
+		for _, dir := range []state.Path{convoy.Dir, bead.Dir} {
+			if !strings.Contains(synced, "fsync "+rig.DirName+"/"+string(dir)+"\n") {
+				t.Errorf("%s is not synced:\n%s", dir, synced)
+			}
+		}
 	}
 }
 

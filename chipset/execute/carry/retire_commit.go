@@ -290,11 +290,10 @@ func (f *finish) validate(ctx context.Context, b *bead.Bead, work, tip git.Hash)
 	if err != nil {
 		return "", err
 	}
-	f.rec.Empty = len(changed) == 0
-	if f.rec.Empty && !b.AllowEmpty {
-		f.rec.Empty = false
+	if len(changed) == 0 && !b.AllowEmpty {
 		return "", unfitf("no change")
 	}
+	f.rec.Empty = len(changed) == 0
 	return base, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -259,6 +260,76 @@ func TestSaveWork(t *testing.T) {
 	refs := strings.Fields(a.git(a.dir, "for-each-ref", "--format=%(refname)", salvagePrefix))
 	if len(refs) != 2 || !slices.Contains(refs, first) {
 		t.Errorf("refs %v", refs)
+	}
+}
+
+// TestSaveWorkOnNoBranch: a commit that no branch holds is saved when nothing says whose it is, unless another ref keeps it.
+func TestSaveWorkOnNoBranch(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.git(a.worktree(), "checkout", "-q", "--detach")
+	a.write("loose.txt", "loose\n")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "loose")
+	a.must(ForgetWorktree(a.rig, alpha))
+	head := a.git(a.worktree(), "rev-parse", "HEAD")
+	ref, err := SaveWork(t.Context(), a.rig, alpha, "m")
+	if err != nil || ref == "" || a.git(a.dir, "rev-parse", ref) != head {
+		t.Fatalf("saved on %q, %v", ref, err)
+	}
+	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); err != nil || ref != "" {
+		t.Errorf("what is kept is saved again on %q, %v", ref, err)
+	}
+}
+
+// TestHintOfAFolderWithoutARecord: the folder of a polecat is the rig's, unless somebody has a repository of their own in it.
+func TestHintOfAFolderWithoutARecord(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.must(ForgetWorktree(a.rig, alpha))
+	own := func(want bool, what string) {
+		t.Helper()
+		if got := HintOf(a.rig, alpha).Own; got != want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+	own(true, "a worktree")
+	a.must(os.Remove(filepath.Join(a.worktree(), ".git")))
+	own(true, "files alone")
+	a.git(a.worktree(), "init", "-q", "theirs")
+	own(false, "a repository below it")
+	a.must(os.RemoveAll(a.worktree()))
+	own(true, "nothing")
+}
+
+// TestOperationInProgress: work in the middle of a rebase is not submitted, and the reason says what to do: the paths, or
+// that it is to be finished.
+func TestOperationInProgress(t *testing.T) {
+	for _, conflict := range []bool{false, true} {
+		a := newAttempt(t, nil)
+		commit := func(text string) {
+			a.write("x.txt", text)
+			a.git(a.worktree(), "add", "-A")
+			a.git(a.worktree(), "commit", "-qm", text)
+		}
+		commit("one\n")
+		base := a.git(a.worktree(), "rev-parse", "HEAD")
+		commit("two\n")
+		want := "a rebase is in progress"
+		if conflict {
+			want = "unmerged paths: x.txt"
+			a.git(a.worktree(), "checkout", "-q", "-b", "other", base)
+			commit("three\n")
+			cmd := exec.Command("git", "rebase", "-q", "polecat/"+string(a.bead))
+			cmd.Dir = a.worktree()
+			if cmd.Run() == nil {
+				t.Fatal("it does not conflict")
+			}
+		} else {
+			a.git(a.worktree(), "-c", "sequence.editor=sed -i 1s/pick/edit/", "rebase", "-q", "-i", base)
+		}
+		rec, o := a.finished(retire.Done, "")
+		if o.Bead != "failed" || !strings.Contains(rec.Reason, want) {
+			t.Errorf("bead %s, %q, want %q", o.Bead, rec.Reason, want)
+		}
 	}
 }
 

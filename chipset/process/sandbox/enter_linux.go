@@ -198,12 +198,14 @@ func allowBelow(rules int, path string, access uint64) error {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		return &os.PathError{Op: "stat", Path: path, Err: err}
-	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
-		access &= fileAccess
+	if access&^fileAccess != 0 { // only a folder takes more
+		var stat unix.Stat_t
+		if err := unix.Fstat(fd, &stat); err != nil {
+			return &os.PathError{Op: "stat", Path: path, Err: err}
+		}
+		if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+			access &= fileAccess
+		}
 	}
 	if err := landlock.LandlockAddPathBeneathRule(rules, &landlock.PathBeneathAttr{ParentFd: fd, AllowedAccess: access}, 0); err != nil {
 		return &os.PathError{Op: "allow", Path: path, Err: err}

@@ -107,13 +107,11 @@ func (p *Profile) writable() []string {
 // resolved returns the paths that exist, each once and without symbolic links.
 func resolved(paths []string) []string {
 	var all []string
+	list := rememberNames()
 	for _, path := range paths {
 		matches := []string{path}
 		if _, err := os.Lstat(path); err != nil { // most caches and secrets are not there, and one look is enough for that
-			if !strings.ContainsAny(path, `*?[`) {
-				continue
-			}
-			matches, _ = filepath.Glob(path)
+			matches = glob(path, list)
 		}
 		for _, match := range matches {
 			target, err := filepath.EvalSymlinks(match)
@@ -123,6 +121,41 @@ func resolved(paths []string) []string {
 		}
 	}
 	return all
+}
+
+// glob returns what matches a pattern of filepath.Glob, with the names in a folder from list; nothing for what is no pattern.
+func glob(pattern string, list func(dir string) []string) []string {
+	var matches []string
+	dir, last := filepath.Split(pattern)
+	switch {
+	case !strings.ContainsAny(pattern, `*?[`):
+	case strings.ContainsAny(dir, `*?[\`):
+		matches, _ = filepath.Glob(pattern)
+	default:
+		for _, name := range list(dir) {
+			if match, _ := filepath.Match(last, name); match {
+				matches = append(matches, dir+name)
+			}
+		}
+	}
+	return matches
+}
+
+// rememberNames returns a function that lists the names in a folder, and reads each folder once.
+func rememberNames() func(dir string) []string {
+	known := map[string][]string{}
+	return func(dir string) []string {
+		names, found := known[dir]
+		if !found {
+			if file, err := os.Open(dir); err == nil {
+				names, _ = file.Readdirnames(-1)
+				_ = file.Close()
+				slices.Sort(names)
+			}
+			known[dir] = names
+		}
+		return names
+	}
 }
 
 // below reports whether a clean path lies below a folder.
