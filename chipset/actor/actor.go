@@ -6,7 +6,8 @@ package actor
 import (
 	"errors"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -90,12 +91,7 @@ func Group(r *rig.Rig, name string, self state.AgentID) ([]state.AgentID, error)
 		}
 	}
 	delete(members, self)
-	ids := make([]state.AgentID, 0, len(members))
-	for id := range members {
-		ids = append(ids, id)
-	}
-	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
-	return ids, nil
+	return slices.Sorted(maps.Keys(members)), nil
 }
 
 // Authority returns an ErrConflict unless the actor is the mayor or the

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,7 +24,17 @@ func (a *Actor) Sling(ctx context.Context, id state.BeadID, to state.AgentID) (d
 	if err := a.Authority("sling"); err != nil {
 		return dispatch.Record{}, err
 	}
-	return carry.Sling(ctx, a.Rig, id, to, a.ID)
+	return a.sling(ctx, id, to)
+}
+
+// sling is carry.Sling, where a bead that is slung already is a conflict.
+func (a *Actor) sling(ctx context.Context, id state.BeadID, to state.AgentID) (dispatch.Record, error) {
+	rec, err := carry.Sling(ctx, a.Rig, id, to, a.ID)
+	var slung *carry.AlreadySlung
+	if errors.As(err, &slung) {
+		err = state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
+	}
+	return rec, err
 }
 
 // FreePolecat returns a polecat with an empty hook, one with a running process first. Errors:
@@ -154,7 +165,7 @@ type BeadEdit struct {
 }
 
 // EditBead changes a bead that nobody works on. Errors: state.ErrConflict for one
-// that can't be edited, *state.Unknown.
+// that can't be edited, *state.Unknown, those of CheckBead.
 func (a *Actor) EditBead(ctx context.Context, id string, e BeadEdit) (bead.Bead, error) {
 	if err := a.Authority("work edit"); err != nil {
 		return bead.Bead{}, err
@@ -172,6 +183,9 @@ func (a *Actor) EditBead(ctx context.Context, id string, e BeadEdit) (bead.Bead,
 			return state.Conflictf("bead "+id, "is %s and can't be edited", b.Status)
 		}
 		if err := e.Change(b); err != nil {
+			return err
+		}
+		if err := CheckBead(b); err != nil {
 			return err
 		}
 		if e.Dependencies {

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,12 +128,7 @@ func (a *Actor) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []
 // address completes a message of the actor for the agent that lookup finds.
 func (a *Actor) address(m mail.Message, lookup func() (state.AgentID, error)) (mail.Message, error) {
 	m.From, m.Timestamp, m.Read = a.ID, state.Time{}, false
-	if m.Type == "" {
-		m.Type = mail.Coordination
-	}
-	if m.Priority == "" {
-		m.Priority = mail.Normal
-	}
+	m.Type, m.Priority = cmp.Or(m.Type, mail.Coordination), cmp.Or(m.Priority, mail.Normal)
 	if err := CheckMessage(m); err != nil {
 		return m, err
 	}
@@ -244,27 +240,13 @@ func (a *Actor) Reply(ctx context.Context, e *mail.Entry, answer Answer) (mail.N
 }
 
 func (a *Actor) reply(e *mail.Entry, answer Answer) (mail.Message, error) {
-	m := mail.Message{From: a.ID, To: e.From, Subject: answer.Subject, Body: answer.Body, Type: answer.Type, Priority: answer.Priority,
-		Thread: e.Thread, InReplyTo: string(e.Name), Ref: e.Ref, Callback: e.Callback}
+	m := mail.Message{From: a.ID, To: e.From, Subject: answer.Subject, Body: answer.Body, Type: cmp.Or(answer.Type, responseTo(e.Type)),
+		Priority: cmp.Or(answer.Priority, priorityOf(e)), Thread: cmp.Or(e.Thread, string(e.Name)), InReplyTo: string(e.Name), Ref: e.Ref, Callback: e.Callback}
 	if m.Subject == "" {
 		m.Subject = e.Subject
 		if !strings.HasPrefix(strings.ToLower(m.Subject), "re:") {
 			m.Subject = "Re: " + m.Subject
 		}
-	}
-	if m.Thread == "" {
-		m.Thread = string(e.Name)
-	}
-	if m.Priority == "" {
-		m.Priority = e.Priority
-		switch m.Priority {
-		case mail.Urgent, mail.Normal, mail.Low:
-		default: // another writer's own word
-			m.Priority = mail.Normal
-		}
-	}
-	if m.Type == "" {
-		m.Type = responseTo(e.Type)
 	}
 	moves, err := carryTask(&m, e, answer.State)
 	if err != nil || moves {
@@ -278,6 +260,14 @@ func (a *Actor) reply(e *mail.Entry, answer Answer) (mail.Message, error) {
 	}
 	m.TTL, err = hop(e)
 	return m, err
+}
+
+// priorityOf is the priority of a message, normal where another writer has given it one of its own.
+func priorityOf(e *mail.Entry) mail.Priority {
+	if slices.Contains([]mail.Priority{mail.Urgent, mail.Normal, mail.Low}, e.Priority) {
+		return e.Priority
+	}
+	return mail.Normal
 }
 
 // carryTask makes a reply refer to the task of the message it answers, and
@@ -366,16 +356,13 @@ func (a *Actor) Forward(ctx context.Context, e *mail.Entry, note, to string) (ma
 		return "", WithHint(fmt.Errorf("forward %s: %w", e.Name, ErrHops), "deal with it yourself, or answer its sender")
 	}
 	left--
-	m := mail.Message{From: a.ID, To: id, Type: mail.Coordination, Priority: e.Priority, Subject: "Fwd: " + strings.TrimPrefix(e.Subject, "Fwd: "),
+	m := mail.Message{From: a.ID, To: id, Type: mail.Coordination, Priority: priorityOf(e), Subject: "Fwd: " + strings.TrimPrefix(e.Subject, "Fwd: "),
 		Body: strings.TrimLeft(strings.TrimRight(note, "\n")+"\n\n", "\n") + "Forwarded from " + string(e.From) + " (" + e.Timestamp.String() + "):\n\n" + e.Body,
 		Ref:  e.Ref, TTL: &left, Trace: trace, Deadline: e.Deadline, Content: e.Content, Callback: e.Callback}
 	if t, err := e.TaskOf(); err == nil && t != nil && t.State == mail.TaskPending {
 		if err := m.SetTask(mail.Task{ID: t.ID, State: mail.TaskPending, Deadline: t.Deadline}); err != nil {
 			return "", err
 		}
-	}
-	if !slices.Contains([]mail.Priority{mail.Urgent, mail.Normal, mail.Low}, m.Priority) {
-		m.Priority = mail.Normal
 	}
 	if err := CheckMessage(m); err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,11 +72,7 @@ func MustPlan(r *rig.Rig, b *bead.Bead) bool {
 	if r.Def == nil {
 		return false
 	}
-	name := b.Worker
-	if name == "" {
-		name = r.Def.Worker.Default
-	}
-	preset, ok := r.Def.Worker.Preset(name)
+	preset, ok := r.Def.Worker.Preset(cmp.Or(b.Worker, r.Def.Worker.Default))
 	return ok && preset.Plan
 }
 

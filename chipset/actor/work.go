@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
@@ -20,16 +19,8 @@ import (
 // AddBead stores a new bead of the actor. Durable when it returns nil.
 // Errors: ErrInvalid, those of bead.Store.Add, state.ErrConflict over a limit.
 func (a *Actor) AddBead(ctx context.Context, b bead.Bead) (bead.Bead, error) {
-	if err := OneLine("the title", b.Title, bead.MaxTitle); err != nil {
+	if err := CheckBead(&b); err != nil {
 		return b, err
-	}
-	for _, text := range []struct{ what, value string }{{"the description", b.Description}, {"the acceptance", b.Acceptance}} {
-		if _, err := Text(text.what, text.value, bead.MaxText); err != nil {
-			return b, err
-		}
-	}
-	if size := len(b.Description) + len(b.Acceptance); size > bead.MaxText {
-		return b, fmt.Errorf("description and acceptance: %w: %d bytes, at most %d", state.ErrTooLarge, size, bead.MaxText)
 	}
 	if b.Worker != "" { // it is a command that the rig runs
 		if err := a.Authority("the worker of a bead"); err != nil {
@@ -41,6 +32,50 @@ func (a *Actor) AddBead(ctx context.Context, b bead.Bead) (bead.Bead, error) {
 		return b, err
 	}
 	return a.Beads.Add(b, a.Def.Rig.BeadPrefix, a.Clock.Now())
+}
+
+// maxWord bounds a label, and the word for the kind of a bead, in bytes.
+const maxWord = 64
+
+// CheckBead checks the texts of a bead. Errors: ErrInvalid, state.ErrTooLarge.
+func CheckBead(b *bead.Bead) error {
+	if err := OneLine("the title", b.Title, bead.MaxTitle); err != nil {
+		return err
+	}
+	for _, text := range []struct{ what, value string }{{"the description", b.Description}, {"the acceptance", b.Acceptance}} {
+		if _, err := Text(text.what, text.value, bead.MaxText); err != nil {
+			return err
+		}
+	}
+	if size := len(b.Description) + len(b.Acceptance); size > bead.MaxText {
+		return fmt.Errorf("description and acceptance: %w: %d bytes, at most %d", state.ErrTooLarge, size, bead.MaxText)
+	}
+	if b.Type != "" {
+		if err := OneLine("the type", b.Type, maxWord); err != nil {
+			return err
+		}
+	}
+	for _, label := range b.Labels {
+		if err := OneLine("a label", label, maxWord); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BeadIDs returns the beads that words name, once each. Errors: ErrInvalid.
+func BeadIDs(words []string) ([]state.BeadID, error) {
+	var ids []state.BeadID
+	for _, word := range Words(words) {
+		id, err := state.ParseBeadID(word)
+		if err != nil {
+			return nil, Invalidf("%v", err)
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 // HoldBead keeps an open bead from being slung before until; one that is not open stays as
@@ -76,17 +111,12 @@ func ListBeads(r *rig.Rig, f BeadFilter) ([]bead.Bead, map[state.BeadID]*bead.Be
 		return nil, nil, bad, err
 	}
 	byID := bead.Index(all)
-	var chosen []bead.Bead
-	for i := range all {
-		if f.match(r, &all[i], byID) {
-			chosen = append(chosen, all[i])
+	chosen := slices.DeleteFunc(slices.Clone(all), func(b bead.Bead) bool { return !f.match(r, &b, byID) })
+	slices.SortStableFunc(chosen, func(a, b bead.Bead) int {
+		if f.Ready && a.Priority != b.Priority {
+			return a.Priority.Rank() - b.Priority.Rank()
 		}
-	}
-	sort.SliceStable(chosen, func(i, j int) bool {
-		if f.Ready && chosen[i].Priority != chosen[j].Priority {
-			return chosen[i].Priority.Rank() < chosen[j].Priority.Rank()
-		}
-		return chosen[i].CreatedAt.Before(chosen[j].CreatedAt.Time)
+		return a.CreatedAt.Compare(b.CreatedAt.Time)
 	})
 	return chosen, byID, bad, nil
 }
@@ -95,10 +125,8 @@ func (f *BeadFilter) match(r *rig.Rig, b *bead.Bead, byID map[state.BeadID]*bead
 	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, b.Status) {
 		return false
 	}
-	for _, l := range f.Labels {
-		if !slices.Contains(b.Labels, l) {
-			return false
-		}
+	if slices.ContainsFunc(f.Labels, func(l string) bool { return !slices.Contains(b.Labels, l) }) {
+		return false
 	}
 	waits := len(bead.Blockers(b, byID)) > 0
 	if f.Ready && !ready(b, waits, r) {
@@ -118,7 +146,7 @@ func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
 // pipeline that the mayor slings with; id "" is the next one. A person's own session
 // may do that in every rig. Errors: state.ErrConflict for a polecat of a rig whose
 // mayor hands work out, for one who executes no beads, and when another was faster;
-// *carry.AlreadySlung; state.ErrNotFound when nothing is ready.
+// state.ErrNotFound when nothing is ready.
 func (a *Actor) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, error) {
 	beads, _, err := a.Beads.All()
 	if err == nil {
@@ -128,7 +156,7 @@ func (a *Actor) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, er
 		return dispatch.Record{}, err
 	}
 	if id != "" {
-		return carry.Sling(ctx, a.Rig, id, a.ID, a.ID)
+		return a.sling(ctx, id, a.ID)
 	}
 	for _, next := range backlog.Ready(beads, a.Clock.Now()) {
 		rec, err := carry.Sling(ctx, a.Rig, next.ID, a.ID, a.ID)

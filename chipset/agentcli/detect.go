@@ -2,7 +2,6 @@ package agentcli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -29,9 +28,6 @@ const (
 	DetectDeadline = 15 * time.Second
 	maxAnswer      = 256 << 10
 )
-
-// ErrNoAnswer is the problem of a program that did not say its version in time.
-var ErrNoAnswer = errors.New("no answer")
 
 // Detect looks for every client's program in the PATH and asks those that are there
 // for their version, all at once. It returns within the deadline, and what goes
@@ -84,7 +80,7 @@ func ask(ctx context.Context, path string, args, environ []string, deadline time
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("%w within %s", ErrNoAnswer, deadline)
+		return "", fmt.Errorf("no answer within %s", deadline)
 	}
 	if err != nil {
 		return out.String(), fmt.Errorf("%s: %w", strings.Join(args, " "), err)

@@ -29,6 +29,13 @@ type Hooks struct {
 	// EnvFile is the variable that names a file in which the client reads what the commands of
 	// its session are to have in their environment, "" for none.
 	EnvFile string
+	// Attended reports by the environment of a hook whether a person has the session open; nil where a hook at Idle does
+	// no harm in any other. HoldsInput: the client ends the standard input of a hook at Idle when it need not wait any longer.
+	Attended   func(env func(name string) string) bool
+	HoldsInput bool
+	// Wake is the command line that begins a turn of an idle session with a text, for a client that has no hook at Idle: the
+	// rig waits in its stead. nil for others.
+	Wake func(session, text string) []string
 	// Resumed: a turn of a worker can't be kept from ending. The rig continues its session instead.
 	Resumed bool
 }

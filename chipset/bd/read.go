@@ -34,7 +34,7 @@ func (p Problem) Error() string { return fmt.Sprintf("line %d: %v", p.Line, p.Er
 func (p Problem) Unwrap() error { return p.Err }
 
 // Problems are all that is wrong, in the order of the lines. Errors in it:
-// actor.ErrInvalid for what is no issue, state.ErrNotFound for an unknown
+// actor.ErrInvalid for JSON that is not an issue, state.ErrNotFound for an unknown
 // dependency, state.ErrConflict for a circle and for IDs that stand twice,
 // state.ErrTooLarge.
 type Problems []Problem
@@ -151,24 +151,10 @@ func (i *Issue) check() error {
 	if i.Status == statusTombstone || i.ignored() != "" {
 		return nil
 	}
-	if err := actor.OneLine("the title", i.title(), bead.MaxTitle); err != nil {
-		return err
-	}
 	if i.Priority < 0 || i.Priority > 4 {
 		return actor.Invalidf("priority is %d, not 0 to 4", i.Priority)
 	}
-	if i.Type != "" {
-		if err := actor.OneLine("issue_type", i.Type, 64); err != nil {
-			return err
-		}
-	}
-	for _, label := range i.Labels {
-		if err := actor.OneLine("a label", label, 64); err != nil {
-			return err
-		}
-	}
-	if size := len(i.description()) + len(i.Acceptance); size > bead.MaxText {
-		return fmt.Errorf("description, design, notes and acceptance_criteria: %w: %d bytes, at most %d", state.ErrTooLarge, size, bead.MaxText)
-	}
-	return nil
+	var b bead.Bead
+	i.fill(&b, false)
+	return actor.CheckBead(&b)
 }

@@ -230,7 +230,7 @@ func (b *Bridge) ForeignName(id state.AgentID) string {
 }
 
 // inward makes mail of a foreign message. Its sender is the agent that stands
-// for it; one that nobody stands for is none that could be answered.
+// for it; one that nobody stands for could not be answered.
 func (b *Bridge) inward(ctx context.Context, to Pair, l Message) error {
 	m := l.Message
 	for _, p := range b.Theirs {

@@ -97,7 +97,6 @@ func (p place) checkProviders(def *Definition) {
 	}
 }
 
-// checkParallel reports what is accepted and does not mean what it says.
 // checkNetwork refuses hosts that nothing would hold a command to.
 func (p place) checkNetwork(def *Definition) {
 	if def.Network.Restricted && def.Sandbox == "off" {
@@ -105,6 +104,7 @@ func (p place) checkNetwork(def *Definition) {
 	}
 }
 
+// checkParallel reports what is accepted and does not mean what it says.
 func (p place) checkParallel(def *Definition) {
 	at := p.find("dispatch")
 	if most := def.Dispatch.MaxParallel; most > maxPolecats && !def.forceCount {

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -51,34 +52,17 @@ func protectedPaths() []string {
 // derive fills in the defaults that follow from other values.
 func (d *Definition) derive() {
 	thresholds := &d.GUPP.Thresholds
-	if thresholds.StallDetection == 0 {
-		thresholds.StallDetection = defaultStallDetection
-	}
+	thresholds.StallDetection = cmp.Or(thresholds.StallDetection, defaultStallDetection)
 	// 300, 120, 600 and 60 seconds: whoever shortens the first means all of them.
-	if thresholds.NudgeInterval == 0 {
-		thresholds.NudgeInterval = thresholds.StallDetection * 2 / 5
-	}
-	if thresholds.RestartThreshold == 0 {
-		thresholds.RestartThreshold = 2 * thresholds.StallDetection
-	}
+	thresholds.NudgeInterval = cmp.Or(thresholds.NudgeInterval, thresholds.StallDetection*2/5)
+	thresholds.RestartThreshold = cmp.Or(thresholds.RestartThreshold, 2*thresholds.StallDetection)
 	if thresholds.SlowStart < 0 {
 		thresholds.SlowStart = thresholds.StallDetection / 5
 	}
-	if d.Rig.Name == "" {
-		d.Rig.Name = d.Header.Name
-	}
-	if d.Rig.Name == "" {
-		d.Rig.Name = "rig"
-	}
-	if d.Rig.BeadPrefix == "" {
-		d.Rig.BeadPrefix = BeadPrefix(d.Rig.Name)
-	}
-	if d.Rig.Patrol == 0 {
-		d.Rig.Patrol = min(defaultPatrol, thresholds.StallDetection/10)
-	}
-	if d.Worker.Default = strings.TrimSpace(d.Worker.Default); d.Worker.Default == "" {
-		d.Worker.Default = d.Runtime.preset()
-	}
+	d.Rig.Name = cmp.Or(d.Rig.Name, d.Header.Name, "rig")
+	d.Rig.BeadPrefix = cmp.Or(d.Rig.BeadPrefix, BeadPrefix(d.Rig.Name))
+	d.Rig.Patrol = cmp.Or(d.Rig.Patrol, min(defaultPatrol, thresholds.StallDetection/10))
+	d.Worker.Default = cmp.Or(strings.TrimSpace(d.Worker.Default), d.Runtime.preset())
 	if d.Dispatch.Strategy == strategyRoundRobin {
 		d.Dispatch.Strategy = StrategySling
 	}

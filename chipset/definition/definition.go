@@ -2,6 +2,7 @@ package definition
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -62,7 +63,7 @@ type Skills struct {
 
 // All returns the required skills, then the recommended ones.
 func (s Skills) All() []Skill {
-	return append(append([]Skill(nil), s.Required...), s.Recommended...)
+	return slices.Concat(s.Required, s.Recommended)
 }
 
 // Skill is one entry of the manifest.
@@ -209,7 +210,7 @@ type Thresholds struct {
 
 // Limits bound what is tried for one bead before it waits for a person.
 type Limits struct {
-	// MaxRestarts counts new sessions for a stalled worker; 0 is none.
+	// MaxRestarts is how many new sessions a stalled worker gets.
 	MaxRestarts int `yaml:"max_restarts_per_bead"`
 	// RestartCooldown is the least time between two restarts of a bead.
 	RestartCooldown time.Duration `yaml:"restart_cooldown"`
@@ -317,9 +318,9 @@ type Notify struct {
 	Terminal bool
 	// Desktop asks the desktop of this machine to show one.
 	Desktop bool
-	// Command is executed as it is, with what is to be told as JSON on its standard input; empty is none.
+	// Command is executed as it is, with what is to be told as JSON on its standard input. Empty runs nothing.
 	Command []string
-	// Webhook is an address of http or https that gets the same JSON; "" is none.
+	// Webhook is an address of http or https that gets the same JSON, or "".
 	Webhook string
 	Quiet   Hours
 	// Digest also tells what came of the work when the rig becomes idle.

@@ -43,15 +43,10 @@ func DetectTests(folders []string, has func(path string) bool, read func(path st
 	return found
 }
 
-// hasPython tells a project in Python by the files such a project has in its root:
-// a folder named tests alone says nothing.
+// hasPython reports whether a project is one in Python, by the files in its root: a
+// folder named tests alone says nothing.
 func hasPython(has func(path string) bool) bool {
-	for _, file := range []string{"setup.py", "setup.cfg", "requirements.txt", "tests/conftest.py", "tests/__init__.py", "conftest.py"} {
-		if has(file) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"setup.py", "setup.cfg", "requirements.txt", "tests/conftest.py", "tests/__init__.py", "conftest.py"}, has)
 }
 
 // hasTestTarget finds a rule for the target test. Assignments such as test := x and

@@ -73,13 +73,7 @@ func (p Problems) Errors() Problems { return p.with(SeverityError) }
 func (p Problems) Warnings() Problems { return p.with(SeverityWarning) }
 
 func (p Problems) with(severity Severity) Problems {
-	var found Problems
-	for _, problem := range p {
-		if problem.Severity == severity {
-			found = append(found, problem)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(p), func(problem Problem) bool { return problem.Severity != severity })
 }
 
 // Error returns one line per problem.

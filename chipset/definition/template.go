@@ -29,7 +29,7 @@ type TemplateOptions struct {
 	Polecats int
 	// Target is the branch work lands on; empty is the one recorded by init.
 	Target string
-	// Test is the test command; empty is none.
+	// Test is the test command, if there is one.
 	Test string
 	// Permissions is ask, edit or full; empty is ask.
 	Permissions string

@@ -75,22 +75,11 @@ func addBead(ctx context.Context, me *actor.Actor, in addArgs) (quote.Text, erro
 	if in.Priority != "" {
 		b.Priority = bead.Priority(in.Priority)
 	}
-	for _, label := range b.Labels {
-		if err := actor.OneLine("a label", label, 64); err != nil {
-			return "", err
-		}
+	var err error
+	if b.BlockedBy, err = actor.BeadIDs(in.BlockedBy); err != nil {
+		return "", err
 	}
-	for _, name := range actor.Words(in.BlockedBy) {
-		id, err := state.ParseBeadID(name)
-		if err != nil {
-			return "", err
-		}
-		if !slices.Contains(b.BlockedBy, id) {
-			b.BlockedBy = append(b.BlockedBy, id)
-		}
-	}
-	b, err := me.AddBead(ctx, b)
-	if err != nil {
+	if b, err = me.AddBead(ctx, b); err != nil {
 		return "", err
 	}
 	return quote.Sprintf("%s", b.ID), nil

@@ -136,7 +136,8 @@ func (l *remaining) addTarget(ctx context.Context, r *rig.Rig) error {
 	}
 	l.Held = true
 	l.Waits = []string{err.Error()}
-	return nil
+	lost := environment.Target(ctx, r)
+	return lost.Pause(ctx, r)
 }
 
 // countUnlessBusy is countRemaining for a rig that may be busy. While changes arrive (still is

@@ -33,7 +33,7 @@ type UpOptions struct {
 	Standby bool
 	// Needs says what waits for the person, and notifies them.
 	Needs bool
-	// Terminal gets what a terminal shall show or sound for a person who is away; nil is none.
+	// Terminal gets what a terminal shall show or sound for a person who is away; or nil.
 	Terminal io.Writer
 	// Preflight looks, before anything is started, whether the rig can work.
 	Preflight bool
@@ -52,7 +52,10 @@ type UpOptions struct {
 // returns is healed by the next start.
 func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	if err := environment.TargetLost(ctx, p.Rig); err != nil {
-		return err
+		if back, _ := p.Rig.Git.RestoreObjects(ctx); back == 0 {
+			lost := environment.Target(ctx, p.Rig)
+			return errors.Join(err, lost.Pause(ctx, p.Rig))
+		}
 	}
 	agents := opts.Agents
 	if len(agents) == 0 {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -61,6 +62,8 @@ type AgentHealth struct {
 	Kinds []incident.Kind `json:"kinds"`
 	// Error is why the hook can't be read.
 	Error string `json:"error,omitempty"`
+	// quiet is Minutes before it is rounded; 0 for a person's own session, which may think as long as it takes.
+	quiet time.Duration
 }
 
 // Health looks at every agent and every open incident. It changes nothing.
@@ -95,7 +98,7 @@ func Health(ctx context.Context, r *rig.Rig) (*HealthReport, error) {
 		h := healthOf(r, a.ID, report.Incidents, now)
 		report.Totals.count(a.Status, h.Alive)
 		if h.Error != "" || len(h.Kinds) > 0 || h.quietTooLong(r) {
-			report.Stalled = append(report.Stalled, h.AgentHealth)
+			report.Stalled = append(report.Stalled, h)
 		}
 	}
 	return report, nil
@@ -119,14 +122,8 @@ func (t *AgentTotals) count(s agent.Status, alive bool) {
 	}
 }
 
-// hookHealth is AgentHealth with the exact silence.
-type hookHealth struct {
-	AgentHealth
-	quiet time.Duration
-}
-
-func healthOf(r *rig.Rig, id state.AgentID, open []incident.Incident, now state.Time) hookHealth {
-	h := hookHealth{AgentHealth: AgentHealth{Agent: id, Kinds: []incident.Kind{}}}
+func healthOf(r *rig.Rig, id state.AgentID, open []incident.Incident, now state.Time) AgentHealth {
+	h := AgentHealth{Agent: id, Kinds: []incident.Kind{}}
 	_, h.Alive = r.Alive(id)
 	on, err := r.Hooks.Get(string(id))
 	if err != nil {
@@ -138,7 +135,7 @@ func healthOf(r *rig.Rig, id state.AgentID, open []incident.Incident, now state.
 			h.quiet = max(0, now.Sub(on.LastActivity.Time))
 			h.Minutes = int(h.quiet / time.Minute)
 			if a, err := r.Agents.Get(string(id)); err == nil && a.IsSession() {
-				h.quiet = 0 // a person may think as long as it takes
+				h.quiet = 0
 			}
 		}
 	}
@@ -156,22 +153,13 @@ func healthOf(r *rig.Rig, id state.AgentID, open []incident.Incident, now state.
 }
 
 // quietTooLong reports whether the witness, if there were one, would call it stalled.
-func (h *hookHealth) quietTooLong(r *rig.Rig) bool {
-	if r.Def == nil || h.Hook != hook.Pending && h.Hook != hook.Active {
-		return false
-	}
-	return h.quiet > r.Def.GUPP.Thresholds.StallDetection
+func (h *AgentHealth) quietTooLong(r *rig.Rig) bool {
+	return r.Def != nil && (h.Hook == hook.Pending || h.Hook == hook.Active) && h.quiet > r.Def.GUPP.Thresholds.StallDetection
 }
 
 // aboutHook reports whether an incident is about one agent's work, and not about the rig.
 func aboutHook(k incident.Kind) bool {
-	switch k {
-	case incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.CorruptHook, incident.HeldLong:
-		return true
-	case incident.MergeStuck, incident.QueueBlocked, incident.QueueDeep, incident.MayorSilent,
-		incident.MayorMissing, incident.RefineryGone, incident.DiskLow:
-	}
-	return false
+	return slices.Contains([]incident.Kind{incident.Stalled, incident.NotPickedUp, incident.ProcessGone, incident.Restarts, incident.CorruptHook, incident.HeldLong}, k)
 }
 
 // WriteText writes the report as a screen for a person.
@@ -201,25 +189,21 @@ func (h *HealthReport) WriteText(w io.Writer, how screen.Options) error {
 	return out.Flush(w)
 }
 
-func (a *AgentHealth) write(out *screen.Screen) {
-	severity := string(a.Severity)
-	if severity == "" {
-		severity = "quiet"
-	}
-	out.Heading(string(a.Agent), severity)
+func (h *AgentHealth) write(out *screen.Screen) {
+	out.Heading(string(h.Agent), cmp.Or(string(h.Severity), "quiet"))
 	var rows [][]screen.Cell
 	line := func(name, text string) { rows = append(rows, []screen.Cell{screen.Dim(name), screen.Plain(text)}) }
 	switch {
-	case a.Error != "":
-		line("hook", a.Error)
-	case a.Bead != "":
-		line("bead", fmt.Sprintf("%s %s (%s)", a.Bead, a.Title, a.Hook))
-		line("progress", "none for "+wording.Count(a.Minutes, "minute"))
+	case h.Error != "":
+		line("hook", h.Error)
+	case h.Bead != "":
+		line("bead", fmt.Sprintf("%s %s (%s)", h.Bead, h.Title, h.Hook))
+		line("progress", "none for "+wording.Count(h.Minutes, "minute"))
 	}
-	if !a.Alive {
+	if !h.Alive {
 		line("process", "none")
 	}
-	line("nudges", fmt.Sprintf("%d sent, %d answered", a.Nudges, a.Answers))
+	line("nudges", fmt.Sprintf("%d sent, %d answered", h.Nudges, h.Answers))
 	out.Table("  ", rows)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
@@ -145,10 +144,7 @@ func (s *surroundings) lookAtTarget(ctx context.Context, r *rig.Rig) {
 	}
 	s.sandbox = sandbox.Describe(sandbox.Mode(r.Def.Sandbox), r.Def.Network.Restricted)
 	s.limits = r.Limits().String()
-	s.test = r.Def.Merge.Test.Line
-	if s.test == "" {
-		s.test = strings.Join(r.Def.Merge.Test.Argv, " ")
-	}
+	s.test = r.Def.Merge.Test.String()
 	branch, err := r.Target(ctx)
 	if err != nil {
 		s.targetWarnings = append(s.targetWarnings, "target branch: "+err.Error())

@@ -45,11 +45,7 @@ func (s *Status) writeHead(out *screen.Screen) {
 	if s.Target != "" {
 		rows = append(rows, []screen.Cell{screen.Dim("lands on"), screen.Plain(strings.TrimSpace(s.Target + "  " + wording.ShortHash(s.Tip) + "  " + s.TipSubject))})
 	}
-	test := s.Test
-	if test == "" {
-		test = "nothing"
-	}
-	rows = append(rows, []screen.Cell{screen.Dim("tested by"), screen.Plain(test)})
+	rows = append(rows, []screen.Cell{screen.Dim("tested by"), screen.Plain(cmp.Or(s.Test, "nothing"))})
 	for i := range s.Pauses {
 		rows = append(rows, []screen.Cell{screen.Dim("paused"), screen.Yellow(s.Pauses[i].String())})
 	}
@@ -108,7 +104,7 @@ func (s *Status) workOf(a AgentStatus) string {
 	if a.BeadID != "" {
 		for_ := screen.Age(s.At.Sub(a.AssignedAt.Time))
 		if a.Lease != nil {
-			for_ += ", " + a.LeaseText(s.At)
+			for_ += ", " + leaseText(a.Lease, s.At)
 		} else if a.Client != "" {
 			for_ += ", held by your session"
 		} else if a.Hook == hook.Active {
@@ -125,14 +121,7 @@ func (s *Status) workOf(a AgentStatus) string {
 	return strings.Join(parts, "  ")
 }
 
-// LeaseText says who has the session of an agent, "" for nobody.
-func (a *AgentStatus) LeaseText(now state.Time) string {
-	if a.Lease == nil {
-		return ""
-	}
-	return leaseText(a.Lease, now)
-}
-
+// leaseText says who has the session of an agent.
 func leaseText(l *hook.Lease, now state.Time) string {
 	return fmt.Sprintf("%s has had its session for %s (pid %d)", l.By, screen.Age(now.Sub(l.Since.Time)), l.PID)
 }

@@ -1,7 +1,7 @@
 package view
 
 import (
-	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -77,18 +77,13 @@ func (t *table[T]) missing(values []T) []string {
 
 // sorted returns copies of the rows in the order of their names.
 func (t *table[T]) sorted() []T {
-	names := make([]string, 0, len(t.rows))
-	for name := range t.rows {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	all := make([]T, len(names))
-	for i, name := range names {
-		all[i] = *t.rows[name]
+	all := make([]T, 0, len(t.rows))
+	for _, name := range slices.Sorted(maps.Keys(t.rows)) {
+		all = append(all, *t.rows[name])
 	}
 	return all
 }
 
 func sameErrors(a, b []error) bool {
-	return slices.EqualFunc(a, b, func(x, y error) bool { return cmp.Compare(x.Error(), y.Error()) == 0 })
+	return slices.EqualFunc(a, b, func(x, y error) bool { return x.Error() == y.Error() })
 }

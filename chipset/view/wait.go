@@ -100,7 +100,7 @@ func workWaits(r *rig.Rig, s *rig.Records, b *bead.Bead, needs []Need) string {
 		return fmt.Sprintf("%s rests: %s. It goes on with that session when they leave.", b.Assignee, leaseText(l, s.At))
 	}
 	for i := range needs {
-		if needs[i].Name != "" {
+		if needs[i].Name != "" && needs[i].BeadID == b.ID {
 			return fmt.Sprintf("%s has asked and waits for an answer: %s.", b.Assignee, strings.Join(needs[i].Commands, ", "))
 		}
 	}
@@ -203,8 +203,14 @@ func Now(ctx context.Context, r *rig.Rig, id state.BeadID) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	text, _, err := now(ctx, r, snap, &b)
+	return text, err
+}
+
+// now returns the sentence of Now, and the needs of the rig.
+func now(ctx context.Context, r *rig.Rig, snap *rig.Records, b *bead.Bead) (string, []Need, error) {
 	m := modelOf(r, snap, false)
 	m.ask()
 	needs, err := m.needs(ctx)
-	return waitsFor(r, snap, &b, slices.DeleteFunc(needs, func(n Need) bool { return n.BeadID != id })), err
+	return waitsFor(r, snap, b, needs), needs, err
 }

@@ -95,10 +95,8 @@ func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*BeadHistory, error)
 	}
 	s.addRefs(ctx, r)
 	s.addTimeline()
-	m := modelOf(r, snap, false)
-	m.ask()
-	needs, err := m.needs(ctx)
-	if err != nil {
+	var needs []Need
+	if s.Now, needs, err = now(ctx, r, snap, &b); err != nil {
 		s.problem(err)
 	}
 	for i := range needs {
@@ -106,7 +104,6 @@ func Why(ctx context.Context, r *rig.Rig, id state.BeadID) (*BeadHistory, error)
 			s.Needs = append(s.Needs, needs[i])
 		}
 	}
-	s.Now = waitsFor(r, snap, &b, slices.DeleteFunc(slices.Clone(s.Needs), func(n Need) bool { return n.BeadID != id }))
 	return s, nil
 }
 

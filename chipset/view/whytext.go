@@ -112,7 +112,7 @@ func (s *BeadHistory) WriteText(w io.Writer, how screen.Options) error {
 	}
 	out.Blank()
 	out.Table("", rows)
-	out.Heading("BeadHistory", "")
+	out.Heading("History", "")
 	s.writeTimeline(out)
 	if len(s.Problems) > 0 {
 		out.Heading("Unreadable", "")

@@ -127,7 +127,7 @@ func runAuditLog(ctx context.Context, opts auditLogOptions, a *app) error {
 	})
 }
 
-// noHistory tells how a history comes about where there is none.
+// noHistory says how to begin a history in a rig without one.
 func noHistory(err error) error {
 	if errors.Is(err, state.ErrNotFound) {
 		return withHint(err, "chipset audit commit makes the first snapshot; audit.every in chipset.yaml makes them by itself")

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/board/web"
 	"github.com/gastown-chipset/chipset/chipset/rig"
@@ -124,25 +123,12 @@ func (a *app) boardToken(file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	path := a.abs(file)
-	var info unix.Stat_t
-	if err := unix.Lstat(path, &info); err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
-	}
-	if int(info.Uid) != os.Getuid() || info.Mode&0o077 != 0 {
-		return "", withHint(usagef("%s may be read by others", file), "chmod 600 "+file)
-	}
-	const most = 4 << 10
-	data, err := state.ReadOutside(path, most)
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(data))
+	token, err := readSecret(a.abs(file))
 	const least = 16
-	if len(token) < least {
-		return "", withHint(usagef("the token in %s has less than %d characters", file, least), "openssl rand -hex 32 > "+file)
+	if err == nil && len(token) < least {
+		err = withHint(usagef("the token in %s has less than %d characters", file, least), "openssl rand -hex 32 > "+file)
 	}
-	return token, nil
+	return token, err
 }
 
 // boardKey is a secret of the person's for the board of a rig. It is made when it is needed

@@ -3,12 +3,15 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +38,7 @@ func newClientHookCmd(a *app) *cobra.Command {
 from standard input as JSON, and the answer for the agent is printed in the client's
 format. Most events, and all events outside of a rig, have no answer; then nothing is
 printed. Errors are printed on standard error and never block the client: the exit code
-is 0, or 2 to keep a teammate or a task from ending.
+is 0, or 2 to keep a teammate or a task from ending, or to wake an idle session.
 
 Clients: ` + strings.Join(clients.WithHooks(), ", ") + `. EVENT is the client's own name of the event.
 chipset plugin install writes the configuration that calls this command.`,
@@ -64,13 +67,19 @@ func runClientHook(ctx context.Context, name, eventName string, a *app) error {
 	if !known {
 		return nil // a newer client has more events than are answered
 	}
-	data, ctx, cancel, err := a.clientInput(ctx, event)
+	if event == agentcli.Idle && c.Hooks.Attended != nil && !c.Hooks.Attended(a.env) {
+		return nil
+	}
+	data, ctx, cancel, err := a.clientInput(ctx, &c, event)
 	defer cancel()
 	if err != nil {
 		return err
 	}
 	code := codeOK
 	show := func(answer agentcli.Answer) error {
+		if event == agentcli.Idle && c.Hooks.Wake != nil {
+			return a.wake(ctx, &c, data, answer)
+		}
 		out := c.Hooks.Output(event, eventName, answer)
 		code = out.Code
 		_, err := a.stdout.Write(out.Stdout)
@@ -96,15 +105,20 @@ func (a *app) nobodyNamed(id state.AgentID) bool {
 const maxClientInput = 32 << 20
 
 // clientInput reads what the client tells about an event. The context that it returns ends with the time that an answer may
-// take; at Idle, of which the first line is read, it ends with standard input, which a client that is killed closes, too.
-func (a *app) clientInput(ctx context.Context, event agentcli.Event) ([]byte, context.Context, context.CancelFunc, error) {
+// take. At Idle it has no end; where the client holds standard input open then, the first line is read, and the context ends with
+// the rest, which a client that is killed closes, too.
+func (a *app) clientInput(ctx context.Context, c *agentcli.Client, event agentcli.Event) ([]byte, context.Context, context.CancelFunc, error) {
 	input := io.LimitReader(a.stdin, maxClientInput)
-	if event != agentcli.Idle {
-		ctx, cancel := context.WithTimeout(ctx, clientHookDeadline)
+	var cancel context.CancelFunc
+	if event == agentcli.Idle {
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithTimeout(ctx, clientHookDeadline)
+	}
+	if event != agentcli.Idle || !c.Hooks.HoldsInput {
 		data, err := io.ReadAll(input)
 		return data, ctx, cancel, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	lines := bufio.NewReader(input)
 	data, err := lines.ReadBytes('\n')
 	if err == nil {
@@ -154,7 +168,7 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 	}
 	known, _ := r.Agents.Get(string(id)) // one that is not known is refused where it acts
 	hooks := session.Hooks{Rig: r, Agent: id, Beside: known.IsSession(), Client: c.Preset.Name, Limit: c.Hooks.Limit, Print: show, Prepend: c.Hooks.Prepend, SpawnedBy: c.Hooks.SpawnedBy,
-		Resumed: c.Hooks.Resumed}
+		Resumed: c.Hooks.Resumed, HoldsInput: c.Hooks.HoldsInput}
 	if id == state.Human || id == r.Mayor() { // no session is either
 		hooks.Beside = true
 		if hooks.Agent, err = session.Member(ctx, r, c.Preset.Name, in.Session, process.Ancestors()); err != nil {
@@ -175,5 +189,45 @@ func (a *app) clientAnswer(ctx context.Context, c *agentcli.Client, event agentc
 		}
 	}
 	_, err = hooks.Answer(ctx, event, in)
+	if event == agentcli.Stop && c.Hooks.Wake != nil && hooks.Beside && hooks.Assignment == "" {
+		err = errors.Join(err, a.waitFor(c, in.Session))
+	}
 	return err
+}
+
+// waitFor starts the hook at Idle of a client that has none: a process of its own, which ends with the client.
+func (a *app) waitFor(c *agentcli.Client, session string) error {
+	input, err := json.Marshal(map[string]string{"session_id": session})
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(a.self, "client-hook", c.Preset.Name, "wait")
+	cmd.Dir, cmd.SysProcAttr = a.cwd, &syscall.SysProcAttr{Setsid: true}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	_, err = pipe.Write(input)
+	return errors.Join(err, pipe.Close(), cmd.Process.Release())
+}
+
+// wakeDeadline bounds the command that wakes a session.
+const wakeDeadline = time.Minute
+
+// wake begins a turn of the idle session that an event is about.
+func (a *app) wake(ctx context.Context, c *agentcli.Client, data []byte, answer agentcli.Answer) error {
+	in, err := c.Hooks.Input(data)
+	if err != nil || answer.GoOn == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wakeDeadline)
+	defer cancel()
+	argv := c.Hooks.Wake(in.Session, string(answer.GoOn))
+	if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", argv[0], err, out)
+	}
+	return nil
 }

@@ -1,32 +1,39 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
+// command makes one command of the table, under its name.
+type command struct {
+	name string
+	make func(*app) *cobra.Command
+}
+
 // commandGroup is a heading of the help and the commands below it.
 type commandGroup struct {
 	id, title string
 	// first are the commands of chipset help, more those that chipset help --all adds.
-	first, more []func(*app) *cobra.Command
+	first, more []command
 }
 
 // commandGroups lists the commands for people, in the order of the help.
 func commandGroups() []commandGroup {
-	type list = []func(*app) *cobra.Command
+	type list = []command
 	return []commandGroup{
 		{"work", "Work: say what is to be done",
-			list{newWorkCmd, newConvoyCmd, newSlingCmd}, list{newUnslingCmd, newQueueCmd}},
+			list{{"work", newWorkCmd}, {"convoy", newConvoyCmd}, {"sling", newSlingCmd}}, list{{"unsling", newUnslingCmd}, {"queue", newQueueCmd}}},
 		{"look", "Look: see what happens",
-			list{newStatusCmd, newSpendCmd, newBoardCmd, newTailCmd, newAttachCmd, newDiffCmd, newWhyCmd}, list{newLogCmd, newAgentsCmd}},
+			list{{"status", newStatusCmd}, {"spend", newSpendCmd}, {"board", newBoardCmd}, {"tail", newTailCmd}, {"attach", newAttachCmd}, {"diff", newDiffCmd}, {"why", newWhyCmd}}, list{{"log", newLogCmd}, {"agents", newAgentsCmd}}},
 		{"talk", "Talk: decide what only you can decide",
-			list{newInboxCmd, newApproveCmd, newDenyCmd, newAnswerCmd, newMailCmd}, list{newReopenCmd, newPermissionsCmd}},
+			list{{"inbox", newInboxCmd}, {"approve", newApproveCmd}, {"deny", newDenyCmd}, {"answer", newAnswerCmd}, {"mail", newMailCmd}}, list{{"reopen", newReopenCmd}, {"permissions", newPermissionsCmd}}},
 		{"run", "Run: start and stop the agents",
-			list{newUpCmd, newDownCmd}, list{newResumeCmd}},
+			list{{"up", newUpCmd}, {"down", newDownCmd}}, list{{"resume", newResumeCmd}}},
 		{"setup", "Set up: make a rig, and keep it well",
-			list{newInitCmd, newDoctorCmd}, list{newDemoCmd, newTrustCmd, newValidateCmd, newRuntimeCmd, newPluginCmd, newAuditCmd, newCompletionCmd, newVersionCmd}},
+			list{{"init", newInitCmd}, {"doctor", newDoctorCmd}}, list{{"demo", newDemoCmd}, {"trust", newTrustCmd}, {"validate", newValidateCmd}, {"runtime", newRuntimeCmd}, {"plugin", newPluginCmd}, {"audit", newAuditCmd}, {"completion", newCompletionCmd}, {"version", newVersionCmd}}},
 	}
 }
 
@@ -34,27 +41,31 @@ func commandGroups() []commandGroup {
 // called without the word, as prompts, hooks and plugins do: chipset done is chipset agent done.
 type machinery struct {
 	name, short string
-	make        []func(*app) *cobra.Command
+	commands    []command
 }
 
 func machineries() []machinery {
 	return []machinery{
-		{"agent", "What agents and their clients call", []func(*app) *cobra.Command{
-			newPrimeCmd, newDoneCmd, newFailCmd, newBlockCmd, newHandoffCmd, newRequestCmd, newIdleCmd,
-			newHookCmd, newNudgeCmd, newMCPCmd, newClientHookCmd, newBridgeCmd,
+		{"agent", "What agents and their clients call", []command{
+			{"prime", newPrimeCmd}, {"done", newDoneCmd}, {"fail", newFailCmd}, {"block", newBlockCmd}, {"handoff", newHandoffCmd}, {"request", newRequestCmd}, {"idle", newIdleCmd},
+			{"hook", newHookCmd}, {"nudge", newNudgeCmd}, {"mcp", newMCPCmd}, {"client-hook", newClientHookCmd}, {"bridge", newBridgeCmd},
 		}},
-		{"dev", "Single agents, measurements and simulation", []func(*app) *cobra.Command{
-			newMayorCmd, newPolecatCmd, newRefineryCmd, newWitnessCmd, newBenchCmd, newSimulateCmd, newManCmd,
+		{"dev", "Single agents, measurements and simulation", []command{
+			{"mayor", newMayorCmd}, {"polecat", newPolecatCmd}, {"refinery", newRefineryCmd}, {"witness", newWitnessCmd}, {"bench", newBenchCmd}, {"simulate", newSimulateCmd}, {"man", newManCmd},
 		}},
 	}
 }
 
-// addCommands puts the whole command table below root.
-func addCommands(root *cobra.Command, a *app) {
+// addCommands puts the command table below root, or of it the one command that is called only: making
+// all of them is a seventh of a start.
+func addCommands(root *cobra.Command, a *app, only string) {
+	wanted := func(name string) bool { return only == "" || only == name }
 	for _, g := range commandGroups() {
-		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for i, construct := range append(g.first, g.more...) {
-			cmd := construct(a)
+		for i, c := range append(g.first, g.more...) {
+			if !wanted(c.name) {
+				continue
+			}
+			cmd := c.make(a)
 			cmd.GroupID = g.id
 			if i >= len(g.first) {
 				annotate(cmd, secondary)
@@ -64,15 +75,30 @@ func addCommands(root *cobra.Command, a *app) {
 	}
 	for _, m := range machineries() {
 		parent := newGroupCmd(m.name, m.short)
-		for _, construct := range m.make {
-			below, plain := construct(a), construct(a)
-			spellOut(below, m.name)
-			parent.AddCommand(below)
-			plain.Hidden = true
-			root.AddCommand(plain)
+		for _, c := range m.commands {
+			if wanted(m.name) {
+				below := c.make(a)
+				spellOut(below, m.name)
+				parent.AddCommand(below)
+			}
+			if wanted(c.name) {
+				plain := c.make(a)
+				plain.Hidden = true
+				root.AddCommand(plain)
+			}
 		}
-		root.AddCommand(parent)
+		if wanted(m.name) {
+			root.AddCommand(parent)
+		}
 	}
+}
+
+// onlyCommand returns the name of the one command that a command line needs, or "" where it may need others.
+func onlyCommand(args []string) string {
+	if len(args) == 0 || slices.Contains([]string{"completion", "dev", "man"}, args[0]) { // they print the whole table
+		return ""
+	}
+	return args[0]
 }
 
 // secondary is the annotation of a command that chipset help shows with --all only.

@@ -82,7 +82,7 @@ func (a *app) find(ctx context.Context, r *rig.Rig, given string, kinds ...view.
 	return asked{n, &e}, err
 }
 
-// numbered returns the need with a number, or why there is none.
+// numbered returns the need with a number; the error says why no need has it.
 func numbered(r *rig.Rig, needs []view.Need, number int) (*view.Need, error) {
 	for i := range needs {
 		if needs[i].Number == number && number > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -32,29 +33,23 @@ func (t textInput) read(ctx context.Context, a *app, limit int64) (string, error
 	if t.textGiven {
 		return "", usagef("%s and %s at once", t.flag, t.fileFlag)
 	}
-	if t.file == "-" {
-		data, err := untilDone(ctx, func() ([]byte, error) { return readLimited(a.stdin, limit+1) })
-		if err != nil {
-			return "", fmt.Errorf("%s: standard input: %w", t.fileFlag, err)
-		}
-		return readText(t.fileFlag, data, limit)
-	}
-	data, err := untilDone(ctx, func() ([]byte, error) {
-		f, err := a.openFile(t.fileFlag, t.file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		data, err := readLimited(f, limit+1)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", t.fileFlag, err)
-		}
-		return data, err
-	})
+	data, err := a.readInput(ctx, t.fileFlag, t.file, limit+1)
 	if err != nil {
 		return "", err
 	}
-	return readText(t.fileFlag+" "+t.file, data, limit)
+	what := t.fileFlag + " " + t.file
+	if int64(len(data)) > limit {
+		return "", fmt.Errorf("%s: %w: more than %d bytes", what, state.ErrTooLarge, limit)
+	}
+	return actor.Text(what, string(data), limit)
+}
+
+// openInput is openFile for a file of which - is standard input.
+func (a *app) openInput(flag, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(a.stdin), nil
+	}
+	return a.openFile(flag, name)
 }
 
 // openFile opens a file that a flag names. In a command that a broker runs, that is one
@@ -82,24 +77,20 @@ func fileFlag(fs *pflag.FlagSet, to *string, name, short, usage string) {
 	_ = cobra.MarkFlagFilename(fs, name) // fails only for a flag that there is not
 }
 
-// readText is validText for what was read only up to one byte more than limit.
-func readText(what string, data []byte, limit int64) (string, error) {
-	if int64(len(data)) > limit {
-		return "", fmt.Errorf("%s: %w: more than %d bytes", what, state.ErrTooLarge, limit)
-	}
-	return actor.Text(what, string(data), limit)
-}
-
-// readInput reads at most limit bytes of a file, which may be a pipe such as
-// <(…) gives: where nobody writes to it the end of ctx ends the wait.
-func readInput(ctx context.Context, path string, limit int64) ([]byte, error) {
+// readInput reads at most limit bytes of a file that a flag names; - is standard input. It may be
+// a pipe such as <(…) gives: where nobody writes to it the end of ctx ends the wait.
+func (a *app) readInput(ctx context.Context, flag, name string, limit int64) ([]byte, error) {
 	return untilDone(ctx, func() ([]byte, error) {
-		f, err := os.Open(path)
+		f, err := a.openInput(flag, name)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		return readLimited(f, limit)
+		data, err := io.ReadAll(io.LimitReader(f, limit))
+		if err != nil {
+			err = fmt.Errorf("%s: %w", flag, err)
+		}
+		return data, err
 	})
 }
 

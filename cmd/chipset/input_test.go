@@ -16,10 +16,10 @@ func TestReadInputEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := readInput(ctx, fifo, 10); !errors.Is(err, context.Canceled) {
+	if _, err := (&app{}).readInput(ctx, "--file", fifo, 10); !errors.Is(err, context.Canceled) {
 		t.Errorf("a pipe that nobody writes to: %v, want Canceled", err)
 	}
-	if data, err := readInput(t.Context(), "/dev/zero", 10); err != nil || len(data) != 10 {
+	if data, err := (&app{}).readInput(t.Context(), "--file", "/dev/zero", 10); err != nil || len(data) != 10 {
 		t.Errorf("a file without an end: %d bytes, %v", len(data), err)
 	}
 }

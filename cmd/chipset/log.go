@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -111,12 +112,7 @@ func (l *logReader) more(limit int) error {
 	}
 	l.at = at
 	warnAll(l.app, bad)
-	var chosen []event.Event
-	for i := range events {
-		if l.opts.match(&events[i]) {
-			chosen = append(chosen, events[i])
-		}
-	}
+	chosen := slices.DeleteFunc(events, func(e event.Event) bool { return !l.opts.match(&e) })
 	if limit > 0 && len(chosen) > limit {
 		chosen = chosen[len(chosen)-limit:]
 	}
@@ -145,15 +141,8 @@ func (l *logReader) print(e *event.Event) error {
 		fields = append(fields, strings.TrimSpace(e.From+" → "+e.To))
 	}
 	fields = append(fields, e.Text)
-	_, err := l.app.stdout.Write([]byte(localTime(e.Time) + "  " + pad(clean(e.Type), 18) + clean(strings.Join(actor.Words(fields), "  ")) + "\n"))
+	_, err := fmt.Fprintf(l.app.stdout, "%s  %-18s %s\n", localTime(e.Time), clean(e.Type), clean(strings.Join(actor.Words(fields), "  ")))
 	return err
-}
-
-func pad(s string, n int) string {
-	if len(s) < n {
-		s += strings.Repeat(" ", n-len(s))
-	}
-	return s + " "
 }
 
 func (o *logOptions) match(e *event.Event) bool {

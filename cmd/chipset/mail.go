@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -134,7 +135,7 @@ func runMailInbox(r *rig.Rig, owner state.AgentID, opts mailInboxOptions, a *app
 	case opts.archived && opts.unread: // which --unread has put there
 		list = func() ([]mail.Entry, []*state.Corruption, error) {
 			all, bad, err := r.Mailbox(owner).Archive()
-			return unread(all), bad, err
+			return slices.DeleteFunc(all, func(e mail.Entry) bool { return e.Read }), bad, err
 		}
 	case opts.archived:
 		list = r.Mailbox(owner).Archive
@@ -153,16 +154,6 @@ func runMailInbox(r *rig.Rig, owner state.AgentID, opts mailInboxOptions, a *app
 		return a.printMailXML(entries)
 	}
 	return a.showMailList(entries)
-}
-
-func unread(entries []mail.Entry) []mail.Entry {
-	var out []mail.Entry
-	for _, e := range entries {
-		if !e.Read {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 func (a *app) showMailList(entries []mail.Entry) error {
@@ -234,15 +225,6 @@ func (a *app) printMailXML(entries []mail.Entry) error {
 	return nil
 }
 
-type mailReadOptions struct {
-	mailboxFlag
-}
-
-// AddFlags registers the flags of mail read, peek and trace.
-func (o *mailReadOptions) AddFlags(fs *pflag.FlagSet) {
-	o.mailboxFlag.AddFlags(fs)
-}
-
 func newMailReadCmd(a *app) *cobra.Command {
 	return newMailShowCmd(a, true, &cobra.Command{
 		Use:   "read MESSAGE…",
@@ -265,7 +247,7 @@ func newMailPeekCmd(a *app) *cobra.Command {
 // newMailShowCmd makes cmd show messages, and mark the agent's own as read. One that
 // can't be shown keeps no other from being shown.
 func newMailShowCmd(a *app, mark bool, cmd *cobra.Command) *cobra.Command {
-	var opts mailReadOptions
+	var opts mailboxFlag
 	cmd.Args = nargs(1, -1, "the names of messages")
 	cmd.RunE = with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 		var shown []mail.Entry

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,13 +54,7 @@ func newMailSearchCmd(a *app) *cobra.Command {
 				mail.Sort(entries)
 			}
 			warnAll(a, bad)
-			var found []mail.Entry
-			for _, e := range entries {
-				if mentions(&e, strings.ToLower(args[0])) {
-					found = append(found, e)
-				}
-			}
-			return a.showMailList(found)
+			return a.showMailList(slices.DeleteFunc(entries, func(e mail.Entry) bool { return !mentions(&e, strings.ToLower(args[0])) }))
 		}),
 	})
 }
@@ -69,12 +64,7 @@ func mentions(e *mail.Entry, lower string) bool {
 	if e.Ref != nil {
 		fields = append(fields, string(e.Ref.BeadID), string(e.Ref.AssignmentID))
 	}
-	for _, f := range fields {
-		if strings.Contains(strings.ToLower(f), lower) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fields, func(f string) bool { return strings.Contains(strings.ToLower(f), lower) })
 }
 
 type mailArchiveOptions struct {
@@ -127,7 +117,7 @@ print them. Unread mail is never moved by age alone. Archived mail stays searcha
 const defaultRetention = 24 * time.Hour
 
 func newMailTraceCmd(a *app) *cobra.Command {
-	var opts mailReadOptions
+	var opts mailboxFlag
 	return withFlags(&opts, &cobra.Command{
 		Use:   "trace MESSAGE",
 		Short: "Show what happened to a message: stored, injected, seen, handled",
@@ -149,12 +139,7 @@ prints the events.`,
 				return err
 			}
 			subject := event.MailSubject(owner, string(e.Name))
-			var history []event.Event
-			for _, ev := range events {
-				if ev.Subject == subject {
-					history = append(history, ev)
-				}
-			}
+			history := slices.DeleteFunc(events, func(ev event.Event) bool { return ev.Subject != subject })
 			if a.json {
 				return printList(a, history)
 			}

@@ -67,7 +67,7 @@ func execute(ctx context.Context, args []string, a *app) int {
 	}
 	out := &sink{w: a.stdout}
 	a.stdout = out
-	root := newRootCmd(a)
+	root := newRootCmd(a, args...)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		a.addCompletions(root)
 	}

@@ -155,7 +155,7 @@ func (a *app) expand(cmd *cobra.Command, text string, kinds []nameKind) (string,
 	return text, usagef("%s: %q is short for %s", commandName(cmd), text, shown)
 }
 
-// folder is where the records of a kind are, one file each; "" for what is no record.
+// folder is where the records of a kind are, one file each; "" for a kind without records.
 func (k nameKind) folder() state.Path {
 	switch k {
 	case namesBead:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/subtle"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,18 +106,26 @@ func (a *app) tokenFile() string {
 	return filepath.Join(dir, "chipset", "person-token")
 }
 
-// hasToken reports whether the environment holds the token of a file that nobody else may
-// read.
+// hasToken reports whether the environment holds the person's token.
 func (a *app) hasToken() bool {
 	given := strings.TrimSpace(a.env(envPersonToken))
 	if given == "" {
 		return false
 	}
+	token, err := readSecret(a.tokenFile())
+	return err == nil && subtle.ConstantTimeCompare([]byte(token), []byte(given)) == 1
+}
+
+// readSecret returns the text of a file of the person's that nobody else may read.
+func readSecret(path string) (string, error) {
 	var info unix.Stat_t
-	if err := unix.Lstat(a.tokenFile(), &info); err != nil || int(info.Uid) != os.Getuid() || info.Mode&0o077 != 0 {
-		return false
+	if err := unix.Lstat(path, &info); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	if int(info.Uid) != os.Getuid() || info.Mode&0o077 != 0 {
+		return "", withHint(usagef("%s may be read by others", path), "chmod 600 "+path)
 	}
 	const most = 4 << 10
-	token, err := state.ReadOutside(a.tokenFile(), most)
-	return err == nil && subtle.ConstantTimeCompare([]byte(strings.TrimSpace(string(token))), []byte(given)) == 1
+	data, err := state.ReadOutside(path, most)
+	return strings.TrimSpace(string(data)), err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
@@ -121,7 +122,7 @@ func newQueueShowCmd(a *app) *cobra.Command {
 }
 
 func newQueueRetryCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "retry MR",
 		Short: "Retry a merge request that could not land",
 		Long: `Put a merge request that could not land back into its place in the queue, or retry one
@@ -129,11 +130,8 @@ that waits at once. It is not counted as an attempt of the bead. If the request 
 or was dropped or reworked, the exit code is 4.`,
 		Example: "  chipset queue retry mr-gt-abc12",
 		Args:    nargs(1, 1, "the ID of a merge request"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runQueueStep(cmd.Context(), "retry", "", args[0], a)
-		},
+		RunE:    a.onRequest((*actor.Actor).RetryRequest),
 	}
-	return cmd
 }
 
 func newQueueDropCmd(a *app) *cobra.Command {
@@ -147,7 +145,9 @@ func newQueueDropCmd(a *app) *cobra.Command {
 			if strings.TrimSpace(opts.reason) == "" {
 				return usagef("queue drop: --reason is required")
 			}
-			return runQueueStep(cmd.Context(), "drop", opts.reason, args[0], a)
+			return a.onRequest(func(me *actor.Actor, ctx context.Context, id state.MergeID) (mergequeue.Request, error) {
+				return me.DropRequest(ctx, id, opts.reason)
+			})(cmd, args)
 		},
 	})
 }
@@ -185,20 +185,14 @@ last. chipset approve lets exactly that land.`,
 	}
 }
 
-func runQueueStep(ctx context.Context, step, reason, name string, a *app) error {
-	me, err := a.openRigActor(ctx)
-	if err != nil {
-		return err
-	}
-	id, err := state.ParseMergeID(name)
-	if err != nil {
-		return err
-	}
-	var q mergequeue.Request
-	if step == "drop" {
-		q, err = me.DropRequest(ctx, id, reason)
-	} else {
-		q, err = me.RetryRequest(ctx, id)
-	}
-	return a.did(q, err, "%s %s\n", q.ID, q.Status)
+// onRequest makes the RunE of a command that does something to the merge request that it names.
+func (a *app) onRequest(act func(*actor.Actor, context.Context, state.MergeID) (mergequeue.Request, error)) func(*cobra.Command, []string) error {
+	return with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
+		id, err := state.ParseMergeID(args[0])
+		if err != nil {
+			return err
+		}
+		q, err := act(me, ctx, id)
+		return a.did(q, err, "%s %s\n", q.ID, q.Status)
+	})
 }

@@ -13,36 +13,13 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// page is a part of the manual in the making. Two formats write it: markdown and roff.
+// page is a part of the manual in the making. man(1) has roff; the tests write docs/commands.md in markdown.
 type page interface {
 	// heading begins a part; level 2 is a group of commands, 3 a command, and so on.
 	heading(level int, text string)
 	// text writes prose whose lines are broken already, code what is typed or printed.
 	text(s string)
 	code(language, s string)
-}
-
-// reference is docs/commands.md.
-func reference(root *cobra.Command) []byte {
-	var b markdown
-	b.WriteString("# The command line\n\nThis page is generated from the command tree: `go test ./cmd/chipset -run TestCommandReference -update`\nwrites it, and the tests fail when it is stale.\n")
-	b.text(root.Long)
-	fmt.Fprintf(&b, "\nGlobal flags:\n")
-	b.code("", root.PersistentFlags().FlagUsages())
-	for _, g := range root.Groups() {
-		b.heading(2, g.Title)
-		for _, cmd := range root.Commands() {
-			if cmd.GroupID == g.ID {
-				describe(&b, cmd, 3)
-			}
-		}
-	}
-	b.heading(2, "For agents and machinery")
-	b.text("These commands may also be called without the word `agent` or `dev`, as prompts and plugins do: `chipset done`.")
-	for _, m := range machineries() {
-		describe(&b, subcommand(root, m.name), 3)
-	}
-	return b.Bytes()
 }
 
 // describe writes what the help says of a command and those below it.
@@ -75,16 +52,6 @@ func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
 		}
 	})
 	return flags
-}
-
-type markdown struct{ bytes.Buffer }
-
-func (b *markdown) heading(level int, text string) {
-	fmt.Fprintf(b, "\n%s %s\n", strings.Repeat("#", level), text)
-}
-func (b *markdown) text(s string) { fmt.Fprintf(b, "\n%s\n", s) }
-func (b *markdown) code(language, s string) {
-	fmt.Fprintf(b, "\n```%s\n%s\n```\n", language, strings.TrimSuffix(s, "\n"))
 }
 
 // roff is the format of man(1).

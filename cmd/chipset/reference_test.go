@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,40 @@ import (
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md anew")
+
+// reference is docs/commands.md.
+func reference(root *cobra.Command) []byte {
+	var b markdown
+	b.WriteString("# The command line\n\nThis page is generated from the command tree: `go test ./cmd/chipset -run TestCommandReference -update`\nwrites it, and the tests fail when it is stale.\n")
+	b.text(root.Long)
+	fmt.Fprintf(&b, "\nGlobal flags:\n")
+	b.code("", root.PersistentFlags().FlagUsages())
+	for _, g := range root.Groups() {
+		b.heading(2, g.Title)
+		for _, cmd := range root.Commands() {
+			if cmd.GroupID == g.ID {
+				describe(&b, cmd, 3)
+			}
+		}
+	}
+	b.heading(2, "For agents and machinery")
+	b.text("These commands may also be called without the word `agent` or `dev`, as prompts and plugins do: `chipset done`.")
+	for _, m := range machineries() {
+		describe(&b, subcommand(root, m.name), 3)
+	}
+	return b.Bytes()
+}
+
+// markdown is the format of docs/commands.md.
+type markdown struct{ bytes.Buffer }
+
+func (b *markdown) heading(level int, text string) {
+	fmt.Fprintf(b, "\n%s %s\n", strings.Repeat("#", level), text)
+}
+func (b *markdown) text(s string) { fmt.Fprintf(b, "\n%s\n", s) }
+func (b *markdown) code(language, s string) {
+	fmt.Fprintf(b, "\n```%s\n%s\n```\n", language, strings.TrimSuffix(s, "\n"))
+}
 
 // TestCommandReference holds docs/commands.md to the command tree.
 // go test ./cmd/chipset -run TestCommandReference -update writes it.

@@ -56,9 +56,6 @@ ends it within seconds; the next start goes on where it stopped.`,
 }
 
 func runRole(ctx context.Context, a *app, role agent.Role, args []string, o upOptions) error {
-	if a.json {
-		o.logFormat = "json"
-	}
 	say, err := a.linePrinter(o.logFormat)
 	if err != nil {
 		return err

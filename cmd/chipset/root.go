@@ -14,7 +14,8 @@ const exitCodes = `Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflic
 6 timed out waiting, 7 the rig finished but beads wait for a person,
 130 interrupted.`
 
-func newRootCmd(a *app) *cobra.Command {
+// newRootCmd makes the commands that a command line needs, see onlyCommand; all of them without one.
+func newRootCmd(a *app, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chipset",
 		Short: "Run coding agents in parallel on one repository, and land what they finish",
@@ -59,7 +60,13 @@ JSON below .chipset/state/.
 		return withHint(usagef("%s: %s", commandName(cmd), flagProblem(err)), seeHelp(cmd))
 	})
 	a.addGlobalFlags(root.PersistentFlags())
-	addCommands(root, a)
+	for _, g := range commandGroups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+	}
+	addCommands(root, a, onlyCommand(args))
+	if !root.HasSubCommands() { // there is none of that name, or it stands behind flags
+		addCommands(root, a, "")
+	}
 	a.setHelp(root)
 	return root
 }

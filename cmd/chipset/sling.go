@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -36,10 +34,6 @@ exit code is 4.`,
 				return err
 			}
 			rec, err := me.Sling(ctx, id, to)
-			var slung *carry.AlreadySlung
-			if errors.As(err, &slung) {
-				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
-			}
 			return a.did(rec, err, "%s slung to %s (%s)\n", rec.BeadID, rec.AgentID, rec.AssignmentID)
 		}),
 	}

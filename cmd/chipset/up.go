@@ -65,9 +65,6 @@ If another process runs the whole rig already, the exit code is 4.`,
 }
 
 func runUp(ctx context.Context, a *app, o upOptions) error {
-	if a.json {
-		o.logFormat = "json"
-	}
 	say, err := a.linePrinter(o.logFormat)
 	if err != nil {
 		return err
@@ -78,7 +75,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	}
 	began := r.Clock.Now()
 	var terminal io.Writer
-	if _, is := a.terminal(); is && o.logFormat == "text" && a.env("TERM") != "dumb" {
+	if _, is := a.terminal(); is && o.logFormat == "text" && !a.json && a.env("TERM") != "dumb" {
 		a.footer = &footer{w: a.stdout, none: o.plain}
 		terminal = a.footer
 	}
@@ -176,7 +173,11 @@ func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any
 	var waiting *run.Waiting
 	switch {
 	case errors.As(err, &waiting):
-		return withHint(exitWith(codeWaiting, err), "chipset inbox tells why, with the commands that answer it")
+		hint := "chipset inbox tells why, with the commands that answer it"
+		if needs, failed := a.needs(ctx, r); failed == nil && len(needs) == 0 {
+			hint = "nothing waits for a decision of yours; chipset why BEAD tells what a bead waits for"
+		}
+		return withHint(exitWith(codeWaiting, err), hint)
 	case errors.Is(err, run.ErrTimeout):
 		return exitWith(codeTimeout, err)
 	}
@@ -185,6 +186,9 @@ func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any
 
 // linePrinter prints the lines that a running rig says, one at a time.
 func (a *app) linePrinter(format string) (func(string, ...any), error) {
+	if a.json {
+		format = "json"
+	}
 	var mu sync.Mutex
 	switch format {
 	case "text":

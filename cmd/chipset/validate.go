@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -15,7 +12,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/preflight"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
@@ -85,22 +81,14 @@ func runValidate(ctx context.Context, opts validateOptions, args []string, a *ap
 }
 
 func (a *app) problems(ctx context.Context, args []string, check definition.Options) (string, definition.Problems, error) {
-	if len(args) == 1 && args[0] == "-" {
-		data, err := untilDone(ctx, func() ([]byte, error) { return readLimited(a.stdin, definition.MaxSize+1) }) // one more, so that too much is seen
-		if err != nil {
-			return "", nil, fmt.Errorf("validate: standard input: %w", err)
-		}
-		_, problems := definition.ParseWith("stdin", data, check)
-		return "stdin", problems, nil
-	}
 	if len(args) == 1 {
 		path := a.abs(args[0])
-		data, err := readInput(ctx, path, definition.MaxSize+1)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s: %w", path, state.ErrNotFound)
+		if args[0] == "-" {
+			path = "stdin"
 		}
+		data, err := a.readInput(ctx, "validate", args[0], definition.MaxSize+1) // one more, so that too much is seen
 		if err != nil {
-			return "", nil, fmt.Errorf("validate: %w", err)
+			return "", nil, err
 		}
 		_, problems := definition.ParseWith(path, data, check)
 		return path, problems, nil
@@ -115,15 +103,6 @@ func (a *app) problems(ctx context.Context, args []string, check definition.Opti
 		return "", nil, fmt.Errorf("validate: %w", err)
 	}
 	return path, problems, nil
-}
-
-// readLimited reads at most limit bytes.
-func readLimited(r io.Reader, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit))
-	if errors.Is(err, fs.ErrClosed) {
-		return nil, errors.New("it is closed")
-	}
-	return data, err
 }
 
 // preflightOptions are those of a command that looks once.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
-	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
@@ -190,10 +188,6 @@ dispatch.strategy is auto_claim; otherwise the mayor assigns work, and the exit 
 				}
 			}
 			rec, err := me.Claim(ctx, id)
-			var slung *carry.AlreadySlung
-			if errors.As(err, &slung) {
-				return state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
-			}
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/rig"
-	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
@@ -38,17 +37,8 @@ func (o *beadFlags) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.allowEmpty, "allow-empty", false, "no change in the repository is a success")
 }
 
-type workAddOptions struct {
-	beadFlags
-}
-
-// AddFlags registers the flags of work add.
-func (o *workAddOptions) AddFlags(fs *pflag.FlagSet) {
-	o.beadFlags.AddFlags(fs)
-}
-
 func newWorkAddCmd(a *app) *cobra.Command {
-	var opts workAddOptions
+	var opts beadFlags
 	return withFlags(&opts, &cobra.Command{
 		Use:   "add TITLE",
 		Short: "Add a bead; prints its ID alone",
@@ -62,7 +52,7 @@ the worker sh the description is the script that is run.`,
 	})
 }
 
-func runWorkAdd(ctx context.Context, opts workAddOptions, described bool, title string, a *app) error {
+func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title string, a *app) error {
 	me, err := a.openRigActor(ctx)
 	if err != nil {
 		return err
@@ -71,9 +61,6 @@ func runWorkAdd(ctx context.Context, opts workAddOptions, described bool, title 
 	set := map[string]bool{"description": described || opts.file != "", "accept": true, "priority": true, "type": true,
 		"blocked-by": true, "label": true, "worker": true, "allow-empty": true}
 	if err := opts.apply(ctx, a, me.Rig, &b, func(flag string) bool { return set[flag] }, described); err != nil {
-		return err
-	}
-	if err := actor.OneLine("the title", title, bead.MaxTitle); err != nil {
 		return err
 	}
 	if err := a.checkWorker(me.Rig, b.Worker, true); err != nil {
@@ -94,13 +81,7 @@ func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead,
 		b.Description = text
 	}
 	if given("accept") {
-		var err error
-		if b.Acceptance, err = actor.Text("--accept", o.accept, bead.MaxText); err != nil {
-			return err
-		}
-	}
-	if len(b.Description)+len(b.Acceptance) > bead.MaxText {
-		return fmt.Errorf("description and acceptance: %w: %d bytes, at most %d", state.ErrTooLarge, len(b.Description)+len(b.Acceptance), bead.MaxText)
+		b.Acceptance = o.accept
 	}
 	if given("priority") {
 		b.Priority = bead.Priority(strings.ToUpper(o.priority))
@@ -117,36 +98,18 @@ func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead,
 	if given("allow-empty") {
 		b.AllowEmpty = o.allowEmpty
 	}
-	return o.applyLists(b, given)
-}
-
-func (o *beadFlags) applyLists(b *bead.Bead, given func(flag string) bool) error {
 	if given("type") {
 		b.Type = o.kind
-		if o.kind != "" {
-			if err := actor.OneLine("--type", o.kind, 64); err != nil {
-				return err
-			}
-		}
 	}
 	if given("blocked-by") {
-		b.BlockedBy = nil
-		for _, name := range actor.Words(o.blockedBy) {
-			id, err := state.ParseBeadID(name)
-			if err != nil {
-				return usagef("--blocked-by: %v", err)
-			}
-			if !slices.Contains(b.BlockedBy, id) {
-				b.BlockedBy = append(b.BlockedBy, id)
-			}
+		var err error
+		if b.BlockedBy, err = actor.BeadIDs(o.blockedBy); err != nil {
+			return fmt.Errorf("--blocked-by: %w", err)
 		}
 	}
 	if given("label") {
 		b.Labels = nil
 		for _, label := range actor.Words(o.labels) {
-			if err := actor.OneLine("--label", label, 64); err != nil {
-				return err
-			}
 			if !slices.Contains(b.Labels, label) {
 				b.Labels = append(b.Labels, label)
 			}
@@ -236,11 +199,6 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 // prepare checks what was given, and reads what comes from a file or a pipe,
 // before anything is locked.
 func (o *workEditOptions) prepare(ctx context.Context, a *app, r *rig.Rig, given func(flag string) bool) error {
-	if given("title") {
-		if err := actor.OneLine("the title", o.title, bead.MaxTitle); err != nil {
-			return err
-		}
-	}
 	var scratch bead.Bead
 	if err := o.apply(ctx, a, r, &scratch, given, given("description")); err != nil {
 		return err

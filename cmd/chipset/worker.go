@@ -99,7 +99,7 @@ func (a *app) call(ctx context.Context, address string, args []string) (int, err
 // openNamed opens the files that a command line names, with the rights of this process.
 func (a *app) openNamed(ctx context.Context, args []string) (map[string]*os.File, error) {
 	files := map[string]*os.File{}
-	cmd, rest, err := newRootCmd(&app{}).Find(args)
+	cmd, rest, err := newRootCmd(&app{}, args...).Find(args)
 	if err != nil || cmd.ParseFlags(rest) != nil {
 		return files, nil //nolint:nilerr // the command line is refused where it is run
 	}

@@ -60,3 +60,33 @@ func TestPermitNamesWhatWorkersMayRun(t *testing.T) {
 		t.Errorf("mcp --http: %v", err)
 	}
 }
+
+// A command line makes the command that it names alone, as it is among all; every other one makes all.
+func TestOnlyTheCalledCommandIsMade(t *testing.T) {
+	all := newRootCmd(&app{})
+	table := machineries()[0].commands
+	for _, g := range commandGroups() {
+		table = append(append(table, g.first...), g.more...)
+	}
+	for _, c := range table {
+		alone, among := newRootCmd(&app{}, c.name, "--help"), subcommand(all, c.name)
+		switch made := alone.Commands(); {
+		case c.name == "completion":
+			if len(made) != len(all.Commands()) {
+				t.Errorf("%s prints %d commands", c.name, len(made))
+			}
+		case len(made) != 1 || made[0].Name() != c.name:
+			t.Errorf("%s: %d commands are made", c.name, len(made))
+		case among == nil || made[0].UsageString() != among.UsageString():
+			t.Errorf("%s alone differs from it among all", c.name)
+		}
+	}
+	if agent := newRootCmd(&app{}, "agent", "done"); len(agent.Commands()) != 1 || subcommand(agent.Commands()[0], "done") == nil {
+		t.Error("agent holds no done")
+	}
+	for _, args := range [][]string{nil, {"help"}, {"dev", "man"}, {"man"}, {"--json", "status"}, {"stats"}, {"__complete", "st"}} {
+		if got := newRootCmd(&app{}, args...); len(got.Commands()) != len(all.Commands()) {
+			t.Errorf("%q makes %d of %d commands", args, len(got.Commands()), len(all.Commands()))
+		}
+	}
+}

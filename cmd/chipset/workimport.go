@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -52,7 +50,7 @@ field is mapped.`,
 			}
 			lines, err := a.readIssues(ctx, args[0])
 			if err != nil {
-				return importError(args[0], err)
+				return err
 			}
 			opts.CheckWorker = func(worker string) error { return a.checkWorker(me.Rig, worker, false) }
 			report, err := bd.Import(ctx, me.Rig, me.ID, lines, opts.Options)
@@ -76,29 +74,21 @@ field is mapped.`,
 
 func (a *app) readIssues(ctx context.Context, file string) ([]bd.Line, error) {
 	return untilDone(ctx, func() ([]bd.Line, error) {
-		from, err := a.openInput(file)
+		from, err := a.openInput("work import", file)
 		if err != nil {
 			return nil, err
 		}
 		defer from.Close()
-		return bd.Read(from)
+		lines, err := bd.Read(from)
+		return lines, importError(file, err)
 	})
 }
 
-// openInput opens a file that somebody named; - is standard input.
-func (a *app) openInput(file string) (io.ReadCloser, error) {
-	if file == "-" {
-		return io.NopCloser(a.stdin), nil
-	}
-	f, err := os.Open(a.abs(file))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("no such file: %w", state.ErrNotFound)
-	}
-	return f, err
-}
-
-// importError puts the file before what is wrong with its lines.
+// importError puts the file before what is wrong with its lines; nil stays nil.
 func importError(file string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if file == "-" {
 		file = "standard input"
 	}

@@ -185,9 +185,18 @@ func TestPluginHasEverything(t *testing.T) {
 	}
 	var h struct{ Hooks map[string][]any }
 	read(filepath.Join(root, "hooks/hooks.json"), &h)
-	for e := range hooks().Events {
-		if len(h.Hooks[e]) == 0 {
-			t.Errorf("no hook for %s", e)
+	for name, e := range hooks().Events {
+		if len(h.Hooks[name]) == 0 && e != agentcli.Idle {
+			t.Errorf("no hook for %s", name)
+		}
+	}
+	for name, entries := range h.Hooks { // one that holds the client up must not wait
+		for i, entry := range entries {
+			text, err := json.Marshal(entry)
+			if waits := strings.Contains(string(text), "claude Wait"); err != nil || waits != strings.Contains(string(text), `"asyncRewake":true`) ||
+				waits != (i == 1 && (name == "Stop" || name == "SessionStart")) {
+				t.Errorf("%s has %s, %v", name, text, err)
+			}
 		}
 	}
 	skill, err := os.ReadFile(filepath.Join(root, "skills/chipset/SKILL.md"))

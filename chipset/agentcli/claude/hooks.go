@@ -16,7 +16,8 @@ func hooks() *agentcli.Hooks {
 	for _, e := range agentcli.Events() {
 		events[string(e)] = e // the names are those of Claude Code
 	}
-	delete(events, string(agentcli.Idle)) // which it has none for
+	delete(events, string(agentcli.Idle)) // which it has none for: a hook on other events waits in the background
+	events["Wait"] = agentcli.Idle
 	return &agentcli.Hooks{
 		Events:    events,
 		Input:     func(data []byte) (agentcli.Input, error) { return agentcli.DecodeHook(data, tool) },
@@ -25,6 +26,8 @@ func hooks() *agentcli.Hooks {
 		Prepend:   prepend,
 		SpawnedBy: spawnedBy,
 		EnvFile:   "CLAUDE_ENV_FILE",
+		// A headless session does not end before such a hook.
+		Attended: func(env func(string) string) bool { return env("CLAUDE_CODE_SESSION_ATTENDED") == "1" },
 	}
 }
 
@@ -62,11 +65,11 @@ func spawnedBy(in agentcli.Input) string {
 	return agentcli.TextField(data, "toolUseId")
 }
 
-// keepsGoing is the exit code that keeps a teammate working and a task open.
+// keepsGoing is the exit code that keeps a teammate working and a task open, and wakes an idle session.
 const keepsGoing = 2
 
 func output(e agentcli.Event, name string, a agentcli.Answer) agentcli.Output {
-	if a.GoOn != "" && (e == agentcli.TeammateIdle || e == agentcli.TaskCompleted) {
+	if a.GoOn != "" && slices.Contains([]agentcli.Event{agentcli.TeammateIdle, agentcli.TaskCompleted, agentcli.Idle}, e) {
 		return agentcli.Output{Stderr: string(a.GoOn) + "\n", Code: keepsGoing}
 	}
 	return agentcli.EncodeAnswer(e, name, a)

@@ -135,10 +135,14 @@ func hooks() *agentcli.Hooks {
 	return &agentcli.Hooks{
 		Events: map[string]agentcli.Event{"SessionStart": agentcli.SessionStart, "UserPromptSubmit": agentcli.UserPromptSubmit,
 			"PreToolUse": agentcli.PreToolUse, "PermissionRequest": agentcli.PermissionRequest, "PostToolUse": agentcli.PostToolUse,
-			"Stop": agentcli.Stop, "SubagentStart": agentcli.SubagentStart, "SubagentStop": agentcli.SubagentStop, "SessionEnd": agentcli.SessionEnd},
+			"Stop": agentcli.Stop, "SubagentStart": agentcli.SubagentStart, "SubagentStop": agentcli.SubagentStop, "SessionEnd": agentcli.SessionEnd,
+			"wait": agentcli.Idle},
 		Input:  func(data []byte) (agentcli.Input, error) { return agentcli.DecodeHook(data, tool) },
 		Output: agentcli.EncodeAnswer,
 		Limit:  limit,
+		Wake: func(session, text string) []string {
+			return []string{"codex", "queue", "--thread", session, "--message", text}
+		},
 	}
 }
 

@@ -126,7 +126,7 @@ func hooks() *agentcli.Hooks {
 		Output:  agentcli.EncodeAnswer,
 		Limit:   limit,
 		EnvFile: "CHIPSET_ENV_FILE",
-		Resumed: true,
+		Resumed: true, HoldsInput: true,
 	}
 }
 

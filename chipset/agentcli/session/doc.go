@@ -19,7 +19,7 @@
 //	TeammateIdle       a reason to go on while work is on its hook
 //	TaskCompleted      a task tagged chipset:bead:ID ends the assignment of that bead
 //	Idle               a reason to begin a turn, as soon as there is news for the agent of a
-//	                   person's own session
+//	                   person's own session; the prompt that it begins with shows it
 //	SessionEnd         nothing; a hand-off is written and what lies in run/ is removed
 //
 // A hook has nothing to say most of the time, and then says nothing. What goes wrong

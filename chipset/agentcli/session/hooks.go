@@ -35,8 +35,8 @@ type Hooks struct {
 	// Prepend and SpawnedBy are those of agentcli.Hooks.
 	Prepend   func(in agentcli.Input, text string) string
 	SpawnedBy func(in agentcli.Input) string
-	// Resumed is that of agentcli.Hooks.
-	Resumed bool
+	// Resumed and HoldsInput are those of agentcli.Hooks.
+	Resumed, HoldsInput bool
 
 	in    agentcli.Input
 	event agentcli.Event
@@ -76,9 +76,10 @@ func (h *Hooks) decide(ctx context.Context, who state.AgentID) (agentcli.Answer,
 	case agentcli.UserPromptSubmit:
 		held := h.held()
 		h.used = len(held)
-		a, err := h.tellAll(ctx, who)
+		err := h.prompted(ctx)
+		a, failed := h.tellAll(ctx, who)
 		a.Context = held + a.Context
-		return a, err
+		return a, errors.Join(err, failed)
 	case agentcli.PreToolUse:
 		return h.beforeTool(ctx, who)
 	case agentcli.PermissionRequest:

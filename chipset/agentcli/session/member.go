@@ -21,14 +21,23 @@ const maxMembers = 100
 func Member(ctx context.Context, r *rig.Rig, client, session string, programs []process.Program) (state.AgentID, error) {
 	h := Hooks{Rig: r}
 	h.in.Session = session
-	if m := h.recall(""); m.Agent != "" {
-		return actor.Crew(ctx, r, client, string(m.Agent))
+	known := func() state.AgentID {
+		if m := h.recall(""); !h.over(&m) {
+			return m.Agent
+		}
+		return ""
+	}
+	if id := known(); id != "" {
+		return actor.Crew(ctx, r, client, string(id))
 	}
 	lock, err := r.Tree.Lock(ctx, state.LockRecord, "client-members")
 	if err != nil {
 		return "", err
 	}
 	defer lock.Unlock()
+	if id := known(); id != "" { // hooks of one event run side by side
+		return actor.Crew(ctx, r, client, string(id))
+	}
 	taken, err := members(r)
 	if err != nil {
 		return "", err

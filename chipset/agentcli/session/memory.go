@@ -34,6 +34,10 @@ type memory struct {
 	Unanswered []unanswered `json:"unanswered,omitempty"`
 	// Nudges is the newest nudge of each sender that the agent was shown.
 	Nudges map[state.AgentID]state.Time `json:"nudges,omitempty"`
+	// Waits is when the hook began to wait that may wake the session, zero while a turn runs. Woken is the news for which
+	// it was woken last.
+	Waits state.Time `json:"waits,omitzero"`
+	Woken []string   `json:"woken,omitempty"`
 	// Notices wait for the agent's next step.
 	Notices []quote.Text `json:"notices,omitempty"`
 	// KeptGoing counts the times in a row that the agent wanted to stop, and was

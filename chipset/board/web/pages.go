@@ -184,7 +184,7 @@ func (p *pages) work(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	sortWork(items, v.At)
-	number, _ := strconv.Atoi(r.FormValue("page")) // 0 for what is no number
+	number, _ := strconv.Atoi(r.FormValue("page")) // 0 if it is not a number
 	d.All = len(items)
 	last := max(0, d.All-1) / perPage
 	number = min(max(0, number), last)

@@ -34,7 +34,7 @@ type origin struct {
 
 const bridgeName = "nanobot"
 
-// inward is the mail that a message becomes. What is no legal value in a rig stands in
+// inward is the mail that a message becomes. What is not legal in a rig stands in
 // its metadata alone.
 func (m *message) inward() (bridge.Message, error) {
 	var body strings.Builder

@@ -68,7 +68,7 @@ func (n *Mailboxes) announce(c card, now time.Time) error {
 		var there card
 		if old, known := entries[c.AgentID]; known {
 			if err := json.Unmarshal(old, &there); err != nil {
-				return fmt.Errorf("_registry.json: the entry of %s is none, and is left as it is", c.AgentID)
+				return fmt.Errorf("_registry.json: the entry of %s is not an agent, and is left as it is", c.AgentID)
 			}
 			c.RegisteredAt = there.RegisteredAt
 		}
