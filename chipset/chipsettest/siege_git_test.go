@@ -10,12 +10,18 @@ import (
 func gitActs() []hostileAct {
 	const deletes = `rm_object() { h=$(git rev-parse "$1"); rm -f "$(git rev-parse --git-common-dir)/objects/$(echo $h | cut -c1-2)/$(echo $h | cut -c3-)"; }
 for f in x y; do echo $f > $f; git add $f; git commit -qm $f; done; `
+	const objects = `cd "$(git rev-parse --git-common-dir)/objects"; `
+	whole := func(s *siege) { s.Git("rev-list", "--objects", "--quiet", "main") }
 	nested := func(name, config string) string {
 		return "git init -q " + name + " && cd " + name + " && echo x > x && git add x && git -c user.name=x -c user.email=x commit -qm x && " + config + " && cd ..\n"
 	}
 	return []hostileAct{
 		{name: "it deletes a commit that its last one descends from", worker: deletes + "rm_object HEAD~1", refused: "objects of the worktree are missing"},
 		{name: "it deletes its last commit", worker: deletes + "rm_object HEAD", refused: "objects of the worktree are missing"},
+		{name: "it deletes all objects of the repository", worker: objects + "rm -rf *; echo x > $OLDPWD/x", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
+		{name: "it deletes a file of an old commit", worker: deletes + "rm_object main:README.md", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
+		{name: "it overwrites the objects of the target", worker: objects + "chmod u+w ??/*; for f in ??/*; do echo > $f; done; echo x > $OLDPWD/x", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
+		{name: "it puts files in the place of the folders of objects", worker: objects + "for d in ??; do rm -rf $d; echo > $d; done; echo x > $OLDPWD/x", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
 		{name: "a repository of its own in the place of git's link", worker: "rm -rf .git; git init -q; git config core.fsmonitor $PROGRAM; echo x > x; git add -A; git -c user.name=x -c user.email=x commit -qm x"},
 		{
 			name:    "a filter in config.worktree",

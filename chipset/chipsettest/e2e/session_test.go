@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 )
@@ -114,4 +115,138 @@ func (s *stage) mailFrom(session string) {
 			s.t.Errorf("%s is not from %s in\n%s", subject, session, inbox)
 		}
 	}
+}
+
+// TestIdleSessions: mail and a nudge wake a session that a person has open, each once, in which nothing happens: before
+// its first prompt, where its hooks run by then, and after a turn. When the client ends, or is killed, nothing is left.
+func TestIdleSessions(t *testing.T) {
+	tests := []struct {
+		client, ready string
+		args          []string
+		// early: it asks its hooks before its first prompt.
+		early bool
+	}{
+		{"claude", "bypass permissions", []string{"--dangerously-skip-permissions"}, true},
+		{"codex", "? for shortcuts", []string{"--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox"}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.client, func(t *testing.T) {
+			s := set(t, tt.client, "full", "",
+				agentclitest.Turn{Has: []string{"NUDGE-TEXT"}, Say: "I was nudged.", Always: true},
+				agentclitest.Turn{Has: []string{"MAIL-TWO"}, Say: "I was woken again.", Always: true},
+				agentclitest.Turn{Has: []string{"MAIL-ONE"}, Say: "I was woken.", Always: true},
+				agentclitest.Turn{Say: "I am idle.", Always: true})
+			s.onboarded()
+			s.Chipset("plugin", "install", tt.client, "--enable")
+			term := s.screen(append([]string{"env", "PATH=" + filepath.Dir(os.Getenv(envBinary)) + ":" + os.Getenv("CHIPSET_E2E") + ":" + os.Getenv("PATH"), tt.client}, tt.args...)...)
+			term.until(tt.ready)
+			if !tt.early {
+				term.keys("-l", "Hello.")
+				term.until("Hello.")
+				term.enter("I am idle.")
+			}
+			s.awaitMember(tt.client)
+			send := func(subject string) { s.Chipset("mail", "send", tt.client, "-s", subject, "--as", "mayor") }
+			send("MAIL-ONE")
+			term.until("I was woken.")
+			send("MAIL-TWO")
+			term.until("I was woken again.")
+			s.Chipset("nudge", "send", tt.client, "--type", "sync_request", "-m", "NUDGE-TEXT", "--as", "mayor")
+			term.until("I was nudged.")
+			turns := map[string]bool{}
+			for _, r := range s.model.Requests() {
+				if !strings.Contains(r.Last, "task title") { // which Codex asks for by itself
+					turns[r.Last] = true
+				}
+			}
+			want := 3
+			if !tt.early {
+				want++
+			}
+			if len(turns) > want {
+				t.Errorf("%d turns, want %d", len(turns), want)
+			}
+			if injected, seen := len(s.events("mail.injected")), len(s.events("mail.seen")); injected != 2 || seen != 2 {
+				t.Errorf("%d messages are recorded as injected, %d as seen", injected, seen)
+			}
+			if tt.early { // its end can be told from a kill: hooks that it started outlive it then
+				pid := strings.TrimSpace(term.tmux("display-message", "-p", "-t", "x", "#{pane_pid}"))
+				if err := s.Command("kill", "-9", pid).Run(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				term.leave(nil)
+			}
+			s.noneWaits()
+		})
+	}
+}
+
+// awaitMember waits until the session waits for news.
+func (s *stage) awaitMember(client string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		files, err := filepath.Glob(filepath.Join(s.Dir, ".chipset/run/clients/*/memory.json"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, file := range files {
+			if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), `"waits"`) {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("no session of %s waits", client)
+		}
+	}
+}
+
+// noneWaits waits until no hook of a session runs any more.
+func (s *stage) noneWaits() {
+	s.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		out, err := s.Command("ps", "-eo", "args").Output()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if !strings.Contains(string(out), os.Getenv(envBinary)+" client-hook") {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("a hook is left:\n%s", out)
+		}
+	}
+}
+
+// TestOwnBead: a session of a person's own takes a bead, and is woken by the mail that says where its worktree is. It works
+// there and ends it, and what it committed lands.
+func TestOwnBead(t *testing.T) {
+	s := set(t, "claude", "full", "")
+	id := s.Chipset("work", "add", "Write the greeting", "-d", "Put ASSIGNED-TEXT into greeting.txt")
+	worktree := filepath.Join(s.Dir, ".chipset/worktrees/claude")
+	s.model.Play(
+		agentclitest.Turn{Has: []string{"TAKE-ONE"}, Lacks: []string{"CLAIMED-IT"}, Say: "I take it.", Calls: []agentclitest.Call{
+			agentclitest.Shell("chipset work claim " + id + " && printf 'CLAIMED-%s' IT")}},
+		agentclitest.Turn{Has: []string{"REPORTED"}, Say: "That was all.", Always: true},
+		agentclitest.Turn{Has: []string{"COMMITTED"}, Say: "I report.", Calls: []agentclitest.Call{agentclitest.Shell(reports)}},
+		agentclitest.Turn{Has: []string{"ASSIGNED-TEXT"}, Say: "I write it.", Calls: []agentclitest.Call{agentclitest.Shell("cd '" + worktree + "' && " + writes)}},
+		agentclitest.Turn{Has: []string{"CLAIMED-IT", id + " is yours", worktree}, Say: "I read it.", Calls: []agentclitest.Call{agentclitest.Shell("chipset work show " + id)}},
+		agentclitest.Turn{Say: "I wait for my worktree.", Always: true})
+	s.onboarded()
+	s.Chipset("plugin", "install", "claude", "--enable")
+	term := s.screen("env", "PATH="+filepath.Dir(os.Getenv(envBinary))+":"+os.Getenv("CHIPSET_E2E")+":"+os.Getenv("PATH"), "claude", "--dangerously-skip-permissions")
+	term.until("bypass permissions")
+	term.keys("-l", "TAKE-ONE")
+	term.until("TAKE-ONE")
+	term.enter("I wait for my worktree.")
+	up := s.Start("up", "--timeout", upTime)
+	term.until("That was all.")
+	s.Chipset("down")
+	<-up.Done()
+	s.lands(id)
+	if b := s.bead(id); b.Attempts != 0 || b.Assignments != 1 {
+		t.Errorf("%d attempts charged, %d assignments", b.Attempts, b.Assignments)
+	}
+	term.leave(nil)
+	s.noneWaits()
 }

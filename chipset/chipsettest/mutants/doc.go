@@ -1,7 +1,7 @@
 // Mutants weakens the protocol and the rules of the rig on purpose, one edit at
 // a time, and demands that the tests notice each.
 //
-//	go run ./chipset/chipsettest/mutants [-systematic [-since REV]] [-run RE] [-sample N] [-seed S] [-time D] [-atleast SHARE] [-j N] [-list]
+//	go run ./chipset/chipsettest/mutants [-systematic [-since REV]] [-run RE] [-sample N] [-seed S] [-time D] [-atleast SHARE] [-with PKG,…] [-j N] [-list]
 //
 // The edits stand in mutants.txt: a name, the file, the packages and the tests
 // that must fail, a sentence that says what is weakened, and the text before
@@ -14,8 +14,10 @@
 // swapped, a lock freed early, in every package whose mistakes cost somebody their
 // work. All of a package are compiled into one test binary, each behind a switch that
 // an environment variable turns. Each test runs once alone, which shows what it
-// reaches; then each mutant is tried with the tests that reach it. -since REV takes
-// those in changed lines alone. equivalent.txt lists the ones that change nothing. At
+// reaches; then each mutant is tried with the tests that reach it. What survives is
+// tried with the tests of other packages: those that systematic.go names, then those
+// of -with, "package:regexp" for some of its tests. -since REV takes those in changed
+// lines alone. equivalent.txt lists the ones that change nothing. At
 // least 90% of what compiles must be caught, or -atleast SHARE. -time D tries them for
 // that long, one package after the other, in an order that is drawn.
 //

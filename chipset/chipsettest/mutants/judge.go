@@ -190,10 +190,15 @@ type test struct {
 type suite struct {
 	*court
 	binary, at string // at is where they run
+	tests      string // a regexp of their names
+	flags      string // GOFLAGS, for tests that build a program
 }
 
-func (c *court) build(ctx context.Context, overlay, pkg string) (*suite, error) {
-	s := &suite{court: c, binary: filepath.Join(c.dir, strings.ReplaceAll(pkg, "/", "_")+".test"), at: filepath.Join(c.module, filepath.FromSlash(pkg))}
+// build compiles the tests of a judge: a package, or "package:regexp" for some of its tests.
+func (c *court) build(ctx context.Context, overlay, judge string) (*suite, error) {
+	pkg, tests, _ := strings.Cut(judge, ":")
+	s := &suite{court: c, binary: filepath.Join(c.dir, strings.ReplaceAll(pkg, "/", "_")+".test"), at: filepath.Join(c.module, filepath.FromSlash(pkg)),
+		tests: cmp.Or(tests, "^(Test|Fuzz|Example)"), flags: strings.TrimSpace(os.Getenv("GOFLAGS") + " -overlay=" + overlay)}
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+overlay, "-o", s.binary, "./"+pkg)
 	cmd.Dir = c.module
 	if output, err := cmd.CombinedOutput(); err != nil {
@@ -214,7 +219,7 @@ func (s *suite) run(ctx context.Context, limit time.Duration, variable string, t
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.binary, "-test.failfast", "-test.run=^("+strings.Join(tests, "|")+")$")
 	cmd.Dir = s.at
-	cmd.Env = append(os.Environ(), variable, "TMPDIR="+temp)
+	cmd.Env = append(os.Environ(), variable, "TMPDIR="+temp, "GOFLAGS="+s.flags)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -228,7 +233,7 @@ func (s *suite) observe(ctx context.Context) ([]test, error) {
 	if _, err := os.Stat(s.binary); errors.Is(err, os.ErrNotExist) {
 		return nil, nil // a package without tests
 	}
-	cmd := exec.CommandContext(ctx, s.binary, "-test.list=^(Test|Fuzz|Example)")
+	cmd := exec.CommandContext(ctx, s.binary, "-test.list="+s.tests)
 	cmd.Dir = s.at
 	output, err := cmd.Output()
 	if err != nil {

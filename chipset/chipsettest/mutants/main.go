@@ -43,6 +43,7 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	var s systematic
 	flags.BoolVar(&s.on, "systematic", false, "every mutant that the operators make of the packages, instead of those of mutants.txt")
 	flags.Float64Var(&s.required, "atleast", required, "of these, the `share` that must be caught; of fewer than 10, none must")
+	with := flags.String("with", "", "of these, what survives is tried with the tests of these `packages` as well: \"chipset/doctor,chipset/chipsettest:Demo|Land\"")
 	flags.StringVar(&s.since, "since", "", "of these, only the ones in lines that changed since this git `revision`")
 	if err := flags.Parse(args); err != nil {
 		return false, err
@@ -52,6 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 		return false, err
 	}
 	if s.on {
+		s.with = strings.FieldsFunc(*with, func(r rune) bool { return r == ',' })
 		return s.run(ctx, module, out, selection{match: *match, sample: *sample, seed: *seed, jobs: max(1, *jobs), limit: *limit, list: *list})
 	}
 	all, err := parse(table)

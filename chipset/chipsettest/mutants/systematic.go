@@ -29,7 +29,7 @@ const (
 )
 
 // guarded are the packages whose mistakes cost somebody their work, each with the
-// packages whose tests judge it besides its own.
+// packages whose tests judge what survives its own.
 func guarded() map[string][]string {
 	return map[string][]string{
 		"state":                  {"mail", "hook", "nudge"},
@@ -67,8 +67,10 @@ func guarded() map[string][]string {
 
 // systematic chooses the mutants that the operators make.
 type systematic struct {
-	on       bool
-	since    string
+	on    bool
+	since string
+	// with are packages whose tests judge besides those of guarded.
+	with     []string
 	required float64
 }
 
@@ -117,7 +119,7 @@ func (s *systematic) run(ctx context.Context, module string, out io.Writer, sel 
 			break
 		}
 		c := &court{module: module, pkg: dir, jobs: sel.jobs, out: out, budget: limit, variants: of[dir]}
-		if err := c.session(ctx, guarded()[dir], count); err != nil {
+		if err := c.session(ctx, slices.Concat(guarded()[dir], s.with), count); err != nil {
 			return false, err
 		}
 	}
