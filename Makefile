@@ -52,9 +52,9 @@ endif
 test: ## run every test
 	$(GO) test -timeout 40m $(PKGS)
 
-# Tests of whole rigs and of file systems run other processes, in which the
-# detector sees nothing; the doctor's damages are one after the other.
-RACEPKGS = $(shell $(GO) list $(PKGS) | grep -vE '/chipset/(chipsettest|doctor)|/statetest/(blockcut|powercut)')
+# Tests of whole rigs and of file systems run other processes, in which the detector
+# sees nothing; the doctor's damages are one after the other; the simulator is one goroutine.
+RACEPKGS = $(shell $(GO) list $(PKGS) | grep -vE '/chipset/(chipsettest|doctor|simulate)|/statetest/(blockcut|powercut)')
 
 race: ## run the tests under the race detector (needs a C compiler)
 	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ]; then \
