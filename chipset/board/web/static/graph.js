@@ -10,22 +10,26 @@
     if (parent) parent.append(el);
     return el;
   };
-  // cut shortens a text to so many columns; letters of East Asia take two.
-  const columns = (c) => (c.codePointAt(0) >= 0x1100 ? 2 : 1);
-  const cut = (text, most) => {
-    let used = 0, out = "";
-    for (const c of text) {
-      if ((used += columns(c)) > most) return out + "…";
-      out += c;
+  // cut shortens a text to the width of a node, in the font that the page really has.
+  const pen = document.createElement("canvas").getContext("2d"), family = getComputedStyle(box).fontFamily;
+  const cut = (text, size) => {
+    pen.font = `${size}px ${family}`;
+    const fits = (t) => pen.measureText(t).width <= W - 18;
+    if (fits(text)) return text;
+    const letters = Array.from(text);
+    let few = 0, many = letters.length;
+    while (many - few > 1) {
+      const half = (few + many) >> 1;
+      if (fits(letters.slice(0, half).join("") + "…")) few = half; else many = half;
     }
-    return text;
+    return letters.slice(0, few).join("") + "…";
   };
   const drawNode = (svg, n, x, y) => {
     const a = make("a", { href: n.link, class: n.class, transform: `translate(${x - W / 2} ${y - H / 2})` }, svg);
     make("title", {}, a).textContent = `${n.id} ${n.title}: ${n.word}`;
     make("rect", { width: W, height: H, rx: 6 }, a);
-    make("text", { x: 9, y: 17 }, a).textContent = cut(n.title || n.id, 30);
-    make("text", { x: 9, y: 32, class: "word" }, a).textContent = cut(n.id + " · " + n.word, 34);
+    make("text", { x: 9, y: 17, "font-size": 12 }, a).textContent = cut(n.title || n.id, 12);
+    make("text", { x: 9, y: 32, "font-size": 11, class: "word" }, a).textContent = cut(n.id + " · " + n.word, 11);
   };
   const draw = (data, layout, alone) => {
     const perRow = Math.max(1, Math.floor((box.clientWidth - 16) / (W + 14)));
