@@ -314,8 +314,11 @@ func (b *Mailbox) Quarantine(ctx context.Context, c *state.Corruption, now state
 	}
 	_, err = b.readMessage(p, Name(p.Base()))
 	var again *state.Corruption
-	if !errors.As(err, &again) {
-		return false, nil // gone, or whole by now
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return false, nil
+	case !errors.As(err, &again):
+		return false, err
 	}
 	_, err = b.tree.Quarantine(p, again.Reason, now)
 	if err == nil {

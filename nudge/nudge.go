@@ -437,10 +437,5 @@ func (s Slot) Quarantine(ctx context.Context, p state.Path, now state.Time) erro
 	default:
 		_, err = s.read(p)
 	}
-	var c *state.Corruption
-	if !errors.As(err, &c) || errors.Is(c, state.ErrHardLinked) {
-		return nil // whole or gone by now, or a backup shares it
-	}
-	_, err = s.tree.Quarantine(p, c.Reason, now)
-	return err
+	return s.tree.QuarantineDamaged(p, err, now)
 }

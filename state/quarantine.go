@@ -39,6 +39,20 @@ func (t *Tree) Quarantine(p Path, reason string, now Time) (Quarantined, error) 
 	return q, err
 }
 
+// QuarantineDamaged is Quarantine for a file that could not be read, with the error of
+// reading it. It does nothing if the file is readable or gone by now, or shared with a
+// backup, and returns an error that says nothing of the content.
+func (t *Tree) QuarantineDamaged(p Path, err error, now Time) error {
+	var c *Corruption
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrHardLinked):
+		return nil
+	case errors.As(err, &c):
+		_, err = t.Quarantine(p, c.Reason, now)
+	}
+	return err
+}
+
 // halfQuarantined finds the copy that was published before what stands at p
 // could be removed.
 func (t *Tree) halfQuarantined(p Path) (Quarantined, bool) {

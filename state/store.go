@@ -269,12 +269,7 @@ func (s *Store[T]) Quarantine(ctx context.Context, name string, now Time) error 
 	}
 	defer l.Unlock()
 	_, err = s.Get(name)
-	var c *Corruption
-	if !errors.As(err, &c) || errors.Is(c, ErrHardLinked) {
-		return nil
-	}
-	_, err = s.tree.Quarantine(s.Path(name), c.Reason, now)
-	return err
+	return s.tree.QuarantineDamaged(s.Path(name), err, now)
 }
 
 // Remove removes an object. It is no error when there is none.

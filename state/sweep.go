@@ -39,10 +39,12 @@ func (t *Tree) TempFiles(now time.Time) ([]Path, error) {
 			return nil
 		}
 		info, err := e.Info()
-		if err != nil || !abandoned(e.Name(), info, now) {
-			return nil //nolint:nilerr // it vanished: its writer finished
+		if err != nil {
+			return skipLost(err)
 		}
-		found = append(found, t.at(at))
+		if abandoned(e.Name(), info, now) {
+			found = append(found, t.at(at))
+		}
 		return nil
 	})
 	return found, err

@@ -151,7 +151,12 @@ func (s Store) CheckDependencies(id state.BeadID, blockedBy []state.BeadID) erro
 	if id == "" {
 		return nil
 	}
-	all, _, err := s.All()
+	all, bad, err := s.All()
+	for _, b := range bad {
+		if !errors.Is(b, state.ErrCorrupt) { // one that is damaged has no dependencies
+			err = errors.Join(err, b)
+		}
+	}
 	if err != nil {
 		return err
 	}
