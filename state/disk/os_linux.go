@@ -83,12 +83,9 @@ func reportsSince58(release string) bool {
 	return n == 2 && (major > 5 || major == 5 && minor >= 8)
 }
 
-// Unnamed implements Disk.
+// Unnamed implements Disk. EOPNOTSUPP, which open returns where there are no such files, is an errors.ErrUnsupported.
 func (OS) Unnamed(dir string) (File, error) {
 	f, err := openFile(dir, os.O_WRONLY|unix.O_TMPFILE, Perm)
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
-		return nil, fmt.Errorf("unnamed file in %s: %w", dir, errors.ErrUnsupported)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/state/statetest"
+	"github.com/gastown-chipset/chipset/state/statetest/lostsync"
 )
 
 // A short cut is taken where it is known to keep what was promised, and nowhere else: docs/durability.md says what
@@ -85,6 +88,19 @@ func TestUnnamedFilesThatFail(t *testing.T) {
 	if err := b.Settle(); err == nil {
 		t.Error("a closed barrier settles")
 	}
+}
+
+// What syncfs could not write is reported, though the fsync that follows succeeds.
+func TestSettleReportsWhatSyncfsDoes(t *testing.T) {
+	lostsync.Run(t, func(fail func()) {
+		b, err := OS{}.Barrier(t.TempDir())
+		must(t, err)
+		fail()
+		if err := b.Settle(); !errors.Is(err, unix.EIO) {
+			t.Errorf("Settle: %v", err)
+		}
+		must(t, b.Close())
+	})
 }
 
 // The kernel lists the journals it runs beside what sysfs says of each device.
