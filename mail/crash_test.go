@@ -98,18 +98,30 @@ func TestCrashSend(t *testing.T) {
 // What another program moved to the archive need not be durable there when a sender finds it again.
 func TestCrashSendFindsWhatAnotherMoved(t *testing.T) {
 	n := NameAt(now, "polecat-alpha")
-	model.Sweep(t, model.Scenario{
-		Name: "mail that another program archives is sent again",
-		Prepare: func(r *model.Run) error {
-			return errors.Join(registered(r), sends("a")(r), r.Tree.MkdirAll(NewMailbox(r.Tree, "mayor").path(n, true).Dir()))
+	for name, again := range map[string]func(r *model.Run) error{
+		"send":   sends("a"),
+		"sendAs": func(r *model.Run) error { return sender(r).SendAs(r, n, numbered("a")) },
+		"sendAll": func(r *model.Run) error {
+			_, errs := sender(r).SendAll(r, []Message{numbered("a")})
+			return errors.Join(errs...)
 		},
-		Do: func(r *model.Run) error {
-			box := NewMailbox(r.Tree, "mayor")
-			err := r.Disk().Rename(r.Tree.Abs(box.path(n, false)), r.Tree.Abs(box.path(n, true)))
-			return errors.Join(err, sends("a")(r))
-		},
-		Check: func(c *model.Crash) error { return kept(c, "a") },
-	})
+	} {
+		model.Sweep(t, model.Scenario{
+			Name: "mail that another program archives is sent again: " + name,
+			Prepare: func(r *model.Run) error {
+				return errors.Join(registered(r), sends("a")(r), r.Tree.MkdirAll(NewMailbox(r.Tree, "mayor").path(n, true).Dir()))
+			},
+			Do: func(r *model.Run) error {
+				box := NewMailbox(r.Tree, "mayor")
+				err := r.Disk().Rename(r.Tree.Abs(box.path(n, false)), r.Tree.Abs(box.path(n, true)))
+				if err = errors.Join(err, again(r)); err == nil {
+					r.Ack("a")
+				}
+				return err
+			},
+			Check: func(c *model.Crash) error { return kept(c, "a") },
+		})
+	}
 }
 
 // A name that was fixed in a record is used by whoever comes next.

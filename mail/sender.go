@@ -121,15 +121,14 @@ type delivery struct {
 	id   string
 }
 
-// findID returns the name of an earlier delivery and makes its entry durable, or
-// returns "".
+// findID returns the name of an earlier delivery, which is durable, or "". The mailbox is locked.
 func (b *Mailbox) findID(from state.AgentID, id string) (Name, error) {
 	found, err := b.delivered(map[delivery]bool{{from, id}: true})
 	return found[delivery{from, id}], err
 }
 
-// delivered returns the earlier deliveries that are wanted, and makes their
-// entries durable.
+// delivered returns the earlier deliveries that are wanted. They are durable: the lock,
+// which is held, makes the entries of the mailbox so, and what was archived is synced here.
 func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error) {
 	senders := map[state.AgentID]bool{}
 	for d := range wanted {
@@ -154,7 +153,7 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 				found[d], some = entries[i].Name, true
 			}
 		}
-		if some {
+		if some && archived {
 			if err := b.tree.SyncDir(b.path("x", archived).Dir()); err != nil {
 				return nil, err
 			}
