@@ -69,6 +69,10 @@ func TestVerbsObey(t *testing.T) {
 			names, errs := sender(r).SendAll(r, []Message{hello(), named(7)})
 			return names, errors.Join(errs...)
 		}},
+		"send all again": {Lock: lock, Spares: every, Do: func(r *model.Run) (any, error) {
+			names, errs := sender(r).SendAll(r, []Message{named(2)})
+			return names, errors.Join(errs...)
+		}},
 		"mark as read": {Tells: " mail.handled", Lock: lock, Do: func(r *model.Run) (any, error) { return nil, box(r).MarkRead(r, second) }, Spares: []string{dir + "/" + string(first), dir + "/archive"}},
 		"archive": {Tells: " mail.archived", Lock: lock, Spares: []string{dir + "/" + string(second), dir + "/archive/"}, Do: func(r *model.Run) (any, error) {
 			names, err := box(r).ArchiveOld(r, "mayor", at(9).Time, false)

@@ -122,6 +122,13 @@ func TestVerbsOfAStoreObey(t *testing.T) {
 		"get":        {Spares: but("two"), Do: func(r *model.Run) (any, error) { return things(r).Get("one") }},
 		"get cached": {Spares: but("two"), Do: func(r *model.Run) (any, error) { return things(r).GetCached("one") }},
 		"all":        {Spares: others, Do: func(r *model.Run) (any, error) { return listed(things(r).All()) }},
+		"all again": {Spares: others, Do: func(r *model.Run) (any, error) {
+			s := things(r)
+			if _, err := listed(s.All()); err != nil {
+				return nil, err
+			}
+			return listed(s.All()) // what is known is looked at again
+		}},
 		"select": {Spares: others, Do: func(r *model.Run) (any, error) {
 			return listed(things(r).Select(func(v *thing) bool { return v.Count == 2 }))
 		}},

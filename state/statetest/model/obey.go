@@ -13,6 +13,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/disk"
+	"github.com/gastown-chipset/chipset/state/statetest/refused"
 )
 
 // Verb is one operation of a store.
@@ -21,15 +22,18 @@ type Verb struct {
 	Do func(r *Run) (any, error)
 	// Lock is the lock under which a file may change; without a kind it needs none.
 	Lock func(p state.Path) (kind state.LockKind, name string)
-	// Spares names the files and folders that Do does without if it can't read them.
-	Spares []string
+	// Spares names the files and folders that Do does without if others stand in their place, and, if it overlooks these as
+	// well, those that the system refuses.
+	Spares    []string
+	Overlooks bool
 	// Tells are the types of the events that it appends to the log, each after a space.
 	Tells string
 }
 
 // Obey checks what each verb owes its callers, always from what prepare has made. It
-// changes files under their locks alone. If a call of the disk fails, or a file or folder
-// can't be read, it returns an error, or all is as it would be without that.
+// changes files under their locks alone. If a call of the disk fails, or another call of the
+// system on a file of the tree, or a file or folder can't be read, it returns an error, or all is
+// as it would be without that.
 func Obey(t *testing.T, prepare func(r *Run) error, verbs map[string]Verb) {
 	t.Helper()
 	ObeyOn(t, disk.Features{}, prepare, verbs)
@@ -56,8 +60,9 @@ func ObeyOn(t *testing.T, features disk.Features, prepare func(r *Run) error, ve
 				}
 				o.check(fmt.Sprintf("%v of call %d, %s %s", kind, n, c.Op, c.Path), x.prepared, Fault{Call: n, Kind: kind}, "\x00")
 			}
+			o.refuseEach()
 			for _, p := range slices.Sorted(maps.Keys(x.prepared)) {
-				if strings.HasPrefix(p, "state/") && p != "state/rig.json" && !isLog(p) && !slices.ContainsFunc(v.Spares, func(s string) bool { return strings.HasPrefix(p, s) }) {
+				if strings.HasPrefix(p, "state/") && p != "state/rig.json" && !isLog(p) && !o.spares(p) {
 					o.check(p+" can't be read", x.prepared.spoilt(p), Fault{Call: -1}, p)
 				}
 			}
@@ -87,6 +92,9 @@ type obedience struct {
 	// names says that the verb chooses names by chance.
 	names bool
 	want  func(without string) string
+	// refuse, if not 0, is which call of the system fails, and made are those that were made.
+	refuse int
+	made   []refused.Call
 }
 
 // whole plays the verb without a fault and returns its calls.
@@ -116,6 +124,30 @@ func (o *obedience) check(fault string, files Files, f Fault, without string) {
 	}
 }
 
+// spares reports whether the verb does without a file or folder.
+func (o *obedience) spares(p string) bool {
+	return slices.ContainsFunc(o.verb.Spares, func(s string) bool { return strings.HasPrefix(p, s) })
+}
+
+// refuseEach lets the calls of the system fail that the verb makes on files of the tree, one after the other, and of those
+// that the same lines make the first.
+func (o *obedience) refuseEach() {
+	o.Helper()
+	o.refuse = -1 // none: there are fewer calls
+	o.check("no call is refused", o.prepared, Fault{Call: -1}, "\x00")
+	tried := map[string]bool{}
+	for n, c := range o.made {
+		_, file, _ := strings.Cut(c.What, " ")
+		if tried[c.From] || isLog(file) || o.verb.Overlooks && o.spares(file) {
+			continue
+		}
+		tried[c.From] = true
+		o.refuse = n + 1
+		o.check(fmt.Sprintf("call %d of the system fails, %s", n, c.What), o.prepared, Fault{Call: -1}, "\x00")
+	}
+	o.refuse = 0
+}
+
 // outcome is what the verb returns and leaves, but for one path and what is below it.
 func (o *obedience) outcome(files Files, f Fault, w *watched) (func(without string) string, []Call, error) {
 	o.Helper()
@@ -124,7 +156,12 @@ func (o *obedience) outcome(files Files, f Fault, w *watched) (func(without stri
 		if w != nil {
 			w.tree = r.Tree
 		}
-		value, err = o.verb.Do(r)
+		do := func() { value, err = o.verb.Do(r) }
+		if o.refuse == 0 {
+			do()
+		} else {
+			o.made = refused.Calls(o.T, r.Tree.Root(), max(0, o.refuse), do)
+		}
 		return err
 	}, f)
 	if err != nil {
