@@ -246,10 +246,11 @@ func TestStepsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	do := steps(t, s, "as-1", "ses-1", now)
-	for _, name := range []string{"set", "activate", "touch", "resume", "complete", "clear"} {
+	for _, name := range []string{"set", "activate", "touch", "lend", "return", "resume", "complete", "clear"} {
 		if name == "resume" {
 			do = steps(t, s, "as-1", "ses-2", now)
 		}
+		do["return"] = func() (Hook, error) { return s.Return(t.Context(), who, now) }
 		if _, err := do[name](); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -265,7 +266,7 @@ func TestStepsAreTold(t *testing.T) {
 			t.Errorf("%s is told of %q, %q", e.Type, e.Assignment, e.Bead)
 		}
 	}
-	if got := strings.Join(told, " "); got != "hook.set hook.activated hook.touched hook.resumed hook.completed hook.cleared" {
+	if got := strings.Join(told, " "); got != "hook.set hook.activated hook.touched hook.lent hook.returned hook.resumed hook.completed hook.cleared" {
 		t.Errorf("told: %s", got)
 	}
 }
