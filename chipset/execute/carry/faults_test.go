@@ -215,6 +215,28 @@ func TestConvoyNamesItsBeads(t *testing.T) {
 	}
 }
 
+// TestConvoyOfLandedBeads: what has landed before counts, and a convoy of such beads alone is complete.
+func TestConvoyOfLandedBeads(t *testing.T) {
+	y := newYard(t, "")
+	var landed []state.BeadID
+	for range 3 {
+		id := y.add()
+		y.become(id, bead.Hooked, bead.InProgress, bead.Done, bead.Merged)
+		landed = append(landed, id)
+	}
+	for _, c := range []struct {
+		name     string
+		beads    []state.BeadID
+		progress float64
+	}{{"some", []state.BeadID{landed[0], y.add()}, 0.5}, {"all", landed[1:], 1}} {
+		made, err := MakeConvoy(t.Context(), y.Rig, "human", c.name, c.beads)
+		y.must(err)
+		if made.Progress != c.progress || (made.CompletedAt != nil) != (c.progress == 1) {
+			t.Errorf("%s: progress %v, complete since %v", c.name, made.Progress, made.CompletedAt)
+		}
+	}
+}
+
 func done[T any](_ T, err error) error { return err }
 
 // already takes what was done before it failed as done.

@@ -291,6 +291,11 @@ func TestHealingGoesOn(t *testing.T) {
 	if rec, err := y.Dispatch.Get(string(broken)); err != nil || rec.Stage != dispatch.Stored {
 		t.Errorf("the record of the corrupt bead: %+v, %v", rec, err)
 	}
+	y.must(os.RemoveAll(y.Tree.Abs(dispatch.Dir)))
+	y.must(os.WriteFile(y.Tree.Abs(dispatch.Dir), nil, 0o600))
+	if _, err := HealDispatches(t.Context(), y.Rig); err == nil {
+		t.Error("records that can't be listed are none")
+	}
 }
 
 // An attempt that went on while its dispatch was unconfirmed keeps its bead.
