@@ -124,10 +124,11 @@ func TestVerbsOfAStoreObey(t *testing.T) {
 		"all":        {Spares: others, Do: func(r *model.Run) (any, error) { return listed(things(r).All()) }},
 		"all again": {Spares: others, Do: func(r *model.Run) (any, error) {
 			s := things(r)
-			if _, err := listed(s.All()); err != nil {
+			_, err := listed(s.All())
+			if err = errors.Join(err, things(r).Put("one", thing{Name: "one", Count: 5})); err != nil {
 				return nil, err
 			}
-			return listed(s.All()) // what is known is looked at again
+			return listed(s.All()) // what is known has changed
 		}},
 		"select": {Spares: others, Do: func(r *model.Run) (any, error) {
 			return listed(things(r).Select(func(v *thing) bool { return v.Count == 2 }))
