@@ -64,12 +64,56 @@ func TestBegunRequestsArePutBack(t *testing.T) {
 	for name, end := range map[string]func(d *decision){
 		"stopped":    func(d *decision) { d.abort(nudge.Nudge{From: state.Human, Type: nudge.Abort}) },
 		"taken away": func(d *decision) { delete(d.Beads, "gt-1"); d.takenAway() },
+		"red tip":    func(d *decision) { d.redTip(Result{Kind: Red, Failure: mergequeue.FailTests}) },
+		"bad end":    func(d *decision) { d.badEnd(mergequeue.FailTests, "red") },
+		"a checkout in the way": func(d *decision) {
+			d.s.Wait = Wait{Kind: WaitCheckout, Request: d.s.Work.ID, Tries: 2}
+			d.inTheWay(Result{Kind: InTheWay, Text: "t"})
+		},
 	} {
 		d := queued(merging, merging, merging, nil)
 		d.s.Work, d.s.Phase = Work{ID: "mr-gt-1", Onto: "t0"}, Test
 		end(d)
-		if len(d.work) != 3 || !slices.Equal(d.work[:2], []roles.Action{Requeue{Request: "mr-gt-3"}, Requeue{Request: "mr-gt-2"}}) {
+		if len(d.work) < 3 || !slices.Equal(d.work[:2], []roles.Action{Requeue{Request: "mr-gt-3"}, Requeue{Request: "mr-gt-2"}}) {
 			t.Errorf("%s: %+v", name, d.work)
+		}
+	}
+}
+
+// Of a stack that a checkout refuses only for the files that it changes, the lowest is tried alone: it may change others.
+func TestLowestOfAStackIsTriedAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		tries int
+		whole bool
+		want  Phase
+		group int
+	}{
+		"at first":                {0, false, Merge, 2},
+		"again":                   {1, false, Test, 1},
+		"the checkout as a whole": {1, true, Merge, 2},
+	} {
+		d := queued(merging, merging)
+		d.s.Work, d.s.Phase = Work{ID: "mr-gt-1", Onto: "t0", Group: 2, Stack: newStack(Layer{"mr-gt-1", "c1"}, Layer{"mr-gt-2", "c2"})}, Merge
+		d.s.Wait = Wait{Kind: WaitCheckout, Request: "mr-gt-1", Tries: c.tries}
+		if d.inTheWay(Result{Kind: InTheWay, Text: "t", Whole: c.whole}); d.s.Phase != c.want || d.s.Work.Group != c.group {
+			t.Errorf("%s: %s of %d", name, d.s.Phase, d.s.Work.Group)
+		}
+	}
+}
+
+// Where a person decides about what could not land, they are told once for each tip that it met.
+func TestPersonIsToldOfABadEnd(t *testing.T) {
+	for _, block := range []bool{false, true} {
+		d := queued(merging)
+		d.Policy.Block = block
+		d.s.Work, d.s.Phase = Work{ID: "mr-gt-1", Onto: "t0"}, Test
+		d.badEnd(mergequeue.FailTests, "red")
+		told := slices.ContainsFunc(d.work, func(a roles.Action) bool {
+			m, ok := a.(roles.Send)
+			return ok && m.Message.To == state.Human && m.Message.ID == "conflicted:mr-gt-1:t0"
+		})
+		if told != block {
+			t.Errorf("block %t: told %t: %+v", block, told, d.work)
 		}
 	}
 }
@@ -81,7 +125,7 @@ func TestDepthCountsWhatWaits(t *testing.T) {
 		t.Errorf("one waits: %+v", d.groups)
 	}
 	d = queued(merging, nil)
-	if d.depth(); len(d.groups) != 1 {
+	if d.depth(); len(d.groups) != 1 || d.groups[0][1] != (RecordDepth{Waiting: 2, Newest: "mr-gt-2"}) {
 		t.Errorf("two wait: %+v", d.groups)
 	}
 }
