@@ -96,12 +96,8 @@ func syncAt(path string, flags int) error {
 	if err != nil {
 		return err
 	}
-	err = f.Sync()
-	// An error of close can be the only word of a failed write.
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	defer f.Close()
+	return f.Sync()
 }
 
 // linkThenUnlink is RenameNew on systems and file systems that have no such
