@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
@@ -26,7 +28,7 @@ type TornError struct {
 	Head Hash
 	// Objects are those that were removed; none when git alone said that something is missing.
 	Objects []Hash
-	// Cause is git's own word, or nil.
+	// Cause is why git can't follow the commit, a *MissingError mostly, or nil.
 	Cause error
 }
 
@@ -78,7 +80,7 @@ func (r *Repo) RewriteObjects(ctx context.Context, objects []Hash) (torn []Hash,
 		}
 	}()
 	for _, o := range objects {
-		c, err := r.copyObject(o)
+		c, err := copyObject(o, r.loose(o), r.loose(o))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // in a pack, or of a repository that this one borrows from
@@ -113,7 +115,7 @@ func (r *Repo) unfollowed(ctx context.Context, head Hash, cause error) error {
 		return cause
 	}
 	torn, err := r.RemoveTornObjects()
-	return errors.Join(&TornError{Head: head, Objects: torn, Cause: cause}, err)
+	return errors.Join(&TornError{Head: head, Objects: torn, Cause: inPlainWords(head, cause)}, err)
 }
 
 func (r *Repo) loose(o Hash) string {
@@ -126,13 +128,13 @@ type copied struct{ temp, path string }
 // errNotItsName is returned for a loose object whose content is not what its name says.
 var errNotItsName = errors.New("the content does not match the name")
 
-// copyObject copies a loose object to a temp file of git's kind, which git itself clears away when it is left.
-func (r *Repo) copyObject(o Hash) (copied, error) {
+// copyObject copies a loose object to a temp file of git's kind beside path, which git itself clears away when it is left there.
+func copyObject(o Hash, source, path string) (copied, error) {
 	if err := o.check(); err != nil {
 		return copied{}, err
 	}
-	c := copied{path: r.loose(o)}
-	from, err := os.Open(c.path)
+	c := copied{path: path}
+	from, err := openObject(source)
 	if err != nil {
 		return copied{}, err
 	}
@@ -218,12 +220,31 @@ func (r *Repo) checkLoose(o Hash) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	f, err := os.Open(r.loose(o))
+	f, err := openObject(r.loose(o))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	return checkObject(f, o)
+}
+
+// openObject opens a loose object. Errors: errNotItsName for what is no plain file, such as a pipe, which would wait for a writer.
+func openObject(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0) //nolint:forbidigo // it is only read
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+		return nil, fmt.Errorf("%s: %w", path, errNotItsName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w", path, errNotItsName)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // RemoveTornObjects removes every loose object that is torn, and names them. It reads all of them.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -103,5 +104,9 @@ func TestMakeDurableOfWhatIsLostStaysTorn(t *testing.T) {
 	f.spoil(torn, func([]byte) []byte { return nil })
 	f.wantErr(f.MakeDurable(f.ctx, head, base), ErrTorn)
 	f.must(w.StoreFiles(f.ctx))
-	f.wantErr(f.MakeDurable(f.ctx, head, base), ErrTorn) // the older version is nowhere any more
+	err := f.MakeDurable(f.ctx, head, base) // the older version is nowhere any more
+	f.wantErr(err, ErrTorn)
+	if !strings.Contains(err.Error(), "the object "+torn.Short()+", which "+head.Short()+" reaches, is missing") {
+		t.Errorf("not in plain words: %v", err)
+	}
 }

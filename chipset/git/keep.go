@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,18 +17,19 @@ import (
 )
 
 const (
-	// keptName is the folder of git's common folder with what KeepObjects keeps: loose objects, and packs, as they lie below objects.
+	// keptName is the folder of git's common folder with what KeepObjects keeps, in the form of a folder of objects.
 	keptName = "chipset-kept"
 	// keptTip is the file in it that names the commit whose objects are kept.
 	keptTip = "tip"
-	// maxCopied bounds the files that are copied, in bytes. Larger ones are linked: a link outlives the deletion of the original, and
-	// not that it is overwritten.
-	maxCopied = 1 << 20
+	// maxKept is how many loose objects are kept as they are. More become a pack: each that is kept costs a look whenever something could
+	// have been deleted.
+	maxKept = 256
 )
 
 // KeepObjects keeps a second copy of every object that tip reaches, where the sandbox lets no worker write: who commits into a
-// repository can delete its objects. Another tip adds what it reaches beyond the last one; one that does not descend from that begins anew.
-// Nothing of it is durable.
+// repository can delete its loose objects. At first it keeps all packs and loose objects that there are, and with another tip what that
+// reaches beyond the last one. Many loose objects are packed; a worker in the sandbox changes no pack. Nothing of it is durable.
+// Errors: ErrTorn for an object that is damaged already; all others are kept.
 func (r *Repo) KeepObjects(ctx context.Context, tip Hash) error {
 	err := r.keepObjects(ctx, tip)
 	if err != nil {
@@ -39,6 +39,9 @@ func (r *Repo) KeepObjects(ctx context.Context, tip Hash) error {
 }
 
 func (r *Repo) keepObjects(ctx context.Context, tip Hash) error {
+	if err := tip.check(); err != nil {
+		return err
+	}
 	if err := r.keepPacks(); err != nil {
 		return err
 	}
@@ -46,31 +49,26 @@ func (r *Repo) keepObjects(ctx context.Context, tip Hash) error {
 	if err != nil || before == tip {
 		return err
 	}
-	if before != "" {
-		descends, err := r.IsAncestor(ctx, before, tip)
-		if err != nil {
-			return err
-		}
-		if !descends {
-			if back, err := r.RestoreObjects(ctx); err != nil || back > 0 {
-				return errors.Join(err, fmt.Errorf("%d objects were gone", back)) // they are looked at again before the copies go
-			}
-			if err := os.RemoveAll(r.kept()); err != nil { //nolint:forbidigo // copies of git's own files
-				return err
-			}
-			return r.keepObjects(ctx, tip)
-		}
-	}
 	objects, err := r.unkept(ctx, before, tip)
-	for _, o := range objects {
-		if err == nil {
-			err = keepFile(r.loose(o), r.kept(string(o[:2]), string(o[2:])))
-		}
-	}
 	if err != nil {
 		return err
 	}
-	return r.setKeptTip(tip)
+	damaged := &TornError{Head: tip}
+	for _, o := range objects {
+		err := r.copyLoose(o, r.loose(o), r.keptLoose(o))
+		if errors.Is(err, errNotItsName) {
+			damaged.Objects = append(damaged.Objects, o)
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) { // of a pack, or tidied away meanwhile
+			return err
+		}
+	}
+	if err := r.packKept(ctx); err != nil {
+		return err
+	}
+	if err := r.setKeptTip(tip); err != nil || len(damaged.Objects) == 0 {
+		return err
+	}
+	return damaged
 }
 
 func (r *Repo) setKeptTip(tip Hash) error {
@@ -85,21 +83,52 @@ func (r *Repo) setKeptTip(tip Hash) error {
 	return err
 }
 
-// unkept lists what tip reaches and before does not; without before, what of it is in no pack.
-func (r *Repo) unkept(ctx context.Context, before, tip Hash) (objects []Hash, err error) {
+// unkept lists what tip reaches and before does not; without before, and where that can't be followed, all loose objects.
+func (r *Repo) unkept(ctx context.Context, before, tip Hash) ([]Hash, error) {
 	if before != "" {
-		return r.reached(ctx, tip, []Hash{before})
+		if objects, err := r.reached(ctx, tip, []Hash{before}); err == nil || ctx.Err() != nil {
+			return objects, err
+		}
 	}
-	out, err := r.read(ctx, "rev-list", "--objects", "--no-object-names", "--unpacked", string(tip), "--")
-	for text := range strings.Lines(string(out)) {
-		objects = append(objects, Hash(strings.TrimSpace(text)))
+	return looseIn(r.objectsFolder())
+}
+
+// looseIn lists the loose objects of a folder of objects.
+func looseIn(folder string) (all []Hash, err error) {
+	entries, err := readFolder(folder)
+	for _, e := range entries {
+		if len(e.Name()) != 2 || err != nil {
+			continue
+		}
+		var files []fs.DirEntry
+		files, err = readFolder(filepath.Join(folder, e.Name()))
+		for _, f := range files {
+			if o := Hash(e.Name() + f.Name()); o.check() == nil {
+				all = append(all, o)
+			}
+		}
 	}
-	return objects, err
+	return all, err
+}
+
+// readFolder is os.ReadDir, and lists nothing of what is no folder.
+func readFolder(path string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+func (r *Repo) objectsFolder(names ...string) string {
+	return filepath.Join(append([]string{r.common, "objects"}, names...)...)
 }
 
 func (r *Repo) kept(names ...string) string {
 	return filepath.Join(append([]string{r.common, keptName}, names...)...)
 }
+
+func (r *Repo) keptLoose(o Hash) string { return r.kept(string(o[:2]), string(o[2:])) }
 
 // keptAt is the commit whose objects are kept, "" for none.
 func (r *Repo) keptAt() (Hash, error) {
@@ -111,72 +140,97 @@ func (r *Repo) keptAt() (Hash, error) {
 	return h, err
 }
 
-// keepPacks keeps the packs that are there.
+// keepPacks keeps the packs that are there, as second names of the same files.
 func (r *Repo) keepPacks() error {
-	packs, err := os.ReadDir(filepath.Join(r.common, "objects", "pack"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	var failed []error
+	packs, err := readFolder(r.objectsFolder("pack"))
 	for _, p := range packs {
 		if strings.HasPrefix(p.Name(), "pack-") && slices.Contains([]string{".pack", ".idx", ".promisor"}, filepath.Ext(p.Name())) {
-			failed = append(failed, keepFile(filepath.Join(r.common, "objects", "pack", p.Name()), r.kept("pack", p.Name())))
+			err = errors.Join(err, linkFile(r.objectsFolder("pack", p.Name()), r.kept("pack", p.Name())))
 		}
-	}
-	return errors.Join(failed...)
-}
-
-// keepFile makes kept a second file with the content of path, unless it is there, or path is gone meanwhile.
-func keepFile(path, kept string) error {
-	info, err := os.Lstat(path)
-	if _, known := os.Lstat(kept); known == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(kept), 0o755) //nolint:forbidigo // a folder of git's own
-	}
-	if err != nil {
-		return err
-	}
-	if info.Size() > maxCopied {
-		err = os.Link(path, kept) //nolint:forbidigo // a file of git's own
-	} else {
-		err = copyFile(path, kept)
-	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-		return nil // tidied away meanwhile, or kept by another process
 	}
 	return err
 }
 
-// copyFile makes a file with the content of another one, whole or not at all.
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
+// linkFile gives a file a second name, unless that is taken, the file is gone meanwhile, or its file system has no second names for it.
+func linkFile(from, to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return nil
 	}
-	defer in.Close()
-	out, err := os.CreateTemp(filepath.Dir(to), "tmp_obj_") //nolint:forbidigo // a file of git's own
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, gitfile.Remove(out.Name())) }()
-	_, err = io.Copy(out, in)
+	err := os.MkdirAll(filepath.Dir(to), 0o755) //nolint:forbidigo // a folder of git's own
 	if err == nil {
-		err = out.Chmod(0o444)
+		err = os.Link(from, to) //nolint:forbidigo // a file of git's own
 	}
-	if closeErr := out.Close(); err == nil {
-		err = closeErr
+	for _, expected := range []error{fs.ErrExist, fs.ErrNotExist, unix.EXDEV, unix.EPERM, unix.ENOTSUP, unix.EMLINK} {
+		if errors.Is(err, expected) {
+			return nil
+		}
 	}
+	return err
+}
+
+// copyLoose gives an object a second file, unless there is one. Errors: errNotItsName when the first is damaged.
+func (r *Repo) copyLoose(o Hash, from, to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil { //nolint:forbidigo // a folder of git's own
+		return err
+	}
+	c, err := copyObject(o, from, to)
 	if err != nil {
 		return err
 	}
-	return os.Rename(out.Name(), to) //nolint:forbidigo // a file of git's own
+	return os.Rename(c.temp, c.path) //nolint:forbidigo // a file of git's own
+}
+
+// packKept makes a pack of the loose objects that are kept, if there are many.
+func (r *Repo) packKept(ctx context.Context) error {
+	objects, err := looseIn(r.kept())
+	if err != nil || len(objects) <= maxKept {
+		return err
+	}
+	if err := os.MkdirAll(r.objectsFolder("pack"), 0o755); err != nil { //nolint:forbidigo // as git makes it
+		return err
+	}
+	var names strings.Builder
+	for _, o := range objects {
+		names.WriteString(string(o) + "\n")
+	}
+	// git reads the copies: what lies in its own folder a worker may be changing just now.
+	out, err := r.Run(ctx, Command{Args: []string{"pack-objects", "-q", "--incremental", "--non-empty", r.kept("new")}, Stdin: []byte(names.String()),
+		Config: []string{"pack.writeReverseIndex=false"}, Env: []string{"GIT_OBJECT_DIRECTORY=" + r.kept()}})
+	if err != nil {
+		return err
+	}
+	if name := line(out); name != "" { // or all of them are in packs already
+		for _, ext := range []string{".pack", ".idx"} {
+			fresh := r.kept("new-" + name + ext)
+			err := os.Link(fresh, r.objectsFolder("pack", "pack-"+name+ext)) //nolint:forbidigo // a file of git's own, which has synced it
+			if err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			if err := os.Rename(fresh, r.kept("pack", "pack-"+name+ext)); err != nil { //nolint:forbidigo // as above
+				return err
+			}
+		}
+	}
+	return r.dropKept(objects, nil)
+}
+
+// dropKept keeps loose objects and files of packs no longer.
+func (r *Repo) dropKept(loose []Hash, packs []string) (err error) {
+	for _, o := range loose {
+		err = errors.Join(err, gitfile.Remove(r.keptLoose(o)))
+	}
+	for _, name := range packs {
+		err = errors.Join(err, gitfile.Remove(r.kept("pack", name)))
+	}
+	return err
 }
 
 // RestoreObjects puts back what was deleted or damaged of what KeepObjects has kept, and returns how many objects and files of
-// packs that were. What a person's git has packed meanwhile, or what its tidying replaced, is kept no longer. Without anything kept it
-// does nothing. What is back is durable after the next Sync.
+// packs that were. What is not needed any more, because a person's git has packed it or tidied it away, is kept no longer. Without anything
+// kept it does nothing. What is back is durable after the next Sync.
 func (r *Repo) RestoreObjects(ctx context.Context) (back int, err error) {
 	if tip, err := r.keptAt(); err != nil || tip == "" {
 		return 0, err
@@ -192,6 +246,7 @@ func (r *Repo) RestoreObjects(ctx context.Context) (back int, err error) {
 	if err == nil && len(gone)+len(packs) > 0 {
 		r.Close() // an open pack is there for whoever has opened it
 		back, err = r.putBack(ctx, gone, packs)
+		r.Close()
 	}
 	if err != nil {
 		err = fmt.Errorf("restore objects: %w", err)
@@ -201,12 +256,11 @@ func (r *Repo) RestoreObjects(ctx context.Context) (back int, err error) {
 
 // mendFolders makes the folders of the object store accessible, and removes files in their place.
 func (r *Repo) mendFolders() error {
-	root := filepath.Join(r.common, "objects")
-	err := allow(root, 0o700)
-	entries, readErr := os.ReadDir(root)
+	err := allow(r.objectsFolder(), 0o700)
+	entries, readErr := os.ReadDir(r.objectsFolder())
 	failed := []error{err, readErr}
 	for _, e := range entries {
-		path := filepath.Join(root, e.Name())
+		path := r.objectsFolder(e.Name())
 		switch {
 		case len(e.Name()) != 2 && e.Name() != "pack":
 		case e.IsDir():
@@ -229,38 +283,21 @@ func allow(path string, mode fs.FileMode) error {
 
 // goneLoose lists the loose objects that are kept and not there as they were.
 func (r *Repo) goneLoose() (gone []Hash, err error) {
-	folders, err := os.ReadDir(r.kept())
-	if err != nil {
-		return nil, err
-	}
-	for _, folder := range folders {
-		if len(folder.Name()) != 2 {
-			continue
-		}
-		files, err := os.ReadDir(r.kept(folder.Name()))
+	objects, err := looseIn(r.kept())
+	for _, o := range objects {
+		whole, err := r.asKept(o)
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range files {
-			o := Hash(folder.Name() + f.Name())
-			if o.check() != nil {
-				continue
-			}
-			whole, err := r.asKept(o)
-			if err != nil {
-				return nil, err
-			}
-			if !whole {
-				gone = append(gone, o)
-			}
+		if !whole {
+			gone = append(gone, o)
 		}
 	}
-	return gone, nil
+	return gone, err
 }
 
 // asKept reports whether a kept object is there. One that was changed since is read, and removed when it is not whole.
 func (r *Repo) asKept(o Hash) (bool, error) {
-	kept := r.kept(string(o[:2]), string(o[2:]))
 	var now, then unix.Stat_t
 	if err := unix.Lstat(r.loose(o), &now); err != nil {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -268,18 +305,23 @@ func (r *Repo) asKept(o Hash) (bool, error) {
 		}
 		return false, &fs.PathError{Op: "lstat", Path: r.loose(o), Err: err}
 	}
-	if err := unix.Lstat(kept, &then); err != nil {
-		return false, &fs.PathError{Op: "lstat", Path: kept, Err: err}
+	if err := unix.Lstat(r.keptLoose(o), &then); err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			return true, nil // another process keeps it no longer
+		}
+		return false, &fs.PathError{Op: "lstat", Path: r.keptLoose(o), Err: err}
 	}
-	if now.Ino == then.Ino || now.Size == then.Size && now.Ctim.Nano() < then.Ctim.Nano() {
-		return true, nil
-	}
-	err := allow(r.loose(o), 0o400)
-	if err == nil {
-		err = r.checkLoose(o)
-	}
-	if err == nil {
-		return true, changeTime(kept)
+	if now.Mode&unix.S_IFMT == unix.S_IFREG {
+		if now.Size == then.Size && now.Ctim.Nano() < then.Ctim.Nano() {
+			return true, nil
+		}
+		err := allow(r.loose(o), 0o400)
+		if err == nil {
+			err = r.checkLoose(o)
+		}
+		if err == nil {
+			return true, changeTime(r.keptLoose(o))
+		}
 	}
 	return false, os.RemoveAll(r.loose(o)) //nolint:forbidigo // it is not what it is called
 }
@@ -289,40 +331,50 @@ func changeTime(kept string) error {
 	return os.Chmod(kept, 0o444)
 }
 
-// gonePacks lists the files of packs that are kept and not there.
+// gonePacks lists the files of packs that are kept and not there: packs before their indexes, which make git look for them.
 func (r *Repo) gonePacks() (gone []string, err error) {
-	files, err := os.ReadDir(r.kept("pack"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, f := range files {
-		if _, err := os.Lstat(filepath.Join(r.common, "objects", "pack", f.Name())); errors.Is(err, fs.ErrNotExist) {
+	files, err := readFolder(r.kept("pack"))
+	for _, f := range slices.Backward(files) {
+		if _, err := os.Lstat(r.objectsFolder("pack", f.Name())); errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(f.Name(), "pack-") {
 			gone = append(gone, f.Name())
 		}
 	}
 	return gone, err
 }
 
-// putBack puts back what nothing else stands for, and forgets what is not needed any more.
+// putBack puts back what the repository is not whole without, and keeps the rest no longer.
 func (r *Repo) putBack(ctx context.Context, loose []Hash, packs []string) (back int, err error) {
-	if err := os.MkdirAll(filepath.Join(r.common, "objects", "pack"), 0o755); err != nil { //nolint:forbidigo // as git makes it
+	loose, err = r.dropPacked(ctx, loose)
+	if err != nil || len(loose)+len(packs) == 0 {
 		return 0, err
 	}
-	if len(packs) > 0 {
-		if back, err = r.putBackPacks(ctx, packs); err != nil {
+	tip, err := r.keptAt()
+	if err != nil {
+		return 0, err
+	}
+	_, missing := r.read(ctx, "rev-list", "--objects", "--quiet", "--all", string(tip), "--")
+	if missing == nil { // git has packed anew, or tidied away what nothing reaches
+		return 0, r.dropKept(loose, packs)
+	}
+	if !exited(missing, 1, 128) {
+		return 0, missing
+	}
+	for _, name := range packs {
+		if err := linkFile(r.kept("pack", name), r.objectsFolder("pack", name)); err != nil {
 			return back, err
 		}
+		back++
 	}
 	for _, o := range loose {
-		kept := r.kept(string(o[:2]), string(o[2:]))
-		_, packed, err := r.info(ctx, string(o))
+		err := r.copyLoose(o, r.keptLoose(o), r.loose(o))
 		switch {
-		case err != nil:
-		case packed || fileIs(kept, o) != nil:
-			err = gitfile.Remove(kept)
-		default:
-			err = errors.Join(os.MkdirAll(filepath.Dir(r.loose(o)), 0o755), copyFile(kept, r.loose(o)), changeTime(kept)) //nolint:forbidigo // as git makes it
+		case err == nil:
+			err = changeTime(r.keptLoose(o))
 			back++
+		case errors.Is(err, errNotItsName): // a power cut tore the copy
+			err = r.dropKept([]Hash{o}, nil)
+		case errors.Is(err, fs.ErrNotExist): // another process keeps it no longer
+			err = nil
 		}
 		if err != nil {
 			return back, err
@@ -331,34 +383,18 @@ func (r *Repo) putBack(ctx context.Context, loose []Hash, packs []string) (back 
 	return back, nil
 }
 
-// putBackPacks puts packs back unless others hold what they did: then git has packed anew.
-func (r *Repo) putBackPacks(ctx context.Context, packs []string) (back int, err error) {
-	tip, err := r.keptAt()
-	if err != nil {
-		return 0, err
-	}
-	_, missing := r.read(ctx, "rev-list", "--objects", "--quiet", string(tip), "--")
-	if missing != nil && !exited(missing, 128) {
-		return 0, missing
-	}
-	for _, name := range packs {
-		if missing == nil { // others hold what these did
-			err = errors.Join(err, gitfile.Remove(r.kept("pack", name)))
-			continue
+// dropPacked keeps those of the loose objects no longer that a pack holds, and returns the others.
+func (r *Repo) dropPacked(ctx context.Context, loose []Hash) (others []Hash, err error) {
+	for _, o := range loose {
+		_, packed, err := r.info(ctx, string(o))
+		if err == nil && packed {
+			err = r.dropKept([]Hash{o}, nil)
+		} else {
+			others = append(others, o)
 		}
-		err = errors.Join(err, keepFile(r.kept("pack", name), filepath.Join(r.common, "objects", "pack", name)))
-		back++
+		if err != nil {
+			return nil, err
+		}
 	}
-	r.Close()
-	return back, err
-}
-
-// fileIs holds a file against the name of the loose object that it is a copy of.
-func fileIs(path string, o Hash) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return checkObject(f, o)
+	return others, nil
 }

@@ -2,10 +2,13 @@ package git
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // kept is a repository with three commits whose objects are kept.
@@ -94,6 +97,7 @@ func TestRestoreObjectsPutsPacksBack(t *testing.T) {
 	f.git(f.TopLevel(), "gc", "-q")
 	tip := f.commit(f.TopLevel(), map[string]string{"d.txt": "d"})
 	f.must(f.KeepObjects(f.ctx, tip))
+	f.restores(0)
 	if whole, err := f.HasCommit(f.ctx, tip); err != nil || !whole { // a process of git has the pack open
 		t.Fatal(whole, err)
 	}
@@ -123,28 +127,96 @@ func TestRestoreObjectsLeavesGitsOwnTidying(t *testing.T) {
 	}
 }
 
-// A history that the person has rewritten is not kept, and objects that are gone meanwhile are not forgotten.
-func TestKeepObjectsBeginsAnewOnARewrittenHistory(t *testing.T) {
+// What a rewritten history reaches is kept beside what was kept before, until git tidies that away.
+func TestKeepObjectsOfARewrittenHistory(t *testing.T) {
 	f, tip := keptFixture(t)
 	f.git(f.TopLevel(), "reset", "-q", "--hard", "main~1")
 	rewritten := f.commit(f.TopLevel(), map[string]string{"e.txt": "e"})
-	blob := Hash(f.git(f.TopLevel(), "rev-parse", "main:a.txt"))
-	f.must(os.Remove(f.loose(blob)))
-	if err := f.KeepObjects(f.ctx, rewritten); err == nil || !strings.Contains(err.Error(), "1 objects were gone") {
-		t.Fatalf("KeepObjects: %v", err)
-	}
 	f.must(f.KeepObjects(f.ctx, rewritten))
-	if _, err := os.Lstat(f.kept(string(tip[:2]), string(tip[2:]))); err == nil {
+	for _, revision := range []string{"main:a.txt", "main:e.txt"} {
+		f.must(os.Remove(f.loose(Hash(f.git(f.TopLevel(), "rev-parse", revision)))))
+	}
+	f.restores(2)
+	f.git(f.TopLevel(), "reflog", "expire", "--expire=now", "--all")
+	f.git(f.TopLevel(), "prune", "--expire=now")
+	f.restores(0)
+	if _, err := os.Lstat(f.keptLoose(tip)); err == nil {
 		t.Errorf("the old tip is still kept")
 	}
-	f.must(os.Remove(f.loose(blob)))
+}
+
+// A person's other branch is kept as it was when the first copy was made.
+func TestKeepObjectsOfOtherBranches(t *testing.T) {
+	f := newFixture(t)
+	main := f.head(f.TopLevel())
+	f.git(f.TopLevel(), "checkout", "-q", "-b", "mine")
+	mine := f.commit(f.TopLevel(), map[string]string{"mine.txt": "mine"})
+	f.git(f.TopLevel(), "checkout", "-q", "main")
+	f.must(f.KeepObjects(f.ctx, main))
+	f.must(os.Remove(f.loose(mine)))
 	f.restores(1)
+}
+
+// What is damaged before it is kept is named, and all else is kept.
+func TestKeepObjectsKeepsNothingDamaged(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"forged": func(path string) error { return os.WriteFile(path, []byte("other"), 0o600) },
+		"a pipe": func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) },
+		"a link": func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			tip := f.commit(f.TopLevel(), map[string]string{"b.txt": "b"})
+			bad := Hash(f.git(f.TopLevel(), "rev-parse", "main:b.txt"))
+			f.must(os.Chmod(f.loose(bad), 0o600))
+			f.must(spoil(f.loose(bad)))
+			var torn *TornError
+			if err := f.KeepObjects(f.ctx, tip); !errors.As(err, &torn) || !slices.Equal(torn.Objects, []Hash{bad}) {
+				t.Fatalf("KeepObjects: %v", err)
+			}
+			if _, err := os.Lstat(f.keptLoose(bad)); err == nil {
+				t.Error("the damaged object is kept")
+			}
+			f.must(os.Remove(f.loose(tip)))
+			if back, err := f.RestoreObjects(f.ctx); err != nil || back != 1 {
+				t.Errorf("put back %d, %v", back, err)
+			}
+		})
+	}
+}
+
+// Many objects become a pack, of what was kept and not of what lies in git's own folder by then.
+func TestKeepObjectsPacksMany(t *testing.T) {
+	f, _ := keptFixture(t)
+	files := map[string]string{}
+	for i := range maxKept {
+		files[fmt.Sprint(i)] = fmt.Sprint("content ", i)
+	}
+	tip := f.commit(f.TopLevel(), files)
+	first := f.loose(Hash(f.git(f.TopLevel(), "rev-parse", "main~3")))
+	f.must(os.Chmod(first, 0o600))
+	f.must(os.WriteFile(first, nil, 0o600)) // what was kept before is as it was
+	f.must(f.KeepObjects(f.ctx, tip))
+	if left, err := looseIn(f.kept()); err != nil || len(left) > 0 {
+		t.Errorf("%d objects are still kept loose: %v", len(left), err)
+	}
+	all, err := looseIn(f.objectsFolder())
+	f.must(err)
+	for _, o := range all {
+		f.must(os.Remove(f.loose(o)))
+	}
+	f.must(f.CheckReached(f.ctx, tip))
+	f.restores(0)
+	f.must(f.KeepObjects(f.ctx, f.commit(f.TopLevel(), map[string]string{"last.txt": "last"})))
+	if left, err := looseIn(f.kept()); err != nil || len(left) != 3 {
+		t.Errorf("%d objects are kept loose: %v", len(left), err)
+	}
 }
 
 // A copy that a power cut tore is worth nothing.
 func TestRestoreObjectsTrustsNoTornCopy(t *testing.T) {
 	f, tip := keptFixture(t)
-	path := f.kept(string(tip[:2]), string(tip[2:]))
+	path := f.keptLoose(tip)
 	f.must(os.Chmod(path, 0o600))
 	f.must(os.Truncate(path, 0))
 	f.must(os.Remove(f.loose(tip)))

@@ -26,6 +26,11 @@ func (r *Repo) CheckReached(ctx context.Context, tip Hash) error {
 		return err
 	}
 	_, err := r.read(ctx, "rev-list", "--objects", "--quiet", string(tip), "--")
+	return inPlainWords(tip, err)
+}
+
+// inPlainWords makes a *MissingError of what git says when it can't walk the history of a commit.
+func inPlainWords(tip Hash, err error) error {
 	var failed *Error
 	if !exited(err, 1, 128) || !errors.As(err, &failed) {
 		return err
