@@ -64,7 +64,7 @@ func (c confined) profile() *sandbox.Profile {
 		p.Write = append(p.Write, c.worktree)
 	}
 	if c.client != nil {
-		p.Plain = append(c.ofGit(), c.admin)
+		p.Plain, p.Objects = append(c.ofGit(), c.admin), c.objects()
 		p.Write = append(p.Write, c.ofClient(c.client, slices.Concat(c.client.Home.Changed, c.client.Home.Renewed))...)
 		if c.stand != "" {
 			p.Write = append(p.Write, c.stand)
@@ -84,9 +84,12 @@ func (c confined) profile() *sandbox.Profile {
 	return p
 }
 
-// ofGit returns what a commit changes in the folder that all worktrees of the repository share.
+// objects is the folder in which a commit makes loose objects.
+func (c confined) objects() string { return filepath.Join(c.git, "objects") }
+
+// ofGit returns what else a commit changes in the folder that all worktrees of the repository share.
 func (c confined) ofGit() []string {
-	return []string{filepath.Join(c.git, "objects"), filepath.Join(c.git, "refs/heads/polecat"), filepath.Join(c.git, "logs/refs/heads/polecat")}
+	return []string{filepath.Join(c.git, "refs/heads/polecat"), filepath.Join(c.git, "logs/refs/heads/polecat")}
 }
 
 // ofClient returns paths below the home of a client's user, where its own variable may have moved them.
@@ -171,7 +174,11 @@ func (p *Polecat) confineWorker(client *agentcli.Client, session state.SessionID
 	if c.admin, err = p.Rig.Git.In(c.worktree).GitDir(); err != nil {
 		return nil, nil, err
 	}
-	for _, dir := range c.ofGit() {
+	dirs := c.ofGit()
+	for first := range 256 {
+		dirs = append(dirs, fmt.Sprintf("%s/%02x", c.objects(), first))
+	}
+	for _, dir := range dirs {
 		err = errors.Join(err, os.MkdirAll(dir, 0o777)) //nolint:forbidigo // as git makes them
 	}
 	for _, dir := range c.ofClient(client, client.Home.Changed) {

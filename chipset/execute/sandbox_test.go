@@ -34,13 +34,16 @@ func TestProfile(t *testing.T) {
 	if path := "/moved/projects"; !slices.Contains(worker.Write, path) || slices.Contains(test.Write, path) {
 		t.Errorf("%s must be changed by workers alone", path)
 	}
-	for _, path := range []string{"/rig/.git/objects", "/rig/.git/refs/heads/polecat", "/rig/.git/worktrees/polecat-alpha"} {
+	if worker.Objects != "/rig/.git/objects" || test.Objects != "" {
+		t.Errorf("objects are made in %q by a worker, and in %q by a test", worker.Objects, test.Objects)
+	}
+	for _, path := range []string{"/rig/.git/refs/heads/polecat", "/rig/.git/worktrees/polecat-alpha"} {
 		if !slices.Contains(worker.Plain, path) || slices.Contains(worker.Write, path) || slices.Contains(append(test.Plain, test.Write...), path) {
 			t.Errorf("%s must be changed by workers alone, without links", path)
 		}
 	}
 	for _, path := range slices.Concat(worker.Write, worker.Plain, test.Write, test.Plain) {
-		for _, kept := range []string{"/rig/.chipset/state", "/rig/.chipset/run", "/rig/.chipset/chipset.yaml", "/rig/.git/config", "/rig/.git/hooks",
+		for _, kept := range []string{"/rig/.chipset/state", "/rig/.chipset/run", "/rig/.chipset/chipset.yaml", "/rig/.git/config", "/rig/.git/hooks", "/rig/.git/objects/pack", "/rig/.git/objects/info",
 			"/rig/.git/refs/heads/main", "/rig/.git/HEAD", "/rig/main.go", "/home/u/.profile", "/moved/settings.json", "/tmp"} {
 			if path == kept || strings.HasPrefix(kept, strings.TrimSuffix(path, "/")+"/") || strings.HasPrefix(path, kept+"/") {
 				t.Errorf("%s can be changed by %s", kept, path)

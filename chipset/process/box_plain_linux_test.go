@@ -44,6 +44,42 @@ func TestBoxKeepsPlainFoldersPlain(t *testing.T) {
 	}
 }
 
+// Of git's objects a command makes and changes loose ones, and no pack.
+func TestBoxKeepsPacks(t *testing.T) {
+	needLandlock(t)
+	for script, held := range map[string]bool{
+		"echo x > $OBJECTS/0a/tmp && ln $OBJECTS/0a/tmp $OBJECTS/0a/object && rm $OBJECTS/0a/tmp": false,
+		"rm -r $OBJECTS/ff/old":                    false,
+		"echo x > $OBJECTS/pack/pack-1.pack":       true,
+		"rm $OBJECTS/pack/pack-0.pack":             true,
+		"mv $OBJECTS/pack $OBJECTS/ff/":            true,
+		"mv $OBJECTS/ff $OBJECTS/fe/":              true,
+		"echo / > $OBJECTS/info/alternates":        true,
+		"mkdir $OBJECTS/new":                       true,
+		"ln $OBJECTS/pack/pack-0.pack $OBJECTS/ff": true,
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			objects := t.TempDir()
+			for _, dir := range []string{"0a", "fe", "ff/old", "info", "pack"} {
+				if err := os.MkdirAll(filepath.Join(objects, dir), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(objects, "pack/pack-0.pack"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			spec := b.boxed(script)
+			spec.Sandbox.Objects = objects
+			spec.Env = append(spec.Env, "OBJECTS="+objects)
+			if exit := b.run(spec); (exit.Code != 0) != held {
+				t.Errorf("exit %d: %s", exit.Code, b.log())
+			}
+		})
+	}
+}
+
 // A privileged user's command has System V shared memory of its own: what programs outside hold there it neither reads nor removes.
 func TestBoxHasSharedMemoryOfItsOwn(t *testing.T) {
 	needLandlock(t)

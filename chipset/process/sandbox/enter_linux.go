@@ -146,7 +146,7 @@ func (p *Profile) restrictFiles() error {
 		}
 		allow(changeAccess, path)
 	}
-	allow(plainAccess, resolved(p.Plain)...)
+	allow(plainAccess, p.plain()...)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,6 +61,9 @@ type Profile struct {
 	// Plain are folders like those of Write, in which files and folders are made, and nothing else: no links, no pipes, and
 	// no folder is moved there from elsewhere. A program outside that writes there writes nowhere else.
 	Plain []string `json:"plain,omitempty"`
+	// Objects is a folder of git's objects, "" for none. Its loose objects are made and changed as in the folders of Plain, each in its
+	// folder of two hexadecimal digits, which must exist. Packs, and what git is told of the folder, can't be changed.
+	Objects string `json:"objects,omitempty"`
 	// Hide are those that can't be read, with all below them: paths, or patterns of filepath.Glob. Everything else can.
 	Hide []string `json:"hide,omitempty"`
 	// Show are exceptions below Hide.
@@ -102,6 +106,17 @@ func (p *Profile) writable() []string {
 	return slices.DeleteFunc(slices.Clone(all), func(path string) bool {
 		return slices.ContainsFunc(all, func(other string) bool { return below(path, other) })
 	})
+}
+
+// plain returns the folders of p.Plain, and those of loose objects.
+func (p *Profile) plain() []string {
+	all := resolved(p.Plain)
+	for _, objects := range resolved([]string{p.Objects}) {
+		for first := range 256 {
+			all = append(all, fmt.Sprintf("%s/%02x", objects, first))
+		}
+	}
+	return all
 }
 
 // resolved returns the paths that exist, each once and without symbolic links.

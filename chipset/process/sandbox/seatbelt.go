@@ -18,7 +18,7 @@ func (p *Profile) seatbelt() string {
 		}
 		text.WriteString(")\n")
 	}
-	write, devices := append(p.writable(), resolved(p.Plain)...), []string{"/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper", "/dev/fd"}
+	write, devices := append(p.writable(), p.plain()...), []string{"/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper", "/dev/fd"}
 	text.WriteString("(version 1)\n(allow default)\n(deny file-write*)\n")
 	rule("deny file-read-data", resolved(p.Hide))
 	rule("allow file-read-data", append(resolved(p.Show), write...))
