@@ -239,3 +239,45 @@ func TestCommitMessageIsPlain(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A worker can write the HEAD of its worktree and its branch: a commit of the rig's moves no other branch for that.
+func TestKeepToKeepsOtherBranches(t *testing.T) {
+	for name, spoil := range map[string]func(f *fixture, w *Worktree){
+		"HEAD leads to another branch": func(f *fixture, w *Worktree) {
+			f.must(os.WriteFile(filepath.Join(f.git(w.Path(), "rev-parse", "--absolute-git-dir"), "HEAD"), []byte("ref: refs/heads/main\n"), 0o644))
+		},
+		"the branch leads to another one": func(f *fixture, w *Worktree) {
+			f.git(f.TopLevel(), "symbolic-ref", f.git(w.Path(), "symbolic-ref", "HEAD"), "refs/heads/main")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			w := f.prepared()
+			main := f.head(f.TopLevel())
+			branch, found, err := w.HeadBranch(f.ctx)
+			if f.must(err); !found {
+				t.Fatal("no branch")
+			}
+			spoil(f, w)
+			f.must(os.WriteFile(filepath.Join(w.Path(), "new"), nil, 0o644))
+			f.must(w.KeepTo(f.ctx, branch))
+			made, err := w.CommitAll(f.ctx, "new", "polecat-alpha")
+			if f.must(err); !made.Made || f.git(f.TopLevel(), "rev-parse", "main") != string(main) {
+				t.Errorf("%+v, main is at %s", made, f.git(f.TopLevel(), "rev-parse", "main"))
+			}
+			f.git(f.TopLevel(), "symbolic-ref", string(branch.Ref()), "refs/heads/main")
+			f.git(f.TopLevel(), "reset", "-q", "--soft", string(made.Hash))
+			f.must(f.PrepareWorktree(f.ctx, w.Path(), branch, main))
+			if got := f.git(f.TopLevel(), "rev-parse", "main"); got != string(made.Hash) {
+				t.Errorf("to prepare the branch has moved main to %s", got)
+			}
+		})
+	}
+	f := newFixture(t)
+	w := f.prepared()
+	f.git(w.Path(), "checkout", "-q", "--orphan", "other")
+	var bad *UnfitError
+	if err := w.KeepTo(f.ctx, "other"); !errors.As(err, &bad) {
+		t.Errorf("a branch without commits: %v", err)
+	}
+}

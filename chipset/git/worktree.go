@@ -230,7 +230,7 @@ func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) er
 		return err
 	}
 	if b != "" {
-		if err := r.checkUnused(ctx, b, real); err != nil {
+		if err := errors.Join(r.checkUnused(ctx, b, real), r.dropSymbolic(b)); err != nil {
 			return err
 		}
 	}
@@ -284,7 +284,7 @@ func (r *Repo) PrepareIdle(ctx context.Context, path string, b Branch, base Hash
 		return false
 	}
 	w := r.In(p.workTree)
-	if r.clearLocks(ctx, p.gitDir) != nil || r.checkUnused(ctx, b, p.workTree) != nil || !w.idle(ctx, p, b, base) {
+	if r.clearLocks(ctx, p.gitDir) != nil || r.checkUnused(ctx, b, p.workTree) != nil || r.dropSymbolic(b) != nil || !w.idle(ctx, p, b, base) {
 		return false
 	}
 	return w.checkout(ctx, p, onBranch(b, base)...) == nil

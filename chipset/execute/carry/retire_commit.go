@@ -204,7 +204,7 @@ func (f *finish) head(ctx context.Context, b *bead.Bead, branch git.Branch, tip 
 	}
 	work := git.Hash("")
 	if holds {
-		work, err = f.commitRest(ctx, b)
+		work, err = f.commitRest(ctx, b, branch)
 		if err != nil && !errors.Is(err, git.ErrNotWorktree) {
 			return "", err
 		}
@@ -222,9 +222,12 @@ func (f *finish) head(ctx context.Context, b *bead.Bead, branch git.Branch, tip 
 	return work, err
 }
 
-// commitRest commits what the worker left uncommitted, and returns HEAD.
-func (f *finish) commitRest(ctx context.Context, b *bead.Bead) (git.Hash, error) {
+// commitRest commits what the worker left uncommitted, on the branch or on none, and returns HEAD.
+func (f *finish) commitRest(ctx context.Context, b *bead.Bead, branch git.Branch) (git.Hash, error) {
 	wt := f.Rig.Git.In(f.Rig.Worktree(f.rec.AgentID))
+	if err := wt.KeepTo(ctx, branch); err != nil {
+		return "", refused(err)
+	}
 	op, err := wt.Operation()
 	if err != nil {
 		return "", err
