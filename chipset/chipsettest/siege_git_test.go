@@ -11,6 +11,17 @@ func gitActs() []hostileAct {
 	const deletes = `rm_object() { h=$(git rev-parse "$1"); rm -f "$(git rev-parse --git-common-dir)/objects/$(echo $h | cut -c1-2)/$(echo $h | cut -c3-)"; }
 for f in x y; do echo $f > $f; git add $f; git commit -qm $f; done; `
 	const objects = `cd "$(git rev-parse --git-common-dir)/objects"; `
+	const forges = `set -e; h=$(git rev-parse main:README.md); p=$(echo forged | git hash-object -w --stdin | git pack-objects -q "$TMPDIR/forged")
+perl -MDigest::SHA=sha1 -e 'local $/; open F, "<", "$ARGV[0].idx" or die; $_ = <F>; $h = pack "H*", $ARGV[1];
+	substr($_, 8, 1024) = join "", map { pack "N", $_ >= ord $h ? 1 : 0 } 0..255; substr($_, 1032, 20) = $h; $_ = substr $_, 0, -20;
+	open G, ">", "$ARGV[0].idx.new" or die; print G $_, sha1($_); close G' "$TMPDIR/forged-$p" $h
+cd "$(git rev-parse --git-common-dir)/objects"; `
+	packed := func(s *siege) { s.Git("gc", "-q") }
+	untouched := func(s *siege) {
+		if inbox, _ := s.Try("mail", "inbox", "--as", "human"); strings.Contains(inbox, "never tested") {
+			s.Errorf("the rig itself has moved the target:\n%s", inbox)
+		}
+	}
 	whole := func(s *siege) { s.Git("rev-list", "--objects", "--quiet", "main") }
 	nested := func(name, config string) string {
 		return "git init -q " + name + " && cd " + name + " && echo x > x && git add x && git -c user.name=x -c user.email=x commit -qm x && " + config + " && cd ..\n"
@@ -18,10 +29,20 @@ for f in x y; do echo $f > $f; git add $f; git commit -qm $f; done; `
 	return []hostileAct{
 		{name: "it deletes a commit that its last one descends from", worker: deletes + "rm_object HEAD~1", refused: "objects of the worktree are missing"},
 		{name: "it deletes its last commit", worker: deletes + "rm_object HEAD", refused: "objects of the worktree are missing"},
-		{name: "it deletes all objects of the repository", worker: objects + "rm -rf *; echo x > $OLDPWD/x", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
+		{name: "it deletes all objects of the repository", worker: objects + "rm -rf * || true; echo x > $OLDPWD/x", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
 		{name: "it deletes a file of an old commit", worker: deletes + "rm_object main:README.md", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
 		{name: "it overwrites the objects of the target", worker: objects + "chmod u+w ??/*; for f in ??/*; do echo > $f; done; echo x > $OLDPWD/x", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
-		{name: "it puts files in the place of the folders of objects", worker: objects + "for d in ??; do rm -rf $d; echo > $d; done; echo x > $OLDPWD/x", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
+		{name: "it puts files in the place of the folders of objects", stopped: true, worker: objects + "for d in ??; do rm -rf $d; echo > $d; done; echo x > $OLDPWD/x", told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
+		{name: "it puts a pipe in the place of an object", stopped: true, worker: objects + "set -e; f=$(ls ??/* | head -1); rm $f; mkfifo $f; echo x > $OLDPWD/x",
+			told: "deleted objects of the repository while there worked polecat-alpha", after: whole},
+		{name: "it overwrites a pack", boxed: true, stopped: true, before: packed, worker: objects + "set -e; chmod u+w pack/*; for f in pack/*; do echo > $f; done; echo x > $OLDPWD/x", after: whole},
+		{name: "a pack that holds another file under the name of one of the target", boxed: true, stopped: true,
+			worker: forges + `cp "$TMPDIR/forged-$p.pack" pack/pack-$p.pack; cp "$TMPDIR/forged-$p.idx.new" pack/pack-$p.idx; echo x > $OLDPWD/x`, after: whole},
+		{name: "a file of the target that is another, in a pack that it borrows", boxed: true, stopped: true,
+			worker: forges + `mkdir "$TMPDIR/pack"; mv "$TMPDIR"/forged-* "$TMPDIR/pack"; mkdir -p info; echo "$TMPDIR" > info/alternates`, after: whole},
+		{name: "its HEAD leads to the target", worker: "echo x > x; printf 'ref: refs/heads/main\\n' > \"$(git rev-parse --git-dir)/HEAD\"", after: untouched},
+		{name: "its branch is another name of the target", after: untouched,
+			worker: "echo x > x; printf 'ref: refs/heads/main\\n' > \"$(git rev-parse --git-common-dir)/$(git symbolic-ref HEAD)\""},
 		{name: "a repository of its own in the place of git's link", worker: "rm -rf .git; git init -q; git config core.fsmonitor $PROGRAM; echo x > x; git add -A; git -c user.name=x -c user.email=x commit -qm x"},
 		{
 			name:    "a filter in config.worktree",
