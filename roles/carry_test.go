@@ -130,38 +130,25 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// A failure names the action. What is cancelled has not worked, even after its last action.
-func TestReportAndCancel(t *testing.T) {
+// A failure names the action.
+func TestFailureNamesAction(t *testing.T) {
 	d := roles.Decision[string]{Work: roles.Group{act{}}}
-	p := roles.Begin(&d)
-	p.Report(errDisk)
-	if text := p.Failures.Error(); !strings.Contains(text, "roles_test.act: ") {
+	out := roles.CarryOut(t.Context(), &d, func(context.Context, roles.Action) error { return errDisk })
+	if text := out.Failures.Error(); !strings.Contains(text, "roles_test.act: ") {
 		t.Errorf("it fails with %q", text)
-	}
-	p = roles.Begin(&d)
-	if p.Report(nil); !p.Worked {
-		t.Error("all is done, but it has not worked")
-	}
-	if p.Cancel(); p.Worked {
-		t.Error("it was cancelled, but it has worked")
-	}
-	if _, more := p.Next(); more {
-		t.Error("it goes on after it was cancelled")
 	}
 }
 
-func ExampleProgress() {
+func ExampleCarryOut() {
 	d := roles.Decision[string]{Groups: []roles.Group{{roles.Send{}, roles.MarkRead{}}, {roles.MarkSeen{}}}, Next: "closing"}
-	p := roles.Begin(&d)
-	for a, ok := p.Next(); ok; a, ok = p.Next() {
+	out := roles.CarryOut(context.Background(), &d, func(_ context.Context, a roles.Action) error {
 		fmt.Printf("%T\n", a)
 		if _, sends := a.(roles.Send); sends {
-			p.Report(errDisk) // the message is not sent, so it is not marked read
-		} else {
-			p.Report(nil)
+			return errDisk // the message is not sent, so it is not marked read
 		}
-	}
-	fmt.Println(p.Worked, count(p.Failures))
+		return nil
+	})
+	fmt.Println(out.Worked, count(out.Failures))
 	// Output:
 	// roles.Send
 	// roles.MarkSeen

@@ -1,6 +1,6 @@
 // Package execute carries the decisions of the roles out. All roles run in one
 // loop (tick): fetch what changed, decide (the role's pure Decide), carry the
-// groups of the decision out by the rule of roles.Progress, which retires what is
+// groups of the decision out by the rule of roles.CarryOut, which retires what is
 // done. The actions that roles share are carried out in act.go, those of one role
 // in its own files.
 package execute

@@ -47,7 +47,7 @@ const maxRounds = 500
 var errUnsettled = errors.New("the decisions do not settle")
 
 // tick is the one loop of all roles: fetch, decide, carry out, retire, until there
-// is nothing to do but to wait. What fails is roles.Progress's to judge; the last
+// is nothing to do but to wait. What fails is judged by roles.CarryOut; the last
 // round counts, because it has come upon everything that still fails.
 func tick[S, F any](ctx context.Context, b *base, r role[S, F]) (Next, error) {
 	for range maxRounds {
