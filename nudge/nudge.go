@@ -132,15 +132,11 @@ func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) 
 	default:
 		return n, err
 	}
-	data, err := state.Encode(n)
-	if err != nil {
-		return n, err
-	}
-	if err := s.tree.Replace(from, data); err != nil {
+	if err := s.tree.ReplaceJSON(from, n); err != nil {
 		return n, err
 	}
 	if !latest.Timestamp.After(n.Timestamp.Time) { // another sender may have had the lock first, with a later time
-		if err := s.tree.Replace(s.Dir().Join("latest.json"), data); err != nil {
+		if err := s.tree.ReplaceJSON(s.Dir().Join("latest.json"), n); err != nil {
 			return n, err
 		}
 	}
@@ -156,7 +152,7 @@ func (s Slot) keepLatest() (Nudge, error) {
 	if err != nil || !alone {
 		return latest, err
 	}
-	return latest, s.put(s.Dir().Join("from", string(latest.From)+".json"), latest)
+	return latest, s.tree.ReplaceJSON(s.Dir().Join("from", string(latest.From)+".json"), latest)
 }
 
 // LatestAlone returns the nudge in latest.json, and reports whether it is newer than
@@ -201,11 +197,7 @@ func (n *Nudge) check() error {
 
 func (s Slot) read(p state.Path) (Nudge, error) {
 	var n Nudge
-	data, err := s.tree.Read(p, state.MaxFile)
-	if err != nil {
-		return n, err
-	}
-	if err := state.Decode(string(p), data, &n); err != nil {
+	if err := s.tree.ReadJSON(p, &n); err != nil {
 		return n, err
 	}
 	if sender, ok := strings.CutSuffix(p.Base(), ".json"); p.Dir().Base() == "from" && (!ok || string(n.From) != sender) {
@@ -283,16 +275,12 @@ func (s Seen) MarshalJSON() ([]byte, error) {
 
 // Seen reads seen.json; a missing one is empty.
 func (s Slot) Seen() (Seen, error) {
-	p := s.Dir().Join("seen.json")
 	var seen Seen
-	data, err := s.tree.Read(p, state.MaxFile)
+	err := s.tree.ReadJSON(s.Dir().Join("seen.json"), &seen)
 	if errors.Is(err, state.ErrNotFound) {
-		return Seen{}, nil
+		err = nil
 	}
-	if err != nil {
-		return seen, err
-	}
-	return seen, state.Decode(string(p), data, &seen)
+	return seen, err
 }
 
 // Unseen returns the nudges that were not marked as seen, oldest first, and what could
@@ -332,7 +320,7 @@ func (s Slot) MarkSeen(ctx context.Context, n Nudge) error {
 	}
 	next[n.From] = n.Timestamp
 	seen.Seen = next
-	if err := s.put(s.Dir().Join("seen.json"), seen); err != nil {
+	if err := s.tree.ReplaceJSON(s.Dir().Join("seen.json"), seen); err != nil {
 		return err
 	}
 	s.log.Tell(event.NudgeSeen(s.told(&n, cmp.Or(s.note, n.Message))))
@@ -366,25 +354,17 @@ func (s Slot) Reconcile(ctx context.Context, now state.Time) error {
 		}
 	}
 	if err == nil && latest.Timestamp.After(newest[latest.From].Time) {
-		if err := s.put(s.Dir().Join("from", string(latest.From)+".json"), latest); err != nil {
+		if err := s.tree.ReplaceJSON(s.Dir().Join("from", string(latest.From)+".json"), latest); err != nil {
 			return err
 		}
 		newest[latest.From] = latest.Timestamp
 	}
 	if last.From != "" && (err != nil || !last.Timestamp.Equal(latest.Timestamp.Time)) {
-		if err := s.put(s.Dir().Join("latest.json"), last); err != nil {
+		if err := s.tree.ReplaceJSON(s.Dir().Join("latest.json"), last); err != nil {
 			return err
 		}
 	}
 	return s.takeBack(ctx, newest, now)
-}
-
-func (s Slot) put(p state.Path, v any) error {
-	data, err := state.Encode(v)
-	if err != nil {
-		return err
-	}
-	return s.tree.Replace(p, data)
 }
 
 // takeBack resets times in seen.json that lie in the future.
@@ -414,7 +394,7 @@ func (s Slot) takeBack(ctx context.Context, newest map[state.AgentID]state.Time,
 		return nil
 	}
 	seen.Seen = next
-	return s.put(s.Dir().Join("seen.json"), seen)
+	return s.tree.ReplaceJSON(s.Dir().Join("seen.json"), seen)
 }
 
 // Quarantine moves a file of the slot to the quarantine if it still can't be read under

@@ -47,6 +47,24 @@ func (t *Tree) Replace(p Path, data []byte) error {
 	return err
 }
 
+// ReplaceJSON is Replace with the canonical form of a value (Encode).
+func (t *Tree) ReplaceJSON(p Path, v any) error {
+	data, err := Encode(v)
+	if err != nil {
+		return err
+	}
+	return t.Replace(p, data)
+}
+
+// ReadJSON reads the file at p, of at most MaxFile bytes, into v. Errors: those of Read and Decode.
+func (t *Tree) ReadJSON(p Path, v any) error {
+	data, err := t.Read(p, MaxFile)
+	if err != nil {
+		return err
+	}
+	return Decode(string(p), data, v)
+}
+
 // replace is Replace before its last step: the name is not durable.
 func (t *Tree) replace(p Path, data []byte) error {
 	f, err := t.disk.Pending(t.Abs(p))

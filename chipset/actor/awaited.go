@@ -85,9 +85,5 @@ func (a *Actor) setAwaited(ctx context.Context, name mail.Name, waits bool) erro
 		known.Messages = append(known.Messages, name)
 		known.Messages = known.Messages[max(0, len(known.Messages)-maxAwaited):]
 	}
-	data, err := state.Encode(known)
-	if err != nil {
-		return err
-	}
-	return a.Tree.Replace(awaitedPath(a.ID), data)
+	return a.Tree.ReplaceJSON(awaitedPath(a.ID), known)
 }

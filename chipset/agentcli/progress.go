@@ -75,9 +75,6 @@ type Progress struct {
 	UpdatedAt state.Time `json:"updated_at"`
 }
 
-// maxProgress bounds what is read of one, in bytes.
-const maxProgress = 64 << 10
-
 // ProgressDir is the folder of these files.
 const ProgressDir = state.RunDir + "/progress"
 
@@ -89,12 +86,8 @@ func ReadProgress(t *state.Tree, s state.SessionID) *Progress {
 	if s == "" {
 		return nil
 	}
-	data, err := t.Read(progressPath(s), maxProgress)
-	if err != nil {
-		return nil
-	}
 	var p Progress
-	if state.Decode(string(progressPath(s)), data, &p) != nil || p.Session != s {
+	if t.ReadJSON(progressPath(s), &p) != nil || p.Session != s {
 		return nil
 	}
 	return &p
@@ -105,11 +98,7 @@ func (p *Progress) Write(t *state.Tree) error {
 	if err := t.MkdirAll(progressPath(p.Session).Dir()); err != nil {
 		return err
 	}
-	data, err := state.Encode(p)
-	if err != nil {
-		return err
-	}
-	return t.Replace(progressPath(p.Session), data)
+	return t.ReplaceJSON(progressPath(p.Session), p)
 }
 
 // RemoveProgress removes that of a session; a missing one is no error.

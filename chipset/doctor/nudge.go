@@ -126,12 +126,8 @@ func handoffPath(h *handoff.Handoff) state.Path {
 
 // renameHandoff gives a hand-off the name of its time, if nobody has it.
 func renameHandoff(r *rig.Rig, p state.Path) error {
-	data, err := r.Tree.Read(p, state.MaxFile)
-	if err != nil {
-		return err
-	}
 	var h handoff.Handoff
-	if err := state.Decode(string(p), data, &h); err != nil {
+	if err := r.Tree.ReadJSON(p, &h); err != nil {
 		return err
 	}
 	if handoffPath(&h).Dir() != p.Dir() {

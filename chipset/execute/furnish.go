@@ -258,11 +258,7 @@ func (s *Site) setup(ctx context.Context) error {
 		return err
 	}
 	want.Made = want.Made[:min(len(want.Made), maxMade)]
-	data, err := state.Encode(want)
-	if err != nil {
-		return err
-	}
-	return s.Rig.Tree.Replace(at, data)
+	return s.Rig.Tree.ReplaceJSON(at, want)
 }
 
 // setupFailure says why a setup failed, "" for one that did not.
@@ -321,8 +317,7 @@ func (s *Site) ForgetSetup() error { return s.Rig.Tree.Remove(setupDir.Join(stri
 // isDone reports whether the setup was done as it is wanted, and what it made is still there.
 func (s *Site) isDone(at state.Path, want setupDone) bool {
 	var done setupDone
-	data, err := s.Rig.Tree.Read(at, state.MaxFile)
-	if err != nil || state.Decode(string(at), data, &done) != nil {
+	if s.Rig.Tree.ReadJSON(at, &done) != nil {
 		return false // run/ may be emptied at any time
 	}
 	if done.AgentID != want.AgentID || done.Command != want.Command || done.Hash != want.Hash || done.Worktree != want.Worktree {

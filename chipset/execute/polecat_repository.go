@@ -24,10 +24,7 @@ func (p *Polecat) noteRepository(ctx context.Context) {
 		return
 	}
 	var known knownConfig
-	data, err := p.Rig.Tree.Read(configRecord, state.MaxFile)
-	if err == nil {
-		err = state.Decode(string(configRecord), data, &known)
-	}
+	err = p.Rig.Tree.ReadJSON(configRecord, &known)
 	if err == nil && known.Sum == sum {
 		return
 	}
@@ -42,10 +39,7 @@ func (p *Polecat) noteRepository(ctx context.Context) {
 			return
 		}
 	}
-	if data, err = state.Encode(knownConfig{sum}); err == nil {
-		err = p.Rig.Tree.Replace(configRecord, data)
-	}
-	if err != nil {
+	if err := p.Rig.Tree.ReplaceJSON(configRecord, knownConfig{sum}); err != nil {
 		p.Say("%s: %v", p.ID, err)
 	}
 }

@@ -81,11 +81,7 @@ func (r *Refinery) warnedOfDepth() bool {
 }
 
 func (r *Refinery) recordDepth(a refinery.RecordDepth) error {
-	data, err := state.Encode(depthCrossing{Newest: a.Newest, Waiting: a.Waiting})
-	if err != nil {
-		return err
-	}
-	err = r.Rig.Tree.Replace(depthRecord, data)
+	err := r.Rig.Tree.ReplaceJSON(depthRecord, depthCrossing{Newest: a.Newest, Waiting: a.Waiting})
 	r.deep = r.deep || err == nil
 	return err
 }

@@ -71,8 +71,7 @@ func (r *Refinery) foreignTip(ctx context.Context, queue []mergequeue.Request) (
 func (r *Refinery) recallTip(target git.Branch) error {
 	r.known = knownTip{Target: target}
 	var known knownTip
-	data, err := r.Rig.Tree.Read(tipRecord, state.MaxFile)
-	if err == nil && state.Decode(string(tipRecord), data, &known) == nil && known.Target == target {
+	if r.Rig.Tree.ReadJSON(tipRecord, &known) == nil && known.Target == target {
 		r.known = known
 	}
 	last, err := r.Rig.Queue.LastLanded(string(target))
@@ -113,10 +112,7 @@ func (r *Refinery) movedByPerson(ctx context.Context, tip git.Hash) (bool, error
 // knowTip records that nobody needs to be told of a tip.
 func (r *Refinery) knowTip(target git.Branch, tip git.Hash) error {
 	known := knownTip{Target: target, Tip: tip, At: r.Now().Time}
-	data, err := state.Encode(known)
-	if err == nil {
-		err = r.Rig.Tree.Replace(tipRecord, data)
-	}
+	err := r.Rig.Tree.ReplaceJSON(tipRecord, known)
 	if err == nil {
 		r.known = known
 	}

@@ -161,7 +161,7 @@ func try(ctx context.Context, s *execute.Site, target git.Branch, tip git.Hash, 
 		c.Subject, c.Found = "none", "work lands untested"
 	case result.Kind == refinery.Green:
 		c.Found = fmt.Sprintf("green on %s in %s", tip.Short(), took)
-		return c, remember(s.Rig, memory{Key: key, Line: line, Tip: string(tip)})
+		return c, s.Rig.Tree.ReplaceJSON(memoryPath, memory{Key: key, Line: line, Tip: string(tip)})
 	default:
 		what := "is red on"
 		if result.Kind != refinery.Red || len(argv) == 0 {
@@ -207,20 +207,11 @@ type memory struct {
 
 const memoryPath = state.RunDir + "/preflight.json"
 
-func remember(r *rig.Rig, m memory) error {
-	data, err := state.Encode(m)
-	if err != nil {
-		return err
-	}
-	return r.Tree.Replace(memoryPath, data)
-}
-
 // remembered returns the test that was green on a tip: here, or in the refinery, which landed it by the definition as it
 // is.
 func remembered(r *rig.Rig, target git.Branch, tip git.Hash, key string) (string, bool) {
 	var m memory
-	data, err := r.Tree.Read(memoryPath, state.MaxFile)
-	if err == nil && state.Decode(string(memoryPath), data, &m) == nil && m.Key == key {
+	if r.Tree.ReadJSON(memoryPath, &m) == nil && m.Key == key {
 		return m.Line, true
 	}
 	last, err := r.Queue.LastLanded(string(target))

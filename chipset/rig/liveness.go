@@ -48,11 +48,7 @@ func (r *Rig) Claim(ctx context.Context, id state.AgentID, session state.Session
 		return nil, err
 	}
 	stamp := Stamp{AgentID: id, PID: os.Getpid(), BootID: process.BootID(), Session: session, StartedAt: r.Clock.Now()}
-	data, err := state.Encode(stamp)
-	if err == nil {
-		err = r.Tree.Replace(stampPath(id), data)
-	}
-	if err != nil {
+	if err := r.Tree.ReplaceJSON(stampPath(id), stamp); err != nil {
 		lock.Unlock()
 		return nil, err
 	}
@@ -89,12 +85,8 @@ const StampDir = state.RunDir + "/agents"
 
 func (r *Rig) stamp(id state.AgentID) (Stamp, error) {
 	var s Stamp
-	p := stampPath(id)
-	data, err := r.Tree.Read(p, state.MaxFile)
-	if err != nil {
-		return s, err
-	}
-	return s, state.Decode(string(p), data, &s)
+	err := r.Tree.ReadJSON(stampPath(id), &s)
+	return s, err
 }
 
 // Alive reports whether a process speaks for the agent now, and which.

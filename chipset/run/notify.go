@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -133,11 +132,7 @@ func (t *teller) sum(summary *view.Summary, now state.Time) error {
 // owe keeps a digest for the end of the quiet hours, also beyond the end of this process. That is durable when it returns.
 func (t *teller) owe(now state.Time) error {
 	if _, owes := t.owed(); !owes {
-		data, err := state.Encode(owed{t.told})
-		if err == nil {
-			err = t.p.Rig.Tree.Replace(owedPath, data)
-		}
-		if err != nil {
+		if err := t.p.Rig.Tree.ReplaceJSON(owedPath, owed{t.told}); err != nil {
 			return err
 		}
 	}
@@ -147,12 +142,9 @@ func (t *teller) owe(now state.Time) error {
 
 // owed returns since when a digest that was held back tells what came of the work. A file that can't be used counts as none.
 func (t *teller) owed() (since state.Time, owes bool) {
-	data, err := t.p.Rig.Tree.Read(owedPath, state.MaxFile)
 	var o owed
-	if err != nil || json.Unmarshal(data, &o) != nil {
-		return since, false
-	}
-	return o.Since, true
+	err := t.p.Rig.Tree.ReadJSON(owedPath, &o)
+	return o.Since, err == nil
 }
 
 // settle sends a digest that was held back, unless another process has sent it meanwhile.

@@ -90,10 +90,7 @@ func (s Store) List(id state.AgentID) ([]Handoff, []error, error) {
 	for _, e := range entries {
 		p := dir.Join(e.Name())
 		var h Handoff
-		data, err := s.tree.Read(p, state.MaxFile)
-		if err == nil {
-			err = state.Decode(string(p), data, &h)
-		}
+		err := s.tree.ReadJSON(p, &h)
 		if err == nil && (h.AgentID != id || !strings.HasSuffix(e.Name(), ".json")) {
 			err = &state.Corruption{Path: string(p), Reason: fmt.Sprintf("agent_id %q contradicts its folder", h.AgentID)}
 		}

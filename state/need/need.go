@@ -104,11 +104,7 @@ func (s Store) Assign(ctx context.Context, needs []Numbered) (map[Key]int, error
 		k.Next++
 	}
 	k.Needs = k.Needs[max(0, len(k.Needs)-maxKept):]
-	data, err := state.Encode(k)
-	if err == nil {
-		err = s.tree.Replace(Path, data)
-	}
-	if err != nil {
+	if err := s.tree.ReplaceJSON(Path, k); err != nil {
 		return before, err
 	}
 	return numbers, nil

@@ -50,11 +50,7 @@ func (s Store) Tell(ctx context.Context, now Standing) ([]Key, error) {
 	if !changed {
 		return nil, nil
 	}
-	data, err := state.Encode(told{slices.Sorted(maps.Keys(after))})
-	if err == nil {
-		err = s.tree.Replace(ToldPath, data)
-	}
-	if err != nil {
+	if err := s.tree.ReplaceJSON(ToldPath, told{slices.Sorted(maps.Keys(after))}); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(now.Keys), func(k Key) bool { return before[k] || !after[k] }), nil

@@ -71,9 +71,7 @@ func (h *Hooks) memoryPath(who state.AgentID) state.Path {
 // recall reads what an agent was shown. What can't be read was not shown.
 func (h *Hooks) recall(who state.AgentID) memory {
 	var m memory
-	p := h.memoryPath(who)
-	data, err := h.Rig.Tree.Read(p, state.MaxFile)
-	if err != nil || state.Decode(string(p), data, &m) != nil {
+	if h.Rig.Tree.ReadJSON(h.memoryPath(who), &m) != nil {
 		return memory{}
 	}
 	return m
@@ -94,11 +92,7 @@ func (h *Hooks) change(ctx context.Context, who state.AgentID, change func(m *me
 	if m.Noted = h.Rig.Clock.Now(); who == h.Agent {
 		m.Agent = who
 	}
-	data, err := state.Encode(m)
-	if err != nil {
-		return err
-	}
-	return h.Rig.Tree.Replace(h.memoryPath(who), data)
+	return h.Rig.Tree.ReplaceJSON(h.memoryPath(who), m)
 }
 
 // news are the messages and nudges of an agent that a session was not shown.

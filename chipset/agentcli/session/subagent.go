@@ -38,19 +38,8 @@ func (h *Hooks) claimedPath(clientID string) state.Path {
 
 func (h *Hooks) readSubagent(p state.Path) (subagent, error) {
 	var s subagent
-	data, err := h.Rig.Tree.Read(p, state.MaxFile)
-	if err != nil {
-		return s, err
-	}
-	return s, state.Decode(string(p), data, &s)
-}
-
-func (h *Hooks) writeSubagent(p state.Path, s *subagent) error {
-	data, err := state.Encode(s)
-	if err != nil {
-		return err
-	}
-	return h.Rig.Tree.Replace(p, data)
+	err := h.Rig.Tree.ReadJSON(p, &s)
+	return s, err
 }
 
 // lockSubagents keeps identities from being settled twice.
@@ -81,7 +70,7 @@ func (h *Hooks) spawning(ctx context.Context) (agentcli.Answer, error) {
 		s.Given = &unanswered{Mail: h.given[last].mail.Whole, Nudges: h.given[last].nudges, How: h.how()}
 		h.given = h.given[:last]
 	}
-	if err := h.writeSubagent(h.pendingPath(tool.ID), &s); err != nil {
+	if err := h.Rig.Tree.ReplaceJSON(h.pendingPath(tool.ID), &s); err != nil {
 		return agentcli.Answer{}, err
 	}
 	return agentcli.Answer{Input: h.Prepend(h.in, string(text)+"\n")}, nil
@@ -127,7 +116,7 @@ func (h *Hooks) claim(ctx context.Context, call, clientID string) (state.AgentID
 	if s.Ready, err = h.ready(); err != nil {
 		return "", err
 	}
-	if err := h.writeSubagent(h.claimedPath(clientID), &s); err != nil {
+	if err := h.Rig.Tree.ReplaceJSON(h.claimedPath(clientID), &s); err != nil {
 		return "", err
 	}
 	return s.Identity, h.Rig.Tree.Remove(h.pendingPath(call))
@@ -165,7 +154,7 @@ func (h *Hooks) subagentStart(ctx context.Context) (agentcli.Answer, error) {
 	if s.Ready, err = h.ready(); err != nil {
 		return agentcli.Answer{}, err
 	}
-	return agentcli.Answer{Context: text}, h.writeSubagent(h.claimedPath(h.in.AgentID), &s)
+	return agentcli.Answer{Context: text}, h.Rig.Tree.ReplaceJSON(h.claimedPath(h.in.AgentID), &s)
 }
 
 // register makes the identity known, and reports whether it was there before.
@@ -240,11 +229,7 @@ func (h *Hooks) rest(ctx context.Context, s *subagent, file string) error {
 	if err = errors.Join(err, h.Rig.Tree.Remove(h.memoryPath(s.Identity))); err != nil {
 		return err
 	}
-	data, err := state.Encode(s)
-	if err != nil {
-		return err
-	}
-	if err := h.Rig.Tree.Replace(h.restedDir().Join(file), data); err != nil {
+	if err := h.Rig.Tree.ReplaceJSON(h.restedDir().Join(file), s); err != nil {
 		return err
 	}
 	return h.Rig.Tree.Remove(h.claimedDir().Join(file))

@@ -46,9 +46,7 @@ func worktreePath(id state.AgentID) state.Path { return WorktreeRecords.Join(str
 // when nothing says so.
 func ReadWorktree(r *rig.Rig, id state.AgentID) (Worktree, bool) {
 	var w Worktree
-	p := worktreePath(id)
-	data, err := r.Tree.Read(p, state.MaxFile)
-	if err != nil || state.Decode(string(p), data, &w) != nil || w.AgentID != id || w.AssignmentID == "" {
+	if r.Tree.ReadJSON(worktreePath(id), &w) != nil || w.AgentID != id || w.AssignmentID == "" {
 		return Worktree{}, false // run/ may be emptied at any time
 	}
 	if _, err := git.ParseHash(string(w.Base)); err != nil {
@@ -65,11 +63,7 @@ func IsGiven(r *rig.Rig, h *hook.Hook) bool {
 
 // WriteWorktree records what a worktree is used for from now on.
 func WriteWorktree(r *rig.Rig, w Worktree) error {
-	data, err := state.Encode(w)
-	if err != nil {
-		return err
-	}
-	return r.Tree.Replace(worktreePath(w.AgentID), data)
+	return r.Tree.ReplaceJSON(worktreePath(w.AgentID), w)
 }
 
 // ForgetWorktree records that a worktree holds nobody's work.
