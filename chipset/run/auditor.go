@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/oklog/run"
-
 	"github.com/gastown-chipset/chipset/chipset/history"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -14,32 +12,25 @@ import (
 // lastSnapshot bounds the snapshot that is taken when the rig ends.
 const lastSnapshot = 5 * time.Second
 
-// addAuditor commits snapshots of the state tree every audit.every: on its timer, and where the
-// definition gives the interval, at the start and when the group ends. Of all processes of a rig the one
-// does it that holds the lock; when it ends another takes over.
-func addAuditor(g *run.Group, ctx context.Context, p *Process) {
-	every := p.Rig.Def.Audit.Every
-	if every <= 0 {
-		return
+// takeSnapshots commits snapshots of the state tree every audit.every, and where the definition gives the
+// interval also at the start and at the end. Of all processes of a rig, the one that holds the lock does it; when
+// it ends, another takes over.
+func (p *Process) takeSnapshots(ctx context.Context) error {
+	a := &auditor{Process: p}
+	defer a.end()
+	if p.Rig.Def.AuditAtEnds() {
+		a.snapshot(ctx)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	g.Add(func() error {
-		a := &auditor{Process: p}
-		defer a.end()
-		if p.Rig.Def.AuditAtEnds() {
+	ticker := time.NewTicker(p.Rig.Def.Audit.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
 			a.snapshot(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				a.snapshot(ctx)
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-	}, func(error) { cancel() })
+	}
 }
 
 // auditor is the one of this process.

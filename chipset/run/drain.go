@@ -8,41 +8,36 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/run"
-
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// addDrain asks the agents of this process to finish what they do once drain is closed, and says what is
-// still at work. It ends the group when they can't be asked.
-func addDrain(g *run.Group, ctx context.Context, p *Process, drain <-chan struct{}) {
-	ctx, cancel := context.WithCancel(ctx)
-	g.Add(func() error {
+// finishOn asks the agents of this process to finish what they do once drain is closed, and says what is
+// still at work. It returns an error when they can't be asked.
+func (p *Process) finishOn(ctx context.Context, drain <-chan struct{}) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-drain:
+	}
+	working, err := p.atWork()
+	if err != nil {
+		return err
+	}
+	p.Say("%s", finishing(working))
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for asked := map[state.SessionID]bool{}; ; {
+		if err := p.askOwn(ctx, asked); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-drain:
+		case <-ticker.C: // an agent may have been about to start
 		}
-		working, err := p.atWork()
-		if err != nil {
-			return err
-		}
-		p.Say("%s", finishing(working))
-		ticker := time.NewTicker(pollInterval)
-		defer ticker.Stop()
-		for asked := map[state.SessionID]bool{}; ; {
-			if err := p.askOwn(ctx, asked); err != nil {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-ticker.C: // an agent may have been about to start
-			}
-		}
-	}, func(error) { cancel() })
+	}
 }
 
 // askOwn asks the agents of this process that have not been asked. The refinery lands until the others

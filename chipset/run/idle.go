@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/run"
-
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/environment"
@@ -46,50 +44,47 @@ const stillness = 3 * time.Second
 // done is worth knowing soon, not at every step.
 const lookPacing = 50 * time.Millisecond
 
-// addIdle ends the group when nothing is left to do.
-func addIdle(g *run.Group, ctx context.Context, p *Process) {
-	ctx, cancel := context.WithCancel(ctx)
-	g.Add(func() error {
-		var changed <-chan struct{}
-		if p.Watcher != nil {
-			// Without notification the tick below finds out.
-			changed, _ = p.Watcher.Subscribe(bead.Dir, hook.Dir, mergequeue.Dir, retire.Dir)
+// awaitIdle returns errIdle or *Waiting when nothing is left to do.
+func (p *Process) awaitIdle(ctx context.Context) error {
+	var changed <-chan struct{}
+	if p.Watcher != nil {
+		// Without notification the tick below finds out.
+		changed, _ = p.Watcher.Subscribe(bead.Dir, hook.Dir, mergequeue.Dir, retire.Dir)
+	}
+	var stuckSince time.Time
+	began := p.Rig.Clock.Now()
+	for still := true; ; {
+		left, err := countUnlessBusy(p.Rig, began, still)
+		if still && err == nil {
+			err = left.addTarget(ctx, p.Rig)
 		}
-		var stuckSince time.Time
-		began := p.Rig.Clock.Now()
-		for still := true; ; {
-			left, err := countUnlessBusy(p.Rig, began, still)
-			if still && err == nil {
-				err = left.addTarget(ctx, p.Rig)
-			}
-			switch {
-			case err != nil:
-				p.Say("warning: %v", err)
-			case left.idle() && len(left.Waits) == 0:
-				return errIdle
-			case left.idle() && len(left.asks) == 0:
-				return &Waiting{left.Waits}
-			case !left.stuck() && !left.idle():
-				stuckSince = time.Time{}
-			case stuckSince.IsZero():
-				stuckSince = p.Rig.Clock()
-			case p.Rig.Clock().Sub(stuckSince) > stillness:
-				return &Waiting{left.Waits}
-			}
-			timer := time.NewTimer(min(p.Rig.Def.Rig.Tick, time.Second))
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return ctx.Err()
-			case <-changed:
-				still = false
-				pace(ctx, time.Now(), lookPacing) //nolint:forbidigo // paces real work, decides nothing
-			case <-timer.C:
-				still = true
-			}
+		switch {
+		case err != nil:
+			p.Say("warning: %v", err)
+		case left.idle() && len(left.Waits) == 0:
+			return errIdle
+		case left.idle() && len(left.asks) == 0:
+			return &Waiting{left.Waits}
+		case !left.stuck() && !left.idle():
+			stuckSince = time.Time{}
+		case stuckSince.IsZero():
+			stuckSince = p.Rig.Clock()
+		case p.Rig.Clock().Sub(stuckSince) > stillness:
+			return &Waiting{left.Waits}
+		}
+		timer := time.NewTimer(min(p.Rig.Def.Rig.Tick, time.Second))
+		select {
+		case <-ctx.Done():
 			timer.Stop()
+			return ctx.Err()
+		case <-changed:
+			still = false
+			pace(ctx, time.Now(), lookPacing) //nolint:forbidigo // paces real work, decides nothing
+		case <-timer.C:
+			still = true
 		}
-	}, func(error) { cancel() })
+		timer.Stop()
+	}
 }
 
 // remaining is what a rig still has to do.
@@ -274,22 +269,12 @@ func (l *remaining) allAsk(r *rig.Rig) (bool, error) {
 
 // unfinished counts pipelines that have not come to their end.
 func unfinished(r *rig.Rig) (int, error) {
-	n := 0
 	dispatches, _, err := r.Dispatch.Select(func(d *dispatch.Record) bool { return d.Stage != dispatch.Confirmed })
 	if err != nil {
 		return 0, err
 	}
-	n += len(dispatches)
-	retired, _, err := r.Retire.All()
-	if err != nil {
-		return 0, err
-	}
-	for _, rec := range retired {
-		if !rec.Stage.Final() {
-			n++
-		}
-	}
-	return n, nil
+	ends, _, err := r.Retire.Select(func(rec *retire.Record) bool { return !rec.Stage.Final() })
+	return len(dispatches) + len(ends), err
 }
 
 // behind counts convoys whose progress the mayor has not written yet.
@@ -299,19 +284,13 @@ func behind(r *rig.Rig, beads []bead.Bead) (int, error) {
 		return 0, err
 	}
 	byID := bead.Index(beads)
-	n := 0
+	late := 0
 	for _, c := range convoys {
-		landed := 0
-		for _, id := range c.BeadIDs {
-			if b := byID[id]; b != nil && b.Status.Landed() {
-				landed++
-			}
-		}
-		if c.CompletedAt == nil && len(c.BeadIDs) > 0 && landed == len(c.BeadIDs) {
-			n++
+		if n := len(c.BeadIDs); c.CompletedAt == nil && n > 0 && c.Landed(byID) == n {
+			late++
 		}
 	}
-	return n, nil
+	return late, nil
 }
 
 func (l *remaining) countBeads(r *rig.Rig, beads []bead.Bead, queue []mergequeue.Request, blockOnConflict bool) {

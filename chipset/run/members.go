@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oklog/run"
-
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
@@ -32,15 +30,13 @@ type memberEnd struct {
 	err error
 }
 
-// addMembers runs the agent of a person's session from the time that something hangs on its hook until that is over.
-func addMembers(g *run.Group, ctx context.Context, p *Process, opts *UpOptions) {
+// runMembers runs the agent of a person's session from the time that a bead is on its hook until that is over.
+func (p *Process) runMembers(ctx context.Context, opts *UpOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	m := &members{Process: p, opts: opts, running: map[state.AgentID]context.CancelFunc{}, ended: map[state.AgentID]bool{}, over: make(chan memberEnd)}
-	g.Add(func() error {
-		defer m.wg.Wait()
-		defer cancel()
-		return m.follow(ctx)
-	}, func(error) { cancel() })
+	defer m.wg.Wait()
+	defer cancel()
+	return m.follow(ctx)
 }
 
 func (m *members) follow(ctx context.Context) error {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/oklog/run"
-
 	"github.com/gastown-chipset/chipset/chipset/view"
 )
 
@@ -42,43 +40,40 @@ func (p *Process) look(ctx context.Context, still, ended bool) error {
 	return err
 }
 
-// addNeeds says what waits for the person: at the start all of it, then each new need
+// announceNeeds says what waits for the person: at the start all of it, then each new need
 // once, within a second.
-func addNeeds(g *run.Group, ctx context.Context, p *Process) {
-	ctx, cancel := context.WithCancel(ctx)
-	g.Add(func() error {
-		net := p.Rig.Def.Rig.Tick
-		var changed <-chan struct{}
-		if p.Watcher != nil {
-			var err error
-			if changed, err = p.Watcher.Subscribe(view.NeedDirs(p.Rig)...); err == nil {
-				net = needsNet
-			}
+func (p *Process) announceNeeds(ctx context.Context) error {
+	net := p.Rig.Def.Rig.Tick
+	var changed <-chan struct{}
+	if p.Watcher != nil {
+		var err error
+		if changed, err = p.Watcher.Subscribe(view.NeedDirs(p.Rig)...); err == nil {
+			net = needsNet
 		}
-		failure := ""
-		for still := true; ; {
-			began := time.Now() //nolint:forbidigo // paces real work, decides nothing
-			err := p.look(ctx, still, false)
-			if err != nil && ctx.Err() == nil && err.Error() != failure {
-				failure = err.Error()
-				p.Say("warning: what waits for you: %s", flat(err))
-			}
-			if !pace(ctx, began, min(max(needsPace, 5*time.Since(began)), 2*needsPace)) {
-				return ctx.Err()
-			}
-			wait := net
-			if p.teller != nil && p.teller.busy {
-				wait = min(wait, stillness)
-			}
-			timer := time.NewTimer(wait)
-			select {
-			case <-ctx.Done():
-			case <-changed:
-				still = false
-			case <-timer.C:
-				still = true
-			}
-			timer.Stop()
+	}
+	failure := ""
+	for still := true; ; {
+		began := time.Now() //nolint:forbidigo // paces real work, decides nothing
+		err := p.look(ctx, still, false)
+		if err != nil && ctx.Err() == nil && err.Error() != failure {
+			failure = err.Error()
+			p.Say("warning: what waits for you: %s", flat(err))
 		}
-	}, func(error) { cancel() })
+		if !pace(ctx, began, min(max(needsPace, 5*time.Since(began)), 2*needsPace)) {
+			return ctx.Err()
+		}
+		wait := net
+		if p.teller != nil && p.teller.busy {
+			wait = min(wait, stillness)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-changed:
+			still = false
+		case <-timer.C:
+			still = true
+		}
+		timer.Stop()
+	}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oklog/run"
-
 	"github.com/gastown-chipset/chipset/chipset/environment"
 	"github.com/gastown-chipset/chipset/chipset/preflight"
 	"github.com/gastown-chipset/chipset/state"
@@ -61,28 +59,25 @@ func (p *Process) preflightOptions() preflight.Options {
 	return preflight.Options{Self: p.Self, Say: p.Say}
 }
 
-// addRecheck looks again at what checks have found, and ends the pauses of what is mended.
-func addRecheck(g *run.Group, ctx context.Context, p *Process) {
-	ctx, cancel := context.WithCancel(ctx)
-	g.Add(func() error {
-		ticker := time.NewTicker(recheckEvery)
-		defer ticker.Stop()
-		r := rechecks{p: p, next: map[string]time.Time{environment.CheckTest: time.Now().Add(retestEvery)}, explained: map[pause.Scope]state.Time{}} //nolint:forbidigo // paces real work, decides nothing
-		for {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-ticker.C:
-			}
-			all, err := p.Rig.Pauses.InForce()
-			for i := range all {
-				err = errors.Join(err, r.look(ctx, &all[i]))
-			}
-			if err != nil && ctx.Err() == nil {
-				p.Say("warning: preflight: %s", flat(err))
-			}
+// recheckPauses looks again at what checks have found, and ends the pauses of what is mended.
+func (p *Process) recheckPauses(ctx context.Context) error {
+	ticker := time.NewTicker(recheckEvery)
+	defer ticker.Stop()
+	r := rechecks{p: p, next: map[string]time.Time{environment.CheckTest: time.Now().Add(retestEvery)}, explained: map[pause.Scope]state.Time{}} //nolint:forbidigo // paces real work, decides nothing
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
 		}
-	}, func(error) { cancel() })
+		all, err := p.Rig.Pauses.InForce()
+		for i := range all {
+			err = errors.Join(err, r.look(ctx, &all[i]))
+		}
+		if err != nil && ctx.Err() == nil {
+			p.Say("warning: preflight: %s", flat(err))
+		}
+	}
 }
 
 // rechecks paces the looks at what is paused.

@@ -113,27 +113,33 @@ func (p *Process) runAll(ctx context.Context, agents []state.AgentID, opts *UpOp
 			return nil
 		}, func(error) { stop(); done() })
 	}
-	if opts.Sessions {
-		addMembers(&g, ctx, p, opts)
+	add := func(actor func(context.Context) error) {
+		ctx, cancel := context.WithCancel(ctx)
+		g.Add(func() error { return actor(ctx) }, func(error) { cancel() })
 	}
-	addDone(&g, ctx, &running)
-	addInterrupt(&g, ctx)
-	addEventSync(&g, ctx, p)
-	addAuditor(&g, ctx, p)
+	add(func(ctx context.Context) error { return awaitAll(ctx, &running) })
+	g.Add(run.ContextHandler(ctx)) // main ends ctx at the first SIGINT or SIGTERM
+	add(p.syncEvents)
+	if opts.Sessions {
+		add(func(ctx context.Context) error { return p.runMembers(ctx, opts) })
+	}
+	if p.Rig.Def.Audit.Every > 0 {
+		add(p.takeSnapshots)
+	}
 	if opts.Preflight {
-		addRecheck(&g, ctx, p)
+		add(p.recheckPauses)
 	}
 	if opts.Needs {
-		addNeeds(&g, ctx, p)
+		add(p.announceNeeds)
 	}
 	if opts.Drain != nil {
-		addDrain(&g, ctx, p, opts.Drain)
+		add(func(ctx context.Context) error { return p.finishOn(ctx, opts.Drain) })
 	}
 	if opts.UntilIdle {
-		addIdle(&g, ctx, p)
+		add(p.awaitIdle)
 	}
 	if opts.Timeout > 0 {
-		addTimeout(&g, ctx, opts.Timeout)
+		add(func(ctx context.Context) error { return awaitTimeout(ctx, opts.Timeout) })
 	}
 	return g.Run()
 }
@@ -214,64 +220,48 @@ var (
 	errIdle     = errors.New("idle")
 )
 
-// addDone ends the group when every agent was asked to end by mail and did.
-func addDone(g *run.Group, ctx context.Context, running *sync.WaitGroup) {
-	ctx, cancel := context.WithCancel(ctx)
-	g.Add(func() error {
-		ended := make(chan struct{})
-		go func() { running.Wait(); close(ended) }()
-		select {
-		case <-ended:
-			return errAllEnded
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}, func(error) { cancel() })
-}
-
-// addInterrupt ends the group when the caller's context does, which is what
-// main makes of the first SIGINT or SIGTERM.
-func addInterrupt(g *run.Group, ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	g.Add(func() error {
-		<-ctx.Done()
+// awaitAll returns errAllEnded when every agent was asked to end by mail and did.
+func awaitAll(ctx context.Context, running *sync.WaitGroup) error {
+	ended := make(chan struct{})
+	go func() { running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return errAllEnded
+	case <-ctx.Done():
 		return ctx.Err()
-	}, func(error) { cancel() })
+	}
 }
 
 // syncInterval is how often the event log is made durable.
 const syncInterval = 2 * time.Second
 
-// addEventSync makes the event log durable, and warns when notification fails.
-func addEventSync(g *run.Group, ctx context.Context, p *Process) {
-	ctx, cancel := context.WithCancel(ctx)
-	g.Add(func() error {
-		ticker := time.NewTicker(syncInterval)
-		defer ticker.Stop()
-		var failed <-chan error
-		if p.Watcher != nil {
-			failed = p.Watcher.Errors()
+// syncEvents makes the event log durable, and warns when notification fails.
+func (p *Process) syncEvents(ctx context.Context) error {
+	ticker := time.NewTicker(syncInterval)
+	defer ticker.Stop()
+	var failed <-chan error
+	if p.Watcher != nil {
+		failed = p.Watcher.Errors()
+	}
+	for {
+		select {
+		case err := <-failed:
+			p.Say("warning: file notification: %v; what it misses is found every %s", err, p.Rig.Def.Rig.Tick)
+		case <-ticker.C:
+			_ = p.Rig.Events.Sync() // the event log may lose its last moments
+		case <-ctx.Done():
+			return p.Rig.Events.Sync()
 		}
-		for {
-			select {
-			case err := <-failed:
-				p.Say("warning: file notification: %v; what it misses is found every %s", err, p.Rig.Def.Rig.Tick)
-			case <-ticker.C:
-				_ = p.Rig.Events.Sync() // the event log may lose its last moments
-			case <-ctx.Done():
-				return p.Rig.Events.Sync()
-			}
-		}
-	}, func(error) { cancel() })
+	}
 }
 
-func addTimeout(g *run.Group, ctx context.Context, after time.Duration) {
+// awaitTimeout returns ErrTimeout after a time.
+func awaitTimeout(ctx context.Context, after time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, after, ErrTimeout)
-	g.Add(func() error {
-		<-ctx.Done()
-		if errors.Is(context.Cause(ctx), ErrTimeout) {
-			return fmt.Errorf("after %s: %w", after, ErrTimeout)
-		}
-		return ctx.Err()
-	}, func(error) { cancel() })
+	defer cancel()
+	<-ctx.Done()
+	if errors.Is(context.Cause(ctx), ErrTimeout) {
+		return fmt.Errorf("after %s: %w", after, ErrTimeout)
+	}
+	return ctx.Err()
 }
