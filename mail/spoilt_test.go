@@ -77,7 +77,7 @@ func TestSpoiltFolders(t *testing.T) {
 			verbs["list the archive"] = func() error { _, _, err := p.box.Archive(); return err }
 		}
 		for name, verb := range verbs {
-			// ErrExists would make the caller try other names for ever.
+			// ErrExists would make the caller try other names forever.
 			if err := verb(); err == nil || errors.Is(err, state.ErrExists) {
 				t.Errorf("%s spoilt: %s: %v", spoilt, name, err)
 			}

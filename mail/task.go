@@ -132,7 +132,7 @@ func (m *Message) checkCallback() error {
 	}
 	for _, key := range []string{"channel", "session_id"} {
 		if _, ok := c[key].(string); c[key] != nil && !ok {
-			return fmt.Errorf("message: callback: %s is no string", key)
+			return fmt.Errorf("message: callback: %s is not a string", key)
 		}
 	}
 	return nil

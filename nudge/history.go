@@ -36,7 +36,7 @@ func seenMoved(before, after *Seen) error {
 	}
 	for from, at := range before.Seen {
 		if after.Seen[from].Before(at.Time) {
-			return fmt.Errorf("what %s sent at %s was seen, and is not any more", from, at)
+			return fmt.Errorf("what %s sent at %s was seen, and is no longer", from, at)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ type Outcome struct {
 // same. The other groups go on. What a failure means for the role is in Outcome:
 //
 //	state.ErrConflict  the world moved on after it was fetched. The next decision is
-//	                   made on what it is now. It is no failure, and is made soon;
+//	                   made on what it is now. It is not a failure, and is made soon;
 //	                   a conflict that lasts is looked at ever less often.
 //	state.ErrCorrupt   one file is damaged. It is reported once, and does not slow the
 //	                   role down for everything else.

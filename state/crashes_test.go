@@ -322,7 +322,7 @@ func TestCrashAppend(t *testing.T) {
 		return nil
 	}
 	// After a failed sync nothing is promised of a log any more: it is the story
-	// and not the truth, and it is never written anew.
+	// and not the truth, and it is never written again.
 	goOn := func(r *model.Run) error { return tell(r, 0) }
 	for name, prepare := range map[string]func(r *model.Run) error{
 		"Append to a new file":     nil,

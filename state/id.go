@@ -26,7 +26,7 @@ type (
 	MergeID string
 	// IncidentID names what the witness holds open.
 	IncidentID string
-	// RigID names one rig, for ever.
+	// RigID names one rig, forever.
 	RigID string
 )
 

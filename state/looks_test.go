@@ -17,7 +17,7 @@ func TestYoungFilesAreLookedAtAgain(t *testing.T) {
 	tree := newTree(t)
 	s, _ := followed(t, tree)
 	plant(t, tree, "state/work/a.json", `{"name":"a","count":1}`)
-	later := time.Now().Add(time.Hour) // young for ever
+	later := time.Now().Add(time.Hour) // young forever
 	must(t, os.Chtimes(tree.Abs("state/work/a.json"), later, later))
 	f, err := os.OpenFile(tree.Abs("state/work/a.json"), os.O_RDWR, 0)
 	must(t, err)
@@ -277,7 +277,7 @@ func TestWatcherThatMissesChanges(t *testing.T) {
 	}
 }
 
-// A folder that was made anew is watched when somebody subscribes again.
+// A folder that was made again is watched when somebody subscribes again.
 func TestWatchOfAFolderMadeAnew(t *testing.T) {
 	tree := newTree(t)
 	_, w := followed(t, tree)

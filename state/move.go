@@ -86,7 +86,7 @@ func (t *Tree) syncEach(dirs map[Path]error) {
 
 // copyAll publishes a copy of each and removes the original after that, for
 // file systems on which a renamed file can lose its old name before its new one
-// is on the disk. What is no plain file of ours, such as a link in the way, is
+// is on the disk. What is not a plain file of ours, such as a link in the way, is
 // renamed: nobody was promised anything of it.
 func (t *Tree) copyAll(moves []FileMove, errs []error) {
 	var copies []NewFile

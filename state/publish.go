@@ -210,7 +210,7 @@ func (t *Tree) tempBeside(p Path) string {
 //
 // No name comes before its content is on the disk, because the fsync of any
 // other process could make the name durable alone. After a failed sync nothing
-// of the group is believed: each of its files is written anew and published by
+// of the group is believed: each of its files is written again and published by
 // itself, and gets an error of its own.
 
 // settle puts the content of all files on the disk before any name: with a

@@ -145,7 +145,7 @@ func (s *Store[T]) stamp(dir *Folder, file string) (Stamp, error) {
 	return lstat(s.tree.Abs(s.dir.Join(file)))
 }
 
-// readFile reads one file anew. The folder may be nil.
+// readFile reads one file again. The folder may be nil.
 func (s *Store[T]) readFile(dir *Folder, file string, buf []byte) (c cached[T], gone bool) {
 	name, ok := strings.CutSuffix(file, suffix)
 	if !ok || CheckID(name) != nil {

@@ -86,7 +86,7 @@ func TestVerifyNoticesAnotherTreeLater(t *testing.T) {
 	}
 }
 
-// A tree that was taken away under a process is never made anew by a write.
+// A tree that was taken away under a process is never made again by a write.
 func TestWritesRefuseATreeThatIsGone(t *testing.T) {
 	tree := newTree(t)
 	must(t, tree.Replace("state/work/a.json", []byte("{}\n")))

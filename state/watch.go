@@ -57,7 +57,7 @@ func (w *Watcher) SubscribeTo(wants func(Path) bool, dirs ...Path) (<-chan struc
 		}
 		w.subs[abs] = append(w.subs[abs], sub)
 		w.mu.Unlock()
-		// Adding a folder again changes nothing, and mends one that was made anew.
+		// Adding a folder again changes nothing, and mends one that was made again.
 		if err := w.src.add(abs); err != nil {
 			return ch, wrapPath(dir, err)
 		}
@@ -84,7 +84,7 @@ func (w *Watcher) changed(dir, name string) {
 }
 
 // lose is called by the source: the folder is no longer watched, because it
-// was taken away, or made anew in its place.
+// was taken away, or made again in its place.
 func (w *Watcher) lose(dir string) {
 	w.mu.Lock()
 	for _, f := range w.feeds[dir] {

@@ -63,7 +63,7 @@ func newSource(w *Watcher) (*source, error) {
 func (s *source) follows() bool { return !s.remote }
 
 // errRemote is no failure, but worth a warning.
-var errRemote = errors.New("the rig lies on a network file system, which tells nothing of what other machines do")
+var errRemote = errors.New("the rig lies on a network file system, which does not report what other machines do")
 
 // remote reports whether a folder lies on a file system that other machines
 // share.
@@ -80,7 +80,7 @@ func remote(dir string) bool {
 	return false
 }
 
-// add watches a folder, also one that was made anew under the same name.
+// add watches a folder, also one that was made again under the same name.
 func (s *source) add(dir string) error {
 	var wd int
 	var err error

@@ -58,7 +58,7 @@ func (a *Actor) WhereToWork(ctx context.Context, patience time.Duration) (string
 	}
 	err = Wait(ctx, a.Rig, "work claim", patience, ready, carry.WorktreeRecords)
 	if errors.Is(err, ErrTimeout) {
-		return fmt.Sprintf("Its worktree %s is being made, and mail tells when it is ready.", a.Worktree(a.ID)), nil
+		return fmt.Sprintf("Its worktree %s is being made, and you get mail when it is ready.", a.Worktree(a.ID)), nil
 	}
 	return fmt.Sprintf("Its worktree is %s. Work there, and end it with chipset done, fail or block.", a.Worktree(a.ID)), err
 }
@@ -76,7 +76,7 @@ func (a *Actor) Runs(id state.AgentID) bool {
 func Adopt(ctx context.Context, r *rig.Rig, id, parent state.AgentID) error {
 	a, err := r.Agents.Get(string(id))
 	if err == nil && a.Parent != parent {
-		return state.Conflictf("agent "+string(id), "is no helper of %s", parent)
+		return state.Conflictf("agent "+string(id), "is not a helper of %s", parent)
 	}
 	now := r.Clock.Now()
 	if err := r.Hooks.Ensure(ctx, id, now); err != nil {
@@ -157,7 +157,7 @@ type Card struct {
 	MaxTasks                *int
 }
 
-// SetCard changes an agent's card: one's own, or as mayor or person anybody's.
+// SetCard changes an agent's card: the actor's own, or as mayor or person anybody's.
 // Errors: ErrInvalid, state.ErrConflict.
 func (a *Actor) SetCard(ctx context.Context, id state.AgentID, c Card) (agent.Agent, error) {
 	if id != a.ID {

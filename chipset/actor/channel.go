@@ -114,7 +114,7 @@ func (a *Actor) Verdict(ctx context.Context, outcome retire.Outcome, summary, re
 // anybody but the mayor and the person.
 func (a *Actor) SendNudge(ctx context.Context, to string, kind nudge.Type, message string, respond bool) (nudge.Nudge, state.AgentID, error) {
 	if !slices.Contains(nudge.Types(), kind) {
-		return nudge.Nudge{}, "", WithHint(Invalidf("%q is no type of nudge", kind), fmt.Sprintf("one of %v", nudge.Types()))
+		return nudge.Nudge{}, "", WithHint(Invalidf("%q is not a type of nudge", kind), fmt.Sprintf("one of %v", nudge.Types()))
 	}
 	if _, err := Text("the message", message, nudge.MaxMessage); err != nil {
 		return nudge.Nudge{}, "", err

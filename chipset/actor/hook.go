@@ -12,7 +12,7 @@ import (
 // The bare transitions of a hook, for tests and repair: they move no bead and send
 // no mail.
 
-// SetHook hangs a bead on an agent's empty hook, under a new assignment. Only the
+// SetHook puts a bead on an agent's empty hook, under a new assignment. Only the
 // mayor and the person may.
 func (a *Actor) SetHook(ctx context.Context, name, beadName string) (hook.Hook, error) {
 	id, err := a.hookOwner("hook set", name)
@@ -53,7 +53,7 @@ func (a *Actor) hookOwner(what, name string) (state.AgentID, error) {
 	return Lookup(a.Rig, name)
 }
 
-// ActivateHook begins what hangs on the actor's own hook.
+// ActivateHook begins what is on the actor's own hook.
 func (a *Actor) ActivateHook(ctx context.Context) (hook.Hook, error) {
 	p, err := a.Present()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // What only the mayor and the person may do with work. See the verbs of the same
 // names in carry for what each does and its errors.
 
-// Sling hangs a bead on an agent's hook.
+// Sling puts a bead on an agent's hook.
 func (a *Actor) Sling(ctx context.Context, id state.BeadID, to state.AgentID) (dispatch.Record, error) {
 	if err := a.Authority("sling"); err != nil {
 		return dispatch.Record{}, err
@@ -61,7 +61,7 @@ func (a *Actor) FreePolecat() (state.AgentID, error) {
 		}
 	}
 	if free == "" {
-		return "", WithHint(state.Conflictf("sling", "no polecat is free"), "chipset hook list shows what hangs on whose hook")
+		return "", WithHint(state.Conflictf("sling", "no polecat is free"), "chipset hook list shows what is on each hook")
 	}
 	return free, nil
 }

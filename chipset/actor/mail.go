@@ -381,7 +381,7 @@ func IdleReasons() []IdleReason { return []IdleReason{"available", "interrupted"
 // earlier one of it waits unread there is no second: its name comes back.
 func (a *Actor) Idle(ctx context.Context, reason IdleReason, summary string) (mail.Name, error) {
 	if !slices.Contains(IdleReasons(), reason) {
-		return "", Invalidf("%q is no reason to be idle: one of %v", reason, IdleReasons())
+		return "", Invalidf("%q is not a reason to be idle: one of %v", reason, IdleReasons())
 	}
 	unread, _, err := a.Mailbox(a.Mayor()).Unread()
 	if err != nil {

@@ -434,7 +434,7 @@ func (a *Actor) Ask(ctx context.Context, question string) (mail.Name, error) {
 const maxQuestion = 200
 
 // askedBefore returns the name of the last question about the actor's work that is the
-// same, or "". A worker that begins anew asks what it asked before.
+// same, or "". A worker that begins again asks what it asked before.
 func (a *Actor) askedBefore(same func(*mail.Message) bool) (mail.Name, error) {
 	h, err := a.Hooks.Get(string(a.ID))
 	if err != nil || h.Status != hook.Active || h.WorkItem == nil {

@@ -15,7 +15,7 @@ import (
 const waitTick = time.Second
 
 // Wait calls look until it says that it found something, after every change in
-// one of the folders. what names the wait; timeout 0 waits for ever. Errors:
+// one of the folders. what names the wait; timeout 0 waits forever. Errors:
 // ErrTimeout, that of look, the context's.
 func Wait(ctx context.Context, r *rig.Rig, what string, timeout time.Duration, look func() (bool, error), folders ...state.Path) error {
 	var news <-chan struct{}

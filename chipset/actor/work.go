@@ -142,7 +142,7 @@ func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
 	return r.Def == nil || b.Attempts < r.Def.GUPP.Limits.MaxAttempts
 }
 
-// Claim hangs a ready bead on the actor's own empty hook, through the
+// Claim puts a ready bead on the actor's own empty hook, through the
 // pipeline that the mayor slings with; id "" is the next one. A person's own session
 // may do that in every rig. Errors: state.ErrConflict for a polecat of a rig whose
 // mayor hands work out, for one who executes no beads, and when another was faster;

@@ -61,7 +61,7 @@ func Build(preset Preset, in PromptInput) (Invocation, error) {
 		return run, err
 	}
 	if !filepath.IsAbs(in.File) {
-		return Invocation{}, fmt.Errorf("build worker %s: prompt file %q is no absolute path", preset.Name, in.File)
+		return Invocation{}, fmt.Errorf("build worker %s: prompt file %q is not an absolute path", preset.Name, in.File)
 	}
 	run.File, run.Content = in.File, in.Prompt
 	run.Env = append(run.Env, EnvPromptFile+"="+in.File)

@@ -69,7 +69,7 @@ func nameOf(id state.BeadID, names map[state.BeadID]string) string {
 	return string(id)
 }
 
-// exportStatus sets the status and what goes with it, and returns what bd has no
+// exportStatus sets the status and the fields that depend on it, and returns what bd has no
 // word for. asImported means that the bead stands where the import put it.
 func exportStatus(i *Issue, b *bead.Bead, asImported bool) ours {
 	if asImported {

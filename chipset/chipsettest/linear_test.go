@@ -88,7 +88,7 @@ func (r *recorder) guess(object string) string {
 	return r.present[object]
 }
 
-// lifetime is how long a process may run before it is killed: mostly for ever.
+// lifetime is how long a process may run before it is killed: mostly forever.
 func lifetime(rnd *rand.Rand) time.Duration {
 	if rnd.IntN(5) > 0 {
 		return 0

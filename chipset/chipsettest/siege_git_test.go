@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// gitActs are those that would have the rig's git run a program, wait for ever, or see another history.
+// gitActs are those that would have the rig's git run a program, wait forever, or see another history.
 func gitActs() []hostileAct {
 	const deletes = `rm_object() { h=$(git rev-parse "$1"); rm -f "$(git rev-parse --git-common-dir)/objects/$(echo $h | cut -c1-2)/$(echo $h | cut -c3-)"; }
 for f in x y; do echo $f > $f; git add $f; git commit -qm $f; done; `

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDetectWorktree: what git does not check out is made anew where a lock file says how, and is linked otherwise.
+// TestDetectWorktree: what git does not check out is made again where a lock file says how, and is linked otherwise.
 func TestDetectWorktree(t *testing.T) {
 	for _, c := range []struct {
 		files, ignored []string

@@ -122,7 +122,7 @@ func (c *relations) agent(a *agent.Agent) error {
 			return err // it can't be read, which is another finding
 		}
 		id := a.ID
-		f := c.add("hook-missing", c.r.Hooks.Path(string(id)), Error, "chipset doctor --fix makes it anew from what the beads say",
+		f := c.add("hook-missing", c.r.Hooks.Path(string(id)), Error, "chipset doctor --fix rebuilds it from the beads",
 			"%s is registered, but has no hook", id)
 		f.repair = func(ctx context.Context) error { return rebuildHook(ctx, c.r, id) }
 		return nil

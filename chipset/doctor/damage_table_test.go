@@ -45,7 +45,7 @@ func (f *fixture) one(pattern string) string {
 	}
 	info, err := os.Lstat(found[0])
 	f.Must(err)
-	if info.Mode().Type() == os.ModeNamedPipe { // an earlier damage: to open it would wait for ever
+	if info.Mode().Type() == os.ModeNamedPipe { // an earlier damage: to open it would wait forever
 		f.Must(fmt.Errorf("%s is a FIFO", found[0]))
 	}
 	return found[0]

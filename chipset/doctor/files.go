@@ -140,7 +140,7 @@ func (l *inspection) unfinished(p state.Path, e fs.DirEntry) {
 }
 
 // replaceByFolder moves away what stands where a folder belongs. The folder is
-// made anew by the next use.
+// made again by the next use.
 func replaceByFolder(r *rig.Rig, p state.Path) func(context.Context) error {
 	return func(ctx context.Context) error { return r.ClearWay(ctx, p) }
 }
@@ -233,7 +233,7 @@ func unreadableObject[T any](l *inspection, s *state.Store[T], name string, err 
 		return s.Quarantine(ctx, name, l.r.Clock.Now())
 	})
 	if f != nil && f.repair != nil && rebuild {
-		f.Hint = "chipset doctor --fix keeps a copy in state/quarantine and makes it anew from what the beads say"
+		f.Hint = "chipset doctor --fix keeps a copy in state/quarantine and rebuilds it from the beads"
 	}
 }
 

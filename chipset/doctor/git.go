@@ -214,7 +214,7 @@ func (c *relations) worktrees(ctx context.Context) error {
 	return nil
 }
 
-// isTrial reports whether a worktree is that in which setup and test are tried: it is nobody's, and made anew.
+// isTrial reports whether a worktree is that in which setup and test are tried: it is nobody's, and made again.
 func isTrial(name string) bool { return strings.HasPrefix(name, ".") }
 
 // forgetWorktree drops the registration of a worktree whose folder is gone. A

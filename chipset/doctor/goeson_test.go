@@ -86,7 +86,7 @@ func TestRepairInDoubt(t *testing.T) {
 	}
 }
 
-// A request is made anew just as the attempt's end says.
+// A request is made again just as the attempt's end says.
 func TestDoctorResubmits(t *testing.T) {
 	f := newFixture(t)
 	b := f.PutBead("gt-aaaaa", bead.Done, nil)

@@ -51,7 +51,7 @@ func thenFinal(r *rig.Rig, a state.AssignmentID, heal func(context.Context) erro
 		}
 		end, err := r.Retire.Get(string(a))
 		if err == nil && !end.Stage.Final() {
-			err = state.Conflictf("attempt "+string(a), "is still at the stage %s; chipset log tells why", end.Stage)
+			err = state.Conflictf("attempt "+string(a), "is still at the stage %s; chipset log says why", end.Stage)
 		}
 		return err
 	}

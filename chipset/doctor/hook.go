@@ -15,7 +15,7 @@ import (
 // errStillRuns is returned by rebuildHook while a process speaks for the agent.
 var errStillRuns = errors.New("its agent runs; stop it first (chipset down)")
 
-// rebuildHook makes a hook anew that is missing or can't be read, from what the
+// rebuildHook makes a hook again that is missing or can't be read, from what the
 // beads say, because the bead arbitrates. Its gen is above every one that anybody
 // has seen: a gen that fell would make a stale compare-and-swap succeed. What stood there is kept in the
 // quarantine. The agent must not run, because only its own process knows what
@@ -84,7 +84,7 @@ func hookFromBeads(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 			continue
 		}
 		if h.Status != hook.Empty {
-			return h, state.Conflictf("hook "+string(id), "both %s and %s say that they hang on it", h.WorkItem.BeadID, b.ID)
+			return h, state.Conflictf("hook "+string(id), "both %s and %s say that they are on it", h.WorkItem.BeadID, b.ID)
 		}
 		h.Status = st
 		h.WorkItem = &hook.WorkItem{AssignedAt: b.UpdatedAt, AssignmentID: b.AssignmentID, BeadID: b.ID, Title: b.Title}

@@ -34,7 +34,7 @@ func (l *inspection) processes(context.Context) error {
 		p := rig.WorkerDir.Join(e.Name())
 		exit, there, err := process.ReadExit(r.Tree.Abs(p))
 		if err != nil && !errors.Is(err, fs.ErrPermission) {
-			l.add("worker-record", p, Warning, "", "%v", err).repair = putAway(r, p, "it is no exit record")
+			l.add("worker-record", p, Warning, "", "%v", err).repair = putAway(r, p, "it is not an exit record")
 			continue
 		}
 		if err != nil || !there || !exit.Alive() {

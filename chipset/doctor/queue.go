@@ -18,7 +18,7 @@ func landable(end *retire.Record, b *bead.Bead) bool {
 		b.Status == bead.Done && end.BeadID == b.ID && end.AssignmentID == b.AssignmentID && end.Branch != "" && end.Head != ""
 }
 
-// resubmit makes the merge request of a bead anew that was lost, from the record
+// resubmit makes the merge request of a bead again that was lost, from the record
 // of how its attempt ended. The bead is held meanwhile, so that nobody takes it
 // back. A request that can't be read may be the lost one: it has to go first.
 func resubmit(ctx context.Context, r *rig.Rig, id state.BeadID) error {

@@ -166,7 +166,7 @@ func repositoryGroups() []group {
 			{"git-lock", areaGit, "no git left a lock behind", Warning, "removes it once it has stood unchanged for seconds and no git runs"},
 			{"git-object", areaGit, "no object of git is empty", Error, "removes the empty file: git would take it for the object, and never write that again"},
 			{"git-missing", areaGit, "every object that the target branch reaches is there", Error, "puts back what the rig has kept of it, and asks remotes for the rest"},
-			{"worktree-torn", areaGit, "git's own files of a worktree are whole", Error, "sets them aside, makes them anew and saves what the worktree holds on a salvage ref"},
+			{"worktree-torn", areaGit, "git's own files of a worktree are whole", Error, "sets them aside, makes them again and saves what the worktree holds on a salvage ref"},
 		}},
 	}
 }

@@ -69,7 +69,7 @@ func (l *inspection) locks(dir state.Path, depth int) error {
 		case depth < lockDepth:
 			wrong(p, "it is not a folder, so nobody can take a lock")
 		case !e.Type().IsRegular():
-			wrong(p, "it is no plain file, so nobody can take this lock")
+			wrong(p, "it is not a plain file, so nobody can take this lock")
 		}
 	}
 	return err
@@ -81,7 +81,7 @@ func (l *inspection) stamps() error {
 		return l.notice(err)
 	}
 	for _, p := range foreign {
-		l.add("run-file", p, Warning, "", "it is no liveness stamp").repair = putAway(l.r, p, "it is no liveness stamp")
+		l.add("run-file", p, Warning, "", "it is not a liveness stamp").repair = putAway(l.r, p, "it is not a liveness stamp")
 	}
 	for _, id := range ids {
 		if stamp, alive := l.r.Alive(id); !alive {

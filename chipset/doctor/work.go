@@ -72,7 +72,7 @@ func (c *relations) bead(b *bead.Bead) {
 		}
 	}
 	if _, err := git.ParseBranch(bead.BranchFor(b.ID, 1)); err != nil && !b.Status.Finished() {
-		c.add("bead-id", p, Error, "chipset work cancel "+string(b.ID)+", and add it anew", "no branch can be named after it: %v", err)
+		c.add("bead-id", p, Error, "chipset work cancel "+string(b.ID)+", and add it again", "no branch can be named after it: %v", err)
 	}
 	c.waitsForCancelled(b, p)
 	if c.pending(b.ID, b.AssignmentID) {

@@ -221,11 +221,11 @@ func (p *Polecat) workerEnded(ctx context.Context, item hook.WorkItem) (*worker,
 	}
 	w := p.worker
 	if w == nil || w.talk.clientSession() == "" {
-		return nil, state.Conflictf("session "+string(item.Session), "it has no session to resume: the rig begins the work anew")
+		return nil, state.Conflictf("session "+string(item.Session), "it has no session to resume: the rig starts the work again")
 	}
 	whole, err := carry.WorktreeWhole(ctx, p.Rig, p.ID, item.Session)
 	if err == nil && !whole {
-		err = state.Conflictf("session "+string(item.Session), "its worktree has changed since it ended: the rig begins the work anew")
+		err = state.Conflictf("session "+string(item.Session), "its worktree has changed since it ended: the rig starts the work again")
 	}
 	if loadable := clients.Of(w.preset).Loadable; err == nil && loadable != nil {
 		if until := loadable(w.startedAt.Time).Sub(p.Now().Time); until > 0 {

@@ -26,7 +26,7 @@ import (
 const setupDir = state.RunDir + "/setup"
 
 // Furnish makes a worktree that git has just made or cleaned ready for work, as the definition says: submodules, LFS
-// files, copies and links, the setup. All but the setup is made anew each time. What fails is a *startFailure of the
+// files, copies and links, the setup. All but the setup is made again each time. What fails is a *startFailure of the
 // environment; other errors are those of a context, and a state.ErrConflict of Wanted.
 func (s *Site) Furnish(ctx context.Context) error {
 	w := s.Rig.Def.Worktree

@@ -57,7 +57,7 @@ func TestFurnished(t *testing.T) {
 	}
 }
 
-// TestSetupOfANewWorktree: a worktree that is made anew is set up, also where the setup leaves nothing in it to see.
+// TestSetupOfANewWorktree: a worktree that is made again is set up, also where the setup leaves nothing in it to see.
 func TestSetupOfANewWorktree(t *testing.T) {
 	t.Parallel()
 	k := newKennel(t, "sandbox: \"off\"\nworktree: {setup: 'echo x >> ../../../.git/setups'}\n")

@@ -88,7 +88,7 @@ func (in *inbox) damaged(c *state.Corruption) bool {
 		return false
 	}
 	in.said[c.Path] = true
-	in.Say("%s: can't read %s: %s (chipset doctor tells more)", in.ID, c.Path, c.Reason)
+	in.Say("%s: can't read %s: %s (chipset doctor says more)", in.ID, c.Path, c.Reason)
 	in.Rig.Events.Tell(event.Warning(in.ID, event.Work{}, c.Path, c.Reason))
 	return true
 }

@@ -275,7 +275,7 @@ func TestMayorReassignsRetired(t *testing.T) {
 	}
 }
 
-// What hangs on no hook is taken back and slung anew.
+// What is on no hook is taken back and slung again.
 func TestMayorTakesBackLostWork(t *testing.T) {
 	h := newTownHall(t, "")
 	id := h.add("one")

@@ -42,7 +42,7 @@ func (b *base) restoreObjects(ctx context.Context, work event.Work) {
 		ID:      fmt.Sprintf("objects:%s:%s:%d", b.ID, work.Assignment, back),
 		Subject: wording.Clip("Somebody deleted objects of the repository"+while, 200),
 		Body: text + ". It happened" + while + ". If it was none of your own programs, look at what that worker did " +
-			"(chipset tail) before you let it go on. Other branches than the target, and stashes, are not kept: git fsck tells whether they are whole.\n"})
+			"(chipset tail) before you let it go on. Other branches than the target, and stashes, are not kept: git fsck says whether they are whole.\n"})
 	if err != nil {
 		b.Say("%s: %v", b.ID, err)
 	}

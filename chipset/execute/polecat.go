@@ -76,7 +76,7 @@ func (p *Polecat) Wants(file state.Path) bool {
 func (p *Polecat) Wake() <-chan struct{} { return p.news }
 
 // Close ends the worker. Its work stays in the worktree; the next process goes on with its
-// session, or saves the work and begins the assignment anew.
+// session, or saves the work and begins the assignment again.
 func (p *Polecat) Close() {
 	defer p.jobs.Close()
 	if p.worker == nil || p.worker.job == nil {

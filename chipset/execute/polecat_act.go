@@ -98,7 +98,7 @@ func (p *Polecat) resume(ctx context.Context, a polecat.Resume) error {
 	}
 	p.forgetWorker()
 	p.forgetSession(a.Item.Session)
-	p.Say("%s: begins %s anew: %s", p.ID, a.Item.BeadID, why)
+	p.Say("%s: starts %s again: %s", p.ID, a.Item.BeadID, why)
 	return nil
 }
 

@@ -47,7 +47,7 @@ func (p *Polecat) give(ctx context.Context, b *bead.Bead, item hook.WorkItem) er
 	}
 	occasion, lost := ready, ""
 	if use.Ready && use.AssignmentID == item.AssignmentID {
-		occasion, lost = anew, "It was torn or gone, and is made anew. "
+		occasion, lost = anew, "It was damaged or missing, and has been made again. "
 		if err := p.save(ctx, item.AssignmentID, item.BeadID, item.Session, "its worktree was torn or gone"); err != nil {
 			return err
 		}

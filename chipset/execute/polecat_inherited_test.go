@@ -39,7 +39,7 @@ func (k *kennel) rewriteExit(s state.SessionID, change func(*process.Exit)) {
 }
 
 // TestSessionOutlivesItsProcess: the session of a client goes on where it stopped, in the worktree as it
-// was, if that can be known to be whole. Otherwise its work is saved and begun anew.
+// was, if that can be known to be whole. Otherwise its work is saved and begun again.
 func TestSessionOutlivesItsProcess(t *testing.T) {
 	stop := func(k *kennel) { k.p.Close() }
 	kill := func(k *kennel) { // rig, supervisor and worker at once
@@ -147,7 +147,7 @@ func TestSessionOutlivesManyProcesses(t *testing.T) {
 	}
 }
 
-// TestSessionIsGone: a session that its client can't load any more begins anew, once, and nobody is charged.
+// TestSessionIsGone: a session that its client can't load any more begins again, once, and nobody is charged.
 func TestSessionIsGone(t *testing.T) {
 	const gone = `echo '{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID: sess-1"]}'` + "\nexit 1\n"
 	k, calls := fakeClient(t, "", begins+half, gone, begins+commits+finished)

@@ -21,7 +21,7 @@ import (
 // Recover heals what an earlier process of this polecat left: its workers are
 // ended first, because nothing else is safe while one of them writes; pipelines that
 // were begun are finished; the session on the hook is taken over as one that has ended,
-// for the first decisions. One of which nobody can tell what it left is begun anew. All that waits while somebody has
+// for the first decisions. One of which nobody can tell what it left is begun again. All that waits while somebody has
 // the session in hand.
 func (p *Polecat) Recover(ctx context.Context) error {
 	lease, err := p.takeLease(ctx)

@@ -314,7 +314,7 @@ func TestRefineryBatchRemote(t *testing.T) {
 }
 
 // TestRefineryBatchResumes constructs what a crash leaves of a stack in every
-// stage, and starts the refinery anew.
+// stage, and starts the refinery again.
 func TestRefineryBatchResumes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

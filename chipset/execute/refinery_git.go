@@ -64,7 +64,7 @@ func (r *Refinery) checkOut(ctx context.Context, q *mergequeue.Request) (refiner
 	case err != nil:
 		return refinery.Result{}, err
 	case badTarget:
-		return refinery.Result{Kind: refinery.Refused, Text: fmt.Sprintf("its target %q is no branch", q.TargetBranch)}, nil
+		return refinery.Result{Kind: refinery.Refused, Text: fmt.Sprintf("its target %q is not a branch", q.TargetBranch)}, nil
 	}
 	if why, err := r.examine(ctx, q, onto); err != nil {
 		return refinery.Result{}, err
@@ -144,7 +144,7 @@ func (r *Refinery) tip(ctx context.Context, target git.Branch) (git.Hash, error)
 func (r *Refinery) examine(ctx context.Context, q *mergequeue.Request, onto git.Hash) (string, error) {
 	head, err := git.ParseHash(q.Head)
 	if err != nil {
-		return fmt.Sprintf("its head %q is no commit", q.Head), nil
+		return fmt.Sprintf("its head %q is not a commit", q.Head), nil
 	}
 	why, err := carry.RefusedPaths(ctx, r.Rig, onto, head)
 	if err != nil {

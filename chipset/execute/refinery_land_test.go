@@ -182,7 +182,7 @@ func TestRefineryRemoteTrouble(t *testing.T) {
 }
 
 // TestRefineryResumes constructs what a crash leaves in every stage, and starts
-// the refinery anew.
+// the refinery again.
 func TestRefineryResumes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

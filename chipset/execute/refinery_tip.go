@@ -109,7 +109,7 @@ func (r *Refinery) movedByPerson(ctx context.Context, tip git.Hash) (bool, error
 	return false, err
 }
 
-// knowTip records that nobody needs to be told of a tip.
+// knowTip records that nobody needs to be told about a tip.
 func (r *Refinery) knowTip(target git.Branch, tip git.Hash) error {
 	known := knownTip{Target: target, Tip: tip, At: r.Now().Time}
 	err := r.Rig.Tree.ReplaceJSON(tipRecord, known)

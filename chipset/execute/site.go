@@ -74,7 +74,7 @@ func (s *Site) environment(session state.SessionID) []string {
 // wantedEvery is how often a command that runs is asked for.
 const wantedEvery = time.Second
 
-// run runs a command to its end, which it returns with the end of its output. The log is begun anew.
+// run runs a command to its end, which it returns with the end of its output. The log is begun again.
 func (s *Site) run(ctx context.Context, c command) (process.Exit, string, error) {
 	if err := s.Rig.Tree.Remove(c.log); err != nil {
 		return process.Exit{}, "", err

@@ -38,7 +38,7 @@ const (
 	maxNote  = 8 << 10
 )
 
-// Rework is what the mayor's decision to begin a bead anew does to it.
+// Rework is what the mayor's decision to begin a bead again does to it.
 func Rework(a mayor.Reopen, by state.AgentID) Step {
 	return Step{BeadID: a.Bead, Assignment: a.Assignment, From: []bead.Status{a.From}, To: bead.Open, By: by, Supersede: a.MR != "",
 		Also: func(b *bead.Bead) {
@@ -109,7 +109,7 @@ func Cancel(id state.BeadID, reason string, by state.AgentID) Step {
 }
 
 // Reopen makes a bead open again that waits for a person, was given up, or finished
-// with nothing to land. Its charges start anew.
+// with nothing to land. Its charges start again.
 func Reopen(id state.BeadID, a state.AssignmentID, reason string, by state.AgentID) Step {
 	return Step{BeadID: id, Assignment: a, To: bead.Open, By: by, Supersede: true,
 		From: []bead.Status{bead.Blocked, bead.Failed, bead.Cancelled, bead.Closed},
@@ -130,7 +130,7 @@ func Deny(q *mergequeue.Request, reason string, by state.AgentID) Step {
 		}}
 }
 
-// TakeBack makes a bead open again that is assigned, but hangs on no hook, and counts that.
+// TakeBack makes a bead open again that is assigned, but is on no hook, and counts that.
 func TakeBack(a mayor.TakeBack, by state.AgentID) Step {
 	return Step{BeadID: a.Bead, Assignment: a.Assignment, From: []bead.Status{bead.Hooked, bead.InProgress}, To: bead.Open, By: by,
 		Reason: "the hook of " + string(a.Agent) + " no longer names it", Also: func(b *bead.Bead) {

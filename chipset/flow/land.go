@@ -23,7 +23,7 @@ type Layer struct {
 // taken away meanwhile never lands, and one that lands can't be taken away half-way.
 //
 // What has landed is finished by the same sequence, from the requests alone: Landed
-// is true then, as git says. What has not is tested and landed anew.
+// is true then, as git says. What has not is tested and landed again.
 type Landing struct {
 	By   state.AgentID
 	Land refinery.Land

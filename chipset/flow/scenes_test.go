@@ -77,7 +77,7 @@ func taken(n mail.Name) func(Effect) error {
 	}
 }
 
-// dispatchScene hangs a bead on a hook.
+// dispatchScene puts a bead on a hook.
 func dispatchScene(name string) string {
 	return play(func() (*world, func(bool) (Sequence, func())) {
 		w := &world{bead: someBead(bead.Open, ""), hook: someHook(hook.Empty, "")}

@@ -52,7 +52,7 @@ func NewDispatch(b *bead.Bead, to, by state.AgentID, a state.AssignmentID, now s
 		Stage: dispatch.Stored, MailName: string(mail.NameAt(now, by)), CreatedAt: now}
 }
 
-// Dispatch is the sequence that hangs a bead on a hook, from its record.
+// Dispatch is the sequence that puts a bead on a hook, from its record.
 type Dispatch struct {
 	// Record is zero when there is none.
 	Record dispatch.Record
@@ -62,7 +62,7 @@ type Dispatch struct {
 	Hooked state.AssignmentID
 
 	// Begun is true in the run that stored the record. A record whose bead was not
-	// taken when its process died is undone: the mayor decides anew.
+	// taken when its process died is undone: the mayor decides again.
 	Begun bool
 	// Sent is true once this run has sent the assignment. After a crash it is sent
 	// again under the same name, which changes nothing.

@@ -34,7 +34,7 @@ func (r *Repo) Advance(ctx context.Context, b Branch, old, new Hash) error {
 	if forward, err := r.IsAncestor(ctx, old, new); err != nil {
 		return err
 	} else if !forward {
-		return fmt.Errorf("advance %s: %s is no descendant of %s: %w", b, new.Short(), old.Short(), ErrMoved)
+		return fmt.Errorf("advance %s: %s is not a descendant of %s: %w", b, new.Short(), old.Short(), ErrMoved)
 	}
 	checkouts, err := r.checkouts(ctx, b)
 	if err != nil {

@@ -14,7 +14,7 @@
 // A git process costs more than most of what it is asked. Questions about commits, trees and names are therefore put to
 // two long-lived processes of each Repo: "git cat-file --batch-command" and "git diff-tree --stdin". They are started
 // on demand and end when nobody asks for a while, on [Repo.Close], and with this process. They
-// resolve each name anew, and look again for packs when they miss an object. The files of loose refs and of HEADs
+// resolve each name again, and look again for packs when they miss an object. The files of loose refs and of HEADs
 // are read directly where they are plain. Everything that changes a repository is git's to do.
 //
 // # What is durable when a method returns

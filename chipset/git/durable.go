@@ -55,7 +55,7 @@ func (e *TornError) Unwrap() error { return ErrTorn }
 // MakeDurable makes what head reaches and none of have does ("" is none) durable, but for refs, whoever wrote it. Sync alone is not
 // enough for that: the git of a worker syncs no loose object, a power cut leaves some of them torn under their names,
 // and once a sync has failed the kernel calls written what is lost. So each loose object is held against its name and
-// written anew. Packs are git's own care: it syncs them unless told not to. The names are durable after the next Sync.
+// written again. Packs are git's own care: it syncs them unless told not to. The names are durable after the next Sync.
 // Errors: *TornError.
 func (r *Repo) MakeDurable(ctx context.Context, head Hash, have ...Hash) error {
 	objects, err := r.reached(ctx, head, have)
@@ -69,7 +69,7 @@ func (r *Repo) MakeDurable(ctx context.Context, head Hash, have ...Hash) error {
 	return err
 }
 
-// RewriteObjects writes those of the objects that lie there loose and are whole anew, content before names, because once
+// RewriteObjects writes again those of the objects that are loose and whole, content before names, because once
 // a sync has failed nobody can tell what of them is on the disk. Those that are torn are removed and returned, because git
 // takes them for there and would write them never again. The names are durable after the next Sync.
 func (r *Repo) RewriteObjects(ctx context.Context, objects []Hash) (torn []Hash, err error) {

@@ -26,7 +26,7 @@ var (
 	// ErrNotWorktree is returned for a path that is no worktree of this repository.
 	ErrNotWorktree = errors.New("not a worktree of this repository")
 	// ErrForeignDirectory is returned by PrepareWorktree when something else stands at the path.
-	ErrForeignDirectory = errors.New("the path holds something that is no worktree of this repository")
+	ErrForeignDirectory = errors.New("the path holds something that is not a worktree of this repository")
 	// ErrBranchInUse is returned by PrepareWorktree and DeleteBranches for a branch that another worktree has checked out.
 	ErrBranchInUse = errors.New("the branch is checked out in another worktree")
 	// ErrLocked is returned for a lock file that another git may hold.

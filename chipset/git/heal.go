@@ -211,7 +211,7 @@ func (r *Repo) steering(path string) int {
 	return -1
 }
 
-// checkout makes tracked files equal to a commit. An index that git can't read is made anew.
+// checkout makes tracked files equal to a commit. An index that git can't read is made again.
 func (w *Worktree) checkout(ctx context.Context, p place, target ...string) error {
 	args := append([]string{"checkout", "--quiet", "--force", "--no-recurse-submodules"}, append(target, "--")...)
 	_, err := w.repo.run(ctx, p, Command{Args: args})

@@ -109,7 +109,7 @@ func TestRestoreObjectsPutsPacksBack(t *testing.T) {
 	f.restores(2) // the pack and its index
 }
 
-// What git packs, tidies away or packs anew is not put back, and not kept for ever.
+// What git packs, tidies away or packs again is not put back, and not kept forever.
 func TestRestoreObjectsLeavesGitsOwnTidying(t *testing.T) {
 	f, tip := keptFixture(t)
 	f.git(f.TopLevel(), "gc", "-q", "--prune=now")

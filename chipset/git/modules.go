@@ -108,7 +108,7 @@ func (r *Repo) ReaddressedSubmodule(ctx context.Context, base, head Hash) (strin
 	return "", err
 }
 
-// CheckoutSubmodules checks the submodules of HEAD out in a linked worktree, anew: what an earlier worker left of
+// CheckoutSubmodules checks the submodules of HEAD out in a linked worktree, again: what an earlier worker left of
 // them is removed first, because git would run in it with its configuration. The addresses are those that the person has
 // configured, never those of .gitmodules, and the person's own clone of a submodule is asked first. Which protocols an
 // address may use is git's rule for submodules: a path on this machine only where the person allows it (protocol.file.allow).

@@ -14,7 +14,7 @@ import (
 )
 
 // Questions about objects go to two coprocesses: "cat-file --batch-command" and "diff-tree --stdin". Both look again
-// for packs when they miss an object, and resolve names anew each time.
+// for packs when they miss an object, and resolve names again each time.
 
 func newObjects() coprocess {
 	return coprocess{args: []string{"cat-file", "--batch-command"}}

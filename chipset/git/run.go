@@ -199,7 +199,7 @@ func runGroup(cmd *exec.Cmd, finish time.Duration, yields bool) error {
 		mu.Unlock()
 		return os.ErrProcessDone // so that Wait returns how the command ended
 	}
-	// A daemon that git left behind (a credential cache) may hold the pipes open for ever.
+	// A daemon that git left behind (a credential cache) may hold the pipes open forever.
 	cmd.WaitDelay = finish + termGrace + time.Second
 	if err := cmd.Start(); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// A worktree and its git directory are written by workers. A pipe where git expects a file makes git wait for ever, and
+// A worktree and its git directory are written by workers. A pipe where git expects a file makes git wait forever, and
 // a configuration of the worktree names programs that git runs. Both are taken out of the way before git comes.
 
 // UnfitError is returned for work that no rig can land, whatever its tests say: the reason is for who made it.

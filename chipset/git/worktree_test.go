@@ -192,7 +192,7 @@ func TestPrepareRefuses(t *testing.T) {
 
 func TestLiveLockIsWaitedFor(t *testing.T) {
 	f := newFixture(t)
-	f.LockGrace = 1 << 40 // for ever
+	f.LockGrace = 1 << 40 // forever
 	w := f.prepared()
 	admin, err := f.gitDirOf(w.Path())
 	f.must(err)

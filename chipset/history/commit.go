@@ -75,7 +75,7 @@ func stateRoot(r *rig.Rig) (string, error) {
 // lockDeadline is how long a snapshot of another process is waited for.
 const lockDeadline = time.Minute
 
-// tries is how often a snapshot is taken anew because somebody else moved the branch, or because
+// tries is how often a snapshot is taken again because somebody else moved the branch, or because
 // objects that a power cut tore were in the way.
 const tries = 3
 

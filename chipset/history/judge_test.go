@@ -159,7 +159,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestReusedName: a name that stands in the archive is taken for ever.
+// TestReusedName: a name that stands in the archive is taken forever.
 func TestReusedName(t *testing.T) {
 	before := tree{archived: message}
 	if found := judge(t, before, before.with(inbox, strings.Replace(message, "true", "false", 1))); len(found) != 0 {

@@ -37,7 +37,7 @@ func NewChecker() *audit.Checker {
 			spend.History(),
 			handoff.History(),
 			agent.History(),
-			// The tree is one rig's for ever.
+			// The tree is one rig's forever.
 			{Patterns: []string{"rig.json"}, CheckChange: audit.WriteOnce},
 			{Patterns: []string{"events/*.jsonl"}, CheckChange: audit.AppendOnly},
 		})

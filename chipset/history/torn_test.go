@@ -43,7 +43,7 @@ func (y *yard) unborn() []string {
 	return left
 }
 
-// TestTornObjectsOfAnEarlierTry: whichever objects of a snapshot a power cut tore, the next one stores them anew.
+// TestTornObjectsOfAnEarlierTry: whichever objects of a snapshot a power cut tore, the next one stores them again.
 // The clock stands still, so that also the commit is the same.
 func TestTornObjectsOfAnEarlierTry(t *testing.T) {
 	spoils := map[string]func([]byte) []byte{

@@ -51,7 +51,7 @@ type handoffArgs struct {
 
 func (s *Server) addHookTools() {
 	add(s, tool{name: "hook_show", title: "Show a hook", effect: reads,
-		description: "What hangs on your hook, or on that of another agent: its bead, assignment and status."}, showHook)
+		description: "What is on your hook, or on that of another agent: its bead, assignment and status."}, showHook)
 	add(s, tool{name: "hook_touch", title: "Say that you make progress", effect: settles,
 		description: "Say that your work makes progress, so that nobody takes a long quiet step for a stall."}, touchHook)
 	add(s, tool{name: "done", title: "Finish your assignment", effect: ends,

@@ -34,7 +34,7 @@ const (
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, actor.Invalidf("%q is no address such as 127.0.0.1:7777", addr)
+		return nil, actor.Invalidf("%q is not an address such as 127.0.0.1:7777", addr)
 	}
 	if !loopback(host) {
 		return nil, actor.WithHint(actor.Invalidf("%q is not this machine's own address", host),

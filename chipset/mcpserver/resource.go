@@ -27,7 +27,7 @@ func (s *Server) addResources() {
 		Description: "Your unread mail in the order to take it, as data of its senders."},
 		func(ctx context.Context, me *actor.Actor) (quote.Text, error) { return showInbox(ctx, me, inboxArgs{}) })
 	s.resource(&mcp.Resource{URI: hookURI, Name: "hook", Title: "Your hook", MIMEType: "application/json",
-		Description: "What hangs on your hook, as it is stored."},
+		Description: "What is on your hook, as it is stored."},
 		func(_ context.Context, me *actor.Actor) (quote.Text, error) {
 			h, err := actor.HookOf(me.Rig, me.ID)
 			if err != nil {

@@ -21,7 +21,7 @@ func (s *Server) addRigTools() {
 	add(s, tool{name: "queue_list", title: "List the merge queue", effect: reads,
 		description: "Merge requests in the order they land, with what keeps one from landing."}, listQueue)
 	add(s, tool{name: "status", title: "Show the rig", effect: reads,
-		description: "The rig at a glance: who runs, what hangs on which hook, the queue, incidents, what waits for a person."}, status)
+		description: "The rig at a glance: who runs, what is on which hook, the queue, incidents, what waits for a person."}, status)
 }
 
 func listQueue(_ context.Context, me *actor.Actor, in queueArgs) (quote.Text, error) {

@@ -97,7 +97,7 @@ func (s *Server) actor(ctx context.Context) (*actor.Actor, error) {
 // addPrompt offers the briefing.
 func (s *Server) addPrompt() {
 	s.prompt(&mcp.Prompt{Name: "prime", Title: "Begin", Description: "Everything you need to begin: your role and its rules, what is on your hook, the last hand-off, unread mail."},
-		"Who you are in this rig and what hangs on your hook", prime)
+		"Who you are in this rig and what is on your hook", prime)
 }
 
 // prompt offers a prompt without arguments; about describes what it gives.
@@ -124,7 +124,7 @@ func prime(ctx context.Context, me *actor.Actor) (quote.Text, error) {
 	return b.Text(), nil
 }
 
-// explain is what a model is told of an error: what went wrong, and what it
+// explain is what a model is told about an error: what went wrong, and what it
 // can do next.
 func explain(err error) quote.Text {
 	text := quote.Lines(err.Error())

@@ -63,7 +63,7 @@ func (s *Server) addWorkTools() {
 		description: "The rig's work items, oldest first, one line each."}, listBeads)
 	add(s, tool{name: "bead_show", title: "Show a bead", effect: reads, description: "One work item with its description, acceptance and what it waits for."}, showBead)
 	add(s, tool{name: "bead_claim", title: "Claim a bead", effect: settles,
-		description: "Hang a ready bead on your own empty hook. A person's own session may always; a polecat only in a rig with dispatch.strategy auto_claim, elsewhere the mayor hands work out."}, claimBead)
+		description: "Put a ready bead on your own empty hook. A person's own session may always; a polecat only in a rig with dispatch.strategy auto_claim, elsewhere the mayor hands work out."}, claimBead)
 	add(s, tool{name: "convoy_create", title: "Make a convoy", effect: adds, description: "Group beads, to see how much of them has landed. Returns its id."}, createConvoy)
 	add(s, tool{name: "convoy_list", title: "List convoys", effect: reads, description: "Groups of beads and how much of each has landed."}, listConvoys)
 	add(s, tool{name: "convoy_show", title: "Show a convoy", effect: reads, description: "One convoy with its beads."}, showConvoy)
@@ -156,7 +156,7 @@ func claimBead(ctx context.Context, me *actor.Actor, in claimArgs) (quote.Text, 
 	}
 	const patience = 10 * time.Second
 	where, err := me.WhereToWork(ctx, patience)
-	return quote.Sprintf("%s hangs on your hook (%s), branch %s. %s", rec.BeadID, rec.AssignmentID, rec.Branch, quote.Line(where, maxWhere)), err
+	return quote.Sprintf("%s is on your hook (%s), branch %s. %s", rec.BeadID, rec.AssignmentID, rec.Branch, quote.Line(where, maxWhere)), err
 }
 
 func createConvoy(ctx context.Context, me *actor.Actor, in convoyCreateArgs) (quote.Text, error) {

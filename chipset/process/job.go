@@ -57,7 +57,7 @@ func start(ctx context.Context, self string, spec Spec, host *Host) (*Job, error
 		return nil, err
 	}
 	if !filepath.IsAbs(self) {
-		return nil, fmt.Errorf("%w: supervisor %q is no absolute path", ErrBadSpec, self)
+		return nil, fmt.Errorf("%w: supervisor %q is not an absolute path", ErrBadSpec, self)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.ID, err)

@@ -39,7 +39,7 @@ var (
 	// ErrNotStarted is wrapped by the StartError that Start returns when the command
 	// could not even be tried.
 	ErrNotStarted = errors.New("job not started")
-	// ErrBadRecord is returned by ReadExit for a file that is no exit record.
+	// ErrBadRecord is returned by ReadExit for a file that is not an exit record.
 	ErrBadRecord = errors.New("invalid exit record")
 )
 
@@ -168,7 +168,7 @@ func (s Spec) check() error {
 			continue
 		}
 		if !filepath.IsAbs(path.value) || strings.ContainsRune(path.value, 0) {
-			return fmt.Errorf("%w: %s %q is no absolute path", ErrBadSpec, path.name, path.value)
+			return fmt.Errorf("%w: %s %q is not an absolute path", ErrBadSpec, path.name, path.value)
 		}
 	}
 	if s.Timeout < 0 || s.Grace < 0 {

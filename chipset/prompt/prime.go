@@ -118,7 +118,7 @@ func rules(role agent.Role) []string {
 		return append([]string{"Never edit code, run tests, merge, or measure health yourself.", "Sling with chipset sling BEAD AGENT; see chipset work list --ready."}, common...)
 	case agent.Polecat:
 		return append([]string{
-			"GUPP: work that hangs on your hook is begun at once, without asking.",
+			"GUPP: work on your hook is begun at once, without asking.",
 			"Work only in your worktree, commit there, never merge or push.",
 			"End with chipset done, chipset fail --reason, or chipset block --reason.",
 		}, common...)

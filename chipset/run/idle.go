@@ -194,7 +194,7 @@ func countHooks(r *rig.Rig, began state.Time) (remaining, error) {
 	return left, err
 }
 
-// heldBySession reports whether the person's own session has the worktree of what hangs on its hook, and has not said how it
+// heldBySession reports whether the person's own session has the worktree of what is on its hook, and has not said how it
 // ended: nothing goes on with it by itself.
 func heldBySession(r *rig.Rig, h *hook.Hook) bool {
 	a, err := r.Agents.Get(string(h.AgentID))

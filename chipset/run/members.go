@@ -103,7 +103,7 @@ func (m *members) look(ctx context.Context, first bool) error {
 	return nil
 }
 
-// holds reports whether something hangs on an agent's hook, or with deep also whether an attempt of it is not retired yet or its
+// holds reports whether something is on an agent's hook, or with deep also whether an attempt of it is not retired yet or its
 // worktree is not free.
 func holds(r *rig.Rig, id state.AgentID, deep bool) (bool, error) {
 	h, err := r.Hooks.Get(string(id))

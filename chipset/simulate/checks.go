@@ -33,7 +33,7 @@ func (v *Violation) Error() string {
 //	attempts      one worker a polecat, one end each, whose stages only advance;
 //	              none is charged that an outage ended
 //	witness       one open incident for each cause, one alert for each severity of it
-//	progress      what hangs on a hook, is ready, or waits in the queue moves on
+//	progress      what is on a hook, is ready, or waits in the queue moves on
 //	end           every bead is landed or waits for a person, the target holds each
 //	              landed one once, hooks and queue are empty
 type judge struct {

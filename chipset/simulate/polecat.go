@@ -40,7 +40,7 @@ type polecatRole struct {
 
 // recover finishes the attempts whose end an earlier process has published. Its
 // worker ended with it, and the hook still names the session: the first decision
-// begins anew.
+// begins again.
 func (p *polecatRole) recover() {
 	for _, a := range slices.Clone(p.w.unfinished[p.id]) {
 		_ = p.retire(a) // each tick tries again

@@ -225,7 +225,7 @@ func (w *world) changeRequest(e flow.RequestChange) error {
 	return w.updateRequest(e.Request(), func(q *mergequeue.Request) error { return e.Change(q, w.clock()) })
 }
 
-// reopenByPerson is `work reopen`: the charges start anew.
+// reopenByPerson is `work reopen`: the charges start again.
 func (w *world) reopenByPerson(id state.BeadID) {
 	if w.full {
 		w.after(time.Hour, func() { w.reopenByPerson(id) })

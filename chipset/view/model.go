@@ -255,7 +255,7 @@ func (v *View) parts(before *View) Parts {
 	differ(SpendPart, v.Spend, before.Spend)
 	differ(SpendPart, v.Spent, before.Spent)
 	differ(HealthPart, v.head(), before.head())
-	// Work is made anew where one of its items is.
+	// Work is made again where one of its items is.
 	if v.Ready != before.Ready || len(v.Work) != len(before.Work) || len(v.Work) > 0 && &v.Work[0] != &before.Work[0] {
 		p |= WorkPart
 	}
@@ -372,7 +372,7 @@ func (m *Model) probe(must bool) (bool, error) {
 	return !same, err
 }
 
-// ask finds the open questions anew.
+// ask finds the open questions again.
 func (m *Model) ask() {
 	hooks := make(map[state.AgentID]*hook.Hook, len(m.hooks.rows))
 	for name, h := range m.hooks.rows {

@@ -27,7 +27,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/spend"
 )
 
-// follow makes a model of a rig as a board does: opened anew, with notification.
+// follow makes a model of a rig as a board does: opened again, with notification.
 func follow(t testing.TB, f *rigtest.Yard, cleanup func(func())) *Model {
 	t.Helper()
 	r := reopen(t, f)

@@ -98,7 +98,7 @@ func (s *Status) hookCell(a AgentStatus) screen.Cell {
 	return screen.Plain(string(a.Hook))
 }
 
-// workOf says what hangs on an agent's hook, for how long, and when it moved.
+// workOf says what is on an agent's hook, for how long, and when it moved.
 func (s *Status) workOf(a AgentStatus) string {
 	var parts []string
 	if a.BeadID != "" {

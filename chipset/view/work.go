@@ -61,7 +61,7 @@ type workIndex struct {
 	// landed, and cooling those of them that may have to wait for their time.
 	blocked, startable, cooling map[state.BeadID]bool
 	convoys                     convoyIndex
-	// touched are the beads whose items were made anew, or are gone, since apply was called.
+	// touched are the beads whose items were made again, or are gone, since apply was called.
 	touched map[state.BeadID]bool
 }
 
@@ -123,7 +123,7 @@ func (w *workIndex) link(b *bead.Bead, add bool, affected map[state.BeadID]bool)
 	}
 }
 
-// remake makes the item of a bead anew.
+// remake makes the item of a bead again.
 func (w *workIndex) remake(id state.BeadID) {
 	for _, set := range []map[state.BeadID]bool{w.blocked, w.startable, w.cooling} {
 		delete(set, id)

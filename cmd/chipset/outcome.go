@@ -55,7 +55,7 @@ func (a *app) named(all []outcome, err error) error {
 	return a.didAll(all, err, func(o *outcome) string { return string(o.Name) })
 }
 
-// note prints a line that goes with an answer: to standard output, or beside a JSON document.
+// note prints a line beside an answer: to standard output, or beside a JSON document.
 func (a *app) note(format string, args ...any) {
 	if a.json {
 		a.tellf(format, args...)

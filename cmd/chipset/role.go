@@ -28,7 +28,7 @@ func newWitnessCmd(a *app) *cobra.Command {
 
 func newPolecatCmd(a *app) *cobra.Command {
 	return newRoleCmd(a, agent.Polecat, "polecat AGENT", "Run one polecat in this terminal",
-		"It takes what hangs on its hook, lets a worker do it in a worktree, and submits the result. For the agent\nof your own session it makes the worktree, and submits what the session reports.", "  chipset polecat polecat-alpha")
+		"It takes what is on its hook, lets a worker do it in a worktree, and submits the result. For the agent\nof your own session it makes the worktree, and submits what the session reports.", "  chipset polecat polecat-alpha")
 }
 
 func newRoleCmd(a *app, role agent.Role, use, short, what, example string) *cobra.Command {

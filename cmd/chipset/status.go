@@ -23,7 +23,7 @@ func newStatusCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "status",
 		Short: "The rig at a glance: agents, work, queue, incidents",
-		Long: `Show who runs, what hangs on which hook and for how long, what waits to land and
+		Long: `Show who runs, what is on which hook and for how long, what waits to land and
 why, what waits for a person, and what is wrong. Nothing is changed.`,
 		Example: "  chipset status\n  chipset status --health\n  chipset status --json",
 		Args:    nargs(0, 0, ""),

@@ -173,9 +173,9 @@ func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any
 	var waiting *run.Waiting
 	switch {
 	case errors.As(err, &waiting):
-		hint := "chipset inbox tells why, with the commands that answer it"
+		hint := "chipset inbox says why, with the commands that answer it"
 		if needs, failed := a.needs(ctx, r); failed == nil && len(needs) == 0 {
-			hint = "nothing waits for a decision of yours; chipset why BEAD tells what a bead waits for"
+			hint = "nothing waits for a decision of yours; chipset why BEAD says what a bead waits for"
 		}
 		return withHint(exitWith(codeWaiting, err), hint)
 	case errors.Is(err, run.ErrTimeout):

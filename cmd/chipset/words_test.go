@@ -101,7 +101,7 @@ func TestBadNamesAreRefused(t *testing.T) {
 		{"mail archive --older-than -5s", codeUsage, `"-5s" is not a duration`},
 		{"nudge send mayor --type nosuch", codeUsage, `"nosuch" is not a type of nudge`},
 		{"status --as nosuch", codeNotFound, `no agent "nosuch"`},
-		{"idle --reason nosuch", codeUsage, `"nosuch" is no reason to be idle`},
+		{"idle --reason nosuch", codeUsage, `"nosuch" is not a reason to be idle`},
 		{"resume nosuch", codeNotFound, "no pause of nosuch"},
 		{"runtime show no-such-worker", codeNotFound, `"no-such-worker" is neither a preset nor a command on PATH`},
 		{"runtime show claude --permissions nosuch", codeUsage, `"nosuch" is not ask, edit or full`},

@@ -102,7 +102,7 @@ func (l *Backlog) Unfinished() int {
 	return l.count[bead.Open] + l.count[bead.Hooked] + l.count[bead.InProgress] + l.count[bead.Done] + l.count[bead.Failed]
 }
 
-// OutCount is the number of beads that hang on hooks.
+// OutCount is the number of beads that are on hooks.
 func (l *Backlog) OutCount() int { return l.out.Len() }
 
 // ReadyCount is the number of beads of Ready, and of those that will be when they
@@ -261,7 +261,7 @@ func (l *Backlog) landing(id state.BeadID, before, after bool) {
 	}
 }
 
-// refile looks anew which orders a bead belongs to.
+// refile looks again which orders a bead belongs to.
 func (l *Backlog) refile(id state.BeadID) {
 	if b := l.beads[id]; b != nil {
 		l.withdraw(b)

@@ -165,7 +165,7 @@ func (d *decision) takeOver(p *Polecat) {
 	d.touched[w.BeadID], d.taken[p.ID] = true, true
 }
 
-// lost finds beads that are assigned, but hang on no hook: somebody cleared or
+// lost finds beads that are assigned, but are on no hook: somebody cleared or
 // completed it by hand. Nobody would ever finish them.
 func (d *decision) lost() {
 	if d.hanging == d.Backlog.OutCount() {
@@ -257,11 +257,11 @@ func (d *decision) failures() {
 	}
 }
 
-// excuse begins a bead anew that is charged with nothing. While nobody knows whose
+// excuse begins a bead again that is charged with nothing. While nobody knows whose
 // fault it was, others go first.
 func (d *decision) excuse(b *bead.Bead, reason string, c fault.Class) roles.Action {
 	if c == fault.Unknown {
-		return d.reopen(b, "ended early, and nothing tells why: "+reason, ChargeNothing, state.At(d.Now.Add(suspicionCooldown)), "")
+		return d.reopen(b, "ended early, and nothing says why: "+reason, ChargeNothing, state.At(d.Now.Add(suspicionCooldown)), "")
 	}
 	return d.reopen(b, "", ChargeNothing, state.Time{}, "")
 }

@@ -255,7 +255,7 @@ func TestWhatThePersonIsTold(t *testing.T) {
 	}
 }
 
-// A convoy's file names all of its beads, and no file may grow for ever.
+// A convoy's file names all of its beads, and no file may grow forever.
 func TestConvoysAreBounded(t *testing.T) {
 	l := backlog.New()
 	for i := range 2*maxConvoy + 100 {

@@ -124,7 +124,7 @@ func (d *decision) restart(b *bead.Bead, l Message) roles.Action {
 	return d.reopen(b, note, ChargeRestart, state.At(d.Now.Add(d.Policy.RestartCooldown)), "")
 }
 
-// nudges are hints: this very tick does what there is to do. Who asks for a
+// nudges are hints: this tick does what is to be done. Who asks for a
 // response gets the count.
 func (d *decision) nudges() {
 	for _, n := range d.Nudges {

@@ -95,7 +95,7 @@ func (d *decision) passes() []bool {
 	return []bool{false, true}
 }
 
-// waiting admits the beads that hang on hooks and wait: they were there first, and
+// waiting admits the beads that are on hooks and wait: they were there first, and
 // their sessions are kept.
 func (d *decision) waiting() {
 	for b := range d.Backlog.Out() {

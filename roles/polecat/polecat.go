@@ -36,7 +36,7 @@ import (
 type Phase string
 
 const (
-	// Idle: the hook is empty; ends when work hangs there.
+	// Idle: the hook is empty; ends when work is put there.
 	Idle Phase = "idle"
 	// Preparing: the hook is active and no worker runs yet; ends when one does.
 	Preparing Phase = "preparing"
@@ -129,7 +129,7 @@ func (d *decision) become(p Phase) { d.s.Phase = p }
 
 // decideWork is the state machine proper, the strongest claim first: what is fixed
 // is finished, what was taken away is given up, what runs is watched, what
-// hangs there is begun.
+// is there is begun.
 func (d *decision) decideWork() {
 	switch f := &d.f; {
 	case f.Lease == LeaseHeld:
@@ -165,7 +165,7 @@ func (d *decision) lent() {
 	}
 }
 
-// takeBack: nobody knows what was done there meanwhile, so everything is found out anew, as by a process that begins.
+// takeBack: nobody knows what was done there meanwhile, so everything is found out again, as by a process that begins.
 func (d *decision) takeBack() {
 	d.become(Idle)
 	d.newWorker()
@@ -200,7 +200,7 @@ func (d *decision) ownsWorker() bool {
 }
 
 // abandon: the mayor has taken the work away, or somebody began another
-// session of it. The work is saved, the hook read anew.
+// session of it. The work is saved, the hook read again.
 func (d *decision) abandon() {
 	if d.published {
 		return // what the hook names was aborted in this tick; that goes first
@@ -425,7 +425,7 @@ func (d *decision) resume(why string) {
 	d.step(Resume{Item: *d.f.Hook.WorkItem, Session: d.f.Fresh, Why: why})
 }
 
-// pending: GUPP, what hangs on the hook is begun at once, without asking.
+// pending: GUPP, what is on the hook is begun at once, without asking.
 func (d *decision) pending() {
 	d.becomeFree(Idle)
 	if d.s.ShuttingDown || !d.ownsBead() {

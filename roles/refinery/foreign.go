@@ -22,7 +22,7 @@ type Foreign struct {
 	Commits []string
 }
 
-// KnowTip records that the person was told of a tip.
+// KnowTip records that the person was told about a tip.
 type KnowTip struct{ Target, Tip string }
 
 // IsAction makes it an action.

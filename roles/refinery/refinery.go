@@ -198,7 +198,7 @@ func (d *decision) landing() Phase {
 	return Merge
 }
 
-// again begins the same request anew, on the tip that is there now.
+// again begins the same request again, on the tip that is there now.
 func (d *decision) again() {
 	d.s.Work, d.s.Phase = Work{ID: d.s.Work.ID}, Checkout
 }

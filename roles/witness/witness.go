@@ -19,7 +19,7 @@
 //
 // Stall time counts only while the witness patrolled: after a pause of more
 // than three patrols, a clock that was set back, a last_activity in the future,
-// or a disk without any room, the grace starts anew. An open incident outlives
+// or a disk without any room, the grace starts again. An open incident outlives
 // that: it is closed by progress or by a hook that moved on, never by grace. Work
 // that stands still for an answer of the person or the mayor is no stall.
 //
@@ -66,7 +66,7 @@ type decision struct {
 	lived    memory[state.AgentID, bool]
 
 	open []incident.Incident // as they will be after the actions so far
-	// seen holds the conditions of this patrol, anew is true when the patrols
+	// seen holds the conditions of this patrol, again is true when the patrols
 	// before it do not count.
 	seen map[string]bool
 	anew bool

@@ -191,7 +191,7 @@ func (s Store) Adopt(ctx context.Context, id, parent state.AgentID, rig string, 
 	isNew := false
 	_, err := s.Upsert(ctx, string(id), func(a *Agent, found bool) error {
 		if found && a.Parent != parent {
-			return state.Conflictf("agent "+string(id), "is no helper of %s", parent)
+			return state.Conflictf("agent "+string(id), "is not a helper of %s", parent)
 		}
 		if isNew = !found; isNew {
 			*a = Agent{ID: id, Role: Crew, Rig: rig, Parent: parent, CreatedAt: now}

@@ -64,7 +64,7 @@ func Rate(senders, total int, send Send) (float64, error) {
 }
 
 // Plain is the plain protocol: a temp file, write, fsync, rename, fsync of the
-// folder, everything opened anew for each message.
+// folder, everything opened again for each message.
 func Plain(dir string, data []byte) Send { return PlainNamed(dir, "m", data) }
 
 // PlainNamed is Plain with a beginning for the names.

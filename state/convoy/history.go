@@ -29,7 +29,7 @@ func moved(before, after *Convoy) error {
 		}
 	}
 	if before.CompletedAt != nil && after.CompletedAt == nil {
-		return errors.New("it was complete, and is not any more")
+		return errors.New("it was complete, and is no longer")
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ const (
 	// Environment: something around the work is wrong, and stays wrong until somebody
 	// mends it. Nothing is charged; it ends when a check passes.
 	Environment Class = "environment"
-	// Unknown: nothing tells whose fault it is. What happens to other beads decides.
+	// Unknown: nothing says whose fault it is. What happens to other beads decides.
 	Unknown Class = "unknown"
 )
 

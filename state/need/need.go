@@ -3,7 +3,7 @@
 //
 // A number is given once. It stays with its need as long as that lasts, however others
 // come and go, and no later need gets it: a number that the person has read a while ago
-// means the same need, or none. Numbers begin anew with 1 only where run/ was deleted.
+// means the same need, or none. Numbers begin again with 1 only where run/ was deleted.
 package need
 
 import (

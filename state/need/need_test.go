@@ -94,8 +94,8 @@ func TestNumbersOfManyReaders(t *testing.T) {
 	}
 }
 
-// TestNumbersAreBounded: the file does not grow for ever, and what can't be used is made
-// anew.
+// TestNumbersAreBounded: the file does not grow forever, and what can't be used is made
+// again.
 func TestNumbersAreBounded(t *testing.T) {
 	tree := newTree(t)
 	s := NewStore(tree)

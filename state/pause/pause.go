@@ -102,7 +102,7 @@ func (s Scope) File() string { return strings.ReplaceAll(string(s), ":", ".") }
 type Status string
 
 const (
-	// Suspected: a bead failed early, and nothing tells why. Nothing is held back. Ends
+	// Suspected: a bead failed early, and nothing says why. Nothing is held back. Ends
 	// when another bead fails alike (Paused), or with any other end (Over).
 	Suspected Status = "suspected"
 	// Paused: nothing starts but, from Until on, one probe at a time. Ends with a probe
@@ -161,7 +161,7 @@ type Pause struct {
 	Width int `json:"width,omitempty"`
 	// Admitted are the beads that may start although the scope is paused.
 	Admitted []state.BeadID `json:"admitted,omitempty"`
-	// Waiting are the beads that hang on a hook and wait to be admitted. The sessions of
+	// Waiting are the beads that are on a hook and wait to be admitted. The sessions of
 	// those that were worked on are kept.
 	Waiting   []state.BeadID `json:"waiting,omitempty"`
 	EndedAt   *state.Time    `json:"ended_at,omitempty"`

@@ -142,7 +142,7 @@ func (p *Pause) Admit(beads []state.BeadID, now state.Time) error {
 	return nil
 }
 
-// Wait takes note of a bead that hangs on a hook and must not start. Errors:
+// Wait takes note of a bead that is on a hook and must not start. Errors:
 // state.ErrUnchanged.
 func (p *Pause) Wait(b state.BeadID, now state.Time) error {
 	if !p.Holds(b) || slices.Contains(p.Waiting, b) {
@@ -153,7 +153,7 @@ func (p *Pause) Wait(b state.BeadID, now state.Time) error {
 }
 
 // Resume ends the pause before it is due: one bead is admitted first, then two, four
-// and so on. A budget counts anew from what was used by then, for all at once. Errors: state.ErrConflict for a scope that is not paused.
+// and so on. A budget counts again from what was used by then, for all at once. Errors: state.ErrConflict for a scope that is not paused.
 func (p *Pause) Resume(now state.Time) error {
 	if p.Status != Paused {
 		return state.Conflictf("the pause of "+string(p.Scope), "is %s", p.Status)

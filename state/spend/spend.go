@@ -217,7 +217,7 @@ func check(name string, r *Record) error {
 	}
 	for _, p := range r.Parts {
 		if _, err := time.Parse(time.DateOnly, p.Day); err != nil {
-			return fmt.Errorf("day %q is no date", p.Day)
+			return fmt.Errorf("day %q is not a date", p.Day)
 		}
 		if p.Time < 0 {
 			return fmt.Errorf("time %s is negative", p.Time)

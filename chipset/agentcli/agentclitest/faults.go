@@ -47,7 +47,7 @@ func readSample(t *testing.T, path string) sample {
 	out, rest, _ := bytes.Cut(rest, []byte("\n--- stderr\n"))
 	stderr, rc, found := bytes.Cut(rest, []byte("\n--- rc\n"))
 	if !found {
-		t.Fatalf("%s is no recording", path)
+		t.Fatalf("%s is not a recording", path)
 	}
 	s := sample{out: append(out, '\n'), err: append(stderr, '\n')}
 	if text := strings.TrimSpace(string(rc)); text == "TIMEOUT" {
@@ -100,7 +100,7 @@ func (s Suite) faults(t *testing.T) {
 		}
 	}
 	if len(paths) == 0 && len(s.Faults) > 0 {
-		t.Error("there is no recording")
+		t.Error("there is not a recording")
 	}
 }
 

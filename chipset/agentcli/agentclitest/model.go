@@ -134,7 +134,7 @@ func (m *Model) Unscripted() int {
 	return m.unscripted
 }
 
-// Left is how many turns were not used, those for ever not counted.
+// Left is how many turns were not used, those forever not counted.
 func (m *Model) Left() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

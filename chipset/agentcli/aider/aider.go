@@ -22,7 +22,7 @@ func Client() agentcli.Client {
 			},
 		},
 		Configures: []string{".aider.conf.yml", ".aider.model.*", ".aiderignore", "CONVENTIONS.md"},
-		About:      agentcli.About{Title: "aider", ExitCode: "0 after an API error too: a branch without a change is what tells"},
+		About:      agentcli.About{Title: "aider", ExitCode: "0 after an API error too: a branch without a change shows it"},
 		Reader:     func() agentcli.Reader { return &agentcli.PlainText{Judge: judge} },
 		Home:       agentcli.Home{Own: []string{".aider", ".aider.conf.yml"}, Changed: []string{".aider"}},
 		Hosts:      []string{"api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "api.deepseek.com", "openrouter.ai", "api.groq.com"},

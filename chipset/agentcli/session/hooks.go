@@ -175,7 +175,7 @@ func (h *Hooks) reporting() quote.Text {
 	if h.Assignment == "" {
 		return ""
 	}
-	return "\nYou are told of new mail and nudges while you work. End with `chipset done --summary TEXT`, " +
+	return "\nYou are shown new mail and nudges while you work. End with `chipset done --summary TEXT`, " +
 		"`chipset fail --reason TEXT` or `chipset block --reason TEXT`.\n"
 }
 

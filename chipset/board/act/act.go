@@ -200,7 +200,7 @@ func retry(s Subject, _ string) []string {
 func stopped(s Subject) []string {
 	b := s.Item.Bead
 	return []string{fmt.Sprintf("%s stops working on it; what it knows of it is gone.", b.Assignee),
-		"Its unfinished changes are saved as refs/chipset/salvage/" + string(b.AssignmentID) + ".", "The bead is open again, and is handed out anew."}
+		"Its unfinished changes are saved as refs/chipset/salvage/" + string(b.AssignmentID) + ".", "The bead is open again, and is assigned again."}
 }
 
 // cancelled is what is lost when a bead is given up.

@@ -109,7 +109,7 @@ const (
 	lookInterval = time.Second
 	// lookPace is the least time between two looks.
 	lookPace = 25 * time.Millisecond
-	// agesInterval is how often ages are drawn anew while agents work; without work they
+	// agesInterval is how often ages are drawn again while agents work; without work they
 	// are only drawn with changes and every idleInterval.
 	agesInterval = time.Second
 	idleInterval = 20 * time.Second
@@ -238,7 +238,7 @@ func (b *Board) begin() {
 	}
 }
 
-// grow puts the work into lines anew.
+// grow puts the work into lines again.
 func (b *Board) grow() {
 	if b.work.filter != "" {
 		b.tree, b.hidden = b.found(), 0

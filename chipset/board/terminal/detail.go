@@ -87,7 +87,7 @@ func (d *detail) scroll(by, height int) {
 	d.end = d.tab == transcriptTab && d.offset >= len(d.wrapped)-height
 }
 
-// fit wraps the content anew for a width.
+// fit wraps the content again for a width.
 func (d *detail) fit(width, height int) {
 	content := d.content
 	if d.shown != nil {

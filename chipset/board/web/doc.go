@@ -2,7 +2,7 @@
 // writes, kept up to date by server-sent events. Scripts, styles and the layout library are
 // embedded; nothing is fetched from anywhere.
 //
-//	state tree ──notification──▶ follow: view.Model ──names of parts──▶ /live ──▶ the page fetches itself anew
+//	state tree ──notification──▶ follow: view.Model ──names of parts──▶ /live ──▶ the page fetches itself again
 //	form ──POST──▶ guard ──▶ act.Act ──▶ Options.Run: the command itself
 //
 // A page is whole without its script. The script swaps what has changed, and keeps what the

@@ -66,7 +66,7 @@ func TestLands(t *testing.T) {
 // is asked once, and with another key that session goes on.
 func TestBadKey(t *testing.T) {
 	// opencode tries for a minute; what it says then is among the recordings. Gemini CLI keeps no session whose first request
-	// was refused: it begins anew.
+	// was refused: it begins again.
 	for client, begins := range map[string]int{"claude": 1, "codex": 1, "gemini": 2} {
 		t.Run(client, func(t *testing.T) {
 			s := set(t, client, "full", "", agentclitest.Turn{Status: 401, Say: "that key is not known here", Always: true})

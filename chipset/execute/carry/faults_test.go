@@ -21,7 +21,7 @@ import (
 	syscalls "github.com/gastown-chipset/chipset/state/statetest/refused"
 )
 
-// unspoilt names what is made anew or done without: an agent that can't be read gets no
+// unspoilt names what is made again or done without: an agent that can't be read gets no
 // mail, a request that can't be read is made once more.
 func unspoilt(name string) bool {
 	dir := path.Base(path.Dir(name))
@@ -71,7 +71,7 @@ func (y *yard) readable(bad int, err error) {
 	}
 }
 
-// standing is what a yard holds, without times and names that are made anew each time.
+// standing is what a yard holds, without times and names that are made again each time.
 func (y *yard) standing() string {
 	r := y.another()
 	var out []string
@@ -172,7 +172,7 @@ func TestSpoiltFilesOfInterventions(t *testing.T) {
 				}
 				return nil, err
 			}}
-			// What can't be read is not there, for these: the mayor frees the hook, and the sling begins anew.
+			// What can't be read is not there, for these: the mayor frees the hook, and the sling begins again.
 			gone := map[string]string{"cancel": "state/hooks", "unsling": "state/hooks", "release": "/hook", "sling the half": "/dispatch"}[name]
 			without := func(file string) bool { return gone != "" && strings.Contains(file, gone) }
 			gittest.Spoil(t, p, ".chipset/state", func(file string) bool { return unspoilt(file) || without(file) })

@@ -94,7 +94,7 @@ func Cancel(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by 
 }
 
 // Reopen makes a bead open again that waits for a person, was given up, or
-// finished with nothing to land. Its charges start anew. ErrConflict for one
+// finished with nothing to land. Its charges start again. ErrConflict for one
 // that has landed, or is on its way.
 func Reopen(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by state.AgentID) error {
 	before, err := r.Beads.Get(string(id))
@@ -105,7 +105,7 @@ func Reopen(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by 
 	return err
 }
 
-// TakeBack makes a bead open again that is assigned, but hangs on no hook: it
+// TakeBack makes a bead open again that is assigned, but is on no hook: it
 // was cleared or completed by hand, and nobody would ever finish it. One whose
 // hook names it after all, or whose dispatch is on its way, is left alone.
 func TakeBack(ctx context.Context, r *rig.Rig, a mayor.TakeBack, by state.AgentID) error {

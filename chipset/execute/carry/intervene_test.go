@@ -167,10 +167,10 @@ func TestTakeBack(t *testing.T) {
 	}
 	y.must(TakeBack(t.Context(), y.Rig, take, "mayor"))
 	if b := y.bead(id); b.Status != bead.Open || b.AssignmentID != "" {
-		t.Errorf("lost for ever: %+v", b)
+		t.Errorf("lost forever: %+v", b)
 	}
 	if b := y.bead(id); b.Unended != 1 || b.ReadyAt == nil || !b.ReadyAt.Equal(take.ReadyAt.Time) {
-		t.Errorf("it may come back at once, for ever: %+v", b)
+		t.Errorf("it may come back at once, forever: %+v", b)
 	}
 
 	// A dispatch on its way has a bead without a hook for a moment.

@@ -62,7 +62,7 @@ func TestLostWorktreeRecordLosesNothing(t *testing.T) {
 	}
 }
 
-// The refinery makes its worktree anew when a power cut took all that git knew of
+// The refinery makes its worktree again when a power cut took all that git knew of
 // it, and what lay there is saved first. What it knows of needs no saving.
 func TestTornCandidatesAreInNobodysWay(t *testing.T) {
 	y := newYard(t, "")

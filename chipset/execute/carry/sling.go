@@ -13,7 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/dispatch"
 )
 
-// AlreadySlung is returned by Sling for a bead that hangs on a hook, durably: nothing
+// AlreadySlung is returned by Sling for a bead that is on a hook, durably: nothing
 // was done but what an earlier dispatch had left to do, and that is not a failure.
 type AlreadySlung struct {
 	Bead  state.BeadID
@@ -24,7 +24,7 @@ func (a *AlreadySlung) Error() string {
 	return fmt.Sprintf("bead %s is slung to %s already", a.Bead, a.Agent)
 }
 
-// Sling hangs a ready bead on an empty hook. When it returns nil, bead, hook
+// Sling puts a ready bead on an empty hook. When it returns nil, bead, hook
 // and assignment mail are durable. Errors: *AlreadySlung; ErrConflict when the
 // bead is not open, waits for others (they are named), or the hook is taken;
 // ErrNotFound. On an error nothing is left half done, unless the process dies:

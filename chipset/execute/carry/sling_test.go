@@ -335,7 +335,7 @@ func TestHealAfterTheAttemptWentOn(t *testing.T) {
 	}
 }
 
-// A record whose fixed name is no name of its sender is not stuck for ever.
+// A record whose fixed name is no name of its sender is not stuck forever.
 func TestHealSpoiltMailName(t *testing.T) {
 	y := newYard(t, "")
 	for _, name := range []string{"", "nonsense", "2026-03-05T10-30-00Z-human.json", "2026-03-05T10-30-00Z-mayor.json"} {

@@ -294,7 +294,7 @@ func worktreeGone(r *rig.Rig, id state.AgentID) (bool, error) {
 }
 
 // saveBranch saves the commits of a worktree whose folder is gone: preparing
-// it anew resets the branch.
+// it again resets the branch.
 func saveBranch(ctx context.Context, r *rig.Rig, use Worktree) (string, error) {
 	if use.AssignmentID == "" {
 		return "", nil

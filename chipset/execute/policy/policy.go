@@ -31,7 +31,7 @@ const (
 	// firstRetry and mostRetry bound the time after failures in a row.
 	firstRetry, mostRetry = 200 * time.Millisecond, 15 * time.Second
 	// StartGrace is how long a mayor that has just begun waits for a polecat to
-	// come alive before it hangs work on the hook of one that is not.
+	// come alive before it puts work on the hook of one that is not.
 	StartGrace = 2 * time.Second
 	// FinishAgain is how long the mayor leaves an agent alone whose attempt could not
 	// be finished.

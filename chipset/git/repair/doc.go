@@ -4,7 +4,7 @@
 // # Worktrees
 //
 // A linked worktree of which anything is torn (its folder below .git/worktrees, or its file .git) is
-// not healed file by file: the whole registration is set aside, and made anew by [Worktree]. The files of the work stay
+// not healed file by file: the whole registration is set aside, and made again by [Worktree]. The files of the work stay
 // where they are and become changes against the commit that could be found, so that the caller can save them on a ref.
 //
 // # Refs and objects

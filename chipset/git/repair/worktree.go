@@ -69,7 +69,7 @@ func CheckWorktree(ctx context.Context, r *git.Repo, path string, known Known) (
 }
 
 // Worktree makes the linked worktree at path usable again, and returns what was damaged. Its registration is set aside
-// and made anew, and so is a repository that stands in the place of .git. No file of the work is touched: it becomes a change against HEAD, which is the old one if that can be
+// and made again, and so is a repository that stands in the place of .git. No file of the work is touched: it becomes a change against HEAD, which is the old one if that can be
 // read, else the newest commit of which the reflogs tell, else known.Base, else HEAD of the main worktree. It is durable
 // when it returns nil, and may be repeated after a kill. Nobody may work in the worktree meanwhile.
 func Worktree(ctx context.Context, r *git.Repo, path string, known Known) ([]Damage, error) {
@@ -150,7 +150,7 @@ func examine(ctx context.Context, r *git.Repo, path string, known Known) (*workt
 	return w, w.examineAdmin(ctx)
 }
 
-// examineGone looks only at what keeps git from reading the registration: the next preparation makes it anew. Where
+// examineGone looks only at what keeps git from reading the registration: the next preparation makes it again. Where
 // nothing was ever checked out, nothing is lost with it.
 func (w *worktree) examineGone(ctx context.Context) error {
 	if err := w.examineHead(ctx); err != nil {
@@ -266,7 +266,7 @@ func (w *worktree) examineHead(ctx context.Context) error {
 	return err
 }
 
-// remake sets the registration aside and makes it anew. A folder that holds no work loses it altogether.
+// remake sets the registration aside and makes it again. A folder that holds no work loses it altogether.
 func (w *worktree) remake(ctx context.Context, known Known) error {
 	if err := w.makeRegistry(); err != nil {
 		return err

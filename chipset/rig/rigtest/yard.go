@@ -101,7 +101,7 @@ func (f *Yard) PutBead(id state.BeadID, st bead.Status, change func(b *bead.Bead
 	return b
 }
 
-// Hang hangs a bead on its assignee's hook.
+// Hang puts a bead on its assignee's hook.
 func (f *Yard) Hang(b bead.Bead, st hook.Status) {
 	f.T.Helper()
 	f.Must(f.Hooks.Put(string(b.Assignee), hook.Hook{AgentID: b.Assignee, Gen: 3, Status: st, LastActivity: f.At(),

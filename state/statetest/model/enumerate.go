@@ -13,7 +13,7 @@ type crashes struct {
 	stop  map[slot]int // how many changes of it were left out
 	newer int          // the last effect among the changes chosen that named something
 	seed  maphash.Seed
-	// visit is told of each state; false ends the walk.
+	// visit is called with each state; false ends the walk.
 	visit func(*crashes) bool
 	// of the state now: which content the files have that are not durable.
 	chosen map[int]int // file → index into choices, or missing

@@ -20,7 +20,7 @@ import (
 
 // The programs that run on the mounted disk are this test itself, told by the
 // environment what to be: a test that opens files of its own mount can wait for
-// itself for ever.
+// itself forever.
 const programEnv = "CHIPSET_POWERCUT_PROGRAM"
 
 func TestMain(m *testing.M) {
