@@ -1,0 +1,149 @@
+package carry
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gastown-chipset/chipset/state/retire"
+)
+
+// TestSaveWork: work of a lost record is saved by its branch's
+// name, and nothing is saved where nothing would be lost.
+func TestSaveWork(t *testing.T) {
+	a := newAttempt(t, nil)
+	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); ref != "" || err != nil {
+		t.Errorf("nothing to save: %q, %v", ref, err)
+	}
+	if ref, err := SaveWork(t.Context(), a.rig, "polecat-bravo", "m"); ref != "" || err != nil {
+		t.Errorf("no worktree: %q, %v", ref, err)
+	}
+	a.write("x.txt", "x\n")
+	first, err := SaveWork(t.Context(), a.rig, alpha, "m")
+	if err != nil || first != salvagePrefix+string(a.as) {
+		t.Errorf("saved on %q, %v", first, err)
+	}
+	if again, err := SaveWork(t.Context(), a.rig, alpha, "m"); again != first || err != nil {
+		t.Errorf("saved again on %q, %v", again, err)
+	}
+	a.must(ForgetWorktree(a.rig, alpha))
+	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); err != nil || ref != salvagePrefix+"polecat-"+string(a.bead) {
+		t.Errorf("without a record saved on %q, %v", ref, err)
+	}
+	refs := strings.Fields(a.git(a.dir, "for-each-ref", "--format=%(refname)", salvagePrefix))
+	if len(refs) != 2 || !slices.Contains(refs, first) {
+		t.Errorf("refs %v", refs)
+	}
+}
+
+// TestSaveWorkOnNoBranch: a commit that no branch holds is saved when nothing says whose it is, unless another ref keeps it.
+func TestSaveWorkOnNoBranch(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.git(a.worktree(), "checkout", "-q", "--detach")
+	a.write("loose.txt", "loose\n")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "loose")
+	a.must(ForgetWorktree(a.rig, alpha))
+	head := a.git(a.worktree(), "rev-parse", "HEAD")
+	ref, err := SaveWork(t.Context(), a.rig, alpha, "m")
+	if err != nil || ref == "" || a.git(a.dir, "rev-parse", ref) != head {
+		t.Fatalf("saved on %q, %v", ref, err)
+	}
+	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); err != nil || ref != "" {
+		t.Errorf("what is kept is saved again on %q, %v", ref, err)
+	}
+}
+
+// TestHintOfAFolderWithoutARecord: the folder of a polecat is the rig's, unless somebody has a repository of their own in it.
+func TestHintOfAFolderWithoutARecord(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.must(ForgetWorktree(a.rig, alpha))
+	own := func(want bool, what string) {
+		t.Helper()
+		if got := HintOf(a.rig, alpha).Own; got != want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+	own(true, "a worktree")
+	a.must(os.Remove(filepath.Join(a.worktree(), ".git")))
+	own(true, "files alone")
+	a.git(a.worktree(), "init", "-q", "theirs")
+	own(false, "a repository below it")
+	a.must(os.RemoveAll(a.worktree()))
+	own(true, "nothing")
+}
+
+// TestSaveWorkWithoutAFolder: the folder is gone, and with the next preparation
+// the branch would be reset.
+func TestSaveWorkWithoutAFolder(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("x.txt", "x\n")
+	a.git(a.worktree(), "add", "x.txt")
+	a.git(a.worktree(), "commit", "-qm", "x")
+	a.must(os.RemoveAll(a.worktree()))
+	ref, err := SaveWork(t.Context(), a.rig, alpha, "m")
+	if err != nil || ref != salvagePrefix+string(a.as)+"-branch" {
+		t.Fatalf("saved on %q, %v", ref, err)
+	}
+	if files := a.git(a.dir, "ls-tree", "--name-only", ref); files != "README\nx.txt" {
+		t.Errorf("saved %q", files)
+	}
+}
+
+// An object that a power cut tore is stored again from the worktree before the work is submitted.
+func TestTornObjectIsStoredAgain(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one, and only here\n")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "one")
+	blob := a.git(a.worktree(), "rev-parse", "HEAD:one.txt")
+	object := filepath.Join(a.dir, ".git", "objects", blob[:2], blob[2:])
+	a.must(os.Chmod(object, 0o600))
+	a.must(os.Truncate(object, 0))
+	_, o := a.finished(retire.Done, "")
+	if o.Bead != "done" || a.git(a.dir, "cat-file", "blob", blob) != "one, and only here" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// What is saved of a worktree is whole, also where a power cut left an empty object under the name of one of its files.
+func TestEmptyObjectIsSavedWhole(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one, and only here\n")
+	blob := a.git(a.worktree(), "hash-object", "one.txt")
+	object := filepath.Join(a.dir, ".git", "objects", blob[:2], blob[2:])
+	a.must(os.MkdirAll(filepath.Dir(object), 0o755))
+	a.must(os.WriteFile(object, nil, 0o444))
+	a.must(os.Truncate(filepath.Join(a.dir, ".git/worktrees/polecat-alpha/index"), 0))
+	ref, err := SaveWork(t.Context(), a.rig, alpha, "saved")
+	a.must(err)
+	if ref == "" {
+		t.Fatal("nothing is saved")
+	}
+	if saved := a.git(a.dir, "cat-file", "blob", ref+":one.txt"); saved != "one, and only here" {
+		t.Errorf("saved is %q", saved)
+	}
+}
+
+// A torn object of what is saved is taken away: git would take it for there, and store its content never again.
+func TestTornObjectOfSavedWorkIsRemoved(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one, and only here\n")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "one")
+	blob := a.git(a.worktree(), "rev-parse", "HEAD:one.txt")
+	object := filepath.Join(a.dir, ".git", "objects", blob[:2], blob[2:])
+	a.must(os.Chmod(object, 0o600))
+	a.must(os.WriteFile(object, []byte("torn"), 0o600))
+	ref, err := SaveWork(t.Context(), a.rig, alpha, "saved")
+	a.must(err)
+	if ref == "" {
+		t.Fatal("nothing is saved")
+	}
+	a.git(a.worktree(), "hash-object", "-w", "one.txt")
+	if again := a.git(a.dir, "cat-file", "blob", blob); again != "one, and only here" {
+		t.Errorf("stored again it is %q", again)
+	}
+}
