@@ -206,36 +206,22 @@ func (s *Store[T]) Update(ctx context.Context, name string, change func(v *T) er
 // UpdateThen is Update with an action under the same lock: act runs after change has
 // returned nil and before the object is replaced; its error leaves the file untouched.
 func (s *Store[T]) UpdateThen(ctx context.Context, name string, change func(v *T) error, act func() error) (T, error) {
-	var zero T
-	if err := CheckID(name); err != nil {
-		return zero, err
-	}
-	l, err := s.tree.Lock(ctx, s.lock, name, s.dir)
-	if err != nil {
-		return zero, err
-	}
-	defer l.Unlock()
-	v, err := s.Get(name)
-	if err != nil {
-		return zero, err
-	}
-	if err := change(&v); err != nil {
-		if errors.Is(err, ErrUnchanged) {
-			return v, nil
+	return s.swap(ctx, name, func(v *T, found bool) error {
+		if !found {
+			return s.unknown(name)
 		}
-		return zero, err
-	}
-	if act != nil {
-		if err := act(); err != nil {
-			return zero, err
-		}
-	}
-	return v, s.Put(name, v)
+		return change(v)
+	}, act)
 }
 
 // Upsert is Update for an object that may not exist yet: found is false then
 // and v is zero.
 func (s *Store[T]) Upsert(ctx context.Context, name string, change func(v *T, found bool) error) (T, error) {
+	return s.swap(ctx, name, change, nil)
+}
+
+// swap changes an object under its lock. act may be nil.
+func (s *Store[T]) swap(ctx context.Context, name string, change func(v *T, found bool) error, act func() error) (T, error) {
 	var zero T
 	if err := CheckID(name); err != nil {
 		return zero, err
@@ -255,6 +241,11 @@ func (s *Store[T]) Upsert(ctx context.Context, name string, change func(v *T, fo
 			return v, nil
 		}
 		return zero, err
+	}
+	if act != nil {
+		if err := act(); err != nil {
+			return zero, err
+		}
 	}
 	return v, s.Put(name, v)
 }
