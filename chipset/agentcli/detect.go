@@ -70,7 +70,7 @@ func askVersion(ctx context.Context, path string, deadline time.Duration) (strin
 func ask(ctx context.Context, path string, args, environ []string, deadline time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	var out head
+	out := wording.Head{Most: maxAnswer}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.Dir, cmd.Env = "/", environ
@@ -98,25 +98,4 @@ func versionIn(out string) string {
 		}
 	}
 	return Clip(wording.FirstLine(out))
-}
-
-// head keeps the beginning of what is written to it.
-type head struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (h *head) Write(p []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if room := maxAnswer - h.text.Len(); room > 0 {
-		h.text.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
-}
-
-func (h *head) String() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.text.String()
 }

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/process/broker"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/fault"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 const (
@@ -118,7 +118,7 @@ func begin(ctx context.Context, spec Spec, host *Host, s *supervision) (*Job, er
 // supervision is a supervisor as its role sees it.
 type supervision struct {
 	cmd     *exec.Cmd
-	stderr  *tail
+	stderr  *wording.Head
 	reports *os.File
 	decoder *json.Decoder
 	// before is the processor time of earlier jobs, in seconds; who keeps the supervisor writes it.
@@ -141,7 +141,7 @@ func launch(self string, spec Spec, terminal *os.File) (*supervision, error) {
 		return nil, err
 	}
 	defer reportsEnd.Close()
-	s := &supervision{stderr: &tail{}, reports: reports, decoder: json.NewDecoder(reports), lifeline: lifeline}
+	s := &supervision{stderr: &wording.Head{Most: maxStderr}, reports: reports, decoder: json.NewDecoder(reports), lifeline: lifeline}
 	s.cmd = &exec.Cmd{
 		Path:   self,
 		Args:   []string{filepath.Base(self), SuperviseArg, spec.ID},
@@ -265,7 +265,7 @@ func (j *Job) supervisorLost(cause error) {
 	never := exit.PID == 0
 	exit.Code, exit.EndedAt, exit.Done = -1, state.At(time.Now()), err == nil
 	exit.Error = fmt.Sprintf("the supervisor ended without a report: %v", cause)
-	if text := j.supervisor.stderr.String(); text != "" {
+	if text := strings.TrimSpace(j.supervisor.stderr.String()); text != "" {
 		exit.Error += ": " + text
 	}
 	if err != nil {
@@ -349,25 +349,4 @@ func (j *Job) Activity() (bytesLogged int64, cpu time.Duration, err error) {
 	defer j.mu.Unlock()
 	j.lastCPU = max(j.lastCPU, time.Duration((seconds-j.before)*float64(time.Second)))
 	return bytesLogged, j.lastCPU, err
-}
-
-// tail keeps the beginning of what a supervisor complains about.
-type tail struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if room := maxStderr - t.text.Len(); room > 0 {
-		t.text.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(t.text.String())
 }
