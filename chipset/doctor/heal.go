@@ -85,12 +85,7 @@ func rescue(r *rig.Rig, id state.AgentID, role agent.Role) func(context.Context)
 func resolveTwin(r *rig.Rig, id, other state.IncidentID) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := r.Incidents.Update(ctx, string(id), func(in *incident.Incident) error {
-			if !in.Open() {
-				return state.ErrUnchanged
-			}
-			now := r.Clock.Now()
-			in.ResolvedAt, in.Resolution = &now, "the same as "+string(other)
-			return nil
+			return in.Resolve("the same as "+string(other), r.Clock.Now())
 		})
 		return err
 	}

@@ -22,13 +22,14 @@ func (w *witnessRunner) do(ctx context.Context, action roles.Action) error {
 	case witness.OpenIncident:
 		return w.open(a.Incident)
 	case witness.RaiseIncident:
-		return w.raise(ctx, a)
+		return w.change(ctx, a.ID, func(i *incident.Incident) error { return i.Raise(a.Severity, string(a.MailName), a.Detail) })
 	case witness.ResolveIncident:
-		return w.resolve(ctx, a)
+		return w.change(ctx, a.ID, func(i *incident.Incident) error { return i.Resolve(a.Resolution, w.Now()) })
 	case witness.Ask:
 		return w.ask(ctx, a)
 	case witness.RecordAnswer:
-		return w.answered(ctx, a)
+		_, err := w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error { return i.Answer(a.At) })
+		return err
 	case witness.Escalate:
 		return w.escalate(ctx, a)
 	case witness.RememberOverdue:
@@ -67,37 +68,20 @@ func subjectOf(i *incident.Incident) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", i.AgentID, i.Kind, i.BeadID))
 }
 
-func (w *witnessRunner) raise(ctx context.Context, a witness.RaiseIncident) error {
-	raised := false
-	i, err := w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error {
-		if !i.Open() || i.Severity.Rank() >= a.Severity.Rank() {
-			return state.ErrUnchanged
-		}
-		raised = true
-		i.Severity, i.MailName, i.EscalatedAt = a.Severity, string(a.MailName), nil
-		if a.Detail != "" {
-			i.Detail = a.Detail
-		}
-		return nil
+// change raises or resolves an incident, and says so.
+func (w *witnessRunner) change(ctx context.Context, id state.IncidentID, change func(i *incident.Incident) error) error {
+	changed := false
+	i, err := w.Rig.Incidents.Update(ctx, string(id), func(i *incident.Incident) error {
+		err := change(i)
+		changed = err == nil
+		return err
 	})
-	if err == nil && raised {
+	switch {
+	case err != nil || !changed:
+	case i.Open():
 		w.Say("%s: %s", i.Severity, subjectOf(&i))
-	}
-	return err
-}
-
-func (w *witnessRunner) resolve(ctx context.Context, a witness.ResolveIncident) error {
-	now := w.Now()
-	resolved := false
-	i, err := w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error {
-		if !i.Open() {
-			return state.ErrUnchanged
-		}
-		i.ResolvedAt, i.Resolution, resolved = &now, a.Resolution, true
-		return nil
-	})
-	if err == nil && resolved {
-		w.Say("resolved: %s: %s", subjectOf(&i), a.Resolution)
+	default:
+		w.Say("resolved: %s: %s", subjectOf(&i), i.Resolution)
 	}
 	return err
 }
@@ -110,18 +94,7 @@ func (w *witnessRunner) ask(ctx context.Context, a witness.Ask) error {
 		return err
 	}
 	_, err = w.Rig.Incidents.Update(ctx, string(a.Incident), func(i *incident.Incident) error {
-		i.Nudges, i.LastNudge = max(i.Nudges, a.Count), &sent.Timestamp
-		return nil
-	})
-	return err
-}
-
-func (w *witnessRunner) answered(ctx context.Context, a witness.RecordAnswer) error {
-	_, err := w.Rig.Incidents.Update(ctx, string(a.ID), func(i *incident.Incident) error {
-		if i.AnsweredAt != nil && !a.At.After(i.AnsweredAt.Time) {
-			return state.ErrUnchanged
-		}
-		i.Answers, i.AnsweredAt = min(i.Answers+1, i.Nudges), &a.At
+		i.Ask(a.Count, sent.Timestamp)
 		return nil
 	})
 	return err

@@ -82,29 +82,13 @@ func (r *witnessRole) do(action roles.Action) error {
 	case witness.OpenIncident:
 		return w.openIncident(a.Incident)
 	case witness.RaiseIncident:
-		return w.updateIncident(a.ID, func(i *incident.Incident) bool {
-			if i.Severity.Rank() >= a.Severity.Rank() {
-				return false
-			}
-			i.Severity, i.MailName, i.EscalatedAt = a.Severity, string(a.MailName), nil
-			return true
-		})
+		return w.updateIncident(a.ID, func(i *incident.Incident) error { return i.Raise(a.Severity, string(a.MailName), a.Detail) })
 	case witness.ResolveIncident:
-		now := w.clock()
-		return w.updateIncident(a.ID, func(i *incident.Incident) bool {
-			i.ResolvedAt, i.Resolution = &now, a.Resolution
-			return true
-		})
+		return w.updateIncident(a.ID, func(i *incident.Incident) error { return i.Resolve(a.Resolution, w.clock()) })
 	case witness.Ask:
 		return r.ask(a)
 	case witness.RecordAnswer:
-		return w.updateIncident(a.ID, func(i *incident.Incident) bool {
-			if i.AnsweredAt != nil && !a.At.After(i.AnsweredAt.Time) {
-				return false
-			}
-			i.Answers, i.AnsweredAt = min(i.Answers+1, i.Nudges), &a.At
-			return true
-		})
+		return w.updateIncident(a.ID, func(i *incident.Incident) error { return i.Answer(a.At) })
 	case witness.Escalate:
 		return r.escalate(a)
 	}
@@ -118,10 +102,7 @@ func (r *witnessRole) ask(a witness.Ask) error {
 	if err != nil {
 		return err
 	}
-	return r.w.updateIncident(a.Incident, func(i *incident.Incident) bool {
-		i.Nudges, i.LastNudge = max(i.Nudges, a.Count), &sent.Timestamp
-		return true
-	})
+	return r.w.updateIncident(a.Incident, func(i *incident.Incident) error { i.Ask(a.Count, sent.Timestamp); return nil })
 }
 
 // escalate sends the mail of an incident and records that it is sent.
@@ -142,10 +123,7 @@ func (r *witnessRole) escalate(a witness.Escalate) error {
 	w.judge.alerted(w, &w.incidents[at])
 	w.tally.alerted(w, &w.incidents[at])
 	now := w.clock()
-	return w.updateIncident(a.ID, func(i *incident.Incident) bool {
-		i.EscalatedAt = &now
-		return true
-	})
+	return w.updateIncident(a.ID, func(i *incident.Incident) error { i.EscalatedAt = &now; return nil })
 }
 
 func (w *world) openIncident(i incident.Incident) error {
@@ -167,7 +145,7 @@ func (w *world) openIncident(i incident.Incident) error {
 }
 
 // updateIncident changes an open incident; one that is resolved leaves the list.
-func (w *world) updateIncident(id state.IncidentID, change func(i *incident.Incident) bool) error {
+func (w *world) updateIncident(id state.IncidentID, change func(i *incident.Incident) error) error {
 	if w.full {
 		return errDiskFull
 	}
@@ -176,8 +154,8 @@ func (w *world) updateIncident(id state.IncidentID, change func(i *incident.Inci
 		return nil
 	}
 	before, after := w.incidents[at], w.incidents[at]
-	if !change(&after) {
-		return nil
+	if err := change(&after); err != nil {
+		return nil //nolint:nilerr // it is so already
 	}
 	w.judge.incident(w, &before, &after)
 	w.incidents = slices.Clone(w.incidents)

@@ -155,21 +155,21 @@ func (w *world) apply(action roles.Action) {
 		if a.Severity.Rank() <= i.Severity.Rank() {
 			w.t.Fatalf("%s raised from %s to %s", a.ID, i.Severity, a.Severity)
 		}
-		i.Severity, i.MailName, i.EscalatedAt = a.Severity, string(a.MailName), nil
+		_ = i.Raise(a.Severity, string(a.MailName), a.Detail)
 		w.incidents[a.ID] = i
 		w.rises++
 	case ResolveIncident:
-		i, now := w.known(a.ID), w.now
-		i.ResolvedAt, i.Resolution = &now, a.Resolution
+		i := w.known(a.ID)
+		_ = i.Resolve(a.Resolution, w.now)
 		w.incidents[a.ID] = i
 	case Ask:
 		w.nudged++
-		i, now := w.known(a.Incident), w.now
-		i.Nudges, i.LastNudge = max(i.Nudges, a.Count), &now
+		i := w.known(a.Incident)
+		i.Ask(a.Count, w.now)
 		w.incidents[a.Incident] = i
 	case RecordAnswer:
 		i := w.known(a.ID)
-		i.Answers, i.AnsweredAt = min(i.Answers+1, i.Nudges), &a.At
+		_ = i.Answer(a.At)
 		w.incidents[a.ID] = i
 	case Escalate:
 		i, now := w.known(a.ID), w.now

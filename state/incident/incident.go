@@ -3,6 +3,7 @@
 package incident
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/state"
@@ -97,6 +98,37 @@ func (i Incident) MarshalJSON() ([]byte, error) {
 
 // Open reports whether the incident still stands.
 func (i *Incident) Open() bool { return i.ResolvedAt == nil }
+
+// Raise lifts the incident to a severity, whose escalation is the mail of that name. It
+// returns state.ErrUnchanged for one that is resolved or that severe already.
+func (i *Incident) Raise(to Severity, mailName, detail string) error {
+	if !i.Open() || i.Severity.Rank() >= to.Rank() {
+		return state.ErrUnchanged
+	}
+	i.Severity, i.MailName, i.EscalatedAt, i.Detail = to, mailName, nil, cmp.Or(detail, i.Detail)
+	return nil
+}
+
+// Resolve closes the incident. It returns state.ErrUnchanged for one that is closed.
+func (i *Incident) Resolve(why string, now state.Time) error {
+	if !i.Open() {
+		return state.ErrUnchanged
+	}
+	i.ResolvedAt, i.Resolution = &now, why
+	return nil
+}
+
+// Ask records the nudge that was sent as the count-th.
+func (i *Incident) Ask(count int, at state.Time) { i.Nudges, i.LastNudge = max(i.Nudges, count), &at }
+
+// Answer counts an answer to a nudge. It returns state.ErrUnchanged for one that is not newer than the last.
+func (i *Incident) Answer(at state.Time) error {
+	if i.AnsweredAt != nil && !at.After(i.AnsweredAt.Time) {
+		return state.ErrUnchanged
+	}
+	i.Answers, i.AnsweredAt = min(i.Answers+1, i.Nudges), &at
+	return nil
+}
 
 // Key is what at most one open incident exists for.
 type Key struct {
