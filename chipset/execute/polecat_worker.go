@@ -12,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli/clients"
 	"github.com/gastown-chipset/chipset/chipset/environment"
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/prompt"
@@ -148,15 +149,7 @@ func full(dir string) bool {
 }
 
 func (p *Polecat) tryStart(ctx context.Context, item hook.WorkItem) error {
-	b, err := p.Rig.Beads.By(p.ID, "").Update(ctx, string(item.BeadID), func(b *bead.Bead) error {
-		if b.CheckAssignment(item.AssignmentID, bead.InProgress) == nil {
-			return state.ErrUnchanged
-		}
-		if err := b.CheckAssignment(item.AssignmentID, bead.Hooked); err != nil {
-			return err
-		}
-		return b.Become(bead.InProgress, "", p.Now())
-	})
+	b, err := p.Rig.Beads.By(p.ID, "").Update(ctx, string(item.BeadID), func(b *bead.Bead) error { return flow.BeginWork(b, item.AssignmentID, p.Now()) })
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,17 @@ func NewRetire(rec retire.Record, h *hook.Hook, b *bead.Bead, now state.Time) (r
 	return rec, nil
 }
 
+// BeginWork is the change of a bead whose worker is about to start: a hooked one is in progress.
+func BeginWork(b *bead.Bead, a state.AssignmentID, now state.Time) error {
+	if b.CheckAssignment(a, bead.InProgress) == nil {
+		return state.ErrUnchanged
+	}
+	if err := b.CheckAssignment(a, bead.Hooked); err != nil {
+		return err
+	}
+	return b.Become(bead.InProgress, "", now)
+}
+
 // CheckAttempt returns an ErrConflict for an end of an attempt that is over, or of a
 // session that another one has replaced.
 func CheckAttempt(rec *retire.Record, h *hook.Hook) error {

@@ -147,15 +147,7 @@ func (p *polecatRole) do(a roles.Action) error {
 // begin moves the bead, makes the worktree and launches the worker.
 func (p *polecatRole) begin(item hook.WorkItem) error {
 	w := p.w
-	err := w.updateBead(item.BeadID, func(b *bead.Bead) error {
-		if b.CheckAssignment(item.AssignmentID, bead.InProgress) == nil {
-			return state.ErrUnchanged
-		}
-		if err := b.CheckAssignment(item.AssignmentID, bead.Hooked); err != nil {
-			return err
-		}
-		return b.Become(bead.InProgress, "", w.clock())
-	})
+	err := w.updateBead(item.BeadID, func(b *bead.Bead) error { return flow.BeginWork(b, item.AssignmentID, w.clock()) })
 	if err != nil {
 		return err
 	}
