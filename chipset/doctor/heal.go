@@ -71,13 +71,7 @@ func rescue(r *rig.Rig, id state.AgentID, role agent.Role) func(context.Context)
 		if role == agent.Polecat && healable(r) {
 			return execute.RescueWorktree(ctx, substitute(r, id))
 		}
-		lock, err := r.Claim(ctx, id, state.NewSessionID())
-		if err != nil {
-			return err
-		}
-		defer lock.Unlock()
-		defer r.Unstamp(id)
-		return carry.MendCandidates(ctx, r, id)
+		return r.Substitute(ctx, id, state.NewSessionID(), func() error { return carry.MendCandidates(ctx, r, id) })
 	}
 }
 

@@ -86,19 +86,11 @@ func (l *inspection) stamps() error {
 	for _, id := range ids {
 		if stamp, alive := l.r.Alive(id); !alive {
 			l.add("stale-liveness", rig.StampDir.Join(string(id)+".json"), Info, "", "no process speaks for %s any more", stamp.AgentID).repair =
-				func(ctx context.Context) error { return unstamp(ctx, l.r, id) }
+				func(ctx context.Context) error {
+					return l.r.Substitute(ctx, id, state.NewSessionID(), func() error { return nil }) // which takes the stamp away
+				}
 		}
 	}
-	return nil
-}
-
-func unstamp(ctx context.Context, r *rig.Rig, id state.AgentID) error {
-	lock, err := r.Claim(ctx, id, state.NewSessionID())
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	r.Unstamp(id)
 	return nil
 }
 

@@ -17,34 +17,26 @@ import (
 // meanwhile, so that it can't start in between. A polecat that runs is an
 // *rig.ClaimedError.
 func HealPolecat(ctx context.Context, a Agent) error {
-	lock, err := a.Rig.Claim(ctx, a.ID, a.Session)
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	defer a.Rig.Unstamp(a.ID)
-	p := NewPolecat(a)
-	defer p.Close()
-	return p.Recover(ctx)
+	return a.Rig.Substitute(ctx, a.ID, a.Session, func() error {
+		p := NewPolecat(a)
+		defer p.Close()
+		return p.Recover(ctx)
+	})
 }
 
 // RescueWorktree mends the worktree of a polecat without a process, and saves
 // what it holds of an assignment that its hook does not name any more. It frees
 // nothing. A polecat that runs is an *rig.ClaimedError.
 func RescueWorktree(ctx context.Context, a Agent) error {
-	lock, err := a.Rig.Claim(ctx, a.ID, a.Session)
-	if err != nil {
+	return a.Rig.Substitute(ctx, a.ID, a.Session, func() error {
+		lock, err := a.Rig.Tree.Lock(ctx, state.LockGit, "worktrees")
+		if err != nil {
+			return err
+		}
+		defer lock.Unlock()
+		_, err = carry.SaveWork(ctx, a.Rig, a.ID, "Work found in the worktree of "+string(a.ID))
 		return err
-	}
-	defer lock.Unlock()
-	defer a.Rig.Unstamp(a.ID)
-	gitLock, err := a.Rig.Tree.Lock(ctx, state.LockGit, "worktrees")
-	if err != nil {
-		return err
-	}
-	defer gitLock.Unlock()
-	_, err = carry.SaveWork(ctx, a.Rig, a.ID, "Work found in the worktree of "+string(a.ID))
-	return err
+	})
 }
 
 // HealMerges does for a refinery without a process what its next start would do
@@ -52,18 +44,18 @@ func RescueWorktree(ctx context.Context, a Agent) error {
 // every other one waits for its turn again. A refinery that runs is an
 // *rig.ClaimedError.
 func HealMerges(ctx context.Context, a Agent) error {
-	lock, err := a.Rig.Claim(ctx, a.ID, a.Session)
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	defer a.Rig.Unstamp(a.ID)
-	r := NewRefinery(a)
-	defer r.Close()
-	if err := r.Recover(ctx); err != nil {
-		return err
-	}
-	all, _, err := a.Rig.Queue.Queue()
+	return a.Rig.Substitute(ctx, a.ID, a.Session, func() error {
+		r := NewRefinery(a)
+		defer r.Close()
+		if err := r.Recover(ctx); err != nil {
+			return err
+		}
+		return r.healMerges(ctx)
+	})
+}
+
+func (r *Refinery) healMerges(ctx context.Context) error {
+	all, _, err := r.Rig.Queue.Queue()
 	if err != nil {
 		return err
 	}

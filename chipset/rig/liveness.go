@@ -55,6 +55,17 @@ func (r *Rig) Claim(ctx context.Context, id state.AgentID, session state.Session
 	return lock, nil
 }
 
+// Substitute does something in the place of an agent that no process speaks for. Errors: *ClaimedError.
+func (r *Rig) Substitute(ctx context.Context, id state.AgentID, session state.SessionID, do func() error) error {
+	lock, err := r.Claim(ctx, id, session)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	defer r.Unstamp(id)
+	return do()
+}
+
 func stampPath(id state.AgentID) state.Path { return state.RunDir.Join("agents", string(id)+".json") }
 
 // Unstamp takes the stamp of an agent away whose lock the caller holds and is
