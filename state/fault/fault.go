@@ -51,6 +51,8 @@ const (
 	UsageLimit Kind = "usage_limit"
 	// Network: the service can't be reached. Ends when the connection is back.
 	Network Kind = "network"
+	// NoAnswer: the service takes requests and answers none. Ends when it does.
+	NoAnswer Kind = "no_answer"
 )
 
 // Kinds of the class Environment.
@@ -114,7 +116,7 @@ const ContextTooLong Kind = "context_too_long"
 // Class returns the class of a kind, and "" for a kind that this binary does not know.
 func (k Kind) Class() Class {
 	switch k {
-	case RateLimit, Overloaded, ServerError, UsageLimit, Network:
+	case RateLimit, Overloaded, ServerError, UsageLimit, Network, NoAnswer:
 		return Capacity
 	case NotLoggedIn, WrongKey, AccessDenied, ModelUnknown, Credit, FlagsRefused, ClientMissing, ClientRefused, ClientBroken, BadWorker,
 		SetupFailed, WorktreeFailed, TestCannotRun, DiskFull, NoPermission, TargetGone, RemoteGone, Budget:
@@ -151,6 +153,8 @@ func (k Kind) Phrase() string {
 		return "the usage limit of the account is reached"
 	case Network:
 		return "the model's API can't be reached"
+	case NoAnswer:
+		return "the model's API does not answer"
 	case NotLoggedIn:
 		return "the client is not logged in"
 	case WrongKey:
