@@ -64,9 +64,8 @@ func (m *Mayor) exceed(ctx context.Context, scope pause.Scope, s policy.Standing
 		}
 	}
 	began := false
-	err := m.Rig.Pauses.Change(ctx, scope, func(p *pause.Pause) error {
-		err := p.Exceed(s.Used, s.Reason, out, s.Until, m.Now())
-		began = err == nil
+	err := m.Rig.Pauses.Change(ctx, scope, func(p *pause.Pause) (err error) {
+		began, err = p.Exceed(s.Used, s.Reason, out, s.Until, m.Now())
 		return err
 	})
 	if err == nil && began {

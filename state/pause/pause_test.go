@@ -327,22 +327,26 @@ func TestFoundByACheck(t *testing.T) {
 func TestBudget(t *testing.T) {
 	at := state.At(time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC))
 	p := Pause{Scope: Day}
-	if err := p.Exceed(Used{Attempts: 4}, "used up", []state.BeadID{"gt-1"}, state.At(at.Add(time.Hour)), at); err != nil {
-		t.Fatal(err)
+	if began, err := p.Exceed(Used{Attempts: 3}, "used up", []state.BeadID{"gt-1"}, state.At(at.Add(time.Hour)), at); !began || err != nil {
+		t.Fatal(began, err)
 	}
 	if later := state.At(at.Add(2 * time.Hour)); p.Room(later) != 0 || p.Holds("gt-1") || !p.Holds("gt-2") || !p.NeedsPerson(at) || check("day", &p) != nil {
 		t.Errorf("used up: %+v", p)
 	}
-	if err := p.Exceed(Used{Attempts: 5}, "used up", []state.BeadID{"gt-3"}, at, at); !errors.Is(err, state.ErrUnchanged) {
-		t.Errorf("again: %v", err)
+	later := state.At(at.Add(time.Minute))
+	if began, err := p.Exceed(Used{Attempts: 4}, "a last turn", []state.BeadID{"gt-3"}, at, later); began || err != nil || p.Used.Attempts != 4 || p.Holds("gt-1") || p.Reason != "used up" || p.UpdatedAt != later {
+		t.Errorf("a last turn: %v, %+v, %v", began, p, err)
 	}
-	if err := p.Exceed(Used{Attempts: 4, Tokens: 9}, "used up", nil, at, at); err != nil || !p.Holds("gt-1") {
+	if began, err := p.Exceed(Used{Attempts: 4}, "used up", []state.BeadID{"gt-3"}, at, at); began || !errors.Is(err, state.ErrUnchanged) {
+		t.Errorf("again: %v, %v", began, err)
+	}
+	if began, err := p.Exceed(Used{Attempts: 4, Tokens: 9}, "used up", nil, at, at); !began || err != nil || !p.Holds("gt-1") {
 		t.Errorf("what was let go on is to end: %+v, %v", p, err)
 	}
 	if err := p.Resume(at); err != nil || p.InForce() || p.Granted == nil || p.Granted.Attempts != 4 || check("day", &p) != nil {
 		t.Errorf("resumed: %+v, %v", p, err)
 	}
-	if err := p.Exceed(Used{Attempts: 8}, "used up", nil, at, at); err != nil || p.Granted.Attempts != 4 || p.Used.Attempts != 8 {
+	if _, err := p.Exceed(Used{Attempts: 8}, "used up", nil, at, at); err != nil || p.Granted.Attempts != 4 || p.Used.Attempts != 8 {
 		t.Errorf("used up again: %+v, %v", p, err)
 	}
 	if err := p.Lift(at); err != nil || p.InForce() || p.Granted.Attempts != 4 {

@@ -76,15 +76,20 @@ const CheckBudget = "budget"
 
 // Exceed takes note of a budget that is used up. Nothing of the scope goes on, but for the beads of out, before the
 // person resumes it, or it is lifted because the budget is not used up any more. A pause that let beads go on may
-// become one that lets none. What the person has granted stays. Errors: state.ErrUnchanged.
-func (p *Pause) Exceed(used Used, reason string, out []state.BeadID, until, now state.Time) error {
+// become one that lets none. What the person has granted stays. began is false where the pause stood already: what is used
+// in a last turn is only counted. Errors: state.ErrUnchanged.
+func (p *Pause) Exceed(used Used, reason string, out []state.BeadID, until, now state.Time) (began bool, err error) {
 	if p.Status == Paused && (len(out) > 0 || len(p.Admitted) == 0) {
-		return state.ErrUnchanged
+		if p.Kind != fault.Budget || p.Used != nil && *p.Used == used {
+			return false, state.ErrUnchanged
+		}
+		p.Used, p.UpdatedAt = &used, now
+		return false, nil
 	}
 	granted := p.Granted
 	p.Find(CheckBudget, "", fault.New(fault.Budget, reason), now)
 	p.Until, p.Used, p.Granted, p.Admitted = until, &used, granted, out
-	return nil
+	return true, nil
 }
 
 // confirms reports whether a failure that nothing explains is that of a second bead,
