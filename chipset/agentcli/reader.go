@@ -23,6 +23,9 @@ type Reader interface {
 	// Trying is the fault of the service that the client tries to overcome just now, or
 	// zero: its last words were that it tries again.
 	Trying() fault.Fault
+	// Waits reports whether the client waits for its service, as far as its lines tell: its run
+	// has not ended, and no tool of its agent runs. It is false for a client that does not tell.
+	Waits() bool
 	// End judges how the run ended that has exited with this code, at this time. It is the one place
 	// that knows what the client's errors mean. A time of day that the client names is meant in the
 	// zone of at.

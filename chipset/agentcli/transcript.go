@@ -25,6 +25,8 @@ type Transcript struct {
 	// head are the first lines of noise, spoke is true once a line of JSON came in this run.
 	head  []string
 	spoke bool
+	// running are the calls of tools that have begun and not ended.
+	running map[string]bool
 }
 
 // Figures implements Reader.
@@ -86,10 +88,32 @@ func (t *Transcript) Session() string { return t.session }
 // Trying implements Reader, for a client that does not say that it tries again.
 func (t *Transcript) Trying() fault.Fault { return fault.Fault{} }
 
+// Waits implements Reader, for a client that does not tell when a tool runs.
+func (t *Transcript) Waits() bool { return false }
+
 // Resumed implements Reader.
 func (t *Transcript) Resumed() {
-	t.noise, t.head, t.spoke, t.before = nil, nil, false, slices.Clone(t.used)
+	t.noise, t.head, t.spoke, t.before, t.running = nil, nil, false, slices.Clone(t.used), nil
 }
+
+// maxRunning bounds the calls that are remembered; no agent makes as many at once.
+const maxRunning = 1 << 10
+
+// CallBegan remembers that a call of a tool runs, CallEnded that it does no more.
+func (t *Transcript) CallBegan(id string) {
+	if t.running == nil {
+		t.running = map[string]bool{}
+	}
+	if len(t.running) < maxRunning {
+		t.running[Clip(id)] = true
+	}
+}
+
+// CallEnded is the other end of CallBegan.
+func (t *Transcript) CallEnded(id string) { delete(t.running, Clip(id)) }
+
+// Calls reports whether a call of a tool runs.
+func (t *Transcript) Calls() bool { return len(t.running) > 0 }
 
 // Decode reads a line into v, and keeps what is not a JSON object as noise.
 func (t *Transcript) Decode(line []byte, v any) bool {

@@ -103,8 +103,8 @@ func (r *reader) Line(line []byte) {
 		r.Began(l.Session)
 	case l.Type == "system" && l.Key == "stop-hook-block-cap":
 		r.capped = true
-	case l.Type == "user" && strings.HasPrefix(textOf(l.Message.Content), "Stop hook feedback:"):
-		r.toldToGoOn++
+	case l.Type == "user":
+		r.user(&l)
 	case l.Type == "assistant":
 		r.assistant(&l)
 	case l.Type == "result":
@@ -123,28 +123,44 @@ func (r *reader) assistant(l *printed) {
 			r.Total.Turns++
 		}
 	}
-	var blocks []struct{ Type, Name, Text string }
-	if json.Unmarshal(l.Message.Content, &blocks) != nil {
-		return
-	}
-	for _, block := range blocks {
+	for _, block := range blocksOf(l.Message.Content) {
 		switch block.Type {
 		case "tool_use":
 			r.toldToGoOn = 0
 			r.Called(block.Name)
+			r.CallBegan(block.ID)
 		case "text":
 			r.Say(block.Text)
 		}
 	}
 }
 
-// textOf is the text that a message begins with, "" for anything else.
-func textOf(content json.RawMessage) string {
-	var blocks []struct{ Type, Text string }
-	if json.Unmarshal(content, &blocks) != nil || len(blocks) == 0 || blocks[0].Type != "text" {
-		return ""
+// user takes what hooks and tools have to say to the agent.
+func (r *reader) user(l *printed) {
+	for i, b := range blocksOf(l.Message.Content) {
+		switch {
+		case b.Type == "tool_result":
+			r.CallEnded(b.Of)
+		case i == 0 && b.Type == "text" && strings.HasPrefix(b.Text, "Stop hook feedback:"):
+			r.toldToGoOn++
+		}
 	}
-	return blocks[0].Text
+}
+
+// block is a part of a message.
+type block struct {
+	Type, ID, Name, Text string
+	// Of is the call that a result is of.
+	Of string `json:"tool_use_id"`
+}
+
+// blocksOf returns the parts of a message, none of one that is plain text.
+func blocksOf(content json.RawMessage) []block {
+	var blocks []block
+	if json.Unmarshal(content, &blocks) != nil {
+		return nil
+	}
+	return blocks
 }
 
 // usedTokens is a usage as the client counts it: what came from a cache or was put into one apart.
@@ -186,11 +202,17 @@ func (r *reader) Resumed() {
 
 // Trying implements agentcli.Reader.
 func (r *reader) Trying() fault.Fault {
-	if r.retrying == nil {
-		return fault.Fault{}
+	switch {
+	case r.result != nil:
+		return r.judge(1, time.Time{}).Fault // it has failed, and should have ended
+	case r.retrying != nil:
+		return agentcli.APIError{Status: *r.retrying}.End().Fault
 	}
-	return agentcli.APIError{Status: *r.retrying}.End().Fault
+	return fault.Fault{}
 }
+
+// Waits implements agentcli.Reader.
+func (r *reader) Waits() bool { return r.result == nil && !r.Calls() }
 
 func (r *reader) End(code int, at time.Time) agentcli.End {
 	return r.Quoted(r.judge(code, at))

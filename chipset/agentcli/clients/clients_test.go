@@ -127,6 +127,52 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+// TestWaits: a client waits for its service before and after the calls of its tools, and not while one runs or once it is through.
+// The marks are those of the lines that it printed: w where it waits, f where it has failed and should end.
+func TestWaits(t *testing.T) {
+	for _, tt := range []struct{ client, recording, want string }{
+		{"claude", "finished", "www-ww-"},
+		{"claude", "bad-key", "wwfwf"},
+		{"codex", "finished", "wwww-ww-"},
+		{"codex", "failed", "wwwfwf"},
+		{"gemini", "finished", "wwww-ww-"},
+		{"gemini", "bad-key", "wwwf"},
+		{"opencode", "finished", "w---w---"},
+		{"opencode", "bad-key", "wf"},
+	} {
+		t.Run(tt.client+"/"+tt.recording, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("..", tt.client, "testdata", tt.recording+".jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(All(), func(c agentcli.Client) bool { return c.Preset.Name == tt.client })
+			r := All()[i].Reader()
+			mark := func() string {
+				switch {
+				case !r.Trying().IsZero():
+					return "f"
+				case r.Waits():
+					return "w"
+				}
+				return "-"
+			}
+			marks := mark()
+			for line := range bytes.Lines(bytes.TrimSpace(data)) {
+				r.Line(line)
+				marks += mark()
+			}
+			if r.Resumed(); marks != tt.want || mark() != "w" {
+				t.Errorf("%s, then %s in the next run", marks, mark())
+			}
+		})
+	}
+	for _, c := range All() {
+		if r := c.Reader(); r.Waits() && !slices.Contains([]string{"claude", "codex", "gemini", "opencode", "amp"}, c.Preset.Name) {
+			t.Errorf("%s is said to wait", c.Preset.Name)
+		}
+	}
+}
+
 // TestReadersTakeAnything: no output makes a reader panic, and what it quotes is
 // bounded and valid.
 func TestReadersTakeAnything(t *testing.T) {

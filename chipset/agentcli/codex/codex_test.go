@@ -103,7 +103,7 @@ func TestTrying(t *testing.T) {
 		{`{"type":"error","message":"Reconnecting... waiting for network (Connection failed: error sending request)"}`, fault.Network},
 		{`{"type":"item.completed","item":{"type":"agent_message","text":"Reconnecting... waiting for network (Connection failed: x)"}}`, ""},
 		{`{"type":"error","message":"Reconnecting... 2/5 (exceeded retry limit, last status: 429 Too Many Requests)"}`, fault.RateLimit},
-		{`{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 429 Too Many Requests"}}`, ""},
+		{`{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 429 Too Many Requests"}}`, fault.RateLimit},
 	} {
 		r.Line([]byte(step.line))
 		if got := r.Trying(); got.Kind != step.want {

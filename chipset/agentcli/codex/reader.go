@@ -13,9 +13,9 @@ import (
 
 type reader struct {
 	agentcli.Transcript
-	// completed is true once the turn is through; failure is why it is not, or what keeps it.
-	completed bool
-	failure   string
+	// completed is true once the turn is through, failed once it can't be; failure is why, or what keeps it.
+	completed, failed bool
+	failure           string
 }
 
 type printed struct {
@@ -27,6 +27,7 @@ type printed struct {
 		Message string `json:"message"`
 	} `json:"error"`
 	Item struct {
+		ID      string `json:"id"`
 		Type    string `json:"type"`
 		Text    string `json:"text"`
 		Tool    string `json:"tool"`
@@ -51,13 +52,18 @@ func (r *reader) Line(line []byte) {
 	case "thread.started":
 		r.Began(l.Thread)
 	case "turn.started":
-		r.completed = false
+		r.completed, r.failed = false, false
+	case "item.started":
+		if l.Item.Type != "todo_list" { // which is completed with the turn
+			r.CallBegan(l.Item.ID)
+		}
 	case "item.completed":
+		r.CallEnded(l.Item.ID)
 		r.item(&l)
 	case "error":
 		r.failure = agentcli.Clip(l.Message)
 	case "turn.failed":
-		r.completed, r.failure = false, agentcli.Clip(l.Error.Message)
+		r.completed, r.failed, r.failure = false, true, agentcli.Clip(l.Error.Message)
 	case "turn.completed":
 		r.completed, r.failure = true, ""
 		// The totals of the whole thread, earlier runs included.
@@ -83,16 +89,19 @@ func (r *reader) item(l *printed) {
 
 func (r *reader) Resumed() {
 	r.Transcript.Resumed()
-	r.completed, r.failure = false, ""
+	r.completed, r.failed, r.failure = false, false, ""
 }
 
 // Trying implements agentcli.Reader.
 func (r *reader) Trying() fault.Fault {
-	if r.completed || !strings.HasPrefix(r.failure, reconnecting) {
+	if r.completed || !r.failed && !strings.HasPrefix(r.failure, reconnecting) {
 		return fault.Fault{}
 	}
 	return failed(r.failure, time.Time{}).Fault
 }
+
+// Waits implements agentcli.Reader.
+func (r *reader) Waits() bool { return !r.completed && !r.failed && !r.Calls() }
 
 func (r *reader) End(code int, at time.Time) agentcli.End {
 	var end agentcli.End

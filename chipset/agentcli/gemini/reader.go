@@ -29,6 +29,7 @@ type printed struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 	Tool    string `json:"tool_name"`
+	Call    string `json:"tool_id"`
 	Status  string `json:"status"`
 	// Message is that of a warning.
 	Message string `json:"message"`
@@ -73,6 +74,9 @@ func (r *reader) Line(line []byte) {
 	case "tool_use":
 		r.toldToGoOn = 0
 		r.Called(l.Tool)
+		r.CallBegan(l.Call)
+	case "tool_result":
+		r.CallEnded(l.Call)
 	case "result":
 		r.result = &l
 		if len(l.Stats.Models) == 0 {
@@ -124,6 +128,17 @@ func statusOf(code int, message string) int {
 	}
 	return 0
 }
+
+// Trying implements agentcli.Reader: a run that has failed should have ended.
+func (r *reader) Trying() fault.Fault {
+	if r.result == nil {
+		return fault.Fault{}
+	}
+	return r.judge(1, time.Time{}).Fault
+}
+
+// Waits implements agentcli.Reader.
+func (r *reader) Waits() bool { return r.result == nil && !r.Calls() }
 
 func (r *reader) End(code int, at time.Time) agentcli.End {
 	return r.Quoted(r.judge(code, at))

@@ -12,8 +12,9 @@ import (
 
 type reader struct {
 	agentcli.Transcript
-	// finish is how the last step ended; failure is the line of an error.
+	// finish is how the last step ended, within is true until it has; failure is the line of an error.
 	finish  string
+	within  bool
 	failure *printed
 	refused []string
 }
@@ -61,7 +62,7 @@ func (r *reader) Line(line []byte) {
 	switch l.Type {
 	case "step_start":
 		r.Total.Turns++
-		r.finish, r.failure = "", nil
+		r.finish, r.failure, r.within = "", nil, true
 	case "text":
 		r.Say(l.Part.Text)
 	case "tool_use":
@@ -70,7 +71,7 @@ func (r *reader) Line(line []byte) {
 			r.refused = append(r.refused, agentcli.Clip(l.Part.Tool))
 		}
 	case "step_finish":
-		r.finish = l.Part.Reason
+		r.finish, r.within = l.Part.Reason, false
 		k := l.Part.Tokens
 		r.Use("", spend.Usage{In: k.In + k.Cache.Read + k.Cache.Write, Cached: k.Cache.Read, Written: k.Cache.Write, Out: k.Out + k.Reasoning, CostUSD: spend.Dollars(l.Part.Cost)})
 	case "error":
@@ -86,8 +87,19 @@ func refusal(message string) bool {
 
 func (r *reader) Resumed() {
 	r.Transcript.Resumed()
-	r.finish, r.failure, r.refused = "", nil, nil
+	r.finish, r.failure, r.refused, r.within = "", nil, nil, false
 }
+
+// Trying implements agentcli.Reader: a run that has failed should have ended.
+func (r *reader) Trying() fault.Fault {
+	if r.failure == nil {
+		return fault.Fault{}
+	}
+	return r.failure.end(time.Time{}).Fault
+}
+
+// Waits implements agentcli.Reader. A step begins with the first word of the model and ends after its tools.
+func (r *reader) Waits() bool { return !r.within && r.finish != "stop" && r.failure == nil }
 
 func (r *reader) End(code int, at time.Time) agentcli.End {
 	return r.Quoted(r.judge(code, at))
