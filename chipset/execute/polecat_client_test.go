@@ -179,6 +179,37 @@ func TestClientProgress(t *testing.T) {
 	}
 }
 
+// waiting is a reader whose client waits for its service, or does not.
+type waiting struct {
+	agentcli.PlainText
+	waits bool
+}
+
+func (r *waiting) Waits() bool { return r.waits }
+
+// TestQuiet: silence counts while a client waits for its service, and only as long as somebody looks.
+func TestQuiet(t *testing.T) {
+	w := &worker{talk: &talk{reader: &waiting{waits: true}}}
+	for i, step := range []struct {
+		progress, tool bool
+		elapsed, want  time.Duration
+	}{
+		{elapsed: time.Second, want: time.Second},
+		{elapsed: 2 * time.Second, want: 3 * time.Second},
+		{elapsed: time.Hour, want: 3 * time.Second},
+		{elapsed: -time.Hour, want: 3 * time.Second},
+		{elapsed: time.Second, want: 4 * time.Second},
+		{tool: true, elapsed: time.Second},
+		{elapsed: time.Second, want: time.Second},
+		{progress: true, elapsed: time.Second},
+	} {
+		w.talk.reader = &waiting{waits: !step.tool}
+		if w.countQuiet(step.progress, step.elapsed); w.quiet != step.want {
+			t.Errorf("step %d: %s", i, w.quiet)
+		}
+	}
+}
+
 // TestClientEndsUnwatched: the end of a session that nobody saw is judged by its
 // transcript, not by its exit code.
 func TestClientEndsUnwatched(t *testing.T) {

@@ -28,6 +28,8 @@ const (
 	// busyShare is the share of one processor above which a worker counts as
 	// busy: an idle client that polls stays below it.
 	busyShare = 20
+	// longestGap is the longest time between two looks in which a worker counts as silent that was silent at both.
+	longestGap = time.Minute
 	// cpuTick is the resolution of the kernel's account.
 	cpuTick = 10 * time.Millisecond
 )
@@ -65,7 +67,7 @@ func (p *Polecat) lookAtWorker(ctx context.Context, now state.Time) (polecat.Wor
 	} else if w.tryingSince.IsZero() {
 		w.tryingSince = now
 	}
-	facts.Turns = w.talk.reader.Figures().Turns
+	facts.Turns, facts.Quiet = w.talk.reader.Figures().Turns, w.quiet
 	facts.LastProgress, facts.CPU, facts.TryingSince = w.lastProgress, w.cpu, w.tryingSince
 	return facts, progress
 }
@@ -87,7 +89,18 @@ func (w *worker) look(now state.Time, interval time.Duration) bool {
 	if progress {
 		w.lastProgress = now
 	}
+	w.countQuiet(progress, elapsed)
 	return progress
+}
+
+// countQuiet counts for how long the client has waited for its service without a sign of life.
+func (w *worker) countQuiet(progress bool, elapsed time.Duration) {
+	switch {
+	case progress, !w.talk.reader.Waits():
+		w.quiet = 0
+	case elapsed >= 0 && elapsed < longestGap: // else nobody looked: the machine slept, or its clock was set back
+		w.quiet += elapsed
+	}
 }
 
 // describeExit says how the worker ended.

@@ -47,6 +47,8 @@ type worker struct {
 	bytes        int64
 	cpu          time.Duration
 	lastProgress state.Time
+	// quiet is for how long it was seen to do nothing while its client waits for its service.
+	quiet time.Duration
 	// tryingSince is when its client began to try again what fails, zero while it works.
 	tryingSince state.Time
 	spent       ledger

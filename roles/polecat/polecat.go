@@ -62,9 +62,9 @@ type State struct {
 	Session state.SessionID
 	// Retiring is the assignment whose retire record is not final yet.
 	Retiring state.AssignmentID
-	// Stopping is true once the present worker was told to end; GaveUp is true when that
-	// was because its client tried in vain.
-	Stopping, GaveUp bool
+	// Stopping is true once the present worker was told to end; GaveUp is true when that was because its client tried in
+	// vain, Unanswered when it waited in vain.
+	Stopping, GaveUp, Unanswered bool
 	// LastTurn is since when the present worker has to end because its budget is used up, zero while it need not, and
 	// TurnsBefore how many turns it had then.
 	LastTurn    state.Time
@@ -225,7 +225,10 @@ func (d *decision) stop(why string, delay time.Duration) {
 // somebody ended gets a successor, because that says nothing of the work.
 func (d *decision) exited() {
 	exit := &d.f.Worker.Exit
-	if d.s.GaveUp && !exit.Fault.IsZero() {
+	if d.s.Unanswered && exit.Lost && exit.Fault.IsZero() {
+		exit.Fault = d.unanswered()
+	}
+	if (d.s.GaveUp || d.s.Unanswered) && !exit.Fault.IsZero() {
 		exit.Lost = false // its end is that of its client
 	}
 	inherited := d.f.Worker.Inherited && d.s.Phase == Idle
@@ -364,11 +367,21 @@ func (d *decision) executing() {
 		d.stop("its client tries in vain: "+w.Trying.Reason, 0)
 		return
 	}
+	if d.f.Worker.Quiet > d.f.Policy.Silence && !d.s.Stopping {
+		d.s.Unanswered = true
+		d.stop(d.unanswered().Reason, 0)
+		return
+	}
 	d.spendNoMore()
 	if since := d.f.Now.Sub(d.s.TouchedAt.Time); d.f.Progress && (since < 0 || since >= d.f.Policy.Touch) {
 		d.s.TouchedAt = d.f.Now
 		d.workOn(Touch{Assignment: d.f.Worker.Assignment, Session: d.f.Worker.Session})
 	}
+}
+
+// unanswered is the fault of a service that has left a client without an answer for too long.
+func (d *decision) unanswered() fault.Fault {
+	return fault.New(fault.NoAnswer, fmt.Sprintf("%s: nothing came for %s", fault.NoAnswer.Phrase(), d.f.Policy.Silence))
 }
 
 // spendNoMore ends a worker whose budget is used up. It was asked to end by itself, and has one more turn for that: the one
@@ -445,7 +458,7 @@ func (d *decision) idle() {
 
 // newWorker forgets what was done about the worker before.
 func (d *decision) newWorker() {
-	d.s.Stopping, d.s.GaveUp, d.s.LastTurn = false, false, state.Time{}
+	d.s.Stopping, d.s.GaveUp, d.s.Unanswered, d.s.LastTurn = false, false, false, state.Time{}
 }
 
 // becomeFree forgets the assignment that is over.

@@ -54,7 +54,7 @@ type world struct {
 func newWorld() *world {
 	now := state.At(time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC))
 	return &world{f: Facts{Now: now, Self: "polecat-alpha", Mayor: "mayor", Process: "ses-me",
-		Policy: Policy{Touch: 15 * time.Second, StopDelay: 2 * time.Second, Patience: 2 * time.Minute},
+		Policy: Policy{Touch: 15 * time.Second, StopDelay: 2 * time.Second, Patience: 2 * time.Minute, Silence: 450 * time.Second},
 		Hook:   &hook.Hook{AgentID: "polecat-alpha", Status: hook.Empty}, Worker: Worker{Status: WorkerNone}}}
 }
 
@@ -234,7 +234,7 @@ func (w *world) worker(l rolestest.Line) error {
 	if n := l.Number("loads", 0); n > 0 {
 		w.f.Worker.Loadable = state.At(w.f.Now.Add(time.Duration(n) * time.Second))
 	}
-	w.f.Worker.Turns = l.Number("turns", 0)
+	w.f.Worker.Turns, w.f.Worker.Quiet = l.Number("turns", 0), time.Duration(l.Number("quiet", 0))*time.Second
 	w.f.Worker.Resumes, w.f.Worker.Inherited = l.Number("left", 0), l.Has("inherited")
 	if kind := l.Options["trying"]; kind != "" {
 		w.f.Worker.Trying, w.f.Worker.TryingSince = fault.New(fault.Kind(kind), ""), w.f.Now

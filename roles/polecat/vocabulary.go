@@ -20,6 +20,8 @@ type Policy struct {
 	// StopDelay is how long a worker that has reported its end may take
 	// to end by itself.
 	StopDelay time.Duration
+	// Silence is how long a client may wait for its service without a sign of life.
+	Silence time.Duration
 	// Patience is how long a client may try to reach its service; what goes on longer is
 	// the rig's to wait for. It is also how long a worker has for its last turn when its budget is used up.
 	Patience time.Duration
@@ -31,6 +33,10 @@ func Patience(stall time.Duration) time.Duration {
 	const most = 2 * time.Minute
 	return min(most, stall/2)
 }
+
+// Silence is the Silence of a rig with this stall threshold: longer than a model takes for a long answer, shorter
+// than the witness waits before it has a worker replaced that stalls.
+func Silence(stall time.Duration) time.Duration { return stall + stall/2 }
 
 // TouchInterval is the Touch of a rig with this stall threshold: short enough
 // that a throttled touch never looks like a stall.
@@ -68,6 +74,8 @@ type Worker struct {
 	// TryingSince; zero while it works.
 	Trying      fault.Fault
 	TryingSince state.Time
+	// Quiet is for how long its client has waited for its service without a sign of life, 0 while it works.
+	Quiet time.Duration
 	// Resumes is how often its session may still be continued.
 	Resumes int
 	// Loadable is when its client can load the session again, zero for at once.

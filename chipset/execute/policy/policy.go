@@ -101,7 +101,8 @@ func Polecat(d *definition.Definition, stall time.Duration) polecat.Policy {
 	if stall == 0 {
 		stall = d.GUPP.Thresholds.StallDetection
 	}
-	return polecat.Policy{Touch: polecat.TouchInterval(stall), StopDelay: min(d.Worker.Grace, maxStopDelay), Patience: polecat.Patience(stall)}
+	return polecat.Policy{Touch: polecat.TouchInterval(stall), StopDelay: min(d.Worker.Grace, maxStopDelay), Patience: polecat.Patience(stall),
+		Silence: polecat.Silence(stall)}
 }
 
 // Refinery is what a definition means for the refinery.
