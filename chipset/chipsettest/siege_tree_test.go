@@ -21,9 +21,10 @@ tree() { git hash-object -w -t tree --literally --stdin; }
 		{name: "a tree that is cut", worker: "t=$(printf '100644 x\\0short' | git hash-object -w -t tree --literally --stdin)" + commit, refused: "malformed"},
 		{name: "a commit without an author", worker: "c=$(printf 'tree %s\\nparent %s\\n\\nm\\n' $(git rev-parse HEAD^{tree} HEAD) | git hash-object -w -t commit --literally --stdin); git update-ref HEAD $c",
 			refused: "malformed"},
-		{name: "a deep tree", worker: "p=$(printf 'd/%.0s' $(seq 1500))x\n" +
-			"printf 'commit refs/heads/polecat/deep\ncommitter a <a@b> 1 +0000\ndata 1\nm\nfrom %s\nM 100644 inline %s\ndata 1\nx\n' $(git rev-parse HEAD) $p | git fast-import --quiet\n" +
-			"git update-ref HEAD refs/heads/polecat/deep", refused: "nested too deeply"},
+		{name: "a deep tree", worker: "git clone -q --bare . own\np=$(printf 'd/%.0s' $(seq 1500))x\n" +
+			"printf 'commit refs/heads/polecat/deep\ncommitter a <a@b> 1 +0000\ndata 1\nm\nfrom %s\nM 100644 inline %s\ndata 1\nx\n' $(git rev-parse HEAD) $p | git -C own fast-import --quiet --force\n" +
+			"git -C own pack-objects --all --stdout --quiet </dev/null | git unpack-objects -q\n" +
+			"git update-ref HEAD $(git -C own rev-parse refs/heads/polecat/deep)\nrm -rf own", refused: "nested too deeply"},
 		{name: "a bomb of trees", worker: literally + blob + "t=$(entry 100644 x $b | tree); for i in 1 2 3 4 5 6 7 8 9; do t=$(for n in 0 1 2 3 4 5 6 7 8 9; do entry 40000 $n $t; done | tree); done" + commit,
 			refused: "more than 1000000 files"},
 		{name: "folders too deep to be opened", worker: "echo x > x; n=$(printf %0150d 7); mkdir a; echo y > a/y; for i in $(seq 30); do mkdir b; mv a b/$n; mv b a; done",
