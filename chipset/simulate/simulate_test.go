@@ -59,13 +59,13 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// A year (a season where CHIPSET_FULL is not set) of a rig that people give work to and in which everything goes wrong
+// A year (a season where CHIPSET_FULL is not 1) of a rig that people give work to and in which everything goes wrong
 // again and again: no rule is violated, and the work gets done.
 func TestYearWithFaults(t *testing.T) {
 	o := Defaults()
 	o.Polecats, o.Beads, o.PerHour, o.For, o.Person, o.Patrol = 6, 1_000_000, 2, 365*day, 8*time.Hour, 30*time.Second
 	o.Batch, o.Flaky, o.Faults = 3, 0.01, faults(t, "all")
-	if os.Getenv("CHIPSET_FULL") == "" {
+	if os.Getenv("CHIPSET_FULL") != "1" {
 		o.For = 90 * day
 	}
 	r := run(t, o)

@@ -127,7 +127,7 @@ type Bounds struct {
 	Faults int
 }
 
-// bounds are those of CHIPSET_FULL: 1 is all there is, "faults" every fault and little else.
+// bounds are those of CHIPSET_FULL: 1 is all there is, "faults" every fault and little else, "git" nothing more than without it.
 func bounds() Bounds {
 	few := Bounds{States: 1000, Fewer: 100, Heals: 6, Again: 1, Faults: 12}
 	switch os.Getenv("CHIPSET_FULL") {
