@@ -53,9 +53,8 @@ func (p *Polecat) finish(ctx context.Context, rec retire.Record) (retire.Record,
 			lost := environment.Target(ctx, p.Rig)
 			err = errors.Join(err, lost.Pause(ctx, p.Rig))
 		}
-		return rec, err
 	}
-	return rec, p.tellEnd(ctx, &rec)
+	return rec, err
 }
 
 // hold takes note of a bead that waits, and of the fault that it waits for.

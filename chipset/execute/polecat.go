@@ -265,5 +265,9 @@ func (p *Polecat) stall() time.Duration {
 
 // retireDeps is what the done pipeline works with.
 func (p *Polecat) retireDeps() carry.RetireDeps {
-	return carry.RetireDeps{Rig: p.Rig, Say: p.Say}
+	d := carry.RetireDeps{Rig: p.Rig, Say: p.Say}
+	if p.beside {
+		d.TellSession = p.tellEnd
+	}
+	return d
 }

@@ -181,11 +181,11 @@ func (p *Polecat) abandon(ctx context.Context, a polecat.Abandon) error {
 			return err
 		}
 	}
-	if err := carry.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
-		p.tell(event.WorktreeNotReleased(p.ID, event.Work{Bead: a.Bead, Assignment: a.Assignment, Session: a.Session}, err.Error()))
-	}
 	if err := p.tellTaken(ctx, hook.WorkItem{AssignmentID: a.Assignment, BeadID: a.Bead, Session: a.Session}); err != nil {
 		return err
+	}
+	if err := carry.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
+		p.tell(event.WorktreeNotReleased(p.ID, event.Work{Bead: a.Bead, Assignment: a.Assignment, Session: a.Session}, err.Error()))
 	}
 	p.forgetWorker()
 	p.Say("%s: %s was taken away", p.ID, a.Bead)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gastown-chipset/chipset/chipset/execute/carry"
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/roles/polecat"
@@ -119,12 +120,11 @@ func (p *Polecat) salvaged(item *hook.WorkItem) string {
 }
 
 // tellEnd tells the person's session of an attempt that came to nothing.
-func (p *Polecat) tellEnd(ctx context.Context, rec *retire.Record) error {
+func (p *Polecat) tellEnd(ctx context.Context, e flow.TellSession) error {
+	rec := &e.Record
 	item := hook.WorkItem{AssignmentID: rec.AssignmentID, BeadID: rec.BeadID, Session: rec.Session}
 	switch {
-	case !p.beside:
-		return nil
-	case rec.Stage == retire.Stale:
+	case e.Taken:
 		return p.tellTaken(ctx, item)
 	case rec.Outcome == retire.Fail:
 		return p.tellOver(ctx, &item, "failed: "+rec.Reason, rec.Salvage)

@@ -71,10 +71,13 @@ func (p *Polecat) freeLeftover(ctx context.Context) error {
 	if err := p.save(ctx, use.AssignmentID, use.BeadID, use.Session, "the assignment was taken away"); err != nil {
 		return err
 	}
+	if err := p.tellTaken(ctx, hook.WorkItem{AssignmentID: use.AssignmentID, BeadID: use.BeadID, Session: use.Session}); err != nil {
+		return err
+	}
 	if err := carry.FreeWorktree(ctx, p.Rig, p.ID); err != nil {
 		p.tell(event.WorktreeNotReleased(p.ID, event.Work{Bead: use.BeadID, Assignment: use.AssignmentID, Session: use.Session}, err.Error()))
 	}
-	return p.tellTaken(ctx, hook.WorkItem{AssignmentID: use.AssignmentID, BeadID: use.BeadID, Session: use.Session})
+	return nil
 }
 
 func (p *Polecat) endOrphans(ctx context.Context) error {

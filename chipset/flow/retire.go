@@ -68,14 +68,16 @@ func CheckAttempt(rec *retire.Record, h *hook.Hook) error {
 //	          → submitted   merge request
 //	          → reported    mails to mayor and witness
 //	          → completed   hook
-//	          → released    worktree clean and detached
-//	published → stale       the bead was taken away: work saved, nothing lands
+//	          → released    the person's own session told, if one held the bead; worktree clean and detached
+//	published → stale       the bead was taken away: work saved, session told, nothing lands
 type Retirement struct {
 	Record retire.Record
 	// Bead is zero when it does not exist.
 	Bead bead.Bead
 	// Active is true while the hook is active under the record's assignment.
 	Active bool
+	// Session is true where a session of the person's own held the bead: it is told.
+	Session bool
 	// Mayor and Witness are told. Target is the branch that work lands on.
 	Mayor, Witness state.AgentID
 	Target         string
@@ -136,10 +138,7 @@ func (r *Retirement) Next() Effect {
 		}
 		return r.reach(rec, retire.Completed)
 	case retire.Completed:
-		if free := (FreeWorktree{rec}); !r.done[free.Name()] {
-			return free
-		}
-		return r.reach(rec, retire.Released)
+		return r.release(rec, retire.Released)
 	case retire.Released, retire.Stale:
 	}
 	return Done{}
@@ -154,7 +153,7 @@ func (r *Retirement) reach(rec retire.Record, stage retire.Stage) Effect {
 // if it still names the attempt, nothing lands.
 func (r *Retirement) stale() Effect {
 	rec := r.Record
-	save, free := SaveWork{rec}, FreeWorktree{rec}
+	save := SaveWork{rec}
 	switch {
 	case rec.Salvage == "" && !r.done[save.Name()]:
 		return save
@@ -163,10 +162,20 @@ func (r *Retirement) stale() Effect {
 		return r.reach(rec, rec.Stage)
 	case r.Active:
 		return CompleteHook{rec}
+	}
+	return r.release(rec, retire.Stale)
+}
+
+// release reaches the last stage.
+func (r *Retirement) release(rec retire.Record, last retire.Stage) Effect {
+	tell, free := TellSession{Record: rec, Taken: last == retire.Stale}, FreeWorktree{rec}
+	switch {
+	case r.Session && !r.done[tell.Name()]:
+		return tell
 	case !r.done[free.Name()]:
 		return free
 	}
-	return r.reach(rec, retire.Stale)
+	return r.reach(rec, last)
 }
 
 func (r *Retirement) submit() Effect {
@@ -289,6 +298,13 @@ type Submit struct{ Request mergequeue.Request }
 // courtesy to people; nothing relies on it.
 type PushBranch struct{ Record retire.Record }
 
+// TellSession tells the person's own session that held the bead how its attempt ended, or that it was taken away. It relies on
+// the work being durable where the record says.
+type TellSession struct {
+	Record retire.Record
+	Taken  bool
+}
+
 // FreeWorktree cleans the worktree for the next bead. It relies on the work being
 // durable on a branch or a salvage ref that the record names, and on the hook, which
 // is completed. One that can't be cleaned is the next preparation's to heal.
@@ -305,6 +321,9 @@ func (Submit) Name() string { return "request" }
 
 // Name implements Effect.
 func (PushBranch) Name() string { return "pushed" }
+
+// Name implements Effect.
+func (TellSession) Name() string { return "told" }
 
 // Name implements Effect.
 func (FreeWorktree) Name() string { return "freed" }

@@ -150,14 +150,14 @@ func retireScene(name string) string {
 			panic(err)
 		}
 		w.retire = rec
-		if name == "taken away" || name == "taken away with its hook" {
+		if name == "taken away" || name == "taken away with its hook" || name == "taken from a session" {
 			w.bead = someBead(bead.Open, "")
 		}
 		if name == "taken away with its hook" {
 			w.hook = someHook(hook.Empty, "")
 		}
 		return w, func(bool) (Sequence, func()) {
-			r := &Retirement{Mayor: "mayor", Witness: "witness", Target: "main", Now: noon}
+			r := &Retirement{Mayor: "mayor", Witness: "witness", Target: "main", Now: noon, Session: strings.HasSuffix(name, "a session")}
 			return r, func() {
 				if name == "taken away while the work is secured" && w.retire.Stage == retire.Committed {
 					w.bead.AssignmentID = "as-2"

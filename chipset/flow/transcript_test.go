@@ -29,10 +29,11 @@ type world struct {
 	retire   retire.Record
 	mail     map[string]mail.Message // by recipient and name
 	// landed says whether the target moved, saved is what is on the salvage ref, freed
-	// whether the worktree is.
+	// whether the worktree is, told whether the person's own session knows.
 	landed bool
 	saved  string
 	freed  bool
+	told   bool
 
 	// refuse is why an effect is not carried out, or nil.
 	refuse func(e Effect) error
@@ -138,6 +139,7 @@ func (w *world) do(e Effect) error {
 	default:
 		w.say("%s", name)
 		w.freed = w.freed || name == FreeWorktree{}.Name()
+		w.told = w.told || name == TellSession{}.Name()
 	}
 	return nil
 }
@@ -167,7 +169,7 @@ func (w *world) move(e MoveTarget) error {
 
 // ends is all that is left in the end.
 func (w *world) ends() string {
-	text, err := json.Marshal([]any{w.bead, w.hook, w.requests, w.dispatch, w.retire, w.mail, w.landed, w.saved, w.freed})
+	text, err := json.Marshal([]any{w.bead, w.hook, w.requests, w.dispatch, w.retire, w.mail, w.landed, w.saved, w.freed, w.told})
 	if err != nil {
 		panic(err)
 	}

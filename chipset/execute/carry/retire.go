@@ -102,6 +102,9 @@ type RetireDeps struct {
 	Rig *rig.Rig
 	// Say tells whoever watches, or is nil.
 	Say func(format string, args ...any)
+	// TellSession carries out flow.TellSession, or is nil where no session of the person's own holds beads. It may be called
+	// again after a crash.
+	TellSession func(context.Context, flow.TellSession) error
 	// Step is called after each effect that is durable on its own; an error ends
 	// Finish there, as a crash would. nil outside of tests.
 	Step func(effect string) error
@@ -111,6 +114,7 @@ type RetireDeps struct {
 type finish struct {
 	carrier
 	flow.Retirement
+	tellSession func(context.Context, flow.TellSession) error
 	// rec is the record that git's answers are written into.
 	rec retire.Record
 }
@@ -122,7 +126,7 @@ type finish struct {
 // flow.Retirement.
 func Finish(ctx context.Context, deps RetireDeps, rec retire.Record) (retire.Record, error) {
 	f := &finish{carrier: carrier{Rig: deps.Rig, step: deps.Step, tell: deps.Say}}
-	f.more = f.ask
+	f.more, f.tellSession, f.Session = f.ask, deps.TellSession, deps.TellSession != nil
 	f.Mayor, f.Witness = f.Rig.Mayor(), f.Rig.Witness()
 	// What another process published, or brought about before it died, may not be durable yet.
 	dirs := []state.Path{retire.Dir}
@@ -190,6 +194,8 @@ func (f *finish) ask(ctx context.Context, e flow.Effect) error {
 	case flow.PushBranch:
 		f.pushBranch(ctx)
 		return nil
+	case flow.TellSession:
+		return f.tellSession(ctx, e)
 	case flow.FreeWorktree:
 		f.freeWorktree(ctx)
 		return nil
