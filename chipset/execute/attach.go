@@ -86,7 +86,7 @@ func (p *Polecat) takeBack(ctx context.Context) error {
 	if err := p.recover(ctx); err != nil {
 		return err
 	}
-	if w := p.worker; w != nil && w.exit.Lost {
+	if w := p.worker; w != nil && w.exit.EndedOutside() {
 		w.exit.Attended = true // also where the worker was ended, and nobody came
 	}
 	_, err = p.Rig.Hooks.By(p.ID, "").Return(ctx, p.ID, p.Now())

@@ -96,6 +96,7 @@ func TestClientEndings(t *testing.T) {
 		{"a service that it tries to reach forever, then one", []string{begins + inVain, speaks + commits + finished}, ", stall_detection: 2s", retire.Done, ""},
 		{"a service that it tries to reach forever", []string{begins + inVain}, ", stall_detection: 2s, resumes: 0", retire.Fail, "the model's API can't be reached"},
 		{"ended by TERM", []string{begins + "kill -TERM $$\n", speaks + commits + finished}, "", retire.Done, ""},
+		{"ended by KILL", []string{begins + "kill -KILL $$\n", speaks + commits + finished}, ", resumes: 0", retire.Done, ""},
 		{"another program behind the name", []string{commits + "echo all is well\n"}, "", retire.Done, ""},
 		{"not understood", []string{"echo a Stack Trace\nexit 3\n"}, "", retire.Fail, "exit code 3: a Stack Trace"},
 		{"no word for people", []string{begins + "exit 3\n"}, "", retire.Fail, "exit code 3"},

@@ -95,7 +95,8 @@ func TestPolecatFailures(t *testing.T) {
 		{name: "a command that fails after a change", worker: "sh -c 'echo half > half.txt; exit 6'", outcome: retire.Fail, reason: "exit code 6", status: bead.Failed, salvaged: "half.txt"},
 		{name: "unmerged", script: "echo a > README; git commit -qam a; a=$(git rev-parse HEAD); git reset -q --hard HEAD~1; echo b > README; git commit -qam b; git merge $a || true",
 			outcome: retire.Fail, reason: "unmerged paths: README", status: bead.Failed, salvaged: "README"},
-		{name: "killed", script: "kill -KILL $$", outcome: retire.Fail, reason: "killed by SIGKILL", status: bead.Failed},
+		{name: "killed", script: "kill -KILL $$", outcome: retire.Fail, reason: "the worker was ended from outside 3 times, at last by SIGKILL", status: bead.Failed},
+		{name: "aborted", script: "kill -ABRT $$", outcome: retire.Fail, reason: "killed by SIGABRT", status: bead.Failed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

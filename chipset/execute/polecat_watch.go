@@ -131,7 +131,7 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker, x process.Exit) {
 func (p *Polecat) tellExit(w *worker) {
 	outcome, reason := w.exit.Outcome()
 	switch {
-	case w.exit.Lost:
+	case w.exit.EndedOutside():
 		reason = "ended from outside"
 	case outcome == retire.Done:
 		reason = "exit code 0"

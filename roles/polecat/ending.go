@@ -2,6 +2,7 @@ package polecat
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,10 +44,6 @@ func (e *Exit) GoOn(left int, b *bead.Bead) string {
 	}
 	switch e.Ending {
 	case ByCode:
-		// Somebody told the client alone to end, and its worktree is as it was.
-		if e.terminated() {
-			return endedOutside
-		}
 		return ""
 	case Clean:
 		if e.Changed || b != nil && b.AllowEmpty {
@@ -73,7 +70,7 @@ func (e *Exit) CanWait() bool {
 // itself came to.
 func (e *Exit) Failed() bool {
 	outcome, _ := e.Outcome()
-	return outcome == retire.Fail && !e.Lost && e.NotStarted == ""
+	return outcome == retire.Fail && !e.EndedOutside() && e.NotStarted == ""
 }
 
 // cutShort reports whether a service, or the account that it knows, ended a session that can go on later.
@@ -94,10 +91,30 @@ func (e *Exit) succeeded() bool {
 	return outcome == retire.Done && e.Ending == ByCode && !e.Lost
 }
 
-// terminated tells an end by a polite signal, which some clients turn into a code.
+// EndedOutside reports whether somebody else ended the worker, or its supervisor: the end says nothing of the work.
+func (e *Exit) EndedOutside() bool {
+	return e.Lost || e.NotStarted == "" && !e.TimedOut && e.Ending == ByCode && e.Fault.IsZero() && e.terminated()
+}
+
+// endedTooOften is the record with which an attempt ends whose workers were all EndedOutside.
+func (e *Exit) endedTooOften(item *hook.WorkItem, self state.AgentID) retire.Record {
+	rec := newRecord(item, self)
+	rec.Outcome, rec.Reason = retire.Fail, fmt.Sprintf("the worker was ended from outside %d times", maxLost)
+	if e.Signal != "" {
+		rec.Reason += ", at last by " + e.Signal
+	}
+	rec.Reason += e.lastWords()
+	rec.Fault = e.shortFailure(rec.Reason)
+	return rec
+}
+
+// terminated reports an end by a signal that people and systems send, which some clients turn into a code.
 func (e *Exit) terminated() bool {
-	const hangup, interrupt, term = 128 + 1, 128 + 2, 128 + 15
-	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP"}, e.Signal) || slices.Contains([]int{hangup, interrupt, term}, e.Code)
+	signals := map[string]int{"SIGHUP": 1, "SIGINT": 2, "SIGKILL": 9, "SIGTERM": 15}
+	if e.Signal != "" {
+		return signals[e.Signal] > 0
+	}
+	return e.Resumable && slices.Contains(slices.Collect(maps.Values(signals)), e.Code-128) // a script may end with any code
 }
 
 // Outcome is what an exit means for the attempt: a clean end or code 0 is done,
@@ -143,10 +160,18 @@ func (e *Exit) Record(item *hook.WorkItem, self state.AgentID) retire.Record {
 		return rec
 	}
 	rec.Fault = e.Fault
-	if e.Unexplained() && e.Untouched {
-		rec.Fault = fault.New(fault.ShortFailure, wording.FirstLine(rec.Reason))
+	if short := e.shortFailure(rec.Reason); !short.IsZero() {
+		rec.Fault = short
 	}
 	return rec
+}
+
+// shortFailure is the fault of a worker that may never have come to its work; it is zero for any other.
+func (e *Exit) shortFailure(reason string) fault.Fault {
+	if e.Unexplained() && e.Untouched {
+		return fault.New(fault.ShortFailure, wording.FirstLine(reason))
+	}
+	return fault.Fault{}
 }
 
 // shortRun is how long a worker runs at least that has come to its work: a client takes

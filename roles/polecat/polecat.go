@@ -257,10 +257,10 @@ func (d *decision) exited() {
 		d.continueSession(Continue{Why: "what you asked has been answered", Answered: true})
 	case waited && (exit.silent() || exit.Failed()):
 		d.beginAnew("")
-	case exit.Attended, exit.Lost && d.s.Lost+1 < maxLost:
+	case exit.Attended, exit.EndedOutside() && d.s.Lost+1 < maxLost:
 		d.endedFromOutside()
-	case exit.Lost:
-		d.fail(fmt.Sprintf("the worker was ended from outside %d times", maxLost))
+	case exit.EndedOutside():
+		d.publish(exit.endedTooOften(d.f.Hook.WorkItem, d.f.Self))
 	case exit.GoOn(d.f.Worker.Resumes, d.f.Bead) != "":
 		d.continueSession(Continue{Why: exit.GoOn(d.f.Worker.Resumes, d.f.Bead)})
 	default:
