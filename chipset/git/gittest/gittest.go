@@ -12,15 +12,16 @@ import (
 
 // Isolate keeps the configuration of whoever runs the tests away from git and from
 // rigs, for this process and those that it starts. It is for TestMain, which calls
-// restore before it exits. CHIPSET_CI stays: by it later tests know that they may not skip.
+// restore before it exits. What says how much the tests play stays: CHIPSET_CI, CHIPSET_FULL, CHIPSET_SEED.
 func Isolate() (restore func()) {
 	home, err := os.MkdirTemp("", "chipset-test-home-")
 	if err != nil {
 		panic(err)
 	}
+	stays := map[string]bool{"CHIPSET_CI": true, "CHIPSET_FULL": true, "CHIPSET_SEED": true}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "CHIPSET_") && name != "CHIPSET_CI" || name == "EMAIL" {
+		if strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "CHIPSET_") && !stays[name] || name == "EMAIL" {
 			os.Unsetenv(name)
 		}
 	}
