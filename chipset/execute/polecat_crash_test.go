@@ -107,6 +107,7 @@ func TestPolecatCrashAfterTheWorkerFinished(t *testing.T) {
 func TestPolecatEndsTheWorkerBeforeItsWorkIsCommitted(t *testing.T) {
 	t.Parallel()
 	k := newKennel(t, "")
+	k.rig.Def.Worker.Grace = polecatPatience // under load its last words take longer than the grace of the other tests
 	rec := k.sling("trap 'echo late > late.txt; exit 0' TERM; echo x > x.txt; while :; do sleep 0.02; done")
 	k.until("the worker works", k.working("x.txt"))
 	_, won, err := carry.Publish(t.Context(), k.rig, retire.Record{AssignmentID: rec.AssignmentID, AgentID: alpha, Session: k.hook().WorkItem.Session, Outcome: retire.Done})
