@@ -34,49 +34,53 @@ func step(f *fixture) (old, new git.Hash) {
 // TestRepairInterruptedAdvance builds what a kill leaves and checks that the repair leads back to a clean checkout at
 // old, and that the advance then succeeds.
 func TestRepairInterruptedAdvance(t *testing.T) {
-	cases := map[string]func(f *fixture, old, new git.Hash){
-		"nothing written": func(*fixture, git.Hash, git.Hash) {},
-		"some files": func(f *fixture, old, new git.Hash) {
+	cases := map[string]struct {
+		restored string
+		kill     func(f *fixture, old, new git.Hash)
+	}{
+		"nothing written": {"[]", func(*fixture, git.Hash, git.Hash) {}},
+		"some files": {"[a.txt added/new gone]", func(f *fixture, old, new git.Hash) {
 			f.write(f.TopLevel(), "a.txt", "one\nTWO\nthree\n")
 			f.write(f.TopLevel(), "added/new", "n\n")
 			f.must(os.Remove(filepath.Join(f.TopLevel(), "gone")))
-		},
-		"cut off": func(f *fixture, old, new git.Hash) {
+		}},
+		"cut off": {"[a.txt added/new]", func(f *fixture, old, new git.Hash) {
 			f.write(f.TopLevel(), "a.txt", "one\nTW")
 			f.write(f.TopLevel(), "added/new", "")
-		},
-		"unlinked": func(f *fixture, old, new git.Hash) {
+		}},
+		"unlinked": {"[a.txt dir/only]", func(f *fixture, old, new git.Hash) {
 			f.must(os.Remove(filepath.Join(f.TopLevel(), "a.txt")))
 			f.must(os.RemoveAll(filepath.Join(f.TopLevel(), "dir")))
-		},
-		"modes, links, directories": func(f *fixture, old, new git.Hash) {
+		}},
+		"modes, links, directories": {"[link tool was file was file/below]", func(f *fixture, old, new git.Hash) {
 			f.must(os.Chmod(filepath.Join(f.TopLevel(), "tool"), 0o755))
 			f.must(os.Remove(filepath.Join(f.TopLevel(), "link")))
 			f.must(os.Symlink("kept", filepath.Join(f.TopLevel(), "link")))
 			f.must(os.Remove(filepath.Join(f.TopLevel(), "was file")))
 			f.write(f.TopLevel(), "was file/below", "w\n")
-		},
-		"index written, ref not": func(f *fixture, old, new git.Hash) {
+		}},
+		"index written, ref not": {"[a.txt added/new dir/only gone link tool was file was file/below]", func(f *fixture, old, new git.Hash) {
 			f.git(f.TopLevel(), "merge", "-q", "--ff-only", string(new))
 			f.git(f.TopLevel(), "update-ref", "refs/heads/main", string(old))
-		},
+		}},
 	}
-	for name, kill := range cases {
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			old, new := step(f)
-			kill(f, old, new)
+			c.kill(f, old, new)
 			f.write(f.TopLevel(), "kept", "a person's")
 			f.write(f.CommonDir(), "index.lock", "half an index")
 			f.write(f.CommonDir(), "ORIG_HEAD.lock", "")
 			f.write(f.CommonDir(), "refs/heads/main.lock", "")
 			_, err := Advance(f.ctx, f.Repo, "main", old, new, false)
 			f.wantErr(err, git.ErrLocked)
-			for range 2 {
+			for _, restored := range []string{c.restored, "[]"} {
 				repaired, err := Advance(f.ctx, f.Repo, "main", old, new, true)
 				f.must(err)
-				if repaired.Checkout != f.TopLevel() || repaired.Left != nil {
-					t.Fatalf("%+v", repaired)
+				slices.Sort(repaired.Restored)
+				if repaired.Checkout != f.TopLevel() || repaired.Left != nil || fmt.Sprint(repaired.Restored) != restored {
+					t.Fatalf("%+v, not %s", repaired, restored)
 				}
 				if status := f.git(f.TopLevel(), "status", "--porcelain", "-uall"); status != " M kept" {
 					t.Fatalf("after %+v:\n%s", repaired, status)

@@ -104,6 +104,8 @@ func TestGitIsKilled(t *testing.T) {
 	b = tornRefs(t)
 	b.faults = faults
 	b.sweep("refs")
+	b.repair = b.look
+	b.sweep("look at refs")
 }
 
 // halfAdvanced is the checkout of a person in which an advance was killed.
@@ -131,7 +133,7 @@ func tornRefs(t *testing.T) *broken {
 	}
 	torn("torn/one")
 	torn("torn/two")
-	f.write(f.CommonDir(), "packed-refs", strings.Repeat("1", 40)+" refs/heads/torn/two\n")
+	f.write(f.CommonDir(), "packed-refs", strings.Repeat("2", 40)+" refs/heads/torn/packed\n"+strings.Repeat("1", 40)+" refs/heads/torn/two\n")
 	return &broken{fixture: f, repair: func(r *git.Repo) (any, error) {
 		found, err := BrokenRefs(f.ctx, r, "refs/heads/torn/", "refs/heads/main")
 		if err == nil {
@@ -144,6 +146,15 @@ func tornRefs(t *testing.T) *broken {
 	}}
 }
 
+// look finds the broken refs, and repairs none.
+func (b *broken) look(r *git.Repo) (any, error) {
+	found, err := BrokenRefs(b.ctx, r, "refs/heads/torn/", "refs/heads/main", "refs/heads/none")
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
 // A repair during which a call on a file fails says so, and done once more it repairs what it would have.
 func TestCallsFail(t *testing.T) {
 	t.Setenv("TMPDIR", gittest.Dir(t)) // where nothing waits for a disk
@@ -153,6 +164,7 @@ func TestCallsFail(t *testing.T) {
 		tear func(f *fixture, w *git.Worktree, admin string)
 	}{
 		{"branch", tears["branch file torn"]},
+		{"everything", tears["everything"]},
 		{"registry", func(f *fixture, _ *git.Worktree, admin string) {
 			f.must(os.RemoveAll(filepath.Dir(admin)))
 			f.write(f.CommonDir(), "worktrees", "")
@@ -185,6 +197,8 @@ func TestCallsFail(t *testing.T) {
 	b = tornRefs(t)
 	b.refusals = refusals
 	b.sweep("refs")
+	b.repair = b.look
+	b.sweep("look at refs")
 	for _, c := range []struct {
 		name   string
 		repair func(f *fixture, r *git.Repo) error

@@ -110,7 +110,9 @@ func brokenReason(ctx context.Context, r *git.Repo, ref git.Ref) (string, error)
 			return "is gone, though its reflog is not: git itself takes both away", nil
 		}
 		h = packed
-	case err != nil || notHash != nil || h.IsZero():
+	case err != nil && !errors.Is(err, fs.ErrInvalid):
+		return "", err // nobody knows what it holds
+	case notHash != nil || h.IsZero():
 		return "its file holds no commit", nil
 	}
 	whole, err := r.HasCommit(ctx, h)

@@ -349,8 +349,8 @@ func TestWorktreeWithARepositoryInThePlaceOfItsLink(t *testing.T) {
 			t.Fatalf("empty %v: mended %+v, %v", empty, mended, err)
 		}
 		kept, err := filepath.Glob(filepath.Join(f.CommonDir(), "chipset-aside", "*", ".git", "objects"))
-		if err != nil || len(kept) != 1 {
-			t.Errorf("empty %v: kept %v, %v", empty, kept, err)
+		if err != nil || len(kept) != 1 || !strings.Contains(fmt.Sprint(mended), "is kept as "+filepath.Dir(kept[0])) {
+			t.Errorf("empty %v: kept %v, %v; told %v", empty, kept, err, mended)
 		}
 		if !empty {
 			saved, err := w.Salvage(f.ctx, git.SalvageRequest{Base: base, Ref: "refs/chipset/salvage/mine", Message: "m", AgentID: "a"})
@@ -460,4 +460,28 @@ func TestEmptyObjects(t *testing.T) {
 	f.must(RemoveEmptyObjects(f.Repo))
 	f.wantGone(f.CommonDir(), "objects/aa/"+strings.Repeat("b", 38))
 	f.git(f.TopLevel(), "fsck")
+}
+
+// The main worktree is a person's, whatever is known of it.
+func TestMainWorktreeIsNobodysLink(t *testing.T) {
+	f := newFixture(t)
+	damage, err := Worktree(f.ctx, f.Repo, f.TopLevel(), Known{Own: true})
+	f.must(err)
+	if damage != nil {
+		t.Errorf("repaired %v", damage)
+	}
+	f.git(f.TopLevel(), "status")
+}
+
+// Where no commit is known at all, nothing is made up.
+func TestWorktreeWithoutAnyCommit(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	admin, err := w.GitDir()
+	f.must(err)
+	f.git(f.TopLevel(), "checkout", "-q", "--orphan", "fresh")
+	f.write(admin, "HEAD", "")
+	f.must(os.RemoveAll(filepath.Join(admin, "logs")))
+	_, err = Worktree(f.ctx, f.Repo, w.Path(), Known{})
+	f.wantErr(err, git.ErrNoCommits)
 }
