@@ -122,6 +122,37 @@ func TestManyWritersShareBarriers(t *testing.T) {
 	}
 }
 
+// Where no barrier settles many files, each writer settles its own, however many there are at once.
+func TestManyWritersWithoutBarriers(t *testing.T) {
+	d := &featured{}
+	tree := treeOn(t, d)
+	must(t, tree.MkdirAll("state/work"))
+	together := make(chan struct{})
+	d.fail = func(string, string) error { <-together; return nil }
+	const writers = 2 * sendersFrom
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			if err := tree.WriteNew(Path(fmt.Sprintf("state/work/%d.json", w)), []byte("x")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	inside := func() int {
+		tree.groups.mu.Lock()
+		defer tree.groups.mu.Unlock()
+		return tree.groups.inside
+	}
+	for inside() < writers {
+		runtime.Gosched()
+	}
+	close(together)
+	wg.Wait()
+	if entries, err := tree.List("state/work"); err != nil || len(entries) != writers || d.barriers.Load() != 0 {
+		t.Errorf("%d files, %v, %d barriers", len(entries), err, d.barriers.Load())
+	}
+}
+
 func TestAfterAFailedBarrierEachFileIsWrittenAnew(t *testing.T) {
 	for failing, syncs := range map[string]int{"barrier": 1, "sync-dir": 1 + batchFrom} {
 		calls, armed := 0, false
