@@ -370,6 +370,12 @@ func (c *court) judge(ctx context.Context, judges []string) error {
 		if !slices.ContainsFunc(c.verdict, func(v verdict) bool { return v == "" || v == survived }) {
 			break
 		}
+		if pkg != c.pkg && !c.budget.spend(0) {
+			for i, v := range c.verdict {
+				c.unheard[i] = v == survived
+			}
+			break
+		}
 		s, err := c.build(ctx, overlay, pkg)
 		if err != nil {
 			return err
