@@ -30,6 +30,7 @@ func TestGitIsKilled(t *testing.T) {
 
 	later := f.commit(f.TopLevel(), map[string]string{"f.txt": "f\n"})
 	f.git(f.TopLevel(), "reset", "-q", "--hard", string(next))
+	merged := Hash(f.git(f.TopLevel(), "commit-tree", string(tip)+"^{tree}", "-p", string(tip), "-p", string(next), "-m", "merged"))
 
 	faults, refusals := gittest.NewFaults(t), &gittest.Refusals{Within: "/chipset/git/", Depth: 3}
 	play := func(name string, once bool, do func(r *Repo, w *Worktree) (any, error)) {
@@ -75,6 +76,13 @@ func TestGitIsKilled(t *testing.T) {
 			return nil, err
 		}
 		_, err := w.Rebase(ctx, tip, next, "refinery")
+		return nil, err
+	})
+	play("rebase of a merge", false, func(_ *Repo, w *Worktree) (any, error) {
+		if err := w.CheckoutDetached(ctx, merged); err != nil {
+			return nil, err
+		}
+		_, err := w.Rebase(ctx, merged, next, "refinery")
 		return nil, err
 	})
 	play("rebase of what is there", false, func(_ *Repo, w *Worktree) (any, error) { return answer(w.Rebase(ctx, tip, first, "refinery")) })
@@ -124,6 +132,9 @@ func TestGitIsKilled(t *testing.T) {
 		note(answer(r.IsAncestor(ctx, next, tip)))
 		note(answer(r.MergeBase(ctx, next, tip)))
 		note(answer(r.CountCommits(ctx, first, tip)))
+		note(answer(r.CountCommits(ctx, first, merged)))
+		note(answer(r.MergeBase(ctx, later, merged)))
+		note(answer(r.ChangedPaths(ctx, first, merged)))
 		note(answer(r.Log(ctx, first, tip, 9)))
 		note(answer(r.ChangedPaths(ctx, first, tip)))
 		note(answer(r.TouchesPath(ctx, first, tip, "c")))

@@ -265,3 +265,14 @@ func TestCancelledGitFinishes(t *testing.T) {
 	f.wantErr(err, context.Canceled)
 	f.wantGone(f.CommonDir(), "finished")
 }
+
+// What a git says without end takes no memory without end.
+func TestTailIsBounded(t *testing.T) {
+	last := &tail{limit: 10}
+	for range 1000 {
+		_, _ = last.Write([]byte("0123456789abc"))
+	}
+	if last.String() != "3456789abc" || cap(last.data) > 100 {
+		t.Errorf("%q, %d bytes", last, cap(last.data))
+	}
+}

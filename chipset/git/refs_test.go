@@ -140,6 +140,8 @@ func TestUpdateBranchIsCompareAndSwap(t *testing.T) {
 	f.wantErr(f.UpdateBranch(f.ctx, "work", second, ZeroHash), ErrMoved)
 	f.wantErr(f.UpdateBranch(f.ctx, "work", second, second), ErrMoved)
 	f.wantErr(f.UpdateBranch(f.ctx, "gone", second, second), ErrMoved)
+	f.wantErr(f.UpdateBranch(f.ctx, "work", second, "nonsense"), ErrBadHash)
+	f.wantErr(f.SwapRef(f.ctx, "refs/heads/work", second, "nonsense"), ErrBadHash)
 	f.must(f.UpdateBranch(f.ctx, "work", second, first))
 	f.must(f.UpdateBranch(f.ctx, "work", first, ""))
 	f.wantErr(f.DeleteBranches(f.ctx, BranchDeletion{Branch: "work", Holds: second}), ErrMoved)
