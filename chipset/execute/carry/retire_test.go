@@ -316,6 +316,28 @@ func TestWorkThatIsNotSubmitted(t *testing.T) {
 		says  string
 	}{
 		"torn": {func(_ *attempt, use *Worktree) { use.Torn = true }, "objects of the worktree are missing"},
+		"torn for good": {func(a *attempt, _ *Worktree) {
+			a.write("one.txt", "an earlier version\n")
+			a.git(a.worktree(), "add", "-A")
+			a.git(a.worktree(), "commit", "-qm", "one")
+			blob := a.git(a.worktree(), "rev-parse", "HEAD:one.txt")
+			a.write("one.txt", "one\n")
+			object := filepath.Join(a.dir, ".git", "objects", blob[:2], blob[2:])
+			a.must(os.Chmod(object, 0o600))
+			a.must(os.Truncate(object, 0))
+		}, "objects of the worktree are missing"},
+		"the newest commit is gone": {func(a *attempt, _ *Worktree) {
+			for _, name := range []string{"one.txt", "two.txt"} {
+				a.write(name, name)
+				a.git(a.worktree(), "add", "-A")
+				a.git(a.worktree(), "commit", "-qm", name)
+			}
+			newest := a.git(a.worktree(), "rev-parse", "HEAD")
+			a.must(os.Remove(filepath.Join(a.dir, ".git", "objects", newest[:2], newest[2:])))
+		}, "objects of the worktree are missing"},
+		"a link that leads too far": {func(a *attempt, _ *Worktree) {
+			a.must(os.Symlink(strings.Repeat("x", 4050), filepath.Join(a.worktree(), "far")))
+		}, "link"},
 		"begun elsewhere": {func(a *attempt, use *Worktree) {
 			gittest.Write(a.t, a.dir, "later.txt", "later\n")
 			a.git(a.dir, "add", "later.txt")
@@ -366,5 +388,22 @@ func TestPushBranches(t *testing.T) {
 				t.Errorf("the remote holds %q, the head is %s", there, rec.Head)
 			}
 		})
+	}
+}
+
+// What lies in the worktree without a record is freed once it is saved, and stays where it can't be.
+func TestUnknownWorkStaysUnlessItIsSaved(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.git(a.worktree(), "checkout", "-q", "-b", "polecat/other")
+	a.write("theirs.txt", "theirs\n")
+	a.must(ForgetWorktree(a.rig, alpha))
+	rec := a.publish(retire.Fail, "no luck")
+	gittest.Write(t, a.dir, ".git/refs/chipset/salvage", "in the way of every ref below it")
+	rec, err := Finish(t.Context(), RetireDeps{Rig: a.rig}, rec)
+	if err != nil || rec.Stage != retire.Released {
+		t.Fatalf("%s, %v", rec.Stage, err)
+	}
+	if _, err := os.Stat(filepath.Join(a.worktree(), "theirs.txt")); err != nil {
+		t.Error(err)
 	}
 }
