@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,4 +122,38 @@ func TestRefineryStackTakenButHalfLanded(t *testing.T) {
 	}
 	m.is(all[0], mergequeue.Merged, bead.Merged)
 	m.is(all[1], mergequeue.Merging, bead.Done)
+}
+
+// A branch of a person's own that has landed stays theirs.
+func TestRefineryLeavesForeignBranches(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, `test: "true"`)
+	q := m.submit("one.txt", "1\n")
+	m.git(m.dir, "branch", "-m", q.SourceBranch, "mine")
+	m.setRequest(q.ID, func(q *mergequeue.Request) { q.SourceBranch = "mine" })
+	m.run()
+	m.later(spentEvery)
+	m.tick()
+	m.is(q, mergequeue.Merged, bead.Merged)
+	m.git(m.dir, "rev-parse", "--verify", "refs/heads/mine")
+}
+
+// A request is ended under the lock of its bead: whoever has that may be about to put both back.
+func TestRefineryEndsUnderTheLock(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, `test: "true"`)
+	q := m.submit("one.txt", "1\n")
+	m.setBead(q.BeadID, func(b *bead.Bead) { m.must(b.Become(bead.Cancelled, "", m.rig.Clock.Now())) })
+	_, err := m.rig.Beads.UpdateThen(m.ctx, string(q.BeadID), func(b *bead.Bead) error { b.Title = "in hand"; return nil }, func() error {
+		ctx, cancel := context.WithTimeout(m.ctx, 100*time.Millisecond)
+		defer cancel()
+		if err := m.r.retire(ctx, q.ID); err == nil {
+			t.Error("it did not wait for the lock")
+		}
+		return nil
+	})
+	m.must(err)
+	m.is(q, mergequeue.Pending, bead.Cancelled)
+	m.must(m.r.retire(m.ctx, q.ID))
+	m.is(q, mergequeue.Dropped, bead.Cancelled)
 }
