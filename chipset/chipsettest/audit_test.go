@@ -22,7 +22,7 @@ func TestKilledSnapshots(t *testing.T) {
 	w.Chipset("audit", "commit")
 	usual := time.Since(began)
 	acknowledged := map[string]bool{}
-	for n := range number(t, "CHIPSET_KILLS", 20) {
+	for n := range statetest.Number(t, "CHIPSET_KILLS", 20) {
 		w.Chipset("mail", "send", "mayor", "--subject", fmt.Sprint(n), "--body", "b")
 		p := w.Start("audit", "commit")
 		select {

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,31 +16,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
-// seed is CHIPSET_SEED, else always the same; it is printed, so that a failure can
-// be played again.
-func seed(t *testing.T) *rand.Rand {
-	n := uint64(1)
-	if s := os.Getenv("CHIPSET_SEED"); s != "" {
-		var err error
-		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("CHIPSET_SEED=%d", n)
-	return rand.New(rand.NewPCG(n, 0))
-}
-
-func number(t *testing.T, name string, otherwise int) int {
-	s := os.Getenv(name)
-	if s == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
+// seed draws what CHIPSET_SEED says.
+func seed(t *testing.T) *rand.Rand { return rand.New(rand.NewPCG(statetest.Seed(t), 0)) }
 
 const killDefinition = `rig: {name: kills, bead_prefix: k, tick: 300ms, patrol: 300ms}
 agents:
@@ -104,10 +80,10 @@ func TestKillsAtRandomMoments(t *testing.T) {
 			if mode == "target elsewhere" {
 				w.Git("branch", "-f", "main", "person")
 			}
-			ids := addBeads(w, rnd, number(t, "CHIPSET_BEADS", 14))
+			ids := addBeads(w, rnd, statetest.Number(t, "CHIPSET_BEADS", 14))
 			w.Write("person.txt", "one\ntwo, changed by the person\nthree\n")
 			w.Write("untracked.txt", "the person's own\n")
-			kills := rampage(t, w, rnd, number(t, "CHIPSET_KILLS", 20))
+			kills := rampage(t, w, rnd, statetest.Number(t, "CHIPSET_KILLS", 20))
 			out, code := w.Try("up", "--until-idle", "--timeout", "120s")
 			if code != 0 {
 				t.Fatalf("after %d kills: up --until-idle: exit %d\n%s\n%s", kills, code, out, w.Chipset("status"))

@@ -195,7 +195,7 @@ func TestHooksAreLinearizable(t *testing.T) {
 	id := w.Chipset("work", "add", "Thing")
 	agents := []string{"polecat-alpha", "polecat-bravo", "polecat-charlie"}
 	r := newRecorder(w)
-	r.run(t, rnd, 6, number(t, "CHIPSET_LINEAR", 30), func(c int, rnd *rand.Rand) { r.hookStep(c, rnd, agents, id) })
+	r.run(t, rnd, 6, statetest.Number(t, "CHIPSET_LINEAR", 30), func(c int, rnd *rand.Rand) { r.hookStep(c, rnd, agents, id) })
 	for _, a := range agents {
 		r.try(6, chipsettest.Step{Object: a, Verb: "show"}, 0, tellHook, nil, "hook", "show", a, "--json")
 	}
@@ -255,7 +255,7 @@ func TestBeadsAreLinearizable(t *testing.T) {
 	w := chipsettest.New(t, chipsettest.Build(t), chipsettest.Options{Polecats: 1, Test: "true"})
 	beads := []string{w.Chipset("work", "add", "One"), w.Chipset("work", "add", "Two")}
 	r := newRecorder(w)
-	r.run(t, rnd, 6, number(t, "CHIPSET_LINEAR", 30)/2, func(c int, rnd *rand.Rand) { r.beadStep(c, rnd, beads) })
+	r.run(t, rnd, 6, statetest.Number(t, "CHIPSET_LINEAR", 30)/2, func(c int, rnd *rand.Rand) { r.beadStep(c, rnd, beads) })
 	check(t, chipsettest.BeadModel(), r.history)
 	statetest.Figures(t, "%d steps on %d beads, %d killed", len(r.history), len(beads), r.kills)
 }

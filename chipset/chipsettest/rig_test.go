@@ -11,6 +11,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/chipsettest"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/statetest"
 )
 
 const patience = 60 * time.Second
@@ -23,7 +24,7 @@ func TestManyBeadsLandInOrder(t *testing.T) {
 	w.Git("add", "test.sh")
 	w.Git("commit", "-q", "-m", "test")
 	rnd := seed(t)
-	ids := addBeads(w, rnd, number(t, "CHIPSET_BEADS", 20))
+	ids := addBeads(w, rnd, statetest.Number(t, "CHIPSET_BEADS", 20))
 	w.Chipset("up", "--until-idle", "--timeout", "120s")
 	checkLanded(t, w, ids)
 	position := map[string]int{}

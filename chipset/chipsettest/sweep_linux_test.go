@@ -76,13 +76,13 @@ func (b *bench) prepare(a act, seed uint64) *subject {
 // are tried, drawn evenly over all operations; CHIPSET_SEED chooses others;
 // CHIPSET_STATE plays one again.
 func TestSweepOfTheRealBinary(t *testing.T) {
-	sweep(t, acts(), number(t, "CHIPSET_STATES", 60), false)
+	sweep(t, acts(), statetest.Number(t, "CHIPSET_STATES", 60), false)
 }
 
 // TestSweepOfTheShortCuts does the same to the ways of publishing that are taken
 // on file systems known to keep the promise with fewer syncs.
 func TestSweepOfTheShortCuts(t *testing.T) {
-	sweep(t, mailActs(), number(t, "CHIPSET_STATES", 60)/3, true)
+	sweep(t, mailActs(), statetest.Number(t, "CHIPSET_STATES", 60)/3, true)
 }
 
 // TestSweepOfWholeRigs does the same to whole rigs, from a bead on a hook to
@@ -91,11 +91,11 @@ func TestSweepOfWholeRigs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole rigs for several seconds")
 	}
-	sweep(t, rigActs(), 1+number(t, "CHIPSET_STATES", 60)/50, false)
+	sweep(t, rigActs(), 1+statetest.Number(t, "CHIPSET_STATES", 60)/50, false)
 }
 
 // fixedSeed is CHIPSET_SEED, or the same one always.
-func fixedSeed(t *testing.T) uint64 { return uint64(number(t, "CHIPSET_SEED", 1)) }
+func fixedSeed(t *testing.T) uint64 { return uint64(statetest.Number(t, "CHIPSET_SEED", 1)) }
 
 // disksPerProcessor is more than one because a disk and the program on it wait for each other at every call.
 const disksPerProcessor = 2

@@ -16,16 +16,31 @@ const defaultSeed = 1
 // failure can be had again.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
-	seed := uint64(defaultSeed)
-	if text := os.Getenv("CHIPSET_SEED"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("CHIPSET_SEED=%s is not a number", text)
-		}
-		seed = n
+	seed := Number(t, seedName, defaultSeed)
+	t.Logf("%s=%d", seedName, seed)
+	return uint64(seed)
+}
+
+const seedName = "CHIPSET_SEED"
+
+// Number is a size of a test from the environment, otherwise where it says nothing.
+func Number(t testing.TB, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
 	}
-	t.Logf("CHIPSET_SEED=%d", seed)
-	return seed
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		t.Fatalf("%s=%s is not a number", name, text)
+	}
+	return n
+}
+
+// Drawn reports whether the nth case is tried: each where CHIPSET_FULL is set, otherwise one of few, of which CHIPSET_SEED says which.
+func Drawn(t testing.TB, n, few int) bool {
+	t.Helper()
+	return os.Getenv("CHIPSET_FULL") != "" || (n+Number(t, seedName, defaultSeed))%few == 0
 }
 
 // Check is rapid.Check with that seed. checks is how many sequences are tried

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/state/statetest"
 	"github.com/gastown-chipset/chipset/state/statetest/refused"
 )
 
@@ -225,15 +226,13 @@ type sweep struct {
 	*testing.T
 	Play
 	saved, whole string
-	faults       uint64 // so far, those that were not drawn too
+	faults       int // so far, those that were not drawn too
 }
 
-// drawn reports whether the next fault is played: each with CHIPSET_FULL, otherwise one of five, of which CHIPSET_SEED says which.
+// drawn reports whether the next fault is played.
 func (s *sweep) drawn() bool {
-	const few = 5
 	s.faults++
-	seed, _ := strconv.ParseUint(os.Getenv("CHIPSET_SEED"), 10, 64)
-	return os.Getenv("CHIPSET_FULL") != "" || (s.faults+seed)%few == 0
+	return statetest.Drawn(s.T, s.faults, 5)
 }
 
 func newSweep(t *testing.T, p Play) *sweep {

@@ -89,7 +89,7 @@ func sequences() []sequence {
 // state may promise; each sequence that must break shows that the disk is able
 // to show it.
 func TestWhatFileSystemsKeep(t *testing.T) {
-	images, seed := number(t, "CHIPSET_IMAGES", 6), number(t, "CHIPSET_SEED", 1)
+	images, seed := statetest.Number(t, "CHIPSET_IMAGES", 6), statetest.Number(t, "CHIPSET_SEED", 1)
 	if !blockcut.Isolated(t) {
 		return
 	}
@@ -302,16 +302,4 @@ func read(name string) (version int, whole bool) {
 		}
 	}
 	return -1, false
-}
-
-func number(t *testing.T, name string, otherwise int) int {
-	s := os.Getenv(name)
-	if s == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
 }
