@@ -46,7 +46,7 @@ sandbox: off
 // CHIPSET_IMAGES is the number of power cuts for each file system and scenario;
 // CHIPSET_RIGS that of whole rigs.
 func TestRealFileSystems(t *testing.T) {
-	images, rigs := number(t, "CHIPSET_IMAGES", 5), number(t, "CHIPSET_RIGS", 1)
+	images, rigs := statetest.Number(t, "CHIPSET_IMAGES", 2), statetest.Number(t, "CHIPSET_RIGS", 1)
 	only := os.Getenv("CHIPSET_FS")
 	seed := fixedSeed(t)
 	if !blockcut.Isolated(t) {
