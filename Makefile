@@ -49,8 +49,8 @@ else
 		$(DESTDIR)$(PREFIX)/bin/chipset completion fish > $$share/fish/vendor_completions.d/chipset.fish
 endif
 
-test: ## run every test
-	$(GO) test -timeout 40m $(PKGS)
+test: ## run every test, without C as the binary is built
+	CGO_ENABLED=0 $(GO) test -timeout 40m $(PKGS)
 
 # Tests of whole rigs and of file systems run other processes, in which the detector
 # sees nothing; the doctor's damages are one after the other; the simulator is one goroutine.
@@ -95,7 +95,7 @@ prove: ## cut the power, kill and inject faults: the promise of docs/durability.
 		-run 'Sweep|RealFileSystems|Soak|Linearizable|Kills|KilledSnapshots' ./chipset/chipsettest
 
 siege: ## do every hostile act of the list to a rig of its own
-	$(GO) test -timeout 40m -count=1 -run '^Test(Siege|Without)$$' ./chipset/chipsettest
+	CHIPSET_FULL=1 $(GO) test -timeout 40m -count=1 -run '^Test(Siege|Without)$$' ./chipset/chipsettest
 
 soak: ## the same for hours: SOAK=2h STATES=20000 IMAGES=100, every mutant
 	$(MAKE) prove PROVETIME=0 STATES=20000 IMAGES=100 SOAK=$(or $(filter-out 30s,$(SOAK)),2h)
