@@ -63,7 +63,7 @@ func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Comm
 }
 
 // KeepTo takes HEAD off every branch but b, and off b where that is another name of a branch: whoever works in the worktree can write
-// HEAD and b, and have a commit of the rig's move any branch. A HEAD without a commit is an *UnfitError. Errors: ErrNotWorktree.
+// HEAD and b, and have a commit of the rig's move any branch. What stands in git's way at b is taken away, as by FreeBranch. A HEAD without a commit is an *UnfitError. Errors: ErrNotWorktree.
 func (w *Worktree) KeepTo(ctx context.Context, b Branch) error {
 	p, err := w.ours()
 	if err != nil {
@@ -72,7 +72,7 @@ func (w *Worktree) KeepTo(ctx context.Context, b Branch) error {
 	_, plain := w.repo.looseRef(b.Ref())
 	on, detached, _ := readHead(p.gitDir)
 	if plain && on == b || detached != "" {
-		return nil
+		return w.repo.FreeBranch(ctx, b)
 	}
 	h, found, err := w.repo.resolve(ctx, p, "HEAD")
 	if err != nil {
@@ -81,20 +81,10 @@ func (w *Worktree) KeepTo(ctx context.Context, b Branch) error {
 	if !found {
 		return unfit("the worktree is on a branch without commits: it has no history in common with the target")
 	}
-	return gitfile.Write(filepath.Join(p.gitDir, "HEAD"), string(h)+"\n")
-}
-
-// dropSymbolic removes a branch that is another name of a branch: to check it out would move that one.
-func (r *Repo) dropSymbolic(b Branch) error {
-	path := filepath.Join(r.common, filepath.FromSlash(string(b.Ref())))
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
-		return nil //nolint:nilerr // there is none, or git says what is wrong with it
+	if err := gitfile.Write(filepath.Join(p.gitDir, "HEAD"), string(h)+"\n"); err != nil {
+		return err
 	}
-	if text, err := gitfile.ReadLine(path); info.Mode().IsRegular() && (err != nil || !strings.HasPrefix(text, "ref:")) {
-		return nil //nolint:nilerr // as above
-	}
-	return gitfile.Remove(path)
+	return w.repo.FreeBranch(ctx, b)
 }
 
 // commitStaged reports whether there was something to commit. Git has one exit status for "nothing" and for other

@@ -18,7 +18,7 @@ import (
 
 // looseRef is the commit in a ref's own file. False says nothing: the ref may be packed.
 func (r *Repo) looseRef(ref Ref) (Hash, bool) {
-	data, err := os.ReadFile(filepath.Join(r.common, filepath.FromSlash(string(ref))))
+	data, err := gitfile.ReadSmall(filepath.Join(r.common, filepath.FromSlash(string(ref))))
 	text, whole := strings.CutSuffix(string(data), "\n")
 	return Hash(text), err == nil && whole && checkCommits(Hash(text)) == nil
 }
@@ -31,7 +31,7 @@ func (r *Repo) packed(ref Ref) bool {
 
 // readHead returns what HEAD in a git directory names: a branch, or the commit of a detached one.
 func readHead(gitDir string) (b Branch, detached Hash, known bool) {
-	data, err := os.ReadFile(filepath.Join(gitDir, "HEAD"))
+	data, err := gitfile.ReadSmall(filepath.Join(gitDir, "HEAD"))
 	text, whole := strings.CutSuffix(string(data), "\n")
 	if err != nil || !whole {
 		return "", "", false
@@ -118,7 +118,7 @@ func (r *Repo) rebasing(b Branch) (path string, busy bool, err error) {
 	}
 	for _, gitDir := range dirs {
 		for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
-			data, err := os.ReadFile(filepath.Join(gitDir, name))
+			data, err := gitfile.ReadSmall(filepath.Join(gitDir, name))
 			text := strings.TrimSpace(string(data))
 			if err == nil && (text == string(b.Ref()) || text == string(b)) {
 				return r.rootOf(gitDir), true, nil

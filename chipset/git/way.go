@@ -100,6 +100,8 @@ func obstacles(root string) (found []obstacle, holes map[string]int64, err error
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		rel := strings.TrimPrefix(strings.TrimPrefix(path, root), string(filepath.Separator))
 		switch {
+		case err == nil && e.IsDir():
+			_ = allow(path, 0o700) // else git says what it can't read
 		case errors.Is(err, syscall.ENAMETOOLONG):
 			found = append(found, obstacle{rel, "is too deep"})
 			return fs.SkipDir

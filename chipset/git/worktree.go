@@ -116,7 +116,7 @@ func (r *Repo) CheckedOutAt(ctx context.Context, b Branch) (path string, found b
 
 // registeredLink is the .git file that a linked worktree's registration names.
 func registeredLink(admin string) (string, error) {
-	data, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	data, err := gitfile.ReadSmall(filepath.Join(admin, "gitdir"))
 	if err != nil {
 		return "", err
 	}
@@ -230,7 +230,7 @@ func (r *Repo) prepare(ctx context.Context, path string, b Branch, base Hash) er
 		return err
 	}
 	if b != "" {
-		if err := errors.Join(r.checkUnused(ctx, b, real), r.dropSymbolic(b)); err != nil {
+		if err := errors.Join(r.checkUnused(ctx, b, real), r.FreeBranch(ctx, b)); err != nil {
 			return err
 		}
 	}
@@ -284,7 +284,7 @@ func (r *Repo) PrepareIdle(ctx context.Context, path string, b Branch, base Hash
 		return false
 	}
 	w := r.In(p.workTree)
-	if r.clearLocks(ctx, p.gitDir) != nil || r.checkUnused(ctx, b, p.workTree) != nil || r.dropSymbolic(b) != nil || !w.idle(ctx, p, b, base) {
+	if r.clearLocks(ctx, p.gitDir) != nil || r.checkUnused(ctx, b, p.workTree) != nil || r.FreeBranch(ctx, b) != nil || !w.idle(ctx, p, b, base) {
 		return false
 	}
 	return w.checkout(ctx, p, onBranch(b, base)...) == nil

@@ -5,6 +5,7 @@ package gitfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -70,10 +71,10 @@ func ReadLine(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxLine {
+	if !info.Mode().IsRegular() {
 		return "", fs.ErrInvalid
 	}
-	data, err := os.ReadFile(path)
+	data, err := ReadSmall(path)
 	if err != nil {
 		return "", err
 	}
@@ -82,6 +83,24 @@ func ReadLine(path string) (string, error) {
 		return "", fs.ErrInvalid
 	}
 	return text, nil
+}
+
+// ReadSmall returns the content of a small regular file, fs.ErrInvalid for anything else. It waits for nobody: a worker can put a
+// pipe in the place of a file.
+func ReadSmall(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo // read only
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxLine) {
+		err = fs.ErrInvalid
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, maxLine))
 }
 
 // Write replaces a file, and makes its folder. It is durable when it returns nil.

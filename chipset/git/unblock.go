@@ -1,0 +1,158 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
+)
+
+// A worker writes into its worktree, into what git keeps of it, and into the folders of all workers' branches and of their
+// reflogs. What it leaves there must not keep git from going on, for this bead or the next.
+
+// Unblock takes out of git's way what stands in the record of the linked worktree at path, and in the folder of refs below and
+// that of their reflogs: folders without rights, pipes, links, and locks that are no files. No file of the work is touched. Nobody
+// may work in the worktree.
+func (r *Repo) Unblock(path string, below Ref) error {
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		if err := allow(path, 0o700); err != nil {
+			return err
+		}
+	}
+	registry, err := r.gitDirs()
+	if err != nil {
+		return err
+	}
+	for _, admin := range registry[1:] { // which one is its own can only be read where there are rights
+		if info, err := os.Lstat(admin); err == nil && info.IsDir() {
+			if err := allow(admin, 0o700); err != nil {
+				return err
+			}
+		}
+		for _, name := range []string{"gitdir", "commondir", "HEAD"} { // git reads those of all worktrees
+			if info, err := os.Lstat(filepath.Join(admin, name)); err == nil && isSpecial(info.Mode()) {
+				if err := gitfile.Remove(filepath.Join(admin, name)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	roots := r.filesOf(below)
+	if admin, err := r.gitDirOf(path); err == nil && admin != r.common {
+		roots = append(roots, admin)
+	}
+	for _, root := range roots {
+		if err := r.unblock(root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filesOf are the files of a ref and of its reflog.
+func (r *Repo) filesOf(ref Ref) []string {
+	name := filepath.FromSlash(strings.TrimSuffix(string(ref), "/"))
+	return []string{filepath.Join(r.common, name), filepath.Join(r.common, "logs", name)}
+}
+
+func (r *Repo) unblock(root string) error {
+	if err := r.freeFolder(root); err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err == nil {
+			switch {
+			case e.IsDir() && e.Name() == "modules": // repositories of submodules
+				return fs.SkipDir
+			case e.IsDir() && strings.HasSuffix(e.Name(), ".lock"):
+				if err = r.setAside(path); err == nil {
+					return fs.SkipDir
+				}
+			case e.IsDir():
+				err = allow(path, 0o700)
+			case e.Type().IsRegular():
+				err = allow(path, 0o600)
+			default:
+				err = gitfile.Remove(path)
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// setAside keeps what stands at path elsewhere; there may be nothing.
+func (r *Repo) setAside(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && info.IsDir() {
+		err = allow(path, 0o700) // to move it is to change it
+	}
+	if err == nil {
+		_, err = gitfile.SetAside(r.common, path)
+	}
+	return err
+}
+
+// FreeBranch takes out of git's way what stands where git makes a branch, its lock or its reflog, and is none of these: what a
+// worker has put there for the branch of another bead. A branch that is another name of one counts as such, because to check it
+// out would move that one.
+func (r *Repo) FreeBranch(ctx context.Context, b Branch) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	files := r.filesOf(b.Ref())
+	for _, file := range files {
+		if err := r.freeFolder(filepath.Dir(file)); err != nil {
+			return err
+		}
+	}
+	if _, plain := r.looseRef(b.Ref()); !plain {
+		if err := r.setAside(files[0]); err != nil {
+			return err
+		}
+	}
+	if info, err := os.Lstat(files[1]); err == nil {
+		if info.Mode().IsRegular() {
+			err = allow(files[1], 0o600)
+		} else {
+			err = r.setAside(files[1])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	lock := files[0] + ".lock"
+	if info, err := os.Lstat(lock); err == nil && !info.Mode().IsRegular() {
+		return r.setAside(lock)
+	}
+	return r.clearLock(ctx, lock)
+}
+
+// freeFolder makes a folder usable that git makes for refs or reflogs, or takes away what stands in its place. A file that holds a
+// commit stays: it is somebody's branch.
+func (r *Repo) freeFolder(dir string) error {
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return allow(dir, 0o700)
+	}
+	if rel, err := filepath.Rel(r.common, dir); err == nil {
+		if _, held := r.looseRef(Ref(filepath.ToSlash(strings.TrimPrefix(rel, "logs"+string(filepath.Separator))))); held {
+			return nil
+		}
+	}
+	return r.setAside(dir)
+}
