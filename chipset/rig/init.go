@@ -416,9 +416,12 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 // SnapshotRefs is the folder of refs on which snapshots of the state tree stand until their branch holds them.
 const SnapshotRefs = "refs/chipset/snapshot/"
 
+// WorkRefs is the folder of the branches that workers work on.
+const WorkRefs = "refs/heads/polecat/"
+
 // RefFolders are the folders of refs that the rig makes in the repository.
 func RefFolders() []string {
-	return []string{"refs/heads/polecat/", "refs/chipset/", "refs/chipset/salvage/", "refs/chipset/landed/", SnapshotRefs}
+	return []string{WorkRefs, "refs/chipset/", "refs/chipset/salvage/", "refs/chipset/landed/", SnapshotRefs}
 }
 
 // freeRefFolders puts aside what a power cut left in the way of the rig's refs.
