@@ -89,7 +89,7 @@ func (c confined) objects() string { return filepath.Join(c.git, "objects") }
 
 // ofGit returns what else a commit changes in the folder that all worktrees of the repository share.
 func (c confined) ofGit() []string {
-	return []string{filepath.Join(c.git, "refs/heads/polecat"), filepath.Join(c.git, "logs/refs/heads/polecat")}
+	return []string{filepath.Join(c.git, rig.WorkRefs), filepath.Join(c.git, "logs", rig.WorkRefs)}
 }
 
 // ofClient returns paths below the home of a client's user, where its own variable may have moved them.

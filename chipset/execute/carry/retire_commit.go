@@ -135,6 +135,9 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 	if err := f.keepBranchTip(ctx, branch, work); err != nil {
 		return err
 	}
+	if err := f.Rig.Git.FreeBranch(ctx, branch); err != nil {
+		return err
+	}
 	if err := f.Rig.Git.UpdateBranch(ctx, branch, work, ""); err != nil {
 		return err
 	}

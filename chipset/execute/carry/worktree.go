@@ -212,6 +212,9 @@ func savable(dir string) bool {
 // returned, the worktree is freed of them, and its record says so. The caller speaks
 // for the agent, and nothing of its worker runs.
 func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []repair.Damage, found string, err error) {
+	if err := r.Git.Unblock(r.Worktree(id), rig.WorkRefs); err != nil {
+		return nil, "", err
+	}
 	mended, err = repair.Worktree(ctx, r.Git, r.Worktree(id), HintOf(r, id))
 	if err != nil || len(mended) == 0 {
 		return nil, "", err
