@@ -16,6 +16,7 @@ perl -MDigest::SHA=sha1 -e 'local $/; open F, "<", "$ARGV[0].idx" or die; $_ = <
 	substr($_, 8, 1024) = join "", map { pack "N", $_ >= ord $h ? 1 : 0 } 0..255; substr($_, 1032, 20) = $h; $_ = substr $_, 0, -20;
 	open G, ">", "$ARGV[0].idx.new" or die; print G $_, sha1($_); close G' "$TMPDIR/forged-$p" $h
 cd "$(git rev-parse --git-common-dir)/objects"; `
+	const common = `echo x > x; W=$PWD; B=$(git symbolic-ref HEAD); A=worktrees/$(basename "$(git rev-parse --git-dir)"); cd "$(git rev-parse --git-common-dir)"; mkdir -p logs/refs/heads/polecat; `
 	packed := func(s *siege) { s.Git("gc", "-q") }
 	untouched := func(s *siege) {
 		if inbox, _ := s.Try("mail", "inbox", "--as", "human"); strings.Contains(inbox, "never tested") {
@@ -43,6 +44,17 @@ cd "$(git rev-parse --git-common-dir)/objects"; `
 		{name: "its HEAD leads to the target", worker: "echo x > x; printf 'ref: refs/heads/main\\n' > \"$(git rev-parse --git-dir)/HEAD\"", after: untouched},
 		{name: "its branch is another name of the target", after: untouched,
 			worker: "echo x > x; printf 'ref: refs/heads/main\\n' > \"$(git rev-parse --git-common-dir)/$(git symbolic-ref HEAD)\""},
+		{name: "a lock on the next bead's branch", worker: common + "echo > refs/heads/$NEXT.lock"},
+		{name: "a folder for the lock of the next bead's branch", worker: common + "mkdir -p refs/heads/$NEXT.lock/x"},
+		{name: "a folder for the next bead's branch", worker: common + "mkdir -p refs/heads/$NEXT; git rev-parse main > refs/heads/$NEXT/x"},
+		{name: "no commit for the next bead's branch", worker: common + "echo junk > refs/heads/$NEXT"},
+		{name: "a folder for the next bead's reflog", worker: common + "mkdir -p logs/refs/heads/$NEXT; echo > logs/refs/heads/$NEXT/x"},
+		{name: "a pipe for the next bead's branch", stopped: true, worker: common + "mkfifo refs/heads/$NEXT"},
+		{name: "a pipe for the next bead's reflog", stopped: true, worker: common + "mkfifo logs/refs/heads/$NEXT"},
+		{name: "a pipe for the way to its worktree", stopped: true, worker: common + "rm -f $A/gitdir; mkfifo $A/gitdir"},
+		{name: "folders for the locks of its worktree", worker: common + "mkdir -p $A/HEAD.lock/x $A/index.lock/x"},
+		{name: "a folder for the lock of its branch", worker: common + "mkdir -p $B.lock/x"},
+		{name: "folders without rights", worker: common + "chmod 0 refs/heads/polecat logs/refs/heads/polecat $A/logs $A \"$W\""},
 		{name: "a repository of its own in the place of git's link", worker: "rm -rf .git; git init -q; git config core.fsmonitor $PROGRAM; echo x > x; git add -A; git -c user.name=x -c user.email=x commit -qm x"},
 		{
 			name:    "a filter in config.worktree",

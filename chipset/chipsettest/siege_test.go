@@ -28,7 +28,7 @@ type hostileAct struct {
 	// before readies the repository, before any worker runs. It may be nil.
 	before func(s *siege)
 	// worker is the script of the hostile bead; it runs in its worktree. $PROGRAM is the path of a program which tells
-	// when the rig or the person runs it; a worker that runs it itself does no harm.
+	// when the rig or the person runs it; a worker that runs it itself does no harm. $NEXT is the branch of the honest bead.
 	worker string
 	// limits are those of the definition, "" for the usual ones.
 	limits string
@@ -136,12 +136,15 @@ func laySiege(s *siege, a hostileAct) {
 	if a.before != nil {
 		a.before(s)
 	}
-	s.evil = s.Chipset("work", "add", "evil", "-d", fmt.Sprintf("PROGRAM='%s' MAIN='%s'\n%s", program, s.Dir, a.worker))
-	s.honest = s.Chipset("work", "add", "honest", "-d", "echo honest > honest.txt")
+	s.honest = s.Chipset("work", "add", "honest", "-p", "P3", "-d", "echo honest > honest.txt")
+	s.evil = s.Chipset("work", "add", "evil", "-p", "P1", "-d", fmt.Sprintf("PROGRAM='%s' MAIN='%s' NEXT=polecat/%s\n%s", program, s.Dir, s.honest, a.worker))
 	begun := time.Now()
 	out, code := s.Try("up", "--until-idle", "--timeout", "100s")
 	if code != 0 && code != 7 { // 7: a bead waits for the person
 		t.Fatalf("up --until-idle: exit %d after %s\n%s\n%s", code, time.Since(begun), out, s.Chipset("status"))
+	}
+	if strings.Contains(out, " is paused since ") {
+		t.Errorf("the honest bead had to wait:\n%s", out)
 	}
 	if a.stopped && s.box != "off" {
 		a = hostileAct{refused: "failed: exit code"}
