@@ -121,4 +121,11 @@ func TestTargetTipOfDivergedTarget(t *testing.T) {
 	if _, tip, err := carry.TargetTip(m.ctx, m.rig); err != nil || string(tip) != q.Head {
 		t.Errorf("work begins on %s, not on %s: %v", tip, q.Head, err)
 	}
+	// Without the queue nobody knows whose commits these are.
+	queue := m.rig.Tree.Abs(mergequeue.Dir)
+	m.must(os.Rename(queue, queue+".aside"))
+	m.must(os.WriteFile(queue, nil, 0o600))
+	if _, tip, err := carry.TargetTip(m.ctx, m.rig); err == nil {
+		t.Errorf("work begins on %s though the queue can't be read", tip)
+	}
 }

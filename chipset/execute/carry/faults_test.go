@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/roles/mayor"
@@ -141,14 +142,21 @@ func TestSpoiltFilesOfInterventions(t *testing.T) {
 		}
 		return q
 	}
-	pending, conflicted := request(), request(mergequeue.Merging, mergequeue.Conflicted)
+	pending, queued, conflicted := request(), request(), request(mergequeue.Merging, mergequeue.Conflicted)
+	sent := y.bead(queued.BeadID)
+	dispatched := flow.NewDispatch(&sent, alpha, "mayor", queued.AssignmentID, y.now())
+	dispatched.Stage = dispatch.Confirmed
+	y.must(y.Dispatch.Reach(dispatched))
 	ctx := t.Context()
 	refusals := &gittest.Refusals{Within: "/carry/"}
 	verbs := map[string]func(r *rig.Rig) error{
 		"sling":   func(r *rig.Rig) error { return slungTo(Sling(ctx, r, free, bravo, "mayor")) },
 		"unsling": func(r *rig.Rig) error { return done(Unsling(ctx, r, hooked, "mayor")) },
 		"cancel":  func(r *rig.Rig) error { return Cancel(ctx, r, hooked, "no more", "human") },
-		"reopen":  func(r *rig.Rig) error { return already(Reopen(ctx, r, blocked, "again", "human")) },
+		"send back what is queued": func(r *rig.Rig) error {
+			return done(Move(ctx, r, flow.Rework(mayor.Reopen{Bead: queued.BeadID, Assignment: queued.AssignmentID, From: bead.Done, MR: queued.ID}, "mayor")))
+		},
+		"reopen": func(r *rig.Rig) error { return already(Reopen(ctx, r, blocked, "again", "human")) },
 		"take back": func(r *rig.Rig) error {
 			return TakeBack(ctx, r, mayor.TakeBack{Bead: loose, Assignment: looseAs, Agent: alpha}, "mayor")
 		},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -145,5 +146,40 @@ func TestTornObjectOfSavedWorkIsRemoved(t *testing.T) {
 	a.git(a.worktree(), "hash-object", "-w", "one.txt")
 	if again := a.git(a.dir, "cat-file", "blob", blob); again != "one, and only here" {
 		t.Errorf("stored again it is %q", again)
+	}
+}
+
+// Work that has landed needs no saving, also while the branch that it was made on is checked out.
+func TestLandedWorkIsNotSaved(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one\n")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "one")
+	a.git(a.dir, "merge", "-q", "--ff-only", a.git(a.worktree(), "rev-parse", "HEAD"))
+	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); err != nil || ref != "" {
+		t.Errorf("saved on %q, %v", ref, err)
+	}
+}
+
+// What a torn worktree holds is saved before anything else comes of it. An end that can't save it is no end.
+func TestTornWorktreeThatCantBeSaved(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one\n")
+	rec := a.publish(retire.Done, "")
+	gittest.Write(t, a.dir, ".git/worktrees/polecat-alpha/HEAD", "")
+	inTheWay := filepath.Join(a.dir, ".git", "refs", "chipset", "salvage")
+	gittest.Write(t, a.dir, ".git/refs/chipset/salvage", "in the way of every ref below it")
+	if rec, err := Finish(t.Context(), RetireDeps{Rig: a.rig}, rec); err == nil {
+		t.Fatalf("it ends as %s, %s", rec.Outcome, rec.Stage)
+	}
+	a.must(os.Remove(inTheWay))
+	a.reopen()
+	if _, err := Finish(t.Context(), RetireDeps{Rig: a.rig}, rec); err != nil {
+		t.Fatal(err)
+	}
+	if refs := strings.Fields(a.git(a.dir, "for-each-ref", "--format=%(refname)", "refs/chipset/salvage", "refs/heads/polecat")); !slices.ContainsFunc(refs, func(ref string) bool {
+		return strings.Contains(a.git(a.dir, "ls-tree", "--name-only", ref), "one.txt")
+	}) {
+		t.Errorf("one.txt is on none of %q", refs)
 	}
 }
