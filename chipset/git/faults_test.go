@@ -123,6 +123,12 @@ func TestGitIsKilled(t *testing.T) {
 		}
 		return nil, err
 	})
+	play("keep", false, func(r *Repo, _ *Worktree) (any, error) {
+		if err := r.KeepObjects(ctx, tip); err != nil {
+			return nil, err
+		}
+		return answer(looseIn(r.kept()))
+	})
 	play("store files", false, func(_ *Repo, w *Worktree) (any, error) { return nil, w.StoreFiles(ctx) })
 	play("facts", false, func(r *Repo, _ *Worktree) (any, error) {
 		var all []any
