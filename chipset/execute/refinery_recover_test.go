@@ -157,3 +157,16 @@ func TestRefineryEndsUnderTheLock(t *testing.T) {
 	m.must(m.r.retire(m.ctx, q.ID))
 	m.is(q, mergequeue.Dropped, bead.Cancelled)
 }
+
+// A request that was given up meanwhile is not tested.
+func TestRefineryTestsNothingThatIsOver(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, `test: "true"`)
+	q := m.submit("one.txt", "1\n")
+	m.setRequest(q.ID, func(q *mergequeue.Request) { m.must(q.Become(mergequeue.Dropped, m.rig.Clock.Now())) })
+	res, err := m.r.startTest(m.ctx, &q, refinery.RunTest{Request: q.ID, Onto: q.Base, Candidate: q.Head})
+	m.must(err)
+	if res.Kind != refinery.Taken || m.r.test != nil {
+		t.Errorf("%+v", res)
+	}
+}
