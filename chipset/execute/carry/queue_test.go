@@ -151,3 +151,19 @@ func TestHalfAnOrder(t *testing.T) {
 		})
 	}
 }
+
+// Who denies a request that is not there, or not held, is told so.
+func TestDenyOfNothing(t *testing.T) {
+	y := newYard(t, "")
+	if err := Deny(t.Context(), y.Rig, "mr-tt-none", "no", "human"); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("of none: %v", err)
+	}
+	id := y.add()
+	y.become(id, ways()[bead.Done]...)
+	q, err := y.Queue.Submit(t.Context(), mergequeue.Request{BeadID: id, AssignmentID: y.bead(id).AssignmentID, AgentID: alpha, SourceBranch: "polecat/" + string(id),
+		TargetBranch: "main", Head: strings.Repeat("1", 40), Base: strings.Repeat("2", 40)}, y.now())
+	y.must(err)
+	if err := Deny(t.Context(), y.Rig, q.ID, "no", "human"); !errors.Is(err, state.ErrConflict) {
+		t.Errorf("of one that is not held: %v", err)
+	}
+}

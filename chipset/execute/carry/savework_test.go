@@ -183,3 +183,15 @@ func TestTornWorktreeThatCantBeSaved(t *testing.T) {
 		t.Errorf("one.txt is on none of %q", refs)
 	}
 }
+
+// A record that holds nonsense names no work, and keeps nobody from anything.
+func TestRecordOfNoBranch(t *testing.T) {
+	a := newAttempt(t, nil)
+	use, _ := ReadWorktree(a.rig, alpha)
+	use.Branch = "-"
+	a.must(WriteWorktree(a.rig, use))
+	a.must(os.RemoveAll(a.worktree()))
+	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); err != nil || ref != "" {
+		t.Errorf("saved on %q, %v", ref, err)
+	}
+}
