@@ -230,28 +230,33 @@ func TestWorktreeOfAnIndexThatEndsInZeros(t *testing.T) {
 
 // A repair that was killed between any two of its steps is completed by the next.
 func TestWorktreeAfterAKilledRepair(t *testing.T) {
-	f := newFixture(t)
-	w := f.prepared()
-	base := f.head(f.TopLevel())
-	own := f.commit(w.Path(), map[string]string{"own.txt": "committed"})
-	f.git(w.Path(), "checkout", "-q", "--detach")
-	f.git(f.TopLevel(), "branch", "-q", "-D", "polecat/x")
-	admin, err := w.GitDir()
-	f.must(err)
-	f.write(admin, "HEAD", "")
-	tree, err := examine(f.ctx, f.Repo, w.Path(), Known{})
-	f.must(err)
-	head, err := tree.newHead(f.ctx, Known{Base: base})
-	f.must(err)
-	f.must(tree.writeFresh(head))
-	f.must(tree.setAside(admin)) // here the kill comes
-	_, err = Worktree(f.ctx, f.Repo, w.Path(), Known{Base: base})
-	f.must(err)
-	if got := f.head(w.Path()); got != own {
-		t.Errorf("HEAD is %s, want %s", got, own)
-	}
-	if status := f.git(w.Path(), "status", "--porcelain"); status != "" {
-		t.Error(status)
+	for _, registry := range []bool{true, false} {
+		f := newFixture(t)
+		w := f.prepared()
+		base := f.head(f.TopLevel())
+		own := f.commit(w.Path(), map[string]string{"own.txt": "committed"})
+		f.git(w.Path(), "checkout", "-q", "--detach")
+		f.git(f.TopLevel(), "branch", "-q", "-D", "polecat/x")
+		admin, err := w.GitDir()
+		f.must(err)
+		f.write(admin, "HEAD", "")
+		tree, err := examine(f.ctx, f.Repo, w.Path(), Known{})
+		f.must(err)
+		head, err := tree.newHead(f.ctx, Known{Base: base})
+		f.must(err)
+		f.must(tree.writeFresh(head))
+		f.must(tree.setAside(admin)) // here the kill comes
+		if !registry {
+			f.must(os.Remove(filepath.Dir(admin))) // by another git, which found it empty
+		}
+		_, err = Worktree(f.ctx, f.Repo, w.Path(), Known{Base: base})
+		f.must(err)
+		if got := f.head(w.Path()); got != own {
+			t.Errorf("HEAD is %s, want %s", got, own)
+		}
+		if status := f.git(w.Path(), "status", "--porcelain"); status != "" {
+			t.Error(status)
+		}
 	}
 }
 
@@ -484,4 +489,21 @@ func TestWorktreeWithoutAnyCommit(t *testing.T) {
 	f.must(os.RemoveAll(filepath.Join(admin, "logs")))
 	_, err = Worktree(f.ctx, f.Repo, w.Path(), Known{})
 	f.wantErr(err, git.ErrNoCommits)
+}
+
+// However often a reflog names a commit that is gone, the one before it is found.
+func TestRestoreRefPastManyLines(t *testing.T) {
+	f := newFixture(t)
+	first, gone := f.head(f.TopLevel()), strings.Repeat("1", 40)
+	f.git(f.TopLevel(), "branch", "polecat/z", string(first))
+	log := strings.Repeat("0", 40) + " " + string(first) + " t <t> 1 +0000\n"
+	for range maxTries + 1 {
+		log += string(first) + " " + gone + " t <t> 1 +0000\n"
+	}
+	f.write(f.CommonDir(), "logs/refs/heads/polecat/z", log)
+	f.write(f.CommonDir(), "refs/heads/polecat/z", gone+"\n")
+	f.must(RestoreRef(f.ctx, f.Repo, "refs/heads/polecat/z"))
+	if got := f.git(f.TopLevel(), "rev-parse", "polecat/z"); got != string(first) {
+		t.Errorf("it is on %s", got)
+	}
 }
