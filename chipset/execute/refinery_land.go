@@ -56,7 +56,11 @@ func (r *Refinery) land(ctx context.Context, q *mergequeue.Request, a refinery.L
 
 // inTheWay is the result of a landing that a checkout of the target refuses.
 func inTheWay(refused *git.RefusedError) refinery.Result {
-	return refinery.Result{Kind: refinery.InTheWay, Text: refused.Path + ": " + strings.TrimSpace(refused.Output), Whole: refused.Whole}
+	text := refused.Path + ": " + refused.Cause()
+	if output := strings.TrimSpace(refused.Output); output != refused.Cause() {
+		text += "\n\n" + output
+	}
+	return refinery.Result{Kind: refinery.InTheWay, Text: text, Whole: refused.Whole}
 }
 
 // carryLanding carries a landing out.

@@ -27,7 +27,7 @@ func TestRefineryCheckoutInTheWay(t *testing.T) {
 		t.Errorf("tried again after %s", next.After)
 	}
 	got := m.is(q, mergequeue.Merging, bead.Done)
-	if !strings.Contains(got.Waiting, "in the way") || m.tip() != tip {
+	if !strings.HasPrefix(got.Waiting, "a checkout of the target is in the way: "+m.dir+": your changes to a.txt would be overwritten: commit or stash them\n") || m.tip() != tip {
 		t.Errorf("waiting %q", got.Waiting)
 	}
 	if text, err := os.ReadFile(filepath.Join(m.dir, "a.txt")); err != nil || string(text) != "mine\n" {

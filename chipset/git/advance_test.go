@@ -232,3 +232,19 @@ func (f *fixture) commitOn(parent Hash) Hash {
 	f.Helper()
 	return Hash(f.git(f.TopLevel(), "commit-tree", "-p", string(parent), "-m", "x", string(parent)+"^{tree}"))
 }
+
+// TestRefusedCause: the one line that a person sees first names the files that are in the way.
+func TestRefusedCause(t *testing.T) {
+	for _, tt := range []struct{ output, want string }{
+		{"error: Your local changes to the following files would be overwritten by merge:\n\ta.txt\n\tb.txt\nPlease commit your changes or stash them before you merge.\nAborting\n",
+			"your changes to a.txt, b.txt would be overwritten: commit or stash them"},
+		{"error: The following untracked working tree files would be overwritten by merge:\n\tnew.txt\nPlease move or remove them before you merge.\nAborting\n",
+			"untracked new.txt would be overwritten: move or remove what you need"},
+		{"a merge is in progress", "a merge is in progress"},
+		{"fatal: one\nand more\n", "fatal: one"},
+	} {
+		if got := (&RefusedError{Output: tt.output}).Cause(); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}

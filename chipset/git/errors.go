@@ -110,6 +110,27 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("advance: the checkout %s is in the way: %s", e.Path, wording.Clip(strings.TrimSpace(e.Output), 500))
 }
 
+// Cause says in one line why, with the names of the first files.
+func (e *RefusedError) Cause() string {
+	head, list, found := strings.Cut(e.Output, ":\n\t")
+	if !found {
+		return wording.FirstLine(strings.TrimSpace(e.Output))
+	}
+	var names []string
+	for line := range strings.SplitSeq("\t"+list, "\n") {
+		name, isName := strings.CutPrefix(line, "\t")
+		if !isName {
+			break
+		}
+		names = append(names, name)
+	}
+	const most = 3
+	if strings.Contains(head, "untracked") {
+		return "untracked " + wording.JoinFirst(names, most) + " would be overwritten: move or remove what you need"
+	}
+	return "your changes to " + wording.JoinFirst(names, most) + " would be overwritten: commit or stash them"
+}
+
 // UnmergedError is returned by CommitAll when the worktree holds unresolved conflicts. Nothing was committed.
 type UnmergedError struct{ Paths []string }
 
