@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -127,8 +128,12 @@ func newManCmd(a *app) *cobra.Command {
 		Example:     "  chipset man /usr/local/share/man/man1",
 		Args:        nargs(1, 1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := a.abs(args[0])
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				return &state.Unknown{Kind: "directory", Name: args[0]}
+			}
 			for name, text := range manPages(cmd.Root()) {
-				if err := state.ReplaceOutside(filepath.Join(a.abs(args[0]), name), text); err != nil {
+				if err := state.ReplaceOutside(filepath.Join(dir, name), text); err != nil {
 					return err
 				}
 			}

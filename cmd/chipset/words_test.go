@@ -107,6 +107,7 @@ func TestBadNamesAreRefused(t *testing.T) {
 		{"runtime show claude --permissions nosuch", codeUsage, `"nosuch" is not ask, edit or full`},
 		{"plugin install nosuch", codeUsage, `no client "nosuch": claude, codex, gemini`},
 		{"prime --format xml", codeUsage, `"xml" is not text or json`},
+		{"man nosuch", codeNotFound, `no directory "nosuch"`},
 		{"completion tcsh", codeUsage, `"tcsh" is not bash, zsh or fish`},
 		{"init --worker no-such-worker", codeUsage, `"no-such-worker" is neither a preset nor a command on PATH`},
 		{"init --permissions nosuch", codeUsage, `"nosuch" is not one of ask, edit, full`},
