@@ -63,7 +63,7 @@ func (r *Repo) clearLocks(ctx context.Context, gitDir string) error {
 
 func (r *Repo) clearLock(ctx context.Context, path string) error {
 	first, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if missing(err) {
 		return nil
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
@@ -87,10 +88,11 @@ func (r *Repo) unblock(root string) error {
 	})
 }
 
-// setAside keeps what stands at path elsewhere; there may be nothing.
+// setAside moves the file or folder at path to the folder of things set aside. It does nothing where there is none, also where a
+// file stands in the place of its folder.
 func (r *Repo) setAside(path string) error {
 	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if missing(err) {
 		return nil
 	}
 	if err == nil && info.IsDir() {
@@ -155,4 +157,9 @@ func (r *Repo) freeFolder(dir string) error {
 		}
 	}
 	return r.setAside(dir)
+}
+
+// missing reports whether err says that there is no such file. A file in the place of its folder counts.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
