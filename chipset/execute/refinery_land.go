@@ -207,7 +207,7 @@ func (r *Refinery) push(ctx context.Context, target git.Branch, candidate git.Ha
 	defer cancel()
 	remote := r.Rig.Def.Merge.Remote
 	for range 2 {
-		err := r.Rig.Git.Push(ctx, remote, candidate, target)
+		err := carry.Push(ctx, r.Rig, candidate, target)
 		var rejected *git.RejectedError
 		if errors.As(err, &rejected) && !rejected.ByHook {
 			return fmt.Errorf("push to %s: %w: %s", remote, git.ErrMoved, rejected.Reason)

@@ -184,12 +184,16 @@ func (p *Polecat) confineWorker(client *agentcli.Client, session state.SessionID
 	for _, dir := range c.ofClient(client, client.Home.Changed) {
 		err = errors.Join(err, os.MkdirAll(dir, 0o700)) //nolint:forbidigo // the client's folders are no state
 	}
+	var needed []string
+	if err == nil && p.Rig.Def.Worktree.LFS {
+		needed, err = p.Rig.Git.In(c.worktree).LFSEnvironment()
+	}
 	if err != nil || !client.Home.Stand {
-		return c.profile(), nil, err
+		return c.profile(), needed, err
 	}
 	c.stand = p.Rig.Tree.Abs(standDir.Join(string(session)))
 	variable, err := c.makeStand()
-	return c.profile(), []string{variable}, err
+	return c.profile(), append(needed, variable), err
 }
 
 // allowedHosts returns the hosts that the person has approved for an agent or, with "", for tests.

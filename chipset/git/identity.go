@@ -64,26 +64,31 @@ type person struct {
 	name, email string // as far as they are configured
 }
 
-// identityMemo keeps the person for as long as the configuration files stay as they are.
-type identityMemo struct {
+// configMemo keeps what was read from git's configuration for as long as its files stay as they are.
+type configMemo[T any] struct {
 	mu    sync.Mutex
 	asked bool
 	files string // what they were like then
-	known person
+	known T
+}
+
+// get returns what ask returns, or returned before for the same configuration.
+func (m *configMemo[T]) get(r *Repo, ask func() (T, error)) (T, error) {
+	files := r.configFiles()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.asked && m.files == files {
+		return m.known, nil
+	}
+	found, err := ask()
+	if err == nil {
+		m.asked, m.files, m.known = true, files, found
+	}
+	return found, err
 }
 
 func (r *Repo) person(ctx context.Context) (person, error) {
-	files := r.configFiles()
-	r.identity.mu.Lock()
-	defer r.identity.mu.Unlock()
-	if r.identity.asked && r.identity.files == files {
-		return r.identity.known, nil
-	}
-	found, err := r.askPerson(ctx)
-	if err == nil {
-		r.identity.asked, r.identity.files, r.identity.known = true, files, found
-	}
-	return found, err
+	return r.identity.get(r, func() (person, error) { return r.askPerson(ctx) })
 }
 
 func (r *Repo) askPerson(ctx context.Context) (who person, err error) {
@@ -106,7 +111,7 @@ func (r *Repo) askPerson(ctx context.Context) (who person, err error) {
 	return who, err
 }
 
-// configFiles describes the files in which a person may set an identity, so that a change of them shows. What
+// configFiles describes the files of a person's configuration, so that a change of them shows. What
 // they include may change unseen; the next process sees it.
 func (r *Repo) configFiles() string {
 	value := func(name string) string {

@@ -183,26 +183,6 @@ func (w *Worktree) checkoutSubmodule(ctx context.Context, p place, m Submodule, 
 	return update(address, c)
 }
 
-// PullLFS replaces the pointers of Git LFS in a linked worktree by the files that they stand for. ErrNotSetUp is
-// returned where git-lfs is not installed: without its filters the files would count as changed.
-func (w *Worktree) PullLFS(ctx context.Context) error {
-	p, err := w.ours()
-	if err != nil {
-		return err
-	}
-	if _, found, err := w.repo.config(ctx, "filter.lfs.clean"); err != nil {
-		return err
-	} else if !found {
-		return fmt.Errorf("git LFS is %w: git lfs install", ErrNotSetUp)
-	}
-	env, err := w.repo.sshEnv(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = w.repo.run(ctx, p, Command{Args: []string{"lfs", "pull"}, Network: true, Env: env})
-	return err
-}
-
 // Tracked returns the first file of the index at one of the paths or below it, or "".
 func (w *Worktree) Tracked(ctx context.Context, paths ...string) (string, error) {
 	if len(paths) == 0 {

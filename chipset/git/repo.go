@@ -42,7 +42,8 @@ type Repo struct {
 	commits  memo
 	objects  coprocess
 	trees    coprocess
-	identity identityMemo
+	identity configMemo[person]
+	lfs      configMemo[bool]
 }
 
 // Open finds the repository that dir is in. dir may be any directory inside the main worktree or a

@@ -231,6 +231,9 @@ func (f *finish) commitRest(ctx context.Context, b *bead.Bead, branch git.Branch
 	if err := wt.KeepTo(ctx, branch); err != nil {
 		return "", refused(err)
 	}
+	if err := wt.CollectLFS(); err != nil {
+		return "", err
+	}
 	op, err := wt.Operation()
 	if err != nil {
 		return "", err
@@ -291,6 +294,9 @@ func (f *finish) validate(ctx context.Context, b *bead.Bead, work, tip git.Hash)
 		return "", err
 	} else if why != "" {
 		return "", unfitf("%s", why)
+	}
+	if err := f.Rig.Git.CheckLFS(ctx, base, work); err != nil {
+		return "", refused(err)
 	}
 	changed, err := f.Rig.Git.ChangedPaths(ctx, base, work)
 	if err != nil {
@@ -386,8 +392,15 @@ func (f *finish) pushBranch(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushPatience)
 	defer cancel()
-	err := f.Rig.Git.Push(ctx, d.Remote, git.Hash(f.rec.Head), git.Branch(f.rec.Branch))
-	if err != nil {
+	if err := Push(ctx, f.Rig, git.Hash(f.rec.Head), git.Branch(f.rec.Branch)); err != nil {
 		f.warn(err, event.BranchNotPushed)
 	}
+}
+
+// Push makes the branch of the rig's remote h, with the LFS objects that its commits refer to before it. Errors: as of git's Push.
+func Push(ctx context.Context, r *rig.Rig, h git.Hash, b git.Branch) error {
+	if err := r.Git.PushLFS(ctx, r.Def.Merge.Remote, h); err != nil {
+		return err
+	}
+	return r.Git.Push(ctx, r.Def.Merge.Remote, h, b)
 }

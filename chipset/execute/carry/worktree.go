@@ -147,6 +147,9 @@ func saveMended(ctx context.Context, r *rig.Rig, id state.AgentID, message strin
 	if err != nil {
 		return "", err
 	}
+	if err := wt.CollectLFS(); err != nil {
+		return "", err
+	}
 	if !known {
 		if name, err = unnamedWork(ctx, wt, id, head); err != nil {
 			return "", err
