@@ -45,7 +45,7 @@ func protectedPaths() []string {
 		".claude/", ".mcp.json", ".codex/", ".gemini/", ".opencode/", "opencode.json", "opencode.jsonc", ".cursor/", ".aider.conf.yml",
 		".githooks/", ".husky/", ".pre-commit-config.yaml", "lefthook.yml",
 		".github/workflows/", ".github/actions/", ".gitlab-ci.yml", ".circleci/", ".ci/", "Jenkinsfile",
-		".gitattributes", ".gitmodules",
+		".gitattributes", ".gitmodules", ".lfsconfig",
 	}
 }
 
