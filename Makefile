@@ -1,13 +1,13 @@
 # Everything here runs through go: nothing else needs to be installed but git, make
-# and sh. A C compiler is needed for the race detector alone.
+# and sh. Only the race detector needs a C compiler.
 
 GO            ?= go
 PKGS          ?= ./...
 PREFIX        ?=
-# A number of runs, because go's own deadline of a fuzz run sometimes fails it.
+# A number of runs, because a deadline sometimes makes go fail a fuzz run.
 FUZZTIME      ?= 20000x
 # How much `make prove` tries: crash states of the real binary, images of recorded
-# disks, how long a rig is soaked in faults. CI takes these; more is better.
+# disks, duration of the soak. CI uses these values; more is better.
 STATES        ?= 2000
 IMAGES        ?= 20
 SOAK          ?= 30s
@@ -71,7 +71,7 @@ vet: ## run go vet, for Linux and for macOS
 	GOOS=linux $(GO) vet $(PKGS)
 	GOOS=darwin $(GO) vet $(PKGS)
 
-lint: vet ## check format, vet, layers and manner
+lint: vet ## check format, vet, import rules and style
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $(SOURCES)) || exit 1; \
 		[ -z "$$unformatted" ] || { printf 'not formatted by gofmt:\n%s\n' "$$unformatted" >&2; exit 1; }
 	$(GOLANGCI_LINT) run $(PKGS)
@@ -87,32 +87,32 @@ fuzz: ## fuzz every fuzz target for FUZZTIME
 		done; \
 	done
 
-# Where a kill hits differs from run to run, so these never come from the cache.
-# Each prints its seed; CHIPSET_SEED plays the same choices again.
-prove: ## cut the power, kill and inject faults: the promise of docs/durability.md
+# A kill hits at a different place in each run, so these never come from the cache.
+# Each prints its seed; CHIPSET_SEED repeats its choices.
+prove: ## cut the power, kill and inject faults (docs/durability.md)
 	CHIPSET_FULL=1 $(GO) test -count=1 -timeout 15m -run Crash ./state/... ./mail ./hook ./nudge
 	CHIPSET_STATES=$(STATES) CHIPSET_IMAGES=$(IMAGES) CHIPSET_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout $(PROVETIME) \
 		-run 'Sweep|RealFileSystems|Soak|Linearizable|Kills|KilledSnapshots' ./chipset/chipsettest
 
-siege: ## do every hostile act of the list to a rig of its own
+siege: ## run every hostile act of docs/SECURITY.md against a rig
 	CHIPSET_FULL=1 $(GO) test -timeout 40m -count=1 -run '^Test(Siege|Without)$$' ./chipset/chipsettest
 
-soak: ## the same for hours: SOAK=2h STATES=20000 IMAGES=100, every mutant
+soak: ## make prove for hours: SOAK=2h STATES=20000 IMAGES=100, and every mutant
 	$(MAKE) prove PROVETIME=0 STATES=20000 IMAGES=100 SOAK=$(or $(filter-out 30s,$(SOAK)),2h)
 	$(MAKE) mutants MUTANTS=0
 
 mutants: ## weaken the protocol in one place at a time; a test must notice each
 	$(GO) run ./chipset/chipsettest/mutants -sample $(MUTANTS)
 
-systematic: ## every mutant that the operators make, some 9,000, in hours
+systematic: ## try every generated mutant, about 9,000, in hours
 	$(GO) run ./chipset/chipsettest/mutants -systematic
 
 bench: ## measure, each beside its baseline in the same run
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./state/... ./mail ./chipset/... ./cmd/...
 
 # The real clients against a stand-in for their models: no account, no network but
-# for the installation. npm of late runs no package's own steps unasked; two of these
-# packages fetch the program for this machine with theirs.
+# except for the installation. npm no longer runs install scripts by itself; two of these
+# packages need theirs to fetch the program for this machine.
 E2E_DIR     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/chipset-e2e
 E2E_CLIENTS := @anthropic-ai/claude-code@2.1.329 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33
 # Checkers of the Model Context Protocol, and the Node that they need.
@@ -126,16 +126,16 @@ e2e: ## run whole rigs with the real clients, and checkers of MCP, from npm in E
 	MCP_CHECKERS=$(E2E_DIR)/node_modules/.bin $(GO) test -count=1 -timeout 30m -v -run 'Conformance|Inspector' ./chipset/mcpserver ./chipset/chipsettest
 	CHIPSET_E2E=$(E2E_DIR)/node_modules/.bin $(GO) test -count=1 -timeout 60m -v ./chipset/chipsettest/e2e
 
-docs: ## write docs/commands.md anew from the commands' own help
+docs: ## generate docs/commands.md from the commands' help
 	$(GO) test ./cmd/chipset -run TestCommandReference -update
 
-pictures: ## draw the pictures of the README and the docs anew (needs tmux and Chromium)
+pictures: ## redraw the pictures of the README and the docs (needs tmux and Chromium)
 	CHIPSET_PICTURES=$(CURDIR)/docs/pictures $(GO) test ./cmd/chipset -run '^Test(Pictures|Recording)$$' -count=1
 
-demo: build ## build, and play the demo in a throw-away repository
+demo: build ## build, and run the demo in a throw-away repository
 	bin/chipset demo
 
-# What `make test` has just run and nothing has touched since comes from go's cache.
+# Results of an unchanged `make test` come from go's cache.
 verify: build test lint race fuzz prove mutants ## everything CI checks
 	@echo 'verify: all passed'
 
