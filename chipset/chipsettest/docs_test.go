@@ -33,7 +33,7 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	}
 }
 
-// Every local link of the documentation leads to a file.
+// Every local link of the documentation leads to a file, and to a heading of it.
 func TestDocumentationLinks(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -43,15 +43,38 @@ func TestDocumentationLinks(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no pages: %v", err)
 	}
-	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+	pages = append(pages, filepath.Join(root, "README.md"))
+	texts, anchors := map[string]string{}, map[string]map[string]bool{}
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
+		texts[page], anchors[page] = string(text), headings(string(text))
+	}
+	for _, page := range pages {
+		for _, m := range regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`).FindAllStringSubmatch(texts[page], -1) {
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s, which does not exist", filepath.Base(page), m[1])
+			}
+			if m[2] != "" && anchors[target] != nil && !anchors[target][m[2]] {
+				t.Errorf("%s links to %s#%s: there is no such heading", filepath.Base(page), m[1], m[2])
 			}
 		}
 	}
+}
+
+// headings returns the anchors of a page's headings, as GitHub makes them.
+func headings(text string) map[string]bool {
+	anchors := map[string]bool{}
+	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "")
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		words := regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		anchors[strings.ReplaceAll(words, " ", "-")] = true
+	}
+	return anchors
 }
