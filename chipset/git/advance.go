@@ -13,8 +13,8 @@ import (
 //
 // A branch that is checked out nowhere is moved by compare-and-swap. One that is checked out is moved by a
 // fast-forward merge in that checkout, so that its files follow; local changes that git would overwrite, a
-// lock, or an operation in progress give a *RefusedError, and nothing has moved. ErrMoved
-// is returned when the branch holds neither old nor new, or is no ancestor of new.
+// lock, or an operation in progress are a *RefusedError, and nothing has moved. ErrMoved
+// is returned if the branch holds neither old nor new, or old is not an ancestor of new.
 //
 // After any other failure, and after a kill, the checkout may hold some files of new: repair.Advance
 // takes them back. What was advanced is durable after [Repo.Sync].
@@ -77,7 +77,7 @@ func (r *Repo) fastForward(ctx context.Context, w *Worktree, b Branch, old, new 
 	} else if head != old {
 		return r.moved(b, old)
 	}
-	// The person may configure branch.<name>.mergeOptions; what is said here comes after it and wins.
+	// The person may have configured branch.<name>.mergeOptions; the flags here override it.
 	stdout, stderr, failed := r.runBoth(ctx, p, Command{Args: []string{"merge", "--quiet", "--no-squash", "--commit",
 		"--no-autostash", "--no-verify", "--no-stat", "--ff-only", string(new)}})
 	held, found, err := r.ResolveRef(context.WithoutCancel(ctx), b.Ref())
@@ -91,7 +91,7 @@ func (r *Repo) fastForward(ctx context.Context, w *Worktree, b Branch, old, new 
 	case exited(failed, 1):
 		return &RefusedError{Path: w.path, Output: stderr + string(stdout)}
 	case exited(failed, 128):
-		// git has no exit status of its own for "somebody else's lock".
+		// git has no separate exit status for a lock that another git holds.
 		if refused := w.inTheWay(p, b); refused != nil {
 			return refused
 		}
@@ -102,7 +102,7 @@ func (r *Repo) fastForward(ctx context.Context, w *Worktree, b Branch, old, new 
 	return r.moved(b, old)
 }
 
-// inTheWay refuses a checkout that is not there, or whose person is in the middle of something.
+// inTheWay returns a *RefusedError for a checkout that is missing, locked, or in the middle of an operation.
 func (w *Worktree) inTheWay(p place, b Branch) error {
 	if _, err := os.Lstat(p.workTree); err != nil {
 		return &RefusedError{Path: w.path, Output: err.Error(), Whole: true}
@@ -118,8 +118,8 @@ func (w *Worktree) inTheWay(p place, b Branch) error {
 	return nil
 }
 
-// AdvanceLocks names where the branch is checked out, or "", and the lock files that git holds while it advances it
-// there.
+// AdvanceLocks returns where the branch is checked out, or "", and the lock files that git holds while it advances the
+// branch.
 func (r *Repo) AdvanceLocks(ctx context.Context, b Branch) (checkout string, locks []string, err error) {
 	checkout, used, err := r.CheckedOutAt(ctx, b)
 	var p place

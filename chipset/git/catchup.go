@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// A person works in the checkout of a branch while a rig lands on it, and git's own commands are not atomic
-// against each other. Two of their races do harm after Advance has returned:
+// A person may work in the checkout of a branch while a rig lands on it, and git's commands are not atomic
+// against each other. Two races do harm after Advance has returned:
 //
 //   - "git reset --hard", which every "git stash" ends with, resolves HEAD, and writes what it resolved back
-//     at its end. An advance in between is taken back. TakenBack recognises that.
+//     at its end. That takes back an advance in between. TakenBack recognises it.
 //   - "git switch" to the branch resolves it, fills the checkout, and only then says that the branch is
-//     checked out. An advance in between leaves a checkout whose index is one commit behind, and
-//     whose next commit would undo the advance. CatchUp mends that.
+//     checked out. An advance in between leaves a checkout whose index is one commit behind, so that
+//     its next commit would undo the advance. CatchUp updates it.
 
-// TakenBack reports whether the last thing that happened to the branch was a reset that meant to move nothing
-// ("moving to HEAD") but took it from new back to old. A reset that names a commit is a person's
-// decision and is none. Without a reflog nothing is known, and false.
+// TakenBack reports whether the last change of the branch was a reset to HEAD, which should move nothing,
+// but took the branch from new back to old. A reset to a named commit is a person's
+// decision and does not count. Without a reflog it returns false.
 func (r *Repo) TakenBack(ctx context.Context, b Branch, old, new Hash) (bool, error) {
 	if err := errors.Join(b.check(), checkCommits(old, new)); err != nil {
 		return false, err
@@ -35,10 +35,10 @@ func (r *Repo) TakenBack(ctx context.Context, b Branch, old, new Hash) (bool, er
 	return len(lines) == 2 && lines[0] == string(old)+" reset: moving to HEAD" && strings.HasPrefix(lines[1], string(new)+" "), nil
 }
 
-// CatchUp brings the checkout of a branch that holds new, but whose index was left at old by a switch that an
-// advance overtook, to new. It does so only when the index has exactly old's entries for every path
-// that differs between the two; local changes elsewhere stay, and those in the way keep it from
-// doing anything. It reports whether it did something.
+// CatchUp brings a checkout to new whose branch holds new, but whose index a racing switch left at
+// old. It does so only if the index has old's entries for every path
+// that differs between the two. Local changes elsewhere stay; local changes to those paths are
+// an error, and nothing changes. It reports whether it changed the checkout.
 func (r *Repo) CatchUp(ctx context.Context, b Branch, old, new Hash) (bool, error) {
 	if err := errors.Join(b.check(), checkCommits(old, new)); err != nil {
 		return false, err
@@ -67,7 +67,7 @@ func (r *Repo) CatchUp(ctx context.Context, b Branch, old, new Hash) (bool, erro
 	return err == nil, err
 }
 
-// Staged returns the paths whose entries in the index are not those of a commit.
+// Staged returns the paths whose index entries differ from a commit.
 func (w *Worktree) Staged(ctx context.Context, commit Hash) (map[string]bool, error) {
 	out, err := w.Run(ctx, Command{Read: true, Args: []string{"diff-index", "--cached", "-z", "--name-only", "--no-renames", string(commit), "--"}})
 	set := map[string]bool{}

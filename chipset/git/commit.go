@@ -14,16 +14,16 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Committed is the outcome of CommitAll.
+// Committed is the result of CommitAll.
 type Committed struct {
 	Hash     Hash     // HEAD afterwards
 	Made     bool     // a commit was made
 	Embedded []string // repositories inside the worktree, which were left out
 }
 
-// CommitAll commits everything that is not ignored, except the top-level .chipset and embedded
-// repositories, on whatever HEAD is. Without anything to commit it makes no commit, so it may be
-// repeated. A merge that the worker resolved is concluded. It returns *UnmergedError for unresolved
+// CommitAll commits everything that is not ignored on HEAD, except the top-level .chipset and embedded
+// repositories. Without changes it makes no commit, so it may be
+// repeated. It concludes a merge that the worker resolved. It returns *UnmergedError for unresolved
 // conflicts, *UnfitError for what git can't commit, and ErrInProgress in the middle of a rebase, am or bisect.
 func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Committed, error) {
 	p, err := w.ours()
@@ -62,8 +62,9 @@ func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Comm
 	return result, err
 }
 
-// KeepTo takes HEAD off every branch but b, and off b where that is another name of a branch: whoever works in the worktree can write
-// HEAD and b, and have a commit of the rig's move any branch. What stands in git's way at b is taken away, as by FreeBranch. A HEAD without a commit is an *UnfitError. Errors: ErrNotWorktree.
+// KeepTo detaches HEAD unless it is on b, and b is a plain ref: a worker can write both HEAD and b,
+// and so make the rig's next commit move any branch. It also frees b, see FreeBranch. A HEAD without a commit is an
+// *UnfitError. Errors: ErrNotWorktree.
 func (w *Worktree) KeepTo(ctx context.Context, b Branch) error {
 	p, err := w.ours()
 	if err != nil {
@@ -87,8 +88,8 @@ func (w *Worktree) KeepTo(ctx context.Context, b Branch) error {
 	return w.repo.FreeBranch(ctx, b)
 }
 
-// commitStaged reports whether there was something to commit. Git has one exit status for "nothing" and for other
-// failures, so those are distinguished afterwards.
+// commitStaged reports whether there was something to commit. Git has the same exit status for "nothing to commit" and for other
+// failures; the index tells them apart.
 func (w *Worktree) commitStaged(ctx context.Context, p place, message, agentID string) (bool, error) {
 	err := w.commit(ctx, p, message, agentID)
 	if err == nil || !exited(err, 1) || operation(p.gitDir) == OperationMerge {
@@ -100,7 +101,7 @@ func (w *Worktree) commitStaged(ctx context.Context, p place, message, agentID s
 	return false, nil
 }
 
-// present is the commit that HEAD names.
+// present returns the commit that HEAD names, or ErrNoCommits.
 func (w *Worktree) present(ctx context.Context, p place) (Hash, error) {
 	h, found, err := w.repo.resolve(ctx, p, "HEAD")
 	if err == nil && !found {
@@ -109,7 +110,7 @@ func (w *Worktree) present(ctx context.Context, p place) (Hash, error) {
 	return h, err
 }
 
-// stageAll stages the paths that status found. "git add --all" would do, but runs git in every submodule.
+// stageAll stages the paths that status found. "git add --all" would run git in every submodule.
 func (w *Worktree) stageAll(ctx context.Context, p place, status Status) error {
 	stage := func(paths []string, how ...string) error {
 		if len(paths) == 0 {
@@ -130,7 +131,7 @@ func (w *Worktree) stageAll(ctx context.Context, p place, status Status) error {
 	if err := stage(there, "--add", "--remove", "--replace"); err != nil || !status.ownStaged {
 		return err
 	}
-	// What the worker itself staged below .chipset goes out again.
+	// Unstage what the worker itself staged below .chipset.
 	_, err := w.repo.run(ctx, p, Command{
 		Args:  []string{"reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul"},
 		Stdin: []byte(":(top,literal)" + ownDirectory + "\x00"),
@@ -138,8 +139,8 @@ func (w *Worktree) stageAll(ctx context.Context, p place, status Status) error {
 	return err
 }
 
-// sortOut tells the paths that are there from those that are not, or only by way of a link. Of those that can't be looked at
-// neither is known: problems says why.
+// sortOut separates paths that exist from those that don't, or exist only behind a symbolic link. problems has an error for
+// each path that can't be examined.
 func (p place) sortOut(paths []string) (there, gone []string, problems []error) {
 	real := map[string]bool{".": true} // folders
 	var isFolder func(dir string) (bool, error)
@@ -176,7 +177,7 @@ func (p place) sortOut(paths []string) (there, gone []string, problems []error) 
 	return there, gone, problems
 }
 
-// look is what stands at a local path of the worktree, or nil.
+// look returns the file at a local path of the worktree, or nil if there is none.
 func (p place) look(local string) (fs.FileInfo, error) {
 	info, err := os.Lstat(filepath.Join(p.workTree, local))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -185,7 +186,7 @@ func (p place) look(local string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// terminated is a list of paths as git reads it with -z.
+// terminated joins paths as git reads them with -z.
 func terminated(paths []string) []byte {
 	if len(paths) == 0 {
 		return nil
@@ -230,7 +231,7 @@ func (w *Worktree) commit(ctx context.Context, p place, message, agentID string)
 	return err
 }
 
-// commitMessage is the message as git and Inspect take it: not blank, without control characters.
+// commitMessage returns a message that git and Inspect accept: not blank, without control characters.
 func commitMessage(message string) []byte {
 	message = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(message, "\uFFFD"))
 	message = steering().ReplaceAllString(message, "")

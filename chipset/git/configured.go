@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Configured returns a hash of what the person's git obeys in this repository beside what is committed: its config without
-// the upstreams of branches, info/exclude, info/attributes, the hooks, and where else it looks for objects. A program of the same user can change it.
+// Configured returns a hash of what controls the person's git in this repository and is not committed: config (without
+// upstreams of branches), info/exclude, info/attributes, hooks, and alternates. Any program of the same user can change these files.
 func (r *Repo) Configured() (string, error) {
 	names := []string{"config", "info/exclude", "info/attributes"}
 	hooks, err := os.ReadDir(filepath.Join(r.common, "hooks"))
@@ -44,12 +44,12 @@ func (r *Repo) Configured() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// upstreams matches the sections in which git notes what branches follow: they change every day, and run nothing.
+// upstreams matches the config sections with the upstreams of branches: they change every day, and run nothing.
 func upstreams() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\[branch "[^"\\\]\n]*"\]\n(?:[ \t]+(?:remote|merge|rebase|pushRemote|description) = [^\[\\\n]*\n)*`)
 }
 
-// readPlain reads a plain file of at most a mebibyte; anything else is nothing.
+// readPlain returns the first mebibyte of a regular file, and nothing for anything else.
 func readPlain(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// coprocessIdle is how long a coprocess is kept that nobody asks.
+	// coprocessIdle is how long an idle coprocess is kept.
 	coprocessIdle = 5 * time.Second
 	// coprocessTimeout bounds one answer.
 	coprocessTimeout = 30 * time.Second
 )
 
-// coprocess is a git that answers many questions, so that a question costs no process. The first question starts it;
-// it ends after coprocessIdle without one, on Close, and with the process that started it, whose end of the pipe
-// closes. One that died is started again. It only reads, and holds no lock.
+// coprocess is a git process that answers many questions, so that a question does not start a process. The first question
+// starts it. It ends after coprocessIdle without a question, on Close, and with this process, when its
+// pipe closes. If it dies, the next question starts it again. It only reads, and holds no lock.
 type coprocess struct {
 	args []string
 
@@ -32,7 +32,7 @@ type coprocess struct {
 	idle   *time.Timer
 }
 
-// ask writes a question and calls answer to read what git says to it. It fails with an *Error when git dies over the
+// ask writes a question and calls answer to read git's output. It fails with an *Error when git dies on the
 // question, when ctx ends, and after coprocessTimeout.
 func (r *Repo) ask(ctx context.Context, c *coprocess, question string, answer func(*bufio.Reader) error) error {
 	c.mu.Lock()
@@ -75,8 +75,8 @@ func (r *Repo) askOnce(ctx context.Context, c *coprocess, question string, answe
 
 func (r *Repo) start(c *coprocess) error {
 	cmd := exec.Command(r.git, fullArgs(r.plain(), Command{Args: c.args})...)
-	cmd.Dir = "/" // it must keep nobody from unmounting
-	// diff-tree would read the index of the person's checkout, which may be torn: it gets one that is not there.
+	cmd.Dir = "/" // so that it blocks no unmount
+	// diff-tree would read the index of the person's checkout, which may be torn: give it one that does not exist.
 	cmd.Env = append(r.environment(Command{Read: true}), "GIT_INDEX_FILE="+filepath.Join(r.common, "chipset-no-index"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr := &tail{limit: maxStderr}
@@ -97,12 +97,12 @@ func (r *Repo) start(c *coprocess) error {
 	return nil
 }
 
-// stop ends the process and returns the end of what it said on standard error. The caller holds the lock.
+// stop ends the process and returns the end of its standard error. The caller holds the lock.
 func (c *coprocess) stop() string {
 	c.idle.Stop()
 	_ = c.in.Close()
 	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait() // how it ended says nothing
+	_ = c.cmd.Wait() // its exit status means nothing
 	c.cmd = nil
 	return c.stderr.String()
 }
@@ -115,8 +115,8 @@ func (c *coprocess) close() {
 	}
 }
 
-// Close ends the processes that the repository keeps to answer questions. It may be used afterwards; then they
-// are started again.
+// Close ends the repository's coprocesses. The repository may be used afterwards; that starts them
+// again.
 func (r *Repo) Close() {
 	r.objects.close()
 	r.trees.close()

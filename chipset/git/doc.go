@@ -11,18 +11,18 @@
 //
 // # Processes
 //
-// A git process costs more than most of what it is asked. Questions about commits, trees and names are therefore put to
-// two long-lived processes of each Repo: "git cat-file --batch-command" and "git diff-tree --stdin". They are started
-// on demand and end when nobody asks for a while, on [Repo.Close], and with this process. They
-// resolve each name again, and look again for packs when they miss an object. The files of loose refs and of HEADs
-// are read directly where they are plain. Everything that changes a repository is git's to do.
+// Starting git costs more than most questions that it answers. Questions about commits, trees and names therefore go to
+// two long-lived processes of each Repo: "git cat-file --batch-command" and "git diff-tree --stdin". They start
+// on demand and end after a few idle seconds, on [Repo.Close], and with this process. They
+// resolve each name again, and look for new packs when an object is missing. Loose refs and HEADs
+// are read directly when they are plain files. Only git changes a repository.
 //
 // # What is durable when a method returns
 //
 // Objects, refs and indexes are written with core.fsync=all. That does not cover
-// every directory entry on every file system, so whoever acknowledges a commit or a
-// merge calls [Repo.Sync] first; what another git wrote is made durable by [Repo.MakeDurable]. What a power cut tore
-// is put right by package repair.
+// every directory entry on every file system, so a caller that acknowledges a commit or a
+// merge calls [Repo.Sync] first. [Repo.MakeDurable] makes durable what another git wrote. Package repair mends
+// what a power cut tore.
 //
 // # Locks
 //

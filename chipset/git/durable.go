@@ -21,18 +21,18 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// TornError is returned by MakeDurable for objects that a power cut tore, or that are not there. Those that were torn are
-// removed, because git takes them for there and would write them never again. It is an ErrTorn.
+// TornError is returned by MakeDurable for objects that are torn or missing. Torn objects are
+// removed, because git would take them for present and never write them again. It is an ErrTorn.
 type TornError struct {
 	// Head is the commit that needs them.
 	Head Hash
-	// Objects are those that were removed; none when git alone said that something is missing.
+	// Objects are the torn ones, which were removed; none if only git reported something missing.
 	Objects []Hash
-	// Cause is why git can't follow the commit, a *MissingError mostly, or nil.
+	// Cause is why git can't walk the commit's history, mostly a *MissingError, or nil.
 	Cause error
 }
 
-// ErrTorn is returned when what a commit needs can't be read.
+// ErrTorn is returned when an object that a commit needs can't be read.
 var ErrTorn = errors.New("torn by a power cut")
 
 func (e *TornError) Error() string {
@@ -52,10 +52,10 @@ func (e *TornError) Error() string {
 // Unwrap makes errors.Is(err, ErrTorn) true.
 func (e *TornError) Unwrap() error { return ErrTorn }
 
-// MakeDurable makes what head reaches and none of have does ("" is none) durable, but for refs, whoever wrote it. Sync alone is not
-// enough for that: the git of a worker syncs no loose object, a power cut leaves some of them torn under their names,
-// and once a sync has failed the kernel calls written what is lost. So each loose object is held against its name and
-// written again. Packs are git's own care: it syncs them unless told not to. The names are durable after the next Sync.
+// MakeDurable makes the content of all objects durable that head reaches and none of have does ("" is skipped), whoever wrote them.
+// Sync alone is not enough: a worker's git syncs no loose object, a power cut may leave some torn under their names,
+// and after a failed sync the kernel reports lost pages as written. So each loose object is checked against its name and
+// written again. Packs are left to git, which syncs them by default. The names are durable after the next Sync.
 // Errors: *TornError.
 func (r *Repo) MakeDurable(ctx context.Context, head Hash, have ...Hash) error {
 	objects, err := r.reached(ctx, head, have)
@@ -69,21 +69,21 @@ func (r *Repo) MakeDurable(ctx context.Context, head Hash, have ...Hash) error {
 	return err
 }
 
-// RewriteObjects writes again those of the objects that are loose and whole, content before names, because once
-// a sync has failed nobody can tell what of them is on the disk. Those that are torn are removed and returned, because git
-// takes them for there and would write them never again. The names are durable after the next Sync.
+// RewriteObjects writes the loose objects among objects again, content before names, because after a failed sync
+// nobody knows what is on the disk. Torn ones are removed and returned, because git would take
+// them for present and never write them again. The names are durable after the next Sync.
 func (r *Repo) RewriteObjects(ctx context.Context, objects []Hash) (torn []Hash, err error) {
 	var fresh []copied
 	defer func() {
 		for _, c := range fresh {
-			_ = gitfile.Remove(c.temp) // those that got their names are not there any more
+			_ = gitfile.Remove(c.temp) // those that were renamed are gone
 		}
 	}()
 	for _, o := range objects {
 		c, err := copyObject(o, r.loose(o), r.loose(o))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // in a pack, or of a repository that this one borrows from
+			continue // in a pack, or in an alternate object store
 		case errors.Is(err, errNotItsName):
 			torn = append(torn, o)
 			err = gitfile.Remove(r.loose(o))
@@ -108,7 +108,7 @@ func (r *Repo) RewriteObjects(ctx context.Context, objects []Hash) (torn []Hash,
 	return torn, nil
 }
 
-// unfollowed is the error of a head that git can't follow to the end. Any torn commit or tree may be why, so
+// unfollowed returns the error for a head whose history git can't walk. Any torn commit or tree may be the cause, so
 // all of them are removed.
 func (r *Repo) unfollowed(ctx context.Context, head Hash, cause error) error {
 	if ctx.Err() != nil {
@@ -125,10 +125,10 @@ func (r *Repo) loose(o Hash) string {
 // copied is a loose object and its copy.
 type copied struct{ temp, path string }
 
-// errNotItsName is returned for a loose object whose content is not what its name says.
+// errNotItsName is returned for a loose object whose content does not match its name.
 var errNotItsName = errors.New("the content does not match the name")
 
-// copyObject copies a loose object to a temp file of git's kind beside path, which git itself clears away when it is left there.
+// copyObject copies a loose object to a temp file beside path. Its name is of git's kind, so that git removes a leftover.
 func copyObject(o Hash, source, path string) (copied, error) {
 	if err := o.check(); err != nil {
 		return copied{}, err
@@ -161,7 +161,7 @@ func copyObject(o Hash, source, path string) (copied, error) {
 	return c, nil
 }
 
-// checkObject holds a loose object against its name. Errors: errNotItsName, and those of reading.
+// checkObject checks a loose object against its name. Errors: errNotItsName, and those of reading.
 func checkObject(from io.Reader, o Hash) error {
 	sum := sha1.New() //nolint:gosec // git's own object names, no secret
 	if len(o) == hex.EncodedLen(sha256.Size) {
@@ -181,7 +181,7 @@ func checkObject(from io.Reader, o Hash) error {
 	return nil
 }
 
-// heard remembers an error of reading, which would look like torn content.
+// heard remembers a read error, which would otherwise look like torn content.
 type heard struct {
 	io.Reader
 	err error
@@ -195,8 +195,8 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Unreadable returns those of the objects that are not there, or not whole where they lie loose. Packs git checks as
-// it makes them, and they are believed.
+// Unreadable returns the objects that are missing, or loose and torn. Packs are trusted: git checks them
+// when it writes them.
 func (r *Repo) Unreadable(ctx context.Context, objects []Hash) ([]Hash, error) {
 	var bad []Hash
 	for _, o := range objects {
@@ -228,7 +228,7 @@ func (r *Repo) checkLoose(o Hash) error {
 	return checkObject(f, o)
 }
 
-// openObject opens a loose object. Errors: errNotItsName for what is no plain file, such as a pipe, which would wait for a writer.
+// openObject opens a loose object. Anything but a regular file, such as a pipe, which would wait for a writer, is an errNotItsName.
 func openObject(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0) //nolint:forbidigo // it is only read
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
@@ -247,7 +247,7 @@ func openObject(path string) (*os.File, error) {
 	return f, nil
 }
 
-// RemoveTornObjects removes every loose object that is torn, and names them. It reads all of them.
+// RemoveTornObjects removes every torn loose object and returns their names. It reads all loose objects.
 func (r *Repo) RemoveTornObjects() ([]Hash, error) {
 	var torn []Hash
 	err := filepath.WalkDir(filepath.Join(r.common, "objects"), func(path string, e fs.DirEntry, err error) error {
@@ -275,8 +275,8 @@ func (r *Repo) RemoveTornObjects() ([]Hash, error) {
 	return torn, err
 }
 
-// StoreFiles stores again what the worktree still holds of objects that are missing: the files of its index, and the
-// folders above them. Errors: ErrNotWorktree.
+// StoreFiles writes missing objects again as far as the worktree still holds their content: the files in its index, and the
+// trees above them. Errors: ErrNotWorktree.
 func (w *Worktree) StoreFiles(ctx context.Context) (err error) {
 	p, err := w.ours()
 	if err != nil {

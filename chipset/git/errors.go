@@ -15,15 +15,15 @@ var (
 	ErrBare = errors.New("the repository is bare")
 	// ErrNoCommits is returned by Check and DefaultTarget for a repository whose HEAD names no commit yet.
 	ErrNoCommits = errors.New("the repository has no commits")
-	// ErrBadHash is returned for a Hash that is none.
+	// ErrBadHash is returned for an invalid Hash.
 	ErrBadHash = errors.New("not an object name")
-	// ErrBadBranch is returned for a Branch that git would not take.
+	// ErrBadBranch is returned for an invalid branch name.
 	ErrBadBranch = errors.New("not a branch name")
 	// ErrUnrelated is returned by MergeBase for commits without common history.
 	ErrUnrelated = errors.New("no common history")
 	// ErrMoved is returned by a compare-and-swap whose ref does not hold the old value.
 	ErrMoved = errors.New("the ref was moved by somebody else")
-	// ErrNotWorktree is returned for a path that is no worktree of this repository.
+	// ErrNotWorktree is returned for a path that is not a worktree of this repository.
 	ErrNotWorktree = errors.New("not a worktree of this repository")
 	// ErrForeignDirectory is returned by PrepareWorktree when something else stands at the path.
 	ErrForeignDirectory = errors.New("the path holds something that is not a worktree of this repository")
@@ -31,8 +31,8 @@ var (
 	ErrBranchInUse = errors.New("the branch is checked out in another worktree")
 	// ErrLocked is returned for a lock file that another git may hold.
 	ErrLocked = errors.New("the index is locked by another git")
-	// ErrNoEnd is returned (inside an *Error) for a command that was ended at the Deadline.
-	ErrNoEnd = errors.New("no end")
+	// ErrNoEnd is returned (inside an *Error) for a command that was killed at the Deadline.
+	ErrNoEnd = errors.New("did not end")
 	// ErrInProgress is returned by CommitAll during a rebase, am or bisect, when HEAD is not the branch.
 	ErrInProgress = errors.New("a git operation is in progress")
 	// ErrNoRemote is returned for a remote that the repository does not configure.
@@ -43,13 +43,13 @@ var (
 	ErrRejected = errors.New("rejected by the remote")
 )
 
-// Error is a git command that failed.
+// Error is the failure of a git command.
 type Error struct {
 	Args     []string // the subcommand and its arguments
 	Dir      string   // the git directory, or where git was started
-	ExitCode int      // -1 when it did not run or was ended by a signal
-	Stderr   string   // its end, at most 8 KiB, in English
-	Cause    error    // why it did not run or was ended; the context's error after a cancellation
+	ExitCode int      // -1 if it did not run or a signal ended it
+	Stderr   string   // the last 8 KiB, in English
+	Cause    error    // why it did not run or was killed; the context's error after a cancellation
 }
 
 func (e *Error) Error() string {
@@ -72,7 +72,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// exited reports whether err is a git that ran to its end with one of the codes.
+// exited reports whether err is a git command that exited with one of the codes.
 func exited(err error, codes ...int) bool {
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Cause != nil {
@@ -89,20 +89,20 @@ func exited(err error, codes ...int) bool {
 // ConflictError is returned by Rebase when the commits do not apply on the new base. The worktree
 // is clean again.
 type ConflictError struct {
-	Paths  []string // that were in conflict
-	Output string   // what git said, its end
+	Paths  []string // the files in conflict
+	Output string   // the end of git's output
 }
 
 func (e *ConflictError) Error() string {
 	return "rebase: conflict in " + strings.Join(e.Paths, ", ")
 }
 
-// RefusedError is returned by Advance when the checkout of the branch is in a state that git will
-// not or must not touch. Nothing moved; it can be tried again when the person has changed that state.
+// RefusedError is returned by Advance when the checkout of the branch is in a state in which git can't
+// or must not touch it. Nothing has moved. Advance can be tried again when the person has changed that state.
 type RefusedError struct {
 	Path   string // the root of the checkout
 	Output string // why, in git's words or ours
-	// Whole is true where the checkout can't be moved at all, whatever the new commit changes.
+	// Whole is true if the checkout can't be moved at all, whatever the new commit changes.
 	Whole bool
 }
 
@@ -110,7 +110,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("advance: the checkout %s is in the way: %s", e.Path, wording.Clip(strings.TrimSpace(e.Output), 500))
 }
 
-// Cause says in one line why, with the names of the first files.
+// Cause returns the reason in one line, with the names of the first files.
 func (e *RefusedError) Cause() string {
 	head, list, found := strings.Cut(e.Output, ":\n\t")
 	if !found {
@@ -148,9 +148,9 @@ func (e *IncompleteError) Error() string {
 
 // RejectedError is returned by Push. It is an ErrRejected.
 type RejectedError struct {
-	ByHook bool   // the server itself refused (hook, protected branch, lost race), not the fast-forward rule
+	ByHook bool   // the server refused (hook, protected branch, lost race), not the fast-forward rule
 	Reason string // git's summary, such as "[rejected] (fetch first)"
-	Output string // what the remote said, its end
+	Output string // the end of what the remote said
 }
 
 func (e *RejectedError) Error() string { return "push: " + e.Reason }

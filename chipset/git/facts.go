@@ -15,8 +15,8 @@ const (
 	maxWalk = 256
 )
 
-// memo remembers commits: a name covers its commit's content. It forgets all when it is full: what is asked again is
-// mostly recent.
+// memo caches commits by name, which never become stale. It is emptied when it is full, because most questions are about
+// recent commits.
 type memo struct {
 	mu    sync.Mutex
 	known map[Hash]commitFacts
@@ -38,14 +38,14 @@ func (m *memo) put(h Hash, c commitFacts) {
 	m.known[h] = c
 }
 
-// historyFixed reports whether commits have the parents that their names cover. A shallow clone gives them
-// others, which can change at any time. Grafts and replacements don't count: no command here follows them.
+// historyFixed reports whether the parents of commits are those in their content. In a shallow clone they are
+// not, and can change at any time. Grafts and replacements don't matter: no command here follows them.
 func (r *Repo) historyFixed() bool {
 	_, err := os.Lstat(filepath.Join(r.common, "shallow"))
 	return err != nil
 }
 
-// commitRange is what head has and base has not.
+// commitRange describes the commits that head has and base has not.
 type commitRange struct {
 	count int
 	// fork is where a linear range leaves the history of base, and with that their only merge base: head itself
@@ -53,7 +53,7 @@ type commitRange struct {
 	fork Hash
 }
 
-// commitRange answers most questions about two commits.
+// commitRange computes the range from base to head.
 func (r *Repo) commitRange(ctx context.Context, base, head Hash) (commitRange, error) {
 	if err := checkCommits(base, head); err != nil {
 		return commitRange{}, err
@@ -88,7 +88,7 @@ func (r *Repo) commitRange(ctx context.Context, base, head Hash) (commitRange, e
 	}
 }
 
-// lineage is a walk from a commit to its parents, as long as each has one.
+// lineage is a walk from a commit to its parents, while each has exactly one.
 type lineage struct {
 	commits []Hash
 	at      map[Hash]int
@@ -111,9 +111,9 @@ func (l *lineage) extend(ctx context.Context, r *Repo) {
 	l.commits = append(l.commits, c.parents[0])
 }
 
-// walkRange is commitRange without a process of its own: for a head whose history is a line down to where it left
-// base's, and a base of which the same is true. The commits of head's line above that fork can't be in base's history
-// another way: that goes on below the fork, where none of them is an ancestor of itself.
+// walkRange is commitRange without a process, for histories of head and base that are linear down to their
+// fork. The commits of head above the fork can't be in base's history
+// by another path: that continues below the fork, and no commit is its own ancestor.
 func (r *Repo) walkRange(ctx context.Context, base, head Hash) (result commitRange, known bool) {
 	if !r.historyFixed() {
 		return commitRange{}, false

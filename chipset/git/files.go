@@ -13,23 +13,23 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// What HEADs and loose refs hold is read from their files, which git replaces by renaming. Whatever is not as expected
+// HEADs and loose refs are read from their files, which git replaces by renaming. Anything unexpected
 // is left to git.
 
-// looseRef is the commit in a ref's own file. False says nothing: the ref may be packed.
+// looseRef returns the commit in a ref's own file. False means unknown: the ref may be packed.
 func (r *Repo) looseRef(ref Ref) (Hash, bool) {
 	data, err := gitfile.ReadSmall(filepath.Join(r.common, filepath.FromSlash(string(ref))))
 	text, whole := strings.CutSuffix(string(data), "\n")
 	return Hash(text), err == nil && whole && checkCommits(Hash(text)) == nil
 }
 
-// packed reports whether git's file of packed refs names the ref, also one whose commit is missing.
+// packed reports whether packed-refs has the ref, even if its commit is missing.
 func (r *Repo) packed(ref Ref) bool {
 	data, err := os.ReadFile(filepath.Join(r.common, "packed-refs"))
 	return err == nil && bytes.Contains(data, []byte(" "+string(ref)+"\n")) || err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
-// readHead returns what HEAD in a git directory names: a branch, or the commit of a detached one.
+// readHead returns the branch that HEAD in a git directory names, or the commit of a detached HEAD.
 func readHead(gitDir string) (b Branch, detached Hash, known bool) {
 	data, err := gitfile.ReadSmall(filepath.Join(gitDir, "HEAD"))
 	text, whole := strings.CutSuffix(string(data), "\n")
@@ -37,13 +37,13 @@ func readHead(gitDir string) (b Branch, detached Hash, known bool) {
 		return "", "", false
 	}
 	if name, symbolic := strings.CutPrefix(text, "ref: refs/heads/"); symbolic {
-		b, err := ParseBranch(name) // where refs are not files, HEAD names an invalid one
+		b, err := ParseBranch(name) // with reftable, HEAD names an invalid branch
 		return b, "", err == nil
 	}
 	return "", Hash(text), checkCommits(Hash(text)) == nil
 }
 
-// gitDirs are the git directories of all worktrees, the main one first.
+// gitDirs returns the git directories of all worktrees, the main one first.
 func (r *Repo) gitDirs() ([]string, error) {
 	registry := filepath.Join(r.common, "worktrees")
 	entries, err := os.ReadDir(registry)
@@ -57,7 +57,7 @@ func (r *Repo) gitDirs() ([]string, error) {
 	return dirs, nil
 }
 
-// checkouts are the roots of all worktrees that CheckedOutAt counts.
+// checkouts returns the roots of all worktrees that have the branch checked out, see CheckedOutAt.
 func (r *Repo) checkouts(ctx context.Context, b Branch) ([]string, error) {
 	if holders, known := r.holders(b); known && len(holders) == 0 {
 		return nil, nil
@@ -77,8 +77,8 @@ func (r *Repo) checkouts(ctx context.Context, b Branch) ([]string, error) {
 	return paths, nil
 }
 
-// foreign reports whether a registered worktree belongs to another repository, of which this one is a copy: it says so
-// itself.
+// foreign reports whether a registered worktree belongs to another repository, of which this one is a copy: its file
+// .git leads there.
 func (r *Repo) foreign(path string) bool {
 	target, err := gitfile.LinkTarget(path)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Repo) foreign(path string) bool {
 	return err == nil && registry != filepath.Join(r.common, "worktrees")
 }
 
-// holders are the git directories whose HEAD names the branch, or known == false where one can't be read.
+// holders returns the git directories whose HEAD names the branch; known is false if a HEAD can't be read.
 func (r *Repo) holders(b Branch) (dirs []string, known bool) {
 	all, err := r.gitDirs()
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *Repo) holders(b Branch) (dirs []string, known bool) {
 		if !known {
 			return nil, false
 		}
-		if strings.EqualFold(string(on), string(b)) { // some file systems take one for the other
+		if strings.EqualFold(string(on), string(b)) { // the same file on some file systems
 			dirs = append(dirs, dir)
 		}
 	}
@@ -110,7 +110,7 @@ func (r *Repo) holders(b Branch) (dirs []string, known bool) {
 }
 
 // rebasing returns the worktree in which a rebase or bisect of the branch is in progress. Its HEAD is
-// detached, but the branch comes back to it, so moving the branch meanwhile would break that operation.
+// detached, but the operation ends on the branch, so moving the branch meanwhile would break it.
 func (r *Repo) rebasing(b Branch) (path string, busy bool, err error) {
 	dirs, err := r.gitDirs()
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *Repo) rebasing(b Branch) (path string, busy bool, err error) {
 	return "", false, nil
 }
 
-// rootOf is the root of the worktree with the git directory, for people.
+// rootOf returns the root of the worktree with a git directory, for messages.
 func (r *Repo) rootOf(gitDir string) string {
 	if gitDir == r.common {
 		return r.top

@@ -14,11 +14,11 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// lockPoll is how often a lock that is in the way is looked at.
+// lockPoll is how often a lock is checked while waiting for it.
 const lockPoll = 20 * time.Millisecond
 
-// heal frees a linked worktree from the locks of a killed git, from every operation in progress, from what git can't
-// get past, and from what git is made to look past.
+// heal removes stale locks, obstacles, hiding marks and operations in progress from a linked
+// worktree.
 func (w *Worktree) heal(ctx context.Context, p place) error {
 	if !w.repo.linked(p) {
 		return nil
@@ -35,7 +35,7 @@ func (w *Worktree) heal(ctx context.Context, p place) error {
 	return w.quit(ctx, p)
 }
 
-// ClearLocks frees a linked worktree from the locks of a killed git. Nobody may work in it.
+// ClearLocks removes the locks that a killed git left in a linked worktree. Nobody may work in it.
 func (w *Worktree) ClearLocks(ctx context.Context) error {
 	p, err := w.ours()
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *Repo) clearLock(ctx context.Context, path string) error {
 	}
 }
 
-// operation finds out what git is in the middle of, as git itself does: by the files it keeps.
+// operation returns what git is in the middle of, judged like git does by the files in its directory.
 func operation(gitDir string) Operation {
 	exists := func(name string) bool {
 		_, err := os.Lstat(filepath.Join(gitDir, name))
@@ -121,7 +121,7 @@ func operation(gitDir string) Operation {
 }
 
 // quit ends every operation in progress and leaves HEAD and files as they are; unlike abort it can't
-// fail over what the files look like. Operations can be nested (a cherry-pick inside a rebase).
+// fail because of the files' state. Operations can be nested (a cherry-pick inside a rebase).
 func (w *Worktree) quit(ctx context.Context, p place) error {
 	for range 8 {
 		op := operation(p.gitDir)
@@ -138,7 +138,7 @@ func (w *Worktree) quit(ctx context.Context, p place) error {
 		}
 		_, err := w.repo.run(ctx, p, Command{Args: args})
 		if exited(err, 1, 128) && op != OperationBisect {
-			err = dropOperation(p.gitDir) // its own records are torn: git can't read what it is to end
+			err = dropOperation(p.gitDir) // its records are torn, so git can't end it
 		}
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func (w *Worktree) quit(ctx context.Context, p place) error {
 	return fmt.Errorf("%s: %w: %s", p.workTree, ErrInProgress, operation(p.gitDir))
 }
 
-// dropOperation takes away what says that git is in the middle of something, as --quit does where it can be read.
+// dropOperation removes git's records of an operation, as --quit does when it can read them.
 func dropOperation(gitDir string) error {
 	for _, name := range []string{"rebase-apply", "rebase-merge", "sequencer", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
 		if err := os.RemoveAll(filepath.Join(gitDir, name)); err != nil { //nolint:forbidigo // git's own records of an operation
@@ -157,8 +157,8 @@ func dropOperation(gitDir string) error {
 	return nil
 }
 
-// forceCheckout makes the worktree equal to a commit, whatever it holds, and removes untracked files that are
-// not ignored, embedded repositories too.
+// forceCheckout makes the worktree equal to a commit, whatever its state, and removes untracked files that are
+// not ignored, including embedded repositories.
 func (w *Worktree) forceCheckout(ctx context.Context, p place, target ...string) error {
 	if err := w.checkout(ctx, p, target...); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (w *Worktree) forceCheckout(ctx context.Context, p place, target ...string)
 	return w.clean(ctx, p)
 }
 
-// clean removes what is neither tracked nor ignored, and what is called as Steering says although it is ignored.
+// clean removes what is neither tracked nor ignored, and ignored files that match Steering.
 func (w *Worktree) clean(ctx context.Context, p place) error {
 	args := []string{"clean", "--quiet", "-d", "--force", "--force"}
 	for _, name := range w.repo.Steering {
@@ -176,8 +176,8 @@ func (w *Worktree) clean(ctx context.Context, p place) error {
 	return err
 }
 
-// steered reports whether the worktree holds something that is called as Steering says and is not of the commit, in a
-// folder that is. It is asked where git sees no difference to the commit: what is not of it is ignored.
+// steered reports whether the worktree holds a file that matches Steering and is not in the commit, in a
+// folder that is. It is called for a clean worktree, so files that are not in the commit are ignored ones.
 func (w *Worktree) steered(ctx context.Context, p place, commit Hash) bool {
 	tracked := func(rel string) bool {
 		_, found, err := w.repo.info(ctx, string(commit)+":"+rel)
@@ -186,7 +186,7 @@ func (w *Worktree) steered(ctx context.Context, p place, commit Hash) bool {
 	err := filepath.WalkDir(p.workTree, func(path string, e fs.DirEntry, err error) error {
 		rel := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(path, p.workTree), string(filepath.Separator)))
 		if err != nil || e.IsDir() || rel == ".git" {
-			return nil //nolint:nilerr // the status before it has told what can't be read
+			return nil //nolint:nilerr // the status before it reported unreadable files
 		}
 		if at := w.repo.steering(rel); at >= 0 && !tracked(rel) && (at == 0 || tracked(rel[:at-1])) {
 			return fs.ErrExist
@@ -196,7 +196,7 @@ func (w *Worktree) steered(ctx context.Context, p place, commit Hash) bool {
 	return err != nil
 }
 
-// steering returns where the first component of a path begins that is called as Steering says, or -1.
+// steering returns where the first path component begins that matches Steering, or -1.
 func (r *Repo) steering(path string) int {
 	at := 0
 	for part := range strings.SplitSeq(path, "/") {
@@ -211,7 +211,7 @@ func (r *Repo) steering(path string) int {
 	return -1
 }
 
-// checkout makes tracked files equal to a commit. An index that git can't read is made again.
+// checkout makes tracked files equal to a commit. It rebuilds an index that git can't read.
 func (w *Worktree) checkout(ctx context.Context, p place, target ...string) error {
 	args := append([]string{"checkout", "--quiet", "--force", "--no-recurse-submodules"}, append(target, "--")...)
 	_, err := w.repo.run(ctx, p, Command{Args: args})
@@ -244,7 +244,7 @@ func (w *Worktree) CheckoutDetached(ctx context.Context, h Hash) error {
 	return w.forceCheckout(ctx, p, "--detach", string(h))
 }
 
-// ours is the place of a linked worktree; in the main one nothing is ever forced.
+// ours returns the place of a linked worktree, and refuses the main one, in which nothing is ever forced.
 func (w *Worktree) ours() (place, error) {
 	p, err := w.place()
 	if err == nil && !w.repo.linked(p) {

@@ -12,16 +12,16 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// The index and the settings of a linked worktree are written by workers. Marks in it (assume-unchanged, skip-worktree)
-// and a sparse checkout of its own make git look past files, in the next worker's worktree too.
+// Workers can write the index and the settings of a linked worktree. Marks in the index (assume-unchanged, skip-worktree)
+// and a sparse checkout hide files from git, and would do so for the next worker too.
 
-// mayHide reports whether git may look past files of a linked worktree: its index has a mark, or can't be read here, or its sparse
-// checkout is not the person's.
+// mayHide reports whether files of a linked worktree may be hidden from git: its index has a mark, or can't be read here, or its sparse
+// checkout differs from the person's.
 func (w *Worktree) mayHide(p place) bool {
 	return markedIndex(filepath.Join(p.gitDir, "index")) || w.strangeSparse(p) != ""
 }
 
-// unhide takes the marks off a linked worktree's index, and makes its sparse checkout the person's again.
+// unhide clears the marks in a linked worktree's index, and restores the person's sparse checkout.
 func (w *Worktree) unhide(ctx context.Context, p place) error {
 	if err := w.restoreSparse(p); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (w *Worktree) unhide(ctx context.Context, p place) error {
 	}
 	out, err := w.repo.run(ctx, p, Command{Args: []string{"ls-files", "-v", "-z"}, Read: true})
 	if err != nil {
-		return nil //nolint:nilerr // an index that git can't read is made anew
+		return nil //nolint:nilerr // an index that git can't read is rebuilt later
 	}
 	var assumed, skipped []string
 	for _, record := range fields(out) {
@@ -44,7 +44,7 @@ func (w *Worktree) unhide(ctx context.Context, p place) error {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(p.gitDir, "config.worktree")); err == nil {
-		skipped = nil // a sparse checkout of the person's skips what it lacks, and nothing that is there
+		skipped = nil // the person's own sparse checkout skips missing files, and none that exist
 	}
 	for mark, paths := range map[string][]string{"--no-assume-unchanged": assumed, "--no-skip-worktree": skipped} {
 		if len(paths) == 0 {
@@ -57,8 +57,8 @@ func (w *Worktree) unhide(ctx context.Context, p place) error {
 	return nil
 }
 
-// markedIndex reports whether an entry of an index is marked as assume-unchanged or skip-worktree. One in a form that is
-// not known here counts as marked; none is not.
+// markedIndex reports whether an index has an entry marked assume-unchanged or skip-worktree. An unknown format
+// counts as marked, a missing index does not.
 func markedIndex(path string) bool {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +72,7 @@ func markedIndex(path string) bool {
 	return true
 }
 
-// marks reads the entries of an index of version 2 or 3 in a repository whose hashes have so many bytes.
+// marks reads the entries of an index of version 2 or 3, with hashes of the given size in bytes.
 func marks(data []byte, hash int) (marked, known bool) {
 	const head, stat, assumed, extended, nameMask, skip = 12, 40, 0x8000, 0x4000, 0x0fff, 0x4000
 	if len(data) < head+hash || string(data[:4]) != "DIRC" {
@@ -107,21 +107,21 @@ func marks(data []byte, hash int) (marked, known bool) {
 		}
 		rest = rest[next:]
 	}
-	return marked, !bytes.HasPrefix(rest, []byte("link")) // else the entries stand elsewhere
+	return marked, !bytes.HasPrefix(rest, []byte("link")) // a split index has entries elsewhere
 }
 
-// sparseFiles are those of a git directory that make a checkout sparse.
+// sparseFiles returns the files in a git directory that make a checkout sparse.
 func sparseFiles() []string { return []string{"config.worktree", "info/sparse-checkout"} }
 
-// strangeSparse returns the file of a linked worktree by which its checkout is sparse and the person's is not, or
-// another way, or "".
+// strangeSparse returns the file that makes a linked worktree's checkout sparse in another way than the person's,
+// or "".
 func (w *Worktree) strangeSparse(p place) string {
 	for _, name := range sparseFiles() {
 		own, ownErr := os.ReadFile(filepath.Join(p.gitDir, name))
 		persons, err := os.ReadFile(filepath.Join(w.repo.common, name))
 		switch {
 		case ownErr != nil && errors.Is(ownErr, fs.ErrNotExist) && err != nil:
-		case err == nil && name == "config.worktree" && ownErr == nil: // git leaves out of it what is the main worktree's
+		case err == nil && name == "config.worktree" && ownErr == nil: // git does not copy the main worktree's own settings
 		case err == nil && ownErr == nil && bytes.Equal(own, persons):
 		default:
 			return name
@@ -130,7 +130,7 @@ func (w *Worktree) strangeSparse(p place) string {
 	return ""
 }
 
-// restoreSparse makes the sparse checkout of a linked worktree the person's, or none.
+// restoreSparse gives a linked worktree the person's sparse checkout, or none.
 func (w *Worktree) restoreSparse(p place) error {
 	if w.strangeSparse(p) == "" {
 		return nil
@@ -144,7 +144,7 @@ func (w *Worktree) restoreSparse(p place) error {
 			continue
 		}
 		if err == nil && name == "config.worktree" {
-			persons = []byte("[core]\n\tsparseCheckout = true\n") // the rest of it is the main worktree's
+			persons = []byte("[core]\n\tsparseCheckout = true\n") // the rest applies to the main worktree only
 			if !sparseOnly(filepath.Join(w.repo.common, name)) {
 				continue
 			}

@@ -58,21 +58,21 @@ func (r *Repo) Committer(ctx context.Context, agentID string) (string, error) {
 	return who + ">", nil
 }
 
-// person is what git knows of who commits.
+// person is the identity that git has configured.
 type person struct {
-	complete    bool   // git needs no help
-	name, email string // as far as they are configured
+	complete    bool   // git needs no defaults
+	name, email string // "" if not configured
 }
 
-// configMemo keeps what was read from git's configuration for as long as its files stay as they are.
+// configMemo caches what was read from git's configuration while its files are unchanged.
 type configMemo[T any] struct {
 	mu    sync.Mutex
 	asked bool
-	files string // what they were like then
+	files string // their state then
 	known T
 }
 
-// get returns what ask returns, or returned before for the same configuration.
+// get returns the cached value, or else that of ask.
 func (m *configMemo[T]) get(r *Repo, ask func() (T, error)) (T, error) {
 	files := r.configFiles()
 	m.mu.Lock()
@@ -111,8 +111,8 @@ func (r *Repo) askPerson(ctx context.Context) (who person, err error) {
 	return who, err
 }
 
-// configFiles describes the files of a person's configuration, so that a change of them shows. What
-// they include may change unseen; the next process sees it.
+// configFiles describes the state of the files of a person's configuration. A change in an
+// included file goes unnoticed until the next process.
 func (r *Repo) configFiles() string {
 	value := func(name string) string {
 		for _, entry := range r.env {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// maxPath bounds a path of a tree, in bytes: below the root of a worktree it must stay within what a system call takes.
+	// maxPath bounds a path of a tree, in bytes: with a worktree's root before it, it must be short enough for system calls.
 	maxPath = 2048
 	// maxName bounds a component, in bytes, as file systems do.
 	maxName = 255
-	// maxNewFiles bounds how many files a commit may add or change. A few small trees that name each other can make as
-	// many as a disk does not hold.
+	// maxNewFiles bounds how many files a commit may add or change. A few small nested trees can expand to more files than a
+	// disk holds.
 	maxNewFiles = 1_000_000
-	// maxNewBytes bounds what those files hold together. Zeros are small in git's store, and a file under a thousand names
-	// is stored once.
+	// maxNewBytes bounds the size of those files together. Zeros compress well, and git stores a file under a thousand names
+	// once.
 	maxNewBytes = 8 << 30
 	// maxLink bounds the target of a symbolic link, in bytes.
 	maxLink = 4000
@@ -30,8 +30,8 @@ const (
 
 // Inspect reads what head adds to the history of base, commit by commit, as a strict fetch would, and returns an
 // *UnfitError for what git or a file system can't check out: malformed commits and trees, paths too long or named .git,
-// submodules whose addresses run commands, messages with control characters, commits that are missing. What was there before is not looked at. It asks the coprocess alone, unless the
-// history is no line or .gitmodules changes. An object that can't be read is an ErrTorn.
+// submodules whose addresses run commands, messages with control characters, missing commits. It does not look at what base has already.
+// It asks only the coprocess, unless the history is not linear or .gitmodules changes. An object that can't be read is an ErrTorn.
 func (r *Repo) Inspect(ctx context.Context, base, head Hash) error {
 	commits, err := r.newCommits(ctx, base, head)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *Repo) Inspect(ctx context.Context, base, head Hash) error {
 	return nil
 }
 
-// newCommits lists what head reaches and base does not.
+// newCommits lists the commits that head reaches and base does not.
 func (r *Repo) newCommits(ctx context.Context, base, head Hash) (commits []Hash, err error) {
 	if err := checkCommits(base, head); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (r *Repo) newCommits(ctx context.Context, base, head Hash) (commits []Hash,
 	}
 	out, err := r.read(ctx, "rev-list", string(base)+".."+string(head), "--")
 	if exited(err, 128) {
-		if _, e := r.read(ctx, "rev-list", "--count", string(base), "--"); e == nil { // what is missing is not of what was there before
+		if _, e := r.read(ctx, "rev-list", "--count", string(base), "--"); e == nil { // base is complete, so what is missing belongs to head
 			err = &UnfitError{Reason: fmt.Sprintf("objects of the worktree are missing: what %s descends from can't be read", head.Short()), Unreadable: true}
 		}
 	}
@@ -77,8 +77,8 @@ func (r *Repo) newCommits(ctx context.Context, base, head Hash) (commits []Hash,
 // inspection is one run of Inspect.
 type inspection struct {
 	repo *Repo
-	// trees is what was found of a tree beside those that were there before, checked the sizes of the files that are
-	// what their entries say.
+	// trees caches the extent of a tree by its name and those of the trees before it; checked has the sizes of the
+	// files that were checked.
 	trees   map[string]extent
 	checked map[Hash]int64
 }
@@ -90,12 +90,12 @@ type extent struct {
 	longest int // path, in bytes
 }
 
-// identLine is the line of an author or a committer, without the word before it.
+// identLine matches the value of an author or committer line.
 var identLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[^<>\n]*<[^<>\n]*> [0-9]{1,19} [+-][0-9]{4,7}$`)
 })
 
-// steering finds what a terminal obeys or what turns the direction of text: whoever reads the history shows it raw.
+// steering matches terminal control characters and those that change the direction of text: tools print history raw.
 var steering = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u0080-\u009f\u202a-\u202e\u2066-\u2069]|\r[^\n]")
 })
@@ -133,14 +133,14 @@ func (i *inspection) commit(ctx context.Context, h Hash) error {
 		return unfit("the commit is malformed")
 	}
 	if steering().Match(o.content) {
-		return unfit("its message or author holds control characters, or turns the direction of text")
+		return unfit("its message or author has control characters, or characters that change the direction of text")
 	}
 	all, err := i.tree(ctx, Hash(tree), before, 0)
 	switch {
 	case err != nil:
 		return err
 	case all.longest > maxPath:
-		return &UnfitError{Reason: fmt.Sprintf("a path has %d bytes: no more than %d can be checked out", all.longest, maxPath), Unreadable: true}
+		return &UnfitError{Reason: fmt.Sprintf("a path has %d bytes, and at most %d can be checked out", all.longest, maxPath), Unreadable: true}
 	case all.files > maxNewFiles:
 		return &UnfitError{Reason: fmt.Sprintf("it changes more than %d files", maxNewFiles), Unreadable: true}
 	case all.bytes > maxNewBytes:
@@ -149,7 +149,7 @@ func (i *inspection) commit(ctx context.Context, h Hash) error {
 	return nil
 }
 
-// tree checks what a tree has and none of before does.
+// tree checks the entries of a tree that none of the trees before has.
 func (i *inspection) tree(ctx context.Context, h Hash, before []Hash, depth int) (extent, error) {
 	key := fmt.Sprint(h, before)
 	if known, seen := i.trees[key]; seen || slices.Contains(before, h) {
@@ -192,7 +192,7 @@ func (i *inspection) tree(ctx context.Context, h Hash, before []Hash, depth int)
 	return all, nil
 }
 
-// entry checks one entry that is new or changed.
+// entry checks a new or changed entry.
 func (i *inspection) entry(ctx context.Context, e treeEntry, before []Entry, depth int) (extent, error) {
 	if why := badName(e.name); why != "" {
 		return extent{}, unfit("%s can't be checked out: %s", wording.Clip(e.name, 200), why)
@@ -229,7 +229,7 @@ func (i *inspection) blob(ctx context.Context, e treeEntry, depth int) (int64, e
 	case err != nil || !found:
 		return 0, torn(e.Hash, err)
 	case o.kind != "blob":
-		return 0, unfit("%s is said to be a file and is a %s", wording.Clip(e.name, 200), o.kind)
+		return 0, unfit("%s should be a file and is a %s", wording.Clip(e.name, 200), o.kind)
 	case e.Mode == ModeSymlink && (o.size == 0 || o.size > maxLink):
 		return 0, unfit("%s is a link to a path of %d bytes", wording.Clip(e.name, 200), o.size)
 	}
@@ -240,19 +240,19 @@ func (i *inspection) blob(ctx context.Context, e treeEntry, depth int) (int64, e
 	return int64(o.size), nil
 }
 
-// object reads an object that must be of a kind.
+// object reads an object of the given kind.
 func (i *inspection) object(ctx context.Context, h Hash, kind string) (object, error) {
 	o, found, err := i.repo.content(ctx, string(h))
 	switch {
 	case err != nil || !found:
 		return o, torn(h, err)
 	case o.kind != kind:
-		return o, unfit("%s is said to be a %s and is a %s", h.Short(), kind, o.kind)
+		return o, unfit("%s should be a %s and is a %s", h.Short(), kind, o.kind)
 	}
 	return o, nil
 }
 
-// torn is the error of an object that can't be read.
+// torn returns the error for an object that can't be read.
 func torn(h Hash, cause error) error {
 	if cause == nil {
 		cause = fmt.Errorf("it is missing")
@@ -266,7 +266,7 @@ type treeEntry struct {
 	name string
 }
 
-// sortKey orders entries as git does: a folder as if its name ended in a slash.
+// sortKey orders entries as git does: the name of a folder ends in a slash.
 func (e treeEntry) sortKey() string {
 	if e.Mode == folder {
 		return e.name + "/"
@@ -293,7 +293,7 @@ func (i *inspection) entries(ctx context.Context, h Hash) (list []treeEntry, err
 		if e.Mode == strings.TrimPrefix(folder, "0") {
 			e.Mode = folder
 		} else if e.Mode == folder {
-			e.Mode = "0" + folder // padded: no git writes that
+			e.Mode = "0" + folder // zero-padded, which git never writes
 		}
 		if e.Hash.IsZero() {
 			return nil, unfit("the tree %s names an object of zeros", h.Short())
@@ -303,7 +303,7 @@ func (i *inspection) entries(ctx context.Context, h Hash) (list []treeEntry, err
 	return list, nil
 }
 
-// checkModules refuses addresses and commands of submodules that run programs where somebody checks them out.
+// checkModules refuses submodules whose addresses or settings would run programs when somebody checks them out.
 func (r *Repo) checkModules(ctx context.Context, blob Hash) error {
 	out, err := r.read(ctx, "config", "--blob="+string(blob), "--null", "--list")
 	if err != nil {
@@ -339,7 +339,7 @@ func (r *Repo) checkModules(ctx context.Context, blob Hash) error {
 // checkPath returns an *UnfitError for a path that git or a file system can't check out.
 func checkPath(path string) error {
 	if len(path) > maxPath {
-		return unfit("%s… is a path of %d bytes: no more than %d can be checked out", wording.Clip(path, 100), len(path), maxPath)
+		return unfit("%s… is a path of %d bytes, and at most %d can be checked out", wording.Clip(path, 100), len(path), maxPath)
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if why := badName(name); why != "" {
@@ -349,7 +349,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// badName says why git, on some system, can't check out a path with such a component, or "".
+// badName returns why git on some system can't check out a path with this component, or "".
 func badName(name string) string {
 	switch {
 	case name == "" || name == "." || name == ".." || strings.Contains(name, "/"):
@@ -357,13 +357,13 @@ func badName(name string) string {
 	case len(name) > maxName:
 		return "a component is longer than a file name may be"
 	case isDotGit(name):
-		return "a component is .git to some file system"
+		return "some file systems read a component as .git"
 	}
 	return ""
 }
 
-// isDotGit reports whether a name is .git on a file system that ignores case, code points that say nothing (HFS+), or
-// streams, trailing dots and short names (NTFS).
+// isDotGit reports whether a name means .git on a file system that ignores case or invisible code points (HFS+), or
+// that has streams, trailing dots and short names (NTFS).
 func isDotGit(name string) bool {
 	plain := strings.Map(func(c rune) rune {
 		if c >= 0x200c && c <= 0x200f || c >= 0x202a && c <= 0x202e || c >= 0x206a && c <= 0x206f || c == 0xfeff {

@@ -17,19 +17,18 @@ import (
 )
 
 const (
-	// keptName is the folder of git's common folder with what KeepObjects keeps, in the form of a folder of objects.
+	// keptName is the folder in git's common folder with the copies that KeepObjects makes, laid out like objects/.
 	keptName = "chipset-kept"
 	// keptTip is the file in it that names the commit whose objects are kept.
 	keptTip = "tip"
-	// maxKept is how many loose objects are kept as they are. More become a pack: each that is kept costs a look whenever something could
-	// have been deleted.
+	// maxKept is how many loose objects are kept before they are packed: RestoreObjects examines every loose one.
 	maxKept = 256
 )
 
-// KeepObjects keeps a second copy of every object that tip reaches, where the sandbox lets no worker write: who commits into a
-// repository can delete its loose objects. At first it keeps all packs and loose objects that there are, and with another tip what that
-// reaches beyond the last one. Many loose objects are packed; a worker in the sandbox changes no pack. Nothing of it is durable.
-// Errors: ErrTorn for an object that is damaged already; all others are kept.
+// KeepObjects keeps a second copy of every object that tip reaches, in a folder that the sandbox protects: a worker that can commit
+// can delete loose objects. The first call keeps all packs and loose objects, later ones what a new tip
+// reaches beyond the last. Many loose objects are packed, because a worker in the sandbox can't change packs. The copies are not durable.
+// Errors: ErrTorn for objects that are damaged already; all others are kept.
 func (r *Repo) KeepObjects(ctx context.Context, tip Hash) error {
 	err := r.keepObjects(ctx, tip)
 	if err != nil {
@@ -58,7 +57,7 @@ func (r *Repo) keepObjects(ctx context.Context, tip Hash) error {
 		err := r.copyLoose(o, r.loose(o), r.keptLoose(o))
 		if errors.Is(err, errNotItsName) {
 			damaged.Objects = append(damaged.Objects, o)
-		} else if err != nil && !errors.Is(err, fs.ErrNotExist) { // of a pack, or tidied away meanwhile
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) { // packed, or removed by another git
 			return err
 		}
 	}
@@ -83,7 +82,7 @@ func (r *Repo) setKeptTip(tip Hash) error {
 	return err
 }
 
-// unkept lists what tip reaches and before does not; without before, and where that can't be followed, all loose objects.
+// unkept lists the objects that tip reaches and before does not, or all loose objects if there is no before or its history can't be walked.
 func (r *Repo) unkept(ctx context.Context, before, tip Hash) ([]Hash, error) {
 	if before != "" {
 		if objects, err := r.reached(ctx, tip, []Hash{before}); err == nil || ctx.Err() != nil {
@@ -111,7 +110,7 @@ func looseIn(folder string) (all []Hash, err error) {
 	return all, err
 }
 
-// readFolder is os.ReadDir, and lists nothing of what is no folder.
+// readFolder is os.ReadDir, but lists nothing for a path that is missing or not a folder.
 func readFolder(path string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -130,17 +129,17 @@ func (r *Repo) kept(names ...string) string {
 
 func (r *Repo) keptLoose(o Hash) string { return r.kept(string(o[:2]), string(o[2:])) }
 
-// keptAt is the commit whose objects are kept, "" for none.
+// keptAt returns the commit whose objects are kept, or "".
 func (r *Repo) keptAt() (Hash, error) {
 	text, err := gitfile.ReadLine(r.kept(keptTip))
 	h, notHash := ParseHash(text)
 	if notHash != nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return "", nil //nolint:nilerr // it is kept anew
+		return "", nil //nolint:nilerr // everything is kept again
 	}
 	return h, err
 }
 
-// keepPacks keeps the packs that are there, as second names of the same files.
+// keepPacks keeps all packs, as hard links.
 func (r *Repo) keepPacks() error {
 	packs, err := readFolder(r.objectsFolder("pack"))
 	for _, p := range packs {
@@ -151,7 +150,7 @@ func (r *Repo) keepPacks() error {
 	return err
 }
 
-// linkFile gives a file a second name, unless that is taken, the file is gone meanwhile, or its file system has no second names for it.
+// linkFile makes a hard link, unless the name is taken, the file is gone, or the file system can't.
 func linkFile(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
@@ -168,7 +167,7 @@ func linkFile(from, to string) error {
 	return err
 }
 
-// copyLoose gives an object a second file, unless there is one. Errors: errNotItsName when the first is damaged.
+// copyLoose copies a loose object, unless the copy exists. Errors: errNotItsName for a damaged object.
 func (r *Repo) copyLoose(o Hash, from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
@@ -183,7 +182,7 @@ func (r *Repo) copyLoose(o Hash, from, to string) error {
 	return os.Rename(c.temp, c.path) //nolint:forbidigo // a file of git's own
 }
 
-// packKept makes a pack of the loose objects that are kept, if there are many.
+// packKept packs the kept loose objects if there are more than maxKept.
 func (r *Repo) packKept(ctx context.Context) error {
 	objects, err := looseIn(r.kept())
 	if err != nil || len(objects) <= maxKept {
@@ -196,13 +195,13 @@ func (r *Repo) packKept(ctx context.Context) error {
 	for _, o := range objects {
 		names.WriteString(string(o) + "\n")
 	}
-	// git reads the copies: what lies in its own folder a worker may be changing just now.
+	// git reads the copies, because a worker may be changing the originals.
 	out, err := r.Run(ctx, Command{Args: []string{"pack-objects", "-q", "--incremental", "--non-empty", r.kept("new")}, Stdin: []byte(names.String()),
 		Config: []string{"pack.writeReverseIndex=false"}, Env: []string{"GIT_OBJECT_DIRECTORY=" + r.kept()}})
 	if err != nil {
 		return err
 	}
-	if name := line(out); name != "" { // or all of them are in packs already
+	if name := line(out); name != "" { // "" if all are in packs already
 		for _, ext := range []string{".pack", ".idx"} {
 			fresh := r.kept("new-" + name + ext)
 			err := os.Link(fresh, r.objectsFolder("pack", "pack-"+name+ext)) //nolint:forbidigo // a file of git's own, which has synced it
@@ -217,7 +216,7 @@ func (r *Repo) packKept(ctx context.Context) error {
 	return r.dropKept(objects, nil)
 }
 
-// dropKept keeps loose objects and files of packs no longer.
+// dropKept removes kept loose objects and pack files.
 func (r *Repo) dropKept(loose []Hash, packs []string) (err error) {
 	for _, o := range loose {
 		err = errors.Join(err, gitfile.Remove(r.keptLoose(o)))
@@ -228,9 +227,9 @@ func (r *Repo) dropKept(loose []Hash, packs []string) (err error) {
 	return err
 }
 
-// RestoreObjects puts back what was deleted or damaged of what KeepObjects has kept, and returns how many objects and files of
-// packs that were. What is not needed any more, because a person's git has packed it or tidied it away, is kept no longer. Without anything
-// kept it does nothing. What is back is durable after the next Sync.
+// RestoreObjects puts kept objects back that were deleted or damaged, and returns the number of objects and pack
+// files. It drops copies that are no longer needed, because a person's git has packed or pruned the objects. What it puts back
+// is durable after the next Sync.
 func (r *Repo) RestoreObjects(ctx context.Context) (back int, err error) {
 	if tip, err := r.keptAt(); err != nil || tip == "" {
 		return 0, err
@@ -244,7 +243,7 @@ func (r *Repo) RestoreObjects(ctx context.Context) (back int, err error) {
 		packs, err = r.gonePacks()
 	}
 	if err == nil && len(gone)+len(packs) > 0 {
-		r.Close() // an open pack is there for whoever has opened it
+		r.Close() // a coprocess can still read a deleted pack that it has open
 		back, err = r.putBack(ctx, gone, packs)
 		r.Close()
 	}
@@ -254,7 +253,7 @@ func (r *Repo) RestoreObjects(ctx context.Context) (back int, err error) {
 	return back, err
 }
 
-// mendFolders makes the folders of the object store accessible, and removes files in their place.
+// mendFolders makes the folders of the object store accessible, and removes files that stand in their place.
 func (r *Repo) mendFolders() error {
 	err := allow(r.objectsFolder(), 0o700)
 	entries, readErr := os.ReadDir(r.objectsFolder())
@@ -272,7 +271,7 @@ func (r *Repo) mendFolders() error {
 	return errors.Join(failed...)
 }
 
-// allow adds what is missing of a file's mode.
+// allow adds mode to a file's permissions.
 func allow(path string, mode fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode()&mode != mode && info.Mode()&fs.ModeSymlink == 0 {
@@ -281,7 +280,7 @@ func allow(path string, mode fs.FileMode) error {
 	return err
 }
 
-// goneLoose lists the loose objects that are kept and not there as they were.
+// goneLoose lists the kept loose objects that are missing or damaged.
 func (r *Repo) goneLoose() (gone []Hash, err error) {
 	objects, err := looseIn(r.kept())
 	for _, o := range objects {
@@ -296,7 +295,7 @@ func (r *Repo) goneLoose() (gone []Hash, err error) {
 	return gone, err
 }
 
-// asKept reports whether a kept object is there. One that was changed since is read, and removed when it is not whole.
+// asKept reports whether a kept object is whole. One that was changed since it was kept is read, and removed if it is damaged.
 func (r *Repo) asKept(o Hash) (bool, error) {
 	var now, then unix.Stat_t
 	if err := unix.Lstat(r.loose(o), &now); err != nil {
@@ -307,7 +306,7 @@ func (r *Repo) asKept(o Hash) (bool, error) {
 	}
 	if err := unix.Lstat(r.keptLoose(o), &then); err != nil {
 		if errors.Is(err, unix.ENOENT) {
-			return true, nil // another process keeps it no longer
+			return true, nil // another process has dropped it
 		}
 		return false, &fs.PathError{Op: "lstat", Path: r.keptLoose(o), Err: err}
 	}
@@ -323,15 +322,15 @@ func (r *Repo) asKept(o Hash) (bool, error) {
 			return true, changeTime(r.keptLoose(o))
 		}
 	}
-	return false, os.RemoveAll(r.loose(o)) //nolint:forbidigo // it is not what it is called
+	return false, os.RemoveAll(r.loose(o)) //nolint:forbidigo // its content is not that of its name
 }
 
-// changeTime makes the change of a kept object the latest one, so that its original need not be read again. No program sets that time.
+// changeTime sets the ctime of a kept object to now, so that its original need not be read again. No program can fake a ctime.
 func changeTime(kept string) error {
 	return os.Chmod(kept, 0o444)
 }
 
-// gonePacks lists the files of packs that are kept and not there: packs before their indexes, which make git look for them.
+// gonePacks lists the kept pack files that are missing: packs before their indexes, because git opens a pack when it sees its index.
 func (r *Repo) gonePacks() (gone []string, err error) {
 	files, err := readFolder(r.kept("pack"))
 	for _, f := range slices.Backward(files) {
@@ -342,7 +341,7 @@ func (r *Repo) gonePacks() (gone []string, err error) {
 	return gone, err
 }
 
-// putBack puts back what the repository is not whole without, and keeps the rest no longer.
+// putBack puts back what the repository needs, and drops the other copies.
 func (r *Repo) putBack(ctx context.Context, loose []Hash, packs []string) (back int, err error) {
 	loose, err = r.dropPacked(ctx, loose)
 	if err != nil || len(loose)+len(packs) == 0 {
@@ -353,7 +352,7 @@ func (r *Repo) putBack(ctx context.Context, loose []Hash, packs []string) (back 
 		return 0, err
 	}
 	_, missing := r.read(ctx, "rev-list", "--objects", "--quiet", "--all", string(tip), "--")
-	if missing == nil { // git has packed anew, or tidied away what nothing reaches
+	if missing == nil { // git has repacked, or pruned unreachable objects
 		return 0, r.dropKept(loose, packs)
 	}
 	if !exited(missing, 1, 128) {
@@ -373,7 +372,7 @@ func (r *Repo) putBack(ctx context.Context, loose []Hash, packs []string) (back 
 			back++
 		case errors.Is(err, errNotItsName): // a power cut tore the copy
 			err = r.dropKept([]Hash{o}, nil)
-		case errors.Is(err, fs.ErrNotExist): // another process keeps it no longer
+		case errors.Is(err, fs.ErrNotExist): // another process has dropped it
 			err = nil
 		}
 		if err != nil {
@@ -383,7 +382,7 @@ func (r *Repo) putBack(ctx context.Context, loose []Hash, packs []string) (back 
 	return back, nil
 }
 
-// dropPacked keeps those of the loose objects no longer that a pack holds, and returns the others.
+// dropPacked drops the copies of loose objects that are in packs, and returns the others.
 func (r *Repo) dropPacked(ctx context.Context, loose []Hash) (others []Hash, err error) {
 	for _, o := range loose {
 		_, packed, err := r.info(ctx, string(o))

@@ -23,8 +23,8 @@ import (
 // lfsObject matches the path of an object below a git folder.
 var lfsObject = regexp.MustCompile(`^lfs/objects/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}$`)
 
-// PullLFS replaces the pointers of Git LFS in a linked worktree by the files that they stand for. ErrNotSetUp is
-// returned where git-lfs is not installed: without its filters the files would count as changed.
+// PullLFS replaces Git LFS pointers in a linked worktree by their files. ErrNotSetUp is
+// returned if git-lfs is not installed: without its filters the files would count as changed.
 func (w *Worktree) PullLFS(ctx context.Context) error {
 	p, err := w.ours()
 	if err != nil {

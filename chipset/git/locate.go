@@ -9,8 +9,8 @@ import (
 )
 
 // locateWithoutGit is locate without a process, for a plain repository: dir is the root of the
-// main worktree, its .git is a folder of this user's, and its configuration neither moves
-// anything nor holds what git could refuse to read. In all other cases git itself is asked.
+// main worktree, this user owns its folder .git, and its configuration neither moves
+// anything nor could be refused by git. In all other cases ok is false.
 func locateWithoutGit(dir string) (gitDir string, ok bool) {
 	gitDir = filepath.Join(dir, ".git")
 	for _, own := range []string{dir, gitDir} {
@@ -31,14 +31,14 @@ func locateWithoutGit(dir string) (gitDir string, ok bool) {
 	return gitDir, err == nil && plainConfig(string(config))
 }
 
-// trusted reports whether git would trust what belongs to the owner of a folder.
+// trusted reports whether git would trust a folder because of its owner.
 func trusted(info os.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
 // plainConfig reports whether each line of a configuration is a comment, a section or a simple
-// value, and none of them moves the repository or its worktree.
+// value, and none moves the repository or its worktree.
 func plainConfig(config string) bool {
 	plain := regexp.MustCompile(`(?i)^(|[#;].*|\[[a-z0-9.-]+( "[^"\\]*")?\]|[a-z0-9.-]+\s*=[^"\\#;]*)$`)
 	moves := regexp.MustCompile(`(?i)^(\[(include|extensions)|(worktree|bare|repositoryformatversion)\b)`)

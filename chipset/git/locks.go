@@ -12,15 +12,15 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// NoneRunning reports that no git process works in the repository or in the checkout, as far as
-// /proc shows all processes of this user; false where the system does not tell.
+// NoneRunning reports whether no git process of this user works in the repository or in the checkout, according to
+// /proc. It is false on systems without /proc.
 func (r *Repo) NoneRunning(checkout string) bool {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return false
 	}
 	for _, line := range lines {
-		text, _ := os.ReadFile(line) // it may have ended meanwhile
+		text, _ := os.ReadFile(line) // the process may have ended
 		args := strings.Split(string(text), "\x00")
 		if !strings.HasPrefix(filepath.Base(args[0]), "git") || isCoprocess(args) {
 			continue
@@ -37,7 +37,7 @@ func (r *Repo) NoneRunning(checkout string) bool {
 	return len(lines) > 0
 }
 
-// isCoprocess reports whether a command is one that only answers questions, of this process or another.
+// isCoprocess reports whether a command line is that of a coprocess, which only reads.
 func isCoprocess(args []string) bool {
 	return slices.Contains(args, "--batch-command") || slices.Contains(args, "diff-tree") && slices.Contains(args, "--stdin")
 }
@@ -46,8 +46,8 @@ func within(path, root string) bool {
 	return root != "" && (path == root || strings.HasPrefix(path, root+string(filepath.Separator)))
 }
 
-// Locks lists the lock files of git's own that stand now: of HEAD, of indexes, of the config, of refs. A git that
-// runs takes its locks away within moments; one that was killed leaves them, and they refuse every other.
+// Locks lists git's lock files: of HEAD, indexes, config and refs. A running git
+// removes its locks within moments; a killed one leaves them behind, and they stop every other git.
 func (r *Repo) Locks() ([]string, error) {
 	var found []string
 	collect := func(dir string, deep bool) error {
@@ -69,8 +69,8 @@ func (r *Repo) Locks() ([]string, error) {
 	return found, err
 }
 
-// RemoveStaleLock removes a lock file that Locks listed, once it has stood unchanged for the grace while no git works in
-// the repository. Otherwise it is an ErrLocked. When it returns nil no power cut brings the lock back.
+// RemoveStaleLock removes a lock file that Locks listed, if no git works in the repository and the file stays unchanged for
+// LockGrace. ErrLocked means that a git is at work. The removal is durable when it returns nil.
 func (r *Repo) RemoveStaleLock(ctx context.Context, path string) error {
 	if !within(path, r.common) || !strings.HasSuffix(path, ".lock") {
 		return fs.ErrInvalid

@@ -7,9 +7,9 @@ import (
 	"regexp"
 )
 
-// MissingError is returned for a commit of whose history something is missing or damaged.
+// MissingError is returned for a commit whose history has a missing or damaged object.
 type MissingError struct {
-	// Tip is the commit, Object the first that git can't read, "" where it does not say.
+	// Tip is the commit, Object the first object that git can't read, "" if git does not name it.
 	Tip, Object Hash
 }
 
@@ -20,7 +20,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("the object %s, which %s reaches, is missing", e.Object.Short(), e.Tip.Short())
 }
 
-// CheckReached walks the whole history of a commit, and looks whether every object of it is there. Errors: *MissingError.
+// CheckReached walks the whole history of a commit and checks that every object exists. Errors: *MissingError.
 func (r *Repo) CheckReached(ctx context.Context, tip Hash) error {
 	if err := tip.check(); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (r *Repo) CheckReached(ctx context.Context, tip Hash) error {
 	return inPlainWords(tip, err)
 }
 
-// inPlainWords makes a *MissingError of what git says when it can't walk the history of a commit.
+// inPlainWords converts git's error for a history that it can't walk to a *MissingError.
 func inPlainWords(tip Hash, err error) error {
 	var failed *Error
 	if !exited(err, 1, 128) || !errors.As(err, &failed) {
@@ -39,8 +39,8 @@ func inPlainWords(tip Hash, err error) error {
 	return &MissingError{Tip: tip, Object: Hash(named)}
 }
 
-// MendReached puts back what is missing of the history of a branch: what KeepObjects has kept, and then what a remote has, which is asked
-// for all of it. Errors: *MissingError when something is missing still.
+// MendReached restores the missing objects in the history of a branch: from KeepObjects' copies, then by fetching the whole branch from a
+// remote. Errors: *MissingError if something is still missing.
 func (r *Repo) MendReached(ctx context.Context, b Branch) error {
 	tip, found, err := r.ResolveRef(ctx, b.Ref())
 	if err != nil || !found {
@@ -59,7 +59,7 @@ func (r *Repo) MendReached(ctx context.Context, b Branch) error {
 			break
 		}
 		_, err = r.fetch(ctx, remote, b, "--refetch")
-		r.Close() // what it has opened is not what is there now
+		r.Close() // the coprocesses have old packs open
 		missing = r.CheckReached(ctx, tip)
 	}
 	if missing != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// ErrNotSetUp is returned for what a worktree needs of this repository, and nobody has set up.
+// ErrNotSetUp is returned for something that a worktree needs and that nobody has set up in this repository.
 var ErrNotSetUp = errors.New("not set up in this repository")
 
 // Submodule is one submodule of a commit.
 type Submodule struct {
-	// Name is what configurations know it by, Path where it stands.
+	// Name is its name in configurations, Path where it is checked out.
 	Name, Path string
-	// URL is the address that the commit gives it.
+	// URL is its address in the commit.
 	URL string
 }
 
-// Submodules lists those of a commit that .gitmodules and the tree name both.
+// Submodules lists the submodules of a commit that both .gitmodules and the tree have.
 func (r *Repo) Submodules(ctx context.Context, commit Hash) ([]Submodule, error) {
 	named, err := r.modulesOf(ctx, commit)
 	if err != nil || len(named) == 0 {
@@ -50,7 +50,7 @@ func (r *Repo) Submodules(ctx context.Context, commit Hash) ([]Submodule, error)
 	return found, nil
 }
 
-// modulesOf lists what .gitmodules of a commit names with a path, in its order.
+// modulesOf lists the submodules with a path in .gitmodules of a commit, in file order.
 func (r *Repo) modulesOf(ctx context.Context, commit Hash) ([]Submodule, error) {
 	blob := string(commit) + ":.gitmodules"
 	if _, found, err := r.info(ctx, blob); err != nil || !found {
@@ -90,8 +90,8 @@ func (r *Repo) modulesOf(ctx context.Context, commit Hash) ([]Submodule, error) 
 	return list, nil
 }
 
-// ReaddressedSubmodule returns the name of a submodule that both commits have, and that head gives another
-// address than base, or "".
+// ReaddressedSubmodule returns the name of a submodule that has different addresses in the two commits,
+// or "".
 func (r *Repo) ReaddressedSubmodule(ctx context.Context, base, head Hash) (string, error) {
 	before, err := r.modulesOf(ctx, base)
 	if err != nil || len(before) == 0 {
@@ -108,11 +108,11 @@ func (r *Repo) ReaddressedSubmodule(ctx context.Context, base, head Hash) (strin
 	return "", err
 }
 
-// CheckoutSubmodules checks the submodules of HEAD out in a linked worktree, again: what an earlier worker left of
-// them is removed first, because git would run in it with its configuration. The addresses are those that the person has
-// configured, never those of .gitmodules, and the person's own clone of a submodule is asked first. Which protocols an
-// address may use is git's rule for submodules: a path on this machine only where the person allows it (protocol.file.allow).
-// Submodules of submodules stay empty. ErrNotSetUp is returned for one that has no address yet.
+// CheckoutSubmodules checks out the submodules of HEAD in a linked worktree. It first removes what an earlier worker left of
+// them, because git would run there with its configuration. It uses the addresses that the person has
+// configured, never those of .gitmodules, and tries the person's own clone of a submodule first. Git's rule for submodules says
+// which protocols an address may use: a local path only if the person allows it (protocol.file.allow).
+// Submodules of submodules stay empty. ErrNotSetUp is returned for a submodule that has no address yet.
 func (w *Worktree) CheckoutSubmodules(ctx context.Context) error {
 	p, err := w.ours()
 	if err != nil {
@@ -152,7 +152,7 @@ func (w *Worktree) CheckoutSubmodules(ctx context.Context) error {
 	return nil
 }
 
-// checkoutSubmodule clones one submodule. Where the person's own clone lacks the commit, the address is asked.
+// checkoutSubmodule clones one submodule, from its address if the person's own clone lacks the commit.
 func (w *Worktree) checkoutSubmodule(ctx context.Context, p place, m Submodule, address string) error {
 	update := func(url string, c Command) error {
 		c.Args = []string{"submodule", "--quiet", "update", "--checkout", "--force", "--no-recommend-shallow", "--", m.Path}
@@ -174,7 +174,7 @@ func (w *Worktree) checkoutSubmodule(ctx context.Context, p place, m Submodule, 
 	if c.Env, err = w.repo.sshEnv(ctx); err != nil {
 		return err
 	}
-	// A clone knows nothing of what the person has said in this repository alone.
+	// A clone does not inherit this repository's own configuration.
 	if allow, said, err := w.repo.config(ctx, "protocol.file.allow"); err != nil {
 		return err
 	} else if said {
@@ -196,8 +196,8 @@ func (w *Worktree) Tracked(ctx context.Context, paths ...string) (string, error)
 	return "", err
 }
 
-// Ignored lists the files and folders that are ignored and not tracked; a folder of nothing else stands for what is in
-// it, and ends with a slash.
+// Ignored lists ignored, untracked files. A folder that holds nothing else is listed instead of its
+// files, with a slash at its end.
 func (w *Worktree) Ignored(ctx context.Context) ([]string, error) {
 	out, err := w.Run(ctx, Command{Args: []string{"ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"}, Read: true})
 	return fields(out), err

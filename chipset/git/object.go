@@ -13,8 +13,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Questions about objects go to two coprocesses: "cat-file --batch-command" and "diff-tree --stdin". Both look again
-// for packs when they miss an object, and resolve names again each time.
+// Questions about objects go to two coprocesses: "cat-file --batch-command" and "diff-tree --stdin". Both look for
+// new packs when an object is missing, and resolve names again each time.
 
 func newObjects() coprocess {
 	return coprocess{args: []string{"cat-file", "--batch-command"}}
@@ -25,7 +25,7 @@ func newTrees() coprocess {
 	return coprocess{args: []string{"diff-tree", "--stdin", "-r", "-t", "-z", "--raw", "--no-abbrev", "--no-renames"}}
 }
 
-// object is the answer to a question about one object.
+// object is an object as cat-file describes it.
 type object struct {
 	hash    Hash
 	kind    string // "commit", "tree", "blob", "tag"
@@ -33,13 +33,13 @@ type object struct {
 	content []byte
 }
 
-// info finds the object that a revision names. One that names none, or of which the object is missing, is found ==
-// false.
+// info finds the object that a revision names. found is false if it names none, or the object is
+// missing.
 func (r *Repo) info(ctx context.Context, revision string) (o object, found bool, err error) {
 	return r.askObject(ctx, "info", revision)
 }
 
-// content is info with the object's content, which git checks on the way.
+// content is info with the object's content, which git verifies.
 func (r *Repo) content(ctx context.Context, revision string) (o object, found bool, err error) {
 	return r.askObject(ctx, "contents", revision)
 }
@@ -84,13 +84,13 @@ func (r *Repo) askObject(ctx context.Context, command, revision string) (o objec
 	return o, found && err == nil, err
 }
 
-// commitFacts are what a commit says of its place in history.
+// commitFacts are a commit's tree and parents.
 type commitFacts struct {
 	tree    Hash
 	parents []Hash
 }
 
-// commit reads a commit. It fails for a hash that names no commit.
+// commit reads a commit. A hash of anything else is an error.
 func (r *Repo) commit(ctx context.Context, h Hash) (c commitFacts, err error) {
 	if known, ok := r.commits.get(h); ok {
 		return known, nil
@@ -118,7 +118,7 @@ func (r *Repo) commit(ctx context.Context, h Hash) (c commitFacts, err error) {
 	return c, nil
 }
 
-// HasCommit reports whether a commit and its tree are there and can be read.
+// HasCommit reports whether a commit and its tree exist and can be read.
 func (r *Repo) HasCommit(ctx context.Context, h Hash) (bool, error) {
 	if err := h.check(); err != nil {
 		return false, err
@@ -127,7 +127,7 @@ func (r *Repo) HasCommit(ctx context.Context, h Hash) (bool, error) {
 	if err == nil || ctx.Err() != nil {
 		return found && o.kind == "tree", err
 	}
-	// What is torn ends the process that is asked.
+	// A torn object kills the coprocess; ask once more in a process of its own.
 	_, err = r.read(ctx, "cat-file", "-e", string(h)+"^{tree}")
 	if exited(err, 1, 128) {
 		return false, nil
@@ -135,7 +135,7 @@ func (r *Repo) HasCommit(ctx context.Context, h Hash) (bool, error) {
 	return err == nil, err
 }
 
-// MissingCommits returns the keys whose commits are not there. A commit whose tree is gone counts as such.
+// MissingCommits returns the refs whose commits, or their trees, are missing.
 func (r *Repo) MissingCommits(ctx context.Context, commits map[Ref]Hash) (missing []Ref, err error) {
 	for ref, h := range commits {
 		whole, err := r.HasCommit(ctx, h)
@@ -154,7 +154,7 @@ func (r *Repo) treeOf(ctx context.Context, commit Hash) (Hash, error) {
 	return c.tree, err
 }
 
-// Entry is a path's content in a tree; the zero Entry means that it is not there.
+// Entry is a path's entry in a tree; the zero Entry means that the tree does not have it.
 type Entry struct {
 	Mode string // one of the modes below
 	Hash Hash
@@ -167,7 +167,7 @@ func newEntry(mode, hash string) Entry {
 	return Entry{}
 }
 
-// The modes of entries that are no plain files.
+// The modes of entries other than plain files.
 const (
 	folder         = "040000"
 	ModeExecutable = "100755"
@@ -181,7 +181,7 @@ type Change struct {
 	Old, New Entry
 }
 
-// isFolder reports whether it is about a folder itself, and not about what stands in it.
+// isFolder reports whether the change is that of a folder itself, and not of a file in it.
 func (c Change) isFolder() bool { return c.Old.Mode == folder || c.New.Mode == folder }
 
 // Changes lists the paths that differ between two commits. A rename is both of its paths.
@@ -202,10 +202,10 @@ func (r *Repo) changesFrom(ctx context.Context, before, head Hash) ([]Change, er
 	return slices.DeleteFunc(list, Change.isFolder), err
 }
 
-// endOfDiff is no object name: diff-tree copies it to its output, and only then writes that out.
+// endOfDiff is not an object name, so diff-tree copies it to its output and flushes.
 const endOfDiff = "end"
 
-// diffTrees lists what differs between two trees, folders included.
+// diffTrees lists the differences between two trees, including folders.
 func (r *Repo) diffTrees(ctx context.Context, old, new Hash) (list []Change, err error) {
 	if err := checkCommits(old, new); err != nil || old == new {
 		return nil, err
@@ -256,7 +256,7 @@ func readChange(from *bufio.Reader) (c Change, err error) {
 	return Change{Path: strings.TrimSuffix(path, "\x00"), Old: newEntry(parts[0], parts[2]), New: newEntry(parts[1], parts[3])}, err
 }
 
-// reached lists what head reaches and none of have does: at least that, and nothing that head does not reach.
+// reached lists at least the objects that head reaches and none of have does, and none that head does not reach.
 func (r *Repo) reached(ctx context.Context, head Hash, have []Hash) ([]Hash, error) {
 	have = slices.DeleteFunc(slices.Clone(have), func(h Hash) bool { return h == "" })
 	if len(have) == 1 {
@@ -281,7 +281,7 @@ func (r *Repo) reached(ctx context.Context, head Hash, have []Hash) ([]Hash, err
 	return all, nil
 }
 
-// reachedInLine is reached for commits that all have one parent, down to fork. It fails for objects that are missing.
+// reachedInLine is reached for a linear history down to fork. A missing object is an error.
 func (r *Repo) reachedInLine(ctx context.Context, head, fork Hash) (objects []Hash, err error) {
 	seen := map[Hash]bool{}
 	reach := func(h Hash) error {

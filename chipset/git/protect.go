@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// MatchPaths returns a function that reports whether a path of a tree is one of some files and folders, or below one.
-// Patterns are those of .gitignore with *, ? and **: one without a slash, but for the last character, matches at any depth, others
-// from the root. Case is ignored, because some file systems do. A path that stands where a pattern wants a folder
+// MatchPaths returns a function that reports whether a path of a tree matches one of the patterns, or is below a match.
+// Patterns are those of .gitignore with *, ? and **: a pattern without a slash before its last character matches at any depth, others
+// from the root. Case is ignored, because some file systems do. A file in the place of a folder of a pattern
 // matches too: it could be a link.
 func MatchPaths(patterns ...string) func(path string) bool {
 	var all []string
@@ -47,13 +47,13 @@ func pathExpression(pattern string) string {
 	return strings.Join(append(above, expression+"(?:/.*)?"), "|")
 }
 
-// DiffStat returns the size of the difference of some files between two commits, in git's words.
+// DiffStat returns the size of the difference between two commits in some files, as git words it.
 func (r *Repo) DiffStat(ctx context.Context, old, new Hash, paths ...string) (string, error) {
 	out, err := r.diff(ctx, old, new, paths, "--shortstat")
 	return line(out), err
 }
 
-// Diff returns the difference of some files between two commits as a patch.
+// Diff returns the difference between two commits in some files as a patch.
 func (r *Repo) Diff(ctx context.Context, old, new Hash, paths ...string) ([]byte, error) {
 	return r.diff(ctx, old, new, paths, "--patch")
 }

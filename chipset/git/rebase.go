@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// cleanupTime bounds how long a cancelled operation may still put its worktree in order.
+// cleanupTime bounds the cleanup of a worktree after a cancelled operation.
 const cleanupTime = 30 * time.Second
 
-// Rebase puts what head has and onto has not on top of onto, in a linked worktree, and returns the
-// candidate: a commit with linear history on onto, checked out there with HEAD detached. If head already
-// is that, it is the candidate itself; if head has nothing that onto lacks, onto is. Merge commits are
-// flattened, commits that became empty are dropped. No branch moves. Authors are kept, the committer
+// Rebase replays the commits that head has and onto has not on top of onto, in a linked worktree, and returns the
+// candidate: a commit with linear history on onto, checked out there with HEAD detached. If head has linear
+// history on onto, head is the candidate; if it has no commits that onto lacks, onto is. Merge commits are
+// flattened, and commits that become empty are dropped. No branch moves. Authors are kept; the committer
 // is the person's identity or agentID.
 //
-// A conflict is a *ConflictError, after which the worktree is clean at head. The worktree is
-// clean after every other failure too, as far as git can still make it so.
+// A conflict is a *ConflictError, after which the worktree is clean at head. After any other failure it is
+// clean too, unless git fails to clean it.
 func (w *Worktree) Rebase(ctx context.Context, head, onto Hash, agentID string) (Hash, error) {
 	if err := checkCommits(head, onto); err != nil {
 		return "", err
@@ -75,8 +75,8 @@ func (w *Worktree) Rebase(ctx context.Context, head, onto Hash, agentID string) 
 	return candidate, nil
 }
 
-// pick is Rebase for the usual case, a line of commits without conflicts, in a fraction of the processes. Where it
-// returns "", only a rebase tells: the worktree may be anywhere then, and in the middle of anything.
+// pick is Rebase for the usual case, a linear range of commits without conflicts, with fewer processes. If it
+// returns "", a rebase is needed, and the worktree may be anywhere, in the middle of a cherry-pick.
 func (w *Worktree) pick(ctx context.Context, p place, head, onto Hash, agentID string) Hash {
 	c, err := w.repo.commitRange(ctx, onto, head)
 	if err != nil || c.fork == "" {
@@ -95,7 +95,7 @@ func (w *Worktree) pick(ctx context.Context, p place, head, onto Hash, agentID s
 	if c.count > 1 {
 		what = string(c.fork) + ".." + string(head)
 	}
-	// Commits that were empty from the start stay, those that became it are the rebase's to drop.
+	// Commits that were empty from the start stay; if one became empty, cherry-pick stops, and a rebase drops it.
 	_, err = w.repo.run(ctx, p, Command{Args: []string{"cherry-pick", "--no-edit", "--no-gpg-sign", "--allow-empty", "--allow-empty-message", what}, Env: identity})
 	if err != nil {
 		return ""
@@ -111,7 +111,7 @@ func (w *Worktree) pick(ctx context.Context, p place, head, onto Hash, agentID s
 	return candidate
 }
 
-// alreadyOn returns the candidate where nothing needs to be replayed, else "".
+// alreadyOn returns the candidate if nothing needs to be replayed, else "".
 func (r *Repo) alreadyOn(ctx context.Context, head, onto Hash) (Hash, error) {
 	c, err := r.commitRange(ctx, onto, head)
 	switch {
@@ -156,8 +156,8 @@ func (w *Worktree) replay(ctx context.Context, p place, head, onto Hash, agentID
 	return &ConflictError{Paths: paths, Output: said.String()}
 }
 
-// undoRebase drops the rebase and returns why it failed. It also runs after a cancellation, so that the next
-// request does not find the worktree half-way.
+// undoRebase ends the rebase, makes the worktree clean at head, and returns cause joined with its own errors. It runs
+// even if ctx was cancelled, so that the next request finds a clean worktree.
 func (w *Worktree) undoRebase(ctx context.Context, p place, head Hash, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
@@ -168,9 +168,9 @@ func (w *Worktree) undoRebase(ctx context.Context, p place, head Hash, cause err
 	return errors.Join(cause, err)
 }
 
-// BroughtBy returns the commit of onto's history that completed what head has: head
-// itself, or else the youngest of the commits that make the same changes as those of
-// head. It is not found unless each commit of head has such a counterpart.
+// BroughtBy returns the commit in onto's history that brought the last of head's changes: head
+// itself, or else the youngest of the commits that make the same changes as head's
+// commits. found is false unless each of head's commits has such a counterpart.
 func (r *Repo) BroughtBy(ctx context.Context, head, onto Hash) (commit Hash, found bool, err error) {
 	if held, err := r.IsAncestor(ctx, head, onto); err != nil || held {
 		return head, held, err

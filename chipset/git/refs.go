@@ -13,8 +13,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// ResolveRef returns what a ref holds, exactly by its full name and without peeling. A ref that does not exist
-// is found == false without an error.
+// ResolveRef returns what a ref holds, by its full name and without peeling tags. found is false for a ref that does
+// not exist.
 func (r *Repo) ResolveRef(ctx context.Context, ref Ref) (h Hash, found bool, err error) {
 	if err := ref.check(); err != nil {
 		return "", false, err
@@ -22,7 +22,7 @@ func (r *Repo) ResolveRef(ctx context.Context, ref Ref) (h Hash, found bool, err
 	if h, known := r.looseRef(ref); known {
 		return h, true, nil
 	}
-	// cat-file and rev-parse also try refs/tags/refs/… and friends, so they can only tell what does not exist.
+	// cat-file also tries refs/tags/refs/… and the like, so only its "missing" can be believed.
 	if _, found, err := r.info(ctx, string(ref)); err == nil && !found && !r.packed(ref) {
 		return "", false, nil
 	}
@@ -40,7 +40,7 @@ func (r *Repo) ResolveRef(ctx context.Context, ref Ref) (h Hash, found bool, err
 }
 
 // ResolveCommit returns the commit that a revision of the main worktree names: HEAD, a hash, a full ref, or
-// what a person typed. What names no commit is found == false without an error.
+// what a person typed. found is false if it names no commit.
 func (r *Repo) ResolveCommit(ctx context.Context, revision string) (h Hash, found bool, err error) {
 	return r.resolve(ctx, r.plain(), revision)
 }
@@ -56,7 +56,7 @@ func (r *Repo) resolve(ctx context.Context, p place, revision string) (Hash, boo
 	if o, found, err := r.info(ctx, name+"^{commit}"); err == nil && found {
 		return o.hash, true, nil
 	}
-	// What can't be found this way git explains.
+	// Let git say why it was not found.
 	out, err := r.run(ctx, p, Command{
 		Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}"}, Read: true})
 	if exited(err, 1) {
@@ -78,7 +78,7 @@ func (r *Repo) BranchExists(ctx context.Context, b Branch) (bool, error) {
 	return found, err
 }
 
-// CurrentBranch is the branch of the main worktree, also one without commits; found is false when HEAD
+// CurrentBranch returns the branch of the main worktree, which may have no commits; found is false if HEAD
 // is detached.
 func (r *Repo) CurrentBranch(ctx context.Context) (b Branch, found bool, err error) {
 	return r.headBranch(ctx, r.plain())
@@ -103,8 +103,8 @@ func (r *Repo) headBranch(ctx context.Context, p place) (Branch, bool, error) {
 	return b, err == nil, err
 }
 
-// DefaultTarget is the branch that work lands on when nobody says otherwise: main, else master,
-// else the current branch. It returns ErrNoCommits when none of them has a commit.
+// DefaultTarget returns the branch that work lands on by default: main, else master,
+// else the current branch. It returns ErrNoCommits if none of them has a commit.
 func (r *Repo) DefaultTarget(ctx context.Context) (Branch, error) {
 	candidates := []Branch{"main", "master"}
 	current, found, err := r.CurrentBranch(ctx)
@@ -165,7 +165,7 @@ func (r *Repo) MergeBase(ctx context.Context, a, b Hash) (Hash, error) {
 	return ParseHash(line(out))
 }
 
-// CountCommits counts what head has and base has not.
+// CountCommits counts the commits that head has and base has not.
 func (r *Repo) CountCommits(ctx context.Context, base, head Hash) (int, error) {
 	c, err := r.commitRange(ctx, base, head)
 	return c.count, err
@@ -208,8 +208,8 @@ func (r *Repo) Log(ctx context.Context, base, head Hash, limit int) ([]Commit, e
 	return commits, nil
 }
 
-// ChangedPaths lists the paths that head changes since it left base: the difference to their merge base,
-// or to nothing if they share no history. A rename is both of its paths.
+// ChangedPaths lists the paths that head has changed since its merge base with base, or all paths if they
+// share no history. A rename counts as two paths.
 func (r *Repo) ChangedPaths(ctx context.Context, base, head Hash) ([]string, error) {
 	c, err := r.commitRange(ctx, base, head)
 	if err != nil {
@@ -236,13 +236,13 @@ func (r *Repo) ChangedPaths(ctx context.Context, base, head Hash) ([]string, err
 	return paths, err
 }
 
-// emptyTree depends on the repository's object format.
+// emptyTree returns the name of the empty tree, which depends on the repository's object format.
 func (r *Repo) emptyTree(ctx context.Context) (Hash, error) {
 	out, err := r.run(ctx, r.plain(), Command{Args: []string{"hash-object", "-w", "-t", "tree", "--stdin"}})
 	return Hash(line(out)), err
 }
 
-// TouchesPath reports whether head changes top or anything below it since it left base. top is one
+// TouchesPath reports whether head has changed top or anything below it since its merge base with base. top is one
 // component at the root; case is ignored, because on some file systems .Chipset is .chipset.
 func (r *Repo) TouchesPath(ctx context.Context, base, head Hash, top string) (bool, error) {
 	paths, err := r.ChangedPaths(ctx, base, head)
@@ -254,9 +254,9 @@ func (r *Repo) TouchesPath(ctx context.Context, base, head Hash, top string) (bo
 	return false, err
 }
 
-// UpdateBranch moves or creates a branch by compare-and-swap. old == "" takes any old value, ZeroHash wants
-// the branch not to exist. A mismatch is ErrMoved. It works for a branch that is checked out, whose checkout then
-// looks modified: for the target of merges use [Repo.Advance].
+// UpdateBranch moves or creates a branch by compare-and-swap. old == "" accepts any old value, ZeroHash means that
+// the branch must not exist. A mismatch is ErrMoved. A checkout of the branch is not updated and
+// then looks modified: for the target of merges use [Repo.Advance].
 func (r *Repo) UpdateBranch(ctx context.Context, b Branch, new, old Hash) error {
 	if err := b.check(); err != nil {
 		return err
@@ -286,7 +286,7 @@ func (r *Repo) UpdateRef(ctx context.Context, ref Ref, new, old Hash) error {
 	return r.swap(ctx, ref, old, Command{Args: args})
 }
 
-// SwapRef moves or creates a ref by compare-and-swap, as UpdateRef does (old == "" wants that it does not exist), and in the
+// SwapRef moves or creates a ref by compare-and-swap as UpdateRef does (old == "" means that it must not exist), and in the
 // same transaction deletes others, whatever they hold.
 func (r *Repo) SwapRef(ctx context.Context, ref Ref, new, old Hash, drop ...Ref) error {
 	if err := errors.Join(ref.check(), checkCommits(new)); err != nil {
@@ -320,10 +320,10 @@ type BranchDeletion struct {
 	Keep   Ref  // written to hold the same in the same transaction, or ""
 }
 
-// DeleteBranches removes branches, each by compare-and-swap, all in one transaction, and so in one process. A ref to keep
-// is written also when its branch does not exist any more, but not when the branch stays. It returns ErrMoved, or
-// ErrBranchInUse when a worktree has one of them checked out; then nothing was removed. A branch that does not exist
-// is no error.
+// DeleteBranches deletes branches by compare-and-swap, all in one transaction. A ref to keep
+// is written even if its branch does not exist any more. It returns ErrMoved, or
+// ErrBranchInUse if a worktree has one of them checked out; then nothing has changed. A branch that does not exist
+// is not an error.
 func (r *Repo) DeleteBranches(ctx context.Context, all ...BranchDeletion) error {
 	var stdin strings.Builder
 	for _, u := range all {
@@ -359,7 +359,7 @@ func (r *Repo) DeleteBranches(ctx context.Context, all ...BranchDeletion) error 
 	return err
 }
 
-// deletable reports whether the branch is there to be deleted, or refuses one that is in use.
+// deletable reports whether the branch exists. A branch in use is an ErrBranchInUse.
 func (r *Repo) deletable(ctx context.Context, b Branch, old Hash) (bool, error) {
 	if err := errors.Join(b.check(), checkCommits(old)); err != nil {
 		return false, err
@@ -374,7 +374,7 @@ func (r *Repo) deletable(ctx context.Context, b Branch, old Hash) (bool, error) 
 	return true, err
 }
 
-// swap runs an update-ref of which old is the value that the ref must have.
+// swap runs an update-ref that fails unless the ref holds old, and returns ErrMoved then.
 func (r *Repo) swap(ctx context.Context, ref Ref, old Hash, c Command) error {
 	_, err := r.run(ctx, r.plain(), c)
 	if err == nil || old == "" || !exited(err, 1, 128) {
@@ -391,7 +391,7 @@ func (r *Repo) swap(ctx context.Context, ref Ref, old Hash, c Command) error {
 	return err
 }
 
-// RefExists reports whether a ref has a file of its own or is packed, whatever it holds.
+// RefExists reports whether a ref exists, loose or packed, even if it is torn.
 func (r *Repo) RefExists(ctx context.Context, ref Ref) (bool, error) {
 	if err := ref.check(); err != nil {
 		return false, err

@@ -9,8 +9,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// remoteEnv checks that name is a remote of the repository: never a URL or a path, which a
-// definition from elsewhere could point anywhere. It returns the environment for reaching it.
+// remoteEnv checks that name is a configured remote: never a URL or a path, with which a
+// foreign definition could point anywhere. It returns the environment for reaching it.
 func (r *Repo) remoteEnv(ctx context.Context, name string) ([]string, error) {
 	if _, err := ParseRef("refs/remotes/" + name); err != nil || strings.HasPrefix(name, "-") {
 		return nil, fmt.Errorf("%q: %w", wording.Clip(name, 80), ErrNoRemote)
@@ -30,20 +30,20 @@ func (r *Repo) sshEnv(ctx context.Context) ([]string, error) {
 	if hasVariable(r.env, "GIT_SSH_COMMAND") || hasVariable(r.env, "GIT_SSH") {
 		return nil, nil
 	}
-	// The variable would override what the person configured.
+	// GIT_SSH_COMMAND would override core.sshCommand.
 	if _, found, err := r.config(ctx, "core.sshCommand"); err != nil || found {
 		return nil, err
 	}
 	return []string{"GIT_SSH_COMMAND=ssh -oBatchMode=yes"}, nil
 }
 
-// Remotes are the names of all that are configured.
+// Remotes returns the names of all configured remotes.
 func (r *Repo) Remotes(ctx context.Context) ([]string, error) {
 	out, err := r.run(ctx, r.plain(), Command{Args: []string{"remote"}, Read: true})
 	return strings.Fields(string(out)), err
 }
 
-// RemoteHash asks the remote itself what the branch holds there. It returns ErrNoRemote for a remote
+// RemoteHash asks the remote what the branch holds there. It returns ErrNoRemote for a remote
 // that is not configured.
 func (r *Repo) RemoteHash(ctx context.Context, remote string, b Branch) (h Hash, found bool, err error) {
 	if err := b.check(); err != nil {
@@ -67,7 +67,7 @@ func (r *Repo) RemoteHash(ctx context.Context, remote string, b Branch) (h Hash,
 	return "", false, nil
 }
 
-// Fetch brings the remote's branch to refs/remotes/{remote}/{branch} and returns what it holds. It returns
+// Fetch updates refs/remotes/{remote}/{branch} and returns what it holds. It returns
 // ErrNoRemote, or ErrNoRemoteBranch. No local branch, tag or FETCH_HEAD changes.
 func (r *Repo) Fetch(ctx context.Context, remote string, b Branch) (Hash, error) {
 	return r.fetch(ctx, remote, b)
@@ -88,7 +88,7 @@ func (r *Repo) fetch(ctx context.Context, remote string, b Branch, options ...st
 	args := append([]string{"fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"}, options...)
 	_, err = r.run(ctx, r.plain(), Command{Env: env, Network: true, Args: append(args, "--", remote, "+"+string(b.Ref())+":"+string(tracking))})
 	if exited(err, 128) {
-		// git has one exit status for "no such branch" and for "no answer", so ask.
+		// git has the same exit status for "no such branch" and for "no answer", so ask.
 		if _, found, askErr := r.RemoteHash(ctx, remote, b); askErr == nil && !found {
 			return "", fmt.Errorf("fetch %s from %s: %w", b, remote, ErrNoRemoteBranch)
 		}
@@ -103,8 +103,8 @@ func (r *Repo) fetch(ctx context.Context, remote string, b Branch, options ...st
 	return h, err
 }
 
-// Push makes the remote's branch h, never by force. What is not a fast-forward there, or what the server
-// refuses, is a *RejectedError, which is an ErrRejected. ErrNoRemote is returned for a remote
+// Push fast-forwards the remote's branch to h, never by force. If it is not a fast-forward, or the server
+// refuses it, the error is a *RejectedError, which is an ErrRejected. ErrNoRemote is returned for a remote
 // that is not configured.
 func (r *Repo) Push(ctx context.Context, remote string, h Hash, b Branch) error {
 	if err := errors.Join(b.check(), checkCommits(h)); err != nil {
@@ -129,8 +129,8 @@ func (r *Repo) Push(ctx context.Context, remote string, h Hash, b Branch) error 
 	return err
 }
 
-// CanPush asks a remote whether it would take the branch b from this repository, and changes nothing: where its own b has
-// more, it is asked for the right alone. It returns ErrNoRemote for a remote that is not configured.
+// CanPush asks a remote whether it would accept a push to branch b, with a dry run. If the remote's b is
+// ahead, only the permission is checked. It returns ErrNoRemote for a remote that is not configured.
 func (r *Repo) CanPush(ctx context.Context, remote string, b Branch) error {
 	there, found, err := r.RemoteHash(ctx, remote, b)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Repo) CanPush(ctx context.Context, remote string, b Branch) error {
 	}
 	what := string(b.Ref())
 	if _, known, err := r.ResolveCommit(ctx, string(there)); found && (err != nil || !known) {
-		return err // it has more than is known here, and nothing here can be offered
+		return err // it has commits that are unknown here, so nothing can be offered
 	} else if found {
 		what = string(there)
 	}

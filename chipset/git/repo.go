@@ -29,15 +29,15 @@ type Repo struct {
 	// LockGrace is how long a lock file must stand unchanged before it counts as left behind. It
 	// is set before the repository is shared.
 	LockGrace time.Duration
-	// Deadline is how long one command may take; then its process group is killed. 0 is ten minutes. It is set before
+	// Deadline is how long one command may take before its process group is killed. 0 means ten minutes. It is set before
 	// the repository is shared.
 	Deadline time.Duration
-	// Steering are names of files and folders, with * and ?, that change what an agent or a test does. Where they are not
-	// tracked they don't survive in a worktree that is prepared for the next assignment, although they are ignored: only
-	// inside of ignored folders nobody looks. It is set before the repository is shared.
+	// Steering holds patterns (* and ?) of files and folders that change what an agent or a test does. Untracked ones are
+	// removed when a worktree is prepared for the next assignment, even if git ignores them, but not inside
+	// ignored folders. It is set before the repository is shared.
 	Steering  []string
 	worktrees sync.Mutex // held while worktrees are made, reset or removed
-	// left is where this process left worktrees, by git directory.
+	// left records where this process left worktrees, by git directory.
 	left     map[string]leftAt
 	commits  memo
 	objects  coprocess
@@ -88,8 +88,8 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	return r, nil
 }
 
-// locate asks git where dir is, all in one, unless that is plain to see. A path that holds a newline, or a dir outside of every work tree, which
-// has no top level, takes another process for each answer, and leaves top to findTop.
+// locate finds the git directories of dir, with one git process at most in the usual cases. For a path with a newline, and for a dir
+// outside every work tree, it runs one process for each answer and leaves top empty.
 func (r *Repo) locate(ctx context.Context, dir string) (gitDir, common, top string, err error) {
 	if gitDir, ok := locateWithoutGit(dir); ok {
 		return gitDir, gitDir, dir, nil
@@ -106,7 +106,7 @@ func (r *Repo) locate(ctx context.Context, dir string) (gitDir, common, top stri
 }
 
 // Init makes a repository in dir, which must exist, with the branch as its first one, and opens it.
-// Git's templates of hooks and the like are left out.
+// Git's templates (sample hooks and the like) are left out.
 func Init(ctx context.Context, dir string, b Branch) (*Repo, error) {
 	binary, err := exec.LookPath("git")
 	if err != nil {
@@ -119,7 +119,7 @@ func Init(ctx context.Context, dir string, b Branch) (*Repo, error) {
 	return Open(ctx, dir)
 }
 
-// discover asks for one value at a time, because a path may hold a newline.
+// discover asks git for one value, because a path may hold a newline.
 func (r *Repo) discover(ctx context.Context, dir, what string) (string, error) {
 	out, err := r.run(ctx, place{dir: dir}, Command{Args: []string{"rev-parse", what}, Read: true})
 	return line(out), err
@@ -161,8 +161,8 @@ func (r *Repo) findTop(ctx context.Context, dir, gitDir string) error {
 	return nil
 }
 
-// insideRepository reports whether dir or a parent looks like a repository, so that a git that refuses one
-// is told apart from a directory without one.
+// insideRepository reports whether dir or a parent looks like a repository. It distinguishes a repository that git
+// refuses from a directory without one.
 func insideRepository(dir string) bool {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {

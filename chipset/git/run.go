@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// finishTime is how long a cancelled git that changes something may come to its own end. A git that gets a TERM in the
-	// moment in which it takes a lock leaves the lock behind, and that refuses every other.
+	// finishTime is how long a cancelled git that changes something may run on. A git that gets TERM while it
+	// takes a lock leaves the lock behind, and the lock then stops every other git.
 	finishTime = 3 * time.Second
 	// termGrace is how long a cancelled git may clean up its lock files before it is killed.
 	termGrace = 5 * time.Second
 	// maxOutput bounds what one command may print, in bytes.
 	maxOutput = 256 << 20
-	// maxStderr bounds what is kept of a command's diagnostics, in bytes; the end is kept.
+	// maxStderr bounds the standard error that is kept, in bytes; the end is kept.
 	maxStderr = 8 << 10
 )
 
@@ -35,7 +35,7 @@ func settings() []string {
 		"core.fsync=all",
 		"core.hooksPath=/dev/null",
 		"core.fsmonitor=false",
-		"core.commitGraph=false", // who may write objects could have it tell of other parents and files
+		"core.commitGraph=false", // a worker could write one with other parents and trees
 		"core.untrackedCache=false",
 		"core.quotePath=false",
 		"core.filesRefLockTimeout=5000",
@@ -72,14 +72,14 @@ type Command struct {
 	Stdin  []byte   // empty means /dev/null
 	Env    []string // added to the environment, as KEY=value
 	Read   bool     // changes nothing: takes no optional locks, so that a reader never gets in a person's way, and ends at once when it is cancelled
-	// Network lets the command reach other repositories. All others reach none: what a missing object or a
-	// configuration names is not fetched.
+	// Network lets the command reach other repositories. Without it git fetches nothing, whatever a missing object or a
+	// configuration asks for.
 	Network bool
 }
 
 // Run runs git on the repository itself, without a work tree, and returns its standard output.
-// It fails with an *Error. It is meant for the few that need plumbing which this package does not
-// offer; arguments are passed as they are.
+// It fails with an *Error. It is for the few callers that need plumbing which this package does not
+// offer; arguments are passed unchecked.
 func (r *Repo) Run(ctx context.Context, c Command) ([]byte, error) {
 	return r.run(ctx, r.plain(), c)
 }
@@ -160,21 +160,21 @@ func fullArgs(p place, c Command) []string {
 	return append(full, c.Args...)
 }
 
-// lowPriority marks the context of commands that others go before.
+// lowPriority is the key of a context whose commands run at low priority.
 type lowPriority struct{}
 
-// niceOfLowPriority gives a command a third of the processor that one of usual priority has beside it.
+// niceOfLowPriority gives a command a third of the processor time of a command at normal priority beside it.
 const niceOfLowPriority = 5
 
-// LowPriority returns a context under which commands leave the processor to those of the same rig that are not marked so:
-// many agents prepare and commit at the same time, but one alone lands their work.
+// LowPriority returns a context whose commands run at a lower priority than the rig's other commands:
+// many agents prepare and commit at the same time, but only the refinery lands their work.
 func LowPriority(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lowPriority{}, true)
 }
 
 // runGroup runs cmd in a process group of its own: Ctrl-C in the terminal must not reach a git that is in the
 // middle of a checkout. A cancelled command that has not ended after finish gets TERM, on which git removes its lock
-// files, and KILL after termGrace. One that comes to a good end by itself has no error.
+// files, and KILL after termGrace. A cancelled command that succeeds anyway returns no error.
 func runGroup(cmd *exec.Cmd, finish time.Duration, yields bool) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var (
@@ -197,7 +197,7 @@ func runGroup(cmd *exec.Cmd, finish time.Duration, yields bool) error {
 			time.AfterFunc(finish+termGrace, func() { _ = signal(syscall.SIGKILL) }),
 		}
 		mu.Unlock()
-		return os.ErrProcessDone // so that Wait returns how the command ended
+		return os.ErrProcessDone // so that Wait returns the command's own result
 	}
 	// A daemon that git left behind (a credential cache) may hold the pipes open forever.
 	cmd.WaitDelay = finish + termGrace + time.Second
@@ -205,7 +205,7 @@ func runGroup(cmd *exec.Cmd, finish time.Duration, yields bool) error {
 		return err
 	}
 	if yields {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceOfLowPriority) // only slower for the others without it
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceOfLowPriority) // without it the others are only slower
 	}
 	err := cmd.Wait()
 	mu.Lock()
@@ -220,7 +220,7 @@ func runGroup(cmd *exec.Cmd, finish time.Duration, yields bool) error {
 	return err
 }
 
-// passes reports which variables of git pass through: how to reach remotes, whose identity, which
+// passes reports whether a GIT_ variable is passed on to git: those for reaching remotes, identity, and
 // configuration files. All others are dropped, because most redirect a command to another
 // repository, index or object store when chipset itself was started by a git hook or alias.
 func passes(name string) bool {

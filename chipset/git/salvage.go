@@ -15,15 +15,15 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// maxSalvages bounds how many versions of one salvage are kept side by side.
+// maxSalvages bounds how many versions of one salvage are kept.
 const maxSalvages = 1000
 
-// maxNesting bounds how deep repositories inside repositories are followed.
+// maxNesting bounds the depth of nested repositories.
 const maxNesting = 8
 
-// SalvageRequest says what to save where.
+// SalvageRequest says what to save and where.
 type SalvageRequest struct {
-	Base    Hash   // commits reachable from it need no saving; empty: save HEAD in any case
+	Base    Hash   // commits reachable from it are not saved; empty: always save HEAD
 	Ref     Ref    // refs/chipset/salvage/{assignment-id}
 	Message string // of the commit that holds the uncommitted work
 	AgentID string // its author, if the person configured none
@@ -31,16 +31,16 @@ type SalvageRequest struct {
 
 // Salvaged is the outcome of Salvage.
 type Salvaged struct {
-	Saved bool // false: there was nothing to save
+	Saved bool // false if there was nothing to save
 	Ref   Ref  // the ref that holds the work; the requested one, or with -2, -3 … after it
 	Hash  Hash
 }
 
 // Salvage saves on a ref what would be lost with the worktree: uncommitted and untracked files that are
 // not ignored, the files of embedded repositories, commits that Base does not reach, and the
-// branch as it was before a rebase in progress. It touches neither files nor index nor HEAD, and
-// works in the middle of any operation. Saving the same again is a no-op that returns the same ref; if the
-// ref holds something else, the next free of -2, -3 … is taken.
+// branch as it was before a rebase in progress. It changes neither files nor index nor HEAD, and
+// works in the middle of any operation. Saving the same again does nothing and returns the same ref; if the
+// ref holds something else, the first free name with -2, -3 … is used.
 //
 // An *IncompleteError comes with a valid Salvaged: what could be read is saved.
 func (w *Worktree) Salvage(ctx context.Context, q SalvageRequest) (Salvaged, error) {
@@ -68,9 +68,9 @@ func (w *Worktree) Salvage(ctx context.Context, q SalvageRequest) (Salvaged, err
 	start := head
 	var bad *UnfitError
 	if born && q.Base != "" && errors.As(w.repo.Inspect(ctx, q.Base, head), &bad) {
-		start = q.Base // no index takes what was committed since
+		start = q.Base // an index can't hold what was committed since
 		if bad.Unreadable {
-			head = q.Base // and git ends over it: the files alone are saved
+			head = q.Base // git can't read it: only the files are saved
 		}
 	}
 	tree, dirty, problems, err := w.snapshot(ctx, p, start)
@@ -91,12 +91,12 @@ func (w *Worktree) Salvage(ctx context.Context, q SalvageRequest) (Salvaged, err
 	return result, err
 }
 
-// scratch is an index of its own, in which a salvage collects the tree; the worktree's stays as it is.
+// scratch is a temporary index in which a salvage builds its tree; the worktree's index stays as it is.
 type scratch struct {
 	w        *Worktree
 	p        place
 	file     string
-	settings []string // in front of every command
+	settings []string // put before every command
 }
 
 func (s *scratch) run(ctx context.Context, stdin string, args ...string) ([]byte, error) {
@@ -119,7 +119,7 @@ func (s *scratch) remove() error {
 	return errors.Join(gitfile.Remove(s.file), gitfile.Remove(s.file+".lock"))
 }
 
-// snapshot writes the worktree as a tree; dirty says whether it differs from head's.
+// snapshot writes the worktree as a tree; dirty reports whether it differs from head's. problems are the files that could not be read.
 func (w *Worktree) snapshot(ctx context.Context, p place, head Hash) (tree Hash, dirty bool, problems []string, err error) {
 	s := &scratch{w: w, p: p, file: filepath.Join(p.gitDir, "chipset-salvage-"+rand.Text())}
 	defer func() { err = errors.Join(err, s.remove()) }()
@@ -153,7 +153,7 @@ func (w *Worktree) snapshot(ctx context.Context, p place, head Hash) (tree Hash,
 	return tree, tree != before, problems, err
 }
 
-// unsaved lists what this index does not hold, and untracked repositories. The worktree's own index may be unreadable.
+// unsaved lists the files that differ from this index, and untracked repositories. It does not read the worktree's own index, which may be torn.
 func (s *scratch) unsaved(ctx context.Context) (paths, embedded []string, err error) {
 	out, err := s.run(ctx, "", "ls-files", "--others", "--modified", "--deleted", "--exclude-standard", "--deduplicate", "-z")
 	for _, path := range fields(out) {
@@ -166,7 +166,7 @@ func (s *scratch) unsaved(ctx context.Context) (paths, embedded []string, err er
 	return paths, embedded, err
 }
 
-// addReadable adds what can be added, and returns what keeps the rest from it.
+// addReadable adds the readable files, and returns why the others can't be added.
 func (s *scratch) addReadable(ctx context.Context, paths []string) (problems []string, err error) {
 	there, gone, unknown := s.p.sortOut(paths)
 	for _, why := range unknown {
@@ -193,7 +193,7 @@ func (s *scratch) addReadable(ctx context.Context, paths []string) (problems []s
 	}
 	err = add()
 	if exited(err, 128) {
-		// A filter that fails ends the whole of it. Without filters the files are saved as they are.
+		// A failing filter stops the whole command. Without filters the files are saved as they are.
 		if s.settings, err = s.withoutFilters(ctx); err != nil {
 			return problems, err
 		}
@@ -206,13 +206,13 @@ func (s *scratch) addReadable(ctx context.Context, paths []string) (problems []s
 	return problems, err
 }
 
-// unreadable says why git can't read a file, or nil.
+// unreadable returns why git can't read a file, or nil.
 func (s *scratch) unreadable(path string) error {
 	full := filepath.Join(s.p.workTree, filepath.FromSlash(path))
 	info, err := s.p.look(filepath.FromSlash(path))
 	switch {
 	case info == nil:
-		return err // nil for one that is gone by now: nothing is to be saved
+		return err // nil for a file that is gone: there is nothing to save
 	case isSpecial(info.Mode()):
 		return fmt.Errorf("%s is a %s", path, describeMode(info.Mode()))
 	case !info.Mode().IsRegular():
@@ -225,7 +225,7 @@ func (s *scratch) unreadable(path string) error {
 	return f.Close()
 }
 
-// withoutFilters returns the settings that switch every configured filter off.
+// withoutFilters returns settings that disable every configured filter.
 func (s *scratch) withoutFilters(ctx context.Context) ([]string, error) {
 	out, err := s.run(ctx, "", "config", "--null", "--name-only", "--get-regexp", `^filter\..*\.(clean|process|required)$`)
 	if err != nil && !exited(err, 1) {
@@ -248,7 +248,7 @@ func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) erro
 	if depth > maxNesting {
 		return fmt.Errorf("salvage %s: repositories nested too deeply", dir)
 	}
-	// The files of the inner repository are listed by an index that holds nothing, of this repository: git never runs
+	// List the inner repository's files with this repository and an empty index: git never runs
 	// in the inner one, whose configuration is a worker's.
 	at := s.p
 	at.dir, at.workTree = dir, dir
@@ -277,8 +277,8 @@ func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) erro
 	return err
 }
 
-// salvageParents returns the commits to keep: HEAD first, then what an operation in progress holds besides. unsaved
-// says whether any of them is out of reach of base.
+// salvageParents returns the commits to keep: HEAD first, then those of an operation in progress. unsaved
+// reports whether base does not reach one of them.
 func (w *Worktree) salvageParents(ctx context.Context, p place, head Hash, born bool, base Hash) (parents []Hash, unsaved bool, err error) {
 	if born {
 		parents = append(parents, head)
@@ -319,7 +319,7 @@ func (w *Worktree) beyond(ctx context.Context, h, base Hash) (bool, error) {
 	return !reached, err
 }
 
-// keep makes the commit, unless HEAD alone holds everything, and puts a ref on it.
+// keep makes the commit, or takes HEAD if wrap is false, and puts a ref on it.
 func (w *Worktree) keep(ctx context.Context, p place, q SalvageRequest, tree Hash, parents []Hash, wrap bool) (Salvaged, error) {
 	var h Hash
 	if !wrap {
@@ -358,7 +358,7 @@ func (w *Worktree) keep(ctx context.Context, p place, q SalvageRequest, tree Has
 	return Salvaged{}, fmt.Errorf("salvage on %s: %w: all %d names are taken", q.Ref, ErrMoved, maxSalvages)
 }
 
-// holds reports whether a ref's commit saves the same: the commit itself, or one of the same tree and parents.
+// holds reports whether a ref's commit saves the same: it is the commit h, or has the same tree and parents.
 func (w *Worktree) holds(ctx context.Context, held, h, tree Hash, parents []Hash) (bool, error) {
 	if h != "" {
 		return held == h, nil

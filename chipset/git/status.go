@@ -11,10 +11,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// ownDirectory is the part of every worktree that is never work.
+// ownDirectory is the folder of a worktree that never counts as work.
 const ownDirectory = ".chipset"
 
-// Head is the commit that is checked out; found is false on a branch without commits.
+// Head returns the commit that is checked out; found is false on a branch without commits.
 func (w *Worktree) Head(ctx context.Context) (h Hash, found bool, err error) {
 	p, err := w.place()
 	if err != nil {
@@ -23,7 +23,7 @@ func (w *Worktree) Head(ctx context.Context) (h Hash, found bool, err error) {
 	return w.repo.resolve(ctx, p, "HEAD")
 }
 
-// HeadBranch is the branch that is checked out; found is false when HEAD is detached.
+// HeadBranch returns the branch that is checked out; found is false if HEAD is detached.
 func (w *Worktree) HeadBranch(ctx context.Context) (b Branch, found bool, err error) {
 	p, err := w.place()
 	if err != nil {
@@ -32,7 +32,7 @@ func (w *Worktree) HeadBranch(ctx context.Context) (b Branch, found bool, err er
 	return w.repo.headBranch(ctx, p)
 }
 
-// Operation is what git is in the middle of there. It costs no process.
+// Operation returns what git is in the middle of there. It starts no process.
 func (w *Worktree) Operation() (Operation, error) {
 	p, err := w.place()
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *Worktree) Operation() (Operation, error) {
 }
 
 // Status compares the worktree with its index and HEAD. It takes no locks. It returns *UnfitError for a worktree with
-// something in it that git can't get past.
+// an obstacle that git can't read.
 func (w *Worktree) Status(ctx context.Context) (Status, error) {
 	p, err := w.place()
 	if err != nil {
@@ -51,7 +51,7 @@ func (w *Worktree) Status(ctx context.Context) (Status, error) {
 	return w.status(ctx, p)
 }
 
-// rawStatus never looks into repositories inside the worktree: git would run there, with their configuration.
+// rawStatus does not enter repositories inside the worktree: git would run there with their configuration.
 func (w *Worktree) rawStatus(ctx context.Context, p place) ([]byte, error) {
 	if w.repo.linked(p) {
 		if err := w.passable(ctx, p); err != nil {
@@ -62,8 +62,8 @@ func (w *Worktree) rawStatus(ctx context.Context, p place) ([]byte, error) {
 		"--untracked-files=all", "--ignore-submodules=dirty", "--no-renames"}})
 }
 
-// untouched reports that git sees no difference to HEAD at all, .chipset included, and is in the middle of
-// nothing. What git can't compare is touched.
+// untouched reports whether git sees no difference to HEAD, including .chipset, and no operation is in
+// progress. A worktree that git can't compare is not untouched.
 func (w *Worktree) untouched(ctx context.Context, p place) (bool, error) {
 	if operation(p.gitDir) != NoOperation {
 		return false, nil
@@ -76,9 +76,9 @@ func (w *Worktree) untouched(ctx context.Context, p place) (bool, error) {
 	return err == nil && len(out) == 0, err
 }
 
-// idle reports that the worktree holds nothing that would be lost with it when the branch b is reset: HEAD is detached
-// at a commit that the commit base, another branch or a ref below refs/chipset/ reaches, or that was on a branch when
-// this process left it, no file differs from it, and base ignores the same files. False is no proof of the contrary.
+// idle reports whether nothing would be lost if the worktree is checked out at base and the branch b is reset: HEAD is detached
+// at a commit that base, another branch or a ref below refs/chipset/ reaches, or that was on a branch when
+// this process left it, no file differs from it, and base ignores the same files. It may report false for an idle worktree.
 func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool {
 	_, head, known := readHead(p.gitDir)
 	if !known || head == "" {
@@ -108,8 +108,8 @@ func (w *Worktree) idle(ctx context.Context, p place, b Branch, base Hash) bool 
 	return false
 }
 
-// ignoresOtherwise reports whether a commit may ignore other files than the one before it: what was ignored there would
-// be work here.
+// ignoresOtherwise reports whether two commits may ignore different files: a file that one ignores would be work in the
+// other.
 func (r *Repo) ignoresOtherwise(ctx context.Context, before, after Hash) bool {
 	if before == after {
 		return false
@@ -157,7 +157,7 @@ func parseStatus(record string) (kind byte, path string, err error) {
 	return record[0], parts[n-1], nil
 }
 
-// staged reports whether the index of a tracked path is not as HEAD is, or unmerged.
+// staged reports whether a tracked path differs between index and HEAD, or is unmerged.
 func staged(record string) bool { return record[0] == 'u' || record[0] == '1' && record[2] != '.' }
 
 // isOwn reports whether path is the top-level .chipset or below it.

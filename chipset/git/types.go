@@ -28,7 +28,7 @@ func ParseHash(s string) (Hash, error) {
 // IsZero reports whether h is all zeros, in either length, or empty.
 func (h Hash) IsZero() bool { return strings.Trim(string(h), "0") == "" }
 
-// Short is the first ten digits, for people.
+// Short returns the first ten digits, for messages.
 func (h Hash) Short() string { return wording.ShortHash(h) }
 
 func (h Hash) check() error {
@@ -43,7 +43,7 @@ func (h Hash) check() error {
 	return nil
 }
 
-// checkCommits is check for hashes that must name a commit, so never zeros.
+// checkCommits is check for hashes that must name a commit, so not zeros.
 func checkCommits(hashes ...Hash) error {
 	for _, h := range hashes {
 		if err := h.check(); err != nil {
@@ -62,7 +62,7 @@ const maxRefLength = 240
 // Ref is the full name of a ref, such as refs/heads/main.
 type Ref string
 
-// ParseRef checks s by the rules of git check-ref-format and wants it below refs/.
+// ParseRef checks s by the rules of git check-ref-format. It must start with refs/.
 func ParseRef(s string) (Ref, error) {
 	if !strings.HasPrefix(s, "refs/") || strings.Count(s, "/") < 2 || !validRefName(s) {
 		return "", fmt.Errorf("not a full ref name: %q", wording.Clip(s, 300))
@@ -78,8 +78,8 @@ func (r Ref) check() error {
 // Branch is the short name of a local branch, such as main or polecat/gt-abc12.
 type Branch string
 
-// ParseBranch checks s by the rules of git check-ref-format --branch. Expressions such as
-// @{-1} are no branch names here.
+// ParseBranch checks s by the rules of git check-ref-format --branch, but does not accept expressions such as
+// @{-1}.
 func ParseBranch(s string) (Branch, error) {
 	if strings.HasPrefix(s, "-") || s == "HEAD" || strings.HasPrefix(s, "refs/") || !validRefName("refs/heads/"+s) {
 		return "", fmt.Errorf("%w: %q", ErrBadBranch, wording.Clip(s, 300))
@@ -114,7 +114,7 @@ func validRefName(s string) bool {
 	return true
 }
 
-// Commit is one line of a log.
+// Commit is one entry of a log.
 type Commit struct {
 	Hash    Hash
 	Author  string
@@ -126,8 +126,8 @@ type Commit struct {
 // Operation is what git is in the middle of in one worktree.
 type Operation string
 
-// The operations that git can be in the middle of. Each ends when it is continued to its end
-// or aborted by whoever started it; [Repo.PrepareWorktree] and [Repo.ReleaseWorktree] drop it.
+// The operations that git can be in the middle of. Each ends when the person or worker who started it continues it to its end
+// or aborts it; [Repo.PrepareWorktree] and [Repo.ReleaseWorktree] drop it.
 const (
 	NoOperation         Operation = ""
 	OperationMerge      Operation = "merge"
@@ -138,7 +138,7 @@ const (
 	OperationBisect     Operation = "bisect"
 )
 
-// Status is what differs between a worktree and its HEAD. Paths are relative to the
+// Status is the difference between a worktree and its HEAD. Paths are relative to the
 // worktree's root, with slashes, in git's order. Everything below the top-level .chipset is left out.
 type Status struct {
 	Dirty     []string // changed, staged, deleted or untracked, not ignored
@@ -146,10 +146,10 @@ type Status struct {
 	Embedded  []string // untracked repositories inside this one, which git cannot add
 	Operation Operation
 
-	ownStaged bool // the worker has staged something below .chipset
+	ownStaged bool // something below .chipset is staged
 }
 
-// Clean reports whether nothing would be lost by resetting the worktree to its HEAD.
+// Clean reports whether resetting the worktree to its HEAD would lose nothing.
 func (s Status) Clean() bool {
 	return len(s.Dirty) == 0 && len(s.Unmerged) == 0 && len(s.Embedded) == 0 && s.Operation == NoOperation
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// A worker writes into its worktree, into what git keeps of it, and into the folders of all workers' branches and of their
-// reflogs. What it leaves there must not keep git from going on, for this bead or the next.
+// A worker can write its worktree, git's folder of that worktree, and the folders of all workers' branches and
+// reflogs. Nothing that it leaves there may stop git, for this bead or the next.
 
-// Unblock takes out of git's way what stands in the record of the linked worktree at path, and in the folder of refs below and
-// that of their reflogs: folders without rights, pipes, links, and locks that are no files. No file of the work is touched. Nobody
+// Unblock removes obstacles for git from the registration of the linked worktree at path, and from the folders of the refs below
+// and of their reflogs: pipes, links, locks that are not files; it makes folders and files accessible. No file of the work is changed. Nobody
 // may work in the worktree.
 func (r *Repo) Unblock(path string, below Ref) error {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
@@ -28,13 +28,13 @@ func (r *Repo) Unblock(path string, below Ref) error {
 	if err != nil {
 		return err
 	}
-	for _, admin := range registry[1:] { // which one is its own can only be read where there are rights
+	for _, admin := range registry[1:] { // finding its own one means reading all
 		if info, err := os.Lstat(admin); err == nil && info.IsDir() {
 			if err := allow(admin, 0o700); err != nil {
 				return err
 			}
 		}
-		for _, name := range []string{"gitdir", "commondir", "HEAD"} { // git reads those of all worktrees
+		for _, name := range []string{"gitdir", "commondir", "HEAD"} { // git reads these files of all worktrees
 			if info, err := os.Lstat(filepath.Join(admin, name)); err == nil && isSpecial(info.Mode()) {
 				if err := gitfile.Remove(filepath.Join(admin, name)); err != nil {
 					return err
@@ -54,7 +54,7 @@ func (r *Repo) Unblock(path string, below Ref) error {
 	return nil
 }
 
-// filesOf are the files of a ref and of its reflog.
+// filesOf returns the files of a ref and of its reflog.
 func (r *Repo) filesOf(ref Ref) []string {
 	name := filepath.FromSlash(strings.TrimSuffix(string(ref), "/"))
 	return []string{filepath.Join(r.common, name), filepath.Join(r.common, "logs", name)}
@@ -67,7 +67,7 @@ func (r *Repo) unblock(root string) error {
 	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err == nil {
 			switch {
-			case e.IsDir() && e.Name() == "modules": // repositories of submodules
+			case e.IsDir() && e.Name() == "modules": // submodules' repositories
 				return fs.SkipDir
 			case e.IsDir() && strings.HasSuffix(e.Name(), ".lock"):
 				if err = r.setAside(path); err == nil {
@@ -88,15 +88,14 @@ func (r *Repo) unblock(root string) error {
 	})
 }
 
-// setAside moves the file or folder at path to the folder of things set aside. It does nothing where there is none, also where a
-// file stands in the place of its folder.
+// setAside moves what is at path to chipset-aside. It does nothing if there is nothing, even its folder.
 func (r *Repo) setAside(path string) error {
 	info, err := os.Lstat(path)
 	if missing(err) {
 		return nil
 	}
 	if err == nil && info.IsDir() {
-		err = allow(path, 0o700) // to move it is to change it
+		err = allow(path, 0o700) // moving a folder changes it
 	}
 	if err == nil {
 		_, err = gitfile.SetAside(r.common, path)
@@ -104,9 +103,9 @@ func (r *Repo) setAside(path string) error {
 	return err
 }
 
-// FreeBranch takes out of git's way what stands where git makes a branch, its lock or its reflog, and is none of these: what a
-// worker has put there for the branch of another bead. A branch that is another name of one counts as such, because to check it
-// out would move that one.
+// FreeBranch sets aside what a worker may have put in the place of a branch, its lock or its reflog to stop the
+// next bead: anything that is not a plain file of the right kind. A symbolic ref counts too, because a commit
+// would move the branch that it names.
 func (r *Repo) FreeBranch(ctx context.Context, b Branch) error {
 	if err := b.check(); err != nil {
 		return err
@@ -139,7 +138,7 @@ func (r *Repo) FreeBranch(ctx context.Context, b Branch) error {
 	return r.clearLock(ctx, lock)
 }
 
-// freeFolder makes a folder usable that git makes for refs or reflogs, or takes away what stands in its place. A file that holds a
+// freeFolder makes a folder of refs or reflogs accessible, or sets aside a file in its place. A file that holds a
 // commit stays: it is somebody's branch.
 func (r *Repo) freeFolder(dir string) error {
 	info, err := os.Lstat(dir)

@@ -18,13 +18,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// A worktree and its git directory are written by workers. A pipe where git expects a file makes git wait forever, and
-// a configuration of the worktree names programs that git runs. Both are taken out of the way before git comes.
+// Workers can write a worktree and its git directory. A pipe where git expects a file makes git wait forever, and
+// a worktree's own configuration can name programs that git runs. Both are removed before git runs.
 
-// UnfitError is returned for work that no rig can land, whatever its tests say: the reason is for who made it.
+// UnfitError is returned for work that can't land whatever its tests say. Reason is for the worker who made it.
 type UnfitError struct {
 	Reason string
-	// Unreadable is true for a commit that git itself can't read: nothing may keep it.
+	// Unreadable is true for a commit that git itself can't read: it must not be saved on a ref.
 	Unreadable bool
 }
 
@@ -34,8 +34,8 @@ func unfit(format string, args ...any) error {
 	return &UnfitError{Reason: fmt.Sprintf(format, args...)}
 }
 
-// clearWay makes sure before each command that the files which git opens at p are plain ones. In a linked worktree what is
-// not is removed, as is a configuration of its own; in the common directory it is an error, because that is the person's.
+// clearWay runs before each command and makes sure that git opens only regular files at p. In a linked worktree it removes
+// others, and the worktree's own configuration; in the common directory, which is the person's, they are an error.
 func (r *Repo) clearWay(p place) error {
 	if p.gitDir == "" {
 		return nil
@@ -62,8 +62,8 @@ func (r *Repo) clearWay(p place) error {
 	return nil
 }
 
-// sparseOnly reports whether a worktree's own configuration holds nothing but what a sparse checkout of the person's hands
-// on to new worktrees.
+// sparseOnly reports whether a worktree's own configuration has only the settings that git copies from a person's sparse checkout
+// to new worktrees.
 func sparseOnly(path string) bool {
 	plain := regexp.MustCompile(`(?i)^(\s*(\[core\]|\[index\]|(sparsecheckout|sparsecheckoutcone|sparse)\s*=\s*[a-z0-9]*)\s*\n)*$`)
 	config, err := os.ReadFile(path)
@@ -88,25 +88,25 @@ func describeMode(mode fs.FileMode) string {
 // obstacle is a path of a worktree, relative to its root, that git can't get past.
 type obstacle struct{ path, why string }
 
-// maxHoles bounds what the files of a worktree claim beyond what they take on the disk, in bytes: git reads holes like
-// everything else, and a file of 1 TB that takes nothing would hold it for an hour.
+// maxHoles bounds the holes in the sparse files of a worktree together, in bytes: git reads holes like
+// data, and an empty file of 1 TB would keep it busy for an hour.
 const maxHoles = 2 << 30
 
-// obstacles lists special files that git would open wherever they stand, because their path has a component of git's own
-// (.gitignore, .gitattributes, .git), links in the place of .gitmodules, and folders too deep to be opened. Special files
-// elsewhere git leaves out of every list. holes are what files claim beyond what they take on the disk, in bytes.
+// obstacles lists special files that git would open because of a component of their path
+// (.gitignore, .gitattributes, .git), links in the place of .gitmodules, and folders too deep to be opened. Git ignores special files
+// elsewhere. holes maps sparse files to the size of their holes in bytes.
 func obstacles(root string) (found []obstacle, holes map[string]int64, err error) {
 	holes = map[string]int64{}
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		rel := strings.TrimPrefix(strings.TrimPrefix(path, root), string(filepath.Separator))
 		switch {
 		case err == nil && e.IsDir():
-			_ = allow(path, 0o700) // else git says what it can't read
+			_ = allow(path, 0o700) // if it fails, git reports the folder
 		case errors.Is(err, syscall.ENAMETOOLONG):
 			found = append(found, obstacle{rel, "is too deep"})
 			return fs.SkipDir
 		case err != nil:
-			return nil // git says what it can't read
+			return nil // git reports it
 		case e.Type().IsRegular():
 			if n := hole(e); n > 0 {
 				holes[rel] = n
@@ -121,7 +121,7 @@ func obstacles(root string) (found []obstacle, holes map[string]int64, err error
 	return found, holes, err
 }
 
-// hole is how many bytes a file claims beyond what it takes on the disk.
+// hole returns by how many bytes a file's size exceeds its space on the disk.
 func hole(e fs.DirEntry) int64 {
 	const block = 512
 	info, err := e.Info()
@@ -134,14 +134,14 @@ func hole(e fs.DirEntry) int64 {
 	return 0
 }
 
-// obstacles lists what git can't get past, or read in time. Ignored files are not read.
+// obstacles lists what stops git, or keeps it busy for too long. Holes of ignored files don't count.
 func (w *Worktree) obstacles(ctx context.Context, p place) ([]obstacle, error) {
 	found, holes, err := obstacles(p.workTree)
 	if err != nil || len(found) > 0 || sum(holes) <= maxHoles {
 		return found, err
 	}
 	out, err := w.repo.run(ctx, p, Command{Read: true, Args: []string{"ls-files", "--cached", "--others", "--exclude-standard", "-z"}})
-	if err != nil && !exited(err, 128) { // an index that git can't read: every file may be in the next one
+	if err != nil && !exited(err, 128) { // if git can't read the index, any file may be in the next one
 		return nil, err
 	}
 	listed := map[string]bool{}
@@ -149,7 +149,7 @@ func (w *Worktree) obstacles(ctx context.Context, p place) ([]obstacle, error) {
 		listed[strings.TrimSuffix(path, "/")] = true
 	}
 	maps.DeleteFunc(holes, func(path string, _ int64) bool {
-		for at := path; err == nil && at != "."; at = filepath.Dir(at) { // a folder is a repository inside this one
+		for at := path; err == nil && at != "."; at = filepath.Dir(at) { // a listed folder is an embedded repository
 			if listed[at] {
 				return false
 			}
@@ -165,7 +165,7 @@ func (w *Worktree) obstacles(ctx context.Context, p place) ([]obstacle, error) {
 	return found, nil
 }
 
-// sum adds up, and stops at what would be too much in any case.
+// sum adds up, up to maxHoles+1, so that it can't overflow.
 func sum(holes map[string]int64) (all int64) {
 	for _, n := range holes {
 		all = min(all+min(n, maxHoles+1), maxHoles+1)
@@ -173,7 +173,7 @@ func sum(holes map[string]int64) (all int64) {
 	return all
 }
 
-// gitsOwn reports whether git gives a component of the path a meaning of its own.
+// gitsOwn reports whether a component of the path has a meaning for git.
 func gitsOwn(path string) bool {
 	return slices.ContainsFunc(strings.Split(path, string(filepath.Separator)), func(part string) bool {
 		return len(part) >= 4 && strings.EqualFold(part[:4], ".git")
@@ -191,14 +191,14 @@ func (w *Worktree) passable(ctx context.Context, p place) error {
 
 // removeObstacles takes them out of a linked worktree, in which nobody works any more. They hold no work.
 func (w *Worktree) removeObstacles(ctx context.Context, p place) error {
-	for range 3 { // what can't be read in time is known once git gets past the rest
+	for range 3 { // holes are found once the other obstacles are gone
 		found, err := w.obstacles(ctx, p)
 		for _, o := range found {
 			top := o.path
-			if strings.HasSuffix(o.why, "deep") { // a folder that was tracked is checked out again
+			if strings.HasSuffix(o.why, "deep") { // a tracked folder is checked out again
 				top, _, _ = strings.Cut(top, string(filepath.Separator))
 			}
-			err = errors.Join(err, os.RemoveAll(filepath.Join(p.workTree, top))) //nolint:forbidigo // a worker's leavings
+			err = errors.Join(err, os.RemoveAll(filepath.Join(p.workTree, top))) //nolint:forbidigo // left by a worker
 		}
 		if err != nil || len(found) == 0 {
 			return err

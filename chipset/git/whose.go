@@ -13,8 +13,8 @@ import (
 // maxReflog is how much of the end of a reflog is read, in bytes.
 const maxReflog = 64 << 10
 
-// PlainRef returns what a ref holds where that is plain to see in its own file. A ref that was moved since it was packed
-// is. It costs no process.
+// PlainRef returns what a ref holds if it is loose, as every ref is that was moved since it was last packed. It
+// starts no process.
 func (r *Repo) PlainRef(ref Ref) (h Hash, known bool) {
 	if ref.check() != nil {
 		return "", false
@@ -22,9 +22,9 @@ func (r *Repo) PlainRef(ref Ref) (h Hash, known bool) {
 	return r.looseRef(ref)
 }
 
-// CheckoutMade reports whether a checkout outside of the folder below came to the commit by a command that says what it
-// was, such as commit, merge or pull: so its reflog says. A plain update-ref says nothing. It is true, too, where a
-// repository keeps no reflogs. It costs no process.
+// CheckoutMade reports whether a checkout outside the folder below came to the commit by a command that names itself in the
+// reflog, such as commit, merge or pull. A plain update-ref does not. It is also true if the
+// repository keeps no reflogs. It starts no process.
 func (r *Repo) CheckoutMade(h Hash, below string) (bool, error) {
 	dirs, err := r.gitDirs()
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *Repo) CheckoutMade(h Hash, below string) (bool, error) {
 	return false, nil
 }
 
-// readEnd returns the end of a plain file.
+// readEnd returns the last maxReflog bytes of a regular file.
 func readEnd(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, errNotItsName)

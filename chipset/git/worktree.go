@@ -13,17 +13,17 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// Worktree is one checkout of a Repo. It holds nothing but the path, so it may be made before the
-// worktree exists; its methods return ErrNotWorktree when the path is none.
+// Worktree is one checkout of a Repo. It holds only the path, so it may be made before the
+// worktree exists; its methods return ErrNotWorktree if there is none at the path.
 type Worktree struct {
 	repo *Repo
 	path string
 }
 
-// In names the worktree with its root at path: the main one or a linked one.
+// In returns the worktree with its root at path: the main one or a linked one.
 func (r *Repo) In(path string) *Worktree { return &Worktree{repo: r, path: path} }
 
-// Path is the root as it was given to In.
+// Path returns the path that In was called with.
 func (w *Worktree) Path() string { return w.path }
 
 // Run is [Repo.Run] in the worktree.
@@ -35,7 +35,7 @@ func (w *Worktree) Run(ctx context.Context, c Command) ([]byte, error) {
 	return w.repo.run(ctx, p, c)
 }
 
-// GitDir is the worktree's git directory: the common one for the main worktree, a folder below its "worktrees" for a
+// GitDir returns the worktree's git directory: the common one for the main worktree, a folder below its "worktrees" for a
 // linked one.
 func (w *Worktree) GitDir() (string, error) { return w.repo.gitDirOf(w.path) }
 
@@ -50,7 +50,7 @@ type Registration struct {
 	Prunable bool // its directory is gone and nothing protects the entry
 }
 
-// ListWorktrees lists every worktree that git knows of, the main one first.
+// ListWorktrees lists all registered worktrees, the main one first.
 func (r *Repo) ListWorktrees(ctx context.Context) ([]Registration, error) {
 	out, err := r.read(ctx, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Repo) ListWorktrees(ctx context.Context) ([]Registration, error) {
 		}
 		list = append(list, entry)
 	}
-	// git derives the main path from the git directory, which is wrong when that stands elsewhere.
+	// git derives the main path from the git directory, which is wrong if that is elsewhere.
 	if len(list) > 0 && !list[0].Bare {
 		list[0].Path = r.top
 	}
@@ -114,7 +114,7 @@ func (r *Repo) CheckedOutAt(ctx context.Context, b Branch) (path string, found b
 	return paths[0], true, nil
 }
 
-// registeredLink is the .git file that a linked worktree's registration names.
+// registeredLink returns the path of the .git file that a linked worktree's registration names.
 func registeredLink(admin string) (string, error) {
 	data, err := gitfile.ReadSmall(filepath.Join(admin, "gitdir"))
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *Repo) gitDirOf(path string) (string, error) {
 			link, err = gitfile.RealPath(filepath.Dir(link))
 		}
 		switch {
-		case errors.Is(err, syscall.EIO): // it may be the one
+		case errors.Is(err, syscall.EIO): // it may be the one at path
 			return "", fmt.Errorf("worktree: %w", err)
 		case err == nil && link == real:
 			return admin, nil
@@ -158,7 +158,7 @@ func (r *Repo) gitDirOf(path string) (string, error) {
 	return "", fmt.Errorf("%s: %w", path, ErrNotWorktree)
 }
 
-// place resolves where the commands of the worktree work.
+// place returns where the worktree's commands run.
 func (w *Worktree) place() (place, error) {
 	gitDir, err := w.repo.gitDirOf(w.path)
 	if err != nil {
@@ -171,16 +171,16 @@ func (w *Worktree) place() (place, error) {
 	return place{dir: real, gitDir: gitDir, workTree: real}, nil
 }
 
-// linked reports whether p is a linked worktree, in which the rig alone works.
+// linked reports whether p is a linked worktree, which only the rig uses.
 func (r *Repo) linked(p place) bool { return p.gitDir != r.common }
 
 // PrepareWorktree makes the linked worktree at path ready for a worker: at base, on branch (made or reset to
 // base), without untracked files. Ignored files stay, because they are mostly build caches.
 // Whatever an earlier worker left there is thrown away, so salvage first.
 //
-// What a git that was killed left is no obstacle: a registration without files, a broken .git file, locks, an operation in
+// It copes with what a killed git leaves: a registration without files, a broken .git file, locks, an operation in
 // progress, an unreadable index. A worktree with files whose registration is torn is for repair.Worktree. It returns ErrForeignDirectory
-// when something else stands at path, and ErrBranchInUse. Other processes must be kept from preparing
+// if something else is at path, and ErrBranchInUse. No other process may prepare
 // worktrees of the same repository at the same time.
 func (r *Repo) PrepareWorktree(ctx context.Context, path string, b Branch, base Hash) error {
 	if err := errors.Join(b.check(), checkCommits(base)); err != nil {
@@ -208,8 +208,8 @@ func (r *Repo) PrepareDetached(ctx context.Context, path string, base Hash) erro
 	return nil
 }
 
-// elsewhere tells that the last component of a path is not a folder: what a link
-// leads to was never made as a worktree, and is somebody's own.
+// elsewhere reports whether the last component of a path exists and is not a folder: the target of a link
+// was never made as a worktree, and is somebody's own.
 func elsewhere(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && !info.IsDir()
@@ -260,7 +260,7 @@ func onBranch(b Branch, base Hash) []string {
 	return []string{"--no-track", "-B", string(b), string(base)}
 }
 
-// addWorktree makes a worktree where there is none, at once as prepare leaves one.
+// addWorktree makes a new worktree in the state in which prepare leaves one.
 func (r *Repo) addWorktree(ctx context.Context, real string, b Branch, base Hash) error {
 	args := []string{"worktree", "add", "--quiet", "--detach", real, string(base)}
 	if b != "" {
@@ -270,9 +270,9 @@ func (r *Repo) addWorktree(ctx context.Context, real string, b Branch, base Hash
 	return err
 }
 
-// PrepareIdle is PrepareWorktree for the usual case that the worktree stands there as ReleaseWorktree left it, with
-// half the processes. It needs no salvage before it: where anything could be lost, needs healing or
-// fails, it reports false, and PrepareWorktree tells.
+// PrepareIdle is PrepareWorktree for the usual case that the worktree is as ReleaseWorktree left it, with
+// half the processes. It needs no salvage before it: if anything could be lost, needs healing or
+// fails, it returns false, and the caller salvages and calls PrepareWorktree.
 func (r *Repo) PrepareIdle(ctx context.Context, path string, b Branch, base Hash) (ready bool) {
 	if errors.Join(b.check(), checkCommits(base)) != nil {
 		return false
@@ -303,7 +303,7 @@ func (r *Repo) checkUnused(ctx context.Context, b Branch, except string) error {
 	return nil
 }
 
-// registered reports whether git knows a worktree at path that can be used. Where it reports false, nothing is in the way
+// registered reports whether there is a usable worktree at path. If it returns false and no error, nothing is in the way
 // of making one.
 func (r *Repo) registered(real string) (bool, error) {
 	entries, err := os.ReadDir(real)
@@ -332,8 +332,8 @@ func (r *Repo) registered(real string) (bool, error) {
 	return true, gitfile.Write(filepath.Join(real, ".git"), "gitdir: "+admin+"\n")
 }
 
-// forget takes away the registration, which may be "", of a folder that is gone or holds nothing but a file .git. What it
-// held is set aside.
+// forget sets aside the registration, which may be "", of a folder that is gone or holds only a file
+// .git.
 func (r *Repo) forget(real, admin string) error {
 	if _, err := os.Lstat(real); err == nil {
 		if err := gitfile.Remove(filepath.Join(real, ".git")); err != nil {
@@ -347,8 +347,8 @@ func (r *Repo) forget(real, admin string) error {
 	return err
 }
 
-// mendCommondirs makes the registrations readable whose way to the repository a power cut tore: while there is one, git
-// makes no worktree, not even another.
+// mendCommondirs restores commondir files that a power cut tore: one torn registration keeps git from making any other
+// worktree.
 func (r *Repo) mendCommondirs() error {
 	dirs, err := r.gitDirs()
 	if err != nil {
@@ -356,7 +356,7 @@ func (r *Repo) mendCommondirs() error {
 	}
 	for _, admin := range dirs[1:] {
 		if _, err := os.Lstat(filepath.Join(admin, "gitdir")); err != nil {
-			continue // no registration, or one that somebody takes away just now
+			continue // not a registration, or one that is being removed
 		}
 		text, err := gitfile.ReadLine(filepath.Join(admin, "commondir"))
 		if !filepath.IsAbs(text) {
@@ -373,8 +373,8 @@ func (r *Repo) mendCommondirs() error {
 }
 
 // ReleaseWorktree leaves the linked worktree at path clean, on no branch, for the next assignment: at the commit at if
-// that can be had, which saves the next preparation most of its work; else, or if at is "", where it is. What is not
-// committed is lost, so salvage first. ErrNotWorktree is returned where there is none.
+// it can be checked out, which saves the next preparation most of its work; else, or if at is "", at its HEAD. Uncommitted
+// work is lost, so salvage first. ErrNotWorktree is returned if there is none.
 func (r *Repo) ReleaseWorktree(ctx context.Context, path string, at Hash) error {
 	r.worktrees.Lock()
 	defer r.worktrees.Unlock()
@@ -395,9 +395,9 @@ func (r *Repo) ReleaseWorktree(ctx context.Context, path string, at Hash) error 
 	return nil
 }
 
-// LeaveWorktree is ReleaseWorktree without a process of git, for a linked worktree whose content was just committed: it
-// detaches HEAD and changes no file. It does nothing and returns false if more is needed. PrepareIdle detects files that
-// were added afterwards.
+// LeaveWorktree is ReleaseWorktree without a git process, for a linked worktree whose content was just committed: it
+// detaches HEAD and changes no file. It does nothing and returns false if more is needed. PrepareIdle detects files
+// added afterwards.
 func (r *Repo) LeaveWorktree(ctx context.Context, path string) (left bool) {
 	r.worktrees.Lock()
 	defer r.worktrees.Unlock()
@@ -417,7 +417,7 @@ func (r *Repo) LeaveWorktree(ctx context.Context, path string) (left bool) {
 	return true
 }
 
-// leftAt is the commit at which a worktree was left, and the branch that held it then.
+// leftAt is the commit at which a worktree was left, and the branch that held it.
 type leftAt struct {
 	branch Branch
 	head   Hash
@@ -430,8 +430,8 @@ func (w *Worktree) detach(ctx context.Context, p place, at Hash) error {
 	return w.forceCheckout(ctx, p, "--detach")
 }
 
-// ForgetWorktree makes git forget the linked worktree at path, whose folder is gone or holds nothing but a file .git.
-// ErrForeignDirectory is returned for any other folder. One that git does not know is no error.
+// ForgetWorktree removes the registration of the linked worktree at path, whose folder is gone or holds only a file .git.
+// ErrForeignDirectory is returned for any other folder. A worktree that is not registered is not an error.
 func (r *Repo) ForgetWorktree(path string) error {
 	r.worktrees.Lock()
 	defer r.worktrees.Unlock()
