@@ -79,8 +79,8 @@ func (r *Repo) fastForward(ctx context.Context, w *Worktree, b Branch, old, new 
 	}
 	// The person may have configured branch.<name>.mergeOptions; the flags here override it.
 	stdout, stderr, failed := r.runBoth(ctx, p, Command{Args: []string{"merge", "--quiet", "--no-squash", "--commit",
-		"--no-autostash", "--no-verify", "--no-stat", "--ff-only", string(new)}})
-	held, found, err := r.ResolveRef(context.WithoutCancel(ctx), b.Ref())
+		"--no-autostash", "--no-verify-signatures", "--no-stat", "--ff-only", string(new)}})
+	held, found, err := r.ResolveRef(ctx, b.Ref())
 	switch {
 	case err != nil:
 		return errors.Join(failed, err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,6 +199,23 @@ func TestEnvironmentDropsRedirections(t *testing.T) {
 		"GIT_CONFIG_PARAMETERS='core.bare=true'", "GIT_AUTHOR_DATE=0 +0000", "GIT_LITERAL_PATHSPECS=1", "HOME=/h", "GIT_SSH_COMMAND=ssh -v", "GIT_CONFIG_COUNT=1"})
 	if want := "HOME=/h GIT_SSH_COMMAND=ssh -v GIT_CONFIG_COUNT=1"; strings.Join(got, " ") != want {
 		t.Errorf("%q", got)
+	}
+}
+
+// The rig's git asks nobody, opens no editor, fetches nothing by itself, and follows no replacement.
+func TestEnvironmentOfGit(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range []Command{{}, {Read: true}, {Network: true}} {
+		c.Args = []string{"-c", "alias.dump=!env", "dump"}
+		out, err := f.Repo.Run(f.ctx, c)
+		f.must(err)
+		for line, want := range map[string]bool{"GIT_TERMINAL_PROMPT=0": true, "GIT_ASKPASS=": true, "GIT_EDITOR=true": true, "GIT_SEQUENCE_EDITOR=true": true,
+			"GIT_PAGER=cat": true, "LC_ALL=C": true, "GIT_NO_LAZY_FETCH=1": true, "GIT_NO_REPLACE_OBJECTS=1": true,
+			"GIT_OPTIONAL_LOCKS=0": c.Read, "GIT_ALLOW_PROTOCOL=none": !c.Network} {
+			if slices.Contains(strings.Split(string(out), "\n"), line) != want {
+				t.Errorf("%+v: %s is there: %v", c, line, !want)
+			}
+		}
 	}
 }
 

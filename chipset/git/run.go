@@ -44,6 +44,7 @@ func settings() []string {
 		"commit.gpgSign=false",
 		"tag.gpgSign=false",
 		"push.gpgSign=false",
+		"diff.orderFile=/dev/null", // git status fails over a missing one
 		"log.showSignature=false",
 		"gc.auto=0",
 		"maintenance.auto=false",

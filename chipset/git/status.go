@@ -59,7 +59,7 @@ func (w *Worktree) rawStatus(ctx context.Context, p place) ([]byte, error) {
 		}
 	}
 	return w.repo.run(ctx, p, Command{Read: true, Args: []string{"status", "--porcelain=v2", "-z",
-		"--untracked-files=all", "--ignore-submodules=dirty", "--no-renames"}})
+		"--untracked-files=all", "--ignore-submodules=dirty", "--no-renames", "--no-show-stash"}})
 }
 
 // untouched reports whether git sees no difference to HEAD, including .chipset, and no operation is in
