@@ -137,7 +137,7 @@ func (w *Worktree) quit(ctx context.Context, p place) error {
 			args = []string{"bisect", "reset", "HEAD"}
 		}
 		_, err := w.repo.run(ctx, p, Command{Args: args})
-		if exited(err, 1, 128) && op != OperationBisect {
+		if exited(err, 1, 128) && op != OperationBisect || err == nil && operation(p.gitDir) == op {
 			err = dropOperation(p.gitDir) // its records are torn, so git can't end it
 		}
 		if err != nil {
@@ -147,9 +147,9 @@ func (w *Worktree) quit(ctx context.Context, p place) error {
 	return fmt.Errorf("%s: %w: %s", p.workTree, ErrInProgress, operation(p.gitDir))
 }
 
-// dropOperation removes git's records of an operation, as --quit does when it can read them.
+// dropOperation removes git's records of the operations that it can't end without reading them.
 func dropOperation(gitDir string) error {
-	for _, name := range []string{"rebase-apply", "rebase-merge", "sequencer", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
+	for _, name := range []string{"rebase-apply", "rebase-merge", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
 		if err := os.RemoveAll(filepath.Join(gitDir, name)); err != nil { //nolint:forbidigo // git's own records of an operation
 			return err
 		}

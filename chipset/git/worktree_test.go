@@ -271,7 +271,8 @@ func TestPrepareOverLinkAlone(t *testing.T) {
 
 // An operation of which git can't read its own records any more is ended all the same.
 func TestPrepareEndsTornOperations(t *testing.T) {
-	for _, torn := range []string{"rebase-merge/autostash", "rebase-merge/head-name", "rebase-apply/applying", "rebase-merge"} {
+	for _, torn := range []string{"rebase-merge/autostash", "rebase-merge/head-name", "rebase-apply/applying", "rebase-merge",
+		"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "sequencer/todo", "BISECT_LOG"} {
 		t.Run(torn, func(t *testing.T) {
 			f := newFixture(t)
 			w := f.prepared()
