@@ -24,7 +24,7 @@ type Committed struct {
 // CommitAll commits everything that is not ignored on HEAD, except the top-level .chipset and embedded
 // repositories. Without changes it makes no commit, so it may be
 // repeated. It concludes a merge that the worker resolved. It returns *UnmergedError for unresolved
-// conflicts, *UnfitError for what git can't commit, and ErrInProgress in the middle of a rebase, am or bisect.
+// conflicts, *InProgressError for any other operation, and *UnfitError for what git can't commit.
 func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Committed, error) {
 	p, err := w.ours()
 	if err != nil {
@@ -40,9 +40,8 @@ func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Comm
 	if len(status.Unmerged) > 0 {
 		return Committed{}, &UnmergedError{Paths: status.Unmerged}
 	}
-	switch status.Operation {
-	case OperationRebase, OperationAm, OperationBisect:
-		return Committed{}, fmt.Errorf("commit in %s: %w: %s", w.path, ErrInProgress, status.Operation)
+	if status.Operation != NoOperation && status.Operation != OperationMerge {
+		return Committed{}, &InProgressError{status.Operation}
 	}
 	result := Committed{Embedded: status.Embedded}
 	if len(status.Dirty) == 0 && status.Operation != OperationMerge {

@@ -93,7 +93,10 @@ func TestCommitAllConcludesMergeButNotRebase(t *testing.T) {
 	f.write(w.Path(), "a.txt", "resolved again\n")
 	f.git(w.Path(), "add", "a.txt")
 	_, err = w.CommitAll(f.ctx, "m", "polecat-alpha")
-	f.wantErr(err, ErrInProgress)
+	var inProgress *InProgressError
+	if !errors.As(err, &inProgress) || inProgress.Operation != OperationRebase {
+		t.Errorf("%v", err)
+	}
 }
 
 const salvageRef Ref = "refs/chipset/salvage/as-k3f9q"
@@ -158,6 +161,9 @@ func TestSalvageOfCommitsAlone(t *testing.T) {
 	}
 	if saved, err = w.Salvage(f.ctx, SalvageRequest{Base: head, Ref: salvageRef + "x"}); err != nil || saved.Saved {
 		t.Errorf("%+v %v", saved, err)
+	}
+	if saved, err = w.Salvage(f.ctx, SalvageRequest{Ref: salvageRef + "x"}); err != nil || saved.Hash != head {
+		t.Errorf("without a base: %+v %v", saved, err)
 	}
 }
 

@@ -33,8 +33,6 @@ var (
 	ErrLocked = errors.New("the index is locked by another git")
 	// ErrNoEnd is returned (inside an *Error) for a command that was killed at the Deadline.
 	ErrNoEnd = errors.New("did not end")
-	// ErrInProgress is returned by CommitAll during a rebase, am or bisect, when HEAD is not the branch.
-	ErrInProgress = errors.New("a git operation is in progress")
 	// ErrNoRemote is returned for a remote that the repository does not configure.
 	ErrNoRemote = errors.New("no such remote")
 	// ErrNoRemoteBranch is returned by Fetch for a branch that the remote does not have.
@@ -130,6 +128,11 @@ func (e *RefusedError) Cause() string {
 	}
 	return "your changes to " + wording.JoinFirst(names, most) + " would be overwritten: commit or stash them"
 }
+
+// InProgressError is returned by CommitAll in the middle of an operation other than a merge. Nothing was committed.
+type InProgressError struct{ Operation Operation }
+
+func (e *InProgressError) Error() string { return "a " + string(e.Operation) + " is in progress" }
 
 // UnmergedError is returned by CommitAll when the worktree holds unresolved conflicts. Nothing was committed.
 type UnmergedError struct{ Paths []string }

@@ -144,7 +144,7 @@ func (w *Worktree) quit(ctx context.Context, p place) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%s: %w: %s", p.workTree, ErrInProgress, operation(p.gitDir))
+	return fmt.Errorf("%s: %w", p.workTree, &InProgressError{operation(p.gitDir)})
 }
 
 // dropOperation removes git's records of the operations that it can't end without reading them.

@@ -32,15 +32,6 @@ func (w *Worktree) HeadBranch(ctx context.Context) (b Branch, found bool, err er
 	return w.repo.headBranch(ctx, p)
 }
 
-// Operation returns what git is in the middle of there. It starts no process.
-func (w *Worktree) Operation() (Operation, error) {
-	p, err := w.place()
-	if err != nil {
-		return NoOperation, err
-	}
-	return operation(p.gitDir), nil
-}
-
 // Status compares the worktree with its index and HEAD. It takes no locks. It returns *UnfitError for a worktree with
 // an obstacle that git can't read.
 func (w *Worktree) Status(ctx context.Context) (Status, error) {

@@ -135,9 +135,6 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 	if err := f.keepBranchTip(ctx, branch, work); err != nil {
 		return err
 	}
-	if err := f.Rig.Git.FreeBranch(ctx, branch); err != nil {
-		return err
-	}
 	if err := f.Rig.Git.UpdateBranch(ctx, branch, work, ""); err != nil {
 		return err
 	}
@@ -234,28 +231,15 @@ func (f *finish) commitRest(ctx context.Context, b *bead.Bead, branch git.Branch
 	if err := wt.CollectLFS(); err != nil {
 		return "", err
 	}
-	op, err := wt.Operation()
-	if err != nil {
-		return "", err
-	}
-	if op != git.NoOperation && op != git.OperationMerge {
-		status, err := wt.Status(ctx)
-		if err == nil && len(status.Unmerged) > 0 {
-			err = unfitf("unmerged paths: %s", strings.Join(firstFew(status.Unmerged), ", "))
-		}
-		if err == nil {
-			err = unfitf("a %s is in progress", op)
-		}
-		return "", refused(err)
-	}
 	message := fmt.Sprintf("%s\n\nBead: %s\nAssignment: %s\n", b.Title, b.ID, f.rec.AssignmentID)
 	made, err := wt.CommitAll(ctx, message, string(f.rec.AgentID))
 	var unmerged *git.UnmergedError
+	var inProgress *git.InProgressError
 	switch {
 	case errors.As(err, &unmerged):
 		return "", unfitf("unmerged paths: %s", strings.Join(firstFew(unmerged.Paths), ", "))
-	case errors.Is(err, git.ErrInProgress):
-		return "", unfitf("a git operation is in progress")
+	case errors.As(err, &inProgress):
+		return "", unfitf("%v", inProgress)
 	case err != nil:
 		return "", refused(err)
 	}
