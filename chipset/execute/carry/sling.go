@@ -186,15 +186,17 @@ func HealDispatches(ctx context.Context, r *rig.Rig) (int, error) {
 // ReleaseHook clears a hook if it still names the assignment. A hook that
 // names another one, or none, is left alone.
 func ReleaseHook(ctx context.Context, r *rig.Rig, id state.AgentID, a state.AssignmentID, by state.AgentID) error {
-	c := &carrier{Rig: r}
-	if named, err := c.hooked(id); err != nil || id == "" || named != a {
-		return err
+	if id == "" {
+		return nil
 	}
 	h, err := r.Hooks.Get(string(id))
+	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
+		return nil // the witness reports it
+	}
 	if err != nil || h.WorkItem == nil {
 		return err
 	}
-	err = c.do(ctx, flow.ClearHook{Agent: id, Assignment: a, BeadID: h.WorkItem.BeadID, By: by})
+	err = (&carrier{Rig: r}).do(ctx, flow.ClearHook{Agent: id, Assignment: a, BeadID: h.WorkItem.BeadID, By: by})
 	if errors.Is(err, state.ErrConflict) {
 		return nil // somebody was faster
 	}
