@@ -36,34 +36,20 @@ func (w *Worktree) Rebase(ctx context.Context, head, onto Hash, agentID string) 
 	} else if ready != "" {
 		return ready, w.forceCheckout(ctx, p, "--detach", string(ready))
 	}
-	// The rebase itself checks head out. What is in its way, it refuses to overwrite.
 	untouched, err := w.untouched(ctx, p)
-	if err == nil && untouched {
-		if candidate := w.pick(ctx, p, head, onto, agentID); candidate != "" {
-			return candidate, nil
-		}
-		if ctx.Err() != nil {
-			return "", w.undoRebase(ctx, p, head, ctx.Err())
-		}
-		if untouched = operation(p.gitDir) == NoOperation; !untouched {
-			err = w.quit(ctx, p)
-		}
-	}
-	if err == nil && !untouched {
-		err = w.forceCheckout(ctx, p, "--detach", string(head))
-	}
 	if err != nil {
 		return "", err
 	}
-	err = w.replay(ctx, p, head, onto, agentID)
-	var conflict *ConflictError
-	if err != nil && !errors.As(err, &conflict) && untouched && ctx.Err() == nil {
-		if err = w.undoRebase(ctx, p, head, nil); err == nil {
-			err = w.replay(ctx, p, head, onto, agentID)
+	if untouched {
+		if candidate := w.pick(ctx, p, head, onto, agentID); candidate != "" {
+			return candidate, nil
 		}
 	}
-	if err != nil {
-		return "", w.undoRebase(ctx, p, head, err)
+	if err := w.cleanAt(ctx, p, head); err != nil {
+		return "", err
+	}
+	if err := w.replay(ctx, p, head, onto, agentID); err != nil {
+		return "", errors.Join(err, w.cleanAt(ctx, p, head))
 	}
 	candidate, err := w.present(ctx, p)
 	if err != nil {
@@ -156,16 +142,15 @@ func (w *Worktree) replay(ctx context.Context, p place, head, onto Hash, agentID
 	return &ConflictError{Paths: paths, Output: said.String()}
 }
 
-// undoRebase ends the rebase, makes the worktree clean at head, and returns cause joined with its own errors. It runs
-// even if ctx was cancelled, so that the next request finds a clean worktree.
-func (w *Worktree) undoRebase(ctx context.Context, p place, head Hash, cause error) error {
+// cleanAt ends any operation and makes the worktree clean at head. It runs even if ctx was cancelled, so that the next
+// request finds a clean worktree.
+func (w *Worktree) cleanAt(ctx context.Context, p place, head Hash) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	err := w.quit(ctx, p)
-	if err == nil {
-		err = w.forceCheckout(ctx, p, "--detach", string(head))
+	if err := w.quit(ctx, p); err != nil {
+		return err
 	}
-	return errors.Join(cause, err)
+	return w.forceCheckout(ctx, p, "--detach", string(head))
 }
 
 // BroughtBy returns the commit in onto's history that brought the last of head's changes: head
