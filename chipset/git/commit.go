@@ -223,7 +223,7 @@ func (w *Worktree) commit(ctx context.Context, p place, message, agentID string)
 		return err
 	}
 	_, err = w.repo.run(ctx, p, Command{
-		Args:  []string{"commit", "--quiet", "--no-verify", "--no-status", "--cleanup=whitespace", "--file=-"},
+		Args:  []string{"commit", "--quiet", "--no-status", "--cleanup=whitespace", "--file=-"},
 		Stdin: commitMessage(message),
 		Env:   identity,
 	})

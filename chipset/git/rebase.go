@@ -82,7 +82,7 @@ func (w *Worktree) pick(ctx context.Context, p place, head, onto Hash, agentID s
 		what = string(c.fork) + ".." + string(head)
 	}
 	// Commits that were empty from the start stay; if one became empty, cherry-pick stops, and a rebase drops it.
-	_, err = w.repo.run(ctx, p, Command{Args: []string{"cherry-pick", "--no-edit", "--no-gpg-sign", "--allow-empty", "--allow-empty-message", what}, Env: identity})
+	_, err = w.repo.run(ctx, p, Command{Args: []string{"cherry-pick", "--no-edit", "--allow-empty", "--allow-empty-message", what}, Env: identity})
 	if err != nil {
 		return ""
 	}
@@ -117,9 +117,8 @@ func (w *Worktree) replay(ctx context.Context, p place, head, onto Hash, agentID
 		return err
 	}
 	stdout, stderr, err := w.repo.runBoth(ctx, p, Command{
-		Args: []string{"rebase", "--merge", "--no-rebase-merges", "--empty=drop", "--no-autostash", "--no-autosquash",
-			"--no-fork-point", "--no-verify", "--no-gpg-sign", "--no-stat", string(onto), string(head) + "^0"},
-		Env: identity,
+		Args: []string{"rebase", "--merge", "--no-rebase-merges", "--empty=drop", "--no-fork-point", "--no-stat", string(onto), string(head) + "^0"},
+		Env:  identity,
 	})
 	if !exited(err, 1) {
 		return err

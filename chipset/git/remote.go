@@ -114,8 +114,7 @@ func (r *Repo) Push(ctx context.Context, remote string, h Hash, b Branch) error 
 	if err != nil {
 		return fmt.Errorf("push: %w", err)
 	}
-	stdout, stderr, err := r.runBoth(ctx, r.plain(), Command{Env: env, Network: true, Args: []string{"push", "--porcelain", "--no-verify", "--no-force",
-		"--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--", remote, string(h) + ":" + string(b.Ref())}})
+	stdout, stderr, err := r.runBoth(ctx, r.plain(), Command{Env: env, Network: true, Args: push(remote, string(h), b)})
 	if !exited(err, 1) {
 		return err
 	}
@@ -127,6 +126,12 @@ func (r *Repo) Push(ctx context.Context, remote string, h Hash, b Branch) error 
 		}
 	}
 	return err
+}
+
+// push returns the arguments of a push to one branch that pushes nothing else, whatever the person has configured.
+func push(remote, what string, b Branch, options ...string) []string {
+	args := append([]string{"push", "--porcelain", "--no-force", "--no-follow-tags", "--recurse-submodules=no"}, options...)
+	return append(args, "--", remote, what+":"+string(b.Ref()))
 }
 
 // CanPush asks a remote whether it would accept a push to branch b, with a dry run. If the remote's b is
@@ -146,7 +151,6 @@ func (r *Repo) CanPush(ctx context.Context, remote string, b Branch) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.run(ctx, r.plain(), Command{Env: env, Network: true, Read: true, Args: []string{"push", "--dry-run", "--porcelain", "--no-verify", "--no-force",
-		"--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--", remote, what + ":" + string(b.Ref())}})
+	_, err = r.run(ctx, r.plain(), Command{Env: env, Network: true, Read: true, Args: push(remote, what, b, "--dry-run")})
 	return err
 }

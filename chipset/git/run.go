@@ -50,7 +50,6 @@ func settings() []string {
 		"maintenance.auto=false",
 		"rerere.enabled=false",
 		"advice.detachedHead=false",
-		"merge.autoStash=false",
 		"rebase.autoStash=false",
 		"rebase.autoSquash=false",
 		"rebase.updateRefs=false",

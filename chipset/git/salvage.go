@@ -375,7 +375,7 @@ func (w *Worktree) commitTree(ctx context.Context, p place, q SalvageRequest, tr
 	if err != nil {
 		return "", err
 	}
-	args := []string{"commit-tree", "--no-gpg-sign", string(tree)}
+	args := []string{"commit-tree", string(tree)}
 	for _, parent := range parents {
 		args = append(args, "-p", string(parent))
 	}
