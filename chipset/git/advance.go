@@ -72,11 +72,6 @@ func (r *Repo) fastForward(ctx context.Context, w *Worktree, b Branch, old, new 
 	} else if !found || on != b {
 		return r.moved(b, old)
 	}
-	if head, err := w.present(ctx, p); err != nil && !errors.Is(err, ErrNoCommits) {
-		return err
-	} else if head != old {
-		return r.moved(b, old)
-	}
 	// The person may have configured branch.<name>.mergeOptions; the flags here override it.
 	stdout, stderr, failed := r.runBoth(ctx, p, Command{Args: []string{"merge", "--quiet", "--no-squash", "--commit",
 		"--no-autostash", "--no-verify-signatures", "--no-stat", "--ff-only", string(new)}})
@@ -107,7 +102,7 @@ func (w *Worktree) inTheWay(p place, b Branch) error {
 	if _, err := os.Lstat(p.workTree); err != nil {
 		return &RefusedError{Path: w.path, Output: err.Error(), Whole: true}
 	}
-	if op := operation(p.gitDir); op != NoOperation && op != OperationBisect {
+	if op := operation(p.gitDir); op != NoOperation {
 		return &RefusedError{Path: w.path, Output: "a " + string(op) + " is in progress", Whole: true}
 	}
 	for _, lock := range advanceLocks(p, w.repo.common, b) {

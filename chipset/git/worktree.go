@@ -402,7 +402,7 @@ func (r *Repo) LeaveWorktree(ctx context.Context, path string) (left bool) {
 	r.worktrees.Lock()
 	defer r.worktrees.Unlock()
 	p, err := r.In(path).ours()
-	if err != nil || r.clearLocks(ctx, p.gitDir) != nil || operation(p.gitDir) != NoOperation {
+	if err != nil || operation(p.gitDir) != NoOperation {
 		return false
 	}
 	b, _, known := readHead(p.gitDir)
