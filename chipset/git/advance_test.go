@@ -187,6 +187,11 @@ func TestAdvanceRefused(t *testing.T) {
 		"checked out twice": func(f *fixture) {
 			f.git(f.TopLevel(), "worktree", "add", "-q", "--force", filepath.Join(f.TempDir(), "twice"), "main")
 		},
+		"bisect of it": func(f *fixture) { f.git(f.TopLevel(), "bisect", "start") },
+		"bisect of more": func(f *fixture) {
+			f.write(f.CommonDir(), "BISECT_LOG", "")
+			f.write(f.CommonDir(), "BISECT_START", "other\n")
+		},
 		"rebase of it": func(f *fixture) {
 			f.git(f.TopLevel(), "checkout", "-q", "--detach")
 			f.write(f.CommonDir(), "rebase-merge/head-name", "refs/heads/main\n")
@@ -195,7 +200,7 @@ func TestAdvanceRefused(t *testing.T) {
 	for name, obstruct := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.git(f.TopLevel(), "config", "merge.autoStash", "true")
+			f.git(f.TopLevel(), "config", "branch.main.mergeOptions", "--autostash")
 			old, new := step(f)
 			obstruct(f)
 			before := f.git(f.TopLevel(), "-c", "core.quotePath=false", "status", "--porcelain", "-uall", "--no-renames")
@@ -209,6 +214,93 @@ func TestAdvanceRefused(t *testing.T) {
 				t.Errorf("touched:\n%s\n%s", before, after)
 			}
 		})
+	}
+}
+
+// A branch whose name differs only by case is the same file on some file systems. It is never moved in the other's place.
+func TestAdvanceBesideTheOtherCase(t *testing.T) {
+	f := newFixture(t)
+	old, new := step(f)
+	f.git(f.TopLevel(), "checkout", "-q", "-b", "Main")
+	f.wantErr(f.Advance(f.ctx, "main", old, new), ErrMoved)
+	f.wantBranch("Main", old)
+	f.wantBranch("main", old)
+	f.wantGone(f.TopLevel(), "added/new")
+}
+
+// instead makes the repository's git run a shell script in place of one subcommand; $git is the real git.
+func (f *fixture) instead(subcommand, script string) {
+	f.Helper()
+	path := filepath.Join(f.TempDir(), "git")
+	f.must(os.WriteFile(path, []byte("#!/bin/sh\ngit='"+f.Repo.git+"'\nfor a; do case $a in "+subcommand+") "+script+" ;; esac; done\nexec \"$git\" \"$@\"\n"), 0o755))
+	f.Repo.git = path
+}
+
+// What git's exit status says of a fast-forward is not believed: the branch is looked at.
+func TestAdvanceLooksAtTheBranch(t *testing.T) {
+	for name, c := range map[string]struct {
+		script  string
+		wantErr error // nil with refused == "": it has advanced
+		refused string
+	}{
+		"it says so and does nothing":       {script: "exit 0", wantErr: ErrMoved},
+		"it says no and does it":            {script: `"$git" "$@"; exit 1`},
+		"somebody moves the branch":         {script: `"$git" -C "$PWD" update-ref refs/heads/main "$(echo x | "$git" -C "$PWD" commit-tree HEAD^{tree})"; exit 1`, wantErr: ErrMoved},
+		"somebody's changes are in the way": {script: "echo in the way >&2; exit 1", refused: "in the way"},
+		"somebody takes the lock":           {script: ": >.git/index.lock; exit 128", refused: "index.lock exists"},
+		"it fails":                          {script: "exit 128", wantErr: &Error{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			old, new := step(f)
+			f.instead("merge", c.script)
+			err := f.Advance(f.ctx, "main", old, new)
+			var refused *RefusedError
+			var failed *Error
+			switch _, anyError := c.wantErr.(*Error); {
+			case c.refused != "":
+				if !errors.As(err, &refused) || !strings.Contains(refused.Output, c.refused) {
+					t.Errorf("%v", err)
+				}
+			case anyError:
+				if !errors.As(err, &failed) || errors.As(err, &refused) || errors.Is(err, ErrMoved) {
+					t.Errorf("%v", err)
+				}
+			default:
+				f.wantErr(err, c.wantErr)
+			}
+		})
+	}
+}
+
+// So are those of a commit, of a rebase and of a ref.
+func TestOtherExitsAreNotBelieved(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	f.write(w.Path(), "new.txt", "new\n")
+	git := f.Repo.git
+	f.instead("commit", "exit 1")
+	if made, err := w.CommitAll(f.ctx, "m", "a"); err == nil {
+		t.Errorf("a commit that fails has made %+v", made)
+	}
+	f.Repo.git = git
+	made, err := w.CommitAll(f.ctx, "m", "a")
+	f.must(err)
+	onto := f.commit(f.TopLevel(), map[string]string{"onto.txt": "x"})
+	f.instead("cherry-pick", "exit 1")
+	f.instead("rebase", "exit 0")
+	if candidate, err := w.Rebase(f.ctx, made.Hash, onto, "a"); err == nil {
+		t.Errorf("a rebase that does nothing has made %s", candidate)
+	}
+	f.wantPrepared(w, "", made.Hash)
+	f.Repo.git = git
+	f.instead("update-ref", "exit 1")
+	var failed *Error
+	if err := f.UpdateBranch(f.ctx, "polecat/x", onto, made.Hash); !errors.As(err, &failed) || errors.Is(err, ErrMoved) {
+		t.Errorf("%v", err)
+	}
+	if err := f.DeleteBranches(f.ctx, BranchDeletion{Branch: "polecat/x", Holds: made.Hash}); !errors.As(err, &failed) || errors.Is(err, ErrMoved) {
+		t.Errorf("%v", err)
 	}
 }
 

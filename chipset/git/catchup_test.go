@@ -51,6 +51,10 @@ func TestCatchUp(t *testing.T) {
 			f.write(f.TopLevel(), "a.txt", "mine\n")
 			f.git(f.TopLevel(), "add", "a.txt")
 		}, false, "M  a.txt\nD  b"},
+		"a person's change in the way": {func(f *fixture, old Hash) {
+			behind(f, old)
+			f.write(f.TopLevel(), "a.txt", "mine\n")
+		}, false, "MM a.txt\nD  b"},
 		"a merge is in progress": {func(f *fixture, old Hash) {
 			behind(f, old)
 			f.write(f.CommonDir(), "MERGE_HEAD", string(old)+"\n")
@@ -70,7 +74,7 @@ func TestCatchUp(t *testing.T) {
 			old := f.head(f.TopLevel())
 			new := f.commit(f.TopLevel(), map[string]string{"a.txt": "theirs\n", "b": "b"})
 			tt.leave(f, old)
-			if caught, err := f.CatchUp(f.ctx, "main", old, new); err != nil || caught != tt.caught {
+			if caught, err := f.CatchUp(f.ctx, "main", old, new); (err != nil) != (name == "a person's change in the way") || caught != tt.caught {
 				t.Errorf("%v, %v", caught, err)
 			}
 			if status := f.git(f.TopLevel(), "status", "--porcelain"); status != tt.status {

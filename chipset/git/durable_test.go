@@ -1,12 +1,15 @@
 package git
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // spoil puts other content under the name of a loose object, as a power cut does.
@@ -92,6 +95,30 @@ func TestStoreFilesOfAFolderWithoutAFile(t *testing.T) {
 	f.must(w.StoreFiles(f.ctx))
 	f.must(f.MakeDurable(f.ctx, head, base))
 	f.git(w.Path(), "fsck", "--strict")
+}
+
+// A disk that fails is no torn object: what can't be read is not taken for damaged, and so not removed.
+func TestReadErrorIsNotDamage(t *testing.T) {
+	f := newFixture(t)
+	whole, err := os.ReadFile(f.loose(f.head(f.TopLevel())))
+	f.must(err)
+	failing := io.MultiReader(bytes.NewReader(whole[:len(whole)/2]), iotest.ErrReader(os.ErrDeadlineExceeded))
+	if err := checkObject(failing, f.head(f.TopLevel())); !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errNotItsName) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	f := newFixture(t)
+	packed := f.head(f.TopLevel())
+	f.git(f.TopLevel(), "gc", "-q")
+	loose := f.commit(f.TopLevel(), map[string]string{"b": "b"})
+	torn := f.commit(f.TopLevel(), map[string]string{"c": "c"})
+	f.spoil(torn, func(whole []byte) []byte { return whole[:len(whole)/2] })
+	missing := Hash(strings.Repeat("1", 40))
+	if bad, err := f.Unreadable(f.ctx, []Hash{packed, loose, torn, missing}); err != nil || !slices.Equal(bad, []Hash{torn, missing}) {
+		t.Errorf("%v, %v", bad, err)
+	}
 }
 
 func TestMakeDurableOfWhatIsLostStaysTorn(t *testing.T) {

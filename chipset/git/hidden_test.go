@@ -95,7 +95,7 @@ func TestConfigured(t *testing.T) {
 		t.Error("an upstream counts")
 	}
 	for _, change := range [][2]string{{"config", "[core]\n\tfsmonitor = x\n"}, {"config", "[branch \"y\"]\n\tremote = x[core]\n"},
-		{"info/exclude", "x\n"}, {"info/attributes", "* filter=x\n"}, {"hooks/pre-commit", "#!/bin/sh\n"}} {
+		{"objects/info/alternates", "/x\n"}, {"info/exclude", "x\n"}, {"info/attributes", "* filter=x\n"}, {"hooks/pre-commit", "#!/bin/sh\n"}} {
 		before := sum()
 		write(change[0], change[1])
 		if sum() == before {

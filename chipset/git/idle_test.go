@@ -73,6 +73,21 @@ func TestPrepareIdleRefuses(t *testing.T) {
 	}
 }
 
+// A worker can make the next branch another name of main. Neither is moved to base with the other.
+func TestPrepareIdleOfAnotherNameOfABranch(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	base := f.head(f.TopLevel())
+	f.must(f.ReleaseWorktree(f.ctx, w.Path(), base))
+	main := f.commit(f.TopLevel(), map[string]string{"n": "n"})
+	f.git(f.TopLevel(), "symbolic-ref", "refs/heads/polecat/y", "refs/heads/main")
+	if !f.PrepareIdle(f.ctx, w.Path(), "polecat/y", base) {
+		t.Error("not idle")
+	}
+	f.wantPrepared(w, "polecat/y", base)
+	f.wantBranch("main", main)
+}
+
 func TestPrepareIdle(t *testing.T) {
 	f := newFixture(t)
 	w := f.prepared()

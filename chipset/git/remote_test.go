@@ -2,7 +2,9 @@ package git
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -53,11 +55,61 @@ func TestRemote(t *testing.T) {
 	f.wantBranch("main", mine)
 	f.wantErr(f.Push(f.ctx, "origin", mine, "main"), ErrRejected)
 
+	// The remote's branch was rewritten, and it has another whose name only ends in the same way.
+	f.git(other, "commit", "-q", "--amend", "-m", "rewritten")
+	f.git(other, "push", "-q", "--force", "origin", "main", "main:refs/x/refs/heads/end")
+	if h, err := f.Fetch(f.ctx, "origin", "main"); err != nil || h != f.head(other) {
+		t.Errorf("fetched %v, want %v: %v", h, f.head(other), err)
+	}
+	if h, found, err := f.RemoteHash(f.ctx, "origin", "end"); err != nil || found {
+		t.Errorf("found %v, %v", h, err)
+	}
+	// To ask whether a push is possible pushes nothing, also where the remote is ahead by what nobody here knows.
+	f.commit(other, map[string]string{"unknown": "x"})
+	f.git(other, "push", "-q", "origin", "main")
+	f.must(f.CanPush(f.ctx, "origin", "main"))
+	f.git(top, "branch", "fresh")
+	f.must(f.CanPush(f.ctx, "origin", "fresh"))
+	if h, found, err := f.RemoteHash(f.ctx, "origin", "fresh"); err != nil || found {
+		t.Errorf("pushed %v, %v", h, err)
+	}
+	f.must(os.RemoveAll(filepath.Join(base, "moved")))
+	f.must(os.Rename(origin, filepath.Join(base, "moved")))
+	if f.CanPush(f.ctx, "origin", "main") == nil {
+		t.Error("a remote that is gone takes a push")
+	}
+	f.must(os.Rename(filepath.Join(base, "moved"), origin))
+
 	f.write(origin, "hooks/pre-receive", "#!/bin/sh\necho no >&2\nexit 1\n")
 	f.git(base, "-c", "alias.x=!chmod +x origin.git/hooks/pre-receive", "x")
 	err = f.Push(f.ctx, "origin", theirs, "other")
 	if !errors.As(err, &rejected) || !rejected.ByHook {
 		t.Errorf("%v", err)
+	}
+}
+
+// ssh asks for no password that nobody is there to type, unless the person has said how it is run.
+func TestSSHAsksNobody(t *testing.T) {
+	for _, key := range []string{"", "core.sshCommand"} {
+		f := newFixture(t)
+		bin := t.TempDir()
+		asked := filepath.Join(bin, "asked")
+		f.must(os.WriteFile(filepath.Join(bin, "ssh"), []byte("#!/bin/sh\necho \"$*\" >"+asked+"\nexit 1\n"), 0o755))
+		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		f.git(f.TopLevel(), "remote", "add", "origin", "ssh://example.invalid/x")
+		if key != "" {
+			f.git(f.TopLevel(), "config", key, "ssh -oMine")
+		}
+		r, err := Open(f.ctx, f.TopLevel())
+		f.must(err)
+		if _, err := r.Fetch(f.ctx, "origin", "main"); err == nil {
+			t.Error("fetched")
+		}
+		args, err := os.ReadFile(asked)
+		f.must(err)
+		if strings.Contains(string(args), "-oBatchMode=yes") != (key == "") || strings.Contains(string(args), "-oMine") != (key != "") {
+			t.Errorf("%s: ssh %s", key, args)
+		}
 	}
 }
 
