@@ -309,6 +309,34 @@ func TestWorktreeOfAnotherAssignment(t *testing.T) {
 	}
 }
 
+// Work is submitted from its branch although the worktree holds another assignment's by now, torn or not, and although
+// the target was rewritten since it began, if it stands on the target as it is now.
+func TestWorkThatIsSubmittedAllTheSame(t *testing.T) {
+	for name, change := range map[string]func(a *attempt, use *Worktree){
+		"another's torn work in the worktree": func(a *attempt, use *Worktree) {
+			a.git(a.worktree(), "checkout", "-q", "-b", "polecat/other", "main")
+			*use = Worktree{AgentID: alpha, AssignmentID: "as-other", BeadID: "tt-other", Session: "ses-two", Base: use.Base, Branch: "polecat/other", Torn: true}
+		},
+		"a target that was rewritten": func(a *attempt, use *Worktree) {
+			use.Base = git.Hash(a.git(a.worktree(), "commit-tree", "-m", "rewritten", "HEAD^{tree}"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAttempt(t, nil)
+			a.write("one.txt", "one\n")
+			a.git(a.worktree(), "add", "-A")
+			a.git(a.worktree(), "commit", "-qm", "one")
+			use, _ := ReadWorktree(a.rig, alpha)
+			change(a, &use)
+			a.must(WriteWorktree(a.rig, use))
+			rec, o := a.finished(retire.Done, "")
+			if rec.Outcome != retire.Done || o.Bead != "done" || len(o.Requests) != 1 || !strings.Contains(o.Landed, "one.txt") {
+				t.Errorf("%s %q, %+v", rec.Outcome, rec.Reason, o)
+			}
+		})
+	}
+}
+
 // What was torn, and what does not follow from where the work began, is saved and not submitted.
 func TestWorkThatIsNotSubmitted(t *testing.T) {
 	for name, c := range map[string]struct {

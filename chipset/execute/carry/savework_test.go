@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
+	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -55,6 +56,49 @@ func TestSaveWorkOnNoBranch(t *testing.T) {
 	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); err != nil || ref != "" {
 		t.Errorf("what is kept is saved again on %q, %v", ref, err)
 	}
+}
+
+// A session goes on only in the worktree that it left, with nothing of git's files torn.
+func TestWorktreeWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		session state.SessionID
+		change  func(a *attempt, use *Worktree)
+		whole   bool
+	}{
+		"as it was left":     {"ses-one", func(*attempt, *Worktree) {}, true},
+		"of another":         {"ses-two", func(*attempt, *Worktree) {}, false},
+		"torn by the record": {"ses-one", func(_ *attempt, use *Worktree) { use.Torn = true }, false},
+		"HEAD is torn":       {"ses-one", func(a *attempt, _ *Worktree) { gittest.Write(t, a.dir, ".git/worktrees/polecat-alpha/HEAD", "") }, false},
+		"the folder is gone": {"ses-one", func(a *attempt, _ *Worktree) { a.must(os.RemoveAll(a.worktree())) }, false},
+		"nothing is known":   {"ses-one", func(_ *attempt, use *Worktree) { use.AssignmentID = "" }, false},
+	} {
+		a := newAttempt(t, nil)
+		use, _ := ReadWorktree(a.rig, alpha)
+		c.change(a, &use)
+		a.must(WriteWorktree(a.rig, use))
+		if whole, err := WorktreeWhole(t.Context(), a.rig, alpha, c.session); err != nil || whole != c.whole {
+			t.Errorf("%s: %v, %v", name, whole, err)
+		}
+	}
+}
+
+// Whether a worker has changed anything: a file, a commit, or neither.
+func TestWorktreeChanged(t *testing.T) {
+	a := newAttempt(t, nil)
+	changed := func(want bool, what string) {
+		t.Helper()
+		if got, err := WorktreeChanged(t.Context(), a.rig, alpha); err != nil || got != want {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+	changed(false, "nothing")
+	a.write("x.txt", "x\n")
+	changed(true, "a file")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "x")
+	changed(true, "a commit")
+	a.must(ForgetWorktree(a.rig, alpha))
+	changed(false, "a clean worktree without a record")
 }
 
 // TestHintOfAFolderWithoutARecord: the folder of a polecat is the rig's, unless somebody has a repository of their own in it.
