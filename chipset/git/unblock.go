@@ -116,6 +116,9 @@ func (r *Repo) FreeBranch(ctx context.Context, b Branch) error {
 			return err
 		}
 	}
+	if info, err := os.Lstat(filepath.Dir(files[0])); err == nil && !info.IsDir() {
+		return nil // somebody's branch, beside which git makes none
+	}
 	if _, plain := r.looseRef(b.Ref()); !plain {
 		if err := r.setAside(files[0]); err != nil {
 			return err
