@@ -65,5 +65,5 @@ func (r *Repo) MendReached(ctx context.Context, b Branch) error {
 	if missing != nil {
 		return errors.Join(missing, err)
 	}
-	return r.Sync(ctx)
+	return nil // what is lost with the power is missing again, and mended again
 }

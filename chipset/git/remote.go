@@ -142,9 +142,7 @@ func (r *Repo) CanPush(ctx context.Context, remote string, b Branch) error {
 		return err
 	}
 	what := string(b.Ref())
-	if _, known, err := r.ResolveCommit(ctx, string(there)); found && (err != nil || !known) {
-		return err // it has commits that are unknown here, so nothing can be offered
-	} else if found {
+	if found { // there may be commits that are unknown here; git asks with their name alone
 		what = string(there)
 	}
 	env, err := r.remoteEnv(ctx, remote)
