@@ -192,6 +192,10 @@ func TestAdvanceRefused(t *testing.T) {
 			f.write(f.CommonDir(), "BISECT_LOG", "")
 			f.write(f.CommonDir(), "BISECT_START", "other\n")
 		},
+		"bisect of it, detached": func(f *fixture) {
+			f.git(f.TopLevel(), "checkout", "-q", "--detach")
+			f.write(f.CommonDir(), "BISECT_START", "main\n")
+		},
 		"rebase of it": func(f *fixture) {
 			f.git(f.TopLevel(), "checkout", "-q", "--detach")
 			f.write(f.CommonDir(), "rebase-merge/head-name", "refs/heads/main\n")
@@ -287,6 +291,11 @@ func TestOtherExitsAreNotBelieved(t *testing.T) {
 	made, err := w.CommitAll(f.ctx, "m", "a")
 	f.must(err)
 	onto := f.commit(f.TopLevel(), map[string]string{"onto.txt": "x"})
+	f.instead("cherry-pick", "exit 0")
+	if candidate, err := w.Rebase(f.ctx, made.Hash, onto, "a"); err != nil || f.git(f.TopLevel(), "log", "--format=%s", string(onto)+".."+string(candidate)) != "m" {
+		t.Errorf("a cherry-pick that does nothing has made %s, %v", candidate, err)
+	}
+	f.Repo.git = git
 	f.instead("cherry-pick", "exit 1")
 	f.instead("rebase", "exit 0")
 	if candidate, err := w.Rebase(f.ctx, made.Hash, onto, "a"); err == nil {

@@ -201,8 +201,8 @@ func TestSalvageInTheMiddle(t *testing.T) {
 			if text := f.git(f.TopLevel(), "show", string(salvageRef)+":a.txt"); !strings.Contains(text, "<<<<<<<") {
 				t.Errorf("a.txt %q", text)
 			}
-			if name == "rebase" { // the branch as it was must be reachable too
-				f.git(f.TopLevel(), "merge-base", "--is-ancestor", "ours-rebase", string(salvageRef))
+			if other := map[string]string{"rebase": "ours-rebase", "merge": "theirs-merge"}[name]; other != "" { // the branch as it was, or what is merged
+				f.git(f.TopLevel(), "merge-base", "--is-ancestor", other, string(salvageRef))
 			}
 		})
 	}

@@ -357,7 +357,7 @@ func badName(name string) string {
 	case len(name) > maxName:
 		return "a component is longer than a file name may be"
 	case isDotGit(name):
-		return "some file systems read a component as .git"
+		return "a component is .git on some file systems"
 	}
 	return ""
 }
