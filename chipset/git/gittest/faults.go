@@ -16,7 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/statetest/refused"
 )
 
-// Faults stands in front of git in PATH and lets one of its runs fail.
+// Faults puts a script before git in PATH that makes one of its runs fail.
 type Faults struct{ dir string }
 
 // killed counts its runs. The one that is to fail ends as by the kernel that is out of memory. Of those that
@@ -37,8 +37,8 @@ esac
 exec %[2]s "$@"
 `
 
-// NewFaults changes PATH, so that the test can't be parallel. A repository that is opened
-// afterwards runs the git that may fail.
+// NewFaults changes PATH, so the test can't be parallel. A repository that is opened
+// afterwards runs the script.
 func NewFaults(t *testing.T) *Faults {
 	t.Helper()
 	git, err := exec.LookPath("git")
@@ -56,7 +56,7 @@ func NewFaults(t *testing.T) *Faults {
 	return f
 }
 
-// fail lets the nth run from now on fail, counted from 1, or none.
+// fail makes the nth run from now on fail, counted from 1; 0 is none.
 func (f *Faults) fail(t *testing.T, n int) {
 	t.Helper()
 	Write(t, f.dir, "runs", "")
@@ -64,21 +64,21 @@ func (f *Faults) fail(t *testing.T, n int) {
 	f.answer(t, "")
 }
 
-// answer lets those that answer many questions end after n lines, or not at all.
+// answer makes coprocesses end after n lines, or not at all for "".
 func (f *Faults) answer(t *testing.T, n string) {
 	t.Helper()
 	Write(t, f.dir, "answers", n)
 }
 
-// Play is something that faults strike.
+// Play is an action that is repeated with faults.
 type Play struct {
-	// World is the folder that it changes.
+	// World is the folder that Do changes.
 	World string
-	// Do does it, as a new process would, and returns what the caller goes by.
+	// Do performs the action as a new process would, and returns its result.
 	Do func() (any, error)
-	// Standing is what stands in the world afterwards.
+	// Standing describes the state of the world afterwards.
 	Standing func() string
-	// Once says that what has failed is not done again.
+	// Once is true if an action that failed is not repeated.
 	Once bool
 }
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Isolate keeps the configuration of whoever runs the tests away from git and from
+// Isolate hides the user's configuration from git and from
 // rigs, for this process and those that it starts. It is for TestMain, which calls
-// restore before it exits. What says how much the tests play stays: CHIPSET_CI, CHIPSET_FULL, CHIPSET_SEED.
+// restore before it exits. The variables that control the tests stay: CHIPSET_CI, CHIPSET_FULL, CHIPSET_SEED.
 func Isolate() (restore func()) {
 	home, err := os.MkdirTemp("", "chipset-test-home-")
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// Advanced is the outcome of Advance. Paths are relative to the checkout's root.
+// Advanced is the result of Advance. Paths are relative to the checkout's root.
 type Advanced struct {
-	Checkout string   // empty: the branch is checked out nowhere, so an advance is all or nothing
-	Restored []string // taken back to old
-	Left     []string // hold something else: a person's changes
+	Checkout string   // empty if the branch is checked out nowhere; then an advance is atomic
+	Restored []string // reset to old
+	Left     []string // left alone, because they hold a person's changes
 }
 
-// Advance puts right what a [git.Repo.Advance] that was killed left in the checkout of the branch: it takes
-// files that the fast-forward had already written back to old, after which the advance can be tried
-// again, with the same or another new. Only paths that differ between old and new are looked at,
-// and only while index and HEAD say that nobody else changed them. A file is taken back when it has
-// new's content or a beginning of it (the kill may come in mid-write), or is gone; every other
-// is a person's and stays, so no byte is lost that is not in old or new. It may be repeated.
+// Advance mends the checkout of a branch after a [git.Repo.Advance] was killed: it resets the
+// files that the fast-forward had already written to old, so that the advance can be tried
+// again, with the same or another new. It looks only at paths that differ between old and new,
+// and only if the index shows no staged change of a person's. A file is reset if it has
+// new's content or a prefix of it (the kill may come in mid-write), or is missing; any other
+// content is a person's and stays, so no byte is lost that is not in old or new. It may be repeated.
 //
 // If the branch already holds new, the advance was finished and there is nothing to do. git.ErrMoved
-// is returned when it holds neither; git.ErrLocked when the checkout is locked and the caller does
-// not vouch, by removeLocks, that the locks are those that the killed git left.
+// is returned if it holds neither; git.ErrLocked if the checkout is locked, unless removeLocks says
+// that the killed git left the locks.
 func Advance(ctx context.Context, r *git.Repo, b git.Branch, old, new git.Hash, removeLocks bool) (Advanced, error) {
 	held, found, err := r.ResolveRef(ctx, b.Ref())
 	if err != nil {
@@ -79,15 +79,15 @@ func unlock(locks []string, remove bool) error {
 	return nil
 }
 
-// checkout is one in which an advance from old to new was killed.
+// checkout is a checkout in which an advance from old to new was killed.
 type checkout struct {
 	*git.Worktree
 	old, new         git.Hash
 	fromOld, fromNew map[string]bool // paths whose entries in the index are not those of old, and of new
 }
 
-// takeBack restores what the fast-forward left half-way to old, in the checkout and the index. A kill in between leaves a
-// state that this repair knows.
+// takeBack resets half-written paths to old, in the checkout and the index. After a kill in between it can be
+// repeated.
 func (c *checkout) takeBack(ctx context.Context, changes []git.Change, result *Advanced) (err error) {
 	if c.fromOld, err = c.Staged(ctx, c.old); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *checkout) takeBack(ctx context.Context, changes []git.Change, result *A
 	if c.fromNew, err = c.Staged(ctx, c.new); err != nil {
 		return err
 	}
-	// What new added goes first: it may stand where old has a folder or a file. What is in the way after that is a person's.
+	// Remove what new added first: it may be where old has a folder or a file. What is in the way after that is a person's.
 	added, err := c.halfWay(ctx, changes, true, result)
 	if err != nil {
 		return err
@@ -121,8 +121,8 @@ func (c *checkout) takeBack(ctx context.Context, changes []git.Change, result *A
 		"--staged", "--worktree", "--pathspec-from-file=-", "--pathspec-file-nul")
 }
 
-// remove removes the file at a path that new added, and the folders that become empty. One that is only in the index has
-// nothing of new's at its path.
+// remove removes the file at a path that new added, and folders that become empty. A path that is only in the index has
+// no file of new's.
 func (c *checkout) remove(path string) error {
 	mode, _, err := c.read(path)
 	if err != nil || mode == missing || mode == obstructed {
@@ -142,7 +142,7 @@ func (c *checkout) full(path string) string {
 	return filepath.Join(c.Path(), filepath.FromSlash(path))
 }
 
-// onPaths runs a git that reads paths, unless there are none.
+// onPaths runs a git command that reads paths from standard input, unless there are none.
 func (c *checkout) onPaths(ctx context.Context, prefix string, paths []string, args ...string) error {
 	if len(paths) == 0 {
 		return nil
@@ -155,9 +155,9 @@ func (c *checkout) onPaths(ctx context.Context, prefix string, paths []string, a
 	return err
 }
 
-// halfWay returns those of the paths, added by new or not, that the fast-forward left half-way. Those that a person
-// changed go to result.Left. Paths that are still at old are in neither, and so are submodules, of which a
-// fast-forward touches nothing but the index.
+// halfWay returns the paths that the fast-forward left half-written: those that new added, or the others. Paths that a person
+// changed are appended to result.Left. Paths that are still at old are in neither list, nor are submodules, of which a
+// fast-forward changes only the index.
 func (c *checkout) halfWay(ctx context.Context, changes []git.Change, added bool, result *Advanced) (paths []string, err error) {
 	for _, d := range changes {
 		if (d.Old == git.Entry{}) != added {
@@ -179,17 +179,17 @@ func (c *checkout) halfWay(ctx context.Context, changes []git.Change, added bool
 	return paths, nil
 }
 
-// contentState says whose content a file of the checkout has.
+// contentState says whose content a file in the checkout has.
 type contentState int
 
 const (
-	untouched contentState = iota // old's; nothing to do
-	halfWay                       // new's, a beginning of it, or gone
+	untouched contentState = iota // old's: nothing to do
+	halfWay                       // new's or a prefix of it, or missing
 	foreign                       // a person's
 )
 
-// state judges a path by what stands there. A folder in place of a file that new adds is old's: what is in it are paths
-// of their own.
+// state judges a path by its file. A folder in the place of a file that new adds is old's: its files are separate
+// paths.
 func (c *checkout) state(ctx context.Context, d git.Change) (contentState, error) {
 	if d.Old.Mode == git.ModeSubmodule || d.New.Mode == git.ModeSubmodule {
 		return untouched, nil
@@ -211,7 +211,7 @@ func (c *checkout) state(ctx context.Context, d git.Change) (contentState, error
 	} else if isOld && (d.Old.Hash != d.New.Hash || mode != d.New.Mode) {
 		return untouched, nil
 	}
-	// A kill cuts off the file that is written just then.
+	// A kill truncates the file that is being written.
 	isNew, err := c.holds(ctx, c.new, d.Path, d.New, mode, func(whole []byte) bool {
 		return bytes.Equal(whole, have) || mode != git.ModeSymlink && bytes.HasPrefix(whole, have)
 	})
@@ -221,7 +221,7 @@ func (c *checkout) state(ctx context.Context, d git.Change) (contentState, error
 	return halfWay, nil
 }
 
-// holds reports whether what stands at a path, of which read returned the mode, is the same as a commit's entry.
+// holds reports whether the file at a path, of which read returned the mode, is the same as a commit's entry.
 func (c *checkout) holds(ctx context.Context, commit git.Hash, path string, e git.Entry, mode string, same func(whole []byte) bool) (bool, error) {
 	if e == (git.Entry{}) || (e.Mode == git.ModeSymlink) != (mode == git.ModeSymlink) {
 		return false, nil
@@ -230,10 +230,10 @@ func (c *checkout) holds(ctx context.Context, commit git.Hash, path string, e gi
 	return err == nil && same(whole), err
 }
 
-// What read returns in place of a mode.
+// read returns these instead of a mode.
 const (
 	missing    = "missing"
-	obstructed = "obstructed" // a folder stands there, or something that is not a folder above it
+	obstructed = "obstructed" // the path is a folder, or below something that is not a folder
 )
 
 // read returns the mode and content of a file as git would see it.

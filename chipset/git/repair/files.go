@@ -14,10 +14,10 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// Obstacles finds files that stand where git needs the folders of refs, of their reflogs, and of its records of
-// worktrees, so that nothing below them can be made. Prefixes end with a slash. Without a journal a power cut leaves
-// them: git removes a folder of refs that is empty, and its old name leads to whatever got its inode. A file that
-// holds a commit is none: it is somebody's branch.
+// Obstacles finds files in the place of folders of refs, of their reflogs, and of worktree
+// registrations, below which git can make nothing. Prefixes end with a slash. On a file system without a journal a power cut leaves
+// them: git removes an empty folder of refs, and the old name leads to the inode's new owner. A file that
+// holds a commit does not count: it is somebody's branch.
 func Obstacles(ctx context.Context, r *git.Repo, prefixes ...string) (found []string, err error) {
 	for _, prefix := range prefixes {
 		ref := git.Ref(strings.TrimSuffix(prefix, "/"))
@@ -59,12 +59,12 @@ func regularFile(path string) (string, bool, error) {
 	return path, err == nil && info.Mode().IsRegular(), err
 }
 
-// SetAside moves a file or folder out of git's way, to chipset-aside in the common folder, and returns where it is
-// kept; "" when there is nothing. It is durable when it returns nil.
+// SetAside moves a file or folder to chipset-aside in the common folder, and returns its new
+// path, or "" if there was nothing. The move is durable when it returns nil.
 func SetAside(r *git.Repo, path string) (string, error) { return gitfile.SetAside(r.CommonDir(), path) }
 
-// EmptyObjects lists the loose objects of no bytes at all, which a power cut leaves of what no git had synced. They
-// hold nothing, but git takes them for there, and would write their content never again.
+// EmptyObjects lists empty loose objects, which a power cut leaves of objects that were not synced. Git takes them for
+// present, and would never write their content again.
 func EmptyObjects(r *git.Repo) (empty []string, err error) {
 	root := filepath.Join(r.CommonDir(), "objects")
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -88,7 +88,7 @@ func EmptyObjects(r *git.Repo) (empty []string, err error) {
 	return empty, err
 }
 
-// ignoreGone is an error that is not about a file that another git has taken away.
+// ignoreGone returns err unless it is about a file that another git has removed.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -105,12 +105,12 @@ func RemoveEmptyObjects(r *git.Repo) error {
 	return err
 }
 
-// keepMark is what fast-import writes into the file that keeps a pack of its own from being repacked while no ref
+// keepMark is the content of the .keep file with which fast-import protects its pack from being repacked while no ref
 // holds it yet (keep_pack in git's builtin/fast-import.c).
 const keepMark = "fast-import"
 
-// RemoveKeepFiles removes the files that a fast-import which was killed left so at least age ago, and counts them. They
-// keep their packs from being repacked for good, and the same pack from being written again. What a person keeps stays.
+// RemoveKeepFiles removes .keep files that a killed fast-import left at least age ago, and returns their number. They
+// keep their packs from ever being repacked, and the same pack from being written again. A person's .keep files stay.
 func RemoveKeepFiles(r *git.Repo, now time.Time, age time.Duration) (int, error) {
 	folder := filepath.Join(r.CommonDir(), "objects", "pack")
 	entries, err := os.ReadDir(folder)
@@ -131,7 +131,7 @@ func RemoveKeepFiles(r *git.Repo, now time.Time, age time.Duration) (int, error)
 	return n, nil
 }
 
-// staleKeepFile reports whether a file among the packs is one that a fast-import left, no later than at a time.
+// staleKeepFile reports whether a file among the packs is a .keep file that a fast-import left, not after latest.
 func staleKeepFile(folder string, e fs.DirEntry, latest time.Time) (bool, error) {
 	pack, isKeep := strings.CutSuffix(e.Name(), ".keep")
 	if !isKeep {
@@ -146,7 +146,7 @@ func staleKeepFile(folder string, e fs.DirEntry, latest time.Time) (bool, error)
 	if err != nil || text != "" {
 		return err == nil && strings.HasPrefix(keepMark, text), err
 	}
-	// An empty one is how a person keeps a pack.
+	// A person keeps a pack with an empty .keep file.
 	_, isPack, err := regularFile(filepath.Join(folder, pack+".pack"))
 	return err == nil && !isPack, err
 }

@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// maxIndex bounds the index that is checked byte by byte, in bytes; a larger one is taken for whole.
+// maxIndex bounds the size of an index that is checked, in bytes; a larger one is taken for whole.
 const maxIndex = 64 << 20
 
-// unsummed is what tornIndex says of an index that git may have written without a checksum (index.skipHash), or that
+// unsummed is tornIndex's answer for an index that git may have written without a checksum (index.skipHash), or that
 // ends in zeros because it is torn.
 const unsummed = "has no checksum, and git can't read it"
 
-// tornIndex says why an index can't be the one that git wrote, or "".
+// tornIndex returns why an index can't be as git wrote it, or "".
 func tornIndex(path string) string {
 	info, err := os.Lstat(path)
 	switch {

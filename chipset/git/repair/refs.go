@@ -15,14 +15,14 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// BrokenRef is a ref that names nothing, and why.
+// BrokenRef is a ref that names no existing commit, and why.
 type BrokenRef struct {
 	Ref    git.Ref
 	Reason string
 }
 
-// BrokenRefs finds the refs below the prefixes (with a slash at the end, or whole names) whose file is torn, or
-// whose commit is not there, and of whole names those that are gone though their reflog is not.
+// BrokenRefs finds the refs below the prefixes (with a slash at the end, or whole names) whose file is torn or
+// whose commit is missing, and whole names of refs that are gone although their reflog is not.
 func BrokenRefs(ctx context.Context, r *git.Repo, prefixes ...string) ([]BrokenRef, error) {
 	names, err := looseRefs(r, prefixes)
 	if err != nil {
@@ -43,7 +43,7 @@ func BrokenRefs(ctx context.Context, r *git.Repo, prefixes ...string) ([]BrokenR
 	for _, name := range slices.Compact(names) {
 		ref, err := git.ParseRef(name)
 		if err != nil {
-			continue // no ref: git skips it as well
+			continue // not a ref: git skips it too
 		}
 		reason, err := brokenReason(ctx, r, ref)
 		if err != nil {
@@ -56,7 +56,7 @@ func BrokenRefs(ctx context.Context, r *git.Repo, prefixes ...string) ([]BrokenR
 	return broken, nil
 }
 
-// looseRefs names the refs that have a file of their own, whatever it holds: git lists no torn ones.
+// looseRefs lists the refs that have a file of their own, whatever it holds: git does not list torn ones.
 func looseRefs(r *git.Repo, prefixes []string) (names []string, err error) {
 	for _, prefix := range prefixes {
 		root := filepath.Join(r.CommonDir(), filepath.FromSlash(prefix))
@@ -88,8 +88,8 @@ func reflogOf(r *git.Repo, ref git.Ref) string {
 	return filepath.Join(r.CommonDir(), "logs", filepath.FromSlash(string(ref)))
 }
 
-// brokenReason says why a ref can't be used, or "": its file is torn, its commit is not there, or it is gone while its
-// reflog, which git takes away with it, still names a commit.
+// brokenReason returns why a ref can't be used, or "": its file is torn, its commit is missing, or it is gone while its
+// reflog, which git would have removed with it, still names a commit.
 func brokenReason(ctx context.Context, r *git.Repo, ref git.Ref) (string, error) {
 	text, err := gitfile.ReadLine(refFile(r, ref))
 	if err == nil && strings.HasPrefix(text, "ref: ") {
@@ -111,7 +111,7 @@ func brokenReason(ctx context.Context, r *git.Repo, ref git.Ref) (string, error)
 		}
 		h = packed
 	case err != nil && !errors.Is(err, fs.ErrInvalid):
-		return "", err // nobody knows what it holds
+		return "", err // its content is unknown
 	case notHash != nil || h.IsZero():
 		return "its file holds no commit", nil
 	}
@@ -122,8 +122,8 @@ func brokenReason(ctx context.Context, r *git.Repo, ref git.Ref) (string, error)
 	return "names the commit " + h.Short() + ", which is not there", nil
 }
 
-// RestoreRef puts a broken ref on the newest commit of which its reflog tells that is there, else on the first of
-// instead that is. One that is not broken stays. Errors: git.ErrNoCommits when no record names one. It is durable when
+// RestoreRef sets a broken ref to the newest existing commit in its reflog, else to the first existing one of
+// instead. A ref that is not broken stays. Errors: git.ErrNoCommits if there is no such commit. It is durable when
 // it returns nil.
 func RestoreRef(ctx context.Context, r *git.Repo, ref git.Ref, instead ...git.Hash) error {
 	if reason, err := checkedReason(ctx, r, ref); err != nil || reason == "" {
@@ -146,7 +146,7 @@ func RestoreRef(ctx context.Context, r *git.Repo, ref git.Ref, instead ...git.Ha
 	if err == nil && to == "" {
 		err = git.ErrNoCommits
 	}
-	if err == nil { // git updates no ref whose file it can't read
+	if err == nil { // git does not update a ref whose file it can't read
 		err = gitfile.Write(refFile(r, ref), string(to)+"\n")
 	}
 	if err != nil {
@@ -155,13 +155,13 @@ func RestoreRef(ctx context.Context, r *git.Repo, ref git.Ref, instead ...git.Ha
 	return r.Sync(ctx)
 }
 
-// RemoveRef removes a broken ref that nobody relies on. One that is not broken stays. It is durable when it returns nil.
+// RemoveRef removes a broken ref. A ref that is not broken stays. It is durable when it returns nil.
 func RemoveRef(ctx context.Context, r *git.Repo, ref git.Ref) error {
 	reason, err := checkedReason(ctx, r, ref)
 	if err != nil || reason == "" {
 		return err
 	}
-	// git deletes no ref whose file it can't read. Below a torn file a whole one may have been packed.
+	// git does not delete a ref whose file it can't read. A packed ref under the torn file may be whole.
 	if err := gitfile.Remove(refFile(r, ref)); err != nil {
 		return err
 	}
@@ -193,8 +193,8 @@ const (
 	maxTries = 50
 )
 
-// newestCommit is the newest commit in a reflog that is there, or "". complete says that there is no older one that was
-// not tried.
+// newestCommit returns the newest existing commit in a reflog, or "". complete reports whether all of the reflog's commits were
+// tried.
 func newestCommit(ctx context.Context, r *git.Repo, file string) (h git.Hash, complete bool, err error) {
 	all, complete, err := reflog(file)
 	for i, h := range all {
@@ -208,11 +208,11 @@ func newestCommit(ctx context.Context, r *git.Repo, file string) (h git.Hash, co
 	return "", complete, err
 }
 
-// reflog lists the commits to which the lines of a reflog lead, each once, the newest first; none where there is no
-// plain file. git itself reads no reflog of a ref that it can't resolve.
+// reflog lists the new values in a reflog, each once, the newest first; none if it is not a regular
+// file. Git does not read the reflog of a ref that it can't resolve.
 func reflog(file string) (all []git.Hash, complete bool, err error) {
 	if _, isFile, err := regularFile(file); err != nil || !isFile {
-		return nil, true, err // without a reflog nothing is told
+		return nil, true, err // there is no reflog
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -227,7 +227,7 @@ func reflog(file string) (all []git.Hash, complete bool, err error) {
 	data, err := io.ReadAll(io.NewSectionReader(f, from, maxReflog))
 	lines := strings.Split(string(data), "\n")
 	if from > 0 {
-		lines = lines[1:] // it may have lost its beginning
+		lines = lines[1:] // the first line may be cut
 	}
 	known := map[git.Hash]bool{}
 	for _, l := range slices.Backward(lines) {

@@ -15,35 +15,35 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
-// Known is what whoever made a linked worktree remembers of it. All of it may be empty.
+// Known is what the caller knows about a linked worktree. All fields may be empty.
 type Known struct {
 	Branch git.Branch // that was checked out
 	Base   git.Hash   // where the branch began
-	// Own: the folder is the rig's, so that it is a worktree also when neither git nor a file .git in it says so.
+	// Own is true if the folder is the rig's: it counts as a worktree even if neither git nor a file .git in it says so.
 	Own bool
 }
 
-// Damage is one of git's own files of a linked worktree that is torn, missing or garbage.
+// Damage is a file of git's for a linked worktree that is torn, missing or garbage.
 type Damage struct {
 	Path   string // absolute
 	Reason string
-	// Unknown: git had no record of the worktree at all, so nothing but its files tells what it holds.
+	// Unknown is true if git had no registration of the worktree at all, so only its files show what it holds.
 	Unknown bool
-	// Lost: it is HEAD, or the branch or commit that it leads to, so what was committed last may be gone.
+	// Lost is true for HEAD, and the branch or commit that it names: the last commits may be lost.
 	Lost bool
 }
 
 func (d Damage) String() string { return d.Path + ": " + d.Reason }
 
-// worktree is a linked worktree and what is damaged of it.
+// worktree is a linked worktree and its damage.
 type worktree struct {
 	repo  *git.Repo
 	path  string // without symlinks
-	admin string // its folder below .git/worktrees; "" when none leads here
-	// replaced: a worker made a repository of its own there.
+	admin string // its folder below .git/worktrees, or ""
+	// replaced is true if a worker made a repository of its own there.
 	replaced bool
-	gone     bool   // the folder is not there, or holds nothing of the work
-	head     string // what HEAD says, if that can be used, or may again once its branch is restored
+	gone     bool   // the folder is missing, or holds no work
+	head     string // the content of HEAD, if it can be used, perhaps after its branch is restored
 	damage   []Damage
 }
 
@@ -56,10 +56,10 @@ func (w *worktree) lost(reason string, path ...string) {
 	w.damage[len(w.damage)-1].Lost = true
 }
 
-// CheckWorktree lists what is damaged of the linked worktree at path: the file .git in it, and its folder below
-// .git/worktrees. A path where nothing stands, or where nothing was ever checked out, has at most a registration that
-// is in git's way. A folder of which neither git nor known tells, one with a repository of its own that git never had a
-// worktree in, and one that a link leads to have none: they are somebody's own.
+// CheckWorktree lists the damage of the linked worktree at path: in the file .git in it, and in its folder below
+// .git/worktrees. For a missing path, and one where nothing was ever checked out, that is at most a registration that
+// stops git. A folder that neither git nor known tells about, one with a repository of its own where git never had a
+// worktree, and the target of a link have no damage: they are somebody's own.
 func CheckWorktree(ctx context.Context, r *git.Repo, path string, known Known) ([]Damage, error) {
 	w, err := examine(ctx, r, path, known)
 	if err != nil {
@@ -68,9 +68,9 @@ func CheckWorktree(ctx context.Context, r *git.Repo, path string, known Known) (
 	return w.damage, nil
 }
 
-// Worktree makes the linked worktree at path usable again, and returns what was damaged. Its registration is set aside
-// and made again, and so is a repository that stands in the place of .git. No file of the work is touched: it becomes a change against HEAD, which is the old one if that can be
-// read, else the newest commit of which the reflogs tell, else known.Base, else HEAD of the main worktree. It is durable
+// Worktree makes the linked worktree at path usable again, and returns its damage. It sets the registration aside
+// and makes a new one; a repository in the place of .git is set aside too. No file of the work is changed: they become changes against HEAD, which is the old one if it can be
+// read, else the newest commit in the reflog, else known.Base, else HEAD of the main worktree. It is durable
 // when it returns nil, and may be repeated after a kill. Nobody may work in the worktree meanwhile.
 func Worktree(ctx context.Context, r *git.Repo, path string, known Known) ([]Damage, error) {
 	w, err := examine(ctx, r, path, known)
@@ -83,9 +83,9 @@ func Worktree(ctx context.Context, r *git.Repo, path string, known Known) ([]Dam
 	return w.damage, nil
 }
 
-// Relink makes the linked worktree at path and its registration lead to each other again, after the repository was moved
-// or copied to another place together with the worktree. Nothing is written outside of the two, wherever their old links
-// lead. It is durable when it returns nil. A folder without a registration of its name is left alone.
+// Relink makes the linked worktree at path and its registration point to each other again, after the repository was moved
+// or copied together with the worktree. It writes nothing outside the two, wherever their old links
+// point. It is durable when it returns nil. A folder without a registration of its name is left alone.
 func Relink(r *git.Repo, path string) error {
 	w := &worktree{repo: r}
 	var err error
@@ -94,7 +94,7 @@ func Relink(r *git.Repo, path string) error {
 	}
 	target, err := gitfile.LinkTarget(w.path)
 	if err != nil {
-		return nil //nolint:nilerr // torn, or no worktree: Worktree repairs it
+		return nil //nolint:nilerr // torn, or not a worktree: that is for Worktree
 	}
 	admin := filepath.Join(w.registry(), filepath.Base(target))
 	link, err := gitfile.ReadLine(filepath.Join(admin, "gitdir"))
@@ -130,12 +130,12 @@ func examine(ctx context.Context, r *git.Repo, path string, known Known) (*workt
 	link, linkErr := os.Lstat(filepath.Join(w.path, ".git"))
 	switch {
 	case linkErr == nil && link.IsDir() && (w.admin == "" || known == (Known{})):
-		return w, nil // a person's own
-	case linkErr == nil && link.IsDir(): // made in a worktree of this repository, in the place of git's link
+		return w, nil // somebody's own
+	case linkErr == nil && link.IsDir(): // made in a worktree of this repository, in the place of its file .git
 		w.replaced = true
 		w.add("is a repository of its own", w.path, ".git")
 	case w.admin == "" && (w.gone || linkErr != nil && known == (Known{})):
-		return w, nil // there is nothing to save, or it is not the rig's
+		return w, nil // nothing to save, or not the rig's
 	case w.admin == "":
 		w.lost("git has no record of this worktree", w.registry(), filepath.Base(w.path))
 		w.damage[0].Unknown = true
@@ -150,7 +150,7 @@ func examine(ctx context.Context, r *git.Repo, path string, known Known) (*workt
 	return w, w.examineAdmin(ctx)
 }
 
-// examineGone looks only at what keeps git from reading the registration: the next preparation makes it again. Where
+// examineGone looks only for what keeps git from reading the registration, because the next preparation makes a new one. If
 // nothing was ever checked out, nothing is lost with it.
 func (w *worktree) examineGone(ctx context.Context) error {
 	if err := w.examineHead(ctx); err != nil {
@@ -192,10 +192,10 @@ func (w *worktree) examineAdmin(ctx context.Context) error {
 
 func (w *worktree) registry() string { return filepath.Join(w.repo.CommonDir(), "worktrees") }
 
-// findAdmin finds the worktree's registration by three ways, because each may be torn: from the registry, from the
-// worktree, and by its name. Before that it completes a repair that was killed.
+// findAdmin finds the worktree's registration in three ways, because each may be torn: in git's registry, by the worktree's file
+// .git, and by its name. If there is none, it completes a repair that was killed.
 func (w *worktree) findAdmin() (string, error) {
-	// A file may stand in place of the registry.
+	// There may be a file in the place of the registry.
 	if admin, err := w.repo.In(w.path).GitDir(); err == nil || !errors.Is(err, git.ErrNotWorktree) && !errors.Is(err, syscall.ENOTDIR) {
 		return admin, err
 	}
@@ -209,12 +209,12 @@ func (w *worktree) findAdmin() (string, error) {
 		}
 	}
 	if link, err := gitfile.ReadLine(filepath.Join(w.fresh(), "gitdir")); err != nil || !w.isLink(link) {
-		return "", nil //nolint:nilerr // no repair was begun
+		return "", nil //nolint:nilerr // no repair was killed
 	}
 	return candidates[len(candidates)-1], w.replaceAdmin(candidates[len(candidates)-1])
 }
 
-// leadsElsewhere reports whether a registration is that of another worktree, which knows it.
+// leadsElsewhere reports whether a registration belongs to another worktree that points to it.
 func (w *worktree) leadsElsewhere(admin string) bool {
 	link, err := gitfile.ReadLine(filepath.Join(admin, "gitdir"))
 	return err == nil && filepath.IsAbs(link) && filepath.Base(link) == ".git" && gitfile.LinksTo(filepath.Dir(link), admin)
@@ -233,8 +233,8 @@ func (w *worktree) isCommon(common string) bool {
 	return err == nil && real == w.repo.CommonDir()
 }
 
-// examineHead finds a HEAD that is torn, or leads to a commit that is not there. A branch without a commit yet is
-// somebody's choice, and whole.
+// examineHead finds a HEAD that is torn, or whose branch or commit is missing. A branch without commits is
+// not damage.
 func (w *worktree) examineHead(ctx context.Context) error {
 	file := filepath.Join(w.admin, "HEAD")
 	text, err := gitfile.ReadLine(file)
@@ -266,7 +266,7 @@ func (w *worktree) examineHead(ctx context.Context) error {
 	return err
 }
 
-// remake sets the registration aside and makes it again. A folder that holds no work loses it altogether.
+// remake sets the registration aside and makes a new one, but none for a folder without work.
 func (w *worktree) remake(ctx context.Context, known Known) error {
 	if err := w.makeRegistry(); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (w *worktree) remake(ctx context.Context, known Known) error {
 	if err := w.writeFresh(head); err != nil {
 		return err
 	}
-	// From here on the new registration tells all that the old one did, so that a kill loses nothing.
+	// The new registration is complete, so a kill from here on loses nothing.
 	if err := w.setAside(admin); err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (w *worktree) remake(ctx context.Context, known Known) error {
 	return w.readTree(ctx)
 }
 
-// forget sets aside the registration of a folder that holds no work. The newest commit that only it knows is kept on a
+// forget sets aside the registration of a folder without work. If its newest commit is on no ref, it gets a
 // salvage ref.
 func (w *worktree) forget(ctx context.Context) error {
 	last, _, err := newestCommit(ctx, w.repo, filepath.Join(w.admin, "logs", "HEAD"))
@@ -334,18 +334,18 @@ func (w *worktree) forget(ctx context.Context) error {
 	return w.setAside(w.admin)
 }
 
-// fresh is where the new registration is made, so that git sees it whole or not at all.
+// fresh returns where the new registration is built, so that git sees it complete or not at all.
 func (w *worktree) fresh() string {
 	return filepath.Join(w.repo.CommonDir(), "chipset-aside", "new-"+filepath.Base(w.path))
 }
 
-// operations name commits that an operation in progress holds besides HEAD.
+// operations returns the files with commits that an operation in progress has besides HEAD.
 func operations() []string {
 	return []string{"MERGE_HEAD", "rebase-merge/orig-head", "rebase-apply/orig-head"}
 }
 
 func (w *worktree) writeFresh(head string) error {
-	if err := os.RemoveAll(w.fresh()); err != nil { //nolint:forbidigo // what a repair that was killed left
+	if err := os.RemoveAll(w.fresh()); err != nil { //nolint:forbidigo // left by a repair that was killed
 		return err
 	}
 	files := map[string]string{"HEAD": head, "commondir": "../.."}
@@ -360,7 +360,7 @@ func (w *worktree) writeFresh(head string) error {
 			return err
 		}
 	}
-	// Last, because it says that the others are there.
+	// Last, because it marks the registration as complete.
 	return gitfile.Write(filepath.Join(w.fresh(), "gitdir"), filepath.Join(w.path, ".git")+"\n")
 }
 
@@ -372,7 +372,7 @@ func (w *worktree) setAside(admin string) error {
 	return err
 }
 
-// makeRegistry makes the folder of git's registrations, unless it is there. A file in its place is set aside.
+// makeRegistry makes the folder of git's registrations if necessary. A file in its place is set aside.
 func (w *worktree) makeRegistry() error {
 	if _, isFile, err := regularFile(w.registry()); err != nil {
 		return err
@@ -394,7 +394,7 @@ func (w *worktree) replaceAdmin(admin string) error {
 	return errors.Join(gitfile.SyncDir(w.registry()), gitfile.SyncDir(w.repo.CommonDir()))
 }
 
-// newHead is the text of the new HEAD. A branch that is broken is restored first.
+// newHead returns the content of the new HEAD. It restores a broken branch first.
 func (w *worktree) newHead(ctx context.Context, known Known) (string, error) {
 	if w.head != "" && !slices.ContainsFunc(w.damage, func(d Damage) bool { return d.Lost }) {
 		return w.head, nil
@@ -432,7 +432,7 @@ func (w *worktree) newHead(ctx context.Context, known Known) (string, error) {
 	return string(last), nil
 }
 
-// fallback is base if it is there, else HEAD of the main worktree.
+// fallback returns base if it exists, else HEAD of the main worktree.
 func (w *worktree) fallback(ctx context.Context, base git.Hash) (git.Hash, error) {
 	if _, err := git.ParseHash(string(base)); err == nil {
 		if whole, err := w.repo.HasCommit(ctx, base); err != nil || whole {
@@ -446,7 +446,7 @@ func (w *worktree) fallback(ctx context.Context, base git.Hash) (git.Hash, error
 	return h, err
 }
 
-// readTree makes an index that says what HEAD says.
+// readTree makes an index that matches HEAD.
 func (w *worktree) readTree(ctx context.Context) error {
 	wt, tree := w.repo.In(w.path), "HEAD"
 	if _, born, err := wt.Head(ctx); err != nil {

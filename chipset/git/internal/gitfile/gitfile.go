@@ -1,4 +1,4 @@
-// Package gitfile reads and writes the few files of git's own that git itself can't, because it takes no command in a
+// Package gitfile reads and writes the few of git's own files that git can't mend, because it refuses every command in a
 // worktree or on a ref whose files it can't read.
 package gitfile
 
@@ -16,7 +16,7 @@ import (
 // maxLine bounds a file that holds one line, in bytes.
 const maxLine = 4 << 10
 
-// RealPath is the absolute path without symlinks; of a path that does not exist yet, its parents'.
+// RealPath returns the absolute path without symlinks. For a path that does not exist, that of its existing parents is resolved.
 func RealPath(path string) (string, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return "", fmt.Errorf("path %q: %w", path, fs.ErrInvalid)
@@ -39,7 +39,7 @@ func RealPath(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(path)), nil
 }
 
-// LinkTarget returns where the file .git in a worktree leads.
+// LinkTarget returns the path that the file .git in a worktree names.
 func LinkTarget(path string) (string, error) {
 	text, err := ReadLine(filepath.Join(path, ".git"))
 	target, ok := strings.CutPrefix(text, "gitdir: ")
@@ -52,7 +52,7 @@ func LinkTarget(path string) (string, error) {
 	return filepath.Clean(target), err
 }
 
-// LinksTo reports whether the file .git in a worktree leads to its registration.
+// LinksTo reports whether the file .git in a worktree names the registration admin.
 func LinksTo(path, admin string) bool {
 	target, err := LinkTarget(path)
 	if err == nil {
@@ -61,7 +61,7 @@ func LinksTo(path, admin string) bool {
 	return err == nil && target == admin
 }
 
-// ReadLine returns the one line of a small regular file, without its newline. Errors: fs.ErrNotExist, also for a
+// ReadLine returns the only line of a small regular file, without its newline. Errors: fs.ErrNotExist, also for a
 // directory and below a file; fs.ErrInvalid for anything else that is not such a file.
 func ReadLine(path string) (string, error) {
 	info, err := os.Lstat(path)
@@ -85,7 +85,7 @@ func ReadLine(path string) (string, error) {
 	return text, nil
 }
 
-// ReadSmall returns the content of a small regular file, fs.ErrInvalid for anything else. It waits for nobody: a worker can put a
+// ReadSmall returns the content of a small regular file; anything else is fs.ErrInvalid. It never blocks, because a worker can put a
 // pipe in the place of a file.
 func ReadSmall(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:forbidigo // read only
@@ -103,7 +103,7 @@ func ReadSmall(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxLine))
 }
 
-// Write replaces a file, and makes its folder. It is durable when it returns nil.
+// Write replaces a file, and makes its folder if necessary. It is durable when it returns nil.
 func Write(path, text string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:forbidigo // a folder of git's own
@@ -132,7 +132,7 @@ func Write(path, text string) error {
 	return SyncDir(dir)
 }
 
-// Remove removes a file; that it is gone already is no error.
+// Remove removes a file. A missing file is not an error.
 func Remove(path string) error {
 	err := os.Remove(path) //nolint:forbidigo // a file of git's own, below no state tree
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,12 +154,12 @@ func SyncDir(dir string) error {
 	return err
 }
 
-// asideName is the folder of git's common folder in which what stood in git's way is kept.
+// asideName is the folder in git's common folder that SetAside moves files to.
 const asideName = "chipset-aside"
 
-// SetAside moves a file or folder out of git's way, below the common folder's chipset-aside, and returns where it is
-// kept; "" when there was nothing. Nothing is deleted, and nothing that was set aside before is replaced. It is
-// durable when it returns nil.
+// SetAside moves a file or folder to a new folder below the common folder's chipset-aside, and returns its new path,
+// or "" if there was nothing. It deletes and replaces nothing. The move is durable when it returns
+// nil.
 func SetAside(common, path string) (string, error) {
 	rel, err := filepath.Rel(common, path)
 	if err != nil {
