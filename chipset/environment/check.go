@@ -32,14 +32,14 @@ const (
 	CheckTest   = "test"
 )
 
-// Check is one thing that was looked at before anything is started.
+// Check is the result of one check before anything is started.
 type Check struct {
 	Name string `json:"check"`
-	// Subject is what was looked at: a branch, a remote, a client, a command line.
+	// Subject is what was checked: a branch, a remote, a client, a command line.
 	Subject string `json:"subject,omitempty"`
-	// Found says in a few words what is there.
+	// Found says in a few words what was found.
 	Found string `json:"found,omitempty"`
-	// Fault is why nothing of Scope can start, zero where all is well.
+	// Fault is why nothing of Scope can start, zero if all is well.
 	Fault fault.Fault `json:"fault,omitzero"`
 	Scope pause.Scope `json:"scope,omitempty"`
 	// Mend is a command line that mends it, or "".
@@ -50,11 +50,11 @@ type Check struct {
 func (c *Check) OK() bool { return c.Fault.IsZero() }
 
 const (
-	// clientDeadline bounds what a client is asked about itself, remoteDeadline the conversation with a remote.
+	// clientDeadline bounds the questions to a client, remoteDeadline those to a remote.
 	clientDeadline, remoteDeadline = 10 * time.Second, 15 * time.Second
 )
 
-// Checks looks at everything that agents need beside a worktree, in seconds and without a model: disk, rights, target,
+// Checks checks everything that agents need besides a worktree, in seconds and without a model: disk, permissions, target,
 // remote, and each client that the definition or an unfinished bead names.
 func Checks(ctx context.Context, r *rig.Rig) ([]Check, error) {
 	workers, err := workers(r)
@@ -73,7 +73,7 @@ func Checks(ctx context.Context, r *rig.Rig) ([]Check, error) {
 	return append(checks, clients...), ctx.Err()
 }
 
-// Clients looks at each client that the definition or an unfinished bead names.
+// Clients checks each client that the definition or an unfinished bead names.
 func Clients(ctx context.Context, r *rig.Rig) ([]Check, error) {
 	workers, err := workers(r)
 	if err != nil {
@@ -92,7 +92,7 @@ func checkClients(ctx context.Context, r *rig.Rig, workers []string) []Check {
 	return checks
 }
 
-// Passes looks again at what a check has found, and reports whether it is gone. A test is not run again.
+// Passes repeats a check that has failed, and reports whether it passes now. It does not repeat a test.
 func Passes(ctx context.Context, r *rig.Rig, p *pause.Pause) bool {
 	var again []Check
 	switch p.Check {
@@ -110,7 +110,7 @@ func Passes(ctx context.Context, r *rig.Rig, p *pause.Pause) bool {
 	return ctx.Err() == nil && !slices.ContainsFunc(again, func(c Check) bool { return !c.OK() })
 }
 
-// Client looks at the client of a scope, with each worker that means it.
+// Client checks the client of a scope, with each worker that uses it.
 func Client(ctx context.Context, r *rig.Rig, scope pause.Scope) (checks []Check) {
 	workers, err := workers(r)
 	if err != nil {
@@ -124,7 +124,7 @@ func Client(ctx context.Context, r *rig.Rig, scope pause.Scope) (checks []Check)
 	return checks
 }
 
-// workers are those that the definition and the unfinished beads name.
+// workers returns the workers that the definition and the unfinished beads name.
 func workers(r *rig.Rig) ([]string, error) {
 	all := []string{r.Def.Worker.Default}
 	beads, _, err := r.Beads.All()
@@ -154,7 +154,7 @@ func checkDisk(r *rig.Rig) []Check {
 	return []Check{room, rights}
 }
 
-// Target looks at the branch on which work lands.
+// Target checks the branch that work lands on.
 func Target(ctx context.Context, r *rig.Rig) Check {
 	c := Check{Name: CheckTarget}
 	target, err := r.Target(ctx)
@@ -182,7 +182,7 @@ func Target(ctx context.Context, r *rig.Rig) Check {
 	return c
 }
 
-// checkRemote asks for the right to push, and pushes nothing.
+// checkRemote asks for the permission to push, and pushes nothing.
 func checkRemote(ctx context.Context, r *rig.Rig) Check {
 	remote := r.Def.Merge.Remote
 	target, err := r.Target(ctx)
@@ -226,7 +226,7 @@ func checkClient(ctx context.Context, r *rig.Rig, worker string) Check {
 	return c
 }
 
-// Pause pauses the scope of a check that has failed, and stores what mends it for the person. Durable when it returns nil.
+// Pause pauses the scope of a check that has failed, and stores what mends it for the person. It is durable when it returns nil.
 func (c *Check) Pause(ctx context.Context, r *rig.Rig) error {
 	if c.OK() {
 		return nil

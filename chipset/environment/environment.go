@@ -1,4 +1,4 @@
-// Package environment looks at what a rig stands on and can't mend by itself: its disk,
+// Package environment checks what a rig depends on and can't mend by itself: its disk,
 // its target branch, its remote.
 package environment
 
@@ -16,7 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Rules of the doctor that a trouble can break.
+// The doctor's rules that a trouble can violate.
 const (
 	DiskLow   = "disk-low"
 	ReadOnly  = "read-only"
@@ -24,19 +24,19 @@ const (
 	MovedBack = "target-moved-back"
 )
 
-// Trouble is one thing that a person must put right.
+// Trouble is a problem that a person must solve.
 type Trouble struct {
 	Rule string
 	Path state.Path // relative to .chipset, a ref, or absolute
 	// Detail says what is wrong, Hint what to do about it.
 	Detail, Hint string
-	// Severe: nothing moves on with it.
+	// Severe is true if the rig stands still because of it.
 	Severe bool
 }
 
-// Look returns what is wrong now. Nothing is asked of the network: the remote's branch
-// is what git last saw of it. A rig opened without git or definition is looked at as
-// far as it goes.
+// Look returns the current troubles. It does not use the network: the remote's branch
+// is what git last fetched. For a rig opened without git or definition it checks
+// what it can.
 func Look(ctx context.Context, r *rig.Rig) ([]Trouble, error) {
 	found := disk(r)
 	if r.Git == nil || r.Def == nil {
@@ -54,8 +54,8 @@ func Look(ctx context.Context, r *rig.Rig) ([]Trouble, error) {
 	return append(found, branches...), err
 }
 
-// TargetLost returns a corruption when the target branch was there and names no commit
-// any more, which the doctor may put right, and nil while it is whole, or was never made.
+// TargetLost returns a corruption if the target branch existed and names no commit
+// any more, which the doctor may mend, and nil if it is whole or was never made.
 func TargetLost(ctx context.Context, r *rig.Rig) error {
 	if r.Git == nil || r.Def == nil {
 		return nil
@@ -95,8 +95,8 @@ func disk(r *rig.Rig) []Trouble {
 	return found
 }
 
-// DiskOf returns the room on the file system of dir; zero where the system does not
-// say.
+// DiskOf returns the free space on the file system of dir; zero if it is
+// unknown.
 func DiskOf(dir string) witness.Disk {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
@@ -106,7 +106,7 @@ func DiskOf(dir string) witness.Disk {
 	return witness.Disk{Free: fs.Bavail * block, Total: fs.Blocks * block}
 }
 
-// branches compares the target with the remote's, and with what landed last.
+// branches compares the target with the remote's branch, and with the last landing.
 func branches(ctx context.Context, r *rig.Rig, target git.Branch, tip git.Hash) ([]Trouble, error) {
 	tips := []git.Hash{tip}
 	var found []Trouble

@@ -23,26 +23,26 @@ import (
 type Recorder struct {
 	rig    *rig.Rig
 	branch git.Branch
-	// root is the state tree's path in the repository, without a slash at the end.
+	// root is the state tree's path in the repository, without a trailing slash.
 	root string
 
 	mu     sync.Mutex
 	reader *reader
-	// tip is the newest commit that this process knows to be durable, and held
-	// what it holds.
+	// tip is the newest commit that this process knows to be durable; held is
+	// its content.
 	tip  git.Hash
 	held map[string]version
 }
 
-// Outcome is what Commit did.
+// Outcome is the result of Commit.
 type Outcome struct {
 	// Commit is the tip of the audit branch.
 	Commit git.Hash
-	// Made is false when nothing was new.
+	// Made is false if nothing had changed.
 	Made bool
-	// Changed counts the files that changed since the commit before, Files all of them.
+	// Changed is the number of files that changed since the previous commit, Files that of all files.
 	Changed, Files int
-	// Skipped says what could not be kept, with why: nothing of it is a file of the tree.
+	// Skipped lists what was left out, and why. None of it belongs in the tree.
 	Skipped []error
 }
 
@@ -59,7 +59,7 @@ func NewRecorder(r *rig.Rig) (*Recorder, error) {
 	return &Recorder{rig: r, branch: branch, root: root}, nil
 }
 
-// stateRoot is where the state tree of a rig lies in its repository.
+// stateRoot returns the path of a rig's state tree in its repository.
 func stateRoot(r *rig.Rig) (string, error) {
 	top, err := filepath.EvalSymlinks(r.Tree.Abs(state.StateDir))
 	if err != nil {
@@ -72,16 +72,16 @@ func stateRoot(r *rig.Rig) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
-// lockDeadline is how long a snapshot of another process is waited for.
+// lockDeadline is how long Commit waits for another process's snapshot.
 const lockDeadline = time.Minute
 
-// tries is how often a snapshot is taken again because somebody else moved the branch, or because
-// objects that a power cut tore were in the way.
+// tries bounds how often a snapshot is repeated because somebody else moved the branch, or because
+// of torn objects.
 const tries = 3
 
-// Commit records the state tree as it is now. Without anything new it makes no
-// commit. Durable when it returns nil. Errors: git.ErrBranchInUse while somebody has
-// the branch checked out, git.ErrMoved when it is moved again and again.
+// Commit records the current state tree. Without changes it makes no
+// commit. The commit is durable when it returns nil. Errors: git.ErrBranchInUse while somebody has
+// the branch checked out, git.ErrMoved if somebody keeps moving it.
 func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,13 +97,13 @@ func (c *Recorder) Commit(ctx context.Context, message string) (Outcome, error) 
 	} else if used {
 		return Outcome{}, fmt.Errorf("audit commit to %s: %w: %s", c.branch, git.ErrBranchInUse, path)
 	}
-	_, keepsErr := repair.RemoveKeepFiles(c.rig.Git, c.rig.Clock(), staleKeep) // what stays is in nobody's way, but for errSamePack
+	_, keepsErr := repair.RemoveKeepFiles(c.rig.Git, c.rig.Clock(), staleKeep) // a .keep file that stays matters only for errSamePack
 	at := c.rig.Clock()
 	for n := 1; ; n++ {
 		out, err := c.record(ctx, message, at)
 		switch {
 		case n < tries && errors.Is(err, errSamePack):
-			at = at.Add(time.Second) // another commit, and so another pack
+			at = at.Add(time.Second) // makes another commit, and so another pack
 		case n < tries && (errors.Is(err, git.ErrMoved) || errors.Is(err, git.ErrTorn)):
 		default:
 			if errors.Is(err, errSamePack) {
@@ -156,7 +156,7 @@ func (c *Recorder) record(ctx context.Context, message string, at time.Time) (Ou
 	return out, c.settle(ctx, made, now.files)
 }
 
-// forget drops what was read: the next snapshot compares names only.
+// forget drops the contents that were read: the next snapshot compares names only.
 func forget(files map[string]version) {
 	for p, v := range files {
 		v.data = nil
@@ -164,7 +164,7 @@ func forget(files map[string]version) {
 	}
 }
 
-// settle makes sure that a tip is durable before it is reported.
+// settle makes a tip durable before it is reported.
 func (c *Recorder) settle(ctx context.Context, tip git.Hash, files map[string]version) error {
 	if c.tip != tip {
 		if err := c.rig.Git.Sync(ctx); err != nil {
@@ -187,8 +187,8 @@ func (c *Recorder) prepareReader(ctx context.Context) error {
 	return nil
 }
 
-// before is what the commit before holds. Where folders of it can't be read any more it is as if it held nothing, so
-// that everything is stored again: most of what is torn has its content here.
+// before returns the content of the previous commit. If its folders can't be read any more it returns nothing, so
+// that everything is stored again: the tree still has the content of most torn objects.
 func (c *Recorder) before(ctx context.Context, parent git.Hash) (map[string]git.Hash, error) {
 	held, err := c.listing(ctx, parent)
 	if err == nil || ctx.Err() != nil {
@@ -201,7 +201,7 @@ func (c *Recorder) before(ctx context.Context, parent git.Hash) (map[string]git.
 	return map[string]git.Hash{}, nil
 }
 
-// listing is what a commit holds of the state tree, by the path below it.
+// listing returns the state tree in a commit, by path.
 func (c *Recorder) listing(ctx context.Context, commit git.Hash) (map[string]git.Hash, error) {
 	held := make(map[string]git.Hash, len(c.held))
 	if commit == "" {
@@ -228,7 +228,7 @@ func (c *Recorder) listing(ctx context.Context, commit git.Hash) (map[string]git
 	return held, nil
 }
 
-// compare lists what is new or other than before, and what is gone, each in order.
+// compare lists the new or changed files and the removed ones, each sorted.
 func compare(before map[string]git.Hash, now map[string]version) (changed, gone []string) {
 	for p, v := range now {
 		if before[p] != v.id {
@@ -245,7 +245,7 @@ func compare(before map[string]git.Hash, now map[string]version) (changed, gone 
 	return changed, gone
 }
 
-// sync makes durable what the snapshot is going to record.
+// sync makes the files durable that the snapshot will record.
 func (c *Recorder) sync(changed, gone []string) error {
 	dirs := map[state.Path]bool{}
 	for _, p := range slices.Concat(changed, gone) {
@@ -259,7 +259,7 @@ func (c *Recorder) sync(changed, gone []string) error {
 		}
 	}
 	for dir := range dirs {
-		// A folder is never removed, but by a person.
+		// Only a person removes a folder.
 		if err := c.rig.Tree.SyncDir(dir); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
@@ -267,7 +267,7 @@ func (c *Recorder) sync(changed, gone []string) error {
 	return nil
 }
 
-// fill reads again what an earlier snapshot had read and no commit holds.
+// fill reads files again that an earlier snapshot has read and no commit holds.
 func (c *Recorder) fill(files map[string]version, changed []string) error {
 	for _, p := range changed {
 		v := files[p]
@@ -285,12 +285,12 @@ func (c *Recorder) fill(files map[string]version, changed []string) error {
 	return nil
 }
 
-// staleKeep is how old the mark of a pack must be to have been left by a fast-import that was killed: a person may
-// run one of their own.
+// staleKeep is the age at which a fast-import's .keep file counts as left by a killed one: a person may
+// run a fast-import, too.
 const staleKeep = time.Hour
 
-// advance moves the branch by compare-and-swap and removes the refs that unfinished
-// commits stood on, all in one transaction.
+// advance moves the branch by compare-and-swap and deletes the refs of unfinished
+// commits, all in one transaction.
 func (c *Recorder) advance(ctx context.Context, parent, made git.Hash, temp git.Ref) error {
 	left, err := c.rig.Git.Run(ctx, git.Command{Read: true, Args: []string{"for-each-ref", "--format=%(refname)", pending}})
 	if err != nil {
@@ -312,8 +312,8 @@ func (c *Recorder) advance(ctx context.Context, parent, made git.Hash, temp git.
 	return c.rig.Git.SwapRef(ctx, c.branch.Ref(), made, parent, drop...)
 }
 
-// breakLocks removes the locks that a git of a snapshot holds, of its refs and of what packed them, where it was
-// killed, and tells how many.
+// breakLocks removes the locks that a killed git of a snapshot left on its refs and on packed-refs, and
+// returns their number.
 func (c *Recorder) breakLocks(ctx context.Context) (int, error) {
 	locks, err := c.rig.Git.Locks()
 	n := 0
@@ -323,7 +323,7 @@ func (c *Recorder) breakLocks(ctx context.Context) (int, error) {
 		if relErr != nil || name != "packed-refs.lock" && name != string(c.branch.Ref())+".lock" && !strings.HasPrefix(name, pending) {
 			continue
 		}
-		// Somebody's git that is at work keeps its lock.
+		// A running git keeps its lock.
 		switch breakErr := c.rig.Git.RemoveStaleLock(ctx, lock); {
 		case breakErr == nil:
 			n++

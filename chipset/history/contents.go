@@ -14,17 +14,17 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// batchSize is how many bytes of contents are held at once.
+// batchSize bounds the contents in memory, in bytes.
 const batchSize = 64 << 20
 
-// object is one answer of cat-file.
+// object is one line of cat-file's answer.
 type object struct {
 	id   git.Hash
 	kind string
 }
 
-// objectLines parses the answers of --batch-check. What does not exist has no kind.
-// Questions with a newline in them are never asked.
+// objectLines parses the output of --batch-check. A missing object has no kind.
+// Names with a newline are never asked for.
 func objectLines(out []byte) []object {
 	var all []object
 	for l := range strings.Lines(string(out)) {
@@ -38,7 +38,7 @@ func objectLines(out []byte) []object {
 	return all
 }
 
-// judgeAll judges the pairs in the order of the history, as many at once as fit.
+// judgeAll judges the pairs in the order of the history, in batches of batchSize.
 func (v *verifier) judgeAll(ctx context.Context) error {
 	sizes, err := v.sizes(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (v *verifier) judgeAll(ctx context.Context) error {
 	return nil
 }
 
-// needed lists the contents that the judge asks for, but for those that are known.
+// needed lists the contents that the judge needs and that are not loaded.
 func (v *verifier) needed(p *pair, logs map[git.Hash][]byte) []git.Hash {
 	var ids []git.Hash
 	for _, c := range p.changes {
@@ -127,8 +127,8 @@ type place struct {
 	path string
 }
 
-// lookAhead finds out, all at once, what stands where messages that appear or are
-// gone have their other place.
+// lookAhead finds, in one batch, the files at the other place (mailbox or archive) of messages that appeared or
+// disappeared.
 func (v *verifier) lookAhead(ctx context.Context) error {
 	var places []place
 	for _, p := range v.pairs {
@@ -146,7 +146,7 @@ func (v *verifier) lookAhead(ctx context.Context) error {
 	return err
 }
 
-// at is one file of a tree that did not change in the step.
+// at returns a file of a tree that did not change in the step.
 func (v *verifier) at(ctx context.Context, tree git.Hash, p string) (audit.File, error) {
 	o, known := v.places[place{tree, p}]
 	if !known {
@@ -163,14 +163,14 @@ func (v *verifier) at(ctx context.Context, tree git.Hash, p string) (audit.File,
 	return audit.File{ID: string(o.id), Data: contents[o.id]}, err
 }
 
-// objects asks what stands at places.
+// objects returns the objects at places.
 func (v *verifier) objects(ctx context.Context, places []place) ([]object, error) {
 	if len(places) == 0 {
 		return nil, nil
 	}
 	var in strings.Builder
 	for _, p := range places {
-		if strings.Contains(p.path, "\n") { // git's answer would be two lines: nothing of the tree has such a name
+		if strings.Contains(p.path, "\n") { // git's answer would be two lines, and no file of the tree has such a name
 			p = place{tree: git.ZeroHash}
 		}
 		fmt.Fprintf(&in, "%s:%s\x00", p.tree, p.path)
@@ -187,7 +187,7 @@ func (v *verifier) objects(ctx context.Context, places []place) ([]object, error
 	return found, nil
 }
 
-// load returns the contents of blobs, never nil for one that exists.
+// load returns the contents of blobs, not nil for any that exists.
 func (v *verifier) load(ctx context.Context, ids []git.Hash) (map[git.Hash][]byte, error) {
 	contents := make(map[git.Hash][]byte, len(ids))
 	ids = unique(ids)
@@ -214,7 +214,7 @@ func (v *verifier) load(ctx context.Context, ids []git.Hash) (map[git.Hash][]byt
 	return contents, nil
 }
 
-// sizes asks for the size of every content that is needed.
+// sizes asks git for the sizes of the needed contents.
 func (v *verifier) sizes(ctx context.Context) (map[git.Hash]int64, error) {
 	var ids []git.Hash
 	for _, p := range v.pairs {
@@ -239,9 +239,9 @@ func (v *verifier) sizes(ctx context.Context) (map[git.Hash]int64, error) {
 	return sizes, nil
 }
 
-// logs loads the append-only files, each once: of all versions of a day the longest. A shorter one
-// is a part of it when the beginning of the longest, as long as it is, has its name. What is no such
-// part is loaded like every other file.
+// logs loads the append-only files, each once: the longest of all versions of a day. A shorter version
+// is a prefix if the same number of bytes of the longest has its hash. A version that is not a prefix
+// is loaded like every other file.
 func (v *verifier) logs(ctx context.Context, sizes map[git.Hash]int64) (map[git.Hash][]byte, error) {
 	versions := map[string][]git.Hash{}
 	for _, p := range v.pairs {

@@ -6,13 +6,13 @@
 //
 // The tree is read while the rig runs, so the order of reading matters. A message only ever moves
 // from its mailbox to the archive, and anything may move to the quarantine. A
-// mailbox is therefore listed before its archive, and the quarantine last: what moves
-// meanwhile may be seen twice but is never missed, and counts where it was seen last.
+// mailbox is therefore listed before its archive, and the quarantine last: a file that moves
+// meanwhile may be seen twice but is never missed, and the later place counts.
 // Every file is replaced by renaming, so each is whole; the event log is cut after
-// its last whole line.
+// its last complete line.
 //
-// What is read may not be durable yet. The folders of everything that changed are
-// synced before the commit is made, so that a power cut never leaves a history that is
+// What is read may not be durable yet. The folders of all changed files are
+// synced before the commit is made, so that after a power cut the history is never
 // ahead of the tree.
 //
 // # A commit

@@ -17,8 +17,8 @@ type Entry struct {
 	Subject string     `json:"subject"`
 }
 
-// Log lists the newest commits of a rig's audit branch, newest first; limit 0 is all
-// of them. A rig without the branch is a *state.Unknown.
+// Log lists the commits of a rig's audit branch, newest first, at most limit; 0 means
+// all. If the branch does not exist, it returns a *state.Unknown.
 func Log(ctx context.Context, r *rig.Rig, limit int) ([]Entry, error) {
 	tip, _, err := resolve(ctx, r, "")
 	if err != nil {

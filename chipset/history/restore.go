@@ -16,7 +16,7 @@ import (
 )
 
 // Newest returns the newest snapshot on the audit branch of a repository, for a rig whose
-// tree is gone. Errors: *state.Unknown where there is no branch, *state.Corruption for a
+// tree is gone. Errors: *state.Unknown if there is no branch, *state.Corruption for a
 // snapshot without rig.json.
 func Newest(ctx context.Context, repo *git.Repo, branch git.Branch) (Entry, rig.Snapshot, error) {
 	tip, found, err := repo.ResolveCommit(ctx, string(branch.Ref()))
@@ -34,7 +34,7 @@ func Newest(ctx context.Context, repo *git.Repo, branch git.Branch) (Entry, rig.
 	return entryOf(commits[0]), s, err
 }
 
-// contents reads the files of a snapshot as they were.
+// contents reads the files of a snapshot.
 func contents(ctx context.Context, repo *git.Repo, commit git.Hash) (rig.Snapshot, error) {
 	var s rig.Snapshot
 	const root = rig.DirName + "/"

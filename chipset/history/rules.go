@@ -19,8 +19,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/spend"
 )
 
-// NewChecker returns the checker of a whole state tree. What matches none of the rules
-// is kept in snapshots and not checked.
+// NewChecker returns the checker of a whole state tree. Files that match no rule
+// are kept in snapshots and not checked.
 func NewChecker() *audit.Checker {
 	rules := slices.Concat(
 		mail.History(),
@@ -37,7 +37,7 @@ func NewChecker() *audit.Checker {
 			spend.History(),
 			handoff.History(),
 			agent.History(),
-			// The tree is one rig's forever.
+			// The rig ID never changes.
 			{Patterns: []string{"rig.json"}, CheckChange: audit.WriteOnce},
 			{Patterns: []string{"events/*.jsonl"}, CheckChange: audit.AppendOnly},
 		})

@@ -15,43 +15,43 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// maxSnapshotFile and maxLog bound what is kept of one file, in bytes. What is larger
-// is not a file of the tree.
+// maxSnapshotFile and maxLog bound the size of one file, in bytes. A larger file
+// does not belong in the tree.
 const (
 	maxSnapshotFile = 16 * state.MaxFile
 	maxLog          = 1 << 30
 )
 
-// settledAge is how old a file must be, when it is read, for its time stamp to tell it from any
-// later version.
+// settledAge is how old a file must be when it is read, so that any later version has another
+// time stamp.
 const settledAge = 100 * time.Millisecond
 
 // version is one file as it was read.
 type version struct {
 	id git.Hash
-	// data is nil when the file is the one that was read before.
+	// data is nil if the file is unchanged since it was last read.
 	data []byte
 	info fs.FileInfo
-	// settled is false for a file that may have been replaced since by one that looks the same.
+	// settled is false if a newer version could have the same time stamp and size.
 	settled bool
 }
 
-// snapshot is what one pass over the tree saw, by the path below state/.
+// snapshot is the result of one pass over the tree, by the path below state/.
 type snapshot struct {
 	files map[string]version
-	// skipped names what could not be kept, with why.
+	// skipped lists what was left out, and why.
 	skipped []error
 }
 
-// reader takes snapshots of one tree and remembers what it has read.
+// reader takes snapshots of one tree and caches what it has read.
 type reader struct {
 	tree  *state.Tree
 	name  namer
 	known map[string]version
 }
 
-// read takes a snapshot. Its error is one of the disk; what does not belong in the
-// tree is skipped.
+// read takes a snapshot. It returns errors of the disk, and skips what does not belong in the
+// tree.
 func (r *reader) read(ctx context.Context) (*snapshot, error) {
 	s := &snapshot{files: map[string]version{}}
 	top, err := r.tree.List(state.StateDir)
@@ -79,7 +79,7 @@ func (r *reader) read(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// visit reads one entry, and what is below it. The files of a folder come before its
+// visit reads one entry, and everything below it. The files of a folder come before its
 // folders, so that a mailbox is read before its archive is listed.
 func (r *reader) visit(ctx context.Context, s *snapshot, dir state.Path, e fs.DirEntry) error {
 	if err := ctx.Err(); err != nil {
@@ -106,7 +106,7 @@ func (r *reader) visit(ctx context.Context, s *snapshot, dir state.Path, e fs.Di
 	return nil
 }
 
-// skip returns err, or nil when the file does not belong in the tree or has moved meanwhile.
+// skip returns err, or nil if the file does not belong in the tree or has moved meanwhile.
 func (s *snapshot) skip(p state.Path, err error) error {
 	switch {
 	case errors.Is(err, state.ErrNotFound):
@@ -142,7 +142,7 @@ func (r *reader) file(s *snapshot, p state.Path, e fs.DirEntry) error {
 	}
 	v.data, err = r.tree.Read(p, limit)
 	if errors.Is(err, state.ErrHardLinked) && seen {
-		known.data, known.settled = nil, false // its content is what it was, as far as anybody can tell
+		known.data, known.settled = nil, false // its content is unchanged, as far as its time stamp and size tell
 		s.files[below] = known
 	}
 	if err != nil {
@@ -156,7 +156,7 @@ func (r *reader) file(s *snapshot, p state.Path, e fs.DirEntry) error {
 	return nil
 }
 
-// dropMoved drops what was seen in a mailbox and again in its archive.
+// dropMoved drops messages from their mailbox that were also seen in its archive.
 func (s *snapshot) dropMoved() {
 	for p := range s.files {
 		dir, name := path.Split(p)

@@ -14,26 +14,26 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// pending is where commits stand that the branch does not hold yet. The lock is held, so
-// whatever else is there was left by a process that is gone.
+// pending is where the refs of unfinished commits are. The lock is held, so
+// any other ref there was left by a process that died.
 const pending = rig.SnapshotRefs
 
-// step is the way from one commit to the next.
+// step is the difference from one commit to the next.
 type step struct {
 	parent        git.Hash // "" for the first
 	message       string
 	at            time.Time
 	files         map[string]version
 	changed, gone []string
-	// folders are git's trees of it, moved those of them that the parent has not, whole that of the state tree.
+	// folders are its git trees, moved those of them that the parent does not have, whole that of the state tree.
 	folders map[string][]entry
 	moved   []string
 	whole   git.Hash
 }
 
-// store makes the commit, on a ref of its own, and everything that it holds. On return what the commit reaches is
-// whole, also where an earlier try that a power cut ended had stored it, and durable after the next sync. Errors:
-// git.ErrTorn when something was torn; it is worth another try.
+// store makes the commit with all its content, on a ref of its own. Every object that the commit reaches is then
+// whole, even if an earlier try that a power cut ended had stored it, and durable after the next sync. Errors:
+// git.ErrTorn if something was torn; then the caller should try again.
 func (c *Recorder) store(ctx context.Context, s *step) (git.Hash, git.Ref, error) {
 	s.folders, s.whole = folders(s.files, c.reader.name)
 	s.moved = movedFolders(s.folders, slices.Concat(s.changed, s.gone))
@@ -52,11 +52,11 @@ func (c *Recorder) store(ctx context.Context, s *step) (git.Hash, git.Ref, error
 	if err != nil {
 		return "", "", c.unstored(ctx, err)
 	}
-	// The commit itself and the folders above the state tree have names that git alone knows.
+	// Only git knows the hashes of the commit itself and of the folders above the state tree.
 	return made, temp, c.rig.Git.MakeDurable(ctx, made, s.parent)
 }
 
-// write has git write folders, contents and commit.
+// write makes git write folders, contents and commit.
 func (c *Recorder) write(ctx context.Context, s *step, temp git.Ref) (git.Hash, error) {
 	who, err := c.rig.Git.Committer(ctx, string(c.rig.Mayor()))
 	if err != nil {
@@ -86,10 +86,10 @@ func (c *Recorder) write(ctx context.Context, s *step, temp git.Ref) (git.Hash, 
 	return git.ParseHash(strings.TrimSpace(string(out)))
 }
 
-// errSamePack is the failure of a git that was to write the very pack which a git that was killed had begun.
+// errSamePack is the failure of a fast-import whose pack a killed fast-import had already begun.
 var errSamePack = errors.New("a pack of the same name was begun and not finished")
 
-// unstored is the error of a git that failed, and git.ErrTorn or errSamePack as well when that may be why.
+// unstored returns the error of a git that failed, joined with git.ErrTorn or errSamePack if that may be the cause.
 func (c *Recorder) unstored(ctx context.Context, err error) error {
 	var failed *git.Error
 	if !errors.As(err, &failed) || failed.Cause != nil || ctx.Err() != nil {
@@ -105,7 +105,7 @@ func (c *Recorder) unstored(ctx context.Context, err error) error {
 	return errors.Join(err, scanErr)
 }
 
-// messageOf is the commit's message: the person's, or a count.
+// messageOf returns the commit's message: the person's, or a count.
 func messageOf(message string, changed, files int) string {
 	message = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", ""))
 	if message == "" {
@@ -114,7 +114,7 @@ func messageOf(message string, changed, files int) string {
 	return message + "\n"
 }
 
-// quote is a path as fast-import reads it.
+// quote returns a path as fast-import reads it.
 func quote(p string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(p) + `"`
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 )
 
-// namer names an object of a kind as the repository does: by SHA-1, or by SHA-256.
+// namer computes the hash of an object in the repository's format, SHA-1 or SHA-256.
 type namer func(kind string, data []byte) git.Hash
 
 func newNamer(format string) namer {
@@ -40,7 +40,7 @@ type entry struct {
 	tree bool
 }
 
-// key is what git orders names by.
+// key returns what git orders names by.
 func (e entry) key() string {
 	if e.tree {
 		return e.name + "/"
@@ -48,15 +48,15 @@ func (e entry) key() string {
 	return e.name
 }
 
-// folders are git's trees of a snapshot, by the path below state/; "." is all of it. They are
-// made here because git's own importer looks through a folder once for each file in it, which
-// in a mailbox of 100,000 messages is too often.
+// folders are the git trees of a snapshot, by the path below state/; "." is the root. They are
+// made here because fast-import scans a folder once for each file in it, which
+// is too slow for a mailbox of 100,000 messages.
 func folders(files map[string]version, name namer) (map[string][]entry, git.Hash) {
 	all := map[string][]entry{".": nil}
 	for p, v := range files {
 		dir := path.Dir(p)
 		all[dir] = append(all[dir], entry{name: path.Base(p), id: v.id})
-		for dir != "." { // a folder that holds folders alone
+		for dir != "." { // a folder with only folders in it
 			dir = path.Dir(dir)
 			if _, known := all[dir]; known {
 				break
@@ -99,7 +99,7 @@ func encoded(entries []entry) []byte {
 	return b.Bytes()
 }
 
-// movedFolders are the folders that hold something else than before, and "." of all of them.
+// movedFolders returns the folders whose content has changed, and ".".
 func movedFolders(all map[string][]entry, changed []string) []string {
 	moved := map[string]bool{".": true}
 	for _, p := range changed {
@@ -112,7 +112,7 @@ func movedFolders(all map[string][]entry, changed []string) []string {
 	return slices.Collect(maps.Keys(moved))
 }
 
-// writeTrees has git write the trees of all folders that have changed.
+// writeTrees makes git write the trees of all changed folders.
 func (c *Recorder) writeTrees(ctx context.Context, s *step) error {
 	var in bytes.Buffer
 	for _, dir := range s.moved {

@@ -14,34 +14,34 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// Report is what a proof found.
+// Report is the result of Verify.
 type Report struct {
-	// Ref is what was asked for, Tip the commit it names.
+	// Ref is the revision that was verified, Tip its commit.
 	Ref string   `json:"ref"`
 	Tip git.Hash `json:"tip"`
-	// Commits counts the snapshots of the history, Steps the pairs of one and its
-	// parent that differ, Changes the files that moved between them.
+	// Commits is the number of snapshots, Steps that of pairs of a commit and a
+	// parent that differ, Changes that of the files that differ between them.
 	Commits int `json:"commits"`
 	Steps   int `json:"steps"`
 	Changes int `json:"changes"`
-	// Violations is empty when everything moved legally.
+	// Violations is empty if every change was legal.
 	Violations []Violation `json:"violations"`
 }
 
-// Violation is a file that did not move legally, with the commit that shows it.
+// Violation is an illegal change of a file, with the commit that shows it.
 type Violation struct {
 	Commit git.Hash `json:"commit"`
-	// Parent is the commit that it was held against.
+	// Parent is the commit that it was compared with.
 	Parent git.Hash   `json:"parent"`
 	When   state.Time `json:"when"`
-	// Path is that of the file in the commit.
+	// Path is the file's path in the commit.
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }
 
-// Verify proves that nothing moved illegally over the whole history of what a person
-// named: the audit branch when revision is "", or a branch of their own that holds the
-// state tree. Errors: a *state.Unknown when there is no such history.
+// Verify checks that every change in the whole history of a revision was legal: that of
+// the audit branch if revision is "", or of a person's branch that holds the
+// state tree. Errors: a *state.Unknown if there is no such history.
 func Verify(ctx context.Context, r *rig.Rig, revision string) (*Report, error) {
 	tip, name, err := resolve(ctx, r, revision)
 	if err != nil {
@@ -75,8 +75,8 @@ func Verify(ctx context.Context, r *rig.Rig, revision string) (*Report, error) {
 	return v.report, v.beginnings(ctx)
 }
 
-// beginnings finds commits whose parents are not there: in a shallow clone nothing
-// is proved about what was before.
+// beginnings finds commits whose parents are missing: in a shallow clone nothing
+// is known about the history before them.
 func (v *verifier) beginnings(ctx context.Context) error {
 	there := make(map[git.Hash]bool, len(v.commits))
 	for _, c := range v.commits {
@@ -115,22 +115,22 @@ func resolve(ctx context.Context, r *rig.Rig, revision string) (git.Hash, string
 	return tip, name, err
 }
 
-// commit is one commit of the history.
+// commit is a commit of the history.
 type commit struct {
 	hash    git.Hash
 	when    state.Time
 	parents []git.Hash
-	// tree is the state tree that it holds, or "" for none.
+	// tree is its state tree, or "".
 	tree git.Hash
 }
 
-// pair is one commit held against one of its parents.
+// pair is a commit and one of its parents.
 type pair struct {
 	commit, parent *commit
 	changes        []change
 }
 
-// change is one file that differs, by the names of its contents.
+// change is a file that differs, by the hashes of its contents.
 type change struct {
 	path          string
 	before, after git.Hash
@@ -146,8 +146,8 @@ type verifier struct {
 	report  *Report
 }
 
-// git reads what the repository really holds: replacements and grafts could show a
-// history in which nothing ever happened.
+// git reads the real history: replacements and grafts could show one
+// in which nothing ever happened.
 func (v *verifier) git(ctx context.Context, c git.Command) ([]byte, error) {
 	c.Read, c.Env = true, []string{"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null"}
 	return v.repo.Run(ctx, c)
@@ -178,8 +178,8 @@ func (v *verifier) history(ctx context.Context, tip git.Hash) error {
 	return nil
 }
 
-// findTrees finds the state tree of every commit: where this rig has it, else
-// where the person put what a rig elsewhere holds.
+// findTrees finds the state tree of every commit: at this rig's path, else
+// where the person put that of another rig.
 func (v *verifier) findTrees(ctx context.Context, root string) error {
 	for _, v.root = range []string{root, rig.DirName + "/" + string(state.StateDir), ""} {
 		if err := v.treesAt(ctx, v.root); err != nil || v.report.Commits > 0 {
@@ -189,7 +189,7 @@ func (v *verifier) findTrees(ctx context.Context, root string) error {
 	return nil
 }
 
-// treesAt looks at one place of all commits. A state tree has a rig.json.
+// treesAt looks at one path in all commits. A state tree has a rig.json.
 func (v *verifier) treesAt(ctx context.Context, root string) error {
 	var places []place
 	for _, c := range v.commits {
@@ -209,7 +209,7 @@ func (v *verifier) treesAt(ctx context.Context, root string) error {
 	return nil
 }
 
-// compare asks git what differs between every commit and its parents.
+// compare asks git for the differences between every commit and its parents.
 func (v *verifier) compare(ctx context.Context) error {
 	byHash := make(map[git.Hash]*commit, len(v.commits))
 	var in strings.Builder
@@ -231,14 +231,14 @@ func (v *verifier) compare(ctx context.Context) error {
 	return v.parseDiff(out)
 }
 
-// against lists what a commit is to be held against.
+// against lists the commits that a commit is compared with.
 func (v *verifier) against(c *commit, byHash map[git.Hash]*commit) []*pair {
 	var all []*pair
 	for _, hash := range c.parents {
 		p := byHash[hash]
 		switch {
 		case p == nil || p.tree == "" || p.tree == c.tree:
-			// Nothing came before, or nothing changed.
+			// There is no parent, or nothing changed.
 		case c.tree == "":
 			v.violation(&pair{commit: c, parent: p}, "", "the whole state tree is gone from this commit")
 		default:
@@ -248,8 +248,8 @@ func (v *verifier) against(c *commit, byHash map[git.Hash]*commit) []*pair {
 	return all
 }
 
-// parseDiff reads the answers: a line that repeats the two trees, then
-// for each file ":mode mode id id status NUL path NUL".
+// parseDiff parses the output: a line with the two trees, then
+// ":mode mode id id status NUL path NUL" for each file.
 func (v *verifier) parseDiff(out []byte) error {
 	text := string(out)
 	next := 0
@@ -279,8 +279,8 @@ func (v *verifier) parseDiff(out []byte) error {
 	return nil
 }
 
-// add takes one record of a difference. A link or a submodule in the place of a file is no
-// file; unfinished writes are left out.
+// add adds one record of a difference. A link or a submodule in the place of a file is not
+// a file; unfinished writes are left out.
 func (p *pair) add(name string, parts []string) {
 	c := change{path: name}
 	if strings.HasPrefix(parts[0], ":100") {

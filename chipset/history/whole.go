@@ -9,9 +9,9 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 )
 
-// contentsAreThere checks that the repository still holds the content of every file of every snapshot.
-// No other check reads what two snapshots have in common, or what the first ones hold. A violation
-// names the commit that brought the file.
+// contentsAreThere checks that the repository still has the content of every file of every snapshot.
+// No other check reads what two snapshots have in common, or the first ones. A violation
+// names the commit that added the file.
 func (v *verifier) contentsAreThere(ctx context.Context) error {
 	brought := map[git.Hash]*pair{} // by content
 	paths := map[git.Hash]string{}
@@ -48,7 +48,7 @@ func (v *verifier) contentsAreThere(ctx context.Context) error {
 	return err
 }
 
-// firsts are the snapshots that no other comes before.
+// firsts returns the snapshots without a predecessor.
 func (v *verifier) firsts() []*commit {
 	holds := map[git.Hash]bool{}
 	var found []*commit

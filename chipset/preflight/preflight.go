@@ -1,5 +1,5 @@
-// Package preflight looks, before anything is spent, whether a rig can work: what package environment checks, and the
-// setup and the test on a fresh worktree of the target's tip. What fails pauses its scope, with one need of the person.
+// Package preflight checks whether a rig can work before anything is spent: the checks of package environment, and the
+// setup and the test in a fresh worktree of the target's tip. A failed check pauses its scope, with one need for the person.
 package preflight
 
 import (
@@ -27,16 +27,16 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Options say who looks.
+// Options configure a Run.
 type Options struct {
 	// Self is the path of this binary, for the supervisor of setup and test.
 	Self string
-	// Say prints one line for whoever watches.
+	// Say prints one line for the person.
 	Say func(format string, args ...any)
 }
 
-// Run makes all checks. The setup and the test run only where the others that they depend on passed, and where they were
-// not green before on the same tip.
+// Run makes all checks. The setup and the test run only if the checks that they depend on passed, and if they have
+// not passed before on the same tip.
 func Run(ctx context.Context, r *rig.Rig, o Options) ([]environment.Check, error) {
 	checks, err := environment.Checks(ctx, r)
 	if err != nil {
@@ -52,8 +52,8 @@ func Run(ctx context.Context, r *rig.Rig, o Options) ([]environment.Check, error
 	return append(checks, test), err
 }
 
-// Note stores what was found: each fault pauses its scope, and a pause that an earlier check began ends where it
-// was made again and passes. It returns those that are in force by now. Durable when the error is nil.
+// Note stores the results: each fault pauses its scope, and a pause that an earlier check began ends if the check
+// was repeated and passed. It returns the pauses that are in force. It is durable when the error is nil.
 func Note(ctx context.Context, r *rig.Rig, checks []environment.Check) ([]pause.Pause, error) {
 	found, made := map[pause.Scope]environment.Check{}, map[string]bool{}
 	for _, c := range slices.Backward(checks) { // the first of a scope is what keeps the others from being seen
@@ -82,13 +82,13 @@ func Note(ctx context.Context, r *rig.Rig, checks []environment.Check) ([]pause.
 	}), err
 }
 
-// folder is the worktree in which setup and test are tried. No agent can have that name.
+// folder is the worktree in which setup and test run. No agent can have that name.
 const folder = state.WorktreeDir + "/.preflight"
 
-// siteID names what runs there.
+// siteID is the name of what runs there.
 const siteID state.AgentID = "preflight"
 
-// Test runs setup and test on a fresh worktree of the target's tip. Where both were green on that tip before, or the
+// Test runs setup and test in a fresh worktree of the target's tip. If both passed on that tip before, or the
 // refinery has landed it, nothing runs.
 func Test(ctx context.Context, r *rig.Rig, o Options) (c environment.Check, err error) {
 	c.Name = environment.CheckTest
@@ -176,7 +176,7 @@ func try(ctx context.Context, s *execute.Site, target git.Branch, tip git.Hash, 
 	return c, nil
 }
 
-// cause is how a test ended, and what it printed where that is one line.
+// cause returns how a test ended, and its output if that is one line.
 func cause(text string) string {
 	end, output, _ := strings.Cut(text, "\n")
 	if output = strings.TrimSpace(output); output != "" && !strings.Contains(output, "\n") {
@@ -189,7 +189,7 @@ func fail(c *environment.Check, f fault.Fault) {
 	c.Fault, c.Scope = f, pause.Of(f.Kind, "")
 }
 
-// clear takes the worktree away, with what git knows of it.
+// clear removes the worktree and its registration.
 func clear(s *execute.Site) error {
 	err := os.RemoveAll(s.Dir) //nolint:forbidigo // a worktree that holds nobody's work
 	if err == nil {
@@ -198,7 +198,7 @@ func clear(s *execute.Site) error {
 	return errors.Join(err, s.ForgetSetup())
 }
 
-// memory is the last tip on which setup and test were green: run/preflight.json.
+// memory is the last tip on which setup and test passed: run/preflight.json.
 type memory struct {
 	Key  string `json:"key"`
 	Line string `json:"test"`
@@ -207,8 +207,8 @@ type memory struct {
 
 const memoryPath = state.RunDir + "/preflight.json"
 
-// remembered returns the test that was green on a tip: here, or in the refinery, which landed it by the definition as it
-// is.
+// remembered returns the test that passed on a tip: here, or in the refinery, which landed it with the current
+// definition.
 func remembered(r *rig.Rig, target git.Branch, tip git.Hash, key string) (string, bool) {
 	var m memory
 	if r.Tree.ReadJSON(memoryPath, &m) == nil && m.Key == key {
@@ -222,7 +222,7 @@ func remembered(r *rig.Rig, target git.Branch, tip git.Hash, key string) (string
 	return r.Def.Merge.Test.String(), err == nil && info.ModTime().Before(last.UpdatedAt.Time)
 }
 
-// keyOf names a tip, and all of the definition that setup and test depend on.
+// keyOf returns a key for a tip and the parts of the definition that setup and test depend on.
 func keyOf(r *rig.Rig, tip git.Hash) (string, error) {
 	d := r.Def
 	text, err := json.Marshal([]any{tip, d.Merge.Test, d.MergeDefined, d.Worktree, d.Sandbox, d.Allow, d.Network})

@@ -1,10 +1,10 @@
-// Package carry carries the effects of the durable sequences (chipset/flow) out on
+// Package carry carries out the effects of the durable sequences (chipset/flow) on
 // the stores and git of a rig, and offers the sequences as verbs: Sling, Publish and
-// Finish, Move with Unsling, Cancel, Reopen and TakeBack, Retry and Drop. Each may
-// be ended by a crash between any two effects; whoever comes next goes on from the
+// Finish, Move with Unsling, Cancel, Reopen and TakeBack, Retry and Drop. A crash
+// may come between any two effects; the next process continues from the
 // records.
 //
-// It also knows what the worktrees of agents are used for, and saves what they hold.
+// It also records what agents' worktrees are used for, and saves their work.
 package carry
 
 import (
@@ -25,16 +25,16 @@ import (
 // carrier runs sequences on one rig.
 type carrier struct {
 	*rig.Rig
-	// step is called after each effect that is durable on its own; an error ends
-	// the run there, as a crash would. nil outside of tests.
+	// step is called after each durable effect; an error ends
+	// the run there, as a crash would. nil outside tests.
 	step func(effect string) error
-	// tell tells a line to whoever watches, or is nil.
+	// tell prints a line for the person, or is nil.
 	tell func(format string, args ...any)
-	// more carries out the effects that ask git, or is nil.
+	// more carries out the effects that need git, or is nil.
 	more func(ctx context.Context, e flow.Effect) error
 }
 
-// did marks an effect that is durable.
+// did reports a durable effect to step.
 func (c *carrier) did(effect string) error {
 	if c.step == nil {
 		return nil
@@ -49,11 +49,11 @@ func (c *carrier) say(format string, args ...any) {
 }
 
 // maxRefusals bounds one run: a sequence that is refused again and again is a defect,
-// and must not keep its process from everything else.
+// and must not block its process.
 const maxRefusals = 100
 
-// Run carries a sequence out: read its records, carry out the next effect, and
-// again, until nothing is left. Errors of read, and of effects that decide nothing,
+// Run carries a sequence out: it reads the records and carries out the next effect,
+// until none is left. Errors of read, and of effects that decide nothing,
 // end it; it may be run again from the records.
 func Run(ctx context.Context, s flow.Sequence, read func() error, do func(context.Context, flow.Effect) error) error {
 	for refusals := 0; ; {
@@ -78,7 +78,7 @@ func Run(ctx context.Context, s flow.Sequence, read func() error, do func(contex
 	}
 }
 
-// run is Run on the stores of the rig. An error of step ends it.
+// run is Run on the rig's stores. An error of step ends it.
 func (c *carrier) run(ctx context.Context, s flow.Sequence, read func() error) error {
 	var stopped error
 	return Run(ctx, s, func() error {
@@ -95,7 +95,7 @@ func (c *carrier) run(ctx context.Context, s flow.Sequence, read func() error) e
 	})
 }
 
-// do carries one effect out. Durable when it returns nil.
+// do carries out one effect. It is durable when do returns nil.
 func (c *carrier) do(ctx context.Context, e flow.Effect) error {
 	switch e := e.(type) {
 	case flow.BeadChange:
@@ -125,7 +125,7 @@ func (c *carrier) changeBead(ctx context.Context, e flow.BeadChange) (bead.Bead,
 	return c.changeBeadThen(ctx, e, nil)
 }
 
-// changeBeadThen carries act out under the bead's lock, between the check and the
+// changeBeadThen calls act under the bead's lock, between the check and the
 // write.
 func (c *carrier) changeBeadThen(ctx context.Context, e flow.BeadChange, act func() error) (bead.Bead, error) {
 	var gen int64
@@ -151,7 +151,7 @@ func (c *carrier) changeRequest(ctx context.Context, e flow.RequestChange) (merg
 		changed = err == nil
 		return err
 	})
-	if stop, is := e.(flow.StopWaiting); is && changed && err == nil { // it stays in its status, which is no move
+	if stop, is := e.(flow.StopWaiting); is && changed && err == nil { // its status stays, so no store logs a move
 		c.Events.Tell(event.RequestRetried(stop.By, after.Told(), "it waits no longer"))
 	}
 	return after, err
@@ -164,7 +164,7 @@ func (c *carrier) removeDispatch(e flow.RemoveDispatch) error {
 	return c.Dispatch.Remove(string(e.Record.BeadID))
 }
 
-// send delivers mail. Optional mail to somebody who can't get any is dropped.
+// send delivers mail. Optional mail to a recipient that can't get any is dropped.
 func (c *carrier) send(ctx context.Context, e flow.Send) error {
 	err := c.Sender.SendAs(ctx, e.As, e.Message)
 	if e.Optional && flow.Refused(err) {
@@ -182,8 +182,8 @@ func (c *carrier) putRetire(e flow.PutRetire) error {
 	return c.Retire.Put(string(e.Record.AssignmentID), e.Record)
 }
 
-// settle makes what a process that died has made visible in some folders durable:
-// what comes next relies on it.
+// settle makes the entries of some folders durable. A process that died may have
+// made them visible only, and the next effects rely on them.
 func (c *carrier) settle(dirs ...state.Path) error {
 	var failed []error
 	for _, dir := range dirs {
@@ -194,8 +194,8 @@ func (c *carrier) settle(dirs ...state.Path) error {
 	return errors.Join(failed...)
 }
 
-// hooked is the assignment that a hook names. One that can't be read names none:
-// the witness reports it, and the bead is what counts.
+// hooked returns the assignment that a hook names, or "". A hook that can't be read
+// names none: the witness reports it, and the bead decides.
 func (c *carrier) hooked(id state.AgentID) (state.AssignmentID, error) {
 	if id == "" {
 		return "", nil

@@ -11,14 +11,14 @@ import (
 	"github.com/gastown-chipset/chipset/state/convoy"
 )
 
-// MakeConvoy makes a convoy of beads, each of which is in one convoy at most. The
-// convoy is durable before a bead names it, and its own list counts: a crash in
-// between loses nothing. One of this name and these beads that is there already is
-// completed and returned: the same call again finishes what an error has interrupted.
-// Errors: *state.Unknown, and state.ErrConflict when a bead is in another convoy; then
+// MakeConvoy makes a convoy of beads, each of which is in at most one convoy. The
+// convoy is durable before a bead names it, and its own list is authoritative, so a crash in
+// between loses nothing. If a convoy of this name and these beads exists, it is
+// completed and returned, so the call can be repeated after an error.
+// Errors: *state.Unknown, and state.ErrConflict if a bead is in another convoy; then
 // nothing was made.
 func MakeConvoy(ctx context.Context, r *rig.Rig, by state.AgentID, name string, ids []state.BeadID) (convoy.Convoy, error) {
-	// One at a time: what is checked here holds until the beads name the convoy.
+	// Under the lock, the check stays valid until the beads name the convoy.
 	lock, err := r.Tree.Lock(ctx, state.LockDispatch, "convoys")
 	if err != nil {
 		return convoy.Convoy{}, err
@@ -54,8 +54,8 @@ func MakeConvoy(ctx context.Context, r *rig.Rig, by state.AgentID, name string, 
 	return c, nil
 }
 
-// newConvoy checks the beads and returns their convoy: without an ID, or the one that
-// is there already.
+// newConvoy checks the beads and returns their convoy: a new one without an ID, or the
+// existing one.
 func newConvoy(r *rig.Rig, name string, ids []state.BeadID) (convoy.Convoy, error) {
 	c := convoy.Convoy{Name: name, CreatedAt: r.Clock.Now()}
 	var all []*bead.Bead

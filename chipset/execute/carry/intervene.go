@@ -13,10 +13,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// Move carries a step out with what follows from it: the bead is swapped first, then
-// the hook that still names the assignment it had is cleared, then its merge request
-// superseded, where the step asks for it. Durable when it returns nil. A dispatch of
-// the bead that is on its way is waited for, so that it does not go on with what was
+// Move carries out a step and its consequences: it changes the bead first, then
+// clears the hook if it still names the bead's assignment, then supersedes its merge request
+// if the step says so. All of it is durable when Move returns nil. It waits for a running dispatch of
+// the bead, so that the dispatch does not continue with a bead that was
 // taken back. Errors: ErrConflict, ErrNotFound.
 func Move(ctx context.Context, r *rig.Rig, s flow.Step) (bead.Bead, error) {
 	lock, err := r.Tree.Lock(ctx, state.LockDispatch, string(s.BeadID), dispatch.Dir)
@@ -59,8 +59,8 @@ func (c *carrier) move(ctx context.Context, s flow.Step) (bead.Bead, error) {
 	return c.Beads.Get(string(s.BeadID))
 }
 
-// resume makes an intervention that has found its bead moved go on with what follows, if that is left of a run that
-// ended with an error. The bead's dispatch knows the assignment.
+// resume makes an intervention whose bead is changed already continue with the consequences, if an earlier run
+// failed before them. The bead's dispatch record has the assignment.
 func (c *carrier) resume(i *flow.Intervention, read func() error) error {
 	rec, err := c.Dispatch.Get(string(i.Step.BeadID))
 	if errors.Is(err, state.ErrNotFound) || err == nil && i.Step.Assignment != "" && i.Step.Assignment != rec.AssignmentID {
@@ -75,27 +75,27 @@ func (c *carrier) resume(i *flow.Intervention, read func() error) error {
 		return err
 	}
 	if i.Next() == (flow.Done{}) {
-		*i = before // the step itself says why it is not right
+		*i = before // nothing is left: the step itself returns the error
 	}
 	return nil
 }
 
-// Unsling takes a slung bead back: it is open again, and its worker is stopped
-// by its polecat, which saves the work. ErrConflict when it is not slung.
+// Unsling takes a slung bead back: it is open again, and its polecat stops the worker
+// and saves the work. ErrConflict if the bead is not slung.
 func Unsling(ctx context.Context, r *rig.Rig, id state.BeadID, by state.AgentID) (bead.Bead, error) {
 	return Move(ctx, r, flow.Unsling(id, by))
 }
 
-// Cancel gives a bead up. A worker on it is stopped by its polecat; a merge
-// request of it will not land. ErrConflict when it has landed.
+// Cancel gives a bead up. Its polecat stops the worker, and its merge
+// request will not land. ErrConflict if it has landed.
 func Cancel(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by state.AgentID) error {
 	_, err := Move(ctx, r, flow.Cancel(id, reason, by))
 	return err
 }
 
-// Reopen makes a bead open again that waits for a person, was given up, or
-// finished with nothing to land. Its charges start again. ErrConflict for one
-// that has landed, or is on its way.
+// Reopen reopens a bead that waits for a person, was given up, or
+// was closed with nothing to land. Its count of charged attempts starts at zero. ErrConflict for a bead
+// that has landed, or is being worked on.
 func Reopen(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by state.AgentID) error {
 	before, err := r.Beads.Get(string(id))
 	if err != nil {
@@ -105,9 +105,9 @@ func Reopen(ctx context.Context, r *rig.Rig, id state.BeadID, reason string, by 
 	return err
 }
 
-// TakeBack makes a bead open again that is assigned, but is on no hook: it
-// was cleared or completed by hand, and nobody would ever finish it. One whose
-// hook names it after all, or whose dispatch is on its way, is left alone.
+// TakeBack reopens a bead that is assigned but on no hook: its hook
+// was cleared or completed by hand, so nobody would ever finish it. A bead that
+// is on its hook after all, or whose dispatch is running, is left alone.
 func TakeBack(ctx context.Context, r *rig.Rig, a mayor.TakeBack, by state.AgentID) error {
 	lock, err := r.Tree.Lock(ctx, state.LockDispatch, string(a.Bead), dispatch.Dir)
 	if err != nil {
@@ -121,10 +121,10 @@ func TakeBack(ctx context.Context, r *rig.Rig, a mayor.TakeBack, by state.AgentI
 	return err
 }
 
-// HangsNowhere reports whether the hook of an agent does not name an assignment that
-// it was given, and never will again.
+// HangsNowhere reports whether an agent's hook does not name an assignment of
+// the agent's, and never will again.
 func HangsNowhere(r *rig.Rig, id state.BeadID, agent state.AgentID, a state.AssignmentID) (bool, error) {
-	rec, err := r.Dispatch.Get(string(id)) // before the hook, which is set before it is confirmed
+	rec, err := r.Dispatch.Get(string(id)) // read before the hook, which is set before the dispatch is confirmed
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return false, err
 	}
@@ -132,17 +132,17 @@ func HangsNowhere(r *rig.Rig, id state.BeadID, agent state.AgentID, a state.Assi
 	return err == nil && flow.MayTakeBack(&rec, h.Assignment(), a), err
 }
 
-// Supersede marks a merge request whose place a rework takes. One that is over
-// already is left alone. Durable when it returns nil.
+// Supersede marks a merge request as replaced by a rework. A finished request
+// is left alone. It is durable when it returns nil.
 func Supersede(ctx context.Context, r *rig.Rig, mr state.MergeID, id state.BeadID, by state.AgentID) error {
 	return (&carrier{Rig: r}).do(ctx, flow.Supersede{MR: mr, BeadID: id, By: by})
 }
 
-// Retry puts a request that could not land back to its place in the queue, and
-// lets one that waits try again at once. A bead that was blocked under its
-// assignment is done again. Nothing is charged. It is no error when the request
-// is on its way already. Errors: ErrNotFound; ErrConflict when the request is
-// over, or a rework has taken its place. Durable when it returns nil.
+// Retry puts a request that could not land back in its place in the queue, and
+// ends the wait of one that waits. A bead that was blocked under its
+// assignment is done again. No attempt is charged. A request that is
+// on its way already is not an error. Errors: ErrNotFound; ErrConflict if the request is
+// finished, or a rework has replaced it. It is durable when it returns nil.
 func Retry(ctx context.Context, r *rig.Rig, id state.MergeID, by state.AgentID) (mergequeue.Request, error) {
 	c := &carrier{Rig: r}
 	q, err := r.Queue.Get(string(id))
@@ -163,10 +163,10 @@ func Retry(ctx context.Context, r *rig.Rig, id state.MergeID, by state.AgentID) 
 	return q, err
 }
 
-// Drop gives a request up: its bead is blocked first, so that nothing lands in
-// between, then the request is dropped. A bead that is no longer done under the
-// request's assignment stays as it is. Errors: ErrNotFound; ErrConflict when
-// the request is merged or superseded. Durable when it returns nil.
+// Drop gives a request up: it blocks the bead first, so that nothing lands in
+// between, then drops the request. A bead that is no longer done under the
+// request's assignment stays as it is. Errors: ErrNotFound; ErrConflict if
+// the request is merged or superseded. It is durable when it returns nil.
 func Drop(ctx context.Context, r *rig.Rig, id state.MergeID, reason string, by state.AgentID) (mergequeue.Request, error) {
 	c := &carrier{Rig: r}
 	q, err := r.Queue.Get(string(id))
@@ -187,15 +187,15 @@ func Drop(ctx context.Context, r *rig.Rig, id state.MergeID, reason string, by s
 	return c.changeRequest(ctx, drop)
 }
 
-// Allow lets the change of protected files land for which a request is held. Others of the same request are not
-// covered. Errors: ErrNotFound; ErrConflict where it is held for another change by now, or for none. Durable when
+// Allow lets a request land that is held for this change of protected files, and no other
+// change. Errors: ErrNotFound; ErrConflict if it is held for another change by now, or not held. It is durable when
 // it returns nil.
 func Allow(ctx context.Context, r *rig.Rig, id state.MergeID, change string) (mergequeue.Request, error) {
 	return (&carrier{Rig: r}).changeRequest(ctx, flow.Allow{MR: id, Held: change})
 }
 
-// Deny sends the work of a held request back with the reason: its bead is open again. Errors: ErrNotFound;
-// ErrConflict where it is not held. Durable when it returns nil.
+// Deny sends the work of a held request back with a reason: its bead is open again. Errors: ErrNotFound;
+// ErrConflict if it is not held. It is durable when it returns nil.
 func Deny(ctx context.Context, r *rig.Rig, id state.MergeID, reason string, by state.AgentID) error {
 	q, err := r.Queue.Get(string(id))
 	if err == nil && !q.IsHeld() {
@@ -207,7 +207,7 @@ func Deny(ctx context.Context, r *rig.Rig, id state.MergeID, reason string, by s
 	return err
 }
 
-// requestOf is the merge request of an assignment, or nil.
+// requestOf returns the merge request of an assignment, or nil.
 func (c *carrier) requestOf(a state.AssignmentID) (*mergequeue.Request, error) {
 	all, _, err := c.Queue.Select(func(q *mergequeue.Request) bool { return q.AssignmentID == a })
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// Publish fixes the end of an attempt: the first record wins. The hook must be
-// active under the record's assignment and, when the record names a session,
+// Publish records the end of an attempt: the first record wins. The hook must be
+// active under the record's assignment and, if the record names a session,
 // under that session; else it is an ErrConflict. BeadID, Branch and times are
-// filled in. When somebody was faster, won is false and the record that
-// counts comes back. Durable when it returns nil.
+// filled in. If there was a record already, won is false and that record
+// is returned. It is durable when Publish returns nil.
 func Publish(ctx context.Context, r *rig.Rig, rec retire.Record) (_ retire.Record, won bool, _ error) {
 	if err := ctx.Err(); err != nil {
 		return rec, false, err
@@ -59,10 +59,10 @@ func Publish(ctx context.Context, r *rig.Rig, rec retire.Record) (_ retire.Recor
 	return rec, true, nil
 }
 
-// settle makes sure, before the end of an attempt is fixed, that what its worktree
-// holds is durable. A worker with a supervisor may still write: there it is the
-// supervisor that makes it durable, after the last process of the worker, and its
-// exit record tells. Without one, what was written up to now is what counts.
+// settle makes the content of the worktree durable before the end of an attempt is
+// recorded, and reports whether it is. A worker with a supervisor may still write: the
+// supervisor syncs after the worker's last process, and says so in its
+// exit record. Without a supervisor, settle syncs what was written up to now.
 func settle(r *rig.Rig, rec *retire.Record) (bool, error) {
 	if settled, supervised := supervisorSettled(r, rec.Session); supervised {
 		return settled, nil
@@ -77,8 +77,8 @@ func settle(r *rig.Rig, rec *retire.Record) (bool, error) {
 }
 
 // supervisorSettled reports whether the supervisor of a session's worker has made
-// what the worker left durable, and whether there was a supervisor at all. A record
-// that can't be read vouches for nothing.
+// the worker's files durable, and whether there was a supervisor at all. An exit record
+// that can't be read counts as not settled.
 func supervisorSettled(r *rig.Rig, s state.SessionID) (settled, supervised bool) {
 	if s == "" {
 		return false, false
@@ -97,16 +97,16 @@ func orNothing(before, s string) string {
 	return before + s
 }
 
-// RetireDeps is what Finish works with.
+// RetireDeps are the dependencies of Finish.
 type RetireDeps struct {
 	Rig *rig.Rig
-	// Say tells whoever watches, or is nil.
+	// Say prints a line for the person, or is nil.
 	Say func(format string, args ...any)
-	// TellSession carries out flow.TellSession, or is nil where no session of the person's own holds beads. It may be called
+	// TellSession carries out flow.TellSession, or is nil if no session of the person's holds beads. It may be called
 	// again after a crash.
 	TellSession func(context.Context, flow.TellSession) error
-	// Step is called after each effect that is durable on its own; an error ends
-	// Finish there, as a crash would. nil outside of tests.
+	// Step is called after each durable effect; an error ends
+	// Finish there, as a crash would. nil outside tests.
 	Step func(effect string) error
 }
 
@@ -115,12 +115,12 @@ type finish struct {
 	carrier
 	flow.Retirement
 	tellSession func(context.Context, flow.TellSession) error
-	// rec is the record that git's answers are written into.
+	// rec is a copy of the record into which git's answers are written.
 	rec retire.Record
 }
 
-// Finish carries out what is left of the end of an attempt, from its published
-// record, and returns the record as it then stands. Nothing of the worker may run
+// Finish carries out the remaining steps of the end of an attempt, from its published
+// record, and returns the updated record. No process of the worker may run
 // any more. Each step is idempotent and the stage advances durably after it, so
 // Finish may be repeated after a crash at any point, with the same result. See
 // flow.Retirement.
@@ -128,7 +128,7 @@ func Finish(ctx context.Context, deps RetireDeps, rec retire.Record) (retire.Rec
 	f := &finish{carrier: carrier{Rig: deps.Rig, step: deps.Step, tell: deps.Say}}
 	f.more, f.tellSession, f.Session = f.ask, deps.TellSession, deps.TellSession != nil
 	f.Mayor, f.Witness = f.Rig.Mayor(), f.Rig.Witness()
-	// What another process published, or brought about before it died, may not be durable yet.
+	// What a process that died has published or changed may not be durable yet.
 	dirs := []state.Path{retire.Dir}
 	if rec.Stage != retire.Published {
 		dirs = append(dirs, bead.Dir, mergequeue.Dir, hook.Dir)
@@ -146,7 +146,7 @@ func Finish(ctx context.Context, deps RetireDeps, rec retire.Record) (retire.Rec
 	return f.Record, err
 }
 
-// read fetches what the next effect depends on.
+// read reads what the next effect depends on.
 func (f *finish) read(ctx context.Context, a state.AssignmentID) (err error) {
 	if f.Record, err = f.Retire.Get(string(a)); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (f *finish) read(ctx context.Context, a state.AssignmentID) (err error) {
 	return err
 }
 
-// ask carries out the effects for which git or the merge queue is asked.
+// ask carries out the effects that need git or the merge queue.
 func (f *finish) ask(ctx context.Context, e flow.Effect) error {
 	f.rec = f.Record
 	switch e := e.(type) {
@@ -214,9 +214,9 @@ func (f *finish) submit(ctx context.Context, e flow.Submit) error {
 func (f *finish) freeWorktree(ctx context.Context) {
 	use, known := ReadWorktree(f.Rig, f.rec.AgentID)
 	if known && use.AssignmentID != f.rec.AssignmentID {
-		return // it holds other work already
+		return // it is used for other work already
 	}
-	if !known { // it may hold anything, also what was saved for nobody yet
+	if !known { // it may hold anything, including unsaved work
 		ref, err := SaveWork(ctx, f.Rig, f.rec.AgentID, "Work found in the worktree of "+string(f.rec.AgentID)+" after "+string(f.rec.BeadID))
 		if err != nil {
 			f.warn(err, event.WorktreeNotReleased)
@@ -228,7 +228,7 @@ func (f *finish) freeWorktree(ctx context.Context) {
 	}
 	var err error
 	if known && f.rec.Head != "" && f.Rig.Git.LeaveWorktree(ctx, f.Rig.Worktree(f.rec.AgentID)) {
-		err = ForgetWorktree(f.Rig, f.rec.AgentID) // all of it is in that head
+		err = ForgetWorktree(f.Rig, f.rec.AgentID) // everything is in that commit
 	} else {
 		err = FreeWorktree(ctx, f.Rig, f.rec.AgentID)
 	}
@@ -237,14 +237,14 @@ func (f *finish) freeWorktree(ctx context.Context) {
 	}
 }
 
-// FreeWorktree cleans an agent's worktree and takes it off its branch, to be
-// kept for the next bead. The caller has saved what is in it. One that does
-// not exist is no error.
+// FreeWorktree cleans an agent's worktree and detaches it from its branch, for
+// the next bead. The caller has saved its content. A missing worktree
+// is not an error.
 func FreeWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	if gone, err := worktreeGone(r, id); gone || err != nil {
 		return errors.Join(err, ForgetWorktree(r, id))
 	}
-	// The next bead begins at the target's tip. That it can't be had is no reason to free nothing.
+	// The next bead begins at the target's tip. Without the tip the worktree is freed all the same.
 	_, tip, _ := TargetTip(ctx, r)
 	err := r.Git.ReleaseWorktree(ctx, r.Worktree(id), tip)
 	if err != nil && !errors.Is(err, git.ErrNotWorktree) {
@@ -253,7 +253,7 @@ func FreeWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return ForgetWorktree(r, id)
 }
 
-// warn logs an error that does not stop the pipeline.
+// warn logs an error that does not stop the retirement.
 func (f *finish) warn(err error, told func(state.AgentID, event.Work, string) event.Event) {
 	e := told(f.rec.AgentID, f.rec.Work(), err.Error())
 	f.Events.Tell(e)

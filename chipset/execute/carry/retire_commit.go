@@ -15,20 +15,20 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// unfit is why work that calls itself done can't be submitted. It becomes the
-// reason of a failure, and is never seen outside of this file.
+// unfit is the reason why finished work can't be submitted. It becomes the
+// reason of a failure; callers never see it.
 type unfit struct{ reason string }
 
 func (u *unfit) Error() string { return u.reason }
 
 func unfitf(format string, args ...any) error { return &unfit{fmt.Sprintf(format, args...)} }
 
-// secureWork makes the outcome's work durable: on the branch when it is done, on
-// the salvage ref otherwise. Work that does not pass validation is a failure.
+// secureWork makes the work durable: on the branch if it is done, on
+// the salvage ref otherwise. Finished work that fails validation becomes a failed attempt.
 func (f *finish) secureWork(ctx context.Context) error {
 	b := &f.Bead
 	if f.rec.Outcome == retire.Done && !f.settled() {
-		// What can't be known after a crash counts as not done.
+		// After a crash, unknown counts as not done.
 		f.rec.Outcome, f.rec.Lost, f.rec.Head = retire.Fail, true, ""
 		f.rec.Reason = "the work was reported as done, but a crash came before all of it was on the disk: it is saved and done again"
 	}
@@ -48,8 +48,8 @@ func (f *finish) secureWork(ctx context.Context) error {
 	return nil
 }
 
-// settled reports whether what the worker left is durable: so it was when the end was
-// published, or its supervisor has seen to it since then.
+// settled reports whether the worker's files are durable: they were when the end was
+// published, or its supervisor has synced them since.
 func (f *finish) settled() bool {
 	if f.rec.Settled {
 		return true
@@ -58,7 +58,7 @@ func (f *finish) settled() bool {
 	return f.rec.Settled
 }
 
-// saveUnfinished puts what the worktree holds of this assignment on its
+// saveUnfinished saves this assignment's work in the worktree on its
 // salvage ref.
 func (f *finish) saveUnfinished(ctx context.Context) error {
 	if f.rec.Salvage != "" {
@@ -121,7 +121,7 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 	if err := f.secure(ctx, work, tip); err != nil {
 		return err
 	}
-	if err := f.inspect(ctx, work, tip); err != nil { // with what it committed itself, and what was torn before
+	if err := f.inspect(ctx, work, tip); err != nil { // this time with what the rig committed, and with objects that were torn
 		return err
 	}
 	base, err := f.validate(ctx, b, work, tip)
@@ -145,8 +145,8 @@ func (f *finish) commitDone(ctx context.Context, b *bead.Bead) error {
 	return f.did("branch")
 }
 
-// inspectBranch looks at what the worker committed before git walks it: what git can't
-// read would end every later step.
+// inspectBranch checks what the worker committed before git walks it: a commit that git can't
+// read would fail every later step.
 func (f *finish) inspectBranch(ctx context.Context, branch git.Branch, tip git.Hash) error {
 	holds, err := f.holdsWorktree(ctx)
 	if err != nil {
@@ -169,13 +169,13 @@ func (f *finish) inspectBranch(ctx context.Context, branch git.Branch, tip git.H
 	return nil
 }
 
-// inspect refuses commits that can't land whatever the tests say.
+// inspect refuses commits that can't land, whatever the tests say.
 func (f *finish) inspect(ctx context.Context, head, tip git.Hash) error {
 	return refused(f.Rig.Git.Inspect(ctx, tip, head))
 }
 
-// secure makes the commits of the work durable. What a power cut tore of them is
-// stored again as far as the worktree still holds it.
+// secure makes the commits of the work durable. Objects that a power cut tore are
+// stored again as far as the worktree still holds their content.
 func (f *finish) secure(ctx context.Context, work, tip git.Hash) error {
 	err := f.Rig.Git.MakeDurable(ctx, work, tip)
 	if !errors.Is(err, git.ErrTorn) {
@@ -190,9 +190,9 @@ func (f *finish) secure(ctx context.Context, work, tip git.Hash) error {
 	return err
 }
 
-// head commits what is uncommitted and returns the commit to submit: HEAD,
-// wherever the worker has moved it, or the branch when HEAD holds nothing of
-// its own, or when the worktree is gone.
+// head commits uncommitted work and returns the commit to submit: HEAD,
+// wherever the worker has moved it, or the branch if HEAD has no commits of
+// its own, or if the worktree is gone.
 func (f *finish) head(ctx context.Context, b *bead.Bead, branch git.Branch, tip git.Hash) (git.Hash, error) {
 	holds, err := f.holdsWorktree(ctx)
 	if err != nil {
@@ -246,7 +246,7 @@ func (f *finish) commitRest(ctx context.Context, b *bead.Bead, branch git.Branch
 	return made.Hash, f.did("commit")
 }
 
-// refused makes what git can't commit the work's own fault.
+// refused turns a *git.UnfitError into an unfit, so that the attempt fails.
 func refused(err error) error {
 	var bad *git.UnfitError
 	if errors.As(err, &bad) {
@@ -262,7 +262,7 @@ func firstFew(paths []string) []string {
 	return paths
 }
 
-// validate returns where the work began, or why it can't be submitted.
+// validate returns where the work began, or an unfit if it can't be submitted.
 func (f *finish) validate(ctx context.Context, b *bead.Bead, work, tip git.Hash) (git.Hash, error) {
 	base, err := f.Rig.Git.MergeBase(ctx, tip, work)
 	if errors.Is(err, git.ErrUnrelated) {
@@ -293,8 +293,8 @@ func (f *finish) validate(ctx context.Context, b *bead.Bead, work, tip git.Hash)
 	return base, nil
 }
 
-// RefusedPaths says which path that head has changed since it left base may never land, or "": the rig's own, what
-// worktrees get from the checkout of the person, and where submodules come from.
+// RefusedPaths returns why a path that head has changed since base may never land, or "": the rig's own files, files that
+// worktrees get from the person's checkout, and addresses of submodules.
 func RefusedPaths(ctx context.Context, r *rig.Rig, base, head git.Hash) (string, error) {
 	touched, err := r.Git.TouchesPath(ctx, base, head, rig.DirName)
 	if err != nil {
@@ -323,8 +323,8 @@ func RefusedPaths(ctx context.Context, r *rig.Rig, base, head git.Hash) (string,
 	return "changes the address of the submodule " + name, nil
 }
 
-// descends refuses work that has left out what it began on: it would land without the
-// commits between. Work that was rebased on the target as it is now is fine.
+// descends refuses work that contains neither the commit it began on nor the current target: it
+// would land without the commits in between.
 func (f *finish) descends(ctx context.Context, work, tip git.Hash) error {
 	use, known := ReadWorktree(f.Rig, f.rec.AgentID)
 	if !known || use.AssignmentID != f.rec.AssignmentID {
@@ -338,8 +338,8 @@ func (f *finish) descends(ctx context.Context, work, tip git.Hash) error {
 	return unfitf("the branch was moved to %s, which does not descend from %s, on which the work began", work.Short(), use.Base.Short())
 }
 
-// keepBranchTip saves what only the branch holds, before the branch is moved
-// to a commit that does not contain it.
+// keepBranchTip saves the branch's commits on a ref, before the branch is moved
+// to a commit that does not contain them.
 func (f *finish) keepBranchTip(ctx context.Context, branch git.Branch, work git.Hash) error {
 	ref := git.Ref(salvagePrefix + string(f.rec.AssignmentID) + "-branch")
 	old, exists, err := f.Rig.Git.ResolveRef(ctx, branch.Ref())
@@ -355,7 +355,7 @@ func (f *finish) keepBranchTip(ctx context.Context, branch git.Branch, work git.
 			return err
 		}
 	}
-	// Also when it was saved before a crash.
+	// It may have been saved before a crash.
 	_, saved, err := f.Rig.Git.ResolveRef(ctx, ref)
 	if saved {
 		f.rec.Salvage = string(ref)
@@ -363,12 +363,11 @@ func (f *finish) keepBranchTip(ctx context.Context, branch git.Branch, work git.
 	return err
 }
 
-// pushPatience bounds the push of a branch that has not landed; nothing waits
-// for it.
+// pushPatience bounds the push of a branch that has not landed.
 const pushPatience = time.Minute
 
-// pushBranch publishes the branch where the definition asks for that. It is a
-// courtesy to people: a failure is a warning.
+// pushBranch pushes the branch if the definition asks for it. It is only for
+// people to see, so a failure is a warning.
 func (f *finish) pushBranch(ctx context.Context) {
 	d := f.Rig.Def.Merge
 	if !d.PushBranches || d.Remote == "" {

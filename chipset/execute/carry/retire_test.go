@@ -284,9 +284,9 @@ func TestBranchTipIsKept(t *testing.T) {
 	left := a.git(a.worktree(), "rev-parse", "HEAD")
 	a.git(a.worktree(), "checkout", "-q", "--detach", "main")
 	a.write("two.txt", "two\n")
-	_, o := a.finished(retire.Done, "")
-	if o.Bead != "done" || strings.Contains(o.Landed, "one.txt") {
-		t.Errorf("%+v", o)
+	rec, o := a.finished(retire.Done, "")
+	if o.Bead != "done" || strings.Contains(o.Landed, "one.txt") || rec.Salvage != salvagePrefix+string(a.as)+"-branch" {
+		t.Errorf("%+v, saved on %q", o, rec.Salvage)
 	}
 	if kept := a.git(a.dir, "rev-parse", salvagePrefix+string(a.as)+"-branch"); kept != left {
 		t.Errorf("%s is kept, not %s", kept, left)
@@ -315,7 +315,8 @@ func TestWorkThatIsSubmittedAllTheSame(t *testing.T) {
 	for name, change := range map[string]func(a *attempt, use *Worktree){
 		"another's torn work in the worktree": func(a *attempt, use *Worktree) {
 			a.git(a.worktree(), "checkout", "-q", "-b", "polecat/other", "main")
-			*use = Worktree{AgentID: alpha, AssignmentID: "as-other", BeadID: "tt-other", Session: "ses-two", Base: use.Base, Branch: "polecat/other", Torn: true}
+			elsewhere := git.Hash(a.git(a.worktree(), "commit-tree", "-m", "elsewhere", "HEAD^{tree}"))
+			*use = Worktree{AgentID: alpha, AssignmentID: "as-other", BeadID: "tt-other", Session: "ses-two", Base: elsewhere, Branch: "polecat/other", Torn: true}
 		},
 		"a target that was rewritten": func(a *attempt, use *Worktree) {
 			use.Base = git.Hash(a.git(a.worktree(), "commit-tree", "-m", "rewritten", "HEAD^{tree}"))
@@ -363,6 +364,12 @@ func TestWorkThatIsNotSubmitted(t *testing.T) {
 			newest := a.git(a.worktree(), "rev-parse", "HEAD")
 			a.must(os.Remove(filepath.Join(a.dir, ".git", "objects", newest[:2], newest[2:])))
 		}, "objects of the worktree are missing"},
+		"a tree that git can't read": {func(a *attempt, _ *Worktree) {
+			gittest.Write(a.t, a.dir, ".git/tree", "100644 a\x00short")
+			tree := a.git(a.worktree(), "hash-object", "-w", "-t", "tree", "--literally", filepath.Join(a.dir, ".git", "tree"))
+			commit := a.git(a.worktree(), "commit-tree", "-m", "malformed", "-p", "HEAD", tree)
+			a.git(a.worktree(), "update-ref", "HEAD", commit)
+		}, "malformed"},
 		"a link that leads too far": {func(a *attempt, _ *Worktree) {
 			a.must(os.Symlink(strings.Repeat("x", 4050), filepath.Join(a.worktree(), "far")))
 		}, "link"},

@@ -13,8 +13,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/dispatch"
 )
 
-// AlreadySlung is returned by Sling for a bead that is on a hook, durably: nothing
-// was done but what an earlier dispatch had left to do, and that is not a failure.
+// AlreadySlung is returned by Sling for a bead that is durably on a hook. Sling has at most
+// completed an earlier dispatch; this is not a failure.
 type AlreadySlung struct {
 	Bead  state.BeadID
 	Agent state.AgentID
@@ -25,10 +25,10 @@ func (a *AlreadySlung) Error() string {
 }
 
 // Sling puts a ready bead on an empty hook. When it returns nil, bead, hook
-// and assignment mail are durable. Errors: *AlreadySlung; ErrConflict when the
-// bead is not open, waits for others (they are named), or the hook is taken;
-// ErrNotFound. On an error nothing is left half done, unless the process dies:
-// then the next Sling of the bead, or HealDispatch, finishes or undoes it.
+// and assignment mail are durable. Errors: *AlreadySlung; ErrConflict if the
+// bead is not open, waits for others (which are named), or the hook is taken;
+// ErrNotFound. An error leaves nothing half done. If the process dies,
+// the next Sling of the bead, or HealDispatch, finishes or undoes it.
 func Sling(ctx context.Context, r *rig.Rig, id state.BeadID, to, by state.AgentID) (dispatch.Record, error) {
 	return (&carrier{Rig: r}).sling(ctx, id, to, by)
 }
@@ -39,8 +39,8 @@ func (c *carrier) sling(ctx context.Context, id state.BeadID, to, by state.Agent
 		return dispatch.Record{}, err
 	}
 	defer lock.Unlock()
-	// A crash may have ended an earlier dispatch of it half-way. That comes to its end first: whoever is told
-	// "already" relies on the hook and on the mail.
+	// Finish an earlier dispatch that a crash interrupted: a caller that gets AlreadySlung
+	// relies on the hook and on the mail.
 	if _, err := c.settleDispatch(ctx, id); err != nil && !errors.Is(err, state.ErrCorrupt) {
 		return dispatch.Record{}, err
 	}
@@ -72,7 +72,7 @@ func (c *carrier) sling(ctx context.Context, id state.BeadID, to, by state.Agent
 	return rec, state.Conflictf("bead "+string(id), "is not there any more, or was taken away")
 }
 
-// dispatch carries a dispatch out, with its lock held.
+// dispatch carries out a dispatch, with its lock held.
 func (c *carrier) dispatch(ctx context.Context, d *flow.Dispatch, id state.BeadID) error {
 	return c.run(ctx, d, func() (err error) {
 		d.Record, err = c.Dispatch.Get(string(id))
@@ -130,8 +130,8 @@ func (c *carrier) acceptsWork(to state.AgentID) error {
 	return flow.Free(&h)
 }
 
-// HealDispatch finishes or undoes a dispatch that its process did not come to
-// the end of. It reports whether there was anything to do.
+// HealDispatch finishes or undoes a dispatch whose process
+// died. It reports whether there was anything to do.
 func HealDispatch(ctx context.Context, r *rig.Rig, id state.BeadID) (bool, error) {
 	return (&carrier{Rig: r}).heal(ctx, id)
 }
@@ -160,8 +160,8 @@ func (c *carrier) settleDispatch(ctx context.Context, id state.BeadID) (bool, er
 	return true, c.dispatch(ctx, &flow.Dispatch{}, id)
 }
 
-// HealDispatches heals all of them and returns how many there were. One that
-// can't be healed stops no other; the error is all of theirs.
+// HealDispatches heals all dispatches and returns how many. One that
+// can't be healed does not stop the others; the error joins all failures.
 func HealDispatches(ctx context.Context, r *rig.Rig) (int, error) {
 	all, _, err := r.Dispatch.All()
 	if err != nil {
@@ -183,8 +183,8 @@ func HealDispatches(ctx context.Context, r *rig.Rig) (int, error) {
 	return n, errors.Join(failed...)
 }
 
-// ReleaseHook clears a hook if it still names the assignment. A hook that
-// names another one, or none, is left alone.
+// ReleaseHook clears a hook if it still names the assignment, and leaves any
+// other hook alone.
 func ReleaseHook(ctx context.Context, r *rig.Rig, id state.AgentID, a state.AssignmentID, by state.AgentID) error {
 	if id == "" {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// author is who brings an effect about, and why, for the log. The stores tell the
-// rest of it.
+// author returns who causes an effect and why, for the log. The stores add the
+// rest.
 func author(e flow.Effect) (by state.AgentID, why string) {
 	switch e := e.(type) {
 	case flow.HookBead:

@@ -20,8 +20,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// Worktree says what a polecat's worktree is used for:
-// run/worktrees/{agent}.json. It is a cache: without it the branch that is
+// Worktree records what a polecat's worktree is used for, in
+// run/worktrees/{agent}.json. It is a cache: the branch that is
 // checked out tells nearly as much.
 type Worktree struct {
 	AgentID      state.AgentID      `json:"agent_id"`
@@ -31,19 +31,19 @@ type Worktree struct {
 	// Base is the tip of the target that the work began on.
 	Base   git.Hash `json:"base"`
 	Branch string   `json:"branch"`
-	// Ready: a person's own session was told that the worktree is ready. From then on it is the session's.
+	// Ready is true once a person's own session was told that the worktree is ready. From then on the session owns it.
 	Ready bool `json:"ready,omitempty"`
-	// Torn: objects of what was committed last are missing or torn, or may be, as after a power cut. What was left is saved.
+	// Torn is true if the last commits may be lost or torn, as after a power cut. What was left has been saved.
 	Torn bool `json:"torn,omitempty"`
 }
 
-// WorktreeRecords is the folder of what says whose work the worktrees hold.
+// WorktreeRecords is the folder of the Worktree records.
 const WorktreeRecords = state.RunDir + "/worktrees"
 
 func worktreePath(id state.AgentID) state.Path { return WorktreeRecords.Join(string(id) + ".json") }
 
-// ReadWorktree returns what the worktree of an agent is used for, and false
-// when nothing says so.
+// ReadWorktree returns the record of an agent's worktree, and false
+// if there is no valid one.
 func ReadWorktree(r *rig.Rig, id state.AgentID) (Worktree, bool) {
 	var w Worktree
 	if r.Tree.ReadJSON(worktreePath(id), &w) != nil || w.AgentID != id || w.AssignmentID == "" {
@@ -55,7 +55,7 @@ func ReadWorktree(r *rig.Rig, id state.AgentID) (Worktree, bool) {
 	return w, true
 }
 
-// IsGiven reports whether a person's own session was told that its worktree is ready for what its hook names.
+// IsGiven reports whether a person's own session was told that its worktree is ready for the assignment on its hook.
 func IsGiven(r *rig.Rig, h *hook.Hook) bool {
 	use, known := ReadWorktree(r, h.AgentID)
 	return known && use.Ready && h.WorkItem != nil && use.AssignmentID == h.Assignment()
@@ -66,10 +66,10 @@ func WriteWorktree(r *rig.Rig, w Worktree) error {
 	return r.Tree.ReplaceJSON(worktreePath(w.AgentID), w)
 }
 
-// ForgetWorktree records that a worktree holds nobody's work.
+// ForgetWorktree removes the record: the worktree holds no work.
 func ForgetWorktree(r *rig.Rig, id state.AgentID) error { return r.Tree.Remove(worktreePath(id)) }
 
-// TargetTip is the branch that work lands on, and its tip.
+// TargetTip returns the branch that work lands on, and its tip.
 func TargetTip(ctx context.Context, r *rig.Rig) (git.Branch, git.Hash, error) {
 	target, err := r.Target(ctx)
 	if err != nil {
@@ -95,9 +95,9 @@ func TargetTip(ctx context.Context, r *rig.Rig) (git.Branch, git.Hash, error) {
 	return target, tip, nil
 }
 
-// LandedBeyond reports whether there, which the remote holds, has the last work that
-// the rig landed on target, while local has not: somebody committed here before the
-// branch could follow the push.
+// LandedBeyond reports whether there, the remote's tip, has the last work that
+// the rig landed on target, and local has not: somebody committed here before the
+// local branch could follow the push.
 func LandedBeyond(ctx context.Context, r *rig.Rig, target git.Branch, local, there git.Hash) (bool, error) {
 	all, _, err := r.Queue.Queue()
 	if err != nil {
@@ -116,10 +116,10 @@ func LandedBeyond(ctx context.Context, r *rig.Rig, target git.Branch, local, the
 	return true, nil
 }
 
-// SaveWork saves what the worktree of an agent holds that no branch has kept,
-// under the name of the assignment it is used for, and returns the ref or "".
-// One whose own files of git are torn is mended first. A worktree that does not
-// exist holds nothing. Durable when it returns nil.
+// SaveWork saves the work in an agent's worktree that is on no branch
+// under the name of its assignment, and returns the ref or "".
+// It mends torn git files of the worktree first. A missing worktree holds no
+// work, but its branch may. The ref is durable when SaveWork returns nil.
 func SaveWork(ctx context.Context, r *rig.Rig, id state.AgentID, message string) (string, error) {
 	if _, found, err := mendWorktree(ctx, r, id); err != nil || found != "" {
 		return found, err
@@ -141,7 +141,7 @@ func saveMended(ctx context.Context, r *rig.Rig, id state.AgentID, message strin
 	use, known := ReadWorktree(r, id)
 	name, base := string(use.AssignmentID), use.Base
 	head, found, err := wt.Head(ctx)
-	if errors.Is(err, git.ErrNotWorktree) { // nothing was ever checked out there
+	if errors.Is(err, git.ErrNotWorktree) { // nothing was ever checked out
 		return "", nil
 	}
 	if err != nil {
@@ -164,10 +164,10 @@ func saveMended(ctx context.Context, r *rig.Rig, id state.AgentID, message strin
 	return salvage(ctx, r, wt, git.SalvageRequest{Base: base, Ref: git.Ref(salvagePrefix + name), Message: message, AgentID: string(id)})
 }
 
-// HintOf is what the record of an agent's worktree says about it, for git. The
-// refinery has none, and a power cut can take that of a polecat; the folder of an
-// agent is the rig's all the same, whatever is left of it: what lies there is saved
-// before it is used. What can't be saved whole stays, and a person's with it.
+// HintOf returns what package repair needs to know about an agent's worktree. The
+// refinery has no record, and a power cut can take a polecat's; an
+// agent's folder is the rig's all the same, and its content is saved
+// before it is used. A folder that can't be saved whole is left alone: it may be a person's.
 func HintOf(r *rig.Rig, id state.AgentID) repair.Known {
 	use, known := ReadWorktree(r, id)
 	if !known {
@@ -181,11 +181,11 @@ func HintOf(r *rig.Rig, id state.AgentID) repair.Known {
 	return hint
 }
 
-// errTheirs ends a look at a folder in which somebody has a repository of their own.
+// errTheirs stops the walk of a folder with somebody's own repository in it.
 var errTheirs = errors.New("a repository of its own")
 
-// savable reports whether a folder that git does not know can be saved whole: all of it can be read, and no other
-// repository is in it.
+// savable reports whether a folder that git does not know can be saved whole: every file can be read, and there is no other
+// repository in it.
 func savable(dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 		return true // git tells
@@ -208,12 +208,11 @@ func savable(dir string) bool {
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// mendWorktree makes an agent's worktree readable for git again, if a power cut or
-// somebody's hand tore what git keeps of it. Without that nothing in it could be
-// saved. Where what a polecat's HEAD led to is lost, its files may be torn as well,
-// whatever was said of the work: they are saved for a person, on the ref that is
-// returned, the worktree is freed of them, and its record says so. The caller speaks
-// for the agent, and nothing of its worker runs.
+// mendWorktree makes an agent's worktree readable for git again, so that its work can be
+// saved, after a power cut or manual damage tore git's files for it. If the commit at a polecat's HEAD is
+// lost, its files may be torn as well, even if the work was reported as done: they are saved
+// for a person on the ref found, removed from the worktree, and its record is marked Torn.
+// The caller acts for the agent, and no process of its worker runs.
 func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []repair.Damage, found string, err error) {
 	if err := r.Git.Unblock(r.Worktree(id), rig.WorkRefs); err != nil {
 		return nil, "", err
@@ -225,7 +224,7 @@ func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []r
 	for _, w := range mended {
 		r.Events.Tell(event.WorktreeMended(id, w.String()))
 	}
-	// What was torn with them would be taken for saved.
+	// Torn objects would be taken for saved.
 	lost := slices.ContainsFunc(mended, func(w repair.Damage) bool { return w.Lost })
 	if err := repair.RemoveEmptyObjects(r.Git); err != nil || !lost || id == r.Refinery() {
 		return mended, "", err
@@ -246,10 +245,10 @@ func mendWorktree(ctx context.Context, r *rig.Rig, id state.AgentID) (mended []r
 	return mended, found, err
 }
 
-// MendCandidates is what SaveWork is for others for the worktree of the refinery:
-// it holds nothing but candidates, which are recorded or made again. Only when git
-// knew nothing of it any more its files are saved, because they could be
-// somebody's. The caller speaks for the refinery.
+// MendCandidates is SaveWork for the refinery's worktree. It holds only candidates,
+// which are recorded or made again, so its files are saved only if git
+// had no registration of it: then they could be
+// somebody's. The caller acts for the refinery.
 func MendCandidates(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	mended, _, err := mendWorktree(ctx, r, id)
 	if err != nil || !slices.ContainsFunc(mended, func(w repair.Damage) bool { return w.Unknown }) {
@@ -259,8 +258,8 @@ func MendCandidates(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return err
 }
 
-// WorktreeWhole reports whether the worktree of an agent is that of a session as it left it, with
-// nothing of git's own files torn. It does not look into the files of the work.
+// WorktreeWhole reports whether an agent's worktree is still that of a session, with
+// none of git's own files torn. It does not look into the files of the work.
 func WorktreeWhole(ctx context.Context, r *rig.Rig, id state.AgentID, s state.SessionID) (bool, error) {
 	use, known := ReadWorktree(r, id)
 	if !known || use.Torn || use.Session != s {
@@ -273,8 +272,8 @@ func WorktreeWhole(ctx context.Context, r *rig.Rig, id state.AgentID, s state.Se
 	return err == nil && len(damage) == 0, err
 }
 
-// WorktreeChanged reports whether the worktree of an agent holds anything that the
-// base of its assignment does not, committed or not.
+// WorktreeChanged reports whether an agent's worktree differs from the
+// base of its assignment, committed or not.
 func WorktreeChanged(ctx context.Context, r *rig.Rig, id state.AgentID) (bool, error) {
 	wt := r.Git.In(r.Worktree(id))
 	use, known := ReadWorktree(r, id)
@@ -289,8 +288,8 @@ func WorktreeChanged(ctx context.Context, r *rig.Rig, id state.AgentID) (bool, e
 	return !status.Clean(), err
 }
 
-// worktreeGone reports whether somebody has taken the folder away, or put a link or
-// a file in its place. Git may know the worktree all the same.
+// worktreeGone reports whether the folder is missing, or a link or
+// a file is in its place. Git may still have it registered.
 func worktreeGone(r *rig.Rig, id state.AgentID) (bool, error) {
 	info, err := os.Lstat(r.Worktree(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -299,7 +298,7 @@ func worktreeGone(r *rig.Rig, id state.AgentID) (bool, error) {
 	return err == nil && !info.IsDir(), err
 }
 
-// saveBranch saves the commits of a worktree whose folder is gone: preparing
+// saveBranch saves the branch of a worktree whose folder is gone, because preparing
 // it again resets the branch.
 func saveBranch(ctx context.Context, r *rig.Rig, use Worktree) (string, error) {
 	if use.AssignmentID == "" {
@@ -338,7 +337,7 @@ func salvage(ctx context.Context, r *rig.Rig, wt *git.Worktree, q git.SalvageReq
 	return string(saved.Ref), keep(ctx, r, saved.Hash)
 }
 
-// keep makes a commit and the refs durable. What of it is torn already stays lost:
+// keep makes a commit and all refs durable. Objects that are torn already stay lost;
 // the rest is saved all the same.
 func keep(ctx context.Context, r *rig.Rig, commit git.Hash) error {
 	var have []git.Hash
@@ -351,8 +350,8 @@ func keep(ctx context.Context, r *rig.Rig, commit git.Hash) error {
 	return r.Git.Sync(ctx)
 }
 
-// unnamedWork names work of which nothing says whose it is: by its branch, or
-// by its commit.
+// unnamedWork returns a name for work without a record: that of its branch, or
+// of its commit.
 func unnamedWork(ctx context.Context, wt *git.Worktree, id state.AgentID, head git.Hash) (string, error) {
 	branch, found, err := wt.HeadBranch(ctx)
 	switch {
@@ -366,8 +365,8 @@ func unnamedWork(ctx context.Context, wt *git.Worktree, id state.AgentID, head g
 	return "lost-" + head.Short(), nil
 }
 
-// savedBase is the commit up to which nothing needs saving: what is reachable
-// from the target, or, when HEAD is detached, from any branch or saved ref.
+// savedBase returns the commit up to which nothing needs saving: head itself, if it is reachable
+// from the target, or, if HEAD is detached, from any branch or salvage ref.
 func savedBase(ctx context.Context, r *rig.Rig, wt *git.Worktree, head, base git.Hash) (git.Hash, error) {
 	_, tip, err := TargetTip(ctx, r)
 	if err != nil {
@@ -378,7 +377,7 @@ func savedBase(ctx context.Context, r *rig.Rig, wt *git.Worktree, head, base git
 	}
 	var bad *git.UnfitError
 	if errors.As(r.Git.Inspect(ctx, tip, head), &bad) && bad.Unreadable {
-		return base, nil // git ends over its history
+		return base, nil // git can't read its history
 	}
 	landed, err := r.Git.IsAncestor(ctx, head, tip)
 	if err != nil || landed {
