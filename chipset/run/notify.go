@@ -62,11 +62,11 @@ func (t *teller) quiet() bool { return t.def.Quiet.Contains(t.p.Rig.Clock().Loca
 // tell notifies the person of the needs that are new to them. partial means that not every need could be read.
 // What comes in quiet hours is told at the first look after them.
 func (t *teller) tell(ctx context.Context, needs []view.Need, partial bool) error {
-	now := need.Standing{Partial: partial, Quiet: t.quiet()}
+	now := need.Current{Partial: partial, Quiet: t.quiet()}
 	for i := range needs {
 		now.Keys = append(now.Keys, needs[i].Key)
 	}
-	fresh, err := need.NewStore(t.p.Rig.Tree).Tell(ctx, now)
+	fresh, err := need.NewStore(t.p.Rig.Tree).TakeNew(ctx, now)
 	for i := range needs {
 		if !slices.Contains(fresh, needs[i].Key) {
 			continue

@@ -1,9 +1,9 @@
-// Package need numbers what waits for the person, so that a short number names it:
-// run/needs.json.
+// Package need numbers the needs of the person, the things that wait for a decision, so
+// that a command can refer to one by a short number: run/needs.json.
 //
-// A number is given once. It stays with its need as long as that lasts, however others
-// come and go, and no later need gets it: a number that the person has read a while ago
-// means the same need, or none. Numbers begin again with 1 only where run/ was deleted.
+// A need keeps its number as long as it lasts, and no later need gets the same number: a
+// number that the person has read a while ago means the same need, or none. Numbers begin
+// with 1 again only after run/ was deleted.
 package need
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Key says what a need is about. The same cause has the same key as long as it lasts; the
-// next cause of the same kind has another.
+// Key identifies a need. The same cause has the same key as long as it lasts; the next
+// cause of the same kind has another key.
 type Key string
 
 // Numbered is a need with its number.
 type Numbered struct {
 	Number int `json:"number"`
 	Key    Key `json:"key"`
-	// What is the need in a few words, for who asks after it is gone.
+	// What describes the need in a few words, for questions after it has ended.
 	What string `json:"what"`
 }
 
@@ -32,11 +32,11 @@ type Numbered struct {
 const Path = state.RunDir + "/needs.json"
 
 const (
-	// maxKept bounds the file: the oldest numbers are forgotten.
+	// maxKept is how many needs the file holds; the oldest ones are dropped.
 	maxKept = 2000
-	// maxOpen is how many needs have numbers at once.
+	// maxOpen is how many needs can have numbers at the same time.
 	maxOpen = 1000
-	// maxWhat bounds what is kept of a need, in bytes.
+	// maxWhat bounds Numbered.What, in bytes.
 	maxWhat = 100
 )
 
@@ -52,7 +52,7 @@ type known struct {
 	Needs []Numbered `json:"needs"`
 }
 
-// read returns what is known. A file that can't be used counts as none.
+// read returns the content of the file. An invalid file counts as missing.
 func (s Store) read() (known, error) {
 	k := known{Next: 1}
 	data, err := s.tree.Read(Path, state.MaxFile)
@@ -77,8 +77,8 @@ func (k *known) numbers() map[Key]int {
 	return numbers
 }
 
-// Assign returns the numbers of needs, of at most the first thousand. New ones get the
-// next numbers, in the order given; only then is the file written.
+// Assign returns the numbers of needs, or of the first thousand if there are more. New
+// needs get the next numbers, in their order; only then is the file written.
 func (s Store) Assign(ctx context.Context, needs []Numbered) (map[Key]int, error) {
 	needs = needs[:min(maxOpen, len(needs))]
 	k, err := s.read()
@@ -119,7 +119,7 @@ func missing(numbers map[Key]int, needs []Numbered) bool {
 	return false
 }
 
-// Find returns what a number was given to. Errors: *state.Unknown.
+// Find returns the need with a number. Errors: *state.Unknown.
 func (s Store) Find(number int) (Numbered, error) {
 	k, err := s.read()
 	if err != nil {

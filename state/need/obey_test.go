@@ -85,14 +85,14 @@ func TestVerbsObey(t *testing.T) {
 	d.tree = tree
 	s := NewStore(tree)
 	assign(t, s, "a")
-	if keys, err := s.Tell(t.Context(), Standing{Keys: []Key{"a"}}); err != nil || len(keys) != 1 {
+	if keys, err := s.TakeNew(t.Context(), Current{Keys: []Key{"a"}}); err != nil || len(keys) != 1 {
 		t.Fatal(keys, err)
 	}
 	d.full = true
 	if numbers, err := s.Assign(t.Context(), []Numbered{{Key: "a"}, {Key: "b"}}); err == nil || numbers["a"] != 1 || numbers["b"] != 0 {
 		t.Errorf("on a full disk: %v, %v", numbers, err)
 	}
-	if keys, err := s.Tell(t.Context(), Standing{Keys: []Key{"a", "b"}}); err == nil || len(keys) > 0 {
+	if keys, err := s.TakeNew(t.Context(), Current{Keys: []Key{"a", "b"}}); err == nil || len(keys) > 0 {
 		t.Errorf("on a full disk the person is told of %v, %v", keys, err)
 	}
 }
@@ -122,7 +122,7 @@ func TestFilesThatAreLostMeanwhile(t *testing.T) {
 	if numbers, err := s.Assign(lose(Path), []Numbered{{Key: "a"}}); err == nil || !strings.Contains(err.Error(), "numbers of needs") {
 		t.Errorf("numbered: %v, %v", numbers, err)
 	}
-	if keys, err := s.Tell(lose(ToldPath), Standing{Keys: []Key{"a"}}); err == nil || !strings.Contains(err.Error(), "needs that were told") {
+	if keys, err := s.TakeNew(lose(ToldPath), Current{Keys: []Key{"a"}}); err == nil || !strings.Contains(err.Error(), "needs that the person was notified of") {
 		t.Errorf("told of: %v, %v", keys, err)
 	}
 }

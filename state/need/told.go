@@ -11,15 +11,16 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// ToldPath is the file of the needs that the person was notified of.
+// ToldPath is the file of the needs that the person was notified of. Its name is kept for
+// compatibility.
 const ToldPath = state.RunDir + "/told.json"
 
-// Standing are the needs of a moment.
-type Standing struct {
+// Current are the current needs.
+type Current struct {
 	Keys []Key
-	// Partial says that there may be others.
+	// Partial is true if there may be other needs, because a source could not be read.
 	Partial bool
-	// Quiet says that nothing new may be told.
+	// Quiet is true while the person must not be notified.
 	Quiet bool
 }
 
@@ -28,11 +29,11 @@ type told struct {
 	Keys []Key `json:"keys"`
 }
 
-// Tell returns the needs that the caller shall notify the person of: those that nobody was
-// told to notify of while they stood. Whoever asks next doesn't get them again; that is durable
-// when it returns. A need that no longer stands is forgotten, and counts as a new one when
-// it comes back. Of many needs the first thousand count.
-func (s Store) Tell(ctx context.Context, now Standing) ([]Key, error) {
+// TakeNew returns the needs that the person was not notified of yet, and records them, so
+// that each is returned once and the caller can notify the person. A need that has ended
+// is forgotten, and is new if it comes back. If there are more than a thousand needs, only
+// the first thousand count. Durable when it returns nil.
+func (s Store) TakeNew(ctx context.Context, now Current) ([]Key, error) {
 	now.Keys = now.Keys[:min(maxOpen, len(now.Keys))]
 	before, err := s.readTold()
 	if _, changed := now.after(before); err != nil || !changed {
@@ -56,9 +57,9 @@ func (s Store) Tell(ctx context.Context, now Standing) ([]Key, error) {
 	return slices.DeleteFunc(slices.Clone(now.Keys), func(k Key) bool { return before[k] || !after[k] }), nil
 }
 
-// after returns which needs have been told once those of now are, and whether that is
-// another set than before.
-func (now *Standing) after(before map[Key]bool) (map[Key]bool, bool) {
+// after returns the set of needs that the person knows after a notification of now, and
+// whether it differs from before.
+func (now *Current) after(before map[Key]bool) (map[Key]bool, bool) {
 	after := map[Key]bool{}
 	if now.Partial {
 		maps.Copy(after, before)
@@ -71,7 +72,8 @@ func (now *Standing) after(before map[Key]bool) (map[Key]bool, bool) {
 	return after, !maps.Equal(after, before)
 }
 
-// readTold returns what was told. A file that can't be used counts as none.
+// readTold returns the needs that the person was notified of. An invalid file counts as
+// missing.
 func (s Store) readTold() (map[Key]bool, error) {
 	known := map[Key]bool{}
 	data, err := s.tree.Read(ToldPath, state.MaxFile)
@@ -79,7 +81,7 @@ func (s Store) readTold() (map[Key]bool, error) {
 		return known, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("needs that were told: %w", err)
+		return nil, fmt.Errorf("needs that the person was notified of: %w", err)
 	}
 	var stored told
 	if json.Unmarshal(data, &stored) == nil {
