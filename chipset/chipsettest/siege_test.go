@@ -143,7 +143,7 @@ func laySiege(s *siege, a hostileAct) {
 	if code != 0 && code != 7 { // 7: a bead waits for the person
 		t.Fatalf("up --until-idle: exit %d after %s\n%s\n%s", code, time.Since(begun), out, s.Chipset("status"))
 	}
-	if strings.Contains(out, " is paused since ") {
+	if strings.Contains(out, " has been paused since ") {
 		t.Errorf("the honest bead had to wait:\n%s", out)
 	}
 	if a.stopped && s.box != "off" {

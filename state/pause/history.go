@@ -6,13 +6,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how pauses move from one snapshot of the tree to the next.
+// History returns the audit rule of pauses.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"pauses/*.json"}, CheckChange: audit.Typed(check, CheckChange)}
 }
 
-// CheckChange returns why after can't have been reached from before by legal steps. A nil
-// before is one that appears.
+// CheckChange returns an error unless after can be reached from before by legal steps. A
+// nil before means that the pause is new.
 func CheckChange(before, after *Pause) error {
 	if before == nil {
 		return nil
@@ -21,7 +21,7 @@ func CheckChange(before, after *Pause) error {
 		return err
 	}
 	if after.Since.Equal(before.Since.Time) && after.Tries < before.Tries {
-		return errors.New("it counts fewer tries than before")
+		return errors.New("its number of tries fell")
 	}
 	return nil
 }

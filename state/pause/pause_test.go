@@ -234,7 +234,7 @@ func TestStore(t *testing.T) {
 	note(true)
 	note(false)
 	all, err := s.InForce()
-	if err != nil || len(all) != 1 || all[0].Tries != 1 || !strings.Contains(all[0].String(), "client:claude is paused") {
+	if err != nil || len(all) != 1 || all[0].Tries != 1 || !strings.Contains(all[0].String(), "client:claude has been paused") {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	must(t, s.Change(t.Context(), Client("claude"), func(p *Pause) error { return p.Resume(at(9)) }))

@@ -11,19 +11,19 @@ import (
 	"github.com/gastown-chipset/chipset/state/fault"
 )
 
-// Rules are what a rig says about pauses.
+// Rules are the rig's settings for pauses.
 type Rules struct {
-	// Wait is the time to the next probe after a number of tries that failed of a kind of fault.
+	// Wait returns the time until the next probe after a number of failed tries.
 	Wait func(k fault.Kind, tries int) time.Duration
-	// Longest bounds how far away a reset that a service names may be.
+	// Longest bounds how far in the future a reset time that a service names may be.
 	Longest time.Duration
-	// Most is how many beads the rig has out at most.
+	// Most is how many beads the rig runs concurrently.
 	Most int
 }
 
-// Fail takes note of an attempt that a fault ended. The first one begins the pause, a
-// probe that fails lengthens it. Attempts that began before the pause did change only
-// the reset that is known. Errors: state.ErrUnchanged.
+// Fail records an attempt that ended with a fault. The first one begins the pause, and a
+// failed probe extends it. An attempt that began before the pause only updates the reset
+// time. Errors: state.ErrUnchanged.
 func (p *Pause) Fail(t Try, f fault.Fault, r Rules) error {
 	known := func(o Try) bool { return o.Assignment == t.Assignment && o.At.Equal(t.At.Time) }
 	if slices.ContainsFunc(p.Tried, known) {
@@ -60,8 +60,8 @@ func (p *Pause) Fail(t Try, f fault.Fault, r Rules) error {
 	return nil
 }
 
-// Find takes note of a fault that a check has found before anything was started. What waits goes on waiting: no probe is
-// made before the check passes, or the person resumes.
+// Find records a fault that a check has found before anything was started. Waiting beads go on waiting: there is no
+// probe before the check passes or the person resumes.
 func (p *Pause) Find(check, mend string, f fault.Fault, now state.Time) {
 	since := now
 	if p.Status == Paused && p.Kind == f.Kind {
@@ -74,10 +74,10 @@ func (p *Pause) Find(check, mend string, f fault.Fault, now state.Time) {
 // CheckBudget is the Check of a pause for a budget.
 const CheckBudget = "budget"
 
-// Exceed takes note of a budget that is used up. Nothing of the scope goes on, but for the beads of out, before the
-// person resumes it, or it is lifted because the budget is not used up any more. A pause that let beads go on may
-// become one that lets none. What the person has granted stays. began is false where the pause stood already: what is used
-// in a last turn is only counted. Errors: state.ErrUnchanged.
+// Exceed records that a budget is used up. Except for the beads in out, nothing of the scope runs until the person
+// resumes it, or it is lifted because the budget is not used up any more. A pause that admits beads may become one
+// that admits none. Granted stays. began is false if the scope was paused before: only the usage is updated then.
+// Errors: state.ErrUnchanged.
 func (p *Pause) Exceed(used Used, reason string, out []state.BeadID, until, now state.Time) (began bool, err error) {
 	if p.Status == Paused && (len(out) > 0 || len(p.Admitted) == 0) {
 		if p.Kind != fault.Budget || p.Used != nil && *p.Used == used {
@@ -92,8 +92,8 @@ func (p *Pause) Exceed(used Used, reason string, out []state.BeadID, until, now 
 	return true, nil
 }
 
-// confirms reports whether a failure that nothing explains is that of a second bead,
-// and like the first.
+// confirms reports whether an unexplained failure is that of a second bead, with the same
+// reason as the first.
 func (p *Pause) confirms(t Try, f fault.Fault) bool {
 	return p.Status == Suspected && p.Kind == f.Kind && p.Reason == f.Reason &&
 		slices.ContainsFunc(p.Tried, func(o Try) bool { return o.BeadID != t.BeadID && o.Reason == f.Reason })
@@ -104,7 +104,7 @@ func (p *Pause) note(t Try) {
 	p.Tried = p.Tried[max(0, len(p.Tried)-MaxTried):]
 }
 
-// reset is when the service said that the fault ends, as far as that is believed.
+// reset returns the reset time that the service has named, at most r.Longest from now.
 func (p *Pause) reset(now state.Time, f fault.Fault, r Rules) state.Time {
 	if most := now.Add(r.Longest); f.Until.After(most) {
 		return state.At(most)
@@ -119,8 +119,8 @@ func latest(a, b state.Time) state.Time {
 	return a
 }
 
-// Succeed takes note of an attempt that ended without a fault of the scope. Only what
-// was admitted proves anything about a pause in force. Errors: state.ErrUnchanged.
+// Succeed records an attempt that ended without a fault of the scope. For a pause in
+// force, only admitted beads count. Errors: state.ErrUnchanged.
 func (p *Pause) Succeed(b state.BeadID, now state.Time, r Rules) error {
 	if p.Status != Suspected && (!p.InForce() || !slices.Contains(p.Admitted, b)) {
 		return state.ErrUnchanged
@@ -135,7 +135,7 @@ func (p *Pause) Succeed(b state.BeadID, now state.Time, r Rules) error {
 }
 
 // Admit sets the beads that may start. Errors: state.ErrUnchanged, state.ErrConflict
-// for a pause that is not in force any more.
+// for a pause that is no longer in force.
 func (p *Pause) Admit(beads []state.BeadID, now state.Time) error {
 	switch {
 	case !p.InForce():
@@ -147,8 +147,7 @@ func (p *Pause) Admit(beads []state.BeadID, now state.Time) error {
 	return nil
 }
 
-// Wait takes note of a bead that is on a hook and must not start. Errors:
-// state.ErrUnchanged.
+// Wait records a bead that is on a hook and must not start. Errors: state.ErrUnchanged.
 func (p *Pause) Wait(b state.BeadID, now state.Time) error {
 	if !p.Holds(b) || slices.Contains(p.Waiting, b) {
 		return state.ErrUnchanged
@@ -157,14 +156,15 @@ func (p *Pause) Wait(b state.BeadID, now state.Time) error {
 	return nil
 }
 
-// Resume ends the pause before it is due: one bead is admitted first, then two, four
-// and so on. A budget counts again from what was used by then, for all at once. Errors: state.ErrConflict for a scope that is not paused.
+// Resume ends the pause before it is due: one bead is admitted first, then two at a time,
+// and so on. For a budget, the pause is over at once, and the usage so far is granted.
+// Errors: state.ErrConflict for a scope that is not paused.
 func (p *Pause) Resume(now state.Time) error {
 	if p.Status != Paused {
 		return state.Conflictf("the pause of "+string(p.Scope), "is %s", p.Status)
 	}
 	if p.Kind == fault.Budget {
-		p.Granted = p.Used // as much again may be used
+		p.Granted = p.Used // the budget counts from here
 		p.end(now)
 		return nil
 	}
@@ -173,7 +173,7 @@ func (p *Pause) Resume(now state.Time) error {
 	return nil
 }
 
-// Lift ends a pause that holds nothing back. Errors: state.ErrUnchanged.
+// Lift ends the pause. It returns state.ErrUnchanged if the pause is not in force.
 func (p *Pause) Lift(now state.Time) error {
 	if !p.InForce() {
 		return state.ErrUnchanged
@@ -190,18 +190,18 @@ func without(all []state.BeadID, gone ...state.BeadID) []state.BeadID {
 	return slices.DeleteFunc(slices.Clone(all), func(b state.BeadID) bool { return slices.Contains(gone, b) })
 }
 
-// Ended is an attempt that is over, as far as pauses go by it.
+// Ended describes an attempt that has ended.
 type Ended struct {
 	Try
-	// Fault is zero for an end of the work's own.
+	// Fault is zero if the end is the work's own.
 	Fault fault.Fault
-	// Client is the scope of the client that worked.
+	// Client is the scope of the client.
 	Client Scope
 }
 
-// Note returns what an end means for each scope of the attempt: those that it needed
-// before the one that failed were there. change is called for each in its order, with
-// the transition of its pause.
+// Note calls change for each scope that the end of an attempt says something about, in
+// the order of Path, with the transition of its pause: the scopes before the one that
+// failed have worked.
 func (e *Ended) Note(r Rules, change func(s Scope, transition func(p *Pause) error) error) error {
 	failed := Of(e.Fault.Kind, e.Client)
 	for _, s := range Path(e.Client) {
@@ -215,13 +215,13 @@ func (e *Ended) Note(r Rules, change func(s Scope, transition func(p *Pause) err
 	return nil
 }
 
-// Note stores what an end means for the pauses, and returns the one that it begins, or
-// nil. Durable when the error is nil. It may be repeated.
+// Note updates the pauses after the end of an attempt, and returns the pause that this
+// begins, or nil. It is idempotent. Durable when the error is nil.
 func (s Store) Note(ctx context.Context, e Ended, r Rules) (began *Pause, err error) {
 	err = e.Note(r, func(scope Scope, transition func(p *Pause) error) error {
 		p, err := s.GetCached(scope.File())
 		if (err == nil || errors.Is(err, state.ErrNotFound)) && errors.Is(transition(&p), state.ErrUnchanged) {
-			return nil // mostly; no lock is needed
+			return nil // the usual case, without a lock
 		}
 		return s.Change(ctx, scope, func(p *Pause) error {
 			before := p.Status
@@ -236,8 +236,8 @@ func (s Store) Note(ctx context.Context, e Ended, r Rules) (began *Pause, err er
 	return began, err
 }
 
-// Change carries a transition of a scope's pause out. One that comes to nothing leaves
-// no record. Durable when it returns nil.
+// Change makes a transition of a scope's pause. After state.ErrUnchanged it writes nothing
+// and returns nil. Durable when it returns nil.
 func (s Store) Change(ctx context.Context, scope Scope, transition func(p *Pause) error) error {
 	_, err := s.Upsert(ctx, scope.File(), func(p *Pause, _ bool) error {
 		p.Scope = scope
@@ -249,8 +249,8 @@ func (s Store) Change(ctx context.Context, scope Scope, transition func(p *Pause
 	return err
 }
 
-// Holding is the first of the pauses in force for which a bead that needs a client has
-// to wait, or nil.
+// Holding returns the first pause in force that holds a bead back, which is to run with a
+// client, or nil.
 func Holding(inForce []Pause, client Scope, b *bead.Bead) *Pause {
 	needs := Needs(client, b)
 	for i := range inForce {
@@ -261,8 +261,8 @@ func Holding(inForce []Pause, client Scope, b *bead.Bead) *Pause {
 	return nil
 }
 
-// InForce lists the pauses that hold anything back, by scope. What can't be read holds
-// nothing back; doctor names it.
+// InForce lists the pauses in force, by scope. It skips damaged records, which doctor
+// reports.
 func (s Store) InForce() ([]Pause, error) {
 	all, _, err := s.All()
 	return slices.DeleteFunc(all, func(p Pause) bool { return !p.InForce() }), err
