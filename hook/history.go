@@ -12,8 +12,8 @@ func History() audit.Rule {
 		CheckRepair: audit.Typed(check, rebuilt)}
 }
 
-// rebuilt checks a hook that was rebuilt from the beads: it may hold anything, but the
-// compare-and-swap of an earlier reader must still fail.
+// rebuilt checks a hook that was rebuilt from the beads. Only its gen is checked, so that
+// the compare-and-swap of an earlier reader still fails.
 func rebuilt(before, after *Hook) error {
 	if before != nil && after.Gen < before.Gen {
 		return fmt.Errorf("rebuilt with gen %d, below the %d it had", after.Gen, before.Gen)
@@ -21,8 +21,8 @@ func rebuilt(before, after *Hook) error {
 	return nil
 }
 
-// CheckChange returns why after can't have been reached from before by legal steps. A nil
-// before is one that appears.
+// CheckChange returns an error unless after can be reached from before by legal steps. A
+// nil before means that the hook is new.
 func CheckChange(before, after *Hook) error {
 	if before == nil {
 		before = &Hook{AgentID: after.AgentID, Status: Empty}
@@ -31,7 +31,7 @@ func CheckChange(before, after *Hook) error {
 		}
 	}
 	if before.Bare() || after.Bare() {
-		return nil // another program's own step, and the one that takes its work item off
+		return nil // a step of another program, or TakeBare
 	}
 	switch {
 	case after.Gen < before.Gen:
@@ -52,7 +52,7 @@ func CheckChange(before, after *Hook) error {
 		return fmt.Errorf("pending, but with session %s", after.WorkItem.Session)
 	}
 	if !reachable(place{before.Status, before.Assignment() != ""}, goal, after.Gen-before.Gen) {
-		return fmt.Errorf("%s can't have become %s in %d transitions (gen %d to %d)", before.standing(), after.standing(),
+		return fmt.Errorf("%s can't become %s in %d transitions (gen %d to %d)", before.standing(), after.standing(),
 			after.Gen-before.Gen, before.Gen, after.Gen)
 	}
 	return nil
@@ -65,15 +65,15 @@ func (h *Hook) standing() string {
 	return fmt.Sprintf("%s under %s", h.Status, h.Assignment())
 }
 
-// place is what the history of a hook depends on.
+// place is the part of a hook that decides which transitions are legal.
 type place struct {
 	status Status
-	// old is true while it names the assignment it had before.
+	// old is true while the hook has the assignment of the earlier version.
 	old bool
 }
 
-// next are the places that one transition leads to. A touch and a new session
-// leave an active hook active.
+// next returns the places that one transition leads to. A touch and a new session leave
+// an active hook active.
 func (p place) next() []place {
 	switch p.status {
 	case Empty:
@@ -88,8 +88,8 @@ func (p place) next() []place {
 	return nil
 }
 
-// settles is the number of transitions after which one more, because of the
-// touches of an active hook, changes nothing about what can be reached.
+// settles is the number of transitions after which one more does not change which places
+// can be reached, because an active hook may be touched any number of times.
 const settles = 12
 
 // reachable reports whether exactly n transitions can lead from one place to another.

@@ -53,7 +53,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	err := CheckChange(made(4, Empty, "", ""), made(5, Active, "as-1", "ses-1"))
-	if want := "empty can't have become active under as-1 in 1 transitions (gen 4 to 5)"; err == nil || err.Error() != want {
+	if want := "empty can't become active under as-1 in 1 transitions (gen 4 to 5)"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	err = CheckChange(made(4, Active, "as-1", "ses-1"), made(4, Active, "as-1", "ses-2"))

@@ -1,12 +1,12 @@
-// Package hook keeps the work that each agent is assigned, its hook:
+// Package hook stores the work that is assigned to each agent, its hook:
 // state/hooks/{agent}.json. The fields are described in docs/state.md.
 //
 //	empty → pending → active → completed → empty
 //
-// The mayor (or human) sets and clears; the agent itself activates, touches
-// and completes. Every transition is a compare-and-swap across processes that
-// checks status, owner and assignment, increments gen, and is durable when it
-// returns nil. A loser gets a conflict and the file is untouched.
+// The mayor (or human) sets and clears a hook; the agent itself activates, touches
+// and completes it. Every transition is a compare-and-swap across processes: it checks
+// status and assignment, increments gen, and is durable when it returns nil. If it is not
+// legal any more, it returns a conflict, and the file is untouched.
 package hook
 
 import (
@@ -19,17 +19,17 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// Status is where a hook stands.
+// Status is the status of a hook.
 type Status string
 
 const (
-	// Empty: nothing on it; ends when work is slung.
+	// Empty: no work is assigned; ends when work is slung.
 	Empty Status = "empty"
-	// Pending: work is assigned; ends when the agent activates it, which it does at once.
+	// Pending: work is assigned; ends when the agent activates it, at once.
 	Pending Status = "pending"
 	// Active: the agent works; ends when the attempt is retired or taken back.
 	Active Status = "active"
-	// Completed: the attempt is retired; ends when the mayor has verified it and clears the hook.
+	// Completed: the attempt is retired; ends when the mayor has verified that and clears the hook.
 	Completed Status = "completed"
 )
 
@@ -39,9 +39,9 @@ type WorkItem struct {
 	AssignmentID state.AssignmentID `json:"assignment_id"`
 	BeadID       state.BeadID       `json:"bead_id"`
 	Title        string             `json:"title"`
-	// Session is the worker's incarnation, set once active.
+	// Session is that of the worker, set when the hook is activated.
 	Session state.SessionID `json:"session,omitempty"`
-	// Lease is who has taken the session over, nil while it is the agent's.
+	// Lease is set while somebody else has taken over the agent's session.
 	Lease *Lease `json:"lease,omitempty"`
 
 	Extra state.Extra `json:"-"`
@@ -59,13 +59,13 @@ func (w WorkItem) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(w), w.Extra)
 }
 
-// Lease names who has taken a session over, with the process that holds it. It is in
-// force while that process holds the agent's state.LockLease; the agent ends one that is not.
+// Lease records who has taken over a session, and in which process. It is in force while
+// that process holds the agent's state.LockLease; the agent removes one that is not.
 type Lease struct {
 	By    state.AgentID `json:"by"`
 	Since state.Time    `json:"since"`
 	PID   int           `json:"pid"`
-	// BootID and StartTime tell PID from a later process of the same number.
+	// BootID and StartTime distinguish the process from a later one with the same PID.
 	BootID    string `json:"boot_id,omitempty"`
 	StartTime uint64 `json:"start_time,omitempty"`
 }
@@ -75,7 +75,8 @@ type Hook struct {
 	AgentID state.AgentID `json:"agent_id"`
 	// Gen counts the writes.
 	Gen int64 `json:"gen"`
-	// LastActivity is the last progress of the work, not of the process.
+	// LastActivity is the time of the last progress of the work. A live process alone is
+	// not progress.
 	LastActivity state.Time `json:"last_activity"`
 	Status       Status     `json:"status"`
 	// WorkItem is nil when the hook is empty.
@@ -104,8 +105,8 @@ func (h *Hook) Assignment() state.AssignmentID {
 	return h.WorkItem.AssignmentID
 }
 
-// Bare reports whether another program has hung work here that names a bead and no
-// assignment. The mayor takes it off and slings that bead to the agent.
+// Bare reports whether another program has put work on the hook that names a bead but no
+// assignment. The mayor takes it off and slings the bead to the agent.
 func (h *Hook) Bare() bool { return h.Status == Pending && h.Assignment() == "" }
 
 // Dir is the folder of the hooks.
@@ -114,19 +115,18 @@ const Dir = state.StateDir + "/hooks"
 // Store is state/hooks/.
 type Store struct{ event.Recorder[Hook] }
 
-// NewStore opens the hooks of a tree. Every step of a hook is told to the log,
-// which may be nil.
+// NewStore opens the hooks of a tree. It logs every step of a hook; log may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
 	return Store{event.Record(state.NewStore(t, Dir, "hook", state.LockHook, check), log, tell)}
 }
 
-// By returns the store as an agent uses it. why, where it is not "", is what the
-// log says of its changes.
+// By returns the store with agent as the author of its events, and with why as their
+// text, unless why is "".
 func (s Store) By(agent state.AgentID, why string) Store {
 	return Store{s.Recorder.By(agent, why)}
 }
 
-// tell is what a change of a hook is told as. A new hook is its agent's, and not told.
+// tell returns the event of a change of a hook. A new hook has none.
 func tell(before, after *Hook) (event.Event, bool) {
 	if before == nil {
 		return event.Event{}, false
@@ -170,7 +170,7 @@ func check(name string, h *Hook) error {
 	case h.Status == Empty && h.WorkItem != nil:
 		return fmt.Errorf("empty, but with a work_item")
 	case h.Status != Empty && (h.WorkItem == nil || h.WorkItem.BeadID == "" || h.WorkItem.AssignmentID == "" && !h.Bare()):
-		return fmt.Errorf("%s without a whole work_item", h.Status)
+		return fmt.Errorf("%s without a complete work_item", h.Status)
 	case h.Gen < 0:
 		return fmt.Errorf("gen %d is negative", h.Gen)
 	case h.Gen > state.MaxCounter:
@@ -196,33 +196,33 @@ func (s Store) Set(ctx context.Context, id state.AgentID, w WorkItem, now state.
 	return s.Update(ctx, string(id), func(h *Hook) error { return h.Set(w, now) })
 }
 
-// Activate is the agent's answer to a pending hook: pending → active.
+// Activate begins the work of a pending hook: pending → active.
 func (s Store) Activate(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
 	return s.Update(ctx, string(id), func(h *Hook) error { return h.Activate(a, session, now) })
 }
 
-// Resume gives an active hook a new session after a crash of its agent's
-// process: the assignment stays, what the old session still says is stale.
+// Resume gives an active hook a new session after a crash of its agent's process. The
+// assignment stays, and later steps of the old session are refused.
 func (s Store) Resume(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time) (Hook, error) {
 	return s.Update(ctx, string(id), func(h *Hook) error { return h.Resume(a, session, now) })
 }
 
-// TouchInterval is the shortest time between two records of progress.
+// TouchInterval is the default for the shortest time between two records of progress.
 const TouchInterval = 15 * time.Second
 
-// Touch records progress of the work. It writes at most once per interval;
-// until then it returns the hook as it is. A last_activity in the future (the
-// clock was set back) is put right.
+// Touch records progress of the work. It writes at most once per interval, and otherwise
+// returns the hook unchanged. A last_activity in the future (the clock was set back) is
+// corrected.
 func (s Store) Touch(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, now state.Time, interval time.Duration) (Hook, error) {
 	return s.Update(ctx, string(id), func(h *Hook) error { return h.Touch(a, session, now, interval) })
 }
 
-// Lend notes on an active hook who has taken its session over.
+// Lend records on an active hook who has taken over its session.
 func (s Store) Lend(ctx context.Context, id state.AgentID, a state.AssignmentID, session state.SessionID, l Lease) (Hook, error) {
 	return s.Update(ctx, string(id), func(h *Hook) error { return h.Lend(a, session, l) })
 }
 
-// Return takes the lease off a hook. A hook without one stays as it is.
+// Return removes the lease of a hook. A hook without a lease stays unchanged.
 func (s Store) Return(ctx context.Context, id state.AgentID, now state.Time) (Hook, error) {
 	return s.Update(ctx, string(id), func(h *Hook) error { return h.Return(now) })
 }
@@ -232,13 +232,13 @@ func (s Store) Complete(ctx context.Context, id state.AgentID, a state.Assignmen
 	return s.Update(ctx, string(id), func(h *Hook) error { return h.Complete(a, session, now) })
 }
 
-// TakeBare takes a bare work item off: pending → empty.
+// TakeBare removes a bare work item: pending → empty.
 func (s Store) TakeBare(ctx context.Context, id state.AgentID, b state.BeadID, now state.Time) (Hook, error) {
 	return s.Update(ctx, string(id), func(h *Hook) error { return h.TakeBare(b, now) })
 }
 
-// Clear takes the work off: pending, active or completed → empty. With an
-// assignment it clears that one only.
+// Clear removes the work: pending, active or completed → empty. Unless a is "", only work
+// of that assignment is removed.
 func (s Store) Clear(ctx context.Context, id state.AgentID, a state.AssignmentID, now state.Time) (Hook, error) {
 	return s.Update(ctx, string(id), func(h *Hook) error { return h.Clear(a, now) })
 }

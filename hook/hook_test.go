@@ -38,6 +38,23 @@ func item(a state.AssignmentID) WorkItem {
 	return WorkItem{AssignedAt: now, AssignmentID: a, BeadID: "gt-aaaaa", Title: "x"}
 }
 
+// Ensure never touches the hook of an agent that has one: it is called at every start.
+func TestEnsureKeepsTheWork(t *testing.T) {
+	s, _ := newStore(t)
+	bring(t, s, Active)
+	before, err := s.Get(string(who))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ensure(t.Context(), who, state.At(now.Add(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	after, err := s.Get(string(who))
+	if err != nil || after.Gen != before.Gen || after.Status != Active || after.Assignment() != "as-1" {
+		t.Errorf("%+v, %v, want %+v", after, err, before)
+	}
+}
+
 // steps are all transitions under assignment a by session ses.
 func steps(t *testing.T, s Store, a state.AssignmentID, ses state.SessionID, at state.Time) map[string]func() (Hook, error) {
 	ctx := t.Context()

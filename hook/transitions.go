@@ -6,18 +6,18 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// The transitions themselves. Each checks status and assignment, changes the
-// hook and increments gen, or returns an ErrConflict and leaves it as it is. The
-// Store makes them durable.
+// The transitions. Each checks status and assignment, then changes the hook and
+// increments gen, or returns an ErrConflict without a change. The Store makes them durable.
 
 func (h *Hook) illegal(step string) error {
-	return state.Conflictf("hook "+string(h.AgentID), "is %s (assignment %q) and can't be %s", h.Status, h.Assignment(), step)
+	return state.Conflictf("hook "+string(h.AgentID), "can't be %s: it is %s (assignment %q)", step, h.Status, h.Assignment())
 }
 
-// stale refuses a step of an earlier incarnation; session "" is not compared.
+// stale returns an ErrConflict for a step of another assignment or session; session "" is
+// not compared.
 func (h *Hook) stale(a state.AssignmentID, session state.SessionID) error {
 	if h.Assignment() != a {
-		return state.Conflictf("hook "+string(h.AgentID), "names assignment %q, not %q", h.Assignment(), a)
+		return state.Conflictf("hook "+string(h.AgentID), "has assignment %q, not %q", h.Assignment(), a)
 	}
 	if session != "" && h.WorkItem.Session != "" && h.WorkItem.Session != session {
 		return state.Conflictf("hook "+string(h.AgentID), "belongs to session %q, not %q", h.WorkItem.Session, session)
@@ -25,8 +25,8 @@ func (h *Hook) stale(a state.AssignmentID, session state.SessionID) error {
 	return nil
 }
 
-// move makes the transition. The work item is a new one where it changes: who
-// has read the hook before keeps what was read.
+// move makes the transition. A changed work item is a new value, because copies of the
+// hook share the old one.
 func (h *Hook) move(to Status, w *WorkItem, now state.Time) error {
 	h.Status, h.WorkItem, h.LastActivity = to, w, now
 	h.Gen++
@@ -67,8 +67,8 @@ func (h *Hook) begin(a state.AssignmentID, session state.SessionID, now state.Ti
 	return h.move(Active, &w, now)
 }
 
-// Touch records progress on an active hook, or returns state.ErrUnchanged when
-// the last one is younger than the interval.
+// Touch records progress on an active hook, or returns state.ErrUnchanged if the last
+// record is younger than the interval.
 func (h *Hook) Touch(a state.AssignmentID, session state.SessionID, now state.Time, interval time.Duration) error {
 	if h.Status != Active {
 		return h.illegal("touched")
@@ -82,8 +82,8 @@ func (h *Hook) Touch(a state.AssignmentID, session state.SessionID, now state.Ti
 	return h.move(Active, h.WorkItem, now)
 }
 
-// Lend leaves an active hook active, with its session in other hands. A lease that is there
-// is of somebody who is gone.
+// Lend leaves an active hook active, and records who has taken over its session. It
+// replaces an existing lease, whose holder has ended.
 func (h *Hook) Lend(a state.AssignmentID, session state.SessionID, l Lease) error {
 	if h.Status != Active {
 		return h.illegal("lent")
@@ -96,7 +96,7 @@ func (h *Hook) Lend(a state.AssignmentID, session state.SessionID, l Lease) erro
 	return h.move(Active, &w, l.Since)
 }
 
-// Return takes the lease away, or returns state.ErrUnchanged where there is none.
+// Return removes the lease, or returns state.ErrUnchanged if there is none.
 func (h *Hook) Return(now state.Time) error {
 	if h.WorkItem == nil || h.WorkItem.Lease == nil {
 		return state.ErrUnchanged
@@ -119,8 +119,8 @@ func (h *Hook) Complete(a state.AssignmentID, session state.SessionID, now state
 	return h.move(Completed, &w, now)
 }
 
-// TakeBare is pending → empty for a bare work item. Its writer knows no gen: the next
-// one is above every one that anybody has seen, because no hook counts up to the clock.
+// TakeBare is pending → empty for a bare work item. The program that wrote it may have
+// reset gen, so the next gen is taken from the clock, which is above every earlier one.
 func (h *Hook) TakeBare(b state.BeadID, now state.Time) error {
 	if !h.Bare() || h.WorkItem.BeadID != b {
 		return h.illegal("taken over")
@@ -129,7 +129,7 @@ func (h *Hook) TakeBare(b state.BeadID, now state.Time) error {
 	return h.move(Empty, nil, now)
 }
 
-// Clear is pending, active or completed → empty, of any assignment where a is "".
+// Clear is pending, active or completed → empty. If a is "", any assignment is cleared.
 func (h *Hook) Clear(a state.AssignmentID, now state.Time) error {
 	if h.Status == Empty {
 		return h.illegal("cleared")

@@ -201,14 +201,14 @@ func TestJudge(t *testing.T) {
 			b := old
 			b.Status, b.Gen = bead.Merged, 2
 			w.judge.bead(w, &old, &b)
-		}, "can't have become merged"},
+		}, "can't become merged"},
 		"illegal hook": {func(w *world) {
 			old := hook.Hook{AgentID: "a", Status: hook.Empty}
 			w.judge.hook(w, &old, &hook.Hook{AgentID: "a", Status: hook.Completed, Gen: 1, WorkItem: &hook.WorkItem{AssignmentID: "as", BeadID: "b"}})
-		}, "can't have become completed"},
+		}, "can't become completed"},
 		"illegal request": {func(w *world) {
 			w.judge.request(w, &mergequeue.Request{ID: "mr", Status: mergequeue.Merged}, &mergequeue.Request{ID: "mr", Status: mergequeue.Pending})
-		}, "can't have become pending"},
+		}, "can't become pending"},
 		"incident that falls": {func(w *world) {
 			w.judge.incident(w, &incident.Incident{ID: "in", Severity: incident.Alert}, &incident.Incident{ID: "in", Severity: incident.Warning})
 		}, "severity fell"},

@@ -1,6 +1,6 @@
-// Package bead keeps the work items: state/work/{bead}.json. The bead
-// arbitrates: every step of a piece of work is a compare-and-swap on it, so
-// that it lands at most once however late an old worker wakes up.
+// Package bead stores the work items: state/work/{bead}.json. Every step of the work on a
+// bead is a compare-and-swap on its file, so that the work lands at most once, however
+// late an old worker wakes up.
 package bead
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Status is where a bead stands.
+// Status is the status of a bead.
 type Status string
 
 const (
-	// Open: to be done; ends when it is slung, blocked or cancelled.
+	// Open: not assigned; ends when it is slung, blocked or cancelled.
 	Open Status = "open"
 	// Hooked: on an agent's hook; ends when the agent activates it, or it is taken back.
 	Hooked Status = "hooked"
-	// InProgress: a worker works; ends when the attempt is retired, or taken away.
+	// InProgress: an agent works on it; ends when the attempt is retired or taken back.
 	InProgress Status = "in_progress"
 	// Done: submitted to the merge queue; ends when it lands or is reworked.
 	Done Status = "done"
@@ -33,19 +33,19 @@ const (
 	Failed Status = "failed"
 	// Blocked: waits for a person; ends with reopen or cancel.
 	Blocked Status = "blocked"
-	// Cancelled: not wanted any more; ends only with reopen.
+	// Cancelled: no longer wanted; ends only with reopen.
 	Cancelled Status = "cancelled"
 )
 
-// Landed reports whether the work is on the target, so that dependants may start.
+// Landed reports whether the work has landed, or had nothing to land, so that dependants
+// may start.
 func (s Status) Landed() bool { return s == Merged || s == Closed }
 
-// Finished reports whether nothing more will happen by itself.
+// Finished reports whether the rig will do nothing more with the bead.
 func (s Status) Finished() bool { return s.Landed() || s == Cancelled }
 
-// next lists the legal moves. Who makes them: mayor and human open, hooked,
-// blocked, cancelled; the polecat in_progress, done, failed, closed; the
-// refinery merged.
+// next returns the statuses that may follow. The mayor and human set open, hooked, blocked
+// and cancelled; the polecat in_progress, done, failed and closed; the refinery merged.
 func (s Status) next() []Status {
 	switch s {
 	case Open:
@@ -68,15 +68,15 @@ func (s Status) next() []Status {
 	return nil
 }
 
-// CanBecome reports whether a move is legal.
+// CanBecome reports whether a bead may change from s to another status.
 func (s Status) CanBecome(to Status) bool { return slices.Contains(s.next(), to) }
 
-// Statuses are all that a bead can have.
+// Statuses lists all statuses.
 func Statuses() []Status {
 	return []Status{Open, Hooked, InProgress, Done, Merged, Closed, Failed, Blocked, Cancelled}
 }
 
-// Known reports whether s is a status at all.
+// Known reports whether s is a valid status.
 func (s Status) Known() bool { return slices.Contains(Statuses(), s) }
 
 // Priority is P1 (first) to P3.
@@ -116,19 +116,19 @@ type Bead struct {
 
 	Assignee     state.AgentID      `json:"assignee,omitempty"`
 	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
-	// Branch is the branch of the present or last assignment.
+	// Branch is the branch of the current or last assignment.
 	Branch string `json:"branch,omitempty"`
 	// Assignments counts how often the bead was slung; it numbers the branches.
 	Assignments int `json:"assignments,omitempty"`
-	// Attempts counts attempts that failed and are charged, Conflicts merge
-	// conflicts, Restarts stalled workers that were replaced.
+	// Attempts counts failed attempts that are charged, Conflicts merge conflicts, and
+	// Restarts stalled workers that were replaced.
 	Attempts  int `json:"attempts,omitempty"`
 	Conflicts int `json:"conflicts,omitempty"`
 	Restarts  int `json:"restarts,omitempty"`
-	// Unended counts the assignments in a row that were over without a word about how
-	// they ended: the hook was completed or cleared by hand.
+	// Unended counts consecutive assignments that ended without a retire record: the hook
+	// was completed or cleared by hand.
 	Unended int `json:"unended,omitempty"`
-	// ReworkNotes tell the next worker why the attempts before failed, oldest first.
+	// ReworkNotes tell the next worker why earlier attempts failed, oldest first.
 	ReworkNotes []string `json:"rework_notes,omitempty"`
 
 	CreatedAt state.Time    `json:"created_at"`
@@ -136,7 +136,7 @@ type Bead struct {
 	// FoundIn is the bead whose worker added this one, or "".
 	FoundIn   state.BeadID `json:"found_in,omitempty"`
 	UpdatedAt state.Time   `json:"updated_at"`
-	// ReadyAt is when a cooled-down restart or rework may be slung again.
+	// ReadyAt is when the bead may be slung again after a failure.
 	ReadyAt     *state.Time       `json:"ready_at,omitempty"`
 	ClosedAt    *state.Time       `json:"closed_at,omitempty"`
 	CloseReason string            `json:"close_reason,omitempty"`
@@ -161,7 +161,7 @@ func (b Bead) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(b), b.Extra)
 }
 
-// FailureCounts returns the counters of failures as text for messages.
+// FailureCounts formats the counters of failures for messages.
 func (b *Bead) FailureCounts() string {
 	s := fmt.Sprintf("failed attempts: %d, conflicts: %d, restarts: %d", b.Attempts, b.Conflicts, b.Restarts)
 	if b.Unended > 0 {
@@ -170,13 +170,13 @@ func (b *Bead) FailureCounts() string {
 	return s
 }
 
-// Cooling reports whether the bead waits for ReadyAt. A clock that was set back since
-// the bead changed is no reason to wait longer.
+// Cooling reports whether the bead must wait for ReadyAt. If the clock was set back since
+// the bead changed, it need not wait.
 func (b *Bead) Cooling(now state.Time) bool {
 	return b.ReadyAt != nil && b.ReadyAt.After(now.Time) && !b.UpdatedAt.After(now.Time)
 }
 
-// Become changes the status and, with it, timestamps and gen, or returns an ErrConflict.
+// Become changes the status and the fields that depend on it, or returns an ErrConflict.
 func (b *Bead) Become(to Status, reason string, now state.Time) error {
 	if !b.Status.CanBecome(to) {
 		return state.Conflictf("bead "+string(b.ID), "is %s and can't become %s", b.Status, to)
@@ -200,20 +200,20 @@ func (b *Bead) Become(to Status, reason string, now state.Time) error {
 	return nil
 }
 
-// MetaImported is the key of Metadata with the ID that a bead has in another
-// issue tracker. Only such a bead can be finished elsewhere.
+// MetaImported is the key of Metadata for the ID of the bead in another issue tracker.
+// Only such a bead can be finished there.
 const MetaImported = "bd_id"
 
-// MetaSource is the key of Metadata with what an import keeps of the issue: a JSON
-// object, of which as is the status that the import gave the bead, and gen the
-// bead's with it. A bead that was finished elsewhere has it to show.
+// MetaSource is the key of Metadata for the data that an import keeps of the issue: a JSON
+// object, in which "as" is the status that the import gave the bead, and "gen" the bead's
+// gen after that.
 const MetaSource = "bd"
 
 // Imported reports whether the bead came from another issue tracker.
 func (b *Bead) Imported() bool { return b.Metadata[MetaImported] != "" }
 
-// CloseImported closes an imported bead that nobody works on, because it was finished
-// in the other issue tracker, or returns an ErrConflict.
+// CloseImported closes an imported bead that is not being worked on, because it was
+// finished in the other issue tracker, or returns an ErrConflict.
 func (b *Bead) CloseImported(reason string, at, now state.Time) error {
 	if !b.Imported() || !slices.Contains(editable(), b.Status) {
 		return state.Conflictf("bead "+string(b.ID), "is %s and can't be closed", b.Status)
@@ -223,17 +223,17 @@ func (b *Bead) CloseImported(reason string, at, now state.Time) error {
 	return nil
 }
 
-// editable are the statuses in which a person may change what a bead says.
+// editable lists the statuses in which a person may edit the text of a bead.
 func editable() []Status { return []Status{Open, Failed, Blocked} }
 
-// Editable reports whether a person may change what the bead says.
+// Editable reports whether a person may edit the text of the bead.
 func (b *Bead) Editable() bool { return slices.Contains(editable(), b.Status) }
 
-// Touch records a change that leaves the status as it is.
+// Touch records a change that keeps the status.
 func (b *Bead) Touch(now state.Time) { b.UpdatedAt = now; b.Gen++ }
 
-// CheckAssignment returns an ErrConflict unless the bead has one of the given statuses
-// and this assignment. It refuses the late actions of an earlier assignment.
+// CheckAssignment returns an ErrConflict unless the bead has this assignment and one of
+// the given statuses, so that late actions of an earlier assignment are refused.
 func (b *Bead) CheckAssignment(by state.AssignmentID, in ...Status) error {
 	if b.AssignmentID != by || !slices.Contains(in, b.Status) {
 		return state.Conflictf("bead "+string(b.ID), "is %s under assignment %q, not %v under %q", b.Status, b.AssignmentID, in, by)
@@ -241,7 +241,8 @@ func (b *Bead) CheckAssignment(by state.AssignmentID, in ...Status) error {
 	return nil
 }
 
-// BranchFor is the branch of the n-th assignment (from 1); never shared by two.
+// BranchFor returns the branch of the n-th assignment (from 1). Each assignment has a
+// branch of its own.
 func BranchFor(id state.BeadID, n int) string {
 	if n <= 1 {
 		return "polecat/" + string(id)

@@ -6,10 +6,10 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Graph is which bead waits for which.
+// Graph maps each bead to the beads that it waits for.
 type Graph map[state.BeadID][]state.BeadID
 
-// GraphOf returns what beads wait for.
+// GraphOf returns the graph of some beads.
 func GraphOf(all []Bead) Graph {
 	g := make(Graph, len(all))
 	for i := range all {
@@ -18,7 +18,7 @@ func GraphOf(all []Bead) Graph {
 	return g
 }
 
-// Cycle returns a shortest way from a bead over what it waits for back to itself, both ends included, or nil.
+// Cycle returns a shortest cycle through a bead, which is both its first and its last element, or nil.
 func (g Graph) Cycle(id state.BeadID) []state.BeadID {
 	from := map[state.BeadID]state.BeadID{}
 	todo := []state.BeadID{id}
@@ -44,7 +44,7 @@ func (g Graph) Cycle(id state.BeadID) []state.BeadID {
 	return nil
 }
 
-// Cycles returns one cycle of each group of beads that wait for each other.
+// Cycles returns one cycle for each group of beads that wait for each other.
 func (g Graph) Cycles() [][]state.BeadID {
 	var found [][]state.BeadID
 	for _, group := range g.Groups() {
@@ -55,8 +55,8 @@ func (g Graph) Cycles() [][]state.BeadID {
 	return found
 }
 
-// Groups returns the strongly connected components, by Tarjan's algorithm: what a
-// group waits for comes before it.
+// Groups returns the strongly connected components, by Tarjan's algorithm. A group comes
+// after the groups that it waits for.
 func (g Graph) Groups() [][]state.BeadID {
 	t := tarjan{graph: g, index: map[state.BeadID]int{}, low: map[state.BeadID]int{}, on: map[state.BeadID]bool{}}
 	nodes := make([]state.BeadID, 0, len(g))

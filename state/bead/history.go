@@ -9,13 +9,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how beads move from one snapshot of the tree to the next.
+// History returns the audit rule of beads.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"work/*.json"}, CheckChange: audit.Typed(check, CheckChange), CheckNew: true}
 }
 
-// CheckChange returns why after can't have been reached from before by legal steps. A nil
-// before is one that appears.
+// CheckChange returns an error unless after can be reached from before by legal steps. A
+// nil before means that the bead is new.
 func CheckChange(before, after *Bead) error {
 	appears := before == nil
 	if appears {
@@ -45,15 +45,15 @@ func CheckChange(before, after *Bead) error {
 	return reachable(before, after)
 }
 
-// place is where a bead stands as far as its history goes.
+// place is the part of a bead that decides which steps are legal.
 type place struct {
 	status Status
-	// holder is whose assignment it carries: the one it had before (old), one
-	// that was given since (fresh), or none.
+	// holder says which assignment the bead has: that of the earlier version (old), a
+	// later one (fresh), or none.
 	holder holder
-	// slung counts the assignments since.
+	// slung counts the assignments since the earlier version.
 	slung int
-	// edited is true once a person may have changed the text.
+	// edited is true once a person may have edited the text.
 	edited bool
 }
 
@@ -65,12 +65,11 @@ const (
 	fresh  holder = "new"
 )
 
-// reachable walks breadth first over the legal moves, for as many steps as gen
-// counts. A step may also change something else than the status, so what can be
-// reached in fewer steps can be reached.
+// reachable searches breadth first over the legal steps, with as many steps as gen has
+// counted. A step need not change the status, so fewer steps are enough too.
 func reachable(before, after *Bead) error {
 	steps, slung := after.Gen-before.Gen, after.Assignments-before.Assignments
-	// Each assignment beyond the third is once around: hooked, and open again.
+	// Each assignment beyond the third takes two steps: hooked, and open again.
 	if around := slung - 3; around > 0 {
 		steps -= int64(2 * around)
 		slung = 3
@@ -106,11 +105,11 @@ func reachable(before, after *Bead) error {
 	if seen[goal] || !goal.edited && seen[place{goal.status, goal.holder, goal.slung, true}] {
 		return nil
 	}
-	return fmt.Errorf("%s can't have become %s in %d steps (gen %d to %d)%s", before.standing(), after.standing(),
+	return fmt.Errorf("%s can't become %s in %d steps (gen %d to %d)%s", before.standing(), after.standing(),
 		after.Gen-before.Gen, before.Gen, after.Gen, map[bool]string{true: " with its text changed"}[goal.edited])
 }
 
-// finishedElsewhere reports whether the bead shows an import that closed it after a gen.
+// finishedElsewhere reports whether, according to its metadata, an import closed the bead after a gen.
 func (b *Bead) finishedElsewhere(since int64) bool {
 	var source struct {
 		As  Status `json:"as"`
@@ -120,7 +119,7 @@ func (b *Bead) finishedElsewhere(since int64) bool {
 		source.As == Closed && source.Gen > since && source.Gen <= b.Gen
 }
 
-// next are the places that one legal step leads to; elsewhere lets nobody's work be closed.
+// next returns the places that one legal step leads to. elsewhere allows CloseImported.
 func (p place) next(elsewhere bool) []place {
 	var all []place
 	if elsewhere && slices.Contains(editable(), p.status) {
@@ -130,7 +129,7 @@ func (p place) next(elsewhere bool) []place {
 	}
 	for _, to := range p.status.next() {
 		if to == Done && p.holder == nobody {
-			continue // nothing was submitted that could be retried
+			continue // there is no submitted work to retry
 		}
 		q := p
 		q.status = to
@@ -158,7 +157,7 @@ func (b *Bead) standing() string {
 	return fmt.Sprintf("%s (%d assignments)", s, b.Assignments)
 }
 
-// sameText reports whether nothing changed that only an edit may change.
+// sameText reports whether all fields that only an edit may change are equal.
 func (b *Bead) sameText(o *Bead) bool {
 	return b.Title == o.Title && b.Description == o.Description && b.Acceptance == o.Acceptance && b.Priority == o.Priority &&
 		b.Type == o.Type && b.Worker == o.Worker && b.AllowEmpty == o.AllowEmpty &&
@@ -170,17 +169,17 @@ func (b *Bead) copyText(o *Bead) {
 	b.AllowEmpty, b.Labels, b.BlockedBy = o.AllowEmpty, o.Labels, o.BlockedBy
 }
 
-// CheckUnreferenced returns an audit.Rule's CheckRemoval for something that beads name, such as a
-// convoy: it may be taken back as long as none of them names it any more.
-func CheckUnreferenced(ids []state.BeadID, later audit.Snapshot, names func(b *Bead) bool) error {
+// CheckUnreferenced is the check of a CheckRemoval for an object that beads may refer to,
+// such as a convoy. It returns an error if, according to refers, one of ids still does.
+func CheckUnreferenced(ids []state.BeadID, later audit.Snapshot, refers func(b *Bead) bool) error {
 	for _, id := range ids {
 		f, err := later("work/" + string(id) + ".json")
 		if err != nil {
 			return err
 		}
 		var b Bead
-		if f.Exists() && state.Decode("work/"+string(id), f.Data, &b) == nil && names(&b) {
-			return fmt.Errorf("it is gone, but bead %s names it", id)
+		if f.Exists() && state.Decode("work/"+string(id), f.Data, &b) == nil && refers(&b) {
+			return fmt.Errorf("it was removed, but bead %s refers to it", id)
 		}
 	}
 	return nil

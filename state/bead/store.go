@@ -16,20 +16,20 @@ const Dir = state.StateDir + "/work"
 // Store is state/work/.
 type Store struct{ event.Recorder[Bead] }
 
-// NewStore opens the beads of a tree. New beads and moves of beads are told to
-// the log, which may be nil.
+// NewStore opens the beads of a tree. It logs new beads and changes of status; log may be
+// nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
 	return Store{event.Record(state.NewStore(t, Dir, "bead", state.LockBead, check).WithSummaries("1", outlineFields), log, tell)}
 }
 
-// By returns the store as an agent uses it. why, where it is not "", is what the
-// log says of its changes.
+// By returns the store with agent as the author of its events, and with why as their
+// text, unless why is "".
 func (s Store) By(agent state.AgentID, why string) Store {
 	return Store{s.Recorder.By(agent, why)}
 }
 
-// tell is what a change of a bead is told as: a new bead and a new status are,
-// everything else is the part of a verb that tells more of it.
+// tell returns the event of a new bead or a new status. Other changes are logged by the
+// verbs that make them.
 func tell(before, after *Bead) (event.Event, bool) {
 	if before == nil {
 		return event.BeadAdded(after.CreatedBy, after.ID, string(after.Status), after.Title), true
@@ -48,8 +48,8 @@ func tell(before, after *Bead) (event.Event, bool) {
 	return event.BeadMoved(after.Assignee, m), true
 }
 
-// Edit changes what a bead says. It is told as an edit, with the store's reason
-// for its text, or as a move where it is one. Durable when it returns nil.
+// Edit changes a bead and logs that as an edit, with the text of By, unless the status
+// changes, which is logged as such. Durable when it returns nil.
 func (s Store) Edit(ctx context.Context, id state.BeadID, change func(b *Bead) error) (Bead, error) {
 	var before Bead
 	b, err := s.Update(ctx, string(id), func(b *Bead) error {
@@ -77,25 +77,25 @@ func outlineFields(b *Bead) []string {
 	return fields
 }
 
-// Overview returns all beads with a part of their fields, and what could not be read.
-// It is faster than All, because it reads only files that changed since the last call
-// of any process. Set are ID, status and title; of an open bead BlockedBy and ReadyAt;
-// of a blocked one CloseReason.
+// Overview returns all beads with some of their fields, and an error for each file that
+// could not be read. It is faster than All, because it reads only files that have changed
+// since the last call of any process. It sets ID, Status and Title; for an open bead also
+// BlockedBy and ReadyAt; for a blocked one CloseReason.
 func (s Store) Overview() ([]Bead, []error, error) {
-	briefs, bad, err := s.Summaries()
-	all := make([]Bead, 0, len(briefs))
-	for _, brief := range briefs {
-		if len(brief.Fields) < 4 {
-			continue // no outlineFields made that
+	summaries, bad, err := s.Summaries()
+	all := make([]Bead, 0, len(summaries))
+	for _, summary := range summaries {
+		if len(summary.Fields) < 4 {
+			continue // not made by outlineFields
 		}
-		b := Bead{ID: state.BeadID(brief.Name), Status: Status(brief.Fields[0]), Title: brief.Fields[1], CloseReason: brief.Fields[2]}
-		if brief.Fields[3] != "" {
+		b := Bead{ID: state.BeadID(summary.Name), Status: Status(summary.Fields[0]), Title: summary.Fields[1], CloseReason: summary.Fields[2]}
+		if summary.Fields[3] != "" {
 			var at state.Time
-			if err := at.UnmarshalText([]byte(brief.Fields[3])); err == nil {
+			if err := at.UnmarshalText([]byte(summary.Fields[3])); err == nil {
 				b.ReadyAt = &at
 			}
 		}
-		for _, dep := range brief.Fields[4:] {
+		for _, dep := range summary.Fields[4:] {
 			b.BlockedBy = append(b.BlockedBy, state.BeadID(dep))
 		}
 		all = append(all, b)
@@ -103,8 +103,8 @@ func (s Store) Overview() ([]Bead, []error, error) {
 	return all, bad, err
 }
 
-// Add publishes a new open bead under a fresh name and returns it. Unknown
-// dependencies and cycles are refused. Durable when it returns nil.
+// Add stores a new open bead under a fresh ID and returns it. Durable when it returns nil.
+// Errors: those of CheckDependencies.
 func (s Store) Add(b Bead, prefix string, now state.Time) (Bead, error) {
 	if b.Priority == "" {
 		b.Priority = P2
@@ -134,8 +134,8 @@ func (s Store) Adopt(b Bead, now state.Time) error {
 	return s.Create(string(b.ID), b)
 }
 
-// CheckDependencies refuses unknown beads and a cycle through id ("" for a
-// bead that does not exist yet and so can be in no cycle).
+// CheckDependencies returns an error if a dependency does not exist, or if the
+// dependencies make a cycle through id ("" for a new bead, which can't be in a cycle).
 func (s Store) CheckDependencies(id state.BeadID, blockedBy []state.BeadID) error {
 	if len(blockedBy) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func (s Store) CheckDependencies(id state.BeadID, blockedBy []state.BeadID) erro
 	}
 	all, bad, err := s.All()
 	for _, b := range bad {
-		if !errors.Is(b, state.ErrCorrupt) { // one that is damaged has no dependencies
+		if !errors.Is(b, state.ErrCorrupt) { // a damaged bead has no dependencies
 			err = errors.Join(err, b)
 		}
 	}
@@ -168,7 +168,7 @@ func (s Store) CheckDependencies(id state.BeadID, blockedBy []state.BeadID) erro
 	return nil
 }
 
-// Blockers returns those of b's dependencies that have not landed, with their status.
+// Blockers returns b's dependencies that have not landed, as text with their status.
 func Blockers(b *Bead, byID map[state.BeadID]*Bead) []string {
 	var open []string
 	for _, dep := range Unmet(b, byID) {
@@ -181,7 +181,7 @@ func Blockers(b *Bead, byID map[state.BeadID]*Bead) []string {
 	return open
 }
 
-// Unmet returns those of b's dependencies that have not landed, missing ones among them.
+// Unmet returns b's dependencies that have not landed, including missing ones.
 func Unmet(b *Bead, byID map[state.BeadID]*Bead) []state.BeadID {
 	var open []state.BeadID
 	for _, dep := range b.BlockedBy {

@@ -7,13 +7,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how merge requests move from one snapshot of the tree to the next.
+// History returns the audit rule of merge requests.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"merge-queue/*.json"}, CheckChange: audit.Typed(check, CheckChange), CheckNew: true}
 }
 
-// CheckChange returns why after can't have been reached from before by legal steps. A nil
-// before is one that appears.
+// CheckChange returns an error unless after can be reached from before by legal steps. A
+// nil before means that the request is new.
 func CheckChange(before, after *Request) error {
 	if before == nil {
 		first := *after
@@ -38,16 +38,15 @@ func CheckChange(before, after *Request) error {
 	case after.Status != Merged && after.MergedSHA != "":
 		return fmt.Errorf("%s, but with a merged_sha", after.Status)
 	case !reachable(before.Status, after.Status, tries):
-		return fmt.Errorf("%s can't have become %s in %d tries", before.Status, after.Status, tries)
+		return fmt.Errorf("%s can't become %s in %d tries", before.Status, after.Status, tries)
 	}
 	return nil
 }
 
-// reachable reports whether exactly that many beginnings of a merge can lie
-// between two statuses.
+// reachable reports whether one status can lead to another with exactly that many tries.
 func reachable(from, to Status, tries int) bool {
 	at := closure([]Status{from})
-	for range min(tries, 4) { // from the second on, one more changes nothing
+	for range min(tries, 4) { // from the second try on, one more changes nothing
 		if !slices.Contains(at, Pending) {
 			return false
 		}
@@ -56,7 +55,7 @@ func reachable(from, to Status, tries int) bool {
 	return slices.Contains(at, to)
 }
 
-// closure is what can be reached without beginning a merge.
+// closure returns the statuses that can be reached without another try.
 func closure(at []Status) []Status {
 	for i := 0; i < len(at); i++ {
 		for _, s := range at[i].next() {

@@ -1,4 +1,4 @@
-// Package mergequeue keeps the merge requests: state/merge-queue/{mr}.json.
+// Package mergequeue stores the merge requests: state/merge-queue/{mr}.json.
 package mergequeue
 
 import (
@@ -13,26 +13,26 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Status is where a merge request stands.
+// Status is the status of a merge request.
 type Status string
 
 const (
-	// Pending: waits for its turn.
+	// Pending: it waits for its turn; ends when the refinery begins with it.
 	Pending Status = "pending"
 	// Merging: the refinery works on it; after a crash it starts again or is finished.
 	Merging Status = "merging"
 	// Merged: its candidate is on the target branch, durably. Final.
 	Merged Status = "merged"
-	// Conflicted: it can't land (conflict, red tests, could not run); ends with
+	// Conflicted: it can't land (conflict, failed tests, could not run); ends with
 	// superseded (rework), pending (retry) or dropped.
 	Conflicted Status = "conflicted"
-	// Superseded: a rework takes its place. Final.
+	// Superseded: a rework replaces it. Final.
 	Superseded Status = "superseded"
-	// Dropped: a person gave it up. Final.
+	// Dropped: a person has dropped it. Final.
 	Dropped Status = "dropped"
 )
 
-// Live reports whether the refinery still has to do with it.
+// Live reports whether the request has not ended.
 func (s Status) Live() bool { return s == Pending || s == Merging || s == Conflicted }
 
 func (s Status) next() []Status {
@@ -48,7 +48,7 @@ func (s Status) next() []Status {
 	return nil
 }
 
-// Stage is how far the refinery came with a merging request.
+// Stage is how far the refinery has come with a merging request.
 type Stage string
 
 // Stages, in order.
@@ -60,15 +60,15 @@ const (
 	StagePush     Stage = "push"
 )
 
-// Failure is which of the three bad ends a request came to.
+// Failure is why a request could not land.
 type Failure string
 
-// The bad ends. None of them is ever merged.
+// Failures. A request with one is never merged.
 const (
 	FailConflict    Failure = "conflict"
 	FailTests       Failure = "tests_failed"
 	FailCouldNotRun Failure = "could_not_run"
-	FailRefused     Failure = "refused" // the branch touches .chipset/ or its head is gone
+	FailRefused     Failure = "refused" // the branch touches .chipset/, or its head is missing
 )
 
 // Request is one merge request.
@@ -81,32 +81,32 @@ type Request struct {
 	AgentID      state.AgentID      `json:"agent_id"`
 	SourceBranch string             `json:"source_branch"`
 	TargetBranch string             `json:"target_branch"`
-	// Head is exactly what lands, rebased.
+	// Head is the commit that lands, after a rebase.
 	Head string `json:"head"`
-	// Base is where the branch began.
+	// Base is the commit at which the branch began.
 	Base   string `json:"base,omitempty"`
 	Status Status `json:"status"`
 	Stage  Stage  `json:"stage,omitempty"`
-	// Onto is the tip of the target that Candidate was rebased on and tested with.
+	// Onto is the tip of the target that Candidate was rebased on.
 	Onto      string `json:"onto,omitempty"`
 	Candidate string `json:"candidate,omitempty"`
-	// Tested is true once the test command was green on Candidate, or on StackTip
-	// where there is one.
+	// Tested is true once the test command has passed on Candidate, or on StackTip if
+	// that is set.
 	Tested bool `json:"tested,omitempty"`
-	// Stack are the requests that are tested and land together, this one among
-	// them, in their order. It is empty for a request by itself.
+	// Stack are the requests that are tested and land together, including this one, in
+	// their order. It is empty for a request by itself.
 	Stack []state.MergeID `json:"stack,omitempty"`
-	// StackTip is the candidate of the last of them, which holds those of all
-	// others: what is tested, and what the target is advanced to.
+	// StackTip is the candidate of the last request of the stack, which contains the
+	// others. It is tested, and the target is advanced to it.
 	StackTip string `json:"stack_tip,omitempty"`
-	// MergedSHA is the commit on the target that holds the work: Candidate. Where the
-	// rebase left nothing, it is the commit that had brought the work before, or empty
-	// where that is not known.
+	// MergedSHA is the commit on the target that contains the work: Candidate. If the
+	// rebase left nothing, it is the earlier commit that contains the work, or empty if
+	// that is not known.
 	MergedSHA string  `json:"merged_sha,omitempty"`
 	Failure   Failure `json:"failure,omitempty"`
 	Reason    string  `json:"reason,omitempty"`
-	// Waiting says why a request that is not to blame stands still: the tip is
-	// red, or a checkout has local changes in the way.
+	// Waiting says why the request waits for a reason that is not its own: the test fails
+	// on the tip of the target, or a checkout has local changes in the way.
 	Waiting string `json:"waiting,omitempty"`
 	// InTheWay is true while Waiting names files of a checkout that only this request would overwrite.
 	InTheWay    bool       `json:"in_the_way,omitempty"`
@@ -117,26 +117,25 @@ type Request struct {
 	NoticeName string `json:"notice_name,omitempty"`
 	// Notified is true once that mail is durable; until then it is sent again.
 	Notified bool `json:"notified,omitempty"`
-	// Held is the last change of protected files that the refinery saw in the candidate, or nil.
+	// Held is the last change of protected files that the refinery found in the candidate, or nil.
 	Held *Hold `json:"held,omitempty"`
-	// Allowed is the Change that the person let land, or "".
+	// Allowed is the Hold.Change that the person has allowed, or "".
 	Allowed string `json:"allowed,omitempty"`
 
 	Extra state.Extra `json:"-"`
 }
 
-// Hold is a change of files that only the person may let land. It is not changed once made.
+// Hold describes a change of protected files, which only the person may allow. It is immutable.
 type Hold struct {
-	// Change names the content of the change: paths, modes and blobs before and after. Another
-	// content has another name.
+	// Change identifies the content of the change: paths, modes and blobs before and after.
 	Change string `json:"change"`
-	// Onto and Candidate are the commits between which the change was seen.
+	// Onto and Candidate are the commits between which the change was found.
 	Onto      string `json:"onto"`
 	Candidate string `json:"candidate"`
 	// Paths are the protected files, the first MaxHeldPaths of Count.
 	Paths []string `json:"paths"`
 	Count int      `json:"count"`
-	// Stat is the size of the change in words.
+	// Stat describes the size of the change.
 	Stat string `json:"stat,omitempty"`
 }
 
@@ -153,15 +152,15 @@ func (h *Hold) Summary() string {
 	return text
 }
 
-// Passed reports whether others land before the request for now: files of a checkout were in its way, and
-// it is not yet time to try again. The longer it has waited, the longer that is.
+// Passed reports whether other requests land before this one for now: files of a checkout were in its way, and
+// it is not yet time to try again. The pause grows with the time that it has waited.
 func (r *Request) Passed(now state.Time) bool {
 	const least, most = 10 * time.Second, 10 * time.Minute
 	since := now.Sub(r.UpdatedAt.Time)
 	return r.InTheWay && r.Status == Pending && since >= 0 && since < min(max(r.UpdatedAt.Sub(r.SubmittedAt.Time), least), most)
 }
 
-// IsHeld reports whether the request waits for the person's word about the protected files that it changes.
+// IsHeld reports whether the request waits for the person to allow its change of protected files.
 func (r *Request) IsHeld() bool {
 	return r.Held != nil && r.Status.Live() && r.Held.Change != r.Allowed
 }
@@ -178,14 +177,14 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(r), r.Extra)
 }
 
-// Unannounced reports whether the request has ended, well or not, and the mail that
-// says so is not sent yet. A request that failed may be superseded or dropped by then.
+// Unannounced reports whether the request has ended, successfully or not, and the mail
+// that says so is not sent yet. A failed request may be superseded or dropped by then.
 func (r *Request) Unannounced() bool {
 	ended := r.Status == Merged || r.Status == Conflicted || !r.Status.Live() && r.Failure != ""
 	return ended && r.NoticeName != "" && !r.Notified
 }
 
-// Become moves the request or returns an ErrConflict.
+// Become changes the status and the fields that depend on it, or returns an ErrConflict.
 func (r *Request) Become(to Status, now state.Time) error {
 	if !slices.Contains(r.Status.next(), to) {
 		return state.Conflictf("merge request "+string(r.ID), "is %s and can't become %s", r.Status, to)
@@ -211,11 +210,11 @@ func (r *Request) LandingCommit() string {
 	return r.Candidate
 }
 
-// HeldBefore reports whether the rebase left nothing of the work, because the target
-// held it already.
+// HeldBefore reports whether the rebase left nothing, because the target already contained
+// the work.
 func (r *Request) HeldBefore() bool { return r.Candidate != "" && r.Candidate == r.Onto }
 
-// Landed says in a few words how a merged request landed.
+// Landed says how a merged request landed, for messages.
 func (r *Request) Landed() string {
 	switch {
 	case !r.HeldBefore():
@@ -226,12 +225,12 @@ func (r *Request) Landed() string {
 	return r.TargetBranch + " held it already, as " + wording.ShortHash(r.MergedSHA)
 }
 
-// Told is how events name the request.
+// Told identifies the request in events.
 func (r *Request) Told() event.Request {
 	return event.Request{ID: r.ID, Bead: r.BeadID, Assignment: r.AssignmentID}
 }
 
-// why is one sentence on how the request came to its status.
+// why returns one sentence on the reason of the request's status, for events.
 func (r *Request) why() string {
 	switch r.Status {
 	case Merging:
@@ -255,11 +254,11 @@ func (r *Request) why() string {
 	return r.Reason
 }
 
-// maxWhy bounds what the log quotes of a failure, in bytes.
+// maxWhy bounds the text of a failure in an event, in bytes.
 const maxWhy = 200
 
-// StackedWith returns, for each request that is being tested or landed together with
-// others, these others. Until they land, only the first request records its stack.
+// StackedWith returns, for each request that is tested or landed together with others,
+// the others. Until they land, only the first request of a stack records it.
 func StackedWith(all []Request) map[state.MergeID][]state.MergeID {
 	with := map[state.MergeID][]state.MergeID{}
 	for i := range all {
@@ -273,14 +272,14 @@ func StackedWith(all []Request) map[state.MergeID][]state.MergeID {
 	return with
 }
 
-// IsDeep reports whether a queue of so many waiting requests is deep. It becomes deep
-// with more than most, and stays so until at most half of that wait, so that a queue
-// that hovers around the limit is reported once.
+// IsDeep reports whether a queue with that many waiting requests is deep. It becomes deep
+// above most, and stays deep above half of that, so that a queue that hovers around the
+// limit is reported once.
 func IsDeep(waiting, most int, was bool) bool {
 	return waiting > most || was && waiting > most/2
 }
 
-// Find returns the request of an assignment among all.
+// Find returns the request of an assignment, or nil.
 func Find(all []Request, a state.AssignmentID) *Request {
 	for i := range all {
 		if all[i].AssignmentID == a {

@@ -22,26 +22,26 @@ type Store struct {
 	tree *state.Tree
 }
 
-// NewStore opens the queue of a tree. New requests and moves of requests are told
-// to the log, which may be nil.
+// NewStore opens the queue of a tree. It logs new requests and changes of status; log may
+// be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
-	brief := func(r *Request) []string {
+	fields := func(r *Request) []string {
 		if !r.movedTarget() {
 			return []string{string(r.Status)}
 		}
 		return []string{string(r.Status), r.TargetBranch, r.UpdatedAt.String()}
 	}
-	requests := state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithSummaries("2", brief)
+	requests := state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithSummaries("2", fields)
 	return Store{event.Record(requests, log, tell), t}
 }
 
-// By returns the store as an agent uses it. why, where it is not "", is what the
-// log says of its changes.
+// By returns the store with agent as the author of its events, and with why as their
+// text, unless why is "".
 func (s Store) By(agent state.AgentID, why string) Store {
 	return Store{s.Recorder.By(agent, why), s.tree}
 }
 
-// tell is what a change of a request is told as: a new one and a new status are.
+// tell returns the event of a new request, a new status, or a hold.
 func tell(before, after *Request) (event.Event, bool) {
 	if before == nil {
 		return event.RequestSubmitted(after.AgentID, after.Told(), fmt.Sprintf("%s at %s for %s", after.SourceBranch, wording.ShortHash(after.Head), after.TargetBranch)), true
@@ -83,13 +83,13 @@ func check(name string, r *Request) error {
 		}
 	}
 	if h := r.Held; h != nil && (h.Change == "" || len(h.Paths) == 0 || !isHash(h.Onto) || !isHash(h.Candidate)) {
-		return fmt.Errorf("held for an unknown change")
+		return fmt.Errorf("held is incomplete or invalid")
 	}
 	return nil
 }
 
-// LastLanded is the request that moved its target last, or nil. An empty target means
-// any.
+// LastLanded returns the last request that moved its target, or nil. An empty target
+// means any.
 func LastLanded(all []Request, target string) *Request {
 	var last *Request
 	for i := range all {
@@ -106,15 +106,15 @@ func (r *Request) movedTarget() bool {
 	return r.Status == Merged && r.Onto != "" && !r.HeldBefore() && r.MergedSHA != ""
 }
 
-// LastLanded is LastLanded without reading what was read before. A request that can't
-// be read does not count.
+// LastLanded returns the last request that moved the target, or nil. It uses summaries,
+// and ignores requests that can't be read.
 func (s Store) LastLanded(target string) (*Request, error) {
-	briefs, _, err := s.Summaries()
+	summaries, _, err := s.Summaries()
 	if err != nil {
 		return nil, err
 	}
 	name, last := "", ""
-	for _, b := range briefs {
+	for _, b := range summaries {
 		if len(b.Fields) == 3 && b.Fields[1] == target && b.Fields[2] > last {
 			name, last = b.Name, b.Fields[2]
 		}
@@ -129,16 +129,17 @@ func (s Store) LastLanded(target string) (*Request, error) {
 	return &q, nil
 }
 
-// Queue returns the requests in FIFO order, and what could not be read.
+// Queue returns the requests in FIFO order, and an error for each file that could not be
+// read.
 func (s Store) Queue() ([]Request, []error, error) {
 	all, bad, err := s.All()
 	InOrder(all)
 	return all, bad, err
 }
 
-// Unfinished returns the requests that have not ended or are Unannounced, in FIFO
-// order, and what could not be read. Called often, it costs what these are, however
-// many have ended.
+// Unfinished returns the requests that have not ended or are Unannounced, in FIFO order,
+// and an error for each file that could not be read. For repeated calls, its cost does
+// not depend on the number of requests that have ended.
 func (s Store) Unfinished() ([]Request, []error, error) {
 	open, bad, err := s.Select(func(r *Request) bool { return r.Status.Live() || r.Unannounced() })
 	InOrder(open)
@@ -150,12 +151,12 @@ func InOrder(all []Request) {
 	slices.SortFunc(all, func(a, b Request) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID)) })
 }
 
-// Live returns the requests that have not ended, in FIFO order, and what could not
-// be read. It is for a process that asks once.
+// Live returns the requests that have not ended, in FIFO order, and an error for each
+// file that could not be read. It is for a process that asks once.
 func (s Store) Live() ([]Request, []error, error) {
-	briefs, bad, err := s.Summaries()
+	summaries, bad, err := s.Summaries()
 	var live []Request
-	for _, b := range briefs {
+	for _, b := range summaries {
 		if len(b.Fields) == 0 || !Status(b.Fields[0]).Live() {
 			continue
 		}
@@ -164,7 +165,7 @@ func (s Store) Live() ([]Request, []error, error) {
 		case errors.Is(err, state.ErrNotFound):
 		case err != nil:
 			bad = append(bad, err)
-		case r.Status.Live(): // it may have ended since
+		case r.Status.Live(): // it may have ended meanwhile
 			live = append(live, r)
 		}
 	}
@@ -172,8 +173,8 @@ func (s Store) Live() ([]Request, []error, error) {
 	return live, bad, err
 }
 
-// Submit publishes the merge request of an assignment, with the next seq, or
-// returns the one that is there. Durable when it returns nil.
+// Submit stores the merge request of an assignment, with the next seq, or returns the
+// existing one. Durable when it returns nil.
 func (s Store) Submit(ctx context.Context, r Request, now state.Time) (Request, error) {
 	lock, err := s.tree.Lock(ctx, state.LockQueue, "queue", Dir)
 	if err != nil {
@@ -195,7 +196,7 @@ func (s Store) Submit(ctx context.Context, r Request, now state.Time) (Request, 
 	if len(there) > 0 {
 		return there[0], nil
 	}
-	// A request that can't be read may have a higher number.
+	// Requests that can't be read may have the next numbers.
 	r.Seq = seq + 1 + int64(len(bad))
 	r.Status, r.SubmittedAt, r.UpdatedAt = Pending, now, now
 	for ; ; n++ {
@@ -207,8 +208,8 @@ func (s Store) Submit(ctx context.Context, r Request, now state.Time) (Request, 
 	}
 }
 
-// Renumber gives a request that still has the number seq the next free one, behind all
-// others. Durable when it returns nil.
+// Renumber gives a request the next free number, behind all others, if it still has the
+// number seq. Durable when it returns nil.
 func (s Store) Renumber(ctx context.Context, id state.MergeID, seq int64, now state.Time) error {
 	lock, err := s.tree.Lock(ctx, state.LockQueue, "queue", Dir)
 	if err != nil {
