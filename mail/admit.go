@@ -22,18 +22,18 @@ func (o *Sender) recipient(m *Message) error {
 	case a.Accepts(m.From) || o.machinery(m.From) || o.answers(m):
 		return nil
 	}
-	return state.Conflictf("mail to "+string(m.To), "its card lets only %v write to it, and %s is not among them; ask the mayor to pass it on", a.AllowFrom, m.From)
+	return state.Conflictf("mail to "+string(m.To), "its card accepts mail only from %v, not from %s; ask the mayor to pass the message on", a.AllowFrom, m.From)
 }
 
-// machinery reports whether the sender is the mayor, the witness or the refinery. An
-// agent's card does not apply to them, because the rig would stop without their mail.
+// machinery reports whether the sender is the mayor, the witness or the refinery, to whom
+// cards do not apply, because the rig can't work without their mail.
 func (o *Sender) machinery(from state.AgentID) bool {
 	a, err := o.agents.Get(string(from))
 	return err == nil && (a.Role == agent.Mayor || a.Role == agent.Witness || a.Role == agent.Refinery)
 }
 
-// answers reports whether a message replies to one that its recipient has sent. Such a
-// reply is always accepted.
+// answers reports whether a message replies to one of its recipient. Such a reply is
+// always accepted.
 func (o *Sender) answers(m *Message) bool {
 	n, err := ParseName(m.InReplyTo)
 	if err != nil {
@@ -46,7 +46,7 @@ func (o *Sender) answers(m *Message) bool {
 // admitTask checks that a message is a legal step of the task that it refers to, and
 // sets its state, deadline and callback to those of the task. The caller holds the lock
 // of the recipient's mailbox, so that one of two concurrent steps is refused. Errors:
-// ErrConflict for a step that is not legal or not the sender's, ErrNotFound.
+// ErrConflict for a step that is not legal or that the sender may not make, ErrNotFound.
 func (o *Sender) admitTask(box *Mailbox, m *Message) error {
 	t, err := m.TaskOf()
 	if err != nil || t == nil {
@@ -76,13 +76,13 @@ func (o *Sender) admitTask(box *Mailbox, m *Message) error {
 	return &state.Unknown{Kind: "task of " + string(m.To) + " in the mailbox of " + string(m.From) + ":", Name: string(t.ID)}
 }
 
-// pending reports whether the message asks for its task.
+// pending reports whether the message requests its task.
 func (m *Message) pending() bool {
 	t, err := m.TaskOf()
 	return err == nil && t != nil && t.State == TaskPending
 }
 
-// admitMove is a message of the assignee to the requester.
+// admitMove admits a message of the assignee to the requester.
 func (o *Sender) admitMove(box, own *Mailbox, asked *Entry, m *Message, t *Task) error {
 	s, err := TaskStatusOf(box, asked)
 	if err != nil {
@@ -91,7 +91,7 @@ func (o *Sender) admitMove(box, own *Mailbox, asked *Entry, m *Message, t *Task)
 	what := "task " + string(t.ID)
 	switch {
 	case t.State == "" || t.State == s.State && s.State == TaskWorking:
-		t.State = s.State // a remark, or a word of progress
+		t.State = s.State // a remark or a progress report
 	case !slices.Contains(s.State.next(), t.State):
 		return state.Conflictf(what, "is %s and can't become %s%s", s.State, t.State, thenWhat(s.State))
 	case t.State == TaskAccepted && s.Overdue(o.clock()):
@@ -120,7 +120,7 @@ func thenWhat(s TaskState) string {
 	return text
 }
 
-// admitRemark is a message of the requester about a task it has asked for.
+// admitRemark admits a message of the requester about a task that it has requested.
 func admitRemark(own *Mailbox, asked *Entry, m *Message, t *Task) error {
 	s, err := TaskStatusOf(own, asked)
 	if err != nil {
@@ -129,19 +129,19 @@ func admitRemark(own *Mailbox, asked *Entry, m *Message, t *Task) error {
 	what := "task " + string(t.ID)
 	switch {
 	case t.State != "" && t.State != s.State:
-		return state.Conflictf(what, "is %s, and only %s moves it", s.State, m.To)
+		return state.Conflictf(what, "is %s, and only %s may change that", s.State, m.To)
 	case m.InReplyTo == "" && m.Thread == "":
-		return state.Conflictf(what, "was asked of %s already: take another id, or write to its thread", m.To)
+		return state.Conflictf(what, "was requested from %s before: use another ID, or write to the thread of the task", m.To)
 	}
 	t.State, t.Deadline, m.Callback = s.State, s.Deadline, s.Callback
-	if s.State == TaskPending { // two requests of one task would be counted twice
+	if s.State == TaskPending { // the remark must not count as a second request
 		m.Task = nil
 		return nil
 	}
 	return m.SetTask(*t)
 }
 
-// roomFor refuses one task more than an agent's card allows at once.
+// roomFor returns an error if the agent has as many tasks as its card allows.
 func (o *Sender) roomFor(own *Mailbox, id state.AgentID) error {
 	a, err := o.agents.Get(string(id))
 	if err != nil || a.MaxTasks == 0 {
@@ -161,7 +161,7 @@ func (o *Sender) roomFor(own *Mailbox, id state.AgentID) error {
 		}
 	}
 	if busy >= a.MaxTasks {
-		return state.Conflictf("agent "+string(id), "has %d tasks in hand, and its card allows %d: complete one first, or reject this one", busy, a.MaxTasks)
+		return state.Conflictf("agent "+string(id), "has %d open tasks, and its card allows %d: complete one first, or reject this one", busy, a.MaxTasks)
 	}
 	return nil
 }

@@ -10,16 +10,14 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// archiveSlice is how many messages are moved under one hold of the lock. It
-// bounds how long a large archival keeps others waiting, and shares between
-// them what a durable move costs.
+// archiveSlice is how many messages are moved while the lock is held once. They share the
+// syncs, and others wait for the lock no longer than one slice takes.
 const archiveSlice = 128
 
-// ArchiveOld moves read mail whose time is before cutoff to archive/ under the
-// same name, and returns the names. Unread mail is moved only when unread is
-// asked for. A message that can't be moved stops no other: the error is all of
-// theirs. The lock is released between slices. by is who asks for it, for the log.
-// Durable when it returns nil.
+// ArchiveOld moves mail with a time before cutoff to archive/ under the same name, and
+// returns the names. It moves unread mail only if unread is true. A message that can't be
+// moved does not stop the others; the errors are joined. The lock is released between
+// slices. The log names by as the agent that archives. Durable when it returns nil.
 func (b *Mailbox) ArchiveOld(ctx context.Context, by state.AgentID, cutoff time.Time, unread bool) ([]Name, error) {
 	var moved []Name
 	var failed []error
@@ -39,7 +37,7 @@ func (b *Mailbox) ArchiveOld(ctx context.Context, by state.AgentID, cutoff time.
 	return moved, errors.Join(failed...)
 }
 
-// ArchiveBatch is one batch of ArchiveOld. more is true when it was not the last.
+// ArchiveBatch moves one slice of ArchiveOld. more is true unless it was the last one.
 func (b *Mailbox) ArchiveBatch(ctx context.Context, by state.AgentID, cutoff time.Time, unread bool) (moved []Name, more bool, err error) {
 	names, more, err := b.nextAged(cutoff, unread)
 	if err != nil || len(names) == 0 {
@@ -54,7 +52,7 @@ func (b *Mailbox) ArchiveBatch(ctx context.Context, by state.AgentID, cutoff tim
 	var at []Name
 	var failed []error
 	for _, n := range names {
-		// Moved or damaged meanwhile: quarantine is another step.
+		// A message that was moved or damaged meanwhile is not an error here.
 		m, err := b.readMessage(b.path(n, false), n)
 		switch {
 		case errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrCorrupt):
@@ -77,8 +75,8 @@ func (b *Mailbox) ArchiveBatch(ctx context.Context, by state.AgentID, cutoff tim
 	return moved, more, errors.Join(failed...)
 }
 
-// nextAged takes the next candidates, messages that are older than cutoff by their
-// names, off a list that it makes when there is none.
+// nextAged returns the next slice of candidates: messages that are older than cutoff
+// according to their names. It lists them once, before the first slice.
 func (b *Mailbox) nextAged(cutoff time.Time, unread bool) (names []Name, more bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +85,7 @@ func (b *Mailbox) nextAged(cutoff time.Time, unread bool) (names []Name, more bo
 			return nil, false, err
 		}
 		b.unpack()
-		b.listAged(cutoff.Add(time.Second), unread) // a name may be a second off
+		b.listAged(cutoff.Add(time.Second), unread) // the times of name and message may differ by a second
 	}
 	n := min(archiveSlice, len(b.aged))
 	names, b.aged = b.aged[:n], b.aged[n:]

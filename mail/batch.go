@@ -8,9 +8,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// SendAll delivers many messages at little more than the cost of a few. It returns for
-// each what Send would have returned; those without an error are durable then. The
-// times of the messages increase in their order, except where a name was taken.
+// SendAll delivers many messages with shared syncs. It returns for each what Send would
+// have returned; when it returns, messages without an error are durable. The times of the
+// messages increase in their order, except when a name was taken.
 func (o *Sender) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
 	b := batch{sender: o, names: make([]Name, len(ms)), errs: make([]error, len(ms)),
 		boxes: map[state.AgentID]*Mailbox{}, admitted: map[pair]error{}}
@@ -35,7 +35,7 @@ func (o *Sender) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
 	for box, letters := range keyed {
 		b.publishKeyed(ctx, box, letters)
 	}
-	for _, l := range tasks { // each is held to what those before it did to its task
+	for _, l := range tasks { // one by one, because each may be a step after the one before
 		b.names[l.at], b.errs[l.at] = o.Send(ctx, l.Message)
 	}
 	return b.names, b.errs
@@ -44,7 +44,7 @@ func (o *Sender) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
 // letter is one message of a batch.
 type letter struct {
 	Message
-	at  int // its place in the batch
+	at  int // its index in the batch
 	box *Mailbox
 }
 
@@ -53,7 +53,7 @@ type batch struct {
 	names  []Name
 	errs   []error
 	boxes  map[state.AgentID]*Mailbox
-	// admitted are the senders and recipients that were looked at.
+	// admitted are the results of Sender.recipient.
 	admitted map[pair]error
 }
 
@@ -71,7 +71,7 @@ func (b *batch) accept(l *letter, last *state.Time) error {
 		l.box = NewMailbox(b.sender.tree, l.To)
 		b.boxes[l.To] = l.box
 	}
-	if l.InReplyTo != "" { // an answer may go where nothing else may
+	if l.InReplyTo != "" { // whether it is accepted depends on the message that it answers
 		return b.sender.recipient(&l.Message)
 	}
 	who := pair{l.From, l.To}
@@ -83,8 +83,8 @@ func (b *batch) accept(l *letter, last *state.Time) error {
 	return err
 }
 
-// publish gives each letter the next free nanosecond. A name that is taken is
-// rare, and tried again with those that met one too.
+// publish publishes each letter under the next free nanosecond. Letters whose names were
+// taken, which is rare, are tried again together.
 func (b *batch) publish(letters []*letter) {
 	for len(letters) > 0 {
 		var news []state.NewFile
@@ -122,7 +122,7 @@ func (b *batch) publish(letters []*letter) {
 	}
 }
 
-// publishKeyed delivers letters with an ID to one mailbox, each once, under its lock.
+// publishKeyed delivers letters with IDs to one mailbox, each ID once, under its lock.
 func (b *batch) publishKeyed(ctx context.Context, box *Mailbox, letters []*letter) {
 	lock, err := box.lock(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (b *batch) publishKeyed(ctx context.Context, box *Mailbox, letters []*lette
 		}
 	}
 	b.publish(fresh)
-	for _, l := range letters { // the same ID twice in one batch is one message
+	for _, l := range letters { // the same ID of a sender twice in a batch is one message
 		of := first[delivery{l.From, l.ID}]
 		b.names[l.at], b.errs[l.at] = b.names[of.at], b.errs[of.at]
 	}

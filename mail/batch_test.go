@@ -3,7 +3,9 @@ package mail
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gastown-chipset/chipset/state"
@@ -82,5 +84,37 @@ func TestSendAllDeliversAnIDOnce(t *testing.T) {
 	again, errs := p.SendAll(testContext(), []Message{keyed("once")})
 	if errs[0] != nil || again[0] != names[3] {
 		t.Errorf("sent again: %s, %v, want %s", again[0], errs[0], names[3])
+	}
+}
+
+// The lock is held until the batch is delivered: of many processes that send the same IDs, one delivers each.
+func TestConcurrentBatchesDeliverAnIDOnce(t *testing.T) {
+	p := newPost(t)
+	const senders = 8
+	ids := []string{"one", "two"}
+	var names [senders][]Name
+	var errs [senders][]error
+	var wg sync.WaitGroup
+	for s := range senders {
+		sender := NewSender(p.tree, p.agents, fixed, 0)
+		wg.Go(func() {
+			var ms []Message
+			for _, id := range ids {
+				m := hello()
+				m.ID = id
+				ms = append(ms, m)
+			}
+			names[s], errs[s] = sender.SendAll(testContext(), ms)
+		})
+	}
+	wg.Wait()
+	for s := range senders {
+		must(t, errors.Join(errs[s]...))
+		if !slices.Equal(names[s], names[0]) {
+			t.Errorf("%v and %v", names[s], names[0])
+		}
+	}
+	if entries, _, err := p.box.List(); err != nil || len(entries) != len(ids) {
+		t.Errorf("%d messages, %v, want %d", len(entries), err, len(ids))
 	}
 }

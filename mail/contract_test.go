@@ -391,6 +391,11 @@ func TestSendAsKeepsNamesApart(t *testing.T) {
 		t.Error("one without a subject was sent")
 	}
 	m = hello()
+	m.ID, m.To = "three", "nobody"
+	if err := p.SendAs(t.Context(), NameAt(state.At(now.Add(3)), "polecat-alpha"), m); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("to an unknown agent: %v", err)
+	}
+	m = hello()
 	m.Read = true
 	e, err := p.box.Get(p.send(t, m))
 	must(t, err)

@@ -7,10 +7,10 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// readAlready reports whether a file is certainly a message that Decode would
-// accept, and that is read. When it returns false Decode must find out. task reports
-// whether the message may refer to a task. It takes a sixth of the time of Decode,
-// which would be most of the first look at a large mailbox.
+// readAlready reports whether a file is certainly a message that Decode accepts and that
+// is marked as read. If sure is false, only Decode can tell. task reports whether the
+// message may refer to a task. It takes a sixth of the time of Decode, which would
+// dominate the first look at a large mailbox.
 func readAlready(owner state.AgentID, n Name, data []byte) (sure, task bool) {
 	var buf [24]state.Field
 	fields, ok := state.Fields(data, buf[:0])
@@ -44,7 +44,7 @@ func certain(f state.Field) bool {
 	case "id", "thread", "in_reply_to":
 		return f.Value[0] == '"'
 	}
-	return true // looked at elsewhere, or kept as it is
+	return true // checked elsewhere, or decoded as raw JSON
 }
 
 func certainRef(value []byte) bool {

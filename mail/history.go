@@ -24,8 +24,8 @@ func History() []audit.Rule {
 	}
 }
 
-// moved compares all fields, also those this version does not know. Who marks it
-// read may be another program with a layout of its own; nobody else writes it.
+// moved compares all fields, unknown ones too. The layout may only differ if the message
+// was marked as read, which another program may have done.
 func moved(p string, before, after []byte) error {
 	if before == nil {
 		_, _, err := content(p, after)
@@ -33,32 +33,32 @@ func moved(p string, before, after []byte) error {
 	}
 	old, wasRead, err := content(p, before)
 	if err != nil {
-		return nil //nolint:nilerr // it never was a message, or was reported as damaged earlier
+		return nil //nolint:nilerr // it never was a message, or its damage was reported earlier
 	}
 	now, isRead, err := content(p, after)
 	if err != nil {
 		return fmt.Errorf("the message was damaged: %w", err)
 	}
 	if wasRead && !isRead {
-		return errors.New("read went back from true to false")
+		return errors.New("read changed from true to false")
 	}
 	for name := range now {
 		if _, there := old[name]; !there {
-			return fmt.Errorf("the message was changed: it has a field %q now", name)
+			return fmt.Errorf("the message was changed: field %q was added", name)
 		}
 	}
 	for name := range old {
 		if !reflect.DeepEqual(old[name], now[name]) {
-			return fmt.Errorf("the message was changed: its %s is another", name)
+			return fmt.Errorf("the message was changed: field %q differs", name)
 		}
 	}
 	if wasRead == isRead && !bytes.Equal(before, after) {
-		return errors.New("the message was changed: its bytes are others, and its read flag is the same")
+		return errors.New("the message was changed: its bytes differ, but not its read flag")
 	}
 	return nil
 }
 
-// content is a message's fields but for "read", numbers with all their digits.
+// content returns a message's fields except for "read". Numbers keep all their digits.
 func content(p string, data []byte) (fields map[string]any, read bool, err error) {
 	owner, _, _ := strings.Cut(strings.TrimPrefix(p, "mail/"), "/")
 	m, err := Decode(p, state.AgentID(owner), Name(path.Base(p)), data)

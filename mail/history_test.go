@@ -39,7 +39,7 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	const others = "the message was changed: its bytes are others, and its read flag is the same"
+	const others = "the message was changed: its bytes differ, but not its read flag"
 	for _, same := range []string{message, read} {
 		if err := moved(p, []byte(same), []byte(same+" ")); err == nil || err.Error() != others {
 			t.Errorf("a space behind %s: %v, want %q", same, err, others)

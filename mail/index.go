@@ -9,53 +9,53 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// index is what a mailbox remembers of its folder. A message changes once, from unread
-// to read, and that makes a new file with a new inode. So a file that was read once
-// under its name and with its inode need not be looked at again. All other files are
-// looked at each time.
+// index is the content of a mailbox as far as it is known. A message changes only once,
+// from unread to read, and that makes a new file with a new inode. So a message that was
+// found read needs no further look as long as its name has the same inode. All other
+// files are looked at each time.
 type index struct {
-	// folder is the mailbox's, when it was last looked at whole: another one in
-	// its place may have given the same inodes to other messages.
+	// folder is the stamp of the mailbox's folder at the last scan. A folder that
+	// replaces it may give the same inodes to other messages.
 	folder state.Stamp
 	// read are the inodes of the messages known to be read.
 	read map[Name]uint64
-	// tasks are those of read that refer to a task.
+	// tasks are the names in read that refer to a task.
 	tasks map[Name]bool
-	// live is everything else: unread, damaged, not to be opened.
+	// live is every other file: unread, damaged or unreadable.
 	live map[Name]known
-	// stored is the rest of the cache, with more of read, until it is needed.
+	// stored is the part of the cache file that unpack adds to read, or nil.
 	stored *state.CacheReader
-	// loaded is true once the cache was asked.
+	// loaded is true after the attempt to load the cache file.
 	loaded bool
 }
 
-// known is a file as it was read.
+// known is the result of reading a file.
 type known struct {
 	stamp state.Stamp
 	fresh bool // no later version of the file can have the same stamp
 	msg   *Message
 	err   error
-	task  bool // it refers to a task
+	task  bool // the message refers to a task
 }
 
 func newIndex() index {
 	return index{read: map[Name]uint64{}, tasks: map[Name]bool{}, live: map[Name]known{}}
 }
 
-// unread reports whether the file must stay in the index's live part.
+// unread reports whether the file belongs to index.live.
 func (k *known) unread() bool { return k.err != nil || !k.msg.Read }
 
-// Unread returns the unread messages, in the order of time, and damaged files. It
-// includes every message whose delivery returned before Unread was called.
+// Unread returns the unread messages, in the order of time, and damaged files as List
+// does. It includes every message that was acknowledged before Unread was called.
 func (b *Mailbox) Unread() ([]Entry, []*state.Corruption, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.unread()
 }
 
-// UnreadAndRequests returns the unread messages, the messages, read or not, that ask
-// the owner for a task, both in the order of time, and damaged files as List does. It
-// opens only files that are unread or refer to a task.
+// UnreadAndRequests returns the unread messages, the requests of tasks, read or not, both
+// in the order of time, and damaged files as List does. It opens only files that are
+// unread or refer to a task.
 func (b *Mailbox) UnreadAndRequests() (unread, requests []Entry, bad []*state.Corruption, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,7 +85,7 @@ func (b *Mailbox) UnreadAndRequests() (unread, requests []Entry, bad []*state.Co
 			bad = append(bad, c)
 			continue
 		case errors.Is(k.err, state.ErrNotFound):
-			continue // archived since
+			continue // archived meanwhile
 		case k.err != nil:
 			return nil, nil, nil, k.err
 		}
@@ -126,14 +126,14 @@ func (b *Mailbox) unread() ([]Entry, []*state.Corruption, error) {
 
 // refresh brings the index up to date.
 func (b *Mailbox) refresh() error {
-	news, err := b.follow.Next()
+	changes, err := b.follow.Next()
 	if err != nil {
 		return err
 	}
-	if b.index.live == nil || news.Rescan {
+	if b.index.live == nil || changes.Rescan {
 		return b.scan()
 	}
-	if len(news.Names) == 0 && len(b.index.live) == 0 {
+	if len(changes.Names) == 0 && len(b.index.live) == 0 {
 		return nil
 	}
 	dir, err := b.tree.OpenFolder(b.Dir())
@@ -145,12 +145,12 @@ func (b *Mailbox) refresh() error {
 		return err
 	}
 	defer dir.Close()
-	for name := range news.Names {
+	for name := range changes.Names {
 		b.index.drop(Name(name))
 		b.look(dir, Name(name))
 	}
 	for n := range b.index.live {
-		if !news.Names[string(n)] {
+		if !changes.Names[string(n)] {
 			b.look(dir, n)
 		}
 	}
@@ -190,14 +190,14 @@ func (i *index) drop(n Name) {
 	delete(i.tasks, n)
 }
 
-// read reads one file of the folder. Unless the whole message is asked for, one
-// that is read already may come back with nothing but its flag.
+// read reads one file of the folder. Unless whole is true, the result for a message that
+// is read may hold only its flag.
 func (b *Mailbox) read(dir *state.Folder, n Name, whole bool, buf []byte) known {
 	b.parsed.Add(1)
-	now := time.Now() //nolint:forbidigo // the age of a file, not what time it is
+	now := time.Now() //nolint:forbidigo // compared with time stamps of the system
 	data, stamp, err := dir.Read(string(n), MaxSize, buf)
 	if err != nil {
-		if stamp == (state.Stamp{}) { // a link, or something else that was not opened
+		if stamp == (state.Stamp{}) { // it was not opened, such as a link
 			stamp, _ = dir.Stat(string(n))
 		}
 		return known{stamp: stamp, err: err, fresh: errors.Is(err, state.ErrCorrupt) && stamp.Settled(now)}
@@ -211,7 +211,7 @@ func (b *Mailbox) read(dir *state.Folder, n Name, whole bool, buf []byte) known 
 	return known{stamp: stamp, msg: &m, err: err, fresh: stamp.Settled(now), task: len(m.Task) > 0}
 }
 
-// scan looks at the whole mailbox.
+// scan brings the index up to date with a listing of the whole mailbox.
 func (b *Mailbox) scan() error {
 	dir, err := b.tree.OpenFolder(b.Dir())
 	if errors.Is(err, state.ErrNotFound) {
@@ -222,7 +222,7 @@ func (b *Mailbox) scan() error {
 		return err
 	}
 	defer dir.Close()
-	now := time.Now() //nolint:forbidigo // the age of the folder's stamp
+	now := time.Now() //nolint:forbidigo // compared with time stamps of the system
 	stamp, err := dir.Stamp()
 	if err != nil {
 		return err

@@ -4,23 +4,23 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// CacheDir holds the indexes of large mailboxes, one cache file each (the format is
-// described at state.CacheDir):
+// CacheDir holds the indexes of large mailboxes, one cache file each. After the header
+// (see state.CacheDir) a file holds:
 //
-//	the stamp of the mailbox's folder when it was listed; its times are 0 when
-//	the folder had changed too shortly before for them to tell a later change
-//	a number, and as many names of messages that are unread, damaged or can't be opened
-//	a number, and as many names of messages that are read and refer to a task
-//	a number, and for as many messages that are read an inode and a name
+//	the stamp of the mailbox's folder when it was listed; its times are 0 if a later
+//	change could have left the same times
+//	the number of files in index.live, and their names
+//	the number of names in index.tasks, and these names
+//	the number of messages in index.read, and their inodes and names
 const CacheDir = state.CacheDir + "/mail"
 
-// cacheFrom is from how many read messages on a mailbox has a cache file.
+// cacheFrom is how many read messages a mailbox needs before it has a cache file.
 const cacheFrom = 256
 
 func (b *Mailbox) cachePath() state.Path { return CacheDir.Join(string(b.owner)) }
 
-// load reads the cache. When the folder has not changed since it was written, only
-// the live names need a look, and load returns them.
+// load reads the cache file. unchanged is true if the folder has not changed since the
+// cache file was written; then only the live names need to be read.
 func (b *Mailbox) load(now state.Stamp) (live []string, unchanged bool) {
 	r, err := b.tree.ReadCache(b.cachePath())
 	if err != nil {
@@ -41,7 +41,7 @@ func (b *Mailbox) load(now state.Stamp) (live []string, unchanged bool) {
 	return live, then == now
 }
 
-// unpack puts the read messages of the cache into the index.
+// unpack adds the read messages of the cache file to the index.
 func (b *Mailbox) unpack() {
 	r := b.index.stored
 	if r == nil {
@@ -63,12 +63,12 @@ func (b *Mailbox) unpack() {
 	}
 }
 
-// store writes the cache after a listing in which so many files had to be read.
+// store writes the cache file after a scan that has read that many files.
 func (b *Mailbox) store(folder state.Stamp, settled bool, parsed int) {
 	if len(b.index.read) < b.cacheFrom || !settled && parsed < b.cacheFrom {
 		return
 	}
-	if !settled { // a later change may leave the same times
+	if !settled { // a later change could leave the same times
 		folder.Modified, folder.Changed = 0, 0
 	}
 	w := &state.CacheWriter{}

@@ -24,8 +24,8 @@ const Dir = state.StateDir + "/mail"
 
 const archiveName = "archive"
 
-// Mailbox is one agent's mail. It remembers which messages are read, so that Unread
-// does not look at them again; see index.
+// Mailbox is one agent's mail. It keeps an index of the messages that are read, so that
+// Unread does not open them again.
 type Mailbox struct {
 	tree  *state.Tree
 	owner state.AgentID
@@ -36,9 +36,9 @@ type Mailbox struct {
 	index  index
 	// aged are candidates for the archive, oldest first.
 	aged []Name
-	// cacheFrom is the constant of that name, or less in tests.
+	// cacheFrom is the constant of the same name, or less in tests.
 	cacheFrom int
-	// parsed counts files that were read, for tests of what is remembered.
+	// parsed counts the files that were read, for tests of the index.
 	parsed atomic.Int64
 }
 
@@ -47,30 +47,30 @@ func NewMailbox(t *state.Tree, owner state.AgentID) *Mailbox {
 	return &Mailbox{tree: t, owner: owner, cacheFrom: cacheFrom}
 }
 
-// WithLog makes the mailbox log what is read, archived and quarantined. It
-// is called before the mailbox is used, and returns it.
+// WithLog makes the mailbox log which messages are marked as read, archived and
+// quarantined, and returns the mailbox. Call it before the mailbox is used.
 func (b *Mailbox) WithLog(log *event.Log) *Mailbox {
 	b.log = log
 	return b
 }
 
-// Follow makes Unread look only at files that the watcher reports, as long as it
-// reports all of them.
+// Follow makes Unread look only at files that the watcher reports, unless it may have
+// missed a change.
 func (b *Mailbox) Follow(w *state.Watcher) {
 	b.mu.Lock()
 	b.follow = state.NewFollower(b.tree, b.Dir(), w)
 	b.mu.Unlock()
 }
 
-// Owner is whose mailbox it is.
+// Owner is the agent whose mailbox it is.
 func (b *Mailbox) Owner() state.AgentID { return b.owner }
 
 // Dir is the mailbox's folder.
 func (b *Mailbox) Dir() state.Path { return Dir.Join(string(b.owner)) }
 
-// Stamp returns the version of the mailbox: as long as it is the same, no message was
-// delivered, read or moved. It is zero when the last change is too recent to tell it
-// from a later one, and for a mailbox that was never written to.
+// Stamp returns the version of the mailbox: while it is the same, no message was
+// delivered, read or moved. It is zero if the last change is so recent that a later one
+// could have the same stamp, and for a mailbox that does not exist.
 func (b *Mailbox) Stamp() (state.Stamp, error) {
 	dir, err := b.tree.OpenFolder(b.Dir())
 	if errors.Is(err, state.ErrNotFound) {
@@ -98,17 +98,17 @@ func (b *Mailbox) lock(ctx context.Context) (*state.Lock, error) {
 	return b.tree.Lock(ctx, state.LockMailbox, string(b.owner), b.Dir())
 }
 
-// List returns the mail that is not archived, in the order of time, and the files that
-// are not messages of this mailbox or can't be read (ErrRefused when the system
+// List returns the mail that is not archived, in the order of time, and an error for each
+// file that is not a message of this mailbox or can't be read (ErrRefused when the system
 // refuses). It changes nothing.
 func (b *Mailbox) List() ([]Entry, []*state.Corruption, error) { return b.list(false, nil) }
 
 // Archive returns the archived mail like List.
 func (b *Mailbox) Archive() ([]Entry, []*state.Corruption, error) { return b.list(true, nil) }
 
-// Select returns those messages of List, or of Archive, for which wanted returns true,
-// given the time and the sender in their names. Other files are not opened. Damaged
-// files are left out. Errors: ErrRefused for a wanted file that the system refuses to read.
+// Select returns the messages of List, or of Archive, for which wanted returns true for
+// the time and the sender in the name. It opens no other files, and skips damaged ones.
+// Errors: ErrRefused for a wanted file that the system refuses to read.
 func (b *Mailbox) Select(archived bool, wanted func(state.Time, state.AgentID) bool) ([]Entry, error) {
 	all, bad, err := b.list(archived, func(n Name) bool {
 		at, sender, err := state.ParseTimestampedName(string(n))
@@ -120,7 +120,7 @@ func (b *Mailbox) Select(archived bool, wanted func(state.Time, state.AgentID) b
 	return all, firstRefused(bad)
 }
 
-// firstRefused is the first of what the system refuses to read, as an error, or nil.
+// firstRefused returns the first error that is an ErrRefused, or nil.
 func firstRefused(bad []*state.Corruption) error {
 	for _, c := range bad {
 		if errors.Is(c, state.ErrRefused) {
@@ -130,7 +130,7 @@ func firstRefused(bad []*state.Corruption) error {
 	return nil
 }
 
-// list reads the messages whose names are wanted; nil wants all.
+// list reads the messages with wanted names; nil wants all.
 func (b *Mailbox) list(archived bool, wanted func(Name) bool) ([]Entry, []*state.Corruption, error) {
 	dir, err := b.tree.OpenFolder(b.path("x", archived).Dir())
 	if errors.Is(err, state.ErrNotFound) {
@@ -170,7 +170,7 @@ func (b *Mailbox) list(archived bool, wanted func(Name) bool) ([]Entry, []*state
 	return entries, bad, nil
 }
 
-// damage returns err as a *Corruption if it is about one file alone: the file is not a
+// damage returns err as a *Corruption if it concerns a single file: the file is not a
 // message of this mailbox, or the system refuses to read it. Otherwise it returns nil.
 func damage(p state.Path, err error) *state.Corruption {
 	var c *state.Corruption
@@ -184,7 +184,7 @@ func damage(p state.Path, err error) *state.Corruption {
 	return nil
 }
 
-// names are the files of a mailbox's folder, without the archive.
+// names returns the files of a mailbox's folder, without the archive.
 func (b *Mailbox) names(dir *state.Folder, archived bool) ([]state.FolderEntry, error) {
 	names, err := dir.Entries()
 	if archived || err != nil {
@@ -218,9 +218,9 @@ func (b *Mailbox) Get(n Name) (Entry, error) {
 	return Entry{}, &state.Unknown{Kind: "message", Name: string(n)}
 }
 
-// MarkRead records that the owner has processed a message; nothing but the
-// flag changes. It is no error when it was read or archived before. Durable
-// when it returns nil. Errors: ErrNotFound, *Corruption.
+// MarkRead records that the owner has processed a message; only the flag changes. It does
+// nothing if the message is read or archived already. Durable when it returns nil.
+// Errors: ErrNotFound, *Corruption.
 func (b *Mailbox) MarkRead(ctx context.Context, n Name) error {
 	l, err := b.lock(ctx)
 	if err != nil {
@@ -230,7 +230,7 @@ func (b *Mailbox) MarkRead(ctx context.Context, n Name) error {
 	p := b.path(n, false)
 	data, err := b.tree.Read(p, MaxSize)
 	if errors.Is(err, state.ErrNotFound) {
-		_, err = b.Get(n) // archived: it was read before
+		_, err = b.Get(n) // an archived message is read
 		return err
 	}
 	if err != nil {
@@ -251,7 +251,7 @@ func (b *Mailbox) MarkRead(ctx context.Context, n Name) error {
 	return nil
 }
 
-// told is what the log says of a message in a mailbox.
+// told describes a message in a mailbox for the event log.
 func told(owner state.AgentID, n Name, m *Message) event.Mail {
 	t := event.Mail{Owner: owner, Name: string(n), From: m.From, Type: string(m.Type), Subject: m.Subject}
 	if m.Ref != nil {
@@ -260,8 +260,9 @@ func told(owner state.AgentID, n Name, m *Message) event.Mail {
 	return t
 }
 
-// SameArchived reports whether an archived message makes the one of its name in the
-// mailbox superfluous: it is the same but for the flag, or is marked as read besides.
+// SameArchived reports whether the message in the mailbox can be dropped in favor of the
+// archived one of the same name: they are equal, or only the archived one is marked as
+// read.
 func (m *Message) SameArchived(archived *Message) bool {
 	if m.Read && !archived.Read {
 		return false
@@ -273,8 +274,9 @@ func (m *Message) SameArchived(archived *Message) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// DropArchived removes a message from the mailbox whose archive has the same message
-// already. It is no error when one of them is gone; ErrConflict when they differ.
+// DropArchived removes a message from the mailbox if the archive has the same message;
+// see SameArchived. It does nothing if one of them does not exist. Errors: ErrConflict
+// when they differ.
 func (b *Mailbox) DropArchived(ctx context.Context, n Name) error {
 	l, err := b.lock(ctx)
 	if err != nil {
@@ -297,8 +299,8 @@ func (b *Mailbox) DropArchived(ctx context.Context, n Name) error {
 	return b.tree.Remove(b.path(n, false))
 }
 
-// Quarantine moves a file that List reported as damaged to the quarantine, if it still
-// is damaged under the lock. It reports whether it was moved.
+// Quarantine moves a file that List reported as damaged to the quarantine, if it is still
+// damaged under the lock, and reports whether it moved it. Durable when it returns nil.
 func (b *Mailbox) Quarantine(ctx context.Context, c *state.Corruption, now state.Time) (bool, error) {
 	l, err := b.lock(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // Type is what a message is about.
 type Type string
 
-// The types the roles know. A sender's own begin with "x-".
+// The types that roles handle. Types that senders define begin with "x-".
 const (
 	WorkAssignment     Type   = "work_assignment"
 	CompletionReport   Type   = "completion_report"
@@ -61,7 +61,7 @@ func (p Priority) rank() int {
 		return 2
 	case Normal:
 	}
-	return 1 // another writer's word counts as normal
+	return 1 // unknown priorities of other programs count as normal
 }
 
 // Ref is what a message refers to.
@@ -101,7 +101,8 @@ type Message struct {
 	Thread    string `json:"thread,omitempty"`
 	InReplyTo string `json:"in_reply_to,omitempty"`
 	Ref       *Ref   `json:"ref,omitempty"`
-	// TTL is how many hops are left, Trace who passed it on (loop protection).
+	// TTL is how many hops are left, and Trace lists the agents that passed the message
+	// on (loop protection).
 	TTL       *int            `json:"ttl,omitempty"`
 	Trace     []state.AgentID `json:"trace,omitempty"`
 	Deadline  *state.Time     `json:"deadline,omitempty"`
@@ -126,8 +127,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(m), m.Extra)
 }
 
-// RequestsShutdown reports whether the person or the mayor asks this session to end. A
-// request that names another session, or none, does not count.
+// RequestsShutdown reports whether the person or the mayor asks the session to end.
 func (m *Message) RequestsShutdown(mayor state.AgentID, session state.SessionID) bool {
 	return m.Type == ShutdownRequest && (m.From == state.Human || m.From == mayor) && m.Ref != nil && m.Ref.Session == session
 }
@@ -135,12 +135,12 @@ func (m *Message) RequestsShutdown(mayor state.AgentID, session state.SessionID)
 // Name is a message's file name in its mailbox.
 type Name string
 
-// NameAt is the name of a message from an agent at an instant.
+// NameAt returns the name of a message by its time and sender.
 func NameAt(at state.Time, from state.AgentID) Name {
 	return Name(at.Stamp() + "-" + string(from) + ".json")
 }
 
-// ParseName checks a name that a person or a file gave; ".json" may be left out.
+// ParseName checks a name from a person or a file; ".json" may be missing.
 func ParseName(s string) (Name, error) {
 	if !strings.HasSuffix(s, ".json") {
 		s += ".json"
@@ -160,7 +160,7 @@ func (n Name) Time() state.Time {
 	return at
 }
 
-// MaxSize is the largest message, in bytes of its file.
+// MaxSize is the maximum size of a message's file, in bytes.
 const MaxSize = 64 << 10
 
 const (
@@ -169,13 +169,13 @@ const (
 	alphanumeric = lowerLetters + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits
 )
 
-// word reports whether s begins with one of first, goes on with characters of rest, and
-// has at most most bytes.
+// word reports whether s consists of a character of first and then characters of rest,
+// and has at most most bytes.
 func word(s string, most int, first, rest string) bool {
 	return s != "" && len(s) <= most && strings.Contains(first, s[:1]) && strings.Trim(s, rest) == ""
 }
 
-// wellFormed reports whether t is a valid type, known or not.
+// wellFormed reports whether t is a valid type, even if it is unknown.
 func (t Type) wellFormed() bool { return word(string(t), 64, lowerLetters, lowerLetters+digits+"_.-") }
 
 // Validate returns an error unless the message may be sent.
@@ -194,9 +194,9 @@ func (m *Message) Validate() error {
 	case len(m.ID) > 200:
 		return fmt.Errorf("message: id of %d bytes, at most 200", len(m.ID))
 	case m.TTL != nil && *m.TTL < 0:
-		return fmt.Errorf("message: ttl %d is used up", *m.TTL)
+		return fmt.Errorf("message: ttl %d: no hops are left", *m.TTL)
 	case slices.Contains(m.Trace, m.To):
-		return fmt.Errorf("message: %s is in the trace already: it would go round in a loop", m.To)
+		return fmt.Errorf("message: loop: %s is in the trace already", m.To)
 	}
 	if err := m.checkTask(); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (m *Message) Validate() error {
 	return m.checkCallback()
 }
 
-// Encode gives the bytes of the message's file, or an error above MaxSize.
+// Encode returns the content of the message's file. Errors: ErrTooLarge above limit bytes.
 func (m *Message) Encode(limit int64) ([]byte, error) {
 	data, err := state.Encode(m)
 	if err != nil {
@@ -216,8 +216,8 @@ func (m *Message) Encode(limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Decode parses the file of a message that lies in the mailbox of owner under
-// name. What contradicts the name is a *Corruption.
+// Decode parses the file of a message with that name in the mailbox of owner. Every
+// error is a *Corruption.
 func Decode(path string, owner state.AgentID, name Name, data []byte) (Message, error) {
 	var m Message
 	if err := state.Decode(path, data, &m); err != nil {
@@ -233,7 +233,7 @@ func Decode(path string, owner state.AgentID, name Name, data []byte) (Message, 
 	var reason string
 	switch skew := m.Timestamp.Sub(at.Time); {
 	case m.To != owner:
-		reason = fmt.Sprintf("to %q is not the mailbox it lies in", m.To)
+		reason = fmt.Sprintf("to %q is not the owner of the mailbox", m.To)
 	case m.From != from:
 		reason = fmt.Sprintf("from %q contradicts the file's name", m.From)
 	case skew > time.Second || skew < -time.Second: // other writers cut fractions off
@@ -247,7 +247,7 @@ func Decode(path string, owner state.AgentID, name Name, data []byte) (Message, 
 	return m, nil
 }
 
-// requiredFields are those without which a file is not a message.
+// requiredFields are the fields that every message must have.
 func requiredFields() [8]string {
 	return [8]string{"from", "to", "type", "subject", "body", "timestamp", "read", "priority"}
 }
@@ -264,8 +264,8 @@ func missingFields(data []byte) string {
 	return strings.Join(missing, ", ")
 }
 
-// markRead returns the file's bytes with the top-level "read" flipped to true
-// and nothing else changed, whoever wrote it and however it is laid out.
+// markRead returns the file's bytes with the top-level "read" set to true and no other
+// byte changed, because another program may have written the file in another layout.
 func markRead(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if _, err := dec.Token(); err != nil {
@@ -289,7 +289,7 @@ func markRead(data []byte) ([]byte, error) {
 	return nil, fmt.Errorf("no read field")
 }
 
-// Entry is a message as it lies in a mailbox.
+// Entry is a message in a mailbox.
 type Entry struct {
 	Name Name
 	// Archived is true for one below archive/.
@@ -297,7 +297,7 @@ type Entry struct {
 	Message
 }
 
-// Sort puts entries in the order of time; equal times in the order of names.
+// Sort sorts entries by time, then by name.
 func Sort(entries []Entry) {
 	slices.SortStableFunc(entries, func(a, b Entry) int {
 		return cmp.Or(a.Timestamp.Compare(b.Timestamp.Time), cmp.Compare(a.Name, b.Name))

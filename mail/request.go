@@ -8,13 +8,13 @@ import (
 
 // Ask is the metadata of a request.
 type Ask struct {
-	// Rule is what a permission_request asks for, word by word.
+	// Rule is the exact text of the rule that a permission_request asks for.
 	Rule string `json:"rule,omitempty"`
-	// NoReply is true for a request whose sender sees elsewhere what became of it.
+	// NoReply is true if the sender learns of the decision in another way.
 	NoReply bool `json:"no_reply,omitempty"`
 }
 
-// AskOf returns what a request asks for. Metadata of another writer asks for nothing.
+// AskOf returns the metadata of a request, or the zero value if that is invalid.
 func AskOf(m *Message) Ask {
 	var a Ask
 	if len(m.Metadata) > 0 {
@@ -32,9 +32,10 @@ type Answer struct {
 	Remembered string `json:"remembered,omitempty"`
 }
 
-// AnswerOf returns what a response decides, and whether it decides anything: it must
-// say so, and come from somebody who may. The person decides everything, the mayor
-// plans, and whoever was asked to end decides that.
+// AnswerOf returns the metadata of a response, and whether it decides the request: it
+// must set Approved, and the sender must have the right to decide. The person decides
+// permissions and plans, the mayor decides plans, and the agent that was asked to shut
+// down decides that.
 func AnswerOf(m *Message, mayor state.AgentID) (Answer, bool) {
 	var a Answer
 	if len(m.Metadata) == 0 || json.Unmarshal(m.Metadata, &a) != nil || a.Approved == nil {

@@ -30,21 +30,20 @@ func NewSender(t *state.Tree, agents agent.Store, clock state.Clock, limit int64
 	return &Sender{tree: t, agents: agents, clock: clock, limit: limit}
 }
 
-// WithLog makes the sender tell a log what is sent. It is called before it sends
-// anything, and returns the sender.
+// WithLog makes the sender log each message that it sends, and returns the sender. Call
+// it before the sender is used.
 func (o *Sender) WithLog(log *event.Log) *Sender {
 	o.log = log
 	return o
 }
 
-// Send delivers a message and returns its name, which holds the message's time or,
-// if that name is taken, the next free nanosecond. When the error is nil the message
+// Send delivers a message and returns its name, which contains the message's time or,
+// if that name is taken, the next free nanosecond. When the error is nil, the message
 // survives a power cut; otherwise there is no message. If the same sender has
-// delivered a message with the same ID to the same recipient before, nothing is
-// delivered and Send returns the name of that message. A message about a task must be
-// a legal step of the task, see admitTask. Errors:
-// ErrNotFound, ErrConflict, ErrTooLarge; ErrRefused for one with an ID while the
-// system refuses to read an earlier one of the sender there.
+// delivered a message with the same ID to the same recipient before, Send delivers
+// nothing and returns the name of that message. A message about a task must be a legal
+// step of the task; see admitTask. Errors: ErrNotFound, ErrConflict, ErrTooLarge;
+// ErrRefused for a message with an ID, if an earlier message of the sender can't be read.
 func (o *Sender) Send(ctx context.Context, m Message) (Name, error) {
 	if err := o.complete(&m); err != nil {
 		return "", err
@@ -99,7 +98,8 @@ func (o *Sender) publish(box *Mailbox, n Name, m *Message) error {
 	return err
 }
 
-// file returns the file of a message, or ErrExists if the archive has its name.
+// file returns the file of a message. It returns ErrExists if the archive has a message
+// of that name.
 func (o *Sender) file(box *Mailbox, n Name, m *Message) (state.NewFile, error) {
 	data, err := m.Encode(o.limit)
 	if err != nil {
@@ -121,14 +121,16 @@ type delivery struct {
 	id   string
 }
 
-// findID returns the name of an earlier delivery, which is durable, or "". The mailbox is locked.
+// findID returns the name of an earlier delivery, which is durable, or "". The caller
+// holds the lock of the mailbox.
 func (b *Mailbox) findID(from state.AgentID, id string) (Name, error) {
 	found, err := b.delivered(map[delivery]bool{{from, id}: true})
 	return found[delivery{from, id}], err
 }
 
-// delivered returns the earlier deliveries that are wanted. They are durable: the lock,
-// which is held, makes the entries of the mailbox so, and what was archived is synced here.
+// delivered returns the names of the wanted deliveries that were made before. They are
+// durable: the caller holds the lock of the mailbox, which syncs its folder, and
+// delivered syncs the archive.
 func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error) {
 	senders := map[state.AgentID]bool{}
 	for d := range wanted {
@@ -144,7 +146,7 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 			return nil, err
 		}
 		if err := firstRefused(bad); err != nil {
-			return nil, err // it may be the very message, and must not arrive twice
+			return nil, err // it may be a wanted delivery, which must not be made twice
 		}
 		some := false
 		for i := range entries {
@@ -165,8 +167,8 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 // SendAs delivers a message under a name that the caller has recorded before, so that
 // it can be called again after a crash. The message needs an ID. If a message with the
 // same sender and ID has the name already, in the mailbox or the archive, SendAs
-// returns nil. If anything else has it, it returns ErrExists, and the caller chooses
-// another name. Durable when it returns nil.
+// delivers nothing and returns nil. If another file has the name, it returns ErrExists,
+// and the caller must choose another name. Durable when it returns nil.
 func (o *Sender) SendAs(ctx context.Context, n Name, m Message) error {
 	m.Timestamp = n.Time()
 	if err := o.complete(&m); err != nil {
@@ -193,7 +195,7 @@ func (o *Sender) SendAs(ctx context.Context, n Name, m Message) error {
 	case errors.Is(err, state.ErrNotFound):
 		return o.publish(box, n, &m)
 	}
-	// A file in the place of the folder would be in the way of every name.
+	// A file in place of the folder is another error: it blocks every name.
 	if _, err := o.tree.List(box.path(n, there.Archived).Dir()); err != nil {
 		return err
 	}

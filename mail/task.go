@@ -10,21 +10,21 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// TaskState is where a task stands between who asked for it and who does it.
+// TaskState is the state of a task, which a requester asks an assignee to do.
 type TaskState string
 
 const (
-	// TaskPending: asked for; ends when the assignee accepts or rejects it.
+	// TaskPending: requested; ends when the assignee accepts or rejects it.
 	TaskPending TaskState = "pending"
-	// TaskAccepted: promised; ends when the assignee begins, or gives it back.
+	// TaskAccepted: the assignee will do it; ends when it begins or gives the task back.
 	TaskAccepted TaskState = "accepted"
 	// TaskWorking: begun; ends with its outcome.
 	TaskWorking TaskState = "working"
-	// TaskCompleted: done; final.
+	// TaskCompleted: done. Final.
 	TaskCompleted TaskState = "completed"
-	// TaskRejected: not taken, or given back; final.
+	// TaskRejected: not accepted, or given back. Final.
 	TaskRejected TaskState = "rejected"
-	// TaskFailed: tried in vain; final.
+	// TaskFailed: the assignee could not do it. Final.
 	TaskFailed TaskState = "failed"
 )
 
@@ -33,7 +33,7 @@ func TaskStates() []TaskState {
 	return []TaskState{TaskPending, TaskAccepted, TaskWorking, TaskCompleted, TaskRejected, TaskFailed}
 }
 
-// next lists the legal moves, all of them the assignee's.
+// next returns the legal next states. Only the assignee changes the state.
 func (s TaskState) next() []TaskState {
 	switch s {
 	case TaskPending:
@@ -55,17 +55,17 @@ func (s TaskState) rank() int {
 	return min(slices.Index(TaskStates(), s), slices.Index(TaskStates(), TaskCompleted))
 }
 
-// TaskID names a task; it is the requester's own word, unique among what it
-// asks of one assignee.
+// TaskID names a task. The requester chooses it, unique among its requests to one
+// assignee.
 type TaskID string
 
-// NewTaskID makes one.
+// NewTaskID returns a fresh tk-… ID.
 func NewTaskID() TaskID { return TaskID("tk-" + state.Random(8)) }
 
-// Task is what a message says of a task.
+// Task is the part of a message that refers to a task.
 type Task struct {
 	ID TaskID `json:"id"`
-	// State is the state that the message moves the task to, or leaves it in.
+	// State is the state of the task after the message.
 	State    TaskState   `json:"state,omitempty"`
 	Deadline *state.Time `json:"deadline,omitempty"`
 
@@ -84,9 +84,8 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(t), t.Extra)
 }
 
-// TaskOf returns the task that a message refers to, or nil. It returns an error for
-// what another writer of the format put there and is not a task; the message is valid
-// all the same.
+// TaskOf returns the task that a message refers to, or nil. It returns an error if another
+// program has written something else there; the message itself is valid then.
 func (m *Message) TaskOf() (*Task, error) {
 	if len(m.Task) == 0 || string(m.Task) == "null" {
 		return nil, nil
@@ -105,8 +104,8 @@ func (m *Message) SetTask(t Task) error {
 	return err
 }
 
-// checkTask returns an error unless what the message says of a task may be
-// sent by somebody. An empty state leaves it as it is.
+// checkTask returns an error if the task of the message is invalid. An empty state is
+// valid and means the current one.
 func (m *Message) checkTask() error {
 	t, err := m.TaskOf()
 	switch {
@@ -120,25 +119,25 @@ func (m *Message) checkTask() error {
 	return nil
 }
 
-// checkCallback returns an error unless callback is an object of strings: it is
-// carried through by agents that know nothing of it.
+// checkCallback returns an error unless callback is an object whose channel and
+// session_id are strings. Agents pass it on without looking at it.
 func (m *Message) checkCallback() error {
 	if len(m.Callback) == 0 {
 		return nil
 	}
 	var c map[string]any
 	if err := json.Unmarshal(m.Callback, &c); err != nil {
-		return fmt.Errorf("message: callback: not an object")
+		return fmt.Errorf("message: callback is not an object")
 	}
 	for _, key := range []string{"channel", "session_id"} {
 		if _, ok := c[key].(string); c[key] != nil && !ok {
-			return fmt.Errorf("message: callback: %s is not a string", key)
+			return fmt.Errorf("message: %s of callback is not a string", key)
 		}
 	}
 	return nil
 }
 
-// TaskStatus is the status of a task by the messages of both sides.
+// TaskStatus is the status of a task according to the messages of both sides.
 type TaskStatus struct {
 	ID        TaskID        `json:"id"`
 	State     TaskState     `json:"state"`
@@ -146,7 +145,7 @@ type TaskStatus struct {
 	Requester state.AgentID `json:"requester"`
 	Assignee  state.AgentID `json:"assignee"`
 	Subject   string        `json:"subject"`
-	// Request is the message that asked for it, in the assignee's mailbox.
+	// Request is the message that requests it, in the assignee's mailbox.
 	Request   Name            `json:"request"`
 	Callback  json.RawMessage `json:"callback,omitempty"`
 	UpdatedAt state.Time      `json:"updated_at"`
@@ -157,10 +156,10 @@ func (t *TaskStatus) Overdue(now time.Time) bool {
 	return t.Deadline != nil && !t.State.Final() && now.After(t.Deadline.Time)
 }
 
-// about reads the messages of one sender that refer to a task, in the order of
-// time; id "" is any. Only files whose name tells that sender are opened.
+// about returns the messages of one sender that refer to a task, in the order of time;
+// id "" means any task. It opens only files with that sender in their name.
 func (b *Mailbox) about(from state.AgentID, id TaskID, archived bool) ([]Entry, error) {
-	all, _, err := b.list(archived, func(n Name) bool { // what is damaged is the doctor's
+	all, _, err := b.list(archived, func(n Name) bool { // doctor reports damaged files
 		_, sender, err := state.ParseTimestampedName(string(n))
 		return err == nil && (from == "" || sender == from)
 	})
@@ -176,7 +175,7 @@ func (b *Mailbox) about(from state.AgentID, id TaskID, archived bool) ([]Entry, 
 	return found, nil
 }
 
-// request is the message in the assignee's mailbox that asked for a task, or nil.
+// request returns the message in the assignee's mailbox that requests a task, or nil.
 func request(assignee *Mailbox, requester state.AgentID, id TaskID) (*Entry, error) {
 	for _, archived := range []bool{true, false} { // the oldest is the request
 		all, err := assignee.about(requester, id, archived)
@@ -190,8 +189,8 @@ func request(assignee *Mailbox, requester state.AgentID, id TaskID) (*Entry, err
 	return nil, nil
 }
 
-// TaskStatusOf tells where the task stands that a message asked for, by the
-// assignee's messages in the requester's mailbox. nil when it asked for none.
+// TaskStatusOf returns the status of the task that a message requests, according to the
+// assignee's messages in the requester's mailbox, or nil if it requests none.
 func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
 	t, err := asked.TaskOf()
 	if err != nil || t == nil {
@@ -206,7 +205,7 @@ func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
 		}
 		for i := range updates {
 			said, _ := updates[i].TaskOf()
-			// A task only goes forward, whatever the clocks of its messages say.
+			// A task only goes forward, whatever the timestamps of the messages are.
 			if said.State.rank() > s.State.rank() {
 				s.State, s.UpdatedAt = said.State, updates[i].Timestamp
 			}
@@ -215,8 +214,8 @@ func TaskStatusOf(requester *Mailbox, asked *Entry) (*TaskStatus, error) {
 	return s, nil
 }
 
-// TasksFor returns the tasks that were asked of an agent and whose requests
-// are not archived, in the order of time. box finds the mailbox of a requester.
+// TasksFor returns the tasks that an agent was asked to do, in the order of time, except
+// for those whose requests are archived. box returns the mailbox of a requester.
 func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
 	_, asked, _, err := assignee.UnreadAndRequests()
 	if err != nil {
@@ -225,8 +224,8 @@ func TasksFor(assignee *Mailbox, box func(state.AgentID) *Mailbox) ([]TaskStatus
 	return tasksOf(asked, box)
 }
 
-// OverdueTasks returns those of the requests of UnreadAndRequests that should have been
-// done before now. Only the mail of their requesters is looked at.
+// OverdueTasks returns the overdue tasks among the requests of UnreadAndRequests. It reads
+// only the mail of their requesters.
 func OverdueTasks(asked []Entry, now time.Time, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
 	var due []Entry
 	for _, e := range asked {
@@ -242,7 +241,7 @@ func OverdueTasks(asked []Entry, now time.Time, box func(state.AgentID) *Mailbox
 	return slices.DeleteFunc(tasks, func(t TaskStatus) bool { return !t.Overdue(now) }), err
 }
 
-// tasksOf tells where the tasks stand that some messages ask for.
+// tasksOf returns the status of each task that some messages request.
 func tasksOf(asked []Entry, box func(state.AgentID) *Mailbox) ([]TaskStatus, error) {
 	type key struct {
 		from state.AgentID
@@ -254,7 +253,7 @@ func tasksOf(asked []Entry, box func(state.AgentID) *Mailbox) ([]TaskStatus, err
 		e := &asked[i]
 		t, err := e.TaskOf()
 		if err != nil || t == nil || seen[key{e.From, t.ID}] {
-			continue // a later word
+			continue // a later message about the task
 		}
 		seen[key{e.From, t.ID}] = true
 		s, err := TaskStatusOf(box(e.From), e)

@@ -11,7 +11,7 @@ import (
 // MaxDepth is how deep objects and arrays may be nested in a state file.
 const MaxDepth = 64
 
-// Field is a field of a JSON object as it stands in a file.
+// Field is a field of a JSON object in its textual form.
 type Field struct {
 	// Name is without its quotes, Value is the text of the value.
 	Name, Value []byte
@@ -20,8 +20,8 @@ type Field struct {
 }
 
 // Fields returns the fields of the JSON object in data without decoding their
-// values. It uses the memory of buf when that is large enough. ok is false for a
-// text that Decode refuses, whatever it is decoded into.
+// values. It uses the memory of buf if that is large enough. ok is false for a
+// text that Decode refuses for every type.
 func Fields(data []byte, buf []Field) (fields []Field, ok bool) {
 	if inspect(data) != "" {
 		return nil, false
@@ -39,9 +39,7 @@ func FieldNamed(fields []Field, name string) []byte {
 	return nil
 }
 
-// inspect returns what is wrong with the text of a state file, or "". It refuses
-// what encoding/json accepts: an empty file, invalid UTF-8, a root that is not an
-// object, a key that appears twice, and nesting deeper than MaxDepth.
+// inspect returns what is wrong with the text of a state file, or "". See Decode.
 func inspect(data []byte) string {
 	text := bytes.TrimSpace(data)
 	switch {
@@ -50,14 +48,15 @@ func inspect(data []byte) string {
 	case !utf8.Valid(data):
 		return "the file is not valid UTF-8"
 	case text[0] != '{':
-		return "the file holds no JSON object"
+		return "the file is not a JSON object"
 	case !json.Valid(data):
 		return fmt.Sprintf("not valid JSON: %v", json.Unmarshal(data, &json.RawMessage{}))
 	}
 	return inspectValue(text, 1)
 }
 
-// inspectValue looks for duplicate keys in valid JSON at a depth of nesting.
+// inspectValue returns what is wrong with a value of valid JSON, or "": duplicate keys,
+// or too much nesting. depth is that of the value.
 func inspectValue(value []byte, depth int) string {
 	if value[0] != '{' && value[0] != '[' {
 		return ""
@@ -78,9 +77,9 @@ func inspectValue(value []byte, depth int) string {
 	return ""
 }
 
-// duplicate returns a name that two fields have, or nil.
+// duplicate returns the name of two fields, or nil if all names differ.
 func duplicate(fields []Field) []byte {
-	if len(fields) > 32 { // comparing each with each would take too long
+	if len(fields) > 32 { // comparing all pairs would take too long
 		fields = slices.Clone(fields)
 		slices.SortFunc(fields, func(a, b Field) int { return bytes.Compare(a.Name, b.Name) })
 		for i := 1; i < len(fields); i++ {
@@ -98,8 +97,8 @@ func duplicate(fields []Field) []byte {
 	return nil
 }
 
-// split appends the fields of a JSON object, or the elements of an array, whose
-// names are nil, to fields. The text must be valid JSON.
+// split appends the fields of a JSON object to fields, or the elements of an array as
+// fields without names. The text must be valid JSON.
 func split(text []byte, fields []Field) []Field {
 	object := text[0] == '{'
 	at := 1
@@ -142,7 +141,7 @@ func skipSpace(text []byte, at int) int {
 	return at
 }
 
-// skipValue returns where the value that begins at at ends.
+// skipValue returns the end of the value that begins at at.
 func skipValue(text []byte, at int) int {
 	switch text[at] {
 	case '"':

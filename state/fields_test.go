@@ -19,7 +19,7 @@ func inspectTokens(data []byte) string {
 	case !utf8.Valid(data):
 		return "the file is not valid UTF-8"
 	case trimmed[0] != '{':
-		return "the file holds no JSON object"
+		return "the file is not a JSON object"
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

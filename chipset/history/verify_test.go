@@ -35,7 +35,7 @@ func TestTampering(t *testing.T) {
 	y.plant(p, strings.Replace(y.tree()[p], "sound", "forged", 1))
 	forged := y.commit()
 	report := y.verify("", p)
-	if v := report.Violations[0]; v.Commit != forged.Commit || !strings.Contains(v.Reason, "its body is another") {
+	if v := report.Violations[0]; v.Commit != forged.Commit || !strings.Contains(v.Reason, `field "body" differs`) {
 		t.Errorf("%+v", v)
 	}
 	h, err := y.Hooks.Get("mayor")
@@ -46,7 +46,7 @@ func TestTampering(t *testing.T) {
 	must(t, os.Remove(y.Tree.Abs(state.StateDir.Join(p))))
 	last := y.commit()
 	report = y.verify("", p, "hooks/mayor.json", p)
-	if v := report.Violations[2]; v.Commit != last.Commit || v.Reason != "it is gone" {
+	if v := report.Violations[2]; v.Commit != last.Commit || v.Reason != "it was removed" {
 		t.Errorf("%+v", v)
 	}
 }

@@ -1,12 +1,12 @@
 // Package audit checks that a state tree changed only in legal ways from one snapshot
 // to the next. It is pure: it compares versions of files. The rule for each kind of
-// file belongs to the package of that kind; this package checks what all have in common:
+// file belongs to the package of that kind; this package checks what they have in common:
 //
 //   - A file changes as its rule allows.
-//   - A file that is gone was moved to where its rule says (a message: to the
-//     archive), or to the quarantine, where a reason names it. Some kinds
+//   - A file that is missing was moved to where its rule says (a message: to the
+//     archive), or to the quarantine, where a reason names it. Files of some kinds
 //     may also be removed; their rule says when.
-//   - A file that could be read can still be read.
+//   - A file that was readable stays readable.
 //
 // Many legal steps may lie between two snapshots, so a rule asks whether the
 // later version can be reached from the earlier one, in any number of steps.
@@ -24,7 +24,7 @@ import (
 
 // File is one version of a file.
 type File struct {
-	// ID is the same for the same content, and "" for a file that is not there.
+	// ID identifies the content. It is "" if there is no file.
 	ID   string
 	Data []byte
 }
@@ -32,8 +32,7 @@ type File struct {
 // Exists reports whether there is a file.
 func (f File) Exists() bool { return f.ID != "" }
 
-// Change is a file of which two snapshots hold different versions. Path is
-// relative to state/.
+// Change is a file that differs between two snapshots. Path is relative to state/.
 type Change struct {
 	Path          string
 	Before, After File
@@ -44,25 +43,25 @@ type Snapshot func(path string) (File, error)
 
 // Rule says how files of one kind may change.
 type Rule struct {
-	// Patterns are those of path.Match for the files of the kind, below state/.
+	// Patterns match the files of the kind, relative to state/, as path.Match does.
 	Patterns []string
-	// CheckChange returns why the later version can't follow the earlier one. A nil
-	// before is a file that appears; it is asked for only where CheckNew is set.
+	// CheckChange returns an error unless after can follow before. before is nil for a
+	// new file; the checker passes that only if CheckNew is set.
 	CheckChange func(p string, before, after []byte) error
 	// CheckNew makes the checker call CheckChange for new files too.
 	CheckNew bool
-	// MovesTo is where a file may go under the same name, or nil.
+	// MovesTo returns where a file may be moved, or is nil if it may not be moved.
 	MovesTo func(p string) string
-	// CheckRepair judges a file instead of CheckChange when a damaged version of it was
-	// put into the quarantine in the same step; nil means that no such file is
-	// ever rebuilt.
+	// CheckRepair replaces CheckChange if a damaged version of the file was
+	// put into the quarantine in the same step. It is nil if such files are never
+	// repaired.
 	CheckRepair func(p string, before, after []byte) error
-	// CheckRemoval returns why a file may not be gone that stands nowhere else; nil
-	// means that it never may.
+	// CheckRemoval returns an error unless a file may be removed. It is nil if it never
+	// may.
 	CheckRemoval func(p string, before []byte, later Snapshot) error
 }
 
-// Violation is one file that changed in a way that its rule does not allow.
+// Violation is a change that the rule of the file does not allow.
 type Violation struct {
 	// Path is relative to state/.
 	Path string `json:"path"`
@@ -76,8 +75,8 @@ var ErrUnreadable = errors.New("can't be read")
 // Checker checks snapshots by rules.
 type Checker struct{ rules []Rule }
 
-// NewChecker returns a checker. For each file the first rule whose pattern matches
-// counts; a file that matches none is not checked.
+// NewChecker returns a checker. Each file is checked by the first rule that matches its
+// path, if there is one.
 func NewChecker(rules ...Rule) *Checker { return &Checker{rules} }
 
 // Rule returns the rule for a path, or nil.
@@ -105,8 +104,8 @@ func (j *Checker) Destination(p string) string {
 	return ""
 }
 
-// Check checks everything that changed between two snapshots. later is the second
-// one; an error of later ends the check and is returned.
+// Check checks all changes between two snapshots. later is the second one; an error of
+// later ends the check and is returned.
 func (j *Checker) Check(changes []Change, later Snapshot) ([]Violation, error) {
 	s := step{judge: j, later: later, kept: quarantined(changes), after: map[string]File{}}
 	for _, c := range changes {
@@ -126,7 +125,7 @@ func (j *Checker) Check(changes []Change, later Snapshot) ([]Violation, error) {
 	return found, nil
 }
 
-// step is the judgement of one step.
+// step is the check of one step between snapshots.
 type step struct {
 	judge *Checker
 	later Snapshot
@@ -134,12 +133,12 @@ type step struct {
 	after map[string]File
 }
 
-// lookupError tells a failure to look from a judgement.
+// lookupError distinguishes an error of Snapshot from a violation.
 type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }
 
-// lookup is what stands at a path afterwards.
+// lookup returns the file at a path after the step.
 func (s *step) lookup(p string) (File, error) {
 	if f, changed := s.after[p]; changed {
 		return f, nil
@@ -168,7 +167,7 @@ func (s *step) change(c Change) error {
 	if err == nil {
 		return nil
 	}
-	// A file that was repaired: the damage that stood there is kept, with its reason.
+	// A repaired file: its damaged version is in the quarantine.
 	for _, k := range s.kept[c.Path] {
 		if r.CheckRepair != nil && errors.Is(r.CheckChange(c.Path, nil, k.data), ErrUnreadable) {
 			return r.CheckRepair(c.Path, c.Before.Data, c.After.Data)
@@ -177,12 +176,11 @@ func (s *step) change(c Change) error {
 	return err
 }
 
-// appeared judges a file that was not there before, under a name that may not
-// have been used for anything else.
+// appeared checks a new file. Its name must not belong to another file that was moved.
 func (s *step) appeared(r *Rule, c Change) error {
 	if r.CheckNew {
 		if err := r.CheckChange(c.Path, nil, c.After.Data); err != nil && !errors.Is(err, ErrUnreadable) {
-			return err // what never could be read was never a file of its kind
+			return err // a file that was never readable is not of this kind
 		}
 	}
 	if r.MovesTo == nil {
@@ -193,7 +191,7 @@ func (s *step) appeared(r *Rule, c Change) error {
 		return err
 	}
 	if r.CheckChange(c.Path, c.After.Data, twin.Data) != nil {
-		return fmt.Errorf("another file of this name stands in %s", path.Dir(r.MovesTo(c.Path)))
+		return fmt.Errorf("there is another file of this name in %s", path.Dir(r.MovesTo(c.Path)))
 	}
 	return nil
 }
@@ -219,16 +217,16 @@ func (s *step) vanished(r *Rule, c Change) error {
 		if k.id == c.Before.ID || r.CheckChange(c.Path, c.Before.Data, k.data) == nil {
 			return nil
 		}
-		changed = errors.New("it is in the quarantine, but not as it was")
+		changed = errors.New("it was moved to the quarantine with another content")
 	}
 	if changed != nil {
 		return changed
 	}
 	if errors.Is(r.CheckChange(c.Path, nil, c.Before.Data), ErrUnreadable) {
-		return nil // it never was a file of its kind, or was reported when it ceased to be
+		return nil // it was never readable, or its damage was reported earlier
 	}
 	if r.CheckRemoval == nil {
-		return errors.New("it is gone")
+		return errors.New("it was removed")
 	}
 	return r.CheckRemoval(c.Path, c.Before.Data, s.lookup)
 }
@@ -239,11 +237,11 @@ const quarantine = "quarantine/"
 type kept struct {
 	id     string
 	data   []byte
-	copied bool // what stood there was left in its place
+	copied bool // the original was left in place
 }
 
-// quarantined are the files that a step put into the quarantine, by the path
-// that their reason names.
+// quarantined returns the files that a step put into the quarantine, by their original
+// paths.
 func quarantined(changes []Change) map[string][]kept {
 	files := map[string]File{}
 	for _, c := range changes {
@@ -271,11 +269,11 @@ func quarantined(changes []Change) map[string][]kept {
 
 const reasonSuffix = ".reason.json"
 
-// judgeQuarantine: what is in the quarantine never changes. It ends when a
-// person has dealt with it.
+// judgeQuarantine returns an error if a file in the quarantine changed. It may be
+// removed, by a person.
 func judgeQuarantine(c Change) error {
 	if c.Before.Exists() && c.After.Exists() {
-		return errors.New("what is in the quarantine was changed")
+		return errors.New("a file in the quarantine was changed")
 	}
 	return nil
 }

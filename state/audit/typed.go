@@ -10,9 +10,9 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Typed makes a judgement of bytes from one of values. check refuses a value
-// that contradicts its file's name (without .json); moved gets a nil before for
-// a file that appears. Two versions that mean the same are always legal.
+// Typed returns a CheckChange that decodes the versions and calls moved with them. check
+// returns an error for a value that is invalid or contradicts its file's name (without
+// .json). before is nil for a new file. Two versions with equal values are always legal.
 func Typed[T any](check func(name string, v *T) error, moved func(before, after *T) error) func(p string, before, after []byte) error {
 	decode := func(p string, data []byte) (*T, error) {
 		v := new(T)
@@ -29,7 +29,7 @@ func Typed[T any](check func(name string, v *T) error, moved func(before, after 
 		if before != nil {
 			var err error
 			if old, err = decode(p, before); err != nil {
-				return nil //nolint:nilerr // reported when it became unreadable; what comes after is better
+				return nil //nolint:nilerr // its damage was reported earlier
 			}
 		}
 		v, err := decode(p, after)
@@ -54,7 +54,7 @@ func Fixed(fields ...any) error {
 	return nil
 }
 
-// show is a value short enough for a sentence.
+// show formats a value, shortened for a message.
 func show(v any) string {
 	s := fmt.Sprintf("%q", fmt.Sprint(v))
 	if len(s) > 80 {
@@ -63,29 +63,28 @@ func show(v any) string {
 	return s
 }
 
-// AppendOnly is the CheckChange of a file to which lines are added and in which
-// nothing else changes.
+// AppendOnly is the CheckChange of a file to which lines are only appended.
 func AppendOnly(_ string, before, after []byte) error {
 	switch {
 	case bytes.HasPrefix(after, before):
 		return nil
 	case len(after) < len(before) && bytes.HasPrefix(before, after):
-		return fmt.Errorf("its last %d bytes are gone", len(before)-len(after))
+		return fmt.Errorf("its last %d bytes were removed", len(before)-len(after))
 	}
 	same := 0
 	for same < min(len(before), len(after)) && before[same] == after[same] {
 		same++
 	}
-	return fmt.Errorf("line %d was changed; lines are only ever added", 1+bytes.Count(before[:same], []byte{'\n'}))
+	return fmt.Errorf("line %d was changed, but lines may only be appended", 1+bytes.Count(before[:same], []byte{'\n'}))
 }
 
 // WriteOnce is the CheckChange of a file that never changes.
 func WriteOnce(_ string, before, after []byte) error {
 	if before != nil && !bytes.Equal(before, after) {
-		return fmt.Errorf("it was changed; files of its kind never are")
+		return fmt.Errorf("it was changed, but files of its kind may not be")
 	}
 	return nil
 }
 
-// AllowRemoval is the CheckRemoval of a file that may go at any time.
+// AllowRemoval is the CheckRemoval of a file that may always be removed.
 func AllowRemoval(string, []byte, Snapshot) error { return nil }
