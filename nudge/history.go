@@ -6,8 +6,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History returns the audit rules of nudges: a newer nudge replaces an older one of the
-// same sender, and what was marked as seen stays so.
+// History returns the audit rules of nudges: a nudge is only replaced by a newer one of
+// the same sender, and a nudge that is seen stays seen.
 func History() []audit.Rule {
 	whole := func(_ string, n *Nudge) error { return n.check() }
 	sent := func(name string, n *Nudge) error {
@@ -25,7 +25,7 @@ func History() []audit.Rule {
 
 func moved(before, after *Nudge) error {
 	if before != nil && before.From == after.From && !after.Timestamp.After(before.Timestamp.Time) {
-		return fmt.Errorf("the nudge of %s at %s took the place of the one at %s, which is not older", after.From, after.Timestamp, before.Timestamp)
+		return fmt.Errorf("the nudge of %s at %s replaced the one at %s, which is not older", after.From, after.Timestamp, before.Timestamp)
 	}
 	return nil
 }
@@ -36,7 +36,7 @@ func seenMoved(before, after *Seen) error {
 	}
 	for from, at := range before.Seen {
 		if after.Seen[from].Before(at.Time) {
-			return fmt.Errorf("what %s sent at %s was seen, and is no longer", from, at)
+			return fmt.Errorf("the nudge of %s at %s is no longer marked as seen", from, at)
 		}
 	}
 	return nil

@@ -1,10 +1,10 @@
-// Package nudge keeps short notices to an agent, of which the latest of each sender
-// counts. Nothing depends on them: a rig in which every nudge is lost still finishes
-// all work. The fields are described in docs/state.md.
+// Package nudge stores short notices to an agent; only the latest of each sender counts.
+// Nothing depends on them: a rig in which every nudge is lost still finishes all work.
+// The fields are described in docs/state.md.
 //
 //	state/nudge/{agent}/from/{sender}.json  the newest nudge of a sender, written first
-//	state/nudge/{agent}/latest.json         the newest nudge of all; other programs write
-//	                                        only this one
+//	state/nudge/{agent}/latest.json         the newest nudge of all senders; other programs
+//	                                        write only this file
 //	state/nudge/{agent}/seen.json           for each sender the time of the newest nudge
 //	                                        that the agent has processed
 //
@@ -25,7 +25,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// Type is what a nudge asks.
+// Type is what a nudge asks for.
 type Type string
 
 // Types of nudges. Only mayor and human may abort.
@@ -38,19 +38,19 @@ const (
 	Response       Type = "nudge_response"
 )
 
-// Types lists all of them, for help texts and checks.
+// Types lists all types, for help texts and checks.
 func Types() []Type {
 	return []Type{HealthCheck, StallWarning, PriorityChange, Abort, SyncRequest, Response}
 }
 
-// Ref is what a nudge refers to; another assignment or session makes it stale.
+// Ref is what a nudge refers to. The nudge is stale for another assignment or session.
 type Ref struct {
 	BeadID       state.BeadID       `json:"bead_id,omitempty"`
 	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
 	Session      state.SessionID    `json:"session,omitempty"`
 }
 
-// Nudge is one ping.
+// Nudge is one notice.
 type Nudge struct {
 	From             state.AgentID `json:"from"`
 	Type             Type          `json:"type"`
@@ -58,7 +58,7 @@ type Nudge struct {
 	Timestamp        state.Time    `json:"timestamp"`
 	RequiresResponse bool          `json:"requires_response"`
 	Ref              *Ref          `json:"ref,omitempty"`
-	// InReplyTo is the timestamp of the nudge a response answers.
+	// InReplyTo is the timestamp of the nudge that a response answers.
 	InReplyTo *state.Time `json:"in_reply_to,omitempty"`
 
 	Extra state.Extra `json:"-"`
@@ -82,7 +82,7 @@ const MaxMessage = 4 << 10
 // Dir is the folder above the agents' folders.
 const Dir = state.StateDir + "/nudge"
 
-// Slot is the place of one agent's nudges.
+// Slot holds one agent's nudges.
 type Slot struct {
 	tree  *state.Tree
 	owner state.AgentID
@@ -90,14 +90,14 @@ type Slot struct {
 	note  string
 }
 
-// NewSlot opens the slot of an agent. What is sent and seen is told to the log,
-// which may be nil.
+// NewSlot opens the slot of an agent. It logs nudges that are sent and seen; log may be
+// nil.
 func NewSlot(t *state.Tree, owner state.AgentID, log *event.Log) Slot {
 	return Slot{tree: t, owner: owner, log: log}
 }
 
-// WithNote returns the slot with what the log says, in place of a nudge's own
-// message, of what is seen next.
+// WithNote returns the slot with the text that MarkSeen logs instead of a nudge's own
+// message.
 func (s Slot) WithNote(note string) Slot {
 	s.note = note
 	return s
@@ -106,9 +106,9 @@ func (s Slot) WithNote(note string) Slot {
 // Dir is the agent's folder.
 func (s Slot) Dir() state.Path { return Dir.Join(string(s.owner)) }
 
-// Send puts a nudge into the slot. Its timestamp is the later of now and one
-// nanosecond after the sender's previous one. latest.json stays as it is when it has a
-// later nudge of another sender. Durable when it returns nil.
+// Send puts a nudge into the slot. Its timestamp is now, or one nanosecond after the
+// sender's previous one if that is later. A later nudge of another sender stays in
+// latest.json. Durable when it returns nil.
 func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) {
 	if err := n.check(); err != nil {
 		return n, err
@@ -128,14 +128,14 @@ func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) 
 	switch {
 	case err == nil && !now.After(previous.Timestamp.Time):
 		n.Timestamp = state.At(previous.Timestamp.Add(1))
-	case err == nil, errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrCorrupt): // a hint that can't be read is replaced by the newer one
+	case err == nil, errors.Is(err, state.ErrNotFound), errors.Is(err, state.ErrCorrupt): // a damaged nudge is replaced
 	default:
 		return n, err
 	}
 	if err := s.tree.ReplaceJSON(from, n); err != nil {
 		return n, err
 	}
-	if !latest.Timestamp.After(n.Timestamp.Time) { // another sender may have had the lock first, with a later time
+	if !latest.Timestamp.After(n.Timestamp.Time) { // a sender with a later time may have got the lock first
 		if err := s.tree.ReplaceJSON(s.Dir().Join("latest.json"), n); err != nil {
 			return n, err
 		}
@@ -144,9 +144,9 @@ func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) 
 	return n, nil
 }
 
-// keepLatest returns the nudge in latest.json, the zero value if none can be read. If
-// it stands there alone, it first gets the file of its sender, because latest.json is
-// about to be replaced. The slot is locked.
+// keepLatest returns the nudge in latest.json, or the zero value if it is missing or
+// damaged. If only latest.json has it, keepLatest first writes it to its sender's file,
+// because latest.json is about to be replaced. The caller holds the lock of the slot.
 func (s Slot) keepLatest() (Nudge, error) {
 	latest, alone, err := s.LatestAlone()
 	if err != nil || !alone {
@@ -155,9 +155,9 @@ func (s Slot) keepLatest() (Nudge, error) {
 	return latest, s.tree.ReplaceJSON(s.Dir().Join("from", string(latest.From)+".json"), latest)
 }
 
-// LatestAlone returns the nudge in latest.json, and reports whether it is newer than
-// its sender's own file: other programs write no such file. What can't be read is a
-// lost hint.
+// LatestAlone returns the nudge in latest.json, and whether it is newer than its sender's
+// file, because another program has written it. A missing or damaged latest.json counts
+// as no nudge.
 func (s Slot) LatestAlone() (Nudge, bool, error) {
 	latest, err := s.Latest()
 	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
@@ -173,7 +173,7 @@ func (s Slot) LatestAlone() (Nudge, bool, error) {
 	return latest, err != nil || latest.Timestamp.After(own.Timestamp.Time), nil
 }
 
-// told is what the log says of a nudge to the slot's owner.
+// told describes a nudge for the event log.
 func (s Slot) told(n *Nudge, message string) event.Nudge {
 	told := event.Nudge{From: n.From, To: s.owner, Type: string(n.Type), Message: message}
 	if n.Ref != nil {
@@ -209,11 +209,11 @@ func (s Slot) read(p state.Path) (Nudge, error) {
 	return n, nil
 }
 
-// Latest returns the newest nudge of all, or ErrNotFound.
+// Latest returns the nudge in latest.json. Errors: ErrNotFound, *Corruption.
 func (s Slot) Latest() (Nudge, error) { return s.read(s.Dir().Join("latest.json")) }
 
-// All returns the newest nudge of each sender, oldest first, and what could
-// not be read. The one that only latest.json has is among them.
+// All returns the newest nudge of each sender, oldest first, including one that only
+// latest.json has, and an error for each file that could not be read.
 func (s Slot) All() ([]Nudge, []error, error) {
 	all, bad, err := s.senders()
 	if err != nil {
@@ -254,7 +254,8 @@ func (s Slot) senders() ([]Nudge, []error, error) {
 	return all, bad, nil
 }
 
-// Seen is what the agent has processed: the newest timestamp per sender.
+// Seen holds for each sender the timestamp of the newest nudge that the agent has
+// processed.
 type Seen struct {
 	Seen map[state.AgentID]state.Time `json:"seen"`
 
@@ -273,7 +274,7 @@ func (s Seen) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(s), s.Extra)
 }
 
-// Seen reads seen.json; a missing one is empty.
+// Seen reads seen.json. A missing file is empty.
 func (s Slot) Seen() (Seen, error) {
 	var seen Seen
 	err := s.tree.ReadJSON(s.Dir().Join("seen.json"), &seen)
@@ -283,8 +284,8 @@ func (s Slot) Seen() (Seen, error) {
 	return seen, err
 }
 
-// Unseen returns the nudges that were not marked as seen, oldest first, and what could
-// not be read.
+// Unseen returns the nudges that are not marked as seen, oldest first, and an error for
+// each file that could not be read.
 func (s Slot) Unseen() ([]Nudge, []error, error) {
 	all, bad, err := s.All()
 	if err != nil || len(all) == 0 {
@@ -292,12 +293,12 @@ func (s Slot) Unseen() ([]Nudge, []error, error) {
 	}
 	seen, err := s.Seen()
 	if err != nil {
-		bad = append(bad, err) // hints processed twice do no harm
+		bad = append(bad, err) // processing nudges twice does no harm
 	}
 	return slices.DeleteFunc(all, func(n Nudge) bool { return !n.Timestamp.After(seen.Seen[n.From].Time) }), bad, nil
 }
 
-// Injected tells the log that a nudge was put before its recipient's model.
+// Injected logs that a nudge was shown to its recipient's model.
 func (s Slot) Injected(n *Nudge) { s.log.Tell(event.NudgeInjected(s.told(n, n.Message))) }
 
 // MarkSeen records that a nudge was processed. Durable when it returns nil.
@@ -367,7 +368,7 @@ func (s Slot) Reconcile(ctx context.Context, now state.Time) error {
 	return s.takeBack(ctx, newest, now)
 }
 
-// takeBack resets times in seen.json that lie in the future.
+// takeBack resets times in seen.json that are in the future.
 func (s Slot) takeBack(ctx context.Context, newest map[state.AgentID]state.Time, now state.Time) error {
 	l, err := s.tree.Lock(ctx, state.LockRecord, "seen-"+string(s.owner))
 	if err != nil {
@@ -397,8 +398,8 @@ func (s Slot) takeBack(ctx context.Context, newest map[state.AgentID]state.Time,
 	return s.tree.ReplaceJSON(s.Dir().Join("seen.json"), seen)
 }
 
-// Quarantine moves a file of the slot to the quarantine if it still can't be read under
-// its lock.
+// Quarantine moves a file of the slot to the quarantine, if it is still damaged under its
+// lock. See state.Tree.QuarantineDamaged. Durable when it returns nil.
 func (s Slot) Quarantine(ctx context.Context, p state.Path, now state.Time) error {
 	lock := "nudge-"
 	if p == s.Dir().Join("seen.json") {
