@@ -1,4 +1,4 @@
-// Package agent keeps who belongs to a rig: state/agents/{agent}.json.
+// Package agent stores the agents of a rig: state/agents/{agent}.json.
 package agent
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// Role is what an agent is for.
+// Role is the role of an agent.
 type Role string
 
 // Roles of a rig. Crew and human have a mailbox and a hook, but no process.
@@ -30,13 +30,13 @@ type Status string
 const (
 	// Idle: registered, nothing to do; ends with work or with the process.
 	Idle Status = "idle"
-	// Active: it works; ends when the work is retired.
+	// Active: at work; ends when the work is retired.
 	Active Status = "active"
-	// Stalled: the witness holds an incident open for it; ends with progress or a restart.
+	// Stalled: the witness has an open incident for it; ends with progress or a restart.
 	Stalled Status = "stalled"
 	// Terminated: its session is over; ends with the next session.
 	Terminated Status = "terminated"
-	// Retired: taken out of the definition, gets no work and no mail; ends when it is named again.
+	// Retired: removed from the definition, gets no work and no mail; ends when it is added again.
 	Retired Status = "retired"
 )
 
@@ -46,26 +46,26 @@ type Agent struct {
 	Role   Role          `json:"role"`
 	Rig    string        `json:"rig"`
 	Status Status        `json:"status"`
-	// Session is the latest role process that spoke for this agent; a
-	// shutdown_request names it.
+	// Session is that of the latest role process of the agent. A shutdown_request names
+	// it.
 	Session state.SessionID `json:"session,omitempty"`
 	Skills  []string        `json:"skills,omitempty"`
 	// Parent is the agent that spawned this one as its helper, or "".
 	Parent state.AgentID `json:"parent,omitempty"`
-	// Client is set for the agent of a person's own sessions: the name of the client
-	// whose sessions these are.
+	// Client is set if the agent stands for a person's own sessions of a client, to the
+	// name of the client.
 	Client string `json:"client,omitempty"`
 
-	// The card: what others may know and ask of the agent.
+	// The card: how other agents may use this one.
 
-	// Description is one sentence for whoever looks for help.
+	// Description is one sentence for agents that look for help.
 	Description string `json:"description,omitempty"`
 	// Capabilities are words for what it can do.
 	Capabilities []string `json:"capabilities,omitempty"`
-	// AllowFrom are the agents that may write to it, beside the person and the
-	// rig's own roles; empty, or with a "*" in it, everybody may.
+	// AllowFrom are the agents that may send mail to it, besides the person and the
+	// rig's own roles. If it is empty or contains "*", all agents may.
 	AllowFrom []string `json:"allow_from,omitempty"`
-	// MaxTasks is how many tasks it has accepted or works on at most; 0 is no limit.
+	// MaxTasks is how many tasks it may have accepted and not finished; 0 means no limit.
 	MaxTasks int `json:"max_concurrent_tasks,omitempty"`
 
 	CreatedAt state.Time `json:"created_at"`
@@ -86,15 +86,15 @@ func (a Agent) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(a), a.Extra)
 }
 
-// Accepts reports whether the agent's card lets another one write to it. It
-// always hears the person, and itself.
+// Accepts reports whether the agent's card accepts mail from another agent. Mail from the
+// person and from itself is always accepted.
 func (a *Agent) Accepts(from state.AgentID) bool {
 	return len(a.AllowFrom) == 0 || from == state.Human || from == a.ID ||
 		slices.Contains(a.AllowFrom, "*") || slices.Contains(a.AllowFrom, string(from))
 }
 
-// IsSession reports whether the agent is that of a person's own sessions of a client:
-// it may hold a bead, and no worker is started for it.
+// IsSession reports whether the agent stands for a person's own sessions of a client: it
+// may hold a bead, but the rig starts no worker for it.
 func (a *Agent) IsSession() bool { return a.Client != "" }
 
 // Limits of a card, in bytes and in entries.
@@ -137,8 +137,8 @@ type Store struct {
 	log *event.Log
 }
 
-// NewStore opens the identities of a tree. Who comes, goes and changes its card is
-// told to the log, which may be nil.
+// NewStore opens the agents of a tree. It logs which agents are registered, started,
+// stopped and retired, and changes of cards; log may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
 	return Store{state.NewStore(t, Dir, "agent", state.LockAgentRecord, check), log}
 }
@@ -160,8 +160,9 @@ func check(name string, a *Agent) error {
 	return a.CheckCard()
 }
 
-// Register makes an identity, or revives a retired one; what exists otherwise
-// stays, but for the rig's name. It reports whether anything changed. Durable when it returns nil.
+// Register adds an agent, or revives a retired one. Of any other existing agent with this
+// role only the rig's name is updated. It reports whether anything changed. Durable when
+// it returns nil.
 func (s Store) Register(ctx context.Context, id state.AgentID, role Role, rig string, skills []string, now state.Time) (bool, error) {
 	changed := false
 	_, err := s.Upsert(ctx, string(id), func(a *Agent, found bool) error {
@@ -185,8 +186,8 @@ func (s Store) Register(ctx context.Context, id state.AgentID, role Role, rig st
 	return changed, err
 }
 
-// Adopt registers the helper that an agent spawned, or brings it back.
-// Durable when it returns nil.
+// Adopt registers a helper that an agent has spawned, or revives it. Durable when it
+// returns nil. Errors: ErrConflict if id is not a helper of parent.
 func (s Store) Adopt(ctx context.Context, id, parent state.AgentID, rig string, now state.Time) error {
 	isNew := false
 	_, err := s.Upsert(ctx, string(id), func(a *Agent, found bool) error {
@@ -208,7 +209,7 @@ func (s Store) Adopt(ctx context.Context, id, parent state.AgentID, rig string, 
 	return err
 }
 
-// SetClient records that the agent is that of a person's own sessions of a client, unless it is that already. Durable
+// SetClient records that the agent stands for a person's own sessions of a client, unless it does so already. Durable
 // when it returns nil.
 func (s Store) SetClient(ctx context.Context, id state.AgentID, client string, now state.Time) error {
 	_, err := s.Update(ctx, string(id), func(a *Agent) error {
@@ -221,7 +222,8 @@ func (s Store) SetClient(ctx context.Context, id state.AgentID, client string, n
 	return err
 }
 
-// SetStatus records a life-cycle step; no write when nothing changes.
+// SetStatus records a life-cycle step. It writes nothing if the status is the same.
+// Durable when it returns nil.
 func (s Store) SetStatus(ctx context.Context, id state.AgentID, st Status, now state.Time) error {
 	_, err := s.Update(ctx, string(id), func(a *Agent) error {
 		if a.Status == st {
@@ -233,7 +235,7 @@ func (s Store) SetStatus(ctx context.Context, id state.AgentID, st Status, now s
 	return err
 }
 
-// Begin records that this process speaks for the agent from now on.
+// Begin records that this process runs the agent from now on.
 func (s Store) Begin(ctx context.Context, id state.AgentID, session state.SessionID, now state.Time) error {
 	_, err := s.Update(ctx, string(id), func(a *Agent) error {
 		a.Session, a.Status, a.UpdatedAt = session, Idle, now
@@ -245,8 +247,8 @@ func (s Store) Begin(ctx context.Context, id state.AgentID, session state.Sessio
 	return err
 }
 
-// End records that the role process of a session no longer speaks for the agent.
-// The end is told also when its status could not be written.
+// End records that the process of a session no longer runs the agent. The end is logged
+// even if the status could not be written.
 func (s Store) End(ctx context.Context, id state.AgentID, session state.SessionID, now state.Time) error {
 	_, err := s.Update(ctx, string(id), func(a *Agent) error {
 		if a.Status == Retired || a.Status == Terminated {
@@ -259,7 +261,7 @@ func (s Store) End(ctx context.Context, id state.AgentID, session state.SessionI
 	return err
 }
 
-// Retire takes an agent out of the rig: it gets no more work and no more mail.
+// Retire removes an agent from the rig: it gets no more work and no more mail.
 // Durable when it returns nil.
 func (s Store) Retire(ctx context.Context, id state.AgentID, why string, now state.Time) error {
 	err := s.SetStatus(ctx, id, Retired, now)

@@ -2,8 +2,8 @@ package agent
 
 import "github.com/gastown-chipset/chipset/state/audit"
 
-// History says how identities move from one snapshot of the tree to the next: an
-// agent that was registered stays so; what it is for and how it stands may change.
+// History returns the audit rule of agents: a registered agent is never removed; its role
+// and status may change.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"agents/*.json"}, CheckChange: audit.Typed(check, func(before, after *Agent) error {
 		if before == nil {

@@ -1,4 +1,4 @@
-// Package convoy keeps groups of beads: state/convoys/{convoy}.json.
+// Package convoy stores groups of beads: state/convoys/{convoy}.json.
 package convoy
 
 import (
@@ -40,14 +40,14 @@ const Dir = state.StateDir + "/convoys"
 // Store is state/convoys/.
 type Store struct{ event.Recorder[Convoy] }
 
-// NewStore opens the convoys of a tree. New and completed convoys are told to
-// the log, which may be nil.
+// NewStore opens the convoys of a tree. It logs new and completed convoys; log may be
+// nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
 	return Store{event.Record(state.NewStore(t, Dir, "convoy", state.LockRecord, check), log, tell)}
 }
 
-// By returns the store as an agent uses it. why, where it is not "", is what the
-// log says of its changes.
+// By returns the store with agent as the author of its events, and with why as their
+// text, unless why is "".
 func (s Store) By(agent state.AgentID, why string) Store {
 	return Store{s.Recorder.By(agent, why)}
 }
@@ -72,7 +72,7 @@ func check(name string, c *Convoy) error {
 	return nil
 }
 
-// Landed counts the beads of the convoy that have landed; one that is not in beads has not.
+// Landed counts the beads of the convoy that have landed according to beads.
 func (c *Convoy) Landed(beads map[state.BeadID]*bead.Bead) int {
 	n := 0
 	for _, id := range c.BeadIDs {

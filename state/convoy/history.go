@@ -9,8 +9,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// History says how convoys move from one snapshot of the tree to the next. One
-// may be taken back while its beads join it, before any of them names it for good.
+// History returns the audit rule of convoys. A convoy may be removed while no bead names
+// it, because its creation may fail.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"convoys/*.json"}, CheckChange: audit.Typed(check, moved), CheckRemoval: takenBack}
 }
@@ -29,7 +29,7 @@ func moved(before, after *Convoy) error {
 		}
 	}
 	if before.CompletedAt != nil && after.CompletedAt == nil {
-		return errors.New("it was complete, and is no longer")
+		return errors.New("it is no longer complete")
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package dispatch keeps the write-ahead records of the sling pipeline:
-// state/dispatch/{bead}.json. Whatever a process was doing when it died is
-// finished or undone from them.
+// Package dispatch stores the write-ahead records of the sling pipeline:
+// state/dispatch/{bead}.json. After a crash, a dispatch is finished or undone according
+// to its record.
 package dispatch
 
 import (
@@ -14,9 +14,9 @@ import (
 type Stage string
 
 const (
-	// Stored: intent is durable; the bead and the hook may or may not be taken.
+	// Stored: the intent is durable; bead and hook may not be changed yet.
 	Stored Stage = "stored"
-	// Launched: bead hooked, hook pending; the mail may or may not be sent.
+	// Launched: the bead is hooked, the hook is pending; the mail may not be sent yet.
 	Launched Stage = "launched"
 	// Confirmed: all of it is durable. Final.
 	Confirmed Stage = "confirmed"
@@ -27,7 +27,7 @@ type Record struct {
 	BeadID       state.BeadID       `json:"bead_id"`
 	AgentID      state.AgentID      `json:"agent_id"`
 	AssignmentID state.AssignmentID `json:"assignment_id"`
-	// By is who slung it: the mayor, human, or in pull mode the polecat.
+	// By is the agent that slung it: the mayor, human, or in pull mode the polecat.
 	By     state.AgentID `json:"by"`
 	Branch string        `json:"branch"`
 	Stage  Stage         `json:"stage"`
@@ -60,13 +60,13 @@ type Store struct {
 	log *event.Log
 }
 
-// NewStore opens the records of a tree. What becomes of a dispatch is told to
-// the log, which may be nil.
+// NewStore opens the records of a tree. It logs dispatches that are stored, confirmed and
+// undone; log may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
 	return Store{state.NewStore(t, Dir, "dispatch record", state.LockRecord, check), log}
 }
 
-// Reach stores a record that comes to its stage. Durable when it returns nil.
+// Reach stores a record that has reached its stage. Durable when it returns nil.
 func (s Store) Reach(r Record) error {
 	if err := s.Put(string(r.BeadID), r); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s Store) Reach(r Record) error {
 	return nil
 }
 
-// Undo removes the record of a dispatch that was taken back. Durable when it returns nil.
+// Undo removes the record of a dispatch that was undone. Durable when it returns nil.
 func (s Store) Undo(r Record, why string) error {
 	err := s.Remove(string(r.BeadID))
 	if err == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how dispatch records move from one snapshot of the tree to the
-// next. One that was finished or undone may go.
+// History returns the audit rule of dispatch records. A record may be removed when its
+// dispatch is finished or undone.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"dispatch/*.json"}, CheckChange: audit.Typed(check, moved), CheckRemoval: audit.AllowRemoval}
 }
@@ -25,7 +25,7 @@ func (s Stage) rank() int {
 
 func moved(before, after *Record) error {
 	if before == nil || before.AssignmentID != after.AssignmentID {
-		return nil // the next dispatch of the same bead takes its place
+		return nil // a later dispatch of the same bead
 	}
 	if after.Stage.rank() < before.Stage.rank() {
 		return fmt.Errorf("stage went back from %s to %s", before.Stage, after.Stage)

@@ -1,7 +1,7 @@
-// Package event keeps the event log of a rig: state/events/{YYYY-MM-DD}.jsonl,
-// append-only, one object a line. Nothing is decided by the event log:
-// events are appended after the change that they describe and synced in the
-// background, so that they cost a sender nothing.
+// Package event stores the event log of a rig: state/events/{YYYY-MM-DD}.jsonl,
+// append-only, one object on each line. No decision relies on the event log: events are
+// appended after the change that they describe, and synced in the background, so that
+// they do not slow a sender down.
 package event
 
 import (
@@ -22,12 +22,12 @@ type Event struct {
 	Time state.Time `json:"time"`
 	// Type is noun.verb, for example "hook.activated" or "mail.sent".
 	Type string `json:"type"`
-	// Agent is who did it.
+	// Agent is the agent that acted.
 	Agent      state.AgentID      `json:"agent,omitempty"`
 	Bead       state.BeadID       `json:"bead_id,omitempty"`
 	Assignment state.AssignmentID `json:"assignment_id,omitempty"`
 	Session    state.SessionID    `json:"session,omitempty"`
-	// Subject is the object it happened to: an agent, a mail's name, a merge request.
+	// Subject names the object: an agent, a message, a merge request.
 	Subject string `json:"subject,omitempty"`
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
@@ -66,8 +66,8 @@ func NewLog(t *state.Tree, clock state.Clock) *Log {
 	return &Log{tree: t, clock: clock, dirty: map[state.Path]bool{}}
 }
 
-// Tell appends events of this moment. One that can't be written is no reason to
-// undo the change that it describes, so there is no error. A nil log drops everything.
+// Tell appends events with the current time. It returns no error, because an event that
+// can't be written must not undo the change that it describes. A nil log drops everything.
 func (l *Log) Tell(events ...Event) {
 	if l == nil || len(events) == 0 {
 		return
@@ -81,7 +81,7 @@ func (l *Log) Tell(events ...Event) {
 	_ = l.Append(events...)
 }
 
-// maxText bounds one event's text, so that a line stays one write.
+// maxText bounds one event's text, in bytes.
 const maxText = 4 << 10
 
 // Append adds events in order. They are visible when it returns and durable
@@ -114,7 +114,7 @@ func (l *Log) Append(events ...Event) error {
 	return nil
 }
 
-// Sync makes what was appended by this process durable.
+// Sync makes the events of this process durable.
 func (l *Log) Sync() error {
 	l.mu.Lock()
 	days := l.dirty
@@ -129,22 +129,20 @@ func (l *Log) Sync() error {
 	return first
 }
 
-// Position says how far a reader of the log has come.
+// Position is a position in the log. The zero Position is the beginning.
 type Position struct {
 	day    string
 	offset int64
-	// lines is how many lines stand before it, for messages.
+	// lines counts the lines of the day before it, for messages.
 	lines int
 }
 
 // maxDay bounds how much of one day is read, in bytes.
 const maxDay = 1 << 30
 
-// Read returns the events after a position (the zero Position is the
-// beginning) that are not older than since, in the order of the log, and the
-// position behind them. Lines that are torn or not JSON come back as errors
-// with file and line; they never stop the reading. An unfinished last line is
-// left for the next call.
+// Read returns the events after a position that are not older than since, in the order of
+// the log, an error for each damaged line, and the position after the events. An
+// unfinished last line is left for the next call.
 func (l *Log) Read(after Position, since time.Time) ([]Event, []error, Position, error) {
 	entries, err := l.tree.List(Dir)
 	if err != nil {
@@ -176,8 +174,8 @@ func (l *Log) Read(after Position, since time.Time) ([]Event, []error, Position,
 	return events, bad, after, nil
 }
 
-// Tail returns the last events of the log, as many as stand in about so many bytes at its
-// end, and the position behind them. What is torn or no event is left out.
+// Tail returns the events in the last size bytes of the log, and the position after them.
+// It skips damaged lines.
 func (l *Log) Tail(size int64) ([]Event, Position, error) {
 	entries, err := l.tree.List(Dir)
 	if err != nil {
@@ -196,7 +194,7 @@ func (l *Log) Tail(size int64) ([]Event, Position, error) {
 			return nil, Position{}, err
 		}
 		if offset > 0 {
-			first := bytes.IndexByte(data, '\n') + 1 // the rest of a line
+			first := bytes.IndexByte(data, '\n') + 1 // the first line may be incomplete
 			data, offset = data[first:], offset+int64(first)
 		}
 		found, _, n := parse(p, data, 0, time.Time{})
@@ -211,8 +209,8 @@ func (l *Log) Tail(size int64) ([]Event, Position, error) {
 	return events, end, nil
 }
 
-// About returns the last events, at most so many, whose lines hold a word in quotes and for
-// which is returns true, oldest first. It parses no other lines.
+// About returns the last events whose lines contain a word in quotes and for which is
+// returns true, at most most of them, oldest first. It parses no other lines.
 func (l *Log) About(word string, most int, is func(*Event) bool) ([]Event, error) {
 	entries, err := l.tree.List(Dir)
 	if err != nil {
@@ -222,7 +220,7 @@ func (l *Log) About(word string, most int, is func(*Event) bool) ([]Event, error
 	for _, entry := range slices.Backward(entries) {
 		data, err := l.tree.Read(Dir.Join(entry.Name()), maxDay)
 		if err != nil || !strings.HasSuffix(entry.Name(), ".jsonl") {
-			continue // the doctor's business
+			continue // doctor reports it
 		}
 		for len(data) > 0 && len(found) < most {
 			at := bytes.LastIndexByte(data[:len(data)-1], '\n') + 1
@@ -237,8 +235,8 @@ func (l *Log) About(word string, most int, is func(*Event) bool) ([]Event, error
 	return found, nil
 }
 
-// Day reads one file of the log whole, for whoever checks it, with the day in
-// its name. Errors: a *state.Corruption for a file that is not a day of the log.
+// Day returns the content of one file of the log and the day in its name, for checks.
+// Errors: a *state.Corruption for a file that is not a day of the log.
 func (l *Log) Day(p state.Path) (day string, data []byte, err error) {
 	day, ok := strings.CutSuffix(p.Base(), ".jsonl")
 	if _, err := time.Parse(time.DateOnly, day); !ok || err != nil {
@@ -255,8 +253,8 @@ func Lines(p state.Path, data []byte) ([]Event, []error) {
 	return events, bad
 }
 
-// parse returns the events of the whole lines of data, before which line others stand, and
-// where the last of them ends.
+// parse returns the events of the complete lines of data, errors for damaged lines, and
+// the end of the last complete line. line is the number of lines before data.
 func parse(p state.Path, data []byte, line int, since time.Time) ([]Event, []error, int) {
 	var events []Event
 	var bad []error

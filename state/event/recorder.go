@@ -6,13 +6,13 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Author is who appends to a log, and why. The zero Author tells nobody.
+// Author appends events to a log in the name of an agent. The zero Author drops them.
 type Author struct {
-	// Log is nil where nobody is told.
+	// Log may be nil.
 	Log *Log
-	// Agent, where it is not "", takes the place of an event's own agent.
+	// Agent, unless it is "", replaces the agent of each event.
 	Agent state.AgentID
-	// Why, where it is not "", takes the place of an event's own text.
+	// Why, unless it is "", replaces the text of each event.
 	Why string
 }
 
@@ -29,27 +29,28 @@ func (a Author) Tell(events ...Event) {
 	a.Log.Tell(events...)
 }
 
-// Recorder is a store that tells the log what becomes of its objects. Put and
-// Remove tell nothing: they repair, or their callers have verbs that do.
+// Recorder is a store that logs the changes of its objects. Put and Remove log nothing:
+// they are used for repairs, or by verbs that log an event themselves.
 type Recorder[T any] struct {
 	*state.Store[T]
 	author Author
-	// tell returns what a change is told as, if it is told. before is nil for an object that is new.
+	// tell returns the event of a change, and whether it is logged. before is nil for a new object.
 	tell func(before, after *T) (Event, bool)
 }
 
-// Record makes a recorder of a store. A nil log drops everything.
+// Record returns a recorder of a store. tell returns the event of a change, and whether it
+// is logged; before is nil for a new object. A nil log drops everything.
 func Record[T any](s *state.Store[T], log *Log, tell func(before, after *T) (Event, bool)) Recorder[T] {
 	return Recorder[T]{Store: s, author: Author{Log: log}, tell: tell}
 }
 
-// By returns the recorder as an agent uses it. why, where it is not "", is the text of what it tells.
+// By returns the recorder with agent as the author of its events, and with why as their text, unless why is "".
 func (r Recorder[T]) By(agent state.AgentID, why string) Recorder[T] {
 	r.author.Agent, r.author.Why = agent, why
 	return r
 }
 
-// Author is who uses the recorder, for events beside those of changes.
+// Author returns the author of the recorder's events, for further events.
 func (r Recorder[T]) Author() Author { return r.author }
 
 // Create is state.Store.Create, and logs the event of the new object.

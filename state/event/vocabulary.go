@@ -6,13 +6,11 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// The vocabulary: one constructor for each type of event, or for each family of
-// types that one verb leads to. The verb that makes the thing happen calls it.
-// docs/state.md has a table of all types with their fields; a test holds the two
-// against each other.
+// There is one constructor for each type of event, or for each family of types. The verb
+// that makes the change calls it. docs/state.md has a table of all types with their
+// fields; a test compares the two.
 
-// Types are all types of events that are written, in the order of the alphabet.
-// Logs of earlier versions hold the same ones.
+// Types lists all types of events in alphabetical order.
 func Types() []string {
 	return []string{
 		"agent.card", "agent.registered", "agent.retired", "agent.started", "agent.stopped",
@@ -44,8 +42,8 @@ func Types() []string {
 	}
 }
 
-// Work is what an event is about: a bead, its assignment, and the session that
-// works on it. Each may be empty.
+// Work identifies the work that an event is about: a bead, its assignment, and the
+// session. Each may be empty.
 type Work struct {
 	Bead       state.BeadID
 	Assignment state.AssignmentID
@@ -56,7 +54,7 @@ func (w Work) event(kind string, agent state.AgentID) Event {
 	return Event{Type: kind, Agent: agent, Bead: w.Bead, Assignment: w.Assignment, Session: w.Session}
 }
 
-// AgentRegistered says that an agent belongs to the rig now, or again.
+// AgentRegistered says that an agent was added to the rig, or revived.
 func AgentRegistered(id state.AgentID, role string) Event {
 	return Event{Type: "agent.registered", Agent: id, Subject: string(id), Text: role}
 }
@@ -71,7 +69,7 @@ func AgentStarted(id state.AgentID, session state.SessionID, pid int) Event {
 	return Event{Type: "agent.started", Agent: id, Session: session, Subject: string(id), Text: fmt.Sprintf("pid %d", pid)}
 }
 
-// AgentStopped says that the process that ran the agent ends.
+// AgentStopped says that the process that runs the agent ends.
 func AgentStopped(id state.AgentID, session state.SessionID) Event {
 	return Event{Type: "agent.stopped", Agent: id, Session: session, Subject: string(id)}
 }
@@ -86,7 +84,7 @@ func BeadAdded(by state.AgentID, id state.BeadID, status, title string) Event {
 	return Event{Type: "bead.added", Agent: by, Bead: id, To: status, Text: title}
 }
 
-// BeadEdited says that what a bead says was changed; text names the fields.
+// BeadEdited says that the text of a bead was changed; text names the fields.
 func BeadEdited(by state.AgentID, id state.BeadID, text string) Event {
 	return Event{Type: "bead.edited", Agent: by, Bead: id, Text: text}
 }
@@ -94,7 +92,7 @@ func BeadEdited(by state.AgentID, id state.BeadID, text string) Event {
 // BeadMove is a change of a bead's status.
 type BeadMove struct {
 	Bead state.BeadID
-	// Assignment and Assignee are those after the change, or before it where it took them away.
+	// Assignment and Assignee are those after the change, or before it if the change removed them.
 	Assignment state.AssignmentID
 	Assignee   state.AgentID
 	From, To   string
@@ -112,10 +110,10 @@ func BranchNotPushed(agent state.AgentID, w Work, problem string) Event {
 	return about("branch.not_pushed", agent, w, problem)
 }
 
-// ClientKeptGoing says that a client that wanted to stop was told to go on with its work.
+// ClientKeptGoing says that a client wanted to stop and was told to go on with its work.
 func ClientKeptGoing(agent state.AgentID, w Work) Event { return w.event("client.kept_going", agent) }
 
-// ClientStoppedEarly says that a client stopped although its work is not over.
+// ClientStoppedEarly says that a client stopped although its work is not finished.
 func ClientStoppedEarly(agent state.AgentID, w Work) Event {
 	return w.event("client.stopped_early", agent)
 }
@@ -144,17 +142,17 @@ func DispatchConfirmed(by, to state.AgentID, w Work) Event {
 	return e
 }
 
-// DispatchUndone says that a dispatch could not be carried out and was taken back.
+// DispatchUndone says that a dispatch could not be carried out and was undone.
 func DispatchUndone(by, to state.AgentID, w Work, why string) Event {
 	e := w.event("dispatch.undone", by)
 	e.Subject, e.Text = string(to), why
 	return e
 }
 
-// FolderCleared says that a file that stood where a folder of the rig belongs is in the quarantine.
+// FolderCleared says that a file in the place of a folder of the rig was moved to the quarantine.
 func FolderCleared(by state.AgentID, p state.Path) Event {
 	return Event{Type: "folder.cleared", Agent: by, Subject: string(p),
-		Text: "a file stood where a folder of the rig belongs; it is in state/quarantine"}
+		Text: "a file was in the place of this folder; it was moved to state/quarantine"}
 }
 
 // HandoffWritten says that an agent left a note for its next session. name is the
@@ -180,8 +178,8 @@ const (
 	HookCleared   HookStep = "cleared"
 )
 
-// HookMove is a step of an agent's hook. From and To are the same, and not
-// told, where the step changes no status.
+// HookMove is a step of an agent's hook. From and To are equal, and not logged, if the
+// status stays the same.
 type HookMove struct {
 	Step     HookStep
 	Owner    state.AgentID
@@ -189,7 +187,7 @@ type HookMove struct {
 	Note     string
 }
 
-// HookMoved says that a hook made a step.
+// HookMoved says that a step was made on a hook.
 func HookMoved(by state.AgentID, w Work, m HookMove) Event {
 	e := w.event("hook."+string(m.Step), by)
 	e.Subject, e.Text = string(m.Owner), m.Note
@@ -204,10 +202,10 @@ func HookCorrupt(owner state.AgentID, problem string) Event {
 	return Event{Type: "hook.corrupt", Agent: owner, Subject: string(owner), Text: problem}
 }
 
-// Incident is what an incident's events tell of it.
+// Incident is the content of an incident's events.
 type Incident struct {
 	ID state.IncidentID
-	// Agent is whom the incident is about.
+	// Agent is the agent that the incident is about.
 	Agent state.AgentID
 	Work
 	Kind, Detail string
@@ -222,7 +220,7 @@ func (i Incident) told(kind, from, to, text string) Event {
 	return e
 }
 
-// IncidentOpened says that the witness found something wrong.
+// IncidentOpened says that the witness has found a problem.
 func IncidentOpened(i Incident, severity string) Event {
 	return i.told("incident.opened", "", severity, i.Detail)
 }
@@ -237,7 +235,7 @@ func IncidentResolved(i Incident, severity, resolution string) Event {
 	return i.told("incident.resolved", severity, "", resolution)
 }
 
-// Request is what an event tells of a merge request.
+// Request identifies a merge request in events.
 type Request struct {
 	ID         state.MergeID
 	Bead       state.BeadID
@@ -253,8 +251,8 @@ func RequestSubmitted(by state.AgentID, r Request, text string) Event {
 	return r.told("submitted", by, text)
 }
 
-// RequestMoved says that the status of a merge request changed. One that becomes pending
-// is retried; every other type is the status that it becomes.
+// RequestMoved says that the status of a merge request changed. The type is mr.retried for
+// a request that becomes pending, and named after the new status otherwise.
 func RequestMoved(by state.AgentID, r Request, from, to, text string) Event {
 	kind := to
 	if to == "pending" {
@@ -265,13 +263,13 @@ func RequestMoved(by state.AgentID, r Request, from, to, text string) Event {
 	return e
 }
 
-// RequestRetried says that a merge request that stood still is tried again, in the status that it has.
+// RequestRetried says that a waiting merge request is tried again, without a change of status.
 func RequestRetried(by state.AgentID, r Request, why string) Event { return r.told("retried", by, why) }
 
-// RequestHeld says that a merge request changes protected files, and waits for the person's word.
+// RequestHeld says that a merge request changes protected files, and waits for the person.
 func RequestHeld(r Request, files string) Event { return r.told("held", "", files) }
 
-// RequestAllowed says that the person lets a change of protected files land.
+// RequestAllowed says that the person has allowed a change of protected files.
 func RequestAllowed(r Request, files string) Event { return r.told("allowed", "", files) }
 
 // RequestRebased says that a candidate of a merge request was made.
@@ -284,17 +282,17 @@ func RequestTested(by state.AgentID, r Request, text string) Event {
 	return r.told("tested", by, text)
 }
 
-// RequestLeftOut says that a merge request is not tested together with others, but by itself.
+// RequestLeftOut says that a merge request was taken out of a stack, to be tested by itself.
 func RequestLeftOut(by state.AgentID, r Request, why string) Event {
 	return r.told("left_out", by, why)
 }
 
-// RequestRestored says that a landing that something took back was put back.
+// RequestRestored says that a landing that was undone from outside was restored.
 func RequestRestored(by state.AgentID, r Request, text string) Event {
 	return r.told("restored", by, text)
 }
 
-// Nudge is what an event tells of a nudge.
+// Nudge is the content of a nudge's events.
 type Nudge struct {
 	From, To      state.AgentID
 	Type, Message string
@@ -313,28 +311,28 @@ func (n Nudge) told(kind string, agent state.AgentID) Event {
 // NudgeSent says that a nudge is durable in its recipient's slot.
 func NudgeSent(n Nudge) Event { return n.told("nudge.sent", n.From) }
 
-// NudgeInjected says that a nudge was put before its recipient's model.
+// NudgeInjected says that a nudge was shown to its recipient's model.
 func NudgeInjected(n Nudge) Event { return n.told("nudge.injected", n.To) }
 
 // NudgeSeen says that its recipient processed a nudge.
 func NudgeSeen(n Nudge) Event { return n.told("nudge.seen", n.To) }
 
-// PermissionDecided says that the person's decision about a rule is kept.
+// PermissionDecided says that the person's decision about a rule was stored.
 func PermissionDecided(by state.AgentID, id, decision, rule string) Event {
 	return Event{Type: "permission.decided", Agent: by, Subject: id, To: decision, Text: rule}
 }
 
-// PermissionRemembered says that a question was answered by a decision that is kept.
+// PermissionRemembered says that a request was answered by a stored decision.
 func PermissionRemembered(asker state.AgentID, id, decision, rule string) Event {
 	return Event{Type: "permission.remembered", Agent: asker, Subject: id, To: decision, Text: rule}
 }
 
-// PermissionRevoked says that a decision is not kept any more.
+// PermissionRevoked says that a stored decision was removed.
 func PermissionRevoked(by state.AgentID, id, rule string) Event {
 	return Event{Type: "permission.revoked", Agent: by, Subject: id, Text: rule}
 }
 
-// QueueBlocked says that one merge request holds up all others.
+// QueueBlocked says that one merge request blocks all others.
 func QueueBlocked(by state.AgentID, id state.MergeID, why string) Event {
 	return Event{Type: "queue.blocked", Agent: by, Subject: string(id), Text: why}
 }
@@ -342,64 +340,64 @@ func QueueBlocked(by state.AgentID, id state.MergeID, why string) Event {
 // QueueUnblocked says that the merge queue moves again.
 func QueueUnblocked(by state.AgentID) Event { return Event{Type: "queue.unblocked", Agent: by} }
 
-// RetireReached says that the end of an attempt came to a stage.
+// RetireReached says that the end of an attempt has reached a stage.
 func RetireReached(agent state.AgentID, w Work, stage, text string) Event {
 	return about("retire."+stage, agent, w, text)
 }
 
-// RetireUnfinished says that the end of an attempt could not be brought to its end.
+// RetireUnfinished says that the end of an attempt could not be completed.
 func RetireUnfinished(agent state.AgentID, w Work, problem string) Event {
 	return about("retire.unfinished", agent, w, problem)
 }
 
-// about is an event that happens to its own agent.
+// about returns an event whose subject is its own agent.
 func about(kind string, agent state.AgentID, w Work, text string) Event {
 	e := w.event(kind, agent)
 	e.Subject, e.Text = string(agent), text
 	return e
 }
 
-// RigCreated says that there is a rig in a folder.
+// RigCreated says that a rig was created in a folder.
 func RigCreated(id state.RigID, dir string) Event {
 	return Event{Type: "rig.created", Agent: state.Human, Subject: string(id), Text: dir}
 }
 
-// Warning says that something is odd, and the work goes on. subject is what it is about,
-// for example a file, an agent, a merge request.
+// Warning says that something is wrong, but the work goes on. subject is for example a
+// file, an agent, a merge request.
 func Warning(agent state.AgentID, w Work, subject, text string) Event {
 	e := w.event("warning", agent)
 	e.Subject, e.Text = subject, text
 	return e
 }
 
-// WorkerStarted says that the worker of an assignment runs.
+// WorkerStarted says that the worker of an assignment was started.
 func WorkerStarted(agent state.AgentID, w Work, command string) Event {
 	return about("worker.started", agent, w, command)
 }
 
-// WorkerResumed says that a worker that had ended its turn runs again.
+// WorkerResumed says that a worker was started again after the end of its turn.
 func WorkerResumed(agent state.AgentID, w Work, why string) Event {
 	return about("worker.resumed", agent, w, why)
 }
 
-// WorkerStopped says that a worker is being ended.
+// WorkerStopped says that a worker is being stopped.
 func WorkerStopped(agent state.AgentID, w Work, why string) Event {
 	return about("worker.stopped", agent, w, why)
 }
 
-// WorkerExited says that a worker is over.
+// WorkerExited says that a worker has ended.
 func WorkerExited(agent state.AgentID, w Work, how string) Event {
 	return about("worker.exited", agent, w, how)
 }
 
-// WorkerSalvaged says that unfinished work is saved on a ref.
+// WorkerSalvaged says that unfinished work was saved on a ref.
 func WorkerSalvaged(agent state.AgentID, w Work, ref, why string) Event {
 	e := about("worker.salvaged", agent, w, why)
 	e.Subject = ref
 	return e
 }
 
-// WorkerTotals says what a session came to. figures is its JSON, kept as "totals".
+// WorkerTotals logs the totals of a session. figures is JSON, stored as "totals".
 func WorkerTotals(agent state.AgentID, w Work, text string, figures []byte) Event {
 	e := about("worker.totals", agent, w, text)
 	if len(figures) > 0 {
@@ -408,12 +406,12 @@ func WorkerTotals(agent state.AgentID, w Work, text string, figures []byte) Even
 	return e
 }
 
-// ProgressNotWritten says that what a running session has done so far could not be written down.
+// ProgressNotWritten says that the progress of a running session could not be stored.
 func ProgressNotWritten(agent state.AgentID, w Work, problem string) Event {
 	return about("progress.not_written", agent, w, problem)
 }
 
-// ScopePaused says that nothing of a scope is started for now, but for probes.
+// ScopePaused says that nothing of a scope is started for now, except probes.
 func ScopePaused(scope, kind, why string) Event {
 	return Event{Type: "scope.paused", Subject: scope, To: kind, Text: why}
 }
@@ -423,12 +421,12 @@ func ScopeResumed(scope, kind string) Event {
 	return Event{Type: "scope.resumed", Subject: scope, From: kind}
 }
 
-// SessionNotForgotten says that what a session left in run/ could not be removed.
+// SessionNotForgotten says that the files of a session in run/ could not be removed.
 func SessionNotForgotten(agent state.AgentID, session state.SessionID, problem string) Event {
 	return about("session.not_forgotten", agent, Work{Session: session}, problem)
 }
 
-// WorktreeMended says that what a power cut tore of a worktree was repaired.
+// WorktreeMended says that a worktree was repaired after a power cut.
 func WorktreeMended(agent state.AgentID, what string) Event {
 	return about("worktree.mended", agent, Work{}, what)
 }

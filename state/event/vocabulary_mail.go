@@ -4,9 +4,9 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Mail is what an event tells of a message.
+// Mail is the content of a message's events.
 type Mail struct {
-	// Owner is whose mailbox it is in, under Name.
+	// Owner is the owner of the mailbox, and Name the message's name there.
 	Owner state.AgentID
 	Name  string
 	// From, Type, Subject and Work are those of the message.
@@ -21,23 +21,24 @@ func (m Mail) told(kind string, agent state.AgentID) Event {
 	return e
 }
 
-// MailSubject is how events name a message: its mailbox and its name.
+// MailSubject returns the Subject of events about a message.
 func MailSubject(owner state.AgentID, name string) string { return string(owner) + "/" + name }
 
 // MailSent says that a message is durable in its recipient's mailbox.
 func MailSent(m Mail) Event { return m.told("mail.sent", m.From) }
 
-// MailHandled says that its recipient marked a message as read.
+// MailHandled says that a message was marked as read by its recipient.
 func MailHandled(m Mail) Event { return m.told("mail.handled", m.Owner) }
 
-// MailArchived says that a message is in the archive of its mailbox.
+// MailArchived says that a message was moved to the archive of its mailbox.
 func MailArchived(by, owner state.AgentID, name string) Event {
 	return Event{Type: "mail.archived", Agent: by, Subject: MailSubject(owner, name)}
 }
 
-// Reading is what an event tells of a message that a model is given.
+// Reading is the content of events about a message that is shown to a model.
 type Reading struct {
-	// Reader is the agent whose model it is, Owner whose mailbox the message is in, under Name.
+	// Reader is the agent of the model. Owner is the owner of the mailbox, and Name the
+	// message's name there.
 	Reader, Owner state.AgentID
 	Name          string
 	// How names the way, and the client's session where there is one.

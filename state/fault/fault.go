@@ -1,7 +1,7 @@
-// Package fault names what ends an attempt at a bead, by whose fault that is: the
-// work's own, or that of something around it. Package agentcli and its clients
-// recognise faults in the output of coding agents, package process and the executor
-// find those of the machine; a retire record carries them. Only values live here.
+// Package fault classifies why an attempt at a bead ended: for a reason of the work
+// itself, or because of something around it. Package agentcli and its clients recognise
+// faults in the output of coding agents, package process and the executor those of the
+// machine; retire records store them. The package defines only values.
 package fault
 
 import (
@@ -18,20 +18,20 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Class says whose fault the end of an attempt is, and so what happens next.
+// Class is the class of a fault. It decides what happens next.
 type Class string
 
 const (
-	// Work: the attempt itself, whatever nothing else explains. It is charged. The
+	// Work: the attempt itself failed, or no other cause is known. It is charged. The
 	// zero Fault, with the class "", means the same.
 	Work Class = "work"
-	// Capacity: a service refuses or can't be reached for now. Nothing is charged; it
-	// ends by itself, at Fault.Until or after some time.
+	// Capacity: a service refuses requests or can't be reached for now. The attempt is
+	// not charged; the fault ends by itself, at Fault.Until or after some time.
 	Capacity Class = "capacity"
-	// Environment: something around the work is wrong, and stays wrong until somebody
-	// mends it. Nothing is charged; it ends when a check passes.
+	// Environment: something around the work is wrong until a person repairs it. The
+	// attempt is not charged; the fault ends when a check passes.
 	Environment Class = "environment"
-	// Unknown: nothing says whose fault it is. What happens to other beads decides.
+	// Unknown: the cause is not known. What happens to other beads decides.
 	Unknown Class = "unknown"
 )
 
@@ -42,16 +42,16 @@ type Kind string
 const (
 	// RateLimit: too many requests (429). Ends after seconds to minutes.
 	RateLimit Kind = "rate_limit"
-	// Overloaded: the service has no room for anybody (503, 529). Ends after minutes.
+	// Overloaded: the service has no capacity (503, 529). Ends after minutes.
 	Overloaded Kind = "overloaded"
-	// ServerError: the service fails (other 5xx). Ends when its operator has mended it.
+	// ServerError: the service fails (other 5xx). Ends when its operator has repaired it.
 	ServerError Kind = "server_error"
-	// UsageLimit: what the account may use in some hours or days is used up. Ends at
-	// the reset that the service names.
+	// UsageLimit: the account has reached its limit for some hours or days. Ends at
+	// the reset time that the service names.
 	UsageLimit Kind = "usage_limit"
 	// Network: the service can't be reached. Ends when the connection is back.
 	Network Kind = "network"
-	// NoAnswer: the service takes requests and answers none. Ends when it does.
+	// NoAnswer: the service accepts requests but does not answer. Ends when it does.
 	NoAnswer Kind = "no_answer"
 )
 
@@ -59,42 +59,42 @@ const (
 const (
 	// NotLoggedIn: the client has no credentials. Ends with a login or a key.
 	NotLoggedIn Kind = "not_logged_in"
-	// WrongKey: the service does not know the credentials. Ends with other ones.
+	// WrongKey: the service does not accept the credentials. Ends with valid ones.
 	WrongKey Kind = "wrong_key"
 	// AccessDenied: the account may not do this (403). Ends with another account or plan.
 	AccessDenied Kind = "access_denied"
-	// ModelUnknown: there is no such model for this account. Ends with another model.
+	// ModelUnknown: the model does not exist for this account. Ends with another model.
 	ModelUnknown Kind = "model_unknown"
 	// Credit: the account has no money left. Ends with a payment.
 	Credit Kind = "credit"
 	// FlagsRefused: the client does not understand its command line. Ends with another
 	// version of it, or another preset.
 	FlagsRefused Kind = "flags_refused"
-	// ClientMissing: there is no such program. Ends with its installation.
+	// ClientMissing: the program does not exist. Ends with its installation.
 	ClientMissing Kind = "client_missing"
-	// ClientRefused: the program is there and can't be executed. Ends when its file is
-	// mended.
+	// ClientRefused: the program exists but can't be executed. Ends when its file is
+	// repaired.
 	ClientRefused Kind = "client_refused"
 	// ClientBroken: the client ends before its session begins, for a reason of its own.
-	// Ends when its installation or configuration is mended.
+	// Ends when its installation or configuration is repaired.
 	ClientBroken Kind = "client_broken"
-	// BadWorker: the definition or the bead names a worker that can't be run as it is
-	// written. Ends with another definition.
+	// BadWorker: the definition or the bead names a worker with an invalid command line.
+	// Ends with another definition.
 	BadWorker Kind = "bad_worker"
 	// SetupFailed: the setup command of a worktree failed. Ends when it passes.
 	SetupFailed Kind = "setup_failed"
-	// WorktreeFailed: a worktree, or what a worker needs beside it, can't be made. Ends
-	// when it can.
+	// WorktreeFailed: a worktree, or a file that a worker needs, can't be made. Ends when
+	// it can.
 	WorktreeFailed Kind = "worktree_failed"
 	// TestCannotRun: the test fails on the target itself. Ends when it passes there.
 	TestCannotRun Kind = "test_cannot_run"
-	// DiskFull: the disk, or the share of it, is used up. Ends when there is room.
+	// DiskFull: the disk or a quota is full. Ends when there is space.
 	DiskFull Kind = "disk_full"
 	// NoPermission: the system refuses access to a file. Ends when it is granted.
 	NoPermission Kind = "no_permission"
 	// TargetGone: the target branch does not exist. Ends when it does.
 	TargetGone Kind = "target_gone"
-	// Budget: what may be used is used up. Ends when the person allows more, that of a day at midnight.
+	// Budget: a budget is used up. Ends when the person allows more, that of a day at midnight.
 	Budget Kind = "budget"
 	// RemoteGone: the remote can't be reached or does not exist. Ends when it answers.
 	RemoteGone Kind = "remote_gone"
@@ -102,18 +102,18 @@ const (
 
 // Kinds of the class Unknown.
 const (
-	// RequestRefused: the service refuses a request for a reason that nothing here knows.
+	// RequestRefused: the service refuses a request for an unknown reason.
 	RequestRefused Kind = "request_refused"
-	// ShortFailure: the worker failed after a short time, without a change. Ends when
-	// other beads tell: a second one that fails alike makes it the environment's.
+	// ShortFailure: the worker failed after a short time, without a change. If a second
+	// bead fails in the same way, it counts as a fault of the environment.
 	ShortFailure Kind = "short_failure"
 )
 
-// ContextTooLong is of the class Work: the session has outgrown what the model can
-// read. Ends with a new session.
+// ContextTooLong is of the class Work: the session is too long for the model. Ends with a
+// new session.
 const ContextTooLong Kind = "context_too_long"
 
-// Class returns the class of a kind, and "" for a kind that this binary does not know.
+// Class returns the class of a kind, or "" for an unknown kind.
 func (k Kind) Class() Class {
 	switch k {
 	case RateLimit, Overloaded, ServerError, UsageLimit, Network, NoAnswer:
@@ -129,7 +129,7 @@ func (k Kind) Class() Class {
 	return ""
 }
 
-// NeedsPerson reports whether trying again can't end a fault of the kind: somebody has to log in, pay, or change
+// NeedsPerson reports whether trying again can't end a fault of the kind: a person has to log in, pay, or change
 // a key, a model or a command line.
 func (k Kind) NeedsPerson() bool {
 	switch k {
@@ -140,7 +140,7 @@ func (k Kind) NeedsPerson() bool {
 	}
 }
 
-// Phrase says what a kind means, for a reason to begin with.
+// Phrase describes a kind, for the beginning of a reason.
 func (k Kind) Phrase() string {
 	switch k {
 	case RateLimit:
@@ -193,15 +193,15 @@ const (
 	maxKind   = 40
 )
 
-// Fault is why an attempt ended, where its cause is known. The zero Fault says that it is not known:
-// the end is the work's own.
+// Fault is the cause of the end of an attempt. The zero Fault means that no cause is known, and the end
+// counts as the work's own.
 type Fault struct {
 	Class Class `json:"class"`
 	Kind  Kind  `json:"kind"`
-	// Until is when the service said it ends, zero where it did not.
+	// Until is when the fault ends according to the service, or zero.
 	Until state.Time `json:"until,omitzero"`
-	// Reason names the cause in one line of plain English. What others wrote may be
-	// quoted in it.
+	// Reason names the cause in one line of plain English. It may quote output of other
+	// programs.
 	Reason string `json:"reason"`
 
 	Extra state.Extra `json:"-"`
@@ -219,15 +219,15 @@ func (f Fault) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(f), f.Extra)
 }
 
-// New returns a fault of a kind that this package names. The reason is made one line
-// of at most MaxReason bytes; an empty one becomes the kind's phrase.
+// New returns a fault of a known kind. It cuts the reason to one line of at most MaxReason
+// bytes; an empty reason becomes the kind's phrase.
 func New(kind Kind, reason string) Fault {
 	const ellipsis = len("…")
 	return Fault{Class: kind.Class(), Kind: kind, Reason: wording.Subject(reason, MaxReason-ellipsis, kind.Phrase())}
 }
 
-// OfError returns the fault that an error of the system means: a full disk, or access
-// that is refused. For any other error it is one of the given kind.
+// OfError returns a fault for an error of the system: DiskFull or NoPermission, or the
+// kind otherwise for any other error.
 func OfError(err error, otherwise Kind) Fault {
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
@@ -243,25 +243,25 @@ func (f Fault) IsZero() bool {
 	return f.Class == "" && f.Kind == "" && f.Reason == "" && f.Until.IsZero() && len(f.Extra) == 0
 }
 
-// Check returns an error unless the fault is zero or complete. A kind that this binary
-// does not know is taken as a newer one wrote it.
+// Check returns an error unless the fault is zero or complete. It accepts unknown kinds of
+// newer versions.
 func (f *Fault) Check() error {
 	switch {
 	case f.IsZero():
 		return nil
 	case f.Class != Work && f.Class != Capacity && f.Class != Environment && f.Class != Unknown:
-		return fmt.Errorf("unknown class of fault %q", wording.Clip(string(f.Class), maxKind))
+		return fmt.Errorf("unknown class %q of a fault", wording.Clip(string(f.Class), maxKind))
 	case !isWord(string(f.Kind)):
-		return fmt.Errorf("kind of fault %q is not a word of at most %d letters", wording.Clip(string(f.Kind), maxKind), maxKind)
+		return fmt.Errorf("kind %q of a fault is not a word of at most %d letters", wording.Clip(string(f.Kind), maxKind), maxKind)
 	case f.Kind.Class() != "" && f.Kind.Class() != f.Class:
-		return fmt.Errorf("a fault of the kind %s is of the class %s, not %s", f.Kind, f.Kind.Class(), f.Class)
+		return fmt.Errorf("a fault of kind %s has the class %s, not %s", f.Kind, f.Kind.Class(), f.Class)
 	case strings.TrimSpace(f.Reason) == "" || len(f.Reason) > MaxReason || !utf8.ValidString(f.Reason) || strings.ContainsFunc(f.Reason, unicode.IsControl):
 		return fmt.Errorf("the reason of a fault is not one line of at most %d bytes", MaxReason)
 	}
 	return nil
 }
 
-// isWord reports whether s has only small letters and underscores, and not too many.
+// isWord reports whether s consists of 1 to maxKind lower-case letters and underscores.
 func isWord(s string) bool {
 	return s != "" && len(s) <= maxKind && !strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' })
 }

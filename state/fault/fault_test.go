@@ -70,7 +70,7 @@ func TestCheck(t *testing.T) {
 		{"a kind of a newer binary", Fault{Class: Environment, Kind: "sun_spots", Reason: "r"}, ""},
 		{"a class of nobody", Fault{Class: "fate", Kind: RateLimit, Reason: "r"}, "unknown class"},
 		{"no class", Fault{Kind: RateLimit, Reason: "r"}, "unknown class"},
-		{"another class", Fault{Class: Work, Kind: RateLimit, Reason: "r"}, "is of the class capacity"},
+		{"another class", Fault{Class: Work, Kind: RateLimit, Reason: "r"}, "has the class capacity"},
 		{"no kind", Fault{Class: Work, Reason: "r"}, "kind"},
 		{"a kind that is a path", Fault{Class: Work, Kind: "../x", Reason: "r"}, "kind"},
 		{"a long kind", Fault{Class: Work, Kind: Kind(strings.Repeat("a", maxKind+1)), Reason: "r"}, "kind"},

@@ -1,4 +1,4 @@
-// Package handoff keeps what one session leaves to the next:
+// Package handoff stores notes of sessions to their successors:
 // state/handoff/{agent}/{timestamp}.json, write-once.
 package handoff
 
@@ -48,8 +48,7 @@ type Store struct {
 	log  *event.Log
 }
 
-// NewStore opens the hand-offs of a tree. What is written is told to the log,
-// which may be nil.
+// NewStore opens the hand-offs of a tree. It logs each new one; log may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store { return Store{t, log} }
 
 // Write publishes a hand-off under the next free nanosecond. Durable when it
@@ -78,7 +77,8 @@ func (s Store) Write(h Handoff) (Handoff, error) {
 	}
 }
 
-// List returns an agent's hand-offs, oldest first, and what could not be read.
+// List returns an agent's hand-offs, oldest first, and an error for each file that could
+// not be read.
 func (s Store) List(id state.AgentID) ([]Handoff, []error, error) {
 	dir := Dir.Join(string(id))
 	entries, err := s.tree.List(dir)
@@ -104,7 +104,8 @@ func (s Store) List(id state.AgentID) ([]Handoff, []error, error) {
 	return all, bad, nil
 }
 
-// Latest returns the newest hand-off about a bead, or nil.
+// Latest returns the agent's newest hand-off about a bead, or about any bead if bead is
+// "". It returns nil if there is none.
 func (s Store) Latest(id state.AgentID, bead state.BeadID) (*Handoff, error) {
 	all, _, err := s.List(id)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how hand-offs move from one snapshot of the tree to the next: they
-// never change. One whose name was not its time may get that name.
+// History returns the audit rule of hand-offs: they never change. A hand-off may only be
+// renamed to the name that matches its timestamp.
 func History() audit.Rule {
 	whole := func(string, *Handoff) error { return nil }
 	changed := func(before, _ *Handoff) error {
@@ -28,7 +28,7 @@ func renamed(p string, before []byte, later audit.Snapshot) error {
 	}
 	f, err := later(path.Join(path.Dir(p), h.Timestamp.Stamp()+".json"))
 	if err == nil && string(f.Data) != string(before) {
-		err = errors.New("it is gone")
+		err = errors.New("it was removed")
 	}
 	return err
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how incidents move from one snapshot of the tree to the next.
+// History returns the audit rule of incidents.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"incidents/*.json"}, CheckChange: audit.Typed(check, CheckChange)}
 }
 
-// CheckChange returns why after can't have been reached from before by legal steps. A nil
-// before is one that appears.
+// CheckChange returns an error unless after can be reached from before by legal steps. A
+// nil before means that the incident is new.
 func CheckChange(before, after *Incident) error {
 	if before == nil {
 		return nil
@@ -27,11 +27,11 @@ func CheckChange(before, after *Incident) error {
 	case after.Severity.Rank() < before.Severity.Rank():
 		return fmt.Errorf("severity fell from %s to %s", before.Severity, after.Severity)
 	case before.ResolvedAt != nil && after.ResolvedAt == nil:
-		return errors.New("it was resolved, and is open again")
+		return errors.New("it is open again after it was resolved")
 	case before.ResolvedAt != nil && before.Severity != after.Severity:
 		return errors.New("its severity changed after it was resolved")
 	case after.Nudges < before.Nudges || after.Answers < before.Answers:
-		return errors.New("it counts fewer nudges or answers than before")
+		return errors.New("its number of nudges or answers fell")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package incident keeps what the witness holds open:
+// Package incident stores the incidents that the witness reports:
 // state/incidents/{incident}.json.
 package incident
 
@@ -10,10 +10,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// Severity grows with the time and the silence.
+// Severity is the severity of an incident. It grows with time.
 type Severity string
 
-// Severities. None closes an incident.
+// Severities. None means that there is no incident.
 const (
 	None     Severity = ""
 	Warning  Severity = "warning"
@@ -41,21 +41,21 @@ type Kind string
 // Kinds of incidents.
 const (
 	Stalled      Kind = "stalled"          // active without progress
-	NotPickedUp  Kind = "not_picked_up"    // pending and nobody activates
+	NotPickedUp  Kind = "not_picked_up"    // pending and not activated
 	ProcessGone  Kind = "process_gone"     // active and its process is dead
 	Restarts     Kind = "restart_limit"    // the same bead was restarted too often
 	CorruptHook  Kind = "corrupt_hook"     // the hook can't be read
-	HeldLong     Kind = "held_long"        // a session of the person's has held a bead for a day
-	MergeStuck   Kind = "merge_stuck"      // a request merging for too long
+	HeldLong     Kind = "held_long"        // a session of the person has held a bead for a day
+	MergeStuck   Kind = "merge_stuck"      // a request has been merging for too long
 	QueueBlocked Kind = "queue_blocked"    // nothing lands
-	QueueDeep    Kind = "queue_deep"       // too many wait
-	MayorSilent  Kind = "mayor_silent"     // work that nobody dispatches, urgent mail unread
+	QueueDeep    Kind = "queue_deep"       // too many requests wait
+	MayorSilent  Kind = "mayor_silent"     // work is not dispatched, or urgent mail not read
 	MayorMissing Kind = "mayor_missing"    // no process runs the mayor
 	RefineryGone Kind = "refinery_missing" // requests wait and no process runs the refinery
 	DiskLow      Kind = "disk_low"
 )
 
-// Incident is one thing that is wrong, open until ResolvedAt is set.
+// Incident is one problem. It is open until ResolvedAt is set.
 type Incident struct {
 	ID           state.IncidentID   `json:"id"`
 	AgentID      state.AgentID      `json:"agent_id"`
@@ -70,15 +70,15 @@ type Incident struct {
 	// is the time of the newest answer.
 	Answers    int         `json:"answers,omitempty"`
 	AnsweredAt *state.Time `json:"answered_at,omitempty"`
-	// Activity is the hook's last_activity when the incident opened: another one
-	// is progress, whatever was done to the clock.
+	// Activity is the hook's last_activity when the incident opened. A different one means
+	// progress, even if the clock was changed.
 	Activity    *state.Time `json:"activity,omitempty"`
 	OpenedAt    state.Time  `json:"opened_at"`
 	EscalatedAt *state.Time `json:"escalated_at,omitempty"`
 	ResolvedAt  *state.Time `json:"resolved_at,omitempty"`
 	Resolution  string      `json:"resolution,omitempty"`
 	Detail      string      `json:"detail,omitempty"`
-	// MailName fixes the name of the escalation at the present severity.
+	// MailName fixes the name of the escalation at the current severity.
 	MailName string `json:"mail_name,omitempty"`
 
 	Extra state.Extra `json:"-"`
@@ -96,11 +96,11 @@ func (i Incident) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(i), i.Extra)
 }
 
-// Open reports whether the incident still stands.
+// Open reports whether the incident is not resolved.
 func (i *Incident) Open() bool { return i.ResolvedAt == nil }
 
-// Raise lifts the incident to a severity, whose escalation is the mail of that name. It
-// returns state.ErrUnchanged for one that is resolved or that severe already.
+// Raise raises the severity of the incident; mailName is the name of the escalation. It
+// returns state.ErrUnchanged if the incident is resolved or has that severity already.
 func (i *Incident) Raise(to Severity, mailName, detail string) error {
 	if !i.Open() || i.Severity.Rank() >= to.Rank() {
 		return state.ErrUnchanged
@@ -109,7 +109,7 @@ func (i *Incident) Raise(to Severity, mailName, detail string) error {
 	return nil
 }
 
-// Resolve closes the incident. It returns state.ErrUnchanged for one that is closed.
+// Resolve closes the incident, or returns state.ErrUnchanged if it is closed.
 func (i *Incident) Resolve(why string, now state.Time) error {
 	if !i.Open() {
 		return state.ErrUnchanged
@@ -118,10 +118,10 @@ func (i *Incident) Resolve(why string, now state.Time) error {
 	return nil
 }
 
-// Ask records the nudge that was sent as the count-th.
+// Ask records that the count-th nudge was sent.
 func (i *Incident) Ask(count int, at state.Time) { i.Nudges, i.LastNudge = max(i.Nudges, count), &at }
 
-// Answer counts an answer to a nudge. It returns state.ErrUnchanged for one that is not newer than the last.
+// Answer counts an answer to a nudge, or returns state.ErrUnchanged if it is not newer than the last one.
 func (i *Incident) Answer(at state.Time) error {
 	if i.AnsweredAt != nil && !at.After(i.AnsweredAt.Time) {
 		return state.ErrUnchanged
@@ -130,7 +130,7 @@ func (i *Incident) Answer(at state.Time) error {
 	return nil
 }
 
-// Key is what at most one open incident exists for.
+// Key identifies an open incident: there is at most one for each key.
 type Key struct {
 	Agent      state.AgentID
 	Assignment state.AssignmentID
@@ -146,8 +146,8 @@ const Dir = state.StateDir + "/incidents"
 // Store is state/incidents/.
 type Store struct{ event.Recorder[Incident] }
 
-// NewStore opens the incidents of a tree. What is opened, raised and resolved is
-// told to the log, which may be nil.
+// NewStore opens the incidents of a tree. It logs incidents that are opened, raised and
+// resolved; log may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
 	return Store{event.Record(state.NewStore(t, Dir, "incident", state.LockRecord, check), log, tell)}
 }

@@ -1,6 +1,6 @@
-// Package permission keeps what the person has decided once and for all:
-// state/permissions/{rule}.json. A file is one rule; its name follows from what
-// it is about, so that a later decision takes the place of an earlier one.
+// Package permission stores permanent decisions of the person:
+// state/permissions/{rule}.json. A file is one rule; its name is derived from what the
+// rule is about, so that a later decision replaces an earlier one.
 package permission
 
 import (
@@ -17,32 +17,32 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// Decision is what the person said.
+// Decision is the decision about a rule.
 type Decision string
 
 const (
-	// Approve: whoever asks for it may.
+	// Approve: requests are approved.
 	Approve Decision = "approve"
-	// Deny: whoever asks for it may not.
+	// Deny: requests are denied.
 	Deny Decision = "deny"
-	// Asked: somebody tried it and was refused; ends when the person approves or denies it.
+	// Asked: an agent tried it and was refused; ends when the person approves or denies it.
 	Asked Decision = "asked"
 )
 
 // MaxRule bounds the text of a rule, in bytes.
 const MaxRule = 1000
 
-// Rule is one decision that is remembered.
+// Rule is one stored decision.
 type Rule struct {
 	ID string `json:"id"`
-	// Rule is what was asked for, word by word: there are no patterns, because a
-	// pattern permits what nobody has looked at.
+	// Rule is the exact text of the request. There are no patterns, because a pattern
+	// permits what the person has not seen.
 	Rule string `json:"rule"`
-	// AgentID is whom it holds for; "" is every agent of the rig.
+	// AgentID is the agent that the rule applies to; "" means every agent.
 	AgentID  state.AgentID `json:"agent_id,omitempty"`
 	Decision Decision      `json:"decision"`
 	Reason   string        `json:"reason,omitempty"`
-	// By is who decided, and for Asked who tried; only the person decides.
+	// By is who decided, always the person, or, for Asked, the agent that tried it.
 	By        state.AgentID `json:"by"`
 	CreatedAt state.Time    `json:"created_at"`
 
@@ -61,14 +61,14 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(r), r.Extra)
 }
 
-// IDOf is the name of the rule about a text, for one agent or, with "", for all.
+// IDOf returns the name of the rule about a text, for one agent or, if id is "", for all.
 func IDOf(rule string, id state.AgentID) string {
 	sum := sha256.Sum256([]byte(string(id) + "\n" + rule))
 	return "pm-" + hex.EncodeToString(sum[:8])
 }
 
-// CheckRule returns an error unless the text may be a rule: one line, so that a
-// person sees the whole of what they permit.
+// CheckRule returns an error unless the text may be a rule: one line, so that the person
+// sees all of it.
 func CheckRule(rule string) error {
 	switch {
 	case strings.TrimSpace(rule) == "":
@@ -90,14 +90,13 @@ type Store struct {
 	log *event.Log
 }
 
-// NewStore opens the rules of a tree. What is decided and revoked is told to the
-// log, which may be nil.
+// NewStore opens the rules of a tree. It logs decisions and revocations; log may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
 	return Store{state.NewStore(t, Dir, "permission", state.LockRecord, check), log}
 }
 
-// Decide keeps a rule, in place of an earlier one about the same. Durable when it
-// returns nil.
+// Decide stores a rule and replaces an earlier one about the same text and agent. Durable
+// when it returns nil.
 func (s Store) Decide(ctx context.Context, rule Rule) (Rule, error) {
 	stored, err := s.Upsert(ctx, rule.ID, func(r *Rule, _ bool) error { *r = rule; return nil })
 	if err == nil {
@@ -106,7 +105,7 @@ func (s Store) Decide(ctx context.Context, rule Rule) (Rule, error) {
 	return stored, err
 }
 
-// Revoke forgets a rule and returns it. Durable when it returns nil. Errors:
+// Revoke removes a rule and returns it. Durable when it returns nil. Errors:
 // state.ErrNotFound.
 func (s Store) Revoke(id string, by state.AgentID) (Rule, error) {
 	rule, err := s.Get(id)
@@ -123,33 +122,33 @@ func (s Store) Revoke(id string, by state.AgentID) (Rule, error) {
 func check(name string, r *Rule) error {
 	switch {
 	case r.ID != name || name != IDOf(r.Rule, r.AgentID):
-		return fmt.Errorf("id %q contradicts the file's name or what the rule is about", r.ID)
+		return fmt.Errorf("id %q contradicts the file's name or the text of the rule", r.ID)
 	case r.Decision != Approve && r.Decision != Deny && r.Decision != Asked:
 		return fmt.Errorf("unknown decision %q", r.Decision)
 	case r.By != state.Human && r.Decision != Asked:
-		return fmt.Errorf("by %q, but only %s decides", r.By, state.Human)
+		return fmt.Errorf("decided by %q, but only %s may decide", r.By, state.Human)
 	}
 	return CheckRule(r.Rule)
 }
 
-// Find is the rule that holds when an agent asks for something: its own before
-// that of all. Errors: state.ErrNotFound when the person must be asked.
+// Find returns the rule that applies to a request of an agent: its own, or else that of
+// all agents. Errors: state.ErrNotFound when the person must be asked.
 func (s Store) Find(rule string, id state.AgentID) (Rule, error) {
 	r, err := s.Get(IDOf(rule, id))
 	if errors.Is(err, state.ErrNotFound) {
 		r, err = s.Get(IDOf(rule, ""))
 	}
 	if err == nil && r.Decision == Asked {
-		return Rule{}, fmt.Errorf("permission %s: %w: nobody has decided", r.ID, state.ErrNotFound)
+		return Rule{}, fmt.Errorf("permission %s: %w: the person has not decided", r.ID, state.ErrNotFound)
 	}
 	return r, err
 }
 
-// maxAsked bounds how many hosts wait for a decision.
+// maxAsked is how many hosts may wait for a decision.
 const maxAsked = 50
 
-// AskForHost keeps that somebody wanted to connect to a host and was refused, and reports whether that is new. Nothing
-// changes where the person has decided about it. Durable when it returns nil.
+// AskForHost records that an agent was refused a connection to a host, and reports whether that is new. It changes
+// nothing if the person has decided about the host, or if maxAsked hosts wait already. Durable when it returns nil.
 func (s Store) AskForHost(ctx context.Context, host string, r Rule) (bool, error) {
 	r.Rule, r.Decision, r.AgentID = hostRule(host), Asked, ""
 	r.ID = IDOf(r.Rule, "")
@@ -181,7 +180,7 @@ func Hosts(rules []Rule, id state.AgentID) []string {
 	return hosts
 }
 
-// Host returns the host that a rule is about, and whether it is about one.
+// Host returns the host that a rule is about. is is false if it is not about a host.
 func (r *Rule) Host() (host string, is bool) {
 	if host, is = strings.CutPrefix(r.Rule, hostPrefix); !is {
 		return "", false

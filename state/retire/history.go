@@ -6,13 +6,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how retire records move from one snapshot of the tree to the next.
+// History returns the audit rule of retire records.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"retire/*.json"}, CheckChange: audit.Typed(check, moved)}
 }
 
-// moved returns why a record can't have become what it is: it is published once,
-// and its stage only advances.
+// moved returns an error unless after can follow before: a record is published once, and
+// its stage only advances.
 func moved(before, after *Record) error {
 	if before == nil {
 		return nil
@@ -30,7 +30,7 @@ func moved(before, after *Record) error {
 	case after.Stage == Stale && before.Stage.Rank() >= Recorded.Rank():
 		return fmt.Errorf("stale after it was %s", before.Stage)
 	case before.Stage == Published && before.Outcome == Done && after.Outcome == Fail:
-		return nil // what was submitted as done was not fit to land
+		return nil // the finished work could not land
 	}
 	if err := audit.Fixed("outcome", before.Outcome, after.Outcome, "reason", before.Reason, after.Reason,
 		"fault", before.Fault, after.Fault); err != nil {

@@ -1,7 +1,7 @@
-// Package retire keeps the ends of attempts: state/retire/{assignment}.json.
-// A record is published once, the first one wins, and it is the point of no
-// return: its stage advances with every step of the done pipeline, and the
-// next start finishes what is left.
+// Package retire stores the ends of attempts: state/retire/{assignment}.json. A record
+// is published once, and the first one wins. It is the point of no return: its stage
+// advances with every step of the done pipeline, and after a crash the next start
+// continues from the stage.
 package retire
 
 import (
@@ -24,27 +24,27 @@ const (
 	Block Outcome = "block"
 )
 
-// Stage is how far the done pipeline came.
+// Stage is how far the done pipeline has come.
 type Stage string
 
 // Stages, in order. Each says what is durable.
 const (
 	// Published: the outcome is fixed; the worker may still run.
 	Published Stage = "published"
-	// Committed: the worker is gone; Head is durable on the branch (done), or
+	// Committed: the worker has ended; Head is durable on the branch (done), or
 	// the work is saved on the salvage ref (fail, block).
 	Committed Stage = "committed"
-	// Recorded: the bead says done, failed or closed.
+	// Recorded: the bead is done, failed or closed.
 	Recorded Stage = "recorded"
 	// Submitted: the merge request exists (done with something to land).
 	Submitted Stage = "submitted"
 	// Reported: completion_report and the note to the witness are sent.
 	Reported Stage = "reported"
-	// Completed: the hook says completed.
+	// Completed: the hook is completed.
 	Completed Stage = "completed"
 	// Released: the worktree is free for the next bead. Final.
 	Released Stage = "released"
-	// Stale: the bead was taken away before the bead could be recorded; the
+	// Stale: the bead was reassigned or cancelled before it could be recorded; the
 	// work is salvaged, nothing lands. Final.
 	Stale Stage = "stale"
 )
@@ -59,7 +59,7 @@ func (s Stage) Rank() int {
 	return -1
 }
 
-// Final reports whether nothing is left to do.
+// Final reports whether the pipeline has ended.
 func (s Stage) Final() bool { return s == Released || s == Stale }
 
 // Record is the end of one attempt.
@@ -76,14 +76,14 @@ type Record struct {
 	Head         string             `json:"head,omitempty"`
 	// Salvage is the ref that holds unfinished work, if any was saved.
 	Salvage string `json:"salvage,omitempty"`
-	// Settled means that what the worktree held when the worker had ended is durable.
-	// Finished work lands only when this, or the exit record of its supervisor, says so.
+	// Settled means that the worktree was durable after the worker had ended. Finished
+	// work lands only if this, or the exit record of its supervisor, says so.
 	Settled bool `json:"settled,omitempty"`
-	// Lost means that a crash may have torn what the worker left. The attempt failed
-	// for that reason alone: it is charged to nobody, and its work is done again.
+	// Lost means that a crash may have damaged the worktree. The attempt failed only for
+	// that reason: it is not charged, and the work is done again.
 	Lost bool `json:"lost,omitempty"`
-	// Fault is what ended the attempt where that is known, and then Reason says the same
-	// in more words. The zero Fault is the work's own.
+	// Fault is the cause of the end, if it is known; Reason then says the same in more
+	// words. The zero Fault means that the end is the work's own.
 	Fault fault.Fault `json:"fault,omitzero"`
 	// Empty is true when there was nothing to land and the bead allows that.
 	Empty bool          `json:"empty,omitempty"`
@@ -119,8 +119,8 @@ type Store struct {
 	log *event.Log
 }
 
-// NewStore opens the records of a tree. Every stage that a record reaches is told
-// to the log, which may be nil.
+// NewStore opens the records of a tree. It logs every stage that a record reaches; log
+// may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
 	records := state.NewStore(t, Dir, "retire record", state.LockRecord, check)
 	return Store{records.WithSummaries("1", func(*Record) []string { return nil }), log}
@@ -140,7 +140,7 @@ func (s Store) Publish(r Record) error {
 	return nil
 }
 
-// Reach stores a record that comes to its stage. Durable when it returns nil.
+// Reach stores a record that has reached its stage. Durable when it returns nil.
 func (s Store) Reach(r Record) error {
 	err := s.Put(string(r.AssignmentID), r)
 	if err == nil {
@@ -149,7 +149,7 @@ func (s Store) Reach(r Record) error {
 	return err
 }
 
-// Work is what the attempt was about, for events.
+// Work identifies the attempt in events.
 func (r *Record) Work() event.Work {
 	return event.Work{Bead: r.BeadID, Assignment: r.AssignmentID, Session: r.Session}
 }
@@ -165,7 +165,7 @@ func check(name string, r *Record) error {
 	case r.BeadID == "" || r.AgentID == "":
 		return fmt.Errorf("no bead_id or agent_id")
 	case r.Outcome == Done && !r.Fault.IsZero():
-		return fmt.Errorf("done, with a fault of the kind %q", r.Fault.Kind)
+		return fmt.Errorf("done, but with a fault of the kind %q", r.Fault.Kind)
 	}
 	return r.Fault.Check()
 }

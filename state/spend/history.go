@@ -7,13 +7,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/audit"
 )
 
-// History says how records move from one snapshot of the tree to the next.
+// History returns the audit rule of spend records.
 func History() audit.Rule {
 	return audit.Rule{Patterns: []string{"spend/*.json"}, CheckChange: audit.Typed(check, moved)}
 }
 
-// moved returns why a record can't have become what it is: nothing that was used comes back. A cost
-// may fall, when a client says less than the rig's prices did.
+// moved returns an error unless after can follow before: recorded time never falls. A cost
+// may fall, when a client reports less than the rig's prices gave.
 func moved(before, after *Record) error {
 	if before == nil {
 		return nil
@@ -27,7 +27,7 @@ func moved(before, after *Record) error {
 			return p.Session == was.Session && p.Day == was.Day && p.Time >= was.Time
 		})
 		if !kept {
-			return fmt.Errorf("the time of %s on %s is gone", was.Session, was.Day)
+			return fmt.Errorf("the time of %s on %s was removed or fell", was.Session, was.Day)
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
-// Package spend keeps what attempts have used: state/spend/{assignment}.json. A record
-// is made when the first worker of an attempt starts, and grows while one runs: what its
-// client says it has used, by day and by model. The polecat that holds the assignment is
-// the only one that writes it.
+// Package spend stores what attempts have used: state/spend/{assignment}.json. A record
+// is made when the first worker of an attempt starts, and grows while a worker runs, by
+// what its client reports, by day and by model. Only the polecat of the assignment writes
+// it.
 package spend
 
 import (
@@ -17,13 +17,13 @@ import (
 
 // Usage is what was used of a model.
 type Usage struct {
-	// In counts the tokens that were read, those of Cached and Written included: Cached came from a
-	// cache, Written were put into one. Out counts the tokens that were written.
+	// In counts input tokens, including Cached, which were read from a cache, and Written,
+	// which were written to one. Out counts output tokens.
 	In      int64 `json:"tokens_in"`
 	Cached  int64 `json:"tokens_cached,omitempty"`
 	Written int64 `json:"tokens_cache_written,omitempty"`
 	Out     int64 `json:"tokens_out"`
-	// CostUSD is in dollars: what the client said, else by the rig's prices.
+	// CostUSD is the cost that the client reports, or else that by the rig's prices.
 	CostUSD USD `json:"cost_usd"`
 }
 
@@ -32,22 +32,22 @@ func (u *Usage) Add(o Usage) {
 	u.In, u.Cached, u.Written, u.Out, u.CostUSD = u.In+o.In, u.Cached+o.Cached, u.Written+o.Written, u.Out+o.Out, u.CostUSD+o.CostUSD
 }
 
-// less is u without what o already holds; nothing of it is negative.
+// less returns u minus o, with no field below 0.
 func (u Usage) less(o Usage) Usage {
 	return Usage{In: max(0, u.In-o.In), Cached: max(0, u.Cached-o.Cached), Written: max(0, u.Written-o.Written), Out: max(0, u.Out-o.Out),
 		CostUSD: max(0, u.CostUSD-o.CostUSD)}
 }
 
-// Tokens is how many were read and written.
+// Tokens is the number of input and output tokens.
 func (u *Usage) Tokens() int64 { return u.In + u.Out }
 
-// Model is what was used of one model, "" for one that the client does not name.
+// Model is the usage of one model, "" if the client does not name it.
 type Model struct {
 	Model string `json:"model,omitempty"`
 	Usage
 }
 
-// Part is what one session used on one day.
+// Part is the usage of one session on one day.
 type Part struct {
 	Session state.SessionID `json:"session"`
 	// Day is a local date, 2006-01-02.
@@ -57,7 +57,7 @@ type Part struct {
 	Models []Model       `json:"models,omitempty"`
 }
 
-// Record is what one attempt has used.
+// Record is the usage of one attempt.
 type Record struct {
 	AssignmentID state.AssignmentID `json:"assignment_id"`
 	BeadID       state.BeadID       `json:"bead_id"`
@@ -84,11 +84,11 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(r), r.Extra)
 }
 
-// Day is the date of an instant, as records and commands name it.
+// Day returns the local date of an instant in the form of Part.Day.
 func Day(t time.Time) string { return t.Local().Format(time.DateOnly) }
 
-// Note takes over what a session has used so far in all, and how much longer it has run. What it
-// did not have before counts for the day of now. It may be repeated, with no more time.
+// Note records the total usage of a session so far, and for how much longer it has run. The difference to
+// earlier days counts for the day of now. It is idempotent if longer is 0.
 func (r *Record) Note(s state.SessionID, used []Model, longer time.Duration, now state.Time) {
 	day := Day(now.Time)
 	before := map[string]Usage{}
@@ -119,9 +119,9 @@ func (r *Record) Note(s state.SessionID, used []Model, longer time.Duration, now
 	r.UpdatedAt = now
 }
 
-// Row is what was used by one attempt, of one model, on one day. The time of a day, and the attempt
-// itself on its first day, stand in the row of the model that was used most, so that they are
-// counted once whatever rows are added up.
+// Row is the usage of one attempt, of one model, on one day. The time of a day, and the attempt
+// itself on its first day, are in the row of the most used model, so that sums count them
+// once.
 type Row struct {
 	Bead     state.BeadID   `json:"bead_id"`
 	Convoy   state.ConvoyID `json:"convoy_id,omitempty"`
@@ -134,7 +134,7 @@ type Row struct {
 	Usage
 }
 
-// Rows are all that a record holds.
+// Rows returns the rows of a record.
 func (r *Record) Rows() []Row {
 	var rows []Row
 	for i, p := range r.Parts {
@@ -176,7 +176,8 @@ func NewStore(t *state.Tree) Store {
 	})}
 }
 
-// AllRows returns the rows of all records, for a process that looks once, and what can't be read.
+// AllRows returns the rows of all records, and an error for each file that could not be read. It is for a
+// process that looks once; see state.Store.Summaries.
 func (s Store) AllRows() ([]Row, []error, error) {
 	all, bad, err := s.Summaries()
 	if err != nil {
@@ -193,8 +194,8 @@ func (s Store) AllRows() ([]Row, []error, error) {
 	return rows, bad, nil
 }
 
-// Note stores what a session of an attempt has used so far, see Record.Note. Attempt names whose it
-// is; its other fields are ignored. Durable when it returns nil.
+// Note stores the usage of a session of an attempt so far; see Record.Note. attempt identifies the
+// attempt; its Parts are ignored. Durable when it returns nil.
 func (s Store) Note(ctx context.Context, attempt Record, session state.SessionID, used []Model, longer time.Duration) error {
 	now := attempt.UpdatedAt
 	_, err := s.Upsert(ctx, string(attempt.AssignmentID), func(r *Record, found bool) error {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// USD is an amount of millionths of a US dollar, so that sums are exact in whatever order they are made.
-// In JSON it is a number of dollars.
+// USD is an amount in millionths of a US dollar, so that sums are exact. In JSON it is a number of
+// dollars.
 type USD int64
 
 const million = 1_000_000
@@ -20,10 +20,10 @@ func Dollars(f float64) USD {
 	return 0
 }
 
-// Dollars is the amount as a number of dollars.
+// Dollars returns the amount in dollars.
 func (u USD) Dollars() float64 { return float64(u) / million }
 
-// String is the amount for a person: $1.20, and $0.0012 for less than a cent.
+// String formats the amount for a person: $1.20, and $0.0012 for less than a cent.
 func (u USD) String() string {
 	const cent = million / 100
 	if u > 0 && u < cent {
