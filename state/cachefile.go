@@ -7,19 +7,18 @@ import (
 	"os"
 )
 
-// CacheDir holds the cache files, which save a new process most of the work of
-// reading a large folder. Each belongs to one folder and holds what was read from
-// its files, with the stamps that these had. The stamps are compared with those of
-// the files before anything from a cache is used, and a cache file may be removed
-// at any time. There are two kinds: summaries of the objects of a Store (Summaries),
-// and the index of a mailbox (package mail). Both have this format:
+// CacheDir holds cache files, which save a new process most of the work of reading a
+// large folder. Each belongs to one folder and holds extracts of its files, with the
+// stamps of the files. An entry is only used while its file has the same stamp. A cache
+// file may be removed at any time. There are two kinds: summaries of the objects of a
+// Store (Summaries), and the index of a mailbox (package mail). Both have this format:
 //
 //	"chipset cache 3\n"
 //	the ID of the rig, "\n"
 //	numbers, texts and stamps, as CacheWriter writes them
 //	4 bytes: the CRC-32C of these, little-endian
 //
-// What a process remembers while it runs is in Store and in mail.Mailbox.
+// Caches in memory are part of Store and mail.Mailbox.
 const CacheDir = RunDir + "/cache"
 
 // cacheForm is the first line of a cache file. A file with another one is ignored.
@@ -28,8 +27,8 @@ const cacheForm = "chipset cache 3\n"
 // maxCache bounds a cache file, in bytes.
 const maxCache = 256 << 20
 
-// ReadCache returns what WriteCache put at p. It returns an error for a cache that
-// is missing, torn, or of another rig or version; the caller reads the files then.
+// ReadCache reads the cache file at p. It returns an error if the file is missing,
+// damaged, or of another rig or version; the caller then reads the files themselves.
 func (t *Tree) ReadCache(p Path) (*CacheReader, error) {
 	data, err := t.Read(p, maxCache)
 	if err != nil {
@@ -50,8 +49,7 @@ func (t *Tree) cacheHead() string { return fmt.Sprintf("%s%s\n", cacheForm, t.Ri
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
-// WriteCache replaces the cache at p. It is not durable. After an error the next
-// process reads the files themselves.
+// WriteCache replaces the cache file at p. It is not durable.
 func (t *Tree) WriteCache(p Path, w *CacheWriter) error {
 	if err := t.MkdirAll(p.Dir()); err != nil {
 		return err
@@ -78,7 +76,7 @@ func (t *Tree) WriteCache(p Path, w *CacheWriter) error {
 
 // CacheWriter collects the content of a cache file.
 type CacheWriter struct {
-	// Data is what was written so far.
+	// Data is the content so far.
 	Data []byte
 }
 
@@ -91,18 +89,18 @@ func (w *CacheWriter) Text(s string) {
 	w.Data = append(w.Data, s...)
 }
 
-// Stamp appends the fields of s in their order, 8 bytes each, little-endian.
+// Stamp appends the fields of s, 8 bytes each, little-endian.
 func (w *CacheWriter) Stamp(s Stamp) {
 	for _, v := range []uint64{s.Inode, uint64(s.Size), uint64(s.Modified), uint64(s.Changed), uint64(s.Mode), uint64(s.Links), uint64(s.Born)} {
 		w.Data = binary.LittleEndian.AppendUint64(w.Data, v)
 	}
 }
 
-// CacheReader reads what a CacheWriter wrote, in the same order.
+// CacheReader reads the content of a cache file.
 type CacheReader struct {
-	// Rest is what was not read yet.
+	// Rest is the content that was not read yet.
 	Rest []byte
-	// Bad is set when Rest did not hold what was asked for; zeros are returned then.
+	// Bad is set by a method that did not find its value in Rest. It returned zero then.
 	Bad bool
 }
 
@@ -125,7 +123,7 @@ func (r *CacheReader) Number() uint64 {
 	return n
 }
 
-// Count reads a number of items of at least one byte each, which follow.
+// Count reads the number of items that follow, each of which has at least one byte.
 func (r *CacheReader) Count() int {
 	n := r.Number()
 	if n > uint64(len(r.Rest)) {

@@ -14,8 +14,8 @@ import (
 // QuarantineNonFolder moves a file or link at the path of a folder to the quarantine,
 // with the reason; the next use creates the folder. It does nothing when dir is a folder
 // or does not exist, so many processes may call it at once. Durable when it returns nil.
-// Errors: ErrLockTimeout while another process is at it; a *Corruption for a path that
-// is reached through a link.
+// Errors: ErrLockTimeout while another process does it; a *Corruption for a path that
+// leads through a link.
 func (t *Tree) QuarantineNonFolder(ctx context.Context, dir Path, reason string, now Time) error {
 	root, err := t.lockRoot(ctx)
 	if err != nil {
@@ -26,13 +26,13 @@ func (t *Tree) QuarantineNonFolder(ctx context.Context, dir Path, reason string,
 	case err == nil, errors.Is(err, ErrNotFound):
 		return nil
 	case !errors.Is(err, ErrNotRegular):
-		return err // nobody knows what stands there
+		return err // dir could not be examined
 	}
 	if err := t.check(dir); err != nil {
 		return err
 	}
 	if dir == QuarantineDir {
-		// The quarantine itself must be created first. A crash in between leaves a name that the doctor reports.
+		// It is in the place of the quarantine itself. A crash after the rename leaves a name that doctor reports.
 		aside := StateDir.Join("quarantine-" + Random(5))
 		if err := t.disk.RenameNew(t.Abs(dir), t.Abs(aside)); err != nil {
 			return wrapPath(dir, err)
@@ -46,8 +46,8 @@ func (t *Tree) QuarantineNonFolder(ctx context.Context, dir Path, reason string,
 	return err
 }
 
-// lockRoot excludes other calls of QuarantineNonFolder. It locks the root, because the
-// folder of the lock files may be the one in question.
+// lockRoot excludes other calls of QuarantineNonFolder. It locks the root, because dir
+// may be the folder of the lock files.
 func (t *Tree) lockRoot(ctx context.Context) (*os.File, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

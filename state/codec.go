@@ -16,8 +16,8 @@ import (
 // MaxFile is the largest state file that is not a message, in bytes.
 const MaxFile = 1 << 20
 
-// MaxCounter is the largest gen or seq of an object: up to here every reader of
-// JSON keeps a whole number as it is, and nothing that counts gets anywhere near.
+// MaxCounter is the largest gen or seq of an object, the largest whole number that every
+// reader of JSON represents exactly. No real counter gets near it.
 const MaxCounter = 1 << 53
 
 // Extra holds the unknown fields of newer versions or of other tools. A value type embeds it
@@ -76,7 +76,7 @@ func MarshalWithExtra(v any, extra Extra) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// namesOfFields remembers what fieldNames has found.
+// namesOfFields caches the results of fieldNames.
 var namesOfFields sync.Map //nolint:gochecknoglobals // a type's fields never change
 
 // fieldNames returns the names of a struct's fields in JSON.
@@ -100,10 +100,9 @@ func fieldNames(t reflect.Type) map[string]bool {
 	return names
 }
 
-// Encode gives the one canonical form of a value: keys sorted at every level,
-// two-space indent, no HTML escaping, a newline at the end. Characters that a
-// terminal obeys or that turn the direction of text are written as \u escapes,
-// so that a file can be looked at with any program.
+// Encode returns the canonical form of a value: keys sorted at every level, two-space
+// indent, no HTML escaping, a newline at the end. Control characters of terminals and of
+// text direction are escaped (\u), so that a file is safe to show with any program.
 func Encode(v any) ([]byte, error) { return encode(v, "  ") }
 
 // EncodeLine is Encode on a single line, for append-only logs.
@@ -125,8 +124,8 @@ func encode(v any, indent string) ([]byte, error) {
 	return escapeControls(text), nil
 }
 
-// appendSorted appends a value to out, the fields of its objects sorted by name. The value is as json.Marshal
-// writes it, and so a number that another tool wrote loses no digits.
+// appendSorted appends a value to out, the fields of its objects sorted by name. The value is text from
+// json.Marshal, so a number that another tool wrote loses no digits.
 func appendSorted(out, value []byte) []byte {
 	if value[0] == '"' {
 		return appendString(out, value)
@@ -164,8 +163,8 @@ func appendString(out, quoted []byte) []byte {
 	return append(out, bytes.TrimSpace(plain.Bytes())...)
 }
 
-// escapeControls writes what encoding/json leaves as it is: DEL, the C1 controls and the
-// bidirectional controls. Outside of a string JSON has none of them.
+// escapeControls escapes what encoding/json does not: DEL, the C1 controls and the
+// bidirectional controls. Valid JSON has none of them outside of strings.
 func escapeControls(data []byte) []byte {
 	if !bytes.ContainsFunc(data, actsOnTerminal) {
 		return data
@@ -188,17 +187,16 @@ func actsOnTerminal(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r)
 }
 
-// Decode parses the content of the state file at path into v. In contrast to
-// encoding/json it refuses invalid UTF-8, duplicate keys, an empty file, a root
-// that is not an object, and nesting deeper than MaxDepth. Every error is a
-// *Corruption.
+// Decode parses the content of the state file at path into v. Unlike encoding/json it
+// refuses invalid UTF-8, duplicate keys, an empty file, a root that is not an object, and
+// nesting deeper than MaxDepth. Every error is a *Corruption.
 func Decode(path string, data []byte, v any) error {
 	if reason := inspect(data); reason != "" {
 		return &Corruption{Path: path, Reason: reason}
 	}
 	decode := func() error { return json.Unmarshal(data, v) }
 	if own, ok := v.(json.Unmarshaler); ok {
-		decode = func() error { return own.UnmarshalJSON(data) } // which saves a pass over what was inspected
+		decode = func() error { return own.UnmarshalJSON(data) } // json.Unmarshal would validate data again
 	}
 	if err := decode(); err != nil {
 		return &Corruption{Path: path, Reason: mismatch(err)}
@@ -206,7 +204,7 @@ func Decode(path string, data []byte, v any) error {
 	return nil
 }
 
-// mismatch says in the words of JSON what a decoder refused.
+// mismatch describes an error of json.Unmarshal in terms of JSON instead of Go types.
 func mismatch(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -220,7 +218,7 @@ func mismatch(err error) string {
 		got = "a " + got
 	case "bool":
 		got = "true or false"
-	default: // "number 1e9" and the like, with what does not fit
+	default: // for example "number 1e9", with the value that does not fit
 	}
 	what := "the value"
 	if wrong.Field != "" {
@@ -235,7 +233,7 @@ func wordFor(t reflect.Type) string {
 		t = t.Elem()
 	}
 	if t == nil {
-		return "what belongs there"
+		return "the expected type"
 	}
 	switch t.Kind() {
 	case reflect.String:

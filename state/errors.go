@@ -15,16 +15,16 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrCorrupt is returned for a file that cannot be parsed or contradicts its name.
 	ErrCorrupt = errors.New("corrupt state")
-	// ErrNotRegular is returned for a name that is reached through a link or is not a regular file.
+	// ErrNotRegular is returned for a path that leads through a link or is not a regular file.
 	ErrNotRegular = errors.New("not a regular file of the tree")
 	// ErrHardLinked is returned for a file with a second hard link. It is an ErrNotRegular.
 	ErrHardLinked = fmt.Errorf("%w: it has a second hard link", ErrNotRegular)
 	// ErrTooLarge is returned for content above the limit of its kind.
 	ErrTooLarge = errors.New("too large")
-	// ErrRefused is returned for a file that the system refuses to read. The file may be valid and is not moved.
+	// ErrRefused is returned for a file that the system refuses to read. The file may be valid and stays where it is.
 	ErrRefused = errors.New("refused by the system")
-	// ErrBadID is returned for an identifier that does not match the grammar of IDs.
-	ErrBadID = errors.New("bad id")
+	// ErrBadID is returned for an identifier that CheckID refuses.
+	ErrBadID = errors.New("invalid ID")
 	// ErrLockTimeout is returned when a lock was not free before the deadline.
 	ErrLockTimeout = errors.New("timed out waiting for a lock")
 	// ErrNoTree is returned when rig.json is missing or names another rig.

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stamp identifies a version of a file or folder without reading it. Stamps are compared
-// with ==.
+// Stamp identifies a version of a file or folder. Stamps are compared with ==.
 type Stamp struct {
 	Inode uint64
 	Size  int64
@@ -19,23 +18,23 @@ type Stamp struct {
 	Modified, Changed int64
 	Mode              uint32
 	Links             uint32
-	// Born is when a folder was made, where the system says; only Folder.Stamp asks.
+	// Born is when a folder was made, or 0 if that is unknown. Only Folder.Stamp sets it.
 	Born int64
 }
 
-// SameFile reports whether two stamps are of one file, whatever happened to it.
+// SameFile reports whether two stamps are of the same file, maybe of different versions.
 func (s Stamp) SameFile(other Stamp) bool {
 	return s.Inode == other.Inode && s.Inode != 0 && s.Born == other.Born
 }
 
-// racyWindow is how old a file must be, when it is read, for its time stamp to
-// tell it from any later version (kernels stamp with ticks of up to 10 ms).
+// racyWindow is how old the last change of a file must be, when the file is read, so that
+// every later version has another stamp (kernels use ticks of up to 10 ms).
 const racyWindow = 100 * time.Millisecond
 
-// coarseWindow is racyWindow where the system keeps whole seconds.
+// coarseWindow is racyWindow for file systems that store whole seconds.
 const coarseWindow = 2500 * time.Millisecond
 
-// Settled reports whether the last change is so long before now that no later version
+// Settled reports whether the last change is long enough before now that no later version
 // can have the same stamp.
 func (s Stamp) Settled(now time.Time) bool {
 	window := racyWindow
@@ -45,7 +44,7 @@ func (s Stamp) Settled(now time.Time) bool {
 	return now.UnixNano()-max(s.Modified, s.Changed) > int64(window)
 }
 
-// SameVersion reports whether a and b are of the same version of the same file, with
+// SameVersion reports whether a and b describe the same version of the same file, with
 // the same number of names.
 func SameVersion(a, b fs.FileInfo) bool {
 	if !os.SameFile(a, b) || a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) || a.Mode() != b.Mode() {
@@ -59,7 +58,7 @@ func SameVersion(a, b fs.FileInfo) bool {
 // IsDir reports whether the stamp is that of a folder.
 func (s Stamp) IsDir() bool { return s.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-// kind says what the stamp is of, for a message.
+// kind returns the kind of file, for messages.
 func (s Stamp) kind() string {
 	switch s.Mode & unix.S_IFMT {
 	case unix.S_IFLNK:
@@ -84,8 +83,8 @@ func lstat(path string) (Stamp, error) {
 	return stampOf(&st), nil
 }
 
-// Folder is an open folder of the tree. It is for reading many files: the path of the
-// folder is checked once, and not again for each file.
+// Folder is an open folder of the tree, for reading many files: its path is checked once
+// and not for each file.
 type Folder struct {
 	tree *Tree
 	dir  Path
@@ -93,8 +92,8 @@ type Folder struct {
 	fd   int
 }
 
-// OpenFolder opens a folder. Errors: ErrNotFound; a *Corruption for what is no
-// folder, or is reached through a link.
+// OpenFolder opens a folder. Errors: ErrNotFound; a *Corruption if dir is not a folder,
+// or its path leads through a link.
 func (t *Tree) OpenFolder(dir Path) (*Folder, error) {
 	if err := t.folder(dir); err != nil {
 		return nil, err
@@ -108,13 +107,13 @@ func (t *Tree) OpenFolder(dir Path) (*Folder, error) {
 	return &Folder{tree: t, dir: dir, file: os.NewFile(uintptr(fd), t.Abs(dir)), fd: fd}, nil
 }
 
-// Close ends the use of the folder.
+// Close closes the folder.
 func (f *Folder) Close() error { return f.file.Close() }
 
-// Path is the folder's place in the tree.
+// Path is the folder's path in the tree.
 func (f *Folder) Path() Path { return f.dir }
 
-// Stamp is the folder's own. A change of a name in it changes the stamp.
+// Stamp returns the stamp of the folder itself, which changes with each name in it.
 func (f *Folder) Stamp() (Stamp, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(f.fd, &st); err != nil {
@@ -128,11 +127,11 @@ func (f *Folder) Stamp() (Stamp, error) {
 // FolderEntry is an entry of a folder.
 type FolderEntry struct {
 	Name string
-	// Inode is that of the file, as the folder has it.
+	// Inode is the file's inode according to the folder.
 	Inode uint64
 }
 
-// Stat is the stamp of a file. Errors: ErrNotFound.
+// Stat returns the stamp of a file. Errors: ErrNotFound.
 func (f *Folder) Stat(name string) (Stamp, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -141,8 +140,8 @@ func (f *Folder) Stat(name string) (Stamp, error) {
 	return stampOf(&st), nil
 }
 
-// Read is Tree.Read for a file of the folder, with the stamp of what was read.
-// The content is put into buf when that is large enough.
+// Read is Tree.Read for a file of the folder. It also returns the stamp of the version
+// that was read. The content is in buf if that is large enough.
 func (f *Folder) Read(name string, limit int64, buf []byte) ([]byte, Stamp, error) {
 	p := f.dir.Join(name)
 	fd, err := ignoringEINTR(func() (int, error) {
@@ -162,7 +161,7 @@ func (f *Folder) Read(name string, limit int64, buf []byte) ([]byte, Stamp, erro
 	stamp := stampOf(&st)
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG || stamp.Links > 1:
-		data, err := f.tree.Read(p, limit) // which knows what to make of it
+		data, err := f.tree.Read(p, limit) // it checks the file in full
 		return data, stamp, err
 	case stamp.Size > limit:
 		return nil, stamp, &Corruption{Path: string(p), Cause: ErrTooLarge,

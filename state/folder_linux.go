@@ -11,7 +11,7 @@ func stampOf(st *unix.Stat_t) Stamp {
 	return Stamp{Inode: st.Ino, Size: st.Size, Modified: st.Mtim.Nano(), Changed: st.Ctim.Nano(), Mode: st.Mode, Links: uint32(st.Nlink)}
 }
 
-// born is the time of birth of an open file, or 0.
+// born is the time when an open file was created, or 0.
 func born(fd int) int64 {
 	var st unix.Statx_t
 	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st)
@@ -28,8 +28,8 @@ const (
 	direntName   = 19
 )
 
-// Entries are the entries of the folder in no order, without temp files, other
-// dot-files among them.
+// Entries returns the entries of the folder, unsorted, without temp files and other
+// dot-files.
 func (f *Folder) Entries() ([]FolderEntry, error) {
 	if _, err := f.file.Seek(0, 0); err != nil {
 		return nil, wrapPath(f.dir, err)
@@ -44,7 +44,7 @@ func (f *Folder) Entries() ([]FolderEntry, error) {
 		if n <= 0 {
 			return names, nil
 		}
-		text := string(buf[:n]) // one piece of memory for all names of it
+		text := string(buf[:n]) // one allocation for all names
 		for rest := buf[:n]; len(rest) > direntName; {
 			size := int(binary.NativeEndian.Uint16(rest[direntLength:]))
 			if size <= direntName || size > len(rest) {

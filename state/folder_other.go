@@ -4,11 +4,11 @@ package state
 
 import "errors"
 
-// born is the time of birth of an open file, or 0.
+// born is the time when an open file was created, or 0.
 func born(int) int64 { return 0 }
 
-// Entries are the entries of the folder in no order, without temp files, other
-// dot-files among them.
+// Entries returns the entries of the folder, unsorted, without temp files and other
+// dot-files.
 func (f *Folder) Entries() ([]FolderEntry, error) {
 	entries, err := f.tree.List(f.dir)
 	if err != nil {

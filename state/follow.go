@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// feed collects the names in one folder that something happened to.
+// feed collects the changed names of one folder.
 type feed struct {
 	mu sync.Mutex
-	// names are what was noted since they were taken, temp files left out.
+	// names are the names since the last take, without temp files.
 	names map[string]bool
-	// stirred is true when anything was noted, temp files included.
+	// stirred is true when anything has changed, temp files included.
 	stirred bool
-	// lost is true when names do not tell everything.
+	// lost is true when names are not complete.
 	lost bool
 }
 
 // maxFeed bounds the names that a feed keeps for a follower that does not ask. With
-// more of them a rescan is cheaper anyway.
+// more names a rescan is cheaper anyway.
 const maxFeed = 10_000
 
 func (f *feed) note(name string) {
@@ -52,35 +52,35 @@ func (f *feed) take() (names map[string]bool, stirred, lost bool) {
 	return names, stirred, lost
 }
 
-// Follower reports the changes of a folder to one who caches its content. It uses
+// Follower reports the changes of a folder to a cache of its content. It uses
 // notifications of the system but does not rely on them: it asks for a rescan when the
-// folder's own stamp changed without a notification, and from time to time anyway. It
-// is used by one goroutine at a time. The zero Follower asks for a rescan each time.
+// folder's own stamp has changed without a notification, and every wholeInterval anyway.
+// It is not safe for concurrent use. The zero Follower always asks for a rescan.
 type Follower struct {
 	tree *Tree
 	dir  Path
-	// watcher is nil when every look must be at the whole folder.
+	// watcher is nil when every call of Next asks for a rescan.
 	watcher *Watcher
 	feed    *feed
-	watched Stamp // the folder when its watch was set up
-	seen    Stamp // the folder at the last look
-	whole   time.Time
-	refused time.Time // when a watch could not be had, or zero
-	missing bool      // there was no folder at the last look
+	watched Stamp     // the folder when its watch was added
+	seen    Stamp     // the folder at the last call of Next
+	whole   time.Time // of the last rescan
+	refused time.Time // when the system last refused a watch, or zero
+	missing bool      // there was no folder at the last call of Next
 }
 
 // wholeInterval is how often a followed folder is rescanned without a reason, and how
-// long it takes until a watch that was refused is asked for again.
+// long Next waits before it asks again for a watch that was refused.
 const wholeInterval = 30 * time.Second
 
-// NewFollower follows a folder. A nil watcher makes every change a rescan.
+// NewFollower returns a Follower of dir. With a nil watcher it always asks for a rescan.
 func NewFollower(t *Tree, dir Path, w *Watcher) Follower {
 	return Follower{tree: t, dir: dir, watcher: w}
 }
 
-// FolderChanges is what may have changed in a folder since it was asked for before.
+// FolderChanges are the possible changes of a folder since the last call of Next.
 type FolderChanges struct {
-	// Rescan is true when every name must be looked at; Names are none then.
+	// Rescan is true when every name may have changed; Names is nil then.
 	Rescan bool
 	Names  map[string]bool
 }
@@ -91,7 +91,7 @@ func (f *Follower) Next() (FolderChanges, error) {
 	if f.watcher == nil || !f.watcher.src.follows() {
 		return FolderChanges{Rescan: true}, nil
 	}
-	now := time.Now() //nolint:forbidigo // how long ago something was, on the clock that never jumps
+	now := time.Now() //nolint:forbidigo // for intervals, by the monotonic clock
 	stamp, err := lstat(f.tree.Abs(f.dir))
 	if errors.Is(err, os.ErrNotExist) {
 		known := f.missing
@@ -123,8 +123,8 @@ func (f *Follower) Next() (FolderChanges, error) {
 	return FolderChanges{Names: names}, nil
 }
 
-// watch begins to watch the folder and reports whether it could. After a failure it
-// tries again after wholeInterval.
+// watch adds a watch for the folder and reports whether that succeeded. After a failure
+// it tries again after wholeInterval.
 func (f *Follower) watch(stamp Stamp, now time.Time) bool {
 	if !f.refused.IsZero() && now.Sub(f.refused) < wholeInterval {
 		return false
@@ -139,7 +139,7 @@ func (f *Follower) watch(stamp Stamp, now time.Time) bool {
 	return true
 }
 
-// feed registers one more listener to a folder.
+// feed returns a new feed of a folder.
 func (w *Watcher) feed(dir string) *feed {
 	f := &feed{lost: true}
 	w.mu.Lock()

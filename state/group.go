@@ -6,31 +6,31 @@ import (
 	"sync/atomic"
 )
 
-// Files that are published in a group share its barrier and one sync of their folder. A
-// barrier also writes out what others made dirty, so a few callers who write beside a
-// build are faster one by one, while many callers and batches gain even then
-// (docs/performance.md). A fixed rule from sendersFrom concurrent callers, or batchFrom
-// files of one caller, holds the goals there; to learn which way pays gained no more. A
-// group holds a descriptor for each of its files, which bounds it by groupMost.
+// Files that are published in a group share a barrier and one sync of their folder. A
+// barrier also writes the dirty pages of other programs, so a few callers beside a build
+// are faster one by one, while many callers and batches gain even then
+// (docs/performance.md). Groups are used from sendersFrom concurrent callers, or from
+// batchFrom files of one caller; measuring at run time which way is faster gained
+// nothing. A group keeps a descriptor open for each file, hence groupMost.
 const (
 	sendersFrom = 16
 	batchFrom   = 4
 	groupMost   = 256
 )
 
-// groupsAtOnce is how many groups are under way at once, so that the disk has
-// work while the next files are written.
+// groupsAtOnce is how many groups are published concurrently, so that the disk is busy
+// while the next files are written.
 const groupsAtOnce = 2
 
 // groups lets concurrent callers of WriteNew share a barrier. The caller that completes a
 // group publishes all files of the group, and the others wait for the result.
 type groups struct {
 	mu      sync.Mutex
-	inside  int // callers in WriteNew now
-	flying  int // groups under way
+	inside  int // callers in WriteNew
+	flying  int // groups that are being published
 	waiting []*publication
 
-	// failed counts the barriers that did.
+	// failed counts the barriers that failed.
 	failed atomic.Int64
 }
 
@@ -54,7 +54,7 @@ func (g *groups) publish(t *Tree, pub *publication) error {
 // join adds pub to a group and returns when pub is published. A caller that receives a
 // group from its turn channel publishes that group; nil means that pub is published.
 func (g *groups) join(t *Tree, pub *publication) {
-	// At most a group to publish, and the nil that says that pub is published.
+	// It holds at most a group to publish and the final nil.
 	pub.turn = make(chan []*publication, 2)
 	g.mu.Lock()
 	g.waiting = append(g.waiting, pub)
@@ -68,7 +68,7 @@ func (g *groups) join(t *Tree, pub *publication) {
 }
 
 // next returns the group to publish now, or nil if more callers should join first. It
-// always returns a group if callers wait and no group is being published.
+// returns a group whenever callers wait and no group is being published.
 func (g *groups) next() []*publication {
 	enough := min(groupMost, g.inside/groupsAtOnce)
 	if len(g.waiting) == 0 || g.flying == groupsAtOnce || g.flying > 0 && len(g.waiting) < enough {
@@ -81,8 +81,8 @@ func (g *groups) next() []*publication {
 	return group
 }
 
-// commit publishes a group, and hands the next one, if there is one by then, to a
-// caller of that.
+// commit publishes a group. If the next one is complete by then, it hands that to one of
+// its callers.
 func (g *groups) commit(t *Tree, group []*publication) {
 	g.publishAll(t, group)
 	g.mu.Lock()
@@ -96,11 +96,10 @@ func (g *groups) commit(t *Tree, group []*publication) {
 	}
 }
 
-// groupable reports whether the file system has a way to settle many files at once.
+// groupable reports whether the file system can settle many files at once.
 func (t *Tree) groupable() bool { return t.able().Barrier || t.able().Ordered }
 
-// publishMany publishes the files of one caller. While the disk settles one group, the
-// next is written.
+// publishMany publishes the files of one caller, in concurrent groups.
 func (g *groups) publishMany(t *Tree, pubs []*publication) {
 	if len(pubs) < batchFrom || !t.groupable() {
 		t.publishEach(pubs)

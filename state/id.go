@@ -8,9 +8,9 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// IDs are `[a-z0-9][a-z0-9._-]{0,63}` and none of the names that the tree uses
-// itself. They are checked where they are made: by Parse…, or when a file that
-// holds one is decoded, so that no raw string reaches a path.
+// IDs match `[a-z0-9][a-z0-9._-]{0,63}` and are not names that the tree itself uses.
+// They are checked when they are made: by Parse…, or when a file is decoded, so that no
+// raw string reaches a path.
 type (
 	// AgentID names an agent: a mailbox, a hook, a worktree.
 	AgentID string
@@ -24,7 +24,7 @@ type (
 	SessionID string
 	// MergeID names a merge request: mr-{bead}, mr-{bead}-2, …
 	MergeID string
-	// IncidentID names what the witness holds open.
+	// IncidentID names an incident.
 	IncidentID string
 	// RigID names one rig, forever.
 	RigID string
@@ -47,7 +47,7 @@ func CheckID(s string) error {
 	}
 	switch s {
 	case "archive", "latest", "from":
-		return fmt.Errorf("%w: %q is a name of the tree itself", ErrBadID, s)
+		return fmt.Errorf("%w: %q is reserved", ErrBadID, s)
 	}
 	return nil
 }

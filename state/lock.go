@@ -12,14 +12,14 @@ import (
 	"github.com/gastown-chipset/chipset/state/disk"
 )
 
-// LockKind is the class of an object that can be locked. The constants stand
-// in the order in which one process may take several.
+// LockKind is the kind of object that a lock protects. The constants are listed in the
+// order in which one process may take several.
 type LockKind string
 
 // Lock kinds, in lock order.
 const (
 	LockAgent    LockKind = "agent" // held by a role process as long as it lives
-	LockLease    LockKind = "lease" // held by who has taken an agent's session over, as long as that lasts
+	LockLease    LockKind = "lease" // held by the process that has taken over an agent's session
 	LockDispatch LockKind = "dispatch"
 	LockBead     LockKind = "bead"
 	LockHook     LockKind = "hook"
@@ -32,7 +32,7 @@ const (
 	LockAppend      LockKind = "append" // held for one write to a log
 )
 
-// LockDeadline is how long a lock is waited for when the context says nothing.
+// LockDeadline is how long Lock waits when the context has no deadline.
 const LockDeadline = 15 * time.Second
 
 // Lock is a held lock.
@@ -42,8 +42,8 @@ type Lock struct {
 }
 
 // Lock takes the lock of one object, waiting until ctx ends or LockDeadline.
-// Before it returns it makes the entries of dirs durable, so that the holder
-// never acts on what a power cut could still take back. Errors: ErrLockTimeout.
+// Before it returns, it makes the entries of dirs durable, so that the holder
+// never acts on an entry that a power cut could still undo. Errors: ErrLockTimeout.
 func (t *Tree) Lock(ctx context.Context, kind LockKind, name string, dirs ...Path) (*Lock, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -63,7 +63,7 @@ func (t *Tree) Lock(ctx context.Context, kind LockKind, name string, dirs ...Pat
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			if err := ctx.Err(); errors.Is(err, context.Canceled) { // nobody waits any more
+			if err := ctx.Err(); errors.Is(err, context.Canceled) { // the caller has given up
 				return nil, fmt.Errorf("%s %s: %w: %w", kind, name, ErrLockTimeout, err)
 			}
 			return nil, fmt.Errorf("%s %s: %w", kind, name, ErrLockTimeout)
@@ -83,12 +83,12 @@ func (t *Tree) syncAll(l *Lock, dirs []Path) error {
 	return nil
 }
 
-// lockPath is where the lock file of an object lies.
+// lockPath returns the path of the lock file of an object.
 func lockPath(kind LockKind, name string) Path {
 	return RunDir.Join("locks", string(kind), name+".lock")
 }
 
-// TryLock takes a lock that is free, or returns ErrLockTimeout at once.
+// TryLock takes a lock if it is free, and returns ErrLockTimeout at once otherwise.
 func (t *Tree) TryLock(kind LockKind, name string) (*Lock, error) {
 	p := lockPath(kind, name)
 	for {
@@ -107,15 +107,15 @@ func (t *Tree) TryLock(kind LockKind, name string) (*Lock, error) {
 			}
 			return nil, wrapPath(p, err)
 		}
-		// A lock file that was deleted under us (run/ emptied) protects nothing.
+		// A lock file that was deleted meanwhile (run/ was emptied) protects nothing.
 		l := &Lock{f: f, path: p}
 		held, lost := l.stat(t)
 		if !lost && links(held) == 1 {
 			return l, nil
 		}
 		if !lost {
-			// A power cut left the file with two names, so two objects would have one
-			// lock. Nobody else can hold it now, and those who wait for it look again.
+			// A power cut left the file with two names, so two objects would share one
+			// lock. No other process holds it now, and those that wait for it look again.
 			err = t.Remove(p)
 		}
 		if closeErr := f.Close(); err == nil && closeErr != nil {
@@ -143,9 +143,9 @@ func (l *Lock) Lost(t *Tree) bool {
 	return lost
 }
 
-// stat looks at the file that is held, and whether it is the one that the lock's path leads to.
+// stat returns the file that is held. lost is true unless the lock's path still names it.
 func (l *Lock) stat(t *Tree) (held os.FileInfo, lost bool) {
-	held, _ = l.f.Stat() // what can't be looked at is no file, and so not the same
+	held, _ = l.f.Stat() // os.SameFile(nil, …) is false: an error counts as lost
 	named, _ := os.Lstat(t.Abs(l.path))
 	return held, !os.SameFile(held, named)
 }
@@ -153,21 +153,20 @@ func (l *Lock) stat(t *Tree) (held os.FileInfo, lost bool) {
 // Unlock releases the lock. Further calls do nothing.
 func (l *Lock) Unlock() {
 	if l != nil && l.f != nil {
-		// Closing alone would leave the lock to a process that was forked just now, until it executes its program.
+		// Closing alone is not enough: a child that was forked just now holds the lock until its exec.
 		_ = unix.Flock(int(l.f.Fd()), unix.LOCK_UN)
 		_ = l.f.Close()
 		l.f = nil
 	}
 }
 
-// IsLocked reports whether somebody holds a lock now, without waiting.
+// IsLocked reports whether a lock is held now, without waiting.
 func (t *Tree) IsLocked(kind LockKind, name string) bool {
 	f, err := os.OpenFile(t.Abs(lockPath(kind, name)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	// A shared probe never makes another probe fail; one who takes the lock in
-	// this instant tries again.
+	// A shared probe never makes another probe fail, and Lock tries again if it meets one.
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }

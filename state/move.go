@@ -7,13 +7,13 @@ import (
 	"io/fs"
 )
 
-// FileMove is a file and the place it is to have.
+// FileMove is a move of one file.
 type FileMove struct{ From, To Path }
 
 // Move renames a file to a name that does not exist. It returns ErrExists when the name
-// is taken by a different file, ErrNotFound when there is nothing to move. When it
-// returns nil the move survives a power cut. After an error the file has its old name,
-// or both names with the same content, and another Move completes it.
+// is taken by a different file, and ErrNotFound when there is no file to move. When it
+// returns nil, the move survives a power cut. After an error the file has its old name,
+// or both names with the same content; calling Move again then completes the move.
 func (t *Tree) Move(from, to Path) error { return t.MoveAll([]FileMove{{From: from, To: to}})[0] }
 
 // MoveAll is Move for many files, with one sync for each folder. It returns for each,
@@ -33,8 +33,8 @@ func (t *Tree) MoveAll(moves []FileMove) []error {
 	return errs
 }
 
-// volatile reports whether nothing of it need survive. Below run/ a move is one
-// step, so that of many who want a file one gets it.
+// volatile reports whether all moves are within run/, so that nothing need survive. They
+// are always made by rename, so that of many callers that want a file one gets it.
 func volatile(moves []FileMove) bool {
 	for _, m := range moves {
 		if !inRun(m.From) || !inRun(m.To) {
@@ -44,8 +44,8 @@ func volatile(moves []FileMove) bool {
 	return true
 }
 
-// renameAll renames, then syncs where the files went to, then where they came
-// from: at no time a power cut leaves a file without a name.
+// renameAll renames the files, then syncs their new folders, then the old ones, so that a
+// power cut never leaves a file without a name.
 func (t *Tree) renameAll(moves []FileMove, errs []error) {
 	moved := make([]bool, len(moves))
 	to, from := map[Path]error{}, map[Path]error{}
@@ -84,10 +84,10 @@ func (t *Tree) syncEach(dirs map[Path]error) {
 	}
 }
 
-// copyAll publishes a copy of each and removes the original after that, for
-// file systems on which a renamed file can lose its old name before its new one
-// is on the disk. What is not a plain file of ours, such as a link in the way, is
-// renamed: nobody was promised anything of it.
+// copyAll publishes a copy of each file and then removes the original, for file systems
+// on which a renamed file can lose its old name before its new name is on the disk.
+// Folders, links and other files that Read refuses are renamed: their durability was
+// never promised.
 func (t *Tree) copyAll(moves []FileMove, errs []error) {
 	var copies []NewFile
 	var at, rest []int
@@ -128,8 +128,8 @@ func (t *Tree) copyAll(moves []FileMove, errs []error) {
 	}
 }
 
-// finishMove ends a move that a crash left half done: the file is at both
-// places, and one of them goes. Anything else that has the name keeps it.
+// finishMove completes a move that a crash interrupted: if both names have the same
+// content, it removes the old one. Otherwise it returns ErrExists.
 func (t *Tree) finishMove(m FileMove) error {
 	if err := t.same(m); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (t *Tree) finishMove(m FileMove) error {
 	return t.Remove(m.From)
 }
 
-// same is nil when both places hold the same bytes, and ErrExists otherwise.
+// same returns nil if both names have the same content, and ErrExists if not.
 func (t *Tree) same(m FileMove) error {
 	from, fromErr := t.Read(m.From, MaxFile)
 	to, toErr := t.Read(m.To, MaxFile)
@@ -153,8 +153,8 @@ func (t *Tree) same(m FileMove) error {
 	return nil
 }
 
-// exists makes the entry of another writer durable before its existence is
-// reported, because the caller may acknowledge on it.
+// exists returns ErrExists after it has made the entry of the other writer durable,
+// because the caller may rely on it.
 func (t *Tree) exists(p Path) error {
 	if err := t.SyncDir(p.Dir()); err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/disk"
 )
 
-// ReadOutside returns the content of a regular file of at most limit bytes that
-// lies outside of the state tree. Links are followed, because people keep their
-// configuration behind them; a FIFO or a device is never opened in a way that
-// could hang. Errors: fs.ErrNotExist, ErrTooLarge, a *Corruption for what is not a file.
+// ReadOutside returns the content of a regular file of at most limit bytes outside of
+// the state tree. It follows links, because people link their configuration. A FIFO or a
+// device can't make it hang. Errors: fs.ErrNotExist, ErrTooLarge, a *Corruption if path is
+// not a regular file.
 func ReadOutside(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -39,18 +39,17 @@ func ReadOutside(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// ReplaceOutside durably puts a small file in place that belongs to a rig but
-// lies outside of its state tree: chipset.yaml, the ignore file, the pointer in
-// git's own folder. It follows the rules of Tree.Replace.
+// ReplaceOutside is Tree.Replace for a small file outside of the state tree:
+// chipset.yaml, the ignore file, the pointer in git's own folder.
 func ReplaceOutside(path string, data []byte) error {
 	return replaceOutside(path, data, renameio.WithPermissions(outsidePerm), renameio.WithExistingPermissions())
 }
 
-// outsidePerm are the permissions of new files that are not the rig's alone: chipset.yaml, files in git's folder.
+// outsidePerm are the permissions of new files that others may read: chipset.yaml, files in git's folder.
 const outsidePerm = 0o644
 
-// StageOutside durably writes what is to take the place of a file, under another
-// name on the same file system and with the file's own permissions, for PutOutside.
+// StageOutside durably writes the next content of the file at path to staged, on the
+// same file system and with the permissions of path. PutOutside then replaces path.
 func StageOutside(path, staged string, data []byte) error {
 	perm := os.FileMode(outsidePerm)
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
@@ -75,8 +74,8 @@ func replaceOutside(path string, data []byte, perm ...renameio.Option) error {
 	return disk.OS{}.SyncDir(dir)
 }
 
-// PutOutside puts a staged file in the place of another. Whether that has happened
-// can be told afterwards: the staged name is gone then. Durable when it returns nil.
+// PutOutside replaces the file at path by the one at staged. After a crash, the replacement
+// has happened if staged does not exist. Durable when it returns nil.
 func PutOutside(staged, path string) error {
 	if err := os.Rename(staged, path); err != nil {
 		return err
@@ -88,8 +87,8 @@ func PutOutside(staged, path string) error {
 	return d.SyncDir(filepath.Dir(staged))
 }
 
-// MkdirOutside makes one folder outside of the tree durably; one that exists is
-// no error.
+// MkdirOutside makes a folder outside of the tree and its parents. Only the entry of the
+// folder itself is durable when it returns nil.
 func MkdirOutside(path string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
@@ -97,16 +96,15 @@ func MkdirOutside(path string) error {
 	return disk.OS{}.SyncDir(filepath.Dir(path))
 }
 
-// ClaimOutside makes a folder that nobody has, as programs that lock with mkdir
-// do; fs.ErrExist when somebody holds it.
+// ClaimOutside takes a lock as some programs do, by making a folder. Errors: fs.ErrExist
+// when the lock is held.
 func ClaimOutside(path string) error { return os.Mkdir(path, 0o755) }
 
-// ReleaseOutside takes the folder of ClaimOutside away.
+// ReleaseOutside releases a lock of ClaimOutside by removing the folder.
 func ReleaseOutside(path string) error { return os.Remove(path) }
 
-// MoveOutside gives a file outside of the tree another name that nobody has, in
-// a folder of the same file system; fs.ErrExist when it is taken. Durable when
-// it returns nil.
+// MoveOutside renames a file outside of the tree, within its file system, to a name that
+// does not exist. Durable when it returns nil. Errors: fs.ErrExist.
 func MoveOutside(from, to string) error {
 	d := disk.OS{}
 	if err := d.RenameNew(from, to); err != nil {

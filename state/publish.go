@@ -19,15 +19,15 @@ type NewFile struct {
 }
 
 // WriteNew publishes a file under a name that does not exist. It returns ErrExists when
-// the name is taken. When it returns nil the file survives a power cut; on every other
-// error there is no file. Concurrent callers are served in groups, which share fsyncs.
+// the name is taken. When it returns nil, the file survives a power cut; after any other
+// error there is no file. Many concurrent callers share fsyncs.
 func (t *Tree) WriteNew(p Path, data []byte) error {
 	return t.groups.publish(t, &publication{NewFile: NewFile{Path: p, Data: data}})
 }
 
 // WriteAll publishes many files and returns for each, in their order, what WriteNew
-// would have returned; of two with the same name one is refused. When it returns, all
-// files without an error are durable.
+// would have returned. Of two files with the same name, one gets ErrExists. When it
+// returns, all files without an error are durable.
 func (t *Tree) WriteAll(news []NewFile) []error {
 	pubs := make([]*publication, len(news))
 	for i, n := range news {
@@ -44,18 +44,17 @@ func (t *Tree) WriteAll(news []NewFile) []error {
 // publication is one new file on its way to its name.
 type publication struct {
 	NewFile
-	file  disk.File // nil when there is none or it is closed already
+	file  disk.File // nil when there is none or it is closed
 	temp  string    // the path of a named temp file, or ""
-	named bool      // its name stands, but may not be durable
+	named bool      // the file has its name, which may not be durable
 	err   error
 
-	// since is how many barriers, and namedSince how many syncs of its folder, had
-	// failed before its content was written and its name given. When more have by
-	// the time it is synced, they may have lost what the later sync does not report.
+	// since counts the barriers that had failed before the content was written, and
+	// namedSince the syncs of the folder that had failed before the name was given. A
+	// failure after that may have lost the file although a later sync succeeds.
 	since, namedSince int64
 
-	// turn is told, of one that waits for a group, which it is to publish, and nil
-	// when err is known.
+	// turn receives a group to publish, or nil once err is set; see groups.join.
 	turn chan []*publication
 }
 
@@ -72,14 +71,14 @@ func (t *Tree) publishOne(pub *publication) {
 	pub.finish(t)
 }
 
-// prepare makes the folder when it is missing, and writes the content.
+// prepare makes the folder if it is missing, and writes the content.
 func (pub *publication) prepare(t *Tree) {
 	if pub.err = t.makeRoom(pub.Path); pub.err == nil {
 		pub.write(t)
 	}
 }
 
-// prepareAll is prepare for a group, with one look at each folder.
+// prepareAll is prepare for a group. It checks each folder once.
 func (t *Tree) prepareAll(pubs []*publication) {
 	rooms := map[Path]error{}
 	for _, pub := range pubs {
@@ -99,8 +98,7 @@ func (t *Tree) prepareAll(pubs []*publication) {
 	}
 }
 
-// write puts the content into a file without a name, or into a temp file beside
-// the name.
+// write writes the content to a file without a name, or to a temp file in the folder.
 func (pub *publication) write(t *Tree) {
 	pub.since = t.groups.failed.Load()
 	dir := t.Abs(pub.Path.Dir())
@@ -132,7 +130,7 @@ func (pub *publication) sync() {
 	}
 }
 
-// startFlush sends the content on its way, where groups settle by that.
+// startFlush begins to write the content to the disk, if groups settle by flushing.
 func (pub *publication) startFlush(t *Tree) {
 	if pub.err != nil || !t.able().Ordered {
 		return
@@ -142,9 +140,9 @@ func (pub *publication) startFlush(t *Tree) {
 	}
 }
 
-// name gives the file its name, unless something failed before. The file is
-// closed before that when it has a temp name, because an error of close can be
-// the only word of a failed write; an unnamed file lives as long as it is open.
+// name gives the file its name, unless something failed before. A temp file is closed
+// first, because only close may report a failed write; an unnamed file must stay open
+// until it is linked.
 func (pub *publication) name(t *Tree) {
 	if pub.err != nil {
 		return
@@ -189,7 +187,7 @@ func (pub *publication) undo(t *Tree, err error) {
 
 // finish leaves no temp file behind.
 func (pub *publication) finish(t *Tree) {
-	_ = pub.close() // after an error before: that one counts
+	_ = pub.close() // it is only open after an error, and the first error counts
 	if pub.temp != "" {
 		_ = t.disk.Remove(pub.temp)
 	}
@@ -199,24 +197,22 @@ func (pub *publication) finish(t *Tree) {
 	pub.Data = nil
 }
 
-// tempBeside is a name for an unfinished file in the folder of p.
+// tempBeside returns the path of a new temp file in the folder of p.
 func (t *Tree) tempBeside(p Path) string {
 	return t.Abs(p.Dir() + "/" + Path(tempPrefix+strconv.Itoa(t.pid)+"-"+Random(12)))
 }
 
-// A group of files is published at the cost of about one:
+// A group of files is published with about as many syncs as one file:
 //
 //	write each → settle → name each → fsync each directory
 //
-// No name comes before its content is on the disk, because the fsync of any
-// other process could make the name durable alone. After a failed sync nothing
-// of the group is believed: each of its files is written again and published by
-// itself, and gets an error of its own.
+// No file gets its name before its content is on the disk, because the fsync of any
+// other process could make the name durable alone. After a failed sync, each file of
+// the group is written again and published by itself, so that it gets its own error.
 
-// settle puts the content of all files on the disk before any name: with a
-// barrier, or where the file system writes in order by flushing each of them
-// and syncing one, which leaves alone what others are writing. It returns what
-// is in doubt after that.
+// settle puts the content of all files on the disk: with a barrier, or, if the file
+// system writes in order, by flushing each of them and syncing one, which does not write
+// the files of others. It returns the files that may be lost.
 func (t *Tree) settle(pubs []*publication) (doubt []*publication) {
 	if t.able().Ordered {
 		if t.flushAll(pubs) != nil {
@@ -227,7 +223,7 @@ func (t *Tree) settle(pubs []*publication) (doubt []*publication) {
 	if t.barrier.Settle() != nil {
 		t.groups.failed.Add(1)
 	}
-	// A barrier that failed may have lost what others had written for the next.
+	// The failed barrier of another group may have lost files of this one.
 	failed := t.groups.failed.Load()
 	for _, pub := range pubs {
 		if pub.since != failed {
@@ -255,7 +251,7 @@ func (t *Tree) flushAll(pubs []*publication) error {
 }
 
 // nameTogether gives each settled file its name, makes the names durable and
-// ends the publication.
+// finishes the publications.
 func (t *Tree) nameTogether(pubs []*publication) {
 	touched := t.nameAll(pubs)
 	again := pubs[:0:0]
@@ -270,8 +266,8 @@ func (t *Tree) nameTogether(pubs []*publication) {
 	t.publishAgain(again)
 }
 
-// nameAll gives each file its name, and tells for each folder whether its names
-// are durable.
+// nameAll gives each file its name and syncs the folders. It returns the error of the
+// sync for each folder.
 func (t *Tree) nameAll(pubs []*publication) map[Path]error {
 	touched, since := map[Path]error{}, map[Path]int64{}
 	for _, pub := range pubs {
@@ -290,11 +286,11 @@ func (t *Tree) nameAll(pubs []*publication) map[Path]error {
 	return touched
 }
 
-// publishAgain publishes by itself, from a new file, what a failed sync left
-// in doubt. What failed for a reason of its own keeps it.
+// publishAgain publishes files, each by itself and from a new temp file, after a failed
+// sync may have lost them.
 func (t *Tree) publishAgain(pubs []*publication) {
 	for _, pub := range pubs {
-		_ = pub.close() // not believed any more, whatever it says
+		_ = pub.close() // the content counts as lost anyway
 		if pub.temp != "" {
 			_ = t.disk.Remove(pub.temp)
 		}
@@ -304,7 +300,7 @@ func (t *Tree) publishAgain(pubs []*publication) {
 	}
 }
 
-// publishEach syncs every file by itself and every folder once.
+// publishEach publishes files with one sync for each file and each folder.
 func (t *Tree) publishEach(pubs []*publication) {
 	inLanes(len(pubs), t.parallel(), func(i int) {
 		if pubs[i].prepare(t); pubs[i].err == nil {
@@ -320,10 +316,10 @@ func (t *Tree) publishEach(pubs []*publication) {
 	}
 }
 
-// parallel is how many syncs at a time the file system likes.
+// parallel is how many syncs are worth running concurrently.
 func (t *Tree) parallel() int { return max(1, t.able().Parallel) }
 
-// inLanes calls do for each of n, so many at a time.
+// inLanes calls do for 0 to n-1, in so many goroutines.
 func inLanes(n, lanes int, do func(i int)) {
 	lanes = min(lanes, n)
 	lane := func(first int) {
@@ -341,8 +337,8 @@ func inLanes(n, lanes int, do func(i int)) {
 	others.Wait()
 }
 
-// elsewhere reports whether a folder lies on another file system than the tree,
-// where the barrier says nothing.
+// elsewhere reports whether a folder is on another file system than the tree, which
+// the barrier does not cover.
 func (t *Tree) elsewhere(pubs []*publication) bool {
 	tree, err := os.Stat(t.Abs(StateDir))
 	if err != nil {

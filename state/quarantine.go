@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// QuarantineDir holds what could not be parsed or did not belong.
+// QuarantineDir holds damaged and misplaced files.
 const QuarantineDir Path = "state/quarantine"
 
-// Quarantined is the file {name}.reason.json beside what it refers to.
+// Quarantined describes a file in the quarantine. It is stored as {name}.reason.json.
 type Quarantined struct {
-	// Path is where the file stood, relative to .chipset.
+	// Path is where the file was, relative to .chipset.
 	Path string `json:"path"`
 	// File is its name in the quarantine.
 	File string `json:"file"`
 	// Reason is one sentence for a person.
 	Reason string `json:"reason"`
 	At     Time   `json:"at"`
-	// Copied is true when the original was left in its place (a hook).
+	// Copied is true when the original was left in place (a hook).
 	Copied bool `json:"copied,omitempty"`
 }
 
@@ -39,9 +39,9 @@ func (t *Tree) Quarantine(p Path, reason string, now Time) (Quarantined, error) 
 	return q, err
 }
 
-// QuarantineDamaged is Quarantine for a file that could not be read, with the error of
-// reading it. It does nothing if the file is readable or gone by now, or shared with a
-// backup, and returns an error that says nothing of the content.
+// QuarantineDamaged calls Quarantine if err, the error of reading the file at p, is a
+// *Corruption. It does nothing for nil, ErrNotFound, and a hard link (which may be that
+// of a backup), and returns any other error.
 func (t *Tree) QuarantineDamaged(p Path, err error, now Time) error {
 	var c *Corruption
 	switch {
@@ -53,12 +53,12 @@ func (t *Tree) QuarantineDamaged(p Path, err error, now Time) error {
 	return err
 }
 
-// halfQuarantined finds the copy that was published before what stands at p
-// could be removed.
+// halfQuarantined looks for an interrupted move of the file at p: its copy is in the
+// quarantine, but the original was not removed.
 func (t *Tree) halfQuarantined(p Path) (Quarantined, bool) {
 	all, err := t.Quarantined()
 	if err != nil {
-		return Quarantined{}, false // then it is quarantined once more, and nothing is lost
+		return Quarantined{}, false // it is quarantined a second time, which loses nothing
 	}
 	for _, q := range all {
 		if q.Path == string(p) && !q.Copied && q.File == Path(q.File).Base() && t.same(FileMove{From: p, To: QuarantineDir.Join(q.File)}) == nil {
@@ -69,7 +69,7 @@ func (t *Tree) halfQuarantined(p Path) (Quarantined, bool) {
 }
 
 // QuarantineCopy puts a copy of the file at p into the quarantine and leaves the
-// original. It is for hooks, because a missing hook would mean "no work".
+// original. It is for hooks, because a missing hook would mean that there is no work.
 func (t *Tree) QuarantineCopy(p Path, reason string, now Time) (Quarantined, error) {
 	data, err := t.Read(p, 16*MaxFile)
 	if err != nil {
@@ -92,11 +92,11 @@ func (t *Tree) reason(p Path, reason string, now Time, copied bool) (Quarantined
 	return q, t.WriteNew(QuarantineDir.Join(q.File+".reason.json"), data)
 }
 
-// Explain writes the reason for a file of the quarantine that has none. It returns
-// ErrExists when there is one. Durable when it returns nil.
+// Explain writes the reason for a file in the quarantine that has none. Durable when it
+// returns nil. Errors: ErrExists when there is a reason.
 func (t *Tree) Explain(p Path, reason string, now Time) error {
 	if p.Dir() != QuarantineDir {
-		return &Corruption{Path: string(p), Reason: "it is not in the quarantine"}
+		return &Corruption{Path: string(p), Reason: "the file is not in the quarantine"}
 	}
 	q := Quarantined{Path: strings.ToValidUTF8(string(p), "\uFFFD"), Reason: reason, At: now, File: p.Base()}
 	data, err := Encode(q)
@@ -106,7 +106,7 @@ func (t *Tree) Explain(p Path, reason string, now Time) error {
 	return t.WriteNew(p+".reason.json", data)
 }
 
-// plainName flattens a path into one component that is safe to show and print.
+// plainName returns a path as one component that is safe to print.
 func plainName(p string) string {
 	p = strings.TrimPrefix(p, string(StateDir)+"/")
 	clean := strings.Map(func(r rune) rune {

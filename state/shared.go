@@ -13,30 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HardLinked is a file below state/ that Read refuses, because it has other names, all
-// of which lie in folders of the rig. On a file system without a journal a power cut
-// leaves them: the old name of a lock or of a temp file can come back after its inode
-// was given to a file of the state. The content was synced under the file's own name
-// and is right.
+// HardLinked is a file below state/ that Read refuses because it has other names, all in
+// folders of the rig. On a file system without a journal a power cut can leave such
+// names: the old name of a lock or of a temp file comes back after its inode was given to
+// a file of the state. The content was synced under the file's own name and is valid.
 type HardLinked struct {
 	Path Path
-	// Others are the absolute paths of the other names, without links in them.
+	// Others are the absolute paths of the other names, free of symbolic links.
 	Others []string
 }
 
-// fileID is what two names of one file have in common.
+// fileID identifies a file, whatever its names.
 type fileID struct{ device, inode uint64 }
 
-// namesOf is all that is known of one file.
+// namesOf are the names of one file that were found so far, of which it has links.
 type namesOf struct {
 	links int
 	found map[string]bool
 }
 
-// HardLinkedFiles lists the files below state/ that have other names, when each of these
-// lies below .chipset or one of the folders in within. A file with a name
-// elsewhere is not among them: what is reached through a hard link from outside
-// stays refused.
+// HardLinkedFiles lists the files below state/ that have other names, if all of these are
+// below .chipset or one of the folders in within. A file with a name elsewhere is not
+// listed: it stays refused.
 func (t *Tree) HardLinkedFiles(within ...string) ([]HardLinked, error) {
 	files, paths, err := t.manyNames()
 	if err != nil || len(files) == 0 {
@@ -91,9 +89,9 @@ func (t *Tree) manyNames() (files map[fileID]*namesOf, paths []Path, err error) 
 	return files, paths, err
 }
 
-// findNames adds to files the names that they have below root.
+// findNames adds the names below root to files.
 func findNames(root string, files map[fileID]*namesOf) error {
-	real, _ := filepath.EvalSymlinks(root) // no name is known of what lies in none
+	real, _ := filepath.EvalSymlinks(root) // a missing folder has no names
 	return filepath.WalkDir(real, func(at string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return skipLost(err)
@@ -109,8 +107,8 @@ func findNames(root string, files map[fileID]*namesOf) error {
 	})
 }
 
-// skipLost lets a walk go on where something vanished meanwhile, or may not be
-// looked into: no name is known of what lies there.
+// skipLost lets a walk go on after a file was removed meanwhile, or a folder may not be
+// read.
 func skipLost(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -125,7 +123,7 @@ func idOf(info fs.FileInfo) fileID {
 	return fileID{}
 }
 
-// links is how many names a file has; 1 where the system does not say.
+// links is how many names a file has, 1 if that is unknown.
 func links(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*unixStat); ok {
 		return int(st.Nlink)
@@ -133,15 +131,16 @@ func links(info fs.FileInfo) int {
 	return 1
 }
 
-// BreakHardLinks gives a shared file a copy of its own in its place, and takes away its
-// other names below run/, where any name may be lost. All others keep what they
-// hold. Durable when it returns nil; one that has a single name by now stays.
+// BreakHardLinks replaces a file by a copy of itself, so that it no longer shares its
+// inode, and removes its other names below run/, except for locks. Names elsewhere keep
+// the old file. It does nothing to a file that has a single name by now. Durable when it
+// returns nil.
 func (t *Tree) BreakHardLinks(s HardLinked) error {
 	if err := t.check(s.Path); err != nil {
 		return err
 	}
-	// Who appends would write to the old file, and a second one who heals would
-	// put back what was replaced since. Nobody else changes what nobody reads.
+	// The lock excludes appends, which would go to the old file, and a second call, which
+	// would undo later changes. Nothing else changes a file that can't be read.
 	lock, err := t.Lock(context.Background(), LockAppend, s.Path.Base())
 	if err != nil {
 		return err
@@ -157,7 +156,7 @@ func (t *Tree) BreakHardLinks(s HardLinked) error {
 	for _, other := range s.Others {
 		rel, err := filepath.Rel(root, other)
 		p := Path(filepath.ToSlash(rel))
-		// A lock file is somebody's, and the next who takes the lock mends it.
+		// A lock file may be held; TryLock repairs it.
 		if err != nil || !inRun(p) || strings.HasPrefix(string(p), string(RunDir)+"/locks/") {
 			continue
 		}

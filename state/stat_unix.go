@@ -8,7 +8,7 @@ import (
 // unixStat is what fs.FileInfo.Sys holds on the systems this package builds for.
 type unixStat = syscall.Stat_t
 
-// device is the file system on which something lies, or 0 when it does not say.
+// device identifies the file system of a file, 0 if that is unknown.
 func device(info fs.FileInfo) uint64 {
 	st, ok := info.Sys().(*unixStat)
 	if !ok {

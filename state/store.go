@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// Store holds the JSON objects of one folder, one file each. It caches what it has
-// parsed, so that All, Select and Since read only files whose stamps have changed; Get
-// and every compare-and-swap read the file itself. The values it returns share memory:
-// treat them as read-only.
+// Store holds the JSON objects of one folder, one file each. It caches parsed objects, so
+// that All, Select and Since read only files whose stamps have changed; Get and every
+// compare-and-swap read the file itself. Returned values share memory: treat them as
+// read-only.
 type Store[T any] struct {
 	tree  *Tree
 	dir   Path
@@ -27,19 +27,19 @@ type Store[T any] struct {
 	mu     sync.Mutex
 	follow Follower
 	cache  map[string]cached[T] // by file name
-	// young names are looked at again each time, because a later version of the file
-	// could have the same stamp, or because the system refused to read it.
+	// young names are looked at each time, because a later version of the file could
+	// have the same stamp, or because the system refused to read it.
 	young map[string]bool
-	// order are the names of cache, and values and bad what All returns, unless
-	// they are nil.
+	// order are the sorted names of cache; values and bad are the results of All. Each is
+	// nil when it must be computed again.
 	order  []string
 	values []T
 	bad    []error
-	// history are the names that were kept or removed lately, the last of them the
-	// changes-th since the store was made.
+	// history are the names of the last changes, oldest first; changes counts all
+	// changes since the store was made.
 	history []string
 	changes int64
-	// reads counts files that were read, for tests of what is remembered.
+	// reads counts the files that were read, for tests of the cache.
 	reads atomic.Int64
 }
 
@@ -50,16 +50,16 @@ type cached[T any] struct {
 	err   error
 }
 
-// NewStore makes a store of the objects in dir. kind names one in messages;
-// lock is the class of their locks; check refuses an object that contradicts
-// its file's name (without .json).
+// NewStore returns a store of the objects in dir. kind names an object in messages, lock
+// is the kind of their locks, and check returns an error for an object that is invalid or
+// contradicts its file's name (without .json).
 func NewStore[T any](t *Tree, dir Path, kind string, lock LockKind, check func(name string, v *T) error) *Store[T] {
 	return &Store[T]{tree: t, dir: dir, kind: kind, lock: lock, check: check,
 		cache: map[string]cached[T]{}, young: map[string]bool{}}
 }
 
-// Follow makes All, Select and Since look only at files that the watcher reports, as
-// long as it reports all of them.
+// Follow makes All, Select and Since look only at files that the watcher reports, unless
+// it may have missed a change.
 func (s *Store[T]) Follow(w *Watcher) {
 	s.mu.Lock()
 	s.follow = NewFollower(s.tree, s.dir, w)
@@ -85,8 +85,7 @@ func (s *Store[T]) Get(name string) (T, error) {
 	return v, err
 }
 
-// GetCached is Get, except that it does not read a file again whose stamp has not
-// changed.
+// GetCached is Get, but reads the file only if its stamp has changed.
 func (s *Store[T]) GetCached(name string) (T, error) {
 	var zero T
 	if err := CheckID(name); err != nil {
@@ -193,18 +192,19 @@ func (s *Store[T]) encode(name string, v *T) ([]byte, error) {
 	return data, nil
 }
 
-// ErrUnchanged is returned by the function given to Update to leave the object
-// as it is; Update then returns the object and nil.
+// ErrUnchanged is returned by the change function of Update if there is nothing to
+// change. Update then writes nothing and returns the object and a nil error.
 var ErrUnchanged = errors.New("unchanged")
 
-// Update changes one object under its lock: read, change, replace. An error of
-// change leaves the file untouched and is returned. Durable when it returns nil.
+// Update changes one object under its lock: read, change, replace. If change returns an
+// error, Update returns it and leaves the file untouched. Durable when it returns nil.
 func (s *Store[T]) Update(ctx context.Context, name string, change func(v *T) error) (T, error) {
 	return s.UpdateThen(ctx, name, change, nil)
 }
 
 // UpdateThen is Update with an action under the same lock: act runs after change has
-// returned nil and before the object is replaced; its error leaves the file untouched.
+// returned nil and before the object is replaced. An error of act leaves the file
+// untouched.
 func (s *Store[T]) UpdateThen(ctx context.Context, name string, change func(v *T) error, act func() error) (T, error) {
 	return s.swap(ctx, name, func(v *T, found bool) error {
 		if !found {
@@ -214,8 +214,7 @@ func (s *Store[T]) UpdateThen(ctx context.Context, name string, change func(v *T
 	}, act)
 }
 
-// Upsert is Update for an object that may not exist yet: found is false then
-// and v is zero.
+// Upsert is Update for an object that may not exist yet; found is false and v is zero then.
 func (s *Store[T]) Upsert(ctx context.Context, name string, change func(v *T, found bool) error) (T, error) {
 	return s.swap(ctx, name, change, nil)
 }
@@ -250,9 +249,8 @@ func (s *Store[T]) swap(ctx context.Context, name string, change func(v *T, foun
 	return v, s.Put(name, v)
 }
 
-// Quarantine moves the file of an object to the quarantine if it still can't be read
-// under its lock; one that is readable, gone or hard-linked stays. Durable when it
-// returns nil.
+// Quarantine moves the file of an object to the quarantine, if it is still damaged under
+// its lock. See Tree.QuarantineDamaged. Durable when it returns nil.
 func (s *Store[T]) Quarantine(ctx context.Context, name string, now Time) error {
 	l, err := s.tree.Lock(ctx, s.lock, name, s.dir)
 	if err != nil {
@@ -263,7 +261,7 @@ func (s *Store[T]) Quarantine(ctx context.Context, name string, now Time) error 
 	return s.tree.QuarantineDamaged(s.Path(name), err, now)
 }
 
-// Remove removes an object. It is no error when there is none.
+// Remove removes an object. A missing object is not an error. Durable when it returns nil.
 func (s *Store[T]) Remove(name string) error {
 	if err := CheckID(name); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// All returns every object in the order of their names, and what could not be read
-// (each a *Corruption). The error is for the folder itself. The result includes every
-// change that was acknowledged before All was called.
+// All returns every object in the order of their names, and an error for each file that
+// could not be read. err is for the folder itself. The result includes every change that
+// was acknowledged before All was called.
 func (s *Store[T]) All() ([]T, []error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,8 +23,8 @@ func (s *Store[T]) All() ([]T, []error, error) {
 	return slices.Clone(s.values), slices.Clone(s.bad), nil
 }
 
-// Select returns the objects of All for which want returns true, without copying the
-// others. want must neither change the object nor use the store.
+// Select is All without the objects for which want returns false. want must neither
+// change the object nor use the store.
 func (s *Store[T]) Select(want func(v *T) bool) ([]T, []error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Store[T]) refresh() error {
 	return nil
 }
 
-// collect makes values and bad from cache, unless nothing has changed.
+// collect computes values and bad from cache, unless nothing has changed.
 func (s *Store[T]) collect() {
 	if s.values != nil {
 		return
@@ -99,7 +99,7 @@ func (s *Store[T]) keep(file string, c cached[T]) {
 	if !known {
 		s.order = nil
 	}
-	// Most changes are of one object in a folder without damage.
+	// The usual change, of one object in a folder without damage, needs no new collect.
 	if at, found := slices.BinarySearch(s.order, file); known && found && s.values != nil && len(s.bad) == 0 && old.err == nil && c.err == nil {
 		s.values[at] = c.value
 	} else {
@@ -112,8 +112,8 @@ func (s *Store[T]) keep(file string, c cached[T]) {
 	}
 }
 
-// look returns the cached file, after reading it if its stamp has changed. gone is true
-// when there is no file. The folder may be nil.
+// look returns the cached object of a file, after reading the file if its stamp has
+// changed. gone is true when there is no file. dir may be nil.
 func (s *Store[T]) look(dir *Folder, file string) (c cached[T], gone bool) {
 	c, known := s.cache[file]
 	stamp, err := s.stamp(dir, file)
@@ -145,14 +145,14 @@ func (s *Store[T]) stamp(dir *Folder, file string) (Stamp, error) {
 	return lstat(s.tree.Abs(s.dir.Join(file)))
 }
 
-// readFile reads one file again. The folder may be nil.
+// readFile reads one file. dir may be nil.
 func (s *Store[T]) readFile(dir *Folder, file string, buf []byte) (c cached[T], gone bool) {
 	name, ok := strings.CutSuffix(file, suffix)
 	if !ok || CheckID(name) != nil {
-		return cached[T]{fresh: true, err: &Corruption{Path: string(s.dir.Join(file)), Reason: "not a name of a " + s.kind}}, false
+		return cached[T]{fresh: true, err: &Corruption{Path: string(s.dir.Join(file)), Reason: "not a valid name of a " + s.kind}}, false
 	}
 	s.reads.Add(1)
-	now := time.Now() //nolint:forbidigo // the age of a file, not what time it is
+	now := time.Now() //nolint:forbidigo // compared with time stamps of the system
 	data, stamp, err := s.content(dir, file, buf)
 	if errors.Is(err, ErrNotFound) {
 		return cached[T]{err: err}, true
@@ -161,28 +161,28 @@ func (s *Store[T]) readFile(dir *Folder, file string, buf []byte) (c cached[T], 
 	if err == nil {
 		v, err = s.decode(name, data)
 	}
-	// What the system refused may be granted without any change to the file.
+	// Access that the system refused may be granted without a change to the file.
 	lasting := err == nil || errors.Is(err, ErrCorrupt)
 	return cached[T]{stamp: stamp, fresh: lasting && stamp.Settled(now), value: v, err: err}, false
 }
 
-// content reads a file, and its stamp before that, so that a write between the two
-// makes the cached version stale and not wrong.
+// content reads a file. It takes the stamp before that, so that after a write in between
+// the stamp is old, and the file is read again.
 func (s *Store[T]) content(dir *Folder, file string, buf []byte) ([]byte, Stamp, error) {
 	if dir != nil {
 		data, stamp, err := dir.Read(file, MaxFile, buf)
-		if stamp == (Stamp{}) && err != nil { // a link, or something else that was not opened
+		if stamp == (Stamp{}) && err != nil { // it was not opened, such as a link
 			stamp, _ = dir.Stat(file)
 		}
 		return data, stamp, err
 	}
 	p := s.dir.Join(file)
-	stamp, _ := lstat(s.tree.Abs(p)) // without one it is read again the next time
+	stamp, _ := lstat(s.tree.Abs(p)) // with a zero stamp the file is read again next time
 	data, err := s.tree.Read(p, MaxFile)
 	return data, stamp, err
 }
 
-// lookAtAll looks at every file of the folder.
+// lookAtAll brings every file of the folder up to date in the cache.
 func (s *Store[T]) lookAtAll() error {
 	dir, err := s.tree.OpenFolder(s.dir)
 	if errors.Is(err, ErrNotFound) {
@@ -227,11 +227,11 @@ func (s *Store[T]) lookAtAll() error {
 	return nil
 }
 
-// fewFiles are read by one goroutine.
+// fewFiles is how many files are needed before reading them in parallel pays.
 const fewFiles = 64
 
-// ReadMany calls read for each of many files, on all processors, with a buffer
-// that each call may use until it returns.
+// ReadMany calls read for each of many files, on all processors, and returns the
+// results. Each call may use the buffer until it returns.
 func ReadMany[R any](files []string, read func(file string, buf []byte) R) []R {
 	results := make([]R, len(files))
 	workers := runtime.GOMAXPROCS(0)

@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// maxHistory bounds how many changes a store remembers.
+// maxHistory is how many changes a store remembers at least.
 const maxHistory = 4096
 
-// Cursor is a place in the changes that a store of this process has seen. The zero Cursor is
-// before all of it.
+// Cursor is a position in the sequence of changes that a store has seen. The zero Cursor
+// is before the first one.
 type Cursor struct{ after int64 }
 
-// Changes is what has changed in a store since a Cursor.
+// Changes are the changes of a store since a Cursor.
 type Changes[T any] struct {
-	// All is true when Values are all objects, because too much has changed to
-	// tell, and Removed is empty.
+	// All is true when the store does not remember all changes. Values are all objects
+	// then, and Removed is empty.
 	All bool
-	// Values are the objects that are new, or may be other ones.
+	// Values are the objects that are new or may have changed.
 	Values []T
-	// Removed are the names (without .json) of which there is no object, or none that
-	// can be read.
+	// Removed are the names (without .json) of objects that were removed or can't be
+	// read any more.
 	Removed []string
-	// Bad are all that can't be read, each a *Corruption, as All returns them.
+	// Bad are the errors of all files that can't be read, as All returns them.
 	Bad []error
-	// Next is the Cursor of this answer.
+	// Next is the Cursor after these changes.
 	Next Cursor
 }
 
-// Since returns what has changed since a cursor. It takes time in proportion to the
-// changes, not to the number of objects.
+// Since returns the changes since a cursor. It takes time in proportion to the changes,
+// not to the number of objects.
 func (s *Store[T]) Since(m Cursor) (Changes[T], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,12 +43,12 @@ func (s *Store[T]) Since(m Cursor) (Changes[T], error) {
 		c.All, c.Values = true, slices.Clone(s.values)
 		return c, nil
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, file := range s.history[int64(len(s.history))-missed:] {
-		if told[file] {
+		if reported[file] {
 			continue
 		}
-		told[file] = true
+		reported[file] = true
 		if kept, known := s.cache[file]; known && kept.err == nil {
 			c.Values = append(c.Values, kept.value)
 		} else {
@@ -58,7 +58,7 @@ func (s *Store[T]) Since(m Cursor) (Changes[T], error) {
 	return c, nil
 }
 
-// note remembers that a file has changed.
+// note records that a file has changed.
 func (s *Store[T]) note(file string) {
 	s.changes++
 	if len(s.history) == 2*maxHistory {

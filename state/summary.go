@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Summary is what an overview shows of an object.
+// Summary holds the fields of an object that an overview needs.
 type Summary struct {
 	Name string
-	// Fields are what the function given to WithSummaries returned for the object.
+	// Fields is the result of the function that was passed to WithSummaries.
 	Fields []string
 }
 
-// WithSummaries makes Summaries possible and returns the store. fields returns what
-// overviews show of an object. version is part of the name of the cache file and
-// changes with the meaning of fields.
+// WithSummaries makes Summaries possible and returns the store. fields returns the
+// Fields of an object. version is part of the name of the cache file and must change
+// when the meaning of fields does.
 func (s *Store[T]) WithSummaries(version string, fields func(v *T) []string) *Store[T] {
 	s.fields, s.cachePath = fields, CacheDir.Join("store", s.dir.Base()+"-"+version)
 	return s
 }
 
-// cacheFrom is from how many objects on Summaries uses a cache file.
+// cacheFrom is how many objects are needed before Summaries uses a cache file.
 const cacheFrom = 256
 
-// Summaries returns a summary of every object, in the order of their names, and
-// what could not be read (each a *Corruption). It is for a process that looks once:
-// it asks for the stamp of every file, and reads those whose stamps differ from the
-// ones in the cache. The error is for the folder itself.
+// Summaries returns a summary of every object, in the order of their names, and an error
+// for each file that could not be read. err is for the folder itself. It is for a process
+// that looks once: it gets the stamp of every file, and reads only files whose stamps
+// differ from those in the cache file.
 func (s *Store[T]) Summaries() ([]Summary, []error, error) {
 	dir, err := s.tree.OpenFolder(s.dir)
 	if errors.Is(err, ErrNotFound) {
@@ -68,18 +68,19 @@ func (s *Store[T]) Summaries() ([]Summary, []error, error) {
 	return summaries, bad, nil
 }
 
-// summarized is what became of one file.
+// summarized is the result for one file.
 type summarized struct {
 	Summary
-	// stamp is that of the version of the file that was read, err why it could not be.
+	// stamp is that of the version that was read; err is set if it could not be read.
 	stamp Stamp
 	err   error
-	// fresh is true when no later version can have the same stamp, read when the
-	// summary is not from the cache.
+	// fresh is true when no later version can have the same stamp, and read when the
+	// summary is not from the cache file.
 	fresh, read bool
 }
 
-// collectSummaries sorts the results, and writes the cache when much of it is new.
+// collectSummaries splits the results into summaries and errors, and writes the cache
+// file if many are new.
 func (s *Store[T]) collectSummaries(results []summarized) (summaries []Summary, bad []error) {
 	var keep []summarized
 	read := 0
@@ -105,7 +106,7 @@ func (s *Store[T]) collectSummaries(results []summarized) (summaries []Summary, 
 	return summaries, bad
 }
 
-// storeSummaries writes the cache: for each object the stamp of its file, the name,
+// storeSummaries writes the cache file: for each object the stamp of its file, the name,
 // the number of fields, and the fields.
 func (s *Store[T]) storeSummaries(all []summarized) {
 	w := &CacheWriter{Data: make([]byte, 0, 128*len(all))}
@@ -120,7 +121,7 @@ func (s *Store[T]) storeSummaries(all []summarized) {
 	_ = s.tree.WriteCache(s.cachePath, w) // without one the next process reads the files
 }
 
-// loadSummaries returns what the cache holds, by file name.
+// loadSummaries returns the content of the cache file, by file name.
 func (s *Store[T]) loadSummaries() map[string]*summarized {
 	r, err := s.tree.ReadCache(s.cachePath)
 	if err != nil {

@@ -13,21 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leftover matches the names of unfinished files: those of WriteNew, and those
-// of Replace (a dot, the final name, a random number). Other dot-files belong
-// to somebody else and stay.
+// leftover matches the names of temp files: those of WriteNew, and those of Replace (a
+// dot, the final name, a random number). Other dot-files are not ours.
 var leftover = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\.tmp-.+|\..+\.jsonl?[0-9]+)$`)
 })
 
 // TempAge is the age from which the temp file of an unknown writer counts as abandoned.
-// Removing one is always safe: if its writer still runs, its rename fails, and it has
-// acknowledged nothing.
+// Removing one is always safe: if its writer still runs, the rename fails, and nothing
+// was acknowledged.
 const TempAge = time.Minute
 
 // TempFiles returns the abandoned temp files below state/: those of processes that have
-// ended, those of unknown writers older than TempAge, and second names of published
-// files that a power cut left.
+// ended, those of unknown writers that are older than TempAge, and second names of
+// published files that a power cut has left.
 func (t *Tree) TempFiles(now time.Time) ([]Path, error) {
 	var found []Path
 	root := t.Abs(StateDir)
@@ -56,8 +55,8 @@ func abandoned(name string, info fs.FileInfo, now time.Time) bool {
 	}
 	rest, ours := strings.CutPrefix(name, tempPrefix)
 	if !ours {
-		// No writer gives the temp file of Replace a second name: a power cut left it
-		// beside the name that it was given.
+		// A temp file of Replace never has a second name, except after a power cut that
+		// undid the removal of the temp name.
 		st, ok := info.Sys().(*unixStat)
 		return ok && st.Nlink > 1
 	}
@@ -66,7 +65,7 @@ func abandoned(name string, info fs.FileInfo, now time.Time) bool {
 	return err == nil && pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }
 
-// RemoveTempFiles removes abandoned temp files and returns how many.
+// RemoveTempFiles removes abandoned temp files and returns their number.
 func (t *Tree) RemoveTempFiles(now time.Time) (int, error) {
 	temps, err := t.TempFiles(now)
 	if err != nil {

@@ -15,19 +15,18 @@ func (t *Tree) SyncDir(dir Path) error {
 	return wrapPath(dir, t.syncs.sync(dir, func() error { return t.disk.SyncDir(t.Abs(dir)) }))
 }
 
-// What a failed fsync says is about one file, here about one folder: the kernel
-// keeps the error of a write with the inode that it belonged to, reports it once,
-// and drops the data, so that the next fsync of the same folder succeeds although
-// entries may be lost. So failures are counted for each folder, and a failure
-// counts against every change of that folder that was made before and is not
-// acknowledged yet. Changes of other folders are reported by their own fsyncs. (A
-// failed syncfs is about the whole file system: groups.failed counts these.)
+// A failed fsync concerns one inode, here one folder: the kernel keeps a write error with
+// its inode, reports it once, and drops the data, so that the next fsync of the same
+// folder succeeds although entries may be lost. Therefore failures are counted for each
+// folder, and a failure counts against every change of that folder that was made before
+// it and is not acknowledged yet. (A failed syncfs concerns the whole file system:
+// groups.failed counts these.)
 
-// errLostName is returned when another sync of the folder failed after the change.
+// errLostName is returned when another sync of the folder has failed since the change.
 var errLostName = errors.New("another sync of this folder failed")
 
-// syncNames is SyncDir after a change of the folder. since is what failures
-// returned before the change.
+// syncNames is SyncDir after a change of the folder. since is the result of failures
+// from before the change.
 func (t *Tree) syncNames(dir Path, since int64) error {
 	if err := t.SyncDir(dir); err != nil {
 		return err
@@ -38,12 +37,12 @@ func (t *Tree) syncNames(dir Path, since int64) error {
 	return nil
 }
 
-// syncsBeside is how many syncs of one folder run at a time. A few of them overlap
-// on the disk; with more it is faster to share.
+// syncsBeside is how many syncs of one folder run concurrently. A few of them overlap
+// on the disk; with more, sharing is faster.
 const syncsBeside = 4
 
-// dirSyncs shares syncs of folders between callers: while syncsBeside of them are
-// running, the others wait for the next one, which one of them makes for all.
+// dirSyncs shares syncs of folders between callers: while syncsBeside syncs of a folder
+// are running, further callers wait for the next one, which one of them makes for all.
 type dirSyncs struct {
 	mu sync.Mutex
 	of map[Path]*dirSync // the folders that are being synced
@@ -61,19 +60,19 @@ func (s *dirSyncs) failures(dir Path) int64 {
 // dirSync is a folder that is being synced.
 type dirSync struct {
 	running int
-	next    *sharedSync // what the others wait for, or nil
+	next    *sharedSync // the sync that further callers wait for, or nil
 }
 
 // sharedSync is a sync that has not begun.
 type sharedSync struct {
-	turn   chan struct{} // who receives from it makes the sync
-	done   chan struct{} // closed when err is known
+	turn   chan struct{} // the caller that receives from it makes the sync
+	done   chan struct{} // closed when err is set
 	err    error
-	before error // of a sync that was running when the waiting began
+	before error // of the sync that ended just before
 }
 
-// sync returns after a call of do that began after sync was called, by this
-// goroutine or by another one.
+// sync returns the error of a call of do that began after sync was called, in this
+// goroutine or in another.
 func (s *dirSyncs) sync(dir Path, do func() error) error {
 	s.mu.Lock()
 	d := s.of[dir]
@@ -97,14 +96,14 @@ func (s *dirSyncs) sync(dir Path, do func() error) error {
 	select {
 	case <-next.done:
 	case <-next.turn:
-		// This sync would not report what the one before has lost.
+		// The kernel reported what the previous sync lost to that sync alone.
 		next.err = errors.Join(next.before, s.run(dir, d, do))
 		close(next.done)
 	}
 	return next.err
 }
 
-// run makes one sync and hands its place on.
+// run makes one sync and passes its place to the next waiting caller.
 func (s *dirSyncs) run(dir Path, d *dirSync, do func() error) error {
 	err := do()
 	s.mu.Lock()
@@ -131,8 +130,8 @@ func (s *dirSyncs) run(dir Path, d *dirSync, do func() error) error {
 	return err
 }
 
-// notOpened reports whether a folder was not synced because it could not be opened,
-// for example because it does not exist: nothing was written, and nothing lost.
+// notOpened reports whether a sync failed because the folder could not be opened, for
+// example because it does not exist. Nothing is lost then.
 func notOpened(err error) bool {
 	var pe *fs.PathError
 	return errors.As(err, &pe) && pe.Op == "open"

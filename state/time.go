@@ -22,24 +22,24 @@ func At(t time.Time) Time { return Time{t.UTC().Round(0)} }
 // String returns the form used in files.
 func (t Time) String() string { return t.UTC().Format(TimeLayout) }
 
-// MarshalText writes TimeLayout. A year without four digits is an error: it could
-// be written and never be read again.
+// MarshalText writes TimeLayout. A year without four digits is an error, because it could
+// not be read again.
 func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), t.fits() }
 
-// MarshalJSON writes TimeLayout, as MarshalText.
+// MarshalJSON writes TimeLayout. Errors are those of MarshalText.
 func (t Time) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), t.fits() }
 
-// fits reports whether the form has room for the year.
+// fits returns an error if the year does not have four digits.
 func (t Time) fits() error {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
-		return fmt.Errorf("the year %d has no four digits", year)
+		return fmt.Errorf("the year %d does not have four digits", year)
 	}
 	return nil
 }
 
 // UnmarshalJSON reads any RFC 3339 precision and offset.
 func (t *Time) UnmarshalJSON(b []byte) error {
-	var s *string // some writers escape the '+' of an offset, so the string is unquoted properly
+	var s *string // decoded as JSON, because some writers escape the '+' of an offset
 	if err := json.Unmarshal(b, &s); err != nil || s == nil {
 		return fmt.Errorf("time %s is not a string", clip(string(b)))
 	}
@@ -51,7 +51,7 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// UnmarshalText reads what UnmarshalJSON reads.
+// UnmarshalText reads any RFC 3339 precision and offset.
 func (t *Time) UnmarshalText(b []byte) error {
 	parsed, err := parseTime(string(b))
 	if err != nil {
@@ -61,8 +61,7 @@ func (t *Time) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// parseTime refuses an instant whose year in UTC has no four digits, because
-// it could be written and never be read again.
+// parseTime parses RFC 3339. A year in UTC without four digits is an error.
 func parseTime(s string) (Time, error) {
 	parsed, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -72,16 +71,15 @@ func parseTime(s string) (Time, error) {
 	return at, at.fits()
 }
 
-// Stamp is the time as it stands in a file's name: every ':' is a '-'.
+// Stamp returns the time as used in file names: every ':' is a '-'.
 func (t Time) Stamp() string { return strings.ReplaceAll(t.String(), ":", "-") }
 
 var stampPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\d{4}-\d{2}-\d{2}T\d{2})-(\d{2})-(\d{2}(?:\.\d{1,9})?)(Z|[+-]\d{2}-\d{2})-(.+)\.json$`)
 })
 
-// ParseTimestampedName splits a name {timestamp}-{id}.json into its instant and id.
-// The timestamp may have any RFC 3339 precision and offset, as other writers
-// of the format make them.
+// ParseTimestampedName splits a name {timestamp}-{agent}.json into its parts. The
+// timestamp may have any RFC 3339 precision and offset.
 func ParseTimestampedName(name string) (Time, AgentID, error) {
 	if at, id, ok := parseOwnStamped(name); ok {
 		return at, id, nil
@@ -96,7 +94,7 @@ func ParseTimestampedName(name string) (Time, AgentID, error) {
 	}
 	at, err := parseTime(m[1] + ":" + m[2] + ":" + m[3] + zone)
 	if err != nil {
-		return Time{}, "", fmt.Errorf("%w: name %q holds no time", ErrCorrupt, clip(name))
+		return Time{}, "", fmt.Errorf("%w: the timestamp of name %q is invalid", ErrCorrupt, clip(name))
 	}
 	id, err := ParseAgentID(m[5])
 	if err != nil {
@@ -105,8 +103,8 @@ func ParseTimestampedName(name string) (Time, AgentID, error) {
 	return at, id, nil
 }
 
-// parseOwnStamped is ParseTimestampedName for the form that Stamp writes, of which a
-// mailbox may hold very many.
+// parseOwnStamped is a faster ParseTimestampedName for the form that Stamp writes, for
+// large mailboxes.
 func parseOwnStamped(name string) (Time, AgentID, bool) {
 	const form = "2006-01-02T15-04-05.000000000Z"
 	if len(name) < len(form)+1 || name[len(form)-1:len(form)+1] != "Z-" || name[13] != '-' || name[16] != '-' || name[19] != '.' {
@@ -122,9 +120,9 @@ func parseOwnStamped(name string) (Time, AgentID, bool) {
 	return at, AgentID(id), err == nil
 }
 
-// Clock tells the time. It is passed as a value so that tests and simulations
+// Clock returns the current time. It is passed as a value so that tests and simulations
 // can inject another.
 type Clock func() time.Time
 
-// Now is the clock's reading as a Time.
+// Now returns the current time as a Time.
 func (c Clock) Now() Time { return At(c()) }

@@ -56,35 +56,35 @@ type Identity struct {
 type Tree struct {
 	root     string
 	identity Identity
-	verified atomic.Pointer[Stamp] // of rig.json, when it said what identity says
+	verified atomic.Pointer[Stamp] // of the rig.json that was last found to match identity
 	disk     disk.Disk
-	pid      int // of this process; the system would be asked for each name
+	pid      int // of this process; saves a system call for each temp name
 	groups   groups
 	syncs    dirSyncs
 
 	looked   sync.Once
 	features disk.Features // of the file system, once looked
-	// barrier is set where features say that groups settle by one. It was opened
-	// before any content was written, so that it hears of each failed write.
-	barrier disk.Barrier // nil where they do not
+	// barrier is nil unless groups settle by one. It is opened before any content is
+	// written, so that it reports each failed write.
+	barrier disk.Barrier
 
 	mu      sync.Mutex
 	durable map[Path]knownFolder // folders whose entry this process has synced
 }
 
-// Create makes a new tree in root (the .chipset folder, which is made when
-// missing) with a new rig id. It returns ErrExists when there is one already,
-// and ErrNoTree when state/ holds something, but not whose it is.
-// When it returns nil the tree and its identity are durable.
+// Create makes a new tree in root (the .chipset folder, which is created if it is
+// missing) with a new rig ID. When it returns nil, the tree and its identity are durable.
+// Errors: ErrExists when root has a tree; ErrNoTree when state/ is not empty but has no
+// rig.json.
 func Create(root string) (*Tree, error) { return CreateAs(root, NewRigID()) }
 
-// NewRigID is an ID that no other rig has.
+// NewRigID returns a fresh rig-… name.
 func NewRigID() RigID { return RigID("rig-" + Random(10)) }
 
-// CreateAs is Create of a rig whose ID is known before.
+// CreateAs is Create with a given rig ID.
 func CreateAs(root string, id RigID) (*Tree, error) { return create(disk.OS{}, root, id) }
 
-// CreateOn is Create on a disk that is not this machine's.
+// CreateOn is Create on another disk, for tests.
 func CreateOn(d disk.Disk, root string) (*Tree, error) { return create(d, root, NewRigID()) }
 
 func create(d disk.Disk, root string, rigID RigID) (*Tree, error) {
@@ -114,7 +114,7 @@ func create(d disk.Disk, root string, rigID RigID) (*Tree, error) {
 	return t, nil
 }
 
-// unowned refuses to begin a tree over the remains of one whose rig.json was lost.
+// unowned refuses to create a tree over the remains of one that has lost its rig.json.
 func (t *Tree) unowned() error {
 	entries, err := t.List(StateDir)
 	if err != nil {
@@ -132,15 +132,15 @@ func (t *Tree) unowned() error {
 }
 
 // Open opens the live tree in root. It returns ErrNoTree when rig.json is
-// missing, so that nobody makes a new tree over one that was moved away.
+// missing, so that no caller makes a new tree over one that was moved away.
 func Open(root string) (*Tree, error) { return OpenOn(disk.OS{}, root) }
 
-// OpenOn is Open on a disk that is not this machine's.
+// OpenOn is Open on another disk, for tests.
 func OpenOn(d disk.Disk, root string) (*Tree, error) {
 	t := &Tree{root: filepath.Clean(root), disk: d, pid: os.Getpid(), durable: map[Path]knownFolder{}}
 	id, err := t.readIdentity()
 	if errors.Is(err, ErrHardLinked) {
-		// Without it nobody, not even the doctor, opens the tree.
+		// Without rig.json nothing, not even doctor, can open the tree.
 		if _, err := t.BreakAllHardLinks(); err != nil {
 			return nil, err
 		}
@@ -153,10 +153,10 @@ func OpenOn(d disk.Disk, root string) (*Tree, error) {
 	return t, nil
 }
 
-// Close gives back what the tree holds of its file system, which can't be unmounted
-// before. The tree is of no use afterwards. What it has published is durable without it.
+// Close releases the file system of the tree, which can't be unmounted before. The tree
+// must not be used afterwards. Published files are durable without Close.
 func (t *Tree) Close() error {
-	t.looked.Do(func() {}) // not to be opened from here on
+	t.looked.Do(func() {}) // no barrier is opened from here on
 	if t.barrier == nil {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (t *Tree) Verify() error {
 	return nil
 }
 
-// missing makes an error of a path that is gone one of the tree.
+// missing turns the ErrNotFound of rig.json into an ErrNoTree.
 func (t *Tree) missing(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("%s: %w: rig.json is missing", t.root, ErrNoTree)
@@ -209,34 +209,34 @@ func (t *Tree) readIdentity() (Identity, error) {
 	return id, nil
 }
 
-// RigID is the identity of the rig this tree belongs to.
+// RigID is the ID of the tree's rig.
 func (t *Tree) RigID() RigID { return t.identity.RigID }
 
 // Root is the absolute path of .chipset.
 func (t *Tree) Root() string { return t.root }
 
-// Abs is the path of p for programs that are handed a file name.
+// Abs is the absolute path of p.
 func (t *Tree) Abs(p Path) string { return filepath.Join(t.root, filepath.FromSlash(string(p))) }
 
-// at is the path of what the tree holds below an absolute path of its own.
+// at is the inverse of Abs.
 func (t *Tree) at(abs string) Path {
 	return Path(filepath.ToSlash(strings.TrimPrefix(abs, t.root+string(filepath.Separator))))
 }
 
-// valid refuses a path with a component that could leave the tree.
+// valid returns an error for a path that could leave the tree.
 func (p Path) valid() error {
 	bad := p == "" || strings.ContainsRune(string(p), 0)
 	for part := range strings.SplitSeq(string(p), "/") {
 		bad = bad || part == "" || part == "." || part == ".." || len(part) > 255
 	}
 	if bad {
-		return &Corruption{Path: string(p), Reason: "not a path of the tree", Cause: ErrBadID}
+		return &Corruption{Path: string(p), Reason: "invalid path", Cause: ErrBadID}
 	}
 	return nil
 }
 
-// check refuses a path with a component that could leave the tree, and one
-// that is reached through a link.
+// check returns an error for a path that could leave the tree, and for one that leads
+// through a symbolic link.
 func (t *Tree) check(p Path) error {
 	if err := p.valid(); err != nil {
 		return err
@@ -258,7 +258,7 @@ func (t *Tree) check(p Path) error {
 	}
 }
 
-// folder refuses what is not a folder itself, or is reached through a link.
+// folder returns an error unless dir is a folder and its path leads through no link.
 func (t *Tree) folder(dir Path) error {
 	if err := t.check(dir); err != nil {
 		return err
@@ -289,8 +289,8 @@ func kind(mode fs.FileMode) string {
 	return "a file"
 }
 
-// wrapPath gives an error of the system the path relative to .chipset, makes a
-// missing file an ErrNotFound, and a file in place of a folder a Corruption.
+// wrapPath wraps an error of the system with the path relative to .chipset. A missing
+// file becomes an ErrNotFound, and a file in place of a folder a Corruption.
 func wrapPath(p Path, err error) error {
 	var pe *fs.PathError
 	var le *os.LinkError
@@ -309,9 +309,9 @@ func wrapPath(p Path, err error) error {
 	return fmt.Errorf("%s: %w", p, err)
 }
 
-// Read returns the content of a regular file of at most limit bytes. Errors:
-// ErrNotFound; a *Corruption when it is too large, or no file of this tree
-// alone. A FIFO or a device is never opened in a way that could hang.
+// Read returns the content of a regular file of at most limit bytes. Errors: ErrNotFound;
+// a *Corruption when the file is too large, not regular, or has a second hard link. A FIFO
+// or a device can't make it hang.
 func (t *Tree) Read(p Path, limit int64) ([]byte, error) {
 	f, size, err := t.openRegular(p)
 	if err != nil {
@@ -331,8 +331,8 @@ func (t *Tree) Read(p Path, limit int64) ([]byte, error) {
 }
 
 // ReadPart returns at most limit bytes of a file of any size, from an offset on, and that
-// offset. A negative offset counts from the end of the file; one that lies outside of the
-// file is moved to its nearer end. Errors as those of Read.
+// offset. A negative offset counts from the end of the file; one outside of the file is
+// moved to the nearer end. Errors are those of Read, except for the size.
 func (t *Tree) ReadPart(p Path, offset, limit int64) ([]byte, int64, error) {
 	f, size, err := t.openRegular(p)
 	if err != nil {
@@ -351,7 +351,7 @@ func (t *Tree) ReadPart(p Path, offset, limit int64) ([]byte, int64, error) {
 	return data[:n], offset, nil
 }
 
-// openRegular opens a regular file of the tree, and returns its size.
+// openRegular opens a regular file of the tree and returns its size.
 func (t *Tree) openRegular(p Path) (*os.File, int64, error) {
 	if err := t.check(p); err != nil {
 		return nil, 0, err
@@ -376,9 +376,9 @@ func (t *Tree) openRegular(p Path) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// regular refuses everything but a plain file with one name, or with more that
-// are leftovers of its own publication. On an ext4 without a journal a power cut
-// can leave both names of a rename, and more of them with time.
+// regular returns an error unless info is that of a regular file with one name, not
+// counting temp files beside it: on ext4 without a journal a power cut can leave both
+// names of a rename.
 func (t *Tree) regular(p Path, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return &Corruption{Path: string(p), Reason: "it is " + kind(info.Mode()), Cause: ErrNotRegular}
@@ -403,7 +403,7 @@ func (t *Tree) regular(p Path, info fs.FileInfo) error {
 	return &Corruption{Path: string(p), Reason: "it has a second hard link", Cause: ErrHardLinked}
 }
 
-// Exists reports whether something stands at p, whatever it is.
+// Exists reports whether there is a file, folder or link at p.
 func (t *Tree) Exists(p Path) (bool, error) {
 	if err := t.check(p); errors.Is(err, ErrNotFound) {
 		return false, nil
@@ -417,9 +417,9 @@ func (t *Tree) Exists(p Path) (bool, error) {
 	return err == nil, wrapPath(p, err)
 }
 
-// List returns the entries of a folder in the order of their names, without
-// temp files, other dot-files among them. A folder that does not exist is empty. What
-// stands there and is not a folder is a *Corruption.
+// List returns the entries of a folder in the order of their names, without temp files
+// and other dot-files, and none for a folder that does not exist. Errors: a *Corruption
+// if dir is not a folder.
 func (t *Tree) List(dir Path) ([]fs.DirEntry, error) {
 	if err := t.folder(dir); errors.Is(err, ErrNotFound) {
 		return nil, nil

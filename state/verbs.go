@@ -13,18 +13,18 @@ import (
 // tempPrefix begins the names of unfinished files.
 const tempPrefix = ".tmp-"
 
-// foreignTemp ends the names of unfinished files of other programs, such as
-// latest.json.tmp. They get their final name by a rename.
+// foreignTemp ends the names of temp files of other programs, such as latest.json.tmp,
+// which they rename.
 const foreignTemp = ".json.tmp"
 
-// IsTemp reports whether a name is that of an unfinished file, of this or another
-// program. Such files are never listed, read or moved.
+// IsTemp reports whether a name is that of a temp file, of this or another program, or
+// of any other dot-file. Such files are never listed, read or moved.
 func IsTemp(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, foreignTemp)
 }
 
-// Replace creates the file at p or replaces its content. When it returns nil the new
-// content survives a power cut; after an error the old content is there.
+// Replace creates the file at p or replaces its content. When it returns nil, the new
+// content survives a power cut; after an error the file has its old content.
 func (t *Tree) Replace(p Path, data []byte) error {
 	if err := t.makeRoom(p); err != nil {
 		return err
@@ -38,8 +38,8 @@ func (t *Tree) Replace(p Path, data []byte) error {
 	switch {
 	case err == nil:
 	case beforeErr == nil:
-		// A reader would take the new content for durable after the next sync of the
-		// folder, which succeeds although the name may be lost.
+		// The next sync of the folder succeeds although the new name may be lost, and a
+		// reader would then take the new content for durable.
 		_ = t.replace(p, before) // the first error counts, here and below
 	case errors.Is(beforeErr, ErrNotFound):
 		_ = t.disk.Remove(t.Abs(p))
@@ -65,7 +65,7 @@ func (t *Tree) ReadJSON(p Path, v any) error {
 	return Decode(string(p), data, v)
 }
 
-// replace is Replace before its last step: the name is not durable.
+// replace is Replace without its last step: the name is not durable.
 func (t *Tree) replace(p Path, data []byte) error {
 	f, err := t.disk.Pending(t.Abs(p))
 	if err != nil {
@@ -79,8 +79,8 @@ func (t *Tree) replace(p Path, data []byte) error {
 }
 
 // Append adds data (whole lines) to a file in one write. It is not durable
-// until SyncFile. A line that a crash left torn is closed first; the lock keeps
-// the half-visible line of another writer from being taken for one.
+// until SyncFile. A line that a crash has torn is ended first; the lock ensures
+// that this is not the unfinished line of another writer.
 func (t *Tree) Append(p Path, data []byte) error {
 	lock, err := t.Lock(context.Background(), LockAppend, p.Base())
 	if err != nil {
@@ -124,7 +124,7 @@ func (t *Tree) SyncFile(p Path) error {
 	return t.SyncDir(p.Dir())
 }
 
-// Remove removes a file. It is no error when there is none. Below state/ the removal is
+// Remove removes a file. A missing file is not an error. Below state/ the removal is
 // durable when it returns nil.
 func (t *Tree) Remove(p Path) error {
 	if err := t.check(p); err != nil {
@@ -145,11 +145,11 @@ func (t *Tree) Remove(p Path) error {
 	return nil
 }
 
-// RemoveAll removes a folder below run/ with its content; links are not followed. It is
-// no error when there is none.
+// RemoveAll removes a folder below run/ with its content; links are not followed. A
+// missing folder is not an error.
 func (t *Tree) RemoveAll(dir Path) error {
 	if !strings.HasPrefix(string(dir), string(RunDir)+"/") {
-		return &Corruption{Path: string(dir), Reason: "only what lies below run/ may go as a whole", Cause: ErrBadID}
+		return &Corruption{Path: string(dir), Reason: "only folders below run/ may be removed with their content", Cause: ErrBadID}
 	}
 	if err := t.check(dir); err != nil {
 		if errors.Is(err, ErrNotFound) {
@@ -171,7 +171,7 @@ func (t *Tree) makeRoom(p Path) error {
 // Symlink makes p, which is below run/, a symbolic link to target.
 func (t *Tree) Symlink(p Path, target string) error {
 	if !strings.HasPrefix(string(p), string(RunDir)+"/") {
-		return &Corruption{Path: string(p), Reason: "links live below run/ only", Cause: ErrNotRegular}
+		return &Corruption{Path: string(p), Reason: "symbolic links may only be made below run/", Cause: ErrNotRegular}
 	}
 	if err := t.MkdirAll(p.Dir()); err != nil {
 		return err
@@ -190,10 +190,10 @@ func (t *Tree) Symlink(p Path, target string) error {
 	return nil
 }
 
-// MkdirAll makes a folder and its parents. Each component's entry is made durable
-// top-down, also when it existed, because the process that made it may have died
-// before its fsync. It never makes state/ itself: it returns ErrNoTree when the tree is
-// gone.
+// MkdirAll makes a folder and its parents. It makes the entry of each component durable,
+// top-down, even if the folder existed, because the process that made it may have died
+// before its fsync. It never makes state/ itself, but returns ErrNoTree when that is
+// missing.
 func (t *Tree) MkdirAll(dir Path) error {
 	t.mu.Lock()
 	known := t.durable[dir]
@@ -206,7 +206,7 @@ func (t *Tree) MkdirAll(dir Path) error {
 		at := Path(strings.Join(parts[:i+1], "/"))
 		if at == StateDir {
 			if info, err := os.Lstat(t.Abs(at)); err != nil || !info.IsDir() {
-				return fmt.Errorf("%s: %w: %s is gone", t.root, ErrNoTree, at)
+				return fmt.Errorf("%s: %w: %s is missing", t.root, ErrNoTree, at)
 			}
 			continue
 		}
@@ -224,18 +224,18 @@ func (t *Tree) MkdirAll(dir Path) error {
 	return nil
 }
 
-// knownFolder is a folder whose entries, and those of all above it, this process
-// has synced.
+// knownFolder is a folder for which this process has synced the entries of its whole
+// path.
 type knownFolder struct {
 	inode   uint64
-	checked time.Time // that each of them is a folder and no link
+	checked time.Time // when the path was last found to lead through no link
 }
 
-// checkInterval is how long a folder that is still the same one counts as not
-// reached through a link: a link that leads to the very same folder does no harm.
+// checkInterval is how often the path of a known folder is checked for links. Until
+// then only its inode is compared: a link to the same folder does no harm.
 const checkInterval = 100 * time.Millisecond
 
-// still reports whether dir is the folder that was known, and not reached through a link.
+// still reports whether dir is the known folder and its path leads through no link.
 func (t *Tree) still(dir Path, known knownFolder) bool {
 	if known.inode == 0 {
 		return false
@@ -268,14 +268,14 @@ func (t *Tree) mkdir(dir Path) error {
 		return wrapPath(dir, err)
 	}
 	if !info.IsDir() {
-		return &Corruption{Path: string(dir), Reason: "it is " + kind(info.Mode()) + " and no folder", Cause: ErrNotRegular}
+		return &Corruption{Path: string(dir), Reason: "it is " + kind(info.Mode()) + ", not a folder", Cause: ErrNotRegular}
 	}
 	if inRun(dir) {
 		return nil // volatile
 	}
 	if err := t.syncNames(dir.Dir(), since); err != nil {
 		if made {
-			// The next sync of the parent would succeed though the entry is lost.
+			// The next sync of the parent would succeed although the entry may be lost.
 			_ = t.disk.Remove(t.Abs(dir)) // the first error counts
 		}
 		return err
@@ -283,12 +283,12 @@ func (t *Tree) mkdir(dir Path) error {
 	return nil
 }
 
-// inRun reports whether p is run/ or lies in it.
+// inRun reports whether p is run/ or below it.
 func inRun(p Path) bool {
 	return p == RunDir || strings.HasPrefix(string(p), string(RunDir)+"/")
 }
 
-// clock is for how long something took, on the clock that never jumps.
+// clock reads the monotonic clock, for measuring intervals.
 func clock() time.Time {
 	return time.Now() //nolint:forbidigo // a difference of two, never what time it is
 }

@@ -2,10 +2,10 @@ package state
 
 import "sync"
 
-// Watcher wakes its subscribers when something changed in their folders, and tells its
-// followers what. One serves a whole process, because systems limit how many a user
-// may have. A lost notification costs only latency, because every role also wakes with
-// the tick.
+// Watcher wakes its subscribers when something has changed in their folders, and reports
+// the changed names to its followers. A process has one Watcher, because systems limit
+// their number. A lost notification costs only latency: every role also wakes with the
+// tick.
 type Watcher struct {
 	tree *Tree
 	src  *source // of this system's notifications
@@ -19,12 +19,12 @@ type Watcher struct {
 // subscription is one subscriber's interest in a folder.
 type subscription struct {
 	ch chan struct{}
-	// wants reports whether the subscriber wants to know of a name; nil wants all.
+	// wants reports whether the subscriber wants changes of a name; nil wants all.
 	wants func(name string) bool
 }
 
-// NewWatcher starts a watcher. It returns an error when the system grants no
-// notifications, because of limits or on a network file system.
+// NewWatcher starts a watcher. It returns an error when the system refuses
+// notifications, for example because of a limit.
 func NewWatcher(t *Tree) (*Watcher, error) {
 	w := &Watcher{tree: t, subs: map[string][]subscription{}, feeds: map[string][]*feed{}, errs: make(chan error, 1)}
 	src, err := newSource(w)
@@ -35,8 +35,8 @@ func NewWatcher(t *Tree) (*Watcher, error) {
 	return w, nil
 }
 
-// Subscribe returns a channel that holds at most one signal, sent after
-// something changed in one of dirs. The folders are made when missing.
+// Subscribe returns a channel that holds at most one signal, which is sent after
+// something has changed in one of dirs. Missing folders are made.
 func (w *Watcher) Subscribe(dirs ...Path) (<-chan struct{}, error) {
 	return w.SubscribeTo(nil, dirs...)
 }
@@ -57,7 +57,7 @@ func (w *Watcher) SubscribeTo(wants func(Path) bool, dirs ...Path) (<-chan struc
 		}
 		w.subs[abs] = append(w.subs[abs], sub)
 		w.mu.Unlock()
-		// Adding a folder again changes nothing, and mends one that was made again.
+		// Adding a folder again does nothing, unless the folder was replaced.
 		if err := w.src.add(abs); err != nil {
 			return ch, wrapPath(dir, err)
 		}
@@ -65,10 +65,11 @@ func (w *Watcher) SubscribeTo(wants func(Path) bool, dirs ...Path) (<-chan struc
 	return ch, nil
 }
 
-// Errors holds at most one error of the notification itself, for a warning.
+// Errors returns a channel that holds at most one error of the notifications, for a
+// warning.
 func (w *Watcher) Errors() <-chan error { return w.errs }
 
-// Close ends all notification.
+// Close ends all notifications.
 func (w *Watcher) Close() error { return w.src.close() }
 
 // changed is called by the source: something happened to a name in a folder.
@@ -84,7 +85,7 @@ func (w *Watcher) changed(dir, name string) {
 }
 
 // lose is called by the source: the folder is no longer watched, because it
-// was taken away, or made again in its place.
+// was removed or replaced.
 func (w *Watcher) lose(dir string) {
 	w.mu.Lock()
 	for _, f := range w.feeds[dir] {
@@ -94,7 +95,7 @@ func (w *Watcher) lose(dir string) {
 	w.signal(dir, "")
 }
 
-// overflow is called by the source: an unknown number of changes was missed.
+// overflow is called by the source: changes were missed.
 func (w *Watcher) overflow(err error) {
 	w.fail(err)
 	w.mu.Lock()
@@ -107,7 +108,7 @@ func (w *Watcher) overflow(err error) {
 	w.signalAll()
 }
 
-// fail keeps the first error that nobody has taken yet.
+// fail puts err into errs, unless an earlier error is still there.
 func (w *Watcher) fail(err error) {
 	select {
 	case w.errs <- err:
@@ -115,7 +116,7 @@ func (w *Watcher) fail(err error) {
 	}
 }
 
-// signal wakes the subscribers of dir that want to know of name; "" wakes all of them.
+// signal wakes the subscribers of dir that want changes of name; "" wakes all of them.
 func (w *Watcher) signal(dir, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

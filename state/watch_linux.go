@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// source is inotify. The kernel queues an event before the system call that
-// caused it returns, so whoever drains the queue first has heard of every
-// change that was acknowledged before: no library in between can say that.
+// source reads inotify. The kernel queues an event before the system call that caused it
+// returns. So after draining the queue, every change that was acknowledged before is
+// known, which no library guarantees.
 type source struct {
 	watcher *Watcher
 	file    *os.File
 	raw     syscall.RawConn
 
-	// remote is true where other machines change files, which the system does not report.
+	// remote is true on a network file system: changes by other machines are not reported.
 	remote bool
 
 	mu   sync.Mutex
@@ -29,12 +29,11 @@ type source struct {
 	buf  []byte
 }
 
-// watched are the events of a published, replaced, moved, removed or
-// rewritten file. The writing of a temp file is none of them.
+// watched are the events of a published, replaced, moved, removed or rewritten file.
 const watched = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_CLOSE_WRITE |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
 
-// errOverflow says that the kernel's queue was full.
+// errOverflow is reported when the kernel's queue was full.
 var errOverflow = errors.New("more changes at once than the system queues (fs.inotify.max_queued_events)")
 
 func newSource(w *Watcher) (*source, error) {
@@ -52,21 +51,20 @@ func newSource(w *Watcher) (*source, error) {
 		w.fail(errRemote)
 	}
 	go func() {
-		// It returns when the file is closed: what is read wants more to come.
+		// It returns when the file is closed, because the function never returns true.
 		_ = s.raw.Read(func(fd uintptr) bool { s.read(int(fd)); return false })
 	}()
 	return s, nil
 }
 
-// follows tells that every change is heard of in time, so that what is known
-// of a folder can be kept.
+// follows reports whether every change is known after drain, so that the content of a
+// folder can be cached.
 func (s *source) follows() bool { return !s.remote }
 
-// errRemote is no failure, but worth a warning.
-var errRemote = errors.New("the rig lies on a network file system, which does not report what other machines do")
+// errRemote is reported for a warning.
+var errRemote = errors.New("the rig is on a network file system, which does not report changes made by other machines")
 
-// remote reports whether a folder lies on a file system that other machines
-// share.
+// remote reports whether a folder is on a network file system.
 func remote(dir string) bool {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -80,11 +78,11 @@ func remote(dir string) bool {
 	return false
 }
 
-// add watches a folder, also one that was made again under the same name.
+// add watches a folder. If the folder was replaced, it watches the new one.
 func (s *source) add(dir string) error {
 	var wd int
 	var err error
-	// A new inotify descriptor may be met by events at once: dirs comes first.
+	// An event of the new watch may be read at once, and read must find it in dirs.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ctlErr := s.raw.Control(func(fd uintptr) { wd, err = unix.InotifyAddWatch(int(fd), dir, watched) })
@@ -104,9 +102,9 @@ func (s *source) add(dir string) error {
 	return nil
 }
 
-// drain passes on everything that is queued now.
+// drain passes on all queued events.
 func (s *source) drain() {
-	// An error means that the file is closed: nothing comes any more.
+	// An error means that the file is closed.
 	_ = s.raw.Control(func(fd uintptr) { s.read(int(fd)) })
 }
 
@@ -130,8 +128,8 @@ func (s *source) read(fd int) {
 	}
 }
 
-// events takes a buffer of struct inotify_event apart: descriptor, mask,
-// cookie, length of the name, name padded with zeros.
+// events parses a buffer of struct inotify_event: descriptor, mask, cookie, length of
+// the name, name padded with zeros.
 func (s *source) events(buf []byte) {
 	for len(buf) >= unix.SizeofInotifyEvent {
 		wd := int32(binary.NativeEndian.Uint32(buf))

@@ -9,7 +9,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// source is what the fsnotify library makes of this system's notifications.
+// source reads notifications with the fsnotify library.
 type source struct{ fs *fsnotify.Watcher }
 
 func newSource(w *Watcher) (*source, error) {
@@ -42,8 +42,8 @@ func newSource(w *Watcher) (*source, error) {
 	return &source{inner}, nil
 }
 
-// follows is false: a notification may come long after its change, so a folder
-// is looked at again each time. It still wakes who waits.
+// follows returns false, because a notification may come long after its change. It only
+// wakes subscribers.
 func (s *source) follows() bool { return false }
 
 func (s *source) add(dir string) error { return s.fs.Add(dir) }

@@ -1,6 +1,6 @@
-// Package bench holds the loops that this program's sends are measured against,
-// and the folders they run in. A figure without a baseline of the same run says
-// nothing: disks have noisy spells, and every machine is another.
+// Package bench measures sends: those of this program, and loops of system calls as
+// baselines. A figure means nothing without a baseline of the same run, because machines
+// differ and disks have noisy spells.
 package bench
 
 import (
@@ -20,8 +20,7 @@ import (
 // prefix begins the names of scratch folders.
 const prefix = ".chipset-bench-"
 
-// Scratch makes a folder to measure in, on the file system of dir. remove takes
-// it away with all that is in it.
+// Scratch makes a folder to measure in, below dir. remove removes it with its content.
 func Scratch(dir string) (path string, remove func() error, err error) {
 	path, err = os.MkdirTemp(dir, prefix)
 	if err != nil {
@@ -30,23 +29,23 @@ func Scratch(dir string) (path string, remove func() error, err error) {
 	return path, func() error { return os.RemoveAll(path) }, nil
 }
 
-// Folder makes a fresh folder below a scratch folder. Each series gets one of
-// its own, because file systems are slow to make files where many were removed.
+// Folder makes a folder below a scratch folder. Each series needs a new one, because some
+// file systems are slow to make files where many were removed.
 func Folder(scratch, name string) (string, error) {
 	at := filepath.Join(scratch, name)
 	return at, os.MkdirAll(at, disk.FolderPerm)
 }
 
-// Send publishes one message of a series durably, the i-th.
+// Send publishes the i-th message of a series durably.
 type Send func(i int) error
 
-// Rate is how many sends per second a number of senders at once manage. Each
-// takes the next message when its last is acknowledged.
+// Rate returns how many sends per second a number of concurrent senders achieve. Each
+// takes the next message when its last one is acknowledged.
 func Rate(senders, total int, send Send) (float64, error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	errs := make([]error, senders)
-	runtime.GC()        // what an earlier series left is not this one's
+	runtime.GC()        // so that this series does not pay for earlier ones
 	began := time.Now() //nolint:forbidigo // a measurement
 	for s := range senders {
 		wg.Go(func() {
@@ -64,10 +63,10 @@ func Rate(senders, total int, send Send) (float64, error) {
 }
 
 // Plain is the plain protocol: a temp file, write, fsync, rename, fsync of the
-// folder, everything opened again for each message.
+// folder. It keeps nothing open between messages.
 func Plain(dir string, data []byte) Send { return PlainNamed(dir, "m", data) }
 
-// PlainNamed is Plain with a beginning for the names.
+// PlainNamed is Plain with a prefix of the names.
 func PlainNamed(dir, prefix string, data []byte) Send {
 	return func(i int) error {
 		name := filepath.Join(dir, fmt.Sprintf("%s%08d.json", prefix, i))
@@ -89,9 +88,9 @@ func PlainNamed(dir, prefix string, data []byte) Send {
 	}
 }
 
-// Cheapest is a bare loop of the cheapest calls that are known to keep the same
-// promise on the file system of dir with one file for each message, for one
-// sender: the folder stays open, nothing is checked, no name is made up.
+// Cheapest is a bare loop of the cheapest calls that give the same guarantee on the file
+// system of dir, with one file for each message and one sender. The folder stays open,
+// and nothing is checked.
 func Cheapest(dir string, data []byte) (send Send, closer func() error, err error) {
 	folder, err := os.Open(dir)
 	if err != nil {
@@ -132,17 +131,17 @@ func cheapest(dir, name string, data []byte, unnamed bool) error {
 	return d.RenameNew(name+".tmp", name)
 }
 
-// Own is this program's way for one message at a time.
+// Own sends each message with WriteNew.
 func Own(t *state.Tree, dir state.Path, data []byte) Send { return OwnNamed(t, dir, "m", data) }
 
-// OwnNamed is Own with a beginning for the names.
+// OwnNamed is Own with a prefix of the names.
 func OwnNamed(t *state.Tree, dir state.Path, prefix string, data []byte) Send {
 	return func(i int) error {
 		return t.WriteNew(dir.Join(fmt.Sprintf("%s%08d.json", prefix, i)), data)
 	}
 }
 
-// OwnBatch is this program's way for many messages at once: messages per second.
+// OwnBatch sends messages with one WriteAll and returns the messages per second.
 func OwnBatch(t *state.Tree, dir state.Path, data []byte, total int) (float64, error) {
 	news := make([]state.NewFile, total)
 	for i := range news {

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Perm are the permissions of new files, FolderPerm those of new folders: what agents say to each other is for
-// nobody else on the machine.
+// Perm are the permissions of new files, FolderPerm those of new folders. No other user may read what agents write.
 const (
 	Perm       = 0o600
 	FolderPerm = 0o700
@@ -27,7 +26,7 @@ func (OS) Create(path string) (File, error) {
 	return open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 }
 
-// Append implements Disk. A FIFO or a device is not opened in a way that could hang.
+// Append implements Disk. A FIFO or a device can't make it hang.
 func (OS) Append(path string) (File, error) {
 	return open(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK)
 }
@@ -40,8 +39,8 @@ func open(path string, flags int) (File, error) {
 	return osFile{f}, nil
 }
 
-// openFile is os.OpenFile without its attempt to have the file polled, which
-// regular files refuse: five system calls that each message would pay.
+// openFile is os.OpenFile without the attempt to add the file to the runtime's poller.
+// That always fails for regular files and costs five system calls for each message.
 func openFile(path string, flags int, perm uint32) (*os.File, error) {
 	for {
 		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, perm)
@@ -54,14 +53,13 @@ func openFile(path string, flags int, perm uint32) (*os.File, error) {
 	}
 }
 
-// pending is renameio's, which picks a random name beside the file, gives it
-// back after an error, and syncs before it closes and renames.
+// pending is a temp file of renameio, which syncs it before it closes and renames it.
 type pending struct{ *renameio.PendingFile }
 
 func (p pending) Replace() error { return p.CloseAtomicallyReplace() }
 
-// Pending implements Disk. renameio would probe $TMPDIR for a faster place and
-// never syncs the folder: the place is given, and the caller syncs.
+// Pending implements Disk. The temp file is made beside the file, because renameio would
+// otherwise probe $TMPDIR.
 func (OS) Pending(path string) (Pending, error) {
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(Perm))
 	if err != nil {
@@ -100,9 +98,9 @@ func syncAt(path string, flags int) error {
 	return f.Sync()
 }
 
-// linkThenUnlink is RenameNew on systems and file systems that have no such
-// call. A crash between its steps leaves a temp file with a second name, which
-// package state recognises and its sweep removes.
+// linkThenUnlink is RenameNew for systems and file systems without such a call. A crash
+// between its steps leaves both names; package state recognises and removes a temp file
+// that is left.
 func linkThenUnlink(from, to string) error {
 	if info, err := os.Lstat(from); err == nil && info.IsDir() {
 		if _, err := os.Lstat(to); err == nil {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// assumed is set by the linker in builds for tests (-X), to run the short cuts
-// on a file system that Features does not know: a list of names of fields.
-var assumed string //nolint:gochecknoglobals // the linker sets nothing else
+// assumed is a list of names of features that Features returns for every file system. It
+// is set by the linker (-X) in builds for tests.
+var assumed string //nolint:gochecknoglobals // the linker can only set a global
 
-// parallel syncs cost little more than one on every file system that was measured.
+// parallel is how many concurrent syncs cost little more than one, on every file system that was measured.
 const parallel = 8
 
 // Features implements Disk.
@@ -44,9 +44,9 @@ func (OS) Features(dir string) Features {
 	return f
 }
 
-// ext4Journal reports whether the ext4 that holds dir has a journal: only then
-// the kernel tells the number of its journal's thread in sysfs, and "<none>"
-// otherwise (fs/ext4/sysfs.c, journal_task_show).
+// ext4Journal reports whether the ext4 file system of dir has a journal: only then does
+// sysfs have the PID of its journal's thread, and "<none>" otherwise (fs/ext4/sysfs.c,
+// journal_task_show).
 func ext4Journal(dir string) bool {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil {
@@ -68,11 +68,11 @@ func journalOf(device string) bool {
 	return err == nil
 }
 
-// syncfsReports reports whether syncfs says that something could not be written:
+// syncfsReports reports whether syncfs returns the errors of failed writes, as it does
 // since Linux 5.8 (syncfs(2), "Errors").
 func syncfsReports() bool {
 	var name unix.Utsname
-	_ = unix.Uname(&name) // without a name it is no kernel that is known
+	_ = unix.Uname(&name) // an empty release counts as too old
 	return reportsSince58(unix.ByteSliceToString(name.Release[:]))
 }
 
@@ -83,7 +83,7 @@ func reportsSince58(release string) bool {
 	return n == 2 && (major > 5 || major == 5 && minor >= 8)
 }
 
-// Unnamed implements Disk. EOPNOTSUPP, which open returns where there are no such files, is an errors.ErrUnsupported.
+// Unnamed implements Disk. Without support for it, open returns EOPNOTSUPP, which is an errors.ErrUnsupported.
 func (OS) Unnamed(dir string) (File, error) {
 	f, err := openFile(dir, os.O_WRONLY|unix.O_TMPFILE, Perm)
 	if err != nil {
@@ -92,13 +92,13 @@ func (OS) Unnamed(dir string) (File, error) {
 	return osFile{f}, nil
 }
 
-// Link implements Disk, by way of /proc, which needs no privilege (open(2), "O_TMPFILE").
+// Link implements Disk. Linking through /proc needs no privilege (open(2), "O_TMPFILE").
 func (OS) Link(f File, path string) error {
 	file, ok := f.(osFile)
 	if !ok {
 		return fmt.Errorf("link %s: a file of another disk: %w", path, errors.ErrUnsupported)
 	}
-	// Linux 6.10 lets whoever has opened the file do so, which saves the way through /proc.
+	// Since Linux 6.10 a process may link a file that it has opened without /proc.
 	if unix.Linkat(int(file.Fd()), "", unix.AT_FDCWD, path, unix.AT_EMPTY_PATH) == nil {
 		return nil
 	}
@@ -122,8 +122,8 @@ func (f osFile) flush(flags int) error {
 	return os.NewSyscallError("sync_file_range", unix.SyncFileRange(int(f.Fd()), 0, 0, flags))
 }
 
-// barrier is an open folder: the kernel tells each open file once of what could
-// not be written to its file system since it was opened (syncfs(2)).
+// barrier is an open folder: through each open file, syncfs reports once that a write
+// to the file system has failed since the file was opened (syncfs(2)).
 type barrier struct{ *os.File }
 
 // Barrier implements Disk.

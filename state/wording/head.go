@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// Head keeps the first Most bytes that are written to it, and drops the rest. Its methods may be called by several
-// goroutines at once.
+// Head is a writer that keeps the first Most bytes and drops the rest. It is safe for concurrent use.
 type Head struct {
 	Most int
 
@@ -22,7 +21,7 @@ func (h *Head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept.
+// String returns the bytes that were kept.
 func (h *Head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

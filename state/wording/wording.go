@@ -1,5 +1,5 @@
-// Package wording writes small pieces of text for people: the first line of a
-// longer text, a bounded quotation, a number with its noun.
+// Package wording formats small pieces of text for people: the first line of a longer
+// text, a bounded quotation, a number with its noun.
 package wording
 
 import (
@@ -8,15 +8,15 @@ import (
 	"unicode"
 )
 
-// FirstLine returns the first line of a text that has more than blanks.
+// FirstLine returns the first line of a text that is not blank, without spaces around it.
 func FirstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.TrimSpace(line)
 }
 
 // Subject returns the first line of a text for use as a subject: valid UTF-8, without
-// control characters, of at most that many bytes and an ellipsis. It returns otherwise
-// where that line is empty.
+// control characters, of at most that many bytes and an ellipsis. If that line is empty,
+// it returns otherwise.
 func Subject(s string, most int, otherwise string) string {
 	line := strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -43,7 +43,7 @@ func Clip(s string, most int) string {
 // ShortHash returns the first ten digits of a commit's hash.
 func ShortHash[T ~string](hash T) string { return string(hash[:min(10, len(hash))]) }
 
-// Count returns a number with its noun: 1 file, 2 files.
+// Count returns a number with its noun, such as "1 file" or "2 files".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -51,7 +51,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Strings returns words, of whatever type, as strings.
+// Strings converts words of any string type to strings.
 func Strings[T ~string](words []T) []string {
 	all := make([]string, len(words))
 	for i, w := range words {
@@ -65,7 +65,7 @@ func Join[T ~string](words []T, between string) string {
 	return strings.Join(Strings(words), between)
 }
 
-// JoinFirst returns the first words, separated by commas, and an ellipsis where there are more.
+// JoinFirst returns at most the given number of words, separated by commas, and an ellipsis if there are more.
 func JoinFirst[T ~string](words []T, most int) string {
 	if len(words) > most {
 		return Join(words[:most], ", ") + ", …"
@@ -76,11 +76,11 @@ func JoinFirst[T ~string](words []T, most int) string {
 // maxReason bounds what Reason returns, in bytes.
 const maxReason = 200
 
-// Reason returns the beginning of a text that says why something failed, on one line.
-// A colon that announced the next line is left out.
+// Reason shortens a text that says why something failed to one line of at most maxReason bytes,
+// without a colon at its end.
 func Reason(s string) string { return Clip(strings.TrimRight(FirstLine(s), ": \r\t"), maxReason) }
 
-// Thousands is a number in a few characters: 950, 12.3k, 4.5M.
+// Thousands formats a number in a few characters: 950, 12.3k, 4.5M.
 func Thousands(n int64) string {
 	switch {
 	case n < 1000:
