@@ -69,15 +69,9 @@ func (in *inbox) mail(ctx context.Context, mayor state.AgentID) ([]mail.Entry, e
 func (in *inbox) address(unread []mail.Entry) {
 	for i := range unread {
 		e := &unread[i]
-		if e.Type != mail.ShutdownRequest || e.Timestamp.Before(in.since.Time) || e.Ref != nil && e.Ref.Session != "" {
-			continue
+		if e.Type == mail.ShutdownRequest && !e.Timestamp.Before(in.since.Time) && (e.Ref == nil || e.Ref.Session == "") {
+			e.Ref = &mail.Ref{Session: in.Session}
 		}
-		ref := mail.Ref{}
-		if e.Ref != nil {
-			ref = *e.Ref
-		}
-		ref.Session = in.Session
-		e.Ref = &ref
 	}
 }
 
