@@ -102,6 +102,7 @@ func TestRefineryTakenButLanded(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	m.is(q, mergequeue.Merged, bead.Cancelled)
+	m.warned("although the bead was taken away")
 }
 
 // Of a stack of which the first has landed and another was taken away, the rest waits for the tip that there is now.

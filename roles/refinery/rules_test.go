@@ -93,7 +93,7 @@ func TestLowestOfAStackIsTriedAlone(t *testing.T) {
 		"the checkout as a whole": {1, true, Merge, 2},
 	} {
 		d := queued(merging, merging)
-		d.s.Work, d.s.Phase = Work{ID: "mr-gt-1", Onto: "t0", Group: 2, Stack: newStack(Layer{"mr-gt-1", "c1"}, Layer{"mr-gt-2", "c2"})}, Merge
+		d.s.Work, d.s.Phase = Work{ID: "mr-gt-1", Onto: "t0", Group: 2, Stack: NewStack(Layer{"mr-gt-1", "c1"}, Layer{"mr-gt-2", "c2"})}, Merge
 		d.s.Wait = Wait{Kind: WaitCheckout, Request: "mr-gt-1", Tries: c.tries}
 		if d.inTheWay(Result{Kind: InTheWay, Text: "t", Whole: c.whole}); d.s.Phase != c.want || d.s.Work.Group != c.group {
 			t.Errorf("%s: %s of %d", name, d.s.Phase, d.s.Work.Group)

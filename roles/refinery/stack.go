@@ -18,8 +18,8 @@ type Layer struct {
 // empty.
 type Stack struct{ layers []Layer }
 
-// newStack makes a stack of layers, the lowest first.
-func newStack(layers ...Layer) *Stack {
+// NewStack makes a stack of layers, the lowest first.
+func NewStack(layers ...Layer) *Stack {
 	if len(layers) == 0 {
 		return nil
 	}
@@ -46,10 +46,10 @@ func (s *Stack) Top() string {
 }
 
 // First are the lowest n layers.
-func (s *Stack) First(n int) *Stack { return newStack(s.Layers()[:n]...) }
+func (s *Stack) First(n int) *Stack { return NewStack(s.Layers()[:n]...) }
 
 // Above are the layers above the lowest n.
-func (s *Stack) Above(n int) *Stack { return newStack(s.Layers()[n:]...) }
+func (s *Stack) Above(n int) *Stack { return NewStack(s.Layers()[n:]...) }
 
 // Requests are the layers' requests, the lowest first.
 func (s *Stack) Requests() []state.MergeID {
@@ -98,7 +98,7 @@ func (d *decision) stacked(candidate string) {
 	if w.Next != "" {
 		id = w.Next
 	}
-	w.Stack = newStack(append(w.Stack.Layers(), Layer{id, candidate})...)
+	w.Stack = NewStack(append(w.Stack.Layers(), Layer{id, candidate})...)
 	w.Next = ""
 	if w.Stack.Len() < d.batch() {
 		if next := d.follower(id); next != nil {
