@@ -203,7 +203,7 @@ func (p *Polecat) workerEnded(ctx context.Context, item hook.WorkItem) (*worker,
 			return true, err
 		}
 		if !told {
-			p.Say("%s: its worker is asked to end", p.ID)
+			p.Say("%s: asking its worker to stop", p.ID)
 			told = true
 		}
 		return false, nil

@@ -75,7 +75,7 @@ func (p *Polecat) hold(ctx context.Context, a polecat.Hold) error {
 			return err
 		}
 	}
-	p.Say("%s: %s waits", p.ID, b.ID)
+	p.Say("%s: %s is waiting", p.ID, b.ID)
 	return nil
 }
 

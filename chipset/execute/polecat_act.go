@@ -68,7 +68,7 @@ func (p *Polecat) publish(ctx context.Context, rec retire.Record) error {
 // copyHook keeps a copy of a hook that can't be read. One that is missing
 // leaves nothing to copy.
 func (p *Polecat) copyHook(problem string) error {
-	p.Say("%s: its hook can't be read: %s", p.ID, problem)
+	p.Say("%s: can't read its hook: %s", p.ID, problem)
 	p.tell(event.HookCorrupt(p.ID, problem))
 	_, err := p.Rig.Tree.QuarantineCopy(p.Rig.Hooks.Path(string(p.ID)), problem, p.Now())
 	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
@@ -98,7 +98,7 @@ func (p *Polecat) resume(ctx context.Context, a polecat.Resume) error {
 	}
 	p.forgetWorker()
 	p.forgetSession(a.Item.Session)
-	p.Say("%s: starts %s again: %s", p.ID, a.Item.BeadID, why)
+	p.Say("%s: restarting %s: %s", p.ID, a.Item.BeadID, why)
 	return nil
 }
 

@@ -80,7 +80,7 @@ func (p *Polecat) give(ctx context.Context, b *bead.Bead, item hook.WorkItem) er
 	}
 	p.given = item
 	p.tell(event.WorkerStarted(p.ID, event.Work{Bead: b.ID, Assignment: item.AssignmentID, Session: item.Session}, "a session of yours"))
-	p.Say("%s: has %s: %s", p.ID, b.ID, b.Title)
+	p.Say("%s: holds %s for your session: %s", p.ID, b.ID, b.Title)
 	return nil
 }
 

@@ -240,7 +240,7 @@ func (p *Polecat) continueSession(ctx context.Context, a polecat.Continue) error
 	w.talk.began = w.talk.offset
 	p.show(w, p.Now(), true)
 	p.tell(event.WorkerResumed(p.ID, w.work(), a.Why))
-	p.Say("%s: goes on with %s: %s", p.ID, w.bead, a.Why)
+	p.Say("%s: continuing %s: %s", p.ID, w.bead, a.Why)
 	err = p.run(ctx, w, a.Item, string(text), b.Description+"\n")
 	var failure *startFailure
 	if !errors.As(err, &failure) {

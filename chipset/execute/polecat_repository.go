@@ -20,7 +20,7 @@ type knownConfig struct {
 func (p *Polecat) noteRepository(ctx context.Context) {
 	sum, err := p.Rig.Git.Configured()
 	if err != nil {
-		p.Say("%s: what git obeys can't be read: %v", p.ID, err)
+		p.Say("%s: can't read the git configuration: %v", p.ID, err)
 		return
 	}
 	var known knownConfig

@@ -120,7 +120,7 @@ func (p *Polecat) describeExit(ctx context.Context, w *worker, x process.Exit) {
 	}
 	w.exit, w.endedAt = &exit, x.EndedAt
 	if refused, err := askForHosts(ctx, p.Rig, p.ID, "the worker of "+string(w.bead), x); err != nil {
-		p.Say("%s: hosts that were refused: %v", p.ID, err)
+		p.Say("%s: can't record the refused hosts: %v", p.ID, err)
 	} else if len(refused) > 0 {
 		p.tell(event.Warning(p.ID, w.work(), string(p.ID), "network.allow does not name "+strings.Join(refused, ", ")))
 	}

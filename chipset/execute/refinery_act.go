@@ -94,7 +94,7 @@ func (r *Refinery) other(ctx context.Context, a roles.Action) error {
 		return nil
 	case refinery.QueueUnblocked:
 		r.Rig.Events.Tell(event.QueueUnblocked(r.ID))
-		r.Say("the merge queue moves again")
+		r.Say("the merge queue is moving again")
 		return nil
 	}
 	return r.base.do(ctx, a)
@@ -137,7 +137,7 @@ func (r *Refinery) markConflicted(ctx context.Context, a refinery.MarkConflicted
 func (r *Refinery) hold(ctx context.Context, a refinery.Hold) error {
 	q, err := r.change(ctx, flow.Held{Hold: a})
 	if err == nil && q.IsHeld() {
-		r.Say("%s waits for you: it changes %s", q.BeadID, q.Held.Summary())
+		r.Say("%s is waiting for you: it changes %s", q.BeadID, q.Held.Summary())
 	}
 	return err
 }

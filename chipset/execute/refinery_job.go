@@ -214,6 +214,6 @@ func (r *Refinery) stopTest(grace time.Duration) {
 	select {
 	case <-run.job.Done():
 	case <-timer.C:
-		r.Say("%s: the test of %s does not end", r.ID, run.request.ID)
+		r.Say("%s: the test of %s did not stop", r.ID, run.request.ID)
 	}
 }

@@ -129,7 +129,7 @@ func (r *Refinery) repairCheckout(ctx context.Context, q *mergequeue.Request, ta
 		repaired, err = repair.Advance(ctx, r.Rig.Git, target, local, candidate, true)
 	}
 	if err == nil && len(repaired.Restored) > 0 {
-		r.Say("put %d files of %s back that an interrupted merge had written", len(repaired.Restored), repaired.Checkout)
+		r.Say("restored %d files in %s that an interrupted merge had changed", len(repaired.Restored), repaired.Checkout)
 	}
 	return err
 }
