@@ -147,7 +147,7 @@ func (m *Mayor) reopen(ctx context.Context, a mayor.Reopen) error {
 		return err
 	}
 	if a.Note != "" {
-		m.Say("mayor: %s goes back to open: %s", a.Bead, wording.Reason(a.Note))
+		m.Say("mayor: reopened %s: %s", a.Bead, wording.Reason(a.Note))
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (m *Mayor) block(ctx context.Context, a mayor.Block) error {
 	}
 	_, err = carry.Move(ctx, m.Rig, flow.Block(a, m.ID))
 	if err == nil {
-		m.Say("mayor: %s is blocked and waits for you: %s", a.Bead, wording.Reason(a.Reason))
+		m.Say("mayor: %s is blocked and is waiting for you: %s", a.Bead, wording.Reason(a.Reason))
 	}
 	return err
 }
@@ -192,7 +192,7 @@ func (m *Mayor) finishFor(ctx context.Context, id state.AgentID) error {
 		return state.Conflictf("the work of "+string(id), "could not be finished at %s, and is tried again later", last)
 	}
 	err := HealPolecat(ctx, Agent{Rig: m.Rig, ID: id, Session: m.Session, Self: m.Self, Say: m.Say})
-	if delete(m.unfinished, id); err != nil {
+	if err != nil {
 		m.unfinished[id] = now
 	}
 	return err

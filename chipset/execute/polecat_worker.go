@@ -168,14 +168,10 @@ func (p *Polecat) tryStart(ctx context.Context, item hook.WorkItem) error {
 	return p.launch(ctx, &b, item, target)
 }
 
-// furnish makes the worktree ready, which may take minutes: meanwhile the hook is touched, and an assignment that is
-// taken away ends it.
+// furnish makes the worktree ready, which may take minutes. Meanwhile the hook is touched; an assignment that was taken away
+// refuses that, and its setup ends.
 func (p *Polecat) furnish(ctx context.Context, item hook.WorkItem) error {
 	s := &Site{Rig: p.Rig, ID: p.ID, Dir: p.Rig.Worktree(p.ID), Jobs: p.jobs, Say: p.Say, Wanted: func(ctx context.Context) error {
-		h, err := p.Rig.Hooks.Get(string(p.ID))
-		if err == nil && h.Assignment() != item.AssignmentID {
-			return state.Conflictf("the setup for "+string(item.BeadID), "its assignment was taken away")
-		}
 		return p.touch(ctx, polecat.Touch{Assignment: item.AssignmentID, Session: item.Session})
 	}}
 	return s.Furnish(ctx)
@@ -262,7 +258,7 @@ func (p *Polecat) launch(ctx context.Context, b *bead.Bead, item hook.WorkItem, 
 	for _, n := range told.MailInPrompt() {
 		p.tell(event.MailInjected(event.Reading{Reader: p.ID, Owner: p.ID, Name: string(n), How: "in the prompt of " + preset.Name, Work: w.work()}))
 	}
-	p.Say("%s: works on %s: %s", p.ID, b.ID, b.Title)
+	p.Say("%s: working on %s: %s", p.ID, b.ID, b.Title)
 	return nil
 }
 

@@ -85,6 +85,41 @@ func TestRefineryRestoresObjects(t *testing.T) {
 	m.onlyMail("human", mail.Coordination, "Objects were deleted from the repository")
 }
 
+// A landing that a stash took back while no refinery ran is restored by the next one.
+func TestRefineryGuardsForItsPredecessor(t *testing.T) {
+	t.Parallel()
+	m := newMill(t, "test: \"true\"\nbatch: 2")
+	before := m.tip()
+	m.submit("one.txt", "1\n")
+	last := m.submit("two.txt", "2\n")
+	m.run()
+	m.is(last, mergequeue.Merged, bead.Merged)
+	landed := m.tip()
+	if left, err := m.rig.Tree.List(testRecords); err != nil || len(left) > 0 {
+		t.Errorf("records of tests that are over: %v, %v", left, err)
+	}
+	m.r.Close()
+	m.git(m.dir, "read-tree", "--reset", "-u", before)
+	m.git(m.dir, "update-ref", "-m", "reset: moving to HEAD", "refs/heads/main", before)
+	m.restart()
+	m.tick()
+	if m.tip() != landed {
+		t.Errorf("main is at %s, want %s", m.tip(), landed)
+	}
+	for file, want := range map[state.Path]bool{m.rig.Beads.Path(string(last.BeadID)): false, m.rig.Queue.Path(string(last.ID)): true} {
+		if got := m.r.Wants(file); got != want {
+			t.Errorf("%s wakes it: %t", file, got)
+		}
+	}
+	next := m.submit("three.txt", "3\n")
+	m.must(m.r.retire(m.ctx, next.ID)) // its bead came back meanwhile
+	m.is(next, mergequeue.Pending, bead.Done)
+	m.r.await([]mergequeue.Request{next})
+	if !m.r.Wants(m.rig.Beads.Path(string(next.BeadID))) {
+		t.Error("the bead in turn does not wake it")
+	}
+}
+
 // A remote that loses the first push is pushed to once more, and nothing is tested again.
 func TestRefineryPushesAgain(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/incident"
+	"github.com/gastown-chipset/chipset/state/pause"
 )
 
 // watched is a rig with a witness and a clock that only the test moves.
@@ -433,5 +434,86 @@ func TestWitnessMailToNobody(t *testing.T) {
 	events, _, _, err := w.rig.Events.Read(event.Position{}, time.Time{})
 	if err != nil || !slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == "mail.undeliverable" }) {
 		t.Errorf("the story does not tell: %v", err)
+	}
+}
+
+// What changed between a patrol and its actions is seen: nothing is told of an incident that is over or was raised since, and a status
+// that somebody else has set stays.
+func TestWitnessLooksAgain(t *testing.T) {
+	w := newWatched(t)
+	ctx, now := t.Context(), state.At(w.clock())
+	runner := w.runner.(*witnessRunner)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mayor := w.rig.Mayor()
+	must(w.rig.Incidents.Create("in-1", incident.Incident{ID: "in-1", AgentID: mayor, Kind: incident.MayorMissing, Severity: incident.Alert, OpenedAt: now}))
+	tell := func(s incident.Severity) {
+		t.Helper()
+		must(runner.do(ctx, witness.Escalate{ID: "in-1", To: state.Human, Severity: s, Subject: "no mayor is running"}))
+	}
+	if tell(incident.Warning); len(w.escalations(state.Human)) != 0 {
+		t.Error("told of an earlier severity")
+	}
+	tell(incident.Alert)
+	told := w.escalations(state.Human)
+	if len(told) != 1 || w.incidents()[0].MailName != string(told[0].Name) {
+		t.Errorf("told %+v; the incident is %+v", told, w.incidents())
+	}
+	must(w.rig.Incidents.Create("in-2", incident.Incident{ID: "in-2", AgentID: mayor, Kind: incident.MayorMissing, Severity: incident.Alert, OpenedAt: now}))
+	must(runner.do(ctx, witness.ResolveIncident{ID: "in-2", Resolution: "a mayor is running"}))
+	must(runner.do(ctx, witness.Escalate{ID: "in-2", To: state.Human, Severity: incident.Alert, Subject: "no mayor is running"}))
+	if len(w.escalations(state.Human)) != 1 {
+		t.Error("told of what is over")
+	}
+	must(runner.do(ctx, witness.Ask{Incident: "in-1", Count: 1, Nudge: roles.Nudge{To: "polecat-gone", Nudge: nudge.Nudge{Type: nudge.HealthCheck}}}))
+	i, err := w.rig.Incidents.Get("in-1")
+	if must(err); i.Nudges != 0 {
+		t.Error("a question to nobody counts as asked")
+	}
+	must(w.rig.Agents.SetStatus(ctx, "polecat-alpha", agent.Retired, now))
+	must(runner.do(ctx, witness.SetStatus{Agent: "polecat-alpha", From: agent.Active, To: agent.Stalled}))
+	if a, err := w.rig.Agents.Get("polecat-alpha"); err != nil || a.Status != agent.Retired {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// Work stands still for a reason while its bead waits for a pause, or a person has its session; and a worker is as slow as its preset says.
+func TestWitnessWaitsForWhatIsAsked(t *testing.T) {
+	w := newWatched(t)
+	runner := w.runner.(*witnessRunner)
+	h := hook.Hook{AgentID: "polecat-alpha", Status: hook.Active, LastActivity: state.At(w.clock()), WorkItem: &hook.WorkItem{BeadID: "tt-abc12", AssignmentID: "as-1"}}
+	check := func(what string, want bool) {
+		t.Helper()
+		if got, err := runner.asks(&h); err != nil || got != want {
+			t.Errorf("%s: %t, %v", what, got, err)
+		}
+	}
+	runner.pauses = []pause.Pause{{Scope: pause.Rig, Waiting: []state.BeadID{"tt-abc12"}}}
+	check("while it gets on", false)
+	w.pass(w.rig.Def.GUPP.Thresholds.StallDetection)
+	check("while it is paused", true)
+	runner.pauses = nil
+	check("while nobody knows why", false)
+	lease, err := w.rig.Tree.Lock(t.Context(), state.LockLease, "polecat-alpha")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("while a person has it", true)
+	lease.Unlock()
+	w.rig.Def.Worker.Presets = append(w.rig.Def.Worker.Presets, definition.WorkerPreset{Name: "slow", StallDetection: time.Hour})
+	b, err := w.rig.Beads.Add(bead.Bead{Title: "x", Worker: "slow"}, "tt", state.At(w.clock()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runner.scan(); err != nil {
+		t.Fatal(err)
+	}
+	h.WorkItem.BeadID = b.ID
+	if got := runner.stallOf(&h); got != time.Hour {
+		t.Errorf("a slow worker stalls after %s", got)
 	}
 }
