@@ -25,6 +25,9 @@ func split(text string) (host, port string) {
 
 // host reports whether a connection to a host is allowed. It says nothing of the addresses that the host has.
 func (r *Rules) host(host, port string) bool {
+	if strings.Contains(host, "%") {
+		return false // an address with a zone, such as 2001:db8::1%.example.org, ends like a name
+	}
 	return slices.ContainsFunc(r.Allow, func(rule string) bool {
 		if prefix, err := netip.ParsePrefix(rule); err == nil {
 			addr, err := netip.ParseAddr(host)
@@ -62,7 +65,7 @@ func public(addr netip.Addr) bool {
 	if !addr.IsGlobalUnicast() || addr.IsPrivate() {
 		return false
 	}
-	for _, special := range []string{"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10"} {
+	for _, special := range []string{"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10"} {
 		if netip.MustParsePrefix(special).Contains(addr) {
 			return false
 		}

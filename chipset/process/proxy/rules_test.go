@@ -31,6 +31,7 @@ func TestHosts(t *testing.T) {
 		{"127.0.0.1", "80", false},
 		{"localhost", "4000", false},
 		{"::1", "4002", true},
+		{"2606:4700:4700::1111%.cdn.example.org", "443", false}, // Go connects to the address, and the zone is nobody's
 		{"", "443", false},
 	} {
 		if got := r.host(c.host, c.port); got != c.allowed {
@@ -46,7 +47,7 @@ func TestHosts(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	names := Rules{Allow: []string{"registry.example.org", "*.example.org"}}
 	for _, text := range []string{"127.0.0.1", "::1", "0.0.0.0", "::", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "fe80::1", "fd00::1", "fec0::1",
-		"100.64.0.1", "224.0.0.1", "255.255.255.255", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "0.1.2.3", "198.18.0.1"} {
+		"100.64.0.1", "224.0.0.1", "255.255.255.255", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "0.1.2.3", "198.18.0.1", "::7f00:1"} {
 		if names.address(netip.MustParseAddr(text)) {
 			t.Errorf("%s can be reached by a name", text)
 		}
