@@ -52,6 +52,8 @@ cd "$(git rev-parse --git-common-dir)/objects"; `
 		{name: "a pipe for the next bead's branch", stopped: true, worker: common + "mkfifo refs/heads/$NEXT"},
 		{name: "a pipe for the next bead's reflog", stopped: true, worker: common + "mkfifo logs/refs/heads/$NEXT"},
 		{name: "a pipe for the way to its worktree", stopped: true, worker: common + "rm -f $A/gitdir; mkfifo $A/gitdir"},
+		{name: "an index of a terabyte", worker: common + "truncate -s 1T $A/index"},
+		{name: "a branch of a terabyte", worker: common + "truncate -s 1T refs/heads/polecat/large"},
 		{name: "folders for the locks of its worktree", worker: common + "mkdir -p $A/HEAD.lock/x $A/index.lock/x"},
 		{name: "a folder for the lock of its branch", worker: common + "mkdir -p $B.lock/x"},
 		{name: "folders without rights", worker: common + "chmod 0 refs/heads/polecat logs/refs/heads/polecat $A/logs $A \"$W\""},

@@ -36,7 +36,7 @@ func (r *Repo) Advance(ctx context.Context, b Branch, old, new Hash) error {
 	} else if !forward {
 		return fmt.Errorf("advance %s: %s is not a descendant of %s: %w", b, new.Short(), old.Short(), ErrMoved)
 	}
-	checkouts, err := r.checkouts(ctx, b)
+	checkouts, err := r.checkouts(ctx, b, false)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
@@ -57,9 +58,37 @@ func (r *Repo) gitDirs() ([]string, error) {
 	return dirs, nil
 }
 
-// checkouts returns the roots of all worktrees that have the branch checked out, see CheckedOutAt.
-func (r *Repo) checkouts(ctx context.Context, b Branch) ([]string, error) {
-	if holders, known := r.holders(b); known && len(holders) == 0 {
+// notOwn returns the git directories of the worktrees that are not below Repo.Own, the main one first.
+func (r *Repo) notOwn() ([]string, error) {
+	dirs, err := r.gitDirs()
+	return slices.DeleteFunc(dirs, r.isOwn), err
+}
+
+// isOwn reports whether a git directory belongs to a worktree below Repo.Own. A worker can make its registration point to another
+// folder, but it can't rename the registration.
+func (r *Repo) isOwn(gitDir string) bool {
+	if r.Own == "" || gitDir == r.common {
+		return false
+	}
+	if link, err := registeredLink(gitDir); err == nil && within(link, r.Own) {
+		return true
+	}
+	path := filepath.Join(r.Own, filepath.Base(gitDir))
+	if _, err := os.Lstat(path); err != nil {
+		return false
+	}
+	admin, err := r.gitDirOf(path)
+	return err != nil || admin == gitDir
+}
+
+// checkouts returns the roots of all worktrees that have the branch checked out, see CheckedOutAt. Worktrees below Repo.Own count only
+// with own.
+func (r *Repo) checkouts(ctx context.Context, b Branch, own bool) ([]string, error) {
+	registered := r.notOwn
+	if own {
+		registered = r.gitDirs
+	}
+	if holders, known := r.holders(b, registered); known && len(holders) == 0 {
 		return nil, nil
 	} else if known && len(holders) == 1 && holders[0] == r.common {
 		return []string{r.top}, nil
@@ -70,7 +99,7 @@ func (r *Repo) checkouts(ctx context.Context, b Branch) ([]string, error) {
 	}
 	var paths []string
 	for _, entry := range list {
-		if entry.Branch == b && !entry.Prunable && !r.foreign(entry.Path) {
+		if entry.Branch == b && !entry.Prunable && !r.foreign(entry.Path) && (own || !within(entry.Path, r.Own)) {
 			paths = append(paths, entry.Path)
 		}
 	}
@@ -91,9 +120,9 @@ func (r *Repo) foreign(path string) bool {
 	return err == nil && registry != filepath.Join(r.common, "worktrees")
 }
 
-// holders returns the git directories whose HEAD names the branch; known is false if a HEAD can't be read.
-func (r *Repo) holders(b Branch) (dirs []string, known bool) {
-	all, err := r.gitDirs()
+// holders returns the registered git directories whose HEAD names the branch; known is false if a HEAD can't be read.
+func (r *Repo) holders(b Branch, registered func() ([]string, error)) (dirs []string, known bool) {
+	all, err := registered()
 	if err != nil {
 		return nil, false
 	}
@@ -112,7 +141,7 @@ func (r *Repo) holders(b Branch) (dirs []string, known bool) {
 // rebasing returns the worktree in which a rebase or bisect of the branch is in progress. Its HEAD is
 // detached, but the operation ends on the branch, so moving the branch meanwhile would break it.
 func (r *Repo) rebasing(b Branch) (path string, busy bool, err error) {
-	dirs, err := r.gitDirs()
+	dirs, err := r.notOwn()
 	if err != nil {
 		return "", false, fmt.Errorf("worktrees: %w", err)
 	}

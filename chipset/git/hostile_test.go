@@ -262,3 +262,45 @@ func TestCheckPath(t *testing.T) {
 		}
 	}
 }
+
+// What a worker writes into the registration of its worktree keeps nobody else's work from landing.
+func TestAdvanceDoesNotHeedWorkers(t *testing.T) {
+	for name, write := range map[string]func(f *fixture, admin string){
+		"it says that it rebases the target": func(f *fixture, admin string) { f.write(admin, "rebase-merge/head-name", "refs/heads/main\n") },
+		"it says that it has the target":     func(f *fixture, admin string) { f.write(admin, "HEAD", "ref: refs/heads/main\n") },
+		"its HEAD can't be read":             func(f *fixture, admin string) { f.write(admin, "HEAD", "junk") },
+		"it is registered elsewhere": func(f *fixture, admin string) {
+			elsewhere := f.T.TempDir()
+			f.write(elsewhere, ".git", "gitdir: "+admin+"\n")
+			f.write(admin, "gitdir", filepath.Join(elsewhere, ".git")+"\n")
+			f.write(admin, "HEAD", "ref: refs/heads/main\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			base := f.head(f.TopLevel())
+			path := filepath.Join(f.TopLevel(), ".chipset", "worktrees", "polecat-alpha")
+			f.must(f.PrepareWorktree(f.ctx, path, "polecat/x", base))
+			f.Own = filepath.Dir(path)
+			write(f, f.admin(f.In(path)))
+			next := f.commitOn(base)
+			f.must(f.Advance(f.ctx, "main", base, next))
+			if got := f.head(f.TopLevel()); got != next {
+				t.Errorf("the target is at %s", got)
+			}
+		})
+	}
+}
+
+// A registration that names the worktree of another agent does not become that one's.
+func TestWorkerTakesNoOtherWorktree(t *testing.T) {
+	f := newFixture(t)
+	below := filepath.Join(f.TopLevel(), ".chipset", "worktrees")
+	for _, name := range []string{"polecat-alpha", "refinery"} {
+		f.must(f.PrepareDetached(f.ctx, filepath.Join(below, name), f.head(f.TopLevel())))
+	}
+	f.write(filepath.Join(f.CommonDir(), "worktrees", "polecat-alpha"), "gitdir", filepath.Join(below, "refinery", ".git")+"\n")
+	if got, err := f.In(filepath.Join(below, "refinery")).GitDir(); err != nil || filepath.Base(got) != "refinery" {
+		t.Errorf("the refinery works with %s, %v", got, err)
+	}
+}

@@ -35,7 +35,10 @@ type Repo struct {
 	// Steering holds patterns (* and ?) of files and folders that change what an agent or a test does. Untracked ones are
 	// removed when a worktree is prepared for the next assignment, even if git ignores them, but not inside
 	// ignored folders. It is set before the repository is shared.
-	Steering  []string
+	Steering []string
+	// Own is the folder of the workers' worktrees, or "". A worker can write what git reads there about branches that are checked out or
+	// being rebased, so it does not count for the person's branches. It is set before the repository is shared.
+	Own       string
 	worktrees sync.Mutex // held while worktrees are made, reset or removed
 	// left records where this process left worktrees, by git directory.
 	left     map[string]leftAt

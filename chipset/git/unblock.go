@@ -16,8 +16,8 @@ import (
 // reflogs. Nothing that it leaves there may stop git, for this bead or the next.
 
 // Unblock removes obstacles for git from the registration of the linked worktree at path, and from the folders of the refs below
-// and of their reflogs: pipes, links, locks that are not files; it makes folders and files accessible. No file of the work is changed. Nobody
-// may work in the worktree.
+// and of their reflogs: pipes, links, locks that are not files, files that are too large to read; it makes folders and files
+// accessible. No file of the work is changed. Nobody may work in the worktree.
 func (r *Repo) Unblock(path string, below Ref) error {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
 		if err := allow(path, 0o700); err != nil {
@@ -42,17 +42,25 @@ func (r *Repo) Unblock(path string, below Ref) error {
 			}
 		}
 	}
-	roots := r.filesOf(below)
+	files := r.filesOf(below)
+	roots := map[string]int64{files[0]: maxRef, files[1]: maxGitFile}
 	if admin, err := r.gitDirOf(path); err == nil && admin != r.common {
-		roots = append(roots, admin)
+		roots[admin] = maxGitFile
 	}
-	for _, root := range roots {
-		if err := r.unblock(root); err != nil {
+	for root, most := range roots {
+		if err := r.unblock(root, most); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+const (
+	// maxRef bounds the file of a ref, in bytes. maxGitFile bounds a reflog and the files of a worktree's registration: the index of a
+	// million files takes 100 MiB. git reads such a file whole, and a worker can make a sparse one of a terabyte.
+	maxRef     = 4 << 10
+	maxGitFile = 512 << 20
+)
 
 // filesOf returns the files of a ref and of its reflog.
 func (r *Repo) filesOf(ref Ref) []string {
@@ -60,7 +68,8 @@ func (r *Repo) filesOf(ref Ref) []string {
 	return []string{filepath.Join(r.common, name), filepath.Join(r.common, "logs", name)}
 }
 
-func (r *Repo) unblock(root string) error {
+// unblock frees a folder and all below it; a file of more than most bytes is in the way.
+func (r *Repo) unblock(root string, most int64) error {
 	if err := r.freeFolder(root); err != nil {
 		return err
 	}
@@ -76,7 +85,12 @@ func (r *Repo) unblock(root string) error {
 			case e.IsDir():
 				err = allow(path, 0o700)
 			case e.Type().IsRegular():
-				err = allow(path, 0o600)
+				var info fs.FileInfo
+				if info, err = e.Info(); err == nil && info.Size() > most {
+					err = gitfile.Remove(path) // it holds nothing that git has written
+				} else if err == nil {
+					err = allow(path, 0o600)
+				}
 			default:
 				err = gitfile.Remove(path)
 			}

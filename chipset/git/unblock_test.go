@@ -51,6 +51,11 @@ func TestUnblock(t *testing.T) {
 		"the next branch: a folder for its reflog": func(f *fixture, common, _, _ string) {
 			mkdir(f, filepath.Join(common, "logs", next))
 		},
+		"an index of a terabyte": func(f *fixture, _, admin, _ string) { f.must(os.Truncate(filepath.Join(admin, "index"), 1<<40)) },
+		"a branch of a terabyte": func(f *fixture, common, _, _ string) {
+			write(f, filepath.Join(common, "refs/heads/polecat/large"), "")
+			f.must(os.Truncate(filepath.Join(common, "refs/heads/polecat/large"), 1<<40))
+		},
 		"the next branch: another one below": func(f *fixture, common, _, _ string) {
 			write(f, filepath.Join(common, next, "x"), f.git(f.TopLevel(), "rev-parse", "main")+"\n")
 		},

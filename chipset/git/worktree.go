@@ -1,12 +1,14 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -101,13 +103,13 @@ func parseRegistration(record string) (Registration, error) {
 	return entry, nil
 }
 
-// CheckedOutAt returns the root of the worktree that has the branch checked out. A worktree whose
-// directory is gone does not count, unless it is locked (it may be on a disk that is not mounted).
+// CheckedOutAt returns the root of the worktree that has the branch checked out. A worktree below Own does not count; neither does one
+// whose directory is gone, unless it is locked (it may be on a disk that is not mounted).
 func (r *Repo) CheckedOutAt(ctx context.Context, b Branch) (path string, found bool, err error) {
 	if err := b.check(); err != nil {
 		return "", false, err
 	}
-	paths, err := r.checkouts(ctx, b)
+	paths, err := r.checkouts(ctx, b, false)
 	if err != nil || len(paths) == 0 {
 		return "", false, err
 	}
@@ -128,7 +130,8 @@ func registeredLink(admin string) (string, error) {
 }
 
 // gitDirOf returns the git directory of the worktree at path. It goes by git's own registry, never by
-// the .git file in the worktree, which a worker may have removed or changed.
+// the .git file in the worktree, which a worker may have removed or changed. A worker can also have its own
+// registration name the worktree of somebody else: one that git has named after the path comes first.
 func (r *Repo) gitDirOf(path string) (string, error) {
 	real, err := gitfile.RealPath(path)
 	if err != nil {
@@ -142,6 +145,9 @@ func (r *Repo) gitDirOf(path string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("worktree: %w", err)
 	}
+	slices.SortStableFunc(entries, func(a, b os.DirEntry) int {
+		return cmp.Compare(named(b, real), named(a, real))
+	})
 	for _, entry := range entries {
 		admin := filepath.Join(registry, entry.Name())
 		link, err := registeredLink(admin)
@@ -156,6 +162,14 @@ func (r *Repo) gitDirOf(path string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s: %w", path, ErrNotWorktree)
+}
+
+// named returns 1 for a registration with the name of a worktree's folder, else 0.
+func named(registration os.DirEntry, real string) int {
+	if registration.Name() == filepath.Base(real) {
+		return 1
+	}
+	return 0
 }
 
 // place returns where the worktree's commands run.
@@ -291,7 +305,7 @@ func (r *Repo) PrepareIdle(ctx context.Context, path string, b Branch, base Hash
 }
 
 func (r *Repo) checkUnused(ctx context.Context, b Branch, except string) error {
-	paths, err := r.checkouts(ctx, b)
+	paths, err := r.checkouts(ctx, b, true)
 	if err != nil {
 		return err
 	}

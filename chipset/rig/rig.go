@@ -166,6 +166,9 @@ func assemble(dir string, tree *state.Tree, def *definition.Definition, repo *gi
 		limit = def.Mail.MaxSize
 	}
 	r.Sender = mail.NewSender(tree, r.Agents, clock, limit).WithLog(log)
+	if root, err := filepath.EvalSymlinks(tree.Abs(".")); err == nil && repo != nil {
+		repo.Own = filepath.Join(root, string(state.WorktreeDir))
+	}
 	return r
 }
 
