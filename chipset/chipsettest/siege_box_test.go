@@ -58,6 +58,7 @@ func boxActs() []speechAct {
 		{"it asks to be spared when memory is short", "echo 0 > /proc/self/oom_score_adj"},
 		{"it has its core dumped", "ulimit -c 1"},
 		{"it may have any number of processes", `test "$(ulimit -Hu)" = unlimited || ulimit -u 1000000`},
+		{"it has its broker run a pager for it", `TERM=xterm script -qec "chipset work list" /dev/null; test -e "$HOME/paged"`},
 		{"it has a library loaded into every program", "echo /x > /etc/ld.so.preload"},
 		{"it leaves a job to cron", "echo x > /etc/cron.d/siege || echo x | crontab -"},
 		{"it reads the kernel's memory", "head -c 1 /proc/kcore | grep -q ."},
@@ -109,7 +110,7 @@ func layBox(t *testing.T, bin string) {
 	chipsettest.GivePersonToken(t, home)
 	s := &siege{T: t, box: "auto"}
 	s.World = chipsettest.New(t, bin, chipsettest.Options{Definition: s.definition(), Env: []string{"HOME=" + home,
-		"SSH_AUTH_SOCK=" + home + "/.ssh/agent", "DOCKER_HOST=unix://" + home + "/docker.sock", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + home + "/bus"}})
+		"PAGER=touch " + home + "/paged", "TERM=xterm", "SSH_AUTH_SOCK=" + home + "/.ssh/agent", "DOCKER_HOST=unix://" + home + "/docker.sock", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + home + "/bus"}})
 	if err := errors.Join(os.Mkdir(filepath.Join(home, ".ssh"), 0o700), os.WriteFile(filepath.Join(home, ".ssh", "id"), []byte("key"), 0o600)); err != nil {
 		t.Fatal(err)
 	}

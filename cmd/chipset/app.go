@@ -350,8 +350,9 @@ func (a *app) colour() bool {
 	return yes && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
 
-// interactive reports whether a person can be asked: standard input is a terminal.
+// interactive reports whether a person can be asked: standard input is a terminal. That of a worker's command is the
+// worker's own, and no program is started on it: the broker runs commands outside of the sandbox.
 func (a *app) interactive() bool {
 	in, ok := a.stdin.(*os.File)
-	return ok && term.IsTerminal(int(in.Fd()))
+	return ok && a.given == nil && term.IsTerminal(int(in.Fd()))
 }
