@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -35,7 +36,7 @@ func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Comm
 	}
 	status, err := w.status(ctx, p)
 	if err != nil {
-		return Committed{}, err
+		return Committed{}, contentFault(err)
 	}
 	if len(status.Unmerged) > 0 {
 		return Committed{}, &UnmergedError{Paths: status.Unmerged}
@@ -52,13 +53,27 @@ func (w *Worktree) CommitAll(ctx context.Context, message, agentID string) (Comm
 		return Committed{}, err
 	}
 	if err := w.stageAll(ctx, p, status); err != nil {
-		return Committed{}, err
+		return Committed{}, contentFault(err)
 	}
 	if result.Made, err = w.commitStaged(ctx, p, message, agentID); err != nil {
 		return Committed{}, err
 	}
 	result.Hash, err = w.present(ctx, p)
 	return result, err
+}
+
+// contentFault returns an *UnfitError if git says that it can't take a file as it is: its attributes name an unknown encoding,
+// or a required filter fails on it. git would say so every time.
+func contentFault(err error) error {
+	refusal := regexp.MustCompile(`(?m)^fatal: (failed to encode .*|BOM is .*|true/false are no valid working-tree-encodings|encoding .* is not the same|.*: clean filter '.*' failed|(?:LF|CRLF) would be replaced by .*)$`)
+	var failed *Error
+	if !errors.As(err, &failed) || failed.ExitCode != 128 {
+		return err
+	}
+	if found := refusal.FindStringSubmatch(failed.Stderr); found != nil {
+		return unfit("git can't take a file: %s", wording.Clip(found[1], 300))
+	}
+	return err
 }
 
 // KeepTo detaches HEAD unless it is on b, and b is a plain ref: a worker can write both HEAD and b,

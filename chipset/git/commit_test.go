@@ -287,3 +287,27 @@ func TestKeepToKeepsOtherBranches(t *testing.T) {
 		t.Errorf("a branch without commits: %v", err)
 	}
 }
+
+// What git refuses because of a file's content is the fault of the work: git would refuse it every time.
+func TestCommitAllRefusesWhatGitCantTake(t *testing.T) {
+	for name, spoil := range map[string]func(f *fixture, w *Worktree){
+		"an encoding": func(f *fixture, w *Worktree) { f.write(w.Path(), ".gitattributes", "x working-tree-encoding=UTF-16\n") },
+		"a filter that must succeed": func(f *fixture, w *Worktree) {
+			f.git(f.TopLevel(), "config", "filter.strict.clean", "false")
+			f.git(f.TopLevel(), "config", "filter.strict.required", "true")
+			f.write(w.Path(), ".gitattributes", "x filter=strict\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			w := f.prepared()
+			f.write(w.Path(), "x", "plain\n")
+			spoil(f, w)
+			_, err := w.CommitAll(f.ctx, "m", "polecat-alpha")
+			var unfit *UnfitError
+			if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "x") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

@@ -162,6 +162,13 @@ func (i *inspection) tree(ctx context.Context, h Hash, before []Hash, depth int)
 	if err != nil {
 		return extent{}, err
 	}
+	seen := map[string]bool{}
+	for _, e := range entries { // a file and a folder of one name need not stand side by side
+		if seen[e.name] {
+			return extent{}, unfit("a tree has two entries with the name %s", wording.Clip(e.name, 100))
+		}
+		seen[e.name] = true
+	}
 	there := map[string][]Entry{}
 	for _, b := range before {
 		old, err := i.entries(ctx, b)
@@ -365,6 +372,15 @@ func badName(name string) string {
 // isDotGit reports whether a name means .git on a file system that ignores case or invisible code points (HFS+), or
 // that has streams, trailing dots and short names (NTFS).
 func isDotGit(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, `\`), func(part string) bool {
+		part = plainName(part)
+		return strings.EqualFold(part, ".git") || strings.EqualFold(part, "git~1")
+	})
+}
+
+// plainName is the name that some file system takes a component of a path for, beside its case: without code points that say
+// nothing (HFS+), or without a stream, trailing dots and spaces (NTFS).
+func plainName(name string) string {
 	plain := strings.Map(func(c rune) rune {
 		if c >= 0x200c && c <= 0x200f || c >= 0x202a && c <= 0x202e || c >= 0x206a && c <= 0x206f || c == 0xfeff {
 			return -1
@@ -372,7 +388,5 @@ func isDotGit(name string) bool {
 		return c
 	}, name)
 	plain, _, _ = strings.Cut(plain, ":")
-	plain, _, _ = strings.Cut(plain, `\`)
-	plain = strings.TrimRight(plain, ". ")
-	return strings.EqualFold(plain, ".git") || strings.EqualFold(plain, "git~1")
+	return strings.TrimRight(plain, ". ")
 }

@@ -8,8 +8,8 @@ import (
 
 // MatchPaths returns a function that reports whether a path of a tree matches one of the patterns, or is below a match.
 // Patterns are those of .gitignore with *, ? and **: a pattern without a slash before its last character matches at any depth, others
-// from the root. Case is ignored, because some file systems do. A file in the place of a folder of a pattern
-// matches too: it could be a link.
+// from the root. Case is ignored, and so is what plainName leaves out, because some file systems do. A file in the place of a folder
+// of a pattern matches too: it could be a link.
 func MatchPaths(patterns ...string) func(path string) bool {
 	var all []string
 	for _, p := range patterns {
@@ -18,7 +18,14 @@ func MatchPaths(patterns ...string) func(path string) bool {
 	if len(all) == 0 {
 		return func(string) bool { return false }
 	}
-	return regexp.MustCompile("(?is)^(?:" + strings.Join(all, "|") + ")$").MatchString
+	matches := regexp.MustCompile("(?is)^(?:" + strings.Join(all, "|") + ")$").MatchString
+	return func(path string) bool {
+		parts := strings.Split(path, "/")
+		for i := range parts {
+			parts[i] = plainName(parts[i])
+		}
+		return matches(path) || matches(strings.Join(parts, "/"))
+	}
 }
 
 func pathExpression(pattern string) string {

@@ -11,6 +11,9 @@ func TestMatchPaths(t *testing.T) {
 		{".claude/", ".Claude/Settings.json", true},
 		{".claude/", "sub/.claude/a/b", true},
 		{".claude/", ".claude", true}, // a link, or a submodule
+		{".claude/", ".clau\u200cde/a", true},
+		{".claude/", "sub/.claude. /a", true},
+		{".mcp.json", ".mcp.json::$DATA", true},
 		{".claude/", ".claudes/a", false},
 		{".claude/", "a.claude/a", false},
 		{"Jenkinsfile", "jenkinsfile", true},

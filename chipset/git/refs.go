@@ -247,7 +247,7 @@ func (r *Repo) emptyTree(ctx context.Context) (Hash, error) {
 func (r *Repo) TouchesPath(ctx context.Context, base, head Hash, top string) (bool, error) {
 	paths, err := r.ChangedPaths(ctx, base, head)
 	for _, path := range paths {
-		if first, _, _ := strings.Cut(path, "/"); strings.EqualFold(first, top) {
+		if first, _, _ := strings.Cut(path, "/"); strings.EqualFold(plainName(first), top) {
 			return true, err
 		}
 	}
