@@ -22,12 +22,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // Waiting is returned by Up when all the rig can do is done, but beads wait
 // for a person.
 type Waiting struct {
-	// Beads name what waits, with why.
+	// Beads name what waits, with why: beads that wait for the same reason together.
 	Beads []string
 }
 
@@ -338,18 +339,33 @@ func (l *remaining) countBeads(r *rig.Rig, beads []bead.Bead, queue []mergequeue
 			}
 		}
 	}
+	var reasons []string // in the order of their first beads
+	waiting := map[string][]state.BeadID{}
 	for i := range beads {
 		b := &beads[i]
 		if why, waits := held[b.ID]; waits {
 			line, _, _ := strings.Cut(why, "\n")
-			l.Waits = append(l.Waits, fmt.Sprintf("%s (%s)", b.ID, line))
+			if waiting[line] == nil {
+				reasons = append(reasons, line)
+			}
+			waiting[line] = append(waiting[line], b.ID)
 			continue
 		}
 		if !b.Status.Finished() {
 			l.Busy++
 		}
 	}
+	for _, why := range reasons {
+		names := wording.JoinFirst(waiting[why], maxNamed)
+		if n := len(waiting[why]); n > maxNamed {
+			names = fmt.Sprintf("%d beads: %s", n, names)
+		}
+		l.Waits = append(l.Waits, fmt.Sprintf("%s (%s)", names, why))
+	}
 }
+
+// maxNamed is how many beads that wait for the same reason are named.
+const maxNamed = 5
 
 // mayLand reports whether nothing keeps a request from landing in its turn.
 func mayLand(r mergequeue.Request) bool {

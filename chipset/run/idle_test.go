@@ -1,8 +1,13 @@
 package run
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
@@ -35,5 +40,22 @@ func TestPassedRequestIsNoEnd(t *testing.T) {
 		if left.Held != tt.held {
 			t.Errorf("%d requests: held %t", len(tt.queue), left.Held)
 		}
+	}
+}
+
+// TestSameReasonOnce: fifteen beads that wait for the same reason are one thing that waits for the person.
+func TestSameReasonOnce(t *testing.T) {
+	var beads []bead.Bead
+	for i := range 15 {
+		beads = append(beads, bead.Bead{ID: state.BeadID(fmt.Sprintf("gt-%02d", i)), Status: bead.Blocked, CloseReason: "the same\nwith details"})
+	}
+	for _, why := range []string{"another", "a third", "another"} {
+		beads = append(beads, bead.Bead{ID: state.BeadID(fmt.Sprintf("gt-%02d", len(beads))), Status: bead.Blocked, CloseReason: why})
+	}
+	var left remaining
+	left.countBeads(nil, beads, nil, false)
+	want := []string{"15 beads: gt-00, gt-01, gt-02, gt-03, gt-04, … (the same)", "gt-15, gt-17 (another)", "gt-16 (a third)"}
+	if diff := cmp.Diff(want, left.Waits); diff != "" || left.Busy != 0 {
+		t.Errorf("%d busy\n%s", left.Busy, diff)
 	}
 }
