@@ -26,7 +26,7 @@ type touchArgs struct {
 }
 
 type doneArgs struct {
-	Summary string `json:"summary" jsonschema:"what you did, for who reviews it"`
+	Summary string `json:"summary" jsonschema:"what you did, for the reviewer"`
 }
 
 type reasonArgs struct {
@@ -36,12 +36,12 @@ type reasonArgs struct {
 type nudgeArgs struct {
 	To      string `json:"to" jsonschema:"who: an agent's id or a role"`
 	Type    string `json:"type" jsonschema:"what kind of nudge; only mayor and human may abort"`
-	Message string `json:"message,omitempty" jsonschema:"what you tell"`
+	Message string `json:"message,omitempty" jsonschema:"the text"`
 	Respond bool   `json:"respond,omitempty" jsonschema:"true asks for a response"`
 }
 
 type respondArgs struct {
-	Message string `json:"message" jsonschema:"what you tell"`
+	Message string `json:"message" jsonschema:"the text"`
 }
 
 type handoffArgs struct {
@@ -52,8 +52,8 @@ type handoffArgs struct {
 func (s *Server) addHookTools() {
 	add(s, tool{name: "hook_show", title: "Show a hook", effect: reads,
 		description: "What is on your hook, or on that of another agent: its bead, assignment and status."}, showHook)
-	add(s, tool{name: "hook_touch", title: "Say that you make progress", effect: settles,
-		description: "Say that your work makes progress, so that nobody takes a long quiet step for a stall."}, touchHook)
+	add(s, tool{name: "hook_touch", title: "Report progress", effect: settles,
+		description: "Report progress, so that a long quiet step does not count as a stall."}, touchHook)
 	add(s, tool{name: "done", title: "Finish your assignment", effect: ends,
 		description: "Your assignment is finished: commit first. Your branch goes to the merge queue and this session is over."},
 		func(ctx context.Context, me *actor.Actor, in doneArgs) (quote.Text, error) {
@@ -72,13 +72,13 @@ func (s *Server) addHookTools() {
 	add(s, tool{name: "nudge_send", title: "Nudge an agent", effect: adds, words: map[string][]string{"type": wording.Strings(nudge.Types())},
 		description: "Wake an agent with a hint. The newest of each sender counts and may be lost; what must arrive is mail."}, sendNudge)
 	add(s, tool{name: "nudge_show", title: "Show your nudges", effect: reads,
-		description: "Nudges to you that were not answered or seen yet."}, showNudges)
+		description: "Nudges to you that you have not seen or answered."}, showNudges)
 	add(s, tool{name: "nudge_respond", title: "Answer your nudges", effect: adds,
-		description: "Answer every nudge to you that wants a response."}, respond)
+		description: "Answer every nudge to you that asks for a response."}, respond)
 	add(s, tool{name: "handoff_write", title: "Leave a hand-off", effect: adds,
 		description: "Leave a note for your next session, which begins without your memory. Write it before your context ends."}, writeHandoff)
 	add(s, tool{name: "handoff_show", title: "Show a hand-off", effect: reads,
-		description: "The newest hand-off of yours, or of another agent."}, showHandoff)
+		description: "Your newest hand-off, or that of another agent."}, showHandoff)
 }
 
 func showHook(_ context.Context, me *actor.Actor, in agentArgs) (quote.Text, error) {

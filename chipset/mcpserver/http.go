@@ -19,11 +19,11 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Path is where the HTTP endpoint lies.
+// Path is the path of the HTTP endpoint.
 const Path = "/mcp"
 
 const (
-	// idleSession is when a client that says nothing more is forgotten.
+	// idleSession is how long a session is kept without a request.
 	idleSession = time.Hour
 	// farewell is how long open requests may take when the server ends.
 	farewell = 2 * time.Second
@@ -61,7 +61,7 @@ func ListenSocket(ctx context.Context, path string) (net.Listener, error) {
 		_ = conn.Close()
 		return nil, state.Conflictf(path, "another server listens there")
 	case errors.Is(err, unix.ECONNREFUSED):
-		_ = os.Remove(path) //nolint:forbidigo // a socket is no state; what can't be removed, listening reports
+		_ = os.Remove(path) //nolint:forbidigo // a socket is not state; Listen reports a failure
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, token string) error 
 	return nil
 }
 
-// Handler is the endpoint, closed to web pages and to other names for this
-// machine: a page that a person looks at must not speak as their agent.
+// Handler is the endpoint. It refuses web pages of other origins and foreign host
+// names: a page in a person's browser must not speak as their agent.
 func (s *Server) Handler(token string) http.Handler {
 	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.inner },
 		&mcp.StreamableHTTPOptions{SessionTimeout: idleSession})
@@ -123,13 +123,13 @@ func guard(token string, next http.Handler) http.Handler {
 	})
 }
 
-// bySocket reports whether a request came over a Unix socket, which no web page can reach under any name.
+// bySocket reports whether a request came over a Unix socket, which no web page can reach.
 func bySocket(r *http.Request) bool {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return local != nil && local.Network() == "unix"
 }
 
-// ownHost reports whether a Host header names this machine by its own names.
+// ownHost reports whether a Host header is a loopback name or address.
 func ownHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -138,8 +138,7 @@ func ownHost(host string) bool {
 	return loopback(name)
 }
 
-// ownOrigin reports whether an Origin header, if there is one, is a page of this
-// machine.
+// ownOrigin reports whether an Origin header is missing or names a page of this machine.
 func ownOrigin(origin string) bool {
 	if origin == "" {
 		return true

@@ -15,7 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// The resources. Each is the agent's own.
+// The resources, each about the agent that the server speaks as.
 const (
 	inboxURI      = "chipset://inbox"
 	hookURI       = "chipset://hook"
@@ -64,8 +64,8 @@ func (s *Server) resource(r *mcp.Resource, read func(context.Context, *actor.Act
 	})
 }
 
-// watch tells subscribers of changes, from the first subscription on. Without a
-// rig, or without notification, there is nothing to tell: they may read again.
+// watch notifies subscribers of changes, from the first subscription on. Without a
+// rig, or without file notification, there are no notifications.
 func (s *Server) watch(ctx context.Context) {
 	me, err := s.actor(ctx)
 	if err != nil {
@@ -81,14 +81,14 @@ func (s *Server) watch(ctx context.Context) {
 		hooks, hookErr := w.SubscribeTo(func(p state.Path) bool { return p.Base() == own }, hook.Dir)
 		beads, beadErr := w.Subscribe(bead.Dir)
 		if inboxErr != nil || hookErr != nil || beadErr != nil {
-			_ = w.Close() // it never told anybody anything
+			_ = w.Close() // it has not been used
 			return
 		}
 		go s.tell(w, inbox, hooks, beads)
 	})
 }
 
-// tell passes changes on until the server ends.
+// tell notifies subscribers until the server ends.
 func (s *Server) tell(w *state.Watcher, inbox, hooks, beads <-chan struct{}) {
 	defer w.Close()
 	for {

@@ -1,7 +1,7 @@
-// Package mcpserver offers a rig to any client of the Model Context Protocol:
-// tools that do what the commands do, resources to look at, and the prompt
-// prime. Who speaks is settled when the server is made; no argument of a call
-// changes it. What others wrote leaves here escaped and labelled only.
+// Package mcpserver serves a rig to any client of the Model Context Protocol:
+// tools that do what the commands do, resources, and the prompt prime. The
+// identity of a server is fixed when it is made; no argument of a call changes
+// it. Text that others wrote is always escaped and labelled.
 package mcpserver
 
 import (
@@ -22,8 +22,8 @@ import (
 type Options struct {
 	// Version is that of the binary.
 	Version string
-	// Open finds the rig and who speaks there. It is called again until it
-	// succeeds once: a server may be started before there is a rig.
+	// Open finds the rig and the agent that the server speaks as. It is called until
+	// it succeeds once: a server may be started before there is a rig.
 	Open func(context.Context) (*actor.Actor, error)
 }
 
@@ -41,19 +41,19 @@ type Server struct {
 	opened *actor.Actor
 }
 
-// instructions are what a client may show to its model at once.
+// instructions are what a client may show to its model at the start.
 const instructions = `This server is your place in a chipset rig: a git repository in which several agents work on beads
 (work items). Call the prompt "prime" or read chipset://assignment first. Touch your hook during long quiet steps,
 look at your mail between steps, and end your assignment with exactly one of done, fail or block.
 ` + string(prompt.Preamble)
 
-// New makes a server. What it watches for its subscribers ends with ctx.
+// New makes a server. Notifications to its subscribers end with ctx.
 func New(ctx context.Context, opts Options) *Server {
 	s := &Server{opts: opts, live: ctx}
 	s.inner = mcp.NewServer(&mcp.Implementation{Name: "chipset", Title: "chipset rig", Version: opts.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{},
-		// Who subscribes to what never changes is told nothing, and no harm is done.
+		// A subscription to a resource that never changes is harmless.
 		SubscribeHandler: func(ctx context.Context, _ *mcp.SubscribeRequest) error {
 			s.watch(ctx)
 			return nil
@@ -70,16 +70,16 @@ func New(ctx context.Context, opts Options) *Server {
 	return s
 }
 
-// Run serves one client until it goes or ctx ends.
+// Run serves one client until it disconnects or ctx ends.
 func (s *Server) Run(ctx context.Context, t mcp.Transport) error {
 	err := s.inner.Run(ctx, t)
 	if ctx.Err() != nil {
-		return nil // ending is what was asked for
+		return nil // the end was asked for
 	}
 	return err
 }
 
-// actor returns who calls the tools, once the rig is found.
+// actor returns the agent that the server speaks as. It opens the rig at the first call.
 func (s *Server) actor(ctx context.Context) (*actor.Actor, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *Server) addPrompt() {
 		"Who you are in this rig and what is on your hook", prime)
 }
 
-// prompt offers a prompt without arguments; about describes what it gives.
+// prompt offers a prompt without arguments; about describes its text.
 func (s *Server) prompt(p *mcp.Prompt, about string, write func(context.Context, *actor.Actor) (quote.Text, error)) {
 	s.inner.AddPrompt(p, func(ctx context.Context, _ *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		var text quote.Text
@@ -124,8 +124,7 @@ func prime(ctx context.Context, me *actor.Actor) (quote.Text, error) {
 	return b.Text(), nil
 }
 
-// explain is what a model is told about an error: what went wrong, and what it
-// can do next.
+// explain says to a model what went wrong, and what it can do next.
 func explain(err error) quote.Text {
 	text := quote.Lines(err.Error())
 	next := actor.HintFor(err)

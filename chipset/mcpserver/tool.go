@@ -40,11 +40,11 @@ func (e effect) annotations(title string) *mcp.ToolAnnotations {
 	return a
 }
 
-// tool is one tool, told in words.
+// tool describes one tool.
 type tool struct {
 	name, title, description string
 	effect                   effect
-	// words are the words that an argument may be, by its name.
+	// words are the values that an argument may have, by its name.
 	words map[string][]string
 }
 
@@ -70,8 +70,8 @@ func add[In any](s *Server, t tool, run func(context.Context, *actor.Actor, In) 
 		})
 }
 
-// schema is that of the arguments, as every client understands it: one type for
-// each property, and the words where only some are allowed.
+// schema returns the schema of the arguments in a form that every client understands:
+// one type for each property, and an enum where only some values are allowed.
 func schema[In any](t tool) *jsonschema.Schema {
 	sch, err := jsonschema.For[In](nil)
 	if err != nil {
@@ -88,8 +88,8 @@ func schema[In any](t tool) *jsonschema.Schema {
 	return sch
 }
 
-// listed joins lines, at most limit of them and maxResult bytes, and says how to
-// see the others. none is the text without any.
+// listed joins at most limit lines and maxResult bytes, and says how to see the
+// others. none is the text if there are no lines.
 func listed(lines []quote.Text, limit int, none, rest quote.Text) quote.Text {
 	text, _ := listedLines(lines, limit, none, rest)
 	return text
@@ -111,7 +111,7 @@ func listedLines(lines []quote.Text, limit int, none, rest quote.Text) (_ quote.
 	return b.Text(), len(lines)
 }
 
-// limited is a limit that a caller gave, or the usual one.
+// limited returns the limit of a caller, bounded, or the usual one if there is none.
 func limited(given, usual int) int {
 	if given <= 0 {
 		return usual

@@ -58,14 +58,14 @@ func (s *Server) addWorkTools() {
 	priorities := []string{string(bead.P1), string(bead.P2), string(bead.P3)}
 	statuses := wording.Strings(bead.Statuses())
 	add(s, tool{name: "bead_add", title: "Add a bead", effect: adds, words: map[string][]string{"priority": priorities},
-		description: "Add a work item to the rig; the mayor hands it to a polecat when it is ready. Returns its id."}, addBead)
+		description: "Add a work item to the rig; the mayor assigns it to a polecat when it is ready. Returns its id."}, addBead)
 	add(s, tool{name: "bead_list", title: "List beads", effect: reads, words: map[string][]string{"status": statuses},
 		description: "The rig's work items, oldest first, one line each."}, listBeads)
 	add(s, tool{name: "bead_show", title: "Show a bead", effect: reads, description: "One work item with its description, acceptance and what it waits for."}, showBead)
 	add(s, tool{name: "bead_claim", title: "Claim a bead", effect: settles,
-		description: "Put a ready bead on your own empty hook. A person's own session may always; a polecat only in a rig with dispatch.strategy auto_claim, elsewhere the mayor hands work out."}, claimBead)
-	add(s, tool{name: "convoy_create", title: "Make a convoy", effect: adds, description: "Group beads, to see how much of them has landed. Returns its id."}, createConvoy)
-	add(s, tool{name: "convoy_list", title: "List convoys", effect: reads, description: "Groups of beads and how much of each has landed."}, listConvoys)
+		description: "Put a ready bead on your own empty hook. A person's own session always may. A polecat may only with dispatch.strategy auto_claim; otherwise the mayor assigns work."}, claimBead)
+	add(s, tool{name: "convoy_create", title: "Make a convoy", effect: adds, description: "Group beads, to see how many of them have landed. Returns its id."}, createConvoy)
+	add(s, tool{name: "convoy_list", title: "List convoys", effect: reads, description: "Groups of beads and how many of each have landed."}, listConvoys)
 	add(s, tool{name: "convoy_show", title: "Show a convoy", effect: reads, description: "One convoy with its beads."}, showConvoy)
 }
 

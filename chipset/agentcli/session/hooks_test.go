@@ -376,7 +376,7 @@ func TestASubagentComesBackAsItself(t *testing.T) {
 	for _, id := range []string{"three", "two", "one"} {
 		y.answer(h, agentcli.SubagentStop, agentcli.Input{AgentID: id})
 	}
-	wants(t, y.answer(h, agentcli.PostToolUse, agentcli.Input{}).Context, "free to begin", string(free.ID))
+	wants(t, y.answer(h, agentcli.PostToolUse, agentcli.Input{}).Context, "became ready", string(free.ID))
 	if a, err := y.Agents.Get("polecat-alpha.reviewer"); err != nil || a.Status != agent.Terminated {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -413,7 +413,7 @@ func TestACompletedTaskEndsItsBead(t *testing.T) {
 	if all, _, err := y.Retire.All(); len(all) > 0 || err != nil {
 		t.Fatalf("%v, %v", all, err)
 	}
-	wants(t, y.answer(h, agentcli.PostToolUse, agentcli.Input{}).Context, string(other), "on no hook of yours")
+	wants(t, y.answer(h, agentcli.PostToolUse, agentcli.Input{}).Context, string(other), "is not on your hook")
 	y.answer(h, agentcli.TaskCompleted, agentcli.Input{TaskSubject: "Write it", TaskDescription: "see chipset:bead:" + string(id)})
 	rec, err := y.Retire.Get(string(h.Assignment))
 	if err != nil || rec.Outcome != retire.Done || rec.Summary != "Write it" {

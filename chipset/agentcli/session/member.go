@@ -15,9 +15,9 @@ import (
 // maxMembers bounds how many sessions of one client are members of a rig at once.
 const maxMembers = 100
 
-// Member is the agent as which a session of a person's own client takes part in the rig, made known when it is
-// new. Each session that runs has a name of its own: that of the client, or a numbered one while another
-// session has that. programs are those that the session's hook descends from, the nearest first.
+// Member returns the agent of a session of a person's own client, and registers it if it is new. Each running
+// session has a name of its own: that of the client, with a number while another session has it. programs are
+// the ancestors of the session's hook, the nearest first.
 func Member(ctx context.Context, r *rig.Rig, client, session string, programs []process.Program) (state.AgentID, error) {
 	h := Hooks{Rig: r}
 	h.in.Session = session
@@ -65,7 +65,7 @@ func Member(ctx context.Context, r *rig.Rig, client, session string, programs []
 	return "", state.Conflictf("crew "+client, "%d sessions of it run already", maxMembers)
 }
 
-// members are the memories of the sessions that may still run.
+// members lists the memories of the sessions that may still run.
 func members(r *rig.Rig) ([]memory, error) {
 	sessions, err := r.Tree.List(clientsDir)
 	if err != nil {
@@ -82,8 +82,8 @@ func members(r *rig.Rig) ([]memory, error) {
 	return all, nil
 }
 
-// Around is the member in whose session of a client a process runs that descends from these programs, "" if there is
-// none. Of several sessions in one program it is the one that did something last.
+// Around returns the member whose session of a client runs a process with these ancestors, "" if there is none. Of
+// several sessions in one program it is the one that was active last.
 func Around(r *rig.Rig, client string, programs []process.Program) (state.AgentID, error) {
 	all, err := members(r)
 	if err != nil {

@@ -15,40 +15,40 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// memory is what one session was shown. It lies in run/: without it the agent
-// is shown its unread mail again.
+// memory is what one session was shown. It is in run/: if it is lost, the agent is shown
+// its unread mail again.
 type memory struct {
-	// Agent is whose session it is, in the memory of a session's own agent.
+	// Agent is the session's own agent; it is set in that agent's memory alone.
 	Agent state.AgentID `json:"agent,omitempty"`
-	// Program is the client that runs the session, in the memory of one that a person has open. Zero is not known.
+	// Program is the client process of a session that a person has open, zero if not known.
 	Program process.Program `json:"program,omitzero"`
 	// Noted is when this was last written.
 	Noted state.Time `json:"noted"`
-	// Shown are the unread messages that the agent was shown, Listed those of which it knows that they wait.
+	// Shown are the unread messages that the agent was shown, Listed those of which it saw the subject.
 	Shown  []mail.Name `json:"shown,omitempty"`
 	Listed []mail.Name `json:"listed,omitempty"`
-	// Looked is the version of the mailbox whose unread messages are all shown, so
-	// that nothing need be read to know that nothing is new.
+	// Looked is the version of the mailbox at which all unread messages were shown: while
+	// it is the same nothing is read.
 	Looked state.Stamp `json:"looked"`
-	// Unanswered is what the model was given last.
+	// Unanswered is what the model was given and may not have read yet.
 	Unanswered []unanswered `json:"unanswered,omitempty"`
 	// Nudges is the newest nudge of each sender that the agent was shown.
 	Nudges map[state.AgentID]state.Time `json:"nudges,omitempty"`
-	// Waits is when the hook began to wait that may wake the session, zero while a turn runs. Woken is the news for which
-	// it was woken last.
+	// Waits is when the hook that may wake the session began to wait, zero while a turn runs. Woken is the news that
+	// last woke it.
 	Waits state.Time `json:"waits,omitzero"`
 	Woken []string   `json:"woken,omitempty"`
 	// Notices wait for the agent's next step.
 	Notices []quote.Text `json:"notices,omitempty"`
-	// KeptGoing counts the times in a row that the agent wanted to stop, and was
-	// kept from it, without a tool call between them.
+	// KeptGoing counts how often in a row, without a tool call between, the agent was kept
+	// from stopping.
 	KeptGoing int `json:"kept_going,omitempty"`
-	// Last is the agent's last word, for a hand-off.
+	// Last is the agent's last message, for a hand-off.
 	Last string `json:"last,omitempty"`
 }
 
-// key makes a file's name of an id that a client chose: the id itself where it
-// may be one, and a hash of it otherwise.
+// key returns a file name for an ID that a client chose: the ID itself if it is a valid
+// name, and a hash of it otherwise.
 func key(id string) string {
 	if lower := strings.ToLower(id); state.CheckID(lower) == nil {
 		return lower
@@ -68,7 +68,7 @@ func (h *Hooks) memoryPath(who state.AgentID) state.Path {
 	return h.sessionDir().Join("memory-" + string(who) + ".json")
 }
 
-// recall reads what an agent was shown. What can't be read was not shown.
+// recall reads an agent's memory, empty if it can't be read.
 func (h *Hooks) recall(who state.AgentID) memory {
 	var m memory
 	if h.Rig.Tree.ReadJSON(h.memoryPath(who), &m) != nil {
@@ -95,20 +95,20 @@ func (h *Hooks) change(ctx context.Context, who state.AgentID, change func(m *me
 	return h.Rig.Tree.ReplaceJSON(h.memoryPath(who), m)
 }
 
-// news are the messages and nudges of an agent that a session was not shown.
+// news are messages and nudges of an agent.
 type news struct {
 	letters []mail.Entry
 	nudges  []nudge.Nudge
-	// looked is the version of the mailbox before it was read, same that it is
-	// the one that was looked at before, and letters were not read again.
+	// looked is the version of the mailbox before it was read. same: it has not changed
+	// since the last look, and letters were not read again.
 	looked state.Stamp
 	same   bool
 }
 
 func (n *news) empty() bool { return len(n.letters) == 0 && len(n.nudges) == 0 }
 
-// unreadSince is what the agent has not processed: of mail what is meant to be read by it, and not by its role
-// process. It is without the messages of a mailbox that has the version looked still.
+// unreadSince returns the unread mail that is meant for the agent, not its role process, and its nudges. It does not
+// read the mail of a mailbox whose version is still looked.
 func (h *Hooks) unreadSince(who state.AgentID, looked state.Stamp) (news, error) {
 	var n news
 	var err error
@@ -122,7 +122,7 @@ func (h *Hooks) unreadSince(who state.AgentID, looked state.Stamp) (news, error)
 			return n, err
 		}
 		for i := range letters {
-			// A decision is its role process's to retire, and still the agent's to know.
+			// The role process retires a decision, but the agent must know it, too.
 			if t := letters[i].Type; !t.RoleOnly() || t == mail.PlanResponse || t == mail.PermissionResponse {
 				n.letters = append(n.letters, letters[i])
 			}
@@ -136,8 +136,8 @@ func (h *Hooks) unreadSince(who state.AgentID, looked state.Stamp) (news, error)
 	return n, err
 }
 
-// nudges are those that the agent has not processed. Those to a worker are processed by its
-// polecat at once; for the worker all count that were sent since it has its work.
+// nudges returns the nudges that the agent has not seen. A polecat marks those to its worker as
+// seen at once, so a worker gets all that were sent since its assignment.
 func (h *Hooks) nudges(who state.AgentID) ([]nudge.Nudge, error) {
 	slot := h.Rig.Slot(who)
 	if h.Assignment == "" || who != h.Agent {
@@ -160,7 +160,7 @@ func (h *Hooks) nudges(who state.AgentID) ([]nudge.Nudge, error) {
 	}), nil
 }
 
-// unshown leaves of n what m does not know.
+// unshown returns the part of n that was not shown.
 func (m *memory) unshown(n news) news {
 	var left news
 	for i := range n.letters {
@@ -176,7 +176,7 @@ func (m *memory) unshown(n news) news {
 	return left
 }
 
-// note records what of n was shown, and forgets what is unread no more.
+// note records what of n was shown, and forgets what is no longer unread.
 func (m *memory) note(n news, f *fitted) {
 	m.Notices = m.Notices[f.notices:]
 	for i := range f.nudges {

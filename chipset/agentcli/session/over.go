@@ -9,13 +9,12 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// sessionOver is how long nothing is noted of a person's own session until it
-// counts as over: its client was killed, or has no event for the end.
+// sessionOver is how long a person's own session may be silent before it counts as over:
+// its client was killed, or has no event for the end.
 const sessionOver = 7 * 24 * time.Hour
 
-// tidy ends what is left of sessions of this agent that did not live to say that
-// they end, so that their subagents come back as who they were. A worker is alone
-// with its agent, so earlier ones are over. Of a person's sessions there may be many.
+// tidy ends sessions of this agent that were killed, so that their subagents can come back
+// under their names. A worker's earlier sessions are over. A person may have many at once.
 func (h *Hooks) tidy(ctx context.Context) error {
 	sessions, err := h.Rig.Tree.List(clientsDir)
 	for _, session := range sessions {
@@ -35,7 +34,7 @@ func (h *Hooks) tidy(ctx context.Context) error {
 	return err
 }
 
-// over reports whether a person's own session does not run any more, as far as that is known.
+// over reports whether a person's own session is known to have ended.
 func (h *Hooks) over(m *memory) bool {
 	if m.Program.PID != 0 {
 		return !m.Program.Runs()
@@ -43,7 +42,7 @@ func (h *Hooks) over(m *memory) bool {
 	return h.Rig.Clock.Now().Sub(m.Noted.Time) > sessionOver
 }
 
-// leave ends the identity of a person's own session with the last of them.
+// leave ends the agent of a person's own sessions with the last of them.
 func (h *Hooks) leave(ctx context.Context) error {
 	if !h.Beside {
 		return nil
@@ -62,7 +61,7 @@ func (h *Hooks) leave(ctx context.Context) error {
 	return actor.Rest(ctx, h.Rig, h.Agent)
 }
 
-// forget removes what lies in run/ for this session.
+// forget removes the session's files in run/.
 func (h *Hooks) forget(ctx context.Context) error {
 	lock, err := h.Rig.Tree.Lock(ctx, state.LockRecord, "client-"+key(h.in.Session))
 	if err != nil {

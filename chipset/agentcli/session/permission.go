@@ -14,10 +14,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/permission"
 )
 
-// permission answers a client that would ask its person whether a tool may be
-// used. A worker has nobody to show that question to: what the person has granted
-// is allowed, for the rest the agent is told how to ask, or, where the rig's workers
-// are to ask, the person is asked at once.
+// permission answers a client that asks whether it may use a tool. A worker's client has
+// nobody to ask. What the person has granted is allowed; otherwise the agent is told how to
+// ask or, with worker.permissions: ask, the person is asked at once.
 func (h *Hooks) permission(ctx context.Context) (agentcli.Answer, error) {
 	item, active := h.work(h.Agent)
 	if h.Assignment == "" || !active {
@@ -25,7 +24,7 @@ func (h *Hooks) permission(ctx context.Context) (agentcli.Answer, error) {
 	}
 	rules := rulesOf(&h.in.Tool)
 	if len(rules) == 0 {
-		return agentcli.Answer{Deny: "This is not permitted here, and too long to ask a person for it: only what fits on one line can be asked for."}, nil
+		return agentcli.Answer{Deny: "This is not permitted here, and it is too long to ask a person: only a rule that fits on one line can be asked for."}, nil
 	}
 	ruling, err := actor.RulingOn(h.Rig, h.Agent, &item, rules)
 	if errors.Is(err, state.ErrRefused) {
@@ -52,21 +51,20 @@ func (h *Hooks) permission(ctx context.Context) (agentcli.Answer, error) {
 		"you will be continued with the answer.", ruling.Asked)}, nil
 }
 
-// undecided is the answer while the system refuses to read a message that may hold
-// the decision.
+// undecided is the answer while a message that may hold the decision can't be read.
 func undecided(err error) agentcli.Answer {
 	return agentcli.Answer{Deny: quote.Sprintf("The mail that may say whether this is permitted can't be read, so it is not: %s"+
 		". Go on with what needs no permission, or end with chipset block --reason.", quote.Line(err.Error(), 500))}
 }
 
-// asks reports whether what the clients of this rig ask about is put to the person.
+// asks reports whether the rig passes questions of its clients on to the person.
 func (h *Hooks) asks() bool {
 	return h.Rig.Def != nil && h.Rig.Def.Worker.Permissions == agentcli.PermissionAsk
 }
 
-// rulesOf are the rules that permit a call of a tool, the one to ask for first:
-// the tool with the whole of what it is given, for commands and files also that
-// alone, and for other tools also their name alone. None if no rule can say it.
+// rulesOf lists the rules that permit a tool call, the one to ask for first: the tool
+// with its input, for commands and files also the input alone, and for other tools also
+// their name alone. There is none if the input does not fit into a rule.
 func rulesOf(tool *agentcli.Tool) []string {
 	given, short := strings.TrimSpace(tool.Given), tool.Name
 	if tool.Does == agentcli.Runs || tool.Does == agentcli.Edits {
@@ -88,8 +86,7 @@ func denied(reason string) quote.Text {
 	return quote.Sprintf("The person has denied this: %s. Find another way.", reason)
 }
 
-// quoted is a word for a shell, of the agent's own call: it is given back as it was written,
-// for the agent to copy.
+// quoted quotes a word of the agent's own call for a shell, for the agent to copy.
 func quoted(word string) quote.Text {
 	q, err := syntax.Quote(word, syntax.LangPOSIX)
 	if err != nil {

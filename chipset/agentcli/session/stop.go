@@ -14,9 +14,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/handoff"
 )
 
-// maxKeptGoing is how often in a row an agent is kept from stopping. Clients override hooks that
-// block again and again without a tool call between, the first of them at the ninth block, and end
-// with exit code 0 then; stopping before that lets the polecat see what happened.
+// maxKeptGoing is how often in a row an agent is kept from stopping. Clients override a hook that
+// blocks again and again without a tool call between (the first of them the ninth time) and exit with code 0.
+// Below that limit the polecat sees what happened.
 const maxKeptGoing = 6
 
 // maxLast bounds what is kept of an agent's last word, in bytes.
@@ -70,7 +70,7 @@ func propulsion(item *hook.WorkItem) quote.Text {
 		"`chipset block --reason TEXT` when a person must decide.\n", item.BeadID, quote.Line(item.Title, bead.MaxTitle))
 }
 
-// end leaves a hand-off for the next session of unfinished work, and nothing in run/.
+// end writes a hand-off if work is unfinished, and removes what the session has in run/.
 func (h *Hooks) end(ctx context.Context) error {
 	item, active := h.work(h.Agent)
 	var err error

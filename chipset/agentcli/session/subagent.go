@@ -15,13 +15,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// subagent is a helper that an agent spawns. Who it is is settled when the call that spawns it is made, and
-// stands in its prompt. It is pending under the id of that call, claimed under the client's id of it once
-// the client has told which call that was, and rested when it has ended.
+// subagent is a helper that an agent spawns. Its identity is chosen at the call that spawns it, and its prompt
+// says it. It is pending under the ID of that call, claimed under the client's ID of the subagent once the
+// client has told which call that was, and rested when it has ended.
 type subagent struct {
 	// Identity is who it is in the rig.
 	Identity state.AgentID `json:"identity"`
-	// Given is what its prompt gives it; it is logged once it has started.
+	// Given is the mail and nudges in its prompt; they are logged once it has started.
 	Given *unanswered `json:"given,omitempty"`
 	// Ready were the beads that could be begun when it started.
 	Ready []state.BeadID `json:"ready,omitempty"`
@@ -42,12 +42,12 @@ func (h *Hooks) readSubagent(p state.Path) (subagent, error) {
 	return s, err
 }
 
-// lockSubagents keeps identities from being settled twice.
+// lockSubagents keeps two hooks from choosing identities at once.
 func (h *Hooks) lockSubagents(ctx context.Context) (*state.Lock, error) {
 	return h.Rig.Tree.Lock(ctx, state.LockRecord, "clients-of-"+string(h.Agent))
 }
 
-// spawning settles who the subagent is that is being spawned, and has its prompt say so.
+// spawning chooses the identity of the subagent that is being spawned, and puts it into its prompt.
 func (h *Hooks) spawning(ctx context.Context) (agentcli.Answer, error) {
 	tool := &h.in.Tool
 	if h.Prepend == nil || tool.ID == "" || h.Prepend(h.in, "x") == "" {
@@ -76,7 +76,7 @@ func (h *Hooks) spawning(ctx context.Context) (agentcli.Answer, error) {
 	return agentcli.Answer{Input: h.Prepend(h.in, string(text)+"\n")}, nil
 }
 
-// settled is who the subagent is whose event this is, "" while that is not certain.
+// settled returns the identity of the subagent of this event, "" while that is not certain.
 func (h *Hooks) settled(ctx context.Context) (state.AgentID, error) {
 	if s, err := h.readSubagent(h.claimedPath(h.in.AgentID)); err == nil {
 		return s.Identity, nil
@@ -91,8 +91,8 @@ func (h *Hooks) settled(ctx context.Context) (state.AgentID, error) {
 	return h.claim(ctx, call, h.in.AgentID)
 }
 
-// claim makes what a call has spawned the subagent of this id of the client. It returns "" when
-// the call was not announced.
+// claim ties the subagent that a call has spawned to the client's ID of it. It returns "" if the
+// call is not pending.
 func (h *Hooks) claim(ctx context.Context, call, clientID string) (state.AgentID, error) {
 	lock, err := h.lockSubagents(ctx)
 	if err != nil {
@@ -122,9 +122,9 @@ func (h *Hooks) claim(ctx context.Context, call, clientID string) (state.AgentID
 	return s.Identity, h.Rig.Tree.Remove(h.pendingPath(call))
 }
 
-// subagentStart introduces a subagent whose prompt could not: one that was at rest and is spoken to again is who
-// it was, one that nobody announced has its type for a name. While others are pending, which of them it is
-// becomes known at its first step.
+// subagentStart introduces a subagent whose prompt did not: a rested one that its agent speaks to again keeps its
+// identity, one without a pending call is named after its type. While calls are pending, its first step tells
+// which of them it is.
 func (h *Hooks) subagentStart(ctx context.Context) (agentcli.Answer, error) {
 	if h.in.AgentID == "" {
 		return agentcli.Answer{}, nil
@@ -157,14 +157,14 @@ func (h *Hooks) subagentStart(ctx context.Context) (agentcli.Answer, error) {
 	return agentcli.Answer{Context: text}, h.Rig.Tree.ReplaceJSON(h.claimedPath(h.in.AgentID), &s)
 }
 
-// register makes the identity known, and reports whether it was there before.
+// register registers an identity, and reports whether it existed before.
 func (h *Hooks) register(ctx context.Context, id state.AgentID) (reopened bool, _ error) {
 	_, err := h.Rig.Agents.Get(string(id))
 	return err == nil, actor.Adopt(ctx, h.Rig, id, h.Agent)
 }
 
-// introduce makes a subagent known as id, or while another one of that name runs as a numbered one, and returns
-// what tells it who it is and everything it needs to begin. The caller holds the lock.
+// introduce registers a subagent as id, with a number if another one of that name runs, and returns the text
+// that it begins with. The caller holds the lock.
 func (h *Hooks) introduce(ctx context.Context, id state.AgentID) (subagent, quote.Text, error) {
 	id, err := h.free(id)
 	if err != nil {
@@ -218,7 +218,7 @@ func (h *Hooks) subagentStop(ctx context.Context) (agentcli.Answer, error) {
 	if len(free) == 0 {
 		return agentcli.Answer{}, nil
 	}
-	notice := quote.Sprintf("While %s worked these beads became free to begin: %s.", s.Identity, strings.Join(free, ", "))
+	notice := quote.Sprintf("While %s worked, these beads became ready: %s.", s.Identity, strings.Join(free, ", "))
 	return agentcli.Answer{}, h.change(ctx, h.Agent, func(m *memory) bool { m.Notices = append(m.Notices, notice); return true })
 }
 
@@ -235,7 +235,7 @@ func (h *Hooks) rest(ctx context.Context, s *subagent, file string) error {
 	return h.Rig.Tree.Remove(h.claimedDir().Join(file))
 }
 
-// endSubagents ends those that did not live to tell, and those that never started.
+// endSubagents ends the subagents that were killed, and those that never started.
 func (h *Hooks) endSubagents(ctx context.Context) error {
 	entries, err := h.Rig.Tree.List(h.claimedDir())
 	for _, e := range entries {
@@ -252,8 +252,8 @@ func (h *Hooks) endSubagents(ctx context.Context) error {
 	return errors.Join(err, listErr, h.Rig.Tree.RemoveAll(h.pendingDir()))
 }
 
-// identity is who a subagent of a name is: below the agent that spawned it, so
-// that no name makes it somebody else.
+// identity returns the identity of a subagent: a name below that of the agent that
+// spawned it, so that it is never another agent's.
 func (h *Hooks) identity(name string) state.AgentID {
 	slug := strings.Trim(strings.Map(func(r rune) rune {
 		switch {
@@ -274,7 +274,7 @@ func (h *Hooks) identity(name string) state.AgentID {
 	return state.AgentID(id)
 }
 
-// free is an identity, or a numbered one while another subagent has it.
+// free returns an identity, with a number while another subagent has it.
 func (h *Hooks) free(wanted state.AgentID) (state.AgentID, error) {
 	taken, err := h.running()
 	if err != nil {
@@ -287,7 +287,7 @@ func (h *Hooks) free(wanted state.AgentID) (state.AgentID, error) {
 	return state.ParseAgentID(string(id))
 }
 
-// running are the identities of subagents of all sessions that have not ended.
+// running lists the identities of the subagents of all sessions that have not ended.
 func (h *Hooks) running() ([]state.AgentID, error) {
 	sessions, err := h.Rig.Tree.List(clientsDir)
 	if err != nil {
@@ -299,7 +299,7 @@ func (h *Hooks) running() ([]state.AgentID, error) {
 			dir := clientsDir.Join(session.Name(), folder)
 			entries, err := h.Rig.Tree.List(dir)
 			if err != nil {
-				continue // no folder of ours
+				continue // not a session's folder
 			}
 			for _, e := range entries {
 				if s, err := h.readSubagent(dir.Join(e.Name())); err == nil && s.Identity != "" {
@@ -314,7 +314,7 @@ func (h *Hooks) running() ([]state.AgentID, error) {
 // maxReady bounds how many beads are compared.
 const maxReady = 500
 
-// ready are the beads that could be begun now.
+// ready lists the open beads that wait for nothing.
 func (h *Hooks) ready() ([]state.BeadID, error) {
 	all, _, err := h.Rig.Beads.All()
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 		"What others can do side by side belongs to the rig; what is on your own hook is yours to do."
 )
 
-// asItself is the input of a subagent's call that runs a command of the rig, with its identity for that command: the
-// session's environment is its parent's. "" leaves the call as it is.
+// asItself returns the input of a subagent's call that runs a command of the rig, with its identity set for that command:
+// the environment of the session is its parent's. "" does not change the call.
 func (h *Hooks) asItself(who state.AgentID) string {
 	t := &h.in.Tool
 	if h.in.AgentID == "" || who == "" || h.Prepend == nil || t.Does != agentcli.Runs || !strings.Contains(t.Given, "chipset") {
@@ -30,8 +30,8 @@ func (h *Hooks) asItself(who state.AgentID) string {
 	return h.Prepend(h.in, "export CHIPSET_AGENT="+string(who)+"; ")
 }
 
-// beforeTool guides an agent into and out of its plan mode, and settles who a subagent
-// is that it spawns.
+// beforeTool guides an agent into and out of its plan mode, and chooses the identity of a
+// subagent that it spawns.
 func (h *Hooks) beforeTool(ctx context.Context, who state.AgentID) (agentcli.Answer, error) {
 	var text quote.Text
 	switch h.in.Tool.Does {
@@ -51,12 +51,12 @@ func (h *Hooks) beforeTool(ctx context.Context, who state.AgentID) (agentcli.Ans
 	if who == "" {
 		return agentcli.Answer{Context: text}, nil
 	}
-	// Not every version of a client listens here: it is said again at the next step.
+	// Some versions of a client ignore this answer, so the next step repeats it.
 	err := h.change(ctx, who, func(m *memory) bool { m.Notices = append(m.Notices, text); return true })
 	return agentcli.Answer{Context: text}, err
 }
 
-// idle counts a teammate's turn as life, and keeps it going while work is on
+// idle counts a teammate's turn as progress, and keeps it going while work is on
 // its hook.
 func (h *Hooks) idle(ctx context.Context) (agentcli.Answer, error) {
 	if h.in.Teammate == "" {
@@ -83,7 +83,7 @@ func (h *Hooks) taskCompleted(ctx context.Context, who state.AgentID) (agentcli.
 	}
 	b, err := h.Rig.Beads.Get(tagged)
 	if errors.Is(err, state.ErrNotFound) {
-		return agentcli.Answer{}, nil // a tag of somebody else's rig
+		return agentcli.Answer{}, nil // a tag of another rig
 	}
 	if err != nil || b.Status.Finished() {
 		return agentcli.Answer{}, err
@@ -104,6 +104,6 @@ func (h *Hooks) taskCompleted(ctx context.Context, who state.AgentID) (agentcli.
 			Outcome: retire.Done, Summary: quote.Cut(h.in.TaskSubject, maxLast)})
 		return agentcli.Answer{}, err
 	}
-	notice := quote.Sprintf("The task was completed, but bead %s is on no hook of yours, so nothing lands by it: `chipset why %s`.", b.ID, b.ID)
+	notice := quote.Sprintf("The task is completed, but bead %s is not on your hook, so this does not end it: `chipset why %s`.", b.ID, b.ID)
 	return agentcli.Answer{}, h.change(ctx, h.Agent, func(m *memory) bool { m.Notices = append(m.Notices, notice); return true })
 }

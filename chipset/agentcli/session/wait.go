@@ -15,9 +15,9 @@ import (
 // woken is what an idle agent is told. What it is woken for is shown to it with that.
 const woken = "There is news for you."
 
-// wait answers as soon as the session's own agent has mail or a nudge that it does not know of, and with silence when
-// the session is over, a prompt has come, a later hook waits, or ctx is over. A worker is continued by its rig, and never
-// waits here; neither does a session of which nobody could tell that it is over.
+// wait answers as soon as the session's own agent has new mail or a new nudge. It returns silence when the session
+// ends, a prompt comes, a later hook waits, or ctx ends. A worker never waits here, because its rig resumes it; neither
+// does a session whose end could not be seen.
 func (h *Hooks) wait(ctx context.Context) (agentcli.Answer, error) {
 	var a agentcli.Answer
 	first := h.recall(h.Agent)
@@ -52,7 +52,7 @@ func (h *Hooks) wait(ctx context.Context) (agentcli.Answer, error) {
 	return a, err
 }
 
-// unknown names the mail and nudges that the session does not know of. What was listed waits for its own next step.
+// unknown names the mail and nudges that are new to the session. Listed mail is not: it waits for the next step.
 func (h *Hooks) unknown(m *memory) ([]string, error) {
 	all, err := h.unreadSince(h.Agent, m.Looked)
 	if err != nil {
