@@ -1,6 +1,6 @@
 // Package agentcli is the contract between a rig and the command-line clients of
-// coding agents. What is known of one client stands in the folder of that client
-// below this one, and nowhere else; package clients lists them.
+// coding agents. Everything specific to one client is in that client's folder below
+// this one, and nowhere else; package clients lists them.
 //
 //	Preset ──Build──▶ argv ──Equip──▶ argv, environment, files ──▶ supervisor
 //	                                                                  │ log
@@ -9,14 +9,13 @@
 //	chipset client-hook NAME EVENT ──Hooks.Input──▶ package session ──Hooks.Output──▶ client
 //	chipset plugin install NAME    ──Plugin.Write─▶ files for a person's own sessions
 //
-// A client never runs anything itself: it says how, the supervisor of package process
-// does. Package agentclitest holds the suite that every client passes, and stand-ins for
+// A Client only describes how its program is run; the supervisor of package process runs
+// it. Package agentclitest holds the suite that every client passes, and stand-ins for
 // the models.
 //
-// The formats are those of the programs as they were tried; docs/clients.md says
-// which versions. They change, so everything here is tolerant: a line that is not
-// understood is skipped, and a client whose output is not understood at all is
-// judged by its exit code, like any other command.
+// The formats are those of the versions that docs/clients.md names. They change, so
+// readers are tolerant: they skip a line that they don't understand, and a client whose
+// output is not understood at all is judged by its exit code, like any other command.
 package agentcli
 
 import (
@@ -26,92 +25,90 @@ import (
 	"time"
 )
 
-// Client is what a rig knows of one program. Preset, About and Reader are set in
-// every Client; what is nil otherwise the program does not have.
+// Client is what a rig knows of one program. Every Client sets Preset, About and Reader;
+// any other field that is nil is a feature that the program lacks.
 type Client struct {
-	// Preset is how it is run: command line, prompt, permissions. Its name is the
+	// Preset says how to run it: command line, prompt, permissions. Its name is the
 	// client's name.
 	Preset Preset
-	// About says in words what a person wants to know before choosing it.
+	// About describes it to a person who chooses a client.
 	About About
-	// Equip returns argv with what the rig hands over. It does not change argv, and where an option
-	// stands there already it leaves the decision of the author of the preset alone. nil adds nothing.
+	// Equip adds to argv what the rig hands over. It keeps an option that the author of the preset
+	// has set. nil adds nothing.
 	Equip func(argv []string, kit Kit) Equipped
 	// Reader returns a reader of the output of one session, resumed runs included.
 	Reader func() Reader
-	// Passages turns a line of its output into what a person reads of it, and reports whether the
+	// Passages turns a line of its output into text for a person, and reports whether the
 	// line is in its format. nil means that it prints for people.
 	Passages func(line []byte) ([]Passage, bool)
-	// Loadable is when a session can be loaded again that began at an instant; nil is at once.
+	// Loadable returns when a session that began at an instant can be loaded again; nil is at once.
 	Loadable func(began time.Time) time.Time
-	// Attended turns a headless command line of it into one for a person at a terminal; nil means that nobody can take
-	// its sessions over.
+	// Attended turns its headless command line into one for a person at a terminal; nil means that its sessions
+	// can't be taken over.
 	Attended func(argv []string) []string
-	// Hooks is how it asks the rig at the steps of a session.
+	// Hooks describes how it asks the rig at the steps of a session.
 	Hooks *Hooks
 	// Plugin connects a person's own sessions with the rigs on the machine.
 	Plugin *Plugin
-	// Shell is the name of its tool that runs a command line, "" if not known: a permission
-	// for Bash(npm publish) is one for that command line in every client.
+	// Shell is the name of its tool that runs a command line, "" if not known. A permission
+	// for Bash(npm publish) permits that command line in every client.
 	Shell string
-	// Help are the arguments with which it prints the options of a headless run.
+	// Help are the arguments that make it print the options of a headless run.
 	Help []string
-	// Account is how it shows who uses it, nil where that can't be told.
+	// Account says how to find out whether somebody is logged in; nil if that is not known.
 	Account *Account
-	// Home is what it keeps below the home of its user.
+	// Home lists the files that it keeps in its user's home.
 	Home Home
-	// OwnSandbox: what it may change is held by a sandbox of its own. In the rig's that one takes its place: with ask the
-	// worktree can't be changed.
+	// OwnSandbox: it has a sandbox of its own, which the rig's replaces: with ask the worktree is read-only.
 	OwnSandbox bool
-	// Keys are the variables that it reads, its model's keys among them: names, or beginnings of names with a * behind.
+	// Keys are the environment variables that it reads, its model's keys among them: names, or prefixes that end in *.
 	Keys []string
-	// Hosts are those that it talks with: its model, its login, and what it reports to. A variable of Keys that holds
-	// another address stands for that one.
+	// Hosts are the hosts that it talks to: its model, its login, its telemetry. A variable of Keys that holds
+	// an address adds that address's host.
 	Hosts []string
-	// Configures are names of files and folders in a repository, with * and ?, by which it is configured or told
-	// what to do.
+	// Configures are patterns (* and ?) of the files and folders in a repository that configure or instruct it.
 	Configures []string
-	// Nested are the variables by which it tells its children that they run inside it. Every
-	// command that it runs has the first of them.
+	// Nested are the variables that it sets for its child processes. Every command that it
+	// runs has the first of them.
 	Nested []string
 }
 
-// About is what a client can do, as far as a rig makes use of it.
+// About lists the abilities of a client that a rig uses.
 type About struct {
 	// Title is the program's own name.
 	Title string
-	// Tried is the version this was tried with, "" for what only its documentation says.
+	// Tried is the version that was tested, "" if the adapter follows the documentation alone.
 	Tried string
-	// Stream: turns, tools and tokens can be watched. Cost: it says what it cost.
+	// Stream: it prints turns, tools and tokens while it works. Cost: it prints its cost.
 	Stream, Cost bool
 	// Resume: an ended session can be continued with what it knows.
 	Resume bool
 	// MCP: the rig's tools can be handed over.
 	MCP bool
-	// AddMCP is the command line with which a person adds the rig's tools to sessions of
-	// their own, "" if not known.
+	// AddMCP is the command line that adds the rig's tools to a person's own sessions,
+	// "" if not known.
 	AddMCP string
-	// ExitCode is what its exit code does not say, "" where it can be trusted.
+	// ExitCode says when its exit code misleads, "" if it never does.
 	ExitCode string
 }
 
-// Home is what a client keeps below the home of its user. Paths are relative to it.
+// Home lists what a client keeps in its user's home. Paths are relative to that.
 type Home struct {
-	// Own are the files and folders with its configuration, keys and sessions: they are read by workers that run it, and by
-	// no other worker.
+	// Own are the files and folders with its configuration, keys and sessions. Only workers that run this client may
+	// read them.
 	Own []string
-	// Changed are the folders that it must be able to change while it works. None of them holds what makes a later
+	// Changed are the folders that it must be able to write while it works. Nothing in them makes a later
 	// session run a command.
 	Changed []string
-	// Moved is the variable that names another folder instead of the first of Own; with MovedAbove, the folder above it.
+	// Moved is the variable that names another folder instead of the first of Own; with MovedAbove, its parent.
 	Moved      string
 	MovedAbove bool
-	// Stand: it makes files beside its configuration, which it must not change. In a sandbox each session has a folder
-	// instead of the first of Own, which Moved names, with links to what is in that one.
+	// Stand: it makes files beside its configuration, which it must not change. In a sandbox Moved names a folder of
+	// the session's own with links to the first of Own.
 	Stand bool
-	// Copied are files that it rewrites all the time, and of which nothing need stay: the folder has copies of them.
+	// Copied are files that it rewrites all the time and that need not be kept: that folder has copies of them.
 	Copied []string
-	// Renewed are files with its login, which it must be able to renew. They make nothing run.
+	// Renewed are files with its login, which it must be able to renew. They run nothing.
 	Renewed []string
 }
 
@@ -119,8 +116,8 @@ type Home struct {
 type Kit struct {
 	// Chipset is the rig's own binary, by its absolute path.
 	Chipset string
-	// Identity is who the worker is, NAME=VALUE, for helpers of a client that
-	// does not pass its own environment on to them.
+	// Identity says who the worker is, as NAME=VALUE, for child processes of a client
+	// that does not pass its environment on.
 	Identity []string
 	// Permission is ask, edit, full or "".
 	Permission string
@@ -128,35 +125,35 @@ type Kit struct {
 	Session string
 	// Resume is the session to continue, "" to begin one.
 	Resume string
-	// Files is the absolute path that, with a name behind it, is that of a file
-	// the client can be given.
+	// Files is an absolute path; with a name appended it is the path of a file for
+	// the client.
 	Files string
 	// Plan: nothing may be changed yet, because a plan must be approved first.
 	Plan bool
 	// Granted are the command lines that the person has approved, for clients that can't
 	// ask the rig while they run.
 	Granted []string
-	// Test is the command line that tests what lands, of plain words and for clients that let it pass with edit; ""
-	// for none. A worker could change what it runs, so it is "" outside of a sandbox.
+	// Test is the command line of merge.test, in plain words, for clients that allow it with edit; "" for none. A
+	// worker could change what it runs, so it is "" outside of a sandbox.
 	Test string
 	// Boxed: it runs in the rig's sandbox, in which it can't make one of its own.
 	Boxed bool
 	// Attended: a person takes the session over at a terminal.
 	Attended bool
-	// Hooks: the binary answers the client's hooks. MCP: it serves the rig's tools.
+	// Hooks: Chipset answers the client's hooks. MCP: it serves the rig's tools.
 	Hooks, MCP bool
 }
 
-// Equipped is a command line with what it needs around it.
+// Equipped is a command line with its environment and files.
 type Equipped struct {
 	Argv []string
 	// Env has NAME=VALUE entries.
 	Env []string
-	// Files are to be written before the command starts, by their names.
+	// Files must be written before the command starts: contents by name.
 	Files map[string]string
 }
 
-// Start returns the command line of a run with what the rig hands over.
+// Start returns the command line of a run, equipped for the rig.
 func (c *Client) Start(argv []string, kit Kit) Equipped {
 	argv = slices.Clone(argv)
 	if c.Equip == nil {
@@ -165,7 +162,7 @@ func (c *Client) Start(argv []string, kit Kit) Equipped {
 	return c.Equip(argv, kit)
 }
 
-// HostsOf returns the hosts that the client's own variables lead it to: those of Keys that hold an address of HTTP.
+// HostsOf returns the hosts of the HTTP addresses in the client's own variables (Keys).
 func (c *Client) HostsOf(environ []string) []string {
 	var hosts []string
 	for _, entry := range environ {
@@ -181,7 +178,7 @@ func (c *Client) HostsOf(environ []string) []string {
 	return hosts
 }
 
-// HasOption reports whether an option stands on a command line.
+// HasOption reports whether a command line has an option.
 func HasOption(argv []string, option string) bool {
 	return slices.ContainsFunc(argv, func(arg string) bool { return arg == option || strings.HasPrefix(arg, option+"=") })
 }

@@ -15,21 +15,21 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// APIError is an error of the model's interface, as a client tells of it after it has
-// tried several times.
+// APIError is an error of the model's API, as a client reports it after its own
+// retries.
 type APIError struct {
 	// Status is the HTTP status, 0 where the client names none.
 	Status int
-	// Kind is what the client's own words say, "" to judge by Status alone.
+	// Kind is the kind that the client's words name, "" to judge by Status alone.
 	Kind fault.Kind
 	// Message is the text of the service.
 	Message string
-	// Until is when it ends, zero where nobody said so.
+	// Until is when the error ends, zero if unknown.
 	Until time.Time
 }
 
-// End is how the run ended. A session that capacity ended can go on later; what else is
-// wrong, going on would not change.
+// End returns how the run ended: Unfinished for a fault of capacity, after which the session
+// can go on, Broken for any other.
 func (e APIError) End() End {
 	if e.Kind == "" {
 		e.Kind = kindOfStatus(e.Status)
@@ -41,8 +41,8 @@ func (e APIError) End() End {
 	return end
 }
 
-// detail is what stands behind the phrase of the kind. The service may quote a part of
-// a wrong key, which has no place in a record.
+// detail is the text after the phrase of the kind. A service may quote part of a wrong
+// key, which must not get into a record.
 func (e APIError) detail() string {
 	text := ""
 	if e.Kind == fault.UsageLimit && !e.Until.IsZero() {
@@ -57,8 +57,8 @@ func (e APIError) detail() string {
 	return text
 }
 
-// Failed is the end of a run that a fault ended. What the detail begins with joins it to
-// the phrase of the kind.
+// Failed is the end of a run that a fault ended. The reason is the phrase of the kind with
+// detail appended.
 func Failed(kind fault.Kind, detail string) End {
 	end := End{Verdict: Broken, Fault: fault.New(kind, kind.Phrase()+detail)}
 	if end.Fault.Class == fault.Capacity {
@@ -71,8 +71,7 @@ func Failed(kind fault.Kind, detail string) End {
 // RefusedFlags is the end of a run whose client does not accept its command line.
 func RefusedFlags(complaint string) End { return Failed(fault.FlagsRefused, ": "+complaint) }
 
-// kindOfStatus returns the kind of fault that an HTTP status of a model's interface
-// means, 0 for no answer at all.
+// kindOfStatus returns the kind of fault of an HTTP status; 0 is no answer at all.
 func kindOfStatus(status int) fault.Kind {
 	const overloaded = 529 // Anthropic's own
 	switch {
@@ -98,8 +97,8 @@ func kindOfStatus(status int) fault.Kind {
 	return fault.RequestRefused
 }
 
-// PlainMessage is the first sentence of a message, which may stand in an answer that is
-// given as JSON: what follows is advice to a person who sits at the client.
+// PlainMessage is the first sentence of a message, which may be an error answer in JSON.
+// The rest is advice to a person at the client.
 func PlainMessage(message string) string {
 	var answer struct {
 		Error struct {
@@ -116,12 +115,12 @@ func PlainMessage(message string) string {
 	return Clip(strings.TrimSuffix(message, "."))
 }
 
-// clockPattern matches the time of day at which a limit ends, with a date before it or a
-// zone behind it where the client says so.
+// clockPattern matches the time of day at which a limit ends, with an optional date before
+// and zone after it.
 const clockPattern = `(?i)(?:resets?(?: at)?|try again at) (?:([a-z]{3})[a-z]* (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}),?)?(?: at)? )?(\d{1,2})(?::(\d{2}))? ?([ap]m)(?: \(([A-Za-z0-9_/+-]+)\))?`
 
-// ResetTime finds in a client's words when a limit ends, after at and in its zone. It is
-// zero where they don't say, or name a zone that this machine does not know.
+// ResetTime finds in a client's words when a limit ends, after at and in its zone. It returns
+// zero if they don't say, or name a zone that this machine does not know.
 func ResetTime(text string, at time.Time) time.Time {
 	m := regexp.MustCompile(clockPattern).FindStringSubmatch(text)
 	if m == nil || at.IsZero() {
@@ -159,15 +158,14 @@ func ResetTime(text string, at time.Time) time.Time {
 	return Plausible(reset, at)
 }
 
-// justPassed is how long a time of day counts as the one that has just passed, and not
-// as that of the next day.
+// justPassed is how long ago a time of day may be that means today and not tomorrow.
 const justPassed = 5 * time.Minute
 
 // waitPattern matches how long a limit lasts.
 const waitPattern = `(?i)(?:retry after|reset after|retry in|try again in) ((?:\d+(?:\.\d+)?(?:h|ms|m|s))+)`
 
-// WaitTime finds in a client's words how long a limit lasts, counted from at. It is zero
-// where they don't say.
+// WaitTime finds in a client's words when a limit ends that lasts for a duration from at. It
+// returns zero if they don't say.
 func WaitTime(text string, at time.Time) time.Time {
 	m := regexp.MustCompile(waitPattern).FindStringSubmatch(text)
 	if m == nil || at.IsZero() {
@@ -177,8 +175,8 @@ func WaitTime(text string, at time.Time) time.Time {
 	return after(at, wait, err)
 }
 
-// RetryAfter is when the HTTP header of that name lets one try again, zero where it says
-// nothing that can be meant.
+// RetryAfter is the time of an HTTP Retry-After header (a date or seconds), zero if it is
+// missing, invalid or implausible.
 func RetryAfter(header string, at time.Time) time.Time {
 	if date, err := http.ParseTime(header); err == nil && date.After(at) {
 		return Plausible(date, at)

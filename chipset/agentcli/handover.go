@@ -12,7 +12,7 @@ const ServerName = "chipset"
 // MCPArgs are the arguments with which the rig's binary serves tools.
 func MCPArgs() []string { return []string{"mcp"} }
 
-// MCPServers is the JSON in which most clients are told about MCP servers; more holds keys of
+// MCPServers is the configuration of MCP servers that most clients read; more holds keys of
 // the client's own.
 func MCPServers(kit Kit, more map[string]any) map[string]any {
 	server := map[string]any{"command": kit.Chipset, "args": MCPArgs(), "env": kit.IdentityMap()}
@@ -20,9 +20,9 @@ func MCPServers(kit Kit, more map[string]any) map[string]any {
 	return map[string]any{ServerName: server}
 }
 
-// WorkerCommands are the commands of the rig that a worker may run: it reports, talks,
-// reads what concerns it, and proposes work. Its broker runs these and ClientCommands
-// and nothing else, and clients let them pass without asking anybody.
+// WorkerCommands are the commands of the rig that a worker may run: to report, to talk,
+// to read, and to propose work. Its broker runs these and ClientCommands and nothing
+// else, and clients allow them without asking.
 func WorkerCommands() []string {
 	return []string{"done", "fail", "block", "prime", "status", "why", "idle", "hook show", "hook touch",
 		"mail inbox", "mail read", "mail peek", "mail search", "mail wait", "mail send", "mail reply", "mail forward",
@@ -31,8 +31,8 @@ func WorkerCommands() []string {
 		"queue list", "convoy list", "convoy show", "agents", "version"}
 }
 
-// ClientCommands are those that the client of a worker runs by itself: for its hooks, and
-// for the rig's tools over standard input and output.
+// ClientCommands are the commands that the client of a worker runs by itself: its hooks,
+// and the MCP server.
 func ClientCommands() []string { return []string{"client-hook", "mcp"} }
 
 // IdentityMap returns Identity by names.
@@ -49,8 +49,8 @@ func (k *Kit) IdentityMap() map[string]string {
 // hooks answer in milliseconds and give up by themselves before this.
 const HookTimeout = 10
 
-// HooksHandedOver keeps the hooks of a plugin that the person has installed silent
-// in a worker that has been given its own: everything would be said twice.
+// HooksHandedOver silences the hooks of a plugin that the person has installed, in a
+// worker that has the rig's: everything would be said twice.
 const HooksHandedOver = EnvWorkerHooks + "=1"
 
 // EnvWorkerHooks is set in a worker whose client was given the rig's hooks.
@@ -60,8 +60,8 @@ const EnvWorkerHooks = "CHIPSET_WORKER_HOOKS"
 // tools; "" is all.
 type HookEvent struct{ Name, Matcher string }
 
-// HookTable is the JSON in which several clients are told about hooks; unit is that of the
-// time-out, in parts of a second.
+// HookTable is the configuration of hooks that several clients read; unit is how many of
+// their units of time-out make a second.
 func HookTable(kit Kit, client string, unit int, events []HookEvent) map[string]any {
 	table := map[string]any{}
 	for _, on := range events {

@@ -8,35 +8,35 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/prompt/quote"
 )
 
-// Hooks is how a client asks the rig at the steps of its sessions: it runs
-// `chipset client-hook NAME EVENT`, writes what it knows of the event to standard input, and
-// reads the answer from standard output. Package session decides what the answer is.
+// Hooks describes how a client asks the rig at the steps of its sessions: it runs
+// `chipset client-hook NAME EVENT`, writes the event to standard input, and reads the
+// answer from standard output. Package session decides the answer.
 type Hooks struct {
-	// Events are the steps by the client's names for them. An event that is not here gets no answer.
+	// Events maps the client's names of events to steps. Other events get no answer.
 	Events map[string]Event
-	// Input reads what the client tells about an event; no data is an event without details.
+	// Input parses an event; empty data is an event without details.
 	Input func(data []byte) (Input, error)
-	// Output writes an answer as the client reads it; name is its name of the event.
+	// Output writes an answer in the client's format; name is the client's name of the event.
 	Output func(e Event, name string, a Answer) Output
 	// Limit returns how many bytes of an answer at an event the client puts before the model whole.
 	Limit func(e Event) int
-	// Prepend returns the input of a call of a tool with text before the prompt of the agent that it spawns, or
-	// before the command line that it runs; "" where it has neither. nil where the client takes no other input from a hook.
+	// Prepend returns the input of a tool call with text put before the prompt of the agent that it spawns, or
+	// before the command line that it runs; "" if it has neither. nil if a hook can't change the input.
 	Prepend func(in Input, text string) string
-	// SpawnedBy returns the id of the call that spawned the subagent which an event is about, "" while that is
-	// not known. nil where the client does not tell.
+	// SpawnedBy returns the ID of the call that spawned the subagent of an event, "" while that is not known. nil if
+	// the client does not tell.
 	SpawnedBy func(in Input) string
-	// EnvFile is the variable that names a file in which the client reads what the commands of
-	// its session are to have in their environment, "" for none.
+	// EnvFile is the variable that names a file whose lines the client adds to the environment of the session's
+	// commands, "" for none.
 	EnvFile string
-	// Attended reports by the environment of a hook whether a person has the session open; nil where a hook at Idle does
-	// no harm in any other. HoldsInput: the client ends the standard input of a hook at Idle when it need not wait any longer.
+	// Attended reports from the environment of a hook whether a person has the session open; nil if a hook at Idle is
+	// harmless in every session. HoldsInput: the client closes the standard input of a hook at Idle to end it.
 	Attended   func(env func(name string) string) bool
 	HoldsInput bool
-	// Wake is the command line that begins a turn of an idle session with a text, for a client that has no hook at Idle: the
-	// rig waits in its stead. nil for others.
+	// Wake is the command line that begins a turn of an idle session with a text, for a client without a hook at Idle: the
+	// rig waits in its place. nil for others.
 	Wake func(session, text string) []string
-	// Resumed: a turn of a worker can't be kept from ending. The rig continues its session instead.
+	// Resumed: a hook can't prevent the end of a worker's turn. The rig resumes its session instead.
 	Resumed bool
 }
 
@@ -45,11 +45,11 @@ type Event string
 
 // Steps at which an agent may be told something.
 const (
-	// SessionStart: a session begins, goes on, or has forgotten what it was told.
+	// SessionStart: a session begins, is resumed, or was compacted.
 	SessionStart Event = "SessionStart"
-	// UserPromptSubmit: the agent is about to read what its person, or its rig, wrote.
+	// UserPromptSubmit: the agent is about to read a prompt.
 	UserPromptSubmit Event = "UserPromptSubmit"
-	// PreToolUse: a tool is about to be called. PostToolUse: it has been, whether it failed or not.
+	// PreToolUse: a tool is about to be called. PostToolUse: it was called, and may have failed.
 	PreToolUse  Event = "PreToolUse"
 	PostToolUse Event = "PostToolUse"
 	// PermissionRequest: the client would ask its person.
@@ -63,7 +63,7 @@ const (
 	// TaskCompleted: a task of the client's own list is about to be marked as completed.
 	TaskCompleted Event = "TaskCompleted"
 	SessionEnd    Event = "SessionEnd"
-	// Idle: the agent's turn is over, and nobody says what comes next. The answer comes when there is something to wake it for.
+	// Idle: the agent's turn is over. The answer comes when there is something to wake it for.
 	Idle Event = "Idle"
 )
 
@@ -72,7 +72,7 @@ func Events() []Event {
 	return []Event{SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, SubagentStart, SubagentStop, TeammateIdle, TaskCompleted, SessionEnd, Idle}
 }
 
-// Input is what a client tells about an event, as far as it matters here.
+// Input is what a rig uses of an event.
 type Input struct {
 	Session string
 	// Source is why the session starts: startup, resume, clear or compact.
@@ -81,11 +81,11 @@ type Input struct {
 	AgentID, AgentType string
 	// Transcript is the path of the session's transcript.
 	Transcript string
-	// Tool is the call of a tool, where the event is about one.
+	// Tool is the tool call of the event, if it has one.
 	Tool Tool
-	// ToolInput is what a tool that runs or spawns something is given, as JSON.
+	// ToolInput is the input, as JSON, of a tool that runs or spawns something.
 	ToolInput string
-	// LastMessage is the last that the agent said.
+	// LastMessage is the agent's last message.
 	LastMessage string
 
 	Teammate                     string
@@ -94,22 +94,22 @@ type Input struct {
 
 // Tool is a call of one of the client's tools.
 type Tool struct {
-	// ID is the client's id of the call, Name its name of the tool.
+	// ID is the client's ID of the call, Name its name of the tool.
 	ID, Name string
 	Does     ToolAction
-	// Given is what a person would want to know of it: the command line, the file, the address, else
-	// all that the tool is given as compact JSON; "" where that is not known.
+	// Given is what a person would want to know of the call: the command line, the file, the address, else
+	// the whole input as compact JSON; "" if not known.
 	Given string
-	// Spawned is the name of the subagent that is spawned, SpawnedType what kind it is, SpawnedID the
-	// client's id of it, once the call was made.
+	// Spawned is the name of the subagent that the call spawns, SpawnedType its type, SpawnedID the client's
+	// ID of it, once the call has returned.
 	Spawned, SpawnedType, SpawnedID string
 }
 
-// ToolAction is what a tool does, as far as the rig has something to say about it.
+// ToolAction is what a tool does, as far as it matters to the rig.
 type ToolAction int
 
 const (
-	// Looks: it changes nothing, or is a tool that is not known.
+	// Looks: it changes nothing, or the rig does not know the tool.
 	Looks ToolAction = iota
 	// Edits: it changes files.
 	Edits
@@ -123,15 +123,15 @@ const (
 	LeavesPlanning
 )
 
-// Answer is what an agent or its client is told. The zero value is silence.
+// Answer is the answer to a hook. The zero value says nothing.
 type Answer struct {
-	// Context is put before the agent.
+	// Context is added to the agent's context.
 	Context quote.Text
-	// Deny refuses the tool call that is about to be made, with this reason; Allow
-	// permits the one that the client would ask about.
+	// Deny refuses the tool call, with this reason; Allow permits the call that the
+	// client would ask about.
 	Deny  quote.Text
 	Allow bool
-	// Input replaces what the tool is given.
+	// Input replaces the tool's input.
 	Input string
 	// GoOn keeps an agent or a task from ending, with this reason.
 	GoOn quote.Text
@@ -144,7 +144,7 @@ type Output struct {
 	Code   int
 }
 
-// hookInput is what the clients that were tried write, in the names of the first of them.
+// hookInput is the format of events that all tested clients share.
 type hookInput struct {
 	Session         string          `json:"session_id"`
 	Source          string          `json:"source"`
@@ -161,8 +161,8 @@ type hookInput struct {
 	TaskDescription string          `json:"task_description"`
 }
 
-// DecodeHook is the Input of clients that use the field names that most do. tool says what
-// a tool of the client does with its input.
+// DecodeHook is the Input of clients that use the common field names. tool says what a tool
+// of the client does with its input.
 func DecodeHook(data []byte, tool func(name string, input json.RawMessage) Tool) (Input, error) {
 	var in hookInput
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -190,7 +190,7 @@ func DecodeHook(data []byte, tool func(name string, input json.RawMessage) Tool)
 		Teammate: in.Teammate, TaskSubject: in.TaskSubject, TaskDescription: in.TaskDescription}, nil
 }
 
-// TextField returns the first of some fields of a JSON object that is text and not empty, else "".
+// TextField returns the first of some fields of a JSON object that holds text, else "".
 func TextField(object json.RawMessage, names ...string) string {
 	var fields map[string]any
 	if json.Unmarshal(object, &fields) != nil {
@@ -204,7 +204,7 @@ func TextField(object json.RawMessage, names ...string) string {
 	return ""
 }
 
-// PrependField returns a JSON object with text before the text in one of its fields, "" where it has no such field.
+// PrependField returns a JSON object with text put before the text of a field, "" if it has no such field.
 func PrependField(object, field, text string) string {
 	var fields map[string]json.RawMessage
 	var old string
@@ -223,7 +223,7 @@ func PrependField(object, field, text string) string {
 	return string(out)
 }
 
-// hookOutput is what most clients read.
+// hookOutput is the format of answers that most clients read.
 type hookOutput struct {
 	Decision string       `json:"decision,omitempty"`
 	Reason   string       `json:"reason,omitempty"`
@@ -246,7 +246,7 @@ type hookBehavior struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// EncodeAnswer is the Output of clients that read the format that most do.
+// EncodeAnswer is the Output of clients that read the common format.
 func EncodeAnswer(e Event, name string, a Answer) Output {
 	if a == (Answer{}) {
 		return Output{}
@@ -267,7 +267,7 @@ func EncodeAnswer(e Event, name string, a Answer) Output {
 	return encode(hookOutput{Specific: specific})
 }
 
-// EncodeDecision is an answer that is a decision and its reason alone.
+// EncodeDecision encodes an answer that consists of a decision and its reason.
 func EncodeDecision(decision, reason string) Output {
 	return encode(hookOutput{Decision: decision, Reason: reason})
 }

@@ -49,7 +49,7 @@ const (
 // there is one.
 func Call(tool string, arguments json.RawMessage) []Passage {
 	var named map[string]any
-	_ = json.Unmarshal(arguments, &named) // anything else is shown as it is
+	_ = json.Unmarshal(arguments, &named) // anything but an object is shown whole
 	text := func(keys ...string) string {
 		for _, k := range keys {
 			switch v := named[k].(type) {

@@ -28,7 +28,7 @@ type Plugin struct {
 	Steps func(dir, binary string) []Step
 	// Settings are the files that the client reads from the folder of its settings alone.
 	Settings []string
-	// SettingsIn returns the folder of the client's settings where the environment names one, else ""; nil where it can't.
+	// SettingsIn returns the folder of the client's settings if the environment names one, else ""; nil if it can't.
 	SettingsIn func(env func(name string) string) string
 }
 

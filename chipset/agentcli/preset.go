@@ -26,16 +26,16 @@ const (
 	PromptScript PromptMode = "script"
 )
 
-// The decisions about an agent's permissions. Headless, nobody can answer what an
-// agent asks: with PermissionAsk it is refused whatever its client asks about, until
-// the person has approved just that.
+// The decisions about an agent's permissions. Nobody can answer a headless client: with
+// PermissionAsk everything that it asks about is refused until the person has approved
+// exactly that.
 const (
 	PermissionAsk  = "ask"
 	PermissionEdit = "edit"
 	PermissionFull = "full"
 )
 
-// ErrBadPreset is returned for a preset that can't be run as it is written.
+// ErrBadPreset is returned for an invalid preset.
 var ErrBadPreset = errors.New("invalid worker preset")
 
 // DefaultWorkerTimeout bounds a worker whose preset says nothing else.

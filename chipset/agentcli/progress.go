@@ -9,7 +9,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Figures are what a session has done and cost so far, as far as its client says.
+// Figures are what a session has done and cost so far, as its client reports.
 type Figures struct {
 	// Turns are answers of the model, Tools calls of tools.
 	Turns int `json:"turns,omitempty"`
@@ -22,7 +22,7 @@ type Figures struct {
 	Tool string `json:"last_tool,omitempty"`
 }
 
-// Known reports whether there is anything to say.
+// Known reports whether any figure is known.
 func (f Figures) Known() bool { return f.Turns > 0 || f.Tools > 0 || f.TokensIn > 0 || f.CostUSD > 0 }
 
 // String is one short phrase for a person.
@@ -60,8 +60,8 @@ func (f Figures) Spent() string {
 }
 
 // Progress is what a running session has done so far, as its client reports it, in
-// run/progress/{session}.json. It is there for people who look, may be removed at
-// any time, and ends with its session; the totals become an event.
+// run/progress/{session}.json. It is for display, may be removed at any time, and
+// ends with its session; the totals become an event.
 type Progress struct {
 	Session state.SessionID `json:"session"`
 	// Client is the program, ClientSession its own name for the session.
@@ -80,8 +80,7 @@ const ProgressDir = state.RunDir + "/progress"
 
 func progressPath(s state.SessionID) state.Path { return ProgressDir.Join(string(s) + ".json") }
 
-// ReadProgress returns what is known of a session, nil when nothing is. It returns no
-// error: a record that can't be read counts as none.
+// ReadProgress returns the progress of a session, nil if there is none or it can't be read.
 func ReadProgress(t *state.Tree, s state.SessionID) *Progress {
 	if s == "" {
 		return nil
@@ -101,7 +100,7 @@ func (p *Progress) Write(t *state.Tree) error {
 	return t.ReplaceJSON(progressPath(p.Session), p)
 }
 
-// RemoveProgress removes that of a session; a missing one is no error.
+// RemoveProgress removes the progress of a session. A missing one is not an error.
 func RemoveProgress(t *state.Tree, s state.SessionID) error { return t.Remove(progressPath(s)) }
 
 // String is one short phrase for a person, "" when there is nothing to say.

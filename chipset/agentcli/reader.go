@@ -8,47 +8,46 @@ import (
 	"github.com/gastown-chipset/chipset/state/spend"
 )
 
-// Reader makes sense of a session's output, a line at a time. What others wrote
-// may stand in it: nothing of it is taken for more than a figure or a quotation.
+// Reader interprets a session's output, a line at a time. The output is hostile input:
+// it may contain text of others, which is only ever counted or quoted.
 type Reader interface {
 	// Line takes one whole line without its end.
 	Line(line []byte)
 	// Figures are those of the session so far, all its runs together.
 	Figures() Figures
-	// Used is what the session has used so far, by model, "" where the client names none. An entry without a
-	// cost has tokens of which the client has not said what they cost; there may be two of one model.
+	// Used returns what the session has used so far, by model, "" if the client names none. An entry without a
+	// cost holds tokens whose cost the client has not named, so a model may have two entries.
 	Used() []spend.Model
-	// Session is the client's own name for the session, "" while it is not known.
+	// Session returns the client's own ID of the session, "" while it is not known.
 	Session() string
-	// Trying is the fault of the service that the client tries to overcome just now, or
-	// zero: its last words were that it tries again.
+	// Trying returns the fault because of which the client is retrying a request, or has
+	// failed without ending; zero if neither.
 	Trying() fault.Fault
-	// Waits reports whether the client waits for its service, as far as its lines tell: its run
-	// has not ended, and no tool of its agent runs. It is false for a client that does not tell.
+	// Waits reports whether the client is waiting for its service: its run has not ended, and
+	// no tool is running. It is false for a client whose output does not show that.
 	Waits() bool
-	// End judges how the run ended that has exited with this code, at this time. It is the one place
-	// that knows what the client's errors mean. A time of day that the client names is meant in the
-	// zone of at.
+	// End judges a run that exited with this code at this time. It is the one place that
+	// knows what the client's errors mean. A time of day in the output is in the zone of at.
 	End(code int, at time.Time) End
-	// Resumed begins another run of the same session.
+	// Resumed tells the reader that another run of the same session begins.
 	Resumed()
 }
 
-// Verdict is what a client says about the end of its run.
+// Verdict is how a run ended, as the client's output tells.
 type Verdict string
 
 const (
-	// ByExitCode: it says nothing, the exit code counts.
+	// ByExitCode: the output says nothing, the exit code counts.
 	ByExitCode Verdict = ""
-	// Finished: the agent has ended its turn by itself, without an error.
+	// Finished: the agent ended its turn by itself, without an error.
 	Finished Verdict = "finished"
-	// Unfinished: it was made to end before it was through, and could go on.
+	// Unfinished: the run ended before its turn did. The session can be resumed.
 	Unfinished Verdict = "unfinished"
-	// Refused: it has ended, but was refused what it asked permission for.
+	// Refused: the run ended after a permission was refused.
 	Refused Verdict = "refused"
-	// Broken: it could not go on, for a reason that going on would not change.
+	// Broken: the run failed for a reason that resuming would not change.
 	Broken Verdict = "broken"
-	// Gone: it could not load the session that it was to go on with.
+	// Gone: the client could not load the session that it should resume.
 	Gone Verdict = "gone"
 )
 
@@ -57,19 +56,19 @@ type End struct {
 	Verdict Verdict
 	// Reason is one sentence, "" for Finished and ByExitCode.
 	Reason string
-	// Fault is what kept the client from its work, where its own words or exit code tell; what an agent
-	// or a tool prints never does. The zero Fault says nothing.
+	// Fault is what kept the client from its work, if its own words or exit code tell. What an agent
+	// or a tool prints never counts. The zero Fault is none.
 	Fault fault.Fault
-	// Said is the last that the agent, or its client, had to say.
+	// Said is the last text of the agent or its client.
 	Said string
 }
 
 // Limits of what is kept of an output.
 const (
-	// maxLine bounds a line that is looked into; longer ones hold files and
-	// pictures, never a figure.
+	// maxLine bounds a line that is parsed; longer ones hold files and pictures,
+	// never a figure.
 	maxLine = 4 << 20
-	// maxSaid bounds a quotation, maxNoise the lines that are no JSON.
+	// maxSaid bounds a quotation in bytes, maxNoise the number of lines kept that are not JSON.
 	maxSaid  = 1 << 10
 	maxNoise = 8
 )

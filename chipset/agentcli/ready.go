@@ -13,31 +13,31 @@ import (
 	"github.com/gastown-chipset/chipset/state/fault"
 )
 
-// Account says how a client shows its service who uses it, as far as that can be told without asking the service.
+// Account says how to find out, without asking the service, whether somebody is logged in.
 type Account struct {
-	// Keys are variables any of which is enough.
+	// Keys are environment variables; any one of them is enough.
 	Keys []string
-	// Other reports whether its settings, the folder with which Home.Own begins, name other means. nil: it has none.
+	// Other reports whether the settings in a folder (the first of Home.Own) name another way to log in. nil: there is none.
 	Other func(settings string) bool
-	// Status are the arguments with which the program reports whether somebody is logged in, LoggedOut what it prints
-	// where nobody is. Without them the account is missing where there is no key and no other means.
+	// Status are the arguments that make the program report whether somebody is logged in, LoggedOut what it prints
+	// if nobody is. Without them nobody is logged in unless there is a key or another way.
 	Status    []string
 	LoggedOut string
-	// Login is the command line with which a person logs in.
+	// Login is the command line that logs a person in.
 	Login string
 }
 
-// Readiness is whether a client can start as a preset says.
+// Readiness says whether a client can start as a preset says.
 type Readiness struct {
-	// Path is the program, Version what it says about itself, both "" where that is not known.
+	// Path is the program, Version the version that it prints, both "" if not known.
 	Path, Version string
-	// Fault is why it can't start, zero when nothing is known that keeps it from that.
+	// Fault is why it can't start, zero if nothing is known to prevent it.
 	Fault fault.Fault
 	// Mend is a command line that mends it, or "".
 	Mend string
 }
 
-// Surroundings are what a client finds when it starts.
+// Surroundings are the home, environment and permission that a client starts with.
 type Surroundings struct {
 	Home    string
 	Environ []string
@@ -54,8 +54,8 @@ func (s *Surroundings) lookup(name string) string {
 	return ""
 }
 
-// Ready looks whether a preset can start: its program is there, knows the options that it is given, and somebody is logged
-// in. No model is asked. What can't be found out within the deadline counts as ready.
+// Ready checks whether a preset can start: its program exists, knows the options on its command line, and somebody is
+// logged in. No model is asked. A check that does not finish within the deadline counts as passed.
 func Ready(ctx context.Context, c *Client, p Preset, s Surroundings, deadline time.Duration) Readiness {
 	program := p.Command[0]
 	if strings.Contains(program, "/") && !filepath.IsAbs(program) || p.Env["PATH"] != "" {
@@ -104,7 +104,7 @@ func Ready(ctx context.Context, c *Client, p Preset, s Surroundings, deadline ti
 	return r
 }
 
-// unknownOption returns the first long option that the program would be given and that its help does not name.
+// unknownOption returns the first long option on the command line that the program's help does not name, or "".
 func (c *Client) unknownOption(ctx context.Context, path string, p Preset, s Surroundings, deadline time.Duration) string {
 	if len(c.Help) == 0 {
 		return ""
@@ -137,7 +137,7 @@ func (c *Client) Settings(s Surroundings) string {
 	return moved
 }
 
-// loggedOut reports whether nobody is known to be logged in.
+// loggedOut reports whether it is certain that nobody is logged in.
 func (c *Client) loggedOut(ctx context.Context, path string, s Surroundings, deadline time.Duration) bool {
 	a := c.Account
 	if a == nil || slices.ContainsFunc(a.Keys, func(key string) bool { return s.lookup(key) != "" }) {

@@ -1,6 +1,6 @@
 // Package bridge carries mail between a rig and the mailboxes of other systems,
-// in both directions. It is started by hand and never needed: a message that it
-// carries stays where it was, too.
+// in both directions. It is optional and started by hand. A message that it carries
+// also stays where it was.
 //
 //	theirs  a foreign agent, and the agent that stands for it in the rig: what
 //	        lies unread in that agent's mailbox is written into the foreign inbox,
@@ -8,11 +8,10 @@
 //	ours    an agent of the rig, and its name in the foreign system: what lies in
 //	        that foreign inbox becomes mail, and is then retired there
 //
-// Inward a message has an id made of where it came from, so it is delivered
-// once however often it is tried. Outward it carries the name of the rig's
-// message, which is looked for before it is written again. Foreign files are
-// changed only in the way their own programs do it; what can't be understood is
-// left as it is and reported.
+// Inward, the id of a message is derived from its origin, so retries deliver it
+// once. Outward, a message carries the name of the rig's message, which is searched
+// for before it is written again. Foreign files are changed only in the way their own
+// programs do it; a file in an unknown format is reported and not changed.
 package bridge
 
 import (
@@ -35,31 +34,31 @@ import (
 // System holds the mailboxes of another system. Two implementations exist: package
 // nanobot, and the team inboxes of a coding agent's client, in that client's folder.
 type System interface {
-	// Name is what its messages' ids begin with.
+	// Name is the system's name; it goes into the ids of its messages.
 	Name() string
-	// Introduce tells each system about the agents of the other, where the foreign
-	// one keeps a list of them. It is called before mail is carried.
+	// Introduce registers the agents of each system with the other, if the foreign
+	// one keeps a list of agents. It is called before mail is carried.
 	Introduce(ctx context.Context, b *Bridge) error
-	// Receive hands each message of a foreign inbox to take, oldest first, and
-	// retires in the foreign system those that take returned nil for. What is
-	// malformed stays and is reported by the error, beside what went wrong.
+	// Receive calls take for each message of a foreign inbox, oldest first, and
+	// retires it in the foreign system if take returns nil. A malformed message
+	// stays. The error joins everything that went wrong.
 	Receive(ctx context.Context, inbox string, take func(Message) error) error
 	// Deliver puts a message into a foreign inbox, unless it was put there before.
 	Deliver(ctx context.Context, inbox string, o Outgoing) error
-	// Settle forgets what Deliver keeps of a message that is marked as read.
+	// Settle removes what Deliver remembers of a message, once that is marked as read.
 	Settle(inbox string, e *mail.Entry) error
 }
 
 // Message is a foreign message.
 type Message struct {
-	// Key is what tells it from every other one of its inbox.
+	// Key is unique within the inbox.
 	Key     string
 	From    string
 	Subject string
 	// Passed are the agents that passed it on.
 	Passed []string
-	// Message holds what else is known: type, body, task, times. From, To, ID and
-	// Trace are the bridge's.
+	// Message holds the rest: type, body, task, times. The bridge sets From, To, ID and
+	// Trace.
 	Message mail.Message
 }
 
@@ -104,8 +103,8 @@ func ParsePair(text string) (Pair, error) {
 	return Pair{Foreign: name, Agent: agentID}, err
 }
 
-// Register makes the agents known that stand for the foreign ones. Errors:
-// ErrConflict for a name that a role of the rig has.
+// Register registers the agents that stand for the foreign ones. Errors: ErrConflict
+// for the name of a role of the rig.
 func (b *Bridge) Register(ctx context.Context) error {
 	for _, p := range b.Theirs {
 		a, err := b.Rig.Agents.Get(string(p.Agent))
@@ -125,8 +124,8 @@ func (b *Bridge) Register(ctx context.Context) error {
 	return nil
 }
 
-// Carry moves everything that waits, in both directions. It goes on past what
-// it can't carry; the error is all of that.
+// Carry moves everything that waits, in both directions. It goes on after a failure;
+// the error joins all of them.
 func (b *Bridge) Carry(ctx context.Context) (Count, error) {
 	var n Count
 	failed := []error{b.Foreign.Introduce(ctx, b)}
@@ -184,7 +183,7 @@ func (b *Bridge) outward(ctx context.Context, p Pair) (int, error) {
 	return n, errors.Join(failed...)
 }
 
-// outgoing gives the foreign names to what a message says of agents.
+// outgoing translates the agents of a message into foreign names.
 func (b *Bridge) outgoing(e *mail.Entry) (Outgoing, error) {
 	out := Outgoing{Entry: e, From: b.ForeignName(e.From)}
 	for _, id := range e.Trace {
@@ -204,8 +203,8 @@ func (b *Bridge) outgoing(e *mail.Entry) (Outgoing, error) {
 	return out, nil
 }
 
-// agentNamed is the agent that a foreign name means, "" where nobody stands for it and
-// it is no agent's ID either.
+// agentNamed returns the agent of a foreign name, "" if no agent stands for it and it is
+// not a valid agent ID either.
 func (b *Bridge) agentNamed(name string) state.AgentID {
 	for _, p := range append(append([]Pair(nil), b.Theirs...), b.Ours...) {
 		if p.Foreign == name {
@@ -229,8 +228,8 @@ func (b *Bridge) ForeignName(id state.AgentID) string {
 	return string(id)
 }
 
-// inward makes mail of a foreign message. Its sender is the agent that stands
-// for it; one that nobody stands for could not be answered.
+// inward sends a foreign message as mail from the agent that stands for its sender.
+// Without such an agent it is refused: nobody could answer it.
 func (b *Bridge) inward(ctx context.Context, to Pair, l Message) error {
 	m := l.Message
 	for _, p := range b.Theirs {
@@ -253,9 +252,9 @@ func (b *Bridge) inward(ctx context.Context, to Pair, l Message) error {
 	return b.send(ctx, m)
 }
 
-// send delivers a foreign message. Other systems leave out steps of a task's life: those
-// before the one that it reports are made first. A message that is no legal step even then
-// is delivered as one about no task.
+// send delivers a foreign message. Other systems skip steps of a task: the steps before the
+// one that it reports are made first. A message that is not a legal step even then is
+// delivered without its task.
 func (b *Bridge) send(ctx context.Context, m mail.Message) error {
 	deliver := func(m *mail.Message) (illegal bool, _ error) {
 		_, err := b.Rig.Sender.Send(ctx, *m)
@@ -283,7 +282,7 @@ func (b *Bridge) send(ctx context.Context, m mail.Message) error {
 	return err
 }
 
-// before are the steps of a task that another system may leave out before one.
+// before lists the steps of a task that another system may skip before s.
 func before(s mail.TaskState) []mail.TaskState {
 	switch s {
 	case mail.TaskWorking, mail.TaskFailed:
@@ -295,8 +294,8 @@ func before(s mail.TaskState) []mail.TaskState {
 	return nil
 }
 
-// ReadFile returns the content of a foreign file of at most limit bytes. A link or
-// anything else that is not a regular file is refused. Errors: fs.ErrNotExist.
+// ReadFile returns the content of a foreign file of at most limit bytes. It refuses
+// anything but a regular file, links too. Errors: fs.ErrNotExist.
 func ReadFile(file string, limit int64) ([]byte, error) {
 	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: it is not a regular file, and is left as it is", file)
@@ -304,7 +303,7 @@ func ReadFile(file string, limit int64) ([]byte, error) {
 	return state.ReadOutside(file, limit)
 }
 
-// Bounds of what is taken from another system, in bytes.
+// Bounds of text from another system, in bytes.
 const (
 	MaxQuoted  = 64 // in an error
 	MaxSubject = 80 // as a subject

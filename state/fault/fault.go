@@ -67,8 +67,8 @@ const (
 	ModelUnknown Kind = "model_unknown"
 	// Credit: the account has no money left. Ends with a payment.
 	Credit Kind = "credit"
-	// FlagsRefused: the client does not understand its command line. Ends with another
-	// version of it, or another preset.
+	// FlagsRefused: the client rejects its command line. Ends with another version of the
+	// client, or another preset.
 	FlagsRefused Kind = "flags_refused"
 	// ClientMissing: the program does not exist. Ends with its installation.
 	ClientMissing Kind = "client_missing"
@@ -186,7 +186,7 @@ func (k Kind) Phrase() string {
 	return strings.ReplaceAll(string(k), "_", " ")
 }
 
-// Limits of what a fault may hold, in bytes.
+// Limits of a fault's texts, in bytes.
 const (
 	// MaxReason bounds Fault.Reason.
 	MaxReason = 300
