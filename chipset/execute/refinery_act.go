@@ -90,7 +90,7 @@ func (r *Refinery) other(ctx context.Context, a roles.Action) error {
 		return err
 	case refinery.QueueBlocked:
 		r.Rig.Events.Tell(event.QueueBlocked(r.ID, a.Request, a.Reason))
-		r.Say("the merge queue is blocked by %s: %s", a.Request, a.Reason)
+		r.Say("the merge queue is blocked by %s: %s", a.Request, wording.FirstLine(a.Reason))
 		return nil
 	case refinery.QueueUnblocked:
 		r.Rig.Events.Tell(event.QueueUnblocked(r.ID))
