@@ -44,6 +44,7 @@ type Job struct {
 	mu      sync.Mutex
 	exit    Exit
 	failed  bool // the command could not even be tried
+	killed  bool // because its supervisor was killed
 	over    bool // the supervisor is gone
 	lastCPU time.Duration
 	// killTimer kills a supervisor that has not done as it was asked by killTime.
@@ -69,8 +70,17 @@ func start(ctx context.Context, self string, spec Spec, host *Host) (*Job, error
 		}
 		// Somebody may have ended it just then, with nothing started under it.
 	}
-	return startUnder(ctx, self, spec, host, nil)
+	for tries := 1; ; tries++ {
+		j, err := startUnder(ctx, self, spec, host, nil)
+		var failed *StartError
+		if !errors.As(err, &failed) || !failed.killed || tries == maxKilled {
+			return j, err
+		}
+	}
 }
+
+// maxKilled is how many supervisors in a row may be killed before they start a job.
+const maxKilled = 3
 
 // Attend runs a command as Host.Start does, on a terminal and under a supervisor of its own. The terminal is not the
 // controlling one of the command: what its keys and its window tell goes to the caller, which passes it on (Job.Signal).
@@ -110,7 +120,7 @@ func begin(ctx context.Context, spec Spec, host *Host, s *supervision) (*Job, er
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failed {
-		return nil, &StartError{ID: spec.ID, Fault: j.exit.Fault}
+		return nil, &StartError{ID: spec.ID, Fault: j.exit.Fault, killed: j.killed}
 	}
 	return j, nil
 }
@@ -277,8 +287,9 @@ func (j *Job) supervisorLost(cause error) {
 	if never {
 		exit.Fault = fault.New(fault.WorktreeFailed, exit.Error)
 	}
+	var ended *exec.ExitError
 	j.mu.Lock()
-	j.exit, j.failed = exit, never
+	j.exit, j.failed, j.killed = exit, never, never && errors.As(cause, &ended) && !ended.Exited()
 	j.mu.Unlock()
 }
 

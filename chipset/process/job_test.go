@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -275,6 +276,29 @@ func TestSupervisorThatIsNone(t *testing.T) {
 	_, err := start(t.Context(), noise, b.spec("true"), nil)
 	if !errors.Is(err, ErrNotStarted) || !strings.Contains(err.Error(), "stderr") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestKilledBeforeItsReport: a supervisor that somebody kills before it has started the job is replaced, a few times.
+func TestKilledBeforeItsReport(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kills, starts := range map[int]bool{1: true, 2: true, 3: false} {
+		b := newBench(t)
+		script := fmt.Sprintf("#!/bin/sh\ncd '%s'\necho >> kills\n[ $(wc -l < kills) -gt %d ] || kill -9 $$\nexec '%s' \"$@\"\n", b.dir, kills, self)
+		job, err := start(t.Context(), b.write("self", script, 0o755), b.spec("exit 7"), nil)
+		switch {
+		case (err == nil) != starts:
+			t.Errorf("%d kills: %v", kills, err)
+		case err != nil && !errors.Is(err, ErrNotStarted):
+			t.Errorf("error %v", err)
+		case err == nil:
+			if exit := b.wait(job); exit.Code != 7 {
+				t.Errorf("%d kills: %+v", kills, exit)
+			}
+		}
 	}
 }
 

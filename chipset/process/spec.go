@@ -50,6 +50,9 @@ type StartError struct {
 	ID string
 	// Fault says why.
 	Fault fault.Fault
+
+	// killed: somebody killed the supervisor before it started anything.
+	killed bool
 }
 
 func (e *StartError) Error() string {
