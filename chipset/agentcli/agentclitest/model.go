@@ -11,6 +11,7 @@ package agentclitest
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -27,7 +28,8 @@ type Turn struct {
 	// Say is text; Calls are tool calls, made after it.
 	Say   string
 	Calls []Call
-	// Status is that of an error of the API, with Say as its message; 0 is none.
+	// Status is that of an error of the API, with Say as its message; 0 is none, Cut ends the connection
+	// in the middle of an answer.
 	Status int
 	// Hold delays the answer until it is closed. Seen is closed when the request
 	// has come.
@@ -36,6 +38,9 @@ type Turn struct {
 	// Always keeps the turn after it was used.
 	Always bool
 }
+
+// Cut is the Status of an answer that breaks off.
+const Cut = -1
 
 // Call is one tool call.
 type Call struct {
@@ -67,8 +72,6 @@ type Request struct {
 	// client's own about the conversation (a title, a summary), and not scripted.
 	Tools []string
 	Body  []byte
-	// Header is the request's, for the client's name and version.
-	Header http.Header
 }
 
 // Has reports whether the conversation contains all of the texts.
@@ -81,13 +84,11 @@ type Model struct {
 	// URL is where it listens, without a path.
 	URL string
 
-	server *httptest.Server
-	mu     sync.Mutex
-	script []Turn
-	asked  []Request
-	// unscripted counts the requests that no turn was left for.
-	unscripted int
-	answers    int
+	server  *httptest.Server
+	mu      sync.Mutex
+	script  []Turn
+	asked   []Request
+	answers int
 }
 
 // StartModel starts a stand-in that lives as long as the test.
@@ -113,6 +114,24 @@ func (m *Model) Play(script ...Turn) {
 	m.script = slices.Clone(script)
 }
 
+// Disconnect refuses connections from now on, and breaks those that there are; Reconnect takes them again.
+func (m *Model) Disconnect() { m.Close() }
+
+// Reconnect listens where it did before Disconnect.
+func (m *Model) Reconnect(t testing.TB) {
+	t.Helper()
+	listener, err := net.Listen("tcp", strings.TrimPrefix(m.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(m.serve))
+	if err := server.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server.Listener, m.server = listener, server
+	server.Start()
+}
+
 // Close ends it, and with it the requests that it still holds.
 func (m *Model) Close() {
 	m.server.CloseClientConnections()
@@ -126,25 +145,11 @@ func (m *Model) Requests() []Request {
 	return slices.DeleteFunc(slices.Clone(m.asked), func(r Request) bool { return len(r.Tools) == 0 })
 }
 
-// Unscripted is how many requests came when no turn was left for them. They are
-// answered with a polite end of the conversation.
-func (m *Model) Unscripted() int {
+// All are the requests so far, those without tools too, in order.
+func (m *Model) All() []Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.unscripted
-}
-
-// Left is how many turns were not used, those forever not counted.
-func (m *Model) Left() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	left := 0
-	for i := range m.script {
-		if !m.script[i].Always {
-			left++
-		}
-	}
-	return left
+	return slices.Clone(m.asked)
 }
 
 // maxRequest bounds what is read of one request.
@@ -167,7 +172,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusNotFound, object{"error": object{"type": "not_found_error", "message": "no such interface: " + r.URL.Path}})
 		return
 	}
-	request := Request{Body: body, Header: r.Header.Clone()}
+	request := Request{Body: body}
 	var parsed object
 	if err := json.Unmarshal(body, &parsed); err != nil {
 		writeJSON(w, http.StatusBadRequest, object{"error": object{"type": "invalid_request_error", "message": err.Error()}})
@@ -184,6 +189,11 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
+	}
+	if turn.Status == Cut {
+		w.Header().Set("Content-Length", "1000")
+		newStream(w).write("event: ping\n")
+		panic(http.ErrAbortHandler)
 	}
 	if turn.Status != 0 {
 		writeJSON(w, turn.Status, dialect.failure(turn))
@@ -213,7 +223,6 @@ func (m *Model) next(r Request) (Turn, int) {
 		}
 		return turn, m.answers
 	}
-	m.unscripted++
 	return Turn{Say: "There is nothing left to do."}, m.answers
 }
 

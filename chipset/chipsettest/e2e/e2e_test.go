@@ -114,7 +114,7 @@ func configure(t *testing.T, home, url string) {
 		"env_key = \"STAND_IN_KEY\"\nrequest_max_retries = 1\nstream_max_retries = 1\n", url)
 	for name, text := range map[string]string{
 		".codex/config.toml":             codex,
-		".gemini/settings.json":          `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"enableAutoUpdate":false}}`,
+		".gemini/settings.json":          `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"enableAutoUpdate":false,"maxAttempts":2}}`,
 		".config/opencode/opencode.json": string(opencode),
 	} {
 		file := filepath.Join(home, name)

@@ -71,6 +71,46 @@ func TestApprovedGoesOn(t *testing.T) {
 	}
 }
 
+// TestApprovedLater: up --until-idle ends while a permission is asked for. With the approval the next one goes on with
+// the very session.
+func TestApprovedLater(t *testing.T) {
+	for _, client := range []string{"claude", "opencode"} {
+		t.Run(client, func(t *testing.T) {
+			s := set(t, client, "edit", "", needy(shell("I ask.", asks), after(sent, agentclitest.Turn{Say: "I wait for the answer."}))...)
+			id := s.add()
+			if out, code := s.Try("up", "--until-idle", "--timeout", upTime); code != 7 || !strings.Contains(out, "chipset approve 1") {
+				t.Fatalf("up: exit %d\n%s", code, out)
+			}
+			s.Chipset("approve", "1")
+			if out, code := s.Try("up", "--until-idle", "--timeout", upTime); code != 0 || s.bead(id).Status != bead.Merged {
+				t.Fatalf("up: exit %d\n%s", code, out)
+			}
+			s.oneSession(id)
+		})
+	}
+}
+
+// TestNoWayAround: the rig puts the name of a subagent before its commands, and clients let that pass. What else stands on
+// such a line needs a permission as ever.
+func TestNoWayAround(t *testing.T) {
+	const export = "export CHIPSET_AGENT=x"
+	lines := []string{export + "; " + outOfBounds, export + " && " + outOfBounds, export + "\n" + outOfBounds, export + " | " + outOfBounds,
+		export + " & " + outOfBounds, export + "$(" + outOfBounds + ")", export + "`" + outOfBounds + "`", export + "<(" + outOfBounds + ")"}
+	s := set(t, "claude", "edit", "")
+	var script []agentclitest.Turn
+	for _, line := range lines {
+		script = append(script, shell("I try.", line))
+	}
+	s.model.Play(append(script, shell("I end.", "chipset fail --reason refused"), agentclitest.Turn{Say: "That was all.", Always: true})...)
+	s.add()
+	s.Try("up", "--until-idle", "--timeout", upTime)
+	for i, line := range lines {
+		if r := s.request(i + 1); !strings.Contains(r.Last, "This is not permitted here") {
+			t.Errorf("%q is answered with\n%s", line, r.Last)
+		}
+	}
+}
+
 // requests are the names of the permissions that the person was asked for.
 func (s *stage) requests() []string {
 	out, _ := s.Try("mail", "inbox", "human", "--unread")

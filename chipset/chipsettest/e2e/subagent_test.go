@@ -12,13 +12,18 @@ import (
 // TestSubagents: of five subagents of one type that are spawned in one message each is told who it is, its commands
 // speak as itself.
 func TestSubagents(t *testing.T) {
-	const n = 5
+	for _, n := range []int{5, 20} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { subagents(t, n) })
+	}
+}
+
+func subagents(t *testing.T, n int) {
 	spawn := agentclitest.Turn{Say: "I spawn five.", Lacks: []string{"ALL-SPAWNED"}, Has: []string{"ASSIGNED-TEXT"}}
 	script := []agentclitest.Turn{}
 	for i := range n {
 		spawn.Calls = append(spawn.Calls, agentclitest.Use("Agent", map[string]any{"description": fmt.Sprintf("helper %d", i), "subagent_type": "general-purpose",
 			"name": fmt.Sprintf("helper-%d", i), "prompt": fmt.Sprintf("SUBAGENT-%d, send your mail.", i), "run_in_background": false}))
-		mine := fmt.Sprintf("SUBAGENT-%d", i)
+		mine := fmt.Sprintf("SUBAGENT-%d,", i)
 		script = append(script,
 			agentclitest.Turn{Has: []string{mine}, Lacks: []string{"ASSIGNED-TEXT", fmt.Sprintf("HELLO-%d-SENT", i)}, Say: "I write.", Calls: []agentclitest.Call{
 				agentclitest.Shell(fmt.Sprintf("chipset mail send mayor -s HELLO-%d && printf 'HELLO-%%d-SENT' %d", i, i))}},
@@ -31,8 +36,8 @@ func TestSubagents(t *testing.T) {
 		agentclitest.Turn{Say: "I wait.", Always: true})
 	s := set(t, "claude", "full", "", script...)
 	s.lands(s.add())
-	identity := regexp.MustCompile(`You are polecat-alpha\.helper-(\d) `)
-	asked := regexp.MustCompile(`SUBAGENT-(\d), send`)
+	identity := regexp.MustCompile(`You are polecat-alpha\.helper-(\d+) `)
+	asked := regexp.MustCompile(`SUBAGENT-(\d+), send`)
 	told := 0
 	for _, r := range s.model.Requests() {
 		if is := identity.FindStringSubmatch(r.Text); is != nil && !strings.Contains(r.Text, "ASSIGNED-TEXT") {
