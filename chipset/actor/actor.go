@@ -100,7 +100,7 @@ func (a *Actor) Authority(what string) error {
 	if a.ID == state.Human || a.ID == a.Mayor() {
 		return nil
 	}
-	return WithHint(state.Conflictf(what, "only the mayor and human may, and you speak as %s", a.ID),
+	return WithHint(state.Conflictf(what, "only the mayor and human may do this, and you speak as %s", a.ID),
 		fmt.Sprintf("chipset mail send %s --subject … asks for it", a.Mayor()))
 }
 

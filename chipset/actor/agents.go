@@ -104,9 +104,9 @@ func (a *Actor) Remove(ctx context.Context, id state.AgentID) error {
 	case err != nil:
 		return err
 	case gone.Status == agent.Retired:
-		return state.Conflictf("agent "+string(id), "is removed already")
+		return state.Conflictf("agent "+string(id), "is already removed")
 	case gone.Role != agent.Crew || gone.Parent == "":
-		return WithHint(state.Conflictf("agent "+string(id), "is named by the definition"), "take it out of chipset.yaml; the next start retires it")
+		return WithHint(state.Conflictf("agent "+string(id), "is named by the definition"), "remove it from chipset.yaml; the next start retires it")
 	}
 	holds, err := a.holdings(id)
 	if err != nil {

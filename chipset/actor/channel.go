@@ -103,7 +103,7 @@ func (a *Actor) Verdict(ctx context.Context, outcome retire.Outcome, summary, re
 		return rec, err
 	}
 	if !won && rec.Outcome != outcome {
-		return rec, state.Conflictf("assignment "+string(p.Assignment), "ended as %s already, at %s", rec.Outcome, rec.CreatedAt)
+		return rec, state.Conflictf("assignment "+string(p.Assignment), "already ended as %s, at %s", rec.Outcome, rec.CreatedAt)
 	}
 	return rec, nil
 }

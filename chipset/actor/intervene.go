@@ -32,7 +32,7 @@ func (a *Actor) sling(ctx context.Context, id state.BeadID, to state.AgentID) (d
 	rec, err := carry.Sling(ctx, a.Rig, id, to, a.ID)
 	var slung *carry.AlreadySlung
 	if errors.As(err, &slung) {
-		err = state.Conflictf("bead "+string(slung.Bead), "is slung to %s already", slung.Agent)
+		err = state.Conflictf("bead "+string(slung.Bead), "is already slung to %s", slung.Agent)
 	}
 	return rec, err
 }
@@ -106,7 +106,7 @@ func (a *Actor) decideBead(ctx context.Context, id state.BeadID, do func() error
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("it is decided, but the mail about %s is not marked: %w", id, err)
+		return fmt.Errorf("the decision is made, but the mail about %s is not marked as read: %w", id, err)
 	}
 	return nil
 }
@@ -134,18 +134,18 @@ func (a *Actor) DropRequest(ctx context.Context, id state.MergeID, reason string
 // the reason. change is the one that the person was shown; "" is the present one. Only the person decides.
 func (a *Actor) DecideRequest(ctx context.Context, id state.MergeID, change string, d Decision) error {
 	if a.ID != state.Human {
-		return state.Conflictf("merge request "+string(id), "only the person lets protected files change, and you speak as %s", a.ID)
+		return state.Conflictf("merge request "+string(id), "only the person may let protected files change, and you speak as %s", a.ID)
 	}
 	q, err := a.Queue.Get(string(id))
 	switch {
 	case err != nil:
 		return err
 	case d.Remember:
-		return Invalidf("what protected files hold is decided each time: merge.protect names them")
+		return Invalidf("a decision about protected files (merge.protect) can't be remembered")
 	case d.Approved && change == "" && q.Held != nil:
 		change = q.Held.Change
 	case !d.Approved && strings.TrimSpace(d.Reason) == "":
-		return Invalidf("sending it back needs a reason")
+		return Invalidf("a reason is required to send it back")
 	}
 	if d.Approved {
 		_, err = carry.Allow(ctx, a.Rig, id, change)

@@ -40,7 +40,7 @@ func (a *Actor) placeFound(ctx context.Context, b *bead.Bead) error {
 		}
 	}
 	if depth > limits.Depth {
-		return a.overLimit(ctx, "depth:"+string(p.Bead), fmt.Sprintf("%s was itself added by work on a bead, and so on: %d steps are too deep for another (limits.depth)", p.Bead, depth))
+		return a.overLimit(ctx, "depth:"+string(p.Bead), fmt.Sprintf("%s is at the end of a chain of %d beads that were each added by the work on the one before (limits.depth)", p.Bead, depth))
 	}
 	added := 0
 	for i := range all {

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrHops is returned for passing on a message that may make no more hops.
-var ErrHops = errors.New("its hops (ttl) are used up")
+var ErrHops = errors.New("it has no hops left (ttl)")
 
 // CheckMessage tells what is wrong with a message whoever it goes to. Errors:
 // ErrInvalid.
@@ -148,14 +148,14 @@ func (a *Actor) address(m mail.Message, lookup func() (state.AgentID, error)) (m
 // process; who runs them reads the request and answers it.
 func (a *Actor) nameSession(m *mail.Message) error {
 	if m.From != state.Human && m.From != a.Mayor() {
-		return state.Conflictf("mail to "+string(m.To), "only the mayor and human ask an agent to end")
+		return state.Conflictf("mail to "+string(m.To), "only the mayor and human may ask an agent to shut down")
 	}
 	stamp, alive := a.Alive(m.To)
 	if !alive {
 		if who, err := a.Agents.Get(string(m.To)); err == nil && who.Role == agent.Crew {
 			return nil
 		}
-		return state.Conflictf("mail to "+string(m.To), "no process runs it that could be asked to end")
+		return state.Conflictf("mail to "+string(m.To), "no process runs it, so there is nothing to shut down")
 	}
 	ref := mail.Ref{}
 	if m.Ref != nil {
@@ -234,7 +234,7 @@ func (a *Actor) Reply(ctx context.Context, e *mail.Entry, answer Answer) (mail.N
 		return "", err
 	}
 	if err := a.MarkOwn(ctx, e); err != nil {
-		return name, fmt.Errorf("the reply is sent, but %s is not marked: %w", e.Name, err)
+		return name, fmt.Errorf("the reply is sent, but %s is not marked as read: %w", e.Name, err)
 	}
 	return name, nil
 }
@@ -276,7 +276,7 @@ func carryTask(m *mail.Message, e *mail.Entry, to mail.TaskState) (moves bool, _
 	t, err := e.TaskOf()
 	if err != nil || t == nil {
 		if to != "" {
-			return false, state.Conflictf("message "+string(e.Name), "refers to no task that could become %s", to)
+			return false, state.Conflictf("message "+string(e.Name), "has no task that could become %s", to)
 		}
 		return false, nil // what another writer means by it is not ours to carry
 	}
@@ -345,7 +345,7 @@ func (a *Actor) Forward(ctx context.Context, e *mail.Entry, note, to string) (ma
 		}
 	}
 	if slices.Contains(trace, id) {
-		return "", WithHint(state.Conflictf("forward to "+string(id), "it has had the message already (%v): it would go round in a loop", trace),
+		return "", WithHint(state.Conflictf("forward to "+string(id), "it already had the message (%v), and forwarding would be a loop", trace),
 			"chipset mail reply answers the sender")
 	}
 	left := DefaultTTL

@@ -13,7 +13,7 @@ import (
 // state.ErrConflict, state.ErrNotFound for a scope that is not paused.
 func (a *Actor) Resume(ctx context.Context, scope pause.Scope) (resumed []pause.Scope, err error) {
 	if a.ID != state.Human {
-		return nil, state.Conflictf("pause "+string(scope), "only the person resumes, and you speak as %s", a.ID)
+		return nil, state.Conflictf("pause "+string(scope), "only the person may resume work, and you speak as %s", a.ID)
 	}
 	all, err := a.Pauses.InForce()
 	if err != nil {

@@ -165,7 +165,7 @@ func (a *Actor) remember(ctx context.Context, rule string, asker state.AgentID, 
 // from now on. Only the person may. Errors: state.ErrNotFound, state.ErrConflict.
 func (a *Actor) DecideHost(ctx context.Context, id string, d Decision) (permission.Rule, error) {
 	if a.ID != state.Human {
-		return permission.Rule{}, state.Conflictf("permission "+id, "only the person grants one, and you speak as %s", a.ID)
+		return permission.Rule{}, state.Conflictf("permission "+id, "only the person may grant one, and you speak as %s", a.ID)
 	}
 	rule, err := a.Permissions.Get(id)
 	if err != nil {
@@ -178,7 +178,7 @@ func (a *Actor) DecideHost(ctx context.Context, id string, d Decision) (permissi
 // Revoke forgets a decision that was remembered. Only the person may.
 func (a *Actor) Revoke(id string) (permission.Rule, error) {
 	if a.ID != state.Human {
-		return permission.Rule{}, state.Conflictf("permission "+id, "only the person revokes one, and you speak as %s", a.ID)
+		return permission.Rule{}, state.Conflictf("permission "+id, "only the person may revoke one, and you speak as %s", a.ID)
 	}
 	return a.Permissions.Revoke(id, a.ID)
 }

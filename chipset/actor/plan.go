@@ -51,8 +51,8 @@ func (a *Actor) untouched(ctx context.Context, p *Present) error {
 	if changed, err := carry.WorktreeChanged(ctx, a.Rig, a.ID); err != nil || !changed {
 		return nil //nolint:nilerr // there may be no worktree at all
 	}
-	return WithHint(state.Conflictf("plan of "+string(p.Assignment), "the worktree has changed, and nothing is changed before the plan is approved"),
-		"undo it (git status shows what), then send the plan again")
+	return WithHint(state.Conflictf("plan of "+string(p.Assignment), "the worktree was changed before the plan is approved"),
+		"undo the changes (git status lists them), then send the plan again")
 }
 
 // ref is what the actor works on, for a message; nil when it works on nothing.

@@ -289,10 +289,10 @@ func (a *Actor) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.Nam
 		return "", err
 	}
 	if d.Remember && e.Type != mail.PermissionRequest {
-		return "", Invalidf("%s asks for no permission that could be remembered", what)
+		return "", Invalidf("%s does not ask for a permission, so there is nothing to remember", what)
 	}
 	if !d.Approved && strings.TrimSpace(d.Reason) == "" && e.Type != mail.PermissionRequest {
-		return "", Invalidf("sending it back needs a reason")
+		return "", Invalidf("a reason is required to send it back")
 	}
 	to, asked := Asker(a.Rig, e)
 	answer := mail.Answer{Approved: &d.Approved, Reason: d.Reason}
@@ -334,7 +334,7 @@ func (a *Actor) retireRequest(ctx context.Context, e *mail.Entry, asked mail.Nam
 				continue
 			}
 			if err := a.Mailbox(owner).MarkRead(ctx, u.Name); err != nil {
-				return fmt.Errorf("the answer is sent, but %s is not marked: %w", u.Name, err)
+				return fmt.Errorf("the answer is sent, but %s is not marked as read: %w", u.Name, err)
 			}
 		}
 	}
@@ -352,13 +352,13 @@ func (a *Actor) mayDecide(e *mail.Entry) error {
 		return a.Authority("approving a plan")
 	case mail.PermissionRequest:
 		if a.ID != state.Human {
-			return state.Conflictf("permission", "only the person grants one, and you speak as %s", a.ID)
+			return state.Conflictf("permission", "only the person may grant one, and you speak as %s", a.ID)
 		}
 		return nil
 	case mail.ShutdownRequest:
 		who, err := a.Agents.Get(string(a.ID))
 		if err == nil && who.Role != agent.Crew {
-			return state.Conflictf(what, "the process of %s answers it", a.ID)
+			return state.Conflictf(what, "only the process of %s may answer it", a.ID)
 		}
 		return err
 	default:

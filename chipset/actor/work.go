@@ -174,12 +174,12 @@ func (a *Actor) mayClaim(beads []bead.Bead) error {
 		return nil
 	}
 	if a.Def == nil || a.Def.Dispatch.Strategy != definition.StrategyAutoClaim {
-		return WithHint(state.Conflictf("claim", "in this rig the mayor hands work out (dispatch.strategy is not %s)", definition.StrategyAutoClaim),
+		return WithHint(state.Conflictf("claim", "in this rig the mayor assigns work (dispatch.strategy is not %s)", definition.StrategyAutoClaim),
 			fmt.Sprintf("chipset mail send %s asks for work", a.Mayor()))
 	}
 	out, err := Out(a.Rig, beads)
 	if limit := a.Def.Dispatch.MaxParallel; err == nil && out >= limit {
-		return state.Conflictf("claim", "%d beads are out, and dispatch.max_parallel is %d", out, limit)
+		return state.Conflictf("claim", "%d beads are assigned, and dispatch.max_parallel is %d", out, limit)
 	}
 	return err
 }

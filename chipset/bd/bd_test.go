@@ -114,7 +114,7 @@ func TestDependenciesThatAreRefused(t *testing.T) {
 		"unknown":       {[]string{issue("bd-1", waitsFor("blocks", "bd-none"))}, state.ErrNotFound, "line 1: issue bd-1 waits for bd-none"},
 		"itself":        {[]string{issue("bd-1", waitsFor("waits-for", "bd-1"))}, state.ErrConflict, "line 1: issue bd-1: waits for itself"},
 		"circle":        {[]string{issue("bd-0", ""), issue("bd-1", waitsFor("blocks", "BD-2")), issue("BD-2", waitsFor("blocks", "bd-1"))}, state.ErrConflict, "line 2: issue bd-1: dependency cycle: bd-1 → BD-2 → bd-1"},
-		"two of an ID":  {[]string{issue("bd-1", ""), issue("bd-1", `"priority":1`)}, state.ErrConflict, "line 2: issue bd-1: stands in line 1 too"},
+		"two of an ID":  {[]string{issue("bd-1", ""), issue("bd-1", `"priority":1`)}, state.ErrConflict, "line 2: issue bd-1: is also in line 1"},
 		"not only text": {[]string{issue("bd-1", waitsFor("blocks", "gt-gate")), strings.Replace(issue("gt-gate", ""), "task", "gate", 1)}, state.ErrNotFound, "waits for gt-gate"},
 	} {
 		r := testRig(t)

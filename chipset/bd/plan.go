@@ -92,7 +92,7 @@ func (p *plan) enter(l *Line) {
 	}
 	if first := p.byBead[id]; first != nil {
 		if first.hash != hash || first.issue.ID != i.ID {
-			p.refuse(l.Number, state.Conflictf("issue "+i.ID, "stands in line %d too, and says something else", first.line))
+			p.refuse(l.Number, state.Conflictf("issue "+i.ID, "is also in line %d, with other content", first.line))
 		}
 		return
 	}

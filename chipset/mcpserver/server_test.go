@@ -192,7 +192,7 @@ func TestHookTools(t *testing.T) {
 		t.Errorf("done: %s", text)
 	}
 	alpha.ok("done", map[string]any{"summary": "did it"})
-	alpha.refused("fail", map[string]any{"reason": "no"}, "ended as done already")
+	alpha.refused("fail", map[string]any{"reason": "no"}, "already ended as done")
 	h, err := r.Hooks.Get("polecat-alpha")
 	rigtest.Must(t, err)
 	if rec, err := r.Retire.Get(string(h.Assignment())); err != nil || rec.Outcome != retire.Done || rec.Summary != "did it" {

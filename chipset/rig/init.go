@@ -149,11 +149,11 @@ func unused(repo *git.Repo, root string) error {
 		if id, err := rememberedID(filepath.Dir(root)); err != nil || id == "" {
 			return errors.Join(err, fmt.Errorf("%s: %w: its files came with the repository", filepath.Dir(root), ErrUntrusted))
 		}
-		return state.Conflictf("init", "there is a rig in %s already", filepath.Dir(root))
+		return state.Conflictf("init", "there is already a rig in %s", filepath.Dir(root))
 	}
 	if dir := recorded(repo); dir != "" {
 		if _, err := os.Lstat(filepath.Join(dir, DirName, "state", "rig.json")); err == nil {
-			return state.Conflictf("init", "this repository has a rig already, in %s", dir)
+			return state.Conflictf("init", "this repository already has a rig, in %s", dir)
 		}
 	}
 	if info, err := os.Lstat(root); err == nil && !info.IsDir() {

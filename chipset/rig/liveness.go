@@ -26,7 +26,7 @@ type Stamp struct {
 type ClaimedError struct{ Stamp Stamp }
 
 func (o *ClaimedError) Error() string {
-	return fmt.Sprintf("%s is run by another process already (pid %d)", o.Stamp.AgentID, o.Stamp.PID)
+	return fmt.Sprintf("%s is already run by another process (pid %d)", o.Stamp.AgentID, o.Stamp.PID)
 }
 
 // Unwrap makes errors.Is(err, state.ErrConflict) true.

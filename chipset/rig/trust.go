@@ -73,7 +73,7 @@ func OpenUntrusted(ctx context.Context, dir string, clock state.Clock) (*Rig, er
 		return nil, fmt.Errorf("%s: %w", r.Dir, git.ErrNotRepo)
 	}
 	if id, err := rememberedID(r.Dir); err != nil || id == r.Tree.RigID() {
-		return nil, errors.Join(err, state.Conflictf("trust", "the rig in %s is trusted already", r.Dir))
+		return nil, errors.Join(err, state.Conflictf("trust", "the rig in %s is already trusted", r.Dir))
 	}
 	return r, nil
 }

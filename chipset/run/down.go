@@ -11,6 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // DownOptions say how a rig is brought to its end.
@@ -43,7 +44,7 @@ func Down(ctx context.Context, r *rig.Rig, opts DownOptions) (int, error) {
 				return n, err
 			}
 		}
-		opts.Say("asked %d agents to finish; waiting up to %s", n, opts.Patience)
+		opts.Say("asked %s to finish; waiting up to %s", wording.Count(n, "agent"), opts.Patience)
 		if running, err = waitGone(ctx, r, running, opts.Patience); err != nil || len(running) == 0 {
 			return n, err
 		}
@@ -62,7 +63,7 @@ func Down(ctx context.Context, r *rig.Rig, opts DownOptions) (int, error) {
 			return n, err
 		}
 	}
-	return n, fmt.Errorf("%d agents still run: %w", len(running), state.ErrLockTimeout)
+	return n, fmt.Errorf("%s still running: %w", wording.Count(len(running), "agent"), state.ErrLockTimeout)
 }
 
 // askToFinish asks one session of an agent to finish what it does.

@@ -84,7 +84,7 @@ func (p *Process) atWork() ([]string, error) {
 // finishing says what a rig that drains waits for.
 func finishing(working []string) string {
 	if len(working) == 0 {
-		return "nothing new is begun; no worker runs"
+		return "taking no new work; no worker is running"
 	}
-	return "nothing new is begun; still at work: " + strings.Join(working, ", ") + " (again stops now, and keeps their sessions)"
+	return "taking no new work; still at work: " + strings.Join(working, ", ") + " (a second interrupt stops them now, and keeps their sessions)"
 }

@@ -332,7 +332,7 @@ func (l *remaining) countBeads(r *rig.Rig, beads []bead.Bead, queue []mergequeue
 			for _, dep := range b.BlockedBy {
 				d := byID[dep]
 				if _, waits := held[dep]; waits || d == nil || d.Status == bead.Cancelled {
-					held[b.ID] = fmt.Sprintf("waits behind %s", dep)
+					held[b.ID] = fmt.Sprintf("waits for %s", dep)
 					again = true
 					break
 				}

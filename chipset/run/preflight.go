@@ -132,7 +132,7 @@ func (p *Process) recheck(ctx context.Context, found *pause.Pause) error {
 	if !environment.Passes(ctx, p.Rig, found) {
 		return nil
 	}
-	p.Say("%s goes on: the check of the %s passes", found.Scope, found.Check)
+	p.Say("%s resumes: the check of the %s passes", found.Scope, found.Check)
 	return p.Rig.Pauses.Change(ctx, found.Scope, func(now *pause.Pause) error {
 		if now.Check != found.Check {
 			return state.ErrUnchanged
@@ -147,7 +147,7 @@ func (p *Process) retest(ctx context.Context) error {
 		return err
 	}
 	if c.OK() {
-		p.Say("the rig goes on: %s: %s", c.Subject, c.Found)
+		p.Say("the rig resumes: %s: %s", c.Subject, c.Found)
 	}
 	_, err = preflight.Note(ctx, p.Rig, []environment.Check{c})
 	return err

@@ -65,7 +65,7 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 		}
 	}
 	if owner := p.owner(agents); owner != 0 && len(agents) > 1 && !opts.Standby {
-		return state.Conflictf("up", "the rig runs already, in process %d", owner)
+		return state.Conflictf("up", "the rig already runs, in process %d", owner)
 	}
 	if opts.Needs {
 		defer p.startTeller(opts.Terminal)()

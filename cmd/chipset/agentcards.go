@@ -16,7 +16,7 @@ import (
 )
 
 func newAgentsCmd(a *app) *cobra.Command {
-	cmd := newGroupCmd("agents", "Agents: who they are, what they can do, who may write to them",
+	cmd := newGroupCmd("agents", "List the agents, and change their cards",
 		newAgentsListCmd(a), newAgentsShowCmd(a), newAgentsSetCmd(a), newAgentsRemoveCmd(a))
 	listed := newAgentsListCmd(a)
 	group := cmd.RunE
@@ -117,10 +117,10 @@ type agentsSetOptions struct {
 
 // AddFlags registers the flags of agents set.
 func (o *agentsSetOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.description, "description", "", "one `sentence` for those who look for help")
+	fs.StringVar(&o.description, "description", "", "one `sentence` that says what it is good at")
 	fs.StringSliceVar(&o.capabilities, "capability", nil, "a `word` for what it can do; may be repeated")
 	fs.StringSliceVar(&o.allowFrom, "allow-from", nil, "an `agent` that may write to it, or *; may be repeated")
-	fs.IntVar(&o.maxTasks, "max-concurrent-tasks", 0, "how many tasks it may have in hand; 0 is no limit")
+	fs.IntVar(&o.maxTasks, "max-concurrent-tasks", 0, "how many tasks, `N`, it may work on at a time; 0 is no limit")
 }
 
 func newAgentsSetCmd(a *app) *cobra.Command {
@@ -128,10 +128,10 @@ func newAgentsSetCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "set AGENT",
 		Short: "Change the given fields of an agent's card",
-		Long: `Change the given fields of an agent's card: your own; the mayor and human may change any.
---capability and --allow-from replace the whole list; "" clears it. The person, mayor,
-witness and refinery can always write to an agent, and so can an agent that answers one of
-its messages.`,
+		Long: `Change the given fields of your own card; the mayor and human may change any
+agent's. --capability and --allow-from replace the whole list; "" clears it. The
+person, mayor, witness and refinery can always write to an agent, and so can an
+agent that answers one of its messages.`,
 		Example: "  chipset agents set polecat-alpha --description \"knows the parser\" --capability go --allow-from polecat-bravo --max-concurrent-tasks 2",
 		Args:    nargs(1, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -169,12 +169,12 @@ its messages.`,
 func newAgentsRemoveCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove AGENT",
-		Short: "Take a session's or a foreign agent out of the rig",
-		Long: `Take an agent out of the rig that chipset.yaml does not name: that of a session, a
-subagent, or one that stands for a foreign agent. It is refused while the agent holds
-something (a process, a bead, unread mail, an unfinished task), and says what. The
-agent's records and its mail stay; a session of its name brings it back. Only the mayor
-and human may.`,
+		Short: "Remove the agent of a session or of another system from the rig",
+		Long: `Remove an agent that chipset.yaml does not name: that of a session, a subagent,
+or one that stands for an agent of another system. This is refused while the
+agent holds something (a process, a bead, unread mail, an unfinished task), and
+the error says what. The agent's records and mail stay; a session of the same
+name brings it back. Only the mayor and human may remove one.`,
 		Example: "  chipset agents remove claude-2",
 		Args:    nargs(1, 1, "one agent"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {

@@ -121,7 +121,7 @@ func (a *app) identity(r *rig.Rig) (state.AgentID, error) {
 			return "", usagef("%s: %v", given.flag, err)
 		}
 		if bound != "" && id != bound && given.value != string(bound) && !helperOf(r, id, bound) {
-			return "", state.Conflictf(given.flag+" "+given.value, "%s is %s and can't speak as another agent", why, bound)
+			return "", state.Conflictf(given.flag+" "+given.value, "%s can speak only as %s", why, bound)
 		}
 		return id, err
 	}
@@ -156,13 +156,13 @@ func (a *app) boundTo(r *rig.Rig) (state.AgentID, string, error) {
 	if name := worktreeOwner(r.Tree.Abs(state.WorktreeDir), a.cwd); name != "" {
 		id, err := state.ParseAgentID(name)
 		if err != nil {
-			return "", "", fmt.Errorf("the worktree around %s: %w", a.cwd, err)
+			return "", "", fmt.Errorf("the worktree of %s: %w", a.cwd, err)
 		}
 		return id, "a process in this worktree", nil
 	}
 	if a.env(envSession) != "" {
-		return "", "", withHint(usagef("$%s is set, but not $%s: whose session is it?", envSession, envAgent),
-			"a worker has both; unset "+envSession+" to speak as the person")
+		return "", "", withHint(usagef("$%s is set without $%s", envSession, envAgent),
+			"a worker's session has both; unset "+envSession+" to speak as the person")
 	}
 	return "", "", nil
 }

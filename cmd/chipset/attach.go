@@ -17,12 +17,13 @@ import (
 func newAttachCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "attach AGENT|BEAD",
-		Short: "Take a worker's session over in its client's own interface, and hand it back",
-		Long: `Continue the session of a polecat's worker yourself, in the client's own interface, in the same
-worktree and the same sandbox. The worker ends its turn first and rests while you are there;
-chipset status says who has the session. When you leave the client, the rig goes on with that
-session. What is reported from it counts once you have left. A worker that is a script has no session
-to take over.`,
+		Short: "Take over a worker's session in its client's own interface",
+		Long: `Continue the session of a polecat's worker yourself, in the client's own
+interface, in the same worktree and the same sandbox. The worker ends its turn
+first, and rests while you have the session; chipset status says who has it.
+When you leave the client, the rig continues with that session. What you report
+from it takes effect once you have left. A worker that is a script has no
+session to take over.`,
 		Example:     "  chipset attach polecat-alpha\n  chipset attach gt-abc12",
 		Args:        nargs(1, 1, "an agent or a bead"),
 		Annotations: map[string]string{ownFormat: ""},
@@ -49,9 +50,9 @@ func (a *app) attach(ctx context.Context, me *actor.Actor, id state.AgentID, ter
 		return err
 	}
 	if _, alive := me.Alive(id); alive {
-		a.printf("%s has its session back, and goes on with it\n", id)
+		a.printf("%s has its session back, and continues it\n", id)
 	} else {
-		a.printf("%s has its session back, but is not running: chipset up goes on with it\n", id)
+		a.printf("%s has its session back, but is not running: chipset up continues it\n", id)
 	}
 	return nil
 }
@@ -77,7 +78,7 @@ func workingOn(me *actor.Actor, name string) (state.AgentID, error) {
 		return "", beadErr
 	}
 	if b.Status != bead.InProgress {
-		return "", withHint(state.Conflictf("bead "+name, "is %s: no attempt at it goes on", b.Status), "chipset tail "+name+" shows what the last one did")
+		return "", withHint(state.Conflictf("bead "+name, "is %s, not in progress", b.Status), "chipset tail "+name+" shows what the last one did")
 	}
 	return b.Assignee, nil
 }

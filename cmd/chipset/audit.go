@@ -16,17 +16,18 @@ import (
 )
 
 func newAuditCmd(a *app) *cobra.Command {
-	return newGroupCmd("audit", "Snapshots of the state tree in git, and the proof that nothing was tampered with",
+	return newGroupCmd("audit", "Commit snapshots of the state tree to git, and verify them",
 		newAuditCommitCmd(a), newAuditLogCmd(a), newAuditVerifyCmd(a), newAuditTrackCmd(a))
 }
 
 func newAuditTrackCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "track",
-		Short: "Leave the state tree to your own commits",
-		Long: `Take .chipset/state out of git's exclude file, so that git add .chipset/state and
-git commit keep it in your branches, as init --track-state does from the start. A
-stash, git clean or another branch can then take the live tree away while a rig runs.`,
+		Short: "Let your own commits keep the state tree",
+		Long: `Remove .chipset/state from git's exclude file, so that git add .chipset/state
+and git commit keep it in your branches, as init --track-state does from the
+start. A stash, git clean or another branch can then remove the live tree while
+a rig runs.`,
 		Example: "  chipset audit track",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, _ []string) error {
@@ -54,12 +55,12 @@ func newAuditCommitCmd(a *app) *cobra.Command {
 	var opts auditCommitOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "commit",
-		Short: "Commit a snapshot of the state tree; prints its hash alone",
-		Long: `Commit the state tree as it is now to the branch that audit.ref names
-(chipset/audit), and print the commit's hash alone. No checkout, no index and no
-HEAD is touched, and the rig may run meanwhile. The commit is durable when it
-returns. When nothing has changed since the last one there is no new commit: it
-says so, and prints the last one.
+		Short: "Commit a snapshot of the state tree, and print its hash",
+		Long: `Commit the present state tree to the branch that audit.ref names
+(chipset/audit), and print only the commit's hash. Checkout, index and HEAD are
+not touched, and the rig may keep running. The commit is durable when the
+command returns. If nothing has changed since the last snapshot, the command
+says so and prints the hash of that one.
 
 With audit.every in chipset.yaml a running rig does this by itself.`,
 		Example: "  chipset audit commit -m \"before the upgrade\"",
@@ -99,7 +100,7 @@ type auditLogOptions struct {
 
 // AddFlags registers the flags of audit log.
 func (o *auditLogOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.IntVarP(&o.limit, "limit", "n", 0, "only the newest `N`")
+	fs.IntVarP(&o.limit, "limit", "n", 0, "only the latest `N`")
 }
 
 func newAuditLogCmd(a *app) *cobra.Command {
@@ -138,17 +139,17 @@ func noHistory(err error) error {
 func newAuditVerifyCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [REF]",
-		Short: "Prove that nothing in the history of the state tree moved illegally",
-		Long: `Compare every snapshot with the one before it, over the whole history. A message may
-only change from unread to read, and may only move to the archive or, with a reason, to
-the quarantine. Every hook, bead, merge request, convoy, attempt, dispatch, incident and
-nudge must change by legal transitions, of which there may be several between two
-snapshots. The event log may only grow. Every violation is reported with its commit and
-file.
+		Short: "Verify that the history of the state tree holds only legal changes",
+		Long: `Compare every snapshot with the one before it, over the whole history. A message
+may only change from unread to read, and may only move to the archive or, with a
+reason, to the quarantine. Every hook, bead, merge request, convoy, attempt,
+dispatch, incident and nudge must change by legal transitions; there may be
+several between two snapshots. The event log may only grow. Every violation is
+reported with its commit and file.
 
-REF is a branch, tag or commit of yours, if you commit .chipset/state yourself; the
-default is the branch that audit.ref names. Exit 5 if there are violations, 3 if there is
-no history.`,
+REF is a branch, tag or commit of your own, if you commit .chipset/state
+yourself; the default is the branch that audit.ref names. Exit 5 if there are
+violations, 3 if there is no history.`,
 		Example: "  chipset audit verify\n  chipset audit verify main --json",
 		Args:    nargs(0, 1, "at most one ref"),
 		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, args []string) error {

@@ -19,7 +19,7 @@ type benchOptions struct {
 
 // AddFlags registers the flags of bench.
 func (o *benchOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.quick, "quick", false, "a few seconds, with rough figures")
+	fs.BoolVar(&o.quick, "quick", false, "take a few seconds, with rough figures")
 	fs.StringVar(&o.echo, "echo", "", "be the recipient's process of a measurement in a `tree`")
 	_ = fs.MarkHidden("echo") // it was registered a line above
 	fs.BoolVar(&o.sender, "sender", false, "be a sender's process of a measurement")
@@ -31,11 +31,12 @@ func newBenchCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "bench",
 		Short: "Measure sends, polls and wake-ups on this disk",
-		Long: `Measure the disk of --dir or of the current directory: how many messages become durable
-in a second (also with many processes, and while others write), how long it takes to find
-unread messages, and how soon a recipient has a message. Each figure is compared with a
-baseline of the same run. No rig is needed: it works in a folder of its own and removes it
-at the end. docs/performance.md explains the tables.`,
+		Long: `Measure the disk of --dir or of the current directory: how many messages become
+durable in a second (also with many processes, and while others write), how long
+it takes to find unread messages, and how soon a recipient has a message. Each
+figure is compared with a baseline of the same run. No rig is needed: bench
+works in a folder of its own, and removes it at the end. docs/performance.md
+explains the tables.`,
 		Example: "  chipset bench --quick\n  chipset bench --dir /mnt/disk --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if opts.sender {

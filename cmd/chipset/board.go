@@ -22,17 +22,18 @@ func newBoardCmd(a *app) *cobra.Command {
 	var opts webOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "board [--web [ADDRESS]]",
-		Short: "The rig on one screen: what needs you, the agents, the work, the queue",
-		Long: `Show the rig as it changes: what waits for you, the agents, the work as a tree, the queue,
-and the story, transcript, diff and mail of what is selected. One key does what a command does;
-the keys stand at the bottom, and ? lists all. What is destructive asks first and says what is
-lost. The board may run beside chipset up, over ssh, or on a rig that is down.
-$PAGER and $EDITOR are used where they are set.
+		Short: "Open the board: what needs you, the agents, the work, the queue",
+		Long: `Show the rig as it changes: what waits for you, the agents, the work as a tree,
+the queue, and the story, transcript, diff and mail of the selected item. Each
+key runs a command; the keys are listed at the bottom, and ? shows all of them.
+A destructive act asks first, and says what would be lost. The board can run
+beside chipset up, over ssh, or on a stopped rig. It uses $PAGER and $EDITOR.
 
-With --web the same is served to a browser, with the graph of the work and figures. The address
-that is printed opens the board once, in one browser; then the next one is printed. Only this
-machine reaches it. --listen lets others in who know the token of --token-file; what they and the
-board say to each other is not encrypted. Only the person may start a web board.`,
+With --web it is served to a browser, with the graph of the work and plots. The
+printed address opens the board once, in one browser; then another one is
+printed. Only this machine can reach it. With --listen other machines can, if
+they know the token of --token-file; their connection is not encrypted. Only you
+may start a web board, not an agent.`,
 		Example: "  chipset board\n  chipset board --web --open\n  chipset board --web 127.0.0.1:0\n  chipset board --web --listen 10.0.0.5:7333 --token-file ~/.config/chipset/board-token",
 		Args:    nargs(0, 1, "at most one ADDRESS"),
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {

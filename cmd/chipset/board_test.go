@@ -121,7 +121,7 @@ func TestUpInATerminal(t *testing.T) {
 		t.Errorf("the footer stands %d times on the screen:\n%s", n, text)
 	}
 	s.keys("C-c")
-	s.until("nothing new is begun")
+	s.until("taking no new work")
 	chipset("down", "--now")
 	text = s.until("0 beads landed", "!chipset board shows more")
 	if strings.Contains(text, "of 2 at work") || strings.Contains(text, "of 1 at work") {

@@ -34,8 +34,8 @@ type webOptions struct {
 func (o *webOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.web, "web", false, "serve the board to a browser on this machine, at ADDRESS (default "+webAddress+")")
 	fs.BoolVar(&o.open, "open", false, "open the browser")
-	fs.StringVar(&o.listen, "listen", "", "listen on this `address`, which other machines may reach; wants --token-file")
-	fs.StringVar(&o.tokenFile, "token-file", "", "a `file` of mode 0600 with the token that opens the board, instead of one that works once")
+	fs.StringVar(&o.listen, "listen", "", "listen on this `address`, which other machines may reach; requires --token-file")
+	fs.StringVar(&o.tokenFile, "token-file", "", "open the board with the token in this `file` (mode 0600), not with a one-time token")
 }
 
 // check returns the address to listen on. Errors: usage.
@@ -44,7 +44,7 @@ func (o *webOptions) check(args []string) (string, error) {
 	case !o.web && (o.open || o.listen != "" || o.tokenFile != "" || len(args) > 0):
 		return "", usagef("board: ADDRESS, --open, --listen and --token-file belong to --web")
 	case o.listen != "" && o.tokenFile == "":
-		return "", withHint(usagef("board: --listen wants --token-file"), "on this machine alone, leave both out; from another, ssh -L 7333:"+webAddress+" is safer")
+		return "", withHint(usagef("board: --listen requires --token-file"), "on this machine alone, leave both out; from another, ssh -L 7333:"+webAddress+" is safer")
 	case o.listen != "" && len(args) > 0:
 		return "", usagef("board: either ADDRESS or --listen")
 	case o.listen != "":

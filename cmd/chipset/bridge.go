@@ -23,21 +23,21 @@ type bridgeOptions struct {
 
 // AddFlags registers the flags of both bridges.
 func (o *bridgeOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.ours, "ours", nil, "an agent of the rig that can be written to from there, as `NAME[=AGENT]`; may be repeated")
-	fs.StringSliceVar(&o.theirs, "theirs", nil, "a foreign agent that can be written to from here, as `NAME[=AGENT]`; may be repeated")
+	fs.StringSliceVar(&o.ours, "ours", nil, "an agent of this rig that the other system can write to, as `NAME[=AGENT]`; may be repeated")
+	fs.StringSliceVar(&o.theirs, "theirs", nil, "an agent of the other system that this rig can write to, as `NAME[=AGENT]`; may be repeated")
 	o.addWatch(fs)
 }
 
 func (o *bridgeOptions) addWatch(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.watch, "watch", false, "go on until interrupted")
-	fs.DurationVar(&o.every, "every", time.Second, "how often to look with --watch, as a `duration`")
+	fs.BoolVar(&o.watch, "watch", false, "continue until interrupted")
+	fs.DurationVar(&o.every, "every", time.Second, "how often to look, with --watch")
 }
 
 func newBridgeCmd(a *app) *cobra.Command {
 	return newGroupCmd("bridge", "Carry mail to and from the mailboxes of other systems",
 		newBridgeToCmd(a, "claude-team DIR", "an agent team of Claude Code",
-			`DIR is the team's folder, such as ~/.claude/teams/session-0a1b2c3d, of today's versions (which
-delete what was delivered) or of older ones (which mark it).`,
+			`DIR is the team's folder, such as ~/.claude/teams/session-0a1b2c3d, of present
+versions (which delete delivered messages) or of older ones (which mark them).`,
 			"  chipset bridge claude-team ~/.claude/teams/session-0a1b2c3d --ours mayor --theirs researcher",
 			func(dir string) (bridge.System, error) { return claudeteam.OpenTeam(dir) }),
 		newBridgeToCmd(a, "nanobot DIR", "mailboxes with a file for each message",
@@ -52,11 +52,12 @@ func newBridgeTasksCmd(a *app) *cobra.Command {
 	var opts bridgeOptions
 	cmd := &cobra.Command{
 		Use:   "claude-tasks DIR",
-		Short: "Tie a task list of Claude Code to beads",
-		Long: `Make a bead of each open task of the list in DIR, such as ~/.claude/tasks/session-0a1b2c3d,
-and let tasks follow their beads: in progress when somebody is working on it, completed when it
-has landed. A task and its bead are connected by the tag chipset:bead:ID in the task's
-description. With --export a task is made for each open bead without one.`,
+		Short: "Sync a task list of Claude Code with beads",
+		Long: `Make a bead for each open task of the list in DIR, such as
+~/.claude/tasks/session-0a1b2c3d, and let each task follow its bead: in progress
+while somebody is working on it, completed when it has landed. The tag
+chipset:bead:ID in a task's description connects it to its bead. With --export,
+also make a task for each open bead without one.`,
 		Example: "  chipset bridge claude-tasks ~/.claude/tasks/session-0a1b2c3d --export",
 		Args:    nargs(1, 1, "the folder"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -68,7 +69,7 @@ description. With --export a task is made for each open bead without one.`,
 			return a.carry(ctx, list.Carry, opts)
 		}),
 	}
-	cmd.Flags().BoolVar(&export, "export", false, "make tasks of open beads, too")
+	cmd.Flags().BoolVar(&export, "export", false, "also make tasks for open beads")
 	opts.addWatch(cmd.Flags())
 	return cmd
 }
@@ -78,12 +79,13 @@ func newBridgeToCmd(a *app, use, what, about, example string, open func(dir stri
 	return withFlags(&opts, &cobra.Command{
 		Use:   use + " --ours NAME[=AGENT]… --theirs NAME[=AGENT]…",
 		Short: "Carry mail to and from " + what,
-		Long: "Carry mail to and from " + what + ", in both directions, each message once.\n" + about + `
+		Long: "Carry mail to and from " + what + ",\nin both directions, each message once.\n" + about + `
 
-For each of --theirs an agent is registered in the rig: mail to that agent is written
-into the foreign inbox and then marked as read. Messages in the foreign inbox of one of
---ours become mail to that agent, and are then deleted or marked there as the other
-system itself does it. Messages that can't be parsed are reported and left unchanged.`,
+For each of --theirs an agent is registered in the rig: mail to that agent is
+written to the other system's inbox, and then marked as read. Messages in the
+other system's inbox of one of --ours become mail to that agent, and are then
+deleted or marked there as that system does itself. Messages that can't be
+parsed are reported and left unchanged.`,
 		Example: example,
 		Args:    nargs(1, 1, "the folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,7 +100,7 @@ system itself does it. Messages that can't be parsed are reported and left uncha
 
 func runBridge(ctx context.Context, foreign bridge.System, opts bridgeOptions, a *app) error {
 	if len(opts.ours)+len(opts.theirs) == 0 {
-		return usagef("bridge: whose mail? --ours and --theirs name agents")
+		return usagef("bridge: no agents: --ours or --theirs is required")
 	}
 	r, err := a.openRig(ctx)
 	if err != nil {
@@ -121,7 +123,7 @@ func runBridge(ctx context.Context, foreign bridge.System, opts bridgeOptions, a
 // each trouble once.
 func (a *app) carry(ctx context.Context, carry func(context.Context) (bridge.Count, error), opts bridgeOptions) error {
 	if opts.every <= 0 {
-		return usagef("--every %s is not positive", opts.every)
+		return usagef("bridge: --every %s is not positive", opts.every)
 	}
 	told := ""
 	for {

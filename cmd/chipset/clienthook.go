@@ -22,6 +22,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 // clientHookDeadline is how long a client waits for its hook at most: longer
@@ -34,19 +35,21 @@ func newClientHookCmd(a *app) *cobra.Command {
 		Use:         "client-hook CLIENT EVENT",
 		Short:       "Answer a hook of a coding-agent client",
 		Annotations: map[string]string{ownFormat: ""},
-		Long: `Answer a hook of a coding-agent client. The client runs this command: the event is read
-from standard input as JSON, and the answer for the agent is printed in the client's
-format. Most events, and all events outside of a rig, have no answer; then nothing is
-printed. Errors are printed on standard error and never block the client: the exit code
-is 0, or 2 to keep a teammate or a task from ending, or to wake an idle session.
+		Long: `Answer a hook of a coding-agent client. The client runs this command: it reads
+the event from standard input as JSON, and prints the answer for the agent in
+the client's format. Most events, and all events outside of a rig, have no
+answer; then nothing is printed. Errors are printed on standard error and never
+block the client: the exit code is 0, or 2 to keep a teammate or a task from
+ending, or to wake an idle session.
 
-Clients: ` + strings.Join(clients.WithHooks(), ", ") + `. EVENT is the client's own name of the event.
-chipset plugin install writes the configuration that calls this command.`,
+Clients: ` + strings.Join(clients.WithHooks(), ", ") + `.
+EVENT is the client's own name of the event. chipset plugin install writes the
+configuration that calls this command.`,
 		Example: "  echo '{\"session_id\":\"s\",\"source\":\"startup\"}' | chipset client-hook claude SessionStart",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 { // not a usage error: its exit code would hold a client up
-				return exitWith(codeFailed, fmt.Errorf("client-hook: wants a client and an event, got %d arguments", len(args)))
+				return exitWith(codeFailed, fmt.Errorf("client-hook: expected a client and an event, got %s", wording.Count(len(args), "argument")))
 			}
 			if !worker && a.env(agentcli.EnvWorkerHooks) != "" {
 				return nil // this worker was given hooks of its own, which say it all
@@ -54,7 +57,7 @@ chipset plugin install writes the configuration that calls this command.`,
 			return runClientHook(cmd.Context(), args[0], args[1], a)
 		},
 	}
-	cmd.Flags().BoolVar(&worker, "worker", false, "called by what a rig hands to its own workers; other hooks are silent in those")
+	cmd.Flags().BoolVar(&worker, "worker", false, "set in the hooks that a rig gives its own workers; other hooks are silent there")
 	return cmd
 }
 

@@ -32,7 +32,7 @@ func commandGroups() []commandGroup {
 			list{{"inbox", newInboxCmd}, {"approve", newApproveCmd}, {"deny", newDenyCmd}, {"answer", newAnswerCmd}, {"mail", newMailCmd}}, list{{"reopen", newReopenCmd}, {"permissions", newPermissionsCmd}}},
 		{"run", "Run: start and stop the agents",
 			list{{"up", newUpCmd}, {"down", newDownCmd}}, list{{"resume", newResumeCmd}}},
-		{"setup", "Set up: make a rig, and keep it well",
+		{"setup", "Set up: make and maintain a rig",
 			list{{"init", newInitCmd}, {"doctor", newDoctorCmd}}, list{{"demo", newDemoCmd}, {"trust", newTrustCmd}, {"validate", newValidateCmd}, {"runtime", newRuntimeCmd}, {"plugin", newPluginCmd}, {"audit", newAuditCmd}, {"completion", newCompletionCmd}, {"version", newVersionCmd}}},
 	}
 }
@@ -46,11 +46,11 @@ type machinery struct {
 
 func machineries() []machinery {
 	return []machinery{
-		{"agent", "What agents and their clients call", []command{
+		{"agent", "Commands for agents and their clients", []command{
 			{"prime", newPrimeCmd}, {"done", newDoneCmd}, {"fail", newFailCmd}, {"block", newBlockCmd}, {"handoff", newHandoffCmd}, {"request", newRequestCmd}, {"idle", newIdleCmd},
 			{"hook", newHookCmd}, {"nudge", newNudgeCmd}, {"mcp", newMCPCmd}, {"client-hook", newClientHookCmd}, {"bridge", newBridgeCmd},
 		}},
-		{"dev", "Single agents, measurements and simulation", []command{
+		{"dev", "Run single agents, benchmarks and simulations", []command{
 			{"mayor", newMayorCmd}, {"polecat", newPolecatCmd}, {"refinery", newRefineryCmd}, {"witness", newWitnessCmd}, {"bench", newBenchCmd}, {"simulate", newSimulateCmd}, {"man", newManCmd},
 		}},
 	}

@@ -18,10 +18,10 @@ import (
 func newCompletionCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
-		Short: "Print what makes a shell complete commands, flags, and the names of a rig",
-		Long: `Print a script that makes a shell complete commands and flags, and the IDs of beads, agents,
-convoys, merge requests, messages and needs of the rig one stands in. make install puts it where
-bash, zsh and fish look.`,
+		Short: "Print a completion script for your shell",
+		Long: `Print a script with which a shell completes commands and flags, and the IDs of
+beads, agents, convoys, merge requests, messages and needs of the rig around the
+current directory. make install installs it for bash, zsh and fish.`,
 		Example: `  chipset completion bash > ~/.local/share/bash-completion/completions/chipset
   chipset completion zsh > "${fpath[1]}/_chipset"
   chipset completion fish > ~/.config/fish/completions/chipset.fish`,

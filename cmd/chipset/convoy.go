@@ -16,16 +16,16 @@ import (
 )
 
 func newConvoyCmd(a *app) *cobra.Command {
-	return newGroupCmd("convoy", "Convoys: groups of beads and how much of them has landed",
+	return newGroupCmd("convoy", "Group beads into convoys, and see how much has landed",
 		newConvoyCreateCmd(a), newConvoyListCmd(a), newConvoyShowCmd(a))
 }
 
 func newConvoyCreateCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "create NAME BEAD…",
-		Short: "Make a convoy of beads; prints its ID alone",
-		Long: `Make a convoy of beads, and print its ID alone. A bead is in one convoy at most: if
-one of them is in another convoy already, nothing is made and the exit code is 4.`,
+		Short: "Create a convoy of beads, and print its ID",
+		Long: `Create a convoy of beads, and print only its ID. A bead belongs to one convoy at
+most: if one of them already belongs to another, nothing is created (exit 4).`,
 		Example: "  chipset convoy create \"release 1.2\" gt-abc12 gt-def34",
 		Args:    nargs(2, -1, "a name and at least one bead"),
 		RunE: with(a.openActor, func(ctx context.Context, s *actor.Actor, args []string) error {

@@ -21,10 +21,10 @@ func newDemoCmd(a *app) *cobra.Command {
 	var o demoOptions
 	return withFlags(&o, &cobra.Command{
 		Use:   "demo",
-		Short: "Show a whole rig at work in a throw-away repository, in seconds",
+		Short: "Play a whole rig in a throw-away repository, in seconds",
 		Long: `Make a small program with tests in a temporary repository, and let a rig work on
-it: beads with dependencies, a merge conflict that is reworked, a red test that
-is not merged, a worker that hangs, is noticed and replaced.`,
+it: beads with dependencies, a merge conflict that is reworked, work that fails
+its tests and does not land, a worker that hangs, is noticed and replaced.`,
 		Example: "  chipset demo\n  chipset demo --keep",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {

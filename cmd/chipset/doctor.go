@@ -19,24 +19,25 @@ type doctorOptions struct{ fix, rules bool }
 // AddFlags registers the flags of doctor.
 func (o *doctorOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.fix, "fix", false, "repair what can be repaired without loss")
-	fs.BoolVar(&o.rules, "rules", false, "list the rules, and look at nothing")
+	fs.BoolVar(&o.rules, "rules", false, "list the rules, and check nothing")
 }
 
 func newDoctorCmd(a *app) *cobra.Command {
 	var opts doctorOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "doctor",
-		Short: "Check every rule of the state tree, and repair what can be",
-		Long: `Check that every file of the state tree is intact and in its place, and that hooks,
-beads, dispatches, attempts, merge requests, mail and git agree with each other. In a
-running rig, a contradiction that lasts only a moment is not reported. The exit code
-is 5 if there are errors, and 0 if there are only warnings and notes.
+		Short: "Check the state tree, and repair it",
+		Long: `Check that every file of the state tree is intact and in its place, and that
+hooks, beads, dispatches, attempts, merge requests, mail and git agree with each
+other. In a running rig, a contradiction that lasts only a moment is not
+reported. The exit code is 5 if there are errors, and 0 if there are only
+warnings and notes.
 
---fix moves unreadable files to state/quarantine, finishes interrupted dispatches,
-attempts and merges in the same way as the roles do, rebuilds hooks from the beads,
-repairs git's files of worktrees and saves what they hold, and removes leftovers. It
-never deletes a file that it does not recognise. It can be interrupted at any time and
-run again, also while the rig runs.
+--fix moves unreadable files to state/quarantine, finishes interrupted
+dispatches, attempts and merges in the same way as the roles do, rebuilds hooks
+from the beads, repairs git's files in worktrees, saves what they hold, and
+removes leftovers. It never deletes a file that it does not recognise. It can be
+interrupted and repeated at any time, also while the rig runs.
 
 --rules lists the rules, and what --fix does about each.`,
 		Example: "  chipset doctor\n  chipset doctor --fix\n  chipset doctor --json\n  chipset doctor --rules",
@@ -80,7 +81,7 @@ func doctorHint(opts doctorOptions) string {
 // printRules lists the rules; it needs no rig.
 func printRules(opts doctorOptions, a *app) error {
 	if opts.fix {
-		return usagef("--rules only lists the rules; leave out --fix")
+		return usagef("doctor: --rules and --fix can't be combined")
 	}
 	return showList(a, doctor.Rules(), []string{"RULE", "SEVERITY", "WHAT MUST BE TRUE", "--FIX"}, func(r *doctor.Rule) []string {
 		return []string{r.ID, string(r.Severity), r.Meaning, r.Repair}

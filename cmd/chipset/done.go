@@ -27,9 +27,10 @@ func newDoneCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "done",
 		Short: "Report your assignment as finished (workers)",
-		Long: `Report your own assignment as finished. This can't be taken back: the polecat ends the
-worker, commits what is left, and submits the branch to the merge queue. The first report
-counts; the same report again is ignored, and a different one is refused (exit 4).`,
+		Long: `Report your own assignment as finished. This can't be undone: the polecat ends
+the worker, commits what is left, and submits the branch to the merge queue. The
+first report counts; the same report again is ignored, and a different one is
+refused (exit 4).`,
 		Example: "  chipset done --summary \"Added the README section\"",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runVerdict(cmd.Context(), retire.Done, opts, a) },
@@ -38,15 +39,16 @@ counts; the same report again is ignored, and a different one is refused (exit 4
 
 func newFailCmd(a *app) *cobra.Command {
 	return newReasonedCmd(a, "fail", retire.Fail, "Report this attempt as failed (workers)",
-		`Report that you can't finish your own assignment. The unfinished work is saved, and the
-mayor decides whether the bead is tried again, with the reason as a note.`,
+		`Report that you can't finish your own assignment. The unfinished work is saved,
+and the mayor decides whether to try the bead again, with the reason as a note.`,
 		"  chipset fail --reason \"the API this builds on does not exist\"")
 }
 
 func newBlockCmd(a *app) *cobra.Command {
 	return newReasonedCmd(a, "block", retire.Block, "Report that a person must decide (workers)",
-		`Report that a person must decide something before your own assignment can be finished.
-The unfinished work is saved, and the bead waits until chipset work reopen.`,
+		`Report that a person must decide something before your own assignment can be
+finished. The unfinished work is saved, and the bead waits until the person
+reopens it.`,
 		"  chipset block --reason \"which of the two licences applies?\"")
 }
 
@@ -73,7 +75,7 @@ func runVerdict(ctx context.Context, outcome retire.Outcome, opts doneOptions, a
 	}
 	rec, err := s.Verdict(ctx, outcome, opts.summary, opts.reason)
 	if me, unknown := s.Agents.Get(string(s.ID)); err == nil && unknown == nil && me.IsSession() && !s.Runs(s.ID) {
-		a.warnf("no process runs the rig: chipset up goes on with it")
+		a.warnf("no process runs the rig: chipset up continues with it")
 	}
 	return a.did(rec, err, "%s %s (%s)\n", rec.BeadID, rec.Outcome, rec.AssignmentID)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/run"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 type downOptions struct {
@@ -19,19 +19,19 @@ type downOptions struct {
 
 // AddFlags puts the options on a command.
 func (o *downOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.now, "now", false, "stop workers at once instead of letting them finish")
-	fs.DurationVar(&o.patience, "wait", 30*time.Second, "the `duration` agents may take to finish what they do, before they are signalled")
+	fs.BoolVar(&o.now, "now", false, "stop workers at once, without asking them to finish")
+	fs.DurationVar(&o.patience, "wait", 30*time.Second, "how long agents may take to finish before they are signalled")
 }
 
 func newDownCmd(a *app) *cobra.Command {
 	var o downOptions
 	return withFlags(&o, &cobra.Command{
 		Use:   "down",
-		Short: "Ask every running agent to finish; then insist",
-		Long: `Ask every running agent by mail (shutdown_request, which names its session) to
-finish its current work and to take no new work. Agents that still run after --wait
-are ended by TERM, then KILL. With --now they are not asked first. A session that is
-interrupted is kept, and goes on at the next start.`,
+		Short: "Stop the rig: ask the agents to finish, then end them",
+		Long: `Ask every running agent by mail (a shutdown_request, which names its session) to
+finish its current work and to take no new work. Agents that still run after
+--wait are ended with TERM, then KILL. With --now they are not asked first. An
+interrupted session is kept, and continues at the next start.`,
 		Example: "  chipset down\n  chipset down --wait 10m\n  chipset down --now",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
@@ -47,7 +47,7 @@ interrupted is kept, and goes on at the next start.`,
 				if n == 0 {
 					return "nothing is running"
 				}
-				return fmt.Sprintf("%d agents ended", n)
+				return wording.Count(n, "agent") + " ended"
 			})
 		}),
 	})

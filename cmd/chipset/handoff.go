@@ -14,7 +14,7 @@ import (
 )
 
 func newHandoffCmd(a *app) *cobra.Command {
-	return newGroupCmd("handoff", "Hand-offs: what one session leaves to the next",
+	return newGroupCmd("handoff", "Write and read hand-offs, the notes for the next session",
 		newHandoffWriteCmd(a), newHandoffShowCmd(a))
 }
 
@@ -26,7 +26,7 @@ type handoffWriteOptions struct {
 // AddFlags registers the flags of handoff write.
 func (o *handoffWriteOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.summary, "summary", "", "what was done and what the next session must know, as `text`; required")
-	fs.StringArrayVar(&o.remaining, "remaining", nil, "one `thing` that remains to be done; may be repeated")
+	fs.StringArrayVar(&o.remaining, "remaining", nil, "a `thing` that is still to be done; may be repeated")
 }
 
 func newHandoffWriteCmd(a *app) *cobra.Command {
@@ -34,7 +34,7 @@ func newHandoffWriteCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:     "write --summary S",
 		Short:   "Leave a note for your next session",
-		Long:    "Leave a note for your next session, about the work on your hook. It is shown to that\nsession when it begins, and durable when the command returns.",
+		Long:    "Leave a note for your next session, about the work on your hook. It is shown to\nthat session when it begins, and is durable when the command returns.",
 		Example: "  chipset handoff write --summary \"parser works, printer does not\" --remaining \"fix indent\" --remaining \"add a test\"",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runHandoffWrite(cmd.Context(), opts, a) },
@@ -57,7 +57,7 @@ type handoffShowOptions struct{ all bool }
 
 // AddFlags registers the flags of handoff show.
 func (o *handoffShowOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.all, "all", false, "all of them, oldest first, instead of the newest")
+	fs.BoolVar(&o.all, "all", false, "show all of them, oldest first")
 }
 
 func newHandoffShowCmd(a *app) *cobra.Command {
@@ -84,7 +84,7 @@ func runHandoffShow(r *rig.Rig, id state.AgentID, opts handoffShowOptions, a *ap
 		if opts.all {
 			return nil
 		}
-		return fmt.Errorf("handoff show: %s has left none: %w", id, state.ErrNotFound)
+		return fmt.Errorf("handoff show: no hand-off of %s: %w", id, state.ErrNotFound)
 	}
 	if !opts.all {
 		all = all[len(all)-1:]

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,9 @@ import (
 // setHelp gives a command tree its command help, and root a help of its own.
 func (a *app) setHelp(root *cobra.Command) {
 	whole := false
+	if width, yes := a.terminal(); yes {
+		root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages ", fmt.Sprintf("FlagUsagesWrapped %d ", width)))
+	}
 	ofOne := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if cmd.HasParent() {

@@ -16,14 +16,14 @@ import (
 )
 
 func newHookCmd(a *app) *cobra.Command {
-	cmd := newGroupCmd("hook", "Show an agent's hook, and move it by single transitions",
+	cmd := newGroupCmd("hook", "Show hooks, and make single transitions",
 		newHookShowCmd(a), newHookListCmd(a), newHookSetCmd(a), newHookActivateCmd(a), newHookTouchCmd(a),
 		newHookCompleteCmd(a), newHookClearCmd(a))
-	cmd.Long = `empty → pending → active → completed → empty
+	cmd.Long = `A hook moves empty → pending → active → completed → empty.
 
-The mayor and human set and clear; the agent itself activates, touches and
-completes. Every transition is a compare-and-swap: a loser gets exit 4 and
-changes nothing.`
+The mayor and human set and clear it; the agent itself activates, touches and
+completes it. Every transition is a compare-and-swap: if somebody else was
+faster, nothing is changed (exit 4).`
 	return cmd
 }
 
@@ -96,10 +96,10 @@ func newHookListCmd(a *app) *cobra.Command {
 func newHookSetCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "set AGENT BEAD",
-		Short: "Only the transition empty → pending (see sling)",
-		Long: `Only the transition empty → pending, under a new assignment. It does not change the
-bead, sends no mail and writes no dispatch record, so a running mayor takes it back. It is
-for tests and repair; chipset sling does all steps.`,
+		Short: "Make only the transition empty → pending (see sling)",
+		Long: `Make only the transition empty → pending, under a new assignment. This does not
+change the bead, sends no mail and writes no dispatch record, so a running mayor
+takes it back. It is for tests and repairs; chipset sling does all steps.`,
 		Example: "  chipset hook set polecat-alpha gt-abc12",
 		Args:    nargs(2, 2, "an agent and a bead"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -110,7 +110,7 @@ for tests and repair; chipset sling does all steps.`,
 }
 
 func newHookActivateCmd(a *app) *cobra.Command {
-	return newOwnHookCmd(a, "activate", "pending → active: start the work on your hook",
+	return newOwnHookCmd(a, "activate", "Make the transition pending → active: start the work on your hook",
 		nargs(0, 0, ""), func(ctx context.Context, s *actor.Actor, _ string) (hook.Hook, error) { return s.ActivateHook(ctx) })
 }
 
@@ -119,14 +119,14 @@ func newHookTouchCmd(a *app) *cobra.Command {
 		nargs(0, 1, "one note (quote it)"), func(ctx context.Context, s *actor.Actor, note string) (hook.Hook, error) {
 			return s.Touch(ctx, note)
 		})
-	cmd.Long = "Report progress on your hook. The hook is written at most once in 15 seconds; a note\ngoes into the event log every time."
+	cmd.Long = "Report progress on your hook. The hook is written at most every 15 seconds; a\nnote goes into the event log every time."
 	return cmd
 }
 
 func newHookCompleteCmd(a *app) *cobra.Command {
-	cmd := newOwnHookCmd(a, "complete", "Only the transition active → completed (see done)",
+	cmd := newOwnHookCmd(a, "complete", "Make only the transition active → completed (see done)",
 		nargs(0, 0, ""), func(ctx context.Context, s *actor.Actor, _ string) (hook.Hook, error) { return s.CompleteHook(ctx) })
-	cmd.Long = "Only the transition active → completed. A worker that has finished uses chipset done\ninstead: its polecat then commits, submits and completes."
+	cmd.Long = "Make only the transition active → completed. A worker that has finished uses\nchipset done instead: its polecat then commits, submits and completes."
 	return cmd
 }
 
@@ -160,15 +160,15 @@ func newHookClearCmd(a *app) *cobra.Command {
 	var opts hookClearOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "clear AGENT",
-		Short: "Only the transition to empty (see unsling)",
-		Long: `Only the transition pending, active or completed → empty. It does not change the bead.
-It is for tests and repair; chipset unsling takes a bead back.`,
+		Short: "Make only the transition to empty (see unsling)",
+		Long: `Make only the transition pending, active or completed → empty. This does not
+change the bead. It is for tests and repairs; chipset unsling takes a bead back.`,
 		Example: "  chipset hook clear polecat-alpha",
 		Args:    nargs(1, 1, "one agent"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			if opts.assignment != "" {
 				if _, err := state.ParseAssignmentID(opts.assignment); err != nil {
-					return usagef("--assignment: %v", err)
+					return usagef("hook clear: --assignment: %v", err)
 				}
 			}
 			h, err := me.ClearHook(ctx, args[0], state.AssignmentID(opts.assignment))

@@ -22,11 +22,12 @@ import (
 func newInboxCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "inbox",
-		Short: "What only you can decide, numbered, with the commands that answer it",
-		Long: `List the decisions that wait for the person: questions of agents, permissions, plans,
-blocked beads, work that can't land, records that can't be read, critical incidents. An entry
-goes when its cause goes, whether its mail was read or not. Its number stays as long as it
-lasts, and no later entry gets it.`,
+		Short: "List what only you can decide, with the commands that answer it",
+		Long: `List the decisions that wait for you: agents' questions, permissions, plans,
+blocked beads, work that can't land, records that can't be read, critical
+incidents. An entry goes when its cause goes, whether or not its mail was read.
+It keeps its number for as long as it is listed, and no later entry gets that
+number.`,
 		Example: "  chipset inbox\n  chipset approve 1\n  chipset answer 2 \"MIT\"\n  chipset reopen 3 4",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, _ []string) error {
@@ -91,7 +92,7 @@ func numbered(r *rig.Rig, needs []view.Need, number int) (*view.Need, error) {
 	}
 	was, err := need.NewStore(r.Tree).Find(number)
 	if err == nil {
-		err = state.Conflictf(fmt.Sprintf("need %d", number), "nothing waits for it any more (%s)", was.What)
+		err = state.Conflictf(fmt.Sprintf("need %d", number), "no longer waits for you (%s)", was.What)
 	}
 	return nil, withHint(err, "chipset inbox lists what waits for you")
 }
@@ -115,14 +116,14 @@ func ofBead(r *rig.Rig, needs []view.Need, id state.BeadID, kinds []view.NeedKin
 		if _, err := r.Beads.Get(string(id)); err != nil {
 			return nil, err
 		}
-		return nil, withHint(state.Conflictf("bead "+string(id), "nothing of it waits for this"), "chipset why "+string(id)+" says what it waits for")
+		return nil, withHint(state.Conflictf("bead "+string(id), "does not wait for this"), "chipset why "+string(id)+" says what it waits for")
 	}
-	return nil, usagef("bead %s asks %d times: say which of %s", id, len(found), strings.Join(handles, ", "))
+	return nil, usagef("bead %s has %d open questions: choose one of %s", id, len(found), strings.Join(handles, ", "))
 }
 
 // wrongAnswer is the error for a need that another command answers.
 func wrongAnswer(n *view.Need, verb string) error {
-	return withHint(state.Conflictf("need "+n.Handle(), "a %s is not answered with %s", n.Kind, verb), strings.Join(n.Commands, ", or "))
+	return withHint(state.Conflictf("need "+n.Handle(), "%s does not answer this (%s)", verb, n.Kind), strings.Join(n.Commands, ", or "))
 }
 
 // forEach does something for each argument, and prints what was done. One that fails
@@ -159,10 +160,11 @@ func joined(failed []error) error {
 func newAnswerCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "answer NUMBER|BEAD|MESSAGE TEXT",
-		Short: "Answer a question of an agent, or reopen a blocked bead with the answer",
-		Long: `Answer a question. NUMBER is that of chipset inbox, BEAD the bead whose worker asks, MESSAGE the
-name of a message that asks. The worker goes on with the answer. A bead that is blocked is reopened, with the
-answer in the notes of its next worker. Permissions and plans are decided with approve and deny.`,
+		Short: "Answer an agent's question, or reopen a blocked bead with the answer",
+		Long: `Answer a question. NUMBER is from chipset inbox, BEAD is the bead whose worker
+asks, MESSAGE the name of the message that asks. The worker continues with the
+answer. A blocked bead is reopened, with the answer in the notes for its next
+worker. Permissions and plans are decided with approve and deny.`,
 		Example: "  chipset answer 1 \"MIT\"\n  chipset answer gt-abc12 \"use the staging database\"",
 		Args:    nargs(2, 2, "what to answer, and the answer (quote it)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -189,7 +191,7 @@ func (a *app) answer(ctx context.Context, arg, text string) (outcome, error) {
 	case q.need != nil && q.need.Kind != view.NeedQuestion:
 		return outcome{}, wrongAnswer(q.need, "a text")
 	case q.mail.Type != mail.Coordination:
-		return outcome{}, usagef("%s is a %s: chipset approve and deny decide it", q.mail.Name, q.mail.Type)
+		return outcome{}, usagef("%s is a %s: use chipset approve or deny", q.mail.Name, q.mail.Type)
 	}
 	name, err := me.Reply(ctx, q.mail, actor.Answer{Body: text})
 	d := outcome{Did: didIf(err, "answered"), Name: name}
@@ -218,7 +220,7 @@ type reopenOptions struct {
 // AddFlags registers the flags of reopen.
 func (o *reopenOptions) AddFlags(fs *pflag.FlagSet) {
 	o.reasonOptions.AddFlags(fs)
-	fs.BoolVar(&o.all, "all", false, "every bead that is blocked")
+	fs.BoolVar(&o.all, "all", false, "reopen every blocked bead")
 }
 
 func newReopenCmd(a *app) *cobra.Command {
@@ -226,12 +228,13 @@ func newReopenCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "reopen NUMBER|BEAD|MR|MESSAGE…",
 		Short: "Reopen beads that are blocked, failed, closed or cancelled",
-		Long: `Reopen beads, as chipset work reopen does. NUMBER is that of chipset inbox, MESSAGE one about
-the bead. What was charged to a bead starts anew, and the reason goes into the notes of its next worker.`,
+		Long: `Reopen beads, as chipset work reopen does. NUMBER is from chipset inbox, MESSAGE
+is one about the bead. The bead's failure counts are reset, and the reason goes
+into the notes for its next worker.`,
 		Example: "  chipset reopen 3 4\n  chipset reopen --all --reason \"the registry is back\"",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 0) != opts.all {
-				return withHint(usagef("reopen: wants beads or numbers, or --all"), seeHelp(cmd))
+				return withHint(usagef("reopen: expected beads or numbers, or --all"), seeHelp(cmd))
 			}
 			return nil
 		},

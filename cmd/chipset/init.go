@@ -43,13 +43,13 @@ type initOptions struct {
 // AddFlags registers the flags of init.
 func (o *initOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.rig, "rig", "", "the `name` of the rig (default: the directory's name)")
-	fs.StringVar(&o.worker, "worker", "", "a preset of chipset runtime list or a `command` line (default: the first preset found on PATH)")
-	fs.IntVar(&o.polecats, "polecats", 5, "how many polecats work in parallel, `1-30`")
+	fs.StringVar(&o.worker, "worker", "", "a preset (chipset runtime list) or a `command` line (default: the first preset found on PATH)")
+	fs.IntVar(&o.polecats, "polecats", 5, "how many polecats, `N`, work in parallel: 1 to 30")
 	fs.StringVar(&o.target, "target", "", "the `branch` that work lands on (default main, master, or the current one)")
 	fs.StringVar(&o.test, "test", "", "the `command` that must succeed on everything that lands (default: detected)")
-	fs.StringVar(&o.permissions, "permissions", "", "what agents may do without asking: `ask|edit|full`; needed for an agent preset")
-	fs.BoolVar(&o.trackState, "track-state", false, "leave .chipset/state visible to git add; a stash or another branch can then take the live tree away")
-	fs.BoolVar(&o.restore, "restore", false, "bring back a rig whose .chipset/state is gone, from its newest snapshot (chipset audit)")
+	fs.StringVar(&o.permissions, "permissions", "", "what agents may do without asking, `ask|edit|full`; required for an agent preset")
+	fs.BoolVar(&o.trackState, "track-state", false, "let git track .chipset/state; a stash or another branch can then remove the live tree")
+	fs.BoolVar(&o.restore, "restore", false, "restore a rig whose .chipset/state is gone from its newest snapshot (chipset audit)")
 	fs.BoolVar(&o.anew, "anew", false, "make a new rig where one was lost")
 }
 
@@ -58,15 +58,17 @@ func newInitCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "init",
 		Short: "Make a rig in the current repository",
-		Long: `Make .chipset/ with a commented chipset.yaml and the state tree, and register every
-agent of the definition. A repository has one rig: for a second one the exit code is 4.
-An existing chipset.yaml is used as it is; nothing is ever overwritten. A test command
-that init has guessed is tried on a fresh worktree of the target, with the setup.
+		Long: `Make .chipset/ with a commented chipset.yaml and the state tree, and register
+every agent of the definition. A repository has one rig (exit 4 for a second
+one). An existing chipset.yaml is used as it is; nothing is ever overwritten. If
+init has guessed the test command, it tries it in a fresh worktree of the
+target, after the setup.
 
-Where a rig was before and its state is gone (git clean -x removes ignored files), init
-names it. If there is a snapshot of it (chipset audit), init wants --restore or --anew.
+If a rig was here before and its state is gone (git clean -x removes ignored
+files), init says so. If there is a snapshot of it (chipset audit), choose
+--restore or --anew.
 
-A headless agent can't ask anybody for permission. So the preset of a coding agent
+A headless agent can't ask anybody for permission. So the preset of an agent
 (` + strings.Join(clients.Agents(), ", ") + `)
 needs a decision. On a terminal init asks for it; elsewhere use --permissions:
 ` + permissionsHelp,
@@ -81,10 +83,12 @@ needs a decision. On a terminal init asks for it; elsewhere use --permissions:
 }
 
 // permissionsHelp says what the choices mean.
-const permissionsHelp = `  ask   the client's own defaults; what it would ask about is refused until you have
-        approved it (clients with a hook for it ask you by mail, chipset approve)
-  edit  it may edit files in its worktree; most clients then run no commands, tests included
-  full  it may run any command, within the sandbox; without one, anything your user may`
+const permissionsHelp = `  ask   the client's own defaults; what it would ask about is refused until you
+        approve it (clients with a hook for it ask you by mail: chipset approve)
+  edit  it may edit files in its worktree; most clients then run no commands,
+        not even tests
+  full  it may run any command within the sandbox; without a sandbox, anything
+        your user may`
 
 // decides reports whether the person asked for something in particular that an
 // existing chipset.yaml would override.
@@ -100,7 +104,7 @@ func runInit(ctx context.Context, opts initOptions, a *app) error {
 	}
 	repo, err := git.Open(ctx, dir)
 	if err != nil {
-		return withHint(err, "init wants a git repository: git init, and a first commit")
+		return withHint(err, "chipset init needs a git repository with a first commit: git init, git commit")
 	}
 	if err := opts.check(); err != nil {
 		return err
@@ -125,7 +129,7 @@ func runInit(ctx context.Context, opts initOptions, a *app) error {
 		if tests := definition.DetectTests(folders(repo.TopLevel()), has, read); len(tests) > 0 {
 			hint = fmt.Sprintf(", perhaps to sh -c '(%s)'", strings.Join(tests, ") && ("))
 		}
-		a.warnf("no test command was found: with test: \"true\" nothing is tested before it lands; set merge.test in %s%s", filepath.Join(root, rig.DefinitionName), hint)
+		a.warnf("no test command was found, so nothing is tested before it lands (test: \"true\"); set merge.test in %s%s", filepath.Join(root, rig.DefinitionName), hint)
 	}
 	found := tried{}
 	if found.remotes, err = r.Git.Remotes(ctx); err != nil {
@@ -160,7 +164,7 @@ func tryTest(ctx context.Context, a *app, r *rig.Rig) (environment.Check, error)
 		a.warnf("the test could not be tried: %v", err)
 	case !c.OK():
 		mend := "set merge.test or worktree.setup in " + filepath.Join(rig.DirName, rig.DefinitionName) + ", then chipset validate --live"
-		a.warnf("%s: nothing lands before it is green: %s", c.Fault.Reason, cmp.Or(c.Mend, mend))
+		a.warnf("%s: nothing lands until it passes: %s", c.Fault.Reason, cmp.Or(c.Mend, mend))
 	}
 	return c, nil
 }
@@ -335,7 +339,7 @@ func (a *app) askPermissions(worker string) (string, error) {
 		return "", withHint(usagef("init: the worker %s needs a decision about its permissions", worker),
 			"add --permissions ask, edit or full (chipset help init says what they mean), or --worker sh")
 	}
-	a.tellf(`What may %s do without being asked? Headless, nobody can answer it.
+	a.tellf(`What may %s do without asking? Headless, it has nobody to ask.
 `+permissionsHelp+"\n", worker)
 	in := bufio.NewReader(a.stdin)
 	for {

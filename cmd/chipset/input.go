@@ -31,7 +31,7 @@ func (t textInput) read(ctx context.Context, a *app, limit int64) (string, error
 		return actor.Text(t.flag, t.text, limit)
 	}
 	if t.textGiven {
-		return "", usagef("%s and %s at once", t.flag, t.fileFlag)
+		return "", usagef("%s and %s can't be combined", t.flag, t.fileFlag)
 	}
 	data, err := a.readInput(ctx, t.fileFlag, t.file, limit+1)
 	if err != nil {

@@ -25,12 +25,12 @@ type logOptions struct {
 
 // AddFlags registers the flags of log.
 func (o *logOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens next, until interrupted")
-	fs.StringVar(&o.since, "since", "", "only from this `time` on: how long ago (1h, 7d), RFC 3339, or a day")
-	fs.StringVar(&o.agent, "agent", "", "only what this `agent` did, or what was done to it")
-	fs.StringVar(&o.bead, "bead", "", "only what concerns this `bead`")
-	fs.StringVar(&o.kind, "type", "", "only this `type`, or all of a noun: mail.sent, mail")
-	fs.IntVarP(&o.limit, "limit", "n", 0, "only the newest `N`")
+	fs.BoolVarP(&o.follow, "follow", "f", false, "keep printing new events until interrupted")
+	fs.StringVar(&o.since, "since", "", "only events since this `time`: how long ago (1h, 7d), RFC 3339, or a day")
+	fs.StringVar(&o.agent, "agent", "", "only events of or about this `agent`")
+	fs.StringVar(&o.bead, "bead", "", "only events about this `bead`")
+	fs.StringVar(&o.kind, "type", "", "only events of this `type`, or of a group of types: mail.sent, mail")
+	fs.IntVarP(&o.limit, "limit", "n", 0, "only the latest `N`")
 }
 
 func newLogCmd(a *app) *cobra.Command {
@@ -47,17 +47,17 @@ func newLogCmd(a *app) *cobra.Command {
 func runLog(ctx context.Context, opts logOptions, a *app) error {
 	for _, id := range []struct{ flag, value string }{{"--agent", opts.agent}, {"--bead", opts.bead}} {
 		if err := state.CheckID(id.value); id.value != "" && err != nil {
-			return usagef("%s: %v", id.flag, err)
+			return usagef("log: %s: %v", id.flag, err)
 		}
 	}
 	if !knownType(opts.kind) {
-		return usagef("--type: there are no events of type %q (docs/state.md lists all types)", opts.kind)
+		return usagef("log: --type: no events of type %q (docs/state.md lists the types)", opts.kind)
 	}
 	var since time.Time
 	if opts.since != "" {
 		var err error
 		if since, err = parseSince(opts.since, a.clock()); err != nil {
-			return usagef("--since: %v", err)
+			return usagef("log: --since: %v", err)
 		}
 	}
 	r, err := a.openState(ctx)

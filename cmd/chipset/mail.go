@@ -18,7 +18,7 @@ import (
 )
 
 func newMailCmd(a *app) *cobra.Command {
-	return newGroupCmd("mail", "Mail: durable, write-once messages between agents",
+	return newGroupCmd("mail", "Send and read mail between agents",
 		newMailSendCmd(a), newMailInboxCmd(a), newMailReadCmd(a), newMailPeekCmd(a), newMailReplyCmd(a), newMailForwardCmd(a),
 		newMailWaitCmd(a), newMailSearchCmd(a), newMailArchiveCmd(a), newMailTraceCmd(a))
 }
@@ -28,7 +28,7 @@ type mailboxFlag struct{ mailbox string }
 
 // AddFlags registers --mailbox.
 func (o *mailboxFlag) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.mailbox, "mailbox", "", "the `agent` who owns the mailbox (default: yourself)")
+	fs.StringVar(&o.mailbox, "mailbox", "", "the `agent` that owns the mailbox (default: yourself)")
 }
 
 // owner is whose mailbox is meant.
@@ -51,7 +51,7 @@ func (a *app) mayRead(r *rig.Rig, owner state.AgentID) error {
 	if me, err := a.identity(r); err != nil || me == owner {
 		return err
 	}
-	return state.Conflictf("mailbox "+string(owner), "a worker reads its own mail alone")
+	return state.Conflictf("mailbox "+string(owner), "a worker may read only its own mail")
 }
 
 // find looks a message up. The person, who looks after all of them, finds a
@@ -92,7 +92,7 @@ func (o mailboxFlag) find(a *app, r *rig.Rig, given string) (state.AgentID, mail
 	for i := range found {
 		boxes = append(boxes, string(found[i].To))
 	}
-	return owner, e, usagef("%s stands in %d mailboxes: say --mailbox %s", name, len(found), strings.Join(boxes, " or --mailbox "))
+	return owner, e, usagef("%s is in %d mailboxes: choose with --mailbox %s", name, len(found), strings.Join(boxes, " or --mailbox "))
 }
 
 type mailInboxOptions struct {
@@ -102,24 +102,24 @@ type mailInboxOptions struct {
 
 // AddFlags registers the flags of mail inbox.
 func (o *mailInboxOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.unread, "unread", false, "only what is not read")
-	fs.BoolVar(&o.archived, "archived", false, "the archive instead")
-	fs.IntVar(&o.limit, "limit", 0, "only the newest `N`")
-	fs.BoolVar(&o.xml, "xml", false, "print XML, with everything in the messages escaped")
+	fs.BoolVar(&o.unread, "unread", false, "only unread messages")
+	fs.BoolVar(&o.archived, "archived", false, "list the archive instead")
+	fs.IntVar(&o.limit, "limit", 0, "only the latest `N`")
+	fs.BoolVar(&o.xml, "xml", false, "print XML, with the text of messages escaped")
 }
 
 func newMailInboxCmd(a *app) *cobra.Command {
 	var opts mailInboxOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "inbox [AGENT]",
-		Short: "List a mailbox, newest last; marks nothing",
-		Long: `List a mailbox (default: your own) in the order of time, newest last. Nothing is
-marked or moved. What can't be read is reported on standard error.`,
+		Short: "List a mailbox, newest last",
+		Long: `List a mailbox (default: your own), newest last. Nothing is marked or moved.
+Messages that can't be read are reported on standard error.`,
 		Example: "  chipset mail inbox --unread\n  chipset mail inbox polecat-alpha --limit 5 --json",
 		Args:    nargs(0, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.json && opts.xml {
-				return usagef("mail inbox: --json and --xml at once")
+				return usagef("mail inbox: --json and --xml can't be combined")
 			}
 			return a.onAgent(func(r *rig.Rig, owner state.AgentID) error { return runMailInbox(r, owner, opts, a) })(cmd, args)
 		},
@@ -228,10 +228,10 @@ func (a *app) printMailXML(entries []mail.Entry) error {
 func newMailReadCmd(a *app) *cobra.Command {
 	return newMailShowCmd(a, true, &cobra.Command{
 		Use:   "read MESSAGE…",
-		Short: "Show messages, and mark them as read if they are yours",
-		Long: `Show a message, and mark it as read if it is in your own mailbox. Mail in other
-mailboxes is not marked, nor is mail for an agent's role process (assignments, shutdowns,
-responses): that process marks it.`,
+		Short: "Show messages, and mark yours as read",
+		Long: `Show messages, and mark those in your own mailbox as read. Mail in other
+mailboxes is not marked, nor is mail for an agent's role process (assignments,
+shutdowns, responses), which marks it itself.`,
 		Example: "  chipset mail read 2026-03-05T10-30-00.000000000Z-mayor.json",
 	})
 }
@@ -239,7 +239,7 @@ responses): that process marks it.`,
 func newMailPeekCmd(a *app) *cobra.Command {
 	return newMailShowCmd(a, false, &cobra.Command{
 		Use:     "peek MESSAGE…",
-		Short:   "Show messages; marks nothing",
+		Short:   "Show messages without marking them",
 		Example: "  chipset mail peek 2026-03-05T10-30-00.000000000Z-mayor.json --json",
 	})
 }

@@ -31,7 +31,7 @@ func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app
 		stray = args[0]
 	}
 	if stray != "" {
-		return usagef("mail send: --batch takes everything from standard input, so not %s", stray)
+		return usagef("mail send: --batch reads everything from standard input; leave out %s", stray)
 	}
 	me, err := a.openActor(ctx)
 	if err != nil {
@@ -179,7 +179,7 @@ func (l *batchLine) message(me *actor.Actor) (mail.Message, error) {
 		return m, state.Conflictf("message", "from %s, but you speak as %s", m.From, me.ID)
 	}
 	if m.To == "" {
-		return m, usagef("message: no to")
+		return m, usagef("message: no recipient (to)")
 	}
 	return m, nil
 }

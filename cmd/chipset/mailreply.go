@@ -21,19 +21,20 @@ type mailReplyOptions struct {
 func (o *mailReplyOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.body, "body", "b", "", "the body, as `text`")
 	fileFlag(fs, &o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
-	fs.StringVarP(&o.subject, "subject", "s", "", "the subject (default: Re: that of the message)")
+	fs.StringVarP(&o.subject, "subject", "s", "", "the subject, one `line` (default: Re: that of the message)")
 	fs.StringVar(&o.kind, "type", "", "the `type` (default: the response to a request, else coordination)")
-	fs.StringVar(&o.state, "state", "", "move the task of the message to accepted, working, completed, rejected or `failed`")
-	fs.StringVar(&o.priority, "priority", "", "`urgent`, normal or low (default: that of the message)")
+	fs.StringVar(&o.state, "state", "", "move the task of the message to `accepted|working|completed|rejected|failed`")
+	fs.StringVar(&o.priority, "priority", "", "how soon it is read, `urgent|normal|low` (default: that of the message)")
 }
 
 func newMailReplyCmd(a *app) *cobra.Command {
 	var opts mailReplyOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "reply MESSAGE --body B",
-		Short: "Answer a message in your mailbox",
-		Long: `Answer a message in your mailbox: recipient, subject, thread, reference, task and
-callback come from it. The message that was answered is then marked read, as by mail read.`,
+		Short: "Reply to a message in your mailbox",
+		Long: `Reply to a message in your mailbox. Recipient, subject, thread, reference, task
+and callback come from that message, which is then marked as read, as with mail
+read.`,
 		Example: "  chipset mail reply 2026-03-05T10-30-00.000000000Z-mayor.json --body \"Will do\"",
 		Args:    nargs(1, 1, "the name of a message"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,15 +24,15 @@ type mailSearchOptions struct {
 // AddFlags registers the flags of mail search.
 func (o *mailSearchOptions) AddFlags(fs *pflag.FlagSet) {
 	o.mailboxFlag.AddFlags(fs)
-	fs.BoolVar(&o.archived, "archived", false, "look through the archive too")
+	fs.BoolVar(&o.archived, "archived", false, "search the archive too")
 }
 
 func newMailSearchCmd(a *app) *cobra.Command {
 	var opts mailSearchOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:     "search TEXT",
-		Short:   "Find mail by a text in its subject, body, sender, type, thread or bead",
-		Long:    "Find mail with a text in its subject, body, sender, type, thread, id or bead. Upper and\nlower case are the same. Nothing is marked.",
+		Short:   "Search mail by subject, body, sender, type, thread or bead",
+		Long:    "Find mail with a text in its subject, body, sender, type, thread, id or bead.\nCase does not matter. Nothing is marked.",
 		Example: "  chipset mail search conflict --archived",
 		Args:    nargs(1, 1, "one text (quote it)"),
 		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {
@@ -76,17 +76,18 @@ type mailArchiveOptions struct {
 // AddFlags registers the flags of mail archive.
 func (o *mailArchiveOptions) AddFlags(fs *pflag.FlagSet) {
 	o.mailboxFlag.AddFlags(fs)
-	fs.StringVar(&o.olderThan, "older-than", "", "the age as a `duration` (default: mail.retention of the definition)")
-	fs.BoolVar(&o.unread, "unread", false, "move unread mail too; no poll returns it afterwards")
+	fs.StringVar(&o.olderThan, "older-than", "", "archive mail older than this `duration` (default: mail.retention in chipset.yaml)")
+	fs.BoolVar(&o.unread, "unread", false, "archive unread mail too; it will not be delivered any more")
 }
 
 func newMailArchiveCmd(a *app) *cobra.Command {
 	var opts mailArchiveOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "archive",
-		Short: "Move old read mail of your mailbox to its archive; prints the names",
-		Long: `Move read mail that is older than the retention to archive/, under the same names, and
-print them. Unread mail is never moved by age alone. Archived mail stays searchable.`,
+		Short: "Archive old read mail, and print the names",
+		Long: `Move read mail that is older than the retention to archive/, and print the
+names, which stay the same. Unread mail is moved only with --unread. Archived
+mail stays searchable.`,
 		Example: "  chipset mail archive --older-than 0s",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
@@ -100,7 +101,7 @@ print them. Unread mail is never moved by age alone. Archived mail stays searcha
 			}
 			if opts.olderThan != "" {
 				if age, err = parseAge(opts.olderThan); err != nil {
-					return usagef("--older-than: %v", err)
+					return usagef("mail archive: --older-than: %v", err)
 				}
 			}
 			moved, err := me.ArchiveMail(ctx, owner, age, opts.unread)
@@ -121,10 +122,10 @@ func newMailTraceCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "trace MESSAGE",
 		Short: "Show what happened to a message: stored, injected, seen, handled",
-		Long: `Show what happened to a message, from the event log: when it was stored, put before a
-model whole (injected), answered by that model (seen), marked read (handled), archived;
-by whom, and in which session of a client. The last line is its present status. --json
-prints the events.`,
+		Long: `Show what happened to a message, from the event log: when it was stored, shown
+to a model in full (injected), followed by an answer of that model (seen),
+marked as read (handled), and archived; by whom, and in which session. The last
+line is its present status. --json prints the events.`,
 		Example: "  chipset mail trace mayor/2026-03-05T10-30-00.000000000Z-polecat-alpha.json",
 		Args:    nargs(1, 1, "the name of a message"),
 		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, args []string) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -32,14 +33,14 @@ func (o *mailSendOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.body, "body", "b", "", "the body, as `text`")
 	fileFlag(fs, &o.bodyFile, "body-file", "", "read the body from a `file`; - is standard input")
 	fs.StringVar(&o.kind, "type", string(mail.Coordination), "what the message is about: a known `type`, or your own x-…")
-	fs.StringVar(&o.priority, "priority", string(mail.Normal), "`urgent`, normal or low")
+	fs.StringVar(&o.priority, "priority", string(mail.Normal), "how soon it is read, `urgent|normal|low`")
 	fs.StringVar(&o.thread, "thread", "", "the `message` that began the thread")
 	fs.StringVar(&o.ref, "ref", "", "the `bead` it is about")
-	fs.StringVar(&o.id, "id", "", "your own `key`: sent again with the same key, it is delivered once")
-	fs.StringVar(&o.task, "task", "", "ask for something under this `ID` that is reported on: pending, accepted, working, completed; new makes one")
-	fs.StringVar(&o.deadline, "deadline", "", "until `when`: a duration such as 2h, or an RFC 3339 time")
+	fs.StringVar(&o.id, "id", "", "your own `key`; messages with the same key are delivered once")
+	fs.StringVar(&o.task, "task", "", "ask for a task with this `ID`, on whose state the recipient reports; \"new\" makes an ID")
+	fs.StringVar(&o.deadline, "deadline", "", "`when` it is due: a duration such as 2h, or an RFC 3339 time")
 	fs.StringVar(&o.callback, "callback", "", "`JSON` that every message about the task carries: {\"channel\": …, \"session_id\": …}")
-	fs.IntVar(&o.ttl, "ttl", 0, "how many `hops` it may still make (loop protection)")
+	fs.IntVar(&o.ttl, "ttl", 0, "how many more `hops` it may make (loop protection)")
 	fs.BoolVar(&o.batch, "batch", false, "read JSON lines from standard input, one message each")
 }
 
@@ -47,16 +48,18 @@ func newMailSendCmd(a *app) *cobra.Command {
 	var opts mailSendOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "send TO… --subject S",
-		Short: "Send a message; prints its name when it is durable",
-		Long: `Send a message, and print its name when it is durable. TO is an agent, a role (mayor,
-witness, refinery), several of them, @polecats, or @all. With several recipients one line
-is printed for each, in order (@… in alphabetical order): the name, or "error: …".
+		Short: "Send a message, and print its name",
+		Long: `Send a message, and print its name when it is durable. TO is an agent, a role
+(mayor, witness, refinery), several of them, @polecats, or @all. With several
+recipients one line is printed for each, in order (groups in alphabetical
+order): the name, or "error: …".
 
-With --batch each line of standard input is one message as JSON, with to and subject,
-and any of body, type, priority, thread, in_reply_to, id, ref, ttl, deadline, expires_at,
-task, content, callback, metadata. One line is printed for each, in order.
+With --batch each line of standard input is one message as JSON, with to and
+subject, and any of body, type, priority, thread, in_reply_to, id, ref, ttl,
+deadline, expires_at, task, content, callback, metadata. One line is printed for
+each, in order.
 
-Types: ` + wording.Join(mail.Types(), ", ") + `.`,
+` + ansi.Wordwrap("Types: "+wording.Join(mail.Types(), ", ")+".", 80, ""),
 		Example: "  chipset mail send mayor --subject \"Question\" --body \"Which branch?\"\n" +
 			"  git log -1 | chipset mail send @polecats -s \"Just landed\" --body-file -\n" +
 			"  printf '%s\\n' '{\"to\":\"mayor\",\"subject\":\"one\"}' | chipset mail send --batch",
@@ -66,7 +69,7 @@ Types: ` + wording.Join(mail.Types(), ", ") + `.`,
 				return runMailBatch(cmd.Context(), cmd, args, a)
 			}
 			if len(args) == 0 {
-				return withHint(usagef("mail send: to whom?"), "chipset status lists the agents")
+				return withHint(usagef("mail send: no recipient"), "chipset agents lists the agents")
 			}
 			return runMailSend(cmd.Context(), opts, args, a)
 		},
@@ -113,7 +116,7 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, me *actor.Actor) 
 	if o.thread != "" {
 		name, err := mail.ParseName(o.thread)
 		if err != nil {
-			return m, usagef("--thread: %q is not the name of a message", o.thread)
+			return m, usagef("mail send: --thread %q is not the name of a message", o.thread)
 		}
 		m.Thread = string(name)
 	}
@@ -145,7 +148,7 @@ func (o *mailSendOptions) addTask(m *mail.Message, me *actor.Actor) (err error) 
 	}
 	if o.callback != "" {
 		if !json.Valid([]byte(o.callback)) {
-			return usagef("--callback is not JSON")
+			return usagef("mail send: --callback is not JSON")
 		}
 		m.Callback = json.RawMessage(o.callback)
 	}

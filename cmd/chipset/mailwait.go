@@ -30,10 +30,11 @@ func newMailWaitCmd(a *app) *cobra.Command {
 	var opts mailWaitOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "wait",
-		Short: "Wait for unread mail; prints the name of the first message",
-		Long: `Wait until there is unread mail in your mailbox, and print the name of the message to
-handle first. If there is unread mail already, it returns at once. Nothing is marked. Mail
-for an agent's role process counts only with --type. Exit 6 when the time is up.`,
+		Short: "Wait for unread mail, and print the name of the first message",
+		Long: `Wait until there is unread mail in your mailbox, and print the name of the
+message to handle first. If there is unread mail already, return at once.
+Nothing is marked. Mail for an agent's role process counts only with --type.
+Exit 6 when the time is up.`,
 		Example: "  chipset mail wait --timeout 10m\n  chipset mail wait --type plan_approval_response --timeout 1h",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runMailWait(cmd.Context(), opts, a) },

@@ -35,26 +35,28 @@ type mcpOptions struct{ http, crew string }
 func (o *mcpOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.http, "http", "", "serve HTTP on a private Unix socket, or on this `address` of the machine itself, such as 127.0.0.1:7777, instead of standard input and output")
 	fs.Lookup("http").NoOptDefVal = onSocket
-	fs.StringVar(&o.crew, "crew", "", "speak as the crew agent of this `name`, registered if it is new, unless another flag or variable names the agent")
+	fs.StringVar(&o.crew, "crew", "", "speak as the crew agent of this `name`, unless --as or $CHIPSET_AGENT names another; registered if it is new")
 }
 
 func newMCPCmd(a *app) *cobra.Command {
 	var opts mcpOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve the rig to a client of the Model Context Protocol",
-		Long: `Serve mail, hook, beads, convoys, queue and hand-offs as tools of the Model Context
-Protocol, over standard input and output, for the agent that started it. The
-agent is determined at the start and no call can change it. It is never the person. Outside
-of a rig the server starts too, and every call says that there is no rig.
+		Short: "Serve the rig over the Model Context Protocol",
+		Long: `Serve mail, hook, beads, convoys, queue and hand-offs as tools of the Model
+Context Protocol, over standard input and output, for the agent that starts it.
+The agent is determined at the start, no call can change it, and it is never the
+person. Outside of a rig the server starts too, and every call says that there
+is no rig.
 
-With --http it serves streamable HTTP at /mcp, on this machine alone, and prints the
-address: a Unix socket that no other user can connect to, or the address behind --http, on
-which port 0 takes a free one. Whoever connects acts as the same agent and must send a
-token: the secret in $` + envToken + `, or one that is
-made and printed.
+With --http it serves streamable HTTP at /mcp, only to this machine, and prints
+the address: a Unix socket to which no other user can connect, or the address
+after --http (port 0 picks a free port). Every client acts as the same agent,
+and must send a token: the secret in $` + envToken + `, or one that is
+generated and printed.
 
-The client of your own session gets the server with its plugin (chipset plugin install), or with:
+The client of your own session gets the server with its plugin (chipset plugin
+install), or with:
 ` + strings.Join(clients.AddMCP(), "\n"),
 		Example: "  chipset mcp --crew me\n  chipset mcp --crew me --http\n  chipset mcp --as polecat-alpha --http 127.0.0.1:0",
 		Args:    nargs(0, 1, "no argument but the address of --http"),
@@ -79,7 +81,7 @@ func runMCP(ctx context.Context, opts mcpOptions, a *app) error {
 			me.ID, err = member(ctx, me.Rig, opts.crew)
 		}
 		if err == nil && me.ID == state.Human {
-			return nil, usagef("over MCP nobody speaks as the person: name an agent with --as, or --crew NAME")
+			return nil, usagef("mcp: nobody speaks as the person over MCP: name an agent with --as or --crew")
 		}
 		return me, err
 	}})

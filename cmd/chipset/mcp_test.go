@@ -67,7 +67,7 @@ func TestMCPOverStandardIO(t *testing.T) {
 	posing.Env = append(posing.Environ(), "CHIPSET_AGENT=polecat-alpha", "CHIPSET_SESSION=ses-1")
 	worker := connect(posing)
 	defer worker.Close()
-	if text, failed := call(worker, "mail_inbox", nil); !failed || !strings.Contains(text, "can't speak as another agent") {
+	if text, failed := call(worker, "mail_inbox", nil); !failed || !strings.Contains(text, "a worker's session can speak only as") {
 		t.Errorf("a worker posed as the person: %q", text)
 	}
 }

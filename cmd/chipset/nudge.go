@@ -17,9 +17,9 @@ import (
 )
 
 func newNudgeCmd(a *app) *cobra.Command {
-	cmd := newGroupCmd("nudge", "Nudges: latest-wins hints that wake an agent",
+	cmd := newGroupCmd("nudge", "Nudge agents, and answer nudges",
 		newNudgeSendCmd(a), newNudgeShowCmd(a), newNudgeRespondCmd(a), newNudgeWaitCmd(a))
-	cmd.Long = "Nudges are hints: only the newest of each sender is kept. Use mail for what must arrive."
+	cmd.Long = "Nudges are hints: only the latest of each sender is kept. Use mail for what must\narrive."
 	return cmd
 }
 
@@ -30,9 +30,9 @@ type nudgeSendOptions struct {
 
 // AddFlags registers the flags of nudge send.
 func (o *nudgeSendOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.kind, "type", "", "`"+string(nudge.HealthCheck)+"`, stall_warning, priority_change, abort, sync_request or nudge_response; required")
-	fs.StringVarP(&o.message, "message", "m", "", "what to tell, as `text`")
-	fs.BoolVar(&o.respond, "respond", false, "a response is wanted")
+	fs.StringVar(&o.kind, "type", "", "the `type`: "+wording.Join(nudge.Types(), ", ")+"; required")
+	fs.StringVarP(&o.message, "message", "m", "", "the message, as `text`")
+	fs.BoolVar(&o.respond, "respond", false, "ask for a response")
 }
 
 func newNudgeSendCmd(a *app) *cobra.Command {
@@ -40,8 +40,9 @@ func newNudgeSendCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "send AGENT --type T",
 		Short: "Nudge an agent",
-		Long: `Nudge an agent. The nudge names the assignment on the agent's hook, so a late one does
-not affect the next assignment. Only the mayor and human may send an abort.`,
+		Long: `Nudge an agent. The nudge names the assignment on the agent's hook, so that a
+late nudge does not affect the next assignment. Only the mayor and human may
+send an abort.`,
 		Example: "  chipset nudge send polecat-alpha --type health_check --message \"still there?\" --respond",
 		Args:    nargs(1, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,14 +74,14 @@ type nudgeShowOptions struct{ unseen bool }
 
 // AddFlags registers the flags of nudge show.
 func (o *nudgeShowOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.unseen, "unseen", false, "only what the agent has not processed")
+	fs.BoolVar(&o.unseen, "unseen", false, "only nudges that the agent has not processed")
 }
 
 func newNudgeShowCmd(a *app) *cobra.Command {
 	var opts nudgeShowOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:     "show [AGENT]",
-		Short:   "Show the newest nudge of each sender, newest last",
+		Short:   "Show the latest nudge of each sender, newest last",
 		Example: "  chipset nudge show polecat-alpha",
 		Args:    nargs(0, 1, "one agent"),
 		RunE: a.onAgent(func(r *rig.Rig, id state.AgentID) error {
@@ -112,7 +113,7 @@ type nudgeRespondOptions struct{ message string }
 
 // AddFlags registers the flags of nudge respond.
 func (o *nudgeRespondOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVarP(&o.message, "message", "m", "", "what to tell, as `text`")
+	fs.StringVarP(&o.message, "message", "m", "", "the message, as `text`")
 }
 
 func newNudgeRespondCmd(a *app) *cobra.Command {
@@ -120,8 +121,8 @@ func newNudgeRespondCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "respond",
 		Short: "Answer the nudges that ask you for a response",
-		Long: `Answer every unprocessed nudge that asks you for a response, and mark it as seen. If
-there is none, the newest one that asked for a response is answered again.`,
+		Long: `Answer every unprocessed nudge that asks you for a response, and mark it as
+seen. If there is none, answer again the latest one that asked for a response.`,
 		Example: "  chipset nudge respond --message \"tests are running\"",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
@@ -149,16 +150,16 @@ type nudgeWaitOptions struct {
 // AddFlags registers the flags of nudge wait.
 func (o *nudgeWaitOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.timeout, "timeout", 0, "give up after this `duration` (default: never)")
-	fs.BoolVar(&o.seen, "seen", false, "mark what is printed as processed")
+	fs.BoolVar(&o.seen, "seen", false, "mark the printed nudges as processed")
 }
 
 func newNudgeWaitCmd(a *app) *cobra.Command {
 	var opts nudgeWaitOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "wait",
-		Short: "Wait for unprocessed nudges to you, and print them",
-		Long: `Wait until there are unprocessed nudges to you, and print them.
-They are marked with --seen only. Exit 6 when the time is up.`,
+		Short: "Wait for nudges to you, and print them",
+		Long: `Wait until there are unprocessed nudges to you, and print them. They are marked
+only with --seen. Exit 6 when the time is up.`,
 		Example: "  chipset nudge wait --timeout 5m --seen",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runNudgeWait(cmd.Context(), opts, a) },

@@ -38,7 +38,7 @@ func (a *app) ownVoice(ctx context.Context, r *rig.Rig, id state.AgentID) (state
 		return id, nil
 	}
 	if a.given == nil && process.InSession(r.Dir) {
-		return "", state.Conflictf("speaking as "+string(id), "this is a worker's session, or a test's")
+		return "", state.Conflictf("speaking as "+string(id), "this command runs in a worker's session, or in a test")
 	}
 	c, inside := a.clientAround()
 	if !inside {
@@ -47,8 +47,8 @@ func (a *app) ownVoice(ctx context.Context, r *rig.Rig, id state.AgentID) (state
 	if a.nobodyNamed(id) {
 		return member(ctx, r, c.Preset.Name)
 	}
-	return "", withHint(state.Conflictf("speaking as "+string(id), "this is a session of %s, which speaks as itself", c.About.Title),
-		"leave that out; what only the person may is typed in a terminal of their own")
+	return "", withHint(state.Conflictf("speaking as "+string(id), "this is a session of %s, which speaks only as itself", c.About.Title),
+		"leave that out; run what only the person may do in a terminal of your own")
 }
 
 // member is the agent of the session that this process runs in, where that is known, else the one that

@@ -27,22 +27,22 @@ type pluginOptions struct {
 // AddFlags registers the flags of plugin install.
 func (o *pluginOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dir, "to", "", "write into this `folder` (default: chipset/plugins/CLIENT in your data folder)")
-	fs.BoolVar(&o.enable, "enable", false, "turn it on: run the client's own commands, and write what it reads from its settings there")
+	fs.BoolVar(&o.enable, "enable", false, "enable it: run the client's own commands, and write its settings")
 }
 
 func newPluginCmd(a *app) *cobra.Command {
-	return newGroupCmd("plugin", "Connect a coding-agent client with chipset", newPluginInstallCmd(a), newPluginUninstallCmd(a))
+	return newGroupCmd("plugin", "Connect a coding-agent client to chipset", newPluginInstallCmd(a), newPluginUninstallCmd(a))
 }
 
 func newPluginInstallCmd(a *app) *cobra.Command {
 	var opts pluginOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "install CLIENT",
-		Short: "Write the plugin of a client",
-		Long: `Write a plugin that connects a client with the rigs on this machine (hooks, tools and
-commands in the client's format), and print the commands that enable it. The plugin calls
-this binary by its path; install it again after the binary has moved. The folder must be
-empty or hold an earlier version of the plugin.
+		Short: "Install the plugin of a client",
+		Long: `Write a plugin that connects a client to the rigs on this machine (hooks, tools
+and commands in the client's format), and print the commands that enable it. The
+plugin calls this binary by its path; reinstall it after the binary has moved.
+The folder must be empty or hold an earlier version of the plugin.
 
 Clients: ` + strings.Join(clients.WithPlugin(), ", ") + `.`,
 		Example: "  chipset plugin install claude --enable\n  chipset plugin install gemini --to ~/chipset-gemini",
@@ -137,8 +137,9 @@ func newPluginUninstallCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "uninstall CLIENT",
 		Short: "Remove the plugin of a client",
-		Long: `Run the client's own commands that turn the plugin off, and remove the files that
-chipset plugin install has written. Other files in the folder, settings of yours, and what you have changed since stay as they are.
+		Long: `Run the client's own commands that disable the plugin, and remove the files that
+chipset plugin install has written. Other files in the folder, your own
+settings, and whatever you have changed since stay as they are.
 
 Clients: ` + strings.Join(clients.WithPlugin(), ", ") + `.`,
 		Example: "  chipset plugin uninstall claude",

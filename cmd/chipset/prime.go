@@ -23,7 +23,7 @@ func newPrimeCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:     "prime",
 		Short:   "Print everything an agent needs to begin",
-		Long:    "Print everything the agent needs to begin: role, rules, what is on the hook, the last\nhand-off, unread mail (as data, escaped). Nothing is marked.",
+		Long:    "Print everything the agent needs to begin: role, rules, its hook, the last\nhand-off, and unread mail (as data, escaped). Nothing is marked.",
 		Example: "  chipset prime --as polecat-alpha\n  chipset prime --format json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runPrime(cmd.Context(), opts, a) },

@@ -18,7 +18,7 @@ import (
 )
 
 func newQueueCmd(a *app) *cobra.Command {
-	return newGroupCmd("queue", "The merge queue: what lands, one request at a time, in order",
+	return newGroupCmd("queue", "Show the merge queue, and retry or drop requests",
 		newQueueListCmd(a), newQueueShowCmd(a), newQueueDiffCmd(a), newQueueRetryCmd(a), newQueueDropCmd(a))
 }
 
@@ -38,7 +38,7 @@ func newQueueListCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List the merge requests in their order",
+		Short:   "List merge requests in order",
 		Example: "  chipset queue list --live\n  chipset queue list --status merged --json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runQueueList(cmd.Context(), opts, a) },
@@ -125,9 +125,9 @@ func newQueueRetryCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "retry MR",
 		Short: "Retry a merge request that could not land",
-		Long: `Put a merge request that could not land back into its place in the queue, or retry one
-that waits at once. It is not counted as an attempt of the bead. If the request has landed,
-or was dropped or reworked, the exit code is 4.`,
+		Long: `Put a merge request that could not land back into its place in the queue, or
+retry a waiting one at once. This does not count as an attempt at the bead. A
+request that has landed, or was dropped or reworked, can't be retried (exit 4).`,
 		Example: "  chipset queue retry mr-gt-abc12",
 		Args:    nargs(1, 1, "the ID of a merge request"),
 		RunE:    a.onRequest((*actor.Actor).RetryRequest),
@@ -138,7 +138,7 @@ func newQueueDropCmd(a *app) *cobra.Command {
 	var opts reasonOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:     "drop MR --reason TEXT",
-		Short:   "Give up a merge request and block its bead",
+		Short:   "Drop a merge request, and block its bead",
 		Example: "  chipset queue drop mr-gt-abc12 --reason \"superseded by hand\"",
 		Args:    nargs(1, 1, "the ID of a merge request"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -163,9 +163,9 @@ type protectedDiff struct {
 func newQueueDiffCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff MR",
-		Short: "Show the change of protected files that waits for you",
-		Long: `Show what a merge request changes in protected files (merge.protect), as the refinery saw it
-last. chipset approve lets exactly that land.`,
+		Short: "Show a change to protected files that waits for your approval",
+		Long: `Show what a merge request changes in protected files (merge.protect), as the
+refinery last saw it. chipset approve lets exactly that change land.`,
 		Example: "  chipset queue diff mr-gt-abc12",
 		Args:    nargs(1, 1, "the ID of a merge request"),
 		RunE: with(a.openRig, func(ctx context.Context, r *rig.Rig, args []string) error {

@@ -124,7 +124,7 @@ func newManCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:         "man DIRECTORY",
 		Annotations: map[string]string{ownFormat: ""},
-		Short:       "Write the pages of man(1) into a directory that exists",
+		Short:       "Write the man pages into a directory",
 		Example:     "  chipset man /usr/local/share/man/man1",
 		Args:        nargs(1, 1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 )
 
-var update = flag.Bool("update", false, "write docs/commands.md anew")
+var update = flag.Bool("update", false, "write docs/commands.md again")
 
 // reference is docs/commands.md.
 func reference(root *cobra.Command) []byte {
@@ -99,16 +101,22 @@ func testTree() *cobra.Command {
 		env: func(string) string { return "" }, cwd: "/", clock: time.Now})
 }
 
-// TestEveryCommandHelps wants a summary and an example of every command, and an
-// example that the command's own parser takes.
+// TestEveryCommandHelps checks that every command has a summary that says what it does, a
+// description that fits a terminal, and an example that its own parser accepts.
 func TestEveryCommandHelps(t *testing.T) {
+	notImperative := regexp.MustCompile(`^(The|A|An|What|Which|Only|How) |^\S+: `)
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
 			visit(sub)
 		}
-		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || notImperative.MatchString(cmd.Short) {
 			t.Errorf("%s: the summary %q", cmd.CommandPath(), cmd.Short)
+		}
+		for line := range strings.SplitSeq(cmd.Long, "\n") {
+			if utf8.RuneCountInString(line) > 80 {
+				t.Errorf("%s: wider than a terminal: %q", cmd.CommandPath(), line)
+			}
 		}
 		if cmd.HasSubCommands() {
 			return

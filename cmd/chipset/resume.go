@@ -12,12 +12,13 @@ import (
 func newResumeCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume [SCOPE]",
-		Short: "Try what is paused now, not later",
-		Long: `Start work again of a scope that is paused, or of every one. A scope is paused
-when something that workers need is not there: client:NAME for one client,
-worktree, or rig for all work. The rig tries again by itself, later and later;
-this is for who has mended the cause and will not wait. One bead goes first, and
-when it ends well two, four and so on. status names what is paused, and why.`,
+		Short: "Retry paused work now",
+		Long: `Resume work in a paused scope, or in every paused scope. A scope is paused when
+something that its workers need is missing: client:NAME for one client,
+worktree, or rig for all work. The rig retries by itself, at growing intervals;
+use this when you have fixed the cause and do not want to wait. One bead goes
+first; when it ends well, two more follow, then four, and so on. chipset status
+shows what is paused, and why.`,
 		Example: "  chipset resume\n  chipset resume client:claude",
 		Args:    nargs(0, 1, "at most one SCOPE"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -36,7 +37,7 @@ when it ends well two, four and so on. status names what is paused, and why.`,
 			for _, s := range resumed {
 				all = append(all, outcome{Did: "resumed", Scope: string(s)})
 			}
-			return a.didAll(all, nil, func(o *outcome) string { return o.Scope + " goes on, one bead first" })
+			return a.didAll(all, nil, func(o *outcome) string { return o.Scope + " resumes, one bead first" })
 		}),
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 func newMayorCmd(a *app) *cobra.Command {
 	return newRoleCmd(a, agent.Mayor, "mayor", "Run the mayor in this terminal",
-		"It hands ready beads to polecats, reworks what failed, and asks a person when it must.", "  chipset mayor")
+		"It hands ready beads to polecats, reworks what failed, and asks a person when it\nmust.", "  chipset mayor")
 }
 
 func newRefineryCmd(a *app) *cobra.Command {
@@ -28,7 +28,7 @@ func newWitnessCmd(a *app) *cobra.Command {
 
 func newPolecatCmd(a *app) *cobra.Command {
 	return newRoleCmd(a, agent.Polecat, "polecat AGENT", "Run one polecat in this terminal",
-		"It takes what is on its hook, lets a worker do it in a worktree, and submits the result. For the agent\nof your own session it makes the worktree, and submits what the session reports.", "  chipset polecat polecat-alpha")
+		"It runs a worker in a worktree on what is on its hook, and submits the result.\nFor the agent of your own session it makes the worktree, and submits what the\nsession reports.", "  chipset polecat polecat-alpha")
 }
 
 func newRoleCmd(a *app, role agent.Role, use, short, what, example string) *cobra.Command {
@@ -41,10 +41,11 @@ func newRoleCmd(a *app, role agent.Role, use, short, what, example string) *cobr
 		Use: use, Short: short,
 		Long: what + `
 
-Before it starts it makes the checks of up (chipset validate --live); what fails is one need
-in chipset inbox. If another process runs the same agent, its pid is printed and the exit code is 4.
-After Ctrl-C it takes nothing new, and finishes what it does. A second Ctrl-C, or TERM,
-ends it within seconds; the next start goes on where it stopped.`,
+Before it starts, it makes the same checks as up (chipset validate --live); a
+failed check is listed by chipset inbox. If another process runs the same agent,
+its pid is printed (exit 4). After Ctrl-C it takes nothing new, and finishes its
+present work. A second Ctrl-C, or TERM, ends it within seconds; the next start
+continues where it stopped.`,
 		Example: example,
 		Args:    args,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 const exitCodes = `Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 corrupt state,
@@ -20,10 +22,10 @@ func newRootCmd(a *app, args ...string) *cobra.Command {
 		Use:   "chipset",
 		Short: "Run coding agents in parallel on one repository, and land what they finish",
 		Long: `chipset runs a rig: one git repository in which a mayor hands beads (work items)
-to polecats, polecats let workers (coding agents or any command) do them in
+to polecats, polecats run workers (coding agents or any command) on them in
 worktrees of their own, a refinery tests and lands the results one by one, and a
-witness notices whatever stands still. Everything that must survive is plain
-JSON below .chipset/state/.
+witness notices what stalls. Everything that must survive is plain JSON below
+.chipset/state/.
 
 ` + exitCodes,
 		Example:       "  chipset init --worker sh --test true\n  chipset work add \"Say hello\" -d \"echo hello > hello.txt\"\n  chipset up --until-idle",
@@ -36,7 +38,7 @@ JSON below .chipset/state/.
 				return err
 			}
 			if _, speaks := cmd.Annotations[ownFormat]; speaks && a.json {
-				return usagef("%s: --json: its output has a format of its own", commandName(cmd))
+				return usagef("%s: --json is not supported: this command's output has its own format", commandName(cmd))
 			}
 			if err := checkSigns(cmd); err != nil {
 				return err
@@ -113,8 +115,8 @@ func checkSigns(cmd *cobra.Command) error {
 func (a *app) addGlobalFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&a.dir, "dir", "", "the `directory` that holds .chipset (default $CHIPSET_DIR, else found from here)")
 	fs.StringVar(&a.as, "as", "", "the `agent` to speak as (default $CHIPSET_AGENT, else human)")
-	fs.BoolVar(&a.noPager, "no-pager", false, "print on the terminal, not into $PAGER")
-	fs.BoolVar(&a.json, "json", false, "answer, and fail, in JSON")
+	fs.BoolVar(&a.noPager, "no-pager", false, "do not use a pager")
+	fs.BoolVar(&a.json, "json", false, "print answers and errors as JSON")
 }
 
 // withFlags registers the flags of a command's options.
@@ -149,7 +151,7 @@ func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
 					names = append(names, sub.Name())
 				}
 			}
-			return withHint(usagef("%s: which of %s?", commandName(cmd), strings.Join(names, ", ")), seeHelp(cmd))
+			return withHint(usagef("%s: missing subcommand: one of %s", commandName(cmd), strings.Join(names, ", ")), seeHelp(cmd))
 		},
 	}
 	cmd.AddCommand(subs...)
@@ -166,7 +168,11 @@ func nargs(low, high int, what string) cobra.PositionalArgs {
 		if what == "" {
 			return withHint(usagef("%s: takes no arguments, got %q", commandName(cmd), args[0]), seeHelp(cmd))
 		}
-		return withHint(usagef("%s: wants %s, got %d arguments", commandName(cmd), what, len(args)), seeHelp(cmd))
+		got := "nothing"
+		if len(args) > 0 {
+			got = wording.Count(len(args), "argument")
+		}
+		return withHint(usagef("%s: expected %s, got %s", commandName(cmd), what, got), seeHelp(cmd))
 	}
 }
 

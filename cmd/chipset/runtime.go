@@ -17,24 +17,24 @@ import (
 )
 
 func newRuntimeCmd(a *app) *cobra.Command {
-	return newGroupCmd("runtime", "The agent clients on this machine, and how they are run",
+	return newGroupCmd("runtime", "List coding-agent clients, and show how they are run",
 		newRuntimeListCmd(a), newRuntimeShowCmd(a))
 }
 
 func newRuntimeListCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the clients that a rig can use, with what is installed",
-		Long: `List every client that has a preset: where it is installed, its version, and what a
-rig can do with it.
+		Short: "List the clients that a rig can use, and which are installed",
+		Long: `List every client that has a preset: where it is installed, its version, and
+what a rig can do with it.
   stream  its turns, tool calls and tokens are visible while it works
   resume  a session that ended too early can be continued
   hooks   the rig can give it hooks
   mcp     the rig can give it tools
   cost    it reports what a session cost
 
-A program that does not answer in time is listed without its version. A rig needs only
-the clients that it uses.`,
+A program that does not answer in time is listed without its version. A rig
+needs only the clients that it uses.`,
 		Example: "  chipset runtime list\n  chipset runtime list --json",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runRuntimeList(cmd.Context(), a) },
@@ -99,17 +99,18 @@ type runtimeShowOptions struct{ permissions string }
 
 // AddFlags registers the flags of runtime show.
 func (o *runtimeShowOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.permissions, "permissions", "", "`ask|edit|full` (default: the rig's, else ask)")
+	fs.StringVar(&o.permissions, "permissions", "", "show it with these permissions, `ask|edit|full` (default: the rig's, else ask)")
 }
 
 func newRuntimeShowCmd(a *app) *cobra.Command {
 	var opts runtimeShowOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "show PRESET",
-		Short: "Show the command line that a worker would be run with",
-		Long: `Show how a worker is run: its command line, how it gets the prompt, how a session is
-continued, and the limits of its exit code. Inside a rig the presets of its chipset.yaml
-can be shown too; for a command line, the result of parsing it is shown.`,
+		Short: "Show how a worker is run",
+		Long: `Show how a worker is run: its command line, how it gets the prompt, how a
+session is continued, and what its exit code does not tell. Inside a rig this
+includes the presets of its chipset.yaml. For a command line, show how it is
+parsed.`,
 		Example: "  chipset runtime show claude\n  chipset runtime show codex --permissions edit\n  chipset runtime show my-agent",
 		Args:    nargs(1, 1, "one preset or command line"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runRuntimeShow(cmd.Context(), opts, args[0], a) },

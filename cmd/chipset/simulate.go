@@ -47,12 +47,12 @@ func (o *simulateOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(span{&o.Progress}, "progress", "the median time between two signs of life of a worker")
 	fs.Float64Var(&o.PerHour, "per-hour", o.PerHour, "how many beads arrive in an hour, at random times; 0 is all at once")
 	fs.Float64Var(&o.Needs, "needs", o.Needs, "the share of beads that wait for one to three earlier ones")
-	fs.IntVar(&o.Chain, "chain", o.Chain, "how many beads back those lie at most")
+	fs.IntVar(&o.Chain, "chain", o.Chain, "how far back those are at most, in beads")
 	fs.Float64Var(&o.Fail, "fail", o.Fail, "the probability that an attempt fails")
 	fs.Float64Var(&o.Red, "red", o.Red, "the probability that finished work breaks the tests")
 	fs.Float64Var(&o.Flaky, "flaky", o.Flaky, "the probability that a test is red for nothing")
 	fs.Float64Var(&o.Conflict, "conflict", o.Conflict, "the probability that a merge request conflicts with the target")
-	fs.Float64Var(&o.Overlap, "overlap", o.Overlap, "the probability that two changes conflict of which one lands while the other is made or waits")
+	fs.Float64Var(&o.Overlap, "overlap", o.Overlap, "the probability that a change conflicts with one that lands before it")
 	fs.IntVar(&o.Batch, "batch", o.Batch, "merge.batch: how many requests are tested together")
 	fs.IntVar(&o.MaxParallel, "max-parallel", o.MaxParallel, "dispatch.max_parallel; 0 is all polecats")
 	fs.Var(span{&o.Patrol}, "patrol", "the witness's interval")
@@ -65,19 +65,20 @@ func newSimulateCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Annotations: map[string]string{checksItself: ""},
 		Use:         "simulate",
-		Short:       "Run a rig of any size under virtual time",
-		Long: `Run a rig with the real decisions of its roles and the real rules of every step, but
-under virtual time, without a disk, git, workers or tests: those are models. It needs
-no rig. The report says how many beads land in an hour, how long they wait, which stalls the
-witness finds, which alerts it sends and how much work is wasted; docs/simulation.md
-explains it.
+		Short:       "Simulate a rig of any size in virtual time",
+		Long: `Run a rig with the real decisions of its roles and the real rules of every step,
+but in virtual time, with models of the disk, git, workers and tests. It needs
+no rig. The report says how many beads land in an hour, how long they wait,
+which stalls the witness finds, which alerts it sends, and how much work is
+wasted; docs/simulation.md explains it.
 
-The run is checked against the rules while it goes on: a bead lands at most once and in
-order, every step of hooks, beads, requests and incidents is legal, no alert is sent
-twice, nothing is stuck. A violation is exit 1, with the seed and the virtual time.
+The run is checked while it goes on: a bead lands at most once and in order,
+every step of hooks, beads, requests and incidents is legal, no alert is sent
+twice, nothing is stuck. A violation is exit 1, with the seed and the virtual
+time.
 
-Kinds of faults for --faults, each with its usual value: a probability, or the mean
-time between two.
+The kinds of faults for --faults, each with its usual value: a probability, or
+the mean time between two.
 
   ` + strings.Join(simulate.FaultKinds(), "\n  "),
 		Example: "  chipset simulate --polecats 30 --beads 2000\n" +

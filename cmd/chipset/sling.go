@@ -12,12 +12,12 @@ import (
 func newSlingCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sling BEAD [AGENT]",
-		Short: "Hang a bead on a polecat's hook by hand",
-		Long: `Dispatch one ready bead with the same steps as the mayor's: dispatch record, bead
-hooked, hook pending, assignment mail. Without AGENT a free polecat is chosen, one with a
-running process first. AGENT may be your own session of a client, which then works in
-a worktree of its own. A bead that is slung already, or waits for others, is left unchanged, and the
-exit code is 4.`,
+		Short: "Put a bead on a polecat's hook by hand",
+		Long: `Dispatch one ready bead in the same steps as the mayor: dispatch record, bead
+hooked, hook pending, assignment mail. Without AGENT a free polecat is chosen,
+preferably one that is running. AGENT may be your own session in a coding-agent
+client, which then works in a worktree of its own. A bead that is already slung,
+or waits for others, is left unchanged (exit 4).`,
 		Example: "  chipset sling gt-abc12\n  chipset sling gt-abc12 polecat-bravo",
 		Args:    nargs(1, 2, "a bead and optionally an agent"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {

@@ -18,18 +18,19 @@ type spendOptions struct{ by, since string }
 
 // AddFlags registers the flags of spend.
 func (o *spendOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.by, "by", string(view.ByDay), "`what` the lines are about: bead, convoy, agent, model or day")
-	fs.StringVar(&o.since, "since", "", "from this day on: a `date` such as 2026-11-23, today, or a number of days such as 7d")
+	fs.StringVar(&o.by, "by", string(view.ByDay), "one line for each `bead|convoy|agent|model|day`")
+	fs.StringVar(&o.since, "since", "", "only since this day: a `date` such as 2026-11-23, today, or a number of days such as 7d")
 }
 
 func newSpendCmd(a *app) *cobra.Command {
 	var opts spendOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "spend",
-		Short: "What attempts have used: tokens, money, time",
-		Long: `Show what the attempts have used, by bead, convoy, agent, model or day: as the clients say,
-and where they don't say what it cost, by the prices of chipset.yaml. Every --by adds up to the same
-total. What runs now is counted as it was a few seconds ago.`,
+		Short: "Show what attempts have used: tokens, money, time",
+		Long: `Show what the attempts have used, by bead, convoy, agent, model or day. The
+figures are those that the clients report; where a client reports no cost, the
+prices in chipset.yaml apply. Every --by adds up to the same total. Running
+attempts are counted as of a few seconds ago.`,
 		Example: "  chipset spend\n  chipset spend --by bead --since today\n  chipset spend --by model --since 7d --json",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,7 +77,7 @@ func firstDay(text string, r *rig.Rig) (string, error) {
 	}
 	day, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		return "", usagef("spend: --since %q is neither a date such as 2026-11-23, nor today, nor a number of days such as 7d", text)
+		return "", usagef("spend: --since %q is not a date such as 2026-11-23, today, or a number of days such as 7d", text)
 	}
 	return day.Format(time.DateOnly), nil
 }

@@ -15,16 +15,16 @@ type statusOptions struct{ health bool }
 
 // AddFlags registers the flags of status.
 func (o *statusOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.health, "health", false, "the health of the agents, as the witness sees it")
+	fs.BoolVar(&o.health, "health", false, "show the health of the agents, as the witness sees it")
 }
 
 func newStatusCmd(a *app) *cobra.Command {
 	var opts statusOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "status",
-		Short: "The rig at a glance: agents, work, queue, incidents",
-		Long: `Show who runs, what is on which hook and for how long, what waits to land and
-why, what waits for a person, and what is wrong. Nothing is changed.`,
+		Short: "Show the rig at a glance: agents, work, queue, incidents",
+		Long: `Show which agents run, what is on each hook and for how long, what waits to land
+and why, what waits for you, and what is wrong. Nothing is changed.`,
 		Example: "  chipset status\n  chipset status --health\n  chipset status --json",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, _ []string) error {

@@ -20,7 +20,7 @@ type tailOptions struct{ follow, raw, all bool }
 
 // AddFlags registers the flags of tail.
 func (o *tailOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVarP(&o.follow, "follow", "f", false, "print what is added, until the session is over")
+	fs.BoolVarP(&o.follow, "follow", "f", false, "keep printing until the session is over")
 	fs.BoolVar(&o.raw, "raw", false, "print the lines as the client wrote them")
 	fs.BoolVar(&o.all, "all", false, "print the whole transcript, not only its end")
 }
@@ -29,10 +29,11 @@ func newTailCmd(a *app) *cobra.Command {
 	var opts tailOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "tail AGENT|BEAD",
-		Short: "What a worker prints, as lines a person reads",
-		Long: `Print the end of a worker's transcript: what the agent said, its tool calls with their arguments,
-their results cut, changes as lines removed and added. AGENT is the session that it has now, or had
-last; BEAD is the attempt that goes on, or the last one.`,
+		Short: "Show what a worker prints, in readable lines",
+		Long: `Print the end of a worker's transcript: what the agent said, its tool calls with
+their arguments, their results (shortened), and changes as removed and added
+lines. AGENT shows its present or last session, BEAD the present or last
+attempt.`,
 		Example: "  chipset tail polecat-alpha -f\n  chipset tail gt-abc12",
 		Args:    nargs(1, 1, "an agent or a bead"),
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {
@@ -152,10 +153,11 @@ func (a *app) line(text string, colour func(string) screen.Cell) {
 func newDiffCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff BEAD",
-		Short: "What a bead's attempt has changed by now, or what landed of it",
-		Long: `Print the commits and the patch of a bead: of the attempt that goes on what its worktree holds,
-committed or not, but no files that git does not know yet; of a finished one what its merge request
-holds, or what landed. Into a pipe goes the patch alone.`,
+		Short: "Show what a bead's attempt has changed, or what landed",
+		Long: `Print the commits and the patch of a bead. For a running attempt that is what
+its worktree holds, committed or not, without untracked files; for a finished
+one what its merge request holds, or what landed. Into a pipe only the patch is
+printed.`,
 		Example: "  chipset diff gt-abc12\n  chipset diff gt-abc12 > gt-abc12.patch",
 		Args:    nargs(1, 1, "one bead"),
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {

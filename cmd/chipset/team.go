@@ -17,7 +17,7 @@ import (
 )
 
 func newRequestCmd(a *app) *cobra.Command {
-	return newGroupCmd("request", "Ask for a decision: a plan, a permission, an answer", newRequestPlanCmd(a), newRequestPermissionCmd(a), newRequestAnswerCmd(a))
+	return newGroupCmd("request", "Ask for a decision: on a plan, a permission, a question", newRequestPlanCmd(a), newRequestPermissionCmd(a), newRequestAnswerCmd(a))
 }
 
 // waitOption is how long a request waits for its answer.
@@ -25,7 +25,7 @@ type waitOption struct{ wait time.Duration }
 
 // AddFlags registers --wait.
 func (o *waitOption) AddFlags(fs *pflag.FlagSet) {
-	fs.DurationVar(&o.wait, "wait", 0, "wait this `duration` for the answer (default: print the name of the request)")
+	fs.DurationVar(&o.wait, "wait", 0, "how long to wait for the answer (default: print the name of the request)")
 }
 
 // answer prints the name of a request, or waits for what is decided: nil for an
@@ -64,10 +64,11 @@ func newRequestPlanCmd(a *app) *cobra.Command {
 	var opts requestPlanOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "plan",
-		Short: "Send your plan, and change nothing before it is approved",
-		Long: `Mail a plan to the mayor, who approves it or passes it on to the person. With --wait
-the command waits for the decision: exit 0 if the plan is approved, exit 1 with the reason
-if it is sent back, exit 6 if there is no decision in time.`,
+		Short: "Send your plan for approval",
+		Long: `Mail a plan to the mayor, who approves it or passes it on to the person. Change
+nothing before it is approved. With --wait the command waits for the decision:
+exit 0 if the plan is approved, exit 1 with the reason if it is sent back, exit
+6 if there is no decision in time.`,
 		Example: "  chipset request plan --body-file plan.md --wait 1h",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -106,9 +107,9 @@ func newRequestPermissionCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "permission RULE",
 		Short: "Ask the person for a permission",
-		Long: `Ask the person for a permission. RULE names it on one line, literally. If the person has
-decided about this rule for good (chipset approve --remember), the answer comes at once:
-exit 0 if it is permitted, exit 1 if it is not.`,
+		Long: `Ask the person for a permission. RULE names it in one line, literally. If the
+person's decision about this rule is remembered (chipset approve --remember),
+the answer comes at once: exit 0 if it is permitted, exit 1 if it is not.`,
 		Example: "  chipset request permission \"Bash(npm publish)\" --reason \"the bead asks for a release\" --wait 30m",
 		Args:    nargs(1, 1, "one rule (quote it)"),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -129,8 +130,9 @@ func newRequestAnswerCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "answer QUESTION",
 		Short: "Ask the person a question",
-		Long: `Ask the person a question that you can't go on without. With --wait the answer is printed; exit 6
-when it does not come in time. Without --wait end your turn: you go on with the answer.`,
+		Long: `Ask the person a question whose answer you need to continue. With --wait the
+answer is printed; exit 6 if it does not come in time. Without --wait, end your
+turn: you continue when the answer is there.`,
 		Example: "  chipset request answer \"Which licence?\" --wait 30m",
 		Args:    nargs(1, 1, "one question (quote it)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -158,17 +160,17 @@ type decideOptions struct {
 
 // AddFlags registers the flags of approve and deny.
 func (o *decideOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.reason, "reason", "", "why, as `text`; required to send a plan back or to refuse an end")
-	fs.BoolVar(&o.remember, "remember", false, "decide the same permission the same way for good, for every agent")
-	fs.BoolVar(&o.onlyAgent, "only-agent", false, "with --remember: only for the agent that asked")
+	fs.StringVar(&o.reason, "reason", "", "why, as `text`; required to send back a plan or to refuse a shutdown")
+	fs.BoolVar(&o.remember, "remember", false, "remember the decision about a permission, for every agent")
+	fs.BoolVar(&o.onlyAgent, "only-agent", false, "with --remember, only for the agent that asked")
 }
 
 func newApproveCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "approve", true, "Approve a plan, a permission, an end, or a change of protected files")
+	return newDecideCmd(a, "approve", true, "Approve a plan, a permission, a shutdown, or a change to protected files")
 }
 
 func newDenyCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "deny", false, "Deny what an agent asks for, or send a plan or a change of protected files back")
+	return newDecideCmd(a, "deny", false, "Deny a request, or send back a plan or a change to protected files")
 }
 
 func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Command {
@@ -177,17 +179,20 @@ func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Comma
 		Use:   name + " NUMBER|BEAD|MR|MESSAGE…",
 		Short: short,
 		Long: short + `.
-NUMBER is that of chipset inbox, BEAD the bead whose worker asks, MESSAGE the name of the
-message; for the person it may be in any mailbox. Permissions are decided by the person,
-plans by the mayor or the person, and the end of a crew member by that member. The answer
-goes to the agent that asked, even if the mayor has passed the request on.
+NUMBER is from chipset inbox, BEAD is the bead whose worker asks, MESSAGE the
+name of the message, which may be in any mailbox. Permissions are decided by the
+person, plans by the mayor or the person, and the shutdown of a crew member by
+that member. The answer goes to the agent that asked, even if the mayor has
+passed the request on.
 
-A host that a worker or a test wanted to connect to is allowed, or not asked about again, for
-good: chipset permissions lists and revokes that. network.allow in chipset.yaml does the same.
+A decision about a host that a worker or a test wanted to connect to is
+remembered: chipset permissions lists and revokes it. network.allow in
+chipset.yaml allows hosts, too.
 
-MR is a merge request that changes protected files (merge.protect). It lands only with the
-person's approval, which holds for exactly what chipset queue diff shows: another content is
-asked about again. A bead that is sent back is open again, with the reason for its next worker.`,
+MR is a merge request that changes protected files (merge.protect). It lands
+only with the person's approval, which holds for exactly what chipset queue diff
+shows: other content is asked about again. A bead that is sent back is open
+again, with the reason for its next worker.`,
 		Example: "  chipset inbox\n  chipset " + name + " 1\n  chipset " + name + " 2026-03-05T10-30-00.000000000Z-polecat-alpha --reason \"as we said\"",
 		Args:    nargs(1, -1, "what is asked for"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -241,7 +246,7 @@ type idleOptions struct{ reason, summary string }
 
 // AddFlags registers the flags of idle.
 func (o *idleOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.reason, "reason", "available", "why: available, interrupted or `failed`")
+	fs.StringVar(&o.reason, "reason", "available", "why you are idle, `available|interrupted|failed`")
 	fs.StringVar(&o.summary, "summary", "", "what was done last, as `text`")
 }
 
@@ -250,9 +255,9 @@ func newIdleCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "idle",
 		Short: "Tell the mayor that you are idle",
-		Long: `Tell the mayor that you are idle, and why. Polecats do this automatically at the end of
-each attempt. While an earlier notification is unread, its name is printed and no second one
-is sent.`,
+		Long: `Tell the mayor that you are idle, and why. Polecats do this by themselves at the
+end of each attempt. While an earlier notification is unread, no second one is
+sent, and the name of the first is printed.`,
 		Example: "  chipset idle --summary \"the review is done\"",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, _ []string) error {
@@ -263,14 +268,14 @@ is sent.`,
 }
 
 func newPermissionsCmd(a *app) *cobra.Command {
-	return newGroupCmd("permissions", "What the person has decided for good", newPermissionsListCmd(a), newPermissionsRevokeCmd(a))
+	return newGroupCmd("permissions", "List and revoke what you have decided for good", newPermissionsListCmd(a), newPermissionsRevokeCmd(a))
 }
 
 func newPermissionsListCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List the decisions that are remembered",
+		Short:   "List remembered decisions",
 		Example: "  chipset permissions list",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, _ []string) error {

@@ -13,25 +13,26 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/definition"
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/wording"
 )
 
 type trustOptions struct{ yes bool }
 
 // AddFlags puts the options on a command.
 func (o *trustOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.yes, "yes", false, "trust it without being asked")
+	fs.BoolVar(&o.yes, "yes", false, "trust it without asking")
 }
 
 func newTrustCmd(a *app) *cobra.Command {
 	var o trustOptions
 	return withFlags(&o, &cobra.Command{
 		Use:   "trust",
-		Short: "Take over a rig that came with its repository",
-		Long: `A rig is live only in the repository that it was made in: git's own folder, which
-no commit can write to, names it. State that came with a clone does nothing. No
-command reads it, no hook of a client answers from it, and nothing of it runs.
-trust shows what the rig would run and what waits in it, asks, and makes it the
-rig of this repository.`,
+		Short: "Trust a rig that came with its repository",
+		Long: `A rig is live only in the repository in which it was made: git's own folder,
+which no commit can write to, names it. State that came with a clone does
+nothing: no command reads it, no hook of a client answers from it, and nothing
+in it runs. trust shows what the rig would run and what waits in it, asks you,
+and makes it the rig of this repository.`,
 		Example: "  chipset trust\n  chipset trust --yes",
 		Args:    nargs(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runTrust(cmd.Context(), o, a) },
@@ -96,7 +97,7 @@ func effects(d *definition.Definition) [][2]string {
 func (a *app) showUntrusted(r *rig.Rig) error {
 	a.note("%s in %s came with the repository.\n\nIt would run:\n", r.Tree.RigID(), r.Dir)
 	if r.Def == nil {
-		a.note("  nothing, because chipset.yaml can't be used: chipset validate\n")
+		a.note("  nothing, because chipset.yaml is invalid: chipset validate\n")
 	} else {
 		for _, line := range effects(r.Def) {
 			a.note("  %-10s %s\n", line[0], clean(line[1]))
@@ -129,6 +130,6 @@ func (a *app) showUntrusted(r *rig.Rig) error {
 		}
 		unread += len(letters)
 	}
-	a.note("\nIn it wait %d unfinished beads and %d unread messages.\n", open, unread)
+	a.note("\nIt holds %s and %s.\n", wording.Count(open, "unfinished bead"), wording.Count(unread, "unread message"))
 	return nil
 }

@@ -34,14 +34,14 @@ func (o *upOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.polecats, "polecats", 0, "run a pool of `N` polecats instead of the definition's")
 	fs.BoolVar(&o.untilIdle, "until-idle", false, "end when nothing is left to do (exit 7 when beads wait for a person)")
 	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
-	fs.BoolVar(&o.standby, "standby", false, "when another process runs the rig, wait to take over")
-	fs.BoolVar(&o.plain, "plain", false, "lines only, also on a terminal")
+	fs.BoolVar(&o.standby, "standby", false, "if another process runs the rig, wait to take over")
+	fs.BoolVar(&o.plain, "plain", false, "print plain lines, also on a terminal")
 	o.addCommon(fs)
 }
 
 func (o *upOptions) addCommon(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.timeout, "timeout", 0, "end with exit 6 after this `duration`")
-	fs.StringVar(&o.logFormat, "log-format", "text", "how log lines are printed: text or json (as with --json)")
+	fs.StringVar(&o.logFormat, "log-format", "text", "print log lines as `text|json`; --json means json")
 }
 
 func newUpCmd(a *app) *cobra.Command {
@@ -50,12 +50,13 @@ func newUpCmd(a *app) *cobra.Command {
 		Use:   "up",
 		Short: "Run the whole rig: mayor, polecats, refinery and witness",
 		Long: `Run every agent of the rig in this process. An agent that another process
-runs already is left to it, and taken over when that process ends. After Ctrl-C nothing
-new is begun, and what runs may finish. A second Ctrl-C, or TERM, ends the rig within
-seconds; the next start goes on with the sessions of the workers where they stopped.
-Decisions that wait for you are printed at once, each with the command that answers it.
-On a terminal two lines stay below them: who works, what waits for you, what landed.
-If another process runs the whole rig already, the exit code is 4.`,
+already runs is left alone, and taken over when that process ends. After Ctrl-C
+nothing new is started, and running work may finish. A second Ctrl-C, or TERM,
+ends the rig within seconds; the next start continues the workers' sessions
+where they stopped. Decisions that wait for you are printed at once, each with
+the command that answers it. On a terminal, two lines stay at the bottom: who is
+working, what waits for you, what has landed. If another process already runs
+the whole rig, the exit code is 4.`,
 		Example: "  chipset up\n  chipset up --until-idle --timeout 2h\n  chipset up --polecats 8 --log-format json",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -121,7 +122,7 @@ func (a *app) summarize(ctx context.Context, r *rig.Rig, say func(string, ...any
 // tellCopied warns that the rig runs on a copy of its definition.
 func (a *app) tellCopied(r *rig.Rig) {
 	if r.DefCopied {
-		a.warnf("%s is gone from the checkout; this is the one of the last start", rig.DefinitionName)
+		a.warnf("%s is gone from the checkout; using the one of the last start", rig.DefinitionName)
 	}
 }
 
@@ -149,7 +150,7 @@ func (a *app) notified() (run.Notification, error) {
 	case "off":
 		return run.Unnotified, nil
 	default:
-		return run.Notified, usagef("$%s is %q, and can only be off", envNotify, value)
+		return run.Notified, usagef("$%s is %q; the only value is off", envNotify, value)
 	}
 }
 
@@ -213,5 +214,5 @@ func (a *app) linePrinter(format string) (func(string, ...any), error) {
 			a.printf("%s", line)
 		}, nil
 	}
-	return nil, usagef("--log-format %q: text or json", format)
+	return nil, usagef("--log-format %q is not text or json", format)
 }

@@ -20,22 +20,23 @@ type validateOptions struct{ forceCount, schema, live bool }
 // AddFlags registers the flags of validate.
 func (o *validateOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
-	fs.BoolVar(&o.live, "live", false, "check as well what up checks: clients, target, remote, disk, setup and test")
-	fs.BoolVar(&o.schema, "schema", false, "print the JSON Schema of the file, for editors")
+	fs.BoolVar(&o.live, "live", false, "also check what up checks: clients, target, remote, disk, setup and test")
+	fs.BoolVar(&o.schema, "schema", false, "print the JSON Schema of chipset.yaml, for editors")
 }
 
 func newValidateCmd(a *app) *cobra.Command {
 	var opts validateOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "validate [FILE]",
-		Short: "Check a chipset definition",
+		Short: "Check chipset.yaml",
 		Long: `Check a chipset.yaml, by default the rig's own; "-" reads standard input. All
-problems are printed, each with file:line:column. The exit code is 0 if there are only
-warnings.
+problems are printed, each with file:line:column. The exit code is 0 if there
+are only warnings.
 
---live also looks whether the rig can work, as up does before it starts anything: whether each
-client is there, logged in, and knows its options; target, remote, disk and rights; the setup and
-the test on a fresh worktree of the target's tip. It asks no model, and starts no agent.`,
+--live also checks whether the rig can work, as up does before it starts
+anything: that each client is installed, logged in, and accepts its options;
+target, remote, disk and rights; the setup and the test in a fresh worktree of
+the target's tip. It asks no model, and starts no agent.`,
 		Example: "  chipset validate\n  chipset validate --json .chipset/chipset.yaml\n  chipset validate --schema > chipset.schema.json",
 		Args:    nargs(0, 1, "one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -143,7 +144,7 @@ func (a *app) validateLive(ctx context.Context) error {
 		}
 	}
 	if bad > 0 && err == nil {
-		err = exitWith(codeWaiting, fmt.Errorf("validate: %s of %d not passed: up would wait for you", wording.Count(bad, "check"), len(checks)))
+		err = exitWith(codeWaiting, fmt.Errorf("validate: %d of %s failed: up would wait for you", bad, wording.Count(len(checks), "check")))
 	}
 	return err
 }

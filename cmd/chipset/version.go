@@ -13,7 +13,7 @@ import (
 func newVersionCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version of this binary and of the state tree it writes",
+		Short:   "Print the version of chipset and of its state format",
 		Example: "  chipset version",
 		Args:    nargs(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {

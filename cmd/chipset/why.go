@@ -13,10 +13,10 @@ import (
 func newWhyCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "why BEAD",
-		Short: "What one bead waits for, and everything that happened to it",
-		Long: `Say in one sentence what a bead waits for, then list what happened to it in order:
-every event, mail, attempt, hand-off and merge request, with its branches and what
-was salvaged.`,
+		Short: "Show what a bead waits for, and everything that happened to it",
+		Long: `Say in one sentence what a bead waits for, then list everything that happened to
+it in order: events, mail, attempts, hand-offs and merge requests, with its
+branches and what was salvaged.`,
 		Example: "  chipset why gt-abc12\n  chipset why gt-abc12 --json",
 		Args:    nargs(1, 1, "one bead"),
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {

@@ -69,7 +69,7 @@ func TestBadNamesAreRefused(t *testing.T) {
 	}{
 		{"up --timeout x", codeUsage, `up: --timeout "x" is not a duration such as 90s or 1h30m`},
 		{"up --polecats 99", codeUsage, "99 is not between 1 and 30"},
-		{"up --log-format xml", codeUsage, `--log-format "xml": text or json`},
+		{"up --log-format xml", codeUsage, `--log-format "xml" is not text or json`},
 		{"polecat nosuch", codeNotFound, `no agent "nosuch"`},
 		{"log --bead nosuch", codeNotFound, `no bead "nosuch"`},
 		{"log --agent nosuch", codeNotFound, `no agent "nosuch"`},

@@ -17,7 +17,7 @@ import (
 )
 
 func newWorkCmd(a *app) *cobra.Command {
-	return newGroupCmd("work", "Beads: the work items of the rig",
+	return newGroupCmd("work", "Add, list and change beads, the work items",
 		newWorkAddCmd(a), newWorkListCmd(a), newWorkShowCmd(a), newWorkEditCmd(a), newWorkCancelCmd(a), newWorkReopenCmd(a), newWorkClaimCmd(a),
 		newWorkImportCmd(a), newWorkExportCmd(a))
 }
@@ -30,9 +30,9 @@ type workListOptions struct {
 // AddFlags registers the flags of work list.
 func (o *workListOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.statuses, "status", nil, "only beads of this `status`; may be repeated")
-	fs.StringSliceVar(&o.labels, "label", nil, "only beads with this `label`; may be repeated, and then all are wanted")
-	fs.BoolVar(&o.ready, "ready", false, "only what could be slung now, in the order it would be")
-	fs.BoolVar(&o.blocked, "blocked", false, "only what waits for a person or for other beads")
+	fs.StringSliceVar(&o.labels, "label", nil, "only beads with this `label`; if repeated, only beads with all of them")
+	fs.BoolVar(&o.ready, "ready", false, "only beads that could be slung now, in that order")
+	fs.BoolVar(&o.blocked, "blocked", false, "only beads that wait for a person or for other beads")
 }
 
 func newWorkListCmd(a *app) *cobra.Command {
@@ -139,14 +139,14 @@ func (o *reasonOptions) AddFlags(fs *pflag.FlagSet) {
 
 func newWorkCancelCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "cancel", "cancelled", "Cancel a bead",
-		`Cancel a bead. Its worker is stopped and the unfinished work saved; its merge request
-will not land. A bead that has landed can't be cancelled (exit 4).`, (*actor.Actor).CancelBead)
+		`Cancel a bead. Its worker is stopped and the unfinished work saved; its merge
+request will not land. A bead that has landed can't be cancelled (exit 4).`, (*actor.Actor).CancelBead)
 }
 
 func newWorkReopenCmd(a *app) *cobra.Command {
 	return newInterventionCmd(a, "reopen", "open", "Reopen a bead that is blocked, failed, closed or cancelled",
-		`Reopen a bead that is blocked, failed, closed or cancelled. Its counts of failures are
-reset, and the reason goes into the notes of its next worker.`, (*actor.Actor).ReopenBead)
+		`Reopen a bead that is blocked, failed, closed or cancelled. Its failure counts
+are reset, and the reason goes into the notes for its next worker.`, (*actor.Actor).ReopenBead)
 }
 
 func newInterventionCmd(a *app, name, word, short, long string,
@@ -173,10 +173,11 @@ func newWorkClaimCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "claim [BEAD]",
 		Short: "Claim a ready bead",
-		Long: `Take a ready bead (default: the next one) on your own empty hook, with the same steps
-as the mayor's. Your own session of a client may claim in every rig: it is given a worktree,
-works there, and ends the work with chipset done, fail or block. Polecats can claim only if
-dispatch.strategy is auto_claim; otherwise the mayor assigns work, and the exit code is 4.`,
+		Long: `Put a ready bead (default: the next one) on your own empty hook, in the same
+steps as the mayor. Your own session in a coding-agent client may claim in every
+rig: it gets a worktree, works there, and ends the work with chipset done, fail
+or block. Polecats may claim only if dispatch.strategy is auto_claim; otherwise
+the mayor assigns work (exit 4).`,
 		Example: "  chipset work claim --as polecat-alpha",
 		Args:    nargs(0, 1, "the ID of a bead"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {

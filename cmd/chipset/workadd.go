@@ -28,22 +28,22 @@ type beadFlags struct {
 func (o *beadFlags) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.description, "description", "d", "", "what to do, as `text`")
 	fileFlag(fs, &o.file, "file", "f", "read the description from a `file`; - is standard input")
-	fs.StringVar(&o.accept, "accept", "", "when it is finished, as `text`")
-	fs.StringVarP(&o.priority, "priority", "p", "P2", "`P1` (first) to P3")
-	fs.StringVar(&o.kind, "type", "", "the sender's own `word` for what kind of work it is")
+	fs.StringVar(&o.accept, "accept", "", "a `text` that says when the bead is finished")
+	fs.StringVarP(&o.priority, "priority", "p", "P2", "how urgent it is, `P1|P2|P3`; P1 comes first")
+	fs.StringVar(&o.kind, "type", "", "your own `word` for the kind of work")
 	fs.StringSliceVar(&o.blockedBy, "blocked-by", nil, "a `bead` that must land first; may be repeated")
 	fs.StringSliceVar(&o.labels, "label", nil, "a `label`; may be repeated")
 	fs.StringVar(&o.worker, "worker", "", "a preset or a `command` line, instead of the rig's default worker")
-	fs.BoolVar(&o.allowEmpty, "allow-empty", false, "no change in the repository is a success")
+	fs.BoolVar(&o.allowEmpty, "allow-empty", false, "succeed even if nothing in the repository changes")
 }
 
 func newWorkAddCmd(a *app) *cobra.Command {
 	var opts beadFlags
 	return withFlags(&opts, &cobra.Command{
 		Use:   "add TITLE",
-		Short: "Add a bead; prints its ID alone",
-		Long: `Add a bead, and print its ID alone. It is durable when the command returns. With
-the worker sh the description is the script that is run.`,
+		Short: "Add a bead, and print its ID",
+		Long: `Add a bead, and print only its ID. It is durable when the command returns. With
+the worker sh the description is the script to run.`,
 		Example: "  chipset work add \"Say hello\" -d \"echo hello > hello.txt\" -p P1\n  chipset work add \"Then this\" -f notes.md --blocked-by gt-abc12 --accept \"go test passes\"",
 		Args:    nargs(1, 1, "one title (quote it)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +86,7 @@ func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead,
 	if given("priority") {
 		b.Priority = bead.Priority(strings.ToUpper(o.priority))
 		if !slices.Contains([]bead.Priority{bead.P1, bead.P2, bead.P3}, b.Priority) {
-			return usagef("priority %q is not P1, P2 or P3", o.priority)
+			return usagef("--priority %q is not P1, P2 or P3", o.priority)
 		}
 	}
 	if given("worker") {
@@ -165,8 +165,9 @@ func newWorkEditCmd(a *app) *cobra.Command {
 	return withFlags(&opts, &cobra.Command{
 		Use:   "edit BEAD",
 		Short: "Change a bead that nobody is working on",
-		Long: `Change the given fields of a bead that is open, failed or blocked; for any other status
-the exit code is 4. --label and --blocked-by replace the whole list; "" clears it.`,
+		Long: `Change the given fields of a bead that is open, failed or blocked (exit 4 for
+any other status). --label and --blocked-by replace the whole list; "" clears
+it.`,
 		Example: "  chipset work edit gt-abc12 --title \"A better title\" -p P1\n  chipset work edit gt-abc12 --blocked-by \"\"",
 		Args:    nargs(1, 1, "the ID of a bead"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -47,7 +47,7 @@ func (a *app) permit(cmd *cobra.Command) error {
 		return withHint(state.Conflictf(name, "is not for workers"), "chipset request permission asks the person; chipset block --reason ends the assignment with a question")
 	}
 	if f := cmd.Flags().Lookup("http"); f != nil && f.Changed {
-		return state.Conflictf(name, "a worker serves its tools to nobody but its own client")
+		return state.Conflictf(name, "a worker may serve its tools only to its own client")
 	}
 	if a.given != nil && a.dir != "" && filepath.Clean(a.dir) != filepath.Clean(a.env(envDir)) {
 		return state.Conflictf("--dir "+a.dir, "a worker's session belongs to the rig in %s", a.env(envDir))

@@ -23,25 +23,26 @@ type workImportOptions struct {
 func (o *workImportOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.DryRun, "dry-run", false, "show what would be done, and write nothing")
 	fs.BoolVar(&o.DropUnknown, "drop-unknown", false, "leave out dependencies on unknown issues instead of refusing the issue")
-	fs.BoolVar(&o.Workers, "trust-workers", false, "take the workers that issues name, which are commands")
+	fs.BoolVar(&o.Workers, "trust-workers", false, "accept the workers that issues name: commands that the rig runs")
 }
 
 func newWorkImportCmd(a *app) *cobra.Command {
 	var opts workImportOptions
 	return withFlags(&opts, &cobra.Command{
 		Use:   "import FILE",
-		Short: "Make beads of the issues of bd, the beads issue tracker",
-		Long: `Make beads of issues: JSON lines as bd export prints them and as .beads/issues.jsonl
-holds them; - is standard input. Every line is checked before anything is written, and
-every problem is reported with its line: an invalid issue (exit 2), a dependency on an
-issue that is neither in the file nor in the rig (exit 3), a dependency cycle (exit 4).
+		Short: "Import issues of bd, the beads issue tracker",
+		Long: `Make beads from issues: JSON lines as bd export prints them and as
+.beads/issues.jsonl holds them; - is standard input. Every line is checked
+before anything is written, and every problem is reported with its line: an
+invalid issue (exit 2), a dependency on an issue that is neither in the file nor
+in the rig (exit 3), a dependency cycle (exit 4).
 
-An import may be repeated. Issues that have not changed are skipped; an issue that changed
-in bd changes its bead unless a worker is working on it. Everything is durable when the
-command returns; after a crash, run the same import again.
+An import may be repeated. Issues that have not changed are skipped; an issue
+that changed in bd changes its bead unless a worker is working on it. Everything
+is durable when the command returns; after a crash, run the same import again.
 
-One line is printed for each issue that was not unchanged. docs/bd.md describes how each
-field is mapped.`,
+A line is printed for each issue, except for unchanged ones. docs/bd.md
+describes how each field is mapped.`,
 		Example: "  bd export | chipset work import -\n  chipset work import .beads/issues.jsonl --dry-run",
 		Args:    nargs(1, 1, "a file of JSON lines, or -"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
@@ -58,10 +59,10 @@ field is mapped.`,
 				return importError(args[0], err)
 			}
 			if report.Dropped > 0 {
-				a.warnf("%d dependencies on unknown issues were left out", report.Dropped)
+				a.warnf("dependencies on unknown issues left out: %d", report.Dropped)
 			}
 			if report.OfferedWorkers > 0 {
-				a.warnf("%d issues name a worker of their own, which is a command; --trust-workers takes them", report.OfferedWorkers)
+				a.warnf("workers (commands) named by issues left out: %d; --trust-workers accepts them", report.OfferedWorkers)
 			}
 			if a.json {
 				return printList(a, report.Results)
@@ -139,10 +140,10 @@ func (a *app) showImport(results []bd.Result, dry bool) {
 func newWorkExportCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "export",
-		Short: "Print the beads as issues of bd, the beads issue tracker",
-		Long: `Print every bead as a line of JSON, in the format of bd export: bd import takes it, and
-so does chipset work import. What was imported keeps the fields that only bd knows.
-A bead that can't be read is reported, and the command ends with exit 5.`,
+		Short: "Export beads as issues of bd, the beads issue tracker",
+		Long: `Print every bead as a line of JSON, in the format of bd export: bd import reads
+it, and so does chipset work import. Imported beads keep the fields that only bd
+knows. A bead that can't be read is reported (exit 5).`,
 		Example: "  chipset work export > .beads/issues.jsonl",
 		Args:    nargs(0, 0, ""),
 		RunE: with(a.openState, func(_ context.Context, r *rig.Rig, _ []string) error {

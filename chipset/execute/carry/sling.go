@@ -21,7 +21,7 @@ type AlreadySlung struct {
 }
 
 func (a *AlreadySlung) Error() string {
-	return fmt.Sprintf("bead %s is slung to %s already", a.Bead, a.Agent)
+	return fmt.Sprintf("bead %s is already slung to %s", a.Bead, a.Agent)
 }
 
 // Sling puts a ready bead on an empty hook. When it returns nil, bead, hook
