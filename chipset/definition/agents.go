@@ -52,11 +52,11 @@ func (d *Definition) AgentsOf(role Role) []Agent {
 var ErrPolecatCount = errors.New("polecat count out of range")
 
 // WithPolecats returns the definition with n polecats: the first n that it names,
-// or those and further ones in the order of the alphabet. Errors wrap
-// ErrPolecatCount.
-func (d *Definition) WithPolecats(n int) (*Definition, error) {
+// or those and further ones in the order of the alphabet. More than 30 must be
+// forced. Errors wrap ErrPolecatCount.
+func (d *Definition) WithPolecats(n int, forced bool) (*Definition, error) {
 	most := maxPolecats
-	if d.forceCount {
+	if forced {
 		most = maxForcedPolecats
 	}
 	if n < 1 || n > most {
@@ -218,7 +218,7 @@ func (t Topology) count(role Role, most int) (found, over int) {
 
 // checkPolecats reports a pool that is larger than it should be by accident.
 func (p place) checkPolecats(def *Definition) {
-	if found, over := def.Topology.count(RolePolecat, maxPolecats); over >= 0 && !def.forceCount {
+	if found, over := def.Topology.count(RolePolecat, maxPolecats); over >= 0 && !p.r.opts.ForceCount {
 		p.find("agents", "agents", over, "count").fail("--force-count lifts the limit", "at most %d polecats, found %d", maxPolecats, found)
 	}
 }

@@ -71,7 +71,7 @@ func TestWithPolecats(t *testing.T) {
 		3: "polecat-bravo ops polecat-alpha polecat-charlie",
 		5: "polecat-bravo ops polecat-alpha polecat-charlie polecat-delta polecat-echo",
 	} {
-		changed, err := def.WithPolecats(n)
+		changed, err := def.WithPolecats(n, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestWithPolecats(t *testing.T) {
 		t.Error("WithPolecats changed its receiver")
 	}
 	for _, n := range []int{-1, 0, 31} {
-		if _, err := def.WithPolecats(n); !errors.Is(err, ErrPolecatCount) {
+		if _, err := def.WithPolecats(n, false); !errors.Is(err, ErrPolecatCount) {
 			t.Errorf("%d: %v", n, err)
 		}
 	}
@@ -101,8 +101,11 @@ func TestForceCount(t *testing.T) {
 	if got := len(def.AgentsOf(RolePolecat)); got != 40 || def.Dispatch.MaxParallel != 40 {
 		t.Errorf("%d polecats, %d parallel", got, def.Dispatch.MaxParallel)
 	}
-	if _, err := def.WithPolecats(100); err != nil {
+	if _, err := def.WithPolecats(100, true); err != nil {
 		t.Error(err)
+	}
+	if _, err := def.WithPolecats(1001, true); !errors.Is(err, ErrPolecatCount) {
+		t.Errorf("1001: %v", err)
 	}
 }
 
@@ -124,7 +127,7 @@ func TestAgentsAreUnique(t *testing.T) {
 			return
 		}
 		n := rapid.IntRange(1, 30).Draw(t, "polecats")
-		resized, err := def.WithPolecats(n)
+		resized, err := def.WithPolecats(n, false)
 		if err != nil {
 			t.Fatal(err)
 		}

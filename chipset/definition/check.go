@@ -107,7 +107,7 @@ func (p place) checkNetwork(def *Definition) {
 // checkParallel reports what is accepted and does not mean what it says.
 func (p place) checkParallel(def *Definition) {
 	at := p.find("dispatch")
-	if most := def.Dispatch.MaxParallel; most > maxPolecats && !def.forceCount {
+	if most := def.Dispatch.MaxParallel; most > maxPolecats && !p.r.opts.ForceCount {
 		at.find("max_parallel").fail("--force-count lifts the limit", "at most %d beads in parallel, found %d", maxPolecats, most)
 	}
 	if strategy := at.find("strategy"); strategy.node.Value == string(strategyRoundRobin) {

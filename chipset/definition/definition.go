@@ -42,8 +42,6 @@ type Definition struct {
 	polecats int
 	// auditGiven is true when the file says how often a snapshot is taken.
 	auditGiven bool
-	// forceCount is Options.ForceCount.
-	forceCount bool
 }
 
 // Header says what this chipset is. It changes nothing about how a rig runs.

@@ -54,7 +54,6 @@ func ParseWith(name string, data []byte, opts Options) (*Definition, Problems) {
 func (r *reader) definition(file place) *Definition {
 	root := place{r: r, node: file.read(r.schema)}
 	def := defaults()
-	def.forceCount = r.opts.ForceCount
 	def.MergeDefined = file.get("merge") != nil
 	if audit := file.get("audit"); audit != nil {
 		def.auditGiven = place{r: r, node: audit}.get("every") != nil

@@ -123,7 +123,7 @@ func (l *inspection) worktreeRecords() error {
 
 func (l *inspection) definition() {
 	const rule, p = "definition", rig.DefinitionName
-	switch _, problems, err := rig.LoadDefinition(l.r.Tree.Abs(p), definition.Options{}); {
+	switch _, problems, err := rig.LoadDefinition(l.r.Tree.Abs(p), definition.Options{ForceCount: true}); {
 	case l.r.DefCopied:
 		l.addSettled(rule, p, Warning, "", "it is gone from the checkout; what the rig was last started with is in force")
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, fs.ErrNotExist):

@@ -174,7 +174,7 @@ func initDefinition(path string, opts InitOptions) (*definition.Definition, erro
 	case err != nil:
 		return nil, err
 	}
-	def, problems, err := LoadDefinition(path, definition.Options{})
+	def, problems, err := LoadDefinition(path, definition.Options{ForceCount: true})
 	if err != nil {
 		return nil, err
 	}

@@ -112,12 +112,12 @@ func open(ctx context.Context, dir string, clock state.Clock, strict bool, check
 	if err != nil {
 		return nil, err
 	}
-	def, problems, err := LoadDefinition(filepath.Join(root, DefinitionName), definition.Options{})
+	def, problems, err := LoadDefinition(filepath.Join(root, DefinitionName), definition.Options{ForceCount: true})
 	copied := false
 	if errors.Is(err, state.ErrNotFound) {
 		// A stash or a clean took it, or another branch is checked out: the rig
 		// goes on with what it was last started with.
-		if again, p, e := LoadDefinition(tree.Abs(definitionCopy), definition.Options{}); e == nil {
+		if again, p, e := LoadDefinition(tree.Abs(definitionCopy), definition.Options{ForceCount: true}); e == nil {
 			def, problems, err, copied = again, p, nil, true
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 type upOptions struct {
 	polecats   int
+	resized    bool // --polecats was given
 	untilIdle  bool
 	timeout    time.Duration
 	logFormat  string
@@ -60,6 +61,7 @@ the whole rig, the exit code is 4.`,
 		Example: "  chipset up\n  chipset up --until-idle --timeout 2h\n  chipset up --polecats 8 --log-format json",
 		Args:    nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.resized = cmd.Flags().Changed("polecats")
 			return runUp(cmd.Context(), a, o)
 		},
 	})
@@ -81,11 +83,12 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 		terminal = a.footer
 	}
 	a.tellCopied(r)
-	def := r.Def
-	if o.polecats != 0 {
-		if def, err = def.WithPolecats(o.polecats); err != nil {
-			return err
-		}
+	if !o.resized {
+		o.polecats = len(r.Def.AgentsOf(definition.RolePolecat))
+	}
+	def, err := r.Def.WithPolecats(o.polecats, o.forceCount)
+	if err != nil {
+		return withHint(err, "--force-count allows up to 1000")
 	}
 	named := r.Def // a smaller pool runs fewer polecats and retires none
 	if len(def.AgentsOf(definition.RolePolecat)) > len(named.AgentsOf(definition.RolePolecat)) {
