@@ -158,7 +158,7 @@ agent that answers one of its messages.`,
 				c.MaxTasks = &opts.maxTasks
 			}
 			if c == (actor.Card{}) {
-				return usagef("agents set: no change was given")
+				return withHint(usagef("no change was given"), "chipset help agents set lists the fields")
 			}
 			card, err := me.SetCard(cmd.Context(), id, c)
 			return a.did(card, err, "%s set\n", id)

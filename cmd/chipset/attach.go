@@ -37,7 +37,7 @@ session to take over.`,
 			}
 			terminal, ok := a.stdin.(*os.File)
 			if !ok || !a.interactive() {
-				return withHint(usagef("attach: this is not a terminal"), "chipset tail "+args[0]+" -f shows what it does")
+				return withHint(usagef("this is not a terminal"), "chipset tail "+args[0]+" -f shows what it does")
 			}
 			return a.attach(ctx, me, id, terminal)
 		}),

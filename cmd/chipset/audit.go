@@ -156,7 +156,7 @@ violations, 3 if there is no history.`,
 			ref := ""
 			if len(args) == 1 {
 				if ref = args[0]; ref == "" {
-					return usagef("audit verify: REF is empty")
+					return usagef("REF is empty")
 				}
 			}
 			report, err := history.Verify(ctx, r, ref)

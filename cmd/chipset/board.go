@@ -51,7 +51,7 @@ may start a web board, not an agent.`,
 
 func (a *app) runBoard(ctx context.Context, r *rig.Rig) error {
 	if _, yes := a.terminal(); !yes || a.json || !a.interactive() {
-		return withHint(usagef("board: this is not a terminal"), "chipset status prints the same once")
+		return withHint(usagef("this is not a terminal"), "chipset status prints the same once")
 	}
 	o := terminal.Options{Rig: r, Words: process.ParseCommand, Editor: a.program("EDITOR", "vi"), Pager: a.program("PAGER", "less"),
 		Run:           func(ctx context.Context, args []string) (string, error) { return a.inside(ctx, r, args) },

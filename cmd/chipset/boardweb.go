@@ -42,11 +42,11 @@ func (o *webOptions) AddFlags(fs *pflag.FlagSet) {
 func (o *webOptions) check(args []string) (string, error) {
 	switch {
 	case !o.web && (o.open || o.listen != "" || o.tokenFile != "" || len(args) > 0):
-		return "", usagef("board: ADDRESS, --open, --listen and --token-file belong to --web")
+		return "", usagef("ADDRESS, --open, --listen and --token-file belong to --web")
 	case o.listen != "" && o.tokenFile == "":
-		return "", withHint(usagef("board: --listen requires --token-file"), "on this machine alone, leave both out; from another, ssh -L 7333:"+webAddress+" is safer")
+		return "", withHint(usagef("--listen requires --token-file"), "on this machine alone, leave both out; from another, ssh -L 7333:"+webAddress+" is safer")
 	case o.listen != "" && len(args) > 0:
-		return "", usagef("board: either ADDRESS or --listen")
+		return "", usagef("either ADDRESS or --listen")
 	case o.listen != "":
 		return o.listen, nil
 	}
@@ -56,10 +56,10 @@ func (o *webOptions) check(args []string) (string, error) {
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", withHint(usagef("board: %v", err), "an address is like "+webAddress)
+		return "", withHint(usagef("%v", err), "an address is like "+webAddress)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", withHint(usagef("board: %s can be reached from other machines", address), "--listen "+address+" --token-file FILE is for that")
+		return "", withHint(usagef("%s can be reached from other machines", address), "--listen "+address+" --token-file FILE is for that")
 	}
 	return address, nil
 }

@@ -59,7 +59,7 @@ while somebody is working on it, completed when it has landed. The tag
 chipset:bead:ID in a task's description connects it to its bead. With --export,
 also make a task for each open bead without one.`,
 		Example: "  chipset bridge claude-tasks ~/.claude/tasks/session-0a1b2c3d --export",
-		Args:    nargs(1, 1, "the folder"),
+		Args:    nargs(1, 1, "a folder"),
 		RunE: with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			list, err := claudeteam.OpenTasks(a.abs(args[0]), me)
 			if err != nil {
@@ -87,7 +87,7 @@ other system's inbox of one of --ours become mail to that agent, and are then
 deleted or marked there as that system does itself. Messages that can't be
 parsed are reported and left unchanged.`,
 		Example: example,
-		Args:    nargs(1, 1, "the folder"),
+		Args:    nargs(1, 1, "a folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			foreign, err := open(a.abs(args[0]))
 			if err != nil {
@@ -100,7 +100,7 @@ parsed are reported and left unchanged.`,
 
 func runBridge(ctx context.Context, foreign bridge.System, opts bridgeOptions, a *app) error {
 	if len(opts.ours)+len(opts.theirs) == 0 {
-		return usagef("bridge: no agents: --ours or --theirs is required")
+		return usagef("no agents: --ours or --theirs is required")
 	}
 	r, err := a.openRig(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func runBridge(ctx context.Context, foreign bridge.System, opts bridgeOptions, a
 // each trouble once.
 func (a *app) carry(ctx context.Context, carry func(context.Context) (bridge.Count, error), opts bridgeOptions) error {
 	if opts.every <= 0 {
-		return usagef("bridge: --every %s is not positive", opts.every)
+		return usagef("--every %s is not positive", opts.every)
 	}
 	told := ""
 	for {

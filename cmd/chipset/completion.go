@@ -38,7 +38,7 @@ current directory. make install installs it for bash, zsh and fish.`,
 			case "fish":
 				return root.GenFishCompletion(a.stdout, true)
 			}
-			return usagef("completion: %q is not bash, zsh or fish", args[0])
+			return usagef("%q is not bash, zsh or fish", args[0])
 		},
 	}
 }

@@ -81,7 +81,7 @@ func doctorHint(opts doctorOptions) string {
 // printRules lists the rules; it needs no rig.
 func printRules(opts doctorOptions, a *app) error {
 	if opts.fix {
-		return usagef("doctor: --rules and --fix can't be combined")
+		return usagef("--rules and --fix can't be combined")
 	}
 	return showList(a, doctor.Rules(), []string{"RULE", "SEVERITY", "WHAT MUST BE TRUE", "--FIX"}, func(r *doctor.Rule) []string {
 		return []string{r.ID, string(r.Severity), r.Meaning, r.Repair}

@@ -59,7 +59,7 @@ func newReasonedCmd(a *app, name string, outcome retire.Outcome, short, long, ex
 		Args: nargs(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.TrimSpace(opts.reason) == "" {
-				return usagef("%s: --reason is required", name)
+				return usagef("--reason is required")
 			}
 			return runVerdict(cmd.Context(), outcome, opts, a)
 		},

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
 	"github.com/gastown-chipset/chipset/chipset/definition"
@@ -84,6 +87,15 @@ func exitWith(code int, err error) error { return &codedError{code, err} }
 
 // usagef makes an error that ends in exit code 2.
 func usagef(format string, args ...any) error { return actor.Invalidf(format, args...) }
+
+// namingCommand puts the command before what is wrong with its command line, unless the error names it.
+func namingCommand(ctx context.Context, cmd *cobra.Command, err error) error {
+	name := commandName(cmd)
+	if exitCode(ctx, err) != codeUsage || !cmd.HasParent() || strings.HasPrefix(err.Error(), name+": ") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
 
 // withHint adds a hint to an error; nil stays nil.
 func withHint(err error, hint string) error { return actor.WithHint(err, hint) }

@@ -43,7 +43,7 @@ func newHandoffWriteCmd(a *app) *cobra.Command {
 
 func runHandoffWrite(ctx context.Context, opts handoffWriteOptions, a *app) error {
 	if strings.TrimSpace(opts.summary) == "" {
-		return usagef("handoff write: --summary is required")
+		return usagef("--summary is required")
 	}
 	s, err := a.openActor(ctx)
 	if err != nil {

@@ -168,7 +168,7 @@ change the bead. It is for tests and repairs; chipset unsling takes a bead back.
 		RunE: with(a.openActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 			if opts.assignment != "" {
 				if _, err := state.ParseAssignmentID(opts.assignment); err != nil {
-					return usagef("hook clear: --assignment: %v", err)
+					return usagef("--assignment: %v", err)
 				}
 			}
 			h, err := me.ClearHook(ctx, args[0], state.AssignmentID(opts.assignment))

@@ -166,7 +166,7 @@ asks, MESSAGE the name of the message that asks. The worker continues with the
 answer. A blocked bead is reopened, with the answer in the notes for its next
 worker. Permissions and plans are decided with approve and deny.`,
 		Example: "  chipset answer 1 \"MIT\"\n  chipset answer gt-abc12 \"use the staging database\"",
-		Args:    nargs(2, 2, "what to answer, and the answer (quote it)"),
+		Args:    nargs(2, 2, "a number, a bead or a message, and the answer (quote it)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.forEach(args[:1], func(arg string) (outcome, error) { return a.answer(cmd.Context(), arg, args[1]) })
 		},
@@ -175,7 +175,7 @@ worker. Permissions and plans are decided with approve and deny.`,
 
 func (a *app) answer(ctx context.Context, arg, text string) (outcome, error) {
 	if strings.TrimSpace(text) == "" {
-		return outcome{}, usagef("answer: the answer is empty")
+		return outcome{}, usagef("the answer is empty")
 	}
 	me, err := a.asPerson(a.openRigActor(ctx))
 	if err != nil {
@@ -234,7 +234,7 @@ into the notes for its next worker.`,
 		Example: "  chipset reopen 3 4\n  chipset reopen --all --reason \"the registry is back\"",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 0) != opts.all {
-				return withHint(usagef("reopen: expected beads or numbers, or --all"), seeHelp(cmd))
+				return withHint(usagef("expected numbers, beads, merge requests or messages, or --all"), seeHelp(cmd))
 			}
 			return nil
 		},
@@ -256,6 +256,9 @@ func runReopen(ctx context.Context, opts reopenOptions, args []string, a *app) e
 			if needs[i].Kind == view.NeedBlocked {
 				args = append(args, string(needs[i].BeadID))
 			}
+		}
+		if len(args) == 0 {
+			a.note("no bead is blocked\n")
 		}
 	}
 	return a.forEach(args, func(arg string) (outcome, error) {

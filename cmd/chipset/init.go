@@ -205,27 +205,27 @@ func exists(path string) bool {
 // check refuses values that would only be found wrong in the written file.
 func (o *initOptions) check() error {
 	if o.polecats < 1 || o.polecats > maxInitPolecats {
-		return usagef("init: --polecats %d is not between 1 and %d", o.polecats, maxInitPolecats)
+		return usagef("--polecats %d is not between 1 and %d", o.polecats, maxInitPolecats)
 	}
 	if o.given["permissions"] && !slices.Contains(permissionChoices(), o.permissions) {
-		return usagef("init: --permissions %q is not one of %s", o.permissions, strings.Join(permissionChoices(), ", "))
+		return usagef("--permissions %q is not one of %s", o.permissions, strings.Join(permissionChoices(), ", "))
 	}
 	if o.given["worker"] {
 		if _, err := agentcli.ResolveWorker(o.worker, clients.Presets()); err != nil {
-			return usagef("init: --worker: %v", err)
+			return usagef("--worker: %v", err)
 		}
 		if nowhere(o.worker, clients.Presets()) {
-			return withHint(usagef("init: --worker: %q is neither a preset nor a command on PATH", o.worker), "chipset runtime list shows the presets")
+			return withHint(usagef("--worker: %q is neither a preset nor a command on PATH", o.worker), "chipset runtime list shows the presets")
 		}
 	}
 	if o.target != "" {
 		if _, err := git.ParseBranch(o.target); err != nil {
-			return usagef("init: --target: %v", err)
+			return usagef("--target: %v", err)
 		}
 	}
 	if strings.TrimSpace(o.test) != "" {
 		if _, err := process.ParseCommand(o.test); err != nil {
-			return usagef("init: --test: %v", err)
+			return usagef("--test: %v", err)
 		}
 	}
 	return nil
@@ -336,7 +336,7 @@ func folders(top string) (names []string) {
 
 func (a *app) askPermissions(worker string) (string, error) {
 	if !a.interactive() {
-		return "", withHint(usagef("init: the worker %s needs a decision about its permissions", worker),
+		return "", withHint(usagef("the worker %s needs a decision about its permissions", worker),
 			"add --permissions ask, edit or full (chipset help init says what they mean), or --worker sh")
 	}
 	a.tellf(`What may %s do without asking? Headless, it has nobody to ask.
@@ -349,7 +349,7 @@ func (a *app) askPermissions(worker string) (string, error) {
 			return answer, nil
 		}
 		if err != nil {
-			return "", usagef("init: no decision about the permissions of %s", worker)
+			return "", usagef("no decision about the permissions of %s", worker)
 		}
 	}
 }

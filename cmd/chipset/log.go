@@ -47,17 +47,17 @@ func newLogCmd(a *app) *cobra.Command {
 func runLog(ctx context.Context, opts logOptions, a *app) error {
 	for _, id := range []struct{ flag, value string }{{"--agent", opts.agent}, {"--bead", opts.bead}} {
 		if err := state.CheckID(id.value); id.value != "" && err != nil {
-			return usagef("log: %s: %v", id.flag, err)
+			return usagef("%s: %v", id.flag, err)
 		}
 	}
 	if !knownType(opts.kind) {
-		return usagef("log: --type: no events of type %q (docs/state.md lists the types)", opts.kind)
+		return usagef("--type: no events of type %q (docs/state.md lists the types)", opts.kind)
 	}
 	var since time.Time
 	if opts.since != "" {
 		var err error
 		if since, err = parseSince(opts.since, a.clock()); err != nil {
-			return usagef("log: --since: %v", err)
+			return usagef("--since: %v", err)
 		}
 	}
 	r, err := a.openState(ctx)

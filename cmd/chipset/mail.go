@@ -119,7 +119,7 @@ Messages that can't be read are reported on standard error.`,
 		Args:    nargs(0, 1, "one agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.json && opts.xml {
-				return usagef("mail inbox: --json and --xml can't be combined")
+				return usagef("--json and --xml can't be combined")
 			}
 			return a.onAgent(func(r *rig.Rig, owner state.AgentID) error { return runMailInbox(r, owner, opts, a) })(cmd, args)
 		},

@@ -31,7 +31,7 @@ func runMailBatch(ctx context.Context, cmd *cobra.Command, args []string, a *app
 		stray = args[0]
 	}
 	if stray != "" {
-		return usagef("mail send: --batch reads everything from standard input; leave out %s", stray)
+		return usagef("--batch reads everything from standard input; leave out %s", stray)
 	}
 	me, err := a.openActor(ctx)
 	if err != nil {

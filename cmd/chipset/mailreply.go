@@ -40,7 +40,7 @@ read.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.bodyGiven = cmd.Flags().Changed("body")
 			if !opts.bodyGiven && opts.bodyFile == "" {
-				return usagef("mail reply: --body or --body-file is required")
+				return usagef("--body or --body-file is required")
 			}
 			return runMailReply(cmd.Context(), opts, args[0], a)
 		},

@@ -101,7 +101,7 @@ mail stays searchable.`,
 			}
 			if opts.olderThan != "" {
 				if age, err = parseAge(opts.olderThan); err != nil {
-					return usagef("mail archive: --older-than: %v", err)
+					return usagef("--older-than: %v", err)
 				}
 			}
 			moved, err := me.ArchiveMail(ctx, owner, age, opts.unread)

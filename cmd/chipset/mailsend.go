@@ -69,7 +69,7 @@ each, in order.
 				return runMailBatch(cmd.Context(), cmd, args, a)
 			}
 			if len(args) == 0 {
-				return withHint(usagef("mail send: no recipient"), "chipset agents lists the agents")
+				return withHint(usagef("no recipient"), "chipset agents lists the agents")
 			}
 			return runMailSend(cmd.Context(), opts, args, a)
 		},
@@ -108,15 +108,15 @@ func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app)
 func (o *mailSendOptions) message(ctx context.Context, a *app, me *actor.Actor) (mail.Message, error) {
 	m := mail.Message{From: me.ID, Type: mail.Type(o.kind), Subject: o.subject, Priority: mail.Priority(o.priority), ID: o.id}
 	if strings.TrimSpace(o.subject) == "" {
-		return m, usagef("mail send: --subject is required")
+		return m, usagef("--subject is required")
 	}
 	if !utf8.ValidString(o.subject) || !utf8.ValidString(o.id) {
-		return m, usagef("mail send: not valid UTF-8")
+		return m, usagef("not valid UTF-8")
 	}
 	if o.thread != "" {
 		name, err := mail.ParseName(o.thread)
 		if err != nil {
-			return m, usagef("mail send: --thread %q is not the name of a message", o.thread)
+			return m, usagef("--thread %q is not the name of a message", o.thread)
 		}
 		m.Thread = string(name)
 	}
@@ -148,7 +148,7 @@ func (o *mailSendOptions) addTask(m *mail.Message, me *actor.Actor) (err error) 
 	}
 	if o.callback != "" {
 		if !json.Valid([]byte(o.callback)) {
-			return usagef("mail send: --callback is not JSON")
+			return usagef("--callback is not JSON")
 		}
 		m.Callback = json.RawMessage(o.callback)
 	}

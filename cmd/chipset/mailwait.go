@@ -47,7 +47,7 @@ func runMailWait(ctx context.Context, opts mailWaitOptions, a *app) error {
 		return err
 	}
 	if opts.kind != "" && !slices.Contains(mail.Types(), mail.Type(opts.kind)) && !strings.HasPrefix(opts.kind, "x-") {
-		return usagef("mail wait: --type %q is not one of %s, or your own x-…", opts.kind, wording.Join(mail.Types(), ", "))
+		return usagef("--type %q is not one of %s, or your own x-…", opts.kind, wording.Join(mail.Types(), ", "))
 	}
 	filter := actor.MailFilter{Type: mail.Type(opts.kind)}
 	if opts.from != "" {

@@ -75,7 +75,8 @@ func execute(ctx context.Context, args []string, a *app) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	err = namingCommand(ctx, cmd, err)
 	a.endPager()
 	if a.paging != nil && errors.Is(err, syscall.EPIPE) {
 		err = nil // the person has read enough

@@ -63,7 +63,7 @@ install), or with:
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 { // a flag that may stand alone does not take the argument behind it
 				if opts.http != onSocket {
-					return withHint(usagef("%s: takes no arguments, got %q", commandName(cmd), args[0]), seeHelp(cmd))
+					return withHint(usagef("takes no arguments, got %q", args[0]), seeHelp(cmd))
 				}
 				opts.http = args[0]
 			}

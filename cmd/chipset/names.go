@@ -152,7 +152,7 @@ func (a *app) expand(cmd *cobra.Command, text string, kinds []nameKind) (string,
 	if len(found) > most {
 		shown += fmt.Sprintf(" and %d more", len(found)-most)
 	}
-	return text, usagef("%s: %q is ambiguous: %s", commandName(cmd), text, shown)
+	return text, usagef("%q is ambiguous: %s", text, shown)
 }
 
 // folder is where the records of a kind are, one file each; "" for a kind without records.

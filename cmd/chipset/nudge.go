@@ -53,7 +53,11 @@ send an abort.`,
 
 func runNudgeSend(ctx context.Context, opts nudgeSendOptions, name string, a *app) error {
 	if !slices.Contains(nudge.Types(), nudge.Type(opts.kind)) {
-		return withHint(usagef("nudge send: --type %q is not a type of nudge", opts.kind), "one of "+wording.Join(nudge.Types(), ", "))
+		problem := usagef("--type %q is not a type of nudge", opts.kind)
+		if opts.kind == "" {
+			problem = usagef("--type is required")
+		}
+		return withHint(problem, "one of "+wording.Join(nudge.Types(), ", "))
 	}
 	me, err := a.openActor(ctx)
 	if err != nil {

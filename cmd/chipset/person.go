@@ -79,19 +79,19 @@ func (a *app) clientAround() (agentcli.Client, bool) {
 // that says who that is. A program of the same user that wants to be taken for the person
 // can bring that about; a sandbox keeps it from that.
 func (a *app) checkPerson(rigDir string) error {
-	const what = "deciding"
+	const what = "only the person may do this"
 	if a.given != nil || a.env(envSession) != "" || process.InSession(rigDir) {
-		return state.Conflictf(what, "the person does that, and this is a worker's session")
+		return state.Conflictf(what, "this is a worker's session")
 	}
 	if c, inside := a.clientAround(); inside {
-		return withHint(state.Conflictf(what, "the person does that, and this is a session of %s", c.About.Title), "type it in a terminal of your own")
+		return withHint(state.Conflictf(what, "this is a session of %s", c.About.Title), "type it in a terminal of your own")
 	}
 	if a.hasToken() {
 		return nil
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0) //nolint:forbidigo // a terminal is no file
 	if err != nil {
-		return withHint(state.Conflictf(what, "the person does that, and there is no terminal here"),
+		return withHint(state.Conflictf(what, "there is no terminal here"),
 			"a script sets $"+envPersonToken+" to the content of "+a.tokenFile()+", a file of mode 0600 that you make")
 	}
 	return tty.Close()

@@ -56,7 +56,7 @@ Clients: ` + strings.Join(clients.WithPlugin(), ", ") + `.`,
 func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *app) error {
 	plugin := clients.Named(name).Plugin
 	if plugin == nil {
-		return usagef("plugin install: no client %q: %s", name, strings.Join(clients.WithPlugin(), ", "))
+		return usagef("no client %q: %s", name, strings.Join(clients.WithPlugin(), ", "))
 	}
 	dir, err := a.pluginFolder(opts.dir, name)
 	if err != nil {
@@ -153,7 +153,7 @@ Clients: ` + strings.Join(clients.WithPlugin(), ", ") + `.`,
 func runPluginUninstall(ctx context.Context, name string, opts pluginUninstallOptions, a *app) error {
 	plugin := clients.Named(name).Plugin
 	if plugin == nil {
-		return usagef("plugin uninstall: no client %q: %s", name, strings.Join(clients.WithPlugin(), ", "))
+		return usagef("no client %q: %s", name, strings.Join(clients.WithPlugin(), ", "))
 	}
 	dir, err := a.pluginFolder(opts.dir, name)
 	if err != nil {

@@ -32,7 +32,7 @@ func newPrimeCmd(a *app) *cobra.Command {
 
 func runPrime(ctx context.Context, opts primeOptions, a *app) error {
 	if opts.format != "text" && opts.format != "json" {
-		return usagef("prime: --format %q is not text or json", opts.format)
+		return usagef("--format %q is not text or json", opts.format)
 	}
 	me, err := a.openActor(ctx)
 	if err != nil {

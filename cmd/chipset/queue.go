@@ -49,7 +49,7 @@ func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
 	known := []mergequeue.Status{mergequeue.Pending, mergequeue.Merging, mergequeue.Merged, mergequeue.Conflicted, mergequeue.Superseded, mergequeue.Dropped}
 	for _, s := range opts.statuses {
 		if !slices.Contains(known, mergequeue.Status(s)) {
-			return usagef("queue list: --status %q is not one of %s", s, wording.Join(known, ", "))
+			return usagef("--status %q is not one of %s", s, wording.Join(known, ", "))
 		}
 	}
 	r, err := a.openState(ctx)
@@ -143,7 +143,7 @@ func newQueueDropCmd(a *app) *cobra.Command {
 		Args:    nargs(1, 1, "the ID of a merge request"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(opts.reason) == "" {
-				return usagef("queue drop: --reason is required")
+				return usagef("--reason is required")
 			}
 			return a.onRequest(func(me *actor.Actor, ctx context.Context, id state.MergeID) (mergequeue.Request, error) {
 				return me.DropRequest(ctx, id, opts.reason)

@@ -38,7 +38,7 @@ witness notices what stalls. Everything that must survive is plain JSON below
 				return err
 			}
 			if _, speaks := cmd.Annotations[ownFormat]; speaks && a.json {
-				return usagef("%s: --json is not supported: this command's output has its own format", commandName(cmd))
+				return usagef("--json is not supported: this command's output has its own format")
 			}
 			if err := checkSigns(cmd); err != nil {
 				return err
@@ -50,8 +50,11 @@ witness notices what stalls. Everything that must survive is plain JSON below
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
+			switch {
+			case len(args) > 0:
 				return unknownCommand(cmd, args[0])
+			case a.json:
+				return printList(a, helpEntries(cmd))
 			}
 			return cmd.Help()
 		},
@@ -59,7 +62,7 @@ witness notices what stalls. Everything that must survive is plain JSON below
 	root.SetVersionTemplate(currentVersion().String() + "\n")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return withHint(usagef("%s: %s", commandName(cmd), flagProblem(err)), seeHelp(cmd))
+		return withHint(usagef("%s", flagProblem(err)), seeHelp(cmd))
 	})
 	a.addGlobalFlags(root.PersistentFlags())
 	for _, g := range commandGroups() {
@@ -106,7 +109,7 @@ func checkSigns(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if kind := f.Value.Type(); err == nil && (kind == "duration" || kind == "int") && strings.HasPrefix(f.Value.String(), "-") {
-			err = withHint(usagef("%s: --%s %s is negative", commandName(cmd), f.Name, f.Value), seeHelp(cmd))
+			err = withHint(usagef("--%s %s is negative", f.Name, f.Value), seeHelp(cmd))
 		}
 	})
 	return err
@@ -151,7 +154,7 @@ func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
 					names = append(names, sub.Name())
 				}
 			}
-			return withHint(usagef("%s: missing subcommand: one of %s", commandName(cmd), strings.Join(names, ", ")), seeHelp(cmd))
+			return withHint(usagef("missing subcommand: one of %s", strings.Join(names, ", ")), seeHelp(cmd))
 		},
 	}
 	cmd.AddCommand(subs...)
@@ -166,13 +169,13 @@ func nargs(low, high int, what string) cobra.PositionalArgs {
 			return nil
 		}
 		if what == "" {
-			return withHint(usagef("%s: takes no arguments, got %q", commandName(cmd), args[0]), seeHelp(cmd))
+			return withHint(usagef("takes no arguments, got %q", args[0]), seeHelp(cmd))
 		}
 		got := "nothing"
 		if len(args) > 0 {
 			got = wording.Count(len(args), "argument")
 		}
-		return withHint(usagef("%s: expected %s, got %s", commandName(cmd), what, got), seeHelp(cmd))
+		return withHint(usagef("expected %s, got %s", what, got), seeHelp(cmd))
 	}
 }
 
@@ -186,7 +189,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	} else if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, ", "))
 	}
-	return withHint(usagef("unknown command %q for %q", name, cmd.CommandPath()), hint)
+	return withHint(usagef("unknown command %q", name), hint)
 }
 
 // commandName is a command's path without the program's name.

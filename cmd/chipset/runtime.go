@@ -130,12 +130,12 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 	}
 	preset, err := agentcli.ResolveWorker(worker, presets)
 	if err != nil {
-		return usagef("runtime show: %v", err)
+		return usagef("%v", err)
 	}
 	in := agentcli.PromptInput{Prompt: "PROMPT", Script: "SCRIPT", File: "/PROMPT-FILE", Permission: permission}
 	run, err := agentcli.Build(preset, in)
 	if err != nil {
-		return usagef("runtime show: %v", err)
+		return usagef("%v", err)
 	}
 	c := clients.Of(preset)
 	kit := agentcli.Kit{Chipset: "chipset", Permission: permission, Boxed: sandbox.InForce(mode), Test: test, Session: "SESSION", Files: "/FILE-", Hooks: true, MCP: true}

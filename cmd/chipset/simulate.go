@@ -96,10 +96,10 @@ const simulationGC = 300
 func runSimulate(ctx context.Context, opts simulateOptions, a *app) error {
 	var err error
 	if opts.Faults, err = simulate.ParseFaults(opts.faults); err != nil {
-		return usagef("simulate: --faults: %v", err)
+		return usagef("--faults: %v", err)
 	}
 	if err := opts.Check(); err != nil {
-		return usagef("simulate: %v", err)
+		return usagef("%v", err)
 	}
 	debug.SetGCPercent(simulationGC)
 	report, err := simulate.Run(ctx, opts.Options)

@@ -36,7 +36,7 @@ attempts are counted as of a few seconds ago.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			by := view.SpendBy(opts.by)
 			if !slices.Contains(view.SpendKeys(), by) {
-				return usagef("spend: --by %q is not one of bead, convoy, agent, model, day", opts.by)
+				return usagef("--by %q is not one of bead, convoy, agent, model, day", opts.by)
 			}
 			r, err := a.openState(cmd.Context())
 			if err != nil {
@@ -77,7 +77,7 @@ func firstDay(text string, r *rig.Rig) (string, error) {
 	}
 	day, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		return "", usagef("spend: --since %q is not a date such as 2026-11-23, today, or a number of days such as 7d", text)
+		return "", usagef("--since %q is not a date such as 2026-11-23, today, or a number of days such as 7d", text)
 	}
 	return day.Format(time.DateOnly), nil
 }

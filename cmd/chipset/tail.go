@@ -72,6 +72,7 @@ type transcriptPrinter struct {
 	opts    tailOptions
 	rig     *rig.Rig
 	session state.SessionID
+	printed bool
 }
 
 func (p *transcriptPrinter) run(ctx context.Context) error {
@@ -83,7 +84,7 @@ func (p *transcriptPrinter) run(ctx context.Context) error {
 	if p.opts.raw {
 		t = t.Raw()
 	}
-	return actor.Wait(ctx, p.rig, "tail", 0, func() (bool, error) {
+	err := actor.Wait(ctx, p.rig, "tail", 0, func() (bool, error) {
 		exit, found, err := p.rig.WorkerExit(p.session)
 		over := err != nil || !found || exit.Done // before the last look, so that nothing is missed
 		for more := true; more; {
@@ -99,9 +100,14 @@ func (p *transcriptPrinter) run(ctx context.Context) error {
 		}
 		return false, nil
 	}, state.LogDir, rig.WorkerDir)
+	if err == nil && !p.printed {
+		p.app.tellf("the worker of %s has printed nothing\n", p.session)
+	}
+	return err
 }
 
 func (p *transcriptPrinter) print(passages []agentcli.Passage) {
+	p.printed = p.printed || len(passages) > 0
 	for _, passage := range passages {
 		if p.app.json {
 			line, err := state.EncodeLine(passage)
@@ -163,7 +169,7 @@ printed.`,
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {
 			id, err := state.ParseBeadID(args[0])
 			if err != nil {
-				return usagef("diff: %v", err)
+				return usagef("%v", err)
 			}
 			c, err := view.ChangesOf(ctx, r, id)
 			return a.show(c, err, func() error { return a.printChanges(c) })

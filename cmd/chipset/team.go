@@ -194,10 +194,10 @@ only with the person's approval, which holds for exactly what chipset queue diff
 shows: other content is asked about again. A bead that is sent back is open
 again, with the reason for its next worker.`,
 		Example: "  chipset inbox\n  chipset " + name + " 1\n  chipset " + name + " 2026-03-05T10-30-00.000000000Z-polecat-alpha --reason \"as we said\"",
-		Args:    nargs(1, -1, "what is asked for"),
+		Args:    nargs(1, -1, "numbers, beads, merge requests or messages"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.onlyAgent && !opts.remember {
-				return usagef("%s: --only-agent belongs to --remember", name)
+				return usagef("--only-agent requires --remember")
 			}
 			d := actor.Decision{Approved: approved, Reason: opts.reason, Remember: opts.remember, OnlyAgent: opts.onlyAgent}
 			return a.forEach(args, func(arg string) (outcome, error) { return a.decide(cmd.Context(), arg, name, d) })

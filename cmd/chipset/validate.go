@@ -47,11 +47,14 @@ the target's tip. It asks no model, and starts no agent.`,
 
 func runValidate(ctx context.Context, opts validateOptions, args []string, a *app) error {
 	if opts.schema {
+		if len(args) > 0 {
+			return usagef("--schema checks nothing; leave the file out")
+		}
 		a.printf("%s", definition.Schema())
 		return nil
 	}
 	if opts.live && len(args) > 0 {
-		return usagef("validate: --live is about the rig's own definition; leave the file out")
+		return usagef("--live is about the rig's own definition; leave the file out")
 	}
 	check := rig.CheckCommands()
 	check.ForceCount = opts.forceCount

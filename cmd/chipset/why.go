@@ -22,7 +22,7 @@ branches and what was salvaged.`,
 		RunE: with(a.openState, func(ctx context.Context, r *rig.Rig, args []string) error {
 			id, err := state.ParseBeadID(args[0])
 			if err != nil {
-				return usagef("why: %v", err)
+				return usagef("%v", err)
 			}
 			history, err := view.Why(ctx, r, id)
 			return a.show(history, err, func() error { return history.WriteText(a.stdout, a.screen()) })

@@ -23,7 +23,7 @@ func TestFlagsRefuseBadValues(t *testing.T) {
 		errs.Reset()
 		code := execute(t.Context(), words, fresh(a))
 		line, _, _ := strings.Cut(errs.String(), "\n")
-		if tried++; code != codeUsage || !strings.HasPrefix(line, "chipset: ") || !strings.Contains(line, value) || !strings.Contains(line, flag) {
+		if tried++; code != codeUsage || !strings.HasPrefix(line, "chipset: "+commandName(cmd)+": ") || !strings.Contains(line, value) || !strings.Contains(line, flag) {
 			t.Errorf("%s: exit %d, %q", strings.Join(words, " "), code, line)
 		}
 	}
@@ -68,7 +68,8 @@ func TestBadNamesAreRefused(t *testing.T) {
 		want string
 	}{
 		{"up --timeout x", codeUsage, `up: --timeout "x" is not a duration such as 90s or 1h30m`},
-		{"up --polecats 99", codeUsage, "99 is not between 1 and 30"},
+		{"up --polecats 99", codeUsage, "up: polecat count out of range: 99 is not between 1 and 30"},
+		{"up --polecats 0", codeUsage, "up: polecat count out of range: 0 is not between 1 and 30"},
 		{"up --log-format xml", codeUsage, `--log-format "xml" is not text or json`},
 		{"polecat nosuch", codeNotFound, `no agent "nosuch"`},
 		{"log --bead nosuch", codeNotFound, `no bead "nosuch"`},
@@ -79,7 +80,10 @@ func TestBadNamesAreRefused(t *testing.T) {
 		{"tail nosuch", codeNotFound, `no bead "nosuch"`},
 		{"diff nosuch", codeNotFound, `no bead "nosuch"`},
 		{"why nosuch", codeNotFound, `no bead "nosuch"`},
-		{"work add x -p P9", codeUsage, `"P9" is not P1, P2 or P3`},
+		{"work add x -p P9", codeUsage, `work add: --priority "P9" is not P1, P2 or P3`},
+		{"work show a/b", codeUsage, `work show: bad id: "a/b"`},
+		{"agent hook", codeUsage, "agent hook: missing subcommand: one of show"},
+		{"mail sned", codeUsage, `mail: unknown command "sned"`},
 		{"work add x --blocked-by nosuch", codeNotFound, `no bead "nosuch"`},
 		{"work list --status nosuch", codeUsage, `--status "nosuch" is not one of open, hooked, in_progress`},
 		{"queue list --status nosuch", codeUsage, `--status "nosuch" is not one of pending, merging`},
@@ -99,6 +103,7 @@ func TestBadNamesAreRefused(t *testing.T) {
 		{"mail wait --from nosuch", codeNotFound, `no agent "nosuch"`},
 		{"mail inbox nosuch", codeNotFound, `no agent "nosuch"`},
 		{"mail archive --older-than -5s", codeUsage, `"-5s" is not a duration`},
+		{"nudge send mayor", codeUsage, "nudge send: --type is required"},
 		{"nudge send mayor --type nosuch", codeUsage, `"nosuch" is not a type of nudge`},
 		{"status --as nosuch", codeNotFound, `no agent "nosuch"`},
 		{"idle --reason nosuch", codeUsage, `"nosuch" is not a reason to be idle`},
@@ -111,6 +116,7 @@ func TestBadNamesAreRefused(t *testing.T) {
 		{"completion tcsh", codeUsage, `"tcsh" is not bash, zsh or fish`},
 		{"init --worker no-such-worker", codeUsage, `"no-such-worker" is neither a preset nor a command on PATH`},
 		{"init --permissions nosuch", codeUsage, `"nosuch" is not one of ask, edit, full`},
+		{"validate --schema chipset.yaml", codeUsage, "validate: --schema checks nothing"},
 		{"validate nosuch", codeNotFound, "nosuch: not found"},
 		{"reopen nosuch", codeNotFound, `no bead "nosuch"`},
 	} {

@@ -50,7 +50,7 @@ func newWorkListCmd(a *app) *cobra.Command {
 func runWorkList(ctx context.Context, opts workListOptions, a *app) error {
 	for _, s := range opts.statuses {
 		if !bead.Status(s).Known() {
-			return usagef("work list: --status %q is not one of %s", s, wording.Join(bead.Statuses(), ", "))
+			return usagef("--status %q is not one of %s", s, wording.Join(bead.Statuses(), ", "))
 		}
 	}
 	r, err := a.openState(ctx)

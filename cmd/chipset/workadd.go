@@ -186,7 +186,7 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 	}
 	flags := []string{"title", "description", "file", "accept", "priority", "type", "blocked-by", "label", "worker", "allow-empty"}
 	if !slices.ContainsFunc(flags, given) {
-		return usagef("work edit: no change was given")
+		return withHint(usagef("no change was given"), "chipset help work edit lists the fields")
 	}
 	if err := opts.prepare(ctx, a, me.Rig, given); err != nil {
 		return err
