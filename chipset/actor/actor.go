@@ -1,6 +1,6 @@
 // Package actor is everything that a person or an agent may do to a rig. The
 // command line, MCP tools, hooks of clients and bridges change a rig only
-// through it. They settle who acts; this package checks what the actor may do.
+// through it. They determine who acts; this package checks what the actor may do.
 package actor
 
 import (
@@ -56,7 +56,7 @@ func Lookup(r *rig.Rig, name string) (state.AgentID, error) {
 }
 
 // HookOf reads an agent's hook. A registered agent always has one, so a missing
-// file is no empty hook but an ErrCorrupt.
+// file is an ErrCorrupt, not an empty hook.
 func HookOf(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 	h, err := r.Hooks.Get(string(id))
 	if !errors.Is(err, state.ErrNotFound) {
@@ -68,8 +68,8 @@ func HookOf(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 	return h, &state.Corruption{Path: string(r.Hooks.Path(string(id))), Reason: "the registered agent has no hook", Cause: state.ErrNotFound}
 }
 
-// Group returns everybody that @polecats or @all means, without self
-// and without retired agents. Errors: ErrInvalid.
+// Group returns the members of @polecats or @all, without self and without
+// retired agents. Errors: ErrInvalid.
 func Group(r *rig.Rig, name string, self state.AgentID) ([]state.AgentID, error) {
 	if name != "@polecats" && name != "@all" {
 		return nil, WithHint(Invalidf("no group %q", name), "there are @polecats and @all")
@@ -78,7 +78,7 @@ func Group(r *rig.Rig, name string, self state.AgentID) ([]state.AgentID, error)
 	if err != nil {
 		return nil, err
 	}
-	if len(bad) > 0 { // a group that can't be known whole is not sent to in part
+	if len(bad) > 0 { // rather nobody than a part of the group
 		return nil, errors.Join(bad...)
 	}
 	members := map[state.AgentID]bool{}
@@ -95,7 +95,7 @@ func Group(r *rig.Rig, name string, self state.AgentID) ([]state.AgentID, error)
 }
 
 // Authority returns an ErrConflict unless the actor is the mayor or the
-// person. what names the act for the message.
+// person. what names the act in the error.
 func (a *Actor) Authority(what string) error {
 	if a.ID == state.Human || a.ID == a.Mayor() {
 		return nil

@@ -16,10 +16,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Crew is the agent as which a client speaks in a person's own session, made
-// known when it is new: name itself, or name-crew where that is somebody else in
-// this rig. It is crew, so that what a model says is never taken for the person.
-// Durable when it returns nil.
+// Crew returns the agent that a client speaks as in a person's own session, and
+// registers it if it is new: name itself, or name-crew if another agent of this rig
+// has that name. Its role is crew, so that what a model says is never taken for the
+// person's word. Durable when it returns nil.
 func Crew(ctx context.Context, r *rig.Rig, client, name string) (state.AgentID, error) {
 	for _, candidate := range []string{name, name + "-crew"} {
 		id, err := state.ParseAgentID(candidate)
@@ -27,7 +27,7 @@ func Crew(ctx context.Context, r *rig.Rig, client, name string) (state.AgentID, 
 			return "", Invalidf("crew: %v", err)
 		}
 		if a, err := r.Agents.Get(string(id)); err == nil && a.Parent == id && a.Status == agent.Active && a.IsSession() {
-			return id, nil // most of the time: nothing is locked
+			return id, nil // the usual case needs no lock
 		}
 		// Its parent is itself, so that a start of the rig does not retire it as unnamed.
 		err = Adopt(ctx, r, id, id)
@@ -42,8 +42,8 @@ func Crew(ctx context.Context, r *rig.Rig, client, name string) (state.AgentID, 
 	return "", state.Conflictf("crew "+name, "the rig has other agents of that name")
 }
 
-// WhereToWork says, for a person's own session that has claimed a bead, where it works on it. It waits as long as patience for the
-// worktree, unless no process makes it. For other agents it is "".
+// WhereToWork tells a person's own session that has claimed a bead where to work on it. It waits for the worktree, at most
+// patience, unless no process runs that could make it. For other agents it returns "".
 func (a *Actor) WhereToWork(ctx context.Context, patience time.Duration) (string, error) {
 	me, err := a.Agents.Get(string(a.ID))
 	if err != nil || !me.IsSession() {
@@ -70,9 +70,9 @@ func (a *Actor) Runs(id state.AgentID) bool {
 	return own || whole
 }
 
-// Adopt registers the helper of an agent, or brings it back. Its hook comes first:
-// a registered agent without one counts as corrupt. Errors: state.ErrConflict for
-// somebody else's name. Durable when it returns nil.
+// Adopt registers the helper of an agent, or revives it. The hook is made first,
+// because a registered agent without one counts as corrupt. Errors:
+// state.ErrConflict for a name of another agent. Durable when it returns nil.
 func Adopt(ctx context.Context, r *rig.Rig, id, parent state.AgentID) error {
 	a, err := r.Agents.Get(string(id))
 	if err == nil && a.Parent != parent {
@@ -85,16 +85,16 @@ func Adopt(ctx context.Context, r *rig.Rig, id, parent state.AgentID) error {
 	return r.Agents.Adopt(ctx, id, parent, r.Name(), now)
 }
 
-// Rest records that a helper's session is over. Adopt brings it back.
+// Rest records that a helper's session is over. Adopt revives it.
 func Rest(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return r.Agents.SetStatus(ctx, id, agent.Terminated, r.Clock.Now())
 }
 
-// Remove takes an agent that is not in the definition out of the rig: a session's, a
-// subagent, or one that stands for a foreign agent. Its records and its mail stay where
-// they are; it gets no more of either, until a session of its name begins again. Durable
-// when it returns nil. Errors: state.ErrConflict for one that the definition names, runs,
-// or holds something; the error names all that it holds.
+// Remove removes an agent that is not in the definition from the rig: that of a session,
+// a subagent, or one that stands for an agent of another system. Its records and mail
+// stay, and nothing is added to them until a session of its name begins again. Durable
+// when it returns nil. Errors: state.ErrConflict for an agent that the definition names,
+// that runs, or that holds something; the error names everything that it holds.
 func (a *Actor) Remove(ctx context.Context, id state.AgentID) error {
 	if err := a.Authority("removing " + string(id)); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (a *Actor) Remove(ctx context.Context, id state.AgentID) error {
 	return a.Agents.Retire(ctx, id, "removed by "+string(a.ID), a.Clock.Now())
 }
 
-// holdings are what would be left without anybody if an agent were removed, in words.
+// holdings describes what would have no owner if the agent were removed.
 func (a *Actor) holdings(id state.AgentID) ([]string, error) {
 	var holds []string
 	if stamp, alive := a.Alive(id); alive {
@@ -150,15 +150,15 @@ func (a *Actor) holdings(id state.AgentID) ([]string, error) {
 	return holds, nil
 }
 
-// Card is what may be changed of an agent's card; nil is left as it is.
+// Card holds the changes to an agent's card; a nil field stays as it is.
 type Card struct {
 	Description             *string
 	Capabilities, AllowFrom *[]string
 	MaxTasks                *int
 }
 
-// SetCard changes an agent's card: the actor's own, or as mayor or person anybody's.
-// Errors: ErrInvalid, state.ErrConflict.
+// SetCard changes an agent's card. The mayor and the person may change any, others
+// only their own. Errors: ErrInvalid, state.ErrConflict.
 func (a *Actor) SetCard(ctx context.Context, id state.AgentID, c Card) (agent.Agent, error) {
 	if id != a.ID {
 		if err := a.Authority("changing the card of " + string(id)); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// awaited names the messages that an agent waited for an answer to while it worked on
-// an assignment: run/awaited/{agent}.json. Without the file they are requests and mail
-// like any other.
+// awaited names the messages whose answers an agent waited for while it worked on an
+// assignment: run/awaited/{agent}.json. Without the file they are ordinary requests
+// and mail.
 type awaited struct {
 	Assignment state.AssignmentID `json:"assignment_id"`
 	Messages   []mail.Name        `json:"messages"`
@@ -26,7 +26,7 @@ const AwaitedDir = state.RunDir + "/awaited"
 
 func awaitedPath(id state.AgentID) state.Path { return AwaitedDir.Join(string(id) + ".json") }
 
-// readAwaited returns what an agent waited for; nothing where that can't be read.
+// readAwaited returns what an agent waited for, or nothing if the file can't be read.
 func readAwaited(t *state.Tree, id state.AgentID) awaited {
 	var a awaited
 	data, err := t.Read(awaitedPath(id), state.MaxFile)
@@ -40,9 +40,9 @@ func (a awaited) holds(assignment state.AssignmentID, name mail.Name) bool {
 	return a.Assignment == assignment && slices.Contains(a.Messages, name)
 }
 
-// awaitReply makes a question of the last mail that the actor has sent to the person
-// about its work, and returns its name, or "" where there is none or the wait is for
-// something else.
+// awaitReply turns the last mail that the actor has sent to the person about its work
+// into a question, and returns its name. It returns "" if there is none, or if the
+// actor waits for other mail.
 func (a *Actor) awaitReply(ctx context.Context, f MailFilter) (mail.Name, error) {
 	h, err := a.Hooks.Get(string(a.ID))
 	if err != nil || h.Status != hook.Active || h.WorkItem == nil ||
@@ -61,8 +61,7 @@ func (a *Actor) awaitReply(ctx context.Context, f MailFilter) (mail.Name, error)
 	return last, a.setAwaited(ctx, last, true)
 }
 
-// setAwaited records that the actor waits, or does not wait any more, for an answer to
-// one of its messages.
+// setAwaited records whether the actor waits for an answer to one of its messages.
 func (a *Actor) setAwaited(ctx context.Context, name mail.Name, waits bool) error {
 	p, err := a.Present()
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// MaxVerdict bounds what a worker says at the end of its assignment, in bytes.
+	// MaxVerdict bounds what a worker reports at the end of its assignment, in bytes.
 	MaxVerdict = 16 << 10
 	// MaxHandoff bounds one text of a hand-off, in bytes.
 	MaxHandoff = 256 << 10
 )
 
-// Touch says that the work on the actor's hook makes progress. The hook is
-// written at most once in 15 seconds; a note goes into the event log every time.
+// Touch records that the work on the actor's hook makes progress. The hook is
+// written at most every 15 seconds; a note goes into the event log every time.
 func (a *Actor) Touch(ctx context.Context, note string) (hook.Hook, error) {
 	p, err := a.Present()
 	if err != nil {
@@ -44,8 +44,9 @@ func (a *Actor) Touch(ctx context.Context, note string) (hook.Hook, error) {
 	return h, err
 }
 
-// failure returns how an attempt ends that its worker gives up: where it waited in vain
-// for an answer, nobody is charged, and the bead waits for the person.
+// failure returns the outcome of an attempt that its worker gives up. If the worker
+// waited in vain for an answer, the attempt is not charged, and the bead waits for the
+// person.
 func (a *Actor) failure(reason string) (retire.Outcome, string, error) {
 	h, err := HookOf(a.Rig, a.ID)
 	if err != nil || h.Status != hook.Active || h.WorkItem == nil {
@@ -60,10 +61,10 @@ func (a *Actor) failure(reason string) (retire.Outcome, string, error) {
 	return retire.Fail, reason, err
 }
 
-// Verdict ends the actor's own assignment. What is said first counts; the
-// same again is fine. A failure after a wait for an answer that did not come is a
-// block. Errors: ErrInvalid, state.ErrConflict for a hook that is
-// empty and for an assignment that ended otherwise.
+// Verdict ends the actor's own assignment. The first report counts; repeating it is
+// no error. A failure after waiting in vain for an answer becomes a block. Errors:
+// ErrInvalid; state.ErrConflict for an empty hook, and for an assignment that has
+// already ended with another outcome.
 func (a *Actor) Verdict(ctx context.Context, outcome retire.Outcome, summary, reason string) (retire.Record, error) {
 	p, err := a.Present()
 	if err != nil {
@@ -108,10 +109,10 @@ func (a *Actor) Verdict(ctx context.Context, outcome retire.Outcome, summary, re
 	return rec, nil
 }
 
-// SendNudge nudges an agent, named by id or role. The nudge names what hangs on
-// the agent's hook, so that one that comes too late can't hit the next. Errors:
-// ErrInvalid; state.ErrConflict for a retired agent, and for an abort by
-// anybody but the mayor and the person.
+// SendNudge nudges an agent, named by id or role. The nudge names the assignment on
+// the agent's hook, so that a late nudge can't affect the next one. Errors:
+// ErrInvalid; state.ErrConflict for a retired agent, and for an abort by anybody but
+// the mayor and the person.
 func (a *Actor) SendNudge(ctx context.Context, to string, kind nudge.Type, message string, respond bool) (nudge.Nudge, state.AgentID, error) {
 	if !slices.Contains(nudge.Types(), kind) {
 		return nudge.Nudge{}, "", WithHint(Invalidf("%q is not a type of nudge", kind), fmt.Sprintf("one of %v", nudge.Types()))
@@ -135,8 +136,8 @@ func (a *Actor) SendNudge(ctx context.Context, to string, kind nudge.Type, messa
 	return n, id, err
 }
 
-// hookRef is the assignment on an agent's hook. A hook that can't be read has
-// none: a nudge is no reason to fail.
+// hookRef returns the assignment on an agent's hook, or nil if the hook can't be
+// read: a nudge is sent without it.
 func (a *Actor) hookRef(id state.AgentID) *nudge.Ref {
 	h, err := a.Hooks.Get(string(id))
 	if err != nil || h.WorkItem == nil {
@@ -155,9 +156,9 @@ type Answered struct {
 	Response nudge.Nudge
 }
 
-// Respond answers every nudge to the actor that wants a response and was not
-// processed, and marks it as seen. With none of those, the newest that wanted
-// one is answered again. Errors: state.ErrNotFound without any.
+// Respond answers every unprocessed nudge that asks the actor for a response, and
+// marks it as seen. If there is none, it answers again the latest one that asked.
+// Errors: state.ErrNotFound if none ever asked.
 func (a *Actor) Respond(ctx context.Context, message string) ([]Answered, error) {
 	if _, err := Text("the message", message, nudge.MaxMessage); err != nil {
 		return nil, err
@@ -189,7 +190,8 @@ func (a *Actor) Seen(ctx context.Context, n *nudge.Nudge) error {
 	return a.Slot(a.ID).MarkSeen(ctx, *n)
 }
 
-// unanswered is what wants a response, or again the newest that wanted one.
+// unanswered returns the unprocessed nudges that ask for a response, else the latest
+// that ever asked, with again true.
 func (a *Actor) unanswered() (asked []nudge.Nudge, again bool, _ error) {
 	wanted := func(list []nudge.Nudge) []nudge.Nudge {
 		return slices.DeleteFunc(list, func(n nudge.Nudge) bool { return !n.RequiresResponse || n.Type == nudge.Response })
@@ -211,8 +213,8 @@ func (a *Actor) unanswered() (asked []nudge.Nudge, again bool, _ error) {
 	return all[len(all)-1:], true, nil
 }
 
-// WriteHandoff leaves a note for the next session of the actor, about the
-// work on its hook. Durable when it returns nil. Errors: ErrInvalid.
+// WriteHandoff leaves a note about the work on the actor's hook for its next
+// session. Durable when it returns nil. Errors: ErrInvalid.
 func (a *Actor) WriteHandoff(summary string, remaining []string) (handoff.Handoff, error) {
 	if strings.TrimSpace(summary) == "" {
 		return handoff.Handoff{}, Invalidf("hand-off: a summary is required")

@@ -13,7 +13,7 @@ import (
 var (
 	// ErrInvalid is returned for an invalid argument.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrTimeout is returned when what was waited for did not come in time.
+	// ErrTimeout is returned when a wait takes longer than its time limit.
 	ErrTimeout = errors.New("timed out waiting")
 )
 
@@ -26,7 +26,7 @@ func (e *invalid) Unwrap() error { return ErrInvalid }
 // Invalidf makes an ErrInvalid.
 func Invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(format, args...)} }
 
-// hinted is an error with a line that says what to do about it.
+// hinted is an error with a hint: a line that says what to do about it.
 type hinted struct {
 	err  error
 	hint string
@@ -35,11 +35,10 @@ type hinted struct {
 func (h *hinted) Error() string { return h.err.Error() }
 func (h *hinted) Unwrap() error { return h.err }
 
-// Hint is what to do about it.
+// Hint returns what to do about the error.
 func (h *hinted) Hint() string { return h.hint }
 
-// WithHint adds a hint to an error; nil stays nil. Whoever reports the error
-// finds it by a method Hint() string.
+// WithHint adds a hint to an error; nil stays nil. HintFor finds it again.
 func WithHint(err error, hint string) error {
 	if err == nil {
 		return nil
@@ -47,8 +46,7 @@ func WithHint(err error, hint string) error {
 	return &hinted{err, hint}
 }
 
-// HintFor is the hint that comes with an error, or the one that is always the
-// same for its kind, or "".
+// HintFor returns the hint that an error carries, else the one for its kind, or "".
 func HintFor(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) && h.Hint() != "" {
@@ -73,8 +71,8 @@ func HintFor(err error) string {
 	return ""
 }
 
-// identityHint is what to do about a rig.json that proves nothing: no command
-// opens such a tree, the doctor no more than the others.
+// identityHint returns what to do about an unusable rig.json, or "". No command
+// opens such a tree, not even the doctor.
 func identityHint(err error) string {
 	var c *state.Corruption
 	switch {
@@ -99,7 +97,7 @@ func Text(what, text string, limit int64) (string, error) {
 	return text, nil
 }
 
-// OneLine checks a line that somebody gave. Errors: ErrInvalid.
+// OneLine checks that a text is one line and not too long. Errors: ErrInvalid.
 func OneLine(what, text string, limit int) error {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -114,7 +112,7 @@ func OneLine(what, text string, limit int) error {
 	return nil
 }
 
-// Words drops what is empty from a list of words.
+// Words returns the words of a list, trimmed and without empty ones.
 func Words(list []string) []string {
 	var out []string
 	for _, w := range list {

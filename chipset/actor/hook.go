@@ -9,8 +9,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// The bare transitions of a hook, for tests and repair: they move no bead and send
-// no mail.
+// The single transitions of a hook, for tests and repairs: they change no bead and
+// send no mail.
 
 // SetHook puts a bead on an agent's empty hook, under a new assignment. Only the
 // mayor and the person may.
@@ -33,7 +33,7 @@ func (a *Actor) SetHook(ctx context.Context, name, beadName string) (hook.Hook, 
 	return a.Hooks.By(a.ID, "").Set(ctx, id, hook.WorkItem{AssignedAt: now, AssignmentID: state.NewAssignmentID(), BeadID: b.ID, Title: b.Title}, now)
 }
 
-// ClearHook takes the work off an agent's hook; with an assignment that one only.
+// ClearHook empties an agent's hook, if an assignment is given only of that one.
 // Only the mayor and the person may.
 func (a *Actor) ClearHook(ctx context.Context, name string, assignment state.AssignmentID) (hook.Hook, error) {
 	id, err := a.hookOwner("hook clear", name)
@@ -53,7 +53,7 @@ func (a *Actor) hookOwner(what, name string) (state.AgentID, error) {
 	return Lookup(a.Rig, name)
 }
 
-// ActivateHook begins what is on the actor's own hook.
+// ActivateHook starts the work on the actor's own hook.
 func (a *Actor) ActivateHook(ctx context.Context) (hook.Hook, error) {
 	p, err := a.Present()
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *Actor) ActivateHook(ctx context.Context) (hook.Hook, error) {
 	return a.Hooks.Activate(ctx, a.ID, p.Assignment, p.Session, a.Clock.Now())
 }
 
-// CompleteHook ends what is on the actor's own hook.
+// CompleteHook ends the work on the actor's own hook.
 func (a *Actor) CompleteHook(ctx context.Context) (hook.Hook, error) {
 	p, err := a.Present()
 	if err != nil {
@@ -75,7 +75,7 @@ func (a *Actor) CompleteHook(ctx context.Context) (hook.Hook, error) {
 }
 
 // Progress records that the work on the actor's hook makes progress, at most once
-// in hook.TouchInterval. Work that was taken away makes none, which is no error.
+// in hook.TouchInterval. It is no error if the work was taken away meanwhile.
 func (a *Actor) Progress(ctx context.Context, item *hook.WorkItem) error {
 	now := a.Clock.Now()
 	current, err := a.Hooks.Get(string(a.ID))
@@ -83,7 +83,7 @@ func (a *Actor) Progress(ctx context.Context, item *hook.WorkItem) error {
 		return err
 	}
 	if since := now.Sub(current.LastActivity.Time); since >= 0 && since < hook.TouchInterval {
-		return nil // most of the time: nothing is locked
+		return nil // the usual case needs no lock
 	}
 	_, err = a.Hooks.Touch(ctx, a.ID, item.AssignmentID, item.Session, now, hook.TouchInterval)
 	if errors.Is(err, state.ErrConflict) {

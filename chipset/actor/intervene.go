@@ -16,8 +16,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// What only the mayor and the person may do with work. See the verbs of the same
-// names in carry for what each does and its errors.
+// Acts that only the mayor and the person may do. The functions of the same names
+// in package carry document what each does, and its errors.
 
 // Sling puts a bead on an agent's hook.
 func (a *Actor) Sling(ctx context.Context, id state.BeadID, to state.AgentID) (dispatch.Record, error) {
@@ -27,7 +27,7 @@ func (a *Actor) Sling(ctx context.Context, id state.BeadID, to state.AgentID) (d
 	return a.sling(ctx, id, to)
 }
 
-// sling is carry.Sling, where a bead that is slung already is a conflict.
+// sling is carry.Sling with a conflict for a bead that is already slung.
 func (a *Actor) sling(ctx context.Context, id state.BeadID, to state.AgentID) (dispatch.Record, error) {
 	rec, err := carry.Sling(ctx, a.Rig, id, to, a.ID)
 	var slung *carry.AlreadySlung
@@ -74,7 +74,7 @@ func (a *Actor) Unsling(ctx context.Context, id state.BeadID) (bead.Bead, error)
 	return carry.Unsling(ctx, a.Rig, id, a.ID)
 }
 
-// CancelBead gives a bead up.
+// CancelBead cancels a bead.
 func (a *Actor) CancelBead(ctx context.Context, id state.BeadID, reason string) error {
 	if err := a.Authority("work cancel"); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (a *Actor) ReopenBead(ctx context.Context, id state.BeadID, reason string) 
 	return a.decideBead(ctx, id, func() error { return carry.Reopen(ctx, a.Rig, id, reason, a.ID) })
 }
 
-// decideBead does what is decided about a bead, and then marks the mail as read in
-// which the mayor told the person that the bead waits for this.
+// decideBead carries out a decision about a bead, and then marks the mayor's mail as
+// read that asked the person for it.
 func (a *Actor) decideBead(ctx context.Context, id state.BeadID, do func() error) error {
 	before, err := a.Beads.Get(string(id))
 	if doErr := do(); doErr != nil || err != nil || before.Status != bead.Blocked {
@@ -111,7 +111,7 @@ func (a *Actor) decideBead(ctx context.Context, id state.BeadID, do func() error
 	return nil
 }
 
-// RetryRequest gives a merge request its place in the queue back.
+// RetryRequest puts a merge request back into its place in the queue.
 func (a *Actor) RetryRequest(ctx context.Context, id state.MergeID) (mergequeue.Request, error) {
 	if err := a.Authority("queue retry"); err != nil {
 		return mergequeue.Request{}, err
@@ -119,7 +119,7 @@ func (a *Actor) RetryRequest(ctx context.Context, id state.MergeID) (mergequeue.
 	return carry.Retry(ctx, a.Rig, id, a.ID)
 }
 
-// DropRequest gives a merge request up.
+// DropRequest drops a merge request.
 func (a *Actor) DropRequest(ctx context.Context, id state.MergeID, reason string) (mergequeue.Request, error) {
 	if err := a.Authority("queue drop"); err != nil {
 		return mergequeue.Request{}, err
@@ -130,8 +130,8 @@ func (a *Actor) DropRequest(ctx context.Context, id state.MergeID, reason string
 	return carry.Drop(ctx, a.Rig, id, reason, a.ID)
 }
 
-// DecideRequest lets the change of protected files land for which a merge request is held, or sends the work back with
-// the reason. change is the one that the person was shown; "" is the present one. Only the person decides.
+// DecideRequest lets the change to protected files land for which a merge request is held, or sends the work back with
+// the reason. change is the one that the person was shown; "" is the present one. Only the person may decide.
 func (a *Actor) DecideRequest(ctx context.Context, id state.MergeID, change string, d Decision) error {
 	if a.ID != state.Human {
 		return state.Conflictf("merge request "+string(id), "only the person may let protected files change, and you speak as %s", a.ID)
@@ -154,24 +154,24 @@ func (a *Actor) DecideRequest(ctx context.Context, id state.MergeID, change stri
 	return carry.Deny(ctx, a.Rig, id, d.Reason, a.ID)
 }
 
-// BeadEdit is a change of what a bead says.
+// BeadEdit is a change to the fields of a bead.
 type BeadEdit struct {
 	// What names the fields, for the log.
 	What string
-	// Dependencies is true where the change is one of blocked_by as well.
+	// Dependencies is true if the change concerns blocked_by, too.
 	Dependencies bool
 	// Change runs under the bead's lock.
 	Change func(b *bead.Bead) error
 }
 
-// EditBead changes a bead that nobody works on. Errors: state.ErrConflict for one
-// that can't be edited, *state.Unknown, those of CheckBead.
+// EditBead changes a bead that nobody is working on. Errors: state.ErrConflict for
+// one that can't be edited, *state.Unknown, those of CheckBead.
 func (a *Actor) EditBead(ctx context.Context, id string, e BeadEdit) (bead.Bead, error) {
 	if err := a.Authority("work edit"); err != nil {
 		return bead.Bead{}, err
 	}
 	if e.Dependencies {
-		// Two edits at once could each be fine and close a circle together.
+		// Two concurrent edits could each be fine and close a cycle together.
 		lock, err := a.Tree.Lock(ctx, state.LockDispatch, "dependencies")
 		if err != nil {
 			return bead.Bead{}, err

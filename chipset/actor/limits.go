@@ -10,10 +10,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// The limits of what one worker may use up (definition.Allowance). Several commands that run at the same time may go over one
-// by as many.
+// The limits of what one worker may use (definition.Allowance). Commands that run at the same time may exceed a limit by
+// their number.
 
-// placeFound notes in a new bead which bead's worker adds it. Errors: ErrConflict over limits.beads or limits.depth, and
+// placeFound records in a new bead which bead's worker adds it. Errors: ErrConflict over limits.beads or limits.depth, and
 // for a worker whose work is over.
 func (a *Actor) placeFound(ctx context.Context, b *bead.Bead) error {
 	if a.Session == "" {
@@ -54,7 +54,7 @@ func (a *Actor) placeFound(ctx context.Context, b *bead.Bead) error {
 	return nil
 }
 
-// maySend returns an ErrConflict for a worker that sends so many messages more than limits.mail.
+// maySend returns an ErrConflict if a worker would exceed limits.mail by sending more messages.
 func (a *Actor) maySend(ctx context.Context, more int) error {
 	if a.Session == "" || a.Def == nil {
 		return nil
@@ -87,7 +87,7 @@ func (a *Actor) maySend(ctx context.Context, more int) error {
 	return a.overLimit(ctx, fmt.Sprintf("mail:%s:%s", a.ID, now.UTC().Format("2006-01-02T15")), fmt.Sprintf("%s has sent %d messages within an hour (limits.mail)", a.ID, sent))
 }
 
-// overLimit returns an ErrConflict, and tells the person of it once for each key.
+// overLimit returns an ErrConflict, and mails the person about it once for each key.
 func (a *Actor) overLimit(ctx context.Context, key, what string) error {
 	_, err := a.Sender.Send(ctx, mail.Message{From: a.Witness(), To: state.Human, Type: mail.Coordination, Priority: mail.Normal, ID: "limit:" + key,
 		Subject: "A worker is at its limit: " + what, Body: "What goes beyond it is refused, and the rig goes on. The limits stand in chipset.yaml.\n"})

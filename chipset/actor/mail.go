@@ -17,11 +17,11 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// ErrHops is returned for passing on a message that may make no more hops.
+// ErrHops is returned for a message that may not make another hop.
 var ErrHops = errors.New("it has no hops left (ttl)")
 
-// CheckMessage tells what is wrong with a message whoever it goes to. Errors:
-// ErrInvalid.
+// CheckMessage checks the parts of a message that do not depend on its recipient.
+// Errors: ErrInvalid.
 func CheckMessage(m mail.Message) error {
 	m.To = "nobody"
 	if m.From == m.To {
@@ -34,8 +34,8 @@ func CheckMessage(m mail.Message) error {
 	return nil
 }
 
-// RefTo returns a reference to a bead, and to the actor's own assignment when it works on
-// it. Errors: *state.Unknown.
+// RefTo returns a reference to a bead, and to the actor's assignment if that is about
+// this bead. Errors: *state.Unknown.
 func (a *Actor) RefTo(name string) (*mail.Ref, error) {
 	b, err := a.Beads.Get(name)
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *Actor) RefTo(name string) (*mail.Ref, error) {
 	return ref, nil
 }
 
-// Expand puts the members of a group in its place, once each. Errors:
+// Expand replaces groups by their members, and lists each recipient once. Errors:
 // ErrInvalid, state.ErrNotFound when nobody is left.
 func (a *Actor) Expand(to []string) ([]string, error) {
 	var out []string
@@ -87,9 +87,9 @@ func (a *Actor) SendMail(ctx context.Context, m mail.Message, to string) (mail.N
 	return a.Sender.Send(ctx, m)
 }
 
-// SendAll is SendMail for many messages at little more than the cost of a few.
-// Each goes to the agent that its To names by id or role. It tells of each, in
-// their order, what SendMail would have returned.
+// SendAll is SendMail for many messages, which share the cost of becoming durable.
+// Each goes to the agent that its To names by id or role. It returns for each, in
+// order, what SendMail would have returned.
 func (a *Actor) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []error) {
 	type found struct {
 		id  state.AgentID
@@ -125,7 +125,7 @@ func (a *Actor) SendAll(ctx context.Context, ms []mail.Message) ([]mail.Name, []
 	return names, errs
 }
 
-// address completes a message of the actor for the agent that lookup finds.
+// address checks and completes a message of the actor to the agent that lookup finds.
 func (a *Actor) address(m mail.Message, lookup func() (state.AgentID, error)) (mail.Message, error) {
 	m.From, m.Timestamp, m.Read = a.ID, state.Time{}, false
 	m.Type, m.Priority = cmp.Or(m.Type, mail.Coordination), cmp.Or(m.Priority, mail.Normal)
@@ -143,9 +143,9 @@ func (a *Actor) address(m mail.Message, lookup func() (state.AgentID, error)) (m
 	return m, nil
 }
 
-// nameSession makes a shutdown_request refer to the process that runs its
-// recipient now: a later one must not be ended by it. Crew have no such
-// process; who runs them reads the request and answers it.
+// nameSession makes a shutdown_request name the process that runs its recipient
+// now, so that it can't end a later one. Crew have no such process; whoever runs
+// them reads the request and answers it.
 func (a *Actor) nameSession(m *mail.Message) error {
 	if m.From != state.Human && m.From != a.Mayor() {
 		return state.Conflictf("mail to "+string(m.To), "only the mayor and human may ask an agent to shut down")
@@ -166,7 +166,7 @@ func (a *Actor) nameSession(m *mail.Message) error {
 	return nil
 }
 
-// Own finds a message in the actor's own mailbox. Errors: ErrInvalid,
+// Own returns a message of the actor's own mailbox. Errors: ErrInvalid,
 // *state.Unknown.
 func (a *Actor) Own(given string) (mail.Entry, error) {
 	name, err := mail.ParseName(given)
@@ -176,8 +176,8 @@ func (a *Actor) Own(given string) (mail.Entry, error) {
 	return a.Mailbox(a.ID).Get(name)
 }
 
-// MarkOwn marks a message of the actor's mailbox as read, unless only its
-// role process may.
+// MarkOwn marks a message of the actor's mailbox as read, unless only the actor's
+// role process may do that.
 func (a *Actor) MarkOwn(ctx context.Context, e *mail.Entry) error {
 	if e.Read || !MayMarkRead(a.ID, e.Type) {
 		return nil
@@ -189,9 +189,9 @@ func (a *Actor) MarkOwn(ctx context.Context, e *mail.Entry) error {
 	return nil
 }
 
-// ArchiveMail moves mail of a mailbox to its archive that is older than an age, and
-// returns the names. Unread mail is moved only when unread is asked for. The mailbox
-// is the actor's own; the person may name any. Errors: state.ErrConflict.
+// ArchiveMail moves the read mail of a mailbox that is older than age to its archive,
+// and returns the names; with unread also unread mail. The mailbox must be the
+// actor's own, unless the actor is the person. Errors: state.ErrConflict.
 func (a *Actor) ArchiveMail(ctx context.Context, owner state.AgentID, age time.Duration, unread bool) ([]mail.Name, error) {
 	if owner != a.ID && a.ID != state.Human {
 		return nil, state.Conflictf("mail archive", "the mailbox of %s is not yours (you speak as %s)", owner, a.ID)
@@ -199,23 +199,22 @@ func (a *Actor) ArchiveMail(ctx context.Context, owner state.AgentID, age time.D
 	return a.Mailbox(owner).ArchiveOld(ctx, a.ID, a.Clock().Add(-age), unread)
 }
 
-// Injected logs that messages of the actor's mailbox were put before its model whole. how names
-// the way.
+// Injected logs that messages of the actor's mailbox were shown to its model in full. how says
+// by what means.
 func (a *Actor) Injected(how string, names ...mail.Name) {
 	for _, n := range names {
 		a.Events.Tell(event.MailInjected(event.Reading{Reader: a.ID, Owner: a.ID, Name: string(n), How: how, Work: event.Work{Session: a.Session}}))
 	}
 }
 
-// Answer is what a reply says for itself; the rest comes from the message that
-// it answers.
+// Answer is the content of a reply; the rest follows from the message that it answers.
 type Answer struct {
 	Body string
 	// Subject, Type and Priority are "" for what follows from the message.
 	Subject  string
 	Type     mail.Type
 	Priority mail.Priority
-	// State moves the task that the message refers to, "" leaves it.
+	// State is the new state of the task that the message refers to, or "".
 	State mail.TaskState
 }
 
@@ -253,8 +252,8 @@ func (a *Actor) reply(e *mail.Entry, answer Answer) (mail.Message, error) {
 		m.TTL = e.TTL // reporting back is no hop
 		return m, err
 	}
-	// Only who counts hops is held to them: an ordinary conversation has no end.
-	// Going back to the sender is what an answer does, and no loop.
+	// Hops are counted only if the sender has set them: an ordinary conversation has no
+	// limit. A reply to the sender is no loop.
 	if e.TTL != nil || len(e.Trace) > 0 {
 		m.Trace = append(slices.DeleteFunc(slices.Clone(e.Trace), func(id state.AgentID) bool { return id == m.To }), a.ID)
 	}
@@ -262,7 +261,7 @@ func (a *Actor) reply(e *mail.Entry, answer Answer) (mail.Message, error) {
 	return m, err
 }
 
-// priorityOf is the priority of a message, normal where another writer has given it one of its own.
+// priorityOf returns the priority of a message, normal if another program has written an unknown one.
 func priorityOf(e *mail.Entry) mail.Priority {
 	if slices.Contains([]mail.Priority{mail.Urgent, mail.Normal, mail.Low}, e.Priority) {
 		return e.Priority
@@ -278,12 +277,12 @@ func carryTask(m *mail.Message, e *mail.Entry, to mail.TaskState) (moves bool, _
 		if to != "" {
 			return false, state.Conflictf("message "+string(e.Name), "has no task that could become %s", to)
 		}
-		return false, nil // what another writer means by it is not ours to carry
+		return false, nil // another program's own kind of task
 	}
 	return to != "", m.SetTask(mail.Task{ID: t.ID, State: to})
 }
 
-// hop is how many hops a message has left after one more, nil when nobody counts.
+// hop returns how many hops a message has left after one more, nil if they are not counted.
 func hop(e *mail.Entry) (*int, error) {
 	if e.TTL == nil {
 		return nil, nil
@@ -308,8 +307,8 @@ func responseTo(t mail.Type) mail.Type {
 	}
 }
 
-// ParseDeadline reads until when something is wanted: a duration from now on or
-// an RFC 3339 time; "" is no deadline. Errors: ErrInvalid.
+// ParseDeadline parses a deadline: a duration from now on, or an RFC 3339 time; "" is
+// none. Errors: ErrInvalid.
 func ParseDeadline(text string, now time.Time) (*state.Time, error) {
 	if text == "" {
 		return nil, nil
@@ -326,13 +325,13 @@ func ParseDeadline(text string, now time.Time) (*state.Time, error) {
 	return &t, nil
 }
 
-// DefaultTTL is how often a message may be passed on when its sender does not say.
+// DefaultTTL is how often a message may be forwarded if its sender does not set a TTL.
 const DefaultTTL = 3
 
-// Forward passes a message of the actor's mailbox on, with a note above it.
-// Its task, if it has one that was asked of the actor, is asked of the next
-// one with the same callback. It never goes back to who has passed it already.
-// Errors: ErrHops, state.ErrConflict for a loop, those of mail.Sender.Send.
+// Forward forwards a message of the actor's mailbox, with a note above it. A pending
+// task of the message passes to the recipient, with the same callback. A message is
+// never forwarded to an agent that already had it. Errors: ErrHops, state.ErrConflict
+// for a loop, those of mail.Sender.Send.
 func (a *Actor) Forward(ctx context.Context, e *mail.Entry, note, to string) (mail.Name, error) {
 	id, err := Lookup(a.Rig, to)
 	if err != nil {
@@ -373,12 +372,12 @@ func (a *Actor) Forward(ctx context.Context, e *mail.Entry, note, to string) (ma
 // IdleReason is why an agent has nothing in hand.
 type IdleReason string
 
-// IdleReasons are the reasons that an idle notification may give: it waits for
-// work, it was interrupted, it failed.
+// IdleReasons returns the reasons that an idle notification may give: the agent waits
+// for work, was interrupted, or has failed.
 func IdleReasons() []IdleReason { return []IdleReason{"available", "interrupted", "failed"} }
 
-// Idle tells the mayor that the actor has nothing in hand, and why. While an
-// earlier one of it waits unread there is no second: its name comes back.
+// Idle tells the mayor that the actor has no work, and why. While an earlier
+// notification of the actor is unread, it returns the name of that one instead.
 func (a *Actor) Idle(ctx context.Context, reason IdleReason, summary string) (mail.Name, error) {
 	if !slices.Contains(IdleReasons(), reason) {
 		return "", Invalidf("%q is not a reason to be idle: one of %v", reason, IdleReasons())

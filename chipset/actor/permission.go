@@ -14,19 +14,19 @@ import (
 	"github.com/gastown-chipset/chipset/state/permission"
 )
 
-// Ruling is what the person has said to an agent about one thing.
+// Ruling is the person's decision about one rule for an agent.
 type Ruling struct {
 	// Decision is "" while the person has not decided.
 	Decision permission.Decision
 	Reason   string
-	// Asked is the request that waits for the decision, "" where nobody asked.
+	// Asked is the request that waits for the decision, "" if nobody asked.
 	Asked mail.Name
 	at    state.Time
 }
 
-// RulingOn is what the person has decided about any of some rules that mean the
-// same, for the work on an agent's hook: by an answer to what it asked about this
-// assignment, or for good. The latest decision counts.
+// RulingOn returns the person's decision about rules that all mean the same, for the
+// work on an agent's hook: an answer to a request about this assignment, or a
+// remembered decision. The latest one counts.
 func RulingOn(r *rig.Rig, who state.AgentID, item *hook.WorkItem, rules []string) (Ruling, error) {
 	var ruling Ruling
 	asked, err := Questions(r, who, item)
@@ -58,7 +58,7 @@ func RulingOn(r *rig.Rig, who state.AgentID, item *hook.WorkItem, rules []string
 	return ruling, nil
 }
 
-// Granted are the rules that the person has approved for the work on an agent's
+// Granted returns the rules that the person has approved for the work on an agent's
 // hook, once or for good, and has not denied since.
 func Granted(r *rig.Rig, who state.AgentID, item *hook.WorkItem) ([]string, error) {
 	asked, err := Questions(r, who, item)
@@ -91,7 +91,7 @@ func Granted(r *rig.Rig, who state.AgentID, item *hook.WorkItem) ([]string, erro
 	return granted, nil
 }
 
-// ruleAsked is the rule that a question asks for, "" for one about a plan.
+// ruleAsked returns the rule that a question asks for, "" for one about a plan.
 func ruleAsked(q *Question) string {
 	if q.Request.Type != mail.PermissionRequest {
 		return ""
@@ -99,8 +99,8 @@ func ruleAsked(q *Question) string {
 	return mail.AskOf(&q.Request).Rule
 }
 
-// decisionOf is what the answer to a question decides by itself. One that was
-// remembered is the rule's to say, so that revoking that takes it back.
+// decisionOf returns what the answer to a question decides by itself. A remembered
+// decision counts only through its rule, so that revoking the rule revokes it.
 func decisionOf(r *rig.Rig, q *Question) Ruling {
 	answer, decides := mail.AnswerOf(&q.Reply.Message, r.Mayor())
 	if !decides || answer.Remembered != "" {
@@ -113,10 +113,10 @@ func decisionOf(r *rig.Rig, q *Question) Ruling {
 	return ruling
 }
 
-// RequestPermission asks the person for something, named by a rule: one line
-// that says all of it, such as Bash(npm publish). What the person has decided
-// for good is answered at once, with the rule; then no mail is sent. What was asked
-// for the same work before is not asked again. Errors: ErrInvalid.
+// RequestPermission asks the person for a permission, named by a rule: one line such
+// as Bash(npm publish). If a decision about the rule is remembered, it returns that
+// rule and sends no mail. A request is not repeated for the same work. Errors:
+// ErrInvalid.
 func (a *Actor) RequestPermission(ctx context.Context, rule, why string) (mail.Name, *permission.Rule, error) {
 	if err := permission.CheckRule(rule); err != nil {
 		return "", nil, Invalidf("%v", err)
@@ -161,7 +161,7 @@ func (a *Actor) remember(ctx context.Context, rule string, asker state.AgentID, 
 	return a.Permissions.Decide(ctx, holds)
 }
 
-// DecideHost allows or refuses a host for good that was asked for, by the name of its rule. It holds for whoever starts
+// DecideHost allows or refuses for good a host that was asked for, by the name of its rule. It applies to workers that start
 // from now on. Only the person may. Errors: state.ErrNotFound, state.ErrConflict.
 func (a *Actor) DecideHost(ctx context.Context, id string, d Decision) (permission.Rule, error) {
 	if a.ID != state.Human {

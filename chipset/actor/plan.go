@@ -16,7 +16,7 @@ import (
 )
 
 // RequestPlan mails the actor's plan to the mayor, who decides or passes it
-// on to the person. Nothing is to be changed before it is approved.
+// on to the person. The actor must not change anything before it is approved.
 func (a *Actor) RequestPlan(ctx context.Context, plan string) (mail.Name, error) {
 	if strings.TrimSpace(plan) == "" {
 		return "", Invalidf("the plan is empty")
@@ -43,7 +43,7 @@ func (a *Actor) RequestPlan(ctx context.Context, plan string) (mail.Name, error)
 }
 
 // untouched returns an ErrConflict for a worker that must plan first and has
-// changed something already. What can't be looked at is not held against it.
+// already changed something. A worktree that can't be examined counts as unchanged.
 func (a *Actor) untouched(ctx context.Context, p *Present) error {
 	if a.Git == nil || p.Assignment == "" || !errors.Is(CheckPlan(a.Rig, a.ID, p.Assignment), ErrNoPlan) {
 		return nil
@@ -55,7 +55,7 @@ func (a *Actor) untouched(ctx context.Context, p *Present) error {
 		"undo the changes (git status lists them), then send the plan again")
 }
 
-// ref is what the actor works on, for a message; nil when it works on nothing.
+// ref returns a reference to the present work, or nil if there is none.
 func (p *Present) ref() *mail.Ref {
 	if p.Bead == "" && p.Assignment == "" {
 		return nil
@@ -63,7 +63,7 @@ func (p *Present) ref() *mail.Ref {
 	return &mail.Ref{BeadID: p.Bead, AssignmentID: p.Assignment, Session: p.Session}
 }
 
-// ErrNoPlan is returned when work is to be finished whose plan was not approved.
+// ErrNoPlan is returned when a worker wants to finish work whose plan was not approved.
 var ErrNoPlan = errors.New("its plan is not approved")
 
 // MustPlan reports whether the worker of a bead must have its plan approved
@@ -76,10 +76,10 @@ func MustPlan(r *rig.Rig, b *bead.Bead) bool {
 	return ok && preset.Plan
 }
 
-// CheckPlan returns an ErrNoPlan while the assignment on an agent's hook must
-// not change anything yet: its worker must plan first, and no answer of the
-// mayor or the person has approved a plan for this assignment, or the latest
-// answer sent it back.
+// CheckPlan returns an ErrNoPlan while the worker of the assignment on an agent's
+// hook must not change anything yet: it must plan first, and neither the mayor nor
+// the person has approved a plan for this assignment, or the latest answer sent it
+// back.
 func CheckPlan(r *rig.Rig, id state.AgentID, a state.AssignmentID) error {
 	h, err := r.Hooks.Get(string(id))
 	if err != nil || h.WorkItem == nil || h.Assignment() != a {

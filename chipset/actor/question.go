@@ -18,15 +18,15 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Question is what an agent asks the person or the mayor and goes on with the answer
-// to: a plan, a permission, or mail that it waited for an answer to. The mail is the
-// record; there is no other.
+// Question is something that an agent has asked the person or the mayor and needs
+// answered to continue: a plan, a permission, or mail whose answer it waited for. The
+// mail is the only record of it.
 type Question struct {
-	// Name and Request are what the agent sent, or what the mayor made of it for the person.
+	// Name and Request are the agent's message, or the one with which the mayor passed it on.
 	Name    mail.Name
 	Request mail.Message
 	Asker   state.AgentID
-	// Reply is nil while nobody replied. It decides the question only where
+	// Reply is nil while nobody has replied. It decides the question only if
 	// mail.AnswerOf says so.
 	Reply *mail.Entry
 	// Awaited is true once a command of the asker has waited for the answer.
@@ -36,8 +36,8 @@ type Question struct {
 // Answered reports whether there is a reply.
 func (q *Question) Answered() bool { return q.Reply != nil }
 
-// What is the question on one line: the rule of a permission, the first line of a plan,
-// the subject of mail.
+// What returns the question on one line: the rule of a permission, the first line of a
+// plan, the subject of mail.
 func (q *Question) What() string {
 	switch q.Request.Type {
 	case mail.PermissionRequest:
@@ -65,8 +65,8 @@ func Questions(r *rig.Rig, who state.AgentID, item *hook.WorkItem) ([]Question, 
 	return q.asked, q.findReplies()
 }
 
-// OpenQuestions returns what an agent has asked about the work on its active hook and
-// nobody has answered, oldest first. There is nothing once the attempt is over.
+// OpenQuestions returns the unanswered questions of an agent about the work on its
+// active hook, oldest first. There are none once the attempt is over.
 func OpenQuestions(r *rig.Rig, who state.AgentID, item *hook.WorkItem) ([]Question, error) {
 	if attemptOver(r, item.AssignmentID) {
 		return nil, nil
@@ -75,8 +75,8 @@ func OpenQuestions(r *rig.Rig, who state.AgentID, item *hook.WorkItem) ([]Questi
 	return Unanswered(asked), err
 }
 
-// AwaitedAnswers returns the open questions of an agent whose worker has ended
-// its turn and goes on with the answer. There are none while it runs.
+// AwaitedAnswers returns the open questions of an agent whose worker has ended its turn
+// and will continue with the answer. There are none while the worker runs.
 func AwaitedAnswers(r *rig.Rig, h *hook.Hook) ([]Question, error) {
 	if h.Status != hook.Active || h.WorkItem == nil || h.WorkItem.Session == "" {
 		return nil, nil
@@ -91,9 +91,9 @@ func AwaitedAnswers(r *rig.Rig, h *hook.Hook) ([]Question, error) {
 	return OpenQuestions(r, h.AgentID, h.WorkItem)
 }
 
-// AllOpenQuestions is OpenQuestions for all hooks of a rig, with the plans and
-// permissions that agents without work have asked for: these count until they are
-// answered or archived.
+// AllOpenQuestions is OpenQuestions for all hooks of a rig, together with the plan and
+// permission requests of agents without work, which stay open until they are answered
+// or archived.
 func AllOpenQuestions(r *rig.Rig, hooks map[state.AgentID]*hook.Hook) ([]Question, error) {
 	q := inquiry{Rig: r, items: map[state.AgentID]*hook.WorkItem{}, loose: true}
 	from := r.Clock.Now()
@@ -114,7 +114,7 @@ func AllOpenQuestions(r *rig.Rig, hooks map[state.AgentID]*hook.Hook) ([]Questio
 	if err != nil {
 		return nil, err
 	}
-	// What the mayor has read it has passed on or answered.
+	// The mayor has passed on or answered whatever it has read.
 	mayor, _, err := r.Mailbox(r.Mayor()).Unread()
 	if err != nil {
 		return nil, err
@@ -137,11 +137,11 @@ type inquiry struct {
 	*rig.Rig
 	// items are what the agents work on.
 	items map[state.AgentID]*hook.WorkItem
-	// loose is true where questions about no work count, too.
+	// loose is true if questions about no work count, too.
 	loose bool
 	asked []Question
 	known map[mail.Name]bool
-	// awaited is what the agents waited for, once somebody asked.
+	// awaited caches what the agents waited for.
 	awaited map[state.AgentID]awaited
 }
 
@@ -190,8 +190,8 @@ func (q *inquiry) awaitedBy(id state.AgentID) awaited {
 	return known
 }
 
-// findReplies looks into the mailboxes of who asked, and puts the questions into the
-// order of time.
+// findReplies finds the replies in the askers' mailboxes, and sorts the questions by
+// time.
 func (q *inquiry) findReplies() error {
 	slices.SortStableFunc(q.asked, func(a, b Question) int { return a.Request.Timestamp.Compare(b.Request.Timestamp.Time) })
 	looked := map[state.AgentID]bool{}
@@ -219,17 +219,17 @@ func (q *inquiry) findReplies() error {
 	return nil
 }
 
-// attemptOver reports whether the end of an attempt is fixed.
+// attemptOver reports whether an attempt has a retire record.
 func attemptOver(r *rig.Rig, a state.AssignmentID) bool {
 	_, err := r.Retire.Get(string(a))
 	return err == nil
 }
 
-// clockSlack is by how much a clock may have been set back while work was on a
-// hook. Older mail is not opened; what it refers to is decided by its reference.
+// clockSlack is how far a clock may have been set back while work was on a hook.
+// Older mail is not opened; newer mail counts by its reference, not by its time.
 const clockSlack = 24 * time.Hour
 
-// since calls each for the mail of some senders from about an instant on, archived or not.
+// since calls each for the mail of some senders from about an instant on, including archived mail.
 func since(box *mail.Mailbox, from state.Time, senders []state.AgentID, each func(*mail.Entry)) error {
 	wanted := func(at state.Time, sender state.AgentID) bool {
 		return slices.Contains(senders, sender) && !at.Before(from.Add(-clockSlack))
@@ -251,9 +251,9 @@ func Unanswered(asked []Question) []Question {
 	return slices.DeleteFunc(slices.Clone(asked), func(q Question) bool { return q.Answered() })
 }
 
-// Asker returns who waits for the answer to a request, and the name of its message:
-// the sender, or behind a request that the mayor has passed on who asked the
-// mayor.
+// Asker returns the agent that waits for the answer to a request, and the name of its
+// message: the sender, or, if the mayor has passed the request on, the agent that asked
+// the mayor.
 func Asker(r *rig.Rig, e *mail.Entry) (state.AgentID, mail.Name) {
 	if e.From != r.Mayor() || e.Thread == "" || e.Thread != e.InReplyTo {
 		return e.From, e.Name
@@ -273,16 +273,16 @@ func Asker(r *rig.Rig, e *mail.Entry) (state.AgentID, mail.Name) {
 type Decision struct {
 	Approved bool
 	Reason   string
-	// Remember keeps the decision about a permission for whoever asks for the
-	// same again, or with OnlyAgent for who asked now.
+	// Remember keeps the decision about a permission for every agent that asks for the
+	// same again, or with OnlyAgent only for the one that asked now.
 	Remember, OnlyAgent bool
 }
 
-// Decide answers a request in the actor's mailbox, or as the person in that
-// of the mayor, who may not have passed it on yet: a plan as mayor or person,
-// a permission as the person, an end as who was asked. The answer goes to who
-// asked, also when the mayor passed the request on. Errors: ErrInvalid,
-// state.ErrConflict.
+// Decide answers a request in the actor's mailbox. The person may also answer one in
+// the mailbox of the mayor, who may not have passed it on yet. Plans are decided by the
+// mayor or the person, permissions by the person, shutdowns by the agent that was asked.
+// The answer goes to the agent that asked, even if the mayor has passed the request on.
+// Errors: ErrInvalid, state.ErrConflict.
 func (a *Actor) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.Name, error) {
 	what := "message " + string(e.Name)
 	if err := a.mayDecide(e); err != nil {
@@ -311,7 +311,7 @@ func (a *Actor) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.Nam
 	if !d.Approved {
 		word = "denied"
 	}
-	// The id makes a second answer the first one again: a decision is made once.
+	// With this id a repeated answer is not delivered twice: a decision is made once.
 	n, err := a.SendMail(ctx, mail.Message{Type: responseTo(e.Type), Priority: mail.Urgent, Subject: word + ": " + e.Subject, Body: d.Reason,
 		Thread: string(asked), InReplyTo: string(asked), Ref: e.Ref, Metadata: meta, ID: "decision:" + word + ":" + string(asked)}, string(to))
 	if err != nil {
@@ -320,8 +320,8 @@ func (a *Actor) Decide(ctx context.Context, e *mail.Entry, d Decision) (mail.Nam
 	return n, a.retireRequest(ctx, e, asked)
 }
 
-// retireRequest marks a request that is answered, and what the mayor made of it, as
-// read, so that nobody is asked again.
+// retireRequest marks an answered request as read, and the mail with which the mayor
+// passed it on, so that nobody is asked again.
 func (a *Actor) retireRequest(ctx context.Context, e *mail.Entry, asked mail.Name) error {
 	for _, owner := range slices.Compact([]state.AgentID{e.To, state.Human, a.Mayor()}) {
 		unread, _, err := a.Mailbox(owner).Unread()
@@ -366,8 +366,8 @@ func (a *Actor) mayDecide(e *mail.Entry) error {
 	}
 }
 
-// WaitDecision waits for the answer to a request of the actor, and marks it
-// as read. Mail that only looks like one decides nothing. Errors: ErrTimeout.
+// WaitDecision waits for the answer to a request of the actor, and marks it as read.
+// Mail that only looks like an answer is ignored. Errors: ErrTimeout.
 func (a *Actor) WaitDecision(ctx context.Context, asked mail.Name, timeout time.Duration) (mail.Answer, error) {
 	var answer mail.Answer
 	_, err := a.waitReply(ctx, asked, timeout, func(e *mail.Entry) (decides bool) {
@@ -377,7 +377,7 @@ func (a *Actor) WaitDecision(ctx context.Context, asked mail.Name, timeout time.
 	return answer, err
 }
 
-// WaitAnswer waits for what the person or the mayor replies to a question of the actor,
+// WaitAnswer waits for the reply of the person or the mayor to a question of the actor,
 // and marks it as read. Errors: ErrTimeout.
 func (a *Actor) WaitAnswer(ctx context.Context, asked mail.Name, timeout time.Duration) (mail.Entry, error) {
 	return a.waitReply(ctx, asked, timeout, func(e *mail.Entry) bool { return e.From == state.Human || e.From == a.Mayor() })
@@ -408,8 +408,9 @@ func (a *Actor) waitReply(ctx context.Context, asked mail.Name, timeout time.Dur
 	return found, box.MarkRead(ctx, found.Name)
 }
 
-// Ask mails a question to the person, whose answer is mail in its thread. The same
-// question about the same work is asked once: its name comes back. Errors: ErrInvalid.
+// Ask mails a question to the person, whose answer is mail in its thread. If the actor
+// has already asked the same about the same work, it returns the name of that message.
+// Errors: ErrInvalid.
 func (a *Actor) Ask(ctx context.Context, question string) (mail.Name, error) {
 	subject := wording.Clip(wording.FirstLine(question), maxQuestion)
 	if subject == "" {
@@ -433,8 +434,8 @@ func (a *Actor) Ask(ctx context.Context, question string) (mail.Name, error) {
 // maxQuestion bounds the part of a question that is its subject, in bytes.
 const maxQuestion = 200
 
-// askedBefore returns the name of the last question about the actor's work that is the
-// same, or "". A worker that begins again asks what it asked before.
+// askedBefore returns the name of the last equal question about the actor's work, or
+// "". A worker that starts over repeats its questions.
 func (a *Actor) askedBefore(same func(*mail.Message) bool) (mail.Name, error) {
 	h, err := a.Hooks.Get(string(a.ID))
 	if err != nil || h.Status != hook.Active || h.WorkItem == nil {

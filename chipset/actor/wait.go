@@ -11,12 +11,12 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// waitTick is how often a wait looks when notification is lost.
+// waitTick is how often a wait polls, in case a notification is lost.
 const waitTick = time.Second
 
-// Wait calls look until it says that it found something, after every change in
-// one of the folders. what names the wait; timeout 0 waits forever. Errors:
-// ErrTimeout, that of look, the context's.
+// Wait calls look after every change in one of the folders, until look returns true.
+// what names the wait in errors; timeout 0 waits forever. Errors: ErrTimeout, that of
+// look, the context's.
 func Wait(ctx context.Context, r *rig.Rig, what string, timeout time.Duration, look func() (bool, error), folders ...state.Path) error {
 	var news <-chan struct{}
 	// Without notification the tick must do.
@@ -51,7 +51,7 @@ func Wait(ctx context.Context, r *rig.Rig, what string, timeout time.Duration, l
 	}
 }
 
-// MailFilter says which unread mail is waited for.
+// MailFilter selects the unread mail to wait for.
 type MailFilter struct {
 	// Type and From are "" for any. The mail of an agent's machinery counts only
 	// when its type is asked for.
@@ -69,10 +69,10 @@ func (f MailFilter) wants(reader state.AgentID, e *mail.Entry) bool {
 	return MayMarkRead(reader, e.Type)
 }
 
-// WaitMail waits for unread mail of the actor and returns what is to be taken
-// first. Mail that is there already counts; nothing is marked. The last mail of a
-// worker to the person counts as a question from then on, unless somebody else's mail
-// ends the wait. Errors: ErrTimeout.
+// WaitMail waits for unread mail of the actor, and returns the message to process
+// first. It returns at once if there is some; nothing is marked. The last mail of a
+// worker to the person counts as a question from then on, unless mail of another
+// sender ends the wait. Errors: ErrTimeout.
 func (a *Actor) WaitMail(ctx context.Context, timeout time.Duration, f MailFilter) (mail.Entry, error) {
 	box := a.Mailbox(a.ID)
 	var first mail.Entry

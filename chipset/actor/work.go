@@ -63,7 +63,7 @@ func CheckBead(b *bead.Bead) error {
 	return nil
 }
 
-// BeadIDs returns the beads that words name, once each. Errors: ErrInvalid.
+// BeadIDs parses words as bead IDs, without duplicates. Errors: ErrInvalid.
 func BeadIDs(words []string) ([]state.BeadID, error) {
 	var ids []state.BeadID
 	for _, word := range Words(words) {
@@ -78,8 +78,8 @@ func BeadIDs(words []string) ([]state.BeadID, error) {
 	return ids, nil
 }
 
-// HoldBead keeps an open bead from being slung before until; one that is not open stays as
-// it is. Durable when it returns nil.
+// HoldBead keeps an open bead from being slung before until. A bead that is not open stays
+// as it is. Durable when it returns nil.
 func (a *Actor) HoldBead(ctx context.Context, id state.BeadID, until state.Time, why string) error {
 	_, err := a.Beads.By(a.ID, why).Edit(ctx, id, func(b *bead.Bead) error {
 		if b.Status != bead.Open {
@@ -92,19 +92,19 @@ func (a *Actor) HoldBead(ctx context.Context, id state.BeadID, until state.Time,
 	return err
 }
 
-// BeadFilter says which beads are meant; the zero value is all of them.
+// BeadFilter selects beads; the zero value selects all.
 type BeadFilter struct {
 	Statuses []bead.Status
-	// Labels are all wanted.
+	// Labels selects beads that have all of them.
 	Labels []string
-	// Ready are those that could be slung now, Blocked those that wait for a
+	// Ready selects beads that could be slung now, Blocked those that wait for a
 	// person or for other beads.
 	Ready, Blocked bool
 }
 
-// ListBeads returns the beads that a filter wants, oldest first, and the ready
-// ones in the order they would be slung; all of them by ID; and what could not
-// be read.
+// ListBeads returns the beads that a filter selects, oldest first, or with Ready in the
+// order in which they would be slung; all beads by ID; and the errors of those that
+// could not be read.
 func ListBeads(r *rig.Rig, f BeadFilter) ([]bead.Bead, map[state.BeadID]*bead.Bead, []error, error) {
 	all, bad, err := r.Beads.All()
 	if err != nil {
@@ -142,11 +142,11 @@ func ready(b *bead.Bead, waits bool, r *rig.Rig) bool {
 	return r.Def == nil || b.Attempts < r.Def.GUPP.Limits.MaxAttempts
 }
 
-// Claim puts a ready bead on the actor's own empty hook, through the
-// pipeline that the mayor slings with; id "" is the next one. A person's own session
-// may do that in every rig. Errors: state.ErrConflict for a polecat of a rig whose
-// mayor hands work out, for one who executes no beads, and when another was faster;
-// state.ErrNotFound when nothing is ready.
+// Claim puts a ready bead on the actor's own empty hook, in the same steps as the mayor
+// slings; id "" is the next one. A person's own session may claim in every rig. Errors:
+// state.ErrConflict for a polecat of a rig whose mayor assigns work, for an agent that
+// executes no beads, and if another agent was faster; state.ErrNotFound if no bead is
+// ready.
 func (a *Actor) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, error) {
 	beads, _, err := a.Beads.All()
 	if err == nil {
@@ -168,7 +168,7 @@ func (a *Actor) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, er
 	return dispatch.Record{}, fmt.Errorf("claim: no bead is ready: %w", state.ErrNotFound)
 }
 
-// mayClaim returns an ErrConflict where the actor takes no work by itself. A person's own session does that for the person.
+// mayClaim returns an ErrConflict if the actor may not take work by itself. A person's own session may: it acts for the person.
 func (a *Actor) mayClaim(beads []bead.Bead) error {
 	if me, err := a.Agents.Get(string(a.ID)); err == nil && me.IsSession() {
 		return nil
@@ -184,8 +184,8 @@ func (a *Actor) mayClaim(beads []bead.Bead) error {
 	return err
 }
 
-// Out counts the beads that take a place of dispatch.max_parallel: those that are hooked or in progress, but for what the
-// person's own sessions hold.
+// Out counts the beads that count towards dispatch.max_parallel: those that are hooked or in progress, except for those of
+// the person's own sessions.
 func Out(r *rig.Rig, beads []bead.Bead) (int, error) {
 	agents, _, err := r.Agents.All()
 	sessions := map[state.AgentID]bool{}

@@ -24,8 +24,7 @@ type source struct {
 	Issue Issue `json:"issue"`
 }
 
-// sourceOf returns what a bead was imported from. A source that was damaged
-// counts as none.
+// sourceOf returns what a bead was imported from. A damaged source counts as none.
 func sourceOf(b *bead.Bead) (source, bool) {
 	var s source
 	text := b.Metadata[bead.MetaSource]
@@ -43,7 +42,7 @@ func (s *source) store(b *bead.Bead, issue *Issue) error {
 	if err != nil {
 		return err
 	}
-	meta := make(map[string]string, len(b.Metadata)+2) // a bead of the store shares its map
+	meta := make(map[string]string, len(b.Metadata)+2) // the store's cache shares the old map
 	for k, v := range b.Metadata {
 		meta[k] = v
 	}
@@ -52,8 +51,8 @@ func (s *source) store(b *bead.Bead, issue *Issue) error {
 	return nil
 }
 
-// ours is what an export puts under the key chipset of an issue's metadata,
-// because bd has no field for it.
+// ours holds the fields that bd does not have. An export puts them under the key
+// chipset of an issue's metadata.
 type ours struct {
 	Status     bead.Status `json:"status,omitempty"`
 	Reason     string      `json:"reason,omitempty"`
@@ -72,8 +71,8 @@ func (i *Issue) ours() ours {
 	return o
 }
 
-// setOurs replaces what the metadata says for us. Metadata that is no object is
-// left alone.
+// setOurs replaces our part of the metadata. Metadata that is not an object is left
+// alone.
 func (i *Issue) setOurs(o ours) error {
 	meta := map[string]json.RawMessage{}
 	if len(i.Metadata) > 0 && (json.Unmarshal(i.Metadata, &meta) != nil || meta == nil) {
@@ -96,7 +95,7 @@ func (i *Issue) setOurs(o ours) error {
 	return err
 }
 
-// ownMetadata is the metadata as far as it has more than what is ours.
+// ownMetadata returns the metadata without our part.
 func (i *Issue) ownMetadata() map[string]json.RawMessage {
 	var meta map[string]json.RawMessage
 	if json.Unmarshal(i.Metadata, &meta) != nil {
@@ -113,10 +112,10 @@ func (i *Issue) title() string {
 	return i.Title
 }
 
-// description is the whole text that a worker needs.
+// description returns the whole text that a worker needs.
 func (i *Issue) description() string { return i.Description + i.appendix() }
 
-// appendix is what stands behind the issue's own description in a bead.
+// appendix returns what a bead's description has after the issue's own.
 func (i *Issue) appendix() string {
 	var b strings.Builder
 	for _, part := range []struct{ heading, text string }{{"Design", i.Design}, {"Notes", i.Notes}} {
@@ -137,8 +136,8 @@ func priorityOf(p int) bead.Priority {
 	return bead.P3
 }
 
-// standing is the status of a bead for the issue, and why. waits reports whether an
-// issue that it depends on is not closed.
+// standing returns the status that a bead gets from the issue, and the reason. waits says
+// whether an issue that it depends on is not closed.
 func (i *Issue) standing(waits bool) (bead.Status, string) {
 	switch {
 	case i.Status == statusTombstone:
@@ -163,7 +162,7 @@ func (i *Issue) standing(waits bool) (bead.Status, string) {
 	return bead.Blocked, i.Status + " in bd"
 }
 
-// fill puts what the issue says into a bead, but for its status.
+// fill copies the fields of the issue to a bead, except for the status.
 func (i *Issue) fill(b *bead.Bead, workers bool) {
 	b.Title, b.Description, b.Acceptance = i.title(), i.description(), i.Acceptance
 	b.Priority, b.Type, b.Labels = priorityOf(i.Priority), i.Type, nil

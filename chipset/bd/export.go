@@ -8,7 +8,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// Export makes issues of beads, in their order.
+// Export makes issues from beads, in order.
 func Export(beads []bead.Bead) ([]Issue, error) {
 	names := make(map[state.BeadID]string)
 	for i := range beads {
@@ -26,8 +26,8 @@ func Export(beads []bead.Bead) ([]Issue, error) {
 	return issues, nil
 }
 
-// export makes an issue of a bead. names are the issues' IDs of beads whose
-// own is another.
+// export makes an issue from a bead. names are the issues' IDs of the beads with
+// another ID.
 func export(b *bead.Bead, names map[state.BeadID]string) (Issue, error) {
 	s, imported := sourceOf(b)
 	i := s.Issue
@@ -70,7 +70,7 @@ func nameOf(id state.BeadID, names map[state.BeadID]string) string {
 }
 
 // exportStatus sets the status and the fields that depend on it, and returns what bd has no
-// word for. asImported means that the bead stands where the import put it.
+// field for. asImported means that the bead still has the status that the import gave it.
 func exportStatus(i *Issue, b *bead.Bead, asImported bool) ours {
 	if asImported {
 		return ours{Status: i.ours().Status, Reason: i.ours().Reason}
@@ -98,7 +98,7 @@ func exportStatus(i *Issue, b *bead.Bead, asImported bool) ours {
 	return o
 }
 
-// exportDependencies keeps those of the issue that hold nothing back, and of the
+// exportDependencies keeps the issue's dependencies that hold nothing back, and of the
 // others those that the bead still has.
 func exportDependencies(i *Issue, b *bead.Bead, implied []state.BeadID, names map[state.BeadID]string) []Dependency {
 	wanted := map[string]bool{}

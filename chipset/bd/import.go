@@ -12,23 +12,23 @@ import (
 	"github.com/gastown-chipset/chipset/state/dispatch"
 )
 
-// Outcome is what becomes of an issue.
+// Outcome says what an import did with an issue.
 type Outcome string
 
 const (
 	// Added: a bead was made.
 	Added Outcome = "added"
-	// Updated: the bead says now what the issue says.
+	// Updated: the bead was changed to match the issue.
 	Updated Outcome = "updated"
-	// Unchanged: the bead knew the issue.
+	// Unchanged: the bead already matches the issue.
 	Unchanged Outcome = "unchanged"
-	// Kept: the issue changed, but somebody works on the bead, or has finished it.
+	// Kept: the issue has changed, but somebody is working on the bead or has finished it.
 	Kept Outcome = "kept"
-	// Skipped: the issue is no work.
+	// Skipped: the issue is not a work item.
 	Skipped Outcome = "skipped"
 )
 
-// Result is what became of one line.
+// Result is the outcome for one line.
 type Result struct {
 	Line    int          `json:"line"`
 	Issue   string       `json:"issue"`
@@ -42,11 +42,11 @@ type Options struct {
 	// DryRun writes nothing.
 	DryRun bool
 	// DropUnknown leaves out dependencies on unknown issues, instead of
-	// refusing it.
+	// refusing the import.
 	DropUnknown bool
-	// Workers takes the workers that issues name, which are commands.
+	// Workers accepts the workers that issues name, which are commands.
 	Workers bool
-	// CheckWorker refuses a worker that could never be started; nil takes all.
+	// CheckWorker refuses a worker that could never be started; nil accepts all.
 	CheckWorker func(string) error
 }
 
@@ -55,16 +55,16 @@ type Report struct {
 	// Results are in the order of the lines.
 	Results []Result
 	// Dropped counts dependencies that were left out, OfferedWorkers workers that
-	// were not taken.
+	// were not accepted.
 	Dropped, OfferedWorkers int
 }
 
-// Import makes beads of issues, and changes those that nobody works on. Nothing
-// is written when anything is wrong with a line. Durable when it returns nil;
-// after an error, or a crash, some beads are made and the same import makes the
+// Import makes beads from issues, and changes those that nobody is working on.
+// Nothing is written if any line has a problem. Durable when it returns nil; after
+// another error, or a crash, some beads are made, and repeating the import makes the
 // rest. Errors: Problems, those of the state.
 func Import(ctx context.Context, r *rig.Rig, by state.AgentID, lines []Line, options Options) (Report, error) {
-	// Others who close circles wait for the end.
+	// Concurrent changes of dependencies could close a cycle.
 	lock, err := r.Tree.Lock(ctx, state.LockDispatch, "dependencies")
 	if err != nil {
 		return Report{}, err
@@ -134,9 +134,9 @@ func (im *importer) prepare() error {
 	return nil
 }
 
-// arrange puts the new beads into layers: each waits only for what is in the
-// layers before, or was there already. A layer is durable before the next one is
-// begun, so at no moment does a bead wait for one that is not there.
+// arrange puts the new beads into layers: each waits only for beads in earlier
+// layers, or for existing ones. A layer is durable before the next one is started,
+// so that no bead ever waits for a missing one.
 func (im *importer) arrange(made map[state.BeadID]bead.Bead) {
 	all := make(bead.Graph, len(im.waits))
 	for id, says := range im.waits {
@@ -146,7 +146,7 @@ func (im *importer) arrange(made map[state.BeadID]bead.Bead) {
 		}
 	}
 	layer := map[state.BeadID]int{}
-	for _, group := range all.Groups() { // what one waits for comes before it
+	for _, group := range all.Groups() { // dependencies come first
 		id := group[0]
 		b, isNew := made[id]
 		if !isNew {
@@ -182,8 +182,8 @@ func (im *importer) create(ctx context.Context) error {
 	return nil
 }
 
-// updaters change beads at the same time, so that they share commits of the
-// file system's journal.
+// updaters is how many beads are changed concurrently, so that they share commits of
+// the file system's journal.
 const updaters = 16
 
 func (im *importer) update(ctx context.Context) error {
@@ -207,8 +207,8 @@ func (im *importer) update(ctx context.Context) error {
 	return nil
 }
 
-// edit changes one bead under its locks. When somebody took it up meanwhile it
-// is left alone: the next import tells.
+// edit changes one bead under its locks. A bead that was taken up meanwhile is left
+// alone; the next import reports it.
 func (im *importer) edit(ctx context.Context, e *entry) error {
 	lock, err := im.r.Tree.Lock(ctx, state.LockDispatch, string(e.id), dispatch.Dir)
 	if err != nil {
@@ -225,7 +225,7 @@ func (im *importer) edit(ctx context.Context, e *entry) error {
 	return err
 }
 
-// change makes a bead say what its issue says, where that may be.
+// change makes a bead match its issue, if it may be changed.
 func (im *importer) change(b *bead.Bead, e *entry) (Outcome, string, error) {
 	s, imported := sourceOf(b)
 	if e.same {
@@ -256,7 +256,7 @@ func (im *importer) change(b *bead.Bead, e *entry) (Outcome, string, error) {
 	return Updated, detail, err
 }
 
-// rewrite takes over what an issue says, but for the status.
+// rewrite copies the fields of an issue, except for the status.
 func (im *importer) rewrite(b *bead.Bead, e *entry, as bead.Status) error {
 	if !e.same {
 		if err := im.fill(b, e); err != nil {
@@ -275,8 +275,8 @@ func (im *importer) cancel(b *bead.Bead, e *entry) error {
 	return im.note(b, e, b.Status)
 }
 
-// restate takes over what an issue says, and its status where bd changed that.
-// was is the issue's status before, and as the status that an import gave the bead.
+// restate copies the fields of an issue, and its status if bd has changed that. was is
+// the issue's previous status, as the status that the last import gave the bead.
 func (im *importer) restate(b *bead.Bead, e *entry, was string, as bead.Status) (string, error) {
 	if err := im.rewrite(b, e, as); err != nil {
 		return "", err
@@ -284,7 +284,7 @@ func (im *importer) restate(b *bead.Bead, e *entry, was string, as bead.Status) 
 	to, reason := e.issue.standing(e.waits)
 	moved := was != e.issue.Status && to != b.Status
 	if to == bead.Open && (b.Status == bead.Failed || b.Status == bead.Blocked && as != bead.Blocked) {
-		moved = false // the rig's own reasons hold
+		moved = false // the rig has reasons of its own
 	}
 	if !moved {
 		return "", nil

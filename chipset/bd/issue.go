@@ -10,9 +10,9 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Issue is one line. Fields that have no meaning here are kept in Extra.
+// Issue is one issue of bd. Fields that have no meaning here are kept in Extra.
 type Issue struct {
-	// Kind tells issues ("issue" or "") from what else newer exports hold.
+	// Kind is "issue" or "" for issues, and something else for the other records of newer exports.
 	Kind         string          `json:"_type,omitempty"`
 	ID           string          `json:"id"`
 	Title        string          `json:"title,omitempty"`
@@ -52,7 +52,7 @@ func (i Issue) MarshalJSON() ([]byte, error) {
 	return state.MarshalWithExtra(plain(i), i.Extra)
 }
 
-// Dependency is what an issue has to do with another one.
+// Dependency is a relation of an issue to another one.
 type Dependency struct {
 	IssueID     string `json:"issue_id,omitempty"`
 	DependsOnID string `json:"depends_on_id"`
@@ -100,7 +100,7 @@ func (d *Dependency) holdsBack() bool {
 // over reports whether the issue holds nothing back any more.
 func (i *Issue) over() bool { return i.Status == statusClosed || i.Status == statusTombstone }
 
-// ignored says why an issue is no work item, or "".
+// ignored returns why an issue is not a work item, or "".
 func (i *Issue) ignored() string {
 	switch {
 	case i.Kind != "" && i.Kind != "issue":
@@ -115,8 +115,7 @@ func (i *Issue) ignored() string {
 	return ""
 }
 
-// hash is the same for issues that say the same; when they were touched last
-// does not count.
+// hash returns a hash of the issue's content, without the time of its last change.
 func (i Issue) hash() (string, error) {
 	i.UpdatedAt = nil
 	if i.Status == "" {
@@ -133,12 +132,11 @@ func (i Issue) hash() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// longestID leaves room for what branches and merge requests put around the ID
-// of a bead.
+// longestID leaves room for what branches and merge requests add to the ID of a bead.
 const longestID = 48
 
-// beadID is the ID of the bead for an issue: its own, when it is legal and can
-// be part of a branch's name, else one made of it. Different issues have
+// beadID returns the ID of the bead for an issue: the issue's own ID if it is legal and
+// can be part of a branch's name, else one derived from it. Different issues have
 // different ones.
 func beadID(issue string) state.BeadID {
 	if id, err := state.ParseBeadID(issue); err == nil && len(issue) <= longestID &&

@@ -10,29 +10,29 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// entry is an issue on its way to its bead.
+// entry is an issue that is being imported, with its bead.
 type entry struct {
 	line  int
 	issue Issue
 	id    state.BeadID
 	hash  string
 	there *bead.Bead // nil while there is none
-	// same: the bead knows this very issue already. frozen: it can't be changed.
+	// same: the bead already matches the issue. frozen: the bead can't be changed.
 	same, frozen bool
-	// says are the beads that the issue waits for, implied those that follow from
+	// says are the beads that the issue itself waits for, implied those that follow from
 	// parents and children.
 	says, implied []state.BeadID
 	waits         bool
 }
 
-// plan is what an import is going to do.
+// plan is what an import will do.
 type plan struct {
 	options Options
 	byID    map[state.BeadID]*bead.Bead
 	entries []*entry
 	byIssue map[string]*entry
 	byBead  map[state.BeadID]*entry
-	// over are issues that hold nothing back, ignored those that are no work, with why.
+	// over are issues that hold nothing back, ignored those that are not work items, with the reason.
 	over    map[string]bool
 	ignored []Result
 	waits   bead.Graph
@@ -40,8 +40,7 @@ type plan struct {
 	dropped int
 }
 
-// makePlan finds out what an import of lines into beads would do. The error is a
-// Problems.
+// makePlan plans an import of lines. The error is a Problems.
 func makePlan(lines []Line, beads []bead.Bead, options Options) (*plan, error) {
 	p := &plan{options: options, byID: bead.Index(beads), byIssue: map[string]*entry{}, byBead: map[state.BeadID]*entry{},
 		over: map[string]bool{}, waits: bead.Graph{}}
@@ -70,7 +69,7 @@ func makePlan(lines []Line, beads []bead.Bead, options Options) (*plan, error) {
 
 func (p *plan) refuse(line int, err error) { p.bad = append(p.bad, Problem{line, err}) }
 
-// enter takes an issue in, if it is one that is worked on.
+// enter adds an issue to the plan if it is a work item.
 func (p *plan) enter(l *Line) {
 	i := &l.Issue
 	id := beadID(i.ID)
@@ -104,14 +103,14 @@ func (p *plan) enter(l *Line) {
 	p.byIssue[i.ID], p.byBead[id] = e, e
 }
 
-// compare finds out whether the bead knows the issue, and whether it can be changed.
+// compare determines whether the bead matches the issue, and whether it can be changed.
 func (e *entry) compare() {
 	s, imported := sourceOf(e.there)
 	e.same = imported && s.Hash == e.hash
 	if !e.same {
 		again, err := export(e.there, map[state.BeadID]string{})
 		if err == nil {
-			// The names of others are the issue's own words for them.
+			// Use the issue's own names for the others.
 			for n := range again.Dependencies {
 				for _, d := range e.issue.Dependencies {
 					if state.BeadID(again.Dependencies[n].DependsOnID) == beadID(d.DependsOnID) {
@@ -127,12 +126,12 @@ func (e *entry) compare() {
 	e.frozen = !e.there.Editable() && !e.reopens(e.there, s, imported)
 }
 
-// reopens reports whether bd opened again what the import had closed.
+// reopens reports whether bd has reopened what the import had closed.
 func (e *entry) reopens(b *bead.Bead, s source, imported bool) bool {
 	return imported && (b.Status == bead.Closed || b.Status == bead.Cancelled) && b.Status == s.As && !e.issue.over() && s.Issue.over()
 }
 
-// resolve finds the beads that an issue waits for.
+// resolve determines the beads that an issue waits for.
 func (p *plan) resolve(e *entry) {
 	if e.there != nil && (e.frozen || e.same || e.issue.Status == statusTombstone) {
 		s, _ := sourceOf(e.there)
@@ -181,7 +180,7 @@ func (p *plan) refuseCircles() {
 			}
 		}
 		if line == 0 {
-			continue // of beads alone: doctor reports it
+			continue // only existing beads: doctor reports it
 		}
 		p.refuse(line, state.Conflictf("issue "+p.lineIssue(line), "dependency cycle: %s", strings.Join(names, " → ")))
 	}
@@ -196,9 +195,9 @@ func (p *plan) lineIssue(line int) string {
 	return ""
 }
 
-// imply adds what follows from parents and children: a parent is worked on when
-// its children are, and the children wait for what the parent waits for. What
-// would close a circle is left out; bd knows no such rule.
+// imply adds what follows from parents and children: a parent waits for its children,
+// and the children wait for what the parent waits for. Dependencies that would close a
+// cycle are left out; bd has no such rule.
 func (p *plan) imply() {
 	parents := map[state.BeadID][]state.BeadID{}
 	children := map[state.BeadID][]state.BeadID{}
@@ -229,7 +228,7 @@ func (p *plan) imply() {
 	p.addImplied(more)
 }
 
-// ancestors are the parents of a bead, theirs, and so on.
+// ancestors returns the parents of a bead, their parents, and so on.
 func ancestors(parents map[state.BeadID][]state.BeadID, id state.BeadID) []state.BeadID {
 	var all []state.BeadID
 	todo := slices.Clone(parents[id])
@@ -244,9 +243,9 @@ func ancestors(parents map[state.BeadID][]state.BeadID, id state.BeadID) []state
 	return all
 }
 
-// addImplied gives each issue that is not over what it waits for besides. Every
-// circle lies inside a group, and what the issues themselves say closes none, so
-// to leave out the rest inside of groups leaves no circle.
+// addImplied adds the implied dependencies of each issue that is not over. Every cycle
+// lies within a group, and the issues' own dependencies have none, so leaving out the
+// implied ones within groups leaves no cycle.
 func (p *plan) addImplied(more bead.Graph) {
 	both := make(bead.Graph, len(p.waits))
 	for id, says := range p.waits {
@@ -274,7 +273,7 @@ func (p *plan) addImplied(more bead.Graph) {
 	}
 }
 
-// made is the new bead of an entry.
+// made returns the new bead of an entry.
 func (p *plan) made(e *entry, by state.AgentID, now state.Time) (bead.Bead, error) {
 	b := bead.Bead{ID: e.id, Status: bead.Open, CreatedAt: now, CreatedBy: by, Gen: 1, Metadata: map[string]string{bead.MetaImported: e.issue.ID}}
 	if at := e.issue.CreatedAt; at != nil && at.Before(now.Time) && !at.IsZero() {
@@ -311,7 +310,7 @@ func (p *plan) isParent(e *entry) bool {
 	})
 }
 
-// become moves a bead to where its issue stands.
+// become moves a bead to the status of its issue.
 func become(b *bead.Bead, to bead.Status, reason string, at *state.Time, now state.Time) error {
 	if b.Status == to {
 		return nil
@@ -326,8 +325,8 @@ func become(b *bead.Bead, to bead.Status, reason string, at *state.Time, now sta
 	return b.CloseImported(reason, closed, now)
 }
 
-// note stores what the bead was made of, and the status that the import gave it,
-// and refuses what is too large.
+// note stores in the bead what it was made from, and the status that the import gave
+// it. It refuses a bead that is too large.
 func (p *plan) note(b *bead.Bead, e *entry, as bead.Status) error {
 	s := source{Hash: e.hash, As: as, Implied: e.implied, AllowEmpty: b.AllowEmpty}
 	if err := s.store(b, &e.issue); err != nil {

@@ -16,13 +16,13 @@ import (
 // MaxLine bounds a line, in bytes: what a bead may hold, and what escaping adds.
 const MaxLine = 4 << 20
 
-// Line is an issue and where it stands.
+// Line is an issue and its line number.
 type Line struct {
 	Number int
 	Issue  Issue
 }
 
-// Problem is what is wrong with a line.
+// Problem is an error in a line.
 type Problem struct {
 	Line int
 	Err  error
@@ -33,9 +33,9 @@ func (p Problem) Error() string { return fmt.Sprintf("line %d: %v", p.Line, p.Er
 // Unwrap returns Err.
 func (p Problem) Unwrap() error { return p.Err }
 
-// Problems are all that is wrong, in the order of the lines. Errors in it:
+// Problems are the errors of an import, in the order of the lines. They wrap
 // actor.ErrInvalid for JSON that is not an issue, state.ErrNotFound for an unknown
-// dependency, state.ErrConflict for a circle and for IDs that stand twice,
+// dependency, state.ErrConflict for a cycle and for a duplicate ID, and
 // state.ErrTooLarge.
 type Problems []Problem
 
@@ -66,8 +66,8 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// Read reads every line. Empty ones, and a byte order mark, are passed over. The
-// error is a Problems, or what reading failed with.
+// Read reads every line. Empty lines and a byte order mark are skipped. The error is a
+// Problems, or the error of the reader.
 func Read(from io.Reader) ([]Line, error) {
 	in := bufio.NewReaderSize(from, 64<<10)
 	var lines []Line
@@ -138,7 +138,7 @@ func Decode(line []byte) (Issue, error) {
 	return i, i.check()
 }
 
-// check finds what no bead could hold.
+// check reports what no bead could hold.
 func (i *Issue) check() error {
 	if err := actor.OneLine("the id", i.ID, 255); err != nil {
 		return err

@@ -16,7 +16,7 @@ const (
 	maxCrew           = 100
 	maxIDLength       = 64
 
-	// poolName always stands for a pool, even for one of a single polecat.
+	// poolName always stands for a pool, even of a single polecat.
 	poolName = "polecat-pool"
 )
 
@@ -25,7 +25,7 @@ type Agent struct {
 	ID     string
 	Role   Role
 	Skills []string
-	// Line is that of the entry it comes from, 0 for the implied refinery.
+	// Line is that of its entry, 0 for the implied refinery.
 	Line int
 }
 
@@ -47,8 +47,7 @@ func (d *Definition) AgentsOf(role Role) []Agent {
 	return slices.DeleteFunc(d.Agents(), func(a Agent) bool { return a.Role != role })
 }
 
-// ErrPolecatCount is returned by WithPolecats for a number of polecats that a rig
-// can't have.
+// ErrPolecatCount is returned by WithPolecats for a number out of range.
 var ErrPolecatCount = errors.New("polecat count out of range")
 
 // WithPolecats returns the definition with n polecats: the first n that it names,
@@ -71,8 +70,8 @@ func (e AgentEntry) pool() bool {
 	return e.Role == RolePolecat && (e.Count > 1 || e.Name == poolName)
 }
 
-// expand returns the agents of all entries. Names that entries give themselves are
-// taken before any pool is named, so that no pool collides with them.
+// expand returns the agents of all entries. The explicit names of entries are reserved
+// before any pool is named, so that no pool collides with them.
 func (t Topology) expand() []Agent {
 	taken := map[string]bool{}
 	for _, entry := range t.Entries {
@@ -118,8 +117,7 @@ func polecatName(place int) string {
 	return "polecat-" + strconv.Itoa(place+1)
 }
 
-// resize keeps the first n polecats or adds more after the last one, which lends
-// them its skills.
+// resize keeps the first n polecats, or adds more after the last one, with its skills.
 func resize(agents []Agent, n int) []Agent {
 	var resized []Agent
 	taken := map[string]bool{}
@@ -144,8 +142,7 @@ func resize(agents []Agent, n int) []Agent {
 	return slices.Insert(resized, last+1, added...)
 }
 
-// checkAgents reports what is wrong with the agents taken together. The place is
-// that of the whole document.
+// checkAgents checks the agents as a whole. The place is the whole document.
 func (p place) checkAgents(def *Definition) {
 	var declared []string
 	for _, skill := range def.Skills.All() {
@@ -177,8 +174,8 @@ func isRole(name string) bool {
 	return slices.Contains([]Role{RoleMayor, RoleWitness, RoleRefinery, RolePolecat, RoleCrew}, Role(name))
 }
 
-// checkRoles reports roles that are missing or there too often, each at the entry
-// that is one too many.
+// checkRoles reports roles with too few agents, or too many, at the first entry that
+// exceeds the limit.
 func (p place) checkRoles(def *Definition) {
 	rules := []struct {
 		role        Role
@@ -216,7 +213,7 @@ func (t Topology) count(role Role, most int) (found, over int) {
 	return found, over
 }
 
-// checkPolecats reports a pool that is larger than it should be by accident.
+// checkPolecats reports a pool that is probably larger than intended.
 func (p place) checkPolecats(def *Definition) {
 	if found, over := def.Topology.count(RolePolecat, maxPolecats); over >= 0 && !p.r.opts.ForceCount {
 		p.find("agents", "agents", over, "count").fail("--force-count lifts the limit", "at most %d polecats, found %d", maxPolecats, found)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// check reports what no schema can express: values that don't fit together, and
-// commands that can't be parsed or found. The place is that of the whole document.
+// check reports what no schema can express: values that contradict each other, and
+// commands that can't be parsed or found. The place is the whole document.
 func (p place) check(def *Definition) {
 	p.checkSkills(def)
 	p.checkChannels(def)
@@ -31,7 +31,7 @@ func (p place) check(def *Definition) {
 	}
 }
 
-// names reports names that are given twice. An empty one was reported before.
+// names reports duplicate names. Empty ones have already been reported.
 type names struct {
 	kind  string
 	first map[string]int
@@ -46,7 +46,7 @@ func (n names) add(at place, name string) {
 }
 
 func (p place) checkSkills(def *Definition) {
-	const tolerance = 1e-9 // what adding up decimal fractions costs
+	const tolerance = 1e-9 // for rounding errors
 	sum, seen := 0.0, names{"skill", map[string]int{}}
 	for _, list := range []string{"required", "recommended"} {
 		skills := def.Skills.Required
@@ -79,11 +79,11 @@ func (p place) checkChannels(def *Definition) {
 	}
 }
 
-// checkIdle names what the file asks for and no rig does.
+// checkIdle warns of what the file asks for and no rig does.
 func (p place) checkIdle(def *Definition) {
 	for i, gate := range def.Evaluation.Gates.PreDeploy {
 		if gate.Check == "" {
-			continue // reported before
+			continue // already reported
 		}
 		p.find("evaluation", "gates", "pre_deploy", i).warn("merge.test is what must succeed before anything lands", "the gate %s has no effect: nothing is checked, and %s does nothing",
 			quote(gate.Check), quote(gate.Action))
@@ -97,14 +97,14 @@ func (p place) checkProviders(def *Definition) {
 	}
 }
 
-// checkNetwork refuses hosts that nothing would hold a command to.
+// checkNetwork refuses a list of hosts that nothing would enforce.
 func (p place) checkNetwork(def *Definition) {
 	if def.Network.Restricted && def.Sandbox == "off" {
 		p.find("network").fail("sandbox: auto keeps workers and tests to the hosts", "network.allow has no effect with sandbox: off")
 	}
 }
 
-// checkParallel reports what is accepted and does not mean what it says.
+// checkParallel checks the dispatch section.
 func (p place) checkParallel(def *Definition) {
 	at := p.find("dispatch")
 	if most := def.Dispatch.MaxParallel; most > maxPolecats && !p.r.opts.ForceCount {
@@ -133,7 +133,7 @@ func (p place) checkThresholds(def *Definition) {
 	}
 }
 
-// checkWorktree reports paths that are provided twice, or one within another.
+// checkWorktree reports paths that are provided twice, or inside each other.
 func (p place) checkWorktree(def *Definition) {
 	w := def.Worktree
 	var seen []string
@@ -155,7 +155,7 @@ func (p place) checkWorktree(def *Definition) {
 	}
 }
 
-// checkNotify reports a command without a name, and quiet hours that are a whole day or none.
+// checkNotify reports a command without a name, and quiet hours that end when they begin.
 func (p place) checkNotify(def *Definition) {
 	n := def.Notify
 	p.find("notify", "command").checkCommand(&Command{Argv: n.Command})
@@ -254,8 +254,8 @@ func (p place) checkDefault(worker Worker, known []string) {
 	p.lookPath(command)
 }
 
-// lookPath warns of a command that is not there. It can be installed before the
-// rig starts, so it is no error.
+// lookPath warns of a command that is not installed. That is no error: it can still be
+// installed before the rig starts.
 func (p place) lookPath(command Command) {
 	program := command.program()
 	if p.r.opts.LookPath == nil || program == "" || p.r.onPath(program) {
@@ -272,8 +272,8 @@ func (r *reader) onPath(program string) bool {
 	return err == nil
 }
 
-// program returns the name of the program that a command runs if it is known and
-// can be looked up, else "": a relative path is one in a worktree to come.
+// program returns the name of the program that a command runs, or "" if it is unknown
+// or can't be looked up: a relative path is relative to a future worktree.
 func (c Command) program() string {
 	if len(c.Argv) == 0 || strings.Contains(c.Argv[0], "/") && !strings.HasPrefix(c.Argv[0], "/") {
 		return ""

@@ -15,8 +15,8 @@ const (
 	maxMessage = 64 << 10
 )
 
-// defaults returns a definition without agents in which everything that depends on
-// nothing else has its default; derive adds the rest.
+// defaults returns a definition without agents, with all defaults that do not depend on
+// other values; derive adds the others.
 func defaults() *Definition {
 	return &Definition{
 		Topology: Topology{Name: "mayor-witness-polecat"},
@@ -38,8 +38,8 @@ func defaults() *Definition {
 	}
 }
 
-// protectedPaths are those that run programs or tell agents what they may: configuration of clients, hooks, CI, and
-// what git itself obeys.
+// protectedPaths are the paths of files that run programs or tell agents what they may do: configuration of clients,
+// hooks, CI, and files that git itself obeys.
 func protectedPaths() []string {
 	return []string{
 		".claude/", ".mcp.json", ".codex/", ".gemini/", ".opencode/", "opencode.json", "opencode.jsonc", ".cursor/", ".aider.conf.yml",
@@ -53,7 +53,7 @@ func protectedPaths() []string {
 func (d *Definition) derive() {
 	thresholds := &d.GUPP.Thresholds
 	thresholds.StallDetection = cmp.Or(thresholds.StallDetection, defaultStallDetection)
-	// 300, 120, 600 and 60 seconds: whoever shortens the first means all of them.
+	// 300, 120, 600 and 60 seconds: whoever shortens the first wants all of them shorter.
 	thresholds.NudgeInterval = cmp.Or(thresholds.NudgeInterval, thresholds.StallDetection*2/5)
 	thresholds.RestartThreshold = cmp.Or(thresholds.RestartThreshold, 2*thresholds.StallDetection)
 	if thresholds.SlowStart < 0 {

@@ -8,8 +8,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Definition is a rig as chipset.yaml describes it, every default applied. It is
-// made by Parse and not changed afterwards. Its keys are those of the schema.
+// Definition is a rig as chipset.yaml describes it, with all defaults applied. Parse
+// makes it, and nothing changes it afterwards. Its keys are those of the schema.
 type Definition struct {
 	Header        Header
 	Skills        Skills
@@ -35,7 +35,7 @@ type Definition struct {
 	Notify Notify
 	Audit  Audit
 	// MergeDefined reports whether the file has a merge section. Without one nobody
-	// has decided how to test; with one, an empty Merge.Test is a decision.
+	// has decided how to test; in one, an empty Merge.Test is a decision.
 	MergeDefined bool `yaml:"-"`
 
 	// polecats replaces the number of polecats when it is above 0.
@@ -44,7 +44,7 @@ type Definition struct {
 	auditGiven bool
 }
 
-// Header says what this chipset is. It changes nothing about how a rig runs.
+// Header describes the chipset. It has no effect on how a rig runs.
 type Header struct {
 	Name        string
 	Version     string
@@ -84,11 +84,11 @@ const (
 	RoleRefinery Role = "refinery"
 	RolePolecat  Role = "polecat"
 	// RoleCrew is registered, so it has an inbox and a hook, but no process of the
-	// rig runs it: a person's own workspace, or a program from elsewhere.
+	// rig runs it: a person's own workspace, or another program.
 	RoleCrew Role = "crew"
 )
 
-// Topology is the agents section as it is written; Definition.Agents expands it.
+// Topology is the agents section as written; Definition.Agents expands it.
 type Topology struct {
 	Name    string       `yaml:"topology"`
 	Entries []AgentEntry `yaml:"agents"`
@@ -99,7 +99,7 @@ type AgentEntry struct {
 	Name   string
 	Role   Role
 	Skills []string
-	// Count is how many agents the entry stands for, 1 where it doesn't say.
+	// Count is how many agents the entry stands for; the default is 1.
 	Count int
 	// Line is where the entry begins.
 	Line int `yaml:"-"`
@@ -123,8 +123,8 @@ const (
 	ChannelHandoff ChannelType = "handoff"
 )
 
-// Communication lists the channels. It describes and is checked; where a channel
-// lies is fixed by the layout of the state tree.
+// Communication lists the channels. It is a checked description: the layout of the
+// state tree determines where a channel lies.
 type Communication struct {
 	Channels []Channel
 }
@@ -138,7 +138,7 @@ type Channel struct {
 	Behavior string
 }
 
-// Strategy says who takes a ready bead.
+// Strategy says who assigns ready beads.
 type Strategy string
 
 const (
@@ -153,7 +153,7 @@ const (
 // Dispatch says how work reaches polecats.
 type Dispatch struct {
 	Strategy Strategy
-	// MaxParallel is how many beads may be out at once.
+	// MaxParallel is how many beads may be assigned at the same time.
 	MaxParallel int `yaml:"max_parallel"`
 	// BatchThreshold is the number of ready beads above which they become a convoy.
 	BatchThreshold int  `yaml:"batch_threshold"`
@@ -168,7 +168,7 @@ type Gates struct {
 	PreDeploy []Gate `yaml:"pre_deploy"`
 }
 
-// Gate is one check. What the threshold measures depends on the check; a failing one
+// Gate is one check. The meaning of the threshold depends on the check; a failed check
 // blocks, warns or logs.
 type Gate struct {
 	Check     string
@@ -187,14 +187,14 @@ type Provider struct {
 	Capabilities []string
 }
 
-// GUPP holds what the witness measures by and what the mayor allows.
+// GUPP holds the witness's thresholds and the mayor's limits.
 type GUPP struct {
 	Thresholds Thresholds
 	Limits     Limits
 }
 
-// Thresholds are durations by which the witness judges workers. The default of each is
-// proportional to StallDetection.
+// Thresholds are the durations by which the witness judges workers. The default of each
+// is proportional to StallDetection.
 type Thresholds struct {
 	// StallDetection is the time without progress after which a worker is stalled.
 	StallDetection time.Duration `yaml:"stall_detection"`
@@ -206,7 +206,7 @@ type Thresholds struct {
 	SlowStart time.Duration `yaml:"slow_start"`
 }
 
-// Limits bound what is tried for one bead before it waits for a person.
+// Limits bound the attempts at one bead before it waits for a person.
 type Limits struct {
 	// MaxRestarts is how many new sessions a stalled worker gets.
 	MaxRestarts int `yaml:"max_restarts_per_bead"`
@@ -224,7 +224,7 @@ type Rig struct {
 	Name string
 	// BeadPrefix begins every bead's ID: 1 to 8 of a-z and 0-9.
 	BeadPrefix string `yaml:"bead_prefix"`
-	// Tick is the safety net under file notification: no agent sleeps longer.
+	// Tick is how long an agent sleeps at most, in case a file notification is lost.
 	Tick time.Duration
 	// Patrol is the witness's interval.
 	Patrol time.Duration
@@ -232,7 +232,7 @@ type Rig struct {
 
 // The values of Merge.OnConflict.
 const (
-	// OnConflictRework: the bead is reopened on the new tip, the queue moves on.
+	// OnConflictRework: the bead is reopened on the new tip, and the queue continues.
 	OnConflictRework = "rework"
 	// OnConflictBlock: the queue waits for a person.
 	OnConflictBlock = "block"
@@ -240,11 +240,11 @@ const (
 
 // Merge says how finished work lands.
 type Merge struct {
-	// Target is the branch work lands on, empty for the one recorded by init.
+	// Target is the branch that work lands on, empty for the one recorded by init.
 	Target string
 	// Remote is the name of a git remote, empty for a purely local rig.
 	Remote string
-	// Test must succeed on what is merged; zero is no test, and nothing lands.
+	// Test must succeed on what is merged; without one nothing lands.
 	Test        Command
 	TestTimeout time.Duration `yaml:"test_timeout"`
 	OnConflict  string        `yaml:"on_conflict"`
@@ -254,7 +254,7 @@ type Merge struct {
 	MaxWaiting int `yaml:"max_waiting"`
 	// Batch is how many requests may be rebased and tested as one stack; 1 is each by itself.
 	Batch int
-	// Protect are patterns of paths, as in .gitignore. A change there lands only with the person's word.
+	// Protect are patterns of paths, as in .gitignore. A change there lands only with the person's approval.
 	Protect []string
 }
 
@@ -266,30 +266,29 @@ type Mail struct {
 	MaxSize int64 `yaml:"max_size"`
 }
 
-// Allowance bounds what one worker may use up. What goes over a limit is refused or ended, the person is told once, and
-// the rig goes on.
+// Allowance bounds what one worker may use. Whatever exceeds a limit is refused or ended, the person is told once, and
+// the rig continues.
 type Allowance struct {
-	// Beads is how many beads may be added by the work on one bead, Depth how far a bead may be from one that
-	// nobody's work has added.
+	// Beads is how many beads the work on one bead may add. Depth is how long a chain of such beads may become.
 	Beads, Depth int
 	// Mail is how many messages one agent may send in an hour.
 	Mail int
 	// Commands is how many commands one session may run on its rig.
 	Commands int
-	// Log bounds the transcript of a session, in bytes on the disk: its end is kept.
+	// Log bounds the transcript of a session, in bytes on the disk; its end is kept.
 	Log int64
-	// Disk bounds what a worker's worktree and temporary files take, in bytes; over it the attempt ends.
+	// Disk bounds a worker's worktree and temporary files, in bytes; over it the attempt ends.
 	Disk int64
-	// Memory bounds what all processes of a worker hold, in bytes, Tasks how many processes and threads there are; over one of
-	// them the attempt ends. Memory 0 is three quarters of the machine's.
+	// Memory bounds the memory of all processes of a worker, in bytes, Tasks the number of its processes and threads; over one
+	// of them the attempt ends. Memory 0 is three quarters of the machine's.
 	Memory int64
 	Tasks  int
 }
 
-// Budget bounds what may be used before the person is asked.
+// Budget bounds what attempts may use before the person is asked.
 type Budget struct {
-	// Bead is for all attempts at one bead, Convoy for all beads of one, Day for the whole rig on one local day. Plan
-	// is for what an attempt uses before its plan is approved, where its worker must plan first.
+	// Bead is for all attempts at one bead, Convoy for all beads of a convoy, Day for the whole rig on one local day. Plan
+	// is for what an attempt uses before its plan is approved, if its worker must plan first.
 	Bead, Convoy, Day, Plan Bounds
 }
 
@@ -301,36 +300,36 @@ type Bounds struct {
 	// Money is in US dollars.
 	Money  float64
 	Tokens int64
-	// Attempts counts assignments that were begun.
+	// Attempts counts assignments that were started.
 	Attempts int
-	// Time is how long workers ran, all together.
+	// Time is the sum of the workers' running times.
 	Time time.Duration
 }
 
 // IsZero reports whether there is no bound.
 func (b Bounds) IsZero() bool { return b == Bounds{} }
 
-// Notify says how a running rig reaches a person who does not look at it.
+// Notify says how a running rig reaches a person who is not watching it.
 type Notify struct {
-	// Terminal rings the bell of the terminal of up, and shows a notification where the terminal can.
+	// Terminal rings the bell of the terminal of up, and shows a notification if the terminal supports that.
 	Terminal bool
-	// Desktop asks the desktop of this machine to show one.
+	// Desktop shows a notification on the desktop of this machine.
 	Desktop bool
-	// Command is executed as it is, with what is to be told as JSON on its standard input. Empty runs nothing.
+	// Command is executed without a shell, with the notification as JSON on its standard input. Empty runs nothing.
 	Command []string
-	// Webhook is an address of http or https that gets the same JSON, or "".
+	// Webhook is an http or https URL that receives the same JSON, or "".
 	Webhook string
 	Quiet   Hours
-	// Digest also tells what came of the work when the rig becomes idle.
+	// Digest also sends a summary of the work when the rig becomes idle.
 	Digest bool
 }
 
-// Any reports whether there is a channel to tell anything through.
+// Any reports whether any channel is configured.
 func (n *Notify) Any() bool {
 	return n.Terminal || n.Desktop || len(n.Command) > 0 || n.Webhook != ""
 }
 
-// Hours are a part of each day, by the local clock: from From until To, both since midnight. They may go past
+// Hours are a part of each day by the local clock: from From until To, both since midnight. To may be before From, past
 // midnight. Zero is no part of the day.
 type Hours struct{ From, To time.Duration }
 
@@ -351,7 +350,7 @@ func (h *Hours) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// Contains reports whether a moment lies in the hours of the day of its own location.
+// Contains reports whether t is within the hours, in its own location.
 func (h Hours) Contains(t time.Time) bool {
 	now := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
 	if h.From <= h.To {
@@ -360,7 +359,7 @@ func (h Hours) Contains(t time.Time) bool {
 	return now >= h.From || now < h.To
 }
 
-// AuditAtEnds reports whether a rig also takes a snapshot when it starts and ends: where the file gives an interval.
+// AuditAtEnds reports whether a rig also takes a snapshot when it starts and ends: only if the file gives an interval.
 func (d *Definition) AuditAtEnds() bool { return d.auditGiven }
 
 // Audit says when the state tree is committed.

@@ -49,8 +49,8 @@ func hasPython(has func(path string) bool) bool {
 	return slices.ContainsFunc([]string{"setup.py", "setup.cfg", "requirements.txt", "tests/conftest.py", "tests/__init__.py", "conftest.py"}, has)
 }
 
-// hasTestTarget finds a rule for the target test. Assignments such as test := x and
-// indented lines of recipes are none.
+// hasTestTarget reports whether there is a rule for the target test. Assignments such
+// as test := x and indented lines of recipes don't count.
 func hasTestTarget(makefile []byte) bool {
 	for line := range strings.Lines(string(makefile)) {
 		targets, rest, found := strings.Cut(line, ":")
@@ -69,8 +69,8 @@ func hasTestTarget(makefile []byte) bool {
 	return false
 }
 
-// hasTestScript tells a script that somebody wrote from the one that npm init puts
-// there, which only fails.
+// hasTestScript reports whether there is a test script other than the one of npm init,
+// which only fails.
 func hasTestScript(manifest []byte) bool {
 	var parsed struct {
 		Scripts map[string]any `json:"scripts"`

@@ -4,10 +4,10 @@
 // # The file
 //
 // One YAML document of at most 1 MiB, a mapping of sections. Only agents is
-// required; whatever is left out, or has no value, has a default. The sections
-// header, skills, agents, communication, dispatch, evaluation and runtime are those
-// of the chipset definitions that exist: such a file is accepted as it is. gupp, rig,
-// worker, merge, mail and audit are what a running rig needs besides.
+// required; a section or key that is left out, or has no value, has a default. The
+// sections header, skills, agents, communication, dispatch, evaluation and runtime
+// are those of existing chipset definitions: such a file is accepted as it is. gupp,
+// rig, worker, merge, mail and audit are what a running rig needs in addition.
 //
 // # How it is read
 //
@@ -22,8 +22,8 @@
 //
 // # Strictness
 //
-// A misspelt key that is ignored costs more than a refused file. So unknown keys,
-// keys given twice and values of the wrong type are errors, all of them reported at
-// once with line and column. The file is untrusted: what an alias may multiply is
-// bounded, and every name, path and branch is checked.
+// Ignoring a misspelt key costs more than refusing the file. So unknown keys, duplicate
+// keys and values of the wrong type are errors, and all of them are reported at once
+// with line and column. The file is untrusted: the expansion of aliases is bounded,
+// and every name, path and branch is checked.
 package definition

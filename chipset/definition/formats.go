@@ -19,7 +19,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// readFormat holds a scalar to the rule that x-format names.
+// readFormat checks a scalar against the rule that x-format names.
 func (p place) readFormat(s *schema, clean *yaml.Node) bool {
 	text, hint := p.node.Value, ""
 	var err error
@@ -61,7 +61,7 @@ func (p place) readFormat(s *schema, clean *yaml.Node) bool {
 	return err == nil
 }
 
-// errRange is returned for a duration or a size that is well written but out of range.
+// errRange is returned for a valid duration or size that is out of range.
 var errRange = errors.New("is not between")
 
 func readDuration(text string, s *schema) (string, error) {
@@ -77,8 +77,8 @@ func readDuration(text string, s *schema) (string, error) {
 	return span.String(), nil
 }
 
-// parseDuration returns math.MinInt64 or MaxInt64 for seconds beyond what a
-// duration holds, so that they fail a range and not a syntax.
+// parseDuration returns math.MinInt64 or MaxInt64 for seconds that overflow a
+// duration, so that they are reported as out of range and not as invalid.
 func parseDuration(text string) (time.Duration, error) {
 	seconds, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
 	if err != nil {
@@ -107,11 +107,11 @@ func readSize(text string, s *schema) (string, error) {
 	return strconv.FormatInt(size, 10), nil
 }
 
-// notInName reports whether names that people read must not hold the character.
+// notInName reports whether a character is not allowed in names for people.
 func notInName(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }
 
-// checkBranch is what git check-ref-format --branch accepts, less names that an
-// option or a full ref could be taken for. The empty name is accepted.
+// checkBranch accepts what git check-ref-format --branch accepts, except for names that
+// could be taken for an option or a full ref. The empty name is accepted.
 func checkBranch(name string) error {
 	bad := func(why string) error { return fmt.Errorf("%s is not a branch: %s", quote(name), why) }
 	switch {
@@ -140,7 +140,7 @@ func checkBranch(name string) error {
 	return nil
 }
 
-// checkURL refuses what no request can be sent to. The empty address is accepted.
+// checkURL accepts http and https URLs with a host, and the empty text.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	if text != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
@@ -149,8 +149,8 @@ func checkURL(text string) error {
 	return nil
 }
 
-// statePath returns a channel's path relative to .chipset and clean, or an error
-// for one that is not inside the state tree.
+// statePath returns a channel's clean path relative to .chipset, or an error
+// if it is not inside the state tree.
 func statePath(text string) (string, error) {
 	switch {
 	case text == "":
@@ -169,8 +169,8 @@ func statePath(text string) (string, error) {
 	return clean, nil
 }
 
-// innerPath returns a clean path below the root of a checkout, or an error for one that
-// leads elsewhere, or to what is git's or the rig's own.
+// innerPath returns a clean path below the root of a checkout, or an error for a path
+// that leads out of it or belongs to git or the rig.
 func innerPath(text string) (string, error) {
 	clean := path.Clean(text)
 	first, _, _ := strings.Cut(clean, "/")
@@ -196,8 +196,8 @@ func suggestKey(word string, known map[string]*schema) string {
 	return suggest(word, slices.Sorted(maps.Keys(known)))
 }
 
-// suggest returns a hint that names the known word nearest to the given one, or ""
-// where none resembles it.
+// suggest returns a hint that names the known word nearest to the given one, or "" if
+// none is similar.
 func suggest(word string, known []string) string {
 	const longest = 64
 	if len(word) > longest {
@@ -216,7 +216,7 @@ func suggest(word string, known []string) string {
 	return fmt.Sprintf("did you mean %q?", best)
 }
 
-// fold removes what different habits of writing a key differ in.
+// fold removes the differences between styles of writing a key.
 func fold(word string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(word))
 }

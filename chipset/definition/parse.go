@@ -29,9 +29,8 @@ type Options struct {
 	ParseCommand func(line string) ([]string, error)
 }
 
-// Parse reads a definition. It returns everything that is wrong at once; the
-// definition is nil if, and only if, one of the problems is an error. The name
-// stands in the problems alone.
+// Parse reads a definition. It returns all problems at once; the definition is nil
+// if and only if one of them is an error. The name only appears in the problems.
 func Parse(name string, data []byte) (*Definition, Problems) {
 	return ParseWith(name, data, Options{})
 }
@@ -50,7 +49,7 @@ func ParseWith(name string, data []byte, opts Options) (*Definition, Problems) {
 	return def, r.problems
 }
 
-// definition decodes what the schema accepts and checks how it fits together.
+// definition decodes what the schema accepts, and checks it as a whole.
 func (r *reader) definition(file place) *Definition {
 	root := place{r: r, node: file.read(r.schema)}
 	def := defaults()
@@ -125,7 +124,7 @@ func next(reader *yaml.Decoder) (document *yaml.Node, err error) {
 }
 
 // syntax reports an error of the YAML parser, which gives its line only as text, and
-// that of the block around the error rather than its own.
+// often the line of the block around the error instead of its own.
 func (r *reader) syntax(data []byte, err error) {
 	line, message := 1, strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
@@ -145,9 +144,9 @@ func (r *reader) syntax(data []byte, err error) {
 	place{r: r, node: &yaml.Node{Line: line}}.fail(hint, "not valid YAML: %s", message)
 }
 
-// firstBroken returns the line after the longest beginning of the file that can be
-// parsed, found by halving: what is wrong later can't be mended by earlier lines.
-// Lines inside a flow collection are no end of a document, so it may be too early.
+// firstBroken returns the line after the longest prefix of the file that can be
+// parsed, found by bisection: earlier lines can't repair a later error. A prefix that
+// ends inside a flow collection can't be parsed either, so the line may be too early.
 func firstBroken(data []byte) int {
 	ends := []int{0}
 	for i, c := range data {
@@ -181,7 +180,7 @@ func tabNear(data []byte, line int) int {
 	return 0
 }
 
-// badByte returns where data stops being text, or -1.
+// badByte returns the offset of the first byte that is not text, or -1.
 func badByte(data []byte) int {
 	for i := 0; i < len(data); {
 		r, width := utf8.DecodeRune(data[i:])

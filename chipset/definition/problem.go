@@ -17,7 +17,7 @@ const (
 	SeverityWarning Severity = "warning"
 )
 
-// Problem is one thing that is wrong in a definition, and where.
+// Problem is one thing that is wrong in a definition, with its place.
 type Problem struct {
 	// File is the name the definition was parsed under.
 	File string `json:"file"`
@@ -69,7 +69,7 @@ func (p Problems) Err() error {
 // Errors returns the problems that keep the definition from being used.
 func (p Problems) Errors() Problems { return p.with(SeverityError) }
 
-// Warnings returns the problems it can be used in spite of.
+// Warnings returns the problems that do not keep the definition from being used.
 func (p Problems) Warnings() Problems { return p.with(SeverityWarning) }
 
 func (p Problems) with(severity Severity) Problems {

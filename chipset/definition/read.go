@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxValues bounds the values that are read, aliases followed: a small file can
-	// stand for an enormous tree.
+	// maxValues bounds the values that are read, with aliases expanded: a small file
+	// can expand to an enormous tree.
 	maxValues = 200_000
 	// maxProblems bounds the report.
 	maxProblems = 500
 )
 
-// reader checks a document against the schema and collects what is wrong.
+// reader checks a document against the schema and collects the problems.
 type reader struct {
 	file     string
 	opts     Options
@@ -68,7 +68,7 @@ func (p place) failed() bool {
 	})
 }
 
-// child returns the place of a node below p, an alias replaced by what it names.
+// child returns the place of a node below p, with an alias resolved.
 func (p place) child(node *yaml.Node, path string) place {
 	if node.Kind == yaml.AliasNode && node.Alias != nil {
 		node = node.Alias
@@ -81,7 +81,7 @@ func (p place) child(node *yaml.Node, path string) place {
 	return child
 }
 
-// under returns the path of a key below p, and item that of an item of a list.
+// under returns the path of a key below p.
 func (p place) under(key string) string {
 	if p.path == "" {
 		return key
@@ -92,7 +92,7 @@ func (p place) under(key string) string {
 func (p place) item(i int) string { return p.path + "[" + strconv.Itoa(i) + "]" }
 
 // find returns the place below p that the keys and indices lead to, or the nearest
-// to it that exists.
+// existing one.
 func (p place) find(keys ...any) place {
 	for _, key := range keys {
 		switch key := key.(type) {
@@ -121,9 +121,9 @@ func (p place) get(key string) *yaml.Node {
 	return nil
 }
 
-// read reports what the schema forbids and returns a copy of the rest: without
-// aliases, without keys that have no value, durations and sizes in the form that the
-// Definition is decoded from. It returns nil for a value that can't be used.
+// read reports what the schema forbids, and returns a copy of the rest: without
+// aliases and keys without values, and with durations and sizes in the form that the
+// Definition is decoded from. It returns nil for an unusable value.
 func (p place) read(s *schema) *yaml.Node {
 	s = s.resolve(p.r.schema.Definitions)
 	kind := jsonType(p.node)
@@ -186,7 +186,7 @@ func (p place) readMapping(s *schema) *yaml.Node {
 	return clean
 }
 
-// readKey reports a key that is no text or was seen before. It notes its line.
+// readKey reports a key that is not text or is a duplicate. It records its line.
 func (p place) readKey(seen map[string]int) bool {
 	name := p.node.Value
 	first, again := seen[name]
@@ -219,7 +219,7 @@ func (p place) readList(s *schema) *yaml.Node {
 		} else {
 			read = item.read(s.Items)
 		}
-		if read == nil { // keeps its place, so that indices stay what they are
+		if read == nil { // a placeholder keeps the indices right
 			read = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Line: item.node.Line, Column: item.node.Column}
 			if slices.Contains(s.Items.resolve(p.r.schema.Definitions).Type, "object") {
 				read.Kind, read.Tag = yaml.MappingNode, "!!map"
@@ -230,8 +230,8 @@ func (p place) readList(s *schema) *yaml.Node {
 	return clean
 }
 
-// readScalar holds a scalar to a schema that accepts its type. It changes clean into
-// what a duration or a size is decoded from.
+// readScalar checks a scalar against a schema that accepts its type. It changes clean
+// to the form that a duration or a size is decoded from.
 func (p place) readScalar(s *schema, clean *yaml.Node) bool {
 	text := p.node.Value
 	switch kind := jsonType(p.node); {
@@ -299,7 +299,7 @@ func jsonType(node *yaml.Node) string {
 	return ""
 }
 
-// describe names what a node is, for a message.
+// describe describes a node in a message.
 func describe(node *yaml.Node) string {
 	switch jsonType(node) {
 	case "object":
@@ -318,7 +318,7 @@ func describe(node *yaml.Node) string {
 	return "a value with the tag " + quote(node.ShortTag())
 }
 
-// quote returns text for a message: on one line, and of a bounded length.
+// quote quotes text for a message: on one line, and of bounded length.
 func quote(text string) string { return strconv.Quote(short(text)) }
 
 func short(text string) string {

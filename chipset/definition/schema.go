@@ -15,7 +15,7 @@ var schemaText string
 // types, ranges and patterns by it too.
 func Schema() string { return schemaText }
 
-// schema is what Parse uses of a JSON Schema.
+// schema is the part of a JSON Schema that Parse uses.
 type schema struct {
 	Ref   string `json:"$ref"`
 	Title string `json:"title"`
@@ -29,7 +29,7 @@ type schema struct {
 	MaxLength int    `json:"maxLength"`
 	Pattern   string `json:"pattern"`
 	// PatternError completes a sentence that begins with the text. A pattern without
-	// it is for editors alone: Format says more.
+	// it is only for editors: Format is stricter.
 	PatternError string  `json:"patternErrorMessage"`
 	Not          *schema `json:"not"`
 
@@ -47,8 +47,8 @@ type schema struct {
 	Most   string `json:"x-maximum"`
 }
 
-// loadSchema parses the embedded schema. Every command that opens a rig does, and
-// encoding/json takes twice as long for it.
+// loadSchema parses the embedded schema. Every command that opens a rig does that, and
+// encoding/json takes twice as long.
 func loadSchema() *schema {
 	var root schema
 	if err := json.Unmarshal([]byte(schemaText), &root); err != nil {
@@ -57,8 +57,8 @@ func loadSchema() *schema {
 	return &root
 }
 
-// resolve returns s, or what its reference names with the bounds that stand beside
-// the reference.
+// resolve returns s, or the schema that it refers to, with the bounds given beside the
+// reference.
 func (s *schema) resolve(definitions map[string]*schema) *schema {
 	if s.Ref == "" {
 		return s
@@ -69,8 +69,8 @@ func (s *schema) resolve(definitions map[string]*schema) *schema {
 	return &named
 }
 
-// scalar reports whether text of any kind is read as it is written: a command named
-// true and a prefix such as 007 are text there.
+// scalar reports whether every scalar is read as text: a command named true and a
+// prefix such as 007 are text there.
 func (s *schema) scalar() bool {
 	return len(s.Enum) > 0 || len(s.Type) == 0 || slices.Contains(s.Type, "string") && len(s.Type) > 1
 }

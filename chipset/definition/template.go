@@ -37,8 +37,8 @@ type TemplateOptions struct {
 	Worktree Worktree
 }
 
-// CleanName makes the name of a rig out of any text: it drops characters that can't
-// be printed, and cuts what is too long.
+// CleanName makes the name of a rig from any text: it drops unprintable characters and
+// truncates the rest.
 func CleanName(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if notInName(r) {
@@ -88,7 +88,7 @@ func Template(opts TemplateOptions) []byte {
 	return []byte(values.Replace(template))
 }
 
-// yaml is the section with the values that are set.
+// yaml returns the section with the values that are set.
 func (w *Worktree) yaml() string {
 	var text strings.Builder
 	list := func(key string, paths []string) {

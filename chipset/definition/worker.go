@@ -62,7 +62,7 @@ type WorkerPreset struct {
 	StallDetection time.Duration `yaml:"stall_detection"`
 	// Permissions are the arguments that each of ask, edit and full adds.
 	Permissions map[string][]string
-	// Client is whose output the command prints, where its name does not tell.
+	// Client is the client whose output the command prints, if its name does not tell.
 	Client string
 	// Resumes is how often a session that ended too early is continued; nil is not set.
 	Resumes *int
@@ -72,9 +72,9 @@ type WorkerPreset struct {
 	Line int `yaml:"-"`
 }
 
-// Allow is what workers and tests may do in their sandbox beyond the usual.
+// Allow is what workers and tests may do in their sandbox in addition to the defaults.
 type Allow struct {
-	// Env are variables that they get: names, or beginnings of names with a * behind.
+	// Env are variables that are passed to them: names, or prefixes of names followed by *.
 	Env []string
 	// Read and Write are files and folders that they can read and change, absolute or below ~/.
 	Read, Write []string
@@ -82,7 +82,7 @@ type Allow struct {
 
 // Network says which hosts workers and tests may connect to in their sandbox. Zero is every host.
 type Network struct {
-	// Restricted: those of Allow alone, and for a worker also those of its client.
+	// Restricted: only the hosts of Allow, and for a worker also those of its client.
 	Restricted bool `yaml:"-"`
 	// Allow are hosts, as proxy.Rules has them.
 	Allow []string
@@ -98,12 +98,12 @@ func (n *Network) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*fields)(n))
 }
 
-// Worktree is what a worktree gets beside what git checks out, before a worker or a
-// test begins in it. Paths are relative to the root of the checkout, slash-separated and
+// Worktree is what a worktree gets in addition to what git checks out, before a worker or
+// a test starts in it. Paths are relative to the root of the checkout, slash-separated and
 // clean; none is below .git or .chipset.
 type Worktree struct {
-	// Copy are files and folders of the person's checkout that are copied, Link those that
-	// a symbolic link leads to. Git tracks none of them.
+	// Copy are untracked files and folders of the person's checkout that are copied, Link
+	// those that a symbolic link leads to.
 	Copy, Link []string
 	// Submodules checks them out, from the addresses that the person has configured.
 	Submodules bool
@@ -116,7 +116,7 @@ type Worktree struct {
 	Timeout time.Duration
 }
 
-// Provided are the paths that a worktree gets from the checkout of the person.
+// Provided returns the paths that a worktree gets from the person's checkout.
 func (w *Worktree) Provided() []string { return slices.Concat(w.Copy, w.Link) }
 
 // Provides returns the first of the provided paths at or above one of the given, or "".
@@ -129,8 +129,8 @@ func (w *Worktree) Provides(paths []string) string {
 	return ""
 }
 
-// Command is a command as the file gives it: a line, which may need a shell, or a
-// list of arguments to execute as they are.
+// Command is a command of the file: a line, which may need a shell, or a list of
+// arguments that is executed as it is.
 type Command struct {
 	// Line is the command line, empty for a list.
 	Line string

@@ -16,7 +16,7 @@ import (
 // one, so that the tree of another rig in its place is noticed.
 const idName = "chipset-rig-id"
 
-// remember writes down where the rig is and which one it is.
+// remember records where the rig is, and its ID.
 func remember(repo *git.Repo, dir string, id state.RigID) error {
 	if err := state.ReplaceOutside(filepath.Join(repo.CommonDir(), pointerName), []byte(dir+"\n")); err != nil {
 		return err
@@ -24,7 +24,7 @@ func remember(repo *git.Repo, dir string, id state.RigID) error {
 	return rememberID(repo, id)
 }
 
-// rememberID writes down which rig is the repository's own.
+// rememberID records the ID of the repository's rig.
 func rememberID(repo *git.Repo, id state.RigID) error {
 	return state.ReplaceOutside(filepath.Join(repo.CommonDir(), idName), []byte(string(id)+"\n"))
 }
@@ -39,9 +39,9 @@ const (
 	maxGitFile = 4 << 20
 )
 
-// Find returns the folder that holds the .chipset meant: flag (--dir), else env
-// ($CHIPSET_DIR), else the root recorded in the git repository around cwd, else
-// that repository's main worktree, else upwards from cwd. Errors: ErrNoRig.
+// Find returns the folder that holds .chipset: flag (--dir), else env ($CHIPSET_DIR),
+// else the root recorded in the git repository around cwd, else that repository's main
+// worktree, else the nearest parent of cwd with a .chipset. Errors: ErrNoRig.
 func Find(ctx context.Context, flag, env, cwd string) (string, error) {
 	for _, given := range []string{flag, env} {
 		if given == "" {
@@ -88,7 +88,7 @@ func holdsRig(dir string) bool {
 }
 
 // recordedAround is recorded for the usual case that cwd is in a checkout whose git
-// folder stands in the rig's root. It costs no process; "" says nothing.
+// folder is in the rig's root. It starts no process; "" means that the case is another.
 func recordedAround(cwd string) string {
 	dir := cwd
 	for ; ; dir = filepath.Dir(dir) {
@@ -119,8 +119,8 @@ func recordedAround(cwd string) string {
 	return root
 }
 
-// recorded is the root that init wrote down, or "". One that belongs to
-// another repository does not count: this one is a copy of that.
+// recorded returns the root that init recorded, or "". A root of another repository
+// does not count: this repository is a copy of that one.
 func recorded(repo *git.Repo) string {
 	data, err := state.ReadOutside(filepath.Join(repo.CommonDir(), pointerName), maxPointer)
 	dir := strings.TrimSuffix(string(data), "\n")
@@ -140,7 +140,7 @@ func checkoutOf(repo *git.Repo, dir string) bool {
 	return err == nil && os.SameFile(there, common)
 }
 
-// commonDir is where the .git of a checkout leads.
+// commonDir returns the git folder that the .git of a checkout leads to.
 func commonDir(dir string) string {
 	link := filepath.Join(dir, ".git")
 	data, err := state.ReadOutside(link, maxPointer)

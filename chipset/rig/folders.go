@@ -11,7 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// folders are those of a rig that always have the same name, parents first.
+// folders returns the folders of a rig with fixed names, parents first.
 func folders() []state.Path {
 	return []state.Path{
 		state.QuarantineDir, // the others need it
@@ -22,13 +22,13 @@ func folders() []state.Path {
 	}
 }
 
-// perAgent are the folders with one for each agent, and the folder which that one
-// holds ("" where there is none).
+// perAgent returns the folders with a subfolder for each agent, and the folder in that
+// ("" for none).
 func perAgent() map[state.Path]string {
 	return map[state.Path]string{"state/mail": "archive", "state/nudge": "from", "state/handoff": ""}
 }
 
-// Belongs reports whether the tree has a place for a path below state/.
+// Belongs reports whether a path below state/ is one of the tree's.
 func Belongs(p state.Path, dir bool) bool {
 	parts := strings.Split(string(p), "/")
 	if len(parts) == 1 {
@@ -58,11 +58,11 @@ func Belongs(p state.Path, dir bool) bool {
 	return true
 }
 
-// InTheWay lists the plain files that stand where the rig has a folder, parents
-// first. A power cut leaves them on a file system without a journal: the name
-// of a new folder is there, and leads to whatever file got its inode. Nothing was
-// acknowledged in such a folder, because that would have made it durable. A link
-// is not among them: somebody made it on purpose.
+// InTheWay lists the regular files in the place of a folder of the rig, parents first.
+// A power cut leaves them on a file system without a journal: the name of a new folder
+// exists, but leads to whatever file got its inode. Nothing was acknowledged in such a
+// folder, because that would have made it durable. Links are not listed: somebody made
+// them on purpose.
 func (r *Rig) InTheWay() ([]state.Path, error) {
 	var found []state.Path
 	add := func(p state.Path) {
@@ -91,7 +91,7 @@ func (r *Rig) InTheWay() ([]state.Path, error) {
 	return found, errors.Join(failed...)
 }
 
-// entries lists what has the name of an object in a folder; nothing where that is not a folder.
+// entries lists the objects in a folder, by their names; none if it is not a folder.
 func (r *Rig) entries(dir state.Path) ([]state.Path, error) {
 	all, err := r.Tree.List(dir)
 	if errors.Is(err, state.ErrNotRegular) {
@@ -106,8 +106,8 @@ func (r *Rig) entries(dir state.Path) ([]state.Path, error) {
 	return paths, err
 }
 
-// ClearWay moves what stands in the way of a folder into the quarantine, unless
-// it is a folder by now. Durable when it returns nil.
+// ClearWay moves a file in the place of a folder to the quarantine, unless it is a
+// folder by now. Durable when it returns nil.
 func (r *Rig) ClearWay(ctx context.Context, p state.Path) error {
 	err := r.Tree.QuarantineNonFolder(ctx, p, "it stood where a folder of the rig belongs", r.Clock.Now())
 	if err == nil {
@@ -116,7 +116,7 @@ func (r *Rig) ClearWay(ctx context.Context, p state.Path) error {
 	return err
 }
 
-// clearWays puts aside every file that stands in the way of a folder.
+// clearWays sets aside every file in the place of a folder.
 func (r *Rig) clearWays(ctx context.Context) error {
 	found, err := r.InTheWay()
 	failed := []error{err}

@@ -11,10 +11,10 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Unguarded lists what init wrote into git's own folder and is missing now: the
+// Unguarded lists what init wrote into git's own folder and is now missing: the
 // exclude lines that keep the live tree out of stash and clean, and the pointer
-// that leads commands inside a worktree to this rig. The line for state/ alone
-// is not missed: a rig that was made with --track-state has none.
+// that leads commands inside a worktree to this rig. The line for state/ may be the
+// only missing one: a rig that was made with --track-state has none.
 func (r *Rig) Unguarded() (lines []string, pointer bool, err error) {
 	present, err := r.excluded()
 	if err != nil {
@@ -31,7 +31,7 @@ func (r *Rig) Unguarded() (lines []string, pointer bool, err error) {
 	return lines, recorded(r.Git) != r.Dir, nil
 }
 
-// excluded are the lines of .git/info/exclude.
+// excluded returns the lines of .git/info/exclude.
 func (r *Rig) excluded() ([]string, error) {
 	data, err := state.ReadOutside(r.Git.ExcludePath(), maxGitFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +71,7 @@ func (r *Rig) StateInGit(ctx context.Context, branch git.Branch) ([]string, erro
 	return held, err
 }
 
-// RestoreGuards writes again what Unguarded lists. Durable when it returns nil.
+// RestoreGuards restores what Unguarded lists. Durable when it returns nil.
 func (r *Rig) RestoreGuards(ctx context.Context) error {
 	tracked, err := r.tracksState(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *Rig) RestoreGuards(ctx context.Context) error {
 	return r.Settle()
 }
 
-// tracksState reports whether the person commits state/ as it lies there.
+// tracksState reports whether the person commits state/ themselves.
 func (r *Rig) tracksState(ctx context.Context) (bool, error) {
 	out, err := r.Git.Run(ctx, git.Command{Read: true, Args: []string{"ls-files", "--cached", "-z", "--", DirName + "/state/rig.json"}})
 	if err != nil {

@@ -22,29 +22,29 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// InitOptions is what a new rig starts from.
+// InitOptions are the options of Init.
 type InitOptions struct {
 	// Dir is any folder of the repository.
 	Dir string
 	// Template fills chipset.yaml, if the repository has none yet.
 	Template definition.TemplateOptions
-	// TemplateGiven is true when the person asked for something in particular,
-	// which an existing chipset.yaml would silently override.
+	// TemplateGiven is true if the person has chosen options of the template, which an
+	// existing chipset.yaml would silently override.
 	TemplateGiven bool
 	// TrackState leaves state/ visible to git add.
 	TrackState bool
-	// Restore is what the tree of a lost rig held, or nil; the rig is that one again.
+	// Restore is the snapshot of a lost rig that is restored, or nil.
 	Restore *Snapshot
-	// Anew makes a rig where another one was lost.
+	// Anew makes a new rig in place of a lost one.
 	Anew  bool
 	Clock state.Clock
 }
 
 // Init makes a rig in the repository around opts.Dir: one per repository, a
-// second is an ErrConflict. A chipset.yaml that is there is kept and used.
-// Everything is durable when it returns nil; after a crash in between, Init
-// again or the first start completes it. Errors: *LostError where a rig was lost, unless
-// the options say what to do.
+// second is an ErrConflict. An existing chipset.yaml is kept and used. Everything
+// is durable when it returns nil; after a crash, another Init or the first start
+// completes it. Errors: *LostError if a rig was lost, unless the options say what
+// to do.
 func Init(ctx context.Context, opts InitOptions) (*Rig, error) {
 	repo, err := git.Open(ctx, opts.Dir)
 	if err != nil {
@@ -81,7 +81,7 @@ func Init(ctx context.Context, opts InitOptions) (*Rig, error) {
 	if err := exclude(repo, opts.TrackState); err != nil {
 		return nil, err
 	}
-	// Before the tree: one that git does not name counts as somebody else's.
+	// Before the tree: git must name it, or it is not trusted.
 	id := state.NewRigID()
 	if opts.Restore != nil {
 		id = opts.Restore.Rig
@@ -122,8 +122,8 @@ worktrees/
 *.json.tmp
 `
 
-// writeIgnore leaves a file that is there as it is: the person may have
-// committed it with changes, and .git/info/exclude says the same.
+// writeIgnore keeps an existing file: the person may have committed it with
+// changes, and .git/info/exclude has the same rules.
 func writeIgnore(path string) error {
 	_, err := os.Lstat(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +132,7 @@ func writeIgnore(path string) error {
 	return state.ReplaceOutside(path, []byte(ignoreFile))
 }
 
-// lockInit keeps other inits of the repository waiting until the file is closed.
+// lockInit makes other inits of the repository wait until the file is closed.
 func lockInit(repo *git.Repo) (*os.File, error) {
 	f, err := os.Open(repo.CommonDir())
 	if err != nil {
@@ -184,8 +184,8 @@ func initDefinition(path string, opts InitOptions) (*definition.Definition, erro
 	return def, nil
 }
 
-// excludeLines are the rules of the live tree; the last is left out where the
-// person commits state/ as it lies there.
+// excludeLines returns the rules of the live tree; without the last one if the
+// person commits state/ themselves.
 func excludeLines(trackState bool) []string {
 	lines := []string{"/.chipset/run/", "/.chipset/logs/", "/.chipset/worktrees/", stateRule}
 	if trackState {
@@ -194,14 +194,13 @@ func excludeLines(trackState bool) []string {
 	return lines
 }
 
-// exclude keeps the live tree out of everything git does in the checkout: a
-// stash, a clean or another branch must not take it away.
+// exclude keeps the live tree out of everything that git does in the checkout: a
+// stash, a clean or another branch must not remove it.
 func exclude(repo *git.Repo, trackState bool) error {
 	return addExcludes(repo, "the live state of the rig", excludeLines(trackState))
 }
 
-// Exclude makes git ignore paths of the checkout and of every worktree, which it does not track. Durable when it
-// returns nil.
+// Exclude makes git ignore untracked paths of the checkout and of every worktree. Durable when it returns nil.
 func (r *Rig) Exclude(ctx context.Context, paths []string) error {
 	var lines []string
 	for _, path := range paths {
@@ -215,7 +214,7 @@ func (r *Rig) Exclude(ctx context.Context, paths []string) error {
 	return addExcludes(r.Git, "what worktrees get from the checkout", lines)
 }
 
-// TrackState leaves the state tree to git add and git commit, which init has excluded. Durable when it returns nil.
+// TrackState removes the state tree from git's exclude file, so that git add sees it. Durable when it returns nil.
 func (r *Rig) TrackState(ctx context.Context) error {
 	lock, err := r.Tree.Lock(ctx, state.LockGit, "exclude")
 	if err != nil {
@@ -237,7 +236,7 @@ func (r *Rig) TrackState(ctx context.Context) error {
 // stateRule excludes the state tree.
 const stateRule = "/.chipset/state/"
 
-// addExcludes adds the rules that are missing from the ignore rules of this clone.
+// addExcludes adds the missing rules to the ignore rules of this clone.
 func addExcludes(repo *git.Repo, why string, lines []string) error {
 	path := repo.ExcludePath()
 	data, err := state.ReadOutside(path, maxGitFile)
@@ -267,10 +266,10 @@ func addExcludes(repo *git.Repo, why string, lines []string) error {
 	return state.ReplaceOutside(path, []byte(text+"# chipset: "+why+"\n"+add.String()))
 }
 
-// Sync makes the registered agents those of a definition: new ones get a hook
-// and an identity, in this order, because a registered agent without a hook
-// counts as corrupt; those that are no longer named are retired; retired ones
-// that are named again are revived. Durable when it returns nil.
+// Sync makes the registered agents those of a definition. New ones get a hook and
+// then an identity, because a registered agent without a hook counts as corrupt.
+// Agents that are no longer named are retired, and retired ones that are named
+// again are revived. Durable when it returns nil.
 func (r *Rig) Sync(ctx context.Context, def *definition.Definition) error {
 	now := r.Clock.Now()
 	named := map[state.AgentID]bool{state.Human: true}
@@ -331,12 +330,12 @@ func (r *Rig) retireUnnamed(ctx context.Context, named map[state.AgentID]bool, n
 		return err
 	}
 	for _, a := range all {
-		// A helper is its parent's, and never stands in the definition.
+		// A helper belongs to its parent, and is never in the definition.
 		if named[a.ID] || a.Status == agent.Retired || a.Parent != "" {
 			continue
 		}
 		if _, alive := r.Alive(a.ID); alive {
-			continue // somebody runs it on purpose; the next start retires it
+			continue // it is still running; the next start retires it
 		}
 		if err := r.reportUnread(ctx, &a); err != nil {
 			return err
@@ -348,9 +347,9 @@ func (r *Rig) retireUnnamed(ctx context.Context, named map[state.AgentID]bool, n
 	return nil
 }
 
-// reportUnread tells the person of mail that an agent who is about to be
-// retired will not read. It comes before the retirement, which nobody would
-// come back to after a crash; the id keeps it from being sent twice.
+// reportUnread tells the person about mail that an agent will not read because it
+// is about to be retired. It is sent before the retirement, because after a crash
+// nobody would send it; its id keeps it from being sent twice.
 func (r *Rig) reportUnread(ctx context.Context, a *agent.Agent) error {
 	unread, _, err := r.Mailbox(a.ID).Unread()
 	if err != nil || len(unread) == 0 {
@@ -374,18 +373,18 @@ func (r *Rig) reportUnread(ctx context.Context, a *agent.Agent) error {
 	return err
 }
 
-// maxReported bounds how many messages are named one by one.
+// maxReported bounds how many messages are listed.
 const maxReported = 20
 
-// Prepare makes a rig ready to run: what an interrupted init left undone is
-// completed, and the registered agents become those of def.
+// Prepare makes a rig ready to run: it completes an interrupted init, and makes the
+// registered agents those of def.
 func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
-	// Before all others, who need these folders for their locks.
+	// First, because everything else needs these folders for its locks.
 	if err := r.clearWays(ctx); err != nil {
 		return err
 	}
-	// Where there is no journal a power cut leaves files of the state with a second
-	// name, and nobody reads those.
+	// Without a journal a power cut can leave state files with a second name, and
+	// such files are not read.
 	if _, err := r.Tree.BreakAllHardLinks(r.Git.CommonDir()); err != nil {
 		return err
 	}
@@ -397,8 +396,8 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 	if err := r.freeRefFolders(ctx); err != nil {
 		return err
 	}
-	// What a power cut left of objects is taken by git for the objects themselves,
-	// and a worker that makes the same again would build on nothing.
+	// Git takes the empty files that a power cut leaves for the objects themselves,
+	// and a worker that makes the same object again would build on nothing.
 	if err := repair.RemoveEmptyObjects(r.Git); err != nil {
 		return err
 	}
@@ -416,15 +415,15 @@ func (r *Rig) Prepare(ctx context.Context, def *definition.Definition) error {
 // SnapshotRefs is the folder of refs on which snapshots of the state tree stand until their branch holds them.
 const SnapshotRefs = "refs/chipset/snapshot/"
 
-// WorkRefs is the folder of the branches that workers work on.
+// WorkRefs is the folder of the workers' branches.
 const WorkRefs = "refs/heads/polecat/"
 
-// RefFolders are the folders of refs that the rig makes in the repository.
+// RefFolders returns the folders of refs that the rig makes in the repository.
 func RefFolders() []string {
 	return []string{WorkRefs, "refs/chipset/", "refs/chipset/salvage/", "refs/chipset/landed/", SnapshotRefs}
 }
 
-// freeRefFolders puts aside what a power cut left in the way of the rig's refs.
+// freeRefFolders sets aside what a power cut left in place of the rig's refs.
 func (r *Rig) freeRefFolders(ctx context.Context) error {
 	paths, err := repair.Obstacles(ctx, r.Git, RefFolders()...)
 	for _, path := range paths {
@@ -435,7 +434,7 @@ func (r *Rig) freeRefFolders(ctx context.Context) error {
 }
 
 // keepDefinition keeps a copy of chipset.yaml where no stash or clean of the
-// checkout takes it.
+// checkout can remove it.
 func (r *Rig) keepDefinition() error {
 	data, err := state.ReadOutside(r.Tree.Abs(DefinitionName), definition.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {

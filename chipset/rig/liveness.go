@@ -12,7 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Stamp names the process that runs an agent, for a person to read. Only the agent's lock
+// Stamp describes the process that runs an agent, for people. Only the agent's lock
 // proves that the process is alive.
 type Stamp struct {
 	AgentID   state.AgentID   `json:"agent_id"`
@@ -35,7 +35,7 @@ func (o *ClaimedError) Unwrap() error { return state.ErrConflict }
 // Claim makes this process the one that runs an agent, until the lock is released or the
 // process ends in any way. Errors: *ClaimedError.
 func (r *Rig) Claim(ctx context.Context, id state.AgentID, session state.SessionID) (*state.Lock, error) {
-	// A probe of somebody else holds the lock for an instant: ask again.
+	// Another process's probe holds the lock for an instant: try again.
 	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	lock, err := r.Tree.Lock(ctx, state.LockAgent, string(id))
@@ -55,7 +55,7 @@ func (r *Rig) Claim(ctx context.Context, id state.AgentID, session state.Session
 	return lock, nil
 }
 
-// Substitute does something in the place of an agent that no process speaks for. Errors: *ClaimedError.
+// Substitute calls do in place of an agent that no process runs. Errors: *ClaimedError.
 func (r *Rig) Substitute(ctx context.Context, id state.AgentID, session state.SessionID, do func() error) error {
 	lock, err := r.Claim(ctx, id, session)
 	if err != nil {
@@ -68,11 +68,11 @@ func (r *Rig) Substitute(ctx context.Context, id state.AgentID, session state.Se
 
 func stampPath(id state.AgentID) state.Path { return state.RunDir.Join("agents", string(id)+".json") }
 
-// Unstamp takes the stamp of an agent away whose lock the caller holds and is
-// about to release. It is advice only: one that stays behind misleads nobody.
+// Unstamp removes the stamp of an agent whose lock the caller holds and is about to
+// release. A stamp that stays behind does no harm.
 func (r *Rig) Unstamp(id state.AgentID) { _ = r.Tree.Remove(stampPath(id)) }
 
-// Stamps lists the agents that have a stamp, and what else lies among them.
+// Stamps lists the agents that have a stamp, and foreign files in their folder.
 func (r *Rig) Stamps() (agents []state.AgentID, foreign []state.Path, err error) {
 	entries, err := r.Tree.List(StampDir)
 	if err != nil {
@@ -90,8 +90,8 @@ func (r *Rig) Stamps() (agents []state.AgentID, foreign []state.Path, err error)
 	return agents, foreign, nil
 }
 
-// StampDir is where liveness stamps appear; a change there is news of a
-// process that came.
+// StampDir is the folder of the stamps; a change there says that a process has
+// started or ended.
 const StampDir = state.RunDir + "/agents"
 
 func (r *Rig) stamp(id state.AgentID) (Stamp, error) {
@@ -100,7 +100,7 @@ func (r *Rig) stamp(id state.AgentID) (Stamp, error) {
 	return s, err
 }
 
-// Alive reports whether a process speaks for the agent now, and which.
+// Alive reports whether a process runs the agent now, and which.
 func (r *Rig) Alive(id state.AgentID) (Stamp, bool) {
 	if !r.Tree.IsLocked(state.LockAgent, string(id)) {
 		return Stamp{AgentID: id}, false
@@ -110,20 +110,20 @@ func (r *Rig) Alive(id state.AgentID) (Stamp, bool) {
 	return s, true
 }
 
-// IsLent reports whether somebody has an agent's session in hand now.
+// IsLent reports whether a person has taken over an agent's session.
 func (r *Rig) IsLent(id state.AgentID) bool { return r.Tree.IsLocked(state.LockLease, string(id)) }
 
 // WorkerDir holds the exit records of the workers' sessions.
 const WorkerDir = state.RunDir + "/workers"
 
-// ExitRecord is where the supervisor of a session's worker records whether it runs,
-// and how it ended.
+// ExitRecord is the file in which the supervisor of a session's worker records whether
+// it runs, and how it ended.
 func ExitRecord(s state.SessionID) state.Path { return WorkerDir.Join(string(s) + ".json") }
 
-// WorkerExit reads the exit record of a session's worker, see process.ReadExit.
+// WorkerExit reads the exit record of a session's worker with process.ReadExit.
 func (r *Rig) WorkerExit(s state.SessionID) (exit process.Exit, found bool, err error) {
 	return process.ReadExit(r.Tree.Abs(ExitRecord(s)))
 }
 
-// Transcript is what the worker of a session prints.
+// Transcript is the file with what the worker of a session prints.
 func Transcript(s state.SessionID) state.Path { return state.LogDir.Join(string(s) + ".log") }

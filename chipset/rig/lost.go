@@ -12,7 +12,7 @@ import (
 // IdentityFile is the path of the tree's identity below .chipset.
 const IdentityFile = string(state.StateDir) + "/rig.json"
 
-// Snapshot is what is known of the tree of a rig from a time before it was lost.
+// Snapshot is a saved state tree of a rig that was lost.
 type Snapshot struct {
 	Rig state.RigID
 	// Files are those of the tree without its identity.
@@ -20,7 +20,7 @@ type Snapshot struct {
 }
 
 // LostError is returned by Init for a repository whose rig is gone: git's own folder
-// names it, and its tree is not there.
+// names it, but its tree is missing.
 type LostError struct {
 	Dir string
 	Rig state.RigID
@@ -33,8 +33,8 @@ func (l *LostError) Error() string {
 // Unwrap makes it a conflict.
 func (l *LostError) Unwrap() error { return state.ErrConflict }
 
-// lost returns a *LostError for a repository that had a rig at this place. unused has
-// found no tree.
+// lost returns a *LostError for a repository that had a rig at this place. The caller
+// has checked that there is no tree.
 func lost(repo *git.Repo) error {
 	dir := repo.TopLevel()
 	if recorded(repo) != dir {

@@ -16,8 +16,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// Records are what all stores of a rig hold. The stores are read one after the
-// other, so in a rig that runs two of them may show two different moments.
+// Records are the contents of all stores of a rig. The stores are read one after the
+// other, so in a running rig two of them may show two different moments.
 type Records struct {
 	At        state.Time
 	Agents    []agent.Agent
@@ -31,13 +31,13 @@ type Records struct {
 	Incidents []incident.Incident
 	// Pauses are those in force.
 	Pauses []pause.Pause
-	// Alive are the agents that a process speaks for.
+	// Alive are the agents that a process runs.
 	Alive map[state.AgentID]Stamp
-	// Unreadable is why objects are missing here.
+	// Unreadable are the errors of objects that could not be read.
 	Unreadable []error
 }
 
-// ReadAll reads all stores. What can't be read is in Unreadable; the error is for
+// ReadAll reads all stores. Unreadable objects are in Unreadable; the error is for
 // folders.
 func (r *Rig) ReadAll(ctx context.Context) (*Records, error) {
 	s := &Records{At: r.Clock.Now(), Retire: map[state.AssignmentID]*retire.Record{}}
@@ -55,9 +55,9 @@ func (r *Rig) ReadAll(ctx context.Context) (*Records, error) {
 	return s, ctx.Err()
 }
 
-// ReadOutline is ReadAll for an overview: of beads it holds outlines, of merge
-// requests the live ones, of ended attempts nothing but what can't be read. Its
-// cost hardly grows with what has landed.
+// ReadOutline is ReadAll for an overview: it holds outlines of beads, only live merge
+// requests, and no ended attempts (except for unreadable ones). Its cost hardly grows
+// with the number of landed beads.
 func (r *Rig) ReadOutline(ctx context.Context) (*Records, error) {
 	s := &Records{At: r.Clock.Now()}
 	var err error
@@ -101,10 +101,10 @@ func readStore[T any](s *Records, failed *error, into *[]T, all func() ([]T, []e
 	}
 }
 
-// IsAlive reports whether a process speaks for an agent.
+// IsAlive reports whether a process runs an agent.
 func (s *Records) IsAlive(id state.AgentID) bool { _, yes := s.Alive[id]; return yes }
 
-// Agent is the record of an agent, or nil.
+// Agent returns the record of an agent, or nil.
 func (s *Records) Agent(id state.AgentID) *agent.Agent {
 	for i := range s.Agents {
 		if s.Agents[i].ID == id {
@@ -114,7 +114,7 @@ func (s *Records) Agent(id state.AgentID) *agent.Agent {
 	return nil
 }
 
-// DispatchOf is the dispatch record of a bead, or nil.
+// DispatchOf returns the dispatch record of a bead, or nil.
 func (s *Records) DispatchOf(id state.BeadID) *dispatch.Record {
 	for i := range s.Dispatch {
 		if s.Dispatch[i].BeadID == id {
@@ -124,7 +124,7 @@ func (s *Records) DispatchOf(id state.BeadID) *dispatch.Record {
 	return nil
 }
 
-// RequestOf is the merge request of an assignment, or nil.
+// RequestOf returns the merge request of an assignment, or nil.
 func (s *Records) RequestOf(a state.AssignmentID) *mergequeue.Request {
 	return mergequeue.Find(s.Queue, a)
 }

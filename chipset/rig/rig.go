@@ -60,7 +60,7 @@ type Rig struct {
 	Incidents incident.Store
 	Pauses    pause.Store
 	Spend     spend.Store
-	// Permissions are what the person has decided for good.
+	// Permissions are the person's remembered decisions.
 	Permissions permission.Store
 	Events      *event.Log
 	Hooks       hook.Store
@@ -78,7 +78,7 @@ type DefinitionError struct{ Problems definition.Problems }
 
 func (e *DefinitionError) Error() string { return e.Problems.Error() }
 
-// ErrNoRig is returned when no rig is found where one was looked for.
+// ErrNoRig is returned when no rig is found.
 var ErrNoRig = errors.New("no rig here")
 
 // Open opens the rig whose .chipset lies in dir. Errors: ErrNoRig, ErrUntrusted,
@@ -87,8 +87,8 @@ func Open(ctx context.Context, dir string, clock state.Clock) (*Rig, error) {
 	return open(ctx, dir, clock, true, trusted)
 }
 
-// OpenState is Open for commands that need neither the definition to be valid
-// nor git to be there: what can't be had is nil.
+// OpenState is Open for commands that need neither a valid definition nor git: Def or
+// Git is nil if it is not available.
 func OpenState(ctx context.Context, dir string, clock state.Clock) (*Rig, error) {
 	return open(ctx, dir, clock, false, trusted)
 }
@@ -115,8 +115,8 @@ func open(ctx context.Context, dir string, clock state.Clock, strict bool, check
 	def, problems, err := LoadDefinition(filepath.Join(root, DefinitionName), definition.Options{ForceCount: true})
 	copied := false
 	if errors.Is(err, state.ErrNotFound) {
-		// A stash or a clean took it, or another branch is checked out: the rig
-		// goes on with what it was last started with.
+		// A stash or a clean has removed it, or another branch is checked out: the rig
+		// continues with the definition of its last start.
 		if again, p, e := LoadDefinition(tree.Abs(definitionCopy), definition.Options{ForceCount: true}); e == nil {
 			def, problems, err, copied = again, p, nil, true
 		}
@@ -136,9 +136,8 @@ func open(ctx context.Context, dir string, clock state.Clock, strict bool, check
 	return r, nil
 }
 
-// unborn tells a .chipset that came with a clone, and that init was never run
-// on, from one whose state was lost: state/ holds nothing, and git has no record
-// of a rig.
+// unborn reports whether a .chipset came with a clone and was never initialised, as
+// opposed to one whose state was lost: state/ is empty, and git has no record of a rig.
 func unborn(ctx context.Context, dir, root string) bool {
 	entries, err := os.ReadDir(filepath.Join(root, string(state.StateDir)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(entries) > 0 {
@@ -151,7 +150,7 @@ func unborn(ctx context.Context, dir, root string) bool {
 	return recorded(repo) == ""
 }
 
-// definitionCopy is what the rig was last started with.
+// definitionCopy is the definition of the rig's last start.
 const definitionCopy = state.RunDir + "/" + DefinitionName
 
 func assemble(dir string, tree *state.Tree, def *definition.Definition, repo *git.Repo, clock state.Clock) *Rig {
@@ -193,8 +192,8 @@ func CheckCommands() definition.Options {
 	return definition.Options{LookPath: exec.LookPath, ParseCommand: process.ParseCommand}
 }
 
-// Mailbox is the mailbox of an agent; the same one for the same agent, so that
-// what it remembers is shared.
+// Mailbox returns the mailbox of an agent; always the same one for an agent, so that
+// its cache is shared.
 func (r *Rig) Mailbox(id state.AgentID) *mail.Mailbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,8 +206,8 @@ func (r *Rig) Mailbox(id state.AgentID) *mail.Mailbox {
 	return b
 }
 
-// Follow makes whatever looks at the rig's folders again and again look only at
-// what the watcher reported. It is for processes that run for long.
+// Follow makes the stores and mailboxes read again only what the watcher reports as
+// changed. It is for long-running processes.
 func (r *Rig) Follow(w *state.Watcher) {
 	r.mu.Lock()
 	r.watcher = w
@@ -228,10 +227,10 @@ func (r *Rig) Follow(w *state.Watcher) {
 	r.Hooks.Follow(w)
 }
 
-// Slot is the nudge slot of an agent.
+// Slot returns the nudge slot of an agent.
 func (r *Rig) Slot(id state.AgentID) nudge.Slot { return nudge.NewSlot(r.Tree, id, r.Events) }
 
-// Role returns the id of the agent with a role that exists once.
+// Role returns the id of the only agent with a role.
 func (r *Rig) Role(role definition.Role) state.AgentID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,22 +251,22 @@ func (r *Rig) Role(role definition.Role) state.AgentID {
 	return id
 }
 
-// names are what Role has found in a definition: every tick asks.
+// names caches the results of Role, which every tick calls.
 type names struct {
 	def *definition.Definition
 	ids map[definition.Role]state.AgentID
 }
 
-// Mayor is the mayor's id.
+// Mayor returns the mayor's id.
 func (r *Rig) Mayor() state.AgentID { return r.Role(definition.RoleMayor) }
 
-// Witness is the witness's id.
+// Witness returns the witness's id.
 func (r *Rig) Witness() state.AgentID { return r.Role(definition.RoleWitness) }
 
-// Refinery is the refinery's id.
+// Refinery returns the refinery's id.
 func (r *Rig) Refinery() state.AgentID { return r.Role(definition.RoleRefinery) }
 
-// Name is what chipset.yaml calls the rig, or its ID while that can't be read.
+// Name returns the rig's name in chipset.yaml, or its ID while that can't be read.
 func (r *Rig) Name() string {
 	if r.Def != nil && r.Def.Rig.Name != "" {
 		return r.Def.Rig.Name
@@ -275,13 +274,13 @@ func (r *Rig) Name() string {
 	return string(r.Tree.RigID())
 }
 
-// Worktree is where an agent works.
+// Worktree returns the path of an agent's worktree.
 func (r *Rig) Worktree(id state.AgentID) string {
 	return r.Tree.Abs(state.WorktreeDir.Join(string(id)))
 }
 
-// Target is the branch that work lands on: the one that the definition names, or the
-// repository's own, also while the definition can't be read.
+// Target returns the branch that work lands on: the one that the definition names, else,
+// or if the definition can't be read, the repository's default.
 func (r *Rig) Target(ctx context.Context) (git.Branch, error) {
 	if r.Def != nil && r.Def.Merge.Target != "" {
 		return git.ParseBranch(r.Def.Merge.Target)

@@ -27,11 +27,10 @@ func (r *Rig) CopyOf() string {
 	return from
 }
 
-// Settle makes a rig that was moved or copied whole to another place at home there:
-// the links between git and the worktrees lead to each other again, and git's folder
-// says where the rig is. Nothing of the rig that it was copied from is touched, and
-// its processes are not taken for those of this one: what they were doing counts as
-// not done. Durable when it returns nil.
+// Settle adapts a rig that was moved or copied as a whole to its new place: it repairs
+// the links between git and the worktrees, and records the place in git's folder. A rig
+// that it was copied from is not touched, and the records of that rig's processes are
+// removed: what they were doing counts as not done. Durable when it returns nil.
 func (r *Rig) Settle() error {
 	found, err := r.Tree.List(state.WorktreeDir)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrUntrusted is returned by [Open] and [OpenState] for a rig that the person has neither made here nor
-// trusted: its files came with the repository, or belong to another user. Nothing of it is believed.
+// trusted: its files came with the repository, or belong to another user. Nothing in it is used.
 var ErrUntrusted = errors.New("this rig is not trusted here")
 
 // trusted checks that git's own folder, which no commit can write to, names the tree in dir, and that the tree is the
@@ -36,7 +36,7 @@ func trusted(dir string, tree *state.Tree) error {
 	return nil
 }
 
-// rememberedID is the rig that git's folder names, "" for none. It asks no git, which can't open a damaged repository.
+// rememberedID returns the rig that git's folder names, "" for none. It does not run git, which can't open a damaged repository.
 func rememberedID(dir string) (state.RigID, error) {
 	data, err := state.ReadOutside(filepath.Join(commonDir(dir), idName), maxPointer)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
@@ -45,7 +45,7 @@ func rememberedID(dir string) (state.RigID, error) {
 	return state.RigID(strings.TrimSpace(string(data))), nil
 }
 
-// owned returns ErrUntrusted for a tree of another user. Below sudo it may be that of who called it.
+// owned returns ErrUntrusted for a tree of another user. Under sudo it may belong to the user who called sudo.
 func owned(root string) error {
 	for _, p := range []string{root, filepath.Join(root, string(state.StateDir)), filepath.Join(root, string(state.StateDir), "rig.json")} {
 		info, err := os.Lstat(p)
@@ -61,9 +61,9 @@ func owned(root string) error {
 	return nil
 }
 
-// OpenUntrusted is OpenState for a rig that came with its repository, for a person to look at. Errors: also
-// state.ErrConflict for one that is trusted, ErrUntrusted for one of another user,
-// git.ErrNotRepo without a repository, which would have to name it.
+// OpenUntrusted is OpenState for a rig that came with its repository, so that a person can inspect it. Further errors:
+// state.ErrConflict for a trusted rig, ErrUntrusted for one of another user, git.ErrNotRepo outside of a
+// repository.
 func OpenUntrusted(ctx context.Context, dir string, clock state.Clock) (*Rig, error) {
 	r, err := open(ctx, dir, clock, false, func(_ string, tree *state.Tree) error { return owned(tree.Root()) })
 	if err != nil {
@@ -78,5 +78,5 @@ func OpenUntrusted(ctx context.Context, dir string, clock state.Clock) (*Rig, er
 	return r, nil
 }
 
-// Trust takes a rig that came with its repository over, as if it had been made here. Durable when it returns nil.
+// Trust makes a rig that came with its repository the rig of this repository. Durable when it returns nil.
 func (r *Rig) Trust() error { return remember(r.Git, r.Dir, r.Tree.RigID()) }

@@ -9,18 +9,18 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Attachment says whose session a person takes over, and where.
+// Attachment are the options of Attach.
 type Attachment struct {
 	Agent state.AgentID
 	// Self is the path of this binary, for the supervisor of the client.
 	Self     string
 	Terminal *os.File
-	// Say prints one line, before the client has the terminal.
+	// Say prints one line before the client takes the terminal.
 	Say func(format string, args ...any)
 }
 
-// Attach takes the session of a polecat's worker over, until the person leaves it. It returns what
-// execute.Polecat.Attach does.
+// Attach takes over the session of a polecat's worker until the person leaves it. Errors: those of
+// execute.Polecat.Attach.
 func Attach(ctx context.Context, r *rig.Rig, a Attachment) error {
 	p := execute.NewPolecat(execute.Agent{Rig: r, ID: a.Agent, Session: state.NewSessionID(), Self: a.Self, Say: a.Say})
 	defer p.Close()

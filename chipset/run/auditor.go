@@ -12,9 +12,9 @@ import (
 // lastSnapshot bounds the snapshot that is taken when the rig ends.
 const lastSnapshot = 5 * time.Second
 
-// takeSnapshots commits snapshots of the state tree every audit.every, and where the definition gives the
-// interval also at the start and at the end. Of all processes of a rig, the one that holds the lock does it; when
-// it ends, another takes over.
+// takeSnapshots commits snapshots of the state tree every audit.every, and also at the start and at the end if the
+// definition gives the interval. Of all processes of a rig, the one that holds the lock does it; when it ends,
+// another takes over.
 func (p *Process) takeSnapshots(ctx context.Context) error {
 	a := &auditor{Process: p}
 	defer a.end()
@@ -33,7 +33,7 @@ func (p *Process) takeSnapshots(ctx context.Context) error {
 	}
 }
 
-// auditor is the one of this process.
+// auditor takes the snapshots of this process.
 type auditor struct {
 	*Process
 	lock     *state.Lock
@@ -55,7 +55,7 @@ func (a *auditor) mine() (bool, error) {
 	return err == nil, err
 }
 
-// snapshot tries once, and reports the same trouble once.
+// snapshot tries to take a snapshot, and reports the same failure only once.
 func (a *auditor) snapshot(ctx context.Context) {
 	yes, err := a.mine()
 	if err == nil && yes {
@@ -76,7 +76,7 @@ func (a *auditor) snapshot(ctx context.Context) {
 	}
 }
 
-// end records how the rig was left, if this process is the one that does.
+// end takes the last snapshot, if this process holds the lock.
 func (a *auditor) end() {
 	if a.lock == nil {
 		return

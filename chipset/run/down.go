@@ -14,24 +14,24 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// DownOptions say how a rig is brought to its end.
+// DownOptions are the options of Down.
 type DownOptions struct {
 	// Now stops workers at once instead of asking and waiting.
 	Now bool
-	// Patience is how long agents may finish what they do before they are
-	// signalled; Insist how long they may take to end then.
+	// Patience is how long agents may take to finish before they are signalled;
+	// Insist is how long they may take to end after each signal.
 	Patience, Insist time.Duration
 	By               state.AgentID
 	Say              func(format string, args ...any)
 }
 
-// pollInterval is how often a lock is looked at that sends no notification.
+// pollInterval is how often locks are polled, which send no notification.
 const pollInterval = 50 * time.Millisecond
 
 // Down asks every running agent to finish by mail that names its session,
 // waits, then signals the processes (TERM, then KILL). It returns how many
-// agents were running. Nothing is lost either way: the next start goes on with the
-// sessions that a signal cut off.
+// agents were running. Nothing is lost either way: the next start continues
+// interrupted sessions.
 func Down(ctx context.Context, r *rig.Rig, opts DownOptions) (int, error) {
 	running, err := alive(r)
 	if err != nil || len(running) == 0 {
@@ -103,7 +103,7 @@ func waitGone(ctx context.Context, r *rig.Rig, running []rig.Stamp, limit time.D
 	for {
 		left := running[:0]
 		for _, s := range running {
-			// Another session means that the one that was asked is gone.
+			// If there is another session, the one that was asked is gone.
 			if now, ok := r.Alive(s.AgentID); ok && now.Session == s.Session {
 				left = append(left, s)
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// finishOn asks the agents of this process to finish what they do once drain is closed, and says what is
-// still at work. It returns an error when they can't be asked.
+// finishOn asks the agents of this process to finish once drain is closed, and says which are still at
+// work. It returns an error when they can't be asked.
 func (p *Process) finishOn(ctx context.Context, drain <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -40,8 +40,8 @@ func (p *Process) finishOn(ctx context.Context, drain <-chan struct{}) error {
 	}
 }
 
-// askOwn asks the agents of this process that have not been asked. The refinery lands until the others
-// have ended.
+// askOwn asks the agents of this process that have not yet been asked. The refinery is asked last, so that
+// it lands what the others finish.
 func (p *Process) askOwn(ctx context.Context, asked map[state.SessionID]bool) error {
 	running, err := alive(p.Rig)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Process) atWork() ([]string, error) {
 	return working, nil
 }
 
-// finishing says what a rig that drains waits for.
+// finishing says what a draining rig waits for.
 func finishing(working []string) string {
 	if len(working) == 0 {
 		return "taking no new work; no worker is running"

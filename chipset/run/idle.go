@@ -25,10 +25,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Waiting is returned by Up when all the rig can do is done, but beads wait
+// Waiting is returned by Up when the rig has done all it can, but beads wait
 // for a person.
 type Waiting struct {
-	// Beads name what waits, with why: beads that wait for the same reason together.
+	// Beads holds one line for each reason: the beads that wait for it, and the reason.
 	Beads []string
 }
 
@@ -36,13 +36,12 @@ func (w *Waiting) Error() string {
 	return "the rig is idle, but waits for you: " + strings.Join(w.Beads, "; ")
 }
 
-// stillness is how long a rig that only waits for a person must have been
-// still: what it waits for may be tried again by itself, and a worker that asked
-// and has ended may still be retired for how it ended.
+// stillness is how long nothing may have happened in a rig that only waits for a
+// person: the rig may retry by itself, and a worker that asked and has ended may
+// still be retired for the way it ended.
 const stillness = 3 * time.Second
 
-// lookPacing is how long after a change the rig is looked at: whether all is
-// done is worth knowing soon, not at every step.
+// lookPacing is the least time between two looks at whether the rig is idle.
 const lookPacing = 50 * time.Millisecond
 
 // awaitIdle returns errIdle or *Waiting when nothing is left to do.
@@ -88,11 +87,11 @@ func (p *Process) awaitIdle(ctx context.Context) error {
 	}
 }
 
-// remaining is what a rig still has to do.
+// remaining is the work that is left in a rig.
 type remaining struct {
-	// Busy counts what will go on by itself.
+	// Busy counts what will continue by itself.
 	Busy int
-	// Waits names what waits for a person, with why.
+	// Waits lists what waits for a person, each with the reason.
 	Waits []string
 	// Held is true when the head of the merge queue waits for a person.
 	Held bool
@@ -106,7 +105,7 @@ type remaining struct {
 	nobodyFree bool
 }
 
-// paused is why a bead waits for the person to mend what its scope is paused for, or "".
+// paused returns the pause for which a bead waits until a person acts, as text, or "".
 func (l *remaining) paused(r *rig.Rig, b *bead.Bead) string {
 	if len(l.pauses) == 0 {
 		return ""
@@ -117,14 +116,14 @@ func (l *remaining) paused(r *rig.Rig, b *bead.Bead) string {
 	return ""
 }
 
-// idle is true when nothing will happen any more by itself.
+// idle reports whether nothing more will happen by itself.
 func (l remaining) idle() bool { return l.Busy == 0 }
 
-// stuck is true when all that is busy waits behind the merge queue's head.
+// stuck reports whether everything that is left waits behind the head of the merge queue.
 func (l remaining) stuck() bool { return l.Busy > 0 && l.Held }
 
-// addTarget adds that the target branch is lost: nothing goes on before a person had it
-// put right.
+// addTarget adds a lost target branch to what waits for a person: nothing continues
+// until it is restored.
 func (l *remaining) addTarget(ctx context.Context, r *rig.Rig) error {
 	err := environment.TargetLost(ctx, r)
 	if !errors.Is(err, state.ErrCorrupt) {
@@ -195,8 +194,8 @@ func countHooks(r *rig.Rig, began state.Time) (remaining, error) {
 	return left, err
 }
 
-// heldBySession reports whether the person's own session has the worktree of what is on its hook, and has not said how it
-// ended: nothing goes on with it by itself.
+// heldBySession reports whether the person's own session is working on what is on the hook, and has not reported an end:
+// nothing continues it by itself.
 func heldBySession(r *rig.Rig, h *hook.Hook) bool {
 	a, err := r.Agents.Get(string(h.AgentID))
 	if err != nil || !a.IsSession() || !carry.IsGiven(r, h) {
@@ -213,14 +212,14 @@ func (l *remaining) asksFor(id state.BeadID, what string) {
 	l.asks[id] = what
 }
 
-// unreadable adds files that can't be read to what waits for a person.
+// unreadable adds unreadable files to what waits for a person.
 func (l *remaining) unreadable(bad []error) {
 	for _, err := range bad {
 		l.Waits = append(l.Waits, "unreadable: "+err.Error())
 	}
 }
 
-// countRemaining counts what is left to do.
+// countRemaining counts the work that is left.
 func countRemaining(r *rig.Rig, began state.Time) (remaining, error) {
 	left, err := countHooks(r, began)
 	if err != nil {
@@ -255,8 +254,8 @@ func countRemaining(r *rig.Rig, began state.Time) (remaining, error) {
 	return left, nil
 }
 
-// allAsk reports whether work is left to nobody because all polecats that run wait for an
-// answer of the person.
+// allAsk reports whether nobody is left to do work, because all running polecats wait for
+// an answer of the person.
 func (l *remaining) allAsk(r *rig.Rig) (bool, error) {
 	if len(l.asking) == 0 {
 		return false, nil
@@ -268,7 +267,7 @@ func (l *remaining) allAsk(r *rig.Rig) (bool, error) {
 	}), err
 }
 
-// unfinished counts pipelines that have not come to their end.
+// unfinished counts dispatches and retirements that are not complete.
 func unfinished(r *rig.Rig) (int, error) {
 	dispatches, _, err := r.Dispatch.Select(func(d *dispatch.Record) bool { return d.Stage != dispatch.Confirmed })
 	if err != nil {
@@ -278,7 +277,7 @@ func unfinished(r *rig.Rig) (int, error) {
 	return len(dispatches) + len(ends), err
 }
 
-// behind counts convoys whose progress the mayor has not written yet.
+// behind counts landed convoys whose completion the mayor has not yet recorded.
 func behind(r *rig.Rig, beads []bead.Bead) (int, error) {
 	convoys, _, err := r.Convoys.All()
 	if err != nil {
@@ -313,8 +312,7 @@ func (l *remaining) countBeads(r *rig.Rig, beads []bead.Bead, queue []mergequeue
 		case b.Status == bead.Open && l.nobodyFree:
 			held[b.ID] = "all polecats wait for you"
 		case b.Status == bead.Done && mr == nil:
-			// The request is published right after; what is still on its way to
-			// that is counted by its retire record.
+			// The request follows at once; until then its retire record is counted.
 			held[b.ID] = "done, but without a merge request"
 		case mr != nil && mr.IsHeld():
 			held[b.ID] = "it changes " + mr.Held.Summary() + ", which wants your word"
@@ -367,7 +365,7 @@ func (l *remaining) countBeads(r *rig.Rig, beads []bead.Bead, queue []mergequeue
 // maxNamed is how many beads that wait for the same reason are named.
 const maxNamed = 5
 
-// mayLand reports whether nothing keeps a request from landing in its turn.
+// mayLand reports whether a request can land in its turn.
 func mayLand(r mergequeue.Request) bool {
 	return (r.Status == mergequeue.Pending || r.Status == mergequeue.Merging) && r.Waiting == "" && !r.IsHeld()
 }
@@ -377,7 +375,7 @@ func (l *remaining) countQueue(queue []mergequeue.Request, byID map[state.BeadID
 	for i := range queue {
 		r := &queue[i]
 		if r.Unannounced() {
-			l.Busy++ // its mail is still to come
+			l.Busy++ // its mail is not yet sent
 		}
 		switch r.Status {
 		case mergequeue.Merging, mergequeue.Pending:

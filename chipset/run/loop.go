@@ -19,32 +19,32 @@ import (
 	"github.com/gastown-chipset/chipset/state/need"
 )
 
-// Process is what all agents of one process share.
+// Process holds what all agents of one process share.
 type Process struct {
 	Rig *rig.Rig
 	// Self is the path of this binary, for the supervisor of workers.
 	Self string
-	// Watcher is nil where notification is unavailable; the agents then only poll with each tick.
+	// Watcher is nil if notification is not available; the agents then poll at each tick.
 	Watcher *state.Watcher
-	// Say prints one line for whoever watches.
+	// Say prints one line for the person.
 	Say func(format string, args ...any)
 
 	began time.Time // on the clock that never jumps
 	// said are the needs that were announced.
 	said map[need.Key]bool
-	// teller is nil where nobody is to be notified.
+	// teller is nil if nobody is to be notified.
 	teller *teller
 }
 
-// gcPercent trades a few MiB for a third of the collector's work: a rig lives
-// on small, short-lived values.
+// gcPercent trades a few MiB for a third of the collector's work: most values of a
+// rig are small and short-lived.
 const gcPercent = 400
 
-// Notification says whether a process asks the system for notifications of changes.
+// Notification says whether a process uses file notifications.
 type Notification bool
 
-// Notified is usual. Unnotified agents look with every tick, as they do where
-// the system tells nothing.
+// Notified is the default. Unnotified agents poll at every tick, as they do where
+// notification is not available.
 const (
 	Notified   Notification = true
 	Unnotified Notification = false
@@ -53,7 +53,7 @@ const (
 var errSwitchedOff = errors.New("it is switched off")
 
 // NewProcess prepares this process to run agents of a rig: it watches the
-// tree, and sweeps what dead processes left unfinished in it.
+// tree, and removes temporary files of dead processes.
 func NewProcess(r *rig.Rig, notified Notification, say func(format string, args ...any)) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -79,7 +79,7 @@ func watcher(t *state.Tree, notified Notification) (*state.Watcher, error) {
 	return state.NewWatcher(t)
 }
 
-// Close ends the notification and makes the event log durable.
+// Close stops watching, and makes the event log durable.
 func (p *Process) Close() {
 	if p.Watcher != nil {
 		_ = p.Watcher.Close() // nothing was written
@@ -123,7 +123,7 @@ func (p *Process) RunAgent(ctx context.Context, id state.AgentID) error {
 		return err
 	}
 	defer lock.Unlock()
-	if !record.IsSession() { // the status of that says whether there is a session
+	if !record.IsSession() { // the status of a session's agent says whether there is a session
 		if err := p.Rig.Agents.Begin(ctx, id, session, p.Rig.Clock.Now()); err != nil {
 			return err
 		}
@@ -141,16 +141,16 @@ func (p *Process) RunAgent(ctx context.Context, id state.AgentID) error {
 	return err
 }
 
-// end records that the process no longer speaks for the agent. It must succeed
-// also when ctx has ended.
+// end records that the process no longer runs the agent. It uses a context of its
+// own, because that of the process may have ended.
 func (p *Process) end(id state.AgentID, session state.SessionID) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	// Advice only: the liveness lock is what counts.
+	// For people only: the liveness lock decides.
 	_ = p.Rig.Agents.End(ctx, id, session, p.Rig.Clock.Now())
 }
 
-// drive ticks a runner: on news, on its own timer, and at least every tick of
+// drive ticks a runner: after changes, on its own timer, and at least every tick of
 // the rig.
 func (p *Process) drive(ctx context.Context, id state.AgentID, runner execute.Runner, alive *state.Lock) error {
 	var changed <-chan struct{}
@@ -204,7 +204,7 @@ func (p *Process) drive(ctx context.Context, id state.AgentID, runner execute.Ru
 	}
 }
 
-// flat is an error on one line; what failed together stands one after the other.
+// flat returns an error as one line, with joined errors one after the other.
 func flat(err error) string {
 	text := err.Error()
 	var all *multierror.Error
@@ -218,7 +218,7 @@ func flat(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// manyConflicts in a row are said, once.
+// manyConflicts is after how many conflicts in a row a warning is printed, once.
 const manyConflicts = 50
 
 // pace waits until a tick may begin; false when ctx ended.
@@ -237,16 +237,16 @@ func pace(ctx context.Context, last time.Time, least time.Duration) bool {
 	}
 }
 
-// untilTick is how long it is to the next tick of the process. All its agents
-// tick together: an idle process sleeps in between, and does not wake for each.
+// untilTick returns the time until the next tick of the process. All its agents tick
+// together, so that an idle process wakes once for all of them.
 func (p *Process) untilTick() time.Duration {
 	tick := p.Rig.Def.Rig.Tick
 	return tick - time.Since(p.began)%tick
 }
 
 // wait returns when there is something to do; false when ctx ended. After a
-// failure only the timer counts, because the failing tick's own writes are
-// news as well.
+// failure only the timer counts, because the failed tick's own writes are changes,
+// too.
 func (p *Process) wait(ctx context.Context, after time.Duration, changed, news <-chan struct{}, failed bool) bool {
 	limit := p.untilTick()
 	if failed {

@@ -17,8 +17,8 @@ import (
 type members struct {
 	*Process
 	opts *UpOptions
-	// running are those that this process runs, with what ends each. ended are those that were asked to
-	// end by mail, and are left alone from then on.
+	// running are those that this process runs, with the function that stops each. ended are those that
+	// were asked by mail to end, and are not started again.
 	running map[state.AgentID]context.CancelFunc
 	ended   map[state.AgentID]bool
 	over    chan memberEnd
@@ -30,7 +30,7 @@ type memberEnd struct {
 	err error
 }
 
-// runMembers runs the agent of a person's session from the time that a bead is on its hook until that is over.
+// runMembers runs the agent of a person's session while it holds a bead.
 func (p *Process) runMembers(ctx context.Context, opts *UpOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	m := &members{Process: p, opts: opts, running: map[state.AgentID]context.CancelFunc{}, ended: map[state.AgentID]bool{}, over: make(chan memberEnd)}
@@ -66,7 +66,7 @@ func (m *members) follow(ctx context.Context) error {
 	}
 }
 
-// mayMatter returns which hooks may be those of sessions: all but those of the agents that the rig has from its definition.
+// mayMatter reports which hooks may belong to sessions: all except those of the definition's agents.
 func (m *members) mayMatter() func(state.Path) bool {
 	own := map[string]bool{}
 	if all, _, err := m.Rig.Agents.All(); err == nil {
@@ -77,7 +77,7 @@ func (m *members) mayMatter() func(state.Path) bool {
 	return func(file state.Path) bool { return !own[file.Base()] }
 }
 
-// look starts and ends what has to be. What an earlier process left is looked for first, once.
+// look starts and stops agents as needed. The first time it also looks for what an earlier process has left.
 func (m *members) look(ctx context.Context, first bool) error {
 	agents, _, err := m.Rig.Agents.All()
 	if err != nil {
@@ -103,8 +103,8 @@ func (m *members) look(ctx context.Context, first bool) error {
 	return nil
 }
 
-// holds reports whether something is on an agent's hook, or with deep also whether an attempt of it is not retired yet or its
-// worktree is not free.
+// holds reports whether something is on an agent's hook; with deep also whether an attempt of the agent is not yet retired, or
+// its worktree is in use.
 func holds(r *rig.Rig, id state.AgentID, deep bool) (bool, error) {
 	h, err := r.Hooks.Get(string(id))
 	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt) {
@@ -125,7 +125,7 @@ func holds(r *rig.Rig, id state.AgentID, deep bool) (bool, error) {
 	return false, err
 }
 
-// start runs an agent until it is asked to end, or ctx ends.
+// start runs an agent until it is asked to end or ctx ends.
 func (m *members) start(ctx context.Context, id state.AgentID) {
 	running, stop := context.WithCancel(ctx)
 	m.running[id] = stop
@@ -142,7 +142,7 @@ func (m *members) start(ctx context.Context, id state.AgentID) {
 	})
 }
 
-// take notes that an agent does not run here any more.
+// take records that an agent no longer runs here.
 func (m *members) take(end memberEnd) error {
 	delete(m.running, end.id)
 	switch {

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// needsPace is the least time between two looks at what waits for the person.
+	// needsPace is the least time between two looks at the needs.
 	needsPace = 400 * time.Millisecond
-	// needsNet is when it is looked at without a notified change.
+	// needsNet is the most time between them, in case a notification is lost.
 	needsNet = 30 * time.Second
 )
 
-// announce says each need that was not said before. It is called by one goroutine at a time.
+// announce prints each new need. Only one goroutine at a time may call it.
 func (p *Process) announce(ctx context.Context) error {
 	needs, err := view.Needs(ctx, p.Rig)
 	for i := range needs {
@@ -30,8 +30,8 @@ func (p *Process) announce(ctx context.Context) error {
 	return err
 }
 
-// look announces what is new, and notifies the person of what came of the work. still says that nothing has changed,
-// ended that the rig ends because it is idle.
+// look announces new needs, and notifies the person of the results. still says that nothing has changed, ended that the
+// rig ends because it is idle.
 func (p *Process) look(ctx context.Context, still, ended bool) error {
 	err := p.announce(ctx)
 	if p.teller != nil {
@@ -40,8 +40,8 @@ func (p *Process) look(ctx context.Context, still, ended bool) error {
 	return err
 }
 
-// announceNeeds says what waits for the person: at the start all of it, then each new need
-// once, within a second.
+// announceNeeds prints what waits for the person: at the start everything, then each new
+// need once, within a second.
 func (p *Process) announceNeeds(ctx context.Context) error {
 	net := p.Rig.Def.Rig.Tick
 	var changed <-chan struct{}

@@ -15,20 +15,20 @@ import (
 	"github.com/gastown-chipset/chipset/state/need"
 )
 
-// teller notifies the person of each need once, and of what came of the work when the rig becomes idle.
+// teller notifies the person of each need once, and of the results when the rig becomes idle.
 type teller struct {
 	p    *Process
 	def  *definition.Notify
 	send func(n notify.Notice)
 	// began is when the process began.
 	began state.Time
-	// told is until when digests have told what came of the work.
+	// told is the end of the time that the last digest covered.
 	told state.Time
-	// busy says that there was work since.
+	// busy is true if there was work since then.
 	busy bool
-	// idle is since when that work rests, zero while it goes on.
+	// idle is since when the work rests, zero while it continues.
 	idle state.Time
-	// owes says that quiet hours have held a digest back.
+	// owes is true if quiet hours have held a digest back.
 	owes bool
 }
 
@@ -37,11 +37,11 @@ const owedPath = state.RunDir + "/digest.json"
 
 // owed is its content.
 type owed struct {
-	// Since is when what it tells begins.
+	// Since is the beginning of the time that the digest covers.
 	Since state.Time `json:"since"`
 }
 
-// startTeller begins to notify the person, where the definition says how. The returned function ends it.
+// startTeller starts notifying the person if the definition says how. The returned function stops it.
 func (p *Process) startTeller(terminal io.Writer) (end func()) {
 	def := &p.Rig.Def.Notify
 	if !def.Any() {
@@ -56,11 +56,11 @@ func (p *Process) startTeller(terminal io.Writer) (end func()) {
 	return n.Close
 }
 
-// quiet reports whether nothing may be told now.
+// quiet reports whether these are quiet hours.
 func (t *teller) quiet() bool { return t.def.Quiet.Contains(t.p.Rig.Clock().Local()) }
 
-// tell notifies the person of the needs that are new to them. partial means that not every need could be read.
-// What comes in quiet hours is told at the first look after them.
+// tell notifies the person of new needs. partial means that not every need could be read. Needs that arise in quiet
+// hours are reported at the first look after them.
 func (t *teller) tell(ctx context.Context, needs []view.Need, partial bool) error {
 	now := need.Current{Partial: partial, Quiet: t.quiet()}
 	for i := range needs {
@@ -81,8 +81,8 @@ func (t *teller) tell(ctx context.Context, needs []view.Need, partial bool) erro
 	return err
 }
 
-// digest notifies the person of what came of the work, once the rig has been idle for a moment, or ends because it is.
-// still says that nothing has changed since the last look.
+// digest notifies the person of the results once the rig has been idle for a moment, or ends because it is idle. still
+// says that nothing has changed since the last look.
 func (t *teller) digest(ctx context.Context, still, ended bool) error {
 	if !t.def.Digest {
 		return nil
@@ -97,7 +97,7 @@ func (t *teller) digest(ctx context.Context, still, ended bool) error {
 		return err
 	case busy:
 		if stamp, alive := t.p.Rig.Alive(t.p.Rig.Mayor()); alive && stamp.PID == os.Getpid() {
-			t.busy = true // the process that runs the mayor tells of it
+			t.busy = true // the process that runs the mayor reports it
 		}
 		t.idle = state.Time{}
 		return nil
@@ -119,7 +119,7 @@ func (t *teller) digest(ctx context.Context, still, ended bool) error {
 	return t.sum(summary, now)
 }
 
-// sum tells what came of the work.
+// sum sends a digest.
 func (t *teller) sum(summary *view.Summary, now state.Time) error {
 	notice, err := notify.OfDigest(t.p.Rig.Name(), summary)
 	if err == nil {
@@ -129,7 +129,7 @@ func (t *teller) sum(summary *view.Summary, now state.Time) error {
 	return err
 }
 
-// owe keeps a digest for the end of the quiet hours, also beyond the end of this process. That is durable when it returns.
+// owe keeps a digest for the end of the quiet hours, even if this process ends before. Durable when it returns nil.
 func (t *teller) owe(now state.Time) error {
 	if _, owes := t.owed(); !owes {
 		if err := t.p.Rig.Tree.ReplaceJSON(owedPath, owed{t.told}); err != nil {
@@ -140,14 +140,14 @@ func (t *teller) owe(now state.Time) error {
 	return nil
 }
 
-// owed returns since when a digest that was held back tells what came of the work. A file that can't be used counts as none.
+// owed returns the beginning of the time that a held-back digest covers. An unusable file counts as none.
 func (t *teller) owed() (since state.Time, owes bool) {
 	var o owed
 	err := t.p.Rig.Tree.ReadJSON(owedPath, &o)
 	return o.Since, err == nil
 }
 
-// settle sends a digest that was held back, unless another process has sent it meanwhile.
+// settle sends a held-back digest, unless another process has sent it meanwhile.
 func (t *teller) settle(ctx context.Context) error {
 	lock, err := t.p.Rig.Tree.Lock(ctx, state.LockRecord, "told")
 	if err != nil {
@@ -169,7 +169,7 @@ func (t *teller) settle(ctx context.Context) error {
 	return t.sum(summary, t.p.Rig.Clock.Now())
 }
 
-// isBusy reports whether something goes on by itself. While there is no work to tell of, only a hook in use counts.
+// isBusy reports whether work continues by itself. While there is nothing to report yet, only a hook in use counts.
 func (t *teller) isBusy(ctx context.Context, still bool) (bool, error) {
 	if !t.busy {
 		left, err := countHooks(t.p.Rig, t.began)

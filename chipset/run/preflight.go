@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// recheckEvery is the least time between two looks whether what a check has found is mended, retestEvery that of a
-	// setup or test. recheckShare is how much longer than the look itself the time after it is.
+	// recheckEvery is the least time between two repetitions of a failed check, retestEvery that for setup and test.
+	// recheckShare is how many times as long as the check itself the pause after it is at least.
 	recheckEvery, retestEvery, recheckShare = 5 * time.Second, time.Minute, 5
 )
 
-// preflight looks whether the rig can work, before anything is started. What fails pauses its scope.
+// preflight checks whether the rig can work, before anything is started. A failed check pauses its scope.
 func (p *Process) preflight(outer context.Context, opts UpOptions) error {
 	ctx, cancel := context.WithCancel(outer)
 	if opts.Timeout > 0 {
@@ -27,7 +27,7 @@ func (p *Process) preflight(outer context.Context, opts UpOptions) error {
 	defer cancel()
 	go func() {
 		select {
-		case <-opts.Drain: // nothing runs yet that could come to its end
+		case <-opts.Drain: // nothing runs yet that could finish
 			cancel()
 		case <-ctx.Done():
 		}
@@ -59,7 +59,7 @@ func (p *Process) preflightOptions() preflight.Options {
 	return preflight.Options{Self: p.Self, Say: p.Say}
 }
 
-// recheckPauses looks again at what checks have found, and ends the pauses of what is mended.
+// recheckPauses repeats failed checks, and ends the pauses of those that now pass.
 func (p *Process) recheckPauses(ctx context.Context) error {
 	ticker := time.NewTicker(recheckEvery)
 	defer ticker.Stop()
@@ -80,12 +80,12 @@ func (p *Process) recheckPauses(ctx context.Context) error {
 	}
 }
 
-// rechecks paces the looks at what is paused.
+// rechecks paces the repetition of failed checks.
 type rechecks struct {
 	p *Process
-	// next is when a check may be made again, by its name.
+	// next is when a check may be repeated, by its name.
 	next map[string]time.Time
-	// explained are the scopes whose client was looked at, with the beginning of the pause.
+	// explained are the scopes whose client was checked, with the beginning of the pause.
 	explained map[pause.Scope]state.Time
 }
 
@@ -111,7 +111,8 @@ func (r *rechecks) look(ctx context.Context, found *pause.Pause) (err error) {
 	return err
 }
 
-// explain looks whether a check finds what ended an attempt, so that no other attempt has to find out when it is mended.
+// explain looks for a check that fails for the same cause that ended an attempt, so that the check, and not another attempt,
+// finds out when it is fixed.
 func (p *Process) explain(ctx context.Context, ended *pause.Pause) error {
 	for _, c := range environment.Client(ctx, p.Rig, ended.Scope) {
 		if c.OK() || ctx.Err() != nil {

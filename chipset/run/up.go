@@ -17,39 +17,39 @@ import (
 )
 
 var (
-	// ErrTimeout is returned by Up when the rig was not idle in time.
+	// ErrTimeout is returned by Up after UpOptions.Timeout.
 	ErrTimeout = errors.New("timed out")
-	// ErrDrained is returned by Up when all agents have finished what they did, because of UpOptions.Drain.
+	// ErrDrained is returned by Up when all agents have finished because of UpOptions.Drain.
 	ErrDrained = errors.New("drained")
 )
 
-// UpOptions say how a whole rig runs.
+// UpOptions are the options of Up.
 type UpOptions struct {
-	// UntilIdle ends the rig when nothing is left that it could do.
+	// UntilIdle ends the rig when nothing is left to do.
 	UntilIdle bool
 	// Timeout ends it with ErrTimeout; 0 is never.
 	Timeout time.Duration
 	// Standby waits to take over where other processes run all agents.
 	Standby bool
-	// Needs says what waits for the person, and notifies them.
+	// Needs prints what waits for the person, and notifies them.
 	Needs bool
-	// Terminal gets what a terminal shall show or sound for a person who is away; or nil.
+	// Terminal receives notifications for a terminal, or is nil.
 	Terminal io.Writer
-	// Preflight looks, before anything is started, whether the rig can work.
+	// Preflight checks whether the rig can work, before anything is started.
 	Preflight bool
-	// Agents are those to run; empty means all of the rig that have a process.
+	// Agents are the agents to run; empty means all that have a process.
 	Agents []state.AgentID
-	// Sessions runs the agents of the person's own sessions as well, while they hold something.
+	// Sessions also runs the agents of the person's own sessions while they hold something.
 	Sessions bool
-	// Drain, once it is closed, lets the agents finish what they do and take nothing new; nil is never.
+	// Drain, once it is closed, makes the agents finish their work and take nothing new; nil is never.
 	Drain <-chan struct{}
 }
 
-// Up runs agents of a rig in this process until it is told to end: by the
-// end of ctx, by mail to all of them, by opts.Drain, when idle, or after the time-out. It
-// returns a state.ErrConflict when other processes run all agents, and *Waiting
-// when the rig is idle but beads wait for a person. What is half done when it
-// returns is healed by the next start.
+// Up runs agents of a rig in this process until it is told to end: by ctx, by mail
+// to all of them, by opts.Drain, when idle, or after the time-out. It returns a
+// state.ErrConflict when other processes run all agents, and *Waiting when the rig
+// is idle but beads wait for a person. The next start completes whatever is half
+// done when it returns.
 func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	if err := environment.TargetLost(ctx, p.Rig); err != nil {
 		if back, _ := p.Rig.Git.RestoreObjects(ctx); back == 0 {
@@ -94,7 +94,7 @@ func Up(ctx context.Context, p *Process, opts UpOptions) error {
 	return err
 }
 
-// runAll runs agents and what a rig needs beside them, until the first actor ends.
+// runAll runs the agents and everything else that a rig needs, until the first actor ends.
 func (p *Process) runAll(ctx context.Context, agents []state.AgentID, opts *UpOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -106,7 +106,7 @@ func (p *Process) runAll(ctx context.Context, agents []state.AgentID, opts *UpOp
 		agentCtx, stop := context.WithCancel(ctx)
 		g.Add(func() error {
 			if err := p.keep(agentCtx, id, opts); err != nil {
-				return err // it does not count as ended: the group must hear of the error first
+				return err // it does not count as ended, so that the group sees the error first
 			}
 			done()
 			<-agentCtx.Done() // ended by mail: the others go on
@@ -188,8 +188,8 @@ func runnable(r *rig.Rig) ([]state.AgentID, error) {
 	return ids, nil
 }
 
-// keep runs an agent; while another process does, it waits to take over,
-// unless it is the only one asked for or the process drains.
+// keep runs an agent. If another process runs it, keep waits to take over, unless the
+// agent is the only one to run, or the process drains.
 func (p *Process) keep(ctx context.Context, id state.AgentID, opts *UpOptions) error {
 	told, alone := false, len(opts.Agents) == 1
 	for {
@@ -220,7 +220,7 @@ var (
 	errIdle     = errors.New("idle")
 )
 
-// awaitAll returns errAllEnded when every agent was asked to end by mail and did.
+// awaitAll returns errAllEnded when every agent has ended because it was asked by mail.
 func awaitAll(ctx context.Context, running *sync.WaitGroup) error {
 	ended := make(chan struct{})
 	go func() { running.Wait(); close(ended) }()
