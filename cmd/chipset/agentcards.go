@@ -52,7 +52,7 @@ func cardRow(r *rig.Rig, c *agent.Agent) []string {
 	return []string{string(c.ID), string(c.Role), string(c.Status), liveness(r, c), taskCount(r, c), strings.Join(c.Capabilities, ", "), c.Description}
 }
 
-// liveness is what proves that an agent has a process.
+// liveness returns the process of an agent, as text.
 func liveness(r *rig.Rig, c *agent.Agent) string {
 	if stamp, alive := r.Alive(c.ID); alive {
 		return fmt.Sprintf("pid %d", stamp.PID)
@@ -60,7 +60,7 @@ func liveness(r *rig.Rig, c *agent.Agent) string {
 	return "–"
 }
 
-// taskCount is how many tasks of mail an agent has in hand, of how many at most.
+// taskCount returns how many tasks an agent is working on, and how many it may.
 func taskCount(r *rig.Rig, c *agent.Agent) string {
 	tasks, err := mail.TasksFor(r.Mailbox(c.ID), r.Mailbox)
 	if err != nil {

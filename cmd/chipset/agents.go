@@ -9,7 +9,7 @@ import (
 )
 
 // openActor is openState for a command that acts: it returns the agent that runs the
-// command, with the worker's session and assignment where the environment names them.
+// command, with the worker's session and assignment if the environment names them.
 func (a *app) openActor(ctx context.Context) (*actor.Actor, error) {
 	return a.actorIn(ctx, a.openState)
 }

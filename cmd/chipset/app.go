@@ -29,8 +29,8 @@ const (
 	envNotify     = "CHIPSET_NOTIFY"
 )
 
-// app is what every command shares: the streams, the surroundings and the
-// global flags. One app serves one command line.
+// app is what all commands share: the streams, the environment and the global
+// flags. One app serves one command line.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -42,8 +42,8 @@ type app struct {
 	// self is the path of this binary, for the supervisor of workers.
 	self string
 
-	// given are the files that a worker's broker was handed for this command, by the
-	// names on the command line; nil in a command that no broker runs.
+	// given are the files that a worker has handed to its broker for this command, by
+	// their names on the command line; nil in a command that no broker runs.
 	given map[string]*os.File
 
 	// dir, as and json are the global flags.
@@ -60,7 +60,7 @@ type app struct {
 	paging *paging
 }
 
-// openRig finds and opens the rig; the same one for the whole command. Errors:
+// openRig finds and opens the rig, once for the whole command. Errors:
 // rig.ErrNoRig, state.ErrNoTree, *rig.DefinitionError.
 func (a *app) openRig(ctx context.Context) (*rig.Rig, error) {
 	if a.opened != nil && (a.opened.Def == nil || a.opened.Git == nil) {
@@ -69,7 +69,7 @@ func (a *app) openRig(ctx context.Context) (*rig.Rig, error) {
 	return a.open(ctx, rig.Open)
 }
 
-// openState is openRig for commands that must work although the definition is
+// openState is openRig for commands that must work even if the definition is
 // invalid or git is missing: Rig.Def or Rig.Git may be nil.
 func (a *app) openState(ctx context.Context) (*rig.Rig, error) { return a.open(ctx, rig.OpenState) }
 
@@ -95,7 +95,7 @@ func (a *app) rigDir(ctx context.Context) (string, error) {
 	return rig.Find(ctx, a.abs(a.dir), a.abs(a.env(envDir)), a.cwd)
 }
 
-// abs resolves a path that a person gave against the app's own directory.
+// abs resolves a path of the command line against the app's own directory.
 func (a *app) abs(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -143,8 +143,8 @@ func isHelper(r *rig.Rig, id state.AgentID) bool {
 	return err == nil && a.Parent != "" && a.Parent != id
 }
 
-// boundTo is the agent that this process is and can't put aside, with how that
-// is known, or "".
+// boundTo returns the agent that this process can only be, and how that is known, or
+// "".
 func (a *app) boundTo(r *rig.Rig) (state.AgentID, string, error) {
 	if a.env(envSession) != "" && a.env(envAgent) != "" {
 		id, err := state.ParseAgentID(a.env(envAgent))
@@ -167,7 +167,7 @@ func (a *app) boundTo(r *rig.Rig) (state.AgentID, string, error) {
 	return "", "", nil
 }
 
-// worktreeOwner is the name of the folder below worktrees that cwd lies in, or "".
+// worktreeOwner returns the name of the folder below worktrees that contains cwd, or "".
 func worktreeOwner(worktrees, cwd string) string {
 	for _, pair := range [][2]string{{worktrees, cwd}, {resolved(worktrees), resolved(cwd)}} {
 		rel, err := filepath.Rel(pair[0], pair[1])
@@ -205,7 +205,7 @@ func (a *app) onAgent(run func(r *rig.Rig, id state.AgentID) error) func(*cobra.
 	})
 }
 
-// session is the worker's incarnation that this command belongs to, or "".
+// session returns the worker's session that this command belongs to, or "".
 func (a *app) session() (state.SessionID, error) {
 	if a.env(envSession) == "" {
 		return "", nil
@@ -220,8 +220,7 @@ func (a *app) session() (state.SessionID, error) {
 // printf writes to standard output. A lost write is reported when the command ends.
 func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
 
-// tellf writes diagnostics to standard error. Where they can't be written there
-// is nobody to tell.
+// tellf writes diagnostics to standard error. A failed write can't be reported.
 func (a *app) tellf(format string, args ...any) { _, _ = fmt.Fprintf(a.stderr, format, args...) }
 
 // warnf writes one diagnostic line to standard error.
@@ -229,7 +228,7 @@ func (a *app) warnf(format string, args ...any) {
 	a.tellf("chipset: warning: %s\n", clean(fmt.Sprintf(format, args...)))
 }
 
-// warnAll reports what could not be read beside what could.
+// warnAll reports objects that could not be read.
 func warnAll[E error](a *app, bad []E) {
 	for _, err := range bad {
 		a.warnf("%v", err)
@@ -246,8 +245,8 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// show writes a stored object as JSON, or lets text write it. It returns err when
-// that is not nil: what kept the object from being read.
+// show writes a stored object as JSON, or calls text to write it. It returns err, the
+// error of reading the object, if that is not nil.
 func (a *app) show(v any, err error, text func() error) error {
 	switch {
 	case err != nil:
@@ -310,7 +309,7 @@ func (a *app) table(header []string, rows [][]string) error {
 	return out.Flush(a.stdout)
 }
 
-// clean makes one line of text that is safe to print.
+// clean returns text as one line that is safe to print.
 func clean(s string) string { return screen.Clean(s) }
 
 // cleanText is clean for text of several lines.
@@ -323,8 +322,8 @@ func cleanText(s string) string {
 	}, s)
 }
 
-// terminal reports whether standard output is a terminal, and its width (80 where
-// that is unknown).
+// terminal reports whether standard output is a terminal, and its width (80 if that is
+// unknown).
 func (a *app) terminal() (width int, yes bool) {
 	w := a.stdout
 	if s, ok := w.(*sink); ok {

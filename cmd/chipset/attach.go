@@ -57,7 +57,7 @@ func (a *app) attach(ctx context.Context, me *actor.Actor, id state.AgentID, ter
 	return nil
 }
 
-// workingOn returns the polecat that an argument names, itself or by the bead that it works on.
+// workingOn returns the polecat in an argument, named itself or by the bead that it is working on.
 func workingOn(me *actor.Actor, name string) (state.AgentID, error) {
 	id, err := actor.Lookup(me.Rig, name)
 	if err == nil {

@@ -128,7 +128,7 @@ func runAuditLog(ctx context.Context, opts auditLogOptions, a *app) error {
 	})
 }
 
-// noHistory says how to begin a history in a rig without one.
+// noHistory adds a hint to the error for a rig without a history.
 func noHistory(err error) error {
 	if errors.Is(err, state.ErrNotFound) {
 		return withHint(err, "chipset audit commit makes the first snapshot; audit.every in chipset.yaml makes them by itself")

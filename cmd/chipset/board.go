@@ -66,7 +66,7 @@ func (a *app) runBoard(ctx context.Context, r *rig.Rig) error {
 	o.Model = view.NewModel(r, watcher)
 	_, err := tea.NewProgram(terminal.New(o), tea.WithContext(ctx), tea.WithFPS(boardFPS)).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
-		return nil // it was told to end
+		return nil // it was asked to end
 	}
 	return err
 }
@@ -74,7 +74,7 @@ func (a *app) runBoard(ctx context.Context, r *rig.Rig) error {
 // boardFPS is how often the board may draw, a second.
 const boardFPS = 30
 
-// program is a program that a variable names, with its arguments.
+// program returns the program that a variable names, with its arguments.
 func (a *app) program(variable, otherwise string) []string {
 	if words := strings.Fields(a.env(variable)); len(words) > 0 {
 		return words
@@ -82,8 +82,8 @@ func (a *app) program(variable, otherwise string) []string {
 	return []string{otherwise}
 }
 
-// inside runs a command line of this rig in this process, for a board: without a standard
-// input, and with the output as text. The error is what the command printed as one.
+// inside runs a command line of this rig in this process, for a board: without standard
+// input, and with the output as text. The error is what the command printed to standard error.
 func (a *app) inside(ctx context.Context, r *rig.Rig, args []string) (string, error) {
 	var out bytes.Buffer
 	err := a.forBoard(ctx, r, args, &app{stdin: strings.NewReader(""), stdout: &out, stderr: io.Discard})
@@ -93,7 +93,7 @@ func (a *app) inside(ctx context.Context, r *rig.Rig, args []string) (string, er
 	return out.String(), err
 }
 
-// onTerminal is inside for a command line that has the board's terminal meanwhile.
+// onTerminal is inside for a command line that uses the board's terminal.
 func (a *app) onTerminal(ctx context.Context, r *rig.Rig, args []string) error {
 	return a.forBoard(ctx, r, args, &app{stdin: a.stdin, stdout: a.stdout, stderr: a.stderr})
 }

@@ -64,8 +64,8 @@ func (o *webOptions) check(args []string) (string, error) {
 	return address, nil
 }
 
-// runWebBoard serves the board until the context ends. Only the person may start it: what is
-// done in it is done as the person.
+// runWebBoard serves the board until the context ends. Only the person may start it, because its
+// acts are the person's.
 func (a *app) runWebBoard(ctx context.Context, r *rig.Rig, o webOptions, address string) error {
 	who, err := a.identity(r)
 	if err == nil && who != state.Human {
@@ -131,8 +131,8 @@ func (a *app) boardToken(file string) (string, error) {
 	return token, err
 }
 
-// boardKey is a secret of the person's for the board of a rig. It is made when it is needed
-// first; "" where that fails, and open pages then end with the server.
+// boardKey returns a secret of the person for the board of a rig. It is generated at the first
+// use; "" if that fails, and open pages then end with the server.
 func (a *app) boardKey(rigDir string) string {
 	path := filepath.Join(filepath.Dir(a.tokenFile()), "board-key")
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
@@ -155,8 +155,8 @@ func (a *app) boardKey(rigDir string) string {
 	return key + "\x00" + rigDir
 }
 
-// openBrowser opens an address. It is handed over in a file of the person's, because every
-// process may read the arguments of a command.
+// openBrowser opens an address. The address is passed in a private file, because every process
+// can read the arguments of a command.
 func (a *app) openBrowser(ctx context.Context, url string) {
 	dir := filepath.Dir(a.tokenFile())
 	page := `<!doctype html><meta http-equiv="refresh" content="0; url=` + html.EscapeString(url) + `"><title>chipset</title>`

@@ -119,8 +119,8 @@ func runBridge(ctx context.Context, foreign bridge.System, opts bridgeOptions, a
 	return a.carry(ctx, b.Carry, opts)
 }
 
-// carry carries once, or with --watch until it is interrupted, and then reports
-// each trouble once.
+// carry carries once, or with --watch until it is interrupted; a repeated failure is
+// then reported once.
 func (a *app) carry(ctx context.Context, carry func(context.Context) (bridge.Count, error), opts bridgeOptions) error {
 	if opts.every <= 0 {
 		return usagef("--every %s is not positive", opts.every)

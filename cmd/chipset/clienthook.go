@@ -25,8 +25,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// clientHookDeadline is how long a client waits for its hook at most: longer
-// than any lock is held, and shorter than a person's patience.
+// clientHookDeadline is how long a hook may take at most: longer than any lock is
+// held, and shorter than a person's patience.
 const clientHookDeadline = 5 * time.Second
 
 func newClientHookCmd(a *app) *cobra.Command {
@@ -98,8 +98,7 @@ func runClientHook(ctx context.Context, name, eventName string, a *app) error {
 	return nil
 }
 
-// nobodyNamed reports whether the agent is the person only because nobody said
-// who it is.
+// nobodyNamed reports whether the agent is the person only by default.
 func (a *app) nobodyNamed(id state.AgentID) bool {
 	return id == state.Human && a.as == "" && a.env(envAgent) == ""
 }
@@ -133,8 +132,8 @@ func (a *app) clientInput(ctx context.Context, c *agentcli.Client, event agentcl
 	return data, ctx, cancel, err
 }
 
-// passOn lets the commands that a session runs speak as its agent, where the
-// client has a file for that, which the variable names.
+// passOn makes the commands of a session speak as its agent, if the client has a
+// file for that, which the variable names.
 func (a *app) passOn(variable string, id state.AgentID) error {
 	file := a.env(variable)
 	if variable == "" || !filepath.IsAbs(file) {
@@ -220,7 +219,7 @@ func (a *app) waitFor(c *agentcli.Client, session string) error {
 // wakeDeadline bounds the command that wakes a session.
 const wakeDeadline = time.Minute
 
-// wake begins a turn of the idle session that an event is about.
+// wake starts a turn of the idle session that an event is about.
 func (a *app) wake(ctx context.Context, c *agentcli.Client, data []byte, answer agentcli.Answer) error {
 	in, err := c.Hooks.Input(data)
 	if err != nil || answer.GoOn == "" {

@@ -4,6 +4,6 @@ package main
 
 import "github.com/gastown-chipset/chipset/state"
 
-// clockOf is the clock of every command: the system's, as it is. The build that the soak
-// runs has another one, which can be set while it runs.
+// clockOf returns the clock of every command: the system's. The build of the soak test has
+// another one, which can be set while it runs.
 func clockOf(system state.Clock) state.Clock { return system }

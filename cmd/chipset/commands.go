@@ -13,10 +13,10 @@ type command struct {
 	make func(*app) *cobra.Command
 }
 
-// commandGroup is a heading of the help and the commands below it.
+// commandGroup is a heading of the help with the commands below it.
 type commandGroup struct {
 	id, title string
-	// first are the commands of chipset help, more those that chipset help --all adds.
+	// first are listed by chipset help, more only by chipset help --all.
 	first, more []command
 }
 
@@ -37,8 +37,8 @@ func commandGroups() []commandGroup {
 	}
 }
 
-// machinery is a command that holds those which people seldom type. Each of them may also be
-// called without the word, as prompts, hooks and plugins do: chipset done is chipset agent done.
+// machinery is a command that groups commands which people seldom type. Each of them may also be
+// called without the group's name, as prompts, hooks and plugins do: chipset done is chipset agent done.
 type machinery struct {
 	name, short string
 	commands    []command
@@ -56,8 +56,8 @@ func machineries() []machinery {
 	}
 }
 
-// addCommands puts the command table below root, or of it the one command that is called only: making
-// all of them is a seventh of a start.
+// addCommands puts the command table below root, or only the command that is called: making all
+// of them takes a seventh of the start-up time.
 func addCommands(root *cobra.Command, a *app, only string) {
 	wanted := func(name string) bool { return only == "" || only == name }
 	for _, g := range commandGroups() {
@@ -93,7 +93,7 @@ func addCommands(root *cobra.Command, a *app, only string) {
 	}
 }
 
-// onlyCommand returns the name of the one command that a command line needs, or "" where it may need others.
+// onlyCommand returns the name of the only command that a command line needs, or "" if it may need others.
 func onlyCommand(args []string) string {
 	if len(args) == 0 || slices.Contains([]string{"completion", "dev", "man"}, args[0]) { // they print the whole table
 		return ""
@@ -101,7 +101,7 @@ func onlyCommand(args []string) string {
 	return args[0]
 }
 
-// secondary is the annotation of a command that chipset help shows with --all only.
+// secondary is the annotation of a command that chipset help lists only with --all.
 const secondary = "secondary"
 
 func annotate(cmd *cobra.Command, key string) {
@@ -111,7 +111,7 @@ func annotate(cmd *cobra.Command, key string) {
 	cmd.Annotations[key] = ""
 }
 
-// spellOut puts the name of the machinery into the examples of a command and those below it.
+// spellOut adds the name of the machinery to the examples of a command and those below it.
 func spellOut(cmd *cobra.Command, name string) {
 	cmd.Example = strings.ReplaceAll(cmd.Example, "chipset ", "chipset "+name+" ")
 	for _, sub := range cmd.Commands() {
@@ -119,7 +119,7 @@ func spellOut(cmd *cobra.Command, name string) {
 	}
 }
 
-// plainName is a command's name without the word of its machinery.
+// plainName returns a command's name without that of its machinery.
 func plainName(cmd *cobra.Command) string {
 	name := commandName(cmd)
 	for _, m := range machineries() {

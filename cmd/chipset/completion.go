@@ -43,7 +43,7 @@ current directory. make install installs it for bash, zsh and fish.`,
 	}
 }
 
-// bashAlone gives a bash without the package bash-completion the one function of it that is needed.
+// bashAlone defines the only function of the package bash-completion that is needed, for a bash without it.
 const bashAlone = `if ! declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
     _get_comp_words_by_ref() {
         cword=$COMP_CWORD words=("${COMP_WORDS[@]}") cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
@@ -51,7 +51,7 @@ const bashAlone = `if ! declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
 fi
 `
 
-// addCompletions lets a command tree complete what the placeholders of its usages name.
+// addCompletions makes a command tree complete names, by the placeholders in its usages.
 func (a *app) addCompletions(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		a.addCompletions(sub)
@@ -84,7 +84,7 @@ func namesFile(placeholder string) bool {
 	return slices.Contains([]string{"FILE", "DIR", "DIRECTORY", "file", "folder", "directory", "command"}, strings.Trim(placeholder, "[]…"))
 }
 
-// candidates are what a name may be that has been begun. Without a rig there are none.
+// candidates returns the completions of the beginning of a name. Without a rig there are none.
 func (a *app) candidates(cmd *cobra.Command, kinds []nameKind, begun string) []cobra.Completion {
 	var all []cobra.Completion
 	add := func(name, about string) {
@@ -143,8 +143,7 @@ func (a *app) addNames(cmd *cobra.Command, r *rig.Rig, kind nameKind, begun stri
 	}
 }
 
-// maxTold is how many beads are completed with their titles. With more, their names must do, so that
-// the shell does not wait.
+// maxTold is up to how many beads completions show titles; with more, the shell would have to wait.
 const maxTold = 1000
 
 // addBeads adds beads; finished ones only where a text begins them.

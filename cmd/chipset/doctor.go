@@ -70,7 +70,7 @@ func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {
 	return nil
 }
 
-// doctorHint says what helps next.
+// doctorHint says what to do next.
 func doctorHint(opts doctorOptions) string {
 	if opts.fix {
 		return "what is left needs a person; each line says what it waits for"
@@ -88,8 +88,8 @@ func printRules(opts doctorOptions, a *app) error {
 	})
 }
 
-// writeFindings writes findings for a person. Only a doctor whom nothing kept from
-// looking (complete) says that everything is in order.
+// writeFindings writes findings for a person. complete is true if every check was made;
+// only then it can say that everything is in order.
 func writeFindings(w io.Writer, found []doctor.Finding, complete bool, opts screen.Options) error {
 	out := screen.New(opts)
 	for _, f := range found {

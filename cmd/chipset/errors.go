@@ -32,7 +32,7 @@ const (
 var (
 	// errWaiting is returned when the rig finished, but beads wait for a person.
 	errWaiting = errors.New("beads wait for a person")
-	// errSilent is returned by a command that has told everything itself.
+	// errSilent is returned by a command that has already reported its error.
 	errSilent = errors.New("failed")
 )
 
@@ -73,7 +73,7 @@ func exitCode(ctx context.Context, err error) int {
 	return codeFailed
 }
 
-// codedError is an error that has its exit code with it.
+// codedError is an error with its exit code.
 type codedError struct {
 	code int
 	err  error
@@ -82,7 +82,7 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
-// exitWith gives an error an exit code that the table would not.
+// exitWith gives an error an exit code that is not in the table.
 func exitWith(code int, err error) error { return &codedError{code, err} }
 
 // usagef makes an error that ends in exit code 2.
@@ -121,7 +121,7 @@ func (a *app) reportJSON(ctx context.Context, err error) int {
 	return code
 }
 
-// report tells a person about err, once, and returns the exit code.
+// report prints an error for a person, and returns the exit code.
 func (a *app) report(ctx context.Context, err error) int {
 	code := exitCode(ctx, err)
 	switch {

@@ -16,7 +16,7 @@ import (
 // footer keeps lines at the bottom of a terminal, below what is printed.
 type footer struct {
 	w io.Writer
-	// none says that there are no lines to keep: what is printed is printed in its turn.
+	// none is true if there are no lines to keep: output is only serialized.
 	none bool
 
 	mu    sync.Mutex
@@ -31,14 +31,14 @@ func (f *footer) print(line string) {
 	_, _ = fmt.Fprintf(f.w, "%s%s\n%s", f.erased(), line, f.drawn()) // a lost write is reported when the command ends
 }
 
-// Write writes what moves no cursor, between lines.
+// Write writes between lines. The data must not move the cursor.
 func (f *footer) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.w.Write(p)
 }
 
-// set draws other lines.
+// set replaces the lines.
 func (f *footer) set(lines []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +50,7 @@ func (f *footer) set(lines []string) {
 	_, _ = fmt.Fprint(f.w, erased+f.drawn()) // as above
 }
 
-// end takes the footer away for good.
+// end removes the footer for good.
 func (f *footer) end() {
 	f.set(nil)
 	f.mu.Lock()
@@ -58,7 +58,7 @@ func (f *footer) end() {
 	f.over = true
 }
 
-// erased takes the lines off the screen: the cursor stands behind the last of them.
+// erased returns what erases the lines; the cursor is at the end of the last one.
 func (f *footer) erased() string {
 	if len(f.lines) == 0 {
 		return ""
@@ -69,9 +69,9 @@ func (f *footer) erased() string {
 func (f *footer) drawn() string { return strings.Join(f.lines, "\n") }
 
 const (
-	// footerInterval is how often the footer is drawn without a change, for its ages.
+	// footerInterval is how often the footer is redrawn without a change, for its ages.
 	footerInterval = 2 * time.Second
-	// footerPace is the least time between two looks of the footer.
+	// footerPace is the least time between two updates of the footer.
 	footerPace = 250 * time.Millisecond
 )
 

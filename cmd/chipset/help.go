@@ -10,7 +10,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 )
 
-// setHelp gives a command tree its command help, and root a help of its own.
+// setHelp adds the help command to a command tree, and gives root an overview.
 func (a *app) setHelp(root *cobra.Command) {
 	whole := false
 	if width, yes := a.terminal(); yes {
@@ -58,7 +58,7 @@ type helpEntry struct {
 	What    string `json:"what"`
 }
 
-// helpEntries are a command and those below it, without those that stand elsewhere under a longer name.
+// helpEntries lists a command and those below it, without hidden aliases.
 func helpEntries(cmd *cobra.Command) []helpEntry {
 	list := []helpEntry{{cmd.CommandPath(), cmd.Short}}
 	for _, sub := range cmd.Commands() {

@@ -37,7 +37,7 @@ number.`,
 	}
 }
 
-// needs are those of the rig. What can't be read is a warning unless nothing can.
+// needs returns the rig's needs. If only some can be read, the error is a warning.
 func (a *app) needs(ctx context.Context, r *rig.Rig) ([]view.Need, error) {
 	needs, err := view.Needs(ctx, r)
 	if err != nil && len(needs) > 0 {
@@ -47,14 +47,14 @@ func (a *app) needs(ctx context.Context, r *rig.Rig) ([]view.Need, error) {
 	return needs, err
 }
 
-// asked is what an argument of approve, deny, answer or reopen names.
+// asked is what an argument of approve, deny, answer or reopen refers to.
 type asked struct {
-	need *view.Need // nil for a message that nothing stands still for
+	need *view.Need // nil for a message that is not a need
 	mail *mail.Entry
 }
 
-// find looks up what an argument names: the number of a need, the ID of a bead that has
-// one of the kinds, or the name of a message.
+// find looks up an argument: the number of a need, the ID of a bead with a need of one of
+// the kinds, or the name of a message.
 func (a *app) find(ctx context.Context, r *rig.Rig, given string, kinds ...view.NeedKind) (asked, error) {
 	number, notNumber := strconv.Atoi(given)
 	id, notBead := state.ParseBeadID(given)
@@ -83,7 +83,7 @@ func (a *app) find(ctx context.Context, r *rig.Rig, given string, kinds ...view.
 	return asked{n, &e}, err
 }
 
-// numbered returns the need with a number; the error says why no need has it.
+// numbered returns the need with a number; the error says why there is none.
 func numbered(r *rig.Rig, needs []view.Need, number int) (*view.Need, error) {
 	for i := range needs {
 		if needs[i].Number == number && number > 0 {
@@ -97,7 +97,7 @@ func numbered(r *rig.Rig, needs []view.Need, number int) (*view.Need, error) {
 	return nil, withHint(err, "chipset inbox lists what waits for you")
 }
 
-// ofBead returns the one need of a bead that has one of the kinds.
+// ofBead returns the only need of a bead of one of the kinds.
 func ofBead(r *rig.Rig, needs []view.Need, id state.BeadID, kinds []view.NeedKind) (*view.Need, error) {
 	var found []*view.Need
 	var handles []string
@@ -121,13 +121,13 @@ func ofBead(r *rig.Rig, needs []view.Need, id state.BeadID, kinds []view.NeedKin
 	return nil, usagef("bead %s has %d open questions: choose one of %s", id, len(found), strings.Join(handles, ", "))
 }
 
-// wrongAnswer is the error for a need that another command answers.
+// wrongAnswer returns the error for a need that another command answers.
 func wrongAnswer(n *view.Need, verb string) error {
 	return withHint(state.Conflictf("need "+n.Handle(), "%s does not answer this (%s)", verb, n.Kind), strings.Join(n.Commands, ", or "))
 }
 
-// forEach does something for each argument, and prints what was done. One that fails
-// keeps no other from being done.
+// forEach calls do for each argument, and prints the outcomes. A failure does not keep
+// the others from being done.
 func (a *app) forEach(args []string, do func(arg string) (outcome, error)) error {
 	var all []outcome
 	var failed []error
@@ -148,7 +148,7 @@ func (a *app) forEach(args []string, do func(arg string) (outcome, error)) error
 	})
 }
 
-// joined is one error of several; one alone keeps its hint.
+// joined joins errors; a single one keeps its hint.
 func joined(failed []error) error {
 	failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil })
 	if len(failed) == 1 {
@@ -204,7 +204,7 @@ func (a *app) answer(ctx context.Context, arg, text string) (outcome, error) {
 	return d, err
 }
 
-// didIf is what was done unless it failed.
+// didIf returns what was done, or "" if it failed.
 func didIf(err error, did string) string {
 	if err != nil {
 		return ""
@@ -271,7 +271,7 @@ func runReopen(ctx context.Context, opts reopenOptions, args []string, a *app) e
 	})
 }
 
-// beadNamed returns the bead that an argument of reopen names.
+// beadNamed returns the bead that an argument of reopen refers to.
 func (a *app) beadNamed(ctx context.Context, r *rig.Rig, arg string) (outcome, error) {
 	if _, err := strconv.Atoi(arg); err != nil {
 		if id, err := state.ParseBeadID(arg); err == nil {

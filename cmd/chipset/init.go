@@ -36,7 +36,7 @@ type initOptions struct {
 	rig, worker, target, test, permissions string
 	polecats                               int
 	trackState, restore, anew              bool
-	// given holds the names of the flags that decide about chipset.yaml.
+	// given holds the names of the flags on the command line.
 	given map[string]bool
 }
 
@@ -90,8 +90,8 @@ const permissionsHelp = `  ask   the client's own defaults; what it would ask ab
   full  it may run any command within the sandbox; without a sandbox, anything
         your user may`
 
-// decides reports whether the person asked for something in particular that an
-// existing chipset.yaml would override.
+// decides reports whether a flag was given that an existing chipset.yaml would
+// override.
 func (o *initOptions) decides() bool {
 	return slices.ContainsFunc([]string{"rig", "worker", "polecats", "target", "test", "permissions"},
 		func(name string) bool { return o.given[name] })
@@ -143,14 +143,14 @@ func runInit(ctx context.Context, opts initOptions, a *app) error {
 	return tellInit(ctx, a, r, found)
 }
 
-// tried is what init has found out beside what it wrote.
+// tried is what init has found out in addition to what it wrote.
 type tried struct {
-	// test is how the test that was guessed went, zero where none was.
+	// test is the result of the guessed test command, zero if it was not guessed.
 	test    environment.Check
 	remotes []string
 }
 
-// tryTest runs setup and test as up would, so that a guess that is wrong is seen at once.
+// tryTest runs setup and test as up would, so that a wrong guess is noticed at once.
 func tryTest(ctx context.Context, a *app, r *rig.Rig) (environment.Check, error) {
 	o, err := a.preflightOptions()
 	if err != nil {
@@ -169,7 +169,7 @@ func tryTest(ctx context.Context, a *app, r *rig.Rig) (environment.Check, error)
 	return c, nil
 }
 
-// makeOrRestore makes the rig, or brings back the one that was lost here.
+// makeOrRestore makes the rig, or restores the one that was lost here.
 func makeOrRestore(ctx context.Context, a *app, repo *git.Repo, opts initOptions, o rig.InitOptions) (*rig.Rig, error) {
 	r, err := rig.Init(ctx, o)
 	var lost *rig.LostError
@@ -202,7 +202,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// check refuses values that would only be found wrong in the written file.
+// check refuses values that would make the written file invalid.
 func (o *initOptions) check() error {
 	if o.polecats < 1 || o.polecats > maxInitPolecats {
 		return usagef("--polecats %d is not between 1 and %d", o.polecats, maxInitPolecats)
@@ -244,8 +244,8 @@ func permissionChoices() []string {
 	return []string{agentcli.PermissionAsk, agentcli.PermissionEdit, agentcli.PermissionFull}
 }
 
-// template settles what the new definition says. It reports whether no test
-// command could be detected.
+// template returns the options of the new definition, and whether no test command
+// could be detected.
 func (o *initOptions) template(ctx context.Context, a *app, repo *git.Repo) (definition.TemplateOptions, bool, error) {
 	t := definition.TemplateOptions{RigName: o.rig, Worker: o.worker, Polecats: o.polecats, Target: o.target,
 		Test: o.test, Permissions: o.permissions}
@@ -289,7 +289,7 @@ func (o *initOptions) template(ctx context.Context, a *app, repo *git.Repo) (def
 	return t, undetected, nil
 }
 
-// detectWorker is the first built-in preset whose command is on PATH. sh always is.
+// detectWorker returns the first built-in preset whose command is on PATH, else sh.
 func detectWorker() string {
 	for _, p := range clients.Presets() {
 		if _, err := exec.LookPath(p.Command[0]); err == nil && len(p.Permissions) > 0 {
@@ -304,7 +304,7 @@ func isAgentPreset(worker string) bool { return slices.Contains(clients.Agents()
 // maxProbe bounds what is read of a file that may name the test command, in bytes.
 const maxProbe = 1 << 20
 
-// files are those of a checkout, for the guesses of package definition.
+// files returns access to a checkout's files, for the guesses of package definition.
 func files(top string) (has func(path string) bool, read func(path string) []byte) {
 	regular := func(path string) bool {
 		info, err := os.Stat(filepath.Join(top, filepath.FromSlash(path)))
@@ -322,7 +322,7 @@ func files(top string) (has func(path string) bool, read func(path string) []byt
 	}
 }
 
-// folders are those in the root of a checkout that may be projects of their own.
+// folders returns the folders in the root of a checkout that may be projects of their own.
 func folders(top string) (names []string) {
 	const most = 100
 	entries, _ := os.ReadDir(top) // a guess
@@ -363,7 +363,7 @@ type madeRig struct {
 	Worker     string   `json:"worker"`
 	Target     string   `json:"target"`
 	Test       string   `json:"test,omitempty"`
-	// Tried is how that went, where it was guessed.
+	// Tried is the result of the test, if it was guessed.
 	Tried      string   `json:"tried,omitempty"`
 	Worktree   string   `json:"worktree,omitempty"`
 	Remotes    []string `json:"remotes,omitempty"`
@@ -411,7 +411,7 @@ func tellInit(ctx context.Context, a *app, r *rig.Rig, found tried) error {
 	})
 }
 
-// historyWords says in one sentence how the history of the state tree is kept.
+// historyWords describes in one sentence how the history of the state tree is kept.
 func historyWords(r *rig.Rig) string {
 	interval := r.Def.Audit.Every
 	if interval == 0 {
@@ -424,7 +424,7 @@ func historyWords(r *rig.Rig) string {
 	return fmt.Sprintf("a snapshot every %s on %s; chipset audit track leaves .chipset/state to your own commits", every, r.Def.Audit.Ref)
 }
 
-// worktreeText says what worktrees get beside what git checks out, "" for nothing.
+// worktreeText describes what worktrees get in addition to what git checks out, "" for nothing.
 func worktreeText(w *definition.Worktree) string {
 	var parts []string
 	for _, p := range w.Copy {

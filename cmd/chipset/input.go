@@ -16,16 +16,15 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// textInput is text that is given as an argument, in a file, or on standard
-// input. Only one of them may be.
+// textInput is text from one of an argument, a file, or standard input.
 type textInput struct {
-	// flag and fileFlag are the names for messages, such as "--body".
+	// flag and fileFlag name the flags in errors, such as "--body".
 	flag, fileFlag string
 	text, file     string
 	textGiven      bool
 }
 
-// read returns the text. limit is the most that is taken, in bytes.
+// read returns the text. limit is its greatest size, in bytes.
 func (t textInput) read(ctx context.Context, a *app, limit int64) (string, error) {
 	if t.file == "" {
 		return actor.Text(t.flag, t.text, limit)
@@ -44,7 +43,7 @@ func (t textInput) read(ctx context.Context, a *app, limit int64) (string, error
 	return actor.Text(what, string(data), limit)
 }
 
-// openInput is openFile for a file of which - is standard input.
+// openInput is openFile where - is standard input.
 func (a *app) openInput(flag, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(a.stdin), nil
@@ -52,8 +51,8 @@ func (a *app) openInput(flag, name string) (io.ReadCloser, error) {
 	return a.openFile(flag, name)
 }
 
-// openFile opens a file that a flag names. In a command that a broker runs, that is one
-// that the caller has opened.
+// openFile opens a file that a flag names. In a command that a broker runs, the caller
+// has opened it.
 func (a *app) openFile(flag, name string) (*os.File, error) {
 	if a.given != nil {
 		if f := a.given[name]; f != nil {
@@ -77,8 +76,8 @@ func fileFlag(fs *pflag.FlagSet, to *string, name, short, usage string) {
 	_ = cobra.MarkFlagFilename(fs, name) // fails only for a flag that there is not
 }
 
-// readInput reads at most limit bytes of a file that a flag names; - is standard input. It may be
-// a pipe such as <(…) gives: where nobody writes to it the end of ctx ends the wait.
+// readInput reads at most limit bytes of a file that a flag names; - is standard input. The file
+// may be a pipe, as from <(…): if nobody writes to it, the end of ctx ends the wait.
 func (a *app) readInput(ctx context.Context, flag, name string, limit int64) ([]byte, error) {
 	return untilDone(ctx, func() ([]byte, error) {
 		f, err := a.openInput(flag, name)
@@ -94,8 +93,8 @@ func (a *app) readInput(ctx context.Context, flag, name string, limit int64) ([]
 	})
 }
 
-// untilDone waits for read, or for the end of ctx. A read that can't be broken
-// off is left behind: it holds no more than its limit, and ends with the process.
+// untilDone waits for read, or for the end of ctx. A read that can't be interrupted
+// is abandoned: it holds no more than its limit, and ends with the process.
 func untilDone[T any](ctx context.Context, read func() (T, error)) (data T, err error) {
 	done := make(chan struct{})
 	var got T
@@ -112,7 +111,7 @@ func untilDone[T any](ctx context.Context, read func() (T, error)) (data T, err 
 	}
 }
 
-// parseAge reads a duration, also one in days such as 7d.
+// parseAge parses a duration, including days such as 7d.
 func parseAge(s string) (time.Duration, error) {
 	d, err := simulate.ParseDuration(s)
 	if err != nil {
@@ -121,7 +120,7 @@ func parseAge(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseSince reads an instant: how long ago, RFC 3339, or a day in local time.
+// parseSince parses an instant: how long ago, RFC 3339, or a day in local time.
 func parseSince(s string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, nil
@@ -136,7 +135,7 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	return now.Add(-age), nil
 }
 
-// localTime is an instant as a person reads it.
+// localTime formats an instant for people.
 func localTime(t state.Time) string {
 	if t.IsZero() {
 		return ""

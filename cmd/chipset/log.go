@@ -76,7 +76,7 @@ func runLog(ctx context.Context, opts logOptions, a *app) error {
 	}, event.Dir)
 }
 
-// checkNames returns a *state.Unknown for a bead or an agent that there is not.
+// checkNames returns a *state.Unknown for an unknown bead or agent.
 func (o *logOptions) checkNames(r *rig.Rig) error {
 	if o.bead != "" {
 		if _, err := r.Beads.Get(o.bead); errors.Is(err, state.ErrNotFound) {
@@ -91,7 +91,7 @@ func (o *logOptions) checkNames(r *rig.Rig) error {
 	return nil
 }
 
-// knownType reports whether a word is a type of events, a noun of such types, or "".
+// knownType reports whether a word is a type of events, the group of such types, or "".
 func knownType(word string) bool {
 	return word == "" || slices.ContainsFunc(event.Types(), func(t string) bool { return t == word || strings.HasPrefix(t, word+".") })
 }

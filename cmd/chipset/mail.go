@@ -23,7 +23,7 @@ func newMailCmd(a *app) *cobra.Command {
 		newMailWaitCmd(a), newMailSearchCmd(a), newMailArchiveCmd(a), newMailTraceCmd(a))
 }
 
-// mailboxFlag names whose mailbox is meant; a name given as AGENT/NAME says it too.
+// mailboxFlag names the owner of a mailbox; a message's name AGENT/NAME does so, too.
 type mailboxFlag struct{ mailbox string }
 
 // AddFlags registers --mailbox.
@@ -31,7 +31,7 @@ func (o *mailboxFlag) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.mailbox, "mailbox", "", "the `agent` that owns the mailbox (default: yourself)")
 }
 
-// owner is whose mailbox is meant.
+// owner returns the owner of the mailbox.
 func (o *mailboxFlag) owner(a *app, r *rig.Rig) (state.AgentID, error) {
 	if o.mailbox == "" {
 		return a.identity(r)
@@ -43,7 +43,7 @@ func (o *mailboxFlag) owner(a *app, r *rig.Rig) (state.AgentID, error) {
 	return owner, a.mayRead(r, owner)
 }
 
-// mayRead returns an ErrConflict for a worker that wants to see the mail of another.
+// mayRead returns an ErrConflict for a worker that wants to read the mail of another agent.
 func (a *app) mayRead(r *rig.Rig, owner state.AgentID) error {
 	if a.env(envSession) == "" {
 		return nil
@@ -54,8 +54,7 @@ func (a *app) mayRead(r *rig.Rig, owner state.AgentID) error {
 	return state.Conflictf("mailbox "+string(owner), "a worker may read only its own mail")
 }
 
-// find looks a message up. The person, who looks after all of them, finds a
-// name in any mailbox.
+// find returns a message. For the person it looks in all mailboxes.
 func (o mailboxFlag) find(a *app, r *rig.Rig, given string) (state.AgentID, mail.Entry, error) {
 	if box, rest, found := strings.Cut(given, "/"); found && o.mailbox == "" {
 		o.mailbox, given = box, strings.TrimPrefix(rest, "archive/")
@@ -244,8 +243,8 @@ func newMailPeekCmd(a *app) *cobra.Command {
 	})
 }
 
-// newMailShowCmd makes cmd show messages, and mark the agent's own as read. One that
-// can't be shown keeps no other from being shown.
+// newMailShowCmd makes cmd show messages, and with mark mark the agent's own as read. A
+// message that can't be shown does not keep others from being shown.
 func newMailShowCmd(a *app, mark bool, cmd *cobra.Command) *cobra.Command {
 	var opts mailboxFlag
 	cmd.Args = nargs(1, -1, "the names of messages")

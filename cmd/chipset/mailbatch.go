@@ -87,8 +87,8 @@ type batchLine struct {
 // batchMost is how many lines are made durable together at most.
 const batchMost = 1024
 
-// readLines hands on every line that is not empty, and at last the error that
-// ended them.
+// readLines sends every line that is not empty, and at last the error that ended
+// the input.
 func readLines(ctx context.Context, from io.Reader, to chan<- batchLine) {
 	in := bufio.NewReaderSize(from, 64<<10)
 	for {
@@ -110,8 +110,8 @@ func readLines(ctx context.Context, from io.Reader, to chan<- batchLine) {
 	}
 }
 
-// take waits for a line and takes what has come with it. The error is what
-// ended the lines.
+// take waits for a line, and returns it with all others that are available. The error
+// is the one that ended the input.
 func take(ctx context.Context, ahead <-chan batchLine) ([]batchLine, error) {
 	var lines []batchLine
 	for {
@@ -138,7 +138,7 @@ func take(ctx context.Context, ahead <-chan batchLine) ([]batchLine, error) {
 	}
 }
 
-// sent is what became of a line.
+// sent is the result for a line.
 type sent struct {
 	name mail.Name
 	err  error
@@ -163,7 +163,7 @@ func sendLines(ctx context.Context, me *actor.Actor, lines []batchLine) []sent {
 	return out
 }
 
-// message is what a line says, by whom it must be.
+// message decodes a line, which must not be from another agent.
 func (l *batchLine) message(me *actor.Actor) (mail.Message, error) {
 	var m mail.Message
 	if l.tooLong {

@@ -163,7 +163,7 @@ line is its present status. --json prints the events.`,
 	})
 }
 
-// how is the way in which a message came before a model.
+// how returns by what means a message was shown to a model, in parentheses.
 func how(e *event.Event) string {
 	if e.Text == "" {
 		return "" // an event of an earlier version

@@ -104,7 +104,7 @@ func runMailSend(ctx context.Context, opts mailSendOptions, to []string, a *app)
 	return failed.err("mail send")
 }
 
-// message is what the flags say, without a recipient.
+// message returns the message that the flags describe, without a recipient.
 func (o *mailSendOptions) message(ctx context.Context, a *app, me *actor.Actor) (mail.Message, error) {
 	m := mail.Message{From: me.ID, Type: mail.Type(o.kind), Subject: o.subject, Priority: mail.Priority(o.priority), ID: o.id}
 	if strings.TrimSpace(o.subject) == "" {
@@ -141,7 +141,7 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, me *actor.Actor) 
 	return m, actor.CheckMessage(m)
 }
 
-// addTask puts in what makes a message ask for something.
+// addTask sets deadline, callback and task.
 func (o *mailSendOptions) addTask(m *mail.Message, me *actor.Actor) (err error) {
 	if m.Deadline, err = actor.ParseDeadline(o.deadline, me.Clock()); err != nil {
 		return err
@@ -162,14 +162,14 @@ func (o *mailSendOptions) addTask(m *mail.Message, me *actor.Actor) (err error) 
 	return m.SetTask(mail.Task{ID: id, Deadline: m.Deadline})
 }
 
-// tally counts what could not be delivered.
+// tally prints and counts the results of several deliveries.
 type tally struct {
 	all, failed int
 	first       error
 	lines       []outcome // of --json
 }
 
-// line prints what became of one message: its name, or "error: …".
+// line prints the result for one message: its name, or "error: …".
 func (t *tally) line(a *app, name, to string, err error) {
 	t.all++
 	if err == nil {
@@ -192,7 +192,7 @@ func (t *tally) line(a *app, name, to string, err error) {
 	a.tallyf("error: %s\n", clean(text))
 }
 
-// flush prints what became of messages so far, with --json: an object on a line for each.
+// flush prints the results so far with --json, one object a line.
 func (t *tally) flush(a *app) error {
 	if !a.json {
 		return nil
@@ -215,7 +215,7 @@ func (a *app) tallyf(format string, args ...any) {
 	}
 }
 
-// err has the exit code of the first failure.
+// err returns an error with the exit code of the first failure, or nil.
 func (t *tally) err(what string) error {
 	if t.failed == 0 {
 		return nil

@@ -22,15 +22,15 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/process/broker"
 )
 
-// gcPercent lets a command that is over in milliseconds be over before the
-// collector has begun. A process that runs agents sets its own.
+// gcPercent lets a command of a few milliseconds end before the first garbage
+// collection. A process that runs agents sets its own.
 const gcPercent = 1000
 
 func main() { os.Exit(mainCode()) }
 
 // mainCode is main without the exit, so that deferred calls run.
 func mainCode() int {
-	// The supervisor of a worker and its sandbox are this same binary; they know nothing of the rest.
+	// The supervisor of a worker and its sandbox are this same binary.
 	if len(os.Args) > 1 && os.Args[1] == process.SuperviseArg && os.Getenv(broker.EnvAddress) == "" {
 		return process.Supervise(os.Stdin)
 	}
@@ -60,7 +60,7 @@ func mainCode() int {
 	})
 }
 
-// execute is runWithSignals without the signals of the process.
+// execute executes one command line and returns the exit code.
 func execute(ctx context.Context, args []string, a *app) int {
 	if address := a.env(broker.EnvAddress); address != "" && a.given == nil {
 		return a.forward(ctx, address, args)
@@ -83,7 +83,7 @@ func execute(ctx context.Context, args []string, a *app) int {
 	} else if err == nil && out.err != nil && a.paging == nil {
 		err = fmt.Errorf("standard output: %w", out.err)
 	}
-	if a.json || slices.Contains(args, "--json") { // also of a command line that can't be read
+	if a.json || slices.Contains(args, "--json") { // also if the command line can't be parsed
 		return a.reportJSON(ctx, err)
 	}
 	return a.report(ctx, err)

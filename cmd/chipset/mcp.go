@@ -23,7 +23,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// envToken is what HTTP clients of chipset mcp must bear; without it a token is made at each start.
+// envToken is the bearer token for HTTP clients of chipset mcp; without it one is generated at each start.
 const envToken = "CHIPSET_MCP_TOKEN"
 
 // onSocket is the value of --http without an address.
@@ -139,7 +139,7 @@ func (a *app) listenMCP(ctx context.Context, opts mcpOptions) (net.Listener, mcp
 	return l, mcpAddress{URL: "http://localhost" + mcpserver.Path, Socket: path}, err
 }
 
-// unclosed is standard output, which is not the transport's to close.
+// unclosed keeps the transport from closing standard output.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }

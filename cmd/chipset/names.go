@@ -19,8 +19,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// nameKind is what an argument or the value of a flag names. The placeholders in the usage of a
-// command say it.
+// nameKind is what an argument or the value of a flag names, by its placeholder in the usage of a
+// command.
 type nameKind string
 
 const (
@@ -33,7 +33,7 @@ const (
 	namesNeed    nameKind = "NUMBER"
 )
 
-// argKinds are what the argument at a place may name, by the usage of its command.
+// argKinds returns what the argument at a position may name, by the usage of its command.
 func argKinds(cmd *cobra.Command, place int) []nameKind {
 	var kinds []nameKind
 	for i, word := range strings.Fields(cmd.Use)[1:] {
@@ -52,14 +52,14 @@ func argKinds(cmd *cobra.Command, place int) []nameKind {
 	return nil
 }
 
-// flagKind is what the value of a flag names.
+// flagKind returns what the value of a flag names.
 func flagKind(f *pflag.Flag) nameKind {
 	name, _ := pflag.UnquoteUsage(f)
 	return nameKind(strings.ToUpper(name))
 }
 
-// expandNames completes the abbreviated IDs and names of a command line where they are unique. One
-// that fits several is an error that lists them. What agents say in a session stays as it is.
+// expandNames completes abbreviated IDs and names on a command line. An ambiguous one is an error
+// that lists the candidates. In an agent's session nothing is completed.
 func (a *app) expandNames(cmd *cobra.Command, args []string) error {
 	if a.inSession() {
 		return nil
@@ -95,7 +95,7 @@ func (a *app) expandNames(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// checkSpeaker returns an ErrNotFound where --as names no agent of the rig.
+// checkSpeaker returns an ErrNotFound if --as does not name an agent of the rig.
 func (a *app) checkSpeaker(cmd *cobra.Command) error {
 	if a.as == "" {
 		return nil
@@ -110,8 +110,8 @@ func (a *app) checkSpeaker(cmd *cobra.Command) error {
 	return err
 }
 
-// expand returns the one name that a text is short for, or the text itself where it is a whole name
-// or none. Where the rig can't be opened the command says so.
+// expand returns the only name that a text abbreviates, or the text itself if it is a whole name or
+// fits none. If the rig can't be opened, the command itself reports that.
 func (a *app) expand(cmd *cobra.Command, text string, kinds []nameKind) (string, error) {
 	abbreviable := slices.ContainsFunc(kinds, func(k nameKind) bool {
 		return k == namesBead || k == namesConvoy || k == namesRequest || k == namesMessage
@@ -155,7 +155,7 @@ func (a *app) expand(cmd *cobra.Command, text string, kinds []nameKind) (string,
 	return text, usagef("%q is ambiguous: %s", text, shown)
 }
 
-// folder is where the records of a kind are, one file each; "" for a kind without records.
+// folder returns the folder with the records of a kind, one file each, or "".
 func (k nameKind) folder() state.Path {
 	switch k {
 	case namesBead:
@@ -169,8 +169,8 @@ func (k nameKind) folder() state.Path {
 	return ""
 }
 
-// isWhole reports whether a text is the whole name of a record. A listing would say it, too, but
-// that of 10,000 beads for each of 500 names takes seconds.
+// isWhole reports whether a text is the whole name of a record. It looks for the file, because
+// listing 10,000 beads for each of 500 names takes seconds.
 func (k nameKind) isWhole(r *rig.Rig, text string) bool {
 	if k.folder() == "" {
 		return false
@@ -179,8 +179,8 @@ func (k nameKind) isWhole(r *rig.Rig, text string) bool {
 	return err == nil && found
 }
 
-// shortFor returns the names of a kind that a text is short for: those that begin with it, also
-// after one of their dashes. Names of agents and numbers are typed whole.
+// shortFor returns the names of a kind that a text abbreviates: those that begin with it, or that
+// contain it after a dash. Names of agents and numbers can't be abbreviated.
 func (a *app) shortFor(cmd *cobra.Command, r *rig.Rig, kind nameKind, text string) []string {
 	if kind == namesMessage {
 		return a.messagesFor(cmd, r, text)
@@ -191,8 +191,8 @@ func (a *app) shortFor(cmd *cobra.Command, r *rig.Rig, kind nameKind, text strin
 	return fitting(filesIn(r, kind.folder()), text)
 }
 
-// messagesFor returns the messages that a text is short for, by their whole name or by the time in it:
-// those in the reader's own mailbox, else, for the person, in any.
+// messagesFor returns the messages that a text abbreviates, by the beginning of their name or of the
+// time in it: those in the reader's own mailbox, else, for the person, in any.
 func (a *app) messagesFor(cmd *cobra.Command, r *rig.Rig, text string) []string {
 	box, name, named := strings.Cut(text, "/")
 	var boxes []string
@@ -241,7 +241,7 @@ func fitting(names []string, text string) []string {
 	})
 }
 
-// filesIn are the names of the records in a folder.
+// filesIn returns the names of the records in a folder.
 func filesIn(r *rig.Rig, dir state.Path) []string {
 	var list []string
 	for _, file := range namesIn(r, dir) {
@@ -252,7 +252,7 @@ func filesIn(r *rig.Rig, dir state.Path) []string {
 	return list
 }
 
-// namesIn are the names in a folder of the state tree, without hidden ones; none where it can't be read.
+// namesIn returns the names in a folder of the state tree, without hidden ones; none if it can't be read.
 func namesIn(r *rig.Rig, dir state.Path) []string {
 	entries, err := os.ReadDir(r.Tree.Abs(dir))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// outcome is what a command did for one thing, for --json.
+// outcome is what a command did for one argument, for --json.
 type outcome struct {
 	Number  int           `json:"number,omitempty"` // of the need that it answered
 	Did     string        `json:"did,omitempty"`    // absent when it failed
@@ -21,8 +21,8 @@ type outcome struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-// did reports what a command has done: with --json as v, else as a line. It returns err when that
-// is not nil.
+// did reports what a command has done: with --json as v, else as text. If err is not nil, it only
+// returns err.
 func (a *app) did(v any, err error, format string, args ...any) error {
 	return a.show(v, err, func() error {
 		a.printf(format, args...)
@@ -30,7 +30,7 @@ func (a *app) did(v any, err error, format string, args ...any) error {
 	})
 }
 
-// didAll is did for several outcomes. What was done is reported beside the error of what was not.
+// didAll is did for several outcomes. It reports them even if err is not nil, and returns err.
 func (a *app) didAll(all []outcome, err error, line func(o *outcome) string) error {
 	if a.json {
 		return joined([]error{err, printList(a, all)})
@@ -41,8 +41,8 @@ func (a *app) didAll(all []outcome, err error, line func(o *outcome) string) err
 	return err
 }
 
-// sent reports the message that a command has sent, by its name: a name that was printed is an acknowledgement, so none
-// is beside an error.
+// sent reports the message that a command has sent, by its name. A printed name is an acknowledgement, so it is not
+// printed if err is not nil.
 func (a *app) sent(err error, message outcome) error {
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (a *app) named(all []outcome, err error) error {
 	return a.didAll(all, err, func(o *outcome) string { return string(o.Name) })
 }
 
-// note prints a line beside an answer: to standard output, or beside a JSON document.
+// note prints a remark to standard output, or with --json to standard error.
 func (a *app) note(format string, args ...any) {
 	if a.json {
 		a.tellf(format, args...)

@@ -16,14 +16,14 @@ type paging struct {
 	cmd    *exec.Cmd
 }
 
-// pagedCommands are those whose answer may be longer than a screen.
+// pagedCommands returns the commands whose output may be longer than a screen.
 func pagedCommands() []string {
 	return []string{"agents", "agents list", "audit log", "convoy list", "convoy show", "diff", "hook list", "inbox", "log", "mail inbox", "mail peek", "mail read",
 		"mail search", "mail trace", "queue diff", "queue list", "queue show", "status", "tail", "why", "work list", "work show"}
 }
 
-// page sends what a reading command prints on a terminal through $PAGER, or less. A pager that
-// isn't there is no error.
+// page sends the output of a reading command on a terminal through $PAGER, or less. A missing
+// pager is not an error.
 func (a *app) page(cmd *cobra.Command) {
 	follow := cmd.Flags().Lookup("follow")
 	out, sunk := a.stdout.(*sink)

@@ -22,8 +22,8 @@ import (
 // envPersonToken holds the content of the person's token, for scripts without a terminal.
 const envPersonToken = "CHIPSET_PERSON_TOKEN"
 
-// asPerson returns an actor that is to decide something for an agent. As the person or the
-// mayor only the person decides; one of the crew, which says so, answers what it was asked itself.
+// asPerson checks that an actor may decide something for an agent. Only the person may decide as
+// the person or the mayor; a crew agent that is named explicitly answers requests to itself.
 func (a *app) asPerson(me *actor.Actor, err error) (*actor.Actor, error) {
 	if err != nil || me.ID != state.Human && me.ID != me.Mayor() && (a.as != "" || a.env(envAgent) != "") {
 		return me, err
@@ -31,8 +31,8 @@ func (a *app) asPerson(me *actor.Actor, err error) (*actor.Actor, error) {
 	return me, a.checkPerson(me.Dir)
 }
 
-// ownVoice returns the agent that a command acts as. A session of a client that a person has open never
-// speaks as the person or the mayor: it is one of the crew, and says so or becomes it.
+// ownVoice returns the agent that a command acts as. A person's own session in a client never speaks as
+// the person or the mayor: it speaks as a crew agent, which is registered if necessary.
 func (a *app) ownVoice(ctx context.Context, r *rig.Rig, id state.AgentID) (state.AgentID, error) {
 	if id != state.Human && id != r.Mayor() {
 		return id, nil
@@ -51,8 +51,8 @@ func (a *app) ownVoice(ctx context.Context, r *rig.Rig, id state.AgentID) (state
 		"leave that out; run what only the person may do in a terminal of your own")
 }
 
-// member is the agent of the session that this process runs in, where that is known, else the one that
-// has the client's own name.
+// member returns the agent of the session that this process runs in, if that is known, else the one with
+// the client's own name.
 func member(ctx context.Context, r *rig.Rig, client string) (state.AgentID, error) {
 	if id, err := session.Around(r, client, process.Ancestors()); id != "" || err != nil {
 		return id, err
@@ -60,8 +60,8 @@ func member(ctx context.Context, r *rig.Rig, client string) (state.AgentID, erro
 	return actor.Crew(ctx, r, client, client)
 }
 
-// clientAround returns the client in whose session this command runs, and whether there is one: as its own environment
-// says, or without the person's token that of a process which it descends from.
+// clientAround returns the client in whose session this command runs, and whether there is one: by the environment of
+// this process, or, without the person's token, of one of its ancestors.
 func (a *app) clientAround() (agentcli.Client, bool) {
 	c, inside := clients.Around(a.env)
 	if inside || a.hasToken() {
@@ -75,9 +75,9 @@ func (a *app) clientAround() (agentcli.Client, bool) {
 }
 
 // checkPerson returns an ErrConflict unless a person runs this command: outside of every
-// session of an agent, and at a terminal or with the person's token. It is the one place
-// that says who that is. A program of the same user that wants to be taken for the person
-// can bring that about; a sandbox keeps it from that.
+// session of an agent, and at a terminal or with the person's token. No other place decides
+// that. A program of the same user can pretend to be the person, unless a sandbox prevents
+// it.
 func (a *app) checkPerson(rigDir string) error {
 	const what = "only the person may do this"
 	if a.given != nil || a.env(envSession) != "" || process.InSession(rigDir) {
@@ -116,7 +116,7 @@ func (a *app) hasToken() bool {
 	return err == nil && subtle.ConstantTimeCompare([]byte(token), []byte(given)) == 1
 }
 
-// readSecret returns the text of a file of the person's that nobody else may read.
+// readSecret returns the text of a file that only the person may read.
 func readSecret(path string) (string, error) {
 	var info unix.Stat_t
 	if err := unix.Lstat(path, &info); err != nil {

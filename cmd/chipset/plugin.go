@@ -97,7 +97,7 @@ func runPluginInstall(ctx context.Context, name string, opts pluginOptions, a *a
 	return nil
 }
 
-// settings is the folder in which a client keeps its settings.
+// settings returns the folder in which a client keeps its settings.
 func (a *app) settings(name string) string {
 	c := clients.Named(name)
 	home, _ := os.UserHomeDir() // without one, what is to be written there fails
@@ -182,8 +182,8 @@ func runPluginUninstall(ctx context.Context, name string, opts pluginUninstallOp
 	return nil
 }
 
-// runStep runs a client's command in dir, and asks nothing: who says --enable has
-// decided, and nobody may be there to answer.
+// runStep runs a client's command in dir without any questions: --enable is the
+// person's decision, and there may be nobody to answer.
 func (a *app) runStep(ctx context.Context, step agentcli.Step, dir string) error {
 	run := func(argv []string) (string, error) {
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

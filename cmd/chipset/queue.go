@@ -74,8 +74,8 @@ func runQueueList(ctx context.Context, opts queueListOptions, a *app) error {
 	})
 }
 
-// whyOf is the first line of what keeps a request from landing, or with whom it
-// is on its way.
+// whyOf returns the first line of why a request has not landed, or the requests that
+// are tested with it.
 func whyOf(q *mergequeue.Request, with []state.MergeID) string {
 	why := q.Waiting
 	if q.IsHeld() {
@@ -185,7 +185,7 @@ refinery last saw it. chipset approve lets exactly that change land.`,
 	}
 }
 
-// onRequest makes the RunE of a command that does something to the merge request that it names.
+// onRequest makes the RunE of a command that changes the merge request in its argument.
 func (a *app) onRequest(act func(*actor.Actor, context.Context, state.MergeID) (mergequeue.Request, error)) func(*cobra.Command, []string) error {
 	return with(a.openRigActor, func(ctx context.Context, me *actor.Actor, args []string) error {
 		id, err := state.ParseMergeID(args[0])

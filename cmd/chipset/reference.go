@@ -14,7 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// page is a part of the manual in the making. man(1) has roff; the tests write docs/commands.md in markdown.
+// page is a page of the manual that is being written: roff for man(1), markdown for docs/commands.md.
 type page interface {
 	// heading begins a part; level 2 is a group of commands, 3 a command, and so on.
 	heading(level int, text string)
@@ -23,7 +23,7 @@ type page interface {
 	code(language, s string)
 }
 
-// describe writes what the help says of a command and those below it.
+// describe writes the help of a command and those below it.
 func describe(p page, cmd *cobra.Command, level int) {
 	p.heading(level, cmd.CommandPath())
 	p.text(strings.TrimSuffix(cmd.Short, ".") + ".")
@@ -44,7 +44,7 @@ func describe(p page, cmd *cobra.Command, level int) {
 	}
 }
 
-// ownFlags are those that not every command has.
+// ownFlags returns the flags of a command that are not global.
 func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -87,8 +87,8 @@ func escapeRoff(s string) string {
 	return b.String()
 }
 
-// manPages are the pages of man(1) by the names of their files: one for chipset and one for each
-// command that help --all lists.
+// manPages returns the man pages by their file names: one for chipset, and one for each command
+// that help --all lists.
 func manPages(root *cobra.Command) map[string][]byte {
 	pages := map[string][]byte{"chipset.1": manPage(root, func(p page) {
 		p.heading(3, "DESCRIPTION")

@@ -16,7 +16,7 @@ const exitCodes = `Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflic
 6 timed out waiting, 7 the rig finished but beads wait for a person,
 130 interrupted.`
 
-// newRootCmd makes the commands that a command line needs, see onlyCommand; all of them without one.
+// newRootCmd makes the command tree: only the commands that a command line needs (see onlyCommand), or all without one.
 func newRootCmd(a *app, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chipset",
@@ -69,7 +69,7 @@ witness notices what stalls. Everything that must survive is plain JSON below
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 	}
 	addCommands(root, a, onlyCommand(args))
-	if !root.HasSubCommands() { // there is none of that name, or it stands behind flags
+	if !root.HasSubCommands() { // there is none of that name, or flags come first
 		addCommands(root, a, "")
 	}
 	a.setHelp(root)
@@ -94,14 +94,14 @@ func flagProblem(err error) string {
 	return fmt.Sprintf("--%s %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), wanted)
 }
 
-// ownFormat is the annotation of a command whose output others define, so that there is no --json.
+// ownFormat is the annotation of a command whose output has a format defined by others, so that it has no --json.
 const ownFormat = "own-format"
 
-// checksItself is the annotation of a command that names everything that is wrong with
-// its options at once.
+// checksItself is the annotation of a command that checks its numbers itself, to report
+// all problems at once.
 const checksItself = "checks-itself"
 
-// checkSigns refuses negative numbers and durations: no flag means anything by one.
+// checkSigns refuses negative numbers and durations: they are invalid for every flag.
 func checkSigns(cmd *cobra.Command) error {
 	if _, own := cmd.Annotations[checksItself]; own {
 		return nil
@@ -128,7 +128,7 @@ func withFlags(opts interface{ AddFlags(fs *pflag.FlagSet) }, cmd *cobra.Command
 	return cmd
 }
 
-// with makes the RunE of a command that first opens the rig, or the agent that runs it.
+// with makes the RunE of a command that first opens the rig or the actor.
 func with[T any](open func(context.Context) (T, error), run func(ctx context.Context, opened T, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		opened, err := open(cmd.Context())
@@ -161,8 +161,8 @@ func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// nargs checks the number of arguments; max -1 is any number. what names them
-// for the message.
+// nargs checks the number of arguments; high -1 is any number. what describes them in
+// the error.
 func nargs(low, high int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= low && (high < 0 || len(args) <= high) {

@@ -45,7 +45,7 @@ needs only the clients that it uses.`,
 type runtimeLine struct {
 	agentcli.Found
 	Title string `json:"title"`
-	// Tried is the version this binary was tried with.
+	// Tried is the version that this binary was tested with.
 	Tried  string `json:"tried,omitempty"`
 	Stream bool   `json:"stream"`
 	Resume bool   `json:"resume"`
@@ -163,7 +163,7 @@ func runRuntimeShow(ctx context.Context, opts runtimeShowOptions, worker string,
 	return nil
 }
 
-// names leaves the values of an environment out: they may be secret.
+// names returns an environment without its values, which may be secret.
 func names(env map[string]string) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -191,7 +191,7 @@ func promptWay(p agentcli.Preset, run *agentcli.Invocation) string {
 	return "as an argument"
 }
 
-// commandLine writes words as a person would type them.
+// commandLine quotes words as in a shell.
 func commandLine(words []string) string {
 	quoted := make([]string, 0, len(words))
 	for _, word := range words {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// doubled is how long a signal that comes again counts as the same one: some
-// tools, timeout(1) for one, signal a process and then its whole group.
+// doubled is how long a repeated signal counts as the same one: some tools, such as
+// timeout(1), signal a process and then its whole group.
 const doubled = 200 * time.Millisecond
 
-// interrupts is what the first SIGINT of a process does, where that is not the end of its command.
+// interrupts holds what the first SIGINT of a process does instead of ending its command.
 type interrupts struct {
 	mu    sync.Mutex
 	first func()

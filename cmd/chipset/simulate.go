@@ -90,7 +90,7 @@ the mean time between two.
 	})
 }
 
-// simulationGC trades memory for time: a simulation lives on short-lived values.
+// simulationGC trades memory for time: most values of a simulation are short-lived.
 const simulationGC = 300
 
 func runSimulate(ctx context.Context, opts simulateOptions, a *app) error {

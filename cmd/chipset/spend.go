@@ -60,7 +60,7 @@ attempts are counted as of a few seconds ago.`,
 	})
 }
 
-// firstDay reads --since: a date, today, or a number of days of which today is the last.
+// firstDay parses --since: a date, today, or a number of days up to today.
 func firstDay(text string, r *rig.Rig) (string, error) {
 	today := r.Clock.Now().Local()
 	if text == "" {

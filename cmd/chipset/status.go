@@ -38,7 +38,7 @@ and why, what waits for you, and what is wrong. Nothing is changed.`,
 	})
 }
 
-// screen is how screens are written here: cut and coloured on a terminal only.
+// screen returns how to write screens: truncated and coloured only on a terminal.
 func (a *app) screen() screen.Options {
 	width, yes := a.terminal()
 	if !yes {

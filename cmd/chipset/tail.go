@@ -47,7 +47,7 @@ attempt.`,
 	})
 }
 
-// sessionNamed is the session of the agent or bead that an argument names.
+// sessionNamed returns the session of the agent or bead in an argument.
 func sessionNamed(r *rig.Rig, name string) (state.SessionID, error) {
 	agent, err := actor.Lookup(r, name)
 	if err == nil {
@@ -130,7 +130,7 @@ func (p *transcriptPrinter) print(passages []agentcli.Passage) {
 	}
 }
 
-// toneColour is the colour of a line of a transcript or of a patch.
+// toneColour returns the colour of a line of a transcript or a patch.
 func toneColour(t view.Tone) func(string) screen.Cell {
 	switch t {
 	case view.Plain:
@@ -149,7 +149,7 @@ func toneColour(t view.Tone) func(string) screen.Cell {
 	return screen.Plain
 }
 
-// line prints a line of others, whole and cleaned, in a colour on a terminal.
+// line prints a line of foreign text in full, cleaned, and coloured on a terminal.
 func (a *app) line(text string, colour func(string) screen.Cell) {
 	out := screen.New(screen.Options{Colour: a.colour()})
 	out.Row("", []screen.Cell{colour(strings.ReplaceAll(text, "\t", "    "))}, nil)

@@ -67,7 +67,7 @@ func runTrust(ctx context.Context, o trustOptions, a *app) error {
 	return a.did(outcome{Did: "trusted", RigID: string(r.Tree.RigID()), Path: r.Dir}, nil, "trusted %s in %s\n", r.Tree.RigID(), r.Dir)
 }
 
-// effects are the names and texts of what a definition runs, opens to workers, and sends elsewhere.
+// effects describes what a definition runs, gives workers access to, and sends elsewhere.
 func effects(d *definition.Definition) [][2]string {
 	all := [][2]string{{"workers", d.Worker.Default}, {"test", d.Merge.Test.String()}, {"setup", d.Worktree.Setup.String()},
 		{"notify", strings.Join(d.Notify.Command, " ")}, {"webhook", d.Notify.Webhook}, {"pushes to", d.Merge.Remote},
@@ -93,7 +93,7 @@ func effects(d *definition.Definition) [][2]string {
 	return slices.DeleteFunc(all, func(line [2]string) bool { return line[1] == "" })
 }
 
-// showUntrusted prints what a rig would run, and what waits in it.
+// showUntrusted prints what a rig would run, and what it holds.
 func (a *app) showUntrusted(r *rig.Rig) error {
 	a.note("%s in %s came with the repository.\n\nIt would run:\n", r.Tree.RigID(), r.Dir)
 	if r.Def == nil {

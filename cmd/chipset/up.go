@@ -112,7 +112,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	return err
 }
 
-// summarize says what came of the rig since an instant; also after an interrupt, which has ended ctx.
+// summarize prints what the rig has done since an instant, even after an interrupt, which has ended ctx.
 func (a *app) summarize(ctx context.Context, r *rig.Rig, say func(string, ...any), since state.Time) {
 	summary, err := view.Summarize(context.WithoutCancel(ctx), r, since)
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *app) tellCopied(r *rig.Rig) {
 	}
 }
 
-// agentsOf lists the agents of a definition that have a process.
+// agentsOf returns the agents of a definition that have a process.
 func agentsOf(def *definition.Definition) ([]state.AgentID, error) {
 	var ids []state.AgentID
 	for _, agent := range def.Agents() {
@@ -145,7 +145,7 @@ func agentsOf(def *definition.Definition) ([]state.AgentID, error) {
 	return ids, nil
 }
 
-// notified is what $CHIPSET_NOTIFY says.
+// notified returns the value of $CHIPSET_NOTIFY.
 func (a *app) notified() (run.Notification, error) {
 	switch value := a.env(envNotify); value {
 	case "":
@@ -188,7 +188,7 @@ func (a *app) runAgents(ctx context.Context, r *rig.Rig, say func(string, ...any
 	return err
 }
 
-// linePrinter prints the lines that a running rig says, one at a time.
+// linePrinter returns a function that prints the lines of a running rig, one at a time.
 func (a *app) linePrinter(format string) (func(string, ...any), error) {
 	if a.json {
 		format = "json"

@@ -109,7 +109,7 @@ func (a *app) problems(ctx context.Context, args []string, check definition.Opti
 	return path, problems, nil
 }
 
-// preflightOptions are those of a command that looks once.
+// preflightOptions returns the options of a command that checks once.
 func (a *app) preflightOptions() (preflight.Options, error) {
 	self, err := os.Executable()
 	return preflight.Options{Self: self, Say: func(text string, args ...any) { a.tellf("%s\n", clean(fmt.Sprintf(text, args...))) }}, err

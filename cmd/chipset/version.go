@@ -33,7 +33,7 @@ type versionInfo struct {
 	Format   int    `json:"format"`
 }
 
-// currentVersion is what the build wrote into this binary.
+// currentVersion returns what the build wrote into this binary.
 func currentVersion() versionInfo {
 	v := versionInfo{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Format: state.Format}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// beadFlags are what a person may say about a bead, for add and edit.
+// beadFlags are the fields of a bead that add and edit set.
 type beadFlags struct {
 	description, file, accept, priority, kind, worker string
 	blockedBy, labels                                 []string
@@ -70,8 +70,8 @@ func runWorkAdd(ctx context.Context, opts beadFlags, described bool, title strin
 	return a.did(b, err, "%s\n", b.ID)
 }
 
-// apply checks what was given and puts it into a bead. given tells which flags
-// count, described whether -d was among them.
+// apply checks the flags and sets the fields of a bead. given reports which flags
+// count; described is true if -d is one of them.
 func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead, given func(flag string) bool, described bool) error {
 	if given("description") || o.file != "" {
 		text, err := textInput{flag: "--description", fileFlag: "--file", text: o.description, file: o.file, textGiven: described}.read(ctx, a, bead.MaxText)
@@ -119,7 +119,7 @@ func (o *beadFlags) apply(ctx context.Context, a *app, r *rig.Rig, b *bead.Bead,
 }
 
 // checkWorker refuses a worker that could never be started; "" is the rig's default. With
-// warn it also warns of one that is not on PATH. A path is looked up in the worktree only.
+// warn it also warns of a program that is not on PATH. A path is relative to the worktree.
 func (a *app) checkWorker(r *rig.Rig, worker string, warn bool) error {
 	if worker == "" {
 		return nil
@@ -144,7 +144,7 @@ func (a *app) checkWorker(r *rig.Rig, worker string, warn bool) error {
 	return nil
 }
 
-// knownPreset reports whether a preset that every rig has is named so.
+// knownPreset reports whether a built-in preset has that name.
 func knownPreset(worker string) bool {
 	return slices.ContainsFunc(clients.Presets(), func(p agentcli.Preset) bool { return p.Name == worker })
 }
@@ -197,8 +197,7 @@ func runWorkEdit(ctx context.Context, opts workEditOptions, given func(flag stri
 	return a.did(b, err, "%s edited\n", b.ID)
 }
 
-// prepare checks what was given, and reads what comes from a file or a pipe,
-// before anything is locked.
+// prepare checks the flags, and reads files and pipes, before anything is locked.
 func (o *workEditOptions) prepare(ctx context.Context, a *app, r *rig.Rig, given func(flag string) bool) error {
 	var scratch bead.Bead
 	if err := o.apply(ctx, a, r, &scratch, given, given("description")); err != nil {

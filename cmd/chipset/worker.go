@@ -18,7 +18,7 @@ import (
 )
 
 // commandArgs returns the command line of this process. A supervisor that runs it for a
-// worker hands over files as well; given is nil for everybody else.
+// worker also hands over files; otherwise given is nil.
 func commandArgs(args []string) (command []string, given map[string]*os.File, _ error) {
 	if len(args) == 0 || args[0] != process.BrokeredArg || os.Getenv(broker.EnvAddress) != "" {
 		return args, nil, nil
@@ -34,9 +34,8 @@ func commandArgs(args []string) (command []string, given map[string]*os.File, _ 
 // inSession reports whether a worker runs this command.
 func (a *app) inSession() bool { return a.given != nil || a.env(envSession) != "" }
 
-// permit returns an ErrConflict for a command that a worker may not run. It is the one
-// place that says so, for commands that a broker runs and for those of a worker that was
-// started without one.
+// permit returns an ErrConflict for a command that a worker may not run, whether a broker
+// runs it or the worker itself, which was started without one. No other place decides that.
 func (a *app) permit(cmd *cobra.Command) error {
 	if !a.inSession() {
 		return nil
@@ -55,8 +54,8 @@ func (a *app) permit(cmd *cobra.Command) error {
 	return nil
 }
 
-// forward has the command run by the broker of this worker's session, which knows who
-// the worker is, and returns its exit code.
+// forward lets the broker of this worker's session, which knows the worker, run the
+// command, and returns its exit code.
 func (a *app) forward(ctx context.Context, address string, args []string) int {
 	code, err := a.call(ctx, address, args)
 	if err == nil {
@@ -101,7 +100,7 @@ func (a *app) openNamed(ctx context.Context, args []string) (map[string]*os.File
 	files := map[string]*os.File{}
 	cmd, rest, err := newRootCmd(&app{}, args...).Find(args)
 	if err != nil || cmd.ParseFlags(rest) != nil {
-		return files, nil //nolint:nilerr // the command line is refused where it is run
+		return files, nil //nolint:nilerr // the broker's process refuses the command line
 	}
 	var failed error
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -85,7 +85,7 @@ func (a *app) readIssues(ctx context.Context, file string) ([]bd.Line, error) {
 	})
 }
 
-// importError puts the file before what is wrong with its lines; nil stays nil.
+// importError adds the name of the file to an error; nil stays nil.
 func importError(file string, err error) error {
 	if err == nil {
 		return nil
