@@ -182,7 +182,7 @@ func (r *Repo) PushLFS(ctx context.Context, remote string, h Hash) error {
 	if err != nil {
 		return fmt.Errorf("push LFS objects: %w", err)
 	}
-	if _, err := r.run(ctx, r.plain(), Command{Args: []string{"lfs", "push", remote, string(h)}, Network: true, Env: env}); err != nil {
+	if _, err := r.run(ctx, r.outward(), Command{Args: []string{"lfs", "push", remote, string(h)}, Network: true, Env: env}); err != nil {
 		return fmt.Errorf("push LFS objects: %w", err)
 	}
 	return nil

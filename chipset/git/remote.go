@@ -53,7 +53,7 @@ func (r *Repo) RemoteHash(ctx context.Context, remote string, b Branch) (h Hash,
 	if err != nil {
 		return "", false, err
 	}
-	out, err := r.run(ctx, r.plain(), Command{Args: []string{"ls-remote", "--quiet", "--refs", "--", remote, string(b.Ref())}, Env: env, Read: true, Network: true})
+	out, err := r.run(ctx, r.outward(), Command{Args: []string{"ls-remote", "--quiet", "--refs", "--", remote, string(b.Ref())}, Env: env, Read: true, Network: true})
 	if err != nil {
 		return "", false, err
 	}
@@ -86,7 +86,7 @@ func (r *Repo) fetch(ctx context.Context, remote string, b Branch, options ...st
 		return "", fmt.Errorf("fetch: %w", err)
 	}
 	args := append([]string{"fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"}, options...)
-	_, err = r.run(ctx, r.plain(), Command{Env: env, Network: true, Args: append(args, "--", remote, "+"+string(b.Ref())+":"+string(tracking))})
+	_, err = r.run(ctx, r.outward(), Command{Env: env, Network: true, Args: append(args, "--", remote, "+"+string(b.Ref())+":"+string(tracking))})
 	if exited(err, 128) {
 		// git has the same exit status for "no such branch" and for "no answer", so ask.
 		if _, found, askErr := r.RemoteHash(ctx, remote, b); askErr == nil && !found {
@@ -114,7 +114,7 @@ func (r *Repo) Push(ctx context.Context, remote string, h Hash, b Branch) error 
 	if err != nil {
 		return fmt.Errorf("push: %w", err)
 	}
-	stdout, stderr, err := r.runBoth(ctx, r.plain(), Command{Env: env, Network: true, Args: push(remote, string(h), b)})
+	stdout, stderr, err := r.runBoth(ctx, r.outward(), Command{Env: env, Network: true, Args: push(remote, string(h), b)})
 	if !exited(err, 1) {
 		return err
 	}
@@ -149,6 +149,6 @@ func (r *Repo) CanPush(ctx context.Context, remote string, b Branch) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.run(ctx, r.plain(), Command{Env: env, Network: true, Read: true, Args: push(remote, what, b, "--dry-run")})
+	_, err = r.run(ctx, r.outward(), Command{Env: env, Network: true, Read: true, Args: push(remote, what, b, "--dry-run")})
 	return err
 }

@@ -113,6 +113,21 @@ func TestSSHAsksNobody(t *testing.T) {
 	}
 }
 
+// A relative path leads to the same remote as for the person's own git, from the root of the checkout.
+func TestRemoteByRelativePath(t *testing.T) {
+	f := newFixture(t)
+	top := f.TopLevel()
+	f.git(filepath.Dir(top), "init", "-q", "--bare", "-b", "main", "origin of "+filepath.Base(top))
+	f.git(top, "remote", "add", "origin", "../origin of "+filepath.Base(top))
+	first := f.head(top)
+	f.must(f.CanPush(f.ctx, "origin", "main"))
+	f.must(f.Push(f.ctx, "origin", first, "main"))
+	if h, err := f.Fetch(f.ctx, "origin", "main"); err != nil || h != first {
+		t.Errorf("fetched %v, %v", h, err)
+	}
+	f.git(top, "push", "-q", "origin", "main")
+}
+
 func TestRemoteThatIsGone(t *testing.T) {
 	f := newFixture(t)
 	f.git(f.TopLevel(), "remote", "add", "origin", filepath.Join(t.TempDir(), "nothing"))

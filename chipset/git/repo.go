@@ -205,6 +205,10 @@ func (r *Repo) Check(ctx context.Context) error {
 // plain is the place of commands that touch no work tree.
 func (r *Repo) plain() place { return place{dir: r.common, gitDir: r.common} }
 
+// outward is plain for commands that reach a remote. Git resolves a relative URL, such as ../origin.git,
+// from the working directory.
+func (r *Repo) outward() place { return place{dir: r.top, gitDir: r.common} }
+
 func (r *Repo) read(ctx context.Context, args ...string) ([]byte, error) {
 	return r.run(ctx, r.plain(), Command{Args: args, Read: true})
 }
