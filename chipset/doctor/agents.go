@@ -17,7 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// unfinished reports what a process left half done and nobody is finishing.
+// unfinished reports what a process left half done and no running process finishes.
 func (c *relations) unfinished(context.Context) error {
 	for i := range c.Dispatch {
 		d := &c.Dispatch[i]
@@ -31,7 +31,7 @@ func (c *relations) unfinished(context.Context) error {
 			continue
 		}
 		f := c.add("dispatch-unfinished", c.r.Dispatch.Path(string(id)), Warning, "the mayor finishes or undoes it when it starts; so does chipset doctor --fix",
-			"the dispatch to %s stopped at the stage %s", d.AgentID, d.Stage)
+			"the dispatch to %s stopped at stage %s", d.AgentID, d.Stage)
 		f.repair = healDispatch(c.r, id)
 	}
 	for _, a := range slices.Sorted(maps.Keys(c.Retire)) {
@@ -39,7 +39,7 @@ func (c *relations) unfinished(context.Context) error {
 		p := c.r.Retire.Path(string(a))
 		if _, alive := c.Alive[end.AgentID]; !alive && !end.Stage.Final() {
 			f := c.add("retire-unfinished", p, Warning, "its polecat finishes it when it starts: chipset up; so does chipset doctor --fix",
-				"the end of this attempt stopped at the stage %s, and %s does not run", end.Stage, end.AgentID)
+				"the end of this attempt stopped at stage %s, and %s is not running", end.Stage, end.AgentID)
 			c.heals(f, end.AgentID, agent.Polecat)
 			f.repair = thenFinal(c.r, a, f.repair)
 		}
@@ -51,7 +51,7 @@ func (c *relations) unfinished(context.Context) error {
 		q := &c.Queue[i]
 		if _, alive := c.Alive[c.r.Refinery()]; !alive && q.Status == mergequeue.Merging {
 			f := c.add("merge-unfinished", c.r.Queue.Path(string(q.ID)), Warning, "the refinery starts it again or finishes it: chipset up; so does chipset doctor --fix",
-				"it stopped at the stage %s, and the refinery does not run", q.Stage)
+				"it stopped at stage %s, and the refinery is not running", q.Stage)
 			c.heals(f, c.r.Refinery(), agent.Refinery)
 		}
 	}
@@ -76,8 +76,8 @@ func (c *relations) agents(context.Context) error {
 	return nil
 }
 
-// orphan reports a hook whose agent is not registered. One that nothing hangs on
-// and nobody will register is moved away.
+// orphan reports a hook whose agent is not registered. An empty one is moved away, unless
+// the next start registers its agent.
 func (c *relations) orphan(id state.AgentID) {
 	sev := Warning // an empty one is left by a crash of init, and the next start registers its agent
 	if c.Hooks[id].Status != hook.Empty {
@@ -95,7 +95,7 @@ func (c *relations) orphan(id state.AgentID) {
 	}
 }
 
-// quarantineOrphan moves an empty hook away whose agent is still not registered.
+// quarantineOrphan moves an empty hook away, unless its agent has been registered meanwhile.
 func quarantineOrphan(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	l, err := r.Tree.Lock(ctx, state.LockHook, string(id), hook.Dir)
 	if err != nil {
@@ -109,7 +109,7 @@ func quarantineOrphan(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	case err != nil:
 		return err
 	case h.Status != hook.Empty || registered(r, string(id)):
-		return state.Conflictf("hook "+string(id), "it is in use by now")
+		return state.Conflictf("hook "+string(id), "it is in use now")
 	}
 	_, err = r.Tree.Quarantine(r.Hooks.Path(string(id)), "its agent is not registered", r.Clock.Now())
 	return err
@@ -128,13 +128,13 @@ func (c *relations) agent(a *agent.Agent) error {
 		return nil
 	}
 	if h.Status != hook.Empty && a.Role != agent.Polecat && !a.IsSession() {
-		c.add("hook-role", c.r.Hooks.Path(string(a.ID)), Warning, "", "it is %s, but %s is a %s, which executes no beads", h.Status, a.ID, a.Role)
+		c.add("hook-role", c.r.Hooks.Path(string(a.ID)), Warning, "", "it is %s, but %s is a %s, which does not execute beads", h.Status, a.ID, a.Role)
 	}
 	if a.Status != agent.Retired {
 		return nil
 	}
 	if h.Status != hook.Empty {
-		c.add("retired-agent", c.r.Hooks.Path(string(a.ID)), Warning, "the mayor gives its work to another", "%s is retired, but its hook is %s", a.ID, h.Status)
+		c.add("retired-agent", c.r.Hooks.Path(string(a.ID)), Warning, "the mayor reassigns its work", "%s is retired, but its hook is %s", a.ID, h.Status)
 	}
 	unread, _, err := c.r.Mailbox(a.ID).Unread()
 	if len(unread) > 0 {
@@ -152,7 +152,7 @@ func (c *relations) openIncidents() {
 		}
 		p := c.r.Incidents.Path(string(in.ID))
 		if other, twice := first[in.Key()]; twice {
-			f := c.add("incident-twice", p, Error, "", "%s is open for the same agent, assignment and kind", other)
+			f := c.add("incident-twice", p, Error, "", "%s is already open for the same agent, assignment and kind", other)
 			f.repair = resolveTwin(c.r, in.ID, other)
 		}
 		first[in.Key()] = in.ID

@@ -12,7 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/convoy"
 )
 
-// groups checks convoys, from both sides.
+// groups checks convoys and their members against each other.
 func (c *relations) groups() {
 	known := map[state.ConvoyID]*convoy.Convoy{}
 	for i := range c.Convoys {
@@ -23,18 +23,18 @@ func (c *relations) groups() {
 			b := c.BeadByID[id]
 			switch {
 			case b == nil:
-				c.add("convoy", p, Warning, "", "it names the bead %s, which does not exist", id)
+				c.add("convoy", p, Warning, "", "it lists the bead %s, which does not exist", id)
 			case b.ConvoyID == "":
-				f := c.add("convoy-member", c.r.Beads.Path(string(id)), Warning, "", "the convoy %s lists it, but it names none", cv.ID)
+				f := c.add("convoy-member", c.r.Beads.Path(string(id)), Warning, "", "the convoy %s lists it, but it names no convoy", cv.ID)
 				f.repair = func(ctx context.Context) error { return nameConvoy(ctx, c.r, id, cv.ID) }
 			case b.ConvoyID != cv.ID:
-				c.add("convoy-member", c.r.Beads.Path(string(id)), Warning, "decide which it is in, and edit the other by hand",
+				c.add("convoy-member", c.r.Beads.Path(string(id)), Warning, "decide which convoy it belongs to, and correct the other by hand",
 					"the convoy %s lists it, but it names %s", cv.ID, b.ConvoyID)
 			}
 		}
 		landed := cv.Landed(c.BeadByID)
 		if n := len(cv.BeadIDs); n > 0 && math.Abs(cv.Progress-float64(landed)/float64(n)) > 1e-6 {
-			c.add("convoy-progress", p, Info, "", "it says %.2f, but %d of %d have landed", cv.Progress, landed, n)
+			c.add("convoy-progress", p, Info, "", "it says %.2f, but %d of %d beads have landed", cv.Progress, landed, n)
 		}
 	}
 	for i := range c.Beads {
@@ -82,10 +82,10 @@ func (c *relations) branchNames() {
 		}
 		p := c.r.Beads.Path(string(b.ID))
 		if own := bead.BranchFor(b.ID, 1); b.Branch != own && !strings.HasPrefix(b.Branch, own+"-") {
-			c.add("bead-branch", p, Warning, "", "its branch %q does not carry its name", b.Branch)
+			c.add("bead-branch", p, Warning, "", "its branch %q is not named after it", b.Branch)
 		}
 		if other, taken := owner[b.Branch]; taken {
-			c.add("bead-branch", p, Warning, "", "%s has the branch %s as well", other, b.Branch)
+			c.add("bead-branch", p, Warning, "", "%s has the branch %s, too", other, b.Branch)
 		}
 		owner[b.Branch] = b.ID
 	}

@@ -17,14 +17,14 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// Severity says what a finding means for the rig.
+// Severity is what a finding means for the rig.
 type Severity string
 
 // Severities of findings.
 const (
 	// Info: worth knowing, nothing is wrong.
 	Info Severity = "info"
-	// Warning: a person should look, or the next start heals it.
+	// Warning: a person should look, or the next start repairs it.
 	Warning Severity = "warning"
 	// Error: a rule of the state tree is broken.
 	Error Severity = "error"
@@ -32,7 +32,7 @@ const (
 
 func (s Severity) rank() int { return slices.Index([]Severity{Info, Warning, Error}, s) }
 
-// Finding is one thing the doctor saw.
+// Finding is one problem that the doctor found.
 type Finding struct {
 	// Rule names what was checked, for example "bead-hook".
 	Rule string `json:"rule"`
@@ -40,9 +40,9 @@ type Finding struct {
 	Path     string   `json:"path"`
 	Detail   string   `json:"detail"`
 	Severity Severity `json:"severity"`
-	// Fixed is true when it was repaired just now.
+	// Fixed is true when it has just been repaired.
 	Fixed bool `json:"fixed"`
-	// Repair is what --fix does about it, or did.
+	// Repair is what --fix does, or did, about it.
 	Repair string `json:"repair"`
 	// Hint says what a person can do about it.
 	Hint string `json:"hint,omitempty"`
@@ -51,39 +51,39 @@ type Finding struct {
 // finding is a Finding with its repair.
 type finding struct {
 	Finding
-	// settled marks what does not pass by itself, so that one look is enough.
+	// settled is true if the finding can't be a passing moment of a running rig: one look is enough.
 	settled bool
 	// repair repairs it without loss, or is nil.
 	repair func(ctx context.Context) error
-	// doubtful: the disk failed the repair. What is seen of it afterwards may be gone
-	// with the next power cut.
+	// doubtful is true if the disk failed during the repair. Even if the repair seems to
+	// have worked, it may be lost with the next power cut.
 	doubtful bool
 }
 
 func (f *finding) key() [3]string { return [3]string{f.Rule, f.Path, f.Detail} }
 
-// In a rig that runs, two objects that change one after the other contradict
-// each other for moments. What is still there after looking again this often,
-// with this pause, is reported.
+// In a running rig, two objects that change one after the other contradict each other
+// for moments. A contradiction is reported if it is still there after so many more
+// looks, with this pause between them.
 const (
 	looksAgain = 3
 	lookPause  = 150 * time.Millisecond
 )
 
-// Where no process speaks for an agent, only a command of a person can be in the
-// middle of something, which takes milliseconds.
+// While no agent runs, only a person's command can be in the middle of something, which
+// takes milliseconds.
 const (
 	looksAgainQuiet = 1
 	lookPauseQuiet  = 50 * time.Millisecond
 )
 
-// patience is how often, and with which pause, is looked again.
+// patience is how often a check looks again, and the pause before each look.
 type patience struct {
 	looks int
 	pause time.Duration
 }
 
-// patienceWith asks for less of it in a rig in which nothing runs.
+// patienceWith returns less patience for a rig in which no agent runs.
 func patienceWith(r *rig.Rig, pause time.Duration) patience {
 	agents, _, err := r.Agents.All()
 	if err != nil || slices.ContainsFunc(agents, func(a agent.Agent) bool { _, alive := r.Alive(a.ID); return alive }) {
@@ -92,7 +92,7 @@ func patienceWith(r *rig.Rig, pause time.Duration) patience {
 	return patience{looksAgainQuiet, min(pause, lookPauseQuiet)}
 }
 
-// check is one group of rules; it returns what it saw at one moment.
+// check looks once at one group of rules, and returns what it finds.
 type check func(ctx context.Context, r *rig.Rig) ([]finding, error)
 
 // maxRounds bounds how often --fix looks again, because a repair can make
@@ -101,14 +101,14 @@ const maxRounds = 6
 
 // Doctor checks every rule of the state tree. With fix it repairs what can be
 // repaired without loss, and never deletes what it does not understand. It may
-// be killed at any instant and run again, also while the rig runs. The findings
-// come worst first; the error is for what kept it from looking.
+// be killed at any time and run again, also while the rig runs. It returns the
+// findings, worst first, and an error if it could not look at everything.
 func Doctor(ctx context.Context, r *rig.Rig, fix bool) ([]Finding, error) {
 	return examine(ctx, r, fix, lookPause)
 }
 
 func examine(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]Finding, error) {
-	if fix && r.Git != nil && r.CopyOf() != "" { // before a repair takes the processes of the other rig for its own
+	if fix && r.Git != nil && r.CopyOf() != "" { // before a repair mistakes the other rig's processes for this one's
 		if err := r.Settle(); err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func examine(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]
 	return d.findings(), err
 }
 
-// diagnosis is what rounds have found.
+// diagnosis collects the findings of all rounds.
 type diagnosis struct {
 	fixed, doubtful []Finding
 	standing        []Finding // in the last round
@@ -148,8 +148,8 @@ func (d *diagnosis) add(all []finding) (progress bool) {
 	return len(d.fixed) > before
 }
 
-// findings are those of all rounds, worst first. What a later round has repaired is
-// not in doubt any more; what a later round has not seen again still is.
+// findings returns those of all rounds, worst first. A doubtful repair that a later round
+// has repeated is no longer in doubt; one that no later round saw again still is.
 func (d *diagnosis) findings() []Finding {
 	found := append([]Finding{}, withoutRepeats(slices.Concat(d.fixed, d.doubtful, d.standing))...)
 	slices.SortStableFunc(found, func(a, b Finding) int {
@@ -185,7 +185,7 @@ func round(ctx context.Context, r *rig.Rig, fix bool, pause time.Duration) ([]fi
 	return found, once(failed)
 }
 
-// explain says what --fix does about a finding.
+// explain completes a finding with what --fix does about it, and a hint.
 func (f *finding) explain() {
 	rule, _ := ruleOf(f.Rule)
 	f.Repair = rule.Repair
@@ -200,7 +200,7 @@ func (f *finding) explain() {
 	}
 }
 
-// once joins errors, and says what several checks met only once.
+// once joins errors, and names an error that several checks met only once.
 func once(failed []error) error {
 	known := map[string]bool{}
 	return errors.Join(slices.DeleteFunc(failed, func(err error) bool {
@@ -216,7 +216,7 @@ type inspection struct {
 	found []finding
 }
 
-// inspecting makes a check that needs no records.
+// inspecting makes a check of a method that needs no records.
 func inspecting(at func(*inspection, context.Context) error) check {
 	return func(ctx context.Context, r *rig.Rig) ([]finding, error) {
 		l := &inspection{r: r}
@@ -231,14 +231,14 @@ func (l *inspection) add(rule string, p state.Path, sev Severity, hint, format s
 	return &l.found[len(l.found)-1]
 }
 
-// addSettled is add for what does not pass by itself.
+// addSettled is add for a finding that needs no second look.
 func (l *inspection) addSettled(rule string, p state.Path, sev Severity, hint, format string, args ...any) *finding {
 	f := l.add(rule, p, sev, hint, format, args...)
 	f.settled = true
 	return f
 }
 
-// addUnreadable adds a finding for an error of a store, or returns nil where the file has
+// addUnreadable adds a finding for an error of a store. It returns nil if the file has
 // vanished.
 func (l *inspection) addUnreadable(err error, repair func(ctx context.Context, c *state.Corruption) error) *finding {
 	if errors.Is(err, state.ErrNotFound) {
@@ -248,7 +248,7 @@ func (l *inspection) addUnreadable(err error, repair func(ctx context.Context, c
 	return &l.found[len(l.found)-1]
 }
 
-// notice makes a finding of an error that is a corruption, and returns any other.
+// notice turns a corruption into a finding, and returns any other error.
 func (l *inspection) notice(err error) error {
 	if errors.Is(err, state.ErrCorrupt) {
 		l.addUnreadable(err, nil)
@@ -268,7 +268,7 @@ func Standing(found []Finding) int {
 	return n
 }
 
-// settle looks until what it sees is no passing moment.
+// settle runs a check, again and again, and returns the findings that stay.
 func settle(ctx context.Context, r *rig.Rig, look check, p patience) ([]finding, error) {
 	seen, err := look(ctx, r)
 	for range p.looks {
@@ -312,8 +312,8 @@ func diskFailed(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
-// withoutRepeats keeps the first of the findings that two checks made of the
-// same unreadable file, or two rounds of the same fault.
+// withoutRepeats keeps the first of the findings that two checks made about the same
+// unreadable file, or two rounds about the same fault.
 func withoutRepeats(found []Finding) []Finding {
 	known := map[string]bool{}
 	return slices.DeleteFunc(found, func(f Finding) bool {
@@ -334,9 +334,9 @@ const (
 	ruleCanonical  = "canonical-form"
 )
 
-const hintQuarantine = "chipset doctor --fix moves it to state/quarantine with its reason"
+const hintQuarantine = "chipset doctor --fix " + toQuarantine
 
-// unreadable makes a finding of what a store could not read.
+// unreadable makes a finding of an error of a store.
 func unreadable(err error, repair func(ctx context.Context, c *state.Corruption) error) finding {
 	var c *state.Corruption
 	if !errors.As(err, &c) {
@@ -349,17 +349,17 @@ func unreadable(err error, repair func(ctx context.Context, c *state.Corruption)
 	switch {
 	case errors.Is(c, state.ErrRefused) && !errors.Is(c, fs.ErrPermission):
 		repair = nil
-		f.Hint = "the system can't read it: look at the disk (dmesg), or restore it from a snapshot"
+		f.Hint = "the system can't read it: check the disk (dmesg), or restore the file from a snapshot"
 	case errors.Is(c, state.ErrRefused):
 		repair = nil
-		f.Hint = "nothing of chipset can read it: give it back to the user of the rig (ls -l shows whose it is)"
+		f.Hint = "chipset may not read it: give it back to the user who runs the rig (ls -l shows its owner)"
 	case errors.Is(c, state.ErrHardLinked):
 		// A backup that shares files by hard links must not cost the whole tree.
 		f.Rule, repair = ruleSpecial, nil
-		f.Hint = "nothing of chipset reads it: take its other name away (find . -samefile " + c.Path + " from .chipset)"
+		f.Hint = "chipset does not read it: remove its other name (in .chipset: find . -samefile " + c.Path + ")"
 	case errors.Is(c, state.ErrNotRegular):
 		f.Rule = ruleSpecial
-		f.Hint = "nothing of chipset reads it: move it out of the tree"
+		f.Hint = "chipset does not read it: move it out of the tree"
 	}
 	if repair != nil {
 		f.Hint = hintQuarantine

@@ -7,8 +7,9 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// environment reports what the rig stands on and can't mend. That the target was moved
-// back is merged-unreachable, for each request.
+// environment reports problems of the machine, the target and the remote that the rig
+// can't repair. A target that was moved back is reported as merged-unreachable instead,
+// for each request.
 func (l *inspection) environment(ctx context.Context) error {
 	found, err := environment.Look(ctx, l.r)
 	for _, t := range found {

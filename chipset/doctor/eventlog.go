@@ -31,8 +31,8 @@ func (l *inspection) eventLog(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// notADay reports files that are not a day of the log. What is not even a file is moved away; a
-// file may be somebody's.
+// notADay reports an entry that is not a day of the log. A link or a folder is moved away; a
+// file may belong to somebody.
 func (l *inspection) notADay(p state.Path, err error) {
 	f := l.addUnreadable(err, nil)
 	switch {
@@ -52,7 +52,7 @@ func (l *inspection) day(p state.Path, day string, data []byte) {
 		}
 	}
 	if n := len(data); n > 0 && data[n-1] != '\n' {
-		l.add("event-torn", p, Warning, "", "its last line, of %d bytes, has no end", n-1-bytes.LastIndexByte(data, '\n')).repair =
+		l.add("event-torn", p, Warning, "", "its last line, of %d bytes, has no newline", n-1-bytes.LastIndexByte(data, '\n')).repair =
 			func(context.Context) error { return l.r.Tree.Append(p, nil) }
 	}
 	others := 0
@@ -62,12 +62,12 @@ func (l *inspection) day(p state.Path, day string, data []byte) {
 		}
 	}
 	if others > 0 {
-		l.addSettled("event-day", p, Warning, "", "%s of other days", wording.Count(others, "event"))
+		l.addSettled("event-day", p, Warning, "", "it holds %s of other days", wording.Count(others, "event"))
 	}
 }
 
-// quarantined lists the quarantine. A kill between the reason and the move leaves a reason
-// alone: what it is about still stands where it was.
+// quarantined lists the quarantine. A kill between the two steps leaves a reason without its
+// file, which is still where it was.
 func (l *inspection) quarantined(ctx context.Context) error {
 	entries, err := l.r.Tree.List(state.QuarantineDir)
 	if err != nil {
@@ -87,7 +87,7 @@ func (l *inspection) quarantined(ctx context.Context) error {
 		case strings.HasSuffix(q.File, reasonSuffix): // the reason itself can't be read
 			l.addSettled("quarantine-reason", p, Warning, "look at it, then remove it by hand", "%s", q.Reason)
 		case !there[q.File]:
-			l.add("quarantine-reason", p+reasonSuffix, Warning, "", "the file that it is about is not here").repair = func(context.Context) error {
+			l.add("quarantine-reason", p+reasonSuffix, Warning, "", "its file is not here").repair = func(context.Context) error {
 				if there, err := l.r.Tree.Exists(p); err != nil || there {
 					return err
 				}
@@ -101,8 +101,8 @@ func (l *inspection) quarantined(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if !strings.HasSuffix(name, reasonSuffix) {
 			p := state.QuarantineDir.Join(name)
-			l.add("quarantine-reason", p, Warning, "", "nothing says why it is here").repair = func(context.Context) error {
-				return l.r.Tree.Explain(p, "nothing said why it is here: somebody put it here by hand", l.r.Clock.Now())
+			l.add("quarantine-reason", p, Warning, "", "it has no reason beside it").repair = func(context.Context) error {
+				return l.r.Tree.Explain(p, "unknown: somebody put it here by hand", l.r.Clock.Now())
 			}
 		}
 	}

@@ -25,14 +25,14 @@ func (l *inspection) sharedFiles(context.Context) error {
 	}
 	shared, err := l.r.Tree.HardLinkedFiles(within...)
 	for _, s := range shared {
-		l.addSettled(ruleSpecial, s.Path, Error, "chipset doctor --fix and chipset up give it a file of its own",
-			"it has a second name: %s", strings.Join(s.Others, ", ")).repair = func(context.Context) error { return l.r.Tree.BreakHardLinks(s) }
+		l.addSettled(ruleSpecial, s.Path, Error, "chipset doctor --fix and chipset up give it a copy of its own",
+			"it has a second name (hard link): %s", strings.Join(s.Others, ", ")).repair = func(context.Context) error { return l.r.Tree.BreakHardLinks(s) }
 	}
 	return err
 }
 
-// filesForFolders looks for files that stand where the rig has a folder. Those that have a
-// rule of their own are left to it: locks, and an archive among the messages.
+// filesForFolders looks for files in the place of the rig's folders. Locks, and the archive
+// of a mailbox, have rules of their own.
 func (l *inspection) filesForFolders(context.Context) error {
 	paths, err := l.r.InTheWay()
 	for _, p := range paths {
@@ -46,8 +46,8 @@ func (l *inspection) filesForFolders(context.Context) error {
 // inTheWay is what is wrong with a file where a folder belongs.
 const inTheWay = "it is a file, and not a folder"
 
-// beside reports whether a finding repeats one about a file in the way of a folder, or is
-// about what would lie in that folder.
+// beside reports whether a finding repeats one about a file in the place of a folder, or is
+// about something in that folder.
 func (f *finding) beside(way *Finding) bool {
 	if way.Rule != ruleSpecial || way.Detail != inTheWay || f.repair != nil {
 		return false
@@ -60,7 +60,7 @@ func (f *finding) beside(way *Finding) bool {
 func (l *inspection) tree(context.Context) error {
 	r := l.r
 	if err := r.Tree.Verify(); err != nil {
-		l.add("identity", "state/rig.json", Error, "the tree was moved away or replaced: put the right one back before anything runs", "%v", err)
+		l.add("identity", "state/rig.json", Error, "the tree was moved away or replaced: put the right one back before you start anything", "%v", err)
 	}
 	var failed []error
 	err := filepath.WalkDir(r.Tree.Abs(state.StateDir), func(at string, e fs.DirEntry, err error) error {
@@ -75,7 +75,7 @@ func (l *inspection) tree(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p := state.Path(filepath.ToSlash(rel)); p.Dir() != state.QuarantineDir { // anything may lie there
+		if p := state.Path(filepath.ToSlash(rel)); p.Dir() != state.QuarantineDir { // where anything may be
 			l.entry(p, e)
 		} else if e.IsDir() {
 			return fs.SkipDir
@@ -87,7 +87,7 @@ func (l *inspection) tree(context.Context) error {
 	}
 	temps, err := r.Tree.TempFiles(r.Clock())
 	for _, p := range temps {
-		l.addSettled("leftover", p, Warning, "", "an unfinished file whose writer is gone").repair =
+		l.addSettled("leftover", p, Warning, "", "it is an unfinished file whose writer has ended").repair =
 			func(context.Context) error { return r.Tree.Remove(p) }
 	}
 	return err
@@ -98,8 +98,8 @@ func (l *inspection) entry(p state.Path, e fs.DirEntry) {
 		if isObject(l.r, p) {
 			return // its store reports it, and moves it away under its lock
 		}
-		f := l.add(ruleSpecial, p, Error, "nothing of chipset reads or writes it; move it out of the tree", "it is a link, a FIFO, a socket or a device")
-		if p.Dir() != state.StateDir { // in place of a whole folder of state/ it hides what a person must find again
+		f := l.add(ruleSpecial, p, Error, "chipset does not read or write it; move it out of the tree", "it is a link, a FIFO, a socket or a device")
+		if p.Dir() != state.StateDir { // in the place of a whole folder of state/ it hides what a person must find again
 			f.Hint = hintQuarantine
 			f.repair = func(context.Context) error { return quarantineOdd(l.r, p) }
 		}
@@ -120,7 +120,7 @@ func (l *inspection) entry(p state.Path, e fs.DirEntry) {
 		return // it vanished
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 2 && hasOtherName(l.r, p) {
-		l.add(ruleSpecial, p, Error, "nothing of chipset reads it; take its other names away", "it has %d names (hard links)", st.Nlink)
+		l.add(ruleSpecial, p, Error, "chipset does not read it; remove its other names", "it has %d names (hard links)", st.Nlink)
 	}
 }
 
@@ -135,23 +135,23 @@ func (l *inspection) unfinished(p state.Path, e fs.DirEntry) {
 		return // it vanished: its writer finished
 	}
 	if age := l.r.Clock().Sub(info.ModTime()); age > foreignTempAge {
-		l.add("foreign", p, Warning, "if its writer is gone, remove it", "an unfinished file of another program, %s old", age.Round(time.Minute))
+		l.add("foreign", p, Warning, "if that program has ended, remove it", "it is an unfinished file of another program, %s old", age.Round(time.Minute))
 	}
 }
 
-// replaceByFolder moves away what stands where a folder belongs. The folder is
-// made again by the next use.
+// replaceByFolder moves away what stands in the place of a folder. The next use makes the
+// folder again.
 func replaceByFolder(r *rig.Rig, p state.Path) func(context.Context) error {
 	return func(ctx context.Context) error { return r.ClearWay(ctx, p) }
 }
 
-// hasOtherName reports whether a file has a name that no publication left behind.
+// hasOtherName reports whether a file has a second name that is not left over from its publication.
 func hasOtherName(r *rig.Rig, p state.Path) bool {
 	_, err := r.Tree.Read(p, state.MaxFile)
 	return errors.Is(err, state.ErrHardLinked)
 }
 
-// isObject reports whether a path has the name of an object that is a file of its own.
+// isObject reports whether a path is that of an object in a folder of objects.
 func isObject(r *rig.Rig, p state.Path) bool {
 	name, ok := strings.CutSuffix(p.Base(), ".json")
 	return ok && state.CheckID(name) == nil && slices.ContainsFunc(objectFolders(r), func(o objectFolder) bool { return o.dir == p.Dir() })
@@ -168,7 +168,7 @@ func quarantineOdd(r *rig.Rig, p state.Path) error {
 	return err
 }
 
-// objectFolder is the folder of a store, with the check of all that lies in it.
+// objectFolder is the folder of a store, with the check of everything in it.
 type objectFolder struct {
 	dir   state.Path
 	check func(l *inspection) error
@@ -212,7 +212,7 @@ func checkStore[T any](l *inspection, s *state.Store[T]) error {
 		if err != nil {
 			unreadableObject(l, s, name, err)
 		} else if !l.isCanonical(p, v) {
-			l.add(ruleCanonical, p, Warning, "", "another program wrote it: its bytes are not in the canonical form").repair =
+			l.add(ruleCanonical, p, Warning, "", "it is not in canonical form: another program wrote it").repair =
 				func(ctx context.Context) error {
 					_, err := s.Update(ctx, name, func(*T) error { return nil })
 					return err
@@ -223,7 +223,7 @@ func checkStore[T any](l *inspection, s *state.Store[T]) error {
 }
 
 // unreadableObject reports an object that can't be read. The hook of an agent is rebuilt,
-// because an agent without a hook would be a corruption as well.
+// because an agent must have one.
 func unreadableObject[T any](l *inspection, s *state.Store[T], name string, err error) {
 	rebuild := s.Dir() == hook.Dir && registered(l.r, name)
 	f := l.addUnreadable(err, func(ctx context.Context, _ *state.Corruption) error {
@@ -237,18 +237,18 @@ func unreadableObject[T any](l *inspection, s *state.Store[T], name string, err 
 	}
 }
 
-// registered reports whether an agent has a record, be it one that can't be read.
+// registered reports whether an agent has a record, readable or not.
 func registered(r *rig.Rig, id string) bool {
 	_, err := r.Agents.Get(id)
 	return !errors.Is(err, state.ErrNotFound)
 }
 
-// misnamed reports what has no name of an object of its folder. A folder that
-// was made there is moved away; a file may be somebody's note.
+// misnamed reports an entry whose name is not that of an object. A folder is moved away; a
+// file may be somebody's note.
 func (l *inspection) misnamed(p state.Path, e fs.DirEntry) {
-	c := &state.Corruption{Path: string(p), Reason: "not a name of this folder"}
+	c := &state.Corruption{Path: string(p), Reason: "its name is not that of an object of this folder"}
 	if e.IsDir() {
-		c.Reason, c.Cause = "it is a folder, and not a name of this folder", state.ErrNotRegular
+		c.Reason, c.Cause = "it is a folder, among objects that are files", state.ErrNotRegular
 		l.addUnreadable(c, func(context.Context, *state.Corruption) error { return quarantineOdd(l.r, p) })
 	} else if f := l.addUnreadable(c, nil); f != nil {
 		f.Hint = "chipset leaves it alone; move it out of the tree"

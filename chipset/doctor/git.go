@@ -21,7 +21,7 @@ import (
 func (c *relations) againstGit(ctx context.Context) error {
 	if c.r.Git == nil {
 		if _, err := git.Open(ctx, c.r.Dir); err != nil && !errors.Is(err, git.ErrNotRepo) {
-			c.add("repository", state.Path(c.r.Dir), Error, "git says why it can't be used", "%v", err)
+			c.add("repository", state.Path(c.r.Dir), Error, "git can't use it", "%v", err)
 		} else {
 			c.add("repository", state.Path(c.r.Dir), Error, "", "there is no git repository here")
 		}
@@ -46,7 +46,7 @@ func (c *relations) againstGit(ctx context.Context) error {
 		return err
 	}
 	if !found {
-		c.add("target", state.Path(target.Ref()), Error, "", "the branch that work lands on does not exist")
+		c.add("target", state.Path(target.Ref()), Error, "", "this branch, on which work lands, does not exist")
 		return nil
 	}
 	if err := c.landed(ctx, target, tip); err != nil {
@@ -60,12 +60,12 @@ func (c *relations) againstGit(ctx context.Context) error {
 	return errors.Join(c.stateInGit(ctx, target), c.requestCommits(ctx), c.salvageRefs(refs))
 }
 
-// stateInGit reports a live tree that a switch of branches would take away.
+// stateInGit reports a live tree that git tracks, so that switching branches would remove it.
 func (c *relations) stateInGit(ctx context.Context, target git.Branch) error {
 	places, err := c.r.StateInGit(ctx, target)
 	for _, place := range places {
 		c.add("state-in-git", state.StateDir, Warning, "git rm -r -q --cached .chipset/state, and commit that; chipset audit commit keeps its history",
-			"%s holds the live tree: to switch to a branch with another copy of it, or without, takes it away", place)
+			"%s contains the live tree: switching to a branch without it, or with another copy of it, removes it", place)
 	}
 	return err
 }
@@ -77,18 +77,18 @@ func (c *relations) guards() error {
 	}
 	if len(lines) > 0 {
 		f := c.add("exclude", state.Path(c.r.Git.ExcludePath()), Error, "",
-			"lines that keep git away from the live tree are missing: %s", strings.Join(lines, " "))
+			"these lines, which keep git away from the live tree, are missing: %s", strings.Join(lines, " "))
 		f.settled, f.repair = true, c.r.RestoreGuards
 	}
 	if pointer {
 		f := c.add("pointer", state.Path(filepath.Join(c.r.Git.CommonDir(), "chipset")), Error, "",
-			"it does not lead to this rig, so commands inside a worktree may not find it")
+			"it does not name this rig, so commands inside a worktree may not find it")
 		f.settled, f.repair = true, c.r.RestoreGuards
 	}
 	return nil
 }
 
-// landed checks that the target holds every commit that a request says was merged.
+// landed checks that the target contains every commit that a request was merged as.
 func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash) error {
 	var merged []*mergequeue.Request
 	stdin := "^" + string(tip) + "\n"
@@ -101,7 +101,7 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 			continue
 		}
 		if q.MergedSHA == "" {
-			c.add("merged-unreachable", c.r.Queue.Path(string(q.ID)), Error, "", "it is merged, but does not say as what")
+			c.add("merged-unreachable", c.r.Queue.Path(string(q.ID)), Error, "", "it is merged, but does not name the commit")
 			continue
 		}
 		merged = append(merged, q)
@@ -111,7 +111,7 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 		return nil
 	}
 	tips := []git.Hash{tip}
-	if remote := c.r.Def.Merge.Remote; remote != "" { // what was pushed has landed, even if the branch here can't follow
+	if remote := c.r.Def.Merge.Remote; remote != "" { // pushed work has landed, even if the branch here can't follow
 		there, found, err := c.r.Git.ResolveRef(ctx, git.Ref("refs/remotes/"+remote+"/"+string(target)))
 		if err != nil {
 			return err
@@ -121,7 +121,7 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 			stdin += "^" + string(there) + "\n"
 		}
 	}
-	// One question for all of them; only a bad answer is worth one for each.
+	// One git command for all of them; only if that finds something, one for each.
 	out, err := c.r.Git.Run(ctx, git.Command{Args: []string{"rev-list", "--max-count=1", "--stdin"}, Stdin: []byte(stdin), Read: true})
 	if err == nil && len(out) == 0 {
 		return nil
@@ -139,14 +139,14 @@ func (c *relations) landed(ctx context.Context, target git.Branch, tip git.Hash)
 			}
 		}
 		if !reachable {
-			c.add("merged-unreachable", c.r.Queue.Path(string(q.ID)), Error, "somebody rewrote "+string(target)+", or the repository lost it",
-				"it is merged as %s, but %s does not hold that", sha.Short(), target)
+			c.add("merged-unreachable", c.r.Queue.Path(string(q.ID)), Error, "somebody rewrote "+string(target)+", or the repository lost the commit",
+				"it is merged as %s, but %s does not contain that commit", sha.Short(), target)
 		}
 	}
 	return nil
 }
 
-// branches reports branches that are not needed any more.
+// branches counts the branches of finished beads.
 func (c *relations) branches(refs []git.NamedRef) {
 	owner := map[git.Ref]*bead.Bead{}
 	for i := range c.Beads {
@@ -163,7 +163,7 @@ func (c *relations) branches(refs []git.NamedRef) {
 	}
 	if left > 0 {
 		f := c.add("branches", "refs/heads/polecat/", Info, "",
-			"%d left of beads that are finished", left)
+			"branches of finished beads: %d", left)
 		f.settled = true
 	}
 }
@@ -194,11 +194,11 @@ func (c *relations) worktrees(ctx context.Context) error {
 		registered[name] = true
 		p := state.WorktreeDir.Join(name)
 		if !works[name] {
-			c.add("worktree-agent", p, Warning, "", "no polecat, no refinery and no session of yours is called %s in this rig", name)
+			c.add("worktree-agent", p, Warning, "", "no polecat, refinery or session of yours is called %s in this rig", name)
 		}
 		if w.Prunable {
 			f := c.add("worktree-gone", p, Warning, "",
-				"git knows a worktree here, but the folder is gone")
+				"git has registered a worktree here, but the folder is gone")
 			f.repair = func(ctx context.Context) error { return forgetWorktree(ctx, c.r, w) }
 		}
 	}
@@ -208,20 +208,20 @@ func (c *relations) worktrees(ctx context.Context) error {
 	}
 	for _, e := range entries {
 		if !registered[e.Name()] && !isTrial(e.Name()) {
-			c.add("worktree-foreign", state.WorktreeDir.Join(e.Name()), Warning, "", "git knows no worktree here")
+			c.add("worktree-foreign", state.WorktreeDir.Join(e.Name()), Warning, "", "git has registered no worktree here")
 		}
 	}
 	return nil
 }
 
-// isTrial reports whether a worktree is that in which setup and test are tried: it is nobody's, and made again.
+// isTrial reports whether a worktree is the one in which setup and test are tried. It belongs to no agent.
 func isTrial(name string) bool { return strings.HasPrefix(name, ".") }
 
-// forgetWorktree drops the registration of a worktree whose folder is gone. A
+// forgetWorktree removes the registration of a worktree whose folder is gone. A
 // commit that only its HEAD held is kept on a salvage ref first.
 func forgetWorktree(ctx context.Context, r *rig.Rig, w git.Registration) error {
 	if entries, err := os.ReadDir(w.Path); err == nil && len(entries) > 0 {
-		return state.Conflictf("worktree "+w.Path, "is there again")
+		return state.Conflictf("worktree "+w.Path, "has appeared again")
 	}
 	if w.Detached && w.Head != "" {
 		ref, err := git.ParseRef("refs/chipset/salvage/worktree-" + filepath.Base(w.Path) + "-" + w.Head.Short())

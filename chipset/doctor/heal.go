@@ -15,19 +15,18 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// The repairs that are the roles' own recovery: the doctor stands in for an
-// agent that no process speaks for, with its liveness lock held.
+// Repairs that are the roles' own recovery: the doctor takes the place of an agent that
+// is not running, and holds its liveness lock meanwhile.
 
-// substitute is what the doctor calls itself while it does an agent's work.
+// substitute returns the agent in whose name the doctor acts.
 func substitute(r *rig.Rig, id state.AgentID) execute.Agent {
 	return execute.Agent{Rig: r, ID: id, Session: state.NewSessionID(), Say: func(string, ...any) {}}
 }
 
-// healable reports whether the roles' recovery can work at all.
+// healable reports whether the roles' recovery can run at all.
 func healable(r *rig.Rig) bool { return r.Def != nil && r.Git != nil }
 
-// heals makes an agent's recovery the repair of a finding, if the agent is one
-// of that role.
+// heals makes an agent's recovery the repair of a finding, if the agent has that role.
 func (c *relations) heals(f *finding, id state.AgentID, role agent.Role) {
 	if c.roleOf(id) != role || !healable(c.r) {
 		return
@@ -39,8 +38,8 @@ func (c *relations) heals(f *finding, id state.AgentID, role agent.Role) {
 	f.repair = func(ctx context.Context) error { return heal(ctx, substitute(c.r, id)) }
 }
 
-// thenFinal makes sure that the attempt was finished: a polecat whose pipeline
-// can't be finished goes on with its other work.
+// thenFinal makes a repair fail if the attempt is not finished after it: a polecat that
+// can't finish one attempt goes on with its other work.
 func thenFinal(r *rig.Rig, a state.AssignmentID, heal func(context.Context) error) func(context.Context) error {
 	if heal == nil {
 		return nil
@@ -51,7 +50,7 @@ func thenFinal(r *rig.Rig, a state.AssignmentID, heal func(context.Context) erro
 		}
 		end, err := r.Retire.Get(string(a))
 		if err == nil && !end.Stage.Final() {
-			err = state.Conflictf("attempt "+string(a), "is still at the stage %s; chipset log says why", end.Stage)
+			err = state.Conflictf("attempt "+string(a), "is still at stage %s; chipset log says why", end.Stage)
 		}
 		return err
 	}
@@ -64,8 +63,8 @@ func healDispatch(r *rig.Rig, id state.BeadID) func(context.Context) error {
 	}
 }
 
-// rescue mends a worktree and saves what it holds. Where no definition says what
-// work lands on, or nobody knows whose it is, it is mended alone.
+// rescue repairs a worktree and saves its content. Without a definition, or for an
+// unknown agent, it only repairs.
 func rescue(r *rig.Rig, id state.AgentID, role agent.Role) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if role == agent.Polecat && healable(r) {
@@ -85,7 +84,7 @@ func resolveTwin(r *rig.Rig, id, other state.IncidentID) func(context.Context) e
 	}
 }
 
-// dropTwinRequest gives up a request of which another of the same assignment waits.
+// dropTwinRequest drops a pending request if another one of the same assignment is live or merged.
 func dropTwinRequest(r *rig.Rig, id, other state.MergeID) func(context.Context) error {
 	return func(ctx context.Context) error {
 		kept, err := r.Queue.Get(string(other))
@@ -96,14 +95,14 @@ func dropTwinRequest(r *rig.Rig, id, other state.MergeID) func(context.Context) 
 			if q.Status != mergequeue.Pending {
 				return state.Conflictf("merge request "+string(id), "is %s", q.Status)
 			}
-			q.Reason = fmt.Sprintf("%s is of the same assignment", other)
+			q.Reason = fmt.Sprintf("%s is for the same assignment", other)
 			return q.Become(mergequeue.Dropped, r.Clock.Now())
 		})
 		return err
 	}
 }
 
-// nameConvoy makes a bead name the convoy that lists it, unless it names one.
+// nameConvoy writes the convoy that lists a bead into the bead, unless it already names one.
 func nameConvoy(ctx context.Context, r *rig.Rig, id state.BeadID, cv state.ConvoyID) error {
 	_, err := r.Beads.Update(ctx, string(id), func(b *bead.Bead) error {
 		if b.ConvoyID != "" {

@@ -12,14 +12,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// errStillRuns is returned by rebuildHook while a process speaks for the agent.
-var errStillRuns = errors.New("its agent runs; stop it first (chipset down)")
+// errStillRuns is returned by rebuildHook while the agent is running.
+var errStillRuns = errors.New("its agent is running; stop it first (chipset down)")
 
-// rebuildHook makes a hook again that is missing or can't be read, from what the
-// beads say, because the bead arbitrates. Its gen is above every one that anybody
-// has seen: a gen that fell would make a stale compare-and-swap succeed. What stood there is kept in the
-// quarantine. The agent must not run, because only its own process knows what
-// it does.
+// rebuildHook makes a missing or unreadable hook again from the beads, which decide in
+// such a case. Its gen is above every one that anybody has seen: a gen that fell would
+// make a stale compare-and-swap succeed. The old file is kept in the quarantine. The
+// agent must not be running, because only its own process knows what it does.
 func rebuildHook(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	if _, alive := r.Alive(id); alive {
 		return errStillRuns
@@ -54,8 +53,8 @@ func rebuildHook(ctx context.Context, r *rig.Rig, id state.AgentID) error {
 	return r.Hooks.Put(string(id), h)
 }
 
-// hookFromBeads is the hook that the beads say an agent has. An attempt whose
-// end is being recorded is active: its polecat finishes it.
+// hookFromBeads returns the hook that an agent has according to the beads. An attempt
+// whose end is being recorded is active: its polecat finishes it.
 func hookFromBeads(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 	now := r.Clock.Now()
 	h := hook.Hook{AgentID: id, Gen: 1, Status: hook.Empty, LastActivity: now}
@@ -64,7 +63,7 @@ func hookFromBeads(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 		return h, err
 	}
 	if len(bad) > 0 {
-		return h, bad[0] // it may be the one that hangs there
+		return h, bad[0] // it may be the one on the hook
 	}
 	for i := range all {
 		b := &all[i]
@@ -84,7 +83,7 @@ func hookFromBeads(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 			continue
 		}
 		if h.Status != hook.Empty {
-			return h, state.Conflictf("hook "+string(id), "both %s and %s say that they are on it", h.WorkItem.BeadID, b.ID)
+			return h, state.Conflictf("hook "+string(id), "both %s and %s claim to be on it", h.WorkItem.BeadID, b.ID)
 		}
 		h.Status = st
 		h.WorkItem = &hook.WorkItem{AssignedAt: b.UpdatedAt, AssignmentID: b.AssignmentID, BeadID: b.ID, Title: b.Title}
@@ -96,7 +95,7 @@ func hookFromBeads(r *rig.Rig, id state.AgentID) (hook.Hook, error) {
 }
 
 // genAbove returns a gen that the hook never had: the clock in milliseconds, which no
-// hook reaches by counting, or one above what the damaged file still says.
+// hook reaches by counting, or one above the gen in the damaged file.
 func genAbove(r *rig.Rig, id state.AgentID) int64 {
 	gen := r.Clock().UnixMilli()
 	data, err := r.Tree.Read(r.Hooks.Path(string(id)), 16*state.MaxFile)

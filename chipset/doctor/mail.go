@@ -23,7 +23,7 @@ func (l *inspection) channels(ctx context.Context) error {
 		for _, e := range entries {
 			id, err := state.ParseAgentID(e.Name())
 			if err != nil || !e.IsDir() {
-				continue // the walk over the tree reports it
+				continue // tree reports it
 			}
 			_, err = l.r.Agents.Get(string(id))
 			known := !errors.Is(err, state.ErrNotFound) || id == state.Human
@@ -52,14 +52,14 @@ func (l *inspection) mailbox(id state.AgentID, known bool) error {
 	l.senders(box, current)
 	if !known && len(current) > 0 {
 		l.add("mail-unknown-recipient", box.Dir(), Error, "name the agent in chipset.yaml and start the rig, or move the mail to the right mailbox",
-			"%s to an agent that is not registered", wording.Count(len(current), "message"))
+			"it holds %s, but that agent is not registered", wording.Count(len(current), "message"))
 	}
 	l.archiveTwins(box, current, archived)
 	foreign, old := 0, 0
 	for _, e := range current {
 		p := box.Dir().Join(string(e.Name))
 		if !e.Read && !l.isCanonical(p, e.Message) {
-			foreign++ // the flag of a read one may have been flipped since it was listed
+			foreign++ // a read one may have been marked since it was listed
 		}
 		if !e.Read && l.r.Def != nil && l.r.Clock().Sub(e.Timestamp.Time) > l.r.Def.Mail.Retention {
 			old++
@@ -67,16 +67,16 @@ func (l *inspection) mailbox(id state.AgentID, known bool) error {
 		l.future(p, e.Timestamp)
 	}
 	if foreign > 0 {
-		l.addSettled(ruleCanonical, box.Dir(), Info, "", "%s in the form of another program", wording.Count(foreign, "unread message"))
+		l.addSettled(ruleCanonical, box.Dir(), Info, "", "it holds %s in another program's form", wording.Count(foreign, "unread message"))
 	}
 	if old > 0 {
 		l.addSettled("unread-mail", box.Dir(), Info, "chipset mail inbox "+string(id)+" --unread",
-			"%s older than %s; unread mail is never archived by age", wording.Count(old, "unread message"), l.r.Def.Mail.Retention)
+			"it holds %s older than %s; unread mail is never archived by age", wording.Count(old, "unread message"), l.r.Def.Mail.Retention)
 	}
 	return nil
 }
 
-// archiveTwins finds names that stand in the mailbox and in its archive.
+// archiveTwins finds messages that are both in the mailbox and in its archive.
 func (l *inspection) archiveTwins(box *mail.Mailbox, current, archived []mail.Entry) {
 	byName := make(map[mail.Name]*mail.Entry, len(archived))
 	for i := range archived {
@@ -88,14 +88,14 @@ func (l *inspection) archiveTwins(box *mail.Mailbox, current, archived []mail.En
 		if !there {
 			continue
 		}
-		f := l.add("mail-twice", box.Dir().Join(string(n)), Error, "", "the archive has a message of the same name")
+		f := l.add("mail-twice", box.Dir().Join(string(n)), Error, "", "the archive has a message with the same name")
 		if current[i].SameArchived(&old.Message) {
 			f.repair = func(ctx context.Context) error { return box.DropArchived(ctx, n) }
 		}
 	}
 }
 
-// senders checks who the mail is from, and that no sender's id was delivered twice.
+// senders checks that mail is from registered agents, and that no sender's id was delivered twice.
 func (l *inspection) senders(box *mail.Mailbox, current []mail.Entry) {
 	type key struct {
 		from state.AgentID
@@ -114,7 +114,7 @@ func (l *inspection) senders(box *mail.Mailbox, current []mail.Entry) {
 		}
 		k := key{e.From, e.ID}
 		if other, twice := seen[k]; twice && e.ID != "" {
-			l.addSettled("mail-same-id", p, Warning, "", "%s from the same sender has the id %q as well", other, e.ID)
+			l.addSettled("mail-same-id", p, Warning, "", "%s from the same sender has the id %q, too", other, e.ID)
 		}
 		seen[k] = e.Name
 	}

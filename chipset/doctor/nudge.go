@@ -40,12 +40,12 @@ func (l *inspection) slot(id state.AgentID, known bool) error {
 		l.addSettled("nudge-agent", slot.Dir(), Warning, "", "%s is not registered", id)
 	}
 	if len(bad) > 0 {
-		return nil // what is missing is not there yet
+		return nil // the unreadable ones come first
 	}
 	if hasLatest != (len(all) > 0) || hasLatest && !latest.Timestamp.Equal(all[len(all)-1].Timestamp.Time) {
-		l.add("nudge-latest", slot.Dir().Join("latest.json"), Warning, "", "it is not the newest nudge below from/").repair = l.reconciles(slot)
+		l.add("nudge-latest", slot.Dir().Join("latest.json"), Warning, "", "it is not the newest nudge in from/").repair = l.reconciles(slot)
 	} else if _, alone, err := slot.LatestAlone(); alone && err == nil {
-		l.add("nudge-latest", slot.Dir().Join("latest.json"), Info, "", "its sender has no file of it below from/: another program wrote it, or the file was lost").repair = l.reconciles(slot)
+		l.add("nudge-latest", slot.Dir().Join("latest.json"), Info, "", "from/ has no file of its sender: another program wrote it, or the file was lost").repair = l.reconciles(slot)
 	}
 	l.nudges(slot, all, &seen)
 	return nil
@@ -63,19 +63,19 @@ func (l *inspection) nudges(slot nudge.Slot, all []nudge.Nudge, seen *nudge.Seen
 		newest[n.From] = n.Timestamp
 		p := slot.Dir().Join("from", string(n.From)+".json")
 		if n.Type == nudge.Abort && n.From != state.Human && n.From != l.r.Mayor() {
-			l.addSettled("nudge-abort", p, Warning, "", "%s asks to abort, which only the mayor and the person may", n.From)
+			l.addSettled("nudge-abort", p, Warning, "", "%s sent an abort, which only the mayor and the person may do", n.From)
 		}
 		l.form(p, n)
 	}
 	for _, from := range slices.Sorted(maps.Keys(seen.Seen)) {
 		if t := seen.Seen[from]; t.After(newest[from].Time) && t.After(l.r.Clock()) {
 			l.add("nudge-seen", slot.Dir().Join("seen.json"), Error, "",
-				"for %s it says %s, which lies ahead: what comes until then would be ignored", from, t).repair = l.reconciles(slot)
+				"for %s it says %s, which is in the future: nudges before that time would be ignored", from, t).repair = l.reconciles(slot)
 		}
 	}
 }
 
-// isCanonical reports whether a file holds the canonical form of v, or can't be read now.
+// isCanonical reports whether a file is the canonical form of v, or can't be read now.
 func (l *inspection) isCanonical(p state.Path, v any) bool {
 	data, err := l.r.Tree.Read(p, state.MaxFile)
 	want, encErr := state.Encode(v)
@@ -124,14 +124,14 @@ func handoffPath(h *handoff.Handoff) state.Path {
 	return handoff.Dir.Join(string(h.AgentID), h.Timestamp.Stamp()+".json")
 }
 
-// renameHandoff gives a hand-off the name of its time, if nobody has it.
+// renameHandoff names a hand-off after its time, if that name is free.
 func renameHandoff(r *rig.Rig, p state.Path) error {
 	var h handoff.Handoff
 	if err := r.Tree.ReadJSON(p, &h); err != nil {
 		return err
 	}
 	if handoffPath(&h).Dir() != p.Dir() {
-		return state.Conflictf("hand-off "+string(p), "is of %q", h.AgentID)
+		return state.Conflictf("hand-off "+string(p), "is by %q", h.AgentID)
 	}
 	return r.Tree.Move(p, handoffPath(&h))
 }

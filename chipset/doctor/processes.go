@@ -12,8 +12,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/agent"
 )
 
-// processes looks for workers whose polecat is gone. Their supervisor ends them within
-// seconds; one that is still there outlived it.
+// processes looks for workers without a polecat. A supervisor ends its worker within
+// seconds; a worker that is still there outlived it.
 func (l *inspection) processes(context.Context) error {
 	r := l.r
 	entries, err := r.Tree.List(rig.WorkerDir)
@@ -42,14 +42,14 @@ func (l *inspection) processes(context.Context) error {
 		}
 		if _, alive := r.Alive(owner[exit.ID]); !alive || owner[exit.ID] == "" {
 			l.add("orphaned-worker", p, Error, "chipset up ends it and saves its work; so does chipset doctor --fix",
-				"the worker of the session %s still runs, but no polecat follows it", exit.ID).repair = endOrphan(r, owner[exit.ID])
+				"the worker of session %s is still running, but its polecat is not", exit.ID).repair = endOrphan(r, owner[exit.ID])
 		}
 	}
 	return nil
 }
 
-// endOrphan heals the polecat whose worker it is; when nobody knows whose, all
-// that do not run.
+// endOrphan runs the recovery of the worker's polecat; if that is not known, of all
+// polecats that are not running.
 func endOrphan(r *rig.Rig, owner state.AgentID) func(context.Context) error {
 	if !healable(r) {
 		return nil

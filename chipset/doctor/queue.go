@@ -11,16 +11,16 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// landable reports whether the finished end of an attempt says all that the merge
-// request of its bead needs.
+// landable reports whether the record of an ended attempt has all that the merge request
+// of its bead needs.
 func landable(end *retire.Record, b *bead.Bead) bool {
 	return end != nil && end.Stage == retire.Released && end.Outcome == retire.Done && !end.Empty &&
 		b.Status == bead.Done && end.BeadID == b.ID && end.AssignmentID == b.AssignmentID && end.Branch != "" && end.Head != ""
 }
 
-// resubmit makes the merge request of a bead again that was lost, from the record
-// of how its attempt ended. The bead is held meanwhile, so that nobody takes it
-// back. A request that can't be read may be the lost one: it has to go first.
+// resubmit submits the lost merge request of a bead again, from the record of its
+// attempt. The bead is locked meanwhile, so that it can't be taken back. An unreadable
+// request may be the lost one: it has to go first.
 func resubmit(ctx context.Context, r *rig.Rig, id state.BeadID) error {
 	target, err := r.Target(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func resubmit(ctx context.Context, r *rig.Rig, id state.BeadID) error {
 		return err
 	}
 	if !landable(&end, &b) {
-		return state.Conflictf("bead "+string(id), "it moved on meanwhile")
+		return state.Conflictf("bead "+string(id), "it has changed meanwhile")
 	}
 	if _, bad, err := r.Queue.Queue(); err != nil || len(bad) > 0 {
 		return errors.Join(append(bad, err)...)

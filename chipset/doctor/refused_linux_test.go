@@ -86,7 +86,7 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 		}
 		told := map[state.Path]bool{}
 		for _, s := range found {
-			if s.Rule == ruleUnreadable && !s.Fixed && strings.Contains(s.Detail, "permission denied") && strings.Contains(s.Hint, "user of the rig") {
+			if s.Rule == ruleUnreadable && !s.Fixed && strings.Contains(s.Detail, "permission denied") && strings.Contains(s.Hint, "user who runs the rig") {
 				told[state.Path(s.Path)] = true
 			}
 		}
@@ -103,7 +103,7 @@ func TestFilesThatTheSystemRefuses(t *testing.T) {
 
 // TestWhatTheDiskRefuses: only where permissions are the reason, they are the hint.
 func TestWhatTheDiskRefuses(t *testing.T) {
-	for why, hint := range map[syscall.Errno]string{syscall.EACCES: "user of the rig", syscall.EPERM: "user of the rig", syscall.EIO: "the disk", syscall.EMFILE: "the disk"} {
+	for why, hint := range map[syscall.Errno]string{syscall.EACCES: "user who runs the rig", syscall.EPERM: "user who runs the rig", syscall.EIO: "the disk", syscall.EMFILE: "the disk"} {
 		at := &os.PathError{Op: "open", Path: "state/x", Err: why}
 		for _, err := range []error{at, &state.Corruption{Path: "state/x", Reason: why.Error(), Cause: errors.Join(state.ErrRefused, why)}} {
 			f := unreadable(err, func(context.Context, *state.Corruption) error { return nil })

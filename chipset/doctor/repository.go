@@ -20,8 +20,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// gitFiles looks at git's own files: locks that a killed git left, objects
-// and refs that a power cut tore, worktrees. It comes before what asks git.
+// gitFiles checks git's own files: locks left by a killed git, objects and refs torn by a
+// power cut, worktrees. It comes before the checks that run git.
 func (c *relations) gitFiles(ctx context.Context) error {
 	if c.r.Git == nil {
 		return nil // the rule "repository" reports it
@@ -36,13 +36,13 @@ func (c *relations) gitLocks() error {
 		if statErr != nil {
 			continue // its git is done
 		}
-		f := c.add("git-lock", gitPath(c.r, path), Warning, "", "written %s", state.At(info.ModTime()))
+		f := c.add("git-lock", gitPath(c.r, path), Warning, "", "a git that has ended may have left it at %s", state.At(info.ModTime()))
 		f.repair = func(ctx context.Context) error { return c.r.Git.RemoveStaleLock(ctx, path) }
 	}
 	return err
 }
 
-// gitPath is a path in git's folder as a finding names it.
+// gitPath returns a path in git's folder in the form that findings use.
 func gitPath(r *rig.Rig, path string) state.Path {
 	if rel, err := filepath.Rel(r.Git.CommonDir(), path); err == nil && !strings.HasPrefix(rel, "..") {
 		return state.Path(filepath.ToSlash(filepath.Join(filepath.Base(r.Git.CommonDir()), rel)))
@@ -50,17 +50,17 @@ func gitPath(r *rig.Rig, path string) state.Path {
 	return state.Path(path)
 }
 
-// maxNamed bounds how many of one kind are named one by one.
+// maxNamed is how many findings of one kind are listed one by one.
 const maxNamed = 20
 
 func (c *relations) emptyObjects() error {
 	empty, err := repair.EmptyObjects(c.r.Git)
 	for i, path := range empty {
 		if i == maxNamed {
-			c.add("git-object", gitPath(c.r, filepath.Dir(filepath.Dir(path))), Error, "", "%d more are empty", len(empty)-i)
+			c.add("git-object", gitPath(c.r, filepath.Dir(filepath.Dir(path))), Error, "", "%d more objects are empty", len(empty)-i)
 			break
 		}
-		c.add("git-object", gitPath(c.r, path), Error, "", "the object is empty: a power cut came before git had written it")
+		c.add("git-object", gitPath(c.r, path), Error, "", "the object is empty: the power failed before git had written it")
 	}
 	for i := range c.found {
 		if c.found[i].Rule == "git-object" {
@@ -70,7 +70,7 @@ func (c *relations) emptyObjects() error {
 	return err
 }
 
-// obstacles reports files in place of the folders of the rig's refs.
+// obstacles reports files in the place of folders for the rig's refs.
 func (c *relations) obstacles(ctx context.Context) error {
 	paths, err := repair.Obstacles(ctx, c.r.Git, rig.RefFolders()...)
 	for _, path := range paths {
@@ -107,14 +107,14 @@ func (c *relations) brokenRefs(ctx context.Context) error {
 			}
 			return err
 		}
-		if strings.HasPrefix(string(b.Ref), rig.SnapshotRefs) { // that snapshot was not reported yet
+		if strings.HasPrefix(string(b.Ref), rig.SnapshotRefs) { // a snapshot that was not reported yet
 			f.repair = func(ctx context.Context) error { return repair.RemoveRef(ctx, c.r.Git, b.Ref) }
 		}
 	}
 	return err
 }
 
-// missingObjects looks whether everything that the target reaches is there.
+// missingObjects checks that every object reachable from the target exists.
 func (c *relations) missingObjects(ctx context.Context) error {
 	if c.r.Def == nil {
 		return nil
@@ -139,7 +139,7 @@ func (c *relations) missingObjects(ctx context.Context) error {
 	return nil
 }
 
-// recorded are the commits that the rig's records name for a ref, best first.
+// recorded returns the commits that the rig's records name for a ref, best first.
 func (c *relations) recorded(ref git.Ref) []git.Hash {
 	var all []git.Hash
 	branch, _ := strings.CutPrefix(string(ref), "refs/heads/")
@@ -160,8 +160,8 @@ func (c *relations) recorded(ref git.Ref) []git.Hash {
 	return all
 }
 
-// linkedWorktrees reports links and files in place of worktrees: nothing must be
-// done to what a link leads to.
+// linkedWorktrees reports links and files in the place of worktrees. What a link leads to
+// must not be touched.
 func (c *relations) linkedWorktrees() error {
 	entries, err := c.r.Tree.List(state.WorktreeDir)
 	if err != nil && !errors.Is(err, state.ErrNotRegular) { // that one is reported
@@ -190,8 +190,8 @@ func (c *relations) tornWorktrees(ctx context.Context) error {
 	return err
 }
 
-// torn are the worktrees whose own files of git are torn, also of agents that are
-// not registered.
+// torn returns the worktrees whose git files are damaged, including those of agents that
+// are not registered.
 func (c *relations) torn(ctx context.Context) (map[state.AgentID][]repair.Damage, error) {
 	entries, err := c.r.Tree.List(state.WorktreeDir)
 	torn := map[state.AgentID][]repair.Damage{}
@@ -215,7 +215,7 @@ func (c *relations) torn(ctx context.Context) (map[state.AgentID][]repair.Damage
 	return torn, errors.Join(failed...)
 }
 
-// roleOf is the role whose recovery heals what an agent left: the agent of a person's sessions is healed as a polecat is.
+// roleOf returns the role whose recovery applies to an agent: a person's session counts as a polecat.
 func (c *relations) roleOf(id state.AgentID) agent.Role {
 	a := c.Agent(id)
 	switch {
@@ -227,7 +227,7 @@ func (c *relations) roleOf(id state.AgentID) agent.Role {
 	return a.Role
 }
 
-// requestCommits checks that what the live requests are to land is there.
+// requestCommits checks that the commits and branches of the live requests exist.
 func (c *relations) requestCommits(ctx context.Context) error {
 	heads := map[git.Ref]git.Hash{}
 	for i := range c.Queue {
@@ -240,7 +240,7 @@ func (c *relations) requestCommits(ctx context.Context) error {
 		return err
 	}
 	for _, id := range missing {
-		c.add("request-head", c.r.Queue.Path(string(id)), Error, "", "its head %s is not in the repository", heads[id].Short())
+		c.add("request-head", c.r.Queue.Path(string(id)), Error, "", "its commit %s is not in the repository", heads[id].Short())
 		delete(heads, id)
 	}
 	for i := range c.Queue {
@@ -267,7 +267,7 @@ func (c *relations) requestCommits(ctx context.Context) error {
 	return nil
 }
 
-// salvageRefs checks that the saved work that records name is there.
+// salvageRefs checks that the salvage refs that records name exist.
 func (c *relations) salvageRefs(refs []git.NamedRef) error {
 	there := map[string]bool{}
 	for _, ref := range refs {

@@ -15,7 +15,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/environment"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/doctor.md anew")
+var update = flag.Bool("update", false, "write the table of docs/doctor.md again")
 
 // Every rule that the code can name is in the table, and the other way round.
 func TestEveryRuleIsListed(t *testing.T) {

@@ -14,13 +14,13 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// runFolder looks at the folders of the rig, at its definition, and at run/,
-// where a wrong kind of file would refuse every lock.
+// runFolder checks the folders of the rig, its definition, and run/, where a file of the
+// wrong kind would refuse every lock.
 func (l *inspection) runFolder(context.Context) error {
 	defer l.definition()
 	l.folders()
 	if len(l.found) > 0 {
-		return nil // through a link nothing is looked at
+		return nil // nothing is read through a link
 	}
 	return errors.Join(l.locks(locksDir, 0), l.stamps(), l.worktreeRecords())
 }
@@ -29,16 +29,16 @@ func (l *inspection) folders() {
 	for _, dir := range []state.Path{state.StateDir, state.RunDir, state.LogDir, state.WorktreeDir} {
 		info, err := os.Lstat(l.r.Tree.Abs(dir))
 		if err != nil || info.IsDir() {
-			continue // what is missing is made by the next use, and state/ by nobody
+			continue // the next use makes a missing one; the rule "identity" reports a missing state/
 		}
-		f := l.add("folder", dir, Error, "", "it is a link or a file, and not a folder")
+		f := l.add("folder", dir, Error, "", "it is a link or a file, not a folder")
 		if dir != state.StateDir {
-			f.repair = putAway(l.r, dir, "it stood where a folder of the rig belongs")
+			f.repair = putAway(l.r, dir, "it stood in the place of a folder of the rig")
 		}
 	}
 }
 
-// putAway moves what is of no use where it stands into the quarantine.
+// putAway moves a file that is of no use into the quarantine.
 func putAway(r *rig.Rig, p state.Path, reason string) func(context.Context) error {
 	return func(context.Context) error {
 		_, err := r.Tree.Quarantine(p, reason, r.Clock.Now())
@@ -46,10 +46,10 @@ func putAway(r *rig.Rig, p state.Path, reason string) func(context.Context) erro
 	}
 }
 
-// locksDir is where the lock files lie.
+// locksDir is the folder of the lock files.
 const locksDir = state.RunDir + "/locks"
 
-// lockDepth is where the lock files lie below run/locks: locks/{kind}/{name}.lock.
+// lockDepth is the depth of the lock files below run/locks: locks/{kind}/{name}.lock.
 const lockDepth = 1
 
 func (l *inspection) locks(dir state.Path, depth int) error {
@@ -58,7 +58,7 @@ func (l *inspection) locks(dir state.Path, depth int) error {
 	}
 	entries, err := l.r.Tree.List(dir)
 	if errors.Is(err, state.ErrCorrupt) {
-		wrong(dir, "it is not a folder, so nobody can take a lock")
+		wrong(dir, "it is not a folder, so no lock can be taken")
 		return nil
 	}
 	for _, e := range entries {
@@ -67,9 +67,9 @@ func (l *inspection) locks(dir state.Path, depth int) error {
 		case depth < lockDepth && e.IsDir():
 			err = errors.Join(err, l.locks(p, depth+1))
 		case depth < lockDepth:
-			wrong(p, "it is not a folder, so nobody can take a lock")
+			wrong(p, "it is not a folder, so no lock of its kind can be taken")
 		case !e.Type().IsRegular():
-			wrong(p, "it is not a plain file, so nobody can take this lock")
+			wrong(p, "it is not a regular file, so this lock can't be taken")
 		}
 	}
 	return err
@@ -85,7 +85,7 @@ func (l *inspection) stamps() error {
 	}
 	for _, id := range ids {
 		if stamp, alive := l.r.Alive(id); !alive {
-			l.add("stale-liveness", rig.StampDir.Join(string(id)+".json"), Info, "", "no process speaks for %s any more", stamp.AgentID).repair =
+			l.add("stale-liveness", rig.StampDir.Join(string(id)+".json"), Info, "", "%s is no longer running", stamp.AgentID).repair =
 				func(ctx context.Context) error {
 					return l.r.Substitute(ctx, id, state.NewSessionID(), func() error { return nil }) // which takes the stamp away
 				}
@@ -94,7 +94,7 @@ func (l *inspection) stamps() error {
 	return nil
 }
 
-// worktreeRecords looks at what says whose work a worktree holds.
+// worktreeRecords checks the records of whose work a worktree holds.
 func (l *inspection) worktreeRecords() error {
 	dir := carry.WorktreeRecords
 	entries, err := l.r.Tree.List(dir)
@@ -109,13 +109,13 @@ func (l *inspection) worktreeRecords() error {
 			continue
 		}
 		p := dir.Join(e.Name())
-		l.add("run-file", p, Warning, "", "it does not say whose work a worktree holds").repair = func(ctx context.Context) error {
+		l.add("run-file", p, Warning, "", "it is not a record of whose work a worktree holds").repair = func(ctx context.Context) error {
 			if named && healable(l.r) {
 				if err := execute.RescueWorktree(ctx, substitute(l.r, id)); err != nil {
 					return err
 				}
 			}
-			return putAway(l.r, p, "it did not say whose work a worktree holds")(ctx)
+			return putAway(l.r, p, "it is not a record of whose work a worktree holds")(ctx)
 		}
 	}
 	return nil
@@ -125,7 +125,7 @@ func (l *inspection) definition() {
 	const rule, p = "definition", rig.DefinitionName
 	switch _, problems, err := rig.LoadDefinition(l.r.Tree.Abs(p), definition.Options{ForceCount: true}); {
 	case l.r.DefCopied:
-		l.addSettled(rule, p, Warning, "", "it is gone from the checkout; what the rig was last started with is in force")
+		l.addSettled(rule, p, Warning, "", "it is gone from the checkout; the rig uses the copy of its last start")
 	case errors.Is(err, state.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		l.addSettled(rule, p, Error, "", "it is missing")
 	case err != nil:

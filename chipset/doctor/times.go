@@ -7,12 +7,11 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// maxAhead is how far ahead of the clock a time may lie before it is reported:
-// clocks differ, and one that was set back by hours is somebody's affair.
+// maxAhead is how far ahead of the clock a time may be before it is reported: clocks
+// differ by minutes, and may be set back by hours.
 const maxAhead = 24 * time.Hour
 
-// allTimes checks that no object was changed before it was made, and that none
-// is from the future.
+// allTimes checks that no object was changed before it was made, and that no time is in the future.
 func (c *relations) allTimes(context.Context) error {
 	for i := range c.Agents {
 		c.times(c.r.Agents.Path(string(c.Agents[i].ID)), c.Agents[i].CreatedAt, &c.Agents[i].UpdatedAt)
@@ -60,19 +59,19 @@ func orUnset(t *state.Time) string {
 func (l *inspection) future(p state.Path, t state.Time) bool {
 	ahead := t.After(l.r.Clock().Add(maxAhead))
 	if ahead {
-		l.addSettled("future-time", p, Warning, "", "%s lies more than %s ahead of the clock", t, maxAhead)
+		l.addSettled("future-time", p, Warning, "", "%s is more than %s ahead of the clock", t, maxAhead)
 	}
 	return ahead
 }
 
-// times checks the time that an object was made against later ones.
+// times checks that the time at which an object was made comes before its later ones.
 func (c *relations) times(p state.Path, made state.Time, later ...*state.Time) {
 	c.future(p, made)
 	for _, t := range later {
 		switch {
 		case t == nil || t.IsZero() || c.future(p, *t):
 		case t.Before(made.Time):
-			c.add("time-order", p, Warning, "", "%s comes before %s, when it was made", t, made)
+			c.add("time-order", p, Warning, "", "%s is before %s, when it was made", t, made)
 		}
 	}
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// relations is one look at how the objects of a rig fit together. What an
-// unfinished record explains (a dispatch, the end of an attempt, a merge) is no
-// contradiction: it is a finding of its own.
+// relations is one look at how the records of a rig fit together. A contradiction that an
+// unfinished sequence explains (a dispatch, the end of an attempt, a merge) is not
+// reported: the unfinished sequence is a finding of its own.
 type relations struct {
 	*rig.Records
 	inspection
 }
 
-// related makes a check of one that compares the records of the rig.
+// related makes a check of a method that compares the records of the rig.
 func related(compare func(*relations, context.Context) error) check {
 	return func(ctx context.Context, r *rig.Rig) ([]finding, error) {
 		all, err := r.ReadAll(ctx)
@@ -53,8 +53,8 @@ func (c *relations) work(context.Context) error {
 	return nil
 }
 
-// pending reports whether an unfinished record explains why things of an
-// assignment do not fit together yet.
+// pending reports whether an unfinished sequence explains why the records of an
+// assignment don't agree yet.
 func (c *relations) pending(id state.BeadID, a state.AssignmentID) bool {
 	if d := c.DispatchOf(id); d != nil && d.AssignmentID == a && d.Stage != dispatch.Confirmed {
 		return true
@@ -72,7 +72,7 @@ func (c *relations) bead(b *bead.Bead) {
 		}
 	}
 	if _, err := git.ParseBranch(bead.BranchFor(b.ID, 1)); err != nil && !b.Status.Finished() {
-		c.add("bead-id", p, Error, "chipset work cancel "+string(b.ID)+", and add it again", "no branch can be named after it: %v", err)
+		c.add("bead-id", p, Error, "chipset work cancel "+string(b.ID)+", and add it again", "its ID can't be part of a branch name: %v", err)
 	}
 	c.waitsForCancelled(b, p)
 	if c.pending(b.ID, b.AssignmentID) {
@@ -99,8 +99,8 @@ func described(q *mergequeue.Request) string {
 	return fmt.Sprintf("the merge request %s, which is %s", q.ID, q.Status)
 }
 
-// unless is how bad a request is that its refinery has not finished: no more
-// than a warning while that does not run, because its next start finishes it.
+// unless returns the severity of a request that the refinery has not finished: a warning
+// while the refinery is not running, because its next start finishes it.
 func (c *relations) unless(id state.AgentID, q *mergequeue.Request) Severity {
 	if _, alive := c.Alive[id]; !alive && q != nil && (q.Status == mergequeue.Merging || q.Status == mergequeue.Merged) {
 		return Warning
@@ -117,11 +117,11 @@ func (c *relations) assigned(b *bead.Bead, p state.Path) {
 		f := c.add("bead-hook", p, Error, "",
 			"it is %s under %s, but the hook of %s does not name that assignment", b.Status, b.AssignmentID, b.Assignee)
 		if h == nil && !c.absent(c.r.Hooks.Path(string(b.Assignee))) {
-			f.Hint = "its hook can't be read, which comes first" // the rebuilt hook will name it
+			f.Hint = "repair its hook first, which can't be read" // the rebuilt hook will name it
 			break
 		}
 		if h == nil && c.Agent(b.Assignee) != nil {
-			f.Hint = "its hook is missing, which comes first"
+			f.Hint = "repair its hook first, which is missing"
 			break
 		}
 		c.opens(f, b.ID)
@@ -138,7 +138,7 @@ func (c *relations) assigned(b *bead.Bead, p state.Path) {
 	}
 }
 
-// opens makes it the repair to take a bead back, as the mayor does.
+// opens makes taking the bead back, as the mayor does, the repair.
 func (c *relations) opens(f *finding, id state.BeadID) {
 	f.repair = func(ctx context.Context) error {
 		_, err := carry.Unsling(ctx, c.r, id, state.Human)
@@ -146,7 +146,7 @@ func (c *relations) opens(f *finding, id state.BeadID) {
 	}
 }
 
-// absent reports whether nothing at all stands at a path.
+// absent reports whether a path does not exist.
 func (c *relations) absent(p state.Path) bool {
 	there, err := c.r.Tree.Exists(p)
 	return err == nil && !there
@@ -157,7 +157,7 @@ func (c *relations) done(b *bead.Bead, p state.Path) {
 	switch {
 	case q == nil || q.Status == mergequeue.Superseded || q.Status == mergequeue.Dropped:
 		f := c.add("done-without-request", p, Error, "chipset work cancel "+string(b.ID)+", then chipset work reopen "+string(b.ID),
-			"it is done under %s, but has %s", b.AssignmentID, described(q))
+			"it is done, but its assignment %s has %s", b.AssignmentID, described(q))
 		if q == nil && c.r.Def != nil && c.r.Git != nil && landable(c.Retire[b.AssignmentID], b) {
 			f.Hint = "chipset doctor --fix submits it again as its attempt ended"
 			id := b.ID
@@ -178,10 +178,10 @@ func (c *relations) hook(h *hook.Hook) {
 	}
 	if b == nil {
 		if !c.absent(c.r.Beads.Path(string(w.BeadID))) {
-			return // its file can't be read, which comes first
+			return // its file can't be read, which is another finding
 		}
 		if h.Status != hook.Completed {
-			c.release(c.add("hook-bead", p, Error, "", "it names the bead %s, which does not exist", w.BeadID), h)
+			c.release(c.add("hook-bead", p, Error, "", "its bead %s does not exist", w.BeadID), h)
 		}
 		return
 	}
@@ -212,10 +212,10 @@ func (c *relations) requests() {
 		q := &c.Queue[i]
 		p := c.r.Queue.Path(string(q.ID))
 		if other, taken := bySeq[q.Seq]; taken {
-			c.add("duplicate-seq", p, Error, "", "%s has the number %d as well", other, q.Seq).repair = func(ctx context.Context) error { return c.r.Queue.Renumber(ctx, q.ID, q.Seq, c.r.Clock.Now()) }
+			c.add("duplicate-seq", p, Error, "", "%s has the number %d, too", other, q.Seq).repair = func(ctx context.Context) error { return c.r.Queue.Renumber(ctx, q.ID, q.Seq, c.r.Clock.Now()) }
 		}
 		if other, taken := byAssignment[q.AssignmentID]; taken {
-			f := c.add("assignment-twice", p, Error, "", "%s is of the assignment %s as well", other, q.AssignmentID)
+			f := c.add("assignment-twice", p, Error, "", "%s is for the assignment %s, too", other, q.AssignmentID)
 			if q.Status == mergequeue.Pending {
 				f.repair = dropTwinRequest(c.r, q.ID, other)
 			} else if !q.Status.Live() && q.Status != mergequeue.Merged {
@@ -227,7 +227,7 @@ func (c *relations) requests() {
 		b := c.BeadByID[q.BeadID]
 		switch {
 		case b == nil:
-			c.add("request-bead", p, Error, "chipset queue drop "+string(q.ID)+" takes it out", "its bead %s does not exist", q.BeadID)
+			c.add("request-bead", p, Error, "chipset queue drop "+string(q.ID)+" removes it", "its bead %s does not exist", q.BeadID)
 		case q.Status.Live() && (b.AssignmentID != q.AssignmentID || b.Status != bead.Done && b.Status != bead.Merged):
 			if b.Status == bead.Blocked && q.Status == mergequeue.Conflicted || c.pending(q.BeadID, q.AssignmentID) {
 				continue // waits for a person, or for the end of its attempt
