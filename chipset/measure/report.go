@@ -12,33 +12,33 @@ import (
 	"github.com/gastown-chipset/chipset/state/disk"
 )
 
-// Options say how much to measure.
+// Options are the options of Run.
 type Options struct {
-	// Dir lies on the file system that is measured.
+	// Dir is on the file system to measure.
 	Dir string
-	// Quick is a few seconds with rough figures instead of a minute.
+	// Quick measures for seconds instead of a minute, with rough figures.
 	Quick bool
 	Clock state.Clock
 	// Command starts a process that runs Echo, with "--echo" and a tree, or Sender, with
 	// "--sender" and its arguments; nil leaves other processes out.
 	Command Command
-	// Say tells what is being measured.
+	// Say reports progress.
 	Say func(format string, args ...any)
 }
 
-// Report is what was found.
+// Report is the result of Run.
 type Report struct {
 	Dir      string        `json:"dir"`
 	Features disk.Features `json:"features"`
 	Sends    []SendRow     `json:"sends"`
 	Polls    []PollRow     `json:"polls"`
 	Wakes    []WakeRow     `json:"wakes"`
-	// Drift is the plain protocol at the end to that at the beginning: far from 1
-	// the disk had a noisy spell, and the run is worth little.
+	// Drift is the speed of the plain protocol at the end relative to that at the start. If
+	// it is far from 1, the disk was busy with other work, and the figures are worth little.
 	Drift float64 `json:"drift"`
 }
 
-// Run measures on scratch data below the folder, and removes it again.
+// Run measures with scratch data in the folder, and removes the data.
 func Run(ctx context.Context, opts Options) (report *Report, err error) {
 	scratch, remove, err := bench.Scratch(opts.Dir)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *Report) send(ctx context.Context, y *yard, opts Options, total, rounds 
 }
 
 func (r *Report) wake(ctx context.Context, y *yard, opts Options, n int) error {
-	opts.Say("wake-up")
+	opts.Say("wake-ups")
 	row, err := y.wakeHere(ctx, n)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func sendersText(n int) string {
 	return fmt.Sprintf("%d senders", n)
 }
 
-// text says what the row is of.
+// text describes the row.
 func (s *SendRow) text() string {
 	text := sendersText(s.Senders)
 	if s.Processes > 1 {
@@ -147,7 +147,7 @@ func (s *SendRow) text() string {
 func (r *Report) WriteText(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\t\n", args...) } // Flush tells
-	line("durable sends per second\tplain protocol\tcheapest calls\tchipset\tto plain\tof cheapest")
+	line("durable sends per second\tplain protocol\tcheapest calls\tchipset\tto plain\tto cheapest")
 	for _, s := range r.Sends {
 		cheapest, of := "", ""
 		if s.Cheapest > 0 {
@@ -156,18 +156,18 @@ func (r *Report) WriteText(out io.Writer) error {
 		line("%s\t%.0f\t%s\t%.0f\t%.1f ×\t%s", s.text(), s.Plain, cheapest, s.Own, s.Ratio, of)
 	}
 	line("\t\t\t\t\t")
-	line("find 10 unread among, ms\tread everything\tcommand, first\tcommand, again\trunning role\tto everything")
+	line("finding 10 unread among, in ms\tread everything\tcommand, first\tcommand, again\trunning role\tto everything")
 	for _, p := range r.Polls {
 		line("%d\t%.2f\t%.2f\t%.2f\t%.3f\t%.0f ×", p.Messages, p.Naive, p.First, p.Again, p.Running, p.Naive/p.Running)
 	}
 	line("\t\t\t\t\t")
-	line("wake-up between, ms\tfrom acknowledgement p50\tp99\tfrom start p50\tp99\tthe send itself")
+	line("wake-up between, in ms\tfrom acknowledgement, p50\tp99\tfrom start, p50\tp99\tthe send alone")
 	for _, k := range r.Wakes {
 		line("%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f", k.Between, k.P50, k.P99, k.Whole50, k.Whole99, k.Send)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nThe plain protocol at the end ran at %.2f of its speed at the beginning.\n", r.Drift)
+	_, err := fmt.Fprintf(out, "\nAt the end the plain protocol ran at %.2f times its speed at the start.\n", r.Drift)
 	return err
 }

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// terminal rings the bell, and sends the notification of OSC 9, which terminals that don't know it leave out.
+// terminal rings the bell, and sends a notification with OSC 9, which other terminals ignore.
 func terminal(w io.Writer, n Notice) error {
 	_, err := io.WriteString(w, "\x1b]9;"+n.Title+": "+n.Text+"\x1b\\\a")
 	return err
 }
 
-// desktop returns the command that shows a notice on the desktop of a system.
+// desktop returns the command that shows a notice on the desktop of an operating system.
 func desktop(system string, n Notice) []string {
 	if system == "darwin" {
 		return []string{"osascript", "-e", "on run argv", "-e", "display notification (item 2 of argv) with title (item 1 of argv)", "-e", "end run", n.Title, n.Text}
@@ -30,7 +30,7 @@ func desktop(system string, n Notice) []string {
 	return []string{"notify-send", "--app-name=chipset", "--", n.Title, html.EscapeString(n.Text)} // the text may hold markup
 }
 
-// maxAnswer bounds what is kept of what a command or a server answers, in bytes.
+// maxAnswer is how much of the answer of a command or a server is kept, in bytes.
 const maxAnswer = 200
 
 // execute runs a command with the person's own environment, without a shell. When ctx ends, its whole process group does.
@@ -41,7 +41,7 @@ func execute(ctx context.Context, dir string, argv []string, stdin []byte) error
 	cmd.Stderr = said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the rig
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second // a daemon that it left behind may hold its standard error open
+	cmd.WaitDelay = time.Second // a daemon that it started may keep its standard error open
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
@@ -52,7 +52,7 @@ func execute(ctx context.Context, dir string, argv []string, stdin []byte) error
 	return fmt.Errorf("%s: %w %s", argv[0], err, said.text)
 }
 
-// beginning keeps the first bytes of what is written.
+// beginning keeps the first bytes that are written to it.
 type beginning struct{ text []byte }
 
 func (b *beginning) Write(p []byte) (int, error) {
@@ -60,15 +60,15 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// webhook posts the JSON of a notice. Errors don't name the address: it may be a secret.
+// webhook posts the JSON of a notice. Errors don't name the address, which may be a secret.
 func webhook(ctx context.Context, client *http.Client, address string, n Notice) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(n.JSON))
 	if err != nil {
-		return errors.New("the address can't be used")
+		return errors.New("its address is invalid")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "chipset")
-	// ntfy makes its message of the JSON.
+	// ntfy takes its message from the JSON.
 	req.Header.Set("X-Template", "yes")
 	req.Header.Set("X-Title", "{{.title}}")
 	req.Header.Set("X-Message", "{{.text}}")
@@ -82,7 +82,7 @@ func webhook(ctx context.Context, client *http.Client, address string, n Notice)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // the status says enough
+		answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // without it the status must do
 		return fmt.Errorf("%s %s", resp.Status, strings.TrimSpace(string(answer)))
 	}
 	return nil
@@ -90,7 +90,7 @@ func webhook(ctx context.Context, client *http.Client, address string, n Notice)
 
 var errElsewhere = errors.New("it redirects to another host")
 
-// sameHost lets a client follow a redirect only as the same request to the same host.
+// sameHost lets a client follow only redirects of the same request to the same host.
 func sameHost(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -102,7 +102,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// desktopOf runs the command of this system.
+// desktopOf shows a notice on this system's desktop.
 func desktopOf(ctx context.Context, dir string, n Notice) error {
 	return execute(ctx, dir, desktop(runtime.GOOS, n), nil)
 }

@@ -1,10 +1,11 @@
-// Package notify reaches a person who does not look at the rig: by the terminal of up, the desktop, a command,
+// Package notify reaches a person who is not looking at the rig: by the terminal of up, the desktop, a command,
 // a webhook.
 //
-// A notice is about one need, or is a digest of what came of the work. Each channel has a goroutine and a bounded queue
-// of its own: one that hangs delays neither the rig nor the others. A notice that a channel can't deliver is lost there:
-// the need itself stands in chipset inbox.
+// A notice is about one need, or is a digest of the work done. Each channel has its own goroutine and bounded queue: one
+// that hangs delays neither the rig nor the others. A channel drops a notice that it can't deliver; the need itself is
+// still in chipset inbox.
 //
-// Titles and reasons are text of agents. A terminal gets it without control characters, a program as one argument that
-// begins with this package's own words, or as JSON on its standard input; no header of a request holds any.
+// Titles and reasons contain text from agents. A terminal gets them without control characters; a program gets them as
+// one argument that starts with this package's own words, or as JSON on its standard input; request headers never
+// contain them.
 package notify

@@ -8,7 +8,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Notice is what a person is told at once.
+// Notice is one notification.
 type Notice struct {
 	// Title and Text are one line each, without control characters. Title begins with "chipset".
 	Title, Text string
@@ -16,7 +16,7 @@ type Notice struct {
 	JSON []byte
 }
 
-// head is what every notice has in JSON, beside the fields of a need or a digest.
+// head is what every notice has in JSON, in addition to the fields of a need or a digest.
 type head struct {
 	Type  string `json:"type"`
 	Rig   string `json:"rig"`
@@ -24,7 +24,7 @@ type head struct {
 	Text  string `json:"text"`
 }
 
-// OfNeed is the notice of a need.
+// OfNeed is the notice of one need.
 func OfNeed(rig string, n *view.Need) (Notice, error) {
 	text := strings.Join(strings.Fields(n.Line()), " ")
 	if len(n.Commands) > 0 {
@@ -37,7 +37,7 @@ func OfNeed(rig string, n *view.Need) (Notice, error) {
 	}{&h, n})
 }
 
-// OfDigest is the notice of what came of the work.
+// OfDigest is the notice of a summary.
 func OfDigest(rig string, s *view.Summary) (Notice, error) {
 	h := head{Type: "digest", Rig: rig, Title: "chipset: " + rig + " is idle", Text: s.String()}
 	return h.notice(struct {

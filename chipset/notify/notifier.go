@@ -14,24 +14,24 @@ import (
 const (
 	// sendTimeout bounds one delivery.
 	sendTimeout = 10 * time.Second
-	// closeTimeout is how long Close waits for what is on its way.
+	// closeTimeout is how long Close waits for deliveries in progress.
 	closeTimeout = 3 * time.Second
-	// maxQueued bounds the notices that wait for one channel.
+	// maxQueued bounds the queue of one channel.
 	maxQueued = 100
 )
 
 var (
 	errTimeout = errors.New("it took too long")
-	errFull    = errors.New("too many notices wait for it")
+	errFull    = errors.New("too many notices are waiting for it")
 )
 
-// Options say what a notifier works with.
+// Options are the options of a notifier.
 type Options struct {
 	// Dir is the working directory of commands.
 	Dir string
-	// Terminal is the terminal of this process, nil where there is none.
+	// Terminal is the terminal of this process, nil without one.
 	Terminal io.Writer
-	// Failed is called when a channel that worked, or was not used yet, fails. Several goroutines call it.
+	// Failed is called for the first of several failures of a channel in a row, by its goroutine or by Send.
 	Failed func(channel string, err error)
 	// Timeout bounds one delivery; 0 is ten seconds.
 	Timeout time.Duration
@@ -89,7 +89,7 @@ func (t *Notifier) Send(n Notice) {
 	}
 }
 
-// Close ends the channels, after up to three seconds for what is on its way.
+// Close ends the channels, after up to three seconds for deliveries in progress.
 func (t *Notifier) Close() {
 	for _, c := range t.channels {
 		close(c.queue)
@@ -100,7 +100,7 @@ func (t *Notifier) Close() {
 	go func() { t.running.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(2 * closeTimeout): // a terminal that takes nothing can't be cancelled
+	case <-time.After(2 * closeTimeout): // a write to a blocked terminal can't be cancelled
 	}
 }
 
@@ -119,7 +119,7 @@ func (c *channel) run(ctx context.Context, timeout time.Duration) {
 	}
 }
 
-// note says the first of failures that follow each other.
+// note reports the first of several failures in a row.
 func (c *channel) note(err error) {
 	c.mu.Lock()
 	first := err != nil && !c.failing

@@ -11,22 +11,22 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// Changes are what a bead's attempt has changed, or what landed of it.
+// Changes are the changes of a bead's attempt, or what landed of them.
 type Changes struct {
 	// Where says what is compared.
 	Where string `json:"where"`
 	Patch string `json:"patch"`
-	// Commits are those on the way, newest first.
+	// Commits are those of the changes, newest first.
 	Commits []git.Commit `json:"commits"`
 }
 
 // maxPatch bounds a patch, in bytes.
 const maxPatch = 4 << 20
 
-// ChangesOf returns what the present attempt of a bead has changed by now, in its
-// worktree, committed or not; what its merge request holds; or what of it has landed.
-// Files that git does not know yet are not in it. Errors: *state.Unknown,
-// state.ErrNotFound where nothing was changed yet.
+// ChangesOf returns the changes of a bead: while an attempt works on it, those in its
+// worktree, committed or not; then those of its merge request; then those that landed.
+// Untracked files are left out. Errors: *state.Unknown, and state.ErrNotFound if there
+// are no changes yet.
 func ChangesOf(ctx context.Context, r *rig.Rig, id state.BeadID) (*Changes, error) {
 	b, err := r.Beads.Get(string(id))
 	if err != nil {
@@ -63,7 +63,7 @@ func changesInWorktree(ctx context.Context, r *rig.Rig, b *bead.Bead) (*Changes,
 	w := r.Git.In(r.Worktree(b.Assignee))
 	head, found, err := w.Head(ctx)
 	if err != nil || !found {
-		return nil, fmt.Errorf("%s: its worktree is not made yet: %w", b.ID, state.ErrNotFound)
+		return nil, fmt.Errorf("%s: it has no worktree yet: %w", b.ID, state.ErrNotFound)
 	}
 	base, err := mergeBase(ctx, r, head)
 	if err != nil {

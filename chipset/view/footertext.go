@@ -10,8 +10,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Footer is the rig on two lines, below the story of a rig that runs: who works on what, and
-// what waits, landed and was spent.
+// Footer returns two lines for the bottom of the screen of a running rig: who works on what,
+// and what waits, has landed and was spent.
 func (v *View) Footer(how screen.Options) []string {
 	var working []screen.Cell
 	agents := 0

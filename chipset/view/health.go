@@ -21,13 +21,13 @@ import (
 type HealthReport struct {
 	At  state.Time `json:"at"`
 	Rig string     `json:"rig"`
-	// Watched is true while a process runs the witness. Without one nothing new
-	// is opened, and what is open is as old as it looks.
+	// Watched is true while the witness is running. Without it no incident is opened or
+	// resolved.
 	Watched bool        `json:"watched"`
 	Totals  AgentTotals `json:"totals"`
 	// Stalled are the agents with something wrong on their hooks.
 	Stalled []AgentHealth `json:"stalled"`
-	// Incidents are all that stand open, oldest first.
+	// Incidents are the open ones, oldest first.
 	Incidents []incident.Incident `json:"incidents"`
 }
 
@@ -41,7 +41,7 @@ type AgentTotals struct {
 	Terminated int `json:"terminated"`
 }
 
-// AgentHealth is one agent whose work does not move on.
+// AgentHealth is one agent whose work makes no progress.
 type AgentHealth struct {
 	Agent      state.AgentID      `json:"agent_id"`
 	Alive      bool               `json:"alive"`
@@ -49,24 +49,22 @@ type AgentHealth struct {
 	Bead       state.BeadID       `json:"bead_id,omitempty"`
 	Title      string             `json:"title,omitempty"`
 	Assignment state.AssignmentID `json:"assignment_id,omitempty"`
-	// Minutes is how long there was no progress, in whole minutes.
+	// Minutes is the time without progress, in whole minutes.
 	Minutes int `json:"minutes"`
-	// Nudges is how many health checks were sent for it, Answers how many of
-	// them were answered.
+	// Nudges counts the health checks that were sent, Answers those that were answered.
 	Nudges  int `json:"nudges"`
 	Answers int `json:"answers"`
-	// Severity is the highest of its open incidents; "" before the witness has
-	// opened one.
+	// Severity is the highest of its open incidents, "" without one.
 	Severity incident.Severity `json:"severity,omitempty"`
 	// Kinds are those of its open incidents.
 	Kinds []incident.Kind `json:"kinds"`
 	// Error is why the hook can't be read.
 	Error string `json:"error,omitempty"`
-	// quiet is Minutes before it is rounded; 0 for a person's own session, which may think as long as it takes.
+	// quiet is the exact time without progress; 0 for a person's own session, which may take as long as it likes.
 	quiet time.Duration
 }
 
-// Health looks at every agent and every open incident. It changes nothing.
+// Health returns the health of every agent, and the open incidents. It changes nothing.
 func Health(ctx context.Context, r *rig.Rig) (*HealthReport, error) {
 	now := r.Clock.Now()
 	report := &HealthReport{At: now, Stalled: []AgentHealth{}, Incidents: []incident.Incident{}}
@@ -152,7 +150,7 @@ func healthOf(r *rig.Rig, id state.AgentID, open []incident.Incident, now state.
 	return h
 }
 
-// quietTooLong reports whether the witness, if there were one, would call it stalled.
+// quietTooLong reports whether a witness would call the agent stalled.
 func (h *AgentHealth) quietTooLong(r *rig.Rig) bool {
 	return r.Def != nil && (h.Hook == hook.Pending || h.Hook == hook.Active) && h.quiet > r.Def.GUPP.Thresholds.StallDetection
 }
@@ -169,7 +167,7 @@ func (h *HealthReport) WriteText(w io.Writer, how screen.Options) error {
 	out.Row("", []screen.Cell{screen.Bold(h.Rig), screen.Plain(fmt.Sprintf("%s, %d alive: %d idle, %d active, %d stalled, %d terminated",
 		wording.Count(t.Agents, "agent"), t.Alive, t.Idle, t.Active, t.Stalled, t.Terminated))}, nil)
 	if !h.Watched {
-		out.Wrap("", screen.Yellow("! no witness is running: nothing new will be noticed"))
+		out.Wrap("", screen.Yellow("! the witness is not running: new stalls are not noticed"))
 	}
 	if len(h.Stalled) == 0 && len(h.Incidents) == 0 {
 		out.Wrap("", screen.Green("nothing is stalled"))

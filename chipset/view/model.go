@@ -37,7 +37,7 @@ type View struct {
 	Spend Spend
 }
 
-// Parts says which parts of a view are other ones than in the view before.
+// Parts is a set of parts of a view, such as those that differ from the view before.
 type Parts uint
 
 // The parts of a view.
@@ -58,23 +58,22 @@ const (
 	StoryPart
 	// SpendPart is Spend and Spent.
 	SpendPart
-	// HealthPart is Incidents, Pauses, Warnings, and what the rig stands on.
+	// HealthPart is Incidents, Pauses, Warnings, and the surroundings of the rig.
 	HealthPart
 
 	// AllParts is every part.
 	AllParts = HealthPart<<1 - 1
 )
 
-// Has reports whether one of some parts has changed.
+// Has reports whether the set contains any of some parts.
 func (p Parts) Has(any Parts) bool { return p&any != 0 }
 
 // Model keeps a View of a rig up to date. The cost of an update grows with what has
 // changed, and with the number of agents, not with the beads, the mail or the events of
-// the rig. It is for one goroutine at a time; the views it returns are for all.
+// the rig. Only one goroutine at a time may use it; any number may use its views.
 type Model struct {
 	r *rig.Rig
-	// outline is true in a model of one moment that knows of a bead no more than an
-	// outline.
+	// outline is true in a model of one moment that has only outlines of beads.
 	outline bool
 
 	at         state.Time
@@ -96,14 +95,14 @@ type Model struct {
 	live       map[state.MergeID]*mergequeue.Request
 	unreadable []error
 	alive      map[state.AgentID]rig.Stamp
-	// lent are the agents whose session somebody has in hand.
+	// lent are the agents whose session a person has taken over.
 	lent     map[state.AgentID]bool
 	boxes    map[state.AgentID]*box
 	progress progressFiles
 	awaited  state.Follower
 	stamps   state.Follower
 	watcher  *state.Watcher
-	// changed signals changes of so many folders.
+	// changed signals changes in watched folders.
 	changed <-chan struct{}
 	watched int
 
@@ -113,21 +112,21 @@ type Model struct {
 	story       story
 
 	view View
-	// probed is when processes were looked for, looked when the surroundings were. They
-	// are on the clock that never jumps.
+	// probed is when processes were last looked for, looked when the surroundings were,
+	// on the monotonic clock.
 	probed, looked time.Time
 }
 
 const (
-	// probeInterval is how often a process that has ended silently is looked for.
+	// probeInterval is how often the model looks for processes that have ended silently.
 	probeInterval = time.Second
-	// surroundingsInterval is how often git, the disk and the quarantine are looked at
-	// without a reason.
+	// surroundingsInterval is how often the model looks at git, the disk and the
+	// quarantine when nothing has changed.
 	surroundingsInterval = 10 * time.Second
 )
 
-// NewModel makes a model of a rig that its owner looks at again and again. Watcher is
-// what the rig follows, or nil; without one every update looks at all folders.
+// NewModel makes a model that is kept up to date with Update. The watcher may be nil; then
+// every update looks at all folders.
 func NewModel(r *rig.Rig, w *state.Watcher) *Model {
 	follow := func(dir state.Path) state.Follower { return state.NewFollower(r.Tree, dir, w) }
 	return &Model{r: r, watcher: w, work: newWorkIndex(), live: map[state.MergeID]*mergequeue.Request{}, boxes: map[state.AgentID]*box{},
@@ -148,8 +147,8 @@ func NewModel(r *rig.Rig, w *state.Watcher) *Model {
 		story: story{log: r.Events, follow: follow(event.Dir)}}
 }
 
-// modelOf makes a model of one moment. outline says that the records hold outlines of
-// beads. Story and Work are not for it.
+// modelOf makes a model of one moment, without Story and Work. outline says that the
+// records hold only outlines of beads.
 func modelOf(r *rig.Rig, rec *rig.Records, outline bool) *Model {
 	m := NewModel(r, nil)
 	m.outline, m.at, m.alive, m.unreadable = outline, rec.At, rec.Alive, rec.Unreadable
@@ -185,22 +184,22 @@ func glance(ctx context.Context, r *rig.Rig) (*Model, error) {
 	return modelOf(r, rec, true), nil
 }
 
-// Changed returns a channel that holds at most one signal, sent after something changed
-// in a folder whose changes change the view. An agent that comes brings its mailbox, so
-// it is asked for before each wait. It is nil without a watcher, and may miss changes
-// where the system refuses to watch.
+// Changed returns a channel that gets a signal after a change that may change the view;
+// it holds at most one. Call it before each wait, because a new agent adds a mailbox to
+// watch. It is nil without a watcher, and may miss changes where the system refuses to
+// watch.
 func (m *Model) Changed() <-chan struct{} {
 	if m.watcher == nil {
 		return nil
 	}
 	if dirs := m.folders(); len(dirs) != m.watched {
 		m.watched = len(dirs)
-		m.changed, _ = m.watcher.Subscribe(dirs...) // who waits looks now and then, too
+		m.changed, _ = m.watcher.Subscribe(dirs...) // callers also look now and then
 	}
 	return m.changed
 }
 
-// folders are those whose changes change the view.
+// folders returns the folders whose changes may change the view.
 func (m *Model) folders() []state.Path {
 	dirs := []state.Path{agent.Dir, hook.Dir, bead.Dir, mergequeue.Dir, convoy.Dir, retire.Dir, incident.Dir, pause.Dir, permission.Dir, spend.Dir, event.Dir,
 		agentcli.ProgressDir, actor.AwaitedDir, rig.StampDir, m.r.Mailbox(state.Human).Dir()}
@@ -215,9 +214,9 @@ func (m *Model) folders() []state.Path {
 // View returns the view of the last update.
 func (m *Model) View() *View { v := m.view; return &v }
 
-// Update brings the view up to date, and says which of its parts have changed; the first
-// time all of them. What can't be read keeps the rest from nothing: it is a warning of
-// the view, and the error tells of folders.
+// Update brings the view up to date, and returns which of its parts have changed; the
+// first time all of them. A file that can't be read is a warning of the view; a folder
+// that can't be read is an error, and the rest of the view is still good.
 func (m *Model) Update(ctx context.Context) (*View, Parts, error) {
 	first := m.at.IsZero()
 	m.at = m.r.Clock.Now()
@@ -238,7 +237,7 @@ func (m *Model) Update(ctx context.Context) (*View, Parts, error) {
 	return m.View(), m.view.parts(&before), err
 }
 
-// parts compares two views.
+// parts returns the parts in which two views differ.
 func (v *View) parts(before *View) Parts {
 	var p Parts
 	differ := func(part Parts, a, b any) {
@@ -255,7 +254,7 @@ func (v *View) parts(before *View) Parts {
 	differ(SpendPart, v.Spend, before.Spend)
 	differ(SpendPart, v.Spent, before.Spent)
 	differ(HealthPart, v.head(), before.head())
-	// Work is made again where one of its items is.
+	// A change of an item makes a new Work.
 	if v.Ready != before.Ready || len(v.Work) != len(before.Work) || len(v.Work) > 0 && &v.Work[0] != &before.Work[0] {
 		p |= WorkPart
 	}
@@ -265,12 +264,12 @@ func (v *View) parts(before *View) Parts {
 	return p
 }
 
-// head is what HealthPart stands for.
+// head returns what HealthPart covers.
 func (s *Status) head() any {
 	return []any{s.Rig, s.Target, s.Tip, s.Test, s.Sandbox, s.Incidents, s.Pauses, s.Warnings}
 }
 
-// follow takes over what has changed, and reports whether anything has.
+// follow reads what has changed, and reports whether anything has.
 func (m *Model) follow(ctx context.Context, first bool) (bool, error) {
 	var failed []error
 	changed := false
@@ -335,7 +334,7 @@ func (m *Model) followBeads(changed []string) {
 	m.work.put(now)
 }
 
-// leased returns the agents whose session somebody has in hand.
+// leased returns the agents whose session a person has taken over.
 func leased(r *rig.Rig, hooks map[string]*hook.Hook) map[state.AgentID]bool {
 	lent := map[state.AgentID]bool{}
 	for _, h := range hooks {
@@ -352,7 +351,7 @@ func stirred(f *state.Follower) (bool, error) {
 	return c.Rescan || len(c.Names) > 0, err
 }
 
-// probe looks who is alive, now or when it is time.
+// probe finds the agents that are alive, if it must or it is time.
 func (m *Model) probe(must bool) (bool, error) {
 	come, err := stirred(&m.stamps)
 	now := time.Now() //nolint:forbidigo // paces looks, decides nothing
@@ -400,7 +399,7 @@ func (m *Model) queue() []mergequeue.Request {
 	return live
 }
 
-// inForce returns the pauses that hold something back, by scope.
+// inForce returns the pauses in force, by scope.
 func (m *Model) inForce() []pause.Pause {
 	return slices.DeleteFunc(m.pauses.sorted(), func(p pause.Pause) bool { return !p.InForce() })
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// NeedKind says what kind of decision a need asks for.
+// NeedKind is the kind of decision that a need asks for.
 type NeedKind string
 
 // Kinds of needs, in the order of lists.
@@ -53,7 +53,7 @@ const (
 	NeedIncident NeedKind = "incident"
 )
 
-// needOrder is the order of lists: first what a worker or the queue stands still for.
+// needOrder is the order of lists: first those that hold up a worker or the queue.
 func needOrder() []NeedKind {
 	return []NeedKind{NeedPermission, NeedPlan, NeedQuestion, NeedProtected, NeedLanding, NeedPause, NeedHost, NeedBlocked, NeedDamage, NeedIncident}
 }
@@ -64,12 +64,12 @@ type Need struct {
 	Number int      `json:"number,omitempty"`
 	Key    need.Key `json:"key"`
 	Kind   NeedKind `json:"kind"`
-	// What is what is to be decided, and Why the reason, each on one line.
+	// What is the decision, and Why the reason for it, each on one line.
 	What string `json:"what"`
 	Why  string `json:"why,omitempty"`
-	// AgentID is who waits for the answer, "" where nobody stands still for it.
+	// AgentID is the agent that waits for the answer, or "".
 	AgentID state.AgentID `json:"agent_id,omitempty"`
-	// Since is when the cause appeared, zero where nothing says so.
+	// Since is when the cause appeared, zero if unknown.
 	Since        state.Time         `json:"since"`
 	BeadID       state.BeadID       `json:"bead_id,omitempty"`
 	AssignmentID state.AssignmentID `json:"assignment_id,omitempty"`
@@ -90,7 +90,7 @@ type Need struct {
 }
 
 // Needs returns everything that waits for the person, in the order of lists, with
-// numbers. Needs whose sources can't be read are left out, and the error says so.
+// numbers. If a source can't be read, it returns the other needs and an error.
 func Needs(ctx context.Context, r *rig.Rig) ([]Need, error) {
 	m, err := glance(ctx, r)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *Model) needs(ctx context.Context) ([]Need, error) {
 	return b.needs, errors.Join(err, numberErr)
 }
 
-// NeedDirs are the folders whose changes make and end needs.
+// NeedDirs returns the folders whose changes create and end needs.
 func NeedDirs(r *rig.Rig) []state.Path {
 	return []state.Path{bead.Dir, hook.Dir, mergequeue.Dir, incident.Dir, r.Mailbox(state.Human).Dir(), actor.AwaitedDir, permission.Dir}
 }
@@ -157,7 +157,7 @@ func (b *needBuilder) questions() error {
 		case mail.PermissionRequest:
 			n.Kind, n.What = NeedPermission, fmt.Sprintf("%s asks for %s", q.Asker, q.What())
 		case mail.PlanRequest:
-			n.Kind, n.What = NeedPlan, fmt.Sprintf("%s asks whether its plan is right: %s", q.Asker, q.What())
+			n.Kind, n.What = NeedPlan, fmt.Sprintf("%s asks you to approve its plan: %s", q.Asker, q.What())
 		}
 		if h := b.hooks.rows[string(q.Asker)]; h != nil && h.WorkItem != nil {
 			n.BeadID, n.AssignmentID = h.WorkItem.BeadID, h.WorkItem.AssignmentID
@@ -187,7 +187,7 @@ func (b *needBuilder) blocked() error {
 	return failed
 }
 
-// landings finds the merge requests that stand still until somebody acts.
+// landings finds the merge requests that can't land until somebody acts.
 func (b *needBuilder) landings() {
 	block := b.r.Def != nil && b.r.Def.Merge.OnConflict == definition.OnConflictBlock
 	live := b.queue()
@@ -210,8 +210,8 @@ func (b *needBuilder) landings() {
 	}
 }
 
-// pauses finds what is paused: the rig tries again by itself, and the person may mend
-// it sooner.
+// pauses finds what is paused. The rig tries again by itself, but the person may be able
+// to fix the cause sooner.
 func (b *needBuilder) pauses() {
 	all := b.Model.pauses.sorted()
 	for i := range all {
@@ -224,12 +224,12 @@ func (b *needBuilder) pauses() {
 	}
 }
 
-// hosts finds what workers and tests wanted to connect to and were refused. The work goes on without it.
+// hosts finds the hosts to which workers and tests were not allowed to connect. Their work goes on without.
 func (b *needBuilder) hosts() {
 	all := b.rules.sorted()
 	for i := range all {
 		if host, is := all[i].Host(); is && all[i].Decision == permission.Asked {
-			b.add(Need{Kind: NeedHost, What: fmt.Sprintf("%s wanted %s", all[i].Reason, host), Why: "network.allow in chipset.yaml does not name it",
+			b.add(Need{Kind: NeedHost, What: fmt.Sprintf("%s wanted to connect to %s", all[i].Reason, host), Why: "network.allow in chipset.yaml does not list it",
 				Since: all[i].CreatedAt, Permission: all[i].ID}, all[i].ID)
 		}
 	}
@@ -241,8 +241,8 @@ func (b *needBuilder) isDone(q *mergequeue.Request) bool {
 	return known != nil && known.Status == bead.Done
 }
 
-// damage finds beads, merge requests and hooks that can't be read: nothing happens to
-// them until somebody looks. They are one need, because one command repairs them all.
+// damage finds records that can't be read: nothing happens to them until somebody acts.
+// They are one need, because one command repairs them all.
 func (b *needBuilder) damage() {
 	var found []*state.Corruption
 	for _, err := range b.unreadable {
@@ -261,7 +261,7 @@ func (b *needBuilder) damage() {
 	b.add(Need{Kind: NeedDamage, What: what, Why: found[0].Reason}, "records")
 }
 
-// incidents finds what the witness holds for critical, unless another need says it.
+// incidents finds the critical incidents, except those that another need is about.
 func (b *needBuilder) incidents() {
 	known := map[state.BeadID]bool{}
 	landing := false
@@ -307,7 +307,7 @@ func (b *needBuilder) behind() {
 	}
 }
 
-// queuedBehind are the beads whose merge requests wait behind one.
+// queuedBehind returns the beads whose merge requests wait behind one.
 func (b *needBuilder) queuedBehind(id state.MergeID) []state.BeadID {
 	var behind []state.BeadID
 	seen := false
@@ -320,7 +320,7 @@ func (b *needBuilder) queuedBehind(id state.MergeID) []state.BeadID {
 	return behind
 }
 
-// Handle is what commands name the need by: its number, or else what has the need.
+// Handle is how commands name the need: its number, or else what it is about.
 func (n *Need) Handle() string {
 	switch {
 	case n.Number > 0:

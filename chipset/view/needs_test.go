@@ -89,7 +89,7 @@ func TestNeedsComeAndGoWithTheirCauses(t *testing.T) {
 			_, err := atWork(f).RequestPlan(t.Context(), "first this\nthen that")
 			rigtest.Must(t, err)
 			return func() { f.Hang(f.PutBead("gt-other", bead.InProgress, nil), hook.Active) }
-		}, "1 plan  polecat-alpha asks whether its plan is right: first this: then that | chipset approve 1"},
+		}, "1 plan  polecat-alpha asks you to approve its plan: first this: then that | chipset approve 1"},
 		"question": {func(f *rigtest.Yard) func() {
 			n, err := atWork(f).Ask(t.Context(), "Which licence?")
 			rigtest.Must(t, err)
@@ -108,7 +108,7 @@ func TestNeedsComeAndGoWithTheirCauses(t *testing.T) {
 				_, err := me.Decide(t.Context(), find(t, f, n), actor.Decision{Reason: "no"})
 				rigtest.Must(t, err)
 			}
-		}, "1 plan  crew-ann asks whether its plan is right: tidy up | chipset approve 1"},
+		}, "1 plan  crew-ann asks you to approve its plan: tidy up | chipset approve 1"},
 		"refused host": {func(f *rigtest.Yard) func() {
 			r := permission.Rule{By: "polecat-alpha", Reason: "the worker of gt-a", CreatedAt: f.At()}
 			for range 2 {
@@ -120,7 +120,7 @@ func TestNeedsComeAndGoWithTheirCauses(t *testing.T) {
 				_, err := me.DecideHost(t.Context(), permission.IDOf("Network(registry.example.org)", ""), actor.Decision{Approved: true})
 				rigtest.Must(t, err)
 			}
-		}, "1 host  the worker of gt-a wanted registry.example.org: network.allow in chipset.yaml does not name it | chipset approve 1"},
+		}, "1 host  the worker of gt-a wanted to connect to registry.example.org: network.allow in chipset.yaml does not list it | chipset approve 1"},
 		"blocked": {func(f *rigtest.Yard) func() {
 			f.PutBead("gt-stop", bead.Blocked, func(b *bead.Bead) { b.CloseReason = "which database?\nmore" })
 			return func() { f.PutBead("gt-stop", bead.Open, nil) }

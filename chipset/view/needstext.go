@@ -30,24 +30,33 @@ func WriteNeeds(w io.Writer, needs []Need, now state.Time, how screen.Options) e
 	return out.Flush(w)
 }
 
-// writeNeeds writes at most that many needs on two lines each. about is the bead that is
-// spoken of anyway, or "".
+// writeNeeds writes at most so many needs on two lines each. about is the bead that the
+// screen is about, or "".
 func writeNeeds(out *screen.Screen, needs []Need, most int, about state.BeadID) {
 	for i := range needs[:min(most, len(needs))] {
 		n := &needs[i]
 		line := n.Line()
-		if about != "" && n.BeadID != about {
-			line += " (it waits behind " + string(n.BeadID) + ")"
+		switch {
+		case about == "":
+		case n.BeadID != about:
+			line += " (it waits for " + string(n.BeadID) + ")"
+		case n.Kind == NeedBlocked:
+			line = "" // said above
+		}
+		commands := screen.Bold(strings.Join(n.Commands, ", or "))
+		if line == "" {
+			out.Row("  ", []screen.Cell{screen.Red(n.mark()), commands}, nil)
+			continue
 		}
 		out.Row("  ", []screen.Cell{screen.Red(n.mark()), screen.Plain(line)}, nil)
-		out.Row("     ", []screen.Cell{screen.Bold(strings.Join(n.Commands, ", or "))}, nil)
+		out.Row("     ", []screen.Cell{commands}, nil)
 	}
 	if len(needs) > most {
 		out.Row("  ", []screen.Cell{screen.Plain(fmt.Sprintf("%d more: chipset inbox", len(needs)-most))}, nil)
 	}
 }
 
-// mark is the number as lists show it.
+// mark is the number in a column of lists.
 func (n *Need) mark() string {
 	if n.Number == 0 {
 		return " -"
@@ -73,7 +82,7 @@ func (n *Need) Announcement() string {
 	return fmt.Sprintf("needs you: %s %s (%s)", n.Handle(), n.Line(), strings.Join(n.Commands, ", or "))
 }
 
-// surroundings says who waits since when, and what else waits.
+// surroundings says who waits, for how long, and what else waits.
 func (n *Need) surroundings(now state.Time) string {
 	var parts []string
 	switch {

@@ -17,17 +17,17 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// box is what a model knows of one mailbox.
+// box is what a model has read of one mailbox.
 type box struct {
 	follow state.Follower
 	unread []mail.Entry
 	// asked are the messages that ask for tasks.
 	asked []mail.Entry
-	// damage is what can't be read.
+	// damage are the errors of what can't be read.
 	damage []error
 }
 
-// followMail looks at the mailboxes that may have changed.
+// followMail reads the mailboxes that may have changed, and reports whether any has.
 func (m *Model) followMail() (bool, error) {
 	changed := false
 	owners := map[state.AgentID]bool{state.Human: true}
@@ -57,8 +57,8 @@ func (m *Model) followMail() (bool, error) {
 	return changed, errors.Join(failed...)
 }
 
-// read reads a mailbox and reports whether it has changed. A message that can't be read,
-// or a mailbox that is not a folder of the tree, is damage and no error.
+// read reads a mailbox and reports whether it has changed. An unreadable message or
+// mailbox is noted as damage and is no error.
 func (b *box) read(r *rig.Rig, id state.AgentID) (bool, error) {
 	before := *b
 	unread, asked, bad, err := r.Mailbox(id).UnreadAndRequests()
@@ -73,13 +73,13 @@ func (b *box) read(r *rig.Rig, id state.AgentID) (bool, error) {
 	return !same, err
 }
 
-// progressFiles are what the clients of running sessions say.
+// progressFiles holds the progress that the clients of running sessions report.
 type progressFiles struct {
 	follow state.Follower
 	known  map[state.SessionID]*agentcli.Progress
 }
 
-// update reads the progress of the sessions on the hooks, where it may have changed.
+// update reads the progress of the sessions on the hooks that may have changed.
 func (p *progressFiles) update(tree *state.Tree, hooks map[string]*hook.Hook) (bool, error) {
 	c, err := p.follow.Next()
 	if err != nil {
@@ -103,15 +103,15 @@ func (p *progressFiles) update(tree *state.Tree, hooks map[string]*hook.Hook) (b
 	return changed, nil
 }
 
-// surroundings is what a rig stands on.
+// surroundings are the target, the disk and the rest that a rig depends on.
 type surroundings struct {
 	target, tip, subject, test, sandbox, limits string
-	// target's warnings come first in a status, the others in the middle.
+	// targetWarnings come first in a status, the others in the middle.
 	targetWarnings, warnings []string
 	quarantined              int
 }
 
-// look finds out what a rig stands on. What can't be found out is a warning.
+// look finds out the surroundings of a rig. Whatever can't be found out becomes a warning.
 func look(ctx context.Context, r *rig.Rig) surroundings {
 	var s surroundings
 	s.lookAtTarget(ctx, r)
@@ -124,7 +124,7 @@ func look(ctx context.Context, r *rig.Rig) surroundings {
 		s.warnings = append(s.warnings, "chipset.yaml can't be used: chipset validate says why")
 	}
 	if r.Git == nil {
-		s.warnings = append(s.warnings, "no git repository around "+r.Dir+" can be used: chipset doctor says why")
+		s.warnings = append(s.warnings, "the git repository of "+r.Dir+" can't be used: chipset doctor says why")
 	}
 	warn(r.Tree.Verify())
 	troubles, err := environment.Look(ctx, r)
@@ -179,12 +179,12 @@ type story struct {
 const (
 	// storyKept is how many events a view holds.
 	storyKept = 500
-	// storyRead is how much of the log's end is read at first, in bytes.
+	// storyRead is how much of the end of the log is read at first, in bytes.
 	storyRead = 256 << 10
 )
 
-// update takes over what was added to the log. Lines that are no events are the doctor's
-// business.
+// update reads what was added to the log, and reports whether anything was. Invalid lines
+// are left to the doctor.
 func (s *story) update() (bool, error) {
 	is, err := stirred(&s.follow)
 	if err != nil || !is && s.begun {

@@ -43,10 +43,10 @@ func (l *SpendLine) String() string {
 	return strings.Join(parts, " ")
 }
 
-// SpendBy is what lines of spend are about.
+// SpendBy is what lines of spend are grouped by.
 type SpendBy string
 
-// What lines of spend may be about.
+// What lines of spend may be grouped by.
 const (
 	ByBead   SpendBy = "bead"
 	ByConvoy SpendBy = "convoy"
@@ -55,7 +55,7 @@ const (
 	ByDay    SpendBy = "day"
 )
 
-// SpendKeys are all of them.
+// SpendKeys lists every SpendBy.
 func SpendKeys() []SpendBy { return []SpendBy{ByBead, ByConvoy, ByAgent, ByModel, ByDay} }
 
 func (by SpendBy) key(r *spend.Row) string {
@@ -73,18 +73,18 @@ func (by SpendBy) key(r *spend.Row) string {
 	return r.Day
 }
 
-// SpendReport is what was used since a day, line by line and in all.
+// SpendReport is what was used since a day, line by line and in total.
 type SpendReport struct {
 	By SpendBy `json:"by"`
-	// Since is the first day, "" for all of them.
+	// Since is the first day, "" for all days.
 	Since string      `json:"since,omitempty"`
 	Lines []SpendLine `json:"lines"`
 	// Total is the sum of the lines.
 	Total SpendLine `json:"total"`
 }
 
-// ReportSpend adds up what rows hold, from a day on. Days are in their order, other lines by what they
-// cost, the dearest first. What has no key (a bead without a convoy) is one line.
+// ReportSpend adds up the rows from a day on. Lines by day are in order of time, others by cost, the most
+// expensive first. Rows without a key (a bead without a convoy) make one line.
 func ReportSpend(rows []spend.Row, by SpendBy, since string) *SpendReport {
 	sums := map[string]*SpendLine{}
 	for i := range rows {
@@ -151,15 +151,15 @@ func spendCells(name string, l *SpendLine) []screen.Cell {
 
 // Spend is what a rig has used.
 type Spend struct {
-	// Figures are what the clients say of the sessions that run now; one that says nothing counts as nothing.
+	// Figures are the sums of what the clients of running sessions report.
 	agentcli.Figures
-	// Sessions counts those that say something.
+	// Sessions counts the sessions whose client reports something.
 	Sessions int
-	// Days, Models and Agents are all that was ever used.
+	// Days, Models and Agents are what was used in all, by each.
 	Days, Models, Agents []SpendLine
 }
 
-// spendIndex adds up what the records say, as they change.
+// spendIndex adds up the records, as they change.
 type spendIndex struct {
 	rows map[string][]spend.Row
 	sums map[SpendBy]map[string]*SpendLine
@@ -169,7 +169,7 @@ func newSpendIndex() spendIndex {
 	return spendIndex{rows: map[string][]spend.Row{}, sums: map[SpendBy]map[string]*SpendLine{ByDay: {}, ByModel: {}, ByAgent: {}}}
 }
 
-// put takes over the present version of a record, nil for one that is gone.
+// put replaces a record by its present version, nil if it is gone.
 func (x *spendIndex) put(name string, now *spend.Record) {
 	x.count(x.rows[name], -1)
 	delete(x.rows, name)
@@ -214,7 +214,7 @@ func (x *spendIndex) spend(agents []AgentStatus) Spend {
 	return s
 }
 
-// SpentWords is what was used today, for a line on a screen, "" where that is nothing.
+// SpentWords is what was used today, for a line on a screen, or "".
 func (s *Status) SpentWords() string {
 	if text := s.Spent.String(); text != "" {
 		return text + " today"

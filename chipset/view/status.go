@@ -31,9 +31,9 @@ type Status struct {
 	Tip        string `json:"tip,omitempty"`
 	TipSubject string `json:"tip_subject,omitempty"`
 	Test       string `json:"test,omitempty"`
-	// Sandbox says what restricts workers and tests, "" when nothing shall.
+	// Sandbox says what restricts workers and tests, "" if nothing should.
 	Sandbox string `json:"sandbox,omitempty"`
-	// Limits says what a worker or a test may use up of the machine.
+	// Limits says how much of the machine a worker or a test may use.
 	Limits string `json:"limits,omitempty"`
 
 	Agents []AgentStatus `json:"agents"`
@@ -52,7 +52,7 @@ type Status struct {
 	Needs []Need `json:"needs"`
 	// Mail is what waits unread for the person.
 	Mail []MailLine `json:"mail"`
-	// Overdue are tasks of mail whose deadline has passed.
+	// Overdue are tasks sent by mail whose deadline has passed.
 	Overdue  []mail.TaskStatus `json:"overdue,omitempty"`
 	Warnings []string          `json:"warnings"`
 }
@@ -62,12 +62,12 @@ type AgentStatus struct {
 	ID     state.AgentID `json:"id"`
 	Role   agent.Role    `json:"role"`
 	Status agent.Status  `json:"status"`
-	// Client is set for the agent of a person's own sessions of that client.
+	// Client is the client of a person's own session, "" for other agents.
 	Client string `json:"client,omitempty"`
-	// Alive is true while a process speaks for the agent; PID is 0 otherwise.
+	// Alive is true while a process runs the agent; PID is 0 otherwise.
 	Alive bool `json:"alive"`
 	PID   int  `json:"pid,omitempty"`
-	// Hook is the hook's status, "corrupt" when it can't be read.
+	// Hook is the hook's status, "corrupt" if it can't be read.
 	Hook         hook.Status        `json:"hook"`
 	BeadID       state.BeadID       `json:"bead_id,omitempty"`
 	Title        string             `json:"title,omitempty"`
@@ -76,7 +76,7 @@ type AgentStatus struct {
 	Session      state.SessionID `json:"session,omitempty"`
 	AssignedAt   *state.Time     `json:"assigned_at,omitempty"`
 	LastActivity *state.Time     `json:"last_activity,omitempty"`
-	// Lease is who has the session in hand instead of the worker, nil for nobody.
+	// Lease is set while a person has taken the worker's session over.
 	Lease *hook.Lease `json:"lease,omitempty"`
 	// Progress is what the worker's client says it has done so far.
 	Progress *agentcli.Progress `json:"progress,omitempty"`
@@ -88,7 +88,7 @@ type AgentStatus struct {
 // hookCorrupt stands for a hook that is missing or can't be read.
 const hookCorrupt hook.Status = "corrupt"
 
-// QueueEntry is one merge request that has not come to its end.
+// QueueEntry is one merge request that has not ended.
 type QueueEntry struct {
 	mergequeue.Request
 	Title string
@@ -125,7 +125,7 @@ type BlockedBead struct {
 	Reason string       `json:"reason"`
 }
 
-// ConvoyStatus is how far a convoy is, counted now.
+// ConvoyStatus is the progress of a convoy, counted now.
 type ConvoyStatus struct {
 	ID     state.ConvoyID `json:"id"`
 	Name   string         `json:"name"`
@@ -141,10 +141,11 @@ type MailLine struct {
 	Subject  string        `json:"subject"`
 	Priority mail.Priority `json:"priority"`
 	At       state.Time    `json:"at"`
+	BeadID   state.BeadID  `json:"bead_id,omitempty"`
 }
 
-// GetStatus looks at a rig. A rig opened without git or definition is shown as
-// far as it goes. The error is for folders that can't be read at all.
+// GetStatus returns the status of a rig. Without git or a definition it returns what it
+// can. It fails if folders can't be read at all.
 func GetStatus(ctx context.Context, r *rig.Rig) (*Status, error) {
 	m, err := glance(ctx, r)
 	if err != nil {
@@ -189,15 +190,15 @@ func (m *Model) status(ctx context.Context) (*Status, error) {
 	return s, err
 }
 
-// addOverdue finds the tasks asked of an agent that should have been done by now.
+// addOverdue finds the overdue tasks of an agent.
 func (s *Status) addOverdue(r *rig.Rig, asked []mail.Entry) error {
 	tasks, err := mail.OverdueTasks(asked, s.At.Time, r.Mailbox)
 	if errors.Is(err, state.ErrCorrupt) {
-		return nil // a mailbox that can't be read is a warning already
+		return nil // an unreadable mailbox is a warning already
 	}
 	for _, t := range tasks {
 		s.Overdue = append(s.Overdue, t)
-		s.Warnings = append(s.Warnings, fmt.Sprintf("task %s of %s for %s is overdue since %s: %s (%s)", t.ID, t.Requester, t.Assignee, t.Deadline, t.Subject, t.State))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("task %s from %s for %s has been overdue since %s: %s (%s)", t.ID, t.Requester, t.Assignee, t.Deadline, t.Subject, t.State))
 	}
 	return err
 }
@@ -236,8 +237,7 @@ func (s *Status) addAgents(m *Model) error {
 	return errors.Join(failed...)
 }
 
-// BusyFirst lists the agents without the person, those with work or a question first: a rig
-// of thirty has most of its agents idle.
+// BusyFirst lists the agents without the person, those with work or a question first.
 func (s *Status) BusyFirst() []*AgentStatus {
 	var busy, idle []*AgentStatus
 	for i := range s.Agents {
@@ -252,8 +252,7 @@ func (s *Status) BusyFirst() []*AgentStatus {
 	return append(busy, idle...)
 }
 
-// addNeeds finds what waits for the person. What can't be found out is no reason to
-// show nothing.
+// addNeeds finds what waits for the person. An error becomes a warning.
 func (s *Status) addNeeds(ctx context.Context, m *Model) {
 	needs, err := m.needs(ctx)
 	if err != nil {
@@ -302,8 +301,8 @@ func (s *Status) addQueue(m *Model) {
 	}
 }
 
-// queueWait says what a live request waits for; ahead is the first of the queue,
-// with are those that it is tested with.
+// queueWait says what a live request waits for. ahead is the first of the queue, with are
+// the requests that it is tested together with.
 func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	switch {
 	case q.Status == mergequeue.Conflicted && q.Reason != "":
@@ -322,7 +321,7 @@ func queueWait(q, ahead *mergequeue.Request, with []state.MergeID) string {
 	return ""
 }
 
-// warnOf warns once of what the doctor knows about.
+// warnOf adds a warning for each error that the doctor can explain, once.
 func (s *Status) warnOf(errs ...error) {
 	for _, err := range errs {
 		warning := err.Error() + ": chipset doctor says what to do"
@@ -340,7 +339,11 @@ func (s *Status) addMail(m *Model) {
 	unread := slices.Clone(b.unread)
 	mail.SortForProcessing(unread, m.r.Mayor())
 	for _, e := range unread {
-		s.Mail = append(s.Mail, MailLine{e.Name, e.From, e.Type, e.Subject, e.Priority, e.Timestamp})
+		line := MailLine{Name: e.Name, From: e.From, Type: e.Type, Subject: e.Subject, Priority: e.Priority, At: e.Timestamp}
+		if e.Ref != nil {
+			line.BeadID = e.Ref.BeadID
+		}
+		s.Mail = append(s.Mail, line)
 	}
 }
 
@@ -349,9 +352,9 @@ func (s *Status) addWarnings(m *Model) {
 	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
 	waiting := s.Beads[bead.Open] + s.Beads[bead.Hooked] + s.Beads[bead.InProgress] + s.Beads[bead.Failed]
 	if waiting > 0 {
-		s.warnUnlessAlive(m, m.r.Mayor(), "nobody hands out work")
+		s.warnUnlessAlive(m, m.r.Mayor(), "no work is assigned")
 	}
-	if len(s.Queue) > 0 {
+	if slices.ContainsFunc(s.Queue, func(q QueueEntry) bool { return q.Request.Status != mergequeue.Conflicted }) {
 		s.warnUnlessAlive(m, m.r.Refinery(), "nothing lands")
 	}
 	var down []string
@@ -364,7 +367,7 @@ func (s *Status) addWarnings(m *Model) {
 		}
 	}
 	if len(down) > 0 {
-		add("%s with a bead in hand but not running: %s (chipset up starts the rig)", wording.Count(len(down), "polecat"), wording.JoinFirst(down, 3))
+		add("%s not running although there is work on the hook: %s (chipset up starts the rig)", wording.Count(len(down), "polecat"), wording.JoinFirst(down, 3))
 	}
 	const most = 3
 	for i, err := range m.unreadable {

@@ -65,8 +65,8 @@ func TestStatusText(t *testing.T) {
 		"Needs you  3 decisions",
 		"blocked  gt-stop1 Title of gt-stop1: attempt 3 of 3 failed: exit code 3",
 		"chipset reopen 2, or chipset answer 2 TEXT, or chipset work cancel gt-stop1",
-		"1  mr-gt-done1  conflicted  1h 0m  conflict in README.md  Title of gt-done1",
-		"2  mr-gt-done2  pending     1h 0m  behind mr-gt-done1  Title of gt-done2",
+		"1  mr-gt-done1  conflict  1h 0m  conflict in README.md  Title of gt-done1",
+		"2  mr-gt-done2  pending   1h 0m  behind mr-gt-done1  Title of gt-done2",
 		"cv-a  [##########----------]  1/2  the first",
 		"critical  polecat-alpha  stalled  1h 0m  gt-work1 no progress",
 		"1h 0m  mayor  Look at gt-stop1",
@@ -81,6 +81,29 @@ func TestStatusText(t *testing.T) {
 		if strings.Contains(got, no) {
 			t.Errorf("%q in\n%s", no, got)
 		}
+	}
+}
+
+// Mail about what needs the person is counted, but not listed again.
+func TestStatusListsNoMailAboutNeeds(t *testing.T) {
+	f := rigtest.NewYard(t)
+	f.PutBead("gt-stop1", bead.Blocked, nil)
+	send := func(subject string, ref *mail.Ref) string {
+		_, err := f.Sender.Send(t.Context(), mail.Message{From: "mayor", To: "human", Type: mail.Coordination, Subject: subject, Ref: ref})
+		rigtest.Must(t, err)
+		s, err := GetStatus(t.Context(), f.Rig)
+		rigtest.Must(t, err)
+		var out strings.Builder
+		rigtest.Must(t, s.WriteText(&out, screen.Options{}))
+		_, mails, _ := strings.Cut(out.String(), "Your mail  ")
+		mails, _, _ = strings.Cut(mails, "\n\n")
+		return mails
+	}
+	if got, want := send("gt-stop1 is blocked", &mail.Ref{BeadID: "gt-stop1"}), "1 unread, all about what needs you: chipset mail inbox\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := send("gt-other was retired", &mail.Ref{BeadID: "gt-other"}), "2 unread: chipset mail inbox\n  0s  mayor  gt-other was retired\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -138,7 +161,7 @@ func TestStatusWarnsOfWorkNobodyDoes(t *testing.T) {
 	s, err := GetStatus(t.Context(), f.Rig)
 	rigtest.Must(t, err)
 	all := strings.Join(s.Warnings, "\n")
-	for _, want := range []string{"mayor is not running", "1 polecat with a bead in hand but not running: polecat-alpha (gt-aaaaa)", "the hook of polecat-bravo is missing or can't be read"} {
+	for _, want := range []string{"mayor is not running", "1 polecat not running although there is work on the hook: polecat-alpha (gt-aaaaa)", "the hook of polecat-bravo is missing or can't be read"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in %s", want, all)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
@@ -98,7 +99,7 @@ func (s *Status) hookCell(a AgentStatus) screen.Cell {
 	return screen.Plain(string(a.Hook))
 }
 
-// workOf says what is on an agent's hook, for how long, and when it moved.
+// workOf says what is on an agent's hook, for how long, and when it last made progress.
 func (s *Status) workOf(a AgentStatus) string {
 	var parts []string
 	if a.BeadID != "" {
@@ -121,13 +122,13 @@ func (s *Status) workOf(a AgentStatus) string {
 	return strings.Join(parts, "  ")
 }
 
-// leaseText says who has the session of an agent.
+// leaseText says who has taken an agent's session over.
 func leaseText(l *hook.Lease, now state.Time) string {
-	return fmt.Sprintf("%s has had its session for %s (pid %d)", l.By, screen.Age(now.Sub(l.Since.Time)), l.PID)
+	return fmt.Sprintf("attached by %s %s ago, pid %d", l.By, screen.Age(now.Sub(l.Since.Time)), l.PID)
 }
 
-// BeadWords counts the beads by where they stand, such as "4 open (2 ready), 1 in progress"; it is
-// empty where there are none.
+// BeadWords counts the beads by status, such as "4 open (2 ready), 1 in progress"; it is "" if
+// there are none.
 func (s *Status) BeadWords() string {
 	var parts []string
 	for _, st := range []bead.Status{bead.Open, bead.Hooked, bead.InProgress, bead.Done, bead.Failed, bead.Blocked,
@@ -160,7 +161,7 @@ func (s *Status) writeQueue(out *screen.Screen) {
 		case mergequeue.Merging:
 			st = screen.Green("merging: " + string(q.Stage))
 		case mergequeue.Conflicted:
-			st = screen.Red("conflicted")
+			st = screen.Red(strings.ReplaceAll(string(q.Failure), "_", " "))
 		case mergequeue.Pending, mergequeue.Merged, mergequeue.Superseded, mergequeue.Dropped:
 		}
 		text := q.Title
@@ -207,9 +208,17 @@ func (s *Status) writeMail(out *screen.Screen) {
 	if len(s.Mail) == 0 {
 		return
 	}
-	out.Heading("Your mail", fmt.Sprintf("%d unread: chipset mail inbox", len(s.Mail)))
+	// A message about a need says nothing new.
+	others := slices.DeleteFunc(slices.Clone(s.Mail), func(m MailLine) bool {
+		return slices.ContainsFunc(s.Needs, func(n Need) bool { return n.Name == m.Name || n.BeadID != "" && n.BeadID == m.BeadID })
+	})
+	about := ""
+	if len(others) == 0 {
+		about = ", all about what needs you"
+	}
+	out.Heading("Your mail", fmt.Sprintf("%d unread%s: chipset mail inbox", len(s.Mail), about))
 	var rows [][]screen.Cell
-	for _, m := range s.Mail[:min(mailShown, len(s.Mail))] {
+	for _, m := range others[:min(mailShown, len(others))] {
 		subject := screen.Plain(m.Subject)
 		if m.Priority == mail.Urgent {
 			subject = screen.Red(m.Subject)

@@ -14,13 +14,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Summary is what came of a rig since an instant.
+// Summary is what a rig has achieved since a time.
 type Summary struct {
 	Since state.Time `json:"since"`
-	// Landed counts beads that landed, Failed attempts that failed by their own fault.
+	// Landed counts beads that landed, Failed attempts whose failure was their own fault.
 	Landed int `json:"landed"`
 	Failed int `json:"failed"`
-	// Spent is what attempts have used since that day began; its key is the day.
+	// Spent is what attempts have used since the beginning of that day; its key is the day.
 	Spent SpendLine `json:"spent"`
 	// Needs is what waits for the person now.
 	Needs []Need `json:"needs"`
@@ -28,7 +28,7 @@ type Summary struct {
 	Held []state.BeadID `json:"held,omitempty"`
 }
 
-// Summarize returns what came of a rig since an instant.
+// Summarize returns what a rig has achieved since a time.
 func Summarize(ctx context.Context, r *rig.Rig, since state.Time) (*Summary, error) {
 	landed, _, err := r.Beads.Select(func(b *bead.Bead) bool {
 		return b.Status.Landed() && b.ClosedAt != nil && !b.ClosedAt.Before(since.Time)

@@ -8,13 +8,13 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// table is what a model knows of one store.
+// table holds the objects of one store.
 type table[T any] struct {
 	since  func(state.Cursor) (state.Changes[T], error)
 	name   func(*T) string
 	cursor state.Cursor
 	rows   map[string]*T
-	// bad are the objects that can't be read.
+	// bad are the errors of objects that can't be read.
 	bad []error
 }
 
@@ -22,15 +22,15 @@ func newTable[T any](since func(state.Cursor) (state.Changes[T], error), name fu
 	return table[T]{since: since, name: name, rows: map[string]*T{}}
 }
 
-// fill puts the objects of one moment into an empty table.
+// fill puts objects into an empty table.
 func (t *table[T]) fill(all []T) {
 	for i := range all {
 		t.rows[t.name(&all[i])] = &all[i]
 	}
 }
 
-// update follows the store. It returns the names of the objects that are new, gone or
-// other ones, and whether anything changed, damage included.
+// update follows the store. It returns the names of the objects that are new, changed or
+// gone, and whether anything changed, damage included.
 func (t *table[T]) update() (changed []string, any bool, err error) {
 	c, err := t.since(t.cursor)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t *table[T]) update() (changed []string, any bool, err error) {
 		if old := t.rows[name]; old != nil && reflect.DeepEqual(*old, c.Values[i]) {
 			continue
 		}
-		row := c.Values[i] // not a pointer into an array that holds the others, too
+		row := c.Values[i] // a copy, so that it does not keep the whole array alive
 		t.rows[name] = &row
 		changed = append(changed, name)
 	}

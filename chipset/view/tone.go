@@ -6,27 +6,27 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 )
 
-// Tone is what a line of a transcript or of a patch is, for whoever colours it.
+// Tone is the meaning of a line of a transcript or a patch, by which boards choose its colour.
 type Tone int
 
 const (
-	// Plain is what an agent said, and what a patch leaves as it is.
+	// Plain is what an agent said, or an unchanged line of a patch.
 	Plain Tone = iota
 	// Heading names a file of a patch.
 	Heading
-	// Step is a call of a tool, a place in a file, or a commit.
+	// Step is a tool call, a place in a file, or a commit.
 	Step
 	// Faint is a result, or a note of the client.
 	Faint
 	// Wrong is an error.
 	Wrong
-	// Removed is a line that a patch takes away.
+	// Removed is a line that a patch removes.
 	Removed
-	// Added is one that it brings.
+	// Added is a line that a patch adds.
 	Added
 )
 
-// PassageTone is that of a passage's lines.
+// PassageTone returns the tone of a passage's lines.
 func PassageTone(k agentcli.PassageKind) Tone {
 	switch k {
 	case agentcli.Said:
@@ -45,7 +45,7 @@ func PassageTone(k agentcli.PassageKind) Tone {
 	return Plain
 }
 
-// PatchTone is that of a line of a patch.
+// PatchTone returns the tone of a line of a patch.
 func PatchTone(line string) Tone {
 	for _, row := range []struct {
 		begin string

@@ -14,8 +14,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// SessionOf returns the session of the worker that an agent has now, or that works on a
-// bead or worked on it last. Errors: state.ErrNotFound where none did.
+// SessionOf returns the session of the present worker of an agent or a bead, or else of the
+// last one. Errors: state.ErrNotFound if there was none.
 func SessionOf(r *rig.Rig, agent state.AgentID, id state.BeadID) (state.SessionID, error) {
 	hooks, _, err := r.Hooks.All()
 	if err != nil {
@@ -34,7 +34,7 @@ func SessionOf(r *rig.Rig, agent state.AgentID, id state.BeadID) (state.SessionI
 		return "", err
 	}
 	if len(ends) == 0 {
-		return "", fmt.Errorf("%s%s: no worker has begun yet: %w", agent, id, state.ErrNotFound)
+		return "", fmt.Errorf("%s%s: no worker has started yet: %w", agent, id, state.ErrNotFound)
 	}
 	last := slices.MaxFunc(ends, func(a, b retire.Record) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.AssignmentID, b.AssignmentID))
@@ -46,7 +46,7 @@ func SessionOf(r *rig.Rig, agent state.AgentID, id state.BeadID) (state.SessionI
 type Transcript struct {
 	tree *state.Tree
 	path state.Path
-	// at is how far it was read.
+	// at is the position of the next read.
 	at    int64
 	begun bool
 	cut   bool
@@ -55,14 +55,14 @@ type Transcript struct {
 }
 
 const (
-	// TranscriptEnd is how much of a transcript a person sees at first, in bytes.
+	// TranscriptEnd is how much of the end of a transcript a person sees at first, in bytes.
 	TranscriptEnd = 256 << 10
-	// transcriptRead bounds what is read at once.
+	// transcriptRead bounds one read, in bytes.
 	transcriptRead = 4 << 20
 )
 
-// NewTranscript opens the transcript of a session. The first read begins so many bytes
-// before its end; 0 is the whole transcript.
+// NewTranscript opens the transcript of a session. The first read starts end bytes before
+// its end; 0 reads all of it.
 func NewTranscript(r *rig.Rig, session state.SessionID, end int64) *Transcript {
 	t := &Transcript{tree: r.Tree, path: rig.Transcript(session), at: -end}
 	narrator := clients.Narrate(func(p []agentcli.Passage) { t.found = append(t.found, p...) })
@@ -70,7 +70,7 @@ func NewTranscript(r *rig.Rig, session state.SessionID, end int64) *Transcript {
 	return t
 }
 
-// Raw makes every line a passage as it was written, and returns the transcript.
+// Raw makes every line a passage without interpreting it, and returns the transcript.
 func (t *Transcript) Raw() *Transcript {
 	t.lines.To = func(line []byte) {
 		t.found = append(t.found, agentcli.Passage{Kind: agentcli.Said, Text: string(line)})
@@ -78,8 +78,8 @@ func (t *Transcript) Raw() *Transcript {
 	return t
 }
 
-// More returns what was printed since the last call, in whole lines, and whether there is
-// more. A transcript that does not exist yet is empty.
+// More returns the complete lines that were printed since the last call, and whether there
+// are more. A transcript that does not exist yet is empty.
 func (t *Transcript) More() (passages []agentcli.Passage, more bool, err error) {
 	data, from, err := t.tree.ReadPart(t.path, t.at, transcriptRead)
 	if errors.Is(err, state.ErrNotFound) {
@@ -99,10 +99,10 @@ func (t *Transcript) More() (passages []agentcli.Passage, more bool, err error) 
 	return passages, len(data) == transcriptRead, nil
 }
 
-// Cut reports whether the first read began after the transcript's beginning.
+// Cut reports whether the first read left out the beginning of the transcript.
 func (t *Transcript) Cut() bool { return t.cut }
 
-// Rest returns a last line without an end, of a transcript that is over.
+// Rest returns the last line of a finished transcript if it has no newline.
 func (t *Transcript) Rest() []agentcli.Passage {
 	t.lines.Flush()
 	rest := t.found
@@ -110,8 +110,8 @@ func (t *Transcript) Rest() []agentcli.Passage {
 	return rest
 }
 
-// Marked are the lines of a passage. Each begins with a mark of its kind, two columns wide;
-// the further lines of a text are only as far to the right.
+// Marked returns the lines of a passage. Each starts with a mark of its kind, two columns
+// wide; the further lines of a text are indented instead.
 func Marked(p agentcli.Passage) []string {
 	lines := strings.Split(p.Text, "\n")
 	for i, line := range lines {

@@ -21,9 +21,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// BeadHistory is everything a rig knows of one bead. Lists are never null in JSON.
+// BeadHistory is everything that a rig knows about one bead. Lists are never null in JSON.
 type BeadHistory struct {
-	// Now is one sentence: where the bead stands and what it waits for.
+	// Now says in one sentence where the bead stands and what it waits for.
 	Now  string    `json:"now"`
 	Bead bead.Bead `json:"bead"`
 	// Needs are the decisions of the person that concern the bead.
@@ -40,9 +40,9 @@ type BeadHistory struct {
 	// Refs are the bead's branches and the salvage refs of its attempts.
 	Refs   []BeadRef     `json:"refs"`
 	Events []event.Event `json:"events"`
-	// Timeline is all of it in the order of time.
+	// Timeline is all of it in order of time.
 	Timeline []Line `json:"timeline"`
-	// Problems is what could not be read on the way.
+	// Problems are the errors met on the way.
 	Problems []string `json:"problems"`
 }
 
@@ -57,7 +57,7 @@ type BeadMail struct {
 type BeadRef struct {
 	Ref  git.Ref  `json:"ref"`
 	Hash git.Hash `json:"hash"`
-	// Landed is true when the target holds the commit.
+	// Landed is true if the target contains the commit.
 	Landed bool `json:"landed"`
 }
 
@@ -183,7 +183,7 @@ func (s *BeadHistory) addMail(r *rig.Rig, snap *rig.Records) error {
 	}
 	for _, owner := range owners {
 		for _, list := range []func() ([]mail.Entry, []*state.Corruption, error){r.Mailbox(owner).List, r.Mailbox(owner).Archive} {
-			all, _, err := list() // what does not belong is the doctor's business
+			all, _, err := list() // damaged messages are left to the doctor
 			if err != nil {
 				return err
 			}
@@ -205,7 +205,7 @@ func (s *BeadHistory) addEvents(r *rig.Rig) error {
 	}
 	s.problem(bad...)
 	known := s.assignments()
-	for _, e := range all { // events name assignments that no record names any more
+	for _, e := range all { // events may name assignments that no record names any more
 		if e.Bead == s.Bead.ID && e.Assignment != "" {
 			known[e.Assignment] = true
 		}
@@ -255,8 +255,8 @@ func (s *BeadHistory) addRefs(ctx context.Context, r *rig.Rig) {
 	}
 }
 
-// owns reports whether a branch or salvage ref is of this bead. A salvage that
-// met another carries a number behind the assignment.
+// owns reports whether a branch or salvage ref belongs to this bead. A second salvage ref
+// of an assignment has a number behind it.
 func (s *BeadHistory) owns(ref git.Ref, known map[state.AssignmentID]bool) bool {
 	if branch, ok := strings.CutPrefix(string(ref), "refs/heads/"); ok {
 		for n := 1; n <= max(1, s.Bead.Assignments); n++ {

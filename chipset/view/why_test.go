@@ -29,17 +29,17 @@ func TestWhatABeadWaitsFor(t *testing.T) {
 		arrange func()
 		want    string
 	}{
-		{func() { set(bead.Open, nil) }, "waits for a running polecat"},
+		{func() { set(bead.Open, nil) }, "waits for a polecat: none of the idle ones is running"},
 		{func() {
 			f.PutBead("gt-first", bead.Failed, nil)
 			set(bead.Open, func(b *bead.Bead) { b.BlockedBy = []state.BeadID{"gt-first", "gt-none"} })
 		}, "waits for gt-first (failed), gt-none (missing) to land"},
 		{func() { set(bead.Open, func(b *bead.Bead) { b.ReadyAt = &later }) }, "ready again in 1m"},
 		{func() { f.Run(alpha); set(bead.Open, nil) }, "assigns it on its next tick"},
-		{func() { f.Hang(set(bead.Hooked, nil), hook.Pending) }, "on the hook of polecat-alpha, which starts it at once"},
-		{func() { f.Hang(set(bead.InProgress, nil), hook.Active) }, "polecat-alpha has been working on it for 0s, last progress 0s ago, and is running"},
-		{func() { f.PutEnd(set(bead.InProgress, nil), retire.Fail, retire.Committed) }, "ended (fail) and is being retired: stage committed"},
-		{func() { set(bead.Done, nil) }, "about to be submitted"},
+		{func() { f.Hang(set(bead.Hooked, nil), hook.Pending) }, "on the hook of polecat-alpha, which is about to start"},
+		{func() { f.Hang(set(bead.InProgress, nil), hook.Active) }, "polecat-alpha has been working on it for 0s, with progress 0s ago, and is running"},
+		{func() { f.PutEnd(set(bead.InProgress, nil), retire.Fail, retire.Committed) }, "ended (fail) and is being finished: stage committed"},
+		{func() { set(bead.Done, nil) }, "is about to submit it"},
 		{func() { f.PutRequest(set(bead.Done, nil), mergequeue.Pending, nil) }, "mr-gt-aaaaa is next to land. The refinery is not running"},
 		{func() {
 			f.PutRequest(f.PutBead("gt-ahead", bead.Done, nil), mergequeue.Pending, func(q *mergequeue.Request) { q.Seq = 1 })
@@ -61,8 +61,8 @@ func TestWhatABeadWaitsFor(t *testing.T) {
 			f.PutRequest(set(bead.Done, nil), mergequeue.Conflicted, func(q *mergequeue.Request) { q.Failure, q.Reason = mergequeue.FailTests, "two are red" })
 		}, "could not land (tests_failed: two are red)"},
 		{func() { f.PutRequest(set(bead.Merged, nil), mergequeue.Merged, nil) }, "It landed on main as " + f.Tip()[:10]},
-		{func() { set(bead.Failed, func(b *bead.Bead) { b.CloseReason = "exit code 3" }) }, "failed (exit code 3); the mayor, which is running, decides what comes next"},
-		{func() { set(bead.Blocked, func(b *bead.Bead) { b.CloseReason = "which database?\nelse" }) }, "waits for a person (which database?): chipset work reopen gt-aaaaa"},
+		{func() { set(bead.Failed, func(b *bead.Bead) { b.CloseReason = "exit code 3" }) }, "failed (exit code 3). The mayor decides what happens next."},
+		{func() { set(bead.Blocked, func(b *bead.Bead) { b.CloseReason = "which database?\nelse" }) }, "waits for you (which database?)."},
 		{func() { set(bead.Closed, nil) }, "nothing to land"},
 		{func() { set(bead.Cancelled, nil) }, "was cancelled"},
 	} {
@@ -129,7 +129,7 @@ func TestWhyTellsEverything(t *testing.T) {
 	}
 	var out strings.Builder
 	rigtest.Must(t, s.WriteText(&out, screen.Options{}))
-	for _, want := range []string{"gt-aaaaa  Title of gt-aaaaa\nIt waits for a person", "no event tells of me", "about it", "half of it", "refs/chipset/salvage/as-one-2",
+	for _, want := range []string{"gt-aaaaa  Title of gt-aaaaa\nIt waits for you", "no event tells of me", "about it", "half of it", "refs/chipset/salvage/as-one-2",
 		"attempt 1 failed", "worker.started"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

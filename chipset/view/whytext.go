@@ -12,8 +12,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// addTimeline puts everything in the order of time. What an event tells already
-// (a mail that was sent, a request that was submitted) is not told twice.
+// addTimeline puts everything in order of time. A record whose event is in the log, such
+// as sent mail or a submitted request, is left out.
 func (s *BeadHistory) addTimeline() {
 	told := map[string]bool{}
 	for _, e := range s.Events {
@@ -57,7 +57,7 @@ func (s *BeadHistory) addTimeline() {
 	slices.SortStableFunc(s.Timeline, func(a, b Line) int { return a.At.Compare(b.At.Time) })
 }
 
-// EventText is what an event says besides who and what, on one line.
+// EventText returns the details of an event, besides its agent and type, on one line.
 func EventText(e *event.Event) string {
 	var parts []string
 	if e.From != "" && e.To != "" {
@@ -66,7 +66,7 @@ func EventText(e *event.Event) string {
 	if e.Text != "" {
 		parts = append(parts, wording.FirstLine(e.Text))
 	}
-	if len(parts) == 0 {
+	if len(parts) == 0 && e.Subject != string(e.Agent) {
 		parts = append(parts, e.Subject)
 	}
 	return strings.Join(parts, "  ")
@@ -106,7 +106,7 @@ func (s *BeadHistory) WriteText(w io.Writer, how screen.Options) error {
 	for _, ref := range s.Refs {
 		text := string(ref.Ref) + "  " + ref.Hash.Short()
 		if ref.Landed {
-			text += "  (all on the target)"
+			text += "  (on the target)"
 		}
 		rows = append(rows, []screen.Cell{screen.Dim("ref"), screen.Plain(text)})
 	}

@@ -11,23 +11,22 @@ import (
 	"github.com/gastown-chipset/chipset/state/convoy"
 )
 
-// WorkItem is a bead with its place in the graph. Its values share memory: treat them
+// WorkItem is a bead with its place in the graph. It shares memory with others: treat it
 // as read-only.
 type WorkItem struct {
 	Bead *bead.Bead
-	// Waits are the dependencies that have not landed, in the order of the bead. One
-	// that does not exist is among them.
+	// Waits are the dependencies that have not landed or don't exist, in the order of the bead.
 	Waits []state.BeadID
 	// Blocks are the beads that depend on this one, by ID.
 	Blocks []state.BeadID
 }
 
-// Ready reports whether the bead could be slung at an instant.
+// Ready reports whether the bead could be slung now.
 func (w *WorkItem) Ready(now state.Time) bool { return w.startable() && !w.Bead.Cooling(now) }
 
 func (w *WorkItem) startable() bool { return w.Bead.Status == bead.Open && len(w.Waits) == 0 }
 
-// Matches reports whether the bead is found by each of some words, which are in lower case.
+// Matches reports whether the bead contains each of some words in lower case.
 func (w *WorkItem) Matches(words []string) bool {
 	b := w.Bead
 	text := strings.ToLower(strings.Join(append([]string{string(b.ID), b.Title, string(b.Status), string(b.Assignee), string(b.ConvoyID), b.Type}, b.Labels...), " "))
@@ -49,19 +48,19 @@ func (w Work) search(id state.BeadID) (int, bool) {
 	return slices.BinarySearchFunc(w, id, func(i *WorkItem, id state.BeadID) int { return cmp.Compare(i.Bead.ID, id) })
 }
 
-// workIndex holds the beads with what makes an update as small as its change.
+// workIndex holds the beads, indexed so that an update costs as much as its change.
 type workIndex struct {
 	items map[state.BeadID]*WorkItem
-	// beads are those of items, for the functions of package bead.
+	// beads are the beads of items, for the functions of package bead.
 	beads map[state.BeadID]*bead.Bead
-	// blocks are, for each bead, those that name it as a dependency, by ID.
+	// blocks are the beads that depend on each bead, by ID.
 	blocks map[state.BeadID][]state.BeadID
 	counts map[bead.Status]int
 	// blocked are the beads that wait for a person; startable those whose dependencies have
 	// landed, and cooling those of them that may have to wait for their time.
 	blocked, startable, cooling map[state.BeadID]bool
 	convoys                     convoyIndex
-	// touched are the beads whose items were made again, or are gone, since apply was called.
+	// touched are the beads whose items have changed since the last call of apply.
 	touched map[state.BeadID]bool
 }
 
@@ -71,7 +70,7 @@ func newWorkIndex() workIndex {
 		convoys: convoyIndex{of: map[state.BeadID][]state.ConvoyID{}, landed: map[state.ConvoyID]int{}}}
 }
 
-// put takes over the present version of some beads; nil stands for one that is gone.
+// put replaces beads by their present version, nil if they are gone.
 func (w *workIndex) put(now map[state.BeadID]*bead.Bead) {
 	affected := map[state.BeadID]bool{}
 	for id, b := range now {
@@ -104,7 +103,7 @@ func landed(b *bead.Bead) int {
 	return 0
 }
 
-// link adds the edges of a bead to blocks, or takes them out.
+// link adds the edges of a bead to blocks, or removes them.
 func (w *workIndex) link(b *bead.Bead, add bool, affected map[state.BeadID]bool) {
 	for _, dep := range b.BlockedBy {
 		affected[dep] = true
@@ -123,7 +122,7 @@ func (w *workIndex) link(b *bead.Bead, add bool, affected map[state.BeadID]bool)
 	}
 }
 
-// remake makes the item of a bead again.
+// remake makes a new item of a bead.
 func (w *workIndex) remake(id state.BeadID) {
 	for _, set := range []map[state.BeadID]bool{w.blocked, w.startable, w.cooling} {
 		delete(set, id)
@@ -167,7 +166,7 @@ func (w *workIndex) all() Work {
 	return all
 }
 
-// apply returns the work as it is now, given what it was when apply was called before.
+// apply returns the work as it is now, given the result of the last call.
 func (w *workIndex) apply(before Work) Work {
 	touched := slices.Sorted(maps.Keys(w.touched))
 	w.touched = map[state.BeadID]bool{}
@@ -189,13 +188,13 @@ func (w *workIndex) apply(before Work) Work {
 	return after
 }
 
-// convoyIndex counts what has landed of each convoy.
+// convoyIndex counts the landed beads of each convoy.
 type convoyIndex struct {
 	of     map[state.BeadID][]state.ConvoyID
 	landed map[state.ConvoyID]int
 }
 
-// count adds to the convoys of a bead.
+// count adds to the landed beads of a bead's convoys.
 func (c *convoyIndex) count(id state.BeadID, landed int) {
 	if landed == 0 {
 		return
@@ -205,7 +204,7 @@ func (c *convoyIndex) count(id state.BeadID, landed int) {
 	}
 }
 
-// put takes over all convoys.
+// put replaces all convoys.
 func (c *convoyIndex) put(all map[string]*convoy.Convoy, beads map[state.BeadID]*bead.Bead) {
 	c.of, c.landed = map[state.BeadID][]state.ConvoyID{}, map[state.ConvoyID]int{}
 	for _, v := range all {

@@ -159,7 +159,7 @@ func TestBoardInATerminal(t *testing.T) {
 	s.keys("Escape")
 	s.until("Add subtraction")
 	s.keys("?")
-	s.until("give a bead up", "any key closes")
+	s.until("cancel a bead", "any key closes")
 	s.keys("x")
 
 	// An act asks first, and is done by the command.

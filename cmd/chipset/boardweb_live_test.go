@@ -136,7 +136,7 @@ func TestAHostilePageInTheNextTab(t *testing.T) {
 	// A name that was made to lead here is none of the board's.
 	next := one.another()
 	next.run(chromedp.Navigate(strings.Replace(one.base, "127.0.0.1", "board.localhost", 1) + "/"))
-	next.until(shows("This is not an address of the board."))
+	next.until(shows("The board is not at this address."))
 	if said := one.press("main", "cancel", ""); strings.HasPrefix(said, "failed") {
 		t.Errorf("its own form: %s", said)
 	}

@@ -1,6 +1,5 @@
-// Package act holds the acts of a person on what a board shows: which of them a need, an
-// agent, a bead or a merge request offers, what is asked before, what is lost by it, and the
-// command line that does it.
+// Package act holds what a person can do on a board: which acts a need, an agent, a bead or a
+// merge request offers, what the board asks first, what the act loses, and its command line.
 //
 // An act is a command line, run by the code of the command line: a board can do what chipset
 // can, and is refused what chipset is refused.
@@ -20,7 +19,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// Subject is what acts are about. What does not apply is nil or "".
+// Subject is what acts are about. Fields that don't apply are nil or "".
 type Subject struct {
 	Need  *view.Need
 	Agent *view.AgentStatus
@@ -45,16 +44,16 @@ func (s Subject) Is(kinds ...view.NeedKind) bool {
 
 // Act is one thing that a person can do.
 type Act struct {
-	// Key is the one that does it, Name what it is called.
+	// Key is the key that does it, Name its name.
 	Key, Name string
 	// About explains it in the help.
 	About string
 	Can   func(s Subject) bool
-	// Ask is what the person is asked for, with what the answer begins as; nil asks nothing.
+	// Ask returns a question to the person, and the text that the answer starts with; nil asks nothing.
 	Ask func(s Subject) (question, begin string)
-	// Lost names what is lost, for a confirmation; nil confirms nothing.
+	// Lost names what is lost, for a confirmation; nil needs no confirmation.
 	Lost func(s Subject) []string
-	// Command is the command line without its first word, with the person's answer.
+	// Command returns the command line without its first word. text is the person's answer.
 	Command func(s Subject, text string) []string
 	// Terminal: the command takes the person's terminal.
 	Terminal bool
@@ -74,17 +73,17 @@ func Named(name string) (Act, bool) {
 	return Act{}, false
 }
 
-// All are all acts, in the order in which they are offered.
+// All returns all acts, in the order in which they are offered.
 func All() []Act { return append(WithoutMail(), ofMail()...) }
 
-// WithoutMail are all acts but those on a message.
+// WithoutMail returns all acts except those on a message.
 func WithoutMail() []Act {
 	return slices.Concat(decisions(), ofWork(), ofAgents(), endings())
 }
 
-// OnTerminal are all acts of a board that can give its terminal away: those without mail, and attach.
+// OnTerminal returns the acts of a board on a terminal: those without mail, and attach.
 func OnTerminal() []Act {
-	return append(WithoutMail(), Act{Key: "a", Name: "attach", Terminal: true, About: "take the session of an agent's worker over; leaving its client hands it back",
+	return append(WithoutMail(), Act{Key: "a", Name: "attach", Terminal: true, About: "take over the session of an agent's worker; leaving its client gives it back",
 		Can: func(s Subject) bool {
 			return s.Need == nil && s.Agent != nil && s.Agent.Role == agent.Polecat && s.Agent.Hook == hook.Active && s.Agent.Session != "" && s.Agent.Lease == nil
 		},
@@ -97,9 +96,9 @@ func decisions() []Act {
 		return s.Is(view.NeedPermission, view.NeedPlan, view.NeedProtected, view.NeedHost)
 	}
 	return []Act{
-		{Key: "a", Name: "approve", About: "approve a permission, a plan, a host or a change of protected files", Can: decides,
+		{Key: "a", Name: "approve", About: "approve a permission, a plan, a host or a change to protected files", Can: decides,
 			Command: func(s Subject, _ string) []string { return []string{"approve", s.Need.Handle()} }},
-		{Key: "d", Name: "deny", About: "deny it, with a reason", Can: decides,
+		{Key: "d", Name: "deny", About: "deny one of those, with a reason", Can: decides,
 			Ask:     func(Subject) (string, string) { return "Why not?", "" },
 			Command: func(s Subject, text string) []string { return []string{"deny", s.Need.Handle(), "--reason=" + text} }},
 		{Key: "r", Name: "answer", About: "answer a question, or reopen a blocked bead with the answer",
@@ -119,16 +118,16 @@ func ofWork() []Act {
 			Command: func(s Subject, _ string) []string { return []string{"reopen", string(s.Item.Bead.ID)} }},
 		{Key: "t", Name: "retry", About: "retry a merge request, or end a pause",
 			Can: func(s Subject) bool { return retryable(s) || s.Is(view.NeedPause) }, Command: retry},
-		{Key: "x", Name: "drop", About: "give a merge request up", Can: func(s Subject) bool { return s.Merge != nil },
-			Ask: func(Subject) (string, string) { return "Why is it given up?", "" },
+		{Key: "x", Name: "drop", About: "drop a merge request", Can: func(s Subject) bool { return s.Merge != nil },
+			Ask: func(Subject) (string, string) { return "Why is it dropped?", "" },
 			Lost: func(s Subject) []string {
-				return []string{fmt.Sprintf("%s will not land, and %s waits for you.", s.Merge.ID, s.Merge.BeadID),
-					"Its branch " + s.Merge.SourceBranch + " stays."}
+				return []string{fmt.Sprintf("%s will not land, and %s will wait for you.", s.Merge.ID, s.Merge.BeadID),
+					"Its branch " + s.Merge.SourceBranch + " is kept."}
 			},
 			Command: func(s Subject, text string) []string {
 				return []string{"queue", "drop", string(s.Merge.ID), "--reason=" + text}
 			}},
-		{Key: "p", Name: "priority", About: "change the priority of a bead that nobody works on",
+		{Key: "p", Name: "priority", About: "change the priority of a bead that no agent works on",
 			Can: func(s Subject) bool { return s.Item != nil && s.Item.Bead.Editable() },
 			Ask: func(s Subject) (string, string) { return "Priority, P1 (first) to P3:", string(s.Item.Bead.Priority) },
 			Command: func(s Subject, text string) []string {
@@ -162,7 +161,7 @@ func endings() []Act {
 			Can:     func(s Subject) bool { return s.Status() == bead.InProgress || s.Status() == bead.Hooked },
 			Lost:    stopped,
 			Command: func(s Subject, _ string) []string { return []string{"unsling", string(s.Item.Bead.ID)} }},
-		{Key: "c", Name: "cancel", About: "give a bead up",
+		{Key: "c", Name: "cancel", About: "cancel a bead",
 			Can:  func(s Subject) bool { return s.Item != nil && !s.Status().Finished() },
 			Lost: cancelled,
 			Command: func(s Subject, _ string) []string {
@@ -196,27 +195,27 @@ func retry(s Subject, _ string) []string {
 	return []string{"queue", "retry", string(s.Merge.ID)}
 }
 
-// stopped is what is lost when a bead is taken back.
+// stopped names what is lost when a bead is taken back.
 func stopped(s Subject) []string {
 	b := s.Item.Bead
-	return []string{fmt.Sprintf("%s stops working on it; what it knows of it is gone.", b.Assignee),
-		"Its unfinished changes are saved as refs/chipset/salvage/" + string(b.AssignmentID) + ".", "The bead is open again, and is assigned again."}
+	return []string{fmt.Sprintf("%s stops working on it, and its session is lost.", b.Assignee),
+		"Its unfinished changes are saved as refs/chipset/salvage/" + string(b.AssignmentID) + ".", "The bead is opened, and will be assigned again."}
 }
 
-// cancelled is what is lost when a bead is given up.
+// cancelled names what is lost when a bead is cancelled.
 func cancelled(s Subject) []string {
 	var lost []string
 	switch b := s.Item.Bead; b.Status {
 	case bead.InProgress, bead.Hooked:
 		lost = stopped(s)[:2]
 	case bead.Done:
-		lost = []string{"Its finished work will not land; the branch " + b.Branch + " stays."}
+		lost = []string{"Its finished work will not land; the branch " + b.Branch + " is kept."}
 	case bead.Open, bead.Failed, bead.Blocked, bead.Merged, bead.Closed, bead.Cancelled:
 		lost = []string{"It will not be done."}
 	}
 	const most = 3
 	if len(s.Item.Blocks) > 0 {
-		lost = append(lost, fmt.Sprintf("What waits for it can then never start: %s.", wording.JoinFirst(s.Item.Blocks, most)))
+		lost = append(lost, fmt.Sprintf("The beads that wait for it can't start any more: %s.", wording.JoinFirst(s.Item.Blocks, most)))
 	}
 	return lost
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Options are what a board needs of whoever starts it.
+// Options are what a board needs from its caller.
 type Options struct {
 	Rig *rig.Rig
-	// Model is the board's alone from then on.
+	// Model is used by the board alone.
 	Model *view.Model
 	// Run runs a chipset command line, given without its first word, as the person, and
 	// returns what it printed and its error for the person.
 	Run func(ctx context.Context, args []string) (output string, err error)
-	// RunOnTerminal is Run for a command line that takes the terminal meanwhile.
+	// RunOnTerminal is Run for a command line that uses the terminal itself.
 	RunOnTerminal func(ctx context.Context, args []string) error
-	// Words cuts a command line that the person typed into words.
+	// Words splits a command line that the person typed into words.
 	Words func(line string) ([]string, error)
 	// Editor and Pager are the person's programs, with their arguments.
 	Editor, Pager []string
@@ -41,10 +41,10 @@ type Board struct {
 	places        [paneCount]rect
 	view          *view.View
 	lists         [paneCount]list
-	// focus is the pane that keys go to; from is the list whose selection the detail shows.
+	// focus is the pane that gets the keys; from is the list whose selection the detail shows.
 	focus, from paneID
 
-	// tree are the lines of the work, as work says; hidden counts those it leaves out.
+	// tree are the lines of the work, chosen and sorted by work; hidden counts those left out.
 	tree   []workRow
 	hidden int
 	work   sorting
@@ -54,12 +54,12 @@ type Board struct {
 	// box are the lines of a dialog above everything, and confirm what y does in it.
 	box     []string
 	confirm func() tea.Cmd
-	// message is what the last act said, until the next key; failed says how.
+	// message is the result of the last act, until the next key; failed is true if it failed.
 	message string
 	failed  bool
-	// running ends the command that runs; nil while none does.
+	// running cancels the running command; it is nil while there is none.
 	running context.CancelFunc
-	// trouble is why the rig can't be read.
+	// trouble is the error of the last look at the rig, or "".
 	trouble string
 	history []string
 	// letters are the person's mail, newest first, since the last search.
@@ -70,7 +70,7 @@ type Board struct {
 type prompt struct {
 	textinput.Model
 	question string
-	// done takes the line; each is called with every change, and nil does nothing.
+	// done is called with the final line, each, if not nil, with every change of it.
 	done func(text string) tea.Cmd
 	each func(text string)
 }
@@ -97,7 +97,7 @@ type ranMsg struct {
 	args   []string
 	output string
 	err    error
-	// show says that the output is wanted, not only whether it worked.
+	// show is true if the person wants to see the output.
 	show bool
 }
 
@@ -109,14 +109,14 @@ const (
 	lookInterval = time.Second
 	// lookPace is the least time between two looks.
 	lookPace = 25 * time.Millisecond
-	// agesInterval is how often ages are drawn again while agents work; without work they
-	// are only drawn with changes and every idleInterval.
+	// agesInterval is how often ages are redrawn while agents work, idleInterval how often
+	// while none does.
 	agesInterval = time.Second
 	idleInterval = 20 * time.Second
 )
 
-// look waits for a change, and returns what is seen then. An update of the ages comes as
-// a view without changed parts.
+// look returns a command that waits for a change, and returns the new view. A view without
+// changed parts only updates the ages.
 func (b *Board) look(pace time.Duration) tea.Cmd {
 	model, ages := b.Model, idleInterval
 	for i := range b.view.Agents {
@@ -189,7 +189,7 @@ func (b *Board) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return b, nil
 }
 
-// see takes over a new look.
+// see shows a new view.
 func (b *Board) see(msg viewMsg) tea.Cmd {
 	b.trouble = ""
 	if msg.err != nil {
@@ -223,8 +223,7 @@ func (b *Board) see(msg viewMsg) tea.Cmd {
 	return tea.Batch(again, b.refresh(msg.parts))
 }
 
-// begin chooses where the cursor stands at first: where the person is needed, or where
-// work goes on.
+// begin places the cursor at first: on a need, or on a working agent.
 func (b *Board) begin() {
 	if len(b.view.Needs) > 0 {
 		b.focus, b.from = needsPane, needsPane
@@ -238,7 +237,7 @@ func (b *Board) begin() {
 	}
 }
 
-// grow puts the work into lines again.
+// grow makes the lines of the work again.
 func (b *Board) grow() {
 	if b.work.filter != "" {
 		b.tree, b.hidden = b.found(), 0
@@ -248,7 +247,7 @@ func (b *Board) grow() {
 	b.lists[workPane].set(b.workRows())
 }
 
-// layout finds the places of the panes.
+// layout computes the places of the panes.
 func (b *Board) layout() {
 	var heights [paneCount]int
 	for p := range heights {
@@ -257,7 +256,7 @@ func (b *Board) layout() {
 	b.places = layout(b.width, b.height, heights, b.focus, len(b.view.Needs) > 0)
 }
 
-// subject is what is selected in the list that the detail belongs to.
+// subject returns what is selected in the list that the detail belongs to.
 func (b *Board) subject() subject {
 	var s subject
 	key := b.lists[b.from].key()
@@ -324,7 +323,7 @@ func (b *Board) request(is func(*view.QueueEntry) bool) *view.QueueEntry {
 	return nil
 }
 
-// ran takes over the end of a command.
+// ran shows the result of a command.
 func (b *Board) ran(msg ranMsg) {
 	b.running = nil
 	out := strings.TrimRight(msg.output, "\n")
@@ -335,13 +334,13 @@ func (b *Board) ran(msg ranMsg) {
 	b.say(msg.err, "✓ "+strings.Join(msg.args, " ")+"  "+firstLine(out))
 }
 
-// show puts a text into the detail, until esc.
+// show shows a text in the detail pane, until esc.
 func (b *Board) show(title, text string) {
 	b.detail.output(title, text)
 	b.goTo(detailPane)
 }
 
-// warnings are what is wrong with the rig, a line each.
+// warnings lists what is wrong with the rig, one line each.
 func (b *Board) warnings() string {
 	var lines []string
 	for i := range b.view.Pauses {
@@ -354,12 +353,12 @@ func (b *Board) warnings() string {
 		lines = append(lines, "! "+w)
 	}
 	if len(lines) == 0 {
-		return "nothing is wrong"
+		return "no warnings, incidents or pauses"
 	}
 	return strings.Join(lines, "\n")
 }
 
-// say shows an error, or what went well.
+// say shows an error, or else a message.
 func (b *Board) say(err error, well string) {
 	b.message, b.failed = well, err != nil
 	if err != nil {
@@ -367,7 +366,7 @@ func (b *Board) say(err error, well string) {
 	}
 }
 
-// run runs a command line.
+// run returns a command that runs a command line.
 func (b *Board) run(args []string, show bool) tea.Cmd {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.running = cancel

@@ -263,7 +263,7 @@ func TestActs(t *testing.T) {
 func TestConfirmationsNameWhatIsLost(t *testing.T) {
 	f := newFixture(t, 100, 30)
 	f.press("c")
-	for _, want := range []string{"Cancel gt-work1", "polecat-alpha stops working on it", "refs/chipset/salvage/as-gt", "can then never start: gt-open2"} {
+	for _, want := range []string{"Cancel gt-work1", "polecat-alpha stops working on it", "refs/chipset/salvage/as-gt", "can't start any more: gt-open2"} {
 		if got := f.frame(); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

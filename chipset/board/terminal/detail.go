@@ -11,7 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view"
 )
 
-// tab is one side of the detail.
+// tab is one tab of the detail.
 type tab int
 
 const (
@@ -24,7 +24,7 @@ const (
 
 func (t tab) String() string { return []string{"story", "transcript", "diff", "mail"}[t] }
 
-// detail is the pane that shows one thing whole.
+// detail is the pane that shows one thing in full.
 type detail struct {
 	tab     tab
 	subject subject
@@ -33,13 +33,13 @@ type detail struct {
 	wrapped []styled
 	width   int
 	offset  int
-	// end is true while the last line is shown and stays so: the transcript is followed.
+	// end is true while the pane follows the end of a transcript.
 	end bool
-	// asked counts the loads that were asked for: an older one is dropped. waits is true
-	// while the last one is not done.
+	// asked counts the loads that were requested: the result of an older one is dropped.
+	// waits is true until the last one is done.
 	asked int
 	waits bool
-	// shown is the output of a command instead of the subject, called title.
+	// shown is the output of a command, called title, in the place of the subject.
 	shown []styled
 	title string
 }
@@ -57,7 +57,7 @@ func (d *detail) name() string {
 	return d.subject.name()
 }
 
-// tabs are the sides, the present one marked.
+// tabs are the names of the tabs, the current one marked.
 func (d *detail) tabs(t *theme) string {
 	if d.shown != nil {
 		return ""
@@ -87,7 +87,7 @@ func (d *detail) scroll(by, height int) {
 	d.end = d.tab == transcriptTab && d.offset >= len(d.wrapped)-height
 }
 
-// fit wraps the content again for a width.
+// fit wraps the content for a width.
 func (d *detail) fit(width, height int) {
 	content := d.content
 	if d.shown != nil {
@@ -130,13 +130,13 @@ func (d *detail) position(height int) string {
 	return text
 }
 
-// detailRoom is the room for lines of the detail.
+// detailRoom returns the size of the detail pane without its frame.
 func (b *Board) detailRoom() (w, h int) { return b.places[detailPane].inner() }
 
-// dueMsg says that a load that was asked for a moment ago is due.
+// dueMsg says that it is time for the load with that number.
 type dueMsg int
 
-// detailMsg is what was loaded.
+// detailMsg is the result of a load.
 type detailMsg struct {
 	asked   int
 	content []styled
@@ -149,7 +149,7 @@ const (
 	reloadPace = 400 * time.Millisecond
 )
 
-// selected loads the detail of another selection, in a moment.
+// selected loads the detail of a new selection after a moment.
 func (b *Board) selected() tea.Cmd {
 	s := b.subject()
 	if s.same(b.detail.subject) && b.detail.wrapped != nil {
@@ -170,7 +170,7 @@ func (b *Board) loadAfter(rest time.Duration) tea.Cmd {
 	return tea.Tick(rest, func(time.Time) tea.Msg { return n })
 }
 
-// refresh loads the detail again when what it shows may have changed.
+// refresh loads the detail again if it may have changed.
 func (b *Board) refresh(parts view.Parts) tea.Cmd {
 	s := b.subject()
 	if !s.same(b.detail.subject) {

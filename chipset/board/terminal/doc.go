@@ -4,9 +4,9 @@
 //	state tree ──notification──▶ look: view.Model ──viewMsg──▶ Update ──▶ View
 //	keys, mouse ──▶ Update ──act──▶ Options.Run: the command itself ──ranMsg──▶ Update
 //
-// Update only moves values; whatever reads the disk or takes time is a command of Bubble
-// Tea. View draws the rows that are visible, so a frame costs the same with ten beads
-// and with ten thousand. Text of agents is cleaned where it becomes a cell or a line
+// Update only moves values; everything that reads the disk or takes time is a command of
+// Bubble Tea. View draws only the visible rows, so a frame costs the same with ten beads
+// and with ten thousand. Text from agents is cleaned where it becomes a cell or a line
 // (fit and wrap), and nowhere else.
 //
 // An act is a command line, run by the code of the command line: the board can do what

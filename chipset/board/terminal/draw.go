@@ -96,7 +96,7 @@ func (b *Board) pane(p paneID, r rect) []string {
 	return frame(border, title, r, fmt.Sprintf("%d %s", p+1, name), b.note(p), l.position(h), l.lines(t, w, h, b.focus == p))
 }
 
-// note is what stands at the right of a pane's title.
+// note is the text at the right of a pane's title.
 func (b *Board) note(p paneID) string {
 	t, v := &b.theme, b.view
 	switch p {
@@ -133,7 +133,7 @@ func (b *Board) alive() (alive, all int) {
 	return alive, all
 }
 
-// head is the first line: the rig, whether it lives, what it holds, what it costs.
+// head is the first line: the rig, whether it is up, the numbers of beads, the cost.
 func (b *Board) head() string {
 	t, v := &b.theme, b.view
 	name := t.bold.Reverse(true).Render(" " + fit(v.Rig, min(24, ansi.StringWidth(v.Rig)), false) + " ")
@@ -141,7 +141,7 @@ func (b *Board) head() string {
 	alive, _ := b.alive()
 	working, begun := v.Beads[bead.InProgress]+v.Beads[bead.Hooked], "at work"
 	if alive == 0 {
-		begun = "begun"
+		begun = "interrupted"
 	}
 	switch {
 	case b.trouble != "":
@@ -190,7 +190,7 @@ func (b *Board) head() string {
 	return text + strings.Repeat(" ", max(0, b.width-ansi.StringWidth(text)-ansi.StringWidth(target))) + target
 }
 
-// foot is the last line: what is asked, what was said, or the keys.
+// foot is the last line: a question, a message, or the keys.
 func (b *Board) foot() string {
 	t := &b.theme
 	switch {
@@ -226,7 +226,7 @@ func (b *Board) foot() string {
 	return begin + strings.Repeat(" ", max(1, b.width-ansi.StringWidth(begin)-ansi.StringWidth(end))) + ansi.Truncate(end, b.width, "")
 }
 
-// dialog is a box with a question and what is lost.
+// dialog is a box with a question and what the answer loses.
 func (b *Board) dialog(title string, lost []string) []string {
 	width := min(b.width-4, 72)
 	var lines []string
@@ -241,19 +241,19 @@ func (b *Board) dialog(title string, lost []string) []string {
 		put(styled{text: l, style: b.theme.warn})
 	}
 	put(styled{})
-	put(styled{text: "y yes    any other key no", style: b.theme.key})
-	return frame(b.theme.need, b.theme.bad, rect{w: width, h: len(lines) + 2}, "Sure", "", "", lines)
+	put(styled{text: "y: yes    any other key: no", style: b.theme.key})
+	return frame(b.theme.need, b.theme.bad, rect{w: width, h: len(lines) + 2}, "Are you sure?", "", "", lines)
 }
 
 // help is a box with every key.
 func (b *Board) help() []string {
-	rows := [][2]string{{"tab 1…5", "the next pane, or one of them"}, {"↑ ↓ j k", "move; pgup pgdn home end, too"}, {"enter", "the detail; esc goes back"},
-		{"[ ] ← →", "story, transcript, diff, mail of what is selected"}, {"/", "find agents, work, mail and events as you type"}, {". ,", "show finished work, too; the work as a tree or as a graph"},
-		{"w", "warnings, incidents and pauses"}, {":", "any chipset command"}, {"e v E", "the bead in your editor, transcript in the pager, worktree in the editor"}}
+	rows := [][2]string{{"tab 1…5", "go to the next pane, or to one of them"}, {"↑ ↓ j k", "move; also pgup pgdn home end"}, {"enter", "open the detail; esc goes back"},
+		{"[ ] ← →", "story, transcript, diff and mail of the selection"}, {"/", "find agents, work, mail and events as you type"}, {". ,", "show or hide finished work; show work as a tree or a graph"},
+		{"w", "warnings, incidents and pauses"}, {":", "run any chipset command"}, {"e v E", "edit the bead; view its transcript; open its worktree in your editor"}}
 	for i := range b.acts {
 		rows = append(rows, [2]string{b.acts[i].Key, b.acts[i].About})
 	}
-	rows = append(rows, [2]string{"q", "leave the board: the rig goes on"})
+	rows = append(rows, [2]string{"q", "leave the board; the rig keeps running"})
 	width := min(b.width-4, 78)
 	var lines []string
 	for _, r := range rows {

@@ -17,7 +17,7 @@ import (
 type edit struct {
 	id   state.BeadID
 	file string
-	// before is the text that the editor was given.
+	// before is the text before it was edited.
 	before string
 }
 
@@ -42,7 +42,7 @@ func (b *Board) edit() tea.Cmd {
 		b.say(errors.New("no bead is selected"), "")
 		return nil
 	case !s.Item.Bead.Editable():
-		b.say(fmt.Errorf("%s is %s and can't be edited; E opens the worktree of its agent", s.Item.Bead.ID, s.Item.Bead.Status), "")
+		b.say(fmt.Errorf("%s is %s and can't be edited; E opens its agent's worktree", s.Item.Bead.ID, s.Item.Bead.Status), "")
 		return nil
 	}
 	e := edit{id: s.Item.Bead.ID, before: editText(s.Item.Bead)}
@@ -60,8 +60,8 @@ func (b *Board) edit() tea.Cmd {
 	return tea.ExecProcess(cmd, func(err error) tea.Msg { return editedMsg{e, err} })
 }
 
-// edited takes over what the person has written, by the command of the same name. What can't
-// be taken over stays in its file.
+// edited saves what the person has written, by running work edit. If that fails, the text
+// stays in its file.
 func (b *Board) edited(msg editedMsg) tea.Cmd {
 	data, err := os.ReadFile(msg.file)
 	if err = errors.Join(msg.err, err); err != nil {
@@ -73,10 +73,10 @@ func (b *Board) edited(msg editedMsg) tea.Cmd {
 	switch {
 	case strings.TrimSpace(text) == strings.TrimSpace(msg.before):
 		_ = os.Remove(msg.file) //nolint:forbidigo // as above
-		b.say(nil, "nothing was changed")
+		b.say(nil, "nothing changed")
 		return nil
 	case item == nil || editText(item.Bead) != msg.before:
-		b.say(fmt.Errorf("%s was changed meanwhile; yours is in %s", msg.id, msg.file), "")
+		b.say(fmt.Errorf("%s was changed meanwhile; your text is in %s", msg.id, msg.file), "")
 		return nil
 	}
 	title, description, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
@@ -88,7 +88,7 @@ func (b *Board) edited(msg editedMsg) tea.Cmd {
 		if ran.err == nil {
 			_ = os.Remove(msg.file) //nolint:forbidigo // as above
 		} else {
-			ran.err = fmt.Errorf("%w; yours is in %s", ran.err, msg.file)
+			ran.err = fmt.Errorf("%w; your text is in %s", ran.err, msg.file)
 		}
 		return ran
 	}

@@ -139,18 +139,18 @@ func TestEditABead(t *testing.T) {
 	}
 	f.ran = nil
 	f.edits("gt-stop1", editText(f.board.view.Work.Find("gt-stop1").Bead), nil)
-	if len(f.ran) > 0 || f.board.message != "nothing was changed" {
+	if len(f.ran) > 0 || f.board.message != "nothing changed" {
 		t.Errorf("unchanged: ran %q, said %q", f.ran, f.board.message)
 	}
 	f.fail = os.ErrPermission
 	e = f.edits("gt-stop1", "Refused\n", nil)
-	if _, err := os.Stat(e.file); err != nil || !strings.Contains(f.board.message, "yours is in "+e.file) {
+	if _, err := os.Stat(e.file); err != nil || !strings.Contains(f.board.message, "your text is in "+e.file) {
 		t.Errorf("refused: %v, said %q", err, f.board.message)
 	}
 	f.fail, f.ran = nil, nil
 	stale := edit{id: "gt-stop1", file: e.file, before: "another title\n"}
 	f.Update(editedMsg{stale, nil})
-	if len(f.ran) > 0 || !strings.Contains(f.board.message, "was changed meanwhile; yours is in") {
+	if len(f.ran) > 0 || !strings.Contains(f.board.message, "was changed meanwhile; your text is in") {
 		t.Errorf("stale: ran %q, said %q", f.ran, f.board.message)
 	}
 	f.press("2", "e")

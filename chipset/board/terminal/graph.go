@@ -8,11 +8,11 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// railsShown is how many rails of a graph are drawn; the others are left out.
+// railsShown is how many rails of a graph are drawn.
 const railsShown = 12
 
-// graphRows are beads one below the other, each after all that it waits for, with rails that
-// lead from a bead to those that wait for it.
+// graphRows returns one row for each bead, after all beads that it waits for, with rails
+// that lead from a bead to those that wait for it.
 func graphRows(shown []*view.WorkItem) []workRow {
 	r := rails{at: map[state.BeadID]int{}}
 	rows := make([]workRow, 0, len(shown))
@@ -23,13 +23,14 @@ func graphRows(shown []*view.WorkItem) []workRow {
 }
 
 // ordered is a bead in the order of a graph. next are the beads that wait for it and come
-// after it: all of those shown, but where beads wait for each other.
+// after it: all of those shown, except in a cycle.
 type ordered struct {
 	item *view.WorkItem
 	next []state.BeadID
 }
 
-// inOrder puts beads behind those that they wait for. What hangs together stays together.
+// inOrder sorts beads so that each comes after those that it waits for. Connected beads
+// stay together.
 func inOrder(shown []*view.WorkItem) []ordered {
 	items, open := make(map[state.BeadID]*view.WorkItem, len(shown)), make(map[*view.WorkItem]int, len(shown))
 	for _, item := range shown {
@@ -75,20 +76,20 @@ func inOrder(shown []*view.WorkItem) []ordered {
 	}
 	push(slices.DeleteFunc(slices.Clone(shown), func(i *view.WorkItem) bool { return open[i] > 0 }))
 	drain()
-	for _, item := range shown { // those that wait for each other
+	for _, item := range shown { // those in cycles
 		push([]*view.WorkItem{item})
 		drain()
 	}
 	return out
 }
 
-// rails are the lines of a graph, each of which leads to one bead below.
+// rails are the lines of a graph. Each leads to one bead below.
 type rails struct {
 	to []state.BeadID // "" is free
 	at map[state.BeadID]int
 }
 
-// free is a rail without a target.
+// free returns a rail without a target.
 func (r *rails) free() int {
 	if i := slices.Index(r.to, ""); i >= 0 {
 		return i
@@ -97,8 +98,8 @@ func (r *rails) free() int {
 	return len(r.to) - 1
 }
 
-// row draws the rails beside a bead, and leads them on to those that wait for it. The bead
-// stands where its rail ends; "*" is its place.
+// row draws the rails next to a bead, and starts those that lead to the beads that wait for
+// it. "*" marks the place of the bead, at the end of its rail.
 func (r *rails) row(id state.BeadID, next []state.BeadID) string {
 	col, reached := r.at[id]
 	if !reached {
@@ -137,7 +138,7 @@ func (r *rails) row(id state.BeadID, next []state.BeadID) string {
 	return text
 }
 
-// drawRails draws one line: rails that pass, the bead, and what connects it with ends.
+// drawRails draws one line: passing rails, the bead, and its connection to the ends.
 func drawRails(passing []state.BeadID, ends map[int]rune, col, low, high int) string {
 	var out strings.Builder
 	for i := range min(railsShown, max(len(passing), high+1)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/board/act"
 )
 
-// key takes a key press.
+// key handles a key press.
 func (b *Board) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	if name == "ctrl+c" {
@@ -51,7 +51,7 @@ func (b *Board) key(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// global takes the keys that mean the same everywhere.
+// global handles the keys that mean the same everywhere.
 func (b *Board) global(name string) (cmd tea.Cmd, known bool) {
 	switch name {
 	case "q":
@@ -109,7 +109,7 @@ func (b *Board) global(name string) (cmd tea.Cmd, known bool) {
 	return nil, true
 }
 
-// move takes the keys that move the selection of the pane with the focus.
+// move handles the keys that move the selection in the focused pane.
 func (b *Board) move(name string) bool {
 	_, page := b.places[b.focus].inner()
 	by := 0
@@ -162,7 +162,7 @@ func (b *Board) cycle(forward bool) {
 	b.goTo(next)
 }
 
-// do asks for what an act needs, and then runs it.
+// do asks for the input of an act, and then runs it.
 func (b *Board) do(a *act.Act, s act.Subject) tea.Cmd {
 	run := func(text string) tea.Cmd {
 		if text = strings.TrimSpace(text); text == "" && a.Ask != nil {
@@ -206,7 +206,7 @@ func (b *Board) begins(question, begin string, done func(string) tea.Cmd, each f
 	return b.prompt.Focus()
 }
 
-// typed gives a message to the prompt.
+// typed passes a message to the prompt.
 func (b *Board) typed(msg tea.Msg) tea.Cmd {
 	p := b.prompt
 	if p == nil {
@@ -240,7 +240,7 @@ func (b *Board) typed(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// command runs whatever the person types.
+// command runs the command line that the person types.
 func (b *Board) command() tea.Cmd {
 	return b.begins(":", "", func(text string) tea.Cmd {
 		if text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "chipset ")); text == "" {
@@ -256,7 +256,7 @@ func (b *Board) command() tea.Cmd {
 	}, nil)
 }
 
-// onTerminal runs while the board is off the terminal, which it finds by itself.
+// onTerminal runs while the board has released the terminal, which it opens itself.
 type onTerminal func() error
 
 func (run onTerminal) Run() error          { return run() }
@@ -264,23 +264,23 @@ func (run onTerminal) SetStdin(io.Reader)  {}
 func (run onTerminal) SetStdout(io.Writer) {}
 func (run onTerminal) SetStderr(io.Writer) {}
 
-// openedMsg is the end of a program of the person's.
+// openedMsg is the end of a program that used the terminal.
 type openedMsg struct{ err error }
 
-// open shows the file of what is selected in a program of the person's: the transcript in
-// a pager, the worktree in an editor.
+// open opens the selection in a program of the person: the transcript in a pager, the
+// worktree in an editor.
 func (b *Board) open(program []string, file bool) tea.Cmd {
 	path := b.path(b.subject(), file)
 	if path == "" || len(program) == 0 {
-		b.message, b.failed = "✗ nothing of it can be opened", true
+		b.message, b.failed = "✗ there is nothing to open", true
 		return nil
 	}
 	cmd := exec.Command(program[0], append(program[1:len(program):len(program)], path)...)
 	return tea.ExecProcess(cmd, func(err error) tea.Msg { return openedMsg{err} })
 }
 
-// click gives the pane under the mouse the focus, and selects the row. A click on what is
-// selected opens it.
+// click focuses the pane under the mouse, and selects the row. A click on the selected row
+// opens it.
 func (b *Board) click(x, y int) tea.Cmd {
 	if b.box != nil || b.prompt != nil {
 		return nil

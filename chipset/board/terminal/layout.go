@@ -1,15 +1,15 @@
 package terminal
 
-// wide is from which width on the detail stands beside the lists.
+// wide is the least width at which the detail is next to the lists.
 const wide = 120
 
-// layout says where each pane is drawn; a pane without a place has no height. The first
-// line of the screen is the head, the last one the keys.
+// layout returns the place of each pane; a hidden pane has no height. The first line of
+// the screen is for the head, the last one for the keys.
 func layout(width, height int, heights [paneCount]int, focus paneID, needs bool) [paneCount]rect {
 	var at [paneCount]rect
 	room := max(0, height-2)
 	if width < wide && focus == detailPane {
-		if needs { // never hidden while there are any
+		if needs { // they are never hidden
 			h := min(heights[needsPane]+2, 5, room/3)
 			at[needsPane] = rect{0, 1, width, h}
 			at[detailPane] = rect{0, 1 + h, width, room - h}
@@ -35,8 +35,7 @@ func layout(width, height int, heights [paneCount]int, focus paneID, needs bool)
 }
 
 // share divides the height among panes, one below the other: each gets what it wants as
-// far as there is room; the one with the focus is served first, and the work gets what
-// is left over.
+// far as there is room, first the needs, then the focused pane; the work gets the rest.
 func share(room int, shown []paneID, wants [paneCount]int, focus paneID) []int {
 	const least = 3
 	heights := make([]int, len(shown))

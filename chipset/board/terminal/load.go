@@ -19,8 +19,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// loader reads what the detail shows. It runs beside Update and changes nothing of the
-// board.
+// loader reads what the detail shows. It runs concurrently with Update, and does not change
+// the board.
 type loader struct {
 	rig     *rig.Rig
 	theme   theme
@@ -28,7 +28,7 @@ type loader struct {
 	subject subject
 }
 
-// maxLines bounds what a detail holds.
+// maxLines is the most lines of a detail.
 const maxLines = 3000
 
 func (l *loader) load(ctx context.Context, t tab) []styled {
@@ -69,7 +69,7 @@ func (l *loader) beadID() state.BeadID {
 	return ""
 }
 
-// story is what is known of the subject, and what happened to it, newest first.
+// story describes the subject, and lists its events, newest first.
 func (l *loader) story(ctx context.Context) ([]styled, error) {
 	var lines []styled
 	put := func(style lipgloss.Style, indent int, format string, args ...any) {
@@ -130,7 +130,7 @@ func (l *loader) story(ctx context.Context) ([]styled, error) {
 	return lines, err
 }
 
-// convoy are its beads, what is worked on first.
+// convoy returns the beads of a convoy, those in progress first.
 func (l *loader) convoy(id state.ConvoyID) []*view.WorkItem {
 	var all []*view.WorkItem
 	for _, it := range l.view.Work {
@@ -142,7 +142,7 @@ func (l *loader) convoy(id state.ConvoyID) []*view.WorkItem {
 	return all
 }
 
-// maxEvents bounds the events of a story.
+// maxEvents is the most events of a story.
 const maxEvents = 300
 
 func labels(all []string) string {
@@ -167,7 +167,7 @@ func (l *loader) event(e *event.Event) styled {
 	return styled{text: fmt.Sprintf("%s  %-18s %-13s %s", e.Time.Local().Format(time.TimeOnly), e.Type, e.Agent, view.EventText(e)), style: style, indent: 10}
 }
 
-// transcript is the end of what the worker prints.
+// transcript is the end of the worker's transcript.
 func (l *loader) transcript() ([]styled, error) {
 	session := l.subject.session
 	if session == "" {
@@ -201,7 +201,7 @@ func (l *loader) passage(p agentcli.Passage) []styled {
 // diff is what was changed, in the colours of a patch.
 func (l *loader) diff(ctx context.Context) ([]styled, error) {
 	if l.beadID() == "" {
-		return nil, fmt.Errorf("%s has no bead in hand: %w", l.agentID(), state.ErrNotFound)
+		return nil, fmt.Errorf("%s has no bead: %w", l.agentID(), state.ErrNotFound)
 	}
 	c, err := view.ChangesOf(ctx, l.rig, l.beadID())
 	if err != nil {
@@ -251,7 +251,7 @@ func (l *loader) mail() ([]styled, error) {
 		}
 	}
 	if len(lines) == 0 {
-		return nil, fmt.Errorf("no mail about it: %w", state.ErrNotFound)
+		return nil, fmt.Errorf("there is no mail about it: %w", state.ErrNotFound)
 	}
 	return lines, nil
 }
@@ -269,8 +269,8 @@ func (l *loader) letter(e *mail.Entry) []styled {
 	return lines
 }
 
-// path is the file of a subject that a program can open: the transcript, or the record of
-// the bead; or else the worktree. It is "" where there is none.
+// path returns what a program can open of a subject: with file the transcript, or the
+// record of the bead; else the worktree. It is "" if there is none.
 func (b *Board) path(s subject, file bool) string {
 	if !file {
 		if s.Agent == nil || s.Agent.BeadID == "" {

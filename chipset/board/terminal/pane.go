@@ -29,18 +29,17 @@ func (p paneID) String() string {
 type rows struct {
 	keys []string
 	draw func(i, width int) []cell
-	// empty is said where there are none.
+	// empty is shown if there are none.
 	empty string
 }
 
-// list is the state of a list: its rows, and what is selected. The selection follows its
-// row when others come and go.
+// list is a list of rows with a selection, which stays on its row while others come and go.
 type list struct {
 	rows
 	cursor, offset int
 }
 
-// set takes over other rows.
+// set replaces the rows.
 func (l *list) set(r rows) {
 	key := l.key()
 	l.rows = r
@@ -61,7 +60,7 @@ func (l *list) key() string {
 
 func (l *list) move(by int) { l.cursor = max(0, min(l.cursor+by, len(l.keys)-1)) }
 
-// show moves the offset so that the cursor is among so many lines.
+// show moves the offset so that the cursor is visible.
 func (l *list) show(height int) {
 	l.offset = max(0, min(l.offset, l.cursor, len(l.keys)-height))
 	if l.cursor >= l.offset+height {
@@ -69,7 +68,7 @@ func (l *list) show(height int) {
 	}
 }
 
-// lines draws what is visible.
+// lines draws the visible rows.
 func (l *list) lines(t *theme, width, height int, focused bool) []string {
 	l.show(height)
 	if len(l.keys) == 0 {
@@ -94,11 +93,11 @@ type rect struct{ x, y, w, h int }
 
 func (r rect) holds(x, y int) bool { return x >= r.x && x < r.x+r.w && y >= r.y && y < r.y+r.h }
 
-// inner is the room inside the frame.
+// inner returns the size without the frame.
 func (r rect) inner() (w, h int) { return max(0, r.w-2), max(0, r.h-2) }
 
-// frame draws a pane: a border with a title, and lines inside. note stands at the right
-// of the upper border, foot at that of the lower one.
+// frame draws a pane: a border with a title, and lines inside. note is at the right of the
+// upper border, foot at the right of the lower one.
 func frame(border, title lipgloss.Style, r rect, name, note, foot string, lines []string) []string {
 	w, h := r.inner()
 	rule := func(left, mid, right string) string {
@@ -127,7 +126,7 @@ func frame(border, title lipgloss.Style, r rect, name, note, foot string, lines 
 	return append(out, rule("╰", low, "╯"))
 }
 
-// position says where a list stands when not all of it is visible.
+// position is the position of the cursor if not all rows are visible, or "".
 func (l *list) position(height int) string {
 	if len(l.keys) <= height {
 		return ""

@@ -19,10 +19,10 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
-// roomy is from which width on a pane shows more columns.
+// roomy is the least width at which a pane shows more columns.
 const roomy = 80
 
-// age is how long ago an instant was, or nothing.
+// age is how long ago a time was, or "".
 func (b *Board) age(at state.Time) string {
 	if at.IsZero() {
 		return ""
@@ -57,7 +57,7 @@ func (b *Board) needRows() rows {
 func (b *Board) agentRows() rows {
 	agents := b.view.BusyFirst()
 	r := rows{empty: "no agents"}
-	tools, spent := false, false // columns that nothing stands in are left out
+	tools, spent := false, false // empty columns are left out
 	for i := range b.view.Agents {
 		if p := b.view.Agents[i].Progress; p != nil {
 			tools, spent = tools || p.Tool != "", spent || p.Spent() != ""
@@ -99,7 +99,8 @@ func (b *Board) agentRows() rows {
 	return r
 }
 
-// stateOf is what an agent does, in a word. One that says nothing is not called busy.
+// stateOf is the state of an agent in a word. One that has been silent for long is not
+// called busy.
 func (b *Board) stateOf(a *view.AgentStatus) (string, lipgloss.Style) {
 	quiet := time.Duration(0)
 	if a.LastActivity != nil {
@@ -121,7 +122,7 @@ func (b *Board) stateOf(a *view.AgentStatus) (string, lipgloss.Style) {
 	case a.Hook == hook.Active && quiet >= quietAfter:
 		return "quiet " + strings.ReplaceAll(screen.Age(quiet), " ", ""), b.theme.warn
 	case a.Hook == hook.Active:
-		return "works", b.theme.good
+		return "working", b.theme.good
 	case a.Hook == hook.Empty && a.Alive:
 		return "idle", b.theme.dim
 	case a.Hook == hook.Empty:
@@ -132,7 +133,7 @@ func (b *Board) stateOf(a *view.AgentStatus) (string, lipgloss.Style) {
 	return string(a.Hook), b.theme.bad
 }
 
-// quietAfter is from when on an agent without output is called quiet.
+// quietAfter is how long an agent makes no progress before it is called quiet.
 const quietAfter = 2 * time.Minute
 
 func (b *Board) workRows() rows {
@@ -145,7 +146,7 @@ func (b *Board) workRows() rows {
 			ids = max(ids, len(it.Bead.ID))
 		}
 	}
-	r := rows{empty: "no work: chipset work add makes some", draw: func(i, width int) []cell {
+	r := rows{empty: "no work yet: chipset work add", draw: func(i, width int) []cell {
 		l := &lines[i]
 		if c := l.convoy; c != nil {
 			return []cell{{text: screen.Bar(c.Landed, c.All, 10), style: b.theme.good, width: 12}, {text: fmt.Sprintf("%d/%d", c.Landed, c.All), style: b.theme.dim, width: 7}, {text: c.Name, style: b.theme.bold}}
@@ -179,7 +180,7 @@ func (b *Board) workRows() rows {
 	if b.work.filter != "" {
 		r.empty = "nothing matches"
 	} else if b.hidden > 0 {
-		r.empty = "all work is finished: . shows it"
+		r.empty = "all work is finished; press . to show it"
 	}
 	r.keys = make([]string, len(lines))
 	for i := range lines {
@@ -188,7 +189,7 @@ func (b *Board) workRows() rows {
 	return r
 }
 
-// markOf is a sign for the status of a bead.
+// markOf is a symbol for the status of a bead.
 func (b *Board) markOf(it *view.WorkItem) (string, lipgloss.Style) {
 	switch it.Bead.Status {
 	case bead.Open:
@@ -212,7 +213,7 @@ func (b *Board) markOf(it *view.WorkItem) (string, lipgloss.Style) {
 	return "?", b.theme.bad
 }
 
-// wordOf says where a bead stands, in a word or two.
+// wordOf is the state of a bead in a word or two.
 func (b *Board) wordOf(it *view.WorkItem) string {
 	switch it.Bead.Status {
 	case bead.Open:
@@ -222,7 +223,7 @@ func (b *Board) wordOf(it *view.WorkItem) string {
 		case len(it.Waits) == 1:
 			return "◂ " + string(it.Waits[0])
 		case !it.Ready(b.now()):
-			return "cools down"
+			return "cooling down"
 		}
 		return "ready"
 	case bead.Hooked, bead.InProgress:
@@ -273,10 +274,10 @@ func (b *Board) queueRows() rows {
 	return r
 }
 
-// landedShown is how many landings the queue shows behind what waits.
+// landedShown is how many landed beads the queue shows after those that wait.
 const landedShown = 5
 
-// lastLanded are the last landings of the story, newest first.
+// lastLanded returns the last landings of the story, newest first.
 func lastLanded(story []event.Event) []event.Event {
 	var found []event.Event
 	for i := len(story) - 1; i >= 0 && len(found) < landedShown; i-- {

@@ -16,13 +16,13 @@ import (
 // lettersMsg is the person's mail, for a search.
 type lettersMsg []mail.Entry
 
-// search finds agents, convoys, beads, mail and events as the person types. What it finds
-// stands in the place of the work.
+// search finds agents, convoys, beads, mail and events as the person types, and shows them
+// in the place of the work.
 func (b *Board) search() tea.Cmd {
 	b.goTo(workPane)
 	box := b.Rig.Mailbox(state.Human)
 	letters := func() tea.Msg {
-		all, _, _ := box.List() // what can't be read is a warning of the view
+		all, _, _ := box.List() // errors are warnings of the view
 		slices.Reverse(all)
 		return lettersMsg(all)
 	}
@@ -35,10 +35,10 @@ func (b *Board) filter(text string) {
 	b.layout()
 }
 
-// foundShown is how many messages, and how many events, a search shows.
+// foundShown is the most messages, and the most events, that a search shows.
 const foundShown = 100
 
-// found are the lines of a search. Each has all words.
+// found returns the lines that contain every word of the search.
 func (b *Board) found() (lines []workRow) {
 	words := strings.Fields(strings.ToLower(b.work.filter))
 	has := func(parts ...string) bool {
@@ -80,7 +80,7 @@ func (b *Board) found() (lines []workRow) {
 	return lines
 }
 
-// drawFound draws a line that only a search has.
+// drawFound draws a line that only a search shows.
 func (b *Board) drawFound(l *workRow) []cell {
 	t := &b.theme
 	row := func(mark, who, text string, at state.Time) []cell {

@@ -8,14 +8,14 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view"
 )
 
-// theme has one style for each meaning. Its colours are the sixteen that every terminal
+// theme has one style for each meaning. It uses the sixteen colours that every terminal
 // has, in the person's own shades; without colours bold, faint and reverse remain.
 type theme struct {
 	plain, dim, bold, title, key        lipgloss.Style
 	good, busy, warn, bad, moving, code lipgloss.Style
-	// selected is the row under the cursor, and there in a pane without the focus.
+	// selected is for the row under the cursor, there for that of a pane without the focus.
 	selected, there lipgloss.Style
-	// border and focus are the frames of panes; need is that of a pane that asks for the person.
+	// border and focus are for the frames of panes, need for the frame of the needs.
 	border, focus, need lipgloss.Style
 }
 
@@ -30,7 +30,7 @@ func newTheme() theme {
 	}
 }
 
-// of is the style of a line of a transcript or of a patch.
+// of returns the style of a line of a transcript or a patch.
 func (t *theme) of(tone view.Tone) lipgloss.Style {
 	switch tone {
 	case view.Plain:

@@ -7,17 +7,17 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// subject is what is selected. What does not apply is nil or "".
+// subject is the selection. Fields that don't apply are nil or "".
 type subject struct {
 	act.Subject
-	// convoy is set where nothing else is.
+	// convoy is set if nothing else is.
 	convoy *view.ConvoyStatus
-	// session is that of the last attempt that is known, for the transcript.
+	// session is the session of the present worker, "" if there is none.
 	session state.SessionID
 	letter  *mail.Entry
 }
 
-// about makes a line of the work the subject.
+// about makes the row the subject.
 func (r *workRow) about(s *subject, b *Board) {
 	s.Item, s.convoy, s.Agent, s.letter = r.item, r.convoy, r.agent, r.letter
 	if r.agent != nil {
@@ -33,7 +33,7 @@ func (r *workRow) about(s *subject, b *Board) {
 // same reports whether two subjects are about the same thing.
 func (s subject) same(o subject) bool { return s.name() == o.name() && s.session == o.session }
 
-// name is what the detail is called.
+// name is the title of the detail.
 func (s subject) name() string {
 	switch {
 	case s.letter != nil:

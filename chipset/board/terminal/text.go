@@ -13,14 +13,14 @@ import (
 type cell struct {
 	text  string
 	style lipgloss.Style
-	// width is that of the column; 0 takes what the others leave, once a row.
+	// width is that of the column; 0, at most once in a row, takes the rest of the line.
 	width int
 	// right aligns a number.
 	right bool
 }
 
-// clean is text of others as every terminal shows it in the same columns: without what joins
-// emoji to one, which terminals that don't know it draw beside each other.
+// clean makes text from agents safe, and as wide on every terminal: it removes the characters
+// that join emoji, because some terminals draw the parts one after the other.
 func clean(text string) string {
 	const joiner, emoji = '\u200d', '\ufe0f'
 	return strings.Map(func(r rune) rune {
@@ -31,7 +31,7 @@ func clean(text string) string {
 	}, screen.Clean(text))
 }
 
-// fit makes text of others into exactly so many columns: cleaned, cut, padded.
+// fit cleans, cuts and pads text to exactly so many columns.
 func fit(text string, width int, right bool) string {
 	if width <= 0 {
 		return ""
@@ -49,8 +49,8 @@ func fit(text string, width int, right bool) string {
 	return text + pad
 }
 
-// line draws cells with a blank between them, exactly as wide as it should be. over, if
-// there is one, takes the place of all their styles.
+// line draws cells with a blank between them, exactly width columns wide. over, unless nil,
+// replaces all their styles.
 func line(width int, over *lipgloss.Style, cells ...cell) string {
 	fixed := max(0, len(cells)-1)
 	for _, c := range cells {
@@ -94,7 +94,7 @@ type styled struct {
 	indent int
 }
 
-// wrap breaks lines of others at a width, cleaned.
+// wrap cleans lines and breaks them at a width.
 func wrap(lines []styled, width int) []styled {
 	var out []styled
 	for _, l := range lines {
@@ -114,7 +114,7 @@ func wrap(lines []styled, width int) []styled {
 	return out
 }
 
-// overlay puts a box over a frame, in its middle.
+// overlay draws a box over the middle of a frame.
 func overlay(frame, box []string, width int) []string {
 	boxWidth := 0
 	for _, l := range box {
@@ -127,7 +127,7 @@ func overlay(frame, box []string, width int) []string {
 		}
 		under := frame[y+i]
 		left, right := ansi.Cut(under, 0, x), ansi.Cut(under, x+boxWidth, width)
-		// A cut in the middle of a wide character leaves a column.
+		// A cut through a wide character leaves a column empty.
 		frame[y+i] = left + strings.Repeat(" ", max(0, x-ansi.StringWidth(left))) + l + strings.Repeat(" ", max(0, width-x-boxWidth-ansi.StringWidth(right))) + right
 	}
 	return frame

@@ -11,8 +11,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/event"
 )
 
-// workRow is a line of the work: a convoy, or a bead below what it waits for. A search also
-// finds agents, messages and events. One of the pointers is set.
+// workRow is a line of the work: a convoy, or a bead below the one that it waits for. A
+// search also finds agents, messages and events. One of the pointers is set.
 type workRow struct {
 	convoy *view.ConvoyStatus
 	item   *view.WorkItem
@@ -20,7 +20,7 @@ type workRow struct {
 	letter *mail.Entry
 	event  *event.Event
 	depth  int
-	// rail is what a graph draws before the bead, which stands where it has "*".
+	// rail is what a graph draws before the bead; "*" is the place of the bead's mark.
 	rail string
 }
 
@@ -38,17 +38,17 @@ func (r *workRow) key() string {
 	return string(r.item.Bead.ID)
 }
 
-// sorting says which beads a tree shows.
+// sorting says which beads are shown, and how.
 type sorting struct {
-	// filter is what a title or an ID must hold; all shows finished beads, too.
+	// filter is the text of a search; all shows finished beads, too.
 	filter string
 	all    bool
-	// graph shows the work with all that waits for what, not as a tree.
+	// graph shows all dependencies, instead of a tree.
 	graph bool
 }
 
-// tree puts the beads of a view into lines: each below the first of its dependencies,
-// those of a convoy below the convoy, what is worked on first; or as a graph. hidden counts
+// tree returns the lines of the beads of a view: each below the first of its dependencies,
+// those of a convoy below the convoy, those in progress first; or as a graph. hidden counts
 // the finished beads that are not shown.
 func tree(v *view.View, s sorting) (lines []workRow, hidden int) {
 	shown := make([]*view.WorkItem, 0, len(v.Work))
@@ -72,7 +72,7 @@ func tree(v *view.View, s sorting) (lines []workRow, hidden int) {
 		}
 	}
 	g.plant(roots)
-	// What depends on itself has no root.
+	// A cycle has no root.
 	for _, item := range shown {
 		g.grow(item, 0)
 	}
@@ -84,13 +84,13 @@ type grower struct {
 	view *view.View
 	sorting
 	lines []workRow
-	// below are the beads that stand below another one.
+	// below are the beads shown below each one.
 	below map[*view.WorkItem][]*view.WorkItem
 	done  map[*view.WorkItem]bool
 }
 
-// parent is the bead below which another one stands: its first dependency that is shown, if
-// both are of one convoy, or nil.
+// parent returns the bead below which another one is shown: its first dependency that is
+// shown, if both are in the same convoy, or nil.
 func (g *grower) parent(item *view.WorkItem) *view.WorkItem {
 	for _, id := range item.Bead.BlockedBy {
 		if p := g.view.Work.Find(id); p != nil && (g.all || !p.Bead.Status.Finished()) {
@@ -103,7 +103,7 @@ func (g *grower) parent(item *view.WorkItem) *view.WorkItem {
 	return nil
 }
 
-// plant grows the convoys and then the beads of none.
+// plant adds the convoys, and then the beads without one.
 func (g *grower) plant(roots []*view.WorkItem) {
 	slices.SortStableFunc(roots, order)
 	convoys := make(map[state.ConvoyID][]*view.WorkItem, len(g.view.Convoys))
@@ -146,8 +146,8 @@ func (g *grower) grow(item *view.WorkItem, depth int) {
 	}
 }
 
-// order puts what is worked on first, then what waits for the person, what is ready,
-// what waits, and what is over.
+// order sorts beads: those in progress, those that wait for the person, those in the queue,
+// the ready ones, those that wait for others, and the finished ones.
 func order(a, b *view.WorkItem) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Bead.Priority.Rank(), b.Bead.Priority.Rank()),
 		a.Bead.CreatedAt.Compare(b.Bead.CreatedAt.Time), cmp.Compare(a.Bead.ID, b.Bead.ID))

@@ -14,7 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/need"
 )
 
-// subjectOfBead is a bead with what is waiting of it in the queue.
+// subjectOfBead is a bead with its merge request in the queue.
 func subjectOfBead(v *view.View, item *view.WorkItem) act.Subject {
 	s := act.Subject{Item: item}
 	for i := range v.Queue {
@@ -25,7 +25,7 @@ func subjectOfBead(v *view.View, item *view.WorkItem) act.Subject {
 	return s
 }
 
-// subjectOfNeed is a need alone, with the merge request that it is about.
+// subjectOfNeed is a need with the bead or the merge request that it is about.
 func subjectOfNeed(v *view.View, n *view.Need) act.Subject {
 	s := act.Subject{Need: n}
 	if n.Kind == view.NeedBlocked {
@@ -39,13 +39,13 @@ func subjectOfNeed(v *view.View, n *view.Need) act.Subject {
 	return s
 }
 
-// errGone is returned for an act on what is not there any more.
+// errGone is returned for an act that does not apply any more.
 var errGone = errors.New("nothing waits for this any more: it was answered, or its cause is gone")
 
-// errOther is returned for a decision about another content than the person was shown.
+// errOther is returned for a decision about another content than the person saw.
 var errOther = errors.New("it has changed since you saw it: look again")
 
-// subjectOf finds what a form is about in the view of now.
+// subjectOf finds the subject of a form in the present view.
 func subjectOf(v *view.View, r *http.Request) (act.Subject, error) {
 	value := func(name string) string { return r.PostFormValue(name) }
 	switch {
@@ -82,13 +82,14 @@ func subjectOf(v *view.View, r *http.Request) (act.Subject, error) {
 	return act.Subject{Mail: name}, err
 }
 
-// doneData is what came of an act.
+// doneData is the result of an act.
 type doneData struct {
 	Failed bool
 	Text   string
 }
 
-// act does what a form asks for: as a line of text for the page's script, as a page without it.
+// act runs the act of a form. The answer is a line of text for the page's script, or a page
+// without it.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	said, err := s.do(r)
 	d := doneData{Failed: err != nil, Text: strings.TrimSpace(said)}
@@ -100,7 +101,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Accept") == "text/plain" {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(code)
-		_, _ = w.Write([]byte(cleaned(d.Text))) // nobody to tell
+		_, _ = w.Write([]byte(cleaned(d.Text))) // the browser is gone if it fails
 		return
 	}
 	w.WriteHeader(code)
@@ -113,7 +114,7 @@ func (s *Server) do(r *http.Request) (string, error) {
 	if !known {
 		return "", &state.Unknown{Kind: "act", Name: name}
 	}
-	v, _ := s.live.look(r.Context()) // what can't be read is a warning of the view
+	v, _ := s.live.look(r.Context()) // errors are warnings of the view
 	subject, err := subjectOf(v, r)
 	if err != nil {
 		return "", err
@@ -123,7 +124,7 @@ func (s *Server) do(r *http.Request) (string, error) {
 	}
 	answer := strings.ReplaceAll(r.PostFormValue("text"), "\r\n", "\n")
 	if a.Ask != nil && strings.TrimSpace(answer) == "" {
-		return "", errors.New(a.Name + " wants a text")
+		return "", errors.New(a.Name + " needs a text")
 	}
 	said, err := s.Run(r.Context(), a.Command(subject, answer))
 	return cmp.Or(said, a.Name+": done"), err

@@ -45,7 +45,7 @@ func static(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, staticFiles, path.Join("static", r.PathValue("name")))
 }
 
-// funcs are those of the templates.
+// funcs are the functions of the templates.
 func (p *pages) funcs(version string) template.FuncMap {
 	return template.FuncMap{
 		"dict":     dict,
@@ -68,19 +68,19 @@ func (p *pages) funcs(version string) template.FuncMap {
 	}
 }
 
-// offer is one act with what its form says.
+// offer is one act with the content of its form.
 type offer struct {
 	act.Act
 	Question, Begin string
 	Loses           []string
-	// About names the subject in the form.
+	// Fields name the subject.
 	Fields map[string]string
 	Long   bool
-	// Label says what it is about, for those who hear the page.
+	// Label names the subject for screen readers.
 	Label string
 }
 
-// offers are the acts that a subject offers.
+// offers returns the acts that a subject offers.
 func offers(s act.Subject) []offer {
 	var all []offer
 	for _, a := range act.Of(s) {
@@ -109,10 +109,10 @@ func offers(s act.Subject) []offer {
 	return all
 }
 
-// mood is a word with the colour of what it means.
+// mood is a word with its colour.
 type mood struct{ Class, Word string }
 
-// doing says how an agent is.
+// doing is the state of an agent.
 func doing(v *view.View, a view.AgentStatus) mood {
 	for i := range v.Incidents {
 		if v.Incidents[i].AgentID == a.ID {
@@ -130,16 +130,16 @@ func doing(v *view.View, a view.AgentStatus) mood {
 	case holds && !a.Alive:
 		return mood{"bad", "not running"}
 	case a.Hook == hook.Active:
-		return mood{"busy", "works"}
+		return mood{"busy", "working"}
 	case holds:
-		return mood{"busy", "starts"}
+		return mood{"busy", "starting"}
 	case a.Alive:
 		return mood{"idle", "idle"}
 	}
 	return mood{"off", "down"}
 }
 
-// stage says where a merge request stands.
+// stage is the state of a merge request.
 func stage(q view.QueueEntry) mood {
 	switch {
 	case q.IsHeld():
@@ -149,18 +149,18 @@ func stage(q view.QueueEntry) mood {
 	case q.Stage != "":
 		return mood{"busy", string(q.Stage)}
 	case q.Waiting != "":
-		return mood{"wait", "waits"}
+		return mood{"wait", "held up"}
 	}
 	return mood{"idle", string(q.Request.Status)}
 }
 
-// standing says where a bead stands.
+// standing is the state of a bead.
 func standing(item *view.WorkItem, now state.Time) mood {
 	switch s := item.Bead.Status; s {
 	case bead.InProgress:
 		return mood{"busy", "in progress"}
 	case bead.Hooked:
-		return mood{"busy", "starts"}
+		return mood{"busy", "starting"}
 	case bead.Done:
 		return mood{"busy", "to land"}
 	case bead.Merged, bead.Closed:
@@ -173,12 +173,12 @@ func standing(item *view.WorkItem, now state.Time) mood {
 		if item.Ready(now) {
 			return mood{"idle", "ready"}
 		}
-		return mood{"off", "waits"}
+		return mood{"off", "waiting"}
 	}
 	return mood{"off", string(item.Bead.Status)}
 }
 
-// told is an event as a few words.
+// told describes an event in a few words.
 func told(e event.Event) string {
 	words := strings.ReplaceAll(strings.ReplaceAll(e.Type, ".", " "), "_", " ")
 	if e.Text == "" {
@@ -187,7 +187,7 @@ func told(e event.Event) string {
 	return words + ": " + e.Text
 }
 
-// dict makes a map of names and values, for templates that want more than one value.
+// dict makes a map of names and values, for templates that need more than one value.
 func dict(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
 		return nil, fmt.Errorf("dict: %d values", len(pairs))

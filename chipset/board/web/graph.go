@@ -200,5 +200,5 @@ func writeGraph(w http.ResponseWriter, g graph) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // nobody to tell
+	_, _ = w.Write(data) // the browser is gone if it fails
 }

@@ -15,11 +15,11 @@ import (
 // guard lets the person in, and nobody else.
 type guard struct {
 	key []byte
-	// reusable is true for a token of a file, which the person keeps.
+	// reusable is true for a token from a file, which works any number of times.
 	reusable bool
-	// hosts are the names that the board goes by, without the port; nil takes every IP address.
+	// hosts are the host names of the board, without the port; nil accepts every IP address.
 	hosts []string
-	// spent is called with each new token, when the one before has been used.
+	// spent is called with each new token, when the previous one has been used.
 	spent func(token string)
 
 	mu    sync.Mutex
@@ -28,8 +28,9 @@ type guard struct {
 
 const cookieName = "chipset_board"
 
-// newGuard makes a guard for a token; "" makes one that works once. The cookie is made from
-// the token of a file, or else from a key, or, where that is "", from nothing that lasts.
+// newGuard makes a guard for a token; "" makes tokens that work once. The secrets of the
+// cookie and the folder are derived from the token of a file, or else from a key, or else
+// from a random one.
 func newGuard(token, key string, hosts []string) *guard {
 	g := &guard{key: secret(), hosts: hosts, reusable: token != "", token: token}
 	if lasting := cmp.Or(token, key); lasting != "" {
@@ -57,22 +58,21 @@ func (g *guard) derived(purpose string) string {
 	return text(mac.Sum(nil))
 }
 
-// folder is the path below which everything lies.
+// folder is the path of all pages.
 func (g *guard) folder() string { return "/" + g.derived("folder")[:16] }
 
 func (g *guard) csrf() string { return g.derived("csrf") }
 
 func same(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
 
-// current is the token that opens the board now.
+// current returns the token that opens the board now.
 func (g *guard) current() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.token
 }
 
-// admit takes a token, and reports whether it opens the board. One that works once is
-// replaced.
+// admit reports whether a token opens the board. A token that works once is replaced.
 func (g *guard) admit(token string) bool {
 	g.mu.Lock()
 	ok := same(token, g.token)
@@ -88,7 +88,7 @@ func (g *guard) admit(token string) bool {
 	return ok
 }
 
-// headers are those of every answer.
+// headers sets the headers of every response.
 func headers(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; "+
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
@@ -101,21 +101,22 @@ func headers(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// wrap lets requests through that the person's browser sends from the board's own pages.
+// wrap passes on requests that the person's browser sends from the board's own pages, and
+// refuses all others.
 func (g *guard) wrap(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers(w.Header())
 		switch {
 		case !g.knownHost(r.Host):
-			refuse(w, http.StatusMisdirectedRequest, "This is not an address of the board.")
+			refuse(w, http.StatusMisdirectedRequest, "The board is not at this address.")
 		case !ownSite(r):
 			refuse(w, http.StatusForbidden, "The request comes from another page.")
 		case r.URL.Path == "/":
 			g.enter(w, r)
 		case !g.knows(r):
-			refuse(w, http.StatusUnauthorized, "Open the address that chipset board --web has printed. It works once; after that it prints the next one.")
+			refuse(w, http.StatusUnauthorized, notAdmitted)
 		case r.Method == http.MethodPost && !g.mayChange(w, r):
-			refuse(w, http.StatusForbidden, "The form is not one of this board's. Load the page again.")
+			refuse(w, http.StatusForbidden, "The form is not from this board. Load the page again.")
 		case r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodHead:
 			refuse(w, http.StatusMethodNotAllowed, "Only GET and POST.")
 		default:
@@ -124,28 +125,31 @@ func (g *guard) wrap(inner http.Handler) http.Handler {
 	})
 }
 
+// notAdmitted is the answer without a token or a cookie.
+const notAdmitted = "Open the address that chipset board --web has printed last. Each address works once."
+
 // enter exchanges a token for the cookie.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	token := r.URL.Query().Get("token")
 	if r.Method != http.MethodGet || token == "" || !g.admit(token) {
-		refuse(w, http.StatusUnauthorized, "Open the address that chipset board --web has printed. It works once; after that it prints the next one.")
+		refuse(w, http.StatusUnauthorized, notAdmitted)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: g.derived("session"), Path: g.folder() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	// A redirect from an address that was opened by another program would not send the cookie
-	// that it sets; a page of the board's own that goes on does.
+	// If another program opened the address, the browser would not send the new cookie after a
+	// redirect; after a refresh of the board's own page it does.
 	w.Header().Set("Refresh", "0; url="+g.folder()+"/")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write([]byte(`<!doctype html><html lang="en"><title>chipset</title><p><a href="` + g.folder() + `/">Open the board</a></p></html>`))
 }
 
-// knows reports whether a request holds the cookie.
+// knows reports whether a request has the cookie.
 func (g *guard) knows(r *http.Request) bool {
 	c, err := r.Cookie(cookieName)
 	return err == nil && strings.HasPrefix(r.URL.Path, g.folder()+"/") && same(c.Value, g.derived("session"))
 }
 
-// maxForm bounds what a form may send, in bytes.
+// maxForm bounds a form, in bytes.
 const maxForm = 1 << 20
 
 // mayChange reports whether a POST comes from a form of the board.
@@ -154,8 +158,8 @@ func (g *guard) mayChange(w http.ResponseWriter, r *http.Request) bool {
 	return r.Header.Get("Origin") == "http://"+r.Host && same(r.PostFormValue("csrf"), g.csrf())
 }
 
-// ownSite reports whether a request comes from the board's own pages, or from the person
-// who has typed its address.
+// ownSite reports whether a request comes from the board's own pages, or from an address
+// that the person typed or opened.
 func ownSite(r *http.Request) bool {
 	if o := r.Header.Get("Origin"); o != "" && o != "http://"+r.Host {
 		return false
@@ -164,12 +168,12 @@ func ownSite(r *http.Request) bool {
 	case "", "none", "same-origin":
 		return true
 	}
-	// A link in a mail or a chat may lead to the token's address, and to nothing else.
+	// A link in a mail or a chat may lead to the address with the token, and to no other.
 	return r.URL.Path == "/" && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
-// knownHost reports whether a Host header names the board. A page of another site whose
-// name was made to lead here names itself.
+// knownHost reports whether a Host header names the board. With DNS rebinding it would name
+// another site.
 func (g *guard) knownHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

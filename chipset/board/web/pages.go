@@ -52,19 +52,19 @@ func newPages(s *Server) (*pages, error) {
 	return p, nil
 }
 
-// page is what every template gets.
+// page is the data of every template.
 type page struct {
 	Base, CSRF, Title, Here string
 	View                    *view.View
 	// Pace is the least time between two refreshes, in milliseconds; 0 is usualPace.
 	Pace int
-	// Data is the page's own.
+	// Data is the data of the page itself.
 	Data any
 }
 
 const (
 	usualPace = 50
-	// beadPace is that of a bead's page, for which all records are read.
+	// beadPace is for a bead's page, which reads all records.
 	beadPace = 1000
 )
 
@@ -80,10 +80,10 @@ func (p *pages) show(w http.ResponseWriter, name string, pg page) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(out.Bytes()) // nobody to tell
+	_, _ = w.Write(out.Bytes()) // the browser is gone if it fails
 }
 
-// fail writes the error page of a page that can't be shown.
+// fail writes an error page.
 func (p *pages) fail(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	if errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrBadID) {
@@ -93,7 +93,7 @@ func (p *pages) fail(w http.ResponseWriter, err error) {
 	p.show(w, "done", page{Title: "Not shown", View: p.s.live.view(), Data: doneData{Failed: true, Text: err.Error()}})
 }
 
-// look is the view now. What can't be read is a warning of it.
+// look returns the present view. Errors are among its warnings.
 func (p *pages) look(r *http.Request) *view.View {
 	v, _ := p.s.live.look(r.Context())
 	return v
@@ -105,7 +105,7 @@ func (l *live) view() *view.View {
 	return l.model.View()
 }
 
-// boardData is what the board shows beside the view.
+// boardData is what the board shows in addition to the view.
 type boardData struct {
 	Work   []*view.WorkItem
 	Hidden int
@@ -136,7 +136,7 @@ func (p *pages) board(w http.ResponseWriter, r *http.Request) {
 	p.show(w, "board", page{Title: "Board", Here: "board", View: v, Data: &d})
 }
 
-// rank says how near a bead is to its end.
+// rank sorts beads by how near they are to their end.
 func rank(item *view.WorkItem, now state.Time) int {
 	switch s := item.Bead.Status; {
 	case s == bead.InProgress || s == bead.Hooked:
@@ -309,7 +309,7 @@ type mailData struct {
 
 func (p *pages) mail(w http.ResponseWriter, r *http.Request) {
 	v := p.look(r)
-	all, _, err := p.s.Rig.Mailbox(state.Human).List() // what can't be read is a warning of the view
+	all, _, err := p.s.Rig.Mailbox(state.Human).List() // unreadable messages are warnings of the view
 	if err != nil {
 		p.fail(w, err)
 		return

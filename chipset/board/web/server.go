@@ -13,7 +13,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Options are what a board needs of whoever starts it.
+// Options are what a board needs from its caller.
 type Options struct {
 	Rig *rig.Rig
 	// Watcher tells of changes; without one the board looks every second.

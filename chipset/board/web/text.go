@@ -14,12 +14,12 @@ import (
 
 // textData is a long text, line by line.
 type textData struct {
-	// About says what it is.
+	// About is what the text is.
 	About string
 	Lines []textLine
-	// Cut is true where the text is longer.
+	// Cut is true if the text is longer.
 	Cut bool
-	// None says why there is nothing.
+	// None is shown if there is no text.
 	None string
 }
 
@@ -33,7 +33,8 @@ const (
 	lineLength = 4000
 )
 
-// cleaned is text of several lines without what would turn the direction of others.
+// cleaned removes control characters and changes of the writing direction from a text of
+// several lines.
 func cleaned(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -50,7 +51,7 @@ func (t *textData) add(tone view.Tone, line string) {
 	t.Lines = append(t.Lines, textLine{toneClass(tone), cleaned(line)})
 }
 
-// transcriptOf is the end of what the worker of an agent or of a bead prints, or printed last.
+// transcriptOf returns the end of the transcript of the present or last worker of an agent or a bead.
 func (s *Server) transcriptOf(v *view.View, agent state.AgentID, id state.BeadID) (*textData, error) {
 	t := &textData{None: "There is no transcript yet."}
 	session, err := view.SessionOf(s.Rig, agent, id)
@@ -74,7 +75,7 @@ func (s *Server) transcriptOf(v *view.View, agent state.AgentID, id state.BeadID
 	return t, err
 }
 
-// toneClass is the class of a line of a transcript or of a patch.
+// toneClass is the CSS class of a line of a transcript or a patch.
 func toneClass(t view.Tone) string {
 	switch t {
 	case view.Plain:
@@ -93,7 +94,7 @@ func toneClass(t view.Tone) string {
 	return ""
 }
 
-// diffOf is what a bead has changed by now, or what has landed of it.
+// diffOf returns the changes of a bead, or what landed of them.
 func (s *Server) diffOf(ctx context.Context, id state.BeadID) (*textData, error) {
 	t := &textData{None: "Nothing has been changed yet."}
 	c, err := view.ChangesOf(ctx, s.Rig, id)

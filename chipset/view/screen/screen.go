@@ -1,5 +1,5 @@
-// Package screen writes lines and tables for a terminal. All text is cleaned of
-// what a terminal would obey, because it comes from files and agents.
+// Package screen writes lines and tables for a terminal. It removes control characters from
+// all text, because text comes from files and agents.
 package screen
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Options say how a screen is written. The zero value is plain text.
+// Options say how to write a screen. The zero value is plain text.
 type Options struct {
-	// Width is where lines are cut, in columns; 0 does not cut.
+	// Width is the most columns of a line; 0 is no limit.
 	Width int
 	// Colour allows escape sequences.
 	Colour bool
@@ -29,19 +29,19 @@ func Plain(text string) Cell { return Cell{text, ""} }
 // Bold is a name or a title.
 func Bold(text string) Cell { return Cell{text, "1"} }
 
-// Dim is text of less weight.
+// Dim is text that matters less.
 func Dim(text string) Cell { return Cell{text, "2"} }
 
-// Red is what needs a person.
+// Red is for what needs a person.
 func Red(text string) Cell { return Cell{text, "31"} }
 
-// Green is what is well.
+// Green is for what is fine.
 func Green(text string) Cell { return Cell{text, "32"} }
 
-// Yellow is what a person should look at.
+// Yellow is for what a person should look at.
 func Yellow(text string) Cell { return Cell{text, "33"} }
 
-// Screen collects a text.
+// Screen collects text.
 type Screen struct {
 	opts Options
 	out  strings.Builder
@@ -72,10 +72,10 @@ func (s *Screen) Table(indent string, rows [][]Cell) {
 	}
 }
 
-// leastColumn is the width below which a column is not cut for others.
+// leastColumn is the width below which no column is cut.
 const leastColumn = 8
 
-// fit takes from the widest columns what a line has more than the screen.
+// fit narrows the widest columns until a line fits the screen.
 func (s *Screen) fit(widths []int, indent int) {
 	total := indent + gap*(len(widths)-1)
 	for _, w := range widths {
@@ -89,13 +89,13 @@ func (s *Screen) fit(widths []int, indent int) {
 			}
 		}
 		if len(widths) == 0 || widths[widest] <= leastColumn {
-			return // the ends of lines are cut then
+			return // Row cuts the ends of the lines
 		}
 		widths[widest]--
 	}
 }
 
-// gap is what stands between two columns.
+// gap is the space between two columns.
 const gap = 2
 
 // Row writes one line whose columns have at least the given widths.
@@ -124,7 +124,7 @@ func (s *Screen) Row(indent string, row []Cell, widths []int) {
 	s.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
-// Heading writes the first line of a section after an empty one.
+// Heading writes an empty line and the first line of a section.
 func (s *Screen) Heading(title, rest string) {
 	s.out.WriteString("\n" + s.paint(Bold(title)))
 	if rest != "" {
@@ -157,10 +157,10 @@ func (s *Screen) Wrap(indent string, text Cell) {
 // Blank writes an empty line.
 func (s *Screen) Blank() { s.out.WriteString("\n") }
 
-// String is what was collected.
+// String returns the collected text.
 func (s *Screen) String() string { return s.out.String() }
 
-// Flush writes what was collected.
+// Flush writes the collected text.
 func (s *Screen) Flush(w io.Writer) error {
 	_, err := io.WriteString(w, s.out.String())
 	return err
@@ -173,7 +173,7 @@ func (s *Screen) paint(c Cell) string {
 	return "\x1b[" + c.style + "m" + c.text + "\x1b[0m"
 }
 
-// cut shortens text so that a line that has used that much already fits.
+// cut shortens text so that it fits behind so many used columns of a line.
 func (s *Screen) cut(text string, used int) string {
 	room := s.opts.Width - used
 	if s.opts.Width <= 0 || length(text) <= room {
@@ -188,8 +188,8 @@ func (s *Screen) cut(text string, used int) string {
 // length is the width of a text in columns: a Chinese character has two.
 func length(s string) int { return ansi.StringWidth(s) }
 
-// OfStatus is the status of a bead or a merge request in the colour of its meaning: what waits for a
-// person or is reworked is red, what landed green, what is over dim.
+// OfStatus is the status of a bead or a merge request in a colour: red if a person or the mayor has to
+// act, green if it landed, dim if it is over.
 func OfStatus(status string) Cell {
 	word, _, _ := strings.Cut(status, ":")
 	switch word {
@@ -203,8 +203,8 @@ func OfStatus(status string) Cell {
 	return Plain(status)
 }
 
-// Clean makes one line of text that a terminal shows and does not obey: no control
-// characters, no turned writing direction, no second line.
+// Clean makes text safe for one line of a terminal: it removes control characters and
+// changes of the writing direction, and turns line breaks into spaces.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r == '\r' {
@@ -214,8 +214,8 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Printable returns r, or -1 where a terminal would obey it, or it would turn the
-// direction of the text around it. It is for strings.Map.
+// Printable returns r, or -1 if r is a control character or changes the writing direction.
+// It is for strings.Map.
 func Printable(r rune) rune {
 	if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 		return -1
@@ -223,7 +223,7 @@ func Printable(r rune) rune {
 	return r
 }
 
-// Age says a duration the way people do: 5s, 12m, 3h 20m, 2d 4h.
+// Age returns a duration as people write it: 5s, 12m, 3h 20m, 2d 4h.
 func Age(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d < 0:
@@ -238,7 +238,7 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// Bar draws how much of a whole is done.
+// Bar draws a progress bar.
 func Bar(done, all, width int) string {
 	if all <= 0 {
 		return "[" + strings.Repeat("-", width) + "]"
