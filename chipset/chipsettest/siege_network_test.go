@@ -89,7 +89,7 @@ func layNetwork(t *testing.T, bin string) {
 		Env: []string{"ALLOWED=" + port, "CLOSED=" + closed, "MACHINE=" + machine}})
 	s.doActs(networkActs())
 	for _, host := range []string{"example.org", "169.254.169.254", "localhost:" + closed} {
-		if inbox := s.Chipset("inbox"); strings.Count(inbox, "wanted "+host+"\n") != 1 {
+		if inbox := s.Chipset("inbox"); strings.Count(inbox, "wanted to connect to "+host+"\n") != 1 {
 			t.Errorf("the person is not told once of %s:\n%s", host, inbox)
 		}
 	}
