@@ -164,7 +164,7 @@ func disturb(w *chipsettest.World, rnd *rand.Rand) {
 	switch rnd.IntN(6) {
 	case 0:
 		try("stash", "-u") // may be cut short by a lock, with everything stashed already
-		w.Eventually(10*time.Second, "git stash pop", func() bool {
+		w.Eventually(patience, "git stash pop", func() bool {
 			list, err := w.TryGit("stash", "list")
 			return err == nil && (list == "" || try("stash", "pop"))
 		})
@@ -173,7 +173,7 @@ func disturb(w *chipsettest.World, rnd *rand.Rand) {
 	case 2:
 		if try("switch", "-q", "-C", "elsewhere") {
 			try("commit", "-q", "--allow-empty", "-m", "elsewhere")
-			w.Eventually(10*time.Second, "git switch -", func() bool { return try("switch", "-q", "-") })
+			w.Eventually(patience, "git switch -", func() bool { return try("switch", "-q", "-") })
 		}
 	}
 }

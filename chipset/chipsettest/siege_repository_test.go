@@ -75,7 +75,7 @@ func layRepository(s *siege, a repositoryAct) {
 	for _, args := range commands {
 		begun := time.Now()
 		out, code := s.Try(args...)
-		if code == 0 || time.Since(begun) > time.Minute {
+		if code == 0 || time.Since(begun) > hang {
 			s.Errorf("chipset %v: exit %d after %s\n%s", args, code, time.Since(begun), out)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // polecatPatience bounds every wait for a worker; it is reached only by a failure.
-const polecatPatience = 30 * time.Second
+const polecatPatience = time.Minute
 
 const alpha state.AgentID = "polecat-alpha"
 

@@ -35,7 +35,7 @@ type mill struct {
 }
 
 // patience bounds every wait for another process; it is reached only by a failure.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // newMill makes a repository whose definition has the given merge section, one
 // line or more of YAML, or none at all for "".

@@ -14,7 +14,7 @@ import (
 )
 
 // patience bounds every wait for another process; it is reached only by a failure.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
