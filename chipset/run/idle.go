@@ -33,7 +33,12 @@ type Waiting struct {
 }
 
 func (w *Waiting) Error() string {
-	return "the rig is idle, but waits for you: " + strings.Join(w.Beads, "; ")
+	const most = 3
+	text := "the rig is idle, but waits for you: " + strings.Join(w.Beads[:min(most, len(w.Beads))], "; ")
+	if more := len(w.Beads) - most; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }
 
 // stillness is how long nothing may have happened in a rig that only waits for a

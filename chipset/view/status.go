@@ -350,13 +350,8 @@ func (s *Status) addMail(m *Model) {
 func (s *Status) addWarnings(m *Model) {
 	s.Warnings = append(s.Warnings, m.around.warnings...)
 	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
-	waiting := s.Beads[bead.Open] + s.Beads[bead.Hooked] + s.Beads[bead.InProgress] + s.Beads[bead.Failed]
-	if waiting > 0 {
-		s.warnUnlessAlive(m, m.r.Mayor(), "no work is assigned")
-	}
-	if slices.ContainsFunc(s.Queue, func(q QueueEntry) bool { return q.Request.Status != mergequeue.Conflicted }) {
-		s.warnUnlessAlive(m, m.r.Refinery(), "nothing lands")
-	}
+	waiting := s.Beads[bead.Open]+s.Beads[bead.Hooked]+s.Beads[bead.InProgress]+s.Beads[bead.Failed] > 0
+	landing := slices.ContainsFunc(s.Queue, func(q QueueEntry) bool { return q.Request.Status != mergequeue.Conflicted })
 	var down []string
 	for _, a := range s.Agents {
 		if a.Role == agent.Polecat && !a.Alive && (a.Hook == hook.Pending || a.Hook == hook.Active) {
@@ -365,6 +360,18 @@ func (s *Status) addWarnings(m *Model) {
 		if a.Hook == hookCorrupt {
 			add("the hook of %s is missing or can't be read: chipset doctor says why", a.ID)
 		}
+	}
+	if len(m.alive) == 0 {
+		if waiting || landing || len(down) > 0 {
+			add("the rig is not running: chipset up starts it")
+		}
+		waiting, landing, down = false, false, nil // that says it all
+	}
+	if waiting {
+		s.warnUnlessAlive(m, m.r.Mayor(), "no work is assigned")
+	}
+	if landing {
+		s.warnUnlessAlive(m, m.r.Refinery(), "nothing lands")
 	}
 	if len(down) > 0 {
 		add("%s not running although there is work on the hook: %s (chipset up starts the rig)", wording.Count(len(down), "polecat"), wording.JoinFirst(down, 3))

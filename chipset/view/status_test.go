@@ -161,6 +161,13 @@ func TestStatusWarnsOfWorkNobodyDoes(t *testing.T) {
 	s, err := GetStatus(t.Context(), f.Rig)
 	rigtest.Must(t, err)
 	all := strings.Join(s.Warnings, "\n")
+	if !strings.Contains(all, "the rig is not running: chipset up starts it") || strings.Contains(all, "mayor") || strings.Contains(all, "polecat-alpha") {
+		t.Errorf("of a rig that is down: %s", all)
+	}
+	f.Run("refinery")
+	s, err = GetStatus(t.Context(), f.Rig)
+	rigtest.Must(t, err)
+	all = strings.Join(s.Warnings, "\n")
 	for _, want := range []string{"mayor is not running", "1 polecat not running although there is work on the hook: polecat-alpha (gt-aaaaa)", "the hook of polecat-bravo is missing or can't be read"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in %s", want, all)

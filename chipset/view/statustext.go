@@ -48,7 +48,10 @@ func (s *Status) writeHead(out *screen.Screen) {
 	}
 	rows = append(rows, []screen.Cell{screen.Dim("tested by"), screen.Plain(cmp.Or(s.Test, "nothing"))})
 	for i := range s.Pauses {
-		rows = append(rows, []screen.Cell{screen.Dim("paused"), screen.Yellow(s.Pauses[i].String())})
+		p := &s.Pauses[i]
+		if !slices.ContainsFunc(s.Needs, func(n Need) bool { return n.Scope == p.Scope }) { // which says the same
+			rows = append(rows, []screen.Cell{screen.Dim("paused"), screen.Yellow(p.String())})
+		}
 	}
 	if spent := s.Spent.String(); spent != "" {
 		rows = append(rows, []screen.Cell{screen.Dim("today"), screen.Plain(spent + " in " + wording.Count(s.Spent.Attempts, "attempt"))})

@@ -65,7 +65,7 @@ func TestFailForgets(t *testing.T) {
 		t.Errorf("%d tries are kept, the last of %v", len(p.Tried), p.Tried[len(p.Tried)-1].At)
 	}
 	must(t, p.Admit([]state.BeadID{"gt-3"}, at(100)))
-	if !strings.Contains(p.Head(), "gt-3 is the probe") {
+	if !strings.Contains(p.Head(), "gt-3 is trying it now") {
 		t.Error(p.Head())
 	}
 }

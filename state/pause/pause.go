@@ -224,14 +224,14 @@ func (p *Pause) Room(now state.Time) int {
 // Head says in one line what is paused, and what comes next.
 func (p *Pause) Head() string {
 	if p.Status == Ramping {
-		return fmt.Sprintf("%s is resuming, %d at a time", p.Scope, p.Width)
+		return fmt.Sprintf("%s is starting again, %d at a time", p.Scope, p.Width)
 	}
 	paused := fmt.Sprintf("%s has been paused since %s", p.Scope, p.Since.Local().Format(time.TimeOnly))
 	switch {
 	case p.Check != "":
 		return paused
 	case len(p.Admitted) > 0:
-		return paused + ", " + string(p.Admitted[0]) + " is the probe"
+		return paused + ", " + string(p.Admitted[0]) + " is trying it now"
 	}
 	return paused + ", next try at " + p.Until.Local().Format(time.TimeOnly)
 }
