@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/state"
 )
@@ -46,6 +48,8 @@ func WithHint(err error, hint string) error {
 	return &hinted{err, hint}
 }
 
+const diskFull = "free some space on the disk, and run the command again; nothing is lost"
+
 // HintFor returns the hint that an error carries, else the one for its kind, or "".
 func HintFor(err error) string {
 	var h interface{ Hint() string }
@@ -63,6 +67,8 @@ func HintFor(err error) string {
 		{rig.ErrUntrusted, "chipset trust shows what it would run, and takes it over; a rig of another user is theirs to run"},
 		{state.ErrCorrupt, "chipset doctor lists everything that can't be read"},
 		{state.ErrLockTimeout, "chipset status shows which processes are alive"},
+		{unix.ENOSPC, diskFull}, {unix.EDQUOT, diskFull},
+		{unix.EROFS, "make the file system writable, and run the command again; nothing is lost"},
 	} {
 		if errors.Is(err, row.is) {
 			return row.hint

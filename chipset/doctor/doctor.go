@@ -268,6 +268,11 @@ func Standing(found []Finding) int {
 	return n
 }
 
+// Repairable reports whether --fix can repair one of the findings.
+func Repairable(found []Finding) bool {
+	return slices.ContainsFunc(found, func(f Finding) bool { return !f.Fixed && !strings.HasPrefix(f.Repair, byHand) })
+}
+
 // settle runs a check, again and again, and returns the findings that stay.
 func settle(ctx context.Context, r *rig.Rig, look check, p patience) ([]finding, error) {
 	seen, err := look(ctx, r)

@@ -65,15 +65,15 @@ func runDoctor(ctx context.Context, opts doctorOptions, a *app) error {
 		return cmp.Or(err, printErr)
 	}
 	if n := doctor.Standing(found); n > 0 {
-		return exitWith(codeCorrupt, withHint(fmt.Errorf("doctor: %s in the state tree", wording.Count(n, "error")), doctorHint(opts)))
+		return exitWith(codeCorrupt, withHint(fmt.Errorf("doctor: %s", wording.Count(n, "error")), doctorHint(opts, found)))
 	}
 	return nil
 }
 
 // doctorHint says what to do next.
-func doctorHint(opts doctorOptions) string {
-	if opts.fix {
-		return "what is left needs a person; each line says what it waits for"
+func doctorHint(opts doctorOptions, found []doctor.Finding) string {
+	if opts.fix || !doctor.Repairable(found) {
+		return "chipset can't repair what is left: do what the lines with → say"
 	}
 	return "chipset doctor --fix repairs what can be repaired without loss"
 }
