@@ -16,17 +16,17 @@ import (
 	"github.com/gastown-chipset/chipset/state/bench"
 )
 
-// dirtied is the size of the file that is written over and over beside a series,
-// and dirtyPause the pause after each part of it, so that the page cache is never
-// clean and the disk is not all that is measured.
+// dirtied is the size of the file that is overwritten again and again during a series,
+// and dirtyPause the pause after each part, so that the page cache is never clean but the
+// disk is not saturated.
 const (
 	dirtied    = 32 << 20
 	dirtyPart  = 256 << 10
 	dirtyPause = 5 * time.Millisecond
 )
 
-// dirty keeps the page cache of the scratch folder's file system busy until stop,
-// as builds and tests do: nothing of it is ever synced.
+// dirty keeps the page cache of the scratch folder's file system dirty until stop, as
+// builds and tests do: it never syncs.
 func (y *yard) dirty() (stop func() error, err error) {
 	f, err := os.OpenFile(filepath.Join(y.scratch, "dirty"), os.O_WRONLY|os.O_CREATE, 0o644) //nolint:forbidigo // not state: what others write
 	if err != nil {
@@ -65,7 +65,7 @@ func (y *yard) dirtySends(ctx context.Context, senders, total, rounds int) (Send
 // Command starts a process of this program for a measurement, with arguments.
 type Command func(ctx context.Context, args ...string) *exec.Cmd
 
-// crowd measures processes of one sender each.
+// crowd measures several processes with one sender each.
 func (y *yard) crowd(ctx context.Context, processes, total, rounds int, command Command) (SendRow, error) {
 	row := SendRow{Senders: 1, Processes: processes}
 	var plain, own, ratio []float64
@@ -123,14 +123,14 @@ func (y *yard) crowdOnce(ctx context.Context, processes, total int, own bool, co
 	return float64(total/processes*processes) / time.Since(began).Seconds(), errors.Join(errs...)
 }
 
-// child is a process that sends.
+// child is the process of a sender.
 type child struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// begin returns when the process is ready to send.
+// begin starts a sender, and returns when it is ready to send.
 func begin(cmd *exec.Cmd) (*child, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -158,13 +158,13 @@ func (c *child) wait(word string) error {
 }
 
 func (c *child) end() error {
-	_ = c.in.Close() // which ends one that still waits
+	_ = c.in.Close() // this ends a sender that is still waiting
 	return c.cmd.Wait()
 }
 
-// Sender is a sender's process of a measurement. how is "plain", or the root of the
-// tree; from in, it waits for a line, and says on out when it is ready and when it
-// has sent n messages into dir, the names of which hold the process's number.
+// Sender is a sender in a process of its own. how is "plain", or the root of the tree. It
+// prints "ready", waits for a line on in, sends n messages into dir, whose names contain
+// number, and prints "done".
 func Sender(how, dir, number string, n int, in io.Reader, out io.Writer) error {
 	m := Message(recipient, 0)
 	data, err := m.Encode(1 << 16)
@@ -184,9 +184,9 @@ func Sender(how, dir, number string, n int, in io.Reader, out io.Writer) error {
 		}
 		send = bench.OwnNamed(tree, state.Path(dir), number+"-", data)
 	}
-	_, _ = fmt.Fprintln(out, "ready") // who does not hear it sends nothing
+	_, _ = fmt.Fprintln(out, "ready") // if it fails, no line comes either
 	if !bufio.NewScanner(in).Scan() {
-		return nil // nobody measures any more
+		return nil // the measurement was ended
 	}
 	for i := range n {
 		if err := send(i); err != nil {

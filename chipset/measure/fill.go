@@ -1,6 +1,6 @@
-// Package measure finds out what a rig costs on the disk it lies on, each figure
-// beside a baseline taken in the same run. `chipset bench` prints what it finds;
-// the benchmarks beside it measure what needs no person's disk.
+// Package measure measures what a rig costs on a given disk, each figure together with a
+// baseline from the same run. `chipset bench` prints the results; the benchmarks of this
+// package measure what does not depend on the disk.
 package measure
 
 import (
@@ -17,28 +17,27 @@ import (
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
-// Size says what lies around in a rig.
+// Size is the amount of records in a rig.
 type Size struct {
 	// Agents are polecats, idle, each with a hook and an empty mailbox.
 	Agents int
-	// Open beads wait, and Landed ones have landed, each with its merge request
-	// and the record of its attempt.
+	// Open and Landed are numbers of beads. Landed ones have a merge request and the record of an attempt.
 	Open, Landed int
-	// Blocked beads are open and wait for one that waits for a person.
+	// Blocked is the number of open beads that wait for a blocked one.
 	Blocked int
-	// Messages lie in the mailbox of To, the newest Unread of them unread, and
-	// Archived more in its archive.
+	// Messages is the number of messages in the mailbox of To, the newest Unread of them unread;
+	// Archived that in its archive.
 	To                         state.AgentID
 	Messages, Unread, Archived int
 }
 
-// waiting is the bead that blocked ones wait for.
+// waiting is the blocked bead that others wait for.
 const waiting state.BeadID = "mb-first"
 
-// began is when everything that Fill makes happened.
+// began is the time of everything that Fill makes.
 func began() time.Time { return time.Date(2026, 3, 5, 10, 30, 0, 0, time.UTC) }
 
-// Fill puts what size says into a tree.
+// Fill puts the records of size into a tree.
 func Fill(ctx context.Context, t *state.Tree, size Size) error {
 	var f filler
 	at := state.At(began())
@@ -79,7 +78,7 @@ func Fill(ctx context.Context, t *state.Tree, size Size) error {
 	return ctx.Err()
 }
 
-// Message is one of about 500 bytes, the i-th to somebody.
+// Message returns the i-th message to a recipient, of about 500 bytes.
 func Message(to state.AgentID, i int) mail.Message {
 	return mail.Message{From: "measurer", To: to, Type: mail.Coordination, Subject: fmt.Sprintf("measured message %d", i), Priority: mail.Normal,
 		Body:      "The quick brown fox jumps over the lazy dog, and the lazy dog, who has seen it before, does not look up from its bowl. " + "What was measured here is written down elsewhere; this text is only as long as messages of agents often are.",

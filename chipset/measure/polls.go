@@ -12,18 +12,18 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// PollRow is what it takes to find 10 unread messages, in milliseconds.
+// PollRow is the time to find 10 unread messages, in milliseconds.
 type PollRow struct {
 	Messages int `json:"messages"`
-	// Naive reads and parses every file, Running is a fetch of a role that runs,
-	// First a command's look with nothing remembered, Again its next one.
+	// Naive reads and parses every file, Running is a fetch of a running role, First a
+	// command without a cache, Again the next command.
 	Naive   float64 `json:"naive_ms"`
 	Running float64 `json:"running_ms"`
 	First   float64 `json:"first_ms"`
 	Again   float64 `json:"again_ms"`
 }
 
-// pollUnread is how many of a mailbox's messages are unread.
+// pollUnread is the number of unread messages in a mailbox.
 const pollUnread = 10
 
 // poll measures a mailbox of n messages.
@@ -48,7 +48,7 @@ func (y *yard) poll(ctx context.Context, n, rounds int) (PollRow, error) {
 	if row.First, err = times(1, func() error { return look(mail.NewMailbox(y.tree, owner)) }); err != nil {
 		return row, err
 	}
-	// What changed a moment ago is looked at again: wait until it is settled.
+	// Files that changed a moment ago are read again: wait until they are old enough.
 	select {
 	case <-ctx.Done():
 		return row, ctx.Err()
@@ -72,7 +72,7 @@ func (y *yard) poll(ctx context.Context, n, rounds int) (PollRow, error) {
 	return row, err
 }
 
-// naive is a poll as it is usually written: read all, parse all, keep the unread.
+// naive is a poll as it is usually written: read and parse all files, keep the unread.
 func naive(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func naive(dir string) error {
 	return nil
 }
 
-// times is the median duration of some calls, in milliseconds.
+// times returns the median duration of some calls, in milliseconds.
 func times(n int, call func() error) (float64, error) {
 	var took []float64
 	for range n {

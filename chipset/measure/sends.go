@@ -12,7 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bench"
 )
 
-// recipient is who the measured mail goes to.
+// recipient gets the measured mail.
 const recipient state.AgentID = "recipient"
 
 // yard is a scratch tree to measure on.
@@ -40,7 +40,7 @@ func newYard(ctx context.Context, scratch string, clock state.Clock) (*yard, err
 	return &yard{scratch: scratch, tree: tree, sender: mail.NewSender(tree, agents, clock, 0), data: data}, err
 }
 
-// folder is a fresh one for each series.
+// folder makes a new folder for a series.
 func (y *yard) folder() (string, error) {
 	y.series++
 	return bench.Folder(y.scratch, fmt.Sprintf("plain-%d", y.series))
@@ -88,17 +88,17 @@ func (y *yard) fresh() state.Path {
 	return mail.Dir.Join(fmt.Sprintf("own-%d", y.series))
 }
 
-// SendRow is how many messages of 500 bytes become durable in a second.
+// SendRow is the number of messages of 500 bytes that become durable in a second.
 type SendRow struct {
 	// Senders at once in each process; 0 is one batch.
 	Senders int `json:"senders"`
-	// Processes is how many there are where it is more than this one.
+	// Processes is how many processes send, 0 for this one alone.
 	Processes int `json:"processes,omitempty"`
-	// Dirty: others write beside it, and do not sync.
+	// Dirty is true if other data is written at the same time, without syncing it.
 	Dirty bool `json:"dirty_page_cache,omitempty"`
-	// Plain is the plain protocol before and after the others, in the same run.
+	// Plain is the plain protocol, measured before and after the others in the same run.
 	Plain float64 `json:"plain_per_second"`
-	// Cheapest is the bare loop of the cheapest calls, for one sender alone.
+	// Cheapest is a bare loop of the cheapest system calls, only for one sender.
 	Cheapest float64 `json:"cheapest_per_second,omitempty"`
 	Own      float64 `json:"own_per_second"`
 	// Ratio is Own to Plain, OfCheapest Own to Cheapest: medians of the rounds'
@@ -107,7 +107,7 @@ type SendRow struct {
 	OfCheapest float64 `json:"of_cheapest,omitempty"`
 }
 
-// sends measures one number of senders, in rounds.
+// sends measures a number of senders, in rounds.
 func (y *yard) sends(ctx context.Context, senders, total, rounds int) (SendRow, error) {
 	row := SendRow{Senders: senders}
 	var plain, cheapest, own, ratio, of []float64
@@ -152,7 +152,7 @@ func (y *yard) sends(ctx context.Context, senders, total, rounds int) (SendRow, 
 
 func median(of []float64) float64 { return quantile(of, 0.5) }
 
-// quantile is the value below which a share of all lies, 0 of none.
+// quantile returns the value below which a share of all values is, 0 if there are none.
 func quantile(of []float64, share float64) float64 {
 	if len(of) == 0 {
 		return 0

@@ -15,16 +15,15 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// WakeRow is the time until the recipient, who slept, holds a message in hand,
-// in milliseconds.
+// WakeRow is the time until a sleeping recipient has a message, in milliseconds.
 type WakeRow struct {
 	Between string `json:"between"`
-	// From the sender's acknowledgement on: 0 when the recipient was faster, for a
-	// name can be seen a moment before it is durable.
+	// From the acknowledgement on: 0 if the recipient was faster, because a name is visible
+	// a moment before it is durable.
 	P50   float64 `json:"p50_ms"`
 	P99   float64 `json:"p99_ms"`
 	Worst float64 `json:"worst_ms"`
-	// From the beginning of the send on, which takes Send itself.
+	// From the start of the send on; Send is how long the send itself takes.
 	Whole50 float64 `json:"whole_p50_ms"`
 	Whole99 float64 `json:"whole_p99_ms"`
 	Send    float64 `json:"send_p50_ms"`
@@ -34,7 +33,7 @@ type WakeRow struct {
 const wakePause = 10 * time.Millisecond
 
 // Await follows the mailbox of recipient in the tree at root, and calls got with
-// each message as soon as it is in hand, until ctx ends.
+// each message as soon as it has read it, until ctx ends.
 func Await(ctx context.Context, root string, ready func(), got func(mail.Name)) error {
 	tree, err := state.Open(root)
 	if err != nil {
@@ -67,7 +66,7 @@ func Await(ctx context.Context, root string, ready func(), got func(mail.Name)) 
 		}
 		for i := range unread {
 			got(unread[i].Name)
-			// The next look is at the next message alone.
+			// The next look finds only the next message.
 			if err := box.MarkRead(ctx, unread[i].Name); err != nil && ctx.Err() == nil {
 				return err
 			}
@@ -75,7 +74,7 @@ func Await(ctx context.Context, root string, ready func(), got func(mail.Name)) 
 	}
 }
 
-// arrival is when a message was in hand, on the machine's clock that all
+// arrival is when a message was read, on the machine's monotonic clock, which all
 // processes share.
 type arrival struct {
 	name mail.Name
@@ -110,8 +109,7 @@ func (y *yard) wakeHere(ctx context.Context, n int) (WakeRow, error) {
 	return y.wake(ctx, "agents of one process", n, arrived, ended)
 }
 
-// wakeThere measures with the recipient in another process, which command
-// starts: it runs Echo on the tree.
+// wakeThere measures with the recipient in another process, in which command runs Echo.
 func (y *yard) wakeThere(ctx context.Context, n int, command Command) (WakeRow, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -145,8 +143,8 @@ func (y *yard) wakeThere(ctx context.Context, n int, command Command) (WakeRow, 
 	return row, err
 }
 
-// Echo is the recipient's process of a measurement: a line when it is ready,
-// and one with the machine's time for each message.
+// Echo is the recipient in a process of its own. It prints a line when it is ready, and one
+// with the machine's time for each message.
 func Echo(ctx context.Context, root string, out io.Writer) error {
 	return Await(ctx, root, func() { _, _ = fmt.Fprintln(out, "ready") }, func(name mail.Name) {
 		_, _ = fmt.Fprintln(out, machineTime(), name)

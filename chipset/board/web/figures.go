@@ -18,16 +18,16 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// figuresData is the page of figures.
+// figuresData is the data of the page of figures.
 type figuresData struct {
-	// Landed are the beads that landed in each hour of the last day, oldest first.
+	// Landed is the number of beads that landed in each hour of the last day, oldest first.
 	Landed plot
-	// Way is how long beads took from their making to their landing, Open how old those are
-	// that have not landed.
+	// Way is how long beads took from creation to landing, Open the age of those that have
+	// not landed.
 	Way, Open plot
-	// Median and Slow are the middle and the 95th of a hundred of Way.
+	// Median and Slow are the 50th and the 95th percentile of Way.
 	Median, Slow string
-	// Money and Tokens are what was used on each of the last days, Spend everything that was.
+	// Money and Tokens are what was used on each of the last days, Spend the totals.
 	Money, Tokens plot
 	Spend         *view.Spend
 	Spenders      []*view.AgentStatus
@@ -64,7 +64,7 @@ func (p *pages) figures(w http.ResponseWriter, r *http.Request) {
 	p.show(w, "figures", page{Title: "Figures", Here: "figures", View: v, Data: &d})
 }
 
-// landedByHour counts what landed in each of the last 24 hours.
+// landedByHour counts the beads that landed in each of the last 24 hours.
 func landedByHour(work view.Work, now state.Time) plot {
 	const hours = 24
 	pl := plot{Title: "landed in each of the last 24 hours", Bars: make([]bar, hours)}
@@ -84,7 +84,7 @@ func landedByHour(work view.Work, now state.Time) plot {
 	return pl
 }
 
-// byDay plots what was used on each of the last 14 days: of shows a value, in figures and in words.
+// byDay plots what was used on each of the last 14 days. of returns a value and its text.
 func byDay(title string, days []view.SpendLine, now state.Time, of func(*view.SpendLine) (int, string)) plot {
 	const shown = 14
 	pl := plot{Title: title, Bars: make([]bar, shown)}
@@ -99,7 +99,7 @@ func byDay(title string, days []view.SpendLine, now state.Time, of func(*view.Sp
 	return pl
 }
 
-// spread counts durations by how long they are.
+// spread counts durations by length.
 func spread(title string, all []time.Duration) plot {
 	pl := plot{Title: title}
 	limits := []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 24 * time.Hour}
@@ -119,7 +119,7 @@ func spread(title string, all []time.Duration) plot {
 	return pl
 }
 
-// plot is a diagram of bars.
+// plot is a bar chart.
 type plot struct {
 	Title string
 	Bars  []bar
@@ -128,13 +128,13 @@ type plot struct {
 type bar struct {
 	Label string
 	Value int
-	// Text shows the value where the bare number does not.
+	// Text is the value as text, "" for the bare number.
 	Text string
 }
 
 func (b *bar) shown() string { return cmp.Or(b.Text, strconv.Itoa(b.Value)) }
 
-// All is the sum of the bars.
+// All returns the sum of the bars.
 func (p plot) All() int {
 	n := 0
 	for _, b := range p.Bars {
@@ -143,7 +143,7 @@ func (p plot) All() int {
 	return n
 }
 
-// SVG draws the plot. Everything in it is a number or a label of this package.
+// SVG draws the plot. It contains only numbers and labels of this package.
 func (p plot) SVG() template.HTML {
 	const width, height, top, foot = 720, 200, 18, 22
 	most := 1
@@ -166,7 +166,7 @@ func (p plot) SVG() template.HTML {
 	return template.HTML(out.String()) //nolint:gosec // numbers and escaped labels
 }
 
-// words are the bars that are not empty.
+// words describes the bars that are not empty.
 func (p plot) words() string {
 	var parts []string
 	for _, b := range p.Bars {
@@ -180,5 +180,5 @@ func (p plot) words() string {
 	return strings.Join(parts, ", ")
 }
 
-// fraction is a part of a whole in words.
+// fraction describes a part of a whole.
 func fraction(part, all int) string { return fmt.Sprintf("%d of %d", part, all) }

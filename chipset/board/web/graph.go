@@ -12,7 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/convoy"
 )
 
-// node is a bead, or a whole convoy, of a graph.
+// node is a bead, or a whole convoy, in a graph.
 type node struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
@@ -21,23 +21,23 @@ type node struct {
 	Link  string `json:"link"`
 }
 
-// graph is what the page's script lays out.
+// graph is the graph that the page's script lays out.
 type graph struct {
 	Nodes []node      `json:"nodes"`
 	Edges [][2]string `json:"edges"`
-	// Hidden counts the nodes that are left out.
+	// Hidden is the number of nodes that are left out.
 	Hidden int `json:"hidden"`
 }
 
-// graphLimit is how many nodes a graph shows: more can't be read.
+// graphLimit is the most nodes of a graph: more would be unreadable.
 const graphLimit = 600
 
-// convoyData is the page of a convoy.
+// convoyData is the data of a convoy's page.
 type convoyData struct {
 	Convoy convoy.Convoy
 	Landed int
 	Items  []*view.WorkItem
-	// Missing are its beads that are not there.
+	// Missing are its beads that don't exist.
 	Missing []state.BeadID
 }
 
@@ -76,7 +76,7 @@ func (p *pages) graph(w http.ResponseWriter, r *http.Request) {
 	p.show(w, "graph", page{Title: "Graph", Here: "graph", View: p.look(r)})
 }
 
-// convoyGraph is the graph of a convoy's beads.
+// convoyGraph sends the graph of a convoy's beads.
 func (s *Server) convoyGraph(w http.ResponseWriter, r *http.Request) {
 	v, _ := s.live.look(r.Context())
 	d, err := s.convoyOf(v, r.PathValue("id"))
@@ -91,8 +91,8 @@ func (s *Server) convoyGraph(w http.ResponseWriter, r *http.Request) {
 	writeGraph(w, g.graph())
 }
 
-// wholeGraph is the graph of all beads. Each convoy is one node; of the other beads those
-// that have not ended come first.
+// wholeGraph sends the graph of all beads. Each convoy is one node; of the other beads, the
+// unfinished ones come first.
 func (s *Server) wholeGraph(w http.ResponseWriter, r *http.Request) {
 	v, _ := s.live.look(r.Context())
 	g := newGrapher(s.guard.folder(), v)
@@ -119,12 +119,12 @@ func (s *Server) wholeGraph(w http.ResponseWriter, r *http.Request) {
 	writeGraph(w, g.graph())
 }
 
-// grapher collects a graph.
+// grapher builds a graph.
 type grapher struct {
 	base  string
 	view  *view.View
 	nodes []node
-	// in says which node a bead is part of.
+	// in is the node of each bead.
 	in     map[state.BeadID]string
 	hidden int
 }
@@ -173,7 +173,7 @@ func (g *grapher) collapse(c *convoy.Convoy) {
 	g.nodes = append(g.nodes, node{string(c.ID), screen.Clean(c.Name), fraction(landed, len(c.BeadIDs)) + " landed", class, g.base + "/convoy/" + string(c.ID)})
 }
 
-// graph adds the edges between what is there.
+// graph adds the edges between the nodes.
 func (g *grapher) graph() graph {
 	all := graph{Nodes: g.nodes, Edges: [][2]string{}, Hidden: g.hidden}
 	seen := map[[2]string]bool{}

@@ -11,7 +11,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view"
 )
 
-// live is the model and who looks at it.
+// live is the model and the clients that follow it.
 type live struct {
 	mu      sync.Mutex
 	model   *view.Model
@@ -19,15 +19,15 @@ type live struct {
 }
 
 const (
-	// lookInterval is how often the rig is looked at without a notification while somebody looks.
+	// lookInterval is how often the model is updated without a notification, while there are clients.
 	lookInterval = time.Second
 	// lookPace is the least time between two looks.
 	lookPace = 30 * time.Millisecond
-	// beatInterval is how often a connection says that it lives.
+	// beatInterval is how often a connection sends a sign of life.
 	beatInterval = 20 * time.Second
 )
 
-// look brings the view up to date, and tells every client what has changed.
+// look brings the view up to date, and sends every client the changed parts.
 func (l *live) look(ctx context.Context) (*view.View, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *live) look(ctx context.Context) (*view.View, error) {
 	return v, err
 }
 
-// join returns a channel that holds what has changed and was not yet received.
+// join returns a channel that holds the changed parts that were not yet received.
 func (l *live) join() chan view.Parts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *live) watched() bool {
 	return len(l.clients) > 0
 }
 
-// follow looks at the rig after every change, while somebody looks at the board.
+// follow updates the model after every change, while there are clients.
 func (s *Server) follow(ctx context.Context) {
 	net := time.NewTicker(lookInterval)
 	defer net.Stop()
@@ -82,7 +82,7 @@ func (s *Server) follow(ctx context.Context) {
 		case <-net.C:
 		}
 		if s.live.watched() {
-			_, _ = s.live.look(ctx) // what can't be read is a warning of the view
+			_, _ = s.live.look(ctx) // errors are warnings of the view
 			select {
 			case <-ctx.Done():
 			case <-time.After(lookPace):
@@ -91,7 +91,7 @@ func (s *Server) follow(ctx context.Context) {
 	}
 }
 
-// partNames are the parts of a view as pages name them.
+// partNames are the names that pages use for the parts of a view.
 func partNames(p view.Parts) string {
 	var names []string
 	for _, part := range []struct {
@@ -108,8 +108,8 @@ func partNames(p view.Parts) string {
 	return strings.Join(names, " ")
 }
 
-// events are the server-sent events: the names of what has changed. The first says all,
-// because the page may be older than the connection.
+// events sends server-sent events with the names of the changed parts. The first one names
+// all, because the page may be older than the connection.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)

@@ -16,15 +16,15 @@ import (
 // Options are what a board needs from its caller.
 type Options struct {
 	Rig *rig.Rig
-	// Watcher tells of changes; without one the board looks every second.
+	// Watcher reports changes; without one the board looks every second.
 	Watcher *state.Watcher
 	// Run runs a chipset command line, given without its first word, as the person, and
 	// returns what it printed and its error for the person.
 	Run func(ctx context.Context, args []string) (output string, err error)
-	// Token opens the board. "" makes one that works once.
+	// Token opens the board. "" makes tokens that work once.
 	Token string
-	// Key is a secret of the person's for this rig, from which the cookie is made: pages that
-	// are open then go on after a restart. "" makes one that ends with the server.
+	// Key is a secret of the person for this rig, from which the cookie is derived, so that
+	// open pages keep working after a restart. With "" they don't.
 	Key string
 	// Address is called with the address that opens the board, and again with each next one.
 	Address func(url string)
@@ -38,7 +38,7 @@ type Server struct {
 	live  live
 }
 
-// New makes a board. Errors: those of its templates.
+// New makes a board. It fails only if the templates are invalid.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, live: live{model: view.NewModel(o.Rig, o.Watcher), clients: map[chan view.Parts]bool{}}}
 	var err error
@@ -46,7 +46,7 @@ func New(o Options) (*Server, error) {
 	return s, err
 }
 
-// LoopbackHosts are the names of an address that only this machine reaches.
+// LoopbackHosts returns the host names of an address that only this machine reaches.
 func LoopbackHosts() []string { return []string{"localhost", "127.0.0.1", "::1"} }
 
 // Serve serves the board until the context ends.
@@ -70,7 +70,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// hostsOf are the names by which a board goes that listens on an address.
+// hostsOf returns the host names of a board that listens on an address.
 func hostsOf(a net.Addr) []string {
 	t, ok := a.(*net.TCPAddr)
 	switch {
@@ -82,7 +82,7 @@ func hostsOf(a net.Addr) []string {
 	return []string{t.IP.String()}
 }
 
-// routes are all pages.
+// routes returns the handler of all pages.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, h := range map[string]func(http.ResponseWriter, *http.Request){

@@ -15,21 +15,21 @@ import (
 
 // Operators. Each is a mistake that a person makes in code that must be durable.
 const (
-	// opNegate turns the condition of an if round.
+	// opNegate negates the condition of an if.
 	opNegate = "negate"
-	// opIgnore takes no notice of an error.
+	// opIgnore ignores an error.
 	opIgnore = "ignore-error"
 	// opSwallow returns nil where an error is returned.
 	opSwallow = "swallow-error"
 	// opBoundary moves a comparison by one.
 	opBoundary = "boundary"
-	// opLogic makes "and" of "or", and the other way round.
+	// opLogic swaps "and" and "or".
 	opLogic = "logic"
 	// opRemove leaves a statement out.
 	opRemove = "remove"
-	// opSwap does two steps in the other order.
+	// opSwap swaps two steps.
 	opSwap = "swap"
-	// opUnlock frees a lock before what it guards.
+	// opUnlock releases a lock before the code that it guards.
 	opUnlock = "unlock-early"
 )
 

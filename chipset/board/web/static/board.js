@@ -111,7 +111,7 @@
     if (connection.textContent !== text) connection.textContent = text;
     connection.hidden = !text;
   };
-  const restarted = "The board was started anew, or is another one now. Open the address that it has printed.";
+  const restarted = "The board was restarted, or another one runs here now. Open the address that it has printed.";
   const refresh = async () => {
     if (fetching || wanted.size === 0 || document.hidden) return;
     const parts = wanted;
