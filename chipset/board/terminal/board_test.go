@@ -203,15 +203,22 @@ func TestFrames(t *testing.T) {
 // TestEverySizeIsWhole: every line has the width of the screen, whatever that is.
 func TestEverySizeIsWhole(t *testing.T) {
 	f := newFixture(t, 80, 24)
+	var sizes []tea.WindowSizeMsg
 	for w := leastWidth; w < 260; w += 7 {
-		for h := leastHeight; h < 80; h += 5 {
-			f.Update(tea.WindowSizeMsg{Width: w, Height: h})
-			for _, k := range []string{"1", "2", "3", "4", "5", "?", "x"} {
-				f.press(k)
-				f.frame()
-				if f.Failed() {
-					t.Fatalf("at %dx%d after %s", w, h, k)
-				}
+		for _, h := range []int{leastHeight, 24, 70} {
+			sizes = append(sizes, tea.WindowSizeMsg{Width: w, Height: h})
+		}
+	}
+	for h := leastHeight; h < 80; h += 5 {
+		sizes = append(sizes, tea.WindowSizeMsg{Width: wide - 1, Height: h}, tea.WindowSizeMsg{Width: wide, Height: h})
+	}
+	for _, size := range sizes {
+		f.Update(size)
+		for _, k := range []string{"1", "2", "3", "4", "5", "?", "x"} {
+			f.press(k)
+			f.frame()
+			if f.Failed() {
+				t.Fatalf("at %dx%d after %s", size.Width, size.Height, k)
 			}
 		}
 	}
