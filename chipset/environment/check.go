@@ -24,12 +24,13 @@ import (
 
 // Names of checks.
 const (
-	CheckDisk   = "disk"
-	CheckRights = "rights"
-	CheckTarget = "target"
-	CheckRemote = "remote"
-	CheckClient = "client"
-	CheckTest   = "test"
+	CheckDisk     = "disk"
+	CheckRights   = "rights"
+	CheckTarget   = "target"
+	CheckBranches = "branches"
+	CheckRemote   = "remote"
+	CheckClient   = "client"
+	CheckTest     = "test"
 )
 
 // Check is the result of one check before anything is started.
@@ -61,7 +62,7 @@ func Checks(ctx context.Context, r *rig.Rig) ([]Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	checks := append(checkDisk(r), Target(ctx, r))
+	checks := append(checkDisk(r), Target(ctx, r), checkBranches(ctx, r))
 	var remote Check
 	var wg sync.WaitGroup
 	wg.Go(func() { remote = checkRemote(ctx, r) })
@@ -100,6 +101,8 @@ func Passes(ctx context.Context, r *rig.Rig, p *pause.Pause) bool {
 		again = checkDisk(r)
 	case CheckTarget:
 		again = []Check{Target(ctx, r)}
+	case CheckBranches:
+		again = []Check{checkBranches(ctx, r)}
 	case CheckRemote:
 		again = []Check{checkRemote(ctx, r)}
 	case CheckClient:
@@ -179,6 +182,17 @@ func Target(ctx context.Context, r *rig.Rig) Check {
 		return c
 	}
 	c.fail(fault.TargetGone, fmt.Sprintf("there is no branch %s, on which work lands (merge.target)", target), "git branch "+string(target))
+	return c
+}
+
+// checkBranches checks that git can make the branches of workers: a branch with the name of their folder leaves no room for them.
+func checkBranches(ctx context.Context, r *rig.Rig) Check {
+	folder := strings.TrimSuffix(rig.WorkRefs, "/")
+	name := strings.TrimPrefix(folder, "refs/heads/")
+	c := Check{Name: CheckBranches, Subject: name + "/", Found: "can be made"}
+	if _, found, err := r.Git.ResolveRef(ctx, git.Ref(folder)); err == nil && found {
+		c.fail(fault.WorktreeFailed, fmt.Sprintf("git can't make branches %s/… for workers beside a branch named %s", name, name), fmt.Sprintf("git branch -m %s NEW-NAME", name))
+	}
 	return c
 }
 

@@ -114,7 +114,42 @@ func TestBranches(t *testing.T) {
 	f.wants("")
 }
 
-// A file system that is read-only and one that is full are said.
+// A branch of the person's that leaves no room for workers' branches is named with the command that moves it.
+func TestBranchesOfWorkers(t *testing.T) {
+	f := newFixture(t)
+	check := func() Check {
+		t.Helper()
+		checks, err := Checks(t.Context(), f.Rig)
+		f.must(err)
+		for _, c := range checks {
+			if c.Name == CheckBranches {
+				return c
+			}
+		}
+		t.Fatal("not checked")
+		return Check{}
+	}
+	if c := check(); !c.OK() {
+		t.Error(c.Fault)
+	}
+	f.git("branch", "polecat")
+	c := check()
+	if c.OK() || !strings.Contains(c.Fault.Reason, "a branch named polecat") || c.Mend != "git branch -m polecat NEW-NAME" {
+		t.Errorf("%+v", c)
+	}
+	f.must(c.Pause(t.Context(), f.Rig))
+	p, err := f.Pauses.Get(string(c.Scope))
+	f.must(err)
+	if Passes(t.Context(), f.Rig, &p) {
+		t.Error("passes while the branch is there")
+	}
+	f.git("branch", "-m", "polecat", "mine")
+	if !Passes(t.Context(), f.Rig, &p) {
+		t.Error("does not pass after the branch was renamed")
+	}
+}
+
+// A read-only file system and a full one are reported.
 func TestDisk(t *testing.T) {
 	f := newFixture(t)
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
