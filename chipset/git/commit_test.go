@@ -238,6 +238,23 @@ func TestSalvageSaysWhatItCouldNotRead(t *testing.T) {
 	f.wantTree(string(saved.Hash), ".gitignore", "a.txt", "inner/x", "open")
 }
 
+// Repositories inside of repositories are saved to some depth, and what is below that is said.
+func TestSalvageOfNestedRepositories(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	at := w.Path()
+	for range maxNesting + 3 {
+		at = filepath.Join(at, "in")
+		f.git(filepath.Dir(at), "init", "-q", "in")
+		f.write(at, "x", "x")
+	}
+	saved, err := w.Salvage(f.ctx, SalvageRequest{Ref: salvageRef, Message: "m", AgentID: "a"})
+	var incomplete *IncompleteError
+	if !errors.As(err, &incomplete) || !strings.Contains(incomplete.Output, "nested too deeply") || f.git(f.TopLevel(), "show", string(saved.Hash)+":in/in/in/x") != "x" {
+		t.Errorf("%+v %v", saved, err)
+	}
+}
+
 // A title of an agent's becomes a message that Inspect lets pass.
 func TestCommitMessageIsPlain(t *testing.T) {
 	got := string(commitMessage("a \x1b]0;t\a \u202eb\u009b\x00\r\rc\r\nd"))

@@ -258,11 +258,10 @@ func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) erro
 		return err
 	}
 	var list strings.Builder
+	var failed []error // of repositories inside, which keep nothing else from being saved
 	for _, path := range fields(out) {
 		if nested, ok := strings.CutSuffix(path, "/"); ok {
-			if err := s.addEmbedded(ctx, inner+"/"+nested, depth+1); err != nil {
-				return err
-			}
+			failed = append(failed, s.addEmbedded(ctx, inner+"/"+nested, depth+1))
 			continue
 		}
 		if s.unreadable(inner+"/"+path) != nil {
@@ -273,8 +272,7 @@ func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) erro
 	if list.Len() == 0 {
 		return nil
 	}
-	_, err = s.run(ctx, list.String(), "update-index", "--add", "-z", "--stdin")
-	return err
+	return errors.Join(append(failed, err)...)
 }
 
 // salvageParents returns the commits to keep: HEAD first, then those of an operation in progress. unsaved
