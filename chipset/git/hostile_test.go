@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Whatever a worker leaves in its worktree and in what git keeps of it, no command of the rig there runs a program of the
@@ -159,7 +161,34 @@ func TestPipesHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// A command that does not end is ended with all that it started, and the error says so.
+// Folders whose path is longer than a system call takes are the work's own fault, and gone before the next bead.
+func TestDeepFoldersStopNobody(t *testing.T) {
+	f := newFixture(t)
+	f.Repo.Deadline = 20 * time.Second
+	w := f.prepared()
+	f.write(w.Path(), "work", "work\n")
+	at, err := unix.Open(w.Path(), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	f.must(err)
+	name := strings.Repeat("n", 200)
+	for range 25 {
+		f.must(unix.Mkdirat(at, name, 0o755))
+		below, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		f.must(errors.Join(err, unix.Close(at)))
+		at = below
+	}
+	f.must(unix.Close(at))
+	_, err = w.CommitAll(f.ctx, "work", "polecat-alpha")
+	var unfit *UnfitError
+	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "is too deep") {
+		t.Errorf("commit: %v", err)
+	}
+	f.rigsOwnWork(w)
+	f.wantGone(w.Path(), name)
+	if !strings.Contains(f.git(f.TopLevel(), "log", "--all", "--name-only", "--format="), "work") {
+		t.Error("the work is not saved")
+	}
+}
+
 // What a file claims beyond what it takes on the disk is not read, whether git knows the file or not; an ignored one is
 // nobody's business.
 func TestHolesHoldNobodyUp(t *testing.T) {
@@ -203,6 +232,7 @@ func TestHolesHoldNobodyUp(t *testing.T) {
 	}
 }
 
+// A command that does not end is ended with all that it started, and the error says so.
 func TestDeadline(t *testing.T) {
 	f := newFixture(t)
 	alive := filepath.Join(t.TempDir(), "alive")

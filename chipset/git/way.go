@@ -194,11 +194,7 @@ func (w *Worktree) removeObstacles(ctx context.Context, p place) error {
 	for range 3 { // holes are found once the other obstacles are gone
 		found, err := w.obstacles(ctx, p)
 		for _, o := range found {
-			top := o.path
-			if strings.HasSuffix(o.why, "deep") { // a tracked folder is checked out again
-				top, _, _ = strings.Cut(top, string(filepath.Separator))
-			}
-			err = errors.Join(err, os.RemoveAll(filepath.Join(p.workTree, top))) //nolint:forbidigo // left by a worker
+			err = errors.Join(err, os.RemoveAll(filepath.Join(p.workTree, o.path))) //nolint:forbidigo // left by a worker
 		}
 		if err != nil || len(found) == 0 {
 			return err
