@@ -129,10 +129,6 @@ func RestoreRef(ctx context.Context, r *git.Repo, ref git.Ref, instead ...git.Ha
 	if reason, err := checkedReason(ctx, r, ref); err != nil || reason == "" {
 		return err
 	}
-	// A torn object would keep the same commit from being written again.
-	if err := RemoveEmptyObjects(r); err != nil {
-		return err
-	}
 	to, _, err := newestCommit(ctx, r, reflogOf(r, ref))
 	for _, h := range instead {
 		if _, notHash := git.ParseHash(string(h)); err != nil || to != "" || notHash != nil {
