@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -110,6 +111,27 @@ func TestNoneRunningBesideCoprocesses(t *testing.T) {
 	}
 	if !f.NoneRunning(f.TopLevel()) {
 		t.Error("took a coprocess for a git at work")
+	}
+}
+
+// A git of somebody's is at work in the repository wherever in the checkout it was started.
+func TestNoneRunningSeesAGit(t *testing.T) {
+	f := newFixture(t)
+	if !f.NoneRunning(f.TopLevel()) {
+		t.Skip("this system does not show its processes")
+	}
+	for where, args := range map[string][]string{f.TopLevel(): {"hash-object", "--stdin"}, f.CommonDir(): {"hash-object", "--stdin"},
+		f.TempDir(): {"--git-dir=" + f.CommonDir(), "hash-object", "--stdin"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = where
+		in, err := cmd.StdinPipe()
+		f.must(err)
+		f.must(cmd.Start())
+		if f.NoneRunning(f.TopLevel()) {
+			t.Errorf("git %q in %s is not seen", args, where)
+		}
+		f.must(in.Close())
+		f.must(cmd.Wait())
 	}
 }
 

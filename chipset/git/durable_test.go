@@ -95,6 +95,9 @@ func TestStoreFilesOfAFolderWithoutAFile(t *testing.T) {
 	f.must(w.StoreFiles(f.ctx))
 	f.must(f.MakeDurable(f.ctx, head, base))
 	f.git(w.Path(), "fsck", "--strict")
+	if left, _ := filepath.Glob(filepath.Join(f.admin(w), "chipset-*")); left != nil {
+		t.Errorf("left %q", left)
+	}
 }
 
 // A disk that fails is no torn object: what can't be read is not taken for damaged, and so not removed.

@@ -13,13 +13,16 @@ import (
 // What a worker makes git look past is seen again in the next bead's worktree, on both ways to it.
 func TestNothingIsHiddenFromTheNextBead(t *testing.T) {
 	for name, hide := range map[string]string{
-		"assume-unchanged":  "git update-index --assume-unchanged a.txt; echo evil > a.txt",
-		"skip-worktree":     "git update-index --skip-worktree a.txt; echo evil > a.txt",
-		"both, and gone":    "git update-index --skip-worktree --assume-unchanged a.txt; rm a.txt",
-		"version 4":         "git update-index --index-version 4; git update-index --skip-worktree a.txt; echo evil > a.txt",
-		"a split index":     "git update-index --split-index; git update-index --assume-unchanged a.txt; echo evil > a.txt",
-		"a sparse checkout": "git sparse-checkout set --no-cone nothing",
-		"untracked cache":   "git update-index --force-untracked-cache; git status >/dev/null; echo x > untracked",
+		"assume-unchanged":             "git update-index --assume-unchanged a.txt; echo evil > a.txt",
+		"skip-worktree":                "git update-index --skip-worktree a.txt; echo evil > a.txt",
+		"both, and gone":               "git update-index --skip-worktree --assume-unchanged a.txt; rm a.txt",
+		"version 4":                    "git update-index --index-version 4; git update-index --skip-worktree a.txt; echo evil > a.txt",
+		"a split index":                "git update-index --split-index; git update-index --assume-unchanged a.txt; echo evil > a.txt",
+		"a sparse checkout":            "git sparse-checkout set --no-cone nothing",
+		"a split index, marked before": "git update-index --assume-unchanged a.txt; git update-index --split-index; echo evil > a.txt",
+		"a sparse checkout to come": `git config extensions.worktreeConfig true; d=$(git rev-parse --absolute-git-dir)
+			printf '[core]\n\tsparseCheckout = true\n' >"$d/config.worktree"; mkdir -p "$d/info"; echo nothing >"$d/info/sparse-checkout"`,
+		"untracked cache": "git update-index --force-untracked-cache; git status >/dev/null; echo x > untracked",
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -124,6 +124,10 @@ func TestInspectRefuses(t *testing.T) {
 				if err != nil || f.git(f.TopLevel(), "show", string(saved.Hash)+":unsaved") != "work" {
 					t.Errorf("%s: %+v %v", where, saved, err)
 				}
+				// A commit that git can't read is not kept with it: git would end over the ref ever after.
+				if kept := strings.Contains(f.git(f.TopLevel(), "cat-file", "-p", string(saved.Hash)), "parent "+string(head)); kept == unfit.Unreadable {
+					t.Errorf("the commit is kept: %v", kept)
+				}
 			}
 		})
 	}

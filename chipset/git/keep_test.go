@@ -109,6 +109,25 @@ func TestRestoreObjectsPutsPacksBack(t *testing.T) {
 	f.restores(2) // the pack and its index
 }
 
+// A pack that was made since, and deleted while a process of ours has it open, holds nothing any more.
+func TestRestoreObjectsOfAPackThatIsOnlyOpen(t *testing.T) {
+	f, tip := keptFixture(t)
+	f.git(f.TopLevel(), "gc", "-q")
+	f.Close()
+	if whole, err := f.HasCommit(f.ctx, tip); err != nil || !whole {
+		t.Fatal(whole, err)
+	}
+	packs, err := filepath.Glob(filepath.Join(f.common, "objects", "pack", "*"))
+	f.must(err)
+	for _, path := range packs {
+		f.must(os.Remove(path))
+	}
+	if back, err := f.RestoreObjects(f.ctx); err != nil || back == 0 {
+		t.Errorf("put back %d, %v", back, err)
+	}
+	f.must(f.CheckReached(f.ctx, tip))
+}
+
 // What git packs, tidies away or packs again is not put back, and not kept forever.
 func TestRestoreObjectsLeavesGitsOwnTidying(t *testing.T) {
 	f, tip := keptFixture(t)

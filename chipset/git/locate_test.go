@@ -32,6 +32,14 @@ func TestLocateWithoutGit(t *testing.T) {
 		"no head":    {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, ".git", "HEAD")) }, false},
 		"empty head": {func(t *testing.T, dir string) { put(t, dir, "HEAD", "") }, false},
 		"worktree":   {func(t *testing.T, dir string) { put(t, dir, "commondir", "..\n") }, false},
+		"another user's": {func(t *testing.T, dir string) {
+			if os.Geteuid() != 0 {
+				t.Skip("only root can give a folder away")
+			}
+			if err := os.Chown(filepath.Join(dir, ".git"), 12345, 12345); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
 		"no folder": {func(t *testing.T, dir string) {
 			if err := os.Rename(filepath.Join(dir, ".git"), filepath.Join(dir, "x")); err != nil {
 				t.Fatal(err)

@@ -269,8 +269,8 @@ func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) erro
 		}
 		list.WriteString(inner + "/" + path + "\x00")
 	}
-	if list.Len() == 0 {
-		return nil
+	if list.Len() > 0 {
+		_, err = s.run(ctx, list.String(), "update-index", "--add", "-z", "--stdin")
 	}
 	return errors.Join(append(failed, err)...)
 }

@@ -183,6 +183,10 @@ func TestPrepareRefuses(t *testing.T) {
 	link := filepath.Join(filepath.Dir(w.Path()), "link")
 	f.must(os.Symlink(other, link))
 	f.wantErr(f.PrepareWorktree(f.ctx, link, "polecat/y", head), ErrForeignDirectory)
+	f.must(os.Remove(link))
+	f.must(os.Symlink(w.Path(), link)) // another agent's worktree
+	f.wantErr(f.PrepareWorktree(f.ctx, link, "polecat/y", head), ErrForeignDirectory)
+	f.wantPrepared(w, "polecat/x", head)
 
 	f.must(os.Remove(filepath.Join(w.Path(), ".git")))
 	f.git(w.Path(), "init", "-q")

@@ -104,6 +104,9 @@ func TestMoveFreesTheHook(t *testing.T) {
 		if h := y.hook(alpha); h.Status != hook.Empty {
 			t.Errorf("active %v: the hook is %+v", active, h)
 		}
+		if err := Cancel(t.Context(), y.Rig, id, "no", "human"); !errors.Is(err, state.ErrConflict) {
+			t.Errorf("cancelled twice: %v", err)
+		}
 	}
 }
 

@@ -318,6 +318,10 @@ func TestWorkThatIsSubmittedAllTheSame(t *testing.T) {
 			elsewhere := git.Hash(a.git(a.worktree(), "commit-tree", "-m", "elsewhere", "HEAD^{tree}"))
 			*use = Worktree{AgentID: alpha, AssignmentID: "as-other", BeadID: "tt-other", Session: "ses-two", Base: elsewhere, Branch: "polecat/other", Torn: true}
 		},
+		"a folder in the place of a lock": func(a *attempt, _ *Worktree) {
+			a.write("two.txt", "two\n")
+			gittest.Write(a.t, a.dir, ".git/worktrees/polecat-alpha/index.lock/x", "")
+		},
 		"a target that was rewritten": func(a *attempt, use *Worktree) {
 			use.Base = git.Hash(a.git(a.worktree(), "commit-tree", "-m", "rewritten", "HEAD^{tree}"))
 		},

@@ -135,6 +135,11 @@ func TestSaveWorkWithoutAFolder(t *testing.T) {
 	if files := a.git(a.dir, "ls-tree", "--name-only", ref); files != "README\nx.txt" {
 		t.Errorf("saved %q", files)
 	}
+	a = newAttempt(t, nil)
+	a.must(os.RemoveAll(a.worktree()))
+	if ref, err := SaveWork(t.Context(), a.rig, alpha, "m"); err != nil || ref != "" {
+		t.Errorf("no work is saved on %q, %v", ref, err)
+	}
 }
 
 // An object that a power cut tore is stored again from the worktree before the work is submitted.
@@ -225,6 +230,28 @@ func TestTornWorktreeThatCantBeSaved(t *testing.T) {
 		return strings.Contains(a.git(a.dir, "ls-tree", "--name-only", ref), "one.txt")
 	}) {
 		t.Errorf("one.txt is on none of %q", refs)
+	}
+}
+
+// Files that a power cut may have torn with HEAD are taken out of the worktree, so that they are not submitted when the
+// record that says so is lost as well.
+func TestTornFilesAreNotSubmittedWithoutARecord(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("whole.txt", "whole\n")
+	a.git(a.worktree(), "add", "-A")
+	a.git(a.worktree(), "commit", "-qm", "whole")
+	a.write("torn.txt", "to")
+	rec := a.publish(retire.Done, "")
+	gittest.Write(t, a.dir, ".git/worktrees/polecat-alpha/HEAD", "")
+	ref, err := SaveWork(t.Context(), a.rig, alpha, "m")
+	if err != nil || !strings.Contains(a.git(a.dir, "ls-tree", "--name-only", ref), "torn.txt") {
+		t.Fatalf("saved on %q, %v", ref, err)
+	}
+	a.must(ForgetWorktree(a.rig, alpha))
+	_, err = Finish(t.Context(), RetireDeps{Rig: a.rig}, rec)
+	a.must(err)
+	if o := a.outcome(); strings.Contains(o.Landed, "torn.txt") {
+		t.Errorf("%+v", o)
 	}
 }
 

@@ -62,6 +62,7 @@ func TestRemoveKeepFiles(t *testing.T) {
 		{"empty, its pack never came", "", false, time.Hour, false},
 		{"empty, a person's", "", true, time.Hour, true},
 		{"a fetch", "fetch-pack 12 on host", true, time.Hour, true},
+		{"a person's words", "mine", true, time.Hour, true},
 		{"young", "fast-import", true, time.Minute, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -228,6 +228,20 @@ func TestWorktreeOfAnIndexThatEndsInZeros(t *testing.T) {
 	}
 }
 
+// An index that git wrote without a checksum is whole.
+func TestIndexWithoutAChecksumIsWhole(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	admin, err := w.GitDir()
+	f.must(err)
+	whole, err := os.ReadFile(filepath.Join(admin, "index"))
+	f.must(err)
+	f.write(admin, "index", string(whole[:len(whole)-20])+strings.Repeat("\x00", 20))
+	if found, err := CheckWorktree(f.ctx, f.Repo, w.Path(), Known{}); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
 // A repair that was killed between any two of its steps is completed by the next.
 func TestWorktreeAfterAKilledRepair(t *testing.T) {
 	for _, registry := range []bool{true, false} {
@@ -386,6 +400,11 @@ func TestRestoreRef(t *testing.T) {
 	if h, _, _ := f.ResolveRef(f.ctx, "refs/heads/polecat/z"); h != first {
 		t.Errorf("moved to %s", h)
 	}
+	f.write(f.CommonDir(), "refs/heads/polecat/z", "")
+	f.must(RestoreRef(f.ctx, f.Repo, "refs/heads/polecat/z", second)) // the reflog knows better
+	if h, _, _ := f.ResolveRef(f.ctx, "refs/heads/polecat/z"); h != first {
+		t.Errorf("restored to %s", h)
+	}
 }
 
 // A branch that is gone is told of while its reflog names a commit that is there: else nobody was told of it.
@@ -465,6 +484,41 @@ func TestEmptyObjects(t *testing.T) {
 	f.must(RemoveEmptyObjects(f.Repo))
 	f.wantGone(f.CommonDir(), "objects/aa/"+strings.Repeat("b", 38))
 	f.git(f.TopLevel(), "fsck")
+}
+
+// Where nothing was ever committed in a worktree whose files are gone, nothing is lost with its HEAD; else it may be.
+func TestHeadOfAFolderWithoutFiles(t *testing.T) {
+	for _, committed := range []bool{false, true} {
+		f := newFixture(t)
+		w := f.prepared()
+		admin, err := w.GitDir()
+		f.must(err)
+		if committed {
+			f.git(w.Path(), "commit", "-q", "--allow-empty", "-m", "x")
+		}
+		f.must(os.Remove(filepath.Join(w.Path(), "a.txt")))
+		f.must(os.Remove(filepath.Join(w.Path(), ".gitignore")))
+		f.write(admin, "HEAD", "")
+		found, err := CheckWorktree(f.ctx, f.Repo, w.Path(), Known{Branch: "polecat/x"})
+		if err != nil || len(found) != 1 || found[0].Lost != committed {
+			t.Errorf("committed %v: %+v, %v", committed, found, err)
+		}
+	}
+}
+
+// A registration of the same name that belongs to another worktree stays that one's.
+func TestRegistrationOfAnotherWorktree(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	head := f.head(w.Path())
+	path := filepath.Join(f.TempDir(), filepath.Base(w.Path()))
+	f.write(path, "new.txt", "x")
+	_, err := Worktree(f.ctx, f.Repo, path, Known{Own: true})
+	f.must(err)
+	f.wantPrepared(w, "polecat/x", head)
+	if status := f.git(path, "status", "--porcelain", "-uall"); !strings.Contains(status, "?? new.txt") {
+		t.Error(status)
+	}
 }
 
 // The main worktree is a person's, whatever is known of it.
