@@ -73,11 +73,15 @@ func (e *Exit) Failed() bool {
 	return outcome == retire.Fail && !e.EndedOutside() && e.NotStarted == ""
 }
 
-// cutShort reports whether a service, or the account that it knows, ended a session that can go on later.
+// cutShort reports whether a session can go on later that a service or its account ended, or whose client is gone, as
+// while it is being updated.
 func (e *Exit) cutShort() bool {
 	outcome, _ := e.Outcome()
 	passes := e.Fault.Class == fault.Capacity || e.Fault.Kind.NeedsPerson()
-	return outcome == retire.Fail && passes && e.Resumable && !e.Lost && !e.TimedOut && e.NotStarted == ""
+	if e.NotStarted != "" {
+		passes = e.Fault.Kind == fault.ClientMissing || e.Fault.Kind == fault.ClientRefused
+	}
+	return outcome == retire.Fail && passes && e.Resumable && !e.Lost && !e.TimedOut
 }
 
 // silent reports whether a worker ended well whose session can't be continued.

@@ -31,6 +31,8 @@ func TestWhatAnExitAllows(t *testing.T) {
 			"ending": func(e *Exit) { e.Ending = Clean }, "fault": func(e *Exit) { e.Fault = fault.New(fault.ClientMissing, "no client") }}},
 		"it was cut short by its account": {Exit{Resumable: true, Ending: Broken, Fault: fault.New(fault.WrongKey, "no such key")}, (*Exit).cutShort, map[string]func(e *Exit){
 			"ending": func(e *Exit) { e.Ending = Clean }, "fault": func(e *Exit) { e.Fault = fault.New(fault.ClientBroken, "no client") }}},
+		"its client is gone": {Exit{Resumable: true, Ending: ByCode, Code: 127, NotStarted: "no such client", Fault: fault.New(fault.ClientMissing, "no client")}, (*Exit).cutShort, map[string]func(e *Exit){
+			"ending": nil, "not started": func(e *Exit) { e.NotStarted = "" }, "fault": func(e *Exit) { e.Fault = fault.Fault{} }}},
 		"it is unexplained": {Exit{Resumable: true, Ending: ByCode, Code: 1, Ran: shortRun - 1}, (*Exit).Unexplained, map[string]func(e *Exit){
 			"script": func(e *Exit) { e.Script = true }, "long": func(e *Exit) { e.Ran = shortRun }, "no time": func(e *Exit) { e.Ran = 0 },
 			"code": func(e *Exit) { e.Code = 0 }, "fault": func(e *Exit) { e.Fault = fault.New(fault.Overloaded, "overloaded") },

@@ -16,20 +16,28 @@ const atMost = 5 * time.Minute
 // TestFaultInATurn: the API fails in the middle of a turn, after work was done. The client is paused, the person is
 // not asked about the bead, nothing is charged, and the very session goes on once the API answers again.
 func TestFaultInATurn(t *testing.T) {
-	statuses := map[string]int{"429": 429, "500": 500, "cut off": agentclitest.Cut, "refused": 0}
+	faults := []struct {
+		name   string
+		status int
+		// gone: connections are refused. Without a status the API answers no more.
+		gone bool
+	}{{"429", 429, false}, {"500", 500, false}, {"cut off", agentclitest.Cut, false}, {"gone", 0, true}, {"silent", 0, false}}
 	for _, client := range []string{"claude", "codex", "gemini", "opencode"} {
-		for name, status := range statuses {
-			t.Run(client+"/"+name, func(t *testing.T) {
-				asked, gone := make(chan struct{}), make(chan struct{})
-				fails := agentclitest.Turn{Has: []string{"COMMITTED"}, Status: status, Say: "Trouble", Always: true}
-				if status == 0 {
-					fails = agentclitest.Turn{Has: []string{"COMMITTED"}, Say: "NEVER-SEEN", Seen: asked, Hold: gone}
+		for _, fault := range faults {
+			t.Run(client+"/"+fault.name, func(t *testing.T) {
+				asked, forever := make(chan struct{}), make(chan struct{})
+				fails := agentclitest.Turn{Has: []string{"COMMITTED"}, Status: fault.status, Say: "Trouble", Always: true}
+				if fault.status == 0 {
+					fails = agentclitest.Turn{Has: []string{"COMMITTED"}, Say: "NEVER-SEEN", Seen: asked, Hold: forever}
 				}
 				s := set(t, client, "full", "", shell("I write it.", writes), fails)
-				defer close(gone)
+				defer close(forever)
+				if fault.status == 0 && !fault.gone {
+					s.Write(".chipset/chipset.yaml", strings.Replace(definition(client, "full", ""), "gupp: {", "gupp: {thresholds: {stall_detection: 20s}, ", 1))
+				}
 				id := s.add()
 				up := s.Start("up")
-				if status == 0 {
+				if fault.gone {
 					<-asked
 					s.model.Disconnect()
 				}
@@ -38,7 +46,7 @@ func TestFaultInATurn(t *testing.T) {
 					t.Errorf("the person is asked\n%s", inbox)
 				}
 				s.model.Play(after("COMMITTED", shell("I report.", reports)), after("REPORTED", agentclitest.Turn{Say: "That was all.", Always: true}))
-				if status == 0 {
+				if fault.gone {
 					s.model.Reconnect(t)
 				}
 				s.Eventually(atMost, "it lands", func() bool { return s.bead(id).Status == bead.Merged })
