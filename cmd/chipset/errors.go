@@ -90,8 +90,11 @@ func usagef(format string, args ...any) error { return actor.Invalidf(format, ar
 
 // namingCommand puts the command before what is wrong with its command line, unless the error names it.
 func namingCommand(ctx context.Context, cmd *cobra.Command, err error) error {
+	if exitCode(ctx, err) != codeUsage || !cmd.HasParent() {
+		return err
+	}
 	name := commandName(cmd)
-	if exitCode(ctx, err) != codeUsage || !cmd.HasParent() || strings.HasPrefix(err.Error(), name+": ") {
+	if rest, named := strings.CutPrefix(err.Error(), name); named && strings.IndexAny(rest, ": ") == 0 {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
