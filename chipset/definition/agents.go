@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// maxPolecats is the largest pool that needs no --force-count.
-	maxPolecats = 30
-	// maxForcedPolecats is the largest pool at all.
-	maxForcedPolecats = 1000
-	maxCrew           = 100
-	maxIDLength       = 64
+	// MaxPolecats is the largest pool that needs no --force-count, MaxForcedPolecats the
+	// largest at all.
+	MaxPolecats, MaxForcedPolecats = 30, 1000
+
+	maxCrew     = 100
+	maxIDLength = 64
 
 	// poolName always stands for a pool, even of a single polecat.
 	poolName = "polecat-pool"
@@ -54,9 +54,9 @@ var ErrPolecatCount = errors.New("polecat count out of range")
 // or those and further ones in the order of the alphabet. More than 30 must be
 // forced. Errors wrap ErrPolecatCount.
 func (d *Definition) WithPolecats(n int, forced bool) (*Definition, error) {
-	most := maxPolecats
+	most := MaxPolecats
 	if forced {
-		most = maxForcedPolecats
+		most = MaxForcedPolecats
 	}
 	if n < 1 || n > most {
 		return nil, fmt.Errorf("%w: %d is not between 1 and %d", ErrPolecatCount, n, most)
@@ -185,7 +185,7 @@ func (p place) checkRoles(def *Definition) {
 		{RoleMayor, 1, 1, "exactly 1 mayor"},
 		{RoleWitness, 1, 1, "exactly 1 witness"},
 		{RoleRefinery, 0, 1, "at most 1 refinery"},
-		{RolePolecat, 1, maxForcedPolecats, "1 polecat or more"},
+		{RolePolecat, 1, MaxForcedPolecats, "1 polecat or more"},
 		{RoleCrew, 0, maxCrew, fmt.Sprintf("at most %d crew", maxCrew)},
 	}
 	for _, rule := range rules {
@@ -215,8 +215,8 @@ func (t Topology) count(role Role, most int) (found, over int) {
 
 // checkPolecats reports a pool that is probably larger than intended.
 func (p place) checkPolecats(def *Definition) {
-	if found, over := def.Topology.count(RolePolecat, maxPolecats); over >= 0 && !p.r.opts.ForceCount {
-		p.find("agents", "agents", over, "count").fail("--force-count lifts the limit", "at most %d polecats, found %d", maxPolecats, found)
+	if found, over := def.Topology.count(RolePolecat, MaxPolecats); over >= 0 && !p.r.opts.ForceCount {
+		p.find("agents", "agents", over, "count").fail("--force-count lifts the limit", "at most %d polecats, found %d", MaxPolecats, found)
 	}
 }
 

@@ -107,8 +107,8 @@ func (p place) checkNetwork(def *Definition) {
 // checkParallel checks the dispatch section.
 func (p place) checkParallel(def *Definition) {
 	at := p.find("dispatch")
-	if most := def.Dispatch.MaxParallel; most > maxPolecats && !p.r.opts.ForceCount {
-		at.find("max_parallel").fail("--force-count lifts the limit", "at most %d beads in parallel, found %d", maxPolecats, most)
+	if most := def.Dispatch.MaxParallel; most > MaxPolecats && !p.r.opts.ForceCount {
+		at.find("max_parallel").fail("--force-count lifts the limit", "at most %d beads in parallel, found %d", MaxPolecats, most)
 	}
 	if strategy := at.find("strategy"); strategy.node.Value == string(strategyRoundRobin) {
 		strategy.warn("write sling", "round-robin is carried out as sling: the polecat that is idle gets the work")

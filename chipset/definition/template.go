@@ -83,7 +83,7 @@ func Template(opts TemplateOptions) []byte {
 		"{test}", yamlText(strings.TrimSpace(opts.Test)),
 		"{worktree}", opts.Worktree.yaml(),
 		"{presets}", strings.Join(builtinPresets(), ", "),
-		"{max_polecats}", fmt.Sprint(maxPolecats),
+		"{max_polecats}", fmt.Sprint(MaxPolecats),
 	)
 	return []byte(values.Replace(template))
 }

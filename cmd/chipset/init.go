@@ -29,9 +29,6 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// maxInitPolecats is how many polecats a definition may have without --force-count.
-const maxInitPolecats = 30
-
 type initOptions struct {
 	rig, worker, target, test, permissions string
 	polecats                               int
@@ -44,7 +41,7 @@ type initOptions struct {
 func (o *initOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.rig, "rig", "", "the `name` of the rig (default: the directory's name)")
 	fs.StringVar(&o.worker, "worker", "", "a preset (chipset runtime list) or a `command` line (default: the first preset found on PATH)")
-	fs.IntVar(&o.polecats, "polecats", 5, "how many polecats, `N`, work in parallel: 1 to 30")
+	fs.IntVar(&o.polecats, "polecats", 5, fmt.Sprintf("how many polecats, `N`, work in parallel: 1 to %d", definition.MaxPolecats))
 	fs.StringVar(&o.target, "target", "", "the `branch` that work lands on (default main, master, or the current one)")
 	fs.StringVar(&o.test, "test", "", "the `command` that must succeed on everything that lands (default: detected)")
 	fs.StringVar(&o.permissions, "permissions", "", "what agents may do without asking, `ask|edit|full`; required for an agent preset")
@@ -204,8 +201,8 @@ func exists(path string) bool {
 
 // check refuses values that would make the written file invalid.
 func (o *initOptions) check() error {
-	if o.polecats < 1 || o.polecats > maxInitPolecats {
-		return usagef("--polecats %d is not between 1 and %d", o.polecats, maxInitPolecats)
+	if o.polecats < 1 || o.polecats > definition.MaxPolecats {
+		return usagef("--polecats %d is not between 1 and %d", o.polecats, definition.MaxPolecats)
 	}
 	if o.given["permissions"] && !slices.Contains(permissionChoices(), o.permissions) {
 		return usagef("--permissions %q is not one of %s", o.permissions, strings.Join(permissionChoices(), ", "))

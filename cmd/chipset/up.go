@@ -34,10 +34,14 @@ type upOptions struct {
 func (o *upOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.polecats, "polecats", 0, "run a pool of `N` polecats instead of the definition's")
 	fs.BoolVar(&o.untilIdle, "until-idle", false, "end when nothing is left to do (exit 7 when beads wait for a person)")
-	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
+	fs.BoolVar(&o.forceCount, "force-count", false, forceCountUsage())
 	fs.BoolVar(&o.standby, "standby", false, "if another process runs the rig, wait to take over")
 	fs.BoolVar(&o.plain, "plain", false, "print plain lines, also on a terminal")
 	o.addCommon(fs)
+}
+
+func forceCountUsage() string {
+	return fmt.Sprintf("allow more than %d polecats", definition.MaxPolecats)
 }
 
 func (o *upOptions) addCommon(fs *pflag.FlagSet) {
@@ -88,7 +92,7 @@ func runUp(ctx context.Context, a *app, o upOptions) error {
 	}
 	def, err := r.Def.WithPolecats(o.polecats, o.forceCount)
 	if err != nil {
-		return withHint(err, "--force-count allows up to 1000")
+		return withHint(err, fmt.Sprintf("--force-count allows up to %d", definition.MaxForcedPolecats))
 	}
 	named := r.Def // a smaller pool runs fewer polecats and retires none
 	if len(def.AgentsOf(definition.RolePolecat)) > len(named.AgentsOf(definition.RolePolecat)) {

@@ -19,7 +19,7 @@ type validateOptions struct{ forceCount, schema, live bool }
 
 // AddFlags registers the flags of validate.
 func (o *validateOptions) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.forceCount, "force-count", false, "allow more than 30 polecats")
+	fs.BoolVar(&o.forceCount, "force-count", false, forceCountUsage())
 	fs.BoolVar(&o.live, "live", false, "also check what up checks: clients, target, remote, disk, setup and test")
 	fs.BoolVar(&o.schema, "schema", false, "print the JSON Schema of chipset.yaml, for editors")
 }
