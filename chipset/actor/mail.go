@@ -169,11 +169,20 @@ func (a *Actor) nameSession(m *mail.Message) error {
 // Own returns a message of the actor's own mailbox. Errors: ErrInvalid,
 // *state.Unknown.
 func (a *Actor) Own(given string) (mail.Entry, error) {
-	name, err := mail.ParseName(given)
+	name, err := MessageName(given)
 	if err != nil {
-		return mail.Entry{}, WithHint(Invalidf("%q is not the name of a message", given), "names are printed by chipset mail send, inbox and search")
+		return mail.Entry{}, err
 	}
 	return a.Mailbox(a.ID).Get(name)
+}
+
+// MessageName parses the name of a message. Errors: ErrInvalid.
+func MessageName(given string) (mail.Name, error) {
+	name, err := mail.ParseName(given)
+	if err != nil {
+		return "", WithHint(Invalidf("%q is not the name of a message", given), "names are printed by chipset mail send, inbox and search")
+	}
+	return name, nil
 }
 
 // MarkOwn marks a message of the actor's mailbox as read, unless only the actor's

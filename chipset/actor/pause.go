@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/pause"
@@ -13,7 +14,7 @@ import (
 // state.ErrConflict, state.ErrNotFound for a scope that is not paused.
 func (a *Actor) Resume(ctx context.Context, scope pause.Scope) (resumed []pause.Scope, err error) {
 	if a.ID != state.Human {
-		return nil, state.Conflictf("pause "+string(scope), "only the person may resume work, and you speak as %s", a.ID)
+		return nil, state.Conflictf(strings.TrimSpace("resume "+string(scope)), "only the person may do this, and you speak as %s", a.ID)
 	}
 	all, err := a.Pauses.InForce()
 	if err != nil {

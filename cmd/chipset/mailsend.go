@@ -114,9 +114,9 @@ func (o *mailSendOptions) message(ctx context.Context, a *app, me *actor.Actor) 
 		return m, usagef("not valid UTF-8")
 	}
 	if o.thread != "" {
-		name, err := mail.ParseName(o.thread)
+		name, err := actor.MessageName(o.thread)
 		if err != nil {
-			return m, usagef("--thread %q is not the name of a message", o.thread)
+			return m, fmt.Errorf("--thread: %w", err)
 		}
 		m.Thread = string(name)
 	}
