@@ -9,7 +9,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 )
 
-// Attachment are the options of Attach.
+// Attachment holds the options of Attach.
 type Attachment struct {
 	Agent state.AgentID
 	// Self is the path of this binary, for the supervisor of the client.

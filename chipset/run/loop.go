@@ -62,7 +62,7 @@ func NewProcess(r *rig.Rig, notified Notification, say func(format string, args 
 	debug.SetGCPercent(gcPercent)
 	p := &Process{Rig: r, said: map[need.Key]bool{}, Self: self, Say: say, began: time.Now()} //nolint:forbidigo // paces real work, decides nothing
 	if p.Watcher, err = watcher(r.Tree, notified); err != nil {
-		say("warning: no file notification (%v); agents wake every %s only", err, r.Def.Rig.Tick)
+		say("warning: no file notification (%v); agents wake only every %s", err, r.Def.Rig.Tick)
 	} else {
 		r.Follow(p.Watcher)
 	}
@@ -157,7 +157,7 @@ func (p *Process) drive(ctx context.Context, id state.AgentID, runner execute.Ru
 	if p.Watcher != nil {
 		var err error
 		if changed, err = p.Watcher.SubscribeTo(runner.Wants, runner.Folders()...); err != nil {
-			p.Say("warning: %s: no file notification (%v); it wakes every %s only", id, err, p.Rig.Def.Rig.Tick)
+			p.Say("warning: %s: no file notification (%v); it wakes only every %s", id, err, p.Rig.Def.Rig.Tick)
 		}
 	}
 	if err := runner.Recover(ctx); err != nil {
@@ -172,7 +172,7 @@ func (p *Process) drive(ctx context.Context, id state.AgentID, runner execute.Ru
 			return err
 		}
 		if alive.Lost(p.Rig.Tree) {
-			return fmt.Errorf("%s: %w: its lock below run/ was taken away while it ran", id, state.ErrNoTree)
+			return fmt.Errorf("%s: %w: its lock below run/ was removed while it ran", id, state.ErrNoTree)
 		}
 		began := time.Now() //nolint:forbidigo // paces real work, decides nothing
 		next, err := runner.Tick(ctx)

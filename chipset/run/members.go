@@ -47,7 +47,7 @@ func (m *members) follow(ctx context.Context) error {
 	}
 	for first := true; ; first = false {
 		if err := m.look(ctx, first); err != nil {
-			m.Say("warning: sessions of yours: %s", flat(err))
+			m.Say("warning: your sessions: %s", flat(err))
 		}
 		timer := time.NewTimer(m.untilTick())
 		select {

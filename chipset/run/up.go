@@ -246,7 +246,7 @@ func (p *Process) syncEvents(ctx context.Context) error {
 	for {
 		select {
 		case err := <-failed:
-			p.Say("warning: file notification: %v; what it misses is found every %s", err, p.Rig.Def.Rig.Tick)
+			p.Say("warning: file notification: %v; what it misses is found within %s", err, p.Rig.Def.Rig.Tick)
 		case <-ticker.C:
 			_ = p.Rig.Events.Sync() // the event log may lose its last moments
 		case <-ctx.Done():
