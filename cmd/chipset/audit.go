@@ -139,7 +139,7 @@ func noHistory(err error) error {
 func newAuditVerifyCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [REF]",
-		Short: "Verify that the history of the state tree holds only legal changes",
+		Short: "Verify that every change in the snapshots was legal",
 		Long: `Compare every snapshot with the one before it, over the whole history. A message
 may only change from unread to read, and may only move to the archive or, with a
 reason, to the quarantine. Every hook, bead, merge request, convoy, attempt,

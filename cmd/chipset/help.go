@@ -79,7 +79,7 @@ func subcommand(cmd *cobra.Command, name string) *cobra.Command {
 }
 
 // nameWidth is the width of the first column of the overview.
-const nameWidth = 12
+const nameWidth = 13
 
 // overview prints what chipset can do: the commands that most people need, or all of them.
 func (a *app) overview(root *cobra.Command, whole bool) {

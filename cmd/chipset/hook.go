@@ -110,7 +110,7 @@ takes it back. It is for tests and repairs; chipset sling does all steps.`,
 }
 
 func newHookActivateCmd(a *app) *cobra.Command {
-	return newOwnHookCmd(a, "activate", "Make the transition pending → active: start the work on your hook",
+	return newOwnHookCmd(a, "activate", "Make the transition pending → active: start your work",
 		nargs(0, 0, ""), func(ctx context.Context, s *actor.Actor, _ string) (hook.Hook, error) { return s.ActivateHook(ctx) })
 }
 

@@ -160,7 +160,7 @@ func joined(failed []error) error {
 func newAnswerCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "answer NUMBER|BEAD|MESSAGE TEXT",
-		Short: "Answer an agent's question, or reopen a blocked bead with the answer",
+		Short: "Answer an agent's question, or reopen a blocked bead",
 		Long: `Answer a question. NUMBER is from chipset inbox, BEAD is the bead whose worker
 asks, MESSAGE the name of the message that asks. The worker continues with the
 answer. A blocked bead is reopened, with the answer in the notes for its next

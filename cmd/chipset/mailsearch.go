@@ -121,7 +121,7 @@ func newMailTraceCmd(a *app) *cobra.Command {
 	var opts mailboxFlag
 	return withFlags(&opts, &cobra.Command{
 		Use:   "trace MESSAGE",
-		Short: "Show what happened to a message: stored, injected, seen, handled",
+		Short: "Show what happened to a message",
 		Long: `Show what happened to a message, from the event log: when it was stored, shown
 to a model in full (injected), followed by an answer of that model (seen),
 marked as read (handled), and archived; by whom, and in which session. The last

@@ -113,6 +113,9 @@ func TestEveryCommandHelps(t *testing.T) {
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || notImperative.MatchString(cmd.Short) {
 			t.Errorf("%s: the summary %q", cmd.CommandPath(), cmd.Short)
 		}
+		if cmd.HasParent() && utf8.RuneCountInString(cmd.Short) > 63 { // what the overview has room for
+			t.Errorf("%s: the summary %q is too long", cmd.CommandPath(), cmd.Short)
+		}
 		for line := range strings.SplitSeq(cmd.Long, "\n") {
 			if utf8.RuneCountInString(line) > 80 {
 				t.Errorf("%s: wider than a terminal: %q", cmd.CommandPath(), line)

@@ -166,11 +166,11 @@ func (o *decideOptions) AddFlags(fs *pflag.FlagSet) {
 }
 
 func newApproveCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "approve", true, "Approve a plan, a permission, a shutdown, or a change to protected files")
+	return newDecideCmd(a, "approve", true, "Approve what an agent asks for")
 }
 
 func newDenyCmd(a *app) *cobra.Command {
-	return newDecideCmd(a, "deny", false, "Deny a request, or send back a plan or a change to protected files")
+	return newDecideCmd(a, "deny", false, "Deny what an agent asks for")
 }
 
 func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Command {
@@ -178,7 +178,9 @@ func newDecideCmd(a *app, name string, approved bool, short string) *cobra.Comma
 	return withFlags(&opts, &cobra.Command{
 		Use:   name + " NUMBER|BEAD|MR|MESSAGE…",
 		Short: short,
-		Long: short + `.
+		Long: short + `: a plan, a permission, a shutdown, or a change
+to protected files.
+
 NUMBER is from chipset inbox, BEAD is the bead whose worker asks, MESSAGE the
 name of the message, which may be in any mailbox. Permissions are decided by the
 person, plans by the mayor or the person, and the shutdown of a crew member by
