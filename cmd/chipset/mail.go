@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -63,9 +64,9 @@ func (o mailboxFlag) find(a *app, r *rig.Rig, given string) (state.AgentID, mail
 	if err != nil {
 		return "", mail.Entry{}, err
 	}
-	name, err := mail.ParseName(given)
+	name, err := actor.MessageName(given)
 	if err != nil {
-		return "", mail.Entry{}, withHint(usagef("%q is not the name of a message", given), "names are printed by chipset mail send, inbox and search")
+		return "", mail.Entry{}, err
 	}
 	e, err := r.Mailbox(owner).Get(name)
 	if !errors.Is(err, state.ErrNotFound) || o.mailbox != "" || owner != state.Human {
@@ -156,6 +157,7 @@ func runMailInbox(r *rig.Rig, owner state.AgentID, opts mailInboxOptions, a *app
 }
 
 func (a *app) showMailList(entries []mail.Entry) error {
+	_, terminal := a.terminal()
 	return showList(a, entries, []string{"NAME", "", "FROM", "TYPE", "PRIORITY", "SUBJECT"}, func(e *mail.Entry) []string {
 		flag := "unread"
 		switch {
@@ -164,8 +166,23 @@ func (a *app) showMailList(entries []mail.Entry) error {
 		case e.Read:
 			flag = "read"
 		}
-		return []string{string(e.Name), flag, string(e.From), string(e.Type), string(e.Priority), e.Subject}
+		name := string(e.Name)
+		if terminal {
+			name = shortName(e, a.clock())
+		}
+		return []string{name, flag, string(e.From), string(e.Type), string(e.Priority), e.Subject}
 	})
+}
+
+// shortName returns the name of a message for a terminal, where a table would cut the whole name so that no command
+// takes it: of one of the last day the time in it, to the millisecond.
+func shortName(e *mail.Entry, now time.Time) string {
+	const millisecond = len("15-04-05.000")
+	_, clock, _ := strings.Cut(string(e.Name), "T")
+	if e.Archived || len(clock) < millisecond || now.Sub(e.Timestamp.Time) > 24*time.Hour {
+		return string(e.Name)
+	}
+	return clock[:millisecond]
 }
 
 // xmlMessage is a message as inbox --xml writes it. The body is data: nothing

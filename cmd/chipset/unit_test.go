@@ -16,6 +16,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/rig"
+	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 )
 
@@ -154,6 +155,29 @@ func newTestApp(t *testing.T) (*app, *bytes.Buffer, *bytes.Buffer) {
 	}
 	out.Reset()
 	return a, &out, &errs
+}
+
+// TestShortNames: the name of a message that a terminal shows is one that commands take.
+func TestShortNames(t *testing.T) {
+	a, out, errs := newTestApp(t)
+	if code := execute(t.Context(), []string{"mail", "send", "human", "--as", "mayor", "-s", "one"}, fresh(a)); code != codeOK {
+		t.Fatalf("mail send: exit %d: %s", code, errs)
+	}
+	name := strings.TrimSpace(out.String())
+	now := time.Now()
+	e := mail.Entry{Message: mail.Message{Timestamp: state.At(now)}, Name: mail.Name(name)}
+	short := shortName(&e, now)
+	out.Reset()
+	if code := execute(t.Context(), []string{"mail", "peek", short}, fresh(a)); code != codeOK || len(short) != 12 || !strings.Contains(out.String(), name) {
+		t.Errorf("mail peek %s: exit %d: %s%s", short, code, out, errs)
+	}
+	if old := shortName(&e, now.Add(48*time.Hour)); old != name {
+		t.Errorf("two days later: %s", old)
+	}
+	e.Name = "foreign.json"
+	if foreign := shortName(&e, now); foreign != "foreign.json" {
+		t.Errorf("of another writer: %s", foreign)
+	}
 }
 
 // fresh is an app for one more command line in the same surroundings.
