@@ -117,7 +117,7 @@ type Store struct{ event.Recorder[Hook] }
 
 // NewStore opens the hooks of a tree. It logs every step of a hook; log may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
-	return Store{event.Record(state.NewStore(t, Dir, "hook", state.LockHook, check), log, tell)}
+	return Store{event.Record(state.NewStore(t, Dir, "hook", state.LockHook, check), log, eventOf)}
 }
 
 // By returns the store with agent as the author of its events, and with why as their
@@ -126,8 +126,8 @@ func (s Store) By(agent state.AgentID, why string) Store {
 	return Store{s.Recorder.By(agent, why)}
 }
 
-// tell returns the event of a change of a hook. A new hook has none.
-func tell(before, after *Hook) (event.Event, bool) {
+// eventOf returns the event of a change of a hook. A new hook has none.
+func eventOf(before, after *Hook) (event.Event, bool) {
 	if before == nil {
 		return event.Event{}, false
 	}

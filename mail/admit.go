@@ -10,8 +10,8 @@ import (
 
 // recipient returns an error if the recipient does not exist, is retired, or does not
 // accept mail from the sender.
-func (o *Sender) recipient(m *Message) error {
-	a, err := o.agents.Get(string(m.To))
+func (s *Sender) recipient(m *Message) error {
+	a, err := s.agents.Get(string(m.To))
 	switch {
 	case m.To == state.Human && errors.Is(err, state.ErrNotFound):
 		return nil
@@ -19,7 +19,7 @@ func (o *Sender) recipient(m *Message) error {
 		return err
 	case a.Status == agent.Retired:
 		return state.Conflictf("agent "+string(m.To), "is retired and gets no more mail")
-	case a.Accepts(m.From) || o.machinery(m.From) || o.answers(m):
+	case a.Accepts(m.From) || s.machinery(m.From) || s.answers(m):
 		return nil
 	}
 	return state.Conflictf("mail to "+string(m.To), "its card accepts mail only from %v, not from %s; ask the mayor to pass the message on", a.AllowFrom, m.From)
@@ -27,19 +27,19 @@ func (o *Sender) recipient(m *Message) error {
 
 // machinery reports whether the sender is the mayor, the witness or the refinery, to whom
 // cards do not apply, because the rig can't work without their mail.
-func (o *Sender) machinery(from state.AgentID) bool {
-	a, err := o.agents.Get(string(from))
+func (s *Sender) machinery(from state.AgentID) bool {
+	a, err := s.agents.Get(string(from))
 	return err == nil && (a.Role == agent.Mayor || a.Role == agent.Witness || a.Role == agent.Refinery)
 }
 
 // answers reports whether a message replies to one of its recipient. Such a reply is
 // always accepted.
-func (o *Sender) answers(m *Message) bool {
+func (s *Sender) answers(m *Message) bool {
 	n, err := ParseName(m.InReplyTo)
 	if err != nil {
 		return false
 	}
-	e, err := NewMailbox(o.tree, m.From).Get(n)
+	e, err := NewMailbox(s.tree, m.From).Get(n)
 	return err == nil && e.From == m.To
 }
 
@@ -47,18 +47,18 @@ func (o *Sender) answers(m *Message) bool {
 // sets its state, deadline and callback to those of the task. The caller holds the lock
 // of the recipient's mailbox, so that one of two concurrent steps is refused. Errors:
 // ErrConflict for a step that is not legal or that the sender may not make, ErrNotFound.
-func (o *Sender) admitTask(box *Mailbox, m *Message) error {
+func (s *Sender) admitTask(box *Mailbox, m *Message) error {
 	t, err := m.TaskOf()
 	if err != nil || t == nil {
 		return err
 	}
-	own := NewMailbox(o.tree, m.From)
+	own := NewMailbox(s.tree, m.From)
 	asked, err := request(own, m.To, t.ID)
 	if err != nil {
 		return err
 	}
 	if asked != nil && asked.pending() {
-		return o.admitMove(box, own, asked, m, t)
+		return s.admitMove(box, own, asked, m, t)
 	}
 	asked, err = request(box, m.From, t.ID)
 	switch {
@@ -83,26 +83,26 @@ func (m *Message) pending() bool {
 }
 
 // admitMove admits a message of the assignee to the requester.
-func (o *Sender) admitMove(box, own *Mailbox, asked *Entry, m *Message, t *Task) error {
-	s, err := TaskStatusOf(box, asked)
+func (s *Sender) admitMove(box, own *Mailbox, asked *Entry, m *Message, t *Task) error {
+	status, err := TaskStatusOf(box, asked)
 	if err != nil {
 		return err
 	}
 	what := "task " + string(t.ID)
 	switch {
-	case t.State == "" || t.State == s.State && s.State == TaskWorking:
-		t.State = s.State // a remark or a progress report
-	case !slices.Contains(s.State.next(), t.State):
-		return state.Conflictf(what, "is %s and can't become %s%s", s.State, t.State, thenWhat(s.State))
-	case t.State == TaskAccepted && s.Overdue(o.clock()):
-		return state.Conflictf(what, "its deadline passed at %s: it can only be rejected", s.Deadline)
+	case t.State == "" || t.State == status.State && status.State == TaskWorking:
+		t.State = status.State // a remark or a progress report
+	case !slices.Contains(status.State.next(), t.State):
+		return state.Conflictf(what, "is %s and can't become %s%s", status.State, t.State, thenWhat(status.State))
+	case t.State == TaskAccepted && status.Overdue(s.clock()):
+		return state.Conflictf(what, "its deadline passed at %s: it can only be rejected", status.Deadline)
 	case t.State == TaskAccepted:
-		if err := o.roomFor(own, m.From); err != nil {
+		if err := s.roomFor(own, m.From); err != nil {
 			return err
 		}
 	}
-	t.Deadline = s.Deadline
-	m.Callback = s.Callback
+	t.Deadline = status.Deadline
+	m.Callback = status.Callback
 	return m.SetTask(*t)
 }
 
@@ -122,19 +122,19 @@ func thenWhat(s TaskState) string {
 
 // admitRemark admits a message of the requester about a task that it has requested.
 func admitRemark(own *Mailbox, asked *Entry, m *Message, t *Task) error {
-	s, err := TaskStatusOf(own, asked)
+	status, err := TaskStatusOf(own, asked)
 	if err != nil {
 		return err
 	}
 	what := "task " + string(t.ID)
 	switch {
-	case t.State != "" && t.State != s.State:
-		return state.Conflictf(what, "is %s, and only %s may change that", s.State, m.To)
+	case t.State != "" && t.State != status.State:
+		return state.Conflictf(what, "is %s, and only %s may change that", status.State, m.To)
 	case m.InReplyTo == "" && m.Thread == "":
 		return state.Conflictf(what, "was requested from %s before: use another ID, or write to the thread of the task", m.To)
 	}
-	t.State, t.Deadline, m.Callback = s.State, s.Deadline, s.Callback
-	if s.State == TaskPending { // the remark must not count as a second request
+	t.State, t.Deadline, m.Callback = status.State, status.Deadline, status.Callback
+	if status.State == TaskPending { // the remark must not count as a second request
 		m.Task = nil
 		return nil
 	}
@@ -142,15 +142,15 @@ func admitRemark(own *Mailbox, asked *Entry, m *Message, t *Task) error {
 }
 
 // roomFor returns an error if the agent has as many tasks as its card allows.
-func (o *Sender) roomFor(own *Mailbox, id state.AgentID) error {
-	a, err := o.agents.Get(string(id))
+func (s *Sender) roomFor(own *Mailbox, id state.AgentID) error {
+	a, err := s.agents.Get(string(id))
 	if err != nil || a.MaxTasks == 0 {
 		if errors.Is(err, state.ErrNotFound) {
 			return nil
 		}
 		return err
 	}
-	tasks, err := TasksFor(own, func(id state.AgentID) *Mailbox { return NewMailbox(o.tree, id) })
+	tasks, err := TasksFor(own, func(id state.AgentID) *Mailbox { return NewMailbox(s.tree, id) })
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 // SendAll delivers many messages with shared syncs. It returns for each what Send would
 // have returned; when it returns, messages without an error are durable. The times of the
 // messages increase in their order, except when a name was taken.
-func (o *Sender) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
-	b := batch{sender: o, names: make([]Name, len(ms)), errs: make([]error, len(ms)),
+func (s *Sender) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
+	b := batch{sender: s, names: make([]Name, len(ms)), errs: make([]error, len(ms)),
 		boxes: map[state.AgentID]*Mailbox{}, admitted: map[pair]error{}}
 	var free, tasks []*letter
 	keyed := map[*Mailbox][]*letter{}
@@ -36,7 +36,7 @@ func (o *Sender) SendAll(ctx context.Context, ms []Message) ([]Name, []error) {
 		b.publishKeyed(ctx, box, letters)
 	}
 	for _, l := range tasks { // one by one, because each may be a step after the one before
-		b.names[l.at], b.errs[l.at] = o.Send(ctx, l.Message)
+		b.names[l.at], b.errs[l.at] = s.Send(ctx, l.Message)
 	}
 	return b.names, b.errs
 }
@@ -107,7 +107,7 @@ func (b *batch) publish(letters []*letter) {
 			l := waiting[i]
 			switch {
 			case err == nil:
-				sent = append(sent, event.MailSent(told(l.To, b.names[l.at], &l.Message)))
+				sent = append(sent, event.MailSent(describe(l.To, b.names[l.at], &l.Message)))
 			case errors.Is(err, state.ErrExists):
 				taken = append(taken, l)
 			default:

@@ -247,12 +247,12 @@ func (b *Mailbox) MarkRead(ctx context.Context, n Name) error {
 	if err := b.tree.Replace(p, flipped); err != nil {
 		return err
 	}
-	b.log.Tell(event.MailHandled(told(b.owner, n, &m)))
+	b.log.Tell(event.MailHandled(describe(b.owner, n, &m)))
 	return nil
 }
 
-// told describes a message in a mailbox for the event log.
-func told(owner state.AgentID, n Name, m *Message) event.Mail {
+// describe returns the content of the events about a message.
+func describe(owner state.AgentID, n Name, m *Message) event.Mail {
 	t := event.Mail{Owner: owner, Name: string(n), From: m.From, Type: string(m.Type), Subject: m.Subject}
 	if m.Ref != nil {
 		t.Work = event.Work{Bead: m.Ref.BeadID, Assignment: m.Ref.AssignmentID, Session: m.Ref.Session}

@@ -32,9 +32,9 @@ func NewSender(t *state.Tree, agents agent.Store, clock state.Clock, limit int64
 
 // WithLog makes the sender log each message that it sends, and returns the sender. Call
 // it before the sender is used.
-func (o *Sender) WithLog(log *event.Log) *Sender {
-	o.log = log
-	return o
+func (s *Sender) WithLog(log *event.Log) *Sender {
+	s.log = log
+	return s
 }
 
 // Send delivers a message and returns its name, which contains the message's time or,
@@ -44,14 +44,14 @@ func (o *Sender) WithLog(log *event.Log) *Sender {
 // nothing and returns the name of that message. A message about a task must be a legal
 // step of the task; see admitTask. Errors: ErrNotFound, ErrConflict, ErrTooLarge;
 // ErrRefused for a message with an ID, if an earlier message of the sender can't be read.
-func (o *Sender) Send(ctx context.Context, m Message) (Name, error) {
-	if err := o.complete(&m); err != nil {
+func (s *Sender) Send(ctx context.Context, m Message) (Name, error) {
+	if err := s.complete(&m); err != nil {
 		return "", err
 	}
-	if err := o.recipient(&m); err != nil {
+	if err := s.recipient(&m); err != nil {
 		return "", err
 	}
-	box := NewMailbox(o.tree, m.To)
+	box := NewMailbox(s.tree, m.To)
 	if m.ID != "" || m.Task != nil {
 		l, err := box.lock(ctx)
 		if err != nil {
@@ -64,12 +64,12 @@ func (o *Sender) Send(ctx context.Context, m Message) (Name, error) {
 			return n, err
 		}
 	}
-	if err := o.admitTask(box, &m); err != nil {
+	if err := s.admitTask(box, &m); err != nil {
 		return "", err
 	}
 	for {
 		n := NameAt(m.Timestamp, m.From)
-		err := o.publish(box, n, &m)
+		err := s.publish(box, n, &m)
 		if !errors.Is(err, state.ErrExists) {
 			return n, err
 		}
@@ -78,34 +78,34 @@ func (o *Sender) Send(ctx context.Context, m Message) (Name, error) {
 }
 
 // complete sets the defaults of a message and validates it.
-func (o *Sender) complete(m *Message) error {
+func (s *Sender) complete(m *Message) error {
 	m.Read, m.Priority = false, cmp.Or(m.Priority, Normal)
 	if m.Timestamp.IsZero() {
-		m.Timestamp = o.clock.Now()
+		m.Timestamp = s.clock.Now()
 	}
 	return m.Validate()
 }
 
-func (o *Sender) publish(box *Mailbox, n Name, m *Message) error {
-	file, err := o.file(box, n, m)
+func (s *Sender) publish(box *Mailbox, n Name, m *Message) error {
+	file, err := s.file(box, n, m)
 	if err != nil {
 		return err
 	}
-	err = o.tree.WriteNew(file.Path, file.Data)
+	err = s.tree.WriteNew(file.Path, file.Data)
 	if err == nil {
-		o.log.Tell(event.MailSent(told(m.To, n, m)))
+		s.log.Tell(event.MailSent(describe(m.To, n, m)))
 	}
 	return err
 }
 
 // file returns the file of a message. It returns ErrExists if the archive has a message
 // of that name.
-func (o *Sender) file(box *Mailbox, n Name, m *Message) (state.NewFile, error) {
-	data, err := m.Encode(o.limit)
+func (s *Sender) file(box *Mailbox, n Name, m *Message) (state.NewFile, error) {
+	data, err := m.Encode(s.limit)
 	if err != nil {
 		return state.NewFile{}, err
 	}
-	archived, err := o.tree.Exists(box.path(n, true))
+	archived, err := s.tree.Exists(box.path(n, true))
 	if err != nil {
 		return state.NewFile{}, err
 	}
@@ -169,18 +169,18 @@ func (b *Mailbox) delivered(wanted map[delivery]bool) (map[delivery]Name, error)
 // same sender and ID has the name already, in the mailbox or the archive, SendAs
 // delivers nothing and returns nil. If another file has the name, it returns ErrExists,
 // and the caller must choose another name. Durable when it returns nil.
-func (o *Sender) SendAs(ctx context.Context, n Name, m Message) error {
+func (s *Sender) SendAs(ctx context.Context, n Name, m Message) error {
 	m.Timestamp = n.Time()
-	if err := o.complete(&m); err != nil {
+	if err := s.complete(&m); err != nil {
 		return err
 	}
 	if m.ID == "" || n != NameAt(m.Timestamp, m.From) {
 		return fmt.Errorf("message %s: a fixed name needs an id and the sender's own name", n)
 	}
-	if err := o.recipient(&m); err != nil {
+	if err := s.recipient(&m); err != nil {
 		return err
 	}
-	box := NewMailbox(o.tree, m.To)
+	box := NewMailbox(s.tree, m.To)
 	l, err := box.lock(ctx)
 	if err != nil {
 		return err
@@ -189,14 +189,14 @@ func (o *Sender) SendAs(ctx context.Context, n Name, m Message) error {
 	there, err := box.Get(n)
 	switch {
 	case err == nil && there.From == m.From && there.ID == m.ID:
-		return o.tree.SyncDir(box.path(n, there.Archived).Dir())
+		return s.tree.SyncDir(box.path(n, there.Archived).Dir())
 	case err != nil && !errors.Is(err, state.ErrCorrupt) && !errors.Is(err, state.ErrNotFound):
 		return err
 	case errors.Is(err, state.ErrNotFound):
-		return o.publish(box, n, &m)
+		return s.publish(box, n, &m)
 	}
 	// A file in place of the folder is another error: it blocks every name.
-	if _, err := o.tree.List(box.path(n, there.Archived).Dir()); err != nil {
+	if _, err := s.tree.List(box.path(n, there.Archived).Dir()); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s: %w", n, state.ErrExists)

@@ -140,7 +140,7 @@ func (s Slot) Send(ctx context.Context, n Nudge, now state.Time) (Nudge, error) 
 			return n, err
 		}
 	}
-	s.log.Tell(event.NudgeSent(s.told(&n, n.Message)))
+	s.log.Tell(event.NudgeSent(s.describe(&n, n.Message)))
 	return n, nil
 }
 
@@ -173,13 +173,13 @@ func (s Slot) LatestAlone() (Nudge, bool, error) {
 	return latest, err != nil || latest.Timestamp.After(own.Timestamp.Time), nil
 }
 
-// told describes a nudge for the event log.
-func (s Slot) told(n *Nudge, message string) event.Nudge {
-	told := event.Nudge{From: n.From, To: s.owner, Type: string(n.Type), Message: message}
+// describe returns the content of the events about a nudge.
+func (s Slot) describe(n *Nudge, message string) event.Nudge {
+	e := event.Nudge{From: n.From, To: s.owner, Type: string(n.Type), Message: message}
 	if n.Ref != nil {
-		told.Work = event.Work{Bead: n.Ref.BeadID, Assignment: n.Ref.AssignmentID, Session: n.Ref.Session}
+		e.Work = event.Work{Bead: n.Ref.BeadID, Assignment: n.Ref.AssignmentID, Session: n.Ref.Session}
 	}
-	return told
+	return e
 }
 
 func (n *Nudge) check() error {
@@ -299,7 +299,7 @@ func (s Slot) Unseen() ([]Nudge, []error, error) {
 }
 
 // Injected logs that a nudge was shown to its recipient's model.
-func (s Slot) Injected(n *Nudge) { s.log.Tell(event.NudgeInjected(s.told(n, n.Message))) }
+func (s Slot) Injected(n *Nudge) { s.log.Tell(event.NudgeInjected(s.describe(n, n.Message))) }
 
 // MarkSeen records that a nudge was processed. Durable when it returns nil.
 func (s Slot) MarkSeen(ctx context.Context, n Nudge) error {
@@ -324,7 +324,7 @@ func (s Slot) MarkSeen(ctx context.Context, n Nudge) error {
 	if err := s.tree.ReplaceJSON(s.Dir().Join("seen.json"), seen); err != nil {
 		return err
 	}
-	s.log.Tell(event.NudgeSeen(s.told(&n, cmp.Or(s.note, n.Message))))
+	s.log.Tell(event.NudgeSeen(s.describe(&n, cmp.Or(s.note, n.Message))))
 	return nil
 }
 

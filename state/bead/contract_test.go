@@ -72,13 +72,13 @@ func TestTouch(t *testing.T) {
 func TestTold(t *testing.T) {
 	held := &Bead{ID: "tt-1", Status: Hooked, Assignee: "polecat-alpha", AssignmentID: "as-1", Title: "the task", CloseReason: "why"}
 	open := &Bead{ID: "tt-1", Status: Open, Title: "the task", CloseReason: "why"}
-	if e, is := tell(held, open); !is || e.Assignment != "as-1" || !strings.Contains(e.Text, "why") {
+	if e, is := eventOf(held, open); !is || e.Assignment != "as-1" || !strings.Contains(e.Text, "why") {
 		t.Errorf("taken back: %+v, %v", e, is)
 	}
-	if e, is := tell(open, held); !is || e.Agent != "polecat-alpha" || e.Assignment != "as-1" || !strings.Contains(e.Text, "the task") {
+	if e, is := eventOf(open, held); !is || e.Agent != "polecat-alpha" || e.Assignment != "as-1" || !strings.Contains(e.Text, "the task") {
 		t.Errorf("hooked: %+v, %v", e, is)
 	}
-	if _, is := tell(held, held); is {
+	if _, is := eventOf(held, held); is {
 		t.Error("no new status, but it is told")
 	}
 }

@@ -19,7 +19,7 @@ type Store struct{ event.Recorder[Bead] }
 // NewStore opens the beads of a tree. It logs new beads and changes of status; log may be
 // nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
-	return Store{event.Record(state.NewStore(t, Dir, "bead", state.LockBead, check).WithSummaries("1", outlineFields), log, tell)}
+	return Store{event.Record(state.NewStore(t, Dir, "bead", state.LockBead, check).WithSummaries("1", outlineFields), log, eventOf)}
 }
 
 // By returns the store with agent as the author of its events, and with why as their
@@ -28,9 +28,9 @@ func (s Store) By(agent state.AgentID, why string) Store {
 	return Store{s.Recorder.By(agent, why)}
 }
 
-// tell returns the event of a new bead or a new status. Other changes are logged by the
+// eventOf returns the event of a new bead or a new status. Other changes are logged by the
 // verbs that make them.
-func tell(before, after *Bead) (event.Event, bool) {
+func eventOf(before, after *Bead) (event.Event, bool) {
 	if before == nil {
 		return event.BeadAdded(after.CreatedBy, after.ID, string(after.Status), after.Title), true
 	}

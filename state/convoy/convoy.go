@@ -43,7 +43,7 @@ type Store struct{ event.Recorder[Convoy] }
 // NewStore opens the convoys of a tree. It logs new and completed convoys; log may be
 // nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
-	return Store{event.Record(state.NewStore(t, Dir, "convoy", state.LockRecord, check), log, tell)}
+	return Store{event.Record(state.NewStore(t, Dir, "convoy", state.LockRecord, check), log, eventOf)}
 }
 
 // By returns the store with agent as the author of its events, and with why as their
@@ -52,7 +52,7 @@ func (s Store) By(agent state.AgentID, why string) Store {
 	return Store{s.Recorder.By(agent, why)}
 }
 
-func tell(before, after *Convoy) (event.Event, bool) {
+func eventOf(before, after *Convoy) (event.Event, bool) {
 	switch {
 	case before == nil:
 		return event.ConvoyCreated("", after.ID, after.Name), true

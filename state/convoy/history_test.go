@@ -59,7 +59,7 @@ func TestConvoyRules(t *testing.T) {
 		before, after *Convoy
 		want          string
 	}{{nil, open, "created"}, {open, over, "completed"}, {over, over, ""}, {open, open, ""}, {over, open, ""}} {
-		if e, is := tell(c.before, c.after); is != (c.want != "") || !strings.HasSuffix(e.Type, c.want) {
+		if e, is := eventOf(c.before, c.after); is != (c.want != "") || !strings.HasSuffix(e.Type, c.want) {
 			t.Errorf("%+v → %+v: %q", c.before, c.after, e.Type)
 		}
 	}

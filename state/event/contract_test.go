@@ -186,8 +186,8 @@ func TestRecorder(t *testing.T) {
 // Events of incidents, nudges and saved work say what is about them.
 func TestTexts(t *testing.T) {
 	for got, want := range map[string]string{
-		Incident{Kind: "stuck"}.told("i.i", "a", "b", "").Text: "stuck", Incident{Kind: "stuck"}.told("i.i", "a", "b", "why").Text: "stuck: why",
-		Nudge{Type: "wake"}.told("n.n", "mayor").Text: "wake", Nudge{Type: "wake", Message: "up"}.told("n.n", "mayor").Text: "wake: up",
+		Incident{Kind: "stuck"}.build("i.i", "a", "b", "").Text: "stuck", Incident{Kind: "stuck"}.build("i.i", "a", "b", "why").Text: "stuck: why",
+		Nudge{Type: "wake"}.build("n.n", "mayor").Text: "wake", Nudge{Type: "wake", Message: "up"}.build("n.n", "mayor").Text: "wake: up",
 		WorkerSalvaged("mayor", Work{}, "refs/x", "why").Subject: "refs/x",
 	} {
 		if got != want {

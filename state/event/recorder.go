@@ -34,14 +34,14 @@ func (a Author) Tell(events ...Event) {
 type Recorder[T any] struct {
 	*state.Store[T]
 	author Author
-	// tell returns the event of a change, and whether it is logged. before is nil for a new object.
-	tell func(before, after *T) (Event, bool)
+	// eventOf returns the event of a change, and whether it is logged. before is nil for a new object.
+	eventOf func(before, after *T) (Event, bool)
 }
 
-// Record returns a recorder of a store. tell returns the event of a change, and whether it
+// Record returns a recorder of a store. eventOf returns the event of a change, and whether it
 // is logged; before is nil for a new object. A nil log drops everything.
-func Record[T any](s *state.Store[T], log *Log, tell func(before, after *T) (Event, bool)) Recorder[T] {
-	return Recorder[T]{Store: s, author: Author{Log: log}, tell: tell}
+func Record[T any](s *state.Store[T], log *Log, eventOf func(before, after *T) (Event, bool)) Recorder[T] {
+	return Recorder[T]{Store: s, author: Author{Log: log}, eventOf: eventOf}
 }
 
 // By returns the recorder with agent as the author of its events, and with why as their text, unless why is "".
@@ -57,7 +57,7 @@ func (r Recorder[T]) Author() Author { return r.author }
 func (r Recorder[T]) Create(name string, v T) error {
 	err := r.Store.Create(name, v)
 	if err == nil {
-		r.told(nil, &v)
+		r.logChange(nil, &v)
 	}
 	return err
 }
@@ -67,7 +67,7 @@ func (r Recorder[T]) CreateAll(all []T, name func(v *T) string) []error {
 	errs := r.Store.CreateAll(all, name)
 	var events []Event
 	for i, err := range errs {
-		if e, is := r.tell(nil, &all[i]); err == nil && is {
+		if e, is := r.eventOf(nil, &all[i]); err == nil && is {
 			events = append(events, e)
 		}
 	}
@@ -91,7 +91,7 @@ func (r Recorder[T]) UpdateThen(ctx context.Context, name string, change func(v 
 		return err
 	}, act)
 	if err == nil && changed {
-		r.told(&before, &v)
+		r.logChange(&before, &v)
 	}
 	return v, err
 }
@@ -110,13 +110,13 @@ func (r Recorder[T]) Upsert(ctx context.Context, name string, change func(v *T, 
 		return err
 	})
 	if err == nil && changed {
-		r.told(before, &v)
+		r.logChange(before, &v)
 	}
 	return v, err
 }
 
-func (r Recorder[T]) told(before, after *T) {
-	if e, is := r.tell(before, after); is {
+func (r Recorder[T]) logChange(before, after *T) {
+	if e, is := r.eventOf(before, after); is {
 		r.author.Tell(e)
 	}
 }

@@ -211,7 +211,7 @@ type Incident struct {
 	Kind, Detail string
 }
 
-func (i Incident) told(kind, from, to, text string) Event {
+func (i Incident) build(kind, from, to, text string) Event {
 	e := i.event(kind, i.Agent)
 	e.Subject, e.From, e.To, e.Text = string(i.ID), from, to, i.Kind
 	if text != "" {
@@ -222,17 +222,17 @@ func (i Incident) told(kind, from, to, text string) Event {
 
 // IncidentOpened says that the witness has found a problem.
 func IncidentOpened(i Incident, severity string) Event {
-	return i.told("incident.opened", "", severity, i.Detail)
+	return i.build("incident.opened", "", severity, i.Detail)
 }
 
 // IncidentRaised says that an incident is more severe than before.
 func IncidentRaised(i Incident, from, to string) Event {
-	return i.told("incident.raised", from, to, i.Detail)
+	return i.build("incident.raised", from, to, i.Detail)
 }
 
 // IncidentResolved says that an incident is over.
 func IncidentResolved(i Incident, severity, resolution string) Event {
-	return i.told("incident.resolved", severity, "", resolution)
+	return i.build("incident.resolved", severity, "", resolution)
 }
 
 // Request identifies a merge request in events.
@@ -242,13 +242,13 @@ type Request struct {
 	Assignment state.AssignmentID
 }
 
-func (r Request) told(kind string, by state.AgentID, text string) Event {
+func (r Request) build(kind string, by state.AgentID, text string) Event {
 	return Event{Type: "mr." + kind, Agent: by, Bead: r.Bead, Assignment: r.Assignment, Subject: string(r.ID), Text: text}
 }
 
 // RequestSubmitted says that there is a new merge request.
 func RequestSubmitted(by state.AgentID, r Request, text string) Event {
-	return r.told("submitted", by, text)
+	return r.build("submitted", by, text)
 }
 
 // RequestMoved says that the status of a merge request changed. The type is mr.retried for
@@ -258,38 +258,40 @@ func RequestMoved(by state.AgentID, r Request, from, to, text string) Event {
 	if to == "pending" {
 		kind = "retried"
 	}
-	e := r.told(kind, by, text)
+	e := r.build(kind, by, text)
 	e.From, e.To = from, to
 	return e
 }
 
 // RequestRetried says that a waiting merge request is tried again, without a change of status.
-func RequestRetried(by state.AgentID, r Request, why string) Event { return r.told("retried", by, why) }
+func RequestRetried(by state.AgentID, r Request, why string) Event {
+	return r.build("retried", by, why)
+}
 
 // RequestHeld says that a merge request changes protected files, and waits for the person.
-func RequestHeld(r Request, files string) Event { return r.told("held", "", files) }
+func RequestHeld(r Request, files string) Event { return r.build("held", "", files) }
 
 // RequestAllowed says that the person has allowed a change of protected files.
-func RequestAllowed(r Request, files string) Event { return r.told("allowed", "", files) }
+func RequestAllowed(r Request, files string) Event { return r.build("allowed", "", files) }
 
 // RequestRebased says that a candidate of a merge request was made.
 func RequestRebased(by state.AgentID, r Request, text string) Event {
-	return r.told("rebased", by, text)
+	return r.build("rebased", by, text)
 }
 
 // RequestTested says that the test of a candidate ended.
 func RequestTested(by state.AgentID, r Request, text string) Event {
-	return r.told("tested", by, text)
+	return r.build("tested", by, text)
 }
 
 // RequestLeftOut says that a merge request was taken out of a stack, to be tested by itself.
 func RequestLeftOut(by state.AgentID, r Request, why string) Event {
-	return r.told("left_out", by, why)
+	return r.build("left_out", by, why)
 }
 
 // RequestRestored says that a landing that was undone from outside was restored.
 func RequestRestored(by state.AgentID, r Request, text string) Event {
-	return r.told("restored", by, text)
+	return r.build("restored", by, text)
 }
 
 // Nudge is the content of a nudge's events.
@@ -299,7 +301,7 @@ type Nudge struct {
 	Work
 }
 
-func (n Nudge) told(kind string, agent state.AgentID) Event {
+func (n Nudge) build(kind string, agent state.AgentID) Event {
 	e := n.event(kind, agent)
 	e.Subject, e.From, e.To, e.Text = string(n.To), string(n.From), string(n.To), n.Type
 	if n.Message != "" {
@@ -309,13 +311,13 @@ func (n Nudge) told(kind string, agent state.AgentID) Event {
 }
 
 // NudgeSent says that a nudge is durable in its recipient's slot.
-func NudgeSent(n Nudge) Event { return n.told("nudge.sent", n.From) }
+func NudgeSent(n Nudge) Event { return n.build("nudge.sent", n.From) }
 
 // NudgeInjected says that a nudge was shown to its recipient's model.
-func NudgeInjected(n Nudge) Event { return n.told("nudge.injected", n.To) }
+func NudgeInjected(n Nudge) Event { return n.build("nudge.injected", n.To) }
 
 // NudgeSeen says that its recipient processed a nudge.
-func NudgeSeen(n Nudge) Event { return n.told("nudge.seen", n.To) }
+func NudgeSeen(n Nudge) Event { return n.build("nudge.seen", n.To) }
 
 // PermissionDecided says that the person's decision about a rule was stored.
 func PermissionDecided(by state.AgentID, id, decision, rule string) Event {

@@ -15,7 +15,7 @@ type Mail struct {
 	Work
 }
 
-func (m Mail) told(kind string, agent state.AgentID) Event {
+func (m Mail) build(kind string, agent state.AgentID) Event {
 	e := m.event(kind, agent)
 	e.Subject, e.From, e.To, e.Text = MailSubject(m.Owner, m.Name), string(m.From), string(m.Owner), m.Type+": "+m.Subject
 	return e
@@ -25,10 +25,10 @@ func (m Mail) told(kind string, agent state.AgentID) Event {
 func MailSubject(owner state.AgentID, name string) string { return string(owner) + "/" + name }
 
 // MailSent says that a message is durable in its recipient's mailbox.
-func MailSent(m Mail) Event { return m.told("mail.sent", m.From) }
+func MailSent(m Mail) Event { return m.build("mail.sent", m.From) }
 
 // MailHandled says that a message was marked as read by its recipient.
-func MailHandled(m Mail) Event { return m.told("mail.handled", m.Owner) }
+func MailHandled(m Mail) Event { return m.build("mail.handled", m.Owner) }
 
 // MailArchived says that a message was moved to the archive of its mailbox.
 func MailArchived(by, owner state.AgentID, name string) Event {
@@ -46,17 +46,17 @@ type Reading struct {
 	Work
 }
 
-func (r Reading) told(kind string) Event {
+func (r Reading) build(kind string) Event {
 	e := r.event(kind, r.Reader)
 	e.Subject, e.Text = MailSubject(r.Owner, r.Name), r.How
 	return e
 }
 
 // MailInjected says that the whole of a message was put before an agent's model.
-func MailInjected(r Reading) Event { return r.told("mail.injected") }
+func MailInjected(r Reading) Event { return r.build("mail.injected") }
 
 // MailSeen says that the model has answered since a message was put before it.
-func MailSeen(r Reading) Event { return r.told("mail.seen") }
+func MailSeen(r Reading) Event { return r.build("mail.seen") }
 
 // MailQuarantined says that a file that is not a message was moved out of a mailbox.
 func MailQuarantined(owner state.AgentID, c *state.Corruption) Event {

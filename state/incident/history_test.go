@@ -57,7 +57,7 @@ func TestTold(t *testing.T) {
 		{nil, open, "opened"}, {open, worse, "raised"}, {open, over, "resolved"},
 		{open, open, ""}, {over, over, ""}, {over, open, ""}, {worse, open, ""},
 	} {
-		if e, is := tell(c.before, c.after); is != (c.want != "") || !strings.HasSuffix(e.Type, c.want) {
+		if e, is := eventOf(c.before, c.after); is != (c.want != "") || !strings.HasSuffix(e.Type, c.want) {
 			t.Errorf("%+v → %+v: %q", c.before, c.after, e.Type)
 		}
 	}

@@ -149,19 +149,19 @@ type Store struct{ event.Recorder[Incident] }
 // NewStore opens the incidents of a tree. It logs incidents that are opened, raised and
 // resolved; log may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
-	return Store{event.Record(state.NewStore(t, Dir, "incident", state.LockRecord, check), log, tell)}
+	return Store{event.Record(state.NewStore(t, Dir, "incident", state.LockRecord, check), log, eventOf)}
 }
 
-func tell(before, after *Incident) (event.Event, bool) {
-	told := event.Incident{ID: after.ID, Agent: after.AgentID, Kind: string(after.Kind), Detail: after.Detail,
+func eventOf(before, after *Incident) (event.Event, bool) {
+	about := event.Incident{ID: after.ID, Agent: after.AgentID, Kind: string(after.Kind), Detail: after.Detail,
 		Work: event.Work{Bead: after.BeadID, Assignment: after.AssignmentID}}
 	switch {
 	case before == nil:
-		return event.IncidentOpened(told, string(after.Severity)), true
+		return event.IncidentOpened(about, string(after.Severity)), true
 	case before.Open() && !after.Open():
-		return event.IncidentResolved(told, string(after.Severity), after.Resolution), true
+		return event.IncidentResolved(about, string(after.Severity), after.Resolution), true
 	case before.Severity.Rank() < after.Severity.Rank():
-		return event.IncidentRaised(told, string(before.Severity), string(after.Severity)), true
+		return event.IncidentRaised(about, string(before.Severity), string(after.Severity)), true
 	}
 	return event.Event{}, false
 }

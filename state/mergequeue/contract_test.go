@@ -140,7 +140,7 @@ func TestTold(t *testing.T) {
 		{with(Pending, "c", ""), with(Pending, "c", ""), ""}, {with(Pending, "c", ""), with(Pending, "c", "c"), "mr.allowed"},
 		{with(Pending, "c", "c"), with(Merging, "c", "c"), "mr.merging"},
 	} {
-		e, is := tell(c.before, c.after)
+		e, is := eventOf(c.before, c.after)
 		if !is {
 			e = event.Event{}
 		}

@@ -32,7 +32,7 @@ func NewStore(t *state.Tree, log *event.Log) Store {
 		return []string{string(r.Status), r.TargetBranch, r.UpdatedAt.String()}
 	}
 	requests := state.NewStore(t, Dir, "merge request", state.LockRecord, check).WithSummaries("2", fields)
-	return Store{event.Record(requests, log, tell), t}
+	return Store{event.Record(requests, log, eventOf), t}
 }
 
 // By returns the store with agent as the author of its events, and with why as their
@@ -41,8 +41,8 @@ func (s Store) By(agent state.AgentID, why string) Store {
 	return Store{s.Recorder.By(agent, why), s.tree}
 }
 
-// tell returns the event of a new request, a new status, or a hold.
-func tell(before, after *Request) (event.Event, bool) {
+// eventOf returns the event of a new request, a new status, or a hold.
+func eventOf(before, after *Request) (event.Event, bool) {
 	if before == nil {
 		return event.RequestSubmitted(after.AgentID, after.Told(), fmt.Sprintf("%s at %s for %s", after.SourceBranch, wording.ShortHash(after.Head), after.TargetBranch)), true
 	}

@@ -80,7 +80,7 @@ func TestTold(t *testing.T) {
 		{nil, with(Paused), "paused"}, {with(Suspected), with(Paused), "paused"}, {with(Paused), with(Paused), ""}, {with(Paused), with(Ramping), "resumed"},
 		{with(Paused), with(Over), "resumed"}, {with(Ramping), with(Over), ""}, {nil, with(Suspected), ""}, {with(Ramping), with(Paused), "paused"},
 	} {
-		e, is := tell(c.before, c.after)
+		e, is := eventOf(c.before, c.after)
 		if is != (c.want != "") || !strings.HasSuffix(e.Type, c.want) {
 			t.Errorf("%+v → %s: %q", c.before, c.after.Status, e.Type)
 		}

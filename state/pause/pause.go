@@ -248,10 +248,10 @@ type Store struct{ event.Recorder[Pause] }
 // NewStore opens the pauses of a tree. It logs scopes that are paused and resumed; log
 // may be nil.
 func NewStore(t *state.Tree, log *event.Log) Store {
-	return Store{event.Record(state.NewStore(t, Dir, "pause", state.LockRecord, check), log, tell)}
+	return Store{event.Record(state.NewStore(t, Dir, "pause", state.LockRecord, check), log, eventOf)}
 }
 
-func tell(before, after *Pause) (event.Event, bool) {
+func eventOf(before, after *Pause) (event.Event, bool) {
 	was := before != nil && before.Status == Paused
 	switch {
 	case !was && after.Status == Paused:
