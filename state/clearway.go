@@ -3,10 +3,8 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,31 +47,23 @@ func (t *Tree) QuarantineNonFolder(ctx context.Context, dir Path, reason string,
 // lockRoot excludes other calls of QuarantineNonFolder. It locks the root, because dir
 // may be the folder of the lock files.
 func (t *Tree) lockRoot(ctx context.Context) (*os.File, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, LockDeadline)
-		defer cancel()
-	}
 	root, err := os.OpenFile(t.root, os.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	for {
+	err = retryLock(ctx, t.root, func() error {
 		err := flock(root)
-		if err == nil {
-			return root, nil
+		switch {
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrLockTimeout
+		case err != nil:
+			return &fs.PathError{Op: "flock", Path: t.root, Err: err}
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			_ = root.Close()
-			return nil, &fs.PathError{Op: "flock", Path: t.root, Err: err}
-		}
-		timer := time.NewTimer(10 * time.Millisecond)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			_ = root.Close()
-			return nil, fmt.Errorf("%s: %w", t.root, ErrLockTimeout)
-		case <-timer.C:
-		}
+		return nil
+	})
+	if err != nil {
+		_ = root.Close()
+		return nil, err
 	}
+	return root, nil
 }

@@ -45,6 +45,20 @@ type Lock struct {
 // Before it returns, it makes the entries of dirs durable, so that the holder
 // never acts on an entry that a power cut could still undo. Errors: ErrLockTimeout.
 func (t *Tree) Lock(ctx context.Context, kind LockKind, name string, dirs ...Path) (*Lock, error) {
+	var l *Lock
+	err := retryLock(ctx, string(kind)+" "+name, func() (err error) {
+		l, err = t.TryLock(kind, name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, t.syncAll(l, dirs)
+}
+
+// retryLock calls try until it returns another error than ErrLockTimeout, ctx ends, or
+// LockDeadline has passed.
+func retryLock(ctx context.Context, what string, try func() error) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, LockDeadline)
@@ -52,21 +66,17 @@ func (t *Tree) Lock(ctx context.Context, kind LockKind, name string, dirs ...Pat
 	}
 	wait := 200 * time.Microsecond
 	for {
-		l, err := t.TryLock(kind, name)
-		if err == nil {
-			return l, t.syncAll(l, dirs)
-		}
-		if !errors.Is(err, ErrLockTimeout) {
-			return nil, err
+		if err := try(); !errors.Is(err, ErrLockTimeout) {
+			return err
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			if err := ctx.Err(); errors.Is(err, context.Canceled) { // the caller has given up
-				return nil, fmt.Errorf("%s %s: %w: %w", kind, name, ErrLockTimeout, err)
+				return fmt.Errorf("%s: %w: %w", what, ErrLockTimeout, err)
 			}
-			return nil, fmt.Errorf("%s %s: %w", kind, name, ErrLockTimeout)
+			return fmt.Errorf("%s: %w", what, ErrLockTimeout)
 		case <-timer.C:
 		}
 		wait = min(wait*2, 10*time.Millisecond)
