@@ -93,7 +93,15 @@ func (s *Store[T]) GetCached(name string) (T, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, gone := s.look(nil, name+suffix)
+	dir, err := s.openFolder()
+	if err != nil {
+		return zero, err
+	}
+	if dir == nil {
+		return zero, &Unknown{Kind: s.kind, Name: name}
+	}
+	defer dir.Close()
+	c, gone := s.look(dir, name+suffix)
 	if gone {
 		return zero, &Unknown{Kind: s.kind, Name: name}
 	}

@@ -2,7 +2,6 @@ package state
 
 import (
 	"errors"
-	"io/fs"
 	"runtime"
 	"slices"
 	"strings"
@@ -50,15 +49,35 @@ func (s *Store[T]) refresh() error {
 	if n.Rescan {
 		return s.lookAtAll()
 	}
+	if len(n.Names) == 0 && len(s.young) == 0 {
+		return nil
+	}
+	dir, err := s.openFolder()
+	if dir == nil || err != nil {
+		return err
+	}
+	defer dir.Close()
 	for file := range s.young {
 		if !n.Names[file] {
-			s.look(nil, file)
+			s.look(dir, file)
 		}
 	}
 	for file := range n.Names {
-		s.look(nil, file)
+		s.look(dir, file)
 	}
 	return nil
+}
+
+// openFolder opens the folder. It empties the cache and returns nil if there is none.
+func (s *Store[T]) openFolder() (*Folder, error) {
+	dir, err := s.tree.OpenFolder(s.dir)
+	if errors.Is(err, ErrNotFound) {
+		for file := range s.cache {
+			s.remove(file)
+		}
+		return nil, nil
+	}
+	return dir, err
 }
 
 // collect computes values and bad from cache, unless nothing has changed.
@@ -113,12 +132,12 @@ func (s *Store[T]) keep(file string, c cached[T]) {
 }
 
 // look returns the cached object of a file, after reading the file if its stamp has
-// changed. gone is true when there is no file. dir may be nil.
+// changed. gone is true when there is no file.
 func (s *Store[T]) look(dir *Folder, file string) (c cached[T], gone bool) {
 	c, known := s.cache[file]
-	stamp, err := s.stamp(dir, file)
+	stamp, err := dir.Stat(file)
 	if err != nil {
-		if gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotFound); gone {
+		if gone := errors.Is(err, ErrNotFound); gone {
 			s.remove(file)
 			return cached[T]{err: err}, true
 		}
@@ -138,14 +157,7 @@ func (s *Store[T]) look(dir *Folder, file string) (c cached[T], gone bool) {
 	return c, false
 }
 
-func (s *Store[T]) stamp(dir *Folder, file string) (Stamp, error) {
-	if dir != nil {
-		return dir.Stat(file)
-	}
-	return lstat(s.tree.Abs(s.dir.Join(file)))
-}
-
-// readFile reads one file. dir may be nil.
+// readFile reads one file.
 func (s *Store[T]) readFile(dir *Folder, file string, buf []byte) (c cached[T], gone bool) {
 	name, ok := strings.CutSuffix(file, suffix)
 	if !ok || CheckID(name) != nil {
@@ -153,7 +165,10 @@ func (s *Store[T]) readFile(dir *Folder, file string, buf []byte) (c cached[T], 
 	}
 	s.reads.Add(1)
 	now := time.Now() //nolint:forbidigo // compared with time stamps of the system
-	data, stamp, err := s.content(dir, file, buf)
+	data, stamp, err := dir.Read(file, MaxFile, buf)
+	if stamp == (Stamp{}) && err != nil { // it was not opened, such as a link
+		stamp, _ = dir.Stat(file)
+	}
 	if errors.Is(err, ErrNotFound) {
 		return cached[T]{err: err}, true
 	}
@@ -166,32 +181,10 @@ func (s *Store[T]) readFile(dir *Folder, file string, buf []byte) (c cached[T], 
 	return cached[T]{stamp: stamp, fresh: lasting && stamp.Settled(now), value: v, err: err}, false
 }
 
-// content reads a file. It takes the stamp before that, so that after a write in between
-// the stamp is old, and the file is read again.
-func (s *Store[T]) content(dir *Folder, file string, buf []byte) ([]byte, Stamp, error) {
-	if dir != nil {
-		data, stamp, err := dir.Read(file, MaxFile, buf)
-		if stamp == (Stamp{}) && err != nil { // it was not opened, such as a link
-			stamp, _ = dir.Stat(file)
-		}
-		return data, stamp, err
-	}
-	p := s.dir.Join(file)
-	stamp, _ := lstat(s.tree.Abs(p)) // with a zero stamp the file is read again next time
-	data, err := s.tree.Read(p, MaxFile)
-	return data, stamp, err
-}
-
 // lookAtAll brings every file of the folder up to date in the cache.
 func (s *Store[T]) lookAtAll() error {
-	dir, err := s.tree.OpenFolder(s.dir)
-	if errors.Is(err, ErrNotFound) {
-		for file := range s.cache {
-			s.remove(file)
-		}
-		return nil
-	}
-	if err != nil {
+	dir, err := s.openFolder()
+	if dir == nil || err != nil {
 		return err
 	}
 	defer dir.Close()
