@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -471,6 +472,19 @@ func TestFoldersThatAreKnown(t *testing.T) {
 	must(t, tree.MkdirAll("state/mail/mayor"))
 	if syncs != 0 {
 		t.Errorf("%d syncs of what was durable", syncs)
+	}
+	must(t, os.Rename(tree.Abs("state/mail/mayor"), tree.Abs("state/mail/old")))
+	must(t, os.Mkdir(tree.Abs("state/mail/mayor"), 0o700))
+	must(t, tree.MkdirAll("state/mail/mayor"))
+	if syncs == 0 {
+		t.Error("another folder of the same name counts as durable")
+	}
+	elsewhere := filepath.Join(t.TempDir(), "mail")
+	must(t, os.Rename(tree.Abs("state/mail"), elsewhere))
+	must(t, os.Symlink(elsewhere, tree.Abs("state/mail")))
+	time.Sleep(checkInterval + 20*time.Millisecond)
+	if err := tree.MkdirAll("state/mail/mayor"); !errors.Is(err, ErrNotRegular) {
+		t.Errorf("the same folder, through a link: %v", err)
 	}
 	for _, dir := range []Path{"../x", "run/../../x", "run//x", ""} {
 		if err := tree.MkdirAll(dir); !errors.Is(err, ErrBadID) {

@@ -8,11 +8,42 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/state/disk"
 )
 
 func moveKinds() map[string]disk.Features {
 	return map[string]disk.Features{"journal": {Journal: true}, "no journal": {}}
+}
+
+// A move that a crash interrupted left both names, of which the new one may not be durable. The old one stays until it is.
+func TestAnInterruptedMoveSyncsBeforeItRemoves(t *testing.T) {
+	for name, features := range moveKinds() {
+		t.Run(name, func(t *testing.T) {
+			d := &featured{features: features}
+			tree := treeOn(t, d)
+			plant(t, tree, "state/work/a", "a")
+			plant(t, tree, "state/done/a", "a")
+			d.fail = func(op, path string) error {
+				if op == "sync-dir" && path == tree.Abs("state/done") {
+					return unix.EIO
+				}
+				return nil
+			}
+			if err := tree.Move("state/work/a", "state/done/a"); !errors.Is(err, unix.EIO) {
+				t.Errorf("%v, want %v", err, unix.EIO)
+			}
+			d.fail = nil
+			if data, err := tree.Read("state/work/a", MaxFile); err != nil || string(data) != "a" {
+				t.Errorf("the old name: %q, %v", data, err)
+			}
+			must(t, tree.Move("state/work/a", "state/done/a"))
+			if there, err := tree.Exists("state/work/a"); there || err != nil {
+				t.Errorf("the old name stays: %v", err)
+			}
+		})
+	}
 }
 
 func TestMoveAll(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gastown-chipset/chipset/state/disk"
 )
 
@@ -61,6 +63,30 @@ func kinds() map[string]disk.Features {
 		"barrier, unnamed":   {Barrier: true, Unnamed: true, Journal: true},
 		"ordered, unnamed":   {Barrier: true, Ordered: true, Unnamed: true, Journal: true},
 		"ordered, temp name": {Barrier: true, Ordered: true, Journal: true},
+	}
+}
+
+// A folder that is a link is refused for every file of a batch, not for the first alone.
+func TestWriteAllRefusesAFolderThatIsALink(t *testing.T) {
+	for name, features := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			tree := treeOn(t, &featured{features: features})
+			outside := t.TempDir()
+			must(t, tree.MkdirAll("state/mail"))
+			must(t, os.Symlink(outside, tree.Abs("state/mail/x")))
+			news := make([]NewFile, batchFrom+1)
+			for i := range news {
+				news[i] = NewFile{Path: Path(fmt.Sprintf("state/mail/x/%d.json", i)), Data: []byte("{}")}
+			}
+			for i, err := range tree.WriteAll(news) {
+				if !errors.Is(err, ErrNotRegular) {
+					t.Errorf("%d: %v", i, err)
+				}
+			}
+			if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+				t.Errorf("outside: %v, %v", entries, err)
+			}
+		})
 	}
 }
 
@@ -364,6 +390,64 @@ func TestAFailedSyncIsHeldAgainstItsFolderAlone(t *testing.T) {
 		}
 	}
 }
+
+// A sync of the folder may also fail between a change and the change's own sync, which then succeeds.
+func TestASyncThatFailsAfterAChangeIsHeldAgainstIt(t *testing.T) {
+	for name, verb := range map[string]func(*Tree) error{
+		"WriteNew": func(tree *Tree) error { return tree.WriteNew("state/work/1.json", []byte("x")) },
+		"Replace":  func(tree *Tree) error { return tree.Replace("state/work/1.json", []byte("x")) },
+		"MkdirAll": func(tree *Tree) error { return tree.MkdirAll("state/work/1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &disturbed{}
+			tree := treeOn(t, d)
+			must(t, tree.MkdirAll("state/work"))
+			d.after = func() {
+				if tree.syncs.sync("state/work", func() error { return unix.EIO }) == nil {
+					t.Error("the other sync did not fail")
+				}
+			}
+			if err := verb(tree); !errors.Is(err, errLostName) {
+				t.Errorf("%v, want %v", err, errLostName)
+			}
+			if entries, err := tree.List("state/work"); err != nil || len(entries) > 0 {
+				t.Errorf("it left %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// disturbed is a disk that calls after once, after the next change of a name.
+type disturbed struct {
+	disk.OS
+	after func()
+}
+
+func (d *disturbed) Features(string) disk.Features { return disk.Features{} }
+
+func (d *disturbed) changed(err error) error {
+	if after := d.after; after != nil && err == nil {
+		d.after = nil
+		after()
+	}
+	return err
+}
+
+func (d *disturbed) Mkdir(path string) error { return d.changed(d.OS.Mkdir(path)) }
+
+func (d *disturbed) RenameNew(from, to string) error { return d.changed(d.OS.RenameNew(from, to)) }
+
+func (d *disturbed) Pending(path string) (disk.Pending, error) {
+	p, err := d.OS.Pending(path)
+	return disturbedPending{p, d}, err
+}
+
+type disturbedPending struct {
+	disk.Pending
+	d *disturbed
+}
+
+func (p disturbedPending) Replace() error { return p.d.changed(p.Pending.Replace()) }
 
 // Lock syncs folders that may not exist yet. Who makes one at the same time must
 // not fail because of that.

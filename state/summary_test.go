@@ -1,6 +1,8 @@
 package state
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -122,6 +124,26 @@ func TestSummariesAreLikeAFreshLook(t *testing.T) {
 		}
 		r.Repeat(steps)
 	})
+}
+
+// A cache file of which one bit differs is not used.
+func TestDamagedCacheIsRefused(t *testing.T) {
+	tree := newTree(t)
+	p := CacheDir.Join("a")
+	w := &CacheWriter{}
+	w.Text("a summary")
+	w.Number(7)
+	must2(t, tree.WriteCache(p, w))
+	whole, err := os.ReadFile(tree.Abs(p))
+	must2(t, err)
+	for i := range whole {
+		damaged := bytes.Clone(whole)
+		damaged[i] ^= 1
+		must2(t, os.WriteFile(tree.Abs(p), damaged, 0o600))
+		if _, err := tree.ReadCache(p); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("byte %d of %d: %v", i, len(whole), err)
+		}
+	}
 }
 
 func must2(t testing.TB, err error) {

@@ -172,6 +172,26 @@ func TestAppendClosesATornLine(t *testing.T) {
 	}
 }
 
+// Append writes neither through a second name of a file outside nor into a FIFO.
+func TestAppendRefusesWhatIsNotItsFile(t *testing.T) {
+	tree := newTree(t)
+	must(t, tree.MkdirAll("state/events"))
+	outside := filepath.Join(t.TempDir(), "outside")
+	must(t, os.WriteFile(outside, []byte("mine\n"), 0o600))
+	const linked, fifo Path = "state/events/2026-01-01.jsonl", "state/events/2026-01-02.jsonl"
+	must(t, os.Link(outside, tree.Abs(linked)))
+	must(t, unix.Mkfifo(tree.Abs(fifo), 0o600))
+	if err := tree.Append(linked, []byte("{}\n")); !errors.Is(err, ErrHardLinked) {
+		t.Errorf("a hard link: %v", err)
+	}
+	if data, err := os.ReadFile(outside); err != nil || string(data) != "mine\n" {
+		t.Errorf("outside: %q, %v", data, err)
+	}
+	if err := tree.Append(fifo, []byte("{}\n")); !errors.Is(err, ErrNotRegular) {
+		t.Errorf("a FIFO: %v", err)
+	}
+}
+
 func TestAppendFromMany(t *testing.T) {
 	tree := newTree(t)
 	const p Path = "state/events/2026-01-01.jsonl"
