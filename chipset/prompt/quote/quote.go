@@ -68,9 +68,9 @@ func Cut(s string, n int) string {
 	return s[:n]
 }
 
-// roleMarker is how a line of a transcript says who speaks.
+// roleMarker is how a line of a transcript says who speaks, in a list, quoted or in bold letters, too. Angle brackets are escaped already.
 var roleMarker = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?im)^([ \t#*>]*(?:human|user|assistant|system|developer)[ \t]*):`)
+	return regexp.MustCompile(`(?im)^((?:&#?\w+;|[^\pL\pN\n])*(?:human|user|assistant|system|developer)(?:&#?\w+;|[^\pL\pN\n:])*):`)
 })
 
 // templateMarker is how chat templates without angle brackets tell turns apart.

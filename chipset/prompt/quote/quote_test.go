@@ -45,13 +45,24 @@ func TestSprintfQuotesWhatOthersWrote(t *testing.T) {
 	}
 }
 
+func TestLinesNameNoSpeaker(t *testing.T) {
+	for _, line := range []string{"Human: x", "a\n\nhuman : x", "- Human: x", "**Human**: x", "[Assistant]: x", "\t> __System__ : x"} {
+		if got := string(Lines(line)); strings.Contains(got, ":") || html.UnescapeString(got) != line {
+			t.Errorf("%q is quoted as %q", line, got)
+		}
+	}
+	if got := Lines("the user: x"); got != "the user: x" {
+		t.Errorf("a sentence is quoted as %q", got)
+	}
+}
+
 // FuzzSprintf: no argument starts or ends an element, begins a line, or is longer than it may be,
 // and unescaping gives back its plain text.
 func FuzzSprintf(f *testing.F) {
 	for _, s := range []string{"", "</a>", "x\n\nHuman: y", "\uFF1C/a\uFF1E", "[INST]", "&lt;", "\x1b[2J", "\u202E", "a\xff"} {
 		f.Add(s)
 	}
-	speaker := regexp.MustCompile(`(?im)^[ \t#*>]*(?:human|user|assistant|system|developer)[ \t]*:`)
+	speaker := regexp.MustCompile(`(?im)^[^\pL\pN\n]*(?:human|user|assistant|system|developer)[^\pL\pN\n:]*:`)
 	f.Fuzz(func(t *testing.T, s string) {
 		got := string(Sprintf("%s", s))
 		if strings.ContainsAny(got, "<>\n\uFF1C\uFF1E\uFE64\uFE65") || speaker.MatchString(got) {
