@@ -23,10 +23,10 @@ const (
 	changeAccess = writeAccess | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile | landlock.AccessFSMakeDir |
 		landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo | landlock.AccessFSMakeSym |
 		landlock.AccessFSRefer
-	// plainAccess is changeAccess without what leads elsewhere, or holds up who opens it. The kernel lets no folder be moved to where
-	// more may be done in it: the right to make block devices, of which nobody can make use, keeps folders with links out.
+	// plainAccess is changeAccess without symbolic links and pipes. The kernel lets no folder be moved to a place with more rights: the right
+	// to make block devices, which is of no use without a capability, keeps folders with links out.
 	plainAccess = changeAccess&^(landlock.AccessFSMakeSym|landlock.AccessFSMakeFifo) | landlock.AccessFSMakeBlock
-	// fileAccess is what the kernel takes for a file, and what a device is used with.
+	// fileAccess are the rights that the kernel accepts for a file, and those that a device needs.
 	fileAccess = writeAccess | landlock.AccessFSIoctlDev
 )
 
@@ -35,13 +35,13 @@ const (
 	maxTasks = 16384
 	// maxFiles is how many files one process may have open.
 	maxFiles = 65536
-	// firstToDie is how likely the kernel ends a process when memory is short, from -1000 to 1000: what a rig runs goes before
-	// what its user runs.
+	// firstToDie is the oom_score_adj of commands, from -1000 to 1000: when memory is short the kernel ends them before the user's
+	// other programs.
 	firstToDie = "500"
 )
 
-// Kind says in a few words what restricts commands on this machine, and missing what does not and why; either may be
-// "". Without Landlock nothing does: a filter alone protects no file, and keeps clients from sandboxes of their own.
+// Kind describes in a few words what restricts commands on this machine; missing names what is not available, and why. Either may be
+// "". Without Landlock nothing is restricted: a seccomp filter alone protects no file, and keeps clients from using their own sandboxes.
 func Kind() (kind, missing string) {
 	version, err := landlock.LandlockGetABIVersion()
 	if err != nil {
@@ -60,7 +60,7 @@ func Kind() (kind, missing string) {
 	return kind + ", seccomp", ""
 }
 
-// gateMissing returns why nobody can answer for a command's connect(2), or nil: a supervisor must look into what it started.
+// gateMissing returns why the supervisor can't answer connect(2) for its command, or nil: it must be able to trace its children.
 func gateMissing() error {
 	const started, administrators = 1, 2 // of kernel.yama.ptrace_scope: who may look into a process
 	text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
@@ -74,9 +74,9 @@ func gateMissing() error {
 	return errors.New("kernel.yama.ptrace_scope is " + strings.TrimSpace(string(text)))
 }
 
-// Enter restricts this process for good, and returns what is to be executed then: path and argv as they are. It is
+// Enter restricts this process for good, and returns the program and arguments to execute, here path and argv unchanged. It is
 // called by a process that has no other purpose, on the locked thread that executes the command. Each connect(2) of the
-// command waits for an answer by the file gate; nil where nobody is asked.
+// command waits for an answer on the file gate, which is nil where connect(2) is not restricted.
 func (p *Profile) Enter(path string, argv []string) (program string, words []string, gate *os.File, err error) {
 	kind, missing := Kind()
 	if missing != "" && p.Mode == Require {
@@ -126,7 +126,7 @@ func (p *Profile) restrictFiles() error {
 	}
 	// Names are not hidden: programs list the folders above the one they are in.
 	allow(landlock.AccessFSReadDir, "/")
-	hidden := append(resolved(p.Hide), terminals) // those of the person, and with them disks and all other devices
+	hidden := append(slices.DeleteFunc(resolved(p.Hide), closed), terminals) // those of the person, and with them disks and all other devices
 	allow(readAccess, p.readable(hidden, func(dir string) []string {
 		if dir == "/dev" {
 			return []string{sharedMemory}
@@ -146,7 +146,10 @@ func (p *Profile) restrictFiles() error {
 		}
 		allow(changeAccess, path)
 	}
-	allow(plainAccess, p.plain()...)
+	allow(plainAccess, resolved(p.Plain)...)
+	for _, objects := range resolved([]string{p.Objects}) {
+		err = errors.Join(err, allowObjects(rules, objects, plainAccess&handled.HandledAccessFS))
+	}
 	if err != nil {
 		return err
 	}
@@ -171,7 +174,7 @@ func ownTerminals() bool {
 // lies there.
 const sharedMemory = "/dev/shm"
 
-// handledBy is what a version of Landlock restricts: files, and signals and abstract sockets to processes outside.
+// handledBy returns what a version of Landlock can restrict: files, and signals and abstract sockets to processes outside.
 func handledBy(version int) landlock.RulesetAttr {
 	handled := landlock.RulesetAttr{HandledAccessFS: changeAccess | landlock.AccessFSReadDir | landlock.AccessFSMakeChar |
 		landlock.AccessFSMakeBlock | landlock.AccessFSIoctlDev}
@@ -187,8 +190,8 @@ func handledBy(version int) landlock.RulesetAttr {
 	return handled
 }
 
-// allowBelow allows access to a file, or to a folder and everything below it. What is not there, or can't be reached
-// by anybody of this user, needs no rule.
+// allowBelow allows access to a file, or to a folder and everything below it. A path that does not exist, or that this user can't
+// reach, needs no rule.
 func allowBelow(rules int, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) //nolint:forbidigo // it opens nothing, it names a file to the kernel
 	if err != nil {
@@ -213,10 +216,41 @@ func allowBelow(rules int, path string, access uint64) error {
 	return nil
 }
 
-// dropCapabilities takes from root what it gets by executing a command and could look into processes outside or change
-// the kernel, the clock, the network's settings or its limits with: CAP_PERFMON alone opens /proc/PID/environ past Landlock.
-// Nobody else has anything to drop.
-// With network it also loses what could join its own one to the machine's.
+// allowObjects allows access to the folders of loose objects in a folder of git's objects. There are 256 of them, so each costs no more
+// system calls than it must.
+func allowObjects(rules int, objects string, access uint64) error {
+	const folder = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	above, err := unix.Open(objects, folder, 0) //nolint:forbidigo // it opens nothing, it names a folder to the kernel
+	if err != nil {
+		return &os.PathError{Op: "open", Path: objects, Err: err}
+	}
+	defer unix.Close(above)
+	for first := range 256 {
+		name := fmt.Sprintf("%02x", first)
+		fd, err := unix.Openat(above, name, folder, 0)
+		if err != nil {
+			continue // something else stands in its place, or nothing
+		}
+		err = landlock.LandlockAddPathBeneathRule(rules, &landlock.PathBeneathAttr{ParentFd: fd, AllowedAccess: access}, 0)
+		_ = unix.Close(fd)
+		if err != nil {
+			return &os.PathError{Op: "allow", Path: objects + "/" + name, Err: err}
+		}
+	}
+	return nil
+}
+
+// closed reports whether a hidden path is closed to this user anyway, by its owner and mode. Then nothing need be allowed around it
+// one by one. What belongs to the user itself a command could open with chmod(2).
+func closed(path string) bool {
+	var stat unix.Stat_t
+	return unix.Stat(path, &stat) == nil && int(stat.Uid) != os.Geteuid() &&
+		unix.Access(path, unix.R_OK) != nil && unix.Access(path, unix.X_OK) != nil
+}
+
+// dropCapabilities removes from root's bounding set the capabilities that inspect processes outside or change the kernel, the clock,
+// network settings or limits: CAP_PERFMON alone opens /proc/PID/environ past Landlock. Other users have none to drop.
+// With network, a network of its own, it also drops CAP_NET_RAW.
 func dropCapabilities(network bool) error {
 	dropped := []uintptr{unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT,
 		unix.CAP_BPF, unix.CAP_CHECKPOINT_RESTORE, unix.CAP_MKNOD, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE, unix.CAP_SYS_TIME, unix.CAP_SYS_PACCT,
@@ -234,7 +268,7 @@ func dropCapabilities(network bool) error {
 	return nil
 }
 
-// limit lowers the limits of this process that are higher. A command dumps no core: it would hold what it was told.
+// limit lowers resource limits that are higher. A command dumps no core, because that would hold its secrets.
 func (p *Profile) limit() error {
 	tasks := uint64(maxTasks)
 	if p.Tasks > 0 {

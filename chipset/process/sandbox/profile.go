@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +21,8 @@ const (
 	Require Mode = "require"
 )
 
-// Describe says in a few words what is in force on this machine for a mode, and why where that is not all. restricted is
-// true where commands may reach some hosts only.
+// Describe says in a few words which sandbox is in force on this machine for a mode, and why parts of it are missing. restricted is
+// true where commands may reach listed hosts only.
 func Describe(mode Mode, restricted bool) string {
 	if mode == Off {
 		return "off: workers and tests can do what you can"
@@ -52,8 +51,8 @@ func InForce(mode Mode) bool {
 	return mode != Off && kind != ""
 }
 
-// Profile is what a command may do. All paths are absolute; one that does not exist counts for nothing. A symbolic
-// link counts for what it leads to.
+// Profile is what a command may do. All paths are absolute. A path that does not exist is ignored; a symbolic link stands for
+// its target.
 type Profile struct {
 	Mode Mode `json:"mode"`
 	// Write are the files and folders that may be read and changed, with all below them.
@@ -62,14 +61,14 @@ type Profile struct {
 	// no folder is moved there from elsewhere. A program outside that writes there writes nowhere else.
 	Plain []string `json:"plain,omitempty"`
 	// Objects is a folder of git's objects, "" for none. Its loose objects are made and changed as in the folders of Plain, each in its
-	// folder of two hexadecimal digits, which must exist. Packs, and what git is told of the folder, can't be changed.
+	// folder of two hexadecimal digits, which must exist. Packs and the folder's info files can't be changed.
 	Objects string `json:"objects,omitempty"`
 	// Hide are those that can't be read, with all below them: paths, or patterns of filepath.Glob. Everything else can.
 	Hide []string `json:"hide,omitempty"`
 	// Show are exceptions below Hide.
 	Show []string `json:"show,omitempty"`
-	// Temp is a folder for what a command needs while it runs, and may change like one of Write. The supervisor
-	// makes it, tells the command of it as TMPDIR, and removes it; its parent exists.
+	// Temp is a folder for temporary files, writable like those of Write. The supervisor makes it, passes it as TMPDIR, and removes it;
+	// its parent exists.
 	Temp string `json:"temp,omitempty"`
 	// Tasks is how many processes and threads the command is meant to have; 0 is not known.
 	Tasks int `json:"tasks,omitempty"`
@@ -108,17 +107,6 @@ func (p *Profile) writable() []string {
 	})
 }
 
-// plain returns the folders of p.Plain, and those of loose objects.
-func (p *Profile) plain() []string {
-	all := resolved(p.Plain)
-	for _, objects := range resolved([]string{p.Objects}) {
-		for first := range 256 {
-			all = append(all, fmt.Sprintf("%s/%02x", objects, first))
-		}
-	}
-	return all
-}
-
 // resolved returns the paths that exist, each once and without symbolic links.
 func resolved(paths []string) []string {
 	var all []string
@@ -138,7 +126,7 @@ func resolved(paths []string) []string {
 	return all
 }
 
-// glob returns what matches a pattern of filepath.Glob, with the names in a folder from list; nothing for what is no pattern.
+// glob returns the matches of a pattern of filepath.Glob, with the names in a folder from list; nothing for a plain path.
 func glob(pattern string, list func(dir string) []string) []string {
 	var matches []string
 	dir, last := filepath.Split(pattern)
@@ -178,7 +166,7 @@ func below(path, dir string) bool {
 	return path != dir && strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// entries lists a folder, without symbolic links. What can't be listed has nothing to allow.
+// entries lists a folder, without symbolic links. A folder that can't be read has no entries.
 func entries(dir string) []string {
 	found, err := os.ReadDir(dir)
 	if err != nil {

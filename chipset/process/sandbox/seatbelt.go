@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -24,4 +25,15 @@ func (p *Profile) seatbelt() string {
 	rule("allow file-read-data", append(resolved(p.Show), write...))
 	rule("allow file-write*", append(write, devices...))
 	return text.String()
+}
+
+// plain returns the folders of p.Plain, and those of loose objects.
+func (p *Profile) plain() []string {
+	all := resolved(p.Plain)
+	for _, objects := range resolved([]string{p.Objects}) {
+		for first := range 256 {
+			all = append(all, fmt.Sprintf("%s/%02x", objects, first))
+		}
+	}
+	return all
 }
