@@ -9,17 +9,18 @@ import (
 	"strings"
 )
 
-// Secrets are the files and folders that hide what no worker and no test needs: keys, passwords, tokens, histories and
-// browsers' profiles. home is the user's, lookup returns a variable of the environment; patterns are those of filepath.Glob.
+// Secrets returns the files and folders that no worker and no test needs to read: keys, passwords, tokens, histories and
+// browser profiles. home is the user's, lookup returns a variable of the environment; patterns are those of filepath.Glob.
 func Secrets(home string, lookup func(string) string) []string {
 	all := []string{"/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssh/ssh_host_*_key", "/run/secrets", "/var/run/secrets"}
 	for _, name := range []string{
 		".ssh", ".gnupg", ".pki", ".password-store", ".local/share/keyrings", ".local/share/kwalletd", "Library/Keychains",
 		".aws", ".azure", ".boto", ".s3cfg", ".oci", ".fly", ".config/chipset", ".config/rclone", ".config/sops", ".config/doctl", ".config/heroku", ".config/gcloud", ".kube", ".docker", ".config/containers/auth.json", ".terraform.d", ".vault-token", ".config/op",
-		".netrc", ".authinfo*", ".pgpass", ".my.cnf", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub",
+		".netrc", ".authinfo*", ".pgpass", ".my.cnf", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub", ".config/github-copilot",
+		".minikube", ".tsh", ".cloudflared", ".config/hcloud", ".config/stripe", ".config/age", ".databrickscfg", ".kaggle", ".cache/huggingface/token", ".composer/auth.json", ".config/composer/auth.json", ".mylogin.cnf",
 		".pypirc", ".cargo/credentials*", ".gem/credentials",
-		".*_history", ".local/share/fish",
-		".mozilla", ".thunderbird", ".config/google-chrome*", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge*", ".config/vivaldi",
+		".*_history", ".zhistory", ".local/state/bash", ".local/share/fish",
+		".mozilla", ".thunderbird", ".config/google-chrome*", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge*", ".config/vivaldi", ".config/opera", ".var/app/org.mozilla.firefox", ".var/app/com.google.Chrome", ".config/1Password", ".config/Bitwarden", ".config/Signal",
 		"snap/firefox", "snap/chromium", "Library/Cookies", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox",
 		"Library/Safari",
 	} {
@@ -40,7 +41,7 @@ func Secrets(home string, lookup func(string) string) []string {
 	return all
 }
 
-// Caches are the folders in which tools keep what they have downloaded and built. lookup returns a variable of the
+// Caches returns the folders in which tools keep downloads and build results. lookup returns a variable of the
 // environment.
 func Caches(home string, lookup func(string) string) []string {
 	or := func(variable string, path ...string) string {
