@@ -23,10 +23,10 @@ import (
 // Only a supervisor can start it. As with SuperviseArg, the caller of Box dispatches on it before anything else.
 const BoxArg = "box"
 
-// boxLink is the descriptor by which a box is told its order and answers. It is closed by the command's execution.
+// boxLink is the descriptor on which a box receives its order and answers. The execution of the command closes it.
 const boxLink = 3
 
-// boxOrder is what a supervisor tells a box.
+// boxOrder is the message of a supervisor to its box.
 type boxOrder struct {
 	Profile sandbox.Profile `json:"profile"`
 	// Path is the file to execute.
@@ -35,8 +35,7 @@ type boxOrder struct {
 	Listen []string `json:"listen,omitempty"`
 }
 
-// boxAnswer is what a box says: first that it is restricted, and then nothing more, or why it has not executed the
-// command.
+// boxAnswer is the message of a box to its supervisor: first that it is restricted, then, if execution failed, why.
 type boxAnswer struct {
 	Restricted bool   `json:"restricted,omitempty"`
 	Error      string `json:"error,omitempty"`

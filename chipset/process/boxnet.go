@@ -17,7 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/process/sandbox"
 )
 
-// proxyAddress is where a command finds its proxy. The port is none that a system gives to who asks for any.
+// proxyAddress is where a command finds its proxy. The port lies above Linux's ephemeral ports.
 const proxyAddress = "127.0.0.1:61080"
 
 // maxListeners bounds the descriptors of one message.
@@ -25,7 +25,7 @@ const maxListeners = 64
 
 // isolate gives the process that attr starts shared memory of its own, where the machine can, and a
 // network of its own, where its command may reach listed hosts only. Where the machine can't make
-// such a network it returns an error: whoever lists hosts does not want a command that reaches all.
+// such a network it returns an error rather than run a command that reaches every host.
 func (s *supervisor) isolate(attr *syscall.ProcAttr) error {
 	rules := s.spec.Sandbox.Network
 	if rules == nil {
@@ -50,7 +50,7 @@ func withoutProxy(env []string) []string {
 	})
 }
 
-// proxyVariables lead the clients of HTTP to the proxy, and not to it for what listens on the command's own loopback.
+// proxyVariables make HTTP clients use the proxy, except for servers on the command's own loopback.
 func proxyVariables() []string {
 	var all []string
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -60,8 +60,8 @@ func proxyVariables() []string {
 	return append(all, "NO_PROXY="+own, "no_proxy="+own, "NODE_USE_ENV_PROXY=1")
 }
 
-// listens returns the addresses that a box shall listen on: the proxy's, and those of the machine's own services that
-// the command may use.
+// listens returns the addresses on which a box listens: the proxy's, and those of the machine's own services that the
+// command may use.
 func (s *supervisor) listens() []string {
 	if s.proxy == nil {
 		return nil
@@ -135,8 +135,8 @@ func (h *handedFiles) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// take takes what a box hands over, once it is restricted: listeners in its network, behind which the proxy answers, and
-// the file by which connect(2) is asked about.
+// take takes the files that a restricted box hands over: listeners in its network, which the proxy serves, and the
+// seccomp listener for connect(2).
 func (s *supervisor) take(files []*os.File) error {
 	addresses := s.listens()
 	if len(files) < len(addresses) {

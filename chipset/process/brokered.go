@@ -20,7 +20,7 @@ import (
 // and the command line; the files are the descriptors from 3 on.
 const BrokeredArg = "brokered"
 
-// BrokeredArgs splits what stands behind BrokeredArg.
+// BrokeredArgs splits the arguments after BrokeredArg.
 func BrokeredArgs(args []string) (files, command []string, err error) {
 	if len(args) > 0 {
 		if n, err := strconv.Atoi(args[0]); err == nil && n >= 0 && n < len(args) {

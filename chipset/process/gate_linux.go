@@ -16,10 +16,9 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/process/broker"
 )
 
-// Landlock lets a command connect to every socket in the file system: docker's, that of an ssh-agent, the session's bus. So
-// the kernel asks the supervisor about each connect(2) (seccomp_unotify(2)). What the command gave is read once, and the
-// supervisor connects in its place, with a copy of the command's descriptor and of the address: nothing that another thread
-// changes meanwhile counts.
+// Landlock lets a command connect to every socket in the file system: docker, an ssh-agent, the session bus. So the kernel
+// asks the supervisor about each connect(2) (seccomp_unotify(2)). The supervisor reads the address once and connects in the
+// command's place, with copies of the descriptor and the address, so that no other thread can change them in between.
 
 // maxGated is how many connect(2) of one command are made at once. More of them wait.
 const maxGated = 256
@@ -37,7 +36,7 @@ type gate struct {
 func (s *supervisor) guard(file *os.File) {
 	defer file.Close()
 	g := &gate{file: file, writable: slices.Concat([]string{s.spec.temp()}, s.spec.Sandbox.Write, s.spec.Sandbox.Plain), isolated: s.proxy != nil}
-	// Who is called what, and, where the network is open, where a name leads to.
+	// Services that look up users and, where the network is open, host names.
 	g.named = []string{"/run/systemd/userdb", "/var/lib/sss/pipes"}
 	if !g.isolated {
 		g.named = append(g.named, "/run/nscd/socket", "/var/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve")
@@ -151,7 +150,7 @@ func (g *gate) connectUnix(pid, fd int, address []byte) unix.Errno {
 	return connectRaw(fd, slices.Concat(address[:2], []byte(link), []byte{0}))
 }
 
-// allows reports whether a path without links is that of a socket that the command may connect to.
+// allows reports whether the command may connect to the socket at a path without symbolic links.
 func (g *gate) allows(path string) bool {
 	return slices.ContainsFunc(slices.Concat(g.writable, g.named), func(allowed string) bool {
 		resolved, err := filepath.EvalSymlinks(allowed)
@@ -159,8 +158,8 @@ func (g *gate) allows(path string) bool {
 	})
 }
 
-// ownAbstract reports whether those who listen at an abstract name are processes of this supervisor's command. The first
-// byte of name is 0.
+// ownAbstract reports whether all listeners at an abstract name are processes of this supervisor's command. The first byte of
+// name is 0.
 func ownAbstract(pid int, name []byte) bool {
 	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", pid))
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	lookShare = 50
 )
 
-// watch keeps the log small while the command runs, and names what the command uses more of than it may. Stop ends it.
+// watch trims the log while the command runs, and reports a limit that the command exceeds. Stop ends it.
 func (s *supervisor) watch() (over <-chan string, stop func()) {
 	limits := s.spec.Limits
 	found, done := make(chan string, 2), make(chan struct{}) // one for each of those who look

@@ -33,7 +33,7 @@ const (
 	maxVisits = 100
 )
 
-// Visit is what was said to one host.
+// Visit counts the traffic with one host.
 type Visit struct {
 	// Host has a port where that is neither 80 nor 443.
 	Host string `json:"host"`
@@ -125,7 +125,7 @@ func (p *Proxy) Close() {
 	}
 }
 
-// Visits returns what was said to whom so far, refused hosts first.
+// Visits returns the traffic so far by host, refused hosts first.
 func (p *Proxy) Visits() []Visit {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -43,8 +43,8 @@ func (r *Rules) host(host, port string) bool {
 	})
 }
 
-// address reports whether an address may be connected to that a host was found to have, or that was asked for. One that
-// only this machine or its network can reach must be named itself: whoever has a name decides where it leads to.
+// address reports whether a connection to an address is allowed, whether a name resolved to it or it was given. An address that only
+// this machine or its network can reach must be listed itself, because the owner of a name decides where it leads.
 func (r *Rules) address(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	if public(addr) {

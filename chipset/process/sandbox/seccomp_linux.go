@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// denied are the system calls that no command of a rig has business with: looking into other processes, mounting,
-// keys, namespaces, and what changes the kernel.
+// denied are the system calls that no command of a rig needs: those that inspect other processes, mount, use kernel keys, join
+// namespaces, or change the kernel.
 func denied() []uint32 {
 	return []uint32{
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
@@ -23,7 +23,7 @@ func denied() []uint32 {
 		unix.SYS_BPF, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
 		unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_REBOOT, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG,
 		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
-		// What is asked for through it no filter sees.
+		// Its operations pass every filter.
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 	}
 }
@@ -32,7 +32,7 @@ const (
 	namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-	// Offsets in struct seccomp_data; of an argument that of its lower half, for both systems are little-endian.
+	// Offsets in struct seccomp_data; those of arguments are of the lower half, because both architectures are little-endian.
 	offsetCall, offsetArch, offsetFirst, offsetSecond, offsetThird = 0, 4, 16, 24, 32
 
 	// x32 marks the calls of the third ABI of an x86-64 kernel.
@@ -41,10 +41,10 @@ const (
 	ioctlTypeInto, ioctlConsole = unix.TIOCSTI, 0x541C // TIOCLINUX
 )
 
-// program is the filter: every call of another architecture fails, and those of denied; of clone, unshare and ioctl
-// those that make a namespace or type into a terminal, of prlimit64 those that change another process (a limit of zero seconds
-// ends it), of fcntl those that hold up who opens a file. clone3 is said not to exist, because its flags are
-// in memory; the C library then takes clone. With gate, who holds the filter's file is asked about connect.
+// program returns the filter. It refuses all calls of other architectures and those of denied; clone and unshare that make a
+// namespace; ioctl that types into a terminal; prlimit64 that changes another process (a limit of zero seconds ends it); and fcntl that
+// takes a lease, which delays whoever opens the file. clone3 fails with ENOSYS, because its flags are in memory; the C library
+// falls back to clone. With gate, connect is decided by whoever holds the filter's file.
 func program(gate bool) []unix.SockFilter {
 	const (
 		load  = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
@@ -101,8 +101,8 @@ func seccompAvailable() error {
 	return nil
 }
 
-// filterSystemCalls installs the filter for the calling thread and what it becomes. It needs no_new_privs. With gate it
-// returns the file by which connect(2) is asked about; nil where a filter around this process has one.
+// filterSystemCalls installs the filter for the calling thread and the program that it executes. It needs no_new_privs. With gate it
+// returns the listener for connect(2); nil where a filter around this process has one already.
 func filterSystemCalls(gate bool) (*os.File, error) {
 	const (
 		setModeFilter = 1           // SECCOMP_SET_MODE_FILTER
