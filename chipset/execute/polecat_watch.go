@@ -83,14 +83,19 @@ func (w *worker) look(now state.Time, interval time.Duration) bool {
 	if err != nil {
 		return false
 	}
-	busy := max(min(elapsed, maxLook)/busyShare, cpuTick)
-	progress := bytes > w.bytes || cpu-w.cpu >= busy
+	progress := bytes > w.bytes || isBusy(cpu-w.cpu, elapsed)
 	w.lookedAt, w.bytes, w.cpu = now, bytes, cpu
 	if progress {
 		w.lastProgress = now
 	}
 	w.countQuiet(progress, elapsed)
 	return progress
+}
+
+// isBusy reports whether a worker that has used so much processor time since the last look does more than wait. On a busy
+// machine there are seconds between two looks, in which a client that only polls uses more than in one.
+func isBusy(used, elapsed time.Duration) bool {
+	return used >= max(min(elapsed, longestGap)/busyShare, cpuTick)
 }
 
 // countQuiet counts for how long the client has waited for its service without a sign of life.
