@@ -30,7 +30,7 @@ func TestInterruptDrains(t *testing.T) {
 			p := w.Start(args...)
 			w.Eventually(patience, "the worker runs", func() bool { _, err := os.Stat(flag + ".seen"); return err == nil })
 			p.Cmd.Process.Signal(syscall.SIGINT)
-			w.Eventually(patience, "it says that it drains", func() bool { return strings.Contains(p.Output.String(), "again stops now") })
+			w.Eventually(patience, "it says that it drains", func() bool { return strings.Contains(p.Output.String(), "a second interrupt stops them") })
 			if args[0] == "up" {
 				w.Eventually(patience, "the mayor has ended", func() bool {
 					out, _ := w.Try("log", "--type", "mail.sent")

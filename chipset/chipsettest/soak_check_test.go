@@ -161,7 +161,7 @@ func TestSoakSees(t *testing.T) {
 		}
 	}
 	sees("lost mail", "acknowledged mail to")
-	sees("lost mail", "it is gone")
+	sees("lost mail", "it was removed")
 	s.addBead()
 	sees("a bead that did not land", "is open")
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 )
@@ -19,9 +18,6 @@ import (
 // Git LFS keeps the content of large files outside of git's objects, in lfs/objects/aa/bb/OID below the git folder, where OID is
 // the SHA-256 of the content. All worktrees share that folder. A worker in a sandbox can't write there: it could replace the
 // content of files that it never committed. It has a folder of its own, in what git keeps for its worktree.
-
-// lfsObject matches the path of an object below a git folder.
-var lfsObject = regexp.MustCompile(`^lfs/objects/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}$`)
 
 // PullLFS replaces Git LFS pointers in a linked worktree by their files. ErrNotSetUp is
 // returned if git-lfs is not installed: without its filters the files would count as changed.
@@ -91,7 +87,7 @@ func (w *Worktree) CollectLFS() error {
 		return fmt.Errorf("collect LFS objects: %w", err)
 	}
 	for _, name := range names {
-		if !lfsObject.MatchString(name) {
+		if oid, err := hex.DecodeString(path.Base(name)); err != nil || len(oid) != sha256.Size {
 			continue
 		}
 		err := w.repo.storeLFS(admin, name)
