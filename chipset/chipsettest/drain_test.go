@@ -48,7 +48,7 @@ func TestInterruptDrains(t *testing.T) {
 			if code := p.Cmd.ProcessState.ExitCode(); code != 130 {
 				t.Errorf("exit %d, want 130\n%s", code, p.Output)
 			}
-			for _, want := range []string{"still at work: polecat-alpha with " + id, "again stops now", "0 attempts failed, nothing waits for you"} {
+			for _, want := range []string{"still at work: polecat-alpha with " + id, "a second interrupt stops them now", "0 attempts failed, nothing waits for you"} {
 				if !strings.Contains(p.Output.String(), want) {
 					t.Errorf("it does not say %q\n%s", want, p.Output)
 				}
