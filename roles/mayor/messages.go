@@ -11,9 +11,9 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 )
 
-// mail handles what agents wrote. The truth is in the files that the mail
-// is about, so reports need no more than being read; only escalations and
-// requests ask for something. It reports whether the mayor is asked to end.
+// mail handles the messages of agents. The files that they are about hold the truth, so
+// reports are only marked as read; escalations and requests ask for something. It
+// reports whether the mayor is asked to end.
 func (d *decision) mail() (closing bool) {
 	for _, l := range d.Mail {
 		var effect roles.Action
@@ -21,7 +21,7 @@ func (d *decision) mail() (closing bool) {
 		case mail.ShutdownRequest:
 			if l.RequestsShutdown(d.Policy.Mayor, d.Session) {
 				closing = true
-				d.do(roles.AnswerShutdown(d.Policy.Mayor, l.Entry, "No more is dispatched; work that is out goes on.\n")...)
+				d.do(roles.AnswerShutdown(d.Policy.Mayor, l.Entry, "No more work is dispatched; work in progress continues.\n")...)
 				continue
 			}
 		case mail.HealthEscalation:
@@ -41,8 +41,8 @@ func (d *decision) mail() (closing bool) {
 	return closing
 }
 
-// forward hands a question that only a person may answer to the person. The
-// thread names the question, and with it who asked: the answer finds back.
+// forward passes a question that only a person may answer on to the person. The
+// thread names the question, and with it the asker, so that the answer can be relayed.
 func (d *decision) forward(l Message) roles.Action {
 	if l.From == state.Human {
 		return nil
@@ -51,8 +51,8 @@ func (d *decision) forward(l Message) roles.Action {
 		InReplyTo: string(l.Name), Thread: string(l.Name), ID: "forward:" + string(l.Name), Ref: l.Ref, Metadata: l.Metadata}}
 }
 
-// relay hands the person's answer to a forwarded question to who asked it.
-// Nobody else's word is passed on under the mayor's name.
+// relay passes the person's answer to a forwarded question on to the agent that asked.
+// Answers of anybody else are not relayed.
 func (d *decision) relay(l Message) roles.Action {
 	_, asker, err := state.ParseTimestampedName(l.Thread)
 	if err != nil || l.From != state.Human || asker == d.Policy.Mayor || asker == state.Human {
@@ -124,8 +124,8 @@ func (d *decision) restart(b *bead.Bead, l Message) roles.Action {
 	return d.reopen(b, note, ChargeRestart, state.At(d.Now.Add(d.Policy.RestartCooldown)), "")
 }
 
-// nudges are hints: this tick does what is to be done. Who asks for a
-// response gets the count.
+// nudges are hints: this tick does the work anyway. A sender that requires a response
+// gets the counts.
 func (d *decision) nudges() {
 	for _, n := range d.Nudges {
 		if n.RequiresResponse && n.Type != nudge.Response {

@@ -8,8 +8,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// plea is the mail to the person whom a bead waits for: what, why, the history,
-// the likely causes, and what to do about it.
+// plea is the mail to the person about a bead that waits for them: what, why, the
+// history, the likely causes, and what to do.
 func plea(b *bead.Bead, reason, causes string) (subject, body string) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %q waits for you: %s\n\n%s\n", b.ID, b.Title, reason, causes)

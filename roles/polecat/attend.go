@@ -114,8 +114,8 @@ func elapsed(now, since state.Time) time.Duration {
 	return max(now.Sub(since.Time), 0).Round(100 * time.Millisecond)
 }
 
-// retireMail retires the mail of the machinery; everything else is the
-// worker's to read.
+// retireMail retires the mail that roles send to roles. Everything else is for the
+// worker.
 func (d *decision) retireMail() {
 	for _, e := range d.f.Mail {
 		switch {
@@ -174,7 +174,7 @@ func (d *decision) endIfAsked() {
 	d.finished = true
 	for _, e := range d.f.Mail {
 		if e.RequestsShutdown(d.f.Mayor, d.f.Process) {
-			d.do(roles.AnswerShutdown(d.f.Self, e, "Nothing is in hand; no more work is taken.\n")...)
+			d.do(roles.AnswerShutdown(d.f.Self, e, "There is no work in hand, and no more is taken.\n")...)
 		}
 	}
 }

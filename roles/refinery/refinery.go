@@ -123,7 +123,7 @@ func (d *decision) finish() {
 		return
 	}
 	for _, e := range d.asked {
-		d.alone(roles.AnswerShutdown(d.Self, e, "The request at hand is done; what waits, waits for the next process.\n")...)
+		d.alone(roles.AnswerShutdown(d.Self, e, "The current request is done; waiting requests are left to the next process.\n")...)
 	}
 }
 
@@ -198,13 +198,13 @@ func (d *decision) landing() Phase {
 	return Merge
 }
 
-// again begins the same request again, on the tip that is there now.
+// again begins the same request again, on the present tip.
 func (d *decision) again() {
 	d.s.Work, d.s.Phase = Work{ID: d.s.Work.ID}, Checkout
 }
 
-// taken drops a request whose bead is somebody else's by now. What was stacked
-// on it is begun again without it.
+// taken drops a request whose bead was taken away. Requests that were stacked on it
+// begin again without it.
 func (d *decision) taken(id state.MergeID) {
 	if id == "" || id == d.s.Work.ID {
 		d.putBack()
@@ -303,7 +303,7 @@ func (d *decision) wholeStack() bool {
 	})
 }
 
-// notices reports ends that were not reported yet, also those of an earlier
+// notices reports ends that were not reported yet, including those of an earlier
 // process.
 func (d *decision) notices() {
 	for i := range d.Queue {

@@ -12,8 +12,8 @@ import (
 	"github.com/gastown-chipset/chipset/state/wording"
 )
 
-// escalation words the mail of an incident. It depends on nothing but the
-// incident and the scan, so it can be worded again after a crash.
+// escalation returns the mail of an incident. It depends only on the incident and the
+// scan, so that it is the same after a crash.
 func (d *decision) escalation(i *incident.Incident) Escalate {
 	d.told[i.ID] = true
 	quiet := d.quiet(i)
@@ -54,8 +54,8 @@ func (d *decision) escalation(i *incident.Incident) Escalate {
 	return e
 }
 
-// quiet is how long it has been so, as far as the witness patrolled: a night
-// that the machine slept through is held against nobody.
+// quiet is how long an incident has lasted while the witness patrolled: a night that
+// the machine slept through does not count.
 func (d *decision) quiet(i *incident.Incident) time.Duration {
 	from, known := d.since[i.ID]
 	if !known {
@@ -64,8 +64,8 @@ func (d *decision) quiet(i *incident.Incident) time.Duration {
 	return max(0, d.f.Now.Sub(from.Time))
 }
 
-// recipient is who can do something about it: the mayor moves work, everything
-// else takes a person, and so does a rig whose mayor gets no more mail.
+// recipient is the agent that can do something about it: the mayor moves work,
+// everything else needs a person, as does a rig whose mayor is retired.
 func (d *decision) recipient(k incident.Kind) state.AgentID {
 	if a := d.registered(d.f.Mayor); a != nil && a.Status == agent.Retired {
 		return state.Human
@@ -102,9 +102,9 @@ func subject(i *incident.Incident, quiet time.Duration) string {
 	who, long := string(i.AgentID), span(quiet)
 	switch i.Kind {
 	case incident.Stalled:
-		return fmt.Sprintf("%s shows no progress on %s for %s", who, i.BeadID, long)
+		return fmt.Sprintf("%s has made no progress on %s for %s", who, i.BeadID, long)
 	case incident.NotPickedUp:
-		return fmt.Sprintf("%s does not pick up %s for %s", who, i.BeadID, long)
+		return fmt.Sprintf("%s has not picked up %s for %s", who, i.BeadID, long)
 	case incident.ProcessGone:
 		return fmt.Sprintf("the process of %s is gone with %s on its hook", who, i.BeadID)
 	case incident.Restarts:
@@ -114,13 +114,13 @@ func subject(i *incident.Incident, quiet time.Duration) string {
 	case incident.HeldLong:
 		return fmt.Sprintf("%s has held %s for %d h", who, i.BeadID, int(quiet.Hours()))
 	case incident.MergeStuck:
-		return "a merge request does not move"
+		return "a merge request is stuck"
 	case incident.QueueBlocked:
 		return "the merge queue is blocked"
 	case incident.QueueDeep:
 		return "the merge queue is deep"
 	case incident.MayorSilent:
-		return "the mayor does not act"
+		return "the mayor is not acting"
 	case incident.MayorMissing:
 		return "no mayor is running"
 	case incident.RefineryGone:
@@ -131,7 +131,7 @@ func subject(i *incident.Incident, quiet time.Duration) string {
 	return fmt.Sprintf("%s: %s", who, i.Kind)
 }
 
-// advise says for a person what the recommendation comes to.
+// advise explains a recommendation to a person.
 func advise(i *incident.Incident, r Recommendation) string {
 	switch i.Kind {
 	case incident.CorruptHook:
@@ -151,14 +151,14 @@ func advise(i *incident.Incident, r Recommendation) string {
 	}
 	switch r {
 	case RecommendNudge:
-		return "nudge; it may be busy with something that shows nothing"
+		return "nudge; it may be busy without showing it"
 	case RecommendRestart:
 		return "restart, with a new session for the same bead"
 	case RecommendReassign:
 		return "reassign to another polecat"
 	case RecommendHuman:
 	}
-	return "a person has a look"
+	return "a person should look"
 }
 
 // question is the text of a health check.
