@@ -212,7 +212,7 @@ func TestPartsAreWhatHasChanged(t *testing.T) {
 			p := agentcli.Progress{Session: h.WorkItem.Session, Figures: agentcli.Figures{Turns: 3}}
 			return p.Write(f.Tree)
 		}, AgentsPart | SpendPart},
-		{"a process", func() error { f.Run(bravo); return nil }, AgentsPart},
+		{"the first process", func() error { f.Run(bravo); return nil }, AgentsPart | HealthPart}, // the rig is no longer down
 		{"an event", func() error { f.Events.Tell(event.HandoffWritten(alpha, event.Work{}, "h", "t")); return nil }, StoryPart},
 	} {
 		rigtest.Must(t, step.do())
