@@ -311,7 +311,7 @@ func TestAttachFromTheBoard(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newScreen(t, 100, 30, dir, []string{"HOME=" + os.Getenv("HOME"), "TERM=xterm-256color"}, path, "board")
-	s.until("works")
+	s.until("working")
 	s.keys("2", "Home")
 	s.until("▸ ● polecat-alpha", "a attach")
 	for begun := false; !begun && len(ended) == 0; {
