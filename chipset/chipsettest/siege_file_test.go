@@ -51,6 +51,11 @@ func fileActs() []hostileAct {
 			refused: "control characters",
 		},
 		{
+			name:    "a message of a commit with escapes in another encoding",
+			worker:  "echo x > x; git add x; printf 'a \\2332J' | git -c i18n.commitEncoding=ISO-8859-1 commit -q -F -",
+			refused: "control characters",
+		},
+		{
 			name:    "an author who turns lines around",
 			worker:  "echo x > x; git add x; git commit -qm x --author=\"$(printf 'the person\\342\\200\\256 <p@example.org>')\"",
 			refused: "control characters",

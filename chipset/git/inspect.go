@@ -132,7 +132,16 @@ func (i *inspection) commit(ctx context.Context, h Hash) error {
 	if Hash(tree).check() != nil || !identLine().MatchString(author) || !identLine().MatchString(committer) || bytes.IndexByte(o.content, 0) >= 0 {
 		return unfit("the commit is malformed")
 	}
-	if steering().Match(o.content) {
+	shown := o.content
+	if slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "encoding ") }) {
+		// In ISO-8859-1, for example, a byte that is not valid UTF-8 starts an escape sequence.
+		text, err := i.repo.read(ctx, "show", "--no-patch", "--encoding=UTF-8", "--format=%an%n%ae%n%cn%n%ce%n%B", string(h), "--")
+		if err != nil {
+			return err
+		}
+		shown = slices.Concat(shown, []byte("\n"), text)
+	}
+	if steering().Match(shown) {
 		return unfit("its message or author has control characters, or characters that change the direction of text")
 	}
 	all, err := i.tree(ctx, Hash(tree), before, 0)

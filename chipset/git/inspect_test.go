@@ -193,3 +193,17 @@ func TestInspectOfMissingCommits(t *testing.T) {
 		t.Errorf("a hole in what is new: %v", err)
 	}
 }
+
+// A commit may name the encoding of its message. What git shows of it counts.
+func TestInspectDecodesMessages(t *testing.T) {
+	f := newFixture(t)
+	base := f.head(f.TopLevel())
+	tree := f.git(f.TopLevel(), "rev-parse", string(base)+"^{tree}")
+	for message, want := range map[string]bool{"a\x9b2J": true, "caf\xe9": false} {
+		head := f.object("commit", "tree "+tree+"\nparent "+string(base)+"\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\nencoding ISO-8859-1\n\n"+message+"\n")
+		var unfit *UnfitError
+		if err := f.Inspect(f.ctx, base, head); errors.As(err, &unfit) != want {
+			t.Errorf("%q: %v", message, err)
+		}
+	}
+}
