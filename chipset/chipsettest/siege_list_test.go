@@ -16,13 +16,13 @@ type listedAct struct{ by, name, happens string }
 func listedActs() []listedAct {
 	var all []listedAct
 	for _, a := range slices.Concat(gitActs(), treeActs(), fileActs(), limitActs()) {
-		happens := "its bead lands, and nothing else has happened"
+		happens := "its bead lands, and nothing else happens"
 		if a.persons {
 			happens += " (without a sandbox)"
 		}
 		switch {
 		case a.waits:
-			happens = "waits for your word"
+			happens = "waits for your approval"
 		case a.refused != "":
 			happens = "refused: “" + a.refused + "”"
 		case a.told != "":
@@ -34,24 +34,24 @@ func listedActs() []listedAct {
 		all = append(all, listedAct{"a worker's files and git", a.name, happens})
 	}
 	for _, name := range promptActs() {
-		all = append(all, listedAct{"a worker's words", name, "the next model is sent them escaped"})
+		all = append(all, listedAct{"a worker's words", name, "reaches the next model escaped"})
 	}
 	for _, a := range speechActs() {
 		happens := "refused"
 		if !a.fails {
-			happens = "said as itself, as data"
+			happens = "goes out under its own name, as data"
 		}
 		all = append(all, listedAct{"a worker's commands", a.name, happens})
 	}
 	for _, a := range boxActs() {
-		happens := "refused by the sandbox, and not without one"
+		happens := "refused in the sandbox, possible without one"
 		if !a.fails {
 			happens = "**not held**: it can, where your user can"
 		}
 		all = append(all, listedAct{"a worker in the sandbox", a.name, happens})
 	}
 	for _, a := range networkActs() {
-		happens := "refused where a command has a network of its own"
+		happens := "refused where the command has its own network"
 		if !a.fails {
 			happens = "it can"
 		}
@@ -75,15 +75,23 @@ func listedActs() []listedAct {
 // The list in docs/SECURITY.md is that of the acts. CHIPSET_UPDATE=1 writes it.
 func TestSiegeIsListed(t *testing.T) {
 	const page, begin, end = "../../docs/SECURITY.md", "<!-- acts -->\n", "<!-- end of acts -->\n"
-	var list strings.Builder
-	list.WriteString("\n| by | act | what happens |\n| --- | --- | --- |\n")
-	seen := map[string]bool{}
+	var rows []string // by whom and what happens
+	acts, seen := map[string][]string{}, map[string]bool{}
 	for _, a := range listedActs() {
 		if seen[a.name] {
 			t.Errorf("two acts are called %q", a.name)
 		}
 		seen[a.name] = true
-		fmt.Fprintf(&list, "| %s | %s | %s |\n", a.by, a.name, a.happens)
+		row := a.by + " | " + a.happens
+		if acts[row] == nil {
+			rows = append(rows, row)
+		}
+		acts[row] = append(acts[row], a.name)
+	}
+	var list strings.Builder
+	list.WriteString("\n| by | what happens | acts |\n| --- | --- | --- |\n")
+	for _, row := range rows {
+		fmt.Fprintf(&list, "| %s | %s |\n", row, strings.Join(acts[row], "; "))
 	}
 	list.WriteString("\n")
 	if len(seen) < 100 {
