@@ -200,8 +200,8 @@ func (e *Exit) lastWords() string {
 	text := ""
 	for _, line := range slices.Backward(lines) {
 		line = strings.TrimSpace(line)
-		// A line of JSON, or of punctuation alone, names no cause.
-		if !strings.HasPrefix(line, "{") && strings.ContainsFunc(line, unicode.IsLetter) {
+		// A line of JSON, of punctuation alone, or a hint below an error names no cause.
+		if !strings.HasPrefix(line, "{") && !strings.HasPrefix(line, "hint: ") && strings.ContainsFunc(line, unicode.IsLetter) {
 			text = ": " + wording.Clip(line, maxWords)
 			break
 		}

@@ -27,6 +27,7 @@ func TestReasons(t *testing.T) {
 		{"a code and many words", Exit{Code: 6, Tail: "compiling\nno such table\n"}, retire.Fail, "exit code 6: no such table"},
 		{"a code and JSON", Exit{Code: 6, Tail: json + "\n" + json}, retire.Fail, "exit code 6"},
 		{"words before JSON", Exit{Code: 6, Tail: "out of range\n" + json + "\n}\n---"}, retire.Fail, "exit code 6: out of range"},
+		{"an error with a hint", Exit{Code: 7, Tail: "chipset: no such bead\nhint: see chipset work list"}, retire.Fail, "exit code 7: chipset: no such bead"},
 		{"a long line", Exit{Code: 6, Tail: strings.Repeat("ab ", 400)}, retire.Fail, "exit code 6: " + strings.Repeat("ab ", 100) + "…"},
 		{"not found", Exit{Code: 127, Tail: "sh: 1: foo: not found"}, retire.Fail, "exit code 127, a command could not be found or executed: sh: 1: foo: not found"},
 		{"not started", Exit{Code: 127, NotStarted: "exec /x: no such file or directory"}, retire.Fail, "the worker could not start: exec /x: no such file or directory"},
