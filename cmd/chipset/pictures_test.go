@@ -50,7 +50,7 @@ func TestPictures(t *testing.T) {
 	path, err := exec.LookPath("chipset")
 	b.Must(err)
 	s := newScreen(t, 132, 36, b.dir, []string{"HOME=" + b.home, "TERM=xterm-256color"}, path, "board")
-	s.until("1 Needs you", "asks for Bash(npm", "Add a cache", "works")
+	s.until("1 Needs you", "asks for Bash(npm", "Add a cache", "working")
 	s.keys("2", "]")
 	s.until("go test ./parser")
 	draw("terminal.svg", drawScreen(s.tmux("capture-pane", "-p", "-e", "-t", "x"), 132))

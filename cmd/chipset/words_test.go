@@ -81,7 +81,7 @@ func TestBadNamesAreRefused(t *testing.T) {
 		{"diff nosuch", codeNotFound, `no bead "nosuch"`},
 		{"why nosuch", codeNotFound, `no bead "nosuch"`},
 		{"work add x -p P9", codeUsage, `work add: --priority "P9" is not P1, P2 or P3`},
-		{"work show a/b", codeUsage, `work show: bad id: "a/b"`},
+		{"work show a/b", codeUsage, `work show: invalid ID: "a/b"`},
 		{"agent hook", codeUsage, "agent hook: missing subcommand: one of show"},
 		{"mail sned", codeUsage, `mail: unknown command "sned"`},
 		{"work add x --blocked-by nosuch", codeNotFound, `no bead "nosuch"`},
