@@ -86,11 +86,16 @@ func (w *Worktree) CollectLFS() error {
 	if err != nil {
 		return fmt.Errorf("collect LFS objects: %w", err)
 	}
+	holes := map[string]int64{}
 	for _, name := range names {
-		if oid, err := hex.DecodeString(path.Base(name)); err != nil || len(oid) != sha256.Size {
-			continue
+		info, err := admin.Lstat(name)
+		if err == nil && info.Mode().IsRegular() {
+			holes[name] = max(0, hole(fs.FileInfoToDirEntry(info)))
 		}
-		err := w.repo.storeLFS(admin, name)
+		if err == nil && info.Mode().IsRegular() && sum(holes) <= maxHoles { // git LFS makes no sparse files of terabytes
+			_ = admin.Chmod(name, 0o600)
+			err = w.repo.storeLFS(admin, name)
+		}
 		if err == nil {
 			err = admin.RemoveAll(name)
 		}
@@ -103,14 +108,14 @@ func (w *Worktree) CollectLFS() error {
 
 // storeLFS copies one object, below from as below the shared git folder, if it is what its name says and is not there yet.
 func (r *Repo) storeLFS(from *os.Root, name string) error {
+	if oid, err := hex.DecodeString(path.Base(name)); err != nil || len(oid) != sha256.Size {
+		return nil
+	}
 	source, err := from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	if info, err := source.Stat(); err != nil || !info.Mode().IsRegular() {
-		return err
-	}
 	final := filepath.Join(r.common, filepath.FromSlash(name))
 	if _, err := os.Lstat(final); !errors.Is(err, fs.ErrNotExist) {
 		return err // it is there, or can't be looked at

@@ -41,10 +41,14 @@ func TestCollectLFS(t *testing.T) {
 		f.must(make(at(admin, name)))
 	}
 	f.must(os.MkdirAll(filepath.Join(admin, "lfs/objects/ab/cd", strings.Repeat("x/", 200)), 0o755))
+	f.must(os.Chmod(at(admin, oid("new")), 0))
+	write(at(admin, oid("sparse")), "")
+	f.must(os.Chmod(at(admin, oid("sparse")), 0o600))
+	f.must(os.Truncate(at(admin, oid("sparse")), 1<<40))
 
 	f.must(f.Unblock(w.Path(), "refs/heads/polecat/"))
 	f.must(w.CollectLFS())
-	for text, want := range map[string]string{"new": "new", "known": "known", "forged": "", "a secret": "", "pipe": "", "folder": ""} {
+	for text, want := range map[string]string{"new": "new", "known": "known", "forged": "", "a secret": "", "pipe": "", "folder": "", "sparse": ""} {
 		got, err := os.ReadFile(at(f.CommonDir(), oid(text)))
 		if string(got) != want || (err != nil) != (want == "") {
 			t.Errorf("%s is %q, %v", text, got, err)

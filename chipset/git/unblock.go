@@ -76,7 +76,7 @@ func (r *Repo) unblock(root string, most int64) error {
 	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err == nil {
 			switch {
-			case e.IsDir() && e.Name() == "modules": // submodules' repositories
+			case e.IsDir() && (e.Name() == "modules" || e.Name() == "lfs"): // submodules' repositories; see CollectLFS
 				return fs.SkipDir
 			case e.IsDir() && strings.HasSuffix(e.Name(), ".lock"):
 				if err = r.setAside(path); err == nil {
