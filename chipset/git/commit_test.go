@@ -221,6 +221,51 @@ func TestSalvageDespiteABrokenFilter(t *testing.T) {
 	f.wantTree(string(saved.Hash), ".gitignore", "a.txt", "secret", "zebra")
 }
 
+// Files that git can't convert are saved as they are, and nothing behind a link with them.
+func TestSalvageWhatGitCantConvert(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	f.write(w.Path(), "d/file", "tracked")
+	f.git(w.Path(), "add", ".")
+	f.git(w.Path(), "commit", "-q", "-m", "d")
+	outside := t.TempDir()
+	f.must(os.WriteFile(filepath.Join(outside, "file"), []byte("a secret"), 0o600))
+	f.must(os.RemoveAll(filepath.Join(w.Path(), "d")))
+	f.must(os.Symlink(outside, filepath.Join(w.Path(), "d")))
+
+	f.write(w.Path(), ".gitattributes", "* working-tree-encoding=UTF-99\n")
+	f.write(w.Path(), "a \"name\"\nof two lines ü", "plain")
+	f.write(w.Path(), "script", "#!/bin/sh\n")
+	f.must(os.Chmod(filepath.Join(w.Path(), "script"), 0o755))
+	f.must(os.Symlink("a.txt", filepath.Join(w.Path(), "link")))
+	f.git(w.Path(), "init", "-q", "inner")
+	f.write(w.Path(), "inner/x", "of a repository inside")
+
+	saved, err := w.Salvage(f.ctx, SalvageRequest{Ref: salvageRef, Message: "m", AgentID: "a"})
+	f.must(err)
+	want := map[string]string{
+		"a \"name\"\nof two lines ü": "100644 plain", "script": "100755 #!/bin/sh", "link": "120000 a.txt", "d": "120000 " + outside,
+		"inner/x": "100644 of a repository inside", ".gitattributes": "100644 * working-tree-encoding=UTF-99",
+	}
+	for _, entry := range strings.Split(f.git(f.TopLevel(), "ls-tree", "-r", "-z", string(saved.Hash)), "\x00") {
+		info, path, _ := strings.Cut(entry, "\t")
+		fields := strings.Fields(info)
+		if _, ok := want[path]; !ok {
+			if path != "" && path != "a.txt" && path != ".gitignore" {
+				t.Errorf("saved %s", entry)
+			}
+			continue
+		}
+		if got := fields[0] + " " + f.git(f.TopLevel(), "cat-file", "blob", fields[2]); got != want[path] {
+			t.Errorf("%q is %q, want %q", path, got, want[path])
+		}
+		delete(want, path)
+	}
+	if len(want) > 0 {
+		t.Errorf("not saved: %q", want)
+	}
+}
+
 func TestSalvageSaysWhatItCouldNotRead(t *testing.T) {
 	f := newFixture(t)
 	w := f.prepared()

@@ -93,15 +93,14 @@ func (w *Worktree) Salvage(ctx context.Context, q SalvageRequest) (Salvaged, err
 
 // scratch is a temporary index in which a salvage builds its tree; the worktree's index stays as it is.
 type scratch struct {
-	w        *Worktree
-	p        place
-	file     string
-	settings []string // put before every command
+	w    *Worktree
+	p    place
+	file string
 }
 
 func (s *scratch) run(ctx context.Context, stdin string, args ...string) ([]byte, error) {
 	return s.w.repo.run(ctx, s.p, Command{
-		Args:  append(slices.Clone(s.settings), args...),
+		Args:  args,
 		Stdin: []byte(stdin),
 		Env:   []string{"GIT_INDEX_FILE=" + s.file},
 	})
@@ -184,26 +183,71 @@ func (s *scratch) addReadable(ctx context.Context, paths []string) (problems []s
 		}
 		return why != nil
 	})
-	add := func() error {
-		if len(there) == 0 {
-			return nil
-		}
-		_, err := s.run(ctx, string(terminated(there)), "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-		return err
-	}
-	err = add()
-	if exited(err, 128) {
-		// A failing filter stops the whole command. Without filters the files are saved as they are.
-		if s.settings, err = s.withoutFilters(ctx); err != nil {
-			return problems, err
-		}
-		err = add()
-	}
+	err = s.add(ctx, there)
 	var failed *Error
 	if errors.As(err, &failed) && failed.Cause == nil {
 		return append(problems, failed.Stderr), nil
 	}
 	return problems, err
+}
+
+// add adds files to the index. One that git's attributes keep it from converting, because a filter fails or an encoding is unknown,
+// stops git for all files: then they are added as they are.
+func (s *scratch) add(ctx context.Context, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	_, err := s.run(ctx, string(terminated(paths)), "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+	if !exited(err, 128) {
+		return err
+	}
+	root, err := os.OpenRoot(s.p.workTree) //nolint:forbidigo // no link in it is followed out of it
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var names, entries strings.Builder
+	var modes, plain, others []string
+	for _, path := range paths {
+		info, err := root.Lstat(filepath.FromSlash(path))
+		if err != nil || !info.Mode().IsRegular() { // git converts no links, and looks behind none
+			others = append(others, path)
+			continue
+		}
+		mode := "100644"
+		if info.Mode()&0o100 != 0 {
+			mode = "100755"
+		}
+		modes, plain = append(modes, mode), append(plain, path)
+		names.WriteString(quotePath(filepath.Join(s.p.workTree, filepath.FromSlash(path))) + "\n")
+	}
+	out, err := s.run(ctx, names.String(), "hash-object", "-w", "--no-filters", "--stdin-paths")
+	if err != nil {
+		return err
+	}
+	hashes := strings.Fields(string(out))
+	if len(hashes) != len(plain) {
+		return fmt.Errorf("hash-object: %d hashes of %d files", len(hashes), len(plain))
+	}
+	for i, path := range plain {
+		fmt.Fprintf(&entries, "%s %s\t%s\x00", modes[i], hashes[i], path)
+	}
+	if _, err := s.run(ctx, entries.String(), "update-index", "--add", "--replace", "-z", "--index-info"); err != nil || len(others) == 0 {
+		return err
+	}
+	_, err = s.run(ctx, string(terminated(others)), "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+	return err
+}
+
+// quotePath quotes a path like a string in C, as git reads it from a list of lines.
+func quotePath(path string) string {
+	var quoted strings.Builder
+	quoted.WriteByte('"')
+	for _, b := range []byte(path) {
+		fmt.Fprintf(&quoted, "\\%03o", b)
+	}
+	quoted.WriteByte('"')
+	return quoted.String()
 }
 
 // unreadable returns why git can't read a file, or nil.
@@ -225,23 +269,6 @@ func (s *scratch) unreadable(path string) error {
 	return f.Close()
 }
 
-// withoutFilters returns settings that disable every configured filter.
-func (s *scratch) withoutFilters(ctx context.Context) ([]string, error) {
-	out, err := s.run(ctx, "", "config", "--null", "--name-only", "--get-regexp", `^filter\..*\.(clean|process|required)$`)
-	if err != nil && !exited(err, 1) {
-		return nil, err
-	}
-	var settings []string
-	for _, key := range fields(out) {
-		value := ""
-		if strings.HasSuffix(key, ".required") {
-			value = "false"
-		}
-		settings = append(settings, "-c", key+"="+value)
-	}
-	return settings, nil
-}
-
 // addEmbedded adds the files of a repository inside the worktree as plain files.
 func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) error {
 	dir := filepath.Join(s.p.workTree, filepath.FromSlash(inner))
@@ -257,7 +284,7 @@ func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) erro
 	if err != nil {
 		return err
 	}
-	var list strings.Builder
+	var paths []string
 	var failed []error // of repositories inside, which keep nothing else from being saved
 	for _, path := range fields(out) {
 		if nested, ok := strings.CutSuffix(path, "/"); ok {
@@ -267,12 +294,9 @@ func (s *scratch) addEmbedded(ctx context.Context, inner string, depth int) erro
 		if s.unreadable(inner+"/"+path) != nil {
 			continue
 		}
-		list.WriteString(inner + "/" + path + "\x00")
+		paths = append(paths, inner+"/"+path)
 	}
-	if list.Len() > 0 {
-		_, err = s.run(ctx, list.String(), "update-index", "--add", "-z", "--stdin")
-	}
-	return errors.Join(append(failed, err)...)
+	return errors.Join(append(failed, s.add(ctx, paths))...)
 }
 
 // salvageParents returns the commits to keep: HEAD first, then those of an operation in progress. unsaved
