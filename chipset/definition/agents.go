@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// MaxPolecats is the largest pool that needs no --force-count, MaxForcedPolecats the
-	// largest at all.
-	MaxPolecats, MaxForcedPolecats = 30, 1000
+	// MaxPolecats is the largest pool that needs no --force-count.
+	MaxPolecats = 30
+	// MaxForcedPolecats is the largest pool.
+	MaxForcedPolecats = 1000
 
 	maxCrew     = 100
 	maxIDLength = 64

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // Git LFS keeps the content of large files outside of git's objects, in lfs/objects/aa/bb/OID below the git folder, where OID is
@@ -126,11 +128,11 @@ func (r *Repo) storeLFS(from *os.Root, name string) error {
 			return err
 		}
 	}
-	copied, err := os.CreateTemp(temp, "chipset-")
+	copied, err := os.CreateTemp(temp, "chipset-") //nolint:forbidigo // git LFS's folder
 	if err != nil {
 		return err
 	}
-	defer os.Remove(copied.Name()) //nolint:forbidigo // a temporary file of git LFS's folder
+	defer func() { _ = gitfile.Remove(copied.Name()) }()
 	defer copied.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(copied, sum), source); err != nil {
