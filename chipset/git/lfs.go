@@ -73,7 +73,7 @@ func (w *Worktree) LFSEnvironment() ([]string, error) {
 
 // CollectLFS moves the LFS objects of a worktree's own folder to the shared one, where other worktrees find them. A file whose
 // content does not have the hash that its name says is deleted, and no shared one is ever replaced. The copies are durable when it
-// returns, their folders after Sync. Nobody may work in the worktree.
+// returns. Nobody may work in the worktree.
 func (w *Worktree) CollectLFS() error {
 	p, err := w.ours()
 	if err != nil {
@@ -119,8 +119,10 @@ func (r *Repo) storeLFS(from *os.Root, name string) error {
 	}
 	defer source.Close()
 	final := filepath.Join(r.common, filepath.FromSlash(name))
-	if _, err := os.Lstat(final); !errors.Is(err, fs.ErrNotExist) {
-		return err // it is there, or can't be looked at
+	if _, err := os.Lstat(final); err == nil {
+		return r.syncLFS(final) // it may have been stored just before a crash
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	temp := filepath.Join(r.common, "lfs", "tmp")
 	for _, dir := range []string{temp, filepath.Dir(final)} {
@@ -144,10 +146,19 @@ func (r *Repo) storeLFS(from *os.Root, name string) error {
 	if err := errors.Join(copied.Chmod(0o644), copied.Sync(), copied.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(copied.Name(), final); !errors.Is(err, fs.ErrExist) { //nolint:forbidigo // git LFS's folder
+	if err := os.Link(copied.Name(), final); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:forbidigo // git LFS's folder
 		return err
 	}
-	return nil
+	return r.syncLFS(final)
+}
+
+// syncLFS makes the name of a shared object durable: its worker's own is deleted next.
+func (r *Repo) syncLFS(object string) error {
+	for dir := filepath.Dir(object); ; dir = filepath.Dir(dir) {
+		if err := gitfile.SyncDir(dir); err != nil || dir == r.common {
+			return err
+		}
+	}
 }
 
 // CheckLFS returns an *UnfitError if a commit of head that base lacks refers to an LFS object that is missing or damaged here: no

@@ -191,7 +191,7 @@ func (s *scratch) addReadable(ctx context.Context, paths []string) (problems []s
 	return problems, err
 }
 
-// add adds files to the index. One that git's attributes keep it from converting, because a filter fails or an encoding is unknown,
+// add adds files to the index, none of them behind a link. One that git's attributes keep it from converting, because a filter fails or an encoding is unknown,
 // stops git for all files: then they are added as they are.
 func (s *scratch) add(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
@@ -201,16 +201,14 @@ func (s *scratch) add(ctx context.Context, paths []string) error {
 	if !exited(err, 128) {
 		return err
 	}
-	root, err := os.OpenRoot(s.p.workTree) //nolint:forbidigo // no link in it is followed out of it
-	if err != nil {
-		return err
-	}
-	defer root.Close()
 	var names, entries strings.Builder
 	var modes, plain, others []string
 	for _, path := range paths {
-		info, err := root.Lstat(filepath.FromSlash(path))
-		if err != nil || !info.Mode().IsRegular() { // git converts no links, and looks behind none
+		info, err := s.p.look(filepath.FromSlash(path))
+		if err != nil {
+			return err
+		}
+		if info == nil || !info.Mode().IsRegular() { // git converts no links
 			others = append(others, path)
 			continue
 		}
