@@ -72,8 +72,8 @@ func TestSessionsGoOn(t *testing.T) {
 		if s.up == nil || !s.up.Running() {
 			s.up = s.Start("up")
 		}
-		// What is random here is when the next attack comes; nothing is waited for.
-		time.Sleep(time.Duration(s.rnd.IntN(2000)) * time.Millisecond)
+		// What is random here is when the next attack comes; nothing is waited for. Every other one comes while the rig starts.
+		time.Sleep(time.Duration(s.rnd.IntN([]int{400, 2000}[s.rnd.IntN(2)])) * time.Millisecond)
 		s.attack()
 	}
 	if s.up.Running() {

@@ -104,11 +104,24 @@ func (s *supervisor) execBoxed(path string, attr *syscall.ProcAttr) (*child, err
 	}
 	_ = theirs.Close()
 	c := s.follow(pid)
-	if err := s.awaitBox(ours, path); err != nil {
-		c.abandon()
-		return nil, err
+	err = s.awaitBox(ours, path)
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	if status := c.abandon(); errors.Is(err, errBoxEnded) && status.Signaled() {
+		return nil, &endedEarly{status}
+	}
+	return nil, err
+}
+
+// errBoxEnded means that a box is gone, and has not said why.
+var errBoxEnded = errors.New("it ended before the command began")
+
+// endedEarly means that somebody ended a box before the command began: that says nothing of the command.
+type endedEarly struct{ status unix.WaitStatus }
+
+func (e *endedEarly) Error() string {
+	return "sandbox: " + errBoxEnded.Error() + ": " + unix.SignalName(e.status.Signal())
 }
 
 // awaitBox gives a box its order and waits until it has executed the command.
@@ -121,6 +134,9 @@ func (s *supervisor) awaitBox(link *os.File, path string) error {
 		// Without a line break: where a box does not read it, the link is reset when the command is executed.
 		_, err = link.Write(order)
 	}
+	if errors.Is(err, unix.EPIPE) {
+		err = errBoxEnded
+	}
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -132,7 +148,7 @@ func (s *supervisor) awaitBox(link *os.File, path string) error {
 		case errors.Is(err, io.EOF) && restricted:
 			return nil
 		case err != nil:
-			return fmt.Errorf("sandbox: it ended before the command began: %w", err)
+			return fmt.Errorf("sandbox: %w: %w", errBoxEnded, err)
 		case a.Errno != 0:
 			return &fs.PathError{Op: "exec", Path: path, Err: a.Errno}
 		case a.Error != "":

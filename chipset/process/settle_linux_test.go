@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/statetest/traced"
 )
 
@@ -56,6 +57,30 @@ func TestSettleChild(t *testing.T) {
 	}
 	if !s.exit.Settled || !s.exit.Done {
 		t.Errorf("%+v", s.exit)
+	}
+}
+
+// A job that is started again, and whose command is not executed, still vouches for what its earlier run left. Where a signal ended its
+// box, that is how it ended: nothing is wrong with the command.
+func TestSecondRunIsNotExecuted(t *testing.T) {
+	b := newBench(t)
+	run := func(change func(*Spec)) Exit {
+		spec := b.boxed("echo content > written")
+		spec.Settle = true
+		change(&spec)
+		b.run(spec)
+		record, found, err := ReadExit(spec.Record)
+		if err != nil || !found || !record.Done || !record.Settled {
+			t.Errorf("the record says %+v, %t, %v", record, found, err)
+		}
+		return record
+	}
+	run(func(*Spec) {})
+	if exit := run(func(s *Spec) { s.Argv = []string{"/nowhere/client"} }); !exit.NotFound || exit.Fault.Kind != fault.ClientMissing {
+		t.Errorf("a missing command: %+v", exit)
+	}
+	if exit := run(func(s *Spec) { s.Env = append(s.Env, boxEndsEnv+"=1") }); exit.Signal != "SIGTERM" || exit.Code != 143 || !exit.Fault.IsZero() || exit.NotExecutable {
+		t.Errorf("a box that was ended: %+v", exit)
 	}
 }
 

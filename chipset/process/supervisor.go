@@ -258,14 +258,33 @@ func (s *supervisor) start() (int, bool) {
 }
 
 // notExecuted ends a job whose command could not be executed, with the exit code
-// that a shell has for that.
+// that a shell has for that, or as one that a signal has ended. What an earlier run of the job left is durable then as well.
 func (s *supervisor) notExecuted(err error) int {
+	var early *endedEarly
+	if errors.As(err, &early) {
+		s.exit.setStatus(early.status, time.Now())
+	} else {
+		s.refused(err)
+	}
+	s.closeNetwork()
+	s.removeTemp()
+	s.settle()
+	s.exit.Error, s.exit.Done = err.Error(), true
+	if err := writeRecord(s.spec.Record, s.exit); err != nil {
+		return s.fail(err)
+	}
+	tell(report{Exit: s.exit, Final: true})
+	return 0
+}
+
+// refused fills in why the command was not executed.
+func (s *supervisor) refused(err error) {
 	code := 126
 	if notFound(err) {
 		code = 127
 	}
 	s.exit.setCode(code)
-	s.exit.EndedAt, s.exit.Error, s.exit.Done = state.At(time.Now()), err.Error(), true
+	s.exit.EndedAt = state.At(time.Now())
 	s.exit.Fault = fault.OfError(err, fault.ClientRefused)
 	switch {
 	case errors.Is(err, unix.E2BIG): // what it is told is too long, and that is the work
@@ -275,13 +294,6 @@ func (s *supervisor) notExecuted(err error) int {
 	case errors.Is(err, fs.ErrPermission): // the file itself, not what it works on
 		s.exit.Fault = fault.New(fault.ClientRefused, fault.ClientRefused.Phrase()+": "+err.Error())
 	}
-	s.closeNetwork()
-	s.removeTemp()
-	if err := writeRecord(s.spec.Record, s.exit); err != nil {
-		return s.fail(err)
-	}
-	tell(report{Exit: s.exit, Final: true})
-	return 0
 }
 
 // openFiles opens standard input, output and error of the command.

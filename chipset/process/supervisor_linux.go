@@ -249,15 +249,19 @@ func childrenInTable(parent int) []int {
 	return all
 }
 
-// abandon kills the command right after its start, before anybody waits for it.
-func (c *child) abandon() {
+// abandon kills the command right after its start, before anybody waits for it, and returns how it ended.
+func (c *child) abandon() (status unix.WaitStatus) {
 	events := make(chan childEvent, 4)
 	go c.wait(events)
 	c.signal(unix.SIGKILL)
 	for event := range events {
+		if event.exited {
+			status = event.status
+		}
 		if event.gone {
-			return
+			break
 		}
 		c.signal(unix.SIGKILL)
 	}
+	return status
 }

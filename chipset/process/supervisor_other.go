@@ -84,14 +84,18 @@ func (c *child) signalSpawned(pid int, sig unix.Signal) { _ = unix.Kill(pid, sig
 
 func (c *child) signal(sig unix.Signal) { _ = unix.Kill(-c.pid, sig) }
 
-// abandon kills the command right after its start, before anybody waits for it.
-func (c *child) abandon() {
+// abandon kills the command right after its start, before anybody waits for it, and returns how it ended.
+func (c *child) abandon() (status unix.WaitStatus) {
 	c.signal(unix.SIGKILL)
 	events := make(chan childEvent, 4)
 	go c.wait(events)
 	for event := range events {
+		if event.exited {
+			status = event.status
+		}
 		if event.gone {
-			return
+			break
 		}
 	}
+	return status
 }
