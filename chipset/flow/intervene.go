@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gastown-chipset/chipset/roles/mayor"
 	"github.com/gastown-chipset/chipset/state"
@@ -81,7 +82,7 @@ func (s Step) Change(b *bead.Bead, now state.Time) error {
 		return b.CheckAssignment(s.Assignment, s.From...)
 	}
 	if !slices.Contains(s.From, b.Status) {
-		return state.Conflictf("bead "+string(b.ID), "is %s", b.Status)
+		return state.Conflictf("bead "+string(b.ID), "is %s, not %s", b.Status, oneOf(s.From))
 	}
 	reason := s.Reason
 	if s.To == bead.Open {
@@ -94,6 +95,12 @@ func (s Step) Change(b *bead.Bead, now state.Time) error {
 		s.Also(b)
 	}
 	return nil
+}
+
+// oneOf lists statuses as a choice: "open, hooked or done".
+func oneOf(statuses []bead.Status) string {
+	last := len(statuses) - 1
+	return strings.TrimPrefix(wording.Join(statuses[:last], ", ")+" or "+string(statuses[last]), " or ")
 }
 
 // Unsling takes a slung bead back. Its worker is stopped by its polecat, which

@@ -59,26 +59,18 @@ func (a *app) attach(ctx context.Context, me *actor.Actor, id state.AgentID, ter
 
 // workingOn returns the polecat in an argument, named itself or by the bead that it is working on.
 func workingOn(me *actor.Actor, name string) (state.AgentID, error) {
-	id, err := actor.Lookup(me.Rig, name)
-	if err == nil {
-		if who, err := me.Agents.Get(string(id)); err != nil || who.Role != agent.Polecat {
-			return "", errors.Join(err, state.Conflictf("attach "+string(id), "only polecats have workers"))
-		}
-		return id, nil
-	}
-	if !errors.Is(err, state.ErrNotFound) {
+	id, b, err := agentOrBead(me.Rig, name)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	bid, beadErr := state.ParseBeadID(name)
-	if beadErr != nil {
-		return "", err
-	}
-	b, beadErr := me.Beads.Get(string(bid))
-	if beadErr != nil {
-		return "", beadErr
-	}
-	if b.Status != bead.InProgress {
+	case id == "" && b.Status != bead.InProgress:
 		return "", withHint(state.Conflictf("bead "+name, "is %s, not in progress", b.Status), "chipset tail "+name+" shows what the last one did")
+	case id == "":
+		return b.Assignee, nil
 	}
-	return b.Assignee, nil
+	who, err := me.Agents.Get(string(id))
+	if err != nil || who.Role != agent.Polecat {
+		return "", errors.Join(err, state.Conflictf("attach "+string(id), "only polecats have workers"))
+	}
+	return id, nil
 }

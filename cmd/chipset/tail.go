@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/view"
 	"github.com/gastown-chipset/chipset/chipset/view/screen"
 	"github.com/gastown-chipset/chipset/state"
+	"github.com/gastown-chipset/chipset/state/bead"
 )
 
 type tailOptions struct{ follow, raw, all bool }
@@ -49,21 +50,28 @@ attempt.`,
 
 // sessionNamed returns the session of the agent or bead in an argument.
 func sessionNamed(r *rig.Rig, name string) (state.SessionID, error) {
-	agent, err := actor.Lookup(r, name)
-	if err == nil {
-		return view.SessionOf(r, agent, "")
+	agent, bead, err := agentOrBead(r, name)
+	if err != nil {
+		return "", err
 	}
+	return view.SessionOf(r, agent, bead.ID)
+}
+
+// agentOrBead returns what an argument names: an agent, or else a bead.
+func agentOrBead(r *rig.Rig, name string) (state.AgentID, bead.Bead, error) {
+	id, err := actor.Lookup(r, name)
 	if !errors.Is(err, state.ErrNotFound) {
-		return "", err
+		return id, bead.Bead{}, err
 	}
-	bead, beadErr := state.ParseBeadID(name)
-	if beadErr != nil {
-		return "", err
+	if _, malformed := state.ParseBeadID(name); malformed != nil {
+		return "", bead.Bead{}, err
 	}
-	if _, beadErr := r.Beads.Get(name); beadErr != nil {
-		return "", beadErr
+	b, err := r.Beads.Get(name)
+	var unknown *state.Unknown
+	if errors.As(err, &unknown) {
+		unknown.Kind = "agent or bead"
 	}
-	return view.SessionOf(r, "", bead)
+	return "", b, err
 }
 
 // transcriptPrinter prints a transcript as it grows.

@@ -77,7 +77,7 @@ func TestBadNamesAreRefused(t *testing.T) {
 		{"log --type nosuch", codeUsage, `no events of type "nosuch"`},
 		{"log --since nosuch", codeUsage, `"nosuch" is not a duration such as 1h`},
 		{"log --limit x", codeUsage, `log: --limit "x" is not a whole number`},
-		{"tail nosuch", codeNotFound, `no bead "nosuch"`},
+		{"tail nosuch", codeNotFound, `no agent or bead "nosuch"`},
 		{"diff nosuch", codeNotFound, `no bead "nosuch"`},
 		{"why nosuch", codeNotFound, `no bead "nosuch"`},
 		{"work add x -p P9", codeUsage, `work add: --priority "P9" is not P1, P2 or P3`},
