@@ -46,19 +46,37 @@ func (t *Transcript) Use(model string, u spend.Usage) {
 	t.used = add(t.used, spend.Model{Model: model, Usage: u})
 }
 
+// Limits of what a client is believed to have used: an agent may have a say in its output.
+const (
+	// maxModels bounds the entries of a session; what exceeds it counts for the last one.
+	maxModels = 64
+	// maxFigure bounds tokens and millionths of a dollar, far above what any session uses and far below an overflow.
+	maxFigure = int64(1e15)
+)
+
 // add keeps what has no cost yet apart from what has one.
 func add(all []spend.Model, m spend.Model) []spend.Model {
+	m.Usage = believed(m.Usage)
 	if m.Usage == (spend.Usage{}) {
 		return all
 	}
 	m.Model = Clip(m.Model)
-	for i := range all {
-		if all[i].Model == m.Model && (all[i].CostUSD > 0) == (m.CostUSD > 0) {
-			all[i].Add(m.Usage)
-			return all
-		}
+	at := slices.IndexFunc(all, func(o spend.Model) bool { return o.Model == m.Model && (o.CostUSD > 0) == (m.CostUSD > 0) })
+	if at < 0 && len(all) < maxModels {
+		return append(all, m)
 	}
-	return append(all, m)
+	if at < 0 {
+		at = maxModels - 1
+	}
+	all[at].Add(m.Usage)
+	all[at].Usage = believed(all[at].Usage)
+	return all
+}
+
+// believed returns a usage with each figure from 0 to maxFigure.
+func believed(u spend.Usage) spend.Usage {
+	figure := func(n int64) int64 { return min(max(n, 0), maxFigure) }
+	return spend.Usage{In: figure(u.In), Cached: figure(u.Cached), Written: figure(u.Written), Out: figure(u.Out), CostUSD: spend.USD(figure(int64(u.CostUSD)))}
 }
 
 // Settle takes what a client says in place of what was counted: all that the session has used.
@@ -245,5 +263,5 @@ func SessionGone(complaint string) End {
 // WasRefused is the end of a run that asked for these tools in vain.
 func WasRefused(tools []string) End {
 	slices.Sort(tools)
-	return End{Verdict: Refused, Reason: "it was refused what it asked for: " + strings.Join(slices.Compact(tools), ", ")}
+	return End{Verdict: Refused, Reason: "it was refused what it asked for: " + Clip(strings.Join(slices.Compact(tools), ", "))}
 }
