@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/gastown-chipset/chipset/state/wording"
 )
@@ -387,15 +388,19 @@ func isDotGit(name string) bool {
 	})
 }
 
+// ligatures are the letters that some file systems compare as two.
+var ligatures = strings.NewReplacer("ß", "ss", "ẞ", "ss", "\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st")
+
 // plainName is the name that some file system takes a component of a path for, beside its case: without code points that say
-// nothing (HFS+), or without a stream, trailing dots and spaces (NTFS).
+// nothing (HFS+, ext4), with letters for ligatures (APFS, ext4), or without a stream, trailing dots and spaces (NTFS).
 func plainName(name string) string {
 	plain := strings.Map(func(c rune) rune {
-		if c >= 0x200c && c <= 0x200f || c >= 0x202a && c <= 0x202e || c >= 0x206a && c <= 0x206f || c == 0xfeff {
+		if c >= 0x80 && unicode.In(c, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 			return -1
 		}
 		return c
 	}, name)
+	plain = ligatures.Replace(plain)
 	plain, _, _ = strings.Cut(plain, ":")
 	return strings.TrimRight(plain, ". ")
 }

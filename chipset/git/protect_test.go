@@ -13,6 +13,9 @@ func TestMatchPaths(t *testing.T) {
 		{".claude/", ".claude", true}, // a link, or a submodule
 		{".claude/", ".clau\u200cde/a", true},
 		{".claude/", "sub/.claude. /a", true},
+		{".claude/", ".clau\u00adde\ufe0f/a", true},
+		{".husky/", ".hu\u017f\u212ay/pre-commit", true}, // a long s, and the sign for kelvin
+		{"Jenkinsfile", "Jenkins\ufb01le", true},
 		{".mcp.json", ".mcp.json::$DATA", true},
 		{".claude/", ".claudes/a", false},
 		{".claude/", "a.claude/a", false},
