@@ -38,13 +38,17 @@ func defaults() *Definition {
 	}
 }
 
-// protectedPaths are the paths of files that run programs or tell agents what they may do: configuration of clients,
-// hooks, CI, and files that git itself obeys.
+// protectedPaths are the paths of files that run programs or tell agents what they may do: configuration of clients, of editors and
+// of shells, hooks, CI, and files that git itself obeys.
 func protectedPaths() []string {
 	return []string{
-		".claude/", ".mcp.json", ".codex/", ".gemini/", ".opencode/", "opencode.json", "opencode.jsonc", ".cursor/", ".aider.conf.yml",
-		".githooks/", ".husky/", ".pre-commit-config.yaml", "lefthook.yml",
-		".github/workflows/", ".github/actions/", ".gitlab-ci.yml", ".circleci/", ".ci/", "Jenkinsfile",
+		".claude/", ".mcp.json", ".codex/", ".gemini/", ".opencode/", "opencode.json", "opencode.jsonc", ".cursor/", ".aider.conf.yml", ".aider.model.*",
+		".amp/", ".goose/",
+		".vscode/", ".idea/", ".zed/", ".devcontainer/", ".devcontainer.json", ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml", "mise.toml", ".mise.toml",
+		".githooks/", ".husky/", ".pre-commit-config.yaml", "lefthook.yml", "lefthook.yaml", ".lefthook.yml", ".lefthook.yaml", ".lefthook/",
+		".github/workflows/", ".github/actions/", ".github/hooks/", ".gitlab-ci.yml", ".gitlab/", ".gitea/workflows/", ".forgejo/workflows/", ".circleci/",
+		".buildkite/", ".woodpecker/", ".woodpecker.yml", ".drone.yml", ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", ".ci/",
+		"Jenkinsfile", "CODEOWNERS",
 		".gitattributes", ".gitmodules", ".lfsconfig",
 	}
 }

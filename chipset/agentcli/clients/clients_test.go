@@ -17,6 +17,7 @@ import (
 	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/agentcli/agentclitest"
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/process"
 )
 
@@ -226,5 +227,22 @@ func TestPresetsOf(t *testing.T) {
 	theirs, err := agentcli.ResolveWorker("theirs", presets)
 	if err != nil || theirs.Prompt != agentcli.PromptArg || theirs.StallDetection != time.Second {
 		t.Errorf("theirs %+v, %v", theirs, err)
+	}
+}
+
+// What configures a client is protected by default, but for texts that it only reads.
+func TestConfigurationOfClientsIsProtected(t *testing.T) {
+	def, problems := definition.Parse("chipset.yaml", []byte("agents: {agents: [{name: mayor, role: mayor}, {name: witness, role: witness}, {name: p, role: polecat}]}"))
+	if problems.Err() != nil {
+		t.Fatal(problems)
+	}
+	isProtected := git.MatchPaths(def.Merge.Protect...)
+	isText := regexp.MustCompile(`\.md$|ignore$|hints$|rules$`).MatchString
+	for _, c := range All() {
+		for _, name := range c.Configures {
+			if path := strings.ReplaceAll(name, "*", "x"); !isText(path) && !isProtected(path) {
+				t.Errorf("%s: %s is not protected", c.Preset.Name, name)
+			}
+		}
 	}
 }
