@@ -125,7 +125,26 @@ func (a *app) addGlobalFlags(fs *pflag.FlagSet) {
 // withFlags registers the flags of a command's options.
 func withFlags(opts interface{ AddFlags(fs *pflag.FlagSet) }, cmd *cobra.Command) *cobra.Command {
 	opts.AddFlags(cmd.Flags())
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if list, ok := f.Value.(pflag.SliceValue); ok && f.Value.Type() == "stringSlice" {
+			f.Value, f.DefValue = wordList{f.Value, list}, "" // help would name an empty list of another type
+		}
+	})
 	return cmd
+}
+
+// wordList is a flag of words between commas. pflag itself drops what comes after a line break.
+type wordList struct {
+	pflag.Value
+	pflag.SliceValue
+}
+
+// Set implements pflag.Value.
+func (l wordList) Set(s string) error {
+	if strings.ContainsAny(strings.TrimSpace(s), "\r\n") {
+		return errors.New("must be one line")
+	}
+	return l.Value.Set(s)
 }
 
 // with makes the RunE of a command that first opens the rig or the actor.
