@@ -43,6 +43,18 @@ tree() { git hash-object -w -t tree --literally --stdin; }
 			},
 			worker: "sed -i s/two/2/ conf/a.yaml; cd \"$MAIN\"; git mv conf/a.yaml .chipset/a.yaml; git commit -qm moved", refused: "changes .chipset/",
 		},
+		{
+			name: "a file that a filter of the person's can't check out",
+			before: func(s *siege) {
+				s.Write(".gitattributes", "*.secret filter=secret\n")
+				s.Git("add", ".gitattributes")
+				s.Git("commit", "-qm", "secrets")
+				s.Git("config", "filter.secret.clean", "cat")
+				s.Git("config", "filter.secret.smudge", "! grep bad")
+				s.Git("config", "filter.secret.required", "true")
+			},
+			worker: "echo bad > x.secret", refused: "git can check out what it was to land on, but not its branch",
+		},
 		{name: "a hook for everybody", worker: "mkdir .husky; cp $PROGRAM .husky/pre-commit; echo x > x", waits: true},
 		{name: "configuration of a client, in capitals", worker: "mkdir sub sub/.Claude; echo '{}' > sub/.Claude/settings.json", waits: true},
 		{name: "a CI job through a link", worker: "mkdir w; echo x > w/ci.yml; mkdir .github; ln -s ../w .github/workflows", waits: true},

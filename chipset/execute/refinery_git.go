@@ -202,6 +202,12 @@ func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery
 	}
 	r.at = ""
 	candidate, err := r.Rig.Git.In(r.worktree).Rebase(ctx, head, git.Hash(a.Onto), string(r.ID))
+	if gitRefused(err) && r.checkOutAnew(ctx, git.Hash(a.Onto)) == nil {
+		candidate, err = r.Rig.Git.In(r.worktree).Rebase(ctx, head, git.Hash(a.Onto), string(r.ID))
+		if gitRefused(err) {
+			return refinery.Result{Kind: refinery.Refused, Text: "git can check out what it was to land on, but not its branch: " + err.Error()}, nil
+		}
+	}
 	var conflict *git.ConflictError
 	if errors.As(err, &conflict) {
 		return refinery.Result{Kind: refinery.Conflict, Text: describeConflict(conflict, git.Hash(a.Onto))}, nil
@@ -215,6 +221,21 @@ func (r *Refinery) rebase(ctx context.Context, q *mergequeue.Request, a refinery
 	}
 	r.Rig.Events.Tell(event.RequestRebased(r.ID, q.Told(), fmt.Sprintf("%s on %s is %s", head.Short(), git.Hash(a.Onto).Short(), candidate.Short())))
 	return refinery.Result{Kind: refinery.Rebased, Onto: a.Onto, Candidate: string(candidate)}, nil
+}
+
+// gitRefused reports whether git itself ended with an error, such as that of a filter. A full disk, a signal or a deadline is none.
+func gitRefused(err error) bool {
+	var failed *git.Error
+	return errors.As(err, &failed) && failed.Cause == nil && failed.ExitCode > 0 && !diskIsFull(failed.Stderr)
+}
+
+// checkOutAnew writes every file of a commit, so that each filter runs again.
+func (r *Refinery) checkOutAnew(ctx context.Context, h git.Hash) error {
+	w := r.Rig.Git.In(r.worktree)
+	if _, err := w.Run(ctx, git.Command{Args: []string{"read-tree", "--empty"}}); err != nil {
+		return err
+	}
+	return w.CheckoutDetached(ctx, h)
 }
 
 // takenOr makes a lost compare-and-swap the result that it is.

@@ -213,10 +213,15 @@ func verdict(exit process.Exit, line, output string, timeout time.Duration) refi
 		return refinery.Result{Kind: refinery.Green}
 	case exit.Signal == "SIGKILL":
 		return red(mergequeue.FailCouldNotRun, "killed, perhaps for want of memory")
-	case strings.Contains(output, "No space left on device"), strings.Contains(output, "Disk quota exceeded"):
+	case diskIsFull(output):
 		return red(mergequeue.FailCouldNotRun, "exit status %d, the disk is full", exit.Code)
 	}
 	return red(mergequeue.FailTests, "exit status %d", exit.Code)
+}
+
+// diskIsFull reports whether a program's words say so.
+func diskIsFull(output string) bool {
+	return strings.Contains(output, "No space left on device") || strings.Contains(output, "Disk quota exceeded")
 }
 
 // outputTail is the end of what a log holds from a position on.
