@@ -85,7 +85,9 @@ func (a *app) open(ctx context.Context, how func(context.Context, string, state.
 	if err != nil {
 		return nil, err
 	}
-	r.Git.Steering = clients.Steering()
+	if r.Git != nil {
+		r.Git.Steering = clients.Steering()
+	}
 	a.opened = r
 	return r, nil
 }
