@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 )
 
 // guard lets the person in, and nobody else.
@@ -190,6 +191,9 @@ func (g *guard) knownHost(host string) bool {
 	return false
 }
 
+// refuse answers, and ends the connection without waiting long for the rest of the request: who may not enter holds nothing open.
 func refuse(w http.ResponseWriter, code int, why string) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) // a recorder of a test has none
 	http.Error(w, why, code)
 }

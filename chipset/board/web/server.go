@@ -46,9 +46,6 @@ func New(o Options) (*Server, error) {
 	return s, err
 }
 
-// LoopbackHosts returns the host names of an address that only this machine reaches.
-func LoopbackHosts() []string { return []string{"localhost", "127.0.0.1", "::1"} }
-
 // Serve serves the board until the context ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -58,8 +55,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if !s.guard.reusable {
 		s.guard.spent = tell
 	}
-	const headerTime = 10 * time.Second
-	server := &http.Server{Handler: s.guard.wrap(s.routes()), ReadHeaderTimeout: headerTime, BaseContext: func(net.Listener) context.Context { return ctx }}
+	const headerTime, idleTime = 10 * time.Second, 2 * time.Minute
+	server := &http.Server{Handler: s.guard.wrap(s.routes()), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, BaseContext: func(net.Listener) context.Context { return ctx }}
 	go s.follow(ctx)
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
@@ -74,8 +71,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func hostsOf(a net.Addr) []string {
 	t, ok := a.(*net.TCPAddr)
 	switch {
-	case !ok || t.IP.IsLoopback():
-		return LoopbackHosts()
+	case !ok:
+		return []string{"localhost"}
+	case t.IP.IsLoopback():
+		return []string{"localhost", "127.0.0.1", "::1", t.IP.String()} // the last may be another, such as 127.0.0.2
 	case t.IP.IsUnspecified():
 		return nil
 	}

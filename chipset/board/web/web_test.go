@@ -438,3 +438,33 @@ func TestManyBeadsAreUsable(t *testing.T) {
 		t.Error("the graph is not bounded")
 	}
 }
+
+// A board at another address of this machine answers there.
+func TestHostsOfLoopback(t *testing.T) {
+	for _, ip := range []string{"127.0.0.1", "127.0.0.2", "::1"} {
+		if hosts := hostsOf(&net.TCPAddr{IP: net.ParseIP(ip)}); !slices.Contains(hosts, ip) || !slices.Contains(hosts, "localhost") {
+			t.Errorf("%s: %q", ip, hosts)
+		}
+	}
+}
+
+// Who is refused holds no connection open, not even with a body that never comes.
+func TestRefusedEndsTheConnection(t *testing.T) {
+	b := open(t, "")
+	for _, request := range []string{
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nx",
+		"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", b.host)
+		rigtest.Must(t, err)
+		defer conn.Close()
+		rigtest.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+		_, err = io.WriteString(conn, request)
+		rigtest.Must(t, err)
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.Contains(string(answer), "HTTP/1.1 4") {
+			t.Errorf("%q: %q, %v", request, answer, err)
+		}
+	}
+}
