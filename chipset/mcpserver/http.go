@@ -80,7 +80,7 @@ func loopback(host string) bool {
 
 // Serve answers HTTP clients until ctx ends. token is the bearer token that they must send, or "" for none.
 func (s *Server) Serve(ctx context.Context, l net.Listener, token string) error {
-	srv := &http.Server{Handler: s.Handler(token), ReadHeaderTimeout: 10 * time.Second,
+	srv := &http.Server{Handler: s.Handler(token), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := context.AfterFunc(ctx, func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
@@ -111,16 +111,23 @@ func guard(token string, next http.Handler) http.Handler {
 		bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch {
 		case !bySocket(r) && !ownHost(r.Host):
-			http.Error(w, "this server has no such name", http.StatusForbidden)
+			refuse(w, "this server has no such name", http.StatusForbidden)
 		case !ownOrigin(r.Header.Get("Origin")):
-			http.Error(w, "not for web pages of another origin", http.StatusForbidden)
+			refuse(w, "not for web pages of another origin", http.StatusForbidden)
 		case token != "" && subtle.ConstantTimeCompare([]byte(bearer), []byte(token)) != 1:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "a bearer token is wanted", http.StatusUnauthorized)
+			refuse(w, "a bearer token is wanted", http.StatusUnauthorized)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// refuse answers, and ends the connection without waiting long for the rest of the request: who may not enter holds nothing open.
+func refuse(w http.ResponseWriter, why string, code int) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) // a recorder of a test has none
+	http.Error(w, why, code)
 }
 
 // bySocket reports whether a request came over a Unix socket, which no web page can reach.

@@ -3,12 +3,14 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -143,4 +145,25 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+string(b))
 	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Who is refused holds no connection open, not even with a body that never comes.
+func TestRefusedEndsTheConnection(t *testing.T) {
+	server := New(t.Context(), Options{Open: func(context.Context) (*actor.Actor, error) { return nil, errors.New("not asked for") }})
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	rigtest.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, l, "secret") }()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	rigtest.Must(t, err)
+	defer conn.Close()
+	rigtest.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = io.WriteString(conn, "POST "+Path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nx")
+	rigtest.Must(t, err)
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401") {
+		t.Errorf("%q, %v", answer, err)
+	}
+	cancel()
+	rigtest.Must(t, <-served)
 }
