@@ -200,9 +200,9 @@ func (t *Transcript) Quoted(end End) End {
 	return end
 }
 
-// plausible reports whether an ID may be put on a command line.
+// plausible reports whether an ID may be put on a command line, and is no way to another folder.
 func plausible(id string) bool {
-	if id == "" || len(id) > 128 || id[0] == '-' {
+	if id == "" || len(id) > 128 || id[0] == '-' || id[0] == '.' {
 		return false
 	}
 	return !strings.ContainsFunc(id, func(r rune) bool {

@@ -44,3 +44,14 @@ func TestReasonOfRefusalIsBounded(t *testing.T) {
 		t.Errorf("%d bytes: %.100s", len(end.Reason), end.Reason)
 	}
 }
+
+// The name of a session goes on a command line, and clients make file names of it.
+func TestSessionIsNoPathAndNoOption(t *testing.T) {
+	for name, good := range map[string]bool{"0199-ab_C.d": true, "": false, ".": false, "..": false, "../x": false, "--help": false, "a b": false, "a\n": false} {
+		var tr Transcript
+		tr.Began(name)
+		if got := tr.Session() == name && name != ""; got != good {
+			t.Errorf("%q: %t, want %t", name, got, good)
+		}
+	}
+}
