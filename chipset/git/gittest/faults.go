@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,13 +18,17 @@ import (
 )
 
 // Faults puts a script before git in PATH that makes one of its runs fail.
-type Faults struct{ dir string }
+type Faults struct {
+	dir string
+	// tried are the command lines that have failed, without the names of objects in them.
+	tried map[string]bool
+}
 
 // killed counts its runs. The one that is to fail ends as by the kernel that is out of memory. Of those that
 // answer many questions the first ends after some lines of them, and all others at once.
 const killed = `#!/bin/sh
-printf . >>%[1]s/runs
-if read -r n <%[1]s/fail && [ "$(wc -c <%[1]s/runs)" -eq "$n" ]; then
+echo "$*" >>%[1]s/runs
+if read -r n <%[1]s/fail && [ "$n" -gt 0 ] && [ "$(wc -l <%[1]s/runs)" -eq "$n" ]; then
 	kill -KILL $$
 fi
 case "$*" in *"cat-file --batch-command"*|*"diff-tree --stdin"*)
@@ -45,7 +50,7 @@ func NewFaults(t *testing.T) *Faults {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Faults{dir: Dir(t)}
+	f := &Faults{dir: Dir(t), tried: map[string]bool{}}
 	bin := filepath.Join(f.dir, "bin")
 	Write(t, f.dir, "bin/git", fmt.Sprintf(killed, f.dir, git))
 	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
@@ -85,7 +90,8 @@ type Play struct {
 // Sweep plays the same again and again, always from the same beginning, and kills another
 // run of git each time. If Do returns no error, all is as without a fault. If it does, it
 // is done once more on what the failure has left, and then all is so. Without CHIPSET_FULL
-// this and the other sweeps play a fifth of their faults.
+// this and the other sweeps play a fifth of their faults to that end. Of the others this one and that of Refusals play
+// those that are new, but only until there is an error.
 func (f *Faults) Sweep(t *testing.T, p Play) {
 	t.Helper()
 	f.fail(t, 0)
@@ -94,14 +100,17 @@ func (f *Faults) Sweep(t *testing.T, p Play) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := 1; n <= len(runs); n++ {
-		if !s.drawn() {
+	for n, args := range slices.Collect(strings.Lines(string(runs))) {
+		args = regexp.MustCompile("[0-9a-f]{40}").ReplaceAllString(args, "HASH")
+		if s.once = !s.drawn(); s.once && f.tried[args] {
 			continue
 		}
+		f.tried[args] = true
 		s.restore()
-		f.fail(t, n)
-		s.play(fmt.Sprintf("run %d of git is killed", n), func() { f.fail(t, 0) })
+		f.fail(t, n+1)
+		s.play(fmt.Sprintf("run %d of git is killed", n+1), func() { f.fail(t, 0) })
 	}
+	s.once = false
 	s.restore()
 }
 
@@ -186,9 +195,7 @@ func (f *Refusals) Sweep(t *testing.T, p Play, below string) {
 			continue
 		}
 		f.tried[lines] = true
-		if !s.drawn() {
-			continue
-		}
+		s.once = !s.drawn()
 		s.restore()
 		nth = n + 1
 		s.play(fmt.Sprintf("call %d fails, %s", nth, c.What), func() { nth = 0 })
@@ -226,7 +233,8 @@ type sweep struct {
 	*testing.T
 	Play
 	saved, whole string
-	faults       int // so far, those that were not drawn too
+	faults       int  // so far, those that were not drawn too
+	once         bool // as in Play, for the next fault
 }
 
 // drawn reports whether the next fault is played.
@@ -252,7 +260,7 @@ func (s *sweep) play(fault string, mend func()) {
 	s.Helper()
 	got, err := s.Do()
 	mend()
-	if err != nil && s.Once {
+	if err != nil && (s.Once || s.once) {
 		return
 	}
 	if err != nil {
