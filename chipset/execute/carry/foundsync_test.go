@@ -12,6 +12,7 @@ import (
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/disk"
 	"github.com/gastown-chipset/chipset/state/dispatch"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
@@ -66,6 +67,15 @@ func TestWhatIsFoundIsMadeDurable(t *testing.T) {
 		}
 		if rec, err := y.Dispatch.Get(string(half)); err != nil || rec.Stage == dispatch.Confirmed || y.bead(half).Status != bead.Open {
 			t.Errorf("it went on to %+v, %v; the bead is %s", rec, err, y.bead(half).Status)
+		}
+	}
+	for _, dir := range []state.Path{convoy.Dir, bead.Dir} {
+		y := newYard(t, "")
+		id := y.add()
+		_, err := MakeConvoy(t.Context(), y.Rig, "human", "c", []state.BeadID{id})
+		y.must(err)
+		if c, err := MakeConvoy(t.Context(), lossyRig(t, y.Rig, dir), "human", "c", []state.BeadID{id}); !errors.Is(err, unix.EIO) {
+			t.Errorf("convoy %s is there already, although %s can't be synced: %v", c.ID, dir, err)
 		}
 	}
 	for _, dir := range []state.Path{retire.Dir, bead.Dir, mergequeue.Dir, hook.Dir} {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/retire"
 	"github.com/gastown-chipset/chipset/state/statetest/lostsync"
@@ -71,6 +72,9 @@ func TestLostSyncOfAnEnd(t *testing.T) {
 		fail()
 		if _, won, err := Publish(t.Context(), a.rig, retire.Record{AssignmentID: a.as, AgentID: alpha, Session: "ses-one", Outcome: retire.Done}); won || !errors.Is(err, unix.EIO) {
 			t.Errorf("published %v, %v", won, err)
+		}
+		if rec, err := a.rig.Retire.Get(string(a.as)); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("it is published all the same: %+v, %v", rec, err)
 		}
 	})
 }

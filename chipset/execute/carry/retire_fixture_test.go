@@ -135,7 +135,7 @@ func (a *attempt) outcome() outcome {
 	all, _, err := a.rig.Queue.Queue()
 	a.must(err)
 	for _, mr := range all {
-		o.Requests = append(o.Requests, name(fmt.Sprintf("%s %s %d %s", mr.ID, mr.Status, mr.Seq, mr.SourceBranch)))
+		o.Requests = append(o.Requests, name(fmt.Sprintf("%s %s %d %s to %s", mr.ID, mr.Status, mr.Seq, mr.SourceBranch, mr.TargetBranch)))
 		o.Landed = a.git(a.dir, "ls-tree", "-r", mr.Head)
 		if a.git(a.dir, "rev-parse", mr.SourceBranch) != mr.Head {
 			a.t.Errorf("the branch of %s is not at its head", mr.ID)
@@ -174,6 +174,8 @@ type scene struct {
 	work, meanwhile func(a *attempt)
 	bead            bead.Status
 	stage           retire.Stage
+	// saved: the record names a ref that holds work which does not land.
+	saved bool
 	// thorough asks for a run of its own for every effect.
 	thorough bool
 }
@@ -198,15 +200,15 @@ func scenes() []scene {
 			a.git(a.worktree(), "commit", "-qm", "two")
 			a.git(a.worktree(), "checkout", "-q", "--detach", "main")
 		}},
-		{name: "two lines of work", outcome: retire.Done, bead: bead.Done, stage: retire.Released, work: func(a *attempt) {
+		{name: "two lines of work", outcome: retire.Done, saved: true, bead: bead.Done, stage: retire.Released, work: func(a *attempt) {
 			commit(a)
 			a.git(a.worktree(), "checkout", "-q", "--detach", "main")
 			a.write("three.txt", "three\n")
 		}},
 		{name: "no change", outcome: retire.Done, bead: bead.Failed, stage: retire.Released},
 		{name: "empty", outcome: retire.Done, change: func(b *bead.Bead) { b.AllowEmpty = true }, bead: bead.Closed, stage: retire.Released},
-		{name: "failed", outcome: retire.Fail, reason: "no luck", work: half, bead: bead.Failed, stage: retire.Released},
-		{name: "blocked", outcome: retire.Block, reason: "which?", work: commit, bead: bead.Failed, stage: retire.Released},
+		{name: "failed", outcome: retire.Fail, saved: true, reason: "no luck", work: half, bead: bead.Failed, stage: retire.Released},
+		{name: "blocked", outcome: retire.Block, saved: true, reason: "which?", work: commit, bead: bead.Failed, stage: retire.Released},
 		{name: "rebasing", outcome: retire.Done, bead: bead.Failed, stage: retire.Released, work: func(a *attempt) {
 			commit(a)
 			a.git(a.worktree(), "-c", "sequence.editor=sed -i s/^pick/edit/", "stash", "-qu")
@@ -222,7 +224,7 @@ func scenes() []scene {
 				a.t.Fatal(err)
 			}
 		}},
-		{name: "taken away", thorough: true, outcome: retire.Done, work: commit, bead: bead.Open, stage: retire.Stale, meanwhile: func(a *attempt) {
+		{name: "taken away", saved: true, thorough: true, outcome: retire.Done, work: commit, bead: bead.Open, stage: retire.Stale, meanwhile: func(a *attempt) {
 			_, err := Unsling(a.t.Context(), a.rig, a.bead, "mayor")
 			a.must(err)
 		}},

@@ -22,6 +22,7 @@ import (
 	"github.com/gastown-chipset/chipset/mail"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
 
@@ -41,8 +42,11 @@ func TestFinishSurvivesEveryCrash(t *testing.T) {
 			if want.Bead != string(s.bead) || end.Stage != s.stage {
 				t.Fatalf("without a crash: %+v", want)
 			}
-			if rec.Outcome != retire.Done && want.Salvage == "" {
-				t.Error("the unfinished work is not saved")
+			if s.saved != (want.Salvage != "") {
+				t.Errorf("work that does not land is saved on %q", want.Salvage)
+			}
+			if len(want.Requests) > 0 && !strings.HasSuffix(want.Requests[0], " to main") {
+				t.Errorf("it is to land elsewhere: %q", want.Requests)
 			}
 			if !want.WorktreeClean {
 				t.Error("the worktree is not free")
@@ -232,6 +236,39 @@ func TestFinishWithoutAnybodyToTell(t *testing.T) {
 	if h, _ := a.rig.Hooks.Get(string(alpha)); h.Status != hook.Completed {
 		t.Errorf("hook %+v", h)
 	}
+	lost, err := a.rig.Events.About(string(a.bead), 99, func(e *event.Event) bool { return e.Type == event.MailUndeliverable("", "", event.Work{}, "").Type })
+	if err != nil || len(lost) != 2 {
+		t.Errorf("of letters about %s that nobody got the log says %+v, %v", a.bead, lost, err)
+	}
+}
+
+// A hook that is gone, or was never there, needs no clearing. A hook that can't be read may.
+func TestFinishWithoutAHook(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("one.txt", "one\n")
+	rec := a.publish(retire.Done, "")
+	file := a.rig.Tree.Abs(a.rig.Hooks.Path(string(alpha)))
+	a.must(os.Rename(file, file+".aside"))
+	a.must(os.Mkdir(file, 0o700))
+	if after, err := Finish(t.Context(), RetireDeps{Rig: a.rig}, rec); err == nil {
+		t.Errorf("it is %s, though nobody knows what is on the hook", after.Stage)
+	}
+	a.must(os.Remove(file))
+	a.reopen()
+	rec, err := Finish(t.Context(), RetireDeps{Rig: a.rig}, rec)
+	b, beadErr := a.rig.Beads.Get(string(a.bead))
+	if err != nil || beadErr != nil || rec.Stage != retire.Released || b.Status != bead.Done {
+		t.Errorf("%s, bead %s, %v, %v", rec.Stage, b.Status, err, beadErr)
+	}
+}
+
+// Work that was done is published as done also where the worktree is gone by then: there is nothing to sync.
+func TestPublishWithoutAWorktree(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.must(os.RemoveAll(a.worktree()))
+	if rec := a.publish(retire.Done, ""); !rec.Settled {
+		t.Errorf("%+v", rec)
+	}
 }
 
 // TestOperationInProgress: work in the middle of a rebase is not submitted, and the reason says what to do: the paths, or
@@ -377,6 +414,33 @@ func TestWorkThatIsNotSubmitted(t *testing.T) {
 		"a link that leads too far": {func(a *attempt, _ *Worktree) {
 			a.must(os.Symlink(strings.Repeat("x", 4050), filepath.Join(a.worktree(), "far")))
 		}, "link"},
+		"the rig's own files": {func(a *attempt, _ *Worktree) {
+			a.write(".chipset/mine", "mine")
+			a.git(a.worktree(), "add", "-f", ".chipset/mine")
+			a.git(a.worktree(), "commit", "-qm", "mine")
+		}, "changes .chipset/, which is the rig's own"},
+		"what every worktree gets": {func(a *attempt, _ *Worktree) {
+			a.rig.Def.Worktree.Copy = []string{"conf"}
+			a.write("conf/local", "mine")
+		}, "commits conf, which every worktree gets"},
+		"a submodule at another address": {func(a *attempt, _ *Worktree) {
+			a.rig.Def.Worktree.Submodules = true
+			modules := func(host string) string {
+				return "[submodule \"lib\"]\n\tpath = lib\n\turl = https://" + host + "/lib\n"
+			}
+			gittest.Write(a.t, a.dir, ".gitmodules", modules("example.com"))
+			a.git(a.dir, "add", ".gitmodules")
+			a.git(a.dir, "commit", "-qm", "modules")
+			a.git(a.worktree(), "merge", "-q", "--ff-only", "main")
+			a.write(".gitmodules", modules("example.net"))
+		}, "changes the address of the submodule lib"},
+		"a history of its own": {func(a *attempt, _ *Worktree) {
+			a.git(a.worktree(), "checkout", "-q", "--orphan", "own")
+			a.git(a.worktree(), "commit", "-qm", "own")
+		}, "no history in common"},
+		"words that steer a terminal": {func(a *attempt, _ *Worktree) {
+			a.git(a.worktree(), "commit", "-q", "--allow-empty", "-m", "\x1b[2J")
+		}, "control characters"},
 		"begun elsewhere": {func(a *attempt, use *Worktree) {
 			gittest.Write(a.t, a.dir, "later.txt", "later\n")
 			a.git(a.dir, "add", "later.txt")
@@ -444,5 +508,46 @@ func TestUnknownWorkStaysUnlessItIsSaved(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(a.worktree(), "theirs.txt")); err != nil {
 		t.Error(err)
+	}
+}
+
+// An LFS object that is missing keeps work from being submitted, and a branch from being pushed: nobody else could check it out.
+func TestLFSObjectsThatAreMissing(t *testing.T) {
+	stub := gittest.Dir(t)
+	gittest.Write(t, stub, "git-lfs", "#!/bin/sh\nread -r says <"+stub+"/says && echo \"$says\" && exit 1\necho \"$@\" >>"+stub+"/calls\n")
+	if err := os.Chmod(filepath.Join(stub, "git-lfs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", stub+string(os.PathListSeparator)+os.Getenv("PATH"))
+	begin := func() *attempt {
+		a := newAttempt(t, nil)
+		a.write(".gitattributes", "*.bin filter=lfs\n")
+		a.git(a.worktree(), "add", "-A")
+		a.git(a.worktree(), "commit", "-qm", "large files")
+		a.git(a.dir, "config", "filter.lfs.clean", "cat")
+		a.git(a.dir, "init", "-q", "--bare", filepath.Join(a.dir, ".git", "far"))
+		a.git(a.dir, "remote", "add", "far", filepath.Join(a.dir, ".git", "far"))
+		return a
+	}
+	a := begin()
+	gittest.Write(t, stub, "says", "objects: openError: large.bin (1234) could not be checked\n")
+	if rec, o := a.finished(retire.Done, ""); rec.Outcome != retire.Fail || !strings.Contains(rec.Reason, "a Git LFS object is missing: large.bin") || len(o.Requests) > 0 {
+		t.Errorf("%s %q, %+v", rec.Outcome, rec.Reason, o)
+	}
+	a = begin()
+	a.rig.Def.Merge.Remote = "far"
+	head := git.Hash(a.git(a.worktree(), "rev-parse", "HEAD"))
+	if err := Push(t.Context(), a.rig, head, "polecat/x"); err == nil || a.git(a.dir, "ls-remote", "far") != "" {
+		t.Errorf("%v; the remote has %q", err, a.git(a.dir, "ls-remote", "far"))
+	}
+	gittest.Write(t, stub, "says", "")
+	if err := Push(t.Context(), a.rig, head, "polecat/x"); err != nil || !strings.Contains(a.git(a.dir, "ls-remote", "far"), string(head)) {
+		t.Errorf("%v; the remote has %q", err, a.git(a.dir, "ls-remote", "far"))
+	}
+	if rec, o := a.finished(retire.Done, ""); rec.Outcome != retire.Done || len(o.Requests) != 1 {
+		t.Errorf("%s %q, %+v", rec.Outcome, rec.Reason, o)
+	}
+	if calls, err := os.ReadFile(filepath.Join(stub, "calls")); err != nil || !strings.HasPrefix(string(calls), "push far "+string(head)+"\nfsck ") {
+		t.Errorf("git LFS was called as %q, %v", calls, err)
 	}
 }

@@ -58,6 +58,19 @@ func TestWorkLandsOnlyWhenItIsSettled(t *testing.T) {
 	}
 }
 
+// An exit record that can't be read says nothing of what is on the disk: the work is saved, and done again.
+func TestExitRecordThatCantBeRead(t *testing.T) {
+	a := newAttempt(t, nil)
+	a.write("new.txt", "the work\n")
+	a.exitRecord(&process.Exit{Done: true, Settled: true})
+	a.must(os.WriteFile(a.rig.Tree.Abs(rig.ExitRecord("ses-one")), []byte("{torn"), 0o600))
+	rec := a.publish(retire.Done, "")
+	rec, err := Finish(t.Context(), RetireDeps{Rig: a.rig}, rec)
+	if err != nil || rec.Outcome != retire.Fail || !rec.Lost || rec.Salvage == "" || a.git(a.rig.Dir, "cat-file", "blob", rec.Salvage+":new.txt") != "the work" {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
 // exitRecord leaves the exit record of the hook's session as it is given.
 func (a *attempt) exitRecord(exit *process.Exit) {
 	a.t.Helper()
