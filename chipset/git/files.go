@@ -19,9 +19,18 @@ import (
 
 // looseRef returns the commit in a ref's own file. False means unknown: the ref may be packed.
 func (r *Repo) looseRef(ref Ref) (Hash, bool) {
+	h, err := r.readRef(ref)
+	return h, err == nil
+}
+
+// readRef returns the commit in a ref's own file, or why it has none.
+func (r *Repo) readRef(ref Ref) (Hash, error) {
 	data, err := gitfile.ReadSmall(filepath.Join(r.common, filepath.FromSlash(string(ref))))
 	text, whole := strings.CutSuffix(string(data), "\n")
-	return Hash(text), err == nil && whole && checkCommits(Hash(text)) == nil
+	if err == nil && !whole {
+		err = fs.ErrInvalid
+	}
+	return Hash(text), errors.Join(err, checkCommits(Hash(text)))
 }
 
 // packed reports whether packed-refs has the ref, even if its commit is missing.

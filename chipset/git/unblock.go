@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,6 +47,8 @@ func (r *Repo) Unblock(path string, below Ref) error {
 	roots := map[string]int64{files[0]: maxRef, files[1]: maxGitFile}
 	if admin, err := r.gitDirOf(path); err == nil && admin != r.common {
 		roots[admin] = maxGitFile
+	} else if errors.Is(err, syscall.EIO) {
+		return err
 	}
 	for root, most := range roots {
 		if err := r.unblock(root, most); err != nil {
@@ -133,7 +136,9 @@ func (r *Repo) FreeBranch(ctx context.Context, b Branch) error {
 	if info, err := os.Lstat(filepath.Dir(files[0])); err == nil && !info.IsDir() {
 		return nil // somebody's branch, beside which git makes none
 	}
-	if _, plain := r.looseRef(b.Ref()); !plain {
+	if _, err := r.readRef(b.Ref()); errors.Is(err, syscall.EIO) { // the worker's commits may be on it
+		return fmt.Errorf("free %s: %w", b, err)
+	} else if err != nil {
 		if err := r.setAside(files[0]); err != nil {
 			return err
 		}
@@ -168,8 +173,9 @@ func (r *Repo) freeFolder(dir string) error {
 		return allow(dir, 0o700)
 	}
 	if rel, err := filepath.Rel(r.common, dir); err == nil {
-		if _, held := r.looseRef(Ref(filepath.ToSlash(strings.TrimPrefix(rel, "logs"+string(filepath.Separator))))); held {
-			return nil
+		_, err := r.readRef(Ref(filepath.ToSlash(strings.TrimPrefix(rel, "logs"+string(filepath.Separator)))))
+		if err == nil || errors.Is(err, syscall.EIO) {
+			return err
 		}
 	}
 	return r.setAside(dir)
