@@ -114,6 +114,24 @@ func TestNoneRunningBesideCoprocesses(t *testing.T) {
 	}
 }
 
+// Another program in the checkout is no git at work.
+func TestNoneRunningBesideOtherPrograms(t *testing.T) {
+	f := newFixture(t)
+	if !f.NoneRunning(f.TopLevel()) {
+		t.Skip("this system does not show its processes")
+	}
+	cmd := exec.Command("cat")
+	cmd.Dir = f.TopLevel()
+	in, err := cmd.StdinPipe()
+	f.must(err)
+	f.must(cmd.Start())
+	if !f.NoneRunning(f.TopLevel()) {
+		t.Error("took another program for a git at work")
+	}
+	f.must(in.Close())
+	f.must(cmd.Wait())
+}
+
 // A git of somebody's is at work in the repository wherever in the checkout it was started.
 func TestNoneRunningSeesAGit(t *testing.T) {
 	f := newFixture(t)

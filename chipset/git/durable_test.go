@@ -140,3 +140,18 @@ func TestMakeDurableOfWhatIsLostStaysTorn(t *testing.T) {
 		t.Errorf("not in plain words: %v", err)
 	}
 }
+
+// An error names a few of the torn objects and counts the others.
+func TestTornErrorNamesAFew(t *testing.T) {
+	var all []Hash
+	for _, digit := range []string{"1", "2", "3", "4", "5"} {
+		all = append(all, Hash(strings.Repeat(digit, 40)))
+	}
+	text := (&TornError{Head: all[0], Objects: all}).Error()
+	if !strings.Contains(text, all[2].Short()+" was torn and 2 more") || strings.Contains(text, all[3].Short()) {
+		t.Error(text)
+	}
+	if text := (&TornError{Head: all[0], Objects: all[:3]}).Error(); !strings.HasSuffix(text, all[2].Short()+" was torn") {
+		t.Error(text)
+	}
+}

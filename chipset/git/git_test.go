@@ -279,9 +279,13 @@ func TestCancelledGitFinishes(t *testing.T) {
 	_, err := f.cancelled("touch started; sleep 0.2; touch finished", false)
 	f.must(err)
 	f.must(os.Remove(filepath.Join(f.CommonDir(), "finished")))
-	_, err = f.cancelled("touch started; sleep 60; touch finished", true)
+	_, err = f.cancelled("touch started; sleep 2; touch finished", true)
 	f.wantErr(err, context.Canceled)
 	f.wantGone(f.CommonDir(), "finished")
+	// It is asked to, so that it takes its locks away.
+	_, err = f.cancelled("trap 'touch asked; exit 1' TERM; touch started; sleep 60 & wait", true)
+	f.wantErr(err, context.Canceled)
+	f.wantFile(f.CommonDir(), "asked", "")
 }
 
 // What a git says without end takes no memory without end.

@@ -62,6 +62,31 @@ func TestNothingIsHiddenFromTheNextBead(t *testing.T) {
 	}
 }
 
+// A sparse checkout of the person's is that of the next bead too, whatever a worker has made of it.
+func TestSparseCheckoutOfThePersons(t *testing.T) {
+	for name, spoil := range map[string]string{
+		"another":     `echo nothing >"$d/info/sparse-checkout"`,
+		"none":        `rm "$d/info/sparse-checkout"`,
+		"no settings": `rm "$d/config.worktree"`,
+		"neither":     `rm "$d/config.worktree" "$d/info/sparse-checkout"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			base := f.commit(f.top, map[string]string{"in/a": "a\n", "out/b": "b\n"})
+			f.git(f.top, "sparse-checkout", "set", "in")
+			path := filepath.Join(t.TempDir(), "wt")
+			f.must(f.PrepareWorktree(f.ctx, path, "polecat/one", base))
+			sh(t, path, `d=$(git rev-parse --absolute-git-dir); `+spoil)
+			f.must(f.PrepareWorktree(f.ctx, path, "polecat/two", base))
+			f.wantFile(path, "in/a", "a\n")
+			f.wantGone(path, "out")
+			if f.In(path).strangeSparse(place{gitDir: f.git(path, "rev-parse", "--absolute-git-dir")}) != "" {
+				t.Error("it is not as the person's")
+			}
+		})
+	}
+}
+
 func sh(t *testing.T, dir, script string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)

@@ -267,3 +267,27 @@ func TestMendReached(t *testing.T) {
 	f.must(f.MendReached(f.ctx, "main"))
 	f.must(f.CheckReached(f.ctx, tip))
 }
+
+// A record of what is kept that says nothing keeps everything again.
+func TestKeptAtSaysNothing(t *testing.T) {
+	f, tip := keptFixture(t)
+	record := filepath.Join(f.common, keptName, keptTip)
+	if h, err := f.keptAt(); err != nil || h != tip {
+		t.Errorf("%s, %v", h, err)
+	}
+	for name, spoil := range map[string]func() error{
+		"torn":     func() error { return os.WriteFile(record, []byte(tip[:9]), 0o644) },
+		"garbage":  func() error { return os.WriteFile(record, []byte("garbage\n"), 0o644) },
+		"gone":     func() error { return os.Remove(record) },
+		"a folder": func() error { return os.Mkdir(record, 0o755) },
+	} {
+		f.must(os.RemoveAll(record))
+		if name != "a folder" {
+			f.must(os.WriteFile(record, nil, 0o644))
+		}
+		f.must(spoil())
+		if h, err := f.keptAt(); err != nil || h != "" {
+			t.Errorf("%s: %s, %v", name, h, err)
+		}
+	}
+}

@@ -74,6 +74,24 @@ func TestCheckoutSubmodules(t *testing.T) {
 }
 
 // TestSubmoduleAddresses: they are the person's, and a path is one only where the person allows it.
+// Settings of .gitmodules that are of no submodule, and submodules that lead elsewhere, are none.
+func TestSubmodulesOfACommit(t *testing.T) {
+	f := newFixture(t)
+	head := f.head(f.top)
+	f.git(f.top, "update-index", "--add", "--cacheinfo", "160000,"+string(head)+",lib")
+	f.write(f.top, ".gitmodules", "[submodule]\n\tfetchJobs = 2\n[other \"x.path\"]\n\tpath = lib\n[submodule \"lib\"]\n\tpath = lib/\n\turl = one\n"+
+		"[submodule \"no path\"]\n\turl = two\n[submodule \"out\"]\n\tpath = ../out\n[submodule \"../up\"]\n\tpath = lib\n[submodule \"gone\"]\n\tpath = gone\n")
+	f.git(f.top, "add", ".gitmodules")
+	f.git(f.top, "commit", "-q", "-m", "modules")
+	found, err := f.Submodules(f.ctx, f.head(f.top))
+	if want := (Submodule{Name: "lib", Path: "lib", URL: "one"}); err != nil || len(found) != 1 || found[0] != want {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if found, err := f.Submodules(f.ctx, head); err != nil || len(found) > 0 {
+		t.Errorf("without .gitmodules: %+v, %v", found, err)
+	}
+}
+
 func TestSubmoduleAddresses(t *testing.T) {
 	t.Parallel()
 	dir, _, wt := moduleYard(t)

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -154,4 +155,38 @@ func TestUpdateBranchIsCompareAndSwap(t *testing.T) {
 	if h, _, err := w.Head(f.ctx); err != nil || h != first {
 		t.Errorf("%v %v", h, err)
 	}
+}
+
+// A branch that holds the new commit already, but not the old one, was moved by somebody else.
+func TestUpdateBranchThatWasMovedThere(t *testing.T) {
+	f := newFixture(t)
+	first := f.head(f.top)
+	second := f.commit(f.top, map[string]string{"b": "b"})
+	third := f.commit(f.top, map[string]string{"c": "c"})
+	f.git(f.top, "branch", "side", string(second))
+	f.wantErr(f.UpdateBranch(f.ctx, "side", second, first), ErrMoved)
+	f.wantErr(f.UpdateBranch(f.ctx, "side", second, ZeroHash), ErrMoved)
+	f.wantErr(f.UpdateBranch(f.ctx, "side", third, first), ErrMoved)
+	f.wantBranch("side", second)
+	f.must(f.UpdateBranch(f.ctx, "side", second, ""))
+	f.must(f.UpdateBranch(f.ctx, "side", third, second))
+	f.wantBranch("side", third)
+}
+
+// Whether a ref is packed is unknown where git's list of them can't be read: then git says.
+func TestPacked(t *testing.T) {
+	f := newFixture(t)
+	is := func(want bool, what string, ref Ref) {
+		t.Helper()
+		if f.packed(ref) != want {
+			t.Errorf("%s: packed is %t", what, !want)
+		}
+	}
+	is(false, "no list", "refs/heads/main")
+	f.git(f.top, "pack-refs", "--all")
+	is(true, "in the list", "refs/heads/main")
+	is(false, "another", "refs/heads/mai")
+	f.must(os.Remove(filepath.Join(f.common, "packed-refs")))
+	f.must(os.Mkdir(filepath.Join(f.common, "packed-refs"), 0o755))
+	is(true, "no file", "refs/heads/main")
 }

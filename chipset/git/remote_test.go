@@ -113,6 +113,19 @@ func TestSSHAsksNobody(t *testing.T) {
 	}
 }
 
+// What a person's variables say of ssh is left alone.
+func TestSSHVariablesStay(t *testing.T) {
+	for _, name := range []string{"GIT_SSH_COMMAND", "GIT_SSH"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "mine")
+			f := newFixture(t)
+			if env, err := f.sshEnv(f.ctx); err != nil || len(env) > 0 {
+				t.Errorf("%q, %v", env, err)
+			}
+		})
+	}
+}
+
 // A relative path leads to the same remote as for the person's own git, from the root of the checkout.
 func TestRemoteByRelativePath(t *testing.T) {
 	f := newFixture(t)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,4 +113,30 @@ func TestUnblockKeepsABranch(t *testing.T) {
 	f.must(f.Unblock(filepath.Join(t.TempDir(), "none"), "refs/heads/polecat/"))
 	f.must(f.FreeBranch(f.ctx, "polecat/next"))
 	f.git(f.TopLevel(), "rev-parse", "--verify", "refs/heads/polecat")
+}
+
+// The reflog of the next branch can be written, whatever rights a worker left it.
+func TestFreeBranchGivesRights(t *testing.T) {
+	f := newFixture(t)
+	f.git(f.TopLevel(), "branch", "polecat/x")
+	log := filepath.Join(f.CommonDir(), "logs/refs/heads/polecat/x")
+	f.must(os.Chmod(log, 0))
+	f.must(f.FreeBranch(f.ctx, "polecat/x"))
+	if info, err := os.Lstat(log); err != nil || info.Mode()&0o600 != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// What is behind a link is not in the worktree: it is gone, and nothing of it is committed. So is what is below a file.
+func TestSortOut(t *testing.T) {
+	f := newFixture(t)
+	outside := t.TempDir()
+	for _, dir := range []string{outside, f.top} {
+		f.write(dir, "sub/deep/x", "x")
+	}
+	f.must(os.Symlink(filepath.Join(outside, "sub"), filepath.Join(f.top, "link")))
+	there, gone, problems := place{workTree: f.top}.sortOut([]string{"sub/deep/x", "link", "link/deep/x", "link/deep", "none", "a.txt/x", "a.txt"})
+	if !slices.Equal(there, []string{"sub/deep/x", "link", "a.txt"}) || !slices.Equal(gone, []string{"link/deep/x", "link/deep", "none", "a.txt/x"}) || len(problems) > 0 {
+		t.Errorf("there %q, gone %q, %v", there, gone, problems)
+	}
 }
