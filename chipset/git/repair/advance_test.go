@@ -278,3 +278,24 @@ func killMerge(f *fixture, new git.Hash, witness string) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }
+
+// An advance that adds or removes a submodule writes nothing of it, so there is nothing to take back.
+func TestRepairLeavesSubmodules(t *testing.T) {
+	for _, added := range []bool{false, true} {
+		f := newFixture(t)
+		top := f.TopLevel()
+		without := f.head(top)
+		f.git(top, "update-index", "--add", "--cacheinfo", "160000,"+string(without)+",lib")
+		f.git(top, "commit", "-q", "-m", "lib")
+		old, new := f.head(top), git.Hash(f.git(top, "commit-tree", "-m", "no lib", "-p", "HEAD", string(without)+"^{tree}"))
+		if added {
+			old, new = without, old
+			f.git(top, "reset", "-q", "--hard", string(old))
+			f.write(top, "lib", "mine")
+		}
+		repaired, err := Advance(f.ctx, f.Repo, "main", old, new, true)
+		if err != nil || len(repaired.Restored)+len(repaired.Left) > 0 {
+			t.Errorf("added %t: %+v, %v", added, repaired, err)
+		}
+	}
+}

@@ -51,6 +51,7 @@ func TestObstaclesLeaveBranches(t *testing.T) {
 // Only what a killed fast-import left goes: not what a person keeps, nor what is young.
 func TestRemoveKeepFiles(t *testing.T) {
 	f := newFixture(t)
+	f.must(os.MkdirAll(filepath.Join(f.CommonDir(), "objects", "pack", "folder.keep"), 0o755)) // is in nobody's way
 	for _, c := range []struct {
 		name, text string
 		pack       bool

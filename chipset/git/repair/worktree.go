@@ -251,7 +251,7 @@ func (w *worktree) examineHead(ctx context.Context) error {
 		}
 	}
 	h, notHash := git.ParseHash(text)
-	if err != nil || notHash != nil || h.IsZero() {
+	if notHash != nil || h.IsZero() { // nothing that could be read is no hash either
 		w.lost("names neither a branch nor a commit", file)
 		return nil
 	}

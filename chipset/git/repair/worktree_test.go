@@ -18,6 +18,7 @@ var tears = map[string]func(f *fixture, w *git.Worktree, admin string){
 	"link astray":     func(f *fixture, w *git.Worktree, _ string) { f.write(w.Path(), ".git", "gitdir: /nowhere\n") },
 	"HEAD empty":      func(f *fixture, _ *git.Worktree, admin string) { f.write(admin, "HEAD", "") },
 	"HEAD zeros":      func(f *fixture, _ *git.Worktree, admin string) { f.write(admin, "HEAD", strings.Repeat("\x00", 41)) },
+	"HEAD of nothing": func(f *fixture, _ *git.Worktree, admin string) { f.write(admin, "HEAD", strings.Repeat("0", 40)+"\n") },
 	"HEAD gone":       func(f *fixture, _ *git.Worktree, admin string) { f.must(os.Remove(filepath.Join(admin, "HEAD"))) },
 	"HEAD to nothing": func(f *fixture, _ *git.Worktree, admin string) { f.write(admin, "HEAD", strings.Repeat("1", 40)+"\n") },
 	"index empty":     func(f *fixture, _ *git.Worktree, admin string) { f.write(admin, "index", "") },
@@ -70,8 +71,12 @@ func TestWorktree(t *testing.T) {
 			if err != nil || len(found) == 0 {
 				t.Fatalf("not noticed: %v", err)
 			}
-			_, err = Worktree(f.ctx, f.Repo, w.Path(), Known{Branch: "polecat/x", Base: base})
+			mended, err := Worktree(f.ctx, f.Repo, w.Path(), Known{Branch: "polecat/x", Base: base})
 			f.must(err)
+			kept, err := filepath.Glob(filepath.Join(f.CommonDir(), "chipset-aside", "worktrees-*", "*"))
+			if told := strings.Contains(fmt.Sprint(mended), "what it held is kept as "); err != nil || told != (len(kept) == 1) {
+				t.Errorf("kept %q, told %v", kept, mended)
+			}
 			if found, err := CheckWorktree(f.ctx, f.Repo, w.Path(), Known{Branch: "polecat/x"}); err != nil || len(found) > 0 {
 				t.Errorf("left: %v, %v", found, err)
 			}
@@ -559,5 +564,132 @@ func TestRestoreRefPastManyLines(t *testing.T) {
 	f.must(RestoreRef(f.ctx, f.Repo, "refs/heads/polecat/z"))
 	if got := f.git(f.TopLevel(), "rev-parse", "polecat/z"); got != string(first) {
 		t.Errorf("it is on %s", got)
+	}
+}
+
+// What an operation in progress holds besides HEAD is in the new registration, and saved with the files. What is no commit is not.
+func TestOperationOfATornWorktree(t *testing.T) {
+	for _, file := range operations() {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			w := f.prepared()
+			base := f.head(f.TopLevel())
+			aside := f.commit(w.Path(), map[string]string{"aside.txt": "aside"})
+			f.git(w.Path(), "reset", "-q", "--hard", string(base))
+			admin, err := w.GitDir()
+			f.must(err)
+			for _, name := range operations() {
+				f.write(admin, name, "garbage\n")
+			}
+			f.write(admin, file, string(aside)+"\n")
+			f.write(admin, "index", "")
+			_, err = Worktree(f.ctx, f.Repo, w.Path(), Known{})
+			f.must(err)
+			for _, name := range operations() {
+				if _, err := os.Lstat(filepath.Join(admin, name)); (err == nil) != (name == file) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			saved, err := w.Salvage(f.ctx, git.SalvageRequest{Base: base, Ref: "refs/chipset/salvage/as-1", Message: "m", AgentID: "a"})
+			f.must(err)
+			if reached, err := f.IsAncestor(f.ctx, aside, saved.Hash); err != nil || !reached {
+				t.Errorf("the commit is not among what was saved: %v", err)
+			}
+		})
+	}
+}
+
+// A worktree whose HEAD is lost with its reflog begins where its work began, and where nobody knows that, where the main one is.
+func TestWorktreeBeginsAtItsBase(t *testing.T) {
+	f := newFixture(t)
+	w := f.prepared()
+	base := f.head(f.TopLevel())
+	later := f.commit(f.TopLevel(), map[string]string{"later": "l"})
+	admin, err := w.GitDir()
+	f.must(err)
+	for _, c := range []struct{ known, want git.Hash }{{base, base}, {git.Hash(strings.Repeat("1", 40)), later}, {"", later}} {
+		f.must(os.RemoveAll(filepath.Join(admin, "logs")))
+		f.write(admin, "HEAD", "")
+		_, err = Worktree(f.ctx, f.Repo, w.Path(), Known{Base: c.known})
+		f.must(err)
+		if got := f.head(w.Path()); got != c.want {
+			t.Errorf("with the base %q it is at %s, not at %s", c.known, got, c.want)
+		}
+	}
+}
+
+// Of two worktrees with folders of one name each gets its own registration back, whatever was half done for the other.
+func TestWorktreeOfASecondName(t *testing.T) {
+	f := newFixture(t)
+	first := f.prepared()
+	other := f.commit(first.Path(), map[string]string{"first": "f"})
+	second := f.In(filepath.Join(f.TempDir(), filepath.Base(first.Path())))
+	f.must(f.PrepareWorktree(f.ctx, second.Path(), "polecat/second", f.head(f.TopLevel())))
+	own := f.commit(second.Path(), map[string]string{"second": "s"})
+	admin, err := second.GitDir()
+	f.must(err)
+	f.write(admin, "gitdir", "")
+	_, err = Worktree(f.ctx, f.Repo, second.Path(), Known{})
+	f.must(err)
+	f.wantPrepared(second, "polecat/second", own)
+	f.wantPrepared(first, "polecat/x", other)
+
+	fresh := filepath.Join(f.CommonDir(), "chipset-aside", "new-"+filepath.Base(first.Path()))
+	f.write(fresh, "gitdir", filepath.Join(first.Path(), ".git")+"\n")
+	f.write(fresh, "HEAD", string(other)+"\n")
+	f.write(fresh, "commondir", "../..\n")
+	f.must(os.RemoveAll(admin))
+	_, err = Worktree(f.ctx, f.Repo, second.Path(), Known{Own: true, Base: own})
+	f.must(err)
+	if got := f.head(second.Path()); got != own {
+		t.Errorf("it is at %s, not at %s", got, own)
+	}
+	f.wantPrepared(first, "polecat/x", other)
+}
+
+// A ref without a reflog is restored to the first commit of the given ones that is there, or not at all.
+func TestRestoreRefWithoutAReflog(t *testing.T) {
+	f := newFixture(t)
+	first := f.head(f.TopLevel())
+	second := f.commit(f.TopLevel(), map[string]string{"b": "b"})
+	const ref = git.Ref("refs/chipset/snapshot/x")
+	gone := git.Hash(strings.Repeat("1", 40))
+	for _, c := range []struct {
+		instead []git.Hash
+		want    string
+	}{{[]git.Hash{"", "garbage", gone, first, second}, string(first)}, {[]git.Hash{gone, ""}, ""}, {nil, ""}} {
+		f.write(f.CommonDir(), string(ref), "torn")
+		err := RestoreRef(f.ctx, f.Repo, ref, c.instead...)
+		if errors.Is(err, git.ErrNoCommits) != (c.want == "") || err != nil && c.want != "" {
+			t.Errorf("%q: %v", c.instead, err)
+		}
+		if c.want == "" {
+			f.wantFile(f.CommonDir(), string(ref), "torn")
+		} else if got := f.git(f.TopLevel(), "rev-parse", string(ref)); got != c.want {
+			t.Errorf("%q: restored to %s", c.instead, got)
+		}
+	}
+	if err := RestoreRef(f.ctx, f.Repo, "refs/../x", first); err == nil {
+		t.Error("what is no ref is restored")
+	}
+}
+
+// Broken refs are found whether git packed them or not, each once. A lock is no ref, nor is a file in the place of their folder.
+func TestBrokenRefs(t *testing.T) {
+	f := newFixture(t)
+	gone := strings.Repeat("1", 40)
+	f.write(f.CommonDir(), "packed-refs", gone+" refs/chipset/a/packed\n")
+	f.write(f.CommonDir(), "refs/chipset/a/torn", "torn")
+	f.write(f.CommonDir(), "refs/chipset/a/whole", string(f.head(f.TopLevel()))+"\n")
+	f.write(f.CommonDir(), "refs/chipset/a/torn.lock", "")
+	f.write(f.CommonDir(), "refs/chipset/file", "no folder")
+	broken, err := BrokenRefs(f.ctx, f.Repo, "refs/chipset/a/", "refs/chipset/file/", "refs/chipset/a/torn", "refs/chipset/none/", "refs/chipset/none")
+	var names []string
+	for _, b := range broken {
+		names = append(names, string(b.Ref))
+	}
+	if want := "refs/chipset/a/packed refs/chipset/a/torn"; err != nil || strings.Join(names, " ") != want {
+		t.Errorf("%v, %v", broken, err)
 	}
 }
