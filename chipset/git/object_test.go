@@ -164,3 +164,25 @@ func TestWalksCostNoProcess(t *testing.T) {
 		f.wantProcesses(run, 2*(1-n))
 	}
 }
+
+// Only a commit is read as one, also where another object has lines like a commit's.
+func TestCommitIsACommit(t *testing.T) {
+	f := newFixture(t)
+	head := f.head(f.top)
+	tree := Hash(f.git(f.top, "rev-parse", "HEAD^{tree}"))
+	f.git(f.top, "tag", "-m", "a tag", "v1")
+	for what, h := range map[string]Hash{
+		"a file like a commit": f.object("blob", "tree "+string(tree)+"\nparent "+string(head)+"\n"),
+		"a tree":               tree,
+		"a tag":                Hash(f.git(f.top, "rev-parse", "v1")),
+		"nothing":              Hash(strings.Repeat("1", 40)),
+		"a commit of no tree":  f.object("commit", "tree x\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nm\n"),
+	} {
+		if c, err := f.Repo.commit(f.ctx, h); err == nil {
+			t.Errorf("%s is read as %+v", what, c)
+		}
+	}
+	if c, err := f.Repo.commit(f.ctx, head); err != nil || c.tree != tree || len(c.parents) > 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

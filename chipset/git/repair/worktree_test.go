@@ -405,6 +405,11 @@ func TestRestoreRef(t *testing.T) {
 	if h, _, _ := f.ResolveRef(f.ctx, "refs/heads/polecat/z"); h != first {
 		t.Errorf("moved to %s", h)
 	}
+	f.write(f.CommonDir(), "refs/heads/polecat/z", string(second)+"\n") // by somebody who keeps no reflog
+	f.must(RestoreRef(f.ctx, f.Repo, "refs/heads/polecat/z", first))
+	if h, _, _ := f.ResolveRef(f.ctx, "refs/heads/polecat/z"); h != second {
+		t.Errorf("taken back to %s", h)
+	}
 	f.write(f.CommonDir(), "refs/heads/polecat/z", "")
 	f.must(RestoreRef(f.ctx, f.Repo, "refs/heads/polecat/z", second)) // the reflog knows better
 	if h, _, _ := f.ResolveRef(f.ctx, "refs/heads/polecat/z"); h != first {
@@ -681,6 +686,7 @@ func TestBrokenRefs(t *testing.T) {
 	gone := strings.Repeat("1", 40)
 	f.write(f.CommonDir(), "packed-refs", gone+" refs/chipset/a/packed\n")
 	f.write(f.CommonDir(), "refs/chipset/a/torn", "torn")
+	f.write(f.CommonDir(), "refs/chipset/a/deep/torn", "torn")
 	f.write(f.CommonDir(), "refs/chipset/a/whole", string(f.head(f.TopLevel()))+"\n")
 	f.write(f.CommonDir(), "refs/chipset/a/torn.lock", "")
 	f.write(f.CommonDir(), "refs/chipset/file", "no folder")
@@ -689,7 +695,7 @@ func TestBrokenRefs(t *testing.T) {
 	for _, b := range broken {
 		names = append(names, string(b.Ref))
 	}
-	if want := "refs/chipset/a/packed refs/chipset/a/torn"; err != nil || strings.Join(names, " ") != want {
+	if want := "refs/chipset/a/deep/torn refs/chipset/a/packed refs/chipset/a/torn"; err != nil || strings.Join(names, " ") != want {
 		t.Errorf("%v, %v", broken, err)
 	}
 }
