@@ -57,8 +57,7 @@ func TestRefineryGuardsBeforeItMoves(t *testing.T) {
 	landed := m.tip()
 	m.from = before
 	second := m.submit("two.txt", "2\n")
-	m.git(m.dir, "read-tree", "--reset", "-u", before)
-	m.git(m.dir, "update-ref", "-m", "reset: moving to HEAD", "refs/heads/main", before)
+	m.takeBack(before)
 	m.must(m.r.do(m.ctx, refinery.Land{Request: second.ID, Onto: before, Candidate: second.Head, Tested: true}))
 	if m.r.got.Kind != refinery.Moved || landed == before || m.tip() != landed {
 		t.Errorf("%+v; main is at %s, want %s", m.r.got, m.tip(), landed)
@@ -99,8 +98,8 @@ func TestRefineryGuardsForItsPredecessor(t *testing.T) {
 		t.Errorf("records of tests that are over: %v, %v", left, err)
 	}
 	m.r.Close()
-	m.git(m.dir, "read-tree", "--reset", "-u", before)
-	m.git(m.dir, "update-ref", "-m", "reset: moving to HEAD", "refs/heads/main", before)
+	m.r = nil // it is gone, and guards nothing any more
+	m.takeBack(before)
 	m.restart()
 	m.tick()
 	if m.tip() != landed {

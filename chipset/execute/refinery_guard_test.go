@@ -7,6 +7,13 @@ import (
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 )
 
+// takeBack does what git reset --hard does when it resolved HEAD before the landing.
+func (m *mill) takeBack(before string) {
+	m.Helper()
+	m.git(m.dir, "read-tree", "--reset", "-u", before)
+	m.git(m.dir, "update-ref", "-m", "reset: moving to HEAD", "refs/heads/main", before)
+}
+
 // TestRefineryGuardsItsLanding lets the two races of a person's git happen
 // that take effect after an advance.
 func TestRefineryGuardsItsLanding(t *testing.T) {
@@ -18,9 +25,7 @@ func TestRefineryGuardsItsLanding(t *testing.T) {
 		m.submit("one.txt", "1\n")
 		m.run()
 		landed := m.tip()
-		// What git reset --hard does when it resolved HEAD before the landing.
-		m.git(m.dir, "read-tree", "--reset", "-u", before)
-		m.git(m.dir, "update-ref", "-m", "reset: moving to HEAD", "refs/heads/main", before)
+		m.takeBack(before)
 		m.tick()
 		if m.tip() != landed {
 			t.Errorf("main is at %s, want %s", m.tip(), landed)
