@@ -40,3 +40,18 @@ func TestLostSyncOfALanding(t *testing.T) {
 		}
 	})
 }
+
+// TestLostSyncOfARestoredLanding: a landing that a stash had taken back is restored once it is on the disk again.
+func TestLostSyncOfARestoredLanding(t *testing.T) {
+	lostsync.Run(t, func(fail func()) {
+		m := newMill(t, "test: \"true\"")
+		before := m.tip()
+		m.submit("one.txt", "1\n")
+		m.run()
+		m.takeBack(before)
+		fail()
+		if err := m.r.guard(m.ctx); !errors.Is(err, unix.EIO) {
+			t.Errorf("guard: %v", err)
+		}
+	})
+}

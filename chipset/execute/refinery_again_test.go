@@ -99,6 +99,8 @@ func TestRefineryGuardsForItsPredecessor(t *testing.T) {
 	}
 	m.r.Close()
 	m.r = nil // it is gone, and guards nothing any more
+	m.later(time.Millisecond)
+	m.setRequest(last.ID, func(q *mergequeue.Request) { q.UpdatedAt = m.rig.Clock.Now() })
 	m.takeBack(before)
 	m.restart()
 	m.tick()
@@ -197,6 +199,7 @@ func TestRefineryRepairsAStackByItsTop(t *testing.T) {
 	if out := m.git(m.dir, "status", "--porcelain"); out != "" {
 		t.Errorf("the checkout after the start: %s", out)
 	}
+	m.warned("restored 2 files in " + m.dir)
 }
 
 // warned checks that the log tells something odd about a request, once.

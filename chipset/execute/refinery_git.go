@@ -98,11 +98,7 @@ func (r *Refinery) beginOnTip(ctx context.Context, q *mergequeue.Request, target
 // begin marks a request as merging, in the stage checkout, or rebase when it is
 // known already what onto.
 func (r *Refinery) begin(ctx context.Context, q *mergequeue.Request, onto git.Hash) error {
-	updated, err := r.change(ctx, flow.Begin{MR: q.ID, Onto: string(onto)})
-	if err == nil {
-		*q = updated
-	}
-	return err
+	return r.only(ctx, flow.Begin{MR: q.ID, Onto: string(onto)})
 }
 
 // tip is the commit to rebase on. With a remote it is the remote's, or the local

@@ -83,16 +83,13 @@ func (r *Refinery) guard(ctx context.Context) error {
 		return err
 	case tip == l.to:
 		return r.catchUp(ctx, l)
-	case tip != l.from:
-		r.last = nil // the target went on
-		return nil
 	}
 	taken, err := r.Rig.Git.TakenBack(ctx, l.target, l.from, l.to)
 	if err != nil {
 		return err
 	}
 	if !taken {
-		r.last = nil // the person's own decision
+		r.last = nil // the target went on, or the person has decided
 		return nil
 	}
 	if err := r.Rig.Git.Advance(ctx, l.target, l.from, l.to); err != nil {
