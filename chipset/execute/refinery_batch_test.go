@@ -76,6 +76,9 @@ func TestRefineryBatchLandsTogether(t *testing.T) {
 		t.Errorf("the branch stood at:\n%s", log)
 	}
 	m.tellsOfStack(all[1])
+	if _, err := os.Stat(m.rig.Tree.Abs(state.LogDir.Join("test-" + string(all[0].ID) + "-1-stack.log"))); err != nil {
+		t.Error(err)
+	}
 }
 
 // tellsOfStack checks that the story of a request that was not the first says
@@ -174,6 +177,7 @@ func TestRefineryBatchConflictInside(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	m.is(three, mergequeue.Pending, bead.Done)
+	m.warned("it waits for its own turn: ")
 	if n := runs(); n != 1 {
 		t.Errorf("%d tests", n)
 	}

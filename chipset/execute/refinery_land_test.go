@@ -387,8 +387,44 @@ func TestRefineryTestsLeaveNothing(t *testing.T) {
 	if _, err := os.Stat(left); err != nil {
 		t.Fatal(err)
 	}
-	m.must(m.r.stand(m.ctx, refinery.RunTest{Request: q.ID, Candidate: m.request(q).Candidate}))
+	candidate := refinery.RunTest{Request: q.ID, Candidate: m.request(q).Candidate}
+	m.must(m.r.stand(m.ctx, candidate))
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is there for the next test: %v", err)
+	}
+	// A checkout that fails may have changed anything.
+	for range 2 {
+		if err := m.r.stand(m.ctx, refinery.RunTest{Request: q.ID, Candidate: strings.Repeat("ab", 20)}); err == nil {
+			t.Error("it stands on a commit that does not exist")
+		}
+	}
+	m.write(m.r.worktree, "left", "mine\n")
+	m.must(m.r.stand(m.ctx, candidate))
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there after a checkout that failed: %v", err)
+	}
+}
+
+// A reason quotes the output of its own run, as a terminal may show it.
+func TestRefineryQuotesItsRun(t *testing.T) {
+	t.Parallel()
+	merge, release := hold(t)
+	m := newMill(t, `test: sh -c '`+strings.TrimPrefix(merge, "test: ")+`; if test -f mine.txt && test -f one.txt; then printf "\033[31mred\033[0m of the second run"; exit 1; fi; echo green of the first run'`)
+	q := m.submit("one.txt", "1\n")
+	m.tick()
+	m.commit(m.dir, "mine.txt") // so that it is tested again
+	release()
+	m.run()
+	got := m.is(q, mergequeue.Conflicted, bead.Done)
+	if _, output, _ := strings.Cut(got.Reason, "\n\n"); output != "[31mred[0m of the second run" {
+		t.Errorf("reason %q", got.Reason)
+	}
+	for text, want := range map[string]string{"a\x00\x1b\u0085\u009bb\tc\u00a0": "ab\tc", "1\n2\n3\n\n": "2\n3"} {
+		if got := lastLines(text, 2); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if got := lastLines(strings.Repeat("ä", 4000), 2); len(got) > 3<<10+3 || !strings.HasPrefix(got, "…ä") {
+		t.Errorf("%d bytes: %.9q", len(got), got)
 	}
 }

@@ -42,6 +42,10 @@ func TestRefineryLandsInOrder(t *testing.T) {
 	if out := m.git(m.dir, "branch", "--list", "polecat/*"); out != "" {
 		t.Errorf("branches are left: %s", out)
 	}
+	if told := m.mail("witness", mail.Coordination); len(told) > 0 {
+		t.Errorf("the witness is told %q", told)
+	}
+	m.warned(second.Head[:10] + " on " + last.Onto[:10] + " is " + last.Candidate[:10])
 	if m.git(m.dir, "rev-parse", "refs/chipset/landed/"+string(second.ID)) != second.Head {
 		t.Error("the head that was rebased is not kept")
 	}
@@ -144,6 +148,15 @@ func TestRefineryReworkUnblocksQueue(t *testing.T) {
 	m.is(good, mergequeue.Merged, bead.Merged)
 	m.landed("good.txt")
 	m.is(bad, mergequeue.Conflicted, bead.Open)
+	m.warned("the merge queue is blocked by " + string(bad.ID))
+	m.warned("the merge queue is moving again")
+	m.warned("red: tests_failed")
+	m.warned("bare tip: green")
+	for _, log := range []string{"", "-tip"} {
+		if _, err := os.Stat(m.rig.Tree.Abs(state.LogDir.Join("test-" + string(bad.ID) + "-1" + log + ".log"))); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestRefineryNoticeOfSupersededRequest(t *testing.T) {
@@ -243,8 +256,8 @@ func TestRefineryNoTestCommand(t *testing.T) {
 		if got := m.is(q, mergequeue.Merged, bead.Merged); got.Tested {
 			t.Error("it says that it was tested")
 		}
-		if !strings.Contains(strings.Join(m.said, "\n"), "landing untested") {
-			t.Errorf("said %q", m.said)
+		if n := strings.Count(strings.Join(m.story(), "\n"), "no test command: landing untested"); n != 2 { // in the log, and said
+			t.Errorf("told %d times: %q", n, m.story())
 		}
 	})
 	t.Run("guessed from the candidate", func(t *testing.T) {
@@ -253,6 +266,9 @@ func TestRefineryNoTestCommand(t *testing.T) {
 		m.run()
 		if got := m.is(q, mergequeue.Conflicted, bead.Done); got.Failure != mergequeue.FailTests || !strings.Contains(got.Reason, "from make") {
 			t.Errorf("%s: %s", got.Failure, got.Reason)
+		}
+		if text := strings.Join(m.story(), "\n"); strings.Contains(text, "landing untested") {
+			t.Errorf("nothing lands: %s", text)
 		}
 	})
 }
@@ -471,6 +487,11 @@ func TestRefineryNothingLeftToLand(t *testing.T) {
 				c.tells += brought[:10]
 			}
 			m.onlyMail("mayor", mail.MergeNotification, c.tells)
+			letters, _, err := m.rig.Mailbox("mayor").List()
+			m.must(err)
+			if !strings.HasPrefix(letters[len(letters)-1].Body, "Nothing of "+string(q.ID)+" ") {
+				t.Errorf("the mayor reads %q", letters[len(letters)-1].Body)
+			}
 		})
 	}
 }
