@@ -56,6 +56,8 @@ func TestTelling(t *testing.T) {
 	logged("mail.undeliverable", "lost")
 	rigtest.Must(t, b.undeliverable("witness", "huge", state.ErrTooLarge))
 	logged("mail.undeliverable", "huge")
+	rigtest.Must(t, b.undeliverable("witness", "retired", state.Conflictf("witness", "it takes no mail")))
+	logged("mail.undeliverable", "retired")
 	if err := b.undeliverable("witness", "x", state.ErrLockTimeout); !errors.Is(err, state.ErrLockTimeout) {
 		t.Errorf("a lock: %v", err)
 	}
@@ -157,6 +159,9 @@ func TestInboxArchives(t *testing.T) {
 	now = now.Add(r.Def.Mail.Retention + time.Hour)
 	send(1)
 	left("after two ticks", 2, 1)
+	if !in.archived.Equal(now) {
+		t.Error("it looks for old mail with every tick")
+	}
 	now = now.Add(r.Def.Mail.Retention + time.Minute)
 	in.archived = now.Add(-archiveInterval + time.Second)
 	left("before the interval is over", 1, 1)

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestHealMerges(t *testing.T) {
 		m.git(m.dir, "merge", "-q", "--no-edit", q.Head)
 	}
 	m.setRequest(landed.ID, merging)
-	m.setRequest(known.ID, func(q *mergequeue.Request) { merged(q); q.Candidate = q.Base })
+	m.setRequest(known.ID, func(q *mergequeue.Request) { merged(q); q.Candidate = lost.Head }) // what was tried later
 	m.setRequest(taken.ID, merged)
 	m.setBead(taken.BeadID, func(b *bead.Bead) { m.must(b.Become(bead.Cancelled, "", m.rig.Clock.Now())) })
 	m.setRequest(lost.ID, merged)
@@ -51,7 +52,8 @@ func TestHealMerges(t *testing.T) {
 	}
 	running.Unlock()
 	m.is(landed, mergequeue.Merging, bead.Done)
-	if err := m.heal(); !errors.Is(err, state.ErrConflict) || !strings.Contains(err.Error(), string(lost.ID)) || strings.Contains(err.Error(), string(known.ID)) {
+	if err := m.heal(); !errors.Is(err, state.ErrConflict) || !strings.Contains(err.Error(), string(lost.ID)) ||
+		strings.Contains(err.Error(), string(known.ID)) || strings.Contains(err.Error(), string(taken.ID)) {
 		t.Errorf("of what is not on the target: %v", err)
 	}
 	m.is(landed, mergequeue.Merged, bead.Merged)
@@ -72,11 +74,39 @@ func TestHealMerges(t *testing.T) {
 	if want := []state.MergeID{pending.ID, stack[0].ID, stack[1].ID}; !slices.Equal(order, want) {
 		t.Errorf("they wait in the order %v, want %v", order, want)
 	}
+	var back []state.BeadID // in the order in which they came back: a crash in between leaves the oldest in merging
+	for _, e := range m.events() {
+		if e.Bead == stack[0].BeadID || e.Bead == stack[1].BeadID {
+			back = append(back, e.Bead)
+		}
+	}
+	if n := len(back); n < 2 || back[n-2] != stack[1].BeadID || back[n-1] != stack[0].BeadID {
+		t.Errorf("they came back in the order %v", back)
+	}
 	m.must(m.r.backToPending(m.ctx, &lost))
 	m.is(lost, mergequeue.Merged, bead.Done)
-	m.spoilt(mergequeue.Dir, func() {
-		if err := m.heal(); err == nil {
-			t.Error("healed without the queue")
-		}
-	})
+	for _, dir := range []state.Path{mergequeue.Dir, testRecords} {
+		m.spoilt(dir, func() {
+			if err := m.heal(); err == nil || strings.Contains(err.Error(), string(lost.ID)) {
+				t.Errorf("healed without %s: %v", dir, err)
+			}
+		})
+	}
+}
+
+// Whether a push has arrived is not decided while the remote can't be asked.
+func TestHealMergesWaitsForTheRemote(t *testing.T) {
+	t.Parallel()
+	m, remote, _ := withRemote(t, `test: "true"`)
+	q := m.submit("one.txt", "1\n")
+	m.pushed(q)
+	m.r.Close()
+	m.must(os.Rename(remote, remote+".away"))
+	if err := m.heal(); err == nil {
+		t.Error("it is healed")
+	}
+	m.is(q, mergequeue.Merging, bead.Done)
+	m.must(os.Rename(remote+".away", remote))
+	m.must(m.heal())
+	m.is(q, mergequeue.Merged, bead.Merged)
 }

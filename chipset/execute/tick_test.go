@@ -18,6 +18,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/convoy"
 	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/mergequeue"
 	"github.com/gastown-chipset/chipset/state/pause"
@@ -81,12 +82,19 @@ func TestTick(t *testing.T) {
 		if len(c.s.adopted) != len(c.adopted) || c.adopted != nil && c.adopted[0] != 0 && !slices.Equal(c.s.adopted, c.adopted) {
 			t.Errorf("%s: it came to %v", name, c.s.adopted)
 		}
+		if want := max(1, len(c.adopted)); c.s.unread == nil && name != "unsettled" && c.s.asked != want {
+			t.Errorf("%s: %d decisions, want %d", name, c.s.asked, want)
+		}
 		if next.After != c.next.After || !errors.Is(next.Conflict, c.next.Conflict) || (next.Conflict == nil) != (c.next.Conflict == nil) {
 			t.Errorf("%s: %+v", name, next)
 		}
 		if text := strings.Join(said, "\n"); (text == "") != (c.said == "") || !strings.Contains(text, c.said) {
 			t.Errorf("%s: said %q", name, text)
 		}
+	}
+	events, _, _, err := r.Events.Read(event.Position{}, time.Time{})
+	if err != nil || len(events) == 0 || events[len(events)-1].Text != "torn" {
+		t.Errorf("the log tells %+v, %v", events, err)
 	}
 }
 
