@@ -3,10 +3,9 @@ package git
 import (
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 
+	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	syscalls "github.com/gastown-chipset/chipset/state/statetest/refused"
 )
 
@@ -52,24 +51,11 @@ func TestOrderOfDurableSteps(t *testing.T) {
 		{"sync", func() error { return f.Sync(f.ctx) }, []string{`syncfs \.git`, `fsync \.git`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var all []string
-			for _, call := range syscalls.Calls(t, f.top, 0, func() { err = c.do() }) {
-				all = append(all, call.What)
-			}
+			calls := syscalls.Calls(t, f.top, 0, func() { err = c.do() })
 			if err != nil {
 				t.Fatal(err)
 			}
-			rest := all
-			for _, step := range c.steps {
-				is := regexp.MustCompile("^" + step + "$")
-				for len(rest) > 0 && !is.MatchString(rest[0]) {
-					rest = rest[1:]
-				}
-				if len(rest) == 0 {
-					t.Fatalf("%s does not come where it must in\n%s", step, strings.Join(all, "\n"))
-				}
-				rest = rest[1:]
-			}
+			gittest.InOrder(t, calls, c.steps...)
 		})
 	}
 }

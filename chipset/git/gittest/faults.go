@@ -288,3 +288,21 @@ func (s *sweep) copy(from, to string) {
 		s.Fatalf("%v\n%s", err, out)
 	}
 }
+
+// InOrder fails unless the calls have these steps, one after the other, with any others between them. Each is a regexp of a whole call.
+func InOrder(t *testing.T, calls []refused.Call, steps ...string) {
+	t.Helper()
+	rest := calls
+	for _, step := range steps {
+		is := regexp.MustCompile("^(?:" + step + ")$")
+		at := slices.IndexFunc(rest, func(c refused.Call) bool { return is.MatchString(c.What) })
+		if at < 0 {
+			t.Errorf("%s does not come where it must in:", step)
+			for _, c := range calls {
+				t.Log(c.What)
+			}
+			return
+		}
+		rest = rest[at+1:]
+	}
+}
