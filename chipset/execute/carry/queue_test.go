@@ -158,6 +158,11 @@ func TestDenyOfNothing(t *testing.T) {
 	if err := Deny(t.Context(), y.Rig, "mr-tt-none", "no", "human"); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("of none: %v", err)
 	}
+	for what, err := range map[string]error{"retry": done(Retry(t.Context(), y.Rig, "mr-tt-none", "human")), "drop": done(Drop(t.Context(), y.Rig, "mr-tt-none", "no", "human"))} {
+		if !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("%s of none: %v", what, err)
+		}
+	}
 	id := y.add()
 	y.become(id, ways()[bead.Done]...)
 	q, err := y.Queue.Submit(t.Context(), mergequeue.Request{BeadID: id, AssignmentID: y.bead(id).AssignmentID, AgentID: alpha, SourceBranch: "polecat/" + string(id),

@@ -262,6 +262,17 @@ func TestFinishWithoutAHook(t *testing.T) {
 	}
 }
 
+// An end that can't be recorded is not published.
+func TestPublishThatCantBeRecorded(t *testing.T) {
+	a := newAttempt(t, nil)
+	dir := a.rig.Tree.Abs(retire.Dir)
+	a.must(os.RemoveAll(dir))
+	a.must(os.WriteFile(dir, nil, 0o600))
+	if rec, won, err := Publish(t.Context(), a.rig, retire.Record{AssignmentID: a.as, AgentID: alpha, Session: "ses-one", Outcome: retire.Fail, Reason: "no luck"}); err == nil || won {
+		t.Errorf("%+v, won %t, %v", rec, won, err)
+	}
+}
+
 // Work that was done is published as done also where the worktree is gone by then: there is nothing to sync.
 func TestPublishWithoutAWorktree(t *testing.T) {
 	a := newAttempt(t, nil)
@@ -508,6 +519,21 @@ func TestUnknownWorkStaysUnlessItIsSaved(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(a.worktree(), "theirs.txt")); err != nil {
 		t.Error(err)
+	}
+	told := func(e event.Event) bool {
+		all, err := a.rig.Events.About(string(a.bead), 99, func(is *event.Event) bool { return is.Type == e.Type })
+		a.must(err)
+		return len(all) > 0
+	}
+	if !told(event.WorktreeNotReleased(alpha, event.Work{}, "")) {
+		t.Error("nobody is told that it stays")
+	}
+	// Done again it is saved, and it is said where.
+	a.must(os.Remove(filepath.Join(a.dir, ".git", "refs", "chipset", "salvage")))
+	f := &finish{carrier: carrier{Rig: a.rig}, rec: rec}
+	f.freeWorktree(t.Context())
+	if !told(event.WorkerSalvaged(alpha, event.Work{}, "", "")) || a.git(a.dir, "show", salvagePrefix+"polecat-other:theirs.txt") != "theirs" {
+		t.Error("nobody is told where it is")
 	}
 }
 

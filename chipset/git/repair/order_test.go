@@ -3,6 +3,8 @@ package repair
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/git"
@@ -56,6 +58,13 @@ func TestOrderOfDurableSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			gittest.InOrder(t, calls, c.steps...)
+			// The file that says that a new registration is complete is its last.
+			complete := slices.IndexFunc(calls, func(c syscalls.Call) bool { return strings.HasSuffix(c.What, "/new-polecat alpha/gitdir") })
+			if complete >= 0 && slices.ContainsFunc(calls[complete:], func(c syscalls.Call) bool {
+				return strings.HasSuffix(c.What, "/new-polecat alpha/HEAD") || strings.HasSuffix(c.What, "/new-polecat alpha/commondir")
+			}) {
+				t.Error("the new registration counts as complete before it is")
+			}
 		})
 	}
 }
