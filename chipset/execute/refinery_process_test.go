@@ -228,7 +228,7 @@ func TestRefineryDeletesBranchesOneByOne(t *testing.T) {
 	m.tick()
 	left(all[1].SourceBranch, last.SourceBranch)
 	if text := strings.Join(m.story(), "\n"); strings.Contains(text, "was left") {
-		t.Errorf("told of a branch that somebody went on with: %s", text)
+		t.Errorf("the log names a branch that somebody has continued: %s", text)
 	}
 }
 

@@ -220,7 +220,7 @@ func TestRefineryNotices(t *testing.T) {
 	if told := m.mail("witness", mail.Coordination); len(told) != 1 || !strings.Contains(told[0], string(bad.BeadID)) {
 		t.Errorf("the witness: %q", told)
 	}
-	// It is not told again when the letter is gone, and nobody is told of what has no end.
+	// A request whose mail was deleted is not reported again, and one that has not ended is not reported.
 	for _, e := range letters("mayor") {
 		m.must(os.Remove(filepath.Join(m.rig.Tree.Abs(m.rig.Mailbox("mayor").Dir()), string(e.Name))))
 	}
@@ -270,7 +270,7 @@ func TestRefineryRemembersDepth(t *testing.T) {
 	deep("after another restart", false)
 }
 
-// The person is told of a branch and a remote that have both gone on, and where it is checked out; one that follows the other is none.
+// The person is told that a branch and its remote have diverged, and where the branch is checked out. If one only follows the other, nothing is said.
 func TestRefineryNotesDivergence(t *testing.T) {
 	t.Parallel()
 	m := newMill(t, "remote: origin\ntest: \"true\"")

@@ -16,7 +16,7 @@ func (m *mill) commitOn(parent string) string {
 	return m.git(m.dir, "commit-tree", "-m", "never tested", "-p", parent, parent+"^{tree}")
 }
 
-// Who moves the target by plumbing is told of, once. What the rig, a checkout or a remote brought is nobody's business.
+// The person is told once that somebody moved the target with git's own commands. What the rig, a checkout or a remote brought is not reported.
 func TestRefineryTellsWhoMovedTheTarget(t *testing.T) {
 	t.Parallel()
 	set := func(m *mill, ref, to string) { m.git(m.dir, "update-ref", ref, to) }
