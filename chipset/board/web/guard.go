@@ -194,6 +194,7 @@ func (g *guard) knownHost(host string) bool {
 // refuse answers, and ends the connection without waiting long for the rest of the request: who may not enter holds nothing open.
 func refuse(w http.ResponseWriter, code int, why string) {
 	w.Header().Set("Connection", "close")
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) // a recorder of a test has none
+	soon := time.Now().Add(time.Second)                     //nolint:forbidigo // the deadline of a connection
+	_ = http.NewResponseController(w).SetReadDeadline(soon) // a recorder of a test has none
 	http.Error(w, why, code)
 }
