@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -91,7 +92,7 @@ func TestMalformedRequests(t *testing.T) {
 			if _, _, err := conn.WriteMsgUnix(head, rights, nil); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := conn.Write(tt.body); err != nil {
+			if _, err := conn.Write(tt.body); err != nil && !errors.Is(err, unix.EPIPE) { // the head alone may have been answered
 				t.Fatal(err)
 			}
 			if s := answered(t, conn); s.Code != 1 || !strings.Contains(s.Error, tt.want) {

@@ -92,7 +92,12 @@ func (r *refusal) filter() (int, error) {
 		return -1, err
 	}
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&prog)))
+	// With the second flag (Linux 5.19) the runtime's signals do not interrupt a call that has been taken note of.
+	const listen, uninterrupted = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listen|uninterrupted, uintptr(unsafe.Pointer(&prog)))
+	if errno == unix.EINVAL {
+		fd, _, errno = unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listen, uintptr(unsafe.Pointer(&prog)))
+	}
 	if errno != 0 {
 		return -1, fmt.Errorf("seccomp: %w", errno)
 	}
@@ -135,17 +140,21 @@ func (r *refusal) answer(fd int) {
 			continue // its caller was killed meanwhile
 		}
 		a := response{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-		if r.refuses(n) {
+		counted, refused := r.note(n)
+		if refused {
 			a = response{id: n.id, err: -int32(unix.EIO)}
 		}
-		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
+		if errno != 0 && counted {
+			r.forgetLast() // a signal of the runtime has interrupted the call, which is made again
+		}
 	}
 }
 
-// refuses reports whether a call is to fail.
-func (r *refusal) refuses(n notice) bool {
+// note counts a call of the thread below the folder, and reports whether it is to fail.
+func (r *refusal) note(n notice) (counted, refused bool) {
 	if n.pid != r.thread {
-		return false
+		return false, false
 	}
 	c := r.calls[n.nr]
 	path := ""
@@ -155,12 +164,12 @@ func (r *refusal) refuses(n notice) bool {
 	if !filepath.IsAbs(path) {
 		folder, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", int32(n.args[c.folder])))
 		if err != nil {
-			return false
+			return false, false
 		}
 		path = filepath.Join(folder, path)
 	}
 	if path != r.below && !strings.HasPrefix(path, r.below+"/") {
-		return false
+		return false, false
 	}
 	r.Lock()
 	defer r.Unlock()
@@ -169,7 +178,13 @@ func (r *refusal) refuses(n notice) bool {
 		made.From = callers()
 	}
 	r.made = append(r.made, made)
-	return len(r.made) == r.nth
+	return true, len(r.made) == r.nth
+}
+
+func (r *refusal) forgetLast() {
+	r.Lock()
+	defer r.Unlock()
+	r.made = r.made[:len(r.made)-1]
 }
 
 // callers are the lines of the goroutine that waits for an answer.
