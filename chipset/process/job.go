@@ -258,7 +258,7 @@ func (j *Job) follow(started chan<- struct{}) {
 }
 
 // supervisorLost ends what a killed supervisor left, and writes the record that it
-// could not write.
+// could not write, unless nothing has run.
 func (j *Job) supervisorLost(cause error) {
 	exit := j.Exit()
 	if exit.PID == 0 {
@@ -281,11 +281,10 @@ func (j *Job) supervisorLost(cause error) {
 	if err != nil {
 		exit.Error += ": " + err.Error()
 	}
-	if err := writeRecord(j.spec.Record, exit); err != nil {
-		exit.Error += ": " + err.Error()
-	}
-	if never {
+	if never { // the record of an earlier run of the job stays true
 		exit.Fault = fault.New(fault.WorktreeFailed, exit.Error)
+	} else if err := writeRecord(j.spec.Record, exit); err != nil {
+		exit.Error += ": " + err.Error()
 	}
 	var ended *exec.ExitError
 	j.mu.Lock()

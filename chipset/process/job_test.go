@@ -279,7 +279,8 @@ func TestSupervisorThatIsNone(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeItsReport: a supervisor that somebody kills before it has started the job is replaced, a few times.
+// TestKilledBeforeItsReport: a supervisor that somebody kills before it has started the job is replaced, a few times. When nothing
+// has run in the end, the record of an earlier run stays.
 func TestKilledBeforeItsReport(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -287,6 +288,7 @@ func TestKilledBeforeItsReport(t *testing.T) {
 	}
 	for kills, starts := range map[int]bool{1: true, 2: true, 3: false} {
 		b := newBench(t)
+		b.run(b.spec("exit 3"))
 		script := fmt.Sprintf("#!/bin/sh\ncd '%s'\necho >> kills\n[ $(wc -l < kills) -gt %d ] || kill -9 $$\nexec '%s' \"$@\"\n", b.dir, kills, self)
 		job, err := start(t.Context(), b.write("self", script, 0o755), b.spec("exit 7"), nil)
 		switch {
@@ -294,6 +296,10 @@ func TestKilledBeforeItsReport(t *testing.T) {
 			t.Errorf("%d kills: %v", kills, err)
 		case err != nil && !errors.Is(err, ErrNotStarted):
 			t.Errorf("error %v", err)
+		case err != nil:
+			if x, found, err := ReadExit(b.spec("exit 7").Record); err != nil || !found || !x.Done || x.Code != 3 {
+				t.Errorf("the record says %+v, %t, %v", x, found, err)
+			}
 		case err == nil:
 			if exit := b.wait(job); exit.Code != 7 {
 				t.Errorf("%d kills: %+v", kills, exit)
