@@ -243,8 +243,9 @@ func (p *Polecat) nextReady(f *polecat.Facts) (state.BeadID, error) {
 	if err != nil {
 		return "", err
 	}
+	client := policy.Clients(p.Rig.Def)
 	for _, b := range ready {
-		if pause.Holding(paused, policy.Client(p.Rig.Def, b.Worker), b) == nil {
+		if pause.Holding(paused, client(b.Worker), b) == nil {
 			return b.ID, nil
 		}
 	}

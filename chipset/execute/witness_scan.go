@@ -63,8 +63,9 @@ func (w *witnessRunner) scan() (*witness.Scan, error) {
 		return !slices.ContainsFunc(s.Overdue, func(t mail.TaskStatus) bool { return t.Request == request })
 	})
 	s.Reminded = w.reminded
+	client := policy.Clients(r.Def)
 	s.Held = func(b *bead.Bead) bool {
-		return len(w.pauses) > 0 && pause.Holding(w.pauses, policy.Client(r.Def, b.Worker), b) != nil
+		return len(w.pauses) > 0 && pause.Holding(w.pauses, client(b.Worker), b) != nil
 	}
 	return s, err
 }

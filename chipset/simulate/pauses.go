@@ -43,7 +43,7 @@ func (w *world) changePause(s pause.Scope, transition func(p *pause.Pause) error
 
 // inForce are the pauses that hold anything back, in the order of their scopes.
 func (w *world) inForce() (all []pause.Pause) {
-	for _, s := range pause.Path(w.client()) {
+	for _, s := range pause.Path(w.client) {
 		if p := w.pauses[s]; p != nil && p.InForce() {
 			all = append(all, *p)
 		}
@@ -51,17 +51,14 @@ func (w *world) inForce() (all []pause.Pause) {
 	return all
 }
 
-// client is the scope of the one client that works here.
-func (w *world) client() pause.Scope { return policy.Client(w.def, "") }
-
 func (w *world) held(b *bead.Bead) bool {
 	all := w.inForce()
-	return len(all) > 0 && pause.Holding(all, w.client(), b) != nil
+	return len(all) > 0 && pause.Holding(all, w.client, b) != nil
 }
 
 // note takes note of the end of an attempt.
 func (w *world) note(t pause.Try, f fault.Fault) error {
-	e := pause.Ended{Try: t, Fault: f, Client: w.client()}
+	e := pause.Ended{Try: t, Fault: f, Client: w.client}
 	return e.Note(policy.Pauses(w.def), w.changePause)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/execute/policy"
 	"github.com/gastown-chipset/chipset/chipset/flow"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/nudge"
@@ -42,6 +43,8 @@ type world struct {
 	o Options
 	// def is the definition of the rig: the defaults, and what the options change.
 	def *definition.Definition
+	// client is the scope of the one client that works here.
+	client pause.Scope
 
 	mayor, refinery, witness *process
 	polecats                 []*polecatRole
@@ -102,6 +105,7 @@ func newWorld(o Options) *world {
 		records: map[state.AssignmentID]retire.Record{}, unfinished: map[state.AgentID][]state.AssignmentID{},
 		letters: map[state.AgentID][]mayor.Message{}, sent: map[string]bool{}, slotsOf: map[state.AgentID][]nudge.Nudge{},
 		seen: map[[2]state.AgentID]state.Time{}, landed: map[string]bool{}, onto: "tip-0", ended: map[state.AssignmentID]bool{}, pauses: map[pause.Scope]*pause.Pause{}}
+	w.client = policy.Client(w.def, "")
 	w.tally.init()
 	w.judge.init()
 	for i := range o.Polecats {

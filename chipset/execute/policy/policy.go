@@ -95,6 +95,20 @@ func Client(d *definition.Definition, worker string) pause.Scope {
 	return pause.Client(preset.Command[0])
 }
 
+// Clients returns Client of one definition for the many beads of one look: it finds the client of each worker once.
+// The function must not be called by several goroutines at once.
+func Clients(d *definition.Definition) func(worker string) pause.Scope {
+	known := map[string]pause.Scope{}
+	return func(worker string) pause.Scope {
+		scope, ok := known[worker]
+		if !ok {
+			scope = Client(d, worker)
+			known[worker] = scope
+		}
+		return scope
+	}
+}
+
 // Polecat is what a definition means for a polecat. stall is the threshold of its
 // worker, 0 for that of the definition.
 func Polecat(d *definition.Definition, stall time.Duration) polecat.Policy {

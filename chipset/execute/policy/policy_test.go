@@ -25,3 +25,17 @@ func TestProbes(t *testing.T) {
 		}
 	}
 }
+
+// A look over many beads finds the scopes that each would find by itself.
+func TestClients(t *testing.T) {
+	d := &definition.Definition{Worker: definition.Worker{Default: "claude"}}
+	client := Clients(d)
+	for _, worker := range []string{"", "codex", "sh -c true", "", "codex", "claude"} {
+		if got, want := client(worker), Client(d, worker); got != want {
+			t.Errorf("%q: %s, want %s", worker, got, want)
+		}
+	}
+	if client("codex") == client("") {
+		t.Error("codex has the scope of claude")
+	}
+}
