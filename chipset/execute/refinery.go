@@ -39,6 +39,9 @@ type Refinery struct {
 	test *testRun
 	news chan struct{}
 
+	// hooks is the folder of the checkout with the person's own hooks, or "".
+	hooks string
+
 	worktree string
 	prepared bool // this process has made sure of the worktree
 	// at is the commit that the worktree holds untouched, or "".
@@ -74,6 +77,10 @@ func (r *Refinery) Recover(ctx context.Context) error {
 	}
 	r.state, r.deep = refinery.State{}, r.warnedOfDepth()
 	if err := r.repairCheckouts(ctx); err != nil {
+		return err
+	}
+	var err error
+	if r.hooks, err = r.Rig.Git.HooksFolder(ctx); err != nil {
 		return err
 	}
 	r.prewarmWorktree(ctx)

@@ -25,13 +25,22 @@ func (r *Refinery) judge(ctx context.Context, q *mergequeue.Request, onto, candi
 	if err != nil {
 		return refinery.Result{}, err
 	}
-	isProtected := git.MatchPaths(r.Rig.Def.Merge.Protect...)
+	isProtected := git.MatchPaths(r.protectedPaths()...)
 	protected := slices.DeleteFunc(changes, func(c git.Change) bool { return !isProtected(c.Path) })
 	if h := holdOf(protected, onto, candidate); h != nil && h.Change != q.Allowed {
 		h.Stat, err = r.Rig.Git.DiffStat(ctx, onto, candidate, h.Paths...)
 		return refinery.Result{Kind: refinery.Held, Hold: h}, err
 	}
 	return refinery.Result{}, nil
+}
+
+// protectedPaths are the patterns of merge.protect, if there are any, and the folder of the person's own hooks.
+func (r *Refinery) protectedPaths() []string {
+	paths := r.Rig.Def.Merge.Protect
+	if len(paths) == 0 || r.hooks == "" {
+		return paths
+	}
+	return append(slices.Clone(paths), "/"+r.hooks+"/")
 }
 
 // holdOf describes a change of protected files; nil for none.

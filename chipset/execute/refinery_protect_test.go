@@ -2,6 +2,7 @@ package execute
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,28 @@ func TestRefineryProtectedFiles(t *testing.T) {
 	m.must(allow(again.Change))
 	m.run()
 	m.is(q, mergequeue.Merged, bead.Merged)
+}
+
+// The folder that core.hooksPath names is protected as well, unless nothing is.
+func TestRefineryProtectsHooks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		protect string
+		held    bool
+	}{"the default": {"", true}, "a list": {"\nprotect: [secret/]", true}, "nothing": {"\nprotect: []", false}} {
+		m := newMill(t, "test: \"true\""+c.protect)
+		m.git(m.dir, "config", "core.hooksPath", "tools/hooks")
+		m.restart()
+		q := m.submit("tools/hooks/pre-commit", "#!/bin/sh\n")
+		m.run()
+		if c.held {
+			if got := m.held(q).Held.Paths; !slices.Equal(got, []string{"tools/hooks/pre-commit"}) {
+				t.Errorf("%s: held for %v", name, got)
+			}
+		} else {
+			m.is(q, mergequeue.Merged, bead.Merged)
+		}
+	}
 }
 
 // What the person does not let land is worked on again, with the reason and without a charge.

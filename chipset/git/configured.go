@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/gastown-chipset/chipset/chipset/git/internal/gitfile"
 )
 
 // Configured returns a hash of what controls the person's git in this repository and is not committed: config (without
@@ -42,6 +45,38 @@ func (r *Repo) Configured() (string, error) {
 		_, _ = fmt.Fprintf(sum, "%s %d\x00%s", name, len(data), data) // a hash takes everything
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// HooksFolder returns the folder of the checkout, with slashes, whose hooks the person's own git runs because core.hooksPath says so;
+// "" if that lies elsewhere.
+func (r *Repo) HooksFolder(ctx context.Context) (string, error) {
+	out, err := r.read(ctx, "config", "--null", "--get-all", "core.hooksPath")
+	if err != nil {
+		return "", err
+	}
+	values := strings.Split(string(out), "\x00")
+	values = values[:max(0, len(values)-2)] // the last is what settings say
+	if len(values) == 0 {
+		return "", nil
+	}
+	folder := values[len(values)-1]
+	if below, ok := strings.CutPrefix(folder, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", nil //nolint:nilerr // the person's git finds no hooks there either
+		}
+		folder = filepath.Join(home, below)
+	}
+	if !filepath.IsAbs(folder) {
+		folder = filepath.Join(r.top, folder)
+	} else if real, err := gitfile.RealPath(folder); err == nil {
+		folder = real
+	}
+	inside, err := filepath.Rel(r.top, folder)
+	if err != nil || inside == "." || !filepath.IsLocal(inside) {
+		return "", nil //nolint:nilerr // it has no way from here to there
+	}
+	return filepath.ToSlash(inside), nil
 }
 
 // upstreams matches the config sections with the upstreams of branches: they change every day, and run nothing.

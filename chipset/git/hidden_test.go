@@ -96,6 +96,27 @@ func sh(t *testing.T, dir, script string) {
 	}
 }
 
+// The last core.hooksPath of the person's counts, if it lies in the checkout.
+func TestHooksFolder(t *testing.T) {
+	f := newFixture(t)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(f.top, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", filepath.Dir(f.top))
+	for _, c := range []struct{ path, want string }{
+		{"", ""}, {"tools/hooks", "tools/hooks"}, {f.top + "/own/", "own"}, {"/etc/hooks", ""}, {"../hooks", ""}, {".", ""}, {"~/hooks", ""}, {"~/" + filepath.Base(f.top) + "/home", "home"},
+		{"./a//b", "a/b"}, {link + "/linked", "linked"},
+	} {
+		if c.path != "" {
+			sh(t, f.top, "git config --add core.hooksPath '"+c.path+"'")
+		}
+		if got, err := f.HooksFolder(t.Context()); err != nil || got != c.want {
+			t.Errorf("%q: %q, %v", c.path, got, err)
+		}
+	}
+}
+
 // What the person's git obeys has a hash, in which upstreams of branches don't count.
 func TestConfigured(t *testing.T) {
 	f := newFixture(t)
