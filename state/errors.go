@@ -82,6 +82,14 @@ func (u *Unknown) Error() string { return fmt.Sprintf("no %s %q", u.Kind, u.Name
 // Unwrap makes errors.Is(err, ErrNotFound) true.
 func (u *Unknown) Unwrap() error { return ErrNotFound }
 
+// Absent is an ErrNotFound whose text says by itself that there is nothing.
+type Absent string
+
+func (a Absent) Error() string { return string(a) }
+
+// Unwrap makes errors.Is(err, ErrNotFound) true.
+func (a Absent) Unwrap() error { return ErrNotFound }
+
 // Hint returns the existing names that resemble Name as a question, or "".
 func (u *Unknown) Hint() string {
 	if u.Known == nil {

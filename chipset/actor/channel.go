@@ -208,7 +208,7 @@ func (a *Actor) unanswered() (asked []nudge.Nudge, again bool, _ error) {
 		return nil, false, err
 	}
 	if all = wanted(all); len(all) == 0 {
-		return nil, false, fmt.Errorf("nudge respond: no nudge to %s wants a response: %w", a.ID, state.ErrNotFound)
+		return nil, false, state.Absent(fmt.Sprintf("nudge respond: no nudge to %s wants a response", a.ID))
 	}
 	return all[len(all)-1:], true, nil
 }

@@ -68,7 +68,7 @@ func (a *Actor) Expand(to []string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("mail send: nobody is in %s: %w", strings.Join(to, " "), state.ErrNotFound)
+		return nil, state.Absent(fmt.Sprintf("mail send: nobody is in %s", strings.Join(to, " ")))
 	}
 	return out, nil
 }

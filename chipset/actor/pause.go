@@ -31,7 +31,7 @@ func (a *Actor) Resume(ctx context.Context, scope pause.Scope) (resumed []pause.
 		resumed = append(resumed, p.Scope)
 	}
 	if scope != "" && len(resumed) == 0 {
-		return nil, fmt.Errorf("no pause of %s: %w", scope, state.ErrNotFound)
+		return nil, state.Absent(fmt.Sprintf("no pause of %s", scope))
 	}
 	return resumed, nil
 }

@@ -165,7 +165,7 @@ func (a *Actor) Claim(ctx context.Context, id state.BeadID) (dispatch.Record, er
 			return rec, err
 		}
 	}
-	return dispatch.Record{}, fmt.Errorf("claim: no bead is ready: %w", state.ErrNotFound)
+	return dispatch.Record{}, state.Absent("claim: no bead is ready")
 }
 
 // mayClaim returns an ErrConflict if the actor may not take work by itself. A person's own session may: it acts for the person.

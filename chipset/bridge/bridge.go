@@ -238,7 +238,7 @@ func (b *Bridge) inward(ctx context.Context, to Pair, l Message) error {
 		}
 	}
 	if m.From == "" {
-		return fmt.Errorf("a message of %q, for whom no agent stands: %w", wording.Clip(l.From, MaxQuoted), state.ErrNotFound)
+		return state.Absent(fmt.Sprintf("a message of %q, for whom no agent stands", wording.Clip(l.From, MaxQuoted)))
 	}
 	m.To, m.Subject = to.Agent, l.Subject
 	sum := sha256.Sum256([]byte(b.Foreign.Name() + "\x00" + to.Foreign + "\x00" + l.Key))

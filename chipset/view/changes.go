@@ -33,7 +33,7 @@ func ChangesOf(ctx context.Context, r *rig.Rig, id state.BeadID) (*Changes, erro
 		return nil, err
 	}
 	if r.Git == nil {
-		return nil, fmt.Errorf("%s: no git repository: %w", id, state.ErrNotFound)
+		return nil, state.Absent(fmt.Sprintf("%s: no git repository", id))
 	}
 	if b.Status == bead.InProgress {
 		return changesInWorktree(ctx, r, &b)
@@ -56,14 +56,14 @@ func ChangesOf(ctx context.Context, r *rig.Rig, id state.BeadID) (*Changes, erro
 			return changesSinceTarget(ctx, r, string(ref), tip)
 		}
 	}
-	return nil, fmt.Errorf("%s: no attempt has changed anything yet: %w", id, state.ErrNotFound)
+	return nil, state.Absent(fmt.Sprintf("%s: no attempt has changed anything yet", id))
 }
 
 func changesInWorktree(ctx context.Context, r *rig.Rig, b *bead.Bead) (*Changes, error) {
 	w := r.Git.In(r.Worktree(b.Assignee))
 	head, found, err := w.Head(ctx)
 	if err != nil || !found {
-		return nil, fmt.Errorf("%s: it has no worktree yet: %w", b.ID, state.ErrNotFound)
+		return nil, state.Absent(fmt.Sprintf("%s: it has no worktree yet", b.ID))
 	}
 	base, err := mergeBase(ctx, r, head)
 	if err != nil {

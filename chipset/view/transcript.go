@@ -34,7 +34,7 @@ func SessionOf(r *rig.Rig, agent state.AgentID, id state.BeadID) (state.SessionI
 		return "", err
 	}
 	if len(ends) == 0 {
-		return "", fmt.Errorf("%s%s: no worker has started yet: %w", agent, id, state.ErrNotFound)
+		return "", state.Absent(fmt.Sprintf("%s%s: no worker has started yet", agent, id))
 	}
 	last := slices.MaxFunc(ends, func(a, b retire.Record) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.AssignmentID, b.AssignmentID))

@@ -84,7 +84,7 @@ func runHandoffShow(r *rig.Rig, id state.AgentID, opts handoffShowOptions, a *ap
 		if opts.all {
 			return nil
 		}
-		return fmt.Errorf("handoff show: no hand-off of %s: %w", id, state.ErrNotFound)
+		return state.Absent(fmt.Sprintf("handoff show: no hand-off of %s", id))
 	}
 	if !opts.all {
 		all = all[len(all)-1:]

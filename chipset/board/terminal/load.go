@@ -201,7 +201,7 @@ func (l *loader) passage(p agentcli.Passage) []styled {
 // diff is what was changed, in the colours of a patch.
 func (l *loader) diff(ctx context.Context) ([]styled, error) {
 	if l.beadID() == "" {
-		return nil, fmt.Errorf("%s has no bead: %w", l.agentID(), state.ErrNotFound)
+		return nil, state.Absent(fmt.Sprintf("%s has no bead", l.agentID()))
 	}
 	c, err := view.ChangesOf(ctx, l.rig, l.beadID())
 	if err != nil {
@@ -251,7 +251,7 @@ func (l *loader) mail() ([]styled, error) {
 		}
 	}
 	if len(lines) == 0 {
-		return nil, fmt.Errorf("there is no mail about it: %w", state.ErrNotFound)
+		return nil, state.Absent("there is no mail about it")
 	}
 	return lines, nil
 }

@@ -340,7 +340,7 @@ func (p *pages) message(w http.ResponseWriter, r *http.Request) {
 	v := p.look(r)
 	name, err := mail.ParseName(r.PathValue("name"))
 	if err != nil {
-		p.fail(w, err)
+		p.fail(w, &state.Unknown{Kind: "message", Name: r.PathValue("name")})
 		return
 	}
 	box := p.s.Rig.Mailbox(state.Human)

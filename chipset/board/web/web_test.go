@@ -257,7 +257,11 @@ func TestHostileTextStaysText(t *testing.T) {
 			}
 		}
 	}
-	if res, text := b.send("GET", "/bead/"+url.PathEscape("<script>"), nil, nil); res.StatusCode != http.StatusNotFound || strings.Contains(text, "<script>") {
+	for _, kind := range []string{"/bead/", "/mail/"} {
+		res, text := b.send("GET", kind+url.PathEscape("<script>"), nil, nil)
+		if res.StatusCode == http.StatusNotFound && !strings.Contains(text, "<script>") {
+			continue
+		}
 		t.Errorf("a name that is none: %s\n%s", res.Status, text)
 	}
 }

@@ -73,7 +73,7 @@ func Open(root string) (*Mailboxes, error) {
 	info, err := os.Lstat(filepath.Join(root, "_registry.json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: no _registry.json in it, so no mailboxes: %w", root, state.ErrNotFound)
+		return nil, state.Absent(fmt.Sprintf("%s: no _registry.json in it, so no mailboxes", root))
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
