@@ -14,6 +14,7 @@ import (
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/dispatch"
+	"github.com/gastown-chipset/chipset/state/event"
 	"github.com/gastown-chipset/chipset/state/pause"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -208,4 +209,17 @@ func (k *kennel) working(name string) func() bool {
 func (k *kennel) gitAt(dir string, args ...string) string {
 	k.t.Helper()
 	return gittest.Run(k.t, dir, args...)
+}
+
+// story are the texts of the events of a kind.
+func (k *kennel) story(kind string) (texts []string) {
+	k.t.Helper()
+	events, _, _, err := k.rig.Events.Read(event.Position{}, time.Time{})
+	k.fail(err)
+	for i := range events {
+		if events[i].Type == kind {
+			texts = append(texts, events[i].Text)
+		}
+	}
+	return texts
 }
