@@ -22,6 +22,7 @@ import (
 	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/incident"
 	"github.com/gastown-chipset/chipset/state/pause"
+	"github.com/gastown-chipset/chipset/state/retire"
 	"github.com/gastown-chipset/chipset/state/spend"
 )
 
@@ -95,6 +96,18 @@ func TestCallsFailInPolecatSteps(t *testing.T) {
 				return nil, p.hold(k.t.Context(), polecat.Hold{Item: item, Fault: fault.New(fault.Overloaded, "too much")})
 			},
 			stands: func(k *kennel, _ hook.WorkItem) string { return fmt.Sprint(inForce(k.t, k.rig)) },
+		},
+		"an attempt ends": {
+			within: "/execute/pauses",
+			do: func(k *kennel, p *Polecat, item hook.WorkItem) (any, error) {
+				rec, _, err := carry.Publish(k.t.Context(), p.Rig, retire.Record{AssignmentID: item.AssignmentID, AgentID: alpha, Session: item.Session,
+					Outcome: retire.Fail, Reason: "broken", Fault: fault.New(fault.ClientBroken, "broken")})
+				if err == nil {
+					_, err = p.finish(k.t.Context(), rec)
+				}
+				return nil, err
+			},
+			stands: func(k *kennel, item hook.WorkItem) string { return k.standing(item.AssignmentID) + fmt.Sprint(inForce(k.t, k.rig)) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

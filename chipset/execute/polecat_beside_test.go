@@ -46,7 +46,7 @@ func newBeside(t *testing.T, more string) *beside {
 // begin begins a process, as after kill -9 of the one before.
 func (s *beside) begin() {
 	s.t.Helper()
-	s.p = NewPolecat(Agent{Rig: s.rig, ID: s.id, Session: state.NewSessionID(), Say: s.t.Logf})
+	s.p = NewPolecat(Agent{Rig: s.rig, ID: s.id, Session: state.NewSessionID(), Say: s.say})
 	s.t.Cleanup(s.p.Close)
 	if err := s.p.Recover(s.t.Context()); err != nil {
 		s.t.Fatal(err)

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,6 +43,8 @@ type kennel struct {
 	dir string
 	rig *rig.Rig
 	p   *Polecat
+	// said is what the polecat has said.
+	said []string
 }
 
 func newKennel(t *testing.T, more string) *kennel {
@@ -78,7 +81,7 @@ func (k *kennel) start() {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	p := NewPolecat(Agent{Rig: k.rig, ID: alpha, Session: state.NewSessionID(), Self: self, Say: k.t.Logf})
+	p := NewPolecat(Agent{Rig: k.rig, ID: alpha, Session: state.NewSessionID(), Self: self, Say: k.say})
 	k.p = p
 	k.t.Cleanup(p.Close)
 	if err := p.Rig.Agents.Begin(k.t.Context(), alpha, p.Session, p.Now()); err != nil {
@@ -87,6 +90,11 @@ func (k *kennel) start() {
 	if err := p.Recover(k.t.Context()); err != nil {
 		k.t.Fatal(err)
 	}
+}
+
+func (k *kennel) say(format string, args ...any) {
+	k.said = append(k.said, fmt.Sprintf(format, args...))
+	k.t.Log(k.said[len(k.said)-1])
 }
 
 // crash forgets the polecat without a word and begins another. Its worker is
