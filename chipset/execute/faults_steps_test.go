@@ -107,7 +107,9 @@ func TestCallsFailInPolecatSteps(t *testing.T) {
 				}
 				return nil, err
 			},
-			stands: func(k *kennel, item hook.WorkItem) string { return k.standing(item.AssignmentID) + fmt.Sprint(inForce(k.t, k.rig)) },
+			stands: func(k *kennel, item hook.WorkItem) string {
+				return k.standing(item.AssignmentID) + fmt.Sprint(inForce(k.t, k.rig))
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

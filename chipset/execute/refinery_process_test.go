@@ -27,13 +27,7 @@ import (
 // spoilt makes a folder of the state a file while do runs.
 func (m *mill) spoilt(dir state.Path, do func()) {
 	m.Helper()
-	path := m.rig.Tree.Abs(dir)
-	m.must(os.MkdirAll(path, 0o700))
-	m.must(os.Rename(path, path+".aside"))
-	m.must(os.WriteFile(path, nil, 0o600))
-	do()
-	m.must(os.Remove(path))
-	m.must(os.Rename(path+".aside", path))
+	spoilt(m, m.rig, dir, do)
 }
 
 // What the refinery can't read it does not decide without, and does not start without.

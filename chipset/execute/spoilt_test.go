@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gastown-chipset/chipset/chipset/flow"
+	"github.com/gastown-chipset/chipset/chipset/rig"
 	"github.com/gastown-chipset/chipset/hook"
 	"github.com/gastown-chipset/chipset/roles/refinery"
 	"github.com/gastown-chipset/chipset/state"
@@ -15,21 +16,26 @@ import (
 )
 
 // spoilt puts a file in the place of a folder of the state while do runs.
-func (k *kennel) spoilt(dir state.Path, do func()) {
-	k.t.Helper()
+func spoilt(t testing.TB, r *rig.Rig, dir state.Path, do func()) {
+	t.Helper()
 	must := func(err error) {
-		k.t.Helper()
+		t.Helper()
 		if err != nil {
-			k.t.Fatal(err)
+			t.Fatal(err)
 		}
 	}
-	path := k.rig.Tree.Abs(dir)
+	path := r.Tree.Abs(dir)
 	must(os.MkdirAll(path, 0o700))
 	must(os.Rename(path, path+".aside"))
 	must(os.WriteFile(path, nil, 0o600))
 	do()
 	must(os.Remove(path))
 	must(os.Rename(path+".aside", path))
+}
+
+func (k *kennel) spoilt(dir state.Path, do func()) {
+	k.t.Helper()
+	spoilt(k.t, k.rig, dir, do)
 }
 
 // What a polecat can't read it does not decide without.

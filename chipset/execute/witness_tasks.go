@@ -49,7 +49,7 @@ func (w *witnessRunner) tasksIn(box *mail.Mailbox) ([]mail.TaskStatus, error) {
 		return nil, err
 	}
 	known, found := w.tasks[box.Owner()]
-	if found && known.seen == stamp {
+	if found && known.seen == stamp && stamp != (state.Stamp{}) { // zero is no version
 		return known.tasks, nil
 	}
 	tasks, err := mail.TasksFor(box, w.Rig.Mailbox)

@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,7 +67,7 @@ func (w *watched) pass(d time.Duration) {
 // restart begins a new process of the witness.
 func (w *watched) restart() {
 	w.runner = NewWitness(Agent{Rig: w.rig, ID: w.rig.Witness(), Session: w.session,
-		Say: func(format string, _ ...any) { w.said = append(w.said, format) }})
+		Say: func(format string, args ...any) { w.said = append(w.said, fmt.Sprintf(format, args...)) }})
 	if err := w.runner.Recover(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
@@ -214,6 +215,12 @@ func TestWitnessTellsOfAStall(t *testing.T) {
 	w.tick()
 	if open := w.incidents(); open[0].Open() || open[0].Resolution != "progress" || w.status(stallingPolecat) != agent.Active {
 		t.Errorf("after progress: %+v, %s", open, w.status(stallingPolecat))
+	}
+	about := string(stallingPolecat) + " stalled " + string(b.ID)
+	want := []string{"warning: " + about, "alert: " + about, "told mayor: " + told[0].Subject, "critical: " + about, "told mayor: " + told[1].Subject, "resolved: " + about + ": progress"}
+	said := slices.DeleteFunc(w.said, func(line string) bool { return strings.Contains(line, "mayor_silent") || strings.HasPrefix(line, "told human") })
+	if !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
 	}
 }
 
@@ -494,8 +501,11 @@ func TestWitnessWaitsForWhatIsAsked(t *testing.T) {
 	}
 	runner.pauses = []pause.Pause{{Scope: pause.Rig, Waiting: []state.BeadID{"tt-abc12"}}}
 	check("while it gets on", false)
-	w.pass(w.rig.Def.GUPP.Thresholds.StallDetection)
+	w.pass(w.rig.Def.GUPP.Thresholds.StallDetection / 2)
 	check("while it is paused", true)
+	h.Status = hook.Completed
+	check("when it is over", false)
+	h.Status = hook.Active
 	runner.pauses = nil
 	check("while nobody knows why", false)
 	lease, err := w.rig.Tree.Lock(t.Context(), state.LockLease, "polecat-alpha")
