@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gastown-chipset/chipset/chipset/actor"
+	"github.com/gastown-chipset/chipset/chipset/agentcli"
 	"github.com/gastown-chipset/chipset/chipset/definition"
+	"github.com/gastown-chipset/chipset/chipset/git"
 	"github.com/gastown-chipset/chipset/chipset/git/gittest"
 	"github.com/gastown-chipset/chipset/chipset/process"
 	"github.com/gastown-chipset/chipset/hook"
@@ -21,6 +24,7 @@ import (
 	"github.com/gastown-chipset/chipset/roles/polecat"
 	"github.com/gastown-chipset/chipset/state"
 	"github.com/gastown-chipset/chipset/state/agent"
+	"github.com/gastown-chipset/chipset/state/bead"
 	"github.com/gastown-chipset/chipset/state/fault"
 	"github.com/gastown-chipset/chipset/state/retire"
 )
@@ -46,7 +50,7 @@ func TestPolecatSaysWhyItCannotStart(t *testing.T) {
 			a := k.dead()
 			k.fail(k.p.publishStartFailure(t.Context(), *k.hook().WorkItem, &startFailure{"worktree", c.err, c.kind}))
 			rec := k.record(a)
-			if rec.Outcome != retire.Fail || rec.Fault.Kind != c.want || !strings.HasPrefix(rec.Reason, c.reason) || rec.Session != deadSession {
+			if rec.Outcome != retire.Fail || rec.Fault.Kind != c.want || rec.Fault.Reason != rec.Reason || !strings.HasPrefix(rec.Reason, c.reason) || rec.Session != deadSession {
 				t.Errorf("%+v", rec)
 			}
 		})
@@ -65,6 +69,147 @@ func TestPolecatSaysWhyItCannotStart(t *testing.T) {
 	if rec, err := k.rig.Retire.Get(string(a)); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("%+v, %v", rec, err)
 	}
+}
+
+// What keeps a worker from starting is told, and ends its attempt with the fault that is to blame.
+func TestPolecatTellsWhatCannotStart(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(k *kennel)
+		kind    fault.Kind
+		reason  string
+	}{
+		"no branch": {func(k *kennel) { k.change(func(b *bead.Bead) { b.Branch = ".." }) }, fault.WorktreeFailed, "branch: "},
+		"no setup": {func(k *kennel) {
+			k.rig.Def.Worktree.Copy = []string{"none.txt"}
+		}, fault.SetupFailed, "worktree.copy and link: none.txt is not in "},
+		"no prompt":     {func(k *kennel) { k.fail(os.WriteFile(k.rig.Tree.Abs(state.RunDir.Join("prompts")), nil, 0o600)) }, fault.WorktreeFailed, "worker sh: "},
+		"no supervisor": {func(k *kennel) { k.p.Self, k.p.jobs = "/none", process.NewHost("/none") }, fault.WorktreeFailed, "worker sh: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKennel(t, "")
+			a := k.dead()
+			c.prepare(k)
+			k.fail(k.p.start(t.Context(), *k.hook().WorkItem))
+			rec := k.record(a)
+			if rec.Outcome != retire.Fail || rec.Fault.Kind != c.kind || !strings.HasPrefix(rec.Reason, c.reason) || k.p.worker != nil {
+				t.Errorf("%s: %s", rec.Fault.Kind, rec.Reason)
+			}
+			if last := k.said[len(k.said)-1]; !strings.HasPrefix(last, fmt.Sprintf("%s: %s can't be started: %s", alpha, rec.BeadID, c.reason)) {
+				t.Errorf("said %q", last)
+			}
+		})
+	}
+}
+
+// change changes the bead on the hook.
+func (k *kennel) change(change func(b *bead.Bead)) {
+	k.t.Helper()
+	_, err := k.rig.Beads.Update(k.t.Context(), string(k.hook().WorkItem.BeadID), func(b *bead.Bead) error { change(b); return nil })
+	k.fail(err)
+}
+
+// A session goes on only while its assignment is on the hook, with a bead, a target and the answers that it waited for. What can't be begun
+// ends the attempt.
+func TestPolecatCannotContinue(t *testing.T) {
+	t.Parallel()
+	begin := func() (*kennel, polecat.Continue) {
+		k := newKennel(t, "")
+		k.dead()
+		k.p.Self, k.p.jobs = "/none", process.NewHost("/none")
+		item := *k.hook().WorkItem
+		k.p.worker = k.p.left(item, agentcli.Preset{Name: "actor", Command: []string{"claude"}, Prompt: agentcli.PromptFile})
+		k.p.worker.bead, k.p.worker.convoy = item.BeadID, "co-1"
+		return k, polecat.Continue{Item: item, Why: "it was stopped"}
+	}
+	prompt := func(k *kennel) string {
+		text, err := os.ReadFile(k.rig.Tree.Abs(promptFile(deadSession)))
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+	for name, c := range map[string]struct {
+		prepare func(k *kennel, a *polecat.Continue)
+		want    error
+	}{
+		"taken away": {func(_ *kennel, a *polecat.Continue) { a.Item.AssignmentID = "as-other" }, state.ErrConflict},
+		"no bead": {func(k *kennel, _ *polecat.Continue) {
+			k.fail(os.Remove(k.rig.Tree.Abs(k.rig.Beads.Path(string(k.hook().WorkItem.BeadID)))))
+		}, state.ErrNotFound},
+		"no target": {func(k *kennel, _ *polecat.Continue) { k.rig.Def.Merge.Target = ".." }, git.ErrBadBranch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, a := begin()
+			c.prepare(k, &a)
+			if err := k.p.continueSession(t.Context(), a); !errors.Is(err, c.want) || prompt(k) != "" {
+				t.Errorf("%v; told %q", err, prompt(k))
+			}
+		})
+	}
+	k, a := begin()
+	a.Answered = true
+	k.spoilt(k.rig.Mailbox(state.Human).Dir(), func() {
+		if err := k.p.continueSession(t.Context(), a); err == nil || prompt(k) != "" {
+			t.Errorf("without its answers: %v; told %q", err, prompt(k))
+		}
+	})
+	for name, c := range map[string]struct {
+		answered, kept bool
+		told           string
+		resumed        int
+	}{
+		"answered": {true, false, "it was stopped", 0}, "kept": {false, true, "What happened: it was stopped", 0}, "told to go on": {false, false, "still on your hook", 1},
+	} {
+		k, a := begin()
+		a.Answered, a.Kept = c.answered, c.kept
+		k.p.worker.talk.offset = 5
+		k.fail(k.p.continueSession(t.Context(), a))
+		if rec := k.record(a.Item.AssignmentID); rec.Outcome != retire.Fail || !strings.HasPrefix(rec.Reason, "worker actor: ") {
+			t.Errorf("%s: it has ended as %s: %s", name, rec.Outcome, rec.Reason)
+		}
+		if got := prompt(k); !strings.Contains(got, c.told) || k.p.worker.talk.resumed != c.resumed || k.p.worker.talk.began != 5 {
+			t.Errorf("%s: told %q", name, got)
+		}
+		if told := k.story("worker.resumed"); len(told) != 1 || told[0] != "it was stopped" || !slices.Contains(k.said, fmt.Sprintf("%s: continuing %s: it was stopped", alpha, a.Item.BeadID)) {
+			t.Errorf("%s: told %q, said %q", name, told, k.said)
+		}
+	}
+	k.p.worker = nil
+	k.fail(k.p.continueSession(t.Context(), a)) // there is nothing to continue
+}
+
+// Who forgets a worker leaves nothing behind that would act for it later.
+func TestWorkerIsForgotten(t *testing.T) {
+	t.Parallel()
+	k := newKennel(t, "")
+	timer := time.AfterFunc(time.Hour, func() {})
+	w := &worker{session: deadSession, stopTimer: timer, talk: &talk{name: "claude", reader: &saying{}, shown: agentcli.Progress{Client: "claude", Figures: agentcli.Figures{Turns: 3}}}}
+	k.p.worker, k.p.given = w, hook.WorkItem{AssignmentID: "as-1"}
+	k.write(".chipset/run/prompts/"+string(deadSession)+".txt", "x")
+	k.write(".chipset/run/prompts/"+string(deadSession)+"-other.txt", "x")
+	k.write(".chipset/"+string(standDir)+"/"+string(deadSession)+"/x", "x")
+	progress := agentcli.Progress{Session: deadSession, Client: "claude", ClientSession: "s"}
+	k.fail(progress.Write(k.rig.Tree))
+	k.p.forgetWorker()
+	if timer.Stop() {
+		t.Error("it will be stopped")
+	}
+	if k.p.worker != nil || k.p.given.AssignmentID != "" {
+		t.Errorf("%+v, %+v", k.p.worker, k.p.given)
+	}
+	if told := k.story("worker.totals"); len(told) != 1 || told[0] != "claude: 3 turns" {
+		t.Errorf("told %q", told)
+	}
+	if left := lying(t, k.rig, state.RunDir.Join("prompts"), agentcli.ProgressDir, standDir); left != ".chipset/run/prompts/"+string(deadSession)+"-other.txt" && left != "run/prompts/"+string(deadSession)+"-other.txt" {
+		t.Errorf("left is %q", left)
+	}
+	k.spoilt(agentcli.ProgressDir, func() { k.p.forgetSession(deadSession) })
+	if told := k.story("session.not_forgotten"); len(told) != 1 {
+		t.Errorf("told %q", told)
+	}
+	k.p.forgetSession("")
 }
 
 // A status is remembered once it is recorded, and who left the rig stays retired.

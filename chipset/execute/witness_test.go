@@ -218,7 +218,9 @@ func TestWitnessTellsOfAStall(t *testing.T) {
 	}
 	about := string(stallingPolecat) + " stalled " + string(b.ID)
 	want := []string{"warning: " + about, "alert: " + about, "told mayor: " + told[0].Subject, "critical: " + about, "told mayor: " + told[1].Subject, "resolved: " + about + ": progress"}
-	said := slices.DeleteFunc(w.said, func(line string) bool { return strings.Contains(line, "mayor_silent") || strings.HasPrefix(line, "told human") })
+	said := slices.DeleteFunc(w.said, func(line string) bool {
+		return strings.Contains(line, "mayor_silent") || strings.HasPrefix(line, "told human")
+	})
 	if !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q", said, want)
 	}
